@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what benchmarks/build.md tells: build times, import time and wheel size, beside the stock wheel's.
+
+Run from a clean clone: `benchmarks/build.py > benchmarks/build.md`. Takes some minutes; it deletes Bazel's outputs of
+this workspace and builds them again. Downloads are part of the clean build.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import tempfile
+import time
+
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
+_CHANGED_FILE = _ROOT / "tensorflow_staging/core/framework/tensor_buffer.cc"
+_IMPORTS = 15
+
+
+def _run(*command: str, env: dict[str, str] | None = None) -> float:
+  """Runs a command quietly; returns its seconds."""
+  began = time.monotonic()
+  subprocess.run(command, cwd=_ROOT, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+  return time.monotonic() - began
+
+
+def _clean_build() -> float:
+  _run("bazel", "clean", "--expunge")
+  return _run("ci/build_wheel.sh")
+
+
+def _incremental_build() -> float:
+  """From a changed .cc to the new wheel installed."""
+  original = _CHANGED_FILE.read_text()
+  try:
+    _CHANGED_FILE.write_text(original + f"\nstatic const char* const kBenchmark = \"{time.time()}\";\n")
+    return _run("ci/build_wheel.sh") + _run("ci/install_wheel.sh")
+  finally:
+    _CHANGED_FILE.write_text(original)
+    _run("ci/build_wheel.sh")
+    _run("ci/install_wheel.sh")
+
+
+def _stock_environment(folder: str) -> str:
+  """A virtual environment like .venv with the base wheel in place of ours; returns its Python."""
+  base = subprocess.run(
+      ["bazel", "info", "output_base"], cwd=_ROOT, check=True, capture_output=True, text=True
+  ).stdout.strip()
+  wheel = os.path.realpath(f"{base}/external/tensorflow_wheel_cpu/base.whl")
+  _run(str(_ROOT / ".venv/bin/python"), "-m", "venv", folder)
+  python = f"{folder}/bin/python"
+  _run(python, "-m", "pip", "install", "--require-hashes", "-r", "third_party/python/requirements.txt")
+  _run(python, "-m", "pip", "install", "--no-deps", wheel)
+  return python
+
+
+def _import_times(pythons: dict[str, tuple[str, str]]) -> dict[str, float]:
+  """Median seconds of a process that imports TensorFlow, the candidates taking turns."""
+  times: dict[str, list[float]] = {name: [] for name in pythons}
+  for turn in range(_IMPORTS + 1):
+    for name, (python, api) in pythons.items():
+      environment = {**os.environ, "TF_API_VERSION": api, "TF_CPP_MIN_LOG_LEVEL": "3"}
+      seconds = _run(python, "-c", "import tensorflow", env=environment)
+      if turn:  # the first fills the page cache
+        times[name].append(seconds)
+  return {name: statistics.median(values) for name, values in times.items()}
+
+
+def main() -> None:
+  clean = _clean_build()
+  _run("ci/install_wheel.sh")
+  incremental = _incremental_build()
+  ours = str(_ROOT / ".venv/bin/python")
+  with tempfile.TemporaryDirectory() as folder:
+    stock = _stock_environment(folder)
+    imports = _import_times({"stock": (stock, "2"), "v2": (ours, "2"), "v1": (ours, "1")})
+    base = subprocess.run(
+        ["bazel", "info", "output_base"], cwd=_ROOT, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    stock_size = os.path.getsize(f"{base}/external/tensorflow_wheel_cpu/base.whl")
+  size = os.path.getsize(glob.glob(str(_ROOT / "dist/*.whl"))[0])
+  ratio = lambda name: imports[name] / imports["stock"]
+  print(f"""# Build, import, size
+
+`benchmarks/build.py > benchmarks/build.md`, in one run, on {os.cpu_count()} cores ({platform.machine()}), {platform.platform()}.
+
+| what | command | here | stock wheel | ratio |
+|---|---|---:|---:|---:|
+| clean build, downloads included (target ≤ 15 min) | `bazel clean --expunge; ci/build_wheel.sh` | {clean:.0f} s | – | – |
+| one changed `.cc` to a new installed wheel (target ≤ 90 s) | `ci/build_wheel.sh; ci/install_wheel.sh` | {incremental:.0f} s | – | – |
+| import, TF 2's root (median of {_IMPORTS}) | `TF_API_VERSION=2 python -c "import tensorflow"` | {imports["v2"]:.2f} s | {imports["stock"]:.2f} s | {ratio("v2"):.2f} |
+| import, TF 1's root (median of {_IMPORTS}) | `python -c "import tensorflow"` | {imports["v1"]:.2f} s | – | {ratio("v1"):.2f} |
+| wheel | `ls -l dist` | {size / 1e6:.1f} MB | {stock_size / 1e6:.1f} MB | {size / stock_size:.3f} |
+
+The imports take turns in one loop, each in a fresh process with the page cache warm.""")
+
+
+if __name__ == "__main__":
+  main()

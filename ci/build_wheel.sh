@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Builds the wheel into dist/. Arguments go to Bazel: ci/build_wheel.sh --config=cuda
+steps_total=2
+source "$(dirname "$0")/steps.sh"
+
+step "Checking what the build needs"
+ci/install_deps.sh
+
+step "Building the wheel with Bazel"
+PYTHON_BIN_PATH=$(find_python) || die "Python 3.11 was not found."
+export PYTHON_BIN_PATH
+bazel build //:wheel "$@"
+
+mkdir -p dist
+rm -f dist/*.whl
+cp bazel-bin/wheel/wheel.dist/*.whl dist/
+chmod u+w dist/*.whl
+ls -l dist/*.whl

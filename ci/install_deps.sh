@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs what the build and the tests need of Debian's packages, where something is missing. Needs root only then.
+source "$(dirname "$0")/steps.sh"
+
+missing=()
+# need PACKAGES TEST...: the packages are wanted unless the test succeeds.
+need() {
+  local packages=$1
+  shift
+  "$@" >/dev/null 2>&1 || missing+=($packages)
+}
+
+need bazel-bootstrap command -v bazel
+need g++ command -v g++
+need binutils command -v readelf
+need patch command -v patch
+need unzip command -v unzip
+need xz-utils command -v xz
+need git command -v git
+need "libgtest-dev libgmock-dev" test -e /usr/include/gmock/gmock.h -a -e /usr/include/gtest/gtest.h
+need debian-archive-keyring test -e /usr/share/keyrings/debian-archive-keyring.gpg
+
+python=$(find_python || true)
+if [ -z "$python" ]; then
+  missing+=(python3.11 python3.11-dev python3.11-venv python3-pip)
+else
+  need python3.11-dev "$python" -c 'import os, sysconfig; open(os.path.join(sysconfig.get_path("include"), "Python.h"))'
+  need python3-pip "$python" -m pip --version
+  need python3.11-venv "$python" -c 'import ensurepip, venv'
+fi
+
+if [ ${#missing[@]} -eq 0 ]; then
+  echo "Nothing to install."
+  exit 0
+fi
+command -v apt-get >/dev/null || die "Missing: ${missing[*]} (Debian's names). This machine has no apt-get; install them by hand."
+if [ "$(id -u)" -ne 0 ]; then
+  die "Missing packages. As root: apt-get update && apt-get install --no-install-recommends ${missing[*]}"
+fi
+echo "Installing: ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update --quiet --quiet
+apt-get install --quiet --quiet --yes --no-install-recommends "${missing[@]}" >/dev/null

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Sourced by the scripts of this folder: strict mode, the project's root, and `step`, which says what is being done.
+
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+venv=$root/.venv
+steps_total=${steps_total:-1}
+steps_done=0
+
+# step TEXT: announces the next step, with the seconds since the script began.
+step() {
+  steps_done=$((steps_done + 1))
+  printf '\n[%d/%d, %ds] %s\n' "$steps_done" "$steps_total" "$SECONDS" "$*"
+}
+
+die() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+# The Python that the wheel is for: PYTHON_BIN_PATH, or the machine's Python 3.11.
+find_python() {
+  local candidate
+  for candidate in "${PYTHON_BIN_PATH:-}" python3.11 python3; do
+    if [ -n "$candidate" ] && command -v "$candidate" >/dev/null &&
+      "$candidate" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then
+      "$candidate" -c 'import sys; print(sys.executable)'
+      return
+    fi
+  done
+  return 1
+}

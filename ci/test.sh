@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Everything that has a test: the patch series, the C++ under Bazel, the Python under pytest against the installed wheel.
+steps_total=6
+source "$(dirname "$0")/steps.sh"
+
+step "Checking what the build needs"
+ci/install_deps.sh
+PYTHON_BIN_PATH=$(find_python)
+export PYTHON_BIN_PATH
+
+step "Fetching TensorFlow's source and checking the patch series against it"
+bazel build @tensorflow_source//:BUILD.bazel
+ci/patches.sh check "$(bazel info output_base)/external/tensorflow_source"
+
+step "Building and running the C++ tests"
+bazel test //...
+
+step "Building the wheel into dist/"
+ci/build_wheel.sh
+
+step "Installing it into .venv"
+ci/install_wheel.sh
+"$venv/bin/ruff" check .
+
+step "Running the Python tests against the installed wheel"
+"$venv/bin/pytest" "$@"

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The promises of the stacked relink, seen from a C++ program that asks for
+// libtensorflow_cc.so.2 as any other would.
+
+#include <dlfcn.h>
+
+#include <memory>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/lib/core/status_test_util.h"
+#include "tensorflow/core/public/session.h"
+#include "tensorflow/tsl/lib/monitoring/collection_registry.h"
+
+namespace tensorflow {
+namespace {
+
+using ::testing::EndsWith;
+
+// The file that a symbol of the process comes from.
+std::string LibraryOf(const char* mangled_name) {
+  void* address = dlsym(RTLD_DEFAULT, mangled_name);
+  Dl_info info;
+  if (address == nullptr || dladdr(address, &info) == 0) return "nowhere";
+  return info.dli_fname;
+}
+
+GraphDef ConstantGraph() {
+  Tensor seven(DT_INT32, TensorShape({}));
+  seven.scalar<int32>()() = 7;
+  GraphDef graph;
+  TF_CHECK_OK(NodeDefBuilder("c", "Const")
+                  .Attr("dtype", DT_INT32)
+                  .Attr("value", seven)
+                  .Finalize(graph.add_node()));
+  return graph;
+}
+
+// The value of a counter without labels; -1 if it is not registered.
+int64_t MetricValue(const std::string& name) {
+  tsl::monitoring::CollectionRegistry::CollectMetricsOptions options;
+  auto metrics =
+      tsl::monitoring::CollectionRegistry::Default()->CollectMetrics(options);
+  auto found = metrics->point_set_map.find(name);
+  if (found == metrics->point_set_map.end()) return -1;
+  const auto& points = found->second->points;
+  return points.empty() ? 0 : points[0]->int64_value;
+}
+
+TEST(RelinkTest, ReplacedClassComesFromTheOverlay) {
+  EXPECT_THAT(LibraryOf("_ZN10tensorflow13DirectSession5CloseEv"),
+              EndsWith("libtensorflow_cc_staging.so.2"));
+  EXPECT_THAT(LibraryOf("_ZTVN10tensorflow13DirectSessionE"),
+              EndsWith("libtensorflow_cc_staging.so.2"));
+}
+
+TEST(RelinkTest, TheRestComesFromTheBase) {
+  EXPECT_THAT(LibraryOf("_ZN10tensorflow10NewSessionERKNS_14SessionOptionsE"),
+              EndsWith("libtensorflow_framework.so.2"));
+  EXPECT_THAT(LibraryOf("TF_NewSession"),
+              EndsWith("libtensorflow_cc_base.so.2"));
+}
+
+// As with the stock library, which has both symbols, the first of the two
+// libraries wins: the base stands before the framework in the loader's scope.
+TEST(RelinkTest, BaseStandsBeforeTheFramework) {
+  EXPECT_THAT(LibraryOf("_ZN3tsl10monitoring18CollectionRegistry7DefaultEv"),
+              EndsWith("libtensorflow_cc_base.so.2"));
+}
+
+// The patched copy counts; the stock copy's counter of the same name must not
+// be the one that is read.
+TEST(RelinkTest, MetricsOfThePatchedFileAreTheOnesCollected) {
+  const std::string runs = "/tensorflow/core/direct_session_runs";
+  const int64_t before = MetricValue(runs);
+  ASSERT_GE(before, 0);
+  std::unique_ptr<Session> session(NewSession(SessionOptions()));
+  ASSERT_NE(session, nullptr);
+  TF_ASSERT_OK(session->Create(ConstantGraph()));
+  std::vector<Tensor> outputs;
+  for (int i = 0; i < 3; ++i) {
+    TF_ASSERT_OK(session->Run({}, {"c:0"}, {}, &outputs));
+  }
+  EXPECT_EQ(outputs[0].scalar<int32>()(), 7);
+  EXPECT_EQ(MetricValue(runs), before + 3);
+}
+
+}  // namespace
+}  // namespace tensorflow

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file under another name, without a copy."""
+
+def _symlink_impl(ctx):
+    ctx.actions.symlink(output = ctx.outputs.out, target_file = ctx.file.src)
+    return [DefaultInfo(files = depset([ctx.outputs.out]))]
+
+symlink = rule(
+    implementation = _symlink_impl,
+    attrs = {
+        "src": attr.label(mandatory = True, allow_single_file = True),
+        "out": attr.output(mandatory = True),
+    },
+    doc = "Makes `out` a symbolic link to `src`.",
+)

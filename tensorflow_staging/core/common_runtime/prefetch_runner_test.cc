@@ -1,0 +1,657 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/common_runtime/prefetch_runner.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "tensorflow/core/framework/cancellation.h"
+#include "tensorflow/core/framework/common_shape_fns.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/notification.h"
+#include "tensorflow/core/platform/threadpool.h"
+#include "tensorflow_staging/core/kernels/stage_test_graph.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// Where the records of a test come from: the body of an op StagingTestSource.
+using Source =
+    std::function<void(OpKernelContext*, AsyncOpKernel::DoneCallback)>;
+
+// The sources of the running test, by the op's attribute `source`.
+class Sources {
+ public:
+  static Sources* Get() {
+    static auto* const sources = new Sources;
+    return sources;
+  }
+
+  void Set(const std::string& name, Source source) {
+    mutex_lock l(mu_);
+    sources_[name] = std::move(source);
+  }
+
+  Source Find(const std::string& name) {
+    mutex_lock l(mu_);
+    return sources_.at(name);
+  }
+
+ private:
+  mutex mu_;
+  std::map<std::string, Source> sources_ TF_GUARDED_BY(mu_);
+};
+
+REGISTER_OP("StagingTestSource")
+    .Attr("source: string")
+    .Output("value: int64")
+    .SetIsStateful()
+    .SetShapeFn(shape_inference::ScalarShape);
+
+class StagingTestSourceOp : public AsyncOpKernel {
+ public:
+  explicit StagingTestSourceOp(OpKernelConstruction* ctx) : AsyncOpKernel(ctx) {
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("source", &source_));
+  }
+
+  void ComputeAsync(OpKernelContext* ctx, DoneCallback done) override {
+    Sources::Get()->Find(source_)(ctx, std::move(done));
+  }
+
+ private:
+  std::string source_;
+};
+
+REGISTER_KERNEL_BUILDER(Name("StagingTestSource").Device(DEVICE_CPU),
+                        StagingTestSourceOp);
+
+// Yields the number of the call, from 0, unless `outcome` of it is an error.
+Source Counting(std::function<Status(int64_t call)> outcome) {
+  auto calls = std::make_shared<std::atomic<int64_t>>(0);
+  return
+      [calls, outcome](OpKernelContext* ctx, AsyncOpKernel::DoneCallback done) {
+        const int64_t call = calls->fetch_add(1);
+        const Status status = outcome(call);
+        if (status.ok()) {
+          ctx->set_output(0, Tensor(call));
+        } else {
+          ctx->SetStatus(status);
+        }
+        done();
+      };
+}
+
+// Yields 0, 1 .. count - 1, then the end of the data.
+Source CountingTo(int64_t count) {
+  return Counting([count](int64_t call) {
+    return call < count ? OkStatus() : errors::OutOfRange("end of sequence");
+  });
+}
+
+Source Endless() {
+  return Counting([](int64_t) { return OkStatus(); });
+}
+
+// Yields nothing until its step is cancelled. `began` may be null.
+Source WaitingForCancellation(Notification* began) {
+  return [began](OpKernelContext* ctx, AsyncOpKernel::DoneCallback done) {
+    CancellationManager* cancellation = ctx->cancellation_manager();
+    auto cancelled = [ctx, done]() {
+      ctx->SetStatus(errors::Cancelled("source was cancelled"));
+      done();
+    };
+    const bool registered = cancellation->RegisterCallback(
+        cancellation->get_cancellation_token(), cancelled);
+    if (began != nullptr && !began->HasBeenNotified()) began->Notify();
+    if (!registered) cancelled();
+  };
+}
+
+constexpr char kSource[] = "source";
+constexpr char kOtherSource[] = "other_source";
+
+// What a test wants, other than the source.
+struct StageConfig {
+  int64_t capacity = 2;
+  int num_threads = 1;
+  // Produce from two sources, as tf.prefetch_join does.
+  bool join_other_source = false;
+  // The records are fed with the values of kSource.
+  bool feed = false;
+  std::vector<error::Code> closed = {error::OUT_OF_RANGE};
+  std::vector<error::Code> ignored;
+  RunOptions run_options;
+};
+
+// A session with one stage over the current sources.
+class StageSession {
+ public:
+  explicit StageSession(const StageConfig& config = StageConfig()) {
+    StageTestGraph stage;
+    stage.capacity = config.capacity;
+    GraphDef graph;
+    for (const char* source : {kSource, kOtherSource}) {
+      StageTestGraph::Add(
+          NodeDefBuilder(source, "StagingTestSource").Attr("source", source),
+          &graph);
+    }
+    StageTestGraph::Add(
+        NodeDefBuilder("fed", "Placeholder").Attr("dtype", DT_INT64), &graph);
+    stage.AddTo(&graph, config.feed ? "fed" : kSource);
+    StageTestGraph::Add(NodeDefBuilder("other_put", "TensorBufferPut")
+                            .Attr("shared_name", stage.name)
+                            .Attr("timeout_millis", 0)
+                            .Input(std::vector<NodeDefBuilder::NodeOut>{
+                                {kOtherSource, 0, DT_INT64}}),
+                        &graph);
+
+    options_.set_name(stage.name);
+    options_.set_resume_op(stage.Node("TensorBufferResume"));
+    options_.set_cancel_op(stage.Node("TensorBufferCancel"));
+    options_.set_close_op(stage.Node("TensorBufferClose"));
+    options_.set_error_code_tensor(stage.Node("error_code") + ":0");
+    options_.set_error_message_tensor(stage.Node("error_message") + ":0");
+    for (int i = 0; i < config.num_threads; ++i) {
+      options_.add_fetch_ops(stage.Node("TensorBufferPut"));
+    }
+    if (config.join_other_source) options_.add_fetch_ops("other_put");
+    if (config.feed) {
+      (*options_.mutable_named_feed_input_tensors())["fed:0"] = "source:0";
+    }
+    for (error::Code code : config.closed) options_.add_closed_exceptions(code);
+    for (error::Code code : config.ignored) {
+      options_.add_ignored_exceptions(code);
+    }
+    *options_.mutable_run_options() = config.run_options;
+
+    session_.reset(NewSession(SessionOptions()));
+    TF_CHECK_OK(session_->Create(graph));
+  }
+
+  ~StageSession() {
+    if (session_ != nullptr) Close();
+  }
+
+  std::unique_ptr<PrefetchRunner> MakeRunner() {
+    std::unique_ptr<PrefetchRunner> runner;
+    TF_CHECK_OK(PrefetchRunner::Create(session_.get(), options_, &runner));
+    return runner;
+  }
+
+  std::unique_ptr<PrefetchRunner> StartRunner() {
+    std::unique_ptr<PrefetchRunner> runner = MakeRunner();
+    TF_CHECK_OK(runner->Start());
+    return runner;
+  }
+
+  Status Take(int64_t* value) {
+    std::vector<Tensor> outputs;
+    TF_RETURN_IF_ERROR(
+        session_->Run({}, {"prefetch/TensorBufferTake:0"}, {}, &outputs));
+    *value = outputs[0].scalar<int64_t>()();
+    return OkStatus();
+  }
+
+  // Takes until there is an error, and returns it.
+  Status TakeAll(std::vector<int64_t>* values) {
+    while (true) {
+      int64_t value;
+      TF_RETURN_IF_ERROR(Take(&value));
+      values->push_back(value);
+    }
+  }
+
+  // As a session closes that calls its observers; the order of the two is that
+  // of Session::Close, which cancels the steps first.
+  void Close() {
+    EXPECT_EQ(session_->Close(), OkStatus());
+    NotifySessionClosing(session_.get());
+  }
+
+  void Delete() {
+    Close();
+    session_.reset();
+  }
+
+  Session* session() { return session_.get(); }
+  PrefetchRunnerOptions* options() { return &options_; }
+
+ private:
+  PrefetchRunnerOptions options_;
+  std::unique_ptr<Session> session_;
+};
+
+std::vector<int64_t> Range(int64_t end) {
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < end; ++i) values.push_back(i);
+  return values;
+}
+
+TEST(PrefetchRunnerTest, RecordsComeInOrderThenTheEndOfTheData) {
+  Sources::Get()->Set(kSource, CountingTo(100));
+  StageSession session;
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  const Status status = session.TakeAll(&values);
+  EXPECT_TRUE(errors::IsOutOfRange(status)) << status;
+  EXPECT_EQ(values, Range(100));
+  const PrefetchRunner::Stats stats = runner->GetStats();
+  EXPECT_EQ(stats.name, "prefetch");
+  EXPECT_EQ(stats.records, 100);
+  EXPECT_EQ(stats.ignored, 0);
+  EXPECT_FALSE(stats.running);
+}
+
+TEST(PrefetchRunnerTest, SeveralThreadsLoseAndDoubleNothing) {
+  Sources::Get()->Set(kSource, CountingTo(500));
+  StageConfig config;
+  config.num_threads = 4;
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
+  EXPECT_EQ(values.size(), 500);
+  EXPECT_EQ(std::set<int64_t>(values.begin(), values.end()).size(), 500);
+}
+
+TEST(PrefetchRunnerTest, JoinedSourcesEndWhenTheLastOneDoes) {
+  Sources::Get()->Set(kSource, CountingTo(3));
+  Sources::Get()->Set(kOtherSource, CountingTo(50));
+  StageConfig config;
+  config.join_other_source = true;
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
+  EXPECT_EQ(values.size(), 53);
+}
+
+TEST(PrefetchRunnerTest, TheCauseArrivesAfterTheRecordsBeforeIt) {
+  Sources::Get()->Set(kSource, Counting([](int64_t call) {
+                        return call < 5 ? OkStatus()
+                                        : errors::DataLoss("bad record ", call);
+                      }));
+  StageSession session;
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  const Status status = session.TakeAll(&values);
+  EXPECT_TRUE(errors::IsDataLoss(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "bad record 5")) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "{{node source}}")) << status;
+  EXPECT_EQ(values, Range(5));
+}
+
+TEST(PrefetchRunnerTest, OneFailingThreadEndsTheOthers) {
+  Sources::Get()->Set(kSource, Counting([](int64_t call) {
+                        return call == 10 ? errors::DataLoss("once")
+                                          : OkStatus();
+                      }));
+  StageConfig config;
+  config.num_threads = 4;
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  const Status status = session.TakeAll(&values);
+  EXPECT_TRUE(errors::IsDataLoss(status)) << status;
+  EXPECT_GE(values.size(), 10);
+  EXPECT_FALSE(runner->GetStats().running);
+}
+
+TEST(PrefetchRunnerTest, AClosedExceptionIsTheEndOfTheData) {
+  Sources::Get()->Set(kSource, Counting([](int64_t call) {
+                        return call < 2 ? OkStatus()
+                                        : errors::DataLoss("truncated");
+                      }));
+  StageConfig config;
+  config.closed = {error::DATA_LOSS};
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  const Status status = session.TakeAll(&values);
+  EXPECT_TRUE(errors::IsOutOfRange(status)) << status;
+  EXPECT_EQ(values, Range(2));
+}
+
+TEST(PrefetchRunnerTest, AnIgnoredExceptionIsCountedAndSkipped) {
+  Sources::Get()->Set(kSource, Counting([](int64_t call) -> Status {
+                        if (call >= 9) return errors::OutOfRange("end");
+                        if (call % 3 == 1) return errors::DataLoss("bad");
+                        return OkStatus();
+                      }));
+  StageConfig config;
+  config.ignored = {error::DATA_LOSS};
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
+  EXPECT_EQ(values, (std::vector<int64_t>{0, 2, 3, 5, 6, 8}));
+  EXPECT_EQ(runner->GetStats().records, 6);
+  EXPECT_EQ(runner->GetStats().ignored, 3);
+}
+
+// Nobody stopped anything: the training step must not wait for ever.
+TEST(PrefetchRunnerTest, AStagedPartThatCancelsItselfEndsTheStage) {
+  Sources::Get()->Set(kSource, Counting([](int64_t call) {
+                        return call < 2 ? OkStatus()
+                                        : errors::Cancelled("by itself");
+                      }));
+  StageSession session;
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  const Status status = session.TakeAll(&values);
+  EXPECT_TRUE(errors::IsCancelled(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "by itself")) << status;
+  EXPECT_EQ(values, Range(2));
+}
+
+TEST(PrefetchRunnerTest, FeedsTakeTheirValuesFromAnEarlierRun) {
+  Sources::Get()->Set(kSource, CountingTo(20));
+  StageConfig config;
+  config.feed = true;
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
+  EXPECT_EQ(values, Range(20));
+}
+
+TEST(PrefetchRunnerTest, AnIgnoredExceptionOfTheFeedsSkipsTheRecord) {
+  Sources::Get()->Set(kSource, Counting([](int64_t call) -> Status {
+                        if (call >= 4) return errors::OutOfRange("end");
+                        if (call == 1) return errors::DataLoss("bad");
+                        return OkStatus();
+                      }));
+  StageConfig config;
+  config.feed = true;
+  config.ignored = {error::DATA_LOSS};
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
+  EXPECT_EQ(values, (std::vector<int64_t>{0, 2, 3}));
+}
+
+TEST(PrefetchRunnerTest, TheStagedPartRunsWithItsRunOptions) {
+  Sources::Get()->Set(kSource, WaitingForCancellation(nullptr));
+  StageConfig config;
+  config.run_options.set_timeout_in_ms(20);
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  const Status status = session.TakeAll(&values);
+  EXPECT_TRUE(errors::IsDeadlineExceeded(status)) << status;
+}
+
+TEST(PrefetchRunnerTest, ATracedStagedPartRuns) {
+  Sources::Get()->Set(kSource, CountingTo(3));
+  StageConfig config;
+  config.run_options.set_trace_level(RunOptions::SOFTWARE_TRACE);
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
+  EXPECT_EQ(values, Range(3));
+}
+
+TEST(PrefetchRunnerTest, StopWakesAPutThatWaitsForRoom) {
+  Sources::Get()->Set(kSource, Endless());
+  StageConfig config;
+  config.num_threads = 3;
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  int64_t value;
+  EXPECT_EQ(session.Take(&value), OkStatus());
+  EXPECT_TRUE(runner->GetStats().running);
+  runner->Stop();
+  EXPECT_FALSE(runner->GetStats().running);
+  // What is in the buffer can still be taken; then it is the stop that shows.
+  std::vector<int64_t> values;
+  const Status status = session.TakeAll(&values);
+  EXPECT_TRUE(errors::IsCancelled(status)) << status;
+  EXPECT_LE(values.size(), 2);
+}
+
+TEST(PrefetchRunnerTest, StopEndsAWaitingTrainingStep) {
+  Notification began;
+  Sources::Get()->Set(kSource, Counting([&](int64_t) {
+                        if (!began.HasBeenNotified()) began.Notify();
+                        return errors::DataLoss("again and again");
+                      }));
+  StageConfig config;
+  config.ignored = {error::DATA_LOSS};
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  {
+    thread::ThreadPool pool(Env::Default(), "training", 1);
+    pool.Schedule([&] {
+      int64_t value;
+      const Status status = session.Take(&value);
+      EXPECT_TRUE(errors::IsCancelled(status)) << status;
+    });
+    began.WaitForNotification();
+    runner->Stop();
+  }
+  EXPECT_GE(runner->GetStats().ignored, 1);
+}
+
+TEST(PrefetchRunnerTest, StopMayComeAtAnyTimeAndTwice) {
+  Sources::Get()->Set(kSource, Endless());
+  StageSession session;
+  auto never_started = session.MakeRunner();
+  never_started->Stop();
+  never_started->Stop();
+  EXPECT_TRUE(errors::IsCancelled(never_started->Start()));
+
+  auto runner = session.StartRunner();
+  EXPECT_TRUE(errors::IsFailedPrecondition(runner->Start()));
+  {
+    thread::ThreadPool pool(Env::Default(), "stoppers", 4);
+    for (int i = 0; i < 4; ++i) pool.Schedule([&] { runner->Stop(); });
+  }
+  runner->Stop();
+  EXPECT_TRUE(errors::IsCancelled(runner->Start()));
+}
+
+TEST(PrefetchRunnerTest, StopRacesWithStart) {
+  Sources::Get()->Set(kSource, Endless());
+  StageSession session;
+  for (int i = 0; i < 30; ++i) {
+    auto runner = session.MakeRunner();
+    {
+      thread::ThreadPool pool(Env::Default(), "stopper", 1);
+      pool.Schedule([&] { runner->Stop(); });
+      const Status status = runner->Start();
+      EXPECT_TRUE(status.ok() || errors::IsCancelled(status)) << status;
+    }
+    EXPECT_FALSE(runner->GetStats().running);
+  }
+}
+
+TEST(PrefetchRunnerTest, DestructionStops) {
+  Sources::Get()->Set(kSource, Endless());
+  StageSession session;
+  session.StartRunner().reset();
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsCancelled(session.TakeAll(&values)));
+}
+
+TEST(PrefetchRunnerTest, AnotherRunnerMayFollowInTheSameSession) {
+  Sources::Get()->Set(kSource, CountingTo(1000));
+  StageSession session;
+  auto first = session.StartRunner();
+  int64_t value;
+  EXPECT_EQ(session.Take(&value), OkStatus());
+  first->Stop();
+  auto second = session.StartRunner();
+  // Must not disturb the second.
+  first->Stop();
+  first.reset();
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
+  EXPECT_EQ(values.back(), 999);
+}
+
+// The source is slow and knows nothing of the buffer, so cancelling the buffer
+// does not wake it.
+TEST(PrefetchRunnerTest, StopDoesNotWaitForEverForASlowSource) {
+  Notification began;
+  Sources::Get()->Set(kSource, WaitingForCancellation(&began));
+  StageSession session;
+  auto runner = session.StartRunner();
+  began.WaitForNotification();
+  runner->Stop();
+  EXPECT_TRUE(runner->GetStats().running);
+  runner.reset();
+  session.Delete();
+}
+
+TEST(PrefetchRunnerTest, AClosingSessionWakesASlowSource) {
+  Notification began;
+  Sources::Get()->Set(kSource, WaitingForCancellation(&began));
+  StageSession session;
+  auto runner = session.StartRunner();
+  began.WaitForNotification();
+  session.Close();
+  EXPECT_FALSE(runner->GetStats().running);
+}
+
+TEST(PrefetchRunnerTest, AClosingSessionWakesAPutThatWaitsForRoom) {
+  Sources::Get()->Set(kSource, Endless());
+  StageConfig config;
+  config.num_threads = 3;
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  int64_t value;
+  EXPECT_EQ(session.Take(&value), OkStatus());
+  session.Close();
+  EXPECT_FALSE(runner->GetStats().running);
+  runner->Stop();
+}
+
+// Who hears first that the session will close wakes the buffer's waiters too.
+TEST(PrefetchRunnerTest, TheNoticeAloneEndsTheRunner) {
+  Sources::Get()->Set(kSource, Endless());
+  StageSession session;
+  auto runner = session.StartRunner();
+  NotifySessionClosing(session.session());
+  EXPECT_FALSE(runner->GetStats().running);
+}
+
+TEST(PrefetchRunnerTest, TheSessionMayBeDeletedFirst) {
+  Sources::Get()->Set(kSource, Endless());
+  StageSession session;
+  auto started = session.StartRunner();
+  auto never_started = session.MakeRunner();
+  session.Delete();
+  EXPECT_TRUE(errors::IsCancelled(never_started->Start()));
+  EXPECT_FALSE(started->GetStats().running);
+  started->Stop();
+}
+
+TEST(PrefetchRunnerTest, StartInAClosedSessionIsCancelled) {
+  Sources::Get()->Set(kSource, Endless());
+  StageSession session;
+  session.Close();
+  auto runner = session.MakeRunner();
+  EXPECT_TRUE(errors::IsCancelled(runner->Start()));
+}
+
+TEST(PrefetchRunnerTest, StopRacesWithTheClosingOfTheSession) {
+  Sources::Get()->Set(kSource, Endless());
+  for (int i = 0; i < 30; ++i) {
+    StageSession session;
+    auto runner = session.StartRunner();
+    {
+      thread::ThreadPool pool(Env::Default(), "stopper", 1);
+      pool.Schedule([&] { runner->Stop(); });
+      session.Delete();
+    }
+    EXPECT_FALSE(runner->GetStats().running);
+  }
+}
+
+// Each session ends in one of the orders in which users end theirs.
+TEST(PrefetchRunnerTest, TwoHundredSessionsEndWell) {
+  for (int i = 0; i < 200; ++i) {
+    const bool ends_early = i % 3 == 0;
+    Sources::Get()->Set(kSource, ends_early ? CountingTo(2) : Endless());
+    StageConfig config;
+    config.num_threads = 1 + i % 2;
+    StageSession session(config);
+    auto runner = session.StartRunner();
+    if (i % 2 == 0) {
+      int64_t value;
+      EXPECT_EQ(session.Take(&value), OkStatus());
+    }
+    switch (i % 5) {
+      case 0:
+        runner->Stop();
+        session.Delete();
+        break;
+      case 1:
+        session.Delete();
+        runner->Stop();
+        break;
+      case 2:
+        runner.reset();
+        session.Delete();
+        break;
+      case 3:
+        session.Delete();
+        runner.reset();
+        break;
+      case 4:
+        session.Close();
+        runner.reset();
+        session.Delete();
+        break;
+    }
+  }
+}
+
+TEST(PrefetchRunnerTest, StartTellsWhatTheGraphLacks) {
+  Sources::Get()->Set(kSource, Endless());
+  StageSession session;
+  session.options()->set_resume_op("nowhere");
+  const Status status = session.MakeRunner()->Start();
+  EXPECT_TRUE(errors::IsNotFound(status) || errors::IsInvalidArgument(status))
+      << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "nowhere")) << status;
+}
+
+TEST(PrefetchRunnerTest, CreateNamesTheOptionThatIsMissing) {
+  StageSession session;
+  std::unique_ptr<PrefetchRunner> runner;
+  PrefetchRunnerOptions options = *session.options();
+  options.clear_cancel_op();
+  Status status = PrefetchRunner::Create(session.session(), options, &runner);
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(
+      absl::StrContains(status.message(), "PrefetchRunnerOptions.cancel_op"))
+      << status;
+
+  options = *session.options();
+  options.clear_fetch_ops();
+  status = PrefetchRunner::Create(session.session(), options, &runner);
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(
+      absl::StrContains(status.message(), "PrefetchRunnerOptions.fetch_ops"))
+      << status;
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>  // NOLINT
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/device_mgr.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/threadpool.h"
+#include "tensorflow/core/public/session.h"
+#include "tensorflow_staging/core/framework/tensor_buffer.h"
+#include "tensorflow_staging/core/kernels/stage_test_graph.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// A session over a graph with one stage of capacity `capacity`, whose records
+// are fed. `inter_op_threads` is the size of the session's own pool; -1 runs
+// kernels on the caller's thread.
+class StageSession {
+ public:
+  explicit StageSession(int64_t capacity, int inter_op_threads = 4) {
+    stage_.capacity = capacity;
+    GraphDef graph;
+    StageTestGraph::Add(
+        NodeDefBuilder("record", "Placeholder").Attr("dtype", DT_INT64),
+        &graph);
+    StageTestGraph::Add(
+        NodeDefBuilder("other_record", "Placeholder").Attr("dtype", DT_FLOAT),
+        &graph);
+    stage_.AddTo(&graph, "record");
+    StageTestGraph::Add(NodeDefBuilder("other_put", "TensorBufferPut")
+                            .Attr("shared_name", stage_.name)
+                            .Input(std::vector<NodeDefBuilder::NodeOut>{
+                                {"other_record", 0, DT_FLOAT}}),
+                        &graph);
+    StageTestGraph::Add(NodeDefBuilder("nameless", "TensorBufferCancel"),
+                        &graph);
+
+    SessionOptions options;
+    options.config.set_inter_op_parallelism_threads(inter_op_threads);
+    options.config.set_use_per_session_threads(true);
+    session_.reset(NewSession(options));
+    TF_CHECK_OK(session_->Create(graph));
+  }
+
+  Status Put(int64_t value) {
+    return session_->Run({{"record:0", Tensor(value)}}, {},
+                         {stage_.Node("TensorBufferPut")}, nullptr);
+  }
+
+  Status PutOther() {
+    return session_->Run({{"other_record:0", Tensor(1.0f)}}, {}, {"other_put"},
+                         nullptr);
+  }
+
+  Status Take(int64_t* value) {
+    std::vector<Tensor> outputs;
+    TF_RETURN_IF_ERROR(session_->Run(
+        {}, {strings::StrCat(stage_.Node("TensorBufferTake"), ":0")}, {},
+        &outputs));
+    *value = outputs[0].scalar<int64_t>()();
+    return OkStatus();
+  }
+
+  // The number taken; -1 after an error.
+  int64_t Take() {
+    int64_t value = -1;
+    const Status status = Take(&value);
+    EXPECT_EQ(status, OkStatus());
+    return value;
+  }
+
+  Status TakeStatus() {
+    int64_t value;
+    return Take(&value);
+  }
+
+  Status Run(const std::string& op) {
+    return session_->Run({}, {}, {stage_.Node(op)}, nullptr);
+  }
+
+  Status CloseStage(const Tensor& code, const Tensor& message) {
+    return session_->Run({{stage_.Node("error_code"), code},
+                          {stage_.Node("error_message"), message}},
+                         {}, {stage_.Node("TensorBufferClose")}, nullptr);
+  }
+
+  int64_t Size() {
+    std::vector<Tensor> outputs;
+    TF_CHECK_OK(session_->Run(
+        {}, {strings::StrCat(stage_.Node("TensorBufferSize"), ":0")}, {},
+        &outputs));
+    return outputs[0].scalar<int64_t>()();
+  }
+
+  ResourceMgr* resources() {
+    const DeviceMgr* devices = nullptr;
+    TF_CHECK_OK(session_->LocalDeviceManager(&devices));
+    return devices->ListDevices()[0]->resource_manager();
+  }
+
+  // Returns once the buffer says that `waiting` ("1 puts and 2 takes") wait.
+  void AwaitWaiting(const std::string& waiting) {
+    bool seen = false;
+    while (!seen) {
+      TensorBuffer* buffer = nullptr;
+      if (resources()->Lookup("localhost", stage_.name, &buffer).ok()) {
+        core::ScopedUnref unref(buffer);
+        seen = absl::StrContains(buffer->DebugString(), waiting + " waiting");
+      }
+      std::this_thread::yield();
+    }
+  }
+
+  Session* session() { return session_.get(); }
+
+ private:
+  StageTestGraph stage_;
+  std::unique_ptr<Session> session_;
+};
+
+// Runs `fn` in a thread of its own, joined at the end of the scope.
+class InThread {
+ public:
+  explicit InThread(std::function<void()> fn)
+      : thread_(Env::Default()->StartThread({}, "test", std::move(fn))) {}
+
+ private:
+  std::unique_ptr<Thread> thread_;
+};
+
+bool Contains(const Status& status, const std::string& text) {
+  return absl::StrContains(status.message(), text);
+}
+
+TEST(TensorBufferKernelsTest, TakesInTheOrderOfPuts) {
+  StageSession session(/*capacity=*/5);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(session.Put(i), OkStatus());
+  EXPECT_EQ(session.Size(), 5);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(session.Take(), i);
+  EXPECT_EQ(session.Size(), 0);
+}
+
+TEST(TensorBufferKernelsTest, ConcurrentStepsLoseAndDoubleNothing) {
+  constexpr int kProducers = 8;
+  constexpr int kConsumers = 8;
+  constexpr int kRecords = 200;  // per producer
+  StageSession session(/*capacity=*/3);
+  ASSERT_EQ(session.Run("TensorBufferResume"), OkStatus());
+  std::vector<std::atomic<int>> seen(kProducers * kRecords);
+  {
+    thread::ThreadPool consumers(Env::Default(), "consumers", kConsumers);
+    for (int c = 0; c < kConsumers; ++c) {
+      consumers.Schedule([&] {
+        int64_t value;
+        Status status;
+        while ((status = session.Take(&value)).ok()) ++seen[value];
+        EXPECT_TRUE(errors::IsOutOfRange(status)) << status;
+      });
+    }
+    {
+      thread::ThreadPool producers(Env::Default(), "producers", kProducers);
+      for (int p = 0; p < kProducers; ++p) {
+        producers.Schedule([&, p] {
+          for (int i = 0; i < kRecords; ++i) {
+            EXPECT_EQ(session.Put(p * kRecords + i), OkStatus());
+          }
+        });
+      }
+    }
+    EXPECT_EQ(session.Run("TensorBufferClose"), OkStatus());
+  }
+  for (const std::atomic<int>& count : seen) ASSERT_EQ(count, 1);
+}
+
+// With one inter-op thread, and with none, a waiting take would stop every
+// other step if it blocked a thread.
+class FewThreadsTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(FewThreadsTest, WaitingOpsHoldNoThread) {
+  StageSession session(/*capacity=*/1, /*inter_op_threads=*/GetParam());
+  ASSERT_EQ(session.Run("TensorBufferResume"), OkStatus());
+  std::atomic<int64_t> sum{0};
+  {
+    std::vector<std::unique_ptr<InThread>> takes;
+    for (int i = 0; i < 3; ++i) {
+      takes.push_back(
+          std::make_unique<InThread>([&] { sum += session.Take(); }));
+    }
+    session.AwaitWaiting("0 puts and 3 takes");
+    for (int i = 1; i <= 3; ++i) EXPECT_EQ(session.Put(i), OkStatus());
+  }
+  EXPECT_EQ(sum, 6);
+
+  EXPECT_EQ(session.Put(4), OkStatus());
+  InThread put([&] { EXPECT_EQ(session.Put(5), OkStatus()); });
+  session.AwaitWaiting("1 puts and 0 takes");
+  EXPECT_EQ(session.Take(), 4);
+  EXPECT_EQ(session.Take(), 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(InterOpThreads, FewThreadsTest,
+                         ::testing::Values(1, -1));
+
+TEST(TensorBufferKernelsTest, ClosingTheSessionEndsAWaitingTake) {
+  StageSession session(/*capacity=*/1);
+  ASSERT_EQ(session.Run("TensorBufferResume"), OkStatus());
+  InThread take([&] {
+    const Status status = session.TakeStatus();
+    EXPECT_TRUE(errors::IsCancelled(status)) << status;
+  });
+  session.AwaitWaiting("0 puts and 1 takes");
+  EXPECT_EQ(session.session()->Close(), OkStatus());
+}
+
+TEST(TensorBufferKernelsTest, ClosingTheSessionEndsAWaitingPut) {
+  StageSession session(/*capacity=*/1);
+  EXPECT_EQ(session.Put(1), OkStatus());
+  InThread put([&] {
+    const Status status = session.Put(2);
+    EXPECT_TRUE(errors::IsCancelled(status)) << status;
+  });
+  session.AwaitWaiting("1 puts and 0 takes");
+  EXPECT_EQ(session.session()->Close(), OkStatus());
+}
+
+TEST(TensorBufferKernelsTest, ATimeoutOfTheStepEndsItsWait) {
+  StageSession session(/*capacity=*/1);
+  ASSERT_EQ(session.Run("TensorBufferResume"), OkStatus());
+  RunOptions options;
+  options.set_timeout_in_ms(20);
+  RunMetadata metadata;
+  std::vector<Tensor> outputs;
+  const Status status = session.session()->Run(
+      options, {}, {"prefetch/TensorBufferTake:0"}, {}, &outputs, &metadata);
+  EXPECT_TRUE(errors::IsDeadlineExceeded(status)) << status;
+  EXPECT_EQ(session.Put(1), OkStatus());
+  EXPECT_EQ(session.Take(), 1);
+}
+
+TEST(TensorBufferKernelsTest, CancelEndsWaitsUntilResume) {
+  StageSession session(/*capacity=*/1);
+  ASSERT_EQ(session.Run("TensorBufferResume"), OkStatus());
+  {
+    InThread take([&] {
+      const Status status = session.TakeStatus();
+      EXPECT_TRUE(errors::IsCancelled(status)) << status;
+    });
+    session.AwaitWaiting("0 puts and 1 takes");
+    EXPECT_EQ(session.Run("TensorBufferCancel"), OkStatus());
+  }
+  EXPECT_TRUE(errors::IsCancelled(session.Put(1)));
+  ASSERT_EQ(session.Run("TensorBufferResume"), OkStatus());
+  EXPECT_EQ(session.Put(2), OkStatus());
+  EXPECT_EQ(session.Take(), 2);
+}
+
+TEST(TensorBufferKernelsTest, ATakeThatNobodyFeedsNamesStageAndHook) {
+  StageSession session(/*capacity=*/1);
+  // The first op finds this buffer, which does not make the test wait long.
+  TensorBuffer::Options impatient;
+  impatient.name = "prefetch";
+  impatient.idle_timeout_millis = 2;
+  ASSERT_EQ(session.resources()->Create("localhost", impatient.name,
+                                        new TensorBuffer(impatient)),
+            OkStatus());
+  const Status status = session.TakeStatus();
+  EXPECT_TRUE(errors::IsFailedPrecondition(status)) << status;
+  EXPECT_TRUE(Contains(status, "'prefetch'")) << status;
+  EXPECT_TRUE(Contains(status, "tf.make_prefetch_hook()")) << status;
+}
+
+TEST(TensorBufferKernelsTest, CloseDrainsThenEndsTheData) {
+  StageSession session(/*capacity=*/2);
+  EXPECT_EQ(session.Put(1), OkStatus());
+  EXPECT_EQ(session.Put(2), OkStatus());
+  EXPECT_EQ(session.Run("TensorBufferClose"), OkStatus());
+  EXPECT_EQ(session.Take(), 1);
+  EXPECT_EQ(session.Take(), 2);
+  EXPECT_TRUE(errors::IsOutOfRange(session.TakeStatus()));
+}
+
+TEST(TensorBufferKernelsTest, TheCauseArrivesWithCodeAndMessage) {
+  StageSession session(/*capacity=*/2);
+  EXPECT_EQ(session.Put(1), OkStatus());
+  EXPECT_EQ(session.CloseStage(Tensor(int32{error::DATA_LOSS}),
+                               Tensor("truncated [[{{node reader}}]]")),
+            OkStatus());
+  EXPECT_EQ(session.Take(), 1);
+  const Status status = session.TakeStatus();
+  EXPECT_TRUE(errors::IsDataLoss(status)) << status;
+  EXPECT_TRUE(Contains(status, "truncated [[{{node reader}}]]")) << status;
+}
+
+TEST(TensorBufferKernelsTest, CloseRefusesWhatIsNoScalar) {
+  StageSession session(/*capacity=*/1);
+  const Tensor vector(DT_INT32, TensorShape({2}));
+  const Status status = session.CloseStage(vector, Tensor(""));
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(Contains(status, "error_code is not a scalar: [2]")) << status;
+}
+
+TEST(TensorBufferKernelsTest, ARecordOfOtherTypesIsRefusedByTheTake) {
+  StageSession session(/*capacity=*/1);
+  EXPECT_EQ(session.PutOther(), OkStatus());
+  const Status status = session.TakeStatus();
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(Contains(status, "record of float where")) << status;
+}
+
+TEST(TensorBufferKernelsTest, AStageHasAName) {
+  StageSession session(/*capacity=*/1);
+  const Status status = session.session()->Run({}, {}, {"nameless"}, nullptr);
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(Contains(status, "shared_name of TensorBufferCancel is empty"))
+      << status;
+}
+
+// On a GPU, values stay in the device's memory; what is read on the host does
+// not go there.
+TEST(TensorBufferKernelsTest, AreRegisteredForCpuAndGpu) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>>
+      host_memory_of = {{"TensorBufferPut", {}},
+                        {"TensorBufferTake", {}},
+                        {"TensorBufferCancel", {}},
+                        {"TensorBufferResume", {}},
+                        {"TensorBufferClose", {"error_code", "error_message"}},
+                        {"TensorBufferSize", {"size"}}};
+  for (const auto& [op, expected] : host_memory_of) {
+    std::vector<std::string> devices;
+    const KernelList kernels = GetRegisteredKernelsForOp(op);
+    for (const KernelDef& kernel : kernels.kernel()) {
+      devices.push_back(kernel.device_type());
+      const std::vector<std::string> host_memory(
+          kernel.host_memory_arg().begin(), kernel.host_memory_arg().end());
+      if (kernel.device_type() == DEVICE_GPU) {
+        EXPECT_EQ(host_memory, expected) << op;
+      } else {
+        EXPECT_TRUE(host_memory.empty()) << op;
+      }
+    }
+    std::sort(devices.begin(), devices.end());
+    EXPECT_EQ(devices, (std::vector<std::string>{"CPU", "GPU"})) << op;
+  }
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/protobuf/staging_fields_reader.h"
+
+#include <string>
+
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/protobuf.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// True if `Message` is TensorFlow's stock class, false in a build of the whole
+// patched tree, where the class itself declares the fields.
+template <typename Message>
+bool FieldsAreUnknown() {
+  constexpr int kFirstStagingField = 10001;
+  static const bool unknown =
+      Message::descriptor()->FindFieldByNumber(kFirstStagingField) == nullptr;
+  return unknown;
+}
+
+template <typename Message>
+const protobuf::UnknownFieldSet& UnknownFields(const Message& message) {
+  return message.GetReflection()->GetUnknownFields(message);
+}
+
+// The parser leaves a field whose wire type is wrong among the unknown ones.
+template <typename Fields>
+bool HasFieldOfWrongType(const Fields& fields) {
+  const auto& unknown = UnknownFields(fields);
+  for (int i = 0; i < unknown.field_count(); ++i) {
+    if (Fields::descriptor()->FindFieldByNumber(unknown.field(i).number())) {
+      return true;
+    }
+  }
+  return false;
+}
+
+template <typename Message, typename Fields>
+Status Read(const Message& message, Fields* fields) {
+  fields->Clear();
+  std::string bytes;
+  if (FieldsAreUnknown<Message>()) {
+    const auto& unknown = UnknownFields(message);
+    if (unknown.empty()) return OkStatus();
+    unknown.SerializeToString(&bytes);
+  } else {
+    message.SerializePartialToString(&bytes);
+  }
+  const bool well_formed =
+      fields->ParseFromString(bytes) && !HasFieldOfWrongType(*fields);
+  // What is no staging field has no meaning here. Nested messages keep theirs:
+  // there they may be staging fields again.
+  fields->GetReflection()->MutableUnknownFields(fields)->Clear();
+  if (well_formed) return OkStatus();
+  fields->Clear();
+  return errors::InvalidArgument(
+      "The staging fields of ", Message::descriptor()->full_name(),
+      " are malformed; they must be written with the config protos of this "
+      "build of TensorFlow.");
+}
+
+}  // namespace
+
+Status ReadConfigFields(const ConfigProto& message, ConfigFields* fields) {
+  return Read(message, fields);
+}
+
+Status ReadOptimizerFields(const OptimizerOptions& message,
+                           OptimizerFields* fields) {
+  return Read(message, fields);
+}
+
+Status ReadRewriterFields(const RewriterConfig& message,
+                          RewriterFields* fields) {
+  return Read(message, fields);
+}
+
+Status ReadRunFields(const RunOptions& message, RunFields* fields) {
+  return Read(message, fields);
+}
+
+}  // namespace staging
+}  // namespace tensorflow

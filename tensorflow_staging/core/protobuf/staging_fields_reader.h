@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_PROTOBUF_STAGING_FIELDS_READER_H_
+#define TENSORFLOW_STAGING_CORE_PROTOBUF_STAGING_FIELDS_READER_H_
+
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow/core/protobuf/rewriter_config.pb.h"
+#include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
+
+namespace tensorflow {
+namespace staging {
+
+// Each function reads the staging fields of one TensorFlow message, whether the
+// message class knows them or carries them as unknown fields.
+//
+// `fields` is overwritten. A message without unknown fields, which is every
+// message of a user who does not stage, costs one branch where the class does
+// not know the fields. Returns INVALID_ARGUMENT, naming the message, when the
+// bytes of a field are malformed; `fields` is empty then.
+Status ReadConfigFields(const ConfigProto& message, ConfigFields* fields);
+Status ReadOptimizerFields(const OptimizerOptions& message,
+                           OptimizerFields* fields);
+Status ReadRewriterFields(const RewriterConfig& message,
+                          RewriterFields* fields);
+Status ReadRunFields(const RunOptions& message, RunFields* fields);
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_PROTOBUF_STAGING_FIELDS_READER_H_

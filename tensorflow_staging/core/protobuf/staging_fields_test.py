@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""C++ reads, through staging_fields.proto, exactly the fields that the patched protos give to Python."""
+
+import pathlib
+import re
+
+import pytest
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.core.protobuf import rewriter_config_pb2
+
+FIRST_NUMBER = 10001
+VIEW = pathlib.Path(__file__).with_name("staging_fields.proto").read_text()
+
+# Each message or enum of the view, and the one it is wire-compatible with.
+MIRRORS = {
+    "ConfigFields": config_pb2.ConfigProto,
+    "RunFields": config_pb2.RunOptions,
+    "OptimizerFields": config_pb2.OptimizerOptions,
+    "RewriterFields": rewriter_config_pb2.RewriterConfig,
+    "StageThreadPoolOptions": config_pb2.StageSubGraphThreadPoolOptionsProto,
+    "SmartStageOptions": config_pb2.SmartStageOptions,
+    "PrefetchRunnerOptions": config_pb2.PrefetchRunnerOptions,
+    "MultiStreamOptions": rewriter_config_pb2.MultiStreamOptions,
+    "MultiStreamPartitionPolicy": rewriter_config_pb2.MultiStreamPartitionPolicy,
+}
+
+# Names of new declarations by those that they mirror; a type of TensorFlow's own keeps its name in the view.
+_NAMES_IN_VIEW = {
+    mirrored.DESCRIPTOR.name: name for name, mirrored in MIRRORS.items() if not name.endswith("Fields")
+}
+
+
+def _declared(kind: str) -> dict[str, str]:
+  """The body of each declaration of the view, by name."""
+  return dict(re.findall(rf"^{kind} (\w+) {{\n(.*?)^}}$", VIEW, re.MULTILINE | re.DOTALL))
+
+
+def _in_view(body: str) -> set[tuple[bool, str, str, int]]:
+  """(repeated, type's last name, name, number) of each field that a message declares."""
+  fields = re.findall(r"^ *(repeated )?([\w.]+|map<.*>)\s+(\w+) = (\d+);", body, re.MULTILINE)
+  return {(bool(r), type_.rpartition(".")[2], name, int(number)) for r, type_, name, number in fields}
+
+
+def _type_name(field) -> str:
+  """A field's type as a .proto file writes it, without its package."""
+  if field.message_type and field.message_type.GetOptions().map_entry:
+    return f"map<{', '.join(_type_name(entry) for entry in field.message_type.fields)}>"
+  if field.message_type or field.enum_type:
+    name = (field.message_type or field.enum_type).name
+    return _NAMES_IN_VIEW.get(name, name)
+  names = {field.TYPE_BOOL: "bool", field.TYPE_INT32: "int32", field.TYPE_STRING: "string"}
+  return names[field.type]
+
+
+def _of_python(descriptor, first_number: int) -> set[tuple[bool, str, str, int]]:
+  """The same of a message of Python, from a number on."""
+  return {
+      (field.label == field.LABEL_REPEATED and not type_.startswith("map<"), type_, field.name, field.number)
+      for field in descriptor.fields if field.number >= first_number
+      for type_ in [_type_name(field)]
+  }
+
+
+def test_every_declaration_of_the_view_mirrors_another():
+  assert set(MIRRORS) == set(_declared("message")) | set(_declared("enum"))
+
+
+@pytest.mark.parametrize("name", _declared("message"))
+def test_message_has_the_same_fields(name):
+  first_number = FIRST_NUMBER if name.endswith("Fields") else 1
+  assert _in_view(_declared("message")[name]) == _of_python(MIRRORS[name].DESCRIPTOR, first_number)
+
+
+@pytest.mark.parametrize("name", _declared("enum"))
+def test_enum_has_the_same_values(name):
+  values = re.findall(r"(\w+) = (\d+);", _declared("enum")[name])
+  assert {value: int(number) for value, number in values} == dict(MIRRORS[name].items())

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session's configuration with every new field set, each to a value of its own."""
+
+import tensorflow as tf
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.core.protobuf import rewriter_config_pb2
+
+# Field numbers from here on are the fork's.
+FIRST_NUMBER = 10001
+
+
+def config() -> config_pb2.ConfigProto:
+  """Makes the configuration; no new field has its default value."""
+  result = config_pb2.ConfigProto()
+  for index in (1, 2):
+    result.session_stage_subgraph_thread_pool.add(
+        inter_op_threads_num=10 + index, intra_op_threads_num=20 + index, global_name=f"pool_{index}")
+  optimizer = result.graph_options.optimizer_options
+  optimizer.do_smart_stage = True
+  optimizer.stage_subgraph_on_cpu = True
+  optimizer.stage_multi_stream = True
+  optimizer.smart_stage_options.CopyFrom(_smart_stage_options())
+  rewriter = result.graph_options.rewrite_options
+  rewriter.use_multi_stream = rewriter_config_pb2.RewriterConfig.ON
+  rewriter.multi_stream_opts.multi_stream_num = 34
+  rewriter.multi_stream_opts.partition_policy = rewriter_config_pb2.EMBEDDING_GRAPH_PARTITION
+  return result
+
+
+def _smart_stage_options() -> config_pb2.SmartStageOptions:
+  options = tf.SmartStageOptions(
+      capacity=31, num_threads=32, num_clients=33, timeout_millis=35, stage_subgraph_stream_id=36,
+      closed_exception_types=(tf.errors.OUT_OF_RANGE, tf.errors.ABORTED),
+      ignored_exception_types=(tf.errors.DATA_LOSS,),
+      use_stage_subgraph_thread_pool=True, stage_subgraph_thread_pool_id=37, name="ahead")
+  options.graph_key = "key"
+  runner = options.runner_options
+  runner.fetch_ops.extend(["put_1", "put_2"])
+  runner.cancel_op = "cancel"
+  runner.resume_op = "resume"
+  runner.close_op = "close"
+  runner.named_feed_input_tensors["fed:0"] = "source:0"
+  runner.error_code_tensor = "code:0"
+  runner.error_message_tensor = "message:0"
+  return options

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Closing is safe in any order: session, hook, coordinator, interpreter exit."""
+
+import gc
+import threading
+
+import pytest
+import tensorflow as tf
+
+from tensorflow_staging.python import staging_testing
+
+
+def _full_stage():
+  """A stage whose buffer is full: its thread waits for room."""
+  source = staging_testing.Source()
+  return source, tf.staged(source.tensor(), capacity=2)
+
+
+def _start(sess, source, coord=None):
+  hook = tf.make_prefetch_hook()
+  hook.after_create_session(sess, coord)
+  source.wait_until_asked(3)
+  return hook
+
+
+def test_hook_then_session():
+  source, record = _full_stage()
+  sess = tf.Session()
+  hook = _start(sess, source)
+  assert sess.run(record) == 0
+  hook.end(sess)
+  staging_testing.assert_no_stage_thread()
+  sess.close()
+
+
+def test_session_then_hook():
+  source, record = _full_stage()
+  sess = tf.Session()
+  hook = _start(sess, source)
+  assert sess.run(record) == 0
+  sess.close()
+  staging_testing.assert_no_stage_thread()
+  hook.end(sess)
+  hook.end(sess)
+
+
+def test_session_that_is_dropped_and_never_closed():
+  source, _ = _full_stage()
+  sess = tf.Session()
+  hook = _start(sess, source)
+  del sess
+  gc.collect()
+  staging_testing.assert_no_stage_thread()
+  hook.end(None)
+
+
+@pytest.mark.parametrize("order", ["coordinator", "session", "hook"])
+def test_coordinator_and_who_comes_first(order):
+  source, _ = _full_stage()
+  sess = tf.Session()
+  coord = tf.train.Coordinator()
+  hook = _start(sess, source, coord)
+  if order == "session":
+    sess.close()
+  elif order == "hook":
+    hook.end(sess)
+  coord.request_stop()
+  coord.join(stop_grace_period_secs=staging_testing.WAIT_SECONDS)
+  staging_testing.assert_no_stage_thread()
+  hook.end(sess)
+  sess.close()
+
+
+def test_everything_at_once():
+  source, _ = _full_stage()
+  sess = tf.Session()
+  coord = tf.train.Coordinator()
+  hook = _start(sess, source, coord)
+  barrier = threading.Barrier(3)
+
+  def at_once(action):
+    barrier.wait()
+    action()
+
+  threads = [
+      threading.Thread(target=at_once, args=[action])
+      for action in (sess.close, coord.request_stop, lambda: hook.end(sess))
+  ]
+  for thread in threads:
+    thread.start()
+  for thread in threads:
+    thread.join()
+  coord.join(stop_grace_period_secs=staging_testing.WAIT_SECONDS)
+
+
+@pytest.mark.parametrize("close", ["session", "hook"])
+def test_a_step_that_waits_for_a_record_is_cancelled(close):
+  source = staging_testing.Source()
+  source.hold()
+  record = tf.staged(source.tensor())
+  errors = []
+  sess = tf.Session()
+  hook = tf.make_prefetch_hook()
+  hook.after_create_session(sess)
+  source.wait_until_asked(1)
+
+  def step():
+    try:
+      sess.run(record)
+    except tf.errors.CancelledError as error:
+      errors.append(error)
+
+  waiting = threading.Thread(target=step)
+  waiting.start()
+  # Only the source can end the producer's run, so it is let go once closing has begun.
+  closing = threading.Thread(
+      target=sess.close if close == "session" else lambda: hook.end(sess))
+  closing.start()
+  waiting.join()
+  source.release()
+  closing.join()
+  sess.close()
+  assert errors
+
+
+def test_a_closed_session_cannot_run_stages():
+  tf.staged(tf.constant(1))
+  sess = tf.Session()
+  sess.close()
+  with pytest.raises((RuntimeError, tf.errors.OpError), match="[Cc]losed"):
+    tf.make_prefetch_hook().after_create_session(sess)
+
+
+def test_starting_again_after_stopping_goes_on_with_what_was_buffered():
+  source, record = _full_stage()
+  with tf.Session() as sess:
+    hook = _start(sess, source)
+    assert sess.run(record) == 0
+    hook.end(sess)
+    with hook.running(sess):
+      first, second = sess.run(record), sess.run(record)
+      assert (first, second) == (1, 2)
+
+
+def test_an_exception_in_the_loop_stops_the_stages():
+  source, record = _full_stage()
+  with pytest.raises(KeyError, match="mine"):
+    with tf.train.MonitoredTrainingSession(hooks=[tf.make_prefetch_hook()]) as sess:
+      source.wait_until_asked(3)
+      sess.run(record)
+      raise KeyError("mine")
+  staging_testing.assert_no_stage_thread()
+
+
+_EXITS = {
+    "nothing is closed": "",
+    "the session is dropped": "del sess",
+    "the program fails": "raise SystemExit(0)",
+    "the hook is dropped": "del hook",
+}
+
+
+@pytest.mark.parametrize("last_words", _EXITS.values(), ids=_EXITS)
+def test_interpreter_exit(tmp_path, last_words):
+  output = staging_testing.run_program(
+      f"""
+      import itertools
+      import numpy as np
+      import tensorflow as tf
+
+      numbers = itertools.count()
+      record = tf.numpy_function(lambda: np.int64(next(numbers)), [], tf.int64)
+      record = tf.staged(record, capacity=2, num_threads=2)
+      sess = tf.Session()
+      coord = tf.train.Coordinator()
+      hook = tf.make_prefetch_hook()
+      hook.after_create_session(sess, coord)
+      sess.run(record)
+      print("done", flush=True)
+      {last_words}
+      """, tmp_path)
+  assert output == "done\n"

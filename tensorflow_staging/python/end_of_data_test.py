@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The end of the data: the buffer drains, then the step says OutOfRange."""
+
+import pytest
+import tensorflow as tf
+
+from tensorflow_staging.python import staging_testing
+
+
+def _raise_at(bad: int, error: Exception):
+  """A function that lets every number through but `bad`."""
+
+  def check(number):
+    if number == bad:
+      raise error
+    return number
+
+  return check
+
+
+def test_buffered_records_come_before_out_of_range():
+  source = staging_testing.Source(end=3)
+  record = tf.staged(source.tensor(), capacity=8)
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    source.wait_until_asked(4)  # The producer has reached the end; nothing is taken yet.
+    assert staging_testing.drain(sess, record) == [0, 1, 2]
+
+
+def test_out_of_range_stays():
+  record = tf.staged(staging_testing.dataset_record(1))
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    assert staging_testing.drain(sess, record) == [0]
+    for _ in range(3):
+      with pytest.raises(tf.errors.OutOfRangeError):
+        sess.run(record)
+
+
+@pytest.mark.parametrize("types", [(tf.errors.DATA_LOSS,), (tf.errors.DataLossError,)])
+def test_closed_types_end_the_data(types):
+  error = tf.errors.DataLossError(None, None, "torn file")
+  number = staging_testing.dataset_record(5)
+  number = tf.numpy_function(_raise_at(2, error), [number], tf.int64)
+  record = tf.staged(number, closed_exception_types=types)
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    assert staging_testing.drain(sess, record) == [0, 1]
+
+
+@pytest.mark.parametrize("types", [(tf.errors.INVALID_ARGUMENT,), [tf.errors.InvalidArgumentError]])
+def test_ignored_types_skip_one_record(types):
+  number = staging_testing.dataset_record(5)
+  number = tf.numpy_function(_raise_at(2, ValueError("not a line")), [number], tf.int64)
+  record = tf.staged(number, ignored_exception_types=types)
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    assert staging_testing.drain(sess, record) == [0, 1, 3, 4]
+
+
+def test_a_new_epoch_starts_after_the_iterator_is_initialized_again():
+  dataset = tf.data.Dataset.range(3)
+  iterator = tf.data.make_initializable_iterator(dataset)
+  record = tf.staged(iterator.get_next(), capacity=2)
+  hook = tf.make_prefetch_hook()
+  with tf.Session() as sess:
+    for _ in range(3):
+      sess.run(iterator.initializer)
+      with hook.running(sess):
+        assert staging_testing.drain(sess, record) == [0, 1, 2]

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The module _pywrap_staging: the one door from Python to the C++ of staging.
+// It holds no logic; it turns Python's terms into C++'s and back, and lets
+// other Python threads run while C++ waits.
+//
+// Takes `Session._session` of TensorFlow's Python session as a TF_Session. For
+// that, this module has to be built so that it shares the type registry of
+// TensorFlow's own modules; see the BUILD file.
+
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pybind11/pybind11.h"
+#include "tensorflow/c/c_api_internal.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/common_runtime/prefetch_runner.h"
+#include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
+
+namespace py = pybind11;
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// Raises `status` as the class of tf.errors that belongs to its code.
+void RaiseIfError(const Status& status) {
+  if (status.ok()) return;
+  const py::object type =
+      py::module_::import("tensorflow.python.framework.errors_impl")
+          .attr("exception_type_from_error_code")(status.raw_code());
+  // Messages quote users' data, which may be no valid UTF-8.
+  const auto message = py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(
+      status.message().data(), status.message().size(), "replace"));
+  const py::object error = type(py::none(), py::none(), message);
+  PyErr_SetObject(type.ptr(), error.ptr());
+  throw py::error_already_set();
+}
+
+// The Python class PrefetchRunner. Every method is entered with the GIL.
+class PyPrefetchRunner {
+ public:
+  PyPrefetchRunner(TF_Session* session, const std::string& serialized_options) {
+    if (session == nullptr) {
+      throw py::value_error("session is closed: it has no TF_Session.");
+    }
+    PrefetchRunnerOptions options;
+    if (!options.ParseFromString(serialized_options)) {
+      throw py::value_error(
+          "options is not a serialized PrefetchRunnerOptions message.");
+    }
+    std::unique_ptr<PrefetchRunner> runner;
+    RaiseIfError(PrefetchRunner::Create(session->session, options, &runner));
+    runner_ = std::move(runner);
+    alive_->insert(this);
+  }
+
+  ~PyPrefetchRunner() {
+    alive_->erase(this);
+    // Joins threads, which may be waiting for the GIL in a tf.py_function.
+    py::gil_scoped_release release;
+    runner_.reset();
+  }
+
+  void Start() {
+    Status status;
+    {
+      py::gil_scoped_release release;
+      status = runner_->Start();
+    }
+    RaiseIfError(status);
+  }
+
+  void Stop() {
+    py::gil_scoped_release release;
+    runner_->Stop();
+  }
+
+  py::dict GetStats() const {
+    const PrefetchRunner::Stats stats = runner_->GetStats();
+    py::dict result;
+    result["name"] = stats.name;
+    result["records"] = stats.records;
+    result["ignored"] = stats.ignored;
+    result["running"] = stats.running;
+    return result;
+  }
+
+  // For the exit of the interpreter: a staged part may call Python, which is
+  // safe only until then.
+  static void StopAll() {
+    std::vector<std::shared_ptr<PrefetchRunner>> runners;
+    for (PyPrefetchRunner* runner : *alive_) runners.push_back(runner->runner_);
+    py::gil_scoped_release release;
+    for (auto& runner : runners) runner->Stop();
+  }
+
+ private:
+  // Guarded by the GIL. Never destroyed: Python objects may outlive the module.
+  static std::set<PyPrefetchRunner*>* const alive_;
+
+  std::shared_ptr<PrefetchRunner> runner_;
+};
+
+std::set<PyPrefetchRunner*>* const PyPrefetchRunner::alive_ =
+    new std::set<PyPrefetchRunner*>;
+
+}  // namespace
+
+PYBIND11_MODULE(_pywrap_staging, m) {
+  m.doc() = "The C++ of staging. Private; use tf.make_prefetch_hook().";
+
+  py::class_<PyPrefetchRunner>(
+      m, "PrefetchRunner",
+      "Runs the staged part of a graph ahead of the training step.")
+      .def(py::init<TF_Session*, const std::string&>(), py::arg("session"),
+           py::arg("options"),
+           R"doc(Makes a runner that has not started.
+
+Args:
+  session: `Session._session` of a `tf.compat.v1.Session` whose graph is extended.
+  options: A serialized `PrefetchRunnerOptions` message, as bytes.
+
+Raises:
+  ValueError: If `session` is closed, or `options` is no such message.
+  tf.errors.InvalidArgumentError: If a required option is missing.
+)doc")
+      .def("start", &PyPrefetchRunner::Start,
+           R"doc(Opens the buffer and starts the threads. Once only.
+
+Raises:
+  tf.errors.FailedPreconditionError: At the second call.
+  tf.errors.CancelledError: If the runner is stopped or the session is closed.
+  tf.errors.OpError: The session's error, if its graph lacks what the options
+    name.
+)doc")
+      .def("stop", &PyPrefetchRunner::Stop,
+           R"doc(Cancels the buffer and joins the threads.
+
+May be called at any time, from any thread, and more than once. A thread that
+waits for slow input is waited for during some seconds only; it ends when the
+session closes.
+)doc")
+      .def("stats", &PyPrefetchRunner::GetStats,
+           R"doc(Tells what the runner has done.
+
+Returns:
+  A dict with `name` (str, the stage), `records` (int, runs that succeeded),
+  `ignored` (int, runs that failed with an ignored exception) and `running`
+  (bool, whether more records may come).
+)doc");
+
+  py::module_::import("atexit").attr("register")(
+      py::cpp_function(&PyPrefetchRunner::StopAll));
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tf.SmartStageOptions` makes the message of the same name."""
+
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import config_pb2
+
+
+def test_every_argument_is_in_the_message():
+  options = tf.SmartStageOptions(
+      capacity=40,
+      num_threads=4,
+      num_clients=2,
+      timeout_millis=1000,
+      closed_exception_types=(tf.errors.OUT_OF_RANGE, tf.errors.ABORTED),
+      ignored_exception_types=(tf.errors.InvalidArgumentError,),
+      use_stage_subgraph_thread_pool=True,
+      stage_subgraph_thread_pool_id=3,
+      stage_subgraph_stream_id=1,
+      name="ahead")
+  assert options == config_pb2.SmartStageOptions(
+      capacity=40,
+      num_threads=4,
+      num_clients=2,
+      timeout_millis=1000,
+      stage_subgraph_stream_id=1,
+      name="ahead",
+      runner_options=config_pb2.PrefetchRunnerOptions(
+          name="ahead",
+          run_options=config_pb2.RunOptions(
+              use_stage_subgraph_thread_pool=True, stage_subgraph_thread_pool_id=3),
+          closed_exceptions=[tf.errors.OUT_OF_RANGE, tf.errors.ABORTED],
+          ignored_exceptions=[tf.errors.INVALID_ARGUMENT]))
+
+
+def test_defaults():
+  options = tf.SmartStageOptions()
+  assert (options.capacity, options.num_threads, options.num_clients) == (1, 1, 1)
+  assert options.timeout_millis == 300000
+  assert list(options.runner_options.closed_exceptions) == [tf.errors.OUT_OF_RANGE]
+  assert not options.runner_options.ignored_exceptions
+  assert not options.runner_options.run_options.use_stage_subgraph_thread_pool
+
+
+def test_a_name_is_made_unique_in_the_graph_that_is_given():
+  tf.staged(tf.constant(1))
+  assert tf.SmartStageOptions().name == "prefetch_1"
+  assert tf.SmartStageOptions(graph=tf.Graph()).name == "prefetch"
+
+
+def test_it_fits_into_a_config():
+  config = tf.ConfigProto()
+  options = config.graph_options.optimizer_options
+  options.smart_stage_options.CopyFrom(tf.SmartStageOptions(capacity=7))
+  assert options.smart_stage_options.capacity == 7
+
+
+@pytest.mark.parametrize(
+    "argument,value,error",
+    [("capacity", 0, ValueError), ("num_threads", 0, ValueError), ("num_clients", 0, ValueError),
+     ("timeout_millis", 0, ValueError), ("stage_subgraph_thread_pool_id", -1, ValueError),
+     ("stage_subgraph_thread_pool_id", 1, ValueError), ("stage_subgraph_stream_id", -1, ValueError),
+     ("capacity", "1", TypeError), ("graph", "g", TypeError), ("name", 1, TypeError),
+     ("closed_exception_types", ("EOF",), TypeError)])
+def test_bad_arguments(argument, value, error):
+  with pytest.raises(error, match=rf"^{argument}.* must be .*got"):
+    tf.SmartStageOptions(**{argument: value})

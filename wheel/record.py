@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RECORD, the list of a wheel's files with their hashes (PEP 376, PEP 427)."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import pathlib
+
+Entry = tuple[str, int]  # "sha256=…", size in bytes
+
+
+def entry_of(content: bytes | pathlib.Path) -> Entry:
+  """The hash and size of a file or of bytes, as RECORD writes them."""
+  if isinstance(content, pathlib.Path):
+    content = content.read_bytes()
+  digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest())
+  return "sha256=" + digest.rstrip(b"=").decode(), len(content)
+
+
+def parse(text: str) -> dict[str, Entry]:
+  """Reads a RECORD; entries without a hash (RECORD's own) are left out."""
+  rows = csv.reader(io.StringIO(text))
+  return {row[0]: (row[1], int(row[2])) for row in rows if row and row[1]}
+
+
+def render(entries: dict[str, Entry], own_name: str) -> str:
+  """Writes a RECORD.
+
+  Args:
+    entries: for each file its hash and size.
+    own_name: RECORD's own path, listed without a hash.
+  """
+  out = io.StringIO()
+  writer = csv.writer(out, lineterminator="\n")
+  for name, (digest, size) in sorted(entries.items()):
+    writer.writerow([name, digest, size])
+  writer.writerow([own_name, "", ""])
+  return out.getvalue()

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wheel: which files go over the base wheel, and the two steps that make it."""
+
+def _folder_of(file, suffix):
+    if not file.path.endswith(suffix):
+        fail("{} does not end with {}".format(file.path, suffix))
+    return file.path[:-len(suffix)]
+
+def _python_run(ctx, script, **kwargs):
+    """Runs one of the tools of this folder with the wheel's own Python."""
+    arguments = kwargs.pop("arguments")
+    inputs = kwargs.pop("inputs")
+    ctx.actions.run(
+        executable = ctx.executable._python,
+        arguments = ["-B", "-s", script.path] + arguments,
+        inputs = depset([script] + ctx.files._tools, transitive = [inputs]),
+        use_default_shell_env = True,
+        **kwargs
+    )
+
+def _wheel_impl(ctx):
+    lines = []
+    sources = []
+    for target, destination in ctx.attr.files.items():
+        file = target.files.to_list()[0]
+        lines.append(destination + "\t" + file.path)
+        sources.append(file)
+    for target, prefixes in ctx.attr.trees.items():
+        strip, into = prefixes.split("=")
+        for file in target.files.to_list():
+            path = file.short_path
+            if not path.startswith(strip):
+                fail("{} is not below {}".format(path, strip))
+            lines.append(into + path[len(strip):] + "\t" + file.path)
+            sources.append(file)
+    manifest = ctx.actions.declare_file(ctx.label.name + ".manifest")
+    ctx.actions.write(manifest, "\n".join(lines) + "\n")
+
+    generated = ctx.actions.declare_directory(ctx.label.name + ".generated")
+    base_folder = _folder_of(ctx.file.base_wheel, "/base.whl")
+    source_folder = _folder_of(ctx.file.source_root, "/BUILD.bazel")
+    _python_run(
+        ctx,
+        ctx.file._generate,
+        inputs = depset(
+            [manifest, ctx.file.site_packages, ctx.file.source_root] + sources,
+            transitive = [ctx.attr.base_package.files, ctx.attr.api_generator.files],
+        ),
+        outputs = [generated],
+        arguments = [
+            "--base=" + base_folder,
+            "--source=" + source_folder,
+            "--manifest=" + manifest.path,
+            "--site_packages=" + _folder_of(ctx.file.site_packages, ".stamp"),
+            "--out=" + generated.path,
+        ],
+        mnemonic = "GeneratePythonApi",
+        progress_message = "Generating TensorFlow's Python API",
+    )
+
+    wheel = ctx.actions.declare_directory(ctx.label.name + ".dist")
+    _python_run(
+        ctx,
+        ctx.file._assemble,
+        inputs = depset([manifest, generated, ctx.file.base_wheel] + sources),
+        outputs = [wheel],
+        arguments = [
+            "--base_wheel=" + ctx.file.base_wheel.path,
+            "--manifest=" + manifest.path,
+            "--generated=" + generated.path,
+            "--version=" + ctx.attr.version,
+            "--out=" + wheel.path,
+        ],
+        mnemonic = "AssembleWheel",
+        progress_message = "Assembling the wheel",
+    )
+    return [DefaultInfo(files = depset([wheel]))]
+
+tensorflow_wheel_package = rule(
+    implementation = _wheel_impl,
+    attrs = {
+        "base_wheel": attr.label(mandatory = True, allow_single_file = True, doc = "the official wheel, packed"),
+        "base_package": attr.label(mandatory = True, doc = "the official wheel's package, unpacked"),
+        "source_root": attr.label(mandatory = True, allow_single_file = True, doc = "a file at the root of TensorFlow's source tree"),
+        "api_generator": attr.label(mandatory = True, doc = "upstream's API generator and its templates"),
+        "site_packages": attr.label(mandatory = True, allow_single_file = True, doc = "the stamp of the folder with TensorFlow's dependencies"),
+        "files": attr.label_keyed_string_dict(allow_files = True, doc = "single files: label -> path in the wheel"),
+        "trees": attr.label_keyed_string_dict(allow_files = True, doc = "groups of files: label -> 'prefix to strip=prefix in the wheel'"),
+        "version": attr.string(mandatory = True),
+        "_python": attr.label(default = "@python//:python3", allow_single_file = True, executable = True, cfg = "host"),
+        "_generate": attr.label(default = ":generate_python.py", allow_single_file = True),
+        "_assemble": attr.label(default = ":assemble.py", allow_single_file = True),
+        "_tools": attr.label(default = ":tools"),
+    },
+    doc = "A folder NAME.dist with the wheel in it; the wheel's name has the platform tag that its libraries ask for.",
+)
+
+def python_protos(name, srcs):
+    """The Python of patched .proto files, made by the protoc that matches TensorFlow's protobuf.
+
+    Args:
+      name: a filegroup of the generated files, below tensorflow/ as upstream's.
+      srcs: dict of a .proto file's label to its path below the source tree.
+    """
+    outs = []
+    for index, (label, path) in enumerate(srcs.items()):
+        out = "protos/" + path.replace(".proto", "_pb2.py")
+        outs.append(out)
+        native.genrule(
+            name = "%s_%d" % (name, index),
+            srcs = srcs.keys() + select({
+                "//:cuda": ["@tensorflow_wheel_cuda//:protos"],
+                "//conditions:default": ["@tensorflow_wheel_cpu//:protos"],
+            }) + ["@protoc//:protos"],
+            outs = [out],
+            # The patched files come first on the path, the base wheel has the rest.
+            cmd = " ".join([
+                "$(location @protoc//:protoc/data/bin/protoc)",
+                "--proto_path=external/tensorflow_patched",
+                "--proto_path=external/$(TENSORFLOW_WHEEL)/tensorflow/include",
+                "--proto_path=external/protoc/protoc/data/include",
+                "--python_out=$(RULEDIR)/protos",
+                path,
+            ]),
+            toolchains = ["//:tensorflow_wheel_variable"],
+            tools = ["@protoc//:protoc/data/bin/protoc"],
+        )
+    native.filegroup(name = name, srcs = outs)
