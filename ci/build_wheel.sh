@@ -16,5 +16,5 @@ bazel build //:wheel "$@"
 mkdir -p dist
 rm -f dist/*.whl
 cp bazel-bin/wheel/wheel.dist/*.whl dist/
-chmod u+w dist/*.whl
+chmod 644 dist/*.whl
 ls -l dist/*.whl

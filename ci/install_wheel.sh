@@ -10,12 +10,21 @@ python=$(find_python) || die "Python 3.11 was not found."
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
 pip=("$venv/bin/python" -m pip --disable-pip-version-check --quiet)
 
-"${pip[@]}" install --require-hashes --only-binary=:all: --requirement third_party/python/requirements.txt \
-  --requirement ci/requirements.txt
+# unchanged STAMP FILE...: whether the files are those of the last installation.
+unchanged() {
+  cmp --silent <(cat "${@:2}") "$1"
+}
 
-# A wheel of the same version is reinstalled only if its bytes are others.
-stamp=$venv/installed-wheel.sha256
-if ! sha256sum --status --check "$stamp" 2>/dev/null; then
+requirements=(third_party/python/requirements.txt ci/requirements.txt)
+stamp=$venv/installed-requirements
+if ! unchanged "$stamp" "${requirements[@]}"; then
+  "${pip[@]}" install --require-hashes --only-binary=:all: "${requirements[@]/#/--requirement=}"
+  cat "${requirements[@]}" >"$stamp"
+fi
+
+# Wheels of one version differ in their bytes only.
+stamp=$venv/installed-wheel
+if ! unchanged "$stamp" <(sha256sum "${wheels[0]}"); then
   "${pip[@]}" install --no-deps --force-reinstall "${wheels[0]}"
   sha256sum "${wheels[0]}" >"$stamp"
 fi

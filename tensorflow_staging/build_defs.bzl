@@ -59,7 +59,7 @@ def _headers(dep):
         return dep + ".headers"
     return dep + ":" + dep.split("/")[-1] + ".headers"
 
-def staging_cc_library(name, srcs = [], hdrs = [], deps = [], alwayslink = False, **kwargs):
+def staging_cc_library(name, srcs = [], hdrs = [], deps = [], **kwargs):
     """A library of the overlay.
 
     Args:
@@ -82,7 +82,8 @@ def staging_cc_library(name, srcs = [], hdrs = [], deps = [], alwayslink = False
         hdrs = hdrs,
         copts = STAGING_COPTS,
         linkstatic = True,
-        alwayslink = alwayslink,
+        # All of it belongs into the overlay, whether the overlay itself calls it or not.
+        alwayslink = True,
         deps = deps + TENSORFLOW_HEADERS,
         **kwargs
     )

@@ -48,12 +48,17 @@ class SlowFile:
     return np.frombuffer(data, np.float32).reshape(_BATCH, _FEATURES + 1)
 
 
+def _dense(inputs: tf.Tensor, units: int, name: str) -> tf.Tensor:
+  """A matrix product with a new variable."""
+  return tf.matmul(inputs, tf.get_variable(name, [inputs.shape[1], units]))
+
+
 def train_op(features: tf.Tensor, labels: tf.Tensor) -> tf.Operation:
   """One step of gradient descent on a small dense network."""
   hidden = features
   for layer in range(_LAYERS):
-    hidden = tf.layers.dense(hidden, _FEATURES, tf.nn.relu, name=f"hidden_{layer}")
-  loss = tf.losses.mean_squared_error(labels, tf.layers.dense(hidden, 1, name="output"))
+    hidden = tf.nn.relu(_dense(hidden, _FEATURES, f"hidden_{layer}"))
+  loss = tf.losses.mean_squared_error(labels, _dense(hidden, 1, "output"))
   return tf.train.GradientDescentOptimizer(1e-3).minimize(loss, tf.train.get_or_create_global_step())
 
 
@@ -82,7 +87,7 @@ def steps_per_second(file: SlowFile, staged: bool) -> float:
 
 
 def main() -> None:
-  tf.logging.set_verbosity(tf.logging.ERROR)
+  tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
   with tempfile.TemporaryDirectory() as folder:
     file = SlowFile(pathlib.Path(folder) / "batches")
     speeds = {True: [], False: []}

@@ -93,34 +93,67 @@ def test_everything_at_once():
   coord.join(stop_grace_period_secs=staging_testing.WAIT_SECONDS)
 
 
-@pytest.mark.parametrize("close", ["session", "hook"])
-def test_a_step_that_waits_for_a_record_is_cancelled(close):
-  source = staging_testing.Source()
-  source.hold()
-  record = tf.staged(source.tensor())
-  errors = []
+class _WaitingStep:
+  """A step in a thread of its own that finds no record, and what became of it."""
+
+  def __init__(self, sess, record):
+    self._begins = threading.Event()
+    self._error = None
+    self._thread = threading.Thread(target=self._run, args=[sess, record])
+    self._thread.start()
+    self._begins.wait()
+
+  def join(self) -> Exception | None:
+    """Waits for the end of the step and returns what it raised."""
+    self._thread.join()
+    return self._error
+
+  def _run(self, sess, record):
+    self._begins.set()
+    try:
+      sess.run(record)
+    except (RuntimeError, tf.errors.OpError) as error:
+      self._error = error
+
+
+def test_closing_the_session_cancels_a_step_and_a_stage_that_wait():
+  # A queue that nobody feeds stands for input that hangs.
+  record = tf.staged(tf.FIFOQueue(1, [tf.int64]).dequeue())
   sess = tf.Session()
   hook = tf.make_prefetch_hook()
   hook.after_create_session(sess)
-  source.wait_until_asked(1)
-
-  def step():
-    try:
-      sess.run(record)
-    except tf.errors.CancelledError as error:
-      errors.append(error)
-
-  waiting = threading.Thread(target=step)
-  waiting.start()
-  # Only the source can end the producer's run, so it is let go once closing has begun.
-  closing = threading.Thread(
-      target=sess.close if close == "session" else lambda: hook.end(sess))
-  closing.start()
-  waiting.join()
-  source.release()
-  closing.join()
+  step = _WaitingStep(sess, record)
   sess.close()
-  assert errors
+  # If it came so late that the session was closed, Python refuses it.
+  assert isinstance(step.join(), (tf.errors.CancelledError, RuntimeError))
+  staging_testing.assert_no_stage_thread()
+
+
+def test_stopping_the_stages_cancels_a_step_that_waits():
+  source = staging_testing.Source()
+  source.hold()
+  record = tf.staged(source.tensor())
+  with tf.Session() as sess:
+    hook = tf.make_prefetch_hook()
+    hook.after_create_session(sess)
+    source.wait_until_asked(1)
+    step = _WaitingStep(sess, record)
+    stopping = threading.Thread(target=hook.end, args=[sess])
+    stopping.start()
+    assert isinstance(step.join(), tf.errors.CancelledError)
+    # What the stage computes meanwhile cannot be cancelled; stopping waits for it.
+    source.release()
+    stopping.join()
+    staging_testing.assert_no_stage_thread()
+
+
+def test_input_that_hangs_does_not_hold_up_the_hook_for_long():
+  tf.staged(tf.FIFOQueue(1, [tf.int64]).dequeue())
+  with tf.Session() as sess:
+    hook = tf.make_prefetch_hook()
+    hook.after_create_session(sess)
+    hook.end(sess)
+  staging_testing.assert_no_stage_thread()
 
 
 def test_a_closed_session_cannot_run_stages():

@@ -19,7 +19,7 @@ def test_type_message_and_node_arrive_after_the_good_records():
     assert sess.run(record) == 7
     with pytest.raises(tf.errors.InvalidArgumentError) as raised:
       sess.run(record)
-  assert "correct number: seven" in raised.value.message
+  assert "convert string: seven" in raised.value.message
   assert "parse_line" in raised.value.message
 
 

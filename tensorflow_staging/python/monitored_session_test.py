@@ -127,3 +127,13 @@ def test_only_a_coordinator_can_stop_stages():
   with tf.Session() as sess:
     with pytest.raises(TypeError, match="coord must be None or a tf.train.Coordinator, got"):
       tf.make_prefetch_hook().after_create_session(sess, coord="now")
+
+
+def test_the_thread_of_a_stage_is_seen_by_its_name():
+  """What `no_stage_left` looks for in every test is there while a stage runs."""
+  source = staging_testing.Source()
+  tf.staged(source.tensor())
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    source.wait_until_asked(1)
+    assert len(staging_testing.stage_threads()) == 1
+  assert not staging_testing.stage_threads()

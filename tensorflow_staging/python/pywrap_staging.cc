@@ -9,10 +9,8 @@
 // TensorFlow's own modules; see the BUILD file.
 
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "pybind11/pybind11.h"
 #include "tensorflow/c/c_api_internal.h"
@@ -20,6 +18,7 @@
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow_staging/core/common_runtime/prefetch_runner.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
+#include "tensorflow_staging/python/underlying_session.h"
 
 namespace py = pybind11;
 
@@ -45,22 +44,21 @@ void RaiseIfError(const Status& status) {
 class PyPrefetchRunner {
  public:
   PyPrefetchRunner(TF_Session* session, const std::string& serialized_options) {
-    if (session == nullptr) {
-      throw py::value_error("session is closed: it has no TF_Session.");
+    std::shared_ptr<Session> underlying =
+        session == nullptr ? nullptr : UnderlyingSession(session);
+    if (underlying == nullptr) {
+      throw py::value_error("session is closed.");
     }
     PrefetchRunnerOptions options;
     if (!options.ParseFromString(serialized_options)) {
       throw py::value_error(
           "options is not a serialized PrefetchRunnerOptions message.");
     }
-    std::unique_ptr<PrefetchRunner> runner;
-    RaiseIfError(PrefetchRunner::Create(session->session, options, &runner));
-    runner_ = std::move(runner);
-    alive_->insert(this);
+    RaiseIfError(
+        PrefetchRunner::Create(std::move(underlying), options, &runner_));
   }
 
   ~PyPrefetchRunner() {
-    alive_->erase(this);
     // Joins threads, which may be waiting for the GIL in a tf.py_function.
     py::gil_scoped_release release;
     runner_.reset();
@@ -90,24 +88,9 @@ class PyPrefetchRunner {
     return result;
   }
 
-  // For the exit of the interpreter: a staged part may call Python, which is
-  // safe only until then.
-  static void StopAll() {
-    std::vector<std::shared_ptr<PrefetchRunner>> runners;
-    for (PyPrefetchRunner* runner : *alive_) runners.push_back(runner->runner_);
-    py::gil_scoped_release release;
-    for (auto& runner : runners) runner->Stop();
-  }
-
  private:
-  // Guarded by the GIL. Never destroyed: Python objects may outlive the module.
-  static std::set<PyPrefetchRunner*>* const alive_;
-
-  std::shared_ptr<PrefetchRunner> runner_;
+  std::unique_ptr<PrefetchRunner> runner_;
 };
-
-std::set<PyPrefetchRunner*>* const PyPrefetchRunner::alive_ =
-    new std::set<PyPrefetchRunner*>;
 
 }  // namespace
 
@@ -153,9 +136,6 @@ Returns:
   `ignored` (int, runs that failed with an ignored exception) and `running`
   (bool, whether more records may come).
 )doc");
-
-  py::module_::import("atexit").attr("register")(
-      py::cpp_function(&PyPrefetchRunner::StopAll));
 }
 
 }  // namespace staging

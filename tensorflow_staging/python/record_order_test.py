@@ -76,8 +76,9 @@ def test_the_stage_runs_ahead_of_the_step():
 
 def test_dependencies_around_the_call_belong_to_the_step():
   steps = tf.get_variable("steps", [], tf.int64, tf.zeros_initializer(), use_resource=True)
+  record = staging_testing.dataset_record(3)
   with tf.control_dependencies([steps.assign_add(1)]):
-    record = tf.staged(staging_testing.dataset_record(3), capacity=3)
+    record = tf.staged(record, capacity=3)
   with tf.Session() as sess:
     sess.run(steps.initializer)
     with tf.make_prefetch_hook().running(sess):

@@ -63,8 +63,8 @@ Status CheckOptions(const PrefetchRunnerOptions& options) {
 // session_gone_ is set, and the session's closing waits until inside_ is 0.
 class PrefetchRunner::Crew : public std::enable_shared_from_this<Crew> {
  public:
-  Crew(Session* session, const PrefetchRunnerOptions& options)
-      : session_(session),
+  Crew(std::shared_ptr<Session> session, const PrefetchRunnerOptions& options)
+      : session_(std::move(session)),
         options_(options),
         closed_codes_(Codes(options.closed_exceptions())),
         ignored_codes_(Codes(options.ignored_exceptions())) {}
@@ -122,7 +122,9 @@ class PrefetchRunner::Crew : public std::enable_shared_from_this<Crew> {
                              "' was stopped before it had started.");
   }
 
-  Session* const session_;  // Not owned; see session_gone_.
+  // Used only by those who are counted in inside_; null once none of them can
+  // come any more.
+  std::shared_ptr<Session> session_;
   const PrefetchRunnerOptions options_;
   const std::set<int> closed_codes_;
   const std::set<int> ignored_codes_;
@@ -292,7 +294,7 @@ void PrefetchRunner::Crew::Stop() {
   // 2. Wait until they have left.
   std::vector<std::unique_ptr<Thread>> threads;
   std::vector<Handle> handles;
-  bool session_gone;
+  std::shared_ptr<Session> session;
   {
     mutex_lock l(mu_);
     if (!AwaitNobodyInside(&l, patience)) {
@@ -307,14 +309,15 @@ void PrefetchRunner::Crew::Stop() {
     threads.swap(threads_);
     handles.swap(handles_);
     prepared_ = false;
-    session_gone = session_gone_;
-    if (!session_gone) ++inside_;
+    if (!session_gone_) session.swap(session_);
+    if (session != nullptr) ++inside_;
   }
-  // 3. Clean up. A session that is gone has done its part.
+  // 3. Clean up, unless the session or another Stop does. The session goes
+  //    last: this may be its last reference, whose end waits for those inside.
   threads.clear();
-  if (!session_gone) {
+  if (session != nullptr) {
     for (Handle handle : handles) {
-      session_->ReleaseCallable(handle).IgnoreError();
+      session->ReleaseCallable(handle).IgnoreError();
     }
     Leave();
   }
@@ -342,8 +345,9 @@ void PrefetchRunner::Crew::OnSessionClosing() {
     }
     threads.swap(threads_);
   }
-  // 3. Join.
+  // 3. Join, and let go of the session. Its closing holds another reference.
   threads.clear();
+  session_.reset();
 }
 
 PrefetchRunner::Stats PrefetchRunner::Crew::GetStats() const {
@@ -447,13 +451,14 @@ bool PrefetchRunner::Crew::AwaitNobodyInside(mutex_lock* l,
   return true;
 }
 
-Status PrefetchRunner::Create(Session* session,
+Status PrefetchRunner::Create(std::shared_ptr<Session> session,
                               const PrefetchRunnerOptions& options,
                               std::unique_ptr<PrefetchRunner>* runner) {
   TF_RETURN_IF_ERROR(CheckOptions(options));
-  auto crew = std::make_shared<Crew>(session, options);
+  Session* const observed = session.get();
+  auto crew = std::make_shared<Crew>(std::move(session), options);
   const SessionObserverId observer_id =
-      ObserveSession(session, [crew]() { crew->OnSessionClosing(); });
+      ObserveSession(observed, [crew]() { crew->OnSessionClosing(); });
   runner->reset(new PrefetchRunner(std::move(crew), observer_id));
   return OkStatus();
 }

@@ -50,9 +50,14 @@ class PrefetchRunner {
     bool running = false;
   };
 
-  // Checks the options; INVALID_ARGUMENT says which one is unusable. `session`
-  // is not owned.
-  static Status Create(Session* session, const PrefetchRunnerOptions& options,
+  // Checks the options; INVALID_ARGUMENT says which one is unusable.
+  //
+  // Shares `session` until it closes, or the runner has stopped. It has to be
+  // the session that does the work: a wrapper that holds a lock while it closes
+  // that session, and needs the lock to end a step, as the one of Python's
+  // sessions does, would wait for ever.
+  static Status Create(std::shared_ptr<Session> session,
+                       const PrefetchRunnerOptions& options,
                        std::unique_ptr<PrefetchRunner>* runner);
 
   // Stops.

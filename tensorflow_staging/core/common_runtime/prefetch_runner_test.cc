@@ -142,21 +142,20 @@ class StageSession {
   explicit StageSession(const StageConfig& config = StageConfig()) {
     StageTestGraph stage;
     stage.capacity = config.capacity;
-    GraphDef graph;
     for (const char* source : {kSource, kOtherSource}) {
       StageTestGraph::Add(
           NodeDefBuilder(source, "StagingTestSource").Attr("source", source),
-          &graph);
+          &graph_);
     }
     StageTestGraph::Add(
-        NodeDefBuilder("fed", "Placeholder").Attr("dtype", DT_INT64), &graph);
-    stage.AddTo(&graph, config.feed ? "fed" : kSource);
+        NodeDefBuilder("fed", "Placeholder").Attr("dtype", DT_INT64), &graph_);
+    stage.AddTo(&graph_, config.feed ? "fed" : kSource);
     StageTestGraph::Add(NodeDefBuilder("other_put", "TensorBufferPut")
                             .Attr("shared_name", stage.name)
                             .Attr("timeout_millis", 0)
                             .Input(std::vector<NodeDefBuilder::NodeOut>{
                                 {kOtherSource, 0, DT_INT64}}),
-                        &graph);
+                        &graph_);
 
     options_.set_name(stage.name);
     options_.set_resume_op(stage.Node("TensorBufferResume"));
@@ -178,7 +177,7 @@ class StageSession {
     *options_.mutable_run_options() = config.run_options;
 
     session_.reset(NewSession(SessionOptions()));
-    TF_CHECK_OK(session_->Create(graph));
+    TF_CHECK_OK(session_->Create(graph_));
   }
 
   ~StageSession() {
@@ -187,7 +186,7 @@ class StageSession {
 
   std::unique_ptr<PrefetchRunner> MakeRunner() {
     std::unique_ptr<PrefetchRunner> runner;
-    TF_CHECK_OK(PrefetchRunner::Create(session_.get(), options_, &runner));
+    TF_CHECK_OK(PrefetchRunner::Create(session_, options_, &runner));
     return runner;
   }
 
@@ -226,12 +225,14 @@ class StageSession {
     session_.reset();
   }
 
-  Session* session() { return session_.get(); }
+  std::shared_ptr<Session> session() { return session_; }
+  const GraphDef& graph() const { return graph_; }
   PrefetchRunnerOptions* options() { return &options_; }
 
  private:
+  GraphDef graph_;
   PrefetchRunnerOptions options_;
-  std::unique_ptr<Session> session_;
+  std::shared_ptr<Session> session_;
 };
 
 std::vector<int64_t> Range(int64_t end) {
@@ -425,9 +426,9 @@ TEST(PrefetchRunnerTest, StopWakesAPutThatWaitsForRoom) {
 }
 
 TEST(PrefetchRunnerTest, StopEndsAWaitingTrainingStep) {
-  Notification began;
-  Sources::Get()->Set(kSource, Counting([&](int64_t) {
-                        if (!began.HasBeenNotified()) began.Notify();
+  Notification ignored_one;
+  Sources::Get()->Set(kSource, Counting([&](int64_t call) {
+                        if (call == 1) ignored_one.Notify();
                         return errors::DataLoss("again and again");
                       }));
   StageConfig config;
@@ -441,7 +442,7 @@ TEST(PrefetchRunnerTest, StopEndsAWaitingTrainingStep) {
       const Status status = session.Take(&value);
       EXPECT_TRUE(errors::IsCancelled(status)) << status;
     });
-    began.WaitForNotification();
+    ignored_one.WaitForNotification();
     runner->Stop();
   }
   EXPECT_GE(runner->GetStats().ignored, 1);
@@ -546,7 +547,7 @@ TEST(PrefetchRunnerTest, TheNoticeAloneEndsTheRunner) {
   Sources::Get()->Set(kSource, Endless());
   StageSession session;
   auto runner = session.StartRunner();
-  NotifySessionClosing(session.session());
+  NotifySessionClosing(session.session().get());
   EXPECT_FALSE(runner->GetStats().running);
 }
 
@@ -559,6 +560,49 @@ TEST(PrefetchRunnerTest, TheSessionMayBeDeletedFirst) {
   EXPECT_TRUE(errors::IsCancelled(never_started->Start()));
   EXPECT_FALSE(started->GetStats().running);
   started->Stop();
+}
+
+TEST(PrefetchRunnerTest, AClosedSessionIsLetGo) {
+  Sources::Get()->Set(kSource, Endless());
+  StageSession session;
+  auto runner = session.StartRunner();
+  std::weak_ptr<Session> alive = session.session();
+  session.Delete();
+  EXPECT_TRUE(alive.expired());
+}
+
+TEST(PrefetchRunnerTest, AStoppedRunnerLetsTheSessionGo) {
+  Sources::Get()->Set(kSource, Endless());
+  StageSession session;
+  auto runner = session.StartRunner();
+  runner->Stop();
+  EXPECT_EQ(session.session().use_count(), 2);  // The test's, and this one.
+}
+
+// Its end notifies the runner, which must not wait for itself.
+TEST(PrefetchRunnerTest, TheRunnerMayHoldTheLastReferenceToTheSession) {
+  class NotifyingDeleter {
+   public:
+    void operator()(Session* session) {
+      session->Close().IgnoreError();
+      NotifySessionClosing(session);
+      delete session;
+    }
+  };
+  StageSession stage;
+  Sources::Get()->Set(kSource, Endless());
+  std::shared_ptr<Session> session(NewSession(SessionOptions()),
+                                   NotifyingDeleter());
+  std::unique_ptr<PrefetchRunner> runner;
+  ASSERT_EQ(session->Create(stage.graph()), OkStatus());
+  ASSERT_EQ(PrefetchRunner::Create(session, *stage.options(), &runner),
+            OkStatus());
+  ASSERT_EQ(runner->Start(), OkStatus());
+  std::weak_ptr<Session> alive = session;
+  session.reset();
+  EXPECT_FALSE(alive.expired());
+  runner->Stop();
+  EXPECT_TRUE(alive.expired());
 }
 
 TEST(PrefetchRunnerTest, StartInAClosedSessionIsCancelled) {

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wheel as pip installed it: complete, unaltered, and what its metadata says."""
+
+import importlib.metadata
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import platform_tag
+import pytest
+import record
+
+_DISTRIBUTION = importlib.metadata.distribution("tensorflow")
+_SITE_PACKAGES = pathlib.Path(_DISTRIBUTION.locate_file(""))
+_LIBRARIES = ["libtensorflow_cc.so.2", "libtensorflow_cc_staging.so.2"]
+
+# What the stock wheel logs on import, as patterns of whole lines.
+_STOCK_LOG = [
+    r".*tensorflow/core/util/port\.cc:\d+\] oneDNN custom operations are on\..*",
+    r".*cpu_feature_guard\.cc:\d+\] This TensorFlow binary is optimized to use available CPU instructions.*",
+    r"To enable the following instructions: .*",
+    r".*cuda_(dnn|fft|blas)\.cc:\d+\] Unable to register .*",
+    r".*tsl/cuda/cudart_stub\.cc:\d+\] Could not find cuda drivers.*",
+    r".*TF-TRT Warning: Could not find TensorRT.*",
+]
+
+
+def test_record_lists_every_file_with_its_hash():
+  entries = record.parse(_DISTRIBUTION.read_text("RECORD"))
+  assert len(entries) > 9000
+  wrong = [
+      name
+      for name, entry in entries.items()
+      if not name.startswith("..") and not name.endswith(".pyc") and record.entry_of(_SITE_PACKAGES / name) != entry
+  ]
+  assert wrong == []
+  unlisted = [
+      str(path.relative_to(_SITE_PACKAGES))
+      for package in ("tensorflow", "tensorflow_staging")
+      for path in (_SITE_PACKAGES / package).rglob("*")
+      if path.is_file() and path.suffix != ".pyc" and str(path.relative_to(_SITE_PACKAGES)) not in entries
+  ]
+  assert unlisted == []
+
+
+def test_name_version_and_requirements():
+  metadata = _DISTRIBUTION.metadata
+  assert metadata["Name"] == "tensorflow"
+  assert re.fullmatch(r"2\.14\.1\+staging\.\d+", metadata["Version"])
+  assert "keras (<2.15,>=2.14.0)" in metadata.get_all("Requires-Dist")
+  console_scripts = {entry.name for entry in _DISTRIBUTION.entry_points}
+  assert {"saved_model_cli", "tensorboard"} <= console_scripts
+
+
+def test_licence_and_notice():
+  assert "Apache License" in _DISTRIBUTION.read_text("LICENSE")
+  notice = _DISTRIBUTION.read_text("NOTICE")
+  assert "libtensorflow_cc_base.so.2, the bytes unchanged" in notice
+  for changed in ("tensorflow/core/protobuf/config_pb2.py", "tensorflow/python/training/monitored_session.py"):
+    assert f"{changed}: changed" in notice
+
+
+def test_platform_tag_is_what_the_libraries_ask_for():
+  libraries = [_SITE_PACKAGES / "tensorflow" / name for name in _LIBRARIES]
+  libraries.append(_SITE_PACKAGES / "tensorflow_staging/python/_pywrap_staging.so")
+  tag = platform_tag.tag_of(libraries, (2, 17))
+  assert f"Tag: cp311-cp311-{tag}" in _DISTRIBUTION.read_text("WHEEL")
+
+
+def test_overlay_exports_only_what_it_replaces_and_what_is_ours():
+  overlay = _SITE_PACKAGES / "tensorflow/libtensorflow_cc_staging.so.2"
+  printed = subprocess.run(
+      ["nm", "--dynamic", "--defined-only", "--demangle", "--format=posix", overlay],
+      check=True,
+      capture_output=True,
+      text=True,
+  ).stdout
+  names = [re.sub(r" [A-Za-z] [0-9a-f]*( [0-9a-f]*)?$", "", line) for line in printed.splitlines()]
+  assert len(names) > 100
+  ours = re.compile(
+      r"(.* for |non-virtual thunk to |guard variable for )?tensorflow::(staging::|DirectSession(Factory)?(::|\b)).*"
+      r"|tensorflow(@@tensorflow)?"
+  )
+  assert [name for name in names if not ours.match(name)] == []
+
+
+@pytest.mark.parametrize("api", ["1", "2"])
+def test_import_prints_nothing_that_the_stock_wheel_does_not(tmp_path, api):
+  environment = {name: value for name, value in os.environ.items() if not name.startswith("TF_CPP_")}
+  result = subprocess.run(
+      [sys.executable, "-c", "import tensorflow"],
+      env={**environment, "TF_API_VERSION": api},
+      cwd=tmp_path,
+      check=True,
+      capture_output=True,
+      text=True,
+  )
+  assert result.stdout == ""
+  new = [line for line in result.stderr.splitlines() if not any(re.fullmatch(known, line) for known in _STOCK_LOG)]
+  assert new == []
+
+
+def test_unknown_api_version_is_refused(tmp_path):
+  result = subprocess.run(
+      [sys.executable, "-c", "import tensorflow"],
+      env={**os.environ, "TF_API_VERSION": "3"},
+      cwd=tmp_path,
+      capture_output=True,
+      text=True,
+  )
+  assert result.returncode != 0
+  assert 'TF_API_VERSION is "3"; allowed are "1" and "2".' in result.stderr
+
+
+def test_headers_and_protos_are_shipped():
+  include = _SITE_PACKAGES / "tensorflow/include"
+  assert "session_stage_subgraph_thread_pool" in (include / "tensorflow/core/protobuf/config.proto").read_text()
+  for name in (
+      "common_runtime/prefetch_runner.h",
+      "framework/tensor_buffer.h",
+      "protobuf/staging_fields.pb.h",
+      "protobuf/staging_fields.proto",
+      "protobuf/staging_fields_reader.h",
+  ):
+    assert (include / "tensorflow_staging/core" / name).is_file()
