@@ -84,20 +84,33 @@ def main() -> None:
     ).stdout.strip()
     stock_size = os.path.getsize(f"{base}/external/tensorflow_wheel_cpu/base.whl")
   size = os.path.getsize(glob.glob(str(_ROOT / "dist/*.whl"))[0])
-  ratio = lambda name: imports[name] / imports["stock"]
-  print(f"""# Build, import, size
-
-`benchmarks/build.py > benchmarks/build.md`, in one run, on {os.cpu_count()} cores ({platform.machine()}), {platform.platform()}.
-
-| what | command | here | stock wheel | ratio |
-|---|---|---:|---:|---:|
-| clean build, downloads included (target ≤ 15 min) | `bazel clean --expunge; ci/build_wheel.sh` | {clean:.0f} s | – | – |
-| one changed `.cc` to a new installed wheel (target ≤ 90 s) | `ci/build_wheel.sh; ci/install_wheel.sh` | {incremental:.0f} s | – | – |
-| import, TF 2's root (median of {_IMPORTS}) | `TF_API_VERSION=2 python -c "import tensorflow"` | {imports["v2"]:.2f} s | {imports["stock"]:.2f} s | {ratio("v2"):.2f} |
-| import, TF 1's root (median of {_IMPORTS}) | `python -c "import tensorflow"` | {imports["v1"]:.2f} s | – | {ratio("v1"):.2f} |
-| wheel | `ls -l dist` | {size / 1e6:.1f} MB | {stock_size / 1e6:.1f} MB | {size / stock_size:.3f} |
-
-The imports take turns in one loop, each in a fresh process with the page cache warm.""")
+  version_2, version_1, stock = (f"{imports[name]:.2f} s" for name in ("v2", "v1", "stock"))
+  ratio_2, ratio_1 = (f"{imports[name] / imports['stock']:.2f}" for name in ("v2", "v1"))
+  rows = [
+      ("what", "command", "here", "stock wheel", "ratio"),
+      ("---", "---", "---:", "---:", "---:"),
+      (
+          "clean build, downloads included (target ≤ 15 min)",
+          "`bazel clean --expunge; ci/build_wheel.sh`",
+          f"{clean:.0f} s",
+          "–",
+          "–",
+      ),
+      (
+          "one changed `.cc` to a new installed wheel (target ≤ 90 s)",
+          "`ci/build_wheel.sh; ci/install_wheel.sh`",
+          f"{incremental:.0f} s",
+          "–",
+          "–",
+      ),
+      ("import, TF 2's root", '`TF_API_VERSION=2 python -c "import tensorflow"`', version_2, stock, ratio_2),
+      ("import, TF 1's root", '`python -c "import tensorflow"`', version_1, stock, ratio_1),
+      ("wheel", "`ls -l dist`", f"{size / 1e6:.1f} MB", f"{stock_size / 1e6:.1f} MB", f"{size / stock_size:.3f}"),
+  ]
+  print("# Build, import, size\n")
+  print(f"`benchmarks/build.py > benchmarks/build.md`, one run on {os.cpu_count()} cores, {platform.platform()}.\n")
+  print("\n".join(f"| {' | '.join(row)} |" for row in rows))
+  print(f"\nImports are medians of {_IMPORTS} fresh processes each, the candidates taking turns, the page cache warm.")
 
 
 if __name__ == "__main__":

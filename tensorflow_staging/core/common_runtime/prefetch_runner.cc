@@ -18,6 +18,7 @@
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow_staging/core/common_runtime/thread_name.h"
 
 namespace tensorflow {
 namespace staging {
@@ -197,6 +198,7 @@ Status PrefetchRunner::Crew::Start() {
 }
 
 void PrefetchRunner::Crew::Work(int index) {
+  SetStageThreadName(options_.name());
   // 1. Produce records until there is a reason to leave.
   while (!enough_.load(std::memory_order_acquire) &&
          Judge(ProduceRecord(index))) {

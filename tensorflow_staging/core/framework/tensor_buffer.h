@@ -44,10 +44,9 @@ namespace staging {
 //              idle_timeout_millis, then says what is missing.
 //   open       puts wait for room, takes wait for records.
 //   cancelled  puts, and takes once the records are used up, are CANCELLED.
-//   closed     as cancelled, but takes get the end of the data (OUT_OF_RANGE)
-//   or
-//              the cause given to Close. The first Close says why, and a later
-//              Cancel does not hide it.
+//   closed     as cancelled, but takes get the end of the data (OUT_OF_RANGE),
+//              or the cause given to Close. The first Close says why, and a
+//              later Cancel does not hide it.
 //
 // Records outlive every change of state: what was put can be taken.
 //

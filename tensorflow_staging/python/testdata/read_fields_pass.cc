@@ -34,7 +34,8 @@ void Line(const std::string& name, const Value& value) {
 template <typename Values>
 void LinePerEntry(const std::string& name, const Values& values) {
   int index = 0;
-  for (const auto& value : values) Line(absl::StrCat(name, ".", index++), value);
+  for (const auto& value : values)
+    Line(absl::StrCat(name, ".", index++), value);
 }
 
 Status WriteConfig(const tensorflow::ConfigProto& config) {

@@ -32,8 +32,8 @@ class RowSumsOp : public OpKernel {
     const auto matrix = context->input(0).matrix<float>();
     const auto rows = matrix.dimension(0), columns = matrix.dimension(1);
     Tensor* output = nullptr;
-    OP_REQUIRES_OK(context, context->allocate_output(0, TensorShape({rows}),
-                                                     &output));
+    OP_REQUIRES_OK(context,
+                   context->allocate_output(0, TensorShape({rows}), &output));
     auto sums = output->vec<float>();
     for (int64_t row = 0; row < rows; ++row) {
       sums(row) = 0;

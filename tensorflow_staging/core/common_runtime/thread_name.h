@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_COMMON_RUNTIME_THREAD_NAME_H_
+#define TENSORFLOW_STAGING_CORE_COMMON_RUNTIME_THREAD_NAME_H_
+
+#include <string>
+
+namespace tensorflow {
+namespace staging {
+
+// Gives the calling thread a name that the kernel knows, so that `top -H`,
+// debuggers and profilers show whose it is; Env::StartThread does not. The
+// kernel keeps 15 bytes: the name of a stage is cut.
+void SetStageThreadName(const std::string& stage);
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_COMMON_RUNTIME_THREAD_NAME_H_
