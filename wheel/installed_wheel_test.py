@@ -114,6 +114,17 @@ def test_unknown_api_version_is_refused(tmp_path):
   assert 'TF_API_VERSION is "3"; allowed are "1" and "2".' in result.stderr
 
 
+def test_source_tree_does_not_shadow_the_wheel():
+  root = pathlib.Path(__file__).parent.parent
+  result = subprocess.run(
+      [sys.executable, "-c", "import tensorflow_staging as package; print(package.__file__)"],
+      cwd=root,
+      capture_output=True,
+      text=True,
+  )
+  assert result.stdout.strip() == str(_SITE_PACKAGES / "tensorflow_staging/__init__.py"), result.stderr
+
+
 def test_headers_and_protos_are_shipped():
   include = _SITE_PACKAGES / "tensorflow/include"
   assert "session_stage_subgraph_thread_pool" in (include / "tensorflow/core/protobuf/config.proto").read_text()
