@@ -123,7 +123,7 @@ def staging_cc_proto(name, src, **kwargs):
         **kwargs
     )
 
-def staging_cc_test(name, srcs, deps = [], size = "small", data = [], **kwargs):
+def staging_cc_test(name, srcs, deps = [], size = "small", data = [], copts = [], linkopts = [], **kwargs):
     """A GoogleTest over the libraries that ship.
 
     Args:
@@ -132,6 +132,8 @@ def staging_cc_test(name, srcs, deps = [], size = "small", data = [], **kwargs):
       deps: staging_cc_library targets whose interface the test uses.
       size: Bazel's test size.
       data: further run-time files.
+      copts: further compiler flags.
+      linkopts: further linker flags.
       **kwargs: passed to cc_test.
     """
     up = "/".join([".."] * len(native.package_name().split("/")))
@@ -140,10 +142,10 @@ def staging_cc_test(name, srcs, deps = [], size = "small", data = [], **kwargs):
         size = size,
         srcs = srcs,
         additional_linker_inputs = LINK_INPUTS,
-        copts = STAGING_COPTS,
+        copts = STAGING_COPTS + copts,
         data = data + ["//relink:runtime"],
         deps = [_headers(dep) for dep in deps] + TENSORFLOW_HEADERS + ["@googletest//:gtest_main"],
-        linkopts = LINK_OPTS + ["-Wl,-rpath,$$ORIGIN/%s/relink/lib" % up],
+        linkopts = LINK_OPTS + ["-Wl,-rpath,$$ORIGIN/%s/relink/lib" % up] + linkopts,
         **kwargs
     )
 
