@@ -9,8 +9,6 @@ step "Checking what the build needs"
 ci/install_deps.sh
 
 step "Building the wheel with Bazel"
-PYTHON_BIN_PATH=$(find_python) || die "Python 3.11 was not found."
-export PYTHON_BIN_PATH
 bazel build //:wheel "$@"
 
 mkdir -p dist

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Everything that has a test: the patch series, the C++ under Bazel, the Python under pytest against the installed wheel.
-steps_total=6
+# Everything that has a test: the patch series, the C++ under Bazel, TensorFlow's own tests and ours against the
+# installed wheel. Its last lines are pytest's summary.
+steps_total=7
 source "$(dirname "$0")/steps.sh"
 
 step "Checking what the build needs"
 ci/install_deps.sh
-PYTHON_BIN_PATH=$(find_python)
-export PYTHON_BIN_PATH
 
 step "Fetching TensorFlow's source and checking the patch series against it"
 bazel build @tensorflow_source//:BUILD.bazel
@@ -23,6 +22,9 @@ ci/build_wheel.sh
 step "Installing it into .venv"
 ci/install_wheel.sh
 "$venv/bin/ruff" check .
+
+step "Running TensorFlow's own tests against the installed wheel"
+ci/upstream_tests.sh quick
 
 step "Running the Python tests against the installed wheel"
 "$venv/bin/pytest" "$@"

@@ -5,8 +5,8 @@ A file comes from the folder named by TF_STAGING_DISTDIR if it is there, else fr
 (pip, apt), as the machine has it set up. Either way its sha256 decides.
 """
 
-# Variables that change what a download yields; every rule that downloads lists them in `environ`.
-DOWNLOAD_ENVIRON = ["TF_STAGING_DISTDIR", "PYTHON_BIN_PATH"]
+# The variable that changes where a download comes from; every rule that downloads lists it in `environ`.
+DOWNLOAD_ENVIRON = ["TF_STAGING_DISTDIR"]
 
 def python_interpreter(rctx):
     """The Python that the wheel is built for and with.

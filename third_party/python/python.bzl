@@ -47,6 +47,6 @@ exports_files(["site-packages.stamp"])
 
 python = repository_rule(
     implementation = _python_impl,
-    environ = DOWNLOAD_ENVIRON,
+    environ = DOWNLOAD_ENVIRON + ["PYTHON_BIN_PATH"],
     doc = "The Python that the wheel is built for.",
 )

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs TensorFlow's own Python tests against an installed wheel, and compares with the stock wheel's results."""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+import results
+
+_HERE = pathlib.Path(__file__).resolve().parent
+_SECONDS_PER_FILE = 300
+
+
+def run_file(python: str, source: pathlib.Path, test: str) -> results.FileResults:
+  """Runs one test file in a process of its own, outside the source tree, and ends all that it started.
+
+  Args:
+    python: The interpreter of the environment under test.
+    source: TensorFlow's source tree.
+    test: The file, below tensorflow/python.
+
+  Returns:
+    The results; of a file that crashed or took too long, none.
+  """
+  with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name)
+    copy = folder / "tests" / test
+    copy.parent.mkdir(parents=True)
+    shutil.copy(source / "tensorflow/python" / test, copy)
+    runfiles = folder / "srcdir/org_tensorflow"
+    runfiles.mkdir(parents=True)
+    (runfiles / "tensorflow").symlink_to(source / "tensorflow")
+    (folder / "tmp").mkdir()
+    report = folder / "report.xml"
+    environment = {
+        **os.environ,
+        "CUDA_VISIBLE_DEVICES": "",
+        # session_test counts log lines.
+        "TF_CPP_MIN_LOG_LEVEL": "0",
+        "TEST_TMPDIR": str(folder / "tmp"),
+        "TEST_SRCDIR": str(folder / "srcdir"),
+        "XML_OUTPUT_FILE": str(report),
+    }
+    process = subprocess.Popen(
+        [python, str(_HERE / "run_as_v1.py"), str(source), str(copy)],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+      process.wait(timeout=_SECONDS_PER_FILE)
+    except subprocess.TimeoutExpired:
+      return {}
+    finally:
+      try:
+        os.killpg(process.pid, signal.SIGKILL)
+      except ProcessLookupError:
+        pass
+      process.wait()
+    return results.read_junit(report) if report.exists() else {}
+
+
+def main() -> int:
+  parser = argparse.ArgumentParser(description=__doc__)
+  parser.add_argument("--python", required=True, help="the interpreter of the environment under test")
+  parser.add_argument("--source", type=pathlib.Path, required=True, help="TensorFlow's source tree")
+  parser.add_argument("--list", type=pathlib.Path, required=True, help="a file with the test files, one a line")
+  parser.add_argument("--record", type=pathlib.Path, required=True, help="the results of the stock wheel")
+  parser.add_argument("--write", action="store_true", help="write the record instead of comparing with it")
+  arguments = parser.parse_args()
+
+  lines = arguments.list.read_text().splitlines()
+  tests = [line for line in lines if line and not line.startswith("#")]
+  now: dict[str, results.FileResults] = {}
+  # Two at a time: most of them wait as much as they compute.
+  with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+    jobs = {pool.submit(run_file, arguments.python, arguments.source.resolve(), test): test for test in tests}
+    for job in concurrent.futures.as_completed(jobs):
+      test = jobs[job]
+      now[test] = job.result()
+      counts = [
+          f"{list(now[test].values()).count(kind)} {kind}" for kind in (results.PASSED, results.FAILED, results.SKIPPED)
+      ]
+      print(f"{test}: {', '.join(counts)}", flush=True)
+
+  if arguments.write:
+    results.save(arguments.record, now)
+    return 0
+  found = results.regressions(results.load(arguments.record), now)
+  for line in found:
+    print(line)
+  total = sum(list(tests.values()).count(results.PASSED) for tests in now.values())
+  print(f"TensorFlow's own tests: {total} pass in {len(now)} files; {len(found)} are worse than on the stock wheel.")
+  return 1 if found else 0
+
+
+if __name__ == "__main__":
+  sys.exit(main())
