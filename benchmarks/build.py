@@ -110,7 +110,8 @@ def main() -> None:
       ("wheel", "`ls -l dist`", f"{size / 1e6:.1f} MB", f"{stock_size / 1e6:.1f} MB", f"{size / stock_size:.3f}"),
   ]
   print("# Build, import, size\n")
-  print(f"`benchmarks/build.py > benchmarks/build.md`, one run on {os.cpu_count()} cores, {platform.platform()}.\n")
+  machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}"
+  print(f"`benchmarks/build.py > benchmarks/build.md`, one run on {machine}.\n")
   print("\n".join(f"| {' | '.join(row)} |" for row in rows))
   print(f"\nImports are medians of {_IMPORTS} fresh processes each, the candidates taking turns, the page cache warm.")
 

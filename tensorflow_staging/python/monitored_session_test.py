@@ -136,4 +136,4 @@ def test_the_thread_of_a_stage_is_seen_by_its_name():
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
     source.wait_until_asked(1)
     assert len(staging_testing.stage_threads()) == 1
-  assert not staging_testing.stage_threads()
+  staging_testing.assert_no_stage_thread()

@@ -30,11 +30,12 @@ def named_feeds(feed_dict: Mapping[Any, Any] | None, graph: ops.Graph) -> dict[s
   if not isinstance(feed_dict, Mapping):
     raise TypeError(
         "feed_dict must be a dict from placeholders or tensors to tensors, got"
-        f" {feed_dict!r} of type {type(feed_dict).__name__}.")
+        f" {feed_dict!r} of type {type(feed_dict).__name__}. A list of placeholders is given as"
+        " feed_list=, together with feed_generator=.")
   names = {}
   for key, value in feed_dict.items():
     place = f"feed_dict[{getattr(key, 'name', key)!r}]"
-    fed = _tensors(f"the key of {place}", key, graph)
+    fed = fed_tensors(f"the key of {place}", key, graph)
     sources = _tensors(place, value, graph)
     if len(fed) != len(sources):
       raise ValueError(
@@ -45,6 +46,28 @@ def named_feeds(feed_dict: Mapping[Any, Any] | None, graph: ops.Graph) -> dict[s
   return names
 
 
+def fed_tensors(place: str, structure: Any, graph: ops.Graph) -> list[ops.Tensor]:
+  """Checks what is to be fed.
+
+  Args:
+    place: What it is called in messages.
+    structure: A tensor, SparseTensor or RaggedTensor, or any nesting of them.
+    graph: The graph that it must belong to.
+
+  Returns:
+    Its tensors, in the order of `tf.nest.flatten`.
+
+  Raises:
+    TypeError: If it holds anything but tensors, or nothing.
+    ValueError: If a tensor cannot be fed or belongs to another graph.
+  """
+  tensors = _tensors(place, structure, graph)
+  for tensor in tensors:
+    if not graph.is_feedable(tensor):
+      raise ValueError(f"{place}: the tensor {tensor.name!r} is marked as not feedable.")
+  return tensors
+
+
 def _tensors(place: str, structure: Any, graph: ops.Graph) -> list[ops.Tensor]:
   tensors = graph_tensors.components(place, structure, graph)
   if not tensors or any(tensor is None for tensor in tensors):
@@ -53,8 +76,6 @@ def _tensors(place: str, structure: Any, graph: ops.Graph) -> list[ops.Tensor]:
 
 
 def _check_feed(place: str, target: ops.Tensor, source: ops.Tensor) -> None:
-  if not target.graph.is_feedable(target):
-    raise ValueError(f"{place}: the tensor {target.name!r} is marked as not feedable.")
   if target.dtype.base_dtype != source.dtype.base_dtype:
     raise ValueError(
         f"{place} must yield values of type {target.dtype.base_dtype.name}, as"

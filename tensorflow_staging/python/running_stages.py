@@ -10,6 +10,7 @@ from tensorflow.python.training import coordinator
 
 from tensorflow_staging.python import _pywrap_staging
 from tensorflow_staging.python import stage_graph
+from tensorflow_staging.python import starting_session
 
 _lock = threading.Lock()
 # The running stages of each live session. The session is not kept alive: the runners leave it by
@@ -44,7 +45,8 @@ def start(
       if stages is not None:
         stages.stop()
       stages = _Stages(session)
-      stages.start()
+      with starting_session.starting(session):
+        stages.start()
       _stages_of_session[session] = stages
   if coord is not None and stages:
     _stop_with(coord, stages)

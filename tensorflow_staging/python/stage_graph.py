@@ -11,6 +11,7 @@ from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
 from tensorflow.python.framework import tensor_shape
 
+from tensorflow_staging.python import feed_generator
 from tensorflow_staging.python import gen_tensor_buffer_ops
 from tensorflow_staging.python import prefetch_options
 
@@ -28,6 +29,7 @@ def add_stage(
     options: prefetch_options.PrefetchOptions,
     name: str | None,
     graph: ops.Graph,
+    generator_feed: feed_generator.GeneratorFeed | None = None,
 ) -> list[ops.Tensor]:
   """Cuts a graph: records go into a buffer, the tensors returned come out of it.
 
@@ -38,6 +40,7 @@ def add_stage(
     options: How the stage runs.
     name: The name scope to open; None opens "prefetch".
     graph: The graph of all of these.
+    generator_feed: More feeds, from Python code.
 
   Returns:
     The taken record: tensors of the types of the records, and of the static shapes that the
@@ -56,7 +59,7 @@ def add_stage(
         runner.fetch_ops.extend(
             [puts[0].name] * options.num_threads if len(puts) == 1 else [p.name for p in puts])
         runner.named_feed_input_tensors.update(feeds)
-        _add_control_ops(runner, attrs, graph)
+        _add_control_ops(runner, attrs, _begin_data(generator_feed, runner, graph), graph)
     with graph.colocate_with(puts[0], ignore_existing=True):
       taken = gen_tensor_buffer_ops.tensor_buffer_take(
           dtypes=[tensor.dtype.base_dtype for tensor in records[0]],
@@ -77,14 +80,27 @@ def _put(record, options, attrs, graph) -> ops.Operation:
   return put
 
 
-def _add_control_ops(runner, attrs, graph) -> None:
+def _begin_data(generator_feed, runner, graph) -> list[ops.Operation]:
+  """Adds what yields the feeds of Python code, and returns the ops that begin its data."""
+  if generator_feed is None:
+    return []
+  # Python runs where the session's graph is built: on the CPU, beside any device of the stage.
+  with graph.name_scope("feed_generator"), graph.colocate_with(None, ignore_existing=True):
+    with graph.device("/cpu:0"):
+      feeds, begin = generator_feed.add_to_graph()
+  runner.named_feed_input_tensors.update(feeds)
+  return [begin]
+
+
+def _add_control_ops(runner, attrs, before_start, graph) -> None:
   """Adds the ops that steer and watch the buffer, and names them to the runner."""
   # A string has no kernel on an accelerator; the job and task of the buffer's device stay.
   with graph.colocate_with(None, ignore_existing=True), graph.device("/cpu:0"):
     code = constant_op.constant(errors.OK, dtypes.int32, name="error_code")
     message = constant_op.constant("", dtypes.string, name="error_message")
   cancel = gen_tensor_buffer_ops.tensor_buffer_cancel(name="TensorBufferCancel", **attrs)
-  resume = gen_tensor_buffer_ops.tensor_buffer_resume(name="TensorBufferResume", **attrs)
+  with graph.control_dependencies(before_start):
+    resume = gen_tensor_buffer_ops.tensor_buffer_resume(name="TensorBufferResume", **attrs)
   close = gen_tensor_buffer_ops.tensor_buffer_close(
       code, message, name="TensorBufferClose", **attrs)
   gen_tensor_buffer_ops.tensor_buffer_size(name="TensorBufferSize", **attrs)

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tf.staged`: runs a part of the graph ahead of the training step."""
 
+import collections
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python import argument_checks
+from tensorflow_staging.python import feed_generator as feed_generator_lib
 from tensorflow_staging.python import named_feeds
 from tensorflow_staging.python import prefetch_options
 from tensorflow_staging.python import record_structure
@@ -30,6 +34,8 @@ def staged(
     name: str | None = None,
     *,
     num_client: int | None = None,
+    feed_list: Sequence[Any] | None = None,
+    feed_generator: Iterable[Any] | Callable[..., Iterable[Any]] | None = None,
 ) -> Any:
   """Prefetches `features`: they are computed ahead of the step that uses them.
 
@@ -81,6 +87,13 @@ def staged(
     name: The name scope of the ops and the name of the stage in threads, logs and errors. None
       stands for "prefetch", made unique.
     num_client: Another spelling of `num_clients`, as some documents have it.
+    feed_list: Placeholders, other tensors or SparseTensors that `feed_generator` feeds.
+    feed_generator: Python code that yields, for each record, a list or tuple of values in the
+      order of `feed_list`; where it ends, the data ends. A callable, called without arguments or
+      with the session, returns an iterator anew each time that the stage starts; an iterable is
+      iterated anew; a generator that has begun goes on. The threads of the stage share it, and
+      enter it one at a time. An exception in it is raised by the step as the error that
+      `tf.numpy_function` makes of it, with its type's name and its message.
 
   Returns:
     `features` as they will be for the step: the same structure, types and static shapes. What was
@@ -107,8 +120,21 @@ def staged(
       stage_subgraph_stream_id=stage_subgraph_stream_id)
   structure = record_structure.RecordStructure("features", features, graph)
   feeds = named_feeds.named_feeds(feed_dict, graph)
-  taken = stage_graph.add_stage([structure.tensors], feeds, options, name, graph)
+  generator_feed = None
+  if feed_list is not None or feed_generator is not None:
+    generator_feed = feed_generator_lib.GeneratorFeed(feed_list, feed_generator, graph)
+    _check_fed_once([*feeds, *generator_feed.names()])
+  taken = stage_graph.add_stage(
+      [structure.tensors], feeds, options, name, graph, generator_feed)
   return structure.pack(taken)
+
+
+def _check_fed_once(names: Sequence[str]) -> None:
+  """Checks that no tensor is fed from two places."""
+  twice = sorted(name for name, count in collections.Counter(names).items() if count > 1)
+  if twice:
+    raise ValueError(
+        f"feed_list and feed_dict must feed each tensor once, got {twice} more than once.")
 
 
 def _clients(num_clients: int, num_client: int | None) -> int:

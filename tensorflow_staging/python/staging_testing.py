@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import numpy as np
 import tensorflow as tf
@@ -18,6 +19,9 @@ PROGRAM_SECONDS = 150
 
 TESTDATA = pathlib.Path(__file__).parent / "testdata"
 ROOT = pathlib.Path(__file__).parents[2]
+
+# How long the kernel may take to forget a thread.
+_KERNEL_SECONDS = 1
 
 # How the names of a runner's threads begin, as the kernel knows them.
 _THREAD_PREFIX = "stage_"
@@ -109,7 +113,13 @@ def stage_threads() -> list[str]:
 
 
 def assert_no_stage_thread() -> None:
-  """Fails if a thread of a stage is there."""
+  """Fails if a thread of a stage is there.
+
+  The kernel may list a thread for a moment after it has been joined.
+  """
+  deadline = time.monotonic() + _KERNEL_SECONDS
+  while stage_threads() and time.monotonic() < deadline:
+    os.sched_yield()
   assert not stage_threads()
 
 

@@ -25,7 +25,9 @@ namespace staging {
 namespace {
 
 // How long Stop waits for a thread that the cancelled buffer does not wake.
-constexpr std::chrono::seconds kStopPatience(5);
+// tf.train.Coordinator.join looks after 2, then after 4 seconds, and is to be
+// back within 5.
+constexpr std::chrono::seconds kStopPatience(3);
 // How often a closing session says what it is waiting for.
 constexpr std::chrono::seconds kClosingReportPeriod(10);
 

@@ -87,6 +87,9 @@ REGISTER_BUFFER_OP("TensorBufferTake")
     .Output("values: dtypes")
     .Attr("dtypes: list(type) >= 1")
     .Attr("shapes: list(shape) = []")
+    // Lets UNAVAILABLE, by which a monitored session knows a lost worker, pass
+    // as it is: it would become INTERNAL otherwise.
+    .SetIsDistributedCommunication()
     .SetShapeFn(TakeShape)
     .Doc(BufferOpDoc(R"doc(
 Takes the oldest record of a stage's buffer, waiting for one without blocking a

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what benchmarks/stage_overhead.md tells: what a stage costs per step, beside the other ways to run ahead.
+
+`.venv/bin/python benchmarks/stage_overhead.py > benchmarks/stage_overhead.md` takes about a minute and a half.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import ways
+
+_CAPACITIES = (1, 8)
+_ROUNDS = 41
+_WARM_UP_STEPS = 50
+_MEASURED_STEPS = 400
+
+_RECORDS = {
+    "one scalar": (1, ()),
+    "40 tensors of 16 floats": (40, (16,)),
+    "400 tensors of 16 floats": (400, (16,)),
+    "one tensor of 64 MB": (1, (16_000_000,)),
+}
+_STAGED = "`tf.staged`"
+_NO_STAGE = "no stage"
+_WAYS: dict[str, ways.Way] = {
+    _STAGED: ways.staged,
+    "`StagingArea`, a Python thread": ways.staging_area,
+    "`FIFOQueue`, `QueueRunner`": ways.fifo_queue,
+    "`tf.data`, `prefetch`": ways.data_prefetch,
+    _NO_STAGE: ways.no_stage,
+}
+
+
+class Cost(NamedTuple):
+  """Microseconds of one step."""
+
+  wall: float
+  # Of all threads together.
+  cpu: float
+
+
+def constants(count: int, shape: tuple[int, ...]) -> ways.Source:
+  """Records that are in memory already: constants of the graph, handed on by reference."""
+  values = [np.full(shape, i, np.float32) for i in range(count)]
+
+  def record() -> ways.Record:
+    return [tf.constant(value) for value in values]
+
+  return ways.Source(record, lambda: tf.data.Dataset.from_tensors(tuple(record())).repeat())
+
+
+def _use(record: ways.Record) -> tf.Operation:
+  """One op that takes every component; as the step's target, it is not optimized away."""
+  return tf.raw_ops.IdentityN(input=record)[0].op
+
+
+def _cost(step: Callable[[], None]) -> Cost:
+  for _ in range(_WARM_UP_STEPS):
+    step()
+  wall, cpu = time.perf_counter(), time.process_time()
+  for _ in range(_MEASURED_STEPS):
+    step()
+  wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+  return Cost(wall / _MEASURED_STEPS * 1e6, cpu / _MEASURED_STEPS * 1e6)
+
+
+def costs(source: ways.Source, capacity: int) -> dict[str, list[Cost]]:
+  """The costs of each way, one a round; the ways take turns, first forwards, then backwards."""
+  with contextlib.ExitStack() as stack:
+    steps = {name: stack.enter_context(ways.step_of(way, source, _use, capacity)) for name, way in _WAYS.items()}
+    rounds: dict[str, list[Cost]] = {name: [] for name in steps}
+    for turn in range(_ROUNDS):
+      for name, step in list(steps.items())[:: (-1) ** turn]:
+        rounds[name].append(_cost(step))
+    return rounds
+
+
+def cells(rounds: dict[str, list[Cost]]) -> dict[str, tuple[str, ...]]:
+  """What the table tells of each way, for one kind of record and one capacity."""
+  walls = {name: statistics.median(cost.wall for cost in values) for name, values in rounds.items()}
+  best_other = min(wall for name, wall in walls.items() if name not in (_STAGED, _NO_STAGE))
+  result = {}
+  for name, values in rounds.items():
+    quarter, _, three_quarters = statistics.quantiles((cost.wall for cost in values), n=4)
+    result[name] = (
+        f"{walls[name]:.0f}",
+        f"{quarter:.0f}–{three_quarters:.0f}",
+        f"{walls[name] / best_other:.2f}",
+        f"{statistics.median(cost.cpu for cost in values):.0f}",
+    )
+  return result
+
+
+def main() -> None:
+  tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
+  columns = ("µs a step", "middle half", "to the best other", "CPU µs")
+  table: list[tuple[str, ...]] = [
+      ("record", "way", *(f"{column}, {capacity}" for capacity in _CAPACITIES for column in columns)),
+      ("---", "---", *("---:" for _ in _CAPACITIES for _ in columns)),
+  ]
+  for title, (count, shape) in _RECORDS.items():
+    source = constants(count, shape)
+    by_capacity = [cells(costs(source, capacity)) for capacity in _CAPACITIES]
+    for name in _WAYS:
+      table.append((title, name, *(cell for found in by_capacity for cell in found[name])))
+      title = ""
+  print("# What a stage costs per step\n")
+  print(
+      "`.venv/bin/python benchmarks/stage_overhead.py > benchmarks/stage_overhead.md`, one run on"
+      f" {os.cpu_count()} cores, {platform.system()} {platform.machine()}.\n")
+  print("\n".join(f"| {' | '.join(row)} |" for row in table))
+  capacities = " and ".join(str(capacity) for capacity in _CAPACITIES)
+  print(f"""
+What put, take and the producer's runner cost, for records that cost nothing. The source is `tf.constant`, one op a
+component, handed on by reference; for `tf.data` it is `Dataset.from_tensors` of the same constants, `repeat`ed. A step
+is one call of `session.make_callable` on an `IdentityN` of all components; without a stage it takes them from the
+constants. The buffers hold {capacities} records, as the columns say. Each way has a graph and a session of its own with
+the default configuration; all are open in one process and take turns: medians of {_ROUNDS} rounds of {_MEASURED_STEPS}
+steps each, after {_WARM_UP_STEPS} that are not counted. "Middle half" is where the middle half of the rounds lies.
+"To the best other" compares with the quickest of the three others that run ahead. CPU is the time of all threads, the
+producer's included; where it equals the step's, the kernel had all of them on one core. A producer without work is the
+worst case: each step waits for a hand-over between threads, and there is nothing to hide.""")
+
+
+if __name__ == "__main__":
+  main()

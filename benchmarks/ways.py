@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ways to have a record computed ahead of the step that uses it, each behind the same few lines."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+from tensorflow.python.ops import data_flow_ops
+
+_JOIN_SECONDS = 0.1
+
+Record = list[tf.Tensor]
+# From a session, open until the context is left: starts what produces records there.
+Start = Callable[[tf.compat.v1.Session], contextlib.AbstractContextManager]
+
+
+class Source(NamedTuple):
+  """Where the records come from."""
+
+  # Adds the ops that compute one record.
+  record: Callable[[], Record]
+  # The endless dataset of these records.
+  dataset: Callable[[], tf.data.Dataset]
+
+
+def no_stage(source: Source, capacity: int) -> tuple[Record, Start]:
+  """The step computes its record itself."""
+  del capacity
+  return source.record(), contextlib.nullcontext
+
+
+def staged(source: Source, capacity: int) -> tuple[Record, Start]:
+  """`tf.staged`."""
+  return tf.staged(source.record(), capacity=capacity), tf.make_prefetch_hook().running
+
+
+def staging_area(source: Source, capacity: int) -> tuple[Record, Start]:
+  """A StagingArea, which a Python thread fills."""
+  record = source.record()
+  area = data_flow_ops.StagingArea([t.dtype for t in record], [t.shape for t in record], capacity=capacity)
+  put = area.put(record)
+  clear = area.clear()
+
+  @contextlib.contextmanager
+  def start(session: tf.compat.v1.Session) -> Iterator[None]:
+    put_once = session.make_callable(put)
+    enough = threading.Event()
+
+    def produce() -> None:
+      while not enough.is_set():
+        put_once()
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+      yield
+    finally:
+      enough.set()
+      while thread.is_alive():
+        session.run(clear)  # makes room for the put that waits
+        thread.join(_JOIN_SECONDS)
+
+  return _components(area.get()), start
+
+
+def fifo_queue(source: Source, capacity: int) -> tuple[Record, Start]:
+  """A FIFOQueue, which a QueueRunner fills."""
+  record = source.record()
+  queue = tf.queue.FIFOQueue(capacity, [t.dtype for t in record], [t.shape for t in record])
+  runner = tf.compat.v1.train.QueueRunner(queue, [queue.enqueue(record)])
+
+  @contextlib.contextmanager
+  def start(session: tf.compat.v1.Session) -> Iterator[None]:
+    coordinator = tf.train.Coordinator()
+    threads = runner.create_threads(session, coordinator, start=True)
+    try:
+      yield
+    finally:
+      coordinator.request_stop()
+      coordinator.join(threads)
+
+  return _components(queue.dequeue()), start
+
+
+def data_prefetch(source: Source, capacity: int) -> tuple[Record, Start]:
+  """The dataset's `prefetch`, and an iterator."""
+  iterator = tf.compat.v1.data.make_initializable_iterator(source.dataset().prefetch(capacity))
+
+  @contextlib.contextmanager
+  def start(session: tf.compat.v1.Session) -> Iterator[None]:
+    session.run(iterator.initializer)
+    yield
+
+  return list(iterator.get_next()), start
+
+
+def _components(taken: tf.Tensor | Sequence[tf.Tensor]) -> Record:
+  """What was taken, as a list also where a record of one tensor is not one."""
+  return [taken] if tf.is_tensor(taken) else list(taken)
+
+
+# From where records come from and how many the buffer holds: the tensors of a step's record, and what starts the rest.
+Way = Callable[[Source, int], tuple[Record, Start]]
+
+
+@contextlib.contextmanager
+def step_of(
+    way: Way,
+    source: Source,
+    use: Callable[[Record], tf.Operation],
+    capacity: int = 1,
+) -> Iterator[Callable[[], None]]:
+  """Opens a graph and a session in which records are produced.
+
+  Args:
+    way: How they get to the step.
+    source: Where they come from.
+    use: Adds the op that is the step, given the tensors that hold its record.
+    capacity: How many records the buffer holds.
+
+  Yields:
+    What runs one step.
+  """
+  with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+    record, start = way(source, capacity)
+    step = use(record)
+    with start(session):
+      yield session.make_callable(step)

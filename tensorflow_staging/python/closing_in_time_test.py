@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whoever waits, closing takes less than five seconds and leaves no thread."""
+
+import gc
+import threading
+import time
+
+import pytest
+import tensorflow as tf
+
+from tensorflow_staging.python import staging_testing
+
+_LIMIT_SECONDS = 5
+
+
+def _close(sess, hook, coord):
+  sess.close()
+
+
+def _end(sess, hook, coord):
+  hook.end(sess)
+
+
+def _stop(sess, hook, coord):
+  coord.request_stop()
+  coord.join(stop_grace_period_secs=staging_testing.WAIT_SECONDS)
+
+
+_WAYS = pytest.mark.parametrize("way", [_close, _end, _stop])
+
+
+@_WAYS
+def test_producers_wait_for_room(way):
+  source = staging_testing.Source()
+  tf.staged(source.tensor(), num_threads=8)
+  with tf.Session() as sess:
+    hook, coord = tf.make_prefetch_hook(), tf.train.Coordinator()
+    hook.after_create_session(sess, coord)
+    source.wait_until_asked(2)
+    begin = time.monotonic()
+    way(sess, hook, coord)
+    assert time.monotonic() - begin < _LIMIT_SECONDS
+    staging_testing.assert_no_stage_thread()
+
+
+@_WAYS
+def test_producers_and_consumers_wait_for_input(way):
+  # A queue that nobody feeds stands for input that hangs.
+  record = tf.staged(tf.FIFOQueue(1, [tf.int64]).dequeue(), num_threads=8)
+  sess = tf.Session()
+  hook, coord = tf.make_prefetch_hook(), tf.train.Coordinator()
+  hook.after_create_session(sess, coord)
+  begun = threading.Semaphore(0)
+  raised = []
+
+  def step():
+    begun.release()
+    try:
+      sess.run(record)
+    except (RuntimeError, tf.errors.CancelledError) as error:
+      raised.append(error)
+
+  steps = [threading.Thread(target=step) for _ in range(3)]
+  for thread in steps:
+    thread.start()
+  for _ in steps:
+    begun.acquire()
+  begin = time.monotonic()
+  way(sess, hook, coord)
+  for thread in steps:
+    thread.join()
+  assert time.monotonic() - begin < _LIMIT_SECONDS
+  assert len(raised) == len(steps)
+  # Input that hangs can only be cancelled with the session.
+  sess.close()
+  staging_testing.assert_no_stage_thread()
+
+
+def test_a_session_that_is_deleted():
+  source = staging_testing.Source()
+  tf.staged(source.tensor(), num_threads=8)
+  sess = tf.Session()
+  tf.make_prefetch_hook().after_create_session(sess)
+  source.wait_until_asked(2)
+  begin = time.monotonic()
+  del sess
+  gc.collect()
+  assert time.monotonic() - begin < _LIMIT_SECONDS
+  staging_testing.assert_no_stage_thread()

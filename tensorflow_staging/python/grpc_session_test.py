@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session of a `tf.train.Server` in the same process runs stages as a local session does."""
+
+import gc
+import threading
+
+import pytest
+import tensorflow as tf
+
+from tensorflow_staging.python import staging_testing
+
+# A server cannot be stopped, and keeps a stage's buffer from one session to the next: each test
+# has a stage name of its own.
+_server = None
+
+
+@pytest.fixture
+def target():
+  """The address of a server, one for all tests."""
+  global _server
+  _server = _server or tf.train.Server.create_local_server()
+  return _server.target
+
+
+def test_all_of_the_data_with_several_threads(target):
+  record = tf.staged(staging_testing.dataset_record(100), num_threads=4, name="grpc_threads")
+  taken = []
+  hooks = [tf.make_prefetch_hook()]
+  with tf.train.MonitoredTrainingSession(master=target, hooks=hooks) as sess:
+    while not sess.should_stop():
+      taken.append(sess.run(record))
+  assert sorted(taken) == list(range(100))
+
+
+def test_a_chain_of_stages_and_python_feeds(target):
+  number = tf.placeholder(tf.int64, [])
+  first = tf.staged(
+      number, feed_list=[number], feed_generator=lambda: ([n] for n in range(5)), name="grpc_first")
+  second = tf.staged(first + 1, name="grpc_second")
+  with tf.Session(target) as sess, tf.make_prefetch_hook().running(sess):
+    assert staging_testing.drain(sess, second) == [1, 2, 3, 4, 5]
+
+
+def test_the_cause_of_an_error_arrives(target):
+  line = tf.identity("seven")
+  record = tf.staged(tf.string_to_number(line, tf.int64, name="parse_line"), name="grpc_error")
+  with tf.Session(target) as sess, tf.make_prefetch_hook().running(sess):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="seven") as raised:
+      sess.run(record)
+  assert "parse_line" in raised.value.message
+
+
+def test_a_session_without_the_hook_is_told_so(target):
+  record = tf.staged(tf.constant(1), name="grpc_no_hook")
+  with tf.Session(target) as sess:
+    with pytest.raises(tf.errors.FailedPreconditionError, match=r"grpc_no_hook.*make_prefetch_hook"):
+      sess.run(record)
+
+
+@pytest.mark.parametrize("end", ["hook", "close", "drop"])
+def test_closing_in_any_order_while_a_producer_waits(target, end):
+  source = staging_testing.Source()
+  record = tf.staged(source.tensor(), capacity=2, name="grpc_" + end)
+  sess = tf.Session(target)
+  hook = tf.make_prefetch_hook()
+  hook.after_create_session(sess)
+  assert sess.run(record) == 0
+  source.wait_until_asked(3)
+  if end == "hook":
+    hook.end(sess)
+    sess.close()
+  elif end == "close":
+    sess.close()
+    hook.end(sess)
+  else:
+    del sess
+    gc.collect()
+  staging_testing.assert_no_stage_thread()
+
+
+def test_closing_wakes_a_step_that_waits(target):
+  record = tf.staged(tf.FIFOQueue(1, [tf.int64]).dequeue(), name="grpc_step")
+  sess = tf.Session(target)
+  hook = tf.make_prefetch_hook()
+  hook.after_create_session(sess)
+  begins = threading.Event()
+  raised = []
+
+  def step():
+    begins.set()
+    try:
+      sess.run(record)
+    except (RuntimeError, tf.errors.OpError) as error:
+      raised.append(error)
+
+  thread = threading.Thread(target=step)
+  thread.start()
+  begins.wait()
+  sess.close()
+  thread.join()
+  hook.end(sess)
+  assert raised
