@@ -11,12 +11,21 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "pybind11/pybind11.h"
+#include "pybind11/stl.h"
 #include "tensorflow/c/c_api_internal.h"
+#include "tensorflow/core/common_runtime/graph_constructor.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/status.h"
+#include "tensorflow/core/platform/strcat.h"
+#include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow_staging/core/common_runtime/prefetch_runner.h"
+#include "tensorflow_staging/core/common_runtime/stage_runners.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/python/underlying_session.h"
 
@@ -92,10 +101,70 @@ class PyPrefetchRunner {
   std::unique_ptr<PrefetchRunner> runner_;
 };
 
+// Parses `serialized`, which the caller calls `what`.
+template <typename Message>
+Message Parse(const py::bytes& serialized, const char* what) {
+  Message message;
+  if (!message.ParseFromString(std::string(serialized))) {
+    throw py::value_error(strings::StrCat(what, " is no serialized ",
+                                          message.GetTypeName(), " message."));
+  }
+  return message;
+}
+
+// Makes a graph of its definition, as a session does.
+std::unique_ptr<Graph> MakeGraph(const py::bytes& graph_def) {
+  const GraphDef def = Parse<GraphDef>(graph_def, "graph_def");
+  auto graph = std::make_unique<Graph>(OpRegistry::Global());
+  Status status;
+  {
+    py::gil_scoped_release release;
+    status =
+        ConvertGraphDefToGraph(GraphConstructorOptions(), def, graph.get());
+  }
+  RaiseIfError(status);
+  return graph;
+}
+
+py::list StageRunners(const py::bytes& graph_def, const py::bytes& config,
+                      const std::vector<py::bytes>& by_hand) {
+  const std::unique_ptr<Graph> graph = MakeGraph(graph_def);
+  std::vector<PrefetchRunnerOptions> known;
+  for (const py::bytes& options : by_hand) {
+    known.push_back(Parse<PrefetchRunnerOptions>(options, "by_hand"));
+  }
+  std::vector<PrefetchRunnerOptions> runners;
+  RaiseIfError(FindStageRunners(*graph, Parse<ConfigProto>(config, "config"),
+                                known, &runners));
+  py::list result;
+  for (const PrefetchRunnerOptions& runner : runners) {
+    result.append(py::bytes(runner.SerializeAsString()));
+  }
+  return result;
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_pywrap_staging, m) {
   m.doc() = "The C++ of staging. Private; use tf.make_prefetch_hook().";
+
+  m.def("stage_runners", &StageRunners, py::arg("graph_def"), py::arg("config"),
+        py::arg("by_hand"),
+        R"doc(Finds the runners that a session needs for a graph.
+
+Args:
+  graph_def: A serialized `GraphDef`, as bytes.
+  config: The session's serialized `ConfigProto`, as bytes.
+  by_hand: The serialized `PrefetchRunnerOptions` of the stages of `tf.staged`.
+
+Returns:
+  A list of serialized `PrefetchRunnerOptions`, of these stages and of those that
+  SmartStage makes.
+
+Raises:
+  ValueError: If an argument is no such message.
+  tf.errors.InvalidArgumentError: If the configuration is wrong.
+)doc");
 
   py::class_<PyPrefetchRunner>(
       m, "PrefetchRunner",

@@ -9,7 +9,7 @@ from tensorflow.python.client import session as session_lib
 from tensorflow.python.training import coordinator
 
 from tensorflow_staging.python import _pywrap_staging
-from tensorflow_staging.python import stage_graph
+from tensorflow_staging.python import stage_runners
 from tensorflow_staging.python import starting_session
 
 _lock = threading.Lock()
@@ -73,7 +73,7 @@ class _Stages:
     session._extend_graph()
     self._runners = [
         _pywrap_staging.PrefetchRunner(session._session, options)
-        for options in session.graph.get_collection(stage_graph.RUNNERS_COLLECTION)
+        for options in stage_runners.runner_options(session)
     ]
 
   def __len__(self) -> int:

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The graph pass that stages a session's graph: a shell that reads options and
+// calls core/graph.
+
+#include <string>
+
+#include "tensorflow/core/common_runtime/optimization_registry.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/public/session_options.h"
+#include "tensorflow_staging/core/common_runtime/smart_stage_settings.h"
+#include "tensorflow_staging/core/graph/stage_plan.h"
+#include "tensorflow_staging/core/graph/stage_rewrite.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+bool HasStage(const Graph& graph) {
+  for (const Node* node : graph.op_nodes()) {
+    if (IsBufferPut(*node)) return true;
+  }
+  return false;
+}
+
+void LogStages(const StagePlan& plan, const Graph& graph) {
+  bool any = false;
+  for (const PlannedStage& stage : plan.stages()) {
+    if (stage.region == nullptr) continue;
+    any = true;
+    LOG(INFO) << "SmartStage: stage '" << stage.name << "' runs "
+              << stage.region->nodes.size() << " of " << graph.num_op_nodes()
+              << " nodes ahead of the step, over "
+              << stage.region->boundary.size() << " boundary tensors.";
+  }
+  if (!any) {
+    LOG(INFO) << "SmartStage found nothing to run ahead of the step among "
+              << graph.num_op_nodes()
+              << " nodes; tf.staging.explain(graph, config) tells why.";
+  }
+}
+
+// Runs whenever a session takes a graph, or more of it, on the whole of it.
+class SmartStagePass : public GraphOptimizationPass {
+ public:
+  Status Run(const GraphOptimizationPassOptions& options) override {
+    if (options.graph == nullptr || options.session_options == nullptr ||
+        options.is_function_graph) {
+      return OkStatus();
+    }
+    SmartStageSettings settings;
+    TF_RETURN_IF_ERROR(
+        ReadSmartStageSettings(options.session_options->config, &settings));
+    Graph* graph = options.graph->get();
+    if (!settings.enabled && !HasStage(*graph)) return OkStatus();
+    const StagePlan plan(*graph, settings.enabled, settings.name);
+    if (settings.enabled) LogStages(plan, *graph);
+    RewriteOptions rewrite;
+    rewrite.capacity = settings.capacity;
+    rewrite.timeout_millis = settings.timeout_millis;
+    rewrite.stream_id = settings.stream_id;
+    rewrite.session = options.session_handle;
+    return RewriteStages(plan, rewrite, graph);
+  }
+};
+
+// Before functional control flow is lowered (10): as one node it can be staged.
+REGISTER_OPTIMIZATION(OptimizationPassRegistry::PRE_PLACEMENT, 5,
+                      SmartStagePass);
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/stage_partition.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "tensorflow/core/platform/strcat.h"
+#include "tensorflow_staging/core/graph/source_sets.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// Disjoint groups of the numbers from 0 to size - 1.
+class Groups {
+ public:
+  explicit Groups(int size) : parent_(size) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
+
+  int Find(int i) {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+
+  void Join(int a, int b) { parent_[Find(a)] = Find(b); }
+
+  void JoinAll(const std::vector<int>& members) {
+    for (int member : members) Join(members.front(), member);
+  }
+
+ private:
+  std::vector<int> parent_;
+};
+
+bool ByName(const Node* a, const Node* b) { return a->name() < b->name(); }
+
+// The node that tells sources of one iterator from those of others: the
+// iterator's handle.
+const Node* HandleOf(const Node& source) {
+  const Edge* edge = nullptr;
+  return source.num_inputs() > 0 && source.input_edge(0, &edge).ok()
+             ? edge->src()
+             : &source;
+}
+
+// Computes a StagePartition. All vectors by node id unless said otherwise.
+class Partitioner {
+ public:
+  Partitioner(const Graph& graph, std::vector<StepCause>* causes)
+      : graph_(graph), causes_(*causes) {
+    const int size = graph.num_node_ids();
+    causes_.assign(size, StepCause());
+    roles_.assign(size, NodeRole::kPure);
+    once_per_record_.assign(size, false);
+    source_set_.assign(size, SourceSets::kEmpty);
+    needed_.assign(size, false);
+    leads_to_set_.assign(size, SourceSets::kEmpty);
+  }
+
+  std::vector<StagedRegion> Run() {
+    FindRoles();
+    LeaveOutWhatIsStagedByHand();
+    LeaveOutSavedIterators();
+    Spread();
+    OrderCandidates();
+    // Each round moves at least one node to the step, and only those that the
+    // first round finds in conflict can bring about another one: two or three
+    // in practice.
+    do {
+      FindWhatCouldRunAhead();
+    } while (ResolveSharedDraws() || ResolveMixedSources());
+    return MakeRegions();
+  }
+
+ private:
+  bool InStep(const Node& node) const {
+    return causes_[node.id()].reason != StepReason::kNone;
+  }
+
+  // Whether `node` lies between a source and the step, as far as it is known.
+  bool Staged(const Node& node) const {
+    return node.IsOp() && !InStep(node) && needed_[node.id()] &&
+           (source_set_[node.id()] != SourceSets::kEmpty ||
+            leads_to_set_[node.id()] != SourceSets::kEmpty);
+  }
+
+  // Whether `node` has to run once for each record though it depends on no
+  // source.
+  bool IsDraw(const Node& node) const {
+    return once_per_record_[node.id()] &&
+           source_set_[node.id()] == SourceSets::kEmpty;
+  }
+
+  // Moves `node` to the step, and soon, by Spread, all that depends on it.
+  void MoveToStep(const Node& node, StepCause cause) {
+    if (InStep(node)) return;
+    causes_[node.id()] = cause;
+    moved_.push_back(&node);
+  }
+
+  // Breadth first, so that the cause of a node is the nearest one.
+  void Spread() {
+    while (!moved_.empty()) {
+      const Node* node = moved_.front();
+      moved_.pop_front();
+      for (const Edge* edge : node->out_edges()) {
+        if (edge->dst()->IsOp()) {
+          MoveToStep(*edge->dst(), causes_[node->id()]);
+        }
+      }
+    }
+  }
+
+  void FindRoles() {
+    NodeRoles roles(graph_);
+    for (const Node* node : graph_.op_nodes()) {
+      const RoleAndReason found = roles.Find(*node);
+      roles_[node->id()] = found.role;
+      if (found.role == NodeRole::kStepOnly) {
+        MoveToStep(*node, {found.reason, node});
+      } else if (found.role == NodeRole::kSource) {
+        source_index_.emplace(node, sources_.size());
+        sources_.push_back(node);
+      }
+    }
+    // A marked source yields its records all the same; the mark says that what
+    // is made of them belongs to the step.
+    for (const Node* source : sources_) {
+      bool marked = false;
+      if (!TryGetNodeAttr(source->attrs(), kTargetAttr, &marked) || !marked) {
+        continue;
+      }
+      for (const Edge* edge : source->out_edges()) {
+        if (edge->dst()->IsOp()) {
+          MoveToStep(*edge->dst(), {StepReason::kTarget, source});
+        }
+      }
+    }
+  }
+
+  // What leads to a Put is a stage already.
+  void LeaveOutWhatIsStagedByHand() {
+    std::vector<bool> seen(graph_.num_node_ids(), false);
+    std::vector<std::pair<const Node*, const Node*>>
+        ahead;  // Node and its Put.
+    for (const Node* node : graph_.op_nodes()) {
+      if (IsBufferPut(*node)) ahead.emplace_back(node, node);
+    }
+    while (!ahead.empty()) {
+      const auto [node, put] = ahead.back();
+      ahead.pop_back();
+      for (const Edge* edge : node->in_edges()) {
+        const Node* input = edge->src();
+        if (!input->IsOp() || seen[input->id()]) continue;
+        seen[input->id()] = true;
+        ahead.emplace_back(input, put);
+        const NodeRole role = roles_[input->id()];
+        if (role == NodeRole::kSource || role == NodeRole::kOncePerRecord) {
+          MoveToStep(*input, {StepReason::kStagedByHand, put});
+        }
+      }
+    }
+  }
+
+  // An iterator whose position is saved with the checkpoint must not be ahead
+  // of the step: the records in between would be missing after a restore.
+  void LeaveOutSavedIterators() {
+    for (const Node* source : sources_) {
+      for (const Edge* edge : HandleOf(*source)->out_edges()) {
+        if (edge->dst()->type_string() == "SerializeIterator") {
+          MoveToStep(*source, {StepReason::kSavedIterator, edge->dst()});
+        }
+      }
+    }
+  }
+
+  // Sorts what is not in the step topologically. Cycles have control flow
+  // nodes, which are.
+  void OrderCandidates() {
+    std::vector<int> missing(graph_.num_node_ids(), 0);
+    for (const Node* node : graph_.op_nodes()) {
+      if (InStep(*node)) continue;
+      for (const Edge* edge : node->in_edges()) {
+        if (edge->src()->IsOp()) ++missing[node->id()];
+      }
+      if (missing[node->id()] == 0) order_.push_back(node);
+    }
+    for (size_t i = 0; i < order_.size(); ++i) {
+      for (const Edge* edge : order_[i]->out_edges()) {
+        const Node* next = edge->dst();
+        if (next->IsOp() && !InStep(*next) && --missing[next->id()] == 0) {
+          order_.push_back(next);
+        }
+      }
+    }
+  }
+
+  void FindWhatCouldRunAhead() {
+    for (const Node* node : order_) {
+      if (InStep(*node)) continue;
+      const int id = node->id();
+      SourceSets::Id set = SourceSets::kEmpty;
+      bool once = roles_[id] == NodeRole::kOncePerRecord;
+      if (roles_[id] == NodeRole::kSource) {
+        set = source_sets_.Single(source_index_.at(node));
+      }
+      for (const Edge* edge : node->in_edges()) {
+        if (!edge->src()->IsOp()) continue;
+        set = source_sets_.Union(set, source_set_[edge->src()->id()]);
+        once = once || once_per_record_[edge->src()->id()];
+      }
+      source_set_[id] = set;
+      once_per_record_[id] = once;
+    }
+    for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
+      const Node* node = *it;
+      if (InStep(*node)) continue;
+      bool needed = false;
+      SourceSets::Id leads_to = SourceSets::kEmpty;
+      for (const Edge* edge : node->out_edges()) {
+        const Node* next = edge->dst();
+        if (!next->IsOp()) continue;
+        needed = needed || InStep(*next) || needed_[next->id()];
+        if (IsDraw(*node) && Staged(*next)) {
+          leads_to = source_sets_.Union(
+              leads_to, IsDraw(*next) ? leads_to_set_[next->id()]
+                                      : source_set_[next->id()]);
+        }
+      }
+      needed_[node->id()] = needed;
+      leads_to_set_[node->id()] = leads_to;
+    }
+  }
+
+  // Moves to the step what draws for both sides: two draws where there was one
+  // would give each side another value. Returns whether there was any.
+  bool ResolveSharedDraws() {
+    for (const Node* node : order_) {
+      if (!IsDraw(*node) || !Staged(*node)) continue;
+      for (const Edge* edge : node->out_edges()) {
+        if (edge->dst()->IsOp() && !Staged(*edge->dst())) {
+          MoveToStep(*node, {StepReason::kOncePerRecordOnBothSides, node});
+        }
+      }
+    }
+    const bool any = !moved_.empty();
+    Spread();
+    return any;
+  }
+
+  // Sources that one staged node depends on advance together. Moves to the step
+  // what forces together sources that the step may also use apart. Returns
+  // whether there was any.
+  bool ResolveMixedSources() {
+    Groups groups(sources_.size());
+    std::map<const Node*, std::vector<int>> of_handle;
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      if (Staged(*sources_[i])) of_handle[HandleOf(*sources_[i])].push_back(i);
+    }
+    for (const auto& [handle, indices] : of_handle) groups.JoinAll(indices);
+    for (const Node* node : order_) {
+      if (Staged(*node)) groups.JoinAll(source_sets_.Members(UnitOf(*node)));
+    }
+    group_of_source_.resize(sources_.size());
+    std::vector<SourceSets::Id> group_set(sources_.size(), SourceSets::kEmpty);
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      const int group = group_of_source_[i] = groups.Find(i);
+      if (Staged(*sources_[i])) {
+        group_set[group] =
+            source_sets_.Union(group_set[group], source_sets_.Single(i));
+      }
+    }
+
+    std::vector<bool> apart(sources_.size(), false);  // By group.
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      // A stage of tf.staged has a buffer and a runner of its own.
+      if (IsBufferTake(*sources_[i]) && Staged(*sources_[i]) &&
+          source_sets_.Members(group_set[groups.Find(i)]).size() > 1) {
+        apart[groups.Find(i)] = true;
+      }
+    }
+    for (const Node* node : order_) {
+      if (!Staged(*node) || IsDraw(*node) || !FeedsStep(*node)) continue;
+      const int group = GroupOf(*node);
+      if (source_set_[node->id()] != group_set[group]) apart[group] = true;
+    }
+    for (const Node* node : order_) {
+      if (!Staged(*node) || !apart[GroupOf(*node)]) continue;
+      const bool mixes = source_sets_.Members(UnitOf(*node)).size() > 1;
+      const bool shares_iterator = roles_[node->id()] == NodeRole::kSource &&
+                                   of_handle[HandleOf(*node)].size() > 1;
+      if (mixes || shares_iterator) {
+        MoveToStep(*node, {StepReason::kMixedSources, node});
+      }
+    }
+    const bool any = !moved_.empty();
+    Spread();
+    return any;
+  }
+
+  // The sources that have to advance together because of a staged node.
+  SourceSets::Id UnitOf(const Node& node) const {
+    return IsDraw(node) ? leads_to_set_[node.id()] : source_set_[node.id()];
+  }
+
+  // The group of sources to which a staged node belongs.
+  int GroupOf(const Node& node) const {
+    return group_of_source_[source_sets_.Members(UnitOf(node)).front()];
+  }
+
+  bool FeedsStep(const Node& node) const {
+    for (const Edge* edge : node.out_edges()) {
+      if (edge->dst()->IsOp() && !Staged(*edge->dst())) return true;
+    }
+    return false;
+  }
+
+  std::vector<StagedRegion> MakeRegions() {
+    std::map<int, StagedRegion> by_group;
+    for (const Node* node : order_) {
+      if (!Staged(*node)) continue;
+      StagedRegion& region = by_group[GroupOf(*node)];
+      region.nodes.push_back(node);
+      if (roles_[node->id()] == NodeRole::kSource) {
+        region.sources.push_back(node);
+      }
+      AddBoundary(*node, &region);
+    }
+    std::vector<StagedRegion> regions;
+    for (auto& [group, region] : by_group) {
+      if (region.boundary.empty()) {
+        for (const Node* node : region.nodes) {
+          causes_[node->id()] = {StepReason::kNothingToCarry, node};
+        }
+        continue;
+      }
+      AddUnusedOutputs(&region);
+      std::sort(region.sources.begin(), region.sources.end(), ByName);
+      std::sort(region.boundary.begin(), region.boundary.end(),
+                [](const StagedTensor& a, const StagedTensor& b) {
+                  return std::tie(a.node->name(), a.index) <
+                         std::tie(b.node->name(), b.index);
+                });
+      std::sort(region.control_boundary.begin(), region.control_boundary.end(),
+                ByName);
+      regions.push_back(std::move(region));
+    }
+    std::sort(regions.begin(), regions.end(),
+              [](const StagedRegion& a, const StagedRegion& b) {
+                return ByName(a.sources.front(), b.sources.front());
+              });
+    ExplainTheRest();
+    return regions;
+  }
+
+  void AddBoundary(const Node& node, StagedRegion* region) const {
+    std::vector<bool> carried(node.num_outputs(), false);
+    bool waited_for = false;
+    for (const Edge* edge : node.out_edges()) {
+      if (!edge->dst()->IsOp() || Staged(*edge->dst())) continue;
+      if (edge->IsControlEdge()) {
+        waited_for = true;
+      } else {
+        carried[edge->src_output()] = true;
+      }
+    }
+    for (int i = 0; i < node.num_outputs(); ++i) {
+      if (carried[i]) region->boundary.push_back({&node, i});
+    }
+    if (waited_for) region->control_boundary.push_back(&node);
+  }
+
+  // What a source yields and nothing uses is there to be fetched. It comes with
+  // the record at no cost, unless it would tell less than all sources.
+  void AddUnusedOutputs(StagedRegion* region) const {
+    if (region->sources.size() > 1) return;
+    const Node* source = region->sources.front();
+    std::vector<bool> used(source->num_outputs(), false);
+    for (const Edge* edge : source->out_edges()) {
+      if (!edge->IsControlEdge()) used[edge->src_output()] = true;
+    }
+    for (int i = 0; i < source->num_outputs(); ++i) {
+      if (!used[i]) region->boundary.push_back({source, i});
+    }
+  }
+
+  void ExplainTheRest() {
+    for (const Node* node : order_) {
+      if (InStep(*node) || Staged(*node)) continue;
+      causes_[node->id()] = {source_set_[node->id()] == SourceSets::kEmpty
+                                 ? StepReason::kNoSource
+                                 : StepReason::kUnneeded,
+                             nullptr};
+    }
+  }
+
+  const Graph& graph_;
+  // What is not kNone is in the step.
+  std::vector<StepCause>& causes_;
+  std::vector<NodeRole> roles_;
+  std::vector<const Node*> sources_;  // By index of the source.
+  std::map<const Node*, int> source_index_;
+  // Nodes new to the step, for Spread.
+  std::deque<const Node*> moved_;
+  // The nodes that were not in the step at first, each after its inputs.
+  std::vector<const Node*> order_;
+
+  // Of nodes that are not in the step:
+  SourceSets source_sets_;
+  // The sources that the node depends on.
+  std::vector<SourceSets::Id> source_set_;
+  // Whether the node, or what it depends on, is NodeRole::kOncePerRecord.
+  std::vector<bool> once_per_record_;
+  // Whether a node of the step depends on the node.
+  std::vector<bool> needed_;
+  // Of draws: the sources of all that the draw is staged for.
+  std::vector<SourceSets::Id> leads_to_set_;
+
+  std::vector<int> group_of_source_;  // By index of the source.
+};
+
+const char* VerbPhrase(StepReason reason) {
+  switch (reason) {
+    case StepReason::kVariable:
+      return "depends on variable";
+    case StepReason::kPlaceholder:
+      return "depends on placeholder";
+    case StepReason::kTable:
+      return "depends on a table that is written, ";
+    case StepReason::kControlFlow:
+      return "depends on control flow (Switch, Merge, Enter, ...) at";
+    case StepReason::kCollective:
+      return "depends on communication between devices at";
+    case StepReason::kSaver:
+      return "depends on saving or restoring at";
+    case StepReason::kSummary:
+      return "depends on summary";
+    case StepReason::kTarget:
+      return "depends on a node marked by tf.train.mark_target_node,";
+    case StepReason::kStagedByHand:
+      return "belongs to a stage of tf.staged, of";
+    case StepReason::kSideEffect:
+      return "depends on an op with a state or side effect,";
+    case StepReason::kSavedIterator:
+      return "depends on an iterator whose position is saved by";
+    case StepReason::kOncePerRecordOnBothSides:
+      return "depends on an op that runs once in each step and is used there "
+             "apart from the records,";
+    case StepReason::kMixedSources:
+      return "depends on several sources that the step also uses apart, by";
+    case StepReason::kNothingToCarry:
+      return "yields no tensor to the step, which only waits for it";
+    case StepReason::kUnneeded:
+      return "is needed by no node of the step";
+    case StepReason::kNoSource:
+      return "depends on no source of records";
+    case StepReason::kNone:
+      return "runs ahead";
+  }
+}
+
+}  // namespace
+
+std::string StagedTensor::name() const {
+  return strings::StrCat(node->name(), ":", index);
+}
+
+StagePartition::StagePartition(const Graph& graph) : graph_(graph) {
+  regions_ = Partitioner(graph_, &causes_).Run();
+}
+
+StepCause StagePartition::WhyNot(const Node& node) const {
+  return causes_[node.id()];
+}
+
+std::string StepCauseText(const Node& node, const StepCause& cause) {
+  const char* phrase = VerbPhrase(cause.reason);
+  if (cause.node == nullptr || cause.reason == StepReason::kNothingToCarry) {
+    return phrase;
+  }
+  return strings::StrCat(phrase, " '", cause.node->name(), "' (",
+                         cause.node->type_string(), ")");
+}
+
+}  // namespace staging
+}  // namespace tensorflow

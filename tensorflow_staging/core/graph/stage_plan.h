@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_GRAPH_STAGE_PLAN_H_
+#define TENSORFLOW_STAGING_CORE_GRAPH_STAGE_PLAN_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow_staging/core/graph/stage_partition.h"
+
+namespace tensorflow {
+namespace staging {
+
+// One stage of a graph: the nodes that make it up, or are to make it up.
+struct PlannedStage {
+  // The name scope of its nodes, and what errors and logs call it.
+  std::string name;
+  // What SmartStage adds to it; null for a stage of tf.staged to which nothing
+  // is added.
+  const StagedRegion* region = nullptr;
+
+  // The ops around the buffer of a stage of tf.staged: one Take, a Put for each
+  // source of records, and the others. Empty if SmartStage makes the stage.
+  const Node* take = nullptr;
+  std::vector<const Node*> puts;
+  std::vector<const Node*> control_ops;
+  // The nodes that yield elements of iterators to the Puts, and to nothing
+  // else.
+  std::vector<const Node*> gated_sources;
+
+  // The ops that initialise an iterator of the stage. Run again, they start the
+  // stage anew.
+  std::vector<const Node*> initializers;
+
+  bool by_hand() const { return take != nullptr; }
+
+  // The full names of nodes that SmartStage makes, or that tf.staged has made.
+  std::string NodeName(absl::string_view suffix) const;
+};
+
+// All stages of a graph. It is a function of the graph alone, so that whoever
+// has the graph knows the names of the nodes that a session's pass will make.
+class StagePlan {
+ public:
+  // `smart_stage` says whether nodes between a source and the step are staged;
+  // without it the plan knows the stages of tf.staged as they are.
+  //
+  // `name` is the wish for the name of the stages that SmartStage makes:
+  // "prefetch" if it is empty, and with a number where it is taken.
+  StagePlan(const Graph& graph, bool smart_stage, const std::string& name);
+
+  StagePlan(const StagePlan&) = delete;
+  StagePlan& operator=(const StagePlan&) = delete;
+
+  const StagePartition* partition() const { return partition_.get(); }
+
+  // By name.
+  const std::vector<PlannedStage>& stages() const { return stages_; }
+
+ private:
+  void AddStagesByHand(const Graph& graph);
+  void AddStages(const Graph& graph, const std::string& name);
+
+  // Null without smart_stage.
+  std::unique_ptr<StagePartition> partition_;
+  std::vector<PlannedStage> stages_;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_GRAPH_STAGE_PLAN_H_

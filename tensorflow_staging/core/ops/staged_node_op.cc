@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <vector>
+
+#include "tensorflow/core/framework/common_shape_fns.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/shape_inference.h"
+#include "tensorflow/core/platform/errors.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using shape_inference::InferenceContext;
+using shape_inference::ShapeHandle;
+
+Status StagedNodeShape(InferenceContext* c) {
+  std::vector<PartialTensorShape> shapes;
+  TF_RETURN_IF_ERROR(c->GetAttr("shapes", &shapes));
+  std::vector<int> indices;
+  TF_RETURN_IF_ERROR(c->GetAttr("indices", &indices));
+  if (static_cast<int>(indices.size()) != c->num_inputs()) {
+    return errors::InvalidArgument("indices has ", indices.size(),
+                                   " entries and carried has ", c->num_inputs(),
+                                   "; give one for each.");
+  }
+  TF_RETURN_IF_ERROR(shape_inference::UnknownShape(c));
+  for (size_t i = 0; i < shapes.size() && i < c->num_outputs(); ++i) {
+    ShapeHandle shape;
+    TF_RETURN_IF_ERROR(c->MakeShapeFromPartialTensorShape(shapes[i], &shape));
+    c->set_output(i, shape);
+  }
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (indices[i] < 0 || indices[i] >= c->num_outputs()) {
+      return errors::InvalidArgument("indices[", i, "] is ", indices[i],
+                                     "; it must be from 0 to ",
+                                     c->num_outputs() - 1, ".");
+    }
+    c->set_output(indices[i], c->input(i));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+REGISTER_OP("StagedNode")
+    .Input("carried: Tcarried")
+    .Output("outputs: dtypes")
+    .Attr("Tcarried: list(type) >= 0")
+    .Attr("dtypes: list(type) >= 1")
+    .Attr("indices: list(int) >= 0")
+    .Attr("shapes: list(shape) = []")
+    .Attr("stage: string")
+    // Two nodes that are alike are not the same: each has a name to stand for.
+    .SetIsStateful()
+    .SetShapeFn(StagedNodeShape)
+    .Doc(R"doc(
+Stands on the training step's side for a node that SmartStage runs ahead.
+
+Has the name of that node and passes on those of its outputs that the record
+carries. To fetch another one is an error that says how it can be carried.
+
+carried: Values of outputs, from the record.
+indices: Which output each value is.
+shapes: The static shapes of the outputs; unknown if empty.
+stage: The name of the stage in which the node runs ahead.
+)doc");
+
+}  // namespace staging
+}  // namespace tensorflow

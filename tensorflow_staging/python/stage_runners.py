@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which runners a session needs: for the stages of `tf.staged`, and for those that SmartStage makes."""
+
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.client import pywrap_tf_session
+from tensorflow.python.client import session as session_lib
+from tensorflow.python.framework import c_api_util
+from tensorflow.python.framework import ops
+
+from tensorflow_staging.python import _pywrap_staging
+from tensorflow_staging.python import stage_graph
+
+# The ops that give an iterator its dataset, and so may start a stage anew.
+_ITERATOR_INITIALIZERS = frozenset(("MakeIterator", "MultiDeviceIteratorInit"))
+
+
+def runner_options(session: session_lib.BaseSession) -> list[bytes]:
+  """Finds the runners of a session.
+
+  Args:
+    session: The session.
+
+  Returns:
+    A serialized `PrefetchRunnerOptions` message for each stage.
+
+  Raises:
+    tf.errors.InvalidArgumentError: If the session's configuration of SmartStage is wrong.
+  """
+  graph = session.graph
+  config = session._config or config_pb2.ConfigProto()
+  by_hand = list(graph.get_collection(stage_graph.RUNNERS_COLLECTION))
+  smart_stage = config.graph_options.optimizer_options.do_smart_stage
+  if not smart_stage and not (by_hand and _may_restart(graph)):
+    return by_hand
+  return _pywrap_staging.stage_runners(
+      serialized_graph(graph), config.SerializeToString(), by_hand)
+
+
+def serialized_graph(graph: ops.Graph) -> bytes:
+  """A graph's definition, without the detour over Python's messages.
+
+  Args:
+    graph: The graph.
+
+  Returns:
+    A serialized `GraphDef`.
+  """
+  with c_api_util.tf_buffer() as buffer:
+    pywrap_tf_session.TF_GraphToGraphDef(graph._c_graph, buffer)
+    return pywrap_tf_session.TF_GetBuffer(buffer)
+
+
+def _may_restart(graph: ops.Graph) -> bool:
+  return any(operation.type in _ITERATOR_INITIALIZERS for operation in graph.get_operations())
