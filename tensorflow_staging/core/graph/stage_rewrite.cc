@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/graph/boundary_shapes.h"
 #include "tensorflow_staging/core/graph/stage_restart.h"
+#include "tensorflow_staging/core/graph/stand_ins.h"
 
 namespace tensorflow {
 namespace staging {
@@ -157,6 +159,7 @@ class RegionRewriter {
       TF_RETURN_IF_ERROR(status);
       (*clones)[node] = clone;
       bool root = true;
+      std::vector<int> taken_inputs;
       for (const Edge* edge : node->in_edges()) {
         const Node* input = edge->src();
         if (!input->IsOp()) continue;
@@ -167,6 +170,8 @@ class RegionRewriter {
           const NodeOut out =
               Ahead(*clones, old_put, {input, edge->src_output()});
           graph_->AddEdge(out.node, out.index, clone, edge->dst_input());
+          taken_inputs.push_back(edge->dst_input());
+          taken_inputs.push_back(edge->src_output());
         } else if (staged_.contains(input)) {
           graph_->AddEdge(clones->at(input), edge->src_output(), clone,
                           edge->dst_input());
@@ -176,6 +181,7 @@ class RegionRewriter {
                           edge->dst_input());
         }
       }
+      MarkClone(stage_.name, node->name(), taken_inputs, clone);
       if (root) roots_.push_back(clone);
     }
     return OkStatus();
@@ -274,7 +280,9 @@ class RegionRewriter {
     }
     builder.Attr("dtypes", dtypes).Attr("shapes", shapes);
     shapes_ = shapes;
-    return builder.Finalize(graph_, &take_);
+    TF_RETURN_IF_ERROR(builder.Finalize(graph_, &take_));
+    MarkTake(stage_.name, take_);
+    return OkStatus();
   }
 
   // The ops that the runner steers the buffer with.
@@ -398,7 +406,19 @@ class RegionRewriter {
       if (absl::StartsWith(name, "_")) builder->Attr(name, value);
     }
     builder->Device(node.requested_device());
-    return builder->Finalize(graph_, stand_in);
+    TF_RETURN_IF_ERROR(builder->Finalize(graph_, stand_in));
+    MarkStandIn(stage_.name, OutputsUsedAhead(node), *stand_in);
+    return OkStatus();
+  }
+
+  std::vector<int> OutputsUsedAhead(const Node& node) const {
+    std::set<int> outputs;
+    for (const Edge* edge : node.out_edges()) {
+      if (!edge->IsControlEdge() && staged_.contains(edge->dst())) {
+        outputs.insert(edge->src_output());
+      }
+    }
+    return std::vector<int>(outputs.begin(), outputs.end());
   }
 
   const PlannedStage& stage_;

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/stand_ins.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "tensorflow/core/common_runtime/graph_constructor.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/graph/tensor_id.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/graph/node_roles.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// On stand-ins and clones: the name of the stage.
+constexpr char kStageAttr[] = "_staging_stage";
+// On stand-ins: the outputs that other nodes use ahead.
+constexpr char kUsedAheadAttr[] = "_staging_used_ahead";
+// On clones: the name of the node that they are a clone of.
+constexpr char kOriginalAttr[] = "_staging_original";
+// On clones: which inputs the Take of tf.staged gave to the original, as pairs
+// of an input and an output of the Take.
+constexpr char kTakenInputsAttr[] = "_staging_taken_inputs";
+
+using TensorNames = absl::flat_hash_set<TensorId, TensorId::Hasher>;
+
+TensorNames FedTensors(const CallableOptions& run) {
+  TensorNames fed;
+  for (const std::string& feed : run.feed()) fed.insert(ParseTensorName(feed));
+  for (const TensorConnection& connection : run.tensor_connection()) {
+    fed.insert(ParseTensorName(connection.to_tensor()));
+  }
+  return fed;
+}
+
+// The stages that have to run in the step, each with a fed tensor that makes
+// it necessary.
+std::map<std::string, TensorId> StagesToUndo(const Graph& graph,
+                                             const TensorNames& fed) {
+  absl::flat_hash_set<absl::string_view> fed_nodes;
+  for (const TensorId& tensor : fed) fed_nodes.insert(tensor.node());
+  std::map<std::string, TensorId> stages;
+  for (const Node* node : graph.op_nodes()) {
+    std::vector<int> used_ahead;
+    if (!fed_nodes.contains(node->name()) ||
+        !TryGetNodeAttr(node->attrs(), kUsedAheadAttr, &used_ahead)) {
+      continue;
+    }
+    for (int output : used_ahead) {
+      const auto it = fed.find(TensorId(node->name(), output));
+      if (it == fed.end()) continue;
+      std::string stage;
+      TF_CHECK_OK(GetNodeAttr(node->attrs(), kStageAttr, &stage));
+      stages.emplace(stage, *it);
+    }
+  }
+  return stages;
+}
+
+// Has the clones of a stage of tf.staged read the stand-in of its Take again,
+// where they read what was put.
+void TakeInStep(Node& take,
+                const absl::flat_hash_map<std::string, Node*>& clones,
+                Graph* graph) {
+  std::string stage;
+  TF_CHECK_OK(GetNodeAttr(take.attrs(), kStageAttr, &stage));
+  for (const auto& [original, clone] : clones) {
+    std::string clone_stage;
+    std::vector<int> taken;
+    if (!TryGetNodeAttr(clone->attrs(), kStageAttr, &clone_stage) ||
+        clone_stage != stage ||
+        !TryGetNodeAttr(clone->attrs(), kTakenInputsAttr, &taken)) {
+      continue;
+    }
+    for (size_t i = 0; i + 1 < taken.size(); i += 2) {
+      const Edge* edge = nullptr;
+      TF_CHECK_OK(clone->input_edge(taken[i], &edge));
+      graph->RemoveEdge(edge);
+      graph->AddEdge(&take, taken[i + 1], clone, taken[i]);
+    }
+  }
+}
+
+// Gives the clones of `stages` their names back, in the place of the stand-ins.
+void Unstage(const std::map<std::string, TensorId>& stages, Graph* graph) {
+  // Sources of one stage are cloned apart; any of the clones will do.
+  absl::flat_hash_map<std::string, Node*> clones;
+  std::vector<Node*> stand_ins;
+  for (Node* node : graph->op_nodes()) {
+    std::string stage;
+    if (!TryGetNodeAttr(node->attrs(), kStageAttr, &stage) ||
+        stages.count(stage) == 0) {
+      continue;
+    }
+    std::string original;
+    if (TryGetNodeAttr(node->attrs(), kOriginalAttr, &original)) {
+      clones.emplace(original, node);
+    } else if (node->attrs().Find(kUsedAheadAttr) != nullptr) {
+      stand_ins.push_back(node);
+    }
+  }
+  for (Node* stand_in : stand_ins) {
+    const auto it = clones.find(stand_in->name());
+    if (it == clones.end()) {
+      TakeInStep(*stand_in, clones, graph);
+      continue;
+    }
+    Node* clone = it->second;
+    const std::vector<const Edge*> edges(stand_in->out_edges().begin(),
+                                         stand_in->out_edges().end());
+    for (const Edge* edge : edges) {
+      const int output = edge->src_output();
+      Node* const to = edge->dst();
+      const int input = edge->dst_input();
+      graph->RemoveEdge(edge);
+      graph->AddEdge(clone, output, to, input);
+    }
+    graph->RemoveNode(stand_in);
+    clone->set_name(it->first);
+  }
+}
+
+// The nodes that a run of `graph` needs.
+std::vector<const Node*> NeededNodes(const Graph& graph,
+                                     const CallableOptions& run,
+                                     const TensorNames& fed) {
+  absl::flat_hash_set<absl::string_view> wanted;
+  for (const std::string& fetch : run.fetch()) {
+    const TensorId tensor = ParseTensorName(fetch);
+    if (!fed.contains(tensor)) wanted.insert(tensor.node());
+  }
+  for (const std::string& target : run.target()) wanted.insert(target);
+  for (const TensorConnection& connection : run.tensor_connection()) {
+    wanted.insert(ParseTensorName(connection.from_tensor()).node());
+  }
+  absl::flat_hash_set<const Node*> seen;
+  std::vector<const Node*> needed;
+  const auto need = [&](const Node* node) {
+    if (node->IsOp() && seen.insert(node).second) needed.push_back(node);
+  };
+  for (const Node* node : graph.op_nodes()) {
+    if (wanted.contains(node->name())) need(node);
+  }
+  for (size_t i = 0; i < needed.size(); ++i) {
+    for (const Edge* edge : needed[i]->in_edges()) {
+      if (edge->IsControlEdge() ||
+          !fed.contains(TensorId(edge->src()->name(), edge->src_output()))) {
+        need(edge->src());
+      }
+    }
+  }
+  return needed;
+}
+
+}  // namespace
+
+void MarkStandIn(const std::string& stage, const std::vector<int>& used_ahead,
+                 Node* node) {
+  node->AddAttr(kStageAttr, stage);
+  node->AddAttr(kUsedAheadAttr, used_ahead);
+}
+
+void MarkClone(const std::string& stage, const std::string& original,
+               const std::vector<int>& taken_inputs, Node* node) {
+  node->AddAttr(kStageAttr, stage);
+  node->AddAttr(kOriginalAttr, original);
+  if (!taken_inputs.empty()) node->AddAttr(kTakenInputsAttr, taken_inputs);
+}
+
+void MarkTake(const std::string& stage, Node* node) {
+  node->AddAttr(kStageAttr, stage);
+}
+
+Status UnstageForFeeds(const Graph& graph, const CallableOptions& run,
+                       std::unique_ptr<Graph>* unstaged) {
+  unstaged->reset();
+  const TensorNames fed = FedTensors(run);
+  if (fed.empty()) return OkStatus();
+  const std::map<std::string, TensorId> stages = StagesToUndo(graph, fed);
+  if (stages.empty()) return OkStatus();
+
+  auto copy = std::make_unique<Graph>(graph.flib_def());
+  CopyGraph(graph, copy.get());
+  Unstage(stages, copy.get());
+  NodeRoles roles(*copy);
+  for (const Node* node : NeededNodes(*copy, run, fed)) {
+    std::string stage;
+    const bool staged = TryGetNodeAttr(node->attrs(), kStageAttr, &stage) &&
+                        stages.count(stage) > 0;
+    if (!staged || roles.Find(*node).role != NodeRole::kSource) continue;
+    const TensorId& tensor = stages.at(stage);
+    return errors::InvalidArgument(
+        "Tensor '", tensor.ToString(),
+        "' is fed, but what depends on it is "
+        "computed ahead of the step, in stage '",
+        stage,
+        "', and the step also "
+        "needs the stage's records, by '",
+        node->name(),
+        "'. Feed all that the "
+        "step needs of the stage, or call tf.train.mark_target_node([x]) with "
+        "the fed tensor before the session is created, which keeps what "
+        "depends "
+        "on it in the step.");
+  }
+  FixupSourceAndSinkEdges(copy.get());
+  *unstaged = std::move(copy);
+  return OkStatus();
+}
+
+}  // namespace staging
+}  // namespace tensorflow

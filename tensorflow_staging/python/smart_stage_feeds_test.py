@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Feeding tensors that SmartStage runs ahead: as without it, or an error, never a mix."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from tensorflow_staging.python import smart_stage_testing
+
+
+def _model():
+  """Records 0, 1, 2, ... of one number; returns the record, the staged double, and the step's result."""
+  record = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100)).get_next()
+  double = tf.multiply(record, 2, name="double")
+  variable = tf.get_variable("variable", initializer=np.int64(1000))
+  return record, double, double + variable
+
+
+def test_a_fed_boundary_tensor_takes_the_place_of_the_taken_one():
+  _, double, result = _model()
+  with smart_stage_testing.smart_stage_session() as sess:
+    assert sess.run(result) == 1000
+    assert sess.run(result, {double: 7}) == 1007
+    assert sess.run(result) == 1002  # Feeding cut the step off from the records.
+
+
+def test_a_fed_source_is_computed_in_the_step():
+  record, double, result = _model()
+  with smart_stage_testing.smart_stage_session() as sess:
+    assert sess.run([double, result], {record: 50}) == [100, 1100]
+    assert sess.run(result) == 1000  # No record was used up.
+
+
+def test_feeding_a_part_of_a_record_is_refused_with_the_names():
+  dataset = tf.data.Dataset.range(100)
+  pair = tf.data.make_one_shot_iterator(tf.data.Dataset.zip((dataset, dataset))).get_next()
+  variable = tf.get_variable("variable", initializer=np.int64(1000))
+  result = pair[0] * 2 + pair[1] * 3 + variable
+  with smart_stage_testing.smart_stage_session() as sess:
+    with pytest.raises(tf.errors.InvalidArgumentError) as error:
+      sess.run(result, {pair[0]: 5})
+    assert pair[0].name in error.value.message
+    assert "'prefetch'" in error.value.message
+    assert "tf.train.mark_target_node" in error.value.message
+    assert sess.run(result) == 1000
+    assert sess.run(result, {pair[0]: 5, pair[1]: 1}) == 1013
+
+
+def test_what_tf_staged_yields_can_be_fed():
+  record = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100)).get_next()
+  staged = tf.staged(record)
+  result = staged * 2 + tf.get_variable("variable", initializer=np.int64(1000))
+  with smart_stage_testing.smart_stage_session() as sess:
+    assert "Mul" not in smart_stage_testing.staged_ops(sess, result)  # It was staged as well.
+    assert sess.run(result, {staged: 50}) == 1100
+    assert sess.run(result) == 1002
+
+
+def test_a_marked_tensor_can_be_fed_with_the_rest_from_the_record():
+  dataset = tf.data.Dataset.range(100)
+  pair = tf.data.make_one_shot_iterator(tf.data.Dataset.zip((dataset, dataset))).get_next()
+  first = tf.identity(pair[0])
+  tf.train.mark_target_node([first])
+  result = first * 2 + pair[1] * 3 + tf.get_variable("variable", initializer=np.int64(1000))
+  with smart_stage_testing.smart_stage_session() as sess:
+    assert sess.run(result) == 1000
+    assert sess.run(result, {first: 10}) == 1023
+    assert sess.run(result) == 1010

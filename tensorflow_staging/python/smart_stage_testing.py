@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions with SmartStage, for tests."""
+
+import contextlib
+from collections.abc import Iterator
+
+import tensorflow.compat.v1 as tf
+
+
+def smart_stage_config(**options) -> tf.ConfigProto:
+  """A configuration that turns SmartStage on.
+
+  Args:
+    **options: Arguments of `tf.SmartStageOptions`; without any, the field is left as it is.
+
+  Returns:
+    The configuration.
+  """
+  config = tf.ConfigProto()
+  optimizer_options = config.graph_options.optimizer_options
+  optimizer_options.do_smart_stage = True
+  if options:
+    optimizer_options.smart_stage_options.CopyFrom(tf.SmartStageOptions(**options))
+  return config
+
+
+@contextlib.contextmanager
+def smart_stage_session(*before, **options) -> Iterator[tf.Session]:
+  """A session of the default graph whose stages run.
+
+  Args:
+    *before: What to run before the stages start, after the initialisers of variables and tables.
+    **options: Arguments of `tf.SmartStageOptions`.
+
+  Yields:
+    The session.
+  """
+  with tf.Session(config=smart_stage_config(**options)) as sess:
+    sess.run([tf.global_variables_initializer(), tf.tables_initializer(), *before])
+    with tf.make_prefetch_hook().running(sess):
+      yield sess
+
+
+def staged_ops(sess: tf.Session, fetches) -> set[str]:
+  """The ops of the nodes that a step executes.
+
+  Args:
+    sess: The session. A step is run.
+    fetches: What the step fetches.
+
+  Returns:
+    The types of all ops of the step's graphs.
+  """
+  metadata = tf.RunMetadata()
+  sess.run(fetches, options=tf.RunOptions(output_partition_graphs=True), run_metadata=metadata)
+  return {node.op for graph in metadata.partition_graphs for node in graph.node}
