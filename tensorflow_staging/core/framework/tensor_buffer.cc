@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/strcat.h"
+#include "tensorflow_staging/core/framework/tensor_buffer_callbacks.h"
 
 namespace tensorflow {
 namespace staging {
@@ -27,37 +26,6 @@ int64_t MillisToMicros(int64_t millis) {
 
 }  // namespace
 
-// Puts are called before takes: the end of a put only lets its producer go on,
-// while the end of a take may run the whole training step right here, in a
-// session that runs its kernels on the caller's thread.
-//
-// Run does not touch the buffer, since any callback may drop its last
-// reference.
-class TensorBuffer::DueCallbacks {
- public:
-  void Put(PutDone done, Status status) {
-    puts_.emplace_back(std::move(done), std::move(status));
-  }
-
-  void Take(TakeDone done, Status status, Record record) {
-    takes_.emplace_back(std::move(done), std::move(status), std::move(record));
-  }
-
-  void Run() {
-    for (auto& [done, status] : puts_) {
-      done(status);
-    }
-    for (auto& [done, status, record] : takes_) {
-      done(status, std::move(record));
-    }
-  }
-
- private:
-  // A step that goes well has one of each at most.
-  absl::InlinedVector<std::pair<PutDone, Status>, 1> puts_;
-  absl::InlinedVector<std::tuple<TakeDone, Status, Record>, 1> takes_;
-};
-
 TensorBuffer::TensorBuffer(Options options)
     : options_(std::move(options)),
       timer_(options_.env, strings::StrCat(options_.name, "_deadlines"),
@@ -67,7 +35,10 @@ TensorBuffer::~TensorBuffer() {
   DueCallbacks due;
   {
     mutex_lock l(mu_);
-    EndAllWaits(CancelledStatus(), CancelledStatus(), &due);
+    EndPuts(&due);
+    EndTakes(CancelledStatus(), &due);
+    EndWaiters(&waiting_runs_, CancelledStatus(), &due);
+    EndWaiters(&waiting_restarts_, CancelledStatus(), &due);
   }
   due.Run();
 }
@@ -78,18 +49,24 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
   DueCallbacks due;
   {
     mutex_lock l(mu_);
-    if (state_ == State::kIdle) Open();
-    if (state_ != State::kOpen) {
-      due.Put(std::move(done), CancelledStatus());
+    const bool refused = cancelled_ || state_ == State::kClosed;
+    const bool discarded = !refused && restarts_ > 0;
+    if (state_ == State::kIdle && !refused && !discarded) Open();
+    if (refused) {
+      due.Call(std::move(done), CancelledStatus());
+    } else if (discarded) {
+      ++counters_.put;
+      ++counters_.discarded;
+      due.Call(std::move(done), OkStatus());
     } else if (!takers_.empty()) {
       Taker taker = Extract(takers_.begin());
       ++counters_.put;
       ++counters_.taken;
-      due.Put(std::move(done), OkStatus());
+      due.Call(std::move(done), OkStatus());
       due.Take(std::move(taker.done), OkStatus(), std::move(record));
     } else if (putters_.empty() && HasRoom(bytes)) {
       Store(std::move(record), bytes);
-      due.Put(std::move(done), OkStatus());
+      due.Call(std::move(done), OkStatus());
     } else {
       const uint64_t id = next_id_++;
       Watch watch;
@@ -98,7 +75,7 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
             putters_.end(), id,
             Putter{std::move(record), bytes, std::move(done), watch});
       } else {
-        due.Put(std::move(done), CancelledStatus());
+        due.Call(std::move(done), CancelledStatus());
       }
     }
   }
@@ -116,8 +93,10 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done) {
       ++counters_.taken;
       AdmitPutters(&due);
       due.Take(std::move(done), OkStatus(), std::move(stored.record));
-    } else if (state_ == State::kCancelled || state_ == State::kClosed) {
+    } else if (state_ == State::kClosed) {
       due.Take(std::move(done), end_status_, Record());
+    } else if (cancelled_) {
+      due.Take(std::move(done), CancelledStatus(), Record());
     } else {
       const uint64_t id = next_id_++;
       const int64_t timeout_millis =
@@ -137,28 +116,40 @@ void TensorBuffer::Cancel() {
   DueCallbacks due;
   {
     mutex_lock l(mu_);
-    if (state_ == State::kIdle || state_ == State::kOpen) {
-      End(State::kCancelled, CancelledStatus(), &due);
-    }
+    cancelled_ = true;
+    // No active run can put a record any more.
+    if (state_ == State::kEnding) FinishEnding(&due);
+    EndPuts(&due);
+    EndTakes(CancelledStatus(), &due);
+    EndWaiters(&waiting_runs_, CancelledStatus(), &due);
   }
   due.Run();
 }
 
 void TensorBuffer::Resume() {
-  mutex_lock l(mu_);
-  Open();
+  DueCallbacks due;
+  {
+    mutex_lock l(mu_);
+    Open();
+    cancelled_ = false;
+    failed_runs_ = closes_ = late_closes_ = 0;
+    AdmitRuns(&due);
+  }
+  due.Run();
 }
 
 void TensorBuffer::Close(const Status& cause) {
   DueCallbacks due;
   {
     mutex_lock l(mu_);
-    if (state_ != State::kClosed) {
-      End(State::kClosed,
-          cause.ok() ? errors::OutOfRange("Stage '", options_.name,
-                                          "' has reached the end of its data.")
-                     : cause,
-          &due);
+    ++closes_;
+    if (restarts_ == 0 && (state_ == State::kIdle || state_ == State::kOpen)) {
+      state_ = State::kEnding;
+      end_status_ = cause.ok() ? errors::OutOfRange("Stage '", options_.name,
+                                                    "' has reached the end of "
+                                                    "its data.")
+                               : cause;
+      if (active_runs_ == 0 || cancelled_) FinishEnding(&due);
     }
   }
   due.Run();
@@ -184,18 +175,22 @@ std::string TensorBuffer::DebugString() const {
     case State::kOpen:
       state = "open";
       break;
-    case State::kCancelled:
-      state = "cancelled";
+    case State::kEnding:
+      state = "ending";
       break;
     case State::kClosed:
       state = "closed";
       break;
   }
   return strings::StrCat(
-      "TensorBuffer '", options_.name, "': ", state, ", ", records_.size(),
-      " of ", options_.capacity, " records, ", counters_.put, " put, ",
-      counters_.taken, " taken, ", counters_.dropped, " dropped, ",
-      putters_.size(), " puts and ", takers_.size(), " takes waiting");
+      "TensorBuffer '", options_.name, "': ", state,
+      cancelled_ ? ", cancelled" : "", restarts_ > 0 ? ", restarting" : "",
+      ", ", records_.size(), " of ", options_.capacity, " records, ",
+      counters_.put, " put, ", counters_.taken, " taken, ", counters_.dropped,
+      " dropped, ", counters_.discarded, " discarded, ", active_runs_,
+      " runs active, ", waiting_runs_.size(), " runs, ",
+      waiting_restarts_.size(), " restarts, ", putters_.size(), " puts and ",
+      takers_.size(), " takes waiting");
 }
 
 int64_t TensorBuffer::MemoryUsed() const {
@@ -232,7 +227,7 @@ void TensorBuffer::AdmitPutters(DueCallbacks* due) {
   while (!putters_.empty() && HasRoom(putters_.begin()->second.bytes)) {
     Putter putter = Extract(putters_.begin());
     Store(std::move(putter.record), putter.bytes);
-    due->Put(std::move(putter.done), OkStatus());
+    due->Call(std::move(putter.done), OkStatus());
   }
 }
 
@@ -245,19 +240,29 @@ void TensorBuffer::Open() {
   end_status_ = OkStatus();
 }
 
-void TensorBuffer::End(State state, Status take_status, DueCallbacks* due) {
-  state_ = state;
-  end_status_ = std::move(take_status);
-  EndAllWaits(CancelledStatus(), end_status_, due);
+void TensorBuffer::FinishEnding(DueCallbacks* due) {
+  if (failed_runs_ == 0 && late_closes_ > 0) {
+    // Nothing has failed since the restart: this is about the data before it.
+    late_closes_ -= std::min(late_closes_, closes_);
+    closes_ = 0;
+    Open();
+    AdmitRuns(due);
+    return;
+  }
+  state_ = State::kClosed;
+  EndPuts(due);
+  EndTakes(end_status_, due);
 }
 
-void TensorBuffer::EndAllWaits(const Status& put_status,
-                               const Status& take_status, DueCallbacks* due) {
+void TensorBuffer::EndPuts(DueCallbacks* due) {
   while (!putters_.empty()) {
-    due->Put(Extract(putters_.begin()).done, put_status);
+    due->Call(Extract(putters_.begin()).done, CancelledStatus());
   }
+}
+
+void TensorBuffer::EndTakes(const Status& status, DueCallbacks* due) {
   while (!takers_.empty()) {
-    due->Take(Extract(takers_.begin()).done, take_status, Record());
+    due->Take(Extract(takers_.begin()).done, status, Record());
   }
 }
 
@@ -318,31 +323,44 @@ TensorBuffer::Taker TensorBuffer::Extract(Takers::iterator it) {
 
 void TensorBuffer::OnCancelled(uint64_t id) {
   DueCallbacks due;
+  int64_t discarded = 0;
   {
     mutex_lock l(mu_);
     if (auto put = putters_.find(id); put != putters_.end()) {
-      due.Put(Extract(put).done, CancelledStatus());
+      due.Call(Extract(put).done, CancelledStatus());
       // The next one may be smaller, and fit.
       AdmitPutters(&due);
     } else if (auto take = takers_.find(id); take != takers_.end()) {
       due.Take(Extract(take).done, CancelledStatus(), Record());
+    } else if (auto run = waiting_runs_.find(id); run != waiting_runs_.end()) {
+      due.Call(Extract(&waiting_runs_, run).done, CancelledStatus());
+    } else if (auto restart = waiting_restarts_.find(id);
+               restart != waiting_restarts_.end()) {
+      due.Call(Extract(&waiting_restarts_, restart).done, CancelledStatus());
+      discarded = LeaveRestart(&due);
     }
   }
+  LogDiscarded(discarded);
   due.Run();
 }
 
 void TensorBuffer::OnDeadline(uint64_t id) {
   DueCallbacks due;
   int64_t timeouts = 0;
+  int64_t discarded = 0;
   {
     mutex_lock l(mu_);
     if (auto put = putters_.find(id); put != putters_.end()) {
-      due.Put(Extract(put).done, OkStatus());
+      due.Call(Extract(put).done, OkStatus());
       AdmitPutters(&due);
       timeouts = ++counters_.dropped;
     } else if (auto take = takers_.find(id);
                take != takers_.end() && take->second.watch.has_deadline) {
       due.Take(Extract(take).done, NeverFedStatus(), Record());
+    } else if (auto restart = waiting_restarts_.find(id);
+               restart != waiting_restarts_.end()) {
+      due.Call(Extract(&waiting_restarts_, restart).done, RunsGoOnStatus());
+      discarded = LeaveRestart(&due);
     }
   }
   if (timeouts > 0) {
@@ -352,6 +370,7 @@ void TensorBuffer::OnDeadline(uint64_t id) {
         << "nobody took one. Dropped so far: " << timeouts
         << ". A larger timeout_millis waits longer; 0 waits without end.";
   }
+  LogDiscarded(discarded);
   due.Run();
 }
 

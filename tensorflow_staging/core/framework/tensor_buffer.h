@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_FRAMEWORK_TENSOR_BUFFER_H_
 #define TENSORFLOW_STAGING_CORE_FRAMEWORK_TENSOR_BUFFER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -32,28 +33,46 @@ namespace staging {
 // one mutex and nothing else; the price of being cancellable and of having a
 // deadline is paid only by what waits.
 //
-//            Resume or first Put                 Close(status)
-//     idle -----------------------> open ---------------------------> closed
-//       |                            |  ^  ^                           |
-//       |          Cancel            |  |  |          Resume           |
-//       +----------------------------+  |  +---------------------------+
-//                      |                | Resume
-//                      +----------> cancelled
+//        Resume or                               no admitted run
+//        first Put             Close             is active
+//   idle ---------> open -----------------> ending ----------> closed
+//                    ^                        |                  |
+//                    +------------------------+------------------+
+//                               Resume, Restart
 //
-//   idle       nothing has fed the buffer yet: a take waits only for
-//              idle_timeout_millis, then says what is missing.
-//   open       puts wait for room, takes wait for records.
-//   cancelled  puts, and takes once the records are used up, are CANCELLED.
-//   closed     as cancelled, but takes get the end of the data (OUT_OF_RANGE),
-//              or the cause given to Close. The first Close says why, and a
-//              later Cancel does not hide it.
+//   idle    nothing has fed the buffer yet: a take waits only for
+//           idle_timeout_millis, then says what is missing.
+//   open    puts wait for room, takes wait for records.
+//   ending  as open, for the runs that were admitted before Close.
+//   closed  puts are CANCELLED; takes, once the records are used up, get the
+//           end of the data (OUT_OF_RANGE), or the cause given to Close. The
+//           first Close says why, and a later Cancel does not hide it.
 //
-// Records outlive every change of state: what was put can be taken.
+// Beside that, the buffer is
+//
+//   cancelled   from Cancel until Resume: puts, and takes once the records are
+//               used up, are CANCELLED, unless the buffer is closed;
+//   restarting  from a Restart until its end: the data before it are thrown
+//               away, so puts are accepted and discarded, and takes wait.
+//
+// A restart apart, records outlive every change of state: what was put can be
+// taken.
+//
+// A stage that can be restarted has its runs admitted: each begins with
+// BeginRunAsync, which lets it wait while the buffer is ending, closed or
+// restarting, and ends with EndRun. So a restart, which waits for the admitted
+// runs, knows that nothing of the old data is under way, and that nobody reads
+// the source while it is exchanged. In other stages no run is ever active.
 //
 // Invariants, whenever the lock is free:
 //   * takes wait only while there is no record and no waiting put;
 //   * puts wait only while the oldest of them does not fit;
-//   * puts and takes wait only in the states idle and open;
+//   * puts wait only in the states open and ending, takes in idle too, and
+//     neither while cancelled;
+//   * while restarting there is no record and no waiting put, and the state is
+//     idle or open;
+//   * runs wait only while they may not begin, and restarts wait only while a
+//     run is active;
 //   * a waiter is in its list, or its callback has been called or is about to
 //     be: who takes it out of the list, under the lock, calls it. So each
 //     callback runs exactly once.
@@ -67,6 +86,8 @@ class TensorBuffer : public ResourceBase {
   using Record = std::vector<Tensor>;
   using PutDone = absl::AnyInvocable<void(const Status&)>;
   using TakeDone = absl::AnyInvocable<void(const Status&, Record)>;
+  using RunDone = absl::AnyInvocable<void(const Status&)>;
+  using RestartDone = absl::AnyInvocable<void(const Status&)>;
 
   struct Options {
     // The stage's name, for errors, logs and the thread.
@@ -78,14 +99,17 @@ class TensorBuffer : public ResourceBase {
     int64_t capacity_bytes = 0;
     // How long a take waits for somebody to begin feeding the buffer.
     int64_t idle_timeout_millis = 5000;
+    // How long a restart waits for the runs that were admitted before it.
+    int64_t restart_timeout_millis = 60000;
     Env* env = Env::Default();
   };
 
-  // Since construction. put == taken + Size().
+  // Since construction. put == taken + discarded + Size().
   struct Counters {
-    int64_t put = 0;      // records that came in
-    int64_t taken = 0;    // records that went out
-    int64_t dropped = 0;  // records whose put timed out
+    int64_t put = 0;        // records that came in
+    int64_t taken = 0;      // records that went out
+    int64_t dropped = 0;    // records whose put timed out
+    int64_t discarded = 0;  // records that a restart threw away
   };
 
   explicit TensorBuffer(Options options);
@@ -96,8 +120,8 @@ class TensorBuffer : public ResourceBase {
   //
   // `timeout_millis` bounds the wait; 0 does not. `cancellation` may be null.
   // `done` gets
-  //   OK         if the record is in, or was dropped because the timeout passed
-  //              (which is counted and logged);
+  //   OK         if the record is in, was dropped because the timeout passed,
+  //              or discarded by a restart (both are counted and logged);
   //   CANCELLED  if `cancellation`, Cancel, Close or destruction came first.
   void PutAsync(Record record, int64_t timeout_millis,
                 CancellationManager* cancellation, PutDone done)
@@ -114,16 +138,51 @@ class TensorBuffer : public ResourceBase {
   void TakeAsync(CancellationManager* cancellation, TakeDone done)
       TF_LOCKS_EXCLUDED(mu_);
 
-  // Ends what waits with CANCELLED, and what comes until Resume. Does nothing
-  // to a closed buffer.
+  // Ends what waits with CANCELLED, and what comes until Resume; only restarts
+  // go on. To takes, a closed buffer stays closed.
   void Cancel() TF_LOCKS_EXCLUDED(mu_);
 
   // Opens the buffer, whatever its state. It keeps its records.
   void Resume() TF_LOCKS_EXCLUDED(mu_);
 
   // Says that no more records will come: OK at the end of the data, otherwise
-  // the cause, which takes then report as it is.
+  // the cause, which takes then report as it is. The runs that are active may
+  // still put theirs.
+  //
+  // Does nothing if it is about the data before a restart: while restarting,
+  // or if no admitted run has failed since, but one before whose Close has not
+  // come yet.
   void Close(const Status& cause) TF_LOCKS_EXCLUDED(mu_);
+
+  // Admits a run of the staged part, after waiting until the buffer is idle or
+  // open, and not restarting. Without an error, EndRun has to follow.
+  //
+  // `cancellation` may be null. `done` gets OK, or CANCELLED if `cancellation`,
+  // Cancel or destruction came first.
+  void BeginRunAsync(CancellationManager* cancellation, RunDone done)
+      TF_LOCKS_EXCLUDED(mu_);
+
+  // Ends an admitted run. `has_put` tells whether it put a record; if not, a
+  // Close may follow.
+  void EndRun(bool has_put) TF_LOCKS_EXCLUDED(mu_);
+
+  // Whether runs have ever been admitted. Cheap.
+  bool AdmitsRuns() const {
+    return admits_runs_.load(std::memory_order_relaxed);
+  }
+
+  // Begins a restart: throws the records away, and waits until no run is
+  // active. Without an error, EndRestart has to follow. Restarts may overlap.
+  //
+  // `cancellation` may be null. `done` gets
+  //   OK                 if no run is active, and none is until EndRestart;
+  //   CANCELLED          if `cancellation` or destruction came first;
+  //   DEADLINE_EXCEEDED  if a run did not end in time.
+  void RestartAsync(CancellationManager* cancellation, RestartDone done)
+      TF_LOCKS_EXCLUDED(mu_);
+
+  // Ends a restart. The last one to end has the waiting runs begin.
+  void EndRestart() TF_LOCKS_EXCLUDED(mu_);
 
   // How many records the buffer holds.
   int64_t Size() const TF_LOCKS_EXCLUDED(mu_);
@@ -136,7 +195,7 @@ class TensorBuffer : public ResourceBase {
   int64_t MemoryUsed() const override TF_LOCKS_EXCLUDED(mu_);
 
  private:
-  enum class State { kIdle, kOpen, kCancelled, kClosed };
+  enum class State { kIdle, kOpen, kEnding, kClosed };
 
   // What may end a wait early.
   struct Watch {
@@ -158,9 +217,16 @@ class TensorBuffer : public ResourceBase {
     Watch watch;
   };
 
-  // By order of arrival. Ids are unique over both lists.
+  // A run that waits to begin, or a restart that waits for runs.
+  struct Waiter {
+    absl::AnyInvocable<void(const Status&)> done;
+    Watch watch;
+  };
+
+  // By order of arrival. Ids are unique over all lists.
   using Putters = std::map<uint64_t, Putter>;
   using Takers = std::map<uint64_t, Taker>;
+  using Waiters = std::map<uint64_t, Waiter>;
 
   struct StoredRecord {
     Record record;
@@ -179,12 +245,27 @@ class TensorBuffer : public ResourceBase {
 
   // Leaves any state for kOpen.
   void Open() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Goes to kCancelled or kClosed, where takes without a record get
-  // `take_status`.
-  void End(State state, Status take_status, DueCallbacks* due)
+  // Leaves kEnding, in which no run is to put a record any more.
+  void FinishEnding(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndPuts(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndTakes(const Status& status, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndAllWaits(const Status& put_status, const Status& take_status,
-                   DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // tensor_buffer_restart.cc has what is about runs and restarts.
+  bool MayBegin() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AdmitRuns(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void DiscardRecords(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Ends one restart, and returns how many records were thrown away if it was
+  // the last.
+  int64_t LeaveRestart(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LogDiscarded(int64_t discarded) const;
+  void EndWaiters(Waiters* waiters, const Status& status, DueCallbacks* due)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Makes `done` wait in `waiters`, or end if `cancellation` has begun already.
+  // Returns whether it waits.
+  bool AddWaiter(CancellationManager* cancellation, int64_t timeout_millis,
+                 absl::AnyInvocable<void(const Status&)> done, Waiters* waiters,
+                 DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Arranges for OnCancelled(id) and, if timeout_millis > 0, OnDeadline(id).
   // Returns false, arranging nothing, if `cancellation` has begun already. The
@@ -198,6 +279,8 @@ class TensorBuffer : public ResourceBase {
   // Take a waiter out of its list, no longer watched.
   Putter Extract(Putters::iterator it) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Taker Extract(Takers::iterator it) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Waiter Extract(Waiters* waiters, Waiters::iterator it)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Both may come late, when waiter `id` has ended by itself; then they do
   // nothing.
@@ -206,19 +289,37 @@ class TensorBuffer : public ResourceBase {
 
   Status CancelledStatus() const;
   Status NeverFedStatus() const;
+  Status RunsGoOnStatus() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
 
   mutable mutex mu_;
   State state_ TF_GUARDED_BY(mu_) = State::kIdle;
-  // What a take gets when there is no record: in kCancelled and kClosed.
+  // What a take without a record gets in kClosed; known from kEnding on.
   Status end_status_ TF_GUARDED_BY(mu_);
+  bool cancelled_ TF_GUARDED_BY(mu_) = false;
   std::deque<StoredRecord> records_ TF_GUARDED_BY(mu_);
   int64_t stored_bytes_ TF_GUARDED_BY(mu_) = 0;
   Putters putters_ TF_GUARDED_BY(mu_);
   Takers takers_ TF_GUARDED_BY(mu_);
   uint64_t next_id_ TF_GUARDED_BY(mu_) = 0;
   Counters counters_ TF_GUARDED_BY(mu_);
+
+  std::atomic<bool> admits_runs_{false};
+  // Runs that may not begin yet, and how many did and have not ended.
+  Waiters waiting_runs_ TF_GUARDED_BY(mu_);
+  int64_t active_runs_ TF_GUARDED_BY(mu_) = 0;
+  // Restarts that wait for runs, and how many have begun and not ended.
+  Waiters waiting_restarts_ TF_GUARDED_BY(mu_);
+  int64_t restarts_ TF_GUARDED_BY(mu_) = 0;
+  // counters_.discarded when the first of restarts_ began.
+  int64_t discarded_before_ TF_GUARDED_BY(mu_) = 0;
+  // Since the last restart: admitted runs that ended without a record, and
+  // calls of Close. Each of those runs may be followed by a Close; late_closes_
+  // is how many such of the time before may still come.
+  int64_t failed_runs_ TF_GUARDED_BY(mu_) = 0;
+  int64_t closes_ TF_GUARDED_BY(mu_) = 0;
+  int64_t late_closes_ TF_GUARDED_BY(mu_) = 0;
 
   // Last, so that it is destroyed first: its thread uses everything above.
   // Called with mu_ held; it never holds its own lock while it calls back.

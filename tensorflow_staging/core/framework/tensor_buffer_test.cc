@@ -456,7 +456,8 @@ TEST(TensorBufferTest, DebugStringTellsStateAndCounts) {
   EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
   EXPECT_EQ(buffer->DebugString(),
             "TensorBuffer 'prefetch': open, 1 of 2 records, 1 put, 0 taken, 0 "
-            "dropped, 0 puts and 0 takes waiting");
+            "dropped, 0 discarded, 0 runs active, 0 runs, 0 restarts, 0 puts "
+            "and 0 takes waiting");
 }
 
 // Producers and consumers over a small buffer: each record comes out once.

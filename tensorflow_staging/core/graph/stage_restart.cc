@@ -32,11 +32,7 @@ Status MakeBufferOp(const std::string& stage, const char* op, const Node& put,
 Status AddRestart(const std::string& stage, const Node& put,
                   const std::vector<Node*>& first_nodes,
                   const std::vector<Node*>& initializers, Graph* graph) {
-  const OpRegistrationData* registered = nullptr;
-  if (initializers.empty() ||
-      !graph->op_registry()->LookUp("TensorBufferRestart", &registered).ok()) {
-    return OkStatus();
-  }
+  if (initializers.empty()) return OkStatus();
   Node* begin = nullptr;
   TF_RETURN_IF_ERROR(
       MakeBufferOp(stage, "TensorBufferBegin", put, graph, &begin));

@@ -3,114 +3,21 @@
 // Thin shells over framework/tensor_buffer.h: they find the buffer, and turn
 // inputs, outputs and attributes into its terms.
 
-#include <atomic>
 #include <string>
 #include <utility>
 
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/platform/mutex.h"
-#include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/tstring.h"
 #include "tensorflow_staging/core/framework/tensor_buffer.h"
+#include "tensorflow_staging/core/kernels/buffer_kernels.h"
+#include "tensorflow_staging/core/kernels/staged_run.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
-
-// The buffer of a kernel's stage: looked up in the device's resource manager,
-// or made there, by the first run that asks, and kept from then on.
-// Thread-safe.
-class StageBuffer {
- public:
-  // Reads the attributes; fails the construction if they are unusable.
-  explicit StageBuffer(OpKernelConstruction* ctx) {
-    OP_REQUIRES_OK(ctx, ctx->GetAttr("shared_name", &options_.name));
-    OP_REQUIRES_OK(ctx, ctx->GetAttr("capacity", &options_.capacity));
-    OP_REQUIRES_OK(ctx,
-                   ctx->GetAttr("capacity_bytes", &options_.capacity_bytes));
-    OP_REQUIRES(ctx, !options_.name.empty(),
-                errors::InvalidArgument(
-                    "shared_name of ", ctx->def().op(),
-                    " is empty. The ops of a stage find each other by it."));
-  }
-
-  // `buffer` lives as long as this object. `kernel` is the owner of this
-  // object.
-  Status Get(OpKernelContext* ctx, const OpKernel& kernel,
-             TensorBuffer** buffer) TF_LOCKS_EXCLUDED(mu_) {
-    *buffer = found_.load(std::memory_order_acquire);
-    if (*buffer != nullptr) return OkStatus();
-    mutex_lock l(mu_);
-    if (owner_ == nullptr) {
-      ContainerInfo info;
-      TF_RETURN_IF_ERROR(info.Init(ctx->resource_manager(), kernel.def()));
-      TensorBuffer* shared = nullptr;
-      TF_RETURN_IF_ERROR(info.resource_manager()->LookupOrCreate<TensorBuffer>(
-          info.container(), info.name(), &shared,
-          [this](TensorBuffer** created) {
-            *created = new TensorBuffer(options_);
-            return OkStatus();
-          }));
-      owner_.reset(shared);
-      found_.store(shared, std::memory_order_release);
-    }
-    *buffer = owner_.get();
-    return OkStatus();
-  }
-
- private:
-  TensorBuffer::Options options_;
-  mutex mu_;
-  core::RefCountPtr<TensorBuffer> owner_ TF_GUARDED_BY(mu_);
-  // owner_, for reading without the lock.
-  std::atomic<TensorBuffer*> found_{nullptr};
-};
-
-// A kernel that waits without a thread.
-class AsyncBufferKernel : public AsyncOpKernel {
- public:
-  explicit AsyncBufferKernel(OpKernelConstruction* ctx)
-      : AsyncOpKernel(ctx), buffer_(ctx) {}
-
-  void ComputeAsync(OpKernelContext* ctx, DoneCallback done) final {
-    TensorBuffer* buffer = nullptr;
-    OP_REQUIRES_OK_ASYNC(ctx, buffer_.Get(ctx, *this, &buffer), done);
-    RunAsync(ctx, buffer, std::move(done));
-  }
-
-  // Moves references only: not worth a hop to another thread.
-  bool IsExpensive() final { return false; }
-
- private:
-  virtual void RunAsync(OpKernelContext* ctx, TensorBuffer* buffer,
-                        DoneCallback done) = 0;
-
-  StageBuffer buffer_;
-};
-
-// A kernel that does not wait.
-class BufferKernel : public OpKernel {
- public:
-  explicit BufferKernel(OpKernelConstruction* ctx)
-      : OpKernel(ctx), buffer_(ctx) {}
-
-  void Compute(OpKernelContext* ctx) final {
-    TensorBuffer* buffer = nullptr;
-    OP_REQUIRES_OK(ctx, buffer_.Get(ctx, *this, &buffer));
-    Run(ctx, buffer);
-  }
-
-  bool IsExpensive() final { return false; }
-
- private:
-  virtual void Run(OpKernelContext* ctx, TensorBuffer* buffer) = 0;
-
-  StageBuffer buffer_;
-};
 
 class TensorBufferPutOp : public AsyncBufferKernel {
  public:
@@ -125,12 +32,13 @@ class TensorBufferPutOp : public AsyncBufferKernel {
     TensorBuffer::Record record;
     record.reserve(ctx->num_inputs());
     for (int i = 0; i < ctx->num_inputs(); ++i) record.push_back(ctx->input(i));
-    buffer->PutAsync(std::move(record), timeout_millis_,
-                     ctx->cancellation_manager(),
-                     [ctx, done = std::move(done)](const Status& status) {
-                       ctx->SetStatus(status);
-                       done();
-                     });
+    buffer->PutAsync(
+        std::move(record), timeout_millis_, ctx->cancellation_manager(),
+        [ctx, buffer, done = std::move(done)](const Status& status) {
+          if (status.ok()) StagedRun::NotePut(ctx, buffer);
+          ctx->SetStatus(status);
+          done();
+        });
   }
 
   int64_t timeout_millis_ = 0;

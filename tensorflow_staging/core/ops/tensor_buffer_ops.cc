@@ -107,9 +107,9 @@ shapes: The static shapes of the outputs, one for each dtype; unknown if empty.
 REGISTER_BUFFER_OP("TensorBufferCancel")
     .SetShapeFn(shape_inference::NoOutputs)
     .Doc(BufferOpDoc(R"doc(
-Ends every waiting put and take of a stage's buffer with CANCELLED, and refuses
-further ones until TensorBufferResume. Keeps the records. Does nothing to a buffer
-that is closed.
+Ends every waiting put, take and begin of a stage's buffer with CANCELLED, and
+refuses further ones until TensorBufferResume. Keeps the records. To takes, a buffer
+that is closed stays closed.
 
 )doc"));
 
@@ -125,12 +125,40 @@ REGISTER_BUFFER_OP("TensorBufferClose")
     .Input("error_message: string")
     .SetShapeFn(CloseShape)
     .Doc(BufferOpDoc(R"doc(
-Says that no more records will come to a stage's buffer. What it holds can still
-be taken. Does nothing to a buffer that is closed already.
+Says that no more records will come to a stage's buffer, other than those of the
+runs that TensorBufferBegin has admitted already. What it holds can still be taken.
+Does nothing to a buffer that is closed already, or if it is about the data before a
+restart.
 
 error_code: Scalar. 0 at the end of the data, otherwise the code of the error that
   ended the stage (tensorflow.error.Code).
 error_message: Scalar. The message of that error.
+)doc"));
+
+REGISTER_BUFFER_OP("TensorBufferBegin")
+    .SetShapeFn(shape_inference::NoOutputs)
+    .Doc(BufferOpDoc(R"doc(
+Admits a run of the staged part of a stage that can be restarted.
+
+Has to run before the sources of the staged part. Waits, without blocking a thread,
+while the buffer is restarted, and from TensorBufferClose until a restart or
+TensorBufferResume. The run is active until its step ends. Fails with CANCELLED when
+the buffer or the step is cancelled.
+
+)doc"));
+
+REGISTER_BUFFER_OP("TensorBufferRestart")
+    .SetShapeFn(shape_inference::NoOutputs)
+    .Doc(BufferOpDoc(R"doc(
+Starts a stage anew: throws away what it has staged, for a source that is about to
+be initialised again.
+
+Has to run before the initialiser of the source. Waits, without blocking a thread,
+until no run that TensorBufferBegin admitted is active; fails with DEADLINE_EXCEEDED
+if that takes too long, and with CANCELLED when the step is cancelled. When its step
+ends, whatever the outcome, the buffer is open again, and the runs that wait begin.
+A buffer that is new or cancelled is so again.
+
 )doc"));
 
 REGISTER_BUFFER_OP("TensorBufferSize")

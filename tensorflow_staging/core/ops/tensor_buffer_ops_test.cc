@@ -109,7 +109,8 @@ TEST_F(TensorBufferShapeTest, SizeIsAScalar) {
 TEST(TensorBufferOpsTest, AllAreStatefulAndShareTheBuffersAttributes) {
   for (const char* name :
        {"TensorBufferPut", "TensorBufferTake", "TensorBufferCancel",
-        "TensorBufferResume", "TensorBufferClose", "TensorBufferSize"}) {
+        "TensorBufferResume", "TensorBufferClose", "TensorBufferBegin",
+        "TensorBufferRestart", "TensorBufferSize"}) {
     const OpDef* op = nullptr;
     ASSERT_EQ(OpRegistry::Global()->LookUpOpDef(name, &op), OkStatus());
     EXPECT_TRUE(op->is_stateful()) << name;

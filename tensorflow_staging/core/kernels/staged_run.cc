@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/kernels/staged_run.h"
+
+#include <cstdint>
+
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/strcat.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// Buffers of one name may be in several containers.
+std::string NameInStep(const TensorBuffer* buffer) {
+  return strings::StrCat(buffer->name(), "/",
+                         reinterpret_cast<std::uintptr_t>(buffer));
+}
+
+}  // namespace
+
+Status StagedRun::Keep(OpKernelContext* ctx, TensorBuffer* buffer) {
+  core::RefCountPtr<StagedRun> run(new StagedRun(buffer));
+  if (ctx->step_container() == nullptr) {
+    return errors::Internal("Stage '", buffer->name(),
+                            "' runs outside of a session's step.");
+  }
+  return ctx->step_container()->Create(ctx->resource_manager(),
+                                       NameInStep(buffer), run.release());
+}
+
+void StagedRun::NotePut(OpKernelContext* ctx, const TensorBuffer* buffer) {
+  if (!buffer->AdmitsRuns() || ctx->step_container() == nullptr) return;
+  StagedRun* run = nullptr;
+  if (ctx->step_container()
+          ->Lookup(ctx->resource_manager(), NameInStep(buffer), &run)
+          .ok()) {
+    core::ScopedUnref unref(run);
+    run->has_put_ = true;
+  }
+}
+
+StagedRun::StagedRun(TensorBuffer* buffer)
+    : buffer_(tsl::core::GetNewRef(buffer)) {}
+
+StagedRun::~StagedRun() { buffer_->EndRun(has_put_); }
+
+std::string StagedRun::DebugString() const {
+  return strings::StrCat("StagedRun of '", buffer_->name(), "'");
+}
+
+}  // namespace staging
+}  // namespace tensorflow

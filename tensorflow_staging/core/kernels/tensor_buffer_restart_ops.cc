@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernels by which the initialiser of an iterator starts the stage anew.
+
+#include <string>
+#include <utility>
+
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_base.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/strcat.h"
+#include "tensorflow_staging/core/framework/tensor_buffer.h"
+#include "tensorflow_staging/core/kernels/buffer_kernels.h"
+#include "tensorflow_staging/core/kernels/staged_run.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+class TensorBufferBeginOp : public AsyncBufferKernel {
+ public:
+  using AsyncBufferKernel::AsyncBufferKernel;
+
+ private:
+  void RunAsync(OpKernelContext* ctx, TensorBuffer* buffer,
+                DoneCallback done) override {
+    buffer->BeginRunAsync(
+        ctx->cancellation_manager(),
+        [ctx, buffer, done = std::move(done)](const Status& status) {
+          ctx->SetStatus(status.ok() ? StagedRun::Keep(ctx, buffer) : status);
+          done();
+        });
+  }
+};
+
+// A restart that lasts until the step it was begun in ends, as a StagedRun
+// does.
+class Restart : public ResourceBase {
+ public:
+  explicit Restart(TensorBuffer* buffer)
+      : buffer_(tsl::core::GetNewRef(buffer)) {}
+  ~Restart() override { buffer_->EndRestart(); }
+
+  std::string DebugString() const override {
+    return strings::StrCat("Restart of '", buffer_->name(), "'");
+  }
+
+ private:
+  const core::RefCountPtr<TensorBuffer> buffer_;
+};
+
+class TensorBufferRestartOp : public AsyncBufferKernel {
+ public:
+  using AsyncBufferKernel::AsyncBufferKernel;
+
+ private:
+  void RunAsync(OpKernelContext* ctx, TensorBuffer* buffer,
+                DoneCallback done) override {
+    buffer->RestartAsync(
+        ctx->cancellation_manager(),
+        [this, ctx, buffer, done = std::move(done)](const Status& status) {
+          ctx->SetStatus(status.ok() ? Keep(ctx, buffer) : status);
+          done();
+        });
+  }
+
+  // Keeps the restart that has just begun, or ends it if there is an error.
+  Status Keep(OpKernelContext* ctx, TensorBuffer* buffer) const {
+    core::RefCountPtr<Restart> restart(new Restart(buffer));
+    if (ctx->step_container() == nullptr) {
+      return errors::Internal("Stage '", buffer->name(),
+                              "' is restarted outside of a session's step.");
+    }
+    return ctx->step_container()->Create(ctx->resource_manager(), name(),
+                                         restart.release());
+  }
+};
+
+REGISTER_KERNEL_BUILDER(Name("TensorBufferBegin").Device(DEVICE_CPU),
+                        TensorBufferBeginOp);
+REGISTER_KERNEL_BUILDER(Name("TensorBufferBegin").Device(DEVICE_GPU),
+                        TensorBufferBeginOp);
+REGISTER_KERNEL_BUILDER(Name("TensorBufferRestart").Device(DEVICE_CPU),
+                        TensorBufferRestartOp);
+REGISTER_KERNEL_BUILDER(Name("TensorBufferRestart").Device(DEVICE_GPU),
+                        TensorBufferRestartOp);
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow
