@@ -9,6 +9,7 @@
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/public/session_options.h"
+#include "tensorflow_staging/core/common_runtime/graph_history.h"
 #include "tensorflow_staging/core/common_runtime/smart_stage_settings.h"
 #include "tensorflow_staging/core/graph/stage_plan.h"
 #include "tensorflow_staging/core/graph/stage_rewrite.h"
@@ -54,14 +55,24 @@ class SmartStagePass : public GraphOptimizationPass {
         ReadSmartStageSettings(options.session_options->config, &settings));
     Graph* graph = options.graph->get();
     if (!settings.enabled && !HasStage(*graph)) return OkStatus();
-    const StagePlan plan(*graph, settings.enabled, settings.name);
-    if (settings.enabled) LogStages(plan, *graph);
+    core::RefCountPtr<GraphHistory> history;
+    StagePartition::Filter counts;
+    if (settings.enabled && options.device_set != nullptr) {
+      history = GraphHistory::Of(options.session_handle, *options.device_set);
+      counts = history->FilterIfRunning(*options.device_set);
+      if (counts == nullptr) history->RememberNodes(*graph);
+    }
+    const StagePlan plan(*graph, settings.enabled, settings.name, counts);
+    // Once the stages run, their message stands.
+    if (settings.enabled && counts == nullptr) LogStages(plan, *graph);
     RewriteOptions rewrite;
     rewrite.capacity = settings.capacity;
     rewrite.timeout_millis = settings.timeout_millis;
     rewrite.stream_id = settings.stream_id;
     rewrite.session = options.session_handle;
-    return RewriteStages(plan, rewrite, graph);
+    TF_RETURN_IF_ERROR(RewriteStages(plan, rewrite, graph));
+    if (history != nullptr) history->RememberBuffers(*graph);
+    return OkStatus();
   }
 };
 

@@ -55,6 +55,7 @@ enum class StepReason {
   kOncePerRecordOnBothSides,
   kMixedSources,
   kNothingToCarry,
+  kAddedLater,
   // Nothing forbids to run it ahead, but nothing asks for it.
   kUnneeded,
   kNoSource,

@@ -53,10 +53,18 @@ const Node* HandleOf(const Node& source) {
 // Computes a StagePartition. All vectors by node id unless said otherwise.
 class Partitioner {
  public:
-  Partitioner(const Graph& graph, std::vector<StepCause>* causes)
+  Partitioner(const Graph& graph, const StagePartition::Filter& counts,
+              std::vector<StepCause>* causes)
       : graph_(graph), causes_(*causes) {
     const int size = graph.num_node_ids();
     causes_.assign(size, StepCause());
+    counts_.assign(size, false);
+    for (const Node* node : graph.op_nodes()) {
+      counts_[node->id()] = counts == nullptr || counts(*node);
+      if (!counts_[node->id()]) {
+        causes_[node->id()] = {StepReason::kAddedLater, node};
+      }
+    }
     roles_.assign(size, NodeRole::kPure);
     once_per_record_.assign(size, false);
     source_set_.assign(size, SourceSets::kEmpty);
@@ -80,13 +88,15 @@ class Partitioner {
   }
 
  private:
+  bool Counts(const Node& node) const { return counts_[node.id()]; }
+
   bool InStep(const Node& node) const {
     return causes_[node.id()].reason != StepReason::kNone;
   }
 
   // Whether `node` lies between a source and the step, as far as it is known.
   bool Staged(const Node& node) const {
-    return node.IsOp() && !InStep(node) && needed_[node.id()] &&
+    return Counts(node) && !InStep(node) && needed_[node.id()] &&
            (source_set_[node.id()] != SourceSets::kEmpty ||
             leads_to_set_[node.id()] != SourceSets::kEmpty);
   }
@@ -111,7 +121,7 @@ class Partitioner {
       const Node* node = moved_.front();
       moved_.pop_front();
       for (const Edge* edge : node->out_edges()) {
-        if (edge->dst()->IsOp()) {
+        if (Counts(*edge->dst())) {
           MoveToStep(*edge->dst(), causes_[node->id()]);
         }
       }
@@ -121,6 +131,7 @@ class Partitioner {
   void FindRoles() {
     NodeRoles roles(graph_);
     for (const Node* node : graph_.op_nodes()) {
+      if (!Counts(*node)) continue;
       const RoleAndReason found = roles.Find(*node);
       roles_[node->id()] = found.role;
       if (found.role == NodeRole::kStepOnly) {
@@ -138,7 +149,7 @@ class Partitioner {
         continue;
       }
       for (const Edge* edge : source->out_edges()) {
-        if (edge->dst()->IsOp()) {
+        if (Counts(*edge->dst())) {
           MoveToStep(*edge->dst(), {StepReason::kTarget, source});
         }
       }
@@ -158,7 +169,7 @@ class Partitioner {
       ahead.pop_back();
       for (const Edge* edge : node->in_edges()) {
         const Node* input = edge->src();
-        if (!input->IsOp() || seen[input->id()]) continue;
+        if (!Counts(*input) || seen[input->id()]) continue;
         seen[input->id()] = true;
         ahead.emplace_back(input, put);
         const NodeRole role = roles_[input->id()];
@@ -174,7 +185,8 @@ class Partitioner {
   void LeaveOutSavedIterators() {
     for (const Node* source : sources_) {
       for (const Edge* edge : HandleOf(*source)->out_edges()) {
-        if (edge->dst()->type_string() == "SerializeIterator") {
+        if (Counts(*edge->dst()) &&
+            edge->dst()->type_string() == "SerializeIterator") {
           MoveToStep(*source, {StepReason::kSavedIterator, edge->dst()});
         }
       }
@@ -188,14 +200,14 @@ class Partitioner {
     for (const Node* node : graph_.op_nodes()) {
       if (InStep(*node)) continue;
       for (const Edge* edge : node->in_edges()) {
-        if (edge->src()->IsOp()) ++missing[node->id()];
+        if (Counts(*edge->src())) ++missing[node->id()];
       }
       if (missing[node->id()] == 0) order_.push_back(node);
     }
     for (size_t i = 0; i < order_.size(); ++i) {
       for (const Edge* edge : order_[i]->out_edges()) {
         const Node* next = edge->dst();
-        if (next->IsOp() && !InStep(*next) && --missing[next->id()] == 0) {
+        if (Counts(*next) && !InStep(*next) && --missing[next->id()] == 0) {
           order_.push_back(next);
         }
       }
@@ -212,7 +224,7 @@ class Partitioner {
         set = source_sets_.Single(source_index_.at(node));
       }
       for (const Edge* edge : node->in_edges()) {
-        if (!edge->src()->IsOp()) continue;
+        if (!Counts(*edge->src())) continue;
         set = source_sets_.Union(set, source_set_[edge->src()->id()]);
         once = once || once_per_record_[edge->src()->id()];
       }
@@ -226,7 +238,7 @@ class Partitioner {
       SourceSets::Id leads_to = SourceSets::kEmpty;
       for (const Edge* edge : node->out_edges()) {
         const Node* next = edge->dst();
-        if (!next->IsOp()) continue;
+        if (!Counts(*next)) continue;
         needed = needed || InStep(*next) || needed_[next->id()];
         if (IsDraw(*node) && Staged(*next)) {
           leads_to = source_sets_.Union(
@@ -245,7 +257,7 @@ class Partitioner {
     for (const Node* node : order_) {
       if (!IsDraw(*node) || !Staged(*node)) continue;
       for (const Edge* edge : node->out_edges()) {
-        if (edge->dst()->IsOp() && !Staged(*edge->dst())) {
+        if (Counts(*edge->dst()) && !Staged(*edge->dst())) {
           MoveToStep(*node, {StepReason::kOncePerRecordOnBothSides, node});
         }
       }
@@ -317,7 +329,7 @@ class Partitioner {
 
   bool FeedsStep(const Node& node) const {
     for (const Edge* edge : node.out_edges()) {
-      if (edge->dst()->IsOp() && !Staged(*edge->dst())) return true;
+      if (Counts(*edge->dst()) && !Staged(*edge->dst())) return true;
     }
     return false;
   }
@@ -364,7 +376,7 @@ class Partitioner {
     std::vector<bool> carried(node.num_outputs(), false);
     bool waited_for = false;
     for (const Edge* edge : node.out_edges()) {
-      if (!edge->dst()->IsOp() || Staged(*edge->dst())) continue;
+      if (!Counts(*edge->dst()) || Staged(*edge->dst())) continue;
       if (edge->IsControlEdge()) {
         waited_for = true;
       } else {
@@ -384,7 +396,9 @@ class Partitioner {
     const Node* source = region->sources.front();
     std::vector<bool> used(source->num_outputs(), false);
     for (const Edge* edge : source->out_edges()) {
-      if (!edge->IsControlEdge()) used[edge->src_output()] = true;
+      if (!edge->IsControlEdge() && Counts(*edge->dst())) {
+        used[edge->src_output()] = true;
+      }
     }
     for (int i = 0; i < source->num_outputs(); ++i) {
       if (!used[i]) region->boundary.push_back({source, i});
@@ -402,6 +416,8 @@ class Partitioner {
   }
 
   const Graph& graph_;
+  // Whether the node is looked at. Not so the graph's own source and sink.
+  std::vector<bool> counts_;
   // What is not kNone is in the step.
   std::vector<StepCause>& causes_;
   std::vector<NodeRole> roles_;
@@ -461,6 +477,8 @@ const char* VerbPhrase(StepReason reason) {
       return "is needed by no node of the step";
     case StepReason::kNoSource:
       return "depends on no source of records";
+    case StepReason::kAddedLater:
+      return "was added after the stages had begun to run";
     case StepReason::kNone:
       return "runs ahead";
   }
@@ -472,8 +490,8 @@ std::string StagedTensor::name() const {
   return strings::StrCat(node->name(), ":", index);
 }
 
-StagePartition::StagePartition(const Graph& graph) : graph_(graph) {
-  regions_ = Partitioner(graph_, &causes_).Run();
+StagePartition::StagePartition(const Graph& graph, const Filter& counts) {
+  regions_ = Partitioner(graph, counts, &causes_).Run();
 }
 
 StepCause StagePartition::WhyNot(const Node& node) const {
@@ -482,7 +500,8 @@ StepCause StagePartition::WhyNot(const Node& node) const {
 
 std::string StepCauseText(const Node& node, const StepCause& cause) {
   const char* phrase = VerbPhrase(cause.reason);
-  if (cause.node == nullptr || cause.reason == StepReason::kNothingToCarry) {
+  if (cause.node == nullptr || cause.reason == StepReason::kNothingToCarry ||
+      cause.reason == StepReason::kAddedLater) {
     return phrase;
   }
   return strings::StrCat(phrase, " '", cause.node->name(), "' (",

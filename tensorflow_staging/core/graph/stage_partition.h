@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_GRAPH_STAGE_PARTITION_H_
 #define TENSORFLOW_STAGING_CORE_GRAPH_STAGE_PARTITION_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -56,9 +57,15 @@ struct StagedRegion {
 // Where that would not be so, nodes that mix sources stay in the step.
 class StagePartition {
  public:
+  // Tells whether a node counts. The others are as if they were not there.
+  using Filter = std::function<bool(const Node&)>;
+
   // Works in time and memory linear in the nodes and edges of `graph`, apart
   // from the number of sources that single nodes depend on.
-  explicit StagePartition(const Graph& graph);
+  //
+  // With `counts`, the partition is that of a graph as it was before the nodes
+  // came that do not count.
+  explicit StagePartition(const Graph& graph, const Filter& counts = nullptr);
 
   StagePartition(const StagePartition&) = delete;
   StagePartition& operator=(const StagePartition&) = delete;
@@ -70,7 +77,6 @@ class StagePartition {
   StepCause WhyNot(const Node& node) const;
 
  private:
-  const Graph& graph_;
   std::vector<StagedRegion> regions_;
   std::vector<StepCause> causes_;  // By node id.
 };

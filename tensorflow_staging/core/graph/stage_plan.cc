@@ -114,8 +114,9 @@ std::string PlannedStage::NodeName(absl::string_view suffix) const {
 }
 
 StagePlan::StagePlan(const Graph& graph, bool smart_stage,
-                     const std::string& name) {
-  if (smart_stage) partition_ = std::make_unique<StagePartition>(graph);
+                     const std::string& name,
+                     const StagePartition::Filter& counts) {
+  if (smart_stage) partition_ = std::make_unique<StagePartition>(graph, counts);
   AddStagesByHand(graph);
   if (smart_stage) AddStages(graph, name.empty() ? kDefaultName : name);
   std::sort(stages_.begin(), stages_.end(),

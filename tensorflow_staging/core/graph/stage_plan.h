@@ -50,7 +50,10 @@ class StagePlan {
   //
   // `name` is the wish for the name of the stages that SmartStage makes:
   // "prefetch" if it is empty, and with a number where it is taken.
-  StagePlan(const Graph& graph, bool smart_stage, const std::string& name);
+  //
+  // `counts` is as for StagePartition.
+  StagePlan(const Graph& graph, bool smart_stage, const std::string& name,
+            const StagePartition::Filter& counts = nullptr);
 
   StagePlan(const StagePlan&) = delete;
   StagePlan& operator=(const StagePlan&) = delete;
