@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/errors.h"
@@ -30,9 +31,26 @@ namespace {
 constexpr std::chrono::seconds kStopPatience(3);
 // How often a closing session says what it is waiting for.
 constexpr std::chrono::seconds kClosingReportPeriod(10);
+// How often a source that has ended is asked again, while another one of the
+// same stage goes on: it may have been initialised anew.
+constexpr std::chrono::milliseconds kEndedSourcePeriod(100);
+// The longest pause of a thread that closes the buffer over and over.
+constexpr std::chrono::milliseconds kLongestPause(100);
 
 std::set<int> Codes(const protobuf::RepeatedField<int>& codes) {
   return std::set<int>(codes.begin(), codes.end());
+}
+
+// The code with which an op of the staged part failed. The executor replaces
+// UNAVAILABLE, so that nobody takes it for a lost worker, and leaves no other
+// trace of it than this text.
+int RaisedCode(const Status& status) {
+  const bool replaced =
+      errors::IsInternal(status) &&
+      absl::StrContains(status.message(),
+                        "originally returned UnavailableError, and was "
+                        "replaced by InternalError");
+  return replaced ? error::UNAVAILABLE : status.raw_code();
 }
 
 Status CheckOptions(const PrefetchRunnerOptions& options) {
@@ -70,7 +88,11 @@ class PrefetchRunner::Crew : public std::enable_shared_from_this<Crew> {
       : session_(std::move(session)),
         options_(options),
         closed_codes_(Codes(options.closed_exceptions())),
-        ignored_codes_(Codes(options.ignored_exceptions())) {}
+        ignored_codes_(Codes(options.ignored_exceptions())),
+        sources_(std::set<std::string>(options.fetch_ops().begin(),
+                                       options.fetch_ops().end())
+                     .size()),
+        pauses_(options.fetch_ops_size()) {}
 
   Status Start() TF_LOCKS_EXCLUDED(mu_);
   void Stop() TF_LOCKS_EXCLUDED(mu_);
@@ -108,9 +130,20 @@ class PrefetchRunner::Crew : public std::enable_shared_from_this<Crew> {
   // What thread `index` does.
   void Work(int index) TF_LOCKS_EXCLUDED(mu_);
   Status ProduceRecord(int index);
-  // Counts the outcome of a run. Returns whether to go on.
-  bool Judge(const Status& status) TF_LOCKS_EXCLUDED(mu_);
-  void CloseBuffer(const Status& cause);
+  // What the outcome of a run of thread `index` means. Return whether to go on.
+  bool Judge(int index, const Status& status) TF_LOCKS_EXCLUDED(mu_);
+  bool CountRecord(int index) TF_LOCKS_EXCLUDED(mu_);
+  bool CountIgnored(const Status& status);
+  // `cause` is OK at the end of the data.
+  bool EndStage(int index, const Status& cause) TF_LOCKS_EXCLUDED(mu_);
+  // For EndStage of a restartable stage: whether all its sources have ended.
+  bool AllSourcesEnded(int index) TF_LOCKS_EXCLUDED(mu_);
+
+  // Waits until the time has passed, a source has ended, or the runner is being
+  // stopped. Returns whether to go on.
+  bool Pause(std::chrono::milliseconds time) TF_LOCKS_EXCLUDED(mu_);
+  // Returns whether the buffer could be reached.
+  bool CloseBuffer(const Status& cause);
   // Wakes the puts that wait for room, if the buffer can be reached.
   void CancelBuffer() TF_LOCKS_EXCLUDED(mu_);
 
@@ -131,6 +164,13 @@ class PrefetchRunner::Crew : public std::enable_shared_from_this<Crew> {
   const PrefetchRunnerOptions options_;
   const std::set<int> closed_codes_;
   const std::set<int> ignored_codes_;
+  // How many different fetch_ops there are.
+  const size_t sources_;
+
+  // By thread, used by it alone. A restartable stage waits in its buffer after
+  // it has closed it; should the graph lack the op that does so, pauses that
+  // grow from one record to the next keep its threads from spinning.
+  std::vector<std::chrono::milliseconds> pauses_;
 
   // Written by Start before there is any other reader: the threads start later,
   // and the others look at prepared_ first.
@@ -158,6 +198,9 @@ class PrefetchRunner::Crew : public std::enable_shared_from_this<Crew> {
   int working_ TF_GUARDED_BY(mu_) = 0;
   // The first error that was neither closing nor ignored.
   Status cause_ TF_GUARDED_BY(mu_);
+  // Of a restartable stage: the fetch_ops that have reached the end of their
+  // data since the last record.
+  std::set<std::string> ended_ops_ TF_GUARDED_BY(mu_);
   std::vector<std::unique_ptr<Thread>> threads_ TF_GUARDED_BY(mu_);
 };
 
@@ -203,7 +246,7 @@ void PrefetchRunner::Crew::Work(int index) {
   SetStageThreadName(options_.name());
   // 1. Produce records until there is a reason to leave.
   while (!enough_.load(std::memory_order_acquire) &&
-         Judge(ProduceRecord(index))) {
+         Judge(index, ProduceRecord(index))) {
   }
   // 2. The last one to leave says in the buffer why no more records come,
   //    unless Stop has said so.
@@ -211,7 +254,7 @@ void PrefetchRunner::Crew::Work(int index) {
   Status cause;
   {
     mutex_lock l(mu_);
-    close = --working_ == 0 && !stopping_;
+    close = --working_ == 0 && !stopping_ && !options_.restartable();
     cause = cause_;
   }
   if (close) CloseBuffer(cause);
@@ -227,37 +270,77 @@ Status PrefetchRunner::Crew::ProduceRecord(int index) {
   return RunOp(callables_.fetches[index], feeds);
 }
 
-bool PrefetchRunner::Crew::Judge(const Status& status) {
-  if (status.ok()) {
-    records_.fetch_add(1, std::memory_order_relaxed);
-    return true;
-  }
-  const int code = status.raw_code();
+bool PrefetchRunner::Crew::Judge(int index, const Status& status) {
+  if (status.ok()) return CountRecord(index);
+  const int code = RaisedCode(status);
   {
     mutex_lock l(mu_);
-    if (stopping_ || closed_codes_.count(code) > 0) return false;
-    if (ignored_codes_.count(code) == 0) {
-      if (cause_.ok()) cause_ = status;
-      enough_.store(true, std::memory_order_release);
-    }
+    if (stopping_) return false;
   }
-  if (ignored_codes_.count(code) > 0) {
-    const int64_t ignored = ignored_.fetch_add(1) + 1;
-    LOG_EVERY_N_SEC(WARNING, 1)
-        << "Stage '" << options_.name() << "' ignored an error, as told by "
-        << "ignored_exception_types; " << ignored << " so far. " << status;
-    return true;
-  }
+  if (closed_codes_.count(code) > 0) return EndStage(index, OkStatus());
+  if (ignored_codes_.count(code) > 0) return CountIgnored(status);
   // A closing session cancels its steps just before it says that it closes.
   if (!errors::IsCancelled(status)) {
     LOG(WARNING) << "Stage '" << options_.name() << "' ends with an error, "
                  << "which the step that takes its records will report: "
                  << status;
   }
-  return false;
+  return EndStage(index, status);
 }
 
-void PrefetchRunner::Crew::CloseBuffer(const Status& cause) {
+bool PrefetchRunner::Crew::CountRecord(int index) {
+  records_.fetch_add(1, std::memory_order_relaxed);
+  pauses_[index] = pauses_[index].zero();
+  if (sources_ > 1 && options_.restartable()) {
+    mutex_lock l(mu_);
+    ended_ops_.clear();
+  }
+  return true;
+}
+
+bool PrefetchRunner::Crew::CountIgnored(const Status& status) {
+  const int64_t ignored = ignored_.fetch_add(1) + 1;
+  LOG_EVERY_N_SEC(WARNING, 1)
+      << "Stage '" << options_.name() << "' ignored an error, as told by "
+      << "ignored_exception_types; " << ignored << " so far. " << status;
+  return true;
+}
+
+bool PrefetchRunner::Crew::EndStage(int index, const Status& cause) {
+  if (!options_.restartable()) {
+    if (!cause.ok()) {
+      mutex_lock l(mu_);
+      if (cause_.ok()) cause_ = cause;
+      enough_.store(true, std::memory_order_release);
+    }
+    return false;
+  }
+  if (cause.ok() && !AllSourcesEnded(index)) return Pause(kEndedSourcePeriod);
+  if (!CloseBuffer(cause)) return false;
+  std::chrono::milliseconds& pause = pauses_[index];
+  const bool go_on = Pause(pause);
+  pause = std::min(2 * pause + std::chrono::milliseconds(1), kLongestPause);
+  return go_on;
+}
+
+bool PrefetchRunner::Crew::AllSourcesEnded(int index) {
+  mutex_lock l(mu_);
+  // The others look again whether they have ended, too.
+  if (ended_ops_.insert(options_.fetch_ops(index)).second) {
+    changed_.notify_all();
+  }
+  if (ended_ops_.size() < sources_) return false;
+  ended_ops_.clear();
+  return true;
+}
+
+bool PrefetchRunner::Crew::Pause(std::chrono::milliseconds time) {
+  mutex_lock l(mu_);
+  if (!stopping_ && time > time.zero()) changed_.wait_for(l, time);
+  return !stopping_;
+}
+
+bool PrefetchRunner::Crew::CloseBuffer(const Status& cause) {
   const Status status =
       RunOp(callables_.close, {Tensor(static_cast<int32>(cause.raw_code())),
                                Tensor(tstring(cause.message()))});
@@ -265,6 +348,7 @@ void PrefetchRunner::Crew::CloseBuffer(const Status& cause) {
     LOG(ERROR) << "Stage '" << options_.name()
                << "' could not close its buffer: " << status;
   }
+  return status.ok();
 }
 
 void PrefetchRunner::Crew::CancelBuffer() {
@@ -292,6 +376,7 @@ void PrefetchRunner::Crew::Stop() {
     first = !stopping_;
     stopping_ = true;
     enough_.store(true, std::memory_order_release);
+    changed_.notify_all();
     if (stop_gave_up_) patience = std::chrono::seconds(0);
   }
   if (first) CancelBuffer();
@@ -334,6 +419,7 @@ void PrefetchRunner::Crew::OnSessionClosing() {
     mutex_lock l(mu_);
     stopping_ = true;
     enough_.store(true, std::memory_order_release);
+    changed_.notify_all();
   }
   CancelBuffer();
   // 2. Nobody enters any more; wait for those who are inside, however long it

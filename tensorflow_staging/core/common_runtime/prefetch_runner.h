@@ -32,6 +32,14 @@ namespace staging {
 // the training step then reports once it has taken the records before it. After
 // Stop the buffer is cancelled and not closed.
 //
+// The threads of a restartable stage stay: where the table says that they leave
+// they close the buffer, at the end of the data once all fetch_ops have reached
+// it, and go on. Their next run then waits in its TensorBufferBegin until the
+// stage is restarted.
+//
+// UNAVAILABLE of an op in the staged part counts as such in closed_exceptions
+// and ignored_exceptions. As a cause it is INTERNAL, as it would be in a step.
+//
 // Safe in any order of Start, Stop, destruction, and the session's closing and
 // deletion: a session that calls NotifySessionClosing when it closes waits
 // there until no thread of the runner is inside it. For any other kind of

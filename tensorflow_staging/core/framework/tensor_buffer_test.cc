@@ -13,110 +13,15 @@
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/threadpool.h"
+#include "tensorflow_staging/core/framework/tensor_buffer_test_calls.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
 
-using Record = TensorBuffer::Record;
-
-// 0 waits without end.
-constexpr int64_t kNoTimeout = 0;
-constexpr int64_t kShortMillis = 2;
-
-core::RefCountPtr<TensorBuffer> MakeBuffer(int64_t capacity,
-                                           int64_t capacity_bytes = 0) {
-  TensorBuffer::Options options;
-  options.name = "prefetch";
-  options.capacity = capacity;
-  options.capacity_bytes = capacity_bytes;
-  return core::RefCountPtr<TensorBuffer>(new TensorBuffer(options));
-}
-
-Record MakeRecord(int64_t value) { return {Tensor(value)}; }
-
 // A record of `bytes` bytes.
 Record RecordOfBytes(int64_t bytes) {
   return {Tensor(DT_INT8, TensorShape({bytes}))};
-}
-
-// The outcome of one asynchronous put.
-class PutResult {
- public:
-  TensorBuffer::PutDone Callback() {
-    return [this](const Status& status) {
-      status_ = status;
-      done_.Notify();
-    };
-  }
-
-  bool done() const { return done_.HasBeenNotified(); }
-  Status Wait() {
-    done_.WaitForNotification();
-    return status_;
-  }
-
- private:
-  Status status_;
-  Notification done_;
-};
-
-// The outcome of one asynchronous take.
-class TakeResult {
- public:
-  TensorBuffer::TakeDone Callback() {
-    return [this](const Status& status, Record record) {
-      status_ = status;
-      record_ = std::move(record);
-      done_.Notify();
-    };
-  }
-
-  bool done() const { return done_.HasBeenNotified(); }
-  Status Wait() {
-    done_.WaitForNotification();
-    return status_;
-  }
-  // The number in the record, or -1 if there is none.
-  int64_t value() {
-    done_.WaitForNotification();
-    return record_.empty() ? -1 : record_[0].scalar<int64_t>()();
-  }
-
- private:
-  Status status_;
-  Record record_;
-  Notification done_;
-};
-
-Status Put(TensorBuffer* buffer, Record record,
-           int64_t timeout_millis = kNoTimeout) {
-  PutResult result;
-  buffer->PutAsync(std::move(record), timeout_millis, nullptr,
-                   result.Callback());
-  return result.Wait();
-}
-
-Status Put(TensorBuffer* buffer, int64_t value) {
-  return Put(buffer, MakeRecord(value));
-}
-
-// The number taken, or -1.
-int64_t Take(TensorBuffer* buffer) {
-  TakeResult result;
-  buffer->TakeAsync(nullptr, result.Callback());
-  return result.value();
-}
-
-Status TakeStatus(TensorBuffer* buffer) {
-  TakeResult result;
-  buffer->TakeAsync(nullptr, result.Callback());
-  return result.Wait();
-}
-
-void ExpectBalanced(const TensorBuffer& buffer) {
-  const TensorBuffer::Counters counters = buffer.GetCounters();
-  EXPECT_EQ(counters.put, counters.taken + buffer.Size());
 }
 
 TEST(TensorBufferTest, TakesInTheOrderOfPuts) {
