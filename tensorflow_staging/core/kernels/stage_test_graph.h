@@ -22,11 +22,16 @@ namespace staging {
 //   <name>/TensorBufferCancel, Resume, Size
 //   <name>/error_code, <name>/error_message -> <name>/TensorBufferClose
 //
-// where <record> is an int64 that another node of the graph makes.
+// where <record> is an int64 that another node of the graph makes. If it is
+// restartable, then also
+//
+//   <name>/TensorBufferBegin ..> <name>/TensorBufferPut
+//   <name>/TensorBufferRestart
 struct StageTestGraph {
   std::string name = "prefetch";
   int64_t capacity = 1;
   int64_t timeout_millis = 0;
+  bool restartable = false;
 
   std::string Node(const std::string& node) const {
     return strings::StrCat(name, "/", node);
@@ -50,10 +55,15 @@ struct StageTestGraph {
 
   // Adds the stage of `record`, the name of a node.
   void AddTo(GraphDef* graph, const std::string& record) const {
-    Add(Op("TensorBufferPut")
-            .Attr("timeout_millis", timeout_millis)
-            .Input(std::vector<NodeDefBuilder::NodeOut>{{record, 0, DT_INT64}}),
-        graph);
+    NodeDefBuilder put = Op("TensorBufferPut");
+    put.Attr("timeout_millis", timeout_millis)
+        .Input(std::vector<NodeDefBuilder::NodeOut>{{record, 0, DT_INT64}});
+    if (restartable) {
+      Add(Op("TensorBufferBegin"), graph);
+      Add(Op("TensorBufferRestart"), graph);
+      put.ControlInput(Node("TensorBufferBegin"));
+    }
+    Add(put, graph);
     Add(Op("TensorBufferTake").Attr("dtypes", DataTypeVector{DT_INT64}), graph);
     Add(Op("TensorBufferCancel"), graph);
     Add(Op("TensorBufferResume"), graph);

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/kernels/stage_test_session.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// Two restartable stages of capacity 1, "prefetch" and "other", and a node
+// "fail" after the Begin of the first.
+class RestartSession : public StageSession {
+ public:
+  explicit RestartSession(int inter_op_threads = 4)
+      : StageSession(/*capacity=*/1, inter_op_threads, /*restartable=*/true,
+                     Graph()) {}
+
+  // Runs nodes of any stage in one step.
+  Status RunStep(const std::vector<std::string>& targets) {
+    return session()->Run({{"record:0", Tensor(int64_t{7})}}, {}, targets,
+                          nullptr);
+  }
+
+ private:
+  static GraphDef Graph() {
+    GraphDef graph;
+    StageTestGraph other;
+    other.name = "other";
+    other.restartable = true;
+    other.AddTo(&graph, "record");
+    StageTestGraph::Add(StageTestGraph::Const("false", Tensor(false)), &graph);
+    StageTestGraph::Add(
+        NodeDefBuilder("fail", "Assert")
+            .Input("false", 0, DT_BOOL)
+            .Input(std::vector<NodeDefBuilder::NodeOut>{{"false", 0, DT_BOOL}})
+            .ControlInput("prefetch/TensorBufferBegin"),
+        &graph);
+    return graph;
+  }
+};
+
+class RestartKernelsTest : public ::testing::TestWithParam<int> {
+ protected:
+  RestartSession session_{/*inter_op_threads=*/GetParam()};
+};
+
+INSTANTIATE_TEST_SUITE_P(InterOpThreads, RestartKernelsTest,
+                         ::testing::Values(4, 1, -1));
+
+TEST_P(RestartKernelsTest, ARestartEndsTheRunThatWaitsForRoom) {
+  EXPECT_EQ(session_.Put(1), OkStatus());
+  InThread put([&] { EXPECT_EQ(session_.Put(2), OkStatus()); });
+  session_.AwaitWaiting("1 puts and 0 takes");
+  EXPECT_TRUE(absl::StrContains(session_.Buffer(), "1 runs active"));
+  EXPECT_EQ(session_.Run("TensorBufferRestart"), OkStatus());
+  EXPECT_EQ(session_.Size(), 0);
+  EXPECT_TRUE(absl::StrContains(session_.Buffer(), "2 discarded"));
+  EXPECT_EQ(session_.Put(3), OkStatus());
+  EXPECT_EQ(session_.Take(), 3);
+}
+
+TEST_P(RestartKernelsTest, ARunEndsWithItsStepHoweverThatEnds) {
+  EXPECT_EQ(session_.Put(1), OkStatus());
+  EXPECT_TRUE(absl::StrContains(session_.Buffer(), "0 runs active"));
+  EXPECT_TRUE(errors::IsInvalidArgument(session_.RunStep({"fail"})));
+  EXPECT_TRUE(absl::StrContains(session_.Buffer(), "0 runs active"));
+  EXPECT_EQ(session_.Run("TensorBufferRestart"), OkStatus());
+}
+
+TEST_P(RestartKernelsTest, OneStepMayRunTwoStages) {
+  EXPECT_EQ(session_.RunStep({"other/TensorBufferPut"}), OkStatus());
+  {
+    // Waits for room in the other stage.
+    InThread both([&] {
+      EXPECT_EQ(session_.RunStep(
+                    {"prefetch/TensorBufferPut", "other/TensorBufferPut"}),
+                OkStatus());
+    });
+    session_.Await("1 put, ");
+    EXPECT_TRUE(absl::StrContains(session_.Buffer(), "1 runs active"));
+    EXPECT_EQ(session_.RunStep({"other/TensorBufferRestart"}), OkStatus());
+  }
+  EXPECT_TRUE(absl::StrContains(session_.Buffer(), "0 runs active"));
+  EXPECT_EQ(session_.Take(), 7);
+}
+
+TEST_P(RestartKernelsTest, ARestartLastsUntilItsStepEnds) {
+  ASSERT_EQ(session_.RunStep({"other/TensorBufferResume"}), OkStatus());
+  std::atomic<bool> initialised{false};
+  // The initialiser is a take from the other stage.
+  InThread restart([&] {
+    EXPECT_EQ(session_.RunStep(
+                  {"prefetch/TensorBufferRestart", "other/TensorBufferTake"}),
+              OkStatus());
+  });
+  session_.Await("restarting");
+  InThread put([&] {
+    EXPECT_EQ(session_.Put(1), OkStatus());
+    EXPECT_TRUE(initialised);
+  });
+  session_.Await("1 runs, ");
+  initialised = true;
+  EXPECT_EQ(session_.RunStep({"other/TensorBufferPut"}), OkStatus());
+  EXPECT_EQ(session_.Take(), 1);
+}
+
+TEST_P(RestartKernelsTest, ARestartWhoseStepFailsIsOver) {
+  EXPECT_EQ(session_.Run("TensorBufferClose"), OkStatus());
+  EXPECT_FALSE(
+      session_.RunStep({"prefetch/TensorBufferRestart", "nameless"}).ok());
+  EXPECT_EQ(session_.Run("TensorBufferRestart"), OkStatus());
+  EXPECT_EQ(session_.Put(1), OkStatus());
+  EXPECT_EQ(session_.Take(), 1);
+}
+
+TEST_P(RestartKernelsTest, ARunWaitsInAClosedBufferUntilTheSessionCloses) {
+  EXPECT_EQ(session_.Run("TensorBufferClose"), OkStatus());
+  InThread put([&] {
+    const Status status = session_.Put(1);
+    EXPECT_TRUE(errors::IsCancelled(status)) << status;
+  });
+  session_.Await("1 runs, ");
+  EXPECT_EQ(session_.session()->Close(), OkStatus());
+}
+
+TEST_P(RestartKernelsTest, ARestartThatWaitsEndsWhenTheSessionCloses) {
+  ASSERT_EQ(session_.RunStep({"other/TensorBufferPut"}), OkStatus());
+  // A run that a restart cannot end, as it waits for room elsewhere.
+  InThread run([&] {
+    EXPECT_TRUE(errors::IsCancelled(session_.RunStep(
+        {"prefetch/TensorBufferPut", "other/TensorBufferPut"})));
+  });
+  session_.Await("1 put, ");
+  InThread restart([&] {
+    const Status status = session_.Run("TensorBufferRestart");
+    EXPECT_TRUE(errors::IsCancelled(status)) << status;
+  });
+  session_.Await("1 restarts");
+  EXPECT_EQ(session_.session()->Close(), OkStatus());
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow
