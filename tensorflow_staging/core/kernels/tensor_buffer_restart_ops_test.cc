@@ -14,8 +14,8 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// Two restartable stages of capacity 1, "prefetch" and "other", and a node
-// "fail" after the Begin of the first.
+// Two restartable stages of capacity 1, "prefetch" and "other", and two nodes
+// that fail after an op of the first: "fail_run" and "fail_restart".
 class RestartSession : public StageSession {
  public:
   explicit RestartSession(int inter_op_threads = 4)
@@ -36,13 +36,19 @@ class RestartSession : public StageSession {
     other.restartable = true;
     other.AddTo(&graph, "record");
     StageTestGraph::Add(StageTestGraph::Const("false", Tensor(false)), &graph);
+    AddFailure("fail_run", "prefetch/TensorBufferBegin", &graph);
+    AddFailure("fail_restart", "prefetch/TensorBufferRestart", &graph);
+    return graph;
+  }
+
+  static void AddFailure(const std::string& name, const std::string& after,
+                         GraphDef* graph) {
     StageTestGraph::Add(
-        NodeDefBuilder("fail", "Assert")
+        NodeDefBuilder(name, "Assert")
             .Input("false", 0, DT_BOOL)
             .Input(std::vector<NodeDefBuilder::NodeOut>{{"false", 0, DT_BOOL}})
-            .ControlInput("prefetch/TensorBufferBegin"),
-        &graph);
-    return graph;
+            .ControlInput(after),
+        graph);
   }
 };
 
@@ -69,7 +75,7 @@ TEST_P(RestartKernelsTest, ARestartEndsTheRunThatWaitsForRoom) {
 TEST_P(RestartKernelsTest, ARunEndsWithItsStepHoweverThatEnds) {
   EXPECT_EQ(session_.Put(1), OkStatus());
   EXPECT_TRUE(absl::StrContains(session_.Buffer(), "0 runs active"));
-  EXPECT_TRUE(errors::IsInvalidArgument(session_.RunStep({"fail"})));
+  EXPECT_TRUE(errors::IsInvalidArgument(session_.RunStep({"fail_run"})));
   EXPECT_TRUE(absl::StrContains(session_.Buffer(), "0 runs active"));
   EXPECT_EQ(session_.Run("TensorBufferRestart"), OkStatus());
 }
@@ -113,9 +119,7 @@ TEST_P(RestartKernelsTest, ARestartLastsUntilItsStepEnds) {
 
 TEST_P(RestartKernelsTest, ARestartWhoseStepFailsIsOver) {
   EXPECT_EQ(session_.Run("TensorBufferClose"), OkStatus());
-  EXPECT_FALSE(
-      session_.RunStep({"prefetch/TensorBufferRestart", "nameless"}).ok());
-  EXPECT_EQ(session_.Run("TensorBufferRestart"), OkStatus());
+  EXPECT_TRUE(errors::IsInvalidArgument(session_.RunStep({"fail_restart"})));
   EXPECT_EQ(session_.Put(1), OkStatus());
   EXPECT_EQ(session_.Take(), 1);
 }
