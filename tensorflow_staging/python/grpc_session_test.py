@@ -6,12 +6,17 @@ import threading
 
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf import config_pb2
 
+from tensorflow_staging.python import gen_tensor_buffer_ops
+from tensorflow_staging.python import stage_graph
 from tensorflow_staging.python import staging_testing
 
-# A server cannot be stopped, and keeps a stage's buffer from one session to the next: each test
-# has a stage name of its own.
+# A server cannot be stopped, and keeps a stage's buffer as long as sessions have the stage, which a
+# moment after their closing they still may: each test has a stage name of its own.
 _server = None
+# How many sessions a test opens one after another until the server has let go of an earlier one.
+_PATIENCE = 100
 
 
 @pytest.fixture
@@ -100,3 +105,54 @@ def test_closing_wakes_a_step_that_waits(target):
   thread.join()
   hook.end(sess)
   assert raised
+
+
+def test_what_a_session_leaves_in_a_buffer_goes_with_it(target):
+  source = staging_testing.Source()
+  record = tf.staged(source.tensor(), capacity=2, name="grpc_left")
+  size = tf.get_default_graph().get_tensor_by_name("grpc_left/TensorBufferSize:0")
+  with tf.Session(target) as sess, tf.make_prefetch_hook().running(sess):
+    assert sess.run(record) == 0
+    source.wait_until_asked(4)
+    assert sess.run(size) == 2
+  for _ in range(_PATIENCE):
+    with tf.Session(target) as sess:
+      left = sess.run(size)
+    if not left:
+      break
+  assert not left
+
+
+def _make_restartable():
+  """Says of the one stage of the graph that it has a TensorBufferBegin and a TensorBufferRestart."""
+  stages = tf.get_collection_ref(stage_graph.RUNNERS_COLLECTION)
+  options = config_pb2.PrefetchRunnerOptions.FromString(stages[0])
+  options.restartable = True
+  stages[:] = [options.SerializeToString()]
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("local", [True, False], ids=["local", "grpc"])
+def test_a_stage_starts_anew_with_its_iterator(target, local, threads):
+  name = f"grpc_restart_{local}_{threads}"
+  attrs = dict(shared_name=name, capacity=3)
+  begin = gen_tensor_buffer_ops.tensor_buffer_begin(**attrs)
+  restart = gen_tensor_buffer_ops.tensor_buffer_restart(**attrs)
+  epoch = tf.placeholder(tf.int64, [])
+  dataset = tf.data.Dataset.range(1000 * epoch, 1000 * epoch + 50)
+  iterator = tf.data.Iterator.from_structure(tf.int64, [])
+  with tf.control_dependencies([restart]):
+    initializer = iterator.make_initializer(dataset)
+  with tf.control_dependencies([begin]):
+    record = iterator.get_next()
+  staged = tf.staged(record, num_threads=threads, name=name, capacity=3)
+  _make_restartable()
+  with tf.Session("" if local else target) as sess:
+    sess.run(initializer, {epoch: 0})
+    with tf.make_prefetch_hook().running(sess):
+      for number in range(0, 20, 2):
+        assert sorted(staging_testing.drain(sess, staged)) == list(range(1000 * number, 1000 * number + 50))
+        # Left in its middle.
+        sess.run(initializer, {epoch: number + 1})
+        assert all(1000 <= sess.run(staged) - 1000 * number < 2000 for _ in range(10))
+        sess.run(initializer, {epoch: number + 2})
