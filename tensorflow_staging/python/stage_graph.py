@@ -14,10 +14,10 @@ from tensorflow.python.framework import tensor_shape
 from tensorflow_staging.python import feed_generator
 from tensorflow_staging.python import gen_tensor_buffer_ops
 from tensorflow_staging.python import prefetch_options
+from tensorflow_staging.python import runners_collection
 
-# Where a graph keeps the serialized PrefetchRunnerOptions of its stages, one entry a stage. Plain
-# bytes in a collection survive tf.train.export_meta_graph.
-RUNNERS_COLLECTION = "staging_prefetch_runners"
+# Where a graph keeps the serialized PrefetchRunnerOptions of its stages.
+RUNNERS_COLLECTION = runners_collection.NAME
 
 # The attribute by which the passes for several GPU streams know a node's stream.
 _STREAM_ATTR = "_stream_id"
