@@ -4,11 +4,13 @@
 import atexit
 import threading
 import weakref
+from collections.abc import Sequence
 
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.training import coordinator
 
 from tensorflow_staging.python import _pywrap_staging
+from tensorflow_staging.python import interrupts
 from tensorflow_staging.python import stage_runners
 from tensorflow_staging.python import starting_session
 
@@ -48,6 +50,7 @@ def start(
       with starting_session.starting(session):
         stages.start()
       _stages_of_session[session] = stages
+  _interrupt_watch.begin()
   if coord is not None and stages:
     _stop_with(coord, stages)
 
@@ -62,6 +65,7 @@ def stop(session: session_lib.BaseSession) -> None:
     stages = _stages_of_session.pop(session, None)
   if stages is not None:
     stages.stop()
+  _interrupt_watch.end_if_not_needed()
 
 
 class _Stages:
@@ -71,18 +75,18 @@ class _Stages:
     # The session learns of new nodes only when it runs something, and the runners do not go
     # through its Python side.
     session._extend_graph()
-    self._runners = [
+    self.runners = [
         _pywrap_staging.PrefetchRunner(session._session, options)
         for options in stage_runners.runner_options(session)
     ]
 
   def __len__(self) -> int:
-    return len(self._runners)
+    return len(self.runners)
 
   def start(self) -> None:
     """Starts all runners, or none: if one cannot start, those before it are stopped."""
     try:
-      for runner in self._runners:
+      for runner in self.runners:
         runner.start()
     except BaseException:
       self.stop()
@@ -90,12 +94,24 @@ class _Stages:
 
   def running(self) -> bool:
     """Whether any runner still produces records."""
-    return any(runner.stats()["running"] for runner in self._runners)
+    return any(runner.stats()["running"] for runner in self.runners)
 
   def stop(self) -> None:
     """Stops all runners and waits until they have left; does nothing the second time."""
-    for runner in self._runners:
-      runner.stop()
+    _stop_together(self.runners)
+
+
+def _stop_together(runners: Sequence[_pywrap_staging.PrefetchRunner]) -> None:
+  """Stops runners at the same time: each may have to wait some seconds for input that hangs."""
+  threads = [
+      threading.Thread(target=runner.stop, name="staging_stop_runner") for runner in runners[1:]
+  ]
+  for thread in threads:
+    thread.start()
+  for runner in runners[:1]:
+    runner.stop()
+  for thread in threads:
+    thread.join()
 
 
 def _stop_with(coord: coordinator.Coordinator, stages: _Stages) -> None:
@@ -104,6 +120,7 @@ def _stop_with(coord: coordinator.Coordinator, stages: _Stages) -> None:
   def wait_and_stop():
     coord.wait_for_stop()
     stages.stop()
+    _interrupt_watch.end_if_not_needed()
 
   # A daemon: a program that never stops its coordinator can still end.
   thread = threading.Thread(target=wait_and_stop, name="staging_stop", daemon=True)
@@ -111,11 +128,27 @@ def _stop_with(coord: coordinator.Coordinator, stages: _Stages) -> None:
   thread.start()
 
 
-@atexit.register
+def _any_running() -> bool:
+  """Whether a step of any session may be waiting for a stage."""
+  with _lock:
+    return any(stages.running() for stages in _stages_of_session.values())
+
+
 def _stop_all() -> None:
+  """Stops the stages of every session; the sessions can start them again."""
+  with _lock:
+    everything = list(_stages_of_session.values())
+  _stop_together([runner for stages in everything for runner in stages.runners])
+
+
+_interrupt_watch = interrupts.InterruptWatch(needed=_any_running, stop=_stop_all)
+
+
+@atexit.register
+def _end() -> None:
   """Ends all stages while the interpreter can still run the Python functions of their graphs."""
   with _lock:
     everything = list(_stages_of_session.values())
     _stages_of_session.clear()
-  for stages in everything:
-    stages.stop()
+  _stop_together([runner for stages in everything for runner in stages.runners])
+  _interrupt_watch.end_if_not_needed()
