@@ -76,6 +76,52 @@ def test_producers_and_consumers_wait_for_input(way):
   staging_testing.assert_no_stage_thread()
 
 
+@_WAYS
+def test_several_stages_wait_for_input(way):
+  for _ in range(3):
+    tf.staged(tf.FIFOQueue(1, [tf.int64]).dequeue())
+  with tf.Session() as sess:
+    hook, coord = tf.make_prefetch_hook(), tf.train.Coordinator()
+    hook.after_create_session(sess, coord)
+    begin = time.monotonic()
+    way(sess, hook, coord)
+    assert time.monotonic() - begin < _LIMIT_SECONDS
+  staging_testing.assert_no_stage_thread()
+
+
+def test_the_interpreter_exits_while_producers_and_consumers_wait(tmp_path):
+  output = staging_testing.run_program(
+      f"""
+      import atexit
+      import threading
+      import time
+
+      # Registered before TensorFlow registers anything, and so called last.
+      atexit.register(lambda: print("in time", time.monotonic() - begin < {_LIMIT_SECONDS}))
+
+      import tensorflow as tf
+
+      record = tf.staged(tf.FIFOQueue(1, [tf.int64]).dequeue(), num_threads=8)
+      full = tf.staged(tf.constant(1), num_threads=8)
+      sess = tf.Session()
+      tf.make_prefetch_hook().after_create_session(sess)
+      stepping = threading.Event()
+
+      def step():
+        stepping.set()
+        try:
+          sess.run(record)
+        except (tf.errors.CancelledError, RuntimeError):
+          pass
+
+      threading.Thread(target=step, daemon=True).start()
+      stepping.wait()
+      sess.run(full)
+      begin = time.monotonic()
+      """, tmp_path)
+  assert output == "in time True\n"
+
+
 def test_a_session_that_is_deleted():
   source = staging_testing.Source()
   tf.staged(source.tensor(), num_threads=8)

@@ -14,9 +14,12 @@ import ctypes
 import os
 import select
 import signal
+import sys
 import threading
 from collections.abc import Callable
 
+# From where a step enters C++.
+_SESSION_MODULE = "tensorflow.python.client.session"
 # How long the main thread may take to come back to Python by itself.
 _PATIENCE_SECONDS = 0.2
 # How often the thread looks whether it is needed. Sessions close without telling Python.
@@ -113,7 +116,7 @@ class InterruptWatch:
     ready.register(pipe, select.POLLIN)
     while True:
       ready.poll(_LOOK_MILLIS)
-      if signal.SIGINT in _read(pipe) and _interrupts() and not _main_thread_comes_by():
+      if signal.SIGINT in _read(pipe) and _interrupts() and _main_thread_hangs_in_a_step():
         self._stop()
       with self._lock:
         if self._thread is not threading.current_thread():
@@ -170,8 +173,12 @@ def _note(_: int | None) -> int:
   return 0
 
 
-def _main_thread_comes_by() -> bool:
-  """Whether the main thread runs Python within `_PATIENCE_SECONDS`."""
+def _main_thread_hangs_in_a_step() -> bool:
+  """Whether the main thread is in a session, and does not run Python within `_PATIENCE_SECONDS`."""
   _came_by.clear()
   ctypes.pythonapi.Py_AddPendingCall(_note, None)
-  return _came_by.wait(_PATIENCE_SECONDS)
+  if _came_by.wait(_PATIENCE_SECONDS):
+    return False
+  # It may have handled the signal already, and wait for something else since.
+  frame = sys._current_frames().get(threading.main_thread().ident)
+  return frame is not None and frame.f_globals.get("__name__") == _SESSION_MODULE
