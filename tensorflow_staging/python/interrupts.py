@@ -28,8 +28,6 @@ _LOOK_MILLIS = 1000
 _LOOK = b"\0"
 # What a pipe holds, unless it is asked for more.
 _PIPE_BYTES = 65536
-
-
 # What pybind11 says of an error during whose making Python handled Ctrl-C.
 _REPLACED = "REPLACED BY KeyboardInterrupt"
 

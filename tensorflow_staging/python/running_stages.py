@@ -50,7 +50,8 @@ def start(
       with starting_session.starting(session):
         stages.start()
       _stages_of_session[session] = stages
-  _interrupt_watch.begin()
+  if stages:
+    _interrupt_watch.begin()
   if coord is not None and stages:
     _stop_with(coord, stages)
 
