@@ -11,6 +11,7 @@
 #include "tensorflow/core/public/session_options.h"
 #include "tensorflow_staging/core/common_runtime/graph_history.h"
 #include "tensorflow_staging/core/common_runtime/smart_stage_settings.h"
+#include "tensorflow_staging/core/graph/stage_delivery.h"
 #include "tensorflow_staging/core/graph/stage_plan.h"
 #include "tensorflow_staging/core/graph/stage_rewrite.h"
 
@@ -69,6 +70,7 @@ class SmartStagePass : public GraphOptimizationPass {
     rewrite.capacity = settings.capacity;
     rewrite.timeout_millis = settings.timeout_millis;
     rewrite.stream_id = settings.stream_id;
+    rewrite.on_cpu = settings.on_cpu;
     rewrite.session = options.session_handle;
     TF_RETURN_IF_ERROR(RewriteStages(plan, rewrite, graph));
     if (history != nullptr) history->RememberBuffers(*graph);
@@ -76,9 +78,27 @@ class SmartStagePass : public GraphOptimizationPass {
   }
 };
 
+// Completes stage_subgraph_on_cpu when it is known where the step runs.
+class StageDeliveryPass : public GraphOptimizationPass {
+ public:
+  Status Run(const GraphOptimizationPassOptions& options) override {
+    if (options.graph == nullptr || options.session_options == nullptr ||
+        options.is_function_graph) {
+      return OkStatus();
+    }
+    SmartStageSettings settings;
+    TF_RETURN_IF_ERROR(
+        ReadSmartStageSettings(options.session_options->config, &settings));
+    if (!settings.on_cpu) return OkStatus();
+    return DeliverToConsumers(options.graph->get());
+  }
+};
+
 // Before functional control flow is lowered (10): as one node it can be staged.
 REGISTER_OPTIMIZATION(OptimizationPassRegistry::PRE_PLACEMENT, 5,
                       SmartStagePass);
+REGISTER_OPTIMIZATION(OptimizationPassRegistry::POST_PLACEMENT, 5,
+                      StageDeliveryPass);
 
 }  // namespace
 }  // namespace staging

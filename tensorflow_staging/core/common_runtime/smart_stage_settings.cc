@@ -84,6 +84,7 @@ Status ReadSmartStageSettings(const ConfigProto& config,
   OptimizerFields fields;
   TF_RETURN_IF_ERROR(
       ReadOptimizerFields(config.graph_options().optimizer_options(), &fields));
+  settings->on_cpu = fields.stage_subgraph_on_cpu();
   if (!fields.do_smart_stage()) return OkStatus();
   const SmartStageOptions& options = fields.smart_stage_options();
   if (config.graph_options().place_pruned_graph()) {

@@ -17,6 +17,9 @@ namespace staging {
 // that are not set.
 struct SmartStageSettings {
   bool enabled = false;
+  // Whether stages run on the CPU; may be so without `enabled`, for the stages of
+  // tf.staged.
+  bool on_cpu = false;
   // Empty if any name will do.
   std::string name;
   int64_t capacity = 1;

@@ -20,8 +20,8 @@
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/hash.h"
-#include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/graph/boundary_shapes.h"
+#include "tensorflow_staging/core/graph/stage_on_cpu.h"
 #include "tensorflow_staging/core/graph/stage_restart.h"
 #include "tensorflow_staging/core/graph/stand_ins.h"
 
@@ -39,19 +39,6 @@ using NodeOut = NodeBuilder::NodeOut;
 // `node` as it may be changed: the plan was made of the same graph.
 Node* Mutable(const Node* node, Graph* graph) {
   return graph->FindNodeId(node->id());
-}
-
-// The CPU of the task on which `node` asks to be.
-std::string CpuOfTask(const Node& node) {
-  DeviceNameUtils::ParsedName name;
-  if (!DeviceNameUtils::ParseFullName(node.requested_device(), &name)) {
-    name.Clear();
-  }
-  name.has_type = true;
-  name.type = "CPU";
-  name.has_id = true;
-  name.id = 0;
-  return DeviceNameUtils::ParsedNameToString(name);
 }
 
 // A container for buffers that no other session, and no other cut of the graph,
@@ -151,6 +138,7 @@ class RegionRewriter {
       def.mutable_experimental_debug_info()->add_original_node_names(
           node->name());
       KeepColocationWithin(scope, &def);
+      if (options_.on_cpu) def.set_device(CpuOfTask(*node));
       if (options_.stream_id != 0 && !stage_.by_hand()) {
         AddNodeAttr(kStreamAttr, options_.stream_id, &def);
       }
@@ -177,7 +165,7 @@ class RegionRewriter {
                           edge->dst_input());
           root = false;
         } else {
-          graph_->AddEdge(edge->src(), edge->src_output(), clone,
+          graph_->AddEdge(Shared(edge->src(), scope), edge->src_output(), clone,
                           edge->dst_input());
         }
       }
@@ -187,16 +175,31 @@ class RegionRewriter {
     return OkStatus();
   }
 
+  // A node that both sides use, as the clones are to use it.
+  Node* Shared(Node* node, const std::string& scope) {
+    return options_.on_cpu ? CopyToCpu(node, scope, graph_, &copies_) : node;
+  }
+
   // What was colocated with a staged node is colocated with its clone.
   void KeepColocationWithin(const std::string& scope, NodeDef* def) const {
     auto it = def->mutable_attr()->find(kColocationAttr);
     if (it == def->mutable_attr()->end()) return;
-    for (std::string& entry : *it->second.mutable_list()->mutable_s()) {
+    AttrValue kept;
+    for (const std::string& entry : it->second.list().s()) {
       absl::string_view name = entry;
-      if (absl::ConsumePrefix(&name, kColocationPrefix) &&
-          StagedNames().contains(name)) {
-        entry = absl::StrCat(kColocationPrefix, scope, "/", name);
+      const bool staged = absl::ConsumePrefix(&name, kColocationPrefix) &&
+                          StagedNames().contains(name);
+      if (staged) {
+        kept.mutable_list()->add_s(
+            absl::StrCat(kColocationPrefix, scope, "/", name));
+      } else if (!options_.on_cpu) {
+        kept.mutable_list()->add_s(entry);
       }
+    }
+    if (kept.list().s().empty()) {
+      def->mutable_attr()->erase(it);
+    } else {
+      it->second = std::move(kept);
     }
   }
 
@@ -387,6 +390,7 @@ class RegionRewriter {
       shapes[i] = shapes_[it->second];
     }
     std::unique_ptr<NodeBuilder> builder;
+    bool is_staged_node = false;
     if (node.num_outputs() == 0) {
       builder = std::make_unique<NodeBuilder>(node.name(), "NoOp");
     } else if (node.num_outputs() == 1 && !values.empty()) {
@@ -399,13 +403,18 @@ class RegionRewriter {
           .Attr("indices", indices)
           .Attr("shapes", shapes)
           .Attr("stage", stage_.name);
+      is_staged_node = true;
     }
     // Whoever runs or waits for the node still advances to the next record.
     if (values.empty()) builder->ControlInput(take_);
     for (const auto& [name, value] : node.attrs()) {
       if (absl::StartsWith(name, "_")) builder->Attr(name, value);
     }
-    builder->Device(node.requested_device());
+    // The placer would take a StagedNode to an accelerator, strings or not.
+    const bool anywhere = node.requested_device().empty() &&
+                          node.attrs().Find(kColocationAttr) == nullptr;
+    builder->Device(anywhere && is_staged_node ? CpuOfTask(node)
+                                               : node.requested_device());
     TF_RETURN_IF_ERROR(builder->Finalize(graph_, stand_in));
     MarkStandIn(stage_.name, OutputsUsedAhead(node), *stand_in);
     return OkStatus();
@@ -427,6 +436,7 @@ class RegionRewriter {
   Graph* const graph_;
   absl::flat_hash_set<const Node*> staged_;
   mutable absl::flat_hash_set<std::string> staged_names_;
+  CpuCopies copies_;
   std::string container_;
   std::string device_;
   std::vector<PartialTensorShape> shapes_;
@@ -477,6 +487,7 @@ Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
     for (const Node* source : stage.gated_sources) {
       first_nodes.push_back(Mutable(source, graph));
     }
+    if (options.on_cpu) MoveToCpu(stage.puts, graph);
     if (stage.region != nullptr) {
       RegionRewriter rewriter(stage, options, graph);
       TF_RETURN_IF_ERROR(rewriter.Run());

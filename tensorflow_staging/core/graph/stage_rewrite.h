@@ -20,6 +20,10 @@ struct RewriteOptions {
   int64_t timeout_millis = 300000;
   // 0 leaves the staged part on the stream of the step.
   int64_t stream_id = 0;
+  // Whether what runs ahead is placed on the CPU of the task where it would
+  // run. Holds for the stages of tf.staged, too. DeliverToConsumers does the
+  // rest once the graph is placed.
+  bool on_cpu = false;
   // Tells the buffers of one session from those of others. Mixed into the
   // container of every buffer; empty leaves the buffers of tf.staged where they
   // are.

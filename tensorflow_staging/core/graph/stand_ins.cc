@@ -101,7 +101,7 @@ void Unstage(const std::map<std::string, TensorId>& stages, Graph* graph) {
     std::string original;
     if (TryGetNodeAttr(node->attrs(), kOriginalAttr, &original)) {
       clones.emplace(original, node);
-    } else if (node->attrs().Find(kUsedAheadAttr) != nullptr) {
+    } else if (IsStandIn(*node)) {
       stand_ins.push_back(node);
     }
   }
@@ -164,6 +164,10 @@ void MarkStandIn(const std::string& stage, const std::vector<int>& used_ahead,
                  Node* node) {
   node->AddAttr(kStageAttr, stage);
   node->AddAttr(kUsedAheadAttr, used_ahead);
+}
+
+bool IsStandIn(const Node& node) {
+  return node.attrs().Find(kUsedAheadAttr) != nullptr;
 }
 
 void MarkClone(const std::string& stage, const std::string& original,

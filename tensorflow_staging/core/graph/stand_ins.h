@@ -23,6 +23,8 @@ namespace staging {
 void MarkStandIn(const std::string& stage, const std::vector<int>& used_ahead,
                  Node* node);
 
+bool IsStandIn(const Node& node);
+
 // Makes `node` the clone of `original` in `stage`. `taken_inputs` are the
 // inputs that the Take of a stage of tf.staged gave to the original, as pairs
 // of an input and an output of the Take.

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/framework/register_types.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
 
@@ -51,19 +50,9 @@ class StagedNodeOp : public OpKernel {
 
 REGISTER_KERNEL_BUILDER(Name("StagedNode").Device(DEVICE_CPU), StagedNodeOp);
 
-// Strings and resources stay on the host, where the node that is stood for had
-// them.
-#define TF_STAGING_DEVICE_TYPES                                             \
-  {                                                                         \
-    DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_INT64, DT_UINT8, DT_INT8, \
-        DT_INT16, DT_UINT16, DT_UINT32, DT_UINT64, DT_BOOL, DT_COMPLEX64,   \
-        DT_COMPLEX128                                                       \
-  }
-REGISTER_KERNEL_BUILDER(Name("StagedNode")
-                            .Device(DEVICE_GPU)
-                            .TypeConstraint("dtypes", TF_STAGING_DEVICE_TYPES),
-                        StagedNodeOp);
-#undef TF_STAGING_DEVICE_TYPES
+// On an accelerator only where a graph says so, with the attributes by which
+// single inputs and outputs stay on the host (graph/stage_delivery.h).
+REGISTER_KERNEL_BUILDER(Name("StagedNode").Device(DEVICE_GPU), StagedNodeOp);
 
 }  // namespace
 }  // namespace staging
