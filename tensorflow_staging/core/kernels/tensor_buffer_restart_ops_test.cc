@@ -124,6 +124,20 @@ TEST_P(RestartKernelsTest, ARestartWhoseStepFailsIsOver) {
   EXPECT_EQ(session_.Take(), 1);
 }
 
+// A run that has put its record is followed by no Close; one that has failed
+// may be, however late.
+TEST_P(RestartKernelsTest, ALateCloseIsKnownByARunThatPutNothing) {
+  EXPECT_EQ(session_.Put(1), OkStatus());
+  EXPECT_EQ(session_.Run("TensorBufferRestart"), OkStatus());
+  EXPECT_EQ(session_.Run("TensorBufferClose"), OkStatus());
+  EXPECT_TRUE(absl::StrContains(session_.Buffer(), ": closed"));
+  EXPECT_EQ(session_.Run("TensorBufferResume"), OkStatus());
+  EXPECT_TRUE(errors::IsInvalidArgument(session_.RunStep({"fail_run"})));
+  EXPECT_EQ(session_.Run("TensorBufferRestart"), OkStatus());
+  EXPECT_EQ(session_.Run("TensorBufferClose"), OkStatus());
+  EXPECT_TRUE(absl::StrContains(session_.Buffer(), ": open"));
+}
+
 TEST_P(RestartKernelsTest, ARunWaitsInAClosedBufferUntilTheSessionCloses) {
   EXPECT_EQ(session_.Run("TensorBufferClose"), OkStatus());
   InThread put([&] {
