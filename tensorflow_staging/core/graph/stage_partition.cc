@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -83,7 +84,8 @@ class Partitioner {
     // in practice.
     do {
       FindWhatCouldRunAhead();
-    } while (ResolveSharedDraws() || ResolveMixedSources());
+    } while (ResolveHandles() || ResolveSharedDraws() ||
+             ResolveSharedIterators() || ResolveMixedSources());
     return MakeRegions();
   }
 
@@ -126,6 +128,13 @@ class Partitioner {
         }
       }
     }
+  }
+
+  // Spreads what has been moved to the step; returns whether there was any.
+  bool SpreadAny() {
+    const bool any = !moved_.empty();
+    Spread();
+    return any;
   }
 
   void FindRoles() {
@@ -251,6 +260,17 @@ class Partitioner {
     }
   }
 
+  // Moves to the step handles that wait for a record: the clone of one would be
+  // another resource. Returns whether there was any.
+  bool ResolveHandles() {
+    for (const Node* node : order_) {
+      if (roles_[node->id()] == NodeRole::kHandle && Staged(*node)) {
+        MoveToStep(*node, {StepReason::kSideEffect, node});
+      }
+    }
+    return SpreadAny();
+  }
+
   // Moves to the step what draws for both sides: two draws where there was one
   // would give each side another value. Returns whether there was any.
   bool ResolveSharedDraws() {
@@ -262,9 +282,22 @@ class Partitioner {
         }
       }
     }
-    const bool any = !moved_.empty();
-    Spread();
-    return any;
+    return SpreadAny();
+  }
+
+  // Moves to the step the sources of iterators that the step reads as well: it
+  // would miss the records that run ahead. Returns whether there was any.
+  bool ResolveSharedIterators() {
+    std::set<const Node*> read_by_step;
+    for (const Node* source : sources_) {
+      if (!Staged(*source)) read_by_step.insert(HandleOf(*source));
+    }
+    for (const Node* source : sources_) {
+      if (Staged(*source) && read_by_step.count(HandleOf(*source)) > 0) {
+        MoveToStep(*source, {StepReason::kMixedSources, source});
+      }
+    }
+    return SpreadAny();
   }
 
   // Sources that one staged node depends on advance together. Moves to the step
@@ -312,9 +345,7 @@ class Partitioner {
         MoveToStep(*node, {StepReason::kMixedSources, node});
       }
     }
-    const bool any = !moved_.empty();
-    Spread();
-    return any;
+    return SpreadAny();
   }
 
   // The sources that have to advance together because of a staged node.
@@ -480,8 +511,9 @@ const char* VerbPhrase(StepReason reason) {
     case StepReason::kAddedLater:
       return "was added after the stages had begun to run";
     case StepReason::kNone:
-      return "runs ahead";
+      break;
   }
+  return "runs ahead";
 }
 
 }  // namespace

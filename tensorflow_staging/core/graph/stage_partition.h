@@ -54,7 +54,8 @@ struct StagedRegion {
 // Records and steps stay aligned whatever a step fetches, because each tensor
 // of a region's record depends on all of the region's sources: a step that
 // takes a record would have advanced just these sources without the stage.
-// Where that would not be so, nodes that mix sources stay in the step.
+// Where that would not be so, nodes that mix sources stay in the step, and so
+// does an iterator that the step reads itself.
 class StagePartition {
  public:
   // Tells whether a node counts. The others are as if they were not there.
