@@ -117,11 +117,18 @@ class Partitioner {
     moved_.push_back(&node);
   }
 
-  // Breadth first, so that the cause of a node is the nearest one.
+  // Breadth first, so that the cause of a node is the nearest one. Moves draws
+  // for what is moved as well, so that a chain of them takes one round.
   void Spread() {
     while (!moved_.empty()) {
       const Node* node = moved_.front();
       moved_.pop_front();
+      for (const Edge* edge : node->in_edges()) {
+        const Node* input = edge->src();
+        if (IsDraw(*input) && Staged(*input)) {
+          MoveToStep(*input, {StepReason::kOncePerRecordOnBothSides, input});
+        }
+      }
       for (const Edge* edge : node->out_edges()) {
         if (Counts(*edge->dst())) {
           MoveToStep(*edge->dst(), causes_[node->id()]);
