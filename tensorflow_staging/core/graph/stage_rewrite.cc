@@ -250,6 +250,11 @@ class RegionRewriter {
         builder.ControlInput(edge->src());
       }
     }
+    for (const Edge* edge : stage_.take->in_edges()) {
+      if (staged_.contains(edge->src())) {
+        builder.ControlInput(clones.at(edge->src()));
+      }
+    }
     CopyAttrs(*old_put, &builder);
     builder.Attr("container", container_);
     Node* put = nullptr;
@@ -275,7 +280,10 @@ class RegionRewriter {
       CopyAttrs(*stage_.take, &builder);
       builder.Attr("container", container_);
       for (const Edge* edge : stage_.take->in_edges()) {
-        if (edge->src()->IsOp()) builder.ControlInput(edge->src());
+        // What runs ahead has run when the record is there.
+        if (edge->src()->IsOp() && !staged_.contains(edge->src())) {
+          builder.ControlInput(edge->src());
+        }
       }
     } else {
       SetBuffer(&builder);
