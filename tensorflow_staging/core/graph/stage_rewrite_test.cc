@@ -286,6 +286,17 @@ TEST_F(StageRewriteTest, AStageByHandKeepsItsOwnOptions) {
       HasNodeAttr(graph_.Find("by_hand/staged/a")->def(), "_stream_id"));
 }
 
+// It would run once for each record, and still does.
+TEST_F(StageRewriteTest, ADrawThatTheTakeOfAStageByHandWaitsForRunsAhead) {
+  Node* take = graph_.Stage("by_hand", {graph_.Source("next")});
+  graph_.AddControl(graph_.Random("random"), take);
+  graph_.Target("target", {graph_.Neg("a", take)});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  EXPECT_THAT(graph_.Inputs("by_hand/TensorBufferPut"),
+              ElementsAre("by_hand/staged/a", "^by_hand/staged/random"));
+  EXPECT_THAT(graph_.Inputs("by_hand/TensorBufferTake/record"), ElementsAre());
+}
+
 // The attribute `container` of the ops around a stage's buffer.
 class StageContainerTest : public StageRewriteTest {
  protected:
