@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/public/session.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A session over
+//
+//   x (7) --> stand_in:1, of a node of three outputs
+class StagedNodeOpTest : public ::testing::Test {
+ protected:
+  StagedNodeOpTest() : session_(NewSession(SessionOptions())) {
+    GraphDef graph;
+    const Tensor value(int64_t{7});
+    TF_CHECK_OK(NodeDefBuilder("x", "Const")
+                    .Attr("dtype", DT_INT64)
+                    .Attr("value", value)
+                    .Finalize(graph.add_node()));
+    TF_CHECK_OK(
+        NodeDefBuilder("stand_in", "StagedNode")
+            .Input(std::vector<NodeDefBuilder::NodeOut>{{"x", 0, DT_INT64}})
+            .Attr("dtypes", DataTypeVector{DT_STRING, DT_INT64, DT_FLOAT})
+            .Attr("indices", std::vector<int>{1})
+            .Attr("stage", "prefetch")
+            .Finalize(graph.add_node()));
+    TF_CHECK_OK(NodeDefBuilder("after", "NoOp")
+                    .ControlInput("stand_in")
+                    .Finalize(graph.add_node()));
+    TF_CHECK_OK(session_->Create(graph));
+  }
+
+  ~StagedNodeOpTest() override { TF_CHECK_OK(session_->Close()); }
+
+  Status Fetch(const std::vector<std::string>& tensors,
+               const std::vector<std::string>& targets = {}) {
+    return session_->Run({}, tensors, targets, &outputs_);
+  }
+
+  const std::unique_ptr<Session> session_;
+  std::vector<Tensor> outputs_;
+};
+
+TEST_F(StagedNodeOpTest, WhatIsCarriedPasses) {
+  ASSERT_EQ(Fetch({"stand_in:1"}), OkStatus());
+  EXPECT_EQ(outputs_[0].scalar<int64_t>()(), 7);
+}
+
+TEST_F(StagedNodeOpTest, WhatIsNotCarriedNamesTheTensorAndWhatHelps) {
+  for (const char* tensor : {"stand_in:0", "stand_in:2"}) {
+    const Status status = Fetch({tensor, "stand_in:1"});
+    EXPECT_TRUE(errors::IsFailedPrecondition(status)) << status;
+    const std::string message(status.message());
+    EXPECT_THAT(message, HasSubstr(strings::StrCat("'", tensor, "'")));
+    EXPECT_THAT(message, HasSubstr("stage 'prefetch'"));
+    EXPECT_THAT(message, HasSubstr("tf.train.mark_target_node([x])"));
+  }
+}
+
+TEST_F(StagedNodeOpTest, ToRunItOrToWaitForItNeedsNoOutput) {
+  EXPECT_EQ(Fetch({}, {"stand_in"}), OkStatus());
+  EXPECT_EQ(Fetch({}, {"after"}), OkStatus());
+  EXPECT_EQ(Fetch({"stand_in:1"}, {"stand_in", "after"}), OkStatus());
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow
