@@ -26,6 +26,7 @@
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow_staging/core/common_runtime/prefetch_runner.h"
 #include "tensorflow_staging/core/common_runtime/stage_runners.h"
+#include "tensorflow_staging/core/common_runtime/stage_thread_pools_partial_run.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/python/underlying_session.h"
 
@@ -143,6 +144,14 @@ py::list StageRunners(const py::bytes& graph_def, const py::bytes& config,
   return result;
 }
 
+// What `call` returns; see partial_run_options.py.
+py::object CallUnderPartialRunOptions(const py::bytes& serialized_options,
+                                      const py::function& call) {
+  const auto options = Parse<RunOptions>(serialized_options, "options");
+  ScopedPartialRunOptions scope(options);
+  return call();
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_pywrap_staging, m) {
@@ -204,6 +213,22 @@ Returns:
   A dict with `name` (str, the stage), `records` (int, runs that succeeded),
   `ignored` (int, runs that failed with an ignored exception) and `running`
   (bool, whether more records may come).
+)doc");
+
+  m.def(
+      "call_under_partial_run_options", &CallUnderPartialRunOptions,
+      py::arg("options"), py::arg("call"),
+      R"doc(Calls a function; the partial runs that it sets up have the options.
+
+Args:
+  options: A serialized `RunOptions` message, as bytes.
+  call: Called in this thread, without arguments.
+
+Returns:
+  What `call` returns.
+
+Raises:
+  ValueError: If `options` is no such message.
 )doc");
 }
 

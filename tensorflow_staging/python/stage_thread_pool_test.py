@@ -1,18 +1,78 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stage on a thread pool of its own."""
+"""Runs and stages on a thread pool of their own."""
 
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf import config_pb2
 
 from tensorflow_staging.python import staging_testing
+from tensorflow_staging.python import thread_report_testing as threads_testing
 
 
-def _config(pools: int) -> tf.ConfigProto:
-  config = tf.ConfigProto()
-  for index in range(pools):
-    config.session_stage_subgraph_thread_pool.add(
-        inter_op_threads_num=1, intra_op_threads_num=1, global_name=f"stage_thread_pool_test_{index}")
-  return config
+@pytest.mark.parametrize("pool", [0, 1])
+def test_a_run_takes_both_pools_of_its_id_and_the_next_run_none(pool):
+  report = threads_testing.report()
+  with tf.Session(config=threads_testing.config("p0", "p1")) as sess:
+    threads_testing.assert_on_pool(sess.run(report, options=threads_testing.on_pool(pool)), f"p{pool}")
+    threads_testing.assert_on_session(sess.run(report))
+    # The id alone asks for nothing.
+    threads_testing.assert_on_session(sess.run(report, options=tf.RunOptions(stage_subgraph_thread_pool_id=pool)))
+
+
+@pytest.mark.parametrize("pool", [0, 1])
+def test_make_callable_takes_both_pools_of_its_id(pool):
+  report = threads_testing.report()
+  with tf.Session(config=threads_testing.config("p0", "p1")) as sess:
+    with_pool = sess.make_callable(list(report), accept_options=True)
+    without = sess.make_callable(list(report))
+    options = threads_testing.on_pool(pool)
+    threads_testing.assert_on_pool(threads_testing.Threads(*with_pool(options=options)), f"p{pool}")
+    threads_testing.assert_on_session(threads_testing.Threads(*without()))
+
+
+@pytest.mark.parametrize("pool", [0, 1])
+def test_a_callable_with_options_takes_both_pools_of_its_id(pool):
+  report = threads_testing.report()
+  options = config_pb2.CallableOptions(
+      fetch=[tensor.name for tensor in report], run_options=threads_testing.on_pool(pool))
+  with tf.Session(config=threads_testing.config("p0", "p1")) as sess:
+    run = sess._make_callable_from_options(options)
+    threads_testing.assert_on_pool(threads_testing.Threads(*run()), f"p{pool}")
+
+
+@pytest.mark.parametrize("pool", [0, 1])
+def test_a_stage_runs_on_the_pool_of_its_id_and_the_step_does_not(pool):
+  staged = tf.staged(
+      threads_testing.report()._asdict(), use_stage_subgraph_thread_pool=True, stage_subgraph_thread_pool_id=pool)
+  step = threads_testing.report()
+  config = threads_testing.config("p0", "p1")
+  with tf.Session(config=config) as sess, tf.make_prefetch_hook().running(sess):
+    for _ in range(3):
+      in_stage, in_step = sess.run((staged, step))
+      threads_testing.assert_on_pool(threads_testing.Threads(**in_stage), f"p{pool}")
+      threads_testing.assert_on_session(in_step)
+
+
+def test_a_stage_without_the_option_runs_on_the_sessions_threads():
+  staged = tf.staged(threads_testing.report()._asdict())
+  with tf.Session(config=threads_testing.config("p0")) as sess, tf.make_prefetch_hook().running(sess):
+    threads_testing.assert_on_session(threads_testing.Threads(**sess.run(staged)))
+
+
+def test_a_pool_wins_over_running_in_the_callers_thread():
+  report = threads_testing.report()
+  config = threads_testing.config("p0")
+  config.inter_op_parallelism_threads = -1
+  with tf.Session(config=config) as sess:
+    threads_testing.assert_on_pool(sess.run(report, options=threads_testing.on_pool(0)), "p0")
+
+
+def test_a_long_name_is_whole_for_tensorflow_and_cut_by_the_kernel():
+  report = threads_testing.report()
+  with tf.Session(config=threads_testing.config("StageThreadPool_1")) as sess:
+    threads = sess.run(report, options=threads_testing.on_pool(0))
+  threads_testing.assert_on_pool(threads, "StageThreadPool_1")
+  assert list(threads.kernel_names) == [b"StageThreadPool"] * 2
 
 
 @pytest.mark.parametrize("pool", [0, 1])
@@ -20,7 +80,7 @@ def test_records_arrive_from_each_pool(pool):
   record = tf.staged(
       staging_testing.dataset_record(20), num_threads=2, use_stage_subgraph_thread_pool=True,
       stage_subgraph_thread_pool_id=pool)
-  with tf.Session(config=_config(pools=2)) as sess, tf.make_prefetch_hook().running(sess):
+  with tf.Session(config=threads_testing.config("p0", "p1")) as sess, tf.make_prefetch_hook().running(sess):
     assert sorted(staging_testing.drain(sess, record)) == list(range(20))
 
 
@@ -28,6 +88,34 @@ def test_records_arrive_from_each_pool(pool):
 def test_a_pool_that_the_session_lacks_is_named_to_the_step(pools):
   record = tf.staged(
       staging_testing.dataset_record(1), use_stage_subgraph_thread_pool=True, stage_subgraph_thread_pool_id=2)
-  with tf.Session(config=_config(pools)) as sess, tf.make_prefetch_hook().running(sess):
+  config = threads_testing.config(*["p0", "p1"][:pools])
+  with tf.Session(config=config) as sess, tf.make_prefetch_hook().running(sess):
     with pytest.raises(tf.errors.InvalidArgumentError, match=f"stage thread pool 2, but the session has {pools}"):
       sess.run(record)
+
+
+@pytest.mark.parametrize("pools", [0, 2])
+@pytest.mark.parametrize("pool", [-1, 2])
+def test_a_pool_that_the_session_lacks_is_named_to_the_run(pools, pool):
+  number = tf.constant(1)
+  with tf.Session(config=threads_testing.config(*["p0", "p1"][:pools])) as sess:
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"stage thread pool {pool}, but the session has {pools}"):
+      sess.run(number, options=threads_testing.on_pool(pool))
+
+
+@pytest.mark.parametrize("field", ["inter_op_threads_num", "intra_op_threads_num"])
+def test_a_negative_number_of_threads_fails_when_the_session_is_made(field):
+  config = tf.ConfigProto()
+  config.session_stage_subgraph_thread_pool.add()
+  config.session_stage_subgraph_thread_pool.add(**{field: -3})
+  with pytest.raises(tf.errors.InvalidArgumentError, match=rf"pool\[1\]\.{field} must not be negative, got -3"):
+    tf.Session(config=config)
+
+
+def test_zero_threads_means_tensorflows_own_choice():
+  config = tf.ConfigProto(inter_op_parallelism_threads=3, intra_op_parallelism_threads=2)
+  config.session_stage_subgraph_thread_pool.add(global_name="zero")
+  with tf.Session(config=config) as sess:
+    assert sess.run(tf.constant(1), options=threads_testing.on_pool(0)) == 1
+    assert len(threads_testing.pool_threads("zero_inter_op")) == 3
+    assert len(threads_testing.pool_threads("zero_intra_op")) == 2

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "tensorflow/core/common_runtime/process_util.h"
 #include "tensorflow/core/lib/core/threadpool.h"
 #include "tensorflow/core/platform/cpu_info.h"
@@ -17,6 +18,7 @@
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/strcat.h"
+#include "tensorflow_staging/core/common_runtime/stage_thread_pools_env.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_reader.h"
 
 namespace tensorflow {
@@ -26,13 +28,15 @@ struct StageThreadPoolsSpec {
   std::string name;
   int inter_op_threads;
   int intra_op_threads;
+  // Empty means any.
+  Cores cores;
   // Whether idle threads spin before they sleep.
   bool spin;
 
   bool operator<(const StageThreadPoolsSpec& other) const {
-    return std::tie(name, inter_op_threads, intra_op_threads, spin) <
+    return std::tie(name, inter_op_threads, intra_op_threads, cores, spin) <
            std::tie(other.name, other.inter_op_threads, other.intra_op_threads,
-                    other.spin);
+                    other.cores, other.spin);
   }
 };
 
@@ -45,8 +49,10 @@ constexpr char kResource[] = "stage_thread_pools";
 // A thread pool behind the interface through which a caller brings its own.
 class OwnedThreadPool : public thread::ThreadPoolInterface {
  public:
-  OwnedThreadPool(const std::string& name, int num_threads, bool spin)
-      : pool_(Env::Default(), ThreadOptions(), name, num_threads, spin) {}
+  OwnedThreadPool(const std::string& name, int num_threads, const Cores& cores,
+                  bool spin)
+      : env_(name, cores),
+        pool_(&env_, ThreadOptions(), name, num_threads, spin) {}
 
   void Schedule(std::function<void()> closure) override {
     pool_.Schedule(std::move(closure));
@@ -60,8 +66,18 @@ class OwnedThreadPool : public thread::ThreadPoolInterface {
   int CurrentThreadId() const override { return pool_.CurrentThreadId(); }
 
  private:
+  StageThreadPoolsEnv env_;
   thread::ThreadPool pool_;
 };
+
+// What tells pools of one name apart.
+std::string Describe(const StageThreadPoolsSpec& spec) {
+  return strings::StrCat(spec.inter_op_threads, " inter-op and ",
+                         spec.intra_op_threads, " intra-op threads on ",
+                         spec.cores.empty()
+                             ? "any core"
+                             : "cores " + absl::StrJoin(spec.cores, ", "));
+}
 
 // The pools of one session.
 class SessionStageThreadPools : public ResourceBase {
@@ -102,11 +118,9 @@ class GlobalPools {
     for (const auto& [other, pools] : pools_) {
       if (other.name != spec.name || pools.expired()) continue;
       LOG(WARNING) << "The stage thread pool '" << spec.name << "' exists with "
-                   << other.inter_op_threads << " inter-op and "
-                   << other.intra_op_threads
-                   << " intra-op threads; a second one is made with "
-                   << spec.inter_op_threads << " and " << spec.intra_op_threads
-                   << ". Give pools of different sizes different global_name.";
+                   << Describe(other) << "; a second one is made with "
+                   << Describe(spec)
+                   << ". Give different pools different global_name.";
       return;
     }
   }
@@ -129,6 +143,21 @@ Status CheckNotNegative(int id, const char* field, int num_threads) {
       ". 0 means TensorFlow's own choice.");
 }
 
+Status ReadCores(const StageThreadPoolOptions& entry, int id, Cores* cores) {
+  if (entry.cpu_affinity().empty()) return OkStatus();
+  const Cores available = AvailableCores();
+  for (const int core : entry.cpu_affinity()) {
+    if (available.count(core) == 0) {
+      return errors::InvalidArgument(
+          "ConfigProto.session_stage_subgraph_thread_pool[", id,
+          "].cpu_affinity has ", core, "; this process may use the cores ",
+          absl::StrJoin(available, ", "), ". An empty list means any core.");
+    }
+    cores->insert(core);
+  }
+  return OkStatus();
+}
+
 // What a session without stages would use, for an entry that gives 0.
 int DefaultIntraOpThreads(const SessionOptions& options) {
   const int configured = options.config.intra_op_parallelism_threads();
@@ -142,6 +171,7 @@ Status MakeSpec(const SessionOptions& options,
   const int intra_op = entry.intra_op_threads_num();
   TF_RETURN_IF_ERROR(CheckNotNegative(id, "inter_op_threads_num", inter_op));
   TF_RETURN_IF_ERROR(CheckNotNegative(id, "intra_op_threads_num", intra_op));
+  TF_RETURN_IF_ERROR(ReadCores(entry, id, &spec->cores));
   spec->name = entry.global_name();
   spec->inter_op_threads =
       inter_op > 0 ? inter_op : NumInterOpThreadsFromSessionOptions(options);
@@ -177,10 +207,10 @@ Status CheckAsksForNothingElse(const RunOptions& run_options) {
 StageThreadPools::StageThreadPools(const StageThreadPoolsSpec& spec)
     : inter_op_(std::make_unique<OwnedThreadPool>(
           strings::StrCat(spec.name, "_inter_op"), spec.inter_op_threads,
-          spec.spin)),
+          spec.cores, spec.spin)),
       intra_op_(std::make_unique<OwnedThreadPool>(
           strings::StrCat(spec.name, "_intra_op"), spec.intra_op_threads,
-          spec.spin)),
+          spec.cores, spec.spin)),
       options_{inter_op_.get(), intra_op_.get()} {}
 
 StageThreadPools::~StageThreadPools() = default;

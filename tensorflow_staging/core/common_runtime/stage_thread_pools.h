@@ -45,9 +45,10 @@ class StageThreadPools {
 // devices. Without any pool in the options nothing is added.
 //
 // Pools with a global_name are shared by the sessions of the process that ask
-// for the same name and numbers at the same time.
+// for the same name, numbers and cores at the same time.
 //
-// Returns INVALID_ARGUMENT if a number of threads is negative.
+// Returns INVALID_ARGUMENT if a number of threads is negative, or if this
+// process may not use a core.
 Status AddStageThreadPools(const SessionOptions& options,
                            ResourceMgr* resources);
 

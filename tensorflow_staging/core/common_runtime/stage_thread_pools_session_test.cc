@@ -19,6 +19,7 @@
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session.h"
+#include "tensorflow_staging/core/common_runtime/stage_thread_pools_partial_run.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "third_party/eigen3/unsupported/Eigen/CXX11/Tensor"
 
@@ -127,6 +128,21 @@ Status RunAsCallable(Session* session, const RunOptions& run_options,
   return session->ReleaseCallable(callable);
 }
 
+Status RunPartially(Session* session, const RunOptions& run_options,
+                    Threads* threads) {
+  std::string handle;
+  {
+    ScopedPartialRunOptions scope(run_options);
+    TF_RETURN_IF_ERROR(
+        session->PRunSetup({}, {"threads:0", "threads:1"}, {}, &handle));
+  }
+  std::vector<Tensor> outputs;
+  TF_RETURN_IF_ERROR(
+      session->PRun(handle, {}, {"threads:0", "threads:1"}, &outputs));
+  *threads = FromOutputs(outputs);
+  return OkStatus();
+}
+
 TEST(StageThreadPoolsSessionTest, RunTakesBothPoolsOfItsId) {
   const auto session = MakeSession(OptionsWithPools({3, 5}));
   Threads threads;
@@ -146,9 +162,21 @@ TEST(StageThreadPoolsSessionTest, CallableTakesBothPoolsOfItsId) {
   EXPECT_EQ(threads.intra_op_threads, 5);
 }
 
+TEST(StageThreadPoolsSessionTest, PartialRunTakesBothPoolsOfItsId) {
+  const auto session = MakeSession(OptionsWithPools({3, 5}));
+  Threads threads;
+  ASSERT_EQ(RunPartially(session.get(), AskFor(1), &threads), OkStatus());
+  EXPECT_THAT(threads.inter_op, HasSubstr("pool1_inter_op"));
+  EXPECT_EQ(threads.intra_op_threads, 5);
+}
+
 TEST(StageThreadPoolsSessionTest, OtherRunsStayOnTheSessionsThreads) {
   const auto session = MakeSession(OptionsWithPools({3}));
   Threads threads;
+  // The options of one partial run are not those of the next.
+  ASSERT_EQ(RunPartially(session.get(), AskFor(0), &threads), OkStatus());
+  ASSERT_EQ(RunPartially(session.get(), RunOptions(), &threads), OkStatus());
+  EXPECT_THAT(threads.inter_op, Not(HasSubstr("pool0")));
   ASSERT_EQ(RunOnce(session.get(), RunOptions(), &threads), OkStatus());
   EXPECT_THAT(threads.inter_op, Not(HasSubstr("pool0")));
   ASSERT_EQ(RunAsCallable(session.get(), RunOptions(), &threads), OkStatus());
@@ -159,9 +187,12 @@ TEST(StageThreadPoolsSessionTest, PoolsWinOverTheCallersThread) {
   SessionOptions options = OptionsWithPools({3});
   options.config.set_inter_op_parallelism_threads(-1);
   const auto session = MakeSession(options);
-  Threads threads;
-  ASSERT_EQ(RunOnce(session.get(), AskFor(0), &threads), OkStatus());
-  EXPECT_THAT(threads.inter_op, HasSubstr("pool0_inter_op"));
+  for (const auto& run : {RunOnce, RunAsCallable, RunPartially}) {
+    Threads threads;
+    ASSERT_EQ(run(session.get(), AskFor(0), &threads), OkStatus());
+    EXPECT_THAT(threads.inter_op, HasSubstr("pool0_inter_op"));
+    EXPECT_EQ(threads.intra_op_threads, 3);
+  }
 }
 
 TEST(StageThreadPoolsSessionTest, MissingPoolIsAnErrorOfEachWayToRun) {
@@ -169,7 +200,8 @@ TEST(StageThreadPoolsSessionTest, MissingPoolIsAnErrorOfEachWayToRun) {
   Threads threads;
   for (const Status& status :
        {RunOnce(session.get(), AskFor(1), &threads),
-        RunAsCallable(session.get(), AskFor(1), &threads)}) {
+        RunAsCallable(session.get(), AskFor(1), &threads),
+        RunPartially(session.get(), AskFor(1), &threads)}) {
     EXPECT_TRUE(errors::IsInvalidArgument(status));
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("asks for stage thread pool 1, but the session has "

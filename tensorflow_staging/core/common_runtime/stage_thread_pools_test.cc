@@ -2,8 +2,12 @@
 
 #include "tensorflow_staging/core/common_runtime/stage_thread_pools.h"
 
-#include <string>
+#include <sched.h>
 
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tensorflow/core/platform/cpu_info.h"
@@ -11,7 +15,9 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/notification.h"
+#include "tensorflow_staging/core/common_runtime/stage_thread_pools_env.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_reader.h"
 
 namespace tensorflow {
 namespace staging {
@@ -27,6 +33,15 @@ void AddEntry(const std::string& name, int inter_op, int intra_op,
   entry->set_global_name(name);
   entry->set_inter_op_threads_num(inter_op);
   entry->set_intra_op_threads_num(intra_op);
+  ASSERT_TRUE(options->config.MergeFromString(fields.SerializeAsString()));
+}
+
+void PinEntry(const std::vector<int>& cores, SessionOptions* options) {
+  ConfigFields fields;
+  ASSERT_EQ(ReadConfigFields(options->config, &fields), OkStatus());
+  auto* entry = fields.mutable_session_stage_subgraph_thread_pool(0);
+  for (const int core : cores) entry->add_cpu_affinity(core);
+  options->config.Clear();
   ASSERT_TRUE(options->config.MergeFromString(fields.SerializeAsString()));
 }
 
@@ -75,6 +90,21 @@ std::string NameOfAThread(thread::ThreadPoolInterface* pool) {
   });
   done.WaitForNotification();
   return name;
+}
+
+Cores CoresOfAThread(thread::ThreadPoolInterface* pool) {
+  cpu_set_t set;
+  Notification done;
+  pool->Schedule([&] {
+    EXPECT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+    done.Notify();
+  });
+  done.WaitForNotification();
+  Cores cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.insert(core);
+  }
+  return cores;
 }
 
 // Counts the warnings that name stage thread pools while it lives.
@@ -174,6 +204,53 @@ TEST(StageThreadPoolsTest, SameNameWithOtherSizesIsItsOwnAndWarnsOnce) {
   EXPECT_NE(first.Find(0), second.Find(0));
   EXPECT_EQ(second.Find(0), third.Find(0));
   EXPECT_EQ(warnings.count(), 1);
+}
+
+TEST(StageThreadPoolsTest, ThreadsOfAPinnedPoolRunOnItsCores) {
+  const int core = *AvailableCores().rbegin();
+  FakeSession session;
+  AddEntry("pinned", 1, 2, &session.options);
+  PinEntry({core}, &session.options);
+  ASSERT_EQ(session.Add(), OkStatus());
+  const auto& options = session.Find(0)->options();
+  EXPECT_EQ(CoresOfAThread(options.inter_op_threadpool), Cores({core}));
+  EXPECT_EQ(CoresOfAThread(options.intra_op_threadpool), Cores({core}));
+}
+
+TEST(StageThreadPoolsTest, SameNameOnOtherCoresIsItsOwnAndWarns) {
+  const int core = *AvailableCores().begin();
+  FakeSession free;
+  FakeSession first;
+  FakeSession second;
+  AddEntry("moved", 1, 1, &free.options);
+  AddEntry("moved", 1, 1, &first.options);
+  PinEntry({core}, &first.options);
+  AddEntry("moved", 1, 1, &second.options);
+  // Neither order nor repetition makes other cores.
+  PinEntry({core, core}, &second.options);
+  WarningCounter warnings;
+  ASSERT_EQ(free.Add(), OkStatus());
+  ASSERT_EQ(first.Add(), OkStatus());
+  ASSERT_EQ(second.Add(), OkStatus());
+  EXPECT_NE(free.Find(0), first.Find(0));
+  EXPECT_EQ(first.Find(0), second.Find(0));
+  EXPECT_EQ(warnings.count(), 1);
+}
+
+TEST(StageThreadPoolsTest, CoresThatTheProcessMayNotUseAreRefused) {
+  for (const int core : {-1, 1 << 20}) {
+    FakeSession session;
+    AddEntry("", 1, 1, &session.options);
+    PinEntry({*AvailableCores().begin(), core}, &session.options);
+    const Status status = session.Add();
+    EXPECT_TRUE(errors::IsInvalidArgument(status));
+    EXPECT_THAT(
+        std::string(status.message()),
+        StartsWith("ConfigProto.session_stage_subgraph_thread_pool[0]."
+                   "cpu_affinity has " +
+                   std::to_string(core) + "; this process may use the cores " +
+                   absl::StrJoin(AvailableCores(), ", ")));
+  }
 }
 
 TEST(StageThreadPoolsTest, SharedPoolsEndWithTheirLastSession) {

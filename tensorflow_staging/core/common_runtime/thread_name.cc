@@ -16,9 +16,12 @@ constexpr size_t kKernelNameBytes = 15;
 
 }  // namespace
 
+void SetKernelThreadName(const std::string& name) {
+  pthread_setname_np(pthread_self(), name.substr(0, kKernelNameBytes).c_str());
+}
+
 void SetStageThreadName(const std::string& stage) {
-  const std::string name = ("stage_" + stage).substr(0, kKernelNameBytes);
-  pthread_setname_np(pthread_self(), name.c_str());
+  SetKernelThreadName("stage_" + stage);
 }
 
 }  // namespace staging

@@ -10,7 +10,10 @@ namespace staging {
 
 // Gives the calling thread a name that the kernel knows, so that `top -H`,
 // debuggers and profilers show whose it is; Env::StartThread does not. The
-// kernel keeps 15 bytes: the name of a stage is cut.
+// kernel keeps 15 bytes: a longer name is cut.
+void SetKernelThreadName(const std::string& name);
+
+// The same for a thread that runs the stage of that name.
 void SetStageThreadName(const std::string& stage);
 
 }  // namespace staging
