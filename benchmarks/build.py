@@ -17,6 +17,8 @@ import subprocess
 import tempfile
 import time
 
+import stock_wheel
+
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _CHANGED_FILE = _ROOT / "tensorflow_staging/core/framework/tensor_buffer.cc"
 _IMPORTS = 25
@@ -48,19 +50,6 @@ def _incremental_build() -> float:
     _run("ci/install_wheel.sh")
 
 
-def _stock_environment(folder: str) -> str:
-  """A virtual environment like .venv with the base wheel in place of ours; returns its Python."""
-  base = subprocess.run(
-      ["bazel", "info", "output_base"], cwd=_ROOT, check=True, capture_output=True, text=True
-  ).stdout.strip()
-  wheel = os.path.realpath(f"{base}/external/tensorflow_wheel_cpu/base.whl")
-  _run(str(_ROOT / ".venv/bin/python"), "-m", "venv", folder)
-  python = f"{folder}/bin/python"
-  _run(python, "-m", "pip", "install", "--require-hashes", "-r", "third_party/python/requirements.txt")
-  _run(python, "-m", "pip", "install", "--no-deps", wheel)
-  return python
-
-
 def _import_times(pythons: dict[str, tuple[str, str]]) -> dict[str, float]:
   """Median seconds of a process that imports TensorFlow, the candidates taking turns."""
   times: dict[str, list[float]] = {name: [] for name in pythons}
@@ -79,12 +68,9 @@ def main() -> None:
   incremental = _incremental_build()
   ours = str(_ROOT / ".venv/bin/python")
   with tempfile.TemporaryDirectory() as folder:
-    stock = _stock_environment(folder)
+    stock = stock_wheel.make_environment(folder)
     imports = _import_times({"stock": (stock, "2"), "v2": (ours, "2"), "v1": (ours, "1")})
-    base = subprocess.run(
-        ["bazel", "info", "output_base"], cwd=_ROOT, check=True, capture_output=True, text=True
-    ).stdout.strip()
-    stock_size = os.path.getsize(f"{base}/external/tensorflow_wheel_cpu/base.whl")
+    stock_size = os.path.getsize(stock_wheel.path())
   size = os.path.getsize(glob.glob(str(_ROOT / "dist/*.whl"))[0])
   version_2, version_1, stock = (f"{imports[name]:.2f} s" for name in ("v2", "v1", "stock"))
   ratio_2, ratio_1 = (f"{imports[name] / imports['stock']:.2f}" for name in ("v2", "v1"))

@@ -3,7 +3,7 @@
 #
 # Everything that has a test: the patch series, the C++ under Bazel, TensorFlow's own tests and ours against the
 # installed wheel. Its last lines are pytest's summary.
-steps_total=7
+steps_total=8
 source "$(dirname "$0")/steps.sh"
 
 step "Checking what the build needs"
@@ -25,6 +25,9 @@ ci/install_wheel.sh
 
 step "Running TensorFlow's own tests against the installed wheel"
 ci/upstream_tests.sh quick
+
+step "Running them again, with every run on a stage thread pool"
+ci/upstream_tests.sh pools
 
 step "Running the Python tests against the installed wheel"
 "$venv/bin/pytest" "$@"

@@ -4,6 +4,7 @@
 # TensorFlow's own Python tests against the installed wheel, compared test by test with what the stock wheel gives.
 #
 #   ci/upstream_tests.sh quick    runs ci/upstream/quick.txt in .venv; a test that passes on the stock wheel must pass
+#   ci/upstream_tests.sh pools    the same, every local session having a stage thread pool and every run in it taking it
 #   ci/upstream_tests.sh record   writes the stock wheel's results anew, in a virtual environment of its own
 steps_total=1
 source "$(dirname "$0")/steps.sh"
@@ -19,6 +20,9 @@ case ${1:-} in
   quick)
     "${run[@]}" --python="$venv/bin/python"
     ;;
+  pools)
+    "${run[@]}" --python="$venv/bin/python" --stage-pools
+    ;;
   record)
     stock=$(mktemp -d)
     trap 'rm -rf "$stock"' EXIT
@@ -30,6 +34,6 @@ case ${1:-} in
     "${run[@]}" --python="$stock/bin/python" --write
     ;;
   *)
-    die "Say what to do: ci/upstream_tests.sh quick, or ci/upstream_tests.sh record."
+    die "Say what to do: ci/upstream_tests.sh quick, pools or record."
     ;;
 esac

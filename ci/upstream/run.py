@@ -19,13 +19,14 @@ _HERE = pathlib.Path(__file__).resolve().parent
 _SECONDS_PER_FILE = 300
 
 
-def run_file(python: str, source: pathlib.Path, test: str) -> results.FileResults:
+def run_file(python: str, source: pathlib.Path, test: str, options: list[str]) -> results.FileResults:
   """Runs one test file in a process of its own, outside the source tree, and ends all that it started.
 
   Args:
     python: The interpreter of the environment under test.
     source: TensorFlow's source tree.
     test: The file, below tensorflow/python.
+    options: Those of run_as_v1.py.
 
   Returns:
     The results; of a file that crashed or took too long, none.
@@ -50,7 +51,7 @@ def run_file(python: str, source: pathlib.Path, test: str) -> results.FileResult
         "XML_OUTPUT_FILE": str(report),
     }
     process = subprocess.Popen(
-        [python, str(_HERE / "run_as_v1.py"), str(source), str(copy)],
+        [python, str(_HERE / "run_as_v1.py"), *options, str(source), str(copy)],
         cwd=folder,
         env=environment,
         stdout=subprocess.DEVNULL,
@@ -77,6 +78,7 @@ def main() -> int:
   parser.add_argument("--list", type=pathlib.Path, required=True, help="a file with the test files, one a line")
   parser.add_argument("--record", type=pathlib.Path, required=True, help="the results of the stock wheel")
   parser.add_argument("--write", action="store_true", help="write the record instead of comparing with it")
+  parser.add_argument("--stage-pools", action="store_true", help="run everything on stage thread pools")
   arguments = parser.parse_args()
 
   lines = arguments.list.read_text().splitlines()
@@ -84,7 +86,8 @@ def main() -> int:
   now: dict[str, results.FileResults] = {}
   # Two at a time: most of them wait as much as they compute.
   with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-    jobs = {pool.submit(run_file, arguments.python, arguments.source.resolve(), test): test for test in tests}
+    options = ["--stage-pools"] if arguments.stage_pools else []
+    jobs = {pool.submit(run_file, arguments.python, arguments.source.resolve(), test, options): test for test in tests}
     for job in concurrent.futures.as_completed(jobs):
       test = jobs[job]
       now[test] = job.result()

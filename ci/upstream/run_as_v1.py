@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs one of TensorFlow's test files as upstream's build does: with TensorFlow 2's behaviour off.
 
-usage: run_as_v1.py SOURCE TEST_FILE
+usage: run_as_v1.py [--stage-pools] SOURCE TEST_FILE
 
-SOURCE is TensorFlow's source tree; the few test helpers that wheels lack are imported from there.
+SOURCE is TensorFlow's source tree; the few test helpers that wheels lack are imported from there. With --stage-pools
+every local session has a stage thread pool, and every run in it takes that pool.
 """
 
+import contextlib
 import importlib.machinery
 import importlib.util
 import pathlib
@@ -14,6 +16,7 @@ import sys
 
 _HELPERS = {
     "tensorflow.python.summary.writer.fake_summary_writer",
+    "tensorflow.python.profiler.internal.model_analyzer_testlib",
     "tensorflow.python.profiler.profile_context",
 }
 
@@ -31,14 +34,23 @@ class _HelperFinder:
 
 
 def main() -> None:
+  stage_pools = sys.argv[1] == "--stage-pools"
+  if stage_pools:
+    del sys.argv[1]
   source, test = map(pathlib.Path, sys.argv[1:3])
   from tensorflow.python.compat import v2_compat
 
   v2_compat.disable_v2_behavior()
   sys.meta_path.append(_HelperFinder(source))
+  sessions = contextlib.nullcontext()
+  if stage_pools:
+    import stage_pools as pools
+
+    sessions = pools.everywhere()
   sys.argv[:] = [str(test), *sys.argv[3:]]
   sys.path[0] = str(test.parent)
-  runpy.run_path(str(test), run_name="__main__")
+  with sessions:
+    runpy.run_path(str(test), run_name="__main__")
 
 
 if __name__ == "__main__":

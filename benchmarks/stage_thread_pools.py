@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what benchmarks/stage_thread_pools.md tells: a heavy stage and a training step compete for two cores.
+
+`.venv/bin/python benchmarks/stage_thread_pools.py > benchmarks/stage_thread_pools.md` takes about two minutes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+
+_CORES = 2
+_ROUNDS = 10
+_WARM_UP_STEPS = 10
+_MEASURED_STEPS = 100
+
+# Of the stage: wide matrix products, each of which splits over all the threads it is given.
+_STAGE_PRODUCTS = 6
+_STAGE_SIZE = 320
+# Of the step: a deep net of small layers, each of which waits for the one before.
+_LAYERS = 48
+_BATCH = 64
+_UNITS = 192
+
+_NO_STAGE = "no stage"
+_SHARED = "`tf.staged`, the session's threads"
+_POOL = "`tf.staged`, a pool of one thread"
+_STEP = "the step alone"
+_STAGE = "the stage alone"
+
+
+def _features() -> tf.Tensor:
+  """What the stage computes: a batch of features, out of much more work than a step has."""
+  weights = tf.constant(1 / _STAGE_SIZE, shape=[_STAGE_SIZE, _STAGE_SIZE])
+  parts = []
+  for _ in range(_STAGE_PRODUCTS):
+    part = tf1.random_uniform([_STAGE_SIZE, _STAGE_SIZE])
+    parts.append(tf.matmul(part, weights)[:_BATCH, :_UNITS])
+  return tf.add_n(parts)
+
+
+def _train(features: tf.Tensor) -> tf.Operation:
+  """A training step on these features."""
+  hidden = features
+  for layer in range(_LAYERS):
+    weights = tf1.get_variable(f"layer_{layer}", [_UNITS, _UNITS])
+    hidden = tf.nn.relu(tf.matmul(hidden, weights))
+  loss = tf.reduce_mean(tf.square(hidden))
+  return tf1.train.GradientDescentOptimizer(0.01).minimize(loss)
+
+
+def _no_stage() -> tf.Operation:
+  return _train(_features())
+
+
+def _shared() -> tf.Operation:
+  return _train(tf.staged(_features()))
+
+
+def _pool() -> tf.Operation:
+  return _train(tf.staged(_features(), use_stage_subgraph_thread_pool=True))
+
+
+def _step() -> tf.Operation:
+  return _train(tf.ones([_BATCH, _UNITS]))
+
+
+def _stage() -> tf.Operation:
+  return _features().op
+
+
+_WAYS: dict[str, Callable[[], tf.Operation]] = {
+    _NO_STAGE: _no_stage,
+    _SHARED: _shared,
+    _POOL: _pool,
+    _STEP: _step,
+    _STAGE: _stage,
+}
+
+
+@contextlib.contextmanager
+def _open(way: Callable[[], tf.Operation]):
+  """A graph and a session of its own; yields what runs one step."""
+  config = tf1.ConfigProto(
+      intra_op_parallelism_threads=_CORES, inter_op_parallelism_threads=_CORES, use_per_session_threads=True)
+  config.session_stage_subgraph_thread_pool.add(inter_op_threads_num=1, intra_op_threads_num=1)
+  with tf.Graph().as_default(), tf1.Session(config=config) as session:
+    step = way()
+    session.run(tf1.global_variables_initializer())
+    with tf.make_prefetch_hook().running(session):
+      yield session.make_callable(step)
+
+
+def _seconds(step: Callable[[], None]) -> list[float]:
+  """Of each step; the ones before let the stage, which waited with a full buffer, start again."""
+  for _ in range(_WARM_UP_STEPS):
+    step()
+  times = [time.perf_counter()]
+  for _ in range(_MEASURED_STEPS):
+    step()
+    times.append(time.perf_counter())
+  return [end - begin for begin, end in zip(times, times[1:], strict=False)]
+
+
+def _measure() -> dict[str, list[float]]:
+  """The seconds of every step; the ways take turns, first forwards, then backwards."""
+  with contextlib.ExitStack() as stack:
+    steps = {name: stack.enter_context(_open(way)) for name, way in _WAYS.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in steps}
+    for turn in range(_ROUNDS):
+      for name, step in list(steps.items())[:: (-1) ** turn]:
+        seconds[name] += _seconds(step)
+    return seconds
+
+
+def main() -> None:
+  os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:_CORES])
+  tf1.logging.set_verbosity(tf1.logging.ERROR)
+  seconds = _measure()
+  print("# A heavy stage and a training step on two cores\n")
+  print(
+      "`.venv/bin/python benchmarks/stage_thread_pools.py > benchmarks/stage_thread_pools.md`, one run on"
+      f" {_CORES} cores, {platform.system()} {platform.machine()}.\n")
+  print("| way | p50, ms a step | p99, ms a step | p99 / p50 | mean, ms a step |")
+  print("| --- | ---: | ---: | ---: | ---: |")
+  for name, values in seconds.items():
+    percentiles = statistics.quantiles(values, n=100)
+    p50, p99 = percentiles[49] * 1e3, percentiles[98] * 1e3
+    print(f"| {name} | {p50:.2f} | {p99:.2f} | {p99 / p50:.2f} | {statistics.mean(values) * 1e3:.2f} |")
+  print(f"""
+The stage multiplies {_STAGE_PRODUCTS} pairs of {_STAGE_SIZE}×{_STAGE_SIZE} matrices, which do not depend on each
+other and each split over the threads that they are given. The step trains {_LAYERS} layers of {_UNITS} units on a batch
+of {_BATCH}: many small operations, each of which waits for the one before. Every way has a session of its own with
+{_CORES} inter-op and {_CORES} intra-op threads, on {_CORES} cores; the pool has one of each. The buffer holds one
+record. The ways take turns: {_ROUNDS} rounds of {_MEASURED_STEPS} steps each, after {_WARM_UP_STEPS} that are not
+counted; the percentiles are those of all {_ROUNDS * _MEASURED_STEPS} steps of a way.""")
+
+
+if __name__ == "__main__":
+  main()
