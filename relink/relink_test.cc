@@ -52,11 +52,15 @@ int64_t MetricValue(const std::string& name) {
   return points.empty() ? 0 : points[0]->int64_value;
 }
 
-TEST(RelinkTest, ReplacedClassComesFromTheOverlay) {
-  EXPECT_THAT(LibraryOf("_ZN10tensorflow13DirectSession5CloseEv"),
-              EndsWith("libtensorflow_cc_staging.so.2"));
-  EXPECT_THAT(LibraryOf("_ZTVN10tensorflow13DirectSessionE"),
-              EndsWith("libtensorflow_cc_staging.so.2"));
+TEST(RelinkTest, ReplacedClassesComeFromTheOverlay) {
+  for (const char* symbol : {"_ZN10tensorflow13DirectSession5CloseEv",
+                             "_ZTVN10tensorflow13DirectSessionE",
+                             "_ZN10tensorflow11GrpcSession5CloseEv",
+                             "_ZTVN10tensorflow11GrpcSessionE",
+                             "_ZTVN10tensorflow18GrpcSessionFactoryE"}) {
+    EXPECT_THAT(LibraryOf(symbol), EndsWith("libtensorflow_cc_staging.so.2"))
+        << symbol;
+  }
 }
 
 TEST(RelinkTest, TheRestComesFromTheBase) {

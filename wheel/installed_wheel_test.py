@@ -80,7 +80,8 @@ def test_overlay_exports_only_what_it_replaces_and_what_is_ours():
   names = [re.sub(r" [A-Za-z] [0-9a-f]*( [0-9a-f]*)?$", "", line) for line in printed.splitlines()]
   assert len(names) > 100
   ours = re.compile(
-      r"(.* for |non-virtual thunk to |guard variable for )?tensorflow::(staging::|DirectSession(Factory)?(::|\b)).*"
+      r"(.* for |non-virtual thunk to |guard variable for )?tensorflow::"
+      r"(staging::|(Direct|Grpc)Session(Factory)?(::|\b)).*"
       r"|tensorflow(@@tensorflow)?"
   )
   assert [name for name in names if not ours.match(name)] == []

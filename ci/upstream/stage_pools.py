@@ -34,10 +34,11 @@ def everywhere() -> Iterator[None]:
   make_callable = base._make_callable_from_options
   partial_run_setup = base.partial_run_setup
 
-  def new_session_options_with_pool(target, config):
+  def new_session_options_with_pool(target=None, config=None):
     if not target:
       changed = config_pb2.ConfigProto()
-      changed.CopyFrom(config)
+      if config is not None:
+        changed.CopyFrom(config)
       changed.session_stage_subgraph_thread_pool.add(global_name="upstream_tests")
       config = changed
     return new_session_options(target=target, config=config)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs and stages on a thread pool of their own."""
 
+import pathlib
+
+import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
@@ -51,6 +54,27 @@ def test_a_stage_runs_on_the_pool_of_its_id_and_the_step_does_not(pool):
       in_stage, in_step = sess.run((staged, step))
       threads_testing.assert_on_pool(threads_testing.Threads(**in_stage), f"p{pool}")
       threads_testing.assert_on_session(in_step)
+
+
+@pytest.mark.parametrize("pool", [0, 1])
+def test_smart_stage_runs_on_the_pool_of_its_options(pool):
+  def kernel_name(_):
+    return np.bytes_(pathlib.Path("/proc/thread-self/comm").read_text().strip())
+
+  number = staging_testing.dataset_record(3)
+  thread = tf.ensure_shape(tf.numpy_function(kernel_name, [number], tf.string, stateful=False), [])
+  variable = tf.get_variable("variable", [], tf.int64, initializer=tf.zeros_initializer())
+  step = tf.strings.join([thread, tf.as_string(number + variable)], " ")
+  tf.train.mark_target_node([step])
+  config = threads_testing.config("p0", "p1")
+  optimizer_options = config.graph_options.optimizer_options
+  optimizer_options.do_smart_stage = True
+  optimizer_options.smart_stage_options.CopyFrom(
+      tf.SmartStageOptions(use_stage_subgraph_thread_pool=True, stage_subgraph_thread_pool_id=pool))
+  with tf.Session(config=config) as sess:
+    sess.run(variable.initializer)
+    with tf.make_prefetch_hook().running(sess):
+      assert staging_testing.drain(sess, step) == [b"p%d_inter_op %d" % (pool, i) for i in range(3)]
 
 
 def test_a_stage_without_the_option_runs_on_the_sessions_threads():
