@@ -26,11 +26,6 @@ def test_a_pinned_pool_runs_on_its_core_and_the_session_keeps_all(core):
   assert os.sched_getaffinity(0) == set(_CORES)
 
 
-def test_several_cores():
-  with tf.Session(config=threads_testing.config("several", cores=tuple(_CORES))):
-    assert all(os.sched_getaffinity(thread) == set(_CORES) for thread in threads_testing.pool_threads("several"))
-
-
 def test_a_pool_is_not_pinned_by_default():
   with tf.Session(config=threads_testing.config("free")):
     found = threads_testing.pool_threads("free")
