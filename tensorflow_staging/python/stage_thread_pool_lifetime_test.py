@@ -100,13 +100,15 @@ def test_a_pool_outlives_the_first_session_that_shares_it():
   _assert_becomes(0, lambda: len(threads_testing.pool_threads("outlives")))
 
 
-def test_closing_while_a_stage_runs_on_a_shared_pool_leaves_the_other_stage_running():
+def test_a_stage_on_a_shared_pool_goes_on_when_the_other_session_goes():
   number = tf.staged(staging_testing.dataset_record(1000), use_stage_subgraph_thread_pool=True)
   config = threads_testing.config("stages")
-  hooks = [tf.make_prefetch_hook(), tf.make_prefetch_hook()]
-  with tf.Session(config=config) as second:
-    with tf.Session(config=config) as first, hooks[0].running(first):
-      with hooks[1].running(second):
-        assert first.run(number) == second.run(number) == 0
-        first.close()
-        assert staging_testing.drain(second, number) == list(range(1, 1000))
+  first = tf.Session(config=config)
+  hook = tf.make_prefetch_hook()
+  hook.after_create_session(first)
+  with tf.Session(config=config) as second, tf.make_prefetch_hook().running(second):
+    assert first.run(number) == second.run(number) == 0
+    first.close()
+    hook.end(first)
+    del first, hook
+    assert staging_testing.drain(second, number) == list(range(1, 1000))
