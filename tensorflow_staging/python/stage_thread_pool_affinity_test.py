@@ -19,8 +19,7 @@ def test_a_pinned_pool_runs_on_its_core_and_the_session_keeps_all(core):
       threads = sess.run(report, options=threads_testing.on_pool(0))
       threads_testing.assert_on_pool(threads, "pinned")
       assert list(threads.cores) == [core, core]
-    pinned = threads_testing.pool_threads("pinned")
-    assert len(pinned) == 2
+    pinned = threads_testing.assert_pool_threads("pinned", 2)
     assert all(os.sched_getaffinity(thread) == {core} for thread in pinned)
     threads_testing.assert_on_session(sess.run(report))
   assert os.sched_getaffinity(0) == set(_CORES)
@@ -28,8 +27,7 @@ def test_a_pinned_pool_runs_on_its_core_and_the_session_keeps_all(core):
 
 def test_a_pool_is_not_pinned_by_default():
   with tf.Session(config=threads_testing.config("free")):
-    found = threads_testing.pool_threads("free")
-    assert len(found) == 2
+    found = threads_testing.assert_pool_threads("free", 2)
     assert all(os.sched_getaffinity(thread) == set(_CORES) for thread in found)
 
 

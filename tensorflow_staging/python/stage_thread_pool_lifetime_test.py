@@ -17,13 +17,6 @@ _WARM_UP = 20
 _KERNEL_SECONDS = 1
 
 
-def _assert_becomes(count: int, get_count) -> None:
-  deadline = time.monotonic() + _KERNEL_SECONDS
-  while get_count() != count and time.monotonic() < deadline:
-    os.sched_yield()
-  assert get_count() == count
-
-
 def _threads() -> int:
   return len(os.listdir("/proc/self/task"))
 
@@ -37,8 +30,11 @@ def test_a_thousand_sessions_leave_no_thread():
     del sess
     if i == _WARM_UP:
       threads = _threads()
-  _assert_becomes(threads, _threads)
-  assert not threads_testing.pool_threads("thousand")
+  deadline = time.monotonic() + _KERNEL_SECONDS
+  while _threads() > threads and time.monotonic() < deadline:
+    os.sched_yield()
+  assert _threads() <= threads
+  threads_testing.assert_pool_threads("thousand", 0)
 
 
 def test_sessions_of_one_name_share_one_pool():
@@ -49,7 +45,7 @@ def test_sessions_of_one_name_share_one_pool():
     # A name ends in the thread's id.
     names = [list(sess.run(report, options=options).names) for sess in (training, evaluation)]
     assert names[0] == names[1]
-    assert len(threads_testing.pool_threads("shared")) == 2
+    threads_testing.assert_pool_threads("shared", 2)
 
 
 def test_the_same_name_with_other_sizes_is_a_pool_of_its_own():
@@ -57,8 +53,8 @@ def test_the_same_name_with_other_sizes_is_a_pool_of_its_own():
   larger = threads_testing.config("sized")
   larger.session_stage_subgraph_thread_pool[0].intra_op_threads_num = 3
   with tf.Session(config=config), tf.Session(config=larger):
-    assert len(threads_testing.pool_threads("sized_inter_op")) == 2
-    assert len(threads_testing.pool_threads("sized_intra_op")) == 4
+    threads_testing.assert_pool_threads("sized_inter_op", 2)
+    threads_testing.assert_pool_threads("sized_intra_op", 4)
 
 
 def test_a_pool_outlives_the_first_session_that_shares_it():
@@ -93,11 +89,11 @@ def test_a_pool_outlives_the_first_session_that_shares_it():
   thread.join()
   threads_testing.assert_on_pool(found[0], "outlives")
   threads_testing.assert_on_pool(second.run(report, options=options), "outlives")
-  assert len(threads_testing.pool_threads("outlives")) == 2
+  threads_testing.assert_pool_threads("outlives", 2)
 
   second.close()
   del second, thread
-  _assert_becomes(0, lambda: len(threads_testing.pool_threads("outlives")))
+  threads_testing.assert_pool_threads("outlives", 0)
 
 
 def test_a_stage_on_a_shared_pool_goes_on_when_the_other_session_goes():

@@ -141,5 +141,5 @@ def test_zero_threads_means_tensorflows_own_choice():
   config.session_stage_subgraph_thread_pool.add(global_name="zero")
   with tf.Session(config=config) as sess:
     assert sess.run(tf.constant(1), options=threads_testing.on_pool(0)) == 1
-    assert len(threads_testing.pool_threads("zero_inter_op")) == 3
-    assert len(threads_testing.pool_threads("zero_intra_op")) == 2
+    threads_testing.assert_pool_threads("zero_inter_op", 3)
+    threads_testing.assert_pool_threads("zero_intra_op", 2)

@@ -6,12 +6,16 @@ import os
 import pathlib
 import shutil
 import tempfile
+import time
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from tensorflow_staging.python import staging_testing
+
+# How long threads may take to appear and to disappear.
+_KERNEL_SECONDS = 5
 
 
 class Threads(NamedTuple):
@@ -68,6 +72,22 @@ def assert_on_session(threads: Threads) -> None:
   """Fails unless both threads are the session's own."""
   assert b"tf_Compute" in threads.names[0], threads
   assert b"Eigen" in threads.names[1], threads
+
+
+def assert_pool_threads(name: str, count: int) -> list[int]:
+  """Fails unless there are as many threads of pools of this name.
+
+  A thread names itself when it has started, and the kernel may list it for a moment after it has been joined.
+
+  Returns:
+    Their ids.
+  """
+  deadline = time.monotonic() + _KERNEL_SECONDS
+  while len(pool_threads(name)) != count and time.monotonic() < deadline:
+    os.sched_yield()
+  found = pool_threads(name)
+  assert len(found) == count, found
+  return found
 
 
 def pool_threads(name: str) -> list[int]:
