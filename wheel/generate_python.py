@@ -80,24 +80,25 @@ def _bzl_list(path: pathlib.Path, name: str) -> list[str]:
   return re.findall(r'^\s*"([^"]+)",', match.group(1), re.MULTILINE)
 
 
-def generate_api(source: pathlib.Path, out: pathlib.Path) -> None:
+def generate_api(source: pathlib.Path, lists: pathlib.Path, out: pathlib.Path) -> None:
   """Writes `_api/v1`, `_api/v2` and the two roots.
 
   Args:
     source: TensorFlow's source tree.
+    lists: the folder of the lists of the API's packages.
     out: the folder that stands for `tensorflow/`.
   """
   # pylint: disable=g-import-not-at-top
   from tensorflow.python.tools.api.generator import create_python_api
 
-  generator = source / _GENERATOR
-  packages = _bzl_list(generator / "api_gen.bzl", "TENSORFLOW_API_GEN_PACKAGES") + ["tensorflow_staging.python"]
+  api_gen = source / _GENERATOR / "api_gen.bzl"
+  packages = _bzl_list(api_gen, "TENSORFLOW_API_GEN_PACKAGES") + ["tensorflow_staging.python"]
   for package in packages:
     importlib.import_module(package)
 
   modules = {
-      1: _bzl_list(generator / "api_init_files_v1.bzl", "TENSORFLOW_API_INIT_FILES_V1"),
-      2: _bzl_list(generator / "api_init_files.bzl", "TENSORFLOW_API_INIT_FILES"),
+      1: _bzl_list(lists / "api_init_files_v1.bzl", "TENSORFLOW_API_INIT_FILES_V1"),
+      2: _bzl_list(lists / "api_init_files.bzl", "TENSORFLOW_API_INIT_FILES"),
   }
   templates = {
       1: str(source / "tensorflow/compat_template_v1.__init__.py"),
@@ -140,6 +141,7 @@ def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__)
   parser.add_argument("--base", type=pathlib.Path, required=True, help="the unpacked base wheel")
   parser.add_argument("--source", type=pathlib.Path, required=True, help="TensorFlow's source tree")
+  parser.add_argument("--api_lists", type=pathlib.Path, required=True, help="where the API's packages are listed")
   parser.add_argument("--manifest", type=pathlib.Path, required=True, help="what goes over the base wheel")
   parser.add_argument("--site_packages", type=pathlib.Path, required=True, help="the packages TensorFlow imports")
   parser.add_argument("--out", type=pathlib.Path, required=True, help="where the generated files go")
@@ -156,7 +158,7 @@ def main() -> None:
     wrappers.parent.mkdir(parents=True)
     wrappers.write_text(op_wrappers())
     (tree / _OPS_MODULE).symlink_to(wrappers)
-    generate_api(arguments.source.absolute(), out / "tensorflow")
+    generate_api(arguments.source.absolute(), arguments.api_lists, out / "tensorflow")
 
 
 if __name__ == "__main__":

@@ -44,12 +44,13 @@ def _wheel_impl(ctx):
         ctx.file._generate,
         inputs = depset(
             [manifest, ctx.file.site_packages, ctx.file.source_root] + sources,
-            transitive = [ctx.attr.base_package.files, ctx.attr.api_generator.files],
+            transitive = [ctx.attr.base_package.files, ctx.attr.api_generator.files, ctx.attr.api_lists.files],
         ),
         outputs = [generated],
         arguments = [
             "--base=" + base_folder,
             "--source=" + source_folder,
+            "--api_lists=" + ctx.files.api_lists[0].dirname,
             "--manifest=" + manifest.path,
             "--site_packages=" + _folder_of(ctx.file.site_packages, ".stamp"),
             "--out=" + generated.path,
@@ -83,6 +84,7 @@ tensorflow_wheel_package = rule(
         "base_package": attr.label(mandatory = True, doc = "the official wheel's package, unpacked"),
         "source_root": attr.label(mandatory = True, allow_single_file = True, doc = "a file at the root of TensorFlow's source tree"),
         "api_generator": attr.label(mandatory = True, doc = "upstream's API generator and its templates"),
+        "api_lists": attr.label(mandatory = True, doc = "the lists of the API's packages, side by side"),
         "site_packages": attr.label(mandatory = True, allow_single_file = True, doc = "the stamp of the folder with TensorFlow's dependencies"),
         "files": attr.label_keyed_string_dict(allow_files = True, doc = "single files: label -> path in the wheel"),
         "trees": attr.label_keyed_string_dict(allow_files = True, doc = "groups of files: label -> 'prefix to strip=prefix in the wheel'"),

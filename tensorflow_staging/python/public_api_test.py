@@ -5,7 +5,9 @@ import pytest
 
 from tensorflow_staging.python import staging_testing
 
-_NAMES = ["staged", "prefetch_join", "make_prefetch_hook", "SmartStageOptions", "train.mark_target_node"]
+_NAMES = [
+    "staged", "prefetch_join", "make_prefetch_hook", "SmartStageOptions", "train.mark_target_node", "staging.explain"
+]
 
 
 @pytest.mark.parametrize("version", ["1", "2"])

@@ -25,9 +25,13 @@
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow_staging/core/common_runtime/prefetch_runner.h"
+#include "tensorflow_staging/core/common_runtime/smart_stage_settings.h"
 #include "tensorflow_staging/core/common_runtime/stage_runners.h"
 #include "tensorflow_staging/core/common_runtime/stage_thread_pools_partial_run.h"
+#include "tensorflow_staging/core/graph/stage_report.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_reader.h"
+#include "tensorflow_staging/python/stage_report_to_python.h"
 #include "tensorflow_staging/python/underlying_session.h"
 
 namespace py = pybind11;
@@ -152,6 +156,21 @@ py::object CallUnderPartialRunOptions(const py::bytes& serialized_options,
   return call();
 }
 
+py::dict ReportStagesOf(const py::bytes& graph_def, const py::bytes& config) {
+  const auto session_config = Parse<ConfigProto>(config, "config");
+  RaiseIfError(CheckSmartStageSettings(session_config));
+  OptimizerFields fields;
+  RaiseIfError(ReadOptimizerFields(
+      session_config.graph_options().optimizer_options(), &fields));
+  const std::unique_ptr<Graph> graph = MakeGraph(graph_def);
+  StageReport report;
+  {
+    py::gil_scoped_release release;
+    report = ReportStages(*graph, fields.smart_stage_options().name());
+  }
+  return ToPython(report);
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_pywrap_staging, m) {
@@ -169,6 +188,23 @@ Args:
 Returns:
   A list of serialized `PrefetchRunnerOptions`, of these stages and of those that
   SmartStage makes.
+
+Raises:
+  ValueError: If an argument is no such message.
+  tf.errors.InvalidArgumentError: If the configuration is wrong.
+)doc");
+
+  m.def("stage_report", &ReportStagesOf, py::arg("graph_def"),
+        py::arg("config"),
+        R"doc(Tells what SmartStage makes of a graph, whether it is on or not.
+
+Args:
+  graph_def: A serialized `GraphDef`, as bytes.
+  config: The session's serialized `ConfigProto`, as bytes.
+
+Returns:
+  The fields of `StageReport` (core/graph/stage_report.h) by name; see
+  stage_report_to_python.h.
 
 Raises:
   ValueError: If an argument is no such message.

@@ -10,6 +10,7 @@ from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python import argument_checks
 from tensorflow_staging.python import prefetch_options
+from tensorflow_staging.python import smart_stage_graph
 
 
 @tf_export("SmartStageOptions")
@@ -50,8 +51,8 @@ def SmartStageOptions(
     use_stage_subgraph_thread_pool: As for `tf.staged`.
     stage_subgraph_thread_pool_id: As for `tf.staged`.
     stage_subgraph_stream_id: As for `tf.staged`.
-    graph: The graph that the session will run; None stands for the default graph. The name is
-      made unique in it.
+    graph: The graph that the session will run; a session with another one is refused. None allows
+      any graph. The name is made unique in it, or in the default graph.
     name: The name of the stage. None stands for "prefetch", made unique.
 
   Returns:
@@ -77,8 +78,7 @@ def SmartStageOptions(
       stage_subgraph_stream_id=stage_subgraph_stream_id)
   # In the message, 0 cannot be told from "not given".
   argument_checks.check_int("timeout_millis", timeout_millis, minimum=1)
-  graph = graph or ops.get_default_graph()
-  name = name or graph.unique_name("prefetch")
+  name = name or (graph or ops.get_default_graph()).unique_name("prefetch")
   return config_pb2.SmartStageOptions(
       capacity=capacity,
       num_threads=num_threads,
@@ -86,4 +86,5 @@ def SmartStageOptions(
       timeout_millis=timeout_millis,
       stage_subgraph_stream_id=stage_subgraph_stream_id,
       runner_options=options.runner_options(name),
+      graph_key=smart_stage_graph.graph_key(graph),
       name=name)

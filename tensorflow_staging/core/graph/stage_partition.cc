@@ -146,11 +146,14 @@ class Partitioner {
 
   void FindRoles() {
     NodeRoles roles(graph_);
+    std::vector<const Node*> with_side_effect;
     for (const Node* node : graph_.op_nodes()) {
       if (!Counts(*node)) continue;
       const RoleAndReason found = roles.Find(*node);
       roles_[node->id()] = found.role;
-      if (found.role == NodeRole::kStepOnly) {
+      if (found.reason == StepReason::kSideEffect) {
+        with_side_effect.push_back(node);
+      } else if (found.role == NodeRole::kStepOnly) {
         MoveToStep(*node, {found.reason, node});
       } else if (found.role == NodeRole::kSource) {
         source_index_.emplace(node, sources_.size());
@@ -169,6 +172,12 @@ class Partitioner {
           MoveToStep(*edge->dst(), {StepReason::kTarget, source});
         }
       }
+    }
+    // What reads or writes a variable has a side effect, too; the variable tells
+    // more.
+    Spread();
+    for (const Node* node : with_side_effect) {
+      MoveToStep(*node, {StepReason::kSideEffect, node});
     }
   }
 
@@ -523,6 +532,38 @@ const char* VerbPhrase(StepReason reason) {
   return "runs ahead";
 }
 
+// What VerbPhrase becomes for the node in which the reason lies.
+const char* OwnVerbPhrase(StepReason reason) {
+  switch (reason) {
+    case StepReason::kVariable:
+      return "is a variable, or hands on a reference to one";
+    case StepReason::kPlaceholder:
+      return "is a placeholder";
+    case StepReason::kTable:
+      return "is a table that is written";
+    case StepReason::kControlFlow:
+      return "is control flow (Switch, Merge, Enter, ...)";
+    case StepReason::kCollective:
+      return "communicates between devices";
+    case StepReason::kSaver:
+      return "saves or restores";
+    case StepReason::kSummary:
+      return "makes a summary";
+    case StepReason::kTarget:
+      return "is marked by tf.train.mark_target_node";
+    case StepReason::kStagedByHand:
+      return "belongs to a stage of tf.staged";
+    case StepReason::kSideEffect:
+      return "has a state or side effect";
+    case StepReason::kOncePerRecordOnBothSides:
+      return "runs once in each step and is used there apart from the records";
+    case StepReason::kMixedSources:
+      return "depends on several sources that the step also uses apart";
+    default:
+      return VerbPhrase(reason);
+  }
+}
+
 }  // namespace
 
 std::string StagedTensor::name() const {
@@ -538,13 +579,10 @@ StepCause StagePartition::WhyNot(const Node& node) const {
 }
 
 std::string StepCauseText(const Node& node, const StepCause& cause) {
-  const char* phrase = VerbPhrase(cause.reason);
-  if (cause.node == nullptr || cause.reason == StepReason::kNothingToCarry ||
-      cause.reason == StepReason::kAddedLater) {
-    return phrase;
-  }
-  return strings::StrCat(phrase, " '", cause.node->name(), "' (",
-                         cause.node->type_string(), ")");
+  if (cause.node == &node) return OwnVerbPhrase(cause.reason);
+  if (cause.node == nullptr) return VerbPhrase(cause.reason);
+  return strings::StrCat(VerbPhrase(cause.reason), " '", cause.node->name(),
+                         "' (", cause.node->type_string(), ")");
 }
 
 }  // namespace staging

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs for the tests of `tf.staging.explain`."""
+
+import tensorflow as tf
+
+
+def smart_stage_config(on: bool = True) -> tf.ConfigProto:
+  """A configuration with SmartStage on or off."""
+  config = tf.ConfigProto()
+  config.graph_options.optimizer_options.do_smart_stage = on
+  return config
+
+
+def batch(*, drop_remainder: bool = False) -> dict[str, tf.Tensor]:
+  """A batch of two features from an iterator: strings, and 3 numbers a row."""
+  rows = {"word": tf.constant(["a", "b", "c", "d"]), "numbers": tf.ones([4, 3])}
+  dataset = tf.data.Dataset.from_tensor_slices(rows).batch(2, drop_remainder=drop_remainder)
+  return tf.data.make_one_shot_iterator(dataset).get_next()
+
+
+def model() -> tf.Tensor:
+  """A model that hashes a word, looks it up and multiplies; returns what a step computes."""
+  features = batch()
+  with tf.name_scope("hash"):
+    key = tf.string_to_hash_bucket_fast(features["word"], 10, name="bucket")
+  embedding = tf.get_variable("embedding", [10, 3])
+  row = tf.nn.embedding_lookup(embedding, key, name="embedding_lookup")
+  return tf.reduce_sum(row * features["numbers"], name="loss")
+
+
+def large_model(nodes: int) -> None:
+  """A graph of about as many nodes, in scopes, half of them ahead of the step."""
+  numbers = batch()["numbers"]
+  weight = tf.get_variable("weight", initializer=1.0, use_resource=True)
+  for tower in range(8):
+    ahead = _layers(numbers, f"input/tower_{tower}", nodes // 16)
+    _layers(ahead * weight, f"model/tower_{tower}", nodes // 16)
+
+
+def _layers(x: tf.Tensor, scope: str, nodes: int) -> tf.Tensor:
+  """A chain of nodes, 50 to a layer and 7 layers to a block."""
+  for layer in range(nodes // 50):
+    with tf.name_scope(f"{scope}/block_{layer // 7}/layer_{layer % 7}/"):
+      for _ in range(50):
+        x = tf.identity(x)
+  return x
