@@ -20,6 +20,7 @@ need unzip command -v unzip
 need xz-utils command -v xz
 need git command -v git
 need "libgtest-dev libgmock-dev" test -e /usr/include/gmock/gmock.h -a -e /usr/include/gtest/gtest.h
+need graphviz command -v dot
 need libbenchmark-dev test -e /usr/include/benchmark/benchmark.h
 need debian-archive-keyring test -e /usr/share/keyrings/debian-archive-keyring.gpg
 

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tensorflow_staging.python import explain_testing
+from tensorflow_staging.python import smart_stage_testing
 from tensorflow_staging.python import staging_testing
 
 
@@ -16,7 +17,7 @@ def _outside(stage) -> dict[str, str]:
 
 def test_the_nodes_between_the_iterator_and_the_variable_are_staged():
   explain_testing.model()
-  report = tf.staging.explain(config=explain_testing.smart_stage_config())
+  report = tf.staging.explain(config=smart_stage_testing.smart_stage_config())
   stage, = report.stages
   assert (stage.name, stage.by_hand, stage.sources) == ("prefetch", False, ("IteratorGetNext",))
   assert stage.nodes == ("IteratorGetNext", "hash/bucket")
@@ -60,12 +61,28 @@ def test_the_first_nodes_outside_say_which_variable_keeps_them():
   }
 
 
+def test_a_resource_variable_is_named_and_not_the_op_that_reads_it():
+  key = tf.identity(staging_testing.dataset_record(3))
+  table = tf.get_variable("table", [10], use_resource=True)
+  tf.nn.embedding_lookup(table, key, name="lookup")
+  stage, = tf.staging.explain().stages
+  assert _outside(stage)["lookup"] == "'lookup' (ResourceGather) depends on variable 'table' (VarHandleOp)"
+
+
 def test_names_of_stages_are_those_that_a_session_will_make():
   explain_testing.model()
-  config = explain_testing.smart_stage_config()
-  options = tf.SmartStageOptions(name="ahead")
-  config.graph_options.optimizer_options.smart_stage_options.CopyFrom(options)
+  config = smart_stage_testing.smart_stage_config(name="ahead")
   assert [stage.name for stage in tf.staging.explain(config=config).stages] == ["ahead"]
+
+
+def test_a_session_stages_what_the_report_says():
+  loss = explain_testing.model()
+  staged = tf.staging.explain().stages[0].nodes
+  with smart_stage_testing.smart_stage_session() as sess:
+    ops_of_step = smart_stage_testing.staged_ops(sess, loss)
+  types = {tf.get_default_graph().get_operation_by_name(name).type for name in staged}
+  assert types == {"IteratorGetNext", "StringToHashBucketFast"}
+  assert not types & ops_of_step
 
 
 def test_another_graph_than_the_default_one():
@@ -78,8 +95,8 @@ def test_another_graph_than_the_default_one():
 
 def test_when_off_it_tells_what_would_be_staged():
   explain_testing.model()
-  off = tf.staging.explain(config=explain_testing.smart_stage_config(on=False))
-  on = tf.staging.explain(config=explain_testing.smart_stage_config())
+  off = tf.staging.explain(config=tf.ConfigProto())
+  on = tf.staging.explain(config=smart_stage_testing.smart_stage_config())
   assert str(off).startswith("SmartStage is off (optimizer_options.do_smart_stage). If it were on: 2 of ")
   assert str(on).startswith("SmartStage is on: 2 of ")
   assert not off.enabled and dataclasses.replace(off, enabled=True) == on
@@ -87,7 +104,7 @@ def test_when_off_it_tells_what_would_be_staged():
 
 def test_the_text_tells_all_of_it():
   explain_testing.model()
-  text = str(tf.staging.explain(config=explain_testing.smart_stage_config()))
+  text = str(tf.staging.explain(config=smart_stage_testing.smart_stage_config()))
   for line in [
       "Stage 'prefetch', made by SmartStage of 2 nodes.",
       "'IteratorGetNext:0' float32 [?, 3], at least 12 bytes",
@@ -189,16 +206,14 @@ def test_two_iterators_make_two_stages():
 
 
 def test_a_configuration_that_a_session_would_refuse_is_refused():
-  config = explain_testing.smart_stage_config()
+  config = smart_stage_testing.smart_stage_config()
   config.graph_options.optimizer_options.smart_stage_options.capacity = -1
   with pytest.raises(tf.errors.InvalidArgumentError, match=r"capacity is -1"):
     tf.staging.explain(config=config)
 
 
 def test_options_of_another_graph_are_refused():
-  config = explain_testing.smart_stage_config()
-  options = tf.SmartStageOptions(graph=tf.Graph())
-  config.graph_options.optimizer_options.smart_stage_options.CopyFrom(options)
+  config = smart_stage_testing.smart_stage_config(graph=tf.Graph())
   with pytest.raises(ValueError, match="graph_key"):
     tf.staging.explain(config=config)
 

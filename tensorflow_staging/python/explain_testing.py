@@ -4,13 +4,6 @@
 import tensorflow as tf
 
 
-def smart_stage_config(on: bool = True) -> tf.ConfigProto:
-  """A configuration with SmartStage on or off."""
-  config = tf.ConfigProto()
-  config.graph_options.optimizer_options.do_smart_stage = on
-  return config
-
-
 def batch(*, drop_remainder: bool = False) -> dict[str, tf.Tensor]:
   """A batch of two features from an iterator: strings, and 3 numbers a row."""
   rows = {"word": tf.constant(["a", "b", "c", "d"]), "numbers": tf.ones([4, 3])}

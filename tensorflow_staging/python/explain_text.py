@@ -89,9 +89,7 @@ def _others(report: explain_report.StageReport) -> list[str]:
     return ["No node is in the step alone."]
   lines = [f"In no stage: {counted(count, 'node')}."]
   lines += _listed(
-      (
-          f"{reason.nodes}: {reason.example}" if reason.nodes == 1 else
-          f"{reason.nodes} for one reason: {reason.example}" for reason in report.reasons),
+      (f"{counted(reason.nodes, 'node')}, for example {reason.example}" for reason in report.reasons),
       len(report.reasons))
   return lines
 

@@ -4,6 +4,7 @@
 import pytest
 import tensorflow as tf
 
+from tensorflow_staging.python import smart_stage_testing
 from tensorflow_staging.python import staging_testing
 
 # Options by name of the field, number of thread pools, and what the error says.
@@ -39,10 +40,8 @@ def _config(pool=None, *, pools=0, on=True, **fields) -> tf.ConfigProto:
   return config
 
 
-def _config_for(graph, on=True) -> tf.ConfigProto:
-  config = _config(on=on)
-  config.graph_options.optimizer_options.smart_stage_options.CopyFrom(tf.SmartStageOptions(graph=graph))
-  return config
+def _config_for(graph) -> tf.ConfigProto:
+  return smart_stage_testing.smart_stage_config(graph=graph)
 
 
 @pytest.mark.parametrize("fields,pools,message", _WRONG.values(), ids=_WRONG)
@@ -110,7 +109,9 @@ def test_options_without_a_graph_fit_any_session():
 
 
 def test_the_graph_does_not_matter_while_smart_stage_is_off():
-  tf.Session(config=_config_for(tf.Graph(), on=False)).close()
+  config = _config_for(tf.Graph())
+  config.graph_options.optimizer_options.do_smart_stage = False
+  tf.Session(config=config).close()
 
 
 def test_fetching_a_staged_tensor_that_is_not_carried_says_how_to_carry_it():
@@ -118,8 +119,7 @@ def test_fetching_a_staged_tensor_that_is_not_carried_says_how_to_carry_it():
   inside = tf.add(record, 10, name="inside")
   carried = tf.add(inside, 100, name="carried")
   step = tf.cast(carried, tf.float32) * tf.get_variable("weight", initializer=1.0)
-  with tf.Session(config=_config()) as sess, tf.make_prefetch_hook().running(sess):
-    sess.run(tf.global_variables_initializer())
+  with smart_stage_testing.smart_stage_session() as sess:
     with pytest.raises(
         tf.errors.FailedPreconditionError, match=r"(?s)'inside:0'.*'prefetch'.*tf\.train\.mark_target_node"):
       sess.run([inside, step])
@@ -130,6 +130,5 @@ def test_a_marked_tensor_can_be_fetched_beside_the_step():
   inside = tf.add(staging_testing.dataset_record(5), 10, name="inside")
   tf.train.mark_target_node(inside)
   step = tf.cast(inside + 100, tf.float32) * tf.get_variable("weight", initializer=1.0)
-  with tf.Session(config=_config()) as sess, tf.make_prefetch_hook().running(sess):
-    sess.run(tf.global_variables_initializer())
+  with smart_stage_testing.smart_stage_session() as sess:
     assert sess.run([inside, step]) == [10, 110.0]
