@@ -134,6 +134,7 @@ def test_a_source_that_nothing_of_the_step_needs():
   assert [str(source) for source in report.unstaged_sources] == [
       "'IteratorGetNext' (IteratorGetNext) is needed by no node of the step"
   ]
+  assert str(report.unstaged_sources[0]) in str(report)
   assert "tf.train.mark_target_node" in str(report)
 
 
@@ -169,6 +170,14 @@ def test_the_text_stays_short_with_many_variables():
   text = str(tf.staging.explain())
   assert "... and 80 more" in text
   assert len(text.splitlines()) < 70
+
+
+def test_the_text_stays_short_with_many_stages():
+  explain_testing.model()
+  report = tf.staging.explain()
+  text = str(dataclasses.replace(report, stages=report.stages * 30))
+  assert text.count("Stage 'prefetch'") == 20
+  assert "... and 10 more stages" in text
 
 
 def test_a_stage_by_hand_to_which_nothing_is_added():
