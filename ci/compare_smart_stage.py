@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs random graphs with and without SmartStage and compares every step.
+
+`.venv/bin/python ci/compare_smart_stage.py --graphs 50000 --seed 0` compares the graphs of the seeds 0 to 49999, in a
+few processes. Each difference is written as it is found; the last line sums up, as JSON. Ends with 1 if there was a
+difference.
+
+`.venv/bin/python ci/compare_smart_stage.py --seed 7 --show` compares one graph, and writes it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Of one process, so that what TensorFlow keeps of its graphs is given back now and then.
+_GRAPHS_OF_A_PROCESS = 500
+_SECONDS_OF_A_GRAPH = 10
+
+
+def _arguments() -> argparse.Namespace:
+  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser.add_argument("--seed", type=int, default=0, help="the first graph's")
+  parser.add_argument("--graphs", type=int, default=1, help="how many")
+  parser.add_argument("--processes", type=int, default=2, help="that run at the same time")
+  parser.add_argument("--show", action="store_true", help="write the graphs, in this process")
+  parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+  return parser.parse_args()
+
+
+def _load() -> None:
+  """Makes the installed wheel and the test helpers beside its sources importable, as in the tests."""
+  os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+  sys.path[0] = str(_ROOT)
+  import tensorflow as tf
+
+  import conftest
+
+  del conftest
+  tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
+
+
+def _compare(first: int, count: int, show: bool) -> int:
+  """Compares graphs in this process, and writes a JSON line for each difference and one for all."""
+  _load()
+  import dataclasses
+
+  from tensorflow_staging.python import random_graphs_testing as random_graphs
+  from tensorflow_staging.python import smart_stage_comparison_testing as comparison
+
+  tally = comparison.Tally()
+  differences = 0
+  for seed in range(first, first + count):
+    if show:
+      print(random_graphs.make(seed).text())
+    else:
+      # Of a process that crashes, the last one is known.
+      print(json.dumps({"begun": seed}), flush=True)
+    try:
+      tally.add(comparison.compare(seed))
+    except comparison.DifferenceError as difference:
+      differences += 1
+      print(json.dumps({"difference": str(difference), "seed": seed}), flush=True)
+  print(json.dumps({"tally": dataclasses.asdict(tally)}), flush=True)
+  return differences
+
+
+def _worker(first: int, count: int) -> tuple[list[str], collections.Counter]:
+  """Compares graphs in a process of their own.
+
+  Returns:
+    A line for each difference, and the sum of what the graphs did.
+  """
+  command = [sys.executable, __file__, "--worker", f"--seed={first}", f"--graphs={count}"]
+  try:
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=_SECONDS_OF_A_GRAPH * count + 60, check=False)
+    output, end = done.stdout, f"the process ended with {done.returncode}: {done.stderr[-2000:]}"
+  except subprocess.TimeoutExpired as expired:
+    output, end = (expired.stdout or b"").decode(), "the process did not end in time"
+  lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+  problems = [f"{line['difference']}\n{_again(line['seed'])}" for line in lines if "difference" in line]
+  tallies = [line["tally"] for line in lines if "tally" in line]
+  if not tallies:
+    begun = [line["begun"] for line in lines if "begun" in line]
+    problems.append(f"seed {begun[-1] if begun else first}: {end}\n{_again(begun[-1] if begun else first)}")
+  return problems, collections.Counter(tallies[0] if tallies else {})
+
+
+def _again(seed: int) -> str:
+  script = pathlib.Path(__file__).resolve().relative_to(_ROOT)
+  return f"  again: .venv/bin/python {script} --seed {seed} --show"
+
+
+def main() -> int:
+  arguments = _arguments()
+  if arguments.worker or arguments.show:
+    return min(_compare(arguments.seed, arguments.graphs, arguments.show), 1)
+  end = arguments.seed + arguments.graphs
+  share = min(_GRAPHS_OF_A_PROCESS, -(-arguments.graphs // arguments.processes))
+  ranges = [(first, min(share, end - first)) for first in range(arguments.seed, end, share)]
+  total: collections.Counter = collections.Counter()
+  differences = 0
+  with concurrent.futures.ThreadPoolExecutor(arguments.processes) as pool:
+    for problems, tally in pool.map(lambda work: _worker(*work), ranges):
+      total.update(tally)
+      differences += len(problems)
+      for problem in problems:
+        print(problem, flush=True)
+  print(json.dumps({**total, "differences": differences}))
+  return min(differences, 1)
+
+
+if __name__ == "__main__":
+  sys.exit(main())
