@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples run to the letter, in a folder with their data."""
 
+import re
 import shutil
 import sys
+
+import pytest
 
 from tensorflow_staging.python import staging_testing
 
@@ -13,7 +16,27 @@ def test_stage_example_prints_five_batches_in_the_order_of_the_file(tmp_path):
   shutil.copytree(_EXAMPLES, tmp_path, dirs_exist_ok=True)
   output = staging_testing.run([sys.executable, "stage.py"], tmp_path)
 
-  colors = [line.split(",")[1] for line in (_EXAMPLES / "1.txt").read_text().splitlines()]
+  _assert_five_batches(output, "1.txt")
+
+
+@pytest.mark.parametrize(
+    "program,data", [("smart_stage_auto.py", "test_data.csv"), ("smart_stage_manual.py", "1.txt")])
+def test_smart_stage_examples_print_the_same_and_hash_ahead_of_the_step(program, data, tmp_path):
+  shutil.copytree(_EXAMPLES, tmp_path, dirs_exist_ok=True)
+  done = staging_testing.completed([sys.executable, program], tmp_path, TF_CPP_MIN_LOG_LEVEL="0")
+
+  _assert_five_batches(done.stdout, data)
+  staged = re.findall(r"SmartStage: stage '\w+' runs (\d+) of \d+ nodes ahead .* (\d+) boundary tensors", done.stderr)
+  assert len(staged) == 1, done.stderr[-8000:]
+  nodes, boundary = map(int, staged[0])
+  # The source or the taken record, the hashing of one column, and what is appended to the other; their results.
+  assert nodes >= 3
+  assert boundary == 2
+
+
+def _assert_five_batches(output: str, data: str) -> None:
+  """Checks that five batches of two lines were printed, in the order of the file."""
+  colors = [line.split(",")[1] for line in (_EXAMPLES / data).read_text().splitlines()]
   for batch in range(5):
     first, second = (colors[(2 * batch + i) % len(colors)] for i in range(2))
     assert output.count(f"[b'{first}', b'{second}', b'xxx']") == 2, output

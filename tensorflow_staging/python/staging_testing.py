@@ -143,9 +143,15 @@ def run_program(
 
 def run(command: list, folder: pathlib.Path, **environment: str) -> str:
   """Runs a command that must succeed, and returns what it wrote to standard output."""
+  return completed(command, folder, **environment).stdout
+
+
+def completed(
+    command: list, folder: pathlib.Path, **environment: str) -> subprocess.CompletedProcess[str]:
+  """Runs a command that must succeed, and returns all that is known of it."""
   inherited = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
   done = subprocess.run(
       [str(word) for word in command], cwd=folder, env=inherited | environment,
       capture_output=True, text=True, timeout=PROGRAM_SECONDS, check=False)
   assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stderr[-8000:]}"
-  return done.stdout
+  return done
