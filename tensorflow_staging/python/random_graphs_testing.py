@@ -329,6 +329,16 @@ def sources(graph: tf.Graph) -> set[tf.Operation]:
   return {op for op in graph.get_operations() if op.type in SOURCE_TYPES} - _ahead_of_stages(graph)
 
 
+def may_fail_twice(graph: tf.Graph) -> bool:
+  """Whether a step may tell the one or the other of two errors.
+
+  So it is if one source ends while the record of another fails, or while a check of the step's own values fails.
+  """
+  checks = [op for op in graph.get_operations() if op.type == "Assert"]
+  step_values = {"VarHandleOp", "VariableV2", "Placeholder", "PlaceholderWithDefault"}
+  return len(sources(graph)) > 1 or any(op.type in step_values for op in _ops_behind(checks))
+
+
 def _with_state(graph: tf.Graph) -> set[tf.Operation]:
   """What draws numbers, counts, or does something that can be seen, in a step."""
   found = {op for op in graph.get_operations() if _STATEFUL.match(op.type) and op.op_def.is_stateful}

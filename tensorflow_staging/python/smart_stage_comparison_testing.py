@@ -217,14 +217,13 @@ def _taken_types(nodes: Iterable[tf.NodeDef]) -> dict[str, list[int]]:
 
 def _compare_outcomes(
     case: random_graphs.RandomGraph, steps: list[random_graphs.Step], staged: Outcomes, expected: Outcomes) -> None:
-  # If one source has ended and the record of another fails, a step may tell the one or the other.
-  several = len(random_graphs.sources(case.graph)) > 1
+  several_errors = random_graphs.may_fail_twice(case.graph)
   for number, (got, wanted) in enumerate(zip(staged, expected, strict=False)):
     if isinstance(got, dict) and isinstance(wanted, dict):
       for name in steps[number].fetches:
         if not same(got[name], wanted[name]):
           raise DifferenceError(f"step {number}, {name}: {got[name]!r}, without SmartStage {wanted[name]!r}")
-    elif got is not wanted and not (several and _is_error(got) and _is_error(wanted)):
+    elif got is not wanted and not (several_errors and _is_error(got) and _is_error(wanted)):
       raise DifferenceError(f"step {number}: {got}, without SmartStage {wanted}")
   if len(staged) != len(expected):
     raise DifferenceError(f"{len(staged)} steps, without SmartStage {len(expected)}")
