@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs of any size, half of which can run ahead of the training step."""
+
+from __future__ import annotations
+
+import random
+
+import tensorflow as tf
+
+# The name of a node that does nothing.
+TRIVIAL = "trivial"
+# How far back a node's inputs may lie.
+_REACH = 200
+
+
+def make(nodes: int) -> tf.Graph:
+  """Makes a graph.
+
+  Args:
+    nodes: About how many nodes it has.
+
+  Returns:
+    One iterator, sums that depend on it alone, and as many that depend on a variable too.
+  """
+  with tf.Graph().as_default() as graph:
+    dataset = tf.data.Dataset.range(10)
+    record = tf.compat.v1.data.make_one_shot_iterator(dataset).get_next()
+    variable = tf.compat.v1.get_variable("variable", initializer=tf.constant(1, tf.int64), use_resource=True)
+    tf.no_op(TRIVIAL)
+    tf.import_graph_def(
+        _sums(nodes), {"record": record, "variable": variable.read_value()}, name="sums")
+  return graph
+
+
+def _sums(nodes: int) -> tf.compat.v1.GraphDef:
+  """Sums of two earlier nodes each, from `record` on, and in the second half from `variable` too."""
+  rng = random.Random(1)
+  definition = tf.compat.v1.GraphDef()
+  for name in ("record", "variable"):
+    placeholder = definition.node.add(name=name, op="Placeholder")
+    placeholder.attr["dtype"].type = tf.int64.as_datatype_enum
+  names = ["record"]
+  for number in range(nodes):
+    first = "variable" if number == nodes // 2 else rng.choice(names[-_REACH:])
+    # In the second half, one input is always the step's.
+    other = names[-1]
+    node = definition.node.add(name=f"sum{number}", op="AddV2", input=[first, other])
+    node.attr["T"].type = tf.int64.as_datatype_enum
+    names.append(node.name)
+  return definition
