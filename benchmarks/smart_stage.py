@@ -84,7 +84,7 @@ def _raw() -> tf.data.Dataset:
   columns = {
       "user": np.array([f"user{i}" for i in numbers.randint(0, 100_000, rows)]),
       "item": np.array([f"item{i}" for i in numbers.randint(0, 100_000, rows)]),
-      "words": np.array([" ".join(f"w{i}" for i in numbers.randint(0, 5_000, n)) for n in lengths]),
+      "words": np.array([", ".join(f"W{i}" for i in numbers.randint(0, 5_000, n)) for n in lengths]),
       "price": numbers.rand(rows, 16).astype(np.float32),
       "click": numbers.randint(0, 2, rows).astype(np.float32),
   }
@@ -92,8 +92,9 @@ def _raw() -> tf.data.Dataset:
 
 
 def _features(record: Record) -> Record:
-  """The work between the iterator and the first variable: splitting, padding, hashing, crossing, bucketizing."""
-  words = tf.compat.v2.strings.split(record["words"]).to_tensor("", shape=[_BATCH, _WORDS])
+  """The work before the first variable: cleaning, splitting, padding, crossing, hashing, bucketizing."""
+  text = tf.strings.regex_replace(tf.strings.lower(record["words"]), "[^a-z0-9 ]", "")
+  words = tf.compat.v2.strings.split(text).to_tensor("", shape=[_BATCH, _WORDS])
   price = tf.raw_ops.Bucketize(input=record["price"], boundaries=[i / 64 for i in range(1, 64)])
   pair = tf.strings.join([record["user"], record["item"]], separator="_x_")
   crossed = tf.strings.join([tf.tile(tf.expand_dims(pair, 1), [1, _WORDS]), words], separator="_x_")
@@ -110,11 +111,11 @@ def _train(features: Record) -> tuple[tf.Tensor, tf.Operation]:
   def variable(name: str, shape: list[int]) -> tf.Tensor:
     return v1.get_variable(name, shape, initializer=tf.random_normal_initializer(stddev=0.1, seed=next(seed)))
 
-  table = variable("table", [_BUCKETS, 16])
-  width = features["ids"].shape[1] * 16
+  table = variable("table", [_BUCKETS, 8])
+  width = features["ids"].shape[1] * 8
   hidden = tf.reshape(tf.nn.embedding_lookup(table, features["ids"]), [_BATCH, width])
-  hidden = tf.nn.relu(tf.matmul(hidden, variable("hidden", [width, 128])))
-  logits = tf.squeeze(tf.matmul(hidden, variable("output", [128, 1])), 1)
+  hidden = tf.nn.relu(tf.matmul(hidden, variable("hidden", [width, 64])))
+  logits = tf.squeeze(tf.matmul(hidden, variable("output", [64, 1])), 1)
   loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=features["click"], logits=logits))
   return loss, v1.train.AdagradOptimizer(0.05).minimize(loss)
 
@@ -205,7 +206,7 @@ two earlier ones. Medians of {_PASS_ROUNDS} rounds in turns. The target for the 
 
 {_table(steps)}
 
-The work: {_BATCH} rows; up to {_WORDS} words each are split and padded, crossed with a pair of two other columns,
+The work: {_BATCH} rows; up to {_WORDS} words each are cleaned, split, padded, crossed with a pair of two other columns,
 and all of that is hashed; 16 numbers are bucketized. The step: an embedding of {_BUCKETS:,} rows, two dense layers,
 Adagrad. The first and the last way are the same program; SmartStage's buffer holds {_CAPACITY} records. Ratios are how
 many times as fast. Each way has a graph and a session of its own, opened in turns: medians of {_ROUNDS} rounds of
