@@ -6,10 +6,7 @@ import threading
 
 import pytest
 import tensorflow as tf
-from tensorflow.core.protobuf import config_pb2
 
-from tensorflow_staging.python import gen_tensor_buffer_ops
-from tensorflow_staging.python import stage_graph
 from tensorflow_staging.python import staging_testing
 
 # A server cannot be stopped, and keeps a stage's buffer as long as sessions have the stage, which a
@@ -123,30 +120,15 @@ def test_what_a_session_leaves_in_a_buffer_goes_with_it(target):
   assert not left
 
 
-def _make_restartable():
-  """Says of the one stage of the graph that it has a TensorBufferBegin and a TensorBufferRestart."""
-  stages = tf.get_collection_ref(stage_graph.RUNNERS_COLLECTION)
-  options = config_pb2.PrefetchRunnerOptions.FromString(stages[0])
-  options.restartable = True
-  stages[:] = [options.SerializeToString()]
-
-
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("local", [True, False], ids=["local", "grpc"])
 def test_a_stage_starts_anew_with_its_iterator(target, local, threads):
   name = f"grpc_restart_{local}_{threads}"
-  attrs = dict(shared_name=name, capacity=3)
-  begin = gen_tensor_buffer_ops.tensor_buffer_begin(**attrs)
-  restart = gen_tensor_buffer_ops.tensor_buffer_restart(**attrs)
   epoch = tf.placeholder(tf.int64, [])
   dataset = tf.data.Dataset.range(1000 * epoch, 1000 * epoch + 50)
   iterator = tf.data.Iterator.from_structure(tf.int64, [])
-  with tf.control_dependencies([restart]):
-    initializer = iterator.make_initializer(dataset)
-  with tf.control_dependencies([begin]):
-    record = iterator.get_next()
-  staged = tf.staged(record, num_threads=threads, name=name, capacity=3)
-  _make_restartable()
+  initializer = iterator.make_initializer(dataset)
+  staged = tf.staged(iterator.get_next(), num_threads=threads, name=name, capacity=3)
   with tf.Session("" if local else target) as sess:
     sess.run(initializer, {epoch: 0})
     with tf.make_prefetch_hook().running(sess):
