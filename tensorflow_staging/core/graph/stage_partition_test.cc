@@ -170,9 +170,9 @@ TEST(StagePartitionTest, WhatLooksUpInAWrittenTableStays) {
 
 TEST(StagePartitionTest, TheCauseIsTheNearestOne) {
   TestGraph graph;
+  Node* near = graph.RefVariable("near_variable");
   Node* far = graph.Neg("far", graph.RefVariable("far_variable"));
-  Node* b = graph.AddN("b", {graph.Neg("further", far), graph.Source("next"),
-                             graph.RefVariable("near_variable")});
+  Node* b = graph.AddN("b", {graph.Neg("further", far), near});
   const StagePartition partition(*graph.get());
   EXPECT_EQ(WhyNot(partition, b),
             Cause(StepReason::kVariable, "near_variable"));
