@@ -134,7 +134,7 @@ def test_a_source_that_nothing_of_the_step_needs():
   assert [str(source) for source in report.unstaged_sources] == [
       "'IteratorGetNext' (IteratorGetNext) is needed by no node of the step"
   ]
-  assert str(report.unstaged_sources[0]) in str(report)
+  assert f"Sources of records that do not run ahead:\n    {report.unstaged_sources[0]}" in str(report)
   assert "tf.train.mark_target_node" in str(report)
 
 
