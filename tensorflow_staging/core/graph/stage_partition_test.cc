@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {StepReason::kVariable, "v"}},
         StepNode{"ResourceVariable",
                  [](TestGraph* graph) { return graph->ReadVariable("v"); },
-                 {StepReason::kSideEffect, "v"}},
+                 {StepReason::kVariable, "v_handle"}},
         StepNode{"Placeholder",
                  [](TestGraph* graph) { return graph->Placeholder("fed"); },
                  {StepReason::kPlaceholder, "fed"}},
