@@ -163,6 +163,7 @@ class StageSession {
     stage.AddTo(&graph_, config.feed ? "fed" : kSource);
     StageTestGraph::Add(NodeDefBuilder("other_put", "TensorBufferPut")
                             .Attr("shared_name", stage.name)
+                            .Attr("container", StageTestGraph::kContainer)
                             .Attr("timeout_millis", 0)
                             .Input(std::vector<NodeDefBuilder::NodeOut>{
                                 {kOtherSource, 0, DT_INT64}}),

@@ -148,15 +148,6 @@ TEST_F(SmartStagePassTest, InitialisingTheIteratorStartsTheStageAnew) {
   EXPECT_TRUE(errors::IsOutOfRange(Run("target:0", &value)));
 }
 
-TEST_F(SmartStagePassTest, AWrongOptionFailsWithTheGraph) {
-  fields_.mutable_smart_stage_options()->set_capacity(-1);
-  graph_.Target("target", {graph_.GetNext("next", iterator_)});
-  const Status status = Start();
-  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("smart_stage_options.capacity is -1"));
-}
-
 }  // namespace
 }  // namespace staging
 }  // namespace tensorflow

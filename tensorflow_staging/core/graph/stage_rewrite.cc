@@ -454,13 +454,19 @@ class RegionRewriter {
 };
 
 // Leaves the buffer of a stage of tf.staged as it is, but in a container of the
-// session's own: on a server, sessions share what has the same name.
+// session's own, unless the graph names one: on a server, sessions share what
+// has the same name.
 void MoveToSession(const PlannedStage& stage, const std::string& session,
                    Graph* graph) {
   std::vector<const Node*> ops = stage.control_ops;
   ops.insert(ops.end(), stage.puts.begin(), stage.puts.end());
   ops.push_back(stage.take);
   for (const Node* op : ops) {
+    std::string container;
+    if (TryGetNodeAttr(op->attrs(), "container", &container) &&
+        !container.empty()) {
+      continue;
+    }
     SetContainer(Container(session, stage.name), Mutable(op, graph));
   }
 }

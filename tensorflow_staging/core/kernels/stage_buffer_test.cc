@@ -52,7 +52,8 @@ class StageBufferTest : public ::testing::Test {
   bool BufferExists() {
     TensorBuffer* buffer = nullptr;
     if (!device_->resource_manager()
-             ->Lookup("localhost", StageTestGraph().name, &buffer)
+             ->Lookup(StageTestGraph::kContainer, StageTestGraph().name,
+                      &buffer)
              .ok()) {
       return false;
     }

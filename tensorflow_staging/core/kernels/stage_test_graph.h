@@ -27,7 +27,11 @@ namespace staging {
 //
 //   <name>/TensorBufferBegin ..> <name>/TensorBufferPut
 //   <name>/TensorBufferRestart
+//
+// The buffer is in a container that tests know.
 struct StageTestGraph {
+  static constexpr char kContainer[] = "stage-test";
+
   std::string name = "prefetch";
   int64_t capacity = 1;
   int64_t timeout_millis = 0;
@@ -40,6 +44,7 @@ struct StageTestGraph {
   NodeDefBuilder Op(const std::string& op) const {
     return NodeDefBuilder(Node(op), op)
         .Attr("shared_name", name)
+        .Attr("container", kContainer)
         .Attr("capacity", capacity);
   }
 

@@ -49,6 +49,7 @@ class StageSession {
     stage_.AddTo(&graph, "record");
     StageTestGraph::Add(NodeDefBuilder("other_put", "TensorBufferPut")
                             .Attr("shared_name", stage_.name)
+                            .Attr("container", StageTestGraph::kContainer)
                             .Input(std::vector<NodeDefBuilder::NodeOut>{
                                 {"other_record", 0, DT_FLOAT}}),
                         &graph);
@@ -121,7 +122,10 @@ class StageSession {
   // What the buffer says of itself; nothing if there is none.
   std::string Buffer() {
     TensorBuffer* buffer = nullptr;
-    if (!resources()->Lookup("localhost", stage_.name, &buffer).ok()) return "";
+    if (!resources()
+             ->Lookup(StageTestGraph::kContainer, stage_.name, &buffer)
+             .ok())
+      return "";
     core::ScopedUnref unref(buffer);
     return buffer->DebugString();
   }
