@@ -137,6 +137,18 @@ bool IsBufferPut(const Node& node) {
   return node.type_string() == "TensorBufferPut";
 }
 
+bool IsIteratorInitializer(const Node& node) {
+  return node.type_string() == "MakeIterator" ||
+         node.type_string() == "MultiDeviceIteratorInit";
+}
+
+const Node* IteratorOf(const Node& source) {
+  const Edge* edge = nullptr;
+  return source.num_inputs() > 0 && source.input_edge(0, &edge).ok()
+             ? edge->src()
+             : &source;
+}
+
 NodeRoles::NodeRoles(const Graph& graph)
     : graph_(graph), functions_(graph.flib_def()) {}
 

@@ -71,6 +71,13 @@ struct RoleAndReason {
 bool IsBufferTake(const Node& node);
 bool IsBufferPut(const Node& node);
 
+// Whether `node` gives an iterator its dataset, so that it begins anew.
+bool IsIteratorInitializer(const Node& node);
+
+// What sources of one iterator have in common: its handle. A source without an
+// iterator is its own.
+const Node* IteratorOf(const Node& source);
+
 // Tells the roles of a graph's nodes. Not thread-safe.
 class NodeRoles {
  public:

@@ -42,15 +42,6 @@ class Groups {
 
 bool ByName(const Node* a, const Node* b) { return a->name() < b->name(); }
 
-// The node that tells sources of one iterator from those of others: the
-// iterator's handle.
-const Node* HandleOf(const Node& source) {
-  const Edge* edge = nullptr;
-  return source.num_inputs() > 0 && source.input_edge(0, &edge).ok()
-             ? edge->src()
-             : &source;
-}
-
 // Computes a StagePartition. All vectors by node id unless said otherwise.
 class Partitioner {
  public:
@@ -173,8 +164,8 @@ class Partitioner {
         }
       }
     }
-    // What reads or writes a variable has a side effect, too; the variable tells
-    // more.
+    // What reads or writes a variable has a side effect, too; the variable
+    // tells more.
     Spread();
     for (const Node* node : with_side_effect) {
       MoveToStep(*node, {StepReason::kSideEffect, node});
@@ -209,7 +200,7 @@ class Partitioner {
   // of the step: the records in between would be missing after a restore.
   void LeaveOutSavedIterators() {
     for (const Node* source : sources_) {
-      for (const Edge* edge : HandleOf(*source)->out_edges()) {
+      for (const Edge* edge : IteratorOf(*source)->out_edges()) {
         if (Counts(*edge->dst()) &&
             edge->dst()->type_string() == "SerializeIterator") {
           MoveToStep(*source, {StepReason::kSavedIterator, edge->dst()});
@@ -306,10 +297,10 @@ class Partitioner {
   bool ResolveSharedIterators() {
     std::set<const Node*> read_by_step;
     for (const Node* source : sources_) {
-      if (!Staged(*source)) read_by_step.insert(HandleOf(*source));
+      if (!Staged(*source)) read_by_step.insert(IteratorOf(*source));
     }
     for (const Node* source : sources_) {
-      if (Staged(*source) && read_by_step.count(HandleOf(*source)) > 0) {
+      if (Staged(*source) && read_by_step.count(IteratorOf(*source)) > 0) {
         MoveToStep(*source, {StepReason::kMixedSources, source});
       }
     }
@@ -323,7 +314,8 @@ class Partitioner {
     Groups groups(sources_.size());
     std::map<const Node*, std::vector<int>> of_handle;
     for (size_t i = 0; i < sources_.size(); ++i) {
-      if (Staged(*sources_[i])) of_handle[HandleOf(*sources_[i])].push_back(i);
+      if (Staged(*sources_[i]))
+        of_handle[IteratorOf(*sources_[i])].push_back(i);
     }
     for (const auto& [handle, indices] : of_handle) groups.JoinAll(indices);
     for (const Node* node : order_) {
@@ -341,10 +333,11 @@ class Partitioner {
 
     std::vector<bool> apart(sources_.size(), false);  // By group.
     for (size_t i = 0; i < sources_.size(); ++i) {
-      // A stage of tf.staged has a buffer and a runner of its own.
-      if (IsBufferTake(*sources_[i]) && Staged(*sources_[i]) &&
-          source_sets_.Members(group_set[groups.Find(i)]).size() > 1) {
-        apart[groups.Find(i)] = true;
+      const int group = groups.Find(i);
+      if (Staged(*sources_[i]) && MayAdvanceApart(*sources_[i]) &&
+          source_sets_.Members(group_set[group]).size() >
+              of_handle[IteratorOf(*sources_[i])].size()) {
+        apart[group] = true;
       }
     }
     for (const Node* node : order_) {
@@ -356,12 +349,26 @@ class Partitioner {
       if (!Staged(*node) || !apart[GroupOf(*node)]) continue;
       const bool mixes = source_sets_.Members(UnitOf(*node)).size() > 1;
       const bool shares_iterator = roles_[node->id()] == NodeRole::kSource &&
-                                   of_handle[HandleOf(*node)].size() > 1;
+                                   of_handle[IteratorOf(*node)].size() > 1;
       if (mixes || shares_iterator) {
         MoveToStep(*node, {StepReason::kMixedSources, node});
       }
     }
     return SpreadAny();
+  }
+
+  // Whether `source` may have to advance, or begin anew, without others that it
+  // is joined with: a stage of tf.staged has a runner of its own, and what is
+  // staged of an iterator is thrown away when it is initialised again, while
+  // the others' part of these records would still be wanted.
+  bool MayAdvanceApart(const Node& source) const {
+    if (IsBufferTake(source)) return true;
+    for (const Edge* edge : IteratorOf(source)->out_edges()) {
+      if (Counts(*edge->dst()) && IsIteratorInitializer(*edge->dst())) {
+        return true;
+      }
+    }
+    return false;
   }
 
   // The sources that have to advance together because of a staged node.
@@ -517,7 +524,7 @@ const char* VerbPhrase(StepReason reason) {
       return "depends on an op that runs once in each step and is used there "
              "apart from the records,";
     case StepReason::kMixedSources:
-      return "depends on several sources that the step also uses apart, by";
+      return "depends on several sources that may advance apart, by";
     case StepReason::kNothingToCarry:
       return "yields no tensor to the step, which only waits for it";
     case StepReason::kUnneeded:
@@ -558,7 +565,7 @@ const char* OwnVerbPhrase(StepReason reason) {
     case StepReason::kOncePerRecordOnBothSides:
       return "runs once in each step and is used there apart from the records";
     case StepReason::kMixedSources:
-      return "depends on several sources that the step also uses apart";
+      return "depends on several sources that may advance apart";
     default:
       return VerbPhrase(reason);
   }

@@ -17,27 +17,11 @@ namespace {
 
 constexpr char kDefaultName[] = "prefetch";
 
-bool IsIteratorInitializer(const Node& node) {
-  return node.type_string() == "MakeIterator" ||
-         node.type_string() == "MultiDeviceIteratorInit";
-}
-
-// The handle of the iterator that `source` reads, or null.
-const Node* IteratorOf(const Node& source) {
-  const Edge* edge = nullptr;
-  if (source.num_inputs() == 0 || !source.input_edge(0, &edge).ok()) {
-    return nullptr;
-  }
-  return edge->src();
-}
-
 void AddInitializers(const std::vector<const Node*>& sources,
                      PlannedStage* stage) {
   std::set<std::string> known;
   for (const Node* source : sources) {
-    const Node* iterator = IteratorOf(*source);
-    if (iterator == nullptr) continue;
-    for (const Edge* edge : iterator->out_edges()) {
+    for (const Edge* edge : IteratorOf(*source)->out_edges()) {
       if (IsIteratorInitializer(*edge->dst()) &&
           known.insert(edge->dst()->name()).second) {
         stage->initializers.push_back(edge->dst());
