@@ -137,6 +137,10 @@ bool IsBufferPut(const Node& node) {
   return node.type_string() == "TensorBufferPut";
 }
 
+bool IsSourceOp(const Node& node) {
+  return IsBufferTake(node) || IsSource(node.type_string());
+}
+
 bool IsIteratorInitializer(const Node& node) {
   return node.type_string() == "MakeIterator" ||
          node.type_string() == "MultiDeviceIteratorInit";

@@ -71,6 +71,9 @@ struct RoleAndReason {
 bool IsBufferTake(const Node& node);
 bool IsBufferPut(const Node& node);
 
+// Whether `node` is NodeRole::kSource.
+bool IsSourceOp(const Node& node);
+
 // Whether `node` gives an iterator its dataset, so that it begins anew.
 bool IsIteratorInitializer(const Node& node);
 

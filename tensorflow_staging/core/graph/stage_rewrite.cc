@@ -21,6 +21,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/hash.h"
 #include "tensorflow_staging/core/graph/boundary_shapes.h"
+#include "tensorflow_staging/core/graph/pack_guard.h"
 #include "tensorflow_staging/core/graph/stage_on_cpu.h"
 #include "tensorflow_staging/core/graph/stage_restart.h"
 #include "tensorflow_staging/core/graph/stand_ins.h"
@@ -522,6 +523,7 @@ Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
     TF_RETURN_IF_ERROR(
         AddRestart(stage.name, *put, first_nodes, initializers, graph));
   }
+  TF_RETURN_IF_ERROR(GuardPacksOfTaken(graph));
   FixupSourceAndSinkEdges(graph);
   return CheckNoPutNeedsTake(puts, takes, *graph);
 }

@@ -2,6 +2,7 @@
 
 #include "tensorflow_staging/core/graph/stand_ins.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -10,8 +11,10 @@
 #include "tensorflow/core/common_runtime/graph_constructor.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/graph/tensor_id.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/framework/not_carried.h"
 #include "tensorflow_staging/core/graph/node_roles.h"
 
 namespace tensorflow {
@@ -63,6 +66,18 @@ std::map<std::string, TensorId> StagesToUndo(const Graph& graph,
   return stages;
 }
 
+void MoveOutEdges(Node* from, Node* to, Graph* graph) {
+  const std::vector<const Edge*> edges(from->out_edges().begin(),
+                                       from->out_edges().end());
+  for (const Edge* edge : edges) {
+    const int output = edge->src_output();
+    Node* const consumer = edge->dst();
+    const int input = edge->dst_input();
+    graph->RemoveEdge(edge);
+    graph->AddEdge(to, output, consumer, input);
+  }
+}
+
 // Has the clones of a stage of tf.staged read the stand-in of its Take again,
 // where they read what was put.
 void TakeInStep(Node& take,
@@ -112,15 +127,7 @@ void Unstage(const std::map<std::string, TensorId>& stages, Graph* graph) {
       continue;
     }
     Node* clone = it->second;
-    const std::vector<const Edge*> edges(stand_in->out_edges().begin(),
-                                         stand_in->out_edges().end());
-    for (const Edge* edge : edges) {
-      const int output = edge->src_output();
-      Node* const to = edge->dst();
-      const int input = edge->dst_input();
-      graph->RemoveEdge(edge);
-      graph->AddEdge(clone, output, to, input);
-    }
+    MoveOutEdges(stand_in, clone, graph);
     graph->RemoveNode(stand_in);
     clone->set_name(it->first);
   }
@@ -158,6 +165,72 @@ std::vector<const Node*> NeededNodes(const Graph& graph,
   return needed;
 }
 
+// Whether `node` is where the records of one of `stages` come from in a graph
+// that is unstaged.
+bool YieldsRecords(const Node& node,
+                   const std::map<std::string, TensorId>& stages,
+                   std::string* stage) {
+  if (!TryGetNodeAttr(node.attrs(), kStageAttr, stage) ||
+      stages.count(*stage) == 0) {
+    return false;
+  }
+  return IsSourceOp(node) || IsStandIn(node);
+}
+
+// Puts nodes that do nothing in the place of the sources of `stages`, which the
+// run does not need: an optimizer may have the run wait for one all the same.
+Status TakeOutSources(const std::map<std::string, TensorId>& stages,
+                      Graph* graph) {
+  std::vector<Node*> sources;
+  for (Node* node : graph->op_nodes()) {
+    std::string stage;
+    if (YieldsRecords(*node, stages, &stage)) sources.push_back(node);
+  }
+  for (Node* source : sources) {
+    std::string stage;
+    TF_RETURN_IF_ERROR(GetNodeAttr(source->attrs(), kStageAttr, &stage));
+    Node* empty = nullptr;
+    TF_RETURN_IF_ERROR(NodeBuilder(source->name(), "StagedNode")
+                           .Input(std::vector<NodeBuilder::NodeOut>())
+                           .Attr("dtypes", source->output_types())
+                           .Attr("indices", std::vector<int>())
+                           .Attr("stage", stage)
+                           .Device(source->assigned_device_name())
+                           .Finalize(graph, &empty));
+    empty->set_assigned_device_name(source->assigned_device_name());
+    MoveOutEdges(source, empty, graph);
+    graph->RemoveNode(source);
+  }
+  return OkStatus();
+}
+
+// Refuses a run that fetches what no record carries before it takes one.
+Status CheckFetches(const Graph& graph, const CallableOptions& run) {
+  TensorNames fetched;
+  absl::flat_hash_set<absl::string_view> nodes;
+  for (const std::string& fetch : run.fetch()) {
+    const TensorId tensor = ParseTensorName(fetch);
+    fetched.insert(tensor);
+    nodes.insert(tensor.node());
+  }
+  for (const Node* node : graph.op_nodes()) {
+    std::vector<int> carried;
+    if (node->type_string() != "StagedNode" || !nodes.contains(node->name()) ||
+        !TryGetNodeAttr(node->attrs(), "indices", &carried)) {
+      continue;
+    }
+    for (int i = 0; i < node->num_outputs(); ++i) {
+      if (fetched.contains(TensorId(node->name(), i)) &&
+          std::find(carried.begin(), carried.end(), i) == carried.end()) {
+        std::string stage;
+        TF_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), "stage", &stage));
+        return NotCarriedError(node->name(), i, stage);
+      }
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 void MarkStandIn(const std::string& stage, const std::vector<int>& used_ahead,
@@ -185,34 +258,27 @@ Status UnstageForFeeds(const Graph& graph, const CallableOptions& run,
                        std::unique_ptr<Graph>* unstaged) {
   unstaged->reset();
   const TensorNames fed = FedTensors(run);
-  if (fed.empty()) return OkStatus();
   const std::map<std::string, TensorId> stages = StagesToUndo(graph, fed);
-  if (stages.empty()) return OkStatus();
+  if (stages.empty()) return CheckFetches(graph, run);
 
   auto copy = std::make_unique<Graph>(graph.flib_def());
   CopyGraph(graph, copy.get());
   Unstage(stages, copy.get());
-  NodeRoles roles(*copy);
   for (const Node* node : NeededNodes(*copy, run, fed)) {
     std::string stage;
-    const bool staged = TryGetNodeAttr(node->attrs(), kStageAttr, &stage) &&
-                        stages.count(stage) > 0;
-    if (!staged || roles.Find(*node).role != NodeRole::kSource) continue;
+    if (!YieldsRecords(*node, stages, &stage)) continue;
     const TensorId& tensor = stages.at(stage);
     return errors::InvalidArgument(
         "Tensor '", tensor.ToString(),
-        "' is fed, but what depends on it is "
-        "computed ahead of the step, in stage '",
-        stage,
-        "', and the step also "
-        "needs the stage's records, by '",
+        "' is fed, but what depends on it is computed ahead of the step, in "
+        "stage '",
+        stage, "', and the step also needs the stage's records, by '",
         node->name(),
-        "'. Feed all that the "
-        "step needs of the stage, or call tf.train.mark_target_node([x]) with "
-        "the fed tensor before the session is created, which keeps what "
-        "depends "
-        "on it in the step.");
+        "'. Feed all that the step needs of the stage, or call "
+        "tf.train.mark_target_node([x]) with the fed tensor before the session "
+        "is created, which keeps what depends on it in the step.");
   }
+  TF_RETURN_IF_ERROR(TakeOutSources(stages, copy.get()));
   FixupSourceAndSinkEdges(copy.get());
   *unstaged = std::move(copy);
   return OkStatus();

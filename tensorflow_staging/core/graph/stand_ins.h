@@ -34,7 +34,9 @@ void MarkClone(const std::string& stage, const std::string& original,
 // Makes `node` the Take of `stage`.
 void MarkTake(const std::string& stage, Node* node);
 
-// Finds out what a run that feeds stand-ins is to run.
+// Finds out what a run is to run, which may feed or fetch stand-ins.
+//
+// To fetch a tensor that the records do not carry is FAILED_PRECONDITION.
 //
 // To feed a tensor that nothing uses ahead needs nothing: the fed value takes
 // the place of the taken one. But what was computed ahead of a fed tensor has

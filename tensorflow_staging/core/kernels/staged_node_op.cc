@@ -5,7 +5,7 @@
 
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/types.h"
-#include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/framework/not_carried.h"
 
 namespace tensorflow {
 namespace staging {
@@ -25,25 +25,14 @@ class StagedNodeOp : public OpKernel {
       ctx->set_output(indices_[i], ctx->input(i));
     }
     for (int i = 0; i < ctx->num_outputs(); ++i) {
-      OP_REQUIRES(ctx, carried[i] || !ctx->output_required(i), NotCarried(i));
+      OP_REQUIRES(ctx, carried[i] || !ctx->output_required(i),
+                  NotCarriedError(name(), i, stage_));
     }
   }
 
   bool IsExpensive() override { return false; }
 
  private:
-  Status NotCarried(int index) const {
-    return errors::FailedPrecondition(
-        "Tensor '", name(), ":", index,
-        "' is computed ahead of the step, in "
-        "stage '",
-        stage_,
-        "', and is not carried to it, since nothing in the "
-        "step uses it. To fetch it, call tf.train.mark_target_node([x]) with "
-        "it, "
-        "or with tf.identity of it, before the session is created.");
-  }
-
   std::vector<int> indices_;
   std::string stage_;
 };

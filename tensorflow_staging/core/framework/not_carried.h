@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_FRAMEWORK_NOT_CARRIED_H_
+#define TENSORFLOW_STAGING_CORE_FRAMEWORK_NOT_CARRIED_H_
+
+#include <string>
+
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/status.h"
+
+namespace tensorflow {
+namespace staging {
+
+// What a step gets that asks for a tensor of a staged part that its record does
+// not carry.
+inline Status NotCarriedError(const std::string& node, int output,
+                              const std::string& stage) {
+  return errors::FailedPrecondition(
+      "Tensor '", node, ":", output,
+      "' is computed ahead of the step, in stage '", stage,
+      "', and is not carried to it, since nothing in the step uses it. To "
+      "fetch "
+      "it, call tf.train.mark_target_node([x]) with it, or with tf.identity of "
+      "it, before the session is created.");
+}
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_FRAMEWORK_NOT_CARRIED_H_
