@@ -47,22 +47,22 @@ def test_running_a_staged_node_goes_on_to_the_next_record():
     assert sess.run(result) == 2
 
 
-def test_a_tensor_of_a_record_is_stacked_on_itself():
+@pytest.mark.parametrize("smart_stage", [True, False])
+def test_a_tensor_of_a_record_is_stacked_on_itself(smart_stage):
   # Grappler confuses the outputs of a node there; see core/graph/pack_guard.h.
-  first, second = tf.staged(_pair())
+  numbers = tf.data.Dataset.range(100).batch(2, drop_remainder=True)
+  first, second = tf.staged(
+      tf.data.make_one_shot_iterator(tf.data.Dataset.zip((numbers, numbers.map(lambda x: x + 1000)))).get_next())
   stacked = tf.stack([tf.identity(second), second])
-  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
-    for step in range(3):
-      values = sess.run([stacked, first])
-      assert values[0].tolist() == [1000 + step] * 2
-      assert values[1] == step
-
-
-def test_a_carried_tensor_is_stacked_on_itself():
-  first, second = _pair()
-  tf.train.mark_target_node([stacked := tf.stack([second, second])])
-  with smart_stage_testing.smart_stage_session() as sess:
-    assert sess.run([stacked, first])[0].tolist() == [1000, 1000]
+  tf.train.mark_target_node([stacked])
+  result = stacked + 1
+  config = smart_stage_testing.smart_stage_config() if smart_stage else tf.ConfigProto()
+  config.graph_options.rewrite_options.min_graph_nodes = -1
+  with tf.Session(config=config) as sess, tf.make_prefetch_hook().running(sess):
+    for step in range(0, 6, 2):
+      values = sess.run([result, first])
+      assert values[0].tolist() == [[1001 + step, 1002 + step]] * 2
+      assert values[1].tolist() == [step, step + 1]
 
 
 def test_both_ways_to_a_shared_random_number_see_the_same_one():
