@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session's configuration with every new field set, each to a value of its own."""
+"""A session's configuration with every new field set, to values that a session accepts together."""
 
 import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
@@ -10,7 +10,7 @@ FIRST_NUMBER = 10001
 
 
 def config() -> config_pb2.ConfigProto:
-  """Makes the configuration; no new field has its default value."""
+  """Makes the configuration, for the default graph; no new field has its default value."""
   result = config_pb2.ConfigProto()
   for index in (1, 2):
     result.session_stage_subgraph_thread_pool.add(
@@ -22,7 +22,7 @@ def config() -> config_pb2.ConfigProto:
   optimizer.smart_stage_options.CopyFrom(_smart_stage_options())
   rewriter = result.graph_options.rewrite_options
   rewriter.use_multi_stream = rewriter_config_pb2.RewriterConfig.ON
-  rewriter.multi_stream_opts.multi_stream_num = 34
+  rewriter.multi_stream_opts.multi_stream_num = 37
   rewriter.multi_stream_opts.partition_policy = rewriter_config_pb2.EMBEDDING_GRAPH_PARTITION
   return result
 
@@ -32,8 +32,8 @@ def _smart_stage_options() -> config_pb2.SmartStageOptions:
       capacity=31, num_threads=32, num_clients=33, timeout_millis=35, stage_subgraph_stream_id=36,
       closed_exception_types=(tf.errors.OUT_OF_RANGE, tf.errors.ABORTED),
       ignored_exception_types=(tf.errors.DATA_LOSS,),
-      use_stage_subgraph_thread_pool=True, stage_subgraph_thread_pool_id=37, name="ahead")
-  options.graph_key = "key"
+      use_stage_subgraph_thread_pool=True, stage_subgraph_thread_pool_id=1,
+      graph=tf.compat.v1.get_default_graph(), name="ahead")
   runner = options.runner_options
   runner.fetch_ops.extend(["put_1", "put_2"])
   runner.cancel_op = "cancel"
@@ -42,4 +42,5 @@ def _smart_stage_options() -> config_pb2.SmartStageOptions:
   runner.named_feed_input_tensors["fed:0"] = "source:0"
   runner.error_code_tensor = "code:0"
   runner.error_message_tensor = "message:0"
+  runner.restartable = True
   return options

@@ -24,10 +24,10 @@ smart_stage.num_threads=32
 smart_stage.num_clients=33
 smart_stage.timeout_millis=35
 smart_stage.stage_subgraph_stream_id=36
-smart_stage.graph_key=key
+smart_stage.graph_key={graph_key}
 smart_stage.name=ahead
 runner.use_stage_subgraph_thread_pool=1
-runner.stage_subgraph_thread_pool_id=37
+runner.stage_subgraph_thread_pool_id=1
 runner.fetch_ops.0=put_1
 runner.fetch_ops.1=put_2
 runner.cancel_op=cancel
@@ -41,7 +41,7 @@ runner.name=ahead
 runner.error_code_tensor=code:0
 runner.error_message_tensor=message:0
 use_multi_stream=1
-multi_stream.multi_stream_num=34
+multi_stream.multi_stream_num=37
 multi_stream.partition_policy=2
 """
 
@@ -61,4 +61,5 @@ def test_a_graph_pass_reads_every_field(tmp_path):
 
   fields_read = ctypes.CDLL(str(library)).FieldsRead
   fields_read.restype = ctypes.c_char_p
-  assert fields_read().decode() == _EXPECTED.lstrip()
+  graph_key = config.graph_options.optimizer_options.smart_stage_options.graph_key
+  assert fields_read().decode() == _EXPECTED.lstrip().format(graph_key=graph_key)
