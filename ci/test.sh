@@ -26,8 +26,8 @@ ci/install_wheel.sh
 step "Running TensorFlow's own tests against the installed wheel"
 ci/upstream_tests.sh quick
 
-step "Running those of sessions again, with every run on a stage thread pool"
-ci/upstream_tests.sh sessions
+step "Running them again, with every run on a stage thread pool"
+ci/upstream_tests.sh pools
 
 step "Running the Python tests against the installed wheel"
 "$venv/bin/pytest" "$@"

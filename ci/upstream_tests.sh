@@ -5,7 +5,6 @@
 #
 #   ci/upstream_tests.sh quick    runs ci/upstream/quick.txt in .venv; a test that passes on the stock wheel must pass
 #   ci/upstream_tests.sh pools    the same, every local session having a stage thread pool and every run in it taking it
-#   ci/upstream_tests.sh sessions the same as pools, for ci/upstream/sessions.txt only
 #   ci/upstream_tests.sh record   writes the stock wheel's results anew, in a virtual environment of its own
 steps_total=1
 source "$(dirname "$0")/steps.sh"
@@ -14,16 +13,14 @@ python=$(find_python) || die "Python 3.11 was not found."
 bazel build @tensorflow_source//:BUILD.bazel
 external=$(bazel info output_base)/external
 source_tree=$external/tensorflow_source
-list=quick.txt
-[ "${1:-}" != sessions ] || list=sessions.txt
-run=("$python" ci/upstream/run.py --source="$source_tree" --list="ci/upstream/$list"
+run=("$python" ci/upstream/run.py --source="$source_tree" --list=ci/upstream/quick.txt
   --record=ci/upstream/stock_results.json)
 
 case ${1:-} in
   quick)
     "${run[@]}" --python="$venv/bin/python"
     ;;
-  pools | sessions)
+  pools)
     "${run[@]}" --python="$venv/bin/python" --stage-pools
     ;;
   record)
@@ -37,6 +34,6 @@ case ${1:-} in
     "${run[@]}" --python="$stock/bin/python" --write
     ;;
   *)
-    die "Say what to do: ci/upstream_tests.sh quick, pools, sessions or record."
+    die "Say what to do: ci/upstream_tests.sh quick, pools or record."
     ;;
 esac
