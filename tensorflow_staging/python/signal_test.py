@@ -17,6 +17,9 @@ import tensorflow as tf
 
 LIMIT_SECONDS = 5
 
+# Whoever starts the tests in the background may have it ignored, which programs inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 def interrupt():
   global interrupted
   interrupted = time.monotonic()
