@@ -138,3 +138,24 @@ def test_a_stage_starts_anew_with_its_iterator(target, local, threads):
         sess.run(initializer, {epoch: number + 1})
         assert all(1000 <= sess.run(staged) - 1000 * number < 2000 for _ in range(10))
         sess.run(initializer, {epoch: number + 2})
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("local", [True, False], ids=["local", "grpc"])
+def test_a_chain_of_stages_starts_anew_with_the_iterator_before_it(target, local, threads):
+  name = f"grpc_chain_{local}_{threads}"
+  epoch = tf.placeholder(tf.int64, [])
+  iterator = tf.data.Iterator.from_structure(tf.int64, [])
+  initializer = iterator.make_initializer(tf.data.Dataset.range(1000 * epoch, 1000 * epoch + 50))
+  record = iterator.get_next()
+  # Their names are not in their order.
+  for number in (2, 3, 1):
+    record = tf.staged(tf.identity(record), num_threads=threads, name=f"{name}_{number}", capacity=3)
+  with tf.Session("" if local else target) as sess:
+    sess.run(initializer, {epoch: 0})
+    with tf.make_prefetch_hook().running(sess):
+      for number in range(0, 10, 2):
+        assert sorted(staging_testing.drain(sess, record)) == list(range(1000 * number, 1000 * number + 50))
+        sess.run(initializer, {epoch: number + 1})
+        assert all(1000 <= sess.run(record) - 1000 * number < 2000 for _ in range(10))
+        sess.run(initializer, {epoch: number + 2})

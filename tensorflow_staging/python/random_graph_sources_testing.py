@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
+
+# How an iterator may begin; as often as they are named.
+WAYS = ("one shot", "initializable", "initializable", "structure", "structure")
 
 _WORDS = ("red green", "blue", "word1", "word2 word3", "9 8 7", "gray")
 
@@ -70,12 +74,13 @@ def _dataset(components: object, batch: int, ragged_end: bool, rng: random.Rando
 
 
 def add_source(
-    rng: random.Random, batch: int, records: int | None, ragged_end: bool,
+    rng: random.Random, ways: Sequence[str], batch: int, records: int | None, ragged_end: bool,
     after: list[tf.Tensor]) -> SourceRecord:
   """Adds an iterator to the default graph.
 
   Args:
     rng: Decides everything.
+    ways: Those of `WAYS` that are possible.
     batch: How many rows a record has.
     records: How many records there are; None is no end.
     ragged_end: Whether the last record of a pass over the data has fewer rows, and no shape is known.
@@ -89,7 +94,7 @@ def add_source(
   dataset = _dataset(components, batch, ragged_end, rng)
   if records is None:
     dataset = dataset.repeat()
-  iterator, initializer = _iterator(dataset, rng)
+  iterator, initializer = _iterator(dataset, rng.choice(ways))
   by_hand = rng.random() < 0.1
   # A record that is staged by hand waits for nothing of the step.
   with tf.control_dependencies(None if by_hand else after):
@@ -100,9 +105,8 @@ def add_source(
 
 
 def _iterator(
-    dataset: tf.data.Dataset, rng: random.Random) -> tuple[tf.data.Iterator, tf.Operation | None]:
+    dataset: tf.data.Dataset, way: str) -> tuple[tf.data.Iterator, tf.Operation | None]:
   """An iterator and its initializer, if it has one."""
-  way = rng.choice(["one shot", "initializable", "initializable", "structure", "structure"])
   if way == "one shot":
     return tf.data.make_one_shot_iterator(dataset), None
   if way == "initializable":

@@ -83,7 +83,8 @@ class _Maker:
     self._grappler = self._rng.random() < 0.5
     self._making = random_ops.Making(self._rng, random_ops.Counters())
     self._batch = self._rng.randrange(1, 5)
-    self._sources = self._rng.choices([1, 2, 3], [70, 22, 8])[0]
+    self._sources = self._rng.choices([1, 2, 3], [65, 25, 10])[0]
+    self._mixed = self._sources > 1 and self._rng.random() < 0.6
     self._ragged_end = self._sources == 1 and self._rng.random() < 0.25
     self._steps = self._rng.randrange(3, 5)
     self._families = self._choose_families()
@@ -100,7 +101,7 @@ class _Maker:
     with tf.Graph().as_default() as graph:
       for _ in range(self._sources):
         self._add_source()
-      if self._sources > 1 and rng.random() < 0.5:
+      if self._mixed:
         self._mix_sources()
       if rng.random() < 0.3:
         self._add_step_values()
@@ -138,8 +139,10 @@ class _Maker:
     records = self._rng.randrange(1, self._steps + 1) if finite else None
     # A get_next() that is to come after another's.
     after = self._all_values()[-1:] if self._rng.random() < 0.1 else []
+    # What can begin anew shares no stage.
+    ways = random_sources.WAYS[:1] if self._mixed and self._rng.random() < 0.8 else random_sources.WAYS
     source = random_sources.add_source(
-        self._rng, self._batch, records, self._ragged_end, [_dense(value) for value in after])
+        self._rng, ways, self._batch, records, self._ragged_end, [_dense(value) for value in after])
     for kind, value in source.typed:
       self._add(kind, value)
     if source.initializer is not None:

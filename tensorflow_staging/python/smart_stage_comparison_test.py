@@ -34,6 +34,7 @@ def test_random_graphs_give_the_same_with_and_without_smart_stage(part):
   assert tally["graphs"] == count
   # Graphs that are never staged would always be equal.
   assert tally["staged"] > 0.9 * count, tally
+  assert tally["joined"] > 0.05 * count, tally
   assert tally["ended"] > 0.2 * count, tally
   assert tally["failed"] > 0, tally
   assert tally["restarted"] > 0.02 * count, tally

@@ -17,23 +17,27 @@ namespace {
 
 constexpr char kDefaultName[] = "prefetch";
 
+struct ByNodeName {
+  bool operator()(const Node* a, const Node* b) const {
+    return a->name() < b->name();
+  }
+};
+
+using NodeSet = std::set<const Node*, ByNodeName>;
+
 void AddInitializers(const std::vector<const Node*>& sources,
                      PlannedStage* stage) {
-  std::set<std::string> known;
+  NodeSet initializers;
   for (const Node* source : sources) {
     for (const Edge* edge : IteratorOf(*source)->out_edges()) {
-      if (IsIteratorInitializer(*edge->dst()) &&
-          known.insert(edge->dst()->name()).second) {
-        stage->initializers.push_back(edge->dst());
-      }
+      if (IsIteratorInitializer(*edge->dst())) initializers.insert(edge->dst());
     }
   }
-  std::sort(stage->initializers.begin(), stage->initializers.end(),
-            [](const Node* a, const Node* b) { return a->name() < b->name(); });
+  stage->initializers.assign(initializers.begin(), initializers.end());
 }
 
-// The sources that lead to `puts` and to nothing else. A source that a step
-// reads as well must not wait for the stage.
+// The sources that lead to `puts` and to nothing else, Takes of other stages
+// included. A source that a step reads as well must not wait for the stage.
 std::vector<const Node*> SourcesOf(const Graph& graph,
                                    const std::vector<const Node*>& puts) {
   NodeRoles roles(graph);
@@ -48,9 +52,7 @@ std::vector<const Node*> SourcesOf(const Graph& graph,
   }
   std::vector<const Node*> sources;
   for (const Node* node : found) {
-    if (IsBufferTake(*node) || roles.Find(*node).role != NodeRole::kSource) {
-      continue;
-    }
+    if (roles.Find(*node).role != NodeRole::kSource) continue;
     const bool apart = std::all_of(
         node->out_edges().begin(), node->out_edges().end(),
         [&ahead](const Edge* edge) {
@@ -138,6 +140,42 @@ void StagePlan::AddStagesByHand(const Graph& graph) {
     stage.gated_sources = SourcesOf(graph, stage.puts);
     AddInitializers(stage.gated_sources, &stage);
     stages_.push_back(std::move(stage));
+  }
+  ChainStagesByHand();
+}
+
+void StagePlan::ChainStagesByHand() {
+  std::map<const Node*, const PlannedStage*> by_take;
+  for (const PlannedStage& stage : stages_) by_take[stage.take] = &stage;
+  const auto before = [&by_take](const PlannedStage& stage) {
+    std::vector<const PlannedStage*> found;
+    for (const Node* source : stage.gated_sources) {
+      const auto it = by_take.find(source);
+      if (it != by_take.end()) found.push_back(it->second);
+    }
+    return found;
+  };
+  for (PlannedStage& stage : stages_) {
+    for (const PlannedStage* other : before(stage)) {
+      stage.stages_before.push_back(other->name);
+    }
+  }
+  // What starts a stage anew starts those anew that take its records: they
+  // would still hold what was made of the old data. As many rounds as the
+  // longest chain has stages.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (PlannedStage& stage : stages_) {
+      NodeSet initializers(stage.initializers.begin(),
+                           stage.initializers.end());
+      for (const PlannedStage* other : before(stage)) {
+        initializers.insert(other->initializers.begin(),
+                            other->initializers.end());
+      }
+      if (initializers.size() == stage.initializers.size()) continue;
+      stage.initializers.assign(initializers.begin(), initializers.end());
+      changed = true;
+    }
   }
 }
 

@@ -27,12 +27,15 @@ struct PlannedStage {
   const Node* take = nullptr;
   std::vector<const Node*> puts;
   std::vector<const Node*> control_ops;
-  // The nodes that yield elements of iterators to the Puts, and to nothing
-  // else.
+  // The nodes that yield elements of iterators, or records of stages before, to
+  // the Puts and to nothing else.
   std::vector<const Node*> gated_sources;
 
-  // The ops that initialise an iterator of the stage. Run again, they start the
-  // stage anew.
+  // The stages of which gated_sources are Takes, by name.
+  std::vector<std::string> stages_before;
+
+  // The ops that initialise an iterator of the stage, or of one before it in a
+  // chain of stages. Run again, they start the stage anew.
   std::vector<const Node*> initializers;
 
   bool by_hand() const { return take != nullptr; }
@@ -65,6 +68,7 @@ class StagePlan {
 
  private:
   void AddStagesByHand(const Graph& graph);
+  void ChainStagesByHand();
   void AddStages(const Graph& graph, const std::string& name);
 
   // Null without smart_stage.

@@ -147,6 +147,39 @@ TEST(StagePlanTest, AStageByHandIsStartedAnewByItsOwnIteratorsAlone) {
             Strings{"initialize_own"});
 }
 
+TEST(StagePlanTest, AChainOfStagesIsStartedAnewByTheIteratorBeforeTheFirst) {
+  TestGraph graph;
+  Node* next = graph.Source("next");
+  Node* iterator = const_cast<Node*>(graph.Find("next_iterator"));
+  graph.InitializeWithRange("initialize", iterator, 0, 10);
+  // The names are in another order than the stages.
+  Node* first = graph.Stage("b", {next});
+  Node* second = graph.Stage("c", {graph.Neg("negative", first)});
+  graph.Target("target", {graph.Stage("a", {second})});
+  const StagePlan plan(*graph.get(), /*smart_stage=*/false, "");
+  ASSERT_EQ(StageNames(plan), (Strings{"a", "b", "c"}));
+  for (const PlannedStage& stage : plan.stages()) {
+    EXPECT_EQ(Names(stage.initializers), Strings{"initialize"}) << stage.name;
+  }
+  EXPECT_EQ(plan.stages()[0].stages_before, Strings{"c"});
+  EXPECT_EQ(plan.stages()[1].stages_before, Strings());
+  EXPECT_EQ(plan.stages()[2].stages_before, Strings{"b"});
+}
+
+TEST(StagePlanTest, AStageThatTheStepReadsTooIsNotBeforeAnother) {
+  TestGraph graph;
+  Node* next = graph.Source("next");
+  graph.InitializeWithRange(
+      "initialize", const_cast<Node*>(graph.Find("next_iterator")), 0, 10);
+  Node* first = graph.Stage("first", {next});
+  Node* second = graph.Stage("second", {first});
+  graph.Target("target", {first, second});
+  const StagePlan plan(*graph.get(), /*smart_stage=*/false, "");
+  ASSERT_EQ(StageNames(plan), (Strings{"first", "second"}));
+  EXPECT_EQ(plan.stages()[1].stages_before, Strings());
+  EXPECT_EQ(Names(plan.stages()[1].initializers), Strings());
+}
+
 }  // namespace
 }  // namespace staging
 }  // namespace tensorflow

@@ -31,16 +31,17 @@ Status MakeBufferOp(const std::string& stage, const char* op, const Node& put,
 
 Status AddRestart(const std::string& stage, const Node& put,
                   const std::vector<Node*>& first_nodes,
-                  const std::vector<Node*>& initializers, Graph* graph) {
+                  const std::vector<Node*>& initializers, Graph* graph,
+                  Node** restart) {
+  *restart = nullptr;
   if (initializers.empty()) return OkStatus();
   Node* begin = nullptr;
   TF_RETURN_IF_ERROR(
       MakeBufferOp(stage, "TensorBufferBegin", put, graph, &begin));
   for (Node* node : first_nodes) graph->AddControlEdge(begin, node);
-  Node* restart = nullptr;
   TF_RETURN_IF_ERROR(
-      MakeBufferOp(stage, "TensorBufferRestart", put, graph, &restart));
-  for (Node* node : initializers) graph->AddControlEdge(restart, node);
+      MakeBufferOp(stage, "TensorBufferRestart", put, graph, restart));
+  for (Node* node : initializers) graph->AddControlEdge(*restart, node);
   return OkStatus();
 }
 

@@ -18,13 +18,15 @@ namespace staging {
 //   <stage>/TensorBufferRestart ..> initialisers
 //
 // A Restart throws away what was staged, and has the stage wait in its Begin
-// until the step of the initialiser has ended (kernels/tensor_buffer_ops.cc).
+// until the step of the initialiser has ended (tensor_buffer_restart_ops.cc).
 //
 // `put` is a Put of the stage; the new nodes find its buffer, and are beside
-// it. Does nothing if there is no initialiser.
+// it. `*restart` gets the Restart, or null if there is no initialiser: then
+// nothing changes.
 Status AddRestart(const std::string& stage, const Node& put,
                   const std::vector<Node*>& first_nodes,
-                  const std::vector<Node*>& initializers, Graph* graph);
+                  const std::vector<Node*>& initializers, Graph* graph,
+                  Node** restart);
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -36,8 +36,11 @@ class StageRestartTest : public ::testing::Test {
 
 TEST_F(StageRestartTest, ABeginStandsBeforeTheStageAndARestartBeforeTheData) {
   Node* initialize = graph_.InitializeWithRange("initialize", iterator_, 0, 9);
-  ASSERT_EQ(AddRestart("stage", *put_, {next_}, {initialize}, graph_.get()),
-            OkStatus());
+  Node* restart = nullptr;
+  ASSERT_EQ(
+      AddRestart("stage", *put_, {next_}, {initialize}, graph_.get(), &restart),
+      OkStatus());
+  EXPECT_EQ(restart, graph_.Find("stage/TensorBufferRestart"));
   EXPECT_EQ(graph_.Inputs("next"),
             (Strings{"iterator", "^stage/TensorBufferBegin"}));
   EXPECT_EQ(
@@ -61,7 +64,10 @@ TEST_F(StageRestartTest, ABeginStandsBeforeTheStageAndARestartBeforeTheData) {
 
 TEST_F(StageRestartTest, WithoutAnInitializerNothingChanges) {
   const int nodes = graph_.get()->num_op_nodes();
-  ASSERT_EQ(AddRestart("stage", *put_, {next_}, {}, graph_.get()), OkStatus());
+  Node* restart = nullptr;
+  ASSERT_EQ(AddRestart("stage", *put_, {next_}, {}, graph_.get(), &restart),
+            OkStatus());
+  EXPECT_EQ(restart, nullptr);
   EXPECT_EQ(graph_.get()->num_op_nodes(), nodes);
   EXPECT_EQ(graph_.Inputs("next"), Strings{"iterator"});
 }

@@ -496,6 +496,7 @@ Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
                      Graph* graph) {
   std::vector<Node*> puts;
   absl::flat_hash_set<const Node*> takes;
+  std::map<std::string, Node*> restarts;
   for (const PlannedStage& stage : plan.stages()) {
     Node* put = nullptr;
     std::vector<Node*> first_nodes;
@@ -520,8 +521,16 @@ Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
     for (const Node* initializer : stage.initializers) {
       initializers.push_back(Mutable(initializer, graph));
     }
-    TF_RETURN_IF_ERROR(
-        AddRestart(stage.name, *put, first_nodes, initializers, graph));
+    TF_RETURN_IF_ERROR(AddRestart(stage.name, *put, first_nodes, initializers,
+                                  graph, &restarts[stage.name]));
+  }
+  for (const PlannedStage& stage : plan.stages()) {
+    for (const std::string& before : stage.stages_before) {
+      // A stage that waits for records has to come to its Begin first.
+      if (Node* restart = restarts[before]; restart != nullptr) {
+        graph->AddControlEdge(restarts[stage.name], restart);
+      }
+    }
   }
   TF_RETURN_IF_ERROR(GuardPacksOfTaken(graph));
   FixupSourceAndSinkEdges(graph);

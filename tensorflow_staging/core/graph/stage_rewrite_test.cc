@@ -231,6 +231,24 @@ TEST_F(StageRewriteTest, IteratorsThatCanBeInitialisedStartTheStageAnew) {
             Attr<std::string>("prefetch/TensorBufferPut", "container"));
 }
 
+TEST_F(StageRewriteTest, InAChainTheLastStageStopsFirst) {
+  Node* next = graph_.Source("next");
+  Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
+  graph_.InitializeWithRange("initialize", iterator, 0, 10);
+  Node* first = graph_.Stage("first", {next});
+  graph_.Target("target", {graph_.Stage("second", {first})});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  // The second stage waits for its restart before it waits for the first one.
+  EXPECT_THAT(graph_.Inputs("first/TensorBufferTake"),
+              ElementsAre("^second/TensorBufferBegin"));
+  EXPECT_THAT(graph_.Inputs("first/TensorBufferRestart"),
+              ElementsAre("^second/TensorBufferRestart"));
+  EXPECT_THAT(graph_.Inputs("initialize"),
+              ElementsAre("initialize/range", "next_iterator",
+                          "^first/TensorBufferRestart",
+                          "^second/TensorBufferRestart"));
+}
+
 TEST_F(StageRewriteTest, AStageByHandIsExtended) {
   Node* take = graph_.Stage("by_hand", {graph_.Neg("a", graph_.Source("next")),
                                         graph_.Const("value", 1)});
