@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tf.SmartStageOptions`: how the part that SmartStage finds by itself is to run."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +12,9 @@ from tensorflow.python.util.tf_export import tf_export
 from tensorflow_staging.python import argument_checks
 from tensorflow_staging.python import prefetch_options
 from tensorflow_staging.python import smart_stage_graph
+
+# A name scope at the root of a graph, as tf.name_scope allows them.
+_ROOT_SCOPE = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 
 
 @tf_export("SmartStageOptions")
@@ -63,6 +67,10 @@ def SmartStageOptions(
     ValueError: If an argument is out of range.
   """
   argument_checks.check_name(name)
+  if name and not _ROOT_SCOPE.fullmatch(name):
+    raise ValueError(
+        f"name must be a name scope, which begins with a letter, digit or '.', and goes on with these and _ / \\ > -;"
+        f" got {name!r}.")
   if not isinstance(graph, ops.Graph | None):
     raise TypeError(
         f"graph must be None or a tf.Graph, got {graph!r} of type {type(graph).__name__}.")

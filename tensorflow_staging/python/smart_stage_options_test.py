@@ -61,6 +61,7 @@ def test_it_fits_into_a_config():
      ("timeout_millis", 0, ValueError), ("stage_subgraph_thread_pool_id", -1, ValueError),
      ("stage_subgraph_thread_pool_id", 1, ValueError), ("stage_subgraph_stream_id", -1, ValueError),
      ("capacity", "1", TypeError), ("graph", "g", TypeError), ("name", 1, TypeError),
+     ("name", "my stage", ValueError), ("name", "_stage", ValueError),
      ("closed_exception_types", ("EOF",), TypeError)])
 def test_bad_arguments(argument, value, error):
   with pytest.raises(error, match=rf"^{argument}.* must be .*got"):

@@ -27,8 +27,8 @@ namespace {
 
 // How long Stop waits for a thread that the cancelled buffer does not wake.
 // tf.train.Coordinator.join looks after 2, then after 4 seconds, and is to be
-// back within 5.
-constexpr std::chrono::seconds kStopPatience(3);
+// back within 5; this is before its first look.
+constexpr std::chrono::milliseconds kStopPatience(1500);
 // How often a closing session says what it is waiting for.
 constexpr std::chrono::seconds kClosingReportPeriod(10);
 // How often a source that has ended is asked again, while another one of the
@@ -150,7 +150,7 @@ class PrefetchRunner::Crew : public std::enable_shared_from_this<Crew> {
   // Ends what began with ++inside_.
   void Leave() TF_LOCKS_EXCLUDED(mu_);
   // Waits until nobody is inside. Returns whether that came true in time.
-  bool AwaitNobodyInside(mutex_lock* l, std::chrono::seconds patience)
+  bool AwaitNobodyInside(mutex_lock* l, std::chrono::milliseconds patience)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   Status StoppedStatus() const {
@@ -370,14 +370,14 @@ void PrefetchRunner::Crew::Stop() {
   // 1. Have the threads leave. The buffer is cancelled once only: later on
   //    another runner may be at work there.
   bool first;
-  std::chrono::seconds patience = kStopPatience;
+  std::chrono::milliseconds patience = kStopPatience;
   {
     mutex_lock l(mu_);
     first = !stopping_;
     stopping_ = true;
     enough_.store(true, std::memory_order_release);
     changed_.notify_all();
-    if (stop_gave_up_) patience = std::chrono::seconds(0);
+    if (stop_gave_up_) patience = std::chrono::milliseconds(0);
   }
   if (first) CancelBuffer();
   // 2. Wait until they have left.
@@ -530,8 +530,8 @@ void PrefetchRunner::Crew::Leave() {
   if (--inside_ == 0) changed_.notify_all();
 }
 
-bool PrefetchRunner::Crew::AwaitNobodyInside(mutex_lock* l,
-                                             std::chrono::seconds patience) {
+bool PrefetchRunner::Crew::AwaitNobodyInside(
+    mutex_lock* l, std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (inside_ > 0) {
     const auto left = deadline - std::chrono::steady_clock::now();

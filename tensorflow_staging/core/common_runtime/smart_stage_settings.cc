@@ -2,8 +2,12 @@
 
 #include "tensorflow_staging/core/common_runtime/smart_stage_settings.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/string_view.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/protobuf/error_codes.pb.h"
@@ -28,6 +32,25 @@ Status CheckNotNegative(const SmartStageOptions& options) {
     }
   }
   return OkStatus();
+}
+
+// The names of nodes will begin with it.
+Status CheckName(const std::string& name) {
+  const auto may_begin = [](char c) {
+    return absl::ascii_isalnum(c) || c == '.';
+  };
+  const auto may_follow = [&](char c) {
+    return may_begin(c) ||
+           absl::string_view("_/\\>-").find(c) != absl::string_view::npos;
+  };
+  if (name.empty() || (may_begin(name.front()) && name.back() != '/' &&
+                       std::all_of(name.begin(), name.end(), may_follow))) {
+    return OkStatus();
+  }
+  return errors::InvalidArgument(
+      "smart_stage_options.name is '", name,
+      "'; it must be a name scope, which begins with a letter, digit or '.', "
+      "goes on with these and _ / \\ > -, and does not end with '/'.");
 }
 
 Status CheckThreadPool(const SmartStageOptions& options,
@@ -93,6 +116,7 @@ Status ReadSmartStageSettings(const ConfigProto& config,
         "are both on. SmartStage needs the whole graph: turn one of them off.");
   }
   TF_RETURN_IF_ERROR(CheckNotNegative(options));
+  TF_RETURN_IF_ERROR(CheckName(options.name()));
   TF_RETURN_IF_ERROR(CheckThreadPool(options, config));
   TF_RETURN_IF_ERROR(CheckStream(options, config));
   settings->enabled = true;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/protobuf/error_codes.pb.h"
 
@@ -133,6 +134,20 @@ TEST(SmartStageSettingsTest, NoNumberIsNegative) {
   refused(&SmartStageOptions::set_timeout_millis, "timeout_millis");
   refused(&SmartStageOptions::set_stage_subgraph_stream_id,
           "stage_subgraph_stream_id");
+}
+
+TEST(SmartStageSettingsTest, ANameCanBeginTheNamesOfNodes) {
+  const auto named = [](const std::string& name) {
+    return ConfigWith(
+        [name](SmartStageOptions* options) { options->set_name(name); });
+  };
+  for (const char* name : {"my stage", "_stage", "stage/", "a:b", "/"}) {
+    ExpectRefused(named(name),
+                  absl::StrCat("smart_stage_options.name is '", name, "'"));
+  }
+  for (const char* name : {"prefetch_1", "model/input", ".a-b>c\\d", "1"}) {
+    EXPECT_EQ(CheckSmartStageSettings(named(name)), OkStatus()) << name;
+  }
 }
 
 TEST(SmartStageSettingsTest, AThreadPoolIsOneOfTheSession) {
