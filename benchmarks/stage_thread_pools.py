@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what benchmarks/stage_thread_pools.md tells: a heavy stage and a training step compete for two cores.
 
-`.venv/bin/python benchmarks/stage_thread_pools.py > benchmarks/stage_thread_pools.md` takes about two minutes.
+`.venv/bin/python benchmarks/stage_thread_pools.py > benchmarks/stage_thread_pools.md` takes about three minutes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
@@ -20,7 +21,8 @@ tf1 = tf.compat.v1
 
 _CORES = 2
 _ROUNDS = 10
-_WARM_UP_STEPS = 10
+# At least as many as the buffer holds, so that the stage, which waited with a full buffer, runs beside the step again.
+_WARM_UP_STEPS = 40
 _MEASURED_STEPS = 100
 
 # Of the stage: wide matrix products, each of which splits over all the threads it is given.
@@ -31,9 +33,15 @@ _LAYERS = 48
 _BATCH = 64
 _UNITS = 192
 
+# Of a wide stage: how many records it makes at once, and how many may wait.
+_WIDE = 8
+_WIDE_CAPACITY = 16
+
 _NO_STAGE = "no stage"
-_SHARED = "`tf.staged`, the session's threads"
-_POOL = "`tf.staged`, a pool of one thread"
+_SHARED = "a stage on the session's threads"
+_POOL = "a stage on a pool of one thread"
+_WIDE_SHARED = f"a stage of {_WIDE} records at once on the session's threads"
+_WIDE_POOL = f"a stage of {_WIDE} records at once on a pool of one thread"
 _STEP = "the step alone"
 _STAGE = "the stage alone"
 
@@ -62,12 +70,8 @@ def _no_stage() -> tf.Operation:
   return _train(_features())
 
 
-def _shared() -> tf.Operation:
-  return _train(tf.staged(_features()))
-
-
-def _pool() -> tf.Operation:
-  return _train(tf.staged(_features(), use_stage_subgraph_thread_pool=True))
+def _staged(**options: Any) -> Callable[[], tf.Operation]:
+  return lambda: _train(tf.staged(_features(), **options))
 
 
 def _step() -> tf.Operation:
@@ -80,8 +84,10 @@ def _stage() -> tf.Operation:
 
 _WAYS: dict[str, Callable[[], tf.Operation]] = {
     _NO_STAGE: _no_stage,
-    _SHARED: _shared,
-    _POOL: _pool,
+    _SHARED: _staged(),
+    _POOL: _staged(use_stage_subgraph_thread_pool=True),
+    _WIDE_SHARED: _staged(num_threads=_WIDE, capacity=_WIDE_CAPACITY),
+    _WIDE_POOL: _staged(num_threads=_WIDE, capacity=_WIDE_CAPACITY, use_stage_subgraph_thread_pool=True),
     _STEP: _step,
     _STAGE: _stage,
 }
@@ -101,7 +107,7 @@ def _open(way: Callable[[], tf.Operation]):
 
 
 def _seconds(step: Callable[[], None]) -> list[float]:
-  """Of each step; the ones before let the stage, which waited with a full buffer, start again."""
+  """Of each step but the first ones."""
   for _ in range(_WARM_UP_STEPS):
     step()
   times = [time.perf_counter()]
@@ -141,8 +147,12 @@ The stage multiplies {_STAGE_PRODUCTS} pairs of {_STAGE_SIZE}×{_STAGE_SIZE} mat
 other and each split over the threads that they are given. The step trains {_LAYERS} layers of {_UNITS} units on a batch
 of {_BATCH}: many small operations, each of which waits for the one before. Every way has a session of its own with
 {_CORES} inter-op and {_CORES} intra-op threads, on {_CORES} cores; the pool has one of each. The buffer holds one
-record. The ways take turns: {_ROUNDS} rounds of {_MEASURED_STEPS} steps each, after {_WARM_UP_STEPS} that are not
-counted; the percentiles are those of all {_ROUNDS * _MEASURED_STEPS} steps of a way.""")
+record, or {_WIDE_CAPACITY} of the wide stage. The ways take turns: {_ROUNDS} rounds of {_MEASURED_STEPS} steps each,
+after {_WARM_UP_STEPS} that are not counted; the percentiles are those of all {_ROUNDS * _MEASURED_STEPS} steps of a way.
+
+A record and a step are the same work in every way. Two cores that are never idle need about as long for it, so the ways
+with a stage of one record at once hardly differ. A wide stage on the session's threads stands before the step in their
+queues; on a pool of one thread it can take no more than that thread.""")
 
 
 if __name__ == "__main__":
