@@ -148,7 +148,8 @@ other and each split over the threads that they are given. The step trains {_LAY
 of {_BATCH}: many small operations, each of which waits for the one before. Every way has a session of its own with
 {_CORES} inter-op and {_CORES} intra-op threads, on {_CORES} cores; the pool has one of each. The buffer holds one
 record, or {_WIDE_CAPACITY} of the wide stage. The ways take turns: {_ROUNDS} rounds of {_MEASURED_STEPS} steps each,
-after {_WARM_UP_STEPS} that are not counted; the percentiles are those of all {_ROUNDS * _MEASURED_STEPS} steps of a way.
+after {_WARM_UP_STEPS} that are not counted; the percentiles are those of all {_ROUNDS * _MEASURED_STEPS} steps of a
+way.
 
 A record and a step are the same work in every way. Two cores that are never idle need about as long for it, so the ways
 with a stage of one record at once hardly differ. A wide stage on the session's threads stands before the step in their
