@@ -5,6 +5,7 @@ import gc
 import threading
 import time
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -86,6 +87,32 @@ def test_several_stages_wait_for_input(way):
     begin = time.monotonic()
     way(sess, hook, coord)
     assert time.monotonic() - begin < _LIMIT_SECONDS
+  staging_testing.assert_no_stage_thread()
+
+
+@_WAYS
+def test_python_code_that_does_not_return(way):
+  asked, returns = threading.Event(), threading.Event()
+
+  def hang() -> np.int64:
+    asked.set()
+    returns.wait()
+    return np.int64(1)
+
+  tf.staged(tf.numpy_function(hang, [], tf.int64))
+  sess = tf.Session()
+  hook, coord = tf.make_prefetch_hook(), tf.train.Coordinator()
+  hook.after_create_session(sess, coord)
+  asked.wait()
+  try:
+    begin = time.monotonic()
+    way(sess, hook, coord)
+    sess.close()
+    del sess
+    gc.collect()
+    assert time.monotonic() - begin < _LIMIT_SECONDS
+  finally:
+    returns.set()
   staging_testing.assert_no_stage_thread()
 
 

@@ -29,7 +29,7 @@ namespace {
 // tf.train.Coordinator.join looks after 2, then after 4 seconds, and is to be
 // back within 5; this is before its first look.
 constexpr std::chrono::milliseconds kStopPatience(1500);
-// How often a closing session says what it is waiting for.
+// How often a closing session that cannot go on says what it is waiting for.
 constexpr std::chrono::seconds kClosingReportPeriod(10);
 // How often a source that has ended is asked again, while another one of the
 // same stage goes on: it may have been initialised anew.
@@ -81,7 +81,8 @@ Status CheckOptions(const PrefetchRunnerOptions& options) {
 //
 // Whoever calls the session is counted in inside_ meanwhile: a thread during
 // its whole life, Start and Stop during theirs. Nobody enters once
-// session_gone_ is set, and the session's closing waits until inside_ is 0.
+// session_gone_ is set, and the session's closing waits until inside_ is 0, or
+// leaves them a share in the session.
 class PrefetchRunner::Crew : public std::enable_shared_from_this<Crew> {
  public:
   Crew(std::shared_ptr<Session> session, const PrefetchRunnerOptions& options)
@@ -97,6 +98,9 @@ class PrefetchRunner::Crew : public std::enable_shared_from_this<Crew> {
   Status Start() TF_LOCKS_EXCLUDED(mu_);
   void Stop() TF_LOCKS_EXCLUDED(mu_);
   void OnSessionClosing() TF_LOCKS_EXCLUDED(mu_);
+  // Of a session that is gone: waits for those who are inside, joins them, and
+  // lets go of it.
+  void Disband() TF_LOCKS_EXCLUDED(mu_);
   Stats GetStats() const TF_LOCKS_EXCLUDED(mu_);
 
   // Whether every thread has been joined, or none ever started.
@@ -186,7 +190,8 @@ class PrefetchRunner::Crew : public std::enable_shared_from_this<Crew> {
   condition_variable changed_;
   bool started_ TF_GUARDED_BY(mu_) = false;
   bool stopping_ TF_GUARDED_BY(mu_) = false;
-  // Whether a Stop has given up waiting; the next one does not wait again.
+  // Whether Stop, or the session's closing, has given up waiting; the next Stop
+  // does not wait again.
   bool stop_gave_up_ TF_GUARDED_BY(mu_) = false;
   bool session_gone_ TF_GUARDED_BY(mu_) = false;
   // Whether callables_ is complete and not yet released.
@@ -422,20 +427,37 @@ void PrefetchRunner::Crew::OnSessionClosing() {
     changed_.notify_all();
   }
   CancelBuffer();
-  // 2. Nobody enters any more; wait for those who are inside, however long it
-  //    takes.
-  std::vector<std::unique_ptr<Thread>> threads;
+  // 2. Nobody enters any more; wait for those who are inside. With a share in
+  //    the session they may stay longer than that: it lives as long as they.
   {
     mutex_lock l(mu_);
     session_gone_ = true;
-    while (!AwaitNobodyInside(&l, kClosingReportPeriod)) {
-      LOG(WARNING) << "The session is closing and waits for stage '"
+    const bool shares = session_.use_count() > 0;
+    while (
+        !AwaitNobodyInside(&l, shares ? kStopPatience : kClosingReportPeriod)) {
+      LOG(WARNING) << "The session is closing while the staged part of stage '"
                    << options_.name()
-                   << "', whose staged part is still running.";
+                   << "' is still running, in code that cannot be cancelled. "
+                   << (shares ? "It is kept until that run ends."
+                              : "It waits for the end of that run.");
+      if (!shares) continue;
+      stop_gave_up_ = true;
+      Env::Default()->SchedClosure(
+          [crew = shared_from_this()]() { crew->Disband(); });
+      return;
     }
+  }
+  Disband();
+}
+
+void PrefetchRunner::Crew::Disband() {
+  std::vector<std::unique_ptr<Thread>> threads;
+  {
+    mutex_lock l(mu_);
+    while (inside_ > 0) changed_.wait(l);
     threads.swap(threads_);
   }
-  // 3. Join, and let go of the session. Its closing holds another reference.
+  // The session goes last: this may be its last reference.
   threads.clear();
   session_.reset();
 }

@@ -42,8 +42,10 @@ namespace staging {
 //
 // Safe in any order of Start, Stop, destruction, and the session's closing and
 // deletion: a session that calls NotifySessionClosing when it closes waits
-// there until no thread of the runner is inside it. For any other kind of
-// session, stop the runner before.
+// there until no thread of the runner is inside it. If the runner has a share
+// in the session it waits for a moment only, and a run that cannot be cancelled
+// keeps the session alive until it ends. For any other kind of session, stop
+// the runner before.
 //
 // Thread-safe. No lock is held while calling the session.
 class PrefetchRunner {
