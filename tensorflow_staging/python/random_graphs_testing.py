@@ -55,6 +55,9 @@ class RandomGraph:
   # Of the stage.
   capacity: int
   grappler: bool
+  # Whether the steps' `begin` begins all data anew. Of a step that failed at the end of one source it is open which
+  # others it has advanced.
+  begins_all: bool
   counters: random_ops.Counters
 
   def text(self) -> str:
@@ -113,7 +116,7 @@ class _Maker:
       initializers = [*self._initializers, tf.global_variables_initializer(), tf.tables_initializer()]
     return RandomGraph(
         self._seed, graph, initializers, self._random_steps(graph, checksum, train),
-        rng.randrange(1, 4), self._grappler, self._making.counters)
+        rng.randrange(1, 4), self._grappler, len(self._initializers) == self._sources, self._making.counters)
 
   def _choose_families(self) -> list[str]:
     chances = {

@@ -71,7 +71,7 @@ def _counting_case() -> random_graphs.RandomGraph:
   return random_graphs.RandomGraph(
       seed=0, graph=tf.get_default_graph(), initializers=[variable.initializer],
       steps=[random_graphs.Step([record.name], {}) for _ in range(2)],
-      capacity=1, grappler=False, counters=random_graphs.random_ops.Counters())
+      capacity=1, grappler=False, begins_all=False, counters=random_graphs.random_ops.Counters())
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def _session(case: random_graphs.RandomGraph, smart_stage: bool) -> Iterator[tf.
 
 def _run_unstaged(case: random_graphs.RandomGraph, steps: list[random_graphs.Step]) -> Outcomes:
   with _session(case, False) as sess:
-    return _run(sess, steps)
+    return _run(sess, steps, case.begins_all)
 
 
 def _run_staged(
@@ -137,16 +137,17 @@ def _run_allowed(
     case: random_graphs.RandomGraph, steps: list[random_graphs.Step]) -> tuple[Outcomes, tf.RunMetadata]:
   metadata = tf.RunMetadata()
   with _session(case, True) as sess:
-    return _run(sess, steps, metadata), metadata
+    return _run(sess, steps, case.begins_all, metadata), metadata
 
 
 def _run(
-    sess: tf.Session, steps: list[random_graphs.Step], metadata: tf.RunMetadata | None = None) -> Outcomes:
-  """Runs the steps until one fails; at the end of the data, on from where it begins anew."""
+    sess: tf.Session, steps: list[random_graphs.Step], begins_all: bool,
+    metadata: tf.RunMetadata | None = None) -> Outcomes:
+  """Runs the steps until one fails; at the end of the data, on from where all of it begins anew."""
   outcomes: Outcomes = []
   for step in steps:
     ended = bool(outcomes) and outcomes[-1] in (_NO_STEP, tf.errors.OutOfRangeError)
-    if step.begin:
+    if step.begin and (begins_all or not ended):
       sess.run(step.begin, options=tf.RunOptions(timeout_in_ms=_STEP_MILLIS))
     elif ended:
       outcomes.append(_NO_STEP)
