@@ -278,6 +278,7 @@ Status UnstageForFeeds(const Graph& graph, const CallableOptions& run,
         "tf.train.mark_target_node([x]) with the fed tensor before the session "
         "is created, which keeps what depends on it in the step.");
   }
+  TF_RETURN_IF_ERROR(CheckFetches(*copy, run));
   TF_RETURN_IF_ERROR(TakeOutSources(stages, copy.get()));
   FixupSourceAndSinkEdges(copy.get());
   *unstaged = std::move(copy);
