@@ -27,6 +27,38 @@
 namespace tensorflow {
 namespace staging {
 
+// Null if there is none.
+inline const Node* FindNode(const Graph& graph, const std::string& name) {
+  for (const Node* node : graph.op_nodes()) {
+    if (node->name() == name) return node;
+  }
+  return nullptr;
+}
+
+// The inputs of a node as a GraphDef has them, with ^ for control edges, the
+// latter in alphabetical order.
+inline std::vector<std::string> InputsOf(const Graph& graph,
+                                         const std::string& name) {
+  const Node* node = FindNode(graph, name);
+  CHECK(node != nullptr) << "no node has the name " << name;
+  std::vector<std::string> data(node->num_inputs(), "missing");
+  std::vector<std::string> control;
+  for (const Edge* edge : node->in_edges()) {
+    if (!edge->src()->IsOp()) continue;
+    if (edge->IsControlEdge()) {
+      control.push_back("^" + edge->src()->name());
+    } else {
+      data[edge->dst_input()] =
+          edge->src_output() == 0
+              ? edge->src()->name()
+              : strings::StrCat(edge->src()->name(), ":", edge->src_output());
+    }
+  }
+  std::sort(control.begin(), control.end());
+  data.insert(data.end(), control.begin(), control.end());
+  return data;
+}
+
 // A graph for tests, node by node. All values are scalars of int64, and every
 // node has the name by which a test speaks of it. What TensorFlow refuses to
 // build ends the test.
@@ -220,35 +252,12 @@ class TestGraph {
     TF_CHECK_OK(graph_.AddFunctionDef(function, {}));
   }
 
-  // Null if there is none.
   const Node* Find(const std::string& name) const {
-    for (const Node* node : graph_.op_nodes()) {
-      if (node->name() == name) return node;
-    }
-    return nullptr;
+    return FindNode(graph_, name);
   }
 
-  // The inputs of a node as a GraphDef has them, with ^ for control edges, the
-  // latter in alphabetical order.
   std::vector<std::string> Inputs(const std::string& name) const {
-    const Node* node = Find(name);
-    CHECK(node != nullptr) << "no node has the name " << name;
-    std::vector<std::string> data(node->num_inputs(), "missing");
-    std::vector<std::string> control;
-    for (const Edge* edge : node->in_edges()) {
-      if (!edge->src()->IsOp()) continue;
-      if (edge->IsControlEdge()) {
-        control.push_back("^" + edge->src()->name());
-      } else {
-        data[edge->dst_input()] =
-            edge->src_output() == 0
-                ? edge->src()->name()
-                : strings::StrCat(edge->src()->name(), ":", edge->src_output());
-      }
-    }
-    std::sort(control.begin(), control.end());
-    data.insert(data.end(), control.begin(), control.end());
-    return data;
+    return InputsOf(graph_, name);
   }
 
  private:
