@@ -31,8 +31,7 @@ core::RefCountPtr<GraphHistory> GraphHistory::Of(
   return core::RefCountPtr<GraphHistory>(history);
 }
 
-StagePartition::Filter GraphHistory::FilterIfRunning(
-    const DeviceSet& devices) const {
+NodeFilter GraphHistory::FilterIfRunning(const DeviceSet& devices) const {
   mutex_lock l(mu_);
   if (!AnyBufferExists(devices)) return nullptr;
   return [nodes = nodes_](const Node& node) {

@@ -35,7 +35,7 @@ class GraphHistory : public ResourceBase {
 
   // Tells the nodes that the session had when its stages began to run. Null if
   // they have not.
-  StagePartition::Filter FilterIfRunning(const DeviceSet& devices) const
+  NodeFilter FilterIfRunning(const DeviceSet& devices) const
       TF_LOCKS_EXCLUDED(mu_);
 
   // To be called with the session's graph before it is rewritten, unless the

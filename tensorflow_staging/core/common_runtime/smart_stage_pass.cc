@@ -57,7 +57,7 @@ class SmartStagePass : public GraphOptimizationPass {
     Graph* graph = options.graph->get();
     if (!settings.enabled && !HasStage(*graph)) return OkStatus();
     core::RefCountPtr<GraphHistory> history;
-    StagePartition::Filter counts;
+    NodeFilter counts;
     if (settings.enabled && options.device_set != nullptr) {
       history = GraphHistory::Of(options.session_handle, *options.device_set);
       counts = history->FilterIfRunning(*options.device_set);

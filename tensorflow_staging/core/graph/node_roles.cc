@@ -153,8 +153,8 @@ const Node* IteratorOf(const Node& source) {
              : &source;
 }
 
-NodeRoles::NodeRoles(const Graph& graph)
-    : graph_(graph), functions_(graph.flib_def()) {}
+NodeRoles::NodeRoles(const Graph& graph, const NodeFilter& counts)
+    : graph_(graph), counts_(counts), functions_(graph.flib_def()) {}
 
 RoleAndReason NodeRoles::Find(const Node& node) {
   const auto step = [](StepReason reason) {
@@ -192,6 +192,7 @@ RoleAndReason NodeRoles::Find(const Node& node) {
 bool NodeRoles::IsWrittenTable(const Node& handle) const {
   for (const Edge* edge : handle.out_edges()) {
     if (edge->IsControlEdge()) continue;
+    if (counts_ != nullptr && !counts_(*edge->dst())) continue;
     if (!IsTableRead(edge->dst()->type_string())) return true;
   }
   return false;

@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_GRAPH_NODE_ROLES_H_
 #define TENSORFLOW_STAGING_CORE_GRAPH_NODE_ROLES_H_
 
+#include <functional>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
@@ -81,11 +82,15 @@ bool IsIteratorInitializer(const Node& node);
 // iterator is its own.
 const Node* IteratorOf(const Node& source);
 
+// Tells whether a node counts. The others are as if they were not there. All
+// count where there is no filter.
+using NodeFilter = std::function<bool(const Node&)>;
+
 // Tells the roles of a graph's nodes. Not thread-safe.
 class NodeRoles {
  public:
   // `graph` has to outlive this object.
-  explicit NodeRoles(const Graph& graph);
+  explicit NodeRoles(const Graph& graph, const NodeFilter& counts = nullptr);
 
   RoleAndReason Find(const Node& node);
 
@@ -98,6 +103,7 @@ class NodeRoles {
   bool IsStageableInFunction(const NodeDef& def);
 
   const Graph& graph_;
+  const NodeFilter counts_;
   const FunctionLibraryDefinition& functions_;
   // By name of a function that has been looked at. While it is being looked at,
   // false, so that a recursive one is not stageable.

@@ -45,9 +45,9 @@ bool ByName(const Node* a, const Node* b) { return a->name() < b->name(); }
 // Computes a StagePartition. All vectors by node id unless said otherwise.
 class Partitioner {
  public:
-  Partitioner(const Graph& graph, const StagePartition::Filter& counts,
+  Partitioner(const Graph& graph, const NodeFilter& counts,
               std::vector<StepCause>* causes)
-      : graph_(graph), causes_(*causes) {
+      : graph_(graph), filter_(counts), causes_(*causes) {
     const int size = graph.num_node_ids();
     causes_.assign(size, StepCause());
     counts_.assign(size, false);
@@ -136,7 +136,7 @@ class Partitioner {
   }
 
   void FindRoles() {
-    NodeRoles roles(graph_);
+    NodeRoles roles(graph_, filter_);
     std::vector<const Node*> with_side_effect;
     for (const Node* node : graph_.op_nodes()) {
       if (!Counts(*node)) continue;
@@ -178,7 +178,7 @@ class Partitioner {
     std::vector<std::pair<const Node*, const Node*>>
         ahead;  // Node and its Put.
     for (const Node* node : graph_.op_nodes()) {
-      if (IsBufferPut(*node)) ahead.emplace_back(node, node);
+      if (Counts(*node) && IsBufferPut(*node)) ahead.emplace_back(node, node);
     }
     while (!ahead.empty()) {
       const auto [node, put] = ahead.back();
@@ -470,6 +470,7 @@ class Partitioner {
   }
 
   const Graph& graph_;
+  const NodeFilter& filter_;
   // Whether the node is looked at. Not so the graph's own source and sink.
   std::vector<bool> counts_;
   // What is not kNone is in the step.
@@ -577,7 +578,7 @@ std::string StagedTensor::name() const {
   return strings::StrCat(node->name(), ":", index);
 }
 
-StagePartition::StagePartition(const Graph& graph, const Filter& counts) {
+StagePartition::StagePartition(const Graph& graph, const NodeFilter& counts) {
   regions_ = Partitioner(graph, counts, &causes_).Run();
 }
 

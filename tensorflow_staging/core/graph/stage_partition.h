@@ -3,7 +3,6 @@
 #ifndef TENSORFLOW_STAGING_CORE_GRAPH_STAGE_PARTITION_H_
 #define TENSORFLOW_STAGING_CORE_GRAPH_STAGE_PARTITION_H_
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -58,15 +57,13 @@ struct StagedRegion {
 // does an iterator that the step reads itself.
 class StagePartition {
  public:
-  // Tells whether a node counts. The others are as if they were not there.
-  using Filter = std::function<bool(const Node&)>;
-
   // Works in time and memory linear in the nodes and edges of `graph`, apart
   // from the number of sources that single nodes depend on.
   //
   // With `counts`, the partition is that of a graph as it was before the nodes
   // came that do not count.
-  explicit StagePartition(const Graph& graph, const Filter& counts = nullptr);
+  explicit StagePartition(const Graph& graph,
+                          const NodeFilter& counts = nullptr);
 
   StagePartition(const StagePartition&) = delete;
   StagePartition& operator=(const StagePartition&) = delete;

@@ -67,8 +67,11 @@ std::vector<const Node*> SourcesOf(const Graph& graph,
 class NewNames {
  public:
   // All names will begin with `wish`.
-  NewNames(const Graph& graph, const std::string& wish) : wish_(wish) {
+  NewNames(const Graph& graph, const NodeFilter& counts,
+           const std::string& wish)
+      : wish_(wish) {
     for (const Node* node : graph.op_nodes()) {
+      if (counts != nullptr && !counts(*node)) continue;
       if (absl::StartsWith(node->name(), wish)) used_.insert(node->name());
     }
   }
@@ -100,11 +103,10 @@ std::string PlannedStage::NodeName(absl::string_view suffix) const {
 }
 
 StagePlan::StagePlan(const Graph& graph, bool smart_stage,
-                     const std::string& name,
-                     const StagePartition::Filter& counts) {
+                     const std::string& name, const NodeFilter& counts) {
   if (smart_stage) partition_ = std::make_unique<StagePartition>(graph, counts);
   AddStagesByHand(graph);
-  if (smart_stage) AddStages(graph, name.empty() ? kDefaultName : name);
+  if (smart_stage) AddStages(graph, counts, name.empty() ? kDefaultName : name);
   std::sort(stages_.begin(), stages_.end(),
             [](const PlannedStage& a, const PlannedStage& b) {
               return a.name < b.name;
@@ -179,11 +181,12 @@ void StagePlan::ChainStagesByHand() {
   }
 }
 
-void StagePlan::AddStages(const Graph& graph, const std::string& name) {
+void StagePlan::AddStages(const Graph& graph, const NodeFilter& counts,
+                          const std::string& name) {
   std::map<const Node*, PlannedStage*> by_take;
   for (PlannedStage& stage : stages_) by_take[stage.take] = &stage;
   std::vector<PlannedStage> made;
-  NewNames names(graph, name);
+  NewNames names(graph, counts, name);
   for (const StagedRegion& region : partition_->regions()) {
     const Node* source = region.sources.front();
     if (IsBufferTake(*source)) {

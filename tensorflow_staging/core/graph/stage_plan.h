@@ -54,9 +54,10 @@ class StagePlan {
   // `name` is the wish for the name of the stages that SmartStage makes:
   // "prefetch" if it is empty, and with a number where it is taken.
   //
-  // `counts` is as for StagePartition.
+  // `counts` is as for StagePartition: neither the cut nor the names of the
+  // stages that SmartStage makes change by nodes that do not count.
   StagePlan(const Graph& graph, bool smart_stage, const std::string& name,
-            const StagePartition::Filter& counts = nullptr);
+            const NodeFilter& counts = nullptr);
 
   StagePlan(const StagePlan&) = delete;
   StagePlan& operator=(const StagePlan&) = delete;
@@ -69,7 +70,8 @@ class StagePlan {
  private:
   void AddStagesByHand(const Graph& graph);
   void ChainStagesByHand();
-  void AddStages(const Graph& graph, const std::string& name);
+  void AddStages(const Graph& graph, const NodeFilter& counts,
+                 const std::string& name);
 
   // Null without smart_stage.
   std::unique_ptr<StagePartition> partition_;

@@ -63,6 +63,17 @@ TEST(StagePlanTest, NamesOfNodesAndOfScopesAreAvoided) {
             (Strings{"prefetch_2", "prefetch_3"}));
 }
 
+TEST(StagePlanTest, NodesAddedLaterTakeNoNameAway) {
+  TestGraph graph;
+  AddIterators(1, &graph);
+  const Node* later = graph.NoOp("prefetch/of_the_user");
+  const NodeFilter is_old = [later](const Node& node) {
+    return &node != later;
+  };
+  EXPECT_EQ(StageNames(StagePlan(*graph.get(), true, "", is_old)),
+            Strings{"prefetch"});
+}
+
 TEST(StagePlanTest, WithoutSmartStageThereAreTheStagesByHandAlone) {
   TestGraph graph;
   AddIterators(1, &graph);
