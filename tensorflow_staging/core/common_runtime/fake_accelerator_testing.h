@@ -20,30 +20,44 @@ namespace staging {
 
 // A device of type GPU without a GPU, for tests on machines that have none: its
 // memory is the host's, but what crosses its border is copied, as if it were
-// not.
+// not. There all bits are inverted, so that who takes what is on the one side
+// for what is on the other has another value.
+
+// What is `value` on the one side of the border, on the other.
+template <typename T>
+T AcrossBorder(T value) {
+  char bytes[sizeof(T)];
+  std::memcpy(bytes, &value, sizeof(T));
+  for (char& byte : bytes) byte = ~byte;
+  std::memcpy(&value, bytes, sizeof(T));
+  return value;
+}
+
+inline void CopyAcrossBorder(const Tensor& from, Tensor* to) {
+  const char* source = static_cast<const char*>(DMAHelper::base(&from));
+  char* target = static_cast<char*>(DMAHelper::base(to));
+  for (size_t i = 0; i < from.TotalBytes(); ++i) target[i] = ~source[i];
+}
 
 class FakeAcceleratorContext : public DeviceContext {
  public:
   void CopyCPUTensorToDevice(const Tensor* from, Device* device, Tensor* to,
                              StatusCallback done,
                              bool sync_dst_compute) const override {
-    Copy(*from, to, done);
+    CopyAcrossBorder(*from, to);
+    done(OkStatus());
   }
 
   void CopyTensorInSameDevice(const Tensor* from, Device* device, Tensor* to,
                               StatusCallback done) const override {
-    Copy(*from, to, done);
+    std::memcpy(DMAHelper::base(to), DMAHelper::base(from), from->TotalBytes());
+    done(OkStatus());
   }
 
   void CopyDeviceTensorToCPU(const Tensor* from, StringPiece tensor_name,
                              Device* device, Tensor* to,
                              StatusCallback done) override {
-    Copy(*from, to, done);
-  }
-
- private:
-  static void Copy(const Tensor& from, Tensor* to, const StatusCallback& done) {
-    std::memcpy(DMAHelper::base(to), DMAHelper::base(&from), from.TotalBytes());
+    CopyAcrossBorder(*from, to);
     done(OkStatus());
   }
 };
@@ -66,8 +80,11 @@ class FakeAccelerator : public LocalDevice {
   Status MakeTensorFromProto(const TensorProto& proto,
                              const AllocatorAttributes attributes,
                              Tensor* tensor) override {
-    if (tensor->FromProto(cpu_allocator(), proto)) return OkStatus();
-    return errors::InvalidArgument("Cannot parse tensor from proto.");
+    if (!tensor->FromProto(cpu_allocator(), proto)) {
+      return errors::InvalidArgument("Cannot parse tensor from proto.");
+    }
+    if (!attributes.on_host()) CopyAcrossBorder(*tensor, tensor);
+    return OkStatus();
   }
 
   Status TryGetDeviceContext(DeviceContext** context) override {

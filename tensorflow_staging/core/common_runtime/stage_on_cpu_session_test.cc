@@ -27,6 +27,7 @@ namespace {
 REGISTER_LOCAL_DEVICE_FACTORY("GPU", FakeAcceleratorFactory, 210);
 
 // An op that runs on the accelerator only.
+template <typename T>
 class TenfoldOp : public OpKernel {
  public:
   using OpKernel::OpKernel;
@@ -34,15 +35,21 @@ class TenfoldOp : public OpKernel {
   void Compute(OpKernelContext* ctx) override {
     Tensor* y = nullptr;
     OP_REQUIRES_OK(ctx, ctx->allocate_output(0, ctx->input(0).shape(), &y));
-    y->scalar<float>()() = 10 * ctx->input(0).scalar<float>()();
+    const T x = AcrossBorder(ctx->input(0).scalar<T>()());
+    y->scalar<T>()() = AcrossBorder(static_cast<T>(10 * x));
   }
 };
 REGISTER_OP("StagingTestTenfold")
-    .Input("x: float")
-    .Output("y: float")
+    .Input("x: T")
+    .Output("y: T")
+    .Attr("T: {float, int32}")
     .SetShapeFn(shape_inference::UnchangedShape);
-REGISTER_KERNEL_BUILDER(Name("StagingTestTenfold").Device(DEVICE_GPU),
-                        TenfoldOp);
+REGISTER_KERNEL_BUILDER(
+    Name("StagingTestTenfold").Device(DEVICE_GPU).TypeConstraint<float>("T"),
+    TenfoldOp<float>);
+REGISTER_KERNEL_BUILDER(
+    Name("StagingTestTenfold").Device(DEVICE_GPU).TypeConstraint<int32>("T"),
+    TenfoldOp<int32>);
 
 void Add(NodeDefBuilder builder, GraphDef* graph) {
   TF_CHECK_OK(builder.Finalize(graph->add_node()));
@@ -56,7 +63,8 @@ void AddConst(const std::string& name, int64_t value, GraphDef* graph) {
 }
 
 // Records 0, 1, 2, ...; each as a number, which the step has on the
-// accelerator, and as a string, which it has on the host.
+// accelerator, and as a string, which it has on the host. `pair`, an integer
+// and the string, is to be on the accelerator.
 GraphDef TestGraph() {
   const std::vector<DataType> types = {DT_INT64};
   const std::vector<PartialTensorShape> shapes = {PartialTensorShape({})};
@@ -92,6 +100,24 @@ GraphDef TestGraph() {
           .Attr("DstT", DT_FLOAT),
       &graph);
   Add(NodeDefBuilder("string", "AsString").Input("record", 0, DT_INT64),
+      &graph);
+  Add(NodeDefBuilder("integer", "Cast")
+          .Input("record", 0, DT_INT64)
+          .Attr("SrcT", DT_INT64)
+          .Attr("DstT", DT_INT32),
+      &graph);
+  Add(NodeDefBuilder("pair", "IdentityN")
+          .Input(std::vector<NodeDefBuilder::NodeOut>{{"integer", 0, DT_INT32},
+                                                      {"string", 0, DT_STRING}})
+          .Device("/device:GPU:0"),
+      &graph);
+  Add(NodeDefBuilder("integer_tenfold", "StagingTestTenfold")
+          .Input("pair", 0, DT_INT32)
+          .Attr(kTargetAttr, true),
+      &graph);
+  Add(NodeDefBuilder("pair_length", "StringLength")
+          .Input("pair", 1, DT_STRING)
+          .Attr(kTargetAttr, true),
       &graph);
   Add(NodeDefBuilder("tenfold", "StagingTestTenfold")
           .Input("number", 0, DT_FLOAT)
@@ -177,6 +203,21 @@ TEST_F(StageOnCpuSessionTest, RecordsArriveOnBothDevices) {
     EXPECT_EQ(outputs[0].scalar<float>()(), 10 * i);
     EXPECT_EQ(outputs[1].scalar<tstring>()(), std::to_string(i));
     EXPECT_EQ(outputs[2].scalar<int32>()(), i < 10 ? 1 : 2);
+  }
+}
+
+// TensorFlow has most integers of 32 bits on the host, and all strings.
+TEST_F(StageOnCpuSessionTest, AStandInOnTheAcceleratorPassesOnBothKinds) {
+  StartStage();
+  for (int i = 0; i < 20; ++i) {
+    std::vector<Tensor> outputs;
+    TF_CHECK_OK(session_->Run(
+        {}, {"integer_tenfold:0", "pair:0", "pair:1", "pair_length:0"}, {},
+        &outputs));
+    EXPECT_EQ(outputs[0].scalar<int32>()(), 10 * i);
+    EXPECT_EQ(outputs[1].scalar<int32>()(), i);
+    EXPECT_EQ(outputs[2].scalar<tstring>()(), std::to_string(i));
+    EXPECT_EQ(outputs[3].scalar<int32>()(), i < 10 ? 1 : 2);
   }
 }
 

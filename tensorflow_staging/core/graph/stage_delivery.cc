@@ -99,8 +99,9 @@ class Delivery {
     for (const Edge* edge : take_->out_edges()) {
       Node* node = edge->dst();
       if (edge->IsControlEdge() || !IsStandIn(*node)) continue;
-      std::vector<int> indices = {0};
-      TryGetNodeAttr(node->attrs(), "indices", &indices);
+      // An Identity has none.
+      std::vector<int> indices;
+      if (!TryGetNodeAttr(node->attrs(), "indices", &indices)) indices = {0};
       carried_.push_back({edge->src_output(), node, edge->dst_input(),
                           indices[edge->dst_input()]});
     }

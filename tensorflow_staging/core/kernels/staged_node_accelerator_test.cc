@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A StagedNode on an accelerator, which is a fake one: what it passes on is
+// where its users look for it, integers of 32 bits included, which most kernels
+// of TensorFlow have on the host.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/framework/common_shape_fns.h"
+#include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/public/session.h"
+#include "tensorflow_staging/core/common_runtime/fake_accelerator_testing.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+constexpr char kCpu[] = "/device:CPU:0";
+constexpr char kAccelerator[] = "/device:GPU:0";
+
+REGISTER_LOCAL_DEVICE_FACTORY("GPU", FakeAcceleratorFactory, 210);
+
+// An op that runs on the accelerator only, with its values there or on the
+// host.
+class TenfoldOp : public OpKernel {
+ public:
+  explicit TenfoldOp(OpKernelConstruction* ctx)
+      : OpKernel(ctx), on_host_(ctx->input_memory_types()[0] == HOST_MEMORY) {}
+
+  void Compute(OpKernelContext* ctx) override {
+    Tensor* y = nullptr;
+    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, ctx->input(0).shape(), &y));
+    const int32 x = ctx->input(0).scalar<int32>()();
+    y->scalar<int32>()() =
+        on_host_ ? 10 * x : AcrossBorder(10 * AcrossBorder(x));
+  }
+
+ private:
+  const bool on_host_;
+};
+
+REGISTER_OP("StagingTestTenfoldThere")
+    .Input("x: int32")
+    .Output("y: int32")
+    .SetShapeFn(shape_inference::UnchangedShape);
+REGISTER_KERNEL_BUILDER(Name("StagingTestTenfoldThere").Device(DEVICE_GPU),
+                        TenfoldOp);
+REGISTER_OP("StagingTestTenfoldOnHost")
+    .Input("x: int32")
+    .Output("y: int32")
+    .SetShapeFn(shape_inference::UnchangedShape);
+REGISTER_KERNEL_BUILDER(Name("StagingTestTenfoldOnHost")
+                            .Device(DEVICE_GPU)
+                            .HostMemory("x")
+                            .HostMemory("y"),
+                        TenfoldOp);
+
+// A session over
+//
+//   text --> stand_in:0
+//   number --> stand_in:1 --> there
+//                         --> on_host
+//
+// of which all but the constants is on the accelerator.
+std::unique_ptr<Session> NewTestSession() {
+  GraphDef graph;
+  const auto add = [&graph](const NodeDefBuilder& builder) {
+    TF_CHECK_OK(NodeDefBuilder(builder).Finalize(graph.add_node()));
+  };
+  add(NodeDefBuilder("text", "Const")
+          .Attr("dtype", DT_STRING)
+          .Attr("value", Tensor("seven"))
+          .Device(kCpu));
+  add(NodeDefBuilder("number", "Const")
+          .Attr("dtype", DT_INT32)
+          .Attr("value", Tensor(int32{7}))
+          .Device(kCpu));
+  add(NodeDefBuilder("stand_in", "StagedNode")
+          .Input(std::vector<NodeDefBuilder::NodeOut>{{"number", 0, DT_INT32},
+                                                      {"text", 0, DT_STRING}})
+          .Attr("dtypes", DataTypeVector{DT_STRING, DT_INT32})
+          .Attr("indices", std::vector<int>{1, 0})
+          .Attr("stage", "prefetch")
+          .Device(kAccelerator));
+  add(NodeDefBuilder("there", "StagingTestTenfoldThere")
+          .Input("stand_in", 1, DT_INT32)
+          .Device(kAccelerator));
+  add(NodeDefBuilder("on_host", "StagingTestTenfoldOnHost")
+          .Input("stand_in", 1, DT_INT32)
+          .Device(kAccelerator));
+  std::unique_ptr<Session> session(NewSession(SessionOptions()));
+  TF_CHECK_OK(session->Create(graph));
+  return session;
+}
+
+TEST(StagedNodeAcceleratorTest, ValuesAreWhereTheyAreLookedFor) {
+  const std::unique_ptr<Session> session = NewTestSession();
+  std::vector<Tensor> outputs;
+  ASSERT_EQ(
+      session->Run({}, {"stand_in:0", "stand_in:1", "there:0", "on_host:0"}, {},
+                   &outputs),
+      OkStatus());
+  EXPECT_EQ(outputs[0].scalar<tstring>()(), "seven");
+  EXPECT_EQ(outputs[1].scalar<int32>()(), 7);
+  EXPECT_EQ(outputs[2].scalar<int32>()(), 70);
+  EXPECT_EQ(outputs[3].scalar<int32>()(), 70);
+  TF_CHECK_OK(session->Close());
+}
+
+TEST(StagedNodeAcceleratorTest, ItRunsOnTheAccelerator) {
+  const std::unique_ptr<Session> session = NewTestSession();
+  RunOptions options;
+  options.set_output_partition_graphs(true);
+  RunMetadata metadata;
+  std::vector<Tensor> outputs;
+  ASSERT_EQ(session->Run(options, {}, {"there:0"}, {}, &outputs, &metadata),
+            OkStatus());
+  std::string device;
+  for (const GraphDef& graph : metadata.partition_graphs()) {
+    for (const NodeDef& node : graph.node()) {
+      if (node.name() == "stand_in") device = node.device();
+    }
+  }
+  EXPECT_EQ(device, "/job:localhost/replica:0/task:0/device:GPU:0");
+  TF_CHECK_OK(session->Close());
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow
