@@ -99,13 +99,13 @@ Status CloneRegion(const PlannedStage& stage, const Node* put,
       Node* input = edge->src();
       if (!input->IsOp()) continue;
       if (input == stage.take) {
+        taken_inputs.push_back(edge->dst_input());
+        taken_inputs.push_back(edge->src_output());
         // The Put's inputs are there whenever the stage runs, so that nothing
         // is left to wait for.
         if (edge->IsControlEdge()) continue;
         const NodeOut out = Given(*put, edge->src_output());
         graph->AddEdge(out.node, out.index, clone, edge->dst_input());
-        taken_inputs.push_back(edge->dst_input());
-        taken_inputs.push_back(edge->src_output());
         continue;
       }
       const auto it = clone_of.find(input);

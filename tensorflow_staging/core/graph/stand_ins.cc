@@ -94,9 +94,11 @@ void TakeInStep(Node& take,
       continue;
     }
     for (size_t i = 0; i + 1 < taken.size(); i += 2) {
-      const Edge* edge = nullptr;
-      TF_CHECK_OK(clone->input_edge(taken[i], &edge));
-      graph->RemoveEdge(edge);
+      if (taken[i] != Graph::kControlSlot) {
+        const Edge* edge = nullptr;
+        TF_CHECK_OK(clone->input_edge(taken[i], &edge));
+        graph->RemoveEdge(edge);
+      }
       graph->AddEdge(&take, taken[i + 1], clone, taken[i]);
     }
   }

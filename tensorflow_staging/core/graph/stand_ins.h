@@ -27,7 +27,7 @@ bool IsStandIn(const Node& node);
 
 // Makes `node` the clone of `original` in `stage`. `taken_inputs` are the
 // inputs that the Take of a stage of tf.staged gave to the original, as pairs
-// of an input and an output of the Take.
+// of an input and an output of the Take; control edges are among them.
 void MarkClone(const std::string& stage, const std::string& original,
                const std::vector<int>& taken_inputs, Node* node);
 

@@ -234,6 +234,20 @@ TEST_F(StandInsTest, AStageByHandWhoseTakeIsFedComputesInTheStep) {
               HasSubstr("by 'by_hand/TensorBufferTake'"));
 }
 
+// As for a source: what waits for the Take has it take a record.
+TEST_F(StandInsTest, ARunThatWaitsForAFedTakeIsRefused) {
+  Node* take = graph_.Stage("by_hand", {graph_.Source("next")});
+  Node* waits = graph_.Neg("waits", graph_.Const("value", 1));
+  graph_.AddControl(take, waits);
+  graph_.Target("target", {graph_.AddN("a", {take, waits})});
+  Rewrite();
+  Feed({"by_hand/TensorBufferTake:0"});
+  const Status status = Fetch({"target:0"});
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("by 'by_hand/TensorBufferTake'"));
+}
+
 TEST_F(StandInsTest, OfClonesForSeveralPutsOneGetsTheName) {
   Node* take = graph_.Stage("by_hand", {graph_.Source("next")});
   graph_.Put("other_put", "by_hand", {graph_.Source("other_next")});
