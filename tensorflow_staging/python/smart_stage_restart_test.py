@@ -63,3 +63,16 @@ def test_iterators_that_can_begin_anew_apart_keep_their_records_apart():
     assert [sess.run(result) for _ in range(3)] == [1000, 1002, 1004]
     sess.run(first.initializer)
     assert [sess.run(result) for _ in range(3)] == [1003, 1005, 1007]
+
+
+def test_an_initialiser_that_comes_later():
+  train, _, result, session = _train_and_eval(1)
+  with session as sess:
+    assert [sess.run(result) for _ in range(3)] == [0, 2, 4]
+    iterator = tf.get_default_graph().get_operation_by_name("IteratorV2").outputs[0]
+    later = tf.raw_ops.MakeIterator(dataset=tf.data.Dataset.range(500, 503)._variant_tensor, iterator=iterator)
+    for _ in range(3):
+      sess.run(later)
+      assert _rest(sess, result) == [1000, 1002, 1004]
+      sess.run(train)
+      assert sess.run(result) == 0
