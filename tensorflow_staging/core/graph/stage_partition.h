@@ -8,17 +8,10 @@
 
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow_staging/core/graph/node_roles.h"
+#include "tensorflow_staging/core/graph/step_cause.h"
 
 namespace tensorflow {
 namespace staging {
-
-// Why a node is on the training step's side, and through which node: the
-// variable that it depends on, for example. The node itself is its own cause if
-// the reason lies in it. Null if there is no such node.
-struct StepCause {
-  StepReason reason = StepReason::kNone;
-  const Node* node = nullptr;
-};
 
 // One output of a node.
 struct StagedTensor {
@@ -78,10 +71,6 @@ class StagePartition {
   std::vector<StagedRegion> regions_;
   std::vector<StepCause> causes_;  // By node id.
 };
-
-// What `cause` says of `node`, as the end of a sentence that begins with the
-// node: "depends on variable 'emb'".
-std::string StepCauseText(const Node& node, const StepCause& cause);
 
 }  // namespace staging
 }  // namespace tensorflow

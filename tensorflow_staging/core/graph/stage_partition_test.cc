@@ -394,20 +394,6 @@ TEST(StagePartitionTest, AHandleThatWaitsForTheRecordStaysInTheStep) {
   EXPECT_EQ(WhyNot(partition, found), Cause(StepReason::kSideEffect, "table"));
 }
 
-TEST(StagePartitionTest, TheTextNamesTheCause) {
-  TestGraph graph;
-  Node* next = graph.Source("next");
-  Node* used = graph.AddN("used", {next, graph.RefVariable("emb")});
-  Node* leaf = graph.Neg("leaf", next);
-  const StagePartition partition(*graph.get());
-  const auto text = [&partition](const Node* node) {
-    return StepCauseText(*node, partition.WhyNot(*node));
-  };
-  EXPECT_EQ(text(used), "depends on variable 'emb' (VariableV2)");
-  EXPECT_EQ(text(leaf), "is needed by no node of the step");
-  EXPECT_EQ(text(next), "runs ahead");
-}
-
 // Builds the same graph, its nodes added in another order.
 class ReorderedGraph {
  public:
