@@ -8,6 +8,7 @@
 #include "tensorflow/core/framework/device.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/platform/strcat.h"
 #include "tensorflow_staging/core/framework/tensor_buffer.h"
 #include "tensorflow_staging/core/graph/node_roles.h"
 
@@ -16,6 +17,33 @@ namespace staging {
 namespace {
 
 constexpr char kContainer[] = "staging_graph_history";
+
+using BufferKey = GraphHistory::BufferKey;
+
+// Says by its existence that a run has asked for a buffer in another process.
+// The container of the buffer, which is the session's own, is in its name.
+class RemoteBuffer : public ResourceBase {
+ public:
+  static std::string Name(const BufferKey& key) {
+    return strings::StrCat(key.first, "|", key.second);
+  }
+
+  std::string DebugString() const override { return "Remote staging buffer"; }
+};
+
+bool GetBufferKey(const Node& node, BufferKey* key) {
+  return TryGetNodeAttr(node.attrs(), "container", &key->first) &&
+         TryGetNodeAttr(node.attrs(), "shared_name", &key->second);
+}
+
+template <typename Resource>
+bool Exists(ResourceMgr* manager, const std::string& container,
+            const std::string& name) {
+  Resource* found = nullptr;
+  if (!manager->Lookup(container, name, &found).ok()) return false;
+  found->Unref();
+  return true;
+}
 
 }  // namespace
 
@@ -51,21 +79,39 @@ void GraphHistory::RememberBuffers(const Graph& graph) {
   buffers_.clear();
   for (const Node* node : graph.op_nodes()) {
     BufferKey key;
-    if (IsBufferPut(*node) &&
-        TryGetNodeAttr(node->attrs(), "container", &key.first) &&
-        TryGetNodeAttr(node->attrs(), "shared_name", &key.second)) {
+    if (IsBufferPut(*node) && GetBufferKey(*node, &key)) {
       buffers_.push_back(key);
     }
   }
 }
 
+void GraphHistory::NoteRun(const Graph& graph, const DeviceSet& devices) {
+  for (const Node* node : graph.op_nodes()) {
+    BufferKey key;
+    if (!(IsBufferPut(*node) || IsBufferTake(*node)) ||
+        !GetBufferKey(*node, &key)) {
+      continue;
+    }
+    const Device* device =
+        devices.FindDeviceByName(node->assigned_device_name());
+    if (device == nullptr || device->IsLocal()) continue;
+    // There may be one already.
+    devices.client_device()
+        ->resource_manager()
+        ->Create(kContainer, RemoteBuffer::Name(key), new RemoteBuffer)
+        .IgnoreError();
+  }
+}
+
 bool GraphHistory::AnyBufferExists(const DeviceSet& devices) const {
-  for (Device* device : devices.devices()) {
-    if (!device->IsLocal()) continue;
-    for (const auto& [container, name] : buffers_) {
-      TensorBuffer* buffer = nullptr;
-      if (device->resource_manager()->Lookup(container, name, &buffer).ok()) {
-        buffer->Unref();
+  for (const BufferKey& key : buffers_) {
+    if (Exists<RemoteBuffer>(devices.client_device()->resource_manager(),
+                             kContainer, RemoteBuffer::Name(key))) {
+      return true;
+    }
+    for (Device* device : devices.devices()) {
+      if (device->IsLocal() && Exists<TensorBuffer>(device->resource_manager(),
+                                                    key.first, key.second)) {
         return true;
       }
     }

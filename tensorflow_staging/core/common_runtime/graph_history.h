@@ -29,6 +29,9 @@ namespace staging {
 // Lives among the resources of the session's client device. Thread-safe.
 class GraphHistory : public ResourceBase {
  public:
+  // Container and name.
+  using BufferKey = std::pair<std::string, std::string>;
+
   // The history of the session with this handle; made if there is none.
   static core::RefCountPtr<GraphHistory> Of(const std::string& session_handle,
                                             const DeviceSet& devices);
@@ -45,12 +48,15 @@ class GraphHistory : public ResourceBase {
   // To be called with the session's graph after it was rewritten.
   void RememberBuffers(const Graph& graph) TF_LOCKS_EXCLUDED(mu_);
 
+  // To be called with the graph of each run, placed. Tells the history of the
+  // run's session, whichever that is, of buffers in other processes: whether
+  // they exist cannot be seen from here.
+  static void NoteRun(const Graph& graph, const DeviceSet& devices);
+
   std::string DebugString() const override { return "Staging graph history"; }
 
  private:
   using Names = absl::flat_hash_set<std::string>;
-  // Container and name.
-  using BufferKey = std::pair<std::string, std::string>;
 
   bool AnyBufferExists(const DeviceSet& devices) const
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -94,11 +94,32 @@ class StageDeliveryPass : public GraphOptimizationPass {
   }
 };
 
+// Runs on the graph of each run: from the first one with a stage's buffer on,
+// what is staged stays.
+class StageRunPass : public GraphOptimizationPass {
+ public:
+  Status Run(const GraphOptimizationPassOptions& options) override {
+    if (options.graph == nullptr || options.session_options == nullptr ||
+        options.device_set == nullptr || options.is_function_graph) {
+      return OkStatus();
+    }
+    SmartStageSettings settings;
+    TF_RETURN_IF_ERROR(
+        ReadSmartStageSettings(options.session_options->config, &settings));
+    if (settings.enabled) {
+      GraphHistory::NoteRun(**options.graph, *options.device_set);
+    }
+    return OkStatus();
+  }
+};
+
 // Before functional control flow is lowered (10): as one node it can be staged.
 REGISTER_OPTIMIZATION(OptimizationPassRegistry::PRE_PLACEMENT, 5,
                       SmartStagePass);
 REGISTER_OPTIMIZATION(OptimizationPassRegistry::POST_PLACEMENT, 5,
                       StageDeliveryPass);
+REGISTER_OPTIMIZATION(OptimizationPassRegistry::POST_REWRITE_FOR_EXEC, 5,
+                      StageRunPass);
 
 }  // namespace
 }  // namespace staging
