@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples run to the letter, in a folder with their data."""
 
+import os
 import re
 import shutil
+import subprocess
 import sys
 
 import pytest
 
+from tensorflow_staging.python import parameter_server_testing
 from tensorflow_staging.python import staging_testing
 
 _EXAMPLES = staging_testing.ROOT / "examples"
@@ -32,6 +35,25 @@ def test_smart_stage_examples_print_the_same_and_hash_ahead_of_the_step(program,
   # The source or the taken record, the hashing of one column, and what is appended to the other; their results.
   assert nodes >= 3
   assert boundary == 2
+
+
+def test_parameter_server_example_trains_two_workers_on_lines_of_their_own(tmp_path):
+  shutil.copytree(_EXAMPLES, tmp_path, dirs_exist_ok=True)
+  ps, *workers = [f"127.0.0.1:{port}" for port in parameter_server_testing.free_ports(3)]
+  command = [sys.executable, "parameter_server.py", f"--ps={ps}", f"--workers={','.join(workers)}"]
+  environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+  # It has no end of its own, even if this test has no chance to end it.
+  limited = ["timeout", str(2 * staging_testing.PROGRAM_SECONDS), *command, "--job=ps"]
+  server = subprocess.Popen(limited, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
+  try:
+    colors = [line.split(",")[1] for line in (_EXAMPLES / "test_data.csv").read_text().splitlines()]
+    # One after the other: a worker that finds the variables not yet initialised waits for half a minute.
+    for task in range(2):
+      output = staging_testing.run([*command, "--job=worker", f"--task={task}"], tmp_path)
+      assert re.findall(r"b'(\w+)'", output) == colors[task::2]
+  finally:
+    server.terminate()
+    server.wait()
 
 
 def _assert_five_batches(output: str, data: str) -> None:

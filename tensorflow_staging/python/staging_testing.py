@@ -101,10 +101,10 @@ def drain(sess, fetches) -> list:
       return results
 
 
-def stage_threads() -> list[str]:
-  """The names of the threads of this process that belong to a stage."""
+def stage_threads(process: int | str = "self") -> list[str]:
+  """The names of the threads of a process, by default this one, that belong to a stage."""
   names = []
-  for comm in pathlib.Path("/proc/self/task").glob("*/comm"):
+  for comm in pathlib.Path(f"/proc/{process}/task").glob("*/comm"):
     try:
       names.append(comm.read_text().strip())
     except OSError:  # The thread has ended meanwhile.
@@ -112,15 +112,18 @@ def stage_threads() -> list[str]:
   return [name for name in names if name.startswith(_THREAD_PREFIX)]
 
 
-def assert_no_stage_thread() -> None:
+def assert_no_stage_thread(process: int | str = "self") -> None:
   """Fails if a thread of a stage is there.
 
   The kernel may list a thread for a moment after it has been joined.
+
+  Args:
+    process: The number of the process that is looked at.
   """
   deadline = time.monotonic() + _KERNEL_SECONDS
-  while stage_threads() and time.monotonic() < deadline:
+  while stage_threads(process) and time.monotonic() < deadline:
     os.sched_yield()
-  assert not stage_threads()
+  assert not stage_threads(process)
 
 
 def run_program(
