@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SmartStage in every kind of session."""
+"""SmartStage in every kind of session of this process; smart_stage_server_test.py has those of servers."""
 
 import numpy as np
 import pytest
@@ -8,43 +8,10 @@ import tensorflow.compat.v1 as tf
 from tensorflow_staging.python import smart_stage_testing
 
 
-@pytest.fixture(scope="module")
-def server():
-  return tf.train.Server.create_local_server()
-
-
 def _step(records=100):
   record = tf.data.make_one_shot_iterator(tf.data.Dataset.range(records)).get_next()
   hashed = tf.strings.to_number(tf.as_string(record * 2), tf.int64)
   return hashed + tf.get_variable("variable", initializer=np.int64(1000))
-
-
-def test_a_session_of_a_server(server):
-  result = _step()
-  with tf.Session(server.target, config=smart_stage_testing.smart_stage_config(capacity=3)) as sess:
-    sess.run(tf.global_variables_initializer())
-    with tf.make_prefetch_hook().running(sess):
-      assert "AsString" not in smart_stage_testing.staged_ops(sess, result)
-      assert [sess.run(result) for _ in range(20)] == list(range(1002, 1042, 2))
-
-
-def test_two_sessions_of_a_server_do_not_share_records(server):
-  result = _step()
-  for _ in range(2):
-    with tf.Session(server.target, config=smart_stage_testing.smart_stage_config(capacity=3)) as sess:
-      sess.run(tf.global_variables_initializer())
-      with tf.make_prefetch_hook().running(sess):
-        assert [sess.run(result) for _ in range(5)] == list(range(1000, 1010, 2))
-
-
-def test_feeding_in_a_session_of_a_server(server):
-  record = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100)).get_next()
-  result = record * 2 + tf.get_variable("variable", initializer=np.int64(1000))
-  with tf.Session(server.target, config=smart_stage_testing.smart_stage_config()) as sess:
-    sess.run(tf.global_variables_initializer())
-    with tf.make_prefetch_hook().running(sess):
-      assert sess.run(result, {record: 50}) == 1100
-      assert sess.run(result) == 1000
 
 
 def test_one_hook_for_a_training_and_then_an_evaluation_session():

@@ -59,6 +59,21 @@ core::RefCountPtr<GraphHistory> GraphHistory::Of(
   return core::RefCountPtr<GraphHistory>(history);
 }
 
+void GraphHistory::Forget(const std::string& session_handle,
+                          const DeviceSet& devices) {
+  ResourceMgr* manager = devices.client_device()->resource_manager();
+  GraphHistory* found = nullptr;
+  if (!manager->Lookup(kContainer, session_handle, &found).ok()) return;
+  const core::RefCountPtr<GraphHistory> history(found);
+  manager->Delete<GraphHistory>(kContainer, session_handle).IgnoreError();
+  mutex_lock l(history->mu_);
+  for (const BufferKey& key : history->buffers_) {
+    // Not every buffer is in another process.
+    manager->Delete<RemoteBuffer>(kContainer, RemoteBuffer::Name(key))
+        .IgnoreError();
+  }
+}
+
 NodeFilter GraphHistory::FilterIfRunning(const DeviceSet& devices) const {
   mutex_lock l(mu_);
   if (!AnyBufferExists(devices)) return nullptr;

@@ -36,6 +36,11 @@ class GraphHistory : public ResourceBase {
   static core::RefCountPtr<GraphHistory> Of(const std::string& session_handle,
                                             const DeviceSet& devices);
 
+  // Deletes what is remembered of the session with this handle, if anything.
+  // For sessions that end before their devices do.
+  static void Forget(const std::string& session_handle,
+                     const DeviceSet& devices);
+
   // Tells the nodes that the session had when its stages began to run. Null if
   // they have not.
   NodeFilter FilterIfRunning(const DeviceSet& devices) const
