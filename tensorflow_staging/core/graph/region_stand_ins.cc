@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow_staging/core/graph/stage_on_cpu.h"
@@ -58,6 +59,13 @@ struct Taken {
   const std::vector<PartialTensorShape>& shapes;
 };
 
+// Whether a stand-in has the attribute `name` of its node. The runtime looks
+// for a function to compile where a node has to be compiled by XLA; that is the
+// clone.
+bool IsKept(absl::string_view name) {
+  return absl::StartsWith(name, "_") && name != "_XlaMustCompile";
+}
+
 // Makes a node of the name of `node` that passes on what is taken of it.
 Status MakeStandIn(const std::string& stage, const Node& node,
                    const Taken& taken, Graph* graph, Node** stand_in) {
@@ -90,7 +98,7 @@ Status MakeStandIn(const std::string& stage, const Node& node,
   // Whoever runs or waits for the node still advances to the next record.
   if (values.empty()) builder->ControlInput(taken.take);
   for (const auto& [name, value] : node.attrs()) {
-    if (absl::StartsWith(name, "_")) builder->Attr(name, value);
+    if (IsKept(name)) builder->Attr(name, value);
   }
   // The placer would take a StagedNode to an accelerator, strings or not.
   const bool anywhere = node.requested_device().empty() &&

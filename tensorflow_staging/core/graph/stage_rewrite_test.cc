@@ -164,6 +164,18 @@ TEST_F(StageRewriteTest, EachSideIsColocatedWithItself) {
   EXPECT_THAT(Attr<Strings>("target", "_class"), ElementsAre("loc:@a"));
 }
 
+// The runtime would look for a function of the name of the stand-in's op.
+TEST_F(StageRewriteTest, XlaCompilesTheCloneAlone) {
+  Node* a = graph_.Neg("a", graph_.Source("next"));
+  a->AddAttr("_XlaMustCompile", true);
+  a->AddAttr("_other", true);
+  graph_.Target("target", {a});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  EXPECT_TRUE(Attr<bool>("prefetch/staged/a", "_XlaMustCompile"));
+  EXPECT_EQ(graph_.Find("a")->attrs().Find("_XlaMustCompile"), nullptr);
+  EXPECT_TRUE(Attr<bool>("a", "_other"));
+}
+
 TEST_F(StageRewriteTest, ErrorsAheadNameTheNodeOfTheUser) {
   graph_.Target("target", {graph_.Neg("a", graph_.Source("next"))});
   ASSERT_EQ(Rewrite(), OkStatus());
