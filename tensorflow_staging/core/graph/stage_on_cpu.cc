@@ -9,6 +9,7 @@
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/util/device_name_utils.h"
+#include "tensorflow_staging/core/graph/stand_ins.h"
 
 namespace tensorflow {
 namespace staging {
@@ -57,6 +58,7 @@ Node* CopyToCpu(Node* node, const std::string& scope, Graph* graph,
   Status status;
   Node* copy = graph->AddNode(std::move(def), &status);
   TF_CHECK_OK(status);  // It was valid under another name.
+  MarkCopy(node->name(), copy);
   (*copies)[node] = copy;
   for (const Edge* edge : node->in_edges()) {
     if (!edge->src()->IsOp()) continue;

@@ -30,6 +30,8 @@ constexpr char kOriginalAttr[] = "_staging_original";
 // On clones: which inputs the Take of tf.staged gave to the original, as pairs
 // of an input and an output of the Take.
 constexpr char kTakenInputsAttr[] = "_staging_taken_inputs";
+// On copies for the CPU: the name of the node that they are a copy of.
+constexpr char kCopyOfAttr[] = "_staging_copy_of";
 
 using TensorNames = absl::flat_hash_set<TensorId, TensorId::Hasher>;
 
@@ -104,11 +106,28 @@ void TakeInStep(Node& take,
   }
 }
 
+// Has what reads a copy for the CPU read the original again, which may be fed.
+void ReadOriginalsOfCopies(Graph* graph) {
+  absl::flat_hash_map<std::string, Node*> copies;
+  for (Node* node : graph->op_nodes()) {
+    std::string original;
+    if (TryGetNodeAttr(node->attrs(), kCopyOfAttr, &original)) {
+      copies.emplace(original, node);
+    }
+  }
+  if (copies.empty()) return;
+  for (Node* node : graph->op_nodes()) {
+    const auto it = copies.find(node->name());
+    if (it != copies.end()) MoveOutEdges(it->second, node, graph);
+  }
+}
+
 // Gives the clones of `stages` their names back, in the place of the stand-ins.
 void Unstage(const std::map<std::string, TensorId>& stages, Graph* graph) {
   // Sources of one stage are cloned apart; any of the clones will do.
   absl::flat_hash_map<std::string, Node*> clones;
   std::vector<Node*> stand_ins;
+  ReadOriginalsOfCopies(graph);
   for (Node* node : graph->op_nodes()) {
     std::string stage;
     if (!TryGetNodeAttr(node->attrs(), kStageAttr, &stage) ||
@@ -165,6 +184,73 @@ std::vector<const Node*> NeededNodes(const Graph& graph,
     }
   }
   return needed;
+}
+
+// The fed tensor that is the value of `edge`; null if there is none.
+const TensorId* FedValue(const Edge& edge, const TensorNames& fed) {
+  if (edge.IsControlEdge()) return nullptr;
+  std::string name;
+  if (!TryGetNodeAttr(edge.src()->attrs(), kCopyOfAttr, &name)) {
+    name = edge.src()->name();
+  }
+  const auto it = fed.find(TensorId(name, edge.src_output()));
+  return it == fed.end() ? nullptr : &*it;
+}
+
+// A fed tensor that `clones` use, if only through nodes that both sides share;
+// null if there is none. What was put where the Take of tf.staged is taken is
+// another matter: that cut is the user's.
+const TensorId* FedAhead(const std::vector<const Node*>& clones,
+                         const TensorNames& fed) {
+  absl::flat_hash_set<const Node*> seen(clones.begin(), clones.end());
+  std::vector<const Node*> ahead = clones;
+  for (size_t i = 0; i < ahead.size(); ++i) {
+    std::vector<int> taken;
+    TryGetNodeAttr(ahead[i]->attrs(), kTakenInputsAttr, &taken);
+    absl::flat_hash_set<int> taken_inputs;
+    for (size_t j = 0; j < taken.size(); j += 2) taken_inputs.insert(taken[j]);
+    for (const Edge* edge : ahead[i]->in_edges()) {
+      if (!edge->src()->IsOp()) continue;
+      if (!edge->IsControlEdge() && taken_inputs.contains(edge->dst_input())) {
+        continue;
+      }
+      if (const TensorId* tensor = FedValue(*edge, fed)) return tensor;
+      if (seen.insert(edge->src()).second) ahead.push_back(edge->src());
+    }
+  }
+  return nullptr;
+}
+
+// Adds the stages whose records the run needs though they were computed
+// without a fed value, each with the fed tensor: a constant, for example, that
+// both sides share.
+void AddStagesWithoutFedValues(const Graph& graph, const CallableOptions& run,
+                               const TensorNames& fed,
+                               std::map<std::string, TensorId>* stages) {
+  std::map<std::string, std::vector<const Node*>> clones;
+  for (const Node* node : NeededNodes(graph, run, fed)) {
+    std::string stage;
+    if (IsBufferTake(*node) &&
+        TryGetNodeAttr(node->attrs(), kStageAttr, &stage) &&
+        stages->count(stage) == 0) {
+      clones[stage];
+    }
+  }
+  if (clones.empty()) return;
+  for (const Node* node : graph.op_nodes()) {
+    std::string stage;
+    if (node->attrs().Find(kOriginalAttr) == nullptr ||
+        !TryGetNodeAttr(node->attrs(), kStageAttr, &stage)) {
+      continue;
+    }
+    const auto it = clones.find(stage);
+    if (it != clones.end()) it->second.push_back(node);
+  }
+  for (const auto& [stage, nodes] : clones) {
+    if (const TensorId* tensor = FedAhead(nodes, fed)) {
+      stages->emplace(stage, *tensor);
+    }
+  }
 }
 
 // Whether `node` is where the records of one of `stages` come from in a graph
@@ -252,6 +338,10 @@ void MarkClone(const std::string& stage, const std::string& original,
   if (!taken_inputs.empty()) node->AddAttr(kTakenInputsAttr, taken_inputs);
 }
 
+void MarkCopy(const std::string& original, Node* node) {
+  node->AddAttr(kCopyOfAttr, original);
+}
+
 void MarkTake(const std::string& stage, Node* node) {
   node->AddAttr(kStageAttr, stage);
 }
@@ -260,7 +350,8 @@ Status UnstageForFeeds(const Graph& graph, const CallableOptions& run,
                        std::unique_ptr<Graph>* unstaged) {
   unstaged->reset();
   const TensorNames fed = FedTensors(run);
-  const std::map<std::string, TensorId> stages = StagesToUndo(graph, fed);
+  std::map<std::string, TensorId> stages = StagesToUndo(graph, fed);
+  if (!fed.empty()) AddStagesWithoutFedValues(graph, run, fed, &stages);
   if (stages.empty()) return CheckFetches(graph, run);
 
   auto copy = std::make_unique<Graph>(graph.flib_def());

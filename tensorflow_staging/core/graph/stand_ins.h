@@ -31,6 +31,10 @@ bool IsStandIn(const Node& node);
 void MarkClone(const std::string& stage, const std::string& original,
                const std::vector<int>& taken_inputs, Node* node);
 
+// Makes `node` a copy, for what runs ahead on the CPU, of `original`, which
+// both sides use.
+void MarkCopy(const std::string& original, Node* node);
+
 // Makes `node` the Take of `stage`.
 void MarkTake(const std::string& stage, Node* node);
 
@@ -39,12 +43,12 @@ void MarkTake(const std::string& stage, Node* node);
 // To fetch a tensor that the records do not carry is FAILED_PRECONDITION.
 //
 // To feed a tensor that nothing uses ahead needs nothing: the fed value takes
-// the place of the taken one. But what was computed ahead of a fed tensor has
-// not seen the fed value. If the run needs no record at all, because what it
-// feeds cuts it off from the sources, `*unstaged` gets a copy of `graph` in
-// which the clones have their names back and run in the step: this run is as
-// without the stage. Otherwise INVALID_ARGUMENT says what else would have to be
-// fed.
+// the place of the taken one. But what was computed ahead of a fed tensor, be
+// it of a stand-in or of a constant that both sides use, has not seen the fed
+// value. If the run needs no record at all, because what it feeds cuts it off
+// from the sources, `*unstaged` gets a copy of `graph` in which the clones have
+// their names back and run in the step: this run is as without the stage.
+// Otherwise INVALID_ARGUMENT says what else would have to be fed.
 //
 // `*unstaged` stays null where `graph` itself will do, as for every run without
 // feeds.

@@ -30,7 +30,7 @@ class StandInsTest : public ::testing::Test {
  protected:
   void Rewrite() {
     const StagePlan plan(*graph_.get(), /*smart_stage=*/true, /*name=*/"");
-    TF_CHECK_OK(RewriteStages(plan, RewriteOptions(), graph_.get()));
+    TF_CHECK_OK(RewriteStages(plan, rewrite_, graph_.get()));
     for (Node* node : graph_.get()->op_nodes()) {
       node->set_assigned_device_name(kCpu);
     }
@@ -68,6 +68,7 @@ class StandInsTest : public ::testing::Test {
   }
 
   TestGraph graph_;
+  RewriteOptions rewrite_;
   CallableOptions run_;
   std::unique_ptr<Graph> unstaged_;
 
@@ -169,6 +170,64 @@ TEST_F(StandInsTest, ARunThatFeedsAPartIsRefused) {
   Feed({"next:0", "next:1"});
   EXPECT_EQ(Fetch({"target:0"}), OkStatus());
   EXPECT_NE(unstaged_, nullptr);
+}
+
+// The clones use the constant of the graph, whatever a step feeds.
+TEST_F(StandInsTest, ARunThatFeedsAConstantThatWasUsedAheadIsRefused) {
+  Node* constant = graph_.Const("constant", 3);
+  Node* a = graph_.AddN(
+      "a", {graph_.Source("next"), graph_.Neg("negative", constant)});
+  graph_.Target("target", {a});
+  graph_.Target("other", {constant});
+  Rewrite();
+  for (const char* fed : {"constant:0", "negative:0"}) {
+    Feed({fed});
+    const Status status = Fetch({"target:0"});
+    EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(strings::StrCat("Tensor '", fed, "' is fed")));
+    EXPECT_EQ(unstaged_, nullptr);
+  }
+  // These need no record, or see the fed value.
+  Feed({"constant:0"});
+  EXPECT_EQ(Fetch({"other:0"}), OkStatus());
+  EXPECT_EQ(unstaged_, nullptr);
+  Feed({"constant:0", "a:0"});
+  EXPECT_EQ(Fetch({"target:0"}), OkStatus());
+  EXPECT_EQ(unstaged_, nullptr);
+  Feed({"constant:0", "next:0"});
+  ASSERT_EQ(Fetch({"target:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_THAT(Inputs("a"), ElementsAre("next", "negative"));
+}
+
+TEST_F(StandInsTest, ARunComputesWithAFedConstantOfWhichTheCpuHasACopy) {
+  Node* a =
+      graph_.AddN("a", {graph_.Source("next"), graph_.Const("constant", 3)});
+  graph_.Target("target", {a});
+  rewrite_.on_cpu = true;
+  Rewrite();
+  Feed({"constant:0"});
+  EXPECT_TRUE(errors::IsInvalidArgument(Fetch({"target:0"})));
+  Feed({"constant:0", "next:0"});
+  ASSERT_EQ(Fetch({"target:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_THAT(Inputs("a"), ElementsAre("next", "constant"));
+}
+
+// A runner feeds what the stage uses; a step may feed the same placeholder.
+TEST_F(StandInsTest, WhatLeadsToAPutOfAStageByHandMayBeFed) {
+  Node* fed = graph_.Placeholder("fed");
+  Node* take = graph_.Stage(
+      "by_hand", {graph_.AddN("staged", {graph_.Source("next"), fed})});
+  graph_.Target("target", {graph_.Neg("a", take), fed});
+  Rewrite();
+  Feed({"fed:0"});
+  EXPECT_EQ(RunTarget("by_hand/TensorBufferPut"), OkStatus());
+  EXPECT_EQ(unstaged_, nullptr);
+  Feed({"fed:0"});
+  EXPECT_EQ(Fetch({"target:0"}), OkStatus());
+  EXPECT_EQ(unstaged_, nullptr);
 }
 
 // A feed gives a value; who waits for the node still has it run.
