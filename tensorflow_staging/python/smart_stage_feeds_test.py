@@ -66,3 +66,17 @@ def test_a_marked_tensor_can_be_fed_with_the_rest_from_the_record():
     assert sess.run(result) == 1000
     assert sess.run(result, {first: 10}) == 1023
     assert sess.run(result) == 1010
+
+
+def test_a_fed_run_does_not_wait_for_a_stage_that_has_ended():
+  iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(2))
+  record = iterator.get_next()
+  drawn = record + tf.random.uniform([], maxval=1, dtype=tf.int64)
+  result = drawn + tf.get_variable("variable", initializer=np.int64(1000))
+  with smart_stage_testing.smart_stage_session(iterator.initializer) as sess:
+    assert [sess.run(result) for _ in range(2)] == [1000, 1001]
+    with pytest.raises(tf.errors.OutOfRangeError):
+      sess.run(result)
+    assert sess.run(result, {record: 5}, tf.RunOptions(timeout_in_ms=10000)) == 1005
+    sess.run(iterator.initializer)
+    assert sess.run(result) == 1000

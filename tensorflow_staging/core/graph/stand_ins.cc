@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -292,6 +293,57 @@ Status TakeOutSources(const std::map<std::string, TensorId>& stages,
   return OkStatus();
 }
 
+// Refuses a run that feeds a part of what it needs of `stages`, which are
+// undone in `graph`, and needs their records for the rest.
+Status CheckRecordsNotNeeded(const Graph& graph, const CallableOptions& run,
+                             const TensorNames& fed,
+                             const std::map<std::string, TensorId>& stages) {
+  for (const Node* node : NeededNodes(graph, run, fed)) {
+    std::string stage;
+    if (!YieldsRecords(*node, stages, &stage)) continue;
+    return errors::InvalidArgument(
+        "Tensor '", stages.at(stage).ToString(),
+        "' is fed, but what depends on it is computed ahead of the step, in "
+        "stage '",
+        stage, "', and the step also needs the stage's records, by '",
+        node->name(),
+        "'. Feed all that the step needs of the stage, or call "
+        "tf.train.mark_target_node([x]) with the fed tensor before the session "
+        "is created, which keeps what depends on it in the step.");
+  }
+  return OkStatus();
+}
+
+// The Begins that the run reaches though it puts nothing into their buffers: it
+// is none of the stage's runs, and must not wait as if it were.
+std::vector<Node*> BeginsWithoutPut(const Graph& graph,
+                                    const CallableOptions& run,
+                                    const TensorNames& fed) {
+  const auto is_begin = [](const Node* node) {
+    return node->type_string() == "TensorBufferBegin";
+  };
+  const auto nodes = graph.op_nodes();
+  if (std::none_of(nodes.begin(), nodes.end(), is_begin)) return {};
+  const auto buffer = [](const Node& node) {
+    std::pair<std::string, std::string> key;
+    TryGetNodeAttr(node.attrs(), "container", &key.first);
+    TryGetNodeAttr(node.attrs(), "shared_name", &key.second);
+    return key;
+  };
+  const std::vector<const Node*> needed = NeededNodes(graph, run, fed);
+  std::set<std::pair<std::string, std::string>> put_into;
+  for (const Node* node : needed) {
+    if (IsBufferPut(*node)) put_into.insert(buffer(*node));
+  }
+  std::vector<Node*> begins;
+  for (const Node* node : needed) {
+    if (is_begin(node) && put_into.count(buffer(*node)) == 0) {
+      begins.push_back(graph.FindNodeId(node->id()));
+    }
+  }
+  return begins;
+}
+
 // Refuses a run that fetches what no record carries before it takes one.
 Status CheckFetches(const Graph& graph, const CallableOptions& run) {
   TensorNames fetched;
@@ -346,33 +398,26 @@ void MarkTake(const std::string& stage, Node* node) {
   node->AddAttr(kStageAttr, stage);
 }
 
-Status UnstageForFeeds(const Graph& graph, const CallableOptions& run,
-                       std::unique_ptr<Graph>* unstaged) {
+Status UnstageForRun(const Graph& graph, const CallableOptions& run,
+                     std::unique_ptr<Graph>* unstaged) {
   unstaged->reset();
   const TensorNames fed = FedTensors(run);
   std::map<std::string, TensorId> stages = StagesToUndo(graph, fed);
   if (!fed.empty()) AddStagesWithoutFedValues(graph, run, fed, &stages);
-  if (stages.empty()) return CheckFetches(graph, run);
+  if (stages.empty()) {
+    TF_RETURN_IF_ERROR(CheckFetches(graph, run));
+    if (BeginsWithoutPut(graph, run, fed).empty()) return OkStatus();
+  }
 
   auto copy = std::make_unique<Graph>(graph.flib_def());
   CopyGraph(graph, copy.get());
-  Unstage(stages, copy.get());
-  for (const Node* node : NeededNodes(*copy, run, fed)) {
-    std::string stage;
-    if (!YieldsRecords(*node, stages, &stage)) continue;
-    const TensorId& tensor = stages.at(stage);
-    return errors::InvalidArgument(
-        "Tensor '", tensor.ToString(),
-        "' is fed, but what depends on it is computed ahead of the step, in "
-        "stage '",
-        stage, "', and the step also needs the stage's records, by '",
-        node->name(),
-        "'. Feed all that the step needs of the stage, or call "
-        "tf.train.mark_target_node([x]) with the fed tensor before the session "
-        "is created, which keeps what depends on it in the step.");
+  if (!stages.empty()) {
+    Unstage(stages, copy.get());
+    TF_RETURN_IF_ERROR(CheckRecordsNotNeeded(*copy, run, fed, stages));
+    TF_RETURN_IF_ERROR(CheckFetches(*copy, run));
+    TF_RETURN_IF_ERROR(TakeOutSources(stages, copy.get()));
   }
-  TF_RETURN_IF_ERROR(CheckFetches(*copy, run));
-  TF_RETURN_IF_ERROR(TakeOutSources(stages, copy.get()));
+  for (Node* begin : BeginsWithoutPut(*copy, run, fed)) copy->RemoveNode(begin);
   FixupSourceAndSinkEdges(copy.get());
   *unstaged = std::move(copy);
   return OkStatus();

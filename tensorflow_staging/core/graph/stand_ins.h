@@ -50,10 +50,14 @@ void MarkTake(const std::string& stage, Node* node);
 // their names back and run in the step: this run is as without the stage.
 // Otherwise INVALID_ARGUMENT says what else would have to be fed.
 //
-// `*unstaged` stays null where `graph` itself will do, as for every run without
-// feeds.
-Status UnstageForFeeds(const Graph& graph, const CallableOptions& run,
-                       std::unique_ptr<Graph>* unstaged);
+// A run that computes what runs ahead, but puts no record, is none of the
+// stage's runs: `*unstaged` gets a copy in which it does not wait for the stage
+// to be restarted.
+//
+// `*unstaged` stays null where `graph` itself will do, as for every run of the
+// step or of a stage without feeds.
+Status UnstageForRun(const Graph& graph, const CallableOptions& run,
+                     std::unique_ptr<Graph>* unstaged);
 
 }  // namespace staging
 }  // namespace tensorflow

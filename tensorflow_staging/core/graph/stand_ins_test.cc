@@ -19,9 +19,11 @@ namespace staging {
 namespace {
 
 using Strings = std::vector<std::string>;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr char kCpu[] = "/job:localhost/replica:0/task:0/device:CPU:0";
 
@@ -76,7 +78,7 @@ class StandInsTest : public ::testing::Test {
   Status Ask() {
     // What an earlier call has left must not stay.
     unstaged_ = std::make_unique<Graph>(OpRegistry::Global());
-    const Status status = UnstageForFeeds(*graph_.get(), run_, &unstaged_);
+    const Status status = UnstageForRun(*graph_.get(), run_, &unstaged_);
     run_.Clear();
     return status;
   }
@@ -138,6 +140,41 @@ TEST_F(StandInsTest, ARunThatFeedsAllReachesNoSource) {
     EXPECT_THAT(Inputs(name), IsEmpty()) << name;
     EXPECT_EQ(FindNode(*unstaged_, name)->assigned_device_name(), kCpu) << name;
   }
+}
+
+TEST_F(StandInsTest, ARunInTheStepDoesNotWaitForTheStageToBegin) {
+  Node* next = graph_.Source("next");
+  Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
+  graph_.InitializeWithRange("initialize", iterator, 0, 10);
+  Node* draw = graph_.Random("draw");
+  graph_.Target("target", {graph_.AddN("a", {next, draw})});
+  Rewrite();
+  ASSERT_THAT(graph_.Inputs("prefetch/staged/draw"),
+              Contains("^prefetch/TensorBufferBegin"));
+  Feed({"next:0"});
+  ASSERT_EQ(Fetch({"target:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_EQ(Op("prefetch/TensorBufferBegin"), "(none)");
+  EXPECT_THAT(Inputs("draw"), Not(Contains("^prefetch/TensorBufferBegin")));
+}
+
+TEST_F(StandInsTest, OnlyTheRunsOfAStageWaitForItToBegin) {
+  Node* next = graph_.Source("next");
+  Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
+  graph_.InitializeWithRange("initialize", iterator, 0, 10);
+  Node* take = graph_.Stage("by_hand", {graph_.Neg("a", next)});
+  graph_.Target("target", {take});
+  Rewrite();
+  ASSERT_THAT(graph_.Inputs("next"), Contains("^by_hand/TensorBufferBegin"));
+  EXPECT_EQ(RunTarget("by_hand/TensorBufferPut"), OkStatus());
+  EXPECT_EQ(unstaged_, nullptr);
+  EXPECT_EQ(Fetch({"target:0"}), OkStatus());
+  EXPECT_EQ(unstaged_, nullptr);
+  // A look at what the stage computes.
+  ASSERT_EQ(Fetch({"a:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_THAT(Inputs("next"), ElementsAre("next_iterator"));
+  EXPECT_THAT(Inputs("a"), ElementsAre("next"));
 }
 
 TEST_F(StandInsTest, WhatIsFedMayLieInsideTheStage) {
