@@ -146,6 +146,24 @@ bool IsIteratorInitializer(const Node& node) {
          node.type_string() == "MultiDeviceIteratorInit";
 }
 
+bool IsIteratorToStringHandle(const Node& node) {
+  return node.type_string() == "IteratorToStringHandle" ||
+         node.type_string() == "MultiDeviceIteratorToStringHandle";
+}
+
+bool IsIteratorFromStringHandle(const Node& node) {
+  return absl::StartsWith(node.type_string(), "IteratorFromStringHandle");
+}
+
+bool MayReadIterator(const Node& node) {
+  static const OpSet* const kOtherOps =
+      new OpSet({"DeserializeIterator", "IteratorGetDevice",
+                 "IteratorGetModelProto", "SerializeIterator"});
+  return !IsSource(node.type_string()) && !IsIteratorInitializer(node) &&
+         !IsIteratorToStringHandle(node) &&
+         !kOtherOps->contains(node.type_string());
+}
+
 const Node* IteratorOf(const Node& source) {
   const Edge* edge = nullptr;
   return source.num_inputs() > 0 && source.input_edge(0, &edge).ok()

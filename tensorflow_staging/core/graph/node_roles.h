@@ -53,6 +53,8 @@ enum class StepReason {
   kSideEffect,
   // Found by the partition.
   kSavedIterator,
+  // The step reads the iterator as well, out of sight of the partition.
+  kSharedIterator,
   kOncePerRecordOnBothSides,
   kMixedSources,
   kNothingToCarry,
@@ -77,6 +79,16 @@ bool IsSourceOp(const Node& node);
 
 // Whether `node` gives an iterator its dataset, so that it begins anew.
 bool IsIteratorInitializer(const Node& node);
+
+// Whether `node` makes a string of an iterator's handle.
+bool IsIteratorToStringHandle(const Node& node);
+
+// Whether `node` makes an iterator's handle of a string.
+bool IsIteratorFromStringHandle(const Node& node);
+
+// Whether `node`, which is given an iterator's handle, may take records from it
+// though it is no source.
+bool MayReadIterator(const Node& node);
 
 // What sources of one iterator have in common: its handle. A source without an
 // iterator is its own.

@@ -67,6 +67,7 @@ class Partitioner {
     FindRoles();
     LeaveOutWhatIsStagedByHand();
     LeaveOutSavedIterators();
+    LeaveOutIteratorsReadElsewhere();
     Spread();
     OrderCandidates();
     // Each round moves at least one node to the step, and only those that the
@@ -206,6 +207,56 @@ class Partitioner {
         }
       }
     }
+  }
+
+  // An iterator that something of the step reads in another way than by a
+  // source of this graph: a function, a branch or a loop that is given its
+  // handle, a dataset. The records that run ahead would be missing there.
+  void LeaveOutIteratorsReadElsewhere() {
+    // By the types of the records, as an iterator's handle has them.
+    std::map<std::vector<DataType>, std::vector<const Node*>> of_string;
+    for (const Node* node : graph_.op_nodes()) {
+      std::vector<DataType> types;
+      if (Counts(*node) && IsIteratorFromStringHandle(*node) &&
+          TryGetNodeAttr(node->attrs(), "output_types", &types)) {
+        of_string[types].push_back(node);
+      }
+    }
+    std::map<const Node*, const Node*> reader_of;
+    for (const Node* source : sources_) {
+      if (IsBufferTake(*source)) continue;
+      const Node* handle = IteratorOf(*source);
+      const auto [it, inserted] = reader_of.emplace(handle, nullptr);
+      if (inserted) it->second = OtherReaderOf(*handle, of_string);
+      if (it->second != nullptr) {
+        MoveToStep(*source, {StepReason::kSharedIterator, it->second});
+      }
+    }
+  }
+
+  // What may read an iterator though it is no source, or null. `of_string` has
+  // the handles that are made of strings.
+  const Node* OtherReaderOf(
+      const Node& handle,
+      const std::map<std::vector<DataType>, std::vector<const Node*>>&
+          of_string) {
+    for (const Edge* edge : handle.out_edges()) {
+      if (edge->IsControlEdge() || !Counts(*edge->dst())) continue;
+      if (MayReadIterator(*edge->dst())) return edge->dst();
+      // That a handle has a string is nothing: each tf.data.Iterator makes one.
+      // Another handle that is made of a string may be given this one.
+      std::vector<DataType> types;
+      if (!IsIteratorToStringHandle(*edge->dst()) ||
+          !TryGetNodeAttr(handle.attrs(), "output_types", &types)) {
+        continue;
+      }
+      const auto it = of_string.find(types);
+      if (it == of_string.end()) continue;
+      for (const Node* other : it->second) {
+        if (other != &handle) return other;
+      }
+    }
+    return nullptr;
   }
 
   // Sorts what is not in the step topologically. Cycles have control flow

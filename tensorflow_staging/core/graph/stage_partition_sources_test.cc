@@ -157,6 +157,65 @@ TEST_F(SeveralSourcesTest, ASavedIteratorStays) {
   EXPECT_EQ(WhyNot(next), Cause(StepReason::kSavedIterator, "save"));
 }
 
+// A branch of control flow of version 1 is given the handle by its Switch.
+TEST_F(SeveralSourcesTest, AnIteratorThatABranchMayReadStays) {
+  Node* iterator = graph_.Iterator("iterator");
+  Node* next = graph_.GetNext("next", iterator);
+  graph_.Target("target", {next});
+  NodeBuilder condition("condition", "Placeholder");
+  condition.Attr("dtype", DT_BOOL);
+  NodeBuilder handle("switch", "Switch");
+  handle.Input(iterator).Input(graph_.Finalize(&condition));
+  graph_.Finalize(&handle);
+  EXPECT_EQ(Regions(), std::vector<Strings>());
+  EXPECT_EQ(WhyNot(next), Cause(StepReason::kSharedIterator, "switch"));
+}
+
+TEST_F(SeveralSourcesTest, AnIteratorThatAFunctionMayReadStays) {
+  Node* iterator = graph_.Iterator("iterator");
+  Node* next = graph_.GetNext("next", iterator);
+  graph_.Target("target", {next});
+  NameAttrList function;
+  function.set_name("f");
+  NodeBuilder call("call", "StatefulPartitionedCall");
+  call.Input(std::vector<NodeBuilder::NodeOut>{iterator})
+      .Attr("Tout", DataTypeVector{DT_INT64})
+      .Attr("f", function);
+  graph_.Finalize(&call);
+  EXPECT_EQ(Regions(), std::vector<Strings>());
+  EXPECT_EQ(WhyNot(next), Cause(StepReason::kSharedIterator, "call"));
+}
+
+TEST_F(SeveralSourcesTest, AnIteratorThatAnotherHandleMayReadStays) {
+  Node* iterator = graph_.Iterator("iterator");
+  Node* next = graph_.GetNext("next", iterator);
+  graph_.Target("target", {next});
+  NodeBuilder to_string("to_string", "IteratorToStringHandle");
+  to_string.Input(iterator);
+  graph_.Finalize(&to_string);
+  EXPECT_EQ(Regions(), (std::vector<Strings>{{"next"}}));
+
+  const auto add_handle = [this](const std::string& name, DataType type) {
+    AttrValue types;
+    types.mutable_list()->add_type(type);
+    graph_.Lone(name, "IteratorFromStringHandleV2", {{"output_types", types}});
+  };
+  add_handle("of_other_records", DT_STRING);
+  EXPECT_EQ(Regions(), (std::vector<Strings>{{"next"}}));
+
+  add_handle("of_such_records", DT_INT64);
+  EXPECT_EQ(Regions(), std::vector<Strings>());
+  EXPECT_EQ(WhyNot(next),
+            Cause(StepReason::kSharedIterator, "of_such_records"));
+}
+
+TEST_F(SeveralSourcesTest, WhatInitialisesAnIteratorDoesNotReadIt) {
+  Node* iterator = graph_.Iterator("iterator");
+  graph_.Target("target", {graph_.GetNext("next", iterator)});
+  graph_.InitializeWithRange("init", iterator, 0, 4);
+  EXPECT_EQ(Regions(), (std::vector<Strings>{{"next"}}));
+}
+
 TEST_F(SeveralSourcesTest, AStageByHandIsExtended) {
   Node* take =
       graph_.Stage("prefetch", {graph_.Neg("a", graph_.Source("next"))});

@@ -32,6 +32,8 @@ const char* VerbPhrase(StepReason reason) {
       return "depends on an op with a state or side effect,";
     case StepReason::kSavedIterator:
       return "depends on an iterator whose position is saved by";
+    case StepReason::kSharedIterator:
+      return "depends on an iterator that the step may read as well, by";
     case StepReason::kOncePerRecordOnBothSides:
       return "depends on an op that runs once in each step and is used there "
              "apart from the records,";
