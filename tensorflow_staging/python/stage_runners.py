@@ -13,6 +13,9 @@ from tensorflow_staging.python import stage_graph
 # The ops that give an iterator its dataset, and so may start a stage anew.
 _ITERATOR_INITIALIZERS = frozenset(("MakeIterator", "MultiDeviceIteratorInit"))
 
+# Ten years.
+_NO_TIMEOUT_MILLIS = 10 * 365 * 24 * 3600 * 1000
+
 
 def runner_options(session: session_lib.BaseSession) -> list[bytes]:
   """Finds the runners of a session.
@@ -26,8 +29,14 @@ def runner_options(session: session_lib.BaseSession) -> list[bytes]:
   Raises:
     tf.errors.InvalidArgumentError: If the session's configuration of SmartStage is wrong.
   """
-  graph = session.graph
   config = session._config or config_pb2.ConfigProto()
+  runners = _runner_options(session.graph, config)
+  if config.operation_timeout_in_ms > 0:
+    return [_without_timeout(runner) for runner in runners]
+  return runners
+
+
+def _runner_options(graph: ops.Graph, config: config_pb2.ConfigProto) -> list[bytes]:
   by_hand = list(graph.get_collection(stage_graph.RUNNERS_COLLECTION))
   smart_stage = config.graph_options.optimizer_options.do_smart_stage
   if not smart_stage and not (by_hand and _may_restart(graph)):
@@ -48,6 +57,13 @@ def serialized_graph(graph: ops.Graph) -> bytes:
   with c_api_util.tf_buffer() as buffer:
     pywrap_tf_session.TF_GraphToGraphDef(graph._c_graph, buffer)
     return pywrap_tf_session.TF_GetBuffer(buffer)
+
+
+def _without_timeout(runner: bytes) -> bytes:
+  """Has the staged part wait as long as its stage says; the session's timeout is for its steps."""
+  options = config_pb2.PrefetchRunnerOptions.FromString(runner)
+  options.run_options.timeout_in_ms = _NO_TIMEOUT_MILLIS
+  return options.SerializeToString()
 
 
 def _may_restart(graph: ops.Graph) -> bool:
