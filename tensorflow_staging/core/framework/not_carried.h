@@ -19,9 +19,8 @@ inline Status NotCarriedError(const std::string& node, int output,
       "Tensor '", node, ":", output,
       "' is computed ahead of the step, in stage '", stage,
       "', and is not carried to it, since nothing in the step uses it. To "
-      "fetch "
-      "it, call tf.train.mark_target_node([x]) with it, or with tf.identity of "
-      "it, before the session is created.");
+      "fetch it, call tf.train.mark_target_node([tf.identity(x)]), x being "
+      "the tensor, before the session is created.");
 }
 
 }  // namespace staging

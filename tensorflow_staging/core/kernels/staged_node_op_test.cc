@@ -66,7 +66,8 @@ TEST_F(StagedNodeOpTest, WhatIsNotCarriedNamesTheTensorAndWhatHelps) {
     const std::string message(status.message());
     EXPECT_THAT(message, HasSubstr(strings::StrCat("'", tensor, "'")));
     EXPECT_THAT(message, HasSubstr("stage 'prefetch'"));
-    EXPECT_THAT(message, HasSubstr("tf.train.mark_target_node([x])"));
+    EXPECT_THAT(message,
+                HasSubstr("tf.train.mark_target_node([tf.identity(x)])"));
   }
 }
 
