@@ -46,6 +46,18 @@ def test_feeding_a_part_of_a_record_is_refused_with_the_names():
     assert sess.run(result, {pair[0]: 5, pair[1]: 1}) == 1013
 
 
+def test_feeding_a_constant_that_was_used_ahead_is_refused():
+  record = tf.data.make_one_shot_iterator(tf.data.Dataset.range(1, 100)).get_next()
+  factor = tf.constant(2, tf.int64, name="factor")
+  result = record * factor + tf.get_variable("variable", initializer=np.int64(1000))
+  with smart_stage_testing.smart_stage_session() as sess:
+    assert sess.run(result) == 1002
+    with pytest.raises(tf.errors.InvalidArgumentError, match="'factor:0' is fed"):
+      sess.run(result, {factor: 50})
+    assert sess.run(result, {factor: 50, record: 7}) == 1350
+    assert sess.run(result) == 1004
+
+
 def test_what_tf_staged_yields_can_be_fed():
   record = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100)).get_next()
   staged = tf.staged(record)
