@@ -113,6 +113,11 @@ StagePlan::StagePlan(const Graph& graph, bool smart_stage,
             });
 }
 
+bool StagePlan::RunsAhead(const Node& node) const {
+  return partition_ != nullptr &&
+         partition_->WhyNot(node).reason == StepReason::kNone;
+}
+
 void StagePlan::AddStagesByHand(const Graph& graph) {
   std::map<std::string, PlannedStage> by_name;
   std::set<std::string> several_takes;
@@ -139,7 +144,10 @@ void StagePlan::AddStagesByHand(const Graph& graph) {
         several_takes.count(name) > 0) {
       continue;
     }
-    stage.gated_sources = SourcesOf(graph, stage.puts);
+    for (const Node* source : SourcesOf(graph, stage.puts)) {
+      // A stage that was added later may use what runs ahead already.
+      if (!RunsAhead(*source)) stage.gated_sources.push_back(source);
+    }
     AddInitializers(stage.gated_sources, &stage);
     stages_.push_back(std::move(stage));
   }

@@ -68,6 +68,8 @@ class StagePlan {
   const std::vector<PlannedStage>& stages() const { return stages_; }
 
  private:
+  // Whether `node` is in a region.
+  bool RunsAhead(const Node& node) const;
   void AddStagesByHand(const Graph& graph);
   void ChainStagesByHand();
   void AddStages(const Graph& graph, const NodeFilter& counts,

@@ -191,6 +191,26 @@ TEST(StagePlanTest, AStageThatTheStepReadsTooIsNotBeforeAnother) {
   EXPECT_EQ(Names(plan.stages()[1].initializers), Strings());
 }
 
+// Its sources are cloned away by the stage that runs already.
+TEST(StagePlanTest, AStageByHandThatIsAddedLaterHoldsUpNothingThatRunsAhead) {
+  TestGraph graph;
+  Node* next = graph.Source("next");
+  graph.InitializeWithRange(
+      "initialize", const_cast<Node*>(graph.Find("next_iterator")), 0, 10);
+  Node* a = graph.Neg("a", next);
+  graph.Target("target", {a});
+  const int old_ids = graph.get()->num_node_ids();
+  graph.Stage("by_hand", {a});
+  const NodeFilter is_old = [old_ids](const Node& node) {
+    return node.id() < old_ids;
+  };
+  const StagePlan plan(*graph.get(), true, "", is_old);
+  ASSERT_EQ(StageNames(plan), (Strings{"by_hand", "prefetch"}));
+  EXPECT_EQ(Names(plan.stages()[0].gated_sources), Strings());
+  EXPECT_EQ(Names(plan.stages()[0].initializers), Strings());
+  EXPECT_EQ(Names(plan.stages()[1].initializers), Strings{"initialize"});
+}
+
 }  // namespace
 }  // namespace staging
 }  // namespace tensorflow

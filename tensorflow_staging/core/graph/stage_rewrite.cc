@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/graph/boundary_shapes.h"
@@ -100,6 +101,26 @@ Status RewriteStage(const PlannedStage& stage, const RewriteOptions& options,
   return ReplaceByStandIns(stage, shapes, rewritten->take, graph);
 }
 
+// Checks that the nodes from `first_new_id` on have names of their own. A node
+// that the graph got after its stages began to run may have the name of one
+// that SmartStage makes.
+Status CheckNamesAreNew(int first_new_id, const Graph& graph) {
+  absl::flat_hash_set<absl::string_view> made;
+  for (const Node* node : graph.op_nodes()) {
+    if (node->id() >= first_new_id) made.insert(node->name());
+  }
+  for (const Node* node : graph.op_nodes()) {
+    if (node->id() >= first_new_id || !made.contains(node->name())) continue;
+    return errors::AlreadyExists(
+        "Node '", node->name(),
+        "' has the name of a node that SmartStage makes for a stage of this "
+        "session. Nodes that are added once the stages run need other names: "
+        "give the new ones another name scope, or another name to "
+        "tf.SmartStageOptions.");
+  }
+  return OkStatus();
+}
+
 // Checks that no Put of `puts` waits, through any number of nodes, for a Take
 // of `takes`: a stage must not wait for the step that waits for it.
 Status CheckNoPutNeedsTake(const std::vector<Node*>& puts,
@@ -122,6 +143,7 @@ Status CheckNoPutNeedsTake(const std::vector<Node*>& puts,
 
 Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
                      Graph* graph) {
+  const int first_new_id = graph->num_node_ids();
   std::vector<Node*> puts;
   absl::flat_hash_set<const Node*> takes;
   std::map<std::string, Node*> restarts;
@@ -146,6 +168,7 @@ Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
   }
   TF_RETURN_IF_ERROR(GuardPacksOfTaken(graph));
   FixupSourceAndSinkEdges(graph);
+  TF_RETURN_IF_ERROR(CheckNamesAreNew(first_new_id, *graph));
   return CheckNoPutNeedsTake(puts, takes, *graph);
 }
 

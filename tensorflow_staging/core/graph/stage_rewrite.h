@@ -47,6 +47,9 @@ struct RewriteOptions {
 // Put keeps its name. Where an iterator of a stage can be initialised again, a
 // Begin stands before the sources and a Restart before the initialiser.
 //
+// Returns ALREADY_EXISTS if a node has the name of one that would be made; that
+// can be where the plan was made with a filter.
+//
 // After an error `graph` is unusable. `plan` and all that it points to belong
 // to the graph as it was: use them no more.
 Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/graph/graph_testing.h"
 
 namespace tensorflow {
@@ -255,10 +256,10 @@ TEST_F(StageRewriteTest, InAChainTheLastStageStopsFirst) {
               ElementsAre("^second/TensorBufferBegin"));
   EXPECT_THAT(graph_.Inputs("first/TensorBufferRestart"),
               ElementsAre("^second/TensorBufferRestart"));
-  EXPECT_THAT(graph_.Inputs("initialize"),
-              ElementsAre("initialize/range", "next_iterator",
-                          "^first/TensorBufferRestart",
-                          "^second/TensorBufferRestart"));
+  EXPECT_THAT(
+      graph_.Inputs("initialize"),
+      ElementsAre("initialize/range", "next_iterator",
+                  "^first/TensorBufferRestart", "^second/TensorBufferRestart"));
 }
 
 TEST_F(StageRewriteTest, AStageByHandIsExtended) {
@@ -401,6 +402,18 @@ TEST_F(StageRewriteTest, AStageThatWaitsForItselfIsAnError) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("a stage that waits for itself, by "
                         "'prefetch/TensorBufferTake'"));
+}
+
+TEST_F(StageRewriteTest, ANodeThatIsAddedLaterMayNotHaveANameOfTheStages) {
+  graph_.Target("target", {graph_.Neg("a", graph_.Source("next"))});
+  const int old_ids = graph_.get()->num_node_ids();
+  graph_.Stage("prefetch", {graph_.Source("later")});
+  const StagePlan plan(
+      *graph_.get(), /*smart_stage=*/true, /*name=*/"",
+      [old_ids](const Node& node) { return node.id() < old_ids; });
+  const Status status = RewriteStages(plan, options_, graph_.get());
+  EXPECT_TRUE(errors::IsAlreadyExists(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Node 'prefetch/"));
 }
 
 }  // namespace
