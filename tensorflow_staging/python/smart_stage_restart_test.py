@@ -54,6 +54,20 @@ def test_an_iterator_that_is_initialised_after_its_stage_began():
     assert _rest(sess, result) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("by_hand", [False, True], ids=["smart_stage", "staged"])
+def test_a_run_that_initialises_the_iterator_and_takes_a_record_is_refused(by_hand):
+  iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(100))
+  record = iterator.get_next()
+  if by_hand:
+    record = tf.staged(record)
+  result = record + tf.get_variable("variable", initializer=np.int64(0))
+  with smart_stage_testing.smart_stage_session(iterator.initializer) as sess:
+    assert sess.run(result) == 0
+    with pytest.raises(tf.errors.InvalidArgumentError, match="stage 'prefetch'.*a run of its own"):
+      sess.run([iterator.initializer, result])
+    assert sess.run(result) == 1
+
+
 def test_iterators_that_can_begin_anew_apart_keep_their_records_apart():
   first = tf.data.make_initializable_iterator(tf.data.Dataset.range(100))
   second = tf.data.make_one_shot_iterator(tf.data.Dataset.range(1000, 1100))

@@ -13,6 +13,7 @@
 #include "tensorflow_staging/core/common_runtime/smart_stage_settings.h"
 #include "tensorflow_staging/core/graph/stage_delivery.h"
 #include "tensorflow_staging/core/graph/stage_plan.h"
+#include "tensorflow_staging/core/graph/stage_restart.h"
 #include "tensorflow_staging/core/graph/stage_rewrite.h"
 
 namespace tensorflow {
@@ -94,8 +95,8 @@ class StageDeliveryPass : public GraphOptimizationPass {
   }
 };
 
-// Runs on the graph of each run: from the first one with a stage's buffer on,
-// what is staged stays.
+// Runs on the graph of each run. From the first one with a stage's buffer on,
+// what is staged stays; and no run may wait for itself.
 class StageRunPass : public GraphOptimizationPass {
  public:
   Status Run(const GraphOptimizationPassOptions& options) override {
@@ -103,6 +104,7 @@ class StageRunPass : public GraphOptimizationPass {
         options.device_set == nullptr || options.is_function_graph) {
       return OkStatus();
     }
+    TF_RETURN_IF_ERROR(CheckRestartIsARunOfItsOwn(**options.graph));
     SmartStageSettings settings;
     TF_RETURN_IF_ERROR(
         ReadSmartStageSettings(options.session_options->config, &settings));

@@ -148,6 +148,20 @@ TEST_F(SmartStagePassTest, InitialisingTheIteratorStartsTheStageAnew) {
   EXPECT_TRUE(errors::IsOutOfRange(Run("target:0", &value)));
 }
 
+// It would wait for a record that comes when it has ended.
+TEST_F(SmartStagePassTest, ARunThatInitialisesTheIteratorTakesNoRecord) {
+  graph_.Target("target", {graph_.GetNext("next", iterator_)});
+  ASSERT_EQ(Start(), OkStatus());
+  std::vector<Tensor> outputs;
+  const Status status =
+      session_->Run({}, {"target:0"}, {"initialize"}, &outputs);
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("stage 'prefetch'"));
+  int64_t value = -1;
+  ASSERT_EQ(Run("target:0", &value), OkStatus());
+  EXPECT_EQ(value, 0);
+}
+
 }  // namespace
 }  // namespace staging
 }  // namespace tensorflow

@@ -28,6 +28,11 @@ Status AddRestart(const std::string& stage, const Node& put,
                   const std::vector<Node*>& initializers, Graph* graph,
                   Node** restart);
 
+// Checks that the run of `graph` does not wait for itself: what starts a stage
+// anew ends with the run, and no record comes before. Returns INVALID_ARGUMENT
+// if the run also takes a record of the stage, or makes one.
+Status CheckRestartIsARunOfItsOwn(const Graph& graph);
+
 }  // namespace staging
 }  // namespace tensorflow
 
