@@ -88,6 +88,21 @@ def test_the_end_of_one_session_leaves_the_stage_of_another_running(server, smar
   assert values == sorted(set(values))
 
 
+def test_a_graph_grows_in_a_session_with_devices_of_its_own(server):
+  record = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100)).get_next()
+  variable = tf.get_variable("variable", initializer=np.int64(1000))
+  result = record * 2 + variable
+  config = smart_stage_testing.smart_stage_config()
+  config.isolate_session_state = True
+  with tf.Session(server.target, config=config) as sess:
+    sess.run(variable.initializer)
+    with tf.make_prefetch_hook().running(sess):
+      assert sess.run(result) == 1000
+      with pytest.raises(tf.errors.FailedPreconditionError, match="mark_target_node"):
+        sess.run(record + variable)
+      assert sess.run(result) == 1004  # The refused step had taken a record.
+
+
 # Of a graph whose names are long, in bytes.
 _NAMES = 3 << 20
 _ROUNDS = 40

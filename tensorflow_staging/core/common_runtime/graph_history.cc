@@ -9,7 +9,6 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/platform/strcat.h"
-#include "tensorflow_staging/core/framework/tensor_buffer.h"
 #include "tensorflow_staging/core/graph/node_roles.h"
 
 namespace tensorflow {
@@ -20,29 +19,21 @@ constexpr char kContainer[] = "staging_graph_history";
 
 using BufferKey = GraphHistory::BufferKey;
 
-// Says by its existence that a run has asked for a buffer in another process.
-// The container of the buffer, which is the session's own, is in its name.
-class RemoteBuffer : public ResourceBase {
+// Says by its existence that a run has asked for a buffer, which may be in
+// another process. The container of the buffer, which is the session's own, is
+// in its name.
+class UsedBuffer : public ResourceBase {
  public:
   static std::string Name(const BufferKey& key) {
     return strings::StrCat(key.first, "|", key.second);
   }
 
-  std::string DebugString() const override { return "Remote staging buffer"; }
+  std::string DebugString() const override { return "Used staging buffer"; }
 };
 
 bool GetBufferKey(const Node& node, BufferKey* key) {
   return TryGetNodeAttr(node.attrs(), "container", &key->first) &&
          TryGetNodeAttr(node.attrs(), "shared_name", &key->second);
-}
-
-template <typename Resource>
-bool Exists(ResourceMgr* manager, const std::string& container,
-            const std::string& name) {
-  Resource* found = nullptr;
-  if (!manager->Lookup(container, name, &found).ok()) return false;
-  found->Unref();
-  return true;
 }
 
 }  // namespace
@@ -68,15 +59,15 @@ void GraphHistory::Forget(const std::string& session_handle,
   manager->Delete<GraphHistory>(kContainer, session_handle).IgnoreError();
   mutex_lock l(history->mu_);
   for (const BufferKey& key : history->buffers_) {
-    // Not every buffer is in another process.
-    manager->Delete<RemoteBuffer>(kContainer, RemoteBuffer::Name(key))
+    // Not every buffer has been used.
+    manager->Delete<UsedBuffer>(kContainer, UsedBuffer::Name(key))
         .IgnoreError();
   }
 }
 
 NodeFilter GraphHistory::FilterIfRunning(const DeviceSet& devices) const {
   mutex_lock l(mu_);
-  if (!AnyBufferExists(devices)) return nullptr;
+  if (!AnyBufferIsUsed(devices)) return nullptr;
   return [nodes = nodes_](const Node& node) {
     return nodes->contains(node.name());
   };
@@ -107,29 +98,23 @@ void GraphHistory::NoteRun(const Graph& graph, const DeviceSet& devices) {
         !GetBufferKey(*node, &key)) {
       continue;
     }
-    const Device* device =
-        devices.FindDeviceByName(node->assigned_device_name());
-    if (device == nullptr || device->IsLocal()) continue;
     // There may be one already.
     devices.client_device()
         ->resource_manager()
-        ->Create(kContainer, RemoteBuffer::Name(key), new RemoteBuffer)
+        ->Create(kContainer, UsedBuffer::Name(key), new UsedBuffer)
         .IgnoreError();
   }
 }
 
-bool GraphHistory::AnyBufferExists(const DeviceSet& devices) const {
+bool GraphHistory::AnyBufferIsUsed(const DeviceSet& devices) const {
+  ResourceMgr* manager = devices.client_device()->resource_manager();
   for (const BufferKey& key : buffers_) {
-    if (Exists<RemoteBuffer>(devices.client_device()->resource_manager(),
-                             kContainer, RemoteBuffer::Name(key))) {
-      return true;
+    UsedBuffer* found = nullptr;
+    if (!manager->Lookup(kContainer, UsedBuffer::Name(key), &found).ok()) {
+      continue;
     }
-    for (Device* device : devices.devices()) {
-      if (device->IsLocal() && Exists<TensorBuffer>(device->resource_manager(),
-                                                    key.first, key.second)) {
-        return true;
-      }
-    }
+    found->Unref();
+    return true;
   }
   return false;
 }

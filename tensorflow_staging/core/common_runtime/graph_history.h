@@ -53,9 +53,10 @@ class GraphHistory : public ResourceBase {
   // To be called with the session's graph after it was rewritten.
   void RememberBuffers(const Graph& graph) TF_LOCKS_EXCLUDED(mu_);
 
-  // To be called with the graph of each run, placed. Tells the history of the
-  // run's session, whichever that is, of buffers in other processes: whether
-  // they exist cannot be seen from here.
+  // To be called with the graph of each run. Tells the history of the run's
+  // session, whichever that is, which buffers are used: from then on records of
+  // that cut may be in them. Buffers may be in other processes, and in devices
+  // that only the run knows, so that whether they exist cannot be seen.
   static void NoteRun(const Graph& graph, const DeviceSet& devices);
 
   std::string DebugString() const override { return "Staging graph history"; }
@@ -63,7 +64,7 @@ class GraphHistory : public ResourceBase {
  private:
   using Names = absl::flat_hash_set<std::string>;
 
-  bool AnyBufferExists(const DeviceSet& devices) const
+  bool AnyBufferIsUsed(const DeviceSet& devices) const
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable mutex mu_;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +38,9 @@ class SmartStagePassTest : public ::testing::Test {
   Status Start() {
     SessionOptions options;
     options.config.set_inter_op_parallelism_threads(1);
+    // As for a session of Python: its graph may grow.
+    options.config.mutable_experimental()
+        ->set_disable_optimize_for_static_graph(true);
     EXPECT_TRUE(options.config.mutable_graph_options()
                     ->mutable_optimizer_options()
                     ->MergeFromString(fields_.SerializeAsString()));
@@ -45,6 +49,7 @@ class SmartStagePassTest : public ::testing::Test {
     graph_.get()->ToGraphDef(&def);
     TF_RETURN_IF_ERROR(session_->Create(def));
     TF_RETURN_IF_ERROR(session_->Run({}, {}, {"initialize"}, nullptr));
+    if (before_runners_ != nullptr) TF_RETURN_IF_ERROR(before_runners_());
     std::vector<PrefetchRunnerOptions> runners;
     TF_RETURN_IF_ERROR(
         FindStageRunners(*graph_.get(), options.config, {}, &runners));
@@ -67,6 +72,8 @@ class SmartStagePassTest : public ::testing::Test {
   TestGraph graph_;
   Node* iterator_;
   OptimizerFields fields_;
+  // What a test does in the session before the runners start.
+  std::function<Status()> before_runners_;
   std::shared_ptr<Session> session_;
   std::vector<std::unique_ptr<PrefetchRunner>> runners_;
 };
@@ -160,6 +167,34 @@ TEST_F(SmartStagePassTest, ARunThatInitialisesTheIteratorTakesNoRecord) {
   int64_t value = -1;
   ASSERT_EQ(Run("target:0", &value), OkStatus());
   EXPECT_EQ(value, 0);
+}
+
+// It goes on to take records of the cut that it knows.
+TEST_F(SmartStagePassTest, ACallableKnowsTheStageAfterTheGraphHasGrown) {
+  Node* next = graph_.GetNext("next", iterator_);
+  graph_.Target("target", {graph_.Neg("a", next)});
+  graph_.Placeholder("of_the_step");
+  GraphDef old;
+  graph_.get()->ToGraphDef(&old);
+  CallableOptions run;
+  run.add_fetch("target:0");
+  Session::CallableHandle handle;
+  before_runners_ = [&]() -> Status {
+    TF_RETURN_IF_ERROR(session_->MakeCallable(run, &handle));
+    GraphDef grown;
+    NodeDef* sum = grown.add_node();
+    sum->set_name("sum");
+    sum->set_op("AddV2");
+    sum->add_input("next");
+    sum->add_input("of_the_step");
+    (*sum->mutable_attr())["T"].set_type(DT_INT64);
+    *grown.mutable_versions() = old.versions();
+    return session_->Extend(grown);
+  };
+  ASSERT_EQ(Start(), OkStatus());
+  std::vector<Tensor> outputs;
+  ASSERT_EQ(session_->RunCallable(handle, {}, &outputs, nullptr), OkStatus());
+  EXPECT_EQ(outputs[0].scalar<int64_t>()(), 0);
 }
 
 }  // namespace
