@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "pybind11/pybind11.h"
 #include "pybind11/stl.h"
 #include "tensorflow/c/c_api_internal.h"
@@ -28,6 +29,7 @@
 #include "tensorflow_staging/core/common_runtime/smart_stage_settings.h"
 #include "tensorflow_staging/core/common_runtime/stage_runners.h"
 #include "tensorflow_staging/core/common_runtime/stage_thread_pools_partial_run.h"
+#include "tensorflow_staging/core/graph/node_roles.h"
 #include "tensorflow_staging/core/graph/stage_report.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_reader.h"
@@ -131,8 +133,19 @@ std::unique_ptr<Graph> MakeGraph(const py::bytes& graph_def) {
   return graph;
 }
 
+// Counts the first `nodes` nodes of a graph's definition; all if it is 0.
+NodeFilter CountsAmong(const py::bytes& graph_def, int nodes) {
+  if (nodes == 0) return nullptr;
+  const GraphDef def = Parse<GraphDef>(graph_def, "graph_def");
+  auto names = std::make_shared<absl::flat_hash_set<std::string>>();
+  for (int i = 0; i < def.node_size() && i < nodes; ++i) {
+    names->insert(def.node(i).name());
+  }
+  return [names](const Node& node) { return names->contains(node.name()); };
+}
+
 py::list StageRunners(const py::bytes& graph_def, const py::bytes& config,
-                      const std::vector<py::bytes>& by_hand) {
+                      const std::vector<py::bytes>& by_hand, int old_nodes) {
   const std::unique_ptr<Graph> graph = MakeGraph(graph_def);
   std::vector<PrefetchRunnerOptions> known;
   for (const py::bytes& options : by_hand) {
@@ -140,7 +153,8 @@ py::list StageRunners(const py::bytes& graph_def, const py::bytes& config,
   }
   std::vector<PrefetchRunnerOptions> runners;
   RaiseIfError(FindStageRunners(*graph, Parse<ConfigProto>(config, "config"),
-                                known, &runners));
+                                known, &runners,
+                                CountsAmong(graph_def, old_nodes)));
   py::list result;
   for (const PrefetchRunnerOptions& runner : runners) {
     result.append(py::bytes(runner.SerializeAsString()));
@@ -177,13 +191,15 @@ PYBIND11_MODULE(_pywrap_staging, m) {
   m.doc() = "The C++ of staging. Private; use tf.make_prefetch_hook().";
 
   m.def("stage_runners", &StageRunners, py::arg("graph_def"), py::arg("config"),
-        py::arg("by_hand"),
+        py::arg("by_hand"), py::arg("old_nodes") = 0,
         R"doc(Finds the runners that a session needs for a graph.
 
 Args:
   graph_def: A serialized `GraphDef`, as bytes.
   config: The session's serialized `ConfigProto`, as bytes.
   by_hand: The serialized `PrefetchRunnerOptions` of the stages of `tf.staged`.
+  old_nodes: How many nodes the session had when its stages began to run; 0 if
+    they have not.
 
 Returns:
   A list of serialized `PrefetchRunnerOptions`, of these stages and of those that

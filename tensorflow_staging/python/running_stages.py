@@ -19,6 +19,9 @@ _lock = threading.Lock()
 # themselves when it closes.
 _stages_of_session: "weakref.WeakKeyDictionary[session_lib.BaseSession, _Stages]" = (
     weakref.WeakKeyDictionary())  # Guarded by _lock.
+# How many nodes the graph of a session had when its stages began to run.
+_old_nodes: "weakref.WeakKeyDictionary[session_lib.BaseSession, int]" = (
+    weakref.WeakKeyDictionary())  # Guarded by _lock.
 
 
 def start(
@@ -46,10 +49,12 @@ def start(
     if stages is None or not stages.running():
       if stages is not None:
         stages.stop()
-      stages = _Stages(session)
+      stages = _Stages(session, _old_nodes.get(session, 0))
       with starting_session.starting(session):
         stages.start()
       _stages_of_session[session] = stages
+      if stages:
+        _old_nodes.setdefault(session, stages.nodes)
   if stages:
     _interrupt_watch.begin()
   if coord is not None and stages:
@@ -72,13 +77,14 @@ def stop(session: session_lib.BaseSession) -> None:
 class _Stages:
   """The runners of one session; safe to use from several threads."""
 
-  def __init__(self, session: session_lib.BaseSession):
+  def __init__(self, session: session_lib.BaseSession, old_nodes: int):
+    self.nodes = len(session.graph.get_operations())
     # The session learns of new nodes only when it runs something, and the runners do not go
     # through its Python side.
     session._extend_graph()
     self.runners = [
         _pywrap_staging.PrefetchRunner(session._session, options)
-        for options in stage_runners.runner_options(session)
+        for options in stage_runners.runner_options(session, old_nodes)
     ]
 
   def __len__(self) -> int:

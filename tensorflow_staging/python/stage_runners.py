@@ -17,11 +17,13 @@ _ITERATOR_INITIALIZERS = frozenset(("MakeIterator", "MultiDeviceIteratorInit"))
 _NO_TIMEOUT_MILLIS = 10 * 365 * 24 * 3600 * 1000
 
 
-def runner_options(session: session_lib.BaseSession) -> list[bytes]:
+def runner_options(session: session_lib.BaseSession, old_nodes: int = 0) -> list[bytes]:
   """Finds the runners of a session.
 
   Args:
     session: The session.
+    old_nodes: How many nodes its graph had when its stages began to run; 0 if they have not. What
+      came later changes none of the stages that SmartStage makes.
 
   Returns:
     A serialized `PrefetchRunnerOptions` message for each stage.
@@ -42,7 +44,7 @@ def _runner_options(graph: ops.Graph, config: config_pb2.ConfigProto) -> list[by
   if not smart_stage and not (by_hand and _may_restart(graph)):
     return by_hand
   return _pywrap_staging.stage_runners(
-      serialized_graph(graph), config.SerializeToString(), by_hand)
+      serialized_graph(graph), config.SerializeToString(), by_hand, old_nodes)
 
 
 def serialized_graph(graph: ops.Graph) -> bytes:

@@ -31,10 +31,11 @@ PrefetchRunnerOptions RunnerOf(const PlannedStage& stage,
 
 Status FindStageRunners(const Graph& graph, const ConfigProto& config,
                         const std::vector<PrefetchRunnerOptions>& by_hand,
-                        std::vector<PrefetchRunnerOptions>* runners) {
+                        std::vector<PrefetchRunnerOptions>* runners,
+                        const NodeFilter& counts) {
   SmartStageSettings settings;
   TF_RETURN_IF_ERROR(ReadSmartStageSettings(config, &settings));
-  const StagePlan plan(graph, settings.enabled, settings.name);
+  const StagePlan plan(graph, settings.enabled, settings.name, counts);
   *runners = by_hand;
   for (const PlannedStage& stage : plan.stages()) {
     if (!stage.by_hand()) runners->push_back(RunnerOf(stage, settings));

@@ -8,6 +8,7 @@
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow_staging/core/graph/node_roles.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 
 namespace tensorflow {
@@ -20,10 +21,14 @@ namespace staging {
 // The session may be far away. It comes to the same stages, as both follow from
 // the graph and the configuration alone.
 //
+// `counts` is as for StagePlan: a session that gets more nodes once its stages
+// run keeps the stages of the nodes that it had.
+//
 // Returns INVALID_ARGUMENT if the configuration is wrong.
 Status FindStageRunners(const Graph& graph, const ConfigProto& config,
                         const std::vector<PrefetchRunnerOptions>& by_hand,
-                        std::vector<PrefetchRunnerOptions>* runners);
+                        std::vector<PrefetchRunnerOptions>* runners,
+                        const NodeFilter& counts = nullptr);
 
 }  // namespace staging
 }  // namespace tensorflow

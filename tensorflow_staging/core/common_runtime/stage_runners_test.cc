@@ -129,6 +129,25 @@ TEST_F(StageRunnersTest, AWrongSettingIsAnError) {
   EXPECT_TRUE(errors::IsInvalidArgument(Find()));
 }
 
+// The session keeps the stages of the graph that it had.
+TEST_F(StageRunnersTest, AreThoseOfTheNodesThatCount) {
+  Node* iterator = graph_.Iterator("iterator");
+  graph_.Target("target", {graph_.GetNext("next", iterator)});
+  const int old_ids = graph_.get()->num_node_ids();
+  graph_.GetNext("next_in_step", iterator);
+  graph_.Target("other", {graph_.Source("other_next")});
+  ConfigProto config;
+  EXPECT_TRUE(config.mutable_graph_options()
+                  ->mutable_optimizer_options()
+                  ->MergeFromString(fields_.SerializeAsString()));
+  ASSERT_EQ(FindStageRunners(
+                *graph_.get(), config, {}, &runners_,
+                [old_ids](const Node& node) { return node.id() < old_ids; }),
+            OkStatus());
+  ASSERT_EQ(runners_.size(), 1);
+  EXPECT_EQ(runners_[0].name(), "prefetch");
+}
+
 }  // namespace
 }  // namespace staging
 }  // namespace tensorflow
