@@ -160,3 +160,22 @@ def test_a_session_that_is_deleted():
   gc.collect()
   assert time.monotonic() - begin < _LIMIT_SECONDS
   staging_testing.assert_no_stage_thread()
+
+
+def test_python_code_that_holds_every_thread_of_the_session():
+  source = staging_testing.Source()
+  source.hold()
+  tf.staged(source.tensor())
+  config = tf.ConfigProto(inter_op_parallelism_threads=1, use_per_session_threads=True)
+  with tf.Session(config=config) as sess:
+    hook = tf.make_prefetch_hook()
+    hook.after_create_session(sess)
+    source.wait_until_asked(1)
+    ending = threading.Thread(target=hook.end, args=[sess])
+    ending.start()
+    ending.join(_LIMIT_SECONDS)
+    in_time = not ending.is_alive()
+    source.release()
+    ending.join()
+  assert in_time
+  staging_testing.assert_no_stage_thread()

@@ -477,11 +477,15 @@ Status PrefetchRunner::Crew::MakeCallables() {
   resume.add_target(options_.resume_op());
   TF_RETURN_IF_ERROR(MakeCallable(resume, &callables_.resume));
 
+  // These do not wait, and have to go on where code that cannot be cancelled
+  // holds every thread of the session: they run in the thread that asks.
   CallableOptions cancel;
+  cancel.mutable_run_options()->set_inter_op_thread_pool(-1);
   cancel.add_target(options_.cancel_op());
   TF_RETURN_IF_ERROR(MakeCallable(cancel, &callables_.cancel));
 
   CallableOptions close;
+  *close.mutable_run_options() = cancel.run_options();
   close.add_feed(options_.error_code_tensor());
   close.add_feed(options_.error_message_tensor());
   close.add_target(options_.close_op());
