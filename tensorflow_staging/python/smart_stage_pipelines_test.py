@@ -226,10 +226,12 @@ def test_placeholders_beside_an_iterator_are_fed_to_the_step_of_its_record():
 def test_a_function_that_xla_compiles():
   pair = tf.function(lambda x: (tf.cast(x, tf.float32) * 2, x + 1), jit_compile=True)
   record = tf.data.make_one_shot_iterator(tf.data.Dataset.range(12).batch(4)).get_next()
-  fetches = list(pair(record))
+  variable = tf.get_variable("variable", initializer=1.0)
+  fetches = [tf.cast(tensor, tf.float32) * variable for tensor in pair(record)]
   found = {}
   for smart_stage in (True, False):
     with tf.Session(config=smart_stage_runs.config(smart_stage)) as sess:
+      sess.run(variable.initializer)
       with tf.make_prefetch_hook().running(sess):
         results = [smart_stage_runs.run_and_look(sess, fetches) for _ in range(3)]
     found[smart_stage] = [values for values, _ in results]
