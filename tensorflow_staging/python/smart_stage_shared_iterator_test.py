@@ -19,17 +19,23 @@ def _branch_of_version_2(record, iterator):
     tf.disable_control_flow_v2()
 
 
+def _next_after(value, iterator):
+  """The iterator's next record after `value`; else either could be the first one."""
+  with tf.control_dependencies([value]):
+    return iterator.get_next()
+
+
 def _loop_of_version_2(record, iterator):
   tf.enable_control_flow_v2()
   try:
-    body = lambda i, total: (i + 1, total + iterator.get_next())
+    body = lambda i, total: (i + 1, total + _next_after(total, iterator))
     return tf.while_loop(lambda i, _: i < 2, body, [0, record])[1]
   finally:
     tf.disable_control_flow_v2()
 
 
 def _function(record, iterator):
-  return tf.function(lambda value: value + iterator.get_next())(record)
+  return tf.function(lambda value: value + _next_after(value, iterator))(record)
 
 
 @pytest.mark.parametrize("read", [_branch, _branch_of_version_2, _loop_of_version_2, _function])

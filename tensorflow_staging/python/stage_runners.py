@@ -32,13 +32,14 @@ def runner_options(session: session_lib.BaseSession, old_nodes: int = 0) -> list
     tf.errors.InvalidArgumentError: If the session's configuration of SmartStage is wrong.
   """
   config = session._config or config_pb2.ConfigProto()
-  runners = _runner_options(session.graph, config)
+  runners = _runner_options(session.graph, config, old_nodes)
   if config.operation_timeout_in_ms > 0:
     return [_without_timeout(runner) for runner in runners]
   return runners
 
 
-def _runner_options(graph: ops.Graph, config: config_pb2.ConfigProto) -> list[bytes]:
+def _runner_options(
+    graph: ops.Graph, config: config_pb2.ConfigProto, old_nodes: int) -> list[bytes]:
   by_hand = list(graph.get_collection(stage_graph.RUNNERS_COLLECTION))
   smart_stage = config.graph_options.optimizer_options.do_smart_stage
   if not smart_stage and not (by_hand and _may_restart(graph)):

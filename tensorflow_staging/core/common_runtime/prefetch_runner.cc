@@ -473,19 +473,25 @@ PrefetchRunner::Stats PrefetchRunner::Crew::GetStats() const {
 }
 
 Status PrefetchRunner::Crew::MakeCallables() {
+  // What steers the buffer does not wait, and has to go on where code that
+  // cannot be cancelled holds every thread of the session: it runs in the
+  // thread that asks.
+  RunOptions steering;
+  steering.set_inter_op_thread_pool(-1);
+  steering.set_timeout_in_ms(options_.run_options().timeout_in_ms());
+
   CallableOptions resume;
+  *resume.mutable_run_options() = steering;
   resume.add_target(options_.resume_op());
   TF_RETURN_IF_ERROR(MakeCallable(resume, &callables_.resume));
 
-  // These do not wait, and have to go on where code that cannot be cancelled
-  // holds every thread of the session: they run in the thread that asks.
   CallableOptions cancel;
-  cancel.mutable_run_options()->set_inter_op_thread_pool(-1);
+  *cancel.mutable_run_options() = steering;
   cancel.add_target(options_.cancel_op());
   TF_RETURN_IF_ERROR(MakeCallable(cancel, &callables_.cancel));
 
   CallableOptions close;
-  *close.mutable_run_options() = cancel.run_options();
+  *close.mutable_run_options() = steering;
   close.add_feed(options_.error_code_tensor());
   close.add_feed(options_.error_message_tensor());
   close.add_target(options_.close_op());

@@ -17,8 +17,8 @@ namespace staging {
 // that are not set.
 struct SmartStageSettings {
   bool enabled = false;
-  // Whether stages run on the CPU; may be so without `enabled`, for the stages of
-  // tf.staged.
+  // Whether stages run on the CPU; may be so without `enabled`, for the stages
+  // of tf.staged.
   bool on_cpu = false;
   // Empty if any name will do.
   std::string name;

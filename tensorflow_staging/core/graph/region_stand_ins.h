@@ -20,9 +20,9 @@ namespace staging {
 //                                              source (StagedNode)
 //
 // A stand-in passes on those outputs of its node that the record carries, has
-// the node's device and internal attributes, but for the one by which XLA has to
-// compile the node, and waits for `take` if it passes on nothing. `shapes` are
-// those of the record.
+// the node's device and internal attributes, but for the one by which XLA has
+// to compile the node, and waits for `take` if it passes on nothing. `shapes`
+// are those of the record.
 Status ReplaceByStandIns(const PlannedStage& stage,
                          const std::vector<PartialTensorShape>& shapes,
                          Node* take, Graph* graph);

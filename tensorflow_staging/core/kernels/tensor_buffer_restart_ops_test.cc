@@ -15,7 +15,8 @@ namespace staging {
 namespace {
 
 // Two restartable stages of capacity 1, "prefetch" and "other", and two nodes
-// that fail after an op of the first: "fail_run" and "fail_restart".
+// that fail after an op of the first: "fail_run", for which "failed_put" waits,
+// and "fail_restart".
 class RestartSession : public StageSession {
  public:
   explicit RestartSession(int inter_op_threads = 4)
@@ -37,6 +38,14 @@ class RestartSession : public StageSession {
     other.AddTo(&graph, "record");
     StageTestGraph::Add(StageTestGraph::Const("false", Tensor(false)), &graph);
     AddFailure("fail_run", "prefetch/TensorBufferBegin", &graph);
+    StageTestGraph::Add(NodeDefBuilder("failed_put", "TensorBufferPut")
+                            .Attr("shared_name", "prefetch")
+                            .Attr("container", StageTestGraph::kContainer)
+                            .Attr("capacity", 1)
+                            .Input(std::vector<NodeDefBuilder::NodeOut>{
+                                {"record", 0, DT_INT64}})
+                            .ControlInput("fail_run"),
+                        &graph);
     AddFailure("fail_restart", "prefetch/TensorBufferRestart", &graph);
     return graph;
   }
@@ -75,7 +84,7 @@ TEST_P(RestartKernelsTest, ARestartEndsTheRunThatWaitsForRoom) {
 TEST_P(RestartKernelsTest, ARunEndsWithItsStepHoweverThatEnds) {
   EXPECT_EQ(session_.Put(1), OkStatus());
   EXPECT_TRUE(absl::StrContains(session_.Buffer(), "0 runs active"));
-  EXPECT_TRUE(errors::IsInvalidArgument(session_.RunStep({"fail_run"})));
+  EXPECT_TRUE(errors::IsInvalidArgument(session_.RunStep({"failed_put"})));
   EXPECT_TRUE(absl::StrContains(session_.Buffer(), "0 runs active"));
   EXPECT_EQ(session_.Run("TensorBufferRestart"), OkStatus());
 }
@@ -132,7 +141,7 @@ TEST_P(RestartKernelsTest, ALateCloseIsKnownByARunThatPutNothing) {
   EXPECT_EQ(session_.Run("TensorBufferClose"), OkStatus());
   EXPECT_TRUE(absl::StrContains(session_.Buffer(), ": closed"));
   EXPECT_EQ(session_.Run("TensorBufferResume"), OkStatus());
-  EXPECT_TRUE(errors::IsInvalidArgument(session_.RunStep({"fail_run"})));
+  EXPECT_TRUE(errors::IsInvalidArgument(session_.RunStep({"failed_put"})));
   EXPECT_EQ(session_.Run("TensorBufferRestart"), OkStatus());
   EXPECT_EQ(session_.Run("TensorBufferClose"), OkStatus());
   EXPECT_TRUE(absl::StrContains(session_.Buffer(), ": open"));
