@@ -99,7 +99,8 @@ def test_python_code_that_does_not_return(way):
     returns.wait()
     return np.int64(1)
 
-  tf.staged(tf.numpy_function(hang, [], tf.int64))
+  for _ in range(4):
+    tf.staged(tf.numpy_function(hang, [], tf.int64))
   sess = tf.Session()
   hook, coord = tf.make_prefetch_hook(), tf.train.Coordinator()
   hook.after_create_session(sess, coord)

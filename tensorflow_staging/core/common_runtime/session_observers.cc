@@ -6,12 +6,28 @@
 #include <utility>
 #include <vector>
 
+#include "tensorflow/core/platform/blocking_counter.h"
+#include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
+
+// Calls all of them, which may each have to wait for a while, and returns when
+// the last one has.
+void CallAtOnce(const std::vector<std::function<void()>>& functions) {
+  BlockingCounter others(functions.size() - 1);
+  for (size_t i = 1; i < functions.size(); ++i) {
+    Env::Default()->SchedClosure([&function = functions[i], &others]() {
+      function();
+      others.DecrementCount();
+    });
+  }
+  functions.front()();
+  others.Wait();
+}
 
 class SessionObservers {
  public:
@@ -55,7 +71,7 @@ class SessionObservers {
     if (!due.empty()) {
       ++calling_[session];
       mu_.unlock();
-      for (const std::function<void()>& on_closing : due) on_closing();
+      CallAtOnce(due);
       due.clear();
       mu_.lock();
       if (--calling_[session] == 0) calling_.erase(session);

@@ -29,9 +29,9 @@ SessionObserverId ObserveSession(Session* session,
 void StopObservingSession(SessionObserverId id);
 
 // Says that `session` is closing and has cancelled its steps. Calls the
-// observers, without a lock, and returns once all of them have returned, also
-// those that another thread, which closes the session too, is calling. Called
-// by Session::Close; costs one lock where nobody observes.
+// observers, at the same time and without a lock, and returns once all of them
+// have returned, also those that another thread, which closes the session too,
+// is calling. Called by Session::Close; costs one lock where nobody observes.
 void NotifySessionClosing(Session* session);
 
 }  // namespace staging

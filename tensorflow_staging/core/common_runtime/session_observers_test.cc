@@ -58,6 +58,19 @@ TEST_F(SessionObserversTest, AnObserverMayWithdrawItself) {
   NotifySessionClosing(session());
 }
 
+TEST_F(SessionObserversTest, ObserversDoNotWaitForEachOther) {
+  Notification first, second;
+  ObserveSession(session(), [&] {
+    first.Notify();
+    second.WaitForNotification();
+  });
+  ObserveSession(session(), [&] {
+    second.Notify();
+    first.WaitForNotification();
+  });
+  NotifySessionClosing(session());
+}
+
 TEST_F(SessionObserversTest, ASecondClosingWaitsForTheFirst) {
   Notification began;
   Notification may_end;
