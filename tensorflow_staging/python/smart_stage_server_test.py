@@ -103,6 +103,19 @@ def test_a_graph_grows_in_a_session_with_devices_of_its_own(server):
       assert sess.run(result) == 1004  # The refused step had taken a record.
 
 
+@pytest.mark.parametrize("smart_stage", [True, False])
+def test_a_session_that_brings_its_own_cluster(server, smart_stage):
+  cluster = tf.train.ClusterSpec({"worker": [server.target.removeprefix("grpc://")]}).as_cluster_def()
+  config = smart_stage_testing.smart_stage_config(capacity=3) if smart_stage else tf.ConfigProto()
+  config.cluster_def.CopyFrom(cluster)
+  result = _step()
+  for _ in range(2):
+    with tf.Session(server.target, config=config) as sess:
+      sess.run(tf.global_variables_initializer())
+      with tf.make_prefetch_hook().running(sess):
+        assert [sess.run(result) for _ in range(5)] == list(range(1000, 1010, 2))
+
+
 # Of a graph whose names are long, in bytes.
 _NAMES = 3 << 20
 _ROUNDS = 40

@@ -36,25 +36,38 @@ bool GetBufferKey(const Node& node, BufferKey* key) {
          TryGetNodeAttr(node.attrs(), "shared_name", &key->second);
 }
 
+// Where histories are; null if all devices belong to other processes, or, as in
+// a session that brings its own cluster, look as if they did.
+ResourceMgr* ManagerOf(const DeviceSet& devices) {
+  if (devices.client_device() != nullptr &&
+      devices.client_device()->IsLocal()) {
+    return devices.client_device()->resource_manager();
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 core::RefCountPtr<GraphHistory> GraphHistory::Of(
     const std::string& session_handle, const DeviceSet& devices) {
+  ResourceMgr* manager = ManagerOf(devices);
+  if (manager == nullptr) return nullptr;
   GraphHistory* history = nullptr;
-  TF_CHECK_OK(
-      devices.client_device()->resource_manager()->LookupOrCreate<GraphHistory>(
-          kContainer, session_handle, &history, [](GraphHistory** made) {
-            *made = new GraphHistory;
-            return OkStatus();
-          }));
+  TF_CHECK_OK(manager->LookupOrCreate<GraphHistory>(
+      kContainer, session_handle, &history, [](GraphHistory** made) {
+        *made = new GraphHistory;
+        return OkStatus();
+      }));
   return core::RefCountPtr<GraphHistory>(history);
 }
 
 void GraphHistory::Forget(const std::string& session_handle,
                           const DeviceSet& devices) {
-  ResourceMgr* manager = devices.client_device()->resource_manager();
+  ResourceMgr* manager = ManagerOf(devices);
   GraphHistory* found = nullptr;
-  if (!manager->Lookup(kContainer, session_handle, &found).ok()) return;
+  if (manager == nullptr ||
+      !manager->Lookup(kContainer, session_handle, &found).ok())
+    return;
   const core::RefCountPtr<GraphHistory> history(found);
   manager->Delete<GraphHistory>(kContainer, session_handle).IgnoreError();
   mutex_lock l(history->mu_);
@@ -92,6 +105,8 @@ void GraphHistory::RememberBuffers(const Graph& graph) {
 }
 
 void GraphHistory::NoteRun(const Graph& graph, const DeviceSet& devices) {
+  ResourceMgr* manager = ManagerOf(devices);
+  if (manager == nullptr) return;
   for (const Node* node : graph.op_nodes()) {
     BufferKey key;
     if (!(IsBufferPut(*node) || IsBufferTake(*node)) ||
@@ -99,15 +114,13 @@ void GraphHistory::NoteRun(const Graph& graph, const DeviceSet& devices) {
       continue;
     }
     // There may be one already.
-    devices.client_device()
-        ->resource_manager()
-        ->Create(kContainer, UsedBuffer::Name(key), new UsedBuffer)
+    manager->Create(kContainer, UsedBuffer::Name(key), new UsedBuffer)
         .IgnoreError();
   }
 }
 
 bool GraphHistory::AnyBufferIsUsed(const DeviceSet& devices) const {
-  ResourceMgr* manager = devices.client_device()->resource_manager();
+  ResourceMgr* manager = ManagerOf(devices);
   for (const BufferKey& key : buffers_) {
     UsedBuffer* found = nullptr;
     if (!manager->Lookup(kContainer, UsedBuffer::Name(key), &found).ok()) {

@@ -32,7 +32,8 @@ class GraphHistory : public ResourceBase {
   // Container and name.
   using BufferKey = std::pair<std::string, std::string>;
 
-  // The history of the session with this handle; made if there is none.
+  // The history of the session with this handle; made if there is none. Null
+  // for a session that brings its own cluster, which has no device to keep it.
   static core::RefCountPtr<GraphHistory> Of(const std::string& session_handle,
                                             const DeviceSet& devices);
 

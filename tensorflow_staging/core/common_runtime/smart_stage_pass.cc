@@ -61,8 +61,10 @@ class SmartStagePass : public GraphOptimizationPass {
     NodeFilter counts;
     if (settings.enabled && options.device_set != nullptr) {
       history = GraphHistory::Of(options.session_handle, *options.device_set);
-      counts = history->FilterIfRunning(*options.device_set);
-      if (counts == nullptr) history->RememberNodes(*graph);
+      if (history != nullptr) {
+        counts = history->FilterIfRunning(*options.device_set);
+        if (counts == nullptr) history->RememberNodes(*graph);
+      }
     }
     const StagePlan plan(*graph, settings.enabled, settings.name, counts);
     // Once the stages run, their message stands.
