@@ -53,8 +53,8 @@ def _compare(first: int, count: int, show: bool) -> int:
   _load()
   import dataclasses
 
-  from tensorflow_staging.python import random_graphs_testing as random_graphs
-  from tensorflow_staging.python import smart_stage_comparison_testing as comparison
+  from tensorflow_staging.python.testing import random_graphs
+  from tensorflow_staging.python.testing import smart_stage_comparison as comparison
 
   tally = comparison.Tally()
   differences = 0

@@ -7,11 +7,11 @@ import subprocess
 import sys
 import xml.etree.ElementTree
 
+import named_tests
 import pytest
 
 _FOLDER = pathlib.Path(__file__).parent
 _TEXT = (_FOLDER / "smart_stage.md").read_text()
-_TESTS = _FOLDER.parent / "tensorflow_staging/python"
 
 _SECONDS = 100
 
@@ -32,14 +32,8 @@ def _texts(svg: pathlib.Path) -> set[str]:
 
 
 def test_named_tests_exist():
-  named = re.findall(r"`(\w+_test\.py)(?:::(\w+))?`", _TEXT)
-  assert len(named) > 10
-  missing = [
-      f"{file}::{function}"
-      for file, function in named
-      if not re.search(rf"^def {function or 'test_'}", (_TESTS / file).read_text(), re.MULTILINE)
-  ]
-  assert missing == []
+  assert len(named_tests.python_tests(_TEXT)) > 10
+  assert named_tests.missing_python_tests(_TEXT) == []
 
 
 def test_the_example_prints_what_the_page_shows(example):

@@ -20,7 +20,7 @@ import tempfile
 import manifest
 
 _OPS_PREFIX = "TensorBuffer"
-_OPS_MODULE = "tensorflow_staging/python/gen_tensor_buffer_ops.py"
+_OPS_MODULE = "tensorflow_staging/python/stages/gen_tensor_buffer_ops.py"
 _GENERATOR = "tensorflow/python/tools/api/generator"
 _EXPORTS = "tensorflow/python/modules_with_exports.py"
 
@@ -118,7 +118,7 @@ def generate_api(source: pathlib.Path, lists: pathlib.Path, out: pathlib.Path) -
     create_python_api.create_primary_api_files(
         output_files=[str(folder / name) for name in files],
         packages=packages,
-        packages_to_ignore=["tensorflow_staging.python.gen_"],
+        packages_to_ignore=["tensorflow_staging.python.stages.gen_"],
         root_init_template=roots[version],
         output_dir=str(folder),
         output_package=f"tensorflow._api.v{version}",

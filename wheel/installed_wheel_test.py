@@ -64,7 +64,7 @@ def test_licence_and_notice():
 
 def test_platform_tag_is_what_the_libraries_ask_for():
   libraries = [_SITE_PACKAGES / "tensorflow" / name for name in _LIBRARIES]
-  libraries.append(_SITE_PACKAGES / "tensorflow_staging/python/_pywrap_staging.so")
+  libraries.append(_SITE_PACKAGES / "tensorflow_staging/python/pywrap/_pywrap_staging.so")
   tag = platform_tag.tag_of(libraries, (2, 17))
   assert f"Tag: cp311-cp311-{tag}" in _DISTRIBUTION.read_text("WHEEL")
 

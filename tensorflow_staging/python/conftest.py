@@ -6,7 +6,7 @@ import pathlib
 import pytest
 import tensorflow as tf
 
-from tensorflow_staging.python import staging_testing
+from tensorflow_staging.python.testing import test_util
 
 # The slowest tests compile a C++ file or start a few interpreters.
 _TIMEOUT_SECONDS = 180
@@ -31,4 +31,4 @@ def graph():
 def no_stage_left(graph):
   """Fails a test that leaves a thread of a stage behind."""
   yield
-  staging_testing.assert_no_stage_thread()
+  test_util.assert_no_stage_thread()

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The new fields of the session's configuration, as Python sees them."""
+
+from google.protobuf import text_format
+from tensorflow.core.protobuf import config_pb2
+
+from tensorflow_staging.python.testing import all_fields
+
+
+def _unset(message, path=""):
+  """The fields of `message` and below that have no value, those of TensorFlow left out."""
+  for field in message.DESCRIPTOR.fields:
+    value = getattr(message, field.name)
+    is_new = field.number >= all_fields.FIRST_NUMBER or path
+    if is_new and not _is_set(message, field):
+      yield path + field.name
+    if field.message_type and field.label != field.LABEL_REPEATED and message.HasField(field.name):
+      yield from _unset(value, path + field.name + "." if is_new and field.name != "run_options" else "")
+
+
+def _is_set(message, field) -> bool:
+  return any(field is listed for listed, _ in message.ListFields())
+
+
+def test_the_configuration_of_the_tests_sets_every_new_field():
+  assert list(_unset(all_fields.config())) == []
+
+
+def test_every_field_survives_serialization():
+  config = all_fields.config()
+  assert config_pb2.ConfigProto.FromString(config.SerializeToString()) == config
+
+
+def test_every_field_survives_its_text_form():
+  config = all_fields.config()
+  assert text_format.Parse(text_format.MessageToString(config), config_pb2.ConfigProto()) == config
+
+
+def test_a_stock_reader_keeps_what_it_does_not_know():
+  """RunOptions stands for any message: bytes of unknown fields are kept, known ones are read."""
+  options = config_pb2.RunOptions(
+      timeout_in_ms=5, use_stage_subgraph_thread_pool=True, stage_subgraph_thread_pool_id=2)
+  again = config_pb2.RunOptions.FromString(options.SerializeToString())
+  assert again == options
+  assert again.timeout_in_ms == 5

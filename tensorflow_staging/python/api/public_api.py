@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every module with a public name: TensorFlow's API generator sees what importing this one loads."""
+
+# ruff: noqa: F401
+from tensorflow_staging.python.explain import explain
+from tensorflow_staging.python.session import prefetch_hook
+from tensorflow_staging.python.smart_stage import smart_stage_options
+from tensorflow_staging.python.smart_stage import target_nodes
+from tensorflow_staging.python.stages import prefetch_join
+from tensorflow_staging.python.stages import staged

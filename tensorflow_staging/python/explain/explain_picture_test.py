@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The picture of `tf.staging.explain`: two regions, labelled boundary, few boxes whatever the graph."""
+
+import os
+import re
+import xml.etree.ElementTree
+
+import pytest
+import tensorflow as tf
+
+from tensorflow_staging.python.explain import explain_boxes
+from tensorflow_staging.python.explain import explain_picture
+from tensorflow_staging.python.testing import report_graphs
+from tensorflow_staging.python.testing import test_util
+
+_MAX_BOXES = 60
+# Of processor time, which depends less than the clock on what else the machine does.
+_LARGE_SECONDS = 10
+
+_SVG = "{http://www.w3.org/2000/svg}"
+
+
+def _box_count(dot: str) -> int:
+  return len(re.findall(r"^ *b\d+ \[label=", dot, re.MULTILINE))
+
+
+def _processor_seconds() -> float:
+  """What this process and those that it has waited for have used so far."""
+  return sum(os.times()[:4])
+
+
+def test_stage_and_step_are_regions_of_different_colours():
+  report_graphs.model()
+  dot = tf.staging.explain().to_dot()
+  stage, step = re.findall(r"subgraph cluster_(?:stage0|step) \{(.*?)\n  \}", dot, re.DOTALL)
+  assert "ahead of the step: stage 'prefetch', 2 nodes" in stage
+  assert r"hash/bucket\n(StringToHashBucketFast)" in stage
+  assert r"embedding_lookup\n(GatherV2)" in step
+  colors = [re.findall(r'fillcolor="(.*?)"', region) for region in (stage, step)]
+  assert colors[0] != colors[1]
+
+
+def test_arrows_of_the_boundary_carry_tensor_type_shape_and_bytes():
+  report_graphs.model()
+  dot = tf.staging.explain().to_dot()
+  assert r'label="hash/bucket:0\nint64 [?], at least 8 bytes"' in dot
+  assert r'label="IteratorGetNext:0\nfloat32 [?, 3], at least 12 bytes"' in dot
+  arrows = re.findall(r"(b\d+) -> (b\d+)", dot)
+  assert len(arrows) == len(set(arrows))  # None of them is drawn as an edge as well.
+
+
+def test_many_tensors_between_two_boxes_are_one_arrow_with_their_sum():
+  dataset = tf.data.Dataset.from_tensors([tf.constant([1.0, 2.0])] * 1).map(lambda x: tuple([x[0]] * 4))
+  tensors = tf.data.make_one_shot_iterator(dataset).get_next()
+  tf.add_n([tf.get_variable("weight", [])] + [tensor[0] for tensor in tensors])
+  tf.train.mark_target_node(tf.add_n(tensors))
+  assert r'label="4 tensors,\n32 bytes"' in tf.staging.explain().to_dot()
+
+
+def test_constants_are_left_out_and_counted():
+  report_graphs.model()
+  dot = tf.staging.explain().to_dot()
+  assert "(Const)" not in dot
+  assert re.search(r"Not drawn: \d+ nodes that depend on no source of records", dot)
+
+
+def test_a_stage_by_hand_is_drawn_up_to_its_buffer_and_after_it():
+  record = tf.staged(tf.add(test_util.dataset_record(3), 1, name="before"))
+  key = tf.add(record, 1, name="after")
+  tf.gather(tf.get_variable("embedding", [10]), key)
+  dot = tf.staging.explain().to_dot()
+  stage, = re.findall(r"subgraph cluster_stage0 \{(.*?)\n  \}", dot, re.DOTALL)
+  assert "stage 'prefetch' of tf.staged" in stage
+  box_of = dict(re.findall(r'(b\d+) \[label="(\S+)\\n\(', stage))
+  boxes = {label: box for box, label in box_of.items()}
+  assert {"before", "after"} <= boxes.keys()
+  assert f"{boxes['prefetch/TensorBufferPut']} -> {boxes['prefetch/TensorBufferTake']};" in dot
+
+
+def test_equal_graphs_give_equal_pictures():
+  pictures = []
+  for _ in range(2):
+    with tf.Graph().as_default() as graph:
+      report_graphs.model()
+    pictures.append(tf.staging.explain(graph).to_dot())
+  assert pictures[0] == pictures[1]
+
+
+def test_an_empty_graph_has_a_picture(tmp_path):
+  tf.staging.explain().save_svg(tmp_path / "empty.svg")
+  assert (tmp_path / "empty.svg").stat().st_size > 0
+
+
+def test_the_svg_shows_the_nodes(tmp_path):
+  report_graphs.model()
+  path = tmp_path / "stages.svg"
+  tf.staging.explain().save_svg(str(path))
+  texts = {text.text for text in xml.etree.ElementTree.parse(path).iter(_SVG + "text")}
+  assert {"hash/bucket", "(StringToHashBucketFast)", "embedding_lookup"} <= texts
+
+
+def test_a_large_graph_is_grouped_by_scope_and_drawn_soon(tmp_path):
+  report_graphs.large_model(50_000)
+  start = _processor_seconds()
+  report = tf.staging.explain()
+  dot = report.to_dot()
+  explain_picture.save_svg(dot, tmp_path / "large.svg")
+  seconds = _processor_seconds() - start
+  assert len(report.stages[0].nodes) > 20_000
+  assert 10 <= _box_count(dot) <= _MAX_BOXES
+  assert "input/tower_3" in dot and "model/tower_3" in dot
+  assert not re.search(r"(b\d+) -> \1\b", dot)
+  assert seconds < _LARGE_SECONDS, seconds
+
+
+def test_without_graphviz_the_error_says_what_to_install(tmp_path, monkeypatch):
+  monkeypatch.setenv("PATH", str(tmp_path))
+  with pytest.raises(RuntimeError, match="apt-get install graphviz"):
+    tf.staging.explain().save_svg(tmp_path / "none.svg")
+
+
+def test_an_error_of_graphviz_is_passed_on(tmp_path):
+  with pytest.raises(RuntimeError, match="dot.*syntax error"):
+    explain_picture.save_svg("digraph {", tmp_path / "none.svg")
+  assert not (tmp_path / "none.svg").exists()
+
+
+def test_boxes_hold_each_node_once_and_keep_to_the_limit():
+  names = [f"a/b_{i}/c{j}" for i in range(40) for j in range(5)] + ["a", "single"] + [f"n_{i}x" for i in range(100)]
+  for limit in (1, 2, 3, 10, 50, 60, 1000):
+    boxes = explain_boxes.boxes(names, range(len(names)), limit)
+    assert sorted(member for box in boxes for member in box.members) == list(range(len(names)))
+    assert len(boxes) <= limit
+  assert len(boxes) == len(names)
+
+
+def test_boxes_tell_large_scopes_apart_and_join_what_is_alike():
+  names = [f"layer_{i}/x" for i in range(30)] + [f"model/part/{part}" for part in "abc"]
+  boxes = explain_boxes.boxes(names, range(len(names)), 5)
+  assert [(box.label, len(box.members)) for box in boxes] == [("layer_*", 30), ("model", 3)]
+
+
+def test_boxes_open_the_largest_scope_first():
+  names = ["a/x", "a/y"] + [f"z/{part}" for part in "vwxyz"]
+  boxes = explain_boxes.boxes(names, range(len(names)), 6)
+  assert [box.label for box in boxes] == ["a/*", "z/v", "z/w", "z/x", "z/y", "z/z"]
+
+
+def test_boxes_of_many_unlike_scopes_are_the_largest_ones():
+  names = ["zoo/x", "zoo/y", "zoo/z"] + [chr(ord("a") + i) * 3 for i in range(20)]
+  boxes = explain_boxes.boxes(names, range(len(names)), 6)
+  labels = {box.label: len(box.members) for box in boxes}
+  assert labels["*"] >= 15
+  assert {"zoo/x", "zoo/y", "zoo/z"} < set(labels) or "zoo" in labels

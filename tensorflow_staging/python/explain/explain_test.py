@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tf.staging.explain` tells what is staged, what crosses the boundary, and why the rest stays in the step."""
+
+import dataclasses
+
+import pytest
+import tensorflow as tf
+
+from tensorflow_staging.python.testing import report_graphs
+from tensorflow_staging.python.testing import smart_stage_sessions
+from tensorflow_staging.python.testing import test_util
+
+
+def _outside(stage) -> dict[str, str]:
+  return {node.name: str(node) for node in stage.outside}
+
+
+def test_the_nodes_between_the_iterator_and_the_variable_are_staged():
+  report_graphs.model()
+  report = tf.staging.explain(config=smart_stage_sessions.smart_stage_config())
+  stage, = report.stages
+  assert (stage.name, stage.by_hand, stage.sources) == ("prefetch", False, ("IteratorGetNext",))
+  assert stage.nodes == ("IteratorGetNext", "hash/bucket")
+  assert report.num_nodes == len(tf.get_default_graph().get_operations())
+  assert report.unstaged_sources == ()
+
+
+def test_the_boundary_has_types_shapes_and_bytes():
+  report_graphs.model()
+  stage, = tf.staging.explain().stages
+  boundary = {tensor.name: tensor for tensor in stage.boundary}
+  assert sorted(boundary) == ["IteratorGetNext:0", "hash/bucket:0"]
+  numbers = boundary["IteratorGetNext:0"]
+  assert (numbers.dtype, numbers.shape.as_list()) == (tf.float32, [None, 3])
+  assert (numbers.min_bytes, numbers.is_exact) == (12, False)
+
+
+def test_bytes_are_exact_where_the_shape_is_known():
+  for feature in report_graphs.batch(drop_remainder=True).values():
+    tf.train.mark_target_node(tf.identity(feature))
+  words, numbers = sorted(tf.staging.explain().stages[0].boundary, key=lambda tensor: tensor.dtype != tf.string)
+  assert (numbers.min_bytes, numbers.is_exact) == (24, True)
+  assert (words.min_bytes, words.is_exact) == (None, False)
+
+
+def test_a_tensor_of_unknown_rank_has_unknown_bytes():
+  record = tf.numpy_function(lambda x: x, [test_util.dataset_record(3)], tf.int64)
+  tf.train.mark_target_node(tf.identity(record))
+  report = tf.staging.explain()
+  tensor, = report.stages[0].boundary
+  assert (tensor.shape.rank, tensor.min_bytes) == (None, None)
+  assert "int64 of unknown rank, unknown size" in str(report)
+
+
+def test_the_first_nodes_outside_say_which_variable_keeps_them():
+  report_graphs.model()
+  stage, = tf.staging.explain().stages
+  assert _outside(stage) == {
+      "embedding_lookup": "'embedding_lookup' (GatherV2) depends on variable 'embedding' (VariableV2)",
+      "mul": "'mul' (Mul) depends on variable 'embedding' (VariableV2)",
+  }
+
+
+def test_a_resource_variable_is_named_and_not_the_op_that_reads_it():
+  key = tf.identity(test_util.dataset_record(3))
+  table = tf.get_variable("table", [10], use_resource=True)
+  tf.nn.embedding_lookup(table, key, name="lookup")
+  stage, = tf.staging.explain().stages
+  assert _outside(stage)["lookup"] == "'lookup' (ResourceGather) depends on variable 'table' (VarHandleOp)"
+
+
+def test_names_of_stages_are_those_that_a_session_will_make():
+  report_graphs.model()
+  config = smart_stage_sessions.smart_stage_config(name="ahead")
+  assert [stage.name for stage in tf.staging.explain(config=config).stages] == ["ahead"]
+
+
+def test_a_session_stages_what_the_report_says():
+  loss = report_graphs.model()
+  staged = tf.staging.explain().stages[0].nodes
+  with smart_stage_sessions.smart_stage_session() as sess:
+    ops_of_step = smart_stage_sessions.staged_ops(sess, loss)
+  types = {tf.get_default_graph().get_operation_by_name(name).type for name in staged}
+  assert types == {"IteratorGetNext", "StringToHashBucketFast"}
+  assert not types & ops_of_step
+
+
+def test_another_graph_than_the_default_one():
+  report_graphs.model()
+  with tf.Graph().as_default() as other:
+    tf.constant(1)
+  assert tf.staging.explain().stages
+  assert not tf.staging.explain(other).stages
+
+
+def test_when_off_it_tells_what_would_be_staged():
+  report_graphs.model()
+  off = tf.staging.explain(config=tf.ConfigProto())
+  on = tf.staging.explain(config=smart_stage_sessions.smart_stage_config())
+  assert str(off).startswith("SmartStage is off (optimizer_options.do_smart_stage). If it were on: 2 of ")
+  assert str(on).startswith("SmartStage is on: 2 of ")
+  assert not off.enabled and dataclasses.replace(off, enabled=True) == on
+
+
+def test_the_text_tells_all_of_it():
+  report_graphs.model()
+  text = str(tf.staging.explain(config=smart_stage_sessions.smart_stage_config()))
+  for line in [
+      "Stage 'prefetch', made by SmartStage of 2 nodes.",
+      "'IteratorGetNext:0' float32 [?, 3], at least 12 bytes",
+      "'hash/bucket:0' int64 [?], at least 8 bytes",
+      "2 tensors of at least 20 bytes",
+      "'embedding_lookup' (GatherV2) depends on variable 'embedding' (VariableV2)",
+  ]:
+    assert line in text
+
+
+def test_strings_say_that_their_size_is_unknown():
+  tf.train.mark_target_node(tf.identity(report_graphs.batch()["word"]))
+  assert "string [?], unknown size (string)" in str(tf.staging.explain())
+
+
+def test_a_graph_without_a_source():
+  tf.get_variable("weight", initializer=1.0)
+  report = tf.staging.explain()
+  assert report.stages == report.unstaged_sources == ()
+  assert "the graph has no source of records" in str(report)
+
+
+def test_a_source_that_nothing_of_the_step_needs():
+  tf.identity(test_util.dataset_record(3), name="fetched")
+  report = tf.staging.explain()
+  assert not report.stages
+  assert [str(source) for source in report.unstaged_sources] == [
+      "'IteratorGetNext' (IteratorGetNext) is needed by no node of the step"
+  ]
+  assert f"Sources of records that do not run ahead:\n    {report.unstaged_sources[0]}" in str(report)
+  assert "tf.train.mark_target_node" in str(report)
+
+
+def test_a_source_whose_position_is_saved():
+  iterator = tf.data.make_one_shot_iterator(tf.data.Dataset.range(3))
+  tf.data.experimental.make_saveable_from_iterator(iterator)
+  tf.train.mark_target_node(tf.identity(iterator.get_next()))
+  report = tf.staging.explain()
+  assert not report.stages
+  assert "position is saved by" in report.unstaged_sources[0].why
+
+
+def test_when_all_that_uses_the_source_is_marked_only_the_source_is_staged():
+  tf.train.mark_target_node(tf.identity(test_util.dataset_record(3), name="marked"))
+  stage, = tf.staging.explain().stages
+  assert stage.nodes == ("IteratorGetNext",)
+  assert "marked by tf.train.mark_target_node" in _outside(stage)["marked"]
+
+
+def test_reasons_are_counted_and_the_most_frequent_comes_first():
+  report_graphs.model()
+  reasons = tf.staging.explain().reasons
+  counts = [reason.nodes for reason in reasons]
+  assert counts == sorted(counts, reverse=True)
+  assert sum(counts) == tf.staging.explain().num_nodes - 2
+  assert {"depends on no source of records"} < {reason.example.why for reason in reasons}
+
+
+def test_the_text_stays_short_with_many_variables():
+  record = tf.cast(test_util.dataset_record(3), tf.float32)
+  for i in range(100):
+    tf.multiply(record, tf.get_variable(f"weight_{i}", initializer=1.0))
+  text = str(tf.staging.explain())
+  assert "... and 80 more" in text
+  assert len(text.splitlines()) < 70
+
+
+def test_the_text_stays_short_with_many_stages():
+  report_graphs.model()
+  report = tf.staging.explain()
+  text = str(dataclasses.replace(report, stages=report.stages * 30))
+  assert text.count("Stage 'prefetch'") == 20
+  assert "... and 10 more stages" in text
+
+
+def test_a_stage_by_hand_to_which_nothing_is_added():
+  record = tf.staged(test_util.dataset_record(3))
+  tf.train.mark_target_node(tf.identity(record, name="marked"))
+  report = tf.staging.explain()
+  stage, = report.stages
+  assert (stage.by_hand, stage.nodes) == (True, ())
+  assert [tensor.dtype for tensor in stage.boundary] == [tf.int64]
+  assert "marked" in _outside(stage)
+  assert "Stage 'prefetch' of tf.staged, to which nothing is added." in str(report)
+
+
+def test_a_stage_by_hand_that_is_extended():
+  record = tf.staged(test_util.dataset_record(3))
+  key = tf.add(record, 1, name="key")
+  tf.gather(tf.get_variable("embedding", [10]), key)
+  report = tf.staging.explain()
+  stage, = report.stages
+  assert (stage.by_hand, stage.nodes[-1]) == (True, "key")
+  assert [tensor.name for tensor in stage.boundary] == ["key:0"]
+  assert "Stage 'prefetch' of tf.staged, extended by 1 node." in str(report)
+
+
+def test_two_iterators_make_two_stages():
+  for name in ("first", "second"):
+    with tf.name_scope(name):
+      key = tf.identity(test_util.dataset_record(3), name="key")
+      tf.gather(tf.get_variable(name, [10]), key)
+  stages = tf.staging.explain().stages
+  assert [(stage.name, stage.nodes) for stage in stages] == [
+      ("prefetch", ("first/IteratorGetNext", "first/key")),
+      ("prefetch_1", ("second/IteratorGetNext", "second/key")),
+  ]
+
+
+def test_a_configuration_that_a_session_would_refuse_is_refused():
+  config = smart_stage_sessions.smart_stage_config()
+  config.graph_options.optimizer_options.smart_stage_options.capacity = -1
+  with pytest.raises(tf.errors.InvalidArgumentError, match=r"capacity is -1"):
+    tf.staging.explain(config=config)
+
+
+def test_options_of_another_graph_are_refused():
+  config = smart_stage_sessions.smart_stage_config(graph=tf.Graph())
+  with pytest.raises(ValueError, match="graph_key"):
+    tf.staging.explain(config=config)
+
+
+@pytest.mark.parametrize("arguments", [dict(graph="g"), dict(config="c"), dict(graph=tf.ConfigProto())])
+def test_arguments_of_other_types(arguments):
+  with pytest.raises(TypeError, match=r"^(graph|config) must be None or a tf\..*got"):
+    tf.staging.explain(**arguments)
+
+
+def test_eager_mode_needs_a_graph(tmp_path):
+  output = test_util.run_program(
+      """
+      import tensorflow as tf
+      try:
+        tf.staging.explain()
+      except ValueError as error:
+        print(error)
+      print(len(tf.staging.explain(tf.Graph()).stages))
+      """, tmp_path, api_version="2")
+  assert "eager execution is on" in output and output.endswith("\n0\n")
+
+
+def test_a_report_cannot_be_changed():
+  report = tf.staging.explain()
+  with pytest.raises(dataclasses.FrozenInstanceError):
+    report.enabled = True

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A report of `tf.staging.explain` as readable text."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterable
+from collections.abc import Sequence
+
+if typing.TYPE_CHECKING:
+  from tensorflow_staging.python.explain import explain_report
+
+# How many lines a list may have.
+_MAX_LINES = 20
+
+
+def text(report: explain_report.StageReport) -> str:
+  """Tells a report.
+
+  Args:
+    report: The report.
+
+  Returns:
+    Lines, bounded in number by the number of stages alone.
+  """
+  lines = [_summary(report)]
+  for stage in report.stages[:_MAX_LINES]:
+    lines += ["", *_stage(stage)]
+  if len(report.stages) > _MAX_LINES:
+    lines += ["", f"... and {len(report.stages) - _MAX_LINES} more stages"]
+  if report.unstaged_sources:
+    lines += ["", "Sources of records that do not run ahead:"]
+    lines += _listed(map(str, report.unstaged_sources), len(report.unstaged_sources))
+  lines += ["", *_others(report)]
+  return "\n".join(lines)
+
+
+def _summary(report: explain_report.StageReport) -> str:
+  if report.enabled:
+    condition, runs = "SmartStage is on", "run"
+  else:
+    condition = "SmartStage is off (optimizer_options.do_smart_stage). If it were on"
+    runs = "would run"
+  staged = sum(len(stage.nodes) for stage in report.stages)
+  if staged:
+    stages = sum(bool(stage.nodes) for stage in report.stages)
+    return (
+        f"{condition}: {staged} of {counted(report.num_nodes, 'node')} {runs} ahead of the step, in"
+        f" {counted(stages, 'stage')}.")
+  if report.stages:
+    why = "nothing can be added to the stages of tf.staged; below is why."
+  elif report.unstaged_sources:
+    why = (
+        "nothing can run ahead, since no source of records leads to a node of the step in a way"
+        " that can be staged; below is why. If nodes that you fetch depend on input alone, mark"
+        " them: tf.train.mark_target_node.")
+  else:
+    why = (
+        "nothing can run ahead, since the graph has no source of records: neither get_next() of"
+        " an iterator nor tf.staged.")
+  return f"{condition}: {why}"
+
+
+def _stage(stage: explain_report.Stage) -> list[str]:
+  if not stage.by_hand:
+    title = f"Stage '{stage.name}', made by SmartStage of {counted(len(stage.nodes), 'node')}."
+  elif stage.nodes:
+    title = (
+        f"Stage '{stage.name}' of tf.staged, extended by"
+        f" {counted(len(stage.nodes) - len(stage.sources), 'node')}.")
+  else:
+    title = f"Stage '{stage.name}' of tf.staged, to which nothing is added."
+  lines = [title, "  Records come from:"]
+  lines += _listed((f"'{name}'" for name in stage.sources), len(stage.sources))
+  lines.append(
+      f"  What a record carries to the step, {counted(len(stage.boundary), 'tensor')} of"
+      f" {total_size(stage.boundary)}:")
+  lines += _listed(
+      (f"'{tensor.name}' {type_and_shape(tensor)}, {size(tensor)}" for tensor in stage.boundary),
+      len(stage.boundary))
+  lines.append("  The first nodes of the step after it:")
+  lines += _listed(map(str, stage.outside), len(stage.outside))
+  return lines
+
+
+def _others(report: explain_report.StageReport) -> list[str]:
+  count = sum(reason.nodes for reason in report.reasons)
+  if not count:
+    return ["No node is in the step alone."]
+  lines = [f"In no stage: {counted(count, 'node')}."]
+  lines += _listed(
+      (f"{counted(reason.nodes, 'node')}, for example {reason.example}" for reason in report.reasons),
+      len(report.reasons))
+  return lines
+
+
+def _listed(items: Iterable[str], count: int) -> list[str]:
+  """The items, one in a line, cut off where there are too many of them."""
+  lines = [f"    {item}" for item, _ in zip(items, range(_MAX_LINES), strict=False)]
+  if count > _MAX_LINES:
+    lines.append(f"    ... and {count - _MAX_LINES} more")
+  return lines or ["    none"]
+
+
+def counted(count: int, noun: str) -> str:
+  """A number with its noun: "1 node", "2 nodes"."""
+  return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def type_and_shape(tensor: explain_report.BoundaryTensor) -> str:
+  """For example "int64 [?, 3]"."""
+  if tensor.shape.rank is None:
+    return f"{tensor.dtype.name} of unknown rank"
+  dims = ", ".join("?" if dim is None else str(dim) for dim in tensor.shape.as_list())
+  return f"{tensor.dtype.name} [{dims}]"
+
+
+def size(tensor: explain_report.BoundaryTensor) -> str:
+  """How large a tensor is in each record, for example "at least 24 bytes"."""
+  if tensor.min_bytes is None:
+    return f"unknown size ({tensor.dtype.name})" if tensor.shape.rank is not None else "unknown size"
+  return _bytes(tensor.min_bytes) if tensor.is_exact else f"at least {_bytes(tensor.min_bytes)}"
+
+
+def total_size(tensors: Sequence[explain_report.BoundaryTensor]) -> str:
+  """How large some tensors are together in each record."""
+  unknown = [tensor for tensor in tensors if tensor.min_bytes is None]
+  if len(unknown) == len(tensors):
+    return "unknown size"
+  known = _bytes(sum(tensor.min_bytes or 0 for tensor in tensors))
+  exact = all(tensor.is_exact for tensor in tensors)
+  return known if exact else f"at least {known}"
+
+
+def _bytes(count: int) -> str:
+  value, unit = float(count), "bytes"
+  for larger in ("KiB", "MiB", "GiB"):
+    if value < 1024:
+      break
+    value, unit = value / 1024, larger
+  if unit == "bytes":
+    return counted(count, "byte")
+  return f"{value:.1f} {unit}"

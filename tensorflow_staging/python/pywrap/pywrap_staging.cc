@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The module _pywrap_staging: the one door from Python to the C++ of staging.
+// It holds no logic; it turns Python's terms into C++'s and back, and lets
+// other Python threads run while C++ waits.
+//
+// Takes `Session._session` of TensorFlow's Python session as a TF_Session. For
+// that, this module has to be built so that it shares the type registry of
+// TensorFlow's own modules; see the BUILD file.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "pybind11/pybind11.h"
+#include "pybind11/stl.h"
+#include "tensorflow/c/c_api_internal.h"
+#include "tensorflow/core/common_runtime/graph_constructor.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow/core/platform/strcat.h"
+#include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow_staging/core/common_runtime/prefetch_runner.h"
+#include "tensorflow_staging/core/common_runtime/smart_stage_settings.h"
+#include "tensorflow_staging/core/common_runtime/stage_runners.h"
+#include "tensorflow_staging/core/common_runtime/stage_thread_pools_partial_run.h"
+#include "tensorflow_staging/core/graph/node_roles.h"
+#include "tensorflow_staging/core/graph/stage_report.h"
+#include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_reader.h"
+#include "tensorflow_staging/python/pywrap/stage_report_to_python.h"
+#include "tensorflow_staging/python/pywrap/underlying_session.h"
+
+namespace py = pybind11;
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// Raises `status` as the class of tf.errors that belongs to its code.
+void RaiseIfError(const Status& status) {
+  if (status.ok()) return;
+  const py::object type =
+      py::module_::import("tensorflow.python.framework.errors_impl")
+          .attr("exception_type_from_error_code")(status.raw_code());
+  // Messages quote users' data, which may be no valid UTF-8.
+  const auto message = py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(
+      status.message().data(), status.message().size(), "replace"));
+  const py::object error = type(py::none(), py::none(), message);
+  PyErr_SetObject(type.ptr(), error.ptr());
+  throw py::error_already_set();
+}
+
+// The Python class PrefetchRunner. Every method is entered with the GIL.
+class PyPrefetchRunner {
+ public:
+  PyPrefetchRunner(TF_Session* session, const std::string& serialized_options) {
+    std::shared_ptr<Session> underlying =
+        session == nullptr ? nullptr : UnderlyingSession(session);
+    if (underlying == nullptr) {
+      throw py::value_error("session is closed.");
+    }
+    PrefetchRunnerOptions options;
+    if (!options.ParseFromString(serialized_options)) {
+      throw py::value_error(
+          "options is not a serialized PrefetchRunnerOptions message.");
+    }
+    RaiseIfError(
+        PrefetchRunner::Create(std::move(underlying), options, &runner_));
+  }
+
+  ~PyPrefetchRunner() {
+    // Joins threads, which may be waiting for the GIL in a tf.py_function.
+    py::gil_scoped_release release;
+    runner_.reset();
+  }
+
+  void Start() {
+    Status status;
+    {
+      py::gil_scoped_release release;
+      status = runner_->Start();
+    }
+    RaiseIfError(status);
+  }
+
+  void Stop() {
+    py::gil_scoped_release release;
+    runner_->Stop();
+  }
+
+  py::dict GetStats() const {
+    const PrefetchRunner::Stats stats = runner_->GetStats();
+    py::dict result;
+    result["name"] = stats.name;
+    result["records"] = stats.records;
+    result["ignored"] = stats.ignored;
+    result["running"] = stats.running;
+    return result;
+  }
+
+ private:
+  std::unique_ptr<PrefetchRunner> runner_;
+};
+
+// Parses `serialized`, which the caller calls `what`.
+template <typename Message>
+Message Parse(const py::bytes& serialized, const char* what) {
+  Message message;
+  if (!message.ParseFromString(std::string(serialized))) {
+    throw py::value_error(strings::StrCat(what, " is no serialized ",
+                                          message.GetTypeName(), " message."));
+  }
+  return message;
+}
+
+// Makes a graph of its definition, as a session does.
+std::unique_ptr<Graph> MakeGraph(const py::bytes& graph_def) {
+  const GraphDef def = Parse<GraphDef>(graph_def, "graph_def");
+  auto graph = std::make_unique<Graph>(OpRegistry::Global());
+  Status status;
+  {
+    py::gil_scoped_release release;
+    status =
+        ConvertGraphDefToGraph(GraphConstructorOptions(), def, graph.get());
+  }
+  RaiseIfError(status);
+  return graph;
+}
+
+// Counts the first `nodes` nodes of a graph's definition; all if it is 0.
+NodeFilter CountsAmong(const py::bytes& graph_def, int nodes) {
+  if (nodes == 0) return nullptr;
+  const GraphDef def = Parse<GraphDef>(graph_def, "graph_def");
+  auto names = std::make_shared<absl::flat_hash_set<std::string>>();
+  for (int i = 0; i < def.node_size() && i < nodes; ++i) {
+    names->insert(def.node(i).name());
+  }
+  return [names](const Node& node) { return names->contains(node.name()); };
+}
+
+py::list StageRunners(const py::bytes& graph_def, const py::bytes& config,
+                      const std::vector<py::bytes>& by_hand, int old_nodes) {
+  const std::unique_ptr<Graph> graph = MakeGraph(graph_def);
+  std::vector<PrefetchRunnerOptions> known;
+  for (const py::bytes& options : by_hand) {
+    known.push_back(Parse<PrefetchRunnerOptions>(options, "by_hand"));
+  }
+  std::vector<PrefetchRunnerOptions> runners;
+  RaiseIfError(FindStageRunners(*graph, Parse<ConfigProto>(config, "config"),
+                                known, &runners,
+                                CountsAmong(graph_def, old_nodes)));
+  py::list result;
+  for (const PrefetchRunnerOptions& runner : runners) {
+    result.append(py::bytes(runner.SerializeAsString()));
+  }
+  return result;
+}
+
+// What `call` returns; see partial_run_options.py.
+py::object CallUnderPartialRunOptions(const py::bytes& serialized_options,
+                                      const py::function& call) {
+  const auto options = Parse<RunOptions>(serialized_options, "options");
+  ScopedPartialRunOptions scope(options);
+  return call();
+}
+
+py::dict ReportStagesOf(const py::bytes& graph_def, const py::bytes& config) {
+  const auto session_config = Parse<ConfigProto>(config, "config");
+  RaiseIfError(CheckSmartStageSettings(session_config));
+  OptimizerFields fields;
+  RaiseIfError(ReadOptimizerFields(
+      session_config.graph_options().optimizer_options(), &fields));
+  const std::unique_ptr<Graph> graph = MakeGraph(graph_def);
+  StageReport report;
+  {
+    py::gil_scoped_release release;
+    report = ReportStages(*graph, fields.smart_stage_options().name());
+  }
+  return ToPython(report);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_pywrap_staging, m) {
+  m.doc() = "The C++ of staging. Private; use tf.make_prefetch_hook().";
+
+  m.def("stage_runners", &StageRunners, py::arg("graph_def"), py::arg("config"),
+        py::arg("by_hand"), py::arg("old_nodes") = 0,
+        R"doc(Finds the runners that a session needs for a graph.
+
+Args:
+  graph_def: A serialized `GraphDef`, as bytes.
+  config: The session's serialized `ConfigProto`, as bytes.
+  by_hand: The serialized `PrefetchRunnerOptions` of the stages of `tf.staged`.
+  old_nodes: How many nodes the session had when its stages began to run; 0 if
+    they have not.
+
+Returns:
+  A list of serialized `PrefetchRunnerOptions`, of these stages and of those that
+  SmartStage makes.
+
+Raises:
+  ValueError: If an argument is no such message.
+  tf.errors.InvalidArgumentError: If the configuration is wrong.
+)doc");
+
+  m.def("stage_report", &ReportStagesOf, py::arg("graph_def"),
+        py::arg("config"),
+        R"doc(Tells what SmartStage makes of a graph, whether it is on or not.
+
+Args:
+  graph_def: A serialized `GraphDef`, as bytes.
+  config: The session's serialized `ConfigProto`, as bytes.
+
+Returns:
+  The fields of `StageReport` (core/graph/stage_report.h) by name; see
+  stage_report_to_python.h.
+
+Raises:
+  ValueError: If an argument is no such message.
+  tf.errors.InvalidArgumentError: If the configuration is wrong.
+)doc");
+
+  py::class_<PyPrefetchRunner>(
+      m, "PrefetchRunner",
+      "Runs the staged part of a graph ahead of the training step.")
+      .def(py::init<TF_Session*, const std::string&>(), py::arg("session"),
+           py::arg("options"),
+           R"doc(Makes a runner that has not started.
+
+Args:
+  session: `Session._session` of a `tf.compat.v1.Session` whose graph is extended.
+  options: A serialized `PrefetchRunnerOptions` message, as bytes.
+
+Raises:
+  ValueError: If `session` is closed, or `options` is no such message.
+  tf.errors.InvalidArgumentError: If a required option is missing.
+)doc")
+      .def("start", &PyPrefetchRunner::Start,
+           R"doc(Opens the buffer and starts the threads. Once only.
+
+Raises:
+  tf.errors.FailedPreconditionError: At the second call.
+  tf.errors.CancelledError: If the runner is stopped or the session is closed.
+  tf.errors.OpError: The session's error, if its graph lacks what the options
+    name.
+)doc")
+      .def("stop", &PyPrefetchRunner::Stop,
+           R"doc(Cancels the buffer and joins the threads.
+
+May be called at any time, from any thread, and more than once. A thread that
+waits for slow input is waited for during some seconds only; it ends when the
+session closes.
+)doc")
+      .def("stats", &PyPrefetchRunner::GetStats,
+           R"doc(Tells what the runner has done.
+
+Returns:
+  A dict with `name` (str, the stage), `records` (int, runs that succeeded),
+  `ignored` (int, runs that failed with an ignored exception) and `running`
+  (bool, whether more records may come).
+)doc");
+
+  m.def(
+      "call_under_partial_run_options", &CallUnderPartialRunOptions,
+      py::arg("options"), py::arg("call"),
+      R"doc(Calls a function; the partial runs that it sets up have the options.
+
+Args:
+  options: A serialized `RunOptions` message, as bytes.
+  call: Called in this thread, without arguments.
+
+Returns:
+  What `call` returns.
+
+Raises:
+  ValueError: If `options` is no such message.
+)doc");
+}
+
+}  // namespace staging
+}  // namespace tensorflow

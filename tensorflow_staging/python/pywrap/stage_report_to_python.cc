@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/python/pywrap/stage_report_to_python.h"
+
+#include <vector>
+
+#include "pybind11/stl.h"
+
+namespace py = pybind11;
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+py::object Convert(const PartialTensorShape& shape) {
+  if (shape.unknown_rank()) return py::none();
+  py::list dims;
+  for (int i = 0; i < shape.dims(); ++i) dims.append(shape.dim_size(i));
+  return std::move(dims);
+}
+
+py::object Convert(const StageReport::Tensor& tensor) {
+  return py::make_tuple(tensor.name, static_cast<int>(tensor.dtype),
+                        Convert(tensor.shape));
+}
+
+py::object Convert(const StageReport::Outside& node) {
+  return py::make_tuple(node.name, node.op, node.why);
+}
+
+py::object Convert(const StageReport::Reason& reason) {
+  return py::make_tuple(reason.nodes, Convert(reason.example));
+}
+
+py::object Convert(const StageReport::GraphNode& node) {
+  return py::make_tuple(node.name, node.op, node.place);
+}
+
+py::object Convert(const StageReport::GraphEdge& edge) {
+  return py::make_tuple(edge.src, edge.src_output, edge.dst);
+}
+
+py::object Convert(const StageReport::Stage& stage);
+
+template <typename T>
+py::list ConvertAll(const std::vector<T>& items) {
+  py::list list;
+  for (const T& item : items) list.append(Convert(item));
+  return list;
+}
+
+py::object Convert(const StageReport::Stage& stage) {
+  py::dict dict;
+  dict["name"] = stage.name;
+  dict["by_hand"] = stage.by_hand;
+  dict["sources"] = stage.sources;
+  dict["nodes"] = stage.nodes;
+  dict["boundary"] = ConvertAll(stage.boundary);
+  dict["outside"] = ConvertAll(stage.outside);
+  return std::move(dict);
+}
+
+}  // namespace
+
+py::dict ToPython(const StageReport& report) {
+  py::dict dict;
+  dict["stages"] = ConvertAll(report.stages);
+  dict["unstaged_sources"] = ConvertAll(report.unstaged_sources);
+  dict["reasons"] = ConvertAll(report.reasons);
+  dict["nodes"] = ConvertAll(report.nodes);
+  dict["edges"] = ConvertAll(report.edges);
+  return dict;
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A thousand sessions with stages leave neither threads nor memory behind."""
+
+import gc
+import os
+import pathlib
+
+import pytest
+import tensorflow as tf
+
+from tensorflow_staging.python.testing import test_util
+
+_ROUNDS = 1000
+# Enough to fill every cache and pool, so that what is measured after it is growth.
+_WARM_UP = 200
+# Per session, 20 KB: a leaked thread, buffer or session is much more.
+_GROWTH_BYTES = 20 * 1024 * (_ROUNDS - _WARM_UP)
+
+
+def _resident_bytes() -> int:
+  gc.collect()
+  pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+  return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _threads() -> int:
+  return len(os.listdir("/proc/self/task"))
+
+
+def _close(sess, hook, coord):
+  sess.close()
+  hook.end(sess)
+
+
+def _end(sess, hook, coord):
+  hook.end(sess)
+  sess.close()
+
+
+def _stop(sess, hook, coord):
+  coord.request_stop()
+  coord.join()
+  sess.close()
+
+
+def _drop(sess, hook, coord):
+  """The caller's reference is the last one."""
+
+
+@pytest.mark.parametrize("way", [_close, _end, _stop, _drop])
+def test_a_thousand_sessions(way):
+  number = tf.placeholder_with_default(tf.constant(7, tf.int64), [])
+  record = tf.staged(number, capacity=2, num_threads=2)
+  hook = tf.make_prefetch_hook()
+  for i in range(_ROUNDS):
+    sess = tf.Session()
+    coord = tf.train.Coordinator() if way is _stop else None
+    hook.after_create_session(sess, coord)
+    assert sess.run(record) == 7
+    way(sess, hook, coord)
+    del sess
+    if i == _WARM_UP:
+      resident, threads = _resident_bytes(), _threads()
+  test_util.assert_no_stage_thread()
+  assert _threads() <= threads
+  assert _resident_bytes() - resident < _GROWTH_BYTES

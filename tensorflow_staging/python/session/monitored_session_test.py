@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Monitored sessions: one hook object, one graph, several sessions."""
+
+import pytest
+import tensorflow as tf
+
+from tensorflow_staging.python.testing import test_util
+
+
+def _input():
+  """An iterator over 0 to 9, with the scaffold that initializes it for each session."""
+  iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(10))
+  scaffold = tf.train.Scaffold(
+      local_init_op=tf.group(tf.local_variables_initializer(), iterator.initializer))
+  return iterator.get_next(), scaffold
+
+
+def test_training_reads_all_of_the_data():
+  number, scaffold = _input()
+  record = tf.staged(number, capacity=2)
+  seen = []
+  hooks = [tf.make_prefetch_hook()]
+  with tf.train.MonitoredTrainingSession(scaffold=scaffold, hooks=hooks) as sess:
+    while not sess.should_stop():
+      seen.append(sess.run(record))
+  assert seen == list(range(10))
+
+
+def test_an_evaluation_follows_training_with_the_same_graph_and_hook():
+  number, scaffold = _input()
+  record = tf.staged(number, capacity=4, num_threads=2)
+  global_step = tf.train.get_or_create_global_step()
+  train_op = tf.group(record, tf.assign_add(global_step, 1))
+  hook = tf.make_prefetch_hook()
+  hooks = [hook, tf.train.StopAtStepHook(last_step=3)]
+  with tf.train.MonitoredTrainingSession(scaffold=scaffold, hooks=hooks) as sess:
+    while not sess.should_stop():
+      sess.run(train_op)
+  # Training stopped in the middle of the data; the evaluation reads all of it.
+  creator = tf.train.ChiefSessionCreator(scaffold=scaffold)
+  with tf.train.MonitoredSession(session_creator=creator, hooks=[hook]) as sess:
+    assert sorted(test_util.drain(sess, record)) == list(range(10))
+
+
+def test_a_hook_given_twice_runs_each_stage_once():
+  number, scaffold = _input()
+  record = tf.staged(number)
+  hooks = [tf.make_prefetch_hook(), tf.make_prefetch_hook()]
+  with tf.train.MonitoredTrainingSession(scaffold=scaffold, hooks=hooks) as sess:
+    assert test_util.drain(sess, record) == list(range(10))
+
+
+def test_a_session_made_anew_after_a_preemption_runs_the_stages_again():
+  number, scaffold = _input()
+  record = tf.staged(number)
+  preempted = []
+
+  class Preempt(tf.train.SessionRunHook):
+    """Raises what a lost worker raises, once, after the third step."""
+
+    def after_run(self, run_context, run_values):
+      if run_values.results == 2 and not preempted:
+        preempted.append(True)
+        raise tf.errors.AbortedError(None, None, "preempted")
+
+    def before_run(self, run_context):
+      return tf.train.SessionRunArgs(record)
+
+  hooks = [tf.make_prefetch_hook(), Preempt()]
+  with tf.train.MonitoredTrainingSession(scaffold=scaffold, hooks=hooks) as sess:
+    seen = test_util.drain(sess, record)
+  assert preempted
+  # The step that was aborted ran again in the new session, on data that began anew.
+  assert seen == [0, 1, *range(10)]
+
+
+def test_two_sessions_at_the_same_time_do_not_disturb_each_other():
+  number, scaffold = _input()
+  record = tf.staged(number)
+  hook = tf.make_prefetch_hook()
+  with tf.Session() as first, tf.Session() as second:
+    for sess in (first, second):
+      sess.run(scaffold.local_init_op)
+      hook.after_create_session(sess)
+    assert first.run(record) == 0
+    hook.end(first)
+    assert test_util.drain(second, record) == list(range(10))
+    hook.end(second)
+
+
+def test_a_finalized_graph_is_left_as_it_is(graph):
+  record = tf.staged(test_util.dataset_record(3))
+  graph.finalize()
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    assert test_util.drain(sess, record) == [0, 1, 2]
+
+
+def test_a_graph_without_stages_needs_nothing_from_the_hook():
+  global_step = tf.train.get_or_create_global_step()
+  with tf.train.MonitoredTrainingSession(hooks=[tf.make_prefetch_hook()]) as sess:
+    assert sess.run(global_step) == 0
+
+
+def test_a_graph_that_was_exported_and_imported_keeps_its_stages():
+  record = tf.staged(test_util.dataset_record(3), name="input")
+  definition = tf.train.export_meta_graph()
+  with tf.Graph().as_default():
+    tf.train.import_meta_graph(definition)
+    with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+      assert test_util.drain(sess, record.name) == [0, 1, 2]
+
+
+def test_older_documents_pass_daemon_and_start():
+  record = tf.staged(test_util.dataset_record(1))
+  hook = tf.make_prefetch_hook(daemon=True, start=True)
+  with tf.train.MonitoredTrainingSession(hooks=[hook]) as sess:
+    assert sess.run(record) == 0
+
+
+@pytest.mark.parametrize("session", [None, "grpc://nowhere"])
+def test_only_a_session_can_run_stages(session):
+  with pytest.raises(TypeError, match="session must be a tf.compat.v1.Session, got"):
+    tf.make_prefetch_hook().after_create_session(session)
+
+
+def test_only_a_coordinator_can_stop_stages():
+  with tf.Session() as sess:
+    with pytest.raises(TypeError, match="coord must be None or a tf.train.Coordinator, got"):
+      tf.make_prefetch_hook().after_create_session(sess, coord="now")
+
+
+def test_the_thread_of_a_stage_is_seen_by_its_name():
+  """What `no_stage_left` looks for in every test is there while a stage runs."""
+  source = test_util.Source()
+  tf.staged(source.tensor())
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    source.wait_until_asked(1)
+    assert len(test_util.stage_threads()) == 1
+  test_util.assert_no_stage_thread()

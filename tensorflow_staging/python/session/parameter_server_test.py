@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A parameter server, workers and clients in processes of their own; each worker stages its own input."""
+
+import time
+
+import pytest
+
+from tensorflow_staging.python.testing import parameter_server_cluster
+from tensorflow_staging.python.testing import test_util
+
+_SMART_STAGE = pytest.mark.parametrize("smart_stage", [False, True], ids=["staged", "smart_stage"])
+
+_RECORDS = 40
+# How long closing may take, whatever a stage waits for.
+_LIMIT_SECONDS = 5
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+  """A parameter server, two workers and a client, for all tests."""
+  started = parameter_server_cluster.Cluster(tmp_path_factory.mktemp("cluster"), workers=2)
+  try:
+    yield started
+  finally:
+    started.kill()
+
+
+@pytest.fixture
+def weight(request):
+  """The name of a variable that no other test uses."""
+  return "".join(letter if letter.isalnum() else "_" for letter in request.node.name)
+
+
+def _records(worker=0):
+  return [1000 * worker + number for number in range(_RECORDS)]
+
+
+def _open(task, weight, cluster, index, records=None, **options):
+  """Opens a session of `task` on the device of worker `index`."""
+  lines = [str(record) for record in records or _records(index)]
+  task.open(name=weight, cluster=cluster.spec, index=index, lines=lines, **options)
+
+
+def _assert_rest(answer, records):
+  """Checks that the training took these records, and ended soon after the last of them."""
+  taken, seconds = answer
+  assert taken == records
+  assert seconds < _LIMIT_SECONDS
+
+
+@_SMART_STAGE
+def test_each_worker_takes_its_own_records_once_and_in_order(cluster, weight, smart_stage):
+  for index, worker in enumerate(cluster.workers):
+    _open(worker, weight, cluster, index, smart_stage=smart_stage, chief=index == 0)
+  answers = [worker.begin("train") for worker in cluster.workers]
+  for index, answer in enumerate(answers):
+    _assert_rest(answer(), _records(index))
+  assert cluster.server.weight(name=weight) == sum(_records(0) + _records(1))
+  for worker in cluster.workers:
+    test_util.assert_no_stage_thread(worker.pid)
+
+
+@_SMART_STAGE
+def test_a_record_waits_at_its_worker_and_the_variable_lives_on_the_server(cluster, weight, smart_stage):
+  worker = cluster.workers[1]
+  _open(worker, weight, cluster, 1, smart_stage=smart_stage)
+  assert worker.devices() == {
+      "TensorBufferTake": "/job:worker/replica:0/task:1/device:CPU:0",
+      "VariableV2": "/job:ps/replica:0/task:0/device:CPU:0",
+      "ApplyGradientDescent": "/job:ps/replica:0/task:0/device:CPU:0",
+  }
+  worker.close()
+
+
+@_SMART_STAGE
+def test_an_error_ahead_of_the_step_reaches_its_worker_only(cluster, weight, smart_stage):
+  good, bad = cluster.workers
+  _open(good, weight, cluster, 0, smart_stage=smart_stage)
+  _open(bad, weight, cluster, 1, ["7", "8", "nine", "10"], smart_stage=smart_stage, chief=False)
+  assert good.steps(count=2) == _records()[:2]
+  assert bad.steps(count=2) == [7, 8]
+  with pytest.raises(parameter_server_cluster.Failed, match="nine") as raised:
+    bad.train()
+  assert raised.value.kind == "InvalidArgumentError"
+  assert "parse_line" in str(raised.value)
+  _assert_rest(good.train(), _records()[2:])
+
+
+@_SMART_STAGE
+def test_a_killed_worker_stops_no_other_and_its_successor_begins_anew(cluster, weight, smart_stage):
+  other = cluster.workers[0]
+  for index, worker in enumerate(cluster.workers):
+    _open(worker, weight, cluster, index, smart_stage=smart_stage, chief=index == 0)
+    assert worker.steps(count=3) == _records(index)[:3]
+  cluster.workers[1].kill()
+  assert other.steps(count=3) == _records()[3:6]
+  cluster.restart_worker(1)
+  _open(cluster.workers[1], weight, cluster, 1, smart_stage=smart_stage, chief=False)
+  _assert_rest(cluster.workers[1].train(), _records(1))
+  _assert_rest(other.train(), _records()[6:])
+  assert cluster.server.weight(name=weight) == sum(_records(0) + _records(1) + _records(1)[:3])
+
+
+def test_a_worker_starts_anew_from_its_checkpoint_when_the_parameter_server_is_back(cluster, weight, tmp_path):
+  worker = cluster.workers[0]
+  _open(worker, weight, cluster, 0, smart_stage=True, checkpoints=str(tmp_path))
+  assert worker.steps(count=5) == _records()[:5]
+  cluster.server.kill()
+  answer = worker.begin("train")
+  cluster.restart_server()
+  _assert_rest(answer(), _records())
+  # After four of the five steps it was saved.
+  assert cluster.server.weight(name=weight) == sum(_records()[:4] + _records())
+
+
+@_SMART_STAGE
+def test_a_client_trains_on_the_server_of_another_process(cluster, weight, smart_stage):
+  _open(cluster.client, weight, cluster, 0, smart_stage=smart_stage, master=cluster.master(0))
+  _assert_rest(cluster.client.train(), _records())
+  assert cluster.server.weight(name=weight) == sum(_records())
+  test_util.assert_no_stage_thread(cluster.client.pid)
+
+
+@_SMART_STAGE
+def test_a_plain_session_of_a_client(cluster, weight, smart_stage):
+  _open(cluster.client, weight, cluster, 0, smart_stage=smart_stage, master=cluster.master(0), plain=True)
+  assert cluster.client.devices()["TensorBufferTake"].startswith("/job:worker/replica:0/task:0/")
+  assert cluster.client.steps(count=_RECORDS - 1) == _records()[1:]
+  with pytest.raises(parameter_server_cluster.Failed, match="OutOfRangeError"):
+    cluster.client.steps(count=1)
+  cluster.client.close()
+  test_util.assert_no_stage_thread(cluster.client.pid)
+
+
+@_SMART_STAGE
+def test_an_error_reaches_a_client_after_the_records_before_it(cluster, weight, smart_stage):
+  _open(cluster.client, weight, cluster, 0, ["7", "8", "nine"], smart_stage=smart_stage, master=cluster.master(0))
+  assert cluster.client.steps(count=2) == [7, 8]
+  with pytest.raises(parameter_server_cluster.Failed, match="nine") as raised:
+    cluster.client.train()
+  assert raised.value.kind == "InvalidArgumentError"
+  assert "parse_line" in str(raised.value)
+
+
+@_SMART_STAGE
+@pytest.mark.parametrize("remote", [False, True], ids=["worker", "client"])
+def test_closing_while_a_producer_waits_for_room(cluster, weight, smart_stage, remote):
+  task = cluster.client if remote else cluster.workers[0]
+  for plain in (False, True):
+    options = {"master": cluster.master(0)} if remote else {}
+    _open(task, weight, cluster, 0, smart_stage=smart_stage, plain=plain, **options)
+    assert task.steps(count=1) == [0]
+    begin = time.monotonic()
+    task.close()
+    assert time.monotonic() - begin < _LIMIT_SECONDS
+    test_util.assert_no_stage_thread(task.pid)
+
+
+@_SMART_STAGE
+def test_the_successor_of_a_killed_client_begins_anew(cluster, weight, smart_stage):
+  _open(cluster.client, weight, cluster, 0, smart_stage=smart_stage, master=cluster.master(0))
+  assert cluster.client.steps(count=3) == _records()[:3]
+  cluster.client.kill()
+  cluster.restart_client()
+  _open(cluster.client, weight, cluster, 0, smart_stage=smart_stage, master=cluster.master(0))
+  _assert_rest(cluster.client.train(), _records())
+
+
+def test_a_client_starts_anew_when_its_server_is_back(cluster, weight):
+  _open(cluster.client, weight, cluster, 1, smart_stage=True, master=cluster.master(1))
+  assert cluster.client.steps(count=3) == _records(1)[:3]
+  cluster.workers[1].kill()
+  answer = cluster.client.begin("train")
+  cluster.restart_worker(1)
+  _assert_rest(answer(), _records(1))
+
+
+def test_a_graph_grows_while_its_stage_is_in_another_process_than_its_master(cluster, weight):
+  _open(cluster.client, weight, cluster, 1, smart_stage=True, master=cluster.master(0), plain=True)
+  assert cluster.client.devices()["TensorBufferTake"].startswith("/job:worker/replica:0/task:1/")
+  assert cluster.client.steps(count=2) == _records(1)[1:3]
+  assert cluster.client.grow() == [_records(1)[3], 3 * _records(1)[3]]
+  assert cluster.client.steps(count=2) == _records(1)[4:6]
+  cluster.client.close()
+
+
+def test_python_feeds_of_a_worker(cluster, weight):
+  worker = cluster.workers[1]
+  _open(worker, weight, cluster, 1, smart_stage=False, python_feeds=True)
+  _assert_rest(worker.train(), _records(1))
+
+
+def test_every_process_ends_by_itself_with_a_session_open(cluster, weight):
+  # The last test, as it ends what the others use.
+  _open(cluster.client, weight, cluster, 0, smart_stage=False, master=cluster.master(0))
+  _open(cluster.workers[1], weight, cluster, 1, smart_stage=False, chief=False)
+  assert cluster.client.steps(count=1) + cluster.workers[1].steps(count=1) == [0, 1000]
+  cluster.end()

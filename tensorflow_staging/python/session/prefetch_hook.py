@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tf.make_prefetch_hook`: runs the stages of a graph while a session is open."""
+
+import contextlib
+from collections.abc import Iterator
+
+from tensorflow.python.client import session as session_lib
+from tensorflow.python.training import coordinator
+from tensorflow.python.training import session_run_hook
+from tensorflow.python.util.tf_export import tf_export
+
+from tensorflow_staging.python.session import running_stages
+
+
+class PrefetchRunnerHook(session_run_hook.SessionRunHook):
+  """Runs the stages of a session's graph; made by `tf.make_prefetch_hook()`.
+
+  The hook holds nothing of a session. One object serves any number of sessions, one after the
+  other or at the same time.
+  """
+
+  def after_create_session(
+      self,
+      session: session_lib.BaseSession,
+      coord: coordinator.Coordinator | None = None) -> None:
+    """Starts every stage of the graph, unless they are running already.
+
+    Monitored sessions and Estimators call it. A program with a plain `tf.compat.v1.Session` may
+    call it by hand, or use `running`.
+
+    Args:
+      session: The session to run them in.
+      coord: If given, the stages stop when it is asked to stop, and `coord.join` waits for that.
+
+    Raises:
+      TypeError: If an argument has the wrong type.
+      tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
+    """
+    running_stages.start(session, coord)
+
+  def end(self, session: session_lib.BaseSession | None) -> None:
+    """Stops the stages; returns when their threads have left the session.
+
+    Args:
+      session: The session, or None if it is gone already.
+    """
+    if session is not None:
+      running_stages.stop(session)
+
+  @contextlib.contextmanager
+  def running(
+      self, session: session_lib.BaseSession) -> Iterator[session_lib.BaseSession]:
+    """Runs the stages inside a `with` block, for a plain session.
+
+    ```python
+    import tensorflow as tf
+
+    with tf.Graph().as_default():
+      record = tf.staged(tf.random.uniform([2]))
+      with tf.compat.v1.Session() as sess, tf.make_prefetch_hook().running(sess):
+        print(sess.run(record))
+    ```
+
+    Args:
+      session: The session to run them in.
+
+    Yields:
+      The session.
+
+    Raises:
+      TypeError: If `session` is no `tf.compat.v1.Session`.
+      tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
+    """
+    self.after_create_session(session)
+    try:
+      yield session
+    finally:
+      self.end(session)
+
+
+@tf_export("make_prefetch_hook")
+def make_prefetch_hook(
+    daemon: bool | None = None, start: bool | None = None) -> PrefetchRunnerHook:
+  """Makes the hook that runs the stages of a graph, those of `tf.staged`.
+
+  The stages start when the session is created and stop when it ends, when its coordinator stops
+  or when it closes, whichever comes first. Without the hook, a step that uses staged tensors
+  fails with `tf.errors.FailedPreconditionError` after some seconds.
+
+  For example:
+
+  ```python
+  import tensorflow as tf
+
+  with tf.Graph().as_default():
+    record = tf.staged(tf.random.uniform([2]))
+    hooks = [tf.make_prefetch_hook()]
+    with tf.compat.v1.train.MonitoredTrainingSession(hooks=hooks) as sess:
+      print(sess.run(record))
+  ```
+
+  A plain session uses the hook as a context manager:
+  `with tf.make_prefetch_hook().running(sess):`.
+
+  Args:
+    daemon: Without effect; accepted because older documents give it. No thread of a stage keeps
+      the program alive.
+    start: Without effect; accepted because older documents give it. The stages always start with
+      the session.
+
+  Returns:
+    A `tf.compat.v1.train.SessionRunHook`. The same object may be given to several sessions.
+  """
+  del daemon, start
+  return PrefetchRunnerHook()

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kinds of sessions that a script may use, each run to the end of the data."""
+
+import pytest
+import tensorflow as tf
+
+from tensorflow_staging.python.testing import test_util
+
+
+@pytest.mark.parametrize(
+    "make_session",
+    [tf.train.MonitoredTrainingSession, tf.train.MonitoredSession, tf.train.SingularMonitoredSession],
+    ids=lambda make_session: make_session.__name__)
+def test_a_monitored_session(make_session):
+  record = tf.staged(test_util.dataset_record(10), capacity=2, num_threads=2)
+  seen = []
+  with make_session(hooks=[tf.make_prefetch_hook()]) as sess:
+    while not sess.should_stop():
+      seen.append(sess.run(record))
+  assert sorted(seen) == list(range(10))
+
+
+def test_an_interactive_session():
+  record = tf.staged(test_util.dataset_record(2))
+  sess = tf.InteractiveSession()
+  try:
+    with tf.make_prefetch_hook().running(sess):
+      assert [record.eval(), record.eval()] == [0, 1]
+  finally:
+    sess.close()
+
+
+def test_a_plain_session_with_a_coordinator():
+  record = tf.staged(test_util.dataset_record(10))
+  with tf.Session() as sess:
+    coord = tf.train.Coordinator()
+    tf.make_prefetch_hook().after_create_session(sess, coord)
+    assert test_util.drain(sess, record) == list(range(10))
+    coord.request_stop()
+    coord.join()
+
+
+def test_a_callable_made_from_the_session():
+  record = tf.staged(test_util.dataset_record(2))
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    step = sess.make_callable(record)
+    assert [step(), step()] == [0, 1]

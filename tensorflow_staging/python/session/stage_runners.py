@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which runners a session needs: for the stages of `tf.staged`, and for those that SmartStage makes."""
+
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.client import pywrap_tf_session
+from tensorflow.python.client import session as session_lib
+from tensorflow.python.framework import c_api_util
+from tensorflow.python.framework import ops
+
+from tensorflow_staging.python.pywrap import _pywrap_staging
+from tensorflow_staging.python.stages import stage_graph
+
+# The ops that give an iterator its dataset, and so may start a stage anew.
+_ITERATOR_INITIALIZERS = frozenset(("MakeIterator", "MultiDeviceIteratorInit"))
+
+# Ten years.
+_NO_TIMEOUT_MILLIS = 10 * 365 * 24 * 3600 * 1000
+
+
+def runner_options(session: session_lib.BaseSession, old_nodes: int = 0) -> list[bytes]:
+  """Finds the runners of a session.
+
+  Args:
+    session: The session.
+    old_nodes: How many nodes its graph had when its stages began to run; 0 if they have not. What
+      came later changes none of the stages that SmartStage makes.
+
+  Returns:
+    A serialized `PrefetchRunnerOptions` message for each stage.
+
+  Raises:
+    tf.errors.InvalidArgumentError: If the session's configuration of SmartStage is wrong.
+  """
+  config = session._config or config_pb2.ConfigProto()
+  runners = _runner_options(session.graph, config, old_nodes)
+  if config.operation_timeout_in_ms > 0:
+    return [_without_timeout(runner) for runner in runners]
+  return runners
+
+
+def _runner_options(
+    graph: ops.Graph, config: config_pb2.ConfigProto, old_nodes: int) -> list[bytes]:
+  by_hand = list(graph.get_collection(stage_graph.RUNNERS_COLLECTION))
+  smart_stage = config.graph_options.optimizer_options.do_smart_stage
+  if not smart_stage and not (by_hand and _may_restart(graph)):
+    return by_hand
+  return _pywrap_staging.stage_runners(
+      serialized_graph(graph), config.SerializeToString(), by_hand, old_nodes)
+
+
+def serialized_graph(graph: ops.Graph) -> bytes:
+  """A graph's definition, without the detour over Python's messages.
+
+  Args:
+    graph: The graph.
+
+  Returns:
+    A serialized `GraphDef`.
+  """
+  with c_api_util.tf_buffer() as buffer:
+    pywrap_tf_session.TF_GraphToGraphDef(graph._c_graph, buffer)
+    return pywrap_tf_session.TF_GetBuffer(buffer)
+
+
+def _without_timeout(runner: bytes) -> bytes:
+  """Has the staged part wait as long as its stage says; the session's timeout is for its steps."""
+  options = config_pb2.PrefetchRunnerOptions.FromString(runner)
+  options.run_options.timeout_in_ms = _NO_TIMEOUT_MILLIS
+  return options.SerializeToString()
+
+
+def _may_restart(graph: ops.Graph) -> bool:
+  return any(operation.type in _ITERATOR_INITIALIZERS for operation in graph.get_operations())

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SmartStage, which finds by itself what runs ahead: its options and marks."""

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A graph that grows while its stages run."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from tensorflow_staging.python.testing import smart_stage_sessions
+
+
+def test_new_nodes_leave_what_is_staged_as_it_is():
+  record = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100)).get_next()
+  double = record * 2
+  variable = tf.get_variable("variable", initializer=np.int64(1000))
+  result = double + variable
+  with smart_stage_sessions.smart_stage_session(capacity=3) as sess:
+    assert sess.run(result) == 1000
+    assert sess.run([result, double + 1]) == [1002, 3]
+    assert sess.run([result, tf.square(variable)]) == [1004, 1000000]
+    # The sum would need what is staged to be carried, which it was not when the stage began.
+    with pytest.raises(tf.errors.FailedPreconditionError, match="'IteratorGetNext:0'.*mark_target_node"):
+      sess.run(record + variable)
+    assert sess.run(result) == 1008  # The refused step had taken a record.
+
+
+def _grown_by_an_iterator(_, variable):
+  other = tf.data.make_one_shot_iterator(tf.data.Dataset.range(500, 600)).get_next()
+  return other * 3 + variable, 2500
+
+
+def _grown_by_a_second_reader(iterator, variable):
+  return iterator.get_next() * 0 + variable, 1000
+
+
+@pytest.mark.parametrize("grow", [_grown_by_an_iterator, _grown_by_a_second_reader])
+def test_stages_that_are_started_again_are_those_that_the_session_has(grow):
+  iterator = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100))
+  variable = tf.get_variable("variable", initializer=np.int64(1000))
+  result = iterator.get_next() * 2 + variable
+  hook = tf.make_prefetch_hook()
+  with tf.Session(config=smart_stage_sessions.smart_stage_config()) as sess:
+    sess.run(variable.initializer)
+    with hook.running(sess):
+      assert sess.run(result) == 1000
+    new, expected = grow(iterator, variable)
+    with hook.running(sess):
+      values = [sess.run(result) for _ in range(10)]
+      assert values == sorted(set(values))
+      assert sess.run(new) == expected
+
+
+def test_a_stage_that_is_added_to_a_running_one_needs_a_name_of_its_own():
+  double = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100)).get_next() * 2
+  result = double + tf.get_variable("variable", initializer=np.int64(1000))
+  with smart_stage_sessions.smart_stage_session() as sess:
+    assert sess.run(result) == 1000
+    tf.staged(double)
+    with pytest.raises(tf.errors.AlreadyExistsError, match="'prefetch/TensorBuffer.*SmartStageOptions"):
+      sess.run(result)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What SmartStage does not do, as its document says."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from tensorflow_staging.python.testing import smart_stage_sessions
+
+
+def _record(data=None):
+  return tf.data.make_one_shot_iterator(tf.data.Dataset.range(8) if data is None else data).get_next()
+
+
+def _plus_variable(value):
+  return value + tf.get_variable("variable", initializer=np.int64(10))
+
+
+def _staged_nodes():
+  stage, = tf.staging.explain(config=smart_stage_sessions.smart_stage_config()).stages
+  return set(stage.nodes)
+
+
+def test_marking_a_copy_leaves_what_is_staged_as_it_is():
+  doubled = tf.identity(_record() * 2, name="doubled")
+  result = _plus_variable(tf.add(doubled, 1, name="more"))
+  before = _staged_nodes()
+  assert "more" in before
+  copy = tf.identity(doubled)
+  tf.train.mark_target_node([copy])
+  assert _staged_nodes() == before
+  with smart_stage_sessions.smart_stage_session() as sess:
+    assert sess.run([copy, result]) == [0, 11]
+    assert sess.run([copy, result]) == [2, 13]
+  tf.train.mark_target_node([doubled])
+  assert "more" not in _staged_nodes()
+
+
+def test_an_error_in_a_part_that_is_not_fetched_reaches_the_step():
+  line = _record(tf.data.Dataset.from_tensor_slices(["1", "two", "3"]))
+  length = tf.strings.length(line) + tf.get_variable("length", initializer=0)
+  number = _plus_variable(tf.string_to_number(line, tf.int64))
+  with smart_stage_sessions.smart_stage_session() as sess:
+    assert sess.run([length, number]) == [1, 11]
+    for _ in range(2):
+      with pytest.raises(tf.errors.InvalidArgumentError, match="two"):
+        sess.run(length)
+
+
+@pytest.mark.parametrize("version_2", [False, True])
+def test_a_check_runs_ahead_with_version_2_of_control_flow_only(version_2):
+  enabled = tf.control_flow_v2_enabled()
+  (tf.enable_control_flow_v2 if version_2 else tf.disable_control_flow_v2)()
+  try:
+    record = _record()
+    with tf.control_dependencies([tf.debugging.assert_less(record, tf.constant(100, tf.int64))]):
+      _plus_variable(tf.identity(record, name="checked"))
+  finally:
+    (tf.enable_control_flow_v2 if enabled else tf.disable_control_flow_v2)()
+  assert ("checked" in _staged_nodes()) == version_2
+
+
+def test_a_record_is_not_there_before_the_hook_starts():
+  variable = tf.get_variable("mean", initializer=_record() * 2)
+  with pytest.raises(tf.errors.FailedPreconditionError, match="'prefetch'.*make_prefetch_hook"):
+    with tf.train.MonitoredTrainingSession(
+        config=smart_stage_sessions.smart_stage_config(), hooks=[tf.make_prefetch_hook()]) as sess:
+      sess.run(variable)

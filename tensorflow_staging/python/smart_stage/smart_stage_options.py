@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tf.SmartStageOptions`: how the part that SmartStage finds by itself is to run."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.framework import ops
+from tensorflow.python.util.tf_export import tf_export
+
+from tensorflow_staging.python.smart_stage import smart_stage_graph
+from tensorflow_staging.python.stages import argument_checks
+from tensorflow_staging.python.stages import prefetch_options
+
+# A name scope at the root of a graph, as tf.name_scope allows them.
+_ROOT_SCOPE = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
+
+
+@tf_export("SmartStageOptions")
+def SmartStageOptions(
+    capacity: int = 1,
+    num_threads: int = 1,
+    num_clients: int = 1,
+    timeout_millis: int = prefetch_options.DEFAULT_TIMEOUT_MILLIS,
+    closed_exception_types: Iterable[Any] | None = None,
+    ignored_exception_types: Iterable[Any] | None = None,
+    use_stage_subgraph_thread_pool: bool = False,
+    stage_subgraph_thread_pool_id: int = 0,
+    stage_subgraph_stream_id: int = 0,
+    graph: ops.Graph | None = None,
+    name: str | None = None,
+) -> config_pb2.SmartStageOptions:
+  """Makes the options of automatic staging, for `ConfigProto`.
+
+  For example:
+
+  ```python
+  import tensorflow as tf
+
+  config = tf.compat.v1.ConfigProto()
+  optimizer_options = config.graph_options.optimizer_options
+  optimizer_options.do_smart_stage = True
+  optimizer_options.smart_stage_options.CopyFrom(
+      tf.SmartStageOptions(capacity=40, num_threads=4))
+  ```
+
+  Args:
+    capacity: As for `tf.staged`.
+    num_threads: As for `tf.staged`.
+    num_clients: As for `tf.staged`.
+    timeout_millis: As for `tf.staged`, but at least 1.
+    closed_exception_types: As for `tf.staged`.
+    ignored_exception_types: As for `tf.staged`.
+    use_stage_subgraph_thread_pool: As for `tf.staged`.
+    stage_subgraph_thread_pool_id: As for `tf.staged`.
+    stage_subgraph_stream_id: As for `tf.staged`.
+    graph: The graph that the session will run; a session with another one is refused. None allows
+      any graph. The name is made unique in it, or in the default graph.
+    name: The name of the stage. None stands for "prefetch", made unique.
+
+  Returns:
+    A `SmartStageOptions` message of `tensorflow.core.protobuf.config_pb2`.
+
+  Raises:
+    TypeError: If an argument has the wrong type.
+    ValueError: If an argument is out of range.
+  """
+  argument_checks.check_name(name)
+  if name and not _ROOT_SCOPE.fullmatch(name):
+    raise ValueError(
+        f"name must be a name scope, which begins with a letter, digit or '.', and goes on with these and _ / \\ > -;"
+        f" got {name!r}.")
+  if not isinstance(graph, ops.Graph | None):
+    raise TypeError(
+        f"graph must be None or a tf.Graph, got {graph!r} of type {type(graph).__name__}.")
+  options = prefetch_options.PrefetchOptions(
+      capacity=capacity,
+      num_threads=num_threads,
+      num_clients=num_clients,
+      timeout_millis=timeout_millis,
+      closed_exception_types=closed_exception_types,
+      ignored_exception_types=ignored_exception_types,
+      use_stage_subgraph_thread_pool=use_stage_subgraph_thread_pool,
+      stage_subgraph_thread_pool_id=stage_subgraph_thread_pool_id,
+      stage_subgraph_stream_id=stage_subgraph_stream_id)
+  # In the message, 0 cannot be told from "not given".
+  argument_checks.check_int("timeout_millis", timeout_millis, minimum=1)
+  name = name or (graph or ops.get_default_graph()).unique_name("prefetch")
+  return config_pb2.SmartStageOptions(
+      capacity=capacity,
+      num_threads=num_threads,
+      num_clients=num_clients,
+      timeout_millis=timeout_millis,
+      stage_subgraph_stream_id=stage_subgraph_stream_id,
+      runner_options=options.runner_options(name),
+      graph_key=smart_stage_graph.graph_key(graph),
+      name=name)

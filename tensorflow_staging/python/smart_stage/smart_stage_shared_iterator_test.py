@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iterators that the step reads as well, where SmartStage cannot see it: values are those without it."""
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from tensorflow_staging.python.testing import smart_stage_sessions
+
+
+def _branch(record, iterator):
+  return tf.cond(record % 2 < 1, iterator.get_next, lambda: record)
+
+
+def _branch_of_version_2(record, iterator):
+  tf.enable_control_flow_v2()
+  try:
+    return _branch(record, iterator)
+  finally:
+    tf.disable_control_flow_v2()
+
+
+def _next_after(value, iterator):
+  """The iterator's next record after `value`; else either could be the first one."""
+  with tf.control_dependencies([value]):
+    return iterator.get_next()
+
+
+def _loop_of_version_2(record, iterator):
+  tf.enable_control_flow_v2()
+  try:
+    body = lambda i, total: (i + 1, total + _next_after(total, iterator))
+    return tf.while_loop(lambda i, _: i < 2, body, [0, record])[1]
+  finally:
+    tf.disable_control_flow_v2()
+
+
+def _function(record, iterator):
+  return tf.function(lambda value: value + _next_after(value, iterator))(record)
+
+
+@pytest.mark.parametrize("read", [_branch, _branch_of_version_2, _loop_of_version_2, _function])
+def test_records_are_those_without_smart_stage(read):
+  found = []
+  for smart_stage in (False, True):
+    with tf.Graph().as_default():
+      iterator = tf.data.make_one_shot_iterator(tf.data.Dataset.range(12))
+      record = iterator.get_next()
+      other = read(record, iterator)
+      target = tf.stack([record * 2 + tf.get_variable("zero", [], tf.int64, tf.zeros_initializer()), other])
+      config = smart_stage_sessions.smart_stage_config() if smart_stage else None
+      with tf.train.MonitoredTrainingSession(config=config, hooks=[tf.make_prefetch_hook()]) as sess:
+        found.append([])
+        while not sess.should_stop():
+          found[-1].append(sess.run(target).tolist())
+  assert len(found[0]) >= 3
+  assert found[0] == found[1]
+
+
+def test_a_handle_made_of_a_string_reads_the_same_records():
+  data = tf.data.Dataset.range(12)
+  iterator = tf.data.make_initializable_iterator(data)
+  record = iterator.get_next() + tf.get_variable("zero", [], tf.int64, tf.zeros_initializer())
+  handle = tf.placeholder(tf.string, [])
+  other = tf.data.Iterator.from_string_handle(
+      handle, tf.data.get_output_types(data), tf.data.get_output_shapes(data)).get_next()
+  with smart_stage_sessions.smart_stage_session(iterator.initializer) as sess:
+    feeds = {handle: sess.run(iterator.string_handle())}
+    found = [sess.run(record), sess.run(other, feeds), sess.run(record), sess.run(other, feeds)]
+  assert found == [0, 1, 2, 3]

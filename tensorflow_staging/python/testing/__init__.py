@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Helpers that several tests share; not part of the wheel."""

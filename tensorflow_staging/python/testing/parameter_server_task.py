@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A task of a cluster, for tests: a program that does what `parameter_server_cluster.Task` asks it to.
+
+Its only argument is the file descriptor of the connection, over which it gets the names and arguments of methods of
+`_Task`, and sends what they return or raise. It ends when it is told so, or when whoever started it is gone.
+"""
+
+import multiprocessing.connection
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+
+class _Task:
+  """What a task can be asked to do; each method is one question."""
+
+  def __init__(self):
+    self._server = None
+    self._session = None
+    self._record = None
+    self._step = None
+
+  def serve(self, cluster: dict[str, list[str]], job: str, index: int) -> str:
+    """Starts the server of a task of the cluster, and returns its target."""
+    self._server = tf.train.Server(tf.train.ClusterSpec(cluster), job_name=job, task_index=index)
+    return self._server.target
+
+  def open(
+      self,
+      name: str,
+      cluster: dict[str, list[str]],
+      index: int,
+      lines: Sequence[str],
+      *,
+      smart_stage: bool,
+      chief: bool = True,
+      master: str | None = None,
+      plain: bool = False,
+      python_feeds: bool = False,
+      checkpoints: str | None = None,
+  ) -> None:
+    """Opens a session that trains a weight of the parameter server, to which each step adds its record.
+
+    Args:
+      name: That of the weight.
+      cluster: The cluster.
+      index: Of the worker that the graph is placed on.
+      lines: One number for each record.
+      smart_stage: Whether SmartStage is on, instead of `tf.staged`.
+      chief: Whether the session initialises the weight, or finds it initialised.
+      master: The session's target; None is the server of this process.
+      plain: Whether it is a `tf.Session` instead of a monitored one.
+      python_feeds: Whether Python yields the lines, instead of a dataset.
+      checkpoints: Where a monitored session saves its variables at every second step, if anywhere.
+    """
+    with tf.Graph().as_default():
+      setter = tf.train.replica_device_setter(worker_device=f"/job:worker/task:{index}", cluster=cluster)
+      with tf.device(setter):
+        self._record = _record(lines, smart_stage=smart_stage, python_feeds=python_feeds)
+        weight = tf.get_variable(name, initializer=0.0)
+        loss = -weight * tf.cast(self._record, tf.float32)
+        optimizer = tf.train.GradientDescentOptimizer(1.0, use_locking=True)
+        self._step = optimizer.minimize(loss, tf.train.get_or_create_global_step())
+      config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{index}"])
+      config.graph_options.optimizer_options.do_smart_stage = smart_stage
+      if smart_stage:
+        config.graph_options.optimizer_options.smart_stage_options.CopyFrom(tf.SmartStageOptions(capacity=4))
+      hook = tf.make_prefetch_hook()
+      if plain:
+        self._session = tf.Session(master or self._server.target, config=config)
+        self._session.run([tf.global_variables_initializer(), tf.tables_initializer()])
+        hook.after_create_session(self._session)
+      else:
+        self._session = tf.train.MonitoredTrainingSession(
+            master or self._server.target, is_chief=chief, hooks=[hook], config=config, checkpoint_dir=checkpoints,
+            save_checkpoint_steps=2, save_summaries_steps=None, save_summaries_secs=None)
+
+  def steps(self, count: int) -> list[int]:
+    """Runs some steps; returns the records that they took."""
+    return [self._session.run([self._record, self._step])[0] for _ in range(count)]
+
+  def train(self) -> tuple[list[int], float]:
+    """Runs steps until the session is to stop; returns their records, and the seconds from the last to the end."""
+    taken = []
+    with self._session:
+      while not self._session.should_stop():
+        taken += self.steps(1)
+        last = time.monotonic()
+    return taken, time.monotonic() - last
+
+  def grow(self) -> list[int]:
+    """Adds what could run ahead to the graph of a plain session; returns a record, and its triple of the same step."""
+    with self._session.graph.as_default() as graph:
+      triple = tf.identity(3 * graph.get_tensor_by_name("parse_line:0"))
+      tf.train.mark_target_node([triple])
+    return self._session.run([self._record, triple])
+
+  def close(self) -> None:
+    """Closes the session."""
+    self._session.close()
+
+  def devices(self) -> dict[str, str]:
+    """Runs a step; returns the device of each op in it whose type tells a stage, a variable or an update."""
+    metadata = tf.RunMetadata()
+    options = tf.RunOptions(output_partition_graphs=True)
+    self._session.run([self._record, self._step], options=options, run_metadata=metadata)
+    nodes = [node for graph in metadata.partition_graphs for node in graph.node]
+    kinds = ("TensorBufferTake", "VariableV2", "ApplyGradientDescent")
+    return {node.op: node.device for node in nodes if node.op in kinds}
+
+  def weight(self, name: str) -> float:
+    """The weight that this task, a parameter server, has in its memory."""
+    with tf.Graph().as_default(), tf.device("/job:ps/task:0"):
+      weight = tf.get_variable(name, [])
+      with tf.Session(self._server.target, config=tf.ConfigProto(device_filters=["/job:ps"])) as sess:
+        return sess.run(weight)
+
+
+def _record(lines: Sequence[str], *, smart_stage: bool, python_feeds: bool) -> tf.Tensor:
+  """The number in the next line; what yields it runs ahead of the step."""
+  if python_feeds:
+    line = tf.placeholder(tf.string, [])
+    number = tf.string_to_number(line, tf.int64, name="parse_line")
+    return tf.staged(
+        number, feed_list=[line], feed_generator=lambda: ([text] for text in lines), capacity=4)
+  iterator = tf.data.make_initializable_iterator(tf.data.Dataset.from_tensor_slices(list(lines)))
+  # Monitored sessions run it as a part of their local initialisation, plain ones as one of the tables.
+  tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+  number = tf.string_to_number(iterator.get_next(), tf.int64, name="parse_line")
+  if not smart_stage:
+    return tf.staged(number, capacity=4)
+  record = tf.identity(number)
+  tf.train.mark_target_node([record])
+  return record
+
+
+def _main() -> None:
+  connection = multiprocessing.connection.Connection(int(sys.argv[1]))
+  asked = queue.Queue()
+
+  def read():
+    try:
+      while True:
+        asked.put(connection.recv())
+    except EOFError:
+      os._exit(1)
+
+  threading.Thread(target=read, daemon=True).start()
+  task = _Task()
+  while (question := asked.get()) is not None:
+    name, arguments = question
+    try:
+      connection.send((getattr(task, name)(**arguments), None))
+    except Exception as error:
+      connection.send((None, (type(error).__name__, str(error))))
+
+
+if __name__ == "__main__":
+  _main()

@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random graphs with steps to run, each decided by one number.
+
+A graph has iterators, ops over their records, variables that every step reads and updates, placeholders, and what
+may surround them. A step fetches and feeds at random places, but runs every source and every op with a state, so that
+a part of the graph that runs once for each record runs as often as without staging.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import random
+import re
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tensorflow_staging.python.testing import random_graph_ops as random_ops
+from tensorflow_staging.python.testing import random_graph_sources as random_sources
+
+# The types of ops of which records come.
+SOURCE_TYPES = ("IteratorGetNext", "TensorBufferTake")
+
+# The types of ops that draw numbers, count, or do something that can be seen.
+_STATEFUL = re.compile(
+    "(Random|Truncated|Multinomial|PyFunc$|EagerPyFunc|Assert|Print|If$|While$).*")
+_ROWS = 7  # Of a variable that is gathered from.
+
+
+@dataclasses.dataclass
+class Step:
+  """What one step runs."""
+
+  # Names of tensors and ops.
+  fetches: list[str]
+  feeds: dict[str, np.ndarray]
+  # Names of ops that run by themselves before, to begin the data anew.
+  begin: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class RandomGraph:
+  """A graph and how to run it."""
+
+  seed: int
+  graph: tf.Graph
+  initializers: list[tf.Operation]
+  steps: list[Step]
+  # Of the stage.
+  capacity: int
+  grappler: bool
+  # Whether the steps' `begin` begins all data anew. Of a step that failed at the end of one source it is open which
+  # others it has advanced.
+  begins_all: bool
+  counters: random_ops.Counters
+
+  def text(self) -> str:
+    """The graph and the steps, for a person."""
+    lines = []
+    for op in self.graph.get_operations():
+      inputs = [tensor.name for tensor in op.inputs] + [f"^{control.name}" for control in op.control_inputs]
+      target = " target" if "_staging_target" in op.node_def.attr else ""
+      lines.append(f"{op.name} = {op.type}({', '.join(inputs)}){target}")
+    for number, step in enumerate(self.steps):
+      lines.append(f"step {number}: runs {step.begin}, fetches {step.fetches}, feeds {step.feeds}")
+    return "\n".join(lines)
+
+
+def make(seed: int) -> RandomGraph:
+  """Makes the graph that `seed` stands for; always the same one."""
+  return _Maker(seed).make()
+
+
+class _Maker:
+  """Adds one random graph, from its sources to its steps."""
+
+  def __init__(self, seed: int):
+    self._seed = seed
+    self._rng = random.Random(seed)
+    self._grappler = self._rng.random() < 0.5
+    self._making = random_ops.Making(self._rng, random_ops.Counters())
+    self._batch = self._rng.randrange(1, 5)
+    self._sources = self._rng.choices([1, 2, 3], [65, 25, 10])[0]
+    self._mixed = self._sources > 1 and self._rng.random() < 0.6
+    self._ragged_end = self._sources == 1 and self._rng.random() < 0.25
+    self._steps = self._rng.randrange(3, 5)
+    self._families = self._choose_families()
+    # Values by kind, oldest first.
+    self._values: dict[str, list[Any]] = {}
+    self._initializers: list[tf.Operation] = []
+    self._placeholders: list[tf.Tensor] = []
+    self._optional_placeholders: list[tf.Tensor] = []
+    self._variables: list[tf.Variable] = []
+    self._reads: list[tf.Tensor] = []
+
+  def make(self) -> RandomGraph:
+    rng = self._rng
+    with tf.Graph().as_default() as graph:
+      for _ in range(self._sources):
+        self._add_source()
+      if self._mixed:
+        self._mix_sources()
+      if rng.random() < 0.3:
+        self._add_step_values()
+      self._add_ops(rng.randrange(3, 15))
+      self._add_step_values()
+      self._add_ops(rng.randrange(2, 10))
+      self._mark_targets()
+      checksum, train = self._add_targets(graph)
+      initializers = [*self._initializers, tf.global_variables_initializer(), tf.tables_initializer()]
+    return RandomGraph(
+        self._seed, graph, initializers, self._random_steps(graph, checksum, train),
+        rng.randrange(1, 4), self._grappler, len(self._initializers) == self._sources, self._making.counters)
+
+  def _choose_families(self) -> list[str]:
+    chances = {
+        "sparse": 0.5, "random": 0.4, "effects": 0.35, "failing": 0.12, "control flow": 0.3,
+        "inexact": 0.0 if self._grappler else 0.4,
+    }
+    chosen = [name for name, chance in chances.items() if self._rng.random() < chance]
+    return ["numbers", "text", *chosen]
+
+  def _add(self, kind: str, value: Any) -> None:
+    self._values.setdefault(kind, []).append(value)
+
+  def _pick(self, kind: str) -> Any:
+    """A value of this kind, rather a late one."""
+    values = self._values[kind]
+    return self._rng.choice(values[-3:] if self._rng.random() < 0.6 else values)
+
+  def _all_values(self) -> list[Any]:
+    return [value for kind in sorted(self._values) for value in self._values[kind]]
+
+  def _add_source(self) -> None:
+    finite = self._rng.random() < 0.4
+    records = self._rng.randrange(1, self._steps + 1) if finite else None
+    # A get_next() that is to come after another's.
+    after = self._all_values()[-1:] if self._rng.random() < 0.1 else []
+    # What can begin anew shares no stage.
+    ways = random_sources.WAYS[:1] if self._mixed and self._rng.random() < 0.8 else random_sources.WAYS
+    source = random_sources.add_source(
+        self._rng, ways, self._batch, records, self._ragged_end, [_dense(value) for value in after])
+    for kind, value in source.typed:
+      self._add(kind, value)
+    if source.initializer is not None:
+      self._initializers.append(source.initializer)
+    if "int" not in self._values:
+      value = self._all_values()[0]
+      rows = tf.shape(_dense(value), out_type=tf.int64)[0]
+      if isinstance(value, tf.SparseTensor):
+        rows = value.dense_shape[0]
+      self._add("int", tf.range(rows) + random_ops.scalar(value))
+
+  def _mix_sources(self) -> None:
+    """Leaves only values that depend on every source, so that the sources can share a stage."""
+    total = tf.add_n([random_ops.scalar(value) for value in self._all_values()])
+    number = tf.math.floormod(total * np.arange(1, self._batch + 1), random_ops.LIMIT)
+    self._values = {"int": [number], "text": [tf.strings.join(["word", tf.as_string(number)])]}
+
+  def _add_ops(self, count: int) -> None:
+    weights = [random_ops.FAMILIES[name][0] for name in self._families]
+    for _ in range(count):
+      family = self._rng.choices(self._families, weights)[0]
+      possible = [
+          op for op in random_ops.FAMILIES[family][1] if all(kind in self._values for kind in op.takes)
+      ]
+      if not possible:
+        continue
+      op = self._rng.choices(possible, [op.weight for op in possible])[0]
+      with self._surroundings():
+        self._add(op.gives, op.add(self._making, *(self._pick(kind) for kind in op.takes)))
+
+  @contextlib.contextmanager
+  def _surroundings(self) -> Iterator[None]:
+    """Sometimes a control edge, a device or a name scope for what is added."""
+    chance = self._rng.random()
+    if chance < 0.06:
+      before = self._rng.choice(self._all_values())
+      with tf.control_dependencies([_dense(before)]):
+        yield
+    elif chance < 0.09:
+      with tf.device("/cpu:0"):
+        yield
+    elif chance < 0.12:
+      with tf.name_scope("scope"):
+        yield
+    else:
+      yield
+
+  def _add_step_values(self) -> None:
+    """Adds what only a step knows: variables and placeholders."""
+    for _ in range(self._rng.randrange(1, 3)):
+      self._add_variable()
+    if self._rng.random() < 0.5:
+      self._add_placeholder()
+
+  def _add_variable(self) -> None:
+    resource = self._rng.random() < 0.6
+    name = f"variable{len(self._variables)}"
+    like = self._pick("int")
+    if self._rng.random() < 0.5:
+      variable = tf.get_variable(name, [], tf.int64, tf.ones_initializer(), use_resource=resource)
+      # A new buffer: a reference's own changes while it is fetched.
+      read = variable * 3
+      self._add("int", tf.fill(tf.shape(like, out_type=tf.int64), read))
+    else:
+      variable = tf.get_variable(
+          name, initializer=np.arange(2 * _ROWS, dtype=np.float32).reshape(_ROWS, 2), use_resource=resource)
+      ids = tf.math.floormod(like, _ROWS)
+      read = tf.nn.embedding_lookup(variable, ids) if self._rng.random() < 0.5 else tf.gather(variable, ids)
+      self._add("matrix", read)
+    self._variables.append(variable)
+    self._reads.append(read)
+
+  def _add_placeholder(self) -> None:
+    like = self._pick("int")
+    default = self._rng.random() < 0.3
+    if default:
+      fed = tf.placeholder_with_default(tf.constant(3, tf.int64), [])
+      self._optional_placeholders.append(fed)
+    else:
+      fed = tf.placeholder(tf.int64, [])
+      self._placeholders.append(fed)
+    self._add("int", like + fed)
+
+  def _mark_targets(self) -> None:
+    if self._rng.random() < 0.3:
+      marked = self._rng.sample(self._all_values(), self._rng.randrange(1, 3))
+      tf.train.mark_target_node(marked)
+
+  def _add_targets(self, graph: tf.Graph) -> tuple[tf.Tensor, tf.Operation]:
+    """Adds what a step is after: a number that depends on all that has a state, and the updates."""
+    values = self._all_values()
+    parts = self._rng.sample(values, min(len(values), self._rng.randrange(1, 4))) + self._reads
+    controls = []
+    missing = (sources(graph) | _with_state(graph)) - _ops_behind([_dense(part) for part in parts])
+    for value in reversed(values):
+      behind = _ops_behind([_dense(value)])
+      if behind & missing:
+        missing -= behind
+        if self._rng.random() < 0.7:
+          parts.append(value)
+        else:
+          controls.append(_dense(value))
+    assert not missing, missing
+    with tf.control_dependencies(controls):
+      checksum = tf.add_n([random_ops.scalar(part) for part in parts], name="checksum")
+    # An update waits for the step's reads, and for a record.
+    delta = tf.math.floormod(checksum, 5)
+    with tf.control_dependencies([checksum]):
+      updates = [
+          tf.assign_add(variable, tf.fill(variable.shape, tf.cast(delta, variable.dtype.base_dtype))).op
+          for variable in self._variables
+      ]
+      if self._rng.random() < 0.1:
+        updates.append(tf.summary.scalar("checksum", checksum).op)
+    return checksum, tf.group(*updates, name="train")
+
+  def _random_steps(self, graph: tf.Graph, checksum: tf.Tensor, train: tf.Operation) -> list[Step]:
+    needed = sources(graph) | _with_state(graph)
+    # What has been drawn or counted for records that nobody will take is not taken back.
+    restarts = not _with_state(graph) and self._rng.random() < 0.3
+    if len(needed) == 1:
+      # One source and nothing else with a state: a step may also do without.
+      needed = set()
+    always = [checksum.name, train.name]
+    sets = [self._random_step(graph, needed, always) for _ in range(self._rng.choice([1, 1, 2]))]
+    steps = [self._with_new_values(sets[self._rng.randrange(len(sets))]) for _ in range(self._steps)]
+    if restarts and self._initializers:
+      for step in self._rng.sample(steps[1:], self._rng.randrange(1, 3)):
+        step.begin = [initializer.name for initializer in self._initializers]
+    return steps
+
+  def _random_step(self, graph: tf.Graph, needed: set[tf.Operation], always: list[str]) -> Step:
+    rng = self._rng
+    values = [_dense(value) for value in self._all_values()]
+    leaves = [value for value in values if not value.consumers()]
+    fetches = {value.name for value in rng.sample(values, min(len(values), rng.randrange(3)))}
+    fetches |= {value.name for value in rng.sample(leaves, min(len(leaves), rng.randrange(3)))}
+    if rng.random() < 0.1:
+      fetches.add(rng.choice(values).op.name)
+    if needed or not fetches or rng.random() < 0.7:
+      fetches |= set(always)
+    feeds = {placeholder.name: np.zeros(0) for placeholder in self._placeholders}
+    feeds |= {fed.name: np.zeros(0) for fed in self._optional_placeholders if rng.random() < 0.5}
+    kinds = self._kinds_to_feed()
+    if kinds and rng.random() < 0.3:
+      fed, value = self._random_feed(rng.choice(kinds))
+      possible = fed not in fetches and fed not in feeds and fed.rpartition(":")[0] not in fetches
+      elements = [graph.as_graph_element(name) for name in fetches]
+      if possible and needed <= _ops_behind(elements, {fed}):
+        feeds[fed] = value
+    return Step(sorted(fetches), feeds)
+
+  def _kinds_to_feed(self) -> list[str]:
+    """The kinds of which there is a value whose shape is known."""
+    fixed = ["bool", "float", "int", "matrix", "text"]
+    return [kind for kind in ["ints"] + fixed * (not self._ragged_end) if kind in self._values]
+
+  def _random_feed(self, kind: str) -> tuple[str, np.ndarray]:
+    """Any tensor of this kind, and a value for it."""
+    size = self._batch
+    numbers = np.array([self._rng.randrange(97) for _ in range(size * 2)])
+    values = {
+        "ints": numbers.astype(np.int64),
+        "int": numbers[:size].astype(np.int64),
+        "float": numbers[:size].astype(np.float32),
+        "text": np.array([f"fed{number} x" for number in numbers[:size]], dtype=object),
+        "bool": numbers[:size] > 50,
+        "matrix": numbers.reshape(size, 2).astype(np.float32),
+    }
+    return self._pick(kind).name, values[kind]
+
+  def _with_new_values(self, step: Step) -> Step:
+    """The step with values of its own for the placeholders."""
+    feeds = {
+        name: value if value.size else np.int64(self._rng.randrange(97)) for name, value in step.feeds.items()
+    }
+    return Step(list(step.fetches), feeds)
+
+
+def _dense(value: tf.Tensor | tf.SparseTensor) -> tf.Tensor:
+  """The tensor that stands for a value where there can be one only."""
+  return value.values if isinstance(value, tf.SparseTensor) else value
+
+
+def sources(graph: tf.Graph) -> set[tf.Operation]:
+  """Where the records of a step come from."""
+  return {op for op in graph.get_operations() if op.type in SOURCE_TYPES} - _ahead_of_stages(graph)
+
+
+def may_fail_twice(graph: tf.Graph) -> bool:
+  """Whether a step may tell the one or the other of two errors.
+
+  So it is if one source ends while the record of another fails, or while a check of the step's own values fails.
+  """
+  checks = [op for op in graph.get_operations() if op.type == "Assert"]
+  step_values = {"VarHandleOp", "VariableV2", "Placeholder", "PlaceholderWithDefault"}
+  return len(sources(graph)) > 1 or any(op.type in step_values for op in _ops_behind(checks))
+
+
+def _with_state(graph: tf.Graph) -> set[tf.Operation]:
+  """What draws numbers, counts, or does something that can be seen, in a step."""
+  found = {op for op in graph.get_operations() if _STATEFUL.match(op.type) and op.op_def.is_stateful}
+  return found - _ahead_of_stages(graph)
+
+
+def _ahead_of_stages(graph: tf.Graph) -> set[tf.Operation]:
+  """What runs ahead of the steps because of `tf.staged`."""
+  return _ops_behind([op for op in graph.get_operations() if op.type == "TensorBufferPut"])
+
+
+def _ops_behind(
+    elements: Iterable[tf.Tensor | tf.Operation], fed: Collection[str] = ()) -> set[tf.Operation]:
+  """The ops that a step runs for these elements, if tensors of these names are fed."""
+  found: set[tf.Operation] = set()
+  waiting: list[tf.Operation] = [
+      element if isinstance(element, tf.Operation) else element.op for element in elements
+  ]
+  while waiting:
+    op = waiting.pop()
+    if op in found:
+      continue
+    found.add(op)
+    waiting.extend(op.control_inputs)
+    waiting.extend(tensor.op for tensor in op.inputs if tensor.name not in fed)
+  return found
+
+
+def with_fewer(step: Step, refused: Sequence[str]) -> Step:
+  """The step without the fetches and feeds that are named."""
+  return Step(
+      [name for name in step.fetches if name not in refused],
+      {name: value for name, value in step.feeds.items() if name not in refused}, step.begin)

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a random graph with and without SmartStage, and compares every step."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.protobuf import rewriter_config_pb2
+
+from tensorflow_staging.python.testing import random_graphs
+
+# Longer than any step takes; a step that hangs is a difference.
+_STEP_MILLIS = 30000
+# By what an error that refuses a fetch or a feed is known.
+_REFUSAL = "tf.train.mark_target_node"
+
+
+class DifferenceError(Exception):
+  """A graph does not give with SmartStage what it gives without."""
+
+
+@dataclasses.dataclass
+class Tally:
+  """What became of the graphs."""
+
+  graphs: int = 0
+  steps: int = 0
+  # Graphs of which a part was staged, and of these, graphs in which several sources shared a stage.
+  staged: int = 0
+  joined: int = 0
+  # Graphs that came to the end of their data, failed, and began their data anew.
+  ended: int = 0
+  failed: int = 0
+  restarted: int = 0
+  # Different fetches and feeds of each graph, and those of them that were refused.
+  accesses: int = 0
+  refused: int = 0
+
+  def add(self, other: Tally) -> None:
+    """Adds the numbers of other graphs."""
+    for field in dataclasses.fields(self):
+      setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+
+def compare(seed: int) -> Tally:
+  """Compares the graph of one seed.
+
+  Args:
+    seed: The graph's.
+
+  Returns:
+    What became of it.
+
+  Raises:
+    DifferenceError: If a step gave something else with SmartStage than without.
+  """
+  case = random_graphs.make(seed)
+  tally = Tally(graphs=1, accesses=len({name for step in case.steps for name in [*step.fetches, *step.feeds]}))
+  try:
+    staged, steps = _run_staged(case, tally)
+    expected = _run_unstaged(case, steps)
+    _compare_outcomes(case, steps, staged, expected)
+  except DifferenceError as difference:
+    raise DifferenceError(f"seed {seed}: {difference}") from difference
+  except Exception as error:
+    raise DifferenceError(f"seed {seed}: {type(error).__name__}: {error}") from error
+  tally.steps = sum(outcome != _NO_STEP for outcome in staged)
+  tally.ended = int(tf.errors.OutOfRangeError in staged)
+  tally.failed = int(any(_is_error(end) and end is not tf.errors.OutOfRangeError for end in staged))
+  tally.restarted = int(any(step.begin for step in steps))
+  return tally
+
+
+def config(smart_stage: bool, grappler: bool, capacity: int = 1) -> tf.ConfigProto:
+  """The configuration of one of the two sessions."""
+  result = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
+  if not grappler:
+    # Nothing of TensorFlow's own changes the graph either.
+    result.graph_options.optimizer_options.opt_level = -1
+  result.graph_options.rewrite_options.disable_meta_optimizer = not grappler
+  result.graph_options.rewrite_options.min_graph_nodes = -1
+  result.graph_options.rewrite_options.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
+  options = result.graph_options.optimizer_options
+  options.do_smart_stage = smart_stage
+  if smart_stage:
+    options.smart_stage_options.CopyFrom(tf.SmartStageOptions(capacity=capacity))
+  return result
+
+
+# Instead of what a step after the end of the data gives.
+_NO_STEP = "no step"
+
+# What each step gave: its values by name, or the type of its error.
+Outcomes = list[dict[str, Any] | type[Exception] | str]
+
+
+@contextlib.contextmanager
+def _session(case: random_graphs.RandomGraph, smart_stage: bool) -> Iterator[tf.Session]:
+  case.counters.reset()
+  with case.graph.as_default():
+    settings = config(smart_stage, case.grappler, case.capacity)
+    with tf.Session(config=settings) as sess:
+      sess.run(case.initializers)
+      with tf.make_prefetch_hook().running(sess):
+        yield sess
+
+
+def _run_unstaged(case: random_graphs.RandomGraph, steps: list[random_graphs.Step]) -> Outcomes:
+  with _session(case, False) as sess:
+    return _run(sess, steps, case.begins_all)
+
+
+def _run_staged(
+    case: random_graphs.RandomGraph, tally: Tally) -> tuple[Outcomes, list[random_graphs.Step]]:
+  """Runs with SmartStage; the steps come back without what was refused."""
+  steps = case.steps
+  while True:
+    try:
+      outcomes, metadata = _run_allowed(case, steps)
+      break
+    except _RefusedError as refusal:
+      tally.refused += len(refusal.names)
+      steps = [random_graphs.with_fewer(step, refusal.names) for step in steps]
+      steps = [step for step in steps if step.fetches]
+  _count_stages(case, metadata, tally)
+  return outcomes, steps
+
+
+def _run_allowed(
+    case: random_graphs.RandomGraph, steps: list[random_graphs.Step]) -> tuple[Outcomes, tf.RunMetadata]:
+  metadata = tf.RunMetadata()
+  with _session(case, True) as sess:
+    return _run(sess, steps, case.begins_all, metadata), metadata
+
+
+def _run(
+    sess: tf.Session, steps: list[random_graphs.Step], begins_all: bool,
+    metadata: tf.RunMetadata | None = None) -> Outcomes:
+  """Runs the steps until one fails; at the end of the data, on from where all of it begins anew."""
+  outcomes: Outcomes = []
+  for step in steps:
+    ended = bool(outcomes) and outcomes[-1] in (_NO_STEP, tf.errors.OutOfRangeError)
+    if step.begin and (begins_all or not ended):
+      sess.run(step.begin, options=tf.RunOptions(timeout_in_ms=_STEP_MILLIS))
+    elif ended:
+      outcomes.append(_NO_STEP)
+      continue
+    outcomes.append(_outcome(sess, step, None if outcomes else metadata))
+    if not isinstance(outcomes[-1], dict) and outcomes[-1] is not tf.errors.OutOfRangeError:
+      break
+  return outcomes
+
+
+class _RefusedError(Exception):
+  """Fetches or feeds are staged and not carried."""
+
+  def __init__(self, names: list[str]):
+    super().__init__(names)
+    self.names = names
+
+
+def _outcome(sess: tf.Session, step: random_graphs.Step, metadata: tf.RunMetadata | None = None):
+  """Runs a step.
+
+  Args:
+    sess: Where.
+    step: What.
+    metadata: If given, gets the graphs that were run.
+
+  Returns:
+    The values by their names, or the type of the error.
+
+  Raises:
+    _RefusedError: If the step cannot run as long as it fetches or feeds what is staged.
+  """
+  options = tf.RunOptions(timeout_in_ms=_STEP_MILLIS, output_partition_graphs=metadata is not None)
+  try:
+    return sess.run({name: name for name in step.fetches}, step.feeds, options, metadata)
+  except tf.errors.OpError as error:
+    if _REFUSAL in error.message:
+      raise _RefusedError(_named(error.message, step)) from error
+    if isinstance(error, tf.errors.DeadlineExceededError):
+      raise DifferenceError(f"a step did not end: {error.message}") from error
+    return type(error)
+
+
+def _named(message: str, step: random_graphs.Step) -> list[str]:
+  """The fetches and feeds of a step that an error names."""
+  found = [name for name in [*step.fetches, *step.feeds] if re.search(rf"(?<![\w/.]){name}(?![\w/.:])", message)]
+  nodes = [name for name in [*step.fetches, *step.feeds] if name.partition(":")[0] in re.split(r"[^\w/.]+", message)]
+  if not found and not nodes:
+    raise DifferenceError(f"the refusal names none of {step.fetches} and {list(step.feeds)}: {message}")
+  return found or nodes
+
+
+def _count_stages(case: random_graphs.RandomGraph, metadata: tf.RunMetadata, tally: Tally) -> None:
+  """Looks at the graphs that a step ran for what took the place of the sources."""
+  ran = [node for graph in metadata.partition_graphs for node in graph.node]
+  takes = [node for node in ran if node.op == "TensorBufferTake"]
+  by_hand = _taken_types(case.graph.as_graph_def().node)
+  staged = any(by_hand.get(node.name) != types for node in takes for types in _taken_types([node]).values())
+  tally.staged += staged
+  sources = len(random_graphs.sources(case.graph)) - sum(node.op == "IteratorGetNext" for node in ran)
+  tally.joined += staged and len(takes) < sources
+
+
+def _taken_types(nodes: Iterable[tf.NodeDef]) -> dict[str, list[int]]:
+  """What each stage among the nodes carries, by the name of the node that takes it."""
+  return {node.name: list(node.attr["dtypes"].list.type) for node in nodes if node.op == "TensorBufferTake"}
+
+
+def _compare_outcomes(
+    case: random_graphs.RandomGraph, steps: list[random_graphs.Step], staged: Outcomes, expected: Outcomes) -> None:
+  several_errors = random_graphs.may_fail_twice(case.graph)
+  for number, (got, wanted) in enumerate(zip(staged, expected, strict=False)):
+    if isinstance(got, dict) and isinstance(wanted, dict):
+      for name in steps[number].fetches:
+        if not same(got[name], wanted[name]):
+          raise DifferenceError(f"step {number}, {name}: {got[name]!r}, without SmartStage {wanted[name]!r}")
+    elif got is not wanted:
+      if several_errors and _is_error(got) and _is_error(wanted):
+        return
+      raise DifferenceError(f"step {number}: {got}, without SmartStage {wanted}")
+  if len(staged) != len(expected):
+    raise DifferenceError(f"{len(staged)} steps, without SmartStage {len(expected)}")
+
+
+def _is_error(outcome: Any) -> bool:
+  return isinstance(outcome, type)
+
+
+def same(value: Any, other: Any) -> bool:
+  """Whether two fetched values have the same type, shape and bits."""
+  if value is None or other is None:
+    return value is other
+  if type(value) is not type(other):
+    return False
+  one, two = np.asarray(value), np.asarray(other)
+  if one.dtype != two.dtype or one.shape != two.shape:
+    return False
+  return one.tolist() == two.tolist() if one.dtype == object else one.tobytes() == two.tobytes()

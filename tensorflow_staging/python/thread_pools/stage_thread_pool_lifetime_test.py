@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pools live as long as the sessions that use them, no longer and no shorter."""
+
+import os
+import threading
+import time
+
+import tensorflow as tf
+
+from tensorflow_staging.python.testing import test_util
+from tensorflow_staging.python.testing import thread_report
+
+_ROUNDS = 1000
+# Enough for the process's own pools to be complete.
+_WARM_UP = 20
+# How long the kernel may take to forget a thread that was joined.
+_KERNEL_SECONDS = 1
+
+
+def _threads() -> int:
+  return len(os.listdir("/proc/self/task"))
+
+
+def test_a_thousand_sessions_leave_no_thread():
+  number = tf.constant(7)
+  config = thread_report.config("", "thousand")
+  for i in range(_ROUNDS):
+    with tf.Session(config=config) as sess:
+      assert sess.run(number, options=thread_report.on_pool(i % 2)) == 7
+    del sess
+    if i == _WARM_UP:
+      threads = _threads()
+  deadline = time.monotonic() + _KERNEL_SECONDS
+  while _threads() > threads and time.monotonic() < deadline:
+    os.sched_yield()
+  assert _threads() <= threads
+  thread_report.assert_pool_threads("thousand", 0)
+
+
+def test_sessions_of_one_name_share_one_pool():
+  report = thread_report.report()
+  config = thread_report.config("shared")
+  options = thread_report.on_pool(0)
+  with tf.Session(config=config) as training, tf.Session(config=config) as evaluation:
+    # A name ends in the thread's id.
+    names = [list(sess.run(report, options=options).names) for sess in (training, evaluation)]
+    assert names[0] == names[1]
+    thread_report.assert_pool_threads("shared", 2)
+
+
+def test_the_same_name_with_other_sizes_is_a_pool_of_its_own():
+  config = thread_report.config("sized")
+  larger = thread_report.config("sized")
+  larger.session_stage_subgraph_thread_pool[0].intra_op_threads_num = 3
+  with tf.Session(config=config), tf.Session(config=larger):
+    thread_report.assert_pool_threads("sized_inter_op", 2)
+    thread_report.assert_pool_threads("sized_intra_op", 4)
+
+
+def test_a_pool_outlives_the_first_session_that_shares_it():
+  """The second session is in the middle of a run on the pool when the first one goes."""
+  config = thread_report.config("outlives")
+  in_run = threading.Event()
+  first_is_gone = threading.Event()
+
+  def wait():
+    in_run.set()
+    assert first_is_gone.wait(test_util.WAIT_SECONDS)
+
+  report = thread_report.report()
+  with tf.control_dependencies([tf.numpy_function(wait, [], [])]):
+    after = thread_report.report()
+  options = thread_report.on_pool(0)
+  first = tf.Session(config=config)
+  second = tf.Session(config=config)
+  thread_report.assert_on_pool(first.run(report, options=options), "outlives")
+
+  found = []
+
+  def run(sess):
+    found.append(sess.run(after, options=options))
+
+  thread = threading.Thread(target=run, args=(second,))
+  thread.start()
+  assert in_run.wait(test_util.WAIT_SECONDS)
+  first.close()
+  del first
+  first_is_gone.set()
+  thread.join()
+  thread_report.assert_on_pool(found[0], "outlives")
+  thread_report.assert_on_pool(second.run(report, options=options), "outlives")
+  thread_report.assert_pool_threads("outlives", 2)
+
+  second.close()
+  del second, thread
+  thread_report.assert_pool_threads("outlives", 0)
+
+
+def test_a_stage_on_a_shared_pool_goes_on_when_the_other_session_goes():
+  number = tf.staged(test_util.dataset_record(1000), use_stage_subgraph_thread_pool=True)
+  config = thread_report.config("stages")
+  first = tf.Session(config=config)
+  hook = tf.make_prefetch_hook()
+  hook.after_create_session(first)
+  with tf.Session(config=config) as second, tf.make_prefetch_hook().running(second):
+    assert first.run(number) == second.run(number) == 0
+    first.close()
+    hook.end(first)
+    del first, hook
+    assert test_util.drain(second, number) == list(range(1, 1000))
