@@ -20,7 +20,7 @@ import time
 import stock_wheel
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
-_CHANGED_FILE = _ROOT / "tensorflow_staging/core/framework/tensor_buffer.cc"
+_CHANGED_FILE = _ROOT / "tensorflow_staging/core/buffer/tensor_buffer.cc"
 _IMPORTS = 25
 
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow_staging/core/framework/tensor_buffer.h"
+#include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/kernels/stage_buffer.h"
 
 namespace tensorflow {

@@ -9,7 +9,7 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/thread_annotations.h"
-#include "tensorflow_staging/core/framework/tensor_buffer.h"
+#include "tensorflow_staging/core/buffer/tensor_buffer.h"
 
 namespace tensorflow {
 namespace staging {

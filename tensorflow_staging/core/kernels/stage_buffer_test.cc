@@ -14,7 +14,7 @@
 #include "tensorflow/core/platform/threadpool.h"
 #include "tensorflow/core/public/session_options.h"
 #include "tensorflow/core/public/version.h"
-#include "tensorflow_staging/core/kernels/stage_test_graph.h"
+#include "tensorflow_staging/core/testing/stage_graph.h"
 
 namespace tensorflow {
 namespace staging {

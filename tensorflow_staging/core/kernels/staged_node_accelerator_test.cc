@@ -16,7 +16,7 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/public/session.h"
-#include "tensorflow_staging/core/common_runtime/fake_accelerator_testing.h"
+#include "tensorflow_staging/core/testing/fake_accelerator.h"
 
 namespace tensorflow {
 namespace staging {

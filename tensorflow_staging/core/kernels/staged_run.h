@@ -9,7 +9,7 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_base.h"
 #include "tensorflow/core/platform/refcount.h"
-#include "tensorflow_staging/core/framework/tensor_buffer.h"
+#include "tensorflow_staging/core/buffer/tensor_buffer.h"
 
 namespace tensorflow {
 namespace staging {

@@ -11,7 +11,7 @@
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/tstring.h"
-#include "tensorflow_staging/core/framework/tensor_buffer.h"
+#include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/kernels/buffer_kernels.h"
 #include "tensorflow_staging/core/kernels/staged_run.h"
 

@@ -12,8 +12,8 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/threadpool.h"
-#include "tensorflow_staging/core/framework/tensor_buffer.h"
-#include "tensorflow_staging/core/kernels/stage_test_session.h"
+#include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/testing/stage_session.h"
 
 namespace tensorflow {
 namespace staging {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow_staging/core/kernels/stage_test_session.h"
+#include "tensorflow_staging/core/testing/stage_session.h"
 
 namespace tensorflow {
 namespace staging {

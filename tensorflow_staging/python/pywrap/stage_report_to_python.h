@@ -4,7 +4,7 @@
 #define TENSORFLOW_STAGING_PYTHON_PYWRAP_STAGE_REPORT_TO_PYTHON_H_
 
 #include "pybind11/pybind11.h"
-#include "tensorflow_staging/core/graph/stage_report.h"
+#include "tensorflow_staging/core/graph/report/stage_report.h"
 
 namespace tensorflow {
 namespace staging {

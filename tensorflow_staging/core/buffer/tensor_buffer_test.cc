@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/buffer/tensor_buffer.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/notification.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/threadpool.h"
+#include "tensorflow_staging/core/testing/tensor_buffer_calls.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// A record of `bytes` bytes.
+Record RecordOfBytes(int64_t bytes) {
+  return {Tensor(DT_INT8, TensorShape({bytes}))};
+}
+
+TEST(TensorBufferTest, TakesInTheOrderOfPuts) {
+  auto buffer = MakeBuffer(3);
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(Put(buffer.get(), i), OkStatus());
+  EXPECT_EQ(buffer->Size(), 3);
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(Take(buffer.get()), i);
+  EXPECT_EQ(buffer->Size(), 0);
+  ExpectBalanced(*buffer);
+}
+
+TEST(TensorBufferTest, PutWithoutRoomWaitsForATake) {
+  auto buffer = MakeBuffer(1);
+  EXPECT_EQ(Put(buffer.get(), 0), OkStatus());
+  PutResult first, second;
+  buffer->PutAsync(MakeRecord(1), kNoTimeout, nullptr, first.Callback());
+  buffer->PutAsync(MakeRecord(2), kNoTimeout, nullptr, second.Callback());
+  EXPECT_FALSE(first.done());
+  EXPECT_EQ(Take(buffer.get()), 0);
+  EXPECT_EQ(first.Wait(), OkStatus());
+  EXPECT_FALSE(second.done());
+  EXPECT_EQ(Take(buffer.get()), 1);
+  EXPECT_EQ(second.Wait(), OkStatus());
+  EXPECT_EQ(Take(buffer.get()), 2);
+  ExpectBalanced(*buffer);
+}
+
+TEST(TensorBufferTest, WaitingTakesAreServedInOrder) {
+  auto buffer = MakeBuffer(1);
+  TakeResult first, second;
+  buffer->TakeAsync(nullptr, first.Callback());
+  buffer->TakeAsync(nullptr, second.Callback());
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  EXPECT_EQ(first.value(), 1);
+  EXPECT_FALSE(second.done());
+  EXPECT_EQ(buffer->Size(), 0);
+  EXPECT_EQ(Put(buffer.get(), 2), OkStatus());
+  EXPECT_EQ(second.value(), 2);
+  ExpectBalanced(*buffer);
+}
+
+TEST(TensorBufferTest, ALatePutDoesNotOvertakeAWaitingOne) {
+  auto buffer = MakeBuffer(/*capacity=*/4, /*capacity_bytes=*/100);
+  EXPECT_EQ(Put(buffer.get(), RecordOfBytes(60)), OkStatus());
+  PutResult large, small;
+  buffer->PutAsync(RecordOfBytes(60), kNoTimeout, nullptr, large.Callback());
+  buffer->PutAsync(RecordOfBytes(10), kNoTimeout, nullptr, small.Callback());
+  EXPECT_FALSE(large.done());
+  EXPECT_FALSE(small.done());
+  EXPECT_EQ(TakeStatus(buffer.get()), OkStatus());
+  EXPECT_EQ(large.Wait(), OkStatus());
+  EXPECT_EQ(small.Wait(), OkStatus());
+  EXPECT_EQ(buffer->Size(), 2);
+}
+
+TEST(TensorBufferTest, ARecordLargerThanTheBoundEntersAnEmptyBuffer) {
+  auto buffer = MakeBuffer(/*capacity=*/4, /*capacity_bytes=*/100);
+  EXPECT_EQ(Put(buffer.get(), RecordOfBytes(1000)), OkStatus());
+  PutResult next;
+  buffer->PutAsync(RecordOfBytes(1), kNoTimeout, nullptr, next.Callback());
+  EXPECT_FALSE(next.done());
+  EXPECT_EQ(TakeStatus(buffer.get()), OkStatus());
+  EXPECT_EQ(next.Wait(), OkStatus());
+}
+
+TEST(TensorBufferTest, ACancelledLargePutLetsTheSmallerOneBehindItIn) {
+  auto buffer = MakeBuffer(/*capacity=*/4, /*capacity_bytes=*/100);
+  CancellationManager cancellation;
+  EXPECT_EQ(Put(buffer.get(), RecordOfBytes(60)), OkStatus());
+  PutResult large, small;
+  buffer->PutAsync(RecordOfBytes(60), kNoTimeout, &cancellation,
+                   large.Callback());
+  buffer->PutAsync(RecordOfBytes(10), kNoTimeout, nullptr, small.Callback());
+  cancellation.StartCancel();
+  EXPECT_TRUE(errors::IsCancelled(large.Wait()));
+  EXPECT_EQ(small.Wait(), OkStatus());
+  EXPECT_EQ(buffer->Size(), 2);
+}
+
+TEST(TensorBufferTest, APutThatTimesOutIsDroppedCountedAndOk) {
+  auto buffer = MakeBuffer(1);
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  EXPECT_EQ(Put(buffer.get(), MakeRecord(2), kShortMillis), OkStatus());
+  const TensorBuffer::Counters counters = buffer->GetCounters();
+  EXPECT_EQ(counters.put, 1);
+  EXPECT_EQ(counters.dropped, 1);
+  EXPECT_EQ(Take(buffer.get()), 1);
+  EXPECT_EQ(buffer->Size(), 0);
+}
+
+TEST(TensorBufferTest, APutThatGotRoomInTimeIsNotDropped) {
+  auto buffer = MakeBuffer(1);
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  PutResult in_time;
+  buffer->PutAsync(MakeRecord(2), /*timeout_millis=*/3600 * 1000, nullptr,
+                   in_time.Callback());
+  EXPECT_EQ(Take(buffer.get()), 1);
+  EXPECT_EQ(in_time.Wait(), OkStatus());
+  EXPECT_EQ(Take(buffer.get()), 2);
+  EXPECT_EQ(buffer->GetCounters().dropped, 0);
+}
+
+TEST(TensorBufferTest, TheLongestTimeoutIsRepresentable) {
+  auto buffer = MakeBuffer(1);
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  PutResult put;
+  buffer->PutAsync(MakeRecord(2), std::numeric_limits<int64_t>::max(), nullptr,
+                   put.Callback());
+  EXPECT_EQ(Take(buffer.get()), 1);
+  EXPECT_EQ(put.Wait(), OkStatus());
+  EXPECT_EQ(buffer->GetCounters().dropped, 0);
+}
+
+TEST(TensorBufferTest, ATakeThatNobodyFeedsNamesTheStageAndTheHook) {
+  TensorBuffer::Options options;
+  options.name = "my_stage";
+  options.idle_timeout_millis = kShortMillis;
+  core::RefCountPtr<TensorBuffer> buffer(new TensorBuffer(options));
+  const Status status = TakeStatus(buffer.get());
+  EXPECT_TRUE(errors::IsFailedPrecondition(status)) << status;
+  EXPECT_NE(status.message().find("my_stage"), absl::string_view::npos);
+  EXPECT_NE(status.message().find("tf.make_prefetch_hook()"),
+            absl::string_view::npos);
+}
+
+TEST(TensorBufferTest, ResumeEndsTheIdleDeadline) {
+  TensorBuffer::Options options;
+  options.name = "prefetch";
+  options.idle_timeout_millis = 3600 * 1000;
+  core::RefCountPtr<TensorBuffer> buffer(new TensorBuffer(options));
+  TakeResult before;
+  buffer->TakeAsync(nullptr, before.Callback());
+  buffer->Resume();
+  TakeResult after;
+  buffer->TakeAsync(nullptr, after.Callback());
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  EXPECT_EQ(Put(buffer.get(), 2), OkStatus());
+  EXPECT_EQ(before.value(), 1);
+  EXPECT_EQ(after.value(), 2);
+}
+
+TEST(TensorBufferTest, CloseDrainsThenEndsTheData) {
+  auto buffer = MakeBuffer(2);
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  EXPECT_EQ(Put(buffer.get(), 2), OkStatus());
+  buffer->Close(OkStatus());
+  EXPECT_EQ(Take(buffer.get()), 1);
+  EXPECT_EQ(Take(buffer.get()), 2);
+  EXPECT_TRUE(errors::IsOutOfRange(TakeStatus(buffer.get())));
+  EXPECT_TRUE(errors::IsOutOfRange(TakeStatus(buffer.get())));
+  EXPECT_TRUE(errors::IsCancelled(Put(buffer.get(), 3)));
+}
+
+TEST(TensorBufferTest, CloseWithAnErrorDrainsThenGivesTheCause) {
+  auto buffer = MakeBuffer(2);
+  const Status cause = errors::DataLoss("truncated at 42");
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  buffer->Close(cause);
+  EXPECT_EQ(Take(buffer.get()), 1);
+  EXPECT_EQ(TakeStatus(buffer.get()), cause);
+}
+
+TEST(TensorBufferTest, CloseEndsWhatWaits) {
+  auto buffer = MakeBuffer(1);
+  TakeResult take;
+  buffer->TakeAsync(nullptr, take.Callback());
+  buffer->Close(OkStatus());
+  EXPECT_TRUE(errors::IsOutOfRange(take.Wait()));
+
+  buffer->Resume();
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  PutResult put;
+  buffer->PutAsync(MakeRecord(2), kNoTimeout, nullptr, put.Callback());
+  buffer->Close(OkStatus());
+  EXPECT_TRUE(errors::IsCancelled(put.Wait()));
+}
+
+TEST(TensorBufferTest, TheFirstCloseSaysWhy) {
+  auto buffer = MakeBuffer(1);
+  const Status cause = errors::DataLoss("first");
+  buffer->Close(cause);
+  buffer->Close(OkStatus());
+  buffer->Cancel();
+  EXPECT_EQ(TakeStatus(buffer.get()), cause);
+}
+
+TEST(TensorBufferTest, CancelEndsWhatWaitsAndWhatComes) {
+  auto buffer = MakeBuffer(1);
+  TakeResult take;
+  buffer->TakeAsync(nullptr, take.Callback());
+  buffer->Cancel();
+  EXPECT_TRUE(errors::IsCancelled(take.Wait()));
+  EXPECT_TRUE(errors::IsCancelled(TakeStatus(buffer.get())));
+  EXPECT_TRUE(errors::IsCancelled(Put(buffer.get(), 1)));
+}
+
+TEST(TensorBufferTest, CancelEndsAWaitingPutAndKeepsTheRecords) {
+  auto buffer = MakeBuffer(1);
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  PutResult put;
+  buffer->PutAsync(MakeRecord(2), kNoTimeout, nullptr, put.Callback());
+  buffer->Cancel();
+  EXPECT_TRUE(errors::IsCancelled(put.Wait()));
+  EXPECT_EQ(Take(buffer.get()), 1);
+  EXPECT_TRUE(errors::IsCancelled(TakeStatus(buffer.get())));
+}
+
+TEST(TensorBufferTest, ACancelledBufferCanBeClosedWithTheCause) {
+  auto buffer = MakeBuffer(1);
+  const Status cause = errors::DataLoss("cause");
+  buffer->Cancel();
+  buffer->Close(cause);
+  EXPECT_EQ(TakeStatus(buffer.get()), cause);
+}
+
+TEST(TensorBufferTest, ResumeOpensFromEveryStateAndKeepsTheRecords) {
+  auto buffer = MakeBuffer(2);
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  buffer->Cancel();
+  buffer->Resume();
+  EXPECT_EQ(Put(buffer.get(), 2), OkStatus());
+  buffer->Close(errors::Internal("broken"));
+  buffer->Resume();
+  EXPECT_EQ(Take(buffer.get()), 1);
+  EXPECT_EQ(Take(buffer.get()), 2);
+  TakeResult take;
+  buffer->TakeAsync(nullptr, take.Callback());
+  EXPECT_FALSE(take.done());
+  EXPECT_EQ(Put(buffer.get(), 3), OkStatus());
+  EXPECT_EQ(take.value(), 3);
+}
+
+TEST(TensorBufferTest, ACancelledStepEndsItsOwnWaitsOnly) {
+  auto buffer = MakeBuffer(1);
+  CancellationManager cancellation;
+  TakeResult cancelled, other;
+  buffer->TakeAsync(&cancellation, cancelled.Callback());
+  buffer->TakeAsync(nullptr, other.Callback());
+  cancellation.StartCancel();
+  EXPECT_TRUE(errors::IsCancelled(cancelled.Wait()));
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  EXPECT_EQ(other.value(), 1);
+}
+
+TEST(TensorBufferTest, AStepThatIsCancelledAlreadyDoesNotWait) {
+  auto buffer = MakeBuffer(1);
+  CancellationManager cancellation;
+  cancellation.StartCancel();
+  TakeResult take;
+  buffer->TakeAsync(&cancellation, take.Callback());
+  EXPECT_TRUE(errors::IsCancelled(take.Wait()));
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  PutResult put;
+  buffer->PutAsync(MakeRecord(2), kNoTimeout, &cancellation, put.Callback());
+  EXPECT_TRUE(errors::IsCancelled(put.Wait()));
+}
+
+TEST(TensorBufferTest, WhatHasEndedIsNotCancelledAfterwards) {
+  auto buffer = MakeBuffer(1);
+  CancellationManager cancellation;
+  TakeResult take;
+  buffer->TakeAsync(&cancellation, take.Callback());
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  EXPECT_EQ(take.value(), 1);
+  cancellation.StartCancel();  // Would notify a second time, and crash.
+}
+
+TEST(TensorBufferTest, DestructionCancelsWhatWaits) {
+  CancellationManager cancellation;
+  TakeResult take, watched_take;
+  PutResult put;
+  {
+    auto buffer = MakeBuffer(1);
+    buffer->TakeAsync(nullptr, take.Callback());
+    buffer->TakeAsync(&cancellation, watched_take.Callback());
+  }
+  EXPECT_TRUE(errors::IsCancelled(take.Wait()));
+  EXPECT_TRUE(errors::IsCancelled(watched_take.Wait()));
+  {
+    auto buffer = MakeBuffer(1);
+    EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+    buffer->PutAsync(MakeRecord(2), 3600 * 1000, &cancellation, put.Callback());
+  }
+  EXPECT_TRUE(errors::IsCancelled(put.Wait()));
+  cancellation.StartCancel();
+}
+
+TEST(TensorBufferTest, ACallbackMayDropTheLastReference) {
+  // In the thread of another call.
+  {
+    auto buffer = MakeBuffer(1);
+    TensorBuffer* raw = buffer.get();
+    raw->TakeAsync(nullptr,
+                   [ref = std::move(buffer)](const Status&, Record) mutable {
+                     ref.reset();
+                   });
+    raw->Ref();
+    EXPECT_EQ(Put(raw, 1), OkStatus());
+    raw->Unref();
+  }
+  // In the timer's own thread.
+  {
+    TensorBuffer::Options options;
+    options.idle_timeout_millis = kShortMillis;
+    core::RefCountPtr<TensorBuffer> buffer(new TensorBuffer(options));
+    TensorBuffer* raw = buffer.get();
+    Notification destroyed;
+    raw->TakeAsync(nullptr, [&destroyed, ref = std::move(buffer)](
+                                const Status&, Record) mutable {
+      ref.reset();
+      destroyed.Notify();
+    });
+    destroyed.WaitForNotification();
+  }
+}
+
+TEST(TensorBufferTest, ACallbackMayCallTheBuffer) {
+  auto buffer = MakeBuffer(1);
+  TakeResult second;
+  buffer->TakeAsync(nullptr, [&](const Status&, Record) {
+    buffer->TakeAsync(nullptr, second.Callback());
+  });
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  EXPECT_FALSE(second.done());
+  EXPECT_EQ(Put(buffer.get(), 2), OkStatus());
+  EXPECT_EQ(second.value(), 2);
+}
+
+TEST(TensorBufferTest, MemoryUsedCountsTheRecordsWithoutABoundToo) {
+  auto buffer = MakeBuffer(2);
+  EXPECT_EQ(Put(buffer.get(), RecordOfBytes(100)), OkStatus());
+  EXPECT_EQ(buffer->MemoryUsed(), 100);
+}
+
+TEST(TensorBufferTest, DebugStringTellsStateAndCounts) {
+  auto buffer = MakeBuffer(2);
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  EXPECT_EQ(buffer->DebugString(),
+            "TensorBuffer 'prefetch': open, 1 of 2 records, 1 put, 0 taken, 0 "
+            "dropped, 0 discarded, 0 runs active, 0 runs, 0 restarts, 0 puts "
+            "and 0 takes waiting");
+}
+
+// Producers and consumers over a small buffer: each record comes out once.
+TEST(TensorBufferTest, ConcurrentPutsAndTakesLoseAndDoubleNothing) {
+  constexpr int kProducers = 8;
+  constexpr int kConsumers = 8;
+  constexpr int kRecords = 2000;  // per producer
+  auto buffer = MakeBuffer(3);
+  std::vector<std::atomic<int>> seen(kProducers * kRecords);
+  {
+    thread::ThreadPool consumers(Env::Default(), "consumers", kConsumers);
+    for (int c = 0; c < kConsumers; ++c) {
+      consumers.Schedule([&] {
+        while (true) {
+          const int64_t value = Take(buffer.get());
+          if (value < 0) return;
+          ++seen[value];
+        }
+      });
+    }
+    {
+      thread::ThreadPool producers(Env::Default(), "producers", kProducers);
+      for (int p = 0; p < kProducers; ++p) {
+        producers.Schedule([&, p] {
+          for (int i = 0; i < kRecords; ++i) {
+            EXPECT_EQ(Put(buffer.get(), p * kRecords + i), OkStatus());
+          }
+        });
+      }
+    }
+    buffer->Close(OkStatus());
+  }
+  for (const std::atomic<int>& count : seen) ASSERT_EQ(count, 1);
+  EXPECT_EQ(buffer->GetCounters().taken, kProducers * kRecords);
+  ExpectBalanced(*buffer);
+}
+
+// Cancellations and hand-offs meet: every callback runs exactly once (a second
+// notification would crash, a missing one would hang), and a take either gets a
+// record or leaves it for the others.
+TEST(TensorBufferTest, CancellationRacesWithTheHandOff) {
+  constexpr int kRounds = 2000;
+  auto buffer = MakeBuffer(1);
+  thread::ThreadPool canceller(Env::Default(), "canceller", 1);
+  int64_t taken = 0;
+  for (int i = 0; i < kRounds; ++i) {
+    TakeResult take;
+    PutResult put;
+    Notification cancelled;
+    CancellationManager cancellation;
+    buffer->TakeAsync(&cancellation, take.Callback());
+    canceller.Schedule([&] {
+      cancellation.StartCancel();
+      cancelled.Notify();
+    });
+    buffer->PutAsync(MakeRecord(i), kNoTimeout, nullptr, put.Callback());
+    EXPECT_EQ(put.Wait(), OkStatus());
+    cancelled.WaitForNotification();
+    if (take.Wait().ok()) {
+      EXPECT_EQ(take.value(), i);
+    } else {
+      EXPECT_EQ(Take(buffer.get()), i);
+    }
+    ++taken;
+  }
+  EXPECT_EQ(buffer->GetCounters().taken, taken);
+  ExpectBalanced(*buffer);
+}
+
+// Deadlines and hand-offs meet: a record is either taken or counted as dropped.
+TEST(TensorBufferTest, TimeoutRacesWithTheHandOff) {
+  constexpr int kRounds = 300;
+  auto buffer = MakeBuffer(1);
+  for (int i = 0; i < kRounds; ++i) {
+    EXPECT_EQ(Put(buffer.get(), 2 * i), OkStatus());
+    PutResult put;
+    buffer->PutAsync(MakeRecord(2 * i + 1), /*timeout_millis=*/1, nullptr,
+                     put.Callback());
+    if (i % 2 == 0) {
+      EXPECT_EQ(put.Wait(), OkStatus());
+    }
+    EXPECT_EQ(Take(buffer.get()), 2 * i);
+    EXPECT_EQ(put.Wait(), OkStatus());
+    if (buffer->Size() == 1) {
+      EXPECT_EQ(Take(buffer.get()), 2 * i + 1);
+    }
+  }
+  const TensorBuffer::Counters counters = buffer->GetCounters();
+  EXPECT_EQ(counters.taken + counters.dropped, 2 * kRounds);
+  EXPECT_GE(counters.dropped, kRounds / 2);
+  ExpectBalanced(*buffer);
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/partition/node_roles.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_def.pb.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using OpSet = absl::flat_hash_set<absl::string_view>;
+
+bool IsSource(absl::string_view op) {
+  static const OpSet* const kOps =
+      new OpSet({"IteratorGetNext", "IteratorGetNextAsOptional",
+                 "IteratorGetNextSync", "MultiDeviceIteratorGetNextFromShard"});
+  return kOps->contains(op);
+}
+
+bool IsIteratorHandle(absl::string_view op) {
+  static const OpSet* const kOps = new OpSet(
+      {"Iterator", "IteratorFromStringHandle", "IteratorFromStringHandleV2",
+       "IteratorV2", "MultiDeviceIterator", "OneShotIterator"});
+  return kOps->contains(op);
+}
+
+// Tables that refuse to change once they are initialised.
+bool IsStaticTable(absl::string_view op) {
+  return op == "HashTable" || op == "HashTableV2";
+}
+
+bool IsMutableTable(absl::string_view op) {
+  static const OpSet* const kOps =
+      new OpSet({"MutableDenseHashTable", "MutableDenseHashTableV2",
+                 "MutableHashTable", "MutableHashTableOfTensors",
+                 "MutableHashTableOfTensorsV2", "MutableHashTableV2"});
+  return kOps->contains(op);
+}
+
+bool IsTableRead(absl::string_view op) {
+  static const OpSet* const kOps =
+      new OpSet({"LookupTableExport", "LookupTableExportV2", "LookupTableFind",
+                 "LookupTableFindV2", "LookupTableSize", "LookupTableSizeV2"});
+  return kOps->contains(op);
+}
+
+// Ops that count as stateful for reasons that end with the record they work on.
+bool IsOncePerRecord(absl::string_view op) {
+  static const OpSet* const kOps = new OpSet({
+      // Random numbers.
+      "AllCandidateSampler",
+      "FixedUnigramCandidateSampler",
+      "LearnedUnigramCandidateSampler",
+      "LogUniformCandidateSampler",
+      "Multinomial",
+      "NonDeterministicInts",
+      "ParameterizedTruncatedNormal",
+      "RandomCrop",
+      "RandomGamma",
+      "RandomPoisson",
+      "RandomPoissonV2",
+      "RandomShuffle",
+      "RandomStandardNormal",
+      "RandomUniform",
+      "RandomUniformInt",
+      "SampleDistortedBoundingBox",
+      "SampleDistortedBoundingBoxV2",
+      "StatelessRandomGetAlg",
+      "ThreadUnsafeUnigramCandidateSampler",
+      "TruncatedNormal",
+      "UniformCandidateSampler",
+      // Checks and messages.
+      "Assert",
+      "CheckNumerics",
+      "CheckNumericsV2",
+      "Print",
+      "PrintV2",
+      // Python.
+      "EagerPyFunc",
+      "PyFunc",
+      // Stateful so that constant folding leaves them alone.
+      "Empty",
+      "GuaranteeConst",
+  });
+  return kOps->contains(op) || IsTableRead(op);
+}
+
+bool IsControlFlow(const Node& node) {
+  return node.IsControlFlow() || node.type_string() == "LoopCond" ||
+         node.type_string() == "ControlTrigger";
+}
+
+bool IsCollective(absl::string_view op) {
+  static const OpSet* const kOps =
+      new OpSet({"AllToAll", "CrossReplicaSum", "HostRecv", "HostSend", "Recv",
+                 "Send", "_HostRecv", "_HostSend", "_Recv", "_Send"});
+  return absl::StartsWith(op, "Collective") || absl::StartsWith(op, "Nccl") ||
+         absl::StartsWith(op, "_Nccl") || kOps->contains(op);
+}
+
+bool IsSaver(absl::string_view op) {
+  static const OpSet* const kOps =
+      new OpSet({"MergeV2Checkpoints", "Restore", "RestoreSlice", "RestoreV2",
+                 "Save", "SaveSlices", "SaveV2"});
+  return kOps->contains(op);
+}
+
+bool IsSummary(absl::string_view op) {
+  return absl::EndsWith(op, "Summary") || absl::EndsWith(op, "SummaryV2");
+}
+
+bool HasRefOutput(const Node& node) {
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    if (IsRefType(node.output_type(i))) return true;
+  }
+  return false;
+}
+
+bool IsMarkedTarget(const Node& node) {
+  bool marked = false;
+  return TryGetNodeAttr(node.attrs(), kTargetAttr, &marked) && marked;
+}
+
+}  // namespace
+
+bool IsBufferTake(const Node& node) {
+  return node.type_string() == "TensorBufferTake";
+}
+
+bool IsBufferPut(const Node& node) {
+  return node.type_string() == "TensorBufferPut";
+}
+
+bool IsSourceOp(const Node& node) {
+  return IsBufferTake(node) || IsSource(node.type_string());
+}
+
+bool IsIteratorInitializer(const Node& node) {
+  return node.type_string() == "MakeIterator" ||
+         node.type_string() == "MultiDeviceIteratorInit";
+}
+
+bool IsIteratorToStringHandle(const Node& node) {
+  return node.type_string() == "IteratorToStringHandle" ||
+         node.type_string() == "MultiDeviceIteratorToStringHandle";
+}
+
+bool IsIteratorFromStringHandle(const Node& node) {
+  return absl::StartsWith(node.type_string(), "IteratorFromStringHandle");
+}
+
+bool MayReadIterator(const Node& node) {
+  static const OpSet* const kOtherOps =
+      new OpSet({"DeserializeIterator", "IteratorGetDevice",
+                 "IteratorGetModelProto", "SerializeIterator"});
+  return !IsSource(node.type_string()) && !IsIteratorInitializer(node) &&
+         !IsIteratorToStringHandle(node) &&
+         !kOtherOps->contains(node.type_string());
+}
+
+const Node* IteratorOf(const Node& source) {
+  const Edge* edge = nullptr;
+  return source.num_inputs() > 0 && source.input_edge(0, &edge).ok()
+             ? edge->src()
+             : &source;
+}
+
+NodeRoles::NodeRoles(const Graph& graph, const NodeFilter& counts)
+    : graph_(graph), counts_(counts), functions_(graph.flib_def()) {}
+
+RoleAndReason NodeRoles::Find(const Node& node) {
+  const auto step = [](StepReason reason) {
+    return RoleAndReason{NodeRole::kStepOnly, reason};
+  };
+  const std::string& op = node.type_string();
+  if (IsBufferTake(node)) return {NodeRole::kSource};
+  if (absl::StartsWith(op, "TensorBuffer")) {
+    return step(StepReason::kStagedByHand);
+  }
+  if (IsSource(op)) return {NodeRole::kSource};
+  if (IsMarkedTarget(node)) return step(StepReason::kTarget);
+  if (IsIteratorHandle(op) || IsStaticTable(op)) return {NodeRole::kHandle};
+  if (IsMutableTable(op)) {
+    if (IsWrittenTable(node)) return step(StepReason::kTable);
+    return {NodeRole::kHandle};
+  }
+  if (IsControlFlow(node)) return step(StepReason::kControlFlow);
+  if (op == "VarHandleOp" || op == "_VarHandlesOp" || HasRefOutput(node)) {
+    return step(StepReason::kVariable);
+  }
+  if (node.IsArg() || absl::StartsWith(op, "Placeholder")) {
+    return step(StepReason::kPlaceholder);
+  }
+  if (IsSaver(op)) return step(StepReason::kSaver);
+  if (IsSummary(op)) return step(StepReason::kSummary);
+  if (IsCollective(op)) return step(StepReason::kCollective);
+  if (!node.op_def().is_stateful()) return {NodeRole::kPure};
+  if (IsOncePerRecord(op) || CallsStageableFunctionsOnly(node.def())) {
+    return {NodeRole::kOncePerRecord};
+  }
+  return step(StepReason::kSideEffect);
+}
+
+bool NodeRoles::IsWrittenTable(const Node& handle) const {
+  for (const Edge* edge : handle.out_edges()) {
+    if (edge->IsControlEdge()) continue;
+    if (counts_ != nullptr && !counts_(*edge->dst())) continue;
+    if (!IsTableRead(edge->dst()->type_string())) return true;
+  }
+  return false;
+}
+
+bool NodeRoles::CallsStageableFunctionsOnly(const NodeDef& def) {
+  bool calls = false;
+  if (functions_.Contains(def.op())) {
+    if (!IsStageableFunction(def.op())) return false;
+    calls = true;
+  } else if (def.op() != "If" && def.op() != "While" && def.op() != "Case" &&
+             def.op() != "StatefulPartitionedCall") {
+    return false;
+  }
+  for (const auto& [name, value] : def.attr()) {
+    if (value.has_func()) {
+      if (!IsStageableFunction(value.func().name())) return false;
+      calls = true;
+    }
+    for (const NameAttrList& function : value.list().func()) {
+      if (!IsStageableFunction(function.name())) return false;
+      calls = true;
+    }
+  }
+  return calls;
+}
+
+bool NodeRoles::IsStageableFunction(const std::string& name) {
+  const auto [it, inserted] = stageable_functions_.try_emplace(name, false);
+  if (!inserted) return it->second;
+  const FunctionDef* function = functions_.Find(name);
+  if (function == nullptr) return false;
+  for (const NodeDef& def : function->node_def()) {
+    if (!IsStageableInFunction(def)) return false;
+  }
+  stageable_functions_[name] = true;
+  return true;
+}
+
+bool NodeRoles::IsStageableInFunction(const NodeDef& def) {
+  const OpDef* op = nullptr;
+  if (!functions_.LookUpOpDef(def.op(), &op).ok()) return false;
+  if (IsCollective(def.op()) || IsSummary(def.op())) return false;
+  if (!op->is_stateful()) return true;
+  return IsOncePerRecord(def.op()) || CallsStageableFunctionsOnly(def);
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The partition of a graph to which nodes came after its stages had begun to
+// run.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "tensorflow_staging/core/graph/partition/stage_partition.h"
+#include "tensorflow_staging/core/testing/test_graph.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+// A graph in which each way to add to it finds something to change:
+//
+//   next:0 --> inner --> a --> b --> target    joined_1 --> sum
+//                 random ------^               joined_2 ----^
+//                        a --> leaf
+//   next:1 --> found --> target_of_found       sum --> target_of_sum
+class GrowingGraph {
+ public:
+  GrowingGraph() {
+    iterator_ = graph_.Iterator("iterator", 3);
+    next_ = graph_.GetNext("next", iterator_, 3);
+    inner_ = graph_.Neg("inner", {next_, 0});
+    Node* a = graph_.Neg("a", inner_);
+    random_ = graph_.Random("random");
+    graph_.Target("target", {graph_.AddN("b", {a, random_})});
+    leaf_ = graph_.Neg("leaf", a);
+    table_ = graph_.Table("table", "MutableHashTableV2");
+    graph_.Target("target_of_found",
+                  {graph_.Lookup("found", table_, {next_, 1})});
+    joined_ = graph_.Iterator("joined_iterator");
+    Node* sum = graph_.AddN("sum", {graph_.GetNext("joined_1", joined_),
+                                    graph_.Source("joined_2")});
+    graph_.Target("target_of_sum", {sum});
+    for (const Node* node : graph_.get()->op_nodes()) {
+      old_nodes_.insert(node->name());
+    }
+  }
+
+  NodeFilter IsOld() const {
+    return
+        [this](const Node& node) { return old_nodes_.count(node.name()) > 0; };
+  }
+
+  // All that a partition tells of the nodes that were there at first.
+  Strings Tell(const NodeFilter& counts) {
+    const StagePartition partition(*graph_.get(), counts);
+    Strings lines;
+    for (const StagedRegion& region : partition.regions()) {
+      Strings boundary;
+      for (const StagedTensor& tensor : region.boundary) {
+        boundary.push_back(tensor.name());
+      }
+      Strings nodes = Names(region.nodes);
+      std::sort(nodes.begin(), nodes.end());
+      for (const Strings& names : {Names(region.sources), nodes, boundary,
+                                   Names(region.control_boundary)}) {
+        lines.push_back(absl::StrJoin(names, " "));
+      }
+    }
+    for (const Node* node : graph_.get()->op_nodes()) {
+      if (!IsOld()(*node)) continue;
+      lines.push_back(strings::StrCat(
+          node->name(), " ", StepCauseText(*node, partition.WhyNot(*node))));
+    }
+    return lines;
+  }
+
+  TestGraph graph_;
+  Node* iterator_;
+  Node* next_;
+  Node* inner_;
+  Node* random_;
+  Node* leaf_;
+  Node* table_;
+  Node* joined_;
+
+ private:
+  std::set<std::string> old_nodes_;
+};
+
+struct Growth {
+  const char* name;
+  std::function<void(GrowingGraph*)> add;
+};
+
+class AddedLaterTest : public ::testing::TestWithParam<Growth> {};
+
+TEST_P(AddedLaterTest, TheCutIsThatOfTheGraphBefore) {
+  GrowingGraph grown;
+  const Strings before = grown.Tell(nullptr);
+  EXPECT_EQ(grown.Tell(grown.IsOld()), before);
+  GetParam().add(&grown);
+  EXPECT_EQ(grown.Tell(grown.IsOld()), before);
+  // Otherwise the test would tell nothing.
+  EXPECT_NE(grown.Tell(nullptr), before);
+}
+
+TEST_P(AddedLaterTest, WhatIsNewBelongsToTheStepForThisReason) {
+  GrowingGraph grown;
+  GetParam().add(&grown);
+  const StagePartition partition(*grown.graph_.get(), grown.IsOld());
+  for (const Node* node : grown.graph_.get()->op_nodes()) {
+    if (grown.IsOld()(*node)) continue;
+    const StepCause cause = partition.WhyNot(*node);
+    EXPECT_EQ(cause.reason, StepReason::kAddedLater) << node->name();
+    EXPECT_EQ(cause.node, node);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    EachWay, AddedLaterTest,
+    ::testing::Values(
+        Growth{"ConsumerOfAnInnerTensor",
+               [](GrowingGraph* grown) {
+                 grown->graph_.Target("later", {grown->inner_});
+               }},
+        Growth{"NodeThatWaitsForAnInnerNode",
+               [](GrowingGraph* grown) {
+                 grown->graph_.AddControl(
+                     grown->inner_,
+                     grown->graph_.Target("later",
+                                          {grown->graph_.Const("one", 1)}));
+               }},
+        Growth{"NodesBetweenTheSourceAndTheStep",
+               [](GrowingGraph* grown) {
+                 TestGraph& graph = grown->graph_;
+                 graph.Target("later",
+                              {graph.Neg("later_neg", {grown->next_, 2})});
+               }},
+        Growth{"ConsumerOfALeaf",
+               [](GrowingGraph* grown) {
+                 grown->graph_.Target("later", {grown->leaf_});
+               }},
+        Growth{"ConsumerOfADraw",
+               [](GrowingGraph* grown) {
+                 grown->graph_.Target("later", {grown->random_});
+               }},
+        Growth{"ReaderOfAnIterator",
+               [](GrowingGraph* grown) {
+                 TestGraph& graph = grown->graph_;
+                 graph.Target("later", {graph.GetNext("later_next",
+                                                      grown->iterator_, 3)});
+               }},
+        Growth{"InitializerOfAJoinedIterator",
+               [](GrowingGraph* grown) {
+                 grown->graph_.InitializeWithRange("later", grown->joined_, 0,
+                                                   1);
+               }},
+        Growth{"SaverOfAnIterator",
+               [](GrowingGraph* grown) {
+                 NodeBuilder save("later", "SerializeIterator");
+                 save.Input(grown->iterator_);
+                 grown->graph_.Finalize(&save);
+               }},
+        Growth{"WriterOfATable",
+               [](GrowingGraph* grown) {
+                 TestGraph& graph = grown->graph_;
+                 NodeBuilder insert("later", "LookupTableInsertV2");
+                 insert.Input(grown->table_)
+                     .Input(graph.Const("key", 1))
+                     .Input(graph.Const("value", 1));
+                 graph.Finalize(&insert);
+               }},
+        Growth{"StageByHand",
+               [](GrowingGraph* grown) {
+                 grown->graph_.Stage("later", {grown->inner_});
+               }}),
+    [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

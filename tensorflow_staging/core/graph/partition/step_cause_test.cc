@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/partition/step_cause.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "tensorflow_staging/core/testing/test_graph.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+TEST(StepCauseTest, ANodeDependsOnItsCause) {
+  TestGraph graph;
+  const Node* variable = graph.RefVariable("emb");
+  const Node* node = graph.Const("node", 1);
+  EXPECT_EQ(StepCauseText(*node, {StepReason::kVariable, variable}),
+            "depends on variable 'emb' (VariableV2)");
+}
+
+TEST(StepCauseTest, ANodeIsItsOwnCause) {
+  TestGraph graph;
+  const Node* node = graph.RefVariable("emb");
+  EXPECT_EQ(StepCauseText(*node, {StepReason::kVariable, node}),
+            "is a variable, or hands on a reference to one");
+}
+
+TEST(StepCauseTest, AReasonMayHaveNoCause) {
+  TestGraph graph;
+  const Node* node = graph.Const("node", 1);
+  EXPECT_EQ(StepCauseText(*node, {StepReason::kUnneeded, nullptr}),
+            "is needed by no node of the step");
+  EXPECT_EQ(StepCauseText(*node, {StepReason::kNone, nullptr}), "runs ahead");
+}
+
+TEST(StepCauseTest, EveryReasonHasATextOfItsOwn) {
+  TestGraph graph;
+  const Node* node = graph.Const("node", 1);
+  const Node* cause = graph.Const("cause", 1);
+  std::set<std::string> texts;
+  std::set<std::string> own_texts;
+  const int reasons = static_cast<int>(StepReason::kNoSource) + 1;
+  for (int i = 0; i < reasons; ++i) {
+    const auto reason = static_cast<StepReason>(i);
+    texts.insert(StepCauseText(*node, {reason, cause}));
+    own_texts.insert(StepCauseText(*node, {reason, node}));
+  }
+  EXPECT_EQ(texts.size(), reasons);
+  EXPECT_EQ(own_texts.size(), reasons);
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

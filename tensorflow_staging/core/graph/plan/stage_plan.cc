@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/plan/stage_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/platform/strcat.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+constexpr char kDefaultName[] = "prefetch";
+
+struct ByNodeName {
+  bool operator()(const Node* a, const Node* b) const {
+    return a->name() < b->name();
+  }
+};
+
+using NodeSet = std::set<const Node*, ByNodeName>;
+
+void AddInitializers(const std::vector<const Node*>& sources,
+                     PlannedStage* stage) {
+  NodeSet initializers;
+  for (const Node* source : sources) {
+    for (const Edge* edge : IteratorOf(*source)->out_edges()) {
+      if (IsIteratorInitializer(*edge->dst())) initializers.insert(edge->dst());
+    }
+  }
+  stage->initializers.assign(initializers.begin(), initializers.end());
+}
+
+// The sources that lead to `puts` and to nothing else, Takes of other stages
+// included. A source that a step reads as well must not wait for the stage.
+std::vector<const Node*> SourcesOf(const Graph& graph,
+                                   const std::vector<const Node*>& puts) {
+  NodeRoles roles(graph);
+  absl::flat_hash_set<const Node*> ahead(puts.begin(), puts.end());
+  std::vector<const Node*> found(puts.begin(), puts.end());
+  for (size_t i = 0; i < found.size(); ++i) {
+    for (const Edge* edge : found[i]->in_edges()) {
+      if (edge->src()->IsOp() && ahead.insert(edge->src()).second) {
+        found.push_back(edge->src());
+      }
+    }
+  }
+  std::vector<const Node*> sources;
+  for (const Node* node : found) {
+    if (roles.Find(*node).role != NodeRole::kSource) continue;
+    const bool apart = std::all_of(
+        node->out_edges().begin(), node->out_edges().end(),
+        [&ahead](const Edge* edge) {
+          return !edge->dst()->IsOp() || ahead.contains(edge->dst());
+        });
+    if (apart) sources.push_back(node);
+  }
+  return sources;
+}
+
+// Makes names that neither a node nor a name scope of a graph has.
+class NewNames {
+ public:
+  // All names will begin with `wish`.
+  NewNames(const Graph& graph, const NodeFilter& counts,
+           const std::string& wish)
+      : wish_(wish) {
+    for (const Node* node : graph.op_nodes()) {
+      if (counts != nullptr && !counts(*node)) continue;
+      if (absl::StartsWith(node->name(), wish)) used_.insert(node->name());
+    }
+  }
+
+  // The wish, or the wish with the first number that makes it new.
+  std::string Next() {
+    std::string name = wish_;
+    for (int i = 1; IsUsed(name); ++i) name = strings::StrCat(wish_, "_", i);
+    used_.insert(name);
+    return name;
+  }
+
+ private:
+  bool IsUsed(const std::string& name) const {
+    if (used_.count(name) > 0) return true;
+    const std::string scope = name + "/";
+    const auto it = used_.lower_bound(scope);
+    return it != used_.end() && absl::StartsWith(*it, scope);
+  }
+
+  const std::string wish_;
+  std::set<std::string> used_;
+};
+
+}  // namespace
+
+std::string PlannedStage::NodeName(absl::string_view suffix) const {
+  return strings::StrCat(name, "/", suffix);
+}
+
+StagePlan::StagePlan(const Graph& graph, bool smart_stage,
+                     const std::string& name, const NodeFilter& counts) {
+  if (smart_stage) partition_ = std::make_unique<StagePartition>(graph, counts);
+  AddStagesByHand(graph);
+  if (smart_stage) AddStages(graph, counts, name.empty() ? kDefaultName : name);
+  std::sort(stages_.begin(), stages_.end(),
+            [](const PlannedStage& a, const PlannedStage& b) {
+              return a.name < b.name;
+            });
+}
+
+bool StagePlan::RunsAhead(const Node& node) const {
+  return partition_ != nullptr &&
+         partition_->WhyNot(node).reason == StepReason::kNone;
+}
+
+void StagePlan::AddStagesByHand(const Graph& graph) {
+  std::map<std::string, PlannedStage> by_name;
+  std::set<std::string> several_takes;
+  for (const Node* node : graph.op_nodes()) {
+    std::string name;
+    if (!absl::StartsWith(node->type_string(), "TensorBuffer") ||
+        !TryGetNodeAttr(node->attrs(), "shared_name", &name)) {
+      continue;
+    }
+    PlannedStage& stage = by_name[name];
+    stage.name = name;
+    if (IsBufferTake(*node)) {
+      if (stage.take != nullptr) several_takes.insert(name);
+      stage.take = node;
+    } else if (IsBufferPut(*node)) {
+      stage.puts.push_back(node);
+    } else {
+      stage.control_ops.push_back(node);
+    }
+  }
+  for (auto& [name, stage] : by_name) {
+    // Half a stage, or several that share a buffer: not made by tf.staged.
+    if (stage.take == nullptr || stage.puts.empty() ||
+        several_takes.count(name) > 0) {
+      continue;
+    }
+    for (const Node* source : SourcesOf(graph, stage.puts)) {
+      // A stage that was added later may use what runs ahead already.
+      if (!RunsAhead(*source)) stage.gated_sources.push_back(source);
+    }
+    AddInitializers(stage.gated_sources, &stage);
+    stages_.push_back(std::move(stage));
+  }
+  ChainStagesByHand();
+}
+
+void StagePlan::ChainStagesByHand() {
+  std::map<const Node*, const PlannedStage*> by_take;
+  for (const PlannedStage& stage : stages_) by_take[stage.take] = &stage;
+  const auto before = [&by_take](const PlannedStage& stage) {
+    std::vector<const PlannedStage*> found;
+    for (const Node* source : stage.gated_sources) {
+      const auto it = by_take.find(source);
+      if (it != by_take.end()) found.push_back(it->second);
+    }
+    return found;
+  };
+  for (PlannedStage& stage : stages_) {
+    for (const PlannedStage* other : before(stage)) {
+      stage.stages_before.push_back(other->name);
+    }
+  }
+  // What starts a stage anew starts those anew that take its records: they
+  // would still hold what was made of the old data. As many rounds as the
+  // longest chain has stages.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (PlannedStage& stage : stages_) {
+      NodeSet initializers(stage.initializers.begin(),
+                           stage.initializers.end());
+      for (const PlannedStage* other : before(stage)) {
+        initializers.insert(other->initializers.begin(),
+                            other->initializers.end());
+      }
+      if (initializers.size() == stage.initializers.size()) continue;
+      stage.initializers.assign(initializers.begin(), initializers.end());
+      changed = true;
+    }
+  }
+}
+
+void StagePlan::AddStages(const Graph& graph, const NodeFilter& counts,
+                          const std::string& name) {
+  std::map<const Node*, PlannedStage*> by_take;
+  for (PlannedStage& stage : stages_) by_take[stage.take] = &stage;
+  std::vector<PlannedStage> made;
+  NewNames names(graph, counts, name);
+  for (const StagedRegion& region : partition_->regions()) {
+    const Node* source = region.sources.front();
+    if (IsBufferTake(*source)) {
+      const auto it = by_take.find(source);
+      // A region that is no more than the Take adds nothing to the stage.
+      if (it != by_take.end() && region.nodes.size() > 1) {
+        it->second->region = &region;
+      }
+      continue;
+    }
+    PlannedStage stage;
+    stage.name = names.Next();
+    stage.region = &region;
+    AddInitializers(region.sources, &stage);
+    made.push_back(std::move(stage));
+  }
+  for (PlannedStage& stage : made) stages_.push_back(std::move(stage));
+}
+
+}  // namespace staging
+}  // namespace tensorflow

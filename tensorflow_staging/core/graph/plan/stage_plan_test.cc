@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/plan/stage_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tensorflow_staging/core/testing/test_graph.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+Strings StageNames(const StagePlan& plan) {
+  Strings names;
+  for (const PlannedStage& stage : plan.stages()) names.push_back(stage.name);
+  return names;
+}
+
+// `count` iterators that a step uses apart from each other.
+void AddIterators(int count, TestGraph* graph) {
+  for (int i = 0; i < count; ++i) {
+    graph->Target(strings::StrCat("target", i),
+                  {graph->Source(strings::StrCat("next", i))});
+  }
+}
+
+TEST(StagePlanTest, EachRegionBecomesAStageInTheOrderOfTheSources) {
+  TestGraph graph;
+  AddIterators(3, &graph);
+  const StagePlan plan(*graph.get(), /*smart_stage=*/true, /*name=*/"");
+  ASSERT_EQ(StageNames(plan),
+            (Strings{"prefetch", "prefetch_1", "prefetch_2"}));
+  for (int i = 0; i < 3; ++i) {
+    const PlannedStage& stage = plan.stages()[i];
+    ASSERT_NE(stage.region, nullptr);
+    EXPECT_EQ(Names(stage.region->sources),
+              Strings{strings::StrCat("next", i)});
+    EXPECT_FALSE(stage.by_hand());
+  }
+  EXPECT_EQ(plan.stages()[1].NodeName("TensorBufferPut"),
+            "prefetch_1/TensorBufferPut");
+}
+
+TEST(StagePlanTest, TheNameIsTheOneThatIsWishedFor) {
+  TestGraph graph;
+  AddIterators(1, &graph);
+  EXPECT_EQ(StageNames(StagePlan(*graph.get(), true, "ahead")),
+            Strings{"ahead"});
+}
+
+TEST(StagePlanTest, NamesOfNodesAndOfScopesAreAvoided) {
+  TestGraph graph;
+  AddIterators(2, &graph);
+  graph.NoOp("prefetch");
+  graph.NoOp("prefetch_1/of_the_user");
+  graph.NoOp("prefetch_22");
+  EXPECT_EQ(StageNames(StagePlan(*graph.get(), true, "")),
+            (Strings{"prefetch_2", "prefetch_3"}));
+}
+
+TEST(StagePlanTest, NodesAddedLaterTakeNoNameAway) {
+  TestGraph graph;
+  AddIterators(1, &graph);
+  const Node* later = graph.NoOp("prefetch/of_the_user");
+  const NodeFilter is_old = [later](const Node& node) {
+    return &node != later;
+  };
+  EXPECT_EQ(StageNames(StagePlan(*graph.get(), true, "", is_old)),
+            Strings{"prefetch"});
+}
+
+TEST(StagePlanTest, WithoutSmartStageThereAreTheStagesByHandAlone) {
+  TestGraph graph;
+  AddIterators(1, &graph);
+  Node* take = graph.Stage("by_hand", {graph.Source("staged_next")});
+  graph.Target("target", {graph.Neg("a", take)});
+  const StagePlan plan(*graph.get(), /*smart_stage=*/false, "");
+  ASSERT_EQ(StageNames(plan), Strings{"by_hand"});
+  EXPECT_EQ(plan.partition(), nullptr);
+  EXPECT_EQ(plan.stages().front().region, nullptr);
+}
+
+TEST(StagePlanTest, AStageByHandHasItsOpsAndItsRegion) {
+  TestGraph graph;
+  Node* take = graph.Stage("by_hand", {graph.Source("next")});
+  Node* second = graph.Put("second", "by_hand", {graph.Source("other_next")});
+  graph.Target("target", {graph.Neg("a", take)});
+  const StagePlan plan(*graph.get(), true, "");
+  ASSERT_EQ(plan.stages().size(), 1);
+  const PlannedStage& stage = plan.stages().front();
+  EXPECT_TRUE(stage.by_hand());
+  EXPECT_EQ(stage.take, take);
+  EXPECT_EQ(stage.puts, (std::vector<const Node*>{
+                            graph.Find("by_hand/TensorBufferPut"), second}));
+  EXPECT_EQ(Names(stage.control_ops),
+            (Strings{"by_hand/TensorBufferCancel", "by_hand/TensorBufferResume",
+                     "by_hand/TensorBufferSize"}));
+  ASSERT_NE(stage.region, nullptr);
+  EXPECT_EQ(Names(stage.region->nodes),
+            (Strings{"by_hand/TensorBufferTake", "a"}));
+}
+
+TEST(StagePlanTest, AStageByHandToWhichNothingIsAddedStaysAsItIs) {
+  TestGraph graph;
+  graph.Target("target", {graph.Stage("by_hand", {graph.Source("next")})});
+  const StagePlan plan(*graph.get(), true, "");
+  ASSERT_EQ(plan.stages().size(), 1);
+  EXPECT_EQ(plan.stages().front().region, nullptr);
+}
+
+TEST(StagePlanTest, WhatIsNotAWholeStageIsNone) {
+  TestGraph graph;
+  graph.Target("target", {graph.Neg("a", graph.Take("no_put"))});
+  graph.Put("put", "no_take", {graph.Const("value", 1)});
+  graph.Put("one_put", "two_takes", {graph.Const("other_value", 1)});
+  graph.Take("two_takes");
+  NodeBuilder second("second_take", "TensorBufferTake");
+  second.Attr("dtypes", DataTypeVector{DT_INT64})
+      .Attr("shared_name", "two_takes");
+  graph.Finalize(&second);
+  EXPECT_EQ(StageNames(StagePlan(*graph.get(), true, "")), Strings());
+}
+
+TEST(StagePlanTest, TheInitializersOfTheIteratorsBelongToTheStage) {
+  TestGraph graph;
+  Node* next = graph.Source("next");
+  Node* iterator = const_cast<Node*>(graph.Find("next_iterator"));
+  graph.InitializeWithRange("train", iterator, 0, 10);
+  graph.InitializeWithRange("evaluate", iterator, 10, 20);
+  graph.InitializeWithRange("other", graph.Iterator("other_iterator"), 0, 1);
+  graph.Target("target", {next});
+  const StagePlan plan(*graph.get(), true, "");
+  ASSERT_EQ(plan.stages().size(), 1);
+  EXPECT_EQ(Names(plan.stages().front().initializers),
+            (Strings{"evaluate", "train"}));
+}
+
+TEST(StagePlanTest, AStageByHandIsStartedAnewByItsOwnIteratorsAlone) {
+  TestGraph graph;
+  Node* own = graph.Iterator("own");
+  Node* shared = graph.Iterator("shared");
+  Node* own_next = graph.GetNext("own_next", own);
+  Node* shared_next = graph.GetNext("shared_next", shared);
+  graph.InitializeWithRange("initialize_own", own, 0, 10);
+  graph.InitializeWithRange("initialize_shared", shared, 0, 10);
+  Node* take =
+      graph.Stage("by_hand", {graph.AddN("staged", {own_next, shared_next})});
+  graph.Target("target", {take, shared_next});
+  const StagePlan plan(*graph.get(), /*smart_stage=*/false, "");
+  ASSERT_EQ(plan.stages().size(), 1);
+  EXPECT_EQ(Names(plan.stages().front().gated_sources), Strings{"own_next"});
+  EXPECT_EQ(Names(plan.stages().front().initializers),
+            Strings{"initialize_own"});
+}
+
+TEST(StagePlanTest, AChainOfStagesIsStartedAnewByTheIteratorBeforeTheFirst) {
+  TestGraph graph;
+  Node* next = graph.Source("next");
+  Node* iterator = const_cast<Node*>(graph.Find("next_iterator"));
+  graph.InitializeWithRange("initialize", iterator, 0, 10);
+  // The names are in another order than the stages.
+  Node* first = graph.Stage("b", {next});
+  Node* second = graph.Stage("c", {graph.Neg("negative", first)});
+  graph.Target("target", {graph.Stage("a", {second})});
+  const StagePlan plan(*graph.get(), /*smart_stage=*/false, "");
+  ASSERT_EQ(StageNames(plan), (Strings{"a", "b", "c"}));
+  for (const PlannedStage& stage : plan.stages()) {
+    EXPECT_EQ(Names(stage.initializers), Strings{"initialize"}) << stage.name;
+  }
+  EXPECT_EQ(plan.stages()[0].stages_before, Strings{"c"});
+  EXPECT_EQ(plan.stages()[1].stages_before, Strings());
+  EXPECT_EQ(plan.stages()[2].stages_before, Strings{"b"});
+}
+
+TEST(StagePlanTest, AStageThatTheStepReadsTooIsNotBeforeAnother) {
+  TestGraph graph;
+  Node* next = graph.Source("next");
+  graph.InitializeWithRange(
+      "initialize", const_cast<Node*>(graph.Find("next_iterator")), 0, 10);
+  Node* first = graph.Stage("first", {next});
+  Node* second = graph.Stage("second", {first});
+  graph.Target("target", {first, second});
+  const StagePlan plan(*graph.get(), /*smart_stage=*/false, "");
+  ASSERT_EQ(StageNames(plan), (Strings{"first", "second"}));
+  EXPECT_EQ(plan.stages()[1].stages_before, Strings());
+  EXPECT_EQ(Names(plan.stages()[1].initializers), Strings());
+}
+
+// Its sources are cloned away by the stage that runs already.
+TEST(StagePlanTest, AStageByHandThatIsAddedLaterHoldsUpNothingThatRunsAhead) {
+  TestGraph graph;
+  Node* next = graph.Source("next");
+  graph.InitializeWithRange(
+      "initialize", const_cast<Node*>(graph.Find("next_iterator")), 0, 10);
+  Node* a = graph.Neg("a", next);
+  graph.Target("target", {a});
+  const int old_ids = graph.get()->num_node_ids();
+  graph.Stage("by_hand", {a});
+  const NodeFilter is_old = [old_ids](const Node& node) {
+    return node.id() < old_ids;
+  };
+  const StagePlan plan(*graph.get(), true, "", is_old);
+  ASSERT_EQ(StageNames(plan), (Strings{"by_hand", "prefetch"}));
+  EXPECT_EQ(Names(plan.stages()[0].gated_sources), Strings());
+  EXPECT_EQ(Names(plan.stages()[0].initializers), Strings());
+  EXPECT_EQ(Names(plan.stages()[1].initializers), Strings{"initialize"});
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

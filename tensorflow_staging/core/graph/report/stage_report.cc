@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/report/stage_report.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
+#include "tensorflow_staging/core/graph/partition/node_roles.h"
+#include "tensorflow_staging/core/graph/partition/stage_partition.h"
+#include "tensorflow_staging/core/graph/plan/stage_plan.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+class Reporter {
+ public:
+  Reporter(const Graph& graph, const StagePlan& plan)
+      : graph_(graph), plan_(plan), partition_(*plan.partition()) {}
+
+  StageReport Run() {
+    FindPlaces();
+    for (const PlannedStage& stage : plan_.stages()) AddStage(stage);
+    AddUnstagedSources();
+    AddReasons();
+    AddGraph();
+    return std::move(report_);
+  }
+
+ private:
+  StageReport::Outside Outside(const Node& node) const {
+    return {node.name(), node.type_string(),
+            StepCauseText(node, partition_.WhyNot(node))};
+  }
+
+  bool IsStaged(const Node& node) const { return place_[node.id()] >= 0; }
+
+  void FindPlaces() {
+    place_.assign(graph_.num_node_ids(), StageReport::kStep);
+    for (const Node* node : graph_.op_nodes()) {
+      if (partition_.WhyNot(*node).reason == StepReason::kNoSource) {
+        place_[node->id()] = StageReport::kShared;
+      }
+    }
+    for (size_t i = 0; i < plan_.stages().size(); ++i) {
+      const PlannedStage& stage = plan_.stages()[i];
+      if (stage.by_hand()) PlaceStageByHand(stage, i);
+      if (stage.region == nullptr) continue;
+      for (const Node* node : stage.region->nodes) place_[node->id()] = i;
+    }
+  }
+
+  // All that leads to the Puts of `stage`, as far as no other stage does it.
+  void PlaceStageByHand(const PlannedStage& stage, int index) {
+    std::vector<const Node*> found = stage.puts;
+    found.insert(found.end(), stage.control_ops.begin(),
+                 stage.control_ops.end());
+    found.push_back(stage.take);
+    for (const Node* node : found) place_[node->id()] = index;
+    found = stage.puts;
+    while (!found.empty()) {
+      const Node* node = found.back();
+      found.pop_back();
+      for (const Edge* edge : node->in_edges()) {
+        const Node* input = edge->src();
+        if (!input->IsOp() || IsBufferTake(*input) ||
+            place_[input->id()] != StageReport::kStep) {
+          continue;
+        }
+        place_[input->id()] = index;
+        found.push_back(input);
+      }
+    }
+  }
+
+  void AddStage(const PlannedStage& planned) {
+    // A stage to which nothing is added hands on what its Take yields.
+    StagedRegion take;
+    if (planned.region == nullptr) {
+      take.sources = take.nodes = {planned.take};
+      for (int i = 0; i < planned.take->num_outputs(); ++i) {
+        take.boundary.push_back({planned.take, i});
+      }
+    }
+    const StagedRegion& region = planned.region ? *planned.region : take;
+    StageReport::Stage stage;
+    stage.name = planned.name;
+    stage.by_hand = planned.by_hand();
+    for (const Node* source : region.sources) {
+      stage.sources.push_back(source->name());
+    }
+    if (planned.region != nullptr) {
+      for (const Node* node : region.nodes) stage.nodes.push_back(node->name());
+    }
+    const std::vector<PartialTensorShape> shapes =
+        BoundaryShapes(graph_, region);
+    for (size_t i = 0; i < region.boundary.size(); ++i) {
+      const StagedTensor& tensor = region.boundary[i];
+      stage.boundary.push_back(
+          {tensor.name(), tensor.node->output_type(tensor.index), shapes[i]});
+    }
+    // By number, which is the order of the graph's definition.
+    std::map<int, const Node*> outside;
+    for (const Node* node : region.nodes) {
+      for (const Edge* edge : node->out_edges()) {
+        const Node* next = edge->dst();
+        if (next->IsOp() && !IsStaged(*next)) outside[next->id()] = next;
+      }
+    }
+    for (const auto& [id, node] : outside) {
+      stage.outside.push_back(Outside(*node));
+    }
+    report_.stages.push_back(std::move(stage));
+  }
+
+  void AddUnstagedSources() {
+    NodeRoles roles(graph_);
+    for (const Node* node : graph_.op_nodes()) {
+      if (!IsStaged(*node) && roles.Find(*node).role == NodeRole::kSource) {
+        report_.unstaged_sources.push_back(Outside(*node));
+      }
+    }
+    std::sort(report_.unstaged_sources.begin(), report_.unstaged_sources.end(),
+              [](const StageReport::Outside& a, const StageReport::Outside& b) {
+                return a.name < b.name;
+              });
+  }
+
+  void AddReasons() {
+    std::map<std::string, StageReport::Reason> by_text;
+    for (const Node* node : graph_.op_nodes()) {
+      if (IsStaged(*node)) continue;
+      StageReport::Outside outside = Outside(*node);
+      StageReport::Reason& reason = by_text[outside.why];
+      if (++reason.nodes == 1) reason.example = std::move(outside);
+    }
+    for (auto& [text, reason] : by_text) {
+      report_.reasons.push_back(std::move(reason));
+    }
+    std::stable_sort(
+        report_.reasons.begin(), report_.reasons.end(),
+        [](const StageReport::Reason& a, const StageReport::Reason& b) {
+          return a.nodes > b.nodes;
+        });
+  }
+
+  void AddGraph() {
+    std::vector<int> index(graph_.num_node_ids(), -1);
+    for (const Node* node : graph_.op_nodes()) {
+      index[node->id()] = report_.nodes.size();
+      report_.nodes.push_back(
+          {node->name(), node->type_string(), place_[node->id()]});
+    }
+    for (const Node* node : graph_.op_nodes()) {
+      for (const Edge* edge : node->out_edges()) {
+        if (!edge->dst()->IsOp()) continue;
+        report_.edges.push_back(
+            {index[node->id()], edge->src_output(), index[edge->dst()->id()]});
+      }
+    }
+    std::sort(
+        report_.edges.begin(), report_.edges.end(),
+        [](const StageReport::GraphEdge& a, const StageReport::GraphEdge& b) {
+          return std::tie(a.src, a.src_output, a.dst) <
+                 std::tie(b.src, b.src_output, b.dst);
+        });
+  }
+
+  const Graph& graph_;
+  const StagePlan& plan_;
+  const StagePartition& partition_;
+  // By node id: the index of a stage, kStep or kShared.
+  std::vector<int> place_;
+  StageReport report_;
+};
+
+}  // namespace
+
+StageReport ReportStages(const Graph& graph, const std::string& name) {
+  const StagePlan plan(graph, /*smart_stage=*/true, name);
+  return Reporter(graph, plan).Run();
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/report/stage_report.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tensorflow/core/common_runtime/graph_constructor.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow_staging/core/testing/stage_graph.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+class StageReportTest : public ::testing::Test {
+ protected:
+  void Add(NodeDefBuilder builder) {
+    TF_CHECK_OK(builder.Finalize(def_.add_node()));
+  }
+
+  // iterator --> next, an int64 of shape [?].
+  void AddIterator() {
+    const std::vector<PartialTensorShape> shapes = {PartialTensorShape({-1})};
+    const auto with_output = [&shapes](NodeDefBuilder builder) {
+      return builder.Attr("output_types", DataTypeVector{DT_INT64})
+          .Attr("output_shapes", shapes);
+    };
+    Add(with_output(NodeDefBuilder("iterator", "IteratorV2")
+                        .Attr("shared_name", "")
+                        .Attr("container", "")));
+    Add(with_output(NodeDefBuilder("next", "IteratorGetNext")
+                        .Input("iterator", 0, DT_RESOURCE)));
+  }
+
+  // variable --> read, an int64; sum adds it to `input`.
+  void AddStep(const std::string& input) {
+    Add(NodeDefBuilder("variable", "VariableV2")
+            .Attr("shape", TensorShape({}))
+            .Attr("dtype", DT_INT64));
+    Add(NodeDefBuilder("read", "Identity")
+            .Input("variable", 0, DT_INT64_REF)
+            .Attr("T", DT_INT64));
+    Add(NodeDefBuilder("sum", "AddV2")
+            .Input(input, 0, DT_INT64)
+            .Input("read", 0, DT_INT64));
+  }
+
+  void AddIdentity(const std::string& name, const std::string& input) {
+    Add(NodeDefBuilder(name, "Identity").Input(input, 0, DT_INT64));
+  }
+
+  StageReport Report(const std::string& name = "") {
+    Graph graph(OpRegistry::Global());
+    TF_CHECK_OK(
+        ConvertGraphDefToGraph(GraphConstructorOptions(), def_, &graph));
+    return ReportStages(graph, name);
+  }
+
+  static std::map<std::string, int> Places(const StageReport& report) {
+    std::map<std::string, int> places;
+    for (const auto& node : report.nodes) places[node.name] = node.place;
+    return places;
+  }
+
+  GraphDef def_;
+};
+
+TEST_F(StageReportTest, TellsTheStageItsRecordAndTheFirstNodeOutside) {
+  AddIterator();
+  AddIdentity("key", "next");
+  AddStep("key");
+  const StageReport report = Report("ahead");
+  ASSERT_EQ(report.stages.size(), 1);
+  const StageReport::Stage& stage = report.stages[0];
+  EXPECT_EQ(stage.name, "ahead");
+  EXPECT_FALSE(stage.by_hand);
+  EXPECT_THAT(stage.sources, ElementsAre("next"));
+  EXPECT_THAT(stage.nodes, ElementsAre("next", "key"));
+  ASSERT_EQ(stage.boundary.size(), 1);
+  EXPECT_EQ(stage.boundary[0].name, "key:0");
+  EXPECT_EQ(stage.boundary[0].dtype, DT_INT64);
+  EXPECT_EQ(stage.boundary[0].shape.DebugString(), "[?]");
+  ASSERT_EQ(stage.outside.size(), 1);
+  EXPECT_EQ(stage.outside[0].name, "sum");
+  EXPECT_EQ(stage.outside[0].why,
+            "depends on variable 'variable' (VariableV2)");
+  EXPECT_THAT(report.unstaged_sources, IsEmpty());
+}
+
+TEST_F(StageReportTest, TellsWhereEachNodeRuns) {
+  AddIterator();
+  AddStep("next");
+  const StageReport report = Report();
+  EXPECT_THAT(Places(report),
+              UnorderedElementsAre(Pair("iterator", StageReport::kShared),
+                                   Pair("next", 0),
+                                   Pair("variable", StageReport::kStep),
+                                   Pair("read", StageReport::kStep),
+                                   Pair("sum", StageReport::kStep)));
+  EXPECT_EQ(report.edges.size(), 4);
+}
+
+TEST_F(StageReportTest, CountsReasons) {
+  AddIterator();
+  AddStep("next");
+  const StageReport report = Report();
+  ASSERT_EQ(report.reasons.size(), 3);
+  EXPECT_EQ(report.reasons[0].nodes, 2);
+  EXPECT_EQ(report.reasons[0].example.name, "read");
+  EXPECT_EQ(report.reasons[1].nodes, 1);
+  EXPECT_EQ(report.reasons[2].nodes, 1);
+}
+
+TEST_F(StageReportTest, TellsWhyASourceIsNotStaged) {
+  AddIterator();
+  const StageReport report = Report();
+  EXPECT_THAT(report.stages, IsEmpty());
+  ASSERT_EQ(report.unstaged_sources.size(), 1);
+  EXPECT_EQ(report.unstaged_sources[0].why, "is needed by no node of the step");
+}
+
+TEST_F(StageReportTest, AStageByHandHasWhatLeadsToItsPutAndWhatIsAdded) {
+  AddIterator();
+  AddIdentity("before", "next");
+  StageTestGraph().AddTo(&def_, "before");
+  AddIdentity("after", "prefetch/TensorBufferTake");
+  AddStep("after");
+  const StageReport report = Report();
+  ASSERT_EQ(report.stages.size(), 1);
+  const StageReport::Stage& stage = report.stages[0];
+  EXPECT_TRUE(stage.by_hand);
+  EXPECT_THAT(stage.nodes, ElementsAre("prefetch/TensorBufferTake", "after"));
+  EXPECT_THAT(report.unstaged_sources, IsEmpty());
+  std::map<std::string, int> places = Places(report);
+  EXPECT_EQ(places["next"], 0);
+  EXPECT_EQ(places["before"], 0);
+  EXPECT_EQ(places["prefetch/TensorBufferPut"], 0);
+  EXPECT_EQ(places["after"], 0);
+  EXPECT_EQ(places["sum"], StageReport::kStep);
+}
+
+TEST_F(StageReportTest, OfTwoStagesInARowEachHasItsOwn) {
+  AddIterator();
+  // By name the later stage comes first.
+  StageTestGraph first;
+  first.name = "z";
+  first.AddTo(&def_, "next");
+  AddIdentity("between", "z/TensorBufferTake");
+  StageTestGraph second;
+  second.name = "a";
+  second.AddTo(&def_, "between");
+  AddStep("a/TensorBufferTake");
+  const StageReport report = Report();
+  ASSERT_EQ(report.stages.size(), 2);
+  EXPECT_EQ(report.stages[0].name, "a");
+  std::map<std::string, int> places = Places(report);
+  EXPECT_EQ(places["between"], 0);
+  EXPECT_EQ(places["z/TensorBufferTake"], 1);
+  EXPECT_EQ(places["z/TensorBufferPut"], 1);
+  EXPECT_EQ(places["next"], 1);
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

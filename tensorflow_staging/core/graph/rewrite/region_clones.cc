@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/rewrite/region_clones.h"
+
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow_staging/core/graph/run/stand_ins.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+constexpr char kStreamAttr[] = "_stream_id";
+
+using NodeOut = NodeBuilder::NodeOut;
+using Names = absl::flat_hash_set<absl::string_view>;
+
+// The names of the nodes that are cloned.
+Names ClonedNames(const PlannedStage& stage) {
+  Names names;
+  for (const Node* node : stage.region->nodes) {
+    if (node != stage.take) names.insert(node->name());
+  }
+  return names;
+}
+
+// Has `def`, of a clone, colocated with clones what its original was colocated
+// with.
+void KeepColocationWithin(const Names& cloned, const CloneOptions& options,
+                          NodeDef* def) {
+  auto it = def->mutable_attr()->find(kColocationAttrName);
+  if (it == def->mutable_attr()->end()) return;
+  AttrValue kept;
+  for (const std::string& entry : it->second.list().s()) {
+    absl::string_view name = entry;
+    if (absl::ConsumePrefix(&name, kColocationGroupPrefix) &&
+        cloned.contains(name)) {
+      kept.mutable_list()->add_s(
+          absl::StrCat(kColocationGroupPrefix, options.scope, "/", name));
+    } else if (!options.on_cpu) {
+      kept.mutable_list()->add_s(entry);
+    }
+  }
+  if (kept.list().s().empty()) {
+    def->mutable_attr()->erase(it);
+  } else {
+    it->second = std::move(kept);
+  }
+}
+
+// The clone of `node`, without its inputs.
+NodeDef CloneDef(const Node& node, const Names& cloned,
+                 const CloneOptions& options) {
+  NodeDef def = node.def();
+  def.clear_input();
+  def.set_name(absl::StrCat(options.scope, "/", node.name()));
+  // Errors name the node that the user knows.
+  def.mutable_experimental_debug_info()->clear_original_node_names();
+  def.mutable_experimental_debug_info()->add_original_node_names(node.name());
+  KeepColocationWithin(cloned, options, &def);
+  if (options.on_cpu) def.set_device(CpuOfTask(node));
+  if (options.stream_id != 0) {
+    AddNodeAttr(kStreamAttr, options.stream_id, &def);
+  }
+  return def;
+}
+
+// The tensor that `put` was given as `index` of its record.
+NodeOut Given(const Node& put, int index) {
+  const Edge* edge = nullptr;
+  TF_CHECK_OK(put.input_edge(index, &edge));
+  return NodeOut(edge->src(), edge->src_output());
+}
+
+}  // namespace
+
+Status CloneRegion(const PlannedStage& stage, const Node* put,
+                   const CloneOptions& options, CpuCopies* copies, Graph* graph,
+                   RegionClones* clones) {
+  const Names cloned = ClonedNames(stage);
+  absl::flat_hash_map<const Node*, Node*> clone_of;
+  for (const Node* node : stage.region->nodes) {
+    if (node == stage.take) continue;
+    Status status;
+    Node* clone = graph->AddNode(CloneDef(*node, cloned, options), &status);
+    TF_RETURN_IF_ERROR(status);
+    clone_of[node] = clone;
+    bool root = true;
+    // As MarkClone wants them.
+    std::vector<int> taken_inputs;
+    for (const Edge* edge : node->in_edges()) {
+      Node* input = edge->src();
+      if (!input->IsOp()) continue;
+      if (input == stage.take) {
+        taken_inputs.push_back(edge->dst_input());
+        taken_inputs.push_back(edge->src_output());
+        // The Put's inputs are there whenever the stage runs, so that nothing
+        // is left to wait for.
+        if (edge->IsControlEdge()) continue;
+        const NodeOut out = Given(*put, edge->src_output());
+        graph->AddEdge(out.node, out.index, clone, edge->dst_input());
+        continue;
+      }
+      const auto it = clone_of.find(input);
+      if (it != clone_of.end()) {
+        input = it->second;
+        root = false;
+      } else if (options.on_cpu) {
+        input = CopyToCpu(input, options.scope, graph, copies);
+      }
+      graph->AddEdge(input, edge->src_output(), clone, edge->dst_input());
+    }
+    MarkClone(stage.name, node->name(), taken_inputs, clone);
+    if (root) clones->roots.push_back(clone);
+  }
+
+  for (const StagedTensor& tensor : stage.region->boundary) {
+    clones->record.push_back(
+        tensor.node == stage.take
+            ? Given(*put, tensor.index)
+            : NodeOut(clone_of.at(tensor.node), tensor.index));
+  }
+  for (const Node* node : stage.region->control_boundary) {
+    if (node != stage.take) clones->waited_for.push_back(clone_of.at(node));
+  }
+  if (stage.by_hand()) {
+    for (const Edge* edge : stage.take->in_edges()) {
+      const auto it = clone_of.find(edge->src());
+      if (it != clone_of.end()) clones->waited_for.push_back(it->second);
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace staging
+}  // namespace tensorflow

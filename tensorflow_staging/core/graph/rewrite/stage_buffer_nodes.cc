@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/rewrite/stage_buffer_nodes.h"
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/graph/node_builder.h"
+#include "tensorflow/core/platform/hash.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_on_cpu.h"
+#include "tensorflow_staging/core/graph/run/stand_ins.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+std::string Container(const std::string& session, const std::string& cut) {
+  return absl::StrCat(
+      "staging.",
+      absl::Hex(Hash64(absl::StrCat(session, "|", cut)), absl::kZeroPad16));
+}
+
+// Moves `op`, of which the plan was made, to `container`.
+void SetContainer(const std::string& container, const Node& op, Graph* graph) {
+  Node* node = graph->FindNodeId(op.id());
+  node->ClearAttr("container");
+  node->AddAttr("container", container);
+}
+
+DataTypeVector DtypesOf(const StagedRegion& region) {
+  DataTypeVector dtypes;
+  for (const StagedTensor& tensor : region.boundary) {
+    dtypes.push_back(tensor.node->output_type(tensor.index));
+  }
+  return dtypes;
+}
+
+void AddRecord(const RegionClones& clones, NodeBuilder* builder) {
+  builder->Input(clones.record);
+  for (Node* node : clones.waited_for) builder->ControlInput(node);
+}
+
+// Has a Take yield records of `region`.
+Status FinalizeTake(const PlannedStage& stage,
+                    const std::vector<PartialTensorShape>& shapes,
+                    NodeBuilder* builder, Graph* graph, Node** take) {
+  builder->Attr("dtypes", DtypesOf(*stage.region)).Attr("shapes", shapes);
+  TF_RETURN_IF_ERROR(builder->Finalize(graph, take));
+  MarkTake(stage.name, *take);
+  return OkStatus();
+}
+
+// Has an op of a stage that SmartStage makes find the buffer.
+void SetBuffer(const PlannedStage& stage, const BufferOptions& options,
+               NodeBuilder* builder) {
+  builder->Attr("shared_name", stage.name)
+      .Attr("container", options.container)
+      .Attr("capacity", options.capacity);
+}
+
+void ColocateWith(const Node& put, NodeBuilder* builder) {
+  builder
+      ->Attr(kColocationAttrName, std::vector<std::string>{absl::StrCat(
+                                      kColocationGroupPrefix, put.name())})
+      .Device(put.requested_device());
+}
+
+Status MakePut(const PlannedStage& stage, const BufferOptions& options,
+               const RegionClones& clones, Graph* graph, Node** put) {
+  NodeBuilder builder(stage.NodeName("TensorBufferPut"), "TensorBufferPut");
+  AddRecord(clones, &builder);
+  builder.Attr("timeout_millis", options.timeout_millis)
+      .Device(CpuOfTask(*stage.region->sources.front()));
+  SetBuffer(stage, options, &builder);
+  return builder.Finalize(graph, put);
+}
+
+Status MakeConstant(const std::string& name, const Tensor& value,
+                    const std::string& device, Graph* graph, Node** node) {
+  return NodeBuilder(name, "Const")
+      .Attr("dtype", value.dtype())
+      .Attr("value", value)
+      .Device(device)
+      .Finalize(graph, node);
+}
+
+Status MakeControlOps(const PlannedStage& stage, const BufferOptions& options,
+                      const Node& put, Graph* graph) {
+  Node* code = nullptr;
+  TF_RETURN_IF_ERROR(MakeConstant(stage.NodeName("error_code"),
+                                  Tensor(int32{0}), put.requested_device(),
+                                  graph, &code));
+  Node* message = nullptr;
+  TF_RETURN_IF_ERROR(MakeConstant(stage.NodeName("error_message"),
+                                  Tensor(tstring()), put.requested_device(),
+                                  graph, &message));
+  for (const char* op : {"TensorBufferCancel", "TensorBufferResume",
+                         "TensorBufferClose", "TensorBufferSize"}) {
+    NodeBuilder builder(stage.NodeName(op), op);
+    if (absl::string_view(op) == "TensorBufferClose") {
+      builder.Input(code).Input(message);
+    }
+    SetBuffer(stage, options, &builder);
+    ColocateWith(put, &builder);
+    Node* made = nullptr;
+    TF_RETURN_IF_ERROR(builder.Finalize(graph, &made));
+  }
+  return OkStatus();
+}
+
+// All but what the record and the container are, which the caller sets.
+void CopyAttrs(const Node& from, NodeBuilder* builder) {
+  for (const auto& [name, value] : from.attrs()) {
+    if (name != "dtypes" && name != "shapes" && name != "container") {
+      builder->Attr(name, value);
+    }
+  }
+  builder->Device(from.requested_device());
+}
+
+}  // namespace
+
+std::string ContainerOfRegion(const PlannedStage& stage,
+                              const std::string& session) {
+  const DataTypeVector dtypes = DtypesOf(*stage.region);
+  std::string cut = stage.name;
+  for (size_t i = 0; i < dtypes.size(); ++i) {
+    absl::StrAppend(&cut, "|", stage.region->boundary[i].name(), "|",
+                    DataTypeString(dtypes[i]));
+  }
+  return Container(session, cut);
+}
+
+void MoveToSession(const PlannedStage& stage, const std::string& session,
+                   Graph* graph) {
+  std::vector<const Node*> ops = stage.control_ops;
+  ops.insert(ops.end(), stage.puts.begin(), stage.puts.end());
+  ops.push_back(stage.take);
+  for (const Node* op : ops) {
+    std::string container;
+    if (TryGetNodeAttr(op->attrs(), "container", &container) &&
+        !container.empty()) {
+      continue;
+    }
+    SetContainer(Container(session, stage.name), *op, graph);
+  }
+}
+
+Status MakeBufferNodes(const PlannedStage& stage, const BufferOptions& options,
+                       const RegionClones& clones,
+                       const std::vector<PartialTensorShape>& shapes,
+                       Graph* graph, Node** put, Node** take) {
+  TF_RETURN_IF_ERROR(MakePut(stage, options, clones, graph, put));
+  TF_RETURN_IF_ERROR(MakeControlOps(stage, options, **put, graph));
+  NodeBuilder builder(stage.NodeName("TensorBufferTake"), "TensorBufferTake");
+  SetBuffer(stage, options, &builder);
+  ColocateWith(**put, &builder);
+  return FinalizeTake(stage, shapes, &builder, graph, take);
+}
+
+Status ExtendPut(Node* old_put, const std::string& container,
+                 const RegionClones& clones, Graph* graph, Node** put) {
+  NodeBuilder builder(old_put->name(), "TensorBufferPut");
+  AddRecord(clones, &builder);
+  for (const Edge* edge : old_put->in_edges()) {
+    if (edge->IsControlEdge() && edge->src()->IsOp()) {
+      builder.ControlInput(edge->src());
+    }
+  }
+  CopyAttrs(*old_put, &builder);
+  builder.Attr("container", container);
+  TF_RETURN_IF_ERROR(builder.Finalize(graph, put));
+  for (const Edge* edge : old_put->out_edges()) {
+    if (edge->dst()->IsOp()) graph->AddControlEdge(*put, edge->dst());
+  }
+  graph->RemoveNode(old_put);
+  return OkStatus();
+}
+
+Status ExtendTake(const PlannedStage& stage, const std::string& container,
+                  const std::vector<PartialTensorShape>& shapes, Graph* graph,
+                  Node** take) {
+  for (const Node* op : stage.control_ops) SetContainer(container, *op, graph);
+  const absl::flat_hash_set<const Node*> staged(stage.region->nodes.begin(),
+                                                stage.region->nodes.end());
+  NodeBuilder builder(absl::StrCat(stage.take->name(), "/record"),
+                      "TensorBufferTake");
+  CopyAttrs(*stage.take, &builder);
+  builder.Attr("container", container);
+  for (const Edge* edge : stage.take->in_edges()) {
+    // What runs ahead has run when the record is there.
+    if (edge->src()->IsOp() && !staged.contains(edge->src())) {
+      builder.ControlInput(edge->src());
+    }
+  }
+  return FinalizeTake(stage, shapes, &builder, graph, take);
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/rewrite/stage_delivery.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "tensorflow/core/framework/memory_types.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/util/device_name_utils.h"
+#include "tensorflow_staging/core/graph/partition/node_roles.h"
+#include "tensorflow_staging/core/graph/run/stand_ins.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// By which the executor knows inputs and outputs that a kernel has on the host
+// although it runs on an accelerator.
+constexpr char kInputHostMemoryAttr[] = "_input_hostmem";
+constexpr char kOutputHostMemoryAttr[] = "_output_hostmem";
+
+// Container and shared name of a buffer.
+using BufferKey = std::pair<std::string, std::string>;
+
+bool KeyOf(const Node& node, BufferKey* key) {
+  return absl::StartsWith(node.type_string(), "TensorBuffer") &&
+         TryGetNodeAttr(node.attrs(), "container", &key->first) &&
+         TryGetNodeAttr(node.attrs(), "shared_name", &key->second);
+}
+
+// The memory in which `node` would have its inputs and outputs on `device`.
+Status MemoryOn(const std::string& device, const Graph& graph, const Node& node,
+                MemoryTypeVector* inputs, MemoryTypeVector* outputs) {
+  DeviceNameUtils::ParsedName name;
+  if (!DeviceNameUtils::ParseFullName(device, &name) || !name.has_type) {
+    inputs->assign(node.num_inputs(), HOST_MEMORY);
+    outputs->assign(node.num_outputs(), HOST_MEMORY);
+    return OkStatus();
+  }
+  return MemoryTypesForNode(graph.op_registry(), DeviceType(name.type),
+                            node.def(), inputs, outputs);
+}
+
+bool IsAccelerator(const std::string& device) {
+  DeviceNameUtils::ParsedName name;
+  return DeviceNameUtils::ParseFullName(device, &name) && name.has_type &&
+         name.type != DEVICE_CPU;
+}
+
+// One tensor of a record on its way into the step.
+struct Carried {
+  int take_output;
+  Node* stand_in;
+  int stand_in_input;
+  int stand_in_output;
+};
+
+class Delivery {
+ public:
+  Delivery(Graph* graph, Node* take) : graph_(graph), take_(take) {}
+
+  Status Run(const std::vector<Node*>& buffer_ops) {
+    FindCarried();
+    TF_RETURN_IF_ERROR(ChooseDevice());
+    if (device_.empty()) return OkStatus();
+    std::vector<int> on_host;
+    for (const Carried& carried : carried_) {
+      bool delivered = false;
+      TF_RETURN_IF_ERROR(IsDelivered(carried, &delivered));
+      if (delivered) {
+        carried.stand_in->set_assigned_device_name(device_);
+      } else {
+        on_host.push_back(carried.take_output);
+        host_inputs_[carried.stand_in].push_back(carried.stand_in_input);
+        host_outputs_[carried.stand_in].push_back(carried.stand_in_output);
+      }
+    }
+    if (on_host.size() == carried_.size()) return OkStatus();
+    for (const auto& [stand_in, inputs] : host_inputs_) {
+      stand_in->AddAttr(kInputHostMemoryAttr, inputs);
+      stand_in->AddAttr(kOutputHostMemoryAttr, host_outputs_[stand_in]);
+    }
+    for (Node* op : buffer_ops) {
+      op->set_assigned_device_name(device_);
+      if (IsBufferPut(*op)) op->AddAttr(kInputHostMemoryAttr, on_host);
+    }
+    take_->AddAttr(kOutputHostMemoryAttr, on_host);
+    return OkStatus();
+  }
+
+ private:
+  void FindCarried() {
+    for (const Edge* edge : take_->out_edges()) {
+      Node* node = edge->dst();
+      if (edge->IsControlEdge() || !IsStandIn(*node)) continue;
+      // An Identity has none.
+      std::vector<int> indices;
+      if (!TryGetNodeAttr(node->attrs(), "indices", &indices)) indices = {0};
+      carried_.push_back({edge->src_output(), node, edge->dst_input(),
+                          indices[edge->dst_input()]});
+    }
+  }
+
+  // Those edges to the step that end in the memory of an accelerator beside the
+  // stage, by accelerator.
+  Status CountUses(const Carried& carried,
+                   std::map<std::string, int>* uses) const {
+    for (const Edge* edge : carried.stand_in->out_edges()) {
+      if (edge->src_output() != carried.stand_in_output) continue;
+      const std::string& device = edge->dst()->assigned_device_name();
+      if (!IsAccelerator(device) ||
+          !DeviceNameUtils::IsSameAddressSpace(device,
+                                               take_->assigned_device_name())) {
+        continue;
+      }
+      MemoryTypeVector inputs, outputs;
+      TF_RETURN_IF_ERROR(
+          MemoryOn(device, *graph_, *edge->dst(), &inputs, &outputs));
+      if (inputs[edge->dst_input()] == DEVICE_MEMORY) ++(*uses)[device];
+    }
+    return OkStatus();
+  }
+
+  Status ChooseDevice() {
+    std::map<std::string, int> uses;
+    for (const Carried& carried : carried_) {
+      TF_RETURN_IF_ERROR(CountUses(carried, &uses));
+    }
+    int most = 0;
+    for (const auto& [device, count] : uses) {
+      if (count > most) {
+        most = count;
+        device_ = device;
+      }
+    }
+    return OkStatus();
+  }
+
+  // Whether the record is to have the tensor in the accelerator's memory.
+  Status IsDelivered(const Carried& carried, bool* delivered) const {
+    std::map<std::string, int> uses;
+    TF_RETURN_IF_ERROR(CountUses(carried, &uses));
+    MemoryTypeVector inputs, outputs;
+    TF_RETURN_IF_ERROR(
+        MemoryOn(device_, *graph_, *carried.stand_in, &inputs, &outputs));
+    // Some kernels have some types on the host wherever they run.
+    *delivered =
+        !uses.empty() && inputs[carried.stand_in_input] == DEVICE_MEMORY;
+    return OkStatus();
+  }
+
+  Graph* const graph_;
+  Node* const take_;
+  std::vector<Carried> carried_;
+  std::string device_;
+  std::map<Node*, std::vector<int>> host_inputs_;
+  std::map<Node*, std::vector<int>> host_outputs_;
+};
+
+}  // namespace
+
+Status DeliverToConsumers(Graph* graph) {
+  std::map<BufferKey, std::vector<Node*>> buffers;
+  std::vector<std::pair<BufferKey, Node*>> takes;
+  for (Node* node : graph->op_nodes()) {
+    BufferKey key;
+    if (!KeyOf(*node, &key)) continue;
+    buffers[key].push_back(node);
+    if (IsBufferTake(*node)) takes.emplace_back(key, node);
+  }
+  for (const auto& [key, take] : takes) {
+    TF_RETURN_IF_ERROR(Delivery(graph, take).Run(buffers[key]));
+  }
+  return OkStatus();
+}
+
+}  // namespace staging
+}  // namespace tensorflow

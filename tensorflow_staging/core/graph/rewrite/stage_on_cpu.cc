@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/rewrite/stage_on_cpu.h"
+
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/util/device_name_utils.h"
+#include "tensorflow_staging/core/graph/run/stand_ins.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+constexpr char kColocationAttr[] = "_class";
+
+bool IsResource(DataType type) {
+  return BaseType(type) == DT_RESOURCE || IsRefType(type);
+}
+
+bool HoldsOrUsesResource(const Node& node) {
+  for (DataType type : node.input_types()) {
+    if (IsResource(type)) return true;
+  }
+  for (DataType type : node.output_types()) {
+    if (IsResource(type)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string CpuOfTask(const Node& node) {
+  DeviceNameUtils::ParsedName name;
+  if (!DeviceNameUtils::ParseFullName(node.requested_device(), &name)) {
+    name.Clear();
+  }
+  name.has_type = true;
+  name.type = DEVICE_CPU;
+  name.has_id = true;
+  name.id = 0;
+  return DeviceNameUtils::ParsedNameToString(name);
+}
+
+Node* CopyToCpu(Node* node, const std::string& scope, Graph* graph,
+                CpuCopies* copies) {
+  if (!node->IsOp() || HoldsOrUsesResource(*node)) return node;
+  const auto it = copies->find(node);
+  if (it != copies->end()) return it->second;
+  NodeDef def = node->def();
+  def.clear_input();
+  def.set_name(absl::StrCat(scope, "/", node->name()));
+  def.set_device(CpuOfTask(*node));
+  def.mutable_attr()->erase(kColocationAttr);
+  Status status;
+  Node* copy = graph->AddNode(std::move(def), &status);
+  TF_CHECK_OK(status);  // It was valid under another name.
+  MarkCopy(node->name(), copy);
+  (*copies)[node] = copy;
+  for (const Edge* edge : node->in_edges()) {
+    if (!edge->src()->IsOp()) continue;
+    graph->AddEdge(CopyToCpu(edge->src(), scope, graph, copies),
+                   edge->src_output(), copy, edge->dst_input());
+  }
+  return copy;
+}
+
+void MoveToCpu(const std::vector<const Node*>& puts, Graph* graph) {
+  absl::flat_hash_set<const Node*> ahead(puts.begin(), puts.end());
+  std::vector<const Node*> order(puts.begin(), puts.end());
+  for (size_t i = 0; i < order.size(); ++i) {
+    for (const Edge* edge : order[i]->in_edges()) {
+      if (edge->src()->IsOp() && ahead.insert(edge->src()).second) {
+        order.push_back(edge->src());
+      }
+    }
+  }
+  for (size_t i = puts.size(); i < order.size(); ++i) {
+    if (HoldsOrUsesResource(*order[i])) continue;
+    bool shared = false;
+    for (const Edge* edge : order[i]->out_edges()) {
+      shared = shared || (edge->dst()->IsOp() && !ahead.contains(edge->dst()));
+    }
+    if (shared) continue;
+    Node* node = graph->FindNodeId(order[i]->id());
+    node->set_requested_device(CpuOfTask(*node));
+    node->ClearAttr(kColocationAttr);
+  }
+}
+
+}  // namespace staging
+}  // namespace tensorflow

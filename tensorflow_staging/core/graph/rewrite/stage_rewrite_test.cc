@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/testing/test_graph.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using Strings = std::vector<std::string>;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class StageRewriteTest : public ::testing::Test {
+ protected:
+  Status Rewrite() {
+    const StagePlan plan(*graph_.get(), /*smart_stage=*/true, /*name=*/"");
+    return RewriteStages(plan, options_, graph_.get());
+  }
+
+  std::string Op(const std::string& name) const {
+    const Node* node = graph_.Find(name);
+    return node == nullptr ? "(none)" : node->type_string();
+  }
+
+  template <typename T>
+  T Attr(const std::string& name, const std::string& attr) const {
+    T value;
+    TF_CHECK_OK(GetNodeAttr(graph_.Find(name)->attrs(), attr, &value));
+    return value;
+  }
+
+  std::string Device(const std::string& name) const {
+    return graph_.Find(name)->requested_device();
+  }
+
+  TestGraph graph_;
+  RewriteOptions options_;
+};
+
+TEST_F(StageRewriteTest, ClonesRunAheadAndNamesStayWithTheStep) {
+  Node* next = graph_.Source("next");
+  graph_.Target("target", {graph_.Neg("b", graph_.Neg("a", next))});
+  ASSERT_EQ(Rewrite(), OkStatus());
+
+  EXPECT_EQ(Op("prefetch/staged/next"), "IteratorGetNext");
+  EXPECT_THAT(graph_.Inputs("prefetch/staged/next"),
+              ElementsAre("next_iterator"));
+  EXPECT_THAT(graph_.Inputs("prefetch/staged/a"),
+              ElementsAre("prefetch/staged/next"));
+  EXPECT_THAT(graph_.Inputs("prefetch/staged/b"),
+              ElementsAre("prefetch/staged/a"));
+  EXPECT_THAT(graph_.Inputs("prefetch/TensorBufferPut"),
+              ElementsAre("prefetch/staged/b"));
+
+  EXPECT_EQ(Op("prefetch/TensorBufferTake"), "TensorBufferTake");
+  EXPECT_EQ(Op("b"), "Identity");
+  EXPECT_THAT(graph_.Inputs("b"), ElementsAre("prefetch/TensorBufferTake"));
+  EXPECT_THAT(graph_.Inputs("target"), ElementsAre("b"));
+}
+
+// Whoever runs or names it still advances to the next record.
+TEST_F(StageRewriteTest, ANodeThatIsNotCarriedWaitsForTheTake) {
+  Node* next = graph_.Source("next");
+  Node* a = graph_.Neg("a", next);
+  Node* check = graph_.NoOp("check");
+  graph_.AddControl(a, check);
+  Node* target = graph_.Target("target", {graph_.Neg("b", a)});
+  graph_.AddControl(check, target);
+  ASSERT_EQ(Rewrite(), OkStatus());
+  EXPECT_EQ(Op("a"), "StagedNode");
+  EXPECT_THAT(graph_.Inputs("a"), ElementsAre("^prefetch/TensorBufferTake"));
+  EXPECT_EQ(Attr<std::string>("a", "stage"), "prefetch");
+  EXPECT_EQ(Op("check"), "NoOp");
+  EXPECT_THAT(graph_.Inputs("check"),
+              ElementsAre("^prefetch/TensorBufferTake"));
+  EXPECT_THAT(graph_.Inputs("target"), ElementsAre("b", "^check"));
+}
+
+TEST_F(StageRewriteTest, OutputsThatAreCarriedKeepTheirPlaces) {
+  Node* next = graph_.Source("next", 3);
+  Node* a = graph_.Neg("a", {next, 1});
+  graph_.Target("target", {{next, 2}, {a, 0}, {next, 0}});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  EXPECT_THAT(graph_.Inputs("prefetch/TensorBufferPut"),
+              ElementsAre("prefetch/staged/a", "prefetch/staged/next",
+                          "prefetch/staged/next:2"));
+  EXPECT_EQ(Op("next"), "StagedNode");
+  EXPECT_THAT(graph_.Inputs("next"),
+              ElementsAre("prefetch/TensorBufferTake:1",
+                          "prefetch/TensorBufferTake:2"));
+  EXPECT_THAT(Attr<std::vector<int>>("next", "indices"), ElementsAre(0, 2));
+  EXPECT_THAT(graph_.Inputs("target"), ElementsAre("next:2", "a", "next"));
+}
+
+TEST_F(StageRewriteTest, ConstantsAndHandlesAreShared) {
+  Node* constant = graph_.Const("constant", 3);
+  Node* table = graph_.Table("table", "HashTableV2");
+  Node* found = graph_.Lookup("found", table, graph_.Source("next"));
+  Node* a = graph_.AddN("a", {found, constant});
+  graph_.Target("target", {a, constant});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  EXPECT_THAT(graph_.Inputs("prefetch/staged/found"),
+              ElementsAre("table", "prefetch/staged/next", "found/default"));
+  EXPECT_THAT(graph_.Inputs("prefetch/staged/a"),
+              ElementsAre("prefetch/staged/found", "constant"));
+  EXPECT_THAT(graph_.Inputs("target"), ElementsAre("a", "constant"));
+}
+
+TEST_F(StageRewriteTest, ControlEdgesKeepTheOrderOfEachSide) {
+  Node* next = graph_.Source("next");
+  Node* shared = graph_.NoOp("shared");
+  Node* first = graph_.Neg("first", next);
+  Node* second = graph_.Neg("second", next);
+  graph_.AddControl(first, second);
+  graph_.AddControl(shared, second);
+  Node* train = graph_.Target("train", {second});
+  Node* after = graph_.Target("after", {second});
+  graph_.AddControl(train, after);
+  graph_.AddControl(first, after);
+  ASSERT_EQ(Rewrite(), OkStatus());
+  EXPECT_THAT(
+      graph_.Inputs("prefetch/staged/second"),
+      ElementsAre("prefetch/staged/next", "^prefetch/staged/first", "^shared"));
+  EXPECT_THAT(graph_.Inputs("after"),
+              ElementsAre("second", "^first", "^train"));
+  // The record is whole when all has been done that the step waits for.
+  EXPECT_THAT(graph_.Inputs("prefetch/TensorBufferPut"),
+              ElementsAre("prefetch/staged/second", "^prefetch/staged/first"));
+}
+
+TEST_F(StageRewriteTest, AttributesAndDevicesSurviveOnBothSides) {
+  Node* a = graph_.Neg("a", graph_.Source("next"));
+  a->set_requested_device("/device:CPU:0");
+  a->AddAttr("_of_the_user", "kept");
+  graph_.Target("target", {a});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  for (const char* name : {"a", "prefetch/staged/a"}) {
+    EXPECT_EQ(Device(name), "/device:CPU:0") << name;
+    EXPECT_EQ(Attr<std::string>(name, "_of_the_user"), "kept") << name;
+  }
+}
+
+TEST_F(StageRewriteTest, EachSideIsColocatedWithItself) {
+  Node* next = graph_.Source("next");
+  Node* a = graph_.Neg("a", next);
+  a->AddAttr("_class", Strings{"loc:@next", "loc:@v"});
+  Node* target = graph_.Target("target", {a});
+  target->AddAttr("_class", Strings{"loc:@a"});
+  graph_.RefVariable("v");
+  ASSERT_EQ(Rewrite(), OkStatus());
+  EXPECT_THAT(Attr<Strings>("prefetch/staged/a", "_class"),
+              ElementsAre("loc:@prefetch/staged/next", "loc:@v"));
+  EXPECT_THAT(Attr<Strings>("a", "_class"), ElementsAre("loc:@next", "loc:@v"));
+  EXPECT_THAT(Attr<Strings>("target", "_class"), ElementsAre("loc:@a"));
+}
+
+// The runtime would look for a function of the name of the stand-in's op.
+TEST_F(StageRewriteTest, XlaCompilesTheCloneAlone) {
+  Node* a = graph_.Neg("a", graph_.Source("next"));
+  a->AddAttr("_XlaMustCompile", true);
+  a->AddAttr("_other", true);
+  graph_.Target("target", {a});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  EXPECT_TRUE(Attr<bool>("prefetch/staged/a", "_XlaMustCompile"));
+  EXPECT_EQ(graph_.Find("a")->attrs().Find("_XlaMustCompile"), nullptr);
+  EXPECT_TRUE(Attr<bool>("a", "_other"));
+}
+
+TEST_F(StageRewriteTest, ErrorsAheadNameTheNodeOfTheUser) {
+  graph_.Target("target", {graph_.Neg("a", graph_.Source("next"))});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  const NodeDef& def = graph_.Find("prefetch/staged/a")->def();
+  EXPECT_THAT(def.experimental_debug_info().original_node_names(),
+              ElementsAre("a"));
+}
+
+TEST_F(StageRewriteTest, TheBufferIsBesideTheSourceOnTheCpuOfItsTask) {
+  Node* next = graph_.Source("next");
+  next->set_requested_device("/job:worker/replica:0/task:3/device:GPU:1");
+  graph_.Target("target", {next});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  for (const char* op :
+       {"TensorBufferPut", "TensorBufferTake", "TensorBufferCancel",
+        "TensorBufferResume", "TensorBufferClose", "TensorBufferSize"}) {
+    const std::string name = strings::StrCat("prefetch/", op);
+    EXPECT_EQ(Device(name), "/job:worker/replica:0/task:3/device:CPU:0") << op;
+    if (name != "prefetch/TensorBufferPut") {
+      EXPECT_THAT(Attr<Strings>(name, "_class"),
+                  ElementsAre("loc:@prefetch/TensorBufferPut"));
+    }
+  }
+}
+
+TEST_F(StageRewriteTest, OptionsBecomeAttributes) {
+  options_.capacity = 7;
+  options_.timeout_millis = 11;
+  options_.stream_id = 2;
+  graph_.Target("target", {graph_.Source("next")});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  const std::string put = "prefetch/TensorBufferPut";
+  EXPECT_EQ(Attr<int64_t>(put, "capacity"), 7);
+  EXPECT_EQ(Attr<int64_t>(put, "timeout_millis"), 11);
+  EXPECT_EQ(Attr<std::string>(put, "shared_name"), "prefetch");
+  EXPECT_EQ(Attr<int64_t>("prefetch/TensorBufferTake", "capacity"), 7);
+  EXPECT_EQ(Attr<int64_t>("prefetch/staged/next", "_stream_id"), 2);
+}
+
+TEST_F(StageRewriteTest, ShapesOfTheRecordStayKnown) {
+  graph_.Target("target", {graph_.Source("next", 2)});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  for (const char* name : {"prefetch/TensorBufferTake", "next"}) {
+    const auto shapes = Attr<std::vector<PartialTensorShape>>(name, "shapes");
+    ASSERT_EQ(shapes.size(), 2) << name;
+    EXPECT_EQ(shapes[0].DebugString(), "[]") << name;
+    EXPECT_EQ(shapes[1].DebugString(), "[]") << name;
+  }
+}
+
+TEST_F(StageRewriteTest, IteratorsThatCanBeInitialisedStartTheStageAnew) {
+  Node* next = graph_.Source("next");
+  Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
+  graph_.InitializeWithRange("initialize", iterator, 0, 10);
+  graph_.Target("target", {graph_.Neg("a", next)});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  EXPECT_THAT(graph_.Inputs("prefetch/staged/next"),
+              ElementsAre("next_iterator", "^prefetch/TensorBufferBegin"));
+  EXPECT_THAT(graph_.Inputs("prefetch/staged/a"),
+              ElementsAre("prefetch/staged/next"));
+  EXPECT_THAT(graph_.Inputs("initialize"),
+              ElementsAre("initialize/range", "next_iterator",
+                          "^prefetch/TensorBufferRestart"));
+  EXPECT_EQ(Attr<std::string>("prefetch/TensorBufferRestart", "container"),
+            Attr<std::string>("prefetch/TensorBufferPut", "container"));
+}
+
+TEST_F(StageRewriteTest, InAChainTheLastStageStopsFirst) {
+  Node* next = graph_.Source("next");
+  Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
+  graph_.InitializeWithRange("initialize", iterator, 0, 10);
+  Node* first = graph_.Stage("first", {next});
+  graph_.Target("target", {graph_.Stage("second", {first})});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  // The second stage waits for its restart before it waits for the first one.
+  EXPECT_THAT(graph_.Inputs("first/TensorBufferTake"),
+              ElementsAre("^second/TensorBufferBegin"));
+  EXPECT_THAT(graph_.Inputs("first/TensorBufferRestart"),
+              ElementsAre("^second/TensorBufferRestart"));
+  EXPECT_THAT(
+      graph_.Inputs("initialize"),
+      ElementsAre("initialize/range", "next_iterator",
+                  "^first/TensorBufferRestart", "^second/TensorBufferRestart"));
+}
+
+TEST_F(StageRewriteTest, AStageByHandIsExtended) {
+  Node* take = graph_.Stage("by_hand", {graph_.Neg("a", graph_.Source("next")),
+                                        graph_.Const("value", 1)});
+  Node* b = graph_.AddN("b", {{take, 0}, {take, 1}});
+  graph_.Target("target", {b});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  EXPECT_THAT(graph_.Inputs("a"), ElementsAre("next"));
+  EXPECT_THAT(graph_.Inputs("by_hand/staged/b"), ElementsAre("a", "value"));
+  EXPECT_THAT(graph_.Inputs("by_hand/TensorBufferPut"),
+              ElementsAre("by_hand/staged/b"));
+  EXPECT_EQ(Op("by_hand/TensorBufferTake/record"), "TensorBufferTake");
+  EXPECT_EQ(Op("by_hand/TensorBufferTake"), "StagedNode");
+  EXPECT_EQ(Op("b"), "Identity");
+  EXPECT_THAT(graph_.Inputs("b"),
+              ElementsAre("by_hand/TensorBufferTake/record"));
+}
+
+TEST_F(StageRewriteTest, EachPutOfAStageByHandHasClonesOfItsOwn) {
+  Node* take = graph_.Stage("by_hand", {graph_.Source("next")});
+  graph_.Put("other_put", "by_hand", {graph_.Source("other_next")});
+  graph_.Target("target", {graph_.Neg("a", take), take});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  EXPECT_THAT(graph_.Inputs("by_hand/staged/a"), ElementsAre("next"));
+  EXPECT_THAT(graph_.Inputs("by_hand/staged_1/a"), ElementsAre("other_next"));
+  EXPECT_THAT(graph_.Inputs("by_hand/TensorBufferPut"),
+              ElementsAre("by_hand/staged/a", "next"));
+  EXPECT_THAT(graph_.Inputs("other_put"),
+              ElementsAre("by_hand/staged_1/a", "other_next"));
+}
+
+TEST_F(StageRewriteTest, AStageByHandKeepsItsOwnOptions) {
+  options_.capacity = 7;
+  options_.timeout_millis = 11;
+  options_.stream_id = 2;
+  Node* take = graph_.Stage("by_hand", {graph_.Source("next")});
+  Node* put = const_cast<Node*>(graph_.Find("by_hand/TensorBufferPut"));
+  put->ClearAttr("timeout_millis");
+  put->AddAttr("timeout_millis", 5);
+  put->set_requested_device("/job:worker/task:1");
+  Node* before = graph_.NoOp("before");
+  graph_.AddControl(before, put);
+  graph_.AddControl(before, take);
+  graph_.Target("target", {graph_.Neg("a", take)});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  const std::string name = "by_hand/TensorBufferPut";
+  EXPECT_EQ(Attr<int64_t>(name, "timeout_millis"), 5);
+  EXPECT_EQ(Attr<int64_t>(name, "capacity"), 1);
+  EXPECT_EQ(Device(name), "/job:worker/task:1");
+  EXPECT_THAT(graph_.Inputs(name), ElementsAre("by_hand/staged/a", "^before"));
+  EXPECT_THAT(graph_.Inputs("by_hand/TensorBufferTake/record"),
+              ElementsAre("^before"));
+  EXPECT_FALSE(
+      HasNodeAttr(graph_.Find("by_hand/staged/a")->def(), "_stream_id"));
+}
+
+// It would run once for each record, and still does.
+TEST_F(StageRewriteTest, ADrawThatTheTakeOfAStageByHandWaitsForRunsAhead) {
+  Node* take = graph_.Stage("by_hand", {graph_.Source("next")});
+  graph_.AddControl(graph_.Random("random"), take);
+  graph_.Target("target", {graph_.Neg("a", take)});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  EXPECT_THAT(graph_.Inputs("by_hand/TensorBufferPut"),
+              ElementsAre("by_hand/staged/a", "^by_hand/staged/random"));
+  EXPECT_THAT(graph_.Inputs("by_hand/TensorBufferTake/record"), ElementsAre());
+}
+
+// The attribute `container` of the ops around a stage's buffer.
+class StageContainerTest : public StageRewriteTest {
+ protected:
+  // That of a stage of `components` tensors, as the session `session` has it.
+  static std::string ContainerOf(const std::string& session, int components) {
+    TestGraph graph;
+    graph.Target("target", {graph.Source("next", components)});
+    const StagePlan plan(*graph.get(), true, "");
+    RewriteOptions options;
+    options.session = session;
+    TF_CHECK_OK(RewriteStages(plan, options, graph.get()));
+    std::string container;
+    for (const Node* node : graph.get()->op_nodes()) {
+      if (!absl::StartsWith(node->type_string(), "TensorBuffer")) continue;
+      const std::string& its = GetNodeAttrString(node->attrs(), "container");
+      if (container.empty()) container = its;
+      EXPECT_EQ(container, its) << node->name();
+    }
+    return container;
+  }
+};
+
+TEST_F(StageContainerTest, IsOfTheSessionAndOfTheRecord) {
+  EXPECT_EQ(ContainerOf("one", 1), ContainerOf("one", 1));
+  EXPECT_NE(ContainerOf("one", 1), ContainerOf("two", 1));
+  EXPECT_NE(ContainerOf("one", 1), ContainerOf("one", 2));
+}
+
+TEST_F(StageContainerTest, AllOpsOfAStageByHandMoveTogether) {
+  for (const bool extended : {false, true}) {
+    for (const char* session : {"", "one"}) {
+      TestGraph graph;
+      Node* take = graph.Stage("by_hand", {graph.Source("next")});
+      graph.Target("target", {extended ? graph.Neg("a", take) : take});
+      const StagePlan plan(*graph.get(), true, "");
+      RewriteOptions options;
+      options.session = session;
+      ASSERT_EQ(RewriteStages(plan, options, graph.get()), OkStatus());
+      std::set<std::string> containers;
+      for (const Node* node : graph.get()->op_nodes()) {
+        if (absl::StartsWith(node->type_string(), "TensorBuffer")) {
+          containers.insert(GetNodeAttrString(node->attrs(), "container"));
+        }
+      }
+      ASSERT_EQ(containers.size(), 1);
+      const bool moved = extended || !std::string(session).empty();
+      EXPECT_EQ(!containers.begin()->empty(), moved) << extended << session;
+    }
+  }
+}
+
+TEST_F(StageRewriteTest, WhereNothingCanRunAheadNothingChanges) {
+  graph_.Target("target", {graph_.Neg("a", graph_.Const("value", 1))});
+  graph_.Neg("leaf", graph_.Source("next"));
+  GraphDef before;
+  graph_.get()->ToGraphDef(&before);
+  ASSERT_EQ(Rewrite(), OkStatus());
+  GraphDef after;
+  graph_.get()->ToGraphDef(&after);
+  EXPECT_EQ(before.DebugString(), after.DebugString());
+}
+
+// No plan of the graph as it is makes one; this is what the check is for.
+TEST_F(StageRewriteTest, AStageThatWaitsForItselfIsAnError) {
+  Node* constant = graph_.Const("constant", 1);
+  Node* a = graph_.AddN("a", {graph_.Source("next"), constant});
+  Node* target = graph_.Target("target", {a});
+  const StagePlan plan(*graph_.get(), /*smart_stage=*/true, /*name=*/"");
+  graph_.AddControl(target, constant);
+  const Status status = RewriteStages(plan, options_, graph_.get());
+  EXPECT_EQ(status.code(), error::INTERNAL);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("a stage that waits for itself, by "
+                        "'prefetch/TensorBufferTake'"));
+}
+
+TEST_F(StageRewriteTest, ANodeThatIsAddedLaterMayNotHaveANameOfTheStages) {
+  graph_.Target("target", {graph_.Neg("a", graph_.Source("next"))});
+  const int old_ids = graph_.get()->num_node_ids();
+  graph_.Stage("prefetch", {graph_.Source("later")});
+  const StagePlan plan(
+      *graph_.get(), /*smart_stage=*/true, /*name=*/"",
+      [old_ids](const Node& node) { return node.id() < old_ids; });
+  const Status status = RewriteStages(plan, options_, graph_.get());
+  EXPECT_TRUE(errors::IsAlreadyExists(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Node 'prefetch/"));
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

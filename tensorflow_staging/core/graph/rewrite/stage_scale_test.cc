@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The time that large graphs take: of the thread, so that it does not depend on
+// what else the machine does.
+
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tensorflow_staging/core/graph/partition/stage_partition.h"
+#include "tensorflow_staging/core/graph/plan/stage_plan.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
+#include "tensorflow_staging/core/testing/test_graph.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+constexpr int kNodes = 200000;
+
+double ThreadSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return now.tv_sec + now.tv_nsec * 1e-9;
+}
+
+double SecondsOf(const std::function<void()>& work) {
+  const double start = ThreadSeconds();
+  work();
+  return ThreadSeconds() - start;
+}
+
+// A shape of graph, in a size of about `nodes` nodes.
+struct Shape {
+  const char* name;
+  std::function<void(int nodes, TestGraph* graph)> make;
+};
+
+std::string Name(const char* prefix, int i) {
+  return strings::StrCat(prefix, i);
+}
+
+void LongChain(int nodes, TestGraph* graph) {
+  Node* last = graph->Source("next");
+  for (int i = 0; i < nodes; ++i) last = graph->Neg(Name("n", i), last);
+  graph->Target("target", {last});
+}
+
+void ManyColumns(int nodes, TestGraph* graph) {
+  constexpr int kColumns = 1000;
+  Node* next = graph->Source("next", kColumns);
+  TestGraph::Outs ends;
+  for (int column = 0; column < kColumns; ++column) {
+    TestGraph::Out last = {next, column};
+    for (int i = 0; i < nodes / kColumns; ++i) {
+      last = graph->Neg(strings::StrCat("c", column, "/n", i), last);
+    }
+    ends.push_back(last);
+  }
+  graph->Target("target", ends);
+}
+
+void ManyBoundaryTensors(int nodes, TestGraph* graph) {
+  Node* next = graph->Source("next");
+  for (int i = 0; i < nodes / 2; ++i) {
+    graph->Target(Name("target", i), {graph->Neg(Name("n", i), next)});
+  }
+}
+
+void ManyConsumersOfOneSource(int nodes, TestGraph* graph) {
+  Node* next = graph->Source("next");
+  TestGraph::Outs sums;
+  for (int i = 0; i < nodes; i += 100) {
+    TestGraph::Outs in;
+    for (int j = i; j < i + 100; ++j)
+      in.push_back(graph->Neg(Name("n", j), next));
+    sums.push_back(graph->AddN(Name("sum", i), in));
+  }
+  graph->Target("target", sums);
+}
+
+void MostlyInTheStep(int nodes, TestGraph* graph) {
+  Node* last =
+      graph->AddN("first", {graph->Source("next"), graph->ReadVariable("v")});
+  for (int i = 0; i < nodes; ++i) last = graph->Neg(Name("n", i), last);
+}
+
+void ManySources(int nodes, TestGraph* graph) {
+  for (int i = 0; i < nodes / 4; ++i) {
+    Node* next = graph->Source(Name("next", i));
+    graph->Target(Name("target", i), {graph->Neg(Name("n", i), next)});
+  }
+}
+
+// Each draw is of both sides because of the one before.
+void ChainOfDraws(int nodes, TestGraph* graph) {
+  Node* next = graph->Source("next");
+  Node* last = graph->Random("first");
+  graph->Target("target", {last});
+  for (int i = 0; i < nodes / 6; ++i) {
+    Node* draw = graph->Random(Name("draw", i));
+    graph->Target(Name("target", i),
+                  {graph->AddN(Name("n", i), {next, last, draw})});
+    last = draw;
+  }
+}
+
+// The lesser of two times: what else runs on the machine only adds.
+double PartitionSeconds(const Shape& shape, int nodes) {
+  TestGraph graph;
+  shape.make(nodes, &graph);
+  const auto partition = [&graph] {
+    const StagePartition partition(*graph.get());
+  };
+  return std::min(SecondsOf(partition), SecondsOf(partition));
+}
+
+class StagePartitionScaleTest : public ::testing::TestWithParam<Shape> {};
+
+// Four times the nodes take 4 times as long if the time is linear, and 16 times
+// if it is quadratic.
+TEST_P(StagePartitionScaleTest, TakesLessThanTwoSecondsAndIsLinear) {
+  const double all = PartitionSeconds(GetParam(), kNodes);
+  EXPECT_LT(all, 2);
+  EXPECT_LT(all / PartitionSeconds(GetParam(), kNodes / 4), 9);
+}
+
+TEST(StageRewriteScaleTest, TheRewriteTakesSeconds) {
+  TestGraph graph;
+  ManyBoundaryTensors(kNodes, &graph);
+  EXPECT_LT(SecondsOf([&graph] {
+              const StagePlan plan(*graph.get(), true, "");
+              TF_CHECK_OK(RewriteStages(plan, RewriteOptions(), graph.get()));
+            }),
+            30);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, StagePartitionScaleTest,
+    ::testing::Values(
+        Shape{"LongChain", LongChain}, Shape{"ManyColumns", ManyColumns},
+        Shape{"ManyBoundaryTensors", ManyBoundaryTensors},
+        Shape{"ManyConsumersOfOneSource", ManyConsumersOfOneSource},
+        Shape{"MostlyInTheStep", MostlyInTheStep},
+        Shape{"ManySources", ManySources}, Shape{"ChainOfDraws", ChainOfDraws}),
+    [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

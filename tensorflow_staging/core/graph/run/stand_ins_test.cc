@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/run/stand_ins.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/graph/plan/stage_plan.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
+#include "tensorflow_staging/core/testing/test_graph.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using Strings = std::vector<std::string>;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr char kCpu[] = "/job:localhost/replica:0/task:0/device:CPU:0";
+
+// Builds and rewrites a graph, and asks what a run of it is to run.
+class StandInsTest : public ::testing::Test {
+ protected:
+  void Rewrite() {
+    const StagePlan plan(*graph_.get(), /*smart_stage=*/true, /*name=*/"");
+    TF_CHECK_OK(RewriteStages(plan, rewrite_, graph_.get()));
+    for (Node* node : graph_.get()->op_nodes()) {
+      node->set_assigned_device_name(kCpu);
+    }
+  }
+
+  void Feed(const Strings& tensors) {
+    for (const std::string& tensor : tensors) run_.add_feed(tensor);
+  }
+
+  // Gives `to` the value that the run computes of `from`.
+  void Connect(const std::string& from, const std::string& to) {
+    TensorConnection* connection = run_.add_tensor_connection();
+    connection->set_from_tensor(from);
+    connection->set_to_tensor(to);
+  }
+
+  Status Fetch(const Strings& tensors) {
+    for (const std::string& tensor : tensors) run_.add_fetch(tensor);
+    return Ask();
+  }
+
+  Status RunTarget(const std::string& node) {
+    run_.add_target(node);
+    return Ask();
+  }
+
+  // What a node is in the unstaged graph.
+  std::string Op(const std::string& name) const {
+    const Node* node = FindNode(*unstaged_, name);
+    return node == nullptr ? "(none)" : node->type_string();
+  }
+
+  Strings Inputs(const std::string& name) const {
+    return InputsOf(*unstaged_, name);
+  }
+
+  TestGraph graph_;
+  RewriteOptions rewrite_;
+  CallableOptions run_;
+  std::unique_ptr<Graph> unstaged_;
+
+ private:
+  Status Ask() {
+    // What an earlier call has left must not stay.
+    unstaged_ = std::make_unique<Graph>(OpRegistry::Global());
+    const Status status = UnstageForRun(*graph_.get(), run_, &unstaged_);
+    run_.Clear();
+    return status;
+  }
+};
+
+TEST_F(StandInsTest, OnlyWhatTheRecordCarriesCanBeFetched) {
+  Node* next = graph_.Source("next", 2);
+  graph_.Target("target", {graph_.Neg("a", {next, 0}), {next, 1}});
+  Rewrite();
+  EXPECT_EQ(Fetch({"a:0", "next:1", "target:0"}), OkStatus());
+  EXPECT_EQ(unstaged_, nullptr);
+  const Status status = Fetch({"target:0", "next:0"});
+  EXPECT_TRUE(errors::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'next:0'"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("stage 'prefetch'"));
+  EXPECT_EQ(unstaged_, nullptr);
+  EXPECT_EQ(RunTarget("next"), OkStatus());
+}
+
+TEST_F(StandInsTest, ToFeedWhatNothingUsesAheadNeedsNothing) {
+  graph_.Target("target", {graph_.Neg("a", graph_.Source("next"))});
+  Rewrite();
+  Feed({"a:0"});
+  EXPECT_EQ(Fetch({"target:0"}), OkStatus());
+  EXPECT_EQ(unstaged_, nullptr);
+}
+
+TEST_F(StandInsTest, ARunThatFeedsAllComputesInTheStep) {
+  Node* a = graph_.Neg("a", graph_.Source("next"));
+  graph_.Target("target", {graph_.Neg("b", a)});
+  Rewrite();
+  Feed({"next:0"});
+  ASSERT_EQ(Fetch({"target:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_EQ(Op("a"), "Neg");
+  EXPECT_THAT(Inputs("a"), ElementsAre("next"));
+  EXPECT_EQ(Op("b"), "Neg");
+  EXPECT_THAT(Inputs("b"), ElementsAre("a"));
+  EXPECT_THAT(Inputs("target"), ElementsAre("b"));
+  EXPECT_EQ(Op("prefetch/staged/a"), "(none)");
+  EXPECT_EQ(Op("prefetch/staged/b"), "(none)");
+  // The graph of the other runs is as it was.
+  EXPECT_EQ(graph_.Find("a")->type_string(), "StagedNode");
+  EXPECT_EQ(graph_.Find("prefetch/staged/a")->type_string(), "Neg");
+}
+
+// An optimizer may have the run wait for a source that it does not need.
+TEST_F(StandInsTest, ARunThatFeedsAllReachesNoSource) {
+  Node* next = graph_.Source("next");
+  Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
+  graph_.InitializeWithRange("initialize", iterator, 0, 10);
+  graph_.Target("target", {graph_.Neg("a", next)});
+  Rewrite();
+  Feed({"next:0"});
+  ASSERT_EQ(Fetch({"target:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  for (const char* name : {"next", "prefetch/TensorBufferTake"}) {
+    EXPECT_EQ(Op(name), "StagedNode") << name;
+    EXPECT_THAT(Inputs(name), IsEmpty()) << name;
+    EXPECT_EQ(FindNode(*unstaged_, name)->assigned_device_name(), kCpu) << name;
+  }
+}
+
+TEST_F(StandInsTest, ARunInTheStepDoesNotWaitForTheStageToBegin) {
+  Node* next = graph_.Source("next");
+  Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
+  graph_.InitializeWithRange("initialize", iterator, 0, 10);
+  Node* draw = graph_.Random("draw");
+  graph_.Target("target", {graph_.AddN("a", {next, draw})});
+  Rewrite();
+  ASSERT_THAT(graph_.Inputs("prefetch/staged/draw"),
+              Contains("^prefetch/TensorBufferBegin"));
+  Feed({"next:0"});
+  ASSERT_EQ(Fetch({"target:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_EQ(Op("prefetch/TensorBufferBegin"), "(none)");
+  EXPECT_THAT(Inputs("draw"), Not(Contains("^prefetch/TensorBufferBegin")));
+}
+
+TEST_F(StandInsTest, OnlyTheRunsOfAStageWaitForItToBegin) {
+  Node* next = graph_.Source("next");
+  Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
+  graph_.InitializeWithRange("initialize", iterator, 0, 10);
+  Node* take = graph_.Stage("by_hand", {graph_.Neg("a", next)});
+  graph_.Target("target", {take});
+  Rewrite();
+  ASSERT_THAT(graph_.Inputs("next"), Contains("^by_hand/TensorBufferBegin"));
+  EXPECT_EQ(RunTarget("by_hand/TensorBufferPut"), OkStatus());
+  EXPECT_EQ(unstaged_, nullptr);
+  EXPECT_EQ(Fetch({"target:0"}), OkStatus());
+  EXPECT_EQ(unstaged_, nullptr);
+  // A look at what the stage computes.
+  ASSERT_EQ(Fetch({"a:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_THAT(Inputs("next"), ElementsAre("next_iterator"));
+  EXPECT_THAT(Inputs("a"), ElementsAre("next"));
+}
+
+TEST_F(StandInsTest, WhatIsFedMayLieInsideTheStage) {
+  Node* next = graph_.Source("next");
+  Node* a = graph_.Neg("a", next);
+  graph_.Target("target", {graph_.Neg("b", a)});
+  Rewrite();
+  Feed({"a:0"});
+  ASSERT_EQ(Fetch({"target:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_THAT(Inputs("b"), ElementsAre("a"));
+}
+
+TEST_F(StandInsTest, ARunThatFeedsAPartIsRefused) {
+  Node* next = graph_.Source("next", 2);
+  graph_.Target("target", {graph_.AddN("a", {{next, 0}, {next, 1}})});
+  Rewrite();
+  Feed({"next:1"});
+  const Status status = Fetch({"target:0"});
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  const std::string message(status.message());
+  EXPECT_THAT(message, HasSubstr("Tensor 'next:1' is fed"));
+  EXPECT_THAT(message, HasSubstr("in stage 'prefetch'"));
+  EXPECT_THAT(message, HasSubstr("the stage's records, by 'next'"));
+  EXPECT_EQ(unstaged_, nullptr);
+
+  Feed({"next:1"});
+  EXPECT_TRUE(errors::IsInvalidArgument(RunTarget("target")));
+
+  Feed({"next:0", "next:1"});
+  EXPECT_EQ(Fetch({"target:0"}), OkStatus());
+  EXPECT_NE(unstaged_, nullptr);
+}
+
+// The clones use the constant of the graph, whatever a step feeds.
+TEST_F(StandInsTest, ARunThatFeedsAConstantThatWasUsedAheadIsRefused) {
+  Node* constant = graph_.Const("constant", 3);
+  Node* a = graph_.AddN(
+      "a", {graph_.Source("next"), graph_.Neg("negative", constant)});
+  graph_.Target("target", {a});
+  graph_.Target("other", {constant});
+  Rewrite();
+  for (const char* fed : {"constant:0", "negative:0"}) {
+    Feed({fed});
+    const Status status = Fetch({"target:0"});
+    EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(strings::StrCat("Tensor '", fed, "' is fed")));
+    EXPECT_EQ(unstaged_, nullptr);
+  }
+  // These need no record, or see the fed value.
+  Feed({"constant:0"});
+  EXPECT_EQ(Fetch({"other:0"}), OkStatus());
+  EXPECT_EQ(unstaged_, nullptr);
+  Feed({"constant:0", "a:0"});
+  EXPECT_EQ(Fetch({"target:0"}), OkStatus());
+  EXPECT_EQ(unstaged_, nullptr);
+  Feed({"constant:0", "next:0"});
+  ASSERT_EQ(Fetch({"target:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_THAT(Inputs("a"), ElementsAre("next", "negative"));
+}
+
+TEST_F(StandInsTest, ARunComputesWithAFedConstantOfWhichTheCpuHasACopy) {
+  Node* a =
+      graph_.AddN("a", {graph_.Source("next"), graph_.Const("constant", 3)});
+  graph_.Target("target", {a});
+  rewrite_.on_cpu = true;
+  Rewrite();
+  Feed({"constant:0"});
+  EXPECT_TRUE(errors::IsInvalidArgument(Fetch({"target:0"})));
+  Feed({"constant:0", "next:0"});
+  ASSERT_EQ(Fetch({"target:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_THAT(Inputs("a"), ElementsAre("next", "constant"));
+}
+
+// A runner feeds what the stage uses; a step may feed the same placeholder.
+TEST_F(StandInsTest, WhatLeadsToAPutOfAStageByHandMayBeFed) {
+  Node* fed = graph_.Placeholder("fed");
+  Node* take = graph_.Stage(
+      "by_hand", {graph_.AddN("staged", {graph_.Source("next"), fed})});
+  graph_.Target("target", {graph_.Neg("a", take), fed});
+  Rewrite();
+  Feed({"fed:0"});
+  EXPECT_EQ(RunTarget("by_hand/TensorBufferPut"), OkStatus());
+  EXPECT_EQ(unstaged_, nullptr);
+  Feed({"fed:0"});
+  EXPECT_EQ(Fetch({"target:0"}), OkStatus());
+  EXPECT_EQ(unstaged_, nullptr);
+}
+
+// A feed gives a value; who waits for the node still has it run.
+TEST_F(StandInsTest, ARunThatWaitsForAFedSourceIsRefused) {
+  Node* next = graph_.Source("next");
+  Node* target = graph_.Target("target", {graph_.Neg("a", next)});
+  graph_.AddControl(next, target);
+  Rewrite();
+  Feed({"next:0"});
+  EXPECT_TRUE(errors::IsInvalidArgument(Fetch({"target:0"})));
+}
+
+TEST_F(StandInsTest, AFetchOfWhatIsFedNeedsNoRecord) {
+  graph_.Target("target", {graph_.Neg("a", graph_.Source("next"))});
+  Rewrite();
+  Feed({"next:0"});
+  EXPECT_EQ(Fetch({"target:0", "next:0"}), OkStatus());
+  EXPECT_NE(unstaged_, nullptr);
+}
+
+TEST_F(StandInsTest, AConnectionFeeds) {
+  Node* next = graph_.Source("next", 2);
+  Node* a = graph_.Neg("a", {next, 0});
+  graph_.Target("target", {a, graph_.Neg("b", {next, 1})});
+  graph_.Const("value", 1);
+  Rewrite();
+  Connect("value:0", "next:0");
+  ASSERT_EQ(Fetch({"a:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_THAT(Inputs("a"), ElementsAre("next"));
+  // What gives the value has to be computed, too.
+  Connect("b:0", "next:0");
+  EXPECT_TRUE(errors::IsInvalidArgument(Fetch({"a:0"})));
+  Connect("b:0", "next:0");
+  Feed({"next:1"});
+  EXPECT_EQ(Fetch({"a:0"}), OkStatus());
+  EXPECT_NE(unstaged_, nullptr);
+}
+
+TEST_F(StandInsTest, AStageByHandWhoseTakeIsFedComputesInTheStep) {
+  Node* take =
+      graph_.Stage("by_hand", {graph_.Source("next"), graph_.Source("other")});
+  Node* a = graph_.AddN("a", {{take, 1}, {take, 0}});
+  graph_.Target("target", {graph_.Neg("b", a)});
+  Rewrite();
+  Feed({"by_hand/TensorBufferTake:0", "by_hand/TensorBufferTake:1"});
+  ASSERT_EQ(Fetch({"target:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_EQ(Op("a"), "AddN");
+  EXPECT_THAT(Inputs("a"), ElementsAre("by_hand/TensorBufferTake:1",
+                                       "by_hand/TensorBufferTake"));
+  EXPECT_THAT(Inputs("b"), ElementsAre("a"));
+  for (const char* name :
+       {"by_hand/TensorBufferTake", "by_hand/TensorBufferTake/record"}) {
+    EXPECT_EQ(Op(name), "StagedNode") << name;
+    EXPECT_THAT(Inputs(name), IsEmpty()) << name;
+  }
+
+  Feed({"by_hand/TensorBufferTake:1"});
+  const Status status = Fetch({"target:0"});
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("by 'by_hand/TensorBufferTake'"));
+}
+
+// As for a source: what waits for the Take has it take a record.
+TEST_F(StandInsTest, ARunThatWaitsForAFedTakeIsRefused) {
+  Node* take = graph_.Stage("by_hand", {graph_.Source("next")});
+  Node* waits = graph_.Neg("waits", graph_.Const("value", 1));
+  graph_.AddControl(take, waits);
+  graph_.Target("target", {graph_.AddN("a", {take, waits})});
+  Rewrite();
+  Feed({"by_hand/TensorBufferTake:0"});
+  const Status status = Fetch({"target:0"});
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("by 'by_hand/TensorBufferTake'"));
+}
+
+TEST_F(StandInsTest, OfClonesForSeveralPutsOneGetsTheName) {
+  Node* take = graph_.Stage("by_hand", {graph_.Source("next")});
+  graph_.Put("other_put", "by_hand", {graph_.Source("other_next")});
+  graph_.Target("target", {graph_.Neg("a", take)});
+  Rewrite();
+  Feed({"by_hand/TensorBufferTake:0"});
+  ASSERT_EQ(Fetch({"target:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_EQ(Op("a"), "Neg");
+  EXPECT_THAT(Inputs("a"), ElementsAre("by_hand/TensorBufferTake"));
+  EXPECT_THAT(Inputs("target"), ElementsAre("a"));
+}
+
+TEST_F(StandInsTest, OtherStagesStay) {
+  for (const char* i : {"1", "2"}) {
+    Node* a = graph_.Neg(strings::StrCat("a", i),
+                         graph_.Source(strings::StrCat("next", i)));
+    graph_.Target(strings::StrCat("target", i),
+                  {graph_.Neg(strings::StrCat("b", i), a)});
+  }
+  Rewrite();
+  Feed({"next1:0"});
+  ASSERT_EQ(Fetch({"target1:0", "target2:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_THAT(Inputs("a1"), ElementsAre("next1"));
+  EXPECT_EQ(Op("next1"), "StagedNode");
+  EXPECT_EQ(Op("prefetch/TensorBufferTake"), "StagedNode");
+  EXPECT_EQ(Op("prefetch_1/TensorBufferTake"), "TensorBufferTake");
+  EXPECT_EQ(Op("prefetch_1/staged/next2"), "IteratorGetNext");
+  EXPECT_THAT(Inputs("a2"), ElementsAre("^prefetch_1/TensorBufferTake"));
+  EXPECT_THAT(Inputs("b2"), ElementsAre("prefetch_1/TensorBufferTake"));
+
+  Feed({"next1:0"});
+  const Status status = Fetch({"target1:0", "a2:0"});
+  EXPECT_TRUE(errors::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("stage 'prefetch_1'"));
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

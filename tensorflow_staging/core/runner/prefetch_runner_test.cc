@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/runner/prefetch_runner.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/notification.h"
+#include "tensorflow/core/platform/threadpool.h"
+#include "tensorflow_staging/core/testing/runner_stage.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+TEST(PrefetchRunnerTest, RecordsComeInOrderThenTheEndOfTheData) {
+  Sources::Get()->Set(kSource, CountingTo(100));
+  StageSession session;
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  const Status status = session.TakeAll(&values);
+  EXPECT_TRUE(errors::IsOutOfRange(status)) << status;
+  EXPECT_EQ(values, Range(100));
+  const PrefetchRunner::Stats stats = runner->GetStats();
+  EXPECT_EQ(stats.name, "prefetch");
+  EXPECT_EQ(stats.records, 100);
+  EXPECT_EQ(stats.ignored, 0);
+  EXPECT_FALSE(stats.running);
+}
+
+TEST(PrefetchRunnerTest, SeveralThreadsLoseAndDoubleNothing) {
+  Sources::Get()->Set(kSource, CountingTo(500));
+  StageConfig config;
+  config.num_threads = 4;
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
+  EXPECT_EQ(values.size(), 500);
+  EXPECT_EQ(std::set<int64_t>(values.begin(), values.end()).size(), 500);
+}
+
+TEST(PrefetchRunnerTest, JoinedSourcesEndWhenTheLastOneDoes) {
+  Sources::Get()->Set(kSource, CountingTo(3));
+  Sources::Get()->Set(kOtherSource, CountingTo(50));
+  StageConfig config;
+  config.join_other_source = true;
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
+  EXPECT_EQ(values.size(), 53);
+}
+
+TEST(PrefetchRunnerTest, TheCauseArrivesAfterTheRecordsBeforeIt) {
+  Sources::Get()->Set(kSource, Counting([](int64_t call) {
+                        return call < 5 ? OkStatus()
+                                        : errors::DataLoss("bad record ", call);
+                      }));
+  StageSession session;
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  const Status status = session.TakeAll(&values);
+  EXPECT_TRUE(errors::IsDataLoss(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "bad record 5")) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "{{node source}}")) << status;
+  EXPECT_EQ(values, Range(5));
+}
+
+TEST(PrefetchRunnerTest, OneFailingThreadEndsTheOthers) {
+  Sources::Get()->Set(kSource, Counting([](int64_t call) {
+                        return call == 10 ? errors::DataLoss("once")
+                                          : OkStatus();
+                      }));
+  StageConfig config;
+  config.num_threads = 4;
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  const Status status = session.TakeAll(&values);
+  EXPECT_TRUE(errors::IsDataLoss(status)) << status;
+  EXPECT_GE(values.size(), 10);
+  EXPECT_FALSE(runner->GetStats().running);
+}
+
+TEST(PrefetchRunnerTest, AClosedExceptionIsTheEndOfTheData) {
+  Sources::Get()->Set(kSource, Counting([](int64_t call) {
+                        return call < 2 ? OkStatus()
+                                        : errors::DataLoss("truncated");
+                      }));
+  StageConfig config;
+  config.closed = {error::DATA_LOSS};
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  const Status status = session.TakeAll(&values);
+  EXPECT_TRUE(errors::IsOutOfRange(status)) << status;
+  EXPECT_EQ(values, Range(2));
+}
+
+TEST(PrefetchRunnerTest, AnIgnoredExceptionIsCountedAndSkipped) {
+  Sources::Get()->Set(kSource, Counting([](int64_t call) -> Status {
+                        if (call >= 9) return errors::OutOfRange("end");
+                        if (call % 3 == 1) return errors::DataLoss("bad");
+                        return OkStatus();
+                      }));
+  StageConfig config;
+  config.ignored = {error::DATA_LOSS};
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
+  EXPECT_EQ(values, (std::vector<int64_t>{0, 2, 3, 5, 6, 8}));
+  EXPECT_EQ(runner->GetStats().records, 6);
+  EXPECT_EQ(runner->GetStats().ignored, 3);
+}
+
+// Nobody stopped anything: the training step must not wait for ever.
+TEST(PrefetchRunnerTest, AStagedPartThatCancelsItselfEndsTheStage) {
+  Sources::Get()->Set(kSource, Counting([](int64_t call) {
+                        return call < 2 ? OkStatus()
+                                        : errors::Cancelled("by itself");
+                      }));
+  StageSession session;
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  const Status status = session.TakeAll(&values);
+  EXPECT_TRUE(errors::IsCancelled(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "by itself")) << status;
+  EXPECT_EQ(values, Range(2));
+}
+
+// The executor hides it from the step, behind INTERNAL.
+TEST(PrefetchRunnerTest, UnavailableIsKnownAsSuch) {
+  const auto source = [](int64_t call) -> Status {
+    if (call >= 5) return errors::OutOfRange("end");
+    if (call == 2) return errors::Unavailable("for now");
+    return OkStatus();
+  };
+  Sources::Get()->Set(kSource, Counting(source));
+  StageConfig config;
+  config.ignored = {error::UNAVAILABLE};
+  StageSession ignoring(config);
+  auto runner = ignoring.StartRunner();
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsOutOfRange(ignoring.TakeAll(&values)));
+  EXPECT_EQ(values, (std::vector<int64_t>{0, 1, 3, 4}));
+
+  // As a cause, it is what a step without the stage would report.
+  Sources::Get()->Set(kSource, Counting(source));
+  StageSession failing;
+  auto failing_runner = failing.StartRunner();
+  values.clear();
+  const Status status = failing.TakeAll(&values);
+  EXPECT_TRUE(errors::IsInternal(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "for now")) << status;
+}
+
+TEST(PrefetchRunnerTest, FeedsTakeTheirValuesFromAnEarlierRun) {
+  Sources::Get()->Set(kSource, CountingTo(20));
+  StageConfig config;
+  config.feed = true;
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
+  EXPECT_EQ(values, Range(20));
+}
+
+TEST(PrefetchRunnerTest, AnIgnoredExceptionOfTheFeedsSkipsTheRecord) {
+  Sources::Get()->Set(kSource, Counting([](int64_t call) -> Status {
+                        if (call >= 4) return errors::OutOfRange("end");
+                        if (call == 1) return errors::DataLoss("bad");
+                        return OkStatus();
+                      }));
+  StageConfig config;
+  config.feed = true;
+  config.ignored = {error::DATA_LOSS};
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
+  EXPECT_EQ(values, (std::vector<int64_t>{0, 2, 3}));
+}
+
+TEST(PrefetchRunnerTest, TheStagedPartRunsWithItsRunOptions) {
+  Sources::Get()->Set(kSource, WaitingForCancellation(nullptr));
+  StageConfig config;
+  config.run_options.set_timeout_in_ms(20);
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  const Status status = session.TakeAll(&values);
+  EXPECT_TRUE(errors::IsDeadlineExceeded(status)) << status;
+}
+
+TEST(PrefetchRunnerTest, ATracedStagedPartRuns) {
+  Sources::Get()->Set(kSource, CountingTo(3));
+  StageConfig config;
+  config.run_options.set_trace_level(RunOptions::SOFTWARE_TRACE);
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
+  EXPECT_EQ(values, Range(3));
+}
+
+TEST(PrefetchRunnerTest, StopWakesAPutThatWaitsForRoom) {
+  Sources::Get()->Set(kSource, Endless());
+  StageConfig config;
+  config.num_threads = 3;
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  int64_t value;
+  EXPECT_EQ(session.Take(&value), OkStatus());
+  EXPECT_TRUE(runner->GetStats().running);
+  runner->Stop();
+  EXPECT_FALSE(runner->GetStats().running);
+  // What is in the buffer can still be taken; then it is the stop that shows.
+  std::vector<int64_t> values;
+  const Status status = session.TakeAll(&values);
+  EXPECT_TRUE(errors::IsCancelled(status)) << status;
+  EXPECT_LE(values.size(), 2);
+}
+
+TEST(PrefetchRunnerTest, StopEndsAWaitingTrainingStep) {
+  Notification ignored_one;
+  Sources::Get()->Set(kSource, Counting([&](int64_t call) {
+                        if (call == 1) ignored_one.Notify();
+                        return errors::DataLoss("again and again");
+                      }));
+  StageConfig config;
+  config.ignored = {error::DATA_LOSS};
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  {
+    thread::ThreadPool pool(Env::Default(), "training", 1);
+    pool.Schedule([&] {
+      int64_t value;
+      const Status status = session.Take(&value);
+      EXPECT_TRUE(errors::IsCancelled(status)) << status;
+    });
+    ignored_one.WaitForNotification();
+    runner->Stop();
+  }
+  EXPECT_GE(runner->GetStats().ignored, 1);
+}
+
+TEST(PrefetchRunnerTest, StopMayComeAtAnyTimeAndTwice) {
+  Sources::Get()->Set(kSource, Endless());
+  StageSession session;
+  auto never_started = session.MakeRunner();
+  never_started->Stop();
+  never_started->Stop();
+  EXPECT_TRUE(errors::IsCancelled(never_started->Start()));
+
+  auto runner = session.StartRunner();
+  EXPECT_TRUE(errors::IsFailedPrecondition(runner->Start()));
+  {
+    thread::ThreadPool pool(Env::Default(), "stoppers", 4);
+    for (int i = 0; i < 4; ++i) pool.Schedule([&] { runner->Stop(); });
+  }
+  runner->Stop();
+  EXPECT_TRUE(errors::IsCancelled(runner->Start()));
+}
+
+TEST(PrefetchRunnerTest, StopRacesWithStart) {
+  Sources::Get()->Set(kSource, Endless());
+  StageSession session;
+  for (int i = 0; i < 30; ++i) {
+    auto runner = session.MakeRunner();
+    {
+      thread::ThreadPool pool(Env::Default(), "stopper", 1);
+      pool.Schedule([&] { runner->Stop(); });
+      const Status status = runner->Start();
+      EXPECT_TRUE(status.ok() || errors::IsCancelled(status)) << status;
+    }
+    EXPECT_FALSE(runner->GetStats().running);
+  }
+}
+
+TEST(PrefetchRunnerTest, DestructionStops) {
+  Sources::Get()->Set(kSource, Endless());
+  StageSession session;
+  session.StartRunner().reset();
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsCancelled(session.TakeAll(&values)));
+}
+
+TEST(PrefetchRunnerTest, AnotherRunnerMayFollowInTheSameSession) {
+  Sources::Get()->Set(kSource, CountingTo(1000));
+  StageSession session;
+  auto first = session.StartRunner();
+  int64_t value;
+  EXPECT_EQ(session.Take(&value), OkStatus());
+  first->Stop();
+  auto second = session.StartRunner();
+  // Must not disturb the second.
+  first->Stop();
+  first.reset();
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
+  EXPECT_EQ(values.back(), 999);
+}
+
+// The source is slow and knows nothing of the buffer, so cancelling the buffer
+// does not wake it.
+TEST(PrefetchRunnerTest, StopDoesNotWaitForEverForASlowSource) {
+  Notification began;
+  Sources::Get()->Set(kSource, WaitingForCancellation(&began));
+  StageSession session;
+  auto runner = session.StartRunner();
+  began.WaitForNotification();
+  runner->Stop();
+  EXPECT_TRUE(runner->GetStats().running);
+  runner.reset();
+  session.Delete();
+}
+
+TEST(PrefetchRunnerTest, AClosingSessionWakesASlowSource) {
+  Notification began;
+  Sources::Get()->Set(kSource, WaitingForCancellation(&began));
+  StageSession session;
+  auto runner = session.StartRunner();
+  began.WaitForNotification();
+  session.Close();
+  EXPECT_FALSE(runner->GetStats().running);
+}
+
+TEST(PrefetchRunnerTest, AClosingSessionWakesAPutThatWaitsForRoom) {
+  Sources::Get()->Set(kSource, Endless());
+  StageConfig config;
+  config.num_threads = 3;
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  int64_t value;
+  EXPECT_EQ(session.Take(&value), OkStatus());
+  session.Close();
+  EXPECT_FALSE(runner->GetStats().running);
+  runner->Stop();
+}
+
+// Who hears first that the session will close wakes the buffer's waiters too.
+TEST(PrefetchRunnerTest, TheNoticeAloneEndsTheRunner) {
+  Sources::Get()->Set(kSource, Endless());
+  StageSession session;
+  auto runner = session.StartRunner();
+  NotifySessionClosing(session.session().get());
+  EXPECT_FALSE(runner->GetStats().running);
+}
+
+TEST(PrefetchRunnerTest, TheSessionMayBeDeletedFirst) {
+  Sources::Get()->Set(kSource, Endless());
+  StageSession session;
+  auto started = session.StartRunner();
+  auto never_started = session.MakeRunner();
+  session.Delete();
+  EXPECT_TRUE(errors::IsCancelled(never_started->Start()));
+  EXPECT_FALSE(started->GetStats().running);
+  started->Stop();
+}
+
+TEST(PrefetchRunnerTest, AClosedSessionIsLetGo) {
+  Sources::Get()->Set(kSource, Endless());
+  StageSession session;
+  auto runner = session.StartRunner();
+  std::weak_ptr<Session> alive = session.session();
+  session.Delete();
+  EXPECT_TRUE(alive.expired());
+}
+
+TEST(PrefetchRunnerTest, AStoppedRunnerLetsTheSessionGo) {
+  Sources::Get()->Set(kSource, Endless());
+  StageSession session;
+  auto runner = session.StartRunner();
+  runner->Stop();
+  EXPECT_EQ(session.session().use_count(), 2);  // The test's, and this one.
+}
+
+// Its end notifies the runner, which must not wait for itself.
+TEST(PrefetchRunnerTest, TheRunnerMayHoldTheLastReferenceToTheSession) {
+  class NotifyingDeleter {
+   public:
+    void operator()(Session* session) {
+      session->Close().IgnoreError();
+      NotifySessionClosing(session);
+      delete session;
+    }
+  };
+  StageSession stage;
+  Sources::Get()->Set(kSource, Endless());
+  std::shared_ptr<Session> session(NewSession(SessionOptions()),
+                                   NotifyingDeleter());
+  std::unique_ptr<PrefetchRunner> runner;
+  ASSERT_EQ(session->Create(stage.graph()), OkStatus());
+  ASSERT_EQ(PrefetchRunner::Create(session, *stage.options(), &runner),
+            OkStatus());
+  ASSERT_EQ(runner->Start(), OkStatus());
+  std::weak_ptr<Session> alive = session;
+  session.reset();
+  EXPECT_FALSE(alive.expired());
+  runner->Stop();
+  EXPECT_TRUE(alive.expired());
+}
+
+TEST(PrefetchRunnerTest, StartInAClosedSessionIsCancelled) {
+  Sources::Get()->Set(kSource, Endless());
+  StageSession session;
+  session.Close();
+  auto runner = session.MakeRunner();
+  EXPECT_TRUE(errors::IsCancelled(runner->Start()));
+}
+
+TEST(PrefetchRunnerTest, StopRacesWithTheClosingOfTheSession) {
+  Sources::Get()->Set(kSource, Endless());
+  for (int i = 0; i < 30; ++i) {
+    StageSession session;
+    auto runner = session.StartRunner();
+    {
+      thread::ThreadPool pool(Env::Default(), "stopper", 1);
+      pool.Schedule([&] { runner->Stop(); });
+      session.Delete();
+    }
+    EXPECT_FALSE(runner->GetStats().running);
+  }
+}
+
+// Each session ends in one of the orders in which users end theirs.
+TEST(PrefetchRunnerTest, TwoHundredSessionsEndWell) {
+  for (int i = 0; i < 200; ++i) {
+    const bool ends_early = i % 3 == 0;
+    Sources::Get()->Set(kSource, ends_early ? CountingTo(2) : Endless());
+    StageConfig config;
+    config.num_threads = 1 + i % 2;
+    StageSession session(config);
+    auto runner = session.StartRunner();
+    if (i % 2 == 0) {
+      int64_t value;
+      EXPECT_EQ(session.Take(&value), OkStatus());
+    }
+    switch (i % 5) {
+      case 0:
+        runner->Stop();
+        session.Delete();
+        break;
+      case 1:
+        session.Delete();
+        runner->Stop();
+        break;
+      case 2:
+        runner.reset();
+        session.Delete();
+        break;
+      case 3:
+        session.Delete();
+        runner.reset();
+        break;
+      case 4:
+        session.Close();
+        runner.reset();
+        session.Delete();
+        break;
+    }
+  }
+}
+
+TEST(PrefetchRunnerTest, StartTellsWhatTheGraphLacks) {
+  Sources::Get()->Set(kSource, Endless());
+  StageSession session;
+  session.options()->set_resume_op("nowhere");
+  const Status status = session.MakeRunner()->Start();
+  EXPECT_TRUE(errors::IsNotFound(status) || errors::IsInvalidArgument(status))
+      << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "nowhere")) << status;
+}
+
+TEST(PrefetchRunnerTest, CreateNamesTheOptionThatIsMissing) {
+  StageSession session;
+  std::unique_ptr<PrefetchRunner> runner;
+  PrefetchRunnerOptions options = *session.options();
+  options.clear_cancel_op();
+  Status status = PrefetchRunner::Create(session.session(), options, &runner);
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(
+      absl::StrContains(status.message(), "PrefetchRunnerOptions.cancel_op"))
+      << status;
+
+  options = *session.options();
+  options.clear_fetch_ops();
+  status = PrefetchRunner::Create(session.session(), options, &runner);
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(
+      absl::StrContains(status.message(), "PrefetchRunnerOptions.fetch_ops"))
+      << status;
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/runner/stage_runners.h"
+
+#include "absl/strings/str_cat.h"
+#include "tensorflow_staging/core/graph/plan/stage_plan.h"
+#include "tensorflow_staging/core/session/smart_stage_settings.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+PrefetchRunnerOptions RunnerOf(const PlannedStage& stage,
+                               const SmartStageSettings& settings) {
+  PrefetchRunnerOptions runner = settings.runner;
+  runner.set_name(stage.name);
+  for (int i = 0; i < settings.num_threads; ++i) {
+    runner.add_fetch_ops(stage.NodeName("TensorBufferPut"));
+  }
+  runner.set_cancel_op(stage.NodeName("TensorBufferCancel"));
+  runner.set_resume_op(stage.NodeName("TensorBufferResume"));
+  runner.set_close_op(stage.NodeName("TensorBufferClose"));
+  runner.set_error_code_tensor(
+      absl::StrCat(stage.NodeName("error_code"), ":0"));
+  runner.set_error_message_tensor(
+      absl::StrCat(stage.NodeName("error_message"), ":0"));
+  return runner;
+}
+
+}  // namespace
+
+Status FindStageRunners(const Graph& graph, const ConfigProto& config,
+                        const std::vector<PrefetchRunnerOptions>& by_hand,
+                        std::vector<PrefetchRunnerOptions>* runners,
+                        const NodeFilter& counts) {
+  SmartStageSettings settings;
+  TF_RETURN_IF_ERROR(ReadSmartStageSettings(config, &settings));
+  const StagePlan plan(graph, settings.enabled, settings.name, counts);
+  *runners = by_hand;
+  for (const PlannedStage& stage : plan.stages()) {
+    if (!stage.by_hand()) runners->push_back(RunnerOf(stage, settings));
+    if (stage.initializers.empty()) continue;
+    for (PrefetchRunnerOptions& runner : *runners) {
+      if (runner.name() == stage.name) runner.set_restartable(true);
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace staging
+}  // namespace tensorflow

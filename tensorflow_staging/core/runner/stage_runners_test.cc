@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/runner/stage_runners.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/graph/plan/stage_plan.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
+#include "tensorflow_staging/core/testing/test_graph.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using ::testing::ElementsAre;
+
+using Runners = std::vector<PrefetchRunnerOptions>;
+
+class StageRunnersTest : public ::testing::Test {
+ protected:
+  StageRunnersTest() { fields_.set_do_smart_stage(true); }
+
+  Status Find(const Runners& by_hand = {}) {
+    ConfigProto config;
+    EXPECT_TRUE(config.mutable_graph_options()
+                    ->mutable_optimizer_options()
+                    ->MergeFromString(fields_.SerializeAsString()));
+    return FindStageRunners(*graph_.get(), config, by_hand, &runners_);
+  }
+
+  void ExpectNode(const std::string& name, const std::string& op) {
+    const Node* node = graph_.Find(name);
+    ASSERT_NE(node, nullptr) << name;
+    EXPECT_EQ(node->type_string(), op);
+  }
+
+  static std::string NodeOf(const std::string& tensor) {
+    return tensor.substr(0, tensor.find(':'));
+  }
+
+  TestGraph graph_;
+  OptimizerFields fields_;
+  Runners runners_;
+};
+
+TEST_F(StageRunnersTest, NameTheNodesThatTheSessionsPassMakes) {
+  graph_.Target("target", {graph_.Source("next")});
+  graph_.Target("other", {graph_.Source("other_next")});
+  ASSERT_EQ(Find(), OkStatus());
+  const StagePlan plan(*graph_.get(), true, "");
+  ASSERT_EQ(RewriteStages(plan, RewriteOptions(), graph_.get()), OkStatus());
+  ASSERT_EQ(runners_.size(), 2);
+  EXPECT_EQ(runners_[0].name(), "prefetch");
+  EXPECT_EQ(runners_[1].name(), "prefetch_1");
+  for (const PrefetchRunnerOptions& runner : runners_) {
+    ASSERT_EQ(runner.fetch_ops_size(), 1);
+    ExpectNode(runner.fetch_ops(0), "TensorBufferPut");
+    ExpectNode(runner.cancel_op(), "TensorBufferCancel");
+    ExpectNode(runner.resume_op(), "TensorBufferResume");
+    ExpectNode(runner.close_op(), "TensorBufferClose");
+    ExpectNode(NodeOf(runner.error_code_tensor()), "Const");
+    ExpectNode(NodeOf(runner.error_message_tensor()), "Const");
+    EXPECT_THAT(graph_.Inputs(runner.close_op()),
+                ElementsAre(NodeOf(runner.error_code_tensor()),
+                            NodeOf(runner.error_message_tensor())));
+  }
+}
+
+TEST_F(StageRunnersTest, HaveTheSettingsOfTheSession) {
+  SmartStageOptions* options = fields_.mutable_smart_stage_options();
+  options->set_name("ahead");
+  options->set_num_threads(3);
+  options->mutable_runner_options()->add_ignored_exceptions(error::DATA_LOSS);
+  graph_.Target("target", {graph_.Source("next")});
+  ASSERT_EQ(Find(), OkStatus());
+  ASSERT_EQ(runners_.size(), 1);
+  EXPECT_EQ(runners_[0].name(), "ahead");
+  EXPECT_THAT(runners_[0].fetch_ops(),
+              ElementsAre("ahead/TensorBufferPut", "ahead/TensorBufferPut",
+                          "ahead/TensorBufferPut"));
+  EXPECT_THAT(runners_[0].ignored_exceptions(), ElementsAre(error::DATA_LOSS));
+}
+
+TEST_F(StageRunnersTest, OfAStageByHandStayAsTheyAre) {
+  Node* take = graph_.Stage("by_hand", {graph_.Source("next")});
+  graph_.Target("target", {graph_.Neg("a", take)});
+  PrefetchRunnerOptions by_hand;
+  by_hand.set_name("by_hand");
+  by_hand.add_fetch_ops("by_hand/TensorBufferPut");
+  ASSERT_EQ(Find({by_hand}), OkStatus());
+  ASSERT_EQ(runners_.size(), 1);
+  EXPECT_EQ(runners_[0].SerializeAsString(), by_hand.SerializeAsString());
+}
+
+TEST_F(StageRunnersTest, CanBeRestartedWhereAnIteratorCanBeInitialised) {
+  for (const bool smart_stage : {false, true}) {
+    TestGraph graph;
+    Node* staged = graph.Iterator("staged_iterator");
+    Node* iterator = graph.Iterator("iterator");
+    graph.InitializeWithRange("initialize_staged", staged, 0, 9);
+    graph.InitializeWithRange("initialize", iterator, 0, 9);
+    graph.Stage("by_hand", {graph.GetNext("staged_next", staged)});
+    graph.Target("target", {graph.GetNext("next", iterator)});
+    graph.Target("other", {graph.Source("other_next")});
+    ConfigProto config;
+    fields_.set_do_smart_stage(smart_stage);
+    EXPECT_TRUE(config.mutable_graph_options()
+                    ->mutable_optimizer_options()
+                    ->MergeFromString(fields_.SerializeAsString()));
+    PrefetchRunnerOptions by_hand;
+    by_hand.set_name("by_hand");
+    ASSERT_EQ(FindStageRunners(*graph.get(), config, {by_hand}, &runners_),
+              OkStatus());
+    ASSERT_EQ(runners_.size(), smart_stage ? 3 : 1);
+    EXPECT_TRUE(runners_[0].restartable());
+    if (!smart_stage) continue;
+    EXPECT_TRUE(runners_[1].restartable());
+    EXPECT_FALSE(runners_[2].restartable());
+  }
+}
+
+TEST_F(StageRunnersTest, AWrongSettingIsAnError) {
+  fields_.mutable_smart_stage_options()->set_capacity(-1);
+  EXPECT_TRUE(errors::IsInvalidArgument(Find()));
+}
+
+// The session keeps the stages of the graph that it had.
+TEST_F(StageRunnersTest, AreThoseOfTheNodesThatCount) {
+  Node* iterator = graph_.Iterator("iterator");
+  graph_.Target("target", {graph_.GetNext("next", iterator)});
+  const int old_ids = graph_.get()->num_node_ids();
+  graph_.GetNext("next_in_step", iterator);
+  graph_.Target("other", {graph_.Source("other_next")});
+  ConfigProto config;
+  EXPECT_TRUE(config.mutable_graph_options()
+                  ->mutable_optimizer_options()
+                  ->MergeFromString(fields_.SerializeAsString()));
+  ASSERT_EQ(FindStageRunners(
+                *graph_.get(), config, {}, &runners_,
+                [old_ids](const Node& node) { return node.id() < old_ids; }),
+            OkStatus());
+  ASSERT_EQ(runners_.size(), 1);
+  EXPECT_EQ(runners_[0].name(), "prefetch");
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

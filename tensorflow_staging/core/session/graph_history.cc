@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/session/graph_history.h"
+
+#include <memory>
+#include <utility>
+
+#include "tensorflow/core/framework/device.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/platform/strcat.h"
+#include "tensorflow_staging/core/graph/partition/node_roles.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+constexpr char kContainer[] = "staging_graph_history";
+
+using BufferKey = GraphHistory::BufferKey;
+
+// Says by its existence that a run has asked for a buffer, which may be in
+// another process. The container of the buffer, which is the session's own, is
+// in its name.
+class UsedBuffer : public ResourceBase {
+ public:
+  static std::string Name(const BufferKey& key) {
+    return strings::StrCat(key.first, "|", key.second);
+  }
+
+  std::string DebugString() const override { return "Used staging buffer"; }
+};
+
+bool GetBufferKey(const Node& node, BufferKey* key) {
+  return TryGetNodeAttr(node.attrs(), "container", &key->first) &&
+         TryGetNodeAttr(node.attrs(), "shared_name", &key->second);
+}
+
+// Where histories are; null if all devices belong to other processes, or, as in
+// a session that brings its own cluster, look as if they did.
+ResourceMgr* ManagerOf(const DeviceSet& devices) {
+  if (devices.client_device() != nullptr &&
+      devices.client_device()->IsLocal()) {
+    return devices.client_device()->resource_manager();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+core::RefCountPtr<GraphHistory> GraphHistory::Of(
+    const std::string& session_handle, const DeviceSet& devices) {
+  ResourceMgr* manager = ManagerOf(devices);
+  if (manager == nullptr) return nullptr;
+  GraphHistory* history = nullptr;
+  TF_CHECK_OK(manager->LookupOrCreate<GraphHistory>(
+      kContainer, session_handle, &history, [](GraphHistory** made) {
+        *made = new GraphHistory;
+        return OkStatus();
+      }));
+  return core::RefCountPtr<GraphHistory>(history);
+}
+
+void GraphHistory::Forget(const std::string& session_handle,
+                          const DeviceSet& devices) {
+  ResourceMgr* manager = ManagerOf(devices);
+  GraphHistory* found = nullptr;
+  if (manager == nullptr ||
+      !manager->Lookup(kContainer, session_handle, &found).ok())
+    return;
+  const core::RefCountPtr<GraphHistory> history(found);
+  manager->Delete<GraphHistory>(kContainer, session_handle).IgnoreError();
+  mutex_lock l(history->mu_);
+  for (const BufferKey& key : history->buffers_) {
+    // Not every buffer has been used.
+    manager->Delete<UsedBuffer>(kContainer, UsedBuffer::Name(key))
+        .IgnoreError();
+  }
+}
+
+NodeFilter GraphHistory::FilterIfRunning(const DeviceSet& devices) const {
+  mutex_lock l(mu_);
+  if (!AnyBufferIsUsed(devices)) return nullptr;
+  return [nodes = nodes_](const Node& node) {
+    return nodes->contains(node.name());
+  };
+}
+
+void GraphHistory::RememberNodes(const Graph& graph) {
+  mutex_lock l(mu_);
+  auto nodes = std::make_shared<Names>();
+  for (const Node* node : graph.op_nodes()) nodes->insert(node->name());
+  nodes_ = std::move(nodes);
+}
+
+void GraphHistory::RememberBuffers(const Graph& graph) {
+  mutex_lock l(mu_);
+  buffers_.clear();
+  for (const Node* node : graph.op_nodes()) {
+    BufferKey key;
+    if (IsBufferPut(*node) && GetBufferKey(*node, &key)) {
+      buffers_.push_back(key);
+    }
+  }
+}
+
+void GraphHistory::NoteRun(const Graph& graph, const DeviceSet& devices) {
+  ResourceMgr* manager = ManagerOf(devices);
+  if (manager == nullptr) return;
+  for (const Node* node : graph.op_nodes()) {
+    BufferKey key;
+    if (!(IsBufferPut(*node) || IsBufferTake(*node)) ||
+        !GetBufferKey(*node, &key)) {
+      continue;
+    }
+    // There may be one already.
+    manager->Create(kContainer, UsedBuffer::Name(key), new UsedBuffer)
+        .IgnoreError();
+  }
+}
+
+bool GraphHistory::AnyBufferIsUsed(const DeviceSet& devices) const {
+  ResourceMgr* manager = ManagerOf(devices);
+  for (const BufferKey& key : buffers_) {
+    UsedBuffer* found = nullptr;
+    if (!manager->Lookup(kContainer, UsedBuffer::Name(key), &found).ok()) {
+      continue;
+    }
+    found->Unref();
+    return true;
+  }
+  return false;
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The graph pass that stages a session's graph: a shell that reads options and
+// calls core/graph.
+
+#include <string>
+
+#include "tensorflow/core/common_runtime/optimization_registry.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/public/session_options.h"
+#include "tensorflow_staging/core/graph/plan/stage_plan.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_delivery.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_restart.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
+#include "tensorflow_staging/core/session/graph_history.h"
+#include "tensorflow_staging/core/session/smart_stage_settings.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+bool HasStage(const Graph& graph) {
+  for (const Node* node : graph.op_nodes()) {
+    if (IsBufferPut(*node)) return true;
+  }
+  return false;
+}
+
+void LogStages(const StagePlan& plan, const Graph& graph) {
+  bool any = false;
+  for (const PlannedStage& stage : plan.stages()) {
+    if (stage.region == nullptr) continue;
+    any = true;
+    LOG(INFO) << "SmartStage: stage '" << stage.name << "' runs "
+              << stage.region->nodes.size() << " of " << graph.num_op_nodes()
+              << " nodes ahead of the step, over "
+              << stage.region->boundary.size() << " boundary tensors.";
+  }
+  if (!any) {
+    LOG(INFO) << "SmartStage found nothing to run ahead of the step among "
+              << graph.num_op_nodes()
+              << " nodes; tf.staging.explain(graph, config) tells why.";
+  }
+}
+
+// Runs whenever a session takes a graph, or more of it, on the whole of it.
+class SmartStagePass : public GraphOptimizationPass {
+ public:
+  Status Run(const GraphOptimizationPassOptions& options) override {
+    if (options.graph == nullptr || options.session_options == nullptr ||
+        options.is_function_graph) {
+      return OkStatus();
+    }
+    SmartStageSettings settings;
+    TF_RETURN_IF_ERROR(
+        ReadSmartStageSettings(options.session_options->config, &settings));
+    Graph* graph = options.graph->get();
+    if (!settings.enabled && !HasStage(*graph)) return OkStatus();
+    core::RefCountPtr<GraphHistory> history;
+    NodeFilter counts;
+    if (settings.enabled && options.device_set != nullptr) {
+      history = GraphHistory::Of(options.session_handle, *options.device_set);
+      if (history != nullptr) {
+        counts = history->FilterIfRunning(*options.device_set);
+        if (counts == nullptr) history->RememberNodes(*graph);
+      }
+    }
+    const StagePlan plan(*graph, settings.enabled, settings.name, counts);
+    // Once the stages run, their message stands.
+    if (settings.enabled && counts == nullptr) LogStages(plan, *graph);
+    RewriteOptions rewrite;
+    rewrite.capacity = settings.capacity;
+    rewrite.timeout_millis = settings.timeout_millis;
+    rewrite.stream_id = settings.stream_id;
+    rewrite.on_cpu = settings.on_cpu;
+    rewrite.session = options.session_handle;
+    TF_RETURN_IF_ERROR(RewriteStages(plan, rewrite, graph));
+    if (history != nullptr) history->RememberBuffers(*graph);
+    return OkStatus();
+  }
+};
+
+// Completes stage_subgraph_on_cpu when it is known where the step runs.
+class StageDeliveryPass : public GraphOptimizationPass {
+ public:
+  Status Run(const GraphOptimizationPassOptions& options) override {
+    if (options.graph == nullptr || options.session_options == nullptr ||
+        options.is_function_graph) {
+      return OkStatus();
+    }
+    SmartStageSettings settings;
+    TF_RETURN_IF_ERROR(
+        ReadSmartStageSettings(options.session_options->config, &settings));
+    if (!settings.on_cpu) return OkStatus();
+    return DeliverToConsumers(options.graph->get());
+  }
+};
+
+// Runs on the graph of each run. From the first one with a stage's buffer on,
+// what is staged stays; and no run may wait for itself.
+class StageRunPass : public GraphOptimizationPass {
+ public:
+  Status Run(const GraphOptimizationPassOptions& options) override {
+    if (options.graph == nullptr || options.session_options == nullptr ||
+        options.device_set == nullptr || options.is_function_graph) {
+      return OkStatus();
+    }
+    TF_RETURN_IF_ERROR(CheckRestartIsARunOfItsOwn(**options.graph));
+    SmartStageSettings settings;
+    TF_RETURN_IF_ERROR(
+        ReadSmartStageSettings(options.session_options->config, &settings));
+    if (settings.enabled) {
+      GraphHistory::NoteRun(**options.graph, *options.device_set);
+    }
+    return OkStatus();
+  }
+};
+
+// Before functional control flow is lowered (10): as one node it can be staged.
+REGISTER_OPTIMIZATION(OptimizationPassRegistry::PRE_PLACEMENT, 5,
+                      SmartStagePass);
+REGISTER_OPTIMIZATION(OptimizationPassRegistry::POST_PLACEMENT, 5,
+                      StageDeliveryPass);
+REGISTER_OPTIMIZATION(OptimizationPassRegistry::POST_REWRITE_FOR_EXEC, 5,
+                      StageRunPass);
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SmartStage in a session: what a step sees is what it sees without.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/public/session.h"
+#include "tensorflow_staging/core/runner/prefetch_runner.h"
+#include "tensorflow_staging/core/runner/stage_runners.h"
+#include "tensorflow_staging/core/testing/test_graph.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A session over a graph of a test's own, with the runners of its stages.
+class SmartStagePassTest : public ::testing::Test {
+ protected:
+  SmartStagePassTest() : iterator_(graph_.Iterator("iterator")) {
+    graph_.InitializeWithRange("initialize", iterator_, 0, 5);
+    fields_.set_do_smart_stage(true);
+  }
+
+  ~SmartStagePassTest() override {
+    runners_.clear();
+    if (session_ != nullptr) TF_CHECK_OK(session_->Close());
+  }
+
+  Status Start() {
+    SessionOptions options;
+    options.config.set_inter_op_parallelism_threads(1);
+    // As for a session of Python: its graph may grow.
+    options.config.mutable_experimental()
+        ->set_disable_optimize_for_static_graph(true);
+    EXPECT_TRUE(options.config.mutable_graph_options()
+                    ->mutable_optimizer_options()
+                    ->MergeFromString(fields_.SerializeAsString()));
+    session_.reset(NewSession(options));
+    GraphDef def;
+    graph_.get()->ToGraphDef(&def);
+    TF_RETURN_IF_ERROR(session_->Create(def));
+    TF_RETURN_IF_ERROR(session_->Run({}, {}, {"initialize"}, nullptr));
+    if (before_runners_ != nullptr) TF_RETURN_IF_ERROR(before_runners_());
+    std::vector<PrefetchRunnerOptions> runners;
+    TF_RETURN_IF_ERROR(
+        FindStageRunners(*graph_.get(), options.config, {}, &runners));
+    for (const PrefetchRunnerOptions& runner : runners) {
+      runners_.emplace_back();
+      TF_RETURN_IF_ERROR(
+          PrefetchRunner::Create(session_, runner, &runners_.back()));
+      TF_RETURN_IF_ERROR(runners_.back()->Start());
+    }
+    return OkStatus();
+  }
+
+  Status Run(const std::string& tensor, int64_t* value) {
+    std::vector<Tensor> outputs;
+    TF_RETURN_IF_ERROR(session_->Run({}, {tensor}, {}, &outputs));
+    *value = outputs[0].scalar<int64_t>()();
+    return OkStatus();
+  }
+
+  TestGraph graph_;
+  Node* iterator_;
+  OptimizerFields fields_;
+  // What a test does in the session before the runners start.
+  std::function<Status()> before_runners_;
+  std::shared_ptr<Session> session_;
+  std::vector<std::unique_ptr<PrefetchRunner>> runners_;
+};
+
+TEST_F(SmartStagePassTest, EveryRecordArrivesInOrderAndThenTheEnd) {
+  Node* a = graph_.Neg("a", graph_.GetNext("next", iterator_));
+  graph_.Target("target", {graph_.Neg("b", a)});
+  for (const bool smart_stage : {true, false}) {
+    fields_.set_do_smart_stage(smart_stage);
+    runners_.clear();
+    ASSERT_EQ(Start(), OkStatus());
+    EXPECT_EQ(runners_.size(), smart_stage ? 1 : 0);
+    for (int64_t i = 0; i < 5; ++i) {
+      int64_t value = -1;
+      ASSERT_EQ(Run("target:0", &value), OkStatus());
+      EXPECT_EQ(value, i);
+    }
+    int64_t value = -1;
+    EXPECT_TRUE(errors::IsOutOfRange(Run("target:0", &value)));
+    runners_.clear();
+    TF_CHECK_OK(session_->Close());
+  }
+}
+
+// A name means the value that the step sees.
+TEST_F(SmartStagePassTest, NamesOfStagedNodesAreFetchedOfTheSameRecord) {
+  Node* next = graph_.GetNext("next", iterator_);
+  graph_.Target("target", {graph_.Neg("a", next), next});
+  ASSERT_EQ(Start(), OkStatus());
+  for (int64_t i = 0; i < 5; ++i) {
+    std::vector<Tensor> outputs;
+    ASSERT_EQ(session_->Run({}, {"target:0", "a:0", "next:0"}, {}, &outputs),
+              OkStatus());
+    EXPECT_EQ(outputs[0].scalar<int64_t>()(), -i);
+    EXPECT_EQ(outputs[1].scalar<int64_t>()(), -i);
+    EXPECT_EQ(outputs[2].scalar<int64_t>()(), i);
+  }
+}
+
+TEST_F(SmartStagePassTest, ATensorThatIsNotCarriedSaysSo) {
+  Node* next = graph_.GetNext("next", iterator_);
+  graph_.Target("target", {graph_.Neg("a", next)});
+  ASSERT_EQ(Start(), OkStatus());
+  int64_t value = -1;
+  const Status status = Run("next:0", &value);
+  EXPECT_TRUE(errors::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'next:0'"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("tf.train.mark_target_node"));
+}
+
+// The placer holds each side to its colocation groups.
+TEST_F(SmartStagePassTest, ColocationWithStagedNodesIsKept) {
+  Node* next = graph_.GetNext("next", iterator_);
+  next->set_requested_device("/device:CPU:0");
+  Node* a = graph_.Neg("a", next);
+  a->AddAttr("_class", std::vector<std::string>{"loc:@next"});
+  Node* target = graph_.Target("target", {graph_.Neg("b", a)});
+  target->AddAttr("_class", std::vector<std::string>{"loc:@a"});
+  ASSERT_EQ(Start(), OkStatus());
+  int64_t value = -1;
+  ASSERT_EQ(Run("target:0", &value), OkStatus());
+  EXPECT_EQ(value, 0);
+}
+
+TEST_F(SmartStagePassTest, InitialisingTheIteratorStartsTheStageAnew) {
+  graph_.InitializeWithRange("initialize_again", iterator_, 100, 103);
+  graph_.Target("target", {graph_.GetNext("next", iterator_)});
+  fields_.mutable_smart_stage_options()->set_capacity(3);
+  ASSERT_EQ(Start(), OkStatus());
+  int64_t value = -1;
+  ASSERT_EQ(Run("target:0", &value), OkStatus());
+  EXPECT_EQ(value, 0);
+  ASSERT_EQ(session_->Run({}, {}, {"initialize_again"}, nullptr), OkStatus());
+  for (int64_t i = 100; i < 103; ++i) {
+    ASSERT_EQ(Run("target:0", &value), OkStatus());
+    EXPECT_EQ(value, i);
+  }
+  EXPECT_TRUE(errors::IsOutOfRange(Run("target:0", &value)));
+}
+
+// It would wait for a record that comes when it has ended.
+TEST_F(SmartStagePassTest, ARunThatInitialisesTheIteratorTakesNoRecord) {
+  graph_.Target("target", {graph_.GetNext("next", iterator_)});
+  ASSERT_EQ(Start(), OkStatus());
+  std::vector<Tensor> outputs;
+  const Status status =
+      session_->Run({}, {"target:0"}, {"initialize"}, &outputs);
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("stage 'prefetch'"));
+  int64_t value = -1;
+  ASSERT_EQ(Run("target:0", &value), OkStatus());
+  EXPECT_EQ(value, 0);
+}
+
+// It goes on to take records of the cut that it knows.
+TEST_F(SmartStagePassTest, ACallableKnowsTheStageAfterTheGraphHasGrown) {
+  Node* next = graph_.GetNext("next", iterator_);
+  graph_.Target("target", {graph_.Neg("a", next)});
+  graph_.Placeholder("of_the_step");
+  GraphDef old;
+  graph_.get()->ToGraphDef(&old);
+  CallableOptions run;
+  run.add_fetch("target:0");
+  Session::CallableHandle handle;
+  before_runners_ = [&]() -> Status {
+    TF_RETURN_IF_ERROR(session_->MakeCallable(run, &handle));
+    GraphDef grown;
+    NodeDef* sum = grown.add_node();
+    sum->set_name("sum");
+    sum->set_op("AddV2");
+    sum->add_input("next");
+    sum->add_input("of_the_step");
+    (*sum->mutable_attr())["T"].set_type(DT_INT64);
+    *grown.mutable_versions() = old.versions();
+    return session_->Extend(grown);
+  };
+  ASSERT_EQ(Start(), OkStatus());
+  std::vector<Tensor> outputs;
+  ASSERT_EQ(session_->RunCallable(handle, {}, &outputs, nullptr), OkStatus());
+  EXPECT_EQ(outputs[0].scalar<int64_t>()(), 0);
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/session/smart_stage_settings.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/strcat.h"
+#include "tensorflow/core/protobuf/error_codes.pb.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_reader.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+Status CheckNotNegative(const SmartStageOptions& options) {
+  const std::pair<const char*, int> fields[] = {
+      {"capacity", options.capacity()},
+      {"num_threads", options.num_threads()},
+      {"num_clients", options.num_clients()},
+      {"timeout_millis", options.timeout_millis()},
+      {"stage_subgraph_stream_id", options.stage_subgraph_stream_id()}};
+  for (const auto& [field, value] : fields) {
+    if (value < 0) {
+      return errors::InvalidArgument(
+          "smart_stage_options.", field, " is ", value,
+          "; it must not be negative (0 means the default).");
+    }
+  }
+  return OkStatus();
+}
+
+// The names of nodes will begin with it.
+Status CheckName(const std::string& name) {
+  const auto may_begin = [](char c) {
+    return absl::ascii_isalnum(c) || c == '.';
+  };
+  const auto may_follow = [&](char c) {
+    return may_begin(c) ||
+           absl::string_view("_/\\>-").find(c) != absl::string_view::npos;
+  };
+  if (name.empty() || (may_begin(name.front()) && name.back() != '/' &&
+                       std::all_of(name.begin(), name.end(), may_follow))) {
+    return OkStatus();
+  }
+  return errors::InvalidArgument(
+      "smart_stage_options.name is '", name,
+      "'; it must be a name scope, which begins with a letter, digit or '.', "
+      "goes on with these and _ / \\ > -, and does not end with '/'.");
+}
+
+Status CheckThreadPool(const SmartStageOptions& options,
+                       const ConfigProto& config) {
+  RunFields run;
+  TF_RETURN_IF_ERROR(
+      ReadRunFields(options.runner_options().run_options(), &run));
+  if (!run.use_stage_subgraph_thread_pool()) return OkStatus();
+  ConfigFields fields;
+  TF_RETURN_IF_ERROR(ReadConfigFields(config, &fields));
+  const int pools = fields.session_stage_subgraph_thread_pool_size();
+  const int id = run.stage_subgraph_thread_pool_id();
+  if (pools == 0) {
+    return errors::InvalidArgument(
+        "smart_stage_options has use_stage_subgraph_thread_pool, but the "
+        "session has no such pool: add one to "
+        "ConfigProto.session_stage_subgraph_thread_pool.");
+  }
+  if (id < 0 || id >= pools) {
+    return errors::InvalidArgument(
+        "smart_stage_options has stage_subgraph_thread_pool_id ", id,
+        "; it must be from 0 to ", pools - 1,
+        ", an index into ConfigProto.session_stage_subgraph_thread_pool.");
+  }
+  return OkStatus();
+}
+
+Status CheckStream(const SmartStageOptions& options,
+                   const ConfigProto& config) {
+  RewriterFields fields;
+  TF_RETURN_IF_ERROR(
+      ReadRewriterFields(config.graph_options().rewrite_options(), &fields));
+  const int asked_for = fields.multi_stream_opts().multi_stream_num();
+  const int streams =
+      fields.use_multi_stream() == RewriterConfig::ON && asked_for > 0
+          ? asked_for
+          : 1;
+  if (options.stage_subgraph_stream_id() >= streams) {
+    return errors::InvalidArgument(
+        "smart_stage_options.stage_subgraph_stream_id is ",
+        options.stage_subgraph_stream_id(), "; it must be from 0 to ",
+        streams - 1, ", as the session has ", streams,
+        " GPU stream(s): see RewriterConfig.use_multi_stream and "
+        "multi_stream_opts.multi_stream_num.");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status ReadSmartStageSettings(const ConfigProto& config,
+                              SmartStageSettings* settings) {
+  *settings = SmartStageSettings();
+  OptimizerFields fields;
+  TF_RETURN_IF_ERROR(
+      ReadOptimizerFields(config.graph_options().optimizer_options(), &fields));
+  settings->on_cpu = fields.stage_subgraph_on_cpu();
+  if (!fields.do_smart_stage()) return OkStatus();
+  const SmartStageOptions& options = fields.smart_stage_options();
+  if (config.graph_options().place_pruned_graph()) {
+    return errors::InvalidArgument(
+        "graph_options.place_pruned_graph and optimizer_options.do_smart_stage "
+        "are both on. SmartStage needs the whole graph: turn one of them off.");
+  }
+  TF_RETURN_IF_ERROR(CheckNotNegative(options));
+  TF_RETURN_IF_ERROR(CheckName(options.name()));
+  TF_RETURN_IF_ERROR(CheckThreadPool(options, config));
+  TF_RETURN_IF_ERROR(CheckStream(options, config));
+  settings->enabled = true;
+  settings->name = options.name();
+  if (options.capacity() > 0) settings->capacity = options.capacity();
+  if (options.num_threads() > 0) settings->num_threads = options.num_threads();
+  if (options.timeout_millis() > 0) {
+    settings->timeout_millis = options.timeout_millis();
+  }
+  settings->stream_id = options.stage_subgraph_stream_id();
+  settings->runner = options.runner_options();
+  if (!options.has_runner_options()) {
+    settings->runner.add_closed_exceptions(error::OUT_OF_RANGE);
+  }
+  return OkStatus();
+}
+
+Status CheckSmartStageSettings(const ConfigProto& config) {
+  SmartStageSettings settings;
+  return ReadSmartStageSettings(config, &settings);
+}
+
+}  // namespace staging
+}  // namespace tensorflow

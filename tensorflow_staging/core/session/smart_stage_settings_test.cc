@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/session/smart_stage_settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/protobuf/error_codes.pb.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+ConfigProto ConfigWith(
+    const std::function<void(SmartStageOptions*)>& set_options,
+    bool do_smart_stage = true) {
+  OptimizerFields fields;
+  fields.set_do_smart_stage(do_smart_stage);
+  set_options(fields.mutable_smart_stage_options());
+  ConfigProto config;
+  EXPECT_TRUE(config.mutable_graph_options()
+                  ->mutable_optimizer_options()
+                  ->MergeFromString(fields.SerializeAsString()));
+  return config;
+}
+
+void NoOptions(SmartStageOptions*) {}
+
+void AddPools(int count, ConfigProto* config) {
+  ConfigFields fields;
+  for (int i = 0; i < count; ++i)
+    fields.add_session_stage_subgraph_thread_pool();
+  EXPECT_TRUE(config->MergeFromString(fields.SerializeAsString()));
+}
+
+std::function<void(SmartStageOptions*)> AskForPool(int id) {
+  return [id](SmartStageOptions* options) {
+    RunFields run;
+    run.set_use_stage_subgraph_thread_pool(true);
+    run.set_stage_subgraph_thread_pool_id(id);
+    EXPECT_TRUE(options->mutable_runner_options()
+                    ->mutable_run_options()
+                    ->MergeFromString(run.SerializeAsString()));
+  };
+}
+
+std::function<void(SmartStageOptions*)> AskForStream(int id) {
+  return [id](SmartStageOptions* options) {
+    options->set_stage_subgraph_stream_id(id);
+  };
+}
+
+void AddStreams(RewriterConfig::Toggle use, int count, ConfigProto* config) {
+  RewriterFields fields;
+  fields.set_use_multi_stream(use);
+  fields.mutable_multi_stream_opts()->set_multi_stream_num(count);
+  EXPECT_TRUE(config->mutable_graph_options()
+                  ->mutable_rewrite_options()
+                  ->MergeFromString(fields.SerializeAsString()));
+}
+
+// That `config` is refused, for a reason that says `text`.
+void ExpectRefused(const ConfigProto& config, const std::string& text) {
+  const Status status = CheckSmartStageSettings(config);
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << text << ": " << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+}
+
+TEST(SmartStageSettingsTest, AreOffWithoutTheField) {
+  SmartStageSettings settings;
+  settings.enabled = true;
+  ASSERT_EQ(ReadSmartStageSettings(ConfigProto(), &settings), OkStatus());
+  EXPECT_FALSE(settings.enabled);
+}
+
+TEST(SmartStageSettingsTest, HaveTheDefaultsOfTheDocumentation) {
+  SmartStageSettings settings;
+  ASSERT_EQ(ReadSmartStageSettings(ConfigWith(NoOptions), &settings),
+            OkStatus());
+  EXPECT_TRUE(settings.enabled);
+  EXPECT_EQ(settings.name, "");
+  EXPECT_EQ(settings.capacity, 1);
+  EXPECT_EQ(settings.num_threads, 1);
+  EXPECT_EQ(settings.timeout_millis, 300000);
+  EXPECT_EQ(settings.stream_id, 0);
+  EXPECT_THAT(settings.runner.closed_exceptions(),
+              ElementsAre(error::OUT_OF_RANGE));
+  EXPECT_THAT(settings.runner.ignored_exceptions(), ElementsAre());
+}
+
+TEST(SmartStageSettingsTest, HaveWhatIsSet) {
+  ConfigProto config = ConfigWith([](SmartStageOptions* options) {
+    options->set_name("ahead");
+    options->set_capacity(40);
+    options->set_num_threads(4);
+    options->set_timeout_millis(1000);
+    options->set_stage_subgraph_stream_id(1);
+    options->mutable_runner_options()->add_closed_exceptions(error::NOT_FOUND);
+    options->mutable_runner_options()->add_ignored_exceptions(error::DATA_LOSS);
+  });
+  AddStreams(RewriterConfig::ON, 2, &config);
+  SmartStageSettings settings;
+  ASSERT_EQ(ReadSmartStageSettings(config, &settings), OkStatus());
+  EXPECT_EQ(settings.name, "ahead");
+  EXPECT_EQ(settings.capacity, 40);
+  EXPECT_EQ(settings.num_threads, 4);
+  EXPECT_EQ(settings.timeout_millis, 1000);
+  EXPECT_EQ(settings.stream_id, 1);
+  EXPECT_THAT(settings.runner.closed_exceptions(),
+              ElementsAre(error::NOT_FOUND));
+  EXPECT_THAT(settings.runner.ignored_exceptions(),
+              ElementsAre(error::DATA_LOSS));
+}
+
+TEST(SmartStageSettingsTest, NoNumberIsNegative) {
+  const auto refused = [](void (SmartStageOptions::*set)(int32_t),
+                          const std::string& field) {
+    ExpectRefused(
+        ConfigWith([set](SmartStageOptions* options) { (options->*set)(-3); }),
+        "smart_stage_options." + field +
+            " is -3; it must not be negative (0 means the default).");
+  };
+  refused(&SmartStageOptions::set_capacity, "capacity");
+  refused(&SmartStageOptions::set_num_threads, "num_threads");
+  refused(&SmartStageOptions::set_num_clients, "num_clients");
+  refused(&SmartStageOptions::set_timeout_millis, "timeout_millis");
+  refused(&SmartStageOptions::set_stage_subgraph_stream_id,
+          "stage_subgraph_stream_id");
+}
+
+TEST(SmartStageSettingsTest, ANameCanBeginTheNamesOfNodes) {
+  const auto named = [](const std::string& name) {
+    return ConfigWith(
+        [name](SmartStageOptions* options) { options->set_name(name); });
+  };
+  for (const char* name : {"my stage", "_stage", "stage/", "a:b", "/"}) {
+    ExpectRefused(named(name),
+                  absl::StrCat("smart_stage_options.name is '", name, "'"));
+  }
+  for (const char* name : {"prefetch_1", "model/input", ".a-b>c\\d", "1"}) {
+    EXPECT_EQ(CheckSmartStageSettings(named(name)), OkStatus()) << name;
+  }
+}
+
+TEST(SmartStageSettingsTest, AThreadPoolIsOneOfTheSession) {
+  ConfigProto config = ConfigWith(AskForPool(0));
+  ExpectRefused(config,
+                "use_stage_subgraph_thread_pool, but the session has "
+                "no such pool");
+  AddPools(1, &config);
+  EXPECT_EQ(CheckSmartStageSettings(config), OkStatus());
+
+  config = ConfigWith(AskForPool(2));
+  AddPools(2, &config);
+  ExpectRefused(config,
+                "stage_subgraph_thread_pool_id 2; it must be from 0 to 1");
+  config = ConfigWith(AskForPool(-1));
+  AddPools(2, &config);
+  ExpectRefused(config,
+                "stage_subgraph_thread_pool_id -1; it must be from 0 to 1");
+}
+
+TEST(SmartStageSettingsTest, AStreamIsOneOfTheSession) {
+  ConfigProto config = ConfigWith(AskForStream(1));
+  ExpectRefused(config,
+                "stage_subgraph_stream_id is 1; it must be from 0 to "
+                "0, as the session has 1 GPU stream(s)");
+  AddStreams(RewriterConfig::OFF, 4, &config);
+  ExpectRefused(config, "the session has 1 GPU stream(s)");
+  AddStreams(RewriterConfig::ON, 4, &config);
+  EXPECT_EQ(CheckSmartStageSettings(config), OkStatus());
+  AddStreams(RewriterConfig::ON, 1, &config);
+  ExpectRefused(config, "must be from 0 to 0");
+}
+
+TEST(SmartStageSettingsTest, APrunedGraphCannotBeStaged) {
+  ConfigProto config = ConfigWith(NoOptions);
+  config.mutable_graph_options()->set_place_pruned_graph(true);
+  ExpectRefused(config,
+                "graph_options.place_pruned_graph and "
+                "optimizer_options.do_smart_stage are both on");
+}
+
+TEST(SmartStageSettingsTest, WhatIsOffIsNotChecked) {
+  ConfigProto config =
+      ConfigWith([](SmartStageOptions* options) { options->set_capacity(-1); },
+                 /*do_smart_stage=*/false);
+  config.mutable_graph_options()->set_place_pruned_graph(true);
+  EXPECT_EQ(CheckSmartStageSettings(config), OkStatus());
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

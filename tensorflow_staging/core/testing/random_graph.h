@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_TESTING_RANDOM_GRAPH_H_
+#define TENSORFLOW_STAGING_CORE_TESTING_RANDOM_GRAPH_H_
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/platform/strcat.h"
+#include "tensorflow_staging/core/testing/test_graph.h"
+
+namespace tensorflow {
+namespace staging {
+
+// Makes a graph at random, of all that matters to a partition: iterators read
+// once or more often, constants, draws, tables, variables of both kinds,
+// placeholders, marked nodes, stages of tf.staged, and edges of data and of
+// control between them. Equal seeds make equal graphs.
+class RandomGraph {
+ public:
+  RandomGraph(int seed, TestGraph* graph) : random_(seed), graph_(*graph) {
+    const int nodes = 5 + Below(40);
+    AddConst();
+    AddSource();
+    while (made_ < nodes) AddAny();
+    for (int i = Below(4); i >= 0; --i) {
+      graph_.Target(NewName("target"), SomeOutputs());
+    }
+  }
+
+ private:
+  int Below(int bound) { return random_() % bound; }
+
+  std::string NewName(const char* kind) {
+    return strings::StrCat(kind, made_++);
+  }
+
+  // A node whose outputs may be used; now and then it waits for another one.
+  void Keep(Node* node) {
+    if (!nodes_.empty() && Below(5) == 0) {
+      graph_.AddControl(nodes_[Below(nodes_.size())], node);
+    }
+    nodes_.push_back(node);
+  }
+
+  TestGraph::Out SomeOutput() {
+    // Mostly late ones, so that long paths come about.
+    const int last = nodes_.size() - 1;
+    Node* node =
+        nodes_[last - (Below(2) == 0 ? Below(last / 4 + 1) : Below(last + 1))];
+    if (node->num_outputs() == 0) return SomeOutput();
+    return {node, Below(node->num_outputs())};
+  }
+
+  TestGraph::Outs SomeOutputs() {
+    TestGraph::Outs outputs;
+    for (int i = Below(3); i >= 0; --i) outputs.push_back(SomeOutput());
+    return outputs;
+  }
+
+  void AddConst() { Keep(graph_.Const(NewName("const"), 1)); }
+
+  void AddSource() {
+    const int components = 1 + Below(3);
+    Node* iterator = graph_.Iterator(NewName("iterator"), components);
+    for (int i = Below(4) == 0 ? 2 : 1; i > 0; --i) {
+      Keep(graph_.GetNext(NewName("next"), iterator, components));
+    }
+  }
+
+  void AddStageByHand() {
+    const std::string stage = NewName("stage");
+    const TestGraph::Outs record = SomeOutputs();
+    Node* take = graph_.Stage(stage, record);
+    if (Below(3) == 0) {
+      TestGraph::Outs other;
+      for (size_t i = 0; i < record.size(); ++i) other.push_back(SomeOutput());
+      graph_.Put(NewName("put"), stage, other);
+    }
+    Keep(take);
+  }
+
+  void AddAny() {
+    switch (Below(22)) {
+      case 0:
+        return AddConst();
+      case 1:
+        return AddSource();
+      case 2:
+        return Keep(graph_.Random(NewName("draw")));
+      case 3:
+        return Keep(Below(2) == 0 ? graph_.RefVariable(NewName("variable"))
+                                  : graph_.ReadVariable(NewName("variable")));
+      case 4:
+        return Keep(graph_.Placeholder(NewName("fed")));
+      case 5:
+        return Keep(graph_.Target(NewName("target"), SomeOutputs()));
+      case 6:
+        return Keep(graph_.NoOp(NewName("group")));
+      case 7: {
+        Node* table = graph_.Table(NewName("table"), "HashTableV2");
+        return Keep(graph_.Lookup(NewName("found"), table, SomeOutput()));
+      }
+      case 8:
+        return Below(2) == 0 ? AddStageByHand() : AddConst();
+      case 9:
+      case 10:
+      case 11:
+        return Keep(graph_.IdentityN(NewName("identities"), SomeOutputs()));
+      case 12:
+      case 13:
+      case 14:
+      case 15:
+        return Keep(graph_.Neg(NewName("neg"), SomeOutput()));
+      default:
+        return Keep(graph_.AddN(NewName("sum"), SomeOutputs()));
+    }
+  }
+
+  std::mt19937 random_;
+  TestGraph& graph_;
+  int made_ = 0;
+  std::vector<Node*> nodes_;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_TESTING_RANDOM_GRAPH_H_

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_TESTING_RUNNER_STAGE_H_
+#define TENSORFLOW_STAGING_CORE_TESTING_RUNNER_STAGE_H_
+
+// A session with a stage whose sources are functions of the test. It registers
+// an op: include it in one file of a program.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/framework/cancellation.h"
+#include "tensorflow/core/framework/common_shape_fns.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/notification.h"
+#include "tensorflow_staging/core/runner/prefetch_runner.h"
+#include "tensorflow_staging/core/testing/stage_graph.h"
+
+namespace tensorflow {
+namespace staging {
+
+// Where the records of a test come from: the body of an op StagingTestSource.
+using Source =
+    std::function<void(OpKernelContext*, AsyncOpKernel::DoneCallback)>;
+
+// The sources of the running test, by the op's attribute `source`.
+class Sources {
+ public:
+  static Sources* Get() {
+    static auto* const sources = new Sources;
+    return sources;
+  }
+
+  void Set(const std::string& name, Source source) {
+    mutex_lock l(mu_);
+    sources_[name] = std::move(source);
+  }
+
+  Source Find(const std::string& name) {
+    mutex_lock l(mu_);
+    return sources_.at(name);
+  }
+
+ private:
+  mutex mu_;
+  std::map<std::string, Source> sources_ TF_GUARDED_BY(mu_);
+};
+
+REGISTER_OP("StagingTestSource")
+    .Attr("source: string")
+    .Output("value: int64")
+    .SetIsStateful()
+    .SetShapeFn(shape_inference::ScalarShape);
+
+class StagingTestSourceOp : public AsyncOpKernel {
+ public:
+  explicit StagingTestSourceOp(OpKernelConstruction* ctx) : AsyncOpKernel(ctx) {
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("source", &source_));
+  }
+
+  void ComputeAsync(OpKernelContext* ctx, DoneCallback done) override {
+    Sources::Get()->Find(source_)(ctx, std::move(done));
+  }
+
+ private:
+  std::string source_;
+};
+
+REGISTER_KERNEL_BUILDER(Name("StagingTestSource").Device(DEVICE_CPU),
+                        StagingTestSourceOp);
+
+// Yields the number of the call, from 0, unless `outcome` of it is an error.
+inline Source Counting(std::function<Status(int64_t call)> outcome) {
+  auto calls = std::make_shared<std::atomic<int64_t>>(0);
+  return
+      [calls, outcome](OpKernelContext* ctx, AsyncOpKernel::DoneCallback done) {
+        const int64_t call = calls->fetch_add(1);
+        const Status status = outcome(call);
+        if (status.ok()) {
+          ctx->set_output(0, Tensor(call));
+        } else {
+          ctx->SetStatus(status);
+        }
+        done();
+      };
+}
+
+// Yields 0, 1 .. count - 1, then the end of the data.
+inline Source CountingTo(int64_t count) {
+  return Counting([count](int64_t call) {
+    return call < count ? OkStatus() : errors::OutOfRange("end of sequence");
+  });
+}
+
+inline Source Endless() {
+  return Counting([](int64_t) { return OkStatus(); });
+}
+
+// Yields nothing until its step is cancelled. `began` may be null.
+inline Source WaitingForCancellation(Notification* began) {
+  return [began](OpKernelContext* ctx, AsyncOpKernel::DoneCallback done) {
+    CancellationManager* cancellation = ctx->cancellation_manager();
+    auto cancelled = [ctx, done]() {
+      ctx->SetStatus(errors::Cancelled("source was cancelled"));
+      done();
+    };
+    const bool registered = cancellation->RegisterCallback(
+        cancellation->get_cancellation_token(), cancelled);
+    if (began != nullptr && !began->HasBeenNotified()) began->Notify();
+    if (!registered) cancelled();
+  };
+}
+
+constexpr char kSource[] = "source";
+constexpr char kOtherSource[] = "other_source";
+constexpr char kInitializer[] = "initializer";
+
+// What a test wants, other than the source.
+struct StageConfig {
+  int64_t capacity = 2;
+  int num_threads = 1;
+  // Produce from two sources, as tf.prefetch_join does.
+  bool join_other_source = false;
+  // Whether the graph is that of a restartable stage: with a Begin before the
+  // sources, and a Restart before the node kInitializer.
+  bool begin_and_restart = false;
+  // The records are fed with the values of kSource.
+  bool feed = false;
+  std::vector<error::Code> closed = {error::OUT_OF_RANGE};
+  std::vector<error::Code> ignored;
+  RunOptions run_options;
+};
+
+// A session with one stage over the current sources.
+class StageSession {
+ public:
+  explicit StageSession(const StageConfig& config = StageConfig()) {
+    StageTestGraph stage;
+    stage.capacity = config.capacity;
+    stage.restartable = config.begin_and_restart;
+    std::map<std::string, std::string> nodes = {
+        {kSource, "Begin"}, {kOtherSource, "Begin"}, {kInitializer, "Restart"}};
+    for (const auto& [node, after] : nodes) {
+      NodeDefBuilder source(node, "StagingTestSource");
+      source.Attr("source", node);
+      if (config.begin_and_restart) {
+        source.ControlInput(stage.Node("TensorBuffer" + after));
+      }
+      StageTestGraph::Add(source, &graph_);
+    }
+    StageTestGraph::Add(
+        NodeDefBuilder("fed", "Placeholder").Attr("dtype", DT_INT64), &graph_);
+    stage.AddTo(&graph_, config.feed ? "fed" : kSource);
+    StageTestGraph::Add(NodeDefBuilder("other_put", "TensorBufferPut")
+                            .Attr("shared_name", stage.name)
+                            .Attr("container", StageTestGraph::kContainer)
+                            .Attr("timeout_millis", 0)
+                            .Input(std::vector<NodeDefBuilder::NodeOut>{
+                                {kOtherSource, 0, DT_INT64}}),
+                        &graph_);
+
+    options_.set_name(stage.name);
+    options_.set_resume_op(stage.Node("TensorBufferResume"));
+    options_.set_cancel_op(stage.Node("TensorBufferCancel"));
+    options_.set_close_op(stage.Node("TensorBufferClose"));
+    options_.set_error_code_tensor(stage.Node("error_code") + ":0");
+    options_.set_error_message_tensor(stage.Node("error_message") + ":0");
+    for (int i = 0; i < config.num_threads; ++i) {
+      options_.add_fetch_ops(stage.Node("TensorBufferPut"));
+    }
+    if (config.join_other_source) options_.add_fetch_ops("other_put");
+    if (config.feed) {
+      (*options_.mutable_named_feed_input_tensors())["fed:0"] = "source:0";
+    }
+    for (error::Code code : config.closed) options_.add_closed_exceptions(code);
+    for (error::Code code : config.ignored) {
+      options_.add_ignored_exceptions(code);
+    }
+    *options_.mutable_run_options() = config.run_options;
+
+    session_.reset(NewSession(SessionOptions()));
+    TF_CHECK_OK(session_->Create(graph_));
+  }
+
+  ~StageSession() {
+    if (session_ != nullptr) Close();
+  }
+
+  std::unique_ptr<PrefetchRunner> MakeRunner() {
+    std::unique_ptr<PrefetchRunner> runner;
+    TF_CHECK_OK(PrefetchRunner::Create(session_, options_, &runner));
+    return runner;
+  }
+
+  std::unique_ptr<PrefetchRunner> StartRunner() {
+    std::unique_ptr<PrefetchRunner> runner = MakeRunner();
+    TF_CHECK_OK(runner->Start());
+    return runner;
+  }
+
+  Status Take(int64_t* value) {
+    std::vector<Tensor> outputs;
+    TF_RETURN_IF_ERROR(
+        session_->Run({}, {"prefetch/TensorBufferTake:0"}, {}, &outputs));
+    *value = outputs[0].scalar<int64_t>()();
+    return OkStatus();
+  }
+
+  // Takes until there is an error, and returns it.
+  Status TakeAll(std::vector<int64_t>* values) {
+    while (true) {
+      int64_t value;
+      TF_RETURN_IF_ERROR(Take(&value));
+      values->push_back(value);
+    }
+  }
+
+  // Runs kInitializer, for `timeout_millis` at most.
+  Status Initialize(int64_t timeout_millis = 0) {
+    RunOptions options;
+    options.set_timeout_in_ms(timeout_millis);
+    RunMetadata metadata;
+    return session_->Run(options, {}, {}, {kInitializer}, nullptr, &metadata);
+  }
+
+  // As a session closes that calls its observers; the order of the two is that
+  // of Session::Close, which cancels the steps first.
+  void Close() {
+    EXPECT_EQ(session_->Close(), OkStatus());
+    NotifySessionClosing(session_.get());
+  }
+
+  void Delete() {
+    Close();
+    session_.reset();
+  }
+
+  std::shared_ptr<Session> session() { return session_; }
+  const GraphDef& graph() const { return graph_; }
+  PrefetchRunnerOptions* options() { return &options_; }
+
+ private:
+  GraphDef graph_;
+  PrefetchRunnerOptions options_;
+  std::shared_ptr<Session> session_;
+};
+
+inline std::vector<int64_t> Range(int64_t end) {
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < end; ++i) values.push_back(i);
+  return values;
+}
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_TESTING_RUNNER_STAGE_H_

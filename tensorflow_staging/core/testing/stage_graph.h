@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_TESTING_STAGE_GRAPH_H_
+#define TENSORFLOW_STAGING_CORE_TESTING_STAGE_GRAPH_H_
+
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow/core/platform/strcat.h"
+
+namespace tensorflow {
+namespace staging {
+
+// A graph with one stage, for tests: the ops of tf.staged() under their names,
+//
+//   <record> -> <name>/TensorBufferPut     <name>/TensorBufferTake ->
+//   <name>/TensorBufferCancel, Resume, Size
+//   <name>/error_code, <name>/error_message -> <name>/TensorBufferClose
+//
+// where <record> is an int64 that another node of the graph makes. If it is
+// restartable, then also
+//
+//   <name>/TensorBufferBegin ..> <name>/TensorBufferPut
+//   <name>/TensorBufferRestart
+//
+// The buffer is in a container that tests know.
+struct StageTestGraph {
+  static constexpr char kContainer[] = "stage-test";
+
+  std::string name = "prefetch";
+  int64_t capacity = 1;
+  int64_t timeout_millis = 0;
+  bool restartable = false;
+
+  std::string Node(const std::string& node) const {
+    return strings::StrCat(name, "/", node);
+  }
+
+  NodeDefBuilder Op(const std::string& op) const {
+    return NodeDefBuilder(Node(op), op)
+        .Attr("shared_name", name)
+        .Attr("container", kContainer)
+        .Attr("capacity", capacity);
+  }
+
+  static NodeDefBuilder Const(const std::string& name, const Tensor& value) {
+    return NodeDefBuilder(name, "Const")
+        .Attr("dtype", value.dtype())
+        .Attr("value", value);
+  }
+
+  static void Add(NodeDefBuilder builder, GraphDef* graph) {
+    TF_CHECK_OK(builder.Finalize(graph->add_node()));
+  }
+
+  // Adds the stage of `record`, the name of a node.
+  void AddTo(GraphDef* graph, const std::string& record) const {
+    NodeDefBuilder put = Op("TensorBufferPut");
+    put.Attr("timeout_millis", timeout_millis)
+        .Input(std::vector<NodeDefBuilder::NodeOut>{{record, 0, DT_INT64}});
+    if (restartable) {
+      Add(Op("TensorBufferBegin"), graph);
+      Add(Op("TensorBufferRestart"), graph);
+      put.ControlInput(Node("TensorBufferBegin"));
+    }
+    Add(put, graph);
+    Add(Op("TensorBufferTake").Attr("dtypes", DataTypeVector{DT_INT64}), graph);
+    Add(Op("TensorBufferCancel"), graph);
+    Add(Op("TensorBufferResume"), graph);
+    Add(Op("TensorBufferSize"), graph);
+    Add(Const(Node("error_code"), Tensor(int32{0})), graph);
+    Add(Const(Node("error_message"), Tensor("")), graph);
+    Add(Op("TensorBufferClose")
+            .Input(Node("error_code"), 0, DT_INT32)
+            .Input(Node("error_message"), 0, DT_STRING),
+        graph);
+  }
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_TESTING_STAGE_GRAPH_H_

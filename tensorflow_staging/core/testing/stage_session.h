@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_TESTING_STAGE_SESSION_H_
+#define TENSORFLOW_STAGING_CORE_TESTING_STAGE_SESSION_H_
+
+// A session that runs the ops of a stage one by one, for tests.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>  // NOLINT
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/device_mgr.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/public/session.h"
+#include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/testing/stage_graph.h"
+
+namespace tensorflow {
+namespace staging {
+
+// A session over a graph with one stage of capacity `capacity`, whose records
+// are fed. `inter_op_threads` is the size of the session's own pool; -1 runs
+// kernels on the caller's thread. `graph` may have further nodes.
+class StageSession {
+ public:
+  explicit StageSession(int64_t capacity, int inter_op_threads = 4)
+      : StageSession(capacity, inter_op_threads, /*restartable=*/false,
+                     GraphDef()) {}
+
+  StageSession(int64_t capacity, int inter_op_threads, bool restartable,
+               GraphDef graph) {
+    stage_.capacity = capacity;
+    stage_.restartable = restartable;
+    StageTestGraph::Add(
+        NodeDefBuilder("record", "Placeholder").Attr("dtype", DT_INT64),
+        &graph);
+    StageTestGraph::Add(
+        NodeDefBuilder("other_record", "Placeholder").Attr("dtype", DT_FLOAT),
+        &graph);
+    stage_.AddTo(&graph, "record");
+    StageTestGraph::Add(NodeDefBuilder("other_put", "TensorBufferPut")
+                            .Attr("shared_name", stage_.name)
+                            .Attr("container", StageTestGraph::kContainer)
+                            .Input(std::vector<NodeDefBuilder::NodeOut>{
+                                {"other_record", 0, DT_FLOAT}}),
+                        &graph);
+    StageTestGraph::Add(NodeDefBuilder("nameless", "TensorBufferCancel"),
+                        &graph);
+
+    SessionOptions options;
+    options.config.set_inter_op_parallelism_threads(inter_op_threads);
+    options.config.set_use_per_session_threads(true);
+    session_.reset(NewSession(options));
+    TF_CHECK_OK(session_->Create(graph));
+  }
+
+  Status Put(int64_t value) {
+    return session_->Run({{"record:0", Tensor(value)}}, {},
+                         {stage_.Node("TensorBufferPut")}, nullptr);
+  }
+
+  Status PutOther() {
+    return session_->Run({{"other_record:0", Tensor(1.0f)}}, {}, {"other_put"},
+                         nullptr);
+  }
+
+  Status Take(int64_t* value) {
+    std::vector<Tensor> outputs;
+    TF_RETURN_IF_ERROR(session_->Run(
+        {}, {strings::StrCat(stage_.Node("TensorBufferTake"), ":0")}, {},
+        &outputs));
+    *value = outputs[0].scalar<int64_t>()();
+    return OkStatus();
+  }
+
+  // The number taken; -1 after an error.
+  int64_t Take() {
+    int64_t value = -1;
+    const Status status = Take(&value);
+    EXPECT_EQ(status, OkStatus());
+    return value;
+  }
+
+  Status TakeStatus() {
+    int64_t value;
+    return Take(&value);
+  }
+
+  Status Run(const std::string& op) {
+    return session_->Run({}, {}, {stage_.Node(op)}, nullptr);
+  }
+
+  Status CloseStage(const Tensor& code, const Tensor& message) {
+    return session_->Run({{stage_.Node("error_code"), code},
+                          {stage_.Node("error_message"), message}},
+                         {}, {stage_.Node("TensorBufferClose")}, nullptr);
+  }
+
+  int64_t Size() {
+    std::vector<Tensor> outputs;
+    TF_CHECK_OK(session_->Run(
+        {}, {strings::StrCat(stage_.Node("TensorBufferSize"), ":0")}, {},
+        &outputs));
+    return outputs[0].scalar<int64_t>()();
+  }
+
+  ResourceMgr* resources() {
+    const DeviceMgr* devices = nullptr;
+    TF_CHECK_OK(session_->LocalDeviceManager(&devices));
+    return devices->ListDevices()[0]->resource_manager();
+  }
+
+  // What the buffer says of itself; nothing if there is none.
+  std::string Buffer() {
+    TensorBuffer* buffer = nullptr;
+    if (!resources()
+             ->Lookup(StageTestGraph::kContainer, stage_.name, &buffer)
+             .ok())
+      return "";
+    core::ScopedUnref unref(buffer);
+    return buffer->DebugString();
+  }
+
+  // Returns once the buffer says so.
+  void Await(const std::string& text) {
+    while (!absl::StrContains(Buffer(), text)) std::this_thread::yield();
+  }
+
+  // Returns once the buffer says that `waiting` ("1 puts and 2 takes") wait.
+  void AwaitWaiting(const std::string& waiting) { Await(waiting + " waiting"); }
+
+  Session* session() { return session_.get(); }
+
+ private:
+  StageTestGraph stage_;
+  std::unique_ptr<Session> session_;
+};
+
+// Runs `fn` in a thread of its own, joined at the end of the scope.
+class InThread {
+ public:
+  explicit InThread(std::function<void()> fn)
+      : thread_(Env::Default()->StartThread({}, "test", std::move(fn))) {}
+
+ private:
+  std::unique_ptr<Thread> thread_;
+};
+
+inline bool Contains(const Status& status, const std::string& text) {
+  return absl::StrContains(status.message(), text);
+}
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_TESTING_STAGE_SESSION_H_

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_TESTING_TENSOR_BUFFER_CALLS_H_
+#define TENSORFLOW_STAGING_CORE_TESTING_TENSOR_BUFFER_CALLS_H_
+
+// Calls of a TensorBuffer, for tests.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "tensorflow/core/platform/notification.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow_staging/core/buffer/tensor_buffer.h"
+
+namespace tensorflow {
+namespace staging {
+
+using Record = TensorBuffer::Record;
+
+// 0 waits without end.
+constexpr int64_t kNoTimeout = 0;
+constexpr int64_t kShortMillis = 2;
+
+inline core::RefCountPtr<TensorBuffer> MakeBuffer(int64_t capacity,
+                                                  int64_t capacity_bytes = 0) {
+  TensorBuffer::Options options;
+  options.name = "prefetch";
+  options.capacity = capacity;
+  options.capacity_bytes = capacity_bytes;
+  return core::RefCountPtr<TensorBuffer>(new TensorBuffer(options));
+}
+
+inline Record MakeRecord(int64_t value) { return {Tensor(value)}; }
+
+// The outcome of one asynchronous put.
+class PutResult {
+ public:
+  TensorBuffer::PutDone Callback() {
+    return [this](const Status& status) {
+      status_ = status;
+      done_.Notify();
+    };
+  }
+
+  bool done() const { return done_.HasBeenNotified(); }
+  Status Wait() {
+    done_.WaitForNotification();
+    return status_;
+  }
+
+ private:
+  Status status_;
+  Notification done_;
+};
+
+// The outcome of one asynchronous take.
+class TakeResult {
+ public:
+  TensorBuffer::TakeDone Callback() {
+    return [this](const Status& status, Record record) {
+      status_ = status;
+      record_ = std::move(record);
+      done_.Notify();
+    };
+  }
+
+  bool done() const { return done_.HasBeenNotified(); }
+  Status Wait() {
+    done_.WaitForNotification();
+    return status_;
+  }
+  // The number in the record, or -1 if there is none.
+  int64_t value() {
+    done_.WaitForNotification();
+    return record_.empty() ? -1 : record_[0].scalar<int64_t>()();
+  }
+
+ private:
+  Status status_;
+  Record record_;
+  Notification done_;
+};
+
+inline Status Put(TensorBuffer* buffer, Record record,
+                  int64_t timeout_millis = kNoTimeout) {
+  PutResult result;
+  buffer->PutAsync(std::move(record), timeout_millis, nullptr,
+                   result.Callback());
+  return result.Wait();
+}
+
+inline Status Put(TensorBuffer* buffer, int64_t value) {
+  return Put(buffer, MakeRecord(value));
+}
+
+// The number taken, or -1.
+inline int64_t Take(TensorBuffer* buffer) {
+  TakeResult result;
+  buffer->TakeAsync(nullptr, result.Callback());
+  return result.value();
+}
+
+inline Status TakeStatus(TensorBuffer* buffer) {
+  TakeResult result;
+  buffer->TakeAsync(nullptr, result.Callback());
+  return result.Wait();
+}
+
+inline void ExpectBalanced(const TensorBuffer& buffer) {
+  const TensorBuffer::Counters counters = buffer.GetCounters();
+  EXPECT_EQ(counters.put, counters.taken + counters.discarded + buffer.Size());
+}
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_TESTING_TENSOR_BUFFER_CALLS_H_

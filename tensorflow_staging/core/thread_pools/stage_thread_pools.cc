@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/thread_pools/stage_thread_pools.h"
+
+#include <functional>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "tensorflow/core/common_runtime/process_util.h"
+#include "tensorflow/core/lib/core/threadpool.h"
+#include "tensorflow/core/platform/cpu_info.h"
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/strcat.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_reader.h"
+#include "tensorflow_staging/core/thread_pools/stage_thread_pools_env.h"
+
+namespace tensorflow {
+namespace staging {
+
+struct StageThreadPoolsSpec {
+  std::string name;
+  int inter_op_threads;
+  int intra_op_threads;
+  // Empty means any.
+  Cores cores;
+  // Whether idle threads spin before they sleep.
+  bool spin;
+
+  bool operator<(const StageThreadPoolsSpec& other) const {
+    return std::tie(name, inter_op_threads, intra_op_threads, cores, spin) <
+           std::tie(other.name, other.inter_op_threads, other.intra_op_threads,
+                    other.cores, other.spin);
+  }
+};
+
+namespace {
+
+// Apart from the containers of users, so that Session::Reset() leaves it alone.
+constexpr char kContainer[] = "_tensorflow_staging";
+constexpr char kResource[] = "stage_thread_pools";
+
+// A thread pool behind the interface through which a caller brings its own.
+class OwnedThreadPool : public thread::ThreadPoolInterface {
+ public:
+  OwnedThreadPool(const std::string& name, int num_threads, const Cores& cores,
+                  bool spin)
+      : env_(name, cores),
+        pool_(&env_, ThreadOptions(), name, num_threads, spin) {}
+
+  void Schedule(std::function<void()> closure) override {
+    pool_.Schedule(std::move(closure));
+  }
+  void ScheduleWithHint(std::function<void()> closure, int start,
+                        int end) override {
+    pool_.ScheduleWithHint(std::move(closure), start, end);
+  }
+  void Cancel() override { pool_.AsEigenThreadPool()->Cancel(); }
+  int NumThreads() const override { return pool_.NumThreads(); }
+  int CurrentThreadId() const override { return pool_.CurrentThreadId(); }
+
+ private:
+  StageThreadPoolsEnv env_;
+  thread::ThreadPool pool_;
+};
+
+// What tells pools of one name apart.
+std::string Describe(const StageThreadPoolsSpec& spec) {
+  return strings::StrCat(spec.inter_op_threads, " inter-op and ",
+                         spec.intra_op_threads, " intra-op threads on ",
+                         spec.cores.empty()
+                             ? "any core"
+                             : "cores " + absl::StrJoin(spec.cores, ", "));
+}
+
+// The pools of one session.
+class SessionStageThreadPools : public ResourceBase {
+ public:
+  void Add(std::shared_ptr<StageThreadPools> pools) {
+    pools_.push_back(std::move(pools));
+  }
+
+  int size() const { return pools_.size(); }
+  const StageThreadPools* at(int id) const { return pools_[id].get(); }
+
+  std::string DebugString() const override {
+    return strings::StrCat(size(), " stage thread pools");
+  }
+
+ private:
+  std::vector<std::shared_ptr<StageThreadPools>> pools_;
+};
+
+// The pools of this process that have a global_name and are in use.
+class GlobalPools {
+ public:
+  std::shared_ptr<StageThreadPools> GetOrCreate(
+      const StageThreadPoolsSpec& spec) {
+    mutex_lock lock(mu_);
+    std::weak_ptr<StageThreadPools>& known = pools_[spec];
+    std::shared_ptr<StageThreadPools> pools = known.lock();
+    if (pools != nullptr) return pools;
+    WarnOfOtherSizes(spec);
+    pools = std::make_shared<StageThreadPools>(spec);
+    known = pools;
+    return pools;
+  }
+
+ private:
+  void WarnOfOtherSizes(const StageThreadPoolsSpec& spec)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    for (const auto& [other, pools] : pools_) {
+      if (other.name != spec.name || pools.expired()) continue;
+      LOG(WARNING) << "The stage thread pool '" << spec.name << "' exists with "
+                   << Describe(other) << "; a second one is made with "
+                   << Describe(spec)
+                   << ". Give different pools different global_name.";
+      return;
+    }
+  }
+
+  mutex mu_;
+  std::map<StageThreadPoolsSpec, std::weak_ptr<StageThreadPools>> pools_
+      TF_GUARDED_BY(mu_);
+};
+
+GlobalPools* Globals() {
+  static GlobalPools* const globals = new GlobalPools;
+  return globals;
+}
+
+Status CheckNotNegative(int id, const char* field, int num_threads) {
+  if (num_threads >= 0) return OkStatus();
+  return errors::InvalidArgument(
+      "ConfigProto.session_stage_subgraph_thread_pool[", id, "].", field,
+      " must not be negative, got ", num_threads,
+      ". 0 means TensorFlow's own choice.");
+}
+
+Status ReadCores(const StageThreadPoolOptions& entry, int id, Cores* cores) {
+  if (entry.cpu_affinity().empty()) return OkStatus();
+  const Cores available = AvailableCores();
+  for (const int core : entry.cpu_affinity()) {
+    if (available.count(core) == 0) {
+      return errors::InvalidArgument(
+          "ConfigProto.session_stage_subgraph_thread_pool[", id,
+          "].cpu_affinity has ", core, "; this process may use the cores ",
+          absl::StrJoin(available, ", "), ". An empty list means any core.");
+    }
+    cores->insert(core);
+  }
+  return OkStatus();
+}
+
+// What a session without stages would use, for an entry that gives 0.
+int DefaultIntraOpThreads(const SessionOptions& options) {
+  const int configured = options.config.intra_op_parallelism_threads();
+  return configured > 0 ? configured : port::MaxParallelism();
+}
+
+Status MakeSpec(const SessionOptions& options,
+                const StageThreadPoolOptions& entry, int id,
+                StageThreadPoolsSpec* spec) {
+  const int inter_op = entry.inter_op_threads_num();
+  const int intra_op = entry.intra_op_threads_num();
+  TF_RETURN_IF_ERROR(CheckNotNegative(id, "inter_op_threads_num", inter_op));
+  TF_RETURN_IF_ERROR(CheckNotNegative(id, "intra_op_threads_num", intra_op));
+  TF_RETURN_IF_ERROR(ReadCores(entry, id, &spec->cores));
+  spec->name = entry.global_name();
+  spec->inter_op_threads =
+      inter_op > 0 ? inter_op : NumInterOpThreadsFromSessionOptions(options);
+  spec->intra_op_threads =
+      intra_op > 0 ? intra_op : DefaultIntraOpThreads(options);
+  spec->spin = !options.config.experimental().disable_thread_spinning();
+  return OkStatus();
+}
+
+// The threads of one session's own pools are told apart by the entry's index.
+std::shared_ptr<StageThreadPools> MakePools(StageThreadPoolsSpec spec, int id) {
+  if (!spec.name.empty()) return Globals()->GetOrCreate(spec);
+  spec.name = strings::StrCat("stage", id);
+  return std::make_shared<StageThreadPools>(spec);
+}
+
+// A run names one set of threads; it must not name two.
+Status CheckAsksForNothingElse(const RunOptions& run_options) {
+  const char* other = nullptr;
+  if (run_options.inter_op_thread_pool() != 0) {
+    other = "inter_op_thread_pool";
+  } else if (run_options.experimental().use_run_handler_pool()) {
+    other = "experimental.use_run_handler_pool";
+  }
+  if (other == nullptr) return OkStatus();
+  return errors::InvalidArgument(
+      "RunOptions.use_stage_subgraph_thread_pool and RunOptions.", other,
+      " each choose the threads of a run; set only one of them.");
+}
+
+}  // namespace
+
+StageThreadPools::StageThreadPools(const StageThreadPoolsSpec& spec)
+    : inter_op_(std::make_unique<OwnedThreadPool>(
+          strings::StrCat(spec.name, "_inter_op"), spec.inter_op_threads,
+          spec.cores, spec.spin)),
+      intra_op_(std::make_unique<OwnedThreadPool>(
+          strings::StrCat(spec.name, "_intra_op"), spec.intra_op_threads,
+          spec.cores, spec.spin)),
+      options_{inter_op_.get(), intra_op_.get()} {}
+
+StageThreadPools::~StageThreadPools() = default;
+
+Status AddStageThreadPools(const SessionOptions& options,
+                           ResourceMgr* resources) {
+  ConfigFields fields;
+  TF_RETURN_IF_ERROR(ReadConfigFields(options.config, &fields));
+  const auto& entries = fields.session_stage_subgraph_thread_pool();
+  if (entries.empty()) return OkStatus();
+
+  // No thread starts before every entry is known to be valid.
+  std::vector<StageThreadPoolsSpec> specs(entries.size());
+  for (int id = 0; id < entries.size(); ++id) {
+    TF_RETURN_IF_ERROR(MakeSpec(options, entries[id], id, &specs[id]));
+  }
+  auto* session_pools = new SessionStageThreadPools;
+  for (int id = 0; id < entries.size(); ++id) {
+    session_pools->Add(MakePools(specs[id], id));
+  }
+  return resources->Create(kContainer, kResource, session_pools);
+}
+
+Status FindStageThreadPools(const RunOptions& run_options,
+                            ResourceMgr* resources,
+                            const StageThreadPools** pools) {
+  *pools = nullptr;
+  RunFields fields;
+  TF_RETURN_IF_ERROR(ReadRunFields(run_options, &fields));
+  if (!fields.use_stage_subgraph_thread_pool()) return OkStatus();
+  TF_RETURN_IF_ERROR(CheckAsksForNothingElse(run_options));
+
+  const int id = fields.stage_subgraph_thread_pool_id();
+  SessionStageThreadPools* found = nullptr;
+  resources->Lookup(kContainer, kResource, &found).IgnoreError();
+  // The session keeps its own reference until it dies.
+  const core::RefCountPtr<SessionStageThreadPools> session_pools(found);
+  const int size = session_pools ? session_pools->size() : 0;
+  if (id < 0 || id >= size) {
+    return errors::InvalidArgument(
+        "The run asks for stage thread pool ", id, ", but the session has ",
+        size, " of them. Add an entry to ",
+        "ConfigProto.session_stage_subgraph_thread_pool for each pool, and "
+        "give RunOptions.stage_subgraph_thread_pool_id the index of one.");
+  }
+  *pools = session_pools->at(id);
+  return OkStatus();
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/thread_pools/stage_thread_pools_env.h"
+
+#include <sched.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <thread>  // NOLINT
+#include <utility>
+
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow_staging/core/framework/thread_name.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+void RunOn(const Cores& cores) {
+  if (cores.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(core, &set);
+  if (sched_setaffinity(0, sizeof(set), &set) != 0) {
+    // They were available when the pool was made.
+    LOG(ERROR) << "A thread of a stage thread pool runs on any core, because "
+                  "the kernel has withdrawn those it was given: "
+               << std::strerror(errno);
+  }
+}
+
+}  // namespace
+
+Cores AvailableCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  // The kernel grants, of all cores, those that the process may have; asked in
+  // a thread of its own, because asking moves the thread.
+  std::thread([&set] {
+    cpu_set_t all;
+    std::memset(&all, 0xff, sizeof(all));
+    sched_setaffinity(0, sizeof(all), &all);
+    sched_getaffinity(0, sizeof(set), &set);
+  }).join();
+  Cores cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.insert(core);
+  }
+  return cores;
+}
+
+StageThreadPoolsEnv::StageThreadPoolsEnv(const std::string& thread_name,
+                                         const Cores& cores)
+    : EnvWrapper(Env::Default()), thread_name_(thread_name), cores_(cores) {}
+
+Thread* StageThreadPoolsEnv::StartThread(const ThreadOptions& options,
+                                         const string& name,
+                                         absl::AnyInvocable<void()> work) {
+  return EnvWrapper::StartThread(options, name,
+                                 [this, work = std::move(work)]() mutable {
+                                   SetKernelThreadName(thread_name_);
+                                   RunOn(cores_);
+                                   work();
+                                 });
+}
+
+}  // namespace staging
+}  // namespace tensorflow

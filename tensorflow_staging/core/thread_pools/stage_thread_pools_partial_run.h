@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_THREAD_POOLS_STAGE_THREAD_POOLS_PARTIAL_RUN_H_
+#define TENSORFLOW_STAGING_CORE_THREAD_POOLS_STAGE_THREAD_POOLS_PARTIAL_RUN_H_
+
+#include "tensorflow/core/protobuf/config.pb.h"
+
+namespace tensorflow {
+namespace staging {
+
+// Gives the partial runs that the calling thread sets up while this lives the
+// RunOptions that Session::PRunSetup() has no argument for. Of these, only the
+// choice of a stage thread pool applies to partial runs.
+//
+// Lives on the stack of one thread; `options` must outlive it. Scopes nest.
+class ScopedPartialRunOptions {
+ public:
+  explicit ScopedPartialRunOptions(const RunOptions& options);
+  ~ScopedPartialRunOptions();
+
+  ScopedPartialRunOptions(const ScopedPartialRunOptions&) = delete;
+  ScopedPartialRunOptions& operator=(const ScopedPartialRunOptions&) = delete;
+
+ private:
+  const RunOptions* const outer_;
+};
+
+// Returns the options of the calling thread's innermost scope; outside of any,
+// the default.
+const RunOptions& PartialRunOptions();
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_THREAD_POOLS_STAGE_THREAD_POOLS_PARTIAL_RUN_H_

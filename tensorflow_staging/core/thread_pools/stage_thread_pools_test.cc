@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/thread_pools/stage_thread_pools.h"
+
+#include <sched.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tensorflow/core/platform/cpu_info.h"
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/notification.h"
+#include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_reader.h"
+#include "tensorflow_staging/core/thread_pools/stage_thread_pools_env.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+void AddEntry(const std::string& name, int inter_op, int intra_op,
+              SessionOptions* options) {
+  ConfigFields fields;
+  auto* entry = fields.add_session_stage_subgraph_thread_pool();
+  entry->set_global_name(name);
+  entry->set_inter_op_threads_num(inter_op);
+  entry->set_intra_op_threads_num(intra_op);
+  ASSERT_TRUE(options->config.MergeFromString(fields.SerializeAsString()));
+}
+
+void PinEntry(const std::vector<int>& cores, SessionOptions* options) {
+  ConfigFields fields;
+  ASSERT_EQ(ReadConfigFields(options->config, &fields), OkStatus());
+  auto* entry = fields.mutable_session_stage_subgraph_thread_pool(0);
+  for (const int core : cores) entry->add_cpu_affinity(core);
+  options->config.Clear();
+  ASSERT_TRUE(options->config.MergeFromString(fields.SerializeAsString()));
+}
+
+RunOptions AskFor(int id) {
+  RunFields fields;
+  fields.set_use_stage_subgraph_thread_pool(true);
+  fields.set_stage_subgraph_thread_pool_id(id);
+  RunOptions run_options;
+  EXPECT_TRUE(run_options.MergeFromString(fields.SerializeAsString()));
+  return run_options;
+}
+
+// What a session has of all this: its options and its client device's
+// resources.
+class FakeSession {
+ public:
+  Status Add() { return AddStageThreadPools(options, &resources_); }
+
+  const StageThreadPools* Find(int id) {
+    const StageThreadPools* pools = nullptr;
+    EXPECT_EQ(FindStageThreadPools(AskFor(id), &resources_, &pools),
+              OkStatus());
+    return pools;
+  }
+
+  Status FindError(const RunOptions& run_options) {
+    const StageThreadPools* pools = nullptr;
+    const Status status =
+        FindStageThreadPools(run_options, &resources_, &pools);
+    EXPECT_EQ(pools, nullptr);
+    return status;
+  }
+
+  SessionOptions options;
+
+ private:
+  ResourceMgr resources_;
+};
+
+std::string NameOfAThread(thread::ThreadPoolInterface* pool) {
+  std::string name;
+  Notification done;
+  pool->Schedule([&] {
+    Env::Default()->GetCurrentThreadName(&name);
+    done.Notify();
+  });
+  done.WaitForNotification();
+  return name;
+}
+
+Cores CoresOfAThread(thread::ThreadPoolInterface* pool) {
+  cpu_set_t set;
+  Notification done;
+  pool->Schedule([&] {
+    EXPECT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+    done.Notify();
+  });
+  done.WaitForNotification();
+  Cores cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.insert(core);
+  }
+  return cores;
+}
+
+// Counts the warnings that name stage thread pools while it lives.
+class WarningCounter : public TFLogSink {
+ public:
+  WarningCounter() { TFAddLogSink(this); }
+  ~WarningCounter() override { TFRemoveLogSink(this); }
+
+  void Send(const TFLogEntry& entry) override {
+    if (entry.log_severity() == absl::LogSeverity::kWarning &&
+        entry.ToString().find("stage thread pool") != std::string::npos) {
+      ++count_;
+    }
+  }
+
+  int count() const { return count_; }
+
+ private:
+  int count_ = 0;
+};
+
+TEST(StageThreadPoolsTest, RunWithoutTheOptionUsesNone) {
+  FakeSession session;
+  AddEntry("", 1, 1, &session.options);
+  ASSERT_EQ(session.Add(), OkStatus());
+  EXPECT_EQ(session.FindError(RunOptions()), OkStatus());
+}
+
+TEST(StageThreadPoolsTest, EachEntryIsAPairOfItsSizes) {
+  FakeSession session;
+  AddEntry("", 1, 2, &session.options);
+  AddEntry("", 3, 4, &session.options);
+  ASSERT_EQ(session.Add(), OkStatus());
+
+  const auto& first = session.Find(0)->options();
+  EXPECT_EQ(first.inter_op_threadpool->NumThreads(), 1);
+  EXPECT_EQ(first.intra_op_threadpool->NumThreads(), 2);
+  const auto& second = session.Find(1)->options();
+  EXPECT_EQ(second.inter_op_threadpool->NumThreads(), 3);
+  EXPECT_EQ(second.intra_op_threadpool->NumThreads(), 4);
+}
+
+TEST(StageThreadPoolsTest, ZeroMeansWhatTheSessionUses) {
+  FakeSession session;
+  session.options.config.set_inter_op_parallelism_threads(3);
+  session.options.config.set_intra_op_parallelism_threads(5);
+  AddEntry("", 0, 0, &session.options);
+  ASSERT_EQ(session.Add(), OkStatus());
+
+  const auto& options = session.Find(0)->options();
+  EXPECT_EQ(options.inter_op_threadpool->NumThreads(), 3);
+  EXPECT_EQ(options.intra_op_threadpool->NumThreads(), 5);
+}
+
+TEST(StageThreadPoolsTest, ZeroMeansTheMachinesProcessorsByDefault) {
+  FakeSession session;
+  AddEntry("", 1, 0, &session.options);
+  ASSERT_EQ(session.Add(), OkStatus());
+  EXPECT_EQ(session.Find(0)->options().intra_op_threadpool->NumThreads(),
+            port::MaxParallelism());
+}
+
+TEST(StageThreadPoolsTest, ThreadsCarryTheGlobalName) {
+  FakeSession session;
+  AddEntry("readers", 1, 1, &session.options);
+  ASSERT_EQ(session.Add(), OkStatus());
+  const auto& options = session.Find(0)->options();
+  EXPECT_THAT(NameOfAThread(options.inter_op_threadpool),
+              HasSubstr("readers_inter_op"));
+  EXPECT_THAT(NameOfAThread(options.intra_op_threadpool),
+              HasSubstr("readers_intra_op"));
+}
+
+TEST(StageThreadPoolsTest, SameNameAndSizesAreShared) {
+  FakeSession first;
+  FakeSession second;
+  AddEntry("shared", 1, 2, &first.options);
+  AddEntry("shared", 1, 2, &second.options);
+  WarningCounter warnings;
+  ASSERT_EQ(first.Add(), OkStatus());
+  ASSERT_EQ(second.Add(), OkStatus());
+  EXPECT_EQ(first.Find(0), second.Find(0));
+  EXPECT_EQ(warnings.count(), 0);
+}
+
+TEST(StageThreadPoolsTest, SameNameWithOtherSizesIsItsOwnAndWarnsOnce) {
+  FakeSession first;
+  FakeSession second;
+  FakeSession third;
+  AddEntry("resized", 1, 2, &first.options);
+  AddEntry("resized", 1, 3, &second.options);
+  AddEntry("resized", 1, 3, &third.options);
+  WarningCounter warnings;
+  ASSERT_EQ(first.Add(), OkStatus());
+  ASSERT_EQ(second.Add(), OkStatus());
+  ASSERT_EQ(third.Add(), OkStatus());
+  EXPECT_NE(first.Find(0), second.Find(0));
+  EXPECT_EQ(second.Find(0), third.Find(0));
+  EXPECT_EQ(warnings.count(), 1);
+}
+
+TEST(StageThreadPoolsTest, ThreadsOfAPinnedPoolRunOnItsCores) {
+  const int core = *AvailableCores().rbegin();
+  FakeSession session;
+  AddEntry("pinned", 1, 2, &session.options);
+  PinEntry({core}, &session.options);
+  ASSERT_EQ(session.Add(), OkStatus());
+  const auto& options = session.Find(0)->options();
+  EXPECT_EQ(CoresOfAThread(options.inter_op_threadpool), Cores({core}));
+  EXPECT_EQ(CoresOfAThread(options.intra_op_threadpool), Cores({core}));
+}
+
+TEST(StageThreadPoolsTest, SameNameOnOtherCoresIsItsOwnAndWarns) {
+  const int core = *AvailableCores().begin();
+  FakeSession free;
+  FakeSession first;
+  FakeSession second;
+  AddEntry("moved", 1, 1, &free.options);
+  AddEntry("moved", 1, 1, &first.options);
+  PinEntry({core}, &first.options);
+  AddEntry("moved", 1, 1, &second.options);
+  // Neither order nor repetition makes other cores.
+  PinEntry({core, core}, &second.options);
+  WarningCounter warnings;
+  ASSERT_EQ(free.Add(), OkStatus());
+  ASSERT_EQ(first.Add(), OkStatus());
+  ASSERT_EQ(second.Add(), OkStatus());
+  EXPECT_NE(free.Find(0), first.Find(0));
+  EXPECT_EQ(first.Find(0), second.Find(0));
+  EXPECT_EQ(warnings.count(), 1);
+}
+
+TEST(StageThreadPoolsTest, CoresThatTheProcessMayNotUseAreRefused) {
+  for (const int core : {-1, 1 << 20}) {
+    FakeSession session;
+    AddEntry("", 1, 1, &session.options);
+    PinEntry({*AvailableCores().begin(), core}, &session.options);
+    const Status status = session.Add();
+    EXPECT_TRUE(errors::IsInvalidArgument(status));
+    EXPECT_THAT(
+        std::string(status.message()),
+        StartsWith("ConfigProto.session_stage_subgraph_thread_pool[0]."
+                   "cpu_affinity has " +
+                   std::to_string(core) + "; this process may use the cores " +
+                   absl::StrJoin(AvailableCores(), ", ")));
+  }
+}
+
+TEST(StageThreadPoolsTest, SharedPoolsEndWithTheirLastSession) {
+  WarningCounter warnings;
+  {
+    FakeSession session;
+    AddEntry("ended", 1, 1, &session.options);
+    ASSERT_EQ(session.Add(), OkStatus());
+  }
+  FakeSession session;
+  AddEntry("ended", 2, 2, &session.options);
+  ASSERT_EQ(session.Add(), OkStatus());
+  EXPECT_EQ(warnings.count(), 0);
+}
+
+TEST(StageThreadPoolsTest, UnnamedPoolsAreNeverShared) {
+  FakeSession first;
+  FakeSession second;
+  AddEntry("", 1, 1, &first.options);
+  AddEntry("", 1, 1, &second.options);
+  ASSERT_EQ(first.Add(), OkStatus());
+  ASSERT_EQ(second.Add(), OkStatus());
+  EXPECT_NE(first.Find(0), second.Find(0));
+}
+
+TEST(StageThreadPoolsTest, NegativeSizesAreRefused) {
+  FakeSession inter_op;
+  AddEntry("", 1, 1, &inter_op.options);
+  AddEntry("", -1, 1, &inter_op.options);
+  Status status = inter_op.Add();
+  EXPECT_TRUE(errors::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()),
+              StartsWith("ConfigProto.session_stage_subgraph_thread_pool[1]."
+                         "inter_op_threads_num must not be negative, got -1"));
+
+  FakeSession intra_op;
+  AddEntry("", 1, -2, &intra_op.options);
+  status = intra_op.Add();
+  EXPECT_TRUE(errors::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()),
+              StartsWith("ConfigProto.session_stage_subgraph_thread_pool[0]."
+                         "intra_op_threads_num must not be negative, got -2"));
+}
+
+TEST(StageThreadPoolsTest, SessionWithoutPoolsSaysSo) {
+  FakeSession session;
+  ASSERT_EQ(session.Add(), OkStatus());
+  const Status status = session.FindError(AskFor(0));
+  EXPECT_TRUE(errors::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()),
+              StartsWith("The run asks for stage thread pool 0, but the "
+                         "session has 0 of them. Add an entry to "
+                         "ConfigProto.session_stage_subgraph_thread_pool"));
+}
+
+TEST(StageThreadPoolsTest, IdOutOfRangeSaysWhich) {
+  FakeSession session;
+  AddEntry("", 1, 1, &session.options);
+  ASSERT_EQ(session.Add(), OkStatus());
+  for (const int id : {1, -1}) {
+    const Status status = session.FindError(AskFor(id));
+    EXPECT_TRUE(errors::IsInvalidArgument(status));
+    EXPECT_THAT(
+        std::string(status.message()),
+        StartsWith("The run asks for stage thread pool " + std::to_string(id) +
+                   ", but the session has 1 of them."));
+  }
+}
+
+TEST(StageThreadPoolsTest, RunThatAlsoAsksForOtherThreadsIsRefused) {
+  FakeSession session;
+  AddEntry("", 1, 1, &session.options);
+  ASSERT_EQ(session.Add(), OkStatus());
+
+  RunOptions session_pool = AskFor(0);
+  session_pool.set_inter_op_thread_pool(-1);
+  EXPECT_THAT(std::string(session.FindError(session_pool).message()),
+              HasSubstr("RunOptions.inter_op_thread_pool each choose"));
+
+  RunOptions run_handler = AskFor(0);
+  run_handler.mutable_experimental()->set_use_run_handler_pool(true);
+  EXPECT_THAT(
+      std::string(session.FindError(run_handler).message()),
+      HasSubstr("RunOptions.experimental.use_run_handler_pool each choose"));
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow
