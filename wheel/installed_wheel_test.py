@@ -134,6 +134,6 @@ def test_headers_and_protos_are_shipped():
       "framework/tensor_buffer.h",
       "protobuf/staging_fields.pb.h",
       "protobuf/staging_fields.proto",
-      "protobuf/staging_fields_reader.h",
+      "protobuf/staging_fields_decoder.h",
   ):
     assert (include / "tensorflow_staging/core" / name).is_file()

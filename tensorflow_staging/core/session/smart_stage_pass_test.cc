@@ -13,7 +13,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
-#include "tensorflow_staging/core/runner/stage_runners.h"
+#include "tensorflow_staging/core/runner/stage_runner_options.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 
 namespace tensorflow {
@@ -52,7 +52,7 @@ class SmartStagePassTest : public ::testing::Test {
     if (before_runners_ != nullptr) TF_RETURN_IF_ERROR(before_runners_());
     std::vector<PrefetchRunnerOptions> runners;
     TF_RETURN_IF_ERROR(
-        FindStageRunners(*graph_.get(), options.config, {}, &runners));
+        FindRunnerOptions(*graph_.get(), options.config, {}, &runners));
     for (const PrefetchRunnerOptions& runner : runners) {
       runners_.emplace_back();
       TF_RETURN_IF_ERROR(

@@ -11,7 +11,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/protobuf/error_codes.pb.h"
-#include "tensorflow_staging/core/protobuf/staging_fields_reader.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 
 namespace tensorflow {
 namespace staging {
@@ -57,10 +57,10 @@ Status CheckThreadPool(const SmartStageOptions& options,
                        const ConfigProto& config) {
   RunFields run;
   TF_RETURN_IF_ERROR(
-      ReadRunFields(options.runner_options().run_options(), &run));
+      DecodeRunFields(options.runner_options().run_options(), &run));
   if (!run.use_stage_subgraph_thread_pool()) return OkStatus();
   ConfigFields fields;
-  TF_RETURN_IF_ERROR(ReadConfigFields(config, &fields));
+  TF_RETURN_IF_ERROR(DecodeConfigFields(config, &fields));
   const int pools = fields.session_stage_subgraph_thread_pool_size();
   const int id = run.stage_subgraph_thread_pool_id();
   if (pools == 0) {
@@ -82,7 +82,7 @@ Status CheckStream(const SmartStageOptions& options,
                    const ConfigProto& config) {
   RewriterFields fields;
   TF_RETURN_IF_ERROR(
-      ReadRewriterFields(config.graph_options().rewrite_options(), &fields));
+      DecodeRewriterFields(config.graph_options().rewrite_options(), &fields));
   const int asked_for = fields.multi_stream_opts().multi_stream_num();
   const int streams =
       fields.use_multi_stream() == RewriterConfig::ON && asked_for > 0
@@ -105,8 +105,8 @@ Status ReadSmartStageSettings(const ConfigProto& config,
                               SmartStageSettings* settings) {
   *settings = SmartStageSettings();
   OptimizerFields fields;
-  TF_RETURN_IF_ERROR(
-      ReadOptimizerFields(config.graph_options().optimizer_options(), &fields));
+  TF_RETURN_IF_ERROR(DecodeOptimizerFields(
+      config.graph_options().optimizer_options(), &fields));
   settings->on_cpu = fields.stage_subgraph_on_cpu();
   if (!fields.do_smart_stage()) return OkStatus();
   const SmartStageOptions& options = fields.smart_stage_options();

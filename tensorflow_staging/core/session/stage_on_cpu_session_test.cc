@@ -17,7 +17,7 @@
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/graph/partition/node_roles.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
-#include "tensorflow_staging/core/runner/stage_runners.h"
+#include "tensorflow_staging/core/runner/stage_runner_options.h"
 #include "tensorflow_staging/core/testing/fake_accelerator.h"
 
 namespace tensorflow {
@@ -158,7 +158,7 @@ class StageOnCpuSessionTest : public ::testing::Test {
     Graph graph(OpRegistry::Global());
     TF_CHECK_OK(ConvertGraphDefToGraph({}, TestGraph(), &graph));
     std::vector<PrefetchRunnerOptions> runners;
-    TF_CHECK_OK(FindStageRunners(graph, options_.config, {}, &runners));
+    TF_CHECK_OK(FindRunnerOptions(graph, options_.config, {}, &runners));
     ASSERT_EQ(runners.size(), 1);
     TF_CHECK_OK(PrefetchRunner::Create(session_, runners[0], &runner_));
     TF_CHECK_OK(runner_->Start());

@@ -18,7 +18,7 @@
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/strcat.h"
-#include "tensorflow_staging/core/protobuf/staging_fields_reader.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 #include "tensorflow_staging/core/thread_pools/stage_thread_pools_env.h"
 
 namespace tensorflow {
@@ -218,7 +218,7 @@ StageThreadPools::~StageThreadPools() = default;
 Status AddStageThreadPools(const SessionOptions& options,
                            ResourceMgr* resources) {
   ConfigFields fields;
-  TF_RETURN_IF_ERROR(ReadConfigFields(options.config, &fields));
+  TF_RETURN_IF_ERROR(DecodeConfigFields(options.config, &fields));
   const auto& entries = fields.session_stage_subgraph_thread_pool();
   if (entries.empty()) return OkStatus();
 
@@ -239,7 +239,7 @@ Status FindStageThreadPools(const RunOptions& run_options,
                             const StageThreadPools** pools) {
   *pools = nullptr;
   RunFields fields;
-  TF_RETURN_IF_ERROR(ReadRunFields(run_options, &fields));
+  TF_RETURN_IF_ERROR(DecodeRunFields(run_options, &fields));
   if (!fields.use_stage_subgraph_thread_pool()) return OkStatus();
   TF_RETURN_IF_ERROR(CheckAsksForNothingElse(run_options));
 

@@ -16,7 +16,7 @@
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
-#include "tensorflow_staging/core/protobuf/staging_fields_reader.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 #include "tensorflow_staging/core/thread_pools/stage_thread_pools_env.h"
 
 namespace tensorflow {
@@ -38,7 +38,7 @@ void AddEntry(const std::string& name, int inter_op, int intra_op,
 
 void PinEntry(const std::vector<int>& cores, SessionOptions* options) {
   ConfigFields fields;
-  ASSERT_EQ(ReadConfigFields(options->config, &fields), OkStatus());
+  ASSERT_EQ(DecodeConfigFields(options->config, &fields), OkStatus());
   auto* entry = fields.mutable_session_stage_subgraph_thread_pool(0);
   for (const int core : cores) entry->add_cpu_affinity(core);
   options->config.Clear();

@@ -3,14 +3,14 @@
 #include "tensorflow_staging/core/thread_pools/stage_thread_pools_unsupported.h"
 
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow_staging/core/protobuf/staging_fields_reader.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 
 namespace tensorflow {
 namespace staging {
 
 Status CheckNoStageThreadPools(const SessionOptions& options) {
   ConfigFields fields;
-  TF_RETURN_IF_ERROR(ReadConfigFields(options.config, &fields));
+  TF_RETURN_IF_ERROR(DecodeConfigFields(options.config, &fields));
   const int pools = fields.session_stage_subgraph_thread_pool_size();
   if (pools == 0) return OkStatus();
   return errors::Unimplemented(
@@ -23,7 +23,7 @@ Status CheckNoStageThreadPools(const SessionOptions& options) {
 
 Status CheckNoStageThreadPool(const RunOptions& run_options) {
   RunFields fields;
-  TF_RETURN_IF_ERROR(ReadRunFields(run_options, &fields));
+  TF_RETURN_IF_ERROR(DecodeRunFields(run_options, &fields));
   if (!fields.use_stage_subgraph_thread_pool()) return OkStatus();
   return errors::Unimplemented(
       "The run asks for stage thread pool ",

@@ -11,8 +11,8 @@ from tensorflow.python.util.tf_export import tf_export
 from tensorflow_staging.python.explain import explain_graph
 from tensorflow_staging.python.explain import explain_report
 from tensorflow_staging.python.pywrap import _pywrap_staging
-from tensorflow_staging.python.session import stage_runners
-from tensorflow_staging.python.smart_stage import smart_stage_graph
+from tensorflow_staging.python.session import runner_options
+from tensorflow_staging.python.smart_stage import graph_key
 
 
 @tf_export("staging.explain")
@@ -70,9 +70,9 @@ def explain(
   config = config or config_pb2.ConfigProto()
   enabled = config.graph_options.optimizer_options.do_smart_stage
   if enabled:
-    smart_stage_graph.check_graph(graph, config)
+    graph_key.check(graph, config)
   found = _pywrap_staging.stage_report(
-      stage_runners.serialized_graph(graph), config.SerializeToString())
+      runner_options.serialized_graph(graph), config.SerializeToString())
   return explain_report.StageReport(
       enabled=enabled,
       num_nodes=len(found["nodes"]),

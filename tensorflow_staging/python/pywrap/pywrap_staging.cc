@@ -28,9 +28,9 @@
 #include "tensorflow_staging/core/graph/partition/node_roles.h"
 #include "tensorflow_staging/core/graph/report/stage_report.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
-#include "tensorflow_staging/core/protobuf/staging_fields_reader.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
-#include "tensorflow_staging/core/runner/stage_runners.h"
+#include "tensorflow_staging/core/runner/stage_runner_options.h"
 #include "tensorflow_staging/core/session/smart_stage_settings.h"
 #include "tensorflow_staging/core/thread_pools/stage_thread_pools_partial_run.h"
 #include "tensorflow_staging/python/pywrap/stage_report_to_python.h"
@@ -144,17 +144,17 @@ NodeFilter CountsAmong(const py::bytes& graph_def, int nodes) {
   return [names](const Node& node) { return names->contains(node.name()); };
 }
 
-py::list StageRunners(const py::bytes& graph_def, const py::bytes& config,
-                      const std::vector<py::bytes>& by_hand, int old_nodes) {
+py::list RunnerOptions(const py::bytes& graph_def, const py::bytes& config,
+                       const std::vector<py::bytes>& by_hand, int old_nodes) {
   const std::unique_ptr<Graph> graph = MakeGraph(graph_def);
   std::vector<PrefetchRunnerOptions> known;
   for (const py::bytes& options : by_hand) {
     known.push_back(Parse<PrefetchRunnerOptions>(options, "by_hand"));
   }
   std::vector<PrefetchRunnerOptions> runners;
-  RaiseIfError(FindStageRunners(*graph, Parse<ConfigProto>(config, "config"),
-                                known, &runners,
-                                CountsAmong(graph_def, old_nodes)));
+  RaiseIfError(FindRunnerOptions(*graph, Parse<ConfigProto>(config, "config"),
+                                 known, &runners,
+                                 CountsAmong(graph_def, old_nodes)));
   py::list result;
   for (const PrefetchRunnerOptions& runner : runners) {
     result.append(py::bytes(runner.SerializeAsString()));
@@ -174,7 +174,7 @@ py::dict ReportStagesOf(const py::bytes& graph_def, const py::bytes& config) {
   const auto session_config = Parse<ConfigProto>(config, "config");
   RaiseIfError(CheckSmartStageSettings(session_config));
   OptimizerFields fields;
-  RaiseIfError(ReadOptimizerFields(
+  RaiseIfError(DecodeOptimizerFields(
       session_config.graph_options().optimizer_options(), &fields));
   const std::unique_ptr<Graph> graph = MakeGraph(graph_def);
   StageReport report;
@@ -190,8 +190,8 @@ py::dict ReportStagesOf(const py::bytes& graph_def, const py::bytes& config) {
 PYBIND11_MODULE(_pywrap_staging, m) {
   m.doc() = "The C++ of staging. Private; use tf.make_prefetch_hook().";
 
-  m.def("stage_runners", &StageRunners, py::arg("graph_def"), py::arg("config"),
-        py::arg("by_hand"), py::arg("old_nodes") = 0,
+  m.def("runner_options", &RunnerOptions, py::arg("graph_def"),
+        py::arg("config"), py::arg("by_hand"), py::arg("old_nodes") = 0,
         R"doc(Finds the runners that a session needs for a graph.
 
 Args:

@@ -9,7 +9,7 @@ from tensorflow.python.training import coordinator
 from tensorflow.python.training import session_run_hook
 from tensorflow.python.util.tf_export import tf_export
 
-from tensorflow_staging.python.session import running_stages
+from tensorflow_staging.python.session import stage_lifecycle
 
 
 class PrefetchRunnerHook(session_run_hook.SessionRunHook):
@@ -36,7 +36,7 @@ class PrefetchRunnerHook(session_run_hook.SessionRunHook):
       TypeError: If an argument has the wrong type.
       tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
     """
-    running_stages.start(session, coord)
+    stage_lifecycle.start(session, coord)
 
   def end(self, session: session_lib.BaseSession | None) -> None:
     """Stops the stages; returns when their threads have left the session.
@@ -45,7 +45,7 @@ class PrefetchRunnerHook(session_run_hook.SessionRunHook):
       session: The session, or None if it is gone already.
     """
     if session is not None:
-      running_stages.stop(session)
+      stage_lifecycle.stop(session)
 
   @contextlib.contextmanager
   def running(

@@ -9,7 +9,7 @@ from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.framework import ops
 from tensorflow.python.util.tf_export import tf_export
 
-from tensorflow_staging.python.smart_stage import smart_stage_graph
+from tensorflow_staging.python.smart_stage import graph_key
 from tensorflow_staging.python.stages import argument_checks
 from tensorflow_staging.python.stages import prefetch_options
 
@@ -94,5 +94,5 @@ def SmartStageOptions(
       timeout_millis=timeout_millis,
       stage_subgraph_stream_id=stage_subgraph_stream_id,
       runner_options=options.runner_options(name),
-      graph_key=smart_stage_graph.graph_key(graph),
+      graph_key=graph_key.of(graph),
       name=name)

@@ -14,10 +14,10 @@ from tensorflow.python.framework import tensor_shape
 from tensorflow_staging.python.stages import feed_generator
 from tensorflow_staging.python.stages import gen_tensor_buffer_ops
 from tensorflow_staging.python.stages import prefetch_options
-from tensorflow_staging.python.stages import runners_collection
+from tensorflow_staging.python.stages import runner_options_collection
 
 # Where a graph keeps the serialized PrefetchRunnerOptions of its stages.
-RUNNERS_COLLECTION = runners_collection.NAME
+RUNNERS_COLLECTION = runner_options_collection.NAME
 
 # The attribute by which the passes for several GPU streams know a node's stream.
 _STREAM_ATTR = "_stream_id"

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "tensorflow/core/platform/strcat.h"
-#include "tensorflow_staging/core/graph/partition/source_sets.h"
+#include "tensorflow_staging/core/graph/partition/interned_sets.h"
 
 namespace tensorflow {
 namespace staging {
@@ -58,9 +58,9 @@ class Partitioner {
     }
     roles_.assign(size, NodeRole::kPure);
     once_per_record_.assign(size, false);
-    source_set_.assign(size, SourceSets::kEmpty);
+    source_set_.assign(size, InternedSets::kEmpty);
     needed_.assign(size, false);
-    leads_to_set_.assign(size, SourceSets::kEmpty);
+    leads_to_set_.assign(size, InternedSets::kEmpty);
   }
 
   std::vector<StagedRegion> Run() {
@@ -90,15 +90,15 @@ class Partitioner {
   // Whether `node` lies between a source and the step, as far as it is known.
   bool Staged(const Node& node) const {
     return Counts(node) && !InStep(node) && needed_[node.id()] &&
-           (source_set_[node.id()] != SourceSets::kEmpty ||
-            leads_to_set_[node.id()] != SourceSets::kEmpty);
+           (source_set_[node.id()] != InternedSets::kEmpty ||
+            leads_to_set_[node.id()] != InternedSets::kEmpty);
   }
 
   // Whether `node` has to run once for each record though it depends on no
   // source.
   bool IsDraw(const Node& node) const {
     return once_per_record_[node.id()] &&
-           source_set_[node.id()] == SourceSets::kEmpty;
+           source_set_[node.id()] == InternedSets::kEmpty;
   }
 
   // Moves `node` to the step, and soon, by Spread, all that depends on it.
@@ -284,7 +284,7 @@ class Partitioner {
     for (const Node* node : order_) {
       if (InStep(*node)) continue;
       const int id = node->id();
-      SourceSets::Id set = SourceSets::kEmpty;
+      InternedSets::Id set = InternedSets::kEmpty;
       bool once = roles_[id] == NodeRole::kOncePerRecord;
       if (roles_[id] == NodeRole::kSource) {
         set = source_sets_.Single(source_index_.at(node));
@@ -301,7 +301,7 @@ class Partitioner {
       const Node* node = *it;
       if (InStep(*node)) continue;
       bool needed = false;
-      SourceSets::Id leads_to = SourceSets::kEmpty;
+      InternedSets::Id leads_to = InternedSets::kEmpty;
       for (const Edge* edge : node->out_edges()) {
         const Node* next = edge->dst();
         if (!Counts(*next)) continue;
@@ -372,7 +372,8 @@ class Partitioner {
       if (Staged(*node)) groups.JoinAll(source_sets_.Members(UnitOf(*node)));
     }
     group_of_source_.resize(sources_.size());
-    std::vector<SourceSets::Id> group_set(sources_.size(), SourceSets::kEmpty);
+    std::vector<InternedSets::Id> group_set(sources_.size(),
+                                            InternedSets::kEmpty);
     for (size_t i = 0; i < sources_.size(); ++i) {
       const int group = group_of_source_[i] = groups.Find(i);
       if (Staged(*sources_[i])) {
@@ -422,7 +423,7 @@ class Partitioner {
   }
 
   // The sources that have to advance together because of a staged node.
-  SourceSets::Id UnitOf(const Node& node) const {
+  InternedSets::Id UnitOf(const Node& node) const {
     return IsDraw(node) ? leads_to_set_[node.id()] : source_set_[node.id()];
   }
 
@@ -512,7 +513,7 @@ class Partitioner {
   void ExplainTheRest() {
     for (const Node* node : order_) {
       if (InStep(*node) || Staged(*node)) continue;
-      causes_[node->id()] = {source_set_[node->id()] == SourceSets::kEmpty
+      causes_[node->id()] = {source_set_[node->id()] == InternedSets::kEmpty
                                  ? StepReason::kNoSource
                                  : StepReason::kUnneeded,
                              nullptr};
@@ -534,15 +535,15 @@ class Partitioner {
   std::vector<const Node*> order_;
 
   // Of nodes that are not in the step:
-  SourceSets source_sets_;
+  InternedSets source_sets_;
   // The sources that the node depends on.
-  std::vector<SourceSets::Id> source_set_;
+  std::vector<InternedSets::Id> source_set_;
   // Whether the node, or what it depends on, is NodeRole::kOncePerRecord.
   std::vector<bool> once_per_record_;
   // Whether a node of the step depends on the node.
   std::vector<bool> needed_;
   // Of draws: the sources of all that the draw is staged for.
-  std::vector<SourceSets::Id> leads_to_set_;
+  std::vector<InternedSets::Id> leads_to_set_;
 
   std::vector<int> group_of_source_;  // By index of the source.
 };

@@ -8,7 +8,7 @@
 
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow_staging/core/graph/partition/node_roles.h"
-#include "tensorflow_staging/core/graph/partition/step_cause.h"
+#include "tensorflow_staging/core/graph/partition/reason_text.h"
 
 namespace tensorflow {
 namespace staging {

@@ -73,7 +73,7 @@ class GrowingGraph {
     for (const Node* node : graph_.get()->op_nodes()) {
       if (!IsOld()(*node)) continue;
       lines.push_back(strings::StrCat(
-          node->name(), " ", StepCauseText(*node, partition.WhyNot(*node))));
+          node->name(), " ", ReasonText(*node, partition.WhyNot(*node))));
     }
     return lines;
   }

@@ -33,7 +33,7 @@ class Reporter {
  private:
   StageReport::Outside Outside(const Node& node) const {
     return {node.name(), node.type_string(),
-            StepCauseText(node, partition_.WhyNot(node))};
+            ReasonText(node, partition_.WhyNot(node))};
   }
 
   bool IsStaged(const Node& node) const { return place_[node.id()] >= 0; }

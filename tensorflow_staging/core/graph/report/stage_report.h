@@ -28,7 +28,7 @@ struct StageReport {
   struct Outside {
     std::string name;
     std::string op;
-    // StepCauseText.
+    // ReasonText.
     std::string why;
   };
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/public/session_options.h"
-#include "tensorflow_staging/core/protobuf/staging_fields_reader.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 
 namespace {
 
@@ -40,7 +40,7 @@ void LinePerEntry(const std::string& name, const Values& values) {
 
 Status WriteConfig(const tensorflow::ConfigProto& config) {
   ConfigFields fields;
-  TF_RETURN_IF_ERROR(tensorflow::staging::ReadConfigFields(config, &fields));
+  TF_RETURN_IF_ERROR(tensorflow::staging::DecodeConfigFields(config, &fields));
   int index = 0;
   for (const auto& pool : fields.session_stage_subgraph_thread_pool()) {
     const std::string name = absl::StrCat("pool.", index++, ".");
@@ -54,7 +54,7 @@ Status WriteConfig(const tensorflow::ConfigProto& config) {
 Status WriteRunner(const PrefetchRunnerOptions& runner) {
   RunFields run;
   TF_RETURN_IF_ERROR(
-      tensorflow::staging::ReadRunFields(runner.run_options(), &run));
+      tensorflow::staging::DecodeRunFields(runner.run_options(), &run));
   Line("runner.use_stage_subgraph_thread_pool",
        run.use_stage_subgraph_thread_pool());
   Line("runner.stage_subgraph_thread_pool_id",
@@ -77,7 +77,7 @@ Status WriteRunner(const PrefetchRunnerOptions& runner) {
 Status WriteOptimizer(const tensorflow::OptimizerOptions& options) {
   OptimizerFields fields;
   TF_RETURN_IF_ERROR(
-      tensorflow::staging::ReadOptimizerFields(options, &fields));
+      tensorflow::staging::DecodeOptimizerFields(options, &fields));
   Line("do_smart_stage", fields.do_smart_stage());
   Line("stage_subgraph_on_cpu", fields.stage_subgraph_on_cpu());
   Line("stage_multi_stream", fields.stage_multi_stream());
@@ -95,7 +95,8 @@ Status WriteOptimizer(const tensorflow::OptimizerOptions& options) {
 
 Status WriteRewriter(const tensorflow::RewriterConfig& config) {
   RewriterFields fields;
-  TF_RETURN_IF_ERROR(tensorflow::staging::ReadRewriterFields(config, &fields));
+  TF_RETURN_IF_ERROR(
+      tensorflow::staging::DecodeRewriterFields(config, &fields));
   Line("use_multi_stream", static_cast<int>(fields.use_multi_stream()));
   Line("multi_stream.multi_stream_num",
        fields.multi_stream_opts().multi_stream_num());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/graph/partition/step_cause.h"
+#include "tensorflow_staging/core/graph/partition/reason_text.h"
 
 #include "tensorflow/core/platform/strcat.h"
 
@@ -87,7 +87,7 @@ const char* OwnVerbPhrase(StepReason reason) {
 
 }  // namespace
 
-std::string StepCauseText(const Node& node, const StepCause& cause) {
+std::string ReasonText(const Node& node, const StepCause& cause) {
   if (cause.node == &node) return OwnVerbPhrase(cause.reason);
   if (cause.node == nullptr) return VerbPhrase(cause.reason);
   return strings::StrCat(VerbPhrase(cause.reason), " '", cause.node->name(),

@@ -17,7 +17,7 @@ _ITERATOR_INITIALIZERS = frozenset(("MakeIterator", "MultiDeviceIteratorInit"))
 _NO_TIMEOUT_MILLIS = 10 * 365 * 24 * 3600 * 1000
 
 
-def runner_options(session: session_lib.BaseSession, old_nodes: int = 0) -> list[bytes]:
+def of_session(session: session_lib.BaseSession, old_nodes: int = 0) -> list[bytes]:
   """Finds the runners of a session.
 
   Args:
@@ -32,19 +32,19 @@ def runner_options(session: session_lib.BaseSession, old_nodes: int = 0) -> list
     tf.errors.InvalidArgumentError: If the session's configuration of SmartStage is wrong.
   """
   config = session._config or config_pb2.ConfigProto()
-  runners = _runner_options(session.graph, config, old_nodes)
+  runners = _of_graph(session.graph, config, old_nodes)
   if config.operation_timeout_in_ms > 0:
     return [_without_timeout(runner) for runner in runners]
   return runners
 
 
-def _runner_options(
+def _of_graph(
     graph: ops.Graph, config: config_pb2.ConfigProto, old_nodes: int) -> list[bytes]:
   by_hand = list(graph.get_collection(stage_graph.RUNNERS_COLLECTION))
   smart_stage = config.graph_options.optimizer_options.do_smart_stage
   if not smart_stage and not (by_hand and _may_restart(graph)):
     return by_hand
-  return _pywrap_staging.stage_runners(
+  return _pywrap_staging.runner_options(
       serialized_graph(graph), config.SerializeToString(), by_hand, old_nodes)
 
 

@@ -5,7 +5,7 @@ from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.framework import ops
 
 
-def graph_key(graph: ops.Graph | None) -> str:
+def of(graph: ops.Graph | None) -> str:
   """What tells a graph from all others of this process.
 
   Args:
@@ -17,7 +17,7 @@ def graph_key(graph: ops.Graph | None) -> str:
   return graph._graph_key if graph is not None else ""
 
 
-def check_graph(graph: ops.Graph, config: config_pb2.ConfigProto) -> None:
+def check(graph: ops.Graph, config: config_pb2.ConfigProto) -> None:
   """Checks that the options of SmartStage are not those of another graph than the session's.
 
   Args:
@@ -28,8 +28,8 @@ def check_graph(graph: ops.Graph, config: config_pb2.ConfigProto) -> None:
     ValueError: If they are.
   """
   key = config.graph_options.optimizer_options.smart_stage_options.graph_key
-  if key and key != graph_key(graph):
+  if key and key != of(graph):
     raise ValueError(
         f"smart_stage_options.graph_key is {key!r}, but the key of the session's graph is"
-        f" {graph_key(graph)!r}: tf.SmartStageOptions(graph=...) was given another graph. Give it"
+        f" {of(graph)!r}: tf.SmartStageOptions(graph=...) was given another graph. Give it"
         " the graph of the session, or none.")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_SOURCE_SETS_H_
-#define TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_SOURCE_SETS_H_
+#ifndef TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_INTERNED_SETS_H_
+#define TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_INTERNED_SETS_H_
 
 #include <map>
 #include <utility>
@@ -13,15 +13,15 @@ namespace staging {
 // Sets of sources, kept once each: a node refers to the set of sources that it
 // depends on by a number, and the union of two sets is computed once. Graphs
 // have few different sets, so that this costs a lookup for each edge at most.
-class SourceSets {
+class InternedSets {
  public:
   using Id = int;
   // The set without members.
   static constexpr Id kEmpty = 0;
 
-  SourceSets() { Intern({}); }
-  SourceSets(const SourceSets&) = delete;
-  SourceSets& operator=(const SourceSets&) = delete;
+  InternedSets() { Intern({}); }
+  InternedSets(const InternedSets&) = delete;
+  InternedSets& operator=(const InternedSets&) = delete;
 
   // The set of one source, which is told by a number of the caller's.
   Id Single(int source) { return Intern({source}); }
@@ -43,4 +43,4 @@ class SourceSets {
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_SOURCE_SETS_H_
+#endif  // TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_INTERNED_SETS_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/runner/stage_runners.h"
+#include "tensorflow_staging/core/runner/stage_runner_options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class StageRunnersTest : public ::testing::Test {
     EXPECT_TRUE(config.mutable_graph_options()
                     ->mutable_optimizer_options()
                     ->MergeFromString(fields_.SerializeAsString()));
-    return FindStageRunners(*graph_.get(), config, by_hand, &runners_);
+    return FindRunnerOptions(*graph_.get(), config, by_hand, &runners_);
   }
 
   void ExpectNode(const std::string& name, const std::string& op) {
@@ -114,7 +114,7 @@ TEST_F(StageRunnersTest, CanBeRestartedWhereAnIteratorCanBeInitialised) {
                     ->MergeFromString(fields_.SerializeAsString()));
     PrefetchRunnerOptions by_hand;
     by_hand.set_name("by_hand");
-    ASSERT_EQ(FindStageRunners(*graph.get(), config, {by_hand}, &runners_),
+    ASSERT_EQ(FindRunnerOptions(*graph.get(), config, {by_hand}, &runners_),
               OkStatus());
     ASSERT_EQ(runners_.size(), smart_stage ? 3 : 1);
     EXPECT_TRUE(runners_[0].restartable());
@@ -140,7 +140,7 @@ TEST_F(StageRunnersTest, AreThoseOfTheNodesThatCount) {
   EXPECT_TRUE(config.mutable_graph_options()
                   ->mutable_optimizer_options()
                   ->MergeFromString(fields_.SerializeAsString()));
-  ASSERT_EQ(FindStageRunners(
+  ASSERT_EQ(FindRunnerOptions(
                 *graph_.get(), config, {}, &runners_,
                 [old_ids](const Node& node) { return node.id() < old_ids; }),
             OkStatus());

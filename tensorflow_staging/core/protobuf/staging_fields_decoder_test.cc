@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/protobuf/staging_fields_reader.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 
 #include <string>
 
@@ -52,23 +52,23 @@ bool NumbersAreOurs() {
   return true;
 }
 
-TEST(StagingFieldsReaderTest, UpstreamUsesNoneOfTheNumbers) {
+TEST(StagingFieldsDecoderTest, UpstreamUsesNoneOfTheNumbers) {
   EXPECT_TRUE((NumbersAreOurs<ConfigProto, ConfigFields>()));
   EXPECT_TRUE((NumbersAreOurs<OptimizerOptions, OptimizerFields>()));
   EXPECT_TRUE((NumbersAreOurs<RewriterConfig, RewriterFields>()));
   EXPECT_TRUE((NumbersAreOurs<RunOptions, RunFields>()));
 }
 
-TEST(StagingFieldsReaderTest, MessageWithoutTheFieldsGivesDefaults) {
+TEST(StagingFieldsDecoderTest, MessageWithoutTheFieldsGivesDefaults) {
   ConfigProto config;
   config.set_inter_op_parallelism_threads(3);
   ConfigFields fields;
   fields.add_session_stage_subgraph_thread_pool();
-  EXPECT_EQ(ReadConfigFields(config, &fields), OkStatus());
+  EXPECT_EQ(DecodeConfigFields(config, &fields), OkStatus());
   EXPECT_EQ(fields.ByteSizeLong(), 0);
 }
 
-TEST(StagingFieldsReaderTest, ReadsConfigFields) {
+TEST(StagingFieldsDecoderTest, ReadsConfigFields) {
   ConfigFields expected;
   auto* pool = expected.add_session_stage_subgraph_thread_pool();
   pool->set_inter_op_threads_num(8);
@@ -76,20 +76,21 @@ TEST(StagingFieldsReaderTest, ReadsConfigFields) {
   pool->set_global_name("StageThreadPool_1");
   expected.add_session_stage_subgraph_thread_pool();
   ConfigFields fields;
-  EXPECT_EQ(ReadConfigFields(With<ConfigProto>(expected), &fields), OkStatus());
+  EXPECT_EQ(DecodeConfigFields(With<ConfigProto>(expected), &fields),
+            OkStatus());
   EXPECT_EQ(fields.SerializeAsString(), expected.SerializeAsString());
 }
 
-TEST(StagingFieldsReaderTest, ReadsRunFields) {
+TEST(StagingFieldsDecoderTest, ReadsRunFields) {
   RunFields expected;
   expected.set_use_stage_subgraph_thread_pool(true);
   expected.set_stage_subgraph_thread_pool_id(-7);
   RunFields fields;
-  EXPECT_EQ(ReadRunFields(With<RunOptions>(expected), &fields), OkStatus());
+  EXPECT_EQ(DecodeRunFields(With<RunOptions>(expected), &fields), OkStatus());
   EXPECT_EQ(fields.SerializeAsString(), expected.SerializeAsString());
 }
 
-TEST(StagingFieldsReaderTest, ReadsOptimizerFieldsDownToTheRunOptions) {
+TEST(StagingFieldsDecoderTest, ReadsOptimizerFieldsDownToTheRunOptions) {
   OptimizerFields expected;
   expected.set_do_smart_stage(true);
   expected.set_stage_subgraph_on_cpu(true);
@@ -105,19 +106,19 @@ TEST(StagingFieldsReaderTest, ReadsOptimizerFieldsDownToTheRunOptions) {
   *runner->mutable_run_options() = With<RunOptions>(run_fields);
 
   OptimizerFields fields;
-  ASSERT_EQ(ReadOptimizerFields(With<OptimizerOptions>(expected), &fields),
+  ASSERT_EQ(DecodeOptimizerFields(With<OptimizerOptions>(expected), &fields),
             OkStatus());
   EXPECT_EQ(fields.SerializeAsString(), expected.SerializeAsString());
 
   RunFields nested;
   ASSERT_EQ(
-      ReadRunFields(fields.smart_stage_options().runner_options().run_options(),
-                    &nested),
+      DecodeRunFields(
+          fields.smart_stage_options().runner_options().run_options(), &nested),
       OkStatus());
   EXPECT_TRUE(nested.use_stage_subgraph_thread_pool());
 }
 
-TEST(StagingFieldsReaderTest, ReadsFieldsOfANestedMessage) {
+TEST(StagingFieldsDecoderTest, ReadsFieldsOfANestedMessage) {
   RewriterFields expected;
   expected.set_use_multi_stream(RewriterConfig::ON);
   expected.mutable_multi_stream_opts()->set_multi_stream_num(2);
@@ -130,25 +131,25 @@ TEST(StagingFieldsReaderTest, ReadsFieldsOfANestedMessage) {
   const auto config = WithBytes<ConfigProto>(sent.SerializeAsString());
   RewriterFields fields;
   ASSERT_EQ(
-      ReadRewriterFields(config.graph_options().rewrite_options(), &fields),
+      DecodeRewriterFields(config.graph_options().rewrite_options(), &fields),
       OkStatus());
   EXPECT_EQ(fields.SerializeAsString(), expected.SerializeAsString());
 }
 
-TEST(StagingFieldsReaderTest, OtherUnknownFieldsAreLeftOut) {
+TEST(StagingFieldsDecoderTest, OtherUnknownFieldsAreLeftOut) {
   const auto run_options =
       WithBytes<RunOptions>(LengthDelimited(20001, "of a later release"));
   RunFields fields;
-  EXPECT_EQ(ReadRunFields(run_options, &fields), OkStatus());
+  EXPECT_EQ(DecodeRunFields(run_options, &fields), OkStatus());
   EXPECT_EQ(fields.ByteSizeLong(), 0);
 }
 
-TEST(StagingFieldsReaderTest, MalformedBytesAreRefused) {
+TEST(StagingFieldsDecoderTest, MalformedBytesAreRefused) {
   const auto config = WithBytes<ConfigProto>(
       LengthDelimited(10001, /*a cut-off field=*/"\x0a\x7f"));
   ConfigFields fields;
   fields.add_session_stage_subgraph_thread_pool();
-  const Status status = ReadConfigFields(config, &fields);
+  const Status status = DecodeConfigFields(config, &fields);
   EXPECT_TRUE(errors::IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("The staging fields of tensorflow.ConfigProto are "
@@ -156,11 +157,11 @@ TEST(StagingFieldsReaderTest, MalformedBytesAreRefused) {
   EXPECT_EQ(fields.ByteSizeLong(), 0);
 }
 
-TEST(StagingFieldsReaderTest, FieldOfAnotherTypeIsRefused) {
+TEST(StagingFieldsDecoderTest, FieldOfAnotherTypeIsRefused) {
   const auto run_options =
       WithBytes<RunOptions>(LengthDelimited(10001, "not a bool"));
   RunFields fields;
-  const Status status = ReadRunFields(run_options, &fields);
+  const Status status = DecodeRunFields(run_options, &fields);
   EXPECT_TRUE(errors::IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("The staging fields of tensorflow.RunOptions are "

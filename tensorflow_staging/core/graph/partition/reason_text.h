@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_STEP_CAUSE_H_
-#define TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_STEP_CAUSE_H_
+#ifndef TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_REASON_TEXT_H_
+#define TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_REASON_TEXT_H_
 
 #include <string>
 
@@ -21,9 +21,9 @@ struct StepCause {
 
 // What `cause` says of `node`, as the end of a sentence that begins with the
 // node: "depends on variable 'emb'".
-std::string StepCauseText(const Node& node, const StepCause& cause);
+std::string ReasonText(const Node& node, const StepCause& cause);
 
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_STEP_CAUSE_H_
+#endif  // TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_REASON_TEXT_H_

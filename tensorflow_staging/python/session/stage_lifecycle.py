@@ -11,7 +11,7 @@ from tensorflow.python.training import coordinator
 
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.session import interrupts
-from tensorflow_staging.python.session import stage_runners
+from tensorflow_staging.python.session import runner_options
 from tensorflow_staging.python.session import starting_session
 
 _lock = threading.Lock()
@@ -84,7 +84,7 @@ class _Stages:
     session._extend_graph()
     self.runners = [
         _pywrap_staging.PrefetchRunner(session._session, options)
-        for options in stage_runners.runner_options(session, old_nodes)
+        for options in runner_options.of_session(session, old_nodes)
     ]
 
   def __len__(self) -> int:

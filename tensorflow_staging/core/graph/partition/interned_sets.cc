@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/graph/partition/source_sets.h"
+#include "tensorflow_staging/core/graph/partition/interned_sets.h"
 
 #include <algorithm>
 #include <iterator>
@@ -8,7 +8,7 @@
 namespace tensorflow {
 namespace staging {
 
-SourceSets::Id SourceSets::Union(Id a, Id b) {
+InternedSets::Id InternedSets::Union(Id a, Id b) {
   if (a == b || b == kEmpty) return a;
   if (a == kEmpty) return b;
   const auto [it, inserted] = unions_.try_emplace(std::minmax(a, b), kEmpty);
@@ -21,7 +21,7 @@ SourceSets::Id SourceSets::Union(Id a, Id b) {
   return it->second;
 }
 
-SourceSets::Id SourceSets::Intern(std::vector<int> members) {
+InternedSets::Id InternedSets::Intern(std::vector<int> members) {
   const auto [it, inserted] =
       ids_.try_emplace(std::move(members), static_cast<Id>(members_.size()));
   if (inserted) members_.push_back(&it->first);

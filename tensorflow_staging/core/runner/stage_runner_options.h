@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_RUNNER_STAGE_RUNNERS_H_
-#define TENSORFLOW_STAGING_CORE_RUNNER_STAGE_RUNNERS_H_
+#ifndef TENSORFLOW_STAGING_CORE_RUNNER_STAGE_RUNNER_OPTIONS_H_
+#define TENSORFLOW_STAGING_CORE_RUNNER_STAGE_RUNNER_OPTIONS_H_
 
 #include <vector>
 
@@ -25,12 +25,12 @@ namespace staging {
 // run keeps the stages of the nodes that it had.
 //
 // Returns INVALID_ARGUMENT if the configuration is wrong.
-Status FindStageRunners(const Graph& graph, const ConfigProto& config,
-                        const std::vector<PrefetchRunnerOptions>& by_hand,
-                        std::vector<PrefetchRunnerOptions>* runners,
-                        const NodeFilter& counts = nullptr);
+Status FindRunnerOptions(const Graph& graph, const ConfigProto& config,
+                         const std::vector<PrefetchRunnerOptions>& by_hand,
+                         std::vector<PrefetchRunnerOptions>* runners,
+                         const NodeFilter& counts = nullptr);
 
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_RUNNER_STAGE_RUNNERS_H_
+#endif  // TENSORFLOW_STAGING_CORE_RUNNER_STAGE_RUNNER_OPTIONS_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_PROTOBUF_STAGING_FIELDS_READER_H_
-#define TENSORFLOW_STAGING_CORE_PROTOBUF_STAGING_FIELDS_READER_H_
+#ifndef TENSORFLOW_STAGING_CORE_PROTOBUF_STAGING_FIELDS_DECODER_H_
+#define TENSORFLOW_STAGING_CORE_PROTOBUF_STAGING_FIELDS_DECODER_H_
 
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/protobuf/config.pb.h"
@@ -18,14 +18,14 @@ namespace staging {
 // message of a user who does not stage, costs one branch where the class does
 // not know the fields. Returns INVALID_ARGUMENT, naming the message, when the
 // bytes of a field are malformed; `fields` is empty then.
-Status ReadConfigFields(const ConfigProto& message, ConfigFields* fields);
-Status ReadOptimizerFields(const OptimizerOptions& message,
-                           OptimizerFields* fields);
-Status ReadRewriterFields(const RewriterConfig& message,
-                          RewriterFields* fields);
-Status ReadRunFields(const RunOptions& message, RunFields* fields);
+Status DecodeConfigFields(const ConfigProto& message, ConfigFields* fields);
+Status DecodeOptimizerFields(const OptimizerOptions& message,
+                             OptimizerFields* fields);
+Status DecodeRewriterFields(const RewriterConfig& message,
+                            RewriterFields* fields);
+Status DecodeRunFields(const RunOptions& message, RunFields* fields);
 
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_PROTOBUF_STAGING_FIELDS_READER_H_
+#endif  // TENSORFLOW_STAGING_CORE_PROTOBUF_STAGING_FIELDS_DECODER_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/graph/partition/step_cause.h"
+#include "tensorflow_staging/core/graph/partition/reason_text.h"
 
 #include <gtest/gtest.h>
 
@@ -17,23 +17,23 @@ TEST(StepCauseTest, ANodeDependsOnItsCause) {
   TestGraph graph;
   const Node* variable = graph.RefVariable("emb");
   const Node* node = graph.Const("node", 1);
-  EXPECT_EQ(StepCauseText(*node, {StepReason::kVariable, variable}),
+  EXPECT_EQ(ReasonText(*node, {StepReason::kVariable, variable}),
             "depends on variable 'emb' (VariableV2)");
 }
 
 TEST(StepCauseTest, ANodeIsItsOwnCause) {
   TestGraph graph;
   const Node* node = graph.RefVariable("emb");
-  EXPECT_EQ(StepCauseText(*node, {StepReason::kVariable, node}),
+  EXPECT_EQ(ReasonText(*node, {StepReason::kVariable, node}),
             "is a variable, or hands on a reference to one");
 }
 
 TEST(StepCauseTest, AReasonMayHaveNoCause) {
   TestGraph graph;
   const Node* node = graph.Const("node", 1);
-  EXPECT_EQ(StepCauseText(*node, {StepReason::kUnneeded, nullptr}),
+  EXPECT_EQ(ReasonText(*node, {StepReason::kUnneeded, nullptr}),
             "is needed by no node of the step");
-  EXPECT_EQ(StepCauseText(*node, {StepReason::kNone, nullptr}), "runs ahead");
+  EXPECT_EQ(ReasonText(*node, {StepReason::kNone, nullptr}), "runs ahead");
 }
 
 TEST(StepCauseTest, EveryReasonHasATextOfItsOwn) {
@@ -45,8 +45,8 @@ TEST(StepCauseTest, EveryReasonHasATextOfItsOwn) {
   const int reasons = static_cast<int>(StepReason::kNoSource) + 1;
   for (int i = 0; i < reasons; ++i) {
     const auto reason = static_cast<StepReason>(i);
-    texts.insert(StepCauseText(*node, {reason, cause}));
-    own_texts.insert(StepCauseText(*node, {reason, node}));
+    texts.insert(ReasonText(*node, {reason, cause}));
+    own_texts.insert(ReasonText(*node, {reason, node}));
   }
   EXPECT_EQ(texts.size(), reasons);
   EXPECT_EQ(own_texts.size(), reasons);

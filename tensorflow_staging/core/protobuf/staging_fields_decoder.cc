@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/protobuf/staging_fields_reader.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 
 #include <string>
 
@@ -64,21 +64,21 @@ Status Read(const Message& message, Fields* fields) {
 
 }  // namespace
 
-Status ReadConfigFields(const ConfigProto& message, ConfigFields* fields) {
+Status DecodeConfigFields(const ConfigProto& message, ConfigFields* fields) {
   return Read(message, fields);
 }
 
-Status ReadOptimizerFields(const OptimizerOptions& message,
-                           OptimizerFields* fields) {
+Status DecodeOptimizerFields(const OptimizerOptions& message,
+                             OptimizerFields* fields) {
   return Read(message, fields);
 }
 
-Status ReadRewriterFields(const RewriterConfig& message,
-                          RewriterFields* fields) {
+Status DecodeRewriterFields(const RewriterConfig& message,
+                            RewriterFields* fields) {
   return Read(message, fields);
 }
 
-Status ReadRunFields(const RunOptions& message, RunFields* fields) {
+Status DecodeRunFields(const RunOptions& message, RunFields* fields) {
   return Read(message, fields);
 }
 

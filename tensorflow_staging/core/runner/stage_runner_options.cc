@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/runner/stage_runners.h"
+#include "tensorflow_staging/core/runner/stage_runner_options.h"
 
 #include "absl/strings/str_cat.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
@@ -29,10 +29,10 @@ PrefetchRunnerOptions RunnerOf(const PlannedStage& stage,
 
 }  // namespace
 
-Status FindStageRunners(const Graph& graph, const ConfigProto& config,
-                        const std::vector<PrefetchRunnerOptions>& by_hand,
-                        std::vector<PrefetchRunnerOptions>* runners,
-                        const NodeFilter& counts) {
+Status FindRunnerOptions(const Graph& graph, const ConfigProto& config,
+                         const std::vector<PrefetchRunnerOptions>& by_hand,
+                         std::vector<PrefetchRunnerOptions>* runners,
+                         const NodeFilter& counts) {
   SmartStageSettings settings;
   TF_RETURN_IF_ERROR(ReadSmartStageSettings(config, &settings));
   const StagePlan plan(graph, settings.enabled, settings.name, counts);
