@@ -3,13 +3,12 @@
 #include "tensorflow_staging/core/session/graph_history.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "tensorflow/core/framework/device.h"
-#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/platform/strcat.h"
-#include "tensorflow_staging/core/graph/partition/node_roles.h"
 
 namespace tensorflow {
 namespace staging {
@@ -17,24 +16,17 @@ namespace {
 
 constexpr char kContainer[] = "staging_graph_history";
 
-using BufferKey = GraphHistory::BufferKey;
-
 // Says by its existence that a run has asked for a buffer, which may be in
 // another process. The container of the buffer, which is the session's own, is
 // in its name.
 class UsedBuffer : public ResourceBase {
  public:
   static std::string Name(const BufferKey& key) {
-    return strings::StrCat(key.first, "|", key.second);
+    return strings::StrCat(key.container, "|", key.name);
   }
 
   std::string DebugString() const override { return "Used staging buffer"; }
 };
-
-bool GetBufferKey(const Node& node, BufferKey* key) {
-  return TryGetNodeAttr(node.attrs(), "container", &key->first) &&
-         TryGetNodeAttr(node.attrs(), "shared_name", &key->second);
-}
 
 // Where histories are; null if all devices belong to other processes, or, as in
 // a session that brings its own cluster, look as if they did.
@@ -97,10 +89,8 @@ void GraphHistory::RememberBuffers(const Graph& graph) {
   mutex_lock l(mu_);
   buffers_.clear();
   for (const Node* node : graph.op_nodes()) {
-    BufferKey key;
-    if (IsBufferPut(*node) && GetBufferKey(*node, &key)) {
-      buffers_.push_back(key);
-    }
+    if (!IsBufferPut(*node)) continue;
+    if (auto key = BufferOf(*node)) buffers_.push_back(*std::move(key));
   }
 }
 
@@ -108,13 +98,11 @@ void GraphHistory::NoteRun(const Graph& graph, const DeviceSet& devices) {
   ResourceMgr* manager = ManagerOf(devices);
   if (manager == nullptr) return;
   for (const Node* node : graph.op_nodes()) {
-    BufferKey key;
-    if (!(IsBufferPut(*node) || IsBufferTake(*node)) ||
-        !GetBufferKey(*node, &key)) {
-      continue;
-    }
+    if (!IsBufferPut(*node) && !IsBufferTake(*node)) continue;
+    const std::optional<BufferKey> key = BufferOf(*node);
+    if (!key) continue;
     // There may be one already.
-    manager->Create(kContainer, UsedBuffer::Name(key), new UsedBuffer)
+    manager->Create(kContainer, UsedBuffer::Name(*key), new UsedBuffer)
         .IgnoreError();
   }
 }

@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -15,7 +14,8 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/thread_annotations.h"
-#include "tensorflow_staging/core/graph/partition/stage_partition.h"
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/graph/partition/node_roles.h"
 
 namespace tensorflow {
 namespace staging {
@@ -29,9 +29,6 @@ namespace staging {
 // Lives among the resources of the session's client device. Thread-safe.
 class GraphHistory : public ResourceBase {
  public:
-  // Container and name.
-  using BufferKey = std::pair<std::string, std::string>;
-
   // The history of the session with this handle; made if there is none. Null
   // for a session that brings its own cluster, which has no device to keep it.
   static core::RefCountPtr<GraphHistory> Of(const std::string& session_handle,

@@ -9,6 +9,7 @@
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/public/session_options.h"
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_delivery.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_restart.h"

@@ -2,6 +2,9 @@
 
 #include "tensorflow_staging/core/graph/partition/node_roles.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -9,6 +12,8 @@
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_def.pb.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
 namespace staging {
@@ -129,21 +134,14 @@ bool IsMarkedTarget(const Node& node) {
 
 }  // namespace
 
-bool IsBufferTake(const Node& node) {
-  return node.type_string() == "TensorBufferTake";
-}
-
-bool IsBufferPut(const Node& node) {
-  return node.type_string() == "TensorBufferPut";
-}
-
 bool IsSourceOp(const Node& node) {
   return IsBufferTake(node) || IsSource(node.type_string());
 }
 
 bool IsIteratorInitializer(const Node& node) {
-  return node.type_string() == "MakeIterator" ||
-         node.type_string() == "MultiDeviceIteratorInit";
+  return std::any_of(
+      std::begin(kIteratorInitializerOps), std::end(kIteratorInitializerOps),
+      [&node](const char* op) { return node.type_string() == op; });
 }
 
 bool IsIteratorToStringHandle(const Node& node) {
@@ -180,7 +178,7 @@ RoleAndReason NodeRoles::Find(const Node& node) {
   };
   const std::string& op = node.type_string();
   if (IsBufferTake(node)) return {NodeRole::kSource};
-  if (absl::StartsWith(op, "TensorBuffer")) {
+  if (IsBufferOp(node)) {
     return step(StepReason::kStagedByHand);
   }
   if (IsSource(op)) return {NodeRole::kSource};

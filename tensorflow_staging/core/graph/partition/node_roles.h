@@ -15,9 +15,6 @@
 namespace tensorflow {
 namespace staging {
 
-// By which tf.train.mark_target_node marks a node.
-inline constexpr char kTargetAttr[] = "_staging_target";
-
 // What a node is to a staged part, seen by itself: what it depends on is the
 // partition's business (stage_partition.h).
 enum class NodeRole {
@@ -69,10 +66,6 @@ struct RoleAndReason {
   // Unless the role is kStepOnly, kNone.
   StepReason reason = StepReason::kNone;
 };
-
-// Whether `node` is the Take, or the Put, of a stage's buffer.
-bool IsBufferTake(const Node& node);
-bool IsBufferPut(const Node& node);
 
 // Whether `node` is NodeRole::kSource.
 bool IsSourceOp(const Node& node);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tensorflow/core/framework/function.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 
 namespace tensorflow {

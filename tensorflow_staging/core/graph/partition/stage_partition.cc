@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "tensorflow/core/platform/strcat.h"
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/partition/interned_sets.h"
 
 namespace tensorflow {

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/strcat.h"
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
 
 namespace tensorflow {
 namespace staging {

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
 #include "tensorflow_staging/core/graph/partition/node_roles.h"
 #include "tensorflow_staging/core/graph/partition/stage_partition.h"

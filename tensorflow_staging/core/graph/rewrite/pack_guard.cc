@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/node_builder.h"
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/graph/partition/node_roles.h"
 
 namespace tensorflow {

@@ -11,7 +11,8 @@
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
-#include "tensorflow_staging/core/graph/run/stand_ins.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
 namespace staging {
@@ -93,14 +94,12 @@ Status CloneRegion(const PlannedStage& stage, const Node* put,
     TF_RETURN_IF_ERROR(status);
     clone_of[node] = clone;
     bool root = true;
-    // As MarkClone wants them.
-    std::vector<int> taken_inputs;
+    CloneMark mark = {stage.name, node->name(), {}};
     for (const Edge* edge : node->in_edges()) {
       Node* input = edge->src();
       if (!input->IsOp()) continue;
       if (input == stage.take) {
-        taken_inputs.push_back(edge->dst_input());
-        taken_inputs.push_back(edge->src_output());
+        mark.taken_inputs.push_back({edge->dst_input(), edge->src_output()});
         // The Put's inputs are there whenever the stage runs, so that nothing
         // is left to wait for.
         if (edge->IsControlEdge()) continue;
@@ -117,7 +116,7 @@ Status CloneRegion(const PlannedStage& stage, const Node* put,
       }
       graph->AddEdge(input, edge->src_output(), clone, edge->dst_input());
     }
-    MarkClone(stage.name, node->name(), taken_inputs, clone);
+    MarkClone(mark, clone);
     if (root) clones->roots.push_back(clone);
   }
 

@@ -12,8 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/node_builder.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_on_cpu.h"
-#include "tensorflow_staging/core/graph/run/stand_ins.h"
 
 namespace tensorflow {
 namespace staging {
@@ -123,7 +123,7 @@ Status ReplaceByStandIns(const PlannedStage& stage,
   for (const Node* node : region.nodes) {
     Node* stand_in = nullptr;
     TF_RETURN_IF_ERROR(MakeStandIn(stage.name, *node, taken, graph, &stand_in));
-    MarkStandIn(stage.name, OutputsUsedAhead(*node, staged), stand_in);
+    MarkStandIn({stage.name, OutputsUsedAhead(*node, staged)}, stand_in);
     stand_ins.emplace_back(stand_in, OutEdgesToStep(*node, staged));
   }
   for (const Node* node : region.nodes) {

@@ -8,8 +8,8 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/hash.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_on_cpu.h"
-#include "tensorflow_staging/core/graph/run/stand_ins.h"
 
 namespace tensorflow {
 namespace staging {

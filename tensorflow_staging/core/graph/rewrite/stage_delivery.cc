@@ -3,18 +3,18 @@
 #include "tensorflow_staging/core/graph/rewrite/stage_delivery.h"
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/util/device_name_utils.h"
-#include "tensorflow_staging/core/graph/partition/node_roles.h"
-#include "tensorflow_staging/core/graph/run/stand_ins.h"
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
 
 namespace tensorflow {
 namespace staging {
@@ -24,15 +24,6 @@ namespace {
 // although it runs on an accelerator.
 constexpr char kInputHostMemoryAttr[] = "_input_hostmem";
 constexpr char kOutputHostMemoryAttr[] = "_output_hostmem";
-
-// Container and shared name of a buffer.
-using BufferKey = std::pair<std::string, std::string>;
-
-bool KeyOf(const Node& node, BufferKey* key) {
-  return absl::StartsWith(node.type_string(), "TensorBuffer") &&
-         TryGetNodeAttr(node.attrs(), "container", &key->first) &&
-         TryGetNodeAttr(node.attrs(), "shared_name", &key->second);
-}
 
 // The memory in which `node` would have its inputs and outputs on `device`.
 Status MemoryOn(const std::string& device, const Graph& graph, const Node& node,
@@ -169,10 +160,10 @@ Status DeliverToConsumers(Graph* graph) {
   std::map<BufferKey, std::vector<Node*>> buffers;
   std::vector<std::pair<BufferKey, Node*>> takes;
   for (Node* node : graph->op_nodes()) {
-    BufferKey key;
-    if (!KeyOf(*node, &key)) continue;
-    buffers[key].push_back(node);
-    if (IsBufferTake(*node)) takes.emplace_back(key, node);
+    const std::optional<BufferKey> key = BufferOf(*node);
+    if (!key) continue;
+    buffers[*key].push_back(node);
+    if (IsBufferTake(*node)) takes.emplace_back(*key, node);
   }
   for (const auto& [key, take] : takes) {
     TF_RETURN_IF_ERROR(Delivery(graph, take).Run(buffers[key]));

@@ -9,7 +9,7 @@
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/util/device_name_utils.h"
-#include "tensorflow_staging/core/graph/run/stand_ins.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
 
 namespace tensorflow {
 namespace staging {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/graph/run/stand_ins.h"
+#include "tensorflow_staging/core/graph/run/graph_for_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
@@ -28,7 +30,7 @@ using ::testing::Not;
 constexpr char kCpu[] = "/job:localhost/replica:0/task:0/device:CPU:0";
 
 // Builds and rewrites a graph, and asks what a run of it is to run.
-class StandInsTest : public ::testing::Test {
+class GraphForRunTest : public ::testing::Test {
  protected:
   void Rewrite() {
     const StagePlan plan(*graph_.get(), /*smart_stage=*/true, /*name=*/"");
@@ -78,13 +80,13 @@ class StandInsTest : public ::testing::Test {
   Status Ask() {
     // What an earlier call has left must not stay.
     unstaged_ = std::make_unique<Graph>(OpRegistry::Global());
-    const Status status = UnstageForRun(*graph_.get(), run_, &unstaged_);
+    const Status status = FindGraphForRun(*graph_.get(), run_, &unstaged_);
     run_.Clear();
     return status;
   }
 };
 
-TEST_F(StandInsTest, OnlyWhatTheRecordCarriesCanBeFetched) {
+TEST_F(GraphForRunTest, OnlyWhatTheRecordCarriesCanBeFetched) {
   Node* next = graph_.Source("next", 2);
   graph_.Target("target", {graph_.Neg("a", {next, 0}), {next, 1}});
   Rewrite();
@@ -98,7 +100,7 @@ TEST_F(StandInsTest, OnlyWhatTheRecordCarriesCanBeFetched) {
   EXPECT_EQ(RunTarget("next"), OkStatus());
 }
 
-TEST_F(StandInsTest, ToFeedWhatNothingUsesAheadNeedsNothing) {
+TEST_F(GraphForRunTest, ToFeedWhatNothingUsesAheadNeedsNothing) {
   graph_.Target("target", {graph_.Neg("a", graph_.Source("next"))});
   Rewrite();
   Feed({"a:0"});
@@ -106,7 +108,7 @@ TEST_F(StandInsTest, ToFeedWhatNothingUsesAheadNeedsNothing) {
   EXPECT_EQ(unstaged_, nullptr);
 }
 
-TEST_F(StandInsTest, ARunThatFeedsAllComputesInTheStep) {
+TEST_F(GraphForRunTest, ARunThatFeedsAllComputesInTheStep) {
   Node* a = graph_.Neg("a", graph_.Source("next"));
   graph_.Target("target", {graph_.Neg("b", a)});
   Rewrite();
@@ -126,7 +128,7 @@ TEST_F(StandInsTest, ARunThatFeedsAllComputesInTheStep) {
 }
 
 // An optimizer may have the run wait for a source that it does not need.
-TEST_F(StandInsTest, ARunThatFeedsAllReachesNoSource) {
+TEST_F(GraphForRunTest, ARunThatFeedsAllReachesNoSource) {
   Node* next = graph_.Source("next");
   Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
   graph_.InitializeWithRange("initialize", iterator, 0, 10);
@@ -142,7 +144,7 @@ TEST_F(StandInsTest, ARunThatFeedsAllReachesNoSource) {
   }
 }
 
-TEST_F(StandInsTest, ARunInTheStepDoesNotWaitForTheStageToBegin) {
+TEST_F(GraphForRunTest, ARunInTheStepDoesNotWaitForTheStageToBegin) {
   Node* next = graph_.Source("next");
   Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
   graph_.InitializeWithRange("initialize", iterator, 0, 10);
@@ -158,7 +160,7 @@ TEST_F(StandInsTest, ARunInTheStepDoesNotWaitForTheStageToBegin) {
   EXPECT_THAT(Inputs("draw"), Not(Contains("^prefetch/TensorBufferBegin")));
 }
 
-TEST_F(StandInsTest, OnlyTheRunsOfAStageWaitForItToBegin) {
+TEST_F(GraphForRunTest, OnlyTheRunsOfAStageWaitForItToBegin) {
   Node* next = graph_.Source("next");
   Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
   graph_.InitializeWithRange("initialize", iterator, 0, 10);
@@ -177,7 +179,7 @@ TEST_F(StandInsTest, OnlyTheRunsOfAStageWaitForItToBegin) {
   EXPECT_THAT(Inputs("a"), ElementsAre("next"));
 }
 
-TEST_F(StandInsTest, WhatIsFedMayLieInsideTheStage) {
+TEST_F(GraphForRunTest, WhatIsFedMayLieInsideTheStage) {
   Node* next = graph_.Source("next");
   Node* a = graph_.Neg("a", next);
   graph_.Target("target", {graph_.Neg("b", a)});
@@ -188,7 +190,7 @@ TEST_F(StandInsTest, WhatIsFedMayLieInsideTheStage) {
   EXPECT_THAT(Inputs("b"), ElementsAre("a"));
 }
 
-TEST_F(StandInsTest, ARunThatFeedsAPartIsRefused) {
+TEST_F(GraphForRunTest, ARunThatFeedsAPartIsRefused) {
   Node* next = graph_.Source("next", 2);
   graph_.Target("target", {graph_.AddN("a", {{next, 0}, {next, 1}})});
   Rewrite();
@@ -210,7 +212,7 @@ TEST_F(StandInsTest, ARunThatFeedsAPartIsRefused) {
 }
 
 // The clones use the constant of the graph, whatever a step feeds.
-TEST_F(StandInsTest, ARunThatFeedsAConstantThatWasUsedAheadIsRefused) {
+TEST_F(GraphForRunTest, ARunThatFeedsAConstantThatWasUsedAheadIsRefused) {
   Node* constant = graph_.Const("constant", 3);
   Node* a = graph_.AddN(
       "a", {graph_.Source("next"), graph_.Neg("negative", constant)});
@@ -238,7 +240,7 @@ TEST_F(StandInsTest, ARunThatFeedsAConstantThatWasUsedAheadIsRefused) {
   EXPECT_THAT(Inputs("a"), ElementsAre("next", "negative"));
 }
 
-TEST_F(StandInsTest, ARunComputesWithAFedConstantOfWhichTheCpuHasACopy) {
+TEST_F(GraphForRunTest, ARunComputesWithAFedConstantOfWhichTheCpuHasACopy) {
   Node* a =
       graph_.AddN("a", {graph_.Source("next"), graph_.Const("constant", 3)});
   graph_.Target("target", {a});
@@ -253,7 +255,7 @@ TEST_F(StandInsTest, ARunComputesWithAFedConstantOfWhichTheCpuHasACopy) {
 }
 
 // A runner feeds what the stage uses; a step may feed the same placeholder.
-TEST_F(StandInsTest, WhatLeadsToAPutOfAStageByHandMayBeFed) {
+TEST_F(GraphForRunTest, WhatLeadsToAPutOfAStageByHandMayBeFed) {
   Node* fed = graph_.Placeholder("fed");
   Node* take = graph_.Stage(
       "by_hand", {graph_.AddN("staged", {graph_.Source("next"), fed})});
@@ -268,7 +270,7 @@ TEST_F(StandInsTest, WhatLeadsToAPutOfAStageByHandMayBeFed) {
 }
 
 // A feed gives a value; who waits for the node still has it run.
-TEST_F(StandInsTest, ARunThatWaitsForAFedSourceIsRefused) {
+TEST_F(GraphForRunTest, ARunThatWaitsForAFedSourceIsRefused) {
   Node* next = graph_.Source("next");
   Node* target = graph_.Target("target", {graph_.Neg("a", next)});
   graph_.AddControl(next, target);
@@ -277,7 +279,7 @@ TEST_F(StandInsTest, ARunThatWaitsForAFedSourceIsRefused) {
   EXPECT_TRUE(errors::IsInvalidArgument(Fetch({"target:0"})));
 }
 
-TEST_F(StandInsTest, AFetchOfWhatIsFedNeedsNoRecord) {
+TEST_F(GraphForRunTest, AFetchOfWhatIsFedNeedsNoRecord) {
   graph_.Target("target", {graph_.Neg("a", graph_.Source("next"))});
   Rewrite();
   Feed({"next:0"});
@@ -285,7 +287,7 @@ TEST_F(StandInsTest, AFetchOfWhatIsFedNeedsNoRecord) {
   EXPECT_NE(unstaged_, nullptr);
 }
 
-TEST_F(StandInsTest, AConnectionFeeds) {
+TEST_F(GraphForRunTest, AConnectionFeeds) {
   Node* next = graph_.Source("next", 2);
   Node* a = graph_.Neg("a", {next, 0});
   graph_.Target("target", {a, graph_.Neg("b", {next, 1})});
@@ -304,7 +306,7 @@ TEST_F(StandInsTest, AConnectionFeeds) {
   EXPECT_NE(unstaged_, nullptr);
 }
 
-TEST_F(StandInsTest, AStageByHandWhoseTakeIsFedComputesInTheStep) {
+TEST_F(GraphForRunTest, AStageByHandWhoseTakeIsFedComputesInTheStep) {
   Node* take =
       graph_.Stage("by_hand", {graph_.Source("next"), graph_.Source("other")});
   Node* a = graph_.AddN("a", {{take, 1}, {take, 0}});
@@ -331,7 +333,7 @@ TEST_F(StandInsTest, AStageByHandWhoseTakeIsFedComputesInTheStep) {
 }
 
 // As for a source: what waits for the Take has it take a record.
-TEST_F(StandInsTest, ARunThatWaitsForAFedTakeIsRefused) {
+TEST_F(GraphForRunTest, ARunThatWaitsForAFedTakeIsRefused) {
   Node* take = graph_.Stage("by_hand", {graph_.Source("next")});
   Node* waits = graph_.Neg("waits", graph_.Const("value", 1));
   graph_.AddControl(take, waits);
@@ -344,7 +346,7 @@ TEST_F(StandInsTest, ARunThatWaitsForAFedTakeIsRefused) {
               HasSubstr("by 'by_hand/TensorBufferTake'"));
 }
 
-TEST_F(StandInsTest, OfClonesForSeveralPutsOneGetsTheName) {
+TEST_F(GraphForRunTest, OfClonesForSeveralPutsOneGetsTheName) {
   Node* take = graph_.Stage("by_hand", {graph_.Source("next")});
   graph_.Put("other_put", "by_hand", {graph_.Source("other_next")});
   graph_.Target("target", {graph_.Neg("a", take)});
@@ -357,7 +359,40 @@ TEST_F(StandInsTest, OfClonesForSeveralPutsOneGetsTheName) {
   EXPECT_THAT(Inputs("target"), ElementsAre("a"));
 }
 
-TEST_F(StandInsTest, OtherStagesStay) {
+// Marks come with a graph, which any client of a server can send.
+TEST_F(GraphForRunTest, AMalformedMarkOfAFedNodeIsRefused) {
+  Node* fed = graph_.Neg("fed", graph_.Const("constant", 3));
+  graph_.Target("target", {fed});
+  fed->AddAttr(kUsedAheadAttr, std::vector<int>{0});
+  Feed({"fed:0"});
+  const Status status = Fetch({"target:0"});
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(kMarkedStageAttr));
+  EXPECT_EQ(unstaged_, nullptr);
+  // Who does not feed it is not concerned.
+  EXPECT_EQ(Fetch({"target:0"}), OkStatus());
+}
+
+TEST_F(GraphForRunTest, MarksThatLeadToAnotherTypeAreRefused) {
+  Node* next = graph_.Source("next");
+  graph_.Target("target", {graph_.Neg("b", graph_.Neg("a", next))});
+  Rewrite();
+  // A node of a client's own that passes itself off as the clone.
+  for (Node* node : graph_.get()->op_nodes()) {
+    if (node->name() != "prefetch/staged/a") continue;
+    node->ClearAttr(kOriginalAttr);
+    node->AddAttr(kOriginalAttr, "somewhere");
+  }
+  Node* two = graph_.Source("two", 2);
+  MarkClone({"prefetch", "a", {}}, two);
+  Feed({"next:0"});
+  const Status status = Fetch({"target:0"});
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has other types"));
+  EXPECT_EQ(unstaged_, nullptr);
+}
+
+TEST_F(GraphForRunTest, OtherStagesStay) {
   for (const char* i : {"1", "2"}) {
     Node* a = graph_.Neg(strings::StrCat("a", i),
                          graph_.Source(strings::StrCat("next", i)));

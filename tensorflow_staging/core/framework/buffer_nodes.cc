@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
+
+namespace tensorflow {
+namespace staging {
+
+bool IsBufferOp(const Node& node) {
+  return std::any_of(
+      std::begin(kBufferOps), std::end(kBufferOps),
+      [&node](const char* op) { return node.type_string() == op; });
+}
+
+bool IsBufferPut(const Node& node) { return node.type_string() == kPutOp; }
+
+bool IsBufferTake(const Node& node) { return node.type_string() == kTakeOp; }
+
+bool IsBufferBegin(const Node& node) { return node.type_string() == kBeginOp; }
+
+bool IsBufferRestart(const Node& node) {
+  return node.type_string() == kRestartOp;
+}
+
+std::optional<BufferKey> BufferOf(const Node& node) {
+  BufferKey key;
+  if (!IsBufferOp(node) ||
+      !TryGetNodeAttr(node.attrs(), kContainerAttr, &key.container) ||
+      !TryGetNodeAttr(node.attrs(), kSharedNameAttr, &key.name) ||
+      key.name.empty()) {
+    return std::nullopt;
+  }
+  return key;
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/framework/node_marks.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+Status Malformed(const Node& node, const char* attr, const std::string& why) {
+  return errors::InvalidArgument("Node '", node.name(), "' (",
+                                 node.type_string(), ") has the attribute '",
+                                 attr, "', which SmartStage writes, but ", why);
+}
+
+bool Has(const Node& node, const char* attr) {
+  return node.attrs().Find(attr) != nullptr;
+}
+
+std::optional<std::string> Text(const Node& node, const char* attr) {
+  std::string text;
+  if (!TryGetNodeAttr(node.attrs(), attr, &text)) return std::nullopt;
+  return text;
+}
+
+// Of a mark that begins with `attr`: the stage, which has to be there too.
+Status ReadStage(const Node& node, const char* attr, std::string* stage) {
+  if (TryGetNodeAttr(node.attrs(), kMarkedStageAttr, stage)) return OkStatus();
+  return Malformed(
+      node, attr,
+      absl::StrCat("'", kMarkedStageAttr, "' is missing or not a string."));
+}
+
+// As pairs in one list, which is what an attribute can hold.
+Status ReadTakenInputs(const Node& node, std::vector<TakenInput>* inputs) {
+  if (!Has(node, kTakenInputsAttr)) return OkStatus();
+  std::vector<int> pairs;
+  if (!TryGetNodeAttr(node.attrs(), kTakenInputsAttr, &pairs) ||
+      pairs.size() % 2 != 0) {
+    return Malformed(node, kTakenInputsAttr,
+                     "it is not a list of pairs of integers.");
+  }
+  for (size_t i = 0; i < pairs.size(); i += 2) {
+    const TakenInput taken = {pairs[i], pairs[i + 1]};
+    const bool control = taken.input == Graph::kControlSlot &&
+                         taken.take_output == Graph::kControlSlot;
+    const bool data = taken.input >= 0 && taken.input < node.num_inputs() &&
+                      taken.take_output >= 0;
+    if (!control && !data) {
+      return Malformed(
+          node, kTakenInputsAttr,
+          absl::StrCat("the pair (", taken.input, ", ", taken.take_output,
+                       ") is neither (-1, -1) nor one of its ",
+                       node.num_inputs(), " inputs and an output."));
+    }
+    inputs->push_back(taken);
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+void MarkStandIn(const StandInMark& mark, Node* node) {
+  node->AddAttr(kMarkedStageAttr, mark.stage);
+  node->AddAttr(kUsedAheadAttr, mark.used_ahead);
+}
+
+void MarkClone(const CloneMark& mark, Node* node) {
+  node->AddAttr(kMarkedStageAttr, mark.stage);
+  node->AddAttr(kOriginalAttr, mark.original);
+  if (mark.taken_inputs.empty()) return;
+  std::vector<int> pairs;
+  for (const TakenInput& taken : mark.taken_inputs) {
+    pairs.push_back(taken.input);
+    pairs.push_back(taken.take_output);
+  }
+  node->AddAttr(kTakenInputsAttr, pairs);
+}
+
+void MarkTake(const std::string& stage, Node* node) {
+  node->AddAttr(kMarkedStageAttr, stage);
+}
+
+void MarkCopy(const std::string& original, Node* node) {
+  node->AddAttr(kCopyOfAttr, original);
+}
+
+bool IsStandIn(const Node& node) { return Has(node, kUsedAheadAttr); }
+
+bool IsClone(const Node& node) { return Has(node, kOriginalAttr); }
+
+Status ReadStandInMark(const Node& node, std::optional<StandInMark>* mark) {
+  mark->reset();
+  if (!IsStandIn(node)) return OkStatus();
+  StandInMark read;
+  TF_RETURN_IF_ERROR(ReadStage(node, kUsedAheadAttr, &read.stage));
+  if (!TryGetNodeAttr(node.attrs(), kUsedAheadAttr, &read.used_ahead)) {
+    return Malformed(node, kUsedAheadAttr, "it is not a list of integers.");
+  }
+  for (int output : read.used_ahead) {
+    if (output >= 0 && output < node.num_outputs()) continue;
+    return Malformed(node, kUsedAheadAttr,
+                     absl::StrCat("its entry ", output, " is not one of its ",
+                                  node.num_outputs(), " outputs."));
+  }
+  *mark = std::move(read);
+  return OkStatus();
+}
+
+Status ReadCloneMark(const Node& node, std::optional<CloneMark>* mark) {
+  mark->reset();
+  if (!IsClone(node)) return OkStatus();
+  CloneMark read;
+  TF_RETURN_IF_ERROR(ReadStage(node, kOriginalAttr, &read.stage));
+  if (!TryGetNodeAttr(node.attrs(), kOriginalAttr, &read.original)) {
+    return Malformed(node, kOriginalAttr, "it is not a string.");
+  }
+  TF_RETURN_IF_ERROR(ReadTakenInputs(node, &read.taken_inputs));
+  *mark = std::move(read);
+  return OkStatus();
+}
+
+std::optional<std::string> MarkedStage(const Node& node) {
+  return Text(node, kMarkedStageAttr);
+}
+
+std::optional<std::string> CopiedNode(const Node& node) {
+  return Text(node, kCopyOfAttr);
+}
+
+}  // namespace staging
+}  // namespace tensorflow

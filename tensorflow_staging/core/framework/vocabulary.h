@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_FRAMEWORK_VOCABULARY_H_
+#define TENSORFLOW_STAGING_CORE_FRAMEWORK_VOCABULARY_H_
+
+#include <cstdint>
+
+namespace tensorflow {
+namespace staging {
+
+// The names and numbers that graphs, configurations and the Python side share
+// with this code. Graphs are saved and sent to servers, so that a name that was
+// released does not change. vocabulary_test.py compares Python's copies.
+
+// The ops around a stage's buffer.
+inline constexpr char kPutOp[] = "TensorBufferPut";
+inline constexpr char kTakeOp[] = "TensorBufferTake";
+inline constexpr char kBeginOp[] = "TensorBufferBegin";
+inline constexpr char kRestartOp[] = "TensorBufferRestart";
+inline constexpr char kCancelOp[] = "TensorBufferCancel";
+inline constexpr char kResumeOp[] = "TensorBufferResume";
+inline constexpr char kCloseOp[] = "TensorBufferClose";
+inline constexpr char kSizeOp[] = "TensorBufferSize";
+inline constexpr const char* kBufferOps[] = {kPutOp,     kTakeOp,   kBeginOp,
+                                             kRestartOp, kCancelOp, kResumeOp,
+                                             kCloseOp,   kSizeOp};
+
+// The stand-in of a node that has several outputs, or an output that no record
+// carries.
+inline constexpr char kStagedNodeOp[] = "StagedNode";
+
+// Attributes of the ops around a buffer. The first two find the buffer
+// (buffer_key.h); whichever op runs first makes it from the others.
+inline constexpr char kContainerAttr[] = "container";
+inline constexpr char kSharedNameAttr[] = "shared_name";
+inline constexpr char kCapacityAttr[] = "capacity";
+inline constexpr char kCapacityBytesAttr[] = "capacity_bytes";
+inline constexpr char kTimeoutMillisAttr[] = "timeout_millis";
+
+// Of Put, Take and StagedNode.
+inline constexpr char kDtypesAttr[] = "dtypes";
+inline constexpr char kShapesAttr[] = "shapes";
+
+// Of StagedNode: which outputs the inputs are for, and the name of the stage.
+inline constexpr char kIndicesAttr[] = "indices";
+inline constexpr char kStageNameAttr[] = "stage";
+
+// Marks on nodes of the user's graph: tf.train.mark_target_node, and the GPU
+// stream that a stage asks for.
+inline constexpr char kTargetAttr[] = "_staging_target";
+inline constexpr char kStreamAttr[] = "_stream_id";
+
+// Marks on nodes that SmartStage makes; node_marks.h writes and reads them.
+inline constexpr char kMarkedStageAttr[] = "_staging_stage";
+inline constexpr char kUsedAheadAttr[] = "_staging_used_ahead";
+inline constexpr char kOriginalAttr[] = "_staging_original";
+inline constexpr char kTakenInputsAttr[] = "_staging_taken_inputs";
+inline constexpr char kCopyOfAttr[] = "_staging_copy_of";
+
+// The ops that give an iterator its dataset.
+inline constexpr const char* kIteratorInitializerOps[] = {
+    "MakeIterator", "MultiDeviceIteratorInit"};
+
+// The name of a stage that has been given none.
+inline constexpr char kDefaultStageName[] = "prefetch";
+
+// How many records a buffer holds, and how long a record waits for room in it,
+// where the user does not say.
+inline constexpr int64_t kDefaultCapacity = 1;
+inline constexpr int64_t kDefaultTimeoutMillis = 300000;
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_FRAMEWORK_VOCABULARY_H_
