@@ -87,11 +87,11 @@ const char* OwnVerbPhrase(StepReason reason) {
 
 }  // namespace
 
-std::string ReasonText(const Node& node, const StepCause& cause) {
-  if (cause.node == &node) return OwnVerbPhrase(cause.reason);
-  if (cause.node == nullptr) return VerbPhrase(cause.reason);
-  return strings::StrCat(VerbPhrase(cause.reason), " '", cause.node->name(),
-                         "' (", cause.node->type_string(), ")");
+std::string ReasonText(const Node& node, const LocatedReason& reason) {
+  if (reason.node == &node) return OwnVerbPhrase(reason.reason);
+  if (reason.node == nullptr) return VerbPhrase(reason.reason);
+  return strings::StrCat(VerbPhrase(reason.reason), " '", reason.node->name(),
+                         "' (", reason.node->type_string(), ")");
 }
 
 }  // namespace staging

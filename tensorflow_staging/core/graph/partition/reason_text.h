@@ -6,22 +6,14 @@
 #include <string>
 
 #include "tensorflow/core/graph/graph.h"
-#include "tensorflow_staging/core/graph/partition/node_roles.h"
+#include "tensorflow_staging/core/graph/partition/located_reason.h"
 
 namespace tensorflow {
 namespace staging {
 
-// Why a node is on the training step's side, and through which node: the
-// variable that it depends on, for example. The node itself is its own cause if
-// the reason lies in it. Null if there is no such node.
-struct StepCause {
-  StepReason reason = StepReason::kNone;
-  const Node* node = nullptr;
-};
-
-// What `cause` says of `node`, as the end of a sentence that begins with the
-// node: "depends on variable 'emb'".
-std::string ReasonText(const Node& node, const StepCause& cause);
+// The text of a reason why `node` is in the step, as the end of a sentence that
+// begins with the node: "depends on variable 'emb'".
+std::string ReasonText(const Node& node, const LocatedReason& reason);
 
 }  // namespace staging
 }  // namespace tensorflow

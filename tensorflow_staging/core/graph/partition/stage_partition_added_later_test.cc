@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "tensorflow_staging/core/graph/partition/reason_text.h"
 #include "tensorflow_staging/core/graph/partition/stage_partition.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 
@@ -114,7 +115,7 @@ TEST_P(AddedLaterTest, WhatIsNewBelongsToTheStepForThisReason) {
   const StagePartition partition(*grown.graph_.get(), grown.IsOld());
   for (const Node* node : grown.graph_.get()->op_nodes()) {
     if (grown.IsOld()(*node)) continue;
-    const StepCause cause = partition.WhyNot(*node);
+    const LocatedReason cause = partition.WhyNot(*node);
     EXPECT_EQ(cause.reason, StepReason::kAddedLater) << node->name();
     EXPECT_EQ(cause.node, node);
   }

@@ -32,7 +32,7 @@ class SeveralSourcesTest : public ::testing::Test {
   }
 
   Cause WhyNot(const Node* node) const {
-    const StepCause cause = partition_->WhyNot(*node);
+    const LocatedReason cause = partition_->WhyNot(*node);
     return {cause.reason, cause.node == nullptr ? "" : cause.node->name()};
   }
 

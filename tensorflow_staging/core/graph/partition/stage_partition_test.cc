@@ -23,7 +23,7 @@ using Strings = std::vector<std::string>;
 using Cause = std::pair<StepReason, std::string>;
 
 Cause WhyNot(const StagePartition& partition, const Node* node) {
-  const StepCause cause = partition.WhyNot(*node);
+  const LocatedReason cause = partition.WhyNot(*node);
   return {cause.reason, cause.node == nullptr ? "" : cause.node->name()};
 }
 

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/partition/conflicts.h"
+
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// Disjoint groups of the numbers from 0 to size - 1.
+class Groups {
+ public:
+  explicit Groups(int size) : parent_(size) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
+
+  int Find(int i) {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+
+  void Join(int a, int b) { parent_[Find(a)] = Find(b); }
+
+  void JoinAll(const std::vector<int>& members) {
+    for (int member : members) Join(members.front(), member);
+  }
+
+ private:
+  std::vector<int> parent_;
+};
+
+bool ResolveHandles(PartitionState* state) {
+  for (const Node* node : state->order()) {
+    if (state->role(*node) == NodeRole::kHandle && state->IsStaged(*node)) {
+      state->MoveToStep(*node, {StepReason::kSideEffect, node});
+    }
+  }
+  return state->SpreadToDependents();
+}
+
+bool ResolveSharedDraws(PartitionState* state) {
+  for (const Node* node : state->order()) {
+    if (!state->IsDraw(*node) || !state->IsStaged(*node)) continue;
+    for (const Edge* edge : node->out_edges()) {
+      if (state->Counts(*edge->dst()) && !state->IsStaged(*edge->dst())) {
+        state->MoveToStep(*node, {StepReason::kOncePerRecordOnBothSides, node});
+      }
+    }
+  }
+  return state->SpreadToDependents();
+}
+
+bool ResolveSharedIterators(PartitionState* state) {
+  std::set<const Node*> read_by_step;
+  for (const Node* source : state->sources()) {
+    if (!state->IsStaged(*source)) read_by_step.insert(IteratorOf(*source));
+  }
+  for (const Node* source : state->sources()) {
+    if (state->IsStaged(*source) &&
+        read_by_step.count(IteratorOf(*source)) > 0) {
+      state->MoveToStep(*source, {StepReason::kMixedSources, source});
+    }
+  }
+  return state->SpreadToDependents();
+}
+
+// Whether `source` may have to advance, or restart, without others that it is
+// joined with. A manual stage has a runner of its own. And when an iterator is
+// initialised again, its staged elements are discarded, although the elements
+// of other sources in the same records would still be wanted.
+bool MayAdvanceAlone(const Node& source, const PartitionState& state) {
+  if (IsBufferTake(source)) return true;
+  for (const Edge* edge : IteratorOf(source)->out_edges()) {
+    if (state.Counts(*edge->dst()) && IsIteratorInitializer(*edge->dst())) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool FeedsStep(const Node& node, const PartitionState& state) {
+  for (const Edge* edge : node.out_edges()) {
+    if (state.Counts(*edge->dst()) && !state.IsStaged(*edge->dst())) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Groups the sources that staged nodes join, and unstages nodes that join
+// sources which the step may advance independently.
+class MixedSources {
+ public:
+  explicit MixedSources(PartitionState* state)
+      : state_(*state),
+        sources_(state->sources()),
+        group_set_(sources_.size(), InternedSets::kEmpty),
+        must_split_(sources_.size(), false) {}
+
+  bool Resolve() {
+    GroupSources();
+    FindGroupsToSplit();
+    for (const Node* node : state_.order()) {
+      if (!state_.IsStaged(*node) || !must_split_[state_.GroupOf(*node)]) {
+        continue;
+      }
+      const bool joins =
+          state_.source_sets().Members(state_.JoinedSources(*node)).size() > 1;
+      const bool shares_iterator = state_.role(*node) == NodeRole::kSource &&
+                                   of_iterator_[IteratorOf(*node)].size() > 1;
+      if (joins || shares_iterator) {
+        state_.MoveToStep(*node, {StepReason::kMixedSources, node});
+      }
+    }
+    return state_.SpreadToDependents();
+  }
+
+ private:
+  // Sources of one iterator, and sources that one staged node depends on,
+  // advance together.
+  void GroupSources() {
+    Groups groups(sources_.size());
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      if (state_.IsStaged(*sources_[i])) {
+        of_iterator_[IteratorOf(*sources_[i])].push_back(i);
+      }
+    }
+    for (const auto& [iterator, indices] : of_iterator_) {
+      groups.JoinAll(indices);
+    }
+    for (const Node* node : state_.order()) {
+      if (!state_.IsStaged(*node)) continue;
+      groups.JoinAll(state_.source_sets().Members(state_.JoinedSources(*node)));
+    }
+    std::vector<int> group_of_source(sources_.size());
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      const int group = group_of_source[i] = groups.Find(i);
+      if (!state_.IsStaged(*sources_[i])) continue;
+      InternedSets& sets = state_.source_sets();
+      group_set_[group] = sets.Union(group_set_[group], sets.Single(i));
+    }
+    state_.SetGroups(group_of_source);
+    group_of_source_ = std::move(group_of_source);
+  }
+
+  void FindGroupsToSplit() {
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      const int group = group_of_source_[i];
+      if (state_.IsStaged(*sources_[i]) &&
+          MayAdvanceAlone(*sources_[i], state_) &&
+          state_.source_sets().Members(group_set_[group]).size() >
+              of_iterator_[IteratorOf(*sources_[i])].size()) {
+        must_split_[group] = true;
+      }
+    }
+    // A tensor that goes to the step has to depend on all sources of its group:
+    // a step that uses it alone would otherwise advance too few of them.
+    for (const Node* node : state_.order()) {
+      if (!state_.IsStaged(*node) || state_.IsDraw(*node) ||
+          !FeedsStep(*node, state_)) {
+        continue;
+      }
+      const int group = state_.GroupOf(*node);
+      if (state_.JoinedSources(*node) != group_set_[group]) {
+        must_split_[group] = true;
+      }
+    }
+  }
+
+  PartitionState& state_;
+  const std::vector<const Node*>& sources_;
+  // Indices of the staged sources of each iterator.
+  std::map<const Node*, std::vector<int>> of_iterator_;
+  std::vector<int> group_of_source_;         // By index of the source.
+  std::vector<InternedSets::Id> group_set_;  // By group: its staged sources.
+  std::vector<bool> must_split_;             // By group.
+};
+
+}  // namespace
+
+bool ResolveConflicts(PartitionState* state) {
+  return ResolveHandles(state) || ResolveSharedDraws(state) ||
+         ResolveSharedIterators(state) || MixedSources(state).Resolve();
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/partition/step_nodes.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+bool IsMarked(const Node& node) {
+  bool marked = false;
+  return TryGetNodeAttr(node.attrs(), kTargetAttr, &marked) && marked;
+}
+
+void MoveStepRoles(const NodeFilter& filter, PartitionState* state) {
+  NodeRoles roles(state->graph(), filter);
+  std::vector<const Node*> with_side_effect;
+  for (const Node* node : state->graph().op_nodes()) {
+    if (!state->Counts(*node)) continue;
+    const RoleAndReason found = roles.Find(*node);
+    state->SetRole(*node, found.role);
+    if (found.reason == StepReason::kSideEffect) {
+      with_side_effect.push_back(node);
+    } else if (found.role == NodeRole::kStepOnly) {
+      state->MoveToStep(*node, {found.reason, node});
+    }
+  }
+  // A marked source still yields records; the mark keeps its users in the step.
+  for (const Node* source : state->sources()) {
+    if (!IsMarked(*source)) continue;
+    for (const Edge* edge : source->out_edges()) {
+      if (state->Counts(*edge->dst())) {
+        state->MoveToStep(*edge->dst(), {StepReason::kTarget, source});
+      }
+    }
+  }
+  // An op that reads or writes a variable has a side effect too, but the
+  // variable explains more. So side effects come last.
+  state->SpreadToDependents();
+  for (const Node* node : with_side_effect) {
+    state->MoveToStep(*node, {StepReason::kSideEffect, node});
+  }
+}
+
+void MoveManualStages(PartitionState* state) {
+  std::vector<bool> seen(state->graph().num_node_ids(), false);
+  std::vector<std::pair<const Node*, const Node*>> ahead;  // Node and its Put.
+  for (const Node* node : state->graph().op_nodes()) {
+    if (state->Counts(*node) && IsBufferPut(*node)) {
+      ahead.emplace_back(node, node);
+    }
+  }
+  while (!ahead.empty()) {
+    const auto [node, put] = ahead.back();
+    ahead.pop_back();
+    for (const Edge* edge : node->in_edges()) {
+      const Node* input = edge->src();
+      if (!state->Counts(*input) || seen[input->id()]) continue;
+      seen[input->id()] = true;
+      ahead.emplace_back(input, put);
+      const NodeRole role = state->role(*input);
+      if (role == NodeRole::kSource || role == NodeRole::kOncePerRecord) {
+        state->MoveToStep(*input, {StepReason::kStagedByHand, put});
+      }
+    }
+  }
+}
+
+// A saved position that is ahead of the step would lose, after a restore, the
+// records in between.
+void MoveSavedIterators(PartitionState* state) {
+  for (const Node* source : state->sources()) {
+    for (const Edge* edge : IteratorOf(*source)->out_edges()) {
+      if (state->Counts(*edge->dst()) &&
+          edge->dst()->type_string() == "SerializeIterator") {
+        state->MoveToStep(*source, {StepReason::kSavedIterator, edge->dst()});
+      }
+    }
+  }
+}
+
+// Handles made from strings, by the types of the records that they promise.
+using HandlesFromString =
+    std::map<std::vector<DataType>, std::vector<const Node*>>;
+
+HandlesFromString FindHandlesFromString(const PartitionState& state) {
+  HandlesFromString handles;
+  for (const Node* node : state.graph().op_nodes()) {
+    std::vector<DataType> types;
+    if (state.Counts(*node) && IsIteratorFromStringHandle(*node) &&
+        TryGetNodeAttr(node->attrs(), "output_types", &types)) {
+      handles[types].push_back(node);
+    }
+  }
+  return handles;
+}
+
+// A node, other than a source, that may read the iterator of `handle`; null if
+// there is none.
+const Node* OtherReaderOf(const Node& handle, const HandlesFromString& handles,
+                          const PartitionState& state) {
+  for (const Edge* edge : handle.out_edges()) {
+    if (edge->IsControlEdge() || !state.Counts(*edge->dst())) continue;
+    if (MayReadIterator(*edge->dst())) return edge->dst();
+    // A string handle alone proves no sharing, since every tf.data.Iterator
+    // has one. But a handle made from a string may be given this iterator's.
+    std::vector<DataType> types;
+    if (!IsIteratorToStringHandle(*edge->dst()) ||
+        !TryGetNodeAttr(handle.attrs(), "output_types", &types)) {
+      continue;
+    }
+    const auto it = handles.find(types);
+    if (it == handles.end()) continue;
+    for (const Node* other : it->second) {
+      if (other != &handle) return other;
+    }
+  }
+  return nullptr;
+}
+
+// A function, a branch, a loop or a dataset that is given the handle may read
+// the iterator during the step, and would miss the records that ran ahead.
+void MoveIteratorsReadElsewhere(PartitionState* state) {
+  const HandlesFromString handles = FindHandlesFromString(*state);
+  std::map<const Node*, const Node*> reader_of;
+  for (const Node* source : state->sources()) {
+    if (IsBufferTake(*source)) continue;
+    const Node* handle = IteratorOf(*source);
+    const auto [it, inserted] = reader_of.emplace(handle, nullptr);
+    if (inserted) it->second = OtherReaderOf(*handle, handles, *state);
+    if (it->second != nullptr) {
+      state->MoveToStep(*source, {StepReason::kSharedIterator, it->second});
+    }
+  }
+}
+
+}  // namespace
+
+void FindStepNodes(const NodeFilter& filter, PartitionState* state) {
+  MoveStepRoles(filter, state);
+  MoveManualStages(state);
+  MoveSavedIterators(state);
+  MoveIteratorsReadElsewhere(state);
+  state->SpreadToDependents();
+}
+
+}  // namespace staging
+}  // namespace tensorflow

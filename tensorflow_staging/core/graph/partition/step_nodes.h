@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_STEP_NODES_H_
+#define TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_STEP_NODES_H_
+
+#include "tensorflow_staging/core/graph/partition/node_roles.h"
+#include "tensorflow_staging/core/graph/partition/partition_state.h"
+
+namespace tensorflow {
+namespace staging {
+
+// Finds the roles of all nodes, and moves to the step those that cannot run
+// ahead whatever else does, with all that depends on them:
+//   * nodes that belong to the step by their role, such as variables;
+//   * users of marked sources;
+//   * sources and once-per-record ops that lead to a Put: their manual stage
+//     runs them ahead already;
+//   * sources of iterators whose position is saved with the checkpoint;
+//   * sources of iterators that the step may read in another way.
+void FindStepNodes(const NodeFilter& filter, PartitionState* state);
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_STEP_NODES_H_
