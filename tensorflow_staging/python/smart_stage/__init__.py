@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SmartStage, which finds by itself what runs ahead: its options and marks."""
+"""The user's side of SmartStage: `tf.SmartStageOptions` and `tf.train.mark_target_node`."""

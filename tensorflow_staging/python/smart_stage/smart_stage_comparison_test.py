@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""With SmartStage, thousands of random graphs give what they give without, step by step and bit for bit.
+"""SmartStage does not change the results of thousands of random graphs, step by step and bit for bit.
 
-`ci/compare_smart_stage.py` runs more of them, and one that differs by itself.
+`ci/compare_smart_stage.py` compares more graphs, and can compare a single graph that differs.
 """
 
 import json
@@ -18,12 +18,12 @@ from tensorflow_staging.python.testing import test_util
 
 _GRAPHS = 2000
 _PARTS = 5
-# Of one part; a little less than a test may take.
+# The time limit of one part.
 _SECONDS = 170
 
 
 @pytest.mark.parametrize("part", range(_PARTS))
-def test_random_graphs_give_the_same_with_and_without_smart_stage(part):
+def test_random_graphs_give_equal_results_with_and_without_smart_stage(part):
   count = _GRAPHS // _PARTS
   done = subprocess.run(
       [sys.executable, "ci/compare_smart_stage.py", f"--seed={part * count}", f"--graphs={count}"],
@@ -32,24 +32,24 @@ def test_random_graphs_give_the_same_with_and_without_smart_stage(part):
   assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
   tally = json.loads(done.stdout.splitlines()[-1])
   assert tally["graphs"] == count
-  # Graphs that are never staged would always be equal.
+  # Without stages, all graphs would trivially be equal.
   assert tally["staged"] > 0.9 * count, tally
   assert tally["joined"] > 0.05 * count, tally
   assert tally["ended"] > 0.2 * count, tally
   assert tally["failed"] > 0, tally
   assert tally["restarted"] > 0.02 * count, tally
-  # Most accesses are allowed, and some are not.
+  # SmartStage refuses some accesses, but allows most.
   assert 0 < tally["refused"] < 0.3 * tally["accesses"], tally
 
 
-def test_a_seed_always_stands_for_the_same_graph():
+def test_a_seed_always_gives_the_same_graph():
   one, two = random_graphs.make(5), random_graphs.make(5)
   assert one.text() == two.text()
   assert one.text() != random_graphs.make(6).text()
 
 
-def test_a_record_too_late_is_seen(monkeypatch):
-  """The comparison itself: with SmartStage on, this session skips a record."""
+def test_the_comparison_detects_a_skipped_record(monkeypatch):
+  """The patched session skips a record if SmartStage is on."""
   case = _counting_case()
   monkeypatch.setattr(random_graphs, "make", lambda seed: case)
   assert comparison.compare(0).steps == 2
@@ -81,6 +81,6 @@ def test_types_shapes_and_bits_are_compared(other):
   assert not comparison.same(np.float64(1), other)
 
 
-def test_texts_are_compared():
+def test_strings_are_compared():
   assert comparison.same(np.array([b"a"], object), np.array([b"a"], object))
   assert not comparison.same(np.array([b"a"], object), np.array([b"b"], object))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mistake in the options of SmartStage fails when the session is made, and says which field it is."""
+"""Creating a session with a wrong SmartStage option fails, and the error names the field."""
 
 import pytest
 import tensorflow as tf
@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow_staging.python.testing import smart_stage_sessions
 from tensorflow_staging.python.testing import test_util
 
-# Options by name of the field, number of thread pools, and what the error says.
+# By test id: option fields, the number of thread pools, and a pattern of the error message.
 _WRONG = {
     "capacity": (dict(capacity=-1), 0, r"smart_stage_options\.capacity is -1; it must not be negative"),
     "num_threads": (dict(num_threads=-2), 0, r"smart_stage_options\.num_threads is -2"),
@@ -27,7 +27,7 @@ _WRONG = {
 
 
 def _config(pool=None, *, pools=0, on=True, **fields) -> tf.ConfigProto:
-  """A configuration with these fields in its options of SmartStage, unchecked."""
+  """Returns a configuration with these fields in its SmartStage options, unchecked."""
   config = tf.ConfigProto()
   for _ in range(pools):
     config.session_stage_subgraph_thread_pool.add(inter_op_threads_num=1, intra_op_threads_num=1)
@@ -58,7 +58,7 @@ def test_a_monitored_session_fails_as_well(fields, pools, message):
     tf.train.MonitoredTrainingSession(config=_config(pools=pools, **fields))
 
 
-def test_pruning_the_graph_beforehand_does_not_go_with_it():
+def test_place_pruned_graph_is_refused():
   config = _config()
   config.graph_options.place_pruned_graph = True
   with pytest.raises(tf.errors.InvalidArgumentError, match=r"place_pruned_graph and .*do_smart_stage"):
@@ -76,11 +76,11 @@ def test_a_stream_may_be_as_high_as_there_are_streams():
     tf.Session(config=config)
 
 
-def test_what_is_in_range_makes_a_session():
+def test_options_in_range_are_accepted():
   tf.Session(config=_config(pool=1, pools=2, capacity=3, num_threads=2, timeout_millis=5)).close()
 
 
-def test_options_are_not_looked_at_while_smart_stage_is_off():
+def test_options_are_not_checked_while_smart_stage_is_off():
   tf.Session(config=_config(on=False, capacity=-1)).close()
 
 
@@ -98,7 +98,7 @@ def test_a_session_with_another_graph_than_that_of_the_options_is_refused(make):
     make(config=_config_for(tf.Graph()))
 
 
-def test_a_session_with_the_graph_of_the_options_is_made(graph):
+def test_a_session_with_the_graph_of_the_options_is_created(graph):
   tf.Session(config=_config_for(graph)).close()
   other = tf.Graph()
   tf.Session(graph=other, config=_config_for(other)).close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph that grows while its stages run."""
+"""A graph may grow while its stages run; the stages do not change."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 from tensorflow_staging.python.testing import smart_stage_sessions
 
 
-def test_new_nodes_leave_what_is_staged_as_it_is():
+def test_new_nodes_do_not_change_a_running_stage():
   record = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100)).get_next()
   double = record * 2
   variable = tf.get_variable("variable", initializer=np.int64(1000))
@@ -17,10 +17,10 @@ def test_new_nodes_leave_what_is_staged_as_it_is():
     assert sess.run(result) == 1000
     assert sess.run([result, double + 1]) == [1002, 3]
     assert sess.run([result, tf.square(variable)]) == [1004, 1000000]
-    # The sum would need what is staged to be carried, which it was not when the stage began.
+    # The sum needs `record`, which the records of the running stage do not carry.
     with pytest.raises(tf.errors.FailedPreconditionError, match="'IteratorGetNext:0'.*mark_target_node"):
       sess.run(record + variable)
-    assert sess.run(result) == 1008  # The refused step had taken a record.
+    assert sess.run(result) == 1008  # The refused step has taken a record.
 
 
 def _grown_by_an_iterator(_, variable):
@@ -33,7 +33,7 @@ def _grown_by_a_second_reader(iterator, variable):
 
 
 @pytest.mark.parametrize("grow", [_grown_by_an_iterator, _grown_by_a_second_reader])
-def test_stages_that_are_started_again_are_those_that_the_session_has(grow):
+def test_a_second_start_of_the_hook_runs_the_same_stages(grow):
   iterator = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100))
   variable = tf.get_variable("variable", initializer=np.int64(1000))
   result = iterator.get_next() * 2 + variable
@@ -49,7 +49,7 @@ def test_stages_that_are_started_again_are_those_that_the_session_has(grow):
       assert sess.run(new) == expected
 
 
-def test_a_stage_that_is_added_to_a_running_one_needs_a_name_of_its_own():
+def test_a_stage_added_to_a_running_graph_needs_another_name():
   double = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100)).get_next() * 2
   result = double + tf.get_variable("variable", initializer=np.int64(1000))
   with smart_stage_sessions.smart_stage_session() as sess:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feeding tensors that SmartStage runs ahead: as without it, or an error, never a mix."""
+"""Feeding staged tensors works as without SmartStage or is refused; fed and staged values never mix."""
 
 import numpy as np
 import pytest
@@ -9,29 +9,29 @@ from tensorflow_staging.python.testing import smart_stage_sessions
 
 
 def _model():
-  """Records 0, 1, 2, ... of one number; returns the record, the staged double, and the step's result."""
+  """Builds a stage of records 0, 1, 2, ...; returns the record, its staged double and the step's result."""
   record = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100)).get_next()
   double = tf.multiply(record, 2, name="double")
   variable = tf.get_variable("variable", initializer=np.int64(1000))
   return record, double, double + variable
 
 
-def test_a_fed_boundary_tensor_takes_the_place_of_the_taken_one():
+def test_a_fed_boundary_tensor_replaces_the_taken_one():
   _, double, result = _model()
   with smart_stage_sessions.smart_stage_session() as sess:
     assert sess.run(result) == 1000
     assert sess.run(result, {double: 7}) == 1007
-    assert sess.run(result) == 1002  # Feeding cut the step off from the records.
+    assert sess.run(result) == 1002  # The fed run took no record.
 
 
-def test_a_fed_source_is_computed_in_the_step():
+def test_a_run_that_feeds_a_source_computes_the_region_in_the_step():
   record, double, result = _model()
   with smart_stage_sessions.smart_stage_session() as sess:
     assert sess.run([double, result], {record: 50}) == [100, 1100]
-    assert sess.run(result) == 1000  # No record was used up.
+    assert sess.run(result) == 1000  # The fed run took no record.
 
 
-def test_feeding_a_part_of_a_record_is_refused_with_the_names():
+def test_feeding_part_of_a_record_is_refused_with_the_names():
   dataset = tf.data.Dataset.range(100)
   pair = tf.data.make_one_shot_iterator(tf.data.Dataset.zip((dataset, dataset))).get_next()
   variable = tf.get_variable("variable", initializer=np.int64(1000))
@@ -46,7 +46,7 @@ def test_feeding_a_part_of_a_record_is_refused_with_the_names():
     assert sess.run(result, {pair[0]: 5, pair[1]: 1}) == 1013
 
 
-def test_feeding_a_constant_that_was_used_ahead_is_refused():
+def test_feeding_a_constant_that_the_region_uses_is_refused():
   record = tf.data.make_one_shot_iterator(tf.data.Dataset.range(1, 100)).get_next()
   factor = tf.constant(2, tf.int64, name="factor")
   result = record * factor + tf.get_variable("variable", initializer=np.int64(1000))
@@ -58,17 +58,17 @@ def test_feeding_a_constant_that_was_used_ahead_is_refused():
     assert sess.run(result) == 1004
 
 
-def test_what_tf_staged_yields_can_be_fed():
+def test_a_tensor_of_tf_staged_can_be_fed():
   record = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100)).get_next()
   staged = tf.staged(record)
   result = staged * 2 + tf.get_variable("variable", initializer=np.int64(1000))
   with smart_stage_sessions.smart_stage_session() as sess:
-    assert "Mul" not in smart_stage_sessions.staged_ops(sess, result)  # It was staged as well.
+    assert "Mul" not in smart_stage_sessions.staged_ops(sess, result)  # SmartStage staged it, too.
     assert sess.run(result, {staged: 50}) == 1100
     assert sess.run(result) == 1002
 
 
-def test_a_marked_tensor_can_be_fed_with_the_rest_from_the_record():
+def test_a_marked_tensor_can_be_fed_beside_a_record():
   dataset = tf.data.Dataset.range(100)
   pair = tf.data.make_one_shot_iterator(tf.data.Dataset.zip((dataset, dataset))).get_next()
   first = tf.identity(pair[0])

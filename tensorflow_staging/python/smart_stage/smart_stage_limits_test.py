@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What SmartStage does not do, as its document says."""
+"""The limits of SmartStage that docs/smart_stage.md states."""
 
 import numpy as np
 import pytest
@@ -21,17 +21,17 @@ def _staged_nodes():
   return set(stage.nodes)
 
 
-def test_marking_a_copy_leaves_what_is_staged_as_it_is():
+def test_marking_an_identity_does_not_change_the_region():
   doubled = tf.identity(_record() * 2, name="doubled")
   result = _plus_variable(tf.add(doubled, 1, name="more"))
   before = _staged_nodes()
   assert "more" in before
-  copy = tf.identity(doubled)
-  tf.train.mark_target_node([copy])
+  identity = tf.identity(doubled)
+  tf.train.mark_target_node([identity])
   assert _staged_nodes() == before
   with smart_stage_sessions.smart_stage_session() as sess:
-    assert sess.run([copy, result]) == [0, 11]
-    assert sess.run([copy, result]) == [2, 13]
+    assert sess.run([identity, result]) == [0, 11]
+    assert sess.run([identity, result]) == [2, 13]
   tf.train.mark_target_node([doubled])
   assert "more" not in _staged_nodes()
 
@@ -60,7 +60,7 @@ def test_a_check_runs_ahead_with_version_2_of_control_flow_only(version_2):
   assert ("checked" in _staged_nodes()) == version_2
 
 
-def test_a_record_is_not_there_before_the_hook_starts():
+def test_no_record_is_produced_before_the_hook_starts():
   variable = tf.get_variable("mean", initializer=_record() * 2)
   with pytest.raises(tf.errors.FailedPreconditionError, match="'prefetch'.*make_prefetch_hook"):
     with tf.train.MonitoredTrainingSession(

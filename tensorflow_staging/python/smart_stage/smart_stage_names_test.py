@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A name in the user's graph means what the step sees, whatever runs ahead."""
+"""A name in the user's graph refers to the value that the step sees, whichever nodes are staged."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_a_refused_fetch_takes_no_record():
     assert sess.run([result, second]) == [2, 1001]
 
 
-def test_running_a_staged_node_goes_on_to_the_next_record():
+def test_running_a_staged_node_takes_a_record():
   first, _ = _pair()
   result = _in_step(first * 2)
   with smart_stage_sessions.smart_stage_session() as sess:
@@ -48,8 +48,8 @@ def test_running_a_staged_node_goes_on_to_the_next_record():
 
 
 @pytest.mark.parametrize("smart_stage", [True, False])
-def test_a_tensor_of_a_record_is_stacked_on_itself(smart_stage):
-  # Grappler confuses the outputs of a node there; see core/graph/pack_guard.h.
+def test_stacking_a_tensor_of_a_record_on_itself(smart_stage):
+  # Grappler confuses the outputs of a node here; see core/graph/rewrite/pack_guard.h.
   numbers = tf.data.Dataset.range(100).batch(2, drop_remainder=True)
   first, second = tf.staged(
       tf.data.make_one_shot_iterator(tf.data.Dataset.zip((numbers, numbers.map(lambda x: x + 1000)))).get_next())
@@ -65,7 +65,7 @@ def test_a_tensor_of_a_record_is_stacked_on_itself(smart_stage):
       assert values[1].tolist() == [step, step + 1]
 
 
-def test_both_ways_to_a_shared_random_number_see_the_same_one():
+def test_both_paths_to_a_shared_random_number_see_the_same_draw():
   first, _ = _pair()
   noise = tf.random.uniform([], maxval=1000, dtype=tf.int64, seed=1)
   staged = first * 0 + noise

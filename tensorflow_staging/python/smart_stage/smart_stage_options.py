@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.SmartStageOptions`: how the part that SmartStage finds by itself is to run."""
+"""`tf.SmartStageOptions`: the options of the stages that SmartStage finds."""
 
 import re
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from tensorflow_staging.python.smart_stage import graph_key
 from tensorflow_staging.python.stages import argument_checks
 from tensorflow_staging.python.stages import prefetch_options
 
-# A name scope at the root of a graph, as tf.name_scope allows them.
+# The names that tf.name_scope allows for a scope at the root of a graph.
 _ROOT_SCOPE = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 
 
@@ -31,7 +31,11 @@ def SmartStageOptions(
     graph: ops.Graph | None = None,
     name: str | None = None,
 ) -> config_pb2.SmartStageOptions:
-  """Makes the options of automatic staging, for `ConfigProto`.
+  """Creates the options of SmartStage, for `ConfigProto.graph_options.optimizer_options`.
+
+  SmartStage finds the part of a graph that can run ahead of the training step, and runs it as
+  `tf.staged` would. A session does so if its configuration sets `do_smart_stage`; these options
+  are optional. As with `tf.staged`, the session needs `tf.make_prefetch_hook()`.
 
   For example:
 
@@ -49,28 +53,32 @@ def SmartStageOptions(
     capacity: As for `tf.staged`.
     num_threads: As for `tf.staged`.
     num_clients: As for `tf.staged`.
-    timeout_millis: As for `tf.staged`, but at least 1.
+    timeout_millis: As for `tf.staged`, but at least 1: there is always a limit.
     closed_exception_types: As for `tf.staged`.
     ignored_exception_types: As for `tf.staged`.
     use_stage_subgraph_thread_pool: As for `tf.staged`.
     stage_subgraph_thread_pool_id: As for `tf.staged`.
-    stage_subgraph_stream_id: As for `tf.staged`.
-    graph: The graph that the session will run; a session with another one is refused. None allows
-      any graph. The name is made unique in it, or in the default graph.
-    name: The name of the stage. None stands for "prefetch", made unique.
+    stage_subgraph_stream_id: As for `tf.staged`. It must be less than the number of GPU streams,
+      which is checked when the session is created.
+    graph: The graph that the session will run. Creating a session of another graph with these
+      options raises a `ValueError`. None allows any graph.
+    name: The name of the stage. None stands for "prefetch", made unique in `graph` or, if that is
+      None, in the default graph.
 
   Returns:
     A `SmartStageOptions` message of `tensorflow.core.protobuf.config_pb2`.
 
   Raises:
     TypeError: If an argument has the wrong type.
-    ValueError: If an argument is out of range.
+    ValueError: If an argument is out of range, an entry of `closed_exception_types` or
+      `ignored_exception_types` stands for no error of a session, or `name` is not a valid name
+      scope.
   """
   argument_checks.check_name(name)
   if name and not _ROOT_SCOPE.fullmatch(name):
     raise ValueError(
-        f"name must be a name scope, which begins with a letter, digit or '.', and goes on with these and _ / \\ > -;"
-        f" got {name!r}.")
+        "name must be a name scope that begins with a letter, a digit or '.', and otherwise contains only"
+        f" these and _ / \\ > -, got {name!r}.")
   if not isinstance(graph, ops.Graph | None):
     raise TypeError(
         f"graph must be None or a tf.Graph, got {graph!r} of type {type(graph).__name__}.")
@@ -84,7 +92,7 @@ def SmartStageOptions(
       use_stage_subgraph_thread_pool=use_stage_subgraph_thread_pool,
       stage_subgraph_thread_pool_id=stage_subgraph_thread_pool_id,
       stage_subgraph_stream_id=stage_subgraph_stream_id)
-  # In the message, 0 cannot be told from "not given".
+  # The proto3 message does not distinguish 0 from an unset field.
   argument_checks.check_int("timeout_millis", timeout_millis, minimum=1)
   name = name or (graph or ops.get_default_graph()).unique_name("prefetch")
   return config_pb2.SmartStageOptions(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.SmartStageOptions` makes the message of the same name."""
+"""`tf.SmartStageOptions` returns the message of the same name."""
 
 import pytest
 import tensorflow as tf
@@ -42,13 +42,13 @@ def test_defaults():
   assert not options.runner_options.run_options.use_stage_subgraph_thread_pool
 
 
-def test_a_name_is_made_unique_in_the_graph_that_is_given():
+def test_the_default_name_is_made_unique_in_the_given_graph():
   tf.staged(tf.constant(1))
   assert tf.SmartStageOptions().name == "prefetch_1"
   assert tf.SmartStageOptions(graph=tf.Graph()).name == "prefetch"
 
 
-def test_it_fits_into_a_config():
+def test_the_message_fits_into_a_config():
   config = tf.ConfigProto()
   options = config.graph_options.optimizer_options
   options.smart_stage_options.CopyFrom(tf.SmartStageOptions(capacity=7))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SmartStage behind each way to build an input pipeline: it stages, and the records stay what they are."""
+"""SmartStage stages every kind of input pipeline, and does not change its records."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ def _lines() -> tf.data.Dataset:
 
 @pytest.fixture(name="files")
 def _files(tmp_path) -> list[str]:
-  """The rows, in three files of records."""
+  """Writes the rows to three files of records."""
   names = [str(tmp_path / f"part-{i}") for i in range(3)]
   for i, name in enumerate(names):
     with tf.io.TFRecordWriter(name) as writer:
@@ -34,7 +34,7 @@ def _files(tmp_path) -> list[str]:
 
 
 def _step(record: dict[str, tf.Tensor]) -> list[tf.Tensor]:
-  """A model's step: work on the features, then variables, one of which counts the steps."""
+  """Builds a step: operations on the features, then variables, one of which counts the steps."""
   bucket = tf.raw_ops.Bucketize(input=record["number"], boundaries=[5.0, 10.0, 15.0])
   key = tf.strings.join([record["text"], tf.as_string(bucket)], separator="_x_")
   ids = tf.string_to_hash_bucket_fast(key, 50)
@@ -50,11 +50,11 @@ def _compare(
   """Runs a pipeline with and without SmartStage.
 
   Args:
-    make_dataset: Makes the dataset, in the graph of each run.
+    make_dataset: Creates the dataset, in the graph of each run.
     steps: How many steps to run if the data has no end.
 
   Returns:
-    What the steps returned, which is the same for both.
+    The values that the steps returned, which are the same for both runs.
   """
 
   def build():
@@ -75,11 +75,11 @@ def _assert_staged(types: list[str]) -> None:
   assert not {"IteratorGetNext", "StringToHashBucketFast", "StringJoin", "Bucketize"} & set(types)
 
 
-def _assert_same(found: list, wanted: list) -> None:
-  assert len(found) == len(wanted)
-  for step, other in zip(found, wanted, strict=True):
-    for value, expected in zip(step, other, strict=True):
-      np.testing.assert_array_equal(value, expected, strict=True)
+def _assert_same(found: list, expected: list) -> None:
+  assert len(found) == len(expected)
+  for found_step, expected_step in zip(found, expected, strict=True):
+    for value, expected_value in zip(found_step, expected_step, strict=True):
+      np.testing.assert_array_equal(value, expected_value, strict=True)
 
 
 def test_prefetch():
@@ -126,7 +126,7 @@ def test_a_cache_in_a_file(tmp_path):
   _assert_same(found[:3], found[3:])
 
 
-def test_shuffle_before_repeat_shows_each_row_once_in_each_epoch():
+def test_shuffle_before_repeat_yields_each_row_once_in_each_epoch():
   found = _compare(lambda: _lines().shuffle(24, seed=3).repeat(2).map(_parse).batch(8))
   epochs = [np.sort(np.concatenate([ids for ids, _ in epoch])) for epoch in (found[:3], found[3:])]
   assert epochs[0].tolist() == epochs[1].tolist()
@@ -153,7 +153,7 @@ def _csv(tmp_path) -> str:
 
 
 def _read_queue(csv: str, epochs: int) -> dict[str, tf.Tensor]:
-  """One row of the file, by queues."""
+  """Reads one row of the file through queues."""
   names = tf.train.string_input_producer([csv], num_epochs=epochs, shuffle=False)
   _, line = tf.TextLineReader().read(names)
   return _parse(line)
@@ -172,7 +172,7 @@ def test_a_queue_pipeline_keeps_its_order(csv):
   _assert_same(staged, plain)
 
 
-def test_a_shuffled_queue_pipeline_shows_every_row_once_in_each_epoch(csv):
+def test_a_shuffled_queue_pipeline_yields_each_row_once_in_each_epoch(csv):
   def build():
     row = _read_queue(csv, 2)
     batch = tf.train.shuffle_batch(
@@ -182,8 +182,8 @@ def test_a_shuffled_queue_pipeline_shows_every_row_once_in_each_epoch(csv):
   found, types = smart_stage_runs.records(build, True)
   _assert_staged(types)
   in_order = _compare(lambda: _lines().map(_parse).repeat(2).batch(5))
-  ids, wanted = (np.sort(np.concatenate([ids for ids, _ in steps])) for steps in (found, in_order))
-  assert ids.tolist() == wanted.tolist()
+  ids, expected = (np.sort(np.concatenate([ids for ids, _ in steps])) for steps in (found, in_order))
+  assert ids.tolist() == expected.tolist()
   assert len(found[-1][0]) == 3
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Initialising an iterator again while its stage runs."""
+"""Initialising an iterator while its stage runs restarts the stage."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from tensorflow_staging.python.testing import smart_stage_sessions
 
 
 def _train_and_eval(threads):
-  """Two datasets behind one iterator; returns their initialisers and the step's result."""
+  """Builds two datasets behind one iterator; returns their initialisers, the step's result and a session."""
   iterator = tf.data.Iterator.from_structure(tf.int64, [])
   train = iterator.make_initializer(tf.data.Dataset.range(50))
   evaluation = iterator.make_initializer(tf.data.Dataset.range(1000, 1020))
@@ -17,7 +17,7 @@ def _train_and_eval(threads):
   return train, evaluation, result, smart_stage_sessions.smart_stage_session(train, capacity=3, num_threads=threads)
 
 
-def _rest(sess, result):
+def _remaining(sess, result):
   values = []
   with pytest.raises(tf.errors.OutOfRangeError):
     while True:
@@ -26,39 +26,39 @@ def _rest(sess, result):
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_no_record_of_the_old_data_is_seen_and_none_of_the_new_is_lost(threads):
+def test_a_restart_discards_all_old_records_and_loses_no_new_one(threads):
   train, evaluation, result, session = _train_and_eval(threads)
   with session as sess:
     for _ in range(10):
       assert all(sess.run(result) < 1000 for _ in range(7))
       sess.run(evaluation)
-      assert sorted(_rest(sess, result)) == list(range(2000, 2040, 2))
+      assert sorted(_remaining(sess, result)) == list(range(2000, 2040, 2))
       sess.run(train)
 
 
-def test_the_session_goes_on_after_the_end_of_the_data():
+def test_the_session_continues_after_the_end_of_the_data():
   train, _, result, session = _train_and_eval(1)
   with session as sess:
     for _ in range(5):
-      assert _rest(sess, result) == list(range(0, 100, 2))
+      assert _remaining(sess, result) == list(range(0, 100, 2))
       sess.run(train)
 
 
-def test_an_iterator_that_is_initialised_after_its_stage_began():
+def test_an_iterator_initialised_after_its_stage_has_started():
   iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(3))
   result = iterator.get_next() + tf.get_variable("variable", initializer=np.int64(0))
   with smart_stage_sessions.smart_stage_session() as sess:
     with pytest.raises(tf.errors.FailedPreconditionError, match="not been initialized"):
       sess.run(result)
     sess.run(iterator.initializer)
-    assert _rest(sess, result) == [0, 1, 2]
+    assert _remaining(sess, result) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("by_hand", [False, True], ids=["smart_stage", "staged"])
-def test_a_run_that_initialises_the_iterator_and_takes_a_record_is_refused(by_hand):
+@pytest.mark.parametrize("manual", [False, True], ids=["smart_stage", "staged"])
+def test_a_run_that_initialises_the_iterator_and_takes_a_record_is_refused(manual):
   iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(100))
   record = iterator.get_next()
-  if by_hand:
+  if manual:
     record = tf.staged(record)
   result = record + tf.get_variable("variable", initializer=np.int64(0))
   with smart_stage_sessions.smart_stage_session(iterator.initializer) as sess:
@@ -68,7 +68,7 @@ def test_a_run_that_initialises_the_iterator_and_takes_a_record_is_refused(by_ha
     assert sess.run(result) == 1
 
 
-def test_iterators_that_can_begin_anew_apart_keep_their_records_apart():
+def test_iterators_that_restart_separately_have_separate_records():
   first = tf.data.make_initializable_iterator(tf.data.Dataset.range(100))
   second = tf.data.make_one_shot_iterator(tf.data.Dataset.range(1000, 1100))
   mixed = first.get_next() + second.get_next()
@@ -79,7 +79,7 @@ def test_iterators_that_can_begin_anew_apart_keep_their_records_apart():
     assert [sess.run(result) for _ in range(3)] == [1003, 1005, 1007]
 
 
-def test_an_initialiser_that_comes_later():
+def test_an_initialiser_added_while_the_stage_runs():
   train, _, result, session = _train_and_eval(1)
   with session as sess:
     assert [sess.run(result) for _ in range(3)] == [0, 2, 4]
@@ -87,6 +87,6 @@ def test_an_initialiser_that_comes_later():
     later = tf.raw_ops.MakeIterator(dataset=tf.data.Dataset.range(500, 503)._variant_tensor, iterator=iterator)
     for _ in range(3):
       sess.run(later)
-      assert _rest(sess, result) == [1000, 1002, 1004]
+      assert _remaining(sess, result) == [1000, 1002, 1004]
       sess.run(train)
       assert sess.run(result) == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SmartStage in sessions of a server, one after the other and at once."""
+"""SmartStage in the sessions of a server, consecutive and concurrent ones."""
 
 import contextlib
 import gc
@@ -19,7 +19,7 @@ def server():
 
 
 def _step(first=0, records=100):
-  """Twice a number that comes from an iterator, and 1000."""
+  """Returns 1000 plus twice a number from an iterator."""
   record = tf.data.make_one_shot_iterator(tf.data.Dataset.range(first, first + records)).get_next()
   hashed = tf.strings.to_number(tf.as_string(record * 2), tf.int64)
   return hashed + tf.get_variable("variable", initializer=np.int64(1000))
@@ -41,7 +41,7 @@ def test_a_session_of_a_server(server):
     assert [sess.run(result) for _ in range(20)] == list(range(1002, 1042, 2))
 
 
-def test_sessions_one_after_the_other_do_not_share_records(server):
+def test_consecutive_sessions_do_not_share_records(server):
   result = _step()
   for _ in range(2):
     with _session(server) as sess:
@@ -56,12 +56,12 @@ def test_feeding_in_a_session_of_a_server(server):
     assert sess.run(result) == 1000
 
 
-def test_two_sessions_with_different_graphs_at_once(server):
+def test_two_concurrent_sessions_with_different_graphs(server):
   with contextlib.ExitStack() as stack:
     runs = []
     for first in (0, 5000):
       stack.enter_context(tf.Graph().as_default())
-      # The names differ, and so does what is staged.
+      # With different names, the staged nodes differ, too.
       with tf.name_scope(f"graph{first}"):
         result = _step(first)
       sess = stack.enter_context(_session(server))
@@ -100,7 +100,7 @@ def test_a_graph_grows_in_a_session_with_devices_of_its_own(server):
       assert sess.run(result) == 1000
       with pytest.raises(tf.errors.FailedPreconditionError, match="mark_target_node"):
         sess.run(record + variable)
-      assert sess.run(result) == 1004  # The refused step had taken a record.
+      assert sess.run(result) == 1004  # The refused step has taken a record.
 
 
 @pytest.mark.parametrize("smart_stage", [True, False])
@@ -116,8 +116,8 @@ def test_a_session_that_brings_its_own_cluster(server, smart_stage):
         assert [sess.run(result) for _ in range(5)] == list(range(1000, 1010, 2))
 
 
-# Of a graph whose names are long, in bytes.
-_NAMES = 3 << 20
+# The total length of a graph's node names, in bytes.
+_NAMES_BYTES = 3 << 20
 _ROUNDS = 40
 
 
@@ -130,11 +130,11 @@ def _resident_bytes() -> int:
 def test_a_server_forgets_the_graphs_of_sessions_that_have_ended(server):
   result = _step()
   for i in range(300):
-    tf.no_op(name=f"{'long' * (_NAMES // 300 // 4)}_{i}")
+    tf.no_op(name=f"{'long' * (_NAMES_BYTES // 300 // 4)}_{i}")
   resident = 0
   for i in range(_ROUNDS):
     with _session(server) as sess:
       sess.run(result)
     if i == _ROUNDS // 4:
       resident = _resident_bytes()
-  assert _resident_bytes() - resident < _NAMES * _ROUNDS // 4
+  assert _resident_bytes() - resident < _NAMES_BYTES * _ROUNDS // 4

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SmartStage in every kind of session of this process; smart_stage_server_test.py has those of servers."""
+"""SmartStage in every kind of local session; smart_stage_server_test.py tests the sessions of a server."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_one_hook_for_a_training_and_then_an_evaluation_session():
     assert values == list(range(1000, 1020, 2))
 
 
-def test_without_the_hook_the_step_says_what_is_missing():
+def test_without_the_hook_the_error_names_the_hook():
   result = _step()
   with tf.Session(config=smart_stage_sessions.smart_stage_config()) as sess:
     sess.run(tf.global_variables_initializer())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators that the step reads as well, where SmartStage cannot see it: values are those without it."""
+"""SmartStage does not change the values of an iterator that the step also reads where no edge shows it."""
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -20,7 +20,7 @@ def _branch_of_version_2(record, iterator):
 
 
 def _next_after(value, iterator):
-  """The iterator's next record after `value`; else either could be the first one."""
+  """Returns the iterator's next record, read after `value`; otherwise the order would be undefined."""
   with tf.control_dependencies([value]):
     return iterator.get_next()
 
@@ -56,7 +56,7 @@ def test_records_are_those_without_smart_stage(read):
   assert found[0] == found[1]
 
 
-def test_a_handle_made_of_a_string_reads_the_same_records():
+def test_a_handle_made_from_a_string_reads_the_same_iterator():
   data = tf.data.Dataset.range(12)
   iterator = tf.data.make_initializable_iterator(data)
   record = iterator.get_next() + tf.get_variable("zero", [], tf.int64, tf.zeros_initializer())

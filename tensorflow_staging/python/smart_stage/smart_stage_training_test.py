@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training with SmartStage gives the losses, and the variables, that it gives without, to the last bit."""
+"""Training with SmartStage gives the same losses and variables as without it, to the last bit."""
 
 import numpy as np
 import pytest
@@ -23,13 +23,13 @@ def _dataset() -> tf.data.Dataset:
 
 
 def _model(features: dict[str, tf.Tensor], clicks: tf.Tensor, use_resource: bool) -> list[tf.Tensor]:
-  """An embedding of hashed, crossed and bucketized features, and a dense layer on it."""
+  """Builds an embedding of hashed, crossed and bucketized features, and a dense layer on it."""
   age = tf.raw_ops.Bucketize(input=features["age"], boundaries=[18.0, 30.0, 65.0])
   crossed = tf.strings.join([features["city"], tf.as_string(age)], separator="_x_")
   words = tf.compat.v1.string_split(features["words"])
   word_ids = tf.SparseTensor(
       words.indices, tf.string_to_hash_bucket_fast(words.values, 100), words.dense_shape)
-  # Random numbers in the part that runs ahead: they belong to the record.
+  # Random numbers in the region: each record carries its own draw.
   noise = tf.random.uniform(tf.shape(features["age"]), seed=11) * 0.1
   with tf.variable_scope("model", use_resource=use_resource):
     embedding = tf.get_variable("embedding", [100, 8], initializer=tf.random_normal_initializer(seed=1))
@@ -41,7 +41,7 @@ def _model(features: dict[str, tf.Tensor], clicks: tf.Tensor, use_resource: bool
     hidden = tf.concat(columns, axis=1)
     weights = tf.get_variable("weights", [17, 1], initializer=tf.random_normal_initializer(seed=2))
     bias = tf.get_variable("bias", [1], initializer=tf.zeros_initializer())
-  # Dropout draws in the step, as often as without a stage.
+  # Dropout stays in the step, and draws as often as without a stage.
   hidden = tf.nn.dropout(tf.nn.relu(hidden), rate=0.1, seed=4)
   logits = tf.squeeze(tf.matmul(hidden, weights) + bias, axis=1)
   loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=clicks, logits=logits))
@@ -66,5 +66,5 @@ def test_two_hundred_losses_are_equal_to_the_last_bit(use_resource):
   assert len(staged) == len(plain) == _STEPS
   for step, expected in zip(staged, plain, strict=True):
     assert [value.tobytes() for value in step] == [value.tobytes() for value in expected]
-  # It has learned something: the comparison is not one of constants.
+  # The loss must fall; otherwise the test would compare constants.
   assert np.mean([loss for loss, *_ in staged[-20:]]) < 0.9 * np.mean([loss for loss, *_ in staged[:20]])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.train.mark_target_node`: names what a training step is after."""
+"""`tf.train.mark_target_node`: keeps nodes in the training step."""
 
 from typing import Any
 
@@ -15,11 +15,11 @@ _TARGET_ATTR = "_staging_target"
 
 @tf_export("train.mark_target_node")
 def mark_target_node(target_nodes: Any) -> None:
-  """Marks nodes as targets of the training step, so that SmartStage leaves them in the step.
+  """Marks nodes so that SmartStage keeps them, and all that depends on them, in the training step.
 
-  What SmartStage runs ahead ends before a marked node. Mark what the program fetches and what is
-  computed from input alone, such as a metric over the features. The mark belongs to the graph, is
-  added to earlier ones, and travels with the graph's definition.
+  SmartStage ends its regions before a marked node. Mark the tensors that the program fetches and
+  that are computed from input alone, such as a metric over the features. Marks are stored in the
+  graph: each call adds to the earlier marks, and the graph's definition contains them.
 
   For example:
 
@@ -27,8 +27,10 @@ def mark_target_node(target_nodes: Any) -> None:
   import tensorflow as tf
 
   with tf.Graph().as_default():
-    loss = tf.reduce_mean(tf.random.uniform([8]))
-    tf.train.mark_target_node([loss])
+    dataset = tf.compat.v1.data.Dataset.range(100).batch(10)
+    features = tf.compat.v1.data.make_one_shot_iterator(dataset).get_next()
+    largest = tf.reduce_max(features)
+    tf.train.mark_target_node([largest])
   ```
 
   Args:
@@ -37,7 +39,7 @@ def mark_target_node(target_nodes: Any) -> None:
 
   Raises:
     TypeError: If an entry is none of these.
-    ValueError: If there is no entry, or in eager mode.
+    ValueError: If `target_nodes` holds no entry, or the call is made in eager mode.
   """
   if context.executing_eagerly():
     raise ValueError(
@@ -57,7 +59,7 @@ def _operation(path, entry: Any) -> ops.Operation:
   if isinstance(entry, (ops.Tensor, variables.Variable)) and not isinstance(
       entry, ops.EagerTensor):
     return entry.op
-  place = "target_nodes" + "".join(f"[{step!r}]" for step in path)
+  label = "target_nodes" + "".join(f"[{key!r}]" for key in path)
   raise TypeError(
-      f"{place} must be a tensor, an operation or a variable of a graph, got {entry!r} of type"
+      f"{label} must be a tensor, an operation or a variable of a graph, got {entry!r} of type"
       f" {type(entry).__name__}.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.train.mark_target_node` marks nodes of one graph."""
+"""`tf.train.mark_target_node` marks nodes in their graph."""
 
 import pytest
 import tensorflow as tf
@@ -9,7 +9,7 @@ def _marked(graph) -> set[str]:
   return {node.name for node in graph.as_graph_def().node if node.attr["_staging_target"].b}
 
 
-def test_tensors_operations_and_variables_are_marked_by_their_node(graph):
+def test_tensors_operations_and_variables_mark_their_nodes(graph):
   tensor = tf.constant(1, name="tensor")
   operation = tf.no_op(name="operation")
   variable = tf.get_variable("variable", [2])
@@ -31,12 +31,12 @@ def test_marks_add_up_and_stay_in_their_graph(graph):
   assert _marked(other) == {"elsewhere"}
 
 
-def test_a_sparse_tensor_is_marked_by_its_components(graph):
+def test_a_sparse_tensor_marks_the_nodes_of_its_components(graph):
   tf.train.mark_target_node(tf.sparse.placeholder(tf.int32, name="sparse"))
   assert len(_marked(graph)) == 3
 
 
-def test_a_marked_graph_runs_as_before():
+def test_marking_does_not_change_results():
   tensor = tf.constant(1) + 1
   tf.train.mark_target_node([tensor])
   with tf.Session() as sess:
@@ -51,12 +51,12 @@ def test_other_entries_are_refused(graph, entry):
   assert not _marked(graph)
 
 
-def test_nothing_to_mark_is_refused():
+def test_an_empty_list_is_refused():
   with pytest.raises(ValueError, match=r"target_nodes must hold at least one node, got \[\]"):
     tf.train.mark_target_node([])
 
 
-def test_a_monitored_training_session_marks_what_it_is_given(graph):
+def test_a_monitored_training_session_marks_its_target_nodes(graph):
   tensor = tf.constant(1, name="tensor")
   with tf.train.MonitoredTrainingSession(target_nodes_or_tensors=[tensor]) as sess:
     assert sess.run(tensor) == 1

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.staged` and `tf.prefetch_join`: stages that the user cuts by hand, and what a graph keeps of them."""
+"""Manual stages: `tf.staged`, `tf.prefetch_join`, and the ops and runner options that they add to a graph."""

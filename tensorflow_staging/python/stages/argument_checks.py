@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of arguments that several public functions share.
+"""Argument checks that the public functions share.
 
-Each one raises at the call, before anything is added to the graph, and says which argument, the
-value it got and what is allowed.
+The public functions run these checks before they add anything to the graph. Each error names the
+argument, its value and the allowed values.
 """
 
 import operator
@@ -19,12 +19,12 @@ def check_int(argument: str, value: Any, minimum: int) -> None:
   """Checks that `value` is an integer in [minimum, 2**31 - 1].
 
   Args:
-    argument: The name of the argument, for the message.
-    value: What the caller gave. NumPy integers count as integers, `bool` does not.
+    argument: The argument's name, for the error message.
+    value: The argument's value. NumPy integers count as integers; a `bool` does not.
     minimum: The smallest allowed value.
 
   Raises:
-    TypeError: If `value` is no integer.
+    TypeError: If `value` is not an integer.
     ValueError: If `value` is out of range.
   """
   allowed = f"an integer from {minimum} to {_INT32_MAX}"
@@ -43,11 +43,11 @@ def check_bool(argument: str, value: Any) -> None:
   """Checks that `value` is True or False.
 
   Args:
-    argument: The name of the argument, for the message.
-    value: What the caller gave.
+    argument: The argument's name, for the error message.
+    value: The argument's value.
 
   Raises:
-    TypeError: If `value` is no `bool`.
+    TypeError: If `value` is not a `bool`.
   """
   if not isinstance(value, bool):
     raise TypeError(
@@ -58,12 +58,12 @@ def check_name(value: Any) -> None:
   """Checks the `name` of a stage: None, or a string that opens a new name scope.
 
   Args:
-    value: What the caller gave as `name`.
+    value: The value of the argument `name`.
 
   Raises:
     TypeError: If `value` is neither None nor a string.
-    ValueError: If `value` ends with "/", which would reuse an open name scope, and with it
-      another stage's buffer.
+    ValueError: If `value` ends with "/". That name would reopen an existing name scope and
+      share the buffer of the stage in it.
   """
   if value is None:
     return
@@ -76,17 +76,17 @@ def check_name(value: Any) -> None:
 
 
 def session_graph(function: str) -> ops.Graph:
-  """The default graph, checked to be one that a session can run and a hook can find.
+  """Returns the default graph after checking that a session can run stages in it.
 
   Args:
-    function: The public name of the calling function, for the message.
+    function: The public name of the calling function, for the error message.
 
   Returns:
     The default graph.
 
   Raises:
-    ValueError: In eager mode, while a `tf.function` is traced, or inside the body of a
-      `tf.cond` or `tf.while_loop`.
+    ValueError: In eager mode, while a `tf.function` or a tf.data function is traced, or inside
+      the body of a `tf.cond` or `tf.while_loop`.
   """
   if context.executing_eagerly():
     raise ValueError(
@@ -97,6 +97,6 @@ def session_graph(function: str) -> ops.Graph:
   if graph.building_function or graph._get_control_flow_context() is not None:
     raise ValueError(
         f"{function} must be called in the graph that the session runs, not inside a"
-        " tf.function, a tf.data function, tf.cond or tf.while_loop: nothing could run ahead"
-        " of the step from there.")
+        " tf.function, a tf.data function, tf.cond or tf.while_loop: a stage inside one of these"
+        " could not run ahead of the step.")
   return graph

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is dropped or ignored is counted, and logged at most once a second."""
+"""Dropped records and ignored errors are counted, and logged at most once a second."""
 
 import re
 import time
@@ -10,7 +10,7 @@ from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.stages import stage_graph
 from tensorflow_staging.python.testing import test_util
 
-# Both logs go to one stream, so that the helper returns them.
+# Redirects stderr to stdout, because `run_program` returns only stdout.
 _HEAD = """
       import os
       os.dup2(1, 2)
@@ -55,7 +55,7 @@ def test_a_record_that_finds_no_room_is_dropped_and_the_producer_goes_on():
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
     source.wait_until_asked(6)
     assert sess.run(record) == 0
-    # Records 1 to 3 at least had no room in time.
+    # At least records 1 to 3 found no room in time.
     assert sess.run(record) >= 4
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of the data: the buffer drains, then the step says OutOfRange."""
+"""The end of the data: the buffer drains, then the step raises OutOfRangeError."""
 
 import pytest
 import tensorflow as tf
@@ -8,7 +8,7 @@ from tensorflow_staging.python.testing import test_util
 
 
 def _numbers(lines: list[str], **options):
-  """Staged numbers read from lines of text; a line that is no number is an InvalidArgumentError."""
+  """Stages numbers parsed from lines of text; any other line raises an InvalidArgumentError."""
   dataset = tf.data.Dataset.from_tensor_slices(lines)
   line = tf.data.make_one_shot_iterator(dataset).get_next()
   return tf.staged(tf.string_to_number(line, tf.int64), **options)
@@ -22,7 +22,7 @@ def test_buffered_records_come_before_out_of_range():
     assert test_util.drain(sess, record) == [0, 1, 2]
 
 
-def test_out_of_range_stays():
+def test_every_later_step_raises_out_of_range():
   record = tf.staged(test_util.dataset_record(1))
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
     assert test_util.drain(sess, record) == [0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An error in the part that runs ahead reaches the step with its type, message and node."""
+"""An error in a region reaches the step with its type, message and node."""
 
 import pytest
 import tensorflow as tf

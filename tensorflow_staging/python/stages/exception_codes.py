@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the exception types that users name to the status codes that the runner compares."""
+"""Maps the exception types that users name to the status codes that the runner compares."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from tensorflow.python.framework import errors
 
-# The codes that stand for an error, each with the class that a session raises for it. An op that
-# calls Python turns StopIteration into OUT_OF_RANGE, and older documents name it.
+# All error codes, and the exception class that a session raises for each. StopIteration is included
+# because an op that calls Python turns it into OUT_OF_RANGE, and older documents name it.
 _CODES = range(errors.CANCELLED, errors.UNAUTHENTICATED + 1)
 _CODE_OF_CLASS = {errors.exception_type_from_error_code(code): code for code in _CODES}
 _CODE_OF_CLASS[StopIteration] = errors.OUT_OF_RANGE
@@ -17,17 +17,17 @@ def exception_codes(argument: str, types: Iterable[Any]) -> tuple[int, ...]:
   """Maps exception types to status codes.
 
   Args:
-    argument: The name of the argument that holds `types`, for messages.
-    types: A list, tuple or set of codes such as `tf.errors.OUT_OF_RANGE` and of classes such as
+    argument: The name of the argument that holds `types`, for error messages.
+    types: A list, tuple or set of codes such as `tf.errors.OUT_OF_RANGE` and classes such as
       `tf.errors.OutOfRangeError`.
 
   Returns:
-    The codes in the order given, each once.
+    The codes without duplicates, in the order of `types`.
 
   Raises:
-    TypeError: If `types` is no list, tuple or set, or an entry is neither a code nor a class.
-    ValueError: If an entry is a number that is no error code, or a class that no status of
-      TensorFlow's raises.
+    TypeError: If `types` is not a list, tuple or set, or an entry is neither a code nor a class.
+    ValueError: If an entry is an integer but not an error code, or a class that does not stand
+      for exactly one error code.
   """
   if not isinstance(types, (list, tuple, set, frozenset)):
     raise TypeError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph that was exported and imported again trains with its stages, in any name scope."""
+"""A graph that was exported and imported trains with its stages, in any name scope."""
 
 import re
 
@@ -14,7 +14,7 @@ _SCOPES = pytest.mark.parametrize("scope", [None, "model"], ids=["as it was", "i
 
 
 def _training_graph() -> tf.compat.v1.MetaGraphDef:
-  """A graph that learns y = 2 x from a stage with a feed, a join and a chain behind it."""
+  """Exports a graph that learns y = 2 x from a chain: a stage with a feed, then a join."""
   with tf.Graph().as_default():
     offset = tf.placeholder(tf.int64, [], name="offset")
     number = test_util.dataset_record(_RECORDS) + offset
@@ -102,6 +102,6 @@ def test_two_imports_without_a_scope_are_refused():
 
 
 def test_a_graph_def_alone_brings_no_runners():
-  # As with the queue runners of TensorFlow: a GraphDef has nodes only.
+  # A GraphDef holds only nodes, so it also loses the queue runners of TensorFlow.
   tf.import_graph_def(_training_graph().graph_def, name="model")
   assert not tf.get_collection(stage_graph.RUNNERS_COLLECTION)

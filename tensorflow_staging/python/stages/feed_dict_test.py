@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow_staging.python.testing import test_util
 
 
-def test_a_placeholder_is_fed_anew_for_each_record():
+def test_a_placeholder_is_fed_for_each_record():
   number = tf.placeholder(tf.int64, [])
   record = tf.staged(number * 10, feed_dict={number: test_util.dataset_record(5)})
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
@@ -20,7 +20,7 @@ def test_any_tensor_may_be_replaced():
                      feed_dict={replaced: test_util.dataset_record(2)})
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
     assert test_util.drain(sess, record) == [(0, 1), (1, 2)]
-    # Outside the stage the tensor is what it was.
+    # Outside the stage, the tensor keeps its own value.
     assert sess.run(replaced) == -1
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `feed_list` and `feed_generator` of a stage: Python code that makes what is fed."""
+"""The `feed_list` and `feed_generator` of a stage: Python code that yields the fed values."""
 
 import inspect
 import itertools
@@ -23,30 +23,31 @@ from tensorflow.python.ops import script_ops
 from tensorflow_staging.python.session import starting_session
 from tensorflow_staging.python.stages import named_feeds
 
-# What a generator is called with, each time that the stage starts.
-_Open = Callable[[session_lib.BaseSession | None], Iterator[Any]]
+# Opens the data for a session, each time that the stage starts.
+_Opener = Callable[[session_lib.BaseSession | None], Iterator[Any]]
 
 
 class GeneratorFeed:
-  """Feeds tensors with what Python code yields, a record at a time.
+  """Feeds tensors with the values that Python code yields, one record at a time.
 
-  The graph keeps the place in the data in an iterator of its own. So every session has its own
-  data, the threads of a stage share it without entering the generator at the same time, and
-  Python's lock is held only while the generator runs.
+  A tf.data iterator in the graph holds the position in the data. Therefore every session has its
+  own data, the threads of a stage share it without entering the generator at the same time, and
+  Python's global interpreter lock is held only while the generator runs.
   """
 
   def __init__(self, feed_list: Any, feed_generator: Any, graph: ops.Graph):
-    """Checks the arguments; the graph stays as it is.
+    """Checks the arguments without changing the graph.
 
     Args:
-      feed_list: What is fed: a list or tuple of placeholders, other tensors or SparseTensors.
-      feed_generator: What yields a list or tuple of values for each record, in the order of
-        `feed_list`: an iterable, or a callable that returns one. A callable may take the session.
-      graph: The graph that all of `feed_list` must belong to.
+      feed_list: A list or tuple of the placeholders, other tensors or SparseTensors to feed.
+      feed_generator: An iterable, or a callable that returns one. For each record, it yields a
+        list or tuple of values in the order of `feed_list`. A callable may take the session.
+      graph: The graph that every entry of `feed_list` must belong to.
 
     Raises:
       TypeError: If an argument has the wrong type.
-      ValueError: If only one of the two is given, or something in `feed_list` cannot be fed.
+      ValueError: If only one of `feed_list` and `feed_generator` is given, or an entry of
+        `feed_list` cannot be fed or belongs to another graph.
     """
     if feed_list is None or feed_generator is None:
       raise ValueError(
@@ -69,26 +70,26 @@ class GeneratorFeed:
     for tensor in self._tensors:
       if tensor.dtype.base_dtype in (dtypes.resource, dtypes.variant):
         raise ValueError(
-            f"feed_list must hold tensors whose values Python can make, but {tensor.name!r} has"
+            f"feed_list must hold tensors whose values Python can create, but {tensor.name!r} has"
             f" type {tensor.dtype.base_dtype.name}. Use feed_dict.")
     self._open = _opener(feed_generator)
-    self._numbers = itertools.count()
-    # The sessions whose stages have started and not yet asked for a record.
+    self._start_numbers = itertools.count()
+    # By start number: the session of each start that has not yet asked for a record.
     self._started: dict[int, weakref.ref | None] = {}
 
   def names(self) -> list[str]:
-    """The names of the tensors that are fed."""
+    """Returns the names of the fed tensors."""
     return [tensor.name for tensor in self._tensors]
 
   def add_to_graph(self) -> tuple[dict[str, str], ops.Operation]:
     """Adds the tensors that yield the values.
 
     Returns:
-      From the name of each fed tensor to that of the tensor that yields its value, and the op
-      that begins the data anew, to be run when the stage starts.
+      A dict from the name of each fed tensor to the name of the tensor that yields its value, and
+      the op that opens the data, which has to run when the stage starts.
     """
-    # The session is known while the stage starts, the data begins with the first record. The
-    # number connects the two.
+    # The session is known only while the stage starts, but the generator is not called before the
+    # first record. The start number lets `_records` find the session.
     number = script_ops.numpy_function(self._note_session, [], dtypes.int64, name="start")
     number.set_shape([])
     dataset = dataset_ops.DatasetV1.from_generator(
@@ -97,7 +98,7 @@ class GeneratorFeed:
             tensor_spec.TensorSpec(tensor.shape, tensor.dtype.base_dtype)
             for tensor in self._tensors),
         args=(number,))
-    iterator = dataset_ops.make_initializable_iterator(dataset.with_options(_no_running_ahead()))
+    iterator = dataset_ops.make_initializable_iterator(dataset.with_options(_without_prefetching()))
     values = iterator.get_next()
     feeds = {
         tensor.name: value.name for tensor, value in zip(self._tensors, values, strict=True)
@@ -105,15 +106,15 @@ class GeneratorFeed:
     return feeds, iterator.initializer
 
   def _note_session(self) -> np.int64:
-    number = next(self._numbers)
+    number = next(self._start_numbers)
     session = starting_session.current()
     self._started[number] = None if session is None else weakref.ref(session)
     return np.int64(number)
 
   def _records(self, number: np.int64) -> Iterator[tuple[Any, ...]]:
-    """The generator's records, each as flat as `self._tensors`."""
+    """Opens the data and returns its records, each with one value for each of `self._tensors`."""
     session = self._started.pop(int(number))
-    # Unlike a generator, a map goes on after an exception, which may be one to ignore.
+    # A map, unlike a generator, continues after an exception, which the stage may ignore.
     return map(self._flat, self._open(session and session()))
 
   def _flat(self, values: Any) -> tuple[Any, ...]:
@@ -136,7 +137,7 @@ class GeneratorFeed:
 
 
 class _SharedIterator:
-  """An iterator that one session may read after another, or several at the same time."""
+  """An iterator that several sessions may read, at the same time or one after the other."""
 
   def __init__(self, iterator: Iterator[Any]):
     self._iterator = iterator
@@ -150,8 +151,8 @@ class _SharedIterator:
       return next(self._iterator)
 
 
-def _opener(feed_generator: Any) -> _Open:
-  """How to begin the data, whatever form it was given in."""
+def _opener(feed_generator: Any) -> _Opener:
+  """Returns a function that opens the data, whichever form `feed_generator` has."""
   if callable(feed_generator):
     if _takes(feed_generator, 0):
       return lambda session: iter(feed_generator())
@@ -170,10 +171,10 @@ def _opener(feed_generator: Any) -> _Open:
 
 
 def _takes(function: Callable[..., Any], count: int) -> bool:
-  """Whether a function can be called with `count` positional arguments."""
+  """Returns whether a function can be called with `count` positional arguments."""
   try:
     signature = inspect.signature(function)
-  except ValueError:  # A built-in that does not tell.
+  except ValueError:  # A built-in without a signature.
     return count == 0
   try:
     signature.bind(*[None] * count)
@@ -182,8 +183,8 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
   return True
 
 
-def _no_running_ahead() -> options_lib.Options:
-  """Options that keep tf.data from asking for more records than the stage does."""
+def _without_prefetching() -> options_lib.Options:
+  """Returns options that keep tf.data from asking for records before the stage does."""
   options = options_lib.Options()
   options.autotune.enabled = False
   options.experimental_optimization.apply_default_optimizations = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong in a `feed_generator` reaches the step; wrong arguments are refused at the call."""
+"""Errors in a `feed_generator` reach the step; the call refuses wrong arguments."""
 
 import re
 
@@ -46,7 +46,7 @@ def test_an_exception_arrives_with_its_type_and_message(error, raised):
      ([[1, 2]], "yielded an element of shape .2,. where an element of shape .. was expected"),
      (["text"], "could not be converted to the expected type")],
     ids=["no list", "an array", "too many", "shape", "type"])
-def test_a_record_that_does_not_fit(values, message):
+def test_a_record_that_does_not_match_feed_list(values, message):
   record = _staged_number(lambda: [values])
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
@@ -55,7 +55,7 @@ def test_a_record_that_does_not_fit(values, message):
 
 def test_an_ignored_exception_skips_one_record():
   class Numbers:
-    """An iterator that goes on after an error, which a generator cannot."""
+    """An iterator that continues after an error, which a generator cannot do."""
 
     def __init__(self):
       self._next = 0
@@ -117,7 +117,7 @@ def test_a_wrong_feed_list(graph):
         number, feed_dict={number: tf.constant(1, tf.int64)}, feed_list=[number], feed_generator=_ONE)
 
 
-def test_a_list_in_the_place_of_feed_dict_is_told_where_it_belongs():
+def test_a_list_as_feed_dict_is_refused_with_a_hint_to_feed_list():
   number = tf.placeholder(tf.int64, [])
-  with pytest.raises(TypeError, match="given as feed_list=, together with feed_generator="):
+  with pytest.raises(TypeError, match="use feed_list= together with feed_generator="):
     tf.staged(number, [number])

@@ -12,7 +12,7 @@ from tensorflow_staging.python.testing import test_util
 
 
 def _staged_number(feed_generator, **options):
-  """The staged number that `feed_generator` yields, times ten."""
+  """Stages the number that `feed_generator` yields, times ten."""
   number = tf.placeholder(tf.int64, [])
   return tf.staged(number * 10, feed_list=[number], feed_generator=feed_generator, **options)
 
@@ -48,7 +48,7 @@ def test_values_follow_the_order_of_feed_list():
   np.testing.assert_array_equal(value["dense"], [[0, 5], [0, 0]])
 
 
-def test_a_function_is_given_the_session():
+def test_a_function_receives_the_session():
   sessions = []
 
   def numbers(sess):
@@ -62,7 +62,7 @@ def test_a_function_is_given_the_session():
     assert sessions == [sess]
 
 
-def test_a_function_begins_anew_each_time_the_stage_starts():
+def test_a_function_is_called_each_time_the_stage_starts():
   record = _staged_number(_three)
   hook = tf.make_prefetch_hook()
   for _ in range(2):
@@ -72,7 +72,7 @@ def test_a_function_begins_anew_each_time_the_stage_starts():
           assert test_util.drain(sess, record) == [0, 10, 20]
 
 
-def test_a_generator_goes_on_in_the_next_session():
+def test_a_generator_continues_in_the_next_session():
   record = _staged_number(_three())
   hook = tf.make_prefetch_hook()
   with tf.Session() as sess, hook.running(sess):
@@ -81,7 +81,7 @@ def test_a_generator_goes_on_in_the_next_session():
     assert test_util.drain(sess, record) == []
 
 
-def test_training_and_evaluation_have_the_same_graph_and_hook():
+def test_training_and_evaluation_share_a_graph_and_a_hook():
   record = _staged_number(_three, capacity=2)
   hook = tf.make_prefetch_hook()
   with tf.train.MonitoredTrainingSession(hooks=[hook]) as sess:
@@ -90,7 +90,7 @@ def test_training_and_evaluation_have_the_same_graph_and_hook():
     assert test_util.drain(sess, record) == [0, 10, 20]
 
 
-def test_two_sessions_at_once_have_data_of_their_own():
+def test_two_concurrent_sessions_have_separate_data():
   record = _staged_number(_three)
   hook = tf.make_prefetch_hook()
   with tf.Session() as first, tf.Session() as second, hook.running(first), hook.running(second):
@@ -99,7 +99,7 @@ def test_two_sessions_at_once_have_data_of_their_own():
     assert test_util.drain(first, record) == [10, 20]
 
 
-def test_two_sessions_at_once_share_a_generator():
+def test_two_concurrent_sessions_share_a_generator():
   record = _staged_number([number] for number in range(200))
   hook = tf.make_prefetch_hook()
   with tf.Session() as first, tf.Session() as second, hook.running(first), hook.running(second):
@@ -117,21 +117,21 @@ def test_two_sessions_at_once_share_a_generator():
 
 def test_threads_enter_the_generator_one_at_a_time():
   inside = threading.Lock()
-  alone = []
+  acquired = []
 
   def numbers():
     for number in range(200):
-      alone.append(inside.acquire(blocking=False))
+      acquired.append(inside.acquire(blocking=False))
       inside.release()
       yield [number]
 
   record = _staged_number(numbers, num_threads=8)
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
     assert sorted(test_util.drain(sess, record)) == list(range(0, 2000, 10))
-  assert alone == [True] * 200
+  assert acquired == [True] * 200
 
 
-def test_no_record_is_asked_for_before_the_stage_needs_it():
+def test_the_generator_yields_no_record_before_the_stage_needs_it():
   asked = itertools.count()
   full = threading.Event()
 
@@ -143,7 +143,7 @@ def test_no_record_is_asked_for_before_the_stage_needs_it():
 
   record = _staged_number(numbers, capacity=3)
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
-    # Three are in the buffer and one waits for room.
+    # Three records are in the buffer and one waits for room.
     assert full.wait(test_util.WAIT_SECONDS)
     assert sess.run(record) == 0
   assert next(asked) in (4, 5)
@@ -167,7 +167,7 @@ def test_a_monitored_session_ends_with_the_generator():
   assert seen == [0, 10, 20]
 
 
-def test_the_root_of_tensorflow_2(tmp_path):
+def test_the_api_root_of_tensorflow_2(tmp_path):
   output = test_util.run_program(
       """
       import tensorflow as tf

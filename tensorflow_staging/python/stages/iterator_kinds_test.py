@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every source of records that TensorFlow knows can be staged."""
+"""Every kind of input that TensorFlow provides can be staged."""
 
 import tensorflow as tf
 
@@ -11,7 +11,7 @@ def _drain(sess, record):
     return test_util.drain(sess, record)
 
 
-def test_an_iterator_from_a_structure_changes_its_dataset():
+def test_an_iterator_from_a_structure_switches_datasets():
   train, test = tf.data.Dataset.range(4), tf.data.Dataset.range(10, 12)
   iterator = tf.data.Iterator.from_structure(tf.int64, tf.TensorShape([]))
   begin_train, begin_test = iterator.make_initializer(train), iterator.make_initializer(test)
@@ -24,7 +24,7 @@ def test_an_iterator_from_a_structure_changes_its_dataset():
       assert _drain(sess, record) == [10, 11]
 
 
-def test_an_iterator_from_a_string_handle_is_chosen_by_a_feed():
+def test_a_feed_chooses_the_iterator_by_its_string_handle():
   handle = tf.placeholder(tf.string, [])
   chosen = tf.data.make_initializable_iterator(tf.data.Dataset.range(3))
   iterator = tf.data.Iterator.from_string_handle(handle, tf.int64, tf.TensorShape([]))

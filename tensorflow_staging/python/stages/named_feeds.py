@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `feed_dict` of a stage: which tensor's value is fed to which, by name."""
+"""Checks the `feed_dict` of a stage and maps the names of fed tensors to the names of their values."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,15 +13,16 @@ def named_feeds(feed_dict: Mapping[Any, Any] | None, graph: ops.Graph) -> dict[s
   """Checks a stage's `feed_dict` and maps it to names.
 
   Args:
-    feed_dict: From what is fed, a placeholder or another tensor, to the tensor that yields the
-      value. Both may be SparseTensors or RaggedTensors, or nested, if they match. None is empty.
-    graph: The graph that all of them must belong to.
+    feed_dict: Maps each placeholder or other tensor to feed to the tensor that yields its value.
+      Keys and values may also be SparseTensors, RaggedTensors or nested structures, if each value
+      matches its key. None means no feeds.
+    graph: The graph that all tensors must belong to.
 
   Returns:
-    From the name of each fed tensor to the name of the tensor that yields its value.
+    A dict from the name of each fed tensor to the name of the tensor that yields its value.
 
   Raises:
-    TypeError: If `feed_dict` is no mapping, or a key or value holds anything but tensors.
+    TypeError: If `feed_dict` is not a mapping, or a key or value holds anything but tensors.
     ValueError: If a tensor cannot be fed or belongs to another graph, or a value does not match
       its key in the number of tensors, in type or in static shape.
   """
@@ -30,57 +31,57 @@ def named_feeds(feed_dict: Mapping[Any, Any] | None, graph: ops.Graph) -> dict[s
   if not isinstance(feed_dict, Mapping):
     raise TypeError(
         "feed_dict must be a dict from placeholders or tensors to tensors, got"
-        f" {feed_dict!r} of type {type(feed_dict).__name__}. A list of placeholders is given as"
-        " feed_list=, together with feed_generator=.")
+        f" {feed_dict!r} of type {type(feed_dict).__name__}. To feed a list of placeholders from"
+        " Python, use feed_list= together with feed_generator=.")
   names = {}
   for key, value in feed_dict.items():
-    place = f"feed_dict[{getattr(key, 'name', key)!r}]"
-    fed = fed_tensors(f"the key of {place}", key, graph)
-    sources = _tensors(place, value, graph)
-    if len(fed) != len(sources):
+    label = f"feed_dict[{getattr(key, 'name', key)!r}]"
+    fed_list = fed_tensors(f"the key of {label}", key, graph)
+    value_list = _tensors(label, value, graph)
+    if len(fed_list) != len(value_list):
       raise ValueError(
-          f"{place} must match its key: {len(fed)} tensors are to be fed, {len(sources)} given.")
-    for target, source in zip(fed, sources, strict=True):
-      _check_feed(place, target, source)
-      names[target.name] = source.name
+          f"{label} must hold as many tensors as its key, {len(fed_list)}, got {len(value_list)}.")
+    for fed, fed_value in zip(fed_list, value_list, strict=True):
+      _check_feed(label, fed, fed_value)
+      names[fed.name] = fed_value.name
   return names
 
 
-def fed_tensors(place: str, structure: Any, graph: ops.Graph) -> list[ops.Tensor]:
-  """Checks what is to be fed.
+def fed_tensors(label: str, structure: Any, graph: ops.Graph) -> list[ops.Tensor]:
+  """Flattens a structure into tensors, and checks that each of them can be fed.
 
   Args:
-    place: What it is called in messages.
+    label: The label of the structure in error messages.
     structure: A tensor, SparseTensor or RaggedTensor, or any nesting of them.
-    graph: The graph that it must belong to.
+    graph: The graph that every tensor must belong to.
 
   Returns:
-    Its tensors, in the order of `tf.nest.flatten`.
+    The tensors, in the order of `tf.nest.flatten`.
 
   Raises:
-    TypeError: If it holds anything but tensors, or nothing.
+    TypeError: If `structure` holds anything but tensors, or is empty.
     ValueError: If a tensor cannot be fed or belongs to another graph.
   """
-  tensors = _tensors(place, structure, graph)
+  tensors = _tensors(label, structure, graph)
   for tensor in tensors:
     if not graph.is_feedable(tensor):
-      raise ValueError(f"{place}: the tensor {tensor.name!r} is marked as not feedable.")
+      raise ValueError(f"{label}: the tensor {tensor.name!r} is marked as not feedable.")
   return tensors
 
 
-def _tensors(place: str, structure: Any, graph: ops.Graph) -> list[ops.Tensor]:
-  tensors = graph_tensors.components(place, structure, graph)
+def _tensors(label: str, structure: Any, graph: ops.Graph) -> list[ops.Tensor]:
+  tensors = graph_tensors.components(label, structure, graph)
   if not tensors or any(tensor is None for tensor in tensors):
-    raise TypeError(f"{place} must hold tensors only, got {structure!r}.")
+    raise TypeError(f"{label} must hold tensors only, got {structure!r}.")
   return tensors
 
 
-def _check_feed(place: str, target: ops.Tensor, source: ops.Tensor) -> None:
-  if target.dtype.base_dtype != source.dtype.base_dtype:
+def _check_feed(label: str, fed: ops.Tensor, value: ops.Tensor) -> None:
+  if fed.dtype.base_dtype != value.dtype.base_dtype:
     raise ValueError(
-        f"{place} must yield values of type {target.dtype.base_dtype.name}, as"
-        f" {target.name!r} has, but {source.name!r} has type {source.dtype.base_dtype.name}.")
-  if not target.shape.is_compatible_with(source.shape):
+        f"{label} must have type {fed.dtype.base_dtype.name}, the type of {fed.name!r}, but"
+        f" {value.name!r} has type {value.dtype.base_dtype.name}.")
+  if not fed.shape.is_compatible_with(value.shape):
     raise ValueError(
-        f"{place} must yield values of a shape compatible with {target.shape}, as"
-        f" {target.name!r} has, but {source.name!r} has shape {source.shape}.")
+        f"{label} must have a shape compatible with {fed.shape}, the shape of {fed.name!r}, but"
+        f" {value.name!r} has shape {value.shape}.")

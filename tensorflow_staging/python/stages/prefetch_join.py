@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.prefetch_join`: several parts of the graph run ahead into one buffer."""
+"""`tf.prefetch_join`: a stage that puts the records of several sources into one buffer."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -26,11 +26,12 @@ def prefetch_join(
     ignored_exception_types: Iterable[Any] | None = None,
     name: str | None = None,
 ) -> Any:
-  """Prefetches records of several sources into one buffer, with one thread for each source.
+  """Computes the records of several sources ahead of the step, with one thread for each source.
 
-  As `tf.staged`, which see, but each entry of `thread_to_features` is computed by a thread of its
-  own. Records of one source keep their order; between sources there is none. The data ends when
-  every source has ended.
+  A join is a stage like that of `tf.staged`, except that each entry of `thread_to_features` is a
+  source with its own thread. All threads put their records into one buffer, and a step takes one
+  record of one source. Records of one source keep their order; the order between sources is not
+  defined. The data ends when every source has ended. An error of one source ends the whole stage.
 
   For example:
 
@@ -51,25 +52,27 @@ def prefetch_join(
   ```
 
   Args:
-    thread_to_features: A list or tuple with the features of each source, of one structure and of
-      the same types.
-    feed_dict: As for `tf.staged`; a source is fed what it uses.
+    thread_to_features: A list or tuple with the features of each source. All entries must have the
+      same structure and the same types.
+    feed_dict: As for `tf.staged`. All values are computed for each record, whichever source
+      produces it; the source is fed those that it uses.
     capacity: As for `tf.staged`.
     num_clients: As for `tf.staged`.
     timeout_millis: As for `tf.staged`.
-    closed_exception_types: As for `tf.staged`; one source ends by itself.
+    closed_exception_types: As for `tf.staged`. One of these errors ends only the source that
+      raised it.
     ignored_exception_types: As for `tf.staged`.
     name: As for `tf.staged`.
 
   Returns:
-    Features of the structure and types of each entry, and of the static shapes that all entries
-    have in common.
+    The features of the taken record. They have the structure and types of every entry, and the
+    most specific static shapes that fit all entries.
 
   Raises:
-    TypeError: If an argument has the wrong type, entries differ in structure, or a leaf is no
-      tensor.
-    ValueError: If there is no entry, entries differ in types or in structure, or for a reason
-      that `tf.staged` names.
+    TypeError: If an argument has the wrong type, a leaf is not a tensor, or entries differ in the
+      types of their containers or tensors.
+    ValueError: If `thread_to_features` is not a list or tuple of at least one entry, entries
+      differ in dtype or nesting, or for any reason given for `tf.staged`.
   """
   graph = argument_checks.session_graph("tf.prefetch_join")
   argument_checks.check_name(name)
@@ -101,7 +104,7 @@ def _check_types(
     i: int,
     structure: record_structure.RecordStructure,
     first: record_structure.RecordStructure) -> None:
-  """Checks that source `i` makes records of the types of source 0."""
+  """Checks that the records of source `i` have the types of the records of source 0."""
   expected, got = ([tensor.dtype.base_dtype.name for tensor in s.tensors]
                    for s in (first, structure))
   if expected != got:

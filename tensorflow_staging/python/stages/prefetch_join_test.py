@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.prefetch_join`: several sources, one buffer."""
+"""`tf.prefetch_join` puts the records of several sources into one buffer."""
 
 import re
 

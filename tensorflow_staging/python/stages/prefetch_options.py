@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How one stage runs ahead: the options that `tf.staged` and `tf.SmartStageOptions` share."""
+"""The options of one stage, which `tf.staged`, `tf.prefetch_join` and `tf.SmartStageOptions` share."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -19,21 +19,25 @@ class PrefetchOptions:
   """The options of one stage, checked on creation.
 
   Attributes:
-    capacity: How many records the buffer holds.
-    num_threads: How many threads produce records.
-    num_clients: How many consumers take records.
+    capacity: The number of records that the buffer holds.
+    num_threads: The number of threads that produce records.
+    num_clients: The expected number of consumers.
     timeout_millis: How many milliseconds a finished record waits for room; 0 sets no limit.
-    closed_exception_types: Codes or classes that end the stage as the end of the data does; None
+    closed_exception_types: Codes or classes of the errors that mean the end of the data; None
       stands for `(tf.errors.OUT_OF_RANGE,)`.
-    ignored_exception_types: Codes or classes that skip one record; None stands for `()`.
-    use_stage_subgraph_thread_pool: Whether the stage runs on a thread pool of its own.
-    stage_subgraph_thread_pool_id: Which one, an index into
+    ignored_exception_types: Codes or classes of the errors that skip one record; None stands for
+      `()`.
+    use_stage_subgraph_thread_pool: Whether the stage runs on a stage thread pool.
+    stage_subgraph_thread_pool_id: The index of that pool in
       `ConfigProto.session_stage_subgraph_thread_pool`.
-    stage_subgraph_stream_id: Which GPU stream the stage runs on; 0 is the training step's.
+    stage_subgraph_stream_id: The index of the stage's GPU stream; 0 is the step's stream.
+    closed_codes: The status codes of `closed_exception_types`.
+    ignored_codes: The status codes of `ignored_exception_types`.
 
   Raises:
     TypeError: If a value has the wrong type.
-    ValueError: If a value is out of range, or a pool is chosen but not switched on.
+    ValueError: If a value is out of range, or `stage_subgraph_thread_pool_id` is not 0 although
+      `use_stage_subgraph_thread_pool` is False.
   """
 
   capacity: int = 1
@@ -59,14 +63,14 @@ class PrefetchOptions:
     if self.stage_subgraph_thread_pool_id and not self.use_stage_subgraph_thread_pool:
       raise ValueError(
           "stage_subgraph_thread_pool_id must be 0 unless use_stage_subgraph_thread_pool=True,"
-          f" got {self.stage_subgraph_thread_pool_id}: without it the pool would not be used.")
+          f" got {self.stage_subgraph_thread_pool_id}: the stage would not use that pool.")
     closed = self.closed_exception_types
     if closed is None:
       closed = (errors.OUT_OF_RANGE,)
     ignored = self.ignored_exception_types
     if ignored is None:
       ignored = ()
-    # The dataclass is frozen for its readers; these two are the last step of its creation.
+    # A frozen dataclass can set a field here only through object.__setattr__.
     object.__setattr__(
         self, "closed_codes", exception_codes.exception_codes("closed_exception_types", closed))
     object.__setattr__(
@@ -74,13 +78,13 @@ class PrefetchOptions:
         exception_codes.exception_codes("ignored_exception_types", ignored))
 
   def runner_options(self, name: str) -> config_pb2.PrefetchRunnerOptions:
-    """What the runner needs to know of these options.
+    """Writes these options to the message that configures the stage's runner.
 
     Args:
       name: The stage's name, for its threads, logs and errors.
 
     Returns:
-      A new message; the ops to run are still to be filled in.
+      A new message. The caller adds the names of the ops and tensors.
     """
     return config_pb2.PrefetchRunnerOptions(
         name=name,

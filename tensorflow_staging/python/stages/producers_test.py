@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many producers: the data ends with the last of them, on few threads and one core too."""
+"""A stage with many producers ends with the last of them, even on few threads or one core."""
 
 import threading
 
@@ -45,7 +45,7 @@ def test_every_record_of_eight_producers_arrives_once(threads):
     assert sorted(test_util.drain(sess, record)) == list(range(2000))
 
 
-def test_one_core(tmp_path):
+def test_eight_producers_on_one_core(tmp_path):
   output = test_util.run_program(
       """
       import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every record is taken exactly once, in order if one thread produces."""
+"""Every record is taken exactly once, and in order if there is one producer."""
 
 import threading
 
@@ -19,19 +19,19 @@ def test_one_thread_keeps_the_order(capacity):
 
 
 @pytest.mark.parametrize("capacity", [1, 64])
-def test_several_threads_lose_and_double_nothing(capacity):
+def test_every_record_of_several_threads_is_taken_once(capacity):
   record = tf.staged(
       test_util.dataset_record(_COUNT), capacity=capacity, num_threads=4, num_clients=3)
   taken = []
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
-    clients = [
+    consumers = [
         threading.Thread(target=lambda: taken.extend(test_util.drain(sess, record)))
         for _ in range(3)
     ]
-    for client in clients:
-      client.start()
-    for client in clients:
-      client.join()
+    for consumer in consumers:
+      consumer.start()
+    for consumer in consumers:
+      consumer.join()
   assert sorted(taken) == list(range(_COUNT))
 
 
@@ -69,7 +69,7 @@ def test_the_stage_runs_ahead_of_the_step():
   source = test_util.Source()
   record = tf.staged(source.tensor(), capacity=3)
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
-    # Three records in the buffer and the fourth waiting for room, without a single step.
+    # Before the first step, three records are in the buffer and the fourth waits for room.
     source.wait_until_asked(4)
     assert sess.run(record) == 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's features as one flat record of tensors, and back."""
+"""Converts a user's features to a flat record of tensors, and a taken record back to features."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,26 +14,26 @@ from tensorflow_staging.python.stages import graph_tensors
 
 
 class RecordStructure:
-  """Remembers how features were built, so that taken tensors can be built up the same way.
+  """The structure of features, which turns taken tensors back into features of that structure.
 
-  A SparseTensor or RaggedTensor travels as its components; None is kept as None and travels not
-  at all.
+  The record carries the components of a SparseTensor or RaggedTensor. It does not carry a None,
+  which the structure restores.
 
   Attributes:
-    tensors: The record: the components of the features that are not None.
+    tensors: The record: all components of the features except None.
   """
 
   def __init__(self, argument: str, features: Any, graph: ops.Graph):
-    """Takes features apart.
+    """Splits features into their structure and their tensors.
 
     Args:
-      argument: What the features are called in messages.
+      argument: The label of the features in error messages.
       features: A tensor, SparseTensor, RaggedTensor or None, or any nesting of them.
       graph: The graph that every tensor must belong to.
 
     Raises:
-      TypeError: If a leaf is no tensor.
-      ValueError: If there is no tensor at all, a leaf is an eager tensor or belongs to another
+      TypeError: If a leaf is not a tensor.
+      ValueError: If `features` hold no tensor, or a leaf is an eager tensor or belongs to another
         graph.
     """
     self._layout = nest.map_structure(_spec_of_composite, features)
@@ -43,42 +43,42 @@ class RecordStructure:
       raise ValueError(f"{argument} must hold at least one tensor, got {features!r}.")
 
   def relax(self, other: "RecordStructure") -> None:
-    """Forgets the static shapes of composite tensors that do not hold for `other` too.
+    """Generalizes the static shapes of composite tensors until they also hold for `other`.
 
     Args:
-      other: Another structure, whose records are to be packed by this one.
+      other: Another structure, whose records this one will pack.
 
     Raises:
-      TypeError: If the two have different kinds of containers or tensors.
-      ValueError: If the two have a different nesting.
+      TypeError: If the two structures differ in the types of containers or tensors.
+      ValueError: If the two structures differ in nesting.
     """
     nest.assert_same_structure(self._layout, other._layout, expand_composites=True)
     self._layout = nest.map_structure(_common, self._layout, other._layout)
 
   def pack(self, taken: Sequence[ops.Tensor]) -> Any:
-    """Builds the features up again from a taken record.
+    """Rebuilds the features from a taken record.
 
     Args:
       taken: As many tensors as `self.tensors`, of the same types and static shapes.
 
     Returns:
-      A new structure of the same types; what was a list or a dict is a new, mutable one.
+      The features in new containers of the same types. Lists and dicts are mutable.
     """
-    for source, target in zip(self.tensors, taken, strict=True):
-      # What a resource or variant refers to is not part of a tensor's static shape.
-      handle_data_util.copy_handle_data(source, target)
-    rest = iter(taken)
-    components = [None if c is None else next(rest) for c in self._components]
+    for original, taken_tensor in zip(self.tensors, taken, strict=True):
+      # The static shape of a resource or variant does not describe the value that it refers to.
+      handle_data_util.copy_handle_data(original, taken_tensor)
+    remaining = iter(taken)
+    components = [None if c is None else next(remaining) for c in self._components]
     return nest.pack_sequence_as(self._layout, components, expand_composites=True)
 
 
 def _spec_of_composite(leaf: Any) -> Any:
-  """What a composite tensor needs to be built up again, without its tensors."""
+  """Returns the spec from which a composite tensor can be rebuilt, or any other leaf itself."""
   return leaf._type_spec if isinstance(leaf, composite_tensor.CompositeTensor) else leaf
 
 
 def _common(leaf: Any, other: Any) -> Any:
-  """The spec that covers both leaves, where they are specs."""
+  """Returns the most specific spec that covers both leaves, or the first leaf if it is not a spec."""
   if isinstance(leaf, type_spec.TypeSpec):
     return leaf.most_specific_common_supertype([other])
   return leaf

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of any type and size: strings, resources, variants, a byte, 100 MB."""
+"""Records of any type and size: strings, resources and variants, and from 4 bytes to 100 MB."""
 
 import numpy as np
 import pytest

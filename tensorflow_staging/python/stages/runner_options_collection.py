@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a graph keeps the runners of its stages, also while it is exported and imported.
+"""The graph collection that holds the runner options of the graph's stages, and its export and import.
 
-An entry is a serialized PrefetchRunnerOptions, one for each stage. TensorFlow hands the entries to
-the functions below when tf.train.export_meta_graph writes a graph and tf.train.import_meta_graph
-reads one, with the name scope that it takes away or adds.
+The collection has one entry for each stage: a serialized PrefetchRunnerOptions. When
+tf.train.export_meta_graph writes a graph or tf.train.import_meta_graph reads one, TensorFlow calls
+the functions below with each entry and the name scope that it strips or prepends.
 """
 
 from collections.abc import Callable
@@ -17,22 +17,22 @@ from tensorflow.python.platform import tf_logging
 # The name of the collection.
 NAME = "staging_prefetch_runners"
 
-# How the types of all ops begin that look for a buffer, and the attribute by which they do.
-_BUFFER_OPS = "TensorBuffer"
+# The prefix of the types of all ops that use a buffer, and the attribute by which they find it.
+_BUFFER_OP_PREFIX = "TensorBuffer"
 _SHARED_NAME = "shared_name"
 
 
 def to_proto(
     runner: bytes, export_scope: str | None = None) -> config_pb2.PrefetchRunnerOptions | None:
-  """Takes a name scope away from the names that a runner knows.
+  """Strips a name scope from all names in the options of a runner.
 
   Args:
     runner: An entry of the graph's collection.
     export_scope: The scope that is exported; None or "" is the whole graph.
 
   Returns:
-    What is to be written; None if the stage is not in the scope. A stage that is partly in it
-    cannot run there, which is logged.
+    The message to export, or None if the stage is not wholly inside the scope. A stage that is
+    only partly inside could not run in the exported graph; this is logged.
   """
   options = config_pb2.PrefetchRunnerOptions.FromString(runner)
   if not export_scope:
@@ -50,32 +50,33 @@ def to_proto(
 
 def from_proto(
     options: config_pb2.PrefetchRunnerOptions, import_scope: str | None = None) -> bytes:
-  """Adds a name scope to the names that a runner knows, and gives the stage a buffer of its own.
+  """Prepends a name scope to all names in the options of a runner, and renames the stage's buffer.
 
   Args:
-    options: What was written.
-    import_scope: The scope that the default graph has the stage in; None or "" is the graph
-      itself.
+    options: The exported message.
+    import_scope: The scope of the default graph into which the stage was imported; None or ""
+      means the root of the graph.
 
   Returns:
     The entry for the graph's collection.
 
   Raises:
-    ValueError: If the graph has a stage of that name already, so that the ops of the two cannot
-      be told apart.
+    ValueError: If the default graph already has a stage of this name. The ops of the two stages
+      could not be told apart.
   """
   _rename(options, lambda name: ops.prepend_name_scope(name, import_scope))
   graph = ops.get_default_graph()
   for runner in graph.get_collection(NAME):
     if config_pb2.PrefetchRunnerOptions.FromString(runner).cancel_op == options.cancel_op:
       raise ValueError(
-          f"The graph has a stage {options.name!r} already, and the two would share a buffer. Give"
-          " tf.train.import_meta_graph an import_scope.")
+          f"The graph has a stage {options.name!r} already, and the two stages would share a"
+          " buffer. Pass an unused import_scope to tf.train.import_meta_graph.")
   _name_buffer(graph, options)
   return options.SerializeToString()
 
 
 def _names(options: config_pb2.PrefetchRunnerOptions) -> Iterator[str]:
+  """Yields the names of all ops and tensors that the options refer to."""
   yield from options.fetch_ops
   yield from (options.cancel_op, options.resume_op, options.close_op)
   yield from (options.error_code_tensor, options.error_message_tensor)
@@ -84,7 +85,7 @@ def _names(options: config_pb2.PrefetchRunnerOptions) -> Iterator[str]:
 
 
 def _rename(options: config_pb2.PrefetchRunnerOptions, rename: Callable[[str], str]) -> None:
-  """Renames everything that `_names` tells, and the stage itself."""
+  """Renames the stage and everything that `_names` yields."""
   options.name = rename(options.name)
   options.fetch_ops[:] = [rename(name) for name in options.fetch_ops]
   for field in ("cancel_op", "resume_op", "close_op", "error_code_tensor", "error_message_tensor"):
@@ -97,14 +98,14 @@ def _rename(options: config_pb2.PrefetchRunnerOptions, rename: Callable[[str], s
 
 
 def _name_buffer(graph: ops.Graph, options: config_pb2.PrefetchRunnerOptions) -> None:
-  """Names the buffer after the stage, whose name is unique in the graph.
+  """Names the stage's buffer after the stage, whose name is unique in the graph.
 
-  The ops still have the name that the buffer had in the graph they come from, which another import
-  of that graph has, too. A stage has its ops in a name scope of its own, its own name.
+  Imported ops still carry the buffer's name from the exported graph, and so would the ops of a
+  second import. The ops of a stage are found by their name scope, which is the stage's name.
   """
   attr = attr_value_pb2.AttrValue(s=options.name.encode())
   for operation in graph.get_operations():
-    if (operation.type.startswith(_BUFFER_OPS)
+    if (operation.type.startswith(_BUFFER_OP_PREFIX)
         and operation.name.rpartition("/")[0] == options.name
         and operation.get_attr(_SHARED_NAME) != attr.s):
       operation._set_attr(_SHARED_NAME, attr)

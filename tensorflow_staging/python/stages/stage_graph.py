@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graph of one stage: the ops around its buffer, and what the runner has to know of them."""
+"""Adds one stage to a graph: the ops around its buffer, and the options of its runner."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from tensorflow_staging.python.stages import gen_tensor_buffer_ops
 from tensorflow_staging.python.stages import prefetch_options
 from tensorflow_staging.python.stages import runner_options_collection
 
-# Where a graph keeps the serialized PrefetchRunnerOptions of its stages.
+# The graph collection of the stages' serialized PrefetchRunnerOptions.
 RUNNERS_COLLECTION = runner_options_collection.NAME
 
-# The attribute by which the passes for several GPU streams know a node's stream.
+# The attribute that gives a node's GPU stream to the passes for several streams.
 _STREAM_ATTR = "_stream_id"
 
 
@@ -31,35 +31,36 @@ def add_stage(
     graph: ops.Graph,
     generator_feed: feed_generator.GeneratorFeed | None = None,
 ) -> list[ops.Tensor]:
-  """Cuts a graph: records go into a buffer, the tensors returned come out of it.
+  """Cuts a graph with a buffer: the region puts records into it, and the step takes them.
 
   Args:
-    records: One entry for each source of records, all of the same types. A single source is run
-      by `options.num_threads` threads; of several, each has a thread of its own.
-    feeds: From the name of each tensor to feed to that of the tensor that yields its value.
-    options: How the stage runs.
+    records: The record of each source, all of the same types. If there is one source,
+      `options.num_threads` threads run it; if there are several, each has one thread.
+    feeds: Maps the name of each fed tensor to the name of the tensor that yields its value.
+    options: The options of the stage.
     name: The name scope to open; None opens "prefetch".
-    graph: The graph of all of these.
-    generator_feed: More feeds, from Python code.
+    graph: The graph that holds the tensors of `records` and `feeds`.
+    generator_feed: Further feeds, whose values Python code yields.
 
   Returns:
-    The taken record: tensors of the types of the records, and of the static shapes that the
-    sources have in common.
+    The taken record: tensors of the types of the records, and of the most specific static shapes
+    that fit every source.
   """
   with graph.name_scope(name or "prefetch") as scope:
     stage = scope[:-1]
     attrs = {"shared_name": stage, "capacity": options.capacity}
-    # What runs ahead depends on its record alone: a dependency that surrounds the call belongs to
-    # the training step, and must not run once more for every record.
+    # Control dependencies that surround the call belong to the step. The region must not run them
+    # for every record.
     with graph.control_dependencies(None):
       puts = [_put(record, options, attrs, graph) for record in records]
-      # The buffer lives on one device, and every op of the stage has to find it there.
+      # The buffer lives on one device, so every op that uses it has to be placed there.
       with graph.colocate_with(puts[0], ignore_existing=True):
         runner = options.runner_options(stage)
         runner.fetch_ops.extend(
             [puts[0].name] * options.num_threads if len(puts) == 1 else [p.name for p in puts])
         runner.named_feed_input_tensors.update(feeds)
-        _add_control_ops(runner, attrs, _begin_data(generator_feed, runner, graph), graph)
+        before_resume = _add_generator_feed(generator_feed, runner, graph)
+        _add_control_ops(runner, attrs, before_resume, graph)
     with graph.colocate_with(puts[0], ignore_existing=True):
       taken = gen_tensor_buffer_ops.tensor_buffer_take(
           dtypes=[tensor.dtype.base_dtype for tensor in records[0]],
@@ -71,7 +72,7 @@ def add_stage(
 
 
 def _put(record, options, attrs, graph) -> ops.Operation:
-  """Adds the op that puts one source's record into the buffer."""
+  """Adds the op that puts the record of one source into the buffer."""
   put = gen_tensor_buffer_ops.tensor_buffer_put(
       record, timeout_millis=options.timeout_millis, name="TensorBufferPut", **attrs)
   if options.stage_subgraph_stream_id:
@@ -80,26 +81,27 @@ def _put(record, options, attrs, graph) -> ops.Operation:
   return put
 
 
-def _begin_data(generator_feed, runner, graph) -> list[ops.Operation]:
-  """Adds what yields the feeds of Python code, and returns the ops that begin its data."""
+def _add_generator_feed(generator_feed, runner, graph) -> list[ops.Operation]:
+  """Adds the feeds from Python code, and returns the ops that open its data."""
   if generator_feed is None:
     return []
-  # Python runs where the session's graph is built: on the CPU, beside any device of the stage.
+  # Python code runs on the CPU of the process that builds the graph, whichever device the stage is on.
   with graph.name_scope("feed_generator"), graph.colocate_with(None, ignore_existing=True):
     with graph.device("/cpu:0"):
-      feeds, begin = generator_feed.add_to_graph()
+      feeds, open_data = generator_feed.add_to_graph()
   runner.named_feed_input_tensors.update(feeds)
-  return [begin]
+  return [open_data]
 
 
-def _add_control_ops(runner, attrs, before_start, graph) -> None:
-  """Adds the ops that steer and watch the buffer, and names them to the runner."""
-  # A string has no kernel on an accelerator; the job and task of the buffer's device stay.
+def _add_control_ops(runner, attrs, before_resume, graph) -> None:
+  """Adds the buffer's control ops, and writes their names to the options of the runner."""
+  # A string has no kernel on an accelerator. The scope replaces only the device type: job and task
+  # remain those of the buffer's device.
   with graph.colocate_with(None, ignore_existing=True), graph.device("/cpu:0"):
     code = constant_op.constant(errors.OK, dtypes.int32, name="error_code")
     message = constant_op.constant("", dtypes.string, name="error_message")
   cancel = gen_tensor_buffer_ops.tensor_buffer_cancel(name="TensorBufferCancel", **attrs)
-  with graph.control_dependencies(before_start):
+  with graph.control_dependencies(before_resume):
     resume = gen_tensor_buffer_ops.tensor_buffer_resume(name="TensorBufferResume", **attrs)
   close = gen_tensor_buffer_ops.tensor_buffer_close(
       code, message, name="TensorBufferClose", **attrs)
@@ -112,7 +114,7 @@ def _add_control_ops(runner, attrs, before_start, graph) -> None:
 
 
 def _common_shapes(records) -> list[tensor_shape.TensorShape]:
-  """The most that is known of the shape of each component, whichever source it comes from."""
+  """Returns, for each component, the most specific static shape that fits every source."""
   shapes = [tensor.shape for tensor in records[0]]
   for record in records[1:]:
     shapes = [

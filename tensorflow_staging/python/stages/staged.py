@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.staged`: runs a part of the graph ahead of the training step."""
+"""`tf.staged`: a stage that runs part of the graph ahead of the training step."""
 
 import collections
 from collections.abc import Callable
@@ -37,15 +37,18 @@ def staged(
     feed_list: Sequence[Any] | None = None,
     feed_generator: Iterable[Any] | Callable[..., Iterable[Any]] | None = None,
 ) -> Any:
-  """Prefetches `features`: they are computed ahead of the step that uses them.
+  """Computes `features` ahead of the training step that uses them.
 
-  Everything that `features` are computed from runs in the background, record by record, into a
-  buffer. A step that uses the returned tensors takes the oldest record and does not wait for
-  input while there is one. The session needs `tf.make_prefetch_hook()`, which does the running.
+  `tf.staged` cuts the graph at `features`. Everything that `features` are computed from becomes a
+  region, which runs on background threads and puts one record after another into a bounded buffer.
+  A step that uses the returned tensors takes the oldest record, and waits only while the buffer is
+  empty. Give the session `tf.make_prefetch_hook()`, which runs the region; without it, the step
+  raises `tf.errors.FailedPreconditionError`.
 
-  Each record is taken once, in the order of production if there is one thread. At the end of the
-  data the buffer drains, then a step raises `tf.errors.OutOfRangeError`. An error in the part
-  that runs ahead is raised by the step with its own type and message.
+  Each record is taken once. With one thread, records are taken in the order of production. At the
+  end of the data, steps take the records that are left in the buffer; after that, a step raises
+  `tf.errors.OutOfRangeError`. If the region fails, steps take the records from before the error;
+  after that, a step raises the error with its own type and message.
 
   For example:
 
@@ -63,55 +66,66 @@ def staged(
   ```
 
   Args:
-    features: What to compute ahead: a tensor, SparseTensor or RaggedTensor, or any nesting of
-      lists, tuples, named tuples and dicts of them. None may stand in any place.
-    feed_dict: From a placeholder or another tensor to the tensor whose value is fed to it. The
-      values are computed anew for each record.
-    capacity: How many records the buffer holds; about the time of a step divided by the time of
-      a record is enough. Each one costs its memory.
-    num_threads: How many threads produce records. Above 1, their order is not defined.
-    num_clients: How many consumers take records. Any number may take at any time, so this only
-      documents the intention.
+    features: The tensors to compute ahead of the step: a tensor, SparseTensor or RaggedTensor, or
+      any nesting of lists, tuples, named tuples and dicts of them. Any leaf may be None.
+    feed_dict: Maps a placeholder or another tensor to the tensor whose value the region feeds to
+      it. The values are computed once for each record.
+    capacity: The number of records that the buffer holds, at least 1. About the time of a step
+      divided by the time to produce a record is enough. Each record in the buffer costs memory.
+    num_threads: The number of threads that produce records, at least 1. If it is above 1, the
+      order of the records is not defined.
+    num_clients: The number of consumers that take records, at least 1. It only documents the
+      intention: any number of consumers may take records at any time.
     timeout_millis: How many milliseconds a finished record waits for room in the buffer. After
-      that it is dropped, counted and logged. 0 sets no limit.
-    closed_exception_types: Error codes such as `tf.errors.OUT_OF_RANGE`, or classes such as
-      `tf.errors.OutOfRangeError`, that mean the end of the data. None stands for
-      `(tf.errors.OUT_OF_RANGE,)`.
-    ignored_exception_types: Codes or classes that skip one record, which is counted and logged.
-      None stands for `()`. A type that is also closed ends the stage.
-    use_stage_subgraph_thread_pool: Whether to run this part on a thread pool of its own, made by
-      `ConfigProto.session_stage_subgraph_thread_pool`.
-    stage_subgraph_thread_pool_id: The index of that pool.
-    stage_subgraph_stream_id: The index of the GPU stream to run on, where there are several. 0 is
-      the stream of the training step.
-    name: The name scope of the ops and the name of the stage in threads, logs and errors. None
-      stands for "prefetch", made unique.
-    num_client: Another spelling of `num_clients`, as some documents have it.
-    feed_list: Placeholders, other tensors or SparseTensors that `feed_generator` feeds.
+      that time the record is dropped, counted and logged. 0 sets no limit.
+    closed_exception_types: The errors that mean the end of the data: a list, tuple or set of codes
+      such as `tf.errors.OUT_OF_RANGE` and classes such as `tf.errors.OutOfRangeError`. None stands
+      for `(tf.errors.OUT_OF_RANGE,)`.
+    ignored_exception_types: The errors that skip one record instead of ending the stage, given as
+      codes or classes. Each skipped record is counted and logged. None stands for `()`. A type
+      that is also in `closed_exception_types` ends the data.
+    use_stage_subgraph_thread_pool: Whether to run the region on one of the thread pools that
+      `ConfigProto.session_stage_subgraph_thread_pool` configures.
+    stage_subgraph_thread_pool_id: The index of that pool. It must be 0 unless
+      `use_stage_subgraph_thread_pool` is True.
+    stage_subgraph_stream_id: The index of the GPU stream on which to run the region, where there
+      are several. 0 is the stream of the step. The index is recorded in the graph and has no
+      effect so far.
+    name: The name scope of the stage's ops, and the name of the stage in threads, logs and errors.
+      None stands for "prefetch", made unique in the graph.
+    num_client: Another spelling of `num_clients`, which some documents use.
+    feed_list: A list or tuple of the placeholders, other tensors or SparseTensors that
+      `feed_generator` feeds.
     feed_generator: Python code that yields, for each record, a list or tuple of values in the
-      order of `feed_list`; where it ends, the data ends. A callable, called without arguments or
-      with the session, returns an iterator anew each time that the stage starts; an iterable is
-      iterated anew; a generator that has begun goes on. The threads of the stage share it, and
-      enter it one at a time. An exception in it is raised by the step as the error that
-      `tf.numpy_function` makes of it, with its type's name and its message.
+      order of `feed_list`; the data ends when the code has no further record. It may be a callable,
+      which the stage calls each time it starts, without arguments or with the session, and which
+      returns an iterable; an iterable, which each start iterates from the beginning; or a generator,
+      which each start continues where it is. The threads of the stage share the code and enter it
+      one at a time. If the code raises an exception, the step raises the `tf.errors` type to which
+      `tf.numpy_function` maps it, with the exception's type name and message. If the values do not
+      match `feed_list` in number, type or shape, the step raises `tf.errors.InvalidArgumentError`.
 
   Returns:
-    `features` as they will be for the step: the same structure, types and static shapes. What was
-    a list or a dict is a new one of the same type, which may be changed.
+    The features of the taken record, with the structure, types and static shapes of `features`.
+    Lists and dicts are new objects of the same type, which the caller may change.
 
   Raises:
-    TypeError: If an argument has the wrong type, or a leaf of `features` or `feed_dict` is no
+    TypeError: If an argument has the wrong type, or a leaf of `features` or `feed_dict` is not a
       tensor.
-    ValueError: If an argument is out of range, `features` hold no tensor, a tensor is eager or
-      belongs to another graph, a feed does not match, or the call is made in eager mode or inside
-      a `tf.function`, `tf.cond` or `tf.while_loop`.
+    ValueError: If an argument is out of range; `num_clients` and `num_client` disagree; an entry of
+      `closed_exception_types` or `ignored_exception_types` stands for no error of a session;
+      `name` is not a valid name scope; `features` hold no tensor; a tensor is eager or belongs to
+      another graph; a fed tensor is not feedable, is fed twice, or does not match its value in
+      type, static shape or number of components; `feed_list` holds a resource or a variant; only
+      one of `feed_list` and `feed_generator` is given; or the call is made in eager mode or inside
+      a `tf.function`, a tf.data function, `tf.cond` or `tf.while_loop`.
   """
   graph = argument_checks.session_graph("tf.staged")
   argument_checks.check_name(name)
   options = prefetch_options.PrefetchOptions(
       capacity=capacity,
       num_threads=num_threads,
-      num_clients=_clients(num_clients, num_client),
+      num_clients=_resolve_num_clients(num_clients, num_client),
       timeout_millis=timeout_millis,
       closed_exception_types=closed_exception_types,
       ignored_exception_types=ignored_exception_types,
@@ -130,15 +144,15 @@ def staged(
 
 
 def _check_fed_once(names: Sequence[str]) -> None:
-  """Checks that no tensor is fed from two places."""
-  twice = sorted(name for name, count in collections.Counter(names).items() if count > 1)
-  if twice:
+  """Checks that no tensor is fed twice."""
+  repeated = sorted(name for name, count in collections.Counter(names).items() if count > 1)
+  if repeated:
     raise ValueError(
-        f"feed_list and feed_dict must feed each tensor once, got {twice} more than once.")
+        f"feed_list and feed_dict must feed each tensor once, got {repeated} more than once.")
 
 
-def _clients(num_clients: int, num_client: int | None) -> int:
-  """The number of clients, of which the documents know two spellings."""
+def _resolve_num_clients(num_clients: int, num_client: int | None) -> int:
+  """Returns the number of consumers, which the caller passes as `num_clients` or as `num_client`."""
   if num_client is None:
     return num_clients
   if num_clients not in (1, num_client):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bad argument of `tf.staged` is refused at the call, by name, and leaves the graph as it was."""
+"""`tf.staged` refuses a bad argument at the call, names it, and leaves the graph unchanged."""
 
 import re
 
@@ -72,7 +72,7 @@ def test_features_without_a_tensor(features):
 
 
 @pytest.mark.parametrize("leaf", [3, "text", np.zeros(2), {1, 2}, object()], ids=type)
-def test_features_with_another_leaf(leaf):
+def test_features_with_a_leaf_that_is_no_tensor(leaf):
   message = r"features\['a'\]\[1\] must be a tf.Tensor, .* got .* of type " + type(leaf).__name__
   with pytest.raises(TypeError, match="(?s)" + message):
     tf.staged({"a": [tf.constant(1), leaf]})
@@ -118,11 +118,11 @@ def test_feed_dict_values():
       (np.zeros([2, 3]), TypeError, "feed_dict['fed:0'] must be a tf.Tensor"),
       (None, TypeError, "feed_dict['fed:0'] must hold tensors only, got None"),
       (tf.constant([[1, 2, 3]]), ValueError,
-       "feed_dict['fed:0'] must yield values of type float32, as 'fed:0' has"),
+       "feed_dict['fed:0'] must have type float32, the type of 'fed:0', but"),
       (tf.zeros([4]), ValueError,
-       "feed_dict['fed:0'] must yield values of a shape compatible with (?, 3)"),
+       "feed_dict['fed:0'] must have a shape compatible with (?, 3), the shape of 'fed:0', but"),
       ((tf.zeros([1, 3]), tf.zeros([1, 3])), ValueError,
-       "feed_dict['fed:0'] must match its key: 1 tensors are to be fed, 2 given"),
+       "feed_dict['fed:0'] must hold as many tensors as its key, 1, got 2"),
   ]
   for value, error, message in cases:
     with pytest.raises(error, match=re.escape(message)):

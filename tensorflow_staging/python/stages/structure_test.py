@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Features come back in the structure, types and static shapes they had."""
+"""Taken features have the structure, types and static shapes of the staged ones."""
 
 import collections
 
@@ -97,7 +97,7 @@ def test_static_shapes_are_unchanged(shape):
     "value",
     [True, np.int8(-3), np.uint64(2**63), np.float64(0.5), 1 + 2j, "text", b"\x00\xff"],
     ids=lambda value: type(value).__name__)
-def test_every_type_travels(value):
+def test_a_record_carries_every_type(value):
   source = tf.constant(value)
   taken = tf.staged(source)
   assert taken.dtype == source.dtype
@@ -105,7 +105,7 @@ def test_every_type_travels(value):
   assert _run(taken) == expected
 
 
-def test_a_variable_is_staged_as_the_value_it_had():
+def test_a_variable_is_staged_by_its_value():
   variable = tf.get_variable("v", initializer=5)
   taken = tf.staged(tf.convert_to_tensor(variable))
   with tf.Session() as sess:
