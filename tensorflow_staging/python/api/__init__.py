@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users import: the public names and the import paths of DeepRec."""
+"""The names that users import: the public API and the import paths of DeepRec."""

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both roots are complete, each in a process of its own: TensorFlow 1's by default, 2's if asked for."""
+"""Both API roots are complete: TensorFlow 1's by default, and TensorFlow 2's on request."""
 
 import pytest
 import tensorflow as tf
 
 from tensorflow_staging.python.testing import test_util
 
-# Yields the full name of every public symbol of a package, those of its subpackages included. `contrib` is only a
-# place that says where everything went.
+# Yields the full name of every public symbol of a package and its subpackages. Skips `contrib`, which only says where
+# its contents went.
 _SYMBOLS = """
 import types
 import tensorflow as tf
@@ -23,7 +23,7 @@ def symbols(package, prefix=""):
       yield from symbols(value, prefix + name + ".")
 """
 
-# TensorFlow 2's own root takes it out: there is nothing left to enable.
+# TensorFlow 2's own root removes this symbol, because it has nothing left to enable.
 _NOT_IN_ROOT = {"1": [], "2": ["enable_v2_behavior"]}
 
 
@@ -58,7 +58,7 @@ def test_the_first_version_is_the_default(tmp_path):
         "train.MonitoredTrainingSession", "losses.sigmoid_cross_entropy", "summary.FileWriter", "data.Iterator",
         "feature_column.input_layer", "compat.v1.Session", "compat.v2.function", "ConfigProto"
     ])
-def test_what_scripts_of_the_first_version_use(name):
+def test_names_that_scripts_of_the_first_version_use(name):
   value = tf
   for step in name.split("."):
     value = getattr(value, step)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every new field that Python sets reaches C++ through a real session, read with the wheel's headers."""
+"""Every new field that Python sets reaches C++ code that is built with the wheel's headers, through a real session."""
 
 import ctypes
 import shutil

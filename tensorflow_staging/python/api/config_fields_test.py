@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The new fields of the session's configuration, as Python sees them."""
+"""Python code can set, serialize and read the new fields of the session's configuration."""
 
 from google.protobuf import text_format
 from tensorflow.core.protobuf import config_pb2
@@ -8,7 +8,7 @@ from tensorflow_staging.python.testing import all_fields
 
 
 def _unset(message, path=""):
-  """The fields of `message` and below that have no value, those of TensorFlow left out."""
+  """Yields the path of each new field of `message`, nested ones included, that has no value."""
   for field in message.DESCRIPTOR.fields:
     value = getattr(message, field.name)
     is_new = field.number >= all_fields.FIRST_NUMBER or path
@@ -36,8 +36,8 @@ def test_every_field_survives_its_text_form():
   assert text_format.Parse(text_format.MessageToString(config), config_pb2.ConfigProto()) == config
 
 
-def test_a_stock_reader_keeps_what_it_does_not_know():
-  """RunOptions stands for any message: bytes of unknown fields are kept, known ones are read."""
+def test_new_fields_survive_beside_stock_fields():
+  """RunOptions serves as an example of any message."""
   options = config_pb2.RunOptions(
       timeout_in_ms=5, use_stage_subgraph_thread_pool=True, stage_subgraph_thread_pool_id=2)
   again = config_pb2.RunOptions.FromString(options.SerializeToString())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A C++ program that links `-ltensorflow_cc` of the wheel gets the fork, whatever its linker drops."""
+"""A C++ program that links the wheel's `-ltensorflow_cc` gets the fork, even if its linker drops libraries."""
 
 import shutil
 
@@ -10,7 +10,7 @@ from tensorflow_staging.python.testing import test_util
 
 
 @pytest.mark.parametrize("linker_flag", ["--as-needed", "--no-as-needed"])
-def test_the_session_of_a_program_is_the_fork_s(tmp_path, linker_flag):
+def test_a_program_gets_the_session_of_the_fork(tmp_path, linker_flag):
   shutil.copy(test_util.TESTDATA / "session_program.cc", tmp_path)
   library_folder = tf.sysconfig.get_lib()
   test_util.run(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's own op builds with the flags that `tf.sysconfig` gives, loads and runs."""
+"""A user's own op builds with the flags from `tf.sysconfig`, loads and runs in a stage."""
 
 import shutil
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples in the docstrings of the public API run as they stand."""
+"""The docstrings of the public API document every argument, and their examples run unchanged."""
 
 import inspect
 import re
@@ -29,7 +29,7 @@ def test_example(tmp_path, documented, version):
     test_util.run_program(example, tmp_path, api_version=version)
 
 
-def test_the_example_of_staged_prints_what_it_says(tmp_path):
+def test_the_example_of_staged_prints_the_documented_output(tmp_path):
   example, = re.findall(r"```python\n(.*?)```", inspect.getdoc(tf.staged), re.DOTALL)
   assert test_util.run_program(example, tmp_path).split() == ["0", "10", "20"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples run to the letter, in a folder with their data."""
+"""The examples run unchanged, in a folder with their data."""
 
 import os
 import re
@@ -32,7 +32,8 @@ def test_smart_stage_examples_print_the_same_and_hash_ahead_of_the_step(program,
   staged = re.findall(r"SmartStage: stage '\w+' runs (\d+) of \d+ nodes ahead .* (\d+) boundary tensors", done.stderr)
   assert len(staged) == 1, done.stderr[-8000:]
   nodes, boundary = map(int, staged[0])
-  # The source or the taken record, the hashing of one column, and what is appended to the other; their results.
+  # The region has at least the source (or the taken record), the op that hashes one column and the op that appends to
+  # the other. Its boundary has the results of the last two.
   assert nodes >= 3
   assert boundary == 2
 
@@ -42,12 +43,12 @@ def test_parameter_server_example_trains_two_workers_on_lines_of_their_own(tmp_p
   ps, *workers = [f"127.0.0.1:{port}" for port in parameter_server_cluster.free_ports(3)]
   command = [sys.executable, "parameter_server.py", f"--ps={ps}", f"--workers={','.join(workers)}"]
   environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-  # It has no end of its own, even if this test has no chance to end it.
+  # A parameter server never ends by itself; `timeout` ends it even if this test cannot.
   limited = ["timeout", str(2 * test_util.PROGRAM_SECONDS), *command, "--job=ps"]
   server = subprocess.Popen(limited, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
   try:
     colors = [line.split(",")[1] for line in (_EXAMPLES / "test_data.csv").read_text().splitlines()]
-    # One after the other: a worker that finds the variables not yet initialised waits for half a minute.
+    # Runs one worker after the other, because a worker that finds uninitialised variables waits for half a minute.
     for task in range(2):
       output = test_util.run([*command, "--job=worker", f"--task={task}"], tmp_path)
       assert re.findall(r"b'(\w+)'", output) == colors[task::2]
@@ -57,7 +58,7 @@ def test_parameter_server_example_trains_two_workers_on_lines_of_their_own(tmp_p
 
 
 def _assert_five_batches(output: str, data: str) -> None:
-  """Checks that five batches of two lines were printed, in the order of the file."""
+  """Checks that the program printed five batches of two lines, in the order of the file."""
   colors = [line.split(",")[1] for line in (_EXAMPLES / data).read_text().splitlines()]
   for batch in range(5):
     first, second = (colors[(2 * batch + i) % len(colors)] for i in range(2))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The import paths that DeepRec's users know, and the order of imports."""
+"""DeepRec's import paths work, and each module can be the first one that a program imports."""
 
 import pytest
 import tensorflow as tf

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every module with a public name: TensorFlow's API generator sees what importing this one loads."""
+"""Imports every module that exports a public name, so that TensorFlow's API generator finds the names."""
 
 # ruff: noqa: F401
 from tensorflow_staging.python.explain import explain

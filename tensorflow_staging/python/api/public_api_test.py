@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The new names are in both roots and in `tf.compat.v1`."""
+"""The new names are in both API roots, in `tf.compat.v1` and in `tf.compat.v2`."""
 
 import pytest
 

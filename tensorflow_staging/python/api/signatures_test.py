@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls by position and without arguments mean what DeepRec's documents say."""
+"""Positional arguments and default values are those of DeepRec's documentation."""
 
 import inspect
 
@@ -44,7 +44,7 @@ def test_prefetch_join():
   assert list(_by_position(tf.prefetch_join).items()) == list(expected.items())
 
 
-def test_what_no_arguments_stand_for(graph):
+def test_default_values(graph):
   tf.staged(tf.constant(1))
   runner, = graph.get_collection(stage_graph.RUNNERS_COLLECTION)
   options = config_pb2.PrefetchRunnerOptions.FromString(runner)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.staging.explain`: what runs ahead of the step, and why not more, as text and as a picture."""
+"""`tf.staging.explain`: reports which nodes run ahead of the step and why others do not, as text or a picture."""

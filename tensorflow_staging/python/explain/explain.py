@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.staging.explain`: which part of a graph runs ahead of the training step, and why not more."""
+"""`tf.staging.explain`: reports which part of a graph runs ahead of the training step, and why the rest does not."""
 
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.eager import context
@@ -8,6 +8,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.framework import tensor_shape
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python.explain import explain_data
 from tensorflow_staging.python.explain import explain_graph
 from tensorflow_staging.python.explain import explain_report
 from tensorflow_staging.python.pywrap import _pywrap_staging
@@ -19,10 +20,10 @@ from tensorflow_staging.python.smart_stage import graph_key
 def explain(
     graph: ops.Graph | None = None,
     config: config_pb2.ConfigProto | None = None) -> explain_report.StageReport:
-  """Tells which nodes SmartStage runs ahead of the training step, and why it leaves the others.
+  """Reports which nodes SmartStage runs ahead of the training step, and why the others stay in it.
 
-  Nothing is changed and no session is needed. If `config` has SmartStage off, the report is about
-  a session that had it on, and says so.
+  The call changes nothing and needs no session. If SmartStage is off in `config`, the report
+  describes what SmartStage would do if it were on, and says so.
 
   For example:
 
@@ -41,19 +42,20 @@ def explain(
   ```
 
   Args:
-    graph: The graph that a session will run; None stands for the default graph.
-    config: The configuration of the session, a `tf.compat.v1.ConfigProto`; None stands for one
-      that says nothing.
+    graph: The graph that a session will run. None means the default graph.
+    config: The configuration of the session, a `tf.compat.v1.ConfigProto`. None means the default
+      configuration.
 
   Returns:
-    A report with the fields `enabled`, `num_nodes`, `stages` (of each the name, the sources, the
-    nodes, the boundary and the first nodes outside), `unstaged_sources` and `reasons`. As a
-    string it is readable text; `to_dot()` and `save_svg(path)` make a picture.
+    A report with the fields `enabled`, `num_nodes`, `stages` (each with its name, its sources, its
+    nodes, its boundary and the first nodes outside it), `unstaged_sources` and `reasons`.
+    `str(report)` is readable text; `report.to_dot()` and `report.save_svg(path)` draw a picture.
 
   Raises:
     TypeError: If an argument has the wrong type.
-    ValueError: If no graph is given in eager mode, or the options are those of another graph.
-    tf.errors.InvalidArgumentError: If a session with `config` would be refused.
+    ValueError: If `graph` is None in eager mode, or SmartStage is on in `config` with the options of
+      another graph.
+    tf.errors.InvalidArgumentError: If a session would refuse the SmartStage settings of `config`.
   """
   if not isinstance(graph, ops.Graph | None):
     raise TypeError(
@@ -64,8 +66,8 @@ def explain(
         f" {type(config).__name__}.")
   if graph is None and context.executing_eagerly():
     raise ValueError(
-        "tf.staging.explain explains a graph that a session runs, but eager execution is on. Give"
-        " it the graph: tf.staging.explain(graph).")
+        "graph must be given while eager execution is on. Call tf.staging.explain(graph) with the"
+        " graph that a session will run.")
   graph = graph or ops.get_default_graph()
   config = config or config_pb2.ConfigProto()
   enabled = config.graph_options.optimizer_options.do_smart_stage
@@ -79,19 +81,19 @@ def explain(
       stages=tuple(_stage(**stage) for stage in found["stages"]),
       unstaged_sources=_outside(found["unstaged_sources"]),
       reasons=tuple(
-          explain_report.Reason(nodes=count, example=explain_report.OutsideNode(*example))
+          explain_data.Reason(nodes=count, example=explain_data.OutsideNode(*example))
           for count, example in found["reasons"]),
       graph=explain_graph.StagedGraph(nodes=tuple(found["nodes"]), edges=tuple(found["edges"])))
 
 
-def _stage(name, by_hand, sources, nodes, boundary, outside) -> explain_report.Stage:
-  return explain_report.Stage(
+def _stage(name, by_hand, sources, nodes, boundary, outside) -> explain_data.Stage:
+  return explain_data.Stage(
       name=name,
       by_hand=by_hand,
       sources=tuple(sources),
       nodes=tuple(nodes),
       boundary=tuple(
-          explain_report.BoundaryTensor(tensor, dtypes.as_dtype(dtype), _shape(dims))
+          explain_data.BoundaryTensor(tensor, dtypes.as_dtype(dtype), _shape(dims))
           for tensor, dtype, dims in boundary),
       outside=_outside(outside))
 
@@ -101,5 +103,5 @@ def _shape(dims: list[int] | None) -> tensor_shape.TensorShape:
       None if dims is None else [None if dim < 0 else dim for dim in dims])
 
 
-def _outside(nodes: list[tuple[str, str, str]]) -> tuple[explain_report.OutsideNode, ...]:
-  return tuple(explain_report.OutsideNode(*node) for node in nodes)
+def _outside(nodes: list[tuple[str, str, str]]) -> tuple[explain_data.OutsideNode, ...]:
+  return tuple(explain_data.OutsideNode(*node) for node in nodes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups nodes into few boxes by name scope, so that a picture of any graph can be read."""
+"""Groups nodes by name scope into a few boxes, so that the picture of any graph stays readable."""
 
 import dataclasses
 import heapq
@@ -7,39 +7,39 @@ import re
 from collections.abc import Callable
 from collections.abc import Sequence
 
-# What tells nodes or scopes apart that are alike otherwise.
+# Names that differ only in numbers count as alike.
 _NUMBER = re.compile(r"\d+")
 
 
 @dataclasses.dataclass(frozen=True)
 class Box:
-  """Nodes that are drawn as one.
+  """Nodes that the picture shows as one box.
 
   Attributes:
-    label: What their names have in common; the name of a single node.
-    members: Their indices.
+    label: The common part of the nodes' names, or the name of a single node.
+    members: The indices of the nodes.
   """
   label: str
   members: tuple[int, ...]
 
 
 def boxes(names: Sequence[str], members: Sequence[int], limit: int) -> list[Box]:
-  """Groups nodes, as finely as a number of boxes allows.
+  """Groups nodes as finely as `limit` allows.
 
-  Scopes are opened one after the other, the largest one first. Where a scope has too many
-  children, those that are alike but for numbers become one; where that does not help, only its
-  largest children are told apart.
+  Splits one scope after the other into its children, the largest scope first. If a scope has too
+  many children, merges the children whose names differ only in numbers. If these are still too
+  many, keeps only the largest children apart and merges the others.
 
   Args:
-    names: Names of nodes, with scopes.
-    members: The indices of those that are to be grouped; at least one.
-    limit: How many boxes there may be; at least 1.
+    names: The names of all nodes, with their scopes.
+    members: The indices of the nodes to group; at least one.
+    limit: The maximum number of boxes; at least 1.
 
   Returns:
-    The boxes, by label.
+    The boxes, sorted by label.
   """
   done: list[Box] = []
-  # Size, negative so that the largest is first; scope; depth of the scope; members.
+  # A heap of (negative size, so that the largest scope comes first; scope; its depth; its members).
   closed = [(-len(members), "", 0, tuple(members))]
   while closed:
     _, scope, depth, group = heapq.heappop(closed)
@@ -69,7 +69,7 @@ def _split(group: Sequence[int], key: Callable[[int], str]) -> dict[str, tuple[i
 
 
 def _pattern(name: str, depth: int) -> str:
-  """The part of a name at a depth, without its numbers."""
+  """Returns the part of a name at `depth`, with each number replaced by "*"."""
   parts = name.split("/")
   return _NUMBER.sub("*", parts[depth]) if depth < len(parts) else ""
 

@@ -3,20 +3,20 @@
 
 import dataclasses
 
-# Where a node runs, besides the numbers of stages.
+# The side of a node that is in no stage; a node in a stage has the stage's index.
 STEP = -1
 SHARED = -2
 
 
 @dataclasses.dataclass(frozen=True)
 class StagedGraph:
-  """A graph and where its nodes run, for pictures.
+  """A graph and the side of each node, for pictures.
 
   Attributes:
-    nodes: Of each node the name, the type of the operation and where it runs: the index of a
-      stage, `STEP`, or `SHARED` for what depends on no source of records.
-    edges: Of each edge the index of the node that it leaves, the output (-1 for control) and the
-      index of the node that it enters.
+    nodes: For each node its name, the type of its operation and its side: the index of a stage,
+      `STEP`, or `SHARED` for a node that depends on no source.
+    edges: For each edge the index of its source node, the output (-1 for control) and the index of
+      its destination node.
   """
   nodes: tuple[tuple[str, str, int], ...]
   edges: tuple[tuple[int, int, int], ...]

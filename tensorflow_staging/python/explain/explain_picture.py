@@ -1,34 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report of `tf.staging.explain` as a picture, drawn by Graphviz."""
-
-from __future__ import annotations
+"""Draws a report of `tf.staging.explain` as a picture, with Graphviz."""
 
 import collections
 import json
 import os
 import pathlib
 import subprocess
-import typing
 from collections.abc import Sequence
 
 from tensorflow_staging.python.explain import explain_boxes
+from tensorflow_staging.python.explain import explain_data
 from tensorflow_staging.python.explain import explain_graph
 from tensorflow_staging.python.explain import explain_text
 
-if typing.TYPE_CHECKING:
-  from tensorflow_staging.python.explain import explain_report
-
-# How much a reader can follow. The stages get up to half of the boxes.
+# Limits that keep the picture readable. All stages together get at most half of the boxes.
 _MAX_BOXES = 60
-_MAX_PLAIN_LINES = 120
-# Of the tensors between two boxes, up to this many are named.
+_MAX_PLAIN_ARROWS = 120
+# An arrow that carries more tensors than this shows their number and total size instead of their names.
 _MAX_NAMED_TENSORS = 2
-_MAX_LABEL = 44
+_MAX_LABEL_CHARS = 44
 
-# How long `dot` may take.
+# The time limit for `dot`.
 _DOT_SECONDS = 60
 
-_STAGE_COLORS = ("#e3f3e3", "#97d097")  # Of the region and of its boxes.
+# The colours of a cluster and of its boxes.
+_STAGE_COLORS = ("#e3f3e3", "#97d097")
 _STEP_COLORS = ("#e4ecf8", "#9dbbe3")
 
 _HEADER = """\
@@ -39,33 +35,33 @@ digraph stages {
 """
 
 
-def dot(report: explain_report.StageReport) -> str:
+def dot(report: explain_data.ReportData) -> str:
   """Draws the stages in one colour, the step in another, and the boundary as labelled arrows.
 
-  Nodes that depend on no source of records are left out, as both sides have them.
+  Leaves out the nodes that depend on no source, because both sides use them.
 
   Args:
     report: The report.
 
   Returns:
-    The picture's source in Graphviz's language.
+    The source text of the picture, in Graphviz's language.
   """
   members = collections.defaultdict(list)
-  for index, (_, _, place) in enumerate(report.graph.nodes):
-    members[place].append(index)
+  for index, (_, _, side) in enumerate(report.graph.nodes):
+    members[side].append(index)
   shared = len(members.pop(explain_graph.SHARED, ()))
   lines = []
-  box_of = {}  # The number of the box of each node.
+  box_of = {}  # Maps the index of a node to the number of its box.
   count = 0
-  # Stages first, so that the step gets what they leave of the boxes.
-  for place in sorted(members, key=lambda place: (place < 0, place)):
-    region = []
+  # The stages come first, so that the step gets all the boxes that they leave.
+  for side in sorted(members, key=lambda side: (side < 0, side)):
+    body = []
     for box in explain_boxes.boxes(
-        [name for name, _, _ in report.graph.nodes], members[place], _limit(report, place, count)):
-      region.append(f"b{count} [label={_quoted(_box_label(report, box))}];")
+        [name for name, _, _ in report.graph.nodes], members[side], _limit(report, side, count)):
+      body.append(f"b{count} [label={_quoted(_box_label(report, box))}];")
       box_of |= dict.fromkeys(box.members, count)
       count += 1
-    lines += _region(report, place, len(members[place]), region)
+    lines += _cluster(report, side, len(members[side]), body)
   lines += _boundary_arrows(report, box_of)
   plain, left_out = _plain_arrows(report, box_of)
   title = explain_text.text(report).partition("\n")[0]
@@ -78,14 +74,14 @@ def dot(report: explain_report.StageReport) -> str:
 
 
 def save_svg(source: str, path: str | os.PathLike) -> None:
-  """Has Graphviz draw a picture into a file.
+  """Draws a picture into an SVG file, with Graphviz's program `dot`.
 
   Args:
-    source: The picture in Graphviz's language.
-    path: The file.
+    source: The source text of the picture, in Graphviz's language.
+    path: The file, which is overwritten if it exists.
 
   Raises:
-    RuntimeError: If `dot` is not installed, fails, or takes too long.
+    RuntimeError: If `dot` is not installed, fails, or takes longer than a minute.
     OSError: If the file cannot be written.
   """
   try:
@@ -93,36 +89,37 @@ def save_svg(source: str, path: str | os.PathLike) -> None:
         ["dot", "-Tsvg"], input=source.encode(), capture_output=True, timeout=_DOT_SECONDS, check=False)
   except FileNotFoundError as error:
     raise RuntimeError(
-        "Pictures are drawn by Graphviz, whose program `dot` was not found. Install it, for example"
-        " with `apt-get install graphviz`, or draw the text of to_dot() elsewhere.") from error
+        "Graphviz's program `dot`, which draws the pictures, was not found. Install it, for example"
+        " with `apt-get install graphviz`, or draw the output of to_dot() on another machine.") from error
   except subprocess.TimeoutExpired as error:
-    raise RuntimeError(f"Graphviz's `dot` was given up after {_DOT_SECONDS} seconds.") from error
+    raise RuntimeError(f"Graphviz's `dot` did not end within {_DOT_SECONDS} seconds and was killed.") from error
   if done.returncode != 0:
     message = done.stderr.decode(errors="replace")[-1000:]
-    raise RuntimeError(f"Graphviz's `dot` ended with {done.returncode}: {message}")
+    raise RuntimeError(f"Graphviz's `dot` failed with exit status {done.returncode}: {message}")
   pathlib.Path(path).write_bytes(done.stdout)
 
 
-def _limit(report, place: int, used: int) -> int:
-  """How many boxes a region may have."""
-  if place == explain_graph.STEP:
+def _limit(report: explain_data.ReportData, side: int, used: int) -> int:
+  """Returns the maximum number of boxes for a side, when the sides before it have `used` boxes."""
+  if side == explain_graph.STEP:
     return max(1, _MAX_BOXES - used)
   return max(1, _MAX_BOXES // 2 // len(report.stages))
 
 
-def _box_label(report, box: explain_boxes.Box) -> str:
+def _box_label(report: explain_data.ReportData, box: explain_boxes.Box) -> str:
   label = _shortened(box.label)
   if len(box.members) > 1:
     return f"{label}\n{len(box.members)} nodes"
   return f"{label}\n({report.graph.nodes[box.members[0]][1]})"
 
 
-def _region(report, place: int, nodes: int, body: Sequence[str]) -> list[str]:
-  if place == explain_graph.STEP:
+def _cluster(report: explain_data.ReportData, side: int, nodes: int, body: Sequence[str]) -> list[str]:
+  """Returns the lines that frame the boxes of one stage, or of the step."""
+  if side == explain_graph.STEP:
     name, label, colors = "step", "the step", _STEP_COLORS
   else:
-    stage = report.stages[place]
-    name, colors = f"stage{place}", _STAGE_COLORS
+    stage = report.stages[side]
+    name, colors = f"stage{side}", _STAGE_COLORS
     label = f"ahead of the step: stage '{stage.name}'{' of tf.staged' if stage.by_hand else ''}"
   return [
       f"subgraph cluster_{name} {{",
@@ -134,22 +131,22 @@ def _region(report, place: int, nodes: int, body: Sequence[str]) -> list[str]:
   ]
 
 
-def _boundary_arrows(report, box_of: dict[int, int]) -> list[str]:
-  """Arrows from stages to the step, and to later stages, with the tensors that they carry."""
+def _boundary_arrows(report: explain_data.ReportData, box_of: dict[int, int]) -> list[str]:
+  """Returns the arrows from a stage to the step or to a later stage, labelled with their tensors."""
   tensors = {tensor.name: tensor for stage in report.stages for tensor in stage.boundary}
   carried = collections.defaultdict(dict)
   for src, output, dst in report.graph.edges:
-    name, _, place = report.graph.nodes[src]
+    name, _, side = report.graph.nodes[src]
     tensor = tensors.get(f"{name}:{output}")
-    if tensor and dst in box_of and report.graph.nodes[dst][2] != place:
+    if tensor and dst in box_of and report.graph.nodes[dst][2] != side:
       carried[box_of[src], box_of[dst]][tensor.name] = tensor
   return [
-      f"b{src} -> b{dst} [color=\"#b3541e\", penwidth=2, label={_quoted(_tensors(list(found.values())))}];"
+      f"b{src} -> b{dst} [color=\"#b3541e\", penwidth=2, label={_quoted(_arrow_label(list(found.values())))}];"
       for (src, dst), found in sorted(carried.items())
   ]
 
 
-def _tensors(tensors: list) -> str:
+def _arrow_label(tensors: Sequence[explain_data.BoundaryTensor]) -> str:
   if len(tensors) > _MAX_NAMED_TENSORS:
     return f"{len(tensors)} tensors,\n{explain_text.total_size(tensors)}"
   return "\n".join(
@@ -157,31 +154,32 @@ def _tensors(tensors: list) -> str:
       for tensor in tensors)
 
 
-def _plain_arrows(report, box_of: dict[int, int]) -> tuple[list[str], int]:
-  """Arrows for all other edges, and how many are left out because there are too many."""
+def _plain_arrows(report: explain_data.ReportData, box_of: dict[int, int]) -> tuple[list[str], int]:
+  """Returns the arrows for all other edges, and the number of arrows omitted because of the limit."""
   nodes = report.graph.nodes
   tensors = {tensor.name for stage in report.stages for tensor in stage.boundary}
   edges = collections.Counter()
   for src, output, dst in report.graph.edges:
-    name, _, place = nodes[src]
-    crosses = nodes[dst][2] != place and f"{name}:{output}" in tensors
+    name, _, side = nodes[src]
+    crosses = nodes[dst][2] != side and f"{name}:{output}" in tensors
     if src in box_of and dst in box_of and not crosses:
       edges[box_of[src], box_of[dst]] += 1
   puts = [index for index, (_, op, _) in enumerate(nodes) if op == "TensorBufferPut"]
-  takes = {place: index for index, (_, op, place) in enumerate(nodes) if op == "TensorBufferTake"}
+  # The graph has no edge from the Put to the Take of a manual stage; the picture shows their buffer as an arrow.
+  takes = {side: index for index, (_, op, side) in enumerate(nodes) if op == "TensorBufferTake"}
   for put in puts:
     take = takes.get(nodes[put][2])
     if put in box_of and take in box_of:
       edges[box_of[put], box_of[take]] += 1
   drawn = sorted((edge for edge in edges if edge[0] != edge[1]), key=lambda edge: (-edges[edge], edge))
-  lines = [f"b{src} -> b{dst};" for src, dst in sorted(drawn[:_MAX_PLAIN_LINES])]
+  lines = [f"b{src} -> b{dst};" for src, dst in sorted(drawn[:_MAX_PLAIN_ARROWS])]
   return lines, len(drawn) - len(lines)
 
 
 def _shortened(name: str) -> str:
-  return name if len(name) <= _MAX_LABEL else "..." + name[3 - _MAX_LABEL:]
+  return name if len(name) <= _MAX_LABEL_CHARS else "..." + name[3 - _MAX_LABEL_CHARS:]
 
 
 def _quoted(text: str) -> str:
-  """A string of Graphviz's language."""
+  """Returns `text` as a string literal of Graphviz's language."""
   return json.dumps(text, ensure_ascii=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The picture of `tf.staging.explain`: two regions, labelled boundary, few boxes whatever the graph."""
+"""The picture of `tf.staging.explain` frames stages and step, labels the boundary and has few boxes for any graph."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from tensorflow_staging.python.testing import report_graphs
 from tensorflow_staging.python.testing import test_util
 
 _MAX_BOXES = 60
-# Of processor time, which depends less than the clock on what else the machine does.
+# Processor time, because it depends less on the load of the machine than elapsed time does.
 _LARGE_SECONDS = 10
 
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -25,18 +25,18 @@ def _box_count(dot: str) -> int:
 
 
 def _processor_seconds() -> float:
-  """What this process and those that it has waited for have used so far."""
+  """Returns the processor time of this process and of the child processes that it has waited for."""
   return sum(os.times()[:4])
 
 
-def test_stage_and_step_are_regions_of_different_colours():
+def test_stage_and_step_are_clusters_of_different_colours():
   report_graphs.model()
   dot = tf.staging.explain().to_dot()
   stage, step = re.findall(r"subgraph cluster_(?:stage0|step) \{(.*?)\n  \}", dot, re.DOTALL)
   assert "ahead of the step: stage 'prefetch', 2 nodes" in stage
   assert r"hash/bucket\n(StringToHashBucketFast)" in stage
   assert r"embedding_lookup\n(GatherV2)" in step
-  colors = [re.findall(r'fillcolor="(.*?)"', region) for region in (stage, step)]
+  colors = [re.findall(r'fillcolor="(.*?)"', cluster) for cluster in (stage, step)]
   assert colors[0] != colors[1]
 
 
@@ -46,10 +46,10 @@ def test_arrows_of_the_boundary_carry_tensor_type_shape_and_bytes():
   assert r'label="hash/bucket:0\nint64 [?], at least 8 bytes"' in dot
   assert r'label="IteratorGetNext:0\nfloat32 [?, 3], at least 12 bytes"' in dot
   arrows = re.findall(r"(b\d+) -> (b\d+)", dot)
-  assert len(arrows) == len(set(arrows))  # None of them is drawn as an edge as well.
+  assert len(arrows) == len(set(arrows))  # No boundary arrow has a plain arrow beside it.
 
 
-def test_many_tensors_between_two_boxes_are_one_arrow_with_their_sum():
+def test_many_tensors_between_two_boxes_are_one_arrow_with_their_total_size():
   dataset = tf.data.Dataset.from_tensors([tf.constant([1.0, 2.0])] * 1).map(lambda x: tuple([x[0]] * 4))
   tensors = tf.data.make_one_shot_iterator(dataset).get_next()
   tf.add_n([tf.get_variable("weight", [])] + [tensor[0] for tensor in tensors])
@@ -64,7 +64,7 @@ def test_constants_are_left_out_and_counted():
   assert re.search(r"Not drawn: \d+ nodes that depend on no source of records", dot)
 
 
-def test_a_stage_by_hand_is_drawn_up_to_its_buffer_and_after_it():
+def test_a_manual_stage_is_drawn_up_to_its_buffer_and_after_it():
   record = tf.staged(tf.add(test_util.dataset_record(3), 1, name="before"))
   key = tf.add(record, 1, name="after")
   tf.gather(tf.get_variable("embedding", [10]), key)
@@ -99,7 +99,7 @@ def test_the_svg_shows_the_nodes(tmp_path):
   assert {"hash/bucket", "(StringToHashBucketFast)", "embedding_lookup"} <= texts
 
 
-def test_a_large_graph_is_grouped_by_scope_and_drawn_soon(tmp_path):
+def test_a_large_graph_is_grouped_by_scope_and_drawn_in_time(tmp_path):
   report_graphs.large_model(50_000)
   start = _processor_seconds()
   report = tf.staging.explain()
@@ -119,7 +119,7 @@ def test_without_graphviz_the_error_says_what_to_install(tmp_path, monkeypatch):
     tf.staging.explain().save_svg(tmp_path / "none.svg")
 
 
-def test_an_error_of_graphviz_is_passed_on(tmp_path):
+def test_an_error_of_graphviz_is_reported(tmp_path):
   with pytest.raises(RuntimeError, match="dot.*syntax error"):
     explain_picture.save_svg("digraph {", tmp_path / "none.svg")
   assert not (tmp_path / "none.svg").exists()
@@ -134,7 +134,7 @@ def test_boxes_hold_each_node_once_and_keep_to_the_limit():
   assert len(boxes) == len(names)
 
 
-def test_boxes_tell_large_scopes_apart_and_join_what_is_alike():
+def test_boxes_keep_large_scopes_apart_and_merge_names_that_differ_in_numbers():
   names = [f"layer_{i}/x" for i in range(30)] + [f"model/part/{part}" for part in "abc"]
   boxes = explain_boxes.boxes(names, range(len(names)), 5)
   assert [(box.label, len(box.members)) for box in boxes] == [("layer_*", 30), ("model", 3)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.staging.explain` tells what is staged, what crosses the boundary, and why the rest stays in the step."""
+"""`tf.staging.explain` reports what is staged, what crosses the boundary, and why the rest stays in the step."""
 
 import dataclasses
 
@@ -93,7 +93,7 @@ def test_another_graph_than_the_default_one():
   assert not tf.staging.explain(other).stages
 
 
-def test_when_off_it_tells_what_would_be_staged():
+def test_when_off_it_reports_what_would_be_staged():
   report_graphs.model()
   off = tf.staging.explain(config=tf.ConfigProto())
   on = tf.staging.explain(config=smart_stage_sessions.smart_stage_config())
@@ -102,7 +102,7 @@ def test_when_off_it_tells_what_would_be_staged():
   assert not off.enabled and dataclasses.replace(off, enabled=True) == on
 
 
-def test_the_text_tells_all_of_it():
+def test_the_text_has_every_part_of_the_report():
   report_graphs.model()
   text = str(tf.staging.explain(config=smart_stage_sessions.smart_stage_config()))
   for line in [
@@ -127,7 +127,7 @@ def test_a_graph_without_a_source():
   assert "the graph has no source of records" in str(report)
 
 
-def test_a_source_that_nothing_of_the_step_needs():
+def test_a_source_that_no_node_of_the_step_needs():
   tf.identity(test_util.dataset_record(3), name="fetched")
   report = tf.staging.explain()
   assert not report.stages
@@ -147,7 +147,7 @@ def test_a_source_whose_position_is_saved():
   assert "position is saved by" in report.unstaged_sources[0].why
 
 
-def test_when_all_that_uses_the_source_is_marked_only_the_source_is_staged():
+def test_when_every_user_of_the_source_is_marked_only_the_source_is_staged():
   tf.train.mark_target_node(tf.identity(test_util.dataset_record(3), name="marked"))
   stage, = tf.staging.explain().stages
   assert stage.nodes == ("IteratorGetNext",)
@@ -180,7 +180,7 @@ def test_the_text_stays_short_with_many_stages():
   assert "... and 10 more stages" in text
 
 
-def test_a_stage_by_hand_to_which_nothing_is_added():
+def test_a_manual_stage_to_which_nothing_is_added():
   record = tf.staged(test_util.dataset_record(3))
   tf.train.mark_target_node(tf.identity(record, name="marked"))
   report = tf.staging.explain()
@@ -191,7 +191,7 @@ def test_a_stage_by_hand_to_which_nothing_is_added():
   assert "Stage 'prefetch' of tf.staged, to which nothing is added." in str(report)
 
 
-def test_a_stage_by_hand_that_is_extended():
+def test_a_manual_stage_that_is_extended():
   record = tf.staged(test_util.dataset_record(3))
   key = tf.add(record, 1, name="key")
   tf.gather(tf.get_variable("embedding", [10]), key)

@@ -1,41 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report of `tf.staging.explain` as readable text."""
+"""Formats a report of `tf.staging.explain` as readable text."""
 
-from __future__ import annotations
-
-import typing
 from collections.abc import Iterable
 from collections.abc import Sequence
 
-if typing.TYPE_CHECKING:
-  from tensorflow_staging.python.explain import explain_report
+from tensorflow_staging.python.explain import explain_data
 
-# How many lines a list may have.
-_MAX_LINES = 20
+# The maximum number of items that a list shows.
+_MAX_ITEMS = 20
 
 
-def text(report: explain_report.StageReport) -> str:
-  """Tells a report.
+def text(report: explain_data.ReportData) -> str:
+  """Formats a report.
 
   Args:
     report: The report.
 
   Returns:
-    Lines, bounded in number by the number of stages alone.
+    The text, without a newline at its end. It shows at most 20 items of each list, so it stays short
+    for a graph of any size.
   """
   lines = [_summary(report)]
-  for stage in report.stages[:_MAX_LINES]:
+  for stage in report.stages[:_MAX_ITEMS]:
     lines += ["", *_stage(stage)]
-  if len(report.stages) > _MAX_LINES:
-    lines += ["", f"... and {len(report.stages) - _MAX_LINES} more stages"]
+  if len(report.stages) > _MAX_ITEMS:
+    lines += ["", f"... and {len(report.stages) - _MAX_ITEMS} more stages"]
   if report.unstaged_sources:
     lines += ["", "Sources of records that do not run ahead:"]
     lines += _listed(map(str, report.unstaged_sources), len(report.unstaged_sources))
-  lines += ["", *_others(report)]
+  lines += ["", *_reasons(report)]
   return "\n".join(lines)
 
 
-def _summary(report: explain_report.StageReport) -> str:
+def _summary(report: explain_data.ReportData) -> str:
   if report.enabled:
     condition, runs = "SmartStage is on", "run"
   else:
@@ -61,7 +58,7 @@ def _summary(report: explain_report.StageReport) -> str:
   return f"{condition}: {why}"
 
 
-def _stage(stage: explain_report.Stage) -> list[str]:
+def _stage(stage: explain_data.Stage) -> list[str]:
   if not stage.by_hand:
     title = f"Stage '{stage.name}', made by SmartStage of {counted(len(stage.nodes), 'node')}."
   elif stage.nodes:
@@ -83,7 +80,7 @@ def _stage(stage: explain_report.Stage) -> list[str]:
   return lines
 
 
-def _others(report: explain_report.StageReport) -> list[str]:
+def _reasons(report: explain_data.ReportData) -> list[str]:
   count = sum(reason.nodes for reason in report.reasons)
   if not count:
     return ["No node is in the step alone."]
@@ -95,35 +92,35 @@ def _others(report: explain_report.StageReport) -> list[str]:
 
 
 def _listed(items: Iterable[str], count: int) -> list[str]:
-  """The items, one in a line, cut off where there are too many of them."""
-  lines = [f"    {item}" for item, _ in zip(items, range(_MAX_LINES), strict=False)]
-  if count > _MAX_LINES:
-    lines.append(f"    ... and {count - _MAX_LINES} more")
+  """Returns one line per item, and a line with the number of omitted items if there are too many."""
+  lines = [f"    {item}" for item, _ in zip(items, range(_MAX_ITEMS), strict=False)]
+  if count > _MAX_ITEMS:
+    lines.append(f"    ... and {count - _MAX_ITEMS} more")
   return lines or ["    none"]
 
 
 def counted(count: int, noun: str) -> str:
-  """A number with its noun: "1 node", "2 nodes"."""
+  """Returns a number with its noun, such as "1 node" or "2 nodes"."""
   return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def type_and_shape(tensor: explain_report.BoundaryTensor) -> str:
-  """For example "int64 [?, 3]"."""
+def type_and_shape(tensor: explain_data.BoundaryTensor) -> str:
+  """Returns the type and shape of a tensor, such as "int64 [?, 3]"."""
   if tensor.shape.rank is None:
     return f"{tensor.dtype.name} of unknown rank"
   dims = ", ".join("?" if dim is None else str(dim) for dim in tensor.shape.as_list())
   return f"{tensor.dtype.name} [{dims}]"
 
 
-def size(tensor: explain_report.BoundaryTensor) -> str:
-  """How large a tensor is in each record, for example "at least 24 bytes"."""
+def size(tensor: explain_data.BoundaryTensor) -> str:
+  """Returns the size of a tensor in one record, such as "at least 24 bytes"."""
   if tensor.min_bytes is None:
     return f"unknown size ({tensor.dtype.name})" if tensor.shape.rank is not None else "unknown size"
   return _bytes(tensor.min_bytes) if tensor.is_exact else f"at least {_bytes(tensor.min_bytes)}"
 
 
-def total_size(tensors: Sequence[explain_report.BoundaryTensor]) -> str:
-  """How large some tensors are together in each record."""
+def total_size(tensors: Sequence[explain_data.BoundaryTensor]) -> str:
+  """Returns the size of several tensors together in one record."""
   unknown = [tensor for tensor in tensors if tensor.min_bytes is None]
   if len(unknown) == len(tensors):
     return "unknown size"

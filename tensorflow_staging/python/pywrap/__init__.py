@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one door to the C++ of staging: the extension module `_pywrap_staging`."""
+"""The extension module `_pywrap_staging`, through which all Python code of staging calls C++."""

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The module _pywrap_staging: the one door from Python to the C++ of staging.
-// It holds no logic; it turns Python's terms into C++'s and back, and lets
-// other Python threads run while C++ waits.
+// The module _pywrap_staging, through which all Python code of staging calls
+// C++. It holds no logic: it converts arguments, results and errors, and
+// releases the GIL while C++ waits.
 //
-// Takes `Session._session` of TensorFlow's Python session as a TF_Session. For
-// that, this module has to be built so that it shares the type registry of
+// It accepts `Session._session` of TensorFlow's Python session as a TF_Session.
+// This works only if the build lets the module share the type registry of
 // TensorFlow's own modules; see the BUILD file.
 
 #include <memory>
@@ -42,13 +42,13 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// Raises `status` as the class of tf.errors that belongs to its code.
+// Raises the class of tf.errors for the code of `status`, unless it is OK.
 void RaiseIfError(const Status& status) {
   if (status.ok()) return;
   const py::object type =
       py::module_::import("tensorflow.python.framework.errors_impl")
           .attr("exception_type_from_error_code")(status.raw_code());
-  // Messages quote users' data, which may be no valid UTF-8.
+  // A message may quote user data that is not valid UTF-8.
   const auto message = py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(
       status.message().data(), status.message().size(), "replace"));
   const py::object error = type(py::none(), py::none(), message);
@@ -56,7 +56,7 @@ void RaiseIfError(const Status& status) {
   throw py::error_already_set();
 }
 
-// The Python class PrefetchRunner. Every method is entered with the GIL.
+// The Python class PrefetchRunner. Python calls every method with the GIL held.
 class PyPrefetchRunner {
  public:
   PyPrefetchRunner(TF_Session* session, const std::string& serialized_options) {
@@ -75,7 +75,7 @@ class PyPrefetchRunner {
   }
 
   ~PyPrefetchRunner() {
-    // Joins threads, which may be waiting for the GIL in a tf.py_function.
+    // Joins producers, which may wait for the GIL in a tf.py_function.
     py::gil_scoped_release release;
     runner_.reset();
   }
@@ -108,19 +108,19 @@ class PyPrefetchRunner {
   std::unique_ptr<PrefetchRunner> runner_;
 };
 
-// Parses `serialized`, which the caller calls `what`.
+// Parses `serialized`; `what` is the name of the argument, for the error.
 template <typename Message>
 Message Parse(const py::bytes& serialized, const char* what) {
   Message message;
   if (!message.ParseFromString(std::string(serialized))) {
-    throw py::value_error(strings::StrCat(what, " is no serialized ",
+    throw py::value_error(strings::StrCat(what, " is not a serialized ",
                                           message.GetTypeName(), " message."));
   }
   return message;
 }
 
-// Makes a graph of its definition, as a session does.
-std::unique_ptr<Graph> MakeGraph(const py::bytes& graph_def) {
+// Builds a graph from its definition, as a session does.
+std::unique_ptr<Graph> BuildGraph(const py::bytes& graph_def) {
   const GraphDef def = Parse<GraphDef>(graph_def, "graph_def");
   auto graph = std::make_unique<Graph>(OpRegistry::Global());
   Status status;
@@ -133,8 +133,9 @@ std::unique_ptr<Graph> MakeGraph(const py::bytes& graph_def) {
   return graph;
 }
 
-// Counts the first `nodes` nodes of a graph's definition; all if it is 0.
-NodeFilter CountsAmong(const py::bytes& graph_def, int nodes) {
+// Returns a filter that counts the first `nodes` nodes of a graph's definition,
+// or all nodes if `nodes` is 0.
+NodeFilter CountFirstNodes(const py::bytes& graph_def, int nodes) {
   if (nodes == 0) return nullptr;
   const GraphDef def = Parse<GraphDef>(graph_def, "graph_def");
   auto names = std::make_shared<absl::flat_hash_set<std::string>>();
@@ -145,16 +146,17 @@ NodeFilter CountsAmong(const py::bytes& graph_def, int nodes) {
 }
 
 py::list RunnerOptions(const py::bytes& graph_def, const py::bytes& config,
-                       const std::vector<py::bytes>& by_hand, int old_nodes) {
-  const std::unique_ptr<Graph> graph = MakeGraph(graph_def);
+                       const std::vector<py::bytes>& manual_stages,
+                       int old_nodes) {
+  const std::unique_ptr<Graph> graph = BuildGraph(graph_def);
   std::vector<PrefetchRunnerOptions> known;
-  for (const py::bytes& options : by_hand) {
-    known.push_back(Parse<PrefetchRunnerOptions>(options, "by_hand"));
+  for (const py::bytes& options : manual_stages) {
+    known.push_back(Parse<PrefetchRunnerOptions>(options, "manual_stages"));
   }
   std::vector<PrefetchRunnerOptions> runners;
   RaiseIfError(FindRunnerOptions(*graph, Parse<ConfigProto>(config, "config"),
                                  known, &runners,
-                                 CountsAmong(graph_def, old_nodes)));
+                                 CountFirstNodes(graph_def, old_nodes)));
   py::list result;
   for (const PrefetchRunnerOptions& runner : runners) {
     result.append(py::bytes(runner.SerializeAsString()));
@@ -162,7 +164,7 @@ py::list RunnerOptions(const py::bytes& graph_def, const py::bytes& config,
   return result;
 }
 
-// What `call` returns; see partial_run_options.py.
+// Implements call_under_partial_run_options; see partial_run_options.py.
 py::object CallUnderPartialRunOptions(const py::bytes& serialized_options,
                                       const py::function& call) {
   const auto options = Parse<RunOptions>(serialized_options, "options");
@@ -170,13 +172,13 @@ py::object CallUnderPartialRunOptions(const py::bytes& serialized_options,
   return call();
 }
 
-py::dict ReportStagesOf(const py::bytes& graph_def, const py::bytes& config) {
+py::dict ReportOnGraph(const py::bytes& graph_def, const py::bytes& config) {
   const auto session_config = Parse<ConfigProto>(config, "config");
   RaiseIfError(CheckSmartStageSettings(session_config));
   OptimizerFields fields;
   RaiseIfError(DecodeOptimizerFields(
       session_config.graph_options().optimizer_options(), &fields));
-  const std::unique_ptr<Graph> graph = MakeGraph(graph_def);
+  const std::unique_ptr<Graph> graph = BuildGraph(graph_def);
   StageReport report;
   {
     py::gil_scoped_release release;
@@ -188,99 +190,103 @@ py::dict ReportStagesOf(const py::bytes& graph_def, const py::bytes& config) {
 }  // namespace
 
 PYBIND11_MODULE(_pywrap_staging, m) {
-  m.doc() = "The C++ of staging. Private; use tf.make_prefetch_hook().";
+  m.doc() =
+      "The C++ of staging. Private: programs use tf.make_prefetch_hook().";
 
   m.def("runner_options", &RunnerOptions, py::arg("graph_def"),
-        py::arg("config"), py::arg("by_hand"), py::arg("old_nodes") = 0,
+        py::arg("config"), py::arg("manual_stages"), py::arg("old_nodes") = 0,
         R"doc(Finds the runners that a session needs for a graph.
 
 Args:
   graph_def: A serialized `GraphDef`, as bytes.
   config: The session's serialized `ConfigProto`, as bytes.
-  by_hand: The serialized `PrefetchRunnerOptions` of the stages of `tf.staged`.
-  old_nodes: How many nodes the session had when its stages began to run; 0 if
-    they have not.
+  manual_stages: The serialized `PrefetchRunnerOptions` of the graph's manual
+    stages.
+  old_nodes: The number of nodes that the session had when its stages began to
+    run; 0 if they have not begun.
 
 Returns:
-  A list of serialized `PrefetchRunnerOptions`, of these stages and of those that
-  SmartStage makes.
+  A list of serialized `PrefetchRunnerOptions`: of the manual stages and of the
+  stages that SmartStage makes.
 
 Raises:
-  ValueError: If an argument is no such message.
+  ValueError: If an argument is not the serialized message that it must be.
   tf.errors.InvalidArgumentError: If the configuration is wrong.
 )doc");
 
-  m.def("stage_report", &ReportStagesOf, py::arg("graph_def"),
-        py::arg("config"),
-        R"doc(Tells what SmartStage makes of a graph, whether it is on or not.
+  m.def(
+      "stage_report", &ReportOnGraph, py::arg("graph_def"), py::arg("config"),
+      R"doc(Reports what SmartStage does to a graph, or would do if it were on.
 
 Args:
   graph_def: A serialized `GraphDef`, as bytes.
   config: The session's serialized `ConfigProto`, as bytes.
 
 Returns:
-  The fields of `StageReport` (core/graph/stage_report.h) by name; see
-  stage_report_to_python.h.
+  A dict with the fields of `StageReport` (core/graph/report/stage_report.h) by
+  name; stage_report_to_python.h says how each is converted.
 
 Raises:
-  ValueError: If an argument is no such message.
+  ValueError: If an argument is not the serialized message that it must be.
   tf.errors.InvalidArgumentError: If the configuration is wrong.
 )doc");
 
   py::class_<PyPrefetchRunner>(
       m, "PrefetchRunner",
-      "Runs the staged part of a graph ahead of the training step.")
+      "Runs a region of a graph ahead of the training step.")
       .def(py::init<TF_Session*, const std::string&>(), py::arg("session"),
            py::arg("options"),
-           R"doc(Makes a runner that has not started.
+           R"doc(Creates a runner without starting it.
 
 Args:
-  session: `Session._session` of a `tf.compat.v1.Session` whose graph is extended.
+  session: `Session._session` of a `tf.compat.v1.Session`. The session must
+    already have the nodes that the options name.
   options: A serialized `PrefetchRunnerOptions` message, as bytes.
 
 Raises:
-  ValueError: If `session` is closed, or `options` is no such message.
+  ValueError: If `session` is closed, or `options` is not such a message.
   tf.errors.InvalidArgumentError: If a required option is missing.
 )doc")
       .def("start", &PyPrefetchRunner::Start,
-           R"doc(Opens the buffer and starts the threads. Once only.
+           R"doc(Opens the buffer and starts the producers. Works only once.
 
 Raises:
-  tf.errors.FailedPreconditionError: At the second call.
+  tf.errors.FailedPreconditionError: If called a second time.
   tf.errors.CancelledError: If the runner is stopped or the session is closed.
-  tf.errors.OpError: The session's error, if its graph lacks what the options
-    name.
+  tf.errors.OpError: The session's error, if its graph lacks a node that the
+    options name.
 )doc")
       .def("stop", &PyPrefetchRunner::Stop,
-           R"doc(Cancels the buffer and joins the threads.
+           R"doc(Cancels the buffer and joins the producers.
 
-May be called at any time, from any thread, and more than once. A thread that
-waits for slow input is waited for during some seconds only; it ends when the
+May be called at any time, from any thread, and more than once. Waits only a few
+seconds for a producer that waits for slow input; that producer ends when the
 session closes.
 )doc")
       .def("stats", &PyPrefetchRunner::GetStats,
-           R"doc(Tells what the runner has done.
+           R"doc(Returns the runner's counters.
 
 Returns:
-  A dict with `name` (str, the stage), `records` (int, runs that succeeded),
-  `ignored` (int, runs that failed with an ignored exception) and `running`
-  (bool, whether more records may come).
+  A dict with `name` (str, the name of the stage), `records` (int, the staged
+  runs that succeeded), `ignored` (int, the staged runs that failed with an
+  ignored exception) and `running` (bool, whether a producer may still add
+  records).
 )doc");
 
   m.def(
       "call_under_partial_run_options", &CallUnderPartialRunOptions,
       py::arg("options"), py::arg("call"),
-      R"doc(Calls a function; the partial runs that it sets up have the options.
+      R"doc(Calls a function that sets up partial runs with these options.
 
 Args:
   options: A serialized `RunOptions` message, as bytes.
-  call: Called in this thread, without arguments.
+  call: The function, called in this thread without arguments.
 
 Returns:
-  What `call` returns.
+  The result of `call`.
 
 Raises:
-  ValueError: If `options` is no such message.
+  ValueError: If `options` is not such a message.
 )doc");
 }
 

@@ -9,9 +9,10 @@
 namespace tensorflow {
 namespace staging {
 
-// The fields of a report by name. Stages are dicts, too; other structures are
-// tuples of their fields, a data type is its number, a shape is None or a list
-// in which -1 stands for what is unknown. Needs the GIL.
+// Converts a report to a dict of its fields by name. A stage becomes a dict,
+// too; any other structure becomes a tuple of its fields, in their order; a
+// data type becomes its number; a shape becomes a list in which -1 is an
+// unknown dimension, or None if its rank is unknown. The caller holds the GIL.
 pybind11::dict ToPython(const StageReport& report);
 
 }  // namespace staging

@@ -12,9 +12,9 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// SessionRef shows neither its session nor its lock. An explicit instantiation
-// may name private members, and so gives them a public name here; if upstream
-// renames or retypes one of them, this stops compiling.
+// SessionRef exposes neither its session nor its lock. An explicit
+// instantiation may name private members, so this one makes both accessible
+// here. If upstream renames or retypes one of them, this no longer compiles.
 template <auto kSession, auto kLock>
 struct SessionRefMembers {
   friend std::shared_ptr<Session> LockedSession(SessionRef* ref) {
@@ -30,11 +30,13 @@ template struct SessionRefMembers<&SessionRef::session_,
 
 std::shared_ptr<Session> UnderlyingSession(TF_Session* session) {
   Session* outer = session->session;
-  // By name: the class's type_info is in a library that is not linked here.
+  // Compares names because the library that holds the type_info of SessionRef
+  // is not linked here.
   if (std::strcmp(typeid(*outer).name(), "N10tensorflow10SessionRefE") == 0) {
     return LockedSession(static_cast<SessionRef*>(outer));
   }
-  // Not owned: whoever made a session without Python's wrapper keeps it.
+  // A session without Python's wrapper belongs to its creator, so this pointer
+  // does not own it.
   return std::shared_ptr<Session>(std::shared_ptr<Session>(), outer);
 }
 

@@ -11,12 +11,14 @@
 namespace tensorflow {
 namespace staging {
 
-// The session that runs the graph, below the wrapper (SessionRef) that
-// TensorFlow's Python session puts around it; null if the session is closed.
+// Returns the session that runs the graph, from inside the wrapper (SessionRef)
+// that TensorFlow's Python session puts around it; null if the session is
+// closed.
 //
-// Threads that outlast a call from Python have to use this one: the wrapper
-// holds a lock during Close that each of its runs needs to return, so that a
-// session that waits for its prefetchers while closing would wait forever.
+// A thread that outlasts a call from Python must use this session instead of
+// the wrapper. The wrapper holds a lock during Close that each of its runs
+// needs in order to return, so a session that waits for its runners while it
+// closes would wait forever.
 std::shared_ptr<Session> UnderlyingSession(TF_Session* session);
 
 }  // namespace staging

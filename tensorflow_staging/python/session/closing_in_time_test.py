@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whoever waits, closing takes less than five seconds and leaves no thread."""
+"""Closing takes less than five seconds and leaves no thread, whichever threads wait."""
 
 import gc
 import threading
@@ -46,7 +46,7 @@ def test_producers_wait_for_room(way):
 
 @_WAYS
 def test_producers_and_consumers_wait_for_input(way):
-  # A queue that nobody feeds stands for input that hangs.
+  # A queue without an enqueue op acts as input that hangs.
   record = tf.staged(tf.FIFOQueue(1, [tf.int64]).dequeue(), num_threads=8)
   sess = tf.Session()
   hook, coord = tf.make_prefetch_hook(), tf.train.Coordinator()
@@ -72,7 +72,7 @@ def test_producers_and_consumers_wait_for_input(way):
     thread.join()
   assert time.monotonic() - begin < _LIMIT_SECONDS
   assert len(raised) == len(steps)
-  # Input that hangs can only be cancelled with the session.
+  # Only closing the session cancels input that hangs.
   sess.close()
   test_util.assert_no_stage_thread()
 
@@ -124,7 +124,7 @@ def test_the_interpreter_exits_while_producers_and_consumers_wait(tmp_path):
       import threading
       import time
 
-      # Registered before TensorFlow registers anything, and so called last.
+      # Registered before TensorFlow registers anything, so that it is called last.
       atexit.register(lambda: print("in time", time.monotonic() - begin < {_LIMIT_SECONDS}))
 
       import tensorflow as tf

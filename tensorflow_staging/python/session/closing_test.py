@@ -11,7 +11,7 @@ from tensorflow_staging.python.testing import test_util
 
 
 def _full_stage():
-  """A stage whose buffer is full: its thread waits for room."""
+  """Returns the source and the record of a stage whose buffer fills up, so that its producer waits for room."""
   source = test_util.Source()
   return source, tf.staged(source.tensor(), capacity=2)
 
@@ -44,7 +44,7 @@ def test_session_then_hook():
   hook.end(sess)
 
 
-def test_session_that_is_dropped_and_never_closed():
+def test_session_that_is_deleted_and_never_closed():
   source, _ = _full_stage()
   sess = tf.Session()
   hook = _start(sess, source)
@@ -55,7 +55,7 @@ def test_session_that_is_dropped_and_never_closed():
 
 
 @pytest.mark.parametrize("order", ["coordinator", "session", "hook"])
-def test_coordinator_and_who_comes_first(order):
+def test_coordinator_in_any_order(order):
   source, _ = _full_stage()
   sess = tf.Session()
   coord = tf.train.Coordinator()
@@ -94,7 +94,7 @@ def test_everything_at_once():
 
 
 class _WaitingStep:
-  """A step in a thread of its own that finds no record, and what became of it."""
+  """Runs a step, which waits for a record, in a thread of its own."""
 
   def __init__(self, sess, record):
     self._begins = threading.Event()
@@ -104,7 +104,7 @@ class _WaitingStep:
     self._begins.wait()
 
   def join(self) -> Exception | None:
-    """Waits for the end of the step and returns what it raised."""
+    """Waits for the end of the step and returns the error that it raised, if any."""
     self._thread.join()
     return self._error
 
@@ -117,14 +117,14 @@ class _WaitingStep:
 
 
 def test_closing_the_session_cancels_a_step_and_a_stage_that_wait():
-  # A queue that nobody feeds stands for input that hangs.
+  # A queue without an enqueue op acts as input that hangs.
   record = tf.staged(tf.FIFOQueue(1, [tf.int64]).dequeue())
   sess = tf.Session()
   hook = tf.make_prefetch_hook()
   hook.after_create_session(sess)
   step = _WaitingStep(sess, record)
   sess.close()
-  # If it came so late that the session was closed, Python refuses it.
+  # Python raises RuntimeError if the step begins after the session has closed.
   assert isinstance(step.join(), (tf.errors.CancelledError, RuntimeError))
   test_util.assert_no_stage_thread()
 
@@ -141,13 +141,13 @@ def test_stopping_the_stages_cancels_a_step_that_waits():
     stopping = threading.Thread(target=hook.end, args=[sess])
     stopping.start()
     assert isinstance(step.join(), tf.errors.CancelledError)
-    # What the stage computes meanwhile cannot be cancelled; stopping waits for it.
+    # The Python function that the stage runs cannot be cancelled, so stopping waits for it.
     source.release()
     stopping.join()
     test_util.assert_no_stage_thread()
 
 
-def test_input_that_hangs_does_not_hold_up_the_hook_for_long():
+def test_input_that_hangs_does_not_block_the_hook_for_long():
   tf.staged(tf.FIFOQueue(1, [tf.int64]).dequeue())
   with tf.Session() as sess:
     hook = tf.make_prefetch_hook()
@@ -187,14 +187,14 @@ def test_an_exception_in_the_loop_stops_the_stages():
 
 _EXITS = {
     "nothing is closed": "",
-    "the session is dropped": "del sess",
+    "the session is deleted": "del sess",
     "the program fails": "raise SystemExit(0)",
-    "the hook is dropped": "del hook",
+    "the hook is deleted": "del hook",
 }
 
 
-@pytest.mark.parametrize("last_words", _EXITS.values(), ids=_EXITS)
-def test_interpreter_exit(tmp_path, last_words):
+@pytest.mark.parametrize("last_statement", _EXITS.values(), ids=_EXITS)
+def test_interpreter_exit(tmp_path, last_statement):
   output = test_util.run_program(
       f"""
       import itertools
@@ -210,6 +210,6 @@ def test_interpreter_exit(tmp_path, last_words):
       hook.after_create_session(sess, coord)
       sess.run(record)
       print("done", flush=True)
-      {last_words}
+      {last_statement}
       """, tmp_path)
   assert output == "done\n"

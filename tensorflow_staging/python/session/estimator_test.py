@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An Estimator trains and evaluates with the hook."""
+"""An Estimator trains and evaluates with the hook on staged input."""
 
 import tensorflow as tf
 

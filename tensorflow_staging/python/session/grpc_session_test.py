@@ -9,16 +9,16 @@ import tensorflow as tf
 
 from tensorflow_staging.python.testing import test_util
 
-# A server cannot be stopped, and keeps a stage's buffer as long as sessions have the stage, which a
-# moment after their closing they still may: each test has a stage name of its own.
+# A server cannot be stopped, so all tests share one. It keeps the buffer of a stage while any session
+# has the stage, which may last a moment longer than the session: each test has its own stage name.
 _server = None
-# How many sessions a test opens one after another until the server has let go of an earlier one.
-_PATIENCE = 100
+# The number of sessions that a test opens, one after the other, until the server has released an earlier one.
+_MAX_SESSIONS = 100
 
 
 @pytest.fixture
 def target():
-  """The address of a server, one for all tests."""
+  """The address of a server that all tests share."""
   global _server
   _server = _server or tf.train.Server.create_local_server()
   return _server.target
@@ -52,14 +52,14 @@ def test_the_cause_of_an_error_arrives(target):
   assert "parse_line" in raised.value.message
 
 
-def test_a_session_without_the_hook_is_told_so(target):
+def test_an_error_names_the_missing_hook(target):
   record = tf.staged(tf.constant(1), name="grpc_no_hook")
   with tf.Session(target) as sess:
     with pytest.raises(tf.errors.FailedPreconditionError, match=r"grpc_no_hook.*make_prefetch_hook"):
       sess.run(record)
 
 
-@pytest.mark.parametrize("end", ["hook", "close", "drop"])
+@pytest.mark.parametrize("end", ["hook", "close", "delete"])
 def test_closing_in_any_order_while_a_producer_waits(target, end):
   source = test_util.Source()
   record = tf.staged(source.tensor(), capacity=2, name="grpc_" + end)
@@ -104,7 +104,7 @@ def test_closing_wakes_a_step_that_waits(target):
   assert raised
 
 
-def test_what_a_session_leaves_in_a_buffer_goes_with_it(target):
+def test_records_left_in_a_buffer_are_released_with_their_session(target):
   source = test_util.Source()
   record = tf.staged(source.tensor(), capacity=2, name="grpc_left")
   size = tf.get_default_graph().get_tensor_by_name("grpc_left/TensorBufferSize:0")
@@ -112,7 +112,7 @@ def test_what_a_session_leaves_in_a_buffer_goes_with_it(target):
     assert sess.run(record) == 0
     source.wait_until_asked(4)
     assert sess.run(size) == 2
-  for _ in range(_PATIENCE):
+  for _ in range(_MAX_SESSIONS):
     with tf.Session(target) as sess:
       left = sess.run(size)
     if not left:
@@ -122,7 +122,7 @@ def test_what_a_session_leaves_in_a_buffer_goes_with_it(target):
 
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("local", [True, False], ids=["local", "grpc"])
-def test_a_stage_starts_anew_with_its_iterator(target, local, threads):
+def test_a_stage_restarts_with_its_iterator(target, local, threads):
   name = f"grpc_restart_{local}_{threads}"
   epoch = tf.placeholder(tf.int64, [])
   dataset = tf.data.Dataset.range(1000 * epoch, 1000 * epoch + 50)
@@ -134,7 +134,7 @@ def test_a_stage_starts_anew_with_its_iterator(target, local, threads):
     with tf.make_prefetch_hook().running(sess):
       for number in range(0, 20, 2):
         assert sorted(test_util.drain(sess, staged)) == list(range(1000 * number, 1000 * number + 50))
-        # Left in its middle.
+        # The next restart comes in the middle of this data.
         sess.run(initializer, {epoch: number + 1})
         assert all(1000 <= sess.run(staged) - 1000 * number < 2000 for _ in range(10))
         sess.run(initializer, {epoch: number + 2})
@@ -142,13 +142,13 @@ def test_a_stage_starts_anew_with_its_iterator(target, local, threads):
 
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("local", [True, False], ids=["local", "grpc"])
-def test_a_chain_of_stages_starts_anew_with_the_iterator_before_it(target, local, threads):
+def test_a_chain_of_stages_restarts_with_the_iterator_before_it(target, local, threads):
   name = f"grpc_chain_{local}_{threads}"
   epoch = tf.placeholder(tf.int64, [])
   iterator = tf.data.Iterator.from_structure(tf.int64, [])
   initializer = iterator.make_initializer(tf.data.Dataset.range(1000 * epoch, 1000 * epoch + 50))
   record = iterator.get_next()
-  # Their names are not in their order.
+  # The order of the names differs from the order of the stages.
   for number in (2, 3, 1):
     record = tf.staged(tf.identity(record), num_threads=threads, name=f"{name}_{number}", capacity=3)
   with tf.Session("" if local else target) as sess:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keras trains under both roots as it does on stock TensorFlow."""
+"""Keras trains under both API roots as on stock TensorFlow, and on staged features."""
 
 import pytest
 

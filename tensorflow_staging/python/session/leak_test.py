@@ -11,9 +11,9 @@ import tensorflow as tf
 from tensorflow_staging.python.testing import test_util
 
 _ROUNDS = 1000
-# Enough to fill every cache and pool, so that what is measured after it is growth.
+# Enough sessions to fill every cache and pool, so that the rest of the test measures growth only.
 _WARM_UP = 200
-# Per session, 20 KB: a leaked thread, buffer or session is much more.
+# 20 KiB per session: a leaked thread, buffer or session takes much more.
 _GROWTH_BYTES = 20 * 1024 * (_ROUNDS - _WARM_UP)
 
 
@@ -43,11 +43,11 @@ def _stop(sess, hook, coord):
   sess.close()
 
 
-def _drop(sess, hook, coord):
-  """The caller's reference is the last one."""
+def _delete(sess, hook, coord):
+  """Closes nothing: the caller deletes the last reference to the session."""
 
 
-@pytest.mark.parametrize("way", [_close, _end, _stop, _drop])
+@pytest.mark.parametrize("way", [_close, _end, _stop, _delete])
 def test_a_thousand_sessions(way):
   number = tf.placeholder_with_default(tf.constant(7, tf.int64), [])
   record = tf.staged(number, capacity=2, num_threads=2)

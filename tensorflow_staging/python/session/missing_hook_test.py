@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A step that uses staged tensors in a session without the hook fails soon, and says why."""
+"""A step that uses staged tensors in a session without the hook soon fails, and its error names the hook."""
 
 import time
 
@@ -40,7 +40,7 @@ def test_slow_input_with_the_hook_is_not_mistaken_for_a_missing_hook():
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
     options = tf.RunOptions(timeout_in_ms=7000)
     try:
-      # Longer than a session without the hook would wait: the step's own limit ends it.
+      # Longer than a step without the hook would wait: only the step's own timeout ends it.
       with pytest.raises(tf.errors.DeadlineExceededError):
         sess.run(record, options=options)
     finally:

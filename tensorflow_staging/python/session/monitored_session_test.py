@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Monitored sessions: one hook object, one graph, several sessions."""
+"""One hook object runs the stages of one graph in several sessions, monitored ones above all."""
 
 import pytest
 import tensorflow as tf
@@ -8,7 +8,7 @@ from tensorflow_staging.python.testing import test_util
 
 
 def _input():
-  """An iterator over 0 to 9, with the scaffold that initializes it for each session."""
+  """Returns the next element of an iterator over 0 to 9, and the scaffold that initializes it in each session."""
   iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(10))
   scaffold = tf.train.Scaffold(
       local_init_op=tf.group(tf.local_variables_initializer(), iterator.initializer))
@@ -36,7 +36,7 @@ def test_an_evaluation_follows_training_with_the_same_graph_and_hook():
   with tf.train.MonitoredTrainingSession(scaffold=scaffold, hooks=hooks) as sess:
     while not sess.should_stop():
       sess.run(train_op)
-  # Training stopped in the middle of the data; the evaluation reads all of it.
+  # Training stopped in the middle of the data, but the evaluation reads all of it.
   creator = tf.train.ChiefSessionCreator(scaffold=scaffold)
   with tf.train.MonitoredSession(session_creator=creator, hooks=[hook]) as sess:
     assert sorted(test_util.drain(sess, record)) == list(range(10))
@@ -50,13 +50,13 @@ def test_a_hook_given_twice_runs_each_stage_once():
     assert test_util.drain(sess, record) == list(range(10))
 
 
-def test_a_session_made_anew_after_a_preemption_runs_the_stages_again():
+def test_a_new_session_after_a_preemption_runs_the_stages_again():
   number, scaffold = _input()
   record = tf.staged(number)
   preempted = []
 
   class Preempt(tf.train.SessionRunHook):
-    """Raises what a lost worker raises, once, after the third step."""
+    """Raises the error of a lost worker, once, after the third step."""
 
     def after_run(self, run_context, run_values):
       if run_values.results == 2 and not preempted:
@@ -70,7 +70,7 @@ def test_a_session_made_anew_after_a_preemption_runs_the_stages_again():
   with tf.train.MonitoredTrainingSession(scaffold=scaffold, hooks=hooks) as sess:
     seen = test_util.drain(sess, record)
   assert preempted
-  # The step that was aborted ran again in the new session, on data that began anew.
+  # The aborted step ran again in the new session, where the data starts with its first element.
   assert seen == [0, 1, *range(10)]
 
 
@@ -88,7 +88,7 @@ def test_two_sessions_at_the_same_time_do_not_disturb_each_other():
     hook.end(second)
 
 
-def test_a_finalized_graph_is_left_as_it_is(graph):
+def test_the_hook_adds_nothing_to_a_finalized_graph(graph):
   record = tf.staged(test_util.dataset_record(3))
   graph.finalize()
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
@@ -110,7 +110,7 @@ def test_a_graph_that_was_exported_and_imported_keeps_its_stages():
       assert test_util.drain(sess, record.name) == [0, 1, 2]
 
 
-def test_older_documents_pass_daemon_and_start():
+def test_the_hook_accepts_daemon_and_start():
   record = tf.staged(test_util.dataset_record(1))
   hook = tf.make_prefetch_hook(daemon=True, start=True)
   with tf.train.MonitoredTrainingSession(hooks=[hook]) as sess:
@@ -130,7 +130,7 @@ def test_only_a_coordinator_can_stop_stages():
 
 
 def test_the_thread_of_a_stage_is_seen_by_its_name():
-  """What `no_stage_left` looks for in every test is there while a stage runs."""
+  """The fixture `no_stage_left` finds threads by name; a running stage has such a thread."""
   source = test_util.Source()
   tf.staged(source.tensor())
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):

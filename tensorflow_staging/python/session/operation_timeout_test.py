@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ConfigProto.operation_timeout_in_ms is for steps; what runs ahead may wait longer."""
+"""ConfigProto.operation_timeout_in_ms limits steps only; a region that runs ahead may wait longer."""
 
 import threading
 
@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from tensorflow_staging.python.testing import smart_stage_sessions
 
-_TRIES = 200  # Of 100 ms each.
+_TRIES = 200  # Each lasts up to 100 ms.
 
 
 def _take(sess: tf.Session, fetch: tf.Tensor):
@@ -39,7 +39,7 @@ def test_a_step_that_times_out_does_not_end_the_stage(smart_stage):
   with tf.Session(config=config) as sess:
     sess.run(tf.global_variables_initializer())
     with tf.make_prefetch_hook().running(sess):
-      # Several, so that the stage waits for longer than the timeout for certain.
+      # Several steps, so that the stage certainly waits for longer than the timeout.
       for _ in range(3):
         with pytest.raises(tf.errors.DeadlineExceededError):
           sess.run(result)

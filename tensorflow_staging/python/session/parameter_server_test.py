@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A parameter server, workers and clients in processes of their own; each worker stages its own input."""
+"""Stages in a cluster whose parameter server, workers and client are separate processes."""
 
 import time
 
@@ -11,13 +11,13 @@ from tensorflow_staging.python.testing import test_util
 _SMART_STAGE = pytest.mark.parametrize("smart_stage", [False, True], ids=["staged", "smart_stage"])
 
 _RECORDS = 40
-# How long closing may take, whatever a stage waits for.
+# The time limit for closing, whatever a stage waits for.
 _LIMIT_SECONDS = 5
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-  """A parameter server, two workers and a client, for all tests."""
+  """A parameter server, two workers and a client, shared by all tests."""
   started = parameter_server_cluster.Cluster(tmp_path_factory.mktemp("cluster"), workers=2)
   try:
     yield started
@@ -27,7 +27,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture
 def weight(request):
-  """The name of a variable that no other test uses."""
+  """The name of this test's variable, which no other test uses."""
   return "".join(letter if letter.isalnum() else "_" for letter in request.node.name)
 
 
@@ -42,7 +42,7 @@ def _open(task, weight, cluster, index, records=None, **options):
 
 
 def _assert_rest(answer, records):
-  """Checks that the training took these records, and ended soon after the last of them."""
+  """Checks that training took exactly these records, and ended soon after the last one."""
   taken, seconds = answer
   assert taken == records
   assert seconds < _LIMIT_SECONDS
@@ -87,7 +87,7 @@ def test_an_error_ahead_of_the_step_reaches_its_worker_only(cluster, weight, sma
 
 
 @_SMART_STAGE
-def test_a_killed_worker_stops_no_other_and_its_successor_begins_anew(cluster, weight, smart_stage):
+def test_a_killed_worker_stops_no_other_and_its_successor_starts_over(cluster, weight, smart_stage):
   other = cluster.workers[0]
   for index, worker in enumerate(cluster.workers):
     _open(worker, weight, cluster, index, smart_stage=smart_stage, chief=index == 0)
@@ -101,7 +101,7 @@ def test_a_killed_worker_stops_no_other_and_its_successor_begins_anew(cluster, w
   assert cluster.server.weight(name=weight) == sum(_records(0) + _records(1) + _records(1)[:3])
 
 
-def test_a_worker_starts_anew_from_its_checkpoint_when_the_parameter_server_is_back(cluster, weight, tmp_path):
+def test_a_worker_starts_over_from_its_checkpoint_when_the_parameter_server_is_back(cluster, weight, tmp_path):
   worker = cluster.workers[0]
   _open(worker, weight, cluster, 0, smart_stage=True, checkpoints=str(tmp_path))
   assert worker.steps(count=5) == _records()[:5]
@@ -109,7 +109,7 @@ def test_a_worker_starts_anew_from_its_checkpoint_when_the_parameter_server_is_b
   answer = worker.begin("train")
   cluster.restart_server()
   _assert_rest(answer(), _records())
-  # After four of the five steps it was saved.
+  # The checkpoint holds the first four of the five steps.
   assert cluster.server.weight(name=weight) == sum(_records()[:4] + _records())
 
 
@@ -157,7 +157,7 @@ def test_closing_while_a_producer_waits_for_room(cluster, weight, smart_stage, r
 
 
 @_SMART_STAGE
-def test_the_successor_of_a_killed_client_begins_anew(cluster, weight, smart_stage):
+def test_the_successor_of_a_killed_client_starts_over(cluster, weight, smart_stage):
   _open(cluster.client, weight, cluster, 0, smart_stage=smart_stage, master=cluster.master(0))
   assert cluster.client.steps(count=3) == _records()[:3]
   cluster.client.kill()
@@ -166,7 +166,7 @@ def test_the_successor_of_a_killed_client_begins_anew(cluster, weight, smart_sta
   _assert_rest(cluster.client.train(), _records())
 
 
-def test_a_client_starts_anew_when_its_server_is_back(cluster, weight):
+def test_a_client_starts_over_when_its_server_is_back(cluster, weight):
   _open(cluster.client, weight, cluster, 1, smart_stage=True, master=cluster.master(1))
   assert cluster.client.steps(count=3) == _records(1)[:3]
   cluster.workers[1].kill()
@@ -191,7 +191,7 @@ def test_python_feeds_of_a_worker(cluster, weight):
 
 
 def test_every_process_ends_by_itself_with_a_session_open(cluster, weight):
-  # The last test, as it ends what the others use.
+  # This test must be the last one, because it ends the processes that the others use.
   _open(cluster.client, weight, cluster, 0, smart_stage=False, master=cluster.master(0))
   _open(cluster.workers[1], weight, cluster, 1, smart_stage=False, chief=False)
   assert cluster.client.steps(count=1) + cluster.workers[1].steps(count=1) == [0, 1000]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""After a preemption a monitored session makes a new session, and the stages run there."""
+"""After a preemption a monitored session creates a new session and runs the stages there."""
 
 import pytest
 import tensorflow as tf
@@ -8,7 +8,7 @@ from tensorflow_staging.python.testing import test_util
 
 
 class _FailOnce(tf.train.SessionRunHook):
-  """Raises what a lost worker raises, once, after the first step."""
+  """Raises the error of a lost worker, once, after the first step."""
 
   def __init__(self, error: type[tf.errors.OpError]):
     self._error = error
@@ -21,7 +21,7 @@ class _FailOnce(tf.train.SessionRunHook):
 
 
 class _CloseOnce(tf.train.SessionRunHook):
-  """Lets the op that takes a record raise it, once: the stage ends with it before the first step."""
+  """Closes the buffer with an error, once and before the first step, so that the Take op raises the error."""
 
   def __init__(self, code: int):
     self._code = code
@@ -46,11 +46,11 @@ def _taken(failing):
 
 
 @pytest.mark.parametrize("error", [tf.errors.AbortedError, tf.errors.UnavailableError])
-def test_a_hook_reports_it(error):
+def test_a_hook_raises_the_error(error):
   assert _taken(_FailOnce(error)) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("code", [tf.errors.ABORTED, tf.errors.UNAVAILABLE])
-def test_an_op_reports_it(code):
-  # What the old session had produced before it is gone with it.
+def test_an_op_raises_the_error(code):
+  # Records that the first session produced before the error come before these, or are lost with it.
   assert _taken(_CloseOnce(code))[-5:] == [0, 1, 2, 3, 4]

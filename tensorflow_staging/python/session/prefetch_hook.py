@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.make_prefetch_hook`: runs the stages of a graph while a session is open."""
+"""`tf.make_prefetch_hook`: creates the hook that runs the stages of a graph while a session is open."""
 
 import contextlib
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ from tensorflow_staging.python.session import stage_lifecycle
 
 
 class PrefetchRunnerHook(session_run_hook.SessionRunHook):
-  """Runs the stages of a session's graph; made by `tf.make_prefetch_hook()`.
+  """Runs the stages of a session's graph; `tf.make_prefetch_hook()` creates it.
 
-  The hook holds nothing of a session. One object serves any number of sessions, one after the
+  The hook keeps no state of a session. One object serves any number of sessions, one after the
   other or at the same time.
   """
 
@@ -23,14 +23,15 @@ class PrefetchRunnerHook(session_run_hook.SessionRunHook):
       self,
       session: session_lib.BaseSession,
       coord: coordinator.Coordinator | None = None) -> None:
-    """Starts every stage of the graph, unless they are running already.
+    """Starts every stage of the session's graph, unless they are running already.
 
-    Monitored sessions and Estimators call it. A program with a plain `tf.compat.v1.Session` may
-    call it by hand, or use `running`.
+    Monitored sessions and Estimators call this method. A program with a plain
+    `tf.compat.v1.Session` may call it directly, or use `running`.
 
     Args:
-      session: The session to run them in.
-      coord: If given, the stages stop when it is asked to stop, and `coord.join` waits for that.
+      session: The session to run the stages in.
+      coord: If given, the stages stop when the coordinator is asked to stop, and `coord.join` waits
+        until they have stopped.
 
     Raises:
       TypeError: If an argument has the wrong type.
@@ -39,10 +40,13 @@ class PrefetchRunnerHook(session_run_hook.SessionRunHook):
     stage_lifecycle.start(session, coord)
 
   def end(self, session: session_lib.BaseSession | None) -> None:
-    """Stops the stages; returns when their threads have left the session.
+    """Stops the stages of a session, and waits until their threads have left it.
+
+    Waits only a few seconds for a thread that slow input blocks; that thread ends when the session
+    closes.
 
     Args:
-      session: The session, or None if it is gone already.
+      session: The session, or None if it no longer exists.
     """
     if session is not None:
       stage_lifecycle.stop(session)
@@ -62,13 +66,13 @@ class PrefetchRunnerHook(session_run_hook.SessionRunHook):
     ```
 
     Args:
-      session: The session to run them in.
+      session: The session to run the stages in.
 
     Yields:
       The session.
 
     Raises:
-      TypeError: If `session` is no `tf.compat.v1.Session`.
+      TypeError: If `session` is not a `tf.compat.v1.Session`.
       tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
     """
     self.after_create_session(session)
@@ -81,11 +85,11 @@ class PrefetchRunnerHook(session_run_hook.SessionRunHook):
 @tf_export("make_prefetch_hook")
 def make_prefetch_hook(
     daemon: bool | None = None, start: bool | None = None) -> PrefetchRunnerHook:
-  """Makes the hook that runs the stages of a graph, those of `tf.staged`.
+  """Creates the hook that runs the stages of a graph, those of `tf.staged` and those of SmartStage.
 
-  The stages start when the session is created and stop when it ends, when its coordinator stops
-  or when it closes, whichever comes first. Without the hook, a step that uses staged tensors
-  fails with `tf.errors.FailedPreconditionError` after some seconds.
+  The stages start when the session is created. They stop when the hook ends, when the coordinator of
+  the session stops or when the session closes, whichever comes first. Without the hook, a step that
+  uses staged tensors fails with `tf.errors.FailedPreconditionError` after 5 seconds.
 
   For example:
 
@@ -103,13 +107,13 @@ def make_prefetch_hook(
   `with tf.make_prefetch_hook().running(sess):`.
 
   Args:
-    daemon: Without effect; accepted because older documents give it. No thread of a stage keeps
+    daemon: Has no effect; accepted because older documentation uses it. No thread of a stage keeps
       the program alive.
-    start: Without effect; accepted because older documents give it. The stages always start with
+    start: Has no effect; accepted because older documentation uses it. The stages always start with
       the session.
 
   Returns:
-    A `tf.compat.v1.train.SessionRunHook`. The same object may be given to several sessions.
+    A `tf.compat.v1.train.SessionRunHook`, which may serve several sessions.
   """
   del daemon, start
   return PrefetchRunnerHook()

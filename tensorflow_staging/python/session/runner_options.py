@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which runners a session needs: for the stages of `tf.staged`, and for those that SmartStage makes."""
+"""Finds the runners that a session needs, for its manual stages and for the stages that SmartStage makes."""
 
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import pywrap_tf_session
@@ -10,7 +10,7 @@ from tensorflow.python.framework import ops
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.stages import stage_graph
 
-# The ops that give an iterator its dataset, and so may start a stage anew.
+# The ops that give an iterator its dataset, and so may restart a stage.
 _ITERATOR_INITIALIZERS = frozenset(("MakeIterator", "MultiDeviceIteratorInit"))
 
 # Ten years.
@@ -22,8 +22,8 @@ def of_session(session: session_lib.BaseSession, old_nodes: int = 0) -> list[byt
 
   Args:
     session: The session.
-    old_nodes: How many nodes its graph had when its stages began to run; 0 if they have not. What
-      came later changes none of the stages that SmartStage makes.
+    old_nodes: The number of nodes that the graph had when its stages began to run; 0 if they have not
+      begun. Nodes added later change none of the stages that SmartStage makes.
 
   Returns:
     A serialized `PrefetchRunnerOptions` message for each stage.
@@ -40,16 +40,16 @@ def of_session(session: session_lib.BaseSession, old_nodes: int = 0) -> list[byt
 
 def _of_graph(
     graph: ops.Graph, config: config_pb2.ConfigProto, old_nodes: int) -> list[bytes]:
-  by_hand = list(graph.get_collection(stage_graph.RUNNERS_COLLECTION))
+  manual_stages = list(graph.get_collection(stage_graph.RUNNERS_COLLECTION))
   smart_stage = config.graph_options.optimizer_options.do_smart_stage
-  if not smart_stage and not (by_hand and _may_restart(graph)):
-    return by_hand
+  if not smart_stage and not (manual_stages and _may_restart(graph)):
+    return manual_stages
   return _pywrap_staging.runner_options(
-      serialized_graph(graph), config.SerializeToString(), by_hand, old_nodes)
+      serialized_graph(graph), config.SerializeToString(), manual_stages, old_nodes)
 
 
 def serialized_graph(graph: ops.Graph) -> bytes:
-  """A graph's definition, without the detour over Python's messages.
+  """Serializes a graph's definition, without building it as a Python message first.
 
   Args:
     graph: The graph.
@@ -63,7 +63,7 @@ def serialized_graph(graph: ops.Graph) -> bytes:
 
 
 def _without_timeout(runner: bytes) -> bytes:
-  """Has the staged part wait as long as its stage says; the session's timeout is for its steps."""
+  """Exempts staged runs from the session's timeout, which is meant for steps."""
   options = config_pb2.PrefetchRunnerOptions.FromString(runner)
   options.run_options.timeout_in_ms = _NO_TIMEOUT_MILLIS
   return options.SerializeToString()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of sessions that a script may use, each run to the end of the data."""
+"""Stages run in every kind of session that a script may use, up to the end of the data."""
 
 import pytest
 import tensorflow as tf

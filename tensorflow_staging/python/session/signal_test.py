@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGINT ends a program with stages within seconds, whoever waits and wherever."""
+"""SIGINT ends a program with stages within seconds, whichever thread waits."""
 
 import pytest
 
 from tensorflow_staging.python.testing import test_util
 
-# How a program counts the seconds from SIGINT, which comes when something waits.
+# The beginning of each program: sends SIGINT while a thread waits, and measures the time from then on.
 _HEAD = """
 import os
 import pathlib
@@ -17,7 +17,7 @@ import tensorflow as tf
 
 LIMIT_SECONDS = 5
 
-# Whoever starts the tests in the background may have it ignored, which programs inherit.
+# A shell that runs the tests in the background may ignore SIGINT, and programs inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def interrupt():
@@ -29,7 +29,7 @@ def in_time():
   return time.monotonic() - interrupted < LIMIT_SECONDS
 
 def interrupt_when_the_main_thread_waits():
-  '''It waits when it has left Python and the kernel sees it asleep, again and again.'''
+  '''Sends SIGINT once the kernel has reported the main thread asleep 1000 times in a row.'''
   def watch():
     asleep = 0
     while asleep < 1000:
@@ -40,7 +40,7 @@ def interrupt_when_the_main_thread_waits():
   threading.Thread(target=watch).start()
 
 def hanging_input():
-  '''A queue that nobody feeds.'''
+  '''A queue without an enqueue op.'''
   return tf.FIFOQueue(1, [tf.int64]).dequeue()
 
 def wakeup_fd():
@@ -154,7 +154,7 @@ with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
     interrupt()
     threading.Event().wait()
   except KeyboardInterrupt:
-    # Python has been here, so what watches must not stop anything from now on.
+    # The main thread has handled the signal, so the watch must not stop any stage from now on.
     watch, = [thread for thread in threading.enumerate() if thread.name == "staging_interrupt"]
     watch.join(LIMIT_SECONDS)
     assert watch.is_alive()
@@ -201,8 +201,8 @@ with tf.Session() as sess:
 
 
 @pytest.mark.parametrize(
-    "last_words", ["hook.end(sess)", "sess.close()", "coord.request_stop(); coord.join()"])
-def test_no_thread_is_left(tmp_path, last_words):
+    "last_statements", ["hook.end(sess)", "sess.close()", "coord.request_stop(); coord.join()"])
+def test_no_thread_is_left(tmp_path, last_statements):
   output = _run(f"""
 def watches():
   return [thread for thread in threading.enumerate() if thread.name == "staging_interrupt"]
@@ -215,7 +215,7 @@ with tf.Session() as sess:
     hook.after_create_session(sess)
   hook.after_create_session(sess, coord)
   watch, = watches()
-  {last_words}
+  {last_statements}
   watch.join(LIMIT_SECONDS)
   print(watches())
 """, tmp_path)
@@ -223,7 +223,7 @@ with tf.Session() as sess:
 
 
 def test_a_stage_that_another_thread_starts_watches_nothing(tmp_path):
-  # Python lets only the main thread ask for signals.
+  # Python lets only the main thread set the wakeup fd.
   output = _run("""
 record = tf.staged(tf.constant(1))
 hook = tf.make_prefetch_hook()

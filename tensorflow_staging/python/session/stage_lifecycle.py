@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which stages run in which session: the one place that starts and stops them."""
+"""Starts and stops the stages of sessions, and keeps track of which stages run in which session."""
 
 import atexit
 import threading
@@ -15,11 +15,11 @@ from tensorflow_staging.python.session import runner_options
 from tensorflow_staging.python.session import starting_session
 
 _lock = threading.Lock()
-# The running stages of each live session. The session is not kept alive: the runners leave it by
+# The running stages of each live session. Does not keep the session alive: the runners leave it by
 # themselves when it closes.
 _stages_of_session: "weakref.WeakKeyDictionary[session_lib.BaseSession, _Stages]" = (
     weakref.WeakKeyDictionary())  # Guarded by _lock.
-# How many nodes the graph of a session had when its stages began to run.
+# The number of nodes that the graph of a session had when its stages began to run.
 _old_nodes: "weakref.WeakKeyDictionary[session_lib.BaseSession, int]" = (
     weakref.WeakKeyDictionary())  # Guarded by _lock.
 
@@ -29,11 +29,13 @@ def start(
   """Starts every stage of the session's graph, unless they are running already.
 
   Args:
-    session: The session to run them in.
-    coord: If given, the stages stop when it is asked to stop, and `coord.join` waits for that.
+    session: The session to run the stages in.
+    coord: If given, the stages stop when the coordinator is asked to stop, and `coord.join` waits
+      until they have stopped.
 
   Raises:
-    TypeError: If `session` is no `tf.compat.v1.Session`, or `coord` no `tf.train.Coordinator`.
+    TypeError: If `session` is not a `tf.compat.v1.Session`, or `coord` is not a
+      `tf.train.Coordinator`.
     tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
   """
   if not isinstance(session, session_lib.BaseSession):
@@ -54,7 +56,7 @@ def start(
         stages.start()
       _stages_of_session[session] = stages
       if stages:
-        _old_nodes.setdefault(session, stages.nodes)
+        _old_nodes.setdefault(session, stages.num_nodes)
   if stages:
     _interrupt_watch.begin()
   if coord is not None and stages:
@@ -62,10 +64,13 @@ def start(
 
 
 def stop(session: session_lib.BaseSession) -> None:
-  """Stops the stages of a session; returns when their threads have left it.
+  """Stops the stages of a session, if any run, and waits until their threads have left it.
+
+  Waits only a few seconds for a thread that slow input blocks; that thread ends when the session
+  closes.
 
   Args:
-    session: Any session. Where nothing runs, or nothing runs any more, nothing happens.
+    session: Any session.
   """
   with _lock:
     stages = _stages_of_session.pop(session, None)
@@ -75,12 +80,12 @@ def stop(session: session_lib.BaseSession) -> None:
 
 
 class _Stages:
-  """The runners of one session; safe to use from several threads."""
+  """The runners of the stages of one session. Safe to use from several threads."""
 
   def __init__(self, session: session_lib.BaseSession, old_nodes: int):
-    self.nodes = len(session.graph.get_operations())
-    # The session learns of new nodes only when it runs something, and the runners do not go
-    # through its Python side.
+    self.num_nodes = len(session.graph.get_operations())
+    # Python's session passes new nodes to C++ only when it runs something, and the runners bypass
+    # Python's session.
     session._extend_graph()
     self.runners = [
         _pywrap_staging.PrefetchRunner(session._session, options)
@@ -91,7 +96,7 @@ class _Stages:
     return len(self.runners)
 
   def start(self) -> None:
-    """Starts all runners, or none: if one cannot start, those before it are stopped."""
+    """Starts all runners, or none: if one cannot start, stops those that have started."""
     try:
       for runner in self.runners:
         runner.start()
@@ -100,16 +105,16 @@ class _Stages:
       raise
 
   def running(self) -> bool:
-    """Whether any runner still produces records."""
+    """Returns whether any runner may still produce records."""
     return any(runner.stats()["running"] for runner in self.runners)
 
   def stop(self) -> None:
-    """Stops all runners and waits until they have left; does nothing the second time."""
+    """Stops all runners and waits until they have left the session; a second call does nothing."""
     _stop_together(self.runners)
 
 
 def _stop_together(runners: Sequence[_pywrap_staging.PrefetchRunner]) -> None:
-  """Stops runners at the same time: each may have to wait some seconds for input that hangs."""
+  """Stops runners in parallel, because each may have to wait a few seconds for input that hangs."""
   threads = [
       threading.Thread(target=runner.stop, name="staging_stop_runner") for runner in runners[1:]
   ]
@@ -129,20 +134,20 @@ def _stop_with(coord: coordinator.Coordinator, stages: _Stages) -> None:
     stages.stop()
     _interrupt_watch.end_if_not_needed()
 
-  # A daemon: a program that never stops its coordinator can still end.
+  # A daemon thread lets a program exit that never stops its coordinator.
   thread = threading.Thread(target=wait_and_stop, name="staging_stop", daemon=True)
   coord.register_thread(thread)
   thread.start()
 
 
 def _any_running() -> bool:
-  """Whether a step of any session may be waiting for a stage."""
+  """Returns whether the stages of any session are running, so that a step may wait for them."""
   with _lock:
     return any(stages.running() for stages in _stages_of_session.values())
 
 
 def _stop_all() -> None:
-  """Stops the stages of every session; the sessions can start them again."""
+  """Stops the stages of every session; each session can start its stages again."""
   with _lock:
     everything = list(_stages_of_session.values())
   _stop_together([runner for stages in everything for runner in stages.runners])
@@ -153,7 +158,7 @@ _interrupt_watch = interrupts.InterruptWatch(needed=_any_running, stop=_stop_all
 
 @atexit.register
 def _end() -> None:
-  """Ends all stages while the interpreter can still run the Python functions of their graphs."""
+  """Ends all stages before the interpreter can no longer run the Python functions of their graphs."""
   with _lock:
     everything = list(_stages_of_session.values())
     _stages_of_session.clear()

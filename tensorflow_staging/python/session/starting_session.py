@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which session stages are being started, for functions that the graph calls meanwhile."""
+"""The session whose stages are starting, for the Python functions that the graph calls meanwhile."""
 
 import contextlib
 from collections.abc import Iterator
 
 from tensorflow.python.client import session as session_lib
 
-# Written by one starting thread at a time, which waits for the functions that read it.
+# Only one thread at a time starts stages and writes this. It waits for the functions that read it.
 _session: session_lib.BaseSession | None = None
 
 
 @contextlib.contextmanager
 def starting(session: session_lib.BaseSession) -> Iterator[None]:
-  """Makes `session` the one that `current` returns.
+  """Makes `current` return `session` inside a `with` block.
+
+  Only one thread at a time may be in such a block.
 
   Args:
-    session: The session. One thread at a time may be inside.
+    session: The session.
 
   Yields:
     Nothing.
@@ -29,5 +31,5 @@ def starting(session: session_lib.BaseSession) -> Iterator[None]:
 
 
 def current() -> session_lib.BaseSession | None:
-  """The session whose stages are being started, if any."""
+  """Returns the session whose stages are starting, or None if no stages are starting."""
   return _session

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stage thread pools, as far as Python has a part in them."""
+"""The Python part of stage thread pools: options of partial runs, and the check of a server's configuration."""

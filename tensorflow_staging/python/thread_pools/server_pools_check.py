@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server's configuration for its sessions must not have."""
+"""Checks that the configuration of a server has no stage thread pools."""
 
 from tensorflow.core.protobuf import config_pb2
 
 
 def check(config: config_pb2.ConfigProto) -> None:
-  """Refuses what servers would ignore.
+  """Refuses stage thread pools, which a server would ignore.
 
   Args:
     config: The default configuration of a server's sessions.
 
   Raises:
-    ValueError: If it has stage thread pools.
+    ValueError: If `config` has stage thread pools.
   """
   pools = len(config.session_stage_subgraph_thread_pool)
   if pools:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stage thread pool on cores of its own."""
+"""A stage thread pool can be pinned to cores."""
 
 import os
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distributed sessions have no stage thread pools, and say so wherever one is asked for."""
+"""Distributed sessions do not support stage thread pools, and refuse every request for one."""
 
 import pytest
 import tensorflow as tf
@@ -7,7 +7,7 @@ from tensorflow.core.protobuf import config_pb2
 
 from tensorflow_staging.python.testing import thread_report
 
-# A server cannot be stopped: one for all tests.
+# A server cannot be stopped, so all tests share one.
 _server = None
 
 _REFUSAL = "stage thread pools are not supported in distributed sessions.*local session"
@@ -21,18 +21,18 @@ def target():
   return _server.target
 
 
-def test_a_session_with_pools_is_not_made(target):
+def test_a_session_with_pools_is_refused(target):
   with pytest.raises(tf.errors.UnimplementedError, match=f"has 2 entries.*{target}.*{_REFUSAL}"):
     tf.Session(target, config=thread_report.config("p0", "p1"))
 
 
-def test_a_monitored_session_with_pools_is_not_made(target):
+def test_a_monitored_session_with_pools_is_refused(target):
   tf.train.get_or_create_global_step()
   with pytest.raises(tf.errors.UnimplementedError, match=_REFUSAL):
     tf.train.MonitoredTrainingSession(master=target, config=thread_report.config("p0"))
 
 
-def test_a_server_with_pools_is_not_made():
+def test_a_server_with_pools_is_refused():
   with pytest.raises(ValueError, match="session_stage_subgraph_thread_pool.*not supported in distributed sessions"):
     tf.train.Server.create_local_server(config=thread_report.config("p0"), start=False)
 
@@ -60,7 +60,7 @@ def test_a_partial_run_is_refused(target):
     assert sess.partial_run(sess.partial_run_setup(number), number) == 1
 
 
-def test_a_stage_that_asks_for_a_pool_tells_the_step(target):
+def test_a_step_fails_if_its_stage_asks_for_a_pool(target):
   record = tf.staged(tf.constant(1), use_stage_subgraph_thread_pool=True, name="grpc_pool")
   with tf.Session(target) as sess:
     with pytest.raises(tf.errors.UnimplementedError, match=_REFUSAL):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pools live as long as the sessions that use them, no longer and no shorter."""
+"""A pool lives exactly as long as the sessions that use it."""
 
 import os
 import threading
@@ -11,9 +11,9 @@ from tensorflow_staging.python.testing import test_util
 from tensorflow_staging.python.testing import thread_report
 
 _ROUNDS = 1000
-# Enough for the process's own pools to be complete.
+# Enough sessions for the process to have created all its own pools.
 _WARM_UP = 20
-# How long the kernel may take to forget a thread that was joined.
+# How long the kernel may list a thread after it has been joined.
 _KERNEL_SECONDS = 1
 
 
@@ -42,7 +42,7 @@ def test_sessions_of_one_name_share_one_pool():
   config = thread_report.config("shared")
   options = thread_report.on_pool(0)
   with tf.Session(config=config) as training, tf.Session(config=config) as evaluation:
-    # A name ends in the thread's id.
+    # Each name ends with the id of its thread, so equal names are the same threads.
     names = [list(sess.run(report, options=options).names) for sess in (training, evaluation)]
     assert names[0] == names[1]
     thread_report.assert_pool_threads("shared", 2)
@@ -58,14 +58,14 @@ def test_the_same_name_with_other_sizes_is_a_pool_of_its_own():
 
 
 def test_a_pool_outlives_the_first_session_that_shares_it():
-  """The second session is in the middle of a run on the pool when the first one goes."""
+  """The first session closes and is deleted while the second one is in the middle of a run on the pool."""
   config = thread_report.config("outlives")
   in_run = threading.Event()
-  first_is_gone = threading.Event()
+  first_is_deleted = threading.Event()
 
   def wait():
     in_run.set()
-    assert first_is_gone.wait(test_util.WAIT_SECONDS)
+    assert first_is_deleted.wait(test_util.WAIT_SECONDS)
 
   report = thread_report.report()
   with tf.control_dependencies([tf.numpy_function(wait, [], [])]):
@@ -85,7 +85,7 @@ def test_a_pool_outlives_the_first_session_that_shares_it():
   assert in_run.wait(test_util.WAIT_SECONDS)
   first.close()
   del first
-  first_is_gone.set()
+  first_is_deleted.set()
   thread.join()
   thread_report.assert_on_pool(found[0], "outlives")
   thread_report.assert_on_pool(second.run(report, options=options), "outlives")
@@ -96,7 +96,7 @@ def test_a_pool_outlives_the_first_session_that_shares_it():
   thread_report.assert_pool_threads("outlives", 0)
 
 
-def test_a_stage_on_a_shared_pool_goes_on_when_the_other_session_goes():
+def test_a_stage_on_a_shared_pool_goes_on_after_the_other_session_closes():
   number = tf.staged(test_util.dataset_record(1000), use_stage_subgraph_thread_pool=True)
   config = thread_report.config("stages")
   first = tf.Session(config=config)

@@ -31,7 +31,7 @@ def test_other_partial_runs_stay_on_the_sessions_threads():
 
 
 def test_a_partial_run_of_another_thread_does_not_get_the_options():
-  """The options belong to one call: a session that is set up at the same time has its own."""
+  """The options belong to one call: a partial run that another thread sets up meanwhile does not get them."""
   report = thread_report.report()
   barrier = threading.Barrier(2, timeout=30)
   threads = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs and stages on a thread pool of their own."""
+"""Runs and stages can use a stage thread pool of the session."""
 
 import pathlib
 
@@ -18,7 +18,7 @@ def test_a_run_takes_both_pools_of_its_id_and_the_next_run_none(pool):
   with tf.Session(config=thread_report.config("p0", "p1")) as sess:
     thread_report.assert_on_pool(sess.run(report, options=thread_report.on_pool(pool)), f"p{pool}")
     thread_report.assert_on_session(sess.run(report))
-    # The id alone asks for nothing.
+    # The id alone selects no pool.
     thread_report.assert_on_session(sess.run(report, options=tf.RunOptions(stage_subgraph_thread_pool_id=pool)))
 
 

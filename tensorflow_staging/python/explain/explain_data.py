@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The data of a report of `tf.staging.explain`, below the code that prints and draws it."""
+
+import dataclasses
+
+from tensorflow.python.framework import dtypes
+from tensorflow.python.framework import tensor_shape
+
+from tensorflow_staging.python.explain import explain_graph
+
+
+@dataclasses.dataclass(frozen=True)
+class BoundaryTensor:
+  """A tensor that a stage's record carries to the step.
+
+  Attributes:
+    name: The tensor's name.
+    dtype: Its type.
+    shape: Its shape, as far as it is known before the graph runs.
+  """
+  name: str
+  dtype: dtypes.DType
+  shape: tensor_shape.TensorShape
+
+  @property
+  def min_bytes(self) -> int | None:
+    """The size of the tensor in one record, in bytes, if every unknown dimension is 1.
+
+    None for strings, variants and resources, and for a tensor of unknown rank.
+    """
+    if self.shape.rank is None or not self.dtype.is_numpy_compatible or self.dtype in (
+        dtypes.string, dtypes.resource, dtypes.variant):
+      return None
+    count = 1
+    for dim in self.shape.as_list():
+      count *= 1 if dim is None else dim
+    return count * self.dtype.size
+
+  @property
+  def is_exact(self) -> bool:
+    """Whether the tensor takes exactly `min_bytes` in every record."""
+    return self.min_bytes is not None and self.shape.is_fully_defined()
+
+
+@dataclasses.dataclass(frozen=True)
+class OutsideNode:
+  """A node that does not run ahead of the step.
+
+  Attributes:
+    name: The node's name.
+    op: The type of its operation.
+    why: The reason, as the predicate of a sentence whose subject is the node.
+  """
+  name: str
+  op: str
+  why: str
+
+  def __str__(self) -> str:
+    return f"'{self.name}' ({self.op}) {self.why}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+  """A part of the graph that runs ahead of the step.
+
+  Attributes:
+    name: The name of the stage, in logs, errors and names of nodes.
+    by_hand: Whether `tf.staged` made it.
+    sources: The names of the stage's sources; for a manual stage, the name of the node that takes
+      from its buffer.
+    nodes: The names of the nodes that SmartStage runs ahead, each after its inputs. Empty for a
+      manual stage that SmartStage does not extend.
+    boundary: The tensors of a record.
+    outside: The first nodes outside the stage: the nodes of the step that use it.
+  """
+  name: str
+  by_hand: bool
+  sources: tuple[str, ...]
+  nodes: tuple[str, ...]
+  boundary: tuple[BoundaryTensor, ...]
+  outside: tuple[OutsideNode, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Reason:
+  """A reason why nodes are in no stage.
+
+  Attributes:
+    nodes: How many nodes have this reason.
+    example: The first of them.
+  """
+  nodes: int
+  example: OutsideNode
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportData:
+  """The fields of a report; its subclass `StageReport` documents them for users.
+
+  The text and the picture of a report need only this class, so the report can import both.
+  """
+  enabled: bool
+  num_nodes: int
+  stages: tuple[Stage, ...]
+  unstaged_sources: tuple[OutsideNode, ...]
+  reasons: tuple[Reason, ...]
+  graph: explain_graph.StagedGraph = dataclasses.field(repr=False)
