@@ -16,11 +16,11 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// Values of Core::planned_wake_ that are not a time.
+// Values of Core::planned_wake_ that are not points in time.
 constexpr uint64_t kAwake = 0;
 constexpr uint64_t kWhenNotified = std::numeric_limits<uint64_t>::max();
 
-// Keeps the end of a wait representable whatever deadline is asked for.
+// Bounds a single wait, so that its end is representable for any deadline.
 constexpr uint64_t kLongestWaitMicros = uint64_t{3600} * 1000 * 1000;
 
 uint64_t SteadyMicros() {
@@ -69,8 +69,8 @@ class DeadlineTimer::Core : public std::enable_shared_from_this<Core> {
       inside_report = loop_thread_ == std::this_thread::get_id();
       changed_.notify_one();
     }
-    // Deleting a Thread joins it, which a thread cannot do to itself: then
-    // another one does, as soon as this report has returned.
+    // Deleting a Thread joins it, and a thread cannot join itself. Inside a
+    // report, another thread therefore joins this one after the report returns.
     if (inside_report) {
       env_->SchedClosure(
           [thread = std::move(thread)]() mutable { thread.reset(); });
@@ -81,7 +81,7 @@ class DeadlineTimer::Core : public std::enable_shared_from_this<Core> {
   void Loop() TF_LOCKS_EXCLUDED(mu_) {
     mutex_lock l(mu_);
     loop_thread_ = std::this_thread::get_id();
-    // 1. Go on until the timer is destroyed.
+    // 1. Run until the timer is destroyed.
     while (!stopping_) {
       const uint64_t now = SteadyMicros();
       // 2. Report the earliest deadline if it has passed.
@@ -93,9 +93,10 @@ class DeadlineTimer::Core : public std::enable_shared_from_this<Core> {
         mu_.lock();
         continue;
       }
-      // 3. Sleep until the next one, and say so: Add wakes this thread only for
-      //    an earlier deadline. A removal leaves the plan as it is, and the
-      //    thread finds nothing to do then.
+      // 3. Sleep until the next deadline, and publish the time in
+      //    planned_wake_: Add wakes this thread only for an earlier deadline.
+      //    A removal does not change the plan; the thread then wakes and finds
+      //    nothing to report.
       if (entries_.empty()) {
         planned_wake_ = kWhenNotified;
         changed_.wait(l);
@@ -116,7 +117,7 @@ class DeadlineTimer::Core : public std::enable_shared_from_this<Core> {
   condition_variable changed_;
   // (deadline, id), earliest first.
   std::set<std::pair<uint64_t, uint64_t>> entries_ TF_GUARDED_BY(mu_);
-  // When the thread will look at entries_ again by itself.
+  // When the thread will next examine entries_ without being notified.
   uint64_t planned_wake_ TF_GUARDED_BY(mu_) = kAwake;
   bool stopping_ TF_GUARDED_BY(mu_) = false;
   std::thread::id loop_thread_ TF_GUARDED_BY(mu_);

@@ -14,47 +14,46 @@
 namespace tensorflow {
 namespace staging {
 
-// Reports deadlines that nobody removed in time.
+// Reports deadlines that pass before they are removed.
 //
-// Goal: a deadline that is nearly always removed before it passes costs next to
-// nothing. Adding and removing are O(log n) under one short lock; the thread is
-// woken by an addition only if the new deadline comes before its next planned
-// wake, and never by a removal. The thread starts with the first addition, so a
-// timer that is never used has none.
+// Goal: a deadline costs next to nothing if it is removed before it passes, as
+// nearly all are. Add and Remove take O(log n) under one short lock. Add wakes
+// the thread only for a deadline before the thread's next planned wake; Remove
+// never wakes it. The first Add starts the thread, so an unused timer has none.
 //
-// Deadlines are measured on a clock that does not jump. They are reported one
-// at a time, earliest first, on the timer's own thread, with no lock held.
+// The timer uses a monotonic clock. It reports deadlines one at a time,
+// earliest first, on its own thread, with no lock held.
 //
-// Thread-safe. Destruction waits for a report in progress, reports nothing
-// after that, and is allowed inside a report, where it does not wait for
-// itself.
+// Thread-safe. The destructor waits for a report in progress, and no report
+// follows it. A report may destroy the timer; the destructor then does not wait
+// for that report.
 class DeadlineTimer {
  public:
-  // What Remove needs to find an addition again.
+  // Identifies an added deadline for Remove.
   struct Entry {
     uint64_t deadline_micros;
     uint64_t id;
   };
 
-  // Called with the id given to Add.
+  // Receives the id that was given to Add.
   using ExpiredFn = std::function<void(uint64_t id)>;
 
-  // The thread will be named `thread_name`. `env` must outlive the timer.
+  // Names the thread `thread_name`. `env` must outlive the timer.
   DeadlineTimer(Env* env, std::string thread_name, ExpiredFn on_expired);
   ~DeadlineTimer();
 
-  // Asks for a report of `id` in `micros_from_now` microseconds. An id may be
-  // in the timer only once at a time.
+  // Schedules a report of `id` in `micros_from_now` microseconds. An id may be
+  // in the timer at most once at a time.
   Entry Add(uint64_t id, int64_t micros_from_now);
 
-  // Withdraws an addition. Does nothing if its report has begun: that report
-  // may be running now, or may still be about to run.
+  // Removes a deadline, unless the timer has already chosen to report it. That
+  // report may have ended, may be running, or may be about to run.
   void Remove(const Entry& entry);
 
  private:
   class Core;
 
-  // Shared with the thread, which may return into the core after a report has
+  // Shared with the thread, which returns into the core even if a report has
   // destroyed the timer.
   const std::shared_ptr<Core> core_;
 

@@ -35,7 +35,7 @@ class ThreadCountingEnv : public EnvWrapper {
   std::string last_name;
 };
 
-// Keeps what was reported, and lets a test wait for one id.
+// Records the reported ids, and lets a test wait for one of them.
 class Reports {
  public:
   explicit Reports(uint64_t awaited) : awaited_(awaited) {}
@@ -90,7 +90,7 @@ TEST(DeadlineTimerTest, AnEarlierDeadlineWakesTheThread) {
   EXPECT_EQ(reports.WaitAndGet(), (std::vector<uint64_t>{2}));
 }
 
-TEST(DeadlineTimerTest, WhatWasRemovedIsNotReported) {
+TEST(DeadlineTimerTest, ARemovedDeadlineIsNotReported) {
   Reports reports(/*awaited=*/2);
   DeadlineTimer timer(Env::Default(), "deadlines",
                       [&](uint64_t id) { reports.Report(id); });

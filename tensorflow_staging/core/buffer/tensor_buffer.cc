@@ -53,29 +53,29 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
     const bool discarded = !refused && restarts_ > 0;
     if (state_ == State::kIdle && !refused && !discarded) Open();
     if (refused) {
-      due.Call(std::move(done), CancelledStatus());
+      due.Add(std::move(done), CancelledStatus());
     } else if (discarded) {
       ++counters_.put;
       ++counters_.discarded;
-      due.Call(std::move(done), OkStatus());
-    } else if (!takers_.empty()) {
-      Taker taker = Extract(takers_.begin());
+      due.Add(std::move(done), OkStatus());
+    } else if (!waiting_takes_.empty()) {
+      WaitingTake take = Extract(waiting_takes_.begin());
       ++counters_.put;
       ++counters_.taken;
-      due.Call(std::move(done), OkStatus());
-      due.Take(std::move(taker.done), OkStatus(), std::move(record));
-    } else if (putters_.empty() && HasRoom(bytes)) {
+      due.Add(std::move(done), OkStatus());
+      due.AddTake(std::move(take.done), OkStatus(), std::move(record));
+    } else if (waiting_puts_.empty() && HasRoom(bytes)) {
       Store(std::move(record), bytes);
-      due.Call(std::move(done), OkStatus());
+      due.Add(std::move(done), OkStatus());
     } else {
       const uint64_t id = next_id_++;
       Watch watch;
       if (StartWatch(id, cancellation, timeout_millis, &watch)) {
-        putters_.emplace_hint(
-            putters_.end(), id,
-            Putter{std::move(record), bytes, std::move(done), watch});
+        waiting_puts_.emplace_hint(
+            waiting_puts_.end(), id,
+            WaitingPut{std::move(record), bytes, std::move(done), watch});
       } else {
-        due.Call(std::move(done), CancelledStatus());
+        due.Add(std::move(done), CancelledStatus());
       }
     }
   }
@@ -91,21 +91,22 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done) {
       records_.pop_front();
       stored_bytes_ -= stored.bytes;
       ++counters_.taken;
-      AdmitPutters(&due);
-      due.Take(std::move(done), OkStatus(), std::move(stored.record));
+      AdmitPuts(&due);
+      due.AddTake(std::move(done), OkStatus(), std::move(stored.record));
     } else if (state_ == State::kClosed) {
-      due.Take(std::move(done), end_status_, Record());
+      due.AddTake(std::move(done), end_status_, Record());
     } else if (cancelled_) {
-      due.Take(std::move(done), CancelledStatus(), Record());
+      due.AddTake(std::move(done), CancelledStatus(), Record());
     } else {
       const uint64_t id = next_id_++;
       const int64_t timeout_millis =
           state_ == State::kIdle ? options_.idle_timeout_millis : 0;
       Watch watch;
       if (StartWatch(id, cancellation, timeout_millis, &watch)) {
-        takers_.emplace_hint(takers_.end(), id, Taker{std::move(done), watch});
+        waiting_takes_.emplace_hint(waiting_takes_.end(), id,
+                                    WaitingTake{std::move(done), watch});
       } else {
-        due.Take(std::move(done), CancelledStatus(), Record());
+        due.AddTake(std::move(done), CancelledStatus(), Record());
       }
     }
   }
@@ -117,7 +118,7 @@ void TensorBuffer::Cancel() {
   {
     mutex_lock l(mu_);
     cancelled_ = true;
-    // No active run can put a record any more.
+    // From now on, no active run can put a record.
     if (state_ == State::kEnding) FinishEnding(&due);
     EndPuts(&due);
     EndTakes(CancelledStatus(), &due);
@@ -189,8 +190,8 @@ std::string TensorBuffer::DebugString() const {
       counters_.put, " put, ", counters_.taken, " taken, ", counters_.dropped,
       " dropped, ", counters_.discarded, " discarded, ", active_runs_,
       " runs active, ", waiting_runs_.size(), " runs, ",
-      waiting_restarts_.size(), " restarts, ", putters_.size(), " puts and ",
-      takers_.size(), " takes waiting");
+      waiting_restarts_.size(), " restarts, ", waiting_puts_.size(),
+      " puts and ", waiting_takes_.size(), " takes waiting");
 }
 
 int64_t TensorBuffer::MemoryUsed() const {
@@ -223,18 +224,20 @@ void TensorBuffer::Store(Record record, int64_t bytes) {
   ++counters_.put;
 }
 
-void TensorBuffer::AdmitPutters(DueCallbacks* due) {
-  while (!putters_.empty() && HasRoom(putters_.begin()->second.bytes)) {
-    Putter putter = Extract(putters_.begin());
-    Store(std::move(putter.record), putter.bytes);
-    due->Call(std::move(putter.done), OkStatus());
+void TensorBuffer::AdmitPuts(DueCallbacks* due) {
+  while (!waiting_puts_.empty() &&
+         HasRoom(waiting_puts_.begin()->second.bytes)) {
+    WaitingPut put = Extract(waiting_puts_.begin());
+    Store(std::move(put.record), put.bytes);
+    due->Add(std::move(put.done), OkStatus());
   }
 }
 
 void TensorBuffer::Open() {
-  // From now on a record may come at any time, so takes wait for it.
+  // From now on a record may come at any time, so takes wait without a
+  // deadline.
   if (state_ == State::kIdle) {
-    for (auto& [id, taker] : takers_) DropDeadline(&taker.watch);
+    for (auto& [id, take] : waiting_takes_) RemoveDeadline(&take.watch);
   }
   state_ = State::kOpen;
   end_status_ = OkStatus();
@@ -242,7 +245,8 @@ void TensorBuffer::Open() {
 
 void TensorBuffer::FinishEnding(DueCallbacks* due) {
   if (failed_runs_ == 0 && late_closes_ > 0) {
-    // Nothing has failed since the restart: this is about the data before it.
+    // No run has failed since the restart: this Close belongs to the data
+    // before it.
     late_closes_ -= std::min(late_closes_, closes_);
     closes_ = 0;
     Open();
@@ -255,14 +259,14 @@ void TensorBuffer::FinishEnding(DueCallbacks* due) {
 }
 
 void TensorBuffer::EndPuts(DueCallbacks* due) {
-  while (!putters_.empty()) {
-    due->Call(Extract(putters_.begin()).done, CancelledStatus());
+  while (!waiting_puts_.empty()) {
+    due->Add(Extract(waiting_puts_.begin()).done, CancelledStatus());
   }
 }
 
 void TensorBuffer::EndTakes(const Status& status, DueCallbacks* due) {
-  while (!takers_.empty()) {
-    due->Take(Extract(takers_.begin()).done, status, Record());
+  while (!waiting_takes_.empty()) {
+    due->AddTake(Extract(waiting_takes_.begin()).done, status, Record());
   }
 }
 
@@ -270,8 +274,8 @@ bool TensorBuffer::StartWatch(uint64_t id, CancellationManager* cancellation,
                               int64_t timeout_millis, Watch* watch) {
   if (cancellation != nullptr) {
     const CancellationToken token = cancellation->get_cancellation_token();
-    // The manager may run this when the waiter, and with it the last reference
-    // to the buffer, are gone: StopWatch does not wait for it.
+    // StopWatch does not wait for this callback, so the manager may run it when
+    // the waiter, and with it the last reference to the buffer, is gone.
     auto on_cancel = [buffer = core::WeakPtr<TensorBuffer>(this), id]() {
       if (core::RefCountPtr<TensorBuffer> ref = buffer.GetNewRef()) {
         ref->OnCancelled(id);
@@ -292,33 +296,33 @@ bool TensorBuffer::StartWatch(uint64_t id, CancellationManager* cancellation,
 
 void TensorBuffer::StopWatch(Watch* watch) {
   if (watch->cancellation != nullptr) {
-    // Waiting for a cancellation in progress could wait for ourselves: this may
-    // be one of its callbacks.
+    // Does not wait for a cancellation in progress: this thread may be running
+    // one of its callbacks, and would wait for itself.
     watch->cancellation->TryDeregisterCallback(watch->token);
     watch->cancellation = nullptr;
   }
-  DropDeadline(watch);
+  RemoveDeadline(watch);
 }
 
-void TensorBuffer::DropDeadline(Watch* watch) {
+void TensorBuffer::RemoveDeadline(Watch* watch) {
   if (watch->has_deadline) {
     timer_.Remove(watch->deadline);
     watch->has_deadline = false;
   }
 }
 
-TensorBuffer::Putter TensorBuffer::Extract(Putters::iterator it) {
-  Putter putter = std::move(it->second);
-  putters_.erase(it);
-  StopWatch(&putter.watch);
-  return putter;
+TensorBuffer::WaitingPut TensorBuffer::Extract(WaitingPuts::iterator it) {
+  WaitingPut put = std::move(it->second);
+  waiting_puts_.erase(it);
+  StopWatch(&put.watch);
+  return put;
 }
 
-TensorBuffer::Taker TensorBuffer::Extract(Takers::iterator it) {
-  Taker taker = std::move(it->second);
-  takers_.erase(it);
-  StopWatch(&taker.watch);
-  return taker;
+TensorBuffer::WaitingTake TensorBuffer::Extract(WaitingTakes::iterator it) {
+  WaitingTake take = std::move(it->second);
+  waiting_takes_.erase(it);
+  StopWatch(&take.watch);
+  return take;
 }
 
 void TensorBuffer::OnCancelled(uint64_t id) {
@@ -326,17 +330,18 @@ void TensorBuffer::OnCancelled(uint64_t id) {
   int64_t discarded = 0;
   {
     mutex_lock l(mu_);
-    if (auto put = putters_.find(id); put != putters_.end()) {
-      due.Call(Extract(put).done, CancelledStatus());
-      // The next one may be smaller, and fit.
-      AdmitPutters(&due);
-    } else if (auto take = takers_.find(id); take != takers_.end()) {
-      due.Take(Extract(take).done, CancelledStatus(), Record());
+    if (auto put = waiting_puts_.find(id); put != waiting_puts_.end()) {
+      due.Add(Extract(put).done, CancelledStatus());
+      // The next put may be smaller, and fit.
+      AdmitPuts(&due);
+    } else if (auto take = waiting_takes_.find(id);
+               take != waiting_takes_.end()) {
+      due.AddTake(Extract(take).done, CancelledStatus(), Record());
     } else if (auto run = waiting_runs_.find(id); run != waiting_runs_.end()) {
-      due.Call(Extract(&waiting_runs_, run).done, CancelledStatus());
+      due.Add(Extract(&waiting_runs_, run).done, CancelledStatus());
     } else if (auto restart = waiting_restarts_.find(id);
                restart != waiting_restarts_.end()) {
-      due.Call(Extract(&waiting_restarts_, restart).done, CancelledStatus());
+      due.Add(Extract(&waiting_restarts_, restart).done, CancelledStatus());
       discarded = LeaveRestart(&due);
     }
   }
@@ -350,25 +355,28 @@ void TensorBuffer::OnDeadline(uint64_t id) {
   int64_t discarded = 0;
   {
     mutex_lock l(mu_);
-    if (auto put = putters_.find(id); put != putters_.end()) {
-      due.Call(Extract(put).done, OkStatus());
-      AdmitPutters(&due);
+    if (auto put = waiting_puts_.find(id); put != waiting_puts_.end()) {
+      due.Add(Extract(put).done, OkStatus());
+      AdmitPuts(&due);
       timeouts = ++counters_.dropped;
-    } else if (auto take = takers_.find(id);
-               take != takers_.end() && take->second.watch.has_deadline) {
-      due.Take(Extract(take).done, NeverFedStatus(), Record());
+    } else if (auto take = waiting_takes_.find(id);
+               take != waiting_takes_.end() &&
+               take->second.watch.has_deadline) {
+      due.AddTake(Extract(take).done, NotFedStatus(), Record());
     } else if (auto restart = waiting_restarts_.find(id);
                restart != waiting_restarts_.end()) {
-      due.Call(Extract(&waiting_restarts_, restart).done, RunsGoOnStatus());
+      due.Add(Extract(&waiting_restarts_, restart).done,
+              RestartTimedOutStatus());
       discarded = LeaveRestart(&due);
     }
   }
   if (timeouts > 0) {
     LOG_EVERY_N_SEC(WARNING, 1)
         << "Stage '" << options_.name << "' dropped a record: its buffer of "
-        << options_.capacity << " records had no room for it in time, since "
-        << "nobody took one. Dropped so far: " << timeouts
-        << ". A larger timeout_millis waits longer; 0 waits without end.";
+        << options_.capacity << " records had no room for it within "
+        << "timeout_millis, because consumers took records too slowly. "
+        << "Dropped so far: " << timeouts
+        << ". A larger timeout_millis waits longer; 0 waits without a limit.";
   }
   LogDiscarded(discarded);
   due.Run();
@@ -378,11 +386,11 @@ Status TensorBuffer::CancelledStatus() const {
   return errors::Cancelled("Stage '", options_.name, "' was cancelled.");
 }
 
-Status TensorBuffer::NeverFedStatus() const {
+Status TensorBuffer::NotFedStatus() const {
   return errors::FailedPrecondition(
-      "Stage '", options_.name, "' has no running prefetcher: nothing fed it ",
-      "for ", options_.idle_timeout_millis, " ms. Add tf.make_prefetch_hook() ",
-      "to the hooks of the session that runs the training step.");
+      "Stage '", options_.name, "' is not running: nothing fed its buffer for ",
+      options_.idle_timeout_millis, " ms. Add tf.make_prefetch_hook() to the ",
+      "hooks of the session that runs the training step.");
 }
 
 }  // namespace staging

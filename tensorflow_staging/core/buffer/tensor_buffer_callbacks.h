@@ -14,22 +14,23 @@
 namespace tensorflow {
 namespace staging {
 
-// What a TensorBuffer collects under its lock and calls without it. A part of
-// its implementation.
+// Callbacks that a TensorBuffer collects under its lock and runs without it.
+// Part of the implementation of TensorBuffer.
 //
-// Puts, runs and restarts are called before takes: they only let a producer or
-// an initialiser go on, while the end of a take may run the whole training step
-// right here, in a session that runs its kernels on the caller's thread.
+// Run calls the callbacks of puts, runs and restarts before those of takes: the
+// former only let a producer or an initialiser continue, while the callback of
+// a take may run the whole training step in this thread, if the session runs
+// its kernels on the caller's thread.
 //
-// Run does not touch the buffer, since any callback may drop its last
-// reference.
+// Run does not touch the buffer, because any callback may release the last
+// reference to it.
 class TensorBuffer::DueCallbacks {
  public:
-  void Call(absl::AnyInvocable<void(const Status&)> done, Status status) {
+  void Add(absl::AnyInvocable<void(const Status&)> done, Status status) {
     calls_.emplace_back(std::move(done), std::move(status));
   }
 
-  void Take(TakeDone done, Status status, Record record) {
+  void AddTake(TakeDone done, Status status, Record record) {
     takes_.emplace_back(std::move(done), std::move(status), std::move(record));
   }
 
@@ -43,7 +44,7 @@ class TensorBuffer::DueCallbacks {
   }
 
  private:
-  // A step that goes well has one of each at most.
+  // A put or a take that succeeds adds at most one of each.
   absl::InlinedVector<
       std::pair<absl::AnyInvocable<void(const Status&)>, Status>, 1>
       calls_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of TensorBuffer that admits runs of the staged part, and restarts
-// the stage.
+// The part of TensorBuffer that admits runs of the region and restarts the
+// stage.
 
 #include <algorithm>
 #include <utility>
@@ -21,10 +21,10 @@ void TensorBuffer::BeginRunAsync(CancellationManager* cancellation,
   {
     mutex_lock l(mu_);
     if (cancelled_) {
-      due.Call(std::move(done), CancelledStatus());
+      due.Add(std::move(done), CancelledStatus());
     } else if (MayBegin()) {
       ++active_runs_;
-      due.Call(std::move(done), OkStatus());
+      due.Add(std::move(done), OkStatus());
     } else {
       AddWaiter(cancellation, /*timeout_millis=*/0, std::move(done),
                 &waiting_runs_, &due);
@@ -57,7 +57,7 @@ void TensorBuffer::RestartAsync(CancellationManager* cancellation,
     if (state_ == State::kEnding || state_ == State::kClosed) Open();
     DiscardRecords(&due);
     if (active_runs_ == 0) {
-      due.Call(std::move(done), OkStatus());
+      due.Add(std::move(done), OkStatus());
     } else if (!AddWaiter(cancellation, options_.restart_timeout_millis,
                           std::move(done), &waiting_restarts_, &due)) {
       discarded = LeaveRestart(&due);
@@ -93,10 +93,10 @@ void TensorBuffer::DiscardRecords(DueCallbacks* due) {
   counters_.discarded += records_.size();
   records_.clear();
   stored_bytes_ = 0;
-  while (!putters_.empty()) {
+  while (!waiting_puts_.empty()) {
     ++counters_.put;
     ++counters_.discarded;
-    due->Call(Extract(putters_.begin()).done, OkStatus());
+    due->Add(Extract(waiting_puts_.begin()).done, OkStatus());
   }
 }
 
@@ -110,14 +110,14 @@ int64_t TensorBuffer::LeaveRestart(DueCallbacks* due) {
 
 void TensorBuffer::LogDiscarded(int64_t discarded) const {
   if (discarded == 0) return;
-  LOG(INFO) << "Stage '" << options_.name << "' started anew, and threw away "
-            << discarded << " records of the data before.";
+  LOG(INFO) << "Stage '" << options_.name << "' discarded " << discarded
+            << " records of the data before the restart.";
 }
 
 void TensorBuffer::EndWaiters(Waiters* waiters, const Status& status,
                               DueCallbacks* due) {
   while (!waiters->empty()) {
-    due->Call(Extract(waiters, waiters->begin()).done, status);
+    due->Add(Extract(waiters, waiters->begin()).done, status);
   }
 }
 
@@ -128,7 +128,7 @@ bool TensorBuffer::AddWaiter(CancellationManager* cancellation,
   const uint64_t id = next_id_++;
   Watch watch;
   if (!StartWatch(id, cancellation, timeout_millis, &watch)) {
-    due->Call(std::move(done), CancelledStatus());
+    due->Add(std::move(done), CancelledStatus());
     return false;
   }
   waiters->emplace_hint(waiters->end(), id, Waiter{std::move(done), watch});
@@ -143,13 +143,12 @@ TensorBuffer::Waiter TensorBuffer::Extract(Waiters* waiters,
   return waiter;
 }
 
-Status TensorBuffer::RunsGoOnStatus() const {
+Status TensorBuffer::RestartTimedOutStatus() const {
   return errors::DeadlineExceeded(
-      "Stage '", options_.name, "' could not start anew: ", active_runs_,
+      "Stage '", options_.name, "' could not restart: ", active_runs_,
       " of its runs had not ended after ", options_.restart_timeout_millis,
-      " ms. An iterator can be initialised again once nobody reads it, so "
-      "this ",
-      "waits for the runs of the stage, which seem to wait for slow input.");
+      " ms. An iterator can be initialised again only while no run reads it. "
+      "The runs of the stage seem to be waiting for slow input.");
 }
 
 }  // namespace staging

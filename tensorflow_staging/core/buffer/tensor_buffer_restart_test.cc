@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a TensorBuffer admits runs of the staged part, and restarts.
+// Tests that a TensorBuffer admits runs of the region, and restarts.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// A run of the staged part, from its begin on.
+// A run of the region; the constructor begins it.
 class StagedRun {
  public:
   explicit StagedRun(TensorBuffer* buffer,
@@ -40,7 +40,7 @@ class StagedRun {
   PutResult begin_;
 };
 
-// A restart, from its begin on.
+// A restart; the constructor begins it.
 class Restart {
  public:
   explicit Restart(TensorBuffer* buffer,
@@ -59,7 +59,7 @@ class Restart {
   PutResult begin_;
 };
 
-// Restarts at a moment when no run is active.
+// Restarts the buffer; no run may be active.
 void RestartNow(TensorBuffer* buffer) {
   Restart restart(buffer);
   ASSERT_TRUE(restart.begun());
@@ -83,7 +83,7 @@ TEST(TensorBufferRestartTest, ANewAndAnOpenBufferAdmitRuns) {
   second.End();
 }
 
-TEST(TensorBufferRestartTest, TheOldRecordsAreThrownAwayAndCounted) {
+TEST(TensorBufferRestartTest, TheOldRecordsAreDiscardedAndCounted) {
   auto buffer = MakeBuffer(2);
   EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
   EXPECT_EQ(Put(buffer.get(), 2), OkStatus());
@@ -101,7 +101,7 @@ TEST(TensorBufferRestartTest, TheOldRecordsAreThrownAwayAndCounted) {
   EXPECT_EQ(Take(buffer.get()), 5);
 }
 
-TEST(TensorBufferRestartTest, TheBytesOfTheOldRecordsCountNoMore) {
+TEST(TensorBufferRestartTest, TheBytesOfTheOldRecordsNoLongerCount) {
   auto buffer = MakeBuffer(/*capacity=*/4, /*capacity_bytes=*/100);
   const Record record = {Tensor(DT_INT8, TensorShape({60}))};
   EXPECT_EQ(Put(buffer.get(), record), OkStatus());
@@ -164,7 +164,7 @@ TEST(TensorBufferRestartTest, ATakeWaitsThroughARestart) {
   EXPECT_EQ(during.value(), 3);
 }
 
-TEST(TensorBufferRestartTest, AClosedBufferOpensAndAdmitsTheRunsThatWait) {
+TEST(TensorBufferRestartTest, AClosedBufferOpensAndAdmitsWaitingRuns) {
   auto buffer = MakeBuffer(2);
   EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
   buffer->Close(errors::DataLoss("of the old data"));
@@ -179,7 +179,7 @@ TEST(TensorBufferRestartTest, AClosedBufferOpensAndAdmitsTheRunsThatWait) {
   EXPECT_TRUE(errors::IsOutOfRange(TakeStatus(buffer.get())));
 }
 
-TEST(TensorBufferRestartTest, ResumeAdmitsTheRunsThatWaitToo) {
+TEST(TensorBufferRestartTest, ResumeAlsoAdmitsWaitingRuns) {
   auto buffer = MakeBuffer(1);
   buffer->Close(OkStatus());
   StagedRun run(buffer.get());
@@ -189,7 +189,7 @@ TEST(TensorBufferRestartTest, ResumeAdmitsTheRunsThatWaitToo) {
   run.End();
 }
 
-TEST(TensorBufferRestartTest, ANewBufferIsNewAfterwards) {
+TEST(TensorBufferRestartTest, ANewBufferStaysIdle) {
   TensorBuffer::Options options;
   options.name = "prefetch";
   options.idle_timeout_millis = kShortMillis;
@@ -208,7 +208,7 @@ TEST(TensorBufferRestartTest, ACancelledBufferStaysCancelled) {
   EXPECT_TRUE(errors::IsCancelled(StagedRun(buffer.get()).Begin()));
 }
 
-TEST(TensorBufferRestartTest, CancelWakesTheRunsThatWait) {
+TEST(TensorBufferRestartTest, CancelEndsWaitingRuns) {
   for (const bool closed : {false, true}) {
     auto buffer = MakeBuffer(1);
     if (closed) buffer->Close(OkStatus());
@@ -224,7 +224,7 @@ TEST(TensorBufferRestartTest, CancelWakesTheRunsThatWait) {
   }
 }
 
-TEST(TensorBufferRestartTest, AStepEndsItsOwnWaitingRunOnly) {
+TEST(TensorBufferRestartTest, ACancellationEndsOnlyItsOwnWaitingRun) {
   auto buffer = MakeBuffer(1);
   buffer->Close(OkStatus());
   CancellationManager cancellation;
@@ -236,7 +236,7 @@ TEST(TensorBufferRestartTest, AStepEndsItsOwnWaitingRunOnly) {
   other.End();
 }
 
-TEST(TensorBufferRestartTest, ACancelledRestartIsOver) {
+TEST(TensorBufferRestartTest, ACancelledRestartEnds) {
   auto buffer = MakeBuffer(1);
   StagedRun active(buffer.get());
   CancellationManager cancellation;
@@ -253,7 +253,7 @@ TEST(TensorBufferRestartTest, ACancelledRestartIsOver) {
   for (StagedRun* run : {&active, &waiting, &next}) run->End();
 }
 
-TEST(TensorBufferRestartTest, ARestartDoesNotWaitForEverAndSaysForWhat) {
+TEST(TensorBufferRestartTest, ARestartTimesOutAndReportsTheActiveRuns) {
   TensorBuffer::Options options;
   options.name = "my_stage";
   options.restart_timeout_millis = kShortMillis;
@@ -263,7 +263,7 @@ TEST(TensorBufferRestartTest, ARestartDoesNotWaitForEverAndSaysForWhat) {
   EXPECT_TRUE(errors::IsDeadlineExceeded(status)) << status;
   EXPECT_TRUE(absl::StrContains(
       status.message(),
-      "Stage 'my_stage' could not start anew: 1 of its runs had not ended"))
+      "Stage 'my_stage' could not restart: 1 of its runs had not ended"))
       << status;
   StagedRun next(buffer.get());
   EXPECT_EQ(next.Begin(), OkStatus());
@@ -271,7 +271,7 @@ TEST(TensorBufferRestartTest, ARestartDoesNotWaitForEverAndSaysForWhat) {
   next.End();
 }
 
-TEST(TensorBufferRestartTest, DestructionCancelsWhatWaits) {
+TEST(TensorBufferRestartTest, DestructionCancelsWaitingRunsAndRestarts) {
   PutResult run, restart;
   {
     auto buffer = MakeBuffer(1);
@@ -304,7 +304,7 @@ TEST(TensorBufferRestartTest, CloseWaitsForTheRecordsOfTheActiveRuns) {
   buffer->Cancel();
 }
 
-TEST(TensorBufferRestartTest, TheFirstCloseSaysWhyAlsoWhileRunsAreActive) {
+TEST(TensorBufferRestartTest, TheFirstCloseWinsAlsoWhileRunsAreActive) {
   auto buffer = MakeBuffer(1);
   const Status cause = errors::DataLoss("first");
   StagedRun active(buffer.get());
@@ -314,7 +314,7 @@ TEST(TensorBufferRestartTest, TheFirstCloseSaysWhyAlsoWhileRunsAreActive) {
   EXPECT_EQ(TakeStatus(buffer.get()), cause);
 }
 
-TEST(TensorBufferRestartTest, CancelEndsAStageThatIsEnding) {
+TEST(TensorBufferRestartTest, CancelClosesABufferThatIsEnding) {
   auto buffer = MakeBuffer(1);
   StagedRun active(buffer.get());
   TakeResult take;
@@ -326,7 +326,7 @@ TEST(TensorBufferRestartTest, CancelEndsAStageThatIsEnding) {
   active.End();
 }
 
-// A thread whose run has failed may be slow to call Close.
+// A producer whose run has failed may be slow to call Close.
 TEST(TensorBufferRestartTest, ALateCloseDoesNotEndTheNewData) {
   auto buffer = MakeBuffer(1);
   buffer->Resume();
@@ -335,7 +335,7 @@ TEST(TensorBufferRestartTest, ALateCloseDoesNotEndTheNewData) {
   RestartNow(buffer.get());
   buffer->Close(OkStatus());
   EXPECT_TRUE(IsOpen(*buffer)) << buffer->DebugString();
-  // The next one is about the new data.
+  // The next Close belongs to the new data.
   StagedRun next(buffer.get());
   EXPECT_EQ(next.Begin(), OkStatus());
   next.End(/*has_put=*/false);
@@ -344,7 +344,7 @@ TEST(TensorBufferRestartTest, ALateCloseDoesNotEndTheNewData) {
   EXPECT_EQ(TakeStatus(buffer.get()), cause);
 }
 
-TEST(TensorBufferRestartTest, ALateCloseIsKnownOnceTheActiveRunsHaveEnded) {
+TEST(TensorBufferRestartTest, ALateCloseIsIgnoredOnceTheActiveRunsHaveEnded) {
   auto buffer = MakeBuffer(1);
   buffer->Resume();
   StagedRun failed(buffer.get());
@@ -361,7 +361,7 @@ TEST(TensorBufferRestartTest, ALateCloseIsKnownOnceTheActiveRunsHaveEnded) {
   waiting.End();
 }
 
-TEST(TensorBufferRestartTest, ACloseDuringARestartIsAboutTheOldData) {
+TEST(TensorBufferRestartTest, ACloseDuringARestartBelongsToTheOldData) {
   auto buffer = MakeBuffer(1);
   buffer->Resume();
   StagedRun failed(buffer.get());
@@ -370,8 +370,8 @@ TEST(TensorBufferRestartTest, ACloseDuringARestartIsAboutTheOldData) {
   buffer->Close(OkStatus());
   restart.End();
   EXPECT_TRUE(IsOpen(*buffer)) << buffer->DebugString();
-  // That Close has come, so this one is about the new data. It may overtake the
-  // end of its run.
+  // That Close has come, so the next one belongs to the new data. It may
+  // overtake the end of its run.
   StagedRun next(buffer.get());
   buffer->Close(OkStatus());
   next.End(/*has_put=*/false);
@@ -392,10 +392,10 @@ TEST(TensorBufferRestartTest, ACallbackOfARestartMayCallTheBuffer) {
   buffer->EndRun(true);
 }
 
-// Runs, takes and restarts meet. The source counts up within a generation, and
-// a restart begins the next one. Every record that came in was taken, discarded
-// or is left; and no take gets a record of a generation that was over when the
-// take began.
+// Runs, takes and restarts race. The source counts up within a generation, and
+// a restart begins the next generation. Every accepted record is taken,
+// discarded or still in the buffer, and no take receives a record of a
+// generation that ended before the take began.
 TEST(TensorBufferRestartTest, RestartsRaceWithRunsAndTakes) {
   constexpr int kProducers = 4;
   constexpr int kConsumers = 2;
@@ -418,7 +418,7 @@ TEST(TensorBufferRestartTest, RestartsRaceWithRunsAndTakes) {
           ++readers;
           const int64_t record = source.fetch_add(1);
           --readers;
-          // Some runs fail, and some of those end the data.
+          // Some runs fail, and some of the failed runs close the buffer.
           const bool fails = (i + p) % 7 == 0;
           const bool has_put = !fails && Put(buffer.get(), record).ok();
           run.End(has_put);

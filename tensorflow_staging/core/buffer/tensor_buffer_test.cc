@@ -135,7 +135,7 @@ TEST(TensorBufferTest, TheLongestTimeoutIsRepresentable) {
   EXPECT_EQ(buffer->GetCounters().dropped, 0);
 }
 
-TEST(TensorBufferTest, ATakeThatNobodyFeedsNamesTheStageAndTheHook) {
+TEST(TensorBufferTest, TheErrorOfAnUnfedTakeNamesTheStageAndTheHook) {
   TensorBuffer::Options options;
   options.name = "my_stage";
   options.idle_timeout_millis = kShortMillis;
@@ -175,7 +175,7 @@ TEST(TensorBufferTest, CloseDrainsThenEndsTheData) {
   EXPECT_TRUE(errors::IsCancelled(Put(buffer.get(), 3)));
 }
 
-TEST(TensorBufferTest, CloseWithAnErrorDrainsThenGivesTheCause) {
+TEST(TensorBufferTest, CloseWithAnErrorDrainsThenReportsTheCause) {
   auto buffer = MakeBuffer(2);
   const Status cause = errors::DataLoss("truncated at 42");
   EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
@@ -184,7 +184,7 @@ TEST(TensorBufferTest, CloseWithAnErrorDrainsThenGivesTheCause) {
   EXPECT_EQ(TakeStatus(buffer.get()), cause);
 }
 
-TEST(TensorBufferTest, CloseEndsWhatWaits) {
+TEST(TensorBufferTest, CloseEndsWaitingPutsAndTakes) {
   auto buffer = MakeBuffer(1);
   TakeResult take;
   buffer->TakeAsync(nullptr, take.Callback());
@@ -199,7 +199,7 @@ TEST(TensorBufferTest, CloseEndsWhatWaits) {
   EXPECT_TRUE(errors::IsCancelled(put.Wait()));
 }
 
-TEST(TensorBufferTest, TheFirstCloseSaysWhy) {
+TEST(TensorBufferTest, TheFirstCloseWins) {
   auto buffer = MakeBuffer(1);
   const Status cause = errors::DataLoss("first");
   buffer->Close(cause);
@@ -208,7 +208,7 @@ TEST(TensorBufferTest, TheFirstCloseSaysWhy) {
   EXPECT_EQ(TakeStatus(buffer.get()), cause);
 }
 
-TEST(TensorBufferTest, CancelEndsWhatWaitsAndWhatComes) {
+TEST(TensorBufferTest, CancelEndsWaitingAndLaterCalls) {
   auto buffer = MakeBuffer(1);
   TakeResult take;
   buffer->TakeAsync(nullptr, take.Callback());
@@ -254,7 +254,7 @@ TEST(TensorBufferTest, ResumeOpensFromEveryStateAndKeepsTheRecords) {
   EXPECT_EQ(take.value(), 3);
 }
 
-TEST(TensorBufferTest, ACancelledStepEndsItsOwnWaitsOnly) {
+TEST(TensorBufferTest, ACancelledStepEndsOnlyItsOwnWaits) {
   auto buffer = MakeBuffer(1);
   CancellationManager cancellation;
   TakeResult cancelled, other;
@@ -266,7 +266,7 @@ TEST(TensorBufferTest, ACancelledStepEndsItsOwnWaitsOnly) {
   EXPECT_EQ(other.value(), 1);
 }
 
-TEST(TensorBufferTest, AStepThatIsCancelledAlreadyDoesNotWait) {
+TEST(TensorBufferTest, AnAlreadyCancelledStepDoesNotWait) {
   auto buffer = MakeBuffer(1);
   CancellationManager cancellation;
   cancellation.StartCancel();
@@ -279,17 +279,17 @@ TEST(TensorBufferTest, AStepThatIsCancelledAlreadyDoesNotWait) {
   EXPECT_TRUE(errors::IsCancelled(put.Wait()));
 }
 
-TEST(TensorBufferTest, WhatHasEndedIsNotCancelledAfterwards) {
+TEST(TensorBufferTest, CancellationAfterTheEndOfATakeDoesNothing) {
   auto buffer = MakeBuffer(1);
   CancellationManager cancellation;
   TakeResult take;
   buffer->TakeAsync(&cancellation, take.Callback());
   EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
   EXPECT_EQ(take.value(), 1);
-  cancellation.StartCancel();  // Would notify a second time, and crash.
+  cancellation.StartCancel();  // A second notification would crash.
 }
 
-TEST(TensorBufferTest, DestructionCancelsWhatWaits) {
+TEST(TensorBufferTest, DestructionCancelsWaitingPutsAndTakes) {
   CancellationManager cancellation;
   TakeResult take, watched_take;
   PutResult put;
@@ -309,7 +309,7 @@ TEST(TensorBufferTest, DestructionCancelsWhatWaits) {
   cancellation.StartCancel();
 }
 
-TEST(TensorBufferTest, ACallbackMayDropTheLastReference) {
+TEST(TensorBufferTest, ACallbackMayReleaseTheLastReference) {
   // In the thread of another call.
   {
     auto buffer = MakeBuffer(1);
@@ -350,13 +350,13 @@ TEST(TensorBufferTest, ACallbackMayCallTheBuffer) {
   EXPECT_EQ(second.value(), 2);
 }
 
-TEST(TensorBufferTest, MemoryUsedCountsTheRecordsWithoutABoundToo) {
+TEST(TensorBufferTest, MemoryUsedCountsTheRecordsEvenWithoutABound) {
   auto buffer = MakeBuffer(2);
   EXPECT_EQ(Put(buffer.get(), RecordOfBytes(100)), OkStatus());
   EXPECT_EQ(buffer->MemoryUsed(), 100);
 }
 
-TEST(TensorBufferTest, DebugStringTellsStateAndCounts) {
+TEST(TensorBufferTest, DebugStringReportsStateAndCounts) {
   auto buffer = MakeBuffer(2);
   EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
   EXPECT_EQ(buffer->DebugString(),
@@ -365,11 +365,11 @@ TEST(TensorBufferTest, DebugStringTellsStateAndCounts) {
             "and 0 takes waiting");
 }
 
-// Producers and consumers over a small buffer: each record comes out once.
-TEST(TensorBufferTest, ConcurrentPutsAndTakesLoseAndDoubleNothing) {
+// Producers and consumers share a small buffer: each record is taken once.
+TEST(TensorBufferTest, ConcurrentPutsAndTakesLoseAndDuplicateNothing) {
   constexpr int kProducers = 8;
   constexpr int kConsumers = 8;
-  constexpr int kRecords = 2000;  // per producer
+  constexpr int kRecords = 2000;  // Per producer.
   auto buffer = MakeBuffer(3);
   std::vector<std::atomic<int>> seen(kProducers * kRecords);
   {
@@ -400,10 +400,10 @@ TEST(TensorBufferTest, ConcurrentPutsAndTakesLoseAndDoubleNothing) {
   ExpectBalanced(*buffer);
 }
 
-// Cancellations and hand-offs meet: every callback runs exactly once (a second
-// notification would crash, a missing one would hang), and a take either gets a
-// record or leaves it for the others.
-TEST(TensorBufferTest, CancellationRacesWithTheHandOff) {
+// A cancellation races with a put that meets a waiting take: every callback
+// runs exactly once (a second notification would crash, a missing one would
+// hang), and a take either receives the record or leaves it in the buffer.
+TEST(TensorBufferTest, CancellationRacesWithAPut) {
   constexpr int kRounds = 2000;
   auto buffer = MakeBuffer(1);
   thread::ThreadPool canceller(Env::Default(), "canceller", 1);
@@ -432,8 +432,8 @@ TEST(TensorBufferTest, CancellationRacesWithTheHandOff) {
   ExpectBalanced(*buffer);
 }
 
-// Deadlines and hand-offs meet: a record is either taken or counted as dropped.
-TEST(TensorBufferTest, TimeoutRacesWithTheHandOff) {
+// A deadline races with a take: a record is either taken or counted as dropped.
+TEST(TensorBufferTest, TimeoutRacesWithATake) {
   constexpr int kRounds = 300;
   auto buffer = MakeBuffer(1);
   for (int i = 0; i < kRounds; ++i) {

@@ -11,16 +11,16 @@
 namespace tensorflow {
 namespace staging {
 
-// What a step gets that asks for a tensor of a staged part that its record does
-// not carry.
+// The error of a step that needs output `output` of the node `node`, which the
+// records of stage `stage` do not carry.
 inline Status NotCarriedError(const std::string& node, int output,
                               const std::string& stage) {
   return errors::FailedPrecondition(
       "Tensor '", node, ":", output,
       "' is computed ahead of the step, in stage '", stage,
-      "', and is not carried to it, since nothing in the step uses it. To "
-      "fetch it, call tf.train.mark_target_node([tf.identity(x)]), x being "
-      "the tensor, before the session is created.");
+      "', and is not carried to the step, because nothing in the step uses it. "
+      "To fetch it, call tf.train.mark_target_node([tf.identity(x)]), where x "
+      "is the tensor, before the session is created.");
 }
 
 }  // namespace staging

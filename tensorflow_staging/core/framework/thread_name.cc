@@ -11,7 +11,7 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// TASK_COMM_LEN, less the terminating zero.
+// TASK_COMM_LEN without the terminating zero.
 constexpr size_t kKernelNameBytes = 15;
 
 }  // namespace

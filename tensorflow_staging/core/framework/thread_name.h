@@ -8,12 +8,12 @@
 namespace tensorflow {
 namespace staging {
 
-// Gives the calling thread a name that the kernel knows, so that `top -H`,
-// debuggers and profilers show whose it is; Env::StartThread does not. The
-// kernel keeps 15 bytes: a longer name is cut.
+// Sets the name of the calling thread in the kernel, so that `top -H`,
+// debuggers and profilers show the thread's owner; Env::StartThread does not
+// set it. The kernel keeps only the first 15 bytes.
 void SetKernelThreadName(const std::string& name);
 
-// The same for a thread that runs the stage of that name.
+// Does the same for a thread that runs the stage `stage`.
 void SetStageThreadName(const std::string& stage);
 
 }  // namespace staging

@@ -12,7 +12,7 @@
 namespace tensorflow {
 namespace staging {
 
-// A kernel of a stage's buffer that waits without a thread.
+// A kernel that calls its stage's buffer, and waits without blocking a thread.
 class AsyncBufferKernel : public AsyncOpKernel {
  public:
   explicit AsyncBufferKernel(OpKernelConstruction* ctx)
@@ -24,7 +24,7 @@ class AsyncBufferKernel : public AsyncOpKernel {
     RunAsync(ctx, buffer, std::move(done));
   }
 
-  // Moves references only: not worth a hop to another thread.
+  // Only moves references, which is not worth a switch to another thread.
   bool IsExpensive() final { return false; }
 
  private:
@@ -34,7 +34,7 @@ class AsyncBufferKernel : public AsyncOpKernel {
   StageBuffer buffer_;
 };
 
-// A kernel of a stage's buffer that does not wait.
+// A kernel that calls its stage's buffer and does not wait.
 class BufferKernel : public OpKernel {
  public:
   explicit BufferKernel(OpKernelConstruction* ctx)

@@ -25,8 +25,8 @@ Status FindOrMake(ResourceMgr* manager, const std::string& container,
     const Status status =
         manager->CreateUnowned(container, name, buffer->get());
     if (!errors::IsAlreadyExists(status)) return status;
-    // Another kernel made one since, or the last owner of one is letting it go
-    // and is about to take it off the manager.
+    // Another kernel has created a buffer meanwhile, or the last owner of one
+    // has released it and is about to remove it from the manager.
     std::this_thread::yield();
   }
 }
@@ -40,7 +40,8 @@ StageBuffer::StageBuffer(OpKernelConstruction* ctx) {
   OP_REQUIRES(ctx, !options_.name.empty(),
               errors::InvalidArgument(
                   "shared_name of ", ctx->def().op(),
-                  " is empty. The ops of a stage find each other by it."));
+                  " is empty. Give all ops of a stage the same non-empty "
+                  "shared_name, which identifies their buffer."));
 }
 
 Status StageBuffer::Get(OpKernelContext* ctx, const OpKernel& kernel,

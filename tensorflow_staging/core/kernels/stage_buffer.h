@@ -14,21 +14,23 @@
 namespace tensorflow {
 namespace staging {
 
-// The buffer of a kernel's stage: looked up in the device's resource manager,
-// or made there, by the first run that asks, and kept from then on.
+// A kernel's reference to the buffer of its stage. The kernel's first run looks
+// the buffer up in the device's resource manager, or creates it there, and
+// later runs reuse it.
 //
-// The kernels of a stage own its buffer together; the manager knows it, and
-// forgets it when the last of them goes. So it lives as long as the sessions
-// whose graphs have the stage, even on a server, whose manager outlives them.
+// The kernels of a stage own its buffer together. The manager does not own it,
+// and forgets it when the last of these kernels is destroyed. The buffer thus
+// lives as long as the sessions whose graphs contain the stage, even on a
+// server, whose manager outlives them.
 //
 // Thread-safe.
 class StageBuffer {
  public:
-  // Reads the attributes; fails the construction if they are unusable.
+  // Reads the kernel's attributes; fails the construction if they are invalid.
   explicit StageBuffer(OpKernelConstruction* ctx);
 
-  // `buffer` lives as long as this object. `kernel` is the owner of this
-  // object.
+  // Sets `*buffer` to the buffer, which lives at least as long as this object.
+  // `kernel` must be the owner of this object.
   Status Get(OpKernelContext* ctx, const OpKernel& kernel,
              TensorBuffer** buffer) TF_LOCKS_EXCLUDED(mu_);
 
@@ -36,7 +38,7 @@ class StageBuffer {
   TensorBuffer::Options options_;
   mutex mu_;
   core::RefCountPtr<TensorBuffer> owner_ TF_GUARDED_BY(mu_);
-  // owner_, for reading without the lock.
+  // owner_.get(), readable without the lock.
   std::atomic<TensorBuffer*> found_{nullptr};
 };
 

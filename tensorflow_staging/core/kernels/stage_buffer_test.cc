@@ -20,7 +20,7 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// A device that outlives the kernels on it, as a server's does.
+// The device outlives the kernels on it, as a server's device does.
 class StageBufferTest : public ::testing::Test {
  protected:
   StageBufferTest()
@@ -64,7 +64,7 @@ class StageBufferTest : public ::testing::Test {
   std::unique_ptr<Device> device_;
 };
 
-TEST_F(StageBufferTest, TheBufferGoesWithTheLastKernelThatUsesIt) {
+TEST_F(StageBufferTest, TheLastKernelDestroysTheBuffer) {
   auto first = MakeKernel();
   auto second = MakeKernel();
   EXPECT_FALSE(BufferExists());
@@ -80,13 +80,13 @@ TEST_F(StageBufferTest, TheBufferGoesWithTheLastKernelThatUsesIt) {
   EXPECT_TRUE(BufferExists());
 }
 
-TEST_F(StageBufferTest, TheDeviceMayGoFirst) {
+TEST_F(StageBufferTest, TheDeviceMayBeDestroyedFirst) {
   auto kernel = MakeKernel();
   Run(kernel.get());
   device_.reset();
 }
 
-TEST_F(StageBufferTest, KernelsComeAndGoAtOnce) {
+TEST_F(StageBufferTest, ConcurrentCreationAndDestructionOfKernels) {
   constexpr int kThreads = 4;
   constexpr int kRounds = 500;
   {

@@ -12,7 +12,8 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// Buffers of one name may be in several containers.
+// The address makes the name unique: several containers may hold buffers of the
+// same name.
 std::string NameInStep(const TensorBuffer* buffer) {
   return strings::StrCat(buffer->name(), "/",
                          reinterpret_cast<std::uintptr_t>(buffer));
@@ -23,8 +24,9 @@ std::string NameInStep(const TensorBuffer* buffer) {
 Status StagedRun::Keep(OpKernelContext* ctx, TensorBuffer* buffer) {
   core::RefCountPtr<StagedRun> run(new StagedRun(buffer));
   if (ctx->step_container() == nullptr) {
-    return errors::Internal("Stage '", buffer->name(),
-                            "' runs outside of a session's step.");
+    return errors::Internal("TensorBufferBegin of stage '", buffer->name(),
+                            "' must run in a session: its run has no step "
+                            "container.");
   }
   return ctx->step_container()->Create(ctx->resource_manager(),
                                        NameInStep(buffer), run.release());

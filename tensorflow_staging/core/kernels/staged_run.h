@@ -14,19 +14,19 @@
 namespace tensorflow {
 namespace staging {
 
-// A run of a staged part that the buffer has admitted. It is kept in the
-// container of its step, which every runtime empties once all kernels of the
-// step have ended, whatever the outcome; that ends the run.
+// A run of a region that the buffer has admitted. The step container of the
+// session's run owns it. Every runtime empties that container after the last
+// kernel has ended, whatever the outcome; the destructor then ends the run.
 //
-// One step may have runs of several stages. Thread-safe.
+// One execution by a session may contain runs of several stages. Thread-safe.
 class StagedRun : public ResourceBase {
  public:
-  // Keeps, in the step of `ctx`, the run that `buffer` has just admitted. Ends
-  // it at once if there is an error.
+  // Stores the run that `buffer` has just admitted in the step container of
+  // `ctx`. After an error, the run has ended.
   static Status Keep(OpKernelContext* ctx, TensorBuffer* buffer);
 
-  // Says that the run of `buffer` in the step of `ctx`, if there is one, has
-  // put its record.
+  // Notes that the run of `buffer` in the step container of `ctx`, if there is
+  // one, has put its record.
   static void NotePut(OpKernelContext* ctx, const TensorBuffer* buffer);
 
   ~StagedRun() override;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A StagedNode on an accelerator, which is a fake one: what it passes on is
-// where its users look for it, integers of 32 bits included, which most kernels
-// of TensorFlow have on the host.
+// Tests StagedNode on a fake accelerator: its users find each value in the
+// memory where they look for it. That includes 32-bit integers, which most
+// TensorFlow kernels keep on the host.
 
 #include <gtest/gtest.h>
 
@@ -27,8 +27,8 @@ constexpr char kAccelerator[] = "/device:GPU:0";
 
 REGISTER_LOCAL_DEVICE_FACTORY("GPU", FakeAcceleratorFactory, 210);
 
-// An op that runs on the accelerator only, with its values there or on the
-// host.
+// Runs only on the accelerator, with its input and output in the memory of the
+// accelerator or of the host.
 class TenfoldOp : public OpKernel {
  public:
   explicit TenfoldOp(OpKernelConstruction* ctx)
@@ -68,7 +68,7 @@ REGISTER_KERNEL_BUILDER(Name("StagingTestTenfoldOnHost")
 //   number --> stand_in:1 --> there
 //                         --> on_host
 //
-// of which all but the constants is on the accelerator.
+// with every node except the constants on the accelerator.
 std::unique_ptr<Session> NewTestSession() {
   GraphDef graph;
   const auto add = [&graph](const NodeDefBuilder& builder) {
@@ -100,7 +100,7 @@ std::unique_ptr<Session> NewTestSession() {
   return session;
 }
 
-TEST(StagedNodeAcceleratorTest, ValuesAreWhereTheyAreLookedFor) {
+TEST(StagedNodeAcceleratorTest, UsersFindValuesInTheMemoryTheyExpect) {
   const std::unique_ptr<Session> session = NewTestSession();
   std::vector<Tensor> outputs;
   ASSERT_EQ(

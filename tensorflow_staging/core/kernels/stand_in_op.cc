@@ -39,8 +39,9 @@ class StagedNodeOp : public OpKernel {
 
 REGISTER_KERNEL_BUILDER(Name("StagedNode").Device(DEVICE_CPU), StagedNodeOp);
 
-// On an accelerator only where a graph says so, with the attributes by which
-// single inputs and outputs stay on the host (graph/stage_delivery.h).
+// Runs on an accelerator only where a graph requests it, with the attributes
+// that keep single inputs and outputs on the host
+// (graph/rewrite/stage_delivery.h).
 REGISTER_KERNEL_BUILDER(Name("StagedNode").Device(DEVICE_GPU), StagedNodeOp);
 
 }  // namespace

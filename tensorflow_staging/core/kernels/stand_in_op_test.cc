@@ -20,7 +20,9 @@ using ::testing::HasSubstr;
 
 // A session over
 //
-//   x (7) --> stand_in:1, of a node of three outputs
+//   x (7) --> stand_in:1
+//
+// where stand_in has three outputs.
 class StagedNodeOpTest : public ::testing::Test {
  protected:
   StagedNodeOpTest() : session_(NewSession(SessionOptions())) {
@@ -54,12 +56,12 @@ class StagedNodeOpTest : public ::testing::Test {
   std::vector<Tensor> outputs_;
 };
 
-TEST_F(StagedNodeOpTest, WhatIsCarriedPasses) {
+TEST_F(StagedNodeOpTest, PassesCarriedValuesOn) {
   ASSERT_EQ(Fetch({"stand_in:1"}), OkStatus());
   EXPECT_EQ(outputs_[0].scalar<int64_t>()(), 7);
 }
 
-TEST_F(StagedNodeOpTest, WhatIsNotCarriedNamesTheTensorAndWhatHelps) {
+TEST_F(StagedNodeOpTest, TheErrorNamesTheTensorThatIsNotCarriedAndTheRemedy) {
   for (const char* tensor : {"stand_in:0", "stand_in:2"}) {
     const Status status = Fetch({tensor, "stand_in:1"});
     EXPECT_TRUE(errors::IsFailedPrecondition(status)) << status;
@@ -71,7 +73,7 @@ TEST_F(StagedNodeOpTest, WhatIsNotCarriedNamesTheTensorAndWhatHelps) {
   }
 }
 
-TEST_F(StagedNodeOpTest, ToRunItOrToWaitForItNeedsNoOutput) {
+TEST_F(StagedNodeOpTest, RunningItOrWaitingForItNeedsNoOutput) {
   EXPECT_EQ(Fetch({}, {"stand_in"}), OkStatus());
   EXPECT_EQ(Fetch({}, {"after"}), OkStatus());
   EXPECT_EQ(Fetch({"stand_in:1"}, {"stand_in", "after"}), OkStatus());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Thin shells over framework/tensor_buffer.h: they find the buffer, and turn
-// inputs, outputs and attributes into its terms.
+// Thin kernels over buffer/tensor_buffer.h: each finds the buffer of its stage
+// and translates inputs, outputs and attributes into a call of the buffer.
 
 #include <string>
 #include <utility>
@@ -61,7 +61,7 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
                       });
   }
 
-  // The record has its types from another op, the one that put it.
+  // Checks the types of the record, because another op, the put, chose them.
   Status SetOutputs(OpKernelContext* ctx, TensorBuffer::Record record) const {
     bool fits = static_cast<int>(record.size()) == ctx->num_outputs();
     for (int i = 0; fits && i < ctx->num_outputs(); ++i) {
@@ -111,12 +111,14 @@ class TensorBufferCloseOp : public BufferKernel {
   void Run(OpKernelContext* ctx, TensorBuffer* buffer) override {
     const Tensor& code = ctx->input(0);
     const Tensor& message = ctx->input(1);
-    OP_REQUIRES(ctx, TensorShapeUtils::IsScalar(code.shape()),
-                errors::InvalidArgument("error_code is not a scalar: ",
-                                        code.shape().DebugString()));
-    OP_REQUIRES(ctx, TensorShapeUtils::IsScalar(message.shape()),
-                errors::InvalidArgument("error_message is not a scalar: ",
-                                        message.shape().DebugString()));
+    OP_REQUIRES(
+        ctx, TensorShapeUtils::IsScalar(code.shape()),
+        errors::InvalidArgument("error_code must be a scalar, got shape ",
+                                code.shape().DebugString(), "."));
+    OP_REQUIRES(
+        ctx, TensorShapeUtils::IsScalar(message.shape()),
+        errors::InvalidArgument("error_message must be a scalar, got shape ",
+                                message.shape().DebugString(), "."));
     buffer->Close(Status(static_cast<absl::StatusCode>(code.scalar<int32>()()),
                          message.scalar<tstring>()()));
   }
@@ -134,8 +136,8 @@ class TensorBufferSizeOp : public BufferKernel {
   }
 };
 
-// Records stay where they are: in the memory of the device that made them. The
-// inputs and outputs that steer a buffer are read on the host.
+// Records stay in the memory of the device that computed them. The inputs and
+// outputs of the control ops are in host memory.
 REGISTER_KERNEL_BUILDER(Name("TensorBufferPut").Device(DEVICE_CPU),
                         TensorBufferPutOp);
 REGISTER_KERNEL_BUILDER(Name("TensorBufferPut").Device(DEVICE_GPU),

@@ -27,10 +27,10 @@ TEST(TensorBufferKernelsTest, TakesInTheOrderOfPuts) {
   EXPECT_EQ(session.Size(), 0);
 }
 
-TEST(TensorBufferKernelsTest, ConcurrentStepsLoseAndDoubleNothing) {
+TEST(TensorBufferKernelsTest, ConcurrentStepsLoseAndDuplicateNothing) {
   constexpr int kProducers = 8;
   constexpr int kConsumers = 8;
-  constexpr int kRecords = 200;  // per producer
+  constexpr int kRecords = 200;  // Per producer.
   StageSession session(/*capacity=*/3);
   ASSERT_EQ(session.Run("TensorBufferResume"), OkStatus());
   std::vector<std::atomic<int>> seen(kProducers * kRecords);
@@ -59,8 +59,8 @@ TEST(TensorBufferKernelsTest, ConcurrentStepsLoseAndDoubleNothing) {
   for (const std::atomic<int>& count : seen) ASSERT_EQ(count, 1);
 }
 
-// With one inter-op thread, and with none, a waiting take would stop every
-// other step if it blocked a thread.
+// Runs with one inter-op thread and with none: a take that blocked its thread
+// would stop every other step.
 class FewThreadsTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(FewThreadsTest, WaitingOpsHoldNoThread) {
@@ -141,9 +141,9 @@ TEST(TensorBufferKernelsTest, CancelEndsWaitsUntilResume) {
   EXPECT_EQ(session.Take(), 2);
 }
 
-TEST(TensorBufferKernelsTest, ATakeThatNobodyFeedsNamesStageAndHook) {
+TEST(TensorBufferKernelsTest, TheErrorOfAnUnfedTakeNamesTheStageAndTheHook) {
   StageSession session(/*capacity=*/1);
-  // The first op finds this buffer, which does not make the test wait long.
+  // The first op finds this buffer, whose short timeout keeps the test short.
   TensorBuffer::Options impatient;
   impatient.name = "prefetch";
   impatient.idle_timeout_millis = 2;
@@ -178,15 +178,16 @@ TEST(TensorBufferKernelsTest, TheCauseArrivesWithCodeAndMessage) {
   EXPECT_TRUE(Contains(status, "truncated [[{{node reader}}]]")) << status;
 }
 
-TEST(TensorBufferKernelsTest, CloseRefusesWhatIsNoScalar) {
+TEST(TensorBufferKernelsTest, CloseRejectsNonScalars) {
   StageSession session(/*capacity=*/1);
   const Tensor vector(DT_INT32, TensorShape({2}));
   const Status status = session.CloseStage(vector, Tensor(""));
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
-  EXPECT_TRUE(Contains(status, "error_code is not a scalar: [2]")) << status;
+  EXPECT_TRUE(Contains(status, "error_code must be a scalar, got shape [2]"))
+      << status;
 }
 
-TEST(TensorBufferKernelsTest, ARecordOfOtherTypesIsRefusedByTheTake) {
+TEST(TensorBufferKernelsTest, ATakeRejectsARecordOfOtherTypes) {
   StageSession session(/*capacity=*/1);
   EXPECT_EQ(session.PutOther(), OkStatus());
   const Status status = session.TakeStatus();
@@ -194,7 +195,7 @@ TEST(TensorBufferKernelsTest, ARecordOfOtherTypesIsRefusedByTheTake) {
   EXPECT_TRUE(Contains(status, "record of float where")) << status;
 }
 
-TEST(TensorBufferKernelsTest, AStageHasAName) {
+TEST(TensorBufferKernelsTest, AnEmptySharedNameIsRejected) {
   StageSession session(/*capacity=*/1);
   const Status status = session.session()->Run({}, {}, {"nameless"}, nullptr);
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
@@ -202,8 +203,8 @@ TEST(TensorBufferKernelsTest, AStageHasAName) {
       << status;
 }
 
-// On a GPU, values stay in the device's memory; what is read on the host does
-// not go there.
+// On a GPU, records stay in the device's memory, and the inputs and outputs of
+// the control ops stay in host memory.
 TEST(TensorBufferKernelsTest, AreRegisteredForCpuAndGpu) {
   const std::vector<std::pair<std::string, std::vector<std::string>>>
       host_memory_of = {{"TensorBufferPut", {}},

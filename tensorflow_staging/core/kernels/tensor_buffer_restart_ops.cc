@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels by which the initialiser of an iterator starts the stage anew.
+// The kernels through which the initialiser of an iterator restarts the stage.
 
 #include <string>
 #include <utility>
@@ -36,8 +36,8 @@ class TensorBufferBeginOp : public AsyncBufferKernel {
   }
 };
 
-// A restart that lasts until the step it was begun in ends, as a StagedRun
-// does.
+// A restart that a step container owns, like a StagedRun: it lasts until the
+// session's run that began it ends.
 class Restart : public ResourceBase {
  public:
   explicit Restart(TensorBuffer* buffer)
@@ -67,12 +67,14 @@ class TensorBufferRestartOp : public AsyncBufferKernel {
         });
   }
 
-  // Keeps the restart that has just begun, or ends it if there is an error.
+  // Stores the restart that has just begun in the step container of `ctx`.
+  // After an error, the restart has ended.
   Status Keep(OpKernelContext* ctx, TensorBuffer* buffer) const {
     core::RefCountPtr<Restart> restart(new Restart(buffer));
     if (ctx->step_container() == nullptr) {
-      return errors::Internal("Stage '", buffer->name(),
-                              "' is restarted outside of a session's step.");
+      return errors::Internal("TensorBufferRestart of stage '", buffer->name(),
+                              "' must run in a session: its run has no step "
+                              "container.");
     }
     return ctx->step_container()->Create(ctx->resource_manager(), name(),
                                          restart.release());

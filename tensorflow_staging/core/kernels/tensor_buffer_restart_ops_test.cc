@@ -14,16 +14,17 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// Two restartable stages of capacity 1, "prefetch" and "other", and two nodes
-// that fail after an op of the first: "fail_run", for which "failed_put" waits,
-// and "fail_restart".
+// A session over two restartable stages of capacity 1, "prefetch" and "other",
+// and two nodes that fail. "fail_run" runs after TensorBufferBegin of
+// "prefetch" and before "failed_put"; "fail_restart" runs after
+// TensorBufferRestart of "prefetch".
 class RestartSession : public StageSession {
  public:
   explicit RestartSession(int inter_op_threads = 4)
       : StageSession(/*capacity=*/1, inter_op_threads, /*restartable=*/true,
                      Graph()) {}
 
-  // Runs nodes of any stage in one step.
+  // Runs nodes of one or both stages in one run of the session.
   Status RunStep(const std::vector<std::string>& targets) {
     return session()->Run({{"record:0", Tensor(int64_t{7})}}, {}, targets,
                           nullptr);
@@ -81,7 +82,7 @@ TEST_P(RestartKernelsTest, ARestartEndsTheRunThatWaitsForRoom) {
   EXPECT_EQ(session_.Take(), 3);
 }
 
-TEST_P(RestartKernelsTest, ARunEndsWithItsStepHoweverThatEnds) {
+TEST_P(RestartKernelsTest, ARunEndsWithItsStepEvenIfTheStepFails) {
   EXPECT_EQ(session_.Put(1), OkStatus());
   EXPECT_TRUE(absl::StrContains(session_.Buffer(), "0 runs active"));
   EXPECT_TRUE(errors::IsInvalidArgument(session_.RunStep({"failed_put"})));
@@ -92,7 +93,7 @@ TEST_P(RestartKernelsTest, ARunEndsWithItsStepHoweverThatEnds) {
 TEST_P(RestartKernelsTest, OneStepMayRunTwoStages) {
   EXPECT_EQ(session_.RunStep({"other/TensorBufferPut"}), OkStatus());
   {
-    // Waits for room in the other stage.
+    // This run waits for room in the other stage.
     InThread both([&] {
       EXPECT_EQ(session_.RunStep(
                     {"prefetch/TensorBufferPut", "other/TensorBufferPut"}),
@@ -109,7 +110,7 @@ TEST_P(RestartKernelsTest, OneStepMayRunTwoStages) {
 TEST_P(RestartKernelsTest, ARestartLastsUntilItsStepEnds) {
   ASSERT_EQ(session_.RunStep({"other/TensorBufferResume"}), OkStatus());
   std::atomic<bool> initialised{false};
-  // The initialiser is a take from the other stage.
+  // A take from the other stage plays the part of the initialiser.
   InThread restart([&] {
     EXPECT_EQ(session_.RunStep(
                   {"prefetch/TensorBufferRestart", "other/TensorBufferTake"}),
@@ -126,16 +127,16 @@ TEST_P(RestartKernelsTest, ARestartLastsUntilItsStepEnds) {
   EXPECT_EQ(session_.Take(), 1);
 }
 
-TEST_P(RestartKernelsTest, ARestartWhoseStepFailsIsOver) {
+TEST_P(RestartKernelsTest, ARestartEndsWhenItsStepFails) {
   EXPECT_EQ(session_.Run("TensorBufferClose"), OkStatus());
   EXPECT_TRUE(errors::IsInvalidArgument(session_.RunStep({"fail_restart"})));
   EXPECT_EQ(session_.Put(1), OkStatus());
   EXPECT_EQ(session_.Take(), 1);
 }
 
-// A run that has put its record is followed by no Close; one that has failed
-// may be, however late.
-TEST_P(RestartKernelsTest, ALateCloseIsKnownByARunThatPutNothing) {
+// No Close follows a run that has put its record. One may follow a run that has
+// failed, however late.
+TEST_P(RestartKernelsTest, ALateCloseIsIgnoredOnlyAfterARunThatPutNothing) {
   EXPECT_EQ(session_.Put(1), OkStatus());
   EXPECT_EQ(session_.Run("TensorBufferRestart"), OkStatus());
   EXPECT_EQ(session_.Run("TensorBufferClose"), OkStatus());
@@ -157,9 +158,10 @@ TEST_P(RestartKernelsTest, ARunWaitsInAClosedBufferUntilTheSessionCloses) {
   EXPECT_EQ(session_.session()->Close(), OkStatus());
 }
 
-TEST_P(RestartKernelsTest, ARestartThatWaitsEndsWhenTheSessionCloses) {
+TEST_P(RestartKernelsTest, AWaitingRestartEndsWhenTheSessionCloses) {
   ASSERT_EQ(session_.RunStep({"other/TensorBufferPut"}), OkStatus());
-  // A run that a restart cannot end, as it waits for room elsewhere.
+  // A restart cannot end this run, because it waits for room in the other
+  // stage.
   InThread run([&] {
     EXPECT_TRUE(errors::IsCancelled(session_.RunStep(
         {"prefetch/TensorBufferPut", "other/TensorBufferPut"})));

@@ -22,7 +22,7 @@ Status StagedNodeShape(InferenceContext* c) {
   if (static_cast<int>(indices.size()) != c->num_inputs()) {
     return errors::InvalidArgument("indices has ", indices.size(),
                                    " entries and carried has ", c->num_inputs(),
-                                   "; give one for each.");
+                                   "; give one index for each carried value.");
   }
   TF_RETURN_IF_ERROR(shape_inference::UnknownShape(c));
   for (size_t i = 0; i < shapes.size() && i < c->num_outputs(); ++i) {
@@ -51,19 +51,21 @@ REGISTER_OP("StagedNode")
     .Attr("indices: list(int) >= 0")
     .Attr("shapes: list(shape) = []")
     .Attr("stage: string")
-    // Two nodes that are alike are not the same: each has a name to stand for.
+    // Keeps TensorFlow from merging two equal nodes: each stands in for a node
+    // of another name.
     .SetIsStateful()
     .SetShapeFn(StagedNodeShape)
     .Doc(R"doc(
-Stands on the training step's side for a node that SmartStage runs ahead.
+Stands in, on the step's side, for a node that SmartStage runs ahead of it.
 
-Has the name of that node and passes on those of its outputs that the record
-carries. To fetch another one is an error that says how it can be carried.
+The stand-in has the name of that node and passes on those of its outputs that
+the record carries. Fetching any other output fails with FAILED_PRECONDITION;
+the error message says how to have it carried.
 
-carried: Values of outputs, from the record.
-indices: Which output each value is.
+carried: The carried values of the node's outputs, from the record.
+indices: For each carried value, the index of its output.
 shapes: The static shapes of the outputs; unknown if empty.
-stage: The name of the stage in which the node runs ahead.
+stage: The name of the stage that computes the node ahead of the step.
 )doc");
 
 }  // namespace staging

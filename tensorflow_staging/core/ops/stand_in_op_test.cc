@@ -26,8 +26,8 @@ class StagedNodeShapeTest : public ::testing::Test {
       : graph_(OpRegistry::Global()),
         refiner_(TF_GRAPH_DEF_VERSION, OpRegistry::Global()) {}
 
-  // A stand-in for a node of two outputs, of which those at `indices` have the
-  // value of an input [2,3].
+  // Adds a stand-in for a node with two outputs. Its outputs at `indices` have
+  // the values of inputs of shape [2,3].
   Status Infer(const std::vector<int>& indices,
                const std::vector<PartialTensorShape>& shapes,
                int num_inputs = 1) {
@@ -65,12 +65,12 @@ class StagedNodeShapeTest : public ::testing::Test {
   Node* node_ = nullptr;
 };
 
-TEST_F(StagedNodeShapeTest, AValueThatIsCarriedHasItsShape) {
+TEST_F(StagedNodeShapeTest, ACarriedValueKeepsItsShape) {
   ASSERT_EQ(Infer({1}, {}), OkStatus());
   EXPECT_THAT(OutputShapes(), ElementsAre("?", "[2,3]"));
 }
 
-TEST_F(StagedNodeShapeTest, OtherOutputsHaveTheShapesThatAreGiven) {
+TEST_F(StagedNodeShapeTest, OtherOutputsHaveTheGivenShapes) {
   ASSERT_EQ(Infer({1}, {TensorShape({5}), PartialTensorShape()}), OkStatus());
   EXPECT_THAT(OutputShapes(), ElementsAre("[5]", "[2,3]"));
 }
@@ -82,7 +82,7 @@ TEST_F(StagedNodeShapeTest, EachInputNeedsOneIndex) {
               HasSubstr("indices has 2 entries and carried has 1"));
 }
 
-TEST_F(StagedNodeShapeTest, AnIndexIsOneOfAnOutput) {
+TEST_F(StagedNodeShapeTest, AnIndexThatIsNotOfAnOutputIsRejected) {
   for (const int index : {-1, 2}) {
     const Status status = Infer({index}, {});
     EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
@@ -91,7 +91,7 @@ TEST_F(StagedNodeShapeTest, AnIndexIsOneOfAnOutput) {
   }
 }
 
-// Two that are alike have different names to stand for.
+// Two equal stand-ins still stand in for nodes of different names.
 TEST(StagedNodeTest, IsNeverMergedWithAnother) {
   const OpDef* op = nullptr;
   ASSERT_EQ(OpRegistry::Global()->LookUpOpDef("StagedNode", &op), OkStatus());

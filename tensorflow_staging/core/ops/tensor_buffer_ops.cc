@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops of a stage's buffer (framework/tensor_buffer.h). The ops of one stage
-// share it by carrying the same container and shared_name, on one device.
+// The ops of a stage's buffer (buffer/tensor_buffer.h). The ops of one stage
+// share the buffer because they have the same container and shared_name, and
+// run on the same device.
 
 #include <string>
 #include <vector>
@@ -43,20 +44,23 @@ Status CloseShape(InferenceContext* c) {
   return OkStatus();
 }
 
-// The documentation of an op: its own, and that of the attributes below.
+// Appends the documentation of the attributes that all these ops have.
 std::string BufferOpDoc(const char* doc) {
   return strings::StrCat(
       doc,
-      R"doc(container: The resource container of the buffer; the device's default if empty.
-shared_name: The name of the stage.
-capacity: How many records the buffer holds. Counts in the op that runs first.
-capacity_bytes: How many bytes the buffer holds; 0 sets no bound. A larger record
-  is admitted when the buffer is empty. Counts in the op that runs first.
+      R"doc(container: The resource container of the buffer; if empty, the
+  device's default container.
+shared_name: The name of the stage; must not be empty.
+capacity: How many records the buffer holds. Only the value of the op that runs
+  first counts.
+capacity_bytes: How many bytes the buffer holds; 0 sets no bound. An empty
+  buffer admits even a larger record. Only the value of the op that runs first
+  counts.
 )doc");
 }
 
-// An op with the attributes by which the ops of a stage find, or make, its
-// buffer.
+// Registers an op with the attributes that the ops of a stage use to find or
+// create its buffer.
 #define REGISTER_BUFFER_OP(name)        \
   REGISTER_OP(name)                     \
       .SetIsStateful()                  \
@@ -73,32 +77,37 @@ REGISTER_BUFFER_OP("TensorBufferPut")
     .Attr("timeout_millis: int >= 0 = 300000")
     .SetShapeFn(shape_inference::NoOutputs)
     .Doc(BufferOpDoc(R"doc(
-Puts one record into a stage's buffer, waiting for room without blocking a thread.
+Puts one record into a stage's buffer.
 
-Fails with CANCELLED when the buffer is cancelled or closed, or the step is
-cancelled. A record whose wait times out is dropped, counted and logged, and the
-op succeeds.
+Waits for room, without blocking a thread. Fails with CANCELLED if the buffer
+is cancelled or closed, or if the session's run is cancelled. If the wait times
+out, the record is dropped, counted and logged, and the op succeeds. If the
+buffer restarts, the record is discarded, counted and logged, and the op
+succeeds.
 
 values: The record.
-timeout_millis: How many milliseconds to wait for room; 0 waits without end.
+timeout_millis: How many milliseconds to wait for room; 0 waits without a limit.
 )doc"));
 
 REGISTER_BUFFER_OP("TensorBufferTake")
     .Output("values: dtypes")
     .Attr("dtypes: list(type) >= 1")
     .Attr("shapes: list(shape) = []")
-    // Lets UNAVAILABLE, by which a monitored session knows a lost worker, pass
-    // as it is: it would become INTERNAL otherwise.
+    // Preserves UNAVAILABLE, by which a monitored session recognises a lost
+    // worker. Otherwise it would become INTERNAL.
     .SetIsDistributedCommunication()
     .SetShapeFn(TakeShape)
     .Doc(BufferOpDoc(R"doc(
-Takes the oldest record of a stage's buffer, waiting for one without blocking a
-thread.
+Takes the oldest record of a stage's buffer.
 
-A record that is there is always taken. Without one, fails with OUT_OF_RANGE when
-the stage has reached the end of its data, with the cause's code and message when
-the stage failed, with CANCELLED when the buffer or the step is cancelled, and
-with FAILED_PRECONDITION when nothing begins to feed the stage within seconds.
+Waits for a record, without blocking a thread. If the buffer holds a record, the
+op takes it, whatever the state of the buffer. Without a record, the op fails
+with OUT_OF_RANGE if the stage has reached the end of its data, with the code
+and the message of the cause if an error ended the stage, with CANCELLED if the
+buffer or the session's run is cancelled, and with FAILED_PRECONDITION if
+nothing begins to feed the stage within seconds.
+
+Fails with INVALID_ARGUMENT if the dtypes of the record are not `dtypes`.
 
 values: The record.
 shapes: The static shapes of the outputs, one for each dtype; unknown if empty.
@@ -107,16 +116,21 @@ shapes: The static shapes of the outputs, one for each dtype; unknown if empty.
 REGISTER_BUFFER_OP("TensorBufferCancel")
     .SetShapeFn(shape_inference::NoOutputs)
     .Doc(BufferOpDoc(R"doc(
-Ends every waiting put, take and begin of a stage's buffer with CANCELLED, and
-refuses further ones until TensorBufferResume. Keeps the records. To takes, a buffer
-that is closed stays closed.
+Cancels a stage's buffer.
+
+Every waiting TensorBufferPut, TensorBufferTake and TensorBufferBegin of the
+buffer fails with CANCELLED. Until TensorBufferResume, so does every later put
+and begin, and every take that finds no record. The buffer keeps its records.
+For takes, a closed buffer stays closed.
 
 )doc"));
 
 REGISTER_BUFFER_OP("TensorBufferResume")
     .SetShapeFn(shape_inference::NoOutputs)
     .Doc(BufferOpDoc(R"doc(
-Opens a stage's buffer, whether it is new, cancelled or closed. Keeps the records.
+Opens a stage's buffer, whether it is new, cancelled or closed.
+
+The buffer keeps its records.
 
 )doc"));
 
@@ -125,39 +139,43 @@ REGISTER_BUFFER_OP("TensorBufferClose")
     .Input("error_message: string")
     .SetShapeFn(CloseShape)
     .Doc(BufferOpDoc(R"doc(
-Says that no more records will come to a stage's buffer, other than those of the
-runs that TensorBufferBegin has admitted already. What it holds can still be taken.
-Does nothing to a buffer that is closed already, or if it is about the data before a
+Declares that no more records will come to a stage's buffer.
+
+Only the runs that TensorBufferBegin has already admitted may still put their
+records. The records in the buffer can still be taken. The op has no effect if
+the buffer is already closed, or if the close belongs to the data before a
 restart.
 
-error_code: Scalar. 0 at the end of the data, otherwise the code of the error that
-  ended the stage (tensorflow.error.Code).
+Fails with INVALID_ARGUMENT if an input is not a scalar.
+
+error_code: Scalar. 0 at the end of the data, otherwise the code of the error
+  that ended the stage (tensorflow.error.Code).
 error_message: Scalar. The message of that error.
 )doc"));
 
 REGISTER_BUFFER_OP("TensorBufferBegin")
     .SetShapeFn(shape_inference::NoOutputs)
     .Doc(BufferOpDoc(R"doc(
-Admits a run of the staged part of a stage that can be restarted.
+Admits a run of the region of a restartable stage.
 
-Has to run before the sources of the staged part. Waits, without blocking a thread,
-while the buffer is restarted, and from TensorBufferClose until a restart or
-TensorBufferResume. The run is active until its step ends. Fails with CANCELLED when
-the buffer or the step is cancelled.
+Must run before the sources of the region. Waits, without blocking a thread,
+while the buffer restarts, and from TensorBufferClose until a restart or
+TensorBufferResume. The admitted run is active until the session's run ends.
+Fails with CANCELLED if the buffer or the session's run is cancelled.
 
 )doc"));
 
 REGISTER_BUFFER_OP("TensorBufferRestart")
     .SetShapeFn(shape_inference::NoOutputs)
     .Doc(BufferOpDoc(R"doc(
-Starts a stage anew: throws away what it has staged, for a source that is about to
-be initialised again.
+Restarts a stage whose source is about to be initialised again.
 
-Has to run before the initialiser of the source. Waits, without blocking a thread,
-until no run that TensorBufferBegin admitted is active; fails with DEADLINE_EXCEEDED
-if that takes too long, and with CANCELLED when the step is cancelled. When its step
-ends, whatever the outcome, the buffer is open again, and the runs that wait begin.
-A buffer that is new or cancelled is so again.
+Discards the records of the stage. Must run before the initialiser of the
+source. Waits, without blocking a thread, until no run that TensorBufferBegin
+has admitted is active. Fails with DEADLINE_EXCEEDED if that takes too long, and
+with CANCELLED if the session's run is cancelled. The restart ends with the
+session's run, whatever the result of that run. The buffer is then open, and
+waiting runs begin. A new buffer stays new, and a cancelled one stays cancelled.
 
 )doc"));
 
@@ -165,9 +183,9 @@ REGISTER_BUFFER_OP("TensorBufferSize")
     .Output("size: int64")
     .SetShapeFn(shape_inference::ScalarShape)
     .Doc(BufferOpDoc(R"doc(
-Tells how many records a stage's buffer holds.
+Returns the number of records that a stage's buffer holds.
 
-size: Scalar.
+size: Scalar. The number of records.
 )doc"));
 
 #undef REGISTER_BUFFER_OP

@@ -69,19 +69,19 @@ class TensorBufferShapeTest : public ::testing::Test {
   Node* node_ = nullptr;
 };
 
-TEST_F(TensorBufferShapeTest, TakeHasTheShapesThatAreGiven) {
+TEST_F(TensorBufferShapeTest, TakeHasTheGivenShapes) {
   ASSERT_EQ(Take({DT_INT64, DT_STRING, DT_FLOAT},
                  {PartialTensorShape({2, -1}), TensorShape({}), Unknown()}),
             OkStatus());
   EXPECT_EQ(OutputShapes(), (std::vector<std::string>{"[2,?]", "[]", "?"}));
 }
 
-TEST_F(TensorBufferShapeTest, TakeWithoutShapesIsUnknown) {
+TEST_F(TensorBufferShapeTest, TakeWithoutShapesHasUnknownShapes) {
   ASSERT_EQ(Take({DT_INT64, DT_STRING}, {}), OkStatus());
   EXPECT_EQ(OutputShapes(), (std::vector<std::string>{"?", "?"}));
 }
 
-TEST_F(TensorBufferShapeTest, TakeRefusesAnotherNumberOfShapes) {
+TEST_F(TensorBufferShapeTest, TakeRejectsAnotherNumberOfShapes) {
   const Status status = Take({DT_INT64, DT_STRING}, {TensorShape({})});
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
   EXPECT_NE(status.message().find("shapes has 1 entries and dtypes has 2"),
@@ -89,7 +89,7 @@ TEST_F(TensorBufferShapeTest, TakeRefusesAnotherNumberOfShapes) {
       << status;
 }
 
-TEST_F(TensorBufferShapeTest, CloseTakesScalars) {
+TEST_F(TensorBufferShapeTest, CloseAcceptsOnlyScalars) {
   EXPECT_EQ(Close(TensorShape({}), TensorShape({})), OkStatus());
   EXPECT_EQ(Close(Unknown(), Unknown()), OkStatus());
   EXPECT_TRUE(
@@ -105,7 +105,7 @@ TEST_F(TensorBufferShapeTest, SizeIsAScalar) {
   EXPECT_EQ(OutputShapes(), (std::vector<std::string>{"[]"}));
 }
 
-// The contract with serialized graphs and with the Python side.
+// Serialized graphs and the Python code rely on these attributes.
 TEST(TensorBufferOpsTest, AllAreStatefulAndShareTheBuffersAttributes) {
   for (const char* name :
        {"TensorBufferPut", "TensorBufferTake", "TensorBufferCancel",
@@ -123,7 +123,7 @@ TEST(TensorBufferOpsTest, AllAreStatefulAndShareTheBuffersAttributes) {
   }
 }
 
-TEST(TensorBufferOpsTest, ARecordIsNotEmpty) {
+TEST(TensorBufferOpsTest, AnEmptyRecordIsRejected) {
   Graph graph(OpRegistry::Global());
   EXPECT_TRUE(errors::IsInvalidArgument(NodeBuilder("take", "TensorBufferTake")
                                             .Attr("dtypes", DataTypeVector{})

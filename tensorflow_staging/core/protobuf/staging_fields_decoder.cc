@@ -11,8 +11,8 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// True if `Message` is TensorFlow's stock class, false in a build of the whole
-// patched tree, where the class itself declares the fields.
+// Returns true if `Message` is TensorFlow's stock class. Returns false in a
+// build of the whole patched tree, where the class itself declares the fields.
 template <typename Message>
 bool FieldsAreUnknown() {
   constexpr int kFirstStagingField = 10001;
@@ -26,7 +26,7 @@ const protobuf::UnknownFieldSet& UnknownFields(const Message& message) {
   return message.GetReflection()->GetUnknownFields(message);
 }
 
-// The parser leaves a field whose wire type is wrong among the unknown ones.
+// The parser leaves a field with a wrong wire type among the unknown fields.
 template <typename Fields>
 bool HasFieldOfWrongType(const Fields& fields) {
   const auto& unknown = UnknownFields(fields);
@@ -51,15 +51,15 @@ Status Read(const Message& message, Fields* fields) {
   }
   const bool well_formed =
       fields->ParseFromString(bytes) && !HasFieldOfWrongType(*fields);
-  // What is no staging field has no meaning here. Nested messages keep theirs:
-  // there they may be staging fields again.
+  // Other unknown fields have no meaning here. Nested messages keep their
+  // unknown fields, because these may be staging fields.
   fields->GetReflection()->MutableUnknownFields(fields)->Clear();
   if (well_formed) return OkStatus();
   fields->Clear();
   return errors::InvalidArgument(
       "The staging fields of ", Message::descriptor()->full_name(),
-      " are malformed; they must be written with the config protos of this "
-      "build of TensorFlow.");
+      " are malformed. Write them with the config protos of this build of "
+      "TensorFlow.");
 }
 
 }  // namespace

@@ -11,13 +11,14 @@
 namespace tensorflow {
 namespace staging {
 
-// Each function reads the staging fields of one TensorFlow message, whether the
-// message class knows them or carries them as unknown fields.
+// Each function reads the staging fields of one TensorFlow message into
+// `*fields`, whether the message class declares them or holds them as unknown
+// fields.
 //
-// `fields` is overwritten. A message without unknown fields, which is every
-// message of a user who does not stage, costs one branch where the class does
-// not know the fields. Returns INVALID_ARGUMENT, naming the message, when the
-// bytes of a field are malformed; `fields` is empty then.
+// Overwrites `*fields`. Where the class does not declare the fields, a message
+// without unknown fields costs one branch; users who do not stage send no
+// others. Returns INVALID_ARGUMENT, naming the message, if the bytes of
+// a field are malformed; `*fields` is then empty.
 Status DecodeConfigFields(const ConfigProto& message, ConfigFields* fields);
 Status DecodeOptimizerFields(const OptimizerOptions& message,
                              OptimizerFields* fields);

@@ -15,8 +15,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A TensorFlow message as it arrives from Python: its C++ class knows nothing
-// of the fields in `bytes`.
+// Returns a TensorFlow message as it arrives from Python: its C++ class does
+// not declare the fields in `bytes`.
 template <typename Message>
 Message WithBytes(const std::string& bytes) {
   Message message;
@@ -29,7 +29,7 @@ Message With(const Fields& fields) {
   return WithBytes<Message>(fields.SerializeAsString());
 }
 
-// A field of wire type 2, length-delimited, with the given contents.
+// Returns the bytes of a field of wire type 2, length-delimited.
 std::string LengthDelimited(int field_number, const std::string& contents) {
   protobuf::UnknownFieldSet fields;
   fields.AddLengthDelimited(field_number, contents);
@@ -38,7 +38,7 @@ std::string LengthDelimited(int field_number, const std::string& contents) {
   return bytes;
 }
 
-// True if upstream uses none of the numbers of `Fields` for a field of its own.
+// Returns whether upstream uses no number of `Fields` for a field of its own.
 template <typename Message, typename Fields>
 bool NumbersAreOurs() {
   const auto* view = Fields::descriptor();
@@ -136,7 +136,7 @@ TEST(StagingFieldsDecoderTest, ReadsFieldsOfANestedMessage) {
   EXPECT_EQ(fields.SerializeAsString(), expected.SerializeAsString());
 }
 
-TEST(StagingFieldsDecoderTest, OtherUnknownFieldsAreLeftOut) {
+TEST(StagingFieldsDecoderTest, OmitsOtherUnknownFields) {
   const auto run_options =
       WithBytes<RunOptions>(LengthDelimited(20001, "of a later release"));
   RunFields fields;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C++ reads, through staging_fields.proto, exactly the fields that the patched protos give to Python."""
+"""Tests that staging_fields.proto, for C++, declares exactly the fields that the patched protos give to Python."""
 
 import pathlib
 import re
@@ -11,7 +11,7 @@ from tensorflow.core.protobuf import rewriter_config_pb2
 FIRST_NUMBER = 10001
 VIEW = pathlib.Path(__file__).with_name("staging_fields.proto").read_text()
 
-# Each message or enum of the view, and the one it is wire-compatible with.
+# Maps each message or enum of the view to the one that it is wire-compatible with.
 MIRRORS = {
     "ConfigFields": config_pb2.ConfigProto,
     "RunFields": config_pb2.RunOptions,
@@ -24,25 +24,25 @@ MIRRORS = {
     "MultiStreamPartitionPolicy": rewriter_config_pb2.MultiStreamPartitionPolicy,
 }
 
-# Names of new declarations by those that they mirror; a type of TensorFlow's own keeps its name in the view.
+# Maps the name of each new message or enum to its name in the view. TensorFlow's own types keep their names there.
 _NAMES_IN_VIEW = {
     mirrored.DESCRIPTOR.name: name for name, mirrored in MIRRORS.items() if not name.endswith("Fields")
 }
 
 
 def _declared(kind: str) -> dict[str, str]:
-  """The body of each declaration of the view, by name."""
+  """Returns the body of each message or enum (`kind`) of the view, by name."""
   return dict(re.findall(rf"^{kind} (\w+) {{\n(.*?)^}}$", VIEW, re.MULTILINE | re.DOTALL))
 
 
 def _in_view(body: str) -> set[tuple[bool, str, str, int]]:
-  """(repeated, type's last name, name, number) of each field that a message declares."""
+  """Returns each field of a message's body as (repeated, type name without package, name, number)."""
   fields = re.findall(r"^ *(repeated )?([\w.]+|map<.*>)\s+(\w+) = (\d+);", body, re.MULTILINE)
   return {(bool(r), type_.rpartition(".")[2], name, int(number)) for r, type_, name, number in fields}
 
 
 def _type_name(field) -> str:
-  """A field's type as a .proto file writes it, without its package."""
+  """Returns a field's type as a .proto file writes it, without its package."""
   if field.message_type and field.message_type.GetOptions().map_entry:
     return f"map<{', '.join(_type_name(entry) for entry in field.message_type.fields)}>"
   if field.message_type or field.enum_type:
@@ -53,7 +53,7 @@ def _type_name(field) -> str:
 
 
 def _of_python(descriptor, first_number: int) -> set[tuple[bool, str, str, int]]:
-  """The same of a message of Python, from a number on."""
+  """Returns the fields of a Python descriptor from `first_number` on, in the form of `_in_view`."""
   return {
       (field.label == field.LABEL_REPEATED and not type_.startswith("map<"), type_, field.name, field.number)
       for field in descriptor.fields if field.number >= first_number
@@ -61,7 +61,7 @@ def _of_python(descriptor, first_number: int) -> set[tuple[bool, str, str, int]]
   }
 
 
-def test_every_declaration_of_the_view_mirrors_another():
+def test_every_declaration_of_the_view_mirrors_one_of_python():
   assert set(MIRRORS) == set(_declared("message")) | set(_declared("enum"))
 
 

@@ -28,7 +28,7 @@ struct StageThreadPoolsSpec {
   std::string name;
   int inter_op_threads;
   int intra_op_threads;
-  // Empty means any.
+  // Empty means any core.
   Cores cores;
   // Whether idle threads spin before they sleep.
   bool spin;
@@ -42,11 +42,12 @@ struct StageThreadPoolsSpec {
 
 namespace {
 
-// Apart from the containers of users, so that Session::Reset() leaves it alone.
+// Users do not use this container, so Session::Reset() does not clear it.
 constexpr char kContainer[] = "_tensorflow_staging";
 constexpr char kResource[] = "stage_thread_pools";
 
-// A thread pool behind the interface through which a caller brings its own.
+// Presents a thread pool as a ThreadPoolInterface, the interface for pools that
+// the caller of a run provides.
 class OwnedThreadPool : public thread::ThreadPoolInterface {
  public:
   OwnedThreadPool(const std::string& name, int num_threads, const Cores& cores,
@@ -70,7 +71,7 @@ class OwnedThreadPool : public thread::ThreadPoolInterface {
   thread::ThreadPool pool_;
 };
 
-// What tells pools of one name apart.
+// Describes the properties in which pools of the same name may differ.
 std::string Describe(const StageThreadPoolsSpec& spec) {
   return strings::StrCat(spec.inter_op_threads, " inter-op and ",
                          spec.intra_op_threads, " intra-op threads on ",
@@ -106,21 +107,22 @@ class GlobalPools {
     std::weak_ptr<StageThreadPools>& known = pools_[spec];
     std::shared_ptr<StageThreadPools> pools = known.lock();
     if (pools != nullptr) return pools;
-    WarnOfOtherSizes(spec);
+    WarnIfNameIsInUse(spec);
     pools = std::make_shared<StageThreadPools>(spec);
     known = pools;
     return pools;
   }
 
  private:
-  void WarnOfOtherSizes(const StageThreadPoolsSpec& spec)
+  // Warns if a pool of the same name, but with other properties, is in use.
+  void WarnIfNameIsInUse(const StageThreadPoolsSpec& spec)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     for (const auto& [other, pools] : pools_) {
       if (other.name != spec.name || pools.expired()) continue;
-      LOG(WARNING) << "The stage thread pool '" << spec.name << "' exists with "
-                   << Describe(other) << "; a second one is made with "
-                   << Describe(spec)
-                   << ". Give different pools different global_name.";
+      LOG(WARNING) << "The stage thread pool '" << spec.name
+                   << "' already exists with " << Describe(other)
+                   << "; a second one is created with " << Describe(spec)
+                   << ". Give each pool a global_name of its own.";
       return;
     }
   }
@@ -140,7 +142,7 @@ Status CheckNotNegative(int id, const char* field, int num_threads) {
   return errors::InvalidArgument(
       "ConfigProto.session_stage_subgraph_thread_pool[", id, "].", field,
       " must not be negative, got ", num_threads,
-      ". 0 means TensorFlow's own choice.");
+      ". 0 means the number that the session itself uses.");
 }
 
 Status ReadCores(const StageThreadPoolOptions& entry, int id, Cores* cores) {
@@ -158,13 +160,13 @@ Status ReadCores(const StageThreadPoolOptions& entry, int id, Cores* cores) {
   return OkStatus();
 }
 
-// What a session without stages would use, for an entry that gives 0.
+// For an entry of 0: the number that a session without stages uses.
 int DefaultIntraOpThreads(const SessionOptions& options) {
   const int configured = options.config.intra_op_parallelism_threads();
   return configured > 0 ? configured : port::MaxParallelism();
 }
 
-Status MakeSpec(const SessionOptions& options,
+Status ReadSpec(const SessionOptions& options,
                 const StageThreadPoolOptions& entry, int id,
                 StageThreadPoolsSpec* spec) {
   const int inter_op = entry.inter_op_threads_num();
@@ -181,14 +183,16 @@ Status MakeSpec(const SessionOptions& options,
   return OkStatus();
 }
 
-// The threads of one session's own pools are told apart by the entry's index.
-std::shared_ptr<StageThreadPools> MakePools(StageThreadPoolsSpec spec, int id) {
+// Shares pools with a global_name. The threads of a session's own pools have
+// the entry's index in their names.
+std::shared_ptr<StageThreadPools> GetOrCreatePools(StageThreadPoolsSpec spec,
+                                                   int id) {
   if (!spec.name.empty()) return Globals()->GetOrCreate(spec);
   spec.name = strings::StrCat("stage", id);
   return std::make_shared<StageThreadPools>(spec);
 }
 
-// A run names one set of threads; it must not name two.
+// A run that asks for a stage thread pool must not ask for other threads too.
 Status CheckAsksForNothingElse(const RunOptions& run_options) {
   const char* other = nullptr;
   if (run_options.inter_op_thread_pool() != 0) {
@@ -222,14 +226,14 @@ Status AddStageThreadPools(const SessionOptions& options,
   const auto& entries = fields.session_stage_subgraph_thread_pool();
   if (entries.empty()) return OkStatus();
 
-  // No thread starts before every entry is known to be valid.
+  // Validate every entry before any thread starts.
   std::vector<StageThreadPoolsSpec> specs(entries.size());
   for (int id = 0; id < entries.size(); ++id) {
-    TF_RETURN_IF_ERROR(MakeSpec(options, entries[id], id, &specs[id]));
+    TF_RETURN_IF_ERROR(ReadSpec(options, entries[id], id, &specs[id]));
   }
   auto* session_pools = new SessionStageThreadPools;
   for (int id = 0; id < entries.size(); ++id) {
-    session_pools->Add(MakePools(specs[id], id));
+    session_pools->Add(GetOrCreatePools(specs[id], id));
   }
   return resources->Create(kContainer, kResource, session_pools);
 }
@@ -246,7 +250,7 @@ Status FindStageThreadPools(const RunOptions& run_options,
   const int id = fields.stage_subgraph_thread_pool_id();
   SessionStageThreadPools* found = nullptr;
   resources->Lookup(kContainer, kResource, &found).IgnoreError();
-  // The session keeps its own reference until it dies.
+  // The session holds its own reference until its destruction.
   const core::RefCountPtr<SessionStageThreadPools> session_pools(found);
   const int size = session_pools ? session_pools->size() : 0;
   if (id < 0 || id >= size) {
@@ -254,7 +258,7 @@ Status FindStageThreadPools(const RunOptions& run_options,
         "The run asks for stage thread pool ", id, ", but the session has ",
         size, " of them. Add an entry to ",
         "ConfigProto.session_stage_subgraph_thread_pool for each pool, and "
-        "give RunOptions.stage_subgraph_thread_pool_id the index of one.");
+        "set RunOptions.stage_subgraph_thread_pool_id to the index of one.");
   }
   *pools = session_pools->at(id);
   return OkStatus();

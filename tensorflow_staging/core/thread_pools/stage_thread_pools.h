@@ -13,13 +13,13 @@
 namespace tensorflow {
 namespace staging {
 
-// How a pair of pools is made. Two equal specifications describe the same
+// The parameters of a pair of pools. Equal specifications describe the same
 // threads.
 struct StageThreadPoolsSpec;
 
-// A pair of thread pools, apart from those of the training step, that runs a
-// staged part of a graph: one pool schedules its operations, the other splits
-// the work within an operation.
+// A pair of thread pools that runs a region, apart from the pools of the
+// training step: the inter-op pool runs its ops, and the intra-op pool shares
+// the work of one op.
 //
 // Thread-safe. Must outlive every run that uses its options().
 class StageThreadPools {
@@ -30,7 +30,8 @@ class StageThreadPools {
   StageThreadPools(const StageThreadPools&) = delete;
   StageThreadPools& operator=(const StageThreadPools&) = delete;
 
-  // Both pools, in the form that a session's run takes; owned by this object.
+  // Both pools, in the form that a session's run accepts. This object owns
+  // them.
   const thread::ThreadPoolOptions& options() const { return options_; }
 
  private:
@@ -39,25 +40,25 @@ class StageThreadPools {
   const thread::ThreadPoolOptions options_;
 };
 
-// Makes the pools of ConfigProto.session_stage_subgraph_thread_pool and hands
-// them to `resources`, the resource manager of the client device of a session
-// that is about to be made. There they live exactly as long as the session's
-// devices. Without any pool in the options nothing is added.
+// Creates the pools of ConfigProto.session_stage_subgraph_thread_pool for a
+// session that is about to be created, and adds them to `resources`, the
+// resource manager of its client device. The pools live exactly as long as the
+// session's devices. Adds nothing if the options have no pools.
 //
-// Pools with a global_name are shared by the sessions of the process that ask
-// for the same name, numbers and cores at the same time.
+// Sessions of the process share a pool with a global_name if they exist at the
+// same time and ask for the same name, numbers of threads and cores.
 //
-// Returns INVALID_ARGUMENT if a number of threads is negative, or if this
-// process may not use a core.
+// Returns INVALID_ARGUMENT if a number of threads is negative, or if
+// cpu_affinity has a core that this process may not use.
 Status AddStageThreadPools(const SessionOptions& options,
                            ResourceMgr* resources);
 
-// Sets `*pools` to what a run with these options asks for: nullptr if it asks
-// for no stage thread pools, which costs one look at its unknown fields;
-// otherwise pools that live as long as the session of `resources`.
+// Sets `*pools` to the pools that `run_options` asks for; they live as long as
+// the session of `resources`. If the run asks for none, sets `*pools` to
+// nullptr, at the cost of one look at the unknown fields.
 //
 // Returns INVALID_ARGUMENT if the session has no pools of that id, or if the
-// run asks for other threads as well; `*pools` is nullptr then.
+// run also asks for other threads; `*pools` is then nullptr.
 Status FindStageThreadPools(const RunOptions& run_options,
                             ResourceMgr* resources,
                             const StageThreadPools** pools);

@@ -23,9 +23,9 @@ void RunOn(const Cores& cores) {
   CPU_ZERO(&set);
   for (const int core : cores) CPU_SET(core, &set);
   if (sched_setaffinity(0, sizeof(set), &set) != 0) {
-    // They were available when the pool was made.
-    LOG(ERROR) << "A thread of a stage thread pool runs on any core, because "
-                  "the kernel has withdrawn those it was given: "
+    // The cores were available when the pool was created.
+    LOG(ERROR) << "A thread of a stage thread pool is not pinned, because the "
+                  "process may no longer use the cores of its cpu_affinity: "
                << std::strerror(errno);
   }
 }
@@ -35,8 +35,9 @@ void RunOn(const Cores& cores) {
 Cores AvailableCores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  // The kernel grants, of all cores, those that the process may have; asked in
-  // a thread of its own, because asking moves the thread.
+  // A thread that asks for all cores is granted those that the process may use.
+  // The request may move the thread to another core, so a separate thread makes
+  // it.
   std::thread([&set] {
     cpu_set_t all;
     std::memset(&all, 0xff, sizeof(all));

@@ -16,18 +16,19 @@ namespace staging {
 // Processor cores by the numbers that the kernel gives them.
 using Cores = std::set<int>;
 
-// Returns the cores that the kernel lets threads of this process ask for. That
-// may be more than the caller itself runs on: a process whose training is
-// pinned to some cores can still give others to a stage.
+// Returns the cores that the kernel grants to the threads of this process on
+// request. The calling thread itself may run on fewer: a process that pins its
+// training to some cores can still give other cores to a stage.
 Cores AvailableCores();
 
-// The Env of one thread pool. Its threads have a name that the kernel knows,
-// and run on the given cores alone; all else is Env::Default()'s.
+// The Env of one thread pool. It sets the kernel's name of each thread and pins
+// the thread to the given cores. Everything else is as in Env::Default().
 //
 // Thread-safe. Must outlive the threads it started.
 class StageThreadPoolsEnv : public EnvWrapper {
  public:
-  // `cores` is part of AvailableCores(); empty means wherever the kernel likes.
+  // `cores` must be a subset of AvailableCores(); if it is empty, the threads
+  // are not pinned.
   StageThreadPoolsEnv(const std::string& thread_name, const Cores& cores);
 
   Thread* StartThread(const ThreadOptions& options, const string& name,

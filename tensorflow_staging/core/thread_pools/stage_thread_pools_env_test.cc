@@ -33,7 +33,7 @@ struct Observed {
 Observed ObserveAThread(const std::string& name, const Cores& cores) {
   Observed observed;
   StageThreadPoolsEnv env(name, cores);
-  // Its destructor joins.
+  // The destructor of Thread joins the thread.
   std::unique_ptr<Thread>(
       env.StartThread(ThreadOptions(), "whole " + name, [&] {
         char buffer[16];
@@ -66,7 +66,7 @@ TEST(StageThreadPoolsEnvTest, WithoutCoresThreadsAreNotPinned) {
   EXPECT_EQ(ObserveAThread("free", {}).cores, CoresOfThisThread());
 }
 
-TEST(StageThreadPoolsEnvTest, AskingForTheCoresLeavesTheCallerWhereItIs) {
+TEST(StageThreadPoolsEnvTest, AvailableCoresLeavesTheCallersCoresUnchanged) {
   const Cores before = CoresOfThisThread();
   const int first = *before.begin();
   cpu_set_t set;

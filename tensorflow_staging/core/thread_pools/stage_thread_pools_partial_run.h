@@ -8,11 +8,12 @@
 namespace tensorflow {
 namespace staging {
 
-// Gives the partial runs that the calling thread sets up while this lives the
-// RunOptions that Session::PRunSetup() has no argument for. Of these, only the
-// choice of a stage thread pool applies to partial runs.
+// Provides RunOptions for the partial runs that the calling thread sets up
+// during the lifetime of this object, because Session::PRunSetup() has no
+// argument for them. Of these options, only the choice of a stage thread pool
+// applies to partial runs.
 //
-// Lives on the stack of one thread; `options` must outlive it. Scopes nest.
+// Must live on the stack of one thread. `options` must outlive it. Scopes nest.
 class ScopedPartialRunOptions {
  public:
   explicit ScopedPartialRunOptions(const RunOptions& options);
@@ -25,8 +26,8 @@ class ScopedPartialRunOptions {
   const RunOptions* const outer_;
 };
 
-// Returns the options of the calling thread's innermost scope; outside of any,
-// the default.
+// Returns the options of the calling thread's innermost scope, or the default
+// options outside any scope.
 const RunOptions& PartialRunOptions();
 
 }  // namespace staging

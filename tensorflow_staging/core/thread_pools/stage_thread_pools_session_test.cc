@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session does with its stage thread pools: the half of the feature that
-// the patch of direct_session.cc connects.
+// Tests that a session runs on its stage thread pools, which the patch of
+// direct_session.cc connects to it.
 
 #define EIGEN_USE_THREADS
 
@@ -36,7 +36,7 @@ REGISTER_OP("ThreadsOfThisStep")
     .SetIsStateful()
     .SetShapeFn(shape_inference::UnknownShape);
 
-// Tells on which thread it runs, and how many share the work of an operation.
+// Reports the name of its inter-op thread and the number of intra-op threads.
 class ThreadsOfThisStepOp : public OpKernel {
  public:
   using OpKernel::OpKernel;
@@ -54,7 +54,7 @@ class ThreadsOfThisStepOp : public OpKernel {
         context->device()->eigen_cpu_device()->numThreads();
   }
 
-  // The executor runs cheap operations on the thread that made them ready.
+  // The executor runs cheap ops on the thread that made them ready.
   bool IsExpensive() override { return true; }
 };
 
@@ -173,7 +173,7 @@ TEST(StageThreadPoolsSessionTest, PartialRunTakesBothPoolsOfItsId) {
 TEST(StageThreadPoolsSessionTest, OtherRunsStayOnTheSessionsThreads) {
   const auto session = MakeSession(OptionsWithPools({3}));
   Threads threads;
-  // The options of one partial run are not those of the next.
+  // The options of one partial run do not apply to the next.
   ASSERT_EQ(RunPartially(session.get(), AskFor(0), &threads), OkStatus());
   ASSERT_EQ(RunPartially(session.get(), RunOptions(), &threads), OkStatus());
   EXPECT_THAT(threads.inter_op, Not(HasSubstr("pool0")));
@@ -195,7 +195,7 @@ TEST(StageThreadPoolsSessionTest, PoolsWinOverTheCallersThread) {
   }
 }
 
-TEST(StageThreadPoolsSessionTest, MissingPoolIsAnErrorOfEachWayToRun) {
+TEST(StageThreadPoolsSessionTest, MissingPoolIsAnErrorForEachWayToRun) {
   const auto session = MakeSession(OptionsWithPools({3}));
   Threads threads;
   for (const Status& status :
@@ -218,7 +218,7 @@ TEST(StageThreadPoolsSessionTest, PoolsSurviveAReset) {
   EXPECT_EQ(RunOnce(session.get(), AskFor(0), &threads), OkStatus());
 }
 
-TEST(StageThreadPoolsSessionTest, NegativeSizeFailsWhenTheSessionIsMade) {
+TEST(StageThreadPoolsSessionTest, NegativeSizeFailsWhenTheSessionIsCreated) {
   Session* session = nullptr;
   const Status status = NewSession(OptionsWithPools({-1}), &session);
   EXPECT_TRUE(errors::IsInvalidArgument(status));

@@ -54,8 +54,8 @@ RunOptions AskFor(int id) {
   return run_options;
 }
 
-// What a session has of all this: its options and its client device's
-// resources.
+// The parts of a session that stage thread pools use: its options and the
+// resources of its client device.
 class FakeSession {
  public:
   Status Add() { return AddStageThreadPools(options, &resources_); }
@@ -107,7 +107,7 @@ Cores CoresOfAThread(thread::ThreadPoolInterface* pool) {
   return cores;
 }
 
-// Counts the warnings that name stage thread pools while it lives.
+// During its lifetime, counts the warnings that mention a stage thread pool.
 class WarningCounter : public TFLogSink {
  public:
   WarningCounter() { TFAddLogSink(this); }
@@ -226,7 +226,7 @@ TEST(StageThreadPoolsTest, SameNameOnOtherCoresIsItsOwnAndWarns) {
   AddEntry("moved", 1, 1, &first.options);
   PinEntry({core}, &first.options);
   AddEntry("moved", 1, 1, &second.options);
-  // Neither order nor repetition makes other cores.
+  // A repeated core does not change the set of cores.
   PinEntry({core, core}, &second.options);
   WarningCounter warnings;
   ASSERT_EQ(free.Add(), OkStatus());

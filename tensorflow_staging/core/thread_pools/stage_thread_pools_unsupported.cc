@@ -17,8 +17,8 @@ Status CheckNoStageThreadPools(const SessionOptions& options) {
       "ConfigProto.session_stage_subgraph_thread_pool has ", pools,
       pools == 1 ? " entry" : " entries", ", but the target of the session is ",
       options.target,
-      ": stage thread pools are not supported in distributed sessions. Leave "
-      "the entries out, or use a local session, whose target is empty.");
+      ": stage thread pools are not supported in distributed sessions. Remove "
+      "the entries, or use a local session, whose target is empty.");
 }
 
 Status CheckNoStageThreadPool(const RunOptions& run_options) {
@@ -29,8 +29,8 @@ Status CheckNoStageThreadPool(const RunOptions& run_options) {
       "The run asks for stage thread pool ",
       fields.stage_subgraph_thread_pool_id(),
       ", but stage thread pools are not supported in distributed sessions. "
-      "Leave use_stage_subgraph_thread_pool out, or use a local session, whose "
-      "target is empty.");
+      "Do not set use_stage_subgraph_thread_pool, or use a local session, "
+      "whose target is empty.");
 }
 
 }  // namespace staging

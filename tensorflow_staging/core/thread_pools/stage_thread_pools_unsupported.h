@@ -10,13 +10,14 @@
 namespace tensorflow {
 namespace staging {
 
-// For a kind of session that has no stage thread pools: each function returns
-// UNIMPLEMENTED, which says so and what to do, if the options ask for one.
+// Distributed sessions do not support stage thread pools. Each function returns
+// UNIMPLEMENTED, with a message that says what to do, if the options ask for
+// one.
 
-// Of a session that is about to be made.
+// Checks the options of a session that is about to be created.
 Status CheckNoStageThreadPools(const SessionOptions& options);
 
-// Of a run, a callable or a partial run.
+// Checks the options of a run, a callable or a partial run.
 Status CheckNoStageThreadPool(const RunOptions& run_options);
 
 }  // namespace staging
