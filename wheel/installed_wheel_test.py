@@ -130,10 +130,10 @@ def test_headers_and_protos_are_shipped():
   include = _SITE_PACKAGES / "tensorflow/include"
   assert "session_stage_subgraph_thread_pool" in (include / "tensorflow/core/protobuf/config.proto").read_text()
   for name in (
-      "common_runtime/prefetch_runner.h",
-      "framework/tensor_buffer.h",
+      "buffer/tensor_buffer.h",
       "protobuf/staging_fields.pb.h",
       "protobuf/staging_fields.proto",
       "protobuf/staging_fields_decoder.h",
+      "runner/prefetch_runner.h",
   ):
     assert (include / "tensorflow_staging/core" / name).is_file()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runners of stages whose source is initialised again.
+// Tests runners of stages whose source is initialised again.
 
 #include <gtest/gtest.h>
 
@@ -21,8 +21,8 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// A source that yields `size` records and is then initialised again. Those of
-// its generation g are 1000 * g, 1000 * g + 1 ...
+// A source that yields `size` records after each initialisation. After g
+// initialisations, its records are 1000 * g, 1000 * g + 1 ...
 class Epochs {
  public:
   Epochs(const std::string& source, int64_t size) : size_(size) {
@@ -45,7 +45,7 @@ class Epochs {
     next_ = 0;
   }
 
-  // The outcome of the next asking, unless it is OK.
+  // Lets the next call of the source fail with `status`.
   void FailNext(const Status& status) {
     mutex_lock l(mu_);
     failure_ = status;
@@ -56,7 +56,7 @@ class Epochs {
     size_ = size;
   }
 
-  // What a generation yields.
+  // Returns the records of one generation.
   static std::vector<int64_t> Records(int64_t generation, int64_t size) {
     std::vector<int64_t> records = Range(size);
     for (int64_t& record : records) record += 1000 * generation;
@@ -119,7 +119,7 @@ TEST_P(EpochsTest, EachEpochIsCompleteAndEndsWithOutOfRange) {
   EXPECT_TRUE(runner->GetStats().running);
 }
 
-TEST_P(EpochsTest, NothingOfTheOldDataFollowsAnInitialisationInItsMiddle) {
+TEST_P(EpochsTest, AnInitialisationInTheMiddleOfTheDataDiscardsTheRest) {
   Epochs epochs(kSource, kEndless);
   RestartableSession session(Restartable(GetParam()));
   auto runner = session.StartRunner();
@@ -129,7 +129,7 @@ TEST_P(EpochsTest, NothingOfTheOldDataFollowsAnInitialisationInItsMiddle) {
     EXPECT_GE(*std::min_element(values.begin(), values.end()), 1000 * epoch);
     EXPECT_LT(*std::max_element(values.begin(), values.end()),
               1000 * epoch + 1000);
-    // With one thread in order, and from the first record on.
+    // One thread yields the records in order, starting with the first.
     if (GetParam() == 1) {
       EXPECT_EQ(values, Epochs::Records(epoch, 5));
     }
@@ -139,7 +139,7 @@ TEST_P(EpochsTest, NothingOfTheOldDataFollowsAnInitialisationInItsMiddle) {
 
 INSTANTIATE_TEST_SUITE_P(Threads, EpochsTest, ::testing::Values(1, 4));
 
-TEST(RestartableRunnerTest, TheInitialiserMayComeBeforeTheRunner) {
+TEST(RestartableRunnerTest, TheInitialiserMayRunBeforeTheRunnerStarts) {
   Epochs epochs(kSource, 3);
   RestartableSession session;
   EXPECT_EQ(session.Initialize(), OkStatus());
@@ -182,7 +182,7 @@ TEST(RestartableRunnerTest, AnErrorEndsItsEpochOnly) {
 TEST(RestartableRunnerTest, JoinedSourcesEndWhenTheLastOneDoes) {
   Epochs source(kSource, 3);
   Epochs other(kOtherSource, 50);
-  // Both are initialised again by the same run.
+  // One run initialises both sources again.
   Sources::Get()->Set(kInitializer, [&](OpKernelContext* ctx,
                                         AsyncOpKernel::DoneCallback done) {
     source.Initialize();
@@ -217,7 +217,7 @@ TEST(RestartableRunnerTest, StopEndsThreadsThatWaitForARestart) {
   EXPECT_TRUE(runner->GetStats().running);
   runner->Stop();
   EXPECT_FALSE(runner->GetStats().running);
-  // The next runner begins where the data is.
+  // A new runner continues with the current data.
   EXPECT_EQ(session.Initialize(), OkStatus());
   auto second = session.StartRunner();
   values.clear();
@@ -247,8 +247,9 @@ TEST(RestartableRunnerTest, AnInitialiserThatWaitsForSlowInputCanBeCancelled) {
   session.Close();
 }
 
-// The options say so, but the graph lacks the op in which the threads wait.
-TEST(RestartableRunnerTest, WithoutABeginItDoesNotSpin) {
+// The options say that the stage is restartable, but the graph lacks the op in
+// which the threads wait for a restart.
+TEST(RestartableRunnerTest, ThreadsDoNotSpinWithoutABegin) {
   constexpr int64_t kCalls = 9;
   Notification enough;
   Sources::Get()->Set(kSource, Counting([&](int64_t call) {

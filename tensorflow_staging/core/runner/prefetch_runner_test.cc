@@ -20,7 +20,7 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-TEST(PrefetchRunnerTest, RecordsComeInOrderThenTheEndOfTheData) {
+TEST(PrefetchRunnerTest, RecordsArriveInOrderBeforeTheEndOfTheData) {
   Sources::Get()->Set(kSource, CountingTo(100));
   StageSession session;
   auto runner = session.StartRunner();
@@ -35,7 +35,7 @@ TEST(PrefetchRunnerTest, RecordsComeInOrderThenTheEndOfTheData) {
   EXPECT_FALSE(stats.running);
 }
 
-TEST(PrefetchRunnerTest, SeveralThreadsLoseAndDoubleNothing) {
+TEST(PrefetchRunnerTest, SeveralThreadsNeitherSkipNorRepeatRecords) {
   Sources::Get()->Set(kSource, CountingTo(500));
   StageConfig config;
   config.num_threads = 4;
@@ -122,8 +122,9 @@ TEST(PrefetchRunnerTest, AnIgnoredExceptionIsCountedAndSkipped) {
   EXPECT_EQ(runner->GetStats().ignored, 3);
 }
 
-// Nobody stopped anything: the training step must not wait for ever.
-TEST(PrefetchRunnerTest, AStagedPartThatCancelsItselfEndsTheStage) {
+// Nothing stopped the runner or closed the session, so nothing else would end
+// the wait of the training step.
+TEST(PrefetchRunnerTest, ARegionThatCancelsItselfEndsTheStage) {
   Sources::Get()->Set(kSource, Counting([](int64_t call) {
                         return call < 2 ? OkStatus()
                                         : errors::Cancelled("by itself");
@@ -137,8 +138,8 @@ TEST(PrefetchRunnerTest, AStagedPartThatCancelsItselfEndsTheStage) {
   EXPECT_EQ(values, Range(2));
 }
 
-// The executor hides it from the step, behind INTERNAL.
-TEST(PrefetchRunnerTest, UnavailableIsKnownAsSuch) {
+// The executor replaces UNAVAILABLE by INTERNAL.
+TEST(PrefetchRunnerTest, UnavailableIsRecognised) {
   const auto source = [](int64_t call) -> Status {
     if (call >= 5) return errors::OutOfRange("end");
     if (call == 2) return errors::Unavailable("for now");
@@ -153,7 +154,7 @@ TEST(PrefetchRunnerTest, UnavailableIsKnownAsSuch) {
   EXPECT_TRUE(errors::IsOutOfRange(ignoring.TakeAll(&values)));
   EXPECT_EQ(values, (std::vector<int64_t>{0, 1, 3, 4}));
 
-  // As a cause, it is what a step without the stage would report.
+  // As the cause, it is INTERNAL, as in a step without the stage.
   Sources::Get()->Set(kSource, Counting(source));
   StageSession failing;
   auto failing_runner = failing.StartRunner();
@@ -190,7 +191,7 @@ TEST(PrefetchRunnerTest, AnIgnoredExceptionOfTheFeedsSkipsTheRecord) {
   EXPECT_EQ(values, (std::vector<int64_t>{0, 2, 3}));
 }
 
-TEST(PrefetchRunnerTest, TheStagedPartRunsWithItsRunOptions) {
+TEST(PrefetchRunnerTest, TheRegionRunsWithItsRunOptions) {
   Sources::Get()->Set(kSource, WaitingForCancellation(nullptr));
   StageConfig config;
   config.run_options.set_timeout_in_ms(20);
@@ -201,7 +202,7 @@ TEST(PrefetchRunnerTest, TheStagedPartRunsWithItsRunOptions) {
   EXPECT_TRUE(errors::IsDeadlineExceeded(status)) << status;
 }
 
-TEST(PrefetchRunnerTest, ATracedStagedPartRuns) {
+TEST(PrefetchRunnerTest, ATracedRegionRuns) {
   Sources::Get()->Set(kSource, CountingTo(3));
   StageConfig config;
   config.run_options.set_trace_level(RunOptions::SOFTWARE_TRACE);
@@ -223,7 +224,7 @@ TEST(PrefetchRunnerTest, StopWakesAPutThatWaitsForRoom) {
   EXPECT_TRUE(runner->GetStats().running);
   runner->Stop();
   EXPECT_FALSE(runner->GetStats().running);
-  // What is in the buffer can still be taken; then it is the stop that shows.
+  // Takes return the records in the buffer first, and then report the stop.
   std::vector<int64_t> values;
   const Status status = session.TakeAll(&values);
   EXPECT_TRUE(errors::IsCancelled(status)) << status;
@@ -231,10 +232,10 @@ TEST(PrefetchRunnerTest, StopWakesAPutThatWaitsForRoom) {
 }
 
 TEST(PrefetchRunnerTest, StopEndsAWaitingTrainingStep) {
-  Notification ignored_one;
+  Notification ignored_first;
   Sources::Get()->Set(kSource, Counting([&](int64_t call) {
-                        if (call == 1) ignored_one.Notify();
-                        return errors::DataLoss("again and again");
+                        if (call == 1) ignored_first.Notify();
+                        return errors::DataLoss("every record is bad");
                       }));
   StageConfig config;
   config.ignored = {error::DATA_LOSS};
@@ -247,13 +248,13 @@ TEST(PrefetchRunnerTest, StopEndsAWaitingTrainingStep) {
       const Status status = session.Take(&value);
       EXPECT_TRUE(errors::IsCancelled(status)) << status;
     });
-    ignored_one.WaitForNotification();
+    ignored_first.WaitForNotification();
     runner->Stop();
   }
   EXPECT_GE(runner->GetStats().ignored, 1);
 }
 
-TEST(PrefetchRunnerTest, StopMayComeAtAnyTimeAndTwice) {
+TEST(PrefetchRunnerTest, StopMayBeCalledAtAnyTimeAndRepeatedly) {
   Sources::Get()->Set(kSource, Endless());
   StageSession session;
   auto never_started = session.MakeRunner();
@@ -286,7 +287,7 @@ TEST(PrefetchRunnerTest, StopRacesWithStart) {
   }
 }
 
-TEST(PrefetchRunnerTest, DestructionStops) {
+TEST(PrefetchRunnerTest, DestructionStopsTheRunner) {
   Sources::Get()->Set(kSource, Endless());
   StageSession session;
   session.StartRunner().reset();
@@ -302,7 +303,7 @@ TEST(PrefetchRunnerTest, AnotherRunnerMayFollowInTheSameSession) {
   EXPECT_EQ(session.Take(&value), OkStatus());
   first->Stop();
   auto second = session.StartRunner();
-  // Must not disturb the second.
+  // A second Stop of the first runner must not disturb the second runner.
   first->Stop();
   first.reset();
   std::vector<int64_t> values;
@@ -310,8 +311,8 @@ TEST(PrefetchRunnerTest, AnotherRunnerMayFollowInTheSameSession) {
   EXPECT_EQ(values.back(), 999);
 }
 
-// The source is slow and knows nothing of the buffer, so cancelling the buffer
-// does not wake it.
+// The source does not use the buffer, so cancelling the buffer does not wake
+// it.
 TEST(PrefetchRunnerTest, StopDoesNotWaitForEverForASlowSource) {
   Notification began;
   Sources::Get()->Set(kSource, WaitingForCancellation(&began));
@@ -347,8 +348,9 @@ TEST(PrefetchRunnerTest, AClosingSessionWakesAPutThatWaitsForRoom) {
   runner->Stop();
 }
 
-// Who hears first that the session will close wakes the buffer's waiters too.
-TEST(PrefetchRunnerTest, TheNoticeAloneEndsTheRunner) {
+// The session is still open and has cancelled no step, so the runner must
+// cancel the buffer itself.
+TEST(PrefetchRunnerTest, NotifySessionClosingAloneEndsTheRunner) {
   Sources::Get()->Set(kSource, Endless());
   StageSession session;
   auto runner = session.StartRunner();
@@ -367,7 +369,7 @@ TEST(PrefetchRunnerTest, TheSessionMayBeDeletedFirst) {
   started->Stop();
 }
 
-TEST(PrefetchRunnerTest, AClosedSessionIsLetGo) {
+TEST(PrefetchRunnerTest, TheRunnerReleasesAClosedSession) {
   Sources::Get()->Set(kSource, Endless());
   StageSession session;
   auto runner = session.StartRunner();
@@ -376,15 +378,17 @@ TEST(PrefetchRunnerTest, AClosedSessionIsLetGo) {
   EXPECT_TRUE(alive.expired());
 }
 
-TEST(PrefetchRunnerTest, AStoppedRunnerLetsTheSessionGo) {
+TEST(PrefetchRunnerTest, AStoppedRunnerReleasesTheSession) {
   Sources::Get()->Set(kSource, Endless());
   StageSession session;
   auto runner = session.StartRunner();
   runner->Stop();
-  EXPECT_EQ(session.session().use_count(), 2);  // The test's, and this one.
+  // The references of the StageSession and of this expression.
+  EXPECT_EQ(session.session().use_count(), 2);
 }
 
-// Its end notifies the runner, which must not wait for itself.
+// The deletion of the session notifies the runner, which must not wait for
+// itself.
 TEST(PrefetchRunnerTest, TheRunnerMayHoldTheLastReferenceToTheSession) {
   class NotifyingDeleter {
    public:
@@ -432,8 +436,9 @@ TEST(PrefetchRunnerTest, StopRacesWithTheClosingOfTheSession) {
   }
 }
 
-// Each session ends in one of the orders in which users end theirs.
-TEST(PrefetchRunnerTest, TwoHundredSessionsEndWell) {
+// Each session ends in one of the orders in which users stop runners and close
+// or delete sessions.
+TEST(PrefetchRunnerTest, TwoHundredSessionsEndCleanly) {
   for (int i = 0; i < 200; ++i) {
     const bool ends_early = i % 3 == 0;
     Sources::Get()->Set(kSource, ends_early ? CountingTo(2) : Endless());
@@ -471,7 +476,7 @@ TEST(PrefetchRunnerTest, TwoHundredSessionsEndWell) {
   }
 }
 
-TEST(PrefetchRunnerTest, StartTellsWhatTheGraphLacks) {
+TEST(PrefetchRunnerTest, StartNamesAnOpThatTheGraphLacks) {
   Sources::Get()->Set(kSource, Endless());
   StageSession session;
   session.options()->set_resume_op("nowhere");

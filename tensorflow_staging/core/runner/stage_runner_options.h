@@ -14,17 +14,17 @@
 namespace tensorflow {
 namespace staging {
 
-// What runners a session with this configuration needs for `graph`: those of
-// the stages that tf.staged made, given as `by_hand`, and those of the stages
-// that SmartStage makes when the session takes the graph.
+// Finds the options of the runners that a session with this configuration needs
+// for `graph`: the options of the manual stages, given as `by_hand`, and those
+// of the stages that SmartStage creates when the session receives the graph.
 //
-// The session may be far away. It comes to the same stages, as both follow from
-// the graph and the configuration alone.
+// The session may be in another process. It finds the same stages, because the
+// stages depend only on the graph and the configuration.
 //
-// `counts` is as for StagePlan: a session that gets more nodes once its stages
-// run keeps the stages of the nodes that it had.
+// `counts` is as for StagePlan: a session whose graph is extended while its
+// stages run keeps the stages of the nodes that it had.
 //
-// Returns INVALID_ARGUMENT if the configuration is wrong.
+// Returns INVALID_ARGUMENT if the SmartStage settings in `config` are invalid.
 Status FindRunnerOptions(const Graph& graph, const ConfigProto& config,
                          const std::vector<PrefetchRunnerOptions>& by_hand,
                          std::vector<PrefetchRunnerOptions>* runners,

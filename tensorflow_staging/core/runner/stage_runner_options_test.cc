@@ -21,9 +21,9 @@ using ::testing::ElementsAre;
 
 using Runners = std::vector<PrefetchRunnerOptions>;
 
-class StageRunnersTest : public ::testing::Test {
+class StageRunnerOptionsTest : public ::testing::Test {
  protected:
-  StageRunnersTest() { fields_.set_do_smart_stage(true); }
+  StageRunnerOptionsTest() { fields_.set_do_smart_stage(true); }
 
   Status Find(const Runners& by_hand = {}) {
     ConfigProto config;
@@ -48,7 +48,7 @@ class StageRunnersTest : public ::testing::Test {
   Runners runners_;
 };
 
-TEST_F(StageRunnersTest, NameTheNodesThatTheSessionsPassMakes) {
+TEST_F(StageRunnerOptionsTest, OptionsNameTheNodesThatThePassCreates) {
   graph_.Target("target", {graph_.Source("next")});
   graph_.Target("other", {graph_.Source("other_next")});
   ASSERT_EQ(Find(), OkStatus());
@@ -71,7 +71,7 @@ TEST_F(StageRunnersTest, NameTheNodesThatTheSessionsPassMakes) {
   }
 }
 
-TEST_F(StageRunnersTest, HaveTheSettingsOfTheSession) {
+TEST_F(StageRunnerOptionsTest, OptionsHaveTheSettingsOfTheSession) {
   SmartStageOptions* options = fields_.mutable_smart_stage_options();
   options->set_name("ahead");
   options->set_num_threads(3);
@@ -86,7 +86,7 @@ TEST_F(StageRunnersTest, HaveTheSettingsOfTheSession) {
   EXPECT_THAT(runners_[0].ignored_exceptions(), ElementsAre(error::DATA_LOSS));
 }
 
-TEST_F(StageRunnersTest, OfAStageByHandStayAsTheyAre) {
+TEST_F(StageRunnerOptionsTest, OptionsOfAManualStageDoNotChange) {
   Node* take = graph_.Stage("by_hand", {graph_.Source("next")});
   graph_.Target("target", {graph_.Neg("a", take)});
   PrefetchRunnerOptions by_hand;
@@ -97,7 +97,7 @@ TEST_F(StageRunnersTest, OfAStageByHandStayAsTheyAre) {
   EXPECT_EQ(runners_[0].SerializeAsString(), by_hand.SerializeAsString());
 }
 
-TEST_F(StageRunnersTest, CanBeRestartedWhereAnIteratorCanBeInitialised) {
+TEST_F(StageRunnerOptionsTest, AStageWithAnInitialiserIsRestartable) {
   for (const bool smart_stage : {false, true}) {
     TestGraph graph;
     Node* staged = graph.Iterator("staged_iterator");
@@ -124,13 +124,13 @@ TEST_F(StageRunnersTest, CanBeRestartedWhereAnIteratorCanBeInitialised) {
   }
 }
 
-TEST_F(StageRunnersTest, AWrongSettingIsAnError) {
+TEST_F(StageRunnerOptionsTest, AnInvalidSettingIsAnError) {
   fields_.mutable_smart_stage_options()->set_capacity(-1);
   EXPECT_TRUE(errors::IsInvalidArgument(Find()));
 }
 
-// The session keeps the stages of the graph that it had.
-TEST_F(StageRunnersTest, AreThoseOfTheNodesThatCount) {
+// The session keeps the stages of its graph from before the extension.
+TEST_F(StageRunnerOptionsTest, NodesThatDoNotCountChangeNoStage) {
   Node* iterator = graph_.Iterator("iterator");
   graph_.Target("target", {graph_.GetNext("next", iterator)});
   const int old_ids = graph_.get()->num_node_ids();

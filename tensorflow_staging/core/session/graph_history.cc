@@ -16,9 +16,9 @@ namespace {
 
 constexpr char kContainer[] = "staging_graph_history";
 
-// Says by its existence that a run has asked for a buffer, which may be in
-// another process. The container of the buffer, which is the session's own, is
-// in its name.
+// Marks a buffer that some run has used. Only its existence matters. The buffer
+// itself may be in another process. The name of the mark includes the buffer's
+// container, which belongs to one session.
 class UsedBuffer : public ResourceBase {
  public:
   static std::string Name(const BufferKey& key) {
@@ -28,8 +28,9 @@ class UsedBuffer : public ResourceBase {
   std::string DebugString() const override { return "Used staging buffer"; }
 };
 
-// Where histories are; null if all devices belong to other processes, or, as in
-// a session that brings its own cluster, look as if they did.
+// Returns the manager of the resources that this file keeps. Returns null if
+// all devices belong to other processes, or appear to, as in a session that
+// brings its own cluster.
 ResourceMgr* ManagerOf(const DeviceSet& devices) {
   if (devices.client_device() != nullptr &&
       devices.client_device()->IsLocal()) {
@@ -46,8 +47,8 @@ core::RefCountPtr<GraphHistory> GraphHistory::Of(
   if (manager == nullptr) return nullptr;
   GraphHistory* history = nullptr;
   TF_CHECK_OK(manager->LookupOrCreate<GraphHistory>(
-      kContainer, session_handle, &history, [](GraphHistory** made) {
-        *made = new GraphHistory;
+      kContainer, session_handle, &history, [](GraphHistory** created) {
+        *created = new GraphHistory;
         return OkStatus();
       }));
   return core::RefCountPtr<GraphHistory>(history);
@@ -64,7 +65,7 @@ void GraphHistory::Forget(const std::string& session_handle,
   manager->Delete<GraphHistory>(kContainer, session_handle).IgnoreError();
   mutex_lock l(history->mu_);
   for (const BufferKey& key : history->buffers_) {
-    // Not every buffer has been used.
+    // Fails for a buffer that no run has used.
     manager->Delete<UsedBuffer>(kContainer, UsedBuffer::Name(key))
         .IgnoreError();
   }
@@ -94,14 +95,15 @@ void GraphHistory::RememberBuffers(const Graph& graph) {
   }
 }
 
-void GraphHistory::NoteRun(const Graph& graph, const DeviceSet& devices) {
+void GraphHistory::MarkBuffersUsed(const Graph& graph,
+                                   const DeviceSet& devices) {
   ResourceMgr* manager = ManagerOf(devices);
   if (manager == nullptr) return;
   for (const Node* node : graph.op_nodes()) {
     if (!IsBufferPut(*node) && !IsBufferTake(*node)) continue;
     const std::optional<BufferKey> key = BufferOf(*node);
     if (!key) continue;
-    // There may be one already.
+    // Fails if an earlier run has marked the buffer.
     manager->Create(kContainer, UsedBuffer::Name(*key), new UsedBuffer)
         .IgnoreError();
   }

@@ -20,42 +20,45 @@
 namespace tensorflow {
 namespace staging {
 
-// What a session's graph was when its stages began to run.
+// Remembers which nodes a session's graph had when its stages began to run.
 //
-// A session that gets more nodes is given the whole graph anew. The new nodes
-// must not change what is staged: the buffers hold records of the old cut, and
-// the runners go on to put such.
+// When a session's graph is extended, the graph passes see the whole graph
+// again. The new nodes must not change the regions: the buffers hold records of
+// the old partition, and the runners continue to put records of that partition.
 //
-// Lives among the resources of the session's client device. Thread-safe.
+// A history is a resource of the session's client device. Thread-safe.
 class GraphHistory : public ResourceBase {
  public:
-  // The history of the session with this handle; made if there is none. Null
-  // for a session that brings its own cluster, which has no device to keep it.
+  // Returns the history of the session with this handle, and creates it if
+  // necessary. Returns null for a session that brings its own cluster, because
+  // it has no device to keep the history.
   static core::RefCountPtr<GraphHistory> Of(const std::string& session_handle,
                                             const DeviceSet& devices);
 
-  // Deletes what is remembered of the session with this handle, if anything.
-  // For sessions that end before their devices do.
+  // Deletes the history of the session with this handle, and the marks of its
+  // buffers, if they exist. For sessions that end before their devices do.
   static void Forget(const std::string& session_handle,
                      const DeviceSet& devices);
 
-  // Tells the nodes that the session had when its stages began to run. Null if
-  // they have not.
+  // Returns a filter that accepts the nodes that the session had when its
+  // stages began to run, or null if they have not begun.
   NodeFilter FilterIfRunning(const DeviceSet& devices) const
       TF_LOCKS_EXCLUDED(mu_);
 
-  // To be called with the session's graph before it is rewritten, unless the
-  // stages are running.
+  // Remembers the nodes of the session's graph. Call this before the rewrite,
+  // unless the stages are running.
   void RememberNodes(const Graph& graph) TF_LOCKS_EXCLUDED(mu_);
 
-  // To be called with the session's graph after it was rewritten.
+  // Remembers the buffers of the session's graph. Call this after the rewrite.
   void RememberBuffers(const Graph& graph) TF_LOCKS_EXCLUDED(mu_);
 
-  // To be called with the graph of each run. Tells the history of the run's
-  // session, whichever that is, which buffers are used: from then on records of
-  // that cut may be in them. Buffers may be in other processes, and in devices
-  // that only the run knows, so that whether they exist cannot be seen.
-  static void NoteRun(const Graph& graph, const DeviceSet& devices);
+  // Marks the buffers in `graph`, the graph of one run, as used: from now on
+  // they may hold records of the current partition. Call this for each run. The
+  // history of the run's session finds the marks, so that the caller need not
+  // know the session. The marks are necessary because a buffer may be in
+  // another process, or on a device that only the run knows, where the history
+  // cannot look for it.
+  static void MarkBuffersUsed(const Graph& graph, const DeviceSet& devices);
 
   std::string DebugString() const override { return "Staging graph history"; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When a session tells its observers that it is closing: what the patch of
-// direct_session.cc connects.
+// Tests that the patched direct_session.cc notifies the observers of a session
+// when the session closes.
 
 #include <memory>
 
@@ -16,7 +16,8 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// A session whose operation "wait" waits for an element that never comes.
+// Creates a session whose operation "wait" waits for an element that never
+// arrives.
 std::unique_ptr<Session> MakeSession() {
   GraphDef graph;
   EXPECT_EQ(NodeDefBuilder("queue", "FIFOQueueV2")
@@ -33,43 +34,44 @@ std::unique_ptr<Session> MakeSession() {
   return session;
 }
 
-TEST(SessionClosingTest, CloseTellsTheObserver) {
+TEST(SessionClosingTest, CloseNotifiesTheObserver) {
   const auto session = MakeSession();
-  bool told = false;
-  ObserveSession(session.get(), [&] { told = true; });
+  bool notified = false;
+  ObserveSession(session.get(), [&] { notified = true; });
   ASSERT_EQ(session->Close(), OkStatus());
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(notified);
 }
 
-TEST(SessionClosingTest, DeletingAnOpenSessionTellsTheObserver) {
+TEST(SessionClosingTest, DeletingAnOpenSessionNotifiesTheObserver) {
   auto session = MakeSession();
-  bool told = false;
-  ObserveSession(session.get(), [&] { told = true; });
+  bool notified = false;
+  ObserveSession(session.get(), [&] { notified = true; });
   session.reset();
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(notified);
 }
 
-TEST(SessionClosingTest, DeletingTellsWhoObservesAfterAClose) {
+TEST(SessionClosingTest, DeletionNotifiesAnObserverAddedAfterClose) {
   auto session = MakeSession();
   ASSERT_EQ(session->Close(), OkStatus());
-  bool told = false;
-  ObserveSession(session.get(), [&] { told = true; });
+  bool notified = false;
+  ObserveSession(session.get(), [&] { notified = true; });
   session.reset();
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(notified);
 }
 
-TEST(SessionClosingTest, ClosingAgainTellsWhoObservesAfterAClose) {
+TEST(SessionClosingTest, ASecondCloseNotifiesAnObserverAddedAfterTheFirst) {
   const auto session = MakeSession();
   ASSERT_EQ(session->Close(), OkStatus());
-  bool told = false;
-  ObserveSession(session.get(), [&] { told = true; });
+  bool notified = false;
+  ObserveSession(session.get(), [&] { notified = true; });
   ASSERT_EQ(session->Close(), OkStatus());
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(notified);
 }
 
-// The observer joins a thread that waits in a step: the step has to be
-// cancelled by then, and the session must not hold a lock that it takes.
-TEST(SessionClosingTest, StepsAreCancelledBeforeTheObserverIsTold) {
+// The observer joins a thread that waits in a step. The session must therefore
+// cancel the step before it calls the observer, and must not hold a lock that
+// the step takes.
+TEST(SessionClosingTest, StepsAreCancelledBeforeTheObserverIsNotified) {
   const auto session = MakeSession();
   Status ended;
   std::unique_ptr<Thread> thread(Env::Default()->StartThread(

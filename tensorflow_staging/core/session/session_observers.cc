@@ -15,8 +15,9 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// Calls all of them, which may each have to wait for a while, and returns when
-// the last one has.
+// Calls all functions at the same time, because each of them may have to wait
+// for a while. Returns when all of them have returned. `functions` must not be
+// empty.
 void CallAtOnce(const std::vector<std::function<void()>>& functions) {
   BlockingCounter others(functions.size() - 1);
   for (size_t i = 1; i < functions.size(); ++i) {
@@ -46,7 +47,8 @@ class SessionObservers {
   }
 
   void Remove(SessionObserverId id) TF_LOCKS_EXCLUDED(mu_) {
-    // Destroyed without the lock, as it may own anything.
+    // Declared before the lock, and thus destroyed after its release: the
+    // destructor of an observer may run any code.
     Observer removed;
     mutex_lock l(mu_);
     auto it = observers_.find(id);
@@ -58,7 +60,7 @@ class SessionObservers {
   void Notify(Session* session) TF_LOCKS_EXCLUDED(mu_) {
     std::vector<std::function<void()>> due;
     mutex_lock l(mu_);
-    // 1. Take the session's observers out: each is called once.
+    // 1. Remove the session's observers, so that each is called only once.
     for (auto it = observers_.begin(); it != observers_.end();) {
       if (it->second.session == session) {
         due.push_back(std::move(it->second.on_closing));
@@ -77,7 +79,7 @@ class SessionObservers {
       if (--calling_[session] == 0) calling_.erase(session);
       changed_.notify_all();
     }
-    // 3. Wait for those that another thread took.
+    // 3. Wait for the observers that another thread has removed and is calling.
     while (calling_.count(session) > 0) changed_.wait(l);
   }
 
@@ -91,7 +93,7 @@ class SessionObservers {
   condition_variable changed_;
   SessionObserverId next_id_ TF_GUARDED_BY(mu_) = 0;
   std::map<SessionObserverId, Observer> observers_ TF_GUARDED_BY(mu_);
-  // In how many threads Notify is at step 2, by session.
+  // For each session, how many threads are at step 2 of Notify.
   std::map<Session*, int> calling_ TF_GUARDED_BY(mu_);
 };
 

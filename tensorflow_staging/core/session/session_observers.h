@@ -12,26 +12,28 @@ class Session;
 
 namespace staging {
 
-// Whoever runs steps of a session in threads of its own has to be out of it
-// before the session dies. The session does not know them, so they leave their
-// wish to be told here. All functions are thread-safe.
+// Code that runs steps of a session in its own threads must leave the session
+// before the session is destroyed. The session does not know this code, so the
+// code registers an observer here, which the session calls when it closes. All
+// functions are thread-safe.
 
 using SessionObserverId = int64_t;
 
-// Asks for one call of `on_closing` when `session` closes. The session waits
-// for it: it may use the session until it returns, and nothing may after that.
-// It must not close the session itself.
+// Requests one call of `on_closing` when `session` closes. The session waits
+// until `on_closing` returns. Until then `on_closing` may use the session;
+// after that, nothing may. `on_closing` must not close the session itself.
 SessionObserverId ObserveSession(Session* session,
                                  std::function<void()> on_closing);
 
-// Withdraws the request. `on_closing` may have begun already, and may still be
-// running when this returns.
+// Withdraws the request. The call of `on_closing` may have begun already, and
+// may still be running when this returns.
 void StopObservingSession(SessionObserverId id);
 
-// Says that `session` is closing and has cancelled its steps. Calls the
-// observers, at the same time and without a lock, and returns once all of them
-// have returned, also those that another thread, which closes the session too,
-// is calling. Called by Session::Close; costs one lock where nobody observes.
+// Reports that `session` is closing and has cancelled its steps. Calls the
+// observers concurrently and without holding a lock, and returns once all of
+// them have returned, including those called by another thread that closes the
+// same session. Session::Close calls this function; without observers it costs
+// one lock.
 void NotifySessionClosing(Session* session);
 
 }  // namespace staging

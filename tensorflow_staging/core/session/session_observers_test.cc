@@ -16,7 +16,7 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// Sessions are told apart by their address; nothing looks inside.
+// The observers identify a session by its address and never dereference it.
 class SessionObserversTest : public ::testing::Test {
  protected:
   Session* session() { return reinterpret_cast<Session*>(&addresses_[0]); }
@@ -26,7 +26,7 @@ class SessionObserversTest : public ::testing::Test {
   char addresses_[2];
 };
 
-TEST_F(SessionObserversTest, TellsTheSessionsOwnObserversOnce) {
+TEST_F(SessionObserversTest, NotifiesEachObserverOfTheSessionOnce) {
   int first = 0, second = 0, others = 0;
   ObserveSession(session(), [&] { ++first; });
   ObserveSession(session(), [&] { ++second; });
@@ -43,13 +43,14 @@ TEST_F(SessionObserversTest, ASessionWithoutObserversCloses) {
   NotifySessionClosing(session());
 }
 
-TEST_F(SessionObserversTest, WhoWithdrewIsNotTold) {
-  bool told = false;
-  const SessionObserverId id = ObserveSession(session(), [&] { told = true; });
+TEST_F(SessionObserversTest, AWithdrawnObserverIsNotNotified) {
+  bool notified = false;
+  const SessionObserverId id =
+      ObserveSession(session(), [&] { notified = true; });
   StopObservingSession(id);
   StopObservingSession(id);
   NotifySessionClosing(session());
-  EXPECT_FALSE(told);
+  EXPECT_FALSE(notified);
 }
 
 TEST_F(SessionObserversTest, AnObserverMayWithdrawItself) {
@@ -91,20 +92,20 @@ TEST_F(SessionObserversTest, ASecondClosingWaitsForTheFirst) {
 TEST_F(SessionObserversTest, ManyThreadsObserveWithdrawAndClose) {
   constexpr int kThreads = 8;
   constexpr int kRounds = 500;
-  std::atomic<int> told{0};
+  std::atomic<int> notified{0};
   {
     thread::ThreadPool pool(Env::Default(), "observers", kThreads);
     for (int t = 0; t < kThreads; ++t) {
       pool.Schedule([&] {
         for (int i = 0; i < kRounds; ++i) {
-          ObserveSession(session(), [&] { ++told; });
+          ObserveSession(session(), [&] { ++notified; });
           StopObservingSession(ObserveSession(other(), [] {}));
           NotifySessionClosing(session());
         }
       });
     }
   }
-  EXPECT_EQ(told, kThreads * kRounds);
+  EXPECT_EQ(notified, kThreads * kRounds);
 }
 
 }  // namespace

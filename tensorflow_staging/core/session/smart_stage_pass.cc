@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The graph pass that stages a session's graph: a shell that reads options and
-// calls core/graph.
+// The graph passes that stage a session's graph. They only read options and
+// call core/graph.
 
 #include <string>
 
@@ -39,13 +39,14 @@ void LogStages(const StagePlan& plan, const Graph& graph) {
               << stage.region->boundary.size() << " boundary tensors.";
   }
   if (!any) {
-    LOG(INFO) << "SmartStage found nothing to run ahead of the step among "
-              << graph.num_op_nodes()
-              << " nodes; tf.staging.explain(graph, config) tells why.";
+    LOG(INFO)
+        << "SmartStage found nothing to run ahead of the step among "
+        << graph.num_op_nodes()
+        << " nodes; tf.staging.explain(graph, config) reports the reasons.";
   }
 }
 
-// Runs whenever a session takes a graph, or more of it, on the whole of it.
+// Runs on the whole graph whenever a session's graph is created or extended.
 class SmartStagePass : public GraphOptimizationPass {
  public:
   Status Run(const GraphOptimizationPassOptions& options) override {
@@ -68,7 +69,7 @@ class SmartStagePass : public GraphOptimizationPass {
       }
     }
     const StagePlan plan(*graph, settings.enabled, settings.name, counts);
-    // Once the stages run, their message stands.
+    // Running stages do not change, and have been logged already.
     if (settings.enabled && counts == nullptr) LogStages(plan, *graph);
     RewriteOptions rewrite;
     rewrite.capacity = settings.capacity;
@@ -82,7 +83,8 @@ class SmartStagePass : public GraphOptimizationPass {
   }
 };
 
-// Completes stage_subgraph_on_cpu when it is known where the step runs.
+// Completes stage_subgraph_on_cpu after placement, when the devices of the step
+// are known.
 class StageDeliveryPass : public GraphOptimizationPass {
  public:
   Status Run(const GraphOptimizationPassOptions& options) override {
@@ -98,8 +100,9 @@ class StageDeliveryPass : public GraphOptimizationPass {
   }
 };
 
-// Runs on the graph of each run. From the first one with a stage's buffer on,
-// what is staged stays; and no run may wait for itself.
+// Runs on the graph of each run. Rejects a run that would wait for itself, and
+// marks the buffers that the run uses. Once a buffer has been used, the regions
+// no longer change.
 class StageRunPass : public GraphOptimizationPass {
  public:
   Status Run(const GraphOptimizationPassOptions& options) override {
@@ -112,13 +115,14 @@ class StageRunPass : public GraphOptimizationPass {
     TF_RETURN_IF_ERROR(
         ReadSmartStageSettings(options.session_options->config, &settings));
     if (settings.enabled) {
-      GraphHistory::NoteRun(**options.graph, *options.device_set);
+      GraphHistory::MarkBuffersUsed(**options.graph, *options.device_set);
     }
     return OkStatus();
   }
 };
 
-// Before functional control flow is lowered (10): as one node it can be staged.
+// Before functional control flow is lowered (10): a control flow op can be
+// staged while it is one node.
 REGISTER_OPTIMIZATION(OptimizationPassRegistry::PRE_PLACEMENT, 5,
                       SmartStagePass);
 REGISTER_OPTIMIZATION(OptimizationPassRegistry::POST_PLACEMENT, 5,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SmartStage in a session: what a step sees is what it sees without.
+// Tests SmartStage in a session: a step sees the same values with SmartStage as
+// without it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +23,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A session over a graph of a test's own, with the runners of its stages.
+// Runs a session over the graph that a test builds, with the runners of its
+// stages.
 class SmartStagePassTest : public ::testing::Test {
  protected:
   SmartStagePassTest() : iterator_(graph_.Iterator("iterator")) {
@@ -38,7 +40,7 @@ class SmartStagePassTest : public ::testing::Test {
   Status Start() {
     SessionOptions options;
     options.config.set_inter_op_parallelism_threads(1);
-    // As for a session of Python: its graph may grow.
+    // The graph may be extended, as in a Python session.
     options.config.mutable_experimental()
         ->set_disable_optimize_for_static_graph(true);
     EXPECT_TRUE(options.config.mutable_graph_options()
@@ -72,13 +74,13 @@ class SmartStagePassTest : public ::testing::Test {
   TestGraph graph_;
   Node* iterator_;
   OptimizerFields fields_;
-  // What a test does in the session before the runners start.
+  // Called after the iterator is initialised and before the runners start.
   std::function<Status()> before_runners_;
   std::shared_ptr<Session> session_;
   std::vector<std::unique_ptr<PrefetchRunner>> runners_;
 };
 
-TEST_F(SmartStagePassTest, EveryRecordArrivesInOrderAndThenTheEnd) {
+TEST_F(SmartStagePassTest, RecordsArriveInOrderBeforeTheEndOfTheData) {
   Node* a = graph_.Neg("a", graph_.GetNext("next", iterator_));
   graph_.Target("target", {graph_.Neg("b", a)});
   for (const bool smart_stage : {true, false}) {
@@ -98,8 +100,8 @@ TEST_F(SmartStagePassTest, EveryRecordArrivesInOrderAndThenTheEnd) {
   }
 }
 
-// A name means the value that the step sees.
-TEST_F(SmartStagePassTest, NamesOfStagedNodesAreFetchedOfTheSameRecord) {
+// The name of a staged node refers to the value that the step sees.
+TEST_F(SmartStagePassTest, FetchesOfStagedNodesComeFromTheStepsRecord) {
   Node* next = graph_.GetNext("next", iterator_);
   graph_.Target("target", {graph_.Neg("a", next), next});
   ASSERT_EQ(Start(), OkStatus());
@@ -113,7 +115,7 @@ TEST_F(SmartStagePassTest, NamesOfStagedNodesAreFetchedOfTheSameRecord) {
   }
 }
 
-TEST_F(SmartStagePassTest, ATensorThatIsNotCarriedSaysSo) {
+TEST_F(SmartStagePassTest, FetchingATensorThatIsNotCarriedFails) {
   Node* next = graph_.GetNext("next", iterator_);
   graph_.Target("target", {graph_.Neg("a", next)});
   ASSERT_EQ(Start(), OkStatus());
@@ -125,7 +127,7 @@ TEST_F(SmartStagePassTest, ATensorThatIsNotCarriedSaysSo) {
               HasSubstr("tf.train.mark_target_node"));
 }
 
-// The placer holds each side to its colocation groups.
+// The placer enforces the colocation groups on each side.
 TEST_F(SmartStagePassTest, ColocationWithStagedNodesIsKept) {
   Node* next = graph_.GetNext("next", iterator_);
   next->set_requested_device("/device:CPU:0");
@@ -139,7 +141,7 @@ TEST_F(SmartStagePassTest, ColocationWithStagedNodesIsKept) {
   EXPECT_EQ(value, 0);
 }
 
-TEST_F(SmartStagePassTest, InitialisingTheIteratorStartsTheStageAnew) {
+TEST_F(SmartStagePassTest, InitialisingTheIteratorRestartsTheStage) {
   graph_.InitializeWithRange("initialize_again", iterator_, 100, 103);
   graph_.Target("target", {graph_.GetNext("next", iterator_)});
   fields_.mutable_smart_stage_options()->set_capacity(3);
@@ -155,8 +157,8 @@ TEST_F(SmartStagePassTest, InitialisingTheIteratorStartsTheStageAnew) {
   EXPECT_TRUE(errors::IsOutOfRange(Run("target:0", &value)));
 }
 
-// It would wait for a record that comes when it has ended.
-TEST_F(SmartStagePassTest, ARunThatInitialisesTheIteratorTakesNoRecord) {
+// The run would wait for a record that arrives only after the run has ended.
+TEST_F(SmartStagePassTest, ARunThatInitialisesTheIteratorMustNotTakeARecord) {
   graph_.Target("target", {graph_.GetNext("next", iterator_)});
   ASSERT_EQ(Start(), OkStatus());
   std::vector<Tensor> outputs;
@@ -169,27 +171,27 @@ TEST_F(SmartStagePassTest, ARunThatInitialisesTheIteratorTakesNoRecord) {
   EXPECT_EQ(value, 0);
 }
 
-// It goes on to take records of the cut that it knows.
-TEST_F(SmartStagePassTest, ACallableKnowsTheStageAfterTheGraphHasGrown) {
+// The callable continues to take records of the partition that it was made for.
+TEST_F(SmartStagePassTest, ACallableWorksAfterTheGraphIsExtended) {
   Node* next = graph_.GetNext("next", iterator_);
   graph_.Target("target", {graph_.Neg("a", next)});
-  graph_.Placeholder("of_the_step");
-  GraphDef old;
-  graph_.get()->ToGraphDef(&old);
+  graph_.Placeholder("step_input");
+  GraphDef original;
+  graph_.get()->ToGraphDef(&original);
   CallableOptions run;
   run.add_fetch("target:0");
   Session::CallableHandle handle;
   before_runners_ = [&]() -> Status {
     TF_RETURN_IF_ERROR(session_->MakeCallable(run, &handle));
-    GraphDef grown;
-    NodeDef* sum = grown.add_node();
+    GraphDef extension;
+    NodeDef* sum = extension.add_node();
     sum->set_name("sum");
     sum->set_op("AddV2");
     sum->add_input("next");
-    sum->add_input("of_the_step");
+    sum->add_input("step_input");
     (*sum->mutable_attr())["T"].set_type(DT_INT64);
-    *grown.mutable_versions() = old.versions();
-    return session_->Extend(grown);
+    *extension.mutable_versions() = original.versions();
+    return session_->Extend(extension);
   };
   ASSERT_EQ(Start(), OkStatus());
   std::vector<Tensor> outputs;

@@ -34,7 +34,7 @@ Status CheckNotNegative(const SmartStageOptions& options) {
   return OkStatus();
 }
 
-// The names of nodes will begin with it.
+// Node names will begin with `name`, so it must be a valid name scope.
 Status CheckName(const std::string& name) {
   const auto may_begin = [](char c) {
     return absl::ascii_isalnum(c) || c == '.';
@@ -49,8 +49,8 @@ Status CheckName(const std::string& name) {
   }
   return errors::InvalidArgument(
       "smart_stage_options.name is '", name,
-      "'; it must be a name scope, which begins with a letter, digit or '.', "
-      "goes on with these and _ / \\ > -, and does not end with '/'.");
+      "'; it must be a name scope: a letter, digit or '.', followed by "
+      "letters, digits and any of . _ / \\ > -, and it must not end with '/'.");
 }
 
 Status CheckThreadPool(const SmartStageOptions& options,
@@ -65,13 +65,13 @@ Status CheckThreadPool(const SmartStageOptions& options,
   const int id = run.stage_subgraph_thread_pool_id();
   if (pools == 0) {
     return errors::InvalidArgument(
-        "smart_stage_options has use_stage_subgraph_thread_pool, but the "
+        "smart_stage_options sets use_stage_subgraph_thread_pool, but the "
         "session has no such pool: add one to "
         "ConfigProto.session_stage_subgraph_thread_pool.");
   }
   if (id < 0 || id >= pools) {
     return errors::InvalidArgument(
-        "smart_stage_options has stage_subgraph_thread_pool_id ", id,
+        "smart_stage_options sets stage_subgraph_thread_pool_id ", id,
         "; it must be from 0 to ", pools - 1,
         ", an index into ConfigProto.session_stage_subgraph_thread_pool.");
   }
@@ -83,10 +83,10 @@ Status CheckStream(const SmartStageOptions& options,
   RewriterFields fields;
   TF_RETURN_IF_ERROR(
       DecodeRewriterFields(config.graph_options().rewrite_options(), &fields));
-  const int asked_for = fields.multi_stream_opts().multi_stream_num();
+  const int requested = fields.multi_stream_opts().multi_stream_num();
   const int streams =
-      fields.use_multi_stream() == RewriterConfig::ON && asked_for > 0
-          ? asked_for
+      fields.use_multi_stream() == RewriterConfig::ON && requested > 0
+          ? requested
           : 1;
   if (options.stage_subgraph_stream_id() >= streams) {
     return errors::InvalidArgument(

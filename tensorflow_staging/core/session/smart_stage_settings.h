@@ -13,31 +13,32 @@
 namespace tensorflow {
 namespace staging {
 
-// What OptimizerOptions say of SmartStage, with defaults in the place of fields
+// The SmartStage settings of OptimizerOptions, with defaults for the fields
 // that are not set.
 struct SmartStageSettings {
   bool enabled = false;
-  // Whether stages run on the CPU; may be so without `enabled`, for the stages
-  // of tf.staged.
+  // Whether stages run on the CPU. Applies without `enabled` too, to manual
+  // stages.
   bool on_cpu = false;
-  // Empty if any name will do.
+  // The preferred name of the stages; empty for the default.
   std::string name;
   int64_t capacity = 1;
   int num_threads = 1;
   int64_t timeout_millis = 300000;
   int64_t stream_id = 0;
-  // Without the names of nodes.
+  // Without the names of nodes, which FindRunnerOptions adds.
   PrefetchRunnerOptions runner;
 };
 
 // Reads the settings and checks them against the rest of `config`.
 //
-// Returns INVALID_ARGUMENT, naming the field, its value and what is allowed, if
-// a field is out of range or cannot have an effect.
+// Returns INVALID_ARGUMENT if a field is out of range or cannot have an effect.
+// The message names the field, its value and the allowed values.
 Status ReadSmartStageSettings(const ConfigProto& config,
                               SmartStageSettings* settings);
 
-// The check alone, for when a session is made.
+// Performs the same checks without returning the settings, for the creation of
+// a session.
 Status CheckSmartStageSettings(const ConfigProto& config);
 
 }  // namespace staging

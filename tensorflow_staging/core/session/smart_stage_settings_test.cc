@@ -41,7 +41,7 @@ void AddPools(int count, ConfigProto* config) {
   EXPECT_TRUE(config->MergeFromString(fields.SerializeAsString()));
 }
 
-std::function<void(SmartStageOptions*)> AskForPool(int id) {
+std::function<void(SmartStageOptions*)> UsePool(int id) {
   return [id](SmartStageOptions* options) {
     RunFields run;
     run.set_use_stage_subgraph_thread_pool(true);
@@ -52,7 +52,7 @@ std::function<void(SmartStageOptions*)> AskForPool(int id) {
   };
 }
 
-std::function<void(SmartStageOptions*)> AskForStream(int id) {
+std::function<void(SmartStageOptions*)> UseStream(int id) {
   return [id](SmartStageOptions* options) {
     options->set_stage_subgraph_stream_id(id);
   };
@@ -67,21 +67,21 @@ void AddStreams(RewriterConfig::Toggle use, int count, ConfigProto* config) {
                   ->MergeFromString(fields.SerializeAsString()));
 }
 
-// That `config` is refused, for a reason that says `text`.
-void ExpectRefused(const ConfigProto& config, const std::string& text) {
+// Expects that `config` is rejected with an error message that contains `text`.
+void ExpectRejected(const ConfigProto& config, const std::string& text) {
   const Status status = CheckSmartStageSettings(config);
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << text << ": " << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(text));
 }
 
-TEST(SmartStageSettingsTest, AreOffWithoutTheField) {
+TEST(SmartStageSettingsTest, SmartStageIsOffByDefault) {
   SmartStageSettings settings;
   settings.enabled = true;
   ASSERT_EQ(ReadSmartStageSettings(ConfigProto(), &settings), OkStatus());
   EXPECT_FALSE(settings.enabled);
 }
 
-TEST(SmartStageSettingsTest, HaveTheDefaultsOfTheDocumentation) {
+TEST(SmartStageSettingsTest, DefaultsAreThoseOfTheDocumentation) {
   SmartStageSettings settings;
   ASSERT_EQ(ReadSmartStageSettings(ConfigWith(NoOptions), &settings),
             OkStatus());
@@ -96,7 +96,7 @@ TEST(SmartStageSettingsTest, HaveTheDefaultsOfTheDocumentation) {
   EXPECT_THAT(settings.runner.ignored_exceptions(), ElementsAre());
 }
 
-TEST(SmartStageSettingsTest, HaveWhatIsSet) {
+TEST(SmartStageSettingsTest, FieldsThatAreSetReplaceDefaults) {
   ConfigProto config = ConfigWith([](SmartStageOptions* options) {
     options->set_name("ahead");
     options->set_capacity(40);
@@ -120,76 +120,76 @@ TEST(SmartStageSettingsTest, HaveWhatIsSet) {
               ElementsAre(error::DATA_LOSS));
 }
 
-TEST(SmartStageSettingsTest, NoNumberIsNegative) {
-  const auto refused = [](void (SmartStageOptions::*set)(int32_t),
-                          const std::string& field) {
-    ExpectRefused(
+TEST(SmartStageSettingsTest, NegativeNumbersAreRejected) {
+  const auto expect_rejected = [](void (SmartStageOptions::*set)(int32_t),
+                                  const std::string& field) {
+    ExpectRejected(
         ConfigWith([set](SmartStageOptions* options) { (options->*set)(-3); }),
         "smart_stage_options." + field +
             " is -3; it must not be negative (0 means the default).");
   };
-  refused(&SmartStageOptions::set_capacity, "capacity");
-  refused(&SmartStageOptions::set_num_threads, "num_threads");
-  refused(&SmartStageOptions::set_num_clients, "num_clients");
-  refused(&SmartStageOptions::set_timeout_millis, "timeout_millis");
-  refused(&SmartStageOptions::set_stage_subgraph_stream_id,
-          "stage_subgraph_stream_id");
+  expect_rejected(&SmartStageOptions::set_capacity, "capacity");
+  expect_rejected(&SmartStageOptions::set_num_threads, "num_threads");
+  expect_rejected(&SmartStageOptions::set_num_clients, "num_clients");
+  expect_rejected(&SmartStageOptions::set_timeout_millis, "timeout_millis");
+  expect_rejected(&SmartStageOptions::set_stage_subgraph_stream_id,
+                  "stage_subgraph_stream_id");
 }
 
-TEST(SmartStageSettingsTest, ANameCanBeginTheNamesOfNodes) {
+TEST(SmartStageSettingsTest, TheNameMustBeANameScope) {
   const auto named = [](const std::string& name) {
     return ConfigWith(
         [name](SmartStageOptions* options) { options->set_name(name); });
   };
   for (const char* name : {"my stage", "_stage", "stage/", "a:b", "/"}) {
-    ExpectRefused(named(name),
-                  absl::StrCat("smart_stage_options.name is '", name, "'"));
+    ExpectRejected(named(name),
+                   absl::StrCat("smart_stage_options.name is '", name, "'"));
   }
   for (const char* name : {"prefetch_1", "model/input", ".a-b>c\\d", "1"}) {
     EXPECT_EQ(CheckSmartStageSettings(named(name)), OkStatus()) << name;
   }
 }
 
-TEST(SmartStageSettingsTest, AThreadPoolIsOneOfTheSession) {
-  ConfigProto config = ConfigWith(AskForPool(0));
-  ExpectRefused(config,
-                "use_stage_subgraph_thread_pool, but the session has "
-                "no such pool");
+TEST(SmartStageSettingsTest, TheThreadPoolMustExistInTheSession) {
+  ConfigProto config = ConfigWith(UsePool(0));
+  ExpectRejected(config,
+                 "use_stage_subgraph_thread_pool, but the session has "
+                 "no such pool");
   AddPools(1, &config);
   EXPECT_EQ(CheckSmartStageSettings(config), OkStatus());
 
-  config = ConfigWith(AskForPool(2));
+  config = ConfigWith(UsePool(2));
   AddPools(2, &config);
-  ExpectRefused(config,
-                "stage_subgraph_thread_pool_id 2; it must be from 0 to 1");
-  config = ConfigWith(AskForPool(-1));
+  ExpectRejected(config,
+                 "stage_subgraph_thread_pool_id 2; it must be from 0 to 1");
+  config = ConfigWith(UsePool(-1));
   AddPools(2, &config);
-  ExpectRefused(config,
-                "stage_subgraph_thread_pool_id -1; it must be from 0 to 1");
+  ExpectRejected(config,
+                 "stage_subgraph_thread_pool_id -1; it must be from 0 to 1");
 }
 
-TEST(SmartStageSettingsTest, AStreamIsOneOfTheSession) {
-  ConfigProto config = ConfigWith(AskForStream(1));
-  ExpectRefused(config,
-                "stage_subgraph_stream_id is 1; it must be from 0 to "
-                "0, as the session has 1 GPU stream(s)");
+TEST(SmartStageSettingsTest, TheStreamMustExistInTheSession) {
+  ConfigProto config = ConfigWith(UseStream(1));
+  ExpectRejected(config,
+                 "stage_subgraph_stream_id is 1; it must be from 0 to "
+                 "0, as the session has 1 GPU stream(s)");
   AddStreams(RewriterConfig::OFF, 4, &config);
-  ExpectRefused(config, "the session has 1 GPU stream(s)");
+  ExpectRejected(config, "the session has 1 GPU stream(s)");
   AddStreams(RewriterConfig::ON, 4, &config);
   EXPECT_EQ(CheckSmartStageSettings(config), OkStatus());
   AddStreams(RewriterConfig::ON, 1, &config);
-  ExpectRefused(config, "must be from 0 to 0");
+  ExpectRejected(config, "must be from 0 to 0");
 }
 
-TEST(SmartStageSettingsTest, APrunedGraphCannotBeStaged) {
+TEST(SmartStageSettingsTest, PlacePrunedGraphIsRejected) {
   ConfigProto config = ConfigWith(NoOptions);
   config.mutable_graph_options()->set_place_pruned_graph(true);
-  ExpectRefused(config,
-                "graph_options.place_pruned_graph and "
-                "optimizer_options.do_smart_stage are both on");
+  ExpectRejected(config,
+                 "graph_options.place_pruned_graph and "
+                 "optimizer_options.do_smart_stage are both on");
 }
 
-TEST(SmartStageSettingsTest, WhatIsOffIsNotChecked) {
+TEST(SmartStageSettingsTest, DisabledSettingsAreNotChecked) {
   ConfigProto config =
       ConfigWith([](SmartStageOptions* options) { options->set_capacity(-1); },
                  /*do_smart_stage=*/false);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stage_subgraph_on_cpu in a session with an accelerator, which is a fake one.
+// Tests stage_subgraph_on_cpu in a session with a fake accelerator.
 
 #include <map>
 #include <memory>
@@ -63,9 +63,9 @@ void AddConst(const std::string& name, int64_t value, GraphDef* graph) {
       graph);
 }
 
-// Records 0, 1, 2, ...; each as a number, which the step has on the
-// accelerator, and as a string, which it has on the host. `pair`, an integer
-// and the string, is to be on the accelerator.
+// Returns a graph whose records are 0, 1, 2, ... Each record is a number, which
+// the step uses on the accelerator, and a string, which it uses on the host.
+// `pair`, an integer and the string, is placed on the accelerator.
 GraphDef TestGraph() {
   const std::vector<DataType> types = {DT_INT64};
   const std::vector<PartialTensorShape> shapes = {PartialTensorShape({})};
@@ -165,7 +165,7 @@ class StageOnCpuSessionTest : public ::testing::Test {
     TF_CHECK_OK(runner_->Start());
   }
 
-  // The graphs of a step, and of a staged run, by device type.
+  // Runs the session once and returns the graph of each device type.
   std::map<std::string, GraphDef> GraphsOf(
       const std::vector<std::string>& fetches,
       const std::vector<std::string>& targets) {
@@ -207,8 +207,9 @@ TEST_F(StageOnCpuSessionTest, RecordsArriveOnBothDevices) {
   }
 }
 
-// TensorFlow has most integers of 32 bits on the host, and all strings.
-TEST_F(StageOnCpuSessionTest, AStandInOnTheAcceleratorPassesOnBothKinds) {
+// TensorFlow keeps most 32-bit integers, and all strings, in host memory.
+TEST_F(StageOnCpuSessionTest,
+       AStandInOnTheAcceleratorForwardsIntegersAndStrings) {
   StartStage();
   for (int i = 0; i < 20; ++i) {
     std::vector<Tensor> outputs;
@@ -222,7 +223,7 @@ TEST_F(StageOnCpuSessionTest, AStandInOnTheAcceleratorPassesOnBothKinds) {
   }
 }
 
-TEST_F(StageOnCpuSessionTest, TheStepFindsItsTensorsInPlace) {
+TEST_F(StageOnCpuSessionTest, TheStepTakesItsTensorsOnTheAccelerator) {
   StartStage();
   const auto graphs = GraphsOf({}, {"tenfold"});
   ASSERT_EQ(graphs.count("GPU"), 1);

@@ -18,12 +18,13 @@
 namespace tensorflow {
 namespace staging {
 
-// A device of type GPU without a GPU, for tests on machines that have none: its
-// memory is the host's, but what crosses its border is copied, as if it were
-// not. There all bits are inverted, so that who takes what is on the one side
-// for what is on the other has another value.
+// A device of type GPU for tests on machines without a GPU. Its memory is host
+// memory, but every copy between the host and the device inverts all bits. Code
+// that reads device memory as host memory, or the reverse, thus reads a wrong
+// value.
 
-// What is `value` on the one side of the border, on the other.
+// Returns the representation of `value` on the other side of the border between
+// host and device.
 template <typename T>
 T AcrossBorder(T value) {
   char bytes[sizeof(T)];

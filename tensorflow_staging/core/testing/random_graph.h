@@ -13,17 +13,17 @@
 namespace tensorflow {
 namespace staging {
 
-// Makes a graph at random, of all that matters to a partition: iterators read
-// once or more often, constants, draws, tables, variables of both kinds,
-// placeholders, marked nodes, stages of tf.staged, and edges of data and of
-// control between them. Equal seeds make equal graphs.
+// Builds a random graph of everything that matters to a partition: iterators
+// that are read once or several times, constants, draws, tables, variables of
+// both kinds, placeholders, marked nodes, manual stages, and data and control
+// edges between them. Equal seeds give equal graphs.
 class RandomGraph {
  public:
   RandomGraph(int seed, TestGraph* graph) : random_(seed), graph_(*graph) {
     const int nodes = 5 + Below(40);
     AddConst();
     AddSource();
-    while (made_ < nodes) AddAny();
+    while (created_ < nodes) AddAny();
     for (int i = Below(4); i >= 0; --i) {
       graph_.Target(NewName("target"), SomeOutputs());
     }
@@ -33,10 +33,11 @@ class RandomGraph {
   int Below(int bound) { return random_() % bound; }
 
   std::string NewName(const char* kind) {
-    return strings::StrCat(kind, made_++);
+    return strings::StrCat(kind, created_++);
   }
 
-  // A node whose outputs may be used; now and then it waits for another one.
+  // Lets later nodes use the outputs of `node`. Sometimes adds a control edge
+  // from an earlier node to it.
   void Keep(Node* node) {
     if (!nodes_.empty() && Below(5) == 0) {
       graph_.AddControl(nodes_[Below(nodes_.size())], node);
@@ -45,7 +46,7 @@ class RandomGraph {
   }
 
   TestGraph::Out SomeOutput() {
-    // Mostly late ones, so that long paths come about.
+    // Prefer recent nodes, so that the graph has long paths.
     const int last = nodes_.size() - 1;
     Node* node =
         nodes_[last - (Below(2) == 0 ? Below(last / 4 + 1) : Below(last + 1))];
@@ -69,7 +70,7 @@ class RandomGraph {
     }
   }
 
-  void AddStageByHand() {
+  void AddManualStage() {
     const std::string stage = NewName("stage");
     const TestGraph::Outs record = SomeOutputs();
     Node* take = graph_.Stage(stage, record);
@@ -103,7 +104,7 @@ class RandomGraph {
         return Keep(graph_.Lookup(NewName("found"), table, SomeOutput()));
       }
       case 8:
-        return Below(2) == 0 ? AddStageByHand() : AddConst();
+        return Below(2) == 0 ? AddManualStage() : AddConst();
       case 9:
       case 10:
       case 11:
@@ -120,7 +121,7 @@ class RandomGraph {
 
   std::mt19937 random_;
   TestGraph& graph_;
-  int made_ = 0;
+  int created_ = 0;
   std::vector<Node*> nodes_;
 };
 

@@ -3,8 +3,8 @@
 #ifndef TENSORFLOW_STAGING_CORE_TESTING_RUNNER_STAGE_H_
 #define TENSORFLOW_STAGING_CORE_TESTING_RUNNER_STAGE_H_
 
-// A session with a stage whose sources are functions of the test. It registers
-// an op: include it in one file of a program.
+// A session with a stage whose sources are functions of the test. This header
+// registers an op: include it in only one file of a program.
 
 #include <gtest/gtest.h>
 
@@ -29,11 +29,11 @@
 namespace tensorflow {
 namespace staging {
 
-// Where the records of a test come from: the body of an op StagingTestSource.
+// Yields the records of a test: the body of the op StagingTestSource.
 using Source =
     std::function<void(OpKernelContext*, AsyncOpKernel::DoneCallback)>;
 
-// The sources of the running test, by the op's attribute `source`.
+// The sources of the current test, by the attribute `source` of the op.
 class Sources {
  public:
   static Sources* Get() {
@@ -79,7 +79,8 @@ class StagingTestSourceOp : public AsyncOpKernel {
 REGISTER_KERNEL_BUILDER(Name("StagingTestSource").Device(DEVICE_CPU),
                         StagingTestSourceOp);
 
-// Yields the number of the call, from 0, unless `outcome` of it is an error.
+// Yields the number of the call, counted from 0, or the error that
+// outcome(call) returns.
 inline Source Counting(std::function<Status(int64_t call)> outcome) {
   auto calls = std::make_shared<std::atomic<int64_t>>(0);
   return
@@ -106,7 +107,8 @@ inline Source Endless() {
   return Counting([](int64_t) { return OkStatus(); });
 }
 
-// Yields nothing until its step is cancelled. `began` may be null.
+// Waits until the step is cancelled, then fails with CANCELLED. Notifies
+// `began` at the first call, unless it is null.
 inline Source WaitingForCancellation(Notification* began) {
   return [began](OpKernelContext* ctx, AsyncOpKernel::DoneCallback done) {
     CancellationManager* cancellation = ctx->cancellation_manager();
@@ -125,23 +127,24 @@ constexpr char kSource[] = "source";
 constexpr char kOtherSource[] = "other_source";
 constexpr char kInitializer[] = "initializer";
 
-// What a test wants, other than the source.
+// The options of a StageSession.
 struct StageConfig {
   int64_t capacity = 2;
   int num_threads = 1;
-  // Produce from two sources, as tf.prefetch_join does.
+  // Whether the stage has two sources, like one of tf.prefetch_join.
   bool join_other_source = false;
-  // Whether the graph is that of a restartable stage: with a Begin before the
-  // sources, and a Restart before the node kInitializer.
+  // Whether the graph is that of a restartable stage, with a Begin before the
+  // sources and a Restart before the node kInitializer.
   bool begin_and_restart = false;
-  // The records are fed with the values of kSource.
+  // Whether each run is fed its record, which an earlier run fetches from
+  // kSource.
   bool feed = false;
   std::vector<error::Code> closed = {error::OUT_OF_RANGE};
   std::vector<error::Code> ignored;
   RunOptions run_options;
 };
 
-// A session with one stage over the current sources.
+// A session with one stage that reads the current sources.
 class StageSession {
  public:
   explicit StageSession(const StageConfig& config = StageConfig()) {
@@ -216,7 +219,7 @@ class StageSession {
     return OkStatus();
   }
 
-  // Takes until there is an error, and returns it.
+  // Takes records until a take fails, and returns its error.
   Status TakeAll(std::vector<int64_t>* values) {
     while (true) {
       int64_t value;
@@ -225,7 +228,7 @@ class StageSession {
     }
   }
 
-  // Runs kInitializer, for `timeout_millis` at most.
+  // Runs kInitializer, for at most `timeout_millis`; 0 sets no limit.
   Status Initialize(int64_t timeout_millis = 0) {
     RunOptions options;
     options.set_timeout_in_ms(timeout_millis);
@@ -233,13 +236,14 @@ class StageSession {
     return session_->Run(options, {}, {}, {kInitializer}, nullptr, &metadata);
   }
 
-  // As a session closes that calls its observers; the order of the two is that
-  // of Session::Close, which cancels the steps first.
+  // Closes the session and notifies its observers, in the order of
+  // Session::Close, which cancels the steps first.
   void Close() {
     EXPECT_EQ(session_->Close(), OkStatus());
     NotifySessionClosing(session_.get());
   }
 
+  // Closes the session and drops this reference to it.
   void Delete() {
     Close();
     session_.reset();
@@ -255,6 +259,7 @@ class StageSession {
   std::shared_ptr<Session> session_;
 };
 
+// Returns 0, 1 .. end - 1.
 inline std::vector<int64_t> Range(int64_t end) {
   std::vector<int64_t> values;
   for (int64_t i = 0; i < end; ++i) values.push_back(i);

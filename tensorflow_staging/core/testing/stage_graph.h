@@ -16,31 +16,36 @@
 namespace tensorflow {
 namespace staging {
 
-// A graph with one stage, for tests: the ops of tf.staged() under their names,
+// Adds one stage to a graph, for tests. The stage has the ops that tf.staged()
+// creates, under the same names:
 //
 //   <record> -> <name>/TensorBufferPut     <name>/TensorBufferTake ->
 //   <name>/TensorBufferCancel, Resume, Size
 //   <name>/error_code, <name>/error_message -> <name>/TensorBufferClose
 //
-// where <record> is an int64 that another node of the graph makes. If it is
-// restartable, then also
+// where <record> is an int64 from another node of the graph. A restartable
+// stage also has
 //
 //   <name>/TensorBufferBegin ..> <name>/TensorBufferPut
 //   <name>/TensorBufferRestart
 //
-// The buffer is in a container that tests know.
+// The buffer is in the container kContainer.
 struct StageTestGraph {
   static constexpr char kContainer[] = "stage-test";
 
   std::string name = "prefetch";
+  // In records.
   int64_t capacity = 1;
+  // How long a put waits for room; 0 waits without limit.
   int64_t timeout_millis = 0;
   bool restartable = false;
 
+  // Returns the full name of a node of the stage.
   std::string Node(const std::string& node) const {
     return strings::StrCat(name, "/", node);
   }
 
+  // Returns a builder of the stage's node of op type `op`.
   NodeDefBuilder Op(const std::string& op) const {
     return NodeDefBuilder(Node(op), op)
         .Attr("shared_name", name)
@@ -58,7 +63,7 @@ struct StageTestGraph {
     TF_CHECK_OK(builder.Finalize(graph->add_node()));
   }
 
-  // Adds the stage of `record`, the name of a node.
+  // Adds a stage whose records are the first output of the node `record`.
   void AddTo(GraphDef* graph, const std::string& record) const {
     NodeDefBuilder put = Op("TensorBufferPut");
     put.Attr("timeout_millis", timeout_millis)

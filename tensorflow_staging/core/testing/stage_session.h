@@ -3,7 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_TESTING_STAGE_SESSION_H_
 #define TENSORFLOW_STAGING_CORE_TESTING_STAGE_SESSION_H_
 
-// A session that runs the ops of a stage one by one, for tests.
+// A session that runs single ops of a stage, for tests.
 
 #include <gtest/gtest.h>
 
@@ -27,9 +27,9 @@
 namespace tensorflow {
 namespace staging {
 
-// A session over a graph with one stage of capacity `capacity`, whose records
-// are fed. `inter_op_threads` is the size of the session's own pool; -1 runs
-// kernels on the caller's thread. `graph` may have further nodes.
+// A session over a graph with one stage that holds `capacity` records. Puts
+// feed their records. `inter_op_threads` is the size of the session's own pool;
+// -1 runs kernels on the caller's thread. `graph` may contain further nodes.
 class StageSession {
  public:
   explicit StageSession(int64_t capacity, int inter_op_threads = 4)
@@ -82,7 +82,7 @@ class StageSession {
     return OkStatus();
   }
 
-  // The number taken; -1 after an error.
+  // Takes one record and returns its number, or fails the test and returns -1.
   int64_t Take() {
     int64_t value = -1;
     const Status status = Take(&value);
@@ -119,7 +119,7 @@ class StageSession {
     return devices->ListDevices()[0]->resource_manager();
   }
 
-  // What the buffer says of itself; nothing if there is none.
+  // Returns the buffer's DebugString, or "" if there is no buffer.
   std::string Buffer() {
     TensorBuffer* buffer = nullptr;
     if (!resources()
@@ -130,12 +130,13 @@ class StageSession {
     return buffer->DebugString();
   }
 
-  // Returns once the buffer says so.
+  // Waits until the buffer's DebugString contains `text`.
   void Await(const std::string& text) {
     while (!absl::StrContains(Buffer(), text)) std::this_thread::yield();
   }
 
-  // Returns once the buffer says that `waiting` ("1 puts and 2 takes") wait.
+  // Waits until the buffer reports that the calls `waiting`, for example
+  // "1 puts and 2 takes", are waiting.
   void AwaitWaiting(const std::string& waiting) { Await(waiting + " waiting"); }
 
   Session* session() { return session_.get(); }
@@ -145,7 +146,7 @@ class StageSession {
   std::unique_ptr<Session> session_;
 };
 
-// Runs `fn` in a thread of its own, joined at the end of the scope.
+// Runs `fn` in its own thread, and joins the thread at the end of the scope.
 class InThread {
  public:
   explicit InThread(std::function<void()> fn)

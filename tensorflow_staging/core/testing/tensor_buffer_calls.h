@@ -3,7 +3,8 @@
 #ifndef TENSORFLOW_STAGING_CORE_TESTING_TENSOR_BUFFER_CALLS_H_
 #define TENSORFLOW_STAGING_CORE_TESTING_TENSOR_BUFFER_CALLS_H_
 
-// Calls of a TensorBuffer, for tests.
+// Blocking calls of a TensorBuffer, and results of asynchronous ones, for
+// tests.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +20,7 @@ namespace staging {
 
 using Record = TensorBuffer::Record;
 
-// 0 waits without end.
+// As a put's timeout, 0 sets no limit.
 constexpr int64_t kNoTimeout = 0;
 constexpr int64_t kShortMillis = 2;
 
@@ -71,7 +72,7 @@ class TakeResult {
     done_.WaitForNotification();
     return status_;
   }
-  // The number in the record, or -1 if there is none.
+  // Waits for the take. Returns the number in the record, or -1 without one.
   int64_t value() {
     done_.WaitForNotification();
     return record_.empty() ? -1 : record_[0].scalar<int64_t>()();
@@ -95,7 +96,7 @@ inline Status Put(TensorBuffer* buffer, int64_t value) {
   return Put(buffer, MakeRecord(value));
 }
 
-// The number taken, or -1.
+// Takes one record and returns its number, or -1 if the take failed.
 inline int64_t Take(TensorBuffer* buffer) {
   TakeResult result;
   buffer->TakeAsync(nullptr, result.Callback());
@@ -108,6 +109,8 @@ inline Status TakeStatus(TensorBuffer* buffer) {
   return result.Wait();
 }
 
+// Expects that each record that was put was taken, was discarded or is still in
+// the buffer.
 inline void ExpectBalanced(const TensorBuffer& buffer) {
   const TensorBuffer::Counters counters = buffer.GetCounters();
   EXPECT_EQ(counters.put, counters.taken + counters.discarded + buffer.Size());

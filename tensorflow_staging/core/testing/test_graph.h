@@ -28,7 +28,7 @@
 namespace tensorflow {
 namespace staging {
 
-// Null if there is none.
+// Returns the node called `name`, or null if there is none.
 inline const Node* FindNode(const Graph& graph, const std::string& name) {
   for (const Node* node : graph.op_nodes()) {
     if (node->name() == name) return node;
@@ -36,8 +36,8 @@ inline const Node* FindNode(const Graph& graph, const std::string& name) {
   return nullptr;
 }
 
-// The inputs of a node as a GraphDef has them, with ^ for control edges, the
-// latter in alphabetical order.
+// Returns the inputs of a node as in a GraphDef: the data inputs in order, then
+// the control inputs, each with a ^, in alphabetical order.
 inline std::vector<std::string> InputsOf(const Graph& graph,
                                          const std::string& name) {
   const Node* node = FindNode(graph, name);
@@ -60,9 +60,9 @@ inline std::vector<std::string> InputsOf(const Graph& graph,
   return data;
 }
 
-// A graph for tests, node by node. All values are scalars of int64, and every
-// node has the name by which a test speaks of it. What TensorFlow refuses to
-// build ends the test.
+// Builds a graph for tests, node by node. All values are int64 scalars. The
+// caller names every node. A node that TensorFlow cannot build ends the test
+// program.
 class TestGraph {
  public:
   using Out = NodeBuilder::NodeOut;
@@ -109,7 +109,7 @@ class TestGraph {
     return Finalize(&builder);
   }
 
-  // A node of the training step that uses `in`.
+  // A marked node that uses `in`: it stays in the step.
   Node* Target(const std::string& name, const Outs& in) {
     Node* node = IdentityN(name, in);
     node->AddAttr(kTargetAttr, true);
@@ -130,12 +130,13 @@ class TestGraph {
     return Finalize(&builder);
   }
 
-  // The next element of an iterator of its own, <name>_iterator.
+  // The next element of a new iterator, <name>_iterator.
   Node* Source(const std::string& name, int components = 1) {
     return GetNext(name, Iterator(name + "_iterator", components), components);
   }
 
-  // What initialises `iterator` with the numbers from `start` to `stop` - 1.
+  // A node that initialises `iterator` with the numbers from `start` to
+  // `stop` - 1.
   Node* InitializeWithRange(const std::string& name, Node* iterator,
                             int64_t start, int64_t stop) {
     NodeBuilder range(name + "/range", "RangeDataset");
@@ -169,7 +170,7 @@ class TestGraph {
     return Finalize(&builder);
   }
 
-  // The value of a resource variable of its own, <name>_handle.
+  // The value of a new resource variable, <name>_handle.
   Node* ReadVariable(const std::string& name) {
     NodeBuilder handle(name + "_handle", "VarHandleOp");
     handle.Attr("dtype", DT_INT64).Attr("shape", TensorShape({}));
@@ -190,7 +191,7 @@ class TestGraph {
     return Finalize(&builder);
   }
 
-  // The Put, or one more Put, of a stage of tf.staged.
+  // A Put of the manual stage `stage`, which may have several.
   Node* Put(const std::string& name, const std::string& stage,
             const Outs& record) {
     NodeBuilder builder(name, "TensorBufferPut");
@@ -205,7 +206,7 @@ class TestGraph {
     return Finalize(&builder);
   }
 
-  // The ops of tf.staged(record); returns its Take.
+  // Adds the ops of tf.staged(record) and returns the Take.
   Node* Stage(const std::string& stage, const Outs& record) {
     Put(stage + "/TensorBufferPut", stage, record);
     AddControlOps(stage);
@@ -221,8 +222,8 @@ class TestGraph {
     }
   }
 
-  // A node of any op: its attributes are the simplest that the op allows, and
-  // nothing is connected to it.
+  // A node of any op, connected to nothing. Attributes that `attrs` does not
+  // set get the simplest values that the op allows.
   Node* Lone(const std::string& name, const std::string& op,
              const std::map<std::string, AttrValue>& attrs = {}) {
     NodeDef def;

@@ -33,7 +33,7 @@ py::object Convert(const StageReport::Reason& reason) {
 }
 
 py::object Convert(const StageReport::GraphNode& node) {
-  return py::make_tuple(node.name, node.op, node.place);
+  return py::make_tuple(node.name, node.op, node.side);
 }
 
 py::object Convert(const StageReport::GraphEdge& edge) {

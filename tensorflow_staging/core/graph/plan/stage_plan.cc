@@ -37,16 +37,17 @@ void AddInitializers(const std::vector<const Node*>& sources,
   stage->initializers.assign(initializers.begin(), initializers.end());
 }
 
-// The sources that lead to `puts` and to nothing else, Takes of other stages
-// included. A source that a step reads as well must not wait for the stage.
+// Returns the sources, including Takes of other stages, whose direct successors
+// all lead to `puts`. A source that the step reads too must not wait for the
+// stage.
 std::vector<const Node*> SourcesOf(const Graph& graph,
                                    const std::vector<const Node*>& puts) {
   NodeRoles roles(graph);
-  absl::flat_hash_set<const Node*> ahead(puts.begin(), puts.end());
+  absl::flat_hash_set<const Node*> ancestors(puts.begin(), puts.end());
   std::vector<const Node*> found(puts.begin(), puts.end());
   for (size_t i = 0; i < found.size(); ++i) {
     for (const Edge* edge : found[i]->in_edges()) {
-      if (edge->src()->IsOp() && ahead.insert(edge->src()).second) {
+      if (edge->src()->IsOp() && ancestors.insert(edge->src()).second) {
         found.push_back(edge->src());
       }
     }
@@ -54,33 +55,33 @@ std::vector<const Node*> SourcesOf(const Graph& graph,
   std::vector<const Node*> sources;
   for (const Node* node : found) {
     if (roles.Find(*node).role != NodeRole::kSource) continue;
-    const bool apart = std::all_of(
+    const bool leads_to_puts_only = std::all_of(
         node->out_edges().begin(), node->out_edges().end(),
-        [&ahead](const Edge* edge) {
-          return !edge->dst()->IsOp() || ahead.contains(edge->dst());
+        [&ancestors](const Edge* edge) {
+          return !edge->dst()->IsOp() || ancestors.contains(edge->dst());
         });
-    if (apart) sources.push_back(node);
+    if (leads_to_puts_only) sources.push_back(node);
   }
   return sources;
 }
 
-// Makes names that neither a node nor a name scope of a graph has.
+// Creates names that no node and no name scope of a graph has.
 class NewNames {
  public:
-  // All names will begin with `wish`.
+  // All names will begin with `prefix`.
   NewNames(const Graph& graph, const NodeFilter& counts,
-           const std::string& wish)
-      : wish_(wish) {
+           const std::string& prefix)
+      : prefix_(prefix) {
     for (const Node* node : graph.op_nodes()) {
       if (counts != nullptr && !counts(*node)) continue;
-      if (absl::StartsWith(node->name(), wish)) used_.insert(node->name());
+      if (absl::StartsWith(node->name(), prefix)) used_.insert(node->name());
     }
   }
 
-  // The wish, or the wish with the first number that makes it new.
+  // Returns the prefix, or the prefix with the first number that makes it new.
   std::string Next() {
-    std::string name = wish_;
-    for (int i = 1; IsUsed(name); ++i) name = strings::StrCat(wish_, "_", i);
+    std::string name = prefix_;
+    for (int i = 1; IsUsed(name); ++i) name = strings::StrCat(prefix_, "_", i);
     used_.insert(name);
     return name;
   }
@@ -93,7 +94,7 @@ class NewNames {
     return it != used_.end() && absl::StartsWith(*it, scope);
   }
 
-  const std::string wish_;
+  const std::string prefix_;
   std::set<std::string> used_;
 };
 
@@ -106,20 +107,22 @@ std::string PlannedStage::NodeName(absl::string_view suffix) const {
 StagePlan::StagePlan(const Graph& graph, bool smart_stage,
                      const std::string& name, const NodeFilter& counts) {
   if (smart_stage) partition_ = std::make_unique<StagePartition>(graph, counts);
-  AddStagesByHand(graph);
-  if (smart_stage) AddStages(graph, counts, name.empty() ? kDefaultName : name);
+  AddManualStages(graph);
+  if (smart_stage) {
+    AddRegions(graph, counts, name.empty() ? kDefaultName : name);
+  }
   std::sort(stages_.begin(), stages_.end(),
             [](const PlannedStage& a, const PlannedStage& b) {
               return a.name < b.name;
             });
 }
 
-bool StagePlan::RunsAhead(const Node& node) const {
+bool StagePlan::IsInRegion(const Node& node) const {
   return partition_ != nullptr &&
          partition_->WhyNot(node).reason == StepReason::kNone;
 }
 
-void StagePlan::AddStagesByHand(const Graph& graph) {
+void StagePlan::AddManualStages(const Graph& graph) {
   std::map<std::string, PlannedStage> by_name;
   std::set<std::string> several_takes;
   for (const Node* node : graph.op_nodes()) {
@@ -140,22 +143,24 @@ void StagePlan::AddStagesByHand(const Graph& graph) {
     }
   }
   for (auto& [name, stage] : by_name) {
-    // Half a stage, or several that share a buffer: not made by tf.staged.
+    // An incomplete stage, or several Takes of one buffer: tf.staged did not
+    // create it.
     if (stage.take == nullptr || stage.puts.empty() ||
         several_takes.count(name) > 0) {
       continue;
     }
     for (const Node* source : SourcesOf(graph, stage.puts)) {
-      // A stage that was added later may use what runs ahead already.
-      if (!RunsAhead(*source)) stage.gated_sources.push_back(source);
+      // A manual stage that is added later may read a source that is already in
+      // a region.
+      if (!IsInRegion(*source)) stage.gated_sources.push_back(source);
     }
     AddInitializers(stage.gated_sources, &stage);
     stages_.push_back(std::move(stage));
   }
-  ChainStagesByHand();
+  ChainManualStages();
 }
 
-void StagePlan::ChainStagesByHand() {
+void StagePlan::ChainManualStages() {
   std::map<const Node*, const PlannedStage*> by_take;
   for (const PlannedStage& stage : stages_) by_take[stage.take] = &stage;
   const auto before = [&by_take](const PlannedStage& stage) {
@@ -171,9 +176,9 @@ void StagePlan::ChainStagesByHand() {
       stage.stages_before.push_back(other->name);
     }
   }
-  // What starts a stage anew starts those anew that take its records: they
-  // would still hold what was made of the old data. As many rounds as the
-  // longest chain has stages.
+  // An initialiser that restarts a stage also restarts the stages that take its
+  // records, because they would still hold records of the old data. The loop
+  // takes as many rounds as the longest chain has stages.
   for (bool changed = true; changed;) {
     changed = false;
     for (PlannedStage& stage : stages_) {
@@ -190,17 +195,17 @@ void StagePlan::ChainStagesByHand() {
   }
 }
 
-void StagePlan::AddStages(const Graph& graph, const NodeFilter& counts,
-                          const std::string& name) {
+void StagePlan::AddRegions(const Graph& graph, const NodeFilter& counts,
+                           const std::string& name) {
   std::map<const Node*, PlannedStage*> by_take;
   for (PlannedStage& stage : stages_) by_take[stage.take] = &stage;
-  std::vector<PlannedStage> made;
+  std::vector<PlannedStage> added;
   NewNames names(graph, counts, name);
   for (const StagedRegion& region : partition_->regions()) {
     const Node* source = region.sources.front();
     if (IsBufferTake(*source)) {
       const auto it = by_take.find(source);
-      // A region that is no more than the Take adds nothing to the stage.
+      // A region that consists of the Take alone adds nothing to the stage.
       if (it != by_take.end() && region.nodes.size() > 1) {
         it->second->region = &region;
       }
@@ -210,9 +215,9 @@ void StagePlan::AddStages(const Graph& graph, const NodeFilter& counts,
     stage.name = names.Next();
     stage.region = &region;
     AddInitializers(region.sources, &stage);
-    made.push_back(std::move(stage));
+    added.push_back(std::move(stage));
   }
-  for (PlannedStage& stage : made) stages_.push_back(std::move(stage));
+  for (PlannedStage& stage : added) stages_.push_back(std::move(stage));
 }
 
 }  // namespace staging

@@ -14,48 +14,55 @@
 namespace tensorflow {
 namespace staging {
 
-// One stage of a graph: the nodes that make it up, or are to make it up.
+// One stage of a graph, with its existing nodes and those that the rewrite will
+// add.
 struct PlannedStage {
-  // The name scope of its nodes, and what errors and logs call it.
+  // The name scope of the stage's nodes, and its name in errors and logs.
   std::string name;
-  // What SmartStage adds to it; null for a stage of tf.staged to which nothing
-  // is added.
+  // The region that SmartStage runs in this stage. Null for a manual stage to
+  // which SmartStage adds nothing.
   const StagedRegion* region = nullptr;
 
-  // The ops around the buffer of a stage of tf.staged: one Take, a Put for each
-  // source of records, and the others. Empty if SmartStage makes the stage.
+  // The ops around the buffer of a manual stage: one Take, one Put for each
+  // source of records, and the control ops. Empty if SmartStage creates the
+  // stage.
   const Node* take = nullptr;
   std::vector<const Node*> puts;
   std::vector<const Node*> control_ops;
-  // The nodes that yield elements of iterators, or records of stages before, to
-  // the Puts and to nothing else.
+  // The sources that only the Puts of this manual stage read: iterators'
+  // GetNexts, and Takes of the stages before it in a chain. They wait for the
+  // stage's TensorBufferBegin, if it has one.
   std::vector<const Node*> gated_sources;
 
-  // The stages of which gated_sources are Takes, by name.
+  // The names of the stages whose Takes are in gated_sources.
   std::vector<std::string> stages_before;
 
-  // The ops that initialise an iterator of the stage, or of one before it in a
-  // chain of stages. Run again, they start the stage anew.
+  // The ops that initialise an iterator of this stage or of a stage before it
+  // in a chain. Running one again restarts the stage.
   std::vector<const Node*> initializers;
 
+  // Whether this is a manual stage.
   bool by_hand() const { return take != nullptr; }
 
-  // The full names of nodes that SmartStage makes, or that tf.staged has made.
+  // Returns the full name of a node that SmartStage will create, or that
+  // tf.staged has created.
   std::string NodeName(absl::string_view suffix) const;
 };
 
-// All stages of a graph. It is a function of the graph alone, so that whoever
-// has the graph knows the names of the nodes that a session's pass will make.
+// All stages of a graph. The plan depends only on its arguments, so that anyone
+// with the graph can compute the names of the nodes that a session's pass will
+// create.
 class StagePlan {
  public:
-  // `smart_stage` says whether nodes between a source and the step are staged;
-  // without it the plan knows the stages of tf.staged as they are.
+  // `smart_stage` says whether to stage nodes between a source and the step.
+  // Without it, the plan contains only the manual stages, unchanged.
   //
-  // `name` is the wish for the name of the stages that SmartStage makes:
-  // "prefetch" if it is empty, and with a number where it is taken.
+  // `name` is the preferred name of the stages that SmartStage creates. An
+  // empty `name` means "prefetch". A number is appended to a name that is
+  // taken.
   //
-  // `counts` is as for StagePartition: neither the cut nor the names of the
-  // stages that SmartStage makes change by nodes that do not count.
+  // `counts` is as for StagePartition: nodes that do not count change neither
+  // the partition nor the names of the stages that SmartStage creates.
   StagePlan(const Graph& graph, bool smart_stage, const std::string& name,
             const NodeFilter& counts = nullptr);
 
@@ -64,16 +71,17 @@ class StagePlan {
 
   const StagePartition* partition() const { return partition_.get(); }
 
-  // By name.
+  // Sorted by name.
   const std::vector<PlannedStage>& stages() const { return stages_; }
 
  private:
-  // Whether `node` is in a region.
-  bool RunsAhead(const Node& node) const;
-  void AddStagesByHand(const Graph& graph);
-  void ChainStagesByHand();
-  void AddStages(const Graph& graph, const NodeFilter& counts,
-                 const std::string& name);
+  bool IsInRegion(const Node& node) const;
+  void AddManualStages(const Graph& graph);
+  // Fills in stages_before, and extends initializers along each chain.
+  void ChainManualStages();
+  // Adds the regions of the partition, to manual stages or as new stages.
+  void AddRegions(const Graph& graph, const NodeFilter& counts,
+                  const std::string& name);
 
   // Null without smart_stage.
   std::unique_ptr<StagePartition> partition_;

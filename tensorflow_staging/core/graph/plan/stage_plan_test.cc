@@ -21,7 +21,7 @@ Strings StageNames(const StagePlan& plan) {
   return names;
 }
 
-// `count` iterators that a step uses apart from each other.
+// Adds `count` iterators, each with a target of its own.
 void AddIterators(int count, TestGraph* graph) {
   for (int i = 0; i < count; ++i) {
     graph->Target(strings::StrCat("target", i),
@@ -46,7 +46,7 @@ TEST(StagePlanTest, EachRegionBecomesAStageInTheOrderOfTheSources) {
             "prefetch_1/TensorBufferPut");
 }
 
-TEST(StagePlanTest, TheNameIsTheOneThatIsWishedFor) {
+TEST(StagePlanTest, StagesGetThePreferredName) {
   TestGraph graph;
   AddIterators(1, &graph);
   EXPECT_EQ(StageNames(StagePlan(*graph.get(), true, "ahead")),
@@ -63,7 +63,7 @@ TEST(StagePlanTest, NamesOfNodesAndOfScopesAreAvoided) {
             (Strings{"prefetch_2", "prefetch_3"}));
 }
 
-TEST(StagePlanTest, NodesAddedLaterTakeNoNameAway) {
+TEST(StagePlanTest, NodesThatDoNotCountReserveNoName) {
   TestGraph graph;
   AddIterators(1, &graph);
   const Node* later = graph.NoOp("prefetch/of_the_user");
@@ -74,7 +74,7 @@ TEST(StagePlanTest, NodesAddedLaterTakeNoNameAway) {
             Strings{"prefetch"});
 }
 
-TEST(StagePlanTest, WithoutSmartStageThereAreTheStagesByHandAlone) {
+TEST(StagePlanTest, WithoutSmartStageThereAreOnlyManualStages) {
   TestGraph graph;
   AddIterators(1, &graph);
   Node* take = graph.Stage("by_hand", {graph.Source("staged_next")});
@@ -85,7 +85,7 @@ TEST(StagePlanTest, WithoutSmartStageThereAreTheStagesByHandAlone) {
   EXPECT_EQ(plan.stages().front().region, nullptr);
 }
 
-TEST(StagePlanTest, AStageByHandHasItsOpsAndItsRegion) {
+TEST(StagePlanTest, AManualStageHasItsOpsAndItsRegion) {
   TestGraph graph;
   Node* take = graph.Stage("by_hand", {graph.Source("next")});
   Node* second = graph.Put("second", "by_hand", {graph.Source("other_next")});
@@ -105,7 +105,7 @@ TEST(StagePlanTest, AStageByHandHasItsOpsAndItsRegion) {
             (Strings{"by_hand/TensorBufferTake", "a"}));
 }
 
-TEST(StagePlanTest, AStageByHandToWhichNothingIsAddedStaysAsItIs) {
+TEST(StagePlanTest, AManualStageMayHaveNoRegion) {
   TestGraph graph;
   graph.Target("target", {graph.Stage("by_hand", {graph.Source("next")})});
   const StagePlan plan(*graph.get(), true, "");
@@ -113,7 +113,7 @@ TEST(StagePlanTest, AStageByHandToWhichNothingIsAddedStaysAsItIs) {
   EXPECT_EQ(plan.stages().front().region, nullptr);
 }
 
-TEST(StagePlanTest, WhatIsNotAWholeStageIsNone) {
+TEST(StagePlanTest, MalformedStagesAreNotInThePlan) {
   TestGraph graph;
   graph.Target("target", {graph.Neg("a", graph.Take("no_put"))});
   graph.Put("put", "no_take", {graph.Const("value", 1)});
@@ -126,7 +126,7 @@ TEST(StagePlanTest, WhatIsNotAWholeStageIsNone) {
   EXPECT_EQ(StageNames(StagePlan(*graph.get(), true, "")), Strings());
 }
 
-TEST(StagePlanTest, TheInitializersOfTheIteratorsBelongToTheStage) {
+TEST(StagePlanTest, AStageHasTheInitializersOfItsIterators) {
   TestGraph graph;
   Node* next = graph.Source("next");
   Node* iterator = const_cast<Node*>(graph.Find("next_iterator"));
@@ -140,7 +140,7 @@ TEST(StagePlanTest, TheInitializersOfTheIteratorsBelongToTheStage) {
             (Strings{"evaluate", "train"}));
 }
 
-TEST(StagePlanTest, AStageByHandIsStartedAnewByItsOwnIteratorsAlone) {
+TEST(StagePlanTest, OnlyItsOwnIteratorsRestartAManualStage) {
   TestGraph graph;
   Node* own = graph.Iterator("own");
   Node* shared = graph.Iterator("shared");
@@ -158,12 +158,12 @@ TEST(StagePlanTest, AStageByHandIsStartedAnewByItsOwnIteratorsAlone) {
             Strings{"initialize_own"});
 }
 
-TEST(StagePlanTest, AChainOfStagesIsStartedAnewByTheIteratorBeforeTheFirst) {
+TEST(StagePlanTest, TheFirstIteratorRestartsAWholeChain) {
   TestGraph graph;
   Node* next = graph.Source("next");
   Node* iterator = const_cast<Node*>(graph.Find("next_iterator"));
   graph.InitializeWithRange("initialize", iterator, 0, 10);
-  // The names are in another order than the stages.
+  // The order of the names differs from the order of the chain.
   Node* first = graph.Stage("b", {next});
   Node* second = graph.Stage("c", {graph.Neg("negative", first)});
   graph.Target("target", {graph.Stage("a", {second})});
@@ -177,7 +177,7 @@ TEST(StagePlanTest, AChainOfStagesIsStartedAnewByTheIteratorBeforeTheFirst) {
   EXPECT_EQ(plan.stages()[2].stages_before, Strings{"b"});
 }
 
-TEST(StagePlanTest, AStageThatTheStepReadsTooIsNotBeforeAnother) {
+TEST(StagePlanTest, AStageThatTheStepReadsTooStartsNoChain) {
   TestGraph graph;
   Node* next = graph.Source("next");
   graph.InitializeWithRange(
@@ -191,8 +191,9 @@ TEST(StagePlanTest, AStageThatTheStepReadsTooIsNotBeforeAnother) {
   EXPECT_EQ(Names(plan.stages()[1].initializers), Strings());
 }
 
-// Its sources are cloned away by the stage that runs already.
-TEST(StagePlanTest, AStageByHandThatIsAddedLaterHoldsUpNothingThatRunsAhead) {
+// The sources of the new stage are already in the region of the running stage,
+// which clones them.
+TEST(StagePlanTest, AManualStageAddedLaterDoesNotGateSourcesOfARegion) {
   TestGraph graph;
   Node* next = graph.Source("next");
   graph.InitializeWithRange(

@@ -24,7 +24,7 @@ class Reporter {
       : graph_(graph), plan_(plan), partition_(*plan.partition()) {}
 
   StageReport Run() {
-    FindPlaces();
+    FindSides();
     for (const PlannedStage& stage : plan_.stages()) AddStage(stage);
     AddUnstagedSources();
     AddReasons();
@@ -38,30 +38,31 @@ class Reporter {
             ReasonText(node, partition_.WhyNot(node))};
   }
 
-  bool IsStaged(const Node& node) const { return place_[node.id()] >= 0; }
+  bool IsStaged(const Node& node) const { return side_[node.id()] >= 0; }
 
-  void FindPlaces() {
-    place_.assign(graph_.num_node_ids(), StageReport::kStep);
+  void FindSides() {
+    side_.assign(graph_.num_node_ids(), StageReport::kStep);
     for (const Node* node : graph_.op_nodes()) {
       if (partition_.WhyNot(*node).reason == StepReason::kNoSource) {
-        place_[node->id()] = StageReport::kShared;
+        side_[node->id()] = StageReport::kShared;
       }
     }
     for (size_t i = 0; i < plan_.stages().size(); ++i) {
       const PlannedStage& stage = plan_.stages()[i];
-      if (stage.by_hand()) PlaceStageByHand(stage, i);
+      if (stage.by_hand()) AssignManualStage(stage, i);
       if (stage.region == nullptr) continue;
-      for (const Node* node : stage.region->nodes) place_[node->id()] = i;
+      for (const Node* node : stage.region->nodes) side_[node->id()] = i;
     }
   }
 
-  // All that leads to the Puts of `stage`, as far as no other stage does it.
-  void PlaceStageByHand(const PlannedStage& stage, int index) {
+  // Assigns to `stage` its own ops and all nodes that lead to its Puts, except
+  // shared nodes and nodes of other stages.
+  void AssignManualStage(const PlannedStage& stage, int index) {
     std::vector<const Node*> found = stage.puts;
     found.insert(found.end(), stage.control_ops.begin(),
                  stage.control_ops.end());
     found.push_back(stage.take);
-    for (const Node* node : found) place_[node->id()] = index;
+    for (const Node* node : found) side_[node->id()] = index;
     found = stage.puts;
     while (!found.empty()) {
       const Node* node = found.back();
@@ -69,17 +70,17 @@ class Reporter {
       for (const Edge* edge : node->in_edges()) {
         const Node* input = edge->src();
         if (!input->IsOp() || IsBufferTake(*input) ||
-            place_[input->id()] != StageReport::kStep) {
+            side_[input->id()] != StageReport::kStep) {
           continue;
         }
-        place_[input->id()] = index;
+        side_[input->id()] = index;
         found.push_back(input);
       }
     }
   }
 
   void AddStage(const PlannedStage& planned) {
-    // A stage to which nothing is added hands on what its Take yields.
+    // The record of a stage without a region consists of the Take's outputs.
     StagedRegion take;
     if (planned.region == nullptr) {
       take.sources = take.nodes = {planned.take};
@@ -104,12 +105,12 @@ class Reporter {
       stage.boundary.push_back(
           {tensor.name(), tensor.node->output_type(tensor.index), shapes[i]});
     }
-    // By number, which is the order of the graph's definition.
+    // By node id, which is the order of the nodes in the GraphDef.
     std::map<int, const Node*> outside;
     for (const Node* node : region.nodes) {
       for (const Edge* edge : node->out_edges()) {
-        const Node* next = edge->dst();
-        if (next->IsOp() && !IsStaged(*next)) outside[next->id()] = next;
+        const Node* user = edge->dst();
+        if (user->IsOp() && !IsStaged(*user)) outside[user->id()] = user;
       }
     }
     for (const auto& [id, node] : outside) {
@@ -154,7 +155,7 @@ class Reporter {
     for (const Node* node : graph_.op_nodes()) {
       index[node->id()] = report_.nodes.size();
       report_.nodes.push_back(
-          {node->name(), node->type_string(), place_[node->id()]});
+          {node->name(), node->type_string(), side_[node->id()]});
     }
     for (const Node* node : graph_.op_nodes()) {
       for (const Edge* edge : node->out_edges()) {
@@ -175,7 +176,7 @@ class Reporter {
   const StagePlan& plan_;
   const StagePartition& partition_;
   // By node id: the index of a stage, kStep or kShared.
-  std::vector<int> place_;
+  std::vector<int> side_;
   StageReport report_;
 };
 

@@ -14,81 +14,83 @@
 namespace tensorflow {
 namespace staging {
 
-// What SmartStage makes of a graph, told to people: plain data that outlives
-// the graph. Everything is in an order that depends on the graph alone.
+// Reports to users how SmartStage divides a graph. The report is plain data
+// that outlives the graph. The order of everything in it depends only on the
+// graph.
 struct StageReport {
   struct Tensor {
     std::string name;
     DataType dtype;
-    // As far as TensorFlow's shape functions tell it.
+    // As far as TensorFlow's shape functions can infer it.
     PartialTensorShape shape;
   };
 
-  // A node that is not staged.
+  // A node that is in no stage.
   struct Outside {
     std::string name;
     std::string op;
-    // ReasonText.
+    // The reason, as ReasonText gives it.
     std::string why;
   };
 
   struct Stage {
     std::string name;
-    // Whether tf.staged made it.
+    // Whether this is a manual stage.
     bool by_hand = false;
-    // What SmartStage finds: of a stage by hand the Take, as it is that which
-    // hands on records.
+    // The sources that SmartStage found. The source of a manual stage is its
+    // Take, because the Take yields the records.
     std::vector<std::string> sources;
-    // What SmartStage has run ahead, sources included, each after its inputs;
-    // empty for a stage by hand to which nothing is added.
+    // The nodes of the region, sources included, each after its inputs. Empty
+    // for a manual stage to which SmartStage adds nothing.
     std::vector<std::string> nodes;
-    // The record.
+    // The tensors of the record.
     std::vector<Tensor> boundary;
-    // The nodes of the step that use the stage: the first ones outside.
+    // The nodes outside all stages that directly use a node of this one.
     std::vector<Outside> outside;
   };
 
-  // How many nodes are not staged for one reason.
+  // How many nodes are in no stage for one reason.
   struct Reason {
     int nodes = 0;
-    // The first of them.
+    // The first of these nodes.
     Outside example;
   };
 
-  // Where a node runs, besides the numbers of stages.
+  // The side of a node that is in no stage.
   static constexpr int kStep = -1;
-  // Depends on no source of records, so that it is on both sides alike.
+  // The node depends on no source, so that both sides use it.
   static constexpr int kShared = -2;
 
   struct GraphNode {
     std::string name;
     std::string op;
-    // The index of a stage, kStep or kShared. What leads to the Put of a stage
-    // by hand counts to that stage.
-    int place = kStep;
+    // The index of a stage, kStep or kShared. Nodes that lead to a Put of a
+    // manual stage belong to that stage.
+    int side = kStep;
   };
 
-  // From an output of one node to another node; both by index.
+  // An edge from an output of one node to another node. `src` and `dst` are
+  // indices into `nodes`.
   struct GraphEdge {
     int src = 0;
-    // -1 is a control edge.
+    // -1 for a control edge.
     int src_output = 0;
     int dst = 0;
   };
 
   std::vector<Stage> stages;
-  // Sources that no stage has, and why.
+  // The sources that are in no stage, and the reasons.
   std::vector<Outside> unstaged_sources;
-  // The reasons of all nodes that are in no stage, the most frequent first.
+  // The reasons of all nodes in no stage, most frequent first.
   std::vector<Reason> reasons;
 
-  // The graph.
+  // The whole graph.
   std::vector<GraphNode> nodes;
   std::vector<GraphEdge> edges;
 };
 
-// What the session of a configuration with SmartStage makes of `graph`. `name`
-// is the wish for the name of its stages, as for StagePlan.
+// Reports the stages that a session with SmartStage would have for `graph`.
+// `name` is the preferred name of the stages, as for StagePlan.
 StageReport ReportStages(const Graph& graph, const std::string& name);
 
 }  // namespace staging

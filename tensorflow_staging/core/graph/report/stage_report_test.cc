@@ -29,7 +29,7 @@ class StageReportTest : public ::testing::Test {
     TF_CHECK_OK(builder.Finalize(def_.add_node()));
   }
 
-  // iterator --> next, an int64 of shape [?].
+  // Adds iterator --> next, an int64 of shape [?].
   void AddIterator() {
     const std::vector<PartialTensorShape> shapes = {PartialTensorShape({-1})};
     const auto with_output = [&shapes](NodeDefBuilder builder) {
@@ -43,7 +43,7 @@ class StageReportTest : public ::testing::Test {
                         .Input("iterator", 0, DT_RESOURCE)));
   }
 
-  // variable --> read, an int64; sum adds it to `input`.
+  // Adds variable --> read, an int64, and sum, which adds it to `input`.
   void AddStep(const std::string& input) {
     Add(NodeDefBuilder("variable", "VariableV2")
             .Attr("shape", TensorShape({}))
@@ -67,16 +67,16 @@ class StageReportTest : public ::testing::Test {
     return ReportStages(graph, name);
   }
 
-  static std::map<std::string, int> Places(const StageReport& report) {
-    std::map<std::string, int> places;
-    for (const auto& node : report.nodes) places[node.name] = node.place;
-    return places;
+  static std::map<std::string, int> Sides(const StageReport& report) {
+    std::map<std::string, int> sides;
+    for (const auto& node : report.nodes) sides[node.name] = node.side;
+    return sides;
   }
 
   GraphDef def_;
 };
 
-TEST_F(StageReportTest, TellsTheStageItsRecordAndTheFirstNodeOutside) {
+TEST_F(StageReportTest, ReportsAStageItsRecordAndItsFirstNodeOutside) {
   AddIterator();
   AddIdentity("key", "next");
   AddStep("key");
@@ -98,11 +98,11 @@ TEST_F(StageReportTest, TellsTheStageItsRecordAndTheFirstNodeOutside) {
   EXPECT_THAT(report.unstaged_sources, IsEmpty());
 }
 
-TEST_F(StageReportTest, TellsWhereEachNodeRuns) {
+TEST_F(StageReportTest, ReportsTheSideOfEachNode) {
   AddIterator();
   AddStep("next");
   const StageReport report = Report();
-  EXPECT_THAT(Places(report),
+  EXPECT_THAT(Sides(report),
               UnorderedElementsAre(Pair("iterator", StageReport::kShared),
                                    Pair("next", 0),
                                    Pair("variable", StageReport::kStep),
@@ -122,7 +122,7 @@ TEST_F(StageReportTest, CountsReasons) {
   EXPECT_EQ(report.reasons[2].nodes, 1);
 }
 
-TEST_F(StageReportTest, TellsWhyASourceIsNotStaged) {
+TEST_F(StageReportTest, ReportsWhyASourceIsNotStaged) {
   AddIterator();
   const StageReport report = Report();
   EXPECT_THAT(report.stages, IsEmpty());
@@ -130,7 +130,7 @@ TEST_F(StageReportTest, TellsWhyASourceIsNotStaged) {
   EXPECT_EQ(report.unstaged_sources[0].why, "is needed by no node of the step");
 }
 
-TEST_F(StageReportTest, AStageByHandHasWhatLeadsToItsPutAndWhatIsAdded) {
+TEST_F(StageReportTest, AManualStageHasTheNodesBeforeItsPutAndItsRegion) {
   AddIterator();
   AddIdentity("before", "next");
   StageTestGraph().AddTo(&def_, "before");
@@ -142,17 +142,17 @@ TEST_F(StageReportTest, AStageByHandHasWhatLeadsToItsPutAndWhatIsAdded) {
   EXPECT_TRUE(stage.by_hand);
   EXPECT_THAT(stage.nodes, ElementsAre("prefetch/TensorBufferTake", "after"));
   EXPECT_THAT(report.unstaged_sources, IsEmpty());
-  std::map<std::string, int> places = Places(report);
-  EXPECT_EQ(places["next"], 0);
-  EXPECT_EQ(places["before"], 0);
-  EXPECT_EQ(places["prefetch/TensorBufferPut"], 0);
-  EXPECT_EQ(places["after"], 0);
-  EXPECT_EQ(places["sum"], StageReport::kStep);
+  std::map<std::string, int> sides = Sides(report);
+  EXPECT_EQ(sides["next"], 0);
+  EXPECT_EQ(sides["before"], 0);
+  EXPECT_EQ(sides["prefetch/TensorBufferPut"], 0);
+  EXPECT_EQ(sides["after"], 0);
+  EXPECT_EQ(sides["sum"], StageReport::kStep);
 }
 
-TEST_F(StageReportTest, OfTwoStagesInARowEachHasItsOwn) {
+TEST_F(StageReportTest, EachStageOfAChainHasItsOwnNodes) {
   AddIterator();
-  // By name the later stage comes first.
+  // The second stage of the chain is first by name.
   StageTestGraph first;
   first.name = "z";
   first.AddTo(&def_, "next");
@@ -164,11 +164,11 @@ TEST_F(StageReportTest, OfTwoStagesInARowEachHasItsOwn) {
   const StageReport report = Report();
   ASSERT_EQ(report.stages.size(), 2);
   EXPECT_EQ(report.stages[0].name, "a");
-  std::map<std::string, int> places = Places(report);
-  EXPECT_EQ(places["between"], 0);
-  EXPECT_EQ(places["z/TensorBufferTake"], 1);
-  EXPECT_EQ(places["z/TensorBufferPut"], 1);
-  EXPECT_EQ(places["next"], 1);
+  std::map<std::string, int> sides = Sides(report);
+  EXPECT_EQ(sides["between"], 0);
+  EXPECT_EQ(sides["z/TensorBufferTake"], 1);
+  EXPECT_EQ(sides["z/TensorBufferPut"], 1);
+  EXPECT_EQ(sides["next"], 1);
 }
 
 }  // namespace
