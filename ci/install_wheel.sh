@@ -8,7 +8,6 @@ wheels=(dist/*.whl)
 [ -e "${wheels[0]}" ] || die "dist/ has no wheel: run ci/build_wheel.sh first."
 python=$(find_python) || die "Python 3.11 was not found."
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-pip=("$venv/bin/python" -m pip --disable-pip-version-check --quiet)
 
 # unchanged STAMP FILE...: whether the files are those of the last installation.
 unchanged() {
@@ -18,14 +17,15 @@ unchanged() {
 requirements=(third_party/python/requirements.txt ci/requirements.txt)
 stamp=$venv/installed-requirements
 if ! unchanged "$stamp" "${requirements[@]}"; then
-  "${pip[@]}" install --require-hashes --only-binary=:all: "${requirements[@]/#/--requirement=}"
+  install_pinned "$venv/bin/python" "${requirements[@]}"
   cat "${requirements[@]}" >"$stamp"
 fi
 
 # Wheels of one version differ in their bytes only.
 stamp=$venv/installed-wheel
 if ! unchanged "$stamp" <(sha256sum "${wheels[0]}"); then
-  "${pip[@]}" install --no-deps --force-reinstall "${wheels[0]}"
+  "$venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-index --no-deps --force-reinstall \
+    "${wheels[0]}"
   sha256sum "${wheels[0]}" >"$stamp"
 fi
 "$venv/bin/python" -m pip check

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Sourced by the scripts of this folder: strict mode, the project's root, and `step`, which says what is being done.
+# Sourced by the scripts of this folder: strict mode, the project's root, and functions that several scripts use.
 
 set -euo pipefail
 
@@ -32,4 +32,22 @@ find_python() {
     fi
   done
   return 1
+}
+
+# install_pinned PYTHON FILE...: installs the packages that requirements files pin by hash, for PYTHON. Where
+# TF_STAGING_DISTDIR names a folder, pip first installs from that folder alone, without any network; only if that fails
+# does it use its index too.
+install_pinned() {
+  local pip=("$1" -m pip install --disable-pip-version-check --quiet --require-hashes --only-binary=:all:)
+  shift
+  pip+=("${@/#/--requirement=}")
+  if [ -n "${TF_STAGING_DISTDIR:-}" ]; then
+    pip+=("--find-links=$TF_STAGING_DISTDIR")
+    # pip ignores the machine's settings here: --no-index alone keeps their find-links, which may be URLs.
+    if PIP_CONFIG_FILE=/dev/null "${pip[@]}" --no-index --isolated; then
+      return
+    fi
+    echo "pip could not install all packages from $TF_STAGING_DISTDIR alone; it now tries with its index."
+  fi
+  "${pip[@]}"
 }

@@ -27,10 +27,9 @@ case ${1:-} in
     stock=$(mktemp -d)
     trap 'rm -rf "$stock"' EXIT
     "$python" -m venv "$stock"
-    "$stock/bin/python" -m pip install --quiet --require-hashes --only-binary=:all: \
-      --requirement third_party/python/requirements.txt --requirement ci/requirements.txt
+    install_pinned "$stock/bin/python" third_party/python/requirements.txt ci/requirements.txt
     bazel build @tensorflow_wheel_cpu//:base.whl
-    "$stock/bin/python" -m pip install --quiet --no-deps "$(readlink -f "$external/tensorflow_wheel_cpu/base.whl")"
+    "$stock/bin/python" -m pip install --quiet --no-index --no-deps "$(readlink -f "$external/tensorflow_wheel_cpu/base.whl")"
     "${run[@]}" --python="$stock/bin/python" --write
     ;;
   *)

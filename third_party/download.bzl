@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the repository rules get a pinned file: one way for all of them.
+"""Fetches pinned files for the repository rules.
 
-A file comes from the folder named by TF_STAGING_DISTDIR if it is there, else from the ordinary client of its registry
-(pip, apt), as the machine has it set up. Either way its sha256 decides.
+If the folder named by TF_STAGING_DISTDIR holds the file, it comes from there. Otherwise the ordinary client of its
+registry (pip, apt) fetches it, with the machine's own settings. Either way, the file must have the pinned sha256.
 """
+
+load("//third_party:execute.bzl", "execute_or_fail")
 
 # The variable that changes where a download comes from; every rule that downloads lists it in `environ`.
 DOWNLOAD_ENVIRON = ["TF_STAGING_DISTDIR"]
 
 def python_interpreter(rctx):
-    """The Python that the wheel is built for and with.
+    """Finds the Python that runs the build, and for which the wheel is built.
 
     Args:
       rctx: the repository context.
@@ -21,37 +23,60 @@ def python_interpreter(rctx):
     found = named or rctx.which("python3.11") or rctx.which("python3")
     if not found:
         fail("No Python found. Install Python 3.11 with its headers (Debian: python3.11-dev), or set PYTHON_BIN_PATH.")
-    query = rctx.execute([found, "-c", "import sys; print(*sys.version_info[:2]); print(sys.executable)"])
+    advice = "Set PYTHON_BIN_PATH to a Python 3.11."
+    query = execute_or_fail(
+        rctx,
+        [found, "-c", "import sys; print(sys.version.split()[0]); print(sys.executable)"],
+        "ask {} for its version".format(found),
+        advice = advice,
+    )
     answer = query.stdout.split("\n")
-    if query.return_code != 0 or answer[0] != "3 11":
-        fail("The base wheel is built for Python 3.11, but {} is {}. Set PYTHON_BIN_PATH to a Python 3.11.".format(
-            found,
-            answer[0] or query.stderr.strip(),
-        ))
+    if not answer[0].startswith("3.11."):
+        fail("The base wheel is built for Python 3.11, but {} is {}. {}".format(found, answer[0], advice))
     return answer[1]
 
+def local_folder(rctx):
+    """Returns the folder of local archives that TF_STAGING_DISTDIR names, as a string, or None.
+
+    Args:
+      rctx: the repository context.
+    """
+    return rctx.os.environ.get("TF_STAGING_DISTDIR") or None
+
 def local_file(rctx, name):
-    """The file `name` of the local archive folder, or None."""
-    folder = rctx.os.environ.get("TF_STAGING_DISTDIR")
+    """Returns the path of the file `name` in the folder of local archives, or None.
+
+    Args:
+      rctx: the repository context.
+      name: the file's name.
+    """
+    folder = local_folder(rctx)
     if not folder:
         return None
     path = rctx.path(folder + "/" + name)
     return path if path.exists else None
 
 def check_sha256(rctx, path, sha256, what):
-    """Stops the build unless `path` has exactly the pinned bytes."""
-    result = rctx.execute(["sha256sum", str(path)])
+    """Stops the build unless a file has exactly the pinned bytes.
+
+    Args:
+      rctx: the repository context.
+      path: the file's path.
+      sha256: the pinned sum.
+      what: what the file is, for the error message.
+    """
+    result = execute_or_fail(rctx, ["sha256sum", str(path)], "compute the sha256 of {} ({})".format(path, what))
     actual = result.stdout.split(" ")[0]
     if actual != sha256:
         fail("{}: {} has sha256 {}, but third_party/versions.bzl pins {}. Refusing to build from it.".format(
             what,
             path,
-            actual or result.stderr,
+            actual,
             sha256,
         ))
 
 def fetch_from_pypi(rctx, package):
-    """Brings one pinned wheel and checks it.
+    """Fetches one pinned wheel and checks it.
 
     Args:
       rctx: the repository context.
@@ -62,22 +87,29 @@ def fetch_from_pypi(rctx, package):
     """
     path = local_file(rctx, package.file)
     if not path:
+        if local_folder(rctx):
+            # buildifier: disable=print
+            print("{} has no {}; pip downloads {}.".format(local_folder(rctx), package.file, package.requirement))
         rctx.file("requirement.txt", "{} --hash=sha256:{}\n".format(package.requirement, package.sha256))
-        result = rctx.execute([
-            python_interpreter(rctx),
-            "-m",
-            "pip",
-            "download",
-            "--quiet",
-            "--no-deps",
-            "--only-binary=:all:",
-            "--require-hashes",
-            "--dest=download",
-            "--requirement=requirement.txt",
-        ], timeout = 1800)
+        execute_or_fail(
+            rctx,
+            [
+                python_interpreter(rctx),
+                "-m",
+                "pip",
+                "download",
+                "--quiet",
+                "--no-deps",
+                "--only-binary=:all:",
+                "--require-hashes",
+                "--dest=download",
+                "--requirement=requirement.txt",
+            ],
+            "download {} with pip".format(package.requirement),
+            advice = ("Either let pip reach its index, or put {} into a folder and name the folder in " +
+                      "TF_STAGING_DISTDIR.").format(package.file),
+            timeout = 1800,
+        )
         path = rctx.path("download/" + package.file)
-        if result.return_code != 0 or not path.exists:
-            fail(("Could not download {} with pip:\n{}\nEither let pip reach its index, or put {} into a folder and " +
-                  "name the folder in TF_STAGING_DISTDIR.").format(package.requirement, result.stderr, package.file))
     check_sha256(rctx, path, package.sha256, package.requirement)
     return path

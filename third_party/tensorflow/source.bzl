@@ -1,21 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""@tensorflow_source: TensorFlow's pristine tree.  @tensorflow_patched: the files that patches/ touches, patched."""
+"""@tensorflow_source: TensorFlow's pristine tree. @tensorflow_patched: the files that patches/ touches, patched."""
 
 load("//third_party:download.bzl", "DOWNLOAD_ENVIRON", "check_sha256", "local_file")
+load("//third_party:execute.bzl", "execute_or_fail")
 load("//third_party:versions.bzl", "TENSORFLOW_SOURCE")
 
 def _from_debian(rctx):
-    """Debian's archive of the tree, or None with the reason printed."""
+    """Returns the path of Debian's archive of the tree, or prints the reason and returns None."""
     source = TENSORFLOW_SOURCE
     apt = rctx.which("apt-get")
     if not apt:
+        # buildifier: disable=print
+        print("This machine has no apt-get, and so no access to Debian's source package.")
         return None
-    mirrors = rctx.execute([apt, "indextargets", "--format", "$(SITE)|$(ORIGIN)"]).stdout.split("\n")
-    mirrors = [line.split("|")[0] for line in mirrors if line.endswith("|Debian")]
+    targets = rctx.execute([apt, "indextargets", "--format", "$(SITE)|$(ORIGIN)"])
+    if targets.return_code != 0:
+        # buildifier: disable=print
+        print("apt-get indextargets failed:\n{}".format(targets.stderr))
+        return None
+    mirrors = [line.split("|")[0] for line in targets.stdout.split("\n") if line.endswith("|Debian")]
     if not mirrors:
+        # buildifier: disable=print
+        print("apt-get knows no mirror of Debian.")
         return None
 
-    # Lists of our own, so that neither root nor the machine's lists are needed.
+    # apt gets package lists in this repository, so that it needs neither root nor the machine's lists.
     keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
     rctx.file("apt/sources.list", "deb-src [signed-by={}] {} {} main\n".format(
         keyring,
@@ -39,9 +48,17 @@ def _from_debian(rctx):
             print("apt-get {} failed:\n{}".format(command[0], result.stderr))
             return None
     path = rctx.path(source.debian_file)
-    return path if path.exists else None
+    if not path.exists:
+        # buildifier: disable=print
+        print("apt-get source got no {}; Debian's {} may have another version.".format(
+            source.debian_file,
+            source.debian_suite,
+        ))
+        return None
+    return path
 
 def _archive(rctx):
+    """Returns the path of an archive of the tree: a local one, Debian's or upstream's, in this order."""
     source = TENSORFLOW_SOURCE
     for name, sha256 in [
         (source.debian_file, source.debian_sha256),
@@ -73,26 +90,34 @@ def _archive(rctx):
 
 def _tensorflow_source_impl(rctx):
     archive = _archive(rctx)
-    result = rctx.execute(["tar", "--extract", "--strip-components=1", "--file=" + str(archive)], timeout = 900)
-    if result.return_code != 0:
-        fail("Could not unpack {}:\n{}".format(archive, result.stderr))
+    execute_or_fail(
+        rctx,
+        ["tar", "--extract", "--strip-components=1", "--file=" + str(archive)],
+        "unpack {}".format(archive),
+        timeout = 900,
+    )
 
-    # Upstream's own packages must not be loaded: this tree is read as plain files.
-    result = rctx.execute(["find", ".", "(", "-name", "BUILD", "-o", "-name", "BUILD.bazel", ")", "-delete"])
+    # Bazel must not load upstream's packages: our packages read this tree as plain files.
+    execute_or_fail(
+        rctx,
+        ["find", ".", "(", "-name", "BUILD", "-o", "-name", "BUILD.bazel", ")", "-delete"],
+        "delete the BUILD files of TensorFlow's source",
+    )
     rctx.file("BUILD.bazel", rctx.read(Label("//third_party/tensorflow:source.BUILD")))
 
 tensorflow_source = repository_rule(
     implementation = _tensorflow_source_impl,
     environ = DOWNLOAD_ENVIRON,
-    doc = "TensorFlow's source tree as released, from a local archive, Debian's source package or upstream's tag.",
+    doc = "TensorFlow's source tree as released, from a local archive, Debian's source package, or upstream's tag.",
 )
 
 def _series(rctx):
-    """The patches in order; reading them makes Bazel patch again when one changes."""
+    """Returns the names of the patches, in order. Bazel runs the rule again when a file that it read changes."""
     lines = rctx.read(Label("//patches:series")).split("\n")
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 def _touched_files(text):
+    """Returns the paths of the files that a patch changes."""
     return [line[len("+++ b/"):].split("\t")[0] for line in text.split("\n") if line.startswith("+++ b/")]
 
 def _tensorflow_patched_impl(rctx):
@@ -104,16 +129,17 @@ def _tensorflow_patched_impl(rctx):
             if path not in touched:
                 touched[path] = True
                 rctx.file(path, rctx.read(str(pristine) + "/" + path), executable = False)
-        result = rctx.execute(["patch", "--strip=1", "--fuzz=0", "--no-backup-if-mismatch", "--input=" + str(rctx.path(label))])
-        if result.return_code != 0 or "offset" in result.stdout:
-            fail("patches/{} does not apply cleanly:\n{}{}\nSee docs/rebasing.md.".format(
-                name,
-                result.stdout,
-                result.stderr,
-            ))
+        result = execute_or_fail(
+            rctx,
+            ["patch", "--strip=1", "--fuzz=0", "--no-backup-if-mismatch", "--input=" + str(rctx.path(label))],
+            "apply patches/{}".format(name),
+            advice = "See docs/rebasing.md.",
+        )
+        if "offset" in result.stdout:
+            fail("patches/{} applies only at an offset:\n{}\nSee docs/rebasing.md.".format(name, result.stdout))
     rctx.file("BUILD.bazel", rctx.read(Label("//third_party/tensorflow:patched.BUILD")))
 
 tensorflow_patched = repository_rule(
     implementation = _tensorflow_patched_impl,
-    doc = "Only the files that the series touches, with the series applied: no offset, no fuzz.",
+    doc = "The files that the series touches, and no others, with the series applied without offset or fuzz.",
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A make variable that names the base wheel's repository."""
+"""A rule that defines a make variable with the name of the base wheel's repository."""
 
 def _impl(ctx):
     return [platform_common.TemplateVariableInfo({"TENSORFLOW_WHEEL": ctx.attr.repository})]
