@@ -7,6 +7,7 @@
 
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
 namespace staging {
@@ -34,9 +35,10 @@ Status FindOrMake(ResourceMgr* manager, const std::string& container,
 }  // namespace
 
 StageBuffer::StageBuffer(OpKernelConstruction* ctx) {
-  OP_REQUIRES_OK(ctx, ctx->GetAttr("shared_name", &options_.name));
-  OP_REQUIRES_OK(ctx, ctx->GetAttr("capacity", &options_.capacity));
-  OP_REQUIRES_OK(ctx, ctx->GetAttr("capacity_bytes", &options_.capacity_bytes));
+  OP_REQUIRES_OK(ctx, ctx->GetAttr(kSharedNameAttr, &options_.name));
+  OP_REQUIRES_OK(ctx, ctx->GetAttr(kCapacityAttr, &options_.capacity));
+  OP_REQUIRES_OK(ctx,
+                 ctx->GetAttr(kCapacityBytesAttr, &options_.capacity_bytes));
   OP_REQUIRES(ctx, !options_.name.empty(),
               errors::InvalidArgument(
                   "shared_name of ", ctx->def().op(),

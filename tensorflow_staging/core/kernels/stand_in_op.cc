@@ -6,6 +6,7 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow_staging/core/framework/not_carried.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
 namespace staging {
@@ -14,8 +15,8 @@ namespace {
 class StagedNodeOp : public OpKernel {
  public:
   explicit StagedNodeOp(OpKernelConstruction* ctx) : OpKernel(ctx) {
-    OP_REQUIRES_OK(ctx, ctx->GetAttr("indices", &indices_));
-    OP_REQUIRES_OK(ctx, ctx->GetAttr("stage", &stage_));
+    OP_REQUIRES_OK(ctx, ctx->GetAttr(kIndicesAttr, &indices_));
+    OP_REQUIRES_OK(ctx, ctx->GetAttr(kStageNameAttr, &stage_));
   }
 
   void Compute(OpKernelContext* ctx) override {
@@ -37,12 +38,12 @@ class StagedNodeOp : public OpKernel {
   std::string stage_;
 };
 
-REGISTER_KERNEL_BUILDER(Name("StagedNode").Device(DEVICE_CPU), StagedNodeOp);
+REGISTER_KERNEL_BUILDER(Name(kStagedNodeOp).Device(DEVICE_CPU), StagedNodeOp);
 
 // Runs on an accelerator only where a graph requests it, with the attributes
 // that keep single inputs and outputs on the host
 // (graph/rewrite/stage_delivery.h).
-REGISTER_KERNEL_BUILDER(Name("StagedNode").Device(DEVICE_GPU), StagedNodeOp);
+REGISTER_KERNEL_BUILDER(Name(kStagedNodeOp).Device(DEVICE_GPU), StagedNodeOp);
 
 }  // namespace
 }  // namespace staging

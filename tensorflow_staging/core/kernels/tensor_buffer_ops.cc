@@ -12,6 +12,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/tstring.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/kernels/buffer_kernels.h"
 #include "tensorflow_staging/core/kernels/staged_run.h"
 
@@ -23,7 +24,7 @@ class TensorBufferPutOp : public AsyncBufferKernel {
  public:
   explicit TensorBufferPutOp(OpKernelConstruction* ctx)
       : AsyncBufferKernel(ctx) {
-    OP_REQUIRES_OK(ctx, ctx->GetAttr("timeout_millis", &timeout_millis_));
+    OP_REQUIRES_OK(ctx, ctx->GetAttr(kTimeoutMillisAttr, &timeout_millis_));
   }
 
  private:
@@ -138,34 +139,27 @@ class TensorBufferSizeOp : public BufferKernel {
 
 // Records stay in the memory of the device that computed them. The inputs and
 // outputs of the control ops are in host memory.
-REGISTER_KERNEL_BUILDER(Name("TensorBufferPut").Device(DEVICE_CPU),
-                        TensorBufferPutOp);
-REGISTER_KERNEL_BUILDER(Name("TensorBufferPut").Device(DEVICE_GPU),
-                        TensorBufferPutOp);
-REGISTER_KERNEL_BUILDER(Name("TensorBufferTake").Device(DEVICE_CPU),
-                        TensorBufferTakeOp);
-REGISTER_KERNEL_BUILDER(Name("TensorBufferTake").Device(DEVICE_GPU),
-                        TensorBufferTakeOp);
-REGISTER_KERNEL_BUILDER(Name("TensorBufferCancel").Device(DEVICE_CPU),
+REGISTER_KERNEL_BUILDER(Name(kPutOp).Device(DEVICE_CPU), TensorBufferPutOp);
+REGISTER_KERNEL_BUILDER(Name(kPutOp).Device(DEVICE_GPU), TensorBufferPutOp);
+REGISTER_KERNEL_BUILDER(Name(kTakeOp).Device(DEVICE_CPU), TensorBufferTakeOp);
+REGISTER_KERNEL_BUILDER(Name(kTakeOp).Device(DEVICE_GPU), TensorBufferTakeOp);
+REGISTER_KERNEL_BUILDER(Name(kCancelOp).Device(DEVICE_CPU),
                         TensorBufferCancelOp);
-REGISTER_KERNEL_BUILDER(Name("TensorBufferCancel").Device(DEVICE_GPU),
+REGISTER_KERNEL_BUILDER(Name(kCancelOp).Device(DEVICE_GPU),
                         TensorBufferCancelOp);
-REGISTER_KERNEL_BUILDER(Name("TensorBufferResume").Device(DEVICE_CPU),
+REGISTER_KERNEL_BUILDER(Name(kResumeOp).Device(DEVICE_CPU),
                         TensorBufferResumeOp);
-REGISTER_KERNEL_BUILDER(Name("TensorBufferResume").Device(DEVICE_GPU),
+REGISTER_KERNEL_BUILDER(Name(kResumeOp).Device(DEVICE_GPU),
                         TensorBufferResumeOp);
-REGISTER_KERNEL_BUILDER(Name("TensorBufferClose").Device(DEVICE_CPU),
-                        TensorBufferCloseOp);
-REGISTER_KERNEL_BUILDER(Name("TensorBufferClose")
+REGISTER_KERNEL_BUILDER(Name(kCloseOp).Device(DEVICE_CPU), TensorBufferCloseOp);
+REGISTER_KERNEL_BUILDER(Name(kCloseOp)
                             .Device(DEVICE_GPU)
                             .HostMemory("error_code")
                             .HostMemory("error_message"),
                         TensorBufferCloseOp);
-REGISTER_KERNEL_BUILDER(Name("TensorBufferSize").Device(DEVICE_CPU),
+REGISTER_KERNEL_BUILDER(Name(kSizeOp).Device(DEVICE_CPU), TensorBufferSizeOp);
+REGISTER_KERNEL_BUILDER(Name(kSizeOp).Device(DEVICE_GPU).HostMemory("size"),
                         TensorBufferSizeOp);
-REGISTER_KERNEL_BUILDER(
-    Name("TensorBufferSize").Device(DEVICE_GPU).HostMemory("size"),
-    TensorBufferSizeOp);
 
 }  // namespace
 }  // namespace staging

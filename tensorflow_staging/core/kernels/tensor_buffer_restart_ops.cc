@@ -13,6 +13,7 @@
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/kernels/buffer_kernels.h"
 #include "tensorflow_staging/core/kernels/staged_run.h"
 
@@ -81,13 +82,11 @@ class TensorBufferRestartOp : public AsyncBufferKernel {
   }
 };
 
-REGISTER_KERNEL_BUILDER(Name("TensorBufferBegin").Device(DEVICE_CPU),
-                        TensorBufferBeginOp);
-REGISTER_KERNEL_BUILDER(Name("TensorBufferBegin").Device(DEVICE_GPU),
-                        TensorBufferBeginOp);
-REGISTER_KERNEL_BUILDER(Name("TensorBufferRestart").Device(DEVICE_CPU),
+REGISTER_KERNEL_BUILDER(Name(kBeginOp).Device(DEVICE_CPU), TensorBufferBeginOp);
+REGISTER_KERNEL_BUILDER(Name(kBeginOp).Device(DEVICE_GPU), TensorBufferBeginOp);
+REGISTER_KERNEL_BUILDER(Name(kRestartOp).Device(DEVICE_CPU),
                         TensorBufferRestartOp);
-REGISTER_KERNEL_BUILDER(Name("TensorBufferRestart").Device(DEVICE_GPU),
+REGISTER_KERNEL_BUILDER(Name(kRestartOp).Device(DEVICE_GPU),
                         TensorBufferRestartOp);
 
 }  // namespace

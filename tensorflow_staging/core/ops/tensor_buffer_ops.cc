@@ -12,6 +12,7 @@
 #include "tensorflow/core/framework/shape_inference.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/strcat.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
 namespace staging {
@@ -74,7 +75,7 @@ capacity_bytes: How many bytes the buffer holds; 0 sets no bound. An empty
 REGISTER_BUFFER_OP("TensorBufferPut")
     .Input("values: dtypes")
     .Attr("dtypes: list(type) >= 1")
-    .Attr("timeout_millis: int >= 0 = 300000")
+    .Attr(strings::StrCat("timeout_millis: int >= 0 = ", kDefaultTimeoutMillis))
     .SetShapeFn(shape_inference::NoOutputs)
     .Doc(BufferOpDoc(R"doc(
 Puts one record into a stage's buffer.

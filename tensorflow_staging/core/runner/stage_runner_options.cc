@@ -3,6 +3,7 @@
 #include "tensorflow_staging/core/runner/stage_runner_options.h"
 
 #include "absl/strings/str_cat.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/session/smart_stage_settings.h"
 
@@ -15,11 +16,11 @@ PrefetchRunnerOptions RunnerOf(const PlannedStage& stage,
   PrefetchRunnerOptions runner = settings.runner;
   runner.set_name(stage.name);
   for (int i = 0; i < settings.num_threads; ++i) {
-    runner.add_fetch_ops(stage.NodeName("TensorBufferPut"));
+    runner.add_fetch_ops(stage.NodeName(kPutOp));
   }
-  runner.set_cancel_op(stage.NodeName("TensorBufferCancel"));
-  runner.set_resume_op(stage.NodeName("TensorBufferResume"));
-  runner.set_close_op(stage.NodeName("TensorBufferClose"));
+  runner.set_cancel_op(stage.NodeName(kCancelOp));
+  runner.set_resume_op(stage.NodeName(kResumeOp));
+  runner.set_close_op(stage.NodeName(kCloseOp));
   runner.set_error_code_tensor(
       absl::StrCat(stage.NodeName("error_code"), ":0"));
   runner.set_error_message_tensor(

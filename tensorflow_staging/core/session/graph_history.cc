@@ -9,6 +9,7 @@
 #include "tensorflow/core/framework/device.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/platform/strcat.h"
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
 
 namespace tensorflow {
 namespace staging {

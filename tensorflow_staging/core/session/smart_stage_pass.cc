@@ -12,8 +12,8 @@
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_delivery.h"
-#include "tensorflow_staging/core/graph/rewrite/stage_restart.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
+#include "tensorflow_staging/core/graph/run/restart_check.h"
 #include "tensorflow_staging/core/session/graph_history.h"
 #include "tensorflow_staging/core/session/smart_stage_settings.h"
 

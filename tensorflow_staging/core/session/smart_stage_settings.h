@@ -8,6 +8,7 @@
 
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 
 namespace tensorflow {
@@ -22,9 +23,9 @@ struct SmartStageSettings {
   bool on_cpu = false;
   // The preferred name of the stages; empty for the default.
   std::string name;
-  int64_t capacity = 1;
+  int64_t capacity = kDefaultCapacity;
   int num_threads = 1;
-  int64_t timeout_millis = 300000;
+  int64_t timeout_millis = kDefaultTimeoutMillis;
   int64_t stream_id = 0;
   // Without the names of nodes, which FindRunnerOptions adds.
   PrefetchRunnerOptions runner;

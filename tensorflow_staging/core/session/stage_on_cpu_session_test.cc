@@ -16,7 +16,6 @@
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/graph/partition/node_roles.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/runner/stage_runner_options.h"
 #include "tensorflow_staging/core/testing/fake_accelerator.h"

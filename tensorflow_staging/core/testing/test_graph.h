@@ -23,7 +23,6 @@
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/graph/partition/node_roles.h"
 
 namespace tensorflow {
 namespace staging {

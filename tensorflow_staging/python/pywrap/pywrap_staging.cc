@@ -273,10 +273,9 @@ Returns:
   records).
 )doc");
 
-  m.def(
-      "call_under_partial_run_options", &CallUnderPartialRunOptions,
-      py::arg("options"), py::arg("call"),
-      R"doc(Calls a function that sets up partial runs with these options.
+  m.def("call_under_partial_run_options", &CallUnderPartialRunOptions,
+        py::arg("options"), py::arg("call"),
+        R"doc(Calls a function that sets up partial runs with these options.
 
 Args:
   options: A serialized `RunOptions` message, as bytes.

@@ -32,8 +32,7 @@ std::vector<PartialTensorShape> BoundaryShapes(const Graph& graph,
   for (const StagedTensor& tensor : region.boundary) {
     ends.push_back(tensor.node);
   }
-  // A node's inputs before the node: in the order in which a depth-first search
-  // against the edges leaves the nodes.
+  // A reverse depth-first search leaves each node after the node's inputs.
   std::vector<const Node*> order;
   ReverseDFSFrom(graph, ends, /*enter=*/{},
                  [&order](const Node* node) { order.push_back(node); });

@@ -12,12 +12,13 @@
 namespace tensorflow {
 namespace staging {
 
-// The static shapes of a region's record, one for each tensor of its boundary,
-// as TensorFlow's shape functions tell them. What they do not tell is unknown:
-// this never fails, since a shape is only a help to those who optimise the
-// graph.
+// Returns the static shapes of a region's record, one for each tensor of its
+// boundary, as TensorFlow's shape functions infer them. A shape that they
+// cannot infer is unknown. Never fails, since the shapes only help to optimise
+// the graph.
 //
-// Looks at the region and at what it depends on, not at the rest of `graph`.
+// Reads only the region and the nodes that it depends on, not the rest of
+// `graph`.
 std::vector<PartialTensorShape> BoundaryShapes(const Graph& graph,
                                                const StagedRegion& region);
 

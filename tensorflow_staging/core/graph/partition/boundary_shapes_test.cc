@@ -13,7 +13,7 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// The shapes of the boundary, in its order.
+// The shapes of the first region's boundary, in its order.
 std::vector<std::string> ShapesOf(TestGraph* graph) {
   const StagePartition partition(*graph->get());
   std::vector<std::string> texts;
@@ -52,14 +52,14 @@ TEST(BoundaryShapesTest, ShapesFollowFromTheSource) {
             (std::vector<std::string>{"[?,3]", "[1,?,3]", "[?,3]"}));
 }
 
-TEST(BoundaryShapesTest, WhatIsNotKnownIsUnknown) {
+TEST(BoundaryShapesTest, AnUnknownShapeStaysUnknown) {
   TestGraph graph;
   Node* next = VectorSource(&graph, PartialTensorShape());
   graph.Target("target", {graph.Neg("a", next)});
   EXPECT_EQ(ShapesOf(&graph), std::vector<std::string>{"<unknown>"});
 }
 
-TEST(BoundaryShapesTest, AContradictionIsUnknown) {
+TEST(BoundaryShapesTest, AContradictoryShapeIsUnknown) {
   TestGraph graph;
   Node* next = VectorSource(&graph, PartialTensorShape({2, 3}));
   Node* bad = graph.AddN("bad", {next, graph.Const("scalar", 1)});

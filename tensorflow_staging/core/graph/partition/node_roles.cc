@@ -35,7 +35,7 @@ bool IsIteratorHandle(absl::string_view op) {
   return kOps->contains(op);
 }
 
-// Tables that refuse to change once they are initialised.
+// Tables that cannot change once they are initialised.
 bool IsStaticTable(absl::string_view op) {
   return op == "HashTable" || op == "HashTableV2";
 }
@@ -55,7 +55,8 @@ bool IsTableRead(absl::string_view op) {
   return kOps->contains(op);
 }
 
-// Ops that count as stateful for reasons that end with the record they work on.
+// Ops that are stateful only for a reason that concerns no other record than
+// the one they work on.
 bool IsOncePerRecord(absl::string_view op) {
   static const OpSet* const kOps = new OpSet({
       // Random numbers.
@@ -89,7 +90,7 @@ bool IsOncePerRecord(absl::string_view op) {
       // Python.
       "EagerPyFunc",
       "PyFunc",
-      // Stateful so that constant folding leaves them alone.
+      // Stateful only to prevent constant folding.
       "Empty",
       "GuaranteeConst",
   });

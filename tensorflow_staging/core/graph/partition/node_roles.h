@@ -15,29 +15,30 @@
 namespace tensorflow {
 namespace staging {
 
-// What a node is to a staged part, seen by itself: what it depends on is the
-// partition's business (stage_partition.h).
+// On which side a node may run, judged by the node alone. The partition takes
+// the node's dependencies into account (stage_partition.h).
 enum class NodeRole {
-  // Depends on its inputs alone. May run on either side, any number of times.
+  // Depends only on its inputs. May run on either side, any number of times.
   kPure,
-  // Once for each record: draws random numbers, prints, checks, or calls
-  // Python. May run ahead, on one side only.
+  // Has to run once for each record: draws random numbers, prints, checks, or
+  // calls Python. May run ahead, but on one side only.
   kOncePerRecord,
-  // Hands out a resource that lives in the session and that a step does not
-  // change: an iterator, or a table that only its initialiser fills. Both sides
-  // use the same node, since a resource may be found by its node's name.
+  // Yields the handle of a resource that lives in the session and that a step
+  // does not change: an iterator, or a table that only its initialiser fills.
+  // Both sides use the same node, since a resource may be found by its node's
+  // name.
   kHandle,
-  // Yields the next record: the next element of an iterator, or what a stage of
-  // tf.staged puts into its buffer.
+  // A source: yields the next element of an iterator, or takes the next record
+  // of a manual stage.
   kSource,
-  // Belongs to the training step, with all that depends on it.
+  // Belongs to the training step, with all nodes that depend on it.
   kStepOnly,
 };
 
 // Why a node is on the training step's side.
 enum class StepReason {
-  kNone,  // It is not.
-  // Roles of the node itself, and of all that depends on it.
+  kNone,  // The node is not in the step.
+  // The role of the node itself, or of a node that it depends on.
   kVariable,
   kPlaceholder,
   kTable,
@@ -50,59 +51,60 @@ enum class StepReason {
   kSideEffect,
   // Found by the partition.
   kSavedIterator,
-  // The step reads the iterator as well, out of sight of the partition.
+  // The step may also read the iterator through a node that is not a source.
   kSharedIterator,
   kOncePerRecordOnBothSides,
   kMixedSources,
   kNothingToCarry,
   kAddedLater,
-  // Nothing forbids to run it ahead, but nothing asks for it.
+  // The node could run ahead, but no node of the step needs it.
   kUnneeded,
   kNoSource,
 };
 
 struct RoleAndReason {
   NodeRole role = NodeRole::kPure;
-  // Unless the role is kStepOnly, kNone.
+  // kNone unless the role is kStepOnly.
   StepReason reason = StepReason::kNone;
 };
 
 // Whether `node` is NodeRole::kSource.
 bool IsSourceOp(const Node& node);
 
-// Whether `node` gives an iterator its dataset, so that it begins anew.
+// Whether `node` initialises an iterator with a dataset. Run again, it
+// restarts the iterator's stage.
 bool IsIteratorInitializer(const Node& node);
 
-// Whether `node` makes a string of an iterator's handle.
+// Whether `node` converts an iterator's handle to a string.
 bool IsIteratorToStringHandle(const Node& node);
 
-// Whether `node` makes an iterator's handle of a string.
+// Whether `node` converts a string to an iterator's handle.
 bool IsIteratorFromStringHandle(const Node& node);
 
-// Whether `node`, which is given an iterator's handle, may take records from it
-// though it is no source.
+// Whether `node`, a user of an iterator's handle, may read elements of the
+// iterator although it is not a source.
 bool MayReadIterator(const Node& node);
 
-// What sources of one iterator have in common: its handle. A source without an
-// iterator is its own.
+// The handle of the iterator that `source` reads, the same node for all sources
+// of one iterator. `source` itself if it reads no iterator.
 const Node* IteratorOf(const Node& source);
 
-// Tells whether a node counts. The others are as if they were not there. All
-// count where there is no filter.
+// Returns whether a node counts. A graph is analysed as if it had no other
+// nodes. Without a filter, all nodes count.
 using NodeFilter = std::function<bool(const Node&)>;
 
-// Tells the roles of a graph's nodes. Not thread-safe.
+// Finds the roles of a graph's nodes. Not thread-safe.
 class NodeRoles {
  public:
-  // `graph` has to outlive this object.
+  // `graph` must outlive this object.
   explicit NodeRoles(const Graph& graph, const NodeFilter& counts = nullptr);
 
   RoleAndReason Find(const Node& node);
 
  private:
   bool IsWrittenTable(const Node& handle) const;
-  // Whether a stateful op that calls functions calls such only as could be
-  // staged if they stood in the graph.
+  // Whether a stateful op calls functions, and all of them could run ahead if
+  // their nodes were in the graph.
   bool CallsStageableFunctionsOnly(const NodeDef& def);
   bool IsStageableFunction(const std::string& name);
   bool IsStageableInFunction(const NodeDef& def);
@@ -110,8 +112,8 @@ class NodeRoles {
   const Graph& graph_;
   const NodeFilter counts_;
   const FunctionLibraryDefinition& functions_;
-  // By name of a function that has been looked at. While it is being looked at,
-  // false, so that a recursive one is not stageable.
+  // The results of IsStageableFunction, by function name. False while the
+  // function is being examined, so that a recursive function is not stageable.
   absl::flat_hash_map<std::string, bool> stageable_functions_;
 };
 

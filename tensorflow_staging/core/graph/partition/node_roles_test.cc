@@ -33,7 +33,7 @@ Role RoleOf(TestGraph* graph, const Node* node) {
   return {found.role, found.reason};
 }
 
-// The role of an op by itself.
+// The role of a single node with the op `op`.
 Role RoleOfOp(const std::string& op) {
   TestGraph graph;
   return RoleOf(&graph, graph.Lone("node", op));
@@ -153,14 +153,14 @@ TEST(NodeRolesTest, AMarkedNodeBelongsToTheStep) {
   EXPECT_EQ(RoleOf(&graph, node), Step(StepReason::kTarget));
 }
 
-TEST(NodeRolesTest, AMarkThatIsOffIsNone) {
+TEST(NodeRolesTest, AMarkThatIsFalseHasNoEffect) {
   TestGraph graph;
   Node* node = graph.Const("const", 1);
   node->AddAttr(kTargetAttr, false);
   EXPECT_EQ(RoleOf(&graph, node), kPureNode);
 }
 
-TEST(NodeRolesTest, AMarkedSourceIsASourceAllTheSame) {
+TEST(NodeRolesTest, AMarkedSourceIsStillASource) {
   TestGraph graph;
   Node* source = graph.Source("next");
   source->AddAttr(kTargetAttr, true);
@@ -193,7 +193,7 @@ TEST(NodeRolesTest, AMutableTableThatIsWrittenBelongsToTheStep) {
   EXPECT_EQ(RoleOf(&graph, table), Step(StepReason::kTable));
 }
 
-TEST(NodeRolesTest, AMutableTableThatAFunctionGetsCountsAsWritten) {
+TEST(NodeRolesTest, AMutableTablePassedToAFunctionCountsAsWritten) {
   TestGraph graph;
   Node* table = graph.Table("table", "MutableHashTableV2");
   AttrValue function;
@@ -206,7 +206,7 @@ TEST(NodeRolesTest, AMutableTableThatAFunctionGetsCountsAsWritten) {
   EXPECT_EQ(RoleOf(&graph, table), Step(StepReason::kTable));
 }
 
-TEST(NodeRolesTest, AStaticTableIsAHandleThoughItsInitializerWritesIt) {
+TEST(NodeRolesTest, AStaticTableIsAHandleAlthoughItsInitializerWritesIt) {
   TestGraph graph;
   Node* table = graph.Table("table", "HashTableV2");
   NodeBuilder initialize("initialize", "InitializeTableV2");
@@ -218,7 +218,7 @@ TEST(NodeRolesTest, AStaticTableIsAHandleThoughItsInitializerWritesIt) {
   EXPECT_EQ(RoleOf(&graph, initializer), Step(StepReason::kSideEffect));
 }
 
-// Ops that call the functions of a library.
+// Tests ops that call functions of the graph's library.
 class FunctionRolesTest : public ::testing::Test {
  protected:
   FunctionRolesTest() {
@@ -283,7 +283,7 @@ class FunctionRolesTest : public ::testing::Test {
 
 constexpr Role kSideEffect = Step(StepReason::kSideEffect);
 
-TEST_F(FunctionRolesTest, ACallIsWhatItsFunctionAllows) {
+TEST_F(FunctionRolesTest, TheRoleOfACallFollowsFromItsFunction) {
   EXPECT_EQ(RoleOfCallTo("pure"), kOnce);
   EXPECT_EQ(RoleOfCallTo("random"), kOnce);
   EXPECT_EQ(RoleOfCallTo("reads_variable"), kSideEffect);
@@ -291,23 +291,23 @@ TEST_F(FunctionRolesTest, ACallIsWhatItsFunctionAllows) {
   EXPECT_EQ(RoleOfCallTo("communicates"), kSideEffect);
 }
 
-TEST_F(FunctionRolesTest, SoIsACallByTheNameOfTheFunction) {
+TEST_F(FunctionRolesTest, TheRoleOfACallByNameFollowsFromItsFunction) {
   EXPECT_EQ(RoleOfCall("random", {}), kOnce);
   EXPECT_EQ(RoleOfCall("reads_variable", {}), kSideEffect);
 }
 
-TEST_F(FunctionRolesTest, FunctionsThatCallFunctionsAreFollowed) {
+TEST_F(FunctionRolesTest, NestedCallsCount) {
   EXPECT_EQ(RoleOfCallTo("calls_random"), kOnce);
   EXPECT_EQ(RoleOfCallTo("calls_reads_variable"), kSideEffect);
 }
 
-TEST_F(FunctionRolesTest, RecursionBelongsToTheStep) {
+TEST_F(FunctionRolesTest, ARecursiveFunctionBelongsToTheStep) {
   EXPECT_EQ(RoleOfCallTo("calls_itself"), kSideEffect);
   EXPECT_EQ(RoleOfCallTo("ping"), kSideEffect);
   EXPECT_EQ(RoleOfCallTo("pong"), kSideEffect);
 }
 
-TEST_F(FunctionRolesTest, AFunctionThatIsMissingBelongsToTheStep) {
+TEST_F(FunctionRolesTest, AMissingFunctionBelongsToTheStep) {
   EXPECT_EQ(RoleOfCallTo("unknown"), kSideEffect);
   EXPECT_EQ(RoleOfCallTo("calls_nothing_known"), kSideEffect);
 }

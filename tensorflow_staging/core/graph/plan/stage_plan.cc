@@ -11,12 +11,11 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
-
-constexpr char kDefaultName[] = "prefetch";
 
 struct ByNodeName {
   bool operator()(const Node* a, const Node* b) const {
@@ -109,7 +108,7 @@ StagePlan::StagePlan(const Graph& graph, bool smart_stage,
   if (smart_stage) partition_ = std::make_unique<StagePartition>(graph, counts);
   AddManualStages(graph);
   if (smart_stage) {
-    AddRegions(graph, counts, name.empty() ? kDefaultName : name);
+    AddRegions(graph, counts, name.empty() ? kDefaultStageName : name);
   }
   std::sort(stages_.begin(), stages_.end(),
             [](const PlannedStage& a, const PlannedStage& b) {
@@ -127,8 +126,8 @@ void StagePlan::AddManualStages(const Graph& graph) {
   std::set<std::string> several_takes;
   for (const Node* node : graph.op_nodes()) {
     std::string name;
-    if (!absl::StartsWith(node->type_string(), "TensorBuffer") ||
-        !TryGetNodeAttr(node->attrs(), "shared_name", &name)) {
+    if (!IsBufferOp(*node) ||
+        !TryGetNodeAttr(node->attrs(), kSharedNameAttr, &name)) {
       continue;
     }
     PlannedStage& stage = by_name[name];

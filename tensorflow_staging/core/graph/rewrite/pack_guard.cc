@@ -11,13 +11,14 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
-#include "tensorflow_staging/core/graph/partition/node_roles.h"
+#include "tensorflow_staging/core/framework/colocation.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
 
-// Whether Grappler may take `node` out and connect its input to its consumers.
+// Whether Grappler may remove `node` and connect its input to its users.
 bool IsRemovable(const Node& node) {
   return node.num_outputs() == 1 && node.num_inputs() == 1 &&
          (node.IsIdentity() || node.type_string() == "PreventGradient" ||
@@ -25,7 +26,7 @@ bool IsRemovable(const Node& node) {
           node.type_string() == "StopGradient");
 }
 
-// Whether `edge` leads to a Pack through nothing but removable nodes.
+// Whether `edge` leads to a Pack directly or through removable nodes only.
 bool LeadsToPack(const Edge* edge) {
   absl::flat_hash_set<const Node*> seen;
   std::vector<const Node*> nodes = {edge->dst()};
@@ -43,32 +44,32 @@ bool LeadsToPack(const Edge* edge) {
 }
 
 Status GuardTake(Node* take, Graph* graph) {
-  std::map<int, std::vector<const Edge*>> endangered;  // By output of the Take.
+  // By output of the Take.
+  std::map<int, std::vector<const Edge*>> edges_to_packs;
   for (const Edge* edge : take->out_edges()) {
     if (!edge->IsControlEdge() && LeadsToPack(edge)) {
-      endangered[edge->src_output()].push_back(edge);
+      edges_to_packs[edge->src_output()].push_back(edge);
     }
   }
   std::string stage;
-  TF_RETURN_IF_ERROR(GetNodeAttr(take->attrs(), "shared_name", &stage));
-  for (const auto& [output, edges] : endangered) {
+  TF_RETURN_IF_ERROR(GetNodeAttr(take->attrs(), kSharedNameAttr, &stage));
+  for (const auto& [output, edges] : edges_to_packs) {
     Node* guard = nullptr;
     TF_RETURN_IF_ERROR(
         NodeBuilder(absl::StrCat(take->name(), "/output_", output),
-                    "StagedNode")
+                    kStagedNodeOp)
             .Input(std::vector<NodeBuilder::NodeOut>{{take, output}})
-            .Attr("dtypes", DataTypeVector{take->output_type(output)})
-            .Attr("indices", std::vector<int>{0})
-            .Attr("stage", stage)
+            .Attr(kDtypesAttr, DataTypeVector{take->output_type(output)})
+            .Attr(kIndicesAttr, std::vector<int>{0})
+            .Attr(kStageNameAttr, stage)
             .Device(take->requested_device())
-            .Attr("_class",
-                  std::vector<std::string>{absl::StrCat("loc:@", take->name())})
+            .Attr(kColocationAttrName, ColocatedWith(*take))
             .Finalize(graph, &guard));
     for (const Edge* edge : edges) {
-      Node* const to = edge->dst();
+      Node* const user = edge->dst();
       const int input = edge->dst_input();
       graph->RemoveEdge(edge);
-      graph->AddEdge(guard, 0, to, input);
+      graph->AddEdge(guard, 0, user, input);
     }
   }
   return OkStatus();
@@ -76,7 +77,7 @@ Status GuardTake(Node* take, Graph* graph) {
 
 }  // namespace
 
-Status GuardPacksOfTaken(Graph* graph) {
+Status GuardPacksOfTakenTensors(Graph* graph) {
   std::vector<Node*> takes;
   for (Node* node : graph->op_nodes()) {
     if (IsBufferTake(*node) && node->num_outputs() > 1) takes.push_back(node);

@@ -9,14 +9,15 @@
 namespace tensorflow {
 namespace staging {
 
-// Keeps a mistake of TensorFlow 2.14.1 away from the records of stages.
+// Protects the records of stages from a bug of TensorFlow 2.14.1.
 //
-// Grappler turns a Pack of one tensor, several times, into a Tile of it, and
-// forgets which output of its node the tensor is: tf.stack([x, x]) gets the
-// node's first output instead. It strikes where a Pack reads, if need be
-// through identities, a node with several outputs, as a Take is. There a
-// StagedNode with one output comes between, which Grappler leaves alone.
-Status GuardPacksOfTaken(Graph* graph);
+// Grappler replaces a Pack that reads one tensor several times by a Tile of
+// that tensor, but loses the index of the tensor among the outputs of its node:
+// tf.stack([x, x]) stacks the node's first output instead. The bug matters if
+// that node has several outputs, as a Take may have, and if the Pack reads it
+// directly or through identities. Between such a Take and such a Pack, this
+// function inserts a StagedNode with one output, which Grappler does not touch.
+Status GuardPacksOfTakenTensors(Graph* graph);
 
 }  // namespace staging
 }  // namespace tensorflow

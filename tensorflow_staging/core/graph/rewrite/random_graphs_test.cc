@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What holds for the partition and the rewrite of every graph, on graphs made
-// at random. A failure names the seed of its graph.
+// Checks invariants of the partition and of the rewrite on random graphs. A
+// failure reports the seed of its graph.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ constexpr int kGraphs = 2000;
 
 using Nodes = std::set<const Node*>;
 
-// `node` and all that it depends on.
+// `node` and all nodes that it depends on.
 Nodes Ancestors(const Node* node) {
   Nodes seen = {node};
   std::vector<const Node*> found = {node};
@@ -45,7 +45,8 @@ Nodes Ancestors(const Node* node) {
   return seen;
 }
 
-// A graph, its partition, and what can be told of it without the partition.
+// A random graph with its plan, and facts about its nodes that are computed
+// independently of the partition.
 class Checked {
  public:
   explicit Checked(int seed)
@@ -100,7 +101,7 @@ class Checked {
   std::map<const Node*, const StagedRegion*> region_of_;
 };
 
-TEST(RandomGraphsTest, WhatRunsAheadNeedsNothingOfTheStep) {
+TEST(RandomGraphsTest, RegionsDependOnNothingInTheStep) {
   int staged = 0;
   for (int seed = 0; seed < kGraphs; ++seed) {
     const Checked checked(seed);
@@ -117,7 +118,8 @@ TEST(RandomGraphsTest, WhatRunsAheadNeedsNothingOfTheStep) {
           ASSERT_TRUE(same_region || shared)
               << seed << ": " << node->name() << " of " << ancestor->name();
         }
-        // Each after its inputs, each once, and none that is found by its name.
+        // Nodes come after their inputs, occur once, and are not resource
+        // handles, which are found by their names.
         for (const Edge* edge : node->in_edges()) {
           const Node* input = edge->src();
           ASSERT_TRUE(checked.RegionOf(input) != &region ||
@@ -135,7 +137,7 @@ TEST(RandomGraphsTest, WhatRunsAheadNeedsNothingOfTheStep) {
   EXPECT_GT(staged, kGraphs);
 }
 
-TEST(RandomGraphsTest, TheRecordIsWhatTheStepUses) {
+TEST(RandomGraphsTest, TheRecordHoldsWhatTheStepUses) {
   for (int seed = 0; seed < kGraphs; ++seed) {
     const Checked checked(seed);
     for (const StagedRegion& region : checked.partition().regions()) {
@@ -167,7 +169,7 @@ TEST(RandomGraphsTest, TheRecordIsWhatTheStepUses) {
   }
 }
 
-// Whatever a step fetches, it advances the sources that it would have advanced.
+// Whatever a step fetches, it advances the same sources as without the stage.
 TEST(RandomGraphsTest, RecordsAndStepsStayAligned) {
   for (int seed = 0; seed < kGraphs; ++seed) {
     const Checked checked(seed);
@@ -201,8 +203,8 @@ TEST(RandomGraphsTest, AnIteratorIsReadOnOneSideOnly) {
   }
 }
 
-// What is drawn for a record is drawn once.
-TEST(RandomGraphsTest, DrawsAreOnOneSideOnly) {
+// A number is drawn once for each record.
+TEST(RandomGraphsTest, DrawsAreUsedOnOneSideOnly) {
   for (int seed = 0; seed < kGraphs; ++seed) {
     Checked checked(seed);
     for (const Node* node : checked.graph().get()->op_nodes()) {
@@ -216,7 +218,7 @@ TEST(RandomGraphsTest, DrawsAreOnOneSideOnly) {
   }
 }
 
-// The nodes of a graph by name, each with its inputs.
+// The inputs of every node, by the node's name.
 std::map<std::string, std::vector<std::string>> InputsByName(
     const TestGraph& graph, Graph* nodes) {
   std::map<std::string, std::vector<std::string>> inputs;
@@ -228,8 +230,8 @@ std::map<std::string, std::vector<std::string>> InputsByName(
   return inputs;
 }
 
-// The nodes that depend on themselves, or on one that does.
-std::vector<std::string> OnCycles(const Graph& graph) {
+// The names of the nodes on cycles, and of those that depend on a cycle.
+std::vector<std::string> NodesBehindCycles(const Graph& graph) {
   std::map<const Node*, int> missing;
   std::vector<const Node*> ready;
   for (const Node* node : graph.nodes()) {
@@ -249,7 +251,7 @@ std::vector<std::string> OnCycles(const Graph& graph) {
   return names;
 }
 
-TEST(RandomGraphsTest, TheRewriteKeepsEveryNameAndMakesNoCycle) {
+TEST(RandomGraphsTest, TheRewriteKeepsEveryNameAndCreatesNoCycle) {
   int rewritten = 0;
   for (int seed = 0; seed < kGraphs; ++seed) {
     Checked checked(seed);
@@ -277,7 +279,8 @@ TEST(RandomGraphsTest, TheRewriteKeepsEveryNameAndMakesNoCycle) {
       if (staged.count(name) > 0 || puts.count(name) > 0) continue;
       ASSERT_EQ(after.at(name), inputs) << seed << ": " << name;
     }
-    ASSERT_EQ(OnCycles(*graph.get()), std::vector<std::string>()) << seed;
+    ASSERT_EQ(NodesBehindCycles(*graph.get()), std::vector<std::string>())
+        << seed;
     for (const std::string& put : puts) {
       for (const Node* ancestor : Ancestors(graph.Find(put))) {
         ASSERT_EQ(takes.count(ancestor->name()), 0)
@@ -288,8 +291,8 @@ TEST(RandomGraphsTest, TheRewriteKeepsEveryNameAndMakesNoCycle) {
   EXPECT_GT(rewritten, kGraphs / 4);
 }
 
-// A clone that the Put does not wait for would never run.
-TEST(RandomGraphsTest, EveryPutWaitsForAllOfItsRegion) {
+// A clone on which the Put does not depend would never run.
+TEST(RandomGraphsTest, EveryPutDependsOnAllClonesOfItsRegion) {
   for (int seed = 0; seed < kGraphs; ++seed) {
     Checked checked(seed);
     TestGraph& graph = checked.graph();
@@ -317,8 +320,8 @@ TEST(RandomGraphsTest, EveryPutWaitsForAllOfItsRegion) {
   }
 }
 
-// A clone computes of clones what its original computed of originals.
-TEST(RandomGraphsTest, ClonesAreConnectedAsTheirOriginals) {
+// Within a region, clones use clones where their originals used originals.
+TEST(RandomGraphsTest, ClonesAreConnectedLikeTheirOriginals) {
   for (int seed = 0; seed < kGraphs; ++seed) {
     Checked checked(seed);
     TestGraph& graph = checked.graph();

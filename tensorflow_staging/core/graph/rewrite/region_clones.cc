@@ -18,12 +18,10 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-constexpr char kStreamAttr[] = "_stream_id";
-
 using NodeOut = NodeBuilder::NodeOut;
 using Names = absl::flat_hash_set<absl::string_view>;
 
-// The names of the nodes that are cloned.
+// The names of the nodes that CloneRegion clones.
 Names ClonedNames(const PlannedStage& stage) {
   Names names;
   for (const Node* node : stage.region->nodes) {
@@ -32,10 +30,11 @@ Names ClonedNames(const PlannedStage& stage) {
   return names;
 }
 
-// Has `def`, of a clone, colocated with clones what its original was colocated
-// with.
-void KeepColocationWithin(const Names& cloned, const CloneOptions& options,
-                          NodeDef* def) {
+// Colocates the clone `def` with the clones of the nodes with which its
+// original was colocated. A colocation with a node that is not cloned stays as
+// it is, unless the clone moves to the CPU.
+void ColocateWithClones(const Names& cloned, const CloneOptions& options,
+                        NodeDef* def) {
   auto it = def->mutable_attr()->find(kColocationAttrName);
   if (it == def->mutable_attr()->end()) return;
   AttrValue kept;
@@ -56,16 +55,16 @@ void KeepColocationWithin(const Names& cloned, const CloneOptions& options,
   }
 }
 
-// The clone of `node`, without its inputs.
+// The NodeDef of the clone of `node`, without inputs.
 NodeDef CloneDef(const Node& node, const Names& cloned,
                  const CloneOptions& options) {
   NodeDef def = node.def();
   def.clear_input();
   def.set_name(absl::StrCat(options.scope, "/", node.name()));
-  // Errors name the node that the user knows.
+  // Error messages name the user's node.
   def.mutable_experimental_debug_info()->clear_original_node_names();
   def.mutable_experimental_debug_info()->add_original_node_names(node.name());
-  KeepColocationWithin(cloned, options, &def);
+  ColocateWithClones(cloned, options, &def);
   if (options.on_cpu) def.set_device(CpuOfTask(node));
   if (options.stream_id != 0) {
     AddNodeAttr(kStreamAttr, options.stream_id, &def);
@@ -73,8 +72,8 @@ NodeDef CloneDef(const Node& node, const Names& cloned,
   return def;
 }
 
-// The tensor that `put` was given as `index` of its record.
-NodeOut Given(const Node& put, int index) {
+// Component `index` of the record of `put`.
+NodeOut PutInput(const Node& put, int index) {
   const Edge* edge = nullptr;
   TF_CHECK_OK(put.input_edge(index, &edge));
   return NodeOut(edge->src(), edge->src_output());
@@ -100,10 +99,10 @@ Status CloneRegion(const PlannedStage& stage, const Node* put,
       if (!input->IsOp()) continue;
       if (input == stage.take) {
         mark.taken_inputs.push_back({edge->dst_input(), edge->src_output()});
-        // The Put's inputs are there whenever the stage runs, so that nothing
-        // is left to wait for.
+        // The stage's own run computes the Put's inputs, so the clone has no
+        // Take to wait for.
         if (edge->IsControlEdge()) continue;
-        const NodeOut out = Given(*put, edge->src_output());
+        const NodeOut out = PutInput(*put, edge->src_output());
         graph->AddEdge(out.node, out.index, clone, edge->dst_input());
         continue;
       }
@@ -123,16 +122,16 @@ Status CloneRegion(const PlannedStage& stage, const Node* put,
   for (const StagedTensor& tensor : stage.region->boundary) {
     clones->record.push_back(
         tensor.node == stage.take
-            ? Given(*put, tensor.index)
+            ? PutInput(*put, tensor.index)
             : NodeOut(clone_of.at(tensor.node), tensor.index));
   }
   for (const Node* node : stage.region->control_boundary) {
-    if (node != stage.take) clones->waited_for.push_back(clone_of.at(node));
+    if (node != stage.take) clones->control_inputs.push_back(clone_of.at(node));
   }
   if (stage.by_hand()) {
     for (const Edge* edge : stage.take->in_edges()) {
       const auto it = clone_of.find(edge->src());
-      if (it != clone_of.end()) clones->waited_for.push_back(it->second);
+      if (it != clone_of.end()) clones->control_inputs.push_back(it->second);
     }
   }
   return OkStatus();

@@ -16,38 +16,40 @@
 namespace tensorflow {
 namespace staging {
 
-// How a region is cloned.
 struct CloneOptions {
   // The name scope of the clones.
   std::string scope;
-  // 0 leaves the clones on the streams of their originals.
+  // The stream of the clones; 0 keeps each on the stream of its original.
   int64_t stream_id = 0;
-  // Whether the clones are placed on the CPU of the task where the originals
+  // Whether to place the clones on the CPU of the task where the originals
   // would run.
   bool on_cpu = false;
 };
 
-// What computes a region ahead of the step, as its Put sees it.
+// The clones of a region, as the region's Put uses them.
 struct RegionClones {
-  // The tensors of the region's boundary.
+  // The tensors of the record, in the order of the region's boundary.
   std::vector<NodeBuilder::NodeOut> record;
-  // What else has to have run before the record is put: what the step, or the
-  // Take of a stage of tf.staged, waits for.
-  std::vector<Node*> waited_for;
+  // The other nodes that must run before the Put: the clones of nodes for which
+  // the step, or the Take of a manual stage, waits.
+  std::vector<Node*> control_inputs;
   // The clones that depend on no other clone.
   std::vector<Node*> roots;
 };
 
-// Clones the region of `stage`.
+// Adds clones of the nodes of `stage`'s region to `graph`.
 //
 //   source --> hash                <scope>/source --> <scope>/hash
 //
-// What was colocated with a node of the region is colocated with its clone.
-// What is not of the region is shared, or, on the CPU, copied to there;
-// `copies` gets the copies, and has those of the stage's earlier clones.
+// If the original was colocated with a node of the region, the clone is
+// colocated with the clone of that node.
 //
-// For a stage of tf.staged, what `put` was given takes the place of what the
-// Take yields. Otherwise `put` is null.
+// A clone shares with the step those inputs that are outside the region. With
+// `options.on_cpu`, it uses copies of them on the CPU. `copies` holds the
+// copies made for earlier clones of the stage and receives the new ones.
+//
+// In a manual stage, the clones use the inputs of `put` instead of the outputs
+// of the Take. For any other stage, `put` is null.
 Status CloneRegion(const PlannedStage& stage, const Node* put,
                    const CloneOptions& options, CpuCopies* copies, Graph* graph,
                    RegionClones* clones);

@@ -13,6 +13,7 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_on_cpu.h"
 
 namespace tensorflow {
@@ -22,59 +23,61 @@ namespace {
 using NodeSet = absl::flat_hash_set<const Node*>;
 using NodeOut = NodeBuilder::NodeOut;
 
-// An edge that outlives its source.
+// An edge of a node that will be removed, to be given to the node's stand-in.
 struct OutEdge {
   int src_output;
   Node* dst;
   int dst_input;
 };
 
-// The edges by which the step uses `node`.
-std::vector<OutEdge> OutEdgesToStep(const Node& node, const NodeSet& staged) {
+// The edges from `node`, a node of the region, to nodes outside the region.
+std::vector<OutEdge> OutEdgesToStep(const Node& node, const NodeSet& region) {
   std::vector<OutEdge> edges;
   for (const Edge* edge : node.out_edges()) {
-    if (edge->dst()->IsOp() && !staged.contains(edge->dst())) {
+    if (edge->dst()->IsOp() && !region.contains(edge->dst())) {
       edges.push_back({edge->src_output(), edge->dst(), edge->dst_input()});
     }
   }
   return edges;
 }
 
-std::vector<int> OutputsUsedAhead(const Node& node, const NodeSet& staged) {
+std::vector<int> OutputsUsedInRegion(const Node& node, const NodeSet& region) {
   std::set<int> outputs;
   for (const Edge* edge : node.out_edges()) {
-    if (!edge->IsControlEdge() && staged.contains(edge->dst())) {
+    if (!edge->IsControlEdge() && region.contains(edge->dst())) {
       outputs.insert(edge->src_output());
     }
   }
   return std::vector<int>(outputs.begin(), outputs.end());
 }
 
-// What the step takes of a stage.
-struct Taken {
+// The tensors that a stage's Take yields to the step.
+struct TakenTensors {
   Node* take;
-  // Outputs of the Take, by node and output.
-  std::map<std::pair<const Node*, int>, int> outputs;
+  // The output of the Take that carries an output of a node of the region, by
+  // that node and the index of its output.
+  std::map<std::pair<const Node*, int>, int> take_outputs;
   // By output of the Take.
   const std::vector<PartialTensorShape>& shapes;
 };
 
-// Whether a stand-in has the attribute `name` of its node. The runtime looks
-// for a function to compile where a node has to be compiled by XLA; that is the
-// clone.
+// Whether a stand-in keeps the attribute `name` of its node. Only the clone
+// keeps _XlaMustCompile, which makes the runtime look for a function to compile
+// with the name of the node's op.
 bool IsKept(absl::string_view name) {
   return absl::StartsWith(name, "_") && name != "_XlaMustCompile";
 }
 
-// Makes a node of the name of `node` that passes on what is taken of it.
-Status MakeStandIn(const std::string& stage, const Node& node,
-                   const Taken& taken, Graph* graph, Node** stand_in) {
+// Adds the stand-in of `node`, which passes on those of its outputs that are in
+// `taken`.
+Status AddStandIn(const std::string& stage, const Node& node,
+                  const TakenTensors& taken, Graph* graph, Node** stand_in) {
   std::vector<NodeOut> values;
   std::vector<int> indices;
   std::vector<PartialTensorShape> shapes(node.num_outputs());
   for (int i = 0; i < node.num_outputs(); ++i) {
-    const auto it = taken.outputs.find({&node, i});
-    if (it == taken.outputs.end()) continue;
+    const auto it = taken.take_outputs.find({&node, i});
+    if (it == taken.take_outputs.end()) continue;
     values.emplace_back(taken.take, it->second);
     indices.push_back(i);
     shapes[i] = taken.shapes[it->second];
@@ -87,24 +90,25 @@ Status MakeStandIn(const std::string& stage, const Node& node,
     builder = std::make_unique<NodeBuilder>(node.name(), "Identity");
     builder->Input(values.front());
   } else {
-    builder = std::make_unique<NodeBuilder>(node.name(), "StagedNode");
+    builder = std::make_unique<NodeBuilder>(node.name(), kStagedNodeOp);
     builder->Input(values)
-        .Attr("dtypes", node.output_types())
-        .Attr("indices", indices)
-        .Attr("shapes", shapes)
-        .Attr("stage", stage);
+        .Attr(kDtypesAttr, node.output_types())
+        .Attr(kIndicesAttr, indices)
+        .Attr(kShapesAttr, shapes)
+        .Attr(kStageNameAttr, stage);
     is_staged_node = true;
   }
-  // Whoever runs or waits for the node still advances to the next record.
+  // Running this node, or waiting for it, still takes the next record.
   if (values.empty()) builder->ControlInput(taken.take);
   for (const auto& [name, value] : node.attrs()) {
     if (IsKept(name)) builder->Attr(name, value);
   }
-  // The placer would take a StagedNode to an accelerator, strings or not.
-  const bool anywhere = node.requested_device().empty() &&
-                        node.attrs().Find(kColocationAttrName) == nullptr;
-  builder->Device(anywhere && is_staged_node ? CpuOfTask(node)
-                                             : node.requested_device());
+  // Without a device, the placer would put the StagedNode on an accelerator,
+  // even if it passes on strings.
+  const bool unconstrained = node.requested_device().empty() &&
+                             node.attrs().Find(kColocationAttrName) == nullptr;
+  builder->Device(unconstrained && is_staged_node ? CpuOfTask(node)
+                                                  : node.requested_device());
   return builder->Finalize(graph, stand_in);
 }
 
@@ -113,20 +117,21 @@ Status MakeStandIn(const std::string& stage, const Node& node,
 Status ReplaceByStandIns(const PlannedStage& stage,
                          const std::vector<PartialTensorShape>& shapes,
                          Node* take, Graph* graph) {
-  const StagedRegion& region = *stage.region;
-  const NodeSet staged(region.nodes.begin(), region.nodes.end());
-  Taken taken = {take, {}, shapes};
-  for (size_t i = 0; i < region.boundary.size(); ++i) {
-    taken.outputs[{region.boundary[i].node, region.boundary[i].index}] = i;
+  const std::vector<const Node*>& nodes = stage.region->nodes;
+  const std::vector<StagedTensor>& boundary = stage.region->boundary;
+  const NodeSet region(nodes.begin(), nodes.end());
+  TakenTensors taken = {take, {}, shapes};
+  for (size_t i = 0; i < boundary.size(); ++i) {
+    taken.take_outputs[{boundary[i].node, boundary[i].index}] = i;
   }
   std::vector<std::pair<Node*, std::vector<OutEdge>>> stand_ins;
-  for (const Node* node : region.nodes) {
+  for (const Node* node : nodes) {
     Node* stand_in = nullptr;
-    TF_RETURN_IF_ERROR(MakeStandIn(stage.name, *node, taken, graph, &stand_in));
-    MarkStandIn({stage.name, OutputsUsedAhead(*node, staged)}, stand_in);
-    stand_ins.emplace_back(stand_in, OutEdgesToStep(*node, staged));
+    TF_RETURN_IF_ERROR(AddStandIn(stage.name, *node, taken, graph, &stand_in));
+    MarkStandIn({stage.name, OutputsUsedInRegion(*node, region)}, stand_in);
+    stand_ins.emplace_back(stand_in, OutEdgesToStep(*node, region));
   }
-  for (const Node* node : region.nodes) {
+  for (const Node* node : nodes) {
     graph->RemoveNode(graph->FindNodeId(node->id()));
   }
   for (const auto& [stand_in, edges] : stand_ins) {

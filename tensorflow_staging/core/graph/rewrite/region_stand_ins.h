@@ -13,16 +13,17 @@
 namespace tensorflow {
 namespace staging {
 
-// Gives every name of the region of `stage` to a stand-in on the step's side,
-// and removes the nodes that had the names.
+// Replaces every node of `stage`'s region by a stand-in of the same name on the
+// step's side.
 //
 //   source --> hash --> gather        take --> hash (Identity) --> gather
 //                                              source (StagedNode)
 //
-// A stand-in passes on those outputs of its node that the record carries, has
-// the node's device and internal attributes, but for the one by which XLA has
-// to compile the node, and waits for `take` if it passes on nothing. `shapes`
-// are those of the record.
+// A stand-in passes on those outputs of its node that the record carries. If
+// there are none, it waits for `take`. It keeps the device and the internal
+// attributes of the node, except the one that makes XLA compile the node.
+//
+// `shapes` are the static shapes of the record's tensors.
 Status ReplaceByStandIns(const PlannedStage& stage,
                          const std::vector<PartialTensorShape>& shapes,
                          Node* take, Graph* graph);

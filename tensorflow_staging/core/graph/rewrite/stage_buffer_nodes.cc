@@ -8,24 +8,26 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/hash.h"
+#include "tensorflow_staging/core/framework/colocation.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_on_cpu.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
 
-std::string Container(const std::string& session, const std::string& cut) {
+std::string Container(const std::string& session, const std::string& content) {
   return absl::StrCat(
       "staging.",
-      absl::Hex(Hash64(absl::StrCat(session, "|", cut)), absl::kZeroPad16));
+      absl::Hex(Hash64(absl::StrCat(session, "|", content)), absl::kZeroPad16));
 }
 
-// Moves `op`, of which the plan was made, to `container`.
+// Moves `op`, a node of the plan, to `container`.
 void SetContainer(const std::string& container, const Node& op, Graph* graph) {
   Node* node = graph->FindNodeId(op.id());
-  node->ClearAttr("container");
-  node->AddAttr("container", container);
+  node->ClearAttr(kContainerAttr);
+  node->AddAttr(kContainerAttr, container);
 }
 
 DataTypeVector DtypesOf(const StagedRegion& region) {
@@ -38,46 +40,45 @@ DataTypeVector DtypesOf(const StagedRegion& region) {
 
 void AddRecord(const RegionClones& clones, NodeBuilder* builder) {
   builder->Input(clones.record);
-  for (Node* node : clones.waited_for) builder->ControlInput(node);
+  for (Node* node : clones.control_inputs) builder->ControlInput(node);
 }
 
-// Has a Take yield records of `region`.
+// Finishes a Take that yields records of the stage's region.
 Status FinalizeTake(const PlannedStage& stage,
                     const std::vector<PartialTensorShape>& shapes,
                     NodeBuilder* builder, Graph* graph, Node** take) {
-  builder->Attr("dtypes", DtypesOf(*stage.region)).Attr("shapes", shapes);
+  builder->Attr(kDtypesAttr, DtypesOf(*stage.region)).Attr(kShapesAttr, shapes);
   TF_RETURN_IF_ERROR(builder->Finalize(graph, take));
   MarkTake(stage.name, *take);
   return OkStatus();
 }
 
-// Has an op of a stage that SmartStage makes find the buffer.
+// Sets the attributes by which an op of a stage that SmartStage found finds its
+// buffer.
 void SetBuffer(const PlannedStage& stage, const BufferOptions& options,
                NodeBuilder* builder) {
-  builder->Attr("shared_name", stage.name)
-      .Attr("container", options.container)
-      .Attr("capacity", options.capacity);
+  builder->Attr(kSharedNameAttr, stage.name)
+      .Attr(kContainerAttr, options.container)
+      .Attr(kCapacityAttr, options.capacity);
 }
 
 void ColocateWith(const Node& put, NodeBuilder* builder) {
-  builder
-      ->Attr(kColocationAttrName, std::vector<std::string>{absl::StrCat(
-                                      kColocationGroupPrefix, put.name())})
+  builder->Attr(kColocationAttrName, ColocatedWith(put))
       .Device(put.requested_device());
 }
 
-Status MakePut(const PlannedStage& stage, const BufferOptions& options,
-               const RegionClones& clones, Graph* graph, Node** put) {
-  NodeBuilder builder(stage.NodeName("TensorBufferPut"), "TensorBufferPut");
+Status AddPut(const PlannedStage& stage, const BufferOptions& options,
+              const RegionClones& clones, Graph* graph, Node** put) {
+  NodeBuilder builder(stage.NodeName(kPutOp), kPutOp);
   AddRecord(clones, &builder);
-  builder.Attr("timeout_millis", options.timeout_millis)
+  builder.Attr(kTimeoutMillisAttr, options.timeout_millis)
       .Device(CpuOfTask(*stage.region->sources.front()));
   SetBuffer(stage, options, &builder);
   return builder.Finalize(graph, put);
 }
 
-Status MakeConstant(const std::string& name, const Tensor& value,
-                    const std::string& device, Graph* graph, Node** node) {
+Status AddConstant(const std::string& name, const Tensor& value,
+                   const std::string& device, Graph* graph, Node** node) {
   return NodeBuilder(name, "Const")
       .Attr("dtype", value.dtype())
       .Attr("value", value)
@@ -85,34 +86,33 @@ Status MakeConstant(const std::string& name, const Tensor& value,
       .Finalize(graph, node);
 }
 
-Status MakeControlOps(const PlannedStage& stage, const BufferOptions& options,
-                      const Node& put, Graph* graph) {
+Status AddControlOps(const PlannedStage& stage, const BufferOptions& options,
+                     const Node& put, Graph* graph) {
   Node* code = nullptr;
-  TF_RETURN_IF_ERROR(MakeConstant(stage.NodeName("error_code"),
-                                  Tensor(int32{0}), put.requested_device(),
-                                  graph, &code));
+  TF_RETURN_IF_ERROR(AddConstant(stage.NodeName("error_code"), Tensor(int32{0}),
+                                 put.requested_device(), graph, &code));
   Node* message = nullptr;
-  TF_RETURN_IF_ERROR(MakeConstant(stage.NodeName("error_message"),
-                                  Tensor(tstring()), put.requested_device(),
-                                  graph, &message));
-  for (const char* op : {"TensorBufferCancel", "TensorBufferResume",
-                         "TensorBufferClose", "TensorBufferSize"}) {
+  TF_RETURN_IF_ERROR(AddConstant(stage.NodeName("error_message"),
+                                 Tensor(tstring()), put.requested_device(),
+                                 graph, &message));
+  for (const char* op : {kCancelOp, kResumeOp, kCloseOp, kSizeOp}) {
     NodeBuilder builder(stage.NodeName(op), op);
-    if (absl::string_view(op) == "TensorBufferClose") {
+    if (absl::string_view(op) == kCloseOp) {
       builder.Input(code).Input(message);
     }
     SetBuffer(stage, options, &builder);
     ColocateWith(put, &builder);
-    Node* made = nullptr;
-    TF_RETURN_IF_ERROR(builder.Finalize(graph, &made));
+    Node* added = nullptr;
+    TF_RETURN_IF_ERROR(builder.Finalize(graph, &added));
   }
   return OkStatus();
 }
 
-// All but what the record and the container are, which the caller sets.
-void CopyAttrs(const Node& from, NodeBuilder* builder) {
+// Copies the device and the attributes of `from`, except those that describe
+// the record and the container, which the caller sets.
+void CopyDeviceAndAttrs(const Node& from, NodeBuilder* builder) {
   for (const auto& [name, value] : from.attrs()) {
-    if (name != "dtypes" && name != "shapes" && name != "container") {
+    if (name != kDtypesAttr && name != kShapesAttr && name != kContainerAttr) {
       builder->Attr(name, value);
     }
   }
@@ -124,12 +124,12 @@ void CopyAttrs(const Node& from, NodeBuilder* builder) {
 std::string ContainerOfRegion(const PlannedStage& stage,
                               const std::string& session) {
   const DataTypeVector dtypes = DtypesOf(*stage.region);
-  std::string cut = stage.name;
+  std::string content = stage.name;
   for (size_t i = 0; i < dtypes.size(); ++i) {
-    absl::StrAppend(&cut, "|", stage.region->boundary[i].name(), "|",
+    absl::StrAppend(&content, "|", stage.region->boundary[i].name(), "|",
                     DataTypeString(dtypes[i]));
   }
-  return Container(session, cut);
+  return Container(session, content);
 }
 
 void MoveToSession(const PlannedStage& stage, const std::string& session,
@@ -139,7 +139,7 @@ void MoveToSession(const PlannedStage& stage, const std::string& session,
   ops.push_back(stage.take);
   for (const Node* op : ops) {
     std::string container;
-    if (TryGetNodeAttr(op->attrs(), "container", &container) &&
+    if (TryGetNodeAttr(op->attrs(), kContainerAttr, &container) &&
         !container.empty()) {
       continue;
     }
@@ -147,13 +147,13 @@ void MoveToSession(const PlannedStage& stage, const std::string& session,
   }
 }
 
-Status MakeBufferNodes(const PlannedStage& stage, const BufferOptions& options,
-                       const RegionClones& clones,
-                       const std::vector<PartialTensorShape>& shapes,
-                       Graph* graph, Node** put, Node** take) {
-  TF_RETURN_IF_ERROR(MakePut(stage, options, clones, graph, put));
-  TF_RETURN_IF_ERROR(MakeControlOps(stage, options, **put, graph));
-  NodeBuilder builder(stage.NodeName("TensorBufferTake"), "TensorBufferTake");
+Status AddBufferNodes(const PlannedStage& stage, const BufferOptions& options,
+                      const RegionClones& clones,
+                      const std::vector<PartialTensorShape>& shapes,
+                      Graph* graph, Node** put, Node** take) {
+  TF_RETURN_IF_ERROR(AddPut(stage, options, clones, graph, put));
+  TF_RETURN_IF_ERROR(AddControlOps(stage, options, **put, graph));
+  NodeBuilder builder(stage.NodeName(kTakeOp), kTakeOp);
   SetBuffer(stage, options, &builder);
   ColocateWith(**put, &builder);
   return FinalizeTake(stage, shapes, &builder, graph, take);
@@ -161,15 +161,15 @@ Status MakeBufferNodes(const PlannedStage& stage, const BufferOptions& options,
 
 Status ExtendPut(Node* old_put, const std::string& container,
                  const RegionClones& clones, Graph* graph, Node** put) {
-  NodeBuilder builder(old_put->name(), "TensorBufferPut");
+  NodeBuilder builder(old_put->name(), kPutOp);
   AddRecord(clones, &builder);
   for (const Edge* edge : old_put->in_edges()) {
     if (edge->IsControlEdge() && edge->src()->IsOp()) {
       builder.ControlInput(edge->src());
     }
   }
-  CopyAttrs(*old_put, &builder);
-  builder.Attr("container", container);
+  CopyDeviceAndAttrs(*old_put, &builder);
+  builder.Attr(kContainerAttr, container);
   TF_RETURN_IF_ERROR(builder.Finalize(graph, put));
   for (const Edge* edge : old_put->out_edges()) {
     if (edge->dst()->IsOp()) graph->AddControlEdge(*put, edge->dst());
@@ -182,15 +182,14 @@ Status ExtendTake(const PlannedStage& stage, const std::string& container,
                   const std::vector<PartialTensorShape>& shapes, Graph* graph,
                   Node** take) {
   for (const Node* op : stage.control_ops) SetContainer(container, *op, graph);
-  const absl::flat_hash_set<const Node*> staged(stage.region->nodes.begin(),
+  const absl::flat_hash_set<const Node*> region(stage.region->nodes.begin(),
                                                 stage.region->nodes.end());
-  NodeBuilder builder(absl::StrCat(stage.take->name(), "/record"),
-                      "TensorBufferTake");
-  CopyAttrs(*stage.take, &builder);
-  builder.Attr("container", container);
+  NodeBuilder builder(absl::StrCat(stage.take->name(), "/record"), kTakeOp);
+  CopyDeviceAndAttrs(*stage.take, &builder);
+  builder.Attr(kContainerAttr, container);
   for (const Edge* edge : stage.take->in_edges()) {
-    // What runs ahead has run when the record is there.
-    if (edge->src()->IsOp() && !staged.contains(edge->src())) {
+    // The nodes of the region have run before the record is put.
+    if (edge->src()->IsOp() && !region.contains(edge->src())) {
       builder.ControlInput(edge->src());
     }
   }

@@ -10,52 +10,54 @@
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/rewrite/region_clones.h"
 
 namespace tensorflow {
 namespace staging {
 
-// The nodes around the buffer of one stage: a Put for what runs ahead, the Take
-// of the step, and the ops by which a runner steers the buffer. All of them
-// find it by its container and its name, which is the stage's.
+// The nodes around the buffer of one stage: the Put that ends each staged run,
+// the Take of the step, and the control ops that the runner runs. All of them
+// find the buffer by its container and its shared name, the name of the stage.
 
-// A container for the buffer of the region of `stage` that no other session,
-// and no other cut of the graph, shares: a record must not reach a Take that
-// expects another one.
+// Returns the container for the buffer of `stage`'s region. No other session
+// uses it, nor does a region with another boundary: a record must never reach a
+// Take that expects other tensors.
 std::string ContainerOfRegion(const PlannedStage& stage,
                               const std::string& session);
 
-// Leaves the buffer of a stage of tf.staged as it is, but in a container of the
-// session's own, unless the graph names one: on a server, sessions share what
-// has the same name.
+// Moves the buffer of a manual stage to a container of its session, because
+// sessions of one server share resources that have the same name. An op for
+// which the graph names a container stays there. Changes nothing else of the
+// stage.
 void MoveToSession(const PlannedStage& stage, const std::string& session,
                    Graph* graph);
 
-// The buffer of a stage that SmartStage makes.
+// The settings of a buffer that SmartStage creates.
 struct BufferOptions {
   std::string container;
-  int64_t capacity = 1;
-  int64_t timeout_millis = 300000;
+  int64_t capacity = kDefaultCapacity;
+  int64_t timeout_millis = kDefaultTimeoutMillis;
 };
 
-// Makes the nodes of a stage that SmartStage makes, on the CPU beside its first
-// source. `shapes` are those of the record. `*put` and `*take` get the two that
-// others connect to.
-Status MakeBufferNodes(const PlannedStage& stage, const BufferOptions& options,
-                       const RegionClones& clones,
-                       const std::vector<PartialTensorShape>& shapes,
-                       Graph* graph, Node** put, Node** take);
+// Adds the nodes around the buffer of a stage that SmartStage found, on the CPU
+// of the task of its first source. `shapes` are the static shapes of the
+// record's tensors. Sets `*put` and `*take` to the new Put and Take.
+Status AddBufferNodes(const PlannedStage& stage, const BufferOptions& options,
+                      const RegionClones& clones,
+                      const std::vector<PartialTensorShape>& shapes,
+                      Graph* graph, Node** put, Node** take);
 
-// Has a stage of tf.staged put the record of its region in the place of the one
-// that it was given: `*put` gets what takes the place of `old_put`, which is
-// gone.
+// Replaces `old_put`, a Put of a manual stage, by one of the same name that
+// puts the record of the stage's region. Removes `old_put` and sets `*put` to
+// the new Put.
 Status ExtendPut(Node* old_put, const std::string& container,
                  const RegionClones& clones, Graph* graph, Node** put);
 
-// Makes the Take of the record that the Puts of ExtendPut put, and moves the
-// ops that steer the buffer to it. The stage's own Take stays, to be replaced
-// with the region.
+// Adds the Take for the records of the Puts that ExtendPut creates, and moves
+// the control ops to their buffer. Leaves the stage's own Take in the graph,
+// since it is a node of the region (see ReplaceByStandIns).
 Status ExtendTake(const PlannedStage& stage, const std::string& container,
                   const std::vector<PartialTensorShape>& shapes, Graph* graph,
                   Node** take);

@@ -15,17 +15,19 @@
 #include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
 
-// By which the executor knows inputs and outputs that a kernel has on the host
-// although it runs on an accelerator.
+// The attributes that tell the executor which inputs and outputs of a kernel
+// are on the host although the kernel runs on an accelerator.
 constexpr char kInputHostMemoryAttr[] = "_input_hostmem";
 constexpr char kOutputHostMemoryAttr[] = "_output_hostmem";
 
-// The memory in which `node` would have its inputs and outputs on `device`.
+// Finds out in which memory `node` has its inputs and outputs if it runs on
+// `device`.
 Status MemoryOn(const std::string& device, const Graph& graph, const Node& node,
                 MemoryTypeVector* inputs, MemoryTypeVector* outputs) {
   DeviceNameUtils::ParsedName name;
@@ -44,7 +46,7 @@ bool IsAccelerator(const std::string& device) {
          name.type != DEVICE_CPU;
 }
 
-// One tensor of a record on its way into the step.
+// A tensor of a record, with the stand-in that passes it on to the step.
 struct Carried {
   int take_output;
   Node* stand_in;
@@ -52,6 +54,7 @@ struct Carried {
   int stand_in_output;
 };
 
+// Moves the buffer behind one Take.
 class Delivery {
  public:
   Delivery(Graph* graph, Node* take) : graph_(graph), take_(take) {}
@@ -90,16 +93,16 @@ class Delivery {
     for (const Edge* edge : take_->out_edges()) {
       Node* node = edge->dst();
       if (edge->IsControlEdge() || !IsStandIn(*node)) continue;
-      // An Identity has none.
+      // A stand-in without this attribute is an Identity.
       std::vector<int> indices;
-      if (!TryGetNodeAttr(node->attrs(), "indices", &indices)) indices = {0};
+      if (!TryGetNodeAttr(node->attrs(), kIndicesAttr, &indices)) indices = {0};
       carried_.push_back({edge->src_output(), node, edge->dst_input(),
                           indices[edge->dst_input()]});
     }
   }
 
-  // Those edges to the step that end in the memory of an accelerator beside the
-  // stage, by accelerator.
+  // Adds to `uses`, by accelerator, the number of edges by which the step uses
+  // `carried` in the memory of an accelerator of the Take's task.
   Status CountUses(const Carried& carried,
                    std::map<std::string, int>* uses) const {
     for (const Edge* edge : carried.stand_in->out_edges()) {
@@ -133,14 +136,15 @@ class Delivery {
     return OkStatus();
   }
 
-  // Whether the record is to have the tensor in the accelerator's memory.
+  // Sets `*delivered` to whether the record is to hold `carried` in the memory
+  // of `device_`.
   Status IsDelivered(const Carried& carried, bool* delivered) const {
     std::map<std::string, int> uses;
     TF_RETURN_IF_ERROR(CountUses(carried, &uses));
     MemoryTypeVector inputs, outputs;
     TF_RETURN_IF_ERROR(
         MemoryOn(device_, *graph_, *carried.stand_in, &inputs, &outputs));
-    // Some kernels have some types on the host wherever they run.
+    // Some kernels keep some types on the host, whatever the device.
     *delivered =
         !uses.empty() && inputs[carried.stand_in_input] == DEVICE_MEMORY;
     return OkStatus();

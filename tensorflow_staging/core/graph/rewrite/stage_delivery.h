@@ -9,14 +9,15 @@
 namespace tensorflow {
 namespace staging {
 
-// Has the records of stages that run on the CPU wait where the step uses them.
+// Moves the buffers of stages that run on the CPU to the devices where the step
+// uses the records.
 //
-// For a graph that RewriteStages has rewritten and that is placed. Where the
+// `graph` must have been rewritten by RewriteStages and then placed. If the
 // step uses a tensor of a record in the memory of an accelerator of the same
-// task, the buffer moves to that accelerator (to the one that uses most of
-// them, if several do). Then the Put's input is copied there, as part of the
-// staged run, and the step finds it in place. What the step uses on the host
-// stays there, in the same record.
+// task, the stage's buffer moves to that accelerator; if it uses several
+// accelerators, to the one with the most uses. The staged run then copies the
+// Put's inputs to that accelerator, and the step finds them there. Tensors that
+// the step uses on the host stay in host memory, in the same record.
 Status DeliverToConsumers(Graph* graph);
 
 }  // namespace staging

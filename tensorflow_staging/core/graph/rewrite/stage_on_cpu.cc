@@ -15,8 +15,6 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-constexpr char kColocationAttr[] = "_class";
-
 bool IsResource(DataType type) {
   return BaseType(type) == DT_RESOURCE || IsRefType(type);
 }
@@ -54,10 +52,10 @@ Node* CopyToCpu(Node* node, const std::string& scope, Graph* graph,
   def.clear_input();
   def.set_name(absl::StrCat(scope, "/", node->name()));
   def.set_device(CpuOfTask(*node));
-  def.mutable_attr()->erase(kColocationAttr);
+  def.mutable_attr()->erase(kColocationAttrName);
   Status status;
   Node* copy = graph->AddNode(std::move(def), &status);
-  TF_CHECK_OK(status);  // It was valid under another name.
+  TF_CHECK_OK(status);  // Cannot fail: the original is a valid node.
   MarkCopy(node->name(), copy);
   (*copies)[node] = copy;
   for (const Edge* edge : node->in_edges()) {
@@ -69,11 +67,11 @@ Node* CopyToCpu(Node* node, const std::string& scope, Graph* graph,
 }
 
 void MoveToCpu(const std::vector<const Node*>& puts, Graph* graph) {
-  absl::flat_hash_set<const Node*> ahead(puts.begin(), puts.end());
+  absl::flat_hash_set<const Node*> leading_to_puts(puts.begin(), puts.end());
   std::vector<const Node*> order(puts.begin(), puts.end());
   for (size_t i = 0; i < order.size(); ++i) {
     for (const Edge* edge : order[i]->in_edges()) {
-      if (edge->src()->IsOp() && ahead.insert(edge->src()).second) {
+      if (edge->src()->IsOp() && leading_to_puts.insert(edge->src()).second) {
         order.push_back(edge->src());
       }
     }
@@ -82,12 +80,13 @@ void MoveToCpu(const std::vector<const Node*>& puts, Graph* graph) {
     if (HoldsOrUsesResource(*order[i])) continue;
     bool shared = false;
     for (const Edge* edge : order[i]->out_edges()) {
-      shared = shared || (edge->dst()->IsOp() && !ahead.contains(edge->dst()));
+      shared = shared ||
+               (edge->dst()->IsOp() && !leading_to_puts.contains(edge->dst()));
     }
     if (shared) continue;
     Node* node = graph->FindNodeId(order[i]->id());
     node->set_requested_device(CpuOfTask(*node));
-    node->ClearAttr(kColocationAttr);
+    node->ClearAttr(kColocationAttrName);
   }
 }
 

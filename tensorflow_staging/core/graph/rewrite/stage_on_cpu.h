@@ -12,21 +12,24 @@
 namespace tensorflow {
 namespace staging {
 
-// The CPU of the task on which `node` asks to be placed.
+// The name of the CPU of the task that `node` requests for its placement.
 std::string CpuOfTask(const Node& node);
 
-// Copies of nodes that both sides use, by original.
+// Copies of shared nodes, by original.
 using CpuCopies = absl::flat_hash_map<const Node*, Node*>;
 
-// A copy of `node` and of what it depends on, under names in `scope`, placed on
-// the CPU: a constant that the step has on an accelerator would be copied to
-// the host for each record. What hands out a resource is returned as it is,
-// since it has to be where the resource is.
+// Copies `node`, and all nodes that it depends on, to the CPU, with names in
+// `scope`, and returns the copy of `node`. Without the copy, a constant that
+// the step uses on an accelerator would be transferred to the host for each
+// record. Reuses the copies in `copies` and adds the new ones.
+//
+// Does not copy a node that holds or uses a resource, since that node must run
+// where the resource is; returns the original instead.
 Node* CopyToCpu(Node* node, const std::string& scope, Graph* graph,
                 CpuCopies* copies);
 
-// Places on the CPU what leads to `puts` and to nothing else, except what holds
-// or uses a resource.
+// Places on the CPU all nodes that lead to `puts` and to nothing else, except
+// those that hold or use a resource.
 void MoveToCpu(const std::vector<const Node*>& puts, Graph* graph);
 
 }  // namespace staging

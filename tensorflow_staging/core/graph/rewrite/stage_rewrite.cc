@@ -14,9 +14,9 @@
 #include "tensorflow_staging/core/graph/rewrite/pack_guard.h"
 #include "tensorflow_staging/core/graph/rewrite/region_clones.h"
 #include "tensorflow_staging/core/graph/rewrite/region_stand_ins.h"
+#include "tensorflow_staging/core/graph/rewrite/restart_nodes.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_buffer_nodes.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_on_cpu.h"
-#include "tensorflow_staging/core/graph/rewrite/stage_restart.h"
 
 namespace tensorflow {
 namespace staging {
@@ -24,7 +24,7 @@ namespace {
 
 constexpr char kCloneScope[] = "staged";
 
-// `node` as it may be changed: the plan was made of the same graph.
+// The mutable node behind `node`, a node of the plan of `graph`.
 Node* Mutable(const Node* node, Graph* graph) {
   return graph->FindNodeId(node->id());
 }
@@ -36,41 +36,41 @@ std::vector<Node*> Mutable(const std::vector<const Node*>& nodes,
   return found;
 }
 
-// What a stage consists of once it is rewritten.
 struct RewrittenStage {
   std::vector<Node*> puts;
-  // Null if nothing was added to a stage of tf.staged.
+  // Null if the stage is a manual stage to which nothing was added.
   Node* take = nullptr;
-  // What the stage runs first.
+  // The nodes that a staged run runs first.
   std::vector<Node*> first_nodes;
 };
 
-Status MakeStage(const PlannedStage& stage, const RewriteOptions& options,
-                 const std::vector<PartialTensorShape>& shapes, Graph* graph,
-                 RewrittenStage* made) {
+// Builds a stage that SmartStage found.
+Status AddStage(const PlannedStage& stage, const RewriteOptions& options,
+                const std::vector<PartialTensorShape>& shapes, Graph* graph,
+                RewrittenStage* added) {
   CpuCopies copies;
   RegionClones clones;
   TF_RETURN_IF_ERROR(CloneRegion(
       stage, /*put=*/nullptr,
       {stage.NodeName(kCloneScope), options.stream_id, options.on_cpu}, &copies,
       graph, &clones));
-  made->first_nodes = clones.roots;
-  made->puts.push_back(nullptr);
-  return MakeBufferNodes(stage,
-                         {ContainerOfRegion(stage, options.session),
-                          options.capacity, options.timeout_millis},
-                         clones, shapes, graph, &made->puts.back(),
-                         &made->take);
+  added->first_nodes = clones.roots;
+  added->puts.push_back(nullptr);
+  return AddBufferNodes(stage,
+                        {ContainerOfRegion(stage, options.session),
+                         options.capacity, options.timeout_millis},
+                        clones, shapes, graph, &added->puts.back(),
+                        &added->take);
 }
 
-// Adds what SmartStage found to a stage of tf.staged.
+// Adds the region that SmartStage found to a manual stage.
 Status ExtendStage(const PlannedStage& stage, const RewriteOptions& options,
                    const std::vector<PartialTensorShape>& shapes, Graph* graph,
                    RewrittenStage* extended) {
   const std::string container = ContainerOfRegion(stage, options.session);
   CpuCopies copies;
   for (size_t i = 0; i < stage.puts.size(); ++i) {
-    // Sources of one stage are cloned apart, as each is run by itself.
+    // Each Put gets its own clones, since each is run by itself.
     const std::string scope = stage.NodeName(
         i == 0 ? kCloneScope : absl::StrCat(kCloneScope, "_", i));
     RegionClones clones;
@@ -97,32 +97,33 @@ Status RewriteStage(const PlannedStage& stage, const RewriteOptions& options,
       BoundaryShapes(*graph, *stage.region);
   TF_RETURN_IF_ERROR(stage.by_hand()
                          ? ExtendStage(stage, options, shapes, graph, rewritten)
-                         : MakeStage(stage, options, shapes, graph, rewritten));
+                         : AddStage(stage, options, shapes, graph, rewritten));
   return ReplaceByStandIns(stage, shapes, rewritten->take, graph);
 }
 
-// Checks that the nodes from `first_new_id` on have names of their own. A node
-// that the graph got after its stages began to run may have the name of one
-// that SmartStage makes.
+// Checks that the new nodes, whose ids begin at `first_new_id`, have names that
+// no other node has. A node that the user added after the stages began to run
+// may have the name of a node that SmartStage creates.
 Status CheckNamesAreNew(int first_new_id, const Graph& graph) {
-  absl::flat_hash_set<absl::string_view> made;
+  absl::flat_hash_set<absl::string_view> new_names;
   for (const Node* node : graph.op_nodes()) {
-    if (node->id() >= first_new_id) made.insert(node->name());
+    if (node->id() >= first_new_id) new_names.insert(node->name());
   }
   for (const Node* node : graph.op_nodes()) {
-    if (node->id() >= first_new_id || !made.contains(node->name())) continue;
+    if (node->id() >= first_new_id) continue;
+    if (!new_names.contains(node->name())) continue;
     return errors::AlreadyExists(
         "Node '", node->name(),
-        "' has the name of a node that SmartStage makes for a stage of this "
-        "session. Nodes that are added once the stages run need other names: "
-        "give the new ones another name scope, or another name to "
+        "' has the name of a node that SmartStage creates for a stage of this "
+        "session. Nodes that are added after the stages began to run need "
+        "other names: use another name scope for them, or set another name in "
         "tf.SmartStageOptions.");
   }
   return OkStatus();
 }
 
-// Checks that no Put of `puts` waits, through any number of nodes, for a Take
-// of `takes`: a stage must not wait for the step that waits for it.
+// Checks that no Put of `puts` depends, directly or indirectly, on a Take of
+// `takes`: a stage must not wait for the step that waits for it.
 Status CheckNoPutNeedsTake(const std::vector<Node*>& puts,
                            const absl::flat_hash_set<const Node*>& takes,
                            const Graph& graph) {
@@ -133,10 +134,11 @@ Status CheckNoPutNeedsTake(const std::vector<Node*>& puts,
                  },
                  /*leave=*/{});
   if (needed == nullptr) return OkStatus();
-  return errors::Internal("SmartStage made a stage that waits for itself, by '",
-                          needed->name(),
-                          "'. Nothing is wrong with the graph; please report "
-                          "this, and turn do_smart_stage off meanwhile.");
+  return errors::Internal(
+      "SmartStage built a stage that waits for itself, through '",
+      needed->name(),
+      "'. The graph is correct, SmartStage is not: please report this error, "
+      "and turn do_smart_stage off until it is fixed.");
 }
 
 }  // namespace
@@ -160,13 +162,15 @@ Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
   }
   for (const PlannedStage& stage : plan.stages()) {
     for (const std::string& before : stage.stages_before) {
-      // A stage that waits for records has to come to its Begin first.
+      // The later stage of a chain restarts first. A stage that waits for a
+      // record does not reach its Begin, and the stage before it produces none
+      // during its own restart.
       if (Node* restart = restarts[before]; restart != nullptr) {
         graph->AddControlEdge(restarts[stage.name], restart);
       }
     }
   }
-  TF_RETURN_IF_ERROR(GuardPacksOfTaken(graph));
+  TF_RETURN_IF_ERROR(GuardPacksOfTakenTensors(graph));
   FixupSourceAndSinkEdges(graph);
   TF_RETURN_IF_ERROR(CheckNamesAreNew(first_new_id, *graph));
   return CheckNoPutNeedsTake(puts, takes, *graph);

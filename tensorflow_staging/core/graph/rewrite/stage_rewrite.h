@@ -8,50 +8,57 @@
 
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 
 namespace tensorflow {
 namespace staging {
 
-// How the stages that SmartStage makes are to be; those of tf.staged keep what
-// they have.
+// How RewriteStages builds the stages that SmartStage found. Manual stages keep
+// their own settings, except where noted.
 struct RewriteOptions {
-  int64_t capacity = 1;
-  int64_t timeout_millis = 300000;
-  // 0 leaves the staged part on the stream of the step.
+  // How many records a buffer holds.
+  int64_t capacity = kDefaultCapacity;
+  // How many milliseconds a put waits for room before it drops its record;
+  // 0 sets no limit.
+  int64_t timeout_millis = kDefaultTimeoutMillis;
+  // The stream of a stage's region; 0 leaves it on the stream of the step.
   int64_t stream_id = 0;
-  // Whether what runs ahead is placed on the CPU of the task where it would
-  // run. Holds for the stages of tf.staged, too. DeliverToConsumers does the
-  // rest once the graph is placed.
+  // Whether to place regions on the CPU of the task where they would run
+  // otherwise. Applies to manual stages, too. DeliverToConsumers completes this
+  // once the graph is placed.
   bool on_cpu = false;
-  // Tells the buffers of one session from those of others. Mixed into the
-  // container of every buffer; empty leaves the buffers of tf.staged where they
-  // are.
+  // Distinguishes the buffers of this session from those of others: part of the
+  // containers of all buffers. If it is empty, a manual stage to which
+  // SmartStage adds nothing keeps its container.
   std::string session;
 };
 
-// Rewrites `graph`, of which `plan` is the plan, so that its stages run ahead.
+// Rewrites `graph` according to `plan`, the plan of this graph, so that its
+// stages run ahead of the step.
 //
-// What a region's nodes compute is computed by clones of them, under new names,
-// which end in a Put. The names stay on the step's side, where they mean what
-// the step sees: each node of the region gives way to one of the same name that
-// passes on what a Take has taken.
+// Clones of a region's nodes, with new names, compute the record, which a Put
+// puts into the stage's buffer. The original names stay on the step's side, for
+// the values that the step sees: a stand-in of the same name replaces each node
+// of the region and passes on what the Take yields.
 //
 //   before:   source --> hash --> gather --> loss
 //
 //   after:    stage/staged/source --> stage/staged/hash --> stage/...Put
 //             stage/...Take --> hash (Identity) --> gather --> loss
-//                               source (StagedNode), to be named, not used
+//                               source (StagedNode), for runs that name it
 //
-// For a stage of tf.staged the clones begin at what its Put was given, and the
-// Put keeps its name. Where an iterator of a stage can be initialised again, a
-// Begin stands before the sources and a Restart before the initialiser.
+// In a manual stage, the clones begin at the inputs of its Put, and the Put
+// keeps its name. If an iterator of a stage can be initialised again, the
+// sources wait for a Begin and the initialiser waits for a Restart
+// (restart_nodes.h).
 //
-// Returns ALREADY_EXISTS if a node has the name of one that would be made; that
-// can be where the plan was made with a filter.
+// Returns ALREADY_EXISTS if a node has the name of a node that the rewrite
+// creates. This is possible only if the plan was made with a filter.
 //
-// After an error `graph` is unusable. `plan` and all that it points to belong
-// to the graph as it was: use them no more.
+// After an error, `graph` is unusable. In any case, `plan` and all that it
+// points to describe the graph before the rewrite and must not be used any
+// more.
 Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
                      Graph* graph);
 

@@ -48,7 +48,7 @@ class StageRewriteTest : public ::testing::Test {
   RewriteOptions options_;
 };
 
-TEST_F(StageRewriteTest, ClonesRunAheadAndNamesStayWithTheStep) {
+TEST_F(StageRewriteTest, ClonesRunAheadAndTheStepKeepsTheNames) {
   Node* next = graph_.Source("next");
   graph_.Target("target", {graph_.Neg("b", graph_.Neg("a", next))});
   ASSERT_EQ(Rewrite(), OkStatus());
@@ -69,8 +69,8 @@ TEST_F(StageRewriteTest, ClonesRunAheadAndNamesStayWithTheStep) {
   EXPECT_THAT(graph_.Inputs("target"), ElementsAre("b"));
 }
 
-// Whoever runs or names it still advances to the next record.
-TEST_F(StageRewriteTest, ANodeThatIsNotCarriedWaitsForTheTake) {
+// Running such a node, or waiting for it, still takes the next record.
+TEST_F(StageRewriteTest, ANodeWithoutCarriedOutputsWaitsForTheTake) {
   Node* next = graph_.Source("next");
   Node* a = graph_.Neg("a", next);
   Node* check = graph_.NoOp("check");
@@ -87,7 +87,7 @@ TEST_F(StageRewriteTest, ANodeThatIsNotCarriedWaitsForTheTake) {
   EXPECT_THAT(graph_.Inputs("target"), ElementsAre("b", "^check"));
 }
 
-TEST_F(StageRewriteTest, OutputsThatAreCarriedKeepTheirPlaces) {
+TEST_F(StageRewriteTest, CarriedOutputsKeepTheirIndices) {
   Node* next = graph_.Source("next", 3);
   Node* a = graph_.Neg("a", {next, 1});
   graph_.Target("target", {{next, 2}, {a, 0}, {next, 0}});
@@ -134,7 +134,7 @@ TEST_F(StageRewriteTest, ControlEdgesKeepTheOrderOfEachSide) {
       ElementsAre("prefetch/staged/next", "^prefetch/staged/first", "^shared"));
   EXPECT_THAT(graph_.Inputs("after"),
               ElementsAre("second", "^first", "^train"));
-  // The record is whole when all has been done that the step waits for.
+  // The record is complete only after all nodes for which the step waits.
   EXPECT_THAT(graph_.Inputs("prefetch/TensorBufferPut"),
               ElementsAre("prefetch/staged/second", "^prefetch/staged/first"));
 }
@@ -142,12 +142,12 @@ TEST_F(StageRewriteTest, ControlEdgesKeepTheOrderOfEachSide) {
 TEST_F(StageRewriteTest, AttributesAndDevicesSurviveOnBothSides) {
   Node* a = graph_.Neg("a", graph_.Source("next"));
   a->set_requested_device("/device:CPU:0");
-  a->AddAttr("_of_the_user", "kept");
+  a->AddAttr("_user_attr", "kept");
   graph_.Target("target", {a});
   ASSERT_EQ(Rewrite(), OkStatus());
   for (const char* name : {"a", "prefetch/staged/a"}) {
     EXPECT_EQ(Device(name), "/device:CPU:0") << name;
-    EXPECT_EQ(Attr<std::string>(name, "_of_the_user"), "kept") << name;
+    EXPECT_EQ(Attr<std::string>(name, "_user_attr"), "kept") << name;
   }
 }
 
@@ -165,7 +165,8 @@ TEST_F(StageRewriteTest, EachSideIsColocatedWithItself) {
   EXPECT_THAT(Attr<Strings>("target", "_class"), ElementsAre("loc:@a"));
 }
 
-// The runtime would look for a function of the name of the stand-in's op.
+// For a stand-in with the attribute, the runtime would look for a function with
+// the name of its op.
 TEST_F(StageRewriteTest, XlaCompilesTheCloneAlone) {
   Node* a = graph_.Neg("a", graph_.Source("next"));
   a->AddAttr("_XlaMustCompile", true);
@@ -177,7 +178,7 @@ TEST_F(StageRewriteTest, XlaCompilesTheCloneAlone) {
   EXPECT_TRUE(Attr<bool>("a", "_other"));
 }
 
-TEST_F(StageRewriteTest, ErrorsAheadNameTheNodeOfTheUser) {
+TEST_F(StageRewriteTest, ErrorsInACloneNameTheUsersNode) {
   graph_.Target("target", {graph_.Neg("a", graph_.Source("next"))});
   ASSERT_EQ(Rewrite(), OkStatus());
   const NodeDef& def = graph_.Find("prefetch/staged/a")->def();
@@ -185,7 +186,7 @@ TEST_F(StageRewriteTest, ErrorsAheadNameTheNodeOfTheUser) {
               ElementsAre("a"));
 }
 
-TEST_F(StageRewriteTest, TheBufferIsBesideTheSourceOnTheCpuOfItsTask) {
+TEST_F(StageRewriteTest, TheBufferIsOnTheCpuOfTheTaskOfItsSource) {
   Node* next = graph_.Source("next");
   next->set_requested_device("/job:worker/replica:0/task:3/device:GPU:1");
   graph_.Target("target", {next});
@@ -216,7 +217,7 @@ TEST_F(StageRewriteTest, OptionsBecomeAttributes) {
   EXPECT_EQ(Attr<int64_t>("prefetch/staged/next", "_stream_id"), 2);
 }
 
-TEST_F(StageRewriteTest, ShapesOfTheRecordStayKnown) {
+TEST_F(StageRewriteTest, ShapesOfTheRecordAreKept) {
   graph_.Target("target", {graph_.Source("next", 2)});
   ASSERT_EQ(Rewrite(), OkStatus());
   for (const char* name : {"prefetch/TensorBufferTake", "next"}) {
@@ -227,7 +228,7 @@ TEST_F(StageRewriteTest, ShapesOfTheRecordStayKnown) {
   }
 }
 
-TEST_F(StageRewriteTest, IteratorsThatCanBeInitialisedStartTheStageAnew) {
+TEST_F(StageRewriteTest, AnInitializerRestartsTheStage) {
   Node* next = graph_.Source("next");
   Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
   graph_.InitializeWithRange("initialize", iterator, 0, 10);
@@ -244,14 +245,14 @@ TEST_F(StageRewriteTest, IteratorsThatCanBeInitialisedStartTheStageAnew) {
             Attr<std::string>("prefetch/TensorBufferPut", "container"));
 }
 
-TEST_F(StageRewriteTest, InAChainTheLastStageStopsFirst) {
+TEST_F(StageRewriteTest, InAChainTheLastStageRestartsFirst) {
   Node* next = graph_.Source("next");
   Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
   graph_.InitializeWithRange("initialize", iterator, 0, 10);
   Node* first = graph_.Stage("first", {next});
   graph_.Target("target", {graph_.Stage("second", {first})});
   ASSERT_EQ(Rewrite(), OkStatus());
-  // The second stage waits for its restart before it waits for the first one.
+  // The second stage waits in its Begin before it waits for the first stage.
   EXPECT_THAT(graph_.Inputs("first/TensorBufferTake"),
               ElementsAre("^second/TensorBufferBegin"));
   EXPECT_THAT(graph_.Inputs("first/TensorBufferRestart"),
@@ -262,42 +263,42 @@ TEST_F(StageRewriteTest, InAChainTheLastStageStopsFirst) {
                   "^first/TensorBufferRestart", "^second/TensorBufferRestart"));
 }
 
-TEST_F(StageRewriteTest, AStageByHandIsExtended) {
-  Node* take = graph_.Stage("by_hand", {graph_.Neg("a", graph_.Source("next")),
-                                        graph_.Const("value", 1)});
+TEST_F(StageRewriteTest, AManualStageIsExtended) {
+  Node* take = graph_.Stage("manual", {graph_.Neg("a", graph_.Source("next")),
+                                       graph_.Const("value", 1)});
   Node* b = graph_.AddN("b", {{take, 0}, {take, 1}});
   graph_.Target("target", {b});
   ASSERT_EQ(Rewrite(), OkStatus());
   EXPECT_THAT(graph_.Inputs("a"), ElementsAre("next"));
-  EXPECT_THAT(graph_.Inputs("by_hand/staged/b"), ElementsAre("a", "value"));
-  EXPECT_THAT(graph_.Inputs("by_hand/TensorBufferPut"),
-              ElementsAre("by_hand/staged/b"));
-  EXPECT_EQ(Op("by_hand/TensorBufferTake/record"), "TensorBufferTake");
-  EXPECT_EQ(Op("by_hand/TensorBufferTake"), "StagedNode");
+  EXPECT_THAT(graph_.Inputs("manual/staged/b"), ElementsAre("a", "value"));
+  EXPECT_THAT(graph_.Inputs("manual/TensorBufferPut"),
+              ElementsAre("manual/staged/b"));
+  EXPECT_EQ(Op("manual/TensorBufferTake/record"), "TensorBufferTake");
+  EXPECT_EQ(Op("manual/TensorBufferTake"), "StagedNode");
   EXPECT_EQ(Op("b"), "Identity");
   EXPECT_THAT(graph_.Inputs("b"),
-              ElementsAre("by_hand/TensorBufferTake/record"));
+              ElementsAre("manual/TensorBufferTake/record"));
 }
 
-TEST_F(StageRewriteTest, EachPutOfAStageByHandHasClonesOfItsOwn) {
-  Node* take = graph_.Stage("by_hand", {graph_.Source("next")});
-  graph_.Put("other_put", "by_hand", {graph_.Source("other_next")});
+TEST_F(StageRewriteTest, EachPutOfAManualStageHasItsOwnClones) {
+  Node* take = graph_.Stage("manual", {graph_.Source("next")});
+  graph_.Put("other_put", "manual", {graph_.Source("other_next")});
   graph_.Target("target", {graph_.Neg("a", take), take});
   ASSERT_EQ(Rewrite(), OkStatus());
-  EXPECT_THAT(graph_.Inputs("by_hand/staged/a"), ElementsAre("next"));
-  EXPECT_THAT(graph_.Inputs("by_hand/staged_1/a"), ElementsAre("other_next"));
-  EXPECT_THAT(graph_.Inputs("by_hand/TensorBufferPut"),
-              ElementsAre("by_hand/staged/a", "next"));
+  EXPECT_THAT(graph_.Inputs("manual/staged/a"), ElementsAre("next"));
+  EXPECT_THAT(graph_.Inputs("manual/staged_1/a"), ElementsAre("other_next"));
+  EXPECT_THAT(graph_.Inputs("manual/TensorBufferPut"),
+              ElementsAre("manual/staged/a", "next"));
   EXPECT_THAT(graph_.Inputs("other_put"),
-              ElementsAre("by_hand/staged_1/a", "other_next"));
+              ElementsAre("manual/staged_1/a", "other_next"));
 }
 
-TEST_F(StageRewriteTest, AStageByHandKeepsItsOwnOptions) {
+TEST_F(StageRewriteTest, AManualStageKeepsItsOptions) {
   options_.capacity = 7;
   options_.timeout_millis = 11;
   options_.stream_id = 2;
-  Node* take = graph_.Stage("by_hand", {graph_.Source("next")});
-  Node* put = const_cast<Node*>(graph_.Find("by_hand/TensorBufferPut"));
+  Node* take = graph_.Stage("manual", {graph_.Source("next")});
+  Node* put = const_cast<Node*>(graph_.Find("manual/TensorBufferPut"));
   put->ClearAttr("timeout_millis");
   put->AddAttr("timeout_millis", 5);
   put->set_requested_device("/job:worker/task:1");
@@ -306,32 +307,32 @@ TEST_F(StageRewriteTest, AStageByHandKeepsItsOwnOptions) {
   graph_.AddControl(before, take);
   graph_.Target("target", {graph_.Neg("a", take)});
   ASSERT_EQ(Rewrite(), OkStatus());
-  const std::string name = "by_hand/TensorBufferPut";
+  const std::string name = "manual/TensorBufferPut";
   EXPECT_EQ(Attr<int64_t>(name, "timeout_millis"), 5);
   EXPECT_EQ(Attr<int64_t>(name, "capacity"), 1);
   EXPECT_EQ(Device(name), "/job:worker/task:1");
-  EXPECT_THAT(graph_.Inputs(name), ElementsAre("by_hand/staged/a", "^before"));
-  EXPECT_THAT(graph_.Inputs("by_hand/TensorBufferTake/record"),
+  EXPECT_THAT(graph_.Inputs(name), ElementsAre("manual/staged/a", "^before"));
+  EXPECT_THAT(graph_.Inputs("manual/TensorBufferTake/record"),
               ElementsAre("^before"));
   EXPECT_FALSE(
-      HasNodeAttr(graph_.Find("by_hand/staged/a")->def(), "_stream_id"));
+      HasNodeAttr(graph_.Find("manual/staged/a")->def(), "_stream_id"));
 }
 
-// It would run once for each record, and still does.
-TEST_F(StageRewriteTest, ADrawThatTheTakeOfAStageByHandWaitsForRunsAhead) {
-  Node* take = graph_.Stage("by_hand", {graph_.Source("next")});
+// It ran once for each record before the rewrite, and still does.
+TEST_F(StageRewriteTest, ADrawBeforeTheTakeOfAManualStageRunsAhead) {
+  Node* take = graph_.Stage("manual", {graph_.Source("next")});
   graph_.AddControl(graph_.Random("random"), take);
   graph_.Target("target", {graph_.Neg("a", take)});
   ASSERT_EQ(Rewrite(), OkStatus());
-  EXPECT_THAT(graph_.Inputs("by_hand/TensorBufferPut"),
-              ElementsAre("by_hand/staged/a", "^by_hand/staged/random"));
-  EXPECT_THAT(graph_.Inputs("by_hand/TensorBufferTake/record"), ElementsAre());
+  EXPECT_THAT(graph_.Inputs("manual/TensorBufferPut"),
+              ElementsAre("manual/staged/a", "^manual/staged/random"));
+  EXPECT_THAT(graph_.Inputs("manual/TensorBufferTake/record"), ElementsAre());
 }
 
-// The attribute `container` of the ops around a stage's buffer.
+// Tests the attribute `container` of the ops around a stage's buffer.
 class StageContainerTest : public StageRewriteTest {
  protected:
-  // That of a stage of `components` tensors, as the session `session` has it.
+  // The container of a stage with records of `components` tensors in `session`.
   static std::string ContainerOf(const std::string& session, int components) {
     TestGraph graph;
     graph.Target("target", {graph.Source("next", components)});
@@ -342,25 +343,25 @@ class StageContainerTest : public StageRewriteTest {
     std::string container;
     for (const Node* node : graph.get()->op_nodes()) {
       if (!absl::StartsWith(node->type_string(), "TensorBuffer")) continue;
-      const std::string& its = GetNodeAttrString(node->attrs(), "container");
-      if (container.empty()) container = its;
-      EXPECT_EQ(container, its) << node->name();
+      const std::string& found = GetNodeAttrString(node->attrs(), "container");
+      if (container.empty()) container = found;
+      EXPECT_EQ(container, found) << node->name();
     }
     return container;
   }
 };
 
-TEST_F(StageContainerTest, IsOfTheSessionAndOfTheRecord) {
+TEST_F(StageContainerTest, DependsOnTheSessionAndTheRecord) {
   EXPECT_EQ(ContainerOf("one", 1), ContainerOf("one", 1));
   EXPECT_NE(ContainerOf("one", 1), ContainerOf("two", 1));
   EXPECT_NE(ContainerOf("one", 1), ContainerOf("one", 2));
 }
 
-TEST_F(StageContainerTest, AllOpsOfAStageByHandMoveTogether) {
+TEST_F(StageContainerTest, AllOpsOfAManualStageMoveTogether) {
   for (const bool extended : {false, true}) {
     for (const char* session : {"", "one"}) {
       TestGraph graph;
-      Node* take = graph.Stage("by_hand", {graph.Source("next")});
+      Node* take = graph.Stage("manual", {graph.Source("next")});
       graph.Target("target", {extended ? graph.Neg("a", take) : take});
       const StagePlan plan(*graph.get(), true, "");
       RewriteOptions options;
@@ -379,7 +380,7 @@ TEST_F(StageContainerTest, AllOpsOfAStageByHandMoveTogether) {
   }
 }
 
-TEST_F(StageRewriteTest, WhereNothingCanRunAheadNothingChanges) {
+TEST_F(StageRewriteTest, WithoutARegionTheGraphIsUnchanged) {
   graph_.Target("target", {graph_.Neg("a", graph_.Const("value", 1))});
   graph_.Neg("leaf", graph_.Source("next"));
   GraphDef before;
@@ -390,7 +391,8 @@ TEST_F(StageRewriteTest, WhereNothingCanRunAheadNothingChanges) {
   EXPECT_EQ(before.DebugString(), after.DebugString());
 }
 
-// No plan of the graph as it is makes one; this is what the check is for.
+// A plan never causes this error by itself, so the test changes the graph after
+// it has made the plan.
 TEST_F(StageRewriteTest, AStageThatWaitsForItselfIsAnError) {
   Node* constant = graph_.Const("constant", 1);
   Node* a = graph_.AddN("a", {graph_.Source("next"), constant});
@@ -400,11 +402,11 @@ TEST_F(StageRewriteTest, AStageThatWaitsForItselfIsAnError) {
   const Status status = RewriteStages(plan, options_, graph_.get());
   EXPECT_EQ(status.code(), error::INTERNAL);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("a stage that waits for itself, by "
+              HasSubstr("a stage that waits for itself, through "
                         "'prefetch/TensorBufferTake'"));
 }
 
-TEST_F(StageRewriteTest, ANodeThatIsAddedLaterMayNotHaveANameOfTheStages) {
+TEST_F(StageRewriteTest, ANodeAddedLaterMayNotHaveTheNameOfANewNode) {
   graph_.Target("target", {graph_.Neg("a", graph_.Source("next"))});
   const int old_ids = graph_.get()->num_node_ids();
   graph_.Stage("prefetch", {graph_.Source("later")});

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The time that large graphs take: of the thread, so that it does not depend on
-// what else the machine does.
+// Limits the time that the partition and the rewrite of large graphs take. The
+// tests measure the CPU time of their own thread, so that other work of the
+// machine does not count.
 
 #include <gtest/gtest.h>
 #include <time.h>
@@ -34,10 +35,10 @@ double SecondsOf(const std::function<void()>& work) {
   return ThreadSeconds() - start;
 }
 
-// A shape of graph, in a size of about `nodes` nodes.
+// A kind of graph. `build` builds one with about `nodes` nodes.
 struct Shape {
   const char* name;
-  std::function<void(int nodes, TestGraph* graph)> make;
+  std::function<void(int nodes, TestGraph* graph)> build;
 };
 
 std::string Name(const char* prefix, int i) {
@@ -71,7 +72,7 @@ void ManyBoundaryTensors(int nodes, TestGraph* graph) {
   }
 }
 
-void ManyConsumersOfOneSource(int nodes, TestGraph* graph) {
+void ManyUsersOfOneSource(int nodes, TestGraph* graph) {
   Node* next = graph->Source("next");
   TestGraph::Outs sums;
   for (int i = 0; i < nodes; i += 100) {
@@ -96,7 +97,7 @@ void ManySources(int nodes, TestGraph* graph) {
   }
 }
 
-// Each draw is of both sides because of the one before.
+// Each draw is used on both sides because of the one before.
 void ChainOfDraws(int nodes, TestGraph* graph) {
   Node* next = graph->Source("next");
   Node* last = graph->Random("first");
@@ -109,10 +110,10 @@ void ChainOfDraws(int nodes, TestGraph* graph) {
   }
 }
 
-// The lesser of two times: what else runs on the machine only adds.
+// The lesser of two measurements, since other processes can only add to a time.
 double PartitionSeconds(const Shape& shape, int nodes) {
   TestGraph graph;
-  shape.make(nodes, &graph);
+  shape.build(nodes, &graph);
   const auto partition = [&graph] {
     const StagePartition partition(*graph.get());
   };
@@ -121,15 +122,15 @@ double PartitionSeconds(const Shape& shape, int nodes) {
 
 class StagePartitionScaleTest : public ::testing::TestWithParam<Shape> {};
 
-// Four times the nodes take 4 times as long if the time is linear, and 16 times
-// if it is quadratic.
+// Four times as many nodes take 4 times as long if the time is linear, and 16
+// times as long if it is quadratic.
 TEST_P(StagePartitionScaleTest, TakesLessThanTwoSecondsAndIsLinear) {
   const double all = PartitionSeconds(GetParam(), kNodes);
   EXPECT_LT(all, 2);
   EXPECT_LT(all / PartitionSeconds(GetParam(), kNodes / 4), 9);
 }
 
-TEST(StageRewriteScaleTest, TheRewriteTakesSeconds) {
+TEST(StageRewriteScaleTest, TakesLessThanThirtySeconds) {
   TestGraph graph;
   ManyBoundaryTensors(kNodes, &graph);
   EXPECT_LT(SecondsOf([&graph] {
@@ -141,12 +142,13 @@ TEST(StageRewriteScaleTest, TheRewriteTakesSeconds) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, StagePartitionScaleTest,
-    ::testing::Values(
-        Shape{"LongChain", LongChain}, Shape{"ManyColumns", ManyColumns},
-        Shape{"ManyBoundaryTensors", ManyBoundaryTensors},
-        Shape{"ManyConsumersOfOneSource", ManyConsumersOfOneSource},
-        Shape{"MostlyInTheStep", MostlyInTheStep},
-        Shape{"ManySources", ManySources}, Shape{"ChainOfDraws", ChainOfDraws}),
+    ::testing::Values(Shape{"LongChain", LongChain},
+                      Shape{"ManyColumns", ManyColumns},
+                      Shape{"ManyBoundaryTensors", ManyBoundaryTensors},
+                      Shape{"ManyUsersOfOneSource", ManyUsersOfOneSource},
+                      Shape{"MostlyInTheStep", MostlyInTheStep},
+                      Shape{"ManySources", ManySources},
+                      Shape{"ChainOfDraws", ChainOfDraws}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

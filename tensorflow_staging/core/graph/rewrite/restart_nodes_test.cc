@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/graph/rewrite/stage_restart.h"
+#include "tensorflow_staging/core/graph/rewrite/restart_nodes.h"
 
 #include <gtest/gtest.h>
 
@@ -15,9 +15,9 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-class StageRestartTest : public ::testing::Test {
+class RestartNodesTest : public ::testing::Test {
  protected:
-  StageRestartTest()
+  RestartNodesTest()
       : iterator_(graph_.Iterator("iterator")),
         next_(graph_.GetNext("next", iterator_)),
         put_(graph_.Put("stage/TensorBufferPut", "stage", {next_})) {
@@ -34,7 +34,7 @@ class StageRestartTest : public ::testing::Test {
   Node* put_;
 };
 
-TEST_F(StageRestartTest, ABeginStandsBeforeTheStageAndARestartBeforeTheData) {
+TEST_F(RestartNodesTest, TheBeginPrecedesTheStageAndTheRestartTheInitializer) {
   Node* initialize = graph_.InitializeWithRange("initialize", iterator_, 0, 9);
   Node* restart = nullptr;
   ASSERT_EQ(
@@ -62,7 +62,7 @@ TEST_F(StageRestartTest, ABeginStandsBeforeTheStageAndARestartBeforeTheData) {
   }
 }
 
-TEST_F(StageRestartTest, WithoutAnInitializerNothingChanges) {
+TEST_F(RestartNodesTest, WithoutAnInitializerTheGraphIsUnchanged) {
   const int nodes = graph_.get()->num_op_nodes();
   Node* restart = nullptr;
   ASSERT_EQ(AddRestart("stage", *put_, {next_}, {}, graph_.get(), &restart),
