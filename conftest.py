@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets the Python tests, which stand beside the code, run against the installed wheel.
+"""Lets the Python tests, which lie beside the code that they test, run against the installed wheel.
 
-In the source tree `tensorflow_staging` has no compiled parts, and pytest would import the tests, and with them the
-package, from there. So the wheel's package is loaded first, and the source folder is added behind it: the tests and
-their helpers are found there, everything else in the wheel.
+The source tree's `tensorflow_staging` has no compiled modules, and pytest would import the tests from there, and with
+them the package. This file therefore imports the wheel's package first and appends the source folder to the package's
+path: Python finds the tests and their helpers in the source tree, and everything else in the wheel.
 """
 
 import importlib.util
@@ -15,7 +15,7 @@ _ROOT = pathlib.Path(__file__).parent
 
 def _load_wheel() -> None:
   sys.path[:] = [entry for entry in sys.path if pathlib.Path(entry).resolve() != _ROOT]
-  # Without the wheel, the tests of the other folders still run.
+  # If the wheel is not installed, the tests of the other folders still run.
   if importlib.util.find_spec("tensorflow_staging"):
     import tensorflow_staging.python as package
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what benchmarks/build.md tells: build times, import time and wheel size, beside the stock wheel's.
+"""Measures build times, import times and the size of the wheel, next to the stock wheel's, for benchmarks/build.md.
 
-`benchmarks/build.py > benchmarks/build.md` takes some minutes; it deletes Bazel's outputs of this workspace and builds
-them again. Downloads are part of the clean build.
+`benchmarks/build.py > benchmarks/build.md` takes some minutes. It deletes all Bazel outputs of this workspace and
+rebuilds them; the clean build includes the downloads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _IMPORTS = 25
 
 
 def _run(*command: str, env: dict[str, str] | None = None) -> float:
-  """Runs a command quietly; returns its seconds."""
+  """Runs a command without showing its output; returns the seconds that it took."""
   began = time.monotonic()
   subprocess.run(command, cwd=_ROOT, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
   return time.monotonic() - began
@@ -37,10 +37,10 @@ def _clean_build() -> float:
 
 
 def _incremental_build() -> float:
-  """From a changed .cc to the new wheel installed."""
+  """Returns the seconds from a changed .cc file to the installed wheel."""
   original = _CHANGED_FILE.read_text()
   try:
-    # Exported, so that no step of the build finds its input unchanged.
+    # The overlay exports the new function, so the change reaches every step of the build.
     addition = f"const char* BuildBenchmark() {{ return \"{time.time()}\"; }}"
     _CHANGED_FILE.write_text(f"{original}\nnamespace tensorflow::staging {{ {addition} }}\n")
     return _run("ci/build_wheel.sh") + _run("ci/install_wheel.sh")
@@ -51,13 +51,13 @@ def _incremental_build() -> float:
 
 
 def _import_times(pythons: dict[str, tuple[str, str]]) -> dict[str, float]:
-  """Median seconds of a process that imports TensorFlow, the candidates taking turns."""
+  """Returns the median seconds of a process that imports TensorFlow, for each Python; the Pythons take turns."""
   times: dict[str, list[float]] = {name: [] for name in pythons}
   for turn in range(_IMPORTS + 1):
     for name, (python, api) in list(pythons.items())[:: (-1) ** turn]:
       environment = {**os.environ, "TF_API_VERSION": api, "TF_CPP_MIN_LOG_LEVEL": "3"}
       seconds = _run(python, "-c", "import tensorflow", env=environment)
-      if turn:  # the first fills the page cache
+      if turn:  # The first turn only fills the page cache.
         times[name].append(seconds)
   return {name: statistics.median(values) for name, values in times.items()}
 
@@ -85,21 +85,23 @@ def main() -> None:
           "–",
       ),
       (
-          "one changed `.cc` to a new installed wheel (target ≤ 90 s)",
+          "rebuild after one changed `.cc`, until the new wheel is installed (target ≤ 90 s)",
           "`ci/build_wheel.sh; ci/install_wheel.sh`",
           f"{incremental:.0f} s",
           "–",
           "–",
       ),
-      ("import, TF 2's root", '`TF_API_VERSION=2 python -c "import tensorflow"`', version_2, stock, ratio_2),
-      ("import, TF 1's root", '`python -c "import tensorflow"`', version_1, stock, ratio_1),
-      ("wheel", "`ls -l dist`", f"{size / 1e6:.1f} MB", f"{stock_size / 1e6:.1f} MB", f"{size / stock_size:.3f}"),
+      ("import with TF 2's API", '`TF_API_VERSION=2 python -c "import tensorflow"`', version_2, stock, ratio_2),
+      ("import with TF 1's API", '`python -c "import tensorflow"`', version_1, stock, ratio_1),
+      ("wheel size", "`ls -l dist`", f"{size / 1e6:.1f} MB", f"{stock_size / 1e6:.1f} MB", f"{size / stock_size:.3f}"),
   ]
   print("# Build, import, size\n")
   machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}"
   print(f"`benchmarks/build.py > benchmarks/build.md`, one run on {machine}.\n")
   print("\n".join(f"| {' | '.join(row)} |" for row in rows))
-  print(f"\nImports are medians of {_IMPORTS} fresh processes each, the candidates taking turns, the page cache warm.")
+  print(
+      f"\nEach import time is the median of {_IMPORTS} fresh processes. The candidates take turns, and the page cache"
+      " is warm.")
 
 
 if __name__ == "__main__":

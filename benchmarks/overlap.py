@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what benchmarks/overlap.md tells: how close a stage comes to hiding the preparation entirely.
+"""Measures how much of the time to prepare a record a stage hides, for benchmarks/overlap.md.
 
 `.venv/bin/python benchmarks/overlap.py > benchmarks/overlap.md` takes about half a minute.
 """
@@ -39,7 +39,7 @@ def _sleep(value: np.ndarray) -> np.ndarray:
 
 
 def _slow(value: tf.Tensor) -> tf.Tensor:
-  """`value` after the preparation's, or the step's, time; no core is busy meanwhile."""
+  """Returns `value` after the time that a preparation or a step takes, without keeping a core busy."""
   return tf.ensure_shape(tf.numpy_function(_sleep, [value], value.dtype), value.shape)
 
 
@@ -55,7 +55,7 @@ def _step(record: ways.Record) -> tf.Operation:
 
 
 def _seconds(step: Callable[[], None]) -> float:
-  """Of one step."""
+  """Returns the mean seconds of a step."""
   for _ in range(_WARM_UP_STEPS):
     step()
   began = time.perf_counter()
@@ -65,7 +65,7 @@ def _seconds(step: Callable[[], None]) -> float:
 
 
 def _measure() -> dict[str, list[float]]:
-  """The seconds of a step in each round; the ways take turns, first forwards, then backwards."""
+  """Returns the seconds of a step in each round. The ways take turns, in an order that alternates between rounds."""
   with contextlib.ExitStack() as stack:
     steps = {name: stack.enter_context(ways.step_of(way, _SOURCE, _step)) for name, way in _WAYS.items()}
     preparation = ways.step_of(ways.no_stage, _SOURCE, lambda record: record[0].op)
@@ -84,7 +84,7 @@ def main() -> None:
   medians = {name: statistics.median(values) for name, values in rounds.items()}
   limit = max(medians[_PREPARATION], medians[_STEP])
   table = [
-      ("way", "steps/s", "ms a step", "least–most", "to the limit", "to the sleep"),
+      ("way", "steps/s", "ms per step", "min–max", "ratio to the limit", "ratio to the sleep"),
       ("---", "---:", "---:", "---:", "---:", "---:"),
   ]
   for name, seconds in medians.items():
@@ -103,11 +103,12 @@ def main() -> None:
       f" {os.cpu_count()} cores, {platform.system()} {platform.machine()}.\n")
   print("\n".join(f"| {' | '.join(row)} |" for row in table))
   print(f"""
-Preparing a record sleeps {milliseconds}, and so does a step, each in a `tf.numpy_function`: no core is contended for.
-The limit is the longer of the two alone, as measured; what they take above {milliseconds} is the sleep's own delay and
-the Python function's call. The target for `tf.staged` is at most {_TARGET} of the limit. For `tf.data` the preparation
-is in the dataset's `map`. Every buffer holds one record. All are open in one process and take turns: medians of
-{_ROUNDS} rounds of {_MEASURED_STEPS} steps each, after {_WARM_UP_STEPS} that are not counted.""")
+The preparation of a record sleeps for {milliseconds}, and so does a step, each in a `tf.numpy_function`, so that
+they do not compete for a core. The limit is the longer of the two, measured alone; it exceeds {milliseconds} by the
+delay of the sleep and the call of the Python function. `tf.staged` should take at most {_TARGET} times the limit.
+For `tf.data`, the dataset's `map` prepares the record. Every buffer holds one record. All ways are open in one
+process and take turns; the numbers are medians of {_ROUNDS} rounds of {_MEASURED_STEPS} steps each, after
+{_WARM_UP_STEPS} steps that are not counted.""")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs of any size, half of which can run ahead of the training step."""
+"""Graphs of any size; half of their nodes can run ahead of the training step."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import tensorflow as tf
 
 # The name of a node that does nothing.
 TRIVIAL = "trivial"
-# How far back a node's inputs may lie.
+# A node's inputs are among this many nodes before it.
 _REACH = 200
 
 
 def make(nodes: int) -> tf.Graph:
-  """Makes a graph.
+  """Builds a graph.
 
   Args:
-    nodes: About how many nodes it has.
+    nodes: The approximate number of nodes.
 
   Returns:
-    One iterator, sums that depend on it alone, and as many that depend on a variable too.
+    A graph with one iterator, sums that depend only on the iterator, and as many sums that depend also on a variable.
   """
   with tf.Graph().as_default() as graph:
     dataset = tf.data.Dataset.range(10)
@@ -33,7 +33,7 @@ def make(nodes: int) -> tf.Graph:
 
 
 def _sums(nodes: int) -> tf.compat.v1.GraphDef:
-  """Sums of two earlier nodes each, from `record` on, and in the second half from `variable` too."""
+  """Returns sums of two earlier nodes each. All depend on `record`, and those in the second half on `variable` too."""
   rng = random.Random(1)
   definition = tf.compat.v1.GraphDef()
   for name in ("record", "variable"):
@@ -42,7 +42,7 @@ def _sums(nodes: int) -> tf.compat.v1.GraphDef:
   names = ["record"]
   for number in range(nodes):
     first = "variable" if number == nodes // 2 else rng.choice(names[-_REACH:])
-    # In the second half, one input is always the step's.
+    # The previous node, so that every node of the second half depends on the variable.
     other = names[-1]
     node = definition.node.add(name=f"sum{number}", op="AddV2", input=[first, other])
     node.attr["T"].type = tf.int64.as_datatype_enum

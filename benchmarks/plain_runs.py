@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what benchmarks/plain_runs.md tells: a run without our options costs what it costs on the stock wheel.
+"""Compares the cost of a run that uses none of our options with the stock wheel, for benchmarks/plain_runs.md.
 
-`.venv/bin/python benchmarks/plain_runs.py > benchmarks/plain_runs.md` takes about three minutes. With the argument
-`measure` it is one of the processes that it compares, and prints the microseconds of each way to run.
+`.venv/bin/python benchmarks/plain_runs.py > benchmarks/plain_runs.md` takes about three minutes. It starts itself with
+the argument `measure` in each process that it compares; such a process prints the microseconds of each way to run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WAYS = ("`sess.run`", "a callable of `make_callable`")
 
 
 def _microseconds(run: Callable[[], object]) -> float:
-  """Of one run: the median of the blocks."""
+  """Returns the median microseconds of a run over all blocks."""
   for _ in range(_WARM_UP_RUNS):
     run()
   blocks = []
@@ -51,7 +51,7 @@ def _measure() -> None:
 
 
 def _process(python: str) -> list[float]:
-  """What a fresh process measures, in the order of _WAYS."""
+  """Measures in a fresh process; returns the microseconds in the order of `_WAYS`."""
   environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "TF_API_VERSION": "2"}
   done = subprocess.run(
       [python, str(pathlib.Path(__file__).resolve()), "measure"], cwd=tempfile.gettempdir(), env=environment,
@@ -68,11 +68,11 @@ def main() -> None:
     for turn in range(_PROCESSES):
       for name, python in list(pythons.items())[:: (-1) ** turn]:
         found[name].append(_process(python))
-  print("# What a run costs that uses none of our options\n")
+  print("# The cost of a run that uses none of our options\n")
   print(
       "`.venv/bin/python benchmarks/plain_runs.py > benchmarks/plain_runs.md`, one run on"
       f" {os.cpu_count()} cores, {platform.system()} {platform.machine()}.\n")
-  print("| one addition, by | µs here | least–most | µs on the stock wheel | least–most | ratio |")
+  print("| way to run one addition | µs here | min–max | µs on the stock wheel | min–max | ratio |")
   print("| --- | ---: | ---: | ---: | ---: | ---: |")
   for way, title in enumerate(_WAYS):
     cells, medians = [], {}
@@ -82,9 +82,9 @@ def main() -> None:
       cells += [f"{medians[name]:.2f}", f"{min(values):.2f}–{max(values):.2f}"]
     print(f"| {title} | {' | '.join(cells)} | {medians['here'] / medians['stock']:.3f} |")
   print(f"""
-Medians of {_PROCESSES} fresh processes for each wheel, which take turns. Each process runs {_BLOCKS} blocks of
-{_RUNS_PER_BLOCK} runs, after {_WARM_UP_RUNS} that are not counted, and tells the median of the blocks. Least and most
-are those of the processes.""")
+The numbers are the median, minimum and maximum of {_PROCESSES} fresh processes for each wheel; the wheels take
+turns. A process runs {_BLOCKS} blocks of {_RUNS_PER_BLOCK} runs, after {_WARM_UP_RUNS} runs that are not counted,
+and reports the median of its blocks.""")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what benchmarks/smart_stage.md tells: what SmartStage's pass costs, and what SmartStage gains.
+"""Measures the cost of SmartStage's graph pass and the gain from SmartStage, for benchmarks/smart_stage.md.
 
 `.venv/bin/python benchmarks/smart_stage.py > benchmarks/smart_stage.md` takes some minutes.
 """
@@ -33,7 +33,6 @@ _CAPACITY = 4
 
 Record = dict[str, tf.Tensor]
 
-
 # Arguments of tf.SmartStageOptions; None leaves SmartStage off.
 Options = dict[str, int] | None
 
@@ -51,7 +50,7 @@ def _config(smart_stage: Options) -> tf.compat.v1.ConfigProto:
 
 
 def _first_run(graph: tf.Graph, smart_stage: Options) -> float:
-  """The seconds to make a session and run one node in it."""
+  """Returns the seconds to create a session and run one node in it."""
   trivial = graph.get_operation_by_name(pass_graph.TRIVIAL)
   with graph.as_default():
     config = _config(smart_stage)
@@ -83,7 +82,7 @@ def _seconds(run: Callable[[], object]) -> float:
 
 
 def _raw() -> tf.data.Dataset:
-  """Endless batches of columns as a log has them, which are in memory."""
+  """Returns an endless dataset of batches with columns like those of a log; the data is in memory."""
   numbers = np.random.RandomState(1)
   rows = _BATCH * _BATCHES
   lengths = numbers.randint(_WORDS // 2, _WORDS + 1, rows)
@@ -98,7 +97,7 @@ def _raw() -> tf.data.Dataset:
 
 
 def _features(record: Record) -> Record:
-  """The work before the first variable: cleaning, splitting, padding, crossing, hashing, bucketizing."""
+  """Adds the work before the first variable: cleaning, splitting, padding, crossing, hashing, bucketizing."""
   text = tf.strings.regex_replace(tf.strings.lower(record["words"]), "[^a-z0-9 ]", "")
   words = tf.compat.v2.strings.split(text).to_tensor("", shape=[_BATCH, _WORDS])
   price = tf.raw_ops.Bucketize(input=record["price"], boundaries=[i / 64 for i in range(1, 64)])
@@ -110,7 +109,7 @@ def _features(record: Record) -> Record:
 
 
 def _train(features: Record) -> tuple[tf.Tensor, tf.Operation]:
-  """A step's loss and the training."""
+  """Adds the model; returns its loss and its training op."""
   v1 = tf.compat.v1
   seed = iter(range(1, 9))
 
@@ -149,7 +148,7 @@ _WAYS: dict[str, tuple[Callable[[], Record], Options]] = {
 
 @contextlib.contextmanager
 def _open(make_features: Callable[[], Record], smart_stage: Options) -> Iterator[Callable[[], float]]:
-  """Yields what runs a step and returns its loss."""
+  """Opens a graph and a session; yields a function that runs a step and returns its loss."""
   with tf.Graph().as_default():
     fetches = _train(make_features())
     with tf.compat.v1.Session(config=_config(smart_stage)) as session:
@@ -160,11 +159,11 @@ def _open(make_features: Callable[[], Record], smart_stage: Options) -> Iterator
 
 
 def _step_seconds() -> dict[str, list[float]]:
-  """The seconds of a step in each round; the ways take turns, first forwards, then backwards."""
+  """Returns the seconds of a step in each round. The ways take turns, in an order that alternates between rounds."""
   rounds: dict[str, list[float]] = {name: [] for name in _WAYS}
   losses: dict[str, float] = {}
   for turn in range(_ROUNDS):
-    # One at a time: a stage that waits would fill its buffer in another's time.
+    # Only one way is open at a time; otherwise a stage would fill its buffer while another way is measured.
     for name, (make_features, smart_stage) in list(_WAYS.items())[:: (-1) ** turn]:
       with _open(make_features, smart_stage) as step:
         for _ in range(_WARM_UP_STEPS):
@@ -173,7 +172,7 @@ def _step_seconds() -> dict[str, list[float]]:
         for _ in range(_MEASURED_STEPS):
           losses[name] = step()
         rounds[name].append((time.perf_counter() - began) / _MEASURED_STEPS)
-  # All train on the same records in the same order.
+  # All ways train on the same records in the same order.
   np.testing.assert_allclose(list(losses.values()), losses[_PLAIN], rtol=1e-2)
   return rounds
 
@@ -189,7 +188,7 @@ def main() -> None:
   passes += [_pass_row(nodes) for nodes in _PASS_NODES]
   rounds = _step_seconds()
   medians = {name: statistics.median(values) for name, values in rounds.items()}
-  steps = [("way", "steps/s", "ms a step", "least–most", "to the plain way", "to `tf.data`'s best")]
+  steps = [("way", "steps/s", "ms per step", "min–max", "speed-up over the plain way", "speed-up over `map`")]
   for name, seconds in medians.items():
     steps.append((
         name,
@@ -199,26 +198,29 @@ def main() -> None:
         f"{medians[_PLAIN] / seconds:.2f}",
         f"{medians[_DATASET] / seconds:.2f}",
     ))
-  print("# SmartStage: what the pass costs, what it gains\n")
+  print("# The cost of SmartStage's graph pass, and the gain\n")
   print(
       "`.venv/bin/python benchmarks/smart_stage.py > benchmarks/smart_stage.md`, one run on"
       f" {os.cpu_count()} cores, {platform.system()} {platform.machine()}.\n")
-  print(f"## The pass\n\n{_table(passes)}")
+  print(f"## The graph pass\n\n{_table(passes)}")
   print(f"""
-Seconds to create a session and run a node that does nothing, with and without `do_smart_stage`: the first run prepares
-the whole graph. Half of the nodes lie between an iterator and the first variable, the other half behind it; each takes
-two earlier ones. Medians of {_PASS_ROUNDS} rounds in turns. The difference holds finding the partition, cloning half of
-the graph and placing the clones; `tf.staging.explain` finds the partition, of a graph that it gets from Python.
+The table shows the seconds to create a session and run a node that does nothing, with and without `do_smart_stage`;
+the first run prepares the whole graph. Half of the nodes depend only on an iterator, the other half also on a
+variable; each node adds two earlier ones. The numbers are medians of {_PASS_ROUNDS} rounds in which the ways take
+turns. The difference is the time to find the partition, clone half of the graph and place the clones.
+`tf.staging.explain` only finds the partition, but it receives the graph from Python.
 
 ## The gain
 
 {_table(steps)}
 
-The work: {_BATCH} rows; up to {_WORDS} words each are cleaned, split, padded, crossed with a pair of two other columns,
-and all of that is hashed; 16 numbers are bucketized. The step: an embedding of {_BUCKETS:,} rows, two dense layers,
-Adagrad. All but the `map` way are the same program; SmartStage's buffer holds {_CAPACITY} records. Ratios are how
-many times as fast. Each way has a graph and a session of its own, opened in turns: medians of {_ROUNDS} rounds of
-{_MEASURED_STEPS} steps, after {_WARM_UP_STEPS} that are not counted. All end with the same loss.""")
+A record has {_BATCH} rows. The work on a row cleans, splits and pads up to {_WORDS} words, crosses them with a pair
+of two other columns, hashes the results, and bucketizes 16 numbers. The training has an embedding of {_BUCKETS:,}
+rows, two dense layers and Adagrad. All ways but `map` are the same program. SmartStage's buffer holds {_CAPACITY}
+records. The plain way is `tf.data` with the work in the step; the last two columns say how many times as fast a way
+is. Each way has its own graph and session, and only one way is open at a time. The numbers are medians of {_ROUNDS}
+rounds of {_MEASURED_STEPS} steps, after {_WARM_UP_STEPS} steps that are not counted. All ways end with the same
+loss.""")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what benchmarks/stage_overhead.md tells: what a stage costs per step, beside the other ways to run ahead.
+"""Compares the cost of a stage per step with other ways to run ahead, for benchmarks/stage_overhead.md.
 
 `.venv/bin/python benchmarks/stage_overhead.py > benchmarks/stage_overhead.md` takes about a minute and a half.
 """
@@ -45,12 +45,12 @@ class Cost(NamedTuple):
   """Microseconds of one step."""
 
   wall: float
-  # Of all threads together.
+  # The sum over all threads.
   cpu: float
 
 
 def constants(count: int, shape: tuple[int, ...]) -> ways.Source:
-  """Records that are in memory already: constants of the graph, handed on by reference."""
+  """Returns a source whose records are constants of the graph; they are in memory and are passed by reference."""
   values = [np.full(shape, i, np.float32) for i in range(count)]
 
   def record() -> ways.Record:
@@ -60,7 +60,7 @@ def constants(count: int, shape: tuple[int, ...]) -> ways.Source:
 
 
 def _use(record: ways.Record) -> tf.Operation:
-  """One op that takes every component; as the step's target, it is not optimized away."""
+  """Adds one op that uses every component. As the target of the step, it is not optimized away."""
   return tf.raw_ops.IdentityN(input=record)[0].op
 
 
@@ -75,7 +75,7 @@ def _cost(step: Callable[[], None]) -> Cost:
 
 
 def costs(source: ways.Source, capacity: int) -> dict[str, list[Cost]]:
-  """The costs of each way, one a round; the ways take turns, first forwards, then backwards."""
+  """Returns the cost of each way in each round. The ways take turns, in an order that alternates between rounds."""
   with contextlib.ExitStack() as stack:
     steps = {name: stack.enter_context(ways.step_of(way, source, _use, capacity)) for name, way in _WAYS.items()}
     rounds: dict[str, list[Cost]] = {name: [] for name in steps}
@@ -86,7 +86,7 @@ def costs(source: ways.Source, capacity: int) -> dict[str, list[Cost]]:
 
 
 def cells(rounds: dict[str, list[Cost]]) -> dict[str, tuple[str, ...]]:
-  """What the table tells of each way, for one kind of record and one capacity."""
+  """Returns the table's cells for each way, for one kind of record and one capacity."""
   walls = {name: statistics.median(cost.wall for cost in values) for name, values in rounds.items()}
   best_other = min(wall for name, wall in walls.items() if name not in (_STAGED, _NO_STAGE))
   result = {}
@@ -103,7 +103,7 @@ def cells(rounds: dict[str, list[Cost]]) -> dict[str, tuple[str, ...]]:
 
 def main() -> None:
   tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
-  columns = ("µs a step", "middle half", "to the best other", "CPU µs")
+  columns = ("µs per step", "middle half", "ratio to the best other", "CPU µs")
   table: list[tuple[str, ...]] = [
       ("record", "way", *(f"{column}, {capacity}" for capacity in _CAPACITIES for column in columns)),
       ("---", "---", *("---:" for _ in _CAPACITIES for _ in columns)),
@@ -114,22 +114,24 @@ def main() -> None:
     for name in _WAYS:
       table.append((title, name, *(cell for found in by_capacity for cell in found[name])))
       title = ""
-  print("# What a stage costs per step\n")
+  print("# The cost of a stage per step\n")
   print(
       "`.venv/bin/python benchmarks/stage_overhead.py > benchmarks/stage_overhead.md`, one run on"
       f" {os.cpu_count()} cores, {platform.system()} {platform.machine()}.\n")
   print("\n".join(f"| {' | '.join(row)} |" for row in table))
   capacities = " and ".join(str(capacity) for capacity in _CAPACITIES)
   print(f"""
-What put, take and the producer's runner cost, for records that cost nothing. The source is `tf.constant`, one op a
-component, handed on by reference; for `tf.data` it is `Dataset.from_tensors` of the same constants, `repeat`ed. A step
-is one call of `session.make_callable` on an `IdentityN` of all components; without a stage it takes them from the
-constants. The buffers hold {capacities} records, as the columns say. Each way has a graph and a session of its own with
-the default configuration; all are open in one process and take turns: medians of {_ROUNDS} rounds of {_MEASURED_STEPS}
-steps each, after {_WARM_UP_STEPS} that are not counted. "Middle half" is where the middle half of the rounds lies.
-"To the best other" compares with the quickest of the three others that run ahead. CPU is the time of all threads, the
-producer's included; where it equals the step's, the kernel had all of them on one core. A producer without work is the
-worst case: each step waits for a hand-over between threads, and there is nothing to hide.""")
+The table shows the cost of the put, the take and the runner, for records that cost nothing to compute. The source
+is one `tf.constant` per component, passed by reference; for `tf.data` it is `Dataset.from_tensors` of the same
+constants, repeated. A step is one call of what `session.make_callable` returns for an `IdentityN` of all
+components; without a stage, the `IdentityN` uses the constants directly. The number after each column's name is the
+capacity of the buffer: {capacities}. Each way has its own graph and session with the default configuration. All are
+open in one process and take turns; the numbers are medians of {_ROUNDS} rounds of {_MEASURED_STEPS} steps each,
+after {_WARM_UP_STEPS} steps that are not counted. "Middle half" is the range of the middle half of the rounds.
+"Ratio to the best other" compares with the fastest of the other three ways that run ahead. "CPU µs" is the time of
+all threads, including the producer; where it equals the time of the step, the kernel ran all threads on one core. A
+producer without work is the worst case: each step waits until one thread has woken another, and there is no work to
+hide.""")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what benchmarks/stage_thread_pools.md tells: a heavy stage and a training step compete for two cores.
+"""Measures a heavy stage and a training step that compete for two cores, for benchmarks/stage_thread_pools.md.
 
 `.venv/bin/python benchmarks/stage_thread_pools.py > benchmarks/stage_thread_pools.md` takes about three minutes.
 """
@@ -21,19 +21,19 @@ tf1 = tf.compat.v1
 
 _CORES = 2
 _ROUNDS = 10
-# At least as many as the buffer holds, so that the stage, which waited with a full buffer, runs beside the step again.
+# At least the capacity of the buffer. The stage, which waited with a full buffer, then runs beside the step again.
 _WARM_UP_STEPS = 40
 _MEASURED_STEPS = 100
 
-# Of the stage: wide matrix products, each of which splits over all the threads it is given.
+# The stage computes wide matrix products, each of which splits over all threads that it may use.
 _STAGE_PRODUCTS = 6
 _STAGE_SIZE = 320
-# Of the step: a deep net of small layers, each of which waits for the one before.
+# The step trains a deep net of small layers, each of which waits for the one before.
 _LAYERS = 48
 _BATCH = 64
 _UNITS = 192
 
-# Of a wide stage: how many records it makes at once, and how many may wait.
+# A wide stage computes this many records at once, and its buffer holds this many.
 _WIDE = 8
 _WIDE_CAPACITY = 16
 
@@ -47,7 +47,7 @@ _STAGE = "the stage alone"
 
 
 def _features() -> tf.Tensor:
-  """What the stage computes: a batch of features, out of much more work than a step has."""
+  """Adds the region: it computes a batch of features, which is much more work than a step."""
   weights = tf.constant(1 / _STAGE_SIZE, shape=[_STAGE_SIZE, _STAGE_SIZE])
   parts = []
   for _ in range(_STAGE_PRODUCTS):
@@ -57,7 +57,7 @@ def _features() -> tf.Tensor:
 
 
 def _train(features: tf.Tensor) -> tf.Operation:
-  """A training step on these features."""
+  """Adds a training step on these features."""
   hidden = features
   for layer in range(_LAYERS):
     weights = tf1.get_variable(f"layer_{layer}", [_UNITS, _UNITS])
@@ -95,7 +95,7 @@ _WAYS: dict[str, Callable[[], tf.Operation]] = {
 
 @contextlib.contextmanager
 def _open(way: Callable[[], tf.Operation]):
-  """A graph and a session of its own; yields what runs one step."""
+  """Opens a graph and a session; yields a function that runs one step."""
   config = tf1.ConfigProto(
       intra_op_parallelism_threads=_CORES, inter_op_parallelism_threads=_CORES, use_per_session_threads=True)
   config.session_stage_subgraph_thread_pool.add(inter_op_threads_num=1, intra_op_threads_num=1)
@@ -107,7 +107,7 @@ def _open(way: Callable[[], tf.Operation]):
 
 
 def _seconds(step: Callable[[], None]) -> list[float]:
-  """Of each step but the first ones."""
+  """Returns the seconds of each step after the warm-up."""
   for _ in range(_WARM_UP_STEPS):
     step()
   times = [time.perf_counter()]
@@ -118,7 +118,7 @@ def _seconds(step: Callable[[], None]) -> list[float]:
 
 
 def _measure() -> dict[str, list[float]]:
-  """The seconds of every step; the ways take turns, first forwards, then backwards."""
+  """Returns the seconds of every step. The ways take turns, in an order that alternates between rounds."""
   with contextlib.ExitStack() as stack:
     steps = {name: stack.enter_context(_open(way)) for name, way in _WAYS.items()}
     seconds: dict[str, list[float]] = {name: [] for name in steps}
@@ -136,24 +136,24 @@ def main() -> None:
   print(
       "`.venv/bin/python benchmarks/stage_thread_pools.py > benchmarks/stage_thread_pools.md`, one run on"
       f" {_CORES} cores, {platform.system()} {platform.machine()}.\n")
-  print("| way | p50, ms a step | p99, ms a step | p99 / p50 | mean, ms a step |")
+  print("| way | p50, ms per step | p99, ms per step | p99 / p50 | mean, ms per step |")
   print("| --- | ---: | ---: | ---: | ---: |")
   for name, values in seconds.items():
     percentiles = statistics.quantiles(values, n=100)
     p50, p99 = percentiles[49] * 1e3, percentiles[98] * 1e3
     print(f"| {name} | {p50:.2f} | {p99:.2f} | {p99 / p50:.2f} | {statistics.mean(values) * 1e3:.2f} |")
   print(f"""
-The stage multiplies {_STAGE_PRODUCTS} pairs of {_STAGE_SIZE}×{_STAGE_SIZE} matrices, which do not depend on each
-other and each split over the threads that they are given. The step trains {_LAYERS} layers of {_UNITS} units on a batch
-of {_BATCH}: many small operations, each of which waits for the one before. Every way has a session of its own with
-{_CORES} inter-op and {_CORES} intra-op threads, on {_CORES} cores; the pool has one of each. The buffer holds one
-record, or {_WIDE_CAPACITY} of the wide stage. The ways take turns: {_ROUNDS} rounds of {_MEASURED_STEPS} steps each,
-after {_WARM_UP_STEPS} that are not counted; the percentiles are those of all {_ROUNDS * _MEASURED_STEPS} steps of a
-way.
+The stage multiplies {_STAGE_PRODUCTS} pairs of {_STAGE_SIZE}×{_STAGE_SIZE} matrices. The products do not depend on
+each other, and each splits over the threads that it may use. The step trains {_LAYERS} layers of {_UNITS} units on
+a batch of {_BATCH}: many small operations, each of which waits for the one before. Every way has its own session
+with {_CORES} inter-op and {_CORES} intra-op threads, on {_CORES} cores; the pool has one thread of each kind. The
+buffer holds one record, or {_WIDE_CAPACITY} records for the wide stage. The ways take turns for {_ROUNDS} rounds of
+{_MEASURED_STEPS} steps each, after {_WARM_UP_STEPS} steps that are not counted. The percentiles are over all
+{_ROUNDS * _MEASURED_STEPS} steps of a way.
 
-A record and a step are the same work in every way. Two cores that are never idle need about as long for it, so the ways
-with a stage of one record at once hardly differ. A wide stage on the session's threads stands before the step in their
-queues; on a pool of one thread it can take no more than that thread.""")
+A record and a step are the same work in every way, and two cores that are never idle need about the same time for
+it, so the ways with a stage of one record at once hardly differ. A wide stage on the session's threads fills their
+queues ahead of the step; on a pool of one thread, it cannot use more than that thread.""")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stock wheel, which ours is compared with."""
+"""Finds and installs the stock wheel, with which the benchmarks compare ours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def path() -> str:
-  """Where Bazel has put the official wheel that ours is made from."""
+  """Returns the path at which Bazel keeps the official wheel from which ours is made."""
   base = subprocess.run(
       ["bazel", "info", "output_base"], cwd=_ROOT, check=True, capture_output=True, text=True
   ).stdout.strip()
@@ -19,13 +19,13 @@ def path() -> str:
 
 
 def make_environment(folder: str) -> str:
-  """Makes a virtual environment like .venv, with the stock wheel in place of ours.
+  """Creates a virtual environment like .venv, with the stock wheel in place of ours.
 
   Args:
-    folder: Where; an empty folder.
+    folder: An empty folder for the environment.
 
   Returns:
-    Its Python.
+    The path of the environment's Python.
   """
   python = f"{folder}/bin/python"
   pip = (python, "-m", "pip", "install", "--quiet")

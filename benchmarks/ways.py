@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways to have a record computed ahead of the step that uses it, each behind the same few lines."""
+"""Several ways to compute a record ahead of the step that uses it, behind one interface."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from tensorflow.python.ops import data_flow_ops
 _JOIN_SECONDS = 0.1
 
 Record = list[tf.Tensor]
-# From a session, open until the context is left: starts what produces records there.
+# Starts to produce records in a session, until the context that it returns is left.
 Start = Callable[[tf.compat.v1.Session], contextlib.AbstractContextManager]
 
 
 class Source(NamedTuple):
-  """Where the records come from."""
+  """The records, in the two forms that the ways need."""
 
   # Adds the ops that compute one record.
   record: Callable[[], Record]
-  # The endless dataset of these records.
+  # Returns an endless dataset of these records.
   dataset: Callable[[], tf.data.Dataset]
 
 
 def no_stage(source: Source, capacity: int) -> tuple[Record, Start]:
-  """The step computes its record itself."""
+  """Lets the step compute its record itself."""
   del capacity
   return source.record(), contextlib.nullcontext
 
 
 def staged(source: Source, capacity: int) -> tuple[Record, Start]:
-  """`tf.staged`."""
+  """Uses `tf.staged`."""
   return tf.staged(source.record(), capacity=capacity), tf.make_prefetch_hook().running
 
 
 def staging_area(source: Source, capacity: int) -> tuple[Record, Start]:
-  """A StagingArea, which a Python thread fills."""
+  """Uses a StagingArea that a Python thread fills."""
   record = source.record()
   area = data_flow_ops.StagingArea([t.dtype for t in record], [t.shape for t in record], capacity=capacity)
   put = area.put(record)
@@ -50,10 +50,10 @@ def staging_area(source: Source, capacity: int) -> tuple[Record, Start]:
   @contextlib.contextmanager
   def start(session: tf.compat.v1.Session) -> Iterator[None]:
     put_once = session.make_callable(put)
-    enough = threading.Event()
+    stopping = threading.Event()
 
     def produce() -> None:
-      while not enough.is_set():
+      while not stopping.is_set():
         put_once()
 
     thread = threading.Thread(target=produce)
@@ -61,16 +61,16 @@ def staging_area(source: Source, capacity: int) -> tuple[Record, Start]:
     try:
       yield
     finally:
-      enough.set()
+      stopping.set()
       while thread.is_alive():
-        session.run(clear)  # makes room for the put that waits
+        session.run(clear)  # Makes room for the put that waits.
         thread.join(_JOIN_SECONDS)
 
   return _components(area.get()), start
 
 
 def fifo_queue(source: Source, capacity: int) -> tuple[Record, Start]:
-  """A FIFOQueue, which a QueueRunner fills."""
+  """Uses a FIFOQueue that a QueueRunner fills."""
   record = source.record()
   queue = tf.queue.FIFOQueue(capacity, [t.dtype for t in record], [t.shape for t in record])
   runner = tf.compat.v1.train.QueueRunner(queue, [queue.enqueue(record)])
@@ -89,7 +89,7 @@ def fifo_queue(source: Source, capacity: int) -> tuple[Record, Start]:
 
 
 def data_prefetch(source: Source, capacity: int) -> tuple[Record, Start]:
-  """The dataset's `prefetch`, and an iterator."""
+  """Uses the dataset's `prefetch` and an iterator."""
   iterator = tf.compat.v1.data.make_initializable_iterator(source.dataset().prefetch(capacity))
 
   @contextlib.contextmanager
@@ -101,11 +101,12 @@ def data_prefetch(source: Source, capacity: int) -> tuple[Record, Start]:
 
 
 def _components(taken: tf.Tensor | Sequence[tf.Tensor]) -> Record:
-  """What was taken, as a list also where a record of one tensor is not one."""
+  """Returns the components of a taken record as a list, even if it is a single tensor."""
   return [taken] if tf.is_tensor(taken) else list(taken)
 
 
-# From where records come from and how many the buffer holds: the tensors of a step's record, and what starts the rest.
+# Given a source and the capacity of the buffer, returns the tensors of a step's record and a function that starts the
+# production of records.
 Way = Callable[[Source, int], tuple[Record, Start]]
 
 
@@ -119,13 +120,13 @@ def step_of(
   """Opens a graph and a session in which records are produced.
 
   Args:
-    way: How they get to the step.
-    source: Where they come from.
-    use: Adds the op that is the step, given the tensors that hold its record.
-    capacity: How many records the buffer holds.
+    way: How the records reach the step.
+    source: The records.
+    use: Adds the op that is the step, given the tensors of its record.
+    capacity: The capacity of the buffer.
 
   Yields:
-    What runs one step.
+    A function that runs one step.
   """
   with tf.Graph().as_default(), tf.compat.v1.Session() as session:
     record, start = way(source, capacity)

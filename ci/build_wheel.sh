@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds the wheel into dist/. Arguments go to Bazel: ci/build_wheel.sh --config=cuda
+# Builds the wheel into dist/. Passes its arguments to Bazel, as in ci/build_wheel.sh --config=cuda
 steps_total=2
 source "$(dirname "$0")/steps.sh"
 
-step "Checking what the build needs"
+step "Installing the packages that the build needs"
 ci/install_deps.sh
 
 step "Building the wheel with Bazel"

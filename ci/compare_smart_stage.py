@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs random graphs with and without SmartStage and compares every step.
 
-`.venv/bin/python ci/compare_smart_stage.py --graphs 50000 --seed 0` compares the graphs of the seeds 0 to 49999, in a
-few processes. Each difference is written as it is found; the last line sums up, as JSON. Ends with 1 if there was a
-difference.
+`.venv/bin/python ci/compare_smart_stage.py --graphs 50000 --seed 0` compares the graphs of the seeds 0 to 49999, in
+several processes. It prints each difference when it finds it, and a summary as JSON in the last line. The exit status
+is 1 if there was a difference.
 
-`.venv/bin/python ci/compare_smart_stage.py --seed 7 --show` compares one graph, and writes it.
+`.venv/bin/python ci/compare_smart_stage.py --seed 7 --show` prints one graph and compares it.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ import subprocess
 import sys
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Of one process, so that what TensorFlow keeps of its graphs is given back now and then.
-_GRAPHS_OF_A_PROCESS = 500
-_SECONDS_OF_A_GRAPH = 10
+# A process ends after this many graphs, which frees the memory that TensorFlow keeps for them.
+_GRAPHS_PER_PROCESS = 500
+_SECONDS_PER_GRAPH = 10
 
 
 def _arguments() -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-  parser.add_argument("--seed", type=int, default=0, help="the first graph's")
-  parser.add_argument("--graphs", type=int, default=1, help="how many")
-  parser.add_argument("--processes", type=int, default=2, help="that run at the same time")
-  parser.add_argument("--show", action="store_true", help="write the graphs, in this process")
+  parser.add_argument("--seed", type=int, default=0, help="the seed of the first graph")
+  parser.add_argument("--graphs", type=int, default=1, help="the number of graphs, of consecutive seeds")
+  parser.add_argument("--processes", type=int, default=2, help="the number of processes that run at the same time")
+  parser.add_argument("--show", action="store_true", help="print the graphs, and compare them in this process")
   parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
   return parser.parse_args()
 
 
 def _load() -> None:
-  """Makes the installed wheel and the test helpers beside its sources importable, as in the tests."""
+  """Makes the installed wheel, and the test helpers of the source tree, importable as in the tests."""
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
   sys.path[0] = str(_ROOT)
   import tensorflow as tf
@@ -49,7 +49,14 @@ def _load() -> None:
 
 
 def _compare(first: int, count: int, show: bool) -> int:
-  """Compares graphs in this process, and writes a JSON line for each difference and one for all."""
+  """Compares graphs in this process.
+
+  Prints a JSON line for each graph that it starts (unless `show` prints the graph), for each difference, and for the
+  tally of all graphs.
+
+  Returns:
+    The number of differences.
+  """
   _load()
   import dataclasses
 
@@ -62,8 +69,8 @@ def _compare(first: int, count: int, show: bool) -> int:
     if show:
       print(random_graphs.make(seed).text())
     else:
-      # Of a process that crashes, the last one is known.
-      print(json.dumps({"begun": seed}), flush=True)
+      # If the process crashes, the last of these lines names the graph.
+      print(json.dumps({"started": seed}), flush=True)
     try:
       tally.add(comparison.compare(seed))
     except comparison.DifferenceError as difference:
@@ -74,30 +81,30 @@ def _compare(first: int, count: int, show: bool) -> int:
 
 
 def _worker(first: int, count: int) -> tuple[list[str], collections.Counter]:
-  """Compares graphs in a process of their own.
+  """Compares graphs in a new process.
 
   Returns:
-    A line for each difference, and the sum of what the graphs did.
+    A text for each difference or crash, and the tally of the graphs.
   """
   command = [sys.executable, __file__, "--worker", f"--seed={first}", f"--graphs={count}"]
   try:
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=_SECONDS_OF_A_GRAPH * count + 60, check=False)
-    output, end = done.stdout, f"the process ended with {done.returncode}: {done.stderr[-2000:]}"
+        command, capture_output=True, text=True, timeout=_SECONDS_PER_GRAPH * count + 60, check=False)
+    output, end = done.stdout, f"the process exited with status {done.returncode}: {done.stderr[-2000:]}"
   except subprocess.TimeoutExpired as expired:
     output, end = (expired.stdout or b"").decode(), "the process did not end in time"
   lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-  problems = [f"{line['difference']}\n{_again(line['seed'])}" for line in lines if "difference" in line]
+  problems = [f"{line['difference']}\n{_how_to_repeat(line['seed'])}" for line in lines if "difference" in line]
   tallies = [line["tally"] for line in lines if "tally" in line]
   if not tallies:
-    begun = [line["begun"] for line in lines if "begun" in line]
-    problems.append(f"seed {begun[-1] if begun else first}: {end}\n{_again(begun[-1] if begun else first)}")
+    last = [first, *(line["started"] for line in lines if "started" in line)][-1]
+    problems.append(f"seed {last}: {end}\n{_how_to_repeat(last)}")
   return problems, collections.Counter(tallies[0] if tallies else {})
 
 
-def _again(seed: int) -> str:
+def _how_to_repeat(seed: int) -> str:
   script = pathlib.Path(__file__).resolve().relative_to(_ROOT)
-  return f"  again: .venv/bin/python {script} --seed {seed} --show"
+  return f"  to repeat: .venv/bin/python {script} --seed {seed} --show"
 
 
 def main() -> int:
@@ -105,7 +112,7 @@ def main() -> int:
   if arguments.worker or arguments.show:
     return min(_compare(arguments.seed, arguments.graphs, arguments.show), 1)
   end = arguments.seed + arguments.graphs
-  share = min(_GRAPHS_OF_A_PROCESS, -(-arguments.graphs // arguments.processes))
+  share = min(_GRAPHS_PER_PROCESS, -(-arguments.graphs // arguments.processes))
   ranges = [(first, min(share, end - first)) for first in range(arguments.seed, end, share)]
   total: collections.Counter = collections.Counter()
   differences = 0

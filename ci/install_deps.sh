@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what the build and the tests need of Debian's packages, where something is missing. Needs root only then.
+# Installs the Debian packages that the build and the tests need and that are missing. Only then does it need root.
 source "$(dirname "$0")/steps.sh"
 
 missing=()
-# need PACKAGES TEST...: the packages are wanted unless the test succeeds.
+# need PACKAGES COMMAND...: the packages are missing unless the command succeeds.
 need() {
   local packages=$1
   shift
@@ -37,7 +37,7 @@ if [ ${#missing[@]} -eq 0 ]; then
   echo "Nothing to install."
   exit 0
 fi
-command -v apt-get >/dev/null || die "Missing: ${missing[*]} (Debian's names). This machine has no apt-get; install them by hand."
+command -v apt-get >/dev/null || die "Missing: ${missing[*]} (Debian's names). There is no apt-get here; install them with your own package manager."
 if [ "$(id -u)" -ne 0 ]; then
   die "Missing packages. As root: apt-get update && apt-get install --no-install-recommends ${missing[*]}"
 fi

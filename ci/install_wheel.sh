@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs dist/*.whl into the project's virtual environment .venv, with pinned versions of all that it needs.
+# Installs dist/*.whl into the project's virtual environment .venv, with pinned versions of all its dependencies.
 source "$(dirname "$0")/steps.sh"
 
 wheels=(dist/*.whl)
@@ -9,7 +9,7 @@ wheels=(dist/*.whl)
 python=$(find_python) || die "Python 3.11 was not found."
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
 
-# unchanged STAMP FILE...: whether the files are those of the last installation.
+# unchanged STAMP FILE...: whether the files are as they were at the last installation, which wrote them to STAMP.
 unchanged() {
   cmp --silent <(cat "${@:2}") "$1"
 }
@@ -21,7 +21,7 @@ if ! unchanged "$stamp" "${requirements[@]}"; then
   cat "${requirements[@]}" >"$stamp"
 fi
 
-# Wheels of one version differ in their bytes only.
+# Two builds may have the same version, so pip alone would not notice a new wheel.
 stamp=$venv/installed-wheel
 if ! unchanged "$stamp" <(sha256sum "${wheels[0]}"); then
   "$venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-index --no-deps --force-reinstall \

@@ -21,7 +21,7 @@ die() {
   exit 1
 }
 
-# The Python that the wheel is for: PYTHON_BIN_PATH, or the machine's Python 3.11.
+# find_python: prints the path of a Python 3.11, which the wheel needs: PYTHON_BIN_PATH if it is one, or the machine's.
 find_python() {
   local candidate
   for candidate in "${PYTHON_BIN_PATH:-}" python3.11 python3; do

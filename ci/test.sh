@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Everything that has a test: the patch series, the C++ under Bazel, TensorFlow's own tests and ours against the
-# installed wheel. Its last lines are pytest's summary.
+# Runs all tests: checks the patch series, runs the C++ tests with Bazel, and runs TensorFlow's own Python tests and ours
+# against the installed wheel. The last lines of the output are pytest's summary. Passes its arguments to our pytest run.
 steps_total=8
 source "$(dirname "$0")/steps.sh"
 
-step "Checking what the build needs"
+step "Installing the packages that the build needs"
 ci/install_deps.sh
 
 step "Fetching TensorFlow's source and checking the patch series against it"
@@ -19,14 +19,14 @@ bazel test //...
 step "Building the wheel into dist/"
 ci/build_wheel.sh
 
-step "Installing it into .venv"
+step "Installing the wheel into .venv, and linting the Python"
 ci/install_wheel.sh
 "$venv/bin/ruff" check .
 
 step "Running TensorFlow's own tests against the installed wheel"
 ci/upstream_tests.sh quick
 
-step "Running them again, with every run on a stage thread pool"
+step "Running them with every run on a stage thread pool"
 ci/upstream_tests.sh pools
 
 step "Running the Python tests against the installed wheel"

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# TensorFlow's own Python tests against the installed wheel, compared test by test with what the stock wheel gives.
+# Runs TensorFlow's own Python tests, and compares each result with the result on the stock wheel.
 #
-#   ci/upstream_tests.sh quick    runs ci/upstream/quick.txt in .venv; a test that passes on the stock wheel must pass
-#   ci/upstream_tests.sh pools    the same, every local session having a stage thread pool and every run in it taking it
-#   ci/upstream_tests.sh record   writes the stock wheel's results anew, in a virtual environment of its own
+#   ci/upstream_tests.sh quick    runs the files in ci/upstream/quick.txt in .venv; every test that passes on the stock
+#                                 wheel must pass
+#   ci/upstream_tests.sh pools    does the same, but every local session has a stage thread pool that all its runs use
+#   ci/upstream_tests.sh record   runs them on the stock wheel, in a temporary virtual environment, and saves the results
 steps_total=1
 source "$(dirname "$0")/steps.sh"
 
@@ -14,7 +15,7 @@ bazel build @tensorflow_source//:BUILD.bazel
 external=$(bazel info output_base)/external
 source_tree=$external/tensorflow_source
 run=("$python" ci/upstream/run.py --source="$source_tree" --list=ci/upstream/quick.txt
-  --record=ci/upstream/stock_results.json)
+  --stock-results=ci/upstream/stock_results.json)
 
 case ${1:-} in
   quick)
@@ -33,6 +34,6 @@ case ${1:-} in
     "${run[@]}" --python="$stock/bin/python" --write
     ;;
   *)
-    die "Say what to do: ci/upstream_tests.sh quick, pools or record."
+    die "'${1:-}' is no command. Usage: ci/upstream_tests.sh quick|pools|record"
     ;;
 esac

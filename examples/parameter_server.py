@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One task of a cluster: run it once with --job=ps, which stays, and once for each worker, which ends with its data."""
+"""One task of a cluster. Start it once with --job=ps, which runs until it is killed, and once for each worker.
+
+A worker ends at the end of its data.
+"""
 
 import argparse
 
@@ -18,17 +21,17 @@ if args.job == "ps":
   server.join()
 
 with tf.device(tf.train.replica_device_setter(cluster=cluster, worker_device=f"/job:worker/task:{args.task}")):
-  # Each worker reads lines of its own.
+  # Each worker reads its own share of the lines.
   lines = tf.data.TextLineDataset("test_data.csv").shard(cluster.num_tasks("worker"), args.task).batch(2)
   city, color = tf.decode_csv(tf.data.make_one_shot_iterator(lines).get_next(), record_defaults=[[""], [""]])
-  # What is above runs ahead, in this process; what is below is the step.
+  # The nodes above run ahead of the step, in this process. The nodes below are the step.
   city, color = tf.staged([city, color], capacity=4)
   embedding = tf.get_variable("embedding", [10, 3])
   row = tf.nn.embedding_lookup(embedding, tf.string_to_hash_bucket_fast(city, 10))
   loss = tf.reduce_mean(tf.square(row))
   step = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_or_create_global_step())
 
-# A worker does not wait for the other workers.
+# With these filters, a worker does not wait for the other workers.
 config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{args.task}"])
 with tf.train.MonitoredTrainingSession(
     master=server.target, is_chief=args.task == 0, config=config, hooks=[tf.make_prefetch_hook()]) as sess:

@@ -1,3 +1,2 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries that exist for their names and dependencies only are linked from
-// this.
+// The source of libraries that exist only for their names and dependencies.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a patched file of TensorFlow registers when it is loaded, the stock copy
-// of that file in the base library has registered already. These definitions
-// are local to the overlay (overlay.lds), so they serve the patched files
-// alone.
+// Handles what a patched file of TensorFlow registers when it is loaded,
+// because the stock copy of the file, in the base library, has already
+// registered it. These definitions are local to the overlay (overlay.lds), so
+// only the patched files call them.
 //
-// In a whole-tree build there is one copy of each file and no overlay, and this
-// file is not part of it.
+// A build of TensorFlow's whole tree has one copy of each file and no overlay,
+// and does not need this file.
 
 #include <memory>
 
@@ -15,8 +15,8 @@
 
 namespace tensorflow {
 
-// The registered factory stays: its virtual functions are the overlay's,
-// because the overlay exports the factory's class.
+// Keeps the factory that the stock copy registered. Its virtual functions come
+// from the overlay, because the overlay exports the factory's class.
 void SessionFactory::Register(const string& runtime_type,
                               SessionFactory* factory) {
   delete factory;
@@ -27,8 +27,8 @@ void SessionFactory::Register(const string& runtime_type,
 namespace tsl {
 namespace monitoring {
 
-// Nothing increments the stock copy's metric any more: the patched copy's takes
-// its place under the same name.
+// Replaces the stock copy's metric of the same name, which nothing increments
+// any more.
 std::unique_ptr<CollectionRegistry::RegistrationHandle>
 CollectionRegistry::Register(const AbstractMetricDef* const metric_def,
                              const CollectionFunction& collection_function) {

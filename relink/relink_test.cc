@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The promises of the stacked relink, seen from a C++ program that asks for
-// libtensorflow_cc.so.2 as any other would.
+// Checks the guarantees of the stacked relink in a C++ program that loads
+// libtensorflow_cc.so.2 as any other program does.
 
 #include <dlfcn.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::EndsWith;
 
-// The file that a symbol of the process comes from.
+// Returns the file from which the process takes a symbol.
 std::string LibraryOf(const char* mangled_name) {
   void* address = dlsym(RTLD_DEFAULT, mangled_name);
   Dl_info info;
@@ -41,7 +41,7 @@ GraphDef ConstantGraph() {
   return graph;
 }
 
-// The value of a counter without labels; -1 if it is not registered.
+// Returns the value of a counter without labels, or -1 if it is not registered.
 int64_t MetricValue(const std::string& name) {
   tsl::monitoring::CollectionRegistry::CollectMetricsOptions options;
   auto metrics =
@@ -63,22 +63,22 @@ TEST(RelinkTest, ReplacedClassesComeFromTheOverlay) {
   }
 }
 
-TEST(RelinkTest, TheRestComesFromTheBase) {
+TEST(RelinkTest, OtherSymbolsComeFromTheStockLibraries) {
   EXPECT_THAT(LibraryOf("_ZN10tensorflow10NewSessionERKNS_14SessionOptionsE"),
               EndsWith("libtensorflow_framework.so.2"));
   EXPECT_THAT(LibraryOf("TF_NewSession"),
               EndsWith("libtensorflow_cc_base.so.2"));
 }
 
-// As with the stock library, which has both symbols, the first of the two
-// libraries wins: the base stands before the framework in the loader's scope.
-TEST(RelinkTest, BaseStandsBeforeTheFramework) {
+// Both libraries define the symbol. The base precedes the framework in the
+// loader's scope, as the stock library does.
+TEST(RelinkTest, BasePrecedesTheFramework) {
   EXPECT_THAT(LibraryOf("_ZN3tsl10monitoring18CollectionRegistry7DefaultEv"),
               EndsWith("libtensorflow_cc_base.so.2"));
 }
 
-// The patched copy counts; the stock copy's counter of the same name must not
-// be the one that is read.
+// The patched copy increments its own counter, so the collected counter must
+// not be the stock copy's, which has the same name.
 TEST(RelinkTest, MetricsOfThePatchedFileAreTheOnesCollected) {
   const std::string runs = "/tensorflow/core/direct_session_runs";
   const int64_t before = MetricValue(runs);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file under another name, without a copy."""
+"""A rule that gives a file another name without copying it."""
 
 def _symlink_impl(ctx):
     ctx.actions.symlink(output = ctx.outputs.out, target_file = ctx.file.src)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the C++ of this project is compiled, linked and tested: the macros of every BUILD file below.
+"""The macros with which the BUILD files of this project compile, link and test C++.
 
-Each library is two targets: NAME, its code, which ends up in the overlay (//relink), and NAME.headers, its interface.
-A test is linked against the shared libraries as they ship, never against second copies of the code: what registers
-itself when loaded (ops, kernels, the sessions' observers) exists once in a process.
+Each library has two targets: NAME is its code, which ends up in the overlay (//relink), and NAME.headers is its
+interface. A test links against the shared libraries that the wheel ships, never against a second copy of the code,
+because code that registers itself when it is loaded (ops, kernels, session observers) must exist once in a process.
 """
 
-# The flags that TensorFlow's own wheel was built with (tf.sysconfig.get_compile_flags()), as far as they change
-# layouts: without NDEBUG, classes of the base library have other sizes than it thinks.
+# The flags of TensorFlow's own wheel (tf.sysconfig.get_compile_flags()) that change the layout of classes. Without
+# NDEBUG, for example, our code would assume other sizes of the base library's classes than the library itself.
 STAGING_COPTS = [
     "-std=c++17",
     "-O2",
@@ -17,7 +17,7 @@ STAGING_COPTS = [
     "-fPIC",
 ]
 
-# TensorFlow's headers are not clean under Debian's default warnings; ours are.
+# TensorFlow's headers. Unlike ours, they are not free of warnings under Debian's default flags.
 TENSORFLOW_HEADERS = [
     "@tensorflow_patched//:headers",
 ] + select({
@@ -25,8 +25,9 @@ TENSORFLOW_HEADERS = [
     "//conditions:default": ["@tensorflow_wheel_cpu//:headers"],
 })
 
-# What a program of ours is linked against: the overlay for what it adds, the stock library for the rest. The stock
-# library's SONAME is the front's, so the program asks for the front at run time and gets all three in order.
+# Our programs link against the overlay for the symbols that it adds, and against the stock library for all others. The
+# SONAME of the stock library is the front's name, so a program loads the front at run time, and with it all three
+# libraries in order.
 _OVERLAY = "//relink:lib/libtensorflow_cc_staging.so.2"
 
 LINK_INPUTS = [_OVERLAY] + select({
@@ -54,21 +55,20 @@ LINK_OPTS = ["-Wl,--no-as-needed"] + select({
 })
 
 def _headers(dep):
-    """The interface target that belongs to a library's label."""
+    """Returns the label of a library's interface target."""
     if ":" in dep:
         return dep + ".headers"
     return dep + ":" + dep.split("/")[-1] + ".headers"
 
 def staging_cc_library(name, srcs = [], hdrs = [], deps = [], **kwargs):
-    """A library of the overlay.
+    """Declares a library of the overlay.
 
     Args:
-      name: the target; NAME.headers is its interface alone.
-      srcs: source files.
-      hdrs: headers that others include.
+      name: The target. NAME.headers is its interface.
+      srcs: Source files.
+      hdrs: Headers that other libraries include.
       deps: staging_cc_library or staging_cc_proto targets.
-      alwayslink: for code that registers itself when loaded.
-      **kwargs: passed to cc_library.
+      **kwargs: Passed to cc_library.
     """
     native.cc_library(
         name = name + ".headers",
@@ -82,19 +82,19 @@ def staging_cc_library(name, srcs = [], hdrs = [], deps = [], **kwargs):
         hdrs = hdrs,
         copts = STAGING_COPTS,
         linkstatic = True,
-        # All of it belongs into the overlay, whether the overlay itself calls it or not.
+        # The overlay contains all of the code, even the parts that it does not call itself.
         alwayslink = True,
         deps = deps + TENSORFLOW_HEADERS,
         **kwargs
     )
 
 def staging_cc_proto(name, src, **kwargs):
-    """The C++ of one .proto file, made by the protoc that matches TensorFlow's protobuf.
+    """Generates the C++ of one .proto file, with the protoc that matches TensorFlow's protobuf.
 
     Args:
-      name: the library, to be named in deps as any staging_cc_library.
-      src: the .proto file. It may import TensorFlow's.
-      **kwargs: passed to staging_cc_library.
+      name: The library. It can be listed in deps like a staging_cc_library.
+      src: The .proto file. It may import TensorFlow's .proto files.
+      **kwargs: Passed to staging_cc_library.
     """
     stem = src[:-len(".proto")]
     native.genrule(
@@ -124,17 +124,17 @@ def staging_cc_proto(name, src, **kwargs):
     )
 
 def staging_cc_test(name, srcs, deps = [], size = "small", data = [], copts = [], linkopts = [], **kwargs):
-    """A GoogleTest over the libraries that ship.
+    """Declares a GoogleTest that links against the shared libraries of the wheel.
 
     Args:
-      name: the target.
-      srcs: source files.
-      deps: staging_cc_library targets whose interface the test uses.
+      name: The target.
+      srcs: Source files.
+      deps: staging_cc_library targets whose interfaces the test uses.
       size: Bazel's test size.
-      data: further run-time files.
-      copts: further compiler flags.
-      linkopts: further linker flags.
-      **kwargs: passed to cc_test.
+      data: Further run-time files.
+      copts: Further compiler flags.
+      linkopts: Further linker flags.
+      **kwargs: Passed to cc_test.
     """
     up = "/".join([".."] * len(native.package_name().split("/")))
     native.cc_test(
@@ -150,16 +150,16 @@ def staging_cc_test(name, srcs, deps = [], size = "small", data = [], copts = []
     )
 
 def staging_pybind_extension(name, srcs, deps = [], **kwargs):
-    """A Python extension module NAME.so over the libraries that ship.
+    """Declares a Python extension module NAME.so that links against the shared libraries of the wheel.
 
     Args:
-      name: the module's name.
-      srcs: source files.
-      deps: staging_cc_library targets whose interface the module uses.
-      **kwargs: passed to cc_binary.
+      name: The module's name.
+      srcs: Source files.
+      deps: staging_cc_library targets whose interfaces the module uses.
+      **kwargs: Passed to cc_binary.
     """
 
-    # Where the wheel puts the libraries, seen from the module.
+    # The path from the module's folder to the root of the wheel.
     up = "/".join([".."] * len(native.package_name().split("/")))
     native.cc_binary(
         name = name + ".so",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the wheel: the base wheel's members as they are, ours over them, and metadata that tells the truth."""
+"""Assembles the wheel from the base wheel's unchanged members, our files in place of others, and new metadata."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ _NAME = "tensorflow"
 
 
 def _notice(version: str, base: str, patched: list[str]) -> str:
-  """What Apache-2.0, section 4b, wants to be told: which of TensorFlow's files were changed."""
+  """Returns the text of NOTICE, which names the changed files of TensorFlow, as Apache-2.0, section 4b, requires."""
   lines = [
       f"This is tensorflow {version}, a fork of TensorFlow with pipeline staging. It is not a release by the",
       "TensorFlow Authors.",
       "",
       f"It contains the files of {base}, unchanged except for:",
       "",
-      f"  {_LIBRARY}: renamed to {_BASE_LIBRARY}, the bytes unchanged; a library of the fork has its name",
-      "  tensorflow/__init__.py and tensorflow/_api/: generated again, with the fork's symbols",
+      f"  {_LIBRARY}: renamed to {_BASE_LIBRARY}, the bytes unchanged; a library of the fork has the old name",
+      "  tensorflow/__init__.py and tensorflow/_api/: regenerated, with the fork's symbols",
       *(f"  {name}: changed" for name in patched),
       "",
-      "All else below tensorflow_staging/ and tensorflow/include/tensorflow_staging/ is new.",
+      "Everything below tensorflow_staging/ and tensorflow/include/tensorflow_staging/ is new.",
   ]
   return "\n".join(lines) + "\n"
 
 
 def _metadata(text: str, version: str, base: str) -> str:
-  """The base wheel's METADATA under our name and version."""
+  """Returns the base wheel's METADATA with our name, version and description."""
   message = email.parser.Parser(policy=email.policy.compat32).parsestr(text)
   message.replace_header("Name", _NAME)
   message.replace_header("Version", version)
   message.replace_header("Summary", "TensorFlow with pipeline staging: input that runs ahead of the training step.")
   message["License-File"] = "NOTICE"
   message.set_payload(
-      f"TensorFlow, forked: {base} with `tf.staged`, which runs a part of the graph ahead of the training step.\n\n"
-      "It installs as `tensorflow`. Do not install `tensorflow` or `tensorflow-cpu` beside it: they are the same"
-      " folder.\n\n---\n\n" + message.get_payload()
+      f"A fork of TensorFlow: {base} with `tf.staged`, which runs a part of the graph ahead of the training step.\n\n"
+      "It installs as `tensorflow`. Do not install the official `tensorflow` or `tensorflow-cpu` beside it: they use"
+      " the same folder.\n\n---\n\n" + message.get_payload()
   )
   return message.as_string()
 
 
 def _wheel_file(text: str, tag: str) -> str:
-  """The base wheel's WHEEL with our tag."""
+  """Returns the base wheel's WHEEL with our generator and tag."""
   lines = [line for line in text.splitlines() if line and not line.startswith(("Tag:", "Generator:"))]
   return "\n".join([*lines, "Generator: tensorflow_staging", f"Tag: {tag}"]) + "\n"
 
@@ -77,14 +77,14 @@ def assemble(
   """Writes the wheel.
 
   Args:
-    base_wheel: the official wheel.
-    files: what goes over it, by destination.
-    generated: a folder with the generated Python, laid out as the wheel.
-    version: ours.
-    out: the folder to write to.
+    base_wheel: The official wheel.
+    files: The files to add or to replace, by their paths in the wheel.
+    generated: A folder with the generated Python, laid out as in the wheel.
+    version: The version of our wheel.
+    out: The folder for the wheel.
 
   Returns:
-    The wheel's path.
+    The path of the wheel.
   """
   with zipfile.ZipFile(base_wheel) as base:
     members = {member.filename: member for member in base.infolist() if not member.is_dir()}
@@ -93,7 +93,7 @@ def assemble(
     read = lambda name: base.read(f"{old_info}/{name}").decode()
     base_name = old_info.removesuffix(".dist-info").replace("_", "-").replace("-2.", " 2.")
 
-    # A patched Python file that the base wheel does not ship serves the generator alone.
+    # A patched Python file that is not in the base wheel is for the generator alone, so it is not shipped.
     patched_python = [name for name, path in files.items() if "/tensorflow_patched/" in str(path)]
     files = {
         name: path
@@ -137,7 +137,7 @@ def assemble(
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__)
   parser.add_argument("--base_wheel", type=pathlib.Path, required=True)
-  parser.add_argument("--manifest", type=pathlib.Path, required=True, help="what goes over the base wheel")
+  parser.add_argument("--manifest", type=pathlib.Path, required=True, help="the list of the files to add or to replace")
   parser.add_argument("--generated", type=pathlib.Path, required=True, help="the generated Python")
   parser.add_argument("--version", required=True)
   parser.add_argument("--out", type=pathlib.Path, required=True, help="the folder to write the wheel to")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file made from a template."""
+"""A rule that expands a template."""
 
 def _expand_impl(ctx):
     ctx.actions.expand_template(

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generates the Python that TensorFlow's build generates: op wrappers and the public API's modules.
+"""Generates the Python files that TensorFlow's build generates: op wrappers and the modules of the public API.
 
-Both need a TensorFlow that can be imported. It is put together from symbolic
-links: the base wheel, our files over it, and upstream's generator. The generator
-writes every `__init__.py` of `tensorflow._api`, so that a symbol of ours is
-exported exactly as one of TensorFlow's.
+Both generators need a TensorFlow that Python can import. This script builds one from symbolic links to the base wheel,
+to our files in place of others, and to upstream's generator. The generator writes every `__init__.py` of
+`tensorflow._api`, so that our symbols are exported exactly as TensorFlow's are.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ _EXPORTS = "tensorflow/python/modules_with_exports.py"
 def link_tree(
     tree: pathlib.Path, base: pathlib.Path, files: dict[str, pathlib.Path], source: pathlib.Path
 ) -> None:
-  """Puts a package folder together that Python can import.
+  """Creates a folder of symbolic links from which Python can import TensorFlow.
 
   Args:
-    tree: the folder to make.
-    base: the unpacked base wheel.
-    files: what goes over it.
-    source: TensorFlow's source tree, for what only the generator needs.
+    tree: The folder to create.
+    base: The unpacked base wheel.
+    files: The files to add or to replace, by their paths in the wheel.
+    source: TensorFlow's source tree, which has the files that only the generator needs.
   """
   links: dict[str, pathlib.Path] = {}
   for folder, subfolders, names in os.walk(base / "tensorflow"):
@@ -46,7 +45,7 @@ def link_tree(
   for name in [_EXPORTS, *(f"{_GENERATOR}/{path.name}" for path in (source / _GENERATOR).glob("*.py"))]:
     links[name] = source / name
   links |= {name: path for name, path in files.items() if not name.startswith("tensorflow/include/")}
-  # The generator must see no API yet: the root stays empty.
+  # The root is empty, because the generator must run before there is an API.
   links["tensorflow/__init__.py"] = links[f"{_GENERATOR}/__init__.py"] = pathlib.Path("/dev/null")
 
   for name, target in links.items():
@@ -56,7 +55,11 @@ def link_tree(
 
 
 def op_wrappers() -> str:
-  """The Python functions of our ops, as TensorFlow's own generator writes them."""
+  """Returns the Python functions of our ops, as TensorFlow's generator writes them.
+
+  Raises:
+    RuntimeError: If none of our ops is registered.
+  """
   # pylint: disable=g-import-not-at-top
   from tensorflow.core.framework import op_def_pb2
   from tensorflow.python.client import pywrap_tf_session
@@ -67,16 +70,16 @@ def op_wrappers() -> str:
   )
   ours = op_def_pb2.OpList(op=[op for op in registered.op if op.name.startswith(_OPS_PREFIX)])
   if not ours.op:
-    raise RuntimeError(f"No op named {_OPS_PREFIX}* is registered: the overlay was not loaded")
+    raise RuntimeError(f"No op named {_OPS_PREFIX}* is registered, so the overlay was not loaded")
   text = _pywrap_python_op_gen.GetPythonWrappers(ours.SerializeToString())
   return text.decode() if isinstance(text, bytes) else text
 
 
 def _bzl_list(path: pathlib.Path, name: str) -> list[str]:
-  """A list of strings that upstream keeps in a .bzl file."""
+  """Reads a list of strings from a .bzl file of upstream; raises ValueError if the file does not have it."""
   match = re.search(rf"^{name} = \[(.*?)^\]", path.read_text(), re.MULTILINE | re.DOTALL)
   if not match:
-    raise ValueError(f"{path} has no list {name}: upstream moved it")
+    raise ValueError(f"{path} has no list {name}; find where upstream moved it")
   return re.findall(r'^\s*"([^"]+)",', match.group(1), re.MULTILINE)
 
 
@@ -85,8 +88,8 @@ def generate_api(source: pathlib.Path, lists: pathlib.Path, out: pathlib.Path) -
 
   Args:
     source: TensorFlow's source tree.
-    lists: the folder of the lists of the API's packages.
-    out: the folder that stands for `tensorflow/`.
+    lists: The folder with the .bzl files that list the API's packages.
+    out: The folder to write, which becomes `tensorflow/` in the wheel.
   """
   # pylint: disable=g-import-not-at-top
   from tensorflow.python.tools.api.generator import create_python_api
@@ -141,10 +144,10 @@ def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__)
   parser.add_argument("--base", type=pathlib.Path, required=True, help="the unpacked base wheel")
   parser.add_argument("--source", type=pathlib.Path, required=True, help="TensorFlow's source tree")
-  parser.add_argument("--api_lists", type=pathlib.Path, required=True, help="where the API's packages are listed")
-  parser.add_argument("--manifest", type=pathlib.Path, required=True, help="what goes over the base wheel")
-  parser.add_argument("--site_packages", type=pathlib.Path, required=True, help="the packages TensorFlow imports")
-  parser.add_argument("--out", type=pathlib.Path, required=True, help="where the generated files go")
+  parser.add_argument("--api_lists", type=pathlib.Path, required=True, help="the folder with the API's package lists")
+  parser.add_argument("--manifest", type=pathlib.Path, required=True, help="the list of the files to add or to replace")
+  parser.add_argument("--site_packages", type=pathlib.Path, required=True, help="the packages that TensorFlow imports")
+  parser.add_argument("--out", type=pathlib.Path, required=True, help="the folder for the generated files")
   arguments = parser.parse_args()
 
   out = arguments.out.absolute()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel as pip installed it: complete, unaltered, and what its metadata says."""
+"""The wheel that pip installed is complete and unaltered, and its metadata is true."""
 
 import importlib.metadata
 import os
@@ -16,7 +16,7 @@ _DISTRIBUTION = importlib.metadata.distribution("tensorflow")
 _SITE_PACKAGES = pathlib.Path(_DISTRIBUTION.locate_file(""))
 _LIBRARIES = ["libtensorflow_cc.so.2", "libtensorflow_cc_staging.so.2"]
 
-# What the stock wheel logs on import, as patterns of whole lines.
+# The lines that the stock wheel may log on import, as patterns.
 _STOCK_LOG = [
     r".*tensorflow/core/util/port\.cc:\d+\] oneDNN custom operations are on\..*",
     r".*cpu_feature_guard\.cc:\d+\] This TensorFlow binary is optimized to use available CPU instructions.*",
@@ -62,14 +62,14 @@ def test_licence_and_notice():
     assert f"{changed}: changed" in notice
 
 
-def test_platform_tag_is_what_the_libraries_ask_for():
+def test_platform_tag_is_what_the_libraries_need():
   libraries = [_SITE_PACKAGES / "tensorflow" / name for name in _LIBRARIES]
   libraries.append(_SITE_PACKAGES / "tensorflow_staging/python/pywrap/_pywrap_staging.so")
   tag = platform_tag.tag_of(libraries, (2, 17))
   assert f"Tag: cp311-cp311-{tag}" in _DISTRIBUTION.read_text("WHEEL")
 
 
-def test_overlay_exports_only_what_it_replaces_and_what_is_ours():
+def test_overlay_exports_only_replaced_classes_and_our_own():
   overlay = _SITE_PACKAGES / "tensorflow/libtensorflow_cc_staging.so.2"
   printed = subprocess.run(
       ["nm", "--dynamic", "--defined-only", "--demangle", "--format=posix", overlay],
@@ -88,7 +88,7 @@ def test_overlay_exports_only_what_it_replaces_and_what_is_ours():
 
 
 @pytest.mark.parametrize("api", ["1", "2"])
-def test_import_prints_nothing_that_the_stock_wheel_does_not(tmp_path, api):
+def test_import_logs_only_what_the_stock_wheel_logs(tmp_path, api):
   environment = {name: value for name, value in os.environ.items() if not name.startswith("TF_CPP_")}
   result = subprocess.run(
       [sys.executable, "-c", "import tensorflow"],

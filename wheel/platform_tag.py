@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which systems a wheel runs on: read from what its libraries ask for, never claimed.
+"""Computes a wheel's platform tag from the symbol versions that its libraries need.
 
-A manylinux tag (PEP 600) promises that the wheel runs wherever the C library is
-at least as new as the tag says; the C++ library of such systems is as new as
-auditwheel's policies list.
+A manylinux tag (PEP 600) promises that the wheel runs on every system whose C library is at least as new as the tag
+says. auditwheel's policies list how new the C++ library of such a system is.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ import subprocess
 
 _Version = tuple[int, ...]
 
-# glibc of the tag -> newest GLIBCXX that its systems have (auditwheel's
-# manylinux policies).
+# The glibc version of each tag, and the newest GLIBCXX version that all its systems have (auditwheel's manylinux
+# policies).
 _LIBSTDCXX_OF_GLIBC: dict[_Version, _Version] = {
     (2, 17): (3, 4, 19),
     (2, 24): (3, 4, 22),
@@ -29,13 +28,13 @@ _LIBSTDCXX_OF_GLIBC: dict[_Version, _Version] = {
 
 
 def needed_versions(version_info: str) -> tuple[_Version, _Version]:
-  """The newest GLIBC and GLIBCXX that a library asks for.
+  """Finds the newest GLIBC and GLIBCXX versions that a library needs.
 
   Args:
-    version_info: what `readelf --version-info` prints of it.
+    version_info: The output of `readelf --version-info` for the library.
 
   Returns:
-    Two versions, (0,) where it asks for none.
+    The two versions; (0,) if the library needs none.
   """
 
   def newest(prefix: str) -> _Version:
@@ -46,10 +45,10 @@ def needed_versions(version_info: str) -> tuple[_Version, _Version]:
 
 
 def tag_for(glibc: _Version, libstdcxx: _Version) -> str:
-  """The oldest manylinux tag that is true for these needs.
+  """Returns the oldest manylinux tag whose systems have these versions.
 
   Raises:
-    ValueError: no known tag has a C++ library that new.
+    ValueError: If no known tag has versions that new.
   """
   for tag, newest_libstdcxx in sorted(_LIBSTDCXX_OF_GLIBC.items()):
     if tag >= glibc and newest_libstdcxx >= libstdcxx:
@@ -61,11 +60,14 @@ def tag_for(glibc: _Version, libstdcxx: _Version) -> str:
 
 
 def tag_of(libraries: list[pathlib.Path], at_least: _Version) -> str:
-  """The tag of a wheel.
+  """Returns the tag of a wheel.
 
   Args:
-    libraries: the libraries that were built here.
-    at_least: the glibc that the rest of the wheel was tagged with.
+    libraries: The libraries that this project built.
+    at_least: The glibc version in the base wheel's tag.
+
+  Raises:
+    ValueError: If no known tag allows the versions that the libraries need.
   """
   glibc, libstdcxx = at_least, (0,)
   for library in libraries:

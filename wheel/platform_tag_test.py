@@ -15,7 +15,7 @@ def test_newest_versions_are_compared_as_numbers():
   assert platform_tag.needed_versions(_PRINTED) == ((2, 32), (3, 4, 29))
 
 
-def test_no_versions():
+def test_library_that_needs_no_version():
   assert platform_tag.needed_versions("") == ((0,), (0,))
 
 
@@ -28,10 +28,10 @@ def test_no_versions():
         ((2, 34), (3, 4, 30), "manylinux_2_35_x86_64"),
     ],
 )
-def test_oldest_true_tag(glibc, libstdcxx, tag):
+def test_tag_is_the_oldest_that_fits(glibc, libstdcxx, tag):
   assert platform_tag.tag_for(glibc, libstdcxx) == tag
 
 
-def test_needs_that_no_tag_covers():
+def test_versions_that_no_tag_has_are_refused():
   with pytest.raises(ValueError, match=r"No manylinux tag allows GLIBC \(2, 99\)"):
     platform_tag.tag_for((2, 99), (3, 4))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RECORD, the list of a wheel's files with their hashes (PEP 376, PEP 427)."""
+"""Reads and writes RECORD, the list of a wheel's files with their hashes (PEP 376, PEP 427)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Entry = tuple[str, int]  # "sha256=…", size in bytes
 
 
 def entry_of(content: bytes | pathlib.Path) -> Entry:
-  """The hash and size of a file or of bytes, as RECORD writes them."""
+  """Returns the hash and size of a file or of bytes, as RECORD writes them."""
   if isinstance(content, pathlib.Path):
     content = content.read_bytes()
   digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest())
@@ -21,7 +21,7 @@ def entry_of(content: bytes | pathlib.Path) -> Entry:
 
 
 def parse(text: str) -> dict[str, Entry]:
-  """Reads a RECORD; entries without a hash (RECORD's own) are left out."""
+  """Reads a RECORD, without the entries that have no hash, such as its own."""
   rows = csv.reader(io.StringIO(text))
   return {row[0]: (row[1], int(row[2])) for row in rows if row and row[1]}
 
@@ -30,8 +30,8 @@ def render(entries: dict[str, Entry], own_name: str) -> str:
   """Writes a RECORD.
 
   Args:
-    entries: for each file its hash and size.
-    own_name: RECORD's own path, listed without a hash.
+    entries: The hash and size of each file.
+    own_name: RECORD's own path, which is listed without a hash.
   """
   out = io.StringIO()
   writer = csv.writer(out, lineterminator="\n")

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this fork adds to TensorFlow: pipeline staging.
+"""The code that this fork adds to TensorFlow for pipeline staging.
 
-Users find everything in `tensorflow` itself: `tf.staged`, `tf.make_prefetch_hook` and their
-neighbours. This package holds the code behind those names.
+Users call it through `tensorflow` itself: `tf.staged`, `tf.make_prefetch_hook` and related names.
 """
 
-# In the source tree this file stands apart from its package on purpose. There the folder `tensorflow_staging` has no
-# `__init__.py`, so a program started from the source tree's root still imports the installed package.
+# The source tree keeps this file in another folder than its package on purpose. Without an `__init__.py` in the folder
+# `tensorflow_staging`, a program that runs in the root of the source tree still imports the installed package.
 
-# TensorFlow's root imports the public modules below this package. Importing it first gives one
-# order of loading, whichever of the two packages a program names first: the modules here never
-# meet a half-loaded `tensorflow.python`.
+# TensorFlow's root imports the public modules of this package. Importing the root here first gives one order of
+# loading, whichever of the two packages a program imports first: our modules never see a half-loaded
+# `tensorflow.python`.
 import tensorflow as _tensorflow  # noqa: F401

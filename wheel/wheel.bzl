@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel: which files go over the base wheel, and the two steps that make it."""
+"""The rule that builds the wheel: it lists the files to add to the base wheel, then runs the two steps."""
 
 def _folder_of(file, suffix):
     if not file.path.endswith(suffix):
@@ -7,7 +7,7 @@ def _folder_of(file, suffix):
     return file.path[:-len(suffix)]
 
 def _python_run(ctx, script, **kwargs):
-    """Runs one of the tools of this folder with the wheel's own Python."""
+    """Runs one of the tools in this folder with the Python for which the wheel is built."""
     arguments = kwargs.pop("arguments")
     inputs = kwargs.pop("inputs")
     ctx.actions.run(
@@ -82,10 +82,10 @@ tensorflow_wheel_package = rule(
     attrs = {
         "base_wheel": attr.label(mandatory = True, allow_single_file = True, doc = "the official wheel, packed"),
         "base_package": attr.label(mandatory = True, doc = "the official wheel's package, unpacked"),
-        "source_root": attr.label(mandatory = True, allow_single_file = True, doc = "a file at the root of TensorFlow's source tree"),
+        "source_root": attr.label(mandatory = True, allow_single_file = True, doc = "a file in the root of TensorFlow's source tree"),
         "api_generator": attr.label(mandatory = True, doc = "upstream's API generator and its templates"),
-        "api_lists": attr.label(mandatory = True, doc = "the lists of the API's packages, side by side"),
-        "site_packages": attr.label(mandatory = True, allow_single_file = True, doc = "the stamp of the folder with TensorFlow's dependencies"),
+        "api_lists": attr.label(mandatory = True, doc = "the lists of the API's packages, all in one folder"),
+        "site_packages": attr.label(mandatory = True, allow_single_file = True, doc = "FOLDER.stamp, where FOLDER has the packages that TensorFlow imports"),
         "files": attr.label_keyed_string_dict(allow_files = True, doc = "single files: label -> path in the wheel"),
         "trees": attr.label_keyed_string_dict(allow_files = True, doc = "groups of files: label -> 'prefix to strip=prefix in the wheel'"),
         "version": attr.string(mandatory = True),
@@ -94,15 +94,15 @@ tensorflow_wheel_package = rule(
         "_assemble": attr.label(default = ":assemble.py", allow_single_file = True),
         "_tools": attr.label(default = ":tools"),
     },
-    doc = "A folder NAME.dist with the wheel in it; the wheel's name has the platform tag that its libraries ask for.",
+    doc = "Builds a folder NAME.dist with the wheel. The wheel's name has the platform tag that its libraries need.",
 )
 
 def python_protos(name, srcs):
-    """The Python of patched .proto files, made by the protoc that matches TensorFlow's protobuf.
+    """Generates the Python of patched .proto files, with the protoc that matches TensorFlow's protobuf.
 
     Args:
-      name: a filegroup of the generated files, below tensorflow/ as upstream's.
-      srcs: dict of a .proto file's label to its path below the source tree.
+      name: The filegroup of the generated files. Below protos/ they have the same paths as upstream's.
+      srcs: A dict from the label of each .proto file to its path in the source tree.
     """
     outs = []
     for index, (label, path) in enumerate(srcs.items()):
@@ -115,7 +115,7 @@ def python_protos(name, srcs):
                 "//conditions:default": ["@tensorflow_wheel_cpu//:protos"],
             }) + ["@protoc//:protos"],
             outs = [out],
-            # The patched files come first on the path, the base wheel has the rest.
+            # protoc finds the patched files first, and the other files in the base wheel.
             cmd = " ".join([
                 "$(location @protoc//:protoc/data/bin/protoc)",
                 "--proto_path=external/tensorflow_patched",

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing a wheel whose members are mostly another wheel's.
+"""Writes a wheel most of whose members come unchanged from another wheel.
 
-Nearly all of the base wheel goes into ours unchanged. Copying its members as
-they are compressed takes a second; compressing them again takes a minute.
+Copying the base wheel's members in compressed form takes a second; compressing them again would take a minute.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ import shutil
 import struct
 import zipfile
 
-# Every member gets one date, so that the same inputs give the same bytes.
+# All members have the same date, so that the same inputs give the same bytes.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 _LOCAL_HEADER = struct.Struct("<4s5H3L2H")
 
 
 class WheelArchive:
-  """A zip file to be written, with deterministic members.
+  """A zip file to write, whose bytes depend only on its members.
 
   Args:
-    path: where to write it.
+    path: The path of the zip file.
   """
 
   def __init__(self, path: pathlib.Path):
@@ -36,15 +35,15 @@ class WheelArchive:
     self._zip.close()
 
   def copy(self, source: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> None:
-    """Copies a member of another archive, still compressed.
+    """Copies a member of another archive in compressed form.
 
     Args:
-      source: the archive, open for reading from a real file.
-      member: what to copy.
-      name: its name here.
+      source: The archive, opened from a file that can seek.
+      member: The member to copy.
+      name: The member's name in this archive.
 
     Raises:
-      ValueError: the member keeps its sizes behind its data (a streamed zip).
+      ValueError: If the member's sizes follow its data, as in a streamed zip.
     """
     if member.flag_bits & 0x08:
       raise ValueError(f"{source.filename}: {member.filename} was streamed; its sizes are not in its header")
@@ -66,7 +65,7 @@ class WheelArchive:
       block = header.read(min(remaining, 1 << 24))
       target.write(block)
       remaining -= len(block)
-    # What zipfile itself does after a member: note it for the directory.
+    # zipfile does the same after it has written a member, to list the member in the zip's directory.
     self._zip.filelist.append(copied)
     self._zip.NameToInfo[name] = copied
     self._zip.start_dir = target.tell()
@@ -76,9 +75,8 @@ class WheelArchive:
     """Adds a new member, from memory or from a file.
 
     Args:
-      name: its name in the archive.
-      content: its bytes, or the file that holds them; a file keeps its
-        executable bit.
+      name: The member's name in the archive.
+      content: The bytes, or the file that has them. A file keeps its executable bit.
     """
     info = zipfile.ZipInfo(name, date_time=_EPOCH)
     info.compress_type = zipfile.ZIP_DEFLATED

@@ -27,7 +27,7 @@ def test_copied_and_added_members_read_back(tmp_path):
     assert result.read("renamed.txt") == b"again and again " * 1000
     assert result.read("stored.bin") == bytes(range(256))
     assert result.read("last.txt") == b"after"
-    # Still compressed, not compressed anew.
+    # The member is still compressed.
     assert result.getinfo("renamed.txt").compress_size < 1000
 
 
@@ -56,7 +56,7 @@ def test_file_keeps_its_executable_bit(tmp_path):
 
 def test_streamed_member_is_refused(tmp_path):
   class Unseekable:
-    """A target that zipfile can only stream to."""
+    """A target without `seek`, to which zipfile can only stream."""
 
     def __init__(self):
       self.data = b""

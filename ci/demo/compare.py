@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains the same model with and without `tf.staged` and prints one line: steps per second, and their ratio.
+"""Trains the same model with and without `tf.staged`, and prints one line with the steps per second and their ratio.
 
-The input is read inside the graph, record by record, from a file on storage that answers after 10 ms; a step computes
-for about as long. Without the stage a step waits for its read; with it, the next read goes on during the step. The
-two kinds of run alternate, so that a machine that speeds up or slows down does so for both.
+The graph reads its input record by record from a file, on storage that is simulated to answer after 10 ms; a step
+computes for about as long. Without the stage, a step waits for its read; with it, the next read happens during the
+step. The two kinds of run alternate, so that a machine that speeds up or slows down affects both.
 """
 
 import pathlib
@@ -25,7 +25,7 @@ _MEASURED_STEPS = 100
 
 
 class SlowFile:
-  """Batches of examples in a file, read around and around, each read after the storage's answer time."""
+  """A file with batches of examples, which is read from start to end and repeated; each read first sleeps."""
 
   def __init__(self, path: pathlib.Path):
     batches = np.random.default_rng(seed=0).standard_normal([_RECORDS, _BATCH, _FEATURES + 1], np.float32)
@@ -33,7 +33,7 @@ class SlowFile:
     self._file = path.open("rb")
 
   def record(self) -> tuple[tf.Tensor, tf.Tensor]:
-    """Features of shape [_BATCH, _FEATURES] and labels of shape [_BATCH, 1], read anew each time they are computed."""
+    """Returns features of shape [_BATCH, _FEATURES] and labels of shape [_BATCH, 1]; each run reads the next batch."""
     batch = tf.numpy_function(self._read, [], tf.float32)
     batch = tf.ensure_shape(batch, [_BATCH, _FEATURES + 1])
     return batch[:, :-1], batch[:, -1:]
@@ -49,12 +49,12 @@ class SlowFile:
 
 
 def _dense(inputs: tf.Tensor, units: int, name: str) -> tf.Tensor:
-  """A matrix product with a new variable."""
+  """Multiplies with the matrix of a new variable."""
   return tf.matmul(inputs, tf.get_variable(name, [inputs.shape[1], units]))
 
 
 def train_op(features: tf.Tensor, labels: tf.Tensor) -> tf.Operation:
-  """One step of gradient descent on a small dense network."""
+  """Adds a small dense network and returns the op of one step of gradient descent."""
   hidden = features
   for layer in range(_LAYERS):
     hidden = tf.nn.relu(_dense(hidden, _FEATURES, f"hidden_{layer}"))
@@ -63,14 +63,14 @@ def train_op(features: tf.Tensor, labels: tf.Tensor) -> tf.Operation:
 
 
 def steps_per_second(file: SlowFile, staged: bool) -> float:
-  """Trains in a new graph and session.
+  """Trains the model in a new graph and session.
 
   Args:
     file: The input.
-    staged: Whether the input runs ahead of the step.
+    staged: Whether `tf.staged` reads the input ahead of the step.
 
   Returns:
-    Steps per second after the warm-up.
+    The steps per second after the warm-up.
   """
   with tf.Graph().as_default():
     record = file.record()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One patch as text: its header, its hunks, and the rules for both."""
+"""Reads one patch file, and checks the rules for its header and its hunks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONTEXT = 3
 _QUESTION = re.compile(r"([A-Z][A-Za-z-]*): *(.*)")
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@$")
 _COMMENT = re.compile(r"\s*(?://|#(?!\s*include\b))\s?(.*)")
-# What ends a statement or opens a block, a call alone, or a Python statement.
+# A line of code: it ends a C++ statement or block, is a call and nothing else, or is a Python statement.
 _CODE = re.compile(
     r".*[;{}]$|[\w.:>-]+\(.*\)$"
     r"|(?:from \S+ )?import \S+$|(?:return|def|class) .*[):]$"
@@ -28,7 +28,7 @@ class PatchError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Hunk:
-  """One change and the lines around it; `lines` keep their first character."""
+  """One change with its context; each line begins with its ' ', '+' or '-'."""
 
   old_start: int
   lines: tuple[str, ...]
@@ -36,7 +36,7 @@ class Hunk:
 
 @dataclasses.dataclass(frozen=True)
 class FileDiff:
-  """The change of one upstream file."""
+  """The changes to one upstream file."""
 
   old: str
   new: str
@@ -45,7 +45,7 @@ class FileDiff:
 
 @dataclasses.dataclass(frozen=True)
 class Patch:
-  """A patch that was read; see `parse`."""
+  """A patch, as `parse` reads it."""
 
   name: str
   header: str
@@ -53,12 +53,12 @@ class Patch:
 
   @property
   def paths(self) -> list[str]:
-    """The upstream files it changes, relative to the root of the tree."""
+    """The upstream files that the patch changes, relative to the root of the tree."""
     return [file.old.removeprefix("a/") for file in self.files]
 
   @property
   def changed_lines(self) -> int:
-    """Added plus removed lines."""
+    """The number of added and removed lines."""
     return sum(line[:1] in "+-" for line in self._lines())
 
   def added(self) -> list[str]:
@@ -73,11 +73,10 @@ class Patch:
         yield from hunk.lines
 
   def answers(self) -> dict[str, str]:
-    """The header's answers by question, in the header's order.
+    """Returns the header's answers by question, in the header's order.
 
     Raises:
-      PatchError: a line stands before the first question, or a question is
-        asked twice.
+      PatchError: If a line precedes the first question, or a question is answered twice.
     """
     answers: dict[str, str] = {}
     question = None
@@ -99,18 +98,18 @@ def parse(name: str, text: str) -> Patch:
   """Reads a patch.
 
   Args:
-    name: file name, for messages.
-    text: header, then any number of file diffs in unified form.
+    name: The file's name, for messages.
+    text: A header, then any number of unified diffs of files.
 
   Returns:
     The patch.
 
   Raises:
-    PatchError: the text is no such patch; the message gives the line.
+    PatchError: If the text is not such a patch; the message names the line.
   """
   lines = text.split("\n")
   if lines.pop():
-    raise PatchError(f"{name}: the last line has no end")
+    raise PatchError(f"{name}: the last line does not end with a newline")
   at = next(
       (i for i, line in enumerate(lines) if line.startswith("--- ")), len(lines)
   )
@@ -119,7 +118,7 @@ def parse(name: str, text: str) -> Patch:
   while at < len(lines):
     if not (lines[at].startswith("--- ") and lines[at + 1 : at + 2]
             and lines[at + 1].startswith("+++ ")):
-      raise PatchError(f"{name}:{at + 1}: expected the names of a file")
+      raise PatchError(f"{name}:{at + 1}: expected the lines '--- a/PATH' and '+++ b/PATH'")
     old, new = lines[at][4:], lines[at + 1][4:]
     at += 2
     hunks = []
@@ -131,41 +130,41 @@ def parse(name: str, text: str) -> Patch:
 
 
 def _parse_hunk(name: str, lines: list[str], at: int) -> tuple[Hunk, int]:
-  """Reads the hunk at line index `at`; also gives the index after it."""
+  """Reads the hunk at line index `at`; returns it and the index after it."""
   match = _HUNK.match(lines[at])
   if not match:
-    raise PatchError(f"{name}:{at + 1}: expected a hunk")
+    raise PatchError(f"{name}:{at + 1}: expected a hunk, found '{lines[at]}'")
   old, new = (int(count) if count else 1 for count in (match[2], match[3]))
   start = at = at + 1
   while old > 0 or new > 0:
     kind = lines[at][:1] if at < len(lines) else ""
     if kind not in (" ", "+", "-"):
-      raise PatchError(f"{name}:{at + 1}: the hunk is cut off")
+      raise PatchError(f"{name}:{at + 1}: the hunk is shorter than its first line says")
     old -= kind in " -"
     new -= kind in " +"
     at += 1
   if min(old, new) < 0:
-    raise PatchError(f"{name}:{at}: the hunk is longer than it says")
+    raise PatchError(f"{name}:{at}: the hunk is longer than its first line says")
   return Hunk(int(match[1]), tuple(lines[start:at])), at
 
 
 def problems(patch: Patch, root: pathlib.Path) -> list[str]:
-  """What is wrong with a patch, by the rules that need no upstream source.
+  """Checks a patch against the rules that need no upstream source.
 
   Args:
-    patch: the patch.
-    root: the project's root folder, for the path in `Test:`.
+    patch: The patch.
+    root: The project's root folder, for the path in `Test:`.
 
   Returns:
-    One line for each broken rule; empty if the patch is in order.
+    One line for each problem; empty if the patch keeps all rules.
   """
   rules = (
       _changes_something,
       _answers_the_questions,
       lambda p: _test_exists(p, root),
       _adds_and_removes_no_file,
-      _has_only_its_own_lines,
-      _has_no_trailing_blanks,
+      _has_the_usual_context,
+      _has_no_trailing_whitespace,
       _has_no_commented_out_code,
   )
   return [problem for rule in rules for problem in rule(patch)]
@@ -211,7 +210,7 @@ def _adds_and_removes_no_file(patch: Patch) -> Iterator[str]:
       yield f"must name one file as a/PATH and b/PATH, not {file.old}, {file.new}"
 
 
-def _has_only_its_own_lines(patch: Patch) -> Iterator[str]:
+def _has_the_usual_context(patch: Patch) -> Iterator[str]:
   for file in patch.files:
     for hunk in file.hunks:
       runs = [
@@ -227,10 +226,10 @@ def _has_only_its_own_lines(patch: Patch) -> Iterator[str]:
           yield f"{where}: more than {CONTEXT} lines of context"
 
 
-def _has_no_trailing_blanks(patch: Patch) -> Iterator[str]:
+def _has_no_trailing_whitespace(patch: Patch) -> Iterator[str]:
   for line in patch.header.splitlines() + patch.added():
     if line != line.rstrip():
-      yield f"trailing blanks: '{line}'"
+      yield f"trailing whitespace: '{line}'"
 
 
 def _has_no_commented_out_code(patch: Patch) -> Iterator[str]:

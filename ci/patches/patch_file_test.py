@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each rule: a patch that keeps it and one that breaks it."""
+"""For each rule, one patch that keeps it and one that breaks it."""
 
 import patch_file
 import pytest
@@ -57,12 +57,12 @@ def test_removed_line_that_looks_like_a_file_name_stays_in_its_hunk():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (HEADER + DIFF[:-1], "a.patch: the last line has no end"),
-        (HEADER + DIFF.replace(" seven\n", ""), "a.patch:18: the hunk is cut off"),
-        (HEADER + DIFF.replace("-11,7 +11,8", "-11,6 +11,7"), "a.patch:18: expected a hunk"),
-        (HEADER + "--- a/f\n@@ -1 +1 @@\n", "a.patch:7: expected the names of a file"),
-        (HEADER + DIFF.replace("@@ -11,7 +11,8 @@", "@@ here @@"), "a.patch:9: expected a hunk"),
-        (HEADER + DIFF.replace("-11,7 +11,8", "-11,6 +11,8"), "a.patch:18: the hunk is longer than it says"),
+        (HEADER + DIFF[:-1], "a.patch: the last line does not end with a newline"),
+        (HEADER + DIFF.replace(" seven\n", ""), "a.patch:18: the hunk is shorter than its first line says"),
+        (HEADER + DIFF.replace("-11,7 +11,8", "-11,6 +11,7"), "a.patch:18: expected a hunk, found ' seven'"),
+        (HEADER + "--- a/f\n@@ -1 +1 @@\n", "a.patch:7: expected the lines '--- a/PATH' and '+++ b/PATH'"),
+        (HEADER + DIFF.replace("@@ -11,7 +11,8 @@", "@@ here @@"), "a.patch:9: expected a hunk, found '@@ here @@'"),
+        (HEADER + DIFF.replace("-11,7 +11,8", "-11,6 +11,8"), "a.patch:18: the hunk is longer than its first line"),
     ],
 )
 def test_unreadable_patch_is_refused(text, message):
@@ -71,7 +71,7 @@ def test_unreadable_patch_is_refused(text, message):
   assert message in str(error.value)
 
 
-def test_patch_in_order_has_no_problems(root):
+def test_patch_that_keeps_all_rules_has_no_problems(root):
   assert _problems(root, HEADER + DIFF) == []
 
 
@@ -86,8 +86,8 @@ def test_patch_in_order_has_no_problems(root):
         ("some_test.py", "no_test.py", "'Test:' names area/no_test.py, which does not exist"),
         ("--- a/area/file.cc", "--- /dev/null", "adds or removes a file (/dev/null -> b/area/file.cc)"),
         ("+++ b/area/file.cc", "+++ b/area/other.cc", "must name one file as a/PATH and b/PATH"),
-        ("+Five();", "+Five(); ", "trailing blanks: 'Five(); '"),
-        ("of reason.", "of reason. ", "trailing blanks: '  of reason. '"),
+        ("+Five();", "+Five(); ", "trailing whitespace: 'Five(); '"),
+        ("of reason.", "of reason. ", "trailing whitespace: '  of reason. '"),
         ("+Five();", "+// four", "commented-out code: '// four'"),
         ("+Five();", "+// Six();", "commented-out code: '// Six();'"),
         ("+Five();", "+  # import os", "commented-out code: '# import os'"),
@@ -103,7 +103,7 @@ def test_broken_rule_is_named(root, old, new, problem):
     "comment",
     ["// Waits for four (see above).", "# Staging", "#include <four>", "//", "// 0, the default, means 1."],
 )
-def test_comment_in_words_is_no_code(root, comment):
+def test_comment_in_words_is_not_taken_for_code(root, comment):
   assert _problems(root, (HEADER + DIFF).replace("+Five();", f"+{comment}")) == []
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The series of patches over TensorFlow's tree: apply, check, edit, refresh.
+"""Applies, checks, edits and refreshes the series of patches over TensorFlow's tree.
 
-`patches/series` alone gives the order. docs/rebasing.md says when to use what.
+`patches/series` gives the order of the patches. docs/rebasing.md says when to use which command.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _C_LOCALE = {**os.environ, "LC_ALL": "C"}
 
 
 class SeriesError(Exception):
-  """The series cannot be applied, or breaks a rule; says which patch and why."""
+  """The series cannot be applied, or breaks a rule; the message names the patch and the problem."""
 
 
 class Series:
@@ -36,10 +36,10 @@ class Series:
     """Reads the series.
 
     Args:
-      folder: holds `series` and the patches.
+      folder: The folder with the file `series` and the patches.
 
     Raises:
-      SeriesError: the list and the folder disagree, or a patch is unreadable.
+      SeriesError: If `series` and the folder disagree, or a patch is unreadable.
     """
     self.folder = folder
     lines = (folder / "series").read_text().splitlines()
@@ -51,7 +51,7 @@ class Series:
     for what, names in (
         ("listed twice in series", twice),
         ("not listed in series", unlisted),
-        ("listed in series, but no such file", missing),
+        ("listed in series, but not in the folder", missing),
     ):
       if names:
         raise SeriesError(f"{what}: {', '.join(names)}")
@@ -62,20 +62,20 @@ class Series:
     return self.folder / name
 
   def patch(self, name: str) -> patch_file.Patch:
-    """The patch as it is on disk now."""
+    """Reads a patch from the disk; raises SeriesError if it is unreadable."""
     try:
       return patch_file.parse(name, self.path(name).read_text())
     except patch_file.PatchError as error:
       raise SeriesError(str(error)) from error
 
   def position(self, name: str) -> int:
-    """The index of a patch; SeriesError if there is none of that name."""
+    """Returns the index of a patch; raises SeriesError if the series has no patch of that name."""
     if name not in self.names:
       raise SeriesError(f"{name} is not in {self.folder / 'series'}")
     return self.names.index(name)
 
   def touched(self, names: Iterable[str] | None = None) -> set[str]:
-    """The upstream files that the named patches, or all, change."""
+    """Returns the upstream files that the named patches change, or all patches if `names` is None."""
     chosen = self.names if names is None else names
     return {path for name in chosen for path in self.patch(name).paths}
 
@@ -84,12 +84,12 @@ def apply(series: Series, tree: pathlib.Path, through: str | None = None) -> Non
   """Applies the series to a pristine tree, in place.
 
   Args:
-    series: the series.
-    tree: a pristine tree.
-    through: the last patch to apply; all of them if None.
+    series: The series.
+    tree: A pristine tree.
+    through: The last patch to apply; None means the last of the series.
 
   Raises:
-    SeriesError: a patch does not apply exactly; those before it are applied.
+    SeriesError: If a patch does not apply exactly. The patches before it have been applied.
   """
   end = len(series.names) if through is None else series.position(through) + 1
   for name in series.names[:end]:
@@ -102,13 +102,13 @@ def _apply_one(
   """Applies one patch to a tree, in place.
 
   Args:
-    series: the series.
-    name: the patch. One with a header alone, as a new one, applies to any tree.
-    tree: changed in place.
-    allow_offset: whether a hunk may have moved. Fuzz is never allowed.
+    series: The series.
+    name: The patch. A patch that has only a header, such as a new one, applies to any tree.
+    tree: The tree.
+    allow_offset: Whether hunks may have moved. Fuzz is never allowed.
 
   Raises:
-    SeriesError: the patch does not apply like that.
+    SeriesError: If the patch does not apply under these conditions.
   """
   if not series.patch(name).files:
     return
@@ -126,17 +126,17 @@ def _apply_one(
 
 
 def check_rules(series: Series, root: pathlib.Path) -> str:
-  """Checks all that needs no upstream source.
+  """Checks the rules that need no upstream source.
 
   Args:
-    series: the series.
-    root: the project's root folder.
+    series: The series.
+    root: The project's root folder.
 
   Returns:
-    A line that gives the number of patches and their size.
+    A line with the number of patches and their size.
 
   Raises:
-    SeriesError: the broken rules, one a line.
+    SeriesError: If patches break rules; the message has one line for each problem.
   """
   patches = [series.patch(name) for name in series.names]
   problems = [
@@ -155,17 +155,17 @@ def check_rules(series: Series, root: pathlib.Path) -> str:
 
 
 def check_source(series: Series, pristine: pathlib.Path) -> str:
-  """Checks that each patch applies exactly and is written as refresh writes it.
+  """Checks that each patch applies exactly and is written as `refresh` writes it.
 
   Args:
-    series: the series.
+    series: The series.
     pristine: TensorFlow's tree, or an archive of it.
 
   Returns:
-    A line that says so.
+    A line that confirms it.
 
   Raises:
-    SeriesError: a patch does not apply exactly, or is not in refresh's form.
+    SeriesError: If a patch does not apply exactly, or `refresh` would write it differently.
   """
   with _copy_of(pristine, series.touched()) as tree:
     for name in series.names:
@@ -174,21 +174,21 @@ def check_source(series: Series, pristine: pathlib.Path) -> str:
         raise SeriesError(
             f"{name} is not written as 'ci/patches.sh refresh' writes it"
         )
-  return f"each applies to {pristine.name} with no offset and no fuzz"
+  return f"each patch applies to {pristine.name} with no offset and no fuzz"
 
 
 def edit(series: Series, name: str, tree: pathlib.Path) -> None:
   """Prepares a pristine tree for changing one patch.
 
   Args:
-    series: the series.
-    name: the patch to change.
-    tree: pristine; afterwards it holds the series up to and including `name`,
-      to be edited and given to `refresh`.
+    series: The series.
+    name: The patch to change.
+    tree: A pristine tree. This function applies the series up to and including `name`; the maintainer then edits the
+      tree and gives it to `refresh`.
 
   Raises:
-    SeriesError: an earlier patch does not apply exactly, or this one not at
-      all: then what applies of it is in the tree, the rest in *.rej files.
+    SeriesError: If an earlier patch does not apply exactly, or if this patch does not apply even with an offset. In
+      the second case the tree has the hunks that apply, and *.rej files have the others.
   """
   for earlier in series.names[: series.position(name)]:
     _apply_one(series, earlier, tree)
@@ -201,21 +201,21 @@ def refresh(
     name: str | None = None,
     edited: pathlib.Path | None = None,
 ) -> list[str]:
-  """Writes patches anew; headers stay, and the same input gives the same bytes.
+  """Rewrites patches for the lines of a tree. Headers stay, and the same input gives the same bytes.
 
   Args:
-    series: the series.
-    pristine: TensorFlow's tree; with `name`, a folder.
-    name: the patch that `edited` changes. Later patches are fitted to it.
-    edited: the tree that `edit` prepared, with the maintainer's changes. None,
-      as `name`: every patch is written anew where its lines are now.
+    series: The series.
+    pristine: TensorFlow's tree, or an archive of it if `name` is None.
+    name: The patch that `edited` changes; the later patches are adapted to it. None, together with `edited`, adapts
+      every patch to `pristine`.
+    edited: The tree that `edit` prepared, with the maintainer's changes.
 
   Returns:
     The names of the patches whose bytes changed.
 
   Raises:
-    SeriesError: a patch no longer applies (those before it are written), or
-      the edit adds a file or changes nothing.
+    SeriesError: If a patch no longer applies (the patches before it have been written), or if the edit adds a file or
+      changes nothing.
   """
   first = 0
   paths = series.touched()
@@ -229,7 +229,7 @@ def refresh(
     for current in series.names[first:]:
       path = series.path(current)
       if current == name:
-        text = _taken_from(edited, series, current, tree, paths)
+        text = _edited_text(edited, series, current, tree, paths)
       else:
         text = _applied(series, current, tree, allow_offset=True)
       if text != path.read_text():
@@ -241,21 +241,21 @@ def refresh(
 def _applied(
     series: Series, name: str, tree: pathlib.Path, *, allow_offset: bool = False
 ) -> str:
-  """Applies a patch to `tree` and gives its text as the tree then implies."""
+  """Applies a patch to `tree`, and returns its text for the lines at which it applied."""
   paths = series.touched([name])
   with _copy_of(tree, paths) as before:
     _apply_one(series, name, tree, allow_offset=allow_offset)
     return series.patch(name).header + _diff(before, tree, paths)
 
 
-def _taken_from(
+def _edited_text(
     edited: pathlib.Path,
     series: Series,
     name: str,
     tree: pathlib.Path,
     paths: set[str],
 ) -> str:
-  """The text of a patch that turns `tree` into `edited`; `tree` follows."""
+  """Turns `tree` into `edited`, and returns the text of the patch that does so."""
   body = _diff(tree, edited, paths)
   if not body:
     raise SeriesError(f"{name} would change nothing: delete it from the series")
@@ -265,7 +265,7 @@ def _taken_from(
 
 
 def _diff(old: pathlib.Path, new: pathlib.Path, paths: Iterable[str]) -> str:
-  """The unified diff of the given files, by name, without dates."""
+  """Returns the unified diffs of the given files, sorted by name, without dates."""
   diffs = []
   for path in sorted(paths):
     done = subprocess.run(
@@ -280,15 +280,15 @@ def _diff(old: pathlib.Path, new: pathlib.Path, paths: Iterable[str]) -> str:
 
 
 def _differing(pristine: pathlib.Path, edited: pathlib.Path) -> set[str]:
-  """The files that differ between two trees; SeriesError for an added one."""
+  """Returns the files that differ between two trees; raises SeriesError if one was added."""
   differing = set()
   for folder, _, names in os.walk(edited):
     for name in names:
       path = pathlib.Path(folder, name).relative_to(edited)
       if not (pristine / path).exists():
         raise SeriesError(
-            f"{path} is not upstream's: a patch adds no file. Put it under"
-            " tensorflow_staging/, or delete it"
+            f"{path} is not an upstream file, and a patch must not add files: move"
+            " it below tensorflow_staging/, or delete it"
         )
       if not filecmp.cmp(pristine / path, edited / path):
         differing.add(str(path))
@@ -297,7 +297,7 @@ def _differing(pristine: pathlib.Path, edited: pathlib.Path) -> set[str]:
 
 @contextlib.contextmanager
 def _copy_of(source: pathlib.Path, paths: set[str]) -> Iterator[pathlib.Path]:
-  """A temporary tree with the given files of a tree or of an archive of one."""
+  """Copies the given files of a tree, or of an archive of a tree, to a temporary tree."""
   with tempfile.TemporaryDirectory() as folder:
     copy = pathlib.Path(folder)
     for path in paths:
@@ -317,7 +317,7 @@ def _copy_of(source: pathlib.Path, paths: set[str]) -> Iterator[pathlib.Path]:
 def _extract(
     archive: pathlib.Path, paths: set[str], folder: pathlib.Path
 ) -> None:
-  """Copies files out of an archive whose names start with one folder more."""
+  """Copies files out of an archive, whose names have one more leading folder than `paths`."""
   with tarfile.open(archive) as tar:
     for member in tar:
       path = member.name.partition("/")[2]
@@ -327,7 +327,7 @@ def _extract(
 
 
 def find_pristine() -> pathlib.Path | None:
-  """TensorFlow's tree as Bazel has fetched it; None if it has not."""
+  """Returns TensorFlow's tree as Bazel fetched it, or None if Bazel has not fetched it."""
   with contextlib.suppress(OSError):
     done = subprocess.run(
         ["bazel", "--noblock_for_lock", "info", "output_base"],
@@ -340,7 +340,7 @@ def find_pristine() -> pathlib.Path | None:
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
-  """Parses the command line."""
+  """Parses the command line; exits with a message if it is wrong."""
   parser = argparse.ArgumentParser(prog="ci/patches.sh", description=__doc__)
   commands = parser.add_subparsers(dest="command", required=True)
   tree = {"type": pathlib.Path, "metavar": "TREE"}
@@ -349,16 +349,16 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
   command = commands.add_parser("check", help="check the rules and the source")
   command.add_argument(
       "pristine", nargs="?", type=pathlib.Path, metavar="PRISTINE",
-      help="TensorFlow's tree or archive; by default the one Bazel has",
+      help="TensorFlow's tree or archive; by default the tree that Bazel fetched",
   )
   command = commands.add_parser("edit", help="prepare a tree for one patch")
   command.add_argument("name", metavar="NAME")
-  command.add_argument("tree", help="pristine", **tree)
-  command = commands.add_parser("refresh", help="write patches anew")
+  command.add_argument("tree", help="a pristine tree", **tree)
+  command = commands.add_parser("refresh", help="rewrite patches for a tree")
   command.add_argument("pristine", type=pathlib.Path, metavar="PRISTINE")
   command.add_argument(
       "edited", nargs="*", metavar="NAME TREE",
-      help="the patch to take from the tree that edit prepared",
+      help="a patch, and the edited tree that it is to produce",
   )
   arguments = parser.parse_args(argv)
   if arguments.command == "refresh" and len(arguments.edited) not in (0, 2):
@@ -367,7 +367,7 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def main(argv: list[str]) -> int:
-  """Runs one command; returns the exit status."""
+  """Runs one command and returns the exit status."""
   arguments = _arguments(argv)
   try:
     series = Series(ROOT / "patches")
@@ -384,7 +384,7 @@ def main(argv: list[str]) -> int:
       print(check_rules(series, ROOT))
       pristine = arguments.pristine or find_pristine()
       if pristine is None:
-        print("not tried against TensorFlow's tree: Bazel has not fetched it")
+        print("not checked against TensorFlow's tree: Bazel has not fetched it")
       else:
         print(check_source(series, pristine))
   except SeriesError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands, over a tree of one small file."""
+"""The commands of the patch series, tested on a tree with one small file."""
 
 import io
 import pathlib
@@ -21,7 +21,7 @@ LINES = [f"line {number}\n" for number in range(1, 31)]
 
 
 def _diff(at: int, old: str, new: str, context_from: list[str]) -> str:
-  """A patch of line `at`, counted from 1, over a file of the given lines."""
+  """Returns a patch that changes line `at`, counted from 1, of a file with the given lines."""
   before = "".join(f" {line}" for line in context_from[at - 4 : at - 1])
   after = "".join(f" {line}" for line in context_from[at : at + 3])
   return (
@@ -31,7 +31,7 @@ def _diff(at: int, old: str, new: str, context_from: list[str]) -> str:
 
 
 class Project:
-  """A project with a series, and the pristine tree it is for."""
+  """A project with a series, and the pristine tree to which the series applies."""
 
   def __init__(self, folder: pathlib.Path):
     self.folder = folder
@@ -59,11 +59,11 @@ class Project:
     return (self.folder / "patches" / name).read_text()
 
   def copy(self) -> pathlib.Path:
-    """A fresh copy of the pristine tree."""
+    """Returns a fresh copy of the pristine tree."""
     return pathlib.Path(shutil.copytree(self.pristine, self.folder / "copy", dirs_exist_ok=True))
 
   def push_down(self, lines: int) -> None:
-    """What a later release does: the lines move."""
+    """Moves the lines of the pristine file down, as a later release might."""
     (self.pristine / FILE).write_text("new\n" * lines + "".join(LINES))
 
 
@@ -84,7 +84,7 @@ def test_series_and_folder_agree(project):
     ("names", "message"),
     [
         (["first.patch"], "not listed in series: second.patch"),
-        (["first.patch", "second.patch", "third.patch"], "listed in series, but no such file: third.patch"),
+        (["first.patch", "second.patch", "third.patch"], "listed in series, but not in the folder: third.patch"),
         (["first.patch", "first.patch", "second.patch"], "listed twice in series: first.patch"),
     ],
 )
@@ -96,7 +96,7 @@ def test_series_that_differs_from_the_folder_is_refused(project, names, message)
 
 def test_unreadable_patch_is_refused_by_name(project):
   project.add("third.patch", HEADER + "--- a/x\n")
-  with pytest.raises(series.SeriesError, match="third.patch:6: expected the names of a file"):
+  with pytest.raises(series.SeriesError, match="third.patch:6: expected the lines"):
     project.series()
 
 
@@ -170,7 +170,7 @@ def test_check_source_refuses_a_tree_without_the_file(project):
     series.check_source(project.series(), project.pristine)
 
 
-def test_check_source_refuses_another_form(project):
+def test_check_source_refuses_a_patch_that_refresh_would_write_differently(project):
   wider = project.text("second.patch").replace("@@ -17,7 +17,7 @@\n", "@@ -16,9 +16,9 @@\n line 16\n") + " line 24\n"
   (project.folder / "patches/second.patch").write_text(wider)
   with pytest.raises(series.SeriesError, match="second.patch is not written as 'ci/patches.sh refresh' writes it"):
@@ -189,7 +189,7 @@ def test_refresh_follows_lines_that_moved(project):
   assert series.refresh(project.series(), project.pristine) == []
 
 
-def test_edit_and_refresh_change_one_patch_and_fit_the_later_ones(project):
+def test_edit_and_refresh_change_one_patch_and_adapt_the_later_ones(project):
   tree = project.copy()
   series.edit(project.series(), "first.patch", tree)
   assert _content(tree)[19] == "line 20"
@@ -232,7 +232,7 @@ def test_refresh_refuses_an_added_file(project):
   tree = project.copy()
   series.edit(project.series(), "first.patch", tree)
   (tree / "added.cc").touch()
-  with pytest.raises(series.SeriesError, match="added.cc is not upstream's"):
+  with pytest.raises(series.SeriesError, match="added.cc is not an upstream file"):
     series.refresh(project.series(), project.pristine, "first.patch", tree)
 
 

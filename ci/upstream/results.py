@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of TensorFlow's tests, test by test: read, kept, compared."""
+"""Reads, saves and compares the results of TensorFlow's tests, one result per test."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import xml.etree.ElementTree
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
-# For a test file, each test's name and its result.
+# The result of each test in a file, by the test's name.
 FileResults = dict[str, str]
 
 
 def read_junit(path: pathlib.Path) -> FileResults:
-  """Reads what absl's test runner wrote.
+  """Reads the XML file of absl's test runner.
 
-  A test with sub-tests appears once for each of them; it failed if one did.
+  The file lists a test with sub-tests once for each of them; the test counts as failed if one of them failed.
   """
   results: FileResults = {}
   for case in xml.etree.ElementTree.parse(path).iter("testcase"):
@@ -33,7 +33,7 @@ def read_junit(path: pathlib.Path) -> FileResults:
 
 
 def save(path: pathlib.Path, results: dict[str, FileResults]) -> None:
-  """Writes a record, one line for each test file; skipped tests are not kept."""
+  """Saves the results as JSON, one line for each test file, without skipped tests."""
   lines = []
   for file, tests in sorted(results.items()):
     kept = {
@@ -44,32 +44,35 @@ def save(path: pathlib.Path, results: dict[str, FileResults]) -> None:
 
 
 def load(path: pathlib.Path) -> dict[str, FileResults]:
-  """Reads a record that `save` wrote."""
+  """Reads the results that `save` wrote."""
   return {
       file: {name: kind for kind, names in kinds.items() for name in names}
       for file, kinds in json.loads(path.read_text()).items()
   }
 
 
-def regressions(record: dict[str, FileResults], now: dict[str, FileResults]) -> list[str]:
-  """What passed in the record and does not pass now, or fails now and is not known to.
+def regressions(stock: dict[str, FileResults], now: dict[str, FileResults]) -> list[str]:
+  """Finds the tests that are worse than on the stock wheel.
+
+  A test is worse if it passed on the stock wheel and does not pass now, or if it fails now and the stock wheel has no
+  result for it.
 
   Args:
-    record: The results of the stock wheel.
-    now: Those to judge; of each file that was run.
+    stock: The results on the stock wheel.
+    now: The results to judge, of every file that was run.
 
   Returns:
-    One line for each test.
+    One line for each test that is worse, and for each file without results on the stock wheel.
   """
   found = []
   for file, tests in sorted(now.items()):
-    known = record.get(file)
+    known = stock.get(file)
     if known is None:
-      found.append(f"{file}: the record of the stock wheel does not have it")
+      found.append(f"{file}: there are no results of the stock wheel; run ci/upstream_tests.sh record")
       continue
     for name, result in sorted(known.items()):
       if result == PASSED and tests.get(name) != PASSED:
-        found.append(f"{file}: {name} passes on the stock wheel, here it is {tests.get(name, 'missing')}")
+        found.append(f"{file}: {name} passes on the stock wheel, but is {tests.get(name, 'missing')} here")
     for name, result in sorted(tests.items()):
       if result == FAILED and name not in known:
         found.append(f"{file}: {name} fails, and did not run on the stock wheel")

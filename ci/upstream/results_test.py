@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import results
 
-_RECORD = {"a_test.py": {"T.good": results.PASSED, "T.bad": results.FAILED}}
+_STOCK = {"a_test.py": {"T.good": results.PASSED, "T.bad": results.FAILED}}
 
 
 def test_read_junit(tmp_path):
@@ -23,29 +23,29 @@ def test_read_junit(tmp_path):
   }
 
 
-def test_a_record_reads_back(tmp_path):
-  path = tmp_path / "record.json"
-  results.save(path, {"a_test.py": {**_RECORD["a_test.py"], "T.left_out": results.SKIPPED}})
-  assert results.load(path) == _RECORD
+def test_saved_results_read_back_without_skipped_tests(tmp_path):
+  path = tmp_path / "results.json"
+  results.save(path, {"a_test.py": {**_STOCK["a_test.py"], "T.left_out": results.SKIPPED}})
+  assert results.load(path) == _STOCK
 
 
 def test_the_same_results_are_no_regression():
-  assert results.regressions(_RECORD, _RECORD) == []
+  assert results.regressions(_STOCK, _STOCK) == []
 
 
 def test_a_known_failure_that_passes_is_no_regression():
-  assert results.regressions(_RECORD, {"a_test.py": {"T.good": results.PASSED, "T.bad": results.PASSED}}) == []
+  assert results.regressions(_STOCK, {"a_test.py": {"T.good": results.PASSED, "T.bad": results.PASSED}}) == []
 
 
-def test_what_fails_is_skipped_or_missing_now():
+def test_a_passing_test_that_now_fails_is_skipped_or_missing_is_a_regression():
   for now in ({"T.good": results.FAILED}, {"T.good": results.SKIPPED}, {}):
-    assert len(results.regressions(_RECORD, {"a_test.py": now})) == 1
+    assert len(results.regressions(_STOCK, {"a_test.py": now})) == 1
 
 
-def test_a_new_failure():
+def test_a_failure_without_a_stock_result_is_a_regression():
   now = {"a_test.py": {"T.good": results.PASSED, "T.new": results.FAILED}}
-  assert results.regressions(_RECORD, now) == ["a_test.py: T.new fails, and did not run on the stock wheel"]
+  assert results.regressions(_STOCK, now) == ["a_test.py: T.new fails, and did not run on the stock wheel"]
 
 
-def test_a_file_without_a_record():
-  assert len(results.regressions(_RECORD, {"b_test.py": {}})) == 1
+def test_a_file_without_stock_results_is_reported():
+  assert len(results.regressions(_STOCK, {"b_test.py": {}})) == 1

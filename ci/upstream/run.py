@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs TensorFlow's own Python tests against an installed wheel, and compares with the stock wheel's results."""
+"""Runs TensorFlow's own Python tests on an installed wheel, and compares the results with the stock wheel's."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _SECONDS_PER_FILE = 300
 
 
 def run_file(python: str, source: pathlib.Path, test: str, options: list[str]) -> results.FileResults:
-  """Runs one test file in a process of its own, outside the source tree, and ends all that it started.
+  """Runs one test file in a new process outside the source tree, and kills every process that it leaves.
 
   Args:
     python: The interpreter of the environment under test.
     source: TensorFlow's source tree.
-    test: The file, below tensorflow/python.
-    options: Those of run_as_v1.py.
+    test: The file's path relative to tensorflow/python.
+    options: Options for run_as_v1.py.
 
   Returns:
-    The results; of a file that crashed or took too long, none.
+    The result of each test; empty if the file crashed or took too long.
   """
   with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
@@ -44,7 +44,7 @@ def run_file(python: str, source: pathlib.Path, test: str, options: list[str]) -
     environment = {
         **os.environ,
         "CUDA_VISIBLE_DEVICES": "",
-        # session_test counts log lines.
+        # session_test counts log lines, so logging must be on.
         "TF_CPP_MIN_LOG_LEVEL": "0",
         "TEST_TMPDIR": str(folder / "tmp"),
         "TEST_SRCDIR": str(folder / "srcdir"),
@@ -75,16 +75,16 @@ def main() -> int:
   parser = argparse.ArgumentParser(description=__doc__)
   parser.add_argument("--python", required=True, help="the interpreter of the environment under test")
   parser.add_argument("--source", type=pathlib.Path, required=True, help="TensorFlow's source tree")
-  parser.add_argument("--list", type=pathlib.Path, required=True, help="a file with the test files, one a line")
-  parser.add_argument("--record", type=pathlib.Path, required=True, help="the results of the stock wheel")
-  parser.add_argument("--write", action="store_true", help="write the record instead of comparing with it")
-  parser.add_argument("--stage-pools", action="store_true", help="run everything on stage thread pools")
+  parser.add_argument("--list", type=pathlib.Path, required=True, help="a file that lists the test files, one per line")
+  parser.add_argument("--stock-results", type=pathlib.Path, required=True, help="the stock wheel's results")
+  parser.add_argument("--write", action="store_true", help="write these results instead of comparing with them")
+  parser.add_argument("--stage-pools", action="store_true", help="use a stage thread pool for every run")
   arguments = parser.parse_args()
 
   lines = arguments.list.read_text().splitlines()
   tests = [line for line in lines if line and not line.startswith("#")]
   now: dict[str, results.FileResults] = {}
-  # Two at a time: most of them wait as much as they compute.
+  # Two at a time, because most tests wait about as long as they compute.
   with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
     options = ["--stage-pools"] if arguments.stage_pools else []
     jobs = {pool.submit(run_file, arguments.python, arguments.source.resolve(), test, options): test for test in tests}
@@ -97,9 +97,9 @@ def main() -> int:
       print(f"{test}: {', '.join(counts)}", flush=True)
 
   if arguments.write:
-    results.save(arguments.record, now)
+    results.save(arguments.stock_results, now)
     return 0
-  found = results.regressions(results.load(arguments.record), now)
+  found = results.regressions(results.load(arguments.stock_results), now)
   for line in found:
     print(line)
   total = sum(list(tests.values()).count(results.PASSED) for tests in now.values())

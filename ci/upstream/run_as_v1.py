@@ -3,8 +3,8 @@
 
 usage: run_as_v1.py [--stage-pools] SOURCE TEST_FILE
 
-SOURCE is TensorFlow's source tree; the few test helpers that wheels lack are imported from there. With --stage-pools
-every local session has a stage thread pool, and every run in it takes that pool.
+SOURCE is TensorFlow's source tree, from which a test imports the few helper modules that wheels do not have. With
+--stage-pools, every local session has a stage thread pool, and all its runs use that pool.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ _HELPERS = {
 
 
 class _HelperFinder:
-  """Finds the helpers in the source tree; asked only for what the wheel does not have."""
+  """Finds the helpers in the source tree. Comes last in `sys.meta_path`, so that the wheel's modules are preferred."""
 
   def __init__(self, source: pathlib.Path):
     self._source = source

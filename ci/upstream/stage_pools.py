@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives every local session a stage thread pool, and every run in it that pool.
+"""Gives every local session a stage thread pool, and lets every run in it use the pool.
 
-TensorFlow's own tests, run like this, show that a pool changes which threads run a graph, and nothing else. A run that
-chooses other threads by itself keeps them; so do distributed sessions, which have no pools.
+TensorFlow's own tests, run in this way, show that a pool changes which threads run a graph, and nothing else. A run
+that chooses other threads itself keeps them. Distributed sessions stay unchanged, because they have no pools.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tensorflow.python.client import session
 
 
 def _with_pool(options: config_pb2.RunOptions) -> config_pb2.RunOptions:
-  """A copy that takes the pool, or the same options if they take other threads."""
+  """Returns a copy of the options that uses the pool, or the options themselves if they choose other threads."""
   if options.inter_op_thread_pool or options.experimental.use_run_handler_pool:
     return options
   changed = config_pb2.RunOptions()
@@ -27,7 +27,7 @@ def _with_pool(options: config_pb2.RunOptions) -> config_pb2.RunOptions:
 
 @contextlib.contextmanager
 def everywhere() -> Iterator[None]:
-  """Changes TensorFlow's sessions until the context is left."""
+  """Patches TensorFlow's sessions as long as the context is open."""
   base, runtime = session.BaseSession, session.tf_session
   new_session_options = runtime.TF_NewSessionOptions
   run = base._call_tf_sessionrun

@@ -10,7 +10,7 @@ tf1 = tf.compat.v1
 
 
 def _ways_to_run(sess: tf1.Session, fetch: tf.Tensor) -> list[np.ndarray]:
-  """The value of a tensor, by each way to run a session."""
+  """Fetches a tensor in each way in which a session can run, and returns the values."""
   options = config_pb2.CallableOptions(fetch=[fetch.name])
   return [
       sess.run(fetch),
@@ -22,14 +22,14 @@ def _ways_to_run(sess: tf1.Session, fetch: tf.Tensor) -> list[np.ndarray]:
 
 
 def _thread_of_step() -> tf.Tensor:
-  """The kernel's name of the thread that computes it."""
+  """Returns a tensor that yields the kernel's name of the thread that computes it."""
   def name():
     return np.bytes_(pathlib.Path("/proc/thread-self/comm").read_text().strip())
 
   return tf.numpy_function(name, [], tf.string)
 
 
-def test_every_way_to_run_takes_the_pool():
+def test_every_way_to_run_uses_the_pool():
   with tf.Graph().as_default():
     thread = _thread_of_step()
     with stage_pools.everywhere(), tf1.Session() as sess:
@@ -47,7 +47,7 @@ def test_a_run_that_chooses_its_threads_keeps_them():
       assert sess.run(thread) == b"upstream_tests_"
 
 
-def test_distributed_sessions_and_later_sessions_have_none():
+def test_distributed_sessions_and_later_sessions_have_no_pool():
   server = tf.distribute.Server.create_local_server()
   with tf.Graph().as_default():
     thread = _thread_of_step()

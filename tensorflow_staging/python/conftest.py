@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every Python test gets: a graph of its own, a bound in time, the check that no stage outlives it."""
+"""Gives every Python test a new default graph and a time limit, and checks that no stage outlives the test."""
 
 import pathlib
 
@@ -8,12 +8,15 @@ import tensorflow as tf
 
 from tensorflow_staging.python.testing import test_util
 
-# The slowest tests compile a C++ file or start a few interpreters.
+# Long enough for the slowest tests, which compile a C++ file or start several interpreters.
 _TIMEOUT_SECONDS = 180
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-  """Bounds every test of this folder; a hang inside C++ can only be ended by ending the process."""
+  """Limits the time of every test in this folder.
+
+  The "thread" method ends the whole process, which is the only way to end a test that hangs inside C++.
+  """
   folder = pathlib.Path(__file__).parent
   for item in items:
     if item.path.is_relative_to(folder):
@@ -22,13 +25,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def graph():
-  """A new default graph."""
+  """Makes a new graph the default graph of the test."""
   with tf.Graph().as_default() as new_graph:
     yield new_graph
 
 
 @pytest.fixture(autouse=True)
 def no_stage_left(graph):
-  """Fails a test that leaves a thread of a stage behind."""
+  """Fails a test that leaves a stage's thread running."""
   yield
   test_util.assert_no_stage_thread()

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Helpers that several tests share; not part of the wheel."""
+"""Helpers shared by several tests; not part of the wheel."""

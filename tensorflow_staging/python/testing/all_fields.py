@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session's configuration with every new field set, to values that a session accepts together."""
+"""A session configuration that sets every new field, with values that a session accepts together."""
 
 import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.core.protobuf import rewriter_config_pb2
 
-# Field numbers from here on are the fork's.
+# The fork numbers its fields from here.
 FIRST_NUMBER = 10001
 
 
 def config() -> config_pb2.ConfigProto:
-  """Makes the configuration, for the default graph; no new field has its default value."""
+  """Returns a configuration for the default graph; it gives every new field a value other than the default."""
   result = config_pb2.ConfigProto()
   for index in (1, 2):
     result.session_stage_subgraph_thread_pool.add(

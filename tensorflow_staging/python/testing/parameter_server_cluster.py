@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster whose tasks are processes of their own on this machine, for tests."""
+"""A cluster for tests; each of its tasks is a process on this machine."""
 
 import contextlib
 import functools
@@ -15,33 +15,37 @@ from typing import Any
 
 _PROGRAM = pathlib.Path(__file__).parent / "parameter_server_task.py"
 
-# How long a task may take for an answer, or to end.
-_SECONDS = 60
+# How long a task may take to answer a request, or to exit.
+_TIMEOUT_SECONDS = 60
 
 
 class Failed(Exception):
-  """What a task was asked to do has raised an error there."""
+  """A request raised an error in the task."""
 
   def __init__(self, kind: str, message: str):
     super().__init__(f"{kind}: {message}")
-    # The name of the error's class.
+    # The name of the error's class in the task.
     self.kind = kind
 
 
 class Task:
-  """A process that runs `parameter_server_task.py`; each method of `_Task` there is one here."""
+  """A process that runs `parameter_server_task.py`.
+
+  Every method of the program's `_Task` can be called here with keyword arguments: it runs in the process, and the
+  call returns its result or raises `Failed`.
+  """
 
   def __init__(self, log: pathlib.Path):
     """Starts the process.
 
     Args:
-      log: Where it writes what it has to say.
+      log: The file that receives the process's standard output and standard error.
     """
     self._log = log
     self._connection, other_end = multiprocessing.Pipe()
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     with other_end, log.open("w") as output:
-      # -P: the wheel, and not what stands beside the program.
+      # -P keeps the program's folder off the import path, so that the process imports the installed wheel.
       self._process = subprocess.Popen(
           [sys.executable, "-P", _PROGRAM, str(other_end.fileno())], env=environment | {"TF_API_VERSION": "1"},
           stdin=subprocess.DEVNULL, stdout=output, stderr=output, pass_fds=[other_end.fileno()])
@@ -51,65 +55,66 @@ class Task:
 
   @property
   def pid(self) -> int:
-    """The number of the process."""
+    """The process ID."""
     return self._process.pid
 
   def begin(self, name: str, /, **arguments) -> Callable[[], Any]:
-    """Asks for something; what is returned waits for the answer.
+    """Starts a method in the task without waiting for it.
 
     Args:
       name: A method of `_Task`.
       **arguments: Its arguments.
 
     Returns:
-      A function that returns what the method returns there, or raises `Failed`.
+      A function that waits for the method. It returns the method's result, or raises `Failed` if the method raised an
+      error, `TimeoutError` if the task does not answer in time, and `RuntimeError` if the task died.
     """
     self._connection.send((name, arguments))
     return functools.partial(self._answer, name)
 
   def _answer(self, name: str) -> Any:
-    if not self._connection.poll(_SECONDS):
-      raise TimeoutError(f"{name} takes too long. {self._last_words()}")
+    if not self._connection.poll(_TIMEOUT_SECONDS):
+      raise TimeoutError(f"The task did not answer {name} within {_TIMEOUT_SECONDS} s. {self._log_tail()}")
     try:
       value, error = self._connection.recv()
     except (EOFError, ConnectionResetError):
-      raise RuntimeError(f"The task has died in {name}. {self._last_words()}") from None
+      raise RuntimeError(f"The task died in {name}. {self._log_tail()}") from None
     if error:
       raise Failed(*error)
     return value
 
   def kill(self) -> None:
-    """Kills the process, whatever it does."""
+    """Kills the process with SIGKILL."""
     self._process.send_signal(signal.SIGKILL)
-    self._process.wait(_SECONDS)
+    self._process.wait(_TIMEOUT_SECONDS)
     self._connection.close()
 
   def end(self) -> None:
-    """Has the program end, as one does that has no more to do; its exit status has to be 0."""
+    """Lets the program reach its end, and fails unless it exits with status 0."""
     self._connection.send(None)
-    status = self._process.wait(_SECONDS)
+    status = self._process.wait(_TIMEOUT_SECONDS)
     self._connection.close()
-    assert status == 0, self._last_words()
+    assert status == 0, self._log_tail()
 
-  def _last_words(self) -> str:
+  def _log_tail(self) -> str:
     return f"The end of {self._log}:\n{self._log.read_text()[-4000:]}"
 
 
 class Cluster:
-  """One parameter server, some workers, and a client, which has no server."""
+  """One parameter server, some workers, and a client process that runs no server."""
 
   def __init__(self, folder: pathlib.Path, workers: int):
-    """Starts all of them.
+    """Starts all processes and servers.
 
     Args:
-      folder: Where their logs are written.
-      workers: How many workers there are.
+      folder: The folder for their logs.
+      workers: The number of workers.
     """
     self._folder = folder
     self._tasks = []
     ports = free_ports(1 + workers)
     addresses = [f"127.0.0.1:{port}" for port in ports]
-    # What TensorFlow calls a cluster.
+    # As `tf.train.ClusterSpec` takes it.
     self.spec = {"ps": addresses[:1], "worker": addresses[1:]}
     with contextlib.ExitStack() as stack:
       stack.callback(self.kill)
@@ -122,30 +127,30 @@ class Cluster:
       stack.pop_all()
 
   def restart_server(self) -> None:
-    """Starts another parameter server with the address of the one that was killed."""
+    """Starts a new parameter server at the address of the killed one."""
     self.server = self._new_task()
     self.server.serve(cluster=self.spec, job="ps", index=0)
 
   def restart_worker(self, index: int) -> None:
-    """Starts another worker with the address of the one that was killed."""
+    """Starts a new worker at the address of the killed one."""
     self.workers[index] = self._new_task()
     self.workers[index].serve(cluster=self.spec, job="worker", index=index)
 
   def restart_client(self) -> None:
-    """Starts another client after the first one was killed."""
+    """Starts a new client in place of the killed one."""
     self.client = self._new_task()
 
   def master(self, index: int) -> str:
-    """The target for sessions of other processes on the server of a worker."""
+    """Returns the target with which another process opens a session on a worker's server."""
     return f"grpc://{self.spec['worker'][index]}"
 
   def end(self) -> None:
-    """Ends all of them, the parameter server last."""
+    """Ends all processes, the parameter server last."""
     for task in (self.client, *self.workers, self.server):
       task.end()
 
   def kill(self) -> None:
-    """Kills every process that has ever been started here and still lives."""
+    """Kills every process that this cluster started."""
     for task in self._tasks:
       task.kill()
 
@@ -156,7 +161,7 @@ class Cluster:
 
 
 def free_ports(count: int) -> list[int]:
-  """Ports of this machine that nobody listens on."""
+  """Returns ports of this machine on which no process listens."""
   with contextlib.ExitStack() as stack:
     sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
     return [each.getsockname()[1] for each in sockets]

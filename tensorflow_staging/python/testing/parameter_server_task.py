@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A task of a cluster, for tests: a program that does what `parameter_server_cluster.Task` asks it to.
+"""The program of one task of a test cluster; `parameter_server_cluster.Task` starts it and sends it requests.
 
-Its only argument is the file descriptor of the connection, over which it gets the names and arguments of methods of
-`_Task`, and sends what they return or raise. It ends when it is told so, or when whoever started it is gone.
+Its only argument is the file descriptor of a connection. It receives requests there, each the name of a method of
+`_Task` with its arguments, and sends back what the method returned or raised. It exits when it receives None, or when
+the process that started it is gone.
 """
 
 import multiprocessing.connection
@@ -17,7 +18,7 @@ import tensorflow as tf
 
 
 class _Task:
-  """What a task can be asked to do; each method is one question."""
+  """The requests that a task answers; each method is one."""
 
   def __init__(self):
     self._server = None
@@ -26,7 +27,7 @@ class _Task:
     self._step = None
 
   def serve(self, cluster: dict[str, list[str]], job: str, index: int) -> str:
-    """Starts the server of a task of the cluster, and returns its target."""
+    """Starts the server of one task of the cluster and returns its target."""
     self._server = tf.train.Server(tf.train.ClusterSpec(cluster), job_name=job, task_index=index)
     return self._server.target
 
@@ -44,19 +45,19 @@ class _Task:
       python_feeds: bool = False,
       checkpoints: str | None = None,
   ) -> None:
-    """Opens a session that trains a weight of the parameter server, to which each step adds its record.
+    """Opens a session that trains a weight on the parameter server; each step adds its record to the weight.
 
     Args:
-      name: That of the weight.
-      cluster: The cluster.
-      index: Of the worker that the graph is placed on.
-      lines: One number for each record.
-      smart_stage: Whether SmartStage is on, instead of `tf.staged`.
-      chief: Whether the session initialises the weight, or finds it initialised.
-      master: The session's target; None is the server of this process.
-      plain: Whether it is a `tf.Session` instead of a monitored one.
-      python_feeds: Whether Python yields the lines, instead of a dataset.
-      checkpoints: Where a monitored session saves its variables at every second step, if anywhere.
+      name: The weight's name.
+      cluster: The addresses of the cluster's tasks, by job.
+      index: The worker that runs the graph.
+      lines: The data: one number per record, as text.
+      smart_stage: Whether SmartStage finds the stage; otherwise `tf.staged` makes it.
+      chief: Whether the session initialises the weight; otherwise another session does.
+      master: The session's target; None means the server of this process.
+      plain: Whether the session is a `tf.Session` instead of a monitored one.
+      python_feeds: Whether a Python generator feeds the lines; otherwise a dataset yields them.
+      checkpoints: The folder in which a monitored session saves its variables at every second step, if any.
     """
     with tf.Graph().as_default():
       setter = tf.train.replica_device_setter(worker_device=f"/job:worker/task:{index}", cluster=cluster)
@@ -81,11 +82,15 @@ class _Task:
             save_checkpoint_steps=2, save_summaries_steps=None, save_summaries_secs=None)
 
   def steps(self, count: int) -> list[int]:
-    """Runs some steps; returns the records that they took."""
+    """Runs `count` steps and returns the records that they took."""
     return [self._session.run([self._record, self._step])[0] for _ in range(count)]
 
   def train(self) -> tuple[list[int], float]:
-    """Runs steps until the session is to stop; returns their records, and the seconds from the last to the end."""
+    """Runs steps until the session should stop, then closes it.
+
+    Returns:
+      The records of the steps, and the seconds from the end of the last step until the session was closed.
+    """
     taken = []
     with self._session:
       while not self._session.should_stop():
@@ -94,7 +99,11 @@ class _Task:
     return taken, time.monotonic() - last
 
   def grow(self) -> list[int]:
-    """Adds what could run ahead to the graph of a plain session; returns a record, and its triple of the same step."""
+    """Adds a node that could run ahead to the graph of a plain session, and runs a step.
+
+    Returns:
+      The record of the step, and three times this record as the new node computed it.
+    """
     with self._session.graph.as_default() as graph:
       triple = tf.identity(3 * graph.get_tensor_by_name("parse_line:0"))
       tf.train.mark_target_node([triple])
@@ -105,7 +114,7 @@ class _Task:
     self._session.close()
 
   def devices(self) -> dict[str, str]:
-    """Runs a step; returns the device of each op in it whose type tells a stage, a variable or an update."""
+    """Runs a step; returns the devices of the take, the variables and the updates in it, by op type."""
     metadata = tf.RunMetadata()
     options = tf.RunOptions(output_partition_graphs=True)
     self._session.run([self._record, self._step], options=options, run_metadata=metadata)
@@ -114,7 +123,7 @@ class _Task:
     return {node.op: node.device for node in nodes if node.op in kinds}
 
   def weight(self, name: str) -> float:
-    """The weight that this task, a parameter server, has in its memory."""
+    """Returns the value of the weight in the memory of this task, which must be the parameter server."""
     with tf.Graph().as_default(), tf.device("/job:ps/task:0"):
       weight = tf.get_variable(name, [])
       with tf.Session(self._server.target, config=tf.ConfigProto(device_filters=["/job:ps"])) as sess:
@@ -122,14 +131,15 @@ class _Task:
 
 
 def _record(lines: Sequence[str], *, smart_stage: bool, python_feeds: bool) -> tf.Tensor:
-  """The number in the next line; what yields it runs ahead of the step."""
+  """Returns the number in the next line, which a stage computes ahead of the step."""
   if python_feeds:
     line = tf.placeholder(tf.string, [])
     number = tf.string_to_number(line, tf.int64, name="parse_line")
     return tf.staged(
         number, feed_list=[line], feed_generator=lambda: ([text] for text in lines), capacity=4)
   iterator = tf.data.make_initializable_iterator(tf.data.Dataset.from_tensor_slices(list(lines)))
-  # Monitored sessions run it as a part of their local initialisation, plain ones as one of the tables.
+  # In this collection, a monitored session runs the initializer as part of its local initialisation, and a plain one
+  # runs it with `tf.tables_initializer()`.
   tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
   number = tf.string_to_number(iterator.get_next(), tf.int64, name="parse_line")
   if not smart_stage:
@@ -141,19 +151,19 @@ def _record(lines: Sequence[str], *, smart_stage: bool, python_feeds: bool) -> t
 
 def _main() -> None:
   connection = multiprocessing.connection.Connection(int(sys.argv[1]))
-  asked = queue.Queue()
+  requests = queue.Queue()
 
   def read():
     try:
       while True:
-        asked.put(connection.recv())
+        requests.put(connection.recv())
     except EOFError:
       os._exit(1)
 
   threading.Thread(target=read, daemon=True).start()
   task = _Task()
-  while (question := asked.get()) is not None:
-    name, arguments = question
+  while (request := requests.get()) is not None:
+    name, arguments = request
     try:
       connection.send((getattr(task, name)(**arguments), None))
     except Exception as error:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ops of random graphs: what each takes, what it gives, how to add it.
+"""The ops of random graphs: the kinds of their inputs and outputs, and functions that add them to a graph.
 
-Values are of a few kinds, so that any op finds its inputs among what other ops gave. Numbers stay whole and small:
-every result is exact, whatever Grappler does. `inexact` ops are for graphs that run without it.
+Every value is of one of a few kinds, so that an op finds its inputs among the outputs of other ops. All numbers, floats
+too, are small and whole, so that every result is exact whatever Grappler does. Only graphs that run without Grappler
+use `inexact` ops.
 
-| kind | is |
+| kind | values |
 |---|---|
 | `int`, `float`, `text`, `bool` | int64, float32, string, bool of shape [batch] |
 | `matrix` | float32 of shape [batch, 2] |
@@ -25,19 +26,19 @@ import tensorflow as tf
 from tensorflow.python.ops import cond_v2
 from tensorflow.python.ops import while_v2
 
-# What whole numbers are kept below.
+# Ops keep numbers below this.
 LIMIT = 97
 
 
 class Counters:
-  """Python functions that count their calls, which is what they add to what they are given."""
+  """Python functions that count their calls; each adds its count to its argument."""
 
   def __init__(self):
     self._counts = {}
     self._numbers = itertools.count()
 
   def function(self) -> Callable[[np.ndarray], np.ndarray]:
-    """A function with a count of its own."""
+    """Returns a new function with its own count."""
     number = next(self._numbers)
 
     def count(value: np.ndarray) -> np.ndarray:
@@ -47,39 +48,40 @@ class Counters:
     return count
 
   def reset(self) -> None:
-    """Counts from 0 again."""
+    """Sets every count to 0."""
     self._counts.clear()
 
 
-class Making(NamedTuple):
-  """What an op may need beside its inputs."""
+class OpContext(NamedTuple):
+  """What an op may use besides its inputs."""
 
   rng: random.Random
   counters: Counters
 
   def seed(self) -> int:
-    """Of a random op."""
+    """Returns a seed for a random op."""
     return self.rng.randrange(1, 1000)
 
   def constant(self) -> int:
-    """A small number."""
+    """Returns a small positive integer."""
     return self.rng.randrange(1, 9)
 
 
 class RandomOp(NamedTuple):
-  """One way to make a value of others."""
+  """One way to compute a value from other values."""
 
-  gives: str
-  takes: tuple[str, ...]
-  # Adds it, given Making and the inputs.
+  # The kinds of the output and of the inputs.
+  output: str
+  inputs: tuple[str, ...]
+  # Adds the op to the default graph, given an OpContext and the inputs, and returns its output.
   add: Callable[..., Any]
-  # How often it is chosen, compared with others.
+  # How often the op is chosen, relative to the others of its family.
   weight: float = 1.0
   inexact: bool = False
 
 
 def _whole(value: tf.Tensor) -> tf.Tensor:
-  """`value` within the limit."""
+  """Returns `value` modulo `LIMIT`."""
   return tf.math.floormod(value, tf.constant(LIMIT, value.dtype))
 
 
@@ -88,12 +90,12 @@ def _flat(value: tf.Tensor) -> tf.Tensor:
 
 
 def _spread(like: tf.Tensor, scalar: tf.Tensor) -> tf.Tensor:
-  """A scalar for each entry of `like`."""
+  """Repeats a scalar for each entry of `like`."""
   return tf.fill(tf.shape(like, out_type=tf.int64), tf.cast(scalar, tf.int64))
 
 
 def _index(x: tf.Tensor, into: tf.Tensor) -> tf.Tensor:
-  """`x` as indices into a vector that has an entry."""
+  """Turns `x` into valid indices of a vector, which must not be empty."""
   return tf.math.floormod(x, tf.shape(into, out_type=tf.int64)[0])
 
 
@@ -106,9 +108,9 @@ def _after(control: tf.Operation | tf.Tensor, value: tf.Tensor) -> tf.Tensor:
     return tf.identity(value)
 
 
-def _cond_v2(make: Making, predicate: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-  seed = make.seed()
-  inside = make.rng.random() < 0.3
+def _cond_v2(ctx: OpContext, predicate: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+  seed = ctx.seed()
+  inside = ctx.rng.random() < 0.3
 
   def chosen() -> tf.Tensor:
     if not inside:
@@ -119,8 +121,8 @@ def _cond_v2(make: Making, predicate: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> 
   return tf.ensure_shape(cond_v2.cond_v2(tf.reduce_any(predicate), chosen, lambda: _whole(x + y)), x.shape)
 
 
-def _while_v2(make: Making, x: tf.Tensor) -> tf.Tensor:
-  rounds = make.rng.randrange(1, 4)
+def _while_v2(ctx: OpContext, x: tf.Tensor) -> tf.Tensor:
+  rounds = ctx.rng.randrange(1, 4)
   shapes = [tf.TensorShape([]), x.shape]
   _, result = while_v2.while_loop(
       lambda i, _: i < rounds, lambda i, value: (i + 1, _whole(value * 3 + 1)), [tf.constant(0), x],
@@ -128,141 +130,141 @@ def _while_v2(make: Making, x: tf.Tensor) -> tf.Tensor:
   return result
 
 
-def _while_v1(make: Making, x: tf.Tensor) -> tf.Tensor:
-  rounds = make.rng.randrange(1, 3)
+def _while_v1(ctx: OpContext, x: tf.Tensor) -> tf.Tensor:
+  rounds = ctx.rng.randrange(1, 3)
   return tf.while_loop(
       lambda i, _: i < rounds, lambda i, value: (i + 1, _whole(value + 5)), [tf.constant(0), x])[1]
 
 
-def _table(make: Making, text: tf.Tensor) -> tf.Tensor:
-  # Not even a constant of the table may wait for the step: it is initialized before.
+def _table(ctx: OpContext, text: tf.Tensor) -> tf.Tensor:
+  # Tables are initialized before the first step, so none of their ops, not even a constant, may depend on a step.
   with tf.control_dependencies(None):
     words = tf.lookup.KeyValueTensorInitializer(
         [f"word{i}" for i in range(4)], list(range(4)), tf.string, tf.int64)
-    if make.rng.random() < 0.5:
-      table = tf.lookup.StaticHashTable(words, default_value=make.constant())
+    if ctx.rng.random() < 0.5:
+      table = tf.lookup.StaticHashTable(words, default_value=ctx.constant())
     else:
       table = tf.lookup.StaticVocabularyTable(words, num_oov_buckets=2)
   return table.lookup(text)
 
 
-def _counter(make: Making, x: tf.Tensor) -> tf.Tensor:
-  counted = tf.numpy_function(make.counters.function(), [x], tf.int64)
+def _counter(ctx: OpContext, x: tf.Tensor) -> tf.Tensor:
+  counted = tf.numpy_function(ctx.counters.function(), [x], tf.int64)
   return _whole(tf.ensure_shape(counted, x.shape))
 
 
-def _py_func(make: Making, x: tf.Tensor) -> tf.Tensor:
-  add = np.int64(make.constant())
-  added = tf.py_func(lambda value: value + add, [x], tf.int64, stateful=make.rng.random() < 0.5)
+def _py_func(ctx: OpContext, x: tf.Tensor) -> tf.Tensor:
+  add = np.int64(ctx.constant())
+  added = tf.py_func(lambda value: value + add, [x], tf.int64, stateful=ctx.rng.random() < 0.5)
   return tf.ensure_shape(added, x.shape)
 
 
-def _assert(make: Making, x: tf.Tensor) -> tf.Tensor:
+def _assert(ctx: OpContext, x: tf.Tensor) -> tf.Tensor:
   holds = tf.reduce_all(x >= 0)
-  if make.rng.random() < 0.3:
-    # In TensorFlow 1's graphs this is a v1 cond.
+  if ctx.rng.random() < 0.3:
+    # In a TensorFlow 1 graph this adds a v1 cond.
     return _after(tf.debugging.Assert(holds, [x]), x)
   return _after(tf.raw_ops.Assert(condition=holds, data=[x]), x)
 
 
-def _failing_assert(make: Making, x: tf.Tensor) -> tf.Tensor:
-  """Fails in about one record of seven."""
-  unlucky = tf.equal(tf.math.floormod(tf.reduce_sum(x), 7), make.rng.randrange(7))
+def _failing_assert(ctx: OpContext, x: tf.Tensor) -> tf.Tensor:
+  """Adds a check that fails for about one record in seven."""
+  unlucky = tf.equal(tf.math.floormod(tf.reduce_sum(x), 7), ctx.rng.randrange(7))
   return _after(tf.raw_ops.Assert(condition=tf.logical_not(unlucky), data=[x]), x)
 
 
-def _print(make: Making, x: tf.Tensor) -> tf.Tensor:
-  del make
+def _print(ctx: OpContext, x: tf.Tensor) -> tf.Tensor:
+  del ctx
   return _after(tf.print("record", x, output_stream="file:///dev/null"), x)
 
 
-def _sparse_concat(make: Making, x: tf.SparseTensor, y: tf.SparseTensor) -> tf.SparseTensor:
-  del make
+def _sparse_concat(ctx: OpContext, x: tf.SparseTensor, y: tf.SparseTensor) -> tf.SparseTensor:
+  del ctx
   return tf.sparse.concat(1, [x, y])
 
 
-def _top(make: Making, x: tf.Tensor) -> tf.Tensor:
+def _top(ctx: OpContext, x: tf.Tensor) -> tf.Tensor:
   values, indices = tf.math.top_k(x, k=1)
-  return _flat(_spread(x, values[0] + tf.cast(indices[0], tf.int64) * make.constant()))
+  return _flat(_spread(x, values[0] + tf.cast(indices[0], tf.int64) * ctx.constant()))
 
 
 _NUMBERS = [
-    RandomOp("int", ("int", "int"), lambda make, x, y: _whole(x * make.constant() + y)),
-    RandomOp("int", ("int", "int"), lambda make, x, y: tf.maximum(x, y) - tf.minimum(x, y)),
-    RandomOp("int", ("int",), lambda make, x: tf.math.floordiv(x, make.constant())),
-    RandomOp("int", ("int",), lambda make, x: tf.cast(
-        tf.raw_ops.Bucketize(input=x, boundaries=[10.0, 20.0 + make.constant(), 40.0]), tf.int64)),
-    RandomOp("int", ("float",), lambda make, x: tf.cast(_whole(x), tf.int64)),
-    RandomOp("int", ("bool", "int", "int"), lambda make, b, x, y: tf.where(b, x, y)),
+    RandomOp("int", ("int", "int"), lambda ctx, x, y: _whole(x * ctx.constant() + y)),
+    RandomOp("int", ("int", "int"), lambda ctx, x, y: tf.maximum(x, y) - tf.minimum(x, y)),
+    RandomOp("int", ("int",), lambda ctx, x: tf.math.floordiv(x, ctx.constant())),
+    RandomOp("int", ("int",), lambda ctx, x: tf.cast(
+        tf.raw_ops.Bucketize(input=x, boundaries=[10.0, 20.0 + ctx.constant(), 40.0]), tf.int64)),
+    RandomOp("int", ("float",), lambda ctx, x: tf.cast(_whole(x), tf.int64)),
+    RandomOp("int", ("bool", "int", "int"), lambda ctx, b, x, y: tf.where(b, x, y)),
     RandomOp("int", ("int",), _top),
-    RandomOp("int", ("matrix",), lambda make, m: tf.argmax(m, axis=1)),
-    RandomOp("float", ("int",), lambda make, x: tf.cast(x, tf.float32)),
-    RandomOp("float", ("float", "float"), lambda make, x, y: _whole(x * make.constant() + y)),
-    RandomOp("float", ("matrix",), lambda make, m: tf.reduce_sum(m, axis=1)),
-    RandomOp("float", ("matrix",), lambda make, m: tf.squeeze(tf.split(m, 2, axis=1)[1], axis=1)),
-    RandomOp("matrix", ("float", "float"), lambda make, x, y: tf.concat(
+    RandomOp("int", ("matrix",), lambda ctx, m: tf.argmax(m, axis=1)),
+    RandomOp("float", ("int",), lambda ctx, x: tf.cast(x, tf.float32)),
+    RandomOp("float", ("float", "float"), lambda ctx, x, y: _whole(x * ctx.constant() + y)),
+    RandomOp("float", ("matrix",), lambda ctx, m: tf.reduce_sum(m, axis=1)),
+    RandomOp("float", ("matrix",), lambda ctx, m: tf.squeeze(tf.split(m, 2, axis=1)[1], axis=1)),
+    RandomOp("matrix", ("float", "float"), lambda ctx, x, y: tf.concat(
         [tf.reshape(x, [-1, 1]), tf.expand_dims(y, 1)], axis=1)),
-    RandomOp("matrix", ("matrix",), lambda make, m: tf.reverse(tf.transpose(tf.transpose(m)), axis=[1])),
-    RandomOp("matrix", ("matrix",), lambda make, m: _whole(
-        tf.matmul(m, [[1.0, 2.0], [make.constant(), 1.0]]))),
-    RandomOp("bool", ("int", "int"), lambda make, x, y: x > y, weight=3.0),
-    RandomOp("bool", ("bool", "bool"), lambda make, x, y: tf.logical_xor(x, tf.logical_not(y))),
-    RandomOp("ints", ("int",), lambda make, x: tf.unique(x).y),
-    RandomOp("ints", ("int", "bool"), lambda make, x, b: tf.boolean_mask(x, b)),
-    RandomOp("ints", ("bool",), lambda make, b: _flat(tf.where(b))),
-    RandomOp("ints", ("ints", "int"), lambda make, x, y: tf.concat([x, y, [make.constant()]], axis=0)),
-    RandomOp("int", ("int",), lambda make, x: tf.cast(tf.unique(x).idx, tf.int64)),
-    RandomOp("int", ("ints", "int"), lambda make, x, y: tf.gather(
+    RandomOp("matrix", ("matrix",), lambda ctx, m: tf.reverse(tf.transpose(tf.transpose(m)), axis=[1])),
+    RandomOp("matrix", ("matrix",), lambda ctx, m: _whole(
+        tf.matmul(m, [[1.0, 2.0], [ctx.constant(), 1.0]]))),
+    RandomOp("bool", ("int", "int"), lambda ctx, x, y: x > y, weight=3.0),
+    RandomOp("bool", ("bool", "bool"), lambda ctx, x, y: tf.logical_xor(x, tf.logical_not(y))),
+    RandomOp("ints", ("int",), lambda ctx, x: tf.unique(x).y),
+    RandomOp("ints", ("int", "bool"), lambda ctx, x, b: tf.boolean_mask(x, b)),
+    RandomOp("ints", ("bool",), lambda ctx, b: _flat(tf.where(b))),
+    RandomOp("ints", ("ints", "int"), lambda ctx, x, y: tf.concat([x, y, [ctx.constant()]], axis=0)),
+    RandomOp("int", ("int",), lambda ctx, x: tf.cast(tf.unique(x).idx, tf.int64)),
+    RandomOp("int", ("ints", "int"), lambda ctx, x, y: tf.gather(
         tf.concat([x, [1]], axis=0), _index(y, tf.concat([x, [1]], axis=0)))),
-    RandomOp("int", ("int", "ints"), lambda make, x, y: x + _spread(x, _whole(tf.reduce_sum(y)))),
-    RandomOp("int", ("int",), lambda make, x: tf.sort(x)),
-    # Of two different values: Grappler in TensorFlow 2.14.1 takes the first output of a node for any other when that is
-    # stacked on itself (ReplacePackWithTileReshape), without a stage too.
-    RandomOp("int", ("int", "int"), lambda make, x, y: tf.unstack(tf.stack([x, y + 1]))[1] + x),
-    RandomOp("int", ("int",), lambda make, x: tf.identity_n([x, x])[make.rng.randrange(2)]),
+    RandomOp("int", ("int", "ints"), lambda ctx, x, y: x + _spread(x, _whole(tf.reduce_sum(y)))),
+    RandomOp("int", ("int",), lambda ctx, x: tf.sort(x)),
+    # The stacked values differ on purpose. If any output of a node is stacked on itself, Grappler in TensorFlow 2.14.1
+    # uses the node's first output in its place (ReplacePackWithTileReshape), with or without a stage.
+    RandomOp("int", ("int", "int"), lambda ctx, x, y: tf.unstack(tf.stack([x, y + 1]))[1] + x),
+    RandomOp("int", ("int",), lambda ctx, x: tf.identity_n([x, x])[ctx.rng.randrange(2)]),
 ]
 
 _TEXT = [
-    RandomOp("text", ("int",), lambda make, x: tf.strings.join(["word", tf.as_string(x)])),
-    RandomOp("text", ("text", "text"), lambda make, x, y: tf.strings.join([x, y], separator=" ")),
-    RandomOp("text", ("text",), lambda make, x: tf.strings.regex_replace(x, "[0-3]", "a")),
-    RandomOp("text", ("text",), lambda make, x: tf.strings.upper(tf.strings.substr(x, 0, 8))),
-    RandomOp("int", ("text",), lambda make, x: tf.string_to_hash_bucket(x, LIMIT)),
-    RandomOp("int", ("text",), lambda make, x: tf.string_to_hash_bucket_fast(x, LIMIT), weight=2.0),
-    RandomOp("int", ("text",), lambda make, x: tf.string_to_hash_bucket_strong(x, LIMIT, [1, 2])),
-    RandomOp("int", ("text",), lambda make, x: tf.cast(_whole(tf.strings.length(x)), tf.int64)),
-    RandomOp("int", ("int",), lambda make, x: tf.string_to_number(tf.as_string(x), tf.int64)),
-    RandomOp("bool", ("text",), lambda make, x: tf.strings.regex_full_match(x, ".*[1-4].*")),
-    RandomOp("sparse_text", ("text",), lambda make, x: tf.compat.v1.string_split(x)),
+    RandomOp("text", ("int",), lambda ctx, x: tf.strings.join(["word", tf.as_string(x)])),
+    RandomOp("text", ("text", "text"), lambda ctx, x, y: tf.strings.join([x, y], separator=" ")),
+    RandomOp("text", ("text",), lambda ctx, x: tf.strings.regex_replace(x, "[0-3]", "a")),
+    RandomOp("text", ("text",), lambda ctx, x: tf.strings.upper(tf.strings.substr(x, 0, 8))),
+    RandomOp("int", ("text",), lambda ctx, x: tf.string_to_hash_bucket(x, LIMIT)),
+    RandomOp("int", ("text",), lambda ctx, x: tf.string_to_hash_bucket_fast(x, LIMIT), weight=2.0),
+    RandomOp("int", ("text",), lambda ctx, x: tf.string_to_hash_bucket_strong(x, LIMIT, [1, 2])),
+    RandomOp("int", ("text",), lambda ctx, x: tf.cast(_whole(tf.strings.length(x)), tf.int64)),
+    RandomOp("int", ("int",), lambda ctx, x: tf.string_to_number(tf.as_string(x), tf.int64)),
+    RandomOp("bool", ("text",), lambda ctx, x: tf.strings.regex_full_match(x, ".*[1-4].*")),
+    RandomOp("sparse_text", ("text",), lambda ctx, x: tf.compat.v1.string_split(x)),
     RandomOp("int", ("text",), _table, weight=1.5),
 ]
 
 _SPARSE = [
-    RandomOp("sparse_int", ("sparse_text",), lambda make, s: _with_values(
+    RandomOp("sparse_int", ("sparse_text",), lambda ctx, s: _with_values(
         s, tf.string_to_hash_bucket_fast(s.values, LIMIT))),
-    RandomOp("sparse_int", ("sparse_int",), lambda make, s: _with_values(s, _whole(s.values * 2 + 1))),
-    RandomOp("sparse_int", ("sparse_int",), lambda make, s: tf.sparse.retain(s, s.values > make.constant())),
+    RandomOp("sparse_int", ("sparse_int",), lambda ctx, s: _with_values(s, _whole(s.values * 2 + 1))),
+    RandomOp("sparse_int", ("sparse_int",), lambda ctx, s: tf.sparse.retain(s, s.values > ctx.constant())),
     RandomOp("sparse_int", ("sparse_int", "sparse_int"), _sparse_concat),
     RandomOp("sparse_text", ("sparse_text", "sparse_text"), _sparse_concat),
-    RandomOp("sparse_int", ("sparse_text", "text"), lambda make, s, x: tf.sparse.cross_hashed(
+    RandomOp("sparse_int", ("sparse_text", "text"), lambda ctx, s, x: tf.sparse.cross_hashed(
         [s, tf.expand_dims(x, 1)], num_buckets=LIMIT)),
-    RandomOp("sparse_int", ("sparse_int",), lambda make, s: tf.sparse.fill_empty_rows(s, make.constant())[0]),
-    RandomOp("int", ("sparse_int",), lambda make, s: _whole(tf.reduce_sum(tf.sparse.to_dense(s), axis=1))),
-    RandomOp("int", ("int", "sparse_int"), lambda make, x, s: x + _spread(
+    RandomOp("sparse_int", ("sparse_int",), lambda ctx, s: tf.sparse.fill_empty_rows(s, ctx.constant())[0]),
+    RandomOp("int", ("sparse_int",), lambda ctx, s: _whole(tf.reduce_sum(tf.sparse.to_dense(s), axis=1))),
+    RandomOp("int", ("int", "sparse_int"), lambda ctx, x, s: x + _spread(
         x, _whole(tf.sparse.reduce_sum(s)))),
-    RandomOp("text", ("sparse_text",), lambda make, s: tf.strings.reduce_join(
+    RandomOp("text", ("sparse_text",), lambda ctx, s: tf.strings.reduce_join(
         tf.sparse.to_dense(s, default_value="_"), axis=1)),
 ]
 
 _RANDOM = [
-    RandomOp("int", ("int",), lambda make, x: tf.random.uniform(
-        tf.shape(x), maxval=LIMIT, dtype=tf.int64, seed=make.seed()), weight=1.5),
-    RandomOp("int", ("int",), lambda make, x: tf.random.shuffle(x, seed=make.seed())),
-    RandomOp("float", ("float",), lambda make, x: x + tf.floor(
-        8 * tf.random.truncated_normal(tf.shape(x), seed=make.seed()))),
-    RandomOp("int", ("matrix",), lambda make, m: _flat(
-        tf.random.categorical(m, 1, seed=make.seed()))),
-    RandomOp("int", ("int",), lambda make, x: tf.random.stateless_uniform(
+    RandomOp("int", ("int",), lambda ctx, x: tf.random.uniform(
+        tf.shape(x), maxval=LIMIT, dtype=tf.int64, seed=ctx.seed()), weight=1.5),
+    RandomOp("int", ("int",), lambda ctx, x: tf.random.shuffle(x, seed=ctx.seed())),
+    RandomOp("float", ("float",), lambda ctx, x: x + tf.floor(
+        8 * tf.random.truncated_normal(tf.shape(x), seed=ctx.seed()))),
+    RandomOp("int", ("matrix",), lambda ctx, m: _flat(
+        tf.random.categorical(m, 1, seed=ctx.seed()))),
+    RandomOp("int", ("int",), lambda ctx, x: tf.random.stateless_uniform(
         tf.shape(x), seed=tf.stack([x[0], 5]), maxval=LIMIT, dtype=tf.int64)),
 ]
 
@@ -278,20 +280,20 @@ _FAILING = [RandomOp("int", ("int",), _failing_assert)]
 _CONTROL_FLOW = [
     RandomOp("int", ("bool", "int", "int"), _cond_v2),
     RandomOp("int", ("int",), _while_v2),
-    RandomOp("int", ("bool", "int", "int"), lambda make, b, x, y: tf.cond(
+    RandomOp("int", ("bool", "int", "int"), lambda ctx, b, x, y: tf.cond(
         tf.reduce_any(b), lambda: _whole(x + 1), lambda: _whole(y * 2)), weight=0.5),
     RandomOp("int", ("int",), _while_v1, weight=0.3),
 ]
 
 _INEXACT = [
-    RandomOp("float", ("float",), lambda make, x: tf.sin(x * 0.1) + tf.sqrt(tf.abs(x)), inexact=True),
-    RandomOp("matrix", ("matrix",), lambda make, m: tf.nn.softmax(m), inexact=True),
-    RandomOp("float", ("float",), lambda make, x: tf.nn.dropout(x, rate=0.3, seed=make.seed()), inexact=True),
-    RandomOp("matrix", ("matrix",), lambda make, m: tf.random.normal(
-        tf.shape(m), seed=make.seed()) * m, inexact=True),
+    RandomOp("float", ("float",), lambda ctx, x: tf.sin(x * 0.1) + tf.sqrt(tf.abs(x)), inexact=True),
+    RandomOp("matrix", ("matrix",), lambda ctx, m: tf.nn.softmax(m), inexact=True),
+    RandomOp("float", ("float",), lambda ctx, x: tf.nn.dropout(x, rate=0.3, seed=ctx.seed()), inexact=True),
+    RandomOp("matrix", ("matrix",), lambda ctx, m: tf.random.normal(
+        tf.shape(m), seed=ctx.seed()) * m, inexact=True),
 ]
 
-# By how often each family is chosen.
+# Each family of ops by its name, with the weight with which it is chosen.
 FAMILIES: dict[str, tuple[float, list[RandomOp]]] = {
     "numbers": (10, _NUMBERS),
     "text": (8, _TEXT),
@@ -305,12 +307,12 @@ FAMILIES: dict[str, tuple[float, list[RandomOp]]] = {
 
 
 def scalar(value: tf.Tensor | tf.SparseTensor) -> tf.Tensor:
-  """A whole number that tells values apart, as an int64 scalar."""
+  """Reduces a value to an int64 scalar that differs for most different values."""
   if isinstance(value, tf.SparseTensor):
     value = value.values
   if value.dtype == tf.string:
     value = tf.string_to_hash_bucket_fast(value, LIMIT)
   elif value.dtype.is_floating:
-    # Whole, so that sums stay exact.
+    # The sum of integers is exact.
     value = tf.floor(value)
   return tf.reduce_sum(tf.cast(value, tf.int64))

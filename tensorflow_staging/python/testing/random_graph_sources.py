@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the records of random graphs come from: iterators of each kind, over datasets of each structure."""
+"""The sources of random graphs: iterators of every kind, over datasets of every structure."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-# How an iterator may begin; as often as they are named.
-WAYS = ("one shot", "initializable", "initializable", "structure", "structure")
+# The kinds of iterators. One that is listed twice is chosen twice as often.
+ITERATOR_KINDS = ("one shot", "initializable", "initializable", "structure", "structure")
 
 _WORDS = ("red green", "blue", "word1", "word2 word3", "9 8 7", "gray")
 
-# Of a kind that random ops know, and its value.
-Typed = tuple[str, tf.Tensor | tf.SparseTensor]
+# The kind of a value, one of those of `random_graph_ops`, and the value.
+TypedValue = tuple[str, tf.Tensor | tf.SparseTensor]
 
 
 class SourceRecord(NamedTuple):
-  """One `get_next()` and what it needs."""
+  """One source: the components of its `get_next()`, and its initializer."""
 
-  typed: list[Typed]
-  # To be run before anything else, if there is one.
+  values: list[TypedValue]
+  # None if the iterator needs none.
   initializer: tf.Operation | None
 
 
@@ -45,7 +45,7 @@ def _sparse_component(rng: random.Random, rows: int) -> tf.SparseTensor:
 
 
 def _structure(rng: random.Random, rows: int) -> tuple[list[str], object]:
-  """Kinds of the components in the order of `tf.nest.flatten`, and the components in a structure."""
+  """Returns the kinds of random components in the order of `tf.nest.flatten`, and the components in a structure."""
   components = _numpy_components(rng, rows)
   names = sorted(rng.sample(sorted(components), rng.randrange(1, 4)))
   parts = {name: components[name] for name in names}
@@ -66,7 +66,7 @@ def _dataset(components: object, batch: int, ragged_end: bool, rng: random.Rando
   dataset = dataset.batch(batch, drop_remainder=not ragged_end)
   if rng.random() < 0.15:
     dataset = dataset.prefetch(1)
-  # What tf.data does to a dataset is the same with and without a stage, and takes a while.
+  # tf.data optimizes a dataset in the same way with and without a stage; skipping that saves time.
   options = tf.data.Options()
   options.autotune.enabled = False
   options.experimental_optimization.apply_default_optimizations = False
@@ -74,42 +74,42 @@ def _dataset(components: object, batch: int, ragged_end: bool, rng: random.Rando
 
 
 def add_source(
-    rng: random.Random, ways: Sequence[str], batch: int, records: int | None, ragged_end: bool,
+    rng: random.Random, iterator_kinds: Sequence[str], batch: int, records: int | None, ragged_end: bool,
     after: list[tf.Tensor]) -> SourceRecord:
   """Adds an iterator to the default graph.
 
   Args:
-    rng: Decides everything.
-    ways: Those of `WAYS` that are possible.
-    batch: How many rows a record has.
-    records: How many records there are; None is no end.
-    ragged_end: Whether the last record of a pass over the data has fewer rows, and no shape is known.
-    after: What `get_next()` has to wait for.
+    rng: Makes every random choice.
+    iterator_kinds: The kinds to choose from, of `ITERATOR_KINDS`.
+    batch: The number of rows in a record.
+    records: The number of records after which the data ends; None means that it never ends.
+    ragged_end: Whether the last record of a pass over the data has fewer rows, so that no static shape is known.
+    after: The tensors that `get_next()` waits for through control edges.
 
   Returns:
-    What its `get_next()` gives.
+    The components of its `get_next()`.
   """
-  passed = records or rng.randrange(2, 6)
-  kinds, components = _structure(rng, passed * batch - (1 if ragged_end and batch > 1 else 0))
+  records_per_pass = records or rng.randrange(2, 6)
+  kinds, components = _structure(rng, records_per_pass * batch - (1 if ragged_end and batch > 1 else 0))
   dataset = _dataset(components, batch, ragged_end, rng)
   if records is None:
     dataset = dataset.repeat()
-  iterator, initializer = _iterator(dataset, rng.choice(ways))
-  by_hand = rng.random() < 0.1
-  # A record that is staged by hand waits for nothing of the step.
-  with tf.control_dependencies(None if by_hand else after):
+  iterator, initializer = _iterator(dataset, rng.choice(iterator_kinds))
+  manual = rng.random() < 0.1
+  # The region of a manual stage cannot wait for a node of the step.
+  with tf.control_dependencies(None if manual else after):
     record = tf.nest.flatten(iterator.get_next())
-  if by_hand:
+  if manual:
     record = tf.nest.flatten(tf.staged(record, capacity=rng.randrange(1, 3)))
   return SourceRecord(list(zip(kinds, record, strict=True)), initializer)
 
 
 def _iterator(
-    dataset: tf.data.Dataset, way: str) -> tuple[tf.data.Iterator, tf.Operation | None]:
-  """An iterator and its initializer, if it has one."""
-  if way == "one shot":
+    dataset: tf.data.Dataset, kind: str) -> tuple[tf.data.Iterator, tf.Operation | None]:
+  """Returns an iterator of this kind, and its initializer if it has one."""
+  if kind == "one shot":
     return tf.data.make_one_shot_iterator(dataset), None
-  if way == "initializable":
+  if kind == "initializable":
     iterator = tf.data.make_initializable_iterator(dataset)
     return iterator, iterator.initializer
   iterator = tf.data.Iterator.from_structure(

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random graphs with steps to run, each decided by one number.
+"""Random graphs and steps to run in them; a seed determines both.
 
-A graph has iterators, ops over their records, variables that every step reads and updates, placeholders, and what
-may surround them. A step fetches and feeds at random places, but runs every source and every op with a state, so that
-a part of the graph that runs once for each record runs as often as without staging.
+A graph has iterators, ops that use their records, variables that every step reads and updates, and placeholders; some
+ops have control edges, a device or a name scope. A step fetches and feeds random tensors, but it runs every source and
+every stateful op, unless the graph has only one source and no stateful op. An op in a region, which runs once for each
+record, then runs as often as it would without a stage.
 """
 
 from __future__ import annotations
@@ -24,67 +25,69 @@ import tensorflow as tf
 from tensorflow_staging.python.testing import random_graph_ops as random_ops
 from tensorflow_staging.python.testing import random_graph_sources as random_sources
 
-# The types of ops of which records come.
+# The types of the ops that yield records.
 SOURCE_TYPES = ("IteratorGetNext", "TensorBufferTake")
 
-# The types of ops that draw numbers, count, or do something that can be seen.
+# The types of the ops that draw random numbers, keep a count, or have a visible side effect.
 _STATEFUL = re.compile(
     "(Random|Truncated|Multinomial|PyFunc$|EagerPyFunc|Assert|Print|If$|While$).*")
-_ROWS = 7  # Of a variable that is gathered from.
+# The rows of a variable from which a step gathers.
+_ROWS = 7
 
 
 @dataclasses.dataclass
 class Step:
-  """What one step runs."""
+  """The fetches and feeds of one step."""
 
   # Names of tensors and ops.
   fetches: list[str]
   feeds: dict[str, np.ndarray]
-  # Names of ops that run by themselves before, to begin the data anew.
-  begin: list[str] = dataclasses.field(default_factory=list)
+  # Names of the initializers that run before the step, in a run of their own, to restart the data.
+  restart: list[str] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
 class RandomGraph:
-  """A graph and how to run it."""
+  """A graph, the steps to run in it, and the settings of its session."""
 
   seed: int
   graph: tf.Graph
   initializers: list[tf.Operation]
   steps: list[Step]
-  # Of the stage.
+  # The capacity of the stage's buffer.
   capacity: int
+  # Whether Grappler is on.
   grappler: bool
-  # Whether the steps' `begin` begins all data anew. Of a step that failed at the end of one source it is open which
-  # others it has advanced.
+  # Whether a step's `restart` initializes every source. If not, no step can run after the end of the data: a step that
+  # fails at the end of one source may or may not have advanced the others.
   begins_all: bool
   counters: random_ops.Counters
 
   def text(self) -> str:
-    """The graph and the steps, for a person."""
+    """Returns the graph and the steps in readable form."""
     lines = []
     for op in self.graph.get_operations():
       inputs = [tensor.name for tensor in op.inputs] + [f"^{control.name}" for control in op.control_inputs]
       target = " target" if "_staging_target" in op.node_def.attr else ""
       lines.append(f"{op.name} = {op.type}({', '.join(inputs)}){target}")
     for number, step in enumerate(self.steps):
-      lines.append(f"step {number}: runs {step.begin}, fetches {step.fetches}, feeds {step.feeds}")
+      lines.append(f"step {number}: restarts {step.restart}, fetches {step.fetches}, feeds {step.feeds}")
     return "\n".join(lines)
 
 
 def make(seed: int) -> RandomGraph:
-  """Makes the graph that `seed` stands for; always the same one."""
-  return _Maker(seed).make()
+  """Builds the graph of a seed, which is always the same."""
+  return _Builder(seed).build()
 
 
-class _Maker:
-  """Adds one random graph, from its sources to its steps."""
+class _Builder:
+  """Builds one random graph, from its sources to its steps."""
 
   def __init__(self, seed: int):
     self._seed = seed
     self._rng = random.Random(seed)
     self._grappler = self._rng.random() < 0.5
-    self._making = random_ops.Making(self._rng, random_ops.Counters())
+    self._context = random_ops.OpContext(self._rng, random_ops.Counters())
     self._batch = self._rng.randrange(1, 5)
     self._sources = self._rng.choices([1, 2, 3], [65, 25, 10])[0]
     self._mixed = self._sources > 1 and self._rng.random() < 0.6
@@ -99,7 +102,7 @@ class _Maker:
     self._variables: list[tf.Variable] = []
     self._reads: list[tf.Tensor] = []
 
-  def make(self) -> RandomGraph:
+  def build(self) -> RandomGraph:
     rng = self._rng
     with tf.Graph().as_default() as graph:
       for _ in range(self._sources):
@@ -116,7 +119,7 @@ class _Maker:
       initializers = [*self._initializers, tf.global_variables_initializer(), tf.tables_initializer()]
     return RandomGraph(
         self._seed, graph, initializers, self._random_steps(graph, checksum, train),
-        rng.randrange(1, 4), self._grappler, len(self._initializers) == self._sources, self._making.counters)
+        rng.randrange(1, 4), self._grappler, len(self._initializers) == self._sources, self._context.counters)
 
   def _choose_families(self) -> list[str]:
     chances = {
@@ -130,7 +133,7 @@ class _Maker:
     self._values.setdefault(kind, []).append(value)
 
   def _pick(self, kind: str) -> Any:
-    """A value of this kind, rather a late one."""
+    """Returns a value of this kind, more often one of the latest."""
     values = self._values[kind]
     return self._rng.choice(values[-3:] if self._rng.random() < 0.6 else values)
 
@@ -140,13 +143,15 @@ class _Maker:
   def _add_source(self) -> None:
     finite = self._rng.random() < 0.4
     records = self._rng.randrange(1, self._steps + 1) if finite else None
-    # A get_next() that is to come after another's.
+    # Sometimes this get_next() waits for the value of another.
     after = self._all_values()[-1:] if self._rng.random() < 0.1 else []
-    # What can begin anew shares no stage.
-    ways = random_sources.WAYS[:1] if self._mixed and self._rng.random() < 0.8 else random_sources.WAYS
+    # Sources that can restart never share a stage, so mixed sources are mostly one-shot iterators.
+    iterator_kinds = random_sources.ITERATOR_KINDS
+    if self._mixed and self._rng.random() < 0.8:
+      iterator_kinds = iterator_kinds[:1]
     source = random_sources.add_source(
-        self._rng, ways, self._batch, records, self._ragged_end, [_dense(value) for value in after])
-    for kind, value in source.typed:
+        self._rng, iterator_kinds, self._batch, records, self._ragged_end, [_dense(value) for value in after])
+    for kind, value in source.values:
       self._add(kind, value)
     if source.initializer is not None:
       self._initializers.append(source.initializer)
@@ -158,7 +163,7 @@ class _Maker:
       self._add("int", tf.range(rows) + random_ops.scalar(value))
 
   def _mix_sources(self) -> None:
-    """Leaves only values that depend on every source, so that the sources can share a stage."""
+    """Replaces all values by values that depend on every source, so that the sources can share a stage."""
     total = tf.add_n([random_ops.scalar(value) for value in self._all_values()])
     number = tf.math.floormod(total * np.arange(1, self._batch + 1), random_ops.LIMIT)
     self._values = {"int": [number], "text": [tf.strings.join(["word", tf.as_string(number)])]}
@@ -168,17 +173,17 @@ class _Maker:
     for _ in range(count):
       family = self._rng.choices(self._families, weights)[0]
       possible = [
-          op for op in random_ops.FAMILIES[family][1] if all(kind in self._values for kind in op.takes)
+          op for op in random_ops.FAMILIES[family][1] if all(kind in self._values for kind in op.inputs)
       ]
       if not possible:
         continue
       op = self._rng.choices(possible, [op.weight for op in possible])[0]
       with self._surroundings():
-        self._add(op.gives, op.add(self._making, *(self._pick(kind) for kind in op.takes)))
+        self._add(op.output, op.add(self._context, *(self._pick(kind) for kind in op.inputs)))
 
   @contextlib.contextmanager
   def _surroundings(self) -> Iterator[None]:
-    """Sometimes a control edge, a device or a name scope for what is added."""
+    """Sometimes gives the ops that are added a control edge, a device or a name scope."""
     chance = self._rng.random()
     if chance < 0.06:
       before = self._rng.choice(self._all_values())
@@ -194,7 +199,7 @@ class _Maker:
       yield
 
   def _add_step_values(self) -> None:
-    """Adds what only a step knows: variables and placeholders."""
+    """Adds values that only a step has: variables and perhaps a placeholder."""
     for _ in range(self._rng.randrange(1, 3)):
       self._add_variable()
     if self._rng.random() < 0.5:
@@ -206,7 +211,7 @@ class _Maker:
     like = self._pick("int")
     if self._rng.random() < 0.5:
       variable = tf.get_variable(name, [], tf.int64, tf.ones_initializer(), use_resource=resource)
-      # A new buffer: a reference's own changes while it is fetched.
+      # The product has its own memory; the memory of a reference could change while it is fetched.
       read = variable * 3
       self._add("int", tf.fill(tf.shape(like, out_type=tf.int64), read))
     else:
@@ -235,15 +240,15 @@ class _Maker:
       tf.train.mark_target_node(marked)
 
   def _add_targets(self, graph: tf.Graph) -> tuple[tf.Tensor, tf.Operation]:
-    """Adds what a step is after: a number that depends on all that has a state, and the updates."""
+    """Adds the targets of a step: a checksum that depends on every source and stateful op, and the updates."""
     values = self._all_values()
     parts = self._rng.sample(values, min(len(values), self._rng.randrange(1, 4))) + self._reads
     controls = []
-    missing = (sources(graph) | _with_state(graph)) - _ops_behind([_dense(part) for part in parts])
+    missing = (sources(graph) | _stateful_ops(graph)) - _needed_ops([_dense(part) for part in parts])
     for value in reversed(values):
-      behind = _ops_behind([_dense(value)])
-      if behind & missing:
-        missing -= behind
+      needed = _needed_ops([_dense(value)])
+      if needed & missing:
+        missing -= needed
         if self._rng.random() < 0.7:
           parts.append(value)
         else:
@@ -251,7 +256,7 @@ class _Maker:
     assert not missing, missing
     with tf.control_dependencies(controls):
       checksum = tf.add_n([random_ops.scalar(part) for part in parts], name="checksum")
-    # An update waits for the step's reads, and for a record.
+    # Every update waits for the step's reads, and for its record.
     delta = tf.math.floormod(checksum, 5)
     with tf.control_dependencies([checksum]):
       updates = [
@@ -263,18 +268,18 @@ class _Maker:
     return checksum, tf.group(*updates, name="train")
 
   def _random_steps(self, graph: tf.Graph, checksum: tf.Tensor, train: tf.Operation) -> list[Step]:
-    needed = sources(graph) | _with_state(graph)
-    # What has been drawn or counted for records that nobody will take is not taken back.
-    restarts = not _with_state(graph) and self._rng.random() < 0.3
+    needed = sources(graph) | _stateful_ops(graph)
+    # A restart discards records, but their draws and counts are not undone, so graphs with stateful ops do not restart.
+    restarts = not _stateful_ops(graph) and self._rng.random() < 0.3
     if len(needed) == 1:
-      # One source and nothing else with a state: a step may also do without.
+      # Without stateful ops, a step need not run the only source.
       needed = set()
     always = [checksum.name, train.name]
     sets = [self._random_step(graph, needed, always) for _ in range(self._rng.choice([1, 1, 2]))]
     steps = [self._with_new_values(sets[self._rng.randrange(len(sets))]) for _ in range(self._steps)]
     if restarts and self._initializers:
       for step in self._rng.sample(steps[1:], self._rng.randrange(1, 3)):
-        step.begin = [initializer.name for initializer in self._initializers]
+        step.restart = [initializer.name for initializer in self._initializers]
     return steps
 
   def _random_step(self, graph: tf.Graph, needed: set[tf.Operation], always: list[str]) -> Step:
@@ -294,17 +299,17 @@ class _Maker:
       fed, value = self._random_feed(rng.choice(kinds))
       possible = fed not in fetches and fed not in feeds and fed.rpartition(":")[0] not in fetches
       elements = [graph.as_graph_element(name) for name in fetches]
-      if possible and needed <= _ops_behind(elements, {fed}):
+      if possible and needed <= _needed_ops(elements, {fed}):
         feeds[fed] = value
     return Step(sorted(fetches), feeds)
 
   def _kinds_to_feed(self) -> list[str]:
-    """The kinds of which there is a value whose shape is known."""
+    """Returns the kinds of the present values for which a feed of a valid shape is known."""
     fixed = ["bool", "float", "int", "matrix", "text"]
     return [kind for kind in ["ints"] + fixed * (not self._ragged_end) if kind in self._values]
 
   def _random_feed(self, kind: str) -> tuple[str, np.ndarray]:
-    """Any tensor of this kind, and a value for it."""
+    """Returns the name of a tensor of this kind, and a value to feed."""
     size = self._batch
     numbers = np.array([self._rng.randrange(97) for _ in range(size * 2)])
     values = {
@@ -318,7 +323,7 @@ class _Maker:
     return self._pick(kind).name, values[kind]
 
   def _with_new_values(self, step: Step) -> Step:
-    """The step with values of its own for the placeholders."""
+    """Returns a copy of the step with new random values for the placeholders."""
     feeds = {
         name: value if value.size else np.int64(self._rng.randrange(97)) for name, value in step.feeds.items()
     }
@@ -326,39 +331,39 @@ class _Maker:
 
 
 def _dense(value: tf.Tensor | tf.SparseTensor) -> tf.Tensor:
-  """The tensor that stands for a value where there can be one only."""
+  """Returns the value itself, or the values of a sparse tensor, where only one tensor is possible."""
   return value.values if isinstance(value, tf.SparseTensor) else value
 
 
 def sources(graph: tf.Graph) -> set[tf.Operation]:
-  """Where the records of a step come from."""
-  return {op for op in graph.get_operations() if op.type in SOURCE_TYPES} - _ahead_of_stages(graph)
+  """Returns the ops from which a step takes records."""
+  return {op for op in graph.get_operations() if op.type in SOURCE_TYPES} - _manual_regions(graph)
 
 
-def may_fail_twice(graph: tf.Graph) -> bool:
-  """Whether a step may tell the one or the other of two errors.
+def error_may_differ(graph: tf.Graph) -> bool:
+  """Whether a step may meet two errors at once, and report either of them.
 
-  So it is if one source ends while the record of another fails, or while a check of the step's own values fails.
+  This can happen if one source ends while the record of another fails, or while a check of the step's own values fails.
   """
   checks = [op for op in graph.get_operations() if op.type == "Assert"]
   step_values = {"VarHandleOp", "VariableV2", "Placeholder", "PlaceholderWithDefault"}
-  return len(sources(graph)) > 1 or any(op.type in step_values for op in _ops_behind(checks))
+  return len(sources(graph)) > 1 or any(op.type in step_values for op in _needed_ops(checks))
 
 
-def _with_state(graph: tf.Graph) -> set[tf.Operation]:
-  """What draws numbers, counts, or does something that can be seen, in a step."""
+def _stateful_ops(graph: tf.Graph) -> set[tf.Operation]:
+  """Returns the ops of a step that draw random numbers, keep a count, or have a visible side effect."""
   found = {op for op in graph.get_operations() if _STATEFUL.match(op.type) and op.op_def.is_stateful}
-  return found - _ahead_of_stages(graph)
+  return found - _manual_regions(graph)
 
 
-def _ahead_of_stages(graph: tf.Graph) -> set[tf.Operation]:
-  """What runs ahead of the steps because of `tf.staged`."""
-  return _ops_behind([op for op in graph.get_operations() if op.type == "TensorBufferPut"])
+def _manual_regions(graph: tf.Graph) -> set[tf.Operation]:
+  """Returns the ops in the regions of manual stages."""
+  return _needed_ops([op for op in graph.get_operations() if op.type == "TensorBufferPut"])
 
 
-def _ops_behind(
+def _needed_ops(
     elements: Iterable[tf.Tensor | tf.Operation], fed: Collection[str] = ()) -> set[tf.Operation]:
-  """The ops that a step runs for these elements, if tensors of these names are fed."""
+  """Returns the ops that a step runs to compute these elements if it feeds the tensors named in `fed`."""
   found: set[tf.Operation] = set()
   waiting: list[tf.Operation] = [
       element if isinstance(element, tf.Operation) else element.op for element in elements
@@ -373,8 +378,8 @@ def _ops_behind(
   return found
 
 
-def with_fewer(step: Step, refused: Sequence[str]) -> Step:
-  """The step without the fetches and feeds that are named."""
+def without_names(step: Step, refused: Sequence[str]) -> Step:
+  """Returns the step without the fetches and feeds in `refused`."""
   return Step(
       [name for name in step.fetches if name not in refused],
-      {name: value for name, value in step.feeds.items() if name not in refused}, step.begin)
+      {name: value for name, value in step.feeds.items() if name not in refused}, step.restart)

@@ -5,14 +5,14 @@ import tensorflow as tf
 
 
 def batch(*, drop_remainder: bool = False) -> dict[str, tf.Tensor]:
-  """A batch of two features from an iterator: strings, and 3 numbers a row."""
+  """Returns the next batch of an iterator: two rows, each with a string and three numbers."""
   rows = {"word": tf.constant(["a", "b", "c", "d"]), "numbers": tf.ones([4, 3])}
   dataset = tf.data.Dataset.from_tensor_slices(rows).batch(2, drop_remainder=drop_remainder)
   return tf.data.make_one_shot_iterator(dataset).get_next()
 
 
 def model() -> tf.Tensor:
-  """A model that hashes a word, looks it up and multiplies; returns what a step computes."""
+  """Adds a model that hashes a word, looks up its embedding and multiplies; returns the loss that a step computes."""
   features = batch()
   with tf.name_scope("hash"):
     key = tf.string_to_hash_bucket_fast(features["word"], 10, name="bucket")
@@ -22,7 +22,7 @@ def model() -> tf.Tensor:
 
 
 def large_model(nodes: int) -> None:
-  """A graph of about as many nodes, in scopes, half of them ahead of the step."""
+  """Adds about `nodes` nodes in nested scopes, half of which can run ahead of the step."""
   numbers = batch()["numbers"]
   weight = tf.get_variable("weight", initializer=1.0, use_resource=True)
   for tower in range(8):
@@ -31,7 +31,10 @@ def large_model(nodes: int) -> None:
 
 
 def _layers(x: tf.Tensor, scope: str, nodes: int) -> tf.Tensor:
-  """A chain of nodes, 50 to a layer and 7 layers to a block; as a definition, which is faster to make."""
+  """Adds a sequence of `Identity` nodes, 50 to a layer and 7 layers to a block, and returns the last one.
+
+  It imports a GraphDef, which is faster than adding the nodes one by one.
+  """
   definition = tf.GraphDef()
   previous = "x"
   for node in range(nodes):

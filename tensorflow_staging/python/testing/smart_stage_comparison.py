@@ -16,50 +16,50 @@ from tensorflow.core.protobuf import rewriter_config_pb2
 
 from tensorflow_staging.python.testing import random_graphs
 
-# Longer than any step takes; a step that hangs is a difference.
+# Much longer than any step takes. A step that takes longer counts as a difference.
 _STEP_MILLIS = 30000
-# By what an error that refuses a fetch or a feed is known.
+# An error that refuses a fetch or a feed contains this text.
 _REFUSAL = "tf.train.mark_target_node"
 
 
 class DifferenceError(Exception):
-  """A graph does not give with SmartStage what it gives without."""
+  """A graph gives another result with SmartStage than without."""
 
 
 @dataclasses.dataclass
 class Tally:
-  """What became of the graphs."""
+  """Counts what happened in the graphs."""
 
   graphs: int = 0
   steps: int = 0
-  # Graphs of which a part was staged, and of these, graphs in which several sources shared a stage.
+  # Graphs in which SmartStage found a stage, and those of them in which several sources shared a stage.
   staged: int = 0
   joined: int = 0
-  # Graphs that came to the end of their data, failed, and began their data anew.
+  # Graphs that reached the end of their data, graphs in which a step failed, and graphs that restarted their data.
   ended: int = 0
   failed: int = 0
   restarted: int = 0
-  # Different fetches and feeds of each graph, and those of them that were refused.
+  # Different fetches and feeds, summed over the graphs, and how many of them were refused.
   accesses: int = 0
   refused: int = 0
 
   def add(self, other: Tally) -> None:
-    """Adds the numbers of other graphs."""
+    """Adds the counts of other graphs."""
     for field in dataclasses.fields(self):
       setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
 
 def compare(seed: int) -> Tally:
-  """Compares the graph of one seed.
+  """Runs the graph of one seed with and without SmartStage.
 
   Args:
-    seed: The graph's.
+    seed: The graph's seed.
 
   Returns:
-    What became of it.
+    The tally of this graph.
 
   Raises:
-    DifferenceError: If a step gave something else with SmartStage than without.
+    DifferenceError: If a step gave another result with SmartStage than without, or if running the graph failed.
   """
   case = random_graphs.make(seed)
   tally = Tally(graphs=1, accesses=len({name for step in case.steps for name in [*step.fetches, *step.feeds]}))
@@ -74,15 +74,15 @@ def compare(seed: int) -> Tally:
   tally.steps = sum(outcome != _NO_STEP for outcome in staged)
   tally.ended = int(tf.errors.OutOfRangeError in staged)
   tally.failed = int(any(_is_error(end) and end is not tf.errors.OutOfRangeError for end in staged))
-  tally.restarted = int(any(step.begin for step in steps))
+  tally.restarted = int(any(step.restart for step in steps))
   return tally
 
 
 def config(smart_stage: bool, grappler: bool, capacity: int = 1) -> tf.ConfigProto:
-  """The configuration of one of the two sessions."""
+  """Returns the configuration of one of the two sessions."""
   result = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
   if not grappler:
-    # Nothing of TensorFlow's own changes the graph either.
+    # This turns off TensorFlow's other graph optimizations too.
     result.graph_options.optimizer_options.opt_level = -1
   result.graph_options.rewrite_options.disable_meta_optimizer = not grappler
   result.graph_options.rewrite_options.min_graph_nodes = -1
@@ -94,10 +94,10 @@ def config(smart_stage: bool, grappler: bool, capacity: int = 1) -> tf.ConfigPro
   return result
 
 
-# Instead of what a step after the end of the data gives.
+# The outcome of a step that is not run, because the data has ended.
 _NO_STEP = "no step"
 
-# What each step gave: its values by name, or the type of its error.
+# The outcome of each step: its values by name, the type of its error, or `_NO_STEP`.
 Outcomes = list[dict[str, Any] | type[Exception] | str]
 
 
@@ -119,7 +119,7 @@ def _run_unstaged(case: random_graphs.RandomGraph, steps: list[random_graphs.Ste
 
 def _run_staged(
     case: random_graphs.RandomGraph, tally: Tally) -> tuple[Outcomes, list[random_graphs.Step]]:
-  """Runs with SmartStage; the steps come back without what was refused."""
+  """Runs the steps with SmartStage, and returns their outcomes and the steps without the names that were refused."""
   steps = case.steps
   while True:
     try:
@@ -127,7 +127,7 @@ def _run_staged(
       break
     except _RefusedError as refusal:
       tally.refused += len(refusal.names)
-      steps = [random_graphs.with_fewer(step, refusal.names) for step in steps]
+      steps = [random_graphs.without_names(step, refusal.names) for step in steps]
       steps = [step for step in steps if step.fetches]
   _count_stages(case, metadata, tally)
   return outcomes, steps
@@ -143,12 +143,12 @@ def _run_allowed(
 def _run(
     sess: tf.Session, steps: list[random_graphs.Step], begins_all: bool,
     metadata: tf.RunMetadata | None = None) -> Outcomes:
-  """Runs the steps until one fails; at the end of the data, on from where all of it begins anew."""
+  """Runs the steps until one fails. After the end of the data, skips steps until one restarts all of the data."""
   outcomes: Outcomes = []
   for step in steps:
     ended = bool(outcomes) and outcomes[-1] in (_NO_STEP, tf.errors.OutOfRangeError)
-    if step.begin and (begins_all or not ended):
-      sess.run(step.begin, options=tf.RunOptions(timeout_in_ms=_STEP_MILLIS))
+    if step.restart and (begins_all or not ended):
+      sess.run(step.restart, options=tf.RunOptions(timeout_in_ms=_STEP_MILLIS))
     elif ended:
       outcomes.append(_NO_STEP)
       continue
@@ -159,7 +159,7 @@ def _run(
 
 
 class _RefusedError(Exception):
-  """Fetches or feeds are staged and not carried."""
+  """SmartStage refused fetches or feeds: they are in a region and not carried."""
 
   def __init__(self, names: list[str]):
     super().__init__(names)
@@ -170,29 +170,30 @@ def _outcome(sess: tf.Session, step: random_graphs.Step, metadata: tf.RunMetadat
   """Runs a step.
 
   Args:
-    sess: Where.
-    step: What.
-    metadata: If given, gets the graphs that were run.
+    sess: The session.
+    step: The step.
+    metadata: Receives the graphs that the step ran, if given.
 
   Returns:
-    The values by their names, or the type of the error.
+    The values by name, or the type of the error.
 
   Raises:
-    _RefusedError: If the step cannot run as long as it fetches or feeds what is staged.
+    _RefusedError: If SmartStage refused a fetch or a feed.
+    DifferenceError: If the step did not end in time.
   """
   options = tf.RunOptions(timeout_in_ms=_STEP_MILLIS, output_partition_graphs=metadata is not None)
   try:
     return sess.run({name: name for name in step.fetches}, step.feeds, options, metadata)
   except tf.errors.OpError as error:
     if _REFUSAL in error.message:
-      raise _RefusedError(_named(error.message, step)) from error
+      raise _RefusedError(_names_in_refusal(error.message, step)) from error
     if isinstance(error, tf.errors.DeadlineExceededError):
       raise DifferenceError(f"a step did not end: {error.message}") from error
     return type(error)
 
 
-def _named(message: str, step: random_graphs.Step) -> list[str]:
-  """The fetches and feeds of a step that an error names."""
+def _names_in_refusal(message: str, step: random_graphs.Step) -> list[str]:
+  """Returns the fetches and feeds of a step that the message of a refusal names."""
   found = [name for name in [*step.fetches, *step.feeds] if re.search(rf"(?<![\w/.]){name}(?![\w/.:])", message)]
   nodes = [name for name in [*step.fetches, *step.feeds] if name.partition(":")[0] in re.split(r"[^\w/.]+", message)]
   if not found and not nodes:
@@ -201,31 +202,31 @@ def _named(message: str, step: random_graphs.Step) -> list[str]:
 
 
 def _count_stages(case: random_graphs.RandomGraph, metadata: tf.RunMetadata, tally: Tally) -> None:
-  """Looks at the graphs that a step ran for what took the place of the sources."""
+  """Updates the tally from the graphs that a step ran: which takes replace sources there."""
   ran = [node for graph in metadata.partition_graphs for node in graph.node]
   takes = [node for node in ran if node.op == "TensorBufferTake"]
-  by_hand = _taken_types(case.graph.as_graph_def().node)
-  staged = any(by_hand.get(node.name) != types for node in takes for types in _taken_types([node]).values())
+  manual = _taken_types(case.graph.as_graph_def().node)
+  staged = any(manual.get(node.name) != types for node in takes for types in _taken_types([node]).values())
   tally.staged += staged
   sources = len(random_graphs.sources(case.graph)) - sum(node.op == "IteratorGetNext" for node in ran)
   tally.joined += staged and len(takes) < sources
 
 
 def _taken_types(nodes: Iterable[tf.NodeDef]) -> dict[str, list[int]]:
-  """What each stage among the nodes carries, by the name of the node that takes it."""
+  """Returns the types that each take among the nodes yields, by the name of the take."""
   return {node.name: list(node.attr["dtypes"].list.type) for node in nodes if node.op == "TensorBufferTake"}
 
 
 def _compare_outcomes(
     case: random_graphs.RandomGraph, steps: list[random_graphs.Step], staged: Outcomes, expected: Outcomes) -> None:
-  several_errors = random_graphs.may_fail_twice(case.graph)
+  error_may_differ = random_graphs.error_may_differ(case.graph)
   for number, (got, wanted) in enumerate(zip(staged, expected, strict=False)):
     if isinstance(got, dict) and isinstance(wanted, dict):
       for name in steps[number].fetches:
         if not same(got[name], wanted[name]):
           raise DifferenceError(f"step {number}, {name}: {got[name]!r}, without SmartStage {wanted[name]!r}")
     elif got is not wanted:
-      if several_errors and _is_error(got) and _is_error(wanted):
+      if error_may_differ and _is_error(got) and _is_error(wanted):
         return
       raise DifferenceError(f"step {number}: {got}, without SmartStage {wanted}")
   if len(staged) != len(expected):

@@ -11,7 +11,7 @@ from tensorflow_staging.python.testing import test_util
 
 
 def config(smart_stage: bool) -> tf.ConfigProto:
-  """A configuration of one thread, with or without SmartStage."""
+  """Returns a single-threaded configuration, with or without SmartStage."""
   result = smart_stage_sessions.smart_stage_config() if smart_stage else tf.ConfigProto()
   result.intra_op_parallelism_threads = result.inter_op_parallelism_threads = 1
   return result
@@ -22,11 +22,11 @@ def run_and_look(sess: tf.Session, fetches: Any, feeds: dict | None = None) -> t
 
   Args:
     sess: A session or monitored session.
-    fetches: What to run.
-    feeds: What to feed.
+    fetches: The fetches of the step.
+    feeds: Its feeds.
 
   Returns:
-    What the step returned, and the types of the ops in the graph that it ran.
+    The fetched values, and the op types of the graph that the step ran.
   """
   metadata = tf.RunMetadata()
   options = tf.RunOptions(
@@ -38,15 +38,15 @@ def run_and_look(sess: tf.Session, fetches: Any, feeds: dict | None = None) -> t
 def records(
     build: Callable[[], Any], smart_stage: bool, steps: int | None = None,
 ) -> tuple[list[Any], list[str]]:
-  """Builds a graph and runs it to the end of its data.
+  """Builds a graph and runs steps to the end of its data.
 
   Args:
-    build: Adds the graph, and returns what a step fetches.
+    build: Builds the graph and returns the fetches of a step.
     smart_stage: Whether SmartStage is on.
-    steps: After how many steps to stop before that.
+    steps: The number of steps after which to stop, even if the data has not ended; None sets no limit.
 
   Returns:
-    What each step returned, and the types of the ops in the graph that the first one ran.
+    The fetched values of each step, and the op types of the graph that the first step ran.
   """
   with tf.Graph().as_default():
     tf.set_random_seed(7)

@@ -8,13 +8,10 @@ import tensorflow.compat.v1 as tf
 
 
 def smart_stage_config(**options) -> tf.ConfigProto:
-  """A configuration that turns SmartStage on.
+  """Returns a configuration that turns SmartStage on.
 
   Args:
-    **options: Arguments of `tf.SmartStageOptions`; without any, the field is left as it is.
-
-  Returns:
-    The configuration.
+    **options: Arguments of `tf.SmartStageOptions`. Without any, `smart_stage_options` stays unset.
   """
   config = tf.ConfigProto()
   optimizer_options = config.graph_options.optimizer_options
@@ -26,10 +23,10 @@ def smart_stage_config(**options) -> tf.ConfigProto:
 
 @contextlib.contextmanager
 def smart_stage_session(*before, **options) -> Iterator[tf.Session]:
-  """A session of the default graph whose stages run.
+  """Opens a session of the default graph and starts its stages.
 
   Args:
-    *before: What to run before the stages start, after the initialisers of variables and tables.
+    *before: Ops that run with the initialisers of variables and tables, before the stages start.
     **options: Arguments of `tf.SmartStageOptions`.
 
   Yields:
@@ -42,14 +39,11 @@ def smart_stage_session(*before, **options) -> Iterator[tf.Session]:
 
 
 def staged_ops(sess: tf.Session, fetches) -> set[str]:
-  """The ops of the nodes that a step executes.
+  """Runs a step, and returns the op types of the graphs that it executed.
 
   Args:
-    sess: The session. A step is run.
-    fetches: What the step fetches.
-
-  Returns:
-    The types of all ops of the step's graphs.
+    sess: The session that runs the step.
+    fetches: The fetches of the step.
   """
   metadata = tf.RunMetadata()
   sess.run(fetches, options=tf.RunOptions(output_partition_graphs=True), run_metadata=metadata)

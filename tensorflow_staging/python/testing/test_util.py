@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pieces that several tests share."""
+"""Small helpers that several tests share."""
 
 import os
 import pathlib
@@ -12,64 +12,64 @@ import time
 import numpy as np
 import tensorflow as tf
 
-# How long a test waits for an event that is about to happen.
+# How long a test waits for an event before it fails.
 WAIT_SECONDS = 30
-# How long a program that a test starts may take.
+# How long a program started by a test may run.
 PROGRAM_SECONDS = 150
 
 TESTDATA = pathlib.Path(__file__).parent / "testdata"
 ROOT = pathlib.Path(__file__).parents[3]
 
-# How long the kernel may take to forget a thread.
+# How long the kernel may keep listing a thread that has ended.
 _KERNEL_SECONDS = 1
 
-# How the names of a runner's threads begin, as the kernel knows them.
+# The kernel's names of a runner's threads begin with this.
 _THREAD_PREFIX = "stage_"
 
 
 class Source:
-  """Records from a Python function: 0, 1, 2 and so on.
+  """A Python function that yields the records 0, 1, 2 and so on.
 
-  A test can wait until a record is asked for, hold production back, or let it fail.
+  A test can wait until a record is requested, hold records back, and choose how the data ends.
   """
 
   def __init__(self, end: int | None = None, error: Exception | None = None):
-    """Makes a source.
+    """Creates a source.
 
     Args:
-      end: After how many records the data ends; None is never.
-      error: What is raised then instead, if anything.
+      end: The number of records after which the data ends; None means that it never ends.
+      error: The error to raise after the last record, instead of the end of the data.
     """
     self._end = end
     self._error = error or StopIteration()
-    self._asked = 0
+    self._requested = 0
     self._changed = threading.Condition()
     self._open = threading.Event()
     self._open.set()
 
   def tensor(self, name: str | None = None) -> tf.Tensor:
-    """A scalar int64 tensor, the next record each time it is computed."""
+    """Returns a scalar int64 tensor that yields the next record each time it is computed."""
     record = tf.numpy_function(self._next, [], tf.int64, name=name)
     record.set_shape([])
     return record
 
   def wait_until_asked(self, count: int) -> None:
-    """Returns when production of the record number `count`, from 1, has begun."""
+    """Waits until `count` records have been requested, whether or not they have been yielded."""
     with self._changed:
-      assert self._changed.wait_for(lambda: self._asked >= count, WAIT_SECONDS), self._asked
+      assert self._changed.wait_for(lambda: self._requested >= count, WAIT_SECONDS), self._requested
 
   def hold(self) -> None:
-    """Holds back every record from the next one on."""
+    """Holds back every record from the next one on, until `release`."""
     self._open.clear()
 
   def release(self) -> None:
-    """Lets records through again."""
+    """Lets the held and all later records through."""
     self._open.set()
 
   def _next(self) -> np.int64:
     with self._changed:
-      number = self._asked
-      self._asked += 1
+      number = self._requested
+      self._requested += 1
       self._changed.notify_all()
     self._open.wait()
     if number == self._end:
@@ -78,20 +78,20 @@ class Source:
 
 
 def dataset_record(count: int) -> tf.Tensor:
-  """The scalar int64 tensor that yields 0 to `count` - 1 and then ends."""
+  """Returns a scalar int64 tensor that yields 0 to `count` - 1; then the data ends."""
   dataset = tf.compat.v1.data.Dataset.range(count)
   return tf.compat.v1.data.make_one_shot_iterator(dataset).get_next()
 
 
 def drain(sess, fetches) -> list:
-  """Runs `fetches` to the end of the data.
+  """Runs steps to the end of the data.
 
   Args:
     sess: A session or monitored session.
-    fetches: What to run.
+    fetches: The fetches of each step.
 
   Returns:
-    What each run returned.
+    The fetched values of each step.
   """
   results = []
   while True:
@@ -102,23 +102,23 @@ def drain(sess, fetches) -> list:
 
 
 def stage_threads(process: int | str = "self") -> list[str]:
-  """The names of the threads of a process, by default this one, that belong to a stage."""
+  """Returns the names of the threads of a process, by default this one, that belong to a stage."""
   names = []
   for comm in pathlib.Path(f"/proc/{process}/task").glob("*/comm"):
     try:
       names.append(comm.read_text().strip())
-    except OSError:  # The thread has ended meanwhile.
+    except OSError:  # The thread has ended in the meantime.
       continue
   return [name for name in names if name.startswith(_THREAD_PREFIX)]
 
 
 def assert_no_stage_thread(process: int | str = "self") -> None:
-  """Fails if a thread of a stage is there.
+  """Fails if a process still has a thread that belongs to a stage.
 
-  The kernel may list a thread for a moment after it has been joined.
+  Waits a moment first, because the kernel may list a thread for a moment after it has been joined.
 
   Args:
-    process: The number of the process that is looked at.
+    process: The ID of the process, by default this one.
   """
   deadline = time.monotonic() + _KERNEL_SECONDS
   while stage_threads(process) and time.monotonic() < deadline:
@@ -128,16 +128,16 @@ def assert_no_stage_thread(process: int | str = "self") -> None:
 
 def run_program(
     source: str, folder: pathlib.Path, *, api_version: str = "1", **environment: str) -> str:
-  """Runs Python in a process of its own, with the wheel and nothing of the source tree.
+  """Runs a Python program in its own process, which sees the installed wheel and not the source tree.
 
   Args:
-    source: The program's text; common indentation is removed.
-    folder: Where it is written and run.
-    api_version: Which root `import tensorflow` gives: "1" or "2".
-    **environment: More environment variables.
+    source: The program's text; its common indentation is removed.
+    folder: The folder in which the program is written and run.
+    api_version: The API that `import tensorflow` gives: "1" or "2".
+    **environment: Further environment variables.
 
   Returns:
-    What it wrote to standard output.
+    The program's standard output.
   """
   program = folder / "program.py"
   program.write_text(textwrap.dedent(source))
@@ -145,16 +145,16 @@ def run_program(
 
 
 def run(command: list, folder: pathlib.Path, **environment: str) -> str:
-  """Runs a command that must succeed, and returns what it wrote to standard output."""
+  """Runs a command that must succeed, and returns its standard output."""
   return completed(command, folder, **environment).stdout
 
 
 def completed(
     command: list, folder: pathlib.Path, **environment: str) -> subprocess.CompletedProcess[str]:
-  """Runs a command that must succeed, and returns all that is known of it."""
+  """Runs a command that must succeed, and returns its exit status and both of its outputs."""
   inherited = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
   done = subprocess.run(
       [str(word) for word in command], cwd=folder, env=inherited | environment,
       capture_output=True, text=True, timeout=PROGRAM_SECONDS, check=False)
-  assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stderr[-8000:]}"
+  assert done.returncode == 0, f"{command} exited with status {done.returncode}:\n{done.stderr[-8000:]}"
   return done

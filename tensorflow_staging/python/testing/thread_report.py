@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which threads a step runs on, for the tests of stage thread pools."""
+"""Reports the threads on which a step runs, for the tests of stage thread pools."""
 
 import functools
 import os
@@ -14,16 +14,16 @@ import tensorflow as tf
 
 from tensorflow_staging.python.testing import test_util
 
-# How long threads may take to appear and to disappear.
+# How long a thread may take to appear under its name, and to disappear.
 _KERNEL_SECONDS = 5
 
 
 class Threads(NamedTuple):
-  """Of each step: the inter-op thread that ran the op, and an intra-op thread that it used."""
+  """Two threads of a step: the inter-op thread that ran the op, then an intra-op thread that it used."""
 
-  names: tf.Tensor | np.ndarray  # As TensorFlow's Env knows them.
-  kernel_names: tf.Tensor | np.ndarray  # As /proc/self/task/*/comm tells.
-  cores: tf.Tensor | np.ndarray
+  names: tf.Tensor | np.ndarray  # In TensorFlow's Env.
+  kernel_names: tf.Tensor | np.ndarray  # In /proc/self/task/*/comm.
+  cores: tf.Tensor | np.ndarray  # The cores on which they ran.
 
 
 @functools.cache
@@ -37,16 +37,16 @@ def _library():
 
 
 def report() -> Threads:
-  """Adds an op that reports the threads of each step that it is part of."""
+  """Adds an op that reports the threads of each step that runs it."""
   return Threads(*_library().report_threads())
 
 
 def config(*names: str, cores: tuple[int, ...] = ()) -> tf.ConfigProto:
-  """A configuration with a pool of one inter-op and one intra-op thread for each name.
+  """Returns a configuration with one pool per name, each with one inter-op and one intra-op thread.
 
   Args:
     *names: Each pool's `global_name`.
-    cores: The cores that every pool is pinned to, if any.
+    cores: The cores to which every pool is pinned; if empty, the pools are not pinned.
   """
   proto = tf.ConfigProto()
   for name in names:
@@ -56,12 +56,12 @@ def config(*names: str, cores: tuple[int, ...] = ()) -> tf.ConfigProto:
 
 
 def on_pool(pool: int) -> tf.RunOptions:
-  """The options of a run that takes this pool."""
+  """Returns the options of a run that uses the pool with this index."""
   return tf.RunOptions(use_stage_subgraph_thread_pool=True, stage_subgraph_thread_pool_id=pool)
 
 
 def assert_on_pool(threads: Threads, name: str) -> None:
-  """Fails unless both threads are the pool's, by TensorFlow's names and by the kernel's."""
+  """Fails unless both threads belong to the pool, by TensorFlow's names and by the kernel's."""
   for i, kind in enumerate([b"inter", b"intra"]):
     whole = b"%s_%s_op" % (name.encode(), kind)
     assert whole in threads.names[i], threads
@@ -69,18 +69,19 @@ def assert_on_pool(threads: Threads, name: str) -> None:
 
 
 def assert_on_session(threads: Threads) -> None:
-  """Fails unless both threads are the session's own."""
+  """Fails unless both threads are the session's own threads."""
   assert b"tf_Compute" in threads.names[0], threads
   assert b"Eigen" in threads.names[1], threads
 
 
 def assert_pool_threads(name: str, count: int) -> list[int]:
-  """Fails unless there are as many threads of pools of this name.
+  """Fails unless exactly `count` threads have a kernel name that begins with `name`.
 
-  A thread names itself when it has started, and the kernel may list it for a moment after it has been joined.
+  Waits for them first: a thread takes its name only after it has started, and the kernel may list it for a moment
+  after it has been joined.
 
   Returns:
-    Their ids.
+    The IDs of the threads.
   """
   deadline = time.monotonic() + _KERNEL_SECONDS
   while len(pool_threads(name)) != count and time.monotonic() < deadline:
@@ -91,12 +92,12 @@ def assert_pool_threads(name: str, count: int) -> list[int]:
 
 
 def pool_threads(name: str) -> list[int]:
-  """The ids of this process's threads whose kernel name begins with `name`."""
+  """Returns the IDs of this process's threads whose kernel name begins with `name`."""
   found = []
   for comm in pathlib.Path("/proc/self/task").glob("*/comm"):
     try:
       if comm.read_text().startswith(name):
         found.append(int(comm.parent.name))
-    except OSError:  # The thread has ended meanwhile.
+    except OSError:  # The thread has ended in the meantime.
       continue
   return found

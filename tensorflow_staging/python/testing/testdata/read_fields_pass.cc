@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A user's own graph pass, built against the wheel's headers: reads every new
-// field of a session's configuration and keeps what it read for the test.
+// A user's graph pass, built against the wheel's headers. It reads the new
+// fields of the session's configuration and keeps their values for the test.
 
 #include <string>
 
@@ -20,7 +20,7 @@ using tensorflow::staging::RewriterFields;
 using tensorflow::staging::RunFields;
 using tensorflow::staging::SmartStageOptions;
 
-// What the last run of the pass read: a line `name=value` for each field.
+// The fields that the last run of the pass read, one line `name=value` each.
 std::string& Lines() {
   static auto* lines = new std::string;
   return *lines;
@@ -117,7 +117,7 @@ class ReadFieldsPass : public tensorflow::GraphOptimizationPass {
   }
 };
 
-// Any phase would do: the pass changes nothing.
+// Any phase would do, because the pass does not change the graph.
 REGISTER_OPTIMIZATION(tensorflow::OptimizationPassRegistry::PRE_PLACEMENT, 0,
                       ReadFieldsPass);
 

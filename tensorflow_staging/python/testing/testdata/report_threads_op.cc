@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An op that tells which threads run it: the one of its own kernel, and one of
-// those that share the work within kernels.
+// An op that reports two threads: the inter-op thread that runs its kernel, and
+// one of the intra-op threads, which share the work of a kernel.
 
 #define EIGEN_USE_THREADS
 
@@ -28,7 +28,8 @@ using tensorflow::Tensor;
 using tensorflow::TensorShape;
 using tensorflow::tstring;
 
-// Each output has two elements: of the inter-op and of the intra-op thread.
+// Each output has two elements: the first describes the inter-op thread, the
+// second the intra-op thread.
 REGISTER_OP("ReportThreads")
     .Output("names: string")
     .Output("kernel_names: string")
@@ -69,7 +70,7 @@ class ReportThreadsOp : public OpKernel {
     reported.WaitForNotification();
   }
 
-  // The executor runs cheap operations on the thread that made them ready.
+  // Keeps the executor from running the op on the thread that made it ready.
   bool IsExpensive() override { return true; }
 };
 

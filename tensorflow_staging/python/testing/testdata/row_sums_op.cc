@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A user's own op, as small as one can be: the sum of each row of a matrix.
+// A minimal custom op of a user: the sum of each row of a matrix.
 
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"

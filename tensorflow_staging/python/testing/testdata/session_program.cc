@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A user's C++ program: runs one op of the fork in a session, and prints which
-// library its session is from.
+// A user's C++ program. It runs one op of the fork in a session, and prints the
+// name of the library that implements the session.
 
 #include <dlfcn.h>
 
@@ -20,7 +20,8 @@ using tensorflow::Session;
 using tensorflow::Status;
 using tensorflow::Tensor;
 
-// The file name of the library that has the virtual table of `object`.
+// Returns the file name of the library that defines the virtual table of
+// `object`.
 template <typename Object>
 std::string LibraryOf(const Object& object) {
   const void* table = *reinterpret_cast<const void* const*>(&object);
