@@ -17,6 +17,17 @@ STAGING_COPTS = [
     "-fPIC",
 ]
 
+# Warnings of our own code are errors, so that there are none; --config=warnings allows them.
+STAGING_WARNINGS = [
+    "-Wall",
+    "-Wextra",
+    # TensorFlow's interfaces have parameters that an implementation does not need.
+    "-Wno-unused-parameter",
+] + select({
+    "//:warnings": [],
+    "//conditions:default": ["-Werror"],
+})
+
 # TensorFlow's headers. Unlike ours, they are not free of warnings under Debian's default flags.
 TENSORFLOW_HEADERS = [
     "@tensorflow_patched//:headers",
@@ -60,7 +71,7 @@ def _headers(dep):
         return dep + ".headers"
     return dep + ":" + dep.split("/")[-1] + ".headers"
 
-def staging_cc_library(name, srcs = [], hdrs = [], deps = [], **kwargs):
+def staging_cc_library(name, srcs = [], hdrs = [], deps = [], warnings = STAGING_WARNINGS, **kwargs):
     """Declares a library of the overlay.
 
     Args:
@@ -68,6 +79,7 @@ def staging_cc_library(name, srcs = [], hdrs = [], deps = [], **kwargs):
       srcs: Source files.
       hdrs: Headers that other libraries include.
       deps: staging_cc_library or staging_cc_proto targets.
+      warnings: Compiler flags for the warnings about srcs.
       **kwargs: Passed to cc_library.
     """
     native.cc_library(
@@ -80,7 +92,7 @@ def staging_cc_library(name, srcs = [], hdrs = [], deps = [], **kwargs):
         name = name,
         srcs = srcs,
         hdrs = hdrs,
-        copts = STAGING_COPTS,
+        copts = STAGING_COPTS + warnings,
         linkstatic = True,
         # The overlay contains all of the code, even the parts that it does not call itself.
         alwayslink = True,
@@ -120,6 +132,8 @@ def staging_cc_proto(name, src, **kwargs):
         name = name,
         srcs = [stem + ".pb.cc"],
         hdrs = [stem + ".pb.h"],
+        # protoc wrote it.
+        warnings = [],
         **kwargs
     )
 
@@ -142,7 +156,7 @@ def staging_cc_test(name, srcs, deps = [], size = "small", data = [], copts = []
         size = size,
         srcs = srcs,
         additional_linker_inputs = LINK_INPUTS,
-        copts = STAGING_COPTS + copts,
+        copts = STAGING_COPTS + STAGING_WARNINGS + copts,
         data = data + ["//relink:runtime"],
         deps = [_headers(dep) for dep in deps] + TENSORFLOW_HEADERS + ["@googletest//:gtest_main"],
         linkopts = LINK_OPTS + ["-Wl,-rpath,$$ORIGIN/%s/relink/lib" % up] + linkopts,
@@ -165,7 +179,7 @@ def staging_pybind_extension(name, srcs, deps = [], **kwargs):
         name = name + ".so",
         srcs = srcs,
         additional_linker_inputs = LINK_INPUTS,
-        copts = STAGING_COPTS + ["-fvisibility=hidden"],
+        copts = STAGING_COPTS + STAGING_WARNINGS + ["-fvisibility=hidden"],
         linkshared = True,
         deps = [_headers(dep) for dep in deps] + TENSORFLOW_HEADERS + [
             "@pybind11//:pybind11",

@@ -5,6 +5,7 @@
 
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/not_carried.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 
@@ -17,6 +18,7 @@ class StagedNodeOp : public OpKernel {
   explicit StagedNodeOp(OpKernelConstruction* ctx) : OpKernel(ctx) {
     OP_REQUIRES_OK(ctx, ctx->GetAttr(kIndicesAttr, &indices_));
     OP_REQUIRES_OK(ctx, ctx->GetAttr(kStageNameAttr, &stage_));
+    OP_REQUIRES_OK(ctx, CheckIndices(*ctx));
   }
 
   void Compute(OpKernelContext* ctx) override {
@@ -34,6 +36,30 @@ class StagedNodeOp : public OpKernel {
   bool IsExpensive() override { return false; }
 
  private:
+  // The shape function checks graphs, but an op that runs eagerly has none.
+  Status CheckIndices(const OpKernelConstruction& ctx) const {
+    if (static_cast<int>(indices_.size()) != ctx.num_inputs()) {
+      return errors::InvalidArgument(
+          "indices has ", indices_.size(), " entries and carried has ",
+          ctx.num_inputs(), "; give one index for each carried value.");
+    }
+    for (size_t i = 0; i < indices_.size(); ++i) {
+      if (indices_[i] < 0 || indices_[i] >= ctx.num_outputs()) {
+        return errors::InvalidArgument("indices[", i, "] is ", indices_[i],
+                                       "; it must be from 0 to ",
+                                       ctx.num_outputs() - 1, ".");
+      }
+      if (ctx.input_type(i) != ctx.output_type(indices_[i])) {
+        return errors::InvalidArgument(
+            "carried[", i, "] is ", DataTypeString(ctx.input_type(i)),
+            ", but output ", indices_[i], " is ",
+            DataTypeString(ctx.output_type(indices_[i])),
+            "; both must have the same type.");
+      }
+    }
+    return OkStatus();
+  }
+
   std::vector<int> indices_;
   std::string stage_;
 };

@@ -5,12 +5,17 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tensorflow/core/framework/device.h"
+#include "tensorflow/core/framework/device_factory.h"
 #include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session.h"
+#include "tensorflow/core/public/version.h"
 
 namespace tensorflow {
 namespace staging {
@@ -77,6 +82,38 @@ TEST_F(StagedNodeOpTest, RunningItOrWaitingForItNeedsNoOutput) {
   EXPECT_EQ(Fetch({}, {"stand_in"}), OkStatus());
   EXPECT_EQ(Fetch({}, {"after"}), OkStatus());
   EXPECT_EQ(Fetch({"stand_in:1"}, {"stand_in", "after"}), OkStatus());
+}
+
+// Creates the kernel of a node with an int64 input, as an eager run does.
+Status CreateKernel(const std::vector<int>& indices) {
+  const std::unique_ptr<Device> device = DeviceFactory::NewDevice(
+      "CPU", SessionOptions(), "/job:localhost/replica:0/task:0");
+  NodeDef node;
+  TF_CHECK_OK(
+      NodeDefBuilder("stand_in", "StagedNode")
+          .Input(std::vector<NodeDefBuilder::NodeOut>{{"x", 0, DT_INT64}})
+          .Attr("dtypes", DataTypeVector{DT_STRING, DT_INT64})
+          .Attr("indices", indices)
+          .Attr("stage", "prefetch")
+          .Finalize(&node));
+  Status status;
+  CreateOpKernel(DEVICE_CPU, device.get(), device->GetAllocator({}), node,
+                 TF_GRAPH_DEF_VERSION, &status);
+  return status;
+}
+
+TEST(StagedNodeKernelTest, IndicesThatFitNoOutputAreRejected) {
+  EXPECT_EQ(CreateKernel({1}), OkStatus());
+  for (const auto& [indices, reason] :
+       std::vector<std::pair<std::vector<int>, std::string>>{
+           {{100000000}, "indices[0] is 100000000; it must be from 0 to 1"},
+           {{-1}, "indices[0] is -1; it must be from 0 to 1"},
+           {{}, "indices has 0 entries and carried has 1"},
+           {{0}, "carried[0] is int64, but output 0 is string"}}) {
+    const Status status = CreateKernel(indices);
+    EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(reason));
+  }
 }
 
 }  // namespace

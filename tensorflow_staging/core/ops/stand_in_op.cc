@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
 #include <vector>
 
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/shape_inference.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
 namespace staging {
@@ -16,16 +18,18 @@ using shape_inference::ShapeHandle;
 
 Status StagedNodeShape(InferenceContext* c) {
   std::vector<PartialTensorShape> shapes;
-  TF_RETURN_IF_ERROR(c->GetAttr("shapes", &shapes));
+  TF_RETURN_IF_ERROR(c->GetAttr(kShapesAttr, &shapes));
   std::vector<int> indices;
-  TF_RETURN_IF_ERROR(c->GetAttr("indices", &indices));
+  TF_RETURN_IF_ERROR(c->GetAttr(kIndicesAttr, &indices));
   if (static_cast<int>(indices.size()) != c->num_inputs()) {
     return errors::InvalidArgument("indices has ", indices.size(),
                                    " entries and carried has ", c->num_inputs(),
                                    "; give one index for each carried value.");
   }
   TF_RETURN_IF_ERROR(shape_inference::UnknownShape(c));
-  for (size_t i = 0; i < shapes.size() && i < c->num_outputs(); ++i) {
+  const int num_shapes =
+      std::min(static_cast<int>(shapes.size()), c->num_outputs());
+  for (int i = 0; i < num_shapes; ++i) {
     ShapeHandle shape;
     TF_RETURN_IF_ERROR(c->MakeShapeFromPartialTensorShape(shapes[i], &shape));
     c->set_output(i, shape);

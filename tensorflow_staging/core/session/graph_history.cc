@@ -8,6 +8,7 @@
 
 #include "tensorflow/core/framework/device.h"
 #include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 
@@ -47,11 +48,15 @@ core::RefCountPtr<GraphHistory> GraphHistory::Of(
   ResourceMgr* manager = ManagerOf(devices);
   if (manager == nullptr) return nullptr;
   GraphHistory* history = nullptr;
-  TF_CHECK_OK(manager->LookupOrCreate<GraphHistory>(
+  const Status status = manager->LookupOrCreate<GraphHistory>(
       kContainer, session_handle, &history, [](GraphHistory** created) {
         *created = new GraphHistory;
         return OkStatus();
-      }));
+      });
+  if (!status.ok()) {
+    LOG(ERROR) << "A session keeps no history of its graph: " << status;
+    return nullptr;
+  }
   return core::RefCountPtr<GraphHistory>(history);
 }
 

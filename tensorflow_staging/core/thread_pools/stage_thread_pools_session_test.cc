@@ -63,7 +63,7 @@ REGISTER_KERNEL_BUILDER(Name("ThreadsOfThisStep").Device(DEVICE_CPU),
 
 SessionOptions OptionsWithPools(const std::vector<int>& intra_op_threads) {
   ConfigFields fields;
-  for (int i = 0; i < intra_op_threads.size(); ++i) {
+  for (size_t i = 0; i < intra_op_threads.size(); ++i) {
     auto* entry = fields.add_session_stage_subgraph_thread_pool();
     entry->set_inter_op_threads_num(1);
     entry->set_intra_op_threads_num(intra_op_threads[i]);

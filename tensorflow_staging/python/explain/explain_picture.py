@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 from collections.abc import Sequence
 
+from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.explain import explain_boxes
 from tensorflow_staging.python.explain import explain_data
 from tensorflow_staging.python.explain import explain_graph
@@ -164,9 +165,9 @@ def _plain_arrows(report: explain_data.ReportData, box_of: dict[int, int]) -> tu
     crosses = nodes[dst][2] != side and f"{name}:{output}" in tensors
     if src in box_of and dst in box_of and not crosses:
       edges[box_of[src], box_of[dst]] += 1
-  puts = [index for index, (_, op, _) in enumerate(nodes) if op == "TensorBufferPut"]
+  puts = [index for index, (_, op, _) in enumerate(nodes) if op == vocabulary.PUT_OP]
   # The graph has no edge from the Put to the Take of a manual stage; the picture shows their buffer as an arrow.
-  takes = {side: index for index, (_, op, side) in enumerate(nodes) if op == "TensorBufferTake"}
+  takes = {side: index for index, (_, op, side) in enumerate(nodes) if op == vocabulary.TAKE_OP}
   for put in puts:
     take = takes.get(nodes[put][2])
     if put in box_of and take in box_of:

@@ -7,11 +7,9 @@ from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import c_api_util
 from tensorflow.python.framework import ops
 
+from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.stages import stage_graph
-
-# The ops that give an iterator its dataset, and so may restart a stage.
-_ITERATOR_INITIALIZERS = frozenset(("MakeIterator", "MultiDeviceIteratorInit"))
 
 # Ten years.
 _NO_TIMEOUT_MILLIS = 10 * 365 * 24 * 3600 * 1000
@@ -70,4 +68,4 @@ def _without_timeout(runner: bytes) -> bytes:
 
 
 def _may_restart(graph: ops.Graph) -> bool:
-  return any(operation.type in _ITERATOR_INITIALIZERS for operation in graph.get_operations())
+  return any(operation.type in vocabulary.ITERATOR_INITIALIZER_OPS for operation in graph.get_operations())

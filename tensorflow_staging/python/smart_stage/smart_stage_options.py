@@ -9,6 +9,7 @@ from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.framework import ops
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.smart_stage import graph_key
 from tensorflow_staging.python.stages import argument_checks
 from tensorflow_staging.python.stages import prefetch_options
@@ -19,10 +20,10 @@ _ROOT_SCOPE = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 
 @tf_export("SmartStageOptions")
 def SmartStageOptions(
-    capacity: int = 1,
+    capacity: int = vocabulary.DEFAULT_CAPACITY,
     num_threads: int = 1,
     num_clients: int = 1,
-    timeout_millis: int = prefetch_options.DEFAULT_TIMEOUT_MILLIS,
+    timeout_millis: int = vocabulary.DEFAULT_TIMEOUT_MILLIS,
     closed_exception_types: Iterable[Any] | None = None,
     ignored_exception_types: Iterable[Any] | None = None,
     use_stage_subgraph_thread_pool: bool = False,
@@ -94,7 +95,7 @@ def SmartStageOptions(
       stage_subgraph_stream_id=stage_subgraph_stream_id)
   # The proto3 message does not distinguish 0 from an unset field.
   argument_checks.check_int("timeout_millis", timeout_millis, minimum=1)
-  name = name or (graph or ops.get_default_graph()).unique_name("prefetch")
+  name = name or (graph or ops.get_default_graph()).unique_name(vocabulary.DEFAULT_STAGE_NAME)
   return config_pb2.SmartStageOptions(
       capacity=capacity,
       num_threads=num_threads,

@@ -10,7 +10,7 @@ from tensorflow.python.ops import variables
 from tensorflow.python.util import nest
 from tensorflow.python.util.tf_export import tf_export
 
-_TARGET_ATTR = "_staging_target"
+from tensorflow_staging.python import vocabulary
 
 
 @tf_export("train.mark_target_node")
@@ -50,7 +50,7 @@ def mark_target_node(target_nodes: Any) -> None:
     raise ValueError(f"target_nodes must hold at least one node, got {target_nodes!r}.")
   operations = [_operation(path, entry) for path, entry in entries]
   for operation in operations:
-    operation._set_attr(_TARGET_ATTR, attr_value_pb2.AttrValue(b=True))
+    operation._set_attr(vocabulary.TARGET_ATTR, attr_value_pb2.AttrValue(b=True))
 
 
 def _operation(path, entry: Any) -> ops.Operation:

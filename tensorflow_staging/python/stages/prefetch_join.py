@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.stages import argument_checks
 from tensorflow_staging.python.stages import named_feeds
 from tensorflow_staging.python.stages import prefetch_options
@@ -19,9 +20,9 @@ from tensorflow_staging.python.stages import stage_graph
 def prefetch_join(
     thread_to_features: Sequence[Any],
     feed_dict: Mapping[Any, Any] | None = None,
-    capacity: int = 1,
+    capacity: int = vocabulary.DEFAULT_CAPACITY,
     num_clients: int = 1,
-    timeout_millis: int = prefetch_options.DEFAULT_TIMEOUT_MILLIS,
+    timeout_millis: int = vocabulary.DEFAULT_TIMEOUT_MILLIS,
     closed_exception_types: Iterable[Any] | None = None,
     ignored_exception_types: Iterable[Any] | None = None,
     name: str | None = None,

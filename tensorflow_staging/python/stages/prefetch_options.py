@@ -8,10 +8,9 @@ from typing import Any
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.framework import errors
 
+from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.stages import argument_checks
 from tensorflow_staging.python.stages import exception_codes
-
-DEFAULT_TIMEOUT_MILLIS = 300000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,10 +39,10 @@ class PrefetchOptions:
       `use_stage_subgraph_thread_pool` is False.
   """
 
-  capacity: int = 1
+  capacity: int = vocabulary.DEFAULT_CAPACITY
   num_threads: int = 1
   num_clients: int = 1
-  timeout_millis: int = DEFAULT_TIMEOUT_MILLIS
+  timeout_millis: int = vocabulary.DEFAULT_TIMEOUT_MILLIS
   closed_exception_types: Iterable[Any] | None = None
   ignored_exception_types: Iterable[Any] | None = None
   use_stage_subgraph_thread_pool: bool = False

@@ -14,12 +14,10 @@ from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.framework import ops
 from tensorflow.python.platform import tf_logging
 
+from tensorflow_staging.python import vocabulary
+
 # The name of the collection.
 NAME = "staging_prefetch_runners"
-
-# The prefix of the types of all ops that use a buffer, and the attribute by which they find it.
-_BUFFER_OP_PREFIX = "TensorBuffer"
-_SHARED_NAME = "shared_name"
 
 
 def to_proto(
@@ -105,10 +103,10 @@ def _name_buffer(graph: ops.Graph, options: config_pb2.PrefetchRunnerOptions) ->
   """
   attr = attr_value_pb2.AttrValue(s=options.name.encode())
   for operation in graph.get_operations():
-    if (operation.type.startswith(_BUFFER_OP_PREFIX)
+    if (operation.type in vocabulary.BUFFER_OPS
         and operation.name.rpartition("/")[0] == options.name
-        and operation.get_attr(_SHARED_NAME) != attr.s):
-      operation._set_attr(_SHARED_NAME, attr)
+        and operation.get_attr(vocabulary.SHARED_NAME_ATTR) != attr.s):
+      operation._set_attr(vocabulary.SHARED_NAME_ATTR, attr)
 
 
 ops.register_proto_function(

@@ -11,6 +11,7 @@ from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
 from tensorflow.python.framework import tensor_shape
 
+from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.stages import feed_generator
 from tensorflow_staging.python.stages import gen_tensor_buffer_ops
 from tensorflow_staging.python.stages import prefetch_options
@@ -18,9 +19,6 @@ from tensorflow_staging.python.stages import runner_options_collection
 
 # The graph collection of the stages' serialized PrefetchRunnerOptions.
 RUNNERS_COLLECTION = runner_options_collection.NAME
-
-# The attribute that gives a node's GPU stream to the passes for several streams.
-_STREAM_ATTR = "_stream_id"
 
 
 def add_stage(
@@ -46,9 +44,9 @@ def add_stage(
     The taken record: tensors of the types of the records, and of the most specific static shapes
     that fit every source.
   """
-  with graph.name_scope(name or "prefetch") as scope:
+  with graph.name_scope(name or vocabulary.DEFAULT_STAGE_NAME) as scope:
     stage = scope[:-1]
-    attrs = {"shared_name": stage, "capacity": options.capacity}
+    attrs = {vocabulary.SHARED_NAME_ATTR: stage, vocabulary.CAPACITY_ATTR: options.capacity}
     # Control dependencies that surround the call belong to the step. The region must not run them
     # for every record.
     with graph.control_dependencies(None):
@@ -65,7 +63,7 @@ def add_stage(
       taken = gen_tensor_buffer_ops.tensor_buffer_take(
           dtypes=[tensor.dtype.base_dtype for tensor in records[0]],
           shapes=_common_shapes(records),
-          name="TensorBufferTake",
+          name=vocabulary.TAKE_OP,
           **attrs)
   graph.add_to_collection(RUNNERS_COLLECTION, runner.SerializeToString())
   return taken
@@ -74,10 +72,10 @@ def add_stage(
 def _put(record, options, attrs, graph) -> ops.Operation:
   """Adds the op that puts the record of one source into the buffer."""
   put = gen_tensor_buffer_ops.tensor_buffer_put(
-      record, timeout_millis=options.timeout_millis, name="TensorBufferPut", **attrs)
+      record, timeout_millis=options.timeout_millis, name=vocabulary.PUT_OP, **attrs)
   if options.stage_subgraph_stream_id:
     put._set_attr(
-        _STREAM_ATTR, attr_value_pb2.AttrValue(i=options.stage_subgraph_stream_id))
+        vocabulary.STREAM_ATTR, attr_value_pb2.AttrValue(i=options.stage_subgraph_stream_id))
   return put
 
 
@@ -100,12 +98,12 @@ def _add_control_ops(runner, attrs, before_resume, graph) -> None:
   with graph.colocate_with(None, ignore_existing=True), graph.device("/cpu:0"):
     code = constant_op.constant(errors.OK, dtypes.int32, name="error_code")
     message = constant_op.constant("", dtypes.string, name="error_message")
-  cancel = gen_tensor_buffer_ops.tensor_buffer_cancel(name="TensorBufferCancel", **attrs)
+  cancel = gen_tensor_buffer_ops.tensor_buffer_cancel(name=vocabulary.CANCEL_OP, **attrs)
   with graph.control_dependencies(before_resume):
-    resume = gen_tensor_buffer_ops.tensor_buffer_resume(name="TensorBufferResume", **attrs)
+    resume = gen_tensor_buffer_ops.tensor_buffer_resume(name=vocabulary.RESUME_OP, **attrs)
   close = gen_tensor_buffer_ops.tensor_buffer_close(
-      code, message, name="TensorBufferClose", **attrs)
-  gen_tensor_buffer_ops.tensor_buffer_size(name="TensorBufferSize", **attrs)
+      code, message, name=vocabulary.CLOSE_OP, **attrs)
+  gen_tensor_buffer_ops.tensor_buffer_size(name=vocabulary.SIZE_OP, **attrs)
   runner.cancel_op = cancel.name
   runner.resume_op = resume.name
   runner.close_op = close.name
@@ -124,5 +122,5 @@ def _common_shapes(records) -> list[tensor_shape.TensorShape]:
   return shapes
 
 
-ops.NotDifferentiable("TensorBufferPut")
-ops.NotDifferentiable("TensorBufferTake")
+ops.NotDifferentiable(vocabulary.PUT_OP)
+ops.NotDifferentiable(vocabulary.TAKE_OP)

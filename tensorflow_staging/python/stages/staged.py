@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.stages import argument_checks
 from tensorflow_staging.python.stages import feed_generator as feed_generator_lib
 from tensorflow_staging.python.stages import named_feeds
@@ -22,10 +23,10 @@ from tensorflow_staging.python.stages import stage_graph
 def staged(
     features: Any,
     feed_dict: Mapping[Any, Any] | None = None,
-    capacity: int = 1,
+    capacity: int = vocabulary.DEFAULT_CAPACITY,
     num_threads: int = 1,
     num_clients: int = 1,
-    timeout_millis: int = prefetch_options.DEFAULT_TIMEOUT_MILLIS,
+    timeout_millis: int = vocabulary.DEFAULT_TIMEOUT_MILLIS,
     closed_exception_types: Iterable[Any] | None = None,
     ignored_exception_types: Iterable[Any] | None = None,
     use_stage_subgraph_thread_pool: bool = False,

@@ -11,6 +11,8 @@
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 
@@ -72,11 +74,23 @@ NodeDef CloneDef(const Node& node, const Names& cloned,
   return def;
 }
 
-// Component `index` of the record of `put`.
-NodeOut PutInput(const Node& put, int index) {
+// Checks that `put` puts records of the types that the Take of its stage takes.
+Status CheckPutFitsTake(const PlannedStage& stage, const Node& put) {
+  if (put.input_types() == stage.take->output_types()) return OkStatus();
+  return errors::InvalidArgument(
+      "Node '", put.name(), "' of stage '", stage.name, "' puts records of ",
+      DataTypeVectorString(put.input_types()), ", but node '",
+      stage.take->name(), "' takes records of ",
+      DataTypeVectorString(stage.take->output_types()),
+      "; both must have the same types.");
+}
+
+// The tensor that `put` puts into place `index` of its record.
+Status GetPutInput(const Node& put, int index, NodeOut* input) {
   const Edge* edge = nullptr;
-  TF_CHECK_OK(put.input_edge(index, &edge));
-  return NodeOut(edge->src(), edge->src_output());
+  TF_RETURN_IF_ERROR(put.input_edge(index, &edge));
+  *input = NodeOut(edge->src(), edge->src_output());
+  return OkStatus();
 }
 
 }  // namespace
@@ -84,6 +98,7 @@ NodeOut PutInput(const Node& put, int index) {
 Status CloneRegion(const PlannedStage& stage, const Node* put,
                    const CloneOptions& options, CpuCopies* copies, Graph* graph,
                    RegionClones* clones) {
+  if (put != nullptr) TF_RETURN_IF_ERROR(CheckPutFitsTake(stage, *put));
   const Names cloned = ClonedNames(stage);
   absl::flat_hash_map<const Node*, Node*> clone_of;
   for (const Node* node : stage.region->nodes) {
@@ -102,7 +117,8 @@ Status CloneRegion(const PlannedStage& stage, const Node* put,
         // The stage's own run computes the Put's inputs, so the clone has no
         // Take to wait for.
         if (edge->IsControlEdge()) continue;
-        const NodeOut out = PutInput(*put, edge->src_output());
+        NodeOut out;
+        TF_RETURN_IF_ERROR(GetPutInput(*put, edge->src_output(), &out));
         graph->AddEdge(out.node, out.index, clone, edge->dst_input());
         continue;
       }
@@ -111,7 +127,8 @@ Status CloneRegion(const PlannedStage& stage, const Node* put,
         input = it->second;
         root = false;
       } else if (options.on_cpu) {
-        input = CopyToCpu(input, options.scope, graph, copies);
+        TF_RETURN_IF_ERROR(
+            CopyToCpu(input, options.scope, graph, copies, &input));
       }
       graph->AddEdge(input, edge->src_output(), clone, edge->dst_input());
     }
@@ -120,10 +137,12 @@ Status CloneRegion(const PlannedStage& stage, const Node* put,
   }
 
   for (const StagedTensor& tensor : stage.region->boundary) {
-    clones->record.push_back(
-        tensor.node == stage.take
-            ? PutInput(*put, tensor.index)
-            : NodeOut(clone_of.at(tensor.node), tensor.index));
+    NodeOut& carried = clones->record.emplace_back();
+    if (tensor.node == stage.take) {
+      TF_RETURN_IF_ERROR(GetPutInput(*put, tensor.index, &carried));
+    } else {
+      carried = NodeOut(clone_of.at(tensor.node), tensor.index);
+    }
   }
   for (const Node* node : stage.region->control_boundary) {
     if (node != stage.take) clones->control_inputs.push_back(clone_of.at(node));

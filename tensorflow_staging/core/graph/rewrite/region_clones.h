@@ -49,7 +49,8 @@ struct RegionClones {
 // copies made for earlier clones of the stage and receives the new ones.
 //
 // In a manual stage, the clones use the inputs of `put` instead of the outputs
-// of the Take. For any other stage, `put` is null.
+// of the Take. For any other stage, `put` is null. Returns INVALID_ARGUMENT if
+// `put` and the Take have different types.
 Status CloneRegion(const PlannedStage& stage, const Node* put,
                    const CloneOptions& options, CpuCopies* copies, Graph* graph,
                    RegionClones* clones);

@@ -43,27 +43,32 @@ std::string CpuOfTask(const Node& node) {
   return DeviceNameUtils::ParsedNameToString(name);
 }
 
-Node* CopyToCpu(Node* node, const std::string& scope, Graph* graph,
-                CpuCopies* copies) {
-  if (!node->IsOp() || HoldsOrUsesResource(*node)) return node;
+Status CopyToCpu(Node* node, const std::string& scope, Graph* graph,
+                 CpuCopies* copies, Node** copy) {
+  *copy = node;
+  if (!node->IsOp() || HoldsOrUsesResource(*node)) return OkStatus();
   const auto it = copies->find(node);
-  if (it != copies->end()) return it->second;
+  if (it != copies->end()) {
+    *copy = it->second;
+    return OkStatus();
+  }
   NodeDef def = node->def();
   def.clear_input();
   def.set_name(absl::StrCat(scope, "/", node->name()));
   def.set_device(CpuOfTask(*node));
   def.mutable_attr()->erase(kColocationAttrName);
   Status status;
-  Node* copy = graph->AddNode(std::move(def), &status);
-  TF_CHECK_OK(status);  // Cannot fail: the original is a valid node.
-  MarkCopy(node->name(), copy);
-  (*copies)[node] = copy;
+  *copy = graph->AddNode(std::move(def), &status);
+  TF_RETURN_IF_ERROR(status);
+  MarkCopy(node->name(), *copy);
+  (*copies)[node] = *copy;
   for (const Edge* edge : node->in_edges()) {
     if (!edge->src()->IsOp()) continue;
-    graph->AddEdge(CopyToCpu(edge->src(), scope, graph, copies),
-                   edge->src_output(), copy, edge->dst_input());
+    Node* input = nullptr;
+    TF_RETURN_IF_ERROR(CopyToCpu(edge->src(), scope, graph, copies, &input));
+    graph->AddEdge(input, edge->src_output(), *copy, edge->dst_input());
   }
-  return copy;
+  return OkStatus();
 }
 
 void MoveToCpu(const std::vector<const Node*>& puts, Graph* graph) {

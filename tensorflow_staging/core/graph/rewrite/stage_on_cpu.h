@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/platform/status.h"
 
 namespace tensorflow {
 namespace staging {
@@ -19,14 +20,14 @@ std::string CpuOfTask(const Node& node);
 using CpuCopies = absl::flat_hash_map<const Node*, Node*>;
 
 // Copies `node`, and all nodes that it depends on, to the CPU, with names in
-// `scope`, and returns the copy of `node`. Without the copy, a constant that
+// `scope`. `*copy` gets the copy of `node`. Without the copy, a constant that
 // the step uses on an accelerator would be transferred to the host for each
 // record. Reuses the copies in `copies` and adds the new ones.
 //
 // Does not copy a node that holds or uses a resource, since that node must run
-// where the resource is; returns the original instead.
-Node* CopyToCpu(Node* node, const std::string& scope, Graph* graph,
-                CpuCopies* copies);
+// where the resource is; `*copy` is the original then.
+Status CopyToCpu(Node* node, const std::string& scope, Graph* graph,
+                 CpuCopies* copies, Node** copy);
 
 // Places on the CPU all nodes that lead to `puts` and to nothing else, except
 // those that hold or use a resource.

@@ -280,6 +280,19 @@ TEST_F(StageRewriteTest, AManualStageIsExtended) {
               ElementsAre("manual/TensorBufferTake/record"));
 }
 
+// A graph may come from a client that did not call tf.staged.
+TEST_F(StageRewriteTest, APutThatDoesNotFitItsTakeIsRefused) {
+  graph_.Put("manual/TensorBufferPut", "manual", {graph_.Source("next")});
+  graph_.AddControlOps("manual");
+  Node* take = graph_.Take("manual", /*components=*/2);
+  graph_.Target("target", {graph_.AddN("a", {{take, 0}, {take, 1}})});
+  const Status status = Rewrite();
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("'manual/TensorBufferPut' of stage 'manual' puts "
+                        "records of int64, but"));
+}
+
 TEST_F(StageRewriteTest, EachPutOfAManualStageHasItsOwnClones) {
   Node* take = graph_.Stage("manual", {graph_.Source("next")});
   graph_.Put("other_put", "manual", {graph_.Source("other_next")});

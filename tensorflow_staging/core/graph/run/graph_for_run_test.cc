@@ -164,11 +164,11 @@ TEST_F(GraphForRunTest, OnlyTheRunsOfAStageWaitForItToBegin) {
   Node* next = graph_.Source("next");
   Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
   graph_.InitializeWithRange("initialize", iterator, 0, 10);
-  Node* take = graph_.Stage("by_hand", {graph_.Neg("a", next)});
+  Node* take = graph_.Stage("manual", {graph_.Neg("a", next)});
   graph_.Target("target", {take});
   Rewrite();
-  ASSERT_THAT(graph_.Inputs("next"), Contains("^by_hand/TensorBufferBegin"));
-  EXPECT_EQ(RunTarget("by_hand/TensorBufferPut"), OkStatus());
+  ASSERT_THAT(graph_.Inputs("next"), Contains("^manual/TensorBufferBegin"));
+  EXPECT_EQ(RunTarget("manual/TensorBufferPut"), OkStatus());
   EXPECT_EQ(unstaged_, nullptr);
   EXPECT_EQ(Fetch({"target:0"}), OkStatus());
   EXPECT_EQ(unstaged_, nullptr);
@@ -255,14 +255,14 @@ TEST_F(GraphForRunTest, ARunComputesWithAFedConstantOfWhichTheCpuHasACopy) {
 }
 
 // A runner feeds what the stage uses; a step may feed the same placeholder.
-TEST_F(GraphForRunTest, WhatLeadsToAPutOfAStageByHandMayBeFed) {
+TEST_F(GraphForRunTest, WhatLeadsToAPutOfAManualStageMayBeFed) {
   Node* fed = graph_.Placeholder("fed");
   Node* take = graph_.Stage(
-      "by_hand", {graph_.AddN("staged", {graph_.Source("next"), fed})});
+      "manual", {graph_.AddN("staged", {graph_.Source("next"), fed})});
   graph_.Target("target", {graph_.Neg("a", take), fed});
   Rewrite();
   Feed({"fed:0"});
-  EXPECT_EQ(RunTarget("by_hand/TensorBufferPut"), OkStatus());
+  EXPECT_EQ(RunTarget("manual/TensorBufferPut"), OkStatus());
   EXPECT_EQ(unstaged_, nullptr);
   Feed({"fed:0"});
   EXPECT_EQ(Fetch({"target:0"}), OkStatus());
@@ -306,26 +306,26 @@ TEST_F(GraphForRunTest, AConnectionFeeds) {
   EXPECT_NE(unstaged_, nullptr);
 }
 
-TEST_F(GraphForRunTest, AStageByHandWhoseTakeIsFedComputesInTheStep) {
+TEST_F(GraphForRunTest, AManualStageWhoseTakeIsFedComputesInTheStep) {
   Node* take =
-      graph_.Stage("by_hand", {graph_.Source("next"), graph_.Source("other")});
+      graph_.Stage("manual", {graph_.Source("next"), graph_.Source("other")});
   Node* a = graph_.AddN("a", {{take, 1}, {take, 0}});
   graph_.Target("target", {graph_.Neg("b", a)});
   Rewrite();
-  Feed({"by_hand/TensorBufferTake:0", "by_hand/TensorBufferTake:1"});
+  Feed({"manual/TensorBufferTake:0", "manual/TensorBufferTake:1"});
   ASSERT_EQ(Fetch({"target:0"}), OkStatus());
   ASSERT_NE(unstaged_, nullptr);
   EXPECT_EQ(Op("a"), "AddN");
-  EXPECT_THAT(Inputs("a"), ElementsAre("by_hand/TensorBufferTake:1",
-                                       "by_hand/TensorBufferTake"));
+  EXPECT_THAT(Inputs("a"), ElementsAre("manual/TensorBufferTake:1",
+                                       "manual/TensorBufferTake"));
   EXPECT_THAT(Inputs("b"), ElementsAre("a"));
   for (const char* name :
-       {"by_hand/TensorBufferTake", "by_hand/TensorBufferTake/record"}) {
+       {"manual/TensorBufferTake", "manual/TensorBufferTake/record"}) {
     EXPECT_EQ(Op(name), "StagedNode") << name;
     EXPECT_THAT(Inputs(name), IsEmpty()) << name;
   }
 
-  Feed({"by_hand/TensorBufferTake:1"});
+  Feed({"manual/TensorBufferTake:1"});
   const Status status = Fetch({"target:0"});
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()),
@@ -334,12 +334,12 @@ TEST_F(GraphForRunTest, AStageByHandWhoseTakeIsFedComputesInTheStep) {
 
 // As for a source: what waits for the Take has it take a record.
 TEST_F(GraphForRunTest, ARunThatWaitsForAFedTakeIsRefused) {
-  Node* take = graph_.Stage("by_hand", {graph_.Source("next")});
+  Node* take = graph_.Stage("manual", {graph_.Source("next")});
   Node* waits = graph_.Neg("waits", graph_.Const("value", 1));
   graph_.AddControl(take, waits);
   graph_.Target("target", {graph_.AddN("a", {take, waits})});
   Rewrite();
-  Feed({"by_hand/TensorBufferTake:0"});
+  Feed({"manual/TensorBufferTake:0"});
   const Status status = Fetch({"target:0"});
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()),
@@ -347,15 +347,15 @@ TEST_F(GraphForRunTest, ARunThatWaitsForAFedTakeIsRefused) {
 }
 
 TEST_F(GraphForRunTest, OfClonesForSeveralPutsOneGetsTheName) {
-  Node* take = graph_.Stage("by_hand", {graph_.Source("next")});
-  graph_.Put("other_put", "by_hand", {graph_.Source("other_next")});
+  Node* take = graph_.Stage("manual", {graph_.Source("next")});
+  graph_.Put("other_put", "manual", {graph_.Source("other_next")});
   graph_.Target("target", {graph_.Neg("a", take)});
   Rewrite();
-  Feed({"by_hand/TensorBufferTake:0"});
+  Feed({"manual/TensorBufferTake:0"});
   ASSERT_EQ(Fetch({"target:0"}), OkStatus());
   ASSERT_NE(unstaged_, nullptr);
   EXPECT_EQ(Op("a"), "Neg");
-  EXPECT_THAT(Inputs("a"), ElementsAre("by_hand/TensorBufferTake"));
+  EXPECT_THAT(Inputs("a"), ElementsAre("manual/TensorBufferTake"));
   EXPECT_THAT(Inputs("target"), ElementsAre("a"));
 }
 

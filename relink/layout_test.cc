@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The overlay replaces classes whose objects the stock library's code also
+// creates and reads: it allocates them with the size that it knows, and inline
+// functions compiled into it read members at the offsets that it knows. So
+// these classes must have the layout here that they have there. Another
+// version's headers, or a missing NDEBUG, would change it.
+//
+// Each test takes the stock library's own code by the name of its symbol, lets
+// it create an object and write a member, and looks at the object through the
+// class as it is compiled here (with -fno-access-control).
+
+#include <dlfcn.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tensorflow/core/common_runtime/direct_session.h"
+#include "tensorflow/core/common_runtime/graph_execution_state.h"
+#include "tensorflow/core/distributed_runtime/master_session.h"
+#include "tensorflow/core/distributed_runtime/rpc/grpc_session.h"
+#include "tensorflow/core/distributed_runtime/server_lib.h"
+#include "tensorflow/core/lib/core/status_test_util.h"
+#include "tensorflow/core/protobuf/cluster.pb.h"
+#include "tensorflow/core/protobuf/tensorflow_server.pb.h"
+
+namespace {
+
+// The sizes of the blocks that `new` gave out, by address. A table of its own,
+// because an allocation must not allocate. A block that finds no slot among the
+// first few is not recorded; the tests fail if that happens to theirs.
+class Blocks {
+ public:
+  void Record(void* block, size_t size) {
+    const size_t home = Home(block);
+    for (size_t i = 0; i < kProbes; ++i) {
+      Slot& slot = slots_[(home + i) % kSlots];
+      void* expected = nullptr;
+      if (slot.block.compare_exchange_strong(expected, block) ||
+          expected == block) {
+        slot.size = size;
+        return;
+      }
+    }
+  }
+
+  void Forget(void* block) {
+    if (Slot* slot = Find(block)) slot->size = 0;
+  }
+
+  // The size of a live block; 0 if it is not known.
+  size_t SizeOf(const void* block) {
+    Slot* slot = Find(block);
+    return slot == nullptr ? 0 : slot->size.load();
+  }
+
+  // The live block of this size that begins with `word`; null if there is none.
+  void* FindBeginningWith(const void* word) {
+    for (Slot& slot : slots_) {
+      void* block = slot.block;
+      if (block == nullptr || slot.size < sizeof(void*)) continue;
+      if (*static_cast<void**>(block) == word) return block;
+    }
+    return nullptr;
+  }
+
+ private:
+  struct Slot {
+    std::atomic<void*> block;
+    std::atomic<size_t> size;
+  };
+  static constexpr size_t kSlots = size_t{1} << 21;
+  static constexpr size_t kProbes = 64;
+
+  static size_t Home(const void* block) {
+    return (reinterpret_cast<size_t>(block) >> 4) * 0x9E3779B97F4A7C15 % kSlots;
+  }
+
+  Slot* Find(const void* block) {
+    const size_t home = Home(block);
+    for (size_t i = 0; i < kProbes; ++i) {
+      Slot& slot = slots_[(home + i) % kSlots];
+      if (slot.block == block) return &slot;
+      if (slot.block == nullptr) return nullptr;
+    }
+    return nullptr;
+  }
+
+  std::array<Slot, kSlots> slots_;
+};
+
+Blocks blocks;  // Zero-initialized before any code runs.
+
+}  // namespace
+
+void* operator new(size_t size) {
+  void* block = std::malloc(size);
+  if (block == nullptr) throw std::bad_alloc();
+  blocks.Record(block, size);
+  return block;
+}
+
+void operator delete(void* block) noexcept {
+  blocks.Forget(block);
+  std::free(block);
+}
+
+void operator delete(void* block, size_t size) noexcept {
+  operator delete(block);
+}
+
+namespace tensorflow {
+namespace {
+
+// The stock library's own function, whatever replaces it elsewhere.
+template <typename Function>
+Function* Stock(const char* mangled_name) {
+  void* base = dlopen("libtensorflow_cc_base.so.2", RTLD_NOW | RTLD_NOLOAD);
+  CHECK(base != nullptr) << dlerror();
+  void* address = dlsym(base, mangled_name);
+  CHECK(address != nullptr) << mangled_name;
+  Dl_info info;
+  CHECK(dladdr(address, &info) != 0);
+  CHECK(std::string(info.dli_fname).find("cc_base") != std::string::npos)
+      << mangled_name << " comes from " << info.dli_fname;
+  return reinterpret_cast<Function*>(address);
+}
+
+TEST(LayoutTest, DirectSession) {
+  DirectSessionFactory factory;
+  Session* made = nullptr;
+  auto* stock_new_session =
+      Stock<Status(DirectSessionFactory*, const SessionOptions&, Session**)>(
+          "_ZN10tensorflow20DirectSessionFactory10NewSessionERKNS_"
+          "14SessionOptionsEPPNS_7SessionE");
+  TF_ASSERT_OK(stock_new_session(&factory, SessionOptions(), &made));
+  std::unique_ptr<Session> owner(made);
+  auto* session = static_cast<DirectSession*>(made);
+  EXPECT_EQ(blocks.SizeOf(session), sizeof(DirectSession));
+
+  auto* stock_local_device_manager =
+      Stock<Status(DirectSession*, const DeviceMgr**)>(
+          "_ZN10tensorflow13DirectSession18LocalDeviceManagerEPPKNS_"
+          "9DeviceMgrE");
+  const DeviceMgr* devices = nullptr;
+  TF_ASSERT_OK(stock_local_device_manager(session, &devices));
+  EXPECT_EQ(devices, session->device_mgr_.get());
+
+  auto* stock_close =
+      Stock<Status(DirectSession*)>("_ZN10tensorflow13DirectSession5CloseEv");
+  EXPECT_FALSE(session->closed_);
+  TF_ASSERT_OK(stock_close(session));
+  EXPECT_TRUE(session->closed_);
+}
+
+TEST(LayoutTest, GraphExecutionState) {
+  auto* stock_make = Stock<Status(GraphDef&&, const GraphExecutionStateOptions&,
+                                  std::unique_ptr<GraphExecutionState>*)>(
+      "_ZN10tensorflow19GraphExecutionState16MakeForBaseGraphEONS_"
+      "8GraphDefERKNS_26GraphExecutionStateOptionsEPSt10unique_ptrIS0_"
+      "St14default_deleteIS0_EE");
+  DeviceSet devices;
+  SessionOptions session_options;
+  session_options.config.mutable_graph_options()->set_place_pruned_graph(true);
+  GraphExecutionStateOptions options;
+  options.device_set = &devices;
+  options.session_options = &session_options;
+  options.session_handle = "handle";
+  GraphDef graph;
+  graph.add_node()->set_name("node");
+  graph.mutable_node(0)->set_op("NoOp");
+  std::unique_ptr<GraphExecutionState> state;
+  TF_ASSERT_OK(stock_make(std::move(graph), options, &state));
+  EXPECT_EQ(blocks.SizeOf(state.get()), sizeof(GraphExecutionState));
+  EXPECT_EQ(state->device_set_, &devices);
+  EXPECT_EQ(state->session_options_, &session_options);
+  EXPECT_EQ(state->session_handle_, "handle");
+  ASSERT_NE(state->original_graph_def_, nullptr);
+  EXPECT_EQ(state->original_graph_def_->node(0).name(), "node");
+}
+
+TEST(LayoutTest, GrpcSessionAndMasterSession) {
+  ServerDef definition;
+  definition.set_protocol("grpc");
+  definition.set_job_name("worker");
+  JobDef* job = definition.mutable_cluster()->add_job();
+  job->set_name("worker");
+  (*job->mutable_tasks())[0] = "localhost:0";
+  std::unique_ptr<ServerInterface> server;
+  TF_ASSERT_OK(NewServer(definition, &server));
+  TF_ASSERT_OK(server->Start());
+
+  auto* stock_create =
+      Stock<Status(const SessionOptions&, std::unique_ptr<GrpcSession>*)>(
+          "_ZN10tensorflow11GrpcSession6CreateERKNS_14SessionOptionsEPSt10uni"
+          "que_ptrIS0_St14default_deleteIS0_EE");
+  SessionOptions options;
+  options.target = server->target();
+  std::unique_ptr<GrpcSession> session;
+  TF_ASSERT_OK(stock_create(options, &session));
+  EXPECT_EQ(blocks.SizeOf(session.get()), sizeof(GrpcSession));
+
+  // The stock server creates the master's session, and its code reads the
+  // handle that it sends to the client.
+  GraphDef graph;
+  graph.add_node()->set_name("node");
+  graph.mutable_node(0)->set_op("NoOp");
+  TF_ASSERT_OK(session->Create(graph));
+  void** vtable = static_cast<void**>(dlsym(RTLD_DEFAULT,
+                                            "_ZTVN10tensorflow13MasterSessio"
+                                            "nE"));
+  ASSERT_NE(vtable, nullptr);
+  // Objects point behind the offset to the top and the type information.
+  auto* master =
+      static_cast<MasterSession*>(blocks.FindBeginningWith(vtable + 2));
+  ASSERT_NE(master, nullptr);
+  EXPECT_EQ(blocks.SizeOf(master), sizeof(MasterSession));
+  {
+    mutex_lock l(session->mu_);
+    EXPECT_EQ(session->handle_, master->handle_);
+  }
+  EXPECT_EQ(master->graph_version_, 0);
+
+  auto* stock_set_handle = Stock<void(GrpcSession*, std::string, int64_t)>(
+      "_ZN10tensorflow11GrpcSession24SetHandleAndGraphVersionENSt7__cxx1112bas"
+      "ic_stringIcSt11char_traitsIcESaIcEEEl");
+  std::string handle;
+  {
+    mutex_lock l(session->mu_);
+    handle = session->handle_;
+  }
+  stock_set_handle(session.get(), handle, 7);
+  {
+    mutex_lock l(session->mu_);
+    EXPECT_EQ(session->handle_, handle);
+    EXPECT_EQ(session->current_graph_version_, 7);
+  }
+  TF_EXPECT_OK(session->Close());
+}
+
+}  // namespace
+}  // namespace tensorflow

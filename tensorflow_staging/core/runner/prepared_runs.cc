@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/runner/prepared_runs.h"
+
+#include <map>
+#include <string>
+
+namespace tensorflow {
+namespace staging {
+
+Status PreparedRuns::Prepare(Session* session,
+                             const PrefetchRunnerOptions& options) {
+  session_ = session;
+  TF_RETURN_IF_ERROR(PrepareControlOps(options));
+  return PrepareProducers(options);
+}
+
+Status PreparedRuns::PrepareControlOps(const PrefetchRunnerOptions& options) {
+  // The control ops never wait, and have to work even while code that cannot be
+  // cancelled holds every thread of the session: so they run in the thread that
+  // calls them.
+  CallableOptions control;
+  control.mutable_run_options()->set_inter_op_thread_pool(-1);
+  control.mutable_run_options()->set_timeout_in_ms(
+      options.run_options().timeout_in_ms());
+
+  CallableOptions resume = control;
+  resume.add_target(options.resume_op());
+  TF_RETURN_IF_ERROR(MakeCallable(resume, &resume_));
+
+  CallableOptions cancel = control;
+  cancel.add_target(options.cancel_op());
+  TF_RETURN_IF_ERROR(MakeCallable(cancel, &cancel_));
+
+  CallableOptions close = control;
+  close.add_feed(options.error_code_tensor());
+  close.add_feed(options.error_message_tensor());
+  close.add_target(options.close_op());
+  return MakeCallable(close, &close_);
+}
+
+Status PreparedRuns::PrepareProducers(const PrefetchRunnerOptions& options) {
+  // The region runs with the options of the stage, such as its thread pool.
+  CallableOptions fetch;
+  *fetch.mutable_run_options() = options.run_options();
+  if (!options.named_feed_input_tensors().empty()) {
+    CallableOptions feeds;
+    *feeds.mutable_run_options() = options.run_options();
+    // The order of a protobuf map is not fixed; that of the feeds has to be.
+    const std::map<std::string, std::string> ordered(
+        options.named_feed_input_tensors().begin(),
+        options.named_feed_input_tensors().end());
+    for (const auto& [fed, value] : ordered) {
+      feeds.add_fetch(value);
+      fetch.add_feed(fed);
+    }
+    TF_RETURN_IF_ERROR(MakeCallable(feeds, &feeds_.emplace()));
+  }
+  // Producers that run the same op share a callable.
+  std::map<std::string, Handle> made;
+  for (const std::string& op : options.fetch_ops()) {
+    auto it = made.find(op);
+    if (it == made.end()) {
+      fetch.clear_target();
+      fetch.add_target(op);
+      Handle handle = 0;
+      TF_RETURN_IF_ERROR(MakeCallable(fetch, &handle));
+      it = made.emplace(op, handle).first;
+    }
+    producers_.push_back(it->second);
+  }
+  return OkStatus();
+}
+
+Status PreparedRuns::Close(const Status& cause) const {
+  return RunOp(close_, {Tensor(static_cast<int32>(cause.raw_code())),
+                        Tensor(tstring(cause.message()))});
+}
+
+Status PreparedRuns::ProduceRecord(int index) const {
+  std::vector<Tensor> feeds;
+  if (feeds_) TF_RETURN_IF_ERROR(Run(*feeds_, {}, &feeds));
+  return RunOp(producers_[index], feeds);
+}
+
+void PreparedRuns::Release() {
+  for (Handle handle : handles_) {
+    session_->ReleaseCallable(handle).IgnoreError();
+  }
+  handles_.clear();
+}
+
+Status PreparedRuns::MakeCallable(const CallableOptions& options,
+                                  Handle* handle) {
+  TF_RETURN_IF_ERROR(session_->MakeCallable(options, handle));
+  handles_.push_back(*handle);
+  return OkStatus();
+}
+
+Status PreparedRuns::Run(Handle handle, const std::vector<Tensor>& feeds,
+                         std::vector<Tensor>* fetches) const {
+  // Nobody reads it, but a session writes to it unasked if the run is traced or
+  // the session builds a cost model.
+  RunMetadata metadata;
+  return session_->RunCallable(handle, feeds, fetches, &metadata);
+}
+
+Status PreparedRuns::RunOp(Handle handle,
+                           const std::vector<Tensor>& feeds) const {
+  std::vector<Tensor> nothing;
+  return Run(handle, feeds, &nothing);
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_RUNNER_PREPARED_RUNS_H_
+#define TENSORFLOW_STAGING_CORE_RUNNER_PREPARED_RUNS_H_
+
+#include <optional>
+#include <vector>
+
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/macros.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow/core/public/session.h"
+#include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
+
+namespace tensorflow {
+namespace staging {
+
+// The runs that a runner makes in a session, prepared once: a session looks up
+// a prepared run (a callable) by a number instead of by names of nodes.
+//
+// Prepare and Release exclude everything else; the other methods may run
+// concurrently.
+class PreparedRuns {
+ public:
+  PreparedRuns() = default;
+
+  // Prepares all runs of `options` in `session`, which has to outlive all later
+  // calls. After an error, Release releases those that were prepared.
+  Status Prepare(Session* session, const PrefetchRunnerOptions& options);
+
+  // Opens the buffer.
+  Status Resume() const { return RunOp(resume_, {}); }
+
+  // Wakes the puts that wait for room in the buffer.
+  Status Cancel() const { return RunOp(cancel_, {}); }
+
+  // Closes the buffer with the cause that ended the stage; OK at the end of the
+  // data.
+  Status Close(const Status& cause) const;
+
+  // Runs the region once, as producer `index` (an index into fetch_ops).
+  Status ProduceRecord(int index) const;
+
+  void Release();
+
+ private:
+  using Handle = Session::CallableHandle;
+
+  Status PrepareControlOps(const PrefetchRunnerOptions& options);
+  Status PrepareProducers(const PrefetchRunnerOptions& options);
+  Status MakeCallable(const CallableOptions& options, Handle* handle);
+  Status Run(Handle handle, const std::vector<Tensor>& feeds,
+             std::vector<Tensor>* fetches) const;
+  // The same for a callable without fetches.
+  Status RunOp(Handle handle, const std::vector<Tensor>& feeds) const;
+
+  Session* session_ = nullptr;
+  // All handles, to be released.
+  std::vector<Handle> handles_;
+  Handle resume_ = 0;
+  Handle cancel_ = 0;
+  Handle close_ = 0;
+  // Yields the values of named_feed_input_tensors, if there are any.
+  std::optional<Handle> feeds_;
+  // By entry of fetch_ops. Takes what `feeds_` yields.
+  std::vector<Handle> producers_;
+
+  TF_DISALLOW_COPY_AND_ASSIGN(PreparedRuns);
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_RUNNER_PREPARED_RUNS_H_

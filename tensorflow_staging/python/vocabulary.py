@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names and numbers that Python shares with core/framework/vocabulary.h, where each one is explained.
+
+`vocabulary_test` compares the two.
+"""
+
+PUT_OP = "TensorBufferPut"
+TAKE_OP = "TensorBufferTake"
+BEGIN_OP = "TensorBufferBegin"
+RESTART_OP = "TensorBufferRestart"
+CANCEL_OP = "TensorBufferCancel"
+RESUME_OP = "TensorBufferResume"
+CLOSE_OP = "TensorBufferClose"
+SIZE_OP = "TensorBufferSize"
+BUFFER_OPS = (PUT_OP, TAKE_OP, BEGIN_OP, RESTART_OP, CANCEL_OP, RESUME_OP, CLOSE_OP, SIZE_OP)
+
+SHARED_NAME_ATTR = "shared_name"
+CAPACITY_ATTR = "capacity"
+TARGET_ATTR = "_staging_target"
+STREAM_ATTR = "_stream_id"
+
+ITERATOR_INITIALIZER_OPS = ("MakeIterator", "MultiDeviceIteratorInit")
+
+DEFAULT_STAGE_NAME = "prefetch"
+DEFAULT_CAPACITY = 1
+DEFAULT_TIMEOUT_MILLIS = 300000
