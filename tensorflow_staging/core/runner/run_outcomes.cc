@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/protobuf.h"
 
 namespace tensorflow {
 namespace staging {

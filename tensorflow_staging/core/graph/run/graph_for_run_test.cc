@@ -329,7 +329,7 @@ TEST_F(GraphForRunTest, AManualStageWhoseTakeIsFedComputesInTheStep) {
   const Status status = Fetch({"target:0"});
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("by 'by_hand/TensorBufferTake'"));
+              HasSubstr("by 'manual/TensorBufferTake'"));
 }
 
 // As for a source: what waits for the Take has it take a record.
@@ -343,7 +343,7 @@ TEST_F(GraphForRunTest, ARunThatWaitsForAFedTakeIsRefused) {
   const Status status = Fetch({"target:0"});
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("by 'by_hand/TensorBufferTake'"));
+              HasSubstr("by 'manual/TensorBufferTake'"));
 }
 
 TEST_F(GraphForRunTest, OfClonesForSeveralPutsOneGetsTheName) {
