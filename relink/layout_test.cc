@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The overlay replaces classes whose objects the stock library's code also
-// creates and reads: it allocates them with the size that it knows, and inline
-// functions compiled into it read members at the offsets that it knows. So
-// these classes must have the layout here that they have there. Another
-// version's headers, or a missing NDEBUG, would change it.
+// creates and reads. The stock library allocates the objects with the sizes
+// that it was compiled with, and its inline functions read members at the
+// offsets that it was compiled with. So the overlay's classes must have the
+// same layout. Headers of another version, or a missing NDEBUG, would change
+// it.
 //
-// Each test takes the stock library's own code by the name of its symbol, lets
-// it create an object and write a member, and looks at the object through the
-// class as it is compiled here (with -fno-access-control).
+// Each test looks up functions of the stock library by the names of their
+// symbols, lets them create an object and write a member, and inspects the
+// object through the class as it is compiled here (with -fno-access-control).
 
 #include <dlfcn.h>
 
@@ -22,6 +23,7 @@
 #include "gtest/gtest.h"
 #include "tensorflow/core/common_runtime/direct_session.h"
 #include "tensorflow/core/common_runtime/graph_execution_state.h"
+#include "tensorflow/core/common_runtime/session_factory.h"
 #include "tensorflow/core/distributed_runtime/master_session.h"
 #include "tensorflow/core/distributed_runtime/rpc/grpc_session.h"
 #include "tensorflow/core/distributed_runtime/server_lib.h"
@@ -31,9 +33,10 @@
 
 namespace {
 
-// The sizes of the blocks that `new` gave out, by address. A table of its own,
-// because an allocation must not allocate. A block that finds no slot among the
-// first few is not recorded; the tests fail if that happens to theirs.
+// The sizes of the blocks that `new` returned, by address. The table has a
+// fixed size, because recording an allocation must not allocate. A block that
+// finds no slot within kProbes slots is not recorded; a test fails if that
+// happens to a block that it needs.
 class Blocks {
  public:
   void Record(void* block, size_t size) {
@@ -53,13 +56,13 @@ class Blocks {
     if (Slot* slot = Find(block)) slot->size = 0;
   }
 
-  // The size of a live block; 0 if it is not known.
+  // Returns the size of a live block, or 0 if it is not known.
   size_t SizeOf(const void* block) {
     Slot* slot = Find(block);
     return slot == nullptr ? 0 : slot->size.load();
   }
 
-  // The live block of this size that begins with `word`; null if there is none.
+  // Returns a live block that begins with `word`, or null if there is none.
   void* FindBeginningWith(const void* word) {
     for (Slot& slot : slots_) {
       void* block = slot.block;
@@ -117,7 +120,7 @@ void operator delete(void* block, size_t size) noexcept {
 namespace tensorflow {
 namespace {
 
-// The stock library's own function, whatever replaces it elsewhere.
+// Returns the stock library's own function, even if the overlay replaces it.
 template <typename Function>
 Function* Stock(const char* mangled_name) {
   void* base = dlopen("libtensorflow_cc_base.so.2", RTLD_NOW | RTLD_NOLOAD);
@@ -132,13 +135,15 @@ Function* Stock(const char* mangled_name) {
 }
 
 TEST(LayoutTest, DirectSession) {
-  DirectSessionFactory factory;
+  // The factory's class is declared in a source file.
+  SessionFactory* factory = nullptr;
+  TF_ASSERT_OK(SessionFactory::GetFactory(SessionOptions(), &factory));
   Session* made = nullptr;
   auto* stock_new_session =
-      Stock<Status(DirectSessionFactory*, const SessionOptions&, Session**)>(
+      Stock<Status(SessionFactory*, const SessionOptions&, Session**)>(
           "_ZN10tensorflow20DirectSessionFactory10NewSessionERKNS_"
           "14SessionOptionsEPPNS_7SessionE");
-  TF_ASSERT_OK(stock_new_session(&factory, SessionOptions(), &made));
+  TF_ASSERT_OK(stock_new_session(factory, SessionOptions(), &made));
   std::unique_ptr<Session> owner(made);
   auto* session = static_cast<DirectSession*>(made);
   EXPECT_EQ(blocks.SizeOf(session), sizeof(DirectSession));
@@ -191,8 +196,10 @@ TEST(LayoutTest, GrpcSessionAndMasterSession) {
   JobDef* job = definition.mutable_cluster()->add_job();
   job->set_name("worker");
   (*job->mutable_tasks())[0] = "localhost:0";
-  std::unique_ptr<ServerInterface> server;
-  TF_ASSERT_OK(NewServer(definition, &server));
+  std::unique_ptr<ServerInterface> owner;
+  TF_ASSERT_OK(NewServer(definition, &owner));
+  // Never deleted: TensorFlow's servers cannot be stopped.
+  ServerInterface* const server = owner.release();
   TF_ASSERT_OK(server->Start());
 
   auto* stock_create =
@@ -205,8 +212,8 @@ TEST(LayoutTest, GrpcSessionAndMasterSession) {
   TF_ASSERT_OK(stock_create(options, &session));
   EXPECT_EQ(blocks.SizeOf(session.get()), sizeof(GrpcSession));
 
-  // The stock server creates the master's session, and its code reads the
-  // handle that it sends to the client.
+  // The stock server creates the MasterSession, and the stock library's code
+  // reads the handle that the server sends to the client.
   GraphDef graph;
   graph.add_node()->set_name("node");
   graph.mutable_node(0)->set_op("NoOp");
@@ -215,7 +222,8 @@ TEST(LayoutTest, GrpcSessionAndMasterSession) {
                                             "_ZTVN10tensorflow13MasterSessio"
                                             "nE"));
   ASSERT_NE(vtable, nullptr);
-  // Objects point behind the offset to the top and the type information.
+  // An object points to the entry after the offset to the top and the type
+  // information.
   auto* master =
       static_cast<MasterSession*>(blocks.FindBeginningWith(vtable + 2));
   ASSERT_NE(master, nullptr);

@@ -23,6 +23,8 @@ STAGING_WARNINGS = [
     "-Wextra",
     # TensorFlow's interfaces have parameters that an implementation does not need.
     "-Wno-unused-parameter",
+    # TensorFlow's and our aggregates have members with defaults, which an initializer leaves out.
+    "-Wno-missing-field-initializers",
 ] + select({
     "//:warnings": [],
     "//conditions:default": ["-Werror"],

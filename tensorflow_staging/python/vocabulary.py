@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names and numbers that Python shares with core/framework/vocabulary.h, where each one is explained.
+"""The names and numbers that Python shares with core/framework/vocabulary.h, which explains each of them.
 
-`vocabulary_test` compares the two.
+`vocabulary_test` compares the two files.
 """
 
 PUT_OP = "TensorBufferPut"

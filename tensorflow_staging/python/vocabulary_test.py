@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that Python's copies of shared names and numbers are those of the C++ side."""
+"""Tests that Python's copies of the shared names and numbers equal the C++ constants."""
 
 import ast
 import re
@@ -11,14 +11,14 @@ from tensorflow_staging.python.testing import test_util
 
 _HEADER = (test_util.ROOT / "tensorflow_staging/core/framework/vocabulary.h").read_text()
 
-# A constant of the header: a string, a number, or a list of strings and of earlier constants.
+# A constant of the header: a string, a number, or a list of strings and earlier constants.
 _CONSTANT = re.compile(r"inline constexpr [\w ]+?\*? ?k(\w+)(?:\[\])? =\s*([^;]+);")
 
 _COPIES = [name for name in vars(vocabulary) if name.isupper()]
 
 
 def _header_constants() -> dict[str, object]:
-  """The constants of the header, by Python's spelling of their names."""
+  """Returns the constants of the header, by Python's spelling of their names."""
   constants = {}
   for name, value in _CONSTANT.findall(_HEADER):
     literal = re.sub(r"\bk(\w+)", lambda match: repr(constants[_spelling(match[1])]), value)
@@ -27,7 +27,7 @@ def _header_constants() -> dict[str, object]:
 
 
 def _spelling(name: str) -> str:
-  """`SharedNameAttr` as `SHARED_NAME_ATTR`."""
+  """Returns Python's spelling of a constant's name: `SHARED_NAME_ATTR` for `SharedNameAttr`."""
   return re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
 
 

@@ -12,17 +12,17 @@
 namespace tensorflow {
 namespace staging {
 
-// The nodes of a graph that belong to a stage's buffer. A graph is a user's
-// input: what these functions say of a node holds whatever attributes it has.
+// Functions that recognise the nodes around a stage's buffer. A graph is user
+// input, so these functions are correct for a node with any attributes.
 
-// Whether `node` is an op around a buffer, and which one.
+// Return whether `node` is any op around a buffer, or the named one.
 bool IsBufferOp(const Node& node);
 bool IsBufferPut(const Node& node);
 bool IsBufferTake(const Node& node);
 bool IsBufferBegin(const Node& node);
 bool IsBufferRestart(const Node& node);
 
-// By what the kernels of a device find a buffer.
+// The key by which the kernels of a device find a buffer.
 struct BufferKey {
   std::string container;
   std::string name;
@@ -35,8 +35,9 @@ struct BufferKey {
   }
 };
 
-// The buffer of `node`. Nothing if `node` is no op around a buffer, or lacks an
-// attribute that finds one: its kernel will refuse to be made.
+// Returns the key of the buffer that `node` uses. Returns nothing if `node` is
+// not an op around a buffer, or if its attributes do not identify a buffer; its
+// kernel cannot be created then.
 std::optional<BufferKey> BufferOf(const Node& node);
 
 }  // namespace staging

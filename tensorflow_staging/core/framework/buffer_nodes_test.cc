@@ -27,7 +27,7 @@ TEST(BufferNodesTest, EveryOpOfTheVocabularyIsRegistered) {
   EXPECT_EQ(OpRegistry::Global()->LookUpOpDef(kStagedNodeOp, &op), OkStatus());
 }
 
-TEST(BufferNodesTest, EachPredicateKnowsItsOp) {
+TEST(BufferNodesTest, EachPredicateRecognisesItsOp) {
   TestGraph graph;
   const Node* take = graph.Stage("stage", {graph.Const("value", 1)});
   const Node* put = graph.Find("stage/TensorBufferPut");

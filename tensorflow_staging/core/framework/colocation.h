@@ -13,8 +13,8 @@
 namespace tensorflow {
 namespace staging {
 
-// The value of kColocationAttrName for a node that has to be placed where
-// `node` is.
+// Returns the value of kColocationAttrName for a node that must be on the same
+// device as `node`.
 inline std::vector<std::string> ColocatedWith(const Node& node) {
   return {absl::StrCat(kColocationGroupPrefix, node.name())};
 }

@@ -29,7 +29,8 @@ std::optional<std::string> Text(const Node& node, const char* attr) {
   return text;
 }
 
-// Of a mark that begins with `attr`: the stage, which has to be there too.
+// Reads the stage of a mark that has the attribute `attr`. A mark without a
+// stage is malformed.
 Status ReadStage(const Node& node, const char* attr, std::string* stage) {
   if (TryGetNodeAttr(node.attrs(), kMarkedStageAttr, stage)) return OkStatus();
   return Malformed(
@@ -37,7 +38,9 @@ Status ReadStage(const Node& node, const char* attr, std::string* stage) {
       absl::StrCat("'", kMarkedStageAttr, "' is missing or not a string."));
 }
 
-// As pairs in one list, which is what an attribute can hold.
+// Reads the taken inputs of a clone. The attribute is a flat list in which each
+// input is followed by its output of the Take, because an attribute cannot hold
+// a list of pairs.
 Status ReadTakenInputs(const Node& node, std::vector<TakenInput>* inputs) {
   if (!Has(node, kTakenInputsAttr)) return OkStatus();
   std::vector<int> pairs;

@@ -13,15 +13,16 @@
 namespace tensorflow {
 namespace staging {
 
-// After the rewrite a name of the user's graph belongs to a stand-in, on the
-// step's side, and a clone computes its value ahead of the step. Attributes
-// connect the two for runs that name the node.
+// After the rewrite, the name of a node in a region belongs to a stand-in on
+// the step's side, and a clone computes the node's value ahead of the step.
+// Marks, which are attributes, connect the two for runs that name the node.
 //
-// Any client of a server can send a graph with such attributes. So the readers
-// return INVALID_ARGUMENT, with the node, the attribute and its value, where a
-// mark is incomplete or does not fit its node.
+// Any client of a server can send a graph with such attributes. So the
+// functions that read a mark return INVALID_ARGUMENT, with the node, the
+// attribute and its wrong value, if the mark is incomplete or does not fit its
+// node.
 
-// On the node that has the name of a node of a region.
+// The mark of a stand-in, which has the name of a node of a region.
 struct StandInMark {
   std::string stage;
   // The outputs of the original that other nodes of the region use.
@@ -35,31 +36,32 @@ struct TakenInput {
   int take_output;
 };
 
-// On the node that computes ahead of the step.
+// The mark of a clone, which computes ahead of the step.
 struct CloneMark {
   std::string stage;
-  // The name of the node that it is a clone of.
+  // The name of the node that was cloned.
   std::string original;
   std::vector<TakenInput> taken_inputs;
 };
 
 void MarkStandIn(const StandInMark& mark, Node* node);
 void MarkClone(const CloneMark& mark, Node* node);
-// Makes `node` the Take of `stage`.
+// Marks `node` as the Take of `stage`.
 void MarkTake(const std::string& stage, Node* node);
-// Makes `node` a copy, for a region on the CPU, of the shared node `original`.
+// Marks `node` as a copy of the shared node `original` for a region on the CPU.
 void MarkCopy(const std::string& original, Node* node);
 
 bool IsStandIn(const Node& node);
 bool IsClone(const Node& node);
 
-// `*mark` is empty if `node` has no such mark.
+// Set `*mark` to the mark of `node`, or to nothing if `node` has no such mark.
 Status ReadStandInMark(const Node& node, std::optional<StandInMark>* mark);
 Status ReadCloneMark(const Node& node, std::optional<CloneMark>* mark);
 
-// The stage that `node` is marked for, as stand-in, clone or Take.
+// Returns the stage of which `node` is marked as a stand-in, a clone or the
+// Take.
 std::optional<std::string> MarkedStage(const Node& node);
-// The name of the node that `node` is a copy of.
+// Returns the name of the node of which `node` is marked as a copy.
 std::optional<std::string> CopiedNode(const Node& node);
 
 }  // namespace staging

@@ -11,8 +11,8 @@
 namespace tensorflow {
 namespace staging {
 
-// The error of a step that needs output `output` of the node `node`, which the
-// records of stage `stage` do not carry.
+// Returns the error for a step that needs output `output` of node `node`, which
+// the records of stage `stage` do not carry.
 inline Status NotCarriedError(const std::string& node, int output,
                               const std::string& stage) {
   return errors::FailedPrecondition(

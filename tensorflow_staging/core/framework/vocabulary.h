@@ -8,9 +8,9 @@
 namespace tensorflow {
 namespace staging {
 
-// The names and numbers that graphs, configurations and the Python side share
-// with this code. Graphs are saved and sent to servers, so that a name that was
-// released does not change. vocabulary_test.py compares Python's copies.
+// The names and numbers that this code shares with graphs, configurations and
+// the Python side. Graphs are saved and sent to servers, so a released name
+// must not change. vocabulary_test.py compares Python's copies with this file.
 
 // The ops around a stage's buffer.
 inline constexpr char kPutOp[] = "TensorBufferPut";
@@ -29,28 +29,30 @@ inline constexpr const char* kBufferOps[] = {kPutOp,     kTakeOp,   kBeginOp,
 // carries.
 inline constexpr char kStagedNodeOp[] = "StagedNode";
 
-// Attributes of the ops around a buffer. The first two find the buffer
-// (buffer_key.h); whichever op runs first makes it from the others.
+// Attributes of the ops around a buffer. The first two identify the buffer
+// (BufferKey in buffer_nodes.h). Whichever op runs first creates the buffer
+// with the others.
 inline constexpr char kContainerAttr[] = "container";
 inline constexpr char kSharedNameAttr[] = "shared_name";
 inline constexpr char kCapacityAttr[] = "capacity";
 inline constexpr char kCapacityBytesAttr[] = "capacity_bytes";
 inline constexpr char kTimeoutMillisAttr[] = "timeout_millis";
 
-// Of Put, Take and StagedNode.
+// Attributes of Put, Take and StagedNode.
 inline constexpr char kDtypesAttr[] = "dtypes";
 inline constexpr char kShapesAttr[] = "shapes";
 
-// Of StagedNode: which outputs the inputs are for, and the name of the stage.
+// Attributes of StagedNode: the outputs to which its inputs belong, and the
+// name of the stage.
 inline constexpr char kIndicesAttr[] = "indices";
 inline constexpr char kStageNameAttr[] = "stage";
 
-// Marks on nodes of the user's graph: tf.train.mark_target_node, and the GPU
-// stream that a stage asks for.
+// Marks on nodes of the user's graph: the mark of tf.train.mark_target_node,
+// and the GPU stream that a stage requests.
 inline constexpr char kTargetAttr[] = "_staging_target";
 inline constexpr char kStreamAttr[] = "_stream_id";
 
-// Marks on nodes that SmartStage makes; node_marks.h writes and reads them.
+// Marks on nodes that SmartStage creates; node_marks.h writes and reads them.
 inline constexpr char kMarkedStageAttr[] = "_staging_stage";
 inline constexpr char kUsedAheadAttr[] = "_staging_used_ahead";
 inline constexpr char kOriginalAttr[] = "_staging_original";
@@ -61,11 +63,11 @@ inline constexpr char kCopyOfAttr[] = "_staging_copy_of";
 inline constexpr const char* kIteratorInitializerOps[] = {
     "MakeIterator", "MultiDeviceIteratorInit"};
 
-// The name of a stage that has been given none.
+// The name of a stage that the user does not name.
 inline constexpr char kDefaultStageName[] = "prefetch";
 
-// How many records a buffer holds, and how long a record waits for room in it,
-// where the user does not say.
+// The default capacity of a buffer, and the default time that a record waits
+// for room in it.
 inline constexpr int64_t kDefaultCapacity = 1;
 inline constexpr int64_t kDefaultTimeoutMillis = 300000;
 

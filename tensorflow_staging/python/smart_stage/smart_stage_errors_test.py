@@ -14,7 +14,7 @@ _WRONG = {
     "num_clients": (dict(num_clients=-3), 0, r"smart_stage_options\.num_clients is -3"),
     "timeout_millis": (dict(timeout_millis=-4), 0, r"smart_stage_options\.timeout_millis is -4"),
     "name": (dict(name="my stage"), 0, r"smart_stage_options\.name is 'my stage'; it must be a name scope"),
-    "open_scope": (dict(name="stage/"), 0, r"smart_stage_options\.name is 'stage/'; .* does not end with '/'"),
+    "open_scope": (dict(name="stage/"), 0, r"smart_stage_options\.name is 'stage/'; .* must not end with '/'"),
     "negative_stream":
         (dict(stage_subgraph_stream_id=-5), 0, r"smart_stage_options\.stage_subgraph_stream_id is -5"),
     "stream":

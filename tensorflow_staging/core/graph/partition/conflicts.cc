@@ -14,7 +14,7 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// Disjoint groups of the numbers from 0 to size - 1.
+// Divides the numbers from 0 to size - 1 into disjoint groups (union-find).
 class Groups {
  public:
   explicit Groups(int size) : parent_(size) {
@@ -71,10 +71,11 @@ bool ResolveSharedIterators(PartitionState* state) {
   return state->SpreadToDependents();
 }
 
-// Whether `source` may have to advance, or restart, without others that it is
-// joined with. A manual stage has a runner of its own. And when an iterator is
-// initialised again, its staged elements are discarded, although the elements
-// of other sources in the same records would still be wanted.
+// Returns whether `source` may advance or restart without the sources that it
+// is joined with. The Take of a manual stage may, because that stage has its
+// own runner. So may an iterator that can be initialised again: a restart would
+// discard its staged records, although the step would still need the elements
+// of the other sources in them.
 bool MayAdvanceAlone(const Node& source, const PartitionState& state) {
   if (IsBufferTake(source)) return true;
   for (const Edge* edge : IteratorOf(source)->out_edges()) {
@@ -85,6 +86,7 @@ bool MayAdvanceAlone(const Node& source, const PartitionState& state) {
   return false;
 }
 
+// Returns whether a node of the step uses `node` or waits for it.
 bool FeedsStep(const Node& node, const PartitionState& state) {
   for (const Edge* edge : node.out_edges()) {
     if (state.Counts(*edge->dst()) && !state.IsStaged(*edge->dst())) {
@@ -94,8 +96,8 @@ bool FeedsStep(const Node& node, const PartitionState& state) {
   return false;
 }
 
-// Groups the sources that staged nodes join, and unstages nodes that join
-// sources which the step may advance independently.
+// Groups the sources that staged nodes join, and moves to the step the nodes
+// that join sources which the step may advance independently.
 class MixedSources {
  public:
   explicit MixedSources(PartitionState* state)
@@ -123,8 +125,8 @@ class MixedSources {
   }
 
  private:
-  // Sources of one iterator, and sources that one staged node depends on,
-  // advance together.
+  // Puts the sources of one iterator into one group, and likewise the sources
+  // that one staged node depends on: they advance together.
   void GroupSources() {
     Groups groups(sources_.size());
     for (size_t i = 0; i < sources_.size(); ++i) {
@@ -160,8 +162,9 @@ class MixedSources {
         must_split_[group] = true;
       }
     }
-    // A tensor that goes to the step has to depend on all sources of its group:
-    // a step that uses it alone would otherwise advance too few of them.
+    // A tensor that goes to the step must depend on all sources of its group.
+    // Otherwise a step that uses only this tensor would advance sources that it
+    // would not advance without the stage.
     for (const Node* node : state_.order()) {
       if (!state_.IsStaged(*node) || state_.IsDraw(*node) ||
           !FeedsStep(*node, state_)) {
@@ -176,7 +179,7 @@ class MixedSources {
 
   PartitionState& state_;
   const std::vector<const Node*>& sources_;
-  // Indices of the staged sources of each iterator.
+  // The indices of the staged sources of each iterator.
   std::map<const Node*, std::vector<int>> of_iterator_;
   std::vector<int> group_of_source_;         // By index of the source.
   std::vector<InternedSets::Id> group_set_;  // By group: its staged sources.

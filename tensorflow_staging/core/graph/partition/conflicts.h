@@ -8,17 +8,16 @@
 namespace tensorflow {
 namespace staging {
 
-// Moves to the step nodes that may each run ahead, but not beside what else is
-// staged:
+// Moves to the step the nodes that could run ahead on their own, but not
+// together with the other staged nodes:
 //   * handles that depend on a record: a clone would be another resource;
-//   * draws that the step uses as well: two draws would give each side another
-//     value;
-//   * sources of iterators that the step reads as well: the step would miss the
+//   * draws that the step also uses: each side would draw a different value;
+//   * sources of iterators that the step also reads: the step would miss the
 //     records that run ahead;
 //   * nodes that join sources which the step may advance independently.
 //
-// Returns whether any node moved; then `state` has to be analyzed again.
-// Otherwise the groups of `state` are set: the sources of one group advance
+// Returns whether any node moved; if so, the caller must analyze `state` again.
+// Otherwise, sets the groups of `state`: the sources of one group advance
 // together.
 bool ResolveConflicts(PartitionState* state);
 

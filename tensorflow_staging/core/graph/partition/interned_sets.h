@@ -10,32 +10,34 @@
 namespace tensorflow {
 namespace staging {
 
-// Sets of sources, kept once each: a node refers to the set of sources that it
-// depends on by a number, and the union of two sets is computed once. Graphs
-// have few different sets, so that this costs a lookup for each edge at most.
+// Stores each distinct set of sources once and gives it an id. A node refers by
+// this id to the set of sources that it depends on, and the union of two sets
+// is computed only once. Graphs have few distinct sets, so an edge costs at
+// most a lookup.
 class InternedSets {
  public:
   using Id = int;
-  // The set without members.
+  // The empty set.
   static constexpr Id kEmpty = 0;
 
   InternedSets() { Intern({}); }
   InternedSets(const InternedSets&) = delete;
   InternedSets& operator=(const InternedSets&) = delete;
 
-  // The set of one source, which is told by a number of the caller's.
+  // Returns the set that contains only `source`, a number that the caller
+  // chooses.
   Id Single(int source) { return Intern({source}); }
 
   Id Union(Id a, Id b);
 
-  // In ascending order.
+  // Returns the members in ascending order. The reference stays valid.
   const std::vector<int>& Members(Id id) const { return *members_[id]; }
 
  private:
   Id Intern(std::vector<int> members);
 
   std::map<std::vector<int>, Id> ids_;
-  // By id; owned by ids_, whose keys stay where they are.
+  // The keys of ids_, by id. A map does not move its keys.
   std::vector<const std::vector<int>*> members_;
   std::map<std::pair<Id, Id>, Id> unions_;
 };

@@ -12,7 +12,7 @@ namespace {
 
 using Members = std::vector<int>;
 
-TEST(SourceSetsTest, AUnionHasTheMembersOfBothInOrder) {
+TEST(InternedSetsTest, AUnionHasTheMembersOfBothInOrder) {
   InternedSets sets;
   const InternedSets::Id one_and_five =
       sets.Union(sets.Single(5), sets.Single(1));
@@ -23,7 +23,7 @@ TEST(SourceSetsTest, AUnionHasTheMembersOfBothInOrder) {
             (Members{1, 3, 5}));
 }
 
-TEST(SourceSetsTest, EqualSetsHaveOneNumber) {
+TEST(InternedSetsTest, EqualSetsHaveTheSameId) {
   InternedSets sets;
   EXPECT_EQ(sets.Single(2), sets.Single(2));
   EXPECT_NE(sets.Single(2), sets.Single(3));
@@ -34,7 +34,7 @@ TEST(SourceSetsTest, EqualSetsHaveOneNumber) {
   EXPECT_EQ(sets.Union(both, both), both);
 }
 
-TEST(SourceSetsTest, TheEmptySetAddsNothing) {
+TEST(InternedSetsTest, TheEmptySetAddsNothing) {
   InternedSets sets;
   const InternedSets::Id one = sets.Single(1);
   EXPECT_EQ(sets.Members(InternedSets::kEmpty), Members());
@@ -42,7 +42,7 @@ TEST(SourceSetsTest, TheEmptySetAddsNothing) {
   EXPECT_EQ(sets.Union(InternedSets::kEmpty, one), one);
 }
 
-TEST(SourceSetsTest, MembersStayWhereTheyAre) {
+TEST(InternedSetsTest, ReferencesToMembersStayValid) {
   InternedSets sets;
   const Members& members = sets.Members(sets.Single(0));
   for (int i = 1; i < 1000; ++i) sets.Single(i);

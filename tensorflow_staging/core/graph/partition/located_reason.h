@@ -9,8 +9,9 @@
 namespace tensorflow {
 namespace staging {
 
-// Why a node is in the step, and the node in which that reason lies: itself, or
-// one that it depends on, such as a variable. Null if there is no such node.
+// The reason why a node is in the step, and the node that the reason is about:
+// the node itself, or another node, such as a variable that it depends on.
+// `node` is null if the reason is about no particular node.
 struct LocatedReason {
   StepReason reason = StepReason::kNone;
   const Node* node = nullptr;

@@ -55,8 +55,8 @@ bool IsTableRead(absl::string_view op) {
   return kOps->contains(op);
 }
 
-// Ops that are stateful only for a reason that concerns no other record than
-// the one they work on.
+// Stateful ops whose state or side effect concerns only the record that they
+// work on.
 bool IsOncePerRecord(absl::string_view op) {
   static const OpSet* const kOps = new OpSet({
       // Random numbers.
@@ -180,7 +180,7 @@ RoleAndReason NodeRoles::Find(const Node& node) {
   const std::string& op = node.type_string();
   if (IsBufferTake(node)) return {NodeRole::kSource};
   if (IsBufferOp(node)) {
-    return step(StepReason::kStagedByHand);
+    return step(StepReason::kManualStage);
   }
   if (IsSource(op)) return {NodeRole::kSource};
   if (IsMarkedTarget(node)) return step(StepReason::kTarget);

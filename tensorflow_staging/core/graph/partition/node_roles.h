@@ -15,18 +15,18 @@
 namespace tensorflow {
 namespace staging {
 
-// On which side a node may run, judged by the node alone. The partition takes
-// the node's dependencies into account (stage_partition.h).
+// The side on which a node may run, judged by the node alone. StagePartition
+// also takes the node's dependencies into account.
 enum class NodeRole {
   // Depends only on its inputs. May run on either side, any number of times.
   kPure,
-  // Has to run once for each record: draws random numbers, prints, checks, or
-  // calls Python. May run ahead, but on one side only.
+  // Must run once for each record: draws random numbers, prints, checks, or
+  // calls Python. May run ahead, but only on one side.
   kOncePerRecord,
   // Yields the handle of a resource that lives in the session and that a step
   // does not change: an iterator, or a table that only its initialiser fills.
-  // Both sides use the same node, since a resource may be found by its node's
-  // name.
+  // Both sides use the same node, because the node's name may identify the
+  // resource.
   kHandle,
   // A source: yields the next element of an iterator, or takes the next record
   // of a manual stage.
@@ -35,10 +35,12 @@ enum class NodeRole {
   kStepOnly,
 };
 
-// Why a node is on the training step's side.
+// Why a node is in the step and does not run ahead. ReasonText explains each
+// reason to the user.
 enum class StepReason {
   kNone,  // The node is not in the step.
-  // The role of the node itself, or of a node that it depends on.
+  // The next reasons follow from the role of the node, or of a node that it
+  // depends on.
   kVariable,
   kPlaceholder,
   kTable,
@@ -47,9 +49,9 @@ enum class StepReason {
   kSaver,
   kSummary,
   kTarget,
-  kStagedByHand,
+  kManualStage,
   kSideEffect,
-  // Found by the partition.
+  // The partition finds the next reasons.
   kSavedIterator,
   // The step may also read the iterator through a node that is not a source.
   kSharedIterator,
@@ -68,29 +70,29 @@ struct RoleAndReason {
   StepReason reason = StepReason::kNone;
 };
 
-// Whether `node` is NodeRole::kSource.
+// Returns whether the role of `node` is kSource.
 bool IsSourceOp(const Node& node);
 
-// Whether `node` initialises an iterator with a dataset. Run again, it
-// restarts the iterator's stage.
+// Returns whether `node` initialises an iterator with a dataset. Running such a
+// node again restarts the iterator's stage.
 bool IsIteratorInitializer(const Node& node);
 
-// Whether `node` converts an iterator's handle to a string.
+// Returns whether `node` converts an iterator's handle to a string.
 bool IsIteratorToStringHandle(const Node& node);
 
-// Whether `node` converts a string to an iterator's handle.
+// Returns whether `node` converts a string to an iterator's handle.
 bool IsIteratorFromStringHandle(const Node& node);
 
-// Whether `node`, a user of an iterator's handle, may read elements of the
-// iterator although it is not a source.
+// Returns whether `node`, a user of an iterator's handle, may read elements of
+// the iterator although it is not a source.
 bool MayReadIterator(const Node& node);
 
-// The handle of the iterator that `source` reads, the same node for all sources
-// of one iterator. `source` itself if it reads no iterator.
+// Returns the handle of the iterator that `source` reads, the same node for all
+// sources of one iterator. Returns `source` itself if it reads no iterator.
 const Node* IteratorOf(const Node& source);
 
-// Returns whether a node counts. A graph is analysed as if it had no other
-// nodes. Without a filter, all nodes count.
+// Returns whether a node counts. The analysis treats a graph as if it had only
+// the nodes that count. With a null filter, all nodes count.
 using NodeFilter = std::function<bool(const Node&)>;
 
 // Finds the roles of a graph's nodes. Not thread-safe.
@@ -103,8 +105,8 @@ class NodeRoles {
 
  private:
   bool IsWrittenTable(const Node& handle) const;
-  // Whether a stateful op calls functions, and all of them could run ahead if
-  // their nodes were in the graph.
+  // Returns whether a stateful op calls functions, and all of them could run
+  // ahead if their nodes were in the graph.
   bool CallsStageableFunctionsOnly(const NodeDef& def);
   bool IsStageableFunction(const std::string& name);
   bool IsStageableInFunction(const NodeDef& def);

@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(
         Ops{Step(StepReason::kSummary),
             {"HistogramSummary", "MergeSummary", "ScalarSummary",
              "TensorSummary", "TensorSummaryV2", "WriteScalarSummary"}},
-        Ops{Step(StepReason::kStagedByHand),
+        Ops{Step(StepReason::kManualStage),
             {"TensorBufferCancel", "TensorBufferClose", "TensorBufferPut",
              "TensorBufferResume", "TensorBufferSize"}},
         Ops{Step(StepReason::kSideEffect),

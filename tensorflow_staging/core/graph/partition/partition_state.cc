@@ -38,7 +38,7 @@ void PartitionState::MoveToStep(const Node& node, const LocatedReason& reason) {
 
 bool PartitionState::SpreadToDependents() {
   const bool any = !moved_.empty();
-  // Breadth first: the nearest moved node gives the reason.
+  // Breadth first, so that each node gets the reason of the nearest moved node.
   while (!moved_.empty()) {
     const Node* node = moved_.front();
     moved_.pop_front();

@@ -16,15 +16,15 @@
 namespace tensorflow {
 namespace staging {
 
-// What is known of each node of a graph while its partition is computed.
+// The state of each node of a graph while StagePartition divides the graph.
 //
-// A node is in the step, or it is a candidate; a candidate is staged if it lies
-// between a source and the step. Nodes only ever move from the candidates to
-// the step, together with all that depends on them.
+// Each node is either in the step or a candidate. A candidate is staged if it
+// lies between a source and the step. A node may move from the candidates to
+// the step, together with all nodes that depend on it, but never back.
 class PartitionState {
  public:
-  // `graph` has to outlive this object. Nodes that `filter` rejects do not
-  // count; all count where it is null.
+  // `graph` must outlive this object. Nodes that `filter` rejects do not count.
+  // If `filter` is null, all nodes count.
   PartitionState(const Graph& graph, const NodeFilter& filter);
 
   PartitionState(const PartitionState&) = delete;
@@ -32,40 +32,48 @@ class PartitionState {
 
   const Graph& graph() const { return graph_; }
 
-  // Whether `node` is looked at. The graph's own source and sink are not.
+  // Whether the partition considers `node`. It does not consider the graph's
+  // own source and sink nodes.
   bool Counts(const Node& node) const { return counts_[node.id()]; }
 
   NodeRole role(const Node& node) const { return roles_[node.id()]; }
-  // In the order of the graph.
+  // The sources, in the order of the graph.
   const std::vector<const Node*>& sources() const { return sources_; }
-  // A source gets the next index, which the sets of sources are made of.
+  // Sets the role of `node`. A source also gets the next index; the sets of
+  // sources consist of these indices.
   void SetRole(const Node& node, NodeRole role);
 
-  // Whether `node` is in the step, and why each node is not staged.
+  // Whether `node` is in the step.
   bool InStep(const Node& node) const {
     return reasons_[node.id()].reason != StepReason::kNone;
   }
+  // Sets the reason why `node` is not staged. Unlike MoveToStep, has no effect
+  // on the nodes that depend on it.
   void SetReason(const Node& node, const LocatedReason& reason) {
     reasons_[node.id()] = reason;
   }
+  // Moves out the reasons why nodes are not staged, by node id.
   std::vector<LocatedReason> TakeReasons() { return std::move(reasons_); }
 
-  // Moves `node` to the step unless it is there already. SpreadToDependents has
-  // to follow before anything else is asked.
+  // Moves `node` to the step unless it is already there. The nodes that depend
+  // on it follow at the next call of SpreadToDependents.
   void MoveToStep(const Node& node, const LocatedReason& reason);
 
-  // Moves to the step all that depends on moved nodes, each with the reason of
-  // the nearest of them. Also moves the draws that moved nodes depend on, so
-  // that a chain of draws takes one round. Returns whether any node had moved.
+  // Moves to the step all nodes that depend on moved nodes, each with the
+  // reason of the nearest one. Also moves the draws that moved nodes depend on,
+  // so that a chain of draws needs only one round. Returns whether any node has
+  // moved since the last call.
   bool SpreadToDependents();
 
-  // Sorts the candidates topologically. Cycles contain control flow nodes,
-  // which are in the step. To be called once, when the step is first known.
+  // Sorts the candidates topologically. This is possible because each cycle
+  // contains control flow nodes, which are in the step. Call this once, after
+  // FindStepNodes.
   void OrderCandidates();
-  // The nodes that were candidates then, each after its inputs.
+  // The nodes that were candidates during OrderCandidates, each after its
+  // inputs. Some of them may have moved to the step since.
   const std::vector<const Node*>& order() const { return order_; }
 
-  // Computes, for all candidates, what the functions below return.
+  // Computes the results of the functions below for all candidates.
   void AnalyzeCandidates();
 
   // Whether `node` lies between a source and the step.
@@ -75,49 +83,52 @@ class PartitionState {
     return source_set_[node.id()] != InternedSets::kEmpty;
   }
 
-  // Whether `node` has to run once for each record though it depends on no
-  // source.
+  // Whether `node` is a draw: it must run once for each record although it
+  // depends on no source.
   bool IsDraw(const Node& node) const {
     return once_per_record_[node.id()] && !DependsOnSource(node);
   }
 
-  // The sources that a staged node depends on; of a draw, those of all that it
-  // is staged for. They have to advance together.
+  // The sources that must advance together for a staged node: those that it
+  // depends on or, for a draw, the sources of the nodes that it is staged for.
   InternedSets::Id JoinedSources(const Node& node) const {
     return IsDraw(node) ? leads_to_set_[node.id()] : source_set_[node.id()];
   }
   InternedSets& source_sets() { return source_sets_; }
   const InternedSets& source_sets() const { return source_sets_; }
 
-  // The group of sources to which a staged node belongs. By index of a source;
-  // groups are told apart by numbers.
+  // Sets the number of the group to which each source belongs, by index of the
+  // source.
   void SetGroups(std::vector<int> group_of_source) {
     group_of_source_ = std::move(group_of_source);
   }
+  // Returns the number of the group of sources to which a staged node belongs.
   int GroupOf(const Node& node) const {
     return group_of_source_[source_sets_.Members(JoinedSources(node)).front()];
   }
 
  private:
   const Graph& graph_;
-  // The vectors are by node id unless said otherwise.
+  // The vectors are indexed by node id unless noted otherwise.
   std::vector<bool> counts_;
   std::vector<NodeRole> roles_;
   std::vector<LocatedReason> reasons_;
   std::vector<const Node*> sources_;  // By index of the source.
   std::map<const Node*, int> source_index_;
-  // Nodes new to the step, for SpreadToDependents.
+  // Nodes that have moved to the step since the last SpreadToDependents.
   std::deque<const Node*> moved_;
   std::vector<const Node*> order_;
 
-  // Of candidates:
+  // The results of AnalyzeCandidates, for candidates.
   InternedSets source_sets_;
+  // The sources that the node depends on.
   std::vector<InternedSets::Id> source_set_;
-  // Whether the node, or what it depends on, is NodeRole::kOncePerRecord.
+  // Whether the node, or a node that it depends on, has the role
+  // kOncePerRecord.
   std::vector<bool> once_per_record_;
   // Whether a node of the step depends on the node.
   std::vector<bool> needed_;
-  // Of draws: the sources of all that the draw is staged for.
+  // For draws: the sources of the nodes that the draw is staged for.
   std::vector<InternedSets::Id> leads_to_set_;
 
   std::vector<int> group_of_source_;  // By index of the source.

@@ -8,6 +8,8 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
+// Returns the phrase for a reason that is about another node, whose name
+// follows, or about no particular node.
 const char* VerbPhrase(StepReason reason) {
   switch (reason) {
     case StepReason::kVariable:
@@ -15,7 +17,7 @@ const char* VerbPhrase(StepReason reason) {
     case StepReason::kPlaceholder:
       return "depends on placeholder";
     case StepReason::kTable:
-      return "depends on a table that is written, ";
+      return "depends on a table that the graph writes to,";
     case StepReason::kControlFlow:
       return "depends on control flow (Switch, Merge, Enter, ...) at";
     case StepReason::kCollective:
@@ -26,21 +28,22 @@ const char* VerbPhrase(StepReason reason) {
       return "depends on summary";
     case StepReason::kTarget:
       return "depends on a node marked by tf.train.mark_target_node,";
-    case StepReason::kStagedByHand:
-      return "belongs to a stage of tf.staged, of";
+    case StepReason::kManualStage:
+      return "belongs to or depends on the manual stage of";
     case StepReason::kSideEffect:
       return "depends on an op with a state or side effect,";
     case StepReason::kSavedIterator:
       return "depends on an iterator whose position is saved by";
     case StepReason::kSharedIterator:
-      return "depends on an iterator that the step may read as well, by";
+      return "depends on an iterator that the step may also read, through";
     case StepReason::kOncePerRecordOnBothSides:
-      return "depends on an op that runs once in each step and is used there "
-             "apart from the records,";
+      return "depends on an op that must run once per record and that the step "
+             "itself uses,";
     case StepReason::kMixedSources:
-      return "depends on several sources that may advance apart, by";
+      return "depends on several sources that the step may advance "
+             "independently, at";
     case StepReason::kNothingToCarry:
-      return "yields no tensor to the step, which only waits for it";
+      return "has only control dependents in the step";
     case StepReason::kUnneeded:
       return "is needed by no node of the step";
     case StepReason::kNoSource:
@@ -53,15 +56,15 @@ const char* VerbPhrase(StepReason reason) {
   return "runs ahead";
 }
 
-// What VerbPhrase becomes for the node in which the reason lies.
+// Returns the phrase for the node that the reason is about.
 const char* OwnVerbPhrase(StepReason reason) {
   switch (reason) {
     case StepReason::kVariable:
-      return "is a variable, or hands on a reference to one";
+      return "is a variable, or forwards a variable reference";
     case StepReason::kPlaceholder:
       return "is a placeholder";
     case StepReason::kTable:
-      return "is a table that is written";
+      return "is a table that the graph writes to";
     case StepReason::kControlFlow:
       return "is control flow (Switch, Merge, Enter, ...)";
     case StepReason::kCollective:
@@ -69,17 +72,22 @@ const char* OwnVerbPhrase(StepReason reason) {
     case StepReason::kSaver:
       return "saves or restores";
     case StepReason::kSummary:
-      return "makes a summary";
+      return "creates a summary";
     case StepReason::kTarget:
       return "is marked by tf.train.mark_target_node";
-    case StepReason::kStagedByHand:
-      return "belongs to a stage of tf.staged";
+    case StepReason::kManualStage:
+      return "belongs to a manual stage";
     case StepReason::kSideEffect:
       return "has a state or side effect";
+    case StepReason::kSavedIterator:
+      return "saves the position of an iterator";
+    case StepReason::kSharedIterator:
+      return "may read an iterator in the step";
     case StepReason::kOncePerRecordOnBothSides:
-      return "runs once in each step and is used there apart from the records";
+      return "must run once per record, and the step itself uses it";
     case StepReason::kMixedSources:
-      return "depends on several sources that may advance apart";
+      return "depends on several sources that the step may advance "
+             "independently";
     default:
       return VerbPhrase(reason);
   }

@@ -11,8 +11,8 @@
 namespace tensorflow {
 namespace staging {
 
-// The text of a reason why `node` is in the step, as the end of a sentence that
-// begins with the node: "depends on variable 'emb'".
+// Returns the reason why `node` is in the step as the predicate of a sentence
+// whose subject is the node: "depends on variable 'emb' (VariableV2)".
 std::string ReasonText(const Node& node, const LocatedReason& reason);
 
 }  // namespace staging

@@ -13,7 +13,7 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-TEST(StepCauseTest, ANodeDependsOnItsCause) {
+TEST(ReasonTextTest, TheTextNamesTheNodeThatTheReasonIsAbout) {
   TestGraph graph;
   const Node* variable = graph.RefVariable("emb");
   const Node* node = graph.Const("node", 1);
@@ -21,14 +21,14 @@ TEST(StepCauseTest, ANodeDependsOnItsCause) {
             "depends on variable 'emb' (VariableV2)");
 }
 
-TEST(StepCauseTest, ANodeIsItsOwnCause) {
+TEST(ReasonTextTest, TheReasonMayBeAboutTheNodeItself) {
   TestGraph graph;
   const Node* node = graph.RefVariable("emb");
   EXPECT_EQ(ReasonText(*node, {StepReason::kVariable, node}),
-            "is a variable, or hands on a reference to one");
+            "is a variable, or forwards a variable reference");
 }
 
-TEST(StepCauseTest, AReasonMayHaveNoCause) {
+TEST(ReasonTextTest, TheReasonMayBeAboutNoNode) {
   TestGraph graph;
   const Node* node = graph.Const("node", 1);
   EXPECT_EQ(ReasonText(*node, {StepReason::kUnneeded, nullptr}),
@@ -36,16 +36,16 @@ TEST(StepCauseTest, AReasonMayHaveNoCause) {
   EXPECT_EQ(ReasonText(*node, {StepReason::kNone, nullptr}), "runs ahead");
 }
 
-TEST(StepCauseTest, EveryReasonHasATextOfItsOwn) {
+TEST(ReasonTextTest, EveryReasonHasItsOwnText) {
   TestGraph graph;
   const Node* node = graph.Const("node", 1);
-  const Node* cause = graph.Const("cause", 1);
+  const Node* other = graph.Const("other", 1);
   std::set<std::string> texts;
   std::set<std::string> own_texts;
   const int reasons = static_cast<int>(StepReason::kNoSource) + 1;
   for (int i = 0; i < reasons; ++i) {
     const auto reason = static_cast<StepReason>(i);
-    texts.insert(ReasonText(*node, {reason, cause}));
+    texts.insert(ReasonText(*node, {reason, other}));
     own_texts.insert(ReasonText(*node, {reason, node}));
   }
   EXPECT_EQ(texts.size(), reasons);

@@ -15,7 +15,8 @@ namespace {
 
 bool ByName(const Node* a, const Node* b) { return a->name() < b->name(); }
 
-// Adds what the step uses of `node`.
+// Adds to the boundary the outputs of `node` that the step uses, and `node` to
+// the control boundary if the step waits for it.
 void AddBoundary(const PartitionState& state, const Node& node,
                  StagedRegion* region) {
   std::vector<bool> carried(node.num_outputs(), false);
@@ -34,9 +35,9 @@ void AddBoundary(const PartitionState& state, const Node& node,
   if (has_control_dependent) region->control_boundary.push_back(&node);
 }
 
-// Carries unused source outputs, so that they can be fetched. They cost a
-// reference each. Not in a join, where such an output would depend on one of
-// several sources only.
+// Carries unused source outputs, so that they can be fetched. Each costs only a
+// reference. A join does not carry them, because such an output would depend on
+// only one of its sources.
 void AddUnusedSourceOutputs(const PartitionState& state, StagedRegion* region) {
   if (region->sources.size() > 1) return;
   const Node* source = region->sources.front();
@@ -62,7 +63,7 @@ void Sort(StagedRegion* region) {
             ByName);
 }
 
-// Gives a reason to the nodes that could run ahead and do not.
+// Gives a reason to the candidates that are not staged.
 void ExplainUnstagedNodes(PartitionState* state) {
   for (const Node* node : state->order()) {
     if (state->InStep(*node) || state->IsStaged(*node)) continue;

@@ -23,20 +23,23 @@ struct StagedTensor {
 // Nodes that run ahead of the step as one unit: each run of a region yields one
 // record.
 struct StagedRegion {
-  // The nodes that yield its records, by name: GetNexts of iterators, or the
+  // The sources of the region, sorted by name: GetNexts of iterators, or the
   // Take of one manual stage.
   std::vector<const Node*> sources;
   // All nodes of the region, sources included, each after its inputs.
   std::vector<const Node*> nodes;
-  // The record: the tensors that the step needs, by name.
+  // The tensors of the record, sorted by name: those that the step uses and,
+  // if the region has only one source, the source's unused outputs.
   std::vector<StagedTensor> boundary;
-  // The nodes of the region on which a node of the step has a control edge.
+  // The nodes of the region for which a node of the step waits by a control
+  // edge, sorted by name.
   std::vector<const Node*> control_boundary;
 };
 
-// Collects the nodes that `state` stages into regions, one for each group of
-// sources, in the order of the names of their first sources. Gives a reason to
-// every other node that has none yet.
+// Collects the staged nodes of `state` into regions, one for each group of
+// sources, sorted by the name of their first source. A group that would yield
+// no tensor to the step gets no region. Gives a reason to every node outside
+// the regions that has none yet.
 std::vector<StagedRegion> CollectRegions(PartitionState* state);
 
 }  // namespace staging

@@ -11,17 +11,17 @@ namespace staging {
 
 StagePartition::StagePartition(const Graph& graph, const NodeFilter& filter) {
   PartitionState state(graph, filter);
-  // 1. Move to the step what cannot run ahead, whatever else does.
+  // 1. Move to the step the nodes that cannot run ahead in any case.
   FindStepNodes(filter, &state);
-  // 2. Of the others, find those between a source and the step; move to the
-  //    step those that cannot run ahead beside each other, and look again. Each
-  //    round moves at least one node, and only conflicts of the first round can
-  //    cause further ones: two or three rounds in practice.
+  // 2. Find the nodes between a source and the step. Move to the step those
+  //    that conflict with each other, and repeat until no node moves. Only
+  //    conflicts of the first round can cause further ones, so that there are
+  //    two or three rounds in practice.
   state.OrderCandidates();
   do {
     state.AnalyzeCandidates();
   } while (ResolveConflicts(&state));
-  // 3. The rest runs ahead.
+  // 3. The remaining staged nodes run ahead.
   regions_ = CollectRegions(&state);
   reasons_ = state.TakeReasons();
 }

@@ -14,36 +14,36 @@ namespace tensorflow {
 namespace staging {
 
 // The division of a graph into regions, which run ahead of the step, and the
-// step, with the reason why each other node does not run ahead.
+// step, with a reason for every node that does not run ahead.
 //
 // A node can run ahead if neither it nor any node that it depends on, by data
-// or by control, belongs to the step (NodeRole::kStepOnly). Of these nodes the
-// partition stages those between a source and the step: they depend on a source
-// and a node of the step needs them. A pure node that depends on no source,
-// such as a constant, stays where it is, and both sides use it.
+// or by control, belongs to the step (NodeRole::kStepOnly). Of these nodes, the
+// partition stages those between a source and the step: they depend on a
+// source, and a node of the step needs them. A pure node that depends on no
+// source, such as a constant, is shared: both sides use it.
 //
 // Records and steps stay aligned whatever a step fetches, because each tensor
 // of a region's record depends on all of the region's sources: without the
-// stage, a step that uses the record would have advanced just these sources.
-// Where that would not hold, nodes that join sources stay in the step, and so
-// does an iterator that the step reads itself.
+// stage, a step that uses the record would have advanced exactly these sources.
+// Where this would not hold, nodes that join sources stay in the step, and so
+// do the sources of an iterator that the step also reads.
 class StagePartition {
  public:
   // Takes time and memory linear in the nodes and edges of `graph`, apart from
-  // the number of sources that single nodes depend on.
+  // a factor for the number of sources that a single node depends on.
   //
-  // With `filter`, the partition is that of the graph before the nodes were
-  // added that `filter` rejects.
+  // With `filter`, computes the partition that the graph had before the nodes
+  // that `filter` rejects were added.
   explicit StagePartition(const Graph& graph,
                           const NodeFilter& filter = nullptr);
 
   StagePartition(const StagePartition&) = delete;
   StagePartition& operator=(const StagePartition&) = delete;
 
-  // By the name of their first source. They share no node.
+  // Sorted by the name of their first source. No two regions share a node.
   const std::vector<StagedRegion>& regions() const { return regions_; }
 
-  // Why `node` does not run ahead; kNone if it does.
+  // Returns why `node` does not run ahead; kNone if it does.
   LocatedReason WhyNot(const Node& node) const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The partition of a graph to which nodes came after its stages had begun to
-// run.
+// Tests the partition of a graph to which nodes were added after its stages had
+// begun to run.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// A graph in which each way to add to it finds something to change:
+// A graph whose partition each Growth below would change without the filter:
 //
 //   next:0 --> inner --> a --> b --> target    joined_1 --> sum
 //                 random ------^               joined_2 ----^
@@ -55,8 +55,8 @@ class GrowingGraph {
         [this](const Node& node) { return old_nodes_.count(node.name()) > 0; };
   }
 
-  // All that a partition tells of the nodes that were there at first.
-  Strings Tell(const NodeFilter& counts) {
+  // Describes the partition, with the reasons of the old nodes.
+  Strings Describe(const NodeFilter& counts) {
     const StagePartition partition(*graph_.get(), counts);
     Strings lines;
     for (const StagedRegion& region : partition.regions()) {
@@ -92,6 +92,7 @@ class GrowingGraph {
   std::set<std::string> old_nodes_;
 };
 
+// A way to add nodes to the graph.
 struct Growth {
   const char* name;
   std::function<void(GrowingGraph*)> add;
@@ -99,32 +100,32 @@ struct Growth {
 
 class AddedLaterTest : public ::testing::TestWithParam<Growth> {};
 
-TEST_P(AddedLaterTest, TheCutIsThatOfTheGraphBefore) {
+TEST_P(AddedLaterTest, ThePartitionOfTheOldNodesDoesNotChange) {
   GrowingGraph grown;
-  const Strings before = grown.Tell(nullptr);
-  EXPECT_EQ(grown.Tell(grown.IsOld()), before);
+  const Strings before = grown.Describe(nullptr);
+  EXPECT_EQ(grown.Describe(grown.IsOld()), before);
   GetParam().add(&grown);
-  EXPECT_EQ(grown.Tell(grown.IsOld()), before);
-  // Otherwise the test would tell nothing.
-  EXPECT_NE(grown.Tell(nullptr), before);
+  EXPECT_EQ(grown.Describe(grown.IsOld()), before);
+  // Without the filter the partition must change, or this test proves nothing.
+  EXPECT_NE(grown.Describe(nullptr), before);
 }
 
-TEST_P(AddedLaterTest, WhatIsNewBelongsToTheStepForThisReason) {
+TEST_P(AddedLaterTest, NewNodesAreInTheStepBecauseTheyWereAddedLater) {
   GrowingGraph grown;
   GetParam().add(&grown);
   const StagePartition partition(*grown.graph_.get(), grown.IsOld());
   for (const Node* node : grown.graph_.get()->op_nodes()) {
     if (grown.IsOld()(*node)) continue;
-    const LocatedReason cause = partition.WhyNot(*node);
-    EXPECT_EQ(cause.reason, StepReason::kAddedLater) << node->name();
-    EXPECT_EQ(cause.node, node);
+    const LocatedReason located = partition.WhyNot(*node);
+    EXPECT_EQ(located.reason, StepReason::kAddedLater) << node->name();
+    EXPECT_EQ(located.node, node);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
     EachWay, AddedLaterTest,
     ::testing::Values(
-        Growth{"ConsumerOfAnInnerTensor",
+        Growth{"UserOfAnInnerTensor",
                [](GrowingGraph* grown) {
                  grown->graph_.Target("later", {grown->inner_});
                }},
@@ -141,11 +142,11 @@ INSTANTIATE_TEST_SUITE_P(
                  graph.Target("later",
                               {graph.Neg("later_neg", {grown->next_, 2})});
                }},
-        Growth{"ConsumerOfALeaf",
+        Growth{"UserOfALeaf",
                [](GrowingGraph* grown) {
                  grown->graph_.Target("later", {grown->leaf_});
                }},
-        Growth{"ConsumerOfADraw",
+        Growth{"UserOfADraw",
                [](GrowingGraph* grown) {
                  grown->graph_.Target("later", {grown->random_});
                }},
@@ -175,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
                      .Input(graph.Const("value", 1));
                  graph.Finalize(&insert);
                }},
-        Growth{"StageByHand",
+        Growth{"ManualStage",
                [](GrowingGraph* grown) {
                  grown->graph_.Stage("later", {grown->inner_});
                }}),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The partition of graphs with several sources of records.
+// Tests the partition of graphs with several sources.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,8 @@ namespace staging {
 namespace {
 
 using Strings = std::vector<std::string>;
-using Cause = std::pair<StepReason, std::string>;
+// A reason, and the name of the node that it is about.
+using Reason = std::pair<StepReason, std::string>;
 
 class SeveralSourcesTest : public ::testing::Test {
  protected:
@@ -31,9 +32,10 @@ class SeveralSourcesTest : public ::testing::Test {
     return regions;
   }
 
-  Cause WhyNot(const Node* node) const {
-    const LocatedReason cause = partition_->WhyNot(*node);
-    return {cause.reason, cause.node == nullptr ? "" : cause.node->name()};
+  Reason WhyNot(const Node* node) const {
+    const LocatedReason located = partition_->WhyNot(*node);
+    return {located.reason,
+            located.node == nullptr ? "" : located.node->name()};
   }
 
   TestGraph graph_;
@@ -42,7 +44,7 @@ class SeveralSourcesTest : public ::testing::Test {
   std::unique_ptr<StagePartition> partition_;
 };
 
-TEST_F(SeveralSourcesTest, EachOfSeveralIteratorsHasItsRegion) {
+TEST_F(SeveralSourcesTest, EachIteratorHasItsOwnRegion) {
   Node* b = graph_.Neg("b", graph_.Source("b_next"));
   Node* a = graph_.Neg("a", graph_.Source("a_next"));
   graph_.Target("target", {a, b});
@@ -71,17 +73,17 @@ TEST_F(SeveralSourcesTest,
 }
 
 // A step that fetches `target_a` alone advances one iterator alone.
-TEST_F(SeveralSourcesTest, WhatMixesSourcesThatTheStepUsesApartStays) {
+TEST_F(SeveralSourcesTest, ANodeStaysIfTheStepUsesItsSourcesSeparately) {
   Node* a = graph_.Neg("a", graph_.Source("a_next"));
   Node* b = graph_.Source("b_next");
   Node* both = graph_.AddN("both", {a, b});
   graph_.Target("target", {both});
   graph_.Target("target_a", {a});
   EXPECT_EQ(Regions(), (std::vector<Strings>{{"a_next", "a"}, {"b_next"}}));
-  EXPECT_EQ(WhyNot(both), Cause(StepReason::kMixedSources, "both"));
+  EXPECT_EQ(WhyNot(both), Reason(StepReason::kMixedSources, "both"));
 }
 
-TEST_F(SeveralSourcesTest, ALeafUsesASourceApartAsWell) {
+TEST_F(SeveralSourcesTest, ALeafAlsoUsesASourceSeparately) {
   Node* a = graph_.Source("a_next");
   Node* both = graph_.AddN("both", {a, graph_.Source("b_next")});
   graph_.Target("target", {both});
@@ -89,7 +91,7 @@ TEST_F(SeveralSourcesTest, ALeafUsesASourceApartAsWell) {
   EXPECT_EQ(Regions(), (std::vector<Strings>{{"a_next"}, {"b_next"}}));
 }
 
-TEST_F(SeveralSourcesTest, SourcesAreMixedByOrderToo) {
+TEST_F(SeveralSourcesTest, AControlEdgeAlsoJoinsSources) {
   Node* a = graph_.Source("a_next");
   Node* b = graph_.Source("b_next");
   graph_.AddControl(a, b);
@@ -97,13 +99,13 @@ TEST_F(SeveralSourcesTest, SourcesAreMixedByOrderToo) {
   EXPECT_EQ(Regions(), (std::vector<Strings>{{"a_next", "b_next"}}));
 }
 
-TEST_F(SeveralSourcesTest, ADrawForTwoSourcesMixesThem) {
+TEST_F(SeveralSourcesTest, ADrawUsedWithTwoSourcesJoinsThem) {
   Node* random = graph_.Random("random");
   Node* a = graph_.AddN("a", {graph_.Source("a_next"), random});
   Node* b = graph_.AddN("b", {graph_.Source("b_next"), random});
   graph_.Target("target", {a, b});
   EXPECT_EQ(Regions(), (std::vector<Strings>{{"a_next"}, {"b_next"}}));
-  EXPECT_EQ(WhyNot(a), Cause(StepReason::kMixedSources, "random"));
+  EXPECT_EQ(WhyNot(a), Reason(StepReason::kMixedSources, "random"));
 }
 
 TEST_F(SeveralSourcesTest,
@@ -115,30 +117,30 @@ TEST_F(SeveralSourcesTest,
   EXPECT_EQ(Regions(), (std::vector<Strings>{{"first", "second", "both"}}));
 }
 
-TEST_F(SeveralSourcesTest, TwoElementsOfOneIteratorThatAreUsedApartStay) {
+TEST_F(SeveralSourcesTest, TwoElementsOfOneIteratorThatAreUsedSeparatelyStay) {
   Node* iterator = graph_.Iterator("iterator");
   Node* first = graph_.GetNext("first", iterator);
   Node* second = graph_.GetNext("second", iterator);
   graph_.Target("train", {first});
   graph_.Target("evaluate", {second});
   EXPECT_EQ(Regions(), std::vector<Strings>());
-  EXPECT_EQ(WhyNot(first), Cause(StepReason::kMixedSources, "first"));
-  EXPECT_EQ(WhyNot(second), Cause(StepReason::kMixedSources, "second"));
+  EXPECT_EQ(WhyNot(first), Reason(StepReason::kMixedSources, "first"));
+  EXPECT_EQ(WhyNot(second), Reason(StepReason::kMixedSources, "second"));
 }
 
-// Records that ran ahead would be missing from what the step reads.
-TEST_F(SeveralSourcesTest, AnIteratorThatTheStepReadsItselfStays) {
+// The step would miss the records that ran ahead.
+TEST_F(SeveralSourcesTest, AnIteratorThatTheStepAlsoReadsStays) {
   Node* iterator = graph_.Iterator("iterator");
   Node* first = graph_.GetNext("first", iterator);
   Node* second = graph_.GetNext("second", iterator);
   graph_.AddControl(graph_.RefVariable("v"), second);
   graph_.Target("target", {first});
   EXPECT_EQ(Regions(), std::vector<Strings>());
-  EXPECT_EQ(WhyNot(first), Cause(StepReason::kMixedSources, "first"));
-  EXPECT_EQ(WhyNot(second), Cause(StepReason::kVariable, "v"));
+  EXPECT_EQ(WhyNot(first), Reason(StepReason::kMixedSources, "first"));
+  EXPECT_EQ(WhyNot(second), Reason(StepReason::kVariable, "v"));
 }
 
-TEST_F(SeveralSourcesTest, AnIteratorWithAnElementThatNothingUsesStays) {
+TEST_F(SeveralSourcesTest, AnIteratorWithAnUnusedElementStays) {
   Node* iterator = graph_.Iterator("iterator");
   Node* first = graph_.GetNext("first", iterator);
   graph_.GetNext("second", iterator);
@@ -154,10 +156,10 @@ TEST_F(SeveralSourcesTest, ASavedIteratorStays) {
   save.Input(iterator);
   graph_.Finalize(&save);
   EXPECT_EQ(Regions(), std::vector<Strings>());
-  EXPECT_EQ(WhyNot(next), Cause(StepReason::kSavedIterator, "save"));
+  EXPECT_EQ(WhyNot(next), Reason(StepReason::kSavedIterator, "save"));
 }
 
-// A branch of control flow of version 1 is given the handle by its Switch.
+// A branch of version 1 control flow receives the handle from its Switch.
 TEST_F(SeveralSourcesTest, AnIteratorThatABranchMayReadStays) {
   Node* iterator = graph_.Iterator("iterator");
   Node* next = graph_.GetNext("next", iterator);
@@ -168,7 +170,7 @@ TEST_F(SeveralSourcesTest, AnIteratorThatABranchMayReadStays) {
   handle.Input(iterator).Input(graph_.Finalize(&condition));
   graph_.Finalize(&handle);
   EXPECT_EQ(Regions(), std::vector<Strings>());
-  EXPECT_EQ(WhyNot(next), Cause(StepReason::kSharedIterator, "switch"));
+  EXPECT_EQ(WhyNot(next), Reason(StepReason::kSharedIterator, "switch"));
 }
 
 TEST_F(SeveralSourcesTest, AnIteratorThatAFunctionMayReadStays) {
@@ -183,7 +185,7 @@ TEST_F(SeveralSourcesTest, AnIteratorThatAFunctionMayReadStays) {
       .Attr("f", function);
   graph_.Finalize(&call);
   EXPECT_EQ(Regions(), std::vector<Strings>());
-  EXPECT_EQ(WhyNot(next), Cause(StepReason::kSharedIterator, "call"));
+  EXPECT_EQ(WhyNot(next), Reason(StepReason::kSharedIterator, "call"));
 }
 
 TEST_F(SeveralSourcesTest, AnIteratorThatAnotherHandleMayReadStays) {
@@ -200,56 +202,55 @@ TEST_F(SeveralSourcesTest, AnIteratorThatAnotherHandleMayReadStays) {
     types.mutable_list()->add_type(type);
     graph_.Lone(name, "IteratorFromStringHandleV2", {{"output_types", types}});
   };
-  add_handle("of_other_records", DT_STRING);
+  add_handle("other_type", DT_STRING);
   EXPECT_EQ(Regions(), (std::vector<Strings>{{"next"}}));
 
-  add_handle("of_such_records", DT_INT64);
+  add_handle("same_type", DT_INT64);
   EXPECT_EQ(Regions(), std::vector<Strings>());
-  EXPECT_EQ(WhyNot(next),
-            Cause(StepReason::kSharedIterator, "of_such_records"));
+  EXPECT_EQ(WhyNot(next), Reason(StepReason::kSharedIterator, "same_type"));
 }
 
-TEST_F(SeveralSourcesTest, WhatInitialisesAnIteratorDoesNotReadIt) {
+TEST_F(SeveralSourcesTest, AnInitialiserDoesNotReadItsIterator) {
   Node* iterator = graph_.Iterator("iterator");
   graph_.Target("target", {graph_.GetNext("next", iterator)});
   graph_.InitializeWithRange("init", iterator, 0, 4);
   EXPECT_EQ(Regions(), (std::vector<Strings>{{"next"}}));
 }
 
-TEST_F(SeveralSourcesTest, AStageByHandIsExtended) {
+TEST_F(SeveralSourcesTest, AManualStageIsExtended) {
   Node* take =
       graph_.Stage("prefetch", {graph_.Neg("a", graph_.Source("next"))});
   graph_.Target("target", {graph_.Neg("b", take)});
   EXPECT_EQ(Regions(),
             (std::vector<Strings>{{"prefetch/TensorBufferTake", "b"}}));
   EXPECT_EQ(WhyNot(graph_.Find("a")),
-            Cause(StepReason::kStagedByHand, "prefetch/TensorBufferPut"));
+            Reason(StepReason::kManualStage, "prefetch/TensorBufferPut"));
 }
 
-TEST_F(SeveralSourcesTest, WhatLeadsToAStageByHandStaysWhereItIs) {
+TEST_F(SeveralSourcesTest, NodesThatLeadToAPutBelongToItsManualStage) {
   Node* next = graph_.Source("next");
   Node* random = graph_.Random("random");
   graph_.Stage("prefetch", {graph_.AddN("a", {next, random})});
   Node* b = graph_.Neg("b", next);
   graph_.Target("target", {b});
   EXPECT_EQ(Regions(), std::vector<Strings>());
-  const Cause by_hand = {StepReason::kStagedByHand, "prefetch/TensorBufferPut"};
-  EXPECT_EQ(WhyNot(next), by_hand);
-  EXPECT_EQ(WhyNot(random), by_hand);
-  EXPECT_EQ(WhyNot(b), by_hand);
+  const Reason reason = {StepReason::kManualStage, "prefetch/TensorBufferPut"};
+  EXPECT_EQ(WhyNot(next), reason);
+  EXPECT_EQ(WhyNot(random), reason);
+  EXPECT_EQ(WhyNot(b), reason);
 }
 
-TEST_F(SeveralSourcesTest, OfAChainOfStagesTheLastIsExtended) {
+TEST_F(SeveralSourcesTest, OnlyTheLastStageOfAChainIsExtended) {
   Node* first = graph_.Stage("first", {graph_.Source("next")});
   Node* second = graph_.Stage("second", {graph_.Neg("between", first)});
   graph_.Target("target", {graph_.Neg("after", second)});
   EXPECT_EQ(Regions(),
             (std::vector<Strings>{{"second/TensorBufferTake", "after"}}));
   EXPECT_EQ(WhyNot(first),
-            Cause(StepReason::kStagedByHand, "second/TensorBufferPut"));
+            Reason(StepReason::kManualStage, "second/TensorBufferPut"));
 }
 
-TEST_F(SeveralSourcesTest, AnIteratorAndAStageByHandRunAheadApart) {
+TEST_F(SeveralSourcesTest, AnIteratorAndAManualStageHaveSeparateRegions) {
   Node* take = graph_.Stage("prefetch", {graph_.Source("staged_next")});
   Node* a = graph_.Neg("a", take);
   Node* b = graph_.Neg("b", graph_.Source("next"));
@@ -257,10 +258,10 @@ TEST_F(SeveralSourcesTest, AnIteratorAndAStageByHandRunAheadApart) {
   graph_.Target("target", {both});
   EXPECT_EQ(Regions(), (std::vector<Strings>{
                            {"next", "b"}, {"prefetch/TensorBufferTake", "a"}}));
-  EXPECT_EQ(WhyNot(both), Cause(StepReason::kMixedSources, "both"));
+  EXPECT_EQ(WhyNot(both), Reason(StepReason::kMixedSources, "both"));
 }
 
-TEST_F(SeveralSourcesTest, StagesByHandRunAheadApart) {
+TEST_F(SeveralSourcesTest, ManualStagesHaveSeparateRegions) {
   Node* a = graph_.Stage("a_stage", {graph_.Source("a_next")});
   Node* b = graph_.Stage("b_stage", {graph_.Source("b_next")});
   Node* both = graph_.AddN("both", {graph_.Neg("a", a), graph_.Neg("b", b)});

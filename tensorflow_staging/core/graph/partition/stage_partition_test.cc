@@ -20,14 +20,15 @@ namespace staging {
 namespace {
 
 using Strings = std::vector<std::string>;
-using Cause = std::pair<StepReason, std::string>;
+// A reason, and the name of the node that it is about.
+using Reason = std::pair<StepReason, std::string>;
 
-Cause WhyNot(const StagePartition& partition, const Node* node) {
-  const LocatedReason cause = partition.WhyNot(*node);
-  return {cause.reason, cause.node == nullptr ? "" : cause.node->name()};
+Reason WhyNot(const StagePartition& partition, const Node* node) {
+  const LocatedReason located = partition.WhyNot(*node);
+  return {located.reason, located.node == nullptr ? "" : located.node->name()};
 }
 
-const Cause kStaged = {StepReason::kNone, ""};
+const Reason kStaged = {StepReason::kNone, ""};
 
 Strings BoundaryOf(const StagedRegion& region) {
   Strings names;
@@ -51,20 +52,20 @@ TEST(StagePartitionTest, AChainRunsAheadUpToTheStep) {
   EXPECT_EQ(region.control_boundary.size(), 0);
   EXPECT_EQ(WhyNot(partition, next), kStaged);
   EXPECT_EQ(WhyNot(partition, hash), kStaged);
-  EXPECT_EQ(WhyNot(partition, gather), Cause(StepReason::kVariable, "emb"));
+  EXPECT_EQ(WhyNot(partition, gather), Reason(StepReason::kVariable, "emb"));
 }
 
-// A node of the step, and why it is one.
+// A node of the step, and the reason.
 struct StepNode {
   const char* name;
   std::function<Node*(TestGraph*)> make;
-  Cause cause;
+  Reason reason;
 };
 
 class StepNodeTest : public ::testing::TestWithParam<StepNode> {};
 
-// source -> a -> b -> c, where b depends on a node of the step.
-void ExpectThatBStays(const Cause& cause,
+// Builds source -> a -> b -> c, where b depends on a node of the step.
+void ExpectThatBStays(const Reason& reason,
                       const std::function<Node*(TestGraph*, Node* a)>& make_b) {
   TestGraph graph;
   Node* a = graph.Neg("a", graph.Source("next"));
@@ -73,18 +74,18 @@ void ExpectThatBStays(const Cause& cause,
   const StagePartition partition(*graph.get());
   ASSERT_EQ(partition.regions().size(), 1);
   EXPECT_EQ(Names(partition.regions().front().nodes), (Strings{"next", "a"}));
-  EXPECT_EQ(WhyNot(partition, b), cause);
-  EXPECT_EQ(WhyNot(partition, c), cause);
+  EXPECT_EQ(WhyNot(partition, b), reason);
+  EXPECT_EQ(WhyNot(partition, c), reason);
 }
 
-TEST_P(StepNodeTest, WhatUsesItsValueStays) {
-  ExpectThatBStays(GetParam().cause, [](TestGraph* graph, Node* a) {
+TEST_P(StepNodeTest, AUserOfItsValueStays) {
+  ExpectThatBStays(GetParam().reason, [](TestGraph* graph, Node* a) {
     return graph->AddN("b", {a, GetParam().make(graph)});
   });
 }
 
-TEST_P(StepNodeTest, WhatWaitsForItStays) {
-  ExpectThatBStays(GetParam().cause, [](TestGraph* graph, Node* a) {
+TEST_P(StepNodeTest, ANodeThatWaitsForItStays) {
+  ExpectThatBStays(GetParam().reason, [](TestGraph* graph, Node* a) {
     Node* b = graph->Neg("b", a);
     graph->AddControl(GetParam().make(graph), b);
     return b;
@@ -147,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {StepReason::kSideEffect, "dequeue"}}),
     [](const auto& info) { return info.param.name; });
 
-TEST(StagePartitionTest, WhatWaitsForASummaryStays) {
+TEST(StagePartitionTest, ANodeThatWaitsForASummaryStays) {
   ExpectThatBStays(
       {StepReason::kSummary, "summary"}, [](TestGraph* graph, Node* a) {
         Node* b = graph->Neg("b", a);
@@ -156,7 +157,7 @@ TEST(StagePartitionTest, WhatWaitsForASummaryStays) {
       });
 }
 
-TEST(StagePartitionTest, WhatLooksUpInAWrittenTableStays) {
+TEST(StagePartitionTest, ALookupInAWrittenTableStays) {
   TestGraph graph;
   Node* table = graph.Table("table", "MutableHashTableV2");
   Node* found = graph.Lookup("found", table, graph.Source("next"));
@@ -166,17 +167,17 @@ TEST(StagePartitionTest, WhatLooksUpInAWrittenTableStays) {
       .Input(graph.Const("value", 1));
   graph.Finalize(&insert);
   const StagePartition partition(*graph.get());
-  EXPECT_EQ(WhyNot(partition, found), Cause(StepReason::kTable, "table"));
+  EXPECT_EQ(WhyNot(partition, found), Reason(StepReason::kTable, "table"));
 }
 
-TEST(StagePartitionTest, TheCauseIsTheNearestOne) {
+TEST(StagePartitionTest, TheReasonIsAboutTheNearestNode) {
   TestGraph graph;
   Node* near = graph.RefVariable("near_variable");
   Node* far = graph.Neg("far", graph.RefVariable("far_variable"));
   Node* b = graph.AddN("b", {graph.Neg("further", far), near});
   const StagePartition partition(*graph.get());
   EXPECT_EQ(WhyNot(partition, b),
-            Cause(StepReason::kVariable, "near_variable"));
+            Reason(StepReason::kVariable, "near_variable"));
 }
 
 TEST(StagePartitionTest, AMarkedNodeEndsTheRegion) {
@@ -188,7 +189,7 @@ TEST(StagePartitionTest, AMarkedNodeEndsTheRegion) {
   EXPECT_EQ(BoundaryOf(partition.regions().front()), Strings{"a:0"});
 }
 
-TEST(StagePartitionTest, AMarkedSourceYieldsItsRecordsAheadAndNothingMore) {
+TEST(StagePartitionTest, AMarkedSourceRunsAheadWithoutItsUsers) {
   TestGraph graph;
   Node* next = graph.Source("next", 2);
   next->AddAttr(kTargetAttr, true);
@@ -198,7 +199,7 @@ TEST(StagePartitionTest, AMarkedSourceYieldsItsRecordsAheadAndNothingMore) {
   EXPECT_EQ(Names(partition.regions().front().nodes), Strings{"next"});
   EXPECT_EQ(BoundaryOf(partition.regions().front()),
             (Strings{"next:0", "next:1"}));
-  EXPECT_EQ(WhyNot(partition, a), Cause(StepReason::kTarget, "next"));
+  EXPECT_EQ(WhyNot(partition, a), Reason(StepReason::kTarget, "next"));
 }
 
 TEST(StagePartitionTest, TheBoundaryIsSortedAndHasEachTensorOnce) {
@@ -214,7 +215,7 @@ TEST(StagePartitionTest, TheBoundaryIsSortedAndHasEachTensorOnce) {
             (Strings{"a:0", "a:1", "next:2", "z:0"}));
 }
 
-TEST(StagePartitionTest, OutputsOfTheSourceThatNothingUsesAreCarried) {
+TEST(StagePartitionTest, UnusedOutputsOfTheSourceAreCarried) {
   TestGraph graph;
   Node* next = graph.Source("next", 3);
   graph.Target("target", {graph.Neg("a", {next, 1})});
@@ -224,7 +225,7 @@ TEST(StagePartitionTest, OutputsOfTheSourceThatNothingUsesAreCarried) {
             (Strings{"a:0", "next:0", "next:2"}));
 }
 
-TEST(StagePartitionTest, TheStepMayWaitForTheRegion) {
+TEST(StagePartitionTest, TheStepMayWaitForNodesOfTheRegion) {
   TestGraph graph;
   Node* next = graph.Source("next");
   Node* check = graph.Neg("check", next);
@@ -249,9 +250,9 @@ TEST(StagePartitionTest, WithoutATensorForTheStepNothingIsStaged) {
   const StagePartition partition(*graph.get());
   EXPECT_EQ(partition.regions().size(), 0);
   EXPECT_EQ(WhyNot(partition, check),
-            Cause(StepReason::kNothingToCarry, "check"));
+            Reason(StepReason::kNothingToCarry, "check"));
   EXPECT_EQ(WhyNot(partition, done),
-            Cause(StepReason::kNothingToCarry, "done"));
+            Reason(StepReason::kNothingToCarry, "done"));
 }
 
 TEST(StagePartitionTest, WithoutAStepNothingIsStaged) {
@@ -259,7 +260,7 @@ TEST(StagePartitionTest, WithoutAStepNothingIsStaged) {
   Node* a = graph.Neg("a", graph.Source("next"));
   const StagePartition partition(*graph.get());
   EXPECT_EQ(partition.regions().size(), 0);
-  EXPECT_EQ(WhyNot(partition, a), Cause(StepReason::kUnneeded, ""));
+  EXPECT_EQ(WhyNot(partition, a), Reason(StepReason::kUnneeded, ""));
 }
 
 TEST(StagePartitionTest, WithoutASourceNothingIsStaged) {
@@ -268,7 +269,7 @@ TEST(StagePartitionTest, WithoutASourceNothingIsStaged) {
   graph.Target("target", {a});
   const StagePartition partition(*graph.get());
   EXPECT_EQ(partition.regions().size(), 0);
-  EXPECT_EQ(WhyNot(partition, a), Cause(StepReason::kNoSource, ""));
+  EXPECT_EQ(WhyNot(partition, a), Reason(StepReason::kNoSource, ""));
 }
 
 TEST(StagePartitionTest, AnEmptyGraphHasNoRegion) {
@@ -286,10 +287,10 @@ TEST(StagePartitionTest, LeavesStayInTheStepAndTheirInputsAreCarried) {
   ASSERT_EQ(partition.regions().size(), 1);
   EXPECT_EQ(BoundaryOf(partition.regions().front()),
             (Strings{"a:0", "next:0"}));
-  EXPECT_EQ(WhyNot(partition, leaf), Cause(StepReason::kUnneeded, ""));
+  EXPECT_EQ(WhyNot(partition, leaf), Reason(StepReason::kUnneeded, ""));
 }
 
-TEST(StagePartitionTest, ConstantsAreForBothSides) {
+TEST(StagePartitionTest, BothSidesUseAConstant) {
   TestGraph graph;
   Node* constant = graph.Neg("constant", graph.Const("value", 1));
   Node* a = graph.AddN("a", {graph.Source("next"), constant});
@@ -298,10 +299,10 @@ TEST(StagePartitionTest, ConstantsAreForBothSides) {
   ASSERT_EQ(partition.regions().size(), 1);
   EXPECT_EQ(Names(partition.regions().front().nodes), (Strings{"next", "a"}));
   EXPECT_EQ(BoundaryOf(partition.regions().front()), Strings{"a:0"});
-  EXPECT_EQ(WhyNot(partition, constant), Cause(StepReason::kNoSource, ""));
+  EXPECT_EQ(WhyNot(partition, constant), Reason(StepReason::kNoSource, ""));
 }
 
-TEST(StagePartitionTest, ARandomOpRunsAheadWithWhatUsesIt) {
+TEST(StagePartitionTest, ARandomOpRunsAheadWithItsUsers) {
   TestGraph graph;
   Node* random = graph.Random("random");
   Node* scaled = graph.Neg("scaled", random);
@@ -311,10 +312,10 @@ TEST(StagePartitionTest, ARandomOpRunsAheadWithWhatUsesIt) {
   EXPECT_EQ(WhyNot(partition, random), kStaged);
   EXPECT_EQ(WhyNot(partition, scaled), kStaged);
   EXPECT_EQ(WhyNot(partition, graph.Find("random/max")),
-            Cause(StepReason::kNoSource, ""));
+            Reason(StepReason::kNoSource, ""));
 }
 
-TEST(StagePartitionTest, ARandomOpOfBothSidesStaysInTheStep) {
+TEST(StagePartitionTest, ARandomOpThatBothSidesUseStaysInTheStep) {
   TestGraph graph;
   Node* random = graph.Random("random");
   Node* next = graph.Source("next");
@@ -323,9 +324,9 @@ TEST(StagePartitionTest, ARandomOpOfBothSidesStaysInTheStep) {
   const StagePartition partition(*graph.get());
   ASSERT_EQ(partition.regions().size(), 1);
   EXPECT_EQ(Names(partition.regions().front().nodes), Strings{"next"});
-  const Cause cause = {StepReason::kOncePerRecordOnBothSides, "random"};
-  EXPECT_EQ(WhyNot(partition, random), cause);
-  EXPECT_EQ(WhyNot(partition, a), cause);
+  const Reason reason = {StepReason::kOncePerRecordOnBothSides, "random"};
+  EXPECT_EQ(WhyNot(partition, random), reason);
+  EXPECT_EQ(WhyNot(partition, a), reason);
 }
 
 TEST(StagePartitionTest, ARandomOpThatALeafUsesStaysInTheStep) {
@@ -336,10 +337,10 @@ TEST(StagePartitionTest, ARandomOpThatALeafUsesStaysInTheStep) {
   graph.Target("target", {a});
   const StagePartition partition(*graph.get());
   EXPECT_EQ(WhyNot(partition, a),
-            Cause(StepReason::kOncePerRecordOnBothSides, "random"));
+            Reason(StepReason::kOncePerRecordOnBothSides, "random"));
 }
 
-TEST(StagePartitionTest, WhatADrawTakesToTheStepTakesOtherDrawsThere) {
+TEST(StagePartitionTest, ANodeThatADrawMovesToTheStepMovesItsOtherDraws) {
   TestGraph graph;
   Node* first = graph.Random("first");
   Node* second = graph.Random("second");
@@ -349,12 +350,12 @@ TEST(StagePartitionTest, WhatADrawTakesToTheStepTakesOtherDrawsThere) {
   graph.Target("target", {a, b, first});
   const StagePartition partition(*graph.get());
   EXPECT_EQ(WhyNot(partition, a),
-            Cause(StepReason::kOncePerRecordOnBothSides, "first"));
+            Reason(StepReason::kOncePerRecordOnBothSides, "first"));
   EXPECT_EQ(WhyNot(partition, b),
-            Cause(StepReason::kOncePerRecordOnBothSides, "second"));
+            Reason(StepReason::kOncePerRecordOnBothSides, "second"));
 }
 
-TEST(StagePartitionTest, ACheckOfTheRecordRunsAheadOnceForEach) {
+TEST(StagePartitionTest, ARandomOpThatDependsOnTheRecordRunsAhead) {
   TestGraph graph;
   Node* next = graph.Source("next");
   NodeBuilder shuffle("shuffle", "RandomShuffle");
@@ -366,7 +367,7 @@ TEST(StagePartitionTest, ACheckOfTheRecordRunsAheadOnceForEach) {
   EXPECT_EQ(WhyNot(partition, shuffled), kStaged);
 }
 
-TEST(StagePartitionTest, LookupsInTablesThatNothingWritesRunAhead) {
+TEST(StagePartitionTest, LookupsInReadOnlyTablesRunAhead) {
   for (const char* op : {"HashTableV2", "MutableHashTableV2"}) {
     TestGraph graph;
     Node* table = graph.Table("table", op);
@@ -377,7 +378,8 @@ TEST(StagePartitionTest, LookupsInTablesThatNothingWritesRunAhead) {
     EXPECT_EQ(Names(partition.regions().front().nodes),
               (Strings{"next", "found"}))
         << op;
-    EXPECT_EQ(WhyNot(partition, table), Cause(StepReason::kNoSource, "")) << op;
+    EXPECT_EQ(WhyNot(partition, table), Reason(StepReason::kNoSource, ""))
+        << op;
   }
 }
 
@@ -392,13 +394,13 @@ TEST(StagePartitionTest, AHandleThatWaitsForTheRecordStaysInTheStep) {
   const StagePartition partition(*graph.get());
   ASSERT_EQ(partition.regions().size(), 1);
   EXPECT_EQ(Names(partition.regions().front().nodes), Strings{"next"});
-  EXPECT_EQ(WhyNot(partition, found), Cause(StepReason::kSideEffect, "table"));
+  EXPECT_EQ(WhyNot(partition, found), Reason(StepReason::kSideEffect, "table"));
 }
 
-// Builds the same graph, its nodes added in another order.
+// Builds one graph with its nodes added in one of two orders.
 class ReorderedGraph {
  public:
-  explicit ReorderedGraph(bool turned) {
+  explicit ReorderedGraph(bool reversed) {
     std::vector<std::function<void()>> parts = {
         [this] {
           graph_.Target("t1", {Sum("a", {"n1", "n2"})});
@@ -416,7 +418,7 @@ class ReorderedGraph {
         [this] { Keep(graph_.Source("n4")); },
         [this] { Keep(graph_.Random("r")); },
         [this] { Keep(graph_.ReadVariable("v")); }};
-    if (turned) {
+    if (reversed) {
       std::reverse(parts.begin(), parts.end());
       std::reverse(leaves.begin(), leaves.end());
     }
@@ -424,8 +426,8 @@ class ReorderedGraph {
     for (const auto& add : parts) add();
   }
 
-  // All that a partition tells of the graph.
-  Strings Tell() {
+  // Describes the partition of the graph.
+  Strings Describe() {
     const StagePartition partition(*graph_.get());
     Strings lines;
     for (const StagedRegion& region : partition.regions()) {
@@ -436,14 +438,14 @@ class ReorderedGraph {
         lines.push_back(absl::StrJoin(names, " "));
       }
     }
-    Strings causes;
+    Strings reasons;
     for (const Node* node : graph_.get()->op_nodes()) {
       const auto [reason, name] = WhyNot(partition, node);
-      causes.push_back(strings::StrCat(node->name(), " ",
-                                       static_cast<int>(reason), " ", name));
+      reasons.push_back(strings::StrCat(node->name(), " ",
+                                        static_cast<int>(reason), " ", name));
     }
-    std::sort(causes.begin(), causes.end());
-    lines.insert(lines.end(), causes.begin(), causes.end());
+    std::sort(reasons.begin(), reasons.end());
+    lines.insert(lines.end(), reasons.begin(), reasons.end());
     return lines;
   }
 
@@ -461,7 +463,7 @@ class ReorderedGraph {
 };
 
 TEST(StagePartitionTest, TheOrderOfTheNodesDoesNotMatter) {
-  EXPECT_EQ(ReorderedGraph(false).Tell(), ReorderedGraph(true).Tell());
+  EXPECT_EQ(ReorderedGraph(false).Describe(), ReorderedGraph(true).Describe());
 }
 
 }  // namespace

@@ -41,40 +41,43 @@ void MoveStepRoles(const NodeFilter& filter, PartitionState* state) {
       }
     }
   }
-  // An op that reads or writes a variable has a side effect too, but the
-  // variable explains more. So side effects come last.
+  // An op that reads or writes a variable also has a side effect, but the
+  // variable is the better reason. So side effects come last.
   state->SpreadToDependents();
   for (const Node* node : with_side_effect) {
     state->MoveToStep(*node, {StepReason::kSideEffect, node});
   }
 }
 
+// Moves the sources and once-per-record ops that lead to a Put.
 void MoveManualStages(PartitionState* state) {
   std::vector<bool> seen(state->graph().num_node_ids(), false);
-  std::vector<std::pair<const Node*, const Node*>> ahead;  // Node and its Put.
+  // Nodes of manual stages, each with its Put.
+  std::vector<std::pair<const Node*, const Node*>> to_visit;
   for (const Node* node : state->graph().op_nodes()) {
     if (state->Counts(*node) && IsBufferPut(*node)) {
-      ahead.emplace_back(node, node);
+      to_visit.emplace_back(node, node);
     }
   }
-  while (!ahead.empty()) {
-    const auto [node, put] = ahead.back();
-    ahead.pop_back();
+  while (!to_visit.empty()) {
+    const auto [node, put] = to_visit.back();
+    to_visit.pop_back();
     for (const Edge* edge : node->in_edges()) {
       const Node* input = edge->src();
       if (!state->Counts(*input) || seen[input->id()]) continue;
       seen[input->id()] = true;
-      ahead.emplace_back(input, put);
+      to_visit.emplace_back(input, put);
       const NodeRole role = state->role(*input);
       if (role == NodeRole::kSource || role == NodeRole::kOncePerRecord) {
-        state->MoveToStep(*input, {StepReason::kStagedByHand, put});
+        state->MoveToStep(*input, {StepReason::kManualStage, put});
       }
     }
   }
 }
 
-// A saved position that is ahead of the step would lose, after a restore, the
-// records in between.
+// Moves the sources of iterators whose position is saved. If they ran ahead, a
+// restored program would miss the records between the step and the saved
+// position.
 void MoveSavedIterators(PartitionState* state) {
   for (const Node* source : state->sources()) {
     for (const Edge* edge : IteratorOf(*source)->out_edges()) {
@@ -86,7 +89,7 @@ void MoveSavedIterators(PartitionState* state) {
   }
 }
 
-// Handles made from strings, by the types of the records that they promise.
+// Handles created from strings, by the types of the elements that they promise.
 using HandlesFromString =
     std::map<std::vector<DataType>, std::vector<const Node*>>;
 
@@ -102,15 +105,16 @@ HandlesFromString FindHandlesFromString(const PartitionState& state) {
   return handles;
 }
 
-// A node, other than a source, that may read the iterator of `handle`; null if
-// there is none.
+// Returns a node, other than a source, that may read the iterator of `handle`,
+// or null if there is none.
 const Node* OtherReaderOf(const Node& handle, const HandlesFromString& handles,
                           const PartitionState& state) {
   for (const Edge* edge : handle.out_edges()) {
     if (edge->IsControlEdge() || !state.Counts(*edge->dst())) continue;
     if (MayReadIterator(*edge->dst())) return edge->dst();
     // A string handle alone proves no sharing, since every tf.data.Iterator
-    // has one. But a handle made from a string may be given this iterator's.
+    // has one. But a handle created from a string may receive the string of
+    // this iterator.
     std::vector<DataType> types;
     if (!IsIteratorToStringHandle(*edge->dst()) ||
         !TryGetNodeAttr(handle.attrs(), "output_types", &types)) {
@@ -125,8 +129,9 @@ const Node* OtherReaderOf(const Node& handle, const HandlesFromString& handles,
   return nullptr;
 }
 
-// A function, a branch, a loop or a dataset that is given the handle may read
-// the iterator during the step, and would miss the records that ran ahead.
+// Moves the sources of iterators that may have another reader. A function, a
+// branch, a loop or a dataset that receives the handle may read the iterator
+// during the step, and would miss the records that ran ahead.
 void MoveIteratorsReadElsewhere(PartitionState* state) {
   const HandlesFromString handles = FindHandlesFromString(*state);
   std::map<const Node*, const Node*> reader_of;

@@ -9,14 +9,14 @@
 namespace tensorflow {
 namespace staging {
 
-// Finds the roles of all nodes, and moves to the step those that cannot run
-// ahead whatever else does, with all that depends on them:
+// Finds the roles of all nodes, and moves to the step the nodes that cannot run
+// ahead in any case, together with all nodes that depend on them:
 //   * nodes that belong to the step by their role, such as variables;
 //   * users of marked sources;
 //   * sources and once-per-record ops that lead to a Put: their manual stage
-//     runs them ahead already;
+//     already runs them ahead;
 //   * sources of iterators whose position is saved with the checkpoint;
-//   * sources of iterators that the step may read in another way.
+//   * sources of iterators that the step may also read in another way.
 void FindStepNodes(const NodeFilter& filter, PartitionState* state);
 
 }  // namespace staging

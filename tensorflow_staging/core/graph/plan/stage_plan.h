@@ -42,7 +42,7 @@ struct PlannedStage {
   std::vector<const Node*> initializers;
 
   // Whether this is a manual stage.
-  bool by_hand() const { return take != nullptr; }
+  bool is_manual() const { return take != nullptr; }
 
   // Returns the full name of a node that SmartStage will create, or that
   // tf.staged has created.

@@ -40,7 +40,7 @@ TEST(StagePlanTest, EachRegionBecomesAStageInTheOrderOfTheSources) {
     ASSERT_NE(stage.region, nullptr);
     EXPECT_EQ(Names(stage.region->sources),
               Strings{strings::StrCat("next", i)});
-    EXPECT_FALSE(stage.by_hand());
+    EXPECT_FALSE(stage.is_manual());
   }
   EXPECT_EQ(plan.stages()[1].NodeName("TensorBufferPut"),
             "prefetch_1/TensorBufferPut");
@@ -77,37 +77,37 @@ TEST(StagePlanTest, NodesThatDoNotCountReserveNoName) {
 TEST(StagePlanTest, WithoutSmartStageThereAreOnlyManualStages) {
   TestGraph graph;
   AddIterators(1, &graph);
-  Node* take = graph.Stage("by_hand", {graph.Source("staged_next")});
+  Node* take = graph.Stage("manual", {graph.Source("staged_next")});
   graph.Target("target", {graph.Neg("a", take)});
   const StagePlan plan(*graph.get(), /*smart_stage=*/false, "");
-  ASSERT_EQ(StageNames(plan), Strings{"by_hand"});
+  ASSERT_EQ(StageNames(plan), Strings{"manual"});
   EXPECT_EQ(plan.partition(), nullptr);
   EXPECT_EQ(plan.stages().front().region, nullptr);
 }
 
 TEST(StagePlanTest, AManualStageHasItsOpsAndItsRegion) {
   TestGraph graph;
-  Node* take = graph.Stage("by_hand", {graph.Source("next")});
-  Node* second = graph.Put("second", "by_hand", {graph.Source("other_next")});
+  Node* take = graph.Stage("manual", {graph.Source("next")});
+  Node* second = graph.Put("second", "manual", {graph.Source("other_next")});
   graph.Target("target", {graph.Neg("a", take)});
   const StagePlan plan(*graph.get(), true, "");
   ASSERT_EQ(plan.stages().size(), 1);
   const PlannedStage& stage = plan.stages().front();
-  EXPECT_TRUE(stage.by_hand());
+  EXPECT_TRUE(stage.is_manual());
   EXPECT_EQ(stage.take, take);
   EXPECT_EQ(stage.puts, (std::vector<const Node*>{
-                            graph.Find("by_hand/TensorBufferPut"), second}));
+                            graph.Find("manual/TensorBufferPut"), second}));
   EXPECT_EQ(Names(stage.control_ops),
-            (Strings{"by_hand/TensorBufferCancel", "by_hand/TensorBufferResume",
-                     "by_hand/TensorBufferSize"}));
+            (Strings{"manual/TensorBufferCancel", "manual/TensorBufferResume",
+                     "manual/TensorBufferSize"}));
   ASSERT_NE(stage.region, nullptr);
   EXPECT_EQ(Names(stage.region->nodes),
-            (Strings{"by_hand/TensorBufferTake", "a"}));
+            (Strings{"manual/TensorBufferTake", "a"}));
 }
 
 TEST(StagePlanTest, AManualStageMayHaveNoRegion) {
   TestGraph graph;
-  graph.Target("target", {graph.Stage("by_hand", {graph.Source("next")})});
+  graph.Target("target", {graph.Stage("manual", {graph.Source("next")})});
   const StagePlan plan(*graph.get(), true, "");
   ASSERT_EQ(plan.stages().size(), 1);
   EXPECT_EQ(plan.stages().front().region, nullptr);
@@ -149,7 +149,7 @@ TEST(StagePlanTest, OnlyItsOwnIteratorsRestartAManualStage) {
   graph.InitializeWithRange("initialize_own", own, 0, 10);
   graph.InitializeWithRange("initialize_shared", shared, 0, 10);
   Node* take =
-      graph.Stage("by_hand", {graph.AddN("staged", {own_next, shared_next})});
+      graph.Stage("manual", {graph.AddN("staged", {own_next, shared_next})});
   graph.Target("target", {take, shared_next});
   const StagePlan plan(*graph.get(), /*smart_stage=*/false, "");
   ASSERT_EQ(plan.stages().size(), 1);
@@ -201,12 +201,12 @@ TEST(StagePlanTest, AManualStageAddedLaterDoesNotGateSourcesOfARegion) {
   Node* a = graph.Neg("a", next);
   graph.Target("target", {a});
   const int old_ids = graph.get()->num_node_ids();
-  graph.Stage("by_hand", {a});
+  graph.Stage("manual", {a});
   const NodeFilter is_old = [old_ids](const Node& node) {
     return node.id() < old_ids;
   };
   const StagePlan plan(*graph.get(), true, "", is_old);
-  ASSERT_EQ(StageNames(plan), (Strings{"by_hand", "prefetch"}));
+  ASSERT_EQ(StageNames(plan), (Strings{"manual", "prefetch"}));
   EXPECT_EQ(Names(plan.stages()[0].gated_sources), Strings());
   EXPECT_EQ(Names(plan.stages()[0].initializers), Strings());
   EXPECT_EQ(Names(plan.stages()[1].initializers), Strings{"initialize"});

@@ -49,7 +49,7 @@ class Reporter {
     }
     for (size_t i = 0; i < plan_.stages().size(); ++i) {
       const PlannedStage& stage = plan_.stages()[i];
-      if (stage.by_hand()) AssignManualStage(stage, i);
+      if (stage.is_manual()) AssignManualStage(stage, i);
       if (stage.region == nullptr) continue;
       for (const Node* node : stage.region->nodes) side_[node->id()] = i;
     }
@@ -91,7 +91,7 @@ class Reporter {
     const StagedRegion& region = planned.region ? *planned.region : take;
     StageReport::Stage stage;
     stage.name = planned.name;
-    stage.by_hand = planned.by_hand();
+    stage.by_hand = planned.is_manual();
     for (const Node* source : region.sources) {
       stage.sources.push_back(source->name());
     }

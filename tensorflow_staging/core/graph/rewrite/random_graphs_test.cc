@@ -265,9 +265,9 @@ TEST(RandomGraphsTest, TheRewriteKeepsEveryNameAndCreatesNoCycle) {
       ++rewritten;
       for (const Node* node : stage.region->nodes) staged.insert(node->name());
       for (const Node* put : stage.puts) puts.insert(put->name());
-      if (!stage.by_hand()) puts.insert(stage.NodeName("TensorBufferPut"));
-      takes.insert(stage.by_hand() ? stage.take->name() + "/record"
-                                   : stage.NodeName("TensorBufferTake"));
+      if (!stage.is_manual()) puts.insert(stage.NodeName("TensorBufferPut"));
+      takes.insert(stage.is_manual() ? stage.take->name() + "/record"
+                                     : stage.NodeName("TensorBufferTake"));
     }
     ASSERT_EQ(RewriteStages(checked.plan(), RewriteOptions(), graph.get()),
               OkStatus())
@@ -301,8 +301,8 @@ TEST(RandomGraphsTest, EveryPutDependsOnAllClonesOfItsRegion) {
       if (stage.region == nullptr) continue;
       for (const Node* node : stage.region->nodes) {
         if (node == stage.take) continue;
-        clones_of_put[stage.by_hand() ? stage.puts.front()->name()
-                                      : stage.NodeName("TensorBufferPut")]
+        clones_of_put[stage.is_manual() ? stage.puts.front()->name()
+                                        : stage.NodeName("TensorBufferPut")]
             .insert(strings::StrCat(stage.name, "/staged/", node->name()));
       }
     }
@@ -328,7 +328,7 @@ TEST(RandomGraphsTest, ClonesAreConnectedLikeTheirOriginals) {
     const auto before = InputsByName(graph, graph.get());
     std::map<std::string, std::set<std::string>> staged;  // By stage.
     for (const PlannedStage& stage : checked.plan().stages()) {
-      if (stage.region == nullptr || stage.by_hand()) continue;
+      if (stage.region == nullptr || stage.is_manual()) continue;
       for (const Node* node : stage.region->nodes) {
         staged[stage.name].insert(node->name());
       }

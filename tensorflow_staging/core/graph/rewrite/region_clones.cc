@@ -147,7 +147,7 @@ Status CloneRegion(const PlannedStage& stage, const Node* put,
   for (const Node* node : stage.region->control_boundary) {
     if (node != stage.take) clones->control_inputs.push_back(clone_of.at(node));
   }
-  if (stage.by_hand()) {
+  if (stage.is_manual()) {
     for (const Edge* edge : stage.take->in_edges()) {
       const auto it = clone_of.find(edge->src());
       if (it != clone_of.end()) clones->control_inputs.push_back(it->second);

@@ -95,7 +95,7 @@ Status RewriteStage(const PlannedStage& stage, const RewriteOptions& options,
   }
   const std::vector<PartialTensorShape> shapes =
       BoundaryShapes(*graph, *stage.region);
-  TF_RETURN_IF_ERROR(stage.by_hand()
+  TF_RETURN_IF_ERROR(stage.is_manual()
                          ? ExtendStage(stage, options, shapes, graph, rewritten)
                          : AddStage(stage, options, shapes, graph, rewritten));
   return ReplaceByStandIns(stage, shapes, rewritten->take, graph);

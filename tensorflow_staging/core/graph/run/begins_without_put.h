@@ -11,9 +11,10 @@
 namespace tensorflow {
 namespace staging {
 
-// The TensorBufferBegins that the run needs although it puts no record into
-// their buffers. Such a run is no producer's: it only looks at a value of the
-// region, and must not wait until the stage admits it.
+// Returns the TensorBufferBegin nodes that the run needs although it puts no
+// record into their buffers. In a TensorBufferBegin, a producer's run waits
+// until the stage admits it, for example after a restart. A run without a Put
+// is not a producer's: it only reads a value of the region, and must not wait.
 std::vector<Node*> BeginsWithoutPut(const Graph& graph, const RunRequest& run);
 
 }  // namespace staging

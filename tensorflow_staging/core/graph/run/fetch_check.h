@@ -10,9 +10,10 @@
 namespace tensorflow {
 namespace staging {
 
-// Checks, before the run takes a record, that the records carry what it
-// fetches. Returns FAILED_PRECONDITION otherwise, or INVALID_ARGUMENT if a
-// fetched StagedNode is malformed.
+// Checks, before the run takes a record, that the records carry every tensor
+// that the run fetches from a StagedNode, the stand-in of a node with several
+// outputs or with an output that no record carries. Returns FAILED_PRECONDITION
+// if not, or another error if a fetched StagedNode is malformed.
 Status CheckFetches(const Graph& graph, const RunRequest& run);
 
 }  // namespace staging

@@ -30,7 +30,8 @@ Status FindGraphForRun(const Graph& graph, const CallableOptions& options,
   if (!stages.empty()) {
     TF_RETURN_IF_ERROR(Unstage(stages, copy.get()));
     TF_RETURN_IF_ERROR(CheckRecordsNotNeeded(*copy, run, stages));
-    // A replaced source carries nothing, but what is fed can be fetched.
+    // Before the sources are replaced: a replaced source carries nothing, but
+    // its fed outputs can be fetched.
     TF_RETURN_IF_ERROR(CheckFetches(*copy, run));
     TF_RETURN_IF_ERROR(ReplaceSources(stages, copy.get()));
   }

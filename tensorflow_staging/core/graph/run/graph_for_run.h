@@ -12,20 +12,24 @@
 namespace tensorflow {
 namespace staging {
 
-// Finds the graph that one run of a session executes, given the session's
-// rewritten graph. The run may feed or fetch stand-ins.
+// Finds the graph that one run of a session executes. `graph` is the session's
+// rewritten graph. `run` uses the names of the user's graph, so it may feed or
+// fetch stand-ins.
 //
-//   1. A run that feeds a tensor that a region uses must not take a record that
-//      was computed without the fed value. If it feeds all that it needs of the
-//      stage, the stage is unstaged for this run: the step computes the region
-//      itself, as it would without the stage. INVALID_ARGUMENT otherwise.
-//   2. A run that fetches a tensor that the records do not carry is refused
-//      with FAILED_PRECONDITION.
-//   3. A run that computes nodes of a region and puts no record does not wait
-//      until a restart of the stage has ended.
+//   1. If the run feeds a tensor that a region uses, it must not take a record,
+//      because the record was computed without the fed value. Instead, the
+//      stage is unstaged for this run: the step computes the region itself, as
+//      it would without the stage. Returns INVALID_ARGUMENT unless the run
+//      feeds everything that it needs of the stage.
+//   2. Returns FAILED_PRECONDITION if the run fetches a tensor that is computed
+//      ahead of the step and that the records do not carry.
+//   3. If the run computes nodes of a region but puts no record, it does not
+//      run the stage's TensorBufferBegin, in which it would wait until a
+//      restart of the stage has ended.
 //
-// `*run_graph` is a changed copy of `graph`, or null where `graph` itself will
-// do, as for every step and every staged run without feeds.
+// Sets `*run_graph` to a changed copy of `graph`, or to null if the run can
+// execute `graph` itself. It is null for every step and every staged run
+// without feeds, and after an error.
 //
 // Returns INVALID_ARGUMENT if the graph's marks are malformed (node_marks.h).
 Status FindGraphForRun(const Graph& graph, const CallableOptions& run,

@@ -29,7 +29,7 @@ using ::testing::Not;
 
 constexpr char kCpu[] = "/job:localhost/replica:0/task:0/device:CPU:0";
 
-// Builds and rewrites a graph, and asks what a run of it is to run.
+// Builds and rewrites a graph, and finds the graph for a run of it.
 class GraphForRunTest : public ::testing::Test {
  protected:
   void Rewrite() {
@@ -44,7 +44,7 @@ class GraphForRunTest : public ::testing::Test {
     for (const std::string& tensor : tensors) run_.add_feed(tensor);
   }
 
-  // Gives `to` the value that the run computes of `from`.
+  // Feeds to `to` the value that the run computes for `from`.
   void Connect(const std::string& from, const std::string& to) {
     TensorConnection* connection = run_.add_tensor_connection();
     connection->set_from_tensor(from);
@@ -61,7 +61,7 @@ class GraphForRunTest : public ::testing::Test {
     return Ask();
   }
 
-  // What a node is in the unstaged graph.
+  // The op of a node in the unstaged graph.
   std::string Op(const std::string& name) const {
     const Node* node = FindNode(*unstaged_, name);
     return node == nullptr ? "(none)" : node->type_string();
@@ -78,7 +78,7 @@ class GraphForRunTest : public ::testing::Test {
 
  private:
   Status Ask() {
-    // What an earlier call has left must not stay.
+    // FindGraphForRun must reset the result of an earlier call.
     unstaged_ = std::make_unique<Graph>(OpRegistry::Global());
     const Status status = FindGraphForRun(*graph_.get(), run_, &unstaged_);
     run_.Clear();
@@ -86,7 +86,7 @@ class GraphForRunTest : public ::testing::Test {
   }
 };
 
-TEST_F(GraphForRunTest, OnlyWhatTheRecordCarriesCanBeFetched) {
+TEST_F(GraphForRunTest, OnlyTensorsThatTheRecordCarriesCanBeFetched) {
   Node* next = graph_.Source("next", 2);
   graph_.Target("target", {graph_.Neg("a", {next, 0}), {next, 1}});
   Rewrite();
@@ -100,7 +100,7 @@ TEST_F(GraphForRunTest, OnlyWhatTheRecordCarriesCanBeFetched) {
   EXPECT_EQ(RunTarget("next"), OkStatus());
 }
 
-TEST_F(GraphForRunTest, ToFeedWhatNothingUsesAheadNeedsNothing) {
+TEST_F(GraphForRunTest, FeedingATensorThatNoRegionUsesChangesNothing) {
   graph_.Target("target", {graph_.Neg("a", graph_.Source("next"))});
   Rewrite();
   Feed({"a:0"});
@@ -108,7 +108,7 @@ TEST_F(GraphForRunTest, ToFeedWhatNothingUsesAheadNeedsNothing) {
   EXPECT_EQ(unstaged_, nullptr);
 }
 
-TEST_F(GraphForRunTest, ARunThatFeedsAllComputesInTheStep) {
+TEST_F(GraphForRunTest, ARunThatFeedsEverythingComputesInTheStep) {
   Node* a = graph_.Neg("a", graph_.Source("next"));
   graph_.Target("target", {graph_.Neg("b", a)});
   Rewrite();
@@ -122,13 +122,13 @@ TEST_F(GraphForRunTest, ARunThatFeedsAllComputesInTheStep) {
   EXPECT_THAT(Inputs("target"), ElementsAre("b"));
   EXPECT_EQ(Op("prefetch/staged/a"), "(none)");
   EXPECT_EQ(Op("prefetch/staged/b"), "(none)");
-  // The graph of the other runs is as it was.
+  // The graph of the other runs has not changed.
   EXPECT_EQ(graph_.Find("a")->type_string(), "StagedNode");
   EXPECT_EQ(graph_.Find("prefetch/staged/a")->type_string(), "Neg");
 }
 
-// An optimizer may have the run wait for a source that it does not need.
-TEST_F(GraphForRunTest, ARunThatFeedsAllReachesNoSource) {
+// An optimizer may make the run wait for a source that it does not need.
+TEST_F(GraphForRunTest, ARunThatFeedsEverythingReachesNoSource) {
   Node* next = graph_.Source("next");
   Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
   graph_.InitializeWithRange("initialize", iterator, 0, 10);
@@ -144,7 +144,7 @@ TEST_F(GraphForRunTest, ARunThatFeedsAllReachesNoSource) {
   }
 }
 
-TEST_F(GraphForRunTest, ARunInTheStepDoesNotWaitForTheStageToBegin) {
+TEST_F(GraphForRunTest, AnUnstagedRunDoesNotWaitInTheBegin) {
   Node* next = graph_.Source("next");
   Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
   graph_.InitializeWithRange("initialize", iterator, 0, 10);
@@ -160,7 +160,7 @@ TEST_F(GraphForRunTest, ARunInTheStepDoesNotWaitForTheStageToBegin) {
   EXPECT_THAT(Inputs("draw"), Not(Contains("^prefetch/TensorBufferBegin")));
 }
 
-TEST_F(GraphForRunTest, OnlyTheRunsOfAStageWaitForItToBegin) {
+TEST_F(GraphForRunTest, OnlyRunsThatPutARecordWaitInTheBegin) {
   Node* next = graph_.Source("next");
   Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
   graph_.InitializeWithRange("initialize", iterator, 0, 10);
@@ -172,14 +172,14 @@ TEST_F(GraphForRunTest, OnlyTheRunsOfAStageWaitForItToBegin) {
   EXPECT_EQ(unstaged_, nullptr);
   EXPECT_EQ(Fetch({"target:0"}), OkStatus());
   EXPECT_EQ(unstaged_, nullptr);
-  // A look at what the stage computes.
+  // This run only reads a tensor that the stage computes.
   ASSERT_EQ(Fetch({"a:0"}), OkStatus());
   ASSERT_NE(unstaged_, nullptr);
   EXPECT_THAT(Inputs("next"), ElementsAre("next_iterator"));
   EXPECT_THAT(Inputs("a"), ElementsAre("next"));
 }
 
-TEST_F(GraphForRunTest, WhatIsFedMayLieInsideTheStage) {
+TEST_F(GraphForRunTest, AFedTensorMayLieInsideTheRegion) {
   Node* next = graph_.Source("next");
   Node* a = graph_.Neg("a", next);
   graph_.Target("target", {graph_.Neg("b", a)});
@@ -190,7 +190,7 @@ TEST_F(GraphForRunTest, WhatIsFedMayLieInsideTheStage) {
   EXPECT_THAT(Inputs("b"), ElementsAre("a"));
 }
 
-TEST_F(GraphForRunTest, ARunThatFeedsAPartIsRefused) {
+TEST_F(GraphForRunTest, ARunThatFeedsOnlyAPartIsRefused) {
   Node* next = graph_.Source("next", 2);
   graph_.Target("target", {graph_.AddN("a", {{next, 0}, {next, 1}})});
   Rewrite();
@@ -200,7 +200,7 @@ TEST_F(GraphForRunTest, ARunThatFeedsAPartIsRefused) {
   const std::string message(status.message());
   EXPECT_THAT(message, HasSubstr("Tensor 'next:1' is fed"));
   EXPECT_THAT(message, HasSubstr("in stage 'prefetch'"));
-  EXPECT_THAT(message, HasSubstr("the stage's records, by 'next'"));
+  EXPECT_THAT(message, HasSubstr("the stage's records, through 'next'"));
   EXPECT_EQ(unstaged_, nullptr);
 
   Feed({"next:1"});
@@ -212,7 +212,7 @@ TEST_F(GraphForRunTest, ARunThatFeedsAPartIsRefused) {
 }
 
 // The clones use the constant of the graph, whatever a step feeds.
-TEST_F(GraphForRunTest, ARunThatFeedsAConstantThatWasUsedAheadIsRefused) {
+TEST_F(GraphForRunTest, ARunThatFeedsAConstantThatARegionUsesIsRefused) {
   Node* constant = graph_.Const("constant", 3);
   Node* a = graph_.AddN(
       "a", {graph_.Source("next"), graph_.Neg("negative", constant)});
@@ -227,7 +227,7 @@ TEST_F(GraphForRunTest, ARunThatFeedsAConstantThatWasUsedAheadIsRefused) {
                 HasSubstr(strings::StrCat("Tensor '", fed, "' is fed")));
     EXPECT_EQ(unstaged_, nullptr);
   }
-  // These need no record, or see the fed value.
+  // These runs need no record, or compute with the fed value.
   Feed({"constant:0"});
   EXPECT_EQ(Fetch({"other:0"}), OkStatus());
   EXPECT_EQ(unstaged_, nullptr);
@@ -240,7 +240,7 @@ TEST_F(GraphForRunTest, ARunThatFeedsAConstantThatWasUsedAheadIsRefused) {
   EXPECT_THAT(Inputs("a"), ElementsAre("next", "negative"));
 }
 
-TEST_F(GraphForRunTest, ARunComputesWithAFedConstantOfWhichTheCpuHasACopy) {
+TEST_F(GraphForRunTest, AnUnstagedRunUsesAFedConstantInsteadOfItsCpuCopy) {
   Node* a =
       graph_.AddN("a", {graph_.Source("next"), graph_.Const("constant", 3)});
   graph_.Target("target", {a});
@@ -254,8 +254,26 @@ TEST_F(GraphForRunTest, ARunComputesWithAFedConstantOfWhichTheCpuHasACopy) {
   EXPECT_THAT(Inputs("a"), ElementsAre("next", "constant"));
 }
 
-// A runner feeds what the stage uses; a step may feed the same placeholder.
-TEST_F(GraphForRunTest, WhatLeadsToAPutOfAManualStageMayBeFed) {
+TEST_F(GraphForRunTest, UnstagedRegionsOfSeveralStagesUseOneFedConstant) {
+  Node* constant = graph_.Const("constant", 3);
+  for (const char* i : {"1", "2"}) {
+    Node* a =
+        graph_.AddN(strings::StrCat("a", i),
+                    {graph_.Source(strings::StrCat("next", i)), constant});
+    graph_.Target(strings::StrCat("target", i), {a});
+  }
+  rewrite_.on_cpu = true;
+  Rewrite();
+  Feed({"constant:0", "next1:0", "next2:0"});
+  ASSERT_EQ(Fetch({"target1:0", "target2:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_THAT(Inputs("a1"), ElementsAre("next1", "constant"));
+  EXPECT_THAT(Inputs("a2"), ElementsAre("next2", "constant"));
+}
+
+// A runner may feed a placeholder that the stage uses, and a step may feed the
+// same placeholder.
+TEST_F(GraphForRunTest, ANodeThatLeadsToAPutMayBeFed) {
   Node* fed = graph_.Placeholder("fed");
   Node* take = graph_.Stage(
       "manual", {graph_.AddN("staged", {graph_.Source("next"), fed})});
@@ -269,7 +287,8 @@ TEST_F(GraphForRunTest, WhatLeadsToAPutOfAManualStageMayBeFed) {
   EXPECT_EQ(unstaged_, nullptr);
 }
 
-// A feed gives a value; who waits for the node still has it run.
+// A feed replaces a value, but a node that waits for the source still makes it
+// run.
 TEST_F(GraphForRunTest, ARunThatWaitsForAFedSourceIsRefused) {
   Node* next = graph_.Source("next");
   Node* target = graph_.Target("target", {graph_.Neg("a", next)});
@@ -279,7 +298,7 @@ TEST_F(GraphForRunTest, ARunThatWaitsForAFedSourceIsRefused) {
   EXPECT_TRUE(errors::IsInvalidArgument(Fetch({"target:0"})));
 }
 
-TEST_F(GraphForRunTest, AFetchOfWhatIsFedNeedsNoRecord) {
+TEST_F(GraphForRunTest, FetchingAFedTensorNeedsNoRecord) {
   graph_.Target("target", {graph_.Neg("a", graph_.Source("next"))});
   Rewrite();
   Feed({"next:0"});
@@ -297,7 +316,7 @@ TEST_F(GraphForRunTest, AConnectionFeeds) {
   ASSERT_EQ(Fetch({"a:0"}), OkStatus());
   ASSERT_NE(unstaged_, nullptr);
   EXPECT_THAT(Inputs("a"), ElementsAre("next"));
-  // What gives the value has to be computed, too.
+  // The run must also compute the value that it feeds.
   Connect("b:0", "next:0");
   EXPECT_TRUE(errors::IsInvalidArgument(Fetch({"a:0"})));
   Connect("b:0", "next:0");
@@ -329,10 +348,10 @@ TEST_F(GraphForRunTest, AManualStageWhoseTakeIsFedComputesInTheStep) {
   const Status status = Fetch({"target:0"});
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("by 'manual/TensorBufferTake'"));
+              HasSubstr("through 'manual/TensorBufferTake'"));
 }
 
-// As for a source: what waits for the Take has it take a record.
+// As for a source: a node that waits for the Take makes it take a record.
 TEST_F(GraphForRunTest, ARunThatWaitsForAFedTakeIsRefused) {
   Node* take = graph_.Stage("manual", {graph_.Source("next")});
   Node* waits = graph_.Neg("waits", graph_.Const("value", 1));
@@ -343,10 +362,10 @@ TEST_F(GraphForRunTest, ARunThatWaitsForAFedTakeIsRefused) {
   const Status status = Fetch({"target:0"});
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("by 'manual/TensorBufferTake'"));
+              HasSubstr("through 'manual/TensorBufferTake'"));
 }
 
-TEST_F(GraphForRunTest, OfClonesForSeveralPutsOneGetsTheName) {
+TEST_F(GraphForRunTest, OneOfTheClonesForSeveralPutsGetsTheOriginalName) {
   Node* take = graph_.Stage("manual", {graph_.Source("next")});
   graph_.Put("other_put", "manual", {graph_.Source("other_next")});
   graph_.Target("target", {graph_.Neg("a", take)});
@@ -359,7 +378,7 @@ TEST_F(GraphForRunTest, OfClonesForSeveralPutsOneGetsTheName) {
   EXPECT_THAT(Inputs("target"), ElementsAre("a"));
 }
 
-// Marks come with a graph, which any client of a server can send.
+// Marks are part of a graph, and any client of a server can send a graph.
 TEST_F(GraphForRunTest, AMalformedMarkOfAFedNodeIsRefused) {
   Node* fed = graph_.Neg("fed", graph_.Const("constant", 3));
   graph_.Target("target", {fed});
@@ -369,7 +388,7 @@ TEST_F(GraphForRunTest, AMalformedMarkOfAFedNodeIsRefused) {
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(kMarkedStageAttr));
   EXPECT_EQ(unstaged_, nullptr);
-  // Who does not feed it is not concerned.
+  // A run that does not feed the node succeeds.
   EXPECT_EQ(Fetch({"target:0"}), OkStatus());
 }
 
@@ -377,7 +396,7 @@ TEST_F(GraphForRunTest, MarksThatLeadToAnotherTypeAreRefused) {
   Node* next = graph_.Source("next");
   graph_.Target("target", {graph_.Neg("b", graph_.Neg("a", next))});
   Rewrite();
-  // A node of a client's own that passes itself off as the clone.
+  // The clone loses its mark, and another node pretends to be the clone.
   for (Node* node : graph_.get()->op_nodes()) {
     if (node->name() != "prefetch/staged/a") continue;
     node->ClearAttr(kOriginalAttr);
@@ -392,7 +411,7 @@ TEST_F(GraphForRunTest, MarksThatLeadToAnotherTypeAreRefused) {
   EXPECT_EQ(unstaged_, nullptr);
 }
 
-TEST_F(GraphForRunTest, OtherStagesStay) {
+TEST_F(GraphForRunTest, OtherStagesAreNotUnstaged) {
   for (const char* i : {"1", "2"}) {
     Node* a = graph_.Neg(strings::StrCat("a", i),
                          graph_.Source(strings::StrCat("next", i)));

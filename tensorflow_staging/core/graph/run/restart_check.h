@@ -9,10 +9,11 @@
 namespace tensorflow {
 namespace staging {
 
-// Checks that `graph`, the graph of one run, does not wait for itself. A
-// restart lasts until its run ends, and the stage has no record before then.
-// Returns INVALID_ARGUMENT if a run that restarts a stage also takes or
-// produces a record of it.
+// Checks that a run of `graph` would not wait for itself. A run that
+// initialises an iterator again restarts the iterator's stage. The restart
+// lasts until that run ends, and the stage yields no record before then.
+// Returns INVALID_ARGUMENT if the same run also takes or produces a record of
+// the stage.
 Status CheckRestartIsARunOfItsOwn(const Graph& graph);
 
 }  // namespace staging

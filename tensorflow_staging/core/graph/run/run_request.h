@@ -15,31 +15,35 @@
 namespace tensorflow {
 namespace staging {
 
-// What one run of a session feeds, fetches and runs, by name.
+// The tensors that one run of a session feeds and fetches, and the nodes that
+// it runs, by name.
 class RunRequest {
  public:
   using TensorNames = absl::flat_hash_set<TensorId, TensorId::Hasher>;
 
-  // `options` has to outlive this object.
+  // `options` must outlive this object.
   explicit RunRequest(const CallableOptions& options);
 
   RunRequest(const RunRequest&) = delete;
   RunRequest& operator=(const RunRequest&) = delete;
 
-  // A tensor that another one is connected to counts as fed.
+  // The fed tensors, including those that receive the value of another tensor
+  // through a TensorConnection.
   const TensorNames& fed() const { return fed_; }
   const TensorNames& fetched() const { return fetched_; }
 
-  // The fed tensor of this name; null if it is not fed.
+  // Returns the fed tensor of this name, or null if it is not fed.
   const TensorId* FindFed(absl::string_view node, int output) const;
 
-  // The nodes that the run needs, targets first. A node needs its inputs,
-  // unless they are fed, and its control inputs.
+  // Returns the nodes that the run needs, beginning with those that it names. A
+  // node needs its control inputs, and its other inputs unless they are fed.
   std::vector<const Node*> NeededNodes(const Graph& graph) const;
 
  private:
   TensorNames fed_;
   TensorNames fetched_;
+  // The targets, and the nodes of the tensors that the run fetches without
+  // feeding them, or connects to others.
   absl::flat_hash_set<absl::string_view> wanted_nodes_;
 };
 

@@ -33,7 +33,7 @@ Status AddStagesOfFedStandIns(const Graph& graph, const RunRequest& run,
   return OkStatus();
 }
 
-// A clone, as far as the search for fed tensors needs it.
+// A clone, and the inputs that the search for fed tensors skips.
 struct Clone {
   const Node* node;
   absl::flat_hash_set<int> taken_inputs;
@@ -42,7 +42,8 @@ struct Clone {
 // By stage.
 using Clones = std::map<std::string, std::vector<Clone>>;
 
-// The clones of the stages whose records the run takes, without `known` ones.
+// Finds the clones of the stages whose records the run takes, except those of
+// the stages in `known`.
 Status FindClones(const Graph& graph, const RunRequest& run,
                   const StagesToUnstage& known, Clones* clones) {
   for (const Node* node : run.NeededNodes(graph)) {
@@ -66,7 +67,8 @@ Status FindClones(const Graph& graph, const RunRequest& run,
   return OkStatus();
 }
 
-// The fed tensor that is the value of `edge`; null if there is none.
+// Returns the fed tensor that `edge` connects, or null if there is none. A copy
+// for the CPU counts as its original.
 const TensorId* FedValue(const Edge& edge, const RunRequest& run) {
   if (edge.IsControlEdge()) return nullptr;
   const std::optional<std::string> original = CopiedNode(*edge.src());
@@ -74,9 +76,10 @@ const TensorId* FedValue(const Edge& edge, const RunRequest& run) {
                      edge.src_output());
 }
 
-// A fed tensor that `clones` use, directly or through shared nodes; null if
-// there is none. Their inputs from the Take of a manual stage do not count: the
-// user cut the graph there, and the clones read what was put.
+// Returns a fed tensor that `clones` use, directly or through shared nodes, or
+// null if there is none. Inputs that the originals had from the Take of a
+// manual stage do not count: the user divided the graph there, and the clones
+// read the inputs of the Put instead.
 const TensorId* FedAhead(const std::vector<Clone>& clones,
                          const RunRequest& run) {
   absl::flat_hash_set<const Node*> seen;

@@ -14,18 +14,19 @@
 namespace tensorflow {
 namespace staging {
 
-// Stages that a run computes in the step, by name, each with a fed tensor that
-// makes it necessary.
+// The stages that one run computes in the step, by name. The value is a fed
+// tensor for which the stage must be unstaged.
 using StagesToUnstage = std::map<std::string, TensorId>;
 
 // Finds the stages whose regions use a tensor that the run feeds: their records
 // were computed without the fed value. The tensor may be an output of a
-// stand-in, or one that both sides share, such as a constant.
+// stand-in, or an output of a shared node, such as a constant.
 //
-// A fed output of a stand-in that only the step uses makes nothing necessary:
-// the fed value takes the place of the carried one.
+// If only the step uses a fed output of a stand-in, the stage stays: the fed
+// value replaces the carried one.
 //
-// Returns INVALID_ARGUMENT if a mark of a node that is fed is malformed.
+// Returns INVALID_ARGUMENT if the mark of a fed stand-in, or of a clone, is
+// malformed.
 Status FindStagesToUnstage(const Graph& graph, const RunRequest& run,
                            StagesToUnstage* stages);
 

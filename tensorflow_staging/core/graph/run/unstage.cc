@@ -24,8 +24,8 @@ struct Clone {
   CloneMark mark;
 };
 
-// By name of the original. A manual stage with several Puts has several clones
-// of a node; any of them will do.
+// By the name of the original. A manual stage with several Puts has several
+// clones of each node; any of them will do.
 using Clones = absl::flat_hash_map<std::string, Clone>;
 
 Status DoNotFit(const Node& from, const Node& to) {
@@ -50,22 +50,26 @@ Status MoveOutEdges(Node* from, Node* to, Graph* graph) {
   return OkStatus();
 }
 
-// Connects the users of copies for the CPU to the originals, which may be fed.
+// Connects the users of copies for the CPU to the originals, because the run
+// may feed the originals.
 Status UseOriginalsOfCopies(Graph* graph) {
-  absl::flat_hash_map<std::string, Node*> copies;
+  // Each stage has copies of its own.
+  absl::flat_hash_map<std::string, std::vector<Node*>> copies;
   for (Node* node : graph->op_nodes()) {
-    if (auto original = CopiedNode(*node)) copies.emplace(*original, node);
+    if (auto original = CopiedNode(*node)) copies[*original].push_back(node);
   }
   if (copies.empty()) return OkStatus();
   for (Node* node : graph->op_nodes()) {
     const auto it = copies.find(node->name());
     if (it == copies.end()) continue;
-    TF_RETURN_IF_ERROR(MoveOutEdges(it->second, node, graph));
+    for (Node* copy : it->second) {
+      TF_RETURN_IF_ERROR(MoveOutEdges(copy, node, graph));
+    }
   }
   return OkStatus();
 }
 
-// Connects an input of `clone` to the Take, whose stand-in is `take`.
+// Connects an input of `clone` to `take`, the stand-in of a Take.
 Status ConnectToTake(Node* take, const TakenInput& taken, Node* clone,
                      Graph* graph) {
   if (taken.input == Graph::kControlSlot) {
@@ -83,8 +87,8 @@ Status ConnectToTake(Node* take, const TakenInput& taken, Node* clone,
   return OkStatus();
 }
 
-// Has the clones of a manual stage read the stand-in of its Take again, instead
-// of what was put.
+// Connects the clones of a manual stage to `take`, the stand-in of its Take,
+// instead of the inputs of its Put.
 Status ConnectClonesToTake(Node* take, const std::string& stage,
                            const Clones& clones, Graph* graph) {
   for (const auto& [original, clone] : clones) {
@@ -96,7 +100,8 @@ Status ConnectClonesToTake(Node* take, const std::string& stage,
   return OkStatus();
 }
 
-// The stage of `stages` whose records `node` yields in an unstaged graph.
+// Returns the stage of `stages` whose records `node` yields in an unstaged
+// graph; nothing if there is none.
 std::optional<std::string> StageOfSource(const Node& node,
                                          const StagesToUnstage& stages) {
   std::optional<std::string> stage = MarkedStage(node);
@@ -146,13 +151,13 @@ Status CheckRecordsNotNeeded(const Graph& graph, const RunRequest& run,
     if (!stage) continue;
     return errors::InvalidArgument(
         "Tensor '", stages.at(*stage).ToString(),
-        "' is fed, but what depends on it is computed ahead of the step, in "
-        "stage '",
-        *stage, "', and the step also needs the stage's records, by '",
+        "' is fed, but nodes that depend on it are computed ahead of the step, "
+        "in stage '",
+        *stage, "', and the step also needs the stage's records, through '",
         node->name(),
-        "'. Feed all that the step needs of the stage, or call "
+        "'. Feed everything that the step needs of the stage, or call "
         "tf.train.mark_target_node([x]) with the fed tensor before the session "
-        "is created, which keeps what depends on it in the step.");
+        "is created, which keeps the nodes that depend on it in the step.");
   }
   return OkStatus();
 }

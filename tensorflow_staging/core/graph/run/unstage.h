@@ -11,21 +11,22 @@
 namespace tensorflow {
 namespace staging {
 
-// Gives the clones of `stages` their names back, in the place of the stand-ins,
-// so that the step computes the regions itself.
+// Unstages `stages` in `graph`: their clones replace the stand-ins and get the
+// original names back, so that the step computes the regions itself.
 //
 // Returns INVALID_ARGUMENT, and leaves `graph` unusable, if marks are malformed
-// or connect nodes that do not fit.
+// or connect nodes of different types.
 Status Unstage(const StagesToUnstage& stages, Graph* graph);
 
-// Checks that a run of the unstaged `graph` needs no record of `stages`: that
-// it feeds all that it needs of them. Returns INVALID_ARGUMENT otherwise.
+// Checks that a run of the unstaged `graph` needs no record of `stages`,
+// because it feeds everything that it needs of them. Returns INVALID_ARGUMENT
+// otherwise.
 Status CheckRecordsNotNeeded(const Graph& graph, const RunRequest& run,
                              const StagesToUnstage& stages);
 
-// Replaces the sources of the unstaged `stages` by nodes that do nothing. The
-// run does not need them, but an optimizer may have it wait for one all the
-// same.
+// Replaces the sources of the unstaged `stages` with nodes that do nothing. The
+// run does not need the sources, but an optimizer may still make it wait for
+// one.
 Status ReplaceSources(const StagesToUnstage& stages, Graph* graph);
 
 }  // namespace staging
