@@ -15,6 +15,56 @@ def test_prefetch_module():
   assert prefetch.make_prefetch_hook is tf.make_prefetch_hook
 
 
+def test_prefetch_runner_hook_module():
+  from tensorflow.python.ops import prefetch_runner_hook
+
+  assert type(tf.make_prefetch_hook()) is prefetch_runner_hook.PrefetchRunnerHook
+  record = tf.staged(tf.constant(1))
+  with tf.train.MonitoredTrainingSession(hooks=[prefetch_runner_hook.PrefetchRunnerHook()]) as sess:
+    assert sess.run(record) == 1
+
+
+def test_gen_tensor_buffer_ops_module():
+  from tensorflow.python.ops import gen_tensor_buffer_ops
+
+  buffer = {"shared_name": "mine", "shared_capacity": 2}
+  number = tf.placeholder(tf.int64, [])
+  put = gen_tensor_buffer_ops.tensor_buffer_put([number, "text"], timeout_millis=60000, **buffer)
+  take = gen_tensor_buffer_ops.tensor_buffer_take(dtypes=[tf.int64, tf.string], shared_threads=2, **buffer)
+  size = gen_tensor_buffer_ops.tensor_buffer_size(**buffer)
+  cancel = gen_tensor_buffer_ops.tensor_buffer_cancel(**buffer)
+  resume = gen_tensor_buffer_ops.tensor_buffer_cancel(is_cancelled=False, **buffer)
+  close = gen_tensor_buffer_ops.tensor_buffer_close(**buffer)
+  assert size.dtype == tf.int32
+  with tf.Session() as sess:
+    sess.run(put, {number: 0})
+    sess.run(put, {number: 1})
+    assert sess.run(size) == 2
+    assert sess.run(take) == [0, b"text"]
+    sess.run(cancel)
+    with pytest.raises(tf.errors.CancelledError):
+      sess.run(put, {number: 2})
+    sess.run(resume)
+    sess.run(put, {number: 3})
+    sess.run(close)
+    assert [sess.run(take)[0], sess.run(take)[0]] == [1, 3]
+    with pytest.raises(tf.errors.OutOfRangeError):
+      sess.run(take)
+
+
+@pytest.mark.parametrize(
+    "function,argument,value,error",
+    [("tensor_buffer_cancel", "is_cancelled", 0, TypeError), ("tensor_buffer_put", "shared_capacity", 0, ValueError),
+     ("tensor_buffer_put", "timeout_millis", -1, ValueError), ("tensor_buffer_close", "shared_capacity", 0, ValueError),
+     ("tensor_buffer_take", "shared_threads", 0, ValueError), ("tensor_buffer_take", "shared_threads", "2", TypeError)])
+def test_bad_arguments_of_gen_tensor_buffer_ops_are_named(function, argument, value, error):
+  from tensorflow.python.ops import gen_tensor_buffer_ops
+
+  inputs = {"tensor_buffer_put": [[1]], "tensor_buffer_take": [[tf.int32]]}.get(function, [])
+  with pytest.raises(error, match=f"{argument} must be .* got"):
+    getattr(gen_tensor_buffer_ops, function)(*inputs, shared_name="mine", **{argument: value})
+
+
 def test_smart_stage_options_module():
   from tensorflow.python.training import smart_stage_options
 
@@ -38,7 +88,9 @@ def test_messages():
         "tensorflow_staging.python.stages.staged",
         "tensorflow_staging.python.session.prefetch_hook",
         "tensorflow_staging.python.smart_stage.smart_stage_options",
+        "tensorflow.python.ops.gen_tensor_buffer_ops",
         "tensorflow.python.ops.prefetch",
+        "tensorflow.python.ops.prefetch_runner_hook",
         "tensorflow.python.training.smart_stage_options",
     ])
 def test_each_module_may_be_imported_first(tmp_path, module):

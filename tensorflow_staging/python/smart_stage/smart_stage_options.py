@@ -31,6 +31,8 @@ def SmartStageOptions(
     stage_subgraph_stream_id: int = 0,
     graph: ops.Graph | None = None,
     name: str | None = None,
+    *,
+    num_client: int | None = None,
 ) -> config_pb2.SmartStageOptions:
   """Creates the options of SmartStage, for `ConfigProto.graph_options.optimizer_options`.
 
@@ -65,15 +67,16 @@ def SmartStageOptions(
       options raises a `ValueError`. None allows any graph.
     name: The name of the stage. None stands for "prefetch", made unique in `graph` or, if that is
       None, in the default graph.
+    num_client: Another spelling of `num_clients`, which some documents use.
 
   Returns:
     A `SmartStageOptions` message of `tensorflow.core.protobuf.config_pb2`.
 
   Raises:
     TypeError: If an argument has the wrong type.
-    ValueError: If an argument is out of range, an entry of `closed_exception_types` or
-      `ignored_exception_types` stands for no error of a session, or `name` is not a valid name
-      scope.
+    ValueError: If an argument is out of range, `num_clients` and `num_client` disagree, an entry of
+      `closed_exception_types` or `ignored_exception_types` stands for no error of a session, or
+      `name` is not a valid name scope.
   """
   argument_checks.check_name(name)
   if name and not _ROOT_SCOPE.fullmatch(name):
@@ -83,6 +86,7 @@ def SmartStageOptions(
   if not isinstance(graph, ops.Graph | None):
     raise TypeError(
         f"graph must be None or a tf.Graph, got {graph!r} of type {type(graph).__name__}.")
+  num_clients = argument_checks.resolve_num_clients(num_clients, num_client)
   options = prefetch_options.PrefetchOptions(
       capacity=capacity,
       num_threads=num_threads,

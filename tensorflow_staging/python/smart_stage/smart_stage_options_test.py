@@ -42,6 +42,13 @@ def test_defaults():
   assert not options.runner_options.run_options.use_stage_subgraph_thread_pool
 
 
+def test_num_client_is_another_spelling_of_num_clients():
+  assert tf.SmartStageOptions(num_client=3).num_clients == 3
+  assert tf.SmartStageOptions(num_clients=3, num_client=3).num_clients == 3
+  with pytest.raises(ValueError, match="give one of them, got num_clients=3 and num_client=2"):
+    tf.SmartStageOptions(num_clients=3, num_client=2)
+
+
 def test_the_default_name_is_made_unique_in_the_given_graph():
   tf.staged(tf.constant(1))
   assert tf.SmartStageOptions().name == "prefetch_1"
@@ -58,6 +65,7 @@ def test_the_message_fits_into_a_config():
 @pytest.mark.parametrize(
     "argument,value,error",
     [("capacity", 0, ValueError), ("num_threads", 0, ValueError), ("num_clients", 0, ValueError),
+     ("num_client", 0, ValueError), ("num_client", "2", TypeError),
      ("timeout_millis", 0, ValueError), ("stage_subgraph_thread_pool_id", -1, ValueError),
      ("stage_subgraph_thread_pool_id", 1, ValueError), ("stage_subgraph_stream_id", -1, ValueError),
      ("capacity", "1", TypeError), ("graph", "g", TypeError), ("name", 1, TypeError),

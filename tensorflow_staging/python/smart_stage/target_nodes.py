@@ -7,10 +7,15 @@ from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import variables
+from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
 from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python import vocabulary
+
+_ALLOWED = (
+    "tf.train.mark_target_node takes tensors, operations and variables of a graph, and the names of"
+    " nodes that the default graph has.")
 
 
 @tf_export("train.mark_target_node")
@@ -33,33 +38,61 @@ def mark_target_node(target_nodes: Any) -> None:
     tf.train.mark_target_node([largest])
   ```
 
+  Some entries that programs written for DeepRec pass mark no node of their own. They only log a
+  warning: None and a name that the graph lacks mark nothing, a `PartitionedVariable` marks each of
+  its parts.
+
   Args:
-    target_nodes: A tensor, SparseTensor, RaggedTensor, operation or variable of a graph, or any
-      nesting of lists, tuples and dicts of them.
+    target_nodes: A tensor, SparseTensor, RaggedTensor, operation or variable of a graph, the name
+      of a tensor or operation that the default graph has, or any nesting of lists, tuples and dicts
+      of them. An empty list marks nothing.
 
   Raises:
     TypeError: If an entry is none of these.
-    ValueError: If `target_nodes` holds no entry, or the call is made in eager mode.
+    ValueError: If the call is made in eager mode.
   """
   if context.executing_eagerly():
     raise ValueError(
         "tf.train.mark_target_node marks nodes of a graph that a session runs, but eager"
         " execution is on. Call it inside `with tf.Graph().as_default():`.")
-  entries = nest.flatten_with_tuple_paths(target_nodes, expand_composites=True)
-  if not entries:
-    raise ValueError(f"target_nodes must hold at least one node, got {target_nodes!r}.")
-  operations = [_operation(path, entry) for path, entry in entries]
+  # All entries are checked before the first node is marked.
+  operations = []
+  for path, entry in nest.flatten_with_tuple_paths(target_nodes, expand_composites=True):
+    operations += _operations("target_nodes" + "".join(f"[{key!r}]" for key in path), entry)
   for operation in operations:
     operation._set_attr(vocabulary.TARGET_ATTR, attr_value_pb2.AttrValue(b=True))
 
 
-def _operation(path, entry: Any) -> ops.Operation:
+def _operations(label: str, entry: Any) -> list[ops.Operation]:
+  """Returns the operations that an entry stands for, and warns if that may not be what was meant."""
   if isinstance(entry, ops.Operation):
-    return entry
+    return [entry]
   if isinstance(entry, (ops.Tensor, variables.Variable)) and not isinstance(
       entry, ops.EagerTensor):
-    return entry.op
-  label = "target_nodes" + "".join(f"[{key!r}]" for key in path)
+    return [entry.op]
+  if isinstance(entry, variables.PartitionedVariable):
+    parts = list(entry)
+    tf_logging.warning(
+        "%s is the PartitionedVariable %r: each of its %d parts is marked. %s",
+        label, entry.name, len(parts), _ALLOWED)
+    return [part.op for part in parts]
+  if isinstance(entry, str):
+    return _named(label, entry)
+  if entry is None:
+    tf_logging.warning("%s is None and marks nothing. %s", label, _ALLOWED)
+    return []
   raise TypeError(
-      f"{label} must be a tensor, an operation or a variable of a graph, got {entry!r} of type"
-      f" {type(entry).__name__}.")
+      f"{label} must be a tensor, an operation or a variable of a graph, or the name of a node, got"
+      f" {entry!r} of type {type(entry).__name__}.")
+
+
+def _named(label: str, name: str) -> list[ops.Operation]:
+  """Returns the operation that a name stands for, or warns that the default graph has none."""
+  try:
+    element = ops.get_default_graph().as_graph_element(name)
+  except (KeyError, ValueError):
+    tf_logging.warning(
+        "%s is %r, which names neither a tensor nor an operation of the default graph, and marks"
+        " nothing. %s", label, name, _ALLOWED)
+    return []
+  return [element.op if isinstance(element, ops.Tensor) else element]

@@ -54,6 +54,31 @@ def check_bool(argument: str, value: Any) -> None:
         f"{argument} must be True or False, got {value!r} of type {type(value).__name__}.")
 
 
+def resolve_num_clients(num_clients: Any, num_client: Any) -> Any:
+  """Returns the number of consumers, which a caller passes as `num_clients` or as `num_client`.
+
+  Args:
+    num_clients: The value of the argument `num_clients`, whose default is 1. It is returned unchecked
+      if `num_client` is None.
+    num_client: The value of the argument `num_client`, or None if the caller did not pass it.
+
+  Returns:
+    The number of consumers.
+
+  Raises:
+    TypeError: If `num_client` is neither None nor an integer.
+    ValueError: If `num_client` is out of range, or the two arguments disagree.
+  """
+  if num_client is None:
+    return num_clients
+  if num_clients not in (1, num_client):
+    raise ValueError(
+        "num_client is another spelling of num_clients: give one of them, got"
+        f" num_clients={num_clients!r} and num_client={num_client!r}.")
+  check_int("num_client", num_client, minimum=1)
+  return num_client
+
+
 def check_name(value: Any) -> None:
   """Checks the `name` of a stage: None, or a string that opens a new name scope.
 

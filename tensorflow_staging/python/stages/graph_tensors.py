@@ -6,6 +6,8 @@ from typing import Any
 from tensorflow.python.framework import ops
 from tensorflow.python.util import nest
 
+_TENSORS = "a tf.Tensor, tf.SparseTensor or tf.RaggedTensor"
+
 
 def components(argument: str, structure: Any, graph: ops.Graph) -> list[ops.Tensor | None]:
   """Flattens a structure into its tensors, in the order of `tf.nest.flatten`.
@@ -22,23 +24,50 @@ def components(argument: str, structure: Any, graph: ops.Graph) -> list[ops.Tens
     TypeError: If a leaf is not a tensor.
     ValueError: If a leaf is an eager tensor or belongs to another graph.
   """
-  entries = nest.flatten_with_tuple_paths(structure, expand_composites=True)
-  for path, component in entries:
+  entries = labelled_components(argument, structure)
+  for label, component in entries:
     if component is not None:
-      _check(argument + "".join(f"[{key!r}]" for key in path), component, graph)
+      check(label, component, graph, _TENSORS, "a variable or a NumPy array")
   return [component for _, component in entries]
 
 
-def _check(label: str, component: Any, graph: ops.Graph) -> None:
+def labelled_components(argument: str, structure: Any) -> list[tuple[str, Any]]:
+  """Flattens a structure into its components, each with its label in error messages.
+
+  Args:
+    argument: The label of the structure.
+    structure: Any nesting of any leaves.
+
+  Returns:
+    The components, in the order of `tf.nest.flatten`, with composite tensors expanded.
+  """
+  entries = nest.flatten_with_tuple_paths(structure, expand_composites=True)
+  return [(argument + "".join(f"[{key!r}]" for key in path), component) for path, component in entries]
+
+
+def check(
+    label: str, component: Any, graph: ops.Graph, allowed: str, convertible: str) -> None:
+  """Checks that a component is a tensor of a graph.
+
+  Args:
+    label: The label of the component in error messages.
+    component: The component.
+    graph: The graph that it must belong to.
+    allowed: The allowed types, for the error message.
+    convertible: The types that the user has to convert, for the error message.
+
+  Raises:
+    TypeError: If `component` is not a tensor.
+    ValueError: If `component` is an eager tensor or belongs to another graph.
+  """
   if isinstance(component, ops.EagerTensor):
     raise ValueError(
         f"{label} must be a tensor of a graph, got an eager tensor: its value is fixed, so a stage"
         " would have nothing to compute. Build the input inside the graph.")
   if not isinstance(component, ops.Tensor):
     raise TypeError(
-        f"{label} must be a tf.Tensor, tf.SparseTensor or tf.RaggedTensor, got"
-        f" {component!r} of type {type(component).__name__}. Use tf.convert_to_tensor(...) to"
-        " convert a variable or a NumPy array.")
+        f"{label} must be {allowed}, got {component!r} of type {type(component).__name__}. Use"
+        f" tf.convert_to_tensor(...) to convert {convertible}.")
   if component.graph is not graph:
     raise ValueError(
         f"{label} must belong to the default graph, but {component.name!r} belongs to another"

@@ -53,8 +53,8 @@ def prefetch_join(
   ```
 
   Args:
-    thread_to_features: A list or tuple with the features of each source. All entries must have the
-      same structure and the same types.
+    thread_to_features: A list or tuple with the features of each source, which may be all that
+      `tf.staged` accepts. All entries must have the same structure and the same types.
     feed_dict: As for `tf.staged`. All values are computed for each record, whichever source
       produces it; the source is fed those that it uses.
     capacity: As for `tf.staged`.
@@ -70,8 +70,8 @@ def prefetch_join(
     most specific static shapes that fit all entries.
 
   Raises:
-    TypeError: If an argument has the wrong type, a leaf is not a tensor, or entries differ in the
-      types of their containers or tensors.
+    TypeError: If an argument has the wrong type, a leaf is none that `tf.staged` accepts, or entries
+      differ in the types of their containers or tensors.
     ValueError: If `thread_to_features` is not a list or tuple of at least one entry, entries
       differ in dtype or nesting, or for any reason given for `tf.staged`.
   """
@@ -97,7 +97,7 @@ def prefetch_join(
     first.relax(structure)
   feeds = named_feeds.named_feeds(feed_dict, graph)
   taken = stage_graph.add_stage(
-      [structure.tensors for structure in structures], feeds, options, name, graph)
+      [structure.record for structure in structures], feeds, options, name, graph)
   return first.pack(taken)
 
 
@@ -106,7 +106,7 @@ def _check_types(
     structure: record_structure.RecordStructure,
     first: record_structure.RecordStructure) -> None:
   """Checks that the records of source `i` have the types of the records of source 0."""
-  expected, got = ([tensor.dtype.base_dtype.name for tensor in s.tensors]
+  expected, got = ([component.dtype.base_dtype.name for component in s.record]
                    for s in (first, structure))
   if expected != got:
     raise ValueError(

@@ -10,7 +10,10 @@ from tensorflow.python.framework import type_spec
 from tensorflow.python.ops import handle_data_util
 from tensorflow.python.util import nest
 
+from tensorflow_staging.python.stages import constant_features
 from tensorflow_staging.python.stages import graph_tensors
+
+_ALLOWED = "a tf.Tensor, tf.SparseTensor or tf.RaggedTensor, a NumPy array, or a Python number or string"
 
 
 class RecordStructure:
@@ -20,7 +23,8 @@ class RecordStructure:
   which the structure restores.
 
   Attributes:
-    tensors: The record: all components of the features except None.
+    record: All components of the features except None: tensors, and constants that the graph does
+      not hold yet.
   """
 
   def __init__(self, argument: str, features: Any, graph: ops.Graph):
@@ -28,18 +32,22 @@ class RecordStructure:
 
     Args:
       argument: The label of the features in error messages.
-      features: A tensor, SparseTensor, RaggedTensor or None, or any nesting of them.
+      features: A tensor, SparseTensor, RaggedTensor, NumPy array, Python number or string, or
+        None, or any nesting of them.
       graph: The graph that every tensor must belong to.
 
     Raises:
-      TypeError: If a leaf is not a tensor.
-      ValueError: If `features` hold no tensor, or a leaf is an eager tensor or belongs to another
-        graph.
+      TypeError: If a leaf is none of these, or TensorFlow has no type for it.
+      ValueError: If `features` hold nothing but None, or a leaf is an eager tensor, belongs to
+        another graph or cannot be a constant of a graph.
     """
     self._layout = nest.map_structure(_spec_of_composite, features)
-    self._components = graph_tensors.components(argument, features, graph)
-    self.tensors = [c for c in self._components if c is not None]
-    if not self.tensors:
+    self._components = [
+        _component(label, component, graph)
+        for label, component in graph_tensors.labelled_components(argument, features)
+    ]
+    self.record = [c for c in self._components if c is not None]
+    if not self.record:
       raise ValueError(f"{argument} must hold at least one tensor, got {features!r}.")
 
   def relax(self, other: "RecordStructure") -> None:
@@ -59,17 +67,29 @@ class RecordStructure:
     """Rebuilds the features from a taken record.
 
     Args:
-      taken: As many tensors as `self.tensors`, of the same types and static shapes.
+      taken: As many tensors as `self.record` has components, of the same types and static shapes.
 
     Returns:
       The features in new containers of the same types. Lists and dicts are mutable.
     """
-    for original, taken_tensor in zip(self.tensors, taken, strict=True):
+    for original, taken_tensor in zip(self.record, taken, strict=True):
       # The static shape of a resource or variant does not describe the value that it refers to.
       handle_data_util.copy_handle_data(original, taken_tensor)
     remaining = iter(taken)
     components = [None if c is None else next(remaining) for c in self._components]
     return nest.pack_sequence_as(self._layout, components, expand_composites=True)
+
+
+def _component(
+    label: str, component: Any,
+    graph: ops.Graph) -> ops.Tensor | constant_features.ConstantFeature | None:
+  """Checks a component, and wraps the value of a constant."""
+  if component is None:
+    return None
+  if constant_features.is_constant(component):
+    return constant_features.ConstantFeature(label, component)
+  graph_tensors.check(label, component, graph, _ALLOWED, "a variable")
+  return component
 
 
 def _spec_of_composite(leaf: Any) -> Any:

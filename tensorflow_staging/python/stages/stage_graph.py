@@ -12,6 +12,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.framework import tensor_shape
 
 from tensorflow_staging.python import vocabulary
+from tensorflow_staging.python.stages import constant_features
 from tensorflow_staging.python.stages import feed_generator
 from tensorflow_staging.python.stages import gen_tensor_buffer_ops
 from tensorflow_staging.python.stages import prefetch_options
@@ -22,7 +23,7 @@ RUNNERS_COLLECTION = runner_options_collection.NAME
 
 
 def add_stage(
-    records: Sequence[Sequence[ops.Tensor]],
+    records: Sequence[Sequence[ops.Tensor | constant_features.ConstantFeature]],
     feeds: Mapping[str, str],
     options: prefetch_options.PrefetchOptions,
     name: str | None,
@@ -32,8 +33,9 @@ def add_stage(
   """Cuts a graph with a buffer: the region puts records into it, and the step takes them.
 
   Args:
-    records: The record of each source, all of the same types. If there is one source,
-      `options.num_threads` threads run it; if there are several, each has one thread.
+    records: The record of each source, all of the same types. Its constants are added to the
+      graph. If there is one source, `options.num_threads` threads run it; if there are several,
+      each has one thread.
     feeds: Maps the name of each fed tensor to the name of the tensor that yields its value.
     options: The options of the stage.
     name: The name scope to open; None opens "prefetch".
@@ -50,6 +52,7 @@ def add_stage(
     # Control dependencies that surround the call belong to the step. The region must not run them
     # for every record.
     with graph.control_dependencies(None):
+      records = [_with_constants(record, graph) for record in records]
       puts = [_put(record, options, attrs, graph) for record in records]
       # The buffer lives on one device, so every op that uses it has to be placed there.
       with graph.colocate_with(puts[0], ignore_existing=True):
@@ -67,6 +70,16 @@ def add_stage(
           **attrs)
   graph.add_to_collection(RUNNERS_COLLECTION, runner.SerializeToString())
   return taken
+
+
+def _with_constants(record, graph) -> list[ops.Tensor]:
+  """Adds the constants of a record to the graph, and returns the record's tensors."""
+  # As in _add_control_ops: strings have no kernel on an accelerator, and the values are on the host.
+  with graph.colocate_with(None, ignore_existing=True), graph.device("/cpu:0"):
+    return [
+        component.add_to_graph() if isinstance(component, constant_features.ConstantFeature) else component
+        for component in record
+    ]
 
 
 def _put(record, options, attrs, graph) -> ops.Operation:

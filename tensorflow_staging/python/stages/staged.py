@@ -68,7 +68,9 @@ def staged(
 
   Args:
     features: The tensors to compute ahead of the step: a tensor, SparseTensor or RaggedTensor, or
-      any nesting of lists, tuples, named tuples and dicts of them. Any leaf may be None.
+      any nesting of lists, tuples, named tuples and dicts of them. Any leaf may be None. A leaf may
+      also be a NumPy array, or a Python number or string: each record carries it as a constant,
+      which comes back as a tensor of the type that `tf.constant` gives it.
     feed_dict: Maps a placeholder or another tensor to the tensor whose value the region feeds to
       it. The values are computed once for each record.
     capacity: The number of records that the buffer holds, at least 1. About the time of a step
@@ -111,11 +113,11 @@ def staged(
     Lists and dicts are new objects of the same type, which the caller may change.
 
   Raises:
-    TypeError: If an argument has the wrong type, or a leaf of `features` or `feed_dict` is not a
-      tensor.
+    TypeError: If an argument has the wrong type, a leaf of `features` is none of the above, or a
+      leaf of `feed_dict` is not a tensor.
     ValueError: If an argument is out of range; `num_clients` and `num_client` disagree; an entry of
       `closed_exception_types` or `ignored_exception_types` stands for no error of a session;
-      `name` is not a valid name scope; `features` hold no tensor; a tensor is eager or belongs to
+      `name` is not a valid name scope; `features` hold nothing but None; a tensor is eager or belongs to
       another graph; a fed tensor is not feedable, is fed twice, or does not match its value in
       type, static shape or number of components; `feed_list` holds a resource or a variant; only
       one of `feed_list` and `feed_generator` is given; or the call is made in eager mode or inside
@@ -126,7 +128,7 @@ def staged(
   options = prefetch_options.PrefetchOptions(
       capacity=capacity,
       num_threads=num_threads,
-      num_clients=_resolve_num_clients(num_clients, num_client),
+      num_clients=argument_checks.resolve_num_clients(num_clients, num_client),
       timeout_millis=timeout_millis,
       closed_exception_types=closed_exception_types,
       ignored_exception_types=ignored_exception_types,
@@ -140,7 +142,7 @@ def staged(
     generator_feed = feed_generator_lib.GeneratorFeed(feed_list, feed_generator, graph)
     _check_fed_once([*feeds, *generator_feed.names()])
   taken = stage_graph.add_stage(
-      [structure.tensors], feeds, options, name, graph, generator_feed)
+      [structure.record], feeds, options, name, graph, generator_feed)
   return structure.pack(taken)
 
 
@@ -150,15 +152,3 @@ def _check_fed_once(names: Sequence[str]) -> None:
   if repeated:
     raise ValueError(
         f"feed_list and feed_dict must feed each tensor once, got {repeated} more than once.")
-
-
-def _resolve_num_clients(num_clients: int, num_client: int | None) -> int:
-  """Returns the number of consumers, which the caller passes as `num_clients` or as `num_client`."""
-  if num_client is None:
-    return num_clients
-  if num_clients not in (1, num_client):
-    raise ValueError(
-        "num_client is another spelling of num_clients: give one of them, got"
-        f" num_clients={num_clients!r} and num_client={num_client!r}.")
-  argument_checks.check_int("num_client", num_client, minimum=1)
-  return num_client

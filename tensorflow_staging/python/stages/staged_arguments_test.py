@@ -71,16 +71,37 @@ def test_features_without_a_tensor(features):
     tf.staged(features)
 
 
-@pytest.mark.parametrize("leaf", [3, "text", np.zeros(2), {1, 2}, object()], ids=type)
+@pytest.mark.parametrize("leaf", [{1, 2}, object(), len], ids=type)
 def test_features_with_a_leaf_that_is_no_tensor(leaf):
-  message = r"features\['a'\]\[1\] must be a tf.Tensor, .* got .* of type " + type(leaf).__name__
-  with pytest.raises(TypeError, match="(?s)" + message):
+  message = (r"features\['a'\]\[1\] must be a tf.Tensor, .*, a NumPy array, or a Python number or string, got .*"
+             " of type " + type(leaf).__name__)
+  with pytest.raises(TypeError, match=message):
     tf.staged({"a": [tf.constant(1), leaf]})
+
+
+@pytest.mark.parametrize(
+    "value,error",
+    [(2**70, TypeError), (np.array([None]), TypeError), (np.datetime64("2020-01-01"), TypeError),
+     ("\ud800", ValueError)],
+    ids=repr)
+def test_features_with_a_value_that_is_no_constant(graph, value, error):
+  message = "features['a'][1] must be a value that tf.constant accepts, got " + repr(value)
+  with pytest.raises(error, match=re.escape(message)):
+    tf.staged({"a": [3, value]})
+  assert not graph.get_operations()
+
+
+def test_a_later_bad_argument_leaves_no_constant(graph):
+  with pytest.raises(TypeError, match="feed_dict must be a dict"):
+    tf.staged([1, "text"], feed_dict=7)
+  with pytest.raises(ValueError, match=r"thread_to_features\[1\] must have the types .*'int32'.*, got \['float32'\]"):
+    tf.prefetch_join([1, 1.0])
+  assert not graph.get_operations()
 
 
 def test_features_with_a_variable():
   variable = tf.get_variable("v", [2])
-  with pytest.raises(TypeError, match=r"features\[0\] must be .*tf.convert_to_tensor"):
+  with pytest.raises(TypeError, match=r"features\[0\] must be .* tf.convert_to_tensor.* to convert a variable\."):
     tf.staged([variable])
 
 

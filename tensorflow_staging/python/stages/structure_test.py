@@ -7,6 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tensorflow_staging.python.testing import smart_stage_runs
+from tensorflow_staging.python.testing import smart_stage_sessions
+from tensorflow_staging.python.testing import test_util
+
 _Point = collections.namedtuple("_Point", ["x", "y"])
 
 
@@ -103,6 +107,50 @@ def test_a_record_carries_every_type(value):
   assert taken.dtype == source.dtype
   expected = value.encode() if isinstance(value, str) else value
   assert _run(taken) == expected
+
+
+@pytest.mark.parametrize(
+    "value,dtype",
+    [(3, tf.int32), (2**40, tf.int64), (0.5, tf.float32), (True, tf.bool), (1 + 2j, tf.complex128),
+     ("text", tf.string), (b"\x00\xff", tf.string), (np.int64(3), tf.int64), (np.float16(0.5), tf.float16),
+     (np.arange(6.0).reshape([2, 3]), tf.float64), (np.zeros([0, 2], np.int8), tf.int8),
+     (np.array(["a", "b"]), tf.string), (np.array([b"a", b"b"], object), tf.string)],
+    ids=lambda value: repr(value).replace("\n", ""))
+def test_a_python_or_numpy_value_becomes_a_tensor(value, dtype):
+  taken = tf.staged({"tensor": tf.constant(7), "value": [value]})
+  result = taken["value"][0]
+  assert isinstance(result, tf.Tensor)
+  assert result.dtype == dtype
+  assert result.shape.as_list() == list(np.shape(value))
+  expected = np.vectorize(tf.compat.as_bytes)(value) if dtype == tf.string else value
+  values = _run(taken)
+  assert values["tensor"] == 7
+  np.testing.assert_array_equal(values["value"][0], expected)
+
+
+@pytest.mark.parametrize("smart_stage", [False, True])
+def test_each_record_carries_the_value(smart_stage):
+  record = tf.staged((test_util.dataset_record(3), 10, "text"), capacity=2)
+  config = smart_stage_sessions.smart_stage_config() if smart_stage else None
+  with tf.Session(config=config) as sess, tf.make_prefetch_hook().running(sess):
+    taken, types = smart_stage_runs.run_and_look(sess, (record[0] + 1, record[1], record[2]))
+    assert [taken, *test_util.drain(sess, record)] == [(1, 10, b"text"), (1, 10, b"text"), (2, 10, b"text")]
+  assert "TensorBufferTake" in types
+
+
+def test_features_may_be_values_alone():
+  assert _run(tf.staged(3)) == 3
+
+
+def test_the_constants_belong_to_the_stage_and_not_to_the_step(graph):
+  with tf.control_dependencies([tf.no_op(name="of_the_step")]), tf.device("/device:GPU:0"):
+    tf.staged([1, "text"], name="ahead")
+  put = graph.get_operation_by_name("ahead/TensorBufferPut")
+  constants = [tensor.op for tensor in put.inputs]
+  assert [op.name for op in constants] == ["ahead/constant", "ahead/constant_1"]
+  # A string has no kernel on a GPU.
+  assert {op.device for op in constants} == {"/device:CPU:0"}
+  assert not any(op.control_inputs for op in constants)
 
 
 def test_a_variable_is_staged_by_its_value():
