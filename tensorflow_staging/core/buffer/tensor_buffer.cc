@@ -254,7 +254,6 @@ void TensorBuffer::FinishEnding(DueCallbacks* due) {
     return;
   }
   state_ = State::kClosed;
-  EndPuts(due);
   EndTakes(end_status_, due);
 }
 

@@ -45,9 +45,10 @@ namespace staging {
 //           missing hook.
 //   open    Puts wait for room, takes wait for records.
 //   ending  Like open, for the runs that were admitted before Close.
-//   closed  Puts fail with CANCELLED. Takes drain the records, then fail with
-//           the end of the data (OUT_OF_RANGE) or the cause given to Close. The
-//           first Close decides which, and a later Cancel does not hide it.
+//   closed  New puts fail with CANCELLED; those that wait still get their room.
+//           Takes drain the records, then fail with the end of the data
+//           (OUT_OF_RANGE) or the cause given to Close. The first Close decides
+//           which, and a later Cancel does not hide it.
 //
 // Independently of its state, the buffer may be
 //
@@ -69,8 +70,8 @@ namespace staging {
 // Invariants, whenever the lock is free:
 //   * Takes wait only while there is no record and no waiting put.
 //   * Puts wait only while the oldest of them does not fit.
-//   * Puts wait only in the states open and ending, takes also in idle, and
-//     neither waits while the buffer is cancelled.
+//   * Puts wait only in the states open, ending and closed, takes only in idle,
+//     open and ending, and neither waits while the buffer is cancelled.
 //   * While restarting, there is no record and no waiting put, and the state is
 //     idle or open.
 //   * Runs wait only while they may not begin, and restarts wait only while a
@@ -125,7 +126,8 @@ class TensorBuffer : public ResourceBase {
   //   OK         if the record was stored or taken, if it was dropped because
   //              the timeout passed, or if a restart discarded it (drops and
   //              discards are counted and logged);
-  //   CANCELLED  if `cancellation`, Cancel, Close or the destructor came first.
+  //   CANCELLED  if `cancellation`, Cancel or the destructor came first, or if
+  //              the buffer was closed before the call.
   void PutAsync(Record record, int64_t timeout_millis,
                 CancellationManager* cancellation, PutDone done)
       TF_LOCKS_EXCLUDED(mu_);
@@ -154,7 +156,8 @@ class TensorBuffer : public ResourceBase {
 
   // Declares that no more records will come. `cause` is OK at the end of the
   // data; otherwise it is the error that ended the stage, and takes report it
-  // unchanged. Active runs may still put their records.
+  // unchanged. Active runs may still put their records, and puts that wait are
+  // still served, so that no finished record is lost.
   //
   // Ignores a Close that belongs to the data before a restart: one that comes
   // during the restart, or one that comes later, when no admitted run has

@@ -184,19 +184,39 @@ TEST(TensorBufferTest, CloseWithAnErrorDrainsThenReportsTheCause) {
   EXPECT_EQ(TakeStatus(buffer.get()), cause);
 }
 
-TEST(TensorBufferTest, CloseEndsWaitingPutsAndTakes) {
+TEST(TensorBufferTest, CloseEndsWaitingTakes) {
   auto buffer = MakeBuffer(1);
   TakeResult take;
   buffer->TakeAsync(nullptr, take.Callback());
   buffer->Close(OkStatus());
   EXPECT_TRUE(errors::IsOutOfRange(take.Wait()));
+}
 
-  buffer->Resume();
+// A finished record that waits for room when its stage ends is not lost.
+TEST(TensorBufferTest, AWaitingPutIsServedAfterClose) {
+  auto buffer = MakeBuffer(1);
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  PutResult put;
+  buffer->PutAsync(MakeRecord(2), kNoTimeout, nullptr, put.Callback());
+  const Status cause = errors::DataLoss("cause");
+  buffer->Close(cause);
+  EXPECT_TRUE(errors::IsCancelled(Put(buffer.get(), 3)));
+  EXPECT_EQ(Take(buffer.get()), 1);
+  EXPECT_EQ(put.Wait(), OkStatus());
+  EXPECT_EQ(Take(buffer.get()), 2);
+  EXPECT_EQ(TakeStatus(buffer.get()), cause);
+}
+
+TEST(TensorBufferTest, CancelEndsAPutThatWaitsInAClosedBuffer) {
+  auto buffer = MakeBuffer(1);
   EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
   PutResult put;
   buffer->PutAsync(MakeRecord(2), kNoTimeout, nullptr, put.Callback());
   buffer->Close(OkStatus());
+  buffer->Cancel();
   EXPECT_TRUE(errors::IsCancelled(put.Wait()));
+  EXPECT_EQ(Take(buffer.get()), 1);
+  EXPECT_TRUE(errors::IsOutOfRange(TakeStatus(buffer.get())));
 }
 
 TEST(TensorBufferTest, TheFirstCloseWins) {

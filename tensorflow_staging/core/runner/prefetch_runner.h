@@ -22,34 +22,36 @@ class Producers;
 // of fetch_ops runs its op in the session again and again, until the data ends,
 // an error occurs, the runner is stopped or the session closes.
 //
-//   outcome of a run          what its thread does
+//   result of a run           what its thread does
 //   OK                        counts a record, continues
 //   one of closed_exceptions  leaves
 //   one of ignored_exceptions counts and logs it, continues
-//   any other error           leaves, and asks the other threads to leave after
-//                             the run that they are in; the first such error is
-//                             the cause that ends the stage
+//   any other error           closes the buffer with the error and leaves; the
+//                             other threads leave after the run that they are
+//                             in. The first such error is the cause that ends
+//                             the stage
 //
-// The last thread to leave closes the buffer: with OK, or with the cause, which
-// the step then reports after the last record before it. After Stop the buffer
-// is cancelled and not closed.
+// The step reports the cause after the records that have been put, whatever the
+// other threads are waiting for. At the end of the data the last thread to
+// leave closes the buffer. After Stop the buffer is cancelled and not closed.
 //
-// The threads of a restartable stage stay. Where the table says that they
-// leave, they close the buffer, at the end of the data once all fetch_ops have
-// reached it, and continue: their next run waits in its TensorBufferBegin until
-// the stage restarts.
+// The threads of a restartable stage do not leave. Where the table says that
+// they leave, they close the buffer and continue: their next run waits in its
+// TensorBufferBegin until the stage restarts. At the end of the data, they
+// close the buffer once all fetch_ops have reached the end.
 //
-// UNAVAILABLE of an op in the region counts as such in closed_exceptions and
-// ignored_exceptions. As a cause it is INTERNAL, as it would be in a step.
+// If an op of the region fails with UNAVAILABLE, closed_exceptions and
+// ignored_exceptions treat the error as UNAVAILABLE. As the cause it is
+// INTERNAL, as it would be in a step.
 //
 // Start, Stop and destruction are safe in any order with the session's closing
 // and deletion: a session that calls NotifySessionClosing when it closes waits
-// there until no thread of the runner is inside it. If the runner has a share
-// in the session, the session waits for a moment only, and a run that cannot be
-// cancelled keeps it alive until that run ends. Stop the runner before any
-// other kind of session is closed.
+// there until no thread of the runner is inside it. If the runner shares
+// ownership of the session, the session waits only briefly, and a run that
+// cannot be cancelled keeps it alive until that run ends. For any other kind of
+// session, stop the runner before the session is closed.
 //
-// Thread-safe. No lock is held while calling the session.
+// Thread-safe. Holds no lock during calls to the session.
 class PrefetchRunner {
  public:
   struct Stats {
@@ -62,17 +64,18 @@ class PrefetchRunner {
     bool running = false;
   };
 
-  // Checks the options; INVALID_ARGUMENT says which one is unusable.
+  // Creates a runner. Returns INVALID_ARGUMENT, with the name of the option, if
+  // a required option is empty.
   //
-  // Shares `session` until it closes or the runner has stopped. It has to be
-  // the session that does the work. A wrapper, such as that of Python's
-  // sessions, which holds a lock while it closes the session and needs the same
-  // lock to end a step, would deadlock.
+  // Shares ownership of `session` until it closes or the runner has stopped.
+  // `session` must be the session that does the work. A wrapper that holds a
+  // lock while it closes the session, and needs the same lock to end a step,
+  // would deadlock; the wrapper of Python's sessions does so.
   static Status Create(std::shared_ptr<Session> session,
                        const PrefetchRunnerOptions& options,
                        std::unique_ptr<PrefetchRunner>* runner);
 
-  // Stops.
+  // Stops the runner.
   ~PrefetchRunner();
 
   // Prepares all runs, opens the buffer and starts the threads. Returns
@@ -84,7 +87,7 @@ class PrefetchRunner {
   // Cancels the buffer, which wakes the threads that wait for room, and joins
   // the threads. Waits up to 1.5 seconds for a thread that waits for something
   // else, such as slow input; after that the closing session cancels the run of
-  // such a thread. In any case it begins no further run.
+  // such a thread. In any case, the thread begins no further run.
   void Stop();
 
   Stats GetStats() const;
@@ -93,8 +96,8 @@ class PrefetchRunner {
   PrefetchRunner(std::shared_ptr<Producers> producers,
                  SessionObserverId observer_id);
 
-  // Shared with its threads and with the session's observer: a thread that Stop
-  // left behind keeps it until the thread is joined.
+  // The threads and the session's observer share ownership, so that a thread
+  // that Stop left behind keeps this object alive until the thread is joined.
   const std::shared_ptr<Producers> producers_;
   const SessionObserverId observer_id_;
 

@@ -45,7 +45,7 @@ class Epochs {
     next_ = 0;
   }
 
-  // Lets the next call of the source fail with `status`.
+  // Makes the next call of the source fail with `status`.
   void FailNext(const Status& status) {
     mutex_lock l(mu_);
     failure_ = status;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>  // NOLINT
 #include <memory>
 #include <set>
 #include <string>
@@ -122,8 +123,43 @@ TEST(PrefetchRunnerTest, AnIgnoredExceptionIsCountedAndSkipped) {
   EXPECT_EQ(runner->GetStats().ignored, 3);
 }
 
-// Nothing stopped the runner or closed the session, so nothing else would end
-// the wait of the training step.
+TEST(PrefetchRunnerTest, TheCauseDoesNotWaitForASourceThatBlocks) {
+  Notification blocked;
+  Sources::Get()->Set(kOtherSource, WaitingForCancellation(&blocked));
+  Sources::Get()->Set(kSource, Counting([&blocked](int64_t call) -> Status {
+                        if (call < 2) return OkStatus();
+                        blocked.WaitForNotification();
+                        return errors::DataLoss("cause");
+                      }));
+  StageConfig config;
+  config.join_other_source = true;
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  const Status status = session.TakeAll(&values);
+  EXPECT_TRUE(errors::IsDataLoss(status)) << status;
+  EXPECT_EQ(values, Range(2));
+}
+
+// The bound is that of the pauses; without them the calls take milliseconds.
+TEST(PrefetchRunnerTest, ASourceThatOnlyFailsDoesNotSpin) {
+  Notification many;
+  Sources::Get()->Set(kSource, Counting([&many](int64_t call) -> Status {
+                        if (call == 150) many.Notify();
+                        return errors::DataLoss("broken");
+                      }));
+  StageConfig config;
+  config.ignored = {error::DATA_LOSS};
+  StageSession session(config);
+  const auto start = std::chrono::steady_clock::now();
+  auto runner = session.StartRunner();
+  many.WaitForNotification();
+  EXPECT_GE(std::chrono::steady_clock::now() - start,
+            std::chrono::milliseconds(200));
+}
+
+// Nothing has stopped the runner or closed the session, so only the end of the
+// stage can end the wait of the training step.
 TEST(PrefetchRunnerTest, ARegionThatCancelsItselfEndsTheStage) {
   Sources::Get()->Set(kSource, Counting([](int64_t call) {
                         return call < 2 ? OkStatus()
@@ -138,7 +174,7 @@ TEST(PrefetchRunnerTest, ARegionThatCancelsItselfEndsTheStage) {
   EXPECT_EQ(values, Range(2));
 }
 
-// The executor replaces UNAVAILABLE by INTERNAL.
+// The executor replaces UNAVAILABLE with INTERNAL.
 TEST(PrefetchRunnerTest, UnavailableIsRecognised) {
   const auto source = [](int64_t call) -> Status {
     if (call >= 5) return errors::OutOfRange("end");
@@ -313,7 +349,7 @@ TEST(PrefetchRunnerTest, AnotherRunnerMayFollowInTheSameSession) {
 
 // The source does not use the buffer, so cancelling the buffer does not wake
 // it.
-TEST(PrefetchRunnerTest, StopDoesNotWaitForEverForASlowSource) {
+TEST(PrefetchRunnerTest, StopDoesNotWaitForeverForASlowSource) {
   Notification began;
   Sources::Get()->Set(kSource, WaitingForCancellation(&began));
   StageSession session;

@@ -16,9 +16,9 @@ Status PreparedRuns::Prepare(Session* session,
 }
 
 Status PreparedRuns::PrepareControlOps(const PrefetchRunnerOptions& options) {
-  // The control ops never wait, and have to work even while code that cannot be
-  // cancelled holds every thread of the session: so they run in the thread that
-  // calls them.
+  // The control ops never wait. They must work even while code that cannot be
+  // cancelled occupies every thread of the session, so they run in the thread
+  // that calls them.
   CallableOptions control;
   control.mutable_run_options()->set_inter_op_thread_pool(-1);
   control.mutable_run_options()->set_timeout_in_ms(
@@ -46,7 +46,7 @@ Status PreparedRuns::PrepareProducers(const PrefetchRunnerOptions& options) {
   if (!options.named_feed_input_tensors().empty()) {
     CallableOptions feeds;
     *feeds.mutable_run_options() = options.run_options();
-    // The order of a protobuf map is not fixed; that of the feeds has to be.
+    // A protobuf map has no fixed order, but the feeds need one.
     const std::map<std::string, std::string> ordered(
         options.named_feed_input_tensors().begin(),
         options.named_feed_input_tensors().end());
@@ -57,15 +57,15 @@ Status PreparedRuns::PrepareProducers(const PrefetchRunnerOptions& options) {
     TF_RETURN_IF_ERROR(MakeCallable(feeds, &feeds_.emplace()));
   }
   // Producers that run the same op share a callable.
-  std::map<std::string, Handle> made;
+  std::map<std::string, Handle> handles;
   for (const std::string& op : options.fetch_ops()) {
-    auto it = made.find(op);
-    if (it == made.end()) {
+    auto it = handles.find(op);
+    if (it == handles.end()) {
       fetch.clear_target();
       fetch.add_target(op);
       Handle handle = 0;
       TF_RETURN_IF_ERROR(MakeCallable(fetch, &handle));
-      it = made.emplace(op, handle).first;
+      it = handles.emplace(op, handle).first;
     }
     producers_.push_back(it->second);
   }
@@ -99,8 +99,8 @@ Status PreparedRuns::MakeCallable(const CallableOptions& options,
 
 Status PreparedRuns::Run(Handle handle, const std::vector<Tensor>& feeds,
                          std::vector<Tensor>* fetches) const {
-  // Nobody reads it, but a session writes to it unasked if the run is traced or
-  // the session builds a cost model.
+  // The runner does not read the metadata, but a session writes to it if the
+  // run is traced or the session builds a cost model.
   RunMetadata metadata;
   return session_->RunCallable(handle, feeds, fetches, &metadata);
 }

@@ -16,17 +16,17 @@
 namespace tensorflow {
 namespace staging {
 
-// The runs that a runner makes in a session, prepared once: a session looks up
-// a prepared run (a callable) by a number instead of by names of nodes.
+// The runs that a runner executes in a session, prepared once as callables: the
+// session looks up a callable by a number instead of by the names of nodes.
 //
-// Prepare and Release exclude everything else; the other methods may run
-// concurrently.
+// Prepare and Release must not run concurrently with any method; the other
+// methods may run concurrently with each other.
 class PreparedRuns {
  public:
   PreparedRuns() = default;
 
-  // Prepares all runs of `options` in `session`, which has to outlive all later
-  // calls. After an error, Release releases those that were prepared.
+  // Prepares all runs of `options` in `session`, which must outlive all later
+  // calls. After an error, Release releases the runs that were prepared.
   Status Prepare(Session* session, const PrefetchRunnerOptions& options);
 
   // Opens the buffer.
@@ -42,6 +42,7 @@ class PreparedRuns {
   // Runs the region once, as producer `index` (an index into fetch_ops).
   Status ProduceRecord(int index) const;
 
+  // Releases the callables.
   void Release();
 
  private:
@@ -52,7 +53,7 @@ class PreparedRuns {
   Status MakeCallable(const CallableOptions& options, Handle* handle);
   Status Run(Handle handle, const std::vector<Tensor>& feeds,
              std::vector<Tensor>* fetches) const;
-  // The same for a callable without fetches.
+  // Runs a callable that has no fetches.
   Status RunOp(Handle handle, const std::vector<Tensor>& feeds) const;
 
   Session* session_ = nullptr;
@@ -61,9 +62,9 @@ class PreparedRuns {
   Handle resume_ = 0;
   Handle cancel_ = 0;
   Handle close_ = 0;
-  // Yields the values of named_feed_input_tensors, if there are any.
+  // Fetches the values of named_feed_input_tensors, if there are any.
   std::optional<Handle> feeds_;
-  // By entry of fetch_ops. Takes what `feeds_` yields.
+  // By entry of fetch_ops. A producer is fed the values that `feeds_` fetches.
   std::vector<Handle> producers_;
 
   TF_DISALLOW_COPY_AND_ASSIGN(PreparedRuns);

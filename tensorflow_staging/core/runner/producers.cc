@@ -15,16 +15,21 @@ namespace staging {
 namespace {
 
 // How long Stop waits for a thread that the cancelled buffer does not wake.
-// tf.train.Coordinator.join looks at its threads after 2 and then after 4
-// seconds, and is to return within 5; this ends before its first look.
+// tf.train.Coordinator.join checks its threads after 2 and then after 4
+// seconds, and should return within 5; Stop ends before the first check.
 constexpr std::chrono::milliseconds kStopPatience(1500);
-// How often a closing session that cannot go on reports what it waits for.
+// How often a closing session reports what it is still waiting for.
 constexpr std::chrono::seconds kClosingReportPeriod(10);
-// How often a producer whose source has ended runs it again while another
-// source of the stage goes on: its iterator may have been initialised again.
+// How often a producer whose source has ended tries again while another source
+// of the stage continues: its iterator may have been initialised again.
 constexpr std::chrono::milliseconds kEndedSourcePeriod(100);
 // The longest pause of a thread that closes the buffer repeatedly.
 constexpr std::chrono::milliseconds kLongestPause(100);
+// How many runs in a row may fail with an ignored error before their thread
+// pauses, and its longest pause. So a stretch of bad records is skipped
+// quickly, and a source that is broken for good takes about 1 % of a core.
+constexpr int64_t kIgnoredWithoutPause = 100;
+constexpr std::chrono::milliseconds kLongestIgnoredPause(10);
 
 }  // namespace
 
@@ -36,7 +41,8 @@ Producers::Producers(std::shared_ptr<Session> session,
       num_sources_(std::set<std::string>(options.fetch_ops().begin(),
                                          options.fetch_ops().end())
                        .size()),
-      pauses_(options.fetch_ops_size()) {}
+      pauses_(options.fetch_ops_size()),
+      ignored_in_a_row_(options.fetch_ops_size()) {}
 
 Status Producers::Start() {
   {
@@ -84,20 +90,18 @@ Status Producers::Start() {
 
 void Producers::Work(int index) {
   SetStageThreadName(options_.name());
-  // 1. Produce records until there is a reason to leave.
-  while (!enough_.load(std::memory_order_acquire) &&
+  // 1. Produce records until this thread must leave.
+  while (!must_leave_.load(std::memory_order_acquire) &&
          Handle(index, runs_.ProduceRecord(index))) {
   }
-  // 2. The last thread to leave closes the buffer with the reason why no more
-  //    records come, unless Stop has cancelled it.
+  // 2. At the end of the data, the last thread to leave closes the buffer.
   bool close;
-  Status cause;
   {
     mutex_lock l(mu_);
-    close = --working_ == 0 && !stopping_ && !options_.restartable();
-    cause = cause_;
+    close =
+        --working_ == 0 && !stopping_ && cause_.ok() && !options_.restartable();
   }
-  if (close) CloseBuffer(cause);
+  if (close) CloseBuffer(OkStatus());
   // 3. From here on the session may be destroyed.
   Leave();
 }
@@ -113,11 +117,12 @@ bool Producers::Handle(int index, const Status& status) {
     case RunOutcome::kEndOfData:
       return EndStage(index, OkStatus());
     case RunOutcome::kIgnored:
-      return CountIgnored(status);
+      return CountIgnored(index, status);
     default:
       break;
   }
-  // A closing session cancels its steps just before it reports that it closes.
+  // A closing session cancels its runs just before it notifies this object, so
+  // CANCELLED needs no warning.
   if (!errors::IsCancelled(status)) {
     LOG(WARNING) << "Stage '" << options_.name() << "' ends with an error, "
                  << "which the step that takes its records will report: "
@@ -129,6 +134,7 @@ bool Producers::Handle(int index, const Status& status) {
 bool Producers::CountRecord(int index) {
   records_.fetch_add(1, std::memory_order_relaxed);
   pauses_[index] = pauses_[index].zero();
+  ignored_in_a_row_[index] = 0;
   if (num_sources_ > 1 && options_.restartable()) {
     mutex_lock l(mu_);
     ended_ops_.clear();
@@ -136,35 +142,49 @@ bool Producers::CountRecord(int index) {
   return true;
 }
 
-bool Producers::CountIgnored(const Status& status) {
+bool Producers::CountIgnored(int index, const Status& status) {
   const int64_t ignored = ignored_.fetch_add(1) + 1;
   LOG_EVERY_N_SEC(WARNING, 1)
       << "Stage '" << options_.name() << "' ignored an error, because "
-      << "ignored_exception_types has its type; " << ignored << " so far. "
+      << "ignored_exception_types contains its type; " << ignored << " so far. "
       << status;
-  return true;
+  // A source that does nothing but fail must not take the processor.
+  if (++ignored_in_a_row_[index] <= kIgnoredWithoutPause) return true;
+  return Pause(NextPause(index, kLongestIgnoredPause));
 }
 
 bool Producers::EndStage(int index, const Status& cause) {
   if (!options_.restartable()) {
-    if (!cause.ok()) {
-      mutex_lock l(mu_);
-      if (cause_.ok()) cause_ = cause;
-      enough_.store(true, std::memory_order_release);
-    }
+    if (!cause.ok()) EndWithCause(cause);
     return false;
   }
   if (cause.ok() && !AllSourcesEnded(index)) return Pause(kEndedSourcePeriod);
   if (!CloseBuffer(cause)) return false;
-  std::chrono::milliseconds& pause = pauses_[index];
-  const bool go_on = Pause(pause);
-  pause = std::min(2 * pause + std::chrono::milliseconds(1), kLongestPause);
-  return go_on;
+  return Pause(NextPause(index, kLongestPause));
+}
+
+std::chrono::milliseconds Producers::NextPause(
+    int index, std::chrono::milliseconds longest) {
+  const std::chrono::milliseconds pause = pauses_[index];
+  pauses_[index] = std::min(2 * pause + std::chrono::milliseconds(1), longest);
+  return pause;
+}
+
+void Producers::EndWithCause(const Status& cause) {
+  {
+    mutex_lock l(mu_);
+    if (stopping_ || !cause_.ok()) return;
+    cause_ = cause;
+    must_leave_.store(true, std::memory_order_release);
+  }
+  // At once: another producer may be waiting for input that never comes.
+  CloseBuffer(cause);
 }
 
 bool Producers::AllSourcesEnded(int index) {
   mutex_lock l(mu_);
-  // Wakes the other ended sources, which look again whether all have ended.
+  // Wake the threads of other ended sources, which check again whether all
+  // sources have ended.
   if (ended_ops_.insert(options_.fetch_ops(index)).second) {
     changed_.notify_all();
   }
@@ -195,7 +215,7 @@ void Producers::CancelBuffer() {
     ++inside_;
   }
   const Status status = runs_.Cancel();
-  // A closing session has cancelled its steps, and with them the puts, itself.
+  // A closing session has already cancelled its runs, and with them the puts.
   if (!status.ok() && !errors::IsCancelled(status)) {
     LOG(ERROR) << "Stage '" << options_.name()
                << "' could not cancel its buffer: " << status;
@@ -204,8 +224,8 @@ void Producers::CancelBuffer() {
 }
 
 void Producers::Stop() {
-  // 1. Ask the threads to leave. The buffer is cancelled only once: later
-  //    another runner may use it.
+  // 1. Ask the threads to leave. Cancel the buffer only once, because another
+  //    runner may use it later.
   bool first;
   std::chrono::milliseconds patience = kStopPatience;
   {
@@ -223,8 +243,8 @@ void Producers::Stop() {
     if (!AwaitNobodyInside(&l, patience)) {
       if (!stop_gave_up_) {
         LOG(WARNING) << "Stage '" << options_.name() << "' was stopped while "
-                     << "its region is still running. It ends when that run "
-                     << "does, or when the session closes.";
+                     << "its region is still running. The stage ends when that "
+                     << "run ends or the session closes.";
       }
       stop_gave_up_ = true;
       return;
@@ -234,9 +254,9 @@ void Producers::Stop() {
     if (!session_gone_) session.swap(session_);
     if (session != nullptr) ++inside_;
   }
-  // 3. Clean up, unless the session or another Stop does. The session goes
-  //    last: this may be its last reference, and its destructor waits for those
-  //    inside.
+  // 3. Clean up, unless the closing session or another Stop does. Release the
+  //    session last: this may be its last reference, and its destructor waits
+  //    until inside_ is 0.
   threads.clear();
   if (session != nullptr) {
     runs_.Release();
@@ -245,15 +265,17 @@ void Producers::Stop() {
 }
 
 void Producers::OnSessionClosing() {
-  // 1. As Stop does. Another thread may be in Stop and may not have cancelled
-  //    the buffer yet; cancelling twice does no harm in a closing session.
+  // 1. Ask the threads to leave, as Stop does. Another thread may be in Stop
+  //    without having cancelled the buffer yet; in a closing session, it does
+  //    no harm to cancel twice.
   {
     mutex_lock l(mu_);
     AskThreadsToLeave();
   }
   CancelBuffer();
-  // 2. Let nobody enter any more, and wait for those inside. With a share in
-  //    the session they may stay longer: it lives as long as they do.
+  // 2. Prevent further use of the session, and wait until inside_ is 0. If this
+  //    object shares ownership of the session, do not wait long: the threads
+  //    inside keep the session alive.
   {
     mutex_lock l(mu_);
     session_gone_ = true;
@@ -263,8 +285,8 @@ void Producers::OnSessionClosing() {
       LOG(WARNING) << "The session is closing while the region of stage '"
                    << options_.name()
                    << "' is still running, in code that cannot be cancelled. "
-                   << (shares ? "The session is kept until that run ends."
-                              : "It waits for the end of that run.");
+                   << (shares ? "The session stays alive until that run ends."
+                              : "The session waits until that run ends.");
       if (!shares) continue;
       stop_gave_up_ = true;
       Env::Default()->SchedClosure([producers = shared_from_this()]() {
@@ -300,7 +322,7 @@ PrefetchRunner::Stats Producers::GetStats() const {
 
 void Producers::AskThreadsToLeave() {
   stopping_ = true;
-  enough_.store(true, std::memory_order_release);
+  must_leave_.store(true, std::memory_order_release);
   changed_.notify_all();
 }
 

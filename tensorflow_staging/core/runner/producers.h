@@ -24,17 +24,18 @@
 namespace tensorflow {
 namespace staging {
 
-// The producers of one stage: what their threads do, and how the threads begin
-// and end. PrefetchRunner owns it together with the threads and the session's
-// observer, so that a thread which Stop left behind keeps it until the thread
-// is joined.
+// The producer threads of one stage: what they do, and how they begin and end.
+// PrefetchRunner, the threads and the session's observer share ownership of
+// this object, so that a thread that Stop left behind keeps it alive until the
+// thread is joined.
 //
-// Whoever uses the session holds an inside_ count meanwhile: a thread during
-// its whole life, Start and Stop during theirs. Nobody enters once
-// session_gone_ is set, and the closing session waits until inside_ is 0, or
-// leaves those inside a share in the session.
+// Each function holds an inside_ count while it uses the session; a thread
+// holds one during its whole life. Once session_gone_ is set, nothing acquires
+// a count, and the closing session waits until inside_ is 0. If this object
+// shares ownership of the session, the session waits only briefly: the threads
+// that are still inside then keep it alive.
 //
-// Thread-safe. No lock is held during calls of the session.
+// Thread-safe. Holds no lock during calls to the session.
 class Producers : public std::enable_shared_from_this<Producers> {
  public:
   Producers(std::shared_ptr<Session> session,
@@ -43,56 +44,64 @@ class Producers : public std::enable_shared_from_this<Producers> {
   Producers(const Producers&) = delete;
   Producers& operator=(const Producers&) = delete;
 
-  // As PrefetchRunner's methods of these names.
+  // Implement the methods of PrefetchRunner that have the same names.
   Status Start() TF_LOCKS_EXCLUDED(mu_);
   void Stop() TF_LOCKS_EXCLUDED(mu_);
   PrefetchRunner::Stats GetStats() const TF_LOCKS_EXCLUDED(mu_);
 
-  // Ends the threads for a session that is closing, and gives the session up.
+  // Ends the threads because the session is closing, and releases the session.
   void OnSessionClosing() TF_LOCKS_EXCLUDED(mu_);
 
-  // Whether no thread is left: every one has been joined, or none ever started.
+  // Returns whether no thread is left: all have been joined, or none started.
   bool AllJoined() const TF_LOCKS_EXCLUDED(mu_) {
     mutex_lock l(mu_);
     return threads_.empty();
   }
 
  private:
-  // What thread `index` does.
+  // The body of thread `index`.
   void Work(int index) TF_LOCKS_EXCLUDED(mu_);
-  // Acts on the outcome of a run of thread `index`. Like the next three,
-  // returns whether the thread goes on.
+  // Handles the result of a run of thread `index`. Like the next three methods,
+  // returns whether the thread continues.
   bool Handle(int index, const Status& status) TF_LOCKS_EXCLUDED(mu_);
   bool CountRecord(int index) TF_LOCKS_EXCLUDED(mu_);
-  bool CountIgnored(const Status& status);
+  bool CountIgnored(int index, const Status& status) TF_LOCKS_EXCLUDED(mu_);
   // `cause` is OK at the end of the data.
   bool EndStage(int index, const Status& cause) TF_LOCKS_EXCLUDED(mu_);
+  // Ends a stage that cannot restart: closes its buffer with the first cause,
+  // and asks the other threads to leave.
+  void EndWithCause(const Status& cause) TF_LOCKS_EXCLUDED(mu_);
   // For a restartable stage: notes that the source of thread `index` has ended.
   // Returns whether all sources have.
   bool AllSourcesEnded(int index) TF_LOCKS_EXCLUDED(mu_);
 
+  // The pause of thread `index`, which grows from one failed run to the next.
+  std::chrono::milliseconds NextPause(int index,
+                                      std::chrono::milliseconds longest);
   // Waits until the time has passed, a source has ended, or the runner is being
-  // stopped. Returns whether to go on.
+  // stopped. Returns whether the thread continues.
   bool Pause(std::chrono::milliseconds time) TF_LOCKS_EXCLUDED(mu_);
-  // Returns whether the buffer could be reached.
+  // Closes the buffer. Returns whether that succeeded.
   bool CloseBuffer(const Status& cause);
-  // Wakes the puts that wait for room, if the buffer can be reached.
+  // Wakes the puts that wait for room, unless the runs are not prepared or the
+  // session is gone.
   void CancelBuffer() TF_LOCKS_EXCLUDED(mu_);
 
-  // Asks the threads to leave after the run that they are in.
+  // Asks the threads to leave after their current runs.
   void AskThreadsToLeave() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Releases an inside_ count.
   void Leave() TF_LOCKS_EXCLUDED(mu_);
-  // Waits until nobody is inside. Returns false if that takes too long.
+  // Waits until inside_ is 0. Returns false if that takes longer than
+  // `patience`.
   bool AwaitNobodyInside(mutex_lock* l, std::chrono::milliseconds patience)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // After OnSessionClosing: waits for those inside, joins the threads, and
-  // gives up the share in the session.
+  // Ends OnSessionClosing: waits until inside_ is 0, joins the threads, and
+  // releases the session.
   void JoinAndReleaseSession() TF_LOCKS_EXCLUDED(mu_);
 
   Status StoppedStatus() const;
 
-  // Used only by those who hold an inside_ count; null once nobody can enter
+  // Used only while an inside_ count is held. Null once none can be acquired
   // any more.
   std::shared_ptr<Session> session_;
   const PrefetchRunnerOptions options_;
@@ -100,18 +109,21 @@ class Producers : public std::enable_shared_from_this<Producers> {
   // How many different fetch_ops there are.
   const size_t num_sources_;
 
-  // By thread, each used by it alone. After it has closed the buffer, a
-  // restartable stage waits in TensorBufferBegin. If the graph lacks that op,
-  // pauses that grow from one failed run to the next keep it from spinning.
+  // The next pause of each thread, used only by that thread. After a thread of
+  // a restartable stage has closed the buffer, its next run waits in
+  // TensorBufferBegin. If the graph lacks that op, pauses that grow from one
+  // failed run to the next keep the thread from spinning.
   std::vector<std::chrono::milliseconds> pauses_;
+  // By thread: how many of its runs have been ignored since its last record.
+  std::vector<int64_t> ignored_in_a_row_;
 
-  // Start prepares the runs before there is another reader: the threads start
-  // later, and the others look at prepared_ first.
+  // Needs no lock: Start prepares the runs before anything else reads them. The
+  // threads start later, and other readers check prepared_ first.
   PreparedRuns runs_;
 
-  // Whether the threads are to leave after the run that they are in. Read in
-  // each round, therefore without the lock.
-  std::atomic<bool> enough_{false};
+  // Whether the threads must leave after their current runs. Atomic, because
+  // each thread reads it before each run and should not lock mu_ for that.
+  std::atomic<bool> must_leave_{false};
   std::atomic<int64_t> records_{0};
   std::atomic<int64_t> ignored_{0};
 
@@ -119,8 +131,8 @@ class Producers : public std::enable_shared_from_this<Producers> {
   condition_variable changed_;
   bool started_ TF_GUARDED_BY(mu_) = false;
   bool stopping_ TF_GUARDED_BY(mu_) = false;
-  // Whether Stop, or the session's closing, has given up waiting; the next Stop
-  // does not wait again.
+  // Whether Stop, or the session's closing, has given up waiting. If so, the
+  // next Stop does not wait.
   bool stop_gave_up_ TF_GUARDED_BY(mu_) = false;
   bool session_gone_ TF_GUARDED_BY(mu_) = false;
   // Whether runs_ is complete and not yet released.

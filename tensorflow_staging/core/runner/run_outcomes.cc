@@ -14,9 +14,9 @@ std::set<int> Codes(const protobuf::RepeatedField<int>& codes) {
   return std::set<int>(codes.begin(), codes.end());
 }
 
-// The code with which an op of the region failed. The executor replaces
-// UNAVAILABLE, so that nobody takes it for a lost worker, and leaves no other
-// trace of it than this text.
+// Returns the code with which an op of the region failed. The executor replaces
+// UNAVAILABLE with INTERNAL, so that it is not mistaken for a lost worker. Only
+// this text shows the original code.
 int RaisedCode(const Status& status) {
   const bool replaced =
       errors::IsInternal(status) &&

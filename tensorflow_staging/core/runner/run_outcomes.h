@@ -11,7 +11,7 @@
 namespace tensorflow {
 namespace staging {
 
-// What the end of a staged run means for its stage.
+// What the result of a staged run means for its stage.
 enum class RunOutcome {
   kRecord,     // It put a record.
   kEndOfData,  // It failed with one of closed_exceptions.
@@ -19,15 +19,16 @@ enum class RunOutcome {
   kFailed,  // It failed otherwise: its error is the cause that ends the stage.
 };
 
-// Tells the outcomes of the runs of one stage apart. Thread-safe.
+// Determines the outcomes of the staged runs of one stage. Thread-safe.
 class RunOutcomes {
  public:
   explicit RunOutcomes(const PrefetchRunnerOptions& options);
 
-  // An error that is both closed and ignored is the end of the data.
+  // Returns the outcome of a run that ended with `status`. An error that is in
+  // both closed_exceptions and ignored_exceptions is the end of the data.
   //
-  // UNAVAILABLE of an op in the region counts as such, although the executor
-  // reports it as INTERNAL.
+  // If an op of the region failed with UNAVAILABLE, the error counts as
+  // UNAVAILABLE, although the executor reports it as INTERNAL.
   RunOutcome Of(const Status& status) const;
 
  private:

@@ -20,7 +20,7 @@ PrefetchRunnerOptions Options() {
   return options;
 }
 
-TEST(RunOutcomesTest, TheCodeDecides) {
+TEST(RunOutcomesTest, TheCodeDeterminesTheOutcome) {
   const RunOutcomes outcomes(Options());
   EXPECT_EQ(outcomes.Of(OkStatus()), RunOutcome::kRecord);
   EXPECT_EQ(outcomes.Of(errors::OutOfRange("end")), RunOutcome::kEndOfData);
@@ -29,7 +29,7 @@ TEST(RunOutcomesTest, TheCodeDecides) {
   EXPECT_EQ(outcomes.Of(errors::Cancelled("stop")), RunOutcome::kFailed);
 }
 
-TEST(RunOutcomesTest, ClosedPrecedesIgnored) {
+TEST(RunOutcomesTest, ClosedTakesPrecedenceOverIgnored) {
   EXPECT_EQ(RunOutcomes(Options()).Of(errors::Aborted("both")),
             RunOutcome::kEndOfData);
 }

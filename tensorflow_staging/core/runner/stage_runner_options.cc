@@ -30,16 +30,16 @@ PrefetchRunnerOptions RunnerOf(const PlannedStage& stage,
 
 }  // namespace
 
-Status FindRunnerOptions(const Graph& graph, const ConfigProto& config,
-                         const std::vector<PrefetchRunnerOptions>& by_hand,
-                         std::vector<PrefetchRunnerOptions>* runners,
-                         const NodeFilter& counts) {
+Status FindRunnerOptions(
+    const Graph& graph, const ConfigProto& config,
+    const std::vector<PrefetchRunnerOptions>& manual_stages,
+    std::vector<PrefetchRunnerOptions>* runners, const NodeFilter& counts) {
   SmartStageSettings settings;
   TF_RETURN_IF_ERROR(ReadSmartStageSettings(config, &settings));
   const StagePlan plan(graph, settings.enabled, settings.name, counts);
-  *runners = by_hand;
+  *runners = manual_stages;
   for (const PlannedStage& stage : plan.stages()) {
-    if (!stage.by_hand()) runners->push_back(RunnerOf(stage, settings));
+    if (!stage.is_manual()) runners->push_back(RunnerOf(stage, settings));
     if (stage.initializers.empty()) continue;
     for (PrefetchRunnerOptions& runner : *runners) {
       if (runner.name() == stage.name) runner.set_restartable(true);

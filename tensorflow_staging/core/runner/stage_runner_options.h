@@ -15,8 +15,9 @@ namespace tensorflow {
 namespace staging {
 
 // Finds the options of the runners that a session with this configuration needs
-// for `graph`: the options of the manual stages, given as `by_hand`, and those
-// of the stages that SmartStage creates when the session receives the graph.
+// for `graph`: the options of the manual stages, given as `manual_stages`, and
+// those of the stages that SmartStage creates when the session receives the
+// graph.
 //
 // The session may be in another process. It finds the same stages, because the
 // stages depend only on the graph and the configuration.
@@ -25,10 +26,11 @@ namespace staging {
 // stages run keeps the stages of the nodes that it had.
 //
 // Returns INVALID_ARGUMENT if the SmartStage settings in `config` are invalid.
-Status FindRunnerOptions(const Graph& graph, const ConfigProto& config,
-                         const std::vector<PrefetchRunnerOptions>& by_hand,
-                         std::vector<PrefetchRunnerOptions>* runners,
-                         const NodeFilter& counts = nullptr);
+Status FindRunnerOptions(
+    const Graph& graph, const ConfigProto& config,
+    const std::vector<PrefetchRunnerOptions>& manual_stages,
+    std::vector<PrefetchRunnerOptions>* runners,
+    const NodeFilter& counts = nullptr);
 
 }  // namespace staging
 }  // namespace tensorflow

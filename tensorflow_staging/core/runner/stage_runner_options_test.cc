@@ -25,12 +25,12 @@ class StageRunnerOptionsTest : public ::testing::Test {
  protected:
   StageRunnerOptionsTest() { fields_.set_do_smart_stage(true); }
 
-  Status Find(const Runners& by_hand = {}) {
+  Status Find(const Runners& manual_stages = {}) {
     ConfigProto config;
     EXPECT_TRUE(config.mutable_graph_options()
                     ->mutable_optimizer_options()
                     ->MergeFromString(fields_.SerializeAsString()));
-    return FindRunnerOptions(*graph_.get(), config, by_hand, &runners_);
+    return FindRunnerOptions(*graph_.get(), config, manual_stages, &runners_);
   }
 
   void ExpectNode(const std::string& name, const std::string& op) {
@@ -87,14 +87,14 @@ TEST_F(StageRunnerOptionsTest, OptionsHaveTheSettingsOfTheSession) {
 }
 
 TEST_F(StageRunnerOptionsTest, OptionsOfAManualStageDoNotChange) {
-  Node* take = graph_.Stage("by_hand", {graph_.Source("next")});
+  Node* take = graph_.Stage("manual", {graph_.Source("next")});
   graph_.Target("target", {graph_.Neg("a", take)});
-  PrefetchRunnerOptions by_hand;
-  by_hand.set_name("by_hand");
-  by_hand.add_fetch_ops("by_hand/TensorBufferPut");
-  ASSERT_EQ(Find({by_hand}), OkStatus());
+  PrefetchRunnerOptions manual;
+  manual.set_name("manual");
+  manual.add_fetch_ops("manual/TensorBufferPut");
+  ASSERT_EQ(Find({manual}), OkStatus());
   ASSERT_EQ(runners_.size(), 1);
-  EXPECT_EQ(runners_[0].SerializeAsString(), by_hand.SerializeAsString());
+  EXPECT_EQ(runners_[0].SerializeAsString(), manual.SerializeAsString());
 }
 
 TEST_F(StageRunnerOptionsTest, AStageWithAnInitialiserIsRestartable) {
@@ -104,7 +104,7 @@ TEST_F(StageRunnerOptionsTest, AStageWithAnInitialiserIsRestartable) {
     Node* iterator = graph.Iterator("iterator");
     graph.InitializeWithRange("initialize_staged", staged, 0, 9);
     graph.InitializeWithRange("initialize", iterator, 0, 9);
-    graph.Stage("by_hand", {graph.GetNext("staged_next", staged)});
+    graph.Stage("manual", {graph.GetNext("staged_next", staged)});
     graph.Target("target", {graph.GetNext("next", iterator)});
     graph.Target("other", {graph.Source("other_next")});
     ConfigProto config;
@@ -112,9 +112,9 @@ TEST_F(StageRunnerOptionsTest, AStageWithAnInitialiserIsRestartable) {
     EXPECT_TRUE(config.mutable_graph_options()
                     ->mutable_optimizer_options()
                     ->MergeFromString(fields_.SerializeAsString()));
-    PrefetchRunnerOptions by_hand;
-    by_hand.set_name("by_hand");
-    ASSERT_EQ(FindRunnerOptions(*graph.get(), config, {by_hand}, &runners_),
+    PrefetchRunnerOptions manual;
+    manual.set_name("manual");
+    ASSERT_EQ(FindRunnerOptions(*graph.get(), config, {manual}, &runners_),
               OkStatus());
     ASSERT_EQ(runners_.size(), smart_stage ? 3 : 1);
     EXPECT_TRUE(runners_[0].restartable());

@@ -39,7 +39,7 @@ void LogStages(const StagePlan& plan, const Graph& graph) {
               << stage.region->boundary.size() << " boundary tensors.";
   }
   if (!any) {
-    LOG(INFO)
+    LOG(WARNING)
         << "SmartStage found nothing to run ahead of the step among "
         << graph.num_op_nodes()
         << " nodes; tf.staging.explain(graph, config) reports the reasons.";

@@ -4,6 +4,7 @@
 import pytest
 import tensorflow as tf
 
+from tensorflow_staging.python.testing import smart_stage_sessions
 from tensorflow_staging.python.testing import test_util
 
 
@@ -26,6 +27,19 @@ def test_an_interactive_session():
   try:
     with tf.make_prefetch_hook().running(sess):
       assert [record.eval(), record.eval()] == [0, 1]
+  finally:
+    sess.close()
+
+
+def test_an_interactive_session_with_smart_stage():
+  record = test_util.dataset_record(2) * 10
+  tf.train.mark_target_node([tf.identity(record, name="target")])
+  config = smart_stage_sessions.smart_stage_config()
+  sess = tf.InteractiveSession(config=config)
+  try:
+    with tf.make_prefetch_hook().running(sess):
+      assert "TensorBufferTake" in smart_stage_sessions.staged_ops(sess, "target:0")
+      assert sess.run("target:0") == 10
   finally:
     sess.close()
 

@@ -3,6 +3,7 @@
 
 import re
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -27,12 +28,36 @@ def test_an_error_of_one_source_is_the_cause():
         sess.run(record)
 
 
+def test_the_error_of_one_source_does_not_wait_for_another():
+  held, failing = test_util.Source(), test_util.Source(end=0, error=ValueError("broken source"))
+  held.hold()
+  record = tf.prefetch_join([held.tensor(), failing.tensor()])
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    held.wait_until_asked(1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="broken source"):
+      sess.run(record, options=tf.RunOptions(timeout_in_ms=test_util.WAIT_SECONDS * 1000))
+    held.release()
+
+
 def test_static_shapes_hold_for_every_source():
   first = {"d": tf.zeros([2, 3]), "s": tf.sparse.from_dense([[1, 0]])}
   second = {"d": tf.zeros([4, 3]), "s": tf.sparse.from_dense([[1, 0], [0, 2]])}
   record = tf.prefetch_join([first, second])
   assert record["d"].shape.as_list() == [None, 3]
   assert record["s"].shape.as_list() == [None, 2]
+
+
+def test_a_value_may_differ_from_source_to_source():
+  sources = [
+      {"x": test_util.dataset_record(2), "source": "low", "weight": np.array([0.5])},
+      {"x": test_util.dataset_record(2) + 10, "source": "high", "weight": np.array([1.5, 2.5])},
+  ]
+  record = tf.prefetch_join(sources)
+  assert record["weight"].shape.as_list() == [None]
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    taken = test_util.drain(sess, record)
+  assert sorted((step["x"], step["source"], step["weight"].tolist()) for step in taken) == [
+      (0, b"low", [0.5]), (1, b"low", [0.5]), (10, b"high", [1.5, 2.5]), (11, b"high", [1.5, 2.5])]
 
 
 @pytest.mark.parametrize("sources", [[], (), None, {}])
@@ -55,4 +80,4 @@ def test_structures_must_agree():
 
 def test_a_bad_leaf_is_named():
   with pytest.raises(TypeError, match=r"thread_to_features\[1\]\['x'\] must be a tf.Tensor"):
-    tf.prefetch_join([{"x": tf.constant(1)}, {"x": 1}])
+    tf.prefetch_join([{"x": tf.constant(1)}, {"x": object()}])
