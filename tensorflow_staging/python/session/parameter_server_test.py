@@ -13,6 +13,8 @@ _SMART_STAGE = pytest.mark.parametrize("smart_stage", [False, True], ids=["stage
 _RECORDS = 40
 # The time limit for closing, whatever a stage waits for.
 _LIMIT_SECONDS = 5
+# The time limit for the rest of a worker's training, which takes 5 seconds on a busy machine.
+_TRAINING_SECONDS = 15
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,7 @@ def _assert_rest(answer, records):
   """Checks that training took exactly these records, and ended soon after the last one."""
   taken, seconds = answer
   assert taken == records
-  assert seconds < _LIMIT_SECONDS
+  assert seconds < _TRAINING_SECONDS
 
 
 @_SMART_STAGE

@@ -31,9 +31,11 @@ def test_an_error_of_one_source_is_the_cause():
 def test_the_error_of_one_source_does_not_wait_for_another():
   held, failing = test_util.Source(), test_util.Source(end=0, error=ValueError("broken source"))
   held.hold()
+  failing.hold()
   record = tf.prefetch_join([held.tensor(), failing.tensor()])
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
     held.wait_until_asked(1)
+    failing.release()
     with pytest.raises(tf.errors.InvalidArgumentError, match="broken source"):
       sess.run(record, options=tf.RunOptions(timeout_in_ms=test_util.WAIT_SECONDS * 1000))
     held.release()
