@@ -35,6 +35,7 @@ class PrefetchRunnerHook(session_run_hook.SessionRunHook):
 
     Raises:
       TypeError: If an argument has the wrong type.
+      tf.errors.CancelledError: If another thread ends the hook before the stages have started.
       tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
     """
     stage_lifecycle.start(session, coord)
@@ -43,7 +44,8 @@ class PrefetchRunnerHook(session_run_hook.SessionRunHook):
     """Stops the stages of a session, and waits until their threads have left it.
 
     Waits only a few seconds for a thread that slow input blocks; that thread ends when the session
-    closes.
+    closes. Waits no longer for a server that does not answer, and not at all for another thread that is
+    starting the stages.
 
     Args:
       session: The session, or None if it no longer exists.

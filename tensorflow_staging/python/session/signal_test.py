@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGINT ends a program with stages within seconds, whichever thread waits."""
 
+import inspect
+
 import pytest
 
+from tensorflow_staging.python.testing import server_proxy
 from tensorflow_staging.python.testing import test_util
 
 # The beginning of each program: sends SIGINT while a thread waits, and measures the time from then on.
@@ -142,6 +145,26 @@ except KeyboardInterrupt:
   print("after the session", in_time())
 """, tmp_path)
   assert output == ["in the session True", "after the session True"]
+
+
+def test_sigint_while_another_session_waits_for_its_server(tmp_path):
+  output = _run(inspect.getsource(server_proxy) + """
+record = tf.staged(hanging_input())
+hook = tf.make_prefetch_hook()
+proxy = ServerProxy(tf.train.Server.create_local_server().target)
+proxy.hold()
+with tf.Session() as sess:
+  try:
+    with hook.running(sess):
+      remote = tf.Session(proxy.target)
+      threading.Thread(target=hook.after_create_session, args=[remote], daemon=True).start()
+      proxy.wait_until_held_back()
+      interrupt_when_the_main_thread_waits()
+      sess.run(record)
+  except KeyboardInterrupt:
+    print("interrupted", in_time())
+""", tmp_path)
+  assert output == ["interrupted True"]
 
 
 def test_the_stages_go_on_when_the_main_thread_handles_sigint_itself(tmp_path):

@@ -4,29 +4,28 @@
 import atexit
 import threading
 import weakref
-from collections.abc import Sequence
 
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.training import coordinator
 
-from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.session import interrupts
-from tensorflow_staging.python.session import runner_options
-from tensorflow_staging.python.session import starting_session
+from tensorflow_staging.python.session import session_stages
+from tensorflow_staging.python.session import stage_runners
 
-_lock = threading.Lock()
-# The running stages of each live session. Does not keep the session alive: the runners leave it by
-# themselves when it closes.
-_stages_of_session: "weakref.WeakKeyDictionary[session_lib.BaseSession, _Stages]" = (
-    weakref.WeakKeyDictionary())  # Guarded by _lock.
-# The number of nodes that the graph of a session had when its stages began to run.
-_old_nodes: "weakref.WeakKeyDictionary[session_lib.BaseSession, int]" = (
+# Guards the dictionary alone: whoever waits for one session must not keep the others waiting. Reentrant, because
+# a signal handler may stop the stages while the main thread holds the lock.
+_lock = threading.RLock()
+# Does not keep a session alive: the runners leave it by themselves when it closes.
+_stages_of_session: "weakref.WeakKeyDictionary[session_lib.BaseSession, session_stages.SessionStages]" = (
     weakref.WeakKeyDictionary())  # Guarded by _lock.
 
 
 def start(
     session: session_lib.BaseSession, coord: coordinator.Coordinator | None = None) -> None:
   """Starts every stage of the session's graph, unless they are running already.
+
+  Waits for the session's server as long as it takes to answer, and for another thread that is starting the
+  stages.
 
   Args:
     session: The session to run the stages in.
@@ -36,6 +35,7 @@ def start(
   Raises:
     TypeError: If `session` is not a `tf.compat.v1.Session`, or `coord` is not a
       `tf.train.Coordinator`.
+    tf.errors.CancelledError: If another thread stops the stages before they have started.
     tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
   """
   if not isinstance(session, session_lib.BaseSession):
@@ -47,91 +47,39 @@ def start(
         f"coord must be None or a tf.train.Coordinator, got {coord!r} of type"
         f" {type(coord).__name__}.")
   with _lock:
-    stages = _stages_of_session.get(session)
-    if stages is None or not stages.running():
-      if stages is not None:
-        stages.stop()
-      stages = _Stages(session, _old_nodes.get(session, 0))
-      with starting_session.starting(session):
-        stages.start()
-      _stages_of_session[session] = stages
-      if stages:
-        _old_nodes.setdefault(session, stages.num_nodes)
-  if stages:
-    _interrupt_watch.begin()
-  if coord is not None and stages:
-    _stop_with(coord, stages)
+    stages = _stages_of_session.setdefault(session, session_stages.SessionStages())
+  runners = stages.start(session)
+  if not runners:
+    return
+  _interrupt_watch.begin()
+  if coord is not None:
+    _stop_with(coord, runners)
 
 
 def stop(session: session_lib.BaseSession) -> None:
   """Stops the stages of a session, if any run, and waits until their threads have left it.
 
   Waits only a few seconds for a thread that slow input blocks; that thread ends when the session
-  closes.
+  closes. Waits no longer for a server that does not answer, and not at all for another thread that is
+  starting the stages: that thread starts nothing more, and gets `tf.errors.CancelledError` as soon as the
+  server answers.
 
   Args:
     session: Any session.
   """
   with _lock:
-    stages = _stages_of_session.pop(session, None)
+    stages = _stages_of_session.get(session)
   if stages is not None:
-    stages.stop()
+    session_stages.stop_together([stages])
   _interrupt_watch.end_if_not_needed()
 
 
-class _Stages:
-  """The runners of the stages of one session. Safe to use from several threads."""
-
-  def __init__(self, session: session_lib.BaseSession, old_nodes: int):
-    self.num_nodes = len(session.graph.get_operations())
-    # Python's session passes new nodes to C++ only when it runs something, and the runners bypass
-    # Python's session.
-    session._extend_graph()
-    self.runners = [
-        _pywrap_staging.PrefetchRunner(session._session, options)
-        for options in runner_options.of_session(session, old_nodes)
-    ]
-
-  def __len__(self) -> int:
-    return len(self.runners)
-
-  def start(self) -> None:
-    """Starts all runners, or none: if one cannot start, stops those that have started."""
-    try:
-      for runner in self.runners:
-        runner.start()
-    except BaseException:
-      self.stop()
-      raise
-
-  def running(self) -> bool:
-    """Returns whether any runner may still produce records."""
-    return any(runner.stats()["running"] for runner in self.runners)
-
-  def stop(self) -> None:
-    """Stops all runners and waits until they have left the session; a second call does nothing."""
-    _stop_together(self.runners)
-
-
-def _stop_together(runners: Sequence[_pywrap_staging.PrefetchRunner]) -> None:
-  """Stops runners in parallel, because each may have to wait a few seconds for input that hangs."""
-  threads = [
-      threading.Thread(target=runner.stop, name="staging_stop_runner") for runner in runners[1:]
-  ]
-  for thread in threads:
-    thread.start()
-  for runner in runners[:1]:
-    runner.stop()
-  for thread in threads:
-    thread.join()
-
-
-def _stop_with(coord: coordinator.Coordinator, stages: _Stages) -> None:
-  """Stops the stages as soon as the coordinator is asked to stop."""
+def _stop_with(coord: coordinator.Coordinator, runners: stage_runners.StageRunners) -> None:
+  """Stops runners as soon as the coordinator is asked to stop."""
 
   def wait_and_stop():
     coord.wait_for_stop()
-    stages.stop()
+    stage_runners.stop_together([runners])
     _interrupt_watch.end_if_not_needed()
 
   # A daemon thread lets a program exit that never stops its coordinator.
@@ -140,17 +88,19 @@ def _stop_with(coord: coordinator.Coordinator, stages: _Stages) -> None:
   thread.start()
 
 
+def _of_all_sessions() -> list[session_stages.SessionStages]:
+  with _lock:
+    return list(_stages_of_session.values())
+
+
 def _any_running() -> bool:
   """Returns whether the stages of any session are running, so that a step may wait for them."""
-  with _lock:
-    return any(stages.running() for stages in _stages_of_session.values())
+  return any(stages.running() for stages in _of_all_sessions())
 
 
 def _stop_all() -> None:
   """Stops the stages of every session; each session can start its stages again."""
-  with _lock:
-    everything = list(_stages_of_session.values())
-  _stop_together([runner for stages in everything for runner in stages.runners])
+  session_stages.stop_together(_of_all_sessions())
 
 
 _interrupt_watch = interrupts.InterruptWatch(needed=_any_running, stop=_stop_all)
@@ -158,9 +108,10 @@ _interrupt_watch = interrupts.InterruptWatch(needed=_any_running, stop=_stop_all
 
 @atexit.register
 def _end() -> None:
-  """Ends all stages before the interpreter can no longer run the Python functions of their graphs."""
-  with _lock:
-    everything = list(_stages_of_session.values())
-    _stages_of_session.clear()
-  _stop_together([runner for stages in everything for runner in stages.runners])
+  """Ends all stages before the interpreter can no longer run the Python functions of their graphs.
+
+  Waits only a few seconds for a server that does not answer, and not at all for a start in progress: a thread
+  that waits for a server calls no Python function until the server answers.
+  """
+  _stop_all()
   _interrupt_watch.end_if_not_needed()

@@ -2,15 +2,14 @@
 """The `feed_list` and `feed_generator` of a stage: Python code that yields the fed values."""
 
 import inspect
-import itertools
 import threading
-import weakref
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.data.ops import options as options_lib
@@ -18,13 +17,21 @@ from tensorflow.python.framework import dtypes
 from tensorflow.python.framework import ops
 from tensorflow.python.framework import sparse_tensor
 from tensorflow.python.framework import tensor_spec
-from tensorflow.python.ops import script_ops
+from tensorflow.python.ops import array_ops
+from tensorflow.python.ops import control_flow_ops
 
-from tensorflow_staging.python.session import starting_session
 from tensorflow_staging.python.stages import named_feeds
+from tensorflow_staging.python.stages import session_numbers
 
 # Opens the data for a session, each time that the stage starts.
 _Opener = Callable[[session_lib.BaseSession | None], Iterator[Any]]
+
+# The name scope of a generator's ops within that of its stage. Two of them have to be found by their names,
+# because the options of a stage's runner do not mention them: the op that opens the data, and the number of
+# the session, which is fed to it.
+SCOPE = "feed_generator"
+_OPEN_OP = "open_data"
+_SESSION_OP = "session_number"
 
 
 class GeneratorFeed:
@@ -73,25 +80,18 @@ class GeneratorFeed:
             f"feed_list must hold tensors whose values Python can create, but {tensor.name!r} has"
             f" type {tensor.dtype.base_dtype.name}. Use feed_dict.")
     self._open = _opener(feed_generator)
-    self._start_numbers = itertools.count()
-    # By start number: the session of each start that has not yet asked for a record.
-    self._started: dict[int, weakref.ref | None] = {}
 
   def names(self) -> list[str]:
     """Returns the names of the fed tensors."""
     return [tensor.name for tensor in self._tensors]
 
-  def add_to_graph(self) -> tuple[dict[str, str], ops.Operation]:
-    """Adds the tensors that yield the values.
+  def add_to_graph(self) -> dict[str, str]:
+    """Adds the tensors that yield the values, and what `open_data` needs, in the name scope `SCOPE`.
 
     Returns:
-      A dict from the name of each fed tensor to the name of the tensor that yields its value, and
-      the op that opens the data, which has to run when the stage starts.
+      A dict from the name of each fed tensor to the name of the tensor that yields its value.
     """
-    # The session is known only while the stage starts, but the generator is not called before the
-    # first record. The start number lets `_records` find the session.
-    number = script_ops.numpy_function(self._note_session, [], dtypes.int64, name="start")
-    number.set_shape([])
+    number = array_ops.placeholder(dtypes.int64, [], name=_SESSION_OP)
     dataset = dataset_ops.DatasetV1.from_generator(
         self._records,
         output_signature=tuple(
@@ -100,22 +100,13 @@ class GeneratorFeed:
         args=(number,))
     iterator = dataset_ops.make_initializable_iterator(dataset.with_options(_without_prefetching()))
     values = iterator.get_next()
-    feeds = {
-        tensor.name: value.name for tensor, value in zip(self._tensors, values, strict=True)
-    }
-    return feeds, iterator.initializer
-
-  def _note_session(self) -> np.int64:
-    number = next(self._start_numbers)
-    session = starting_session.current()
-    self._started[number] = None if session is None else weakref.ref(session)
-    return np.int64(number)
+    control_flow_ops.group(iterator.initializer, name=_OPEN_OP)
+    return {tensor.name: value.name for tensor, value in zip(self._tensors, values, strict=True)}
 
   def _records(self, number: np.int64) -> Iterator[tuple[Any, ...]]:
     """Opens the data and returns its records, each with one value for each of `self._tensors`."""
-    session = self._started.pop(int(number))
     # A map, unlike a generator, continues after an exception, which the stage may ignore.
-    return map(self._flat, self._open(session and session()))
+    return map(self._flat, self._open(session_numbers.session_of(int(number))))
 
   def _flat(self, values: Any) -> tuple[Any, ...]:
     if not isinstance(values, (list, tuple)):
@@ -134,6 +125,33 @@ class GeneratorFeed:
       else:
         flat.append(value)
     return tuple(flat)
+
+
+def open_data(session: session_lib.BaseSession, options: bytes) -> None:
+  """Opens the data of a stage for a session, if Python code feeds the stage. Required at each start.
+
+  A run of the session does this, and not Python alone, so that each session has its own data. The run is fed
+  a number that stands for the session, so that any number of sessions may open the data at the same time.
+
+  Args:
+    session: The session in which the stage starts. It has all nodes of the stage.
+    options: The serialized `PrefetchRunnerOptions` of the stage.
+
+  Raises:
+    tf.errors.OpError: If the session cannot run the op, for example because it is closed.
+    RuntimeError: If the session is closed.
+  """
+  runner = config_pb2.PrefetchRunnerOptions.FromString(options)
+  try:
+    open_op = session.graph.get_operation_by_name(f"{runner.name}/{SCOPE}/{_OPEN_OP}")
+  except KeyError:
+    return
+  # As for the control ops of the stage: this never waits, and works while Python code of the previous start
+  # holds every thread of the session.
+  run_options = config_pb2.RunOptions(
+      inter_op_thread_pool=-1, timeout_in_ms=runner.run_options.timeout_in_ms)
+  number = {f"{runner.name}/{SCOPE}/{_SESSION_OP}:0": session_numbers.number_of(session)}
+  session.run(open_op, number, options=run_options)
 
 
 class _SharedIterator:

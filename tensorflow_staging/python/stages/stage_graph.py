@@ -60,8 +60,9 @@ def add_stage(
         runner.fetch_ops.extend(
             [puts[0].name] * options.num_threads if len(puts) == 1 else [p.name for p in puts])
         runner.named_feed_input_tensors.update(feeds)
-        before_resume = _add_generator_feed(generator_feed, runner, graph)
-        _add_control_ops(runner, attrs, before_resume, graph)
+        if generator_feed is not None:
+          _add_generator_feed(generator_feed, runner, graph)
+        _add_control_ops(runner, attrs, graph)
     with graph.colocate_with(puts[0], ignore_existing=True):
       taken = gen_tensor_buffer_ops.tensor_buffer_take(
           dtypes=[tensor.dtype.base_dtype for tensor in records[0]],
@@ -92,19 +93,15 @@ def _put(record, options, attrs, graph) -> ops.Operation:
   return put
 
 
-def _add_generator_feed(generator_feed, runner, graph) -> list[ops.Operation]:
-  """Adds the feeds from Python code, and returns the ops that open its data."""
-  if generator_feed is None:
-    return []
+def _add_generator_feed(generator_feed, runner, graph) -> None:
+  """Adds the feeds from Python code."""
   # Python code runs on the CPU of the process that builds the graph, whichever device the stage is on.
-  with graph.name_scope("feed_generator"), graph.colocate_with(None, ignore_existing=True):
+  with graph.name_scope(feed_generator.SCOPE), graph.colocate_with(None, ignore_existing=True):
     with graph.device("/cpu:0"):
-      feeds, open_data = generator_feed.add_to_graph()
-  runner.named_feed_input_tensors.update(feeds)
-  return [open_data]
+      runner.named_feed_input_tensors.update(generator_feed.add_to_graph())
 
 
-def _add_control_ops(runner, attrs, before_resume, graph) -> None:
+def _add_control_ops(runner, attrs, graph) -> None:
   """Adds the buffer's control ops, and writes their names to the options of the runner."""
   # A string has no kernel on an accelerator. The scope replaces only the device type: job and task
   # remain those of the buffer's device.
@@ -112,8 +109,7 @@ def _add_control_ops(runner, attrs, before_resume, graph) -> None:
     code = constant_op.constant(errors.OK, dtypes.int32, name="error_code")
     message = constant_op.constant("", dtypes.string, name="error_message")
   cancel = gen_tensor_buffer_ops.tensor_buffer_cancel(name=vocabulary.CANCEL_OP, **attrs)
-  with graph.control_dependencies(before_resume):
-    resume = gen_tensor_buffer_ops.tensor_buffer_resume(name=vocabulary.RESUME_OP, **attrs)
+  resume = gen_tensor_buffer_ops.tensor_buffer_resume(name=vocabulary.RESUME_OP, **attrs)
   close = gen_tensor_buffer_ops.tensor_buffer_close(
       code, message, name=vocabulary.CLOSE_OP, **attrs)
   gen_tensor_buffer_ops.tensor_buffer_size(name=vocabulary.SIZE_OP, **attrs)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts and stops the stages of one session, whichever threads ask for it."""
+
+import threading
+from collections.abc import Iterable
+
+from tensorflow.python.client import session as session_lib
+from tensorflow.python.framework import errors
+
+from tensorflow_staging.python.session import stage_runners
+
+
+class SessionStages:
+  """The stages of one session, which it does not keep alive. Safe to use from several threads.
+
+  One thread at a time starts the stages. Threads that want to start them as well wait for it and share its
+  success: if two of them sent the graph, TensorFlow would let the second one wait with the lock of the graph,
+  and all other sessions of that graph with it. Nothing else waits for a start, which takes for ever if the
+  server of the session does not answer. The lock is therefore never held while the session is called.
+  """
+
+  def __init__(self):
+    # Reentrant, because a signal handler may stop the stages while the main thread holds the lock.
+    self._changed = threading.Condition(threading.RLock())
+    # The runners that a thread is starting now.
+    self._starting: stage_runners.StageRunners | None = None  # Guarded by _changed.
+    # The runners that use the stages' buffers: those of the latest start, until they have stopped.
+    self._latest: stage_runners.StageRunners | None = None  # Guarded by _changed.
+    # How often the stages were asked to stop. A change cancels the starts that are in progress.
+    self._stops = 0  # Guarded by _changed.
+    # The number of nodes that the graph had when the stages began to run; 0 if they have not begun.
+    self._old_nodes = 0  # Guarded by _changed.
+
+  def start(self, session: session_lib.BaseSession) -> stage_runners.StageRunners:
+    """Starts the stages, unless they are running already.
+
+    Args:
+      session: The session. Each call has to pass the same one.
+
+    Returns:
+      The runners of the stages.
+
+    Raises:
+      tf.errors.CancelledError: If the stages are stopped before they have started.
+      tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
+    """
+    runners = stage_runners.StageRunners()
+    try:
+      others = self._take_turn(runners)
+      if others is not None:
+        return others
+      self._start(session, runners)
+      return runners
+    finally:
+      self._end_turn(runners)
+
+  def running(self) -> bool:
+    """Returns whether any stage may still produce records. Never waits."""
+    with self._changed:
+      return self._latest is not None and self._latest.running()
+
+  def _take_turn(self, runners: stage_runners.StageRunners) -> stage_runners.StageRunners | None:
+    """Waits until no other thread is starting the stages.
+
+    Args:
+      runners: The runners of the calling thread, which it may start if this returns None.
+
+    Returns:
+      The runners of another thread if they run, or if this has waited for them to start; otherwise None.
+    """
+    with self._changed:
+      stops = self._stops
+      while (awaited := self._starting) is not None:
+        while self._starting is awaited:
+          self._changed.wait()
+          if self._stops != stops:
+            raise errors.CancelledError(None, None, "The stages were stopped before they had started.")
+        # The stages may have come to the end of the data since. That is no reason to start them twice.
+        if awaited.started():
+          return awaited
+      if self._latest is not None and self._latest.running():
+        return self._latest
+      self._starting = runners
+      return None
+
+  def _start(self, session: session_lib.BaseSession, runners: stage_runners.StageRunners) -> None:
+    with self._changed:
+      previous, old_nodes = self._latest, self._old_nodes
+    if previous is not None:
+      # If the previous runners cancelled the buffer later, they would wake those who wait in it now.
+      previous.await_stopped()
+    with self._changed:
+      self._latest = runners
+    num_nodes = len(session.graph.get_operations())
+    runners.start(session, old_nodes)
+    with self._changed:
+      if runners and not self._old_nodes:
+        self._old_nodes = num_nodes
+
+  def _end_turn(self, runners: stage_runners.StageRunners) -> None:
+    with self._changed:
+      if self._starting is runners:
+        self._starting = None
+        self._changed.notify_all()
+    self._forget_stopped()
+
+  def _ask_to_stop(self) -> set[stage_runners.StageRunners]:
+    """Cancels the starts that are in progress, and returns the runners to stop."""
+    with self._changed:
+      self._stops += 1
+      self._changed.notify_all()
+      return {self._starting, self._latest} - {None}
+
+  def _forget_stopped(self) -> None:
+    with self._changed:
+      latest = self._latest  # Destroyed without the lock.
+      if latest is not None and latest.stopped():
+        self._latest = None
+
+
+def stop_together(sessions: Iterable[SessionStages]) -> None:
+  """Stops the stages of several sessions in parallel, and waits until their threads have left the sessions.
+
+  Waits only a few seconds for runs that cannot be cancelled and for servers that do not answer, and not at all
+  for a start that is in progress: that start begins nothing more and raises `tf.errors.CancelledError` as soon
+  as its server answers.
+
+  Args:
+    sessions: The stages to stop. Each session can start its stages again.
+  """
+  sessions = list(sessions)
+  stage_runners.stop_together([runners for stages in sessions for runners in stages._ask_to_stop()])
+  for stages in sessions:
+    stages._forget_stopped()

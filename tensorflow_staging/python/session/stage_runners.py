@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runners that one start of a session's stages creates."""
+
+import threading
+import time
+from collections.abc import Iterable
+
+from tensorflow.python.client import session as session_lib
+from tensorflow.python.framework import errors
+from tensorflow.python.platform import tf_logging
+
+from tensorflow_staging.python.pywrap import _pywrap_staging
+from tensorflow_staging.python.session import runner_options
+from tensorflow_staging.python.stages import feed_generator
+
+# How long to wait for runners that stop. A runner waits up to 1.5 seconds for a run that cannot be cancelled;
+# only a server that does not answer takes longer. tf.train.Coordinator.join looks at its threads after 2 and
+# then after 4 seconds, and is to return within 5.
+_STOP_PATIENCE_SECONDS = 3
+
+
+class StageRunners:
+  """Starts its runners once and stops them once. Safe to use from several threads.
+
+  A thread may stop the runners while another one starts them and waits for a server that does not answer:
+  nobody holds the lock while calling the session, or a method of a runner that may wait.
+  """
+
+  def __init__(self):
+    # Reentrant, because a signal handler may stop the stages while the main thread holds the lock.
+    self._lock = threading.RLock()
+    # Only the thread that starts the runners adds to them.
+    self._runners: list[_pywrap_staging.PrefetchRunner] = []  # Guarded by _lock.
+    # By runner: the thread that stops it. None until the runners are asked to stop.
+    self._stopping: list[threading.Thread] | None = None  # Guarded by _lock.
+    self._started = False  # Guarded by _lock.
+
+  def __len__(self) -> int:
+    with self._lock:
+      return len(self._runners)
+
+  def start(self, session: session_lib.BaseSession, old_nodes: int) -> None:
+    """Starts all runners, or none: if one cannot start, stops those that have started.
+
+    Args:
+      session: The session to run the stages in.
+      old_nodes: As for `runner_options.of_session`.
+
+    Raises:
+      tf.errors.CancelledError: If the runners are asked to stop before all of them have started.
+      tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
+    """
+    try:
+      # Python's session passes new nodes to C++ only when it runs something, and the runners bypass
+      # Python's session.
+      session._extend_graph()
+      self._raise_if_asked_to_stop()
+      for options in runner_options.of_session(session, old_nodes):
+        feed_generator.open_data(session, options)
+        self._add(_pywrap_staging.PrefetchRunner(session._session, options))
+      for runner in self._runners:
+        runner.start()
+      with self._lock:
+        self._raise_if_asked_to_stop()
+        self._started = True
+    except BaseException:
+      stop_together([self])
+      raise
+
+  def started(self) -> bool:
+    """Returns whether all runners have been started, even if they have stopped since."""
+    with self._lock:
+      return self._started
+
+  def running(self) -> bool:
+    """Returns whether any runner may still produce records. Never waits."""
+    with self._lock:
+      return self._stopping is None and any(runner.stats()["running"] for runner in self._runners)
+
+  def stopped(self) -> bool:
+    """Returns whether the runners were asked to stop, and all of them have."""
+    with self._lock:
+      return self._stopping is not None and not any(thread.is_alive() for thread in self._stopping)
+
+  def await_stopped(self) -> None:
+    """Asks the runners to stop and waits until they have, however long their server takes to answer."""
+    for _, thread in self._ask_to_stop():
+      thread.join()
+
+  def _add(self, runner: _pywrap_staging.PrefetchRunner) -> None:
+    with self._lock:
+      self._raise_if_asked_to_stop()
+      self._runners.append(runner)
+
+  def _raise_if_asked_to_stop(self) -> None:
+    with self._lock:
+      if self._stopping is not None:
+        raise errors.CancelledError(None, None, "The stages were stopped before they had started.")
+
+  def _ask_to_stop(self) -> list[tuple[_pywrap_staging.PrefetchRunner, threading.Thread]]:
+    """Stops each runner in a thread of its own; a second call does not stop them again.
+
+    Returns:
+      Each runner, with the thread that ends once the runner has stopped.
+    """
+    with self._lock:
+      if self._stopping is None:
+        # Daemon threads let the program exit while the server does not answer.
+        threads = [
+            threading.Thread(target=runner.stop, name="staging_stop_runner", daemon=True)
+            for runner in self._runners
+        ]
+        for thread in threads:
+          thread.start()
+        self._stopping = threads
+      return list(zip(self._runners, self._stopping, strict=True))
+
+
+def stop_together(everything: Iterable[StageRunners]) -> None:
+  """Stops runners in parallel, and waits until they have left their sessions.
+
+  Waits only a few seconds for runs that cannot be cancelled and for servers that do not answer.
+
+  Args:
+    everything: The runners to stop. Those that have stopped already make no difference.
+  """
+  deadline = time.monotonic() + _STOP_PATIENCE_SECONDS
+  stopping = [pair for runners in everything for pair in runners._ask_to_stop()]
+  late = []
+  for runner, thread in stopping:
+    thread.join(max(0, deadline - time.monotonic()))
+    if thread.is_alive():
+      late.append(runner.stats()["name"])
+  if late:
+    tf_logging.warning(
+        "Stages %r have not stopped after %d seconds: the server of their session does not answer. They"
+        " stop as soon as it does.", late, _STOP_PATIENCE_SECONDS)
