@@ -2,7 +2,7 @@
 //
 // The module _pywrap_staging, through which all Python code of staging calls
 // C++. It holds no logic: it converts arguments, results and errors, and
-// releases the GIL while C++ waits.
+// releases the GIL while C++ waits or computes for long.
 //
 // It accepts `Session._session` of TensorFlow's Python session as a TF_Session.
 // This works only if the build lets the module share the type registry of
@@ -60,18 +60,27 @@ void RaiseIfError(const Status& status) {
 class PyPrefetchRunner {
  public:
   PyPrefetchRunner(TF_Session* session, const std::string& serialized_options) {
-    std::shared_ptr<Session> underlying =
-        session == nullptr ? nullptr : UnderlyingSession(session);
-    if (underlying == nullptr) {
-      throw py::value_error("session is closed.");
-    }
     PrefetchRunnerOptions options;
     if (!options.ParseFromString(serialized_options)) {
       throw py::value_error(
           "options is not a serialized PrefetchRunnerOptions message.");
     }
-    RaiseIfError(
-        PrefetchRunner::Create(std::move(underlying), options, &runner_));
+    bool closed;
+    Status status;
+    {
+      // Waits while another thread closes the session, which takes as long as
+      // the session's server takes to answer.
+      py::gil_scoped_release release;
+      std::shared_ptr<Session> underlying =
+          session == nullptr ? nullptr : UnderlyingSession(session);
+      closed = underlying == nullptr;
+      if (!closed) {
+        status =
+            PrefetchRunner::Create(std::move(underlying), options, &runner_);
+      }
+    }
+    if (closed) throw py::value_error("session is closed.");
+    RaiseIfError(status);
   }
 
   ~PyPrefetchRunner() {
@@ -95,7 +104,12 @@ class PyPrefetchRunner {
   }
 
   py::dict GetStats() const {
-    const PrefetchRunner::Stats stats = runner_->GetStats();
+    PrefetchRunner::Stats stats;
+    {
+      // Waits for a lock, if only for a moment.
+      py::gil_scoped_release release;
+      stats = runner_->GetStats();
+    }
     py::dict result;
     result["name"] = stats.name;
     result["records"] = stats.records;
@@ -153,10 +167,16 @@ py::list RunnerOptions(const py::bytes& graph_def, const py::bytes& config,
   for (const py::bytes& options : manual_stages) {
     known.push_back(Parse<PrefetchRunnerOptions>(options, "manual_stages"));
   }
+  const auto session_config = Parse<ConfigProto>(config, "config");
+  const NodeFilter counts = CountFirstNodes(graph_def, old_nodes);
   std::vector<PrefetchRunnerOptions> runners;
-  RaiseIfError(FindRunnerOptions(*graph, Parse<ConfigProto>(config, "config"),
-                                 known, &runners,
-                                 CountFirstNodes(graph_def, old_nodes)));
+  Status status;
+  {
+    // Plans all stages of the graph, which takes long if it is large.
+    py::gil_scoped_release release;
+    status = FindRunnerOptions(*graph, session_config, known, &runners, counts);
+  }
+  RaiseIfError(status);
   py::list result;
   for (const PrefetchRunnerOptions& runner : runners) {
     result.append(py::bytes(runner.SerializeAsString()));

@@ -19,6 +19,9 @@ namespace staging {
 // the wrapper. The wrapper holds a lock during Close that each of its runs
 // needs in order to return, so a session that waits for its runners while it
 // closes would wait forever.
+//
+// Waits for the same lock, and so for a Close that is in progress; a server
+// that does not answer may keep that from ending. Call without the GIL.
 std::shared_ptr<Session> UnderlyingSession(TF_Session* session);
 
 }  // namespace staging
