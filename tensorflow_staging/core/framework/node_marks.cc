@@ -94,6 +94,11 @@ void MarkCopy(const std::string& original, Node* node) {
   node->AddAttr(kCopyOfAttr, original);
 }
 
+bool IsMarkedTarget(const Node& node) {
+  bool marked = false;
+  return TryGetNodeAttr(node.attrs(), kTargetAttr, &marked) && marked;
+}
+
 bool IsStandIn(const Node& node) { return Has(node, kUsedAheadAttr); }
 
 bool IsClone(const Node& node) { return Has(node, kOriginalAttr); }

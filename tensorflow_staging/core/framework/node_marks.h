@@ -51,6 +51,10 @@ void MarkTake(const std::string& stage, Node* node);
 // Marks `node` as a copy of the shared node `original` for a region on the CPU.
 void MarkCopy(const std::string& original, Node* node);
 
+// Returns whether tf.train.mark_target_node has marked `node`, a node of the
+// user's graph.
+bool IsMarkedTarget(const Node& node);
+
 bool IsStandIn(const Node& node);
 bool IsClone(const Node& node);
 

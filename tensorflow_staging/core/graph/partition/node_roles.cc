@@ -8,11 +8,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
-#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_def.pb.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
@@ -126,11 +126,6 @@ bool HasRefOutput(const Node& node) {
     if (IsRefType(node.output_type(i))) return true;
   }
   return false;
-}
-
-bool IsMarkedTarget(const Node& node) {
-  bool marked = false;
-  return TryGetNodeAttr(node.attrs(), kTargetAttr, &marked) && marked;
 }
 
 }  // namespace

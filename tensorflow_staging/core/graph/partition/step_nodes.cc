@@ -8,16 +8,11 @@
 
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
-#include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
-
-bool IsMarked(const Node& node) {
-  bool marked = false;
-  return TryGetNodeAttr(node.attrs(), kTargetAttr, &marked) && marked;
-}
 
 void MoveStepRoles(const NodeFilter& filter, PartitionState* state) {
   NodeRoles roles(state->graph(), filter);
@@ -34,7 +29,7 @@ void MoveStepRoles(const NodeFilter& filter, PartitionState* state) {
   }
   // A marked source still yields records; the mark keeps its users in the step.
   for (const Node* source : state->sources()) {
-    if (!IsMarked(*source)) continue;
+    if (!IsMarkedTarget(*source)) continue;
     for (const Edge* edge : source->out_edges()) {
       if (state->Counts(*edge->dst())) {
         state->MoveToStep(*edge->dst(), {StepReason::kTarget, source});
