@@ -13,13 +13,21 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 FileResults = dict[str, str]
 
 
-def read_junit(path: pathlib.Path) -> FileResults:
+def read_junit(path: pathlib.Path) -> FileResults | None:
   """Reads the XML file of absl's test runner.
 
   The file lists a test with sub-tests once for each of them; the test counts as failed if one of them failed.
+
+  Returns:
+    The result of each test; None if the file is missing, empty or cut short: absl opens it before the first test and
+    writes it after the last one, so the process ended in between.
   """
+  try:
+    document = xml.etree.ElementTree.parse(path)
+  except (FileNotFoundError, xml.etree.ElementTree.ParseError):
+    return None
   results: FileResults = {}
-  for case in xml.etree.ElementTree.parse(path).iter("testcase"):
+  for case in document.iter("testcase"):
     name = f"{case.get('classname', '').rsplit('.', 1)[-1]}.{case.get('name')}"
     if case.find("failure") is not None or case.find("error") is not None:
       result = FAILED

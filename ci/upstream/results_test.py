@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import pytest
 import results
 
 _STOCK = {"a_test.py": {"T.good": results.PASSED, "T.bad": results.FAILED}}
@@ -21,6 +22,14 @@ def test_read_junit(tmp_path):
       "T.left_out": results.SKIPPED,
       "T.parts": results.FAILED,
   }
+
+
+@pytest.mark.parametrize("text", [None, "", "<testsuites><testsuite><testcase name='good'"])
+def test_a_report_that_is_missing_or_cut_short_has_no_results(tmp_path, text):
+  path = tmp_path / "x.xml"
+  if text is not None:
+    path.write_text(text)
+  assert results.read_junit(path) is None
 
 
 def test_saved_results_read_back_without_skipped_tests(tmp_path):

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs TensorFlow's own Python tests on an installed wheel, and compares the results with the stock wheel's."""
+"""Runs TensorFlow's own Python tests on an installed wheel, and compares the results with the stock wheel's.
+
+A file whose process crashes or takes too long runs once more, when nothing else runs. Each crash is printed, with the
+last lines that the process wrote; only the second run counts.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,16 @@ import subprocess
 import sys
 import tempfile
 
+import outcome
 import results
 
 _HERE = pathlib.Path(__file__).resolve().parent
 _SECONDS_PER_FILE = 300
+# What a process that took too long gets to write the stacks of its threads.
+_SECONDS_FOR_STACKS = 10
 
 
-def run_file(python: str, source: pathlib.Path, test: str, options: list[str]) -> results.FileResults:
+def run_file(python: str, source: pathlib.Path, test: str, options: list[str]) -> outcome.Outcome:
   """Runs one test file in a new process outside the source tree, and kills every process that it leaves.
 
   Args:
@@ -29,7 +36,7 @@ def run_file(python: str, source: pathlib.Path, test: str, options: list[str]) -
     options: Options for run_as_v1.py.
 
   Returns:
-    The result of each test; empty if the file crashed or took too long.
+    The outcome. Its results are empty if the process crashed or took too long.
   """
   with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
@@ -41,34 +48,45 @@ def run_file(python: str, source: pathlib.Path, test: str, options: list[str]) -
     (runfiles / "tensorflow").symlink_to(source / "tensorflow")
     (folder / "tmp").mkdir()
     report = folder / "report.xml"
+    log = folder / "stderr.txt"
     environment = {
         **os.environ,
         "CUDA_VISIBLE_DEVICES": "",
+        # Writes the threads' stacks when a signal ends the process.
+        "PYTHONFAULTHANDLER": "1",
         # session_test counts log lines, so logging must be on.
         "TF_CPP_MIN_LOG_LEVEL": "0",
         "TEST_TMPDIR": str(folder / "tmp"),
         "TEST_SRCDIR": str(folder / "srcdir"),
         "XML_OUTPUT_FILE": str(report),
     }
-    process = subprocess.Popen(
-        [python, str(_HERE / "run_as_v1.py"), *options, str(source), str(copy)],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    with log.open("wb") as stderr:
+      process = subprocess.Popen(
+          [python, str(_HERE / "run_as_v1.py"), *options, str(source), str(copy)],
+          cwd=folder,
+          env=environment,
+          stdout=subprocess.DEVNULL,
+          stderr=stderr,
+          start_new_session=True,
+      )
+    status: int | None = None
     try:
-      process.wait(timeout=_SECONDS_PER_FILE)
+      status = process.wait(timeout=_SECONDS_PER_FILE)
     except subprocess.TimeoutExpired:
-      return {}
+      process.send_signal(signal.SIGABRT)
+      try:
+        process.wait(timeout=_SECONDS_FOR_STACKS)
+      except subprocess.TimeoutExpired:
+        pass
     finally:
       try:
         os.killpg(process.pid, signal.SIGKILL)
       except ProcessLookupError:
         pass
       process.wait()
-    return results.read_junit(report) if report.exists() else {}
+    if status is None:
+      return outcome.crashed(f"took longer than {_SECONDS_PER_FILE} s", log)
+    return outcome.ended(status, report, log)
 
 
 def main() -> int:
@@ -81,29 +99,40 @@ def main() -> int:
   parser.add_argument("--stage-pools", action="store_true", help="use a stage thread pool for every run")
   arguments = parser.parse_args()
 
+  def run(test: str) -> outcome.Outcome:
+    options = ["--stage-pools"] if arguments.stage_pools else []
+    return run_file(arguments.python, arguments.source.resolve(), test, options)
+
   lines = arguments.list.read_text().splitlines()
   tests = [line for line in lines if line and not line.startswith("#")]
-  now: dict[str, results.FileResults] = {}
+  outcomes: dict[str, outcome.Outcome] = {}
   # Two at a time, because most tests wait about as long as they compute.
   with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-    options = ["--stage-pools"] if arguments.stage_pools else []
-    jobs = {pool.submit(run_file, arguments.python, arguments.source.resolve(), test, options): test for test in tests}
+    jobs = {pool.submit(run, test): test for test in tests}
     for job in concurrent.futures.as_completed(jobs):
-      test = jobs[job]
-      now[test] = job.result()
-      counts = [
-          f"{list(now[test].values()).count(kind)} {kind}" for kind in (results.PASSED, results.FAILED, results.SKIPPED)
-      ]
-      print(f"{test}: {', '.join(counts)}", flush=True)
+      outcomes[jobs[job]] = job.result()
+      print(f"{jobs[job]}: {job.result().text()}", flush=True)
+  crashes = {test: first for test, first in outcomes.items() if first.crash}
+  for test in crashes:
+    outcomes[test] = run(test)
+    print(f"{test}, repeated: {outcomes[test].text()}", flush=True)
 
+  now = {test: last.tests for test, last in outcomes.items()}
+  found = []
+  for test, first in sorted(crashes.items()):
+    if outcomes[test].crash:
+      found.append(f"{test} crashed: first it {first.crash}, then it {outcomes[test].crash}")
+    else:
+      print(f"{test} {first.crash}, but not when repeated")
   if arguments.write:
     results.save(arguments.stock_results, now)
-    return 0
-  found = results.regressions(results.load(arguments.stock_results), now)
+  else:
+    found += results.regressions(results.load(arguments.stock_results), now)
   for line in found:
     print(line)
-  total = sum(list(tests.values()).count(results.PASSED) for tests in now.values())
-  print(f"TensorFlow's own tests: {total} pass in {len(now)} files; {len(found)} are worse than on the stock wheel.")
+  if not arguments.write:
+    total = sum(list(tests.values()).count(results.PASSED) for tests in now.values())
+    print(f"TensorFlow's own tests: {total} pass in {len(now)} files; {len(found)} are worse than on the stock wheel.")
   return 1 if found else 0
 
 
