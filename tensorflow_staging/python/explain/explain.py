@@ -81,8 +81,8 @@ def explain(
       stages=tuple(_stage(**stage) for stage in found["stages"]),
       unstaged_sources=_outside(found["unstaged_sources"]),
       reasons=tuple(
-          explain_data.Reason(nodes=count, example=explain_data.OutsideNode(*example))
-          for count, example in found["reasons"]),
+          explain_data.Reason(nodes=count, example=explain_data.OutsideNode(*example), about=tuple(about))
+          for count, example, about in found["reasons"]),
       graph=explain_graph.StagedGraph(nodes=tuple(found["nodes"]), edges=tuple(found["edges"])))
 
 

@@ -65,11 +65,11 @@ class Stage:
 
   Attributes:
     name: The name of the stage, in logs, errors and names of nodes.
-    by_hand: Whether `tf.staged` made it.
+    by_hand: Whether `tf.staged` or `tf.prefetch_join` made it.
     sources: The names of the stage's sources; for a manual stage, the name of the node that takes
       from its buffer.
-    nodes: The names of the nodes that SmartStage runs ahead, each after its inputs. Empty for a
-      manual stage that SmartStage does not extend.
+    nodes: The names of the nodes that SmartStage runs ahead, each after its inputs. For a manual
+      stage, these are the nodes by which SmartStage extends it.
     boundary: The tensors of a record.
     outside: The first nodes outside the stage: the nodes of the step that use it.
   """
@@ -85,12 +85,17 @@ class Stage:
 class Reason:
   """A reason why nodes are in no stage.
 
+  Nodes that depend on variables, for example, have one reason, whichever variables these are.
+
   Attributes:
     nodes: How many nodes have this reason.
     example: The first of them.
+    about: The names of the nodes that the reason is about, such as the variables; the first one is
+      that of `example`. Empty if the reason is about each node itself, or about no particular node.
   """
   nodes: int
   example: OutsideNode
+  about: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)

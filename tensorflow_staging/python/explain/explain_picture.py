@@ -16,6 +16,8 @@ from tensorflow_staging.python.explain import explain_text
 
 # Limits that keep the picture readable. All stages together get at most half of the boxes.
 _MAX_BOXES = 60
+# If there are more stages than this, the last ones are one box.
+_MAX_STAGES = 20
 _MAX_PLAIN_ARROWS = 120
 # An arrow that carries more tensors than this shows their number and total size instead of their names.
 _MAX_NAMED_TENSORS = 2
@@ -39,7 +41,8 @@ digraph stages {
 def dot(report: explain_data.ReportData) -> str:
   """Draws the stages in one colour, the step in another, and the boundary as labelled arrows.
 
-  Leaves out the nodes that depend on no source, because both sides use them.
+  Leaves out the nodes that depend on no source, because both sides use them, and the ops that start
+  and stop a stage.
 
   Args:
     report: The report.
@@ -47,27 +50,31 @@ def dot(report: explain_data.ReportData) -> str:
   Returns:
     The source text of the picture, in Graphviz's language.
   """
+  clusters = _clusters(len(report.stages))
   members = collections.defaultdict(list)
   for index, (_, _, side) in enumerate(report.graph.nodes):
     members[side].append(index)
-  shared = len(members.pop(explain_graph.SHARED, ()))
   lines = []
   box_of = {}  # Maps the index of a node to the number of its box.
   count = 0
-  # The stages come first, so that the step gets all the boxes that they leave.
-  for side in sorted(members, key=lambda side: (side < 0, side)):
+  for sides in clusters:
+    nodes = [node for side in sides for node in members[side]]
+    if not nodes:
+      continue
     body = []
     for box in explain_boxes.boxes(
-        [name for name, _, _ in report.graph.nodes], members[side], _limit(report, side, count)):
+        [name for name, _, _ in report.graph.nodes], nodes, _limit(sides, len(clusters), count)):
       body.append(f"b{count} [label={_quoted(_box_label(report, box))}];")
       box_of |= dict.fromkeys(box.members, count)
       count += 1
-    lines += _cluster(report, side, len(members[side]), body)
+    lines += _cluster(report, sides, nodes, body)
   lines += _boundary_arrows(report, box_of)
   plain, left_out = _plain_arrows(report, box_of)
   title = explain_text.text(report).partition("\n")[0]
-  if shared:
-    title += f"\nNot drawn: {explain_text.counted(shared, 'node')} that depend on no source of records."
+  if shared := members[explain_graph.SHARED]:
+    title += f"\nNot drawn: {explain_text.counted(len(shared), 'node')} that depend on no source of records."
+  if control := members[explain_graph.CONTROL]:
+    title += f"\nNot drawn: {explain_text.counted(len(control), 'node')} that start and stop manual stages."
   if left_out:
     title += f"\nNot drawn: the {left_out} arrows that stand for the fewest edges."
   body = "".join(f"  {line}\n" for line in [f"label={_quoted(title)};", *lines, *plain])
@@ -100,11 +107,24 @@ def save_svg(source: str, path: str | os.PathLike) -> None:
   pathlib.Path(path).write_bytes(done.stdout)
 
 
-def _limit(report: explain_data.ReportData, side: int, used: int) -> int:
-  """Returns the maximum number of boxes for a side, when the sides before it have `used` boxes."""
-  if side == explain_graph.STEP:
-    return max(1, _MAX_BOXES - used)
-  return max(1, _MAX_BOXES // 2 // len(report.stages))
+def _clusters(stages: int) -> list[tuple[int, ...]]:
+  """Returns the sides that each frame of the picture shows.
+
+  The stages come first, so that the step gets all the boxes that they leave. Each has its own frame, except the last
+  ones of many.
+  """
+  alone = stages if stages <= _MAX_STAGES else _MAX_STAGES - 1
+  clusters = [(stage,) for stage in range(alone)]
+  if alone < stages:
+    clusters.append(tuple(range(alone, stages)))
+  return [*clusters, (explain_graph.STEP,)]
+
+
+def _limit(sides: tuple[int, ...], clusters: int, used: int) -> int:
+  """Returns the maximum number of boxes in a frame, one of `clusters`, when those before it have `used` boxes."""
+  if sides == (explain_graph.STEP,):
+    return _MAX_BOXES - used
+  return 1 if len(sides) > 1 else _MAX_BOXES // 2 // (clusters - 1)
 
 
 def _box_label(report: explain_data.ReportData, box: explain_boxes.Box) -> str:
@@ -114,17 +134,22 @@ def _box_label(report: explain_data.ReportData, box: explain_boxes.Box) -> str:
   return f"{label}\n({report.graph.nodes[box.members[0]][1]})"
 
 
-def _cluster(report: explain_data.ReportData, side: int, nodes: int, body: Sequence[str]) -> list[str]:
-  """Returns the lines that frame the boxes of one stage, or of the step."""
-  if side == explain_graph.STEP:
-    name, label, colors = "step", "the step", _STEP_COLORS
-  else:
-    stage = report.stages[side]
-    name, colors = f"stage{side}", _STAGE_COLORS
-    label = f"ahead of the step: stage '{stage.name}'{' of tf.staged' if stage.by_hand else ''}"
+def _cluster(
+    report: explain_data.ReportData, sides: tuple[int, ...], nodes: Sequence[int], body: Sequence[str]) -> list[str]:
+  """Returns the lines that frame the boxes of one stage, of several stages, or of the step."""
+  name, label, colors, count = "step", "the step", _STEP_COLORS, len(nodes)
+  if sides != (explain_graph.STEP,):
+    name, colors = f"stage{sides[0]}", _STAGE_COLORS
+    if len(sides) == 1:
+      stage = report.stages[sides[0]]
+      label = f"ahead of the step: {'manual ' if stage.by_hand else ''}stage '{stage.name}'"
+    else:
+      label = f"ahead of the step: {len(sides)} more stages"
+    # The Take of a manual stage runs in the step, and is drawn where the stage ends.
+    count -= sum(report.graph.nodes[node][1] == vocabulary.TAKE_OP for node in nodes)
   return [
       f"subgraph cluster_{name} {{",
-      f"  label={_quoted(f'{label}, ' + explain_text.counted(nodes, 'node'))};",
+      f"  label={_quoted(f'{label}, ' + explain_text.counted(count, 'node'))};",
       f'  style=filled; color="{colors[0]}";',
       f'  node [fillcolor="{colors[1]}"];',
       *(f"  {line}" for line in body),
@@ -139,7 +164,7 @@ def _boundary_arrows(report: explain_data.ReportData, box_of: dict[int, int]) ->
   for src, output, dst in report.graph.edges:
     name, _, side = report.graph.nodes[src]
     tensor = tensors.get(f"{name}:{output}")
-    if tensor and dst in box_of and report.graph.nodes[dst][2] != side:
+    if tensor and dst in box_of and report.graph.nodes[dst][2] != side and box_of[src] != box_of[dst]:
       carried[box_of[src], box_of[dst]][tensor.name] = tensor
   return [
       f"b{src} -> b{dst} [color=\"#b3541e\", penwidth=2, label={_quoted(_arrow_label(list(found.values())))}];"

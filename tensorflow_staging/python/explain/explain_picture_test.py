@@ -70,7 +70,10 @@ def test_a_manual_stage_is_drawn_up_to_its_buffer_and_after_it():
   tf.gather(tf.get_variable("embedding", [10]), key)
   dot = tf.staging.explain().to_dot()
   stage, = re.findall(r"subgraph cluster_stage0 \{(.*?)\n  \}", dot, re.DOTALL)
-  assert "stage 'prefetch' of tf.staged" in stage
+  # IteratorGetNext, before, the Put and after: the Take runs in the step, and what starts the stage is not drawn.
+  assert "manual stage 'prefetch', 4 nodes" in stage
+  assert "TensorBufferResume" not in dot
+  assert "nodes that start and stop manual stages" in dot
   box_of = dict(re.findall(r'(b\d+) \[label="(\S+)\\n\(', stage))
   boxes = {label: box for box, label in box_of.items()}
   assert {"before", "after"} <= boxes.keys()
@@ -97,6 +100,20 @@ def test_the_svg_shows_the_nodes(tmp_path):
   tf.staging.explain().save_svg(str(path))
   texts = {text.text for text in xml.etree.ElementTree.parse(path).iter(_SVG + "text")}
   assert {"hash/bucket", "(StringToHashBucketFast)", "embedding_lookup"} <= texts
+
+
+@pytest.mark.parametrize("stages", [20, 21, 80])
+def test_the_picture_of_many_stages_has_few_boxes(stages):
+  weight = tf.get_variable("weight", [10])
+  for _ in range(stages):
+    tf.gather(weight, tf.identity(test_util.dataset_record(3)))
+  report = tf.staging.explain()
+  assert len(report.stages) == stages
+  dot = report.to_dot()
+  assert _box_count(dot) <= _MAX_BOXES
+  assert len(re.findall(r"subgraph cluster_stage", dot)) == 20
+  assert (f"ahead of the step: {stages - 19} more stages, {2 * (stages - 19)} nodes" in dot) == (stages > 20)
+  assert not re.search(r"(b\d+) -> \1\b", dot)
 
 
 def test_a_large_graph_is_grouped_by_scope_and_drawn_in_time(tmp_path):

@@ -6,6 +6,7 @@ import dataclasses
 import pytest
 import tensorflow as tf
 
+from tensorflow_staging.python.explain import explain_graph
 from tensorflow_staging.python.testing import report_graphs
 from tensorflow_staging.python.testing import smart_stage_sessions
 from tensorflow_staging.python.testing import test_util
@@ -169,7 +170,32 @@ def test_the_text_stays_short_with_many_variables():
     tf.multiply(record, tf.get_variable(f"weight_{i}", initializer=1.0))
   text = str(tf.staging.explain())
   assert "... and 80 more" in text
-  assert len(text.splitlines()) < 70
+  assert len(text.splitlines()) < 40
+
+
+def test_nodes_that_depend_on_different_variables_have_one_reason():
+  record = tf.cast(test_util.dataset_record(3), tf.float32)
+  with tf.variable_scope("", use_resource=True):
+    loss = tf.add_n([record * tf.get_variable(f"weight_{i}", initializer=1.0) for i in range(300)])
+  tf.train.AdamOptimizer().minimize(loss)
+  report = tf.staging.explain()
+  # Each kind of reason once: this graph has variables, what depends on them, constants and a dataset.
+  assert len(report.reasons) < 8
+  reason, = (reason for reason in report.reasons if reason.example.why.startswith("depends on variable 'weight_0'"))
+  assert reason.nodes > 5000
+  # Each variable has two slots, and the optimizer has two powers.
+  assert len(reason.about) == len(set(reason.about)) == 3 * 300 + 2
+  assert reason.about[:2] == ("weight_0", "weight_1")
+  line, = (line for line in str(report).splitlines() if f"{reason.nodes} nodes" in line)
+  others = "others on 'weight_1', 'weight_2', 'weight_3' and 898 more"
+  assert line == f"    {reason.nodes} nodes, for example {reason.example}; {others}"
+
+
+def test_two_variables_are_both_named():
+  record = tf.cast(test_util.dataset_record(3), tf.float32)
+  for name in ("first", "second"):
+    tf.multiply(record, tf.get_variable(name, initializer=1.0))
+  assert "(Identity) depends on variable 'first' (VariableV2); others on 'second'\n" in str(tf.staging.explain())
 
 
 def test_the_text_stays_short_with_many_stages():
@@ -188,7 +214,7 @@ def test_a_manual_stage_to_which_nothing_is_added():
   assert (stage.by_hand, stage.nodes) == (True, ())
   assert [tensor.dtype for tensor in stage.boundary] == [tf.int64]
   assert "marked" in _outside(stage)
-  assert "Stage 'prefetch' of tf.staged, to which nothing is added." in str(report)
+  assert "Manual stage 'prefetch', to which nothing is added." in str(report)
 
 
 def test_a_manual_stage_that_is_extended():
@@ -197,9 +223,33 @@ def test_a_manual_stage_that_is_extended():
   tf.gather(tf.get_variable("embedding", [10]), key)
   report = tf.staging.explain()
   stage, = report.stages
-  assert (stage.by_hand, stage.nodes[-1]) == (True, "key")
+  # The Take stays in the step, so it is not listed.
+  assert (stage.by_hand, stage.nodes) == (True, ("key",))
   assert [tensor.name for tensor in stage.boundary] == ["key:0"]
-  assert "Stage 'prefetch' of tf.staged, extended by 1 node." in str(report)
+  assert "If it were on: 1 of " in str(report)
+  assert "Manual stage 'prefetch', extended by 1 node." in str(report)
+
+
+def test_a_join_is_not_called_a_stage_of_tf_staged():
+  record = tf.prefetch_join([test_util.dataset_record(3), test_util.dataset_record(4)])
+  tf.train.mark_target_node(tf.identity(record))
+  text = str(tf.staging.explain())
+  assert "nothing can be added to the manual stages" in text
+  assert "Manual stage 'prefetch', to which nothing is added." in text
+  assert "tf.staged" not in text
+
+
+def test_a_variable_that_a_manual_stage_reads_does_not_run_ahead():
+  weight = tf.get_variable("weight", [10])
+  tf.staged(tf.gather(weight, test_util.dataset_record(3), name="ahead"))
+  report = tf.staging.explain()
+  sides = {name: side for name, _, side in report.graph.nodes}
+  assert sides["ahead"] == 0
+  assert sides["weight"] == explain_graph.STEP
+  assert sides["prefetch/TensorBufferResume"] == explain_graph.CONTROL
+  assert "'weight' (VariableV2) is a variable" in str(report)
+  # The ops that start and stop the stage are in no list.
+  assert "TensorBuffer" not in str(report).partition("In no stage")[2]
 
 
 def test_two_iterators_make_two_stages():

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from tensorflow_staging.python.explain import explain_data
 
-# The maximum number of items that a list shows.
+# The maximum number of items that a list shows, and of names within one line.
 _MAX_ITEMS = 20
+_MAX_NAMES = 3
 
 
 def text(report: explain_data.ReportData) -> str:
@@ -45,7 +46,7 @@ def _summary(report: explain_data.ReportData) -> str:
         f"{condition}: {staged} of {counted(report.num_nodes, 'node')} {runs} ahead of the step, in"
         f" {counted(stages, 'stage')}.")
   if report.stages:
-    why = "nothing can be added to the stages of tf.staged; below is why."
+    why = "nothing can be added to the manual stages; below is why."
   elif report.unstaged_sources:
     why = (
         "nothing can run ahead, since no source of records leads to a node of the step in a way"
@@ -54,7 +55,7 @@ def _summary(report: explain_data.ReportData) -> str:
   else:
     why = (
         "nothing can run ahead, since the graph has no source of records: neither get_next() of"
-        " an iterator nor tf.staged.")
+        " an iterator nor a manual stage (tf.staged, tf.prefetch_join).")
   return f"{condition}: {why}"
 
 
@@ -62,11 +63,9 @@ def _stage(stage: explain_data.Stage) -> list[str]:
   if not stage.by_hand:
     title = f"Stage '{stage.name}', made by SmartStage of {counted(len(stage.nodes), 'node')}."
   elif stage.nodes:
-    title = (
-        f"Stage '{stage.name}' of tf.staged, extended by"
-        f" {counted(len(stage.nodes) - len(stage.sources), 'node')}.")
+    title = f"Manual stage '{stage.name}', extended by {counted(len(stage.nodes), 'node')}."
   else:
-    title = f"Stage '{stage.name}' of tf.staged, to which nothing is added."
+    title = f"Manual stage '{stage.name}', to which nothing is added."
   lines = [title, "  Records come from:"]
   lines += _listed((f"'{name}'" for name in stage.sources), len(stage.sources))
   lines.append(
@@ -85,10 +84,18 @@ def _reasons(report: explain_data.ReportData) -> list[str]:
   if not count:
     return ["No node is in the step alone."]
   lines = [f"In no stage: {counted(count, 'node')}."]
-  lines += _listed(
-      (f"{counted(reason.nodes, 'node')}, for example {reason.example}" for reason in report.reasons),
-      len(report.reasons))
+  lines += _listed(map(_reason, report.reasons), len(report.reasons))
   return lines
+
+
+def _reason(reason: explain_data.Reason) -> str:
+  line = f"{counted(reason.nodes, 'node')}, for example {reason.example}"
+  others = reason.about[1:]
+  if not others:
+    return line
+  names = ", ".join(f"'{name}'" for name in others[:_MAX_NAMES])
+  more = f" and {len(others) - _MAX_NAMES} more" if len(others) > _MAX_NAMES else ""
+  return f"{line}; others on {names}{more}"
 
 
 def _listed(items: Iterable[str], count: int) -> list[str]:

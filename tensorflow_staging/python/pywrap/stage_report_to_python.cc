@@ -29,7 +29,7 @@ py::object Convert(const StageReport::Outside& node) {
 }
 
 py::object Convert(const StageReport::Reason& reason) {
-  return py::make_tuple(reason.nodes, Convert(reason.example));
+  return py::make_tuple(reason.nodes, Convert(reason.example), reason.about);
 }
 
 py::object Convert(const StageReport::GraphNode& node) {

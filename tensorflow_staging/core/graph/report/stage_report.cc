@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
 #include "tensorflow_staging/core/graph/partition/node_roles.h"
@@ -55,21 +56,29 @@ class Reporter {
     }
   }
 
-  // Assigns to `stage` its own ops and all nodes that lead to its Puts, except
-  // shared nodes and nodes of other stages.
+  // Returns whether a node is a variable or a table, and not one that depends
+  // on it.
+  bool HoldsState(const Node& node) const {
+    const LocatedReason why = partition_.WhyNot(node);
+    return why.node == &node && (why.reason == StepReason::kVariable ||
+                                 why.reason == StepReason::kTable);
+  }
+
+  // Assigns to `stage` its Puts, its Take and all nodes that lead to its Puts,
+  // except shared nodes, nodes that hold state and nodes of other stages.
   void AssignManualStage(const PlannedStage& stage, int index) {
+    for (const Node* node : stage.control_ops) {
+      side_[node->id()] = StageReport::kControl;
+    }
+    side_[stage.take->id()] = index;
     std::vector<const Node*> found = stage.puts;
-    found.insert(found.end(), stage.control_ops.begin(),
-                 stage.control_ops.end());
-    found.push_back(stage.take);
     for (const Node* node : found) side_[node->id()] = index;
-    found = stage.puts;
     while (!found.empty()) {
       const Node* node = found.back();
       found.pop_back();
       for (const Edge* edge : node->in_edges()) {
         const Node* input = edge->src();
-        if (!input->IsOp() || IsBufferTake(*input) ||
+        if (!input->IsOp() || IsBufferTake(*input) || HoldsState(*input) ||
             side_[input->id()] != StageReport::kStep) {
           continue;
         }
@@ -96,7 +105,9 @@ class Reporter {
       stage.sources.push_back(source->name());
     }
     if (planned.region != nullptr) {
-      for (const Node* node : region.nodes) stage.nodes.push_back(node->name());
+      for (const Node* node : region.nodes) {
+        if (node != planned.take) stage.nodes.push_back(node->name());
+      }
     }
     const std::vector<PartialTensorShape> shapes =
         BoundaryShapes(graph_, region);
@@ -133,21 +144,32 @@ class Reporter {
   }
 
   void AddReasons() {
-    std::map<std::string, StageReport::Reason> by_text;
+    enum class About { kNothing, kItself, kAnother };
+    std::map<std::pair<StepReason, About>, StageReport::Reason> found;
+    absl::flat_hash_set<std::pair<StepReason, const Node*>> seen;
     for (const Node* node : graph_.op_nodes()) {
-      if (IsStaged(*node)) continue;
-      StageReport::Outside outside = Outside(*node);
-      StageReport::Reason& reason = by_text[outside.why];
-      if (++reason.nodes == 1) reason.example = std::move(outside);
+      if (IsStaged(*node) || side_[node->id()] == StageReport::kControl) {
+        continue;
+      }
+      const LocatedReason why = partition_.WhyNot(*node);
+      const About about = why.node == nullptr ? About::kNothing
+                          : why.node == node  ? About::kItself
+                                              : About::kAnother;
+      StageReport::Reason& reason = found[{why.reason, about}];
+      if (++reason.nodes == 1) reason.example = Outside(*node);
+      if (about == About::kAnother &&
+          seen.insert({why.reason, why.node}).second) {
+        reason.about.push_back(why.node->name());
+      }
     }
-    for (auto& [text, reason] : by_text) {
+    for (auto& [key, reason] : found) {
       report_.reasons.push_back(std::move(reason));
     }
-    std::stable_sort(
-        report_.reasons.begin(), report_.reasons.end(),
-        [](const StageReport::Reason& a, const StageReport::Reason& b) {
-          return a.nodes > b.nodes;
-        });
+    std::sort(report_.reasons.begin(), report_.reasons.end(),
+              [](const StageReport::Reason& a, const StageReport::Reason& b) {
+                return std::tie(b.nodes, a.example.why) <
+                       std::tie(a.nodes, b.example.why);
+              });
   }
 
   void AddGraph() {
@@ -175,7 +197,7 @@ class Reporter {
   const Graph& graph_;
   const StagePlan& plan_;
   const StagePartition& partition_;
-  // By node id: the index of a stage, kStep or kShared.
+  // By node id: the index of a stage, kStep, kShared or kControl.
   std::vector<int> side_;
   StageReport report_;
 };

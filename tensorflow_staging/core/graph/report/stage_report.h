@@ -40,8 +40,9 @@ struct StageReport {
     // The sources that SmartStage found. The source of a manual stage is its
     // Take, because the Take yields the records.
     std::vector<std::string> sources;
-    // The nodes of the region, sources included, each after its inputs. Empty
-    // for a manual stage to which SmartStage adds nothing.
+    // The nodes of the region, each after its inputs, except the Take of a
+    // manual stage: it stays in the step. Empty for a manual stage to which
+    // SmartStage adds nothing.
     std::vector<std::string> nodes;
     // The tensors of the record.
     std::vector<Tensor> boundary;
@@ -49,23 +50,32 @@ struct StageReport {
     std::vector<Outside> outside;
   };
 
-  // How many nodes are in no stage for one reason.
+  // How many nodes are in no stage for one reason. Nodes that depend on
+  // variables, for example, have one reason, whichever variables these are.
   struct Reason {
     int nodes = 0;
     // The first of these nodes.
     Outside example;
+    // The nodes that the reason is about, such as the variables; the first of
+    // them is that of `example`. Empty if the reason is about the node itself,
+    // or about no particular node.
+    std::vector<std::string> about;
   };
 
   // The side of a node that is in no stage.
   static constexpr int kStep = -1;
   // The node depends on no source, so that both sides use it.
   static constexpr int kShared = -2;
+  // The node is a control op of a manual stage: it runs when the stage starts
+  // and stops, neither ahead of the step nor in it.
+  static constexpr int kControl = -3;
 
   struct GraphNode {
     std::string name;
     std::string op;
-    // The index of a stage, kStep or kShared. Nodes that lead to a Put of a
-    // manual stage belong to that stage.
+    // The index of a stage, kStep, kShared or kControl. Nodes that lead to a
+    // Put of a manual stage belong to that stage, except variables and tables,
+    // which hold what the step uses, too.
     int side = kStep;
   };
 

@@ -122,6 +122,27 @@ TEST_F(StageReportTest, CountsReasons) {
   EXPECT_EQ(report.reasons[2].nodes, 1);
 }
 
+TEST_F(StageReportTest, CountsNodesThatDependOnDifferentNodesTogether) {
+  AddIterator();
+  AddStep("next");
+  Add(NodeDefBuilder("other", "VariableV2")
+          .Attr("shape", TensorShape({}))
+          .Attr("dtype", DT_INT64));
+  Add(NodeDefBuilder("read_other", "Identity")
+          .Input("other", 0, DT_INT64_REF)
+          .Attr("T", DT_INT64));
+  const StageReport report = Report();
+  ASSERT_EQ(report.reasons.size(), 3);
+  EXPECT_EQ(report.reasons[0].nodes, 3);
+  EXPECT_EQ(report.reasons[0].example.why,
+            "depends on variable 'variable' (VariableV2)");
+  EXPECT_THAT(report.reasons[0].about, ElementsAre("variable", "other"));
+  EXPECT_EQ(report.reasons[1].nodes, 2);
+  EXPECT_EQ(report.reasons[1].example.name, "variable");
+  EXPECT_THAT(report.reasons[1].about, IsEmpty());
+  EXPECT_THAT(report.reasons[2].about, IsEmpty());
+}
+
 TEST_F(StageReportTest, ReportsWhyASourceIsNotStaged) {
   AddIterator();
   const StageReport report = Report();
@@ -140,7 +161,8 @@ TEST_F(StageReportTest, AManualStageHasTheNodesBeforeItsPutAndItsRegion) {
   ASSERT_EQ(report.stages.size(), 1);
   const StageReport::Stage& stage = report.stages[0];
   EXPECT_TRUE(stage.by_hand);
-  EXPECT_THAT(stage.nodes, ElementsAre("prefetch/TensorBufferTake", "after"));
+  EXPECT_THAT(stage.sources, ElementsAre("prefetch/TensorBufferTake"));
+  EXPECT_THAT(stage.nodes, ElementsAre("after"));
   EXPECT_THAT(report.unstaged_sources, IsEmpty());
   std::map<std::string, int> sides = Sides(report);
   EXPECT_EQ(sides["next"], 0);
@@ -148,6 +170,18 @@ TEST_F(StageReportTest, AManualStageHasTheNodesBeforeItsPutAndItsRegion) {
   EXPECT_EQ(sides["prefetch/TensorBufferPut"], 0);
   EXPECT_EQ(sides["after"], 0);
   EXPECT_EQ(sides["sum"], StageReport::kStep);
+  EXPECT_EQ(sides["prefetch/TensorBufferResume"], StageReport::kControl);
+}
+
+TEST_F(StageReportTest, AVariableBeforeAPutIsInNoStage) {
+  AddIterator();
+  AddStep("next");
+  StageTestGraph().AddTo(&def_, "sum");
+  const StageReport report = Report();
+  std::map<std::string, int> sides = Sides(report);
+  EXPECT_EQ(sides["variable"], StageReport::kStep);
+  EXPECT_EQ(sides["read"], 0);
+  EXPECT_EQ(sides["sum"], 0);
 }
 
 TEST_F(StageReportTest, EachStageOfAChainHasItsOwnNodes) {
