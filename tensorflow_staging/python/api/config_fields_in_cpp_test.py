@@ -13,9 +13,11 @@ _EXPECTED = """
 pool.0.inter_op_threads_num=11
 pool.0.intra_op_threads_num=21
 pool.0.global_name=pool_1
+pool.0.cpu_affinity.0={core}
 pool.1.inter_op_threads_num=12
 pool.1.intra_op_threads_num=22
 pool.1.global_name=pool_2
+pool.1.cpu_affinity.0={core}
 do_smart_stage=1
 stage_subgraph_on_cpu=1
 stage_multi_stream=1
@@ -40,6 +42,7 @@ runner.ignored_exceptions.0=15
 runner.name=ahead
 runner.error_code_tensor=code:0
 runner.error_message_tensor=message:0
+runner.restartable=1
 use_multi_stream=1
 multi_stream.multi_stream_num=37
 multi_stream.partition_policy=2
@@ -62,4 +65,5 @@ def test_a_graph_pass_reads_every_field(tmp_path):
   fields_read = ctypes.CDLL(str(library)).FieldsRead
   fields_read.restype = ctypes.c_char_p
   graph_key = config.graph_options.optimizer_options.smart_stage_options.graph_key
-  assert fields_read().decode() == _EXPECTED.lstrip().format(graph_key=graph_key)
+  assert fields_read().decode() == _EXPECTED.lstrip().format(
+      graph_key=graph_key, core=all_fields.CORE)

@@ -14,7 +14,12 @@ def _unset(message, path=""):
     is_new = field.number >= all_fields.FIRST_NUMBER or path
     if is_new and not _is_set(message, field):
       yield path + field.name
-    if field.message_type and field.label != field.LABEL_REPEATED and message.HasField(field.name):
+    if not field.message_type or field.message_type.GetOptions().map_entry:
+      continue
+    if field.label == field.LABEL_REPEATED:
+      for index, entry in enumerate(value):
+        yield from _unset(entry, f"{path}{field.name}[{index}]." if is_new else "")
+    elif message.HasField(field.name):
       yield from _unset(value, path + field.name + "." if is_new and field.name != "run_options" else "")
 
 

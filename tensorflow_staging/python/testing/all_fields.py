@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A session configuration that sets every new field, with values that a session accepts together."""
 
+import os
+
 import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.core.protobuf import rewriter_config_pb2
 
 # The fork numbers its fields from here.
 FIRST_NUMBER = 10001
+# A core that this process may use; a session refuses others.
+CORE = max(os.sched_getaffinity(0))
 
 
 def config() -> config_pb2.ConfigProto:
@@ -14,7 +18,8 @@ def config() -> config_pb2.ConfigProto:
   result = config_pb2.ConfigProto()
   for index in (1, 2):
     result.session_stage_subgraph_thread_pool.add(
-        inter_op_threads_num=10 + index, intra_op_threads_num=20 + index, global_name=f"pool_{index}")
+        inter_op_threads_num=10 + index, intra_op_threads_num=20 + index, global_name=f"pool_{index}",
+        cpu_affinity=[CORE])
   optimizer = result.graph_options.optimizer_options
   optimizer.do_smart_stage = True
   optimizer.stage_subgraph_on_cpu = True

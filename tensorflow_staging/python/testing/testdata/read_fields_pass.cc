@@ -47,6 +47,7 @@ Status WriteConfig(const tensorflow::ConfigProto& config) {
     Line(name + "inter_op_threads_num", pool.inter_op_threads_num());
     Line(name + "intra_op_threads_num", pool.intra_op_threads_num());
     Line(name + "global_name", pool.global_name());
+    LinePerEntry(name + "cpu_affinity", pool.cpu_affinity());
   }
   return tensorflow::OkStatus();
 }
@@ -71,6 +72,7 @@ Status WriteRunner(const PrefetchRunnerOptions& runner) {
   Line("runner.name", runner.name());
   Line("runner.error_code_tensor", runner.error_code_tensor());
   Line("runner.error_message_tensor", runner.error_message_tensor());
+  Line("runner.restartable", runner.restartable());
   return tensorflow::OkStatus();
 }
 
