@@ -93,6 +93,20 @@ def test_everything_at_once():
   coord.join(stop_grace_period_secs=test_util.WAIT_SECONDS)
 
 
+def test_starting_again_with_the_same_coordinator_starts_no_further_thread():
+  source, _ = _full_stage()
+  coord = tf.train.Coordinator()
+  before = [thread.name for thread in threading.enumerate()].count("staging_stop")
+  with tf.Session() as sess:
+    hook = _start(sess, source, coord)
+    for _ in range(3):
+      hook.after_create_session(sess, coord)
+    assert [thread.name for thread in threading.enumerate()].count("staging_stop") == before + 1
+    coord.request_stop()
+    coord.join(stop_grace_period_secs=test_util.WAIT_SECONDS)
+    test_util.assert_no_stage_thread()
+
+
 class _WaitingStep:
   """Runs a step, which waits for a record, in a thread of its own."""
 

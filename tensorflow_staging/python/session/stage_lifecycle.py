@@ -52,7 +52,7 @@ def start(
   if not runners:
     return
   _interrupt_watch.begin()
-  if coord is not None:
+  if coord is not None and runners.add_coordinator(coord):
     _stop_with(coord, runners)
 
 

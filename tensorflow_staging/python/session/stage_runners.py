@@ -3,11 +3,13 @@
 
 import threading
 import time
+import weakref
 from collections.abc import Iterable
 
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import errors
 from tensorflow.python.platform import tf_logging
+from tensorflow.python.training import coordinator
 
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.session import runner_options
@@ -34,6 +36,8 @@ class StageRunners:
     # By runner: the thread that stops it. None until the runners are asked to stop.
     self._stopping: list[threading.Thread] | None = None  # Guarded by _lock.
     self._started = False  # Guarded by _lock.
+    # Their stop ends the runners.
+    self._coordinators: weakref.WeakSet[coordinator.Coordinator] = weakref.WeakSet()  # Guarded by _lock.
 
   def __len__(self) -> int:
     with self._lock:
@@ -66,6 +70,14 @@ class StageRunners:
     except BaseException:
       stop_together([self])
       raise
+
+  def add_coordinator(self, coord: coordinator.Coordinator) -> bool:
+    """Notes a coordinator that will end the runners when it stops. Returns whether it is new to them."""
+    with self._lock:
+      if coord in self._coordinators:
+        return False
+      self._coordinators.add(coord)
+      return True
 
   def started(self) -> bool:
     """Returns whether all runners have been started, even if they have stopped since."""
