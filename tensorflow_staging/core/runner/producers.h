@@ -109,10 +109,12 @@ class Producers : public std::enable_shared_from_this<Producers> {
   // How many different fetch_ops there are.
   const size_t num_sources_;
 
-  // The next pause of each thread, used only by that thread. After a thread of
-  // a restartable stage has closed the buffer, its next run waits in
-  // TensorBufferBegin. If the graph lacks that op, pauses that grow from one
-  // failed run to the next keep the thread from spinning.
+  // The next pause of each thread, used only by that thread. Pauses that grow
+  // from one failed run to the next keep the thread from spinning
+  //   * after it has closed the buffer of a restartable stage: its next run
+  //     waits in TensorBufferBegin, but the graph may lack that op;
+  //   * after many ignored errors in a row: its source may do nothing but fail.
+  // A record resets the pause.
   std::vector<std::chrono::milliseconds> pauses_;
   // By thread: how many of its runs have been ignored since its last record.
   std::vector<int64_t> ignored_in_a_row_;
