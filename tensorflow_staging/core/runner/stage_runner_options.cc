@@ -2,6 +2,9 @@
 
 #include "tensorflow_staging/core/runner/stage_runner_options.h"
 
+#include <algorithm>
+
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
@@ -28,6 +31,16 @@ PrefetchRunnerOptions RunnerOf(const PlannedStage& stage,
   return runner;
 }
 
+// Returns whether `runner` runs the Puts of `stage`. Two manual stages may give
+// their runners the same name.
+bool Runs(const PrefetchRunnerOptions& runner, const PlannedStage& stage) {
+  return std::any_of(stage.puts.begin(), stage.puts.end(),
+                     [&runner](const Node* put) {
+                       return absl::c_linear_search(runner.fetch_ops(),
+                                                    put->name());
+                     });
+}
+
 }  // namespace
 
 Status FindRunnerOptions(
@@ -39,10 +52,14 @@ Status FindRunnerOptions(
   const StagePlan plan(graph, settings.enabled, settings.name, counts);
   *runners = manual_stages;
   for (const PlannedStage& stage : plan.stages()) {
-    if (!stage.is_manual()) runners->push_back(RunnerOf(stage, settings));
-    if (stage.initializers.empty()) continue;
-    for (PrefetchRunnerOptions& runner : *runners) {
-      if (runner.name() == stage.name) runner.set_restartable(true);
+    const bool restartable = !stage.initializers.empty();
+    if (!stage.is_manual()) {
+      runners->push_back(RunnerOf(stage, settings));
+      runners->back().set_restartable(restartable);
+    } else if (restartable) {
+      for (PrefetchRunnerOptions& runner : *runners) {
+        if (Runs(runner, stage)) runner.set_restartable(true);
+      }
     }
   }
   return OkStatus();

@@ -114,6 +114,7 @@ TEST_F(StageRunnerOptionsTest, AStageWithAnInitialiserIsRestartable) {
                     ->MergeFromString(fields_.SerializeAsString()));
     PrefetchRunnerOptions manual;
     manual.set_name("manual");
+    manual.add_fetch_ops("manual/TensorBufferPut");
     ASSERT_EQ(FindRunnerOptions(*graph.get(), config, {manual}, &runners_),
               OkStatus());
     ASSERT_EQ(runners_.size(), smart_stage ? 3 : 1);

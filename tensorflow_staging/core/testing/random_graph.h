@@ -14,9 +14,9 @@ namespace tensorflow {
 namespace staging {
 
 // Builds a random graph of everything that matters to a partition: iterators
-// that are read once or several times, constants, draws, tables, variables of
-// both kinds, placeholders, marked nodes, manual stages, and data and control
-// edges between them. Equal seeds give equal graphs.
+// that are read once or several times, by one op or by two, constants, draws,
+// tables, variables of both kinds, placeholders, marked nodes, manual stages,
+// and data and control edges between them. Equal seeds give equal graphs.
 class RandomGraph {
  public:
   RandomGraph(int seed, TestGraph* graph) : random_(seed), graph_(*graph) {
@@ -64,10 +64,14 @@ class RandomGraph {
 
   void AddSource() {
     const int components = 1 + Below(3);
-    Node* iterator = graph_.Iterator(NewName("iterator"), components);
-    for (int i = Below(4) == 0 ? 2 : 1; i > 0; --i) {
-      Keep(graph_.GetNext(NewName("next"), iterator, components));
+    const std::string name = NewName("iterator");
+    Node* iterator = graph_.Iterator(name, components);
+    Keep(graph_.GetNext(NewName("next"), iterator, components));
+    if (Below(4) > 0) return;
+    if (Below(2) == 0) {
+      iterator = graph_.Iterator(NewName("same"), components, name);
     }
+    Keep(graph_.GetNext(NewName("next"), iterator, components));
   }
 
   void AddManualStage() {

@@ -115,10 +115,13 @@ class TestGraph {
     return node;
   }
 
-  Node* Iterator(const std::string& name, int components = 1) {
+  // An empty `shared_name` means `name`.
+  Node* Iterator(const std::string& name, int components = 1,
+                 const std::string& shared_name = "") {
     NodeBuilder builder(name, "IteratorV2");
     SetComponents(components, &builder);
-    builder.Attr("shared_name", name).Attr("container", "");
+    builder.Attr("shared_name", shared_name.empty() ? name : shared_name)
+        .Attr("container", "");
     return Finalize(&builder);
   }
 

@@ -2,6 +2,7 @@
 
 #include "tensorflow_staging/core/graph/partition/conflicts.h"
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/graph/partition/resources.h"
 
 namespace tensorflow {
 namespace staging {
@@ -58,13 +60,16 @@ bool ResolveSharedDraws(PartitionState* state) {
 }
 
 bool ResolveSharedIterators(PartitionState* state) {
+  const Resources& resources = state->resources();
   std::set<const Node*> read_by_step;
   for (const Node* source : state->sources()) {
-    if (!state->IsStaged(*source)) read_by_step.insert(IteratorOf(*source));
+    if (!state->IsStaged(*source)) {
+      read_by_step.insert(resources.IteratorOf(*source));
+    }
   }
   for (const Node* source : state->sources()) {
     if (state->IsStaged(*source) &&
-        read_by_step.count(IteratorOf(*source)) > 0) {
+        read_by_step.count(resources.IteratorOf(*source)) > 0) {
       state->MoveToStep(*source, {StepReason::kMixedSources, source});
     }
   }
@@ -78,12 +83,12 @@ bool ResolveSharedIterators(PartitionState* state) {
 // of the other sources in them.
 bool MayAdvanceAlone(const Node& source, const PartitionState& state) {
   if (IsBufferTake(source)) return true;
-  for (const Edge* edge : IteratorOf(source)->out_edges()) {
-    if (state.Counts(*edge->dst()) && IsIteratorInitializer(*edge->dst())) {
-      return true;
-    }
-  }
-  return false;
+  const Resources& resources = state.resources();
+  const std::vector<ResourceUse>& uses =
+      resources.UsesOf(*resources.IteratorOf(source));
+  return std::any_of(uses.begin(), uses.end(), [](const ResourceUse& use) {
+    return IsIteratorInitializer(*use.user);
+  });
 }
 
 // Returns whether a node of the step uses `node` or waits for it.
@@ -175,6 +180,10 @@ class MixedSources {
         must_split_[group] = true;
       }
     }
+  }
+
+  const Node* IteratorOf(const Node& source) const {
+    return state_.resources().IteratorOf(source);
   }
 
   PartitionState& state_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
@@ -150,23 +151,19 @@ bool IsIteratorFromStringHandle(const Node& node) {
 }
 
 bool MayReadIterator(const Node& node) {
-  static const OpSet* const kOtherOps =
-      new OpSet({"DeserializeIterator", "IteratorGetDevice",
-                 "IteratorGetModelProto", "SerializeIterator"});
+  static const OpSet* const kOtherOps = new OpSet(
+      {"DeserializeIterator", "Identity", "IdentityN", "IteratorGetDevice",
+       "IteratorGetModelProto", "SerializeIterator"});
   return !IsSource(node.type_string()) && !IsIteratorInitializer(node) &&
          !IsIteratorToStringHandle(node) &&
          !kOtherOps->contains(node.type_string());
 }
 
-const Node* IteratorOf(const Node& source) {
-  const Edge* edge = nullptr;
-  return source.num_inputs() > 0 && source.input_edge(0, &edge).ok()
-             ? edge->src()
-             : &source;
-}
-
 NodeRoles::NodeRoles(const Graph& graph, const NodeFilter& counts)
-    : graph_(graph), counts_(counts), functions_(graph.flib_def()) {}
+    : graph_(graph),
+      counts_(counts),
+      functions_(graph.flib_def()),
+      effects_(graph.flib_def()) {}
 
 RoleAndReason NodeRoles::Find(const Node& node) {
   const auto step = [](StepReason reason) {
@@ -179,9 +176,9 @@ RoleAndReason NodeRoles::Find(const Node& node) {
   }
   if (IsSource(op)) return {NodeRole::kSource};
   if (IsMarkedTarget(node)) return step(StepReason::kTarget);
-  if (IsIteratorHandle(op) || IsStaticTable(op)) return {NodeRole::kHandle};
-  if (IsMutableTable(op)) {
-    if (IsWrittenTable(node)) return step(StepReason::kTable);
+  if (IsIteratorHandle(op)) return {NodeRole::kHandle};
+  if (IsStaticTable(op) || IsMutableTable(op)) {
+    if (!IsConstantTable(node)) return step(StepReason::kTable);
     return {NodeRole::kHandle};
   }
   if (IsControlFlow(node)) return step(StepReason::kControlFlow);
@@ -201,13 +198,20 @@ RoleAndReason NodeRoles::Find(const Node& node) {
   return step(StepReason::kSideEffect);
 }
 
-bool NodeRoles::IsWrittenTable(const Node& handle) const {
-  for (const Edge* edge : handle.out_edges()) {
-    if (edge->IsControlEdge()) continue;
-    if (counts_ != nullptr && !counts_(*edge->dst())) continue;
-    if (!IsTableRead(edge->dst()->type_string())) return true;
+bool NodeRoles::IsConstantTable(const Node& handle) {
+  if (resources_ == nullptr) {
+    resources_ = std::make_unique<Resources>(graph_, counts_);
   }
-  return false;
+  const Node& owner = *resources_->OwnerOf(handle);
+  const std::vector<const Node*> handles = resources_->HandlesOf(owner);
+  const std::vector<ResourceUse>& uses = resources_->UsesOf(owner);
+  return std::all_of(handles.begin(), handles.end(),
+                     [](const Node* node) {
+                       return IsStaticTable(node->type_string());
+                     }) ||
+         std::all_of(uses.begin(), uses.end(), [this](const ResourceUse& use) {
+           return effects_.Find(use) <= ResourceEffect::kInitialize;
+         });
 }
 
 bool NodeRoles::CallsStageableFunctionsOnly(const NodeDef& def) {

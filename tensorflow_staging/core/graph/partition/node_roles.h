@@ -3,7 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_NODE_ROLES_H_
 #define TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_NODE_ROLES_H_
 
-#include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
@@ -11,6 +11,9 @@
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/graph/graph.h"
+#include "tensorflow_staging/core/graph/partition/node_filter.h"
+#include "tensorflow_staging/core/graph/partition/resource_effects.h"
+#include "tensorflow_staging/core/graph/partition/resources.h"
 
 namespace tensorflow {
 namespace staging {
@@ -55,6 +58,8 @@ enum class StepReason {
   kSavedIterator,
   // The step may also read the iterator through a node that is not a source.
   kSharedIterator,
+  // The iterator's dataset uses a variable or table that the step may change.
+  kChangingData,
   kOncePerRecordOnBothSides,
   kMixedSources,
   kNothingToCarry,
@@ -84,16 +89,8 @@ bool IsIteratorToStringHandle(const Node& node);
 bool IsIteratorFromStringHandle(const Node& node);
 
 // Returns whether `node`, a user of an iterator's handle, may read elements of
-// the iterator although it is not a source.
+// the iterator although it is not a source. Identities do not; their users may.
 bool MayReadIterator(const Node& node);
-
-// Returns the handle of the iterator that `source` reads, the same node for all
-// sources of one iterator. Returns `source` itself if it reads no iterator.
-const Node* IteratorOf(const Node& source);
-
-// Returns whether a node counts. The analysis treats a graph as if it had only
-// the nodes that count. With a null filter, all nodes count.
-using NodeFilter = std::function<bool(const Node&)>;
 
 // Finds the roles of a graph's nodes. Not thread-safe.
 class NodeRoles {
@@ -104,7 +101,7 @@ class NodeRoles {
   RoleAndReason Find(const Node& node);
 
  private:
-  bool IsWrittenTable(const Node& handle) const;
+  bool IsConstantTable(const Node& handle);
   // Returns whether a stateful op calls functions, and all of them could run
   // ahead if their nodes were in the graph.
   bool CallsStageableFunctionsOnly(const NodeDef& def);
@@ -114,6 +111,9 @@ class NodeRoles {
   const Graph& graph_;
   const NodeFilter counts_;
   const FunctionLibraryDefinition& functions_;
+  // Null until the first table.
+  std::unique_ptr<Resources> resources_;
+  ResourceEffects effects_;
   // The results of IsStageableFunction, by function name. False while the
   // function is being examined, so that a recursive function is not stageable.
   absl::flat_hash_map<std::string, bool> stageable_functions_;

@@ -6,7 +6,7 @@ namespace tensorflow {
 namespace staging {
 
 PartitionState::PartitionState(const Graph& graph, const NodeFilter& filter)
-    : graph_(graph) {
+    : graph_(graph), resources_(graph, filter) {
   const int size = graph.num_node_ids();
   counts_.assign(size, false);
   reasons_.assign(size, LocatedReason());

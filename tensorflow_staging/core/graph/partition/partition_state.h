@@ -12,6 +12,7 @@
 #include "tensorflow_staging/core/graph/partition/interned_sets.h"
 #include "tensorflow_staging/core/graph/partition/located_reason.h"
 #include "tensorflow_staging/core/graph/partition/node_roles.h"
+#include "tensorflow_staging/core/graph/partition/resources.h"
 
 namespace tensorflow {
 namespace staging {
@@ -31,6 +32,9 @@ class PartitionState {
   PartitionState& operator=(const PartitionState&) = delete;
 
   const Graph& graph() const { return graph_; }
+
+  // The resources of the nodes that count.
+  const Resources& resources() const { return resources_; }
 
   // Whether the partition considers `node`. It does not consider the graph's
   // own source and sink nodes.
@@ -109,6 +113,7 @@ class PartitionState {
 
  private:
   const Graph& graph_;
+  const Resources resources_;
   // The vectors are indexed by node id unless noted otherwise.
   std::vector<bool> counts_;
   std::vector<NodeRole> roles_;

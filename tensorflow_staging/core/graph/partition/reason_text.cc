@@ -36,6 +36,9 @@ const char* VerbPhrase(StepReason reason) {
       return "depends on an iterator whose position is saved by";
     case StepReason::kSharedIterator:
       return "depends on an iterator that the step may also read, through";
+    case StepReason::kChangingData:
+      return "depends on an iterator whose dataset uses a resource that the "
+             "graph may change,";
     case StepReason::kOncePerRecordOnBothSides:
       return "depends on an op that must run once per record and that the step "
              "itself uses,";

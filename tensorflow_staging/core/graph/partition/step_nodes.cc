@@ -9,6 +9,9 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/graph/partition/captured_resources.h"
+#include "tensorflow_staging/core/graph/partition/resources.h"
 
 namespace tensorflow {
 namespace staging {
@@ -75,10 +78,11 @@ void MoveManualStages(PartitionState* state) {
 // position.
 void MoveSavedIterators(PartitionState* state) {
   for (const Node* source : state->sources()) {
-    for (const Edge* edge : IteratorOf(*source)->out_edges()) {
-      if (state->Counts(*edge->dst()) &&
-          edge->dst()->type_string() == "SerializeIterator") {
-        state->MoveToStep(*source, {StepReason::kSavedIterator, edge->dst()});
+    const Resources& resources = state->resources();
+    for (const ResourceUse& use :
+         resources.UsesOf(*resources.IteratorOf(*source))) {
+      if (use.user->type_string() == "SerializeIterator") {
+        state->MoveToStep(*source, {StepReason::kSavedIterator, use.user});
       }
     }
   }
@@ -100,25 +104,24 @@ HandlesFromString FindHandlesFromString(const PartitionState& state) {
   return handles;
 }
 
-// Returns a node, other than a source, that may read the iterator of `handle`,
+// Returns a node, other than a source, that may read the iterator of `owner`,
 // or null if there is none.
-const Node* OtherReaderOf(const Node& handle, const HandlesFromString& handles,
+const Node* OtherReaderOf(const Node& owner, const HandlesFromString& handles,
                           const PartitionState& state) {
-  for (const Edge* edge : handle.out_edges()) {
-    if (edge->IsControlEdge() || !state.Counts(*edge->dst())) continue;
-    if (MayReadIterator(*edge->dst())) return edge->dst();
+  for (const ResourceUse& use : state.resources().UsesOf(owner)) {
+    if (MayReadIterator(*use.user)) return use.user;
     // A string handle alone proves no sharing, since every tf.data.Iterator
     // has one. But a handle created from a string may receive the string of
     // this iterator.
     std::vector<DataType> types;
-    if (!IsIteratorToStringHandle(*edge->dst()) ||
-        !TryGetNodeAttr(handle.attrs(), "output_types", &types)) {
+    if (!IsIteratorToStringHandle(*use.user) ||
+        !TryGetNodeAttr(owner.attrs(), "output_types", &types)) {
       continue;
     }
     const auto it = handles.find(types);
     if (it == handles.end()) continue;
     for (const Node* other : it->second) {
-      if (other != &handle) return other;
+      if (other != &owner) return other;
     }
   }
   return nullptr;
@@ -132,9 +135,9 @@ void MoveIteratorsReadElsewhere(PartitionState* state) {
   std::map<const Node*, const Node*> reader_of;
   for (const Node* source : state->sources()) {
     if (IsBufferTake(*source)) continue;
-    const Node* handle = IteratorOf(*source);
-    const auto [it, inserted] = reader_of.emplace(handle, nullptr);
-    if (inserted) it->second = OtherReaderOf(*handle, handles, *state);
+    const Node* owner = state->resources().IteratorOf(*source);
+    const auto [it, inserted] = reader_of.emplace(owner, nullptr);
+    if (inserted) it->second = OtherReaderOf(*owner, handles, *state);
     if (it->second != nullptr) {
       state->MoveToStep(*source, {StepReason::kSharedIterator, it->second});
     }
@@ -148,6 +151,7 @@ void FindStepNodes(const NodeFilter& filter, PartitionState* state) {
   MoveManualStages(state);
   MoveSavedIterators(state);
   MoveIteratorsReadElsewhere(state);
+  MoveIteratorsOfChangingData(filter, state);
   state->SpreadToDependents();
 }
 

@@ -16,7 +16,8 @@ namespace staging {
 //   * sources and once-per-record ops that lead to a Put: their manual stage
 //     already runs them ahead;
 //   * sources of iterators whose position is saved with the checkpoint;
-//   * sources of iterators that the step may also read in another way.
+//   * sources of iterators that the step may also read in another way;
+//   * sources of iterators whose datasets use a resource that the step changes.
 void FindStepNodes(const NodeFilter& filter, PartitionState* state);
 
 }  // namespace staging

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "absl/container/flat_hash_set.h"
@@ -26,11 +27,12 @@ struct ByNodeName {
 using NodeSet = std::set<const Node*, ByNodeName>;
 
 void AddInitializers(const std::vector<const Node*>& sources,
-                     PlannedStage* stage) {
+                     const Resources& resources, PlannedStage* stage) {
   NodeSet initializers;
   for (const Node* source : sources) {
-    for (const Edge* edge : IteratorOf(*source)->out_edges()) {
-      if (IsIteratorInitializer(*edge->dst())) initializers.insert(edge->dst());
+    for (const ResourceUse& use :
+         resources.UsesOf(*resources.IteratorOf(*source))) {
+      if (IsIteratorInitializer(*use.user)) initializers.insert(use.user);
     }
   }
   stage->initializers.assign(initializers.begin(), initializers.end());
@@ -39,9 +41,8 @@ void AddInitializers(const std::vector<const Node*>& sources,
 // Returns the sources, including Takes of other stages, whose direct successors
 // all lead to `puts`. A source that the step reads too must not wait for the
 // stage.
-std::vector<const Node*> SourcesOf(const Graph& graph,
-                                   const std::vector<const Node*>& puts) {
-  NodeRoles roles(graph);
+std::vector<const Node*> SourcesOf(const std::vector<const Node*>& puts,
+                                   NodeRoles* roles) {
   absl::flat_hash_set<const Node*> ancestors(puts.begin(), puts.end());
   std::vector<const Node*> found(puts.begin(), puts.end());
   for (size_t i = 0; i < found.size(); ++i) {
@@ -53,7 +54,7 @@ std::vector<const Node*> SourcesOf(const Graph& graph,
   }
   std::vector<const Node*> sources;
   for (const Node* node : found) {
-    if (roles.Find(*node).role != NodeRole::kSource) continue;
+    if (roles->Find(*node).role != NodeRole::kSource) continue;
     const bool leads_to_puts_only = std::all_of(
         node->out_edges().begin(), node->out_edges().end(),
         [&ancestors](const Edge* edge) {
@@ -77,6 +78,8 @@ class NewNames {
     }
   }
 
+  void Reserve(const std::string& name) { used_.insert(name); }
+
   // Returns the prefix, or the prefix with the first number that makes it new.
   std::string Next() {
     std::string name = prefix_;
@@ -97,6 +100,25 @@ class NewNames {
   std::set<std::string> used_;
 };
 
+// Renames manual stages that have the name of another one. The stage whose Take
+// comes first in the graph keeps the name, because nodes that are added later
+// must not rename a running stage.
+void MakeNamesUnique(const Graph& graph, const NodeFilter& counts,
+                     std::vector<PlannedStage>* stages) {
+  std::map<std::string, std::vector<PlannedStage*>> by_name;
+  for (PlannedStage& stage : *stages) by_name[stage.name].push_back(&stage);
+  for (auto& [name, of_name] : by_name) {
+    if (of_name.size() == 1) continue;
+    std::sort(of_name.begin(), of_name.end(),
+              [](const PlannedStage* a, const PlannedStage* b) {
+                return a->take->id() < b->take->id();
+              });
+    NewNames names(graph, counts, name);
+    for (const auto& [other, unused] : by_name) names.Reserve(other);
+    for (size_t i = 1; i < of_name.size(); ++i) of_name[i]->name = names.Next();
+  }
+}
+
 }  // namespace
 
 std::string PlannedStage::NodeName(absl::string_view suffix) const {
@@ -106,9 +128,13 @@ std::string PlannedStage::NodeName(absl::string_view suffix) const {
 StagePlan::StagePlan(const Graph& graph, bool smart_stage,
                      const std::string& name, const NodeFilter& counts) {
   if (smart_stage) partition_ = std::make_unique<StagePartition>(graph, counts);
-  AddManualStages(graph);
+  // Also of the nodes that do not count: one that is added later may initialise
+  // an iterator again.
+  const Resources resources(graph);
+  AddManualStages(graph, counts, resources);
   if (smart_stage) {
-    AddRegions(graph, counts, name.empty() ? kDefaultStageName : name);
+    AddRegions(graph, counts, resources,
+               name.empty() ? kDefaultStageName : name);
   }
   std::sort(stages_.begin(), stages_.end(),
             [](const PlannedStage& a, const PlannedStage& b) {
@@ -121,19 +147,17 @@ bool StagePlan::IsInRegion(const Node& node) const {
          partition_->WhyNot(node).reason == StepReason::kNone;
 }
 
-void StagePlan::AddManualStages(const Graph& graph) {
-  std::map<std::string, PlannedStage> by_name;
-  std::set<std::string> several_takes;
+void StagePlan::AddManualStages(const Graph& graph, const NodeFilter& counts,
+                                const Resources& resources) {
+  std::map<BufferKey, PlannedStage> by_buffer;
+  std::set<BufferKey> several_takes;
   for (const Node* node : graph.op_nodes()) {
-    std::string name;
-    if (!IsBufferOp(*node) ||
-        !TryGetNodeAttr(node->attrs(), kSharedNameAttr, &name)) {
-      continue;
-    }
-    PlannedStage& stage = by_name[name];
-    stage.name = name;
+    const std::optional<BufferKey> buffer = BufferOf(*node);
+    if (!buffer) continue;
+    PlannedStage& stage = by_buffer[*buffer];
+    stage.name = buffer->name;
     if (IsBufferTake(*node)) {
-      if (stage.take != nullptr) several_takes.insert(name);
+      if (stage.take != nullptr) several_takes.insert(*buffer);
       stage.take = node;
     } else if (IsBufferPut(*node)) {
       stage.puts.push_back(node);
@@ -141,21 +165,23 @@ void StagePlan::AddManualStages(const Graph& graph) {
       stage.control_ops.push_back(node);
     }
   }
-  for (auto& [name, stage] : by_name) {
+  NodeRoles roles(graph);
+  for (auto& [buffer, stage] : by_buffer) {
     // An incomplete stage, or several Takes of one buffer: tf.staged did not
     // create it.
     if (stage.take == nullptr || stage.puts.empty() ||
-        several_takes.count(name) > 0) {
+        several_takes.count(buffer) > 0) {
       continue;
     }
-    for (const Node* source : SourcesOf(graph, stage.puts)) {
+    for (const Node* source : SourcesOf(stage.puts, &roles)) {
       // A manual stage that is added later may read a source that is already in
       // a region.
       if (!IsInRegion(*source)) stage.gated_sources.push_back(source);
     }
-    AddInitializers(stage.gated_sources, &stage);
+    AddInitializers(stage.gated_sources, resources, &stage);
     stages_.push_back(std::move(stage));
   }
+  MakeNamesUnique(graph, counts, &stages_);
   ChainManualStages();
 }
 
@@ -195,11 +221,15 @@ void StagePlan::ChainManualStages() {
 }
 
 void StagePlan::AddRegions(const Graph& graph, const NodeFilter& counts,
+                           const Resources& resources,
                            const std::string& name) {
   std::map<const Node*, PlannedStage*> by_take;
   for (PlannedStage& stage : stages_) by_take[stage.take] = &stage;
   std::vector<PlannedStage> added;
   NewNames names(graph, counts, name);
+  for (const PlannedStage& stage : stages_) {
+    if (counts == nullptr || counts(*stage.take)) names.Reserve(stage.name);
+  }
   for (const StagedRegion& region : partition_->regions()) {
     const Node* source = region.sources.front();
     if (IsBufferTake(*source)) {
@@ -213,7 +243,7 @@ void StagePlan::AddRegions(const Graph& graph, const NodeFilter& counts,
     PlannedStage stage;
     stage.name = names.Next();
     stage.region = &region;
-    AddInitializers(region.sources, &stage);
+    AddInitializers(region.sources, resources, &stage);
     added.push_back(std::move(stage));
   }
   for (PlannedStage& stage : added) stages_.push_back(std::move(stage));

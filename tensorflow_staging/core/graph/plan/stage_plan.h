@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/graph/graph.h"
+#include "tensorflow_staging/core/graph/partition/resources.h"
 #include "tensorflow_staging/core/graph/partition/stage_partition.h"
 
 namespace tensorflow {
@@ -17,7 +18,10 @@ namespace staging {
 // One stage of a graph, with its existing nodes and those that the rewrite will
 // add.
 struct PlannedStage {
-  // The name scope of the stage's nodes, and its name in errors and logs.
+  // The name scope of the stage's nodes, and its name in errors and logs. No
+  // two stages have the same. A manual stage has the shared_name of its buffer,
+  // unless an earlier stage has that already, with a buffer in another
+  // container; then it has that name with a number.
   std::string name;
   // The region that SmartStage runs in this stage. Null for a manual stage to
   // which SmartStage adds nothing.
@@ -76,12 +80,13 @@ class StagePlan {
 
  private:
   bool IsInRegion(const Node& node) const;
-  void AddManualStages(const Graph& graph);
+  void AddManualStages(const Graph& graph, const NodeFilter& counts,
+                       const Resources& resources);
   // Fills in stages_before, and extends initializers along each chain.
   void ChainManualStages();
   // Adds the regions of the partition, to manual stages or as new stages.
   void AddRegions(const Graph& graph, const NodeFilter& counts,
-                  const std::string& name);
+                  const Resources& resources, const std::string& name);
 
   // Null without smart_stage.
   std::unique_ptr<StagePartition> partition_;

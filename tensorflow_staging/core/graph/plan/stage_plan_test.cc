@@ -105,6 +105,63 @@ TEST(StagePlanTest, AManualStageHasItsOpsAndItsRegion) {
             (Strings{"manual/TensorBufferTake", "a"}));
 }
 
+// Adds a Put and a Take for a buffer called "manual". As in an imported graph,
+// their names do not begin with that of the stage.
+void AddStageInContainer(const std::string& container, TestGraph* graph) {
+  NodeBuilder put(container + "/put", "TensorBufferPut");
+  put.Input(TestGraph::Outs{graph->Source(container + "/next")})
+      .Attr("shared_name", "manual")
+      .Attr("container", container);
+  graph->Finalize(&put);
+  NodeBuilder take(container + "/take", "TensorBufferTake");
+  take.Attr("dtypes", DataTypeVector{DT_INT64})
+      .Attr("shared_name", "manual")
+      .Attr("container", container);
+  Node* taken = graph->Finalize(&take);
+  graph->Target(container + "/target", {graph->Neg(container + "/neg", taken)});
+}
+
+TEST(StagePlanTest, BuffersOfOneNameInTwoContainersAreTwoStages) {
+  TestGraph graph;
+  AddStageInContainer("b", &graph);
+  AddStageInContainer("a", &graph);
+  const StagePlan plan(*graph.get(), true, "");
+  // The first stage of the graph has the name of the buffer.
+  ASSERT_EQ(StageNames(plan), (Strings{"manual", "manual_1"}));
+  EXPECT_EQ(Names(plan.stages()[0].puts), Strings{"b/put"});
+  EXPECT_EQ(plan.stages()[0].take->name(), "b/take");
+  EXPECT_EQ(Names(plan.stages()[0].gated_sources), Strings{"b/next"});
+  ASSERT_NE(plan.stages()[0].region, nullptr);
+  EXPECT_EQ(Names(plan.stages()[0].region->nodes),
+            (Strings{"b/take", "b/neg"}));
+  EXPECT_EQ(Names(plan.stages()[1].puts), Strings{"a/put"});
+  EXPECT_EQ(plan.stages()[1].take->name(), "a/take");
+}
+
+TEST(StagePlanTest, ARenamedStageGetsANewName) {
+  TestGraph graph;
+  AddStageInContainer("a", &graph);
+  AddStageInContainer("b", &graph);
+  graph.Target("target", {graph.Stage("manual_1", {graph.Source("next")})});
+  graph.NoOp("manual_2/of_the_user");
+  graph.Target("other", {graph.Source("other_next")});
+  EXPECT_EQ(StageNames(StagePlan(*graph.get(), true, "manual")),
+            (Strings{"manual", "manual_1", "manual_3", "manual_4"}));
+}
+
+TEST(StagePlanTest, AStageThatIsAddedLaterRenamesNoOther) {
+  TestGraph graph;
+  AddStageInContainer("b", &graph);
+  const int old_ids = graph.get()->num_node_ids();
+  AddStageInContainer("a", &graph);
+  const NodeFilter is_old = [old_ids](const Node& node) {
+    return node.id() < old_ids;
+  };
+  const StagePlan plan(*graph.get(), true, "", is_old);
+  ASSERT_EQ(StageNames(plan), (Strings{"manual", "manual_1"}));
+  EXPECT_EQ(plan.stages()[0].take->name(), "b/take");
+}
+
 TEST(StagePlanTest, AManualStageMayHaveNoRegion) {
   TestGraph graph;
   graph.Target("target", {graph.Stage("manual", {graph.Source("next")})});
@@ -138,6 +195,27 @@ TEST(StagePlanTest, AStageHasTheInitializersOfItsIterators) {
   ASSERT_EQ(plan.stages().size(), 1);
   EXPECT_EQ(Names(plan.stages().front().initializers),
             (Strings{"evaluate", "train"}));
+}
+
+TEST(StagePlanTest, AnIteratorMayBeInitialisedThroughAnotherOp) {
+  TestGraph graph;
+  graph.Target("target", {graph.Source("next")});
+  graph.Target("other_target", {graph.Stage("manual", {graph.Source("m")})});
+  const int old_ids = graph.get()->num_node_ids();
+  for (const std::string name : {"next", "m"}) {
+    Node* same = graph.Iterator("same_as_" + name, 1, name + "_iterator");
+    graph.InitializeWithRange("initialize_" + name, same, 0, 10);
+  }
+  const NodeFilter is_old = [old_ids](const Node& node) {
+    return node.id() < old_ids;
+  };
+  // Also if the other op is added later.
+  for (const NodeFilter& counts : {NodeFilter(nullptr), is_old}) {
+    const StagePlan plan(*graph.get(), true, "", counts);
+    ASSERT_EQ(StageNames(plan), (Strings{"manual", "prefetch"}));
+    EXPECT_EQ(Names(plan.stages()[0].initializers), Strings{"initialize_m"});
+    EXPECT_EQ(Names(plan.stages()[1].initializers), Strings{"initialize_next"});
+  }
 }
 
 TEST(StagePlanTest, OnlyItsOwnIteratorsRestartAManualStage) {
