@@ -127,6 +127,7 @@ Status ReadSmartStageSettings(const ConfigProto& config,
     settings->timeout_millis = options.timeout_millis();
   }
   settings->stream_id = options.stage_subgraph_stream_id();
+  if (options.omit_elements()) settings->content = RecordContent::kBoundaryOnly;
   settings->runner = options.runner_options();
   if (!options.has_runner_options()) {
     settings->runner.add_closed_exceptions(error::OUT_OF_RANGE);

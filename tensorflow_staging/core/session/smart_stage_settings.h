@@ -9,6 +9,7 @@
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/graph/partition/regions.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 
 namespace tensorflow {
@@ -27,7 +28,8 @@ struct SmartStageSettings {
   int num_threads = 1;
   int64_t timeout_millis = kDefaultTimeoutMillis;
   int64_t stream_id = 0;
-  // Without the names of nodes, which FindRunnerOptions adds.
+  RecordContent content = RecordContent::kElements;
+  // Without the names of nodes, which RunnersOfPlan adds.
   PrefetchRunnerOptions runner;
 };
 

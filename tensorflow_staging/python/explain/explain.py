@@ -2,7 +2,9 @@
 """`tf.staging.explain`: reports which part of a graph runs ahead of the training step, and why the rest does not."""
 
 from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.eager import context
+from tensorflow.python.framework import c_api_util
 from tensorflow.python.framework import dtypes
 from tensorflow.python.framework import ops
 from tensorflow.python.framework import tensor_shape
@@ -12,7 +14,6 @@ from tensorflow_staging.python.explain import explain_data
 from tensorflow_staging.python.explain import explain_graph
 from tensorflow_staging.python.explain import explain_report
 from tensorflow_staging.python.pywrap import _pywrap_staging
-from tensorflow_staging.python.session import runner_options
 from tensorflow_staging.python.smart_stage import graph_key
 
 
@@ -48,7 +49,7 @@ def explain(
 
   Returns:
     A report with the fields `enabled`, `num_nodes`, `stages` (each with its name, its sources, its
-    nodes, its boundary and the first nodes outside it), `unstaged_sources` and `reasons`.
+    nodes, its boundary, the elements that it keeps and the first nodes outside it), `unstaged_sources` and `reasons`.
     `str(report)` is readable text; `report.to_dot()` and `report.save_svg(path)` draw a picture.
 
   Raises:
@@ -74,7 +75,7 @@ def explain(
   if enabled:
     graph_key.check(graph, config)
   found = _pywrap_staging.stage_report(
-      runner_options.serialized_graph(graph), config.SerializeToString())
+      _serialized_graph(graph), config.SerializeToString())
   return explain_report.StageReport(
       enabled=enabled,
       num_nodes=len(found["nodes"]),
@@ -86,16 +87,20 @@ def explain(
       graph=explain_graph.StagedGraph(nodes=tuple(found["nodes"]), edges=tuple(found["edges"])))
 
 
-def _stage(name, by_hand, sources, nodes, boundary, outside) -> explain_data.Stage:
+def _stage(name, by_hand, sources, nodes, boundary, elements, outside) -> explain_data.Stage:
   return explain_data.Stage(
       name=name,
       by_hand=by_hand,
       sources=tuple(sources),
       nodes=tuple(nodes),
-      boundary=tuple(
-          explain_data.BoundaryTensor(tensor, dtypes.as_dtype(dtype), _shape(dims))
-          for tensor, dtype, dims in boundary),
+      boundary=_tensors(boundary),
+      elements=_tensors(elements),
       outside=_outside(outside))
+
+
+def _tensors(tensors: list[tuple]) -> tuple[explain_data.BoundaryTensor, ...]:
+  return tuple(
+      explain_data.BoundaryTensor(tensor, dtypes.as_dtype(dtype), _shape(dims)) for tensor, dtype, dims in tensors)
 
 
 def _shape(dims: list[int] | None) -> tensor_shape.TensorShape:
@@ -105,3 +110,17 @@ def _shape(dims: list[int] | None) -> tensor_shape.TensorShape:
 
 def _outside(nodes: list[tuple[str, str, str]]) -> tuple[explain_data.OutsideNode, ...]:
   return tuple(explain_data.OutsideNode(*node) for node in nodes)
+
+
+def _serialized_graph(graph: ops.Graph) -> bytes:
+  """Serializes a graph's definition, without building it as a Python message first.
+
+  Args:
+    graph: The graph.
+
+  Returns:
+    A serialized `GraphDef`.
+  """
+  with c_api_util.tf_buffer() as buffer:
+    pywrap_tf_session.TF_GraphToGraphDef(graph._c_graph, buffer)
+    return pywrap_tf_session.TF_GetBuffer(buffer)

@@ -70,7 +70,8 @@ class Stage:
       from its buffer.
     nodes: The names of the nodes that SmartStage runs ahead, each after its inputs. For a manual
       stage, these are the nodes by which SmartStage extends it.
-    boundary: The tensors of a record.
+    boundary: The tensors of a record that the step needs.
+    elements: The elements of sources that a record also keeps, so that a step can fetch any tensor.
     outside: The first nodes outside the stage: the nodes of the step that use it.
   """
   name: str
@@ -78,6 +79,7 @@ class Stage:
   sources: tuple[str, ...]
   nodes: tuple[str, ...]
   boundary: tuple[BoundaryTensor, ...]
+  elements: tuple[BoundaryTensor, ...]
   outside: tuple[OutsideNode, ...]
 
 

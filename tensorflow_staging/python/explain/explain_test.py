@@ -133,7 +133,7 @@ def test_a_source_that_no_node_of_the_step_needs():
   report = tf.staging.explain()
   assert not report.stages
   assert [str(source) for source in report.unstaged_sources] == [
-      "'IteratorGetNext' (IteratorGetNext) is needed by no node of the step"
+      "'IteratorGetNext' (IteratorGetNext) is computed only if a run asks for it"
   ]
   assert f"Sources of records that do not run ahead:\n    {report.unstaged_sources[0]}" in str(report)
   assert "tf.train.mark_target_node" in str(report)

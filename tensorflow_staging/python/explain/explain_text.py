@@ -68,14 +68,18 @@ def _stage(stage: explain_data.Stage) -> list[str]:
     title = f"Manual stage '{stage.name}', to which nothing is added."
   lines = [title, "  Records come from:"]
   lines += _listed((f"'{name}'" for name in stage.sources), len(stage.sources))
-  lines.append(
-      f"  What a record carries to the step, {counted(len(stage.boundary), 'tensor')} of"
-      f" {total_size(stage.boundary)}:")
-  lines += _listed(
-      (f"'{tensor.name}' {type_and_shape(tensor)}, {size(tensor)}" for tensor in stage.boundary),
-      len(stage.boundary))
+  lines += _tensors("What a record carries to the step", stage.boundary)
+  if stage.elements:
+    lines += _tensors("What a record also keeps of its sources, for fetches", stage.elements)
   lines.append("  The first nodes of the step after it:")
   lines += _listed(map(str, stage.outside), len(stage.outside))
+  return lines
+
+
+def _tensors(title: str, tensors: Sequence[explain_data.BoundaryTensor]) -> list[str]:
+  lines = [f"  {title}, {counted(len(tensors), 'tensor')} of {total_size(tensors)}:"]
+  lines += _listed(
+      (f"'{tensor.name}' {type_and_shape(tensor)}, {size(tensor)}" for tensor in tensors), len(tensors))
   return lines
 
 

@@ -56,6 +56,7 @@ py::object Convert(const StageReport::Stage& stage) {
   dict["sources"] = stage.sources;
   dict["nodes"] = stage.nodes;
   dict["boundary"] = ConvertAll(stage.boundary);
+  dict["elements"] = ConvertAll(stage.elements);
   dict["outside"] = ConvertAll(stage.outside);
   return std::move(dict);
 }

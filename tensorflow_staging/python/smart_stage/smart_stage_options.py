@@ -33,6 +33,7 @@ def SmartStageOptions(
     name: str | None = None,
     *,
     num_client: int | None = None,
+    carry_elements: bool = True,
 ) -> config_pb2.SmartStageOptions:
   """Creates the options of SmartStage, for `ConfigProto.graph_options.optimizer_options`.
 
@@ -65,9 +66,13 @@ def SmartStageOptions(
       which is checked when the session is created.
     graph: The graph that the session will run. Creating a session of another graph with these
       options raises a `ValueError`. None allows any graph.
-    name: The name of the stage. None stands for "prefetch", made unique in `graph` or, if that is
-      None, in the default graph.
+    name: The name of the stages. None stands for "prefetch". The session adds a number where a graph
+      has several stages, or another node has the name.
     num_client: Another spelling of `num_clients`, which some documents use.
+    carry_elements: Whether each record also keeps the elements that its sources yielded, such as the
+      serialized examples, so that a step can fetch every tensor that was computed from them. It keeps
+      a reference to each, in host memory. Set this to False if the elements are too large for that; the
+      step can then fetch only what it uses.
 
   Returns:
     A `SmartStageOptions` message of `tensorflow.core.protobuf.config_pb2`.
@@ -97,15 +102,16 @@ def SmartStageOptions(
       use_stage_subgraph_thread_pool=use_stage_subgraph_thread_pool,
       stage_subgraph_thread_pool_id=stage_subgraph_thread_pool_id,
       stage_subgraph_stream_id=stage_subgraph_stream_id)
+  argument_checks.check_bool("carry_elements", carry_elements)
   # The proto3 message does not distinguish 0 from an unset field.
   argument_checks.check_int("timeout_millis", timeout_millis, minimum=1)
-  name = name or (graph or ops.get_default_graph()).unique_name(vocabulary.DEFAULT_STAGE_NAME)
   return config_pb2.SmartStageOptions(
       capacity=capacity,
       num_threads=num_threads,
       num_clients=num_clients,
       timeout_millis=timeout_millis,
       stage_subgraph_stream_id=stage_subgraph_stream_id,
-      runner_options=options.runner_options(name),
+      runner_options=options.runner_options(name or ""),
       graph_key=graph_key.of(graph),
-      name=name)
+      name=name,
+      omit_elements=not carry_elements)

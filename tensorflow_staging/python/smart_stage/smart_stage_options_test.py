@@ -49,10 +49,18 @@ def test_num_client_is_another_spelling_of_num_clients():
     tf.SmartStageOptions(num_clients=3, num_client=2)
 
 
-def test_the_default_name_is_made_unique_in_the_given_graph():
-  tf.staged(tf.constant(1))
-  assert tf.SmartStageOptions().name == "prefetch_1"
-  assert tf.SmartStageOptions(graph=tf.Graph()).name == "prefetch"
+def test_equal_options_are_equal_messages():
+  """A client and a server may each make them; the session makes the names of its stages unique."""
+  assert tf.SmartStageOptions() == tf.SmartStageOptions(graph=None, name=None)
+  assert not tf.SmartStageOptions().name
+  assert tf.SmartStageOptions(name="ahead").name == "ahead"
+
+
+def test_the_elements_can_be_left_out():
+  assert not tf.SmartStageOptions().omit_elements
+  assert tf.SmartStageOptions(carry_elements=False).omit_elements
+  with pytest.raises(TypeError, match="carry_elements must be True or False, got 1"):
+    tf.SmartStageOptions(carry_elements=1)
 
 
 def test_the_message_fits_into_a_config():

@@ -98,6 +98,15 @@ bool IsOncePerRecord(absl::string_view op) {
   return kOps->contains(op) || IsTableRead(op);
 }
 
+// Stateful ops of IsOncePerRecord that yield the same again, without a side
+// effect.
+bool IsRepeatableOp(absl::string_view op) {
+  static const OpSet* const kOps =
+      new OpSet({"Assert", "CheckNumerics", "CheckNumericsV2", "GuaranteeConst",
+                 "StatelessRandomGetAlg"});
+  return kOps->contains(op) || IsTableRead(op);
+}
+
 bool IsControlFlow(const Node& node) {
   return node.IsControlFlow() || node.type_string() == "LoopCond" ||
          node.type_string() == "ControlTrigger";
@@ -118,7 +127,7 @@ bool IsSaver(absl::string_view op) {
   return kOps->contains(op);
 }
 
-bool IsSummary(absl::string_view op) {
+bool IsSummaryOp(absl::string_view op) {
   return absl::EndsWith(op, "Summary") || absl::EndsWith(op, "SummaryV2");
 }
 
@@ -134,6 +143,8 @@ bool HasRefOutput(const Node& node) {
 bool IsSourceOp(const Node& node) {
   return IsBufferTake(node) || IsSource(node.type_string());
 }
+
+bool IsSummary(const Node& node) { return IsSummaryOp(node.type_string()); }
 
 bool IsIteratorInitializer(const Node& node) {
   return std::any_of(
@@ -189,7 +200,7 @@ RoleAndReason NodeRoles::Find(const Node& node) {
     return step(StepReason::kPlaceholder);
   }
   if (IsSaver(op)) return step(StepReason::kSaver);
-  if (IsSummary(op)) return step(StepReason::kSummary);
+  if (IsSummaryOp(op)) return step(StepReason::kSummary);
   if (IsCollective(op)) return step(StepReason::kCollective);
   if (!node.op_def().is_stateful()) return {NodeRole::kPure};
   if (IsOncePerRecord(op) || CallsStageableFunctionsOnly(node.def())) {
@@ -214,26 +225,29 @@ bool NodeRoles::IsConstantTable(const Node& handle) {
          });
 }
 
-bool NodeRoles::CallsStageableFunctionsOnly(const NodeDef& def) {
-  bool calls = false;
+std::vector<std::string> NodeRoles::CalledFunctions(const NodeDef& def) const {
+  std::vector<std::string> called;
   if (functions_.Contains(def.op())) {
-    if (!IsStageableFunction(def.op())) return false;
-    calls = true;
+    called.push_back(def.op());
   } else if (def.op() != "If" && def.op() != "While" && def.op() != "Case" &&
              def.op() != "StatefulPartitionedCall") {
-    return false;
+    return called;
   }
   for (const auto& [name, value] : def.attr()) {
-    if (value.has_func()) {
-      if (!IsStageableFunction(value.func().name())) return false;
-      calls = true;
-    }
+    if (value.has_func()) called.push_back(value.func().name());
     for (const NameAttrList& function : value.list().func()) {
-      if (!IsStageableFunction(function.name())) return false;
-      calls = true;
+      called.push_back(function.name());
     }
   }
-  return calls;
+  return called;
+}
+
+bool NodeRoles::CallsStageableFunctionsOnly(const NodeDef& def) {
+  const std::vector<std::string> called = CalledFunctions(def);
+  return !called.empty() && std::all_of(called.begin(), called.end(),
+                                        [this](const std::string& name) {
+                                          return IsStageableFunction(name);
+                                        });
 }
 
 bool NodeRoles::IsStageableFunction(const std::string& name) {
@@ -251,9 +265,37 @@ bool NodeRoles::IsStageableFunction(const std::string& name) {
 bool NodeRoles::IsStageableInFunction(const NodeDef& def) {
   const OpDef* op = nullptr;
   if (!functions_.LookUpOpDef(def.op(), &op).ok()) return false;
-  if (IsCollective(def.op()) || IsSummary(def.op())) return false;
+  if (IsCollective(def.op()) || IsSummaryOp(def.op())) return false;
   if (!op->is_stateful()) return true;
   return IsOncePerRecord(def.op()) || CallsStageableFunctionsOnly(def);
+}
+
+bool NodeRoles::IsRepeatable(const Node& node) {
+  return !IsSource(node.type_string()) && !IsBufferOp(node) &&
+         IsRepeatable(node.def());
+}
+
+bool NodeRoles::IsRepeatable(const NodeDef& def) {
+  const OpDef* op = nullptr;
+  if (!functions_.LookUpOpDef(def.op(), &op).ok()) return false;
+  if (!op->is_stateful() || IsRepeatableOp(def.op())) return true;
+  const std::vector<std::string> called = CalledFunctions(def);
+  return !called.empty() && std::all_of(called.begin(), called.end(),
+                                        [this](const std::string& name) {
+                                          return IsRepeatableFunction(name);
+                                        });
+}
+
+bool NodeRoles::IsRepeatableFunction(const std::string& name) {
+  const auto [it, inserted] = repeatable_functions_.try_emplace(name, false);
+  if (!inserted) return it->second;
+  const FunctionDef* function = functions_.Find(name);
+  if (function == nullptr) return false;
+  for (const NodeDef& def : function->node_def()) {
+    if (!IsRepeatable(def)) return false;
+  }
+  repeatable_functions_[name] = true;
+  return true;
 }
 
 }  // namespace staging

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -78,6 +79,9 @@ struct RoleAndReason {
 // Returns whether the role of `node` is kSource.
 bool IsSourceOp(const Node& node);
 
+// Returns whether `node` computes or writes a summary.
+bool IsSummary(const Node& node);
+
 // Returns whether `node` initialises an iterator with a dataset. Running such a
 // node again restarts the iterator's stage.
 bool IsIteratorInitializer(const Node& node);
@@ -100,13 +104,25 @@ class NodeRoles {
 
   RoleAndReason Find(const Node& node);
 
+  // Returns whether `node`, which can run ahead, may compute its outputs again
+  // in the step, from the same inputs: the outputs are the same, and nobody
+  // notices that it ran twice. A random number, a message or a call of a Python
+  // function is not repeatable.
+  bool IsRepeatable(const Node& node);
+
  private:
   bool IsConstantTable(const Node& handle);
+  // Returns the names of the functions that a function call, a conditional or a
+  // loop calls; nothing for other ops.
+  std::vector<std::string> CalledFunctions(const NodeDef& def) const;
   // Returns whether a stateful op calls functions, and all of them could run
   // ahead if their nodes were in the graph.
   bool CallsStageableFunctionsOnly(const NodeDef& def);
   bool IsStageableFunction(const std::string& name);
   bool IsStageableInFunction(const NodeDef& def);
+  // Returns whether `def`, a node that can run ahead, is repeatable.
+  bool IsRepeatable(const NodeDef& def);
+  bool IsRepeatableFunction(const std::string& name);
 
   const Graph& graph_;
   const NodeFilter counts_;
@@ -117,6 +133,8 @@ class NodeRoles {
   // The results of IsStageableFunction, by function name. False while the
   // function is being examined, so that a recursive function is not stageable.
   absl::flat_hash_map<std::string, bool> stageable_functions_;
+  // The results of IsRepeatableFunction, likewise.
+  absl::flat_hash_map<std::string, bool> repeatable_functions_;
 };
 
 }  // namespace staging

@@ -19,6 +19,9 @@ PartitionState::PartitionState(const Graph& graph, const NodeFilter& filter)
   roles_.assign(size, NodeRole::kPure);
   source_set_.assign(size, InternedSets::kEmpty);
   once_per_record_.assign(size, false);
+  training_.assign(size, false);
+  lead_to_update_.assign(size, false);
+  training_source_.assign(size, false);
   needed_.assign(size, false);
   leads_to_set_.assign(size, InternedSets::kEmpty);
 }
@@ -79,16 +82,20 @@ void PartitionState::AnalyzeCandidates() {
     if (InStep(*node)) continue;
     const int id = node->id();
     InternedSets::Id set = InternedSets::kEmpty;
+    bool training_source = false;
     bool once = roles_[id] == NodeRole::kOncePerRecord;
     if (roles_[id] == NodeRole::kSource) {
       set = source_sets_.Single(source_index_.at(node));
+      training_source = lead_to_update_[id];
     }
     for (const Edge* edge : node->in_edges()) {
       if (!Counts(*edge->src())) continue;
       set = source_sets_.Union(set, source_set_[edge->src()->id()]);
+      training_source = training_source || training_source_[edge->src()->id()];
       once = once || once_per_record_[edge->src()->id()];
     }
     source_set_[id] = set;
+    training_source_[id] = training_source;
     once_per_record_[id] = once;
   }
   for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
@@ -106,7 +113,8 @@ void PartitionState::AnalyzeCandidates() {
                                                     : source_set_[next->id()]);
       }
     }
-    needed_[node->id()] = needed;
+    needed_[node->id()] =
+        needed && (training_[node->id()] || !training_source_[node->id()]);
     leads_to_set_[node->id()] = leads_to;
   }
 }

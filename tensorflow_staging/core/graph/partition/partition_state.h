@@ -69,6 +69,14 @@ class PartitionState {
   // moved since the last call.
   bool SpreadToDependents();
 
+  // Says which nodes training needs, and which of them lead to an update, by
+  // node id; see FindTrainingNodes.
+  void SetTrainingNodes(std::vector<bool> needed,
+                        std::vector<bool> lead_to_update) {
+    training_ = std::move(needed);
+    lead_to_update_ = std::move(lead_to_update);
+  }
+
   // Sorts the candidates topologically. This is possible because each cycle
   // contains control flow nodes, which are in the step. Call this once, after
   // FindStepNodes.
@@ -80,8 +88,17 @@ class PartitionState {
   // Computes the results of the functions below for all candidates.
   void AnalyzeCandidates();
 
-  // Whether `node` lies between a source and the step.
+  // Whether `node` lies between a source and the part of the step for which
+  // records run ahead: what training needs or, if none of the sources of the
+  // node leads to an update, any node of the step.
   bool IsStaged(const Node& node) const;
+
+  // Whether the step computes `node`, which is not staged, for each record of
+  // the staged node `input`, rather than only if somebody asks for it.
+  bool IsNeededWith(const Node& node, const Node& input) const {
+    return training_[node.id()] ||
+           (InStep(node) && !training_source_[input.id()]);
+  }
 
   bool DependsOnSource(const Node& node) const {
     return source_set_[node.id()] != InternedSets::kEmpty;
@@ -123,15 +140,20 @@ class PartitionState {
   // Nodes that have moved to the step since the last SpreadToDependents.
   std::deque<const Node*> moved_;
   std::vector<const Node*> order_;
+  std::vector<bool> training_;
+  std::vector<bool> lead_to_update_;
 
   // The results of AnalyzeCandidates, for candidates.
   InternedSets source_sets_;
   // The sources that the node depends on.
   std::vector<InternedSets::Id> source_set_;
+  // Whether one of these sources leads to an update.
+  std::vector<bool> training_source_;
   // Whether the node, or a node that it depends on, has the role
   // kOncePerRecord.
   std::vector<bool> once_per_record_;
-  // Whether a node of the step depends on the node.
+  // Whether the part of the step for which records run ahead depends on the
+  // node.
   std::vector<bool> needed_;
   // For draws: the sources of the nodes that the draw is staged for.
   std::vector<InternedSets::Id> leads_to_set_;

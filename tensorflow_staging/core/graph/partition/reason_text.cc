@@ -48,7 +48,7 @@ const char* VerbPhrase(StepReason reason) {
     case StepReason::kNothingToCarry:
       return "has only control dependents in the step";
     case StepReason::kUnneeded:
-      return "is needed by no node of the step";
+      return "is computed only if a run asks for it";
     case StepReason::kNoSource:
       return "depends on no source of records";
     case StepReason::kAddedLater:

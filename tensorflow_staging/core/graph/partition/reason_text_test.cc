@@ -32,7 +32,7 @@ TEST(ReasonTextTest, TheReasonMayBeAboutNoNode) {
   TestGraph graph;
   const Node* node = graph.Const("node", 1);
   EXPECT_EQ(ReasonText(*node, {StepReason::kUnneeded, nullptr}),
-            "is needed by no node of the step");
+            "is computed only if a run asks for it");
   EXPECT_EQ(ReasonText(*node, {StepReason::kNone, nullptr}), "runs ahead");
 }
 

@@ -7,7 +7,9 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "tensorflow/core/platform/strcat.h"
+#include "tensorflow_staging/core/graph/partition/node_roles.h"
 
 namespace tensorflow {
 namespace staging {
@@ -15,41 +17,124 @@ namespace {
 
 bool ByName(const Node* a, const Node* b) { return a->name() < b->name(); }
 
-// Adds to the boundary the outputs of `node` that the step uses, and `node` to
-// the control boundary if the step waits for it.
-void AddBoundary(const PartitionState& state, const Node& node,
-                 StagedRegion* region) {
-  std::vector<bool> carried(node.num_outputs(), false);
-  bool has_control_dependent = false;
-  for (const Edge* edge : node.out_edges()) {
-    if (!state.Counts(*edge->dst()) || state.IsStaged(*edge->dst())) continue;
-    if (edge->IsControlEdge()) {
-      has_control_dependent = true;
-    } else {
-      carried[edge->src_output()] = true;
-    }
+// Decides what the records of one region carry.
+class Record {
+ public:
+  Record(const PartitionState& state, NodeRoles* roles, StagedRegion* region)
+      : state_(state), roles_(*roles), region_(*region) {
+    for (const Node* node : region_.nodes) staged_.insert(node);
   }
-  for (int i = 0; i < node.num_outputs(); ++i) {
-    if (carried[i]) region->boundary.push_back({&node, i});
-  }
-  if (has_control_dependent) region->control_boundary.push_back(&node);
-}
 
-// Carries unused source outputs, so that they can be fetched. Each costs only a
-// reference. A join does not carry them, because such an output would depend on
-// only one of its sources.
-void AddUnusedSourceOutputs(const PartitionState& state, StagedRegion* region) {
-  if (region->sources.size() > 1) return;
-  const Node* source = region->sources.front();
-  std::vector<bool> used(source->num_outputs(), false);
-  for (const Edge* edge : source->out_edges()) {
-    if (!edge->IsControlEdge() && state.Counts(*edge->dst())) {
-      used[edge->src_output()] = true;
+  void Choose(RecordContent content) {
+    for (const Node* node : region_.nodes) CarryWhatTheStepNeeds(*node);
+    if (content == RecordContent::kElements) {
+      for (const Node* source : region_.sources) CarryElements(*source);
+      CarryWhatCannotBeComputedAgain();
+    } else {
+      for (const Node* node : region_.nodes) CarryForAnyUse(*node);
+      CarryUnusedOutputsOfLoneSource();
     }
   }
-  for (int i = 0; i < source->num_outputs(); ++i) {
-    if (!used[i]) region->boundary.push_back({source, i});
+
+ private:
+  using Tensor = std::pair<const Node*, int>;
+
+  void Carry(const Node& node, int output, bool only_if_asked = false) {
+    if (carried_.insert({&node, output}).second) {
+      region_.boundary.push_back({&node, output, only_if_asked});
+    }
   }
+
+  void CarryElements(const Node& source) {
+    for (int i = 0; i < source.num_outputs(); ++i) {
+      Carry(source, i, /*only_if_asked=*/true);
+    }
+  }
+
+  bool IsUseOutside(const Edge& edge) const {
+    return state_.Counts(*edge.dst()) && !staged_.contains(edge.dst());
+  }
+
+  void CarryWhatTheStepNeeds(const Node& node) {
+    bool has_control_dependent = false;
+    for (const Edge* edge : node.out_edges()) {
+      if (!IsUseOutside(*edge)) continue;
+      if (edge->IsControlEdge()) {
+        has_control_dependent = true;
+      } else if (state_.IsNeededWith(*edge->dst(), node)) {
+        Carry(node, edge->src_output());
+      }
+    }
+    if (has_control_dependent) region_.control_boundary.push_back(&node);
+  }
+
+  void CarryForAnyUse(const Node& node) {
+    for (const Edge* edge : node.out_edges()) {
+      if (!edge->IsControlEdge() && IsUseOutside(*edge)) {
+        Carry(node, edge->src_output());
+      }
+    }
+  }
+
+  // Carries the tensors that the step uses only if a run asks for it, and that
+  // it could not compute from the rest of the record.
+  void CarryWhatCannotBeComputedAgain() {
+    absl::flat_hash_set<const Node*> lost;
+    std::vector<const Node*> to_visit;
+    for (const Node* node : region_.nodes) {
+      if (!roles_.IsRepeatable(*node) && lost.insert(node).second) {
+        to_visit.push_back(node);
+      }
+    }
+    while (!to_visit.empty()) {
+      const Node* node = to_visit.back();
+      to_visit.pop_back();
+      CarryForAnyUse(*node);
+      for (const Edge* edge : node->out_edges()) {
+        if (!staged_.contains(edge->dst()) || edge->IsControlEdge() ||
+            carried_.contains({node, edge->src_output()})) {
+          continue;
+        }
+        if (lost.insert(edge->dst()).second) to_visit.push_back(edge->dst());
+      }
+    }
+  }
+
+  // Carries what nothing uses, so that it can be fetched. A join does not carry
+  // it, because such an output would depend on only one of its sources.
+  void CarryUnusedOutputsOfLoneSource() {
+    if (region_.sources.size() > 1) return;
+    const Node* source = region_.sources.front();
+    std::vector<bool> used(source->num_outputs(), false);
+    for (const Edge* edge : source->out_edges()) {
+      if (!edge->IsControlEdge() && state_.Counts(*edge->dst())) {
+        used[edge->src_output()] = true;
+      }
+    }
+    for (int i = 0; i < source->num_outputs(); ++i) {
+      if (!used[i]) Carry(*source, i, /*only_if_asked=*/true);
+    }
+  }
+
+  const PartitionState& state_;
+  NodeRoles& roles_;
+  StagedRegion& region_;
+  absl::flat_hash_set<const Node*> staged_;
+  absl::flat_hash_set<Tensor> carried_;
+};
+
+// Whether a node of the step uses a tensor of the region. If the step only
+// waits for the region, it takes no records.
+bool YieldsTensor(const PartitionState& state, const StagedRegion& region) {
+  for (const Node* node : region.nodes) {
+    for (const Edge* edge : node->out_edges()) {
+      if (!edge->IsControlEdge() && state.Counts(*edge->dst()) &&
+          !state.IsStaged(*edge->dst())) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 void Sort(StagedRegion* region) {
@@ -80,7 +165,8 @@ std::string StagedTensor::name() const {
   return strings::StrCat(node->name(), ":", index);
 }
 
-std::vector<StagedRegion> CollectRegions(PartitionState* state) {
+std::vector<StagedRegion> CollectRegions(RecordContent content,
+                                         PartitionState* state) {
   std::map<int, StagedRegion> by_group;
   for (const Node* node : state->order()) {
     if (!state->IsStaged(*node)) continue;
@@ -89,17 +175,17 @@ std::vector<StagedRegion> CollectRegions(PartitionState* state) {
     if (state->role(*node) == NodeRole::kSource) {
       region.sources.push_back(node);
     }
-    AddBoundary(*state, *node, &region);
   }
+  NodeRoles roles(state->graph());
   std::vector<StagedRegion> regions;
   for (auto& [group, region] : by_group) {
-    if (region.boundary.empty()) {
+    if (!YieldsTensor(*state, region)) {
       for (const Node* node : region.nodes) {
         state->SetReason(*node, {StepReason::kNothingToCarry, node});
       }
       continue;
     }
-    AddUnusedSourceOutputs(*state, &region);
+    Record(*state, &roles, &region).Choose(content);
     Sort(&region);
     regions.push_back(std::move(region));
   }

@@ -16,6 +16,9 @@ namespace staging {
 struct StagedTensor {
   const Node* node;
   int index;
+  // Whether the record carries the tensor only so that a run can ask for it, or
+  // for what the step can compute from it: an element of a source.
+  bool only_if_asked = false;
 
   std::string name() const;
 };
@@ -28,19 +31,32 @@ struct StagedRegion {
   std::vector<const Node*> sources;
   // All nodes of the region, sources included, each after its inputs.
   std::vector<const Node*> nodes;
-  // The tensors of the record, sorted by name: those that the step uses and,
-  // if the region has only one source, the source's unused outputs.
+  // The tensors of the record, sorted by name: those that the step needs for
+  // each record, and the outputs of the sources (RecordContent).
   std::vector<StagedTensor> boundary;
   // The nodes of the region for which a node of the step waits by a control
   // edge, sorted by name.
   std::vector<const Node*> control_boundary;
 };
 
+// What a record carries besides the tensors that the step needs for each
+// record. The step computes the other tensors of the region from it if a run
+// asks for them.
+enum class RecordContent {
+  // All outputs of the sources: a reference to each, so that the record keeps
+  // them in memory.
+  kElements,
+  // The outputs of a lone source that nothing uses. A tensor that is not in the
+  // record cannot be fetched. For elements too large to keep.
+  kBoundaryOnly,
+};
+
 // Collects the staged nodes of `state` into regions, one for each group of
 // sources, sorted by the name of their first source. A group that would yield
 // no tensor to the step gets no region. Gives a reason to every node outside
 // the regions that has none yet.
-std::vector<StagedRegion> CollectRegions(PartitionState* state);
+std::vector<StagedRegion> CollectRegions(RecordContent content,
+                                         PartitionState* state);
 
 }  // namespace staging
 }  // namespace tensorflow

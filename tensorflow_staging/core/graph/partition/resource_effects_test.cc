@@ -31,13 +31,16 @@ class ResourceEffectsTest : public ::testing::Test {
     Define("reads_both", {Read("x", "a"),
                           Read("z", "b"),
                           {{"y"}, "AddV2", {"x", "z"}, {{"T", DT_INT64}}}});
-    Define("writes_b",
-           {{{"c"},
-             "Const",
-             {},
-             {{"value", Tensor(int64_t{1})}, {"dtype", DT_INT64}}},
-            {{}, "AssignAddVariableOp", {"b", "c"}, {{"dtype", DT_INT64}}},
-            Read("y", "a")});
+    FDH::Node add = {
+        {}, "AssignAddVariableOp", {"b", "c"}, {{"dtype", DT_INT64}}};
+    // A node without outputs needs a name.
+    add.name = "add";
+    Define("writes_b", {{{"c"},
+                         "Const",
+                         {},
+                         {{"value", Tensor(int64_t{1})}, {"dtype", DT_INT64}}},
+                        add,
+                        Read("y", "a")});
     Define("calls_reads", {Call("reads")});
     Define("calls_writes_b", {Call("writes_b")});
     Define("calls_itself", {Call("calls_itself")});

@@ -44,12 +44,14 @@ bool IsDefaultContainer(const std::string& name, const NodeDef& node) {
 
 std::optional<ResourceKey> SharedResourceOf(const NodeDef& node) {
   ResourceKey key;
-  if (!TryGetNodeAttr(node, kSharedNameAttr, &key.name) ||
-      !TryGetNodeAttr(node, kContainerAttr, &key.container) ||
+  key.kind = KindOf(node.op());
+  // A node of a function may lack attributes that have their default values.
+  const bool has_name = TryGetNodeAttr(node, kSharedNameAttr, &key.name);
+  TryGetNodeAttr(node, kContainerAttr, &key.container);
+  if ((!has_name && key.kind == ResourceKind::kOther) ||
       key.name == ResourceHandle::ANONYMOUS_NAME) {
     return std::nullopt;
   }
-  key.kind = KindOf(node.op());
   if (key.name.empty() && key.kind != ResourceKind::kResourceVariable) {
     if (!UsesNodeName(key.kind, node)) return std::nullopt;
     key.name = node.name();

@@ -18,15 +18,20 @@ namespace staging {
 //
 // A node can run ahead if neither it nor any node that it depends on, by data
 // or by control, belongs to the step (NodeRole::kStepOnly). Of these nodes, the
-// partition stages those between a source and the step: they depend on a
-// source, and a node of the step needs them. A pure node that depends on no
+// partition stages those between a source and what training needs: they depend
+// on a source, and a node that updates a variable, or a marked node, depends on
+// them. If no source of a node leads to an update, as in a graph that only
+// predicts, any node of the step counts. A pure node that depends on no
 // source, such as a constant, is shared: both sides use it.
 //
-// Records and steps stay aligned whatever a step fetches, because each tensor
-// of a region's record depends on all of the region's sources: without the
-// stage, a step that uses the record would have advanced exactly these sources.
-// Where this would not hold, nodes that join sources stay in the step, and so
-// do the sources of an iterator that the step also reads.
+// What only summaries or occasional fetches need is computed in the step, when
+// a run asks for it, from what the record carries.
+//
+// Records and steps stay aligned, because each tensor that the step needs for
+// each record depends on all of the region's sources: without the stage, a step
+// that uses the record would have advanced exactly these sources. Where this
+// would not hold, nodes that join sources stay in the step, and so do the
+// sources of an iterator that the step also reads.
 class StagePartition {
  public:
   // Takes time and memory linear in the nodes and edges of `graph`, apart from
@@ -35,7 +40,8 @@ class StagePartition {
   // With `filter`, computes the partition that the graph had before the nodes
   // that `filter` rejects were added.
   explicit StagePartition(const Graph& graph,
-                          const NodeFilter& filter = nullptr);
+                          const NodeFilter& filter = nullptr,
+                          RecordContent content = RecordContent::kElements);
 
   StagePartition(const StagePartition&) = delete;
   StagePartition& operator=(const StagePartition&) = delete;

@@ -68,12 +68,16 @@ class CapturedResourcesTest : public ResourcesOfPartitionTest {
     variable_ = graph_.Finalize(&handle);
     AddFunction("reads",
                 {{{"y"}, "ReadVariableOp", {"h"}, {{"dtype", DT_INT64}}}});
+    FDH::Node add = {
+        {}, "AssignAddVariableOp", {"h", "c"}, {{"dtype", DT_INT64}}};
+    // A node without outputs needs a name.
+    add.name = "add";
     AddFunction("writes",
                 {{{"c"},
                   "Const",
                   {},
                   {{"value", Tensor(int64_t{1})}, {"dtype", DT_INT64}}},
-                 {{}, "AssignAddVariableOp", {"h", "c"}, {{"dtype", DT_INT64}}},
+                 add,
                  {{"y"}, "ReadVariableOp", {"h"}, {{"dtype", DT_INT64}}}});
     FunctionDef sized =
         FDH::Define("sized", {"x: int64", "h: resource"}, {"y: int64"}, {},

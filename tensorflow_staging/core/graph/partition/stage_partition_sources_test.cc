@@ -59,17 +59,25 @@ TEST_F(SeveralSourcesTest, IteratorsThatAreUsedTogetherShareARegion) {
   EXPECT_EQ(Regions(), (std::vector<Strings>{{"b_next", "a_next", "both"}}));
 }
 
-TEST_F(SeveralSourcesTest,
-       UnusedOutputsOfSourcesThatShareARegionAreNotCarried) {
+TEST_F(SeveralSourcesTest, ARecordCarriesTheElementsOfAllItsSources) {
   Node* both = graph_.AddN(
       "both", {{graph_.Source("a_next", 2), 0}, graph_.Source("b_next")});
   graph_.Target("target", {both});
-  StagePartition partition(*graph_.get());
-  ASSERT_EQ(partition.regions().size(), 1);
-  const StagedRegion& region = partition.regions().front();
-  EXPECT_EQ(Names(region.sources), (Strings{"a_next", "b_next"}));
-  ASSERT_EQ(region.boundary.size(), 1);
-  EXPECT_EQ(region.boundary.front().name(), "both:0");
+  for (const RecordContent content :
+       {RecordContent::kElements, RecordContent::kBoundaryOnly}) {
+    StagePartition partition(*graph_.get(), nullptr, content);
+    ASSERT_EQ(partition.regions().size(), 1);
+    const StagedRegion& region = partition.regions().front();
+    EXPECT_EQ(Names(region.sources), (Strings{"a_next", "b_next"}));
+    Strings boundary;
+    for (const StagedTensor& tensor : region.boundary) {
+      boundary.push_back(tensor.name());
+    }
+    EXPECT_EQ(boundary,
+              content == RecordContent::kElements
+                  ? (Strings{"a_next:0", "a_next:1", "b_next:0", "both:0"})
+                  : Strings{"both:0"});
+  }
 }
 
 // A step that fetches `target_a` alone advances one iterator alone.

@@ -48,7 +48,7 @@ TEST(StagePartitionTest, AChainRunsAheadUpToTheStep) {
   const StagedRegion& region = partition.regions().front();
   EXPECT_EQ(Names(region.sources), Strings{"next"});
   EXPECT_EQ(Names(region.nodes), (Strings{"next", "hash"}));
-  EXPECT_EQ(BoundaryOf(region), Strings{"hash:0"});
+  EXPECT_EQ(BoundaryOf(region), (Strings{"hash:0", "next:0"}));
   EXPECT_EQ(region.control_boundary.size(), 0);
   EXPECT_EQ(WhyNot(partition, next), kStaged);
   EXPECT_EQ(WhyNot(partition, hash), kStaged);
@@ -186,7 +186,8 @@ TEST(StagePartitionTest, AMarkedNodeEndsTheRegion) {
   graph.Target("target", {a});
   const StagePartition partition(*graph.get());
   ASSERT_EQ(partition.regions().size(), 1);
-  EXPECT_EQ(BoundaryOf(partition.regions().front()), Strings{"a:0"});
+  EXPECT_EQ(BoundaryOf(partition.regions().front()),
+            (Strings{"a:0", "next:0"}));
 }
 
 TEST(StagePartitionTest, AMarkedSourceRunsAheadWithoutItsUsers) {
@@ -212,17 +213,71 @@ TEST(StagePartitionTest, TheBoundaryIsSortedAndHasEachTensorOnce) {
   const StagePartition partition(*graph.get());
   ASSERT_EQ(partition.regions().size(), 1);
   EXPECT_EQ(BoundaryOf(partition.regions().front()),
-            (Strings{"a:0", "a:1", "next:2", "z:0"}));
+            (Strings{"a:0", "a:1", "next:0", "next:1", "next:2", "z:0"}));
 }
 
-TEST(StagePartitionTest, UnusedOutputsOfTheSourceAreCarried) {
+TEST(StagePartitionTest, TheElementsOfTheSourceAreCarried) {
   TestGraph graph;
   Node* next = graph.Source("next", 3);
   graph.Target("target", {graph.Neg("a", {next, 1})});
   const StagePartition partition(*graph.get());
   ASSERT_EQ(partition.regions().size(), 1);
   EXPECT_EQ(BoundaryOf(partition.regions().front()),
+            (Strings{"a:0", "next:0", "next:1", "next:2"}));
+  const StagePartition without_elements(*graph.get(), nullptr,
+                                        RecordContent::kBoundaryOnly);
+  ASSERT_EQ(without_elements.regions().size(), 1);
+  EXPECT_EQ(BoundaryOf(without_elements.regions().front()),
             (Strings{"a:0", "next:0", "next:2"}));
+}
+
+// Adds an update of a variable that depends on `value`.
+void AddUpdate(TestGraph* graph, Node* value) {
+  Node* sum = graph->AddN("sum", {value, graph->ReadVariable("updated")});
+  graph->AddControl(sum, graph->Lone("update", "AssignAddVariableOp"));
+}
+
+TEST(StagePartitionTest, WhatOnlyASummaryNeedsStaysInTheStep) {
+  TestGraph graph;
+  Node* next = graph.Source("next", 2);
+  Node* a = graph.Neg("a", {next, 0});
+  Node* shown = graph.Neg("shown", a);
+  graph.AddControl(shown, graph.Lone("summary", "ScalarSummary"));
+  AddUpdate(&graph, graph.Neg("b", a));
+  const StagePartition partition(*graph.get());
+  ASSERT_EQ(partition.regions().size(), 1);
+  EXPECT_EQ(Names(partition.regions().front().nodes),
+            (Strings{"next", "a", "b"}));
+  // The step computes a:0 again if somebody asks for `shown`.
+  EXPECT_EQ(BoundaryOf(partition.regions().front()),
+            (Strings{"b:0", "next:0", "next:1"}));
+  EXPECT_EQ(WhyNot(partition, shown), Reason(StepReason::kUnneeded, ""));
+}
+
+TEST(StagePartitionTest, ADrawThatASummaryUsesIsCarried) {
+  TestGraph graph;
+  Node* a = graph.AddN("a", {graph.Source("next"), graph.Random("random")});
+  Node* b = graph.Neg("b", a);
+  graph.AddControl(graph.Neg("shown", b),
+                   graph.Lone("summary", "ScalarSummary"));
+  AddUpdate(&graph, graph.Neg("c", b));
+  const StagePartition partition(*graph.get());
+  ASSERT_EQ(partition.regions().size(), 1);
+  EXPECT_EQ(BoundaryOf(partition.regions().front()),
+            (Strings{"b:0", "c:0", "next:0"}));
+}
+
+// A graph that predicts updates nothing, and so does the part of a graph that
+// reads an iterator of its own for evaluation.
+TEST(StagePartitionTest, ASourceThatTrainingDoesNotNeedRunsAheadOfAnyStep) {
+  TestGraph graph;
+  Node* variable = graph.ReadVariable("variable");
+  graph.AddN("predicted", {graph.Neg("a", graph.Source("next")), variable});
+  AddUpdate(&graph, graph.Neg("b", graph.Source("other")));
+  const StagePartition partition(*graph.get());
+  ASSERT_EQ(partition.regions().size(), 2);
+  EXPECT_EQ(Names(partition.regions()[0].nodes), (Strings{"next", "a"}));
+  EXPECT_EQ(Names(partition.regions()[1].nodes), (Strings{"other", "b"}));
 }
 
 TEST(StagePartitionTest, TheStepMayWaitForNodesOfTheRegion) {
@@ -298,7 +353,8 @@ TEST(StagePartitionTest, BothSidesUseAConstant) {
   const StagePartition partition(*graph.get());
   ASSERT_EQ(partition.regions().size(), 1);
   EXPECT_EQ(Names(partition.regions().front().nodes), (Strings{"next", "a"}));
-  EXPECT_EQ(BoundaryOf(partition.regions().front()), Strings{"a:0"});
+  EXPECT_EQ(BoundaryOf(partition.regions().front()),
+            (Strings{"a:0", "next:0"}));
   EXPECT_EQ(WhyNot(partition, constant), Reason(StepReason::kNoSource, ""));
 }
 

@@ -126,8 +126,11 @@ std::string PlannedStage::NodeName(absl::string_view suffix) const {
 }
 
 StagePlan::StagePlan(const Graph& graph, bool smart_stage,
-                     const std::string& name, const NodeFilter& counts) {
-  if (smart_stage) partition_ = std::make_unique<StagePartition>(graph, counts);
+                     const std::string& name, const NodeFilter& counts,
+                     RecordContent content) {
+  if (smart_stage) {
+    partition_ = std::make_unique<StagePartition>(graph, counts, content);
+  }
   // Also of the nodes that do not count: one that is added later may initialise
   // an iterator again.
   const Resources resources(graph);

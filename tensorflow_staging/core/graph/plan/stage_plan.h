@@ -53,9 +53,7 @@ struct PlannedStage {
   std::string NodeName(absl::string_view suffix) const;
 };
 
-// All stages of a graph. The plan depends only on its arguments, so that anyone
-// with the graph can compute the names of the nodes that a session's pass will
-// create.
+// All stages of a graph. The plan depends only on its arguments.
 class StagePlan {
  public:
   // `smart_stage` says whether to stage nodes between a source and the step.
@@ -68,7 +66,8 @@ class StagePlan {
   // `counts` is as for StagePartition: nodes that do not count change neither
   // the partition nor the names of the stages that SmartStage creates.
   StagePlan(const Graph& graph, bool smart_stage, const std::string& name,
-            const NodeFilter& counts = nullptr);
+            const NodeFilter& counts = nullptr,
+            RecordContent content = RecordContent::kElements);
 
   StagePlan(const StagePlan&) = delete;
   StagePlan& operator=(const StagePlan&) = delete;

@@ -113,7 +113,8 @@ class Reporter {
         BoundaryShapes(graph_, region);
     for (size_t i = 0; i < region.boundary.size(); ++i) {
       const StagedTensor& tensor = region.boundary[i];
-      stage.boundary.push_back(
+      auto& tensors = tensor.only_if_asked ? stage.elements : stage.boundary;
+      tensors.push_back(
           {tensor.name(), tensor.node->output_type(tensor.index), shapes[i]});
     }
     // By node id, which is the order of the nodes in the GraphDef.
@@ -204,8 +205,10 @@ class Reporter {
 
 }  // namespace
 
-StageReport ReportStages(const Graph& graph, const std::string& name) {
-  const StagePlan plan(graph, /*smart_stage=*/true, name);
+StageReport ReportStages(const Graph& graph, const std::string& name,
+                         RecordContent content) {
+  const StagePlan plan(graph, /*smart_stage=*/true, name, /*counts=*/nullptr,
+                       content);
   return Reporter(graph, plan).Run();
 }
 

@@ -10,6 +10,7 @@
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/graph.h"
+#include "tensorflow_staging/core/graph/partition/regions.h"
 
 namespace tensorflow {
 namespace staging {
@@ -44,8 +45,11 @@ struct StageReport {
     // manual stage: it stays in the step. Empty for a manual stage to which
     // SmartStage adds nothing.
     std::vector<std::string> nodes;
-    // The tensors of the record.
+    // The tensors of the record that the step needs.
     std::vector<Tensor> boundary;
+    // The elements of sources that the record also keeps, so that a run can
+    // fetch any tensor.
+    std::vector<Tensor> elements;
     // The nodes outside all stages that directly use a node of this one.
     std::vector<Outside> outside;
   };
@@ -100,8 +104,10 @@ struct StageReport {
 };
 
 // Reports the stages that a session with SmartStage would have for `graph`.
-// `name` is the preferred name of the stages, as for StagePlan.
-StageReport ReportStages(const Graph& graph, const std::string& name);
+// `name` is the preferred name of the stages, and `content` says what records
+// carry, as for StagePlan.
+StageReport ReportStages(const Graph& graph, const std::string& name,
+                         RecordContent content = RecordContent::kElements);
 
 }  // namespace staging
 }  // namespace tensorflow

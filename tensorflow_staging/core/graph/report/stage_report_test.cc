@@ -91,6 +91,9 @@ TEST_F(StageReportTest, ReportsAStageItsRecordAndItsFirstNodeOutside) {
   EXPECT_EQ(stage.boundary[0].name, "key:0");
   EXPECT_EQ(stage.boundary[0].dtype, DT_INT64);
   EXPECT_EQ(stage.boundary[0].shape.DebugString(), "[?]");
+  ASSERT_EQ(stage.elements.size(), 1);
+  EXPECT_EQ(stage.elements[0].name, "next:0");
+  EXPECT_EQ(stage.elements[0].shape.DebugString(), "[?]");
   ASSERT_EQ(stage.outside.size(), 1);
   EXPECT_EQ(stage.outside[0].name, "sum");
   EXPECT_EQ(stage.outside[0].why,
@@ -148,7 +151,8 @@ TEST_F(StageReportTest, ReportsWhyASourceIsNotStaged) {
   const StageReport report = Report();
   EXPECT_THAT(report.stages, IsEmpty());
   ASSERT_EQ(report.unstaged_sources.size(), 1);
-  EXPECT_EQ(report.unstaged_sources[0].why, "is needed by no node of the step");
+  EXPECT_EQ(report.unstaged_sources[0].why,
+            "is computed only if a run asks for it");
 }
 
 TEST_F(StageReportTest, AManualStageHasTheNodesBeforeItsPutAndItsRegion) {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_TRAINING_NODES_H_
+#define TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_TRAINING_NODES_H_
+
+#include <vector>
+
+#include "tensorflow_staging/core/graph/partition/partition_state.h"
+
+namespace tensorflow {
+namespace staging {
+
+// Sets of nodes, by node id.
+struct TrainingNodes {
+  // The nodes of the step that update a variable, a table or another resource,
+  // and all nodes that these depend on.
+  std::vector<bool> lead_to_update;
+  // These, and marked nodes with all nodes that they depend on.
+  std::vector<bool> needed;
+};
+
+// Finds the nodes that training needs. Summaries and values that are only
+// fetched do not count: a step that does not ask for them does not compute
+// them, and neither does a stage.
+//
+// The roles must be set, and the nodes of the step must be known.
+TrainingNodes FindTrainingNodes(const PartitionState& state);
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_TRAINING_NODES_H_
