@@ -134,6 +134,14 @@ Status ReadCloneMark(const Node& node, std::optional<CloneMark>* mark) {
   return OkStatus();
 }
 
+bool IsTakenInput(const CloneMark& mark, const Edge& edge) {
+  if (edge.IsControlEdge()) return false;
+  for (const TakenInput& taken : mark.taken_inputs) {
+    if (taken.input == edge.dst_input()) return true;
+  }
+  return false;
+}
+
 std::optional<std::string> MarkedStage(const Node& node) {
   return Text(node, kMarkedStageAttr);
 }

@@ -62,6 +62,10 @@ bool IsClone(const Node& node);
 Status ReadStandInMark(const Node& node, std::optional<StandInMark>* mark);
 Status ReadCloneMark(const Node& node, std::optional<CloneMark>* mark);
 
+// Returns whether the original of a clone with this mark had the input of
+// `edge`, an edge to the clone, from the Take of a manual stage.
+bool IsTakenInput(const CloneMark& mark, const Edge& edge);
+
 // Returns the stage of which `node` is marked as a stand-in, a clone or the
 // Take.
 std::optional<std::string> MarkedStage(const Node& node);

@@ -18,9 +18,12 @@ inline Status NotCarriedError(const std::string& node, int output,
   return errors::FailedPrecondition(
       "Tensor '", node, ":", output,
       "' is computed ahead of the step, in stage '", stage,
-      "', and is not carried to the step, because nothing in the step uses it. "
-      "To fetch it, call tf.train.mark_target_node([tf.identity(x)]), where x "
-      "is the tensor, before the session is created.");
+      "'. The records do not carry it, because the step does not use it, and "
+      "the step cannot compute it again: it is drawn, or calls Python or has "
+      "another side effect, or it is an element of a source and "
+      "tf.SmartStageOptions has carry_elements=False. To fetch it, call "
+      "tf.train.mark_target_node([tf.identity(x)]), where x is the tensor, "
+      "before the session is created.");
 }
 
 }  // namespace staging

@@ -38,8 +38,8 @@ def test_random_graphs_give_equal_results_with_and_without_smart_stage(part):
   assert tally["ended"] > 0.2 * count, tally
   assert tally["failed"] > 0, tally
   assert tally["restarted"] > 0.02 * count, tally
-  # SmartStage refuses some accesses, but allows most.
-  assert 0 < tally["refused"] < 0.3 * tally["accesses"], tally
+  # The comparison fails if SmartStage refuses anything but draws, and these are few.
+  assert 0 < tally["refused"] < 0.1 * tally["accesses"], tally
 
 
 def test_a_seed_always_gives_the_same_graph():

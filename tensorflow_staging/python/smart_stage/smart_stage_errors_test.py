@@ -116,16 +116,28 @@ def test_the_graph_does_not_matter_while_smart_stage_is_off():
   tf.Session(config=config).close()
 
 
-def test_fetching_a_staged_tensor_that_is_not_carried_says_how_to_carry_it():
+def test_fetching_a_draw_that_is_not_carried_says_how_to_carry_it():
   record = test_util.dataset_record(5)
-  inside = tf.add(record, 10, name="inside")
+  inside = tf.add(record, tf.random.uniform([], maxval=10, dtype=record.dtype), name="inside")
   carried = tf.add(inside, 100, name="carried")
   step = tf.cast(carried, tf.float32) * tf.get_variable("weight", initializer=1.0)
   with smart_stage_sessions.smart_stage_session() as sess:
     with pytest.raises(
-        tf.errors.FailedPreconditionError, match=r"(?s)'inside:0'.*'prefetch'.*tf\.train\.mark_target_node"):
+        tf.errors.FailedPreconditionError,
+        match=r"(?s)'random_uniform.*'prefetch'.*tf\.train\.mark_target_node"):
       sess.run([inside, step])
-    assert sess.run(step) in range(110, 115)
+    assert sess.run(step) in range(100, 110)
+
+
+def test_without_the_elements_a_tensor_that_is_not_carried_cannot_be_fetched():
+  record = test_util.dataset_record(5)
+  inside = tf.add(record, 10, name="inside")
+  step = tf.cast(inside + 100, tf.float32) * tf.get_variable("weight", initializer=1.0)
+  with smart_stage_sessions.smart_stage_session(carry_elements=False) as sess:
+    with pytest.raises(
+        tf.errors.FailedPreconditionError, match=r"(?s)'IteratorGetNext:0'.*'prefetch'.*carry_elements"):
+      sess.run([inside, step])
+    assert sess.run(step) == 110
 
 
 def test_a_marked_tensor_can_be_fetched_beside_the_step():

@@ -17,10 +17,8 @@ def test_new_nodes_do_not_change_a_running_stage():
     assert sess.run(result) == 1000
     assert sess.run([result, double + 1]) == [1002, 3]
     assert sess.run([result, tf.square(variable)]) == [1004, 1000000]
-    # The sum needs `record`, which the records of the running stage do not carry.
-    with pytest.raises(tf.errors.FailedPreconditionError, match="'IteratorGetNext:0'.*mark_target_node"):
-      sess.run(record + variable)
-    assert sess.run(result) == 1008  # The refused step has taken a record.
+    assert sess.run(record + variable) == 1003
+    assert sess.run([result, tf.negative(tf.square(record))]) == [1008, -16]
 
 
 def _grown_by_an_iterator(_, variable):
@@ -47,6 +45,22 @@ def test_a_second_start_of_the_hook_runs_the_same_stages(grow):
       values = [sess.run(result) for _ in range(10)]
       assert values == sorted(set(values))
       assert sess.run(new) == expected
+
+
+@pytest.mark.parametrize("distributed", [False, True])
+def test_a_hook_that_comes_late_runs_the_stages_that_the_session_has(distributed):
+  """A step without the hook fails, but from then on the stages are fixed, whatever is added to the graph."""
+  result = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100)).get_next() * 2 + tf.get_variable(
+      "variable", initializer=np.int64(1000))
+  target = tf.train.Server.create_local_server().target if distributed else ""
+  with tf.Session(target, config=smart_stage_sessions.smart_stage_config()) as sess:
+    sess.run(tf.global_variables_initializer())
+    with pytest.raises(tf.errors.FailedPreconditionError, match="make_prefetch_hook"):
+      sess.run(result)
+    other = tf.data.make_one_shot_iterator(tf.data.Dataset.range(500, 600)).get_next() * 3 + result
+    with tf.make_prefetch_hook().running(sess):
+      assert sess.run(result) == 1000
+      assert sess.run(other) == 2502
 
 
 def test_a_stage_added_to_a_running_graph_needs_another_name():

@@ -98,9 +98,8 @@ def test_a_graph_grows_in_a_session_with_devices_of_its_own(server):
     sess.run(variable.initializer)
     with tf.make_prefetch_hook().running(sess):
       assert sess.run(result) == 1000
-      with pytest.raises(tf.errors.FailedPreconditionError, match="mark_target_node"):
-        sess.run(record + variable)
-      assert sess.run(result) == 1004  # The refused step has taken a record.
+      assert sess.run(record + variable) == 1001
+      assert sess.run(result) == 1004
 
 
 @pytest.mark.parametrize("smart_stage", [True, False])
@@ -118,7 +117,7 @@ def test_a_session_that_brings_its_own_cluster(server, smart_stage):
 
 # The total length of a graph's node names, in bytes.
 _NAMES_BYTES = 3 << 20
-_ROUNDS = 40
+_ROUNDS = 60
 
 
 def _resident_bytes() -> int:
@@ -135,6 +134,7 @@ def test_a_server_forgets_the_graphs_of_sessions_that_have_ended(server):
   for i in range(_ROUNDS):
     with _session(server) as sess:
       sess.run(result)
-    if i == _ROUNDS // 4:
+    # The allocator's pools have grown by then.
+    if i == _ROUNDS // 2:
       resident = _resident_bytes()
   assert _resident_bytes() - resident < _NAMES_BYTES * _ROUNDS // 4

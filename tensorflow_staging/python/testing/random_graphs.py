@@ -378,6 +378,22 @@ def _needed_ops(
   return found
 
 
+def need_draw(graph: tf.Graph, names: Iterable[str]) -> bool:
+  """Whether a step that computes these tensors and ops draws random numbers, keeps a count or has a side effect."""
+  elements = [graph.as_graph_element(name) for name in names]
+  return any(_STATEFUL.match(op.type) and op.op_def.is_stateful for op in _needed_ops(elements))
+
+
+def has_op(graph: tf.Graph, name: str) -> bool:
+  """Whether the graph has an op of this name."""
+  return any(op.name == name for op in graph.get_operations())
+
+
+def need_op(graph: tf.Graph, name: str, op: str) -> bool:
+  """Whether a step that computes the tensor or op `name` runs the op of this name."""
+  return any(needed.name == op for needed in _needed_ops([graph.as_graph_element(name)]))
+
+
 def without_names(step: Step, refused: Sequence[str]) -> Step:
   """Returns the step without the fetches and feeds in `refused`."""
   return Step(

@@ -18,7 +18,7 @@ from tensorflow_staging.python.testing import random_graphs
 
 # Much longer than any step takes. A step that takes longer counts as a difference.
 _STEP_MILLIS = 30000
-# An error that refuses a fetch or a feed contains this text.
+# An error that refuses a fetch or a feed contains this text. Only draws are refused.
 _REFUSAL = "tf.train.mark_target_node"
 
 
@@ -126,8 +126,9 @@ def _run_staged(
       outcomes, metadata = _run_allowed(case, steps)
       break
     except _RefusedError as refusal:
-      tally.refused += len(refusal.names)
-      steps = [random_graphs.without_names(step, refusal.names) for step in steps]
+      names = _check_refusal(case, refusal.step, refusal.message)
+      tally.refused += len(names)
+      steps = [random_graphs.without_names(step, names) for step in steps]
       steps = [step for step in steps if step.fetches]
   _count_stages(case, metadata, tally)
   return outcomes, steps
@@ -159,11 +160,12 @@ def _run(
 
 
 class _RefusedError(Exception):
-  """SmartStage refused fetches or feeds: they are in a region and not carried."""
+  """SmartStage refused a fetch or a feed of a step."""
 
-  def __init__(self, names: list[str]):
-    super().__init__(names)
-    self.names = names
+  def __init__(self, message: str, step: random_graphs.Step):
+    super().__init__(message)
+    self.message = message
+    self.step = step
 
 
 def _outcome(sess: tf.Session, step: random_graphs.Step, metadata: tf.RunMetadata | None = None):
@@ -186,19 +188,41 @@ def _outcome(sess: tf.Session, step: random_graphs.Step, metadata: tf.RunMetadat
     return sess.run({name: name for name in step.fetches}, step.feeds, options, metadata)
   except tf.errors.OpError as error:
     if _REFUSAL in error.message:
-      raise _RefusedError(_names_in_refusal(error.message, step)) from error
+      raise _RefusedError(error.message, step) from error
     if isinstance(error, tf.errors.DeadlineExceededError):
       raise DifferenceError(f"a step did not end: {error.message}") from error
     return type(error)
 
 
-def _names_in_refusal(message: str, step: random_graphs.Step) -> list[str]:
-  """Returns the fetches and feeds of a step that the message of a refusal names."""
-  found = [name for name in [*step.fetches, *step.feeds] if re.search(rf"(?<![\w/.]){name}(?![\w/.:])", message)]
-  nodes = [name for name in [*step.fetches, *step.feeds] if name.partition(":")[0] in re.split(r"[^\w/.]+", message)]
-  if not found and not nodes:
-    raise DifferenceError(f"the refusal names none of {step.fetches} and {list(step.feeds)}: {message}")
-  return found or nodes
+def _check_refusal(case: random_graphs.RandomGraph, step: random_graphs.Step, message: str) -> list[str]:
+  """Returns the fetches and feeds of a step that a refusal is about.
+
+  Args:
+    case: The graph.
+    step: The step that was refused.
+    message: The message of the refusal.
+
+  Returns:
+    The name of the fetch or of the feed that the message names.
+
+  Raises:
+    DifferenceError: If the refused step needs no draw. Then SmartStage should have allowed it.
+  """
+  if not random_graphs.need_draw(case.graph, step.fetches):
+    raise DifferenceError(f"refused, but {step.fetches} need nothing that is drawn: {message}")
+  fed = [name for name in step.feeds if f"'{name}' is fed" in message]
+  if fed:
+    return fed
+  refused = re.search(r"Tensor '([^']+):\d+' is computed ahead.* The run needs it for '([^']+)'\.", message, re.DOTALL)
+  names = [name for name in step.fetches if refused and name == refused.group(2)]
+  if not names or not random_graphs.need_draw(case.graph, names):
+    raise DifferenceError(f"the refusal is not about a fetch that needs a draw: {message}")
+  # The draw may be in a function, which TensorFlow has replaced by its nodes.
+  drawn = refused.group(1)
+  if random_graphs.has_op(case.graph, drawn) and not (
+      random_graphs.need_draw(case.graph, [drawn]) and random_graphs.need_op(case.graph, names[0], drawn)):
+    raise DifferenceError(f"the refusal does not name a draw that {names} need: {message}")
+  return names
 
 
 def _count_stages(case: random_graphs.RandomGraph, metadata: tf.RunMetadata, tally: Tally) -> None:

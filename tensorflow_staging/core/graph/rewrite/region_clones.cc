@@ -2,14 +2,14 @@
 
 #include "tensorflow_staging/core/graph/rewrite/region_clones.h"
 
-#include <utility>
+#include <algorithm>
+#include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "tensorflow/core/framework/attr_value.pb.h"
-#include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
@@ -21,10 +21,11 @@ namespace staging {
 namespace {
 
 using NodeOut = NodeBuilder::NodeOut;
-using Names = absl::flat_hash_set<absl::string_view>;
 
-// The names of the nodes that CloneRegion clones.
-Names ClonedNames(const PlannedStage& stage) {
+// The names of the nodes that run ahead under other names.
+using Names = absl::flat_hash_set<std::string>;
+
+Names NamesOfRegion(const PlannedStage& stage) {
   Names names;
   for (const Node* node : stage.region->nodes) {
     if (node != stage.take) names.insert(node->name());
@@ -32,46 +33,48 @@ Names ClonedNames(const PlannedStage& stage) {
   return names;
 }
 
-// Colocates the clone `def` with the clones of the nodes with which its
-// original was colocated. A colocation with a node that is not cloned stays as
-// it is, unless the clone moves to the CPU.
-void ColocateWithClones(const Names& cloned, const CloneOptions& options,
-                        NodeDef* def) {
-  auto it = def->mutable_attr()->find(kColocationAttrName);
-  if (it == def->mutable_attr()->end()) return;
-  AttrValue kept;
-  for (const std::string& entry : it->second.list().s()) {
-    absl::string_view name = entry;
-    if (absl::ConsumePrefix(&name, kColocationGroupPrefix) &&
-        cloned.contains(name)) {
-      kept.mutable_list()->add_s(
-          absl::StrCat(kColocationGroupPrefix, options.scope, "/", name));
-    } else if (!options.on_cpu) {
-      kept.mutable_list()->add_s(entry);
-    }
-  }
-  if (kept.list().s().empty()) {
-    def->mutable_attr()->erase(it);
-  } else {
-    it->second = std::move(kept);
-  }
+std::string CloneName(const CloneOptions& options, absl::string_view original) {
+  return absl::StrCat(options.scope, "/", original);
 }
 
-// The NodeDef of the clone of `node`, without inputs.
-NodeDef CloneDef(const Node& node, const Names& cloned,
-                 const CloneOptions& options) {
-  NodeDef def = node.def();
-  def.clear_input();
-  def.set_name(absl::StrCat(options.scope, "/", node.name()));
-  // Error messages name the user's node.
-  def.mutable_experimental_debug_info()->clear_original_node_names();
-  def.mutable_experimental_debug_info()->add_original_node_names(node.name());
-  ColocateWithClones(cloned, options, &def);
-  if (options.on_cpu) def.set_device(CpuOfTask(node));
-  if (options.stream_id != 0) {
-    AddNodeAttr(kStreamAttr, options.stream_id, &def);
+// Returns the colocation of the clone of a node with the colocation `original`:
+// with the clones of nodes of the region. A colocation with another node stays
+// as it is, unless the clone moves to the CPU.
+std::vector<std::string> ColocationOfClone(
+    const std::vector<std::string>& original, const Names& region,
+    const CloneOptions& options) {
+  std::vector<std::string> kept;
+  for (const std::string& entry : original) {
+    absl::string_view name = entry;
+    if (absl::ConsumePrefix(&name, kColocationGroupPrefix) &&
+        region.contains(name)) {
+      kept.push_back(
+          absl::StrCat(kColocationGroupPrefix, CloneName(options, name)));
+    } else if (!options.on_cpu) {
+      kept.push_back(entry);
+    }
   }
-  return def;
+  return kept;
+}
+
+// Turns `node`, a node of the region or a copy of it, into the clone.
+void BecomeClone(const Names& region, const CloneOptions& options,
+                 const CloneMark& mark, Node* node) {
+  std::vector<std::string> colocation;
+  if (TryGetNodeAttr(node->attrs(), kColocationAttrName, &colocation)) {
+    node->ClearAttr(kColocationAttrName);
+    colocation = ColocationOfClone(colocation, region, options);
+    if (!colocation.empty()) node->AddAttr(kColocationAttrName, colocation);
+  }
+  if (options.on_cpu) node->set_requested_device(CpuOfTask(*node));
+  if (options.stream_id != 0) {
+    node->ClearAttr(kStreamAttr);
+    node->AddAttr(kStreamAttr, options.stream_id);
+  }
+  // Error messages name the user's node.
+  node->set_original_node_names({mark.original});
+  node->set_name(CloneName(options, mark.original));
+  MarkClone(mark, node);
 }
 
 // Checks that `put` puts records of the types that the Take of its stage takes.
@@ -93,49 +96,127 @@ Status GetPutInput(const Node& put, int index, NodeOut* input) {
   return OkStatus();
 }
 
-}  // namespace
+// The node that runs ahead for each node of the region.
+using CloneOf = absl::flat_hash_map<const Node*, Node*>;
 
-Status CloneRegion(const PlannedStage& stage, const Node* put,
-                   const CloneOptions& options, CpuCopies* copies, Graph* graph,
-                   RegionClones* clones) {
-  if (put != nullptr) TF_RETURN_IF_ERROR(CheckPutFitsTake(stage, *put));
-  const Names cloned = ClonedNames(stage);
-  absl::flat_hash_map<const Node*, Node*> clone_of;
-  for (const Node* node : stage.region->nodes) {
-    if (node == stage.take) continue;
-    Status status;
-    Node* clone = graph->AddNode(CloneDef(*node, cloned, options), &status);
-    TF_RETURN_IF_ERROR(status);
-    clone_of[node] = clone;
-    bool root = true;
-    CloneMark mark = {stage.name, node->name(), {}};
-    for (const Edge* edge : node->in_edges()) {
-      Node* input = edge->src();
-      if (!input->IsOp()) continue;
-      if (input == stage.take) {
-        mark.taken_inputs.push_back({edge->dst_input(), edge->src_output()});
-        // The stage's own run computes the Put's inputs, so the clone has no
-        // Take to wait for.
-        if (edge->IsControlEdge()) continue;
-        NodeOut out;
-        TF_RETURN_IF_ERROR(GetPutInput(*put, edge->src_output(), &out));
-        graph->AddEdge(out.node, out.index, clone, edge->dst_input());
+// An input of a clone.
+struct Input {
+  Node* node;
+  int output;
+  int clone_input;
+};
+
+// Finds the inputs of the clone of `node`. Adds to `mark` those that `node` has
+// from the Take of a manual stage.
+Status FindInputs(const PlannedStage& stage, const Node* put, const Node& node,
+                  const CloneOf& clone_of, const CloneOptions& options,
+                  CpuCopies* copies, Graph* graph, CloneMark* mark,
+                  std::vector<Input>* inputs) {
+  const std::vector<const Edge*> edges(node.in_edges().begin(),
+                                       node.in_edges().end());
+  for (const Edge* edge : edges) {
+    Node* input = edge->src();
+    if (!input->IsOp()) continue;
+    if (input == stage.take) {
+      mark->taken_inputs.push_back({edge->dst_input(), edge->src_output()});
+      // The stage's own run computes the Put's inputs, so the clone has no Take
+      // to wait for.
+      if (edge->IsControlEdge()) continue;
+      NodeOut out;
+      TF_RETURN_IF_ERROR(GetPutInput(*put, edge->src_output(), &out));
+      inputs->push_back({out.node, out.index, edge->dst_input()});
+      continue;
+    }
+    const auto it = clone_of.find(input);
+    if (it != clone_of.end()) {
+      input = it->second;
+    } else if (options.on_cpu) {
+      TF_RETURN_IF_ERROR(
+          CopyToCpu(input, options.scope, graph, copies, &input));
+    }
+    inputs->push_back({input, edge->src_output(), edge->dst_input()});
+  }
+  return OkStatus();
+}
+
+// Whether TensorFlow may replace `node` by nodes of its functions, which do not
+// have its marks.
+bool MayBeLowered(const Node& node) {
+  return node.attrs().Find("_lower_using_switch_merge") != nullptr ||
+         node.IsFunctionCall() || node.IsIfNode() || node.IsWhileNode() ||
+         node.IsCaseNode();
+}
+
+// Puts an identity, which keeps its mark, before each input that `mark` says is
+// from a Take.
+Status MarkIdentitiesInstead(const CloneOptions& options, const Node& node,
+                             Graph* graph, CloneMark* mark,
+                             std::vector<Input>* inputs) {
+  for (const TakenInput& taken : mark->taken_inputs) {
+    for (Input& input : *inputs) {
+      if (input.clone_input != taken.input ||
+          taken.input == Graph::kControlSlot) {
         continue;
       }
-      const auto it = clone_of.find(input);
-      if (it != clone_of.end()) {
-        input = it->second;
-        root = false;
-      } else if (options.on_cpu) {
-        TF_RETURN_IF_ERROR(
-            CopyToCpu(input, options.scope, graph, copies, &input));
-      }
-      graph->AddEdge(input, edge->src_output(), clone, edge->dst_input());
+      const std::string original =
+          absl::StrCat(mark->original, "/taken_", taken.input);
+      Node* identity = nullptr;
+      TF_RETURN_IF_ERROR(NodeBuilder(CloneName(options, original), "Identity")
+                             .Input(input.node, input.output)
+                             .Device(options.on_cpu ? CpuOfTask(node)
+                                                    : node.requested_device())
+                             .Finalize(graph, &identity));
+      MarkClone({mark->stage, original, {{0, taken.take_output}}}, identity);
+      input.node = identity;
+      input.output = 0;
     }
-    MarkClone(mark, clone);
-    if (root) clones->roots.push_back(clone);
   }
+  mark->taken_inputs.clear();
+  return OkStatus();
+}
 
+// Replaces the inputs of `node`.
+void SetInputs(const std::vector<Input>& inputs, Node* node, Graph* graph) {
+  const std::vector<const Edge*> edges(node->in_edges().begin(),
+                                       node->in_edges().end());
+  for (const Edge* edge : edges) graph->RemoveEdge(edge);
+  for (const Input& input : inputs) {
+    graph->AddEdge(input.node, input.output, node, input.clone_input);
+  }
+}
+
+// Turns `clone_of`, the region's nodes or copies of them, into the clones of
+// one Put.
+Status BecomeClones(const PlannedStage& stage, const Node* put,
+                    const CloneOf& clone_of, const CloneOptions& options,
+                    CpuCopies* copies, Graph* graph, RegionClones* clones) {
+  if (put != nullptr) TF_RETURN_IF_ERROR(CheckPutFitsTake(stage, *put));
+  const Names region = NamesOfRegion(stage);
+  absl::flat_hash_set<const Node*> all;
+  for (const auto& [node, clone] : clone_of) all.insert(clone);
+  for (const Node* node : stage.region->nodes) {
+    if (node == stage.take) continue;
+    Node* clone = clone_of.at(node);
+    CloneMark mark = {stage.name, node->name(), {}};
+    std::vector<Input> inputs;
+    TF_RETURN_IF_ERROR(FindInputs(stage, put, *node, clone_of, options, copies,
+                                  graph, &mark, &inputs));
+    if (MayBeLowered(*node)) {
+      TF_RETURN_IF_ERROR(
+          MarkIdentitiesInstead(options, *node, graph, &mark, &inputs));
+    }
+    // A moved node has its inputs, apart from those from a Take or on another
+    // device.
+    if (clone != node || stage.is_manual() || options.on_cpu) {
+      SetInputs(inputs, clone, graph);
+    }
+    if (std::none_of(inputs.begin(), inputs.end(), [&](const Input& input) {
+          return all.contains(input.node);
+        })) {
+      clones->roots.push_back(clone);
+    }
+    BecomeClone(region, options, mark, clone);
+  }
   for (const StagedTensor& tensor : stage.region->boundary) {
     NodeOut& carried = clones->record.emplace_back();
     if (tensor.node == stage.take) {
@@ -154,6 +235,28 @@ Status CloneRegion(const PlannedStage& stage, const Node* put,
     }
   }
   return OkStatus();
+}
+
+}  // namespace
+
+Status MoveRegion(const PlannedStage& stage, const Node* put,
+                  const CloneOptions& options, CpuCopies* copies, Graph* graph,
+                  RegionClones* clones) {
+  CloneOf clone_of;
+  for (const Node* node : stage.region->nodes) {
+    if (node != stage.take) clone_of[node] = graph->FindNodeId(node->id());
+  }
+  return BecomeClones(stage, put, clone_of, options, copies, graph, clones);
+}
+
+Status CloneRegion(const PlannedStage& stage, const Node* put,
+                   const CloneOptions& options, CpuCopies* copies, Graph* graph,
+                   RegionClones* clones) {
+  CloneOf clone_of;
+  for (const Node* node : stage.region->nodes) {
+    if (node != stage.take) clone_of[node] = graph->CopyNode(node);
+  }
+  return BecomeClones(stage, put, clone_of, options, copies, graph, clones);
 }
 
 }  // namespace staging

@@ -26,7 +26,7 @@ struct CloneOptions {
   bool on_cpu = false;
 };
 
-// The clones of a region, as the region's Put uses them.
+// The clones of a region, as one Put of its stage uses them.
 struct RegionClones {
   // The tensors of the record, in the order of the region's boundary.
   std::vector<NodeBuilder::NodeOut> record;
@@ -37,20 +37,29 @@ struct RegionClones {
   std::vector<Node*> roots;
 };
 
-// Adds clones of the nodes of `stage`'s region to `graph`.
+// Makes the nodes of `stage`'s region run ahead of the step: gives them new
+// names, in the scope of `options`, and takes them out of the step.
 //
 //   source --> hash                <scope>/source --> <scope>/hash
 //
-// If the original was colocated with a node of the region, the clone is
-// colocated with the clone of that node.
+// A moved node that was colocated with a node of the region stays colocated
+// with it. The nodes share with the step those inputs that are outside the
+// region. With `options.on_cpu`, they use copies of them on the CPU. `copies`
+// holds the copies made for earlier clones of the stage and receives the new
+// ones.
 //
-// A clone shares with the step those inputs that are outside the region. With
-// `options.on_cpu`, it uses copies of them on the CPU. `copies` holds the
-// copies made for earlier clones of the stage and receives the new ones.
+// In a manual stage, the moved nodes use the inputs of `put` instead of the
+// outputs of the Take, which stays where it is. For any other stage, `put` is
+// null. Returns INVALID_ARGUMENT if `put` and the Take have different types.
 //
-// In a manual stage, the clones use the inputs of `put` instead of the outputs
-// of the Take. For any other stage, `put` is null. Returns INVALID_ARGUMENT if
-// `put` and the Take have different types.
+// The edges to the step stay; AddStandIns moves them.
+Status MoveRegion(const PlannedStage& stage, const Node* put,
+                  const CloneOptions& options, CpuCopies* copies, Graph* graph,
+                  RegionClones* clones);
+
+// Adds clones of the nodes of `stage`'s region, for another Put of a manual
+// stage: each Put is run by itself and needs its own. Otherwise like
+// MoveRegion, which must be called last.
 Status CloneRegion(const PlannedStage& stage, const Node* put,
                    const CloneOptions& options, CpuCopies* copies, Graph* graph,
                    RegionClones* clones);

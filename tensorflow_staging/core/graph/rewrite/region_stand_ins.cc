@@ -5,11 +5,10 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
@@ -23,44 +22,6 @@ namespace {
 using NodeSet = absl::flat_hash_set<const Node*>;
 using NodeOut = NodeBuilder::NodeOut;
 
-// An edge of a node that will be removed, to be given to the node's stand-in.
-struct OutEdge {
-  int src_output;
-  Node* dst;
-  int dst_input;
-};
-
-// The edges from `node`, a node of the region, to nodes outside the region.
-std::vector<OutEdge> OutEdgesToStep(const Node& node, const NodeSet& region) {
-  std::vector<OutEdge> edges;
-  for (const Edge* edge : node.out_edges()) {
-    if (edge->dst()->IsOp() && !region.contains(edge->dst())) {
-      edges.push_back({edge->src_output(), edge->dst(), edge->dst_input()});
-    }
-  }
-  return edges;
-}
-
-std::vector<int> OutputsUsedInRegion(const Node& node, const NodeSet& region) {
-  std::set<int> outputs;
-  for (const Edge* edge : node.out_edges()) {
-    if (!edge->IsControlEdge() && region.contains(edge->dst())) {
-      outputs.insert(edge->src_output());
-    }
-  }
-  return std::vector<int>(outputs.begin(), outputs.end());
-}
-
-// The tensors that a stage's Take yields to the step.
-struct TakenTensors {
-  Node* take;
-  // The output of the Take that carries an output of a node of the region, by
-  // that node and the index of its output.
-  std::map<std::pair<const Node*, int>, int> take_outputs;
-  // By output of the Take.
-  const std::vector<PartialTensorShape>& shapes;
-};
-
 // Whether a stand-in keeps the attribute `name` of its node. Only the clone
 // keeps _XlaMustCompile, which makes the runtime look for a function to compile
 // with the name of the node's op.
@@ -68,29 +29,46 @@ bool IsKept(absl::string_view name) {
   return absl::StartsWith(name, "_") && name != "_XlaMustCompile";
 }
 
-// Adds the stand-in of `node`, which passes on those of its outputs that are in
-// `taken`.
-Status AddStandIn(const std::string& stage, const Node& node,
-                  const TakenTensors& taken, Graph* graph, Node** stand_in) {
+StagedUse FindUse(const NodeSet& region, Node* node) {
+  StagedUse use;
+  use.node = node;
+  std::set<int> used_ahead;
+  for (const Edge* edge : node->out_edges()) {
+    if (!edge->dst()->IsOp()) continue;
+    if (!region.contains(edge->dst())) {
+      use.uses.push_back({edge->src_output(), edge->dst(), edge->dst_input()});
+    } else if (!edge->IsControlEdge()) {
+      used_ahead.insert(edge->src_output());
+    }
+  }
+  use.used_ahead.assign(used_ahead.begin(), used_ahead.end());
+  return use;
+}
+
+// Adds the stand-in of `use`. `carried` are the outputs of the Take that carry
+// outputs of the node, by index of the node's output.
+Status AddStandIn(const std::string& stage, const StagedUse& use,
+                  const std::map<int, int>& carried,
+                  const std::vector<PartialTensorShape>& taken_shapes,
+                  Node* take, Graph* graph, Node** stand_in) {
+  const Node& node = *use.node;
   std::vector<NodeOut> values;
   std::vector<int> indices;
   std::vector<PartialTensorShape> shapes(node.num_outputs());
-  for (int i = 0; i < node.num_outputs(); ++i) {
-    const auto it = taken.take_outputs.find({&node, i});
-    if (it == taken.take_outputs.end()) continue;
-    values.emplace_back(taken.take, it->second);
-    indices.push_back(i);
-    shapes[i] = taken.shapes[it->second];
+  for (const auto& [output, take_output] : carried) {
+    values.emplace_back(take, take_output);
+    indices.push_back(output);
+    shapes[output] = taken_shapes[take_output];
   }
   std::unique_ptr<NodeBuilder> builder;
   bool is_staged_node = false;
   if (node.num_outputs() == 0) {
-    builder = std::make_unique<NodeBuilder>(node.name(), "NoOp");
+    builder = std::make_unique<NodeBuilder>(use.name, "NoOp");
   } else if (node.num_outputs() == 1 && !values.empty()) {
-    builder = std::make_unique<NodeBuilder>(node.name(), "Identity");
+    builder = std::make_unique<NodeBuilder>(use.name, "Identity");
     builder->Input(values.front());
   } else {
-    builder = std::make_unique<NodeBuilder>(node.name(), kStagedNodeOp);
+    builder = std::make_unique<NodeBuilder>(use.name, kStagedNodeOp);
     builder->Input(values)
         .Attr(kDtypesAttr, node.output_types())
         .Attr(kIndicesAttr, indices)
@@ -99,45 +77,102 @@ Status AddStandIn(const std::string& stage, const Node& node,
     is_staged_node = true;
   }
   // Running this node, or waiting for it, still takes the next record.
-  if (values.empty()) builder->ControlInput(taken.take);
-  for (const auto& [name, value] : node.attrs()) {
-    if (IsKept(name)) builder->Attr(name, value);
+  if (values.empty()) builder->ControlInput(take);
+  bool constrained = !use.device.empty();
+  for (const auto& [name, value] : use.attrs) {
+    builder->Attr(name, value);
+    constrained = constrained || name == kColocationAttrName;
   }
   // Without a device, the placer would put the StagedNode on an accelerator,
   // even if it passes on strings.
-  const bool unconstrained = node.requested_device().empty() &&
-                             node.attrs().Find(kColocationAttrName) == nullptr;
-  builder->Device(unconstrained && is_staged_node ? CpuOfTask(node)
-                                                  : node.requested_device());
-  return builder->Finalize(graph, stand_in);
+  builder->Device(!constrained && is_staged_node ? CpuOfTask(node)
+                                                 : use.device);
+  TF_RETURN_IF_ERROR(builder->Finalize(graph, stand_in));
+  MarkStandIn({stage, use.used_ahead}, *stand_in);
+  return OkStatus();
+}
+
+// Drops colocations with nodes of the region that have no stand-in.
+void DropLostColocations(const PlannedStage& stage,
+                         std::vector<StagedUse>* uses) {
+  absl::flat_hash_set<std::string> lost;
+  for (const Node* node : stage.region->nodes) lost.insert(node->name());
+  for (const StagedUse& use : *uses) lost.erase(use.name);
+  for (StagedUse& use : *uses) {
+    for (auto& [name, value] : use.attrs) {
+      if (name != kColocationAttrName) continue;
+      AttrValue kept;
+      kept.mutable_list();
+      for (const std::string& entry : value.list().s()) {
+        absl::string_view node = entry;
+        if (absl::ConsumePrefix(&node, kColocationGroupPrefix) &&
+            lost.contains(node)) {
+          continue;
+        }
+        kept.mutable_list()->add_s(entry);
+      }
+      value = std::move(kept);
+    }
+  }
+}
+
+void MoveEdges(const StagedUse& use, Node* stand_in, Graph* graph) {
+  absl::flat_hash_set<const Node*> users;
+  for (const StagedUse::OutEdge& edge : use.uses) users.insert(edge.dst);
+  const std::vector<const Edge*> edges(use.node->out_edges().begin(),
+                                       use.node->out_edges().end());
+  for (const Edge* edge : edges) {
+    if (users.contains(edge->dst())) graph->RemoveEdge(edge);
+  }
+  for (const StagedUse::OutEdge& edge : use.uses) {
+    graph->AddEdge(stand_in, edge.src_output, edge.dst, edge.dst_input);
+  }
 }
 
 }  // namespace
 
-Status ReplaceByStandIns(const PlannedStage& stage,
-                         const std::vector<PartialTensorShape>& shapes,
-                         Node* take, Graph* graph) {
-  const std::vector<const Node*>& nodes = stage.region->nodes;
-  const std::vector<StagedTensor>& boundary = stage.region->boundary;
-  const NodeSet region(nodes.begin(), nodes.end());
-  TakenTensors taken = {take, {}, shapes};
-  for (size_t i = 0; i < boundary.size(); ++i) {
-    taken.take_outputs[{boundary[i].node, boundary[i].index}] = i;
-  }
-  std::vector<std::pair<Node*, std::vector<OutEdge>>> stand_ins;
-  for (const Node* node : nodes) {
-    Node* stand_in = nullptr;
-    TF_RETURN_IF_ERROR(AddStandIn(stage.name, *node, taken, graph, &stand_in));
-    MarkStandIn({stage.name, OutputsUsedInRegion(*node, region)}, stand_in);
-    stand_ins.emplace_back(stand_in, OutEdgesToStep(*node, region));
-  }
-  for (const Node* node : nodes) {
-    graph->RemoveNode(graph->FindNodeId(node->id()));
-  }
-  for (const auto& [stand_in, edges] : stand_ins) {
-    for (const OutEdge& edge : edges) {
-      graph->AddEdge(stand_in, edge.src_output, edge.dst, edge.dst_input);
+std::vector<StagedUse> FindStagedUses(
+    const PlannedStage& stage,
+    const absl::flat_hash_set<std::string>& colocated_with, Graph* graph) {
+  const NodeSet region(stage.region->nodes.begin(), stage.region->nodes.end());
+  const NodeSet sources(stage.region->sources.begin(),
+                        stage.region->sources.end());
+  std::vector<StagedUse> uses;
+  for (const Node* planned : stage.region->nodes) {
+    Node* node = graph->FindNodeId(planned->id());
+    StagedUse use = FindUse(region, node);
+    if (use.uses.empty() && !sources.contains(node) &&
+        !colocated_with.contains(node->name())) {
+      continue;
     }
+    use.name = node->name();
+    use.device = node->requested_device();
+    for (const auto& [name, value] : node->attrs()) {
+      if (IsKept(name)) use.attrs.emplace_back(name, value);
+    }
+    uses.push_back(std::move(use));
+  }
+  DropLostColocations(stage, &uses);
+  return uses;
+}
+
+Status AddStandIns(const PlannedStage& stage,
+                   const std::vector<StagedUse>& uses,
+                   const std::vector<PartialTensorShape>& shapes, Node* take,
+                   Graph* graph) {
+  const std::vector<StagedTensor>& boundary = stage.region->boundary;
+  std::map<const Node*, std::map<int, int>> carried;
+  for (size_t i = 0; i < boundary.size(); ++i) {
+    carried[boundary[i].node][boundary[i].index] = i;
+  }
+  for (const StagedUse& use : uses) {
+    Node* stand_in = nullptr;
+    TF_RETURN_IF_ERROR(AddStandIn(stage.name, use, carried[use.node], shapes,
+                                  take, graph, &stand_in));
+    MoveEdges(use, stand_in, graph);
+  }
+  if (stage.is_manual()) {
+    graph->RemoveNode(graph->FindNodeId(stage.take->id()));
   }
   return OkStatus();
 }

@@ -3,8 +3,12 @@
 #ifndef TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_REGION_STAND_INS_H_
 #define TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_REGION_STAND_INS_H_
 
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/status.h"
@@ -13,20 +17,52 @@
 namespace tensorflow {
 namespace staging {
 
-// Replaces every node of `stage`'s region by a stand-in of the same name on the
-// step's side.
+// A node of a region as the step sees it, recorded before MoveRegion.
+struct StagedUse {
+  Node* node;
+  std::string name;
+  // The device and the internal attributes that the stand-in keeps.
+  std::string device;
+  std::vector<std::pair<std::string, AttrValue>> attrs;
+  // The outputs that other nodes of the region use.
+  std::vector<int> used_ahead;
+
+  // The edges from the node to nodes outside the region.
+  struct OutEdge {
+    int src_output;
+    Node* dst;
+    int dst_input;
+  };
+  std::vector<OutEdge> uses;
+};
+
+// Finds the nodes of `stage`'s region for which the step needs a stand-in:
+// those that it uses or waits for, and those with which a node outside the
+// region is colocated, whose names are in `colocated_with`. Sources have one,
+// too.
+std::vector<StagedUse> FindStagedUses(
+    const PlannedStage& stage,
+    const absl::flat_hash_set<std::string>& colocated_with, Graph* graph);
+
+// Adds a stand-in for each node of `uses`, with the name that the node had, and
+// moves to it the edges to the step.
 //
-//   source --> hash --> gather        take --> hash (Identity) --> gather
-//                                              source (StagedNode)
+//   source --> hash --> gather    stage/staged/source --> stage/staged/hash
+//                                 take --> hash (Identity) --> gather
+//                                          source (StagedNode)
 //
 // A stand-in passes on those outputs of its node that the record carries. If
 // there are none, it waits for `take`. It keeps the device and the internal
-// attributes of the node, except the one that makes XLA compile the node.
+// attributes of the node, except the one that makes XLA compile the node. A
+// StagedNode with an output that is not carried cannot compute it; a run that
+// needs it gets the node itself (core/graph/run/recomputation.h).
 //
-// `shapes` are the static shapes of the record's tensors.
-Status ReplaceByStandIns(const PlannedStage& stage,
-                         const std::vector<PartialTensorShape>& shapes,
-                         Node* take, Graph* graph);
+// `shapes` are the static shapes of the record's tensors. The Take of a manual
+// stage, which is a node of the region and was not moved, is removed.
+Status AddStandIns(const PlannedStage& stage,
+                   const std::vector<StagedUse>& uses,
+                   const std::vector<PartialTensorShape>& shapes, Node* take,
+                   Graph* graph);
 
 }  // namespace staging
 }  // namespace tensorflow

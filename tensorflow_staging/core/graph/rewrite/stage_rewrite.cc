@@ -5,9 +5,12 @@
 #include <map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
@@ -50,7 +53,7 @@ Status AddStage(const PlannedStage& stage, const RewriteOptions& options,
                 RewrittenStage* added) {
   CpuCopies copies;
   RegionClones clones;
-  TF_RETURN_IF_ERROR(CloneRegion(
+  TF_RETURN_IF_ERROR(MoveRegion(
       stage, /*put=*/nullptr,
       {stage.NodeName(kCloneScope), options.stream_id, options.on_cpu}, &copies,
       graph, &clones));
@@ -69,22 +72,24 @@ Status ExtendStage(const PlannedStage& stage, const RewriteOptions& options,
                    RewrittenStage* extended) {
   const std::string container = ContainerOfRegion(stage, options.session);
   CpuCopies copies;
-  for (size_t i = 0; i < stage.puts.size(); ++i) {
-    // Each Put gets its own clones, since each is run by itself.
+  extended->puts.resize(stage.puts.size());
+  // The first Put comes last: it gets the region's own nodes.
+  for (size_t i = stage.puts.size(); i-- > 0;) {
     const std::string scope = stage.NodeName(
         i == 0 ? kCloneScope : absl::StrCat(kCloneScope, "_", i));
+    const CloneOptions clone = {scope, /*stream_id=*/0, options.on_cpu};
+    const auto add_clones = i == 0 ? MoveRegion : CloneRegion;
     RegionClones clones;
-    TF_RETURN_IF_ERROR(CloneRegion(stage, stage.puts[i],
-                                   {scope, /*stream_id=*/0, options.on_cpu},
-                                   &copies, graph, &clones));
-    extended->puts.push_back(nullptr);
+    TF_RETURN_IF_ERROR(
+        add_clones(stage, stage.puts[i], clone, &copies, graph, &clones));
     TF_RETURN_IF_ERROR(ExtendPut(Mutable(stage.puts[i], graph), container,
-                                 clones, graph, &extended->puts.back()));
+                                 clones, graph, &extended->puts[i]));
   }
   return ExtendTake(stage, container, shapes, graph, &extended->take);
 }
 
 Status RewriteStage(const PlannedStage& stage, const RewriteOptions& options,
+                    const absl::flat_hash_set<std::string>& colocated_with,
                     Graph* graph, RewrittenStage* rewritten) {
   if (options.on_cpu) MoveToCpu(stage.puts, graph);
   rewritten->first_nodes = Mutable(stage.gated_sources, graph);
@@ -95,23 +100,51 @@ Status RewriteStage(const PlannedStage& stage, const RewriteOptions& options,
   }
   const std::vector<PartialTensorShape> shapes =
       BoundaryShapes(*graph, *stage.region);
+  const std::vector<StagedUse> uses =
+      FindStagedUses(stage, colocated_with, graph);
   TF_RETURN_IF_ERROR(stage.is_manual()
                          ? ExtendStage(stage, options, shapes, graph, rewritten)
                          : AddStage(stage, options, shapes, graph, rewritten));
-  return ReplaceByStandIns(stage, shapes, rewritten->take, graph);
+  return AddStandIns(stage, uses, shapes, rewritten->take, graph);
 }
 
-// Checks that the new nodes, whose ids begin at `first_new_id`, have names that
-// no other node has. A node that the user added after the stages began to run
-// may have the name of a node that SmartStage creates.
-Status CheckNamesAreNew(int first_new_id, const Graph& graph) {
-  absl::flat_hash_set<absl::string_view> new_names;
-  for (const Node* node : graph.op_nodes()) {
-    if (node->id() >= first_new_id) new_names.insert(node->name());
+// The names of the nodes with which a node of the step, or of another region,
+// is colocated.
+absl::flat_hash_set<std::string> NodesWithColocatedUsers(const StagePlan& plan,
+                                                         const Graph& graph) {
+  absl::flat_hash_map<absl::string_view, const StagedRegion*> region_of;
+  for (const PlannedStage& stage : plan.stages()) {
+    if (stage.region == nullptr) continue;
+    for (const Node* node : stage.region->nodes) {
+      region_of[node->name()] = stage.region;
+    }
   }
+  const auto find = [&region_of](absl::string_view name) {
+    const auto it = region_of.find(name);
+    return it == region_of.end() ? nullptr : it->second;
+  };
+  absl::flat_hash_set<std::string> names;
   for (const Node* node : graph.op_nodes()) {
-    if (node->id() >= first_new_id) continue;
-    if (!new_names.contains(node->name())) continue;
+    std::vector<std::string> colocation;
+    if (!TryGetNodeAttr(node->attrs(), kColocationAttrName, &colocation)) {
+      continue;
+    }
+    for (absl::string_view name : colocation) {
+      if (absl::ConsumePrefix(&name, kColocationGroupPrefix) &&
+          find(name) != find(node->name())) {
+        names.emplace(name);
+      }
+    }
+  }
+  return names;
+}
+
+// Checks that no two nodes have the same name. A node that the user added after
+// the stages began to run may have the name of a node that SmartStage creates.
+Status CheckNamesAreUnique(const Graph& graph) {
+  absl::flat_hash_set<absl::string_view> names;
+  for (const Node* node : graph.op_nodes()) {
+    if (names.insert(node->name()).second) continue;
     return errors::AlreadyExists(
         "Node '", node->name(),
         "' has the name of a node that SmartStage creates for a stage of this "
@@ -145,13 +178,15 @@ Status CheckNoPutNeedsTake(const std::vector<Node*>& puts,
 
 Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
                      Graph* graph) {
-  const int first_new_id = graph->num_node_ids();
+  const absl::flat_hash_set<std::string> colocated_with =
+      NodesWithColocatedUsers(plan, *graph);
   std::vector<Node*> puts;
   absl::flat_hash_set<const Node*> takes;
   std::map<std::string, Node*> restarts;
   for (const PlannedStage& stage : plan.stages()) {
     RewrittenStage rewritten;
-    TF_RETURN_IF_ERROR(RewriteStage(stage, options, graph, &rewritten));
+    TF_RETURN_IF_ERROR(
+        RewriteStage(stage, options, colocated_with, graph, &rewritten));
     if (rewritten.take != nullptr) {
       puts.insert(puts.end(), rewritten.puts.begin(), rewritten.puts.end());
       takes.insert(rewritten.take);
@@ -172,7 +207,7 @@ Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
   }
   TF_RETURN_IF_ERROR(GuardPacksOfTakenTensors(graph));
   FixupSourceAndSinkEdges(graph);
-  TF_RETURN_IF_ERROR(CheckNamesAreNew(first_new_id, *graph));
+  TF_RETURN_IF_ERROR(CheckNamesAreUnique(*graph));
   return CheckNoPutNeedsTake(puts, takes, *graph);
 }
 

@@ -37,16 +37,19 @@ struct RewriteOptions {
 // Rewrites `graph` according to `plan`, the plan of this graph, so that its
 // stages run ahead of the step.
 //
-// Clones of a region's nodes, with new names, compute the record, which a Put
-// puts into the stage's buffer. The original names stay on the step's side, for
-// the values that the step sees: a stand-in of the same name replaces each node
-// of the region and passes on what the Take yields.
+// The nodes of a region get new names and run ahead: they compute the record,
+// which a Put puts into the stage's buffer. The original names stay on the
+// step's side, for the values that the step sees: a stand-in replaces each node
+// that the step uses, and passes on what the Take yields.
 //
 //   before:   source --> hash --> gather --> loss
 //
 //   after:    stage/staged/source --> stage/staged/hash --> stage/...Put
 //             stage/...Take --> hash (Identity) --> gather --> loss
 //                               source (StagedNode), for runs that name it
+//
+// A node of the region that the step does not use has no stand-in. A run that
+// names it computes it from the record (core/graph/run/recomputation.h).
 //
 // In a manual stage, the clones begin at the inputs of its Put, and the Put
 // keeps its name. If an iterator of a stage can be initialised again, the

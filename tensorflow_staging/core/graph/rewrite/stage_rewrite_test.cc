@@ -24,7 +24,8 @@ using ::testing::HasSubstr;
 class StageRewriteTest : public ::testing::Test {
  protected:
   Status Rewrite() {
-    const StagePlan plan(*graph_.get(), /*smart_stage=*/true, /*name=*/"");
+    const StagePlan plan(*graph_.get(), /*smart_stage=*/true, /*name=*/"",
+                         /*counts=*/nullptr, content_);
     return RewriteStages(plan, options_, graph_.get());
   }
 
@@ -45,6 +46,8 @@ class StageRewriteTest : public ::testing::Test {
   }
 
   TestGraph graph_;
+  // Most tests look at the tensors that the step needs.
+  RecordContent content_ = RecordContent::kBoundaryOnly;
   RewriteOptions options_;
 };
 
@@ -69,6 +72,21 @@ TEST_F(StageRewriteTest, ClonesRunAheadAndTheStepKeepsTheNames) {
   EXPECT_THAT(graph_.Inputs("target"), ElementsAre("b"));
 }
 
+TEST_F(StageRewriteTest, TheElementsOfTheSourceAreCarriedBeside) {
+  Node* next = graph_.Source("next", 2);
+  graph_.Target("target", {graph_.Neg("a", {next, 1})});
+  content_ = RecordContent::kElements;
+  ASSERT_EQ(Rewrite(), OkStatus());
+  EXPECT_THAT(graph_.Inputs("prefetch/TensorBufferPut"),
+              ElementsAre("prefetch/staged/a", "prefetch/staged/next",
+                          "prefetch/staged/next:1"));
+  EXPECT_THAT(graph_.Inputs("a"), ElementsAre("prefetch/TensorBufferTake"));
+  EXPECT_EQ(Op("next"), "StagedNode");
+  EXPECT_THAT(graph_.Inputs("next"),
+              ElementsAre("prefetch/TensorBufferTake:1",
+                          "prefetch/TensorBufferTake:2"));
+}
+
 // Running such a node, or waiting for it, still takes the next record.
 TEST_F(StageRewriteTest, ANodeWithoutCarriedOutputsWaitsForTheTake) {
   Node* next = graph_.Source("next");
@@ -78,9 +96,10 @@ TEST_F(StageRewriteTest, ANodeWithoutCarriedOutputsWaitsForTheTake) {
   Node* target = graph_.Target("target", {graph_.Neg("b", a)});
   graph_.AddControl(check, target);
   ASSERT_EQ(Rewrite(), OkStatus());
-  EXPECT_EQ(Op("a"), "StagedNode");
-  EXPECT_THAT(graph_.Inputs("a"), ElementsAre("^prefetch/TensorBufferTake"));
-  EXPECT_EQ(Attr<std::string>("a", "stage"), "prefetch");
+  EXPECT_EQ(Op("a"), "(none)");
+  EXPECT_EQ(Op("next"), "StagedNode");
+  EXPECT_THAT(graph_.Inputs("next"), ElementsAre("^prefetch/TensorBufferTake"));
+  EXPECT_EQ(Attr<std::string>("next", "stage"), "prefetch");
   EXPECT_EQ(Op("check"), "NoOp");
   EXPECT_THAT(graph_.Inputs("check"),
               ElementsAre("^prefetch/TensorBufferTake"));
@@ -163,6 +182,24 @@ TEST_F(StageRewriteTest, EachSideIsColocatedWithItself) {
               ElementsAre("loc:@prefetch/staged/next", "loc:@v"));
   EXPECT_THAT(Attr<Strings>("a", "_class"), ElementsAre("loc:@next", "loc:@v"));
   EXPECT_THAT(Attr<Strings>("target", "_class"), ElementsAre("loc:@a"));
+}
+
+// A node that the step does not use has no stand-in, unless a node of the step
+// is colocated with it.
+TEST_F(StageRewriteTest, ColocationsWithNodesWithoutAStandInAreDropped) {
+  Node* next = graph_.Source("next");
+  Node* a = graph_.Neg("a", next);
+  Node* b = graph_.Neg("b", a);
+  Node* c = graph_.Neg("c", b);
+  c->AddAttr("_class", Strings{"loc:@a", "loc:@b", "loc:@v"});
+  Node* target = graph_.Target("target", {c});
+  target->AddAttr("_class", Strings{"loc:@b"});
+  graph_.RefVariable("v");
+  ASSERT_EQ(Rewrite(), OkStatus());
+  EXPECT_EQ(Op("a"), "(none)");
+  EXPECT_EQ(Op("b"), "StagedNode");
+  EXPECT_THAT(Attr<Strings>("c", "_class"), ElementsAre("loc:@b", "loc:@v"));
+  EXPECT_THAT(Attr<Strings>("target", "_class"), ElementsAre("loc:@b"));
 }
 
 // For a stand-in with the attribute, the runtime would look for a function with

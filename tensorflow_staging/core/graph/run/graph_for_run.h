@@ -16,22 +16,24 @@ namespace staging {
 // rewritten graph. `run` uses the names of the user's graph, so it may feed or
 // fetch stand-ins.
 //
-//   1. If the run feeds a tensor that a region uses, it must not take a record,
-//      because the record was computed without the fed value. Instead, the
-//      stage is unstaged for this run: the step computes the region itself, as
-//      it would without the stage. Returns INVALID_ARGUMENT unless the run
-//      feeds everything that it needs of the stage.
-//   2. Returns FAILED_PRECONDITION if the run fetches a tensor that is computed
-//      ahead of the step and that the records do not carry.
+//   1. If the run asks for a tensor of a region that the records do not carry,
+//      the step computes it from the elements that they carry.
+//   2. If the run feeds a tensor that a region uses, the record was computed
+//      without the fed value. So the stage is unstaged for this run: the step
+//      computes all that it needs of the region, as it would without the stage.
 //   3. If the run computes nodes of a region but puts no record, it does not
 //      run the stage's TensorBufferBegin, in which it would wait until a
 //      restart of the stage has ended.
+//   4. A run that needs only a part of the graph, like that of a control op or
+//   a
+//      staged run, gets only this part, because TensorFlow copies and optimizes
+//      the graph for each set of feeds and fetches.
 //
 // Sets `*run_graph` to a changed copy of `graph`, or to null if the run can
-// execute `graph` itself. It is null for every step and every staged run
-// without feeds, and after an error.
+// execute `graph` itself, and after an error.
 //
-// Returns INVALID_ARGUMENT if the graph's marks are malformed (node_marks.h).
+// Returns the errors of StepComputation, or INVALID_ARGUMENT if the graph's
+// marks are malformed (node_marks.h).
 Status FindGraphForRun(const Graph& graph, const CallableOptions& run,
                        std::unique_ptr<Graph>* run_graph);
 

@@ -30,10 +30,22 @@ class RunRequest {
   // The fed tensors, including those that receive the value of another tensor
   // through a TensorConnection.
   const TensorNames& fed() const { return fed_; }
-  const TensorNames& fetched() const { return fetched_; }
+  // The tensors that the run has to compute because it fetches them without
+  // feeding them, or connects them to others.
+  const TensorNames& wanted() const { return wanted_; }
+  // The names of the nodes to run.
+  const absl::flat_hash_set<absl::string_view>& targets() const {
+    return targets_;
+  }
 
   // Returns the fed tensor of this name, or null if it is not fed.
   const TensorId* FindFed(absl::string_view node, int output) const;
+
+  // Returns the nodes that the run names to compute them.
+  std::vector<const Node*> WantedNodes(const Graph& graph) const;
+
+  // Returns the nodes of which the run feeds a tensor.
+  std::vector<const Node*> FedNodes(const Graph& graph) const;
 
   // Returns the nodes that the run needs, beginning with those that it names. A
   // node needs its control inputs, and its other inputs unless they are fed.
@@ -41,10 +53,8 @@ class RunRequest {
 
  private:
   TensorNames fed_;
-  TensorNames fetched_;
-  // The targets, and the nodes of the tensors that the run fetches without
-  // feeding them, or connects to others.
-  absl::flat_hash_set<absl::string_view> wanted_nodes_;
+  TensorNames wanted_;
+  absl::flat_hash_set<absl::string_view> targets_;
 };
 
 }  // namespace staging

@@ -92,6 +92,7 @@ Status WriteOptimizer(const tensorflow::OptimizerOptions& options) {
        smart.stage_subgraph_stream_id());
   Line("smart_stage.graph_key", smart.graph_key());
   Line("smart_stage.name", smart.name());
+  Line("smart_stage.omit_elements", smart.omit_elements());
   return WriteRunner(smart.runner_options());
 }
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/run/fed_ahead.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tensorflow_staging/core/framework/node_marks.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// Spreads fed tensors along the data edges.
+class Spread {
+ public:
+  Spread(const Graph& graph, const MarkedNodes& marks, const RunRequest& run)
+      : graph_(graph), marks_(marks), run_(run) {}
+
+  FedAhead Run() {
+    // Manual stages: clones read the Put's inputs, and their originals read the
+    // Take.
+    for (const auto& [name, clone] : marks_.clones) {
+      if (const TensorId* fed = FedTake(clone.mark)) Reach(*clone.node, *fed);
+    }
+    for (const Node* node : graph_.op_nodes()) {
+      const std::optional<std::string> original = OriginalName(*node);
+      for (const Edge* edge : node->out_edges()) {
+        if (edge->IsControlEdge()) continue;
+        if (const TensorId* fed = run_.FindFed(
+                original ? *original : node->name(), edge->src_output())) {
+          ReachAlong(*edge, *fed);
+        }
+      }
+    }
+    while (!to_visit_.empty()) {
+      const auto [node, fed] = to_visit_.back();
+      to_visit_.pop_back();
+      for (const Edge* edge : node->out_edges()) {
+        if (!edge->IsControlEdge()) ReachAlong(*edge, fed);
+      }
+    }
+    return std::move(found_);
+  }
+
+ private:
+  // The name under which a run feeds `node`, if the node has another name.
+  std::optional<std::string> OriginalName(const Node& node) const {
+    const std::optional<std::string> original = marks_.OriginalOf(node);
+    return original ? original : CopiedNode(node);
+  }
+
+  const TensorId* FedTake(const CloneMark& mark) const {
+    if (mark.taken_inputs.empty()) return nullptr;
+    const std::string* take = marks_.FindTakeStandIn(mark.stage);
+    if (take == nullptr) return nullptr;
+    for (const TakenInput& taken : mark.taken_inputs) {
+      if (taken.input == Graph::kControlSlot) continue;
+      if (const TensorId* fed = run_.FindFed(*take, taken.take_output)) {
+        return fed;
+      }
+    }
+    return nullptr;
+  }
+
+  void ReachAlong(const Edge& edge, const TensorId& fed) {
+    const Node& node = *edge.dst();
+    if (!node.IsOp()) return;
+    if (IsClone(node)) {
+      std::optional<CloneMark> mark;
+      if (!ReadCloneMark(node, &mark).ok()) return;
+      // The user divided the graph at the Take of a manual stage, so what is
+      // fed before it does not reach the region.
+      if (IsTakenInput(*mark, edge)) return;
+    }
+    Reach(node, fed);
+  }
+
+  void Reach(const Node& node, const TensorId& fed) {
+    if (!reached_.emplace(&node, fed).second) return;
+    to_visit_.emplace_back(&node, fed);
+    const std::optional<std::string> original = marks_.OriginalOf(node);
+    if (!original) return;
+    found_.stages.emplace(marks_.FindClone(*original)->mark.stage, fed);
+    found_.nodes.emplace(*original, fed);
+  }
+
+  const Graph& graph_;
+  const MarkedNodes& marks_;
+  const RunRequest& run_;
+  absl::flat_hash_map<const Node*, TensorId> reached_;
+  std::vector<std::pair<const Node*, TensorId>> to_visit_;
+  FedAhead found_;
+};
+
+}  // namespace
+
+FedAhead FindFedAhead(const Graph& graph, const MarkedNodes& marks,
+                      const RunRequest& run) {
+  if (run.fed().empty() || marks.clones.empty()) return {};
+  return Spread(graph, marks, run).Run();
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_GRAPH_RUN_FED_AHEAD_H_
+#define TENSORFLOW_STAGING_CORE_GRAPH_RUN_FED_AHEAD_H_
+
+#include <map>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/graph/tensor_id.h"
+#include "tensorflow_staging/core/graph/run/marked_nodes.h"
+#include "tensorflow_staging/core/graph/run/run_request.h"
+
+namespace tensorflow {
+namespace staging {
+
+// What a run feeds to nodes of regions. The records were computed without the
+// fed values.
+struct FedAhead {
+  // The original names of the nodes of regions whose values depend on a fed
+  // tensor, with that tensor.
+  absl::flat_hash_map<std::string, TensorId> nodes;
+  // The stages of these nodes.
+  std::map<std::string, TensorId> stages;
+};
+
+// Finds the nodes of regions that depend on a fed tensor: on an output of
+// another node of the region, of the Take of their manual stage, or of a shared
+// node, such as a constant. `marks` are those of `graph`.
+FedAhead FindFedAhead(const Graph& graph, const MarkedNodes& marks,
+                      const RunRequest& run);
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_GRAPH_RUN_FED_AHEAD_H_

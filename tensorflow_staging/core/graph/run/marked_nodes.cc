@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/run/marked_nodes.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// Finds the outputs that `stand_in` passes on. A stand-in that is no StagedNode
+// is a node with one output, which it passes on, or with none.
+Status FindCarried(const Node& stand_in, std::vector<bool>* carried) {
+  if (stand_in.type_string() != kStagedNodeOp) {
+    carried->assign(stand_in.num_outputs(), true);
+    return OkStatus();
+  }
+  carried->assign(stand_in.num_outputs(), false);
+  std::vector<int> indices;
+  TF_RETURN_IF_ERROR(GetNodeAttr(stand_in.attrs(), kIndicesAttr, &indices));
+  for (int output : indices) {
+    if (output < 0 || output >= stand_in.num_outputs()) {
+      return errors::InvalidArgument(
+          "Node '", stand_in.name(), "' (", kStagedNodeOp,
+          ") has the attribute '", kIndicesAttr, "' with the entry ", output,
+          "; it must be one of its ", stand_in.num_outputs(), " outputs.");
+    }
+    (*carried)[output] = true;
+  }
+  return OkStatus();
+}
+
+// By scope of the clones, with a slash at its end: the stage.
+using Scopes = std::map<std::string, std::string>;
+
+// Adds the nodes without marks that have a name in a scope of clones.
+void AddLoweredNodes(const Graph& graph, const Scopes& scopes,
+                     MarkedNodes* nodes) {
+  std::vector<std::pair<Node*, const Scopes::value_type*>> found;
+  absl::flat_hash_set<absl::string_view> names;
+  for (Node* node : graph.op_nodes()) {
+    names.insert(node->name());
+    if (IsClone(*node) || IsStandIn(*node) || CopiedNode(*node)) continue;
+    absl::string_view name = node->name();
+    // The inputs and outputs of an inlined function.
+    absl::ConsumePrefix(&name, "Func/");
+    for (const auto& scope : scopes) {
+      if (absl::StartsWith(name, scope.first)) {
+        found.emplace_back(node, &scope);
+      }
+    }
+  }
+  for (const auto& [node, scope] : found) {
+    absl::string_view original = node->name();
+    std::string name(original);
+    if (absl::ConsumePrefix(&original, scope->first) &&
+        (!names.contains(original) || nodes->stand_ins.contains(original)) &&
+        !nodes->clones.contains(original)) {
+      name = std::string(original);
+    }
+    nodes->lowered.emplace(node, name);
+    nodes->clones.emplace(
+        name, MarkedClone{node, CloneMark{scope->second, name, {}}});
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> MarkedNodes::OriginalOf(const Node& node) const {
+  const auto it = lowered.find(&node);
+  if (it != lowered.end()) return it->second;
+  std::string original;
+  if (!TryGetNodeAttr(node.attrs(), kOriginalAttr, &original)) {
+    return std::nullopt;
+  }
+  return original;
+}
+
+const MarkedClone* MarkedNodes::FindClone(absl::string_view original) const {
+  const auto it = clones.find(original);
+  return it == clones.end() ? nullptr : &it->second;
+}
+
+const MarkedStandIn* MarkedNodes::FindStandIn(
+    absl::string_view original) const {
+  const auto it = stand_ins.find(original);
+  return it == stand_ins.end() ? nullptr : &it->second;
+}
+
+const std::string* MarkedNodes::FindTakeStandIn(
+    const std::string& stage) const {
+  const auto it = take_stand_ins.find(stage);
+  return it == take_stand_ins.end() ? nullptr : &it->second;
+}
+
+bool MarkedNodes::IsCarried(absl::string_view original, int output) const {
+  const MarkedStandIn* stand_in = FindStandIn(original);
+  return stand_in != nullptr && output >= 0 &&
+         output < static_cast<int>(stand_in->carried.size()) &&
+         stand_in->carried[output];
+}
+
+Status ReadMarks(const Graph& graph, MarkedNodes* nodes) {
+  *nodes = MarkedNodes();
+  Scopes scopes;
+  for (Node* node : graph.op_nodes()) {
+    if (IsClone(*node)) {
+      std::optional<CloneMark> mark;
+      TF_RETURN_IF_ERROR(ReadCloneMark(*node, &mark));
+      const std::string original = mark->original;
+      absl::string_view scope = node->name();
+      if (absl::ConsumeSuffix(&scope, original)) {
+        scopes.emplace(scope, mark->stage);
+      }
+      nodes->clones.emplace(original, MarkedClone{node, *std::move(mark)});
+    } else if (IsStandIn(*node)) {
+      std::optional<StandInMark> mark;
+      TF_RETURN_IF_ERROR(ReadStandInMark(*node, &mark));
+      std::vector<bool> carried;
+      TF_RETURN_IF_ERROR(FindCarried(*node, &carried));
+      nodes->stand_ins.emplace(
+          node->name(),
+          MarkedStandIn{node, *std::move(mark), std::move(carried)});
+    }
+  }
+  if (!scopes.empty()) AddLoweredNodes(graph, scopes, nodes);
+  for (const auto& [name, stand_in] : nodes->stand_ins) {
+    // A Take has no clone: the clones use the inputs of the Put.
+    if (nodes->FindClone(name) == nullptr) {
+      nodes->take_stand_ins.emplace(stand_in.mark.stage, name);
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/run/step_computation.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/node_builder.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
+#include "tensorflow_staging/core/framework/not_carried.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+Status DoesNotFit(const Node& from, const Node& to) {
+  return errors::InvalidArgument(
+      "SmartStage's attributes of node '", from.name(), "' (",
+      DataTypeVectorString(from.output_types()), ") lead to node '", to.name(),
+      "' (", DataTypeVectorString(to.output_types()),
+      "), which has other types.");
+}
+
+// Lets `to` have the name and the successors of `from`, a stand-in, and removes
+// `from`.
+Status Replace(Node* from, Node* to, Graph* graph) {
+  if (from->output_types() != to->output_types()) return DoesNotFit(*from, *to);
+  const std::vector<const Edge*> edges(from->out_edges().begin(),
+                                       from->out_edges().end());
+  for (const Edge* edge : edges) {
+    const int output = edge->src_output();
+    Node* const dst = edge->dst();
+    const int input = edge->dst_input();
+    graph->RemoveEdge(edge);
+    if (dst->IsOp()) graph->AddEdge(to, output, dst, input);
+  }
+  graph->RemoveNode(from);
+  return OkStatus();
+}
+
+// Adds a node that computes nothing, for a run that feeds it or waits for it.
+Status AddPlace(const std::string& name, const std::string& stage,
+                const Node& original, Graph* graph, Node** place) {
+  TF_RETURN_IF_ERROR(NodeBuilder(name, kStagedNodeOp)
+                         .Input(std::vector<NodeBuilder::NodeOut>())
+                         .Attr(kDtypesAttr, original.output_types())
+                         .Attr(kIndicesAttr, std::vector<int>())
+                         .Attr(kStageNameAttr, stage)
+                         .Device(original.assigned_device_name())
+                         .Finalize(graph, place));
+  (*place)->set_assigned_device_name(original.assigned_device_name());
+  return OkStatus();
+}
+
+Status SkippedElementsError(const std::string& stage,
+                            const std::set<std::string>& sources,
+                            const std::set<std::string>& needed) {
+  std::vector<std::string> skipped;
+  for (const std::string& source : sources) {
+    if (needed.count(source) == 0) skipped.push_back(source);
+  }
+  return errors::FailedPrecondition(
+      "The run needs the next element of '", absl::StrJoin(needed, "', '"),
+      "', but not of '", absl::StrJoin(skipped, "', '"),
+      "'. A record of stage '", stage,
+      "' holds an element of each, so that the run would skip an element. Let "
+      "the run also use the other sources, as a step does.");
+}
+
+// The names of the stand-ins of the sources on which a clone depends, itself
+// included.
+std::set<std::string> SourcesBehind(const std::string& name,
+                                    const MarkedNodes& marks) {
+  std::set<std::string> sources;
+  std::set<std::string> seen = {name};
+  std::vector<std::string> to_visit = {name};
+  while (!to_visit.empty()) {
+    const std::string next = to_visit.back();
+    to_visit.pop_back();
+    const MarkedClone* clone = marks.FindClone(next);
+    if (clone == nullptr) continue;
+    if (IsSourceOp(*clone->node)) sources.insert(next);
+    if (!clone->mark.taken_inputs.empty()) {
+      const std::string* take = marks.FindTakeStandIn(clone->mark.stage);
+      if (take != nullptr) sources.insert(*take);
+    }
+    for (const Edge* edge : clone->node->in_edges()) {
+      const auto original = marks.OriginalOf(*edge->src());
+      if (original && seen.insert(*original).second) {
+        to_visit.push_back(*original);
+      }
+    }
+  }
+  return sources;
+}
+
+absl::flat_hash_map<std::string, Node*> NodesByName(
+    const absl::flat_hash_set<std::string>& names, const Graph& graph) {
+  absl::flat_hash_map<std::string, Node*> nodes;
+  if (names.empty()) return nodes;
+  for (Node* node : graph.op_nodes()) {
+    if (names.contains(node->name())) nodes.emplace(node->name(), node);
+  }
+  return nodes;
+}
+
+// The nodes of which the clones use copies on the CPU, by name. A run may feed
+// the originals.
+absl::flat_hash_map<std::string, Node*> OriginalsOfCopies(const Graph& graph) {
+  absl::flat_hash_set<std::string> names;
+  for (const Node* node : graph.op_nodes()) {
+    if (auto original = CopiedNode(*node)) names.insert(*std::move(original));
+  }
+  return NodesByName(names, graph);
+}
+
+// Returns the node of which `node` is a copy on the CPU, or `node`.
+Node* OriginalOfCopy(Node* node,
+                     const absl::flat_hash_map<std::string, Node*>& originals) {
+  const std::optional<std::string> name = CopiedNode(*node);
+  if (!name) return node;
+  const auto it = originals.find(*name);
+  return it == originals.end() ? node : it->second;
+}
+
+}  // namespace
+
+StepComputation::StepComputation(const Graph& graph, const MarkedNodes& marks,
+                                 const RunRequest& run)
+    : graph_(graph),
+      marks_(marks),
+      run_(run),
+      fed_ahead_(FindFedAhead(graph, marks, run)),
+      roles_(graph) {
+  for (const auto& [name, clone] : marks.clones) {
+    if (IsSourceOp(*clone.node)) sources_[clone.mark.stage].insert(name);
+  }
+  for (const auto& [stage, name] : marks.take_stand_ins) {
+    sources_[stage].insert(name);
+  }
+  for (const Node* node : run.WantedNodes(graph)) {
+    wanted_nodes_.emplace(node->name(), node);
+  }
+}
+
+Status StepComputation::Find() {
+  for (const TensorId& tensor : run_.wanted()) {
+    TF_RETURN_IF_ERROR(Visit(tensor.ToString(), NeedWanted(tensor)));
+  }
+  for (absl::string_view target : run_.targets()) {
+    TF_RETURN_IF_ERROR(
+        Visit(std::string(target), NeedTarget(std::string(target))));
+  }
+  for (const TensorId& tensor : run_.fed()) {
+    const std::string name(tensor.node());
+    const MarkedStandIn* stand_in = marks_.FindStandIn(name);
+    const bool may_go = stand_in == nullptr
+                            ? marks_.FindClone(name) != nullptr
+                            : fed_ahead_.stages.count(stand_in->mark.stage) > 0;
+    if (may_go && computed_.count(name) == 0 &&
+        (stand_in == nullptr || !needed_.contains(stand_in->node))) {
+      fed_originals_.insert(name);
+    }
+  }
+  TF_RETURN_IF_ERROR(CheckNothingIsDrawnTwice());
+  return CheckSourcesAdvanceTogether();
+}
+
+const Node* StepComputation::Available(const std::string& name,
+                                       int output) const {
+  if (!marks_.IsCarried(name, output) || fed_ahead_.nodes.contains(name)) {
+    return nullptr;
+  }
+  return marks_.FindStandIn(name)->node;
+}
+
+Status StepComputation::Visit(const std::string& wanted, Status status) {
+  while (status.ok() && !to_visit_.empty()) {
+    const Item item = std::move(to_visit_.back());
+    to_visit_.pop_back();
+    status = item.node != nullptr ? NeedInputsOf(*item.node)
+                                  : NeedInputsOfComputed(item.compute);
+  }
+  if (status.ok()) return status;
+  return errors::CreateWithUpdatedMessage(
+      status,
+      absl::StrCat(status.message(), " The run needs it for '", wanted, "'."));
+}
+
+Status StepComputation::NeedWanted(const TensorId& tensor) {
+  const std::string name(tensor.node());
+  if (marks_.IsMarked(name)) return NeedTensor(name, tensor.index());
+  if (const Node* node = FindNode(name)) NeedNode(*node);
+  return OkStatus();
+}
+
+Status StepComputation::NeedTarget(const std::string& name) {
+  if (!marks_.IsMarked(name)) {
+    if (const Node* node = FindNode(name)) NeedNode(*node);
+    return OkStatus();
+  }
+  TF_RETURN_IF_ERROR(NeedControl(name));
+  if (marks_.FindStandIn(name) == nullptr && computed_.count(name) == 0) {
+    awaited_.insert(name);
+  }
+  return OkStatus();
+}
+
+const Node* StepComputation::FindNode(const std::string& name) const {
+  const auto it = wanted_nodes_.find(name);
+  return it == wanted_nodes_.end() ? nullptr : it->second;
+}
+
+void StepComputation::NeedNode(const Node& node) {
+  if (node.IsOp() && needed_.insert(&node).second) {
+    to_visit_.push_back({&node, ""});
+  }
+}
+
+Status StepComputation::NeedInputsOf(const Node& node) {
+  for (const Edge* edge : node.in_edges()) {
+    const Node& input = *edge->src();
+    const MarkedStandIn* stand_in = marks_.FindStandIn(input.name());
+    if (stand_in == nullptr || stand_in->node != &input) {
+      if (edge->IsControlEdge() ||
+          run_.FindFed(input.name(), edge->src_output()) == nullptr) {
+        NeedNode(input);
+      }
+      continue;
+    }
+    TF_RETURN_IF_ERROR(edge->IsControlEdge()
+                           ? NeedControl(input.name())
+                           : NeedTensor(input.name(), edge->src_output()));
+  }
+  return OkStatus();
+}
+
+Status StepComputation::NeedInputsOfComputed(const std::string& name) {
+  const MarkedClone& clone = *marks_.FindClone(name);
+  for (const TakenInput& taken : clone.mark.taken_inputs) {
+    const std::string* take = marks_.FindTakeStandIn(clone.mark.stage);
+    if (take == nullptr) continue;
+    TF_RETURN_IF_ERROR(taken.input == Graph::kControlSlot
+                           ? NeedControl(*take)
+                           : NeedTensor(*take, taken.take_output));
+  }
+  for (const Edge* edge : clone.node->in_edges()) {
+    Node* input = edge->src();
+    if (!input->IsOp() || IsBufferBegin(*input) ||
+        IsTakenInput(clone.mark, *edge)) {
+      continue;
+    }
+    if (const auto original = marks_.OriginalOf(*input)) {
+      // Within a loop or a branch, control edges are part of the computation.
+      const bool waits =
+          edge->IsControlEdge() && !marks_.lowered.contains(input);
+      TF_RETURN_IF_ERROR(waits ? NeedControl(*original)
+                         : edge->IsControlEdge()
+                             ? Compute(*original, 0)
+                             : NeedTensor(*original, edge->src_output()));
+      continue;
+    }
+    const std::optional<std::string> copied = CopiedNode(*input);
+    if (edge->IsControlEdge() || run_.FindFed(copied ? *copied : input->name(),
+                                              edge->src_output()) == nullptr) {
+      NeedNode(*input);
+    }
+  }
+  return OkStatus();
+}
+
+Status StepComputation::NeedTensor(const std::string& name, int output) {
+  if (run_.FindFed(name, output) != nullptr) return OkStatus();
+  if (const Node* stand_in = Available(name, output)) {
+    NeedNode(*stand_in);
+    return OkStatus();
+  }
+  return Compute(name, output);
+}
+
+Status StepComputation::NeedControl(const std::string& name) {
+  if (fed_ahead_.nodes.contains(name)) return Compute(name, 0);
+  if (const MarkedStandIn* stand_in = marks_.FindStandIn(name)) {
+    NeedNode(*stand_in->node);
+    return OkStatus();
+  }
+  // The node has run if the record is there.
+  for (const std::string& source : SourcesBehind(name, marks_)) {
+    if (const MarkedStandIn* found = marks_.FindStandIn(source)) {
+      NeedNode(*found->node);
+    }
+  }
+  return OkStatus();
+}
+
+Status StepComputation::Compute(const std::string& name, int output) {
+  const MarkedClone* clone = marks_.FindClone(name);
+  const std::string& stage = clone != nullptr
+                                 ? clone->mark.stage
+                                 : marks_.FindStandIn(name)->mark.stage;
+  if (clone == nullptr || IsSourceOp(*clone->node)) {
+    return UnavailableError(name, output, stage);
+  }
+  if (!roles_.IsRepeatable(*clone->node)) {
+    if (fed_ahead_.stages.count(stage) == 0) {
+      return UnavailableError(name, output, stage);
+    }
+    drawn_.emplace(stage, std::make_pair(name, output));
+  }
+  if (computed_.insert(name).second) to_visit_.push_back({nullptr, name});
+  return OkStatus();
+}
+
+Status StepComputation::UnavailableError(const std::string& name, int output,
+                                         const std::string& stage) const {
+  const auto fed = fed_ahead_.stages.find(stage);
+  if (fed == fed_ahead_.stages.end()) {
+    return NotCarriedError(name, output, stage);
+  }
+  return errors::InvalidArgument(
+      "Tensor '", fed->second.ToString(),
+      "' is fed, but nodes that depend on it are computed ahead of the step, "
+      "in stage '",
+      stage, "', and the step also needs '", name, ":", output,
+      "', which the records do not carry and which it cannot compute again. "
+      "Feed everything that the step needs of the stage, or call "
+      "tf.train.mark_target_node([x]) with the fed tensor before the session "
+      "is created, which keeps the nodes that depend on it in the step.");
+}
+
+// A run that takes a record must use what was drawn for it. A run that feeds
+// all that it needs of the record may draw.
+Status StepComputation::CheckNothingIsDrawnTwice() const {
+  for (const auto& [name, stand_in] : marks_.stand_ins) {
+    if (!needed_.contains(stand_in.node)) continue;
+    const auto it = drawn_.find(stand_in.mark.stage);
+    if (it == drawn_.end()) continue;
+    return UnavailableError(it->second.first, it->second.second,
+                            stand_in.mark.stage);
+  }
+  return OkStatus();
+}
+
+Status StepComputation::CheckSourcesAdvanceTogether() const {
+  // The sources that the run needs, by stage. All of them if the run needs any
+  // other tensor of the record, since that depends on all.
+  std::map<std::string, std::set<std::string>> needed;
+  for (const auto& [name, stand_in] : marks_.stand_ins) {
+    if (!needed_.contains(stand_in.node)) continue;
+    const std::string& stage = stand_in.mark.stage;
+    const auto it = sources_.find(stage);
+    if (it == sources_.end()) continue;
+    if (it->second.count(name) > 0) {
+      needed[stage].insert(name);
+    } else {
+      needed[stage] = it->second;
+    }
+  }
+  for (const auto& [stage, some] : needed) {
+    const std::set<std::string>& all = sources_.at(stage);
+    if (some.size() < all.size()) {
+      return SkippedElementsError(stage, all, some);
+    }
+  }
+  return OkStatus();
+}
+
+Status StepComputation::AddTo(const MarkedNodes& marks, Graph* copy) const {
+  const absl::flat_hash_map<std::string, Node*> originals =
+      OriginalsOfCopies(*copy);
+  // The new nodes, by name.
+  std::map<std::string, Node*> added;
+  for (const std::string& name : computed_) {
+    Node* clone = marks.FindClone(name)->node;
+    Node* node = copy->CopyNode(clone);
+    node->set_name(name == clone->name() ? absl::StrCat(name, "/step") : name);
+    for (const char* attr : {kMarkedStageAttr, kOriginalAttr, kTakenInputsAttr,
+                             kStreamAttr, kColocationAttrName}) {
+      node->ClearAttr(attr);
+    }
+    added[name] = node;
+  }
+  std::set<std::string> places = fed_originals_;
+  places.insert(awaited_.begin(), awaited_.end());
+  for (const std::string& name : places) {
+    const MarkedClone* clone = marks.FindClone(name);
+    const MarkedStandIn* stand_in = marks.FindStandIn(name);
+    TF_RETURN_IF_ERROR(AddPlace(
+        name, clone != nullptr ? clone->mark.stage : stand_in->mark.stage,
+        clone != nullptr ? *clone->node : *stand_in->node, copy, &added[name]));
+  }
+  const auto find = [&](const std::string& name) -> Node* {
+    const auto it = added.find(name);
+    if (it != added.end()) return it->second;
+    const MarkedStandIn* stand_in = marks.FindStandIn(name);
+    return stand_in == nullptr ? nullptr : stand_in->node;
+  };
+  const auto connect = [&](Node* from, int output, Node* to, int input) {
+    if (input == Graph::kControlSlot) {
+      copy->AddControlEdge(from, to);
+      return OkStatus();
+    }
+    if (output < 0 || output >= from->num_outputs() ||
+        from->output_type(output) != to->input_type(input)) {
+      return DoesNotFit(*to, *from);
+    }
+    copy->AddEdge(from, output, to, input);
+    return OkStatus();
+  };
+  const auto wait_for_sources = [&](const std::string& name, Node* node) {
+    for (const std::string& source : SourcesBehind(name, marks)) {
+      if (Node* from = find(source)) copy->AddControlEdge(from, node);
+    }
+  };
+  for (const std::string& name : awaited_) wait_for_sources(name, added[name]);
+  for (const std::string& name : computed_) {
+    const MarkedClone& clone = *marks.FindClone(name);
+    Node* node = added[name];
+    for (const TakenInput& taken : clone.mark.taken_inputs) {
+      const std::string* take = marks.FindTakeStandIn(clone.mark.stage);
+      if (take == nullptr) return DoesNotFit(*clone.node, *node);
+      TF_RETURN_IF_ERROR(
+          connect(find(*take), taken.take_output, node, taken.input));
+    }
+    for (const Edge* edge : clone.node->in_edges()) {
+      Node* input = edge->src();
+      if (!input->IsOp() || IsBufferBegin(*input) ||
+          IsTakenInput(clone.mark, *edge)) {
+        continue;
+      }
+      const auto original = marks.OriginalOf(*input);
+      if (!original) {
+        TF_RETURN_IF_ERROR(connect(OriginalOfCopy(input, originals),
+                                   edge->src_output(), node,
+                                   edge->dst_input()));
+        continue;
+      }
+      if (Node* from = find(*original)) {
+        TF_RETURN_IF_ERROR(
+            connect(from, edge->src_output(), node, edge->dst_input()));
+        continue;
+      }
+      wait_for_sources(*original, node);
+    }
+  }
+  for (const auto& [name, node] : added) {
+    if (const MarkedStandIn* stand_in = marks.FindStandIn(name)) {
+      TF_RETURN_IF_ERROR(Replace(stand_in->node, node, copy));
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_GRAPH_RUN_STEP_COMPUTATION_H_
+#define TENSORFLOW_STAGING_CORE_GRAPH_RUN_STEP_COMPUTATION_H_
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/graph/tensor_id.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/graph/partition/node_roles.h"
+#include "tensorflow_staging/core/graph/run/fed_ahead.h"
+#include "tensorflow_staging/core/graph/run/marked_nodes.h"
+#include "tensorflow_staging/core/graph/run/run_request.h"
+
+namespace tensorflow {
+namespace staging {
+
+// Finds the nodes of regions that the step has to compute for one run, from
+// the elements that the records carry:
+//   * nodes whose outputs the run asks for and that no record carries;
+//   * nodes that depend on a tensor that the run feeds, because the records
+//   were
+//     computed without the fed value. The stage is unstaged for this run: the
+//     step computes what it needs of the region, as it would without the stage.
+class StepComputation {
+ public:
+  // The arguments must outlive this object. `marks` are those of `graph`.
+  StepComputation(const Graph& graph, const MarkedNodes& marks,
+                  const RunRequest& run);
+
+  StepComputation(const StepComputation&) = delete;
+  StepComputation& operator=(const StepComputation&) = delete;
+
+  // Finds the nodes. Call this once, before the other functions.
+  //
+  // Returns FAILED_PRECONDITION if the run asks for a tensor that is not
+  // carried and cannot be computed again, such as a random number, or for the
+  // elements of only some of the sources whose elements a record joins. Returns
+  // INVALID_ARGUMENT if such a tensor is needed because the run feeds another.
+  Status Find();
+
+  // Whether the run can execute the graph as it is.
+  bool empty() const {
+    return computed_.empty() && fed_originals_.empty() && awaited_.empty();
+  }
+
+  // Adds the nodes that Find found to `copy`, a copy of the graph whose marks
+  // are `marks`: nodes with the original names that replace the stand-ins.
+  //
+  // Returns INVALID_ARGUMENT, and leaves `copy` unusable, if marks connect
+  // nodes of different types.
+  Status AddTo(const MarkedNodes& marks, Graph* copy) const;
+
+ private:
+  struct Item {
+    const Node* node;     // A node of the graph, or
+    std::string compute;  // the original name of a node to compute.
+  };
+
+  // Returns the stand-in that passes on the tensor, or null if the step has to
+  // compute it.
+  const Node* Available(const std::string& name, int output) const;
+
+  // Finds what the nodes in to_visit_ need, after the run has needed `wanted`
+  // with the result `status`.
+  Status Visit(const std::string& wanted, Status status);
+  Status NeedWanted(const TensorId& tensor);
+  Status NeedTarget(const std::string& name);
+  // Returns the node of the graph that the run wants by this name, or null.
+  const Node* FindNode(const std::string& name) const;
+  Status NeedInputsOf(const Node& node);
+  Status NeedInputsOfComputed(const std::string& name);
+  void NeedNode(const Node& node);
+  Status NeedTensor(const std::string& name, int output);
+  // Makes the run wait for what the clone `name` waited for.
+  Status NeedControl(const std::string& name);
+  Status Compute(const std::string& name, int output);
+  // Returns the error for a tensor that the step needs and cannot compute.
+  Status UnavailableError(const std::string& name, int output,
+                          const std::string& stage) const;
+  Status CheckNothingIsDrawnTwice() const;
+  Status CheckSourcesAdvanceTogether() const;
+
+  const Graph& graph_;
+  const MarkedNodes& marks_;
+  const RunRequest& run_;
+  const FedAhead fed_ahead_;
+  NodeRoles roles_;
+  // The names of the sources of each stage: of their stand-ins.
+  std::map<std::string, std::set<std::string>> sources_;
+
+  absl::flat_hash_map<std::string, const Node*> wanted_nodes_;
+
+  std::vector<Item> to_visit_;
+  absl::flat_hash_set<const Node*> needed_;
+  std::set<std::string> computed_;
+  // Those of them that are not repeatable, with an output that the run needs,
+  // by stage.
+  std::map<std::string, std::pair<std::string, int>> drawn_;
+  // The fed nodes of regions that the run does not need otherwise.
+  std::set<std::string> fed_originals_;
+  // The nodes that the run only waits for, and that have no stand-in.
+  std::set<std::string> awaited_;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_GRAPH_RUN_STEP_COMPUTATION_H_
