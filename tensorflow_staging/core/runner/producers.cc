@@ -72,6 +72,7 @@ Status Producers::Start() {
       const int count = options_.fetch_ops_size();
       inside_ += count;
       working_ = count;
+      for (const std::string& op : options_.fetch_ops()) ++working_on_op_[op];
       for (int i = 0; i < count; ++i) {
         threads_.emplace_back(Env::Default()->StartThread(
             ThreadOptions(), strings::StrCat(options_.name(), "_prefetch_", i),
@@ -94,14 +95,20 @@ void Producers::Work(int index) {
   while (!must_leave_.load(std::memory_order_acquire) &&
          Handle(index, runs_.ProduceRecord(index))) {
   }
-  // 2. At the end of the data, the last thread to leave closes the buffer.
+  // 2. The last thread to leave closes the buffer: the last one of all at the
+  //    end of the data, the last one of its source after an error.
   bool close;
+  Status cause;
   {
     mutex_lock l(mu_);
-    close =
-        --working_ == 0 && !stopping_ && cause_.ok() && !options_.restartable();
+    const std::string& op = options_.fetch_ops(index);
+    const bool last_of_op = --working_on_op_[op] == 0;
+    const bool last = --working_ == 0;
+    close = !stopping_ && !options_.restartable() &&
+            (cause_.ok() ? last : last_of_op && op == cause_op_);
+    cause = cause_;
   }
-  if (close) CloseBuffer(OkStatus());
+  if (close) CloseBuffer(cause);
   // 3. From here on the session may be destroyed.
   Leave();
 }
@@ -155,7 +162,7 @@ bool Producers::CountIgnored(int index, const Status& status) {
 
 bool Producers::EndStage(int index, const Status& cause) {
   if (!options_.restartable()) {
-    if (!cause.ok()) EndWithCause(cause);
+    if (!cause.ok()) EndWithCause(index, cause);
     return false;
   }
   if (cause.ok() && !AllSourcesEnded(index)) return Pause(kEndedSourcePeriod);
@@ -170,15 +177,12 @@ std::chrono::milliseconds Producers::NextPause(
   return pause;
 }
 
-void Producers::EndWithCause(const Status& cause) {
-  {
-    mutex_lock l(mu_);
-    if (stopping_ || !cause_.ok()) return;
-    cause_ = cause;
-    must_leave_.store(true, std::memory_order_release);
-  }
-  // At once: another producer may be waiting for input that never comes.
-  CloseBuffer(cause);
+void Producers::EndWithCause(int index, const Status& cause) {
+  mutex_lock l(mu_);
+  if (stopping_ || !cause_.ok()) return;
+  cause_ = cause;
+  cause_op_ = options_.fetch_ops(index);
+  must_leave_.store(true, std::memory_order_release);
 }
 
 bool Producers::AllSourcesEnded(int index) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>  // NOLINT
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -68,9 +69,9 @@ class Producers : public std::enable_shared_from_this<Producers> {
   bool CountIgnored(int index, const Status& status) TF_LOCKS_EXCLUDED(mu_);
   // `cause` is OK at the end of the data.
   bool EndStage(int index, const Status& cause) TF_LOCKS_EXCLUDED(mu_);
-  // Ends a stage that cannot restart: closes its buffer with the first cause,
-  // and asks the other threads to leave.
-  void EndWithCause(const Status& cause) TF_LOCKS_EXCLUDED(mu_);
+  // Ends a stage that cannot restart: remembers the first cause, with which
+  // Work closes the buffer, and asks the other threads to leave.
+  void EndWithCause(int index, const Status& cause) TF_LOCKS_EXCLUDED(mu_);
   // For a restartable stage: notes that the source of thread `index` has ended.
   // Returns whether all sources have.
   bool AllSourcesEnded(int index) TF_LOCKS_EXCLUDED(mu_);
@@ -142,8 +143,14 @@ class Producers : public std::enable_shared_from_this<Producers> {
   int inside_ TF_GUARDED_BY(mu_) = 0;
   // Threads that may still produce records.
   int working_ TF_GUARDED_BY(mu_) = 0;
-  // The first error that was neither closed nor ignored.
+  // The same, by fetch_op.
+  std::map<std::string, int> working_on_op_ TF_GUARDED_BY(mu_);
+  // The first error that was neither closed nor ignored, and the fetch_op whose
+  // run failed. The buffer is closed with the cause as soon as all threads of
+  // that fetch_op have left: another one may hold an earlier record of the same
+  // source. Threads of other sources may wait for input that never comes.
   Status cause_ TF_GUARDED_BY(mu_);
+  std::string cause_op_ TF_GUARDED_BY(mu_);
   // Of a restartable stage: the fetch_ops that have reached the end of their
   // data since the last record.
   std::set<std::string> ended_ops_ TF_GUARDED_BY(mu_);
