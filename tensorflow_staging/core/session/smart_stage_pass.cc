@@ -4,7 +4,9 @@
 // call core/graph.
 
 #include <string>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/logging.h"
@@ -15,6 +17,7 @@
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
 #include "tensorflow_staging/core/graph/run/restart_check.h"
 #include "tensorflow_staging/core/session/graph_history.h"
+#include "tensorflow_staging/core/session/session_runners.h"
 #include "tensorflow_staging/core/session/smart_stage_settings.h"
 
 namespace tensorflow {
@@ -28,6 +31,13 @@ bool HasStage(const Graph& graph) {
   return false;
 }
 
+// The number of tensors that the step needs for each record.
+int NeededTensors(const StagedRegion& region) {
+  return absl::c_count_if(region.boundary, [](const StagedTensor& tensor) {
+    return !tensor.only_if_asked;
+  });
+}
+
 void LogStages(const StagePlan& plan, const Graph& graph) {
   bool any = false;
   for (const PlannedStage& stage : plan.stages()) {
@@ -36,7 +46,7 @@ void LogStages(const StagePlan& plan, const Graph& graph) {
     LOG(INFO) << "SmartStage: stage '" << stage.name << "' runs "
               << stage.region->nodes.size() << " of " << graph.num_op_nodes()
               << " nodes ahead of the step, over "
-              << stage.region->boundary.size() << " boundary tensors.";
+              << NeededTensors(*stage.region) << " boundary tensors.";
   }
   if (!any) {
     LOG(WARNING)
@@ -68,7 +78,10 @@ class SmartStagePass : public GraphOptimizationPass {
         if (counts == nullptr) history->RememberNodes(*graph);
       }
     }
-    const StagePlan plan(*graph, settings.enabled, settings.name, counts);
+    const StagePlan plan(*graph, settings.enabled, settings.name, counts,
+                         settings.content);
+    const std::vector<PrefetchRunnerOptions> runners =
+        RunnersOfPlan(plan, settings);
     // Running stages do not change, and have been logged already.
     if (settings.enabled && counts == nullptr) LogStages(plan, *graph);
     RewriteOptions rewrite;
@@ -78,6 +91,7 @@ class SmartStagePass : public GraphOptimizationPass {
     rewrite.on_cpu = settings.on_cpu;
     rewrite.session = options.session_handle;
     TF_RETURN_IF_ERROR(RewriteStages(plan, rewrite, graph));
+    TF_RETURN_IF_ERROR(AddRunnersNode(runners, graph));
     if (history != nullptr) history->RememberBuffers(*graph);
     return OkStatus();
   }

@@ -14,7 +14,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
-#include "tensorflow_staging/core/runner/stage_runner_options.h"
+#include "tensorflow_staging/core/session/session_runners.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 
 namespace tensorflow {
@@ -53,8 +53,7 @@ class SmartStagePassTest : public ::testing::Test {
     TF_RETURN_IF_ERROR(session_->Run({}, {}, {"initialize"}, nullptr));
     if (before_runners_ != nullptr) TF_RETURN_IF_ERROR(before_runners_());
     std::vector<PrefetchRunnerOptions> runners;
-    TF_RETURN_IF_ERROR(
-        FindRunnerOptions(*graph_.get(), options.config, {}, &runners));
+    TF_RETURN_IF_ERROR(FindRunnersOfSession(session_.get(), {}, &runners));
     for (const PrefetchRunnerOptions& runner : runners) {
       runners_.emplace_back();
       TF_RETURN_IF_ERROR(
@@ -115,16 +114,31 @@ TEST_F(SmartStagePassTest, FetchesOfStagedNodesComeFromTheStepsRecord) {
   }
 }
 
-TEST_F(SmartStagePassTest, FetchingATensorThatIsNotCarriedFails) {
+TEST_F(SmartStagePassTest, ATensorThatIsNotCarriedIsFetchedFromTheRecord) {
+  Node* a = graph_.Neg("a", graph_.GetNext("next", iterator_));
+  graph_.Target("target", {graph_.Neg("b", a)});
+  ASSERT_EQ(Start(), OkStatus());
+  for (int64_t i = 0; i < 5; ++i) {
+    std::vector<Tensor> outputs;
+    ASSERT_EQ(session_->Run({}, {"target:0", "a:0"}, {}, &outputs), OkStatus());
+    EXPECT_EQ(outputs[0].scalar<int64_t>()(), i);
+    EXPECT_EQ(outputs[1].scalar<int64_t>()(), -i);
+  }
+}
+
+TEST_F(SmartStagePassTest, FetchingADrawThatIsNotCarriedFails) {
   Node* next = graph_.GetNext("next", iterator_);
-  graph_.Target("target", {graph_.Neg("a", next)});
+  Node* a = graph_.AddN("a", {next, graph_.Random("draw")});
+  graph_.Target("target", {graph_.Neg("b", a)});
   ASSERT_EQ(Start(), OkStatus());
   int64_t value = -1;
-  const Status status = Run("next:0", &value);
+  const Status status = Run("a:0", &value);
   EXPECT_TRUE(errors::IsFailedPrecondition(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("'next:0'"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'draw:0'"));
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("tf.train.mark_target_node"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("The run needs it for 'a:0'"));
 }
 
 // The placer enforces the colocation groups on each side.

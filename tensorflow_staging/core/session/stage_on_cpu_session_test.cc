@@ -17,7 +17,7 @@
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
-#include "tensorflow_staging/core/runner/stage_runner_options.h"
+#include "tensorflow_staging/core/session/session_runners.h"
 #include "tensorflow_staging/core/testing/fake_accelerator.h"
 
 namespace tensorflow {
@@ -155,10 +155,8 @@ class StageOnCpuSessionTest : public ::testing::Test {
   ~StageOnCpuSessionTest() override { TF_CHECK_OK(session_->Close()); }
 
   void StartStage() {
-    Graph graph(OpRegistry::Global());
-    TF_CHECK_OK(ConvertGraphDefToGraph({}, TestGraph(), &graph));
     std::vector<PrefetchRunnerOptions> runners;
-    TF_CHECK_OK(FindRunnerOptions(graph, options_.config, {}, &runners));
+    TF_CHECK_OK(FindRunnersOfSession(session_.get(), {}, &runners));
     ASSERT_EQ(runners.size(), 1);
     TF_CHECK_OK(PrefetchRunner::Create(session_, runners[0], &runner_));
     TF_CHECK_OK(runner_->Start());

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "pybind11/pybind11.h"
 #include "pybind11/stl.h"
 #include "tensorflow/c/c_api_internal.h"
@@ -25,12 +24,11 @@
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/protobuf/config.pb.h"
-#include "tensorflow_staging/core/graph/partition/node_roles.h"
 #include "tensorflow_staging/core/graph/report/stage_report.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
-#include "tensorflow_staging/core/runner/stage_runner_options.h"
+#include "tensorflow_staging/core/session/session_runners.h"
 #include "tensorflow_staging/core/session/smart_stage_settings.h"
 #include "tensorflow_staging/core/thread_pools/stage_thread_pools_partial_run.h"
 #include "tensorflow_staging/python/pywrap/stage_report_to_python.h"
@@ -147,35 +145,26 @@ std::unique_ptr<Graph> BuildGraph(const py::bytes& graph_def) {
   return graph;
 }
 
-// Returns a filter that counts the first `nodes` nodes of a graph's definition,
-// or all nodes if `nodes` is 0.
-NodeFilter CountFirstNodes(const py::bytes& graph_def, int nodes) {
-  if (nodes == 0) return nullptr;
-  const GraphDef def = Parse<GraphDef>(graph_def, "graph_def");
-  auto names = std::make_shared<absl::flat_hash_set<std::string>>();
-  for (int i = 0; i < def.node_size() && i < nodes; ++i) {
-    names->insert(def.node(i).name());
-  }
-  return [names](const Node& node) { return names->contains(node.name()); };
-}
-
-py::list RunnerOptions(const py::bytes& graph_def, const py::bytes& config,
-                       const std::vector<py::bytes>& manual_stages,
-                       int old_nodes) {
-  const std::unique_ptr<Graph> graph = BuildGraph(graph_def);
+py::list RunnersOfSession(TF_Session* session,
+                          const std::vector<py::bytes>& manual_stages) {
   std::vector<PrefetchRunnerOptions> known;
   for (const py::bytes& options : manual_stages) {
     known.push_back(Parse<PrefetchRunnerOptions>(options, "manual_stages"));
   }
-  const auto session_config = Parse<ConfigProto>(config, "config");
-  const NodeFilter counts = CountFirstNodes(graph_def, old_nodes);
   std::vector<PrefetchRunnerOptions> runners;
+  bool closed;
   Status status;
   {
-    // Plans all stages of the graph, which takes long if it is large.
+    // Asks the session, which may be on a server.
     py::gil_scoped_release release;
-    status = FindRunnerOptions(*graph, session_config, known, &runners, counts);
+    const std::shared_ptr<Session> underlying =
+        session == nullptr ? nullptr : UnderlyingSession(session);
+    closed = underlying == nullptr;
+    if (!closed) {
+      status = FindRunnersOfSession(underlying.get(), known, &runners);
+    }
   }
+  if (closed) throw py::value_error("session is closed.");
   RaiseIfError(status);
   py::list result;
   for (const PrefetchRunnerOptions& runner : runners) {
@@ -202,7 +191,10 @@ py::dict ReportOnGraph(const py::bytes& graph_def, const py::bytes& config) {
   StageReport report;
   {
     py::gil_scoped_release release;
-    report = ReportStages(*graph, fields.smart_stage_options().name());
+    report = ReportStages(*graph, fields.smart_stage_options().name(),
+                          fields.smart_stage_options().omit_elements()
+                              ? RecordContent::kBoundaryOnly
+                              : RecordContent::kElements);
   }
   return ToPython(report);
 }
@@ -213,25 +205,24 @@ PYBIND11_MODULE(_pywrap_staging, m) {
   m.doc() =
       "The C++ of staging. Private: programs use tf.make_prefetch_hook().";
 
-  m.def("runner_options", &RunnerOptions, py::arg("graph_def"),
-        py::arg("config"), py::arg("manual_stages"), py::arg("old_nodes") = 0,
-        R"doc(Finds the runners that a session needs for a graph.
+  m.def("runners_of_session", &RunnersOfSession, py::arg("session"),
+        py::arg("manual_stages"),
+        R"doc(Asks a session for the runners that its stages need.
 
 Args:
-  graph_def: A serialized `GraphDef`, as bytes.
-  config: The session's serialized `ConfigProto`, as bytes.
+  session: `Session._session` of a `tf.compat.v1.Session`. The session must
+    already have the whole graph.
   manual_stages: The serialized `PrefetchRunnerOptions` of the graph's manual
     stages.
-  old_nodes: The number of nodes that the session had when its stages began to
-    run; 0 if they have not begun.
 
 Returns:
   A list of serialized `PrefetchRunnerOptions`: of the manual stages and of the
-  stages that SmartStage makes.
+  stages that SmartStage made.
 
 Raises:
-  ValueError: If an argument is not the serialized message that it must be.
-  tf.errors.InvalidArgumentError: If the configuration is wrong.
+  ValueError: If `session` is closed, or an entry of `manual_stages` is not such
+    a message.
+  tf.errors.OpError: The session's error, if it cannot run.
 )doc");
 
   m.def(

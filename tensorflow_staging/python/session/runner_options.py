@@ -2,9 +2,7 @@
 """Finds the runners that a session needs, for its manual stages and for the stages that SmartStage makes."""
 
 from tensorflow.core.protobuf import config_pb2
-from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.client import session as session_lib
-from tensorflow.python.framework import c_api_util
 from tensorflow.python.framework import ops
 
 from tensorflow_staging.python import vocabulary
@@ -15,49 +13,38 @@ from tensorflow_staging.python.stages import stage_graph
 _NO_TIMEOUT_MILLIS = 10 * 365 * 24 * 3600 * 1000
 
 
-def of_session(session: session_lib.BaseSession, old_nodes: int = 0) -> list[bytes]:
+def of_session(session: session_lib.BaseSession) -> list[bytes]:
   """Finds the runners of a session.
 
+  The session itself says which stages it has: it made them when it received the graph.
+
   Args:
-    session: The session.
-    old_nodes: The number of nodes that the graph had when its stages began to run; 0 if they have not
-      begun. Nodes added later change none of the stages that SmartStage makes.
+    session: The session, which must already have the whole graph.
 
   Returns:
     A serialized `PrefetchRunnerOptions` message for each stage.
 
   Raises:
-    tf.errors.InvalidArgumentError: If the session's configuration of SmartStage is wrong.
+    tf.errors.OpError: If the session cannot run, for example because it is closed.
   """
   config = session._config or config_pb2.ConfigProto()
-  runners = _of_graph(session.graph, config, old_nodes)
+  runners = list(session.graph.get_collection(stage_graph.RUNNERS_COLLECTION))
+  if _has_more_to_say(session, config, bool(runners)):
+    runners = _pywrap_staging.runners_of_session(session._session, runners)
   if config.operation_timeout_in_ms > 0:
     return [_without_timeout(runner) for runner in runners]
   return runners
 
 
-def _of_graph(
-    graph: ops.Graph, config: config_pb2.ConfigProto, old_nodes: int) -> list[bytes]:
-  manual_stages = list(graph.get_collection(stage_graph.RUNNERS_COLLECTION))
-  smart_stage = config.graph_options.optimizer_options.do_smart_stage
-  if not smart_stage and not (manual_stages and _may_restart(graph)):
-    return manual_stages
-  return _pywrap_staging.runner_options(
-      serialized_graph(graph), config.SerializeToString(), manual_stages, old_nodes)
-
-
-def serialized_graph(graph: ops.Graph) -> bytes:
-  """Serializes a graph's definition, without building it as a Python message first.
-
-  Args:
-    graph: The graph.
-
-  Returns:
-    A serialized `GraphDef`.
-  """
-  with c_api_util.tf_buffer() as buffer:
-    pywrap_tf_session.TF_GraphToGraphDef(graph._c_graph, buffer)
-    return pywrap_tf_session.TF_GetBuffer(buffer)
+def _has_more_to_say(
+    session: session_lib.BaseSession, config: config_pb2.ConfigProto, has_manual_stages: bool) -> bool:
+  """Returns whether a session may have made stages, or may restart those that the graph has."""
+  if config.graph_options.optimizer_options.do_smart_stage:
+    return True
+  # A server may have SmartStage in its own configuration.
+  if session.sess_str:
+    return True
+  return has_manual_stages and _may_restart(session.graph)
 
 
 def _without_timeout(runner: bytes) -> bytes:

@@ -28,8 +28,6 @@ class SessionStages:
     self._latest: stage_runners.StageRunners | None = None  # Guarded by _changed.
     # How often the stages were asked to stop. A change cancels the starts that are in progress.
     self._stops = 0  # Guarded by _changed.
-    # The number of nodes that the graph had when the stages began to run; 0 if they have not begun.
-    self._old_nodes = 0  # Guarded by _changed.
 
   def start(self, session: session_lib.BaseSession) -> stage_runners.StageRunners:
     """Starts the stages, unless they are running already.
@@ -85,17 +83,13 @@ class SessionStages:
 
   def _start(self, session: session_lib.BaseSession, runners: stage_runners.StageRunners) -> None:
     with self._changed:
-      previous, old_nodes = self._latest, self._old_nodes
+      previous = self._latest
     if previous is not None:
       # If the previous runners cancelled the buffer later, they would wake those who wait in it now.
       previous.await_stopped()
     with self._changed:
       self._latest = runners
-    num_nodes = len(session.graph.get_operations())
-    runners.start(session, old_nodes)
-    with self._changed:
-      if runners and not self._old_nodes:
-        self._old_nodes = num_nodes
+    runners.start(session)
 
   def _end_turn(self, runners: stage_runners.StageRunners) -> None:
     with self._changed:

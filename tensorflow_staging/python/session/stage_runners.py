@@ -43,12 +43,11 @@ class StageRunners:
     with self._lock:
       return len(self._runners)
 
-  def start(self, session: session_lib.BaseSession, old_nodes: int) -> None:
+  def start(self, session: session_lib.BaseSession) -> None:
     """Starts all runners, or none: if one cannot start, stops those that have started.
 
     Args:
       session: The session to run the stages in.
-      old_nodes: As for `runner_options.of_session`.
 
     Raises:
       tf.errors.CancelledError: If the runners are asked to stop before all of them have started.
@@ -59,7 +58,7 @@ class StageRunners:
       # Python's session.
       session._extend_graph()
       self._raise_if_asked_to_stop()
-      for options in runner_options.of_session(session, old_nodes):
+      for options in runner_options.of_session(session):
         feed_generator.open_data(session, options)
         self._add(_pywrap_staging.PrefetchRunner(session._session, options))
       for runner in self._runners:

@@ -196,12 +196,12 @@ def test_a_closing_session_does_not_stop_python(tmp_path):
   output = test_util.run_program(_HEAD + """
 from tensorflow_staging.python.pywrap import _pywrap_staging
 
-create = _pywrap_staging.PrefetchRunner
-creates = threading.Event()
+ask = _pywrap_staging.runners_of_session
+asks = threading.Event()
 
-def note_and_create(*args):
-  creates.set()
-  return create(*args)
+def note_and_ask(*args):
+  asks.set()
+  return ask(*args)
 
 def start():
   try:
@@ -215,10 +215,10 @@ proxy.hold()
 closing = threading.Thread(target=remote.close)
 closing.start()
 proxy.wait_until_held_back()
-_pywrap_staging.PrefetchRunner = note_and_create
+_pywrap_staging.runners_of_session = note_and_ask
 starting = threading.Thread(target=start)
 starting.start()
-creates.wait()
+asks.wait()
 # Each run lets the other threads run Python.
 three = tf.constant(3)
 print(sum(local.run(three) for _ in range(100)))

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/runner/stage_runner_options.h"
+#include "tensorflow_staging/core/session/session_runners.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
@@ -21,16 +23,29 @@ using ::testing::ElementsAre;
 
 using Runners = std::vector<PrefetchRunnerOptions>;
 
-class StageRunnerOptionsTest : public ::testing::Test {
+class SessionRunnersTest : public ::testing::Test {
  protected:
-  StageRunnerOptionsTest() { fields_.set_do_smart_stage(true); }
+  SessionRunnersTest() { fields_.set_do_smart_stage(true); }
 
-  Status Find(const Runners& manual_stages = {}) {
+  ConfigProto Config() const {
     ConfigProto config;
     EXPECT_TRUE(config.mutable_graph_options()
                     ->mutable_optimizer_options()
                     ->MergeFromString(fields_.SerializeAsString()));
-    return FindRunnerOptions(*graph_.get(), config, manual_stages, &runners_);
+    return config;
+  }
+
+  // Finds the runners of a session with this graph and configuration.
+  Status Find(const Runners& manual_stages = {}) {
+    SessionOptions options;
+    options.config = Config();
+    Session* created = nullptr;
+    TF_RETURN_IF_ERROR(NewSession(options, &created));
+    const std::unique_ptr<Session> session(created);
+    GraphDef graph;
+    graph_.get()->ToGraphDef(&graph);
+    TF_RETURN_IF_ERROR(session->Create(graph));
+    return FindRunnersOfSession(session.get(), manual_stages, &runners_);
   }
 
   void ExpectNode(const std::string& name, const std::string& op) {
@@ -48,7 +63,7 @@ class StageRunnerOptionsTest : public ::testing::Test {
   Runners runners_;
 };
 
-TEST_F(StageRunnerOptionsTest, OptionsNameTheNodesThatThePassCreates) {
+TEST_F(SessionRunnersTest, OptionsNameTheNodesThatThePassCreates) {
   graph_.Target("target", {graph_.Source("next")});
   graph_.Target("other", {graph_.Source("other_next")});
   ASSERT_EQ(Find(), OkStatus());
@@ -71,7 +86,7 @@ TEST_F(StageRunnerOptionsTest, OptionsNameTheNodesThatThePassCreates) {
   }
 }
 
-TEST_F(StageRunnerOptionsTest, OptionsHaveTheSettingsOfTheSession) {
+TEST_F(SessionRunnersTest, OptionsHaveTheSettingsOfTheSession) {
   SmartStageOptions* options = fields_.mutable_smart_stage_options();
   options->set_name("ahead");
   options->set_num_threads(3);
@@ -86,7 +101,7 @@ TEST_F(StageRunnerOptionsTest, OptionsHaveTheSettingsOfTheSession) {
   EXPECT_THAT(runners_[0].ignored_exceptions(), ElementsAre(error::DATA_LOSS));
 }
 
-TEST_F(StageRunnerOptionsTest, OptionsOfAManualStageDoNotChange) {
+TEST_F(SessionRunnersTest, OptionsOfAManualStageDoNotChange) {
   Node* take = graph_.Stage("manual", {graph_.Source("next")});
   graph_.Target("target", {graph_.Neg("a", take)});
   PrefetchRunnerOptions manual;
@@ -97,26 +112,20 @@ TEST_F(StageRunnerOptionsTest, OptionsOfAManualStageDoNotChange) {
   EXPECT_EQ(runners_[0].SerializeAsString(), manual.SerializeAsString());
 }
 
-TEST_F(StageRunnerOptionsTest, AStageWithAnInitialiserIsRestartable) {
+TEST_F(SessionRunnersTest, AStageWithAnInitialiserIsRestartable) {
+  Node* staged = graph_.Iterator("staged_iterator");
+  Node* iterator = graph_.Iterator("iterator");
+  graph_.InitializeWithRange("initialize_staged", staged, 0, 9);
+  graph_.InitializeWithRange("initialize", iterator, 0, 9);
+  graph_.Stage("manual", {graph_.GetNext("staged_next", staged)});
+  graph_.Target("target", {graph_.GetNext("next", iterator)});
+  graph_.Target("other", {graph_.Source("other_next")});
+  PrefetchRunnerOptions manual;
+  manual.set_name("manual");
+  manual.add_fetch_ops("manual/TensorBufferPut");
   for (const bool smart_stage : {false, true}) {
-    TestGraph graph;
-    Node* staged = graph.Iterator("staged_iterator");
-    Node* iterator = graph.Iterator("iterator");
-    graph.InitializeWithRange("initialize_staged", staged, 0, 9);
-    graph.InitializeWithRange("initialize", iterator, 0, 9);
-    graph.Stage("manual", {graph.GetNext("staged_next", staged)});
-    graph.Target("target", {graph.GetNext("next", iterator)});
-    graph.Target("other", {graph.Source("other_next")});
-    ConfigProto config;
     fields_.set_do_smart_stage(smart_stage);
-    EXPECT_TRUE(config.mutable_graph_options()
-                    ->mutable_optimizer_options()
-                    ->MergeFromString(fields_.SerializeAsString()));
-    PrefetchRunnerOptions manual;
-    manual.set_name("manual");
-    manual.add_fetch_ops("manual/TensorBufferPut");
-    ASSERT_EQ(FindRunnerOptions(*graph.get(), config, {manual}, &runners_),
-              OkStatus());
+    ASSERT_EQ(Find({manual}), OkStatus());
     ASSERT_EQ(runners_.size(), smart_stage ? 3 : 1);
     EXPECT_TRUE(runners_[0].restartable());
     if (!smart_stage) continue;
@@ -125,28 +134,19 @@ TEST_F(StageRunnerOptionsTest, AStageWithAnInitialiserIsRestartable) {
   }
 }
 
-TEST_F(StageRunnerOptionsTest, AnInvalidSettingIsAnError) {
-  fields_.mutable_smart_stage_options()->set_capacity(-1);
-  EXPECT_TRUE(errors::IsInvalidArgument(Find()));
+TEST_F(SessionRunnersTest, ASessionWithoutStagesHasTheGivenRunners) {
+  fields_.set_do_smart_stage(false);
+  graph_.Target("target", {graph_.Source("next")});
+  PrefetchRunnerOptions manual;
+  manual.set_name("manual");
+  ASSERT_EQ(Find({manual}), OkStatus());
+  ASSERT_EQ(runners_.size(), 1);
+  EXPECT_EQ(runners_[0].SerializeAsString(), manual.SerializeAsString());
 }
 
-// The session keeps the stages of its graph from before the extension.
-TEST_F(StageRunnerOptionsTest, NodesThatDoNotCountChangeNoStage) {
-  Node* iterator = graph_.Iterator("iterator");
-  graph_.Target("target", {graph_.GetNext("next", iterator)});
-  const int old_ids = graph_.get()->num_node_ids();
-  graph_.GetNext("next_in_step", iterator);
-  graph_.Target("other", {graph_.Source("other_next")});
-  ConfigProto config;
-  EXPECT_TRUE(config.mutable_graph_options()
-                  ->mutable_optimizer_options()
-                  ->MergeFromString(fields_.SerializeAsString()));
-  ASSERT_EQ(FindRunnerOptions(
-                *graph_.get(), config, {}, &runners_,
-                [old_ids](const Node& node) { return node.id() < old_ids; }),
-            OkStatus());
-  ASSERT_EQ(runners_.size(), 1);
-  EXPECT_EQ(runners_[0].name(), "prefetch");
+TEST_F(SessionRunnersTest, AnInvalidSettingIsAnError) {
+  fields_.mutable_smart_stage_options()->set_capacity(-1);
+  EXPECT_TRUE(errors::IsInvalidArgument(Find()));
 }
 
 }  // namespace
