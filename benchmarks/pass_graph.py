@@ -7,8 +7,9 @@ import random
 
 import tensorflow as tf
 
-# The name of a node that does nothing.
-TRIVIAL = "trivial"
+# The names of the ops that initialise the variable and update it.
+INITIALIZER = "initializer"
+TRAIN = "train"
 # A node's inputs are among this many nodes before it.
 _REACH = 200
 
@@ -20,15 +21,17 @@ def make(nodes: int) -> tf.Graph:
     nodes: The approximate number of nodes.
 
   Returns:
-    A graph with one iterator, sums that depend only on the iterator, and as many sums that depend also on a variable.
+    A graph with one iterator, sums that depend only on the iterator, and as many sums that depend also on a variable,
+    which the last of them updates.
   """
   with tf.Graph().as_default() as graph:
-    dataset = tf.data.Dataset.range(10)
+    dataset = tf.data.Dataset.range(1_000_000)
     record = tf.compat.v1.data.make_one_shot_iterator(dataset).get_next()
     variable = tf.compat.v1.get_variable("variable", initializer=tf.constant(1, tf.int64), use_resource=True)
-    tf.no_op(TRIVIAL)
-    tf.import_graph_def(
-        _sums(nodes), {"record": record, "variable": variable.read_value()}, name="sums")
+    total, = tf.import_graph_def(
+        _sums(nodes), {"record": record, "variable": variable.read_value()}, [f"sum{nodes - 1}:0"], name="sums")
+    tf.group(variable.initializer, name=INITIALIZER)
+    tf.group(variable.assign_add(total), name=TRAIN)
   return graph
 
 

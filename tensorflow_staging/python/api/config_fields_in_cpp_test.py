@@ -28,6 +28,7 @@ smart_stage.timeout_millis=35
 smart_stage.stage_subgraph_stream_id=36
 smart_stage.graph_key={graph_key}
 smart_stage.name=ahead
+smart_stage.omit_elements=1
 runner.use_stage_subgraph_thread_pool=1
 runner.stage_subgraph_thread_pool_id=1
 runner.fetch_ops.0=put_1
