@@ -29,15 +29,6 @@ std::optional<std::string> Text(const Node& node, const char* attr) {
   return text;
 }
 
-// Reads the stage of a mark that has the attribute `attr`. A mark without a
-// stage is malformed.
-Status ReadStage(const Node& node, const char* attr, std::string* stage) {
-  if (TryGetNodeAttr(node.attrs(), kMarkedStageAttr, stage)) return OkStatus();
-  return Malformed(
-      node, attr,
-      absl::StrCat("'", kMarkedStageAttr, "' is missing or not a string."));
-}
-
 // Reads the taken inputs of a clone. The attribute is a flat list in which each
 // input is followed by its output of the Take, because an attribute cannot hold
 // a list of pairs.
@@ -69,9 +60,8 @@ Status ReadTakenInputs(const Node& node, std::vector<TakenInput>* inputs) {
 
 }  // namespace
 
-void MarkStandIn(const StandInMark& mark, Node* node) {
-  node->AddAttr(kMarkedStageAttr, mark.stage);
-  node->AddAttr(kUsedAheadAttr, mark.used_ahead);
+void MarkStandIn(const std::string& stage, Node* node) {
+  node->AddAttr(kStandInAttr, stage);
 }
 
 void MarkClone(const CloneMark& mark, Node* node) {
@@ -86,10 +76,6 @@ void MarkClone(const CloneMark& mark, Node* node) {
   node->AddAttr(kTakenInputsAttr, pairs);
 }
 
-void MarkTake(const std::string& stage, Node* node) {
-  node->AddAttr(kMarkedStageAttr, stage);
-}
-
 void MarkCopy(const std::string& original, Node* node) {
   node->AddAttr(kCopyOfAttr, original);
 }
@@ -99,33 +85,25 @@ bool IsMarkedTarget(const Node& node) {
   return TryGetNodeAttr(node.attrs(), kTargetAttr, &marked) && marked;
 }
 
-bool IsStandIn(const Node& node) { return Has(node, kUsedAheadAttr); }
+bool IsStandIn(const Node& node) { return Has(node, kStandInAttr); }
 
 bool IsClone(const Node& node) { return Has(node, kOriginalAttr); }
 
-Status ReadStandInMark(const Node& node, std::optional<StandInMark>* mark) {
-  mark->reset();
-  if (!IsStandIn(node)) return OkStatus();
-  StandInMark read;
-  TF_RETURN_IF_ERROR(ReadStage(node, kUsedAheadAttr, &read.stage));
-  if (!TryGetNodeAttr(node.attrs(), kUsedAheadAttr, &read.used_ahead)) {
-    return Malformed(node, kUsedAheadAttr, "it is not a list of integers.");
-  }
-  for (int output : read.used_ahead) {
-    if (output >= 0 && output < node.num_outputs()) continue;
-    return Malformed(node, kUsedAheadAttr,
-                     absl::StrCat("its entry ", output, " is not one of its ",
-                                  node.num_outputs(), " outputs."));
-  }
-  *mark = std::move(read);
-  return OkStatus();
+Status ReadStandInMark(const Node& node, std::optional<std::string>* stage) {
+  *stage = Text(node, kStandInAttr);
+  if (*stage || !IsStandIn(node)) return OkStatus();
+  return Malformed(node, kStandInAttr, "it is not a string.");
 }
 
 Status ReadCloneMark(const Node& node, std::optional<CloneMark>* mark) {
   mark->reset();
   if (!IsClone(node)) return OkStatus();
   CloneMark read;
-  TF_RETURN_IF_ERROR(ReadStage(node, kOriginalAttr, &read.stage));
+  if (!TryGetNodeAttr(node.attrs(), kMarkedStageAttr, &read.stage)) {
+    return Malformed(
+        node, kOriginalAttr,
+        absl::StrCat("'", kMarkedStageAttr, "' is missing or not a string."));
+  }
   if (!TryGetNodeAttr(node.attrs(), kOriginalAttr, &read.original)) {
     return Malformed(node, kOriginalAttr, "it is not a string.");
   }
@@ -140,10 +118,6 @@ bool IsTakenInput(const CloneMark& mark, const Edge& edge) {
     if (taken.input == edge.dst_input()) return true;
   }
   return false;
-}
-
-std::optional<std::string> MarkedStage(const Node& node) {
-  return Text(node, kMarkedStageAttr);
 }
 
 std::optional<std::string> CopiedNode(const Node& node) {

@@ -22,13 +22,6 @@ namespace staging {
 // attribute and its wrong value, if the mark is incomplete or does not fit its
 // node.
 
-// The mark of a stand-in, which has the name of a node of a region.
-struct StandInMark {
-  std::string stage;
-  // The outputs of the original that other nodes of the region use.
-  std::vector<int> used_ahead;
-};
-
 // An input that the original of a clone had from the Take of a manual stage.
 // Both are Graph::kControlSlot for a control edge.
 struct TakenInput {
@@ -44,10 +37,9 @@ struct CloneMark {
   std::vector<TakenInput> taken_inputs;
 };
 
-void MarkStandIn(const StandInMark& mark, Node* node);
+// Marks `node`, which has the name of a node of a region, as its stand-in.
+void MarkStandIn(const std::string& stage, Node* node);
 void MarkClone(const CloneMark& mark, Node* node);
-// Marks `node` as the Take of `stage`.
-void MarkTake(const std::string& stage, Node* node);
 // Marks `node` as a copy of the shared node `original` for a region on the CPU.
 void MarkCopy(const std::string& original, Node* node);
 
@@ -58,17 +50,16 @@ bool IsMarkedTarget(const Node& node);
 bool IsStandIn(const Node& node);
 bool IsClone(const Node& node);
 
-// Set `*mark` to the mark of `node`, or to nothing if `node` has no such mark.
-Status ReadStandInMark(const Node& node, std::optional<StandInMark>* mark);
+// Sets `*stage` to the stage of which `node` is marked as a stand-in, or to
+// nothing.
+Status ReadStandInMark(const Node& node, std::optional<std::string>* stage);
+// Sets `*mark` to the mark of `node`, or to nothing if `node` has no such mark.
 Status ReadCloneMark(const Node& node, std::optional<CloneMark>* mark);
 
 // Returns whether the original of a clone with this mark had the input of
 // `edge`, an edge to the clone, from the Take of a manual stage.
 bool IsTakenInput(const CloneMark& mark, const Edge& edge);
 
-// Returns the stage of which `node` is marked as a stand-in, a clone or the
-// Take.
-std::optional<std::string> MarkedStage(const Node& node);
 // Returns the name of the node of which `node` is marked as a copy.
 std::optional<std::string> CopiedNode(const Node& node);
 

@@ -40,7 +40,7 @@ class NodeMarksTest : public ::testing::Test {
 
   TestGraph graph_;
   Node* node_;
-  std::optional<StandInMark> stand_in_;
+  std::optional<std::string> stand_in_;
   std::optional<CloneMark> clone_;
 };
 
@@ -51,17 +51,13 @@ TEST_F(NodeMarksTest, ANodeWithoutMarksHasNone) {
   EXPECT_FALSE(clone_.has_value());
   EXPECT_FALSE(IsStandIn(*node_));
   EXPECT_FALSE(IsClone(*node_));
-  EXPECT_FALSE(MarkedStage(*node_).has_value());
   EXPECT_FALSE(CopiedNode(*node_).has_value());
 }
 
 TEST_F(NodeMarksTest, AStandInIsReadAsItWasMarked) {
-  MarkStandIn({"prefetch", {0}}, node_);
+  MarkStandIn("prefetch", node_);
   ASSERT_EQ(ReadStandIn(), OkStatus());
-  ASSERT_TRUE(stand_in_.has_value());
-  EXPECT_EQ(stand_in_->stage, "prefetch");
-  EXPECT_THAT(stand_in_->used_ahead, ElementsAre(0));
-  EXPECT_EQ(MarkedStage(*node_), "prefetch");
+  EXPECT_EQ(stand_in_, "prefetch");
   EXPECT_TRUE(IsStandIn(*node_));
 }
 
@@ -79,38 +75,24 @@ TEST_F(NodeMarksTest, ACloneIsReadAsItWasMarked) {
   EXPECT_TRUE(IsClone(*node_));
 }
 
-TEST_F(NodeMarksTest, ATakeAndACopyAreReadAsTheyWereMarked) {
-  MarkTake("prefetch", node_);
+TEST_F(NodeMarksTest, ACopyIsReadAsItWasMarked) {
   MarkCopy("original", node_);
-  EXPECT_EQ(MarkedStage(*node_), "prefetch");
   EXPECT_EQ(CopiedNode(*node_), "original");
 }
 
-TEST_F(NodeMarksTest, AMarkWithoutItsStageIsRefused) {
-  node_->AddAttr(kUsedAheadAttr, std::vector<int>{0});
-  ExpectRefused(ReadStandIn(), kUsedAheadAttr, kMarkedStageAttr);
+TEST_F(NodeMarksTest, ACloneWithoutItsStageIsRefused) {
   node_->AddAttr(kOriginalAttr, "original");
   ExpectRefused(ReadClone(), kOriginalAttr, kMarkedStageAttr);
   node_->AddAttr(kMarkedStageAttr, 3);
-  ExpectRefused(ReadStandIn(), kUsedAheadAttr, "not a string");
-  EXPECT_FALSE(MarkedStage(*node_).has_value());
-}
-
-TEST_F(NodeMarksTest, AMarkOfAnotherTypeIsRefused) {
-  node_->AddAttr(kMarkedStageAttr, "prefetch");
-  node_->AddAttr(kUsedAheadAttr, "0");
-  ExpectRefused(ReadStandIn(), kUsedAheadAttr, "not a list of integers");
-  node_->AddAttr(kOriginalAttr, 7);
   ExpectRefused(ReadClone(), kOriginalAttr, "not a string");
 }
 
-TEST_F(NodeMarksTest, AnOutputThatTheNodeLacksIsRefused) {
-  for (const int output : {-1, 1, 100000000}) {
-    node_->ClearAttr(kMarkedStageAttr);
-    node_->ClearAttr(kUsedAheadAttr);
-    MarkStandIn({"prefetch", {output}}, node_);
-    ExpectRefused(ReadStandIn(), kUsedAheadAttr, std::to_string(output));
-  }
+TEST_F(NodeMarksTest, AMarkOfAnotherTypeIsRefused) {
+  node_->AddAttr(kStandInAttr, 7);
+  ExpectRefused(ReadStandIn(), kStandInAttr, "not a string");
+  node_->AddAttr(kMarkedStageAttr, "prefetch");
+  node_->AddAttr(kOriginalAttr, 7);
+  ExpectRefused(ReadClone(), kOriginalAttr, "not a string");
 }
 
 TEST_F(NodeMarksTest, ATakenInputThatTheNodeLacksIsRefused) {

@@ -54,7 +54,7 @@ inline constexpr char kStreamAttr[] = "_stream_id";
 
 // Marks on nodes that SmartStage creates; node_marks.h writes and reads them.
 inline constexpr char kMarkedStageAttr[] = "_staging_stage";
-inline constexpr char kUsedAheadAttr[] = "_staging_used_ahead";
+inline constexpr char kStandInAttr[] = "_staging_stand_in";
 inline constexpr char kOriginalAttr[] = "_staging_original";
 inline constexpr char kTakenInputsAttr[] = "_staging_taken_inputs";
 inline constexpr char kCopyOfAttr[] = "_staging_copy_of";

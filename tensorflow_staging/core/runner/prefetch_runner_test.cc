@@ -93,6 +93,33 @@ TEST(PrefetchRunnerTest, OneFailingThreadEndsTheOthers) {
   while (runner->GetStats().running) std::this_thread::yield();
 }
 
+// The record that another thread got from the source before the error.
+TEST(PrefetchRunnerTest, TheCauseWaitsForAnEarlierRecordOfItsSource) {
+  Notification failing;
+  Notification step_has_ended;
+  Sources::Get()->Set(kSource, Counting([&](int64_t call) -> Status {
+                        if (call > 0) {
+                          failing.Notify();
+                          return errors::DataLoss("cause");
+                        }
+                        failing.WaitForNotification();
+                        // If the cause overtook the record, the step would get
+                        // it now.
+                        WaitForNotificationWithTimeout(&step_has_ended,
+                                                       /*us=*/200 * 1000);
+                        return OkStatus();
+                      }));
+  StageConfig config;
+  config.num_threads = 2;
+  StageSession session(config);
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  const Status status = session.TakeAll(&values);
+  step_has_ended.Notify();
+  EXPECT_TRUE(errors::IsDataLoss(status)) << status;
+  EXPECT_EQ(values, Range(1));
+}
+
 TEST(PrefetchRunnerTest, AClosedExceptionIsTheEndOfTheData) {
   Sources::Get()->Set(kSource, Counting([](int64_t call) {
                         return call < 2 ? OkStatus()

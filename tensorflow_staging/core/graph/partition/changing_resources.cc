@@ -8,7 +8,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/types.h"
-#include "tensorflow_staging/core/graph/partition/function_names.h"
 
 namespace tensorflow {
 namespace staging {
@@ -52,7 +51,6 @@ ChangingResources::ChangingResources(const Graph& graph,
                                      const NodeFilter& counts)
     : resources_(resources),
       counts_(counts),
-      functions_(graph.flib_def()),
       effects_(graph.flib_def()),
       roles_(graph, counts) {}
 
@@ -142,19 +140,7 @@ bool ChangingResources::MayPrecedeTraining(const Node& node,
       break;
   }
   if (found.reason == StepReason::kControlFlow) return true;
-  return found.reason == StepReason::kSideEffect && OnlyReadsResources(node);
-}
-
-bool ChangingResources::OnlyReadsResources(const Node& node) {
-  // A function may do more than what it does to its arguments.
-  if (!CalledFunctions(node.def(), functions_).empty()) return false;
-  bool reads = false;
-  for (int i = 0; i < node.num_inputs(); ++i) {
-    if (node.input_type(i) != DT_RESOURCE) continue;
-    if (effects_.Find({&node, i}) > ResourceEffect::kRead) return false;
-    reads = true;
-  }
-  return reads;
+  return found.reason == StepReason::kSideEffect && effects_.OnlyReads(node);
 }
 
 }  // namespace staging

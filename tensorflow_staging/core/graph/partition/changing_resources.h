@@ -51,11 +51,9 @@ class ChangingResources {
   bool IsRestore(const Node& assign, const Node& owner);
   bool IsInitializer(const Node& assign, const Node& owner);
   bool MayPrecedeTraining(const Node& node, const Node& owner);
-  bool OnlyReadsResources(const Node& node);
 
   const Resources& resources_;
   const NodeFilter counts_;
-  const FunctionLibraryDefinition& functions_;
   ResourceEffects effects_;
   NodeRoles roles_;
   std::map<const Node*, std::vector<const Node*>> changers_;  // By owner.

@@ -15,6 +15,7 @@
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/graph/partition/function_names.h"
 
 namespace tensorflow {
 namespace staging {
@@ -225,25 +226,15 @@ bool NodeRoles::IsConstantTable(const Node& handle) {
          });
 }
 
-std::vector<std::string> NodeRoles::CalledFunctions(const NodeDef& def) const {
-  std::vector<std::string> called;
-  if (functions_.Contains(def.op())) {
-    called.push_back(def.op());
-  } else if (def.op() != "If" && def.op() != "While" && def.op() != "Case" &&
-             def.op() != "StatefulPartitionedCall") {
-    return called;
-  }
-  for (const auto& [name, value] : def.attr()) {
-    if (value.has_func()) called.push_back(value.func().name());
-    for (const NameAttrList& function : value.list().func()) {
-      called.push_back(function.name());
-    }
-  }
-  return called;
+std::vector<std::string> NodeRoles::FunctionsOfCall(const NodeDef& def) const {
+  const std::string& op = def.op();
+  const bool calls = functions_.Contains(op) || op == "If" || op == "While" ||
+                     op == "Case" || op == "StatefulPartitionedCall";
+  return calls ? CalledFunctions(def, functions_) : std::vector<std::string>();
 }
 
 bool NodeRoles::CallsStageableFunctionsOnly(const NodeDef& def) {
-  const std::vector<std::string> called = CalledFunctions(def);
+  const std::vector<std::string> called = FunctionsOfCall(def);
   return !called.empty() && std::all_of(called.begin(), called.end(),
                                         [this](const std::string& name) {
                                           return IsStageableFunction(name);
@@ -279,7 +270,7 @@ bool NodeRoles::IsRepeatable(const NodeDef& def) {
   const OpDef* op = nullptr;
   if (!functions_.LookUpOpDef(def.op(), &op).ok()) return false;
   if (!op->is_stateful() || IsRepeatableOp(def.op())) return true;
-  const std::vector<std::string> called = CalledFunctions(def);
+  const std::vector<std::string> called = FunctionsOfCall(def);
   return !called.empty() && std::all_of(called.begin(), called.end(),
                                         [this](const std::string& name) {
                                           return IsRepeatableFunction(name);

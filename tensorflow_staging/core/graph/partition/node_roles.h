@@ -114,7 +114,7 @@ class NodeRoles {
   bool IsConstantTable(const Node& handle);
   // Returns the names of the functions that a function call, a conditional or a
   // loop calls; nothing for other ops.
-  std::vector<std::string> CalledFunctions(const NodeDef& def) const;
+  std::vector<std::string> FunctionsOfCall(const NodeDef& def) const;
   // Returns whether a stateful op calls functions, and all of them could run
   // ahead if their nodes were in the graph.
   bool CallsStageableFunctionsOnly(const NodeDef& def);

@@ -97,6 +97,17 @@ ResourceEffect ResourceEffects::Find(const ResourceUse& use) {
   return FindInFunctions(use);
 }
 
+bool ResourceEffects::OnlyReads(const Node& node) {
+  if (!CalledFunctions(node.def(), functions_).empty()) return false;
+  bool reads = false;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    if (node.input_type(i) != DT_RESOURCE) continue;
+    if (Find({&node, i}) > ResourceEffect::kRead) return false;
+    reads = true;
+  }
+  return reads;
+}
+
 ResourceEffect ResourceEffects::FindInFunctions(const ResourceUse& use) {
   const Node& user = *use.user;
   const std::string& op = user.type_string();

@@ -36,6 +36,11 @@ class ResourceEffects {
 
   ResourceEffect Find(const ResourceUse& use);
 
+  // Returns whether `node`, an op with a state or side effect, only reads the
+  // resources whose handles it gets. Returns false if it gets none, or calls a
+  // function, which may do more than what it does to its arguments.
+  bool OnlyReads(const Node& node);
+
  private:
   // What a function does to its arguments.
   struct OfFunction {

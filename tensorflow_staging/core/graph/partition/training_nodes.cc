@@ -2,43 +2,28 @@
 
 #include "tensorflow_staging/core/graph/partition/training_nodes.h"
 
-#include "absl/container/flat_hash_set.h"
-#include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
+#include "tensorflow_staging/core/graph/partition/resource_effects.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
 
-using OpSet = absl::flat_hash_set<absl::string_view>;
-
-// Stateful ops that read a resource and change nothing.
-bool OnlyReads(absl::string_view op) {
-  static const OpSet* const kOps =
-      new OpSet({"ReadVariableOp", "ResourceGather", "ResourceGatherNd",
-                 "VarIsInitializedOp", "VariableShape", "_ReadVariablesOp"});
-  return kOps->contains(op);
-}
-
-// Ops that receive a reference to a variable and do not write to it.
-bool OnlyPassesReference(absl::string_view op) {
-  static const OpSet* const kOps =
-      new OpSet({"IsVariableInitialized", "RefEnter", "RefExit", "RefIdentity",
-                 "RefMerge", "RefNextIteration", "RefSelect", "RefSwitch"});
-  return kOps->contains(op);
-}
-
-bool UpdatesState(const Node& node) {
-  for (DataType type : node.input_types()) {
-    if (IsRefType(type)) return !OnlyPassesReference(node.type_string());
+bool UpdatesState(const Node& node, ResourceEffects* effects) {
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    if (IsRefType(node.input_type(i)) &&
+        effects->Find({&node, i}) > ResourceEffect::kRead) {
+      return true;
+    }
   }
-  return node.op_def().is_stateful() && !OnlyReads(node.type_string());
+  return node.op_def().is_stateful() && !effects->OnlyReads(node);
 }
 
-bool IsUpdate(const Node& node, const PartitionState& state) {
+bool IsUpdate(const Node& node, const PartitionState& state,
+              ResourceEffects* effects) {
   return state.role(node) == NodeRole::kStepOnly && !IsSummary(node) &&
-         UpdatesState(node);
+         UpdatesState(node, effects);
 }
 
 // Adds to `found` the nodes of `roots`, and all nodes that they depend on.
@@ -62,12 +47,13 @@ void AddAncestors(const PartitionState& state,
 }  // namespace
 
 TrainingNodes FindTrainingNodes(const PartitionState& state) {
+  ResourceEffects effects(state.graph().flib_def());
   std::vector<const Node*> updates;
   std::vector<const Node*> marked;
   for (const Node* node : state.graph().op_nodes()) {
     if (!state.Counts(*node)) continue;
     if (IsMarkedTarget(*node)) marked.push_back(node);
-    if (IsUpdate(*node, state)) updates.push_back(node);
+    if (IsUpdate(*node, state, &effects)) updates.push_back(node);
   }
   TrainingNodes training;
   training.lead_to_update.assign(state.graph().num_node_ids(), false);

@@ -4,7 +4,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
@@ -32,16 +31,11 @@ bool IsKept(absl::string_view name) {
 StagedUse FindUse(const NodeSet& region, Node* node) {
   StagedUse use;
   use.node = node;
-  std::set<int> used_ahead;
   for (const Edge* edge : node->out_edges()) {
-    if (!edge->dst()->IsOp()) continue;
-    if (!region.contains(edge->dst())) {
+    if (edge->dst()->IsOp() && !region.contains(edge->dst())) {
       use.uses.push_back({edge->src_output(), edge->dst(), edge->dst_input()});
-    } else if (!edge->IsControlEdge()) {
-      used_ahead.insert(edge->src_output());
     }
   }
-  use.used_ahead.assign(used_ahead.begin(), used_ahead.end());
   return use;
 }
 
@@ -88,7 +82,7 @@ Status AddStandIn(const std::string& stage, const StagedUse& use,
   builder->Device(!constrained && is_staged_node ? CpuOfTask(node)
                                                  : use.device);
   TF_RETURN_IF_ERROR(builder->Finalize(graph, stand_in));
-  MarkStandIn({stage, use.used_ahead}, *stand_in);
+  MarkStandIn(stage, *stand_in);
   return OkStatus();
 }
 

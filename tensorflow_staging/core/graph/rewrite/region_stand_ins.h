@@ -24,8 +24,6 @@ struct StagedUse {
   // The device and the internal attributes that the stand-in keeps.
   std::string device;
   std::vector<std::pair<std::string, AttrValue>> attrs;
-  // The outputs that other nodes of the region use.
-  std::vector<int> used_ahead;
 
   // The edges from the node to nodes outside the region.
   struct OutEdge {

@@ -49,7 +49,6 @@ Status FinalizeTake(const PlannedStage& stage,
                     NodeBuilder* builder, Graph* graph, Node** take) {
   builder->Attr(kDtypesAttr, DtypesOf(*stage.region)).Attr(kShapesAttr, shapes);
   TF_RETURN_IF_ERROR(builder->Finalize(graph, take));
-  MarkTake(stage.name, *take);
   return OkStatus();
 }
 

@@ -67,12 +67,11 @@ class Spread {
   void ReachAlong(const Edge& edge, const TensorId& fed) {
     const Node& node = *edge.dst();
     if (!node.IsOp()) return;
-    if (IsClone(node)) {
-      std::optional<CloneMark> mark;
-      if (!ReadCloneMark(node, &mark).ok()) return;
-      // The user divided the graph at the Take of a manual stage, so what is
-      // fed before it does not reach the region.
-      if (IsTakenInput(*mark, edge)) return;
+    const std::optional<std::string> original = marks_.OriginalOf(node);
+    // The user divided the graph at the Take of a manual stage, so what is fed
+    // before it does not reach the region.
+    if (original && IsTakenInput(marks_.FindClone(*original)->mark, edge)) {
+      return;
     }
     Reach(node, fed);
   }

@@ -21,7 +21,6 @@
 
 namespace tensorflow {
 namespace staging {
-
 namespace {
 
 // Returns whether `graph` is that of a session, and has a stage or was searched
@@ -98,10 +97,11 @@ Status FindGraphForRun(const Graph& graph, const CallableOptions& options,
   const RunRequest run(options);
   MarkedNodes marks;
   // Reading the marks takes a while in a large graph.
-  const bool concerns_records = !ConcernsNoRecord(graph, run);
-  if (concerns_records) TF_RETURN_IF_ERROR(ReadMarks(graph, &marks));
+  if (!ConcernsNoRecord(graph, run)) {
+    TF_RETURN_IF_ERROR(ReadMarks(graph, &marks));
+  }
   StepComputation computation(graph, marks, run);
-  if (concerns_records) TF_RETURN_IF_ERROR(computation.Find());
+  TF_RETURN_IF_ERROR(computation.Find());
   if (computation.empty() && BeginsWithoutPut(graph, run).empty()) {
     const auto nodes = ReachableNodes(graph, run);
     // Otherwise, copying the nodes would save less than it costs.

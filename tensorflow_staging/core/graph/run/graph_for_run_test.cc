@@ -488,14 +488,14 @@ TEST_F(GraphForRunTest, OneOfTheClonesForSeveralPutsGetsTheOriginalName) {
 TEST_F(GraphForRunTest, AMalformedMarkIsRefused) {
   Node* fed = graph_.Neg("fed", graph_.Const("constant", 3));
   graph_.Target("target", {fed});
-  fed->AddAttr(kUsedAheadAttr, std::vector<int>{0});
+  fed->AddAttr(kStandInAttr, 3);
   Feed({"fed:0"});
   // Without stages, nobody reads the marks.
   EXPECT_EQ(Fetch({"target:0"}), OkStatus());
   graph_.Stage("manual", {fed});
   const Status status = Fetch({"target:0"});
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(kMarkedStageAttr));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(kStandInAttr));
   EXPECT_TRUE(IsUnchanged());
 }
 

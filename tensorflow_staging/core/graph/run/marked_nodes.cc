@@ -124,20 +124,20 @@ Status ReadMarks(const Graph& graph, MarkedNodes* nodes) {
       }
       nodes->clones.emplace(original, MarkedClone{node, *std::move(mark)});
     } else if (IsStandIn(*node)) {
-      std::optional<StandInMark> mark;
-      TF_RETURN_IF_ERROR(ReadStandInMark(*node, &mark));
+      std::optional<std::string> stage;
+      TF_RETURN_IF_ERROR(ReadStandInMark(*node, &stage));
       std::vector<bool> carried;
       TF_RETURN_IF_ERROR(FindCarried(*node, &carried));
       nodes->stand_ins.emplace(
           node->name(),
-          MarkedStandIn{node, *std::move(mark), std::move(carried)});
+          MarkedStandIn{node, *std::move(stage), std::move(carried)});
     }
   }
   if (!scopes.empty()) AddLoweredNodes(graph, scopes, nodes);
   for (const auto& [name, stand_in] : nodes->stand_ins) {
     // A Take has no clone: the clones use the inputs of the Put.
     if (nodes->FindClone(name) == nullptr) {
-      nodes->take_stand_ins.emplace(stand_in.mark.stage, name);
+      nodes->take_stand_ins.emplace(stand_in.stage, name);
     }
   }
   return OkStatus();

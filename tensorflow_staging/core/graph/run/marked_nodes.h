@@ -23,7 +23,7 @@ struct MarkedClone {
 
 struct MarkedStandIn {
   Node* node;
-  StandInMark mark;
+  std::string stage;
   // Whether the records carry each output of the original.
   std::vector<bool> carried;
 };

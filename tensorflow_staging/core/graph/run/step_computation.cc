@@ -135,8 +135,7 @@ Node* OriginalOfCopy(Node* node,
 
 StepComputation::StepComputation(const Graph& graph, const MarkedNodes& marks,
                                  const RunRequest& run)
-    : graph_(graph),
-      marks_(marks),
+    : marks_(marks),
       run_(run),
       fed_ahead_(FindFedAhead(graph, marks, run)),
       roles_(graph) {
@@ -164,7 +163,7 @@ Status StepComputation::Find() {
     const MarkedStandIn* stand_in = marks_.FindStandIn(name);
     const bool may_go = stand_in == nullptr
                             ? marks_.FindClone(name) != nullptr
-                            : fed_ahead_.stages.count(stand_in->mark.stage) > 0;
+                            : fed_ahead_.stages.count(stand_in->stage) > 0;
     if (may_go && computed_.count(name) == 0 &&
         (stand_in == nullptr || !needed_.contains(stand_in->node))) {
       fed_originals_.insert(name);
@@ -303,9 +302,8 @@ Status StepComputation::NeedControl(const std::string& name) {
 
 Status StepComputation::Compute(const std::string& name, int output) {
   const MarkedClone* clone = marks_.FindClone(name);
-  const std::string& stage = clone != nullptr
-                                 ? clone->mark.stage
-                                 : marks_.FindStandIn(name)->mark.stage;
+  const std::string& stage =
+      clone != nullptr ? clone->mark.stage : marks_.FindStandIn(name)->stage;
   if (clone == nullptr || IsSourceOp(*clone->node)) {
     return UnavailableError(name, output, stage);
   }
@@ -341,10 +339,10 @@ Status StepComputation::UnavailableError(const std::string& name, int output,
 Status StepComputation::CheckNothingIsDrawnTwice() const {
   for (const auto& [name, stand_in] : marks_.stand_ins) {
     if (!needed_.contains(stand_in.node)) continue;
-    const auto it = drawn_.find(stand_in.mark.stage);
+    const auto it = drawn_.find(stand_in.stage);
     if (it == drawn_.end()) continue;
     return UnavailableError(it->second.first, it->second.second,
-                            stand_in.mark.stage);
+                            stand_in.stage);
   }
   return OkStatus();
 }
@@ -355,7 +353,7 @@ Status StepComputation::CheckSourcesAdvanceTogether() const {
   std::map<std::string, std::set<std::string>> needed;
   for (const auto& [name, stand_in] : marks_.stand_ins) {
     if (!needed_.contains(stand_in.node)) continue;
-    const std::string& stage = stand_in.mark.stage;
+    const std::string& stage = stand_in.stage;
     const auto it = sources_.find(stage);
     if (it == sources_.end()) continue;
     if (it->second.count(name) > 0) {
@@ -394,7 +392,7 @@ Status StepComputation::AddTo(const MarkedNodes& marks, Graph* copy) const {
     const MarkedClone* clone = marks.FindClone(name);
     const MarkedStandIn* stand_in = marks.FindStandIn(name);
     TF_RETURN_IF_ERROR(AddPlace(
-        name, clone != nullptr ? clone->mark.stage : stand_in->mark.stage,
+        name, clone != nullptr ? clone->mark.stage : stand_in->stage,
         clone != nullptr ? *clone->node : *stand_in->node, copy, &added[name]));
   }
   const auto find = [&](const std::string& name) -> Node* {

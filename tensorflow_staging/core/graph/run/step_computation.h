@@ -88,7 +88,6 @@ class StepComputation {
   Status CheckNothingIsDrawnTwice() const;
   Status CheckSourcesAdvanceTogether() const;
 
-  const Graph& graph_;
   const MarkedNodes& marks_;
   const RunRequest& run_;
   const FedAhead fed_ahead_;
