@@ -5,8 +5,22 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/match.h"
+#include "tensorflow/core/platform/errors.h"
+
 namespace tensorflow {
 namespace staging {
+namespace {
+
+// Returns whether a run failed because the program has closed its session of a
+// server. Such a session knows no difference between "closed" and "not yet
+// created"; but it was open when the runs were prepared.
+bool IsSessionClosed(const Status& status) {
+  return errors::IsInvalidArgument(status) &&
+         absl::StartsWith(status.message(), "A session is not created yet");
+}
+
+}  // namespace
 
 Status PreparedRuns::Prepare(Session* session,
                              const PrefetchRunnerOptions& options) {
@@ -102,7 +116,11 @@ Status PreparedRuns::Run(Handle handle, const std::vector<Tensor>& feeds,
   // The runner does not read the metadata, but a session writes to it if the
   // run is traced or the session builds a cost model.
   RunMetadata metadata;
-  return session_->RunCallable(handle, feeds, fetches, &metadata);
+  Status status = session_->RunCallable(handle, feeds, fetches, &metadata);
+  if (IsSessionClosed(status)) {
+    return errors::Cancelled("The session has been closed.");
+  }
+  return status;
 }
 
 Status PreparedRuns::RunOp(Handle handle,

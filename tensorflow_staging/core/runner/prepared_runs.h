@@ -19,6 +19,9 @@ namespace staging {
 // The runs that a runner executes in a session, prepared once as callables: the
 // session looks up a callable by a number instead of by the names of nodes.
 //
+// A run fails with CANCELLED if the session has been closed, whether it is a
+// local session or one of a server.
+//
 // Prepare and Release must not run concurrently with any method; the other
 // methods may run concurrently with each other.
 class PreparedRuns {

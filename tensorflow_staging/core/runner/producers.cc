@@ -126,16 +126,8 @@ bool Producers::Handle(int index, const Status& status) {
     case RunOutcome::kIgnored:
       return CountIgnored(index, status);
     default:
-      break;
+      return EndStage(index, status);
   }
-  // A closing session cancels its runs just before it notifies this object, so
-  // CANCELLED needs no warning.
-  if (!errors::IsCancelled(status)) {
-    LOG(WARNING) << "Stage '" << options_.name() << "' ends with an error, "
-                 << "which the step that takes its records will report: "
-                 << status;
-  }
-  return EndStage(index, status);
 }
 
 bool Producers::CountRecord(int index) {
@@ -205,9 +197,19 @@ bool Producers::Pause(std::chrono::milliseconds time) {
 
 bool Producers::CloseBuffer(const Status& cause) {
   const Status status = runs_.Close(cause);
+  // CANCELLED says that the session is closing or has been closed; then the
+  // cause says the same in other words, for example that the server does not
+  // know the session any more, and no step asks for it. A closing session
+  // cancels its runs first, so CANCELLED as the cause needs no warning either.
   if (!status.ok() && !errors::IsCancelled(status)) {
     LOG(ERROR) << "Stage '" << options_.name()
-               << "' could not close its buffer: " << status;
+               << "' could not close its buffer: " << status
+               << (cause.ok() ? "" : " The stage ended with an error: ")
+               << (cause.ok() ? "" : cause.ToString());
+  } else if (status.ok() && !cause.ok() && !errors::IsCancelled(cause)) {
+    LOG(WARNING) << "Stage '" << options_.name() << "' ends with an error, "
+                 << "which the step that takes its records will report: "
+                 << cause;
   }
   return status.ok();
 }
@@ -219,7 +221,8 @@ void Producers::CancelBuffer() {
     ++inside_;
   }
   const Status status = runs_.Cancel();
-  // A closing session has already cancelled its runs, and with them the puts.
+  // A session that is closing, or has been closed, has cancelled its runs, and
+  // with them the puts.
   if (!status.ok() && !errors::IsCancelled(status)) {
     LOG(ERROR) << "Stage '" << options_.name()
                << "' could not cancel its buffer: " << status;

@@ -82,7 +82,8 @@ class Producers : public std::enable_shared_from_this<Producers> {
   // Waits until the time has passed, a source has ended, or the runner is being
   // stopped. Returns whether the thread continues.
   bool Pause(std::chrono::milliseconds time) TF_LOCKS_EXCLUDED(mu_);
-  // Closes the buffer. Returns whether that succeeded.
+  // Closes the buffer, and logs an error that ended the stage. Returns whether
+  // the buffer is closed.
   bool CloseBuffer(const Status& cause);
   // Wakes the puts that wait for room, unless the runs are not prepared or the
   // session is gone.

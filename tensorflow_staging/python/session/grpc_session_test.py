@@ -2,6 +2,8 @@
 """A session of a `tf.train.Server` in the same process runs stages as a local session does."""
 
 import gc
+import sys
+import textwrap
 import threading
 
 import pytest
@@ -50,6 +52,44 @@ def test_the_cause_of_an_error_arrives(target):
     with pytest.raises(tf.errors.InvalidArgumentError, match="seven") as raised:
       sess.run(record)
   assert "parse_line" in raised.value.message
+
+
+def test_a_session_that_is_closed_before_its_stages_end_logs_nothing(tmp_path):
+  """Closes sessions while a producer waits for room, runs, has ended, and waits for a slow source."""
+  program = tmp_path / "program.py"
+  program.write_text(textwrap.dedent("""
+      import threading
+      import tensorflow as tf
+
+      target = tf.train.Server.create_local_server().target
+      closed = threading.Event()
+
+      def slow(number):
+        if number == 1:
+          closed.wait()
+        return number
+
+      def close_early(name, dataset, capacity):
+        with tf.Graph().as_default():
+          record = tf.staged(tf.data.make_one_shot_iterator(dataset()).get_next(), capacity=capacity, name=name)
+          sess = tf.Session(target)
+          hook = tf.make_prefetch_hook()
+          hook.after_create_session(sess, None)
+          sess.run(record)
+          threading.Timer(0.1, closed.set).start()
+          sess.close()
+          hook.end(sess)
+
+      for i in range(10):
+        close_early(f"full_{i}", lambda: tf.data.Dataset.range(10**9), 1)
+        close_early(f"runs_{i}", lambda: tf.data.Dataset.range(10**9), 10**6)
+        close_early(f"ended_{i}", lambda: tf.data.Dataset.range(1), 1)
+      closed.clear()
+      slow_numbers = lambda: tf.data.Dataset.range(9).map(lambda i: tf.numpy_function(slow, [i], tf.int64))
+      close_early("slow", slow_numbers, 1)
+      """))
+  output = test_util.completed([sys.executable, program.name], tmp_path, TF_CPP_MIN_LOG_LEVEL="1").stderr
+  assert [line for line in output.splitlines() if "tensorflow_staging" in line] == []
 
 
 def test_an_error_names_the_missing_hook(target):

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tests what a runner logs when its runs fail: a warning or an error if
+// something is wrong, and nothing if the program has only closed its session.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/notification.h"
+#include "tensorflow/core/public/session.h"
+#include "tensorflow_staging/core/runner/prefetch_runner.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A session whose runs end as the test says.
+class FakeSession : public Session {
+ public:
+  Status produce, close, cancel;
+  Notification closed;
+
+  Status Create(const GraphDef& graph) override { return OkStatus(); }
+  Status Extend(const GraphDef& graph) override { return OkStatus(); }
+  Status Close() override { return OkStatus(); }
+  Status Run(const std::vector<std::pair<std::string, Tensor>>& inputs,
+             const std::vector<std::string>& fetches,
+             const std::vector<std::string>& targets,
+             std::vector<Tensor>* outputs) override {
+    return errors::Unimplemented("Run");
+  }
+  Status ListDevices(std::vector<DeviceAttributes>* devices) override {
+    return errors::Unimplemented("ListDevices");
+  }
+  Status MakeCallable(const CallableOptions& options,
+                      CallableHandle* handle) override {
+    *handle = targets_.size();
+    targets_.push_back(options.target(0));
+    return OkStatus();
+  }
+  Status RunCallable(CallableHandle handle, const std::vector<Tensor>& feeds,
+                     std::vector<Tensor>* fetches,
+                     RunMetadata* metadata) override {
+    const std::string& target = targets_[handle];
+    if (target == "produce") return produce;
+    if (target == "cancel") return cancel;
+    if (target == "close" && !closed.HasBeenNotified()) closed.Notify();
+    return target == "close" ? close : OkStatus();
+  }
+  Status ReleaseCallable(CallableHandle handle) override { return OkStatus(); }
+
+ private:
+  std::vector<std::string> targets_;
+};
+
+// Collects the warnings and errors of the runner.
+class Log : public TFLogSink {
+ public:
+  Log() { TFAddLogSink(this); }
+  ~Log() override { TFRemoveLogSink(this); }
+
+  void Send(const TFLogEntry& entry) override {
+    if (entry.log_severity() < absl::LogSeverity::kWarning) return;
+    mutex_lock l(mu_);
+    lines_.push_back(absl::LogSeverityName(entry.log_severity()) +
+                     (": " + entry.ToString()));
+  }
+
+  std::vector<std::string> lines() {
+    mutex_lock l(mu_);
+    return lines_;
+  }
+
+ private:
+  mutex mu_;
+  std::vector<std::string> lines_ TF_GUARDED_BY(mu_);
+};
+
+// The error of a session of a server that the program has closed.
+Status ClosedByProgram() {
+  return errors::InvalidArgument("A session is not created yet....");
+}
+
+class RunnerLogTest : public ::testing::Test {
+ protected:
+  // Runs the stage until it has closed its buffer, and stops it. Returns what
+  // it has logged.
+  std::vector<std::string> RunAndStop() {
+    PrefetchRunnerOptions options;
+    options.set_name("prefetch");
+    options.set_cancel_op("cancel");
+    options.set_resume_op("resume");
+    options.set_close_op("close");
+    options.set_error_code_tensor("code:0");
+    options.set_error_message_tensor("message:0");
+    options.add_fetch_ops("produce");
+    options.add_closed_exceptions(error::OUT_OF_RANGE);
+    Log log;
+    std::unique_ptr<PrefetchRunner> runner;
+    TF_CHECK_OK(PrefetchRunner::Create(session_, options, &runner));
+    TF_CHECK_OK(runner->Start());
+    session_->closed.WaitForNotification();
+    runner->Stop();
+    return log.lines();
+  }
+
+  std::shared_ptr<FakeSession> session_ = std::make_shared<FakeSession>();
+};
+
+TEST_F(RunnerLogTest, NothingAtTheEndOfTheData) {
+  session_->produce = errors::OutOfRange("end");
+  EXPECT_THAT(RunAndStop(), IsEmpty());
+}
+
+TEST_F(RunnerLogTest, NothingIfTheProgramHasClosedItsSession) {
+  session_->produce = session_->close = session_->cancel = ClosedByProgram();
+  EXPECT_THAT(RunAndStop(), IsEmpty());
+}
+
+TEST_F(RunnerLogTest, NothingIfTheSessionWasClosedDuringARun) {
+  session_->produce = errors::Aborted("Session 3f is not found.");
+  session_->close = session_->cancel = ClosedByProgram();
+  EXPECT_THAT(RunAndStop(), IsEmpty());
+}
+
+TEST_F(RunnerLogTest, AWarningIfTheStageFails) {
+  session_->produce = errors::DataLoss("bad record");
+  EXPECT_THAT(RunAndStop(),
+              ElementsAre(AllOf(HasSubstr("WARNING"), HasSubstr("'prefetch'"),
+                                HasSubstr("bad record"))));
+}
+
+TEST_F(RunnerLogTest, ErrorsIfTheServerIsLost) {
+  session_->produce = errors::Aborted("Session 3f is not found.");
+  session_->close = session_->cancel = errors::Unavailable("server is lost");
+  EXPECT_THAT(
+      RunAndStop(),
+      ElementsAre(AllOf(HasSubstr("ERROR"), HasSubstr("close its buffer"),
+                        HasSubstr("server is lost"), HasSubstr("not found")),
+                  AllOf(HasSubstr("ERROR"), HasSubstr("cancel its buffer"),
+                        HasSubstr("server is lost"))));
+}
+
+TEST_F(RunnerLogTest, AnErrorOfARegionThatLooksLikeAClosedSessionIsNone) {
+  session_->produce = errors::InvalidArgument("Node says: A session is ...");
+  EXPECT_THAT(RunAndStop(), ElementsAre(HasSubstr("Node says")));
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow
