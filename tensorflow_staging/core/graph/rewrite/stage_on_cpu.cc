@@ -29,22 +29,12 @@ bool HoldsOrUsesResource(const Node& node) {
   return false;
 }
 
-}  // namespace
-
-std::string CpuOfTask(const Node& node) {
-  DeviceNameUtils::ParsedName name;
-  if (!DeviceNameUtils::ParseFullName(node.requested_device(), &name)) {
-    name.Clear();
-  }
-  name.has_type = true;
-  name.type = DEVICE_CPU;
-  name.has_id = true;
-  name.id = 0;
-  return DeviceNameUtils::ParsedNameToString(name);
-}
-
-Status CopyToCpu(Node* node, const std::string& scope, Graph* graph,
-                 CpuCopies* copies, Node** copy) {
+// Copies one node as CopyToCpu does, but without its inputs. Adds it to
+// `without_inputs` if it had no copy before.
+Status CopyWithoutInputs(Node* node, const std::string& scope, Graph* graph,
+                         CpuCopies* copies,
+                         std::vector<const Node*>* without_inputs,
+                         Node** copy) {
   *copy = node;
   if (!node->IsOp() || HoldsOrUsesResource(*node)) return OkStatus();
   const auto it = copies->find(node);
@@ -62,11 +52,42 @@ Status CopyToCpu(Node* node, const std::string& scope, Graph* graph,
   TF_RETURN_IF_ERROR(status);
   MarkCopy(node->name(), *copy);
   (*copies)[node] = *copy;
-  for (const Edge* edge : node->in_edges()) {
-    if (!edge->src()->IsOp()) continue;
-    Node* input = nullptr;
-    TF_RETURN_IF_ERROR(CopyToCpu(edge->src(), scope, graph, copies, &input));
-    graph->AddEdge(input, edge->src_output(), *copy, edge->dst_input());
+  without_inputs->push_back(node);
+  return OkStatus();
+}
+
+}  // namespace
+
+std::string CpuOfTask(const Node& node) {
+  DeviceNameUtils::ParsedName name;
+  if (!DeviceNameUtils::ParseFullName(node.requested_device(), &name)) {
+    name.Clear();
+  }
+  name.has_type = true;
+  name.type = DEVICE_CPU;
+  name.has_id = true;
+  name.id = 0;
+  return DeviceNameUtils::ParsedNameToString(name);
+}
+
+Status CopyToCpu(Node* node, const std::string& scope, Graph* graph,
+                 CpuCopies* copies, Node** copy) {
+  // Nodes whose copies have no inputs yet. A list instead of recursion, because
+  // shared nodes may form a chain of any length.
+  std::vector<const Node*> without_inputs;
+  TF_RETURN_IF_ERROR(
+      CopyWithoutInputs(node, scope, graph, copies, &without_inputs, copy));
+  while (!without_inputs.empty()) {
+    const Node* original = without_inputs.back();
+    without_inputs.pop_back();
+    Node* copied = copies->at(original);
+    for (const Edge* edge : original->in_edges()) {
+      if (!edge->src()->IsOp()) continue;
+      Node* input = nullptr;
+      TF_RETURN_IF_ERROR(CopyWithoutInputs(edge->src(), scope, graph, copies,
+                                           &without_inputs, &input));
+      graph->AddEdge(input, edge->src_output(), copied, edge->dst_input());
+    }
   }
   return OkStatus();
 }
