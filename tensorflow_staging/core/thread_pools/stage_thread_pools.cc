@@ -108,12 +108,29 @@ class GlobalPools {
     std::shared_ptr<StageThreadPools> pools = known.lock();
     if (pools != nullptr) return pools;
     WarnIfNameIsInUse(spec);
-    pools = std::make_shared<StageThreadPools>(spec);
+    // The entry goes with the pools, so that a process which creates pools of
+    // ever new names does not grow.
+    pools = {new StageThreadPools(spec), [this, spec](StageThreadPools* ended) {
+               delete ended;
+               Forget(spec);
+             }};
     known = pools;
     return pools;
   }
 
+  int size() {
+    mutex_lock lock(mu_);
+    return pools_.size();
+  }
+
  private:
+  // Removes the entry of pools that have ended, unless it has new ones.
+  void Forget(const StageThreadPoolsSpec& spec) {
+    mutex_lock lock(mu_);
+    const auto it = pools_.find(spec);
+    if (it != pools_.end() && it->second.expired()) pools_.erase(it);
+  }
+
   // Warns if a pool of the same name, but with other properties, is in use.
   void WarnIfNameIsInUse(const StageThreadPoolsSpec& spec)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -207,6 +224,8 @@ Status CheckAsksForNothingElse(const RunOptions& run_options) {
 }
 
 }  // namespace
+
+int CountSharedStageThreadPools() { return Globals()->size(); }
 
 StageThreadPools::StageThreadPools(const StageThreadPoolsSpec& spec)
     : inter_op_(std::make_unique<OwnedThreadPool>(

@@ -63,6 +63,9 @@ Status FindStageThreadPools(const RunOptions& run_options,
                             ResourceMgr* resources,
                             const StageThreadPools** pools);
 
+// Returns how many pools with a global_name the process knows; for tests.
+int CountSharedStageThreadPools();
+
 }  // namespace staging
 }  // namespace tensorflow
 

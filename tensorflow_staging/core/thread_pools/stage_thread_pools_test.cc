@@ -266,6 +266,20 @@ TEST(StageThreadPoolsTest, SharedPoolsEndWithTheirLastSession) {
   EXPECT_EQ(warnings.count(), 0);
 }
 
+TEST(StageThreadPoolsTest, EndedSharedPoolsAreForgotten) {
+  const int before = CountSharedStageThreadPools();
+  for (int i = 0; i < 5; ++i) {
+    FakeSession first;
+    FakeSession second;
+    AddEntry("name_" + std::to_string(i), 1, 1, &first.options);
+    AddEntry("name_" + std::to_string(i), 1, 1, &second.options);
+    ASSERT_EQ(first.Add(), OkStatus());
+    ASSERT_EQ(second.Add(), OkStatus());
+    EXPECT_EQ(CountSharedStageThreadPools(), before + 1);
+  }
+  EXPECT_EQ(CountSharedStageThreadPools(), before);
+}
+
 TEST(StageThreadPoolsTest, UnnamedPoolsAreNeverShared) {
   FakeSession first;
   FakeSession second;
