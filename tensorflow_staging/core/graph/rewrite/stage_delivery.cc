@@ -12,6 +12,7 @@
 #include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
@@ -60,7 +61,7 @@ class Delivery {
   Delivery(Graph* graph, Node* take) : graph_(graph), take_(take) {}
 
   Status Run(const std::vector<Node*>& buffer_ops) {
-    FindCarried();
+    TF_RETURN_IF_ERROR(FindCarried());
     TF_RETURN_IF_ERROR(ChooseDevice());
     if (device_.empty()) return OkStatus();
     std::vector<int> on_host;
@@ -89,16 +90,26 @@ class Delivery {
   }
 
  private:
-  void FindCarried() {
+  Status FindCarried() {
     for (const Edge* edge : take_->out_edges()) {
       Node* node = edge->dst();
       if (edge->IsControlEdge() || !IsStandIn(*node)) continue;
       // A stand-in without this attribute is an Identity.
       std::vector<int> indices;
       if (!TryGetNodeAttr(node->attrs(), kIndicesAttr, &indices)) indices = {0};
-      carried_.push_back({edge->src_output(), node, edge->dst_input(),
-                          indices[edge->dst_input()]});
+      const int input = edge->dst_input();
+      const int output =
+          input < static_cast<int>(indices.size()) ? indices[input] : -1;
+      if (output < 0 || output >= node->num_outputs()) {
+        return errors::InvalidArgument(
+            "Node '", node->name(), "' (", node->type_string(),
+            ") has attributes of a stand-in, which SmartStage writes, but '",
+            kIndicesAttr, "' names none of its ", node->num_outputs(),
+            " outputs for its input ", input, ".");
+      }
+      carried_.push_back({edge->src_output(), node, input, output});
     }
+    return OkStatus();
   }
 
   // Adds to `uses`, by accelerator, the number of edges by which the step uses
