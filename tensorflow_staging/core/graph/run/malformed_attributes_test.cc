@@ -28,6 +28,7 @@
 #include "tensorflow/core/public/session_options.h"
 #include "tensorflow/core/public/version.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/report/stage_report.h"
@@ -45,7 +46,7 @@ constexpr int kGraphs = 3000;
 constexpr int kRuns = 6;
 
 constexpr const char* kAttrs[] = {kMarkedStageAttr,
-                                  kUsedAheadAttr,
+                                  kStandInAttr,
                                   kOriginalAttr,
                                   kTakenInputsAttr,
                                   kCopyOfAttr,
@@ -322,8 +323,7 @@ TEST_F(MalformedAttributesTest, AStandInWithoutAnIndexForItsInputIsRefused) {
     Node* sum = graph.AddN(absl::StrCat("sum_", indices.size(),
                                         indices.empty() ? 0 : indices.back()),
                            {take, take});
-    sum->AddAttr(kMarkedStageAttr, "stage");
-    sum->AddAttr(kUsedAheadAttr, std::vector<int>());
+    MarkStandIn("stage", sum);
     if (!indices.empty()) sum->AddAttr(kIndicesAttr, indices);
     const Status status = DeliverToConsumers(graph.get());
     EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
