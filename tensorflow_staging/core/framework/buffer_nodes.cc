@@ -2,9 +2,10 @@
 
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 
-#include <algorithm>
 #include <iterator>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 
@@ -12,9 +13,9 @@ namespace tensorflow {
 namespace staging {
 
 bool IsBufferOp(const Node& node) {
-  return std::any_of(
-      std::begin(kBufferOps), std::end(kBufferOps),
-      [&node](const char* op) { return node.type_string() == op; });
+  static const auto* const kOps = new absl::flat_hash_set<absl::string_view>(
+      std::begin(kBufferOps), std::end(kBufferOps));
+  return kOps->contains(node.type_string());
 }
 
 bool IsBufferPut(const Node& node) { return node.type_string() == kPutOp; }

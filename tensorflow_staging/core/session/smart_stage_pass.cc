@@ -90,6 +90,9 @@ class SmartStagePass : public GraphOptimizationPass {
     rewrite.stream_id = settings.stream_id;
     rewrite.on_cpu = settings.on_cpu;
     rewrite.session = options.session_handle;
+    rewrite.infer_shapes = !options.session_options->config.graph_options()
+                                .rewrite_options()
+                                .disable_meta_optimizer();
     TF_RETURN_IF_ERROR(RewriteStages(plan, rewrite, graph));
     TF_RETURN_IF_ERROR(AddRunnersNode(runners, graph));
     if (history != nullptr) history->RememberBuffers(*graph);

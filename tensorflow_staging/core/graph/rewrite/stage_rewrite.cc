@@ -99,7 +99,9 @@ Status RewriteStage(const PlannedStage& stage, const RewriteOptions& options,
     return OkStatus();
   }
   const std::vector<PartialTensorShape> shapes =
-      BoundaryShapes(*graph, *stage.region);
+      options.infer_shapes
+          ? BoundaryShapes(*graph, *stage.region)
+          : std::vector<PartialTensorShape>(stage.region->boundary.size());
   const std::vector<StagedUse> uses =
       FindStagedUses(stage, colocated_with, graph);
   TF_RETURN_IF_ERROR(stage.is_manual()

@@ -28,6 +28,9 @@ struct RewriteOptions {
   // otherwise. Applies to manual stages, too. DeliverToConsumers completes this
   // once the graph is placed.
   bool on_cpu = false;
+  // Whether to infer the static shapes of what the step takes. Optimizers use
+  // them; runs do not.
+  bool infer_shapes = true;
   // Distinguishes the buffers of this session from those of others: part of the
   // containers of all buffers. If it is empty, a manual stage to which
   // SmartStage adds nothing keeps its container.
@@ -49,7 +52,7 @@ struct RewriteOptions {
 //                               source (StagedNode), for runs that name it
 //
 // A node of the region that the step does not use has no stand-in. A run that
-// names it computes it from the record (core/graph/run/recomputation.h).
+// names it computes it from the record (core/graph/run/step_computation.h).
 //
 // In a manual stage, the clones begin at the inputs of its Put, and the Put
 // keeps its name. If an iterator of a stage can be initialised again, the

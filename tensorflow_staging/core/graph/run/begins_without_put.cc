@@ -11,23 +11,19 @@
 namespace tensorflow {
 namespace staging {
 
-std::vector<Node*> BeginsWithoutPut(const Graph& graph, const RunRequest& run) {
-  const auto nodes = graph.op_nodes();
-  if (std::none_of(nodes.begin(), nodes.end(),
-                   [](const Node* node) { return IsBufferBegin(*node); })) {
-    return {};
-  }
-  const std::vector<const Node*> needed = run.NeededNodes(graph);
+std::vector<const Node*> BeginsWithoutPut(
+    const std::vector<const Node*>& needed) {
+  std::vector<const Node*> begins;
   std::set<std::optional<BufferKey>> put_into;
   for (const Node* node : needed) {
+    if (IsBufferBegin(*node)) begins.push_back(node);
     if (IsBufferPut(*node)) put_into.insert(BufferOf(*node));
   }
-  std::vector<Node*> begins;
-  for (const Node* node : needed) {
-    if (IsBufferBegin(*node) && put_into.count(BufferOf(*node)) == 0) {
-      begins.push_back(graph.FindNodeId(node->id()));
-    }
-  }
+  begins.erase(std::remove_if(begins.begin(), begins.end(),
+                              [&](const Node* begin) {
+                                return put_into.count(BufferOf(*begin)) > 0;
+                              }),
+               begins.end());
   return begins;
 }
 

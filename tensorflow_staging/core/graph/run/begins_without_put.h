@@ -6,16 +6,17 @@
 #include <vector>
 
 #include "tensorflow/core/graph/graph.h"
-#include "tensorflow_staging/core/graph/run/run_request.h"
 
 namespace tensorflow {
 namespace staging {
 
-// Returns the TensorBufferBegin nodes that the run needs although it puts no
-// record into their buffers. In a TensorBufferBegin, a producer's run waits
-// until the stage admits it, for example after a restart. A run without a Put
-// is not a producer's: it only reads a value of the region, and must not wait.
-std::vector<Node*> BeginsWithoutPut(const Graph& graph, const RunRequest& run);
+// Returns the TensorBufferBegin nodes among `needed`, the nodes that a run
+// needs, into whose buffers it puts no record. In a TensorBufferBegin, a
+// producer's run waits until the stage admits it, for example after a restart.
+// A run without a Put is not a producer's: it only reads a value of the region,
+// and must not wait.
+std::vector<const Node*> BeginsWithoutPut(
+    const std::vector<const Node*>& needed);
 
 }  // namespace staging
 }  // namespace tensorflow

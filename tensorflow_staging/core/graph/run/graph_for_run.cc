@@ -3,12 +3,13 @@
 #include "tensorflow_staging/core/graph/run/graph_for_run.h"
 
 #include <algorithm>
-#include <unordered_set>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/graph_constructor.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
@@ -23,9 +24,9 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// Returns whether `graph` is that of a session, and has a stage or was searched
-// for stages. With place_pruned_graph, each run has a graph of its own, which
-// is finished already.
+// Returns whether `graph` is that of a session, and was searched for stages or
+// has one. With place_pruned_graph, each run has a graph of its own, which is
+// finished already.
 bool HasStages(const Graph& graph) {
   bool found = false;
   for (const Node* node : graph.op_nodes()) {
@@ -35,52 +36,55 @@ bool HasStages(const Graph& graph) {
   return found;
 }
 
-// Returns whether a run concerns no record: it feeds nothing, names only nodes
-// of `graph`, and needs no stand-in. A staged run is such a run, and so is that
-// of a control op or of an initialiser.
-bool ConcernsNoRecord(const Graph& graph, const RunRequest& run) {
-  if (!run.fed().empty()) return false;
-  absl::flat_hash_set<absl::string_view> names = run.targets();
-  for (const TensorId& tensor : run.wanted()) names.insert(tensor.node());
-  if (run.WantedNodes(graph).size() < names.size()) return false;
-  const std::vector<const Node*> needed = run.NeededNodes(graph);
-  return std::none_of(needed.begin(), needed.end(),
+// Returns whether a run concerns no record: it names only nodes of the graph,
+// and needs no stand-in. A staged run is such a run, and so is that of a
+// control op or of an initialiser.
+bool ConcernsNoRecord(const RunRequest& run, const NodeFinder& find,
+                      const std::vector<const Node*>& needed) {
+  std::set<std::string> names = run.WantedNames();
+  names.merge(run.FedNames());
+  return std::all_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return find(name); }) &&
+         std::none_of(needed.begin(), needed.end(),
                       [](const Node* node) { return IsStandIn(*node); });
 }
 
-// Returns the nodes that a run of `graph` may need: those that it names, also
-// to feed them, and all nodes that lead to them.
-std::unordered_set<const Node*> ReachableNodes(const Graph& graph,
-                                               const RunRequest& run) {
-  std::vector<const Node*> found = run.WantedNodes(graph);
-  for (const Node* node : run.FedNodes(graph)) found.push_back(node);
-  std::unordered_set<const Node*> seen(found.begin(), found.end());
-  for (size_t i = 0; i < found.size(); ++i) {
-    for (const Edge* edge : found[i]->in_edges()) {
-      if (edge->src()->IsOp() && seen.insert(edge->src()).second) {
-        found.push_back(edge->src());
-      }
-    }
+// Returns the nodes that a run may need, given those that it needs: also those
+// that it names to feed them, and all nodes that lead to them.
+std::vector<const Node*> ReachableNodes(const RunRequest& run,
+                                        const NodeFinder& find,
+                                        std::vector<const Node*> needed) {
+  if (run.fed().empty()) return needed;
+  std::vector<const Node*> found = std::move(needed);
+  absl::flat_hash_set<const Node*> seen(found.begin(), found.end());
+  const auto reach = [&](const Node* node) {
+    if (node->IsOp() && seen.insert(node).second) found.push_back(node);
+  };
+  for (const std::string& name : run.FedNames()) {
+    if (const Node* node = find(name)) reach(node);
   }
-  return seen;
+  for (size_t i = 0; i < found.size(); ++i) {
+    for (const Edge* edge : found[i]->in_edges()) reach(edge->src());
+  }
+  return found;
 }
 
 // Copies `nodes` of `graph`, with the edges between them.
-std::unique_ptr<Graph> CopyNodes(const std::unordered_set<const Node*>& nodes,
+std::unique_ptr<Graph> CopyNodes(std::vector<const Node*> nodes,
                                  const Graph& graph) {
+  // In the order in which a copy of the whole graph has them.
+  std::sort(nodes.begin(), nodes.end(),
+            [](const Node* a, const Node* b) { return a->id() < b->id(); });
   auto copy = std::make_unique<Graph>(graph.flib_def());
   copy->SetConstructionContext(graph.GetConstructionContextInternal());
   copy->set_versions(graph.versions());
-  std::vector<Node*> copy_of(graph.num_node_ids(), nullptr);
-  for (const Node* node : graph.op_nodes()) {
-    if (nodes.count(node) > 0) copy_of[node->id()] = copy->CopyNode(node);
-  }
-  for (const Node* node : graph.op_nodes()) {
-    Node* const copied = copy_of[node->id()];
-    if (copied == nullptr) continue;
+  absl::flat_hash_map<const Node*, Node*> copy_of;
+  copy_of.reserve(nodes.size());
+  for (const Node* node : nodes) copy_of[node] = copy->CopyNode(node);
+  for (const Node* node : nodes) {
     for (const Edge* edge : node->in_edges()) {
       if (!edge->src()->IsOp()) continue;
-      copy->AddEdge(copy_of[edge->src()->id()], edge->src_output(), copied,
+      copy->AddEdge(copy_of[edge->src()], edge->src_output(), copy_of[node],
                     edge->dst_input());
     }
   }
@@ -95,18 +99,20 @@ Status FindGraphForRun(const Graph& graph, const CallableOptions& options,
   run_graph->reset();
   if (!HasStages(graph)) return OkStatus();
   const RunRequest run(options);
-  MarkedNodes marks;
+  const NodeFinder find = run.FindNodes(graph);
+  std::vector<const Node*> needed = run.NeededNodes(find);
   // Reading the marks takes a while in a large graph.
-  if (!ConcernsNoRecord(graph, run)) {
-    TF_RETURN_IF_ERROR(ReadMarks(graph, &marks));
-  }
-  StepComputation computation(graph, marks, run);
-  TF_RETURN_IF_ERROR(computation.Find());
-  if (computation.empty() && BeginsWithoutPut(graph, run).empty()) {
-    const auto nodes = ReachableNodes(graph, run);
+  const bool concerns_no_record = ConcernsNoRecord(run, find, needed);
+  MarkedNodes marks;
+  if (!concerns_no_record) TF_RETURN_IF_ERROR(ReadMarks(graph, &marks));
+  StepComputation computation(graph, find, marks, run);
+  if (!concerns_no_record) TF_RETURN_IF_ERROR(computation.Find());
+  if (computation.empty() && BeginsWithoutPut(needed).empty()) {
+    std::vector<const Node*> nodes =
+        ReachableNodes(run, find, std::move(needed));
     // Otherwise, copying the nodes would save less than it costs.
     if (nodes.size() < 0.9 * graph.num_op_nodes()) {
-      *run_graph = CopyNodes(nodes, graph);
+      *run_graph = CopyNodes(std::move(nodes), graph);
     }
     return OkStatus();
   }
@@ -114,9 +120,15 @@ Status FindGraphForRun(const Graph& graph, const CallableOptions& options,
   CopyGraph(graph, copy.get());
   TF_RETURN_IF_ERROR(ReadMarks(*copy, &marks));
   TF_RETURN_IF_ERROR(computation.AddTo(marks, copy.get()));
-  for (Node* begin : BeginsWithoutPut(*copy, run)) copy->RemoveNode(begin);
+  for (const Node* begin :
+       BeginsWithoutPut(run.NeededNodes(run.FindNodes(*copy)))) {
+    copy->RemoveNode(copy->FindNodeId(begin->id()));
+  }
   // An optimizer could make the run wait for a node that it does not need.
-  PruneForReverseReachability(copy.get(), ReachableNodes(*copy, run));
+  const NodeFinder find_copy = run.FindNodes(*copy);
+  const std::vector<const Node*> nodes =
+      ReachableNodes(run, find_copy, run.NeededNodes(find_copy));
+  PruneForReverseReachability(copy.get(), {nodes.begin(), nodes.end()});
   FixupSourceAndSinkEdges(copy.get());
   *run_graph = std::move(copy);
   return OkStatus();

@@ -24,10 +24,9 @@ namespace staging {
 //   3. If the run computes nodes of a region but puts no record, it does not
 //      run the stage's TensorBufferBegin, in which it would wait until a
 //      restart of the stage has ended.
-//   4. A run that needs only a part of the graph, like that of a control op or
-//   a
-//      staged run, gets only this part, because TensorFlow copies and optimizes
-//      the graph for each set of feeds and fetches.
+//   4. A run that needs only a part of the graph, as a staged run does, gets
+//      only this part, because TensorFlow copies and optimizes the graph for
+//      each set of feeds and fetches.
 //
 // Sets `*run_graph` to a changed copy of `graph`, or to null if the run can
 // execute `graph` itself, and after an error.

@@ -2,21 +2,12 @@
 
 #include "tensorflow_staging/core/graph/run/run_request.h"
 
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+
 namespace tensorflow {
 namespace staging {
-namespace {
-
-std::vector<const Node*> NodesNamed(
-    const absl::flat_hash_set<absl::string_view>& names, const Graph& graph) {
-  std::vector<const Node*> nodes;
-  if (names.empty()) return nodes;
-  for (const Node* node : graph.op_nodes()) {
-    if (names.contains(node->name())) nodes.push_back(node);
-  }
-  return nodes;
-}
-
-}  // namespace
 
 RunRequest::RunRequest(const CallableOptions& options) {
   for (const std::string& feed : options.feed()) {
@@ -40,27 +31,41 @@ const TensorId* RunRequest::FindFed(absl::string_view node, int output) const {
   return it == fed_.end() ? nullptr : &*it;
 }
 
-std::vector<const Node*> RunRequest::WantedNodes(const Graph& graph) const {
+std::set<std::string> RunRequest::WantedNames() const {
+  std::set<std::string> names(targets_.begin(), targets_.end());
+  for (const TensorId& tensor : wanted_) names.emplace(tensor.node());
+  return names;
+}
+
+std::set<std::string> RunRequest::FedNames() const {
+  std::set<std::string> names;
+  for (const TensorId& tensor : fed_) names.emplace(tensor.node());
+  return names;
+}
+
+NodeFinder RunRequest::FindNodes(const Graph& graph) const {
   absl::flat_hash_set<absl::string_view> names = targets_;
   for (const TensorId& tensor : wanted_) names.insert(tensor.node());
-  return NodesNamed(names, graph);
-}
-
-std::vector<const Node*> RunRequest::FedNodes(const Graph& graph) const {
-  absl::flat_hash_set<absl::string_view> names;
   for (const TensorId& tensor : fed_) names.insert(tensor.node());
-  return NodesNamed(names, graph);
+  absl::flat_hash_map<std::string, const Node*> nodes;
+  for (const Node* node : graph.op_nodes()) {
+    if (names.contains(node->name())) nodes.emplace(node->name(), node);
+  }
+  return [nodes = std::move(nodes)](const std::string& name) {
+    const auto it = nodes.find(name);
+    return it == nodes.end() ? nullptr : it->second;
+  };
 }
 
-std::vector<const Node*> RunRequest::NeededNodes(const Graph& graph) const {
-  std::vector<bool> seen(graph.num_node_ids(), false);
+std::vector<const Node*> RunRequest::NeededNodes(const NodeFinder& find) const {
+  absl::flat_hash_set<const Node*> seen;
   std::vector<const Node*> needed;
   const auto need = [&](const Node* node) {
-    if (!node->IsOp() || seen[node->id()]) return;
-    seen[node->id()] = true;
-    needed.push_back(node);
+    if (node->IsOp() && seen.insert(node).second) needed.push_back(node);
   };
-  for (const Node* node : WantedNodes(graph)) need(node);
+  for (const std::string& name : WantedNames()) {
+    if (const Node* node = find(name)) need(node);
+  }
   for (size_t i = 0; i < needed.size(); ++i) {
     for (const Edge* edge : needed[i]->in_edges()) {
       if (edge->IsControlEdge() || fed_.empty() ||

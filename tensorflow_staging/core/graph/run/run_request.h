@@ -3,6 +3,8 @@
 #ifndef TENSORFLOW_STAGING_CORE_GRAPH_RUN_RUN_REQUEST_H_
 #define TENSORFLOW_STAGING_CORE_GRAPH_RUN_RUN_REQUEST_H_
 
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,9 @@
 
 namespace tensorflow {
 namespace staging {
+
+// Returns the node of a graph with this name, or null.
+using NodeFinder = std::function<const Node*(const std::string& name)>;
 
 // The tensors that one run of a session feeds and fetches, and the nodes that
 // it runs, by name.
@@ -41,15 +46,20 @@ class RunRequest {
   // Returns the fed tensor of this name, or null if it is not fed.
   const TensorId* FindFed(absl::string_view node, int output) const;
 
-  // Returns the nodes that the run names to compute them.
-  std::vector<const Node*> WantedNodes(const Graph& graph) const;
+  // Returns the names of the nodes that the run computes for its caller.
+  std::set<std::string> WantedNames() const;
 
-  // Returns the nodes of which the run feeds a tensor.
-  std::vector<const Node*> FedNodes(const Graph& graph) const;
+  // Returns the names of the nodes of which the run feeds a tensor.
+  std::set<std::string> FedNames() const;
 
-  // Returns the nodes that the run needs, beginning with those that it names. A
-  // node needs its control inputs, and its other inputs unless they are fed.
-  std::vector<const Node*> NeededNodes(const Graph& graph) const;
+  // Returns the finder of the nodes of `graph` that the run names. It does not
+  // follow later changes of the graph.
+  NodeFinder FindNodes(const Graph& graph) const;
+
+  // Returns the nodes that the run needs, beginning with the wanted ones, by
+  // name. A node needs its control inputs, and its other inputs unless they are
+  // fed.
+  std::vector<const Node*> NeededNodes(const NodeFinder& find) const;
 
  private:
   TensorNames fed_;

@@ -133,9 +133,11 @@ Node* OriginalOfCopy(Node* node,
 
 }  // namespace
 
-StepComputation::StepComputation(const Graph& graph, const MarkedNodes& marks,
+StepComputation::StepComputation(const Graph& graph, const NodeFinder& find,
+                                 const MarkedNodes& marks,
                                  const RunRequest& run)
-    : marks_(marks),
+    : find_(find),
+      marks_(marks),
       run_(run),
       fed_ahead_(FindFedAhead(graph, marks, run)),
       roles_(graph) {
@@ -144,9 +146,6 @@ StepComputation::StepComputation(const Graph& graph, const MarkedNodes& marks,
   }
   for (const auto& [stage, name] : marks.take_stand_ins) {
     sources_[stage].insert(name);
-  }
-  for (const Node* node : run.WantedNodes(graph)) {
-    wanted_nodes_.emplace(node->name(), node);
   }
 }
 
@@ -197,13 +196,13 @@ Status StepComputation::Visit(const std::string& wanted, Status status) {
 Status StepComputation::NeedWanted(const TensorId& tensor) {
   const std::string name(tensor.node());
   if (marks_.IsMarked(name)) return NeedTensor(name, tensor.index());
-  if (const Node* node = FindNode(name)) NeedNode(*node);
+  if (const Node* node = find_(name)) NeedNode(*node);
   return OkStatus();
 }
 
 Status StepComputation::NeedTarget(const std::string& name) {
   if (!marks_.IsMarked(name)) {
-    if (const Node* node = FindNode(name)) NeedNode(*node);
+    if (const Node* node = find_(name)) NeedNode(*node);
     return OkStatus();
   }
   TF_RETURN_IF_ERROR(NeedControl(name));
@@ -211,11 +210,6 @@ Status StepComputation::NeedTarget(const std::string& name) {
     awaited_.insert(name);
   }
   return OkStatus();
-}
-
-const Node* StepComputation::FindNode(const std::string& name) const {
-  const auto it = wanted_nodes_.find(name);
-  return it == wanted_nodes_.end() ? nullptr : it->second;
 }
 
 void StepComputation::NeedNode(const Node& node) {

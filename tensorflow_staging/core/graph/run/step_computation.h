@@ -25,15 +25,15 @@ namespace staging {
 // Finds the nodes of regions that the step has to compute for one run, from
 // the elements that the records carry:
 //   * nodes whose outputs the run asks for and that no record carries;
-//   * nodes that depend on a tensor that the run feeds, because the records
-//   were
-//     computed without the fed value. The stage is unstaged for this run: the
+//   * nodes that depend on a tensor that the run feeds: the records were
+//     computed without the fed value. The stage is unstaged for this run. The
 //     step computes what it needs of the region, as it would without the stage.
 class StepComputation {
  public:
-  // The arguments must outlive this object. `marks` are those of `graph`.
-  StepComputation(const Graph& graph, const MarkedNodes& marks,
-                  const RunRequest& run);
+  // The arguments must outlive this object. `find` and `marks` are those of
+  // `graph`.
+  StepComputation(const Graph& graph, const NodeFinder& find,
+                  const MarkedNodes& marks, const RunRequest& run);
 
   StepComputation(const StepComputation&) = delete;
   StepComputation& operator=(const StepComputation&) = delete;
@@ -73,8 +73,6 @@ class StepComputation {
   Status Visit(const std::string& wanted, Status status);
   Status NeedWanted(const TensorId& tensor);
   Status NeedTarget(const std::string& name);
-  // Returns the node of the graph that the run wants by this name, or null.
-  const Node* FindNode(const std::string& name) const;
   Status NeedInputsOf(const Node& node);
   Status NeedInputsOfComputed(const std::string& name);
   void NeedNode(const Node& node);
@@ -88,14 +86,13 @@ class StepComputation {
   Status CheckNothingIsDrawnTwice() const;
   Status CheckSourcesAdvanceTogether() const;
 
+  const NodeFinder& find_;
   const MarkedNodes& marks_;
   const RunRequest& run_;
   const FedAhead fed_ahead_;
   NodeRoles roles_;
   // The names of the sources of each stage: of their stand-ins.
   std::map<std::string, std::set<std::string>> sources_;
-
-  absl::flat_hash_map<std::string, const Node*> wanted_nodes_;
 
   std::vector<Item> to_visit_;
   absl::flat_hash_set<const Node*> needed_;
