@@ -41,6 +41,14 @@ def test_a_session_of_a_server(server):
     assert [sess.run(result) for _ in range(20)] == list(range(1002, 1042, 2))
 
 
+def test_the_configuration_of_the_server_alone_turns_smart_stage_on():
+  server = tf.train.Server.create_local_server(config=smart_stage_sessions.smart_stage_config(capacity=3))
+  result = _step()
+  with tf.train.MonitoredTrainingSession(server.target, hooks=[tf.make_prefetch_hook()]) as sess:
+    assert "AsString" not in smart_stage_sessions.staged_ops(sess, result)
+    assert [sess.run(result) for _ in range(20)] == list(range(1002, 1042, 2))
+
+
 def test_consecutive_sessions_do_not_share_records(server):
   result = _step()
   for _ in range(2):
