@@ -551,6 +551,25 @@ TEST(PrefetchRunnerTest, StartNamesAnOpThatTheGraphLacks) {
   EXPECT_TRUE(absl::StrContains(status.message(), "nowhere")) << status;
 }
 
+TEST(PrefetchRunnerTest, ARunThatCannotBePreparedEndsTheStage) {
+  Sources::Get()->Set(kSource, Endless());
+  for (const bool restartable : {false, true}) {
+    StageConfig config;
+    config.num_threads = 2;
+    // Trying again would not help.
+    config.ignored = {error::NOT_FOUND, error::INVALID_ARGUMENT};
+    StageSession session(config);
+    session.options()->set_restartable(restartable);
+    for (std::string& op : *session.options()->mutable_fetch_ops()) {
+      op = "nowhere";
+    }
+    auto runner = session.StartRunner();
+    int64_t value;
+    const Status status = session.Take(&value);
+    EXPECT_TRUE(absl::StrContains(status.message(), "nowhere")) << status;
+  }
+}
+
 TEST(PrefetchRunnerTest, CreateNamesTheOptionThatIsMissing) {
   StageSession session;
   std::unique_ptr<PrefetchRunner> runner;

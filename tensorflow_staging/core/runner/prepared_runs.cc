@@ -2,9 +2,6 @@
 
 #include "tensorflow_staging/core/runner/prepared_runs.h"
 
-#include <map>
-#include <string>
-
 #include "absl/strings/match.h"
 #include "tensorflow/core/platform/errors.h"
 
@@ -25,8 +22,8 @@ bool IsSessionClosed(const Status& status) {
 Status PreparedRuns::Prepare(Session* session,
                              const PrefetchRunnerOptions& options) {
   session_ = session;
-  TF_RETURN_IF_ERROR(PrepareControlOps(options));
-  return PrepareProducers(options);
+  DescribeProducers(options);
+  return PrepareControlOps(options);
 }
 
 Status PreparedRuns::PrepareControlOps(const PrefetchRunnerOptions& options) {
@@ -53,37 +50,37 @@ Status PreparedRuns::PrepareControlOps(const PrefetchRunnerOptions& options) {
   return MakeCallable(close, &close_);
 }
 
-Status PreparedRuns::PrepareProducers(const PrefetchRunnerOptions& options) {
+void PreparedRuns::DescribeProducers(const PrefetchRunnerOptions& options) {
   // The region runs with the options of the stage, such as its thread pool.
   CallableOptions fetch;
   *fetch.mutable_run_options() = options.run_options();
-  if (!options.named_feed_input_tensors().empty()) {
-    CallableOptions feeds;
-    *feeds.mutable_run_options() = options.run_options();
-    // A protobuf map has no fixed order, but the feeds need one.
-    const std::map<std::string, std::string> ordered(
-        options.named_feed_input_tensors().begin(),
-        options.named_feed_input_tensors().end());
-    for (const auto& [fed, value] : ordered) {
-      feeds.add_fetch(value);
-      fetch.add_feed(fed);
-    }
-    TF_RETURN_IF_ERROR(MakeCallable(feeds, &feeds_.emplace()));
+  *feeds_.options.mutable_run_options() = options.run_options();
+  // A protobuf map has no fixed order, but the feeds need one.
+  const std::map<std::string, std::string> ordered(
+      options.named_feed_input_tensors().begin(),
+      options.named_feed_input_tensors().end());
+  for (const auto& [fed, value] : ordered) {
+    feeds_.options.add_fetch(value);
+    fetch.add_feed(fed);
   }
-  // Producers that run the same op share a callable.
-  std::map<std::string, Handle> handles;
   for (const std::string& op : options.fetch_ops()) {
-    auto it = handles.find(op);
-    if (it == handles.end()) {
-      fetch.clear_target();
-      fetch.add_target(op);
-      Handle handle = 0;
-      TF_RETURN_IF_ERROR(MakeCallable(fetch, &handle));
-      it = handles.emplace(op, handle).first;
-    }
-    producers_.push_back(it->second);
+    SharedCallable& producer = producers_[op];
+    producer.options = fetch;
+    producer.options.add_target(op);
+    producer_of_.push_back(&producer);
   }
-  return OkStatus();
+}
+
+Status PreparedRuns::PrepareProducer(int index) {
+  if (HasFeeds()) TF_RETURN_IF_ERROR(Prepare(&feeds_));
+  return Prepare(producer_of_[index]);
+}
+
+Status PreparedRuns::Prepare(SharedCallable* callable) {
+  absl::call_once(callable->once, [&]() {
+    callable->status = MakeCallable(callable->options, &callable->handle);
+  });
+  return callable->status;
 }
 
 Status PreparedRuns::Close(const Status& cause) const {
@@ -93,20 +90,25 @@ Status PreparedRuns::Close(const Status& cause) const {
 
 Status PreparedRuns::ProduceRecord(int index) const {
   std::vector<Tensor> feeds;
-  if (feeds_) TF_RETURN_IF_ERROR(Run(*feeds_, {}, &feeds));
-  return RunOp(producers_[index], feeds);
+  if (HasFeeds()) TF_RETURN_IF_ERROR(Run(feeds_.handle, {}, &feeds));
+  return RunOp(producer_of_[index]->handle, feeds);
 }
 
 void PreparedRuns::Release() {
-  for (Handle handle : handles_) {
+  std::vector<Handle> handles;
+  {
+    mutex_lock l(mu_);
+    handles.swap(handles_);
+  }
+  for (Handle handle : handles) {
     session_->ReleaseCallable(handle).IgnoreError();
   }
-  handles_.clear();
 }
 
 Status PreparedRuns::MakeCallable(const CallableOptions& options,
                                   Handle* handle) {
   TF_RETURN_IF_ERROR(session_->MakeCallable(options, handle));
+  mutex_lock l(mu_);
   handles_.push_back(*handle);
   return OkStatus();
 }

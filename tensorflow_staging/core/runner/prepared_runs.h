@@ -3,12 +3,16 @@
 #ifndef TENSORFLOW_STAGING_CORE_RUNNER_PREPARED_RUNS_H_
 #define TENSORFLOW_STAGING_CORE_RUNNER_PREPARED_RUNS_H_
 
-#include <optional>
+#include <map>
+#include <string>
 #include <vector>
 
+#include "absl/base/call_once.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/macros.h"
+#include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/status.h"
+#include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
@@ -28,9 +32,15 @@ class PreparedRuns {
  public:
   PreparedRuns() = default;
 
-  // Prepares all runs of `options` in `session`, which must outlive all later
-  // calls. After an error, Release releases the runs that were prepared.
+  // Prepares the runs of `options` in `session`, which must outlive all later
+  // calls, except those of the producers. After an error, Release releases the
+  // runs that were prepared.
   Status Prepare(Session* session, const PrefetchRunnerOptions& options);
+
+  // Prepares the runs of producer `index` (an index into fetch_ops). In a large
+  // graph this takes as long as a session's first step takes to begin, so each
+  // producer does it in its own thread, while the session prepares the step.
+  Status PrepareProducer(int index);
 
   // Opens the buffer.
   Status Resume() const { return RunOp(resume_, {}); }
@@ -42,7 +52,7 @@ class PreparedRuns {
   // data.
   Status Close(const Status& cause) const;
 
-  // Runs the region once, as producer `index` (an index into fetch_ops).
+  // Runs the region once, as producer `index`, which must have been prepared.
   Status ProduceRecord(int index) const;
 
   // Releases the callables.
@@ -51,8 +61,18 @@ class PreparedRuns {
  private:
   using Handle = Session::CallableHandle;
 
+  // A callable that the first of the threads that need it prepares.
+  struct SharedCallable {
+    CallableOptions options;
+    absl::once_flag once;
+    Status status;
+    Handle handle = 0;
+  };
+
   Status PrepareControlOps(const PrefetchRunnerOptions& options);
-  Status PrepareProducers(const PrefetchRunnerOptions& options);
+  void DescribeProducers(const PrefetchRunnerOptions& options);
+  Status Prepare(SharedCallable* callable);
+  bool HasFeeds() const { return feeds_.options.fetch_size() > 0; }
   Status MakeCallable(const CallableOptions& options, Handle* handle);
   Status Run(Handle handle, const std::vector<Tensor>& feeds,
              std::vector<Tensor>* fetches) const;
@@ -60,15 +80,18 @@ class PreparedRuns {
   Status RunOp(Handle handle, const std::vector<Tensor>& feeds) const;
 
   Session* session_ = nullptr;
+  mutex mu_;
   // All handles, to be released.
-  std::vector<Handle> handles_;
+  std::vector<Handle> handles_ TF_GUARDED_BY(mu_);
   Handle resume_ = 0;
   Handle cancel_ = 0;
   Handle close_ = 0;
   // Fetches the values of named_feed_input_tensors, if there are any.
-  std::optional<Handle> feeds_;
-  // By entry of fetch_ops. A producer is fed the values that `feeds_` fetches.
-  std::vector<Handle> producers_;
+  SharedCallable feeds_;
+  // By op. A producer is fed the values that `feeds_` fetches.
+  std::map<std::string, SharedCallable> producers_;
+  // By entry of fetch_ops.
+  std::vector<SharedCallable*> producer_of_;
 
   TF_DISALLOW_COPY_AND_ASSIGN(PreparedRuns);
 };

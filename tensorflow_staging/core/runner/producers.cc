@@ -91,9 +91,12 @@ Status Producers::Start() {
 
 void Producers::Work(int index) {
   SetStageThreadName(options_.name());
-  // 1. Produce records until this thread must leave.
+  // 1. Produce records until this thread must leave. What cannot be prepared
+  //    ends the stage, also if a run may fail with the same type of error.
+  const Status prepared = runs_.PrepareProducer(index);
   while (!must_leave_.load(std::memory_order_acquire) &&
-         Handle(index, runs_.ProduceRecord(index))) {
+         (prepared.ok() ? Handle(index, runs_.ProduceRecord(index))
+                        : EndStage(index, prepared))) {
   }
   // 2. The last thread to leave closes the buffer: the last one of all at the
   //    end of the data, the last one of its source after an error.
