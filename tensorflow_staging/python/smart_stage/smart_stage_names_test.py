@@ -51,6 +51,21 @@ def test_every_tensor_of_a_record_is_fetched_with_the_step_that_uses_it(distribu
       assert sess.run([result, second]) == [1008, 1004]
 
 
+def test_a_logging_hook_sees_the_tensors_of_its_step():
+  first, second = _pair()
+  words = tf.as_string(first)
+  result = _in_step(first + second)
+  logged = []
+  hooks = [
+      tf.make_prefetch_hook(),
+      tf.train.LoggingTensorHook({"words": words, "second": second}, every_n_iter=1, formatter=logged.append),
+  ]
+  config = smart_stage_sessions.smart_stage_config(capacity=3)
+  with tf.train.MonitoredTrainingSession(config=config, hooks=hooks) as sess:
+    assert [sess.run(result) for _ in range(3)] == [1000, 1002, 1004]
+  assert logged == [{"words": b"%d" % step, "second": 1000 + step} for step in range(3)]
+
+
 @pytest.fixture
 def control_flow_v2():
   enabled = tf.control_flow_v2_enabled()
