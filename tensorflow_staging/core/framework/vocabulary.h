@@ -59,6 +59,9 @@ inline constexpr char kOriginalAttr[] = "_staging_original";
 inline constexpr char kTakenInputsAttr[] = "_staging_taken_inputs";
 inline constexpr char kCopyOfAttr[] = "_staging_copy_of";
 
+// The attribute of TensorFlow's Enter that names the frame of its loop.
+inline constexpr char kFrameNameAttr[] = "frame_name";
+
 // The node of a session's graph that lists the runners of its stages. No node
 // of a user can have a name that begins with an underscore.
 inline constexpr char kRunnersNode[] = "_staging/runners";

@@ -108,6 +108,32 @@ class TestGraph {
     return Finalize(&builder);
   }
 
+  Node* Identity(const std::string& name, Out in) {
+    NodeBuilder builder(name, "Identity");
+    builder.Input(in);
+    return Finalize(&builder);
+  }
+
+  // A bool scalar.
+  Node* Less(const std::string& name, Out a, Out b) {
+    NodeBuilder builder(name, "Less");
+    builder.Input(a).Input(b);
+    return Finalize(&builder);
+  }
+
+  // Output 1 is alive if `predicate` is true, and output 0 if it is false.
+  Node* Switch(const std::string& name, Out in, Out predicate) {
+    NodeBuilder builder(name, "Switch");
+    builder.Input(in).Input(predicate);
+    return Finalize(&builder);
+  }
+
+  Node* Merge(const std::string& name, const Outs& in) {
+    NodeBuilder builder(name, "Merge");
+    builder.Input(in);
+    return Finalize(&builder);
+  }
+
   // A marked node that uses `in`: it stays in the step.
   Node* Target(const std::string& name, const Outs& in) {
     Node* node = IdentityN(name, in);

@@ -47,19 +47,6 @@ def test_an_error_in_a_part_that_is_not_fetched_reaches_the_step():
         sess.run(length)
 
 
-@pytest.mark.parametrize("version_2", [False, True])
-def test_a_check_runs_ahead_with_version_2_of_control_flow_only(version_2):
-  enabled = tf.control_flow_v2_enabled()
-  (tf.enable_control_flow_v2 if version_2 else tf.disable_control_flow_v2)()
-  try:
-    record = _record()
-    with tf.control_dependencies([tf.debugging.assert_less(record, tf.constant(100, tf.int64))]):
-      _plus_variable(tf.identity(record, name="checked"))
-  finally:
-    (tf.enable_control_flow_v2 if enabled else tf.disable_control_flow_v2)()
-  assert ("checked" in _staged_nodes()) == version_2
-
-
 def test_no_record_is_produced_before_the_hook_starts():
   variable = tf.get_variable("mean", initializer=_record() * 2)
   with pytest.raises(tf.errors.FailedPreconditionError, match="'prefetch'.*make_prefetch_hook"):

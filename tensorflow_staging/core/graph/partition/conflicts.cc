@@ -4,39 +4,17 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/graph/partition/groups.h"
 #include "tensorflow_staging/core/graph/partition/resources.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
-
-// Divides the numbers from 0 to size - 1 into disjoint groups (union-find).
-class Groups {
- public:
-  explicit Groups(int size) : parent_(size) {
-    std::iota(parent_.begin(), parent_.end(), 0);
-  }
-
-  int Find(int i) {
-    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
-    return i;
-  }
-
-  void Join(int a, int b) { parent_[Find(a)] = Find(b); }
-
-  void JoinAll(const std::vector<int>& members) {
-    for (int member : members) Join(members.front(), member);
-  }
-
- private:
-  std::vector<int> parent_;
-};
 
 bool ResolveHandles(PartitionState* state) {
   for (const Node* node : state->order()) {
@@ -47,11 +25,70 @@ bool ResolveHandles(PartitionState* state) {
   return state->SpreadToDependents();
 }
 
+// A step that uses one result of a construct takes a record, and so advances
+// all sources of the construct. Without the stage, it would only advance the
+// sources of that result.
+bool ResolveConstructs(PartitionState* state) {
+  const ControlFlow& control_flow = state->control_flow();
+  // Whether a user outside its construct makes `node` a result.
+  const auto is_result = [&](const Node& node) {
+    for (const Edge* edge : node.out_edges()) {
+      if (state->IsUser(*edge->dst()) &&
+          control_flow.construct_of[edge->dst()->id()] !=
+              control_flow.construct_of[node.id()]) {
+        return true;
+      }
+    }
+    return false;
+  };
+  for (const std::vector<const Node*>& construct : control_flow.constructs) {
+    if (!state->IsStaged(*construct.front()) ||
+        state->IsDraw(*construct.front())) {
+      continue;
+    }
+    for (const Node* node : construct) {
+      if (state->SourcesOf(*node) != state->JoinedSources(*node) &&
+          is_result(*node)) {
+        state->MoveToStep(*node, {StepReason::kControlFlow, node});
+        break;
+      }
+    }
+  }
+  return state->SpreadToDependents();
+}
+
+// A tensor array lives in the run that creates it, so all its users must be on
+// one side. They all have its handle as an input.
+bool ResolveTensorArrays(PartitionState* state) {
+  // By node id: the op that creates the array whose handle the node yields.
+  std::vector<const Node*> creator(state->graph().num_node_ids(), nullptr);
+  for (const Node* node : state->order()) {
+    if (!state->IsStaged(*node)) continue;
+    if (IsTensorArray(*node)) creator[node->id()] = node;
+    const Node* array = creator[node->id()];
+    if (array == nullptr) continue;
+    for (const Edge* edge : node->out_edges()) {
+      const Node* user = edge->dst();
+      if (edge->IsControlEdge() || !state->IsUser(*user) ||
+          node->output_type(edge->src_output()) != DT_RESOURCE) {
+        continue;
+      }
+      if (!state->IsStaged(*user)) {
+        state->MoveToStep(*array,
+                          {StepReason::kOncePerRecordOnBothSides, array});
+      } else if (creator[user->id()] == nullptr) {
+        creator[user->id()] = array;
+      }
+    }
+  }
+  return state->SpreadToDependents();
+}
+
 bool ResolveSharedDraws(PartitionState* state) {
   for (const Node* node : state->order()) {
     if (!state->IsDraw(*node) || !state->IsStaged(*node)) continue;
     for (const Edge* edge : node->out_edges()) {
-      if (state->Counts(*edge->dst()) && !state->IsStaged(*edge->dst())) {
+      if (state->IsUser(*edge->dst()) && !state->IsStaged(*edge->dst())) {
         state->MoveToStep(*node, {StepReason::kOncePerRecordOnBothSides, node});
       }
     }
@@ -94,7 +131,7 @@ bool MayAdvanceAlone(const Node& source, const PartitionState& state) {
 // Returns whether a node of the step uses `node` or waits for it.
 bool FeedsStep(const Node& node, const PartitionState& state) {
   for (const Edge* edge : node.out_edges()) {
-    if (state.Counts(*edge->dst()) && !state.IsStaged(*edge->dst())) {
+    if (state.IsUser(*edge->dst()) && !state.IsStaged(*edge->dst())) {
       return true;
     }
   }
@@ -198,7 +235,8 @@ class MixedSources {
 }  // namespace
 
 bool ResolveConflicts(PartitionState* state) {
-  return ResolveHandles(state) || ResolveSharedDraws(state) ||
+  return ResolveHandles(state) || ResolveConstructs(state) ||
+         ResolveTensorArrays(state) || ResolveSharedDraws(state) ||
          ResolveSharedIterators(state) || MixedSources(state).Resolve();
 }
 

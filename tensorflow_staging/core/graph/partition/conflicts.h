@@ -11,6 +11,9 @@ namespace staging {
 // Moves to the step the nodes that could run ahead on their own, but not
 // together with the other staged nodes:
 //   * handles that depend on a record: a clone would be another resource;
+//   * constructs of which the step uses a result that does not depend on all of
+//     the construct's sources;
+//   * tensor arrays that the step also uses: an array lives in one run;
 //   * draws that the step also uses: each side would draw a different value;
 //   * sources of iterators that the step also reads: the step would miss the
 //     records that run ahead;

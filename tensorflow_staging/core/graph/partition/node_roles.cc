@@ -57,6 +57,16 @@ bool IsTableRead(absl::string_view op) {
   return kOps->contains(op);
 }
 
+// Ops on the arrays of version 1 loops, which live in one run.
+bool IsTensorArrayOp(absl::string_view op) {
+  static const OpSet* const kOps = new OpSet(
+      {"TensorArrayCloseV3", "TensorArrayConcatV3", "TensorArrayGatherV3",
+       "TensorArrayGradV3", "TensorArrayGradWithShape", "TensorArrayReadV3",
+       "TensorArrayScatterV3", "TensorArraySizeV3", "TensorArraySplitV3",
+       "TensorArrayV3", "TensorArrayWriteV3"});
+  return kOps->contains(op);
+}
+
 // Stateful ops whose state or side effect concerns only the record that they
 // work on.
 bool IsOncePerRecord(absl::string_view op) {
@@ -96,7 +106,7 @@ bool IsOncePerRecord(absl::string_view op) {
       "Empty",
       "GuaranteeConst",
   });
-  return kOps->contains(op) || IsTableRead(op);
+  return kOps->contains(op) || IsTableRead(op) || IsTensorArrayOp(op);
 }
 
 // Stateful ops of IsOncePerRecord that yield the same again, without a side
@@ -105,12 +115,13 @@ bool IsRepeatableOp(absl::string_view op) {
   static const OpSet* const kOps =
       new OpSet({"Assert", "CheckNumerics", "CheckNumericsV2", "GuaranteeConst",
                  "StatelessRandomGetAlg"});
-  return kOps->contains(op) || IsTableRead(op);
+  return kOps->contains(op) || IsTableRead(op) || IsTensorArrayOp(op);
 }
 
-bool IsControlFlow(const Node& node) {
-  return node.IsControlFlow() || node.type_string() == "LoopCond" ||
-         node.type_string() == "ControlTrigger";
+// Control flow that the partition does not follow. TensorFlow creates these ops
+// for gradients of loops, and after the passes of SmartStage.
+bool IsOtherControlFlow(absl::string_view op) {
+  return op == "ControlTrigger" || op == "_SwitchN" || op == "_XlaMerge";
 }
 
 bool IsCollective(absl::string_view op) {
@@ -146,6 +157,12 @@ bool IsSourceOp(const Node& node) {
 }
 
 bool IsSummary(const Node& node) { return IsSummaryOp(node.type_string()); }
+
+bool IsTensorArray(const Node& node) {
+  return node.type_string() == "TensorArrayV3" ||
+         node.type_string() == "TensorArrayGradV3" ||
+         node.type_string() == "TensorArrayGradWithShape";
+}
 
 bool IsIteratorInitializer(const Node& node) {
   return std::any_of(
@@ -193,7 +210,7 @@ RoleAndReason NodeRoles::Find(const Node& node) {
     if (!IsConstantTable(node)) return step(StepReason::kTable);
     return {NodeRole::kHandle};
   }
-  if (IsControlFlow(node)) return step(StepReason::kControlFlow);
+  if (IsOtherControlFlow(op)) return step(StepReason::kControlFlow);
   if (op == "VarHandleOp" || op == "_VarHandlesOp" || HasRefOutput(node)) {
     return step(StepReason::kVariable);
   }

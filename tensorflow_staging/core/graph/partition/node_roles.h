@@ -48,6 +48,7 @@ enum class StepReason {
   kVariable,
   kPlaceholder,
   kTable,
+  // Control flow of version 1 that cannot run ahead as a whole.
   kControlFlow,
   kCollective,
   kSaver,
@@ -56,6 +57,8 @@ enum class StepReason {
   kManualStage,
   kSideEffect,
   // The partition finds the next reasons.
+  // A source that is read in a branch or a loop.
+  kConditionalSource,
   kSavedIterator,
   // The step may also read the iterator through a node that is not a source.
   kSharedIterator,
@@ -81,6 +84,10 @@ bool IsSourceOp(const Node& node);
 
 // Returns whether `node` computes or writes a summary.
 bool IsSummary(const Node& node);
+
+// Returns whether `node` creates a tensor array, which its users find by the
+// handle that `node` yields.
+bool IsTensorArray(const Node& node);
 
 // Returns whether `node` initialises an iterator with a dataset. Running such a
 // node again restarts the iterator's stage.

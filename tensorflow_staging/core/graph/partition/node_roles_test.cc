@@ -52,14 +52,17 @@ TEST_P(OpRolesTest, FollowsFromTheOp) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Pure, OpRolesTest,
-                         ::testing::Values(Ops{
-                             kPureNode,
-                             {"AddN", "AsString", "Bucketize", "Const",
-                              "DecodeCSV", "NoOp", "PartitionedCall",
-                              "SparseReshape", "StatelessIf",
-                              "StatelessRandomUniform", "StatelessWhile",
-                              "StringToHashBucketFast"}}));
+INSTANTIATE_TEST_SUITE_P(
+    Pure, OpRolesTest,
+    ::testing::Values(Ops{kPureNode,
+                          {"AddN", "AsString", "Bucketize", "Const",
+                           "DecodeCSV", "NoOp", "PartitionedCall",
+                           "SparseReshape", "StatelessIf",
+                           "StatelessRandomUniform", "StatelessWhile",
+                           "StringToHashBucketFast"}},
+                      Ops{kPureNode,
+                          {"Enter", "Exit", "LoopCond", "Merge",
+                           "NextIteration", "Switch"}}));
 
 INSTANTIATE_TEST_SUITE_P(
     OncePerRecord, OpRolesTest,
@@ -91,6 +94,10 @@ INSTANTIATE_TEST_SUITE_P(
         Ops{kOnce, {"EagerPyFunc", "PyFunc"}},
         Ops{kOnce,
             {"LookupTableExportV2", "LookupTableFindV2", "LookupTableSizeV2"}},
+        Ops{kOnce,
+            {"TensorArrayConcatV3", "TensorArrayGatherV3", "TensorArrayReadV3",
+             "TensorArrayScatterV3", "TensorArraySizeV3", "TensorArrayV3",
+             "TensorArrayWriteV3"}},
         Ops{kOnce, {"Empty", "GuaranteeConst"}}));
 
 INSTANTIATE_TEST_SUITE_P(
@@ -117,14 +124,13 @@ INSTANTIATE_TEST_SUITE_P(
     StepOnly, OpRolesTest,
     ::testing::Values(
         Ops{Step(StepReason::kVariable),
-            {"Assign", "AssignAdd", "RefIdentity", "TemporaryVariable",
-             "VarHandleOp", "Variable", "VariableV2"}},
+            {"Assign", "AssignAdd", "RefEnter", "RefIdentity", "RefMerge",
+             "RefSwitch", "TemporaryVariable", "VarHandleOp", "Variable",
+             "VariableV2"}},
         Ops{Step(StepReason::kPlaceholder),
             {"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg"}},
         Ops{Step(StepReason::kControlFlow),
-            {"ControlTrigger", "Enter", "Exit", "LoopCond", "Merge",
-             "NextIteration", "RefEnter", "RefMerge", "RefSwitch", "Switch",
-             "_SwitchN"}},
+            {"ControlTrigger", "_SwitchN", "_XlaMerge"}},
         Ops{Step(StepReason::kCollective),
             {"AllToAll", "CollectiveBcastRecv", "CollectiveReduceV2",
              "CrossReplicaSum", "NcclAllReduce", "_HostRecv", "_HostSend",
@@ -139,12 +145,26 @@ INSTANTIATE_TEST_SUITE_P(
             {"TensorBufferCancel", "TensorBufferClose", "TensorBufferPut",
              "TensorBufferResume", "TensorBufferSize"}},
         Ops{Step(StepReason::kSideEffect),
-            {"AnonymousIteratorV2", "AssignVariableOp", "If",
-             "InitializeTableV2", "LookupTableInsertV2", "MakeIterator",
-             "QueueDequeueV2", "QueueEnqueueV2", "ReadVariableOp",
-             "ReaderReadV2", "RemoteCall", "ResourceGather",
-             "SerializeIterator", "Stage", "StatefulPartitionedCall", "Unstage",
-             "While", "WriteFile"}}));
+            {"AnonymousIteratorV2",
+             "AssignVariableOp",
+             "If",
+             "InitializeTableV2",
+             "LookupTableInsertV2",
+             "MakeIterator",
+             "QueueDequeueV2",
+             "QueueEnqueueV2",
+             "ReadVariableOp",
+             "ReaderReadV2",
+             "RemoteCall",
+             "ResourceGather",
+             "SerializeIterator",
+             "StackPushV2",
+             "StackV2",
+             "Stage",
+             "StatefulPartitionedCall",
+             "Unstage",
+             "While",
+             "WriteFile"}}));
 
 TEST(NodeRolesTest, AMarkedNodeBelongsToTheStep) {
   TestGraph graph;

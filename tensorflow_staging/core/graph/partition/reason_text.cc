@@ -19,7 +19,8 @@ const char* VerbPhrase(StepReason reason) {
     case StepReason::kTable:
       return "depends on a table that the graph writes to,";
     case StepReason::kControlFlow:
-      return "depends on control flow (Switch, Merge, Enter, ...) at";
+      return "depends on control flow (Switch, Merge, Enter, ...) that cannot "
+             "run ahead as a whole, at";
     case StepReason::kCollective:
       return "depends on communication between devices at";
     case StepReason::kSaver:
@@ -32,6 +33,8 @@ const char* VerbPhrase(StepReason reason) {
       return "belongs to or depends on the manual stage of";
     case StepReason::kSideEffect:
       return "depends on an op with a state or side effect,";
+    case StepReason::kConditionalSource:
+      return "depends on a source that is read in a branch or a loop,";
     case StepReason::kSavedIterator:
       return "depends on an iterator whose position is saved by";
     case StepReason::kSharedIterator:
@@ -69,7 +72,8 @@ const char* OwnVerbPhrase(StepReason reason) {
     case StepReason::kTable:
       return "is a table that the graph writes to";
     case StepReason::kControlFlow:
-      return "is control flow (Switch, Merge, Enter, ...)";
+      return "is control flow (Switch, Merge, Enter, ...) that cannot run "
+             "ahead as a whole";
     case StepReason::kCollective:
       return "communicates between devices";
     case StepReason::kSaver:
@@ -82,6 +86,8 @@ const char* OwnVerbPhrase(StepReason reason) {
       return "belongs to a manual stage";
     case StepReason::kSideEffect:
       return "has a state or side effect";
+    case StepReason::kConditionalSource:
+      return "is read in a branch or a loop";
     case StepReason::kSavedIterator:
       return "saves the position of an iterator";
     case StepReason::kSharedIterator:

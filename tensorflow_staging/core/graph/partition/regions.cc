@@ -52,7 +52,7 @@ class Record {
   }
 
   bool IsUseOutside(const Edge& edge) const {
-    return state_.Counts(*edge.dst()) && !staged_.contains(edge.dst());
+    return state_.IsUser(*edge.dst()) && !staged_.contains(edge.dst());
   }
 
   void CarryWhatTheStepNeeds(const Node& node) {
@@ -76,6 +76,16 @@ class Record {
     }
   }
 
+  // Whether the value of the edge's end depends on its beginning. By a control
+  // edge, only the nodes of a construct do: they may be dead.
+  bool IsDependence(const Edge& edge) const {
+    const std::vector<int>& construct_of = state_.control_flow().construct_of;
+    const int construct = construct_of[edge.src()->id()];
+    return !edge.IsControlEdge() ||
+           (construct != ControlFlow::kNoConstruct &&
+            construct == construct_of[edge.dst()->id()]);
+  }
+
   // Carries the tensors that the step uses only if a run asks for it, and that
   // it could not compute from the rest of the record.
   void CarryWhatCannotBeComputedAgain() {
@@ -91,7 +101,7 @@ class Record {
       to_visit.pop_back();
       CarryForAnyUse(*node);
       for (const Edge* edge : node->out_edges()) {
-        if (!staged_.contains(edge->dst()) || edge->IsControlEdge() ||
+        if (!staged_.contains(edge->dst()) || !IsDependence(*edge) ||
             carried_.contains({node, edge->src_output()})) {
           continue;
         }
@@ -107,7 +117,7 @@ class Record {
     const Node* source = region_.sources.front();
     std::vector<bool> used(source->num_outputs(), false);
     for (const Edge* edge : source->out_edges()) {
-      if (!edge->IsControlEdge() && state_.Counts(*edge->dst())) {
+      if (!edge->IsControlEdge() && state_.IsUser(*edge->dst())) {
         used[edge->src_output()] = true;
       }
     }
@@ -128,7 +138,7 @@ class Record {
 bool YieldsTensor(const PartitionState& state, const StagedRegion& region) {
   for (const Node* node : region.nodes) {
     for (const Edge* edge : node->out_edges()) {
-      if (!edge->IsControlEdge() && state.Counts(*edge->dst()) &&
+      if (!edge->IsControlEdge() && state.IsUser(*edge->dst()) &&
           !state.IsStaged(*edge->dst())) {
         return true;
       }

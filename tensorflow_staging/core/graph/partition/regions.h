@@ -29,7 +29,8 @@ struct StagedRegion {
   // The sources of the region, sorted by name: GetNexts of iterators, or the
   // Take of one manual stage.
   std::vector<const Node*> sources;
-  // All nodes of the region, sources included, each after its inputs.
+  // All nodes of the region, sources included, each after its inputs, except
+  // that the Merges of a loop come before their inputs from the loop's end.
   std::vector<const Node*> nodes;
   // The tensors of the record, sorted by name: those that the step needs for
   // each record, and the outputs of the sources (RecordContent).

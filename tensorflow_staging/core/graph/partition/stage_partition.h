@@ -24,6 +24,10 @@ namespace staging {
 // predicts, any node of the step counts. A pure node that depends on no
 // source, such as a constant, is shared: both sides use it.
 //
+// A conditional or a loop of version 1 of control flow is staged as a whole or
+// not at all (control_flow.h), so that a record holds no dead tensor and no
+// tensor of a frame.
+//
 // What only summaries or occasional fetches need is computed in the step, when
 // a run asks for it, from what the record carries.
 //

@@ -92,13 +92,13 @@ TEST_P(StepNodeTest, ANodeThatWaitsForItStays) {
   });
 }
 
-Node* SwitchOn(TestGraph* graph, Node* value) {
-  NodeBuilder builder("switch", "Switch");
-  const Tensor predicate(true);
-  NodeBuilder constant("predicate", "Const");
-  constant.Attr("dtype", DT_BOOL).Attr("value", predicate);
-  builder.Input(value).Input(graph->Finalize(&constant));
-  return graph->Finalize(&builder);
+// A Merge whose inputs may both be dead.
+Node* DeadOrAlive(TestGraph* graph) {
+  Node* one = graph->Const("one", 1);
+  Node* two = graph->Const("two", 2);
+  Node* a = graph->Switch("a_switch", one, graph->Less("a_less", one, two));
+  Node* b = graph->Switch("b_switch", one, graph->Less("b_less", two, one));
+  return graph->Merge("merge", {a, b});
 }
 
 Node* Unary(TestGraph* graph, const char* name, const char* op) {
@@ -121,10 +121,8 @@ INSTANTIATE_TEST_SUITE_P(
                  [](TestGraph* graph) { return graph->Placeholder("fed"); },
                  {StepReason::kPlaceholder, "fed"}},
         StepNode{"ControlFlow",
-                 [](TestGraph* graph) {
-                   return SwitchOn(graph, graph->Const("value", 1));
-                 },
-                 {StepReason::kControlFlow, "switch"}},
+                 [](TestGraph* graph) { return DeadOrAlive(graph); },
+                 {StepReason::kControlFlow, "merge"}},
         StepNode{"Collective",
                  [](TestGraph* graph) {
                    return Unary(graph, "reduce", "CollectiveReduce");

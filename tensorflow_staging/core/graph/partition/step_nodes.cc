@@ -30,6 +30,16 @@ void MoveStepRoles(const NodeFilter& filter, PartitionState* state) {
       state->MoveToStep(*node, {found.reason, node});
     }
   }
+  for (const Node* node : state->control_flow().irregular) {
+    state->MoveToStep(*node, {StepReason::kControlFlow, node});
+  }
+  // A source in a branch or a loop is read as often as the branch is chosen or
+  // the loop runs, not once for each record.
+  for (const Node* source : state->sources()) {
+    if (state->control_flow().is_inside[source->id()]) {
+      state->MoveToStep(*source, {StepReason::kConditionalSource, source});
+    }
+  }
   // A marked source still yields records; the mark keeps its users in the step.
   for (const Node* source : state->sources()) {
     if (!IsMarkedTarget(*source)) continue;

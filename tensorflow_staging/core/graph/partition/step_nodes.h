@@ -12,6 +12,8 @@ namespace staging {
 // Finds the roles of all nodes, and moves to the step the nodes that cannot run
 // ahead in any case, together with all nodes that depend on them:
 //   * nodes that belong to the step by their role, such as variables;
+//   * control flow of version 1 that is not built as TensorFlow builds it;
+//   * sources in branches and loops;
 //   * users of marked sources;
 //   * sources and once-per-record ops that lead to a Put: their manual stage
 //     already runs them ahead;

@@ -26,15 +26,18 @@ bool IsUpdate(const Node& node, const PartitionState& state,
          UpdatesState(node, effects);
 }
 
-// Adds to `found` the nodes of `roots`, and all nodes that they depend on.
+// Adds to `found` the nodes of `roots`, and all nodes that they or the other
+// nodes of their constructs depend on.
 void AddAncestors(const PartitionState& state,
                   const std::vector<const Node*>& roots,
                   std::vector<bool>* found) {
   std::vector<const Node*> to_visit;
   const auto add = [&](const Node* node) {
     if (!state.Counts(*node) || (*found)[node->id()]) return;
-    (*found)[node->id()] = true;
-    to_visit.push_back(node);
+    for (const Node* other : state.SameSide(*node)) {
+      (*found)[other->id()] = true;
+      to_visit.push_back(other);
+    }
   };
   for (const Node* root : roots) add(root);
   while (!to_visit.empty()) {

@@ -66,6 +66,14 @@ void BecomeClone(const Names& region, const CloneOptions& options,
     colocation = ColocationOfClone(colocation, region, options);
     if (!colocation.empty()) node->AddAttr(kColocationAttrName, colocation);
   }
+  // In one run, the Enters of a frame's name must all be of one loop. A run may
+  // compute the clones for several Puts of a manual stage.
+  std::string frame;
+  if (node->IsEnter() &&
+      TryGetNodeAttr(node->attrs(), kFrameNameAttr, &frame)) {
+    node->ClearAttr(kFrameNameAttr);
+    node->AddAttr(kFrameNameAttr, CloneName(options, frame));
+  }
   if (options.on_cpu) node->set_requested_device(CpuOfTask(*node));
   if (options.stream_id != 0) {
     node->ClearAttr(kStreamAttr);

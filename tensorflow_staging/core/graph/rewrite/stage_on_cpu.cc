@@ -37,6 +37,8 @@ Status CopyWithoutInputs(Node* node, const std::string& scope, Graph* graph,
                          Node** copy) {
   *copy = node;
   if (!node->IsOp() || HoldsOrUsesResource(*node)) return OkStatus();
+  // The copy of a loop and the original may be in one run.
+  if (node->IsExit()) return OkStatus();
   const auto it = copies->find(node);
   if (it != copies->end()) {
     *copy = it->second;

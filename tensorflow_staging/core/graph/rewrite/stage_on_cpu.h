@@ -25,7 +25,8 @@ using CpuCopies = absl::flat_hash_map<const Node*, Node*>;
 // record. Reuses the copies in `copies` and adds the new ones.
 //
 // Does not copy a node that holds or uses a resource, since that node must run
-// where the resource is; `*copy` is the original then.
+// where the resource is, nor a loop of version 1, since its copy would have a
+// frame of the same name; `*copy` is the original then.
 Status CopyToCpu(Node* node, const std::string& scope, Graph* graph,
                  CpuCopies* copies, Node** copy);
 

@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/testing/control_flow_graph.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 
 namespace tensorflow {
@@ -156,6 +157,56 @@ TEST_F(StageRewriteTest, ControlEdgesKeepTheOrderOfEachSide) {
   // The record is complete only after all nodes for which the step waits.
   EXPECT_THAT(graph_.Inputs("prefetch/TensorBufferPut"),
               ElementsAre("prefetch/staged/second", "^prefetch/staged/first"));
+}
+
+TEST_F(StageRewriteTest, ALoopIsClonedWithTheEdgesFromItsEnd) {
+  Node* next = graph_.Source("next");
+  TestLoop loop("loop", {next}, graph_.Const("limit", 5), &graph_);
+  Node* sum = graph_.AddN("sum", {loop.body()[0], loop.body()[0]});
+  graph_.Target("target", {loop.Close({sum})[0]});
+  ASSERT_EQ(Rewrite(), OkStatus());
+
+  EXPECT_THAT(
+      graph_.Inputs("prefetch/staged/loop/merge0"),
+      ElementsAre("prefetch/staged/loop/enter0", "prefetch/staged/loop/next0"));
+  EXPECT_THAT(graph_.Inputs("prefetch/staged/loop/next0"),
+              ElementsAre("prefetch/staged/sum"));
+  EXPECT_THAT(graph_.Inputs("prefetch/staged/loop/invariant0"),
+              ElementsAre("limit"));
+  EXPECT_THAT(graph_.Inputs("prefetch/TensorBufferPut"),
+              ElementsAre("prefetch/staged/loop/exit0"));
+  EXPECT_EQ(Op("loop/exit0"), "Identity");
+  EXPECT_EQ(Op("loop/merge0"), "(none)");
+}
+
+// In one run, the Enters of one name must be of one loop.
+TEST_F(StageRewriteTest, EachCloneOfALoopHasAFrameOfItsOwn) {
+  Node* take = graph_.Stage("stage", {graph_.Const("record", 1)});
+  graph_.Put("stage/other", "stage", {graph_.Const("other", 1)});
+  TestLoop loop("loop", {take}, graph_.Const("limit", 5), &graph_);
+  graph_.Target("target", {loop.Close({loop.body()[0]})[0]});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  for (const char* scope : {"stage/staged", "stage/staged_1"}) {
+    for (const char* enter : {"/loop/enter0", "/loop/invariant0"}) {
+      EXPECT_EQ(Attr<std::string>(strings::StrCat(scope, enter), "frame_name"),
+                strings::StrCat(scope, "/loop"));
+    }
+  }
+}
+
+TEST_F(StageRewriteTest, ASharedLoopIsNotCopiedToTheCpu) {
+  options_.on_cpu = true;
+  TestLoop loop("loop", {graph_.Const("zero", 0)}, graph_.Const("limit", 5),
+                &graph_);
+  Node* exit = loop.Close({graph_.Neg("neg", loop.body()[0])})[0];
+  Node* one = graph_.Const("one", 1);
+  graph_.Target("target",
+                {graph_.AddN("sum", {graph_.Source("next"), exit, one})});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  EXPECT_THAT(
+      graph_.Inputs("prefetch/staged/sum"),
+      ElementsAre("prefetch/staged/next", "loop/exit0", "prefetch/staged/one"));
+  EXPECT_EQ(Op("prefetch/staged/loop/enter0"), "(none)");
 }
 
 TEST_F(StageRewriteTest, AttributesAndDevicesSurviveOnBothSides) {

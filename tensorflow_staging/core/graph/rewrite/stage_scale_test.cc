@@ -15,6 +15,7 @@
 #include "tensorflow_staging/core/graph/partition/stage_partition.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
+#include "tensorflow_staging/core/testing/control_flow_graph.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 
 namespace tensorflow {
@@ -110,6 +111,39 @@ void ChainOfDraws(int nodes, TestGraph* graph) {
   }
 }
 
+// Each conditional uses the result of the one before. One in the middle is in
+// the step.
+void ChainOfConditionals(int nodes, TestGraph* graph) {
+  Node* last = graph->Source("next");
+  Node* limit = graph->Const("limit", 5);
+  for (int i = 0; i < nodes / 10; ++i) {
+    if (i == nodes / 20) last = graph->Target("middle", {last});
+    TestConditional cond(Name("cond", i),
+                         graph->Less(Name("less", i), last, limit), graph);
+    last = cond.Result(cond.In(false, last),
+                       graph->Neg(Name("neg", i), cond.In(true, last)));
+  }
+  graph->Target("target", {last});
+}
+
+// At the end of an iteration, each variable receives the value of another, so
+// that all of them depend on all sources.
+void LoopWithManyVariables(int nodes, TestGraph* graph) {
+  constexpr int kSources = 10;
+  TestGraph::Outs initial;
+  for (int i = 0; i < kSources; ++i) {
+    initial.push_back(graph->Source(Name("next", i)));
+  }
+  Node* zero = graph->Const("zero", 0);
+  while (static_cast<int>(initial.size()) < nodes / 7) initial.push_back(zero);
+  TestLoop loop("loop", initial, graph->Const("limit", 5), graph);
+  TestGraph::Outs next(loop.body().begin() + 1, loop.body().end());
+  next.push_back(loop.body().front());
+  TestGraph::Outs exits;
+  for (Node* exit : loop.Close(next)) exits.push_back(exit);
+  graph->Target("target", exits);
+}
+
 // The lesser of two measurements, since other processes can only add to a time.
 double PartitionSeconds(const Shape& shape, int nodes) {
   TestGraph graph;
@@ -148,7 +182,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Shape{"ManyUsersOfOneSource", ManyUsersOfOneSource},
                       Shape{"MostlyInTheStep", MostlyInTheStep},
                       Shape{"ManySources", ManySources},
-                      Shape{"ChainOfDraws", ChainOfDraws}),
+                      Shape{"ChainOfDraws", ChainOfDraws},
+                      Shape{"ChainOfConditionals", ChainOfConditionals},
+                      Shape{"LoopWithManyVariables", LoopWithManyVariables}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -9,11 +9,15 @@
 #include <string>
 #include <vector>
 
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/graph/control_flow.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
+#include "tensorflow_staging/core/testing/control_flow_graph.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 
 namespace tensorflow {
@@ -515,6 +519,110 @@ TEST_F(GraphForRunTest, MarksThatLeadToAnotherTypeAreRefused) {
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("has other types"));
   EXPECT_TRUE(IsUnchanged());
+}
+
+// A conditional of constants: what it yields depends on the predicate only
+// through the control edges from the pivots.
+class ConditionalForRunTest : public GraphForRunTest {
+ protected:
+  void SetUp() override {
+    Node* next = graph_.Source("next");
+    Node* less = graph_.Less("less", next, graph_.Const("five", 5));
+    TestConditional cond("cond", less, &graph_);
+    Node* merge = cond.Result(cond.Const(false, "cond/no", 0),
+                              cond.Const(true, "cond/yes", 1));
+    Node* negated = graph_.Neg("negated", merge);
+    graph_.Target("target", {graph_.AddN("sum", {next, negated})});
+    // Nodes without inputs have an edge from the graph's own source node.
+    FixupSourceAndSinkEdges(graph_.get());
+    Rewrite();
+    FixupSourceAndSinkEdges(graph_.get());
+  }
+
+  void ExpectConditionalInTheStep() {
+    EXPECT_THAT(Inputs("cond/merge0"), ElementsAre("cond/no", "cond/yes"));
+    EXPECT_THAT(Inputs("cond/yes"), ElementsAre("^cond/switch_t"));
+    EXPECT_THAT(Inputs("cond/no"), ElementsAre("^cond/switch_f"));
+    EXPECT_THAT(Inputs("cond/switch_t"), ElementsAre("cond/pivot:1"));
+    EXPECT_THAT(Inputs("cond/pivot"), ElementsAre("less", "less"));
+  }
+};
+
+TEST_F(ConditionalForRunTest, AResultThatIsNotCarriedIsComputed) {
+  ASSERT_EQ(Fetch({"target:0", "cond/merge0:0"}), OkStatus());
+  ExpectConditionalInTheStep();
+  EXPECT_THAT(Inputs("less"), ElementsAre("next", "five"));
+  // The step uses what the record carries.
+  EXPECT_THAT(Inputs("sum"), ElementsAre("prefetch/TensorBufferTake:1"));
+  EXPECT_EQ(Op("negated"), "(none)");
+}
+
+TEST_F(ConditionalForRunTest, ATensorOfABranchIsComputedIfTheBranchIsChosen) {
+  ASSERT_EQ(Fetch({"cond/yes:0"}), OkStatus());
+  EXPECT_THAT(Inputs("cond/yes"), ElementsAre("^cond/switch_t"));
+  EXPECT_THAT(Inputs("cond/pivot"), ElementsAre("less", "less"));
+}
+
+TEST_F(ConditionalForRunTest, WhatUsesAFedResultIsComputed) {
+  Feed({"cond/merge0:0"});
+  ASSERT_EQ(Fetch({"target:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_THAT(Inputs("negated"), ElementsAre("cond/merge0"));
+  EXPECT_EQ(Op("cond/pivot"), "(none)");
+}
+
+// The constants in the body of a loop wait for one of its variables.
+TEST_F(GraphForRunTest, ALoopIsComputedWithTheConstantsOfItsBody) {
+  Node* next = graph_.Source("next");
+  TestLoop loop("loop", {next}, graph_.Const("limit", 3), &graph_);
+  Node* one = graph_.Const("loop/one", 1);
+  graph_.AddControl(loop.body()[0], one);
+  Node* exit = loop.Close({graph_.AddN("loop/add", {loop.body()[0], one})})[0];
+  graph_.Target("target", {graph_.AddN("sum", {next, exit})});
+  FixupSourceAndSinkEdges(graph_.get());
+  Rewrite();
+  FixupSourceAndSinkEdges(graph_.get());
+  const auto expect_loop = [this] {
+    EXPECT_THAT(Inputs("loop/exit0"), ElementsAre("loop/switch0"));
+    EXPECT_THAT(Inputs("loop/merge0"),
+                ElementsAre("loop/enter0", "loop/next0"));
+    EXPECT_THAT(Inputs("loop/one"), ElementsAre("^loop/body0"));
+    for (const char* enter : {"loop/enter0", "loop/invariant0"}) {
+      std::string frame;
+      TF_CHECK_OK(GetNodeAttr(FindNode(*unstaged_, enter)->attrs(),
+                              kFrameNameAttr, &frame));
+      EXPECT_EQ(frame, "loop");
+    }
+  };
+  ASSERT_EQ(Fetch({"target:0", "loop/exit0:0"}), OkStatus());
+  expect_loop();
+  EXPECT_THAT(Inputs("loop/enter0"), ElementsAre("next"));
+  for (const char* fed : {"next:0", "limit:0"}) {
+    Feed({fed});
+    ASSERT_EQ(Fetch({"target:0"}), OkStatus()) << fed;
+    ASSERT_NE(unstaged_, nullptr);
+    expect_loop();
+    EXPECT_THAT(Inputs("sum"), ElementsAre("next", "loop/exit0"));
+  }
+}
+
+// One of the loops is the clone, and the other computes a fetch.
+TEST_F(GraphForRunTest, ALoopOnBothSidesHasTwoFrames) {
+  Node* take = graph_.Stage("manual", {graph_.Source("next")});
+  TestLoop loop("loop", {take}, graph_.Const("limit", 3), &graph_);
+  Node* exit = loop.Close({graph_.Neg("loop/neg", loop.body()[0])})[0];
+  graph_.Target("target", {graph_.Neg("negated", exit)});
+  Rewrite();
+  run_.add_target("manual/TensorBufferPut");
+  ASSERT_EQ(Fetch({"loop/exit0:0"}), OkStatus());
+  std::vector<ControlFlowInfo> frames;
+  EXPECT_EQ(BuildControlFlowInfo(unstaged_.get(), &frames), OkStatus());
+  EXPECT_EQ(Op("loop/enter0"), "Enter");
+  EXPECT_EQ(Op("manual/staged/loop/enter0"), "Enter");
+  std::string frame;
+  TF_CHECK_OK(GetNodeAttr(FindNode(*unstaged_, "loop/enter0")->attrs(),
+                          kFrameNameAttr, &frame));
+  EXPECT_EQ(frame, "loop");
 }
 
 TEST_F(GraphForRunTest, OtherStagesAreNotUnstaged) {

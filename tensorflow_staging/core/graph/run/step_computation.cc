@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/node_builder.h"
@@ -75,6 +76,24 @@ Status SkippedElementsError(const std::string& stage,
       "the run also use the other sources, as a step does.");
 }
 
+// Gives `node`, a copy of `clone` with the original name, the original name of
+// the frame that it enters, if any. The clone's has the same prefix as the
+// clone.
+void RestoreFrameName(const Node& clone, Node* node) {
+  std::string frame;
+  if (!node->IsEnter() ||
+      !TryGetNodeAttr(node->attrs(), kFrameNameAttr, &frame)) {
+    return;
+  }
+  absl::string_view scope = clone.name();
+  absl::string_view original = frame;
+  if (absl::ConsumeSuffix(&scope, node->name()) &&
+      absl::ConsumePrefix(&original, scope)) {
+    node->ClearAttr(kFrameNameAttr);
+    node->AddAttr(kFrameNameAttr, std::string(original));
+  }
+}
+
 // The names of the stand-ins of the sources on which a clone depends, itself
 // included.
 std::set<std::string> SourcesBehind(const std::string& name,
@@ -139,6 +158,7 @@ StepComputation::StepComputation(const Graph& graph, const NodeFinder& find,
     : find_(find),
       marks_(marks),
       run_(run),
+      construct_nodes_(graph),
       fed_ahead_(FindFedAhead(graph, marks, run)),
       roles_(graph) {
   for (const auto& [name, clone] : marks.clones) {
@@ -252,13 +272,14 @@ Status StepComputation::NeedInputsOfComputed(const std::string& name) {
       continue;
     }
     if (const auto original = marks_.OriginalOf(*input)) {
-      // Within a loop or a branch, control edges are part of the computation.
-      const bool waits =
-          edge->IsControlEdge() && !marks_.lowered.contains(input);
-      TF_RETURN_IF_ERROR(waits ? NeedControl(*original)
-                         : edge->IsControlEdge()
-                             ? Compute(*original, 0)
-                             : NeedTensor(*original, edge->src_output()));
+      if (!edge->IsControlEdge()) {
+        TF_RETURN_IF_ERROR(NeedTensor(*original, edge->src_output()));
+      } else if (marks_.lowered.contains(input) ||
+                 construct_nodes_.IsChoice(*edge)) {
+        TF_RETURN_IF_ERROR(Compute(*original, 0));
+      } else {
+        TF_RETURN_IF_ERROR(NeedControl(*original));
+      }
       continue;
     }
     const std::optional<std::string> copied = CopiedNode(*input);
@@ -378,6 +399,7 @@ Status StepComputation::AddTo(const MarkedNodes& marks, Graph* copy) const {
                              kStreamAttr, kColocationAttrName}) {
       node->ClearAttr(attr);
     }
+    RestoreFrameName(*marks.FindClone(name)->node, node);
     added[name] = node;
   }
   std::set<std::string> places = fed_originals_;

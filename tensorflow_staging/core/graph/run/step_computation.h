@@ -15,6 +15,7 @@
 #include "tensorflow/core/graph/tensor_id.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow_staging/core/graph/partition/node_roles.h"
+#include "tensorflow_staging/core/graph/run/construct_nodes.h"
 #include "tensorflow_staging/core/graph/run/fed_ahead.h"
 #include "tensorflow_staging/core/graph/run/marked_nodes.h"
 #include "tensorflow_staging/core/graph/run/run_request.h"
@@ -89,6 +90,7 @@ class StepComputation {
   const NodeFinder& find_;
   const MarkedNodes& marks_;
   const RunRequest& run_;
+  ConstructNodes construct_nodes_;
   const FedAhead fed_ahead_;
   NodeRoles roles_;
   // The names of the sources of each stage: of their stand-ins.
