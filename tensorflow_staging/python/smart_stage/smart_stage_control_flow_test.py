@@ -264,6 +264,68 @@ def _chosen_constant_and_loop() -> tf.Operation:
   return tf.assign_add(variable, looped, name="train")
 
 
+def _outcomes(smart_stage: bool, steps: list[tuple[list[str], dict]]) -> list[list[int] | type[Exception]]:
+  with tf.Graph().as_default() as built:
+    _chosen_constant_and_loop()
+  # Python refuses to fetch from a branch or a loop that it has built itself, but not from an imported one.
+  with tf.Graph().as_default():
+    tf.import_graph_def(built.as_graph_def(), name="")
+    with tf.Session(config=smart_stage_runs.config(smart_stage)) as sess:
+      sess.run("variable/Assign")
+      found = []
+      with tf.make_prefetch_hook().running(sess):
+        for fetches, feeds in steps:
+          try:
+            found.append([int(value) for value in sess.run(fetches, feeds)])
+          except tf.errors.OpError as error:
+            found.append(type(error))
+      return found
+
+
+_ANY_VERSION = [
+    (["behind:0"], {}),
+    (["behind:0", "after:0", "looped:0", "start:0", "chosen:0", "number:0"], {}),
+    ([], {"chosen:0": True}),
+    ([], {"chosen:0": False}),
+    (["behind:0"], {"chosen:0": True}),
+    (["after:0"], {"start:0": 3}),
+    ([], {"limit:0": 100}),
+    (["after:0", "behind:0"], {"limit:0": 12}),
+    (["behind:0"], {"number:0": 5}),
+    (["number:0"], {"behind:0": 1}),
+]
+_VERSION_1 = [
+    (["cond/Merge:0", "loop/Exit:0"], {}),
+    (["cond/Merge:0"], {"chosen:0": False}),
+    (["behind:0"], {"cond/Merge:0": 4}),
+    ([], {"cond/pred_id:0": False}),
+    (["number:0"], {"loop/Exit:0": 7}),
+    # Each of these tensors is dead for some records, which is an error.
+    (["cond/ten:0"], {}),
+    (["cond/twenty:0"], {}),
+    (["cond/switch_t:0"], {}),
+    # A tensor of an iteration is always an error.
+    (["loop/add:0"], {}),
+]
+
+
+@pytest.mark.parametrize(("version_2", "access"), [
+    *((False, access) for access in _ANY_VERSION + _VERSION_1), *((True, access) for access in _ANY_VERSION)])
+def test_a_fetch_or_feed_in_control_flow_gives_the_value_without_smart_stage(version_2, access):
+  if version_2:
+    tf.compat.v1.enable_control_flow_v2()
+  fetches, feeds = access
+  # Each step also trains. Both choices occur among the records, and the last step shows that no record was skipped.
+  steps = [(["train:0"], {}), *[(["train:0", *fetches], feeds)] * 4, (["train:0"], {})]
+  for number in range(len(steps)):
+    # A step that fails may or may not have taken its record, so it is the last one.
+    expected = _outcomes(False, steps[:number + 1])
+    if isinstance(expected[-1], type):
+      steps = steps[:number + 1]
+      break
+  assert _outcomes(True, steps) == _outcomes(False, steps)
+
+
 def test_what_is_carried_of_a_conditional_is_fetched_without_computing_it_again():
   _chosen_constant_and_loop()
   behind = tf.negative(tf.get_default_graph().get_tensor_by_name("looped:0"), name="negative")

@@ -12,11 +12,16 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// Spreads fed tensors along the data edges.
+// Spreads fed tensors along the data edges, and from node to node of a branch
+// or of the body of a loop.
 class Spread {
  public:
-  Spread(const Graph& graph, const MarkedNodes& marks, const RunRequest& run)
-      : graph_(graph), marks_(marks), run_(run) {}
+  Spread(const Graph& graph, const MarkedNodes& marks, const RunRequest& run,
+         ConstructNodes* construct_nodes)
+      : graph_(graph),
+        marks_(marks),
+        run_(run),
+        construct_nodes_(*construct_nodes) {}
 
   FedAhead Run() {
     // Manual stages: clones read the Put's inputs, and their originals read the
@@ -26,11 +31,15 @@ class Spread {
     }
     for (const Node* node : graph_.op_nodes()) {
       const std::optional<std::string> original = OriginalName(*node);
-      for (const Edge* edge : node->out_edges()) {
-        if (edge->IsControlEdge()) continue;
-        if (const TensorId* fed = run_.FindFed(
-                original ? *original : node->name(), edge->src_output())) {
-          ReachAlong(*edge, *fed);
+      const std::string& name = original ? *original : node->name();
+      for (int output = 0; output < node->num_outputs(); ++output) {
+        const TensorId* fed = run_.FindFed(name, output);
+        if (fed == nullptr) continue;
+        for (const Edge* edge : node->out_edges()) {
+          if (edge->src_output() == output ||
+              construct_nodes_.IsChoice(*edge)) {
+            ReachAlong(*edge, *fed);
+          }
         }
       }
     }
@@ -38,7 +47,9 @@ class Spread {
       const auto [node, fed] = to_visit_.back();
       to_visit_.pop_back();
       for (const Edge* edge : node->out_edges()) {
-        if (!edge->IsControlEdge()) ReachAlong(*edge, fed);
+        if (!edge->IsControlEdge() || construct_nodes_.IsChoice(*edge)) {
+          ReachAlong(*edge, fed);
+        }
       }
     }
     return std::move(found_);
@@ -88,6 +99,7 @@ class Spread {
   const Graph& graph_;
   const MarkedNodes& marks_;
   const RunRequest& run_;
+  ConstructNodes& construct_nodes_;
   absl::flat_hash_map<const Node*, TensorId> reached_;
   std::vector<std::pair<const Node*, TensorId>> to_visit_;
   FedAhead found_;
@@ -96,9 +108,9 @@ class Spread {
 }  // namespace
 
 FedAhead FindFedAhead(const Graph& graph, const MarkedNodes& marks,
-                      const RunRequest& run) {
+                      const RunRequest& run, ConstructNodes* construct_nodes) {
   if (run.fed().empty() || marks.clones.empty()) return {};
-  return Spread(graph, marks, run).Run();
+  return Spread(graph, marks, run, construct_nodes).Run();
 }
 
 }  // namespace staging

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/graph/tensor_id.h"
+#include "tensorflow_staging/core/graph/run/construct_nodes.h"
 #include "tensorflow_staging/core/graph/run/marked_nodes.h"
 #include "tensorflow_staging/core/graph/run/run_request.h"
 
@@ -27,9 +28,9 @@ struct FedAhead {
 
 // Finds the nodes of regions that depend on a fed tensor: on an output of
 // another node of the region, of the Take of their manual stage, or of a shared
-// node, such as a constant. `marks` are those of `graph`.
+// node, such as a constant. `marks` and `construct_nodes` are those of `graph`.
 FedAhead FindFedAhead(const Graph& graph, const MarkedNodes& marks,
-                      const RunRequest& run);
+                      const RunRequest& run, ConstructNodes* construct_nodes);
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -563,6 +563,23 @@ TEST_F(ConditionalForRunTest, ATensorOfABranchIsComputedIfTheBranchIsChosen) {
   EXPECT_THAT(Inputs("cond/pivot"), ElementsAre("less", "less"));
 }
 
+TEST_F(ConditionalForRunTest, AFedPredicateReachesTheConstantsOfTheBranches) {
+  Feed({"less:0"});
+  ASSERT_EQ(Fetch({"target:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  ExpectConditionalInTheStep();
+  EXPECT_THAT(Inputs("sum"), ElementsAre("next", "negated"));
+  EXPECT_THAT(Inputs("negated"), ElementsAre("cond/merge0"));
+}
+
+TEST_F(ConditionalForRunTest, AFedPivotReachesTheConstantsOfItsBranch) {
+  Feed({"cond/switch_t:0"});
+  ASSERT_EQ(Fetch({"target:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_THAT(Inputs("cond/merge0"), ElementsAre("cond/no", "cond/yes"));
+  EXPECT_THAT(Inputs("sum"), ElementsAre("next", "negated"));
+}
+
 TEST_F(ConditionalForRunTest, WhatUsesAFedResultIsComputed) {
   Feed({"cond/merge0:0"});
   ASSERT_EQ(Fetch({"target:0"}), OkStatus());

@@ -159,7 +159,7 @@ StepComputation::StepComputation(const Graph& graph, const NodeFinder& find,
       marks_(marks),
       run_(run),
       construct_nodes_(graph),
-      fed_ahead_(FindFedAhead(graph, marks, run)),
+      fed_ahead_(FindFedAhead(graph, marks, run, &construct_nodes_)),
       roles_(graph) {
   for (const auto& [name, clone] : marks.clones) {
     if (IsSourceOp(*clone.node)) sources_[clone.mark.stage].insert(name);
