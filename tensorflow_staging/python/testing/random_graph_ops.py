@@ -130,10 +130,67 @@ def _while_v2(ctx: OpContext, x: tf.Tensor) -> tf.Tensor:
   return result
 
 
+def _cond_v1(ctx: OpContext, predicate: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+  """Adds a tf.cond of version 1; sometimes its predicate is drawn, or a branch has a draw, a check or another cond."""
+  chosen = tf.reduce_any(predicate)
+  if ctx.rng.random() < 0.3:
+    chosen = tf.random.uniform([], seed=ctx.seed()) < 0.5
+  contents = ctx.rng.choice(["plain", "draw", "check", "cond", "cond", "while"])
+  number, seed = ctx.constant(), ctx.seed()
+
+  def branch() -> tf.Tensor:
+    if contents == "draw":
+      return _whole(x + tf.random.uniform(tf.shape(x), maxval=LIMIT, dtype=tf.int64, seed=seed))
+    if contents == "check":
+      with tf.control_dependencies([tf.debugging.assert_non_negative(x)]):
+        return _whole(x + number)
+    if contents == "cond":
+      return tf.cond(tf.reduce_sum(y) > 5 * number, lambda: _whole(x + y), lambda: _whole(x * number))
+    if contents == "while":
+      return _while_v1(ctx, x)
+    return _whole(x + number)
+
+  results = tf.cond(chosen, lambda: (branch(), y), lambda: (_whole(y * 2), x))
+  # The second result may stay unused.
+  return results[0] if ctx.rng.random() < 0.5 else _whole(results[0] * 2 + results[1])
+
+
+def _cond_of_ops(ctx: OpContext, predicate: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+  """Adds a tf.cond of version 1 that yields no value: later ops wait for it."""
+  chosen = tf.reduce_any(predicate)
+  done = tf.cond(chosen, lambda: tf.group(tf.debugging.assert_non_negative(x)), tf.no_op)
+  return _after(done, _whole(x + ctx.constant()))
+
+
+def _cond_of_constants(ctx: OpContext, predicate: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+  """Adds a conditional of either version whose result depends on nothing but its predicate."""
+  cond = tf.cond if ctx.rng.random() < 0.6 else cond_v2.cond_v2
+  one, other = ctx.constant(), 10 * ctx.constant()
+  chosen = cond(tf.reduce_any(predicate), lambda: tf.constant(one, tf.int64), lambda: tf.constant(other, tf.int64))
+  return _whole(x + chosen)
+
+
 def _while_v1(ctx: OpContext, x: tf.Tensor) -> tf.Tensor:
+  """Adds a tf.while_loop of version 1; sometimes with a cond or another loop in its body."""
   rounds = ctx.rng.randrange(1, 3)
-  return tf.while_loop(
-      lambda i, _: i < rounds, lambda i, value: (i + 1, _whole(value + 5)), [tf.constant(0), x])[1]
+  contents = ctx.rng.choice(["plain", "plain", "cond", "while"])
+  number = ctx.constant()
+
+  def body(i: tf.Tensor, value: tf.Tensor, last: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    result = _whole(value + last + x)
+    if contents == "cond":
+      result = tf.cond(tf.reduce_sum(value) > number, lambda: _whole(value + number), lambda: result)
+    if contents == "while":
+      _, result = tf.while_loop(lambda j, _: j < 2, lambda j, inner: (j + 1, _whole(inner * 2 + last)), [0, value])
+    return i + 1, result, value
+
+  return tf.while_loop(lambda i, *_: i < rounds, body, [tf.constant(0), x, x])[1]
+
+
+def _map_v1(ctx: OpContext, x: tf.Tensor) -> tf.Tensor:
+  """Adds a tf.map_fn, which is a loop with tensor arrays."""
+  number = ctx.constant()
+  return tf.ensure_shape(tf.map_fn(lambda value: _whole(value * number + 1), x), x.shape)
 
 
 def _table(ctx: OpContext, text: tf.Tensor) -> tf.Tensor:
@@ -280,9 +337,11 @@ _FAILING = [RandomOp("int", ("int",), _failing_assert)]
 _CONTROL_FLOW = [
     RandomOp("int", ("bool", "int", "int"), _cond_v2),
     RandomOp("int", ("int",), _while_v2),
-    RandomOp("int", ("bool", "int", "int"), lambda ctx, b, x, y: tf.cond(
-        tf.reduce_any(b), lambda: _whole(x + 1), lambda: _whole(y * 2)), weight=0.5),
-    RandomOp("int", ("int",), _while_v1, weight=0.3),
+    RandomOp("int", ("bool", "int", "int"), _cond_v1, weight=1.5),
+    RandomOp("int", ("bool", "int"), _cond_of_ops, weight=0.5),
+    RandomOp("int", ("bool", "int"), _cond_of_constants),
+    RandomOp("int", ("int",), _while_v1, weight=0.7),
+    RandomOp("int", ("int",), _map_v1, weight=0.3),
 ]
 
 _INEXACT = [

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <random>
 #include <set>
 #include <string>
 #include <utility>
@@ -15,8 +16,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/graph/control_flow.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
+#include "tensorflow_staging/core/graph/partition/control_flow.h"
 #include "tensorflow_staging/core/graph/partition/node_roles.h"
 #include "tensorflow_staging/core/graph/partition/stage_partition.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
@@ -28,7 +32,7 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-constexpr int kGraphs = 2000;
+constexpr int kGraphs = 1000;
 
 using Nodes = std::set<const Node*>;
 
@@ -58,7 +62,10 @@ class Checked {
 
   explicit Checked(int seed)
       : random_(seed, &graph_),
-        plan_(*graph_.get(), /*smart_stage=*/true, /*name=*/"") {
+        plan_(*graph_.get(), /*smart_stage=*/true, /*name=*/""),
+        control_flow_(FindControlFlow(
+            *graph_.get(),
+            std::vector<bool>(graph_.get()->num_node_ids(), true))) {
     NodeRoles roles(*graph_.get());
     for (const Node* node : graph_.get()->op_nodes()) {
       roles_[node] = roles.Find(*node).role;
@@ -70,6 +77,7 @@ class Checked {
   }
 
   TestGraph& graph() { return graph_; }
+  const RandomGraph& random() const { return random_; }
   const StagePlan& plan() const { return plan_; }
   const StagePartition& partition() const { return *plan_.partition(); }
 
@@ -79,6 +87,17 @@ class Checked {
   }
 
   NodeRole RoleOf(const Node* node) const { return roles_.at(node); }
+
+  // Whether a run may use the inputs of `node`. Nothing uses those of a
+  // conditional that has neither a result nor a node of the step.
+  bool IsUser(const Node* node) const {
+    if (!node->IsOp()) return false;
+    const int construct = control_flow_.construct_of[node->id()];
+    const StepReason reason = partition().WhyNot(*node).reason;
+    return construct == ControlFlow::kNoConstruct ||
+           control_flow_.has_result[construct] ||
+           (reason != StepReason::kUnneeded && reason != StepReason::kNoSource);
+  }
 
   const Nodes& AncestorsOf(const Node* node) const {
     return ancestors_.at(node);
@@ -90,6 +109,18 @@ class Checked {
       if (RoleOf(ancestor) == NodeRole::kSource) sources.insert(ancestor);
     }
     return sources;
+  }
+
+  // Whether `node` belongs to a conditional or a loop, or leads to one.
+  bool LeadsToControlFlow(const Node* node) const {
+    return std::any_of(ancestors_.begin(), ancestors_.end(),
+                       [node](const auto& entry) {
+                         return entry.first->IsControlFlow() &&
+                                entry.second.count(node) > 0;
+                       }) ||
+           std::any_of(
+               AncestorsOf(node).begin(), AncestorsOf(node).end(),
+               [](const Node* other) { return other->IsControlFlow(); });
   }
 
   // Whether training needs `node`.
@@ -104,7 +135,9 @@ class Checked {
   // Whether the step can compute `node` from `record`: what it depends on is in
   // the record or is no draw.
   bool CanCompute(const Node* node,
-                  const std::set<std::pair<const Node*, int>>& record) const {
+                  const std::set<std::pair<const Node*, int>>& record,
+                  Nodes* seen) const {
+    if (!seen->insert(node).second) return true;
     if (RoleOf(node) == NodeRole::kOncePerRecord &&
         node->type_string() != "LookupTableFindV2") {
       return false;
@@ -115,7 +148,7 @@ class Checked {
           record.count({edge->src(), edge->src_output()}) > 0) {
         continue;
       }
-      if (!CanCompute(edge->src(), record)) return false;
+      if (!CanCompute(edge->src(), record, seen)) return false;
     }
     return true;
   }
@@ -131,6 +164,7 @@ class Checked {
   TestGraph graph_;
   const RandomGraph random_;
   const StagePlan plan_;
+  const ControlFlow control_flow_;
   std::map<const Node*, NodeRole> roles_;
   std::map<const Node*, Nodes> ancestors_;
   std::map<const Node*, const StagedRegion*> region_of_;
@@ -158,7 +192,7 @@ TEST(RandomGraphsTest, RegionsDependOnNothingInTheStep) {
         for (const Edge* edge : node->in_edges()) {
           const Node* input = edge->src();
           ASSERT_TRUE(checked.RegionOf(input) != &region ||
-                      before.count(input) > 0)
+                      before.count(input) > 0 || IsBackEdge(*edge))
               << seed << ": " << node->name();
         }
         ASSERT_TRUE(before.insert(node).second) << seed << ": " << node->name();
@@ -188,14 +222,15 @@ TEST(RandomGraphsTest, TheRecordHoldsTheElementsAndWhatTheStepCannotCompute) {
         }
       }
       for (const Node* node : region.nodes) {
+        Nodes seen;
         for (const Edge* edge : node->out_edges()) {
-          if (!edge->dst()->IsOp() || edge->IsControlEdge() ||
+          if (!checked.IsUser(edge->dst()) || edge->IsControlEdge() ||
               checked.RegionOf(edge->dst()) != nullptr) {
             continue;
           }
           ASSERT_TRUE(boundary.count({node, edge->src_output()}) > 0 ||
                       (!checked.IsNeeded(edge->dst()) &&
-                       checked.CanCompute(node, boundary)))
+                       checked.CanCompute(node, boundary, &seen)))
               << seed << ": " << node->name() << ":" << edge->src_output();
         }
       }
@@ -249,9 +284,113 @@ TEST(RandomGraphsTest, DrawsAreUsedOnOneSideOnly) {
     for (const Node* node : checked.graph().get()->op_nodes()) {
       if (!checked.Draws(node) || !checked.SourcesOf(node).empty()) continue;
       for (const Edge* edge : node->out_edges()) {
-        if (!edge->dst()->IsOp()) continue;
+        if (!checked.IsUser(edge->dst())) continue;
         ASSERT_EQ(checked.RegionOf(edge->dst()), checked.RegionOf(node))
             << seed << ": " << node->name();
+      }
+    }
+  }
+}
+
+// Computes which nodes are alive if every predicate has a random value.
+class Simulation {
+ public:
+  Simulation(int seed, const Graph& graph) : random_(seed) {
+    // The inputs of a node, except those from the end of a loop, have lower
+    // ids.
+    for (const Node* node : graph.op_nodes()) Run(*node);
+  }
+
+  bool IsAlive(const Edge& edge) const {
+    const Node* src = edge.src();
+    if (alive_.count(src) == 0) return false;
+    if (!src->IsSwitch() || edge.IsControlEdge()) return true;
+    return edge.src_output() == value_.at(PredicateOf(*src));
+  }
+
+ private:
+  static const Node* PredicateOf(const Node& switch_node) {
+    const Edge* edge = nullptr;
+    TF_CHECK_OK(switch_node.input_edge(1, &edge));
+    while (edge->src()->IsIdentity()) {
+      TF_CHECK_OK(edge->src()->input_edge(0, &edge));
+    }
+    return edge->src();
+  }
+
+  void Run(const Node& node) {
+    value_[&node] = node.IsLoopCond() ? 1 : random_() % 2;
+    int inputs = 0;
+    int alive = 0;
+    for (const Edge* edge : node.in_edges()) {
+      // Control inputs do not affect a Merge.
+      if (!edge->src()->IsOp() || IsBackEdge(*edge) ||
+          (node.IsMerge() && edge->IsControlEdge())) {
+        continue;
+      }
+      ++inputs;
+      // At the end of its loop, an Exit receives the other output of its
+      // Switch.
+      alive += node.IsExit() ? alive_.count(edge->src()) : IsAlive(*edge);
+    }
+    if (node.IsMerge() ? alive > 0 : alive == inputs) alive_.insert(&node);
+  }
+
+  std::mt19937 random_;
+  std::map<const Node*, int> value_;
+  Nodes alive_;
+};
+
+// A tensor that may be dead, or that belongs to the frame of a loop, cannot be
+// carried.
+TEST(RandomGraphsTest, RegionsYieldOnlyTensorsThatAreAlwaysAlive) {
+  int with_conditional = 0;
+  int with_loop = 0;
+  for (int seed = 0; seed < kGraphs; ++seed) {
+    Checked checked(seed);
+    std::vector<const Edge*> leaving;
+    bool conditional = false;
+    bool loop = false;
+    for (const StagedRegion& region : checked.partition().regions()) {
+      for (const Node* node : region.nodes) {
+        conditional = conditional || node->IsMerge();
+        loop = loop || node->IsExit();
+        for (const Edge* edge : node->out_edges()) {
+          if (checked.IsUser(edge->dst()) &&
+              checked.RegionOf(edge->dst()) != &region) {
+            leaving.push_back(edge);
+          }
+        }
+      }
+    }
+    with_conditional += conditional;
+    with_loop += loop;
+    for (const Edge* edge : leaving) {
+      ASSERT_EQ(checked.random().in_frames().count(edge->src()), 0)
+          << seed << ": " << edge->src()->name();
+    }
+    for (int i = 0; i < 8 && (conditional || loop); ++i) {
+      const Simulation simulation(i, *checked.graph().get());
+      for (const Edge* edge : leaving) {
+        ASSERT_TRUE(simulation.IsAlive(*edge))
+            << seed << ": " << edge->src()->name();
+      }
+    }
+  }
+  EXPECT_GT(with_conditional, kGraphs / 20);
+  EXPECT_GT(with_loop, kGraphs / 20);
+}
+
+TEST(RandomGraphsTest, SharedNodesBelongToNoLoopOfARegion) {
+  for (int seed = 0; seed < kGraphs; ++seed) {
+    const Checked checked(seed);
+    for (const StagedRegion& region : checked.partition().regions()) {
+      for (const Node* node : region.nodes) {
+        for (const Edge* edge : node->in_edges()) {
+          ASSERT_TRUE(checked.RegionOf(edge->src()) == &region ||
+                      checked.random().in_frames().count(edge->src()) == 0)
+              << seed << ": " << node->name();
+        }
       }
     }
   }
@@ -269,12 +408,15 @@ std::map<std::string, std::vector<std::string>> InputsByName(
   return inputs;
 }
 
-// The names of the nodes on cycles, and of those that depend on a cycle.
+// The names of the nodes on cycles other than loops, and of those that depend
+// on such a cycle.
 std::vector<std::string> NodesBehindCycles(const Graph& graph) {
   std::map<const Node*, int> missing;
   std::vector<const Node*> ready;
   for (const Node* node : graph.nodes()) {
-    missing[node] = node->in_edges().size();
+    missing[node] =
+        std::count_if(node->in_edges().begin(), node->in_edges().end(),
+                      [](const Edge* edge) { return !IsBackEdge(*edge); });
     if (missing[node] == 0) ready.push_back(node);
   }
   while (!ready.empty()) {
@@ -282,6 +424,7 @@ std::vector<std::string> NodesBehindCycles(const Graph& graph) {
     ready.pop_back();
     missing.erase(node);
     for (const Edge* edge : node->out_edges()) {
+      if (IsBackEdge(*edge)) continue;
       if (--missing[edge->dst()] == 0) ready.push_back(edge->dst());
     }
   }
@@ -321,6 +464,8 @@ TEST(RandomGraphsTest, TheRewriteKeepsTheNamesOfTheStepAndCreatesNoCycle) {
     }
     ASSERT_EQ(NodesBehindCycles(*graph.get()), std::vector<std::string>())
         << seed;
+    std::vector<ControlFlowInfo> frames;
+    ASSERT_EQ(BuildControlFlowInfo(graph.get(), &frames), OkStatus()) << seed;
     for (const std::string& put : puts) {
       for (const Node* ancestor : Ancestors(graph.Find(put))) {
         ASSERT_EQ(takes.count(ancestor->name()), 0)
@@ -331,16 +476,32 @@ TEST(RandomGraphsTest, TheRewriteKeepsTheNamesOfTheStepAndCreatesNoCycle) {
   EXPECT_GT(rewritten, kGraphs / 4);
 }
 
-// A clone on which the Put does not depend would never run.
-TEST(RandomGraphsTest, EveryPutDependsOnAllClonesOfItsRegion) {
+// A clone on which the Put does not depend would never run. Only results of
+// constructs that the step does not use, and what leads to them, have such
+// clones.
+TEST(RandomGraphsTest, EveryPutDependsOnAllClonesThatTheStepNeeds) {
   for (int seed = 0; seed < kGraphs; ++seed) {
     Checked checked(seed);
     TestGraph& graph = checked.graph();
     std::map<std::string, std::set<std::string>> clones_of_put;
     for (const PlannedStage& stage : checked.plan().stages()) {
       if (stage.region == nullptr) continue;
+      Nodes needed;
+      for (const StagedTensor& tensor : stage.region->boundary) {
+        const Nodes& ancestors = checked.AncestorsOf(tensor.node);
+        needed.insert(ancestors.begin(), ancestors.end());
+      }
+      for (const Node* node : stage.region->control_boundary) {
+        const Nodes& ancestors = checked.AncestorsOf(node);
+        needed.insert(ancestors.begin(), ancestors.end());
+      }
       for (const Node* node : stage.region->nodes) {
         if (node == stage.take) continue;
+        if (needed.count(node) == 0) {
+          ASSERT_TRUE(checked.LeadsToControlFlow(node))
+              << seed << ": " << node->name();
+          continue;
+        }
         clones_of_put[stage.is_manual() ? stage.puts.front()->name()
                                         : stage.NodeName("TensorBufferPut")]
             .insert(strings::StrCat(stage.name, "/staged/", node->name()));
