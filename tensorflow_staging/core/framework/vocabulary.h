@@ -62,6 +62,10 @@ inline constexpr char kCopyOfAttr[] = "_staging_copy_of";
 // The attribute of TensorFlow's Enter that names the frame of its loop.
 inline constexpr char kFrameNameAttr[] = "frame_name";
 
+// What follows the name of a Put in the name of the constant that is alive if
+// the Put has put a record.
+inline constexpr char kPutDoneSuffix[] = "/done";
+
 // The node of a session's graph that lists the runners of its stages. No node
 // of a user can have a name that begins with an underscore.
 inline constexpr char kRunnersNode[] = "_staging/runners";

@@ -20,7 +20,9 @@ class Producers;
 
 // Runs a region ahead of the training step: one producer thread for each entry
 // of fetch_ops runs its op in the session again and again, until the data ends,
-// an error occurs, the runner is stopped or the session closes.
+// an error occurs, the runner is stopped or the session closes. An entry may
+// also be the name of a bool tensor: the thread fetches it, and a run that does
+// not yield it has put no record, which is an error.
 //
 //   result of a run           what its thread does
 //   OK                        counts a record, continues

@@ -203,6 +203,19 @@ TEST(PrefetchRunnerTest, ARegionThatCancelsItselfEndsTheStage) {
   EXPECT_EQ(values, Range(2));
 }
 
+// The runtime skips a Put with a dead input without an error.
+TEST(PrefetchRunnerTest, ARunThatPutsNoRecordEndsTheStage) {
+  Sources::Get()->Set(kSource, Endless());
+  StageConfig config;
+  config.dead_record = true;
+  StageSession stage(config);
+  const auto runner = stage.StartRunner();
+  int64_t value;
+  const Status status = stage.Take(&value);
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "put no record")) << status;
+}
+
 // The executor replaces UNAVAILABLE with INTERNAL.
 TEST(PrefetchRunnerTest, UnavailableIsRecognised) {
   const auto source = [](int64_t call) -> Status {

@@ -66,7 +66,12 @@ void PreparedRuns::DescribeProducers(const PrefetchRunnerOptions& options) {
   for (const std::string& op : options.fetch_ops()) {
     SharedCallable& producer = producers_[op];
     producer.options = fetch;
-    producer.options.add_target(op);
+    // A bool tensor is alive if a record was put.
+    if (absl::StrContains(op, ':')) {
+      producer.options.add_fetch(op);
+    } else {
+      producer.options.add_target(op);
+    }
     producer_of_.push_back(&producer);
   }
 }
@@ -91,7 +96,19 @@ Status PreparedRuns::Close(const Status& cause) const {
 Status PreparedRuns::ProduceRecord(int index) const {
   std::vector<Tensor> feeds;
   if (HasFeeds()) TF_RETURN_IF_ERROR(Run(feeds_.handle, {}, &feeds));
-  return RunOp(producer_of_[index]->handle, feeds);
+  std::vector<Tensor> done;
+  TF_RETURN_IF_ERROR(Run(producer_of_[index]->handle, feeds, &done));
+  // For a tensor that is dead, a local session fetches an empty one of another
+  // type.
+  if (!done.empty() && done[0].dtype() != DT_BOOL) {
+    return errors::InvalidArgument(
+        "The run put no record, because a tensor of the record has no value. "
+        "TensorFlow's optimizers can cause this for conditionals of version 1 "
+        "within each other: set "
+        "graph_options.rewrite_options.disable_meta_optimizer, or call "
+        "tf.enable_control_flow_v2().");
+  }
+  return OkStatus();
 }
 
 void PreparedRuns::Release() {

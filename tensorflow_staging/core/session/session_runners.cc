@@ -20,12 +20,18 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
+// The tensor that a staged run of `put` fetches if its stage needs the check.
+std::string PutCheck(absl::string_view put) {
+  return absl::StrCat(put, kPutDoneSuffix, ":0");
+}
+
 PrefetchRunnerOptions RunnerOf(const PlannedStage& stage,
                                const SmartStageSettings& settings) {
   PrefetchRunnerOptions runner = settings.runner;
   runner.set_name(stage.name);
+  const std::string put = stage.NodeName(kPutOp);
   for (int i = 0; i < settings.num_threads; ++i) {
-    runner.add_fetch_ops(stage.NodeName(kPutOp));
+    runner.add_fetch_ops(stage.NeedsPutCheck() ? PutCheck(put) : put);
   }
   runner.set_cancel_op(stage.NodeName(kCancelOp));
   runner.set_resume_op(stage.NodeName(kResumeOp));
@@ -47,7 +53,7 @@ bool RunsAny(const PrefetchRunnerOptions& runner, const Names& puts) {
 }
 
 // Adds `runner` of a stage that SmartStage created, or lets the manual stage
-// with the same Puts restart.
+// with the same Puts restart and check its Puts.
 void Add(const PrefetchRunnerOptions& runner,
          std::vector<PrefetchRunnerOptions>* runners) {
   if (!runner.cancel_op().empty()) {
@@ -55,8 +61,11 @@ void Add(const PrefetchRunnerOptions& runner,
     return;
   }
   for (PrefetchRunnerOptions& known : *runners) {
-    if (RunsAny(known, runner.fetch_ops())) {
-      known.set_restartable(runner.restartable());
+    if (!RunsAny(known, runner.fetch_ops())) continue;
+    if (runner.restartable()) known.set_restartable(true);
+    for (std::string& op : *known.mutable_fetch_ops()) {
+      const std::string check = PutCheck(op);
+      if (absl::c_linear_search(runner.fetch_ops(), check)) op = check;
     }
   }
 }
@@ -69,8 +78,12 @@ std::vector<PrefetchRunnerOptions> RunnersOfPlan(
   for (const PlannedStage& stage : plan.stages()) {
     PrefetchRunnerOptions runner;
     if (stage.is_manual()) {
-      if (stage.initializers.empty()) continue;
-      for (const Node* put : stage.puts) runner.add_fetch_ops(put->name());
+      const bool check = stage.NeedsPutCheck();
+      if (stage.initializers.empty() && !check) continue;
+      for (const Node* put : stage.puts) {
+        runner.add_fetch_ops(put->name());
+        if (check) runner.add_fetch_ops(PutCheck(put->name()));
+      }
     } else {
       runner = RunnerOf(stage, settings);
     }

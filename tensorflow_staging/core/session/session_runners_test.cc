@@ -13,6 +13,7 @@
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
+#include "tensorflow_staging/core/testing/control_flow_graph.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 
 namespace tensorflow {
@@ -110,6 +111,31 @@ TEST_F(SessionRunnersTest, OptionsOfAManualStageDoNotChange) {
   ASSERT_EQ(Find({manual}), OkStatus());
   ASSERT_EQ(runners_.size(), 1);
   EXPECT_EQ(runners_[0].SerializeAsString(), manual.SerializeAsString());
+}
+
+TEST_F(SessionRunnersTest, ThePutOfAConditionalIsChecked) {
+  Node* take = graph_.Stage("manual", {graph_.Source("next")});
+  Node* five = graph_.Const("five", 5);
+  for (Node* source : {take, graph_.Source("other")}) {
+    const std::string name = strings::StrCat("cond_", source->type_string());
+    TestConditional cond(name, graph_.Less(name + "/less", source, five),
+                         &graph_);
+    graph_.Target(
+        name + "/target",
+        {cond.Result(cond.In(false, source),
+                     graph_.Neg(name + "/neg", cond.In(true, source)))});
+  }
+  PrefetchRunnerOptions manual;
+  manual.set_name("manual");
+  manual.set_restartable(true);
+  manual.add_fetch_ops("manual/TensorBufferPut");
+  ASSERT_EQ(Find({manual}), OkStatus());
+  ASSERT_EQ(runners_.size(), 2);
+  EXPECT_THAT(runners_[0].fetch_ops(),
+              ElementsAre("manual/TensorBufferPut/done:0"));
+  EXPECT_TRUE(runners_[0].restartable());
+  EXPECT_THAT(runners_[1].fetch_ops(),
+              ElementsAre("prefetch/TensorBufferPut/done:0"));
 }
 
 TEST_F(SessionRunnersTest, AStageWithAnInitialiserIsRestartable) {

@@ -136,6 +136,8 @@ struct StageConfig {
   // Whether the graph is that of a restartable stage, with a Begin before the
   // sources and a Restart before the node kInitializer.
   bool begin_and_restart = false;
+  // Whether the record is dead, so that no Put runs, and the runner checks it.
+  bool dead_record = false;
   // Whether each run is fed its record, which an earlier run fetches from
   // kSource.
   bool feed = false;
@@ -163,7 +165,24 @@ class StageSession {
     }
     StageTestGraph::Add(
         NodeDefBuilder("fed", "Placeholder").Attr("dtype", DT_INT64), &graph_);
-    stage.AddTo(&graph_, config.feed ? "fed" : kSource);
+    if (config.dead_record) {
+      StageTestGraph::Add(NodeDefBuilder("always", "Const")
+                              .Attr("dtype", DT_BOOL)
+                              .Attr("value", Tensor(true)),
+                          &graph_);
+      StageTestGraph::Add(NodeDefBuilder("dead", "Switch")
+                              .Input(kSource, 0, DT_INT64)
+                              .Input("always", 0, DT_BOOL),
+                          &graph_);
+    }
+    stage.AddTo(&graph_, config.dead_record ? "dead"
+                         : config.feed      ? "fed"
+                                            : kSource);
+    StageTestGraph::Add(NodeDefBuilder("done", "Const")
+                            .Attr("dtype", DT_BOOL)
+                            .Attr("value", Tensor(true))
+                            .ControlInput(stage.Node("TensorBufferPut")),
+                        &graph_);
     StageTestGraph::Add(NodeDefBuilder("other_put", "TensorBufferPut")
                             .Attr("shared_name", stage.name)
                             .Attr("container", StageTestGraph::kContainer)
@@ -179,7 +198,8 @@ class StageSession {
     options_.set_error_code_tensor(stage.Node("error_code") + ":0");
     options_.set_error_message_tensor(stage.Node("error_message") + ":0");
     for (int i = 0; i < config.num_threads; ++i) {
-      options_.add_fetch_ops(stage.Node("TensorBufferPut"));
+      options_.add_fetch_ops(
+          config.dead_record ? "done:0" : stage.Node("TensorBufferPut"));
     }
     if (config.join_other_source) options_.add_fetch_ops("other_put");
     if (config.feed) {

@@ -121,6 +121,12 @@ void MakeNamesUnique(const Graph& graph, const NodeFilter& counts,
 
 }  // namespace
 
+bool PlannedStage::NeedsPutCheck() const {
+  return region != nullptr &&
+         std::any_of(region->nodes.begin(), region->nodes.end(),
+                     [](const Node* node) { return node->IsMerge(); });
+}
+
 std::string PlannedStage::NodeName(absl::string_view suffix) const {
   return strings::StrCat(name, "/", suffix);
 }

@@ -177,6 +177,14 @@ Status ExtendPut(Node* old_put, const std::string& container,
   return OkStatus();
 }
 
+Status AddPutCheck(Node* put, Graph* graph) {
+  Node* done = nullptr;
+  TF_RETURN_IF_ERROR(AddConstant(absl::StrCat(put->name(), kPutDoneSuffix),
+                                 Tensor(true), CpuOfTask(*put), graph, &done));
+  graph->AddControlEdge(put, done);
+  return OkStatus();
+}
+
 Status ExtendTake(const PlannedStage& stage, const std::string& container,
                   const std::vector<PartialTensorShape>& shapes, Graph* graph,
                   Node** take) {

@@ -55,6 +55,10 @@ Status AddBufferNodes(const PlannedStage& stage, const BufferOptions& options,
 Status ExtendPut(Node* old_put, const std::string& container,
                  const RegionClones& clones, Graph* graph, Node** put);
 
+// Adds the constant that a staged run fetches to check that `put` has put a
+// record (PlannedStage::NeedsPutCheck).
+Status AddPutCheck(Node* put, Graph* graph);
+
 // Adds the Take for the records of the Puts that ExtendPut creates, and moves
 // the control ops to their buffer. Leaves the stage's own Take in the graph,
 // since it is a node of the region (see ReplaceByStandIns).

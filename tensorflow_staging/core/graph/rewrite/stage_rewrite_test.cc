@@ -179,6 +179,20 @@ TEST_F(StageRewriteTest, ALoopIsClonedWithTheEdgesFromItsEnd) {
   EXPECT_EQ(Op("loop/merge0"), "(none)");
 }
 
+TEST_F(StageRewriteTest, AStagedRunOfAConditionalCanCheckItsPut) {
+  Node* next = graph_.Source("next");
+  TestConditional cond(
+      "cond", graph_.Less("less", next, graph_.Const("five", 5)), &graph_);
+  graph_.Target("target",
+                {cond.Result(cond.In(false, next), cond.In(true, next))});
+  graph_.Target("other", {graph_.Neg("neg", graph_.Source("plain"))});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  EXPECT_THAT(graph_.Inputs("prefetch/TensorBufferPut/done"),
+              ElementsAre("^prefetch/TensorBufferPut"));
+  EXPECT_EQ(Op("prefetch_1/TensorBufferPut"), "TensorBufferPut");
+  EXPECT_EQ(Op("prefetch_1/TensorBufferPut/done"), "(none)");
+}
+
 // In one run, the Enters of one name must be of one loop.
 TEST_F(StageRewriteTest, EachCloneOfALoopHasAFrameOfItsOwn) {
   Node* take = graph_.Stage("stage", {graph_.Const("record", 1)});
