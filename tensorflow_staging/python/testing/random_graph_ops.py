@@ -145,7 +145,9 @@ def _cond_v1(ctx: OpContext, predicate: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -
       with tf.control_dependencies([tf.debugging.assert_non_negative(x)]):
         return _whole(x + number)
     if contents == "cond":
-      return tf.cond(tf.reduce_sum(y) > 5 * number, lambda: _whole(x + y), lambda: _whole(x * number))
+      # If y is x, Grappler makes a dead tensor of x + y in a nested branch.
+      inner = lambda: _whole(x + y + number)
+      return tf.cond(tf.reduce_sum(y) > 5 * number, inner, lambda: _whole(x * number))
     if contents == "while":
       return _while_v1(ctx, x)
     return _whole(x + number)

@@ -299,6 +299,9 @@ class _Builder:
       fed, value = self._random_feed(rng.choice(kinds))
       possible = fed not in fetches and fed not in feeds and fed.rpartition(":")[0] not in fetches
       elements = [graph.as_graph_element(name) for name in fetches]
+      # The fed value may pass a check that the record's own value fails, ahead of the step.
+      checks = [op for op in graph.get_operations() if op.type == "Assert" and "failing" in self._families]
+      possible = possible and graph.as_graph_element(fed).op not in _needed_ops(checks)
       if possible and needed <= _needed_ops(elements, {fed}):
         feeds[fed] = value
     return Step(sorted(fetches), feeds)
