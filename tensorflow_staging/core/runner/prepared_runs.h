@@ -76,7 +76,7 @@ class PreparedRuns {
   Status MakeCallable(const CallableOptions& options, Handle* handle);
   Status Run(Handle handle, const std::vector<Tensor>& feeds,
              std::vector<Tensor>* fetches) const;
-  // Runs a callable whose fetches nobody reads.
+  // Runs a callable that has no fetches.
   Status RunOp(Handle handle, const std::vector<Tensor>& feeds) const;
 
   Session* session_ = nullptr;

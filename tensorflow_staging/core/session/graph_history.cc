@@ -11,6 +11,7 @@
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
 namespace staging {
@@ -39,6 +40,12 @@ ResourceMgr* ManagerOf(const DeviceSet& devices) {
     return devices.client_device()->resource_manager();
   }
   return nullptr;
+}
+
+// A runner's Resume counts, because its producers prepare their Puts later.
+bool UsesBuffer(const Node& node) {
+  return IsBufferPut(node) || IsBufferTake(node) ||
+         node.type_string() == kResumeOp;
 }
 
 }  // namespace
@@ -106,7 +113,7 @@ void GraphHistory::MarkBuffersUsed(const Graph& graph,
   ResourceMgr* manager = ManagerOf(devices);
   if (manager == nullptr) return;
   for (const Node* node : graph.op_nodes()) {
-    if (!IsBufferPut(*node) && !IsBufferTake(*node)) continue;
+    if (!UsesBuffer(*node)) continue;
     const std::optional<BufferKey> key = BufferOf(*node);
     if (!key) continue;
     // Fails if an earlier run has marked the buffer.

@@ -213,6 +213,35 @@ TEST_F(SmartStagePassTest, ACallableWorksAfterTheGraphIsExtended) {
   EXPECT_EQ(outputs[0].scalar<int64_t>()(), 0);
 }
 
+// A runner opens its buffer before its producers prepare their runs, so opening
+// it is what begins the stages.
+TEST_F(SmartStagePassTest, NoStageIsAddedOnceARunnerHasBegunToStart) {
+  Node* next = graph_.GetNext("next", iterator_);
+  graph_.Target("target", {graph_.Neg("a", next)});
+  TestGraph later;
+  Node* iterator = later.Iterator("later_iterator");
+  later.InitializeWithRange("later_initialize", iterator, 5, 10);
+  later.Target(
+      "later_target",
+      {later.Neg("later_b",
+                 later.Neg("later_a", later.GetNext("later_next", iterator)))});
+  GraphDef extension;
+  later.get()->ToGraphDef(&extension);
+  before_runners_ = [&]() -> Status {
+    CallableOptions resume;
+    resume.add_target("prefetch/TensorBufferResume");
+    Session::CallableHandle handle;
+    TF_RETURN_IF_ERROR(session_->MakeCallable(resume, &handle));
+    return session_->Extend(extension);
+  };
+  ASSERT_EQ(Start(), OkStatus());
+  EXPECT_EQ(runners_.size(), 1);
+  ASSERT_EQ(session_->Run({}, {}, {"later_initialize"}, nullptr), OkStatus());
+  int64_t value = -1;
+  ASSERT_EQ(Run("later_target:0", &value), OkStatus());
+  EXPECT_EQ(value, 5);
+}
+
 }  // namespace
 }  // namespace staging
 }  // namespace tensorflow

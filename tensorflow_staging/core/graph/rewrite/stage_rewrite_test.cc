@@ -330,6 +330,16 @@ TEST_F(StageRewriteTest, ShapesOfTheRecordAreKept) {
   }
 }
 
+TEST_F(StageRewriteTest, ShapesAreUnknownIfNobodyReadsThem) {
+  graph_.Target("target", {graph_.Neg("a", graph_.Source("next"))});
+  options_.infer_shapes = false;
+  ASSERT_EQ(Rewrite(), OkStatus());
+  const auto shapes = Attr<std::vector<PartialTensorShape>>(
+      "prefetch/TensorBufferTake", "shapes");
+  ASSERT_EQ(shapes.size(), 1);
+  EXPECT_TRUE(shapes[0].unknown_rank());
+}
+
 TEST_F(StageRewriteTest, AnInitializerRestartsTheStage) {
   Node* next = graph_.Source("next");
   Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));

@@ -41,8 +41,7 @@ bool HasStages(const Graph& graph) {
 // control op or of an initialiser.
 bool ConcernsNoRecord(const RunRequest& run, const NodeFinder& find,
                       const std::vector<const Node*>& needed) {
-  std::set<std::string> names = run.WantedNames();
-  names.merge(run.FedNames());
+  const std::set<std::string> names = run.Names();
   return std::all_of(names.begin(), names.end(),
                      [&](const std::string& name) { return find(name); }) &&
          std::none_of(needed.begin(), needed.end(),

@@ -43,10 +43,15 @@ std::set<std::string> RunRequest::FedNames() const {
   return names;
 }
 
+std::set<std::string> RunRequest::Names() const {
+  std::set<std::string> names = WantedNames();
+  names.merge(FedNames());
+  return names;
+}
+
 NodeFinder RunRequest::FindNodes(const Graph& graph) const {
-  absl::flat_hash_set<absl::string_view> names = targets_;
-  for (const TensorId& tensor : wanted_) names.insert(tensor.node());
-  for (const TensorId& tensor : fed_) names.insert(tensor.node());
+  const std::set<std::string> list = Names();
+  const absl::flat_hash_set<absl::string_view> names(list.begin(), list.end());
   absl::flat_hash_map<std::string, const Node*> nodes;
   for (const Node* node : graph.op_nodes()) {
     if (names.contains(node->name())) nodes.emplace(node->name(), node);

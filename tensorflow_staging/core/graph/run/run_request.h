@@ -52,6 +52,9 @@ class RunRequest {
   // Returns the names of the nodes of which the run feeds a tensor.
   std::set<std::string> FedNames() const;
 
+  // Returns both.
+  std::set<std::string> Names() const;
+
   // Returns the finder of the nodes of `graph` that the run names. It does not
   // follow later changes of the graph.
   NodeFinder FindNodes(const Graph& graph) const;
