@@ -21,11 +21,12 @@ class Producers;
 // Runs a region ahead of the training step: one producer thread for each entry
 // of fetch_ops runs its op in the session again and again, until the data ends,
 // an error occurs, the runner is stopped or the session closes. An entry may
-// also be the name of a bool tensor: the thread fetches it, and a run that does
-// not yield it has put no record, which is an error.
+// also be the name of a bool tensor behind an op: the thread fetches it, which
+// runs the op, and a run that succeeds without yielding it has put no record.
 //
 //   result of a run           what its thread does
 //   OK                        counts a record, continues
+//   OK, but no record         as for any other error, with INVALID_ARGUMENT
 //   one of closed_exceptions  leaves
 //   one of ignored_exceptions counts and logs it, continues
 //   any other error           closes the buffer with the error and leaves; the

@@ -208,6 +208,7 @@ TEST(PrefetchRunnerTest, ARunThatPutsNoRecordEndsTheStage) {
   Sources::Get()->Set(kSource, Endless());
   StageConfig config;
   config.dead_record = true;
+  config.ignored = {error::INVALID_ARGUMENT};
   StageSession stage(config);
   const auto runner = stage.StartRunner();
   int64_t value;

@@ -17,6 +17,17 @@ bool IsSessionClosed(const Status& status) {
          absl::StartsWith(status.message(), "A session is not created yet");
 }
 
+// Returns whether what a run with `options` should have fetched is dead.
+bool IsDeadFetch(const CallableOptions& options, const Status& status,
+                 const std::vector<Tensor>& fetched) {
+  if (options.fetch_size() == 0) return false;
+  // A local session fetches an empty tensor of another type, and a session of a
+  // server reports an error.
+  if (status.ok()) return fetched[0].dtype() != DT_BOOL;
+  return absl::StrContains(status.message(), options.fetch(0)) &&
+         absl::StrContains(status.message(), "was not valid");
+}
+
 }  // namespace
 
 Status PreparedRuns::Prepare(Session* session,
@@ -93,22 +104,15 @@ Status PreparedRuns::Close(const Status& cause) const {
                         Tensor(tstring(cause.message()))});
 }
 
-Status PreparedRuns::ProduceRecord(int index) const {
+Status PreparedRuns::ProduceRecord(int index, bool* has_put) const {
   std::vector<Tensor> feeds;
   if (HasFeeds()) TF_RETURN_IF_ERROR(Run(feeds_.handle, {}, &feeds));
+  const SharedCallable& producer = *producer_of_[index];
   std::vector<Tensor> done;
-  TF_RETURN_IF_ERROR(Run(producer_of_[index]->handle, feeds, &done));
-  // For a tensor that is dead, a local session fetches an empty one of another
-  // type.
-  if (!done.empty() && done[0].dtype() != DT_BOOL) {
-    return errors::InvalidArgument(
-        "The run put no record, because a tensor of the record has no value. "
-        "TensorFlow's optimizers can cause this for conditionals of version 1 "
-        "within each other: set "
-        "graph_options.rewrite_options.disable_meta_optimizer, or call "
-        "tf.enable_control_flow_v2().");
-  }
-  return OkStatus();
+  const Status status = Run(producer.handle, feeds, &done);
+  const bool is_dead = IsDeadFetch(producer.options, status, done);
+  *has_put = !is_dead;
+  return is_dead ? OkStatus() : status;
 }
 
 void PreparedRuns::Release() {

@@ -53,7 +53,8 @@ class PreparedRuns {
   Status Close(const Status& cause) const;
 
   // Runs the region once, as producer `index`, which must have been prepared.
-  Status ProduceRecord(int index) const;
+  // Sets `*has_put` to whether the run, if it succeeded, put a record.
+  Status ProduceRecord(int index, bool* has_put) const;
 
   // Releases the callables.
   void Release();

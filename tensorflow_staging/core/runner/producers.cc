@@ -31,6 +31,18 @@ constexpr std::chrono::milliseconds kLongestPause(100);
 constexpr int64_t kIgnoredWithoutPause = 100;
 constexpr std::chrono::milliseconds kLongestIgnoredPause(10);
 
+// Of a run that succeeded without putting a record. Ends the stage, also if a
+// run may fail with the same type of error: the step would silently skip a
+// record, or wait for ever.
+Status NoRecordStatus() {
+  return errors::InvalidArgument(
+      "The run put no record, because a tensor of the record has no value: it "
+      "belongs to a branch that was not chosen. If it does not, TensorFlow's "
+      "optimizers can cause this for conditionals of version 1 within each "
+      "other: set graph_options.rewrite_options.disable_meta_optimizer, or "
+      "call tf.enable_control_flow_v2().");
+}
+
 }  // namespace
 
 Producers::Producers(std::shared_ptr<Session> session,
@@ -95,8 +107,7 @@ void Producers::Work(int index) {
   //    ends the stage, also if a run may fail with the same type of error.
   const Status prepared = runs_.PrepareProducer(index);
   while (!must_leave_.load(std::memory_order_acquire) &&
-         (prepared.ok() ? Handle(index, runs_.ProduceRecord(index))
-                        : EndStage(index, prepared))) {
+         (prepared.ok() ? Produce(index) : EndStage(index, prepared))) {
   }
   // 2. The last thread to leave closes the buffer: the last one of all at the
   //    end of the data, the last one of its source after an error.
@@ -116,14 +127,16 @@ void Producers::Work(int index) {
   Leave();
 }
 
-bool Producers::Handle(int index, const Status& status) {
-  const RunOutcome outcome = outcomes_.Of(status);
-  if (outcome == RunOutcome::kRecord) return CountRecord(index);
+bool Producers::Produce(int index) {
+  bool has_put = false;
+  const Status status = runs_.ProduceRecord(index, &has_put);
+  if (status.ok() && has_put) return CountRecord(index);
   {
     mutex_lock l(mu_);
     if (stopping_) return false;
   }
-  switch (outcome) {
+  if (status.ok()) return EndStage(index, NoRecordStatus());
+  switch (outcomes_.Of(status)) {
     case RunOutcome::kEndOfData:
       return EndStage(index, OkStatus());
     case RunOutcome::kIgnored:

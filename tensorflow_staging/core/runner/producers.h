@@ -62,9 +62,9 @@ class Producers : public std::enable_shared_from_this<Producers> {
  private:
   // The body of thread `index`.
   void Work(int index) TF_LOCKS_EXCLUDED(mu_);
-  // Handles the result of a run of thread `index`. Like the next three methods,
-  // returns whether the thread continues.
-  bool Handle(int index, const Status& status) TF_LOCKS_EXCLUDED(mu_);
+  // Runs the region once, in thread `index`, and handles the result. Like the
+  // next three methods, returns whether the thread continues.
+  bool Produce(int index) TF_LOCKS_EXCLUDED(mu_);
   bool CountRecord(int index) TF_LOCKS_EXCLUDED(mu_);
   bool CountIgnored(int index, const Status& status) TF_LOCKS_EXCLUDED(mu_);
   // `cause` is OK at the end of the data.

@@ -32,9 +32,8 @@ RunOutcomes::RunOutcomes(const PrefetchRunnerOptions& options)
     : closed_codes_(Codes(options.closed_exceptions())),
       ignored_codes_(Codes(options.ignored_exceptions())) {}
 
-RunOutcome RunOutcomes::Of(const Status& status) const {
-  if (status.ok()) return RunOutcome::kRecord;
-  const int code = RaisedCode(status);
+RunOutcome RunOutcomes::Of(const Status& error) const {
+  const int code = RaisedCode(error);
   if (closed_codes_.count(code) > 0) return RunOutcome::kEndOfData;
   if (ignored_codes_.count(code) > 0) return RunOutcome::kIgnored;
   return RunOutcome::kFailed;

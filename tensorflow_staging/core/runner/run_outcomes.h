@@ -11,9 +11,8 @@
 namespace tensorflow {
 namespace staging {
 
-// What the result of a staged run means for its stage.
+// What the error of a staged run means for its stage.
 enum class RunOutcome {
-  kRecord,     // It put a record.
   kEndOfData,  // It failed with one of closed_exceptions.
   kIgnored,    // It failed with one of ignored_exceptions.
   kFailed,  // It failed otherwise: its error is the cause that ends the stage.
@@ -24,12 +23,12 @@ class RunOutcomes {
  public:
   explicit RunOutcomes(const PrefetchRunnerOptions& options);
 
-  // Returns the outcome of a run that ended with `status`. An error that is in
+  // Returns the outcome of a run that failed with `error`. An error that is in
   // both closed_exceptions and ignored_exceptions is the end of the data.
   //
   // If an op of the region failed with UNAVAILABLE, the error counts as
   // UNAVAILABLE, although the executor reports it as INTERNAL.
-  RunOutcome Of(const Status& status) const;
+  RunOutcome Of(const Status& error) const;
 
  private:
   const std::set<int> closed_codes_;

@@ -22,7 +22,6 @@ PrefetchRunnerOptions Options() {
 
 TEST(RunOutcomesTest, TheCodeDeterminesTheOutcome) {
   const RunOutcomes outcomes(Options());
-  EXPECT_EQ(outcomes.Of(OkStatus()), RunOutcome::kRecord);
   EXPECT_EQ(outcomes.Of(errors::OutOfRange("end")), RunOutcome::kEndOfData);
   EXPECT_EQ(outcomes.Of(errors::DataLoss("one")), RunOutcome::kIgnored);
   EXPECT_EQ(outcomes.Of(errors::InvalidArgument("bad")), RunOutcome::kFailed);

@@ -31,7 +31,7 @@ PrefetchRunnerOptions RunnerOf(const PlannedStage& stage,
   runner.set_name(stage.name);
   const std::string put = stage.NodeName(kPutOp);
   for (int i = 0; i < settings.num_threads; ++i) {
-    runner.add_fetch_ops(stage.NeedsPutCheck() ? PutCheck(put) : put);
+    runner.add_fetch_ops(stage.check_puts ? PutCheck(put) : put);
   }
   runner.set_cancel_op(stage.NodeName(kCancelOp));
   runner.set_resume_op(stage.NodeName(kResumeOp));
@@ -78,11 +78,10 @@ std::vector<PrefetchRunnerOptions> RunnersOfPlan(
   for (const PlannedStage& stage : plan.stages()) {
     PrefetchRunnerOptions runner;
     if (stage.is_manual()) {
-      const bool check = stage.NeedsPutCheck();
-      if (stage.initializers.empty() && !check) continue;
+      if (stage.initializers.empty() && !stage.check_puts) continue;
       for (const Node* put : stage.puts) {
         runner.add_fetch_ops(put->name());
-        if (check) runner.add_fetch_ops(PutCheck(put->name()));
+        if (stage.check_puts) runner.add_fetch_ops(PutCheck(put->name()));
       }
     } else {
       runner = RunnerOf(stage, settings);

@@ -21,7 +21,8 @@ namespace staging {
 
 // Finds the runners that the stages of `plan` need: the options of those that
 // SmartStage creates and, with nothing else set, the Puts of the manual stages
-// that can restart. The client knows the options of manual stages.
+// that can restart or whose Puts need a check. The client knows the options of
+// manual stages.
 std::vector<PrefetchRunnerOptions> RunnersOfPlan(
     const StagePlan& plan, const SmartStageSettings& settings);
 
@@ -30,9 +31,9 @@ Status AddRunnersNode(const std::vector<PrefetchRunnerOptions>& runners,
                       Graph* graph);
 
 // Finds the runners of a session: `manual_stages`, the options of the manual
-// stages, which become restartable where the session can restart them, and the
-// options of the stages that SmartStage created in the session. The session
-// must have its graph.
+// stages, which become restartable where the session can restart them and check
+// their Puts where those need it, and the options of the stages that SmartStage
+// created in the session. The session must have its graph.
 //
 // Returns the session's error if it cannot run.
 Status FindRunnersOfSession(

@@ -12,6 +12,9 @@ from tensorflow_staging.python.stages import stage_graph
 # Ten years.
 _NO_TIMEOUT_MILLIS = 10 * 365 * 24 * 3600 * 1000
 
+# Behind these ops, a tensor may have no value, and the session then has to check whether the Put has run.
+_SWITCH_OPS = ("Switch", "RefSwitch")
+
 
 def of_session(session: session_lib.BaseSession) -> list[bytes]:
   """Finds the runners of a session.
@@ -38,13 +41,13 @@ def of_session(session: session_lib.BaseSession) -> list[bytes]:
 
 def _has_more_to_say(
     session: session_lib.BaseSession, config: config_pb2.ConfigProto, has_manual_stages: bool) -> bool:
-  """Returns whether a session may have made stages, or may restart those that the graph has."""
+  """Returns whether a session may have made stages, or may restart or check those that the graph has."""
   if config.graph_options.optimizer_options.do_smart_stage:
     return True
   # A server may have SmartStage in its own configuration.
   if session.sess_str:
     return True
-  return has_manual_stages and _may_restart(session.graph)
+  return has_manual_stages and _may_restart_or_put_nothing(session.graph)
 
 
 def _without_timeout(runner: bytes) -> bytes:
@@ -54,5 +57,6 @@ def _without_timeout(runner: bytes) -> bytes:
   return options.SerializeToString()
 
 
-def _may_restart(graph: ops.Graph) -> bool:
-  return any(operation.type in vocabulary.ITERATOR_INITIALIZER_OPS for operation in graph.get_operations())
+def _may_restart_or_put_nothing(graph: ops.Graph) -> bool:
+  types = (*vocabulary.ITERATOR_INITIALIZER_OPS, *_SWITCH_OPS)
+  return any(operation.type in types for operation in graph.get_operations())

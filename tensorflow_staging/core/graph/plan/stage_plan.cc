@@ -38,31 +38,43 @@ void AddInitializers(const std::vector<const Node*>& sources,
   stage->initializers.assign(initializers.begin(), initializers.end());
 }
 
-// Returns the sources, including Takes of other stages, whose direct successors
-// all lead to `puts`. A source that the step reads too must not wait for the
-// stage.
-std::vector<const Node*> SourcesOf(const std::vector<const Node*>& puts,
-                                   NodeRoles* roles) {
-  absl::flat_hash_set<const Node*> ancestors(puts.begin(), puts.end());
+// Returns `puts` and all nodes that lead to them.
+std::vector<const Node*> NodesOf(const std::vector<const Node*>& puts) {
+  absl::flat_hash_set<const Node*> seen(puts.begin(), puts.end());
   std::vector<const Node*> found(puts.begin(), puts.end());
   for (size_t i = 0; i < found.size(); ++i) {
     for (const Edge* edge : found[i]->in_edges()) {
-      if (edge->src()->IsOp() && ancestors.insert(edge->src()).second) {
+      if (edge->src()->IsOp() && seen.insert(edge->src()).second) {
         found.push_back(edge->src());
       }
     }
   }
+  return found;
+}
+
+// Returns the sources among `nodes`, the nodes that lead to the Puts of a
+// stage, whose direct successors are all among them. Takes of other stages are
+// sources too. A source that the step reads as well must not wait for the
+// stage.
+std::vector<const Node*> SourcesIn(const std::vector<const Node*>& nodes,
+                                   NodeRoles* roles) {
+  const absl::flat_hash_set<const Node*> inside(nodes.begin(), nodes.end());
   std::vector<const Node*> sources;
-  for (const Node* node : found) {
+  for (const Node* node : nodes) {
     if (roles->Find(*node).role != NodeRole::kSource) continue;
     const bool leads_to_puts_only = std::all_of(
         node->out_edges().begin(), node->out_edges().end(),
-        [&ancestors](const Edge* edge) {
-          return !edge->dst()->IsOp() || ancestors.contains(edge->dst());
+        [&inside](const Edge* edge) {
+          return !edge->dst()->IsOp() || inside.contains(edge->dst());
         });
     if (leads_to_puts_only) sources.push_back(node);
   }
   return sources;
+}
+
+bool AnySwitch(const std::vector<const Node*>& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const Node* node) { return node->IsSwitch(); });
 }
 
 // Creates names that no node and no name scope of a graph has.
@@ -121,12 +133,6 @@ void MakeNamesUnique(const Graph& graph, const NodeFilter& counts,
 
 }  // namespace
 
-bool PlannedStage::NeedsPutCheck() const {
-  return region != nullptr &&
-         std::any_of(region->nodes.begin(), region->nodes.end(),
-                     [](const Node* node) { return node->IsMerge(); });
-}
-
 std::string PlannedStage::NodeName(absl::string_view suffix) const {
   return strings::StrCat(name, "/", suffix);
 }
@@ -182,7 +188,9 @@ void StagePlan::AddManualStages(const Graph& graph, const NodeFilter& counts,
         several_takes.count(buffer) > 0) {
       continue;
     }
-    for (const Node* source : SourcesOf(stage.puts, &roles)) {
+    const std::vector<const Node*> nodes = NodesOf(stage.puts);
+    stage.check_puts = AnySwitch(nodes);
+    for (const Node* source : SourcesIn(nodes, &roles)) {
       // A manual stage that is added later may read a source that is already in
       // a region.
       if (!IsInRegion(*source)) stage.gated_sources.push_back(source);
@@ -246,12 +254,14 @@ void StagePlan::AddRegions(const Graph& graph, const NodeFilter& counts,
       // A region that consists of the Take alone adds nothing to the stage.
       if (it != by_take.end() && region.nodes.size() > 1) {
         it->second->region = &region;
+        it->second->check_puts |= AnySwitch(region.nodes);
       }
       continue;
     }
     PlannedStage stage;
     stage.name = names.Next();
     stage.region = &region;
+    stage.check_puts = AnySwitch(region.nodes);
     AddInitializers(region.sources, resources, &stage);
     added.push_back(std::move(stage));
   }

@@ -45,11 +45,13 @@ struct PlannedStage {
   // in a chain. Running one again restarts the stage.
   std::vector<const Node*> initializers;
 
-  // Whether the Puts need a check that they have put a record. The partition
-  // carries only tensors that are always alive, but TensorFlow's optimizers
-  // have been seen to break nested conditionals of version 1, whose result is
-  // then dead. The runtime skips a Put with a dead input without an error.
-  bool NeedsPutCheck() const;
+  // Whether the Puts need a check that they have put a record: some of the
+  // nodes that lead to them are Switches, so a tensor of the record may be
+  // dead, and the runtime skips a Put with a dead input without an error. A
+  // tensor of a branch that is not chosen is dead. TensorFlow's optimizers have
+  // been seen to break nested conditionals of version 1, whose result is then
+  // dead too.
+  bool check_puts = false;
 
   // Whether this is a manual stage.
   bool is_manual() const { return take != nullptr; }

@@ -170,6 +170,21 @@ TEST(StagePlanTest, AManualStageMayHaveNoRegion) {
   EXPECT_EQ(plan.stages().front().region, nullptr);
 }
 
+TEST(StagePlanTest, PutsBehindASwitchAreChecked) {
+  TestGraph graph;
+  Node* next = graph.Source("next");
+  Node* small = graph.Less("small", next, graph.Const("five", 5));
+  Node* chosen = graph.Switch("switch", next, small);
+  graph.Stage("behind_switch", {graph.Neg("neg", chosen)});
+  graph.Stage("plain", {next});
+  for (const bool smart_stage : {false, true}) {
+    const StagePlan plan(*graph.get(), smart_stage, "");
+    ASSERT_EQ(plan.stages().size(), 2);
+    EXPECT_TRUE(plan.stages()[0].check_puts);
+    EXPECT_FALSE(plan.stages()[1].check_puts);
+  }
+}
+
 TEST(StagePlanTest, MalformedStagesAreNotInThePlan) {
   TestGraph graph;
   graph.Target("target", {graph.Neg("a", graph.Take("no_put"))});

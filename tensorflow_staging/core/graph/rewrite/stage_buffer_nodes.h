@@ -56,7 +56,7 @@ Status ExtendPut(Node* old_put, const std::string& container,
                  const RegionClones& clones, Graph* graph, Node** put);
 
 // Adds the constant that a staged run fetches to check that `put` has put a
-// record (PlannedStage::NeedsPutCheck).
+// record (PlannedStage::check_puts).
 Status AddPutCheck(Node* put, Graph* graph);
 
 // Adds the Take for the records of the Puts that ExtendPut creates, and moves

@@ -187,11 +187,10 @@ Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
   std::map<std::string, Node*> restarts;
   for (const PlannedStage& stage : plan.stages()) {
     RewrittenStage rewritten;
-    const bool check_puts = stage.NeedsPutCheck();
     TF_RETURN_IF_ERROR(
         RewriteStage(stage, options, colocated_with, graph, &rewritten));
     for (Node* put : rewritten.puts) {
-      if (check_puts) TF_RETURN_IF_ERROR(AddPutCheck(put, graph));
+      if (stage.check_puts) TF_RETURN_IF_ERROR(AddPutCheck(put, graph));
     }
     if (rewritten.take != nullptr) {
       puts.insert(puts.end(), rewritten.puts.begin(), rewritten.puts.end());
