@@ -145,6 +145,7 @@ absl::flat_hash_set<std::string> NodesWithColocatedUsers(const StagePlan& plan,
 // the stages began to run may have the name of a node that SmartStage creates.
 Status CheckNamesAreUnique(const Graph& graph) {
   absl::flat_hash_set<absl::string_view> names;
+  names.reserve(graph.num_op_nodes());
   for (const Node* node : graph.op_nodes()) {
     if (names.insert(node->name()).second) continue;
     return errors::AlreadyExists(

@@ -29,7 +29,10 @@ namespace {
 // finished already.
 bool HasStages(const Graph& graph) {
   bool found = false;
-  for (const Node* node : graph.op_nodes()) {
+  // The last nodes come first: the list of the runners is one of them.
+  for (int id = graph.num_node_ids() - 1; id >= 0; --id) {
+    const Node* node = graph.FindNodeId(id);
+    if (node == nullptr || !node->IsOp()) continue;
     if (node->IsArg() || node->IsRetval()) return false;
     found = found || IsBufferOp(*node) || node->name() == kRunnersNode;
   }

@@ -43,23 +43,24 @@ Status FindCarried(const Node& stand_in, std::vector<bool>* carried) {
 // By scope of the clones, with a slash at its end: the stage.
 using Scopes = std::map<std::string, std::string>;
 
-// Adds the nodes without marks that have a name in a scope of clones.
-void AddLoweredNodes(const Graph& graph, const Scopes& scopes,
-                     MarkedNodes* nodes) {
+// Adds those of `unmarked`, the nodes that are neither clones nor stand-ins,
+// that have a name in a scope of clones.
+void AddLoweredNodes(const Graph& graph, const std::vector<Node*>& unmarked,
+                     const Scopes& scopes, MarkedNodes* nodes) {
   std::vector<std::pair<Node*, const Scopes::value_type*>> found;
-  absl::flat_hash_set<absl::string_view> names;
-  for (Node* node : graph.op_nodes()) {
-    names.insert(node->name());
-    if (IsClone(*node) || IsStandIn(*node) || CopiedNode(*node)) continue;
+  for (Node* node : unmarked) {
     absl::string_view name = node->name();
     // The inputs and outputs of an inlined function.
     absl::ConsumePrefix(&name, "Func/");
     for (const auto& scope : scopes) {
-      if (absl::StartsWith(name, scope.first)) {
+      if (absl::StartsWith(name, scope.first) && !CopiedNode(*node)) {
         found.emplace_back(node, &scope);
       }
     }
   }
+  if (found.empty()) return;
+  absl::flat_hash_set<absl::string_view> names;
+  for (const Node* node : graph.op_nodes()) names.insert(node->name());
   for (const auto& [node, scope] : found) {
     absl::string_view original = node->name();
     std::string name(original);
@@ -113,6 +114,7 @@ bool MarkedNodes::IsCarried(absl::string_view original, int output) const {
 Status ReadMarks(const Graph& graph, MarkedNodes* nodes) {
   *nodes = MarkedNodes();
   Scopes scopes;
+  std::vector<Node*> unmarked;
   for (Node* node : graph.op_nodes()) {
     if (IsClone(*node)) {
       std::optional<CloneMark> mark;
@@ -120,7 +122,7 @@ Status ReadMarks(const Graph& graph, MarkedNodes* nodes) {
       const std::string original = mark->original;
       absl::string_view scope = node->name();
       if (absl::ConsumeSuffix(&scope, original)) {
-        scopes.emplace(scope, mark->stage);
+        scopes.try_emplace(std::string(scope), mark->stage);
       }
       nodes->clones.emplace(original, MarkedClone{node, *std::move(mark)});
     } else if (IsStandIn(*node)) {
@@ -131,9 +133,11 @@ Status ReadMarks(const Graph& graph, MarkedNodes* nodes) {
       nodes->stand_ins.emplace(
           node->name(),
           MarkedStandIn{node, *std::move(stage), std::move(carried)});
+    } else {
+      unmarked.push_back(node);
     }
   }
-  if (!scopes.empty()) AddLoweredNodes(graph, scopes, nodes);
+  AddLoweredNodes(graph, unmarked, scopes, nodes);
   for (const auto& [name, stand_in] : nodes->stand_ins) {
     // A Take has no clone: the clones use the inputs of the Put.
     if (nodes->FindClone(name) == nullptr) {

@@ -53,8 +53,14 @@ NodeFinder RunRequest::FindNodes(const Graph& graph) const {
   const std::set<std::string> list = Names();
   const absl::flat_hash_set<absl::string_view> names(list.begin(), list.end());
   absl::flat_hash_map<std::string, const Node*> nodes;
-  for (const Node* node : graph.op_nodes()) {
-    if (names.contains(node->name())) nodes.emplace(node->name(), node);
+  // The last nodes come first: most runs name some of them, such as the ops
+  // around a buffer or the update that ends a step.
+  for (int id = graph.num_node_ids() - 1;
+       id >= 0 && nodes.size() < names.size(); --id) {
+    const Node* node = graph.FindNodeId(id);
+    if (node != nullptr && node->IsOp() && names.contains(node->name())) {
+      nodes.emplace(node->name(), node);
+    }
   }
   return [nodes = std::move(nodes)](const std::string& name) {
     const auto it = nodes.find(name);
