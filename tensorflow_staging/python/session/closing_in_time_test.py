@@ -150,6 +150,22 @@ def test_the_interpreter_exits_while_producers_and_consumers_wait(tmp_path):
   assert output == "in time True\n"
 
 
+def test_the_main_modules_code_outlives_it(tmp_path):
+  output = test_util.run_program(
+      """
+      import atexit
+      import sys
+      import weakref
+
+      code = weakref.ref(sys._getframe().f_code)
+      # Registered before TensorFlow registers anything, so that it is called last.
+      atexit.register(lambda: print("alive", code() is not None))
+
+      import tensorflow as tf
+      """, tmp_path)
+  assert output == "alive True\n"
+
+
 def test_a_session_that_is_deleted():
   source = test_util.Source()
   tf.staged(source.tensor(), num_threads=8)

@@ -2,7 +2,9 @@
 """Starts and stops the stages of sessions, and keeps track of which stages run in which session."""
 
 import atexit
+import sys
 import threading
+import types
 import weakref
 
 from tensorflow.python.client import session as session_lib
@@ -102,6 +104,22 @@ def _stop_all() -> None:
   """Stops the stages of every session; each session can start its stages again."""
   session_stages.stop_together(_of_all_sessions())
 
+
+def _code_of_program() -> list[types.CodeType]:
+  """Returns the code that the main thread is executing."""
+  frame = sys._current_frames().get(threading.main_thread().ident)
+  code = []
+  while frame is not None:
+    code.append(frame.f_code)
+    frame = frame.f_back
+  return code
+
+
+# Keeps the main module's code alive at the exit, where _end interrupts steps in other threads. Their errors show where
+# an op was created, and TensorFlow's StackTrace owns no reference to that code if the stack had up to 16 frames:
+# Capture() moves its absl::InlinedVector, and destroys the source, which releases the same references. Without this,
+# the interpreter frees the code before it calls _end, and the process crashes.
+_PROGRAM = _code_of_program()
 
 _interrupt_watch = interrupts.InterruptWatch(needed=_any_running, stop=_stop_all)
 
