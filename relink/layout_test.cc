@@ -19,14 +19,18 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
+#include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/common_runtime/direct_session.h"
 #include "tensorflow/core/common_runtime/graph_execution_state.h"
 #include "tensorflow/core/common_runtime/session_factory.h"
+#include "tensorflow/core/distributed_runtime/graph_mgr.h"
 #include "tensorflow/core/distributed_runtime/master_session.h"
 #include "tensorflow/core/distributed_runtime/rpc/grpc_session.h"
 #include "tensorflow/core/distributed_runtime/server_lib.h"
+#include "tensorflow/core/distributed_runtime/worker_env.h"
 #include "tensorflow/core/lib/core/status_test_util.h"
 #include "tensorflow/core/protobuf/cluster.pb.h"
 #include "tensorflow/core/protobuf/tensorflow_server.pb.h"
@@ -249,6 +253,30 @@ TEST(LayoutTest, GrpcSessionAndMasterSession) {
     EXPECT_EQ(session->current_graph_version_, 7);
   }
   TF_EXPECT_OK(session->Close());
+}
+
+// Servers of the stock library allocate the object.
+TEST(LayoutTest, GraphMgr) {
+  auto* stock_construct =
+      Stock<void(GraphMgr*, const WorkerEnv*, const DeviceMgr*)>(
+          "_ZN10tensorflow8GraphMgrC1EPKNS_9WorkerEnvEPKNS_9DeviceMgrE");
+  const WorkerEnv worker_env;
+  const StaticDeviceMgr devices(std::vector<std::unique_ptr<Device>>{});
+  // The last member has to be the last that the stock constructor writes.
+  alignas(GraphMgr) std::array<unsigned char, sizeof(GraphMgr) + 64> memory;
+  memory.fill(0xee);
+  auto* manager = reinterpret_cast<GraphMgr*>(memory.data());
+  stock_construct(manager, &worker_env, &devices);
+  EXPECT_EQ(manager->worker_env_, &worker_env);
+  EXPECT_EQ(manager->device_mgr_, &devices);
+  EXPECT_EQ(manager->next_id_, 0);
+  EXPECT_TRUE(manager->sync_on_finish_);
+  EXPECT_TRUE(manager->table_.empty());
+  EXPECT_TRUE(manager->skip_cost_models_);
+  for (size_t i = sizeof(GraphMgr); i < memory.size(); ++i) {
+    EXPECT_EQ(memory[i], 0xee) << i;
+  }
+  manager->~GraphMgr();
 }
 
 }  // namespace

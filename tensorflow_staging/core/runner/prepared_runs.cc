@@ -2,8 +2,13 @@
 
 #include "tensorflow_staging/core/runner/prepared_runs.h"
 
+#include <algorithm>
+#include <map>
+#include <string>
+
 #include "absl/strings/match.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 
 namespace tensorflow {
 namespace staging {
@@ -28,12 +33,21 @@ bool IsDeadFetch(const CallableOptions& options, const Status& status,
          absl::StrContains(status.message(), "was not valid");
 }
 
+Status UsesSessionThreads(const RunOptions& options, bool* uses) {
+  RunFields fields;
+  TF_RETURN_IF_ERROR(DecodeRunFields(options, &fields));
+  *uses = !fields.use_stage_subgraph_thread_pool() &&
+          options.inter_op_thread_pool() == 0 &&
+          !options.experimental().use_run_handler_pool();
+  return OkStatus();
+}
+
 }  // namespace
 
 Status PreparedRuns::Prepare(Session* session,
                              const PrefetchRunnerOptions& options) {
   session_ = session;
-  DescribeProducers(options);
+  TF_RETURN_IF_ERROR(DescribeProducers(options));
   return PrepareControlOps(options);
 }
 
@@ -61,7 +75,7 @@ Status PreparedRuns::PrepareControlOps(const PrefetchRunnerOptions& options) {
   return MakeCallable(close, &close_);
 }
 
-void PreparedRuns::DescribeProducers(const PrefetchRunnerOptions& options) {
+Status PreparedRuns::DescribeProducers(const PrefetchRunnerOptions& options) {
   // The region runs with the options of the stage, such as its thread pool.
   CallableOptions fetch;
   *fetch.mutable_run_options() = options.run_options();
@@ -85,6 +99,18 @@ void PreparedRuns::DescribeProducers(const PrefetchRunnerOptions& options) {
     }
     producer_of_.push_back(&producer);
   }
+  bool uses_session_threads = false;
+  TF_RETURN_IF_ERROR(
+      UsesSessionThreads(options.run_options(), &uses_session_threads));
+  if (!uses_session_threads) return OkStatus();
+  // Each source has its own threads, so that a source that waits in all of them
+  // does not hold up the others.
+  feeds_.threads.emplace(/*producers=*/options.fetch_ops_size());
+  for (auto& [op, producer] : producers_) {
+    producer.threads.emplace(/*producers=*/std::count(
+        options.fetch_ops().begin(), options.fetch_ops().end(), op));
+  }
+  return OkStatus();
 }
 
 Status PreparedRuns::PrepareProducer(int index) {
@@ -104,15 +130,23 @@ Status PreparedRuns::Close(const Status& cause) const {
                         Tensor(tstring(cause.message()))});
 }
 
-Status PreparedRuns::ProduceRecord(int index, bool* has_put) const {
+Status PreparedRuns::ProduceRecord(int index, bool* has_put) {
   std::vector<Tensor> feeds;
-  if (HasFeeds()) TF_RETURN_IF_ERROR(Run(feeds_.handle, {}, &feeds));
-  const SharedCallable& producer = *producer_of_[index];
+  if (HasFeeds()) TF_RETURN_IF_ERROR(Run(&feeds_, {}, &feeds));
+  SharedCallable* const producer = producer_of_[index];
   std::vector<Tensor> done;
-  const Status status = Run(producer.handle, feeds, &done);
-  const bool is_dead = IsDeadFetch(producer.options, status, done);
+  const Status status = Run(producer, feeds, &done);
+  const bool is_dead = IsDeadFetch(producer->options, status, done);
   *has_put = !is_dead;
   return is_dead ? OkStatus() : status;
+}
+
+Status PreparedRuns::Run(SharedCallable* callable,
+                         const std::vector<Tensor>& feeds,
+                         std::vector<Tensor>* fetches) {
+  const StagedRunThreads::ScopedNextRun run(
+      callable->threads.has_value() ? &*callable->threads : nullptr);
+  return Run(callable->handle, feeds, fetches);
 }
 
 void PreparedRuns::Release() {
@@ -123,6 +157,13 @@ void PreparedRuns::Release() {
   }
   for (Handle handle : handles) {
     session_->ReleaseCallable(handle).IgnoreError();
+  }
+}
+
+void PreparedRuns::RetireThreads() {
+  if (feeds_.threads.has_value()) feeds_.threads->Retire();
+  for (auto& [op, producer] : producers_) {
+    if (producer.threads.has_value()) producer.threads->Retire();
   }
 }
 

@@ -4,6 +4,7 @@
 #define TENSORFLOW_STAGING_CORE_RUNNER_PREPARED_RUNS_H_
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
+#include "tensorflow_staging/core/thread_pools/staged_run_threads.h"
 
 namespace tensorflow {
 namespace staging {
@@ -26,8 +28,12 @@ namespace staging {
 // A run fails with CANCELLED if the session has been closed, whether it is a
 // local session or one of a server.
 //
-// Prepare and Release must not run concurrently with any method; the other
-// methods may run concurrently with each other.
+// Staged runs leave the session's inter-op threads to the step if they may call
+// Python (staged_run_threads.h), unless the run options of the stage choose
+// other threads.
+//
+// Prepare, Release and RetireThreads must not run concurrently with any method;
+// the other methods may run concurrently with each other.
 class PreparedRuns {
  public:
   PreparedRuns() = default;
@@ -54,10 +60,15 @@ class PreparedRuns {
 
   // Runs the region once, as producer `index`, which must have been prepared.
   // Sets `*has_put` to whether the run, if it succeeded, put a record.
-  Status ProduceRecord(int index, bool* has_put) const;
+  Status ProduceRecord(int index, bool* has_put);
 
   // Releases the callables.
   void Release();
+
+  // Ends the threads that only staged runs used, except those that are still
+  // in an op, for example in an iterator's function that runs ahead: they end
+  // after it.
+  void RetireThreads();
 
  private:
   using Handle = Session::CallableHandle;
@@ -65,14 +76,19 @@ class PreparedRuns {
   // A callable that the first of the threads that need it prepares.
   struct SharedCallable {
     CallableOptions options;
+    // The threads of its runs, unless the run options choose others.
+    std::optional<StagedRunThreads> threads;
     absl::once_flag once;
     Status status;
     Handle handle = 0;
   };
 
   Status PrepareControlOps(const PrefetchRunnerOptions& options);
-  void DescribeProducers(const PrefetchRunnerOptions& options);
+  Status DescribeProducers(const PrefetchRunnerOptions& options);
   Status Prepare(SharedCallable* callable);
+  // Runs a callable that has been prepared.
+  Status Run(SharedCallable* callable, const std::vector<Tensor>& feeds,
+             std::vector<Tensor>* fetches);
   bool HasFeeds() const { return feeds_.options.fetch_size() > 0; }
   Status MakeCallable(const CallableOptions& options, Handle* handle);
   Status Run(Handle handle, const std::vector<Tensor>& feeds,

@@ -281,6 +281,7 @@ void Producers::Stop() {
   //    session last: this may be its last reference, and its destructor waits
   //    until inside_ is 0.
   threads.clear();
+  runs_.RetireThreads();
   if (session != nullptr) {
     runs_.Release();
     Leave();
@@ -330,6 +331,7 @@ void Producers::JoinAndReleaseSession() {
   }
   // The session goes last: this may be its last reference.
   threads.clear();
+  runs_.RetireThreads();
   session_.reset();
 }
 

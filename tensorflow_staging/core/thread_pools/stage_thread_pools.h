@@ -3,7 +3,9 @@
 #ifndef TENSORFLOW_STAGING_CORE_THREAD_POOLS_STAGE_THREAD_POOLS_H_
 #define TENSORFLOW_STAGING_CORE_THREAD_POOLS_STAGE_THREAD_POOLS_H_
 
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/lib/core/threadpool_options.h"
@@ -33,6 +35,15 @@ class StageThreadPools {
   // Both pools, in the form that a session's run accepts. This object owns
   // them.
   const thread::ThreadPoolOptions& options() const { return options_; }
+
+  // Returns what schedules closures on the inter-op pool. It may be used after
+  // the run that got it, as iterators do, while this object lives.
+  std::function<void(std::function<void()>)> Runner() const {
+    return
+        [pool = options_.inter_op_threadpool](std::function<void()> closure) {
+          pool->Schedule(std::move(closure));
+        };
+  }
 
  private:
   const std::unique_ptr<thread::ThreadPoolInterface> inter_op_;

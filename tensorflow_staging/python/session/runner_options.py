@@ -8,6 +8,7 @@ from tensorflow.python.framework import ops
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.stages import stage_graph
+from tensorflow_staging.python.thread_pools import full_pools
 
 # Ten years.
 _NO_TIMEOUT_MILLIS = 10 * 365 * 24 * 3600 * 1000
@@ -34,6 +35,7 @@ def of_session(session: session_lib.BaseSession) -> list[bytes]:
   runners = list(session.graph.get_collection(stage_graph.RUNNERS_COLLECTION))
   if _has_more_to_say(session, config, bool(runners)):
     runners = _pywrap_staging.runners_of_session(session._session, runners)
+  full_pools.warn(runners, config)
   if config.operation_timeout_in_ms > 0:
     return [_without_timeout(runner) for runner in runners]
   return runners

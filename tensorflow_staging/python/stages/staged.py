@@ -88,7 +88,9 @@ def staged(
       codes or classes. Each skipped record is counted and logged. None stands for `()`. A type
       that is also in `closed_exception_types` ends the data.
     use_stage_subgraph_thread_pool: Whether to run the region on one of the thread pools that
-      `ConfigProto.session_stage_subgraph_thread_pool` configures.
+      `ConfigProto.session_stage_subgraph_thread_pool` configures. Otherwise a region that may call
+      Python runs on threads of its own, and any other region on the session's threads, where an
+      op that waits inside its thread, for example in your own C++, can hold up the step.
     stage_subgraph_thread_pool_id: The index of that pool. It must be 0 unless
       `use_stage_subgraph_thread_pool` is True.
     stage_subgraph_stream_id: The index of the GPU stream on which to run the region, where there

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/thread_pools/region_threads.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow_staging/core/framework/thread_name.h"
+
+namespace tensorflow {
+namespace staging {
+
+std::function<void(RegionThreads::Closure)> RegionThreads::RunnerInsteadOf(
+    const thread::ThreadPool& pool) {
+  {
+    mutex_lock l(mu_);
+    allowed_ = std::max(allowed_, producers_ + pool.NumThreads());
+  }
+  return [threads = shared_from_this()](Closure closure) {
+    threads->Schedule(std::move(closure));
+  };
+}
+
+void RegionThreads::Schedule(Closure closure) {
+  {
+    mutex_lock l(mu_);
+    closures_.push_back(std::move(closure));
+    if (idle_ > 0) {
+      // A thread that was called counts as idle no longer, so that each closure
+      // calls another thread: the first one may be busy for long.
+      --idle_;
+      ++calls_;
+      work_.notify_one();
+      return;
+    }
+    if (threads_ == allowed_) return;
+    ++threads_;
+  }
+  Env::Default()->SchedClosure(
+      [threads = shared_from_this()]() { threads->Work(); });
+}
+
+void RegionThreads::Work() {
+  // The threads that an iterator's ops start inherit the name and live longer,
+  // so it names no stage.
+  SetKernelThreadName("staging_region");
+  mutex_lock l(mu_);
+  while (true) {
+    if (!closures_.empty()) {
+      Closure closure = std::move(closures_.front());
+      closures_.pop_front();
+      ++busy_;
+      if (retired_) changed_.notify_all();
+      mu_.unlock();
+      closure();
+      // Destroys what the closure owns, which may call this object.
+      closure = nullptr;
+      mu_.lock();
+      --busy_;
+      continue;
+    }
+    if (retired_) break;
+    ++idle_;
+    while (calls_ == 0 && !retired_) work_.wait(l);
+    if (calls_ > 0) {
+      --calls_;
+    } else {
+      --idle_;
+    }
+  }
+  --threads_;
+  changed_.notify_all();
+}
+
+void RegionThreads::Retire() {
+  mutex_lock l(mu_);
+  retired_ = true;
+  work_.notify_all();
+  while (threads_ > busy_) changed_.wait(l);
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/thread_pools/staged_run_threads.h"
+
+#include <functional>
+#include <utility>
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// Of the next run that the calling thread begins.
+thread_local StagedRunThreads* next_run = nullptr;
+
+}  // namespace
+
+StagedRunThreads::ScopedNextRun::ScopedNextRun(StagedRunThreads* threads) {
+  next_run = threads;
+}
+
+// The run may have failed before it asked.
+StagedRunThreads::ScopedNextRun::~ScopedNextRun() { next_run = nullptr; }
+
+StagedRunThreads* StagedRunThreads::TakeNextRun() {
+  return std::exchange(next_run, nullptr);
+}
+
+bool StagedRunThreads::MayCallPythonOnce(const std::function<bool()>& search) {
+  mutex_lock l(mu_);
+  if (!may_call_python_.has_value()) may_call_python_ = search();
+  return *may_call_python_;
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_THREAD_POOLS_STAGED_RUN_THREADS_H_
+#define TENSORFLOW_STAGING_CORE_THREAD_POOLS_STAGED_RUN_THREADS_H_
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/lib/core/threadpool.h"
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow_staging/core/thread_pools/python_in_graph.h"
+#include "tensorflow_staging/core/thread_pools/region_threads.h"
+
+namespace tensorflow {
+namespace staging {
+
+// Chooses the threads on which the staged runs of one source compute in a local
+// session: on RegionThreads if they may call Python, because Python may wait
+// for anything, also for what the step does; otherwise on the session's
+// inter-op threads, which are often awake already.
+//
+// All of its runs execute the same callable. Thread-safe.
+class StagedRunThreads {
+ public:
+  // At most `producers` runs take place at the same time.
+  explicit StagedRunThreads(int producers)
+      : threads_(RegionThreads::Create(producers)) {}
+
+  StagedRunThreads(const StagedRunThreads&) = delete;
+  StagedRunThreads& operator=(const StagedRunThreads&) = delete;
+
+  // Makes the next run of a session that the calling thread begins in the
+  // lifetime of this object a staged run of `threads`, unless that is null.
+  // Must live on the stack of one thread.
+  class ScopedNextRun {
+   public:
+    explicit ScopedNextRun(StagedRunThreads* threads);
+    ~ScopedNextRun();
+    ScopedNextRun(const ScopedNextRun&) = delete;
+    ScopedNextRun& operator=(const ScopedNextRun&) = delete;
+  };
+
+  // Returns what schedules the ops of the session's run that the calling thread
+  // begins. Returns null if that run computes on `pool`, because it is no
+  // staged run or cannot call Python.
+  //
+  // `pool` has the inter-op threads of the session; if it is null, the run uses
+  // its caller's thread alone. `partitions` is what the run executes:
+  // DirectSession's list of executors, each with its graph and its function
+  // library. A session that does not keep the graphs has null ones, which may
+  // call Python.
+  //
+  // Each run calls this once: a session that an op of the region runs in the
+  // same thread is another run.
+  template <typename Partitions>
+  static Executor::Args::Runner RunnerOfThisRun(const thread::ThreadPool* pool,
+                                                const Partitions& partitions) {
+    StagedRunThreads* const run = TakeNextRun();
+    if (run == nullptr || pool == nullptr) return nullptr;
+    const bool may_call_python = run->MayCallPythonOnce([&partitions]() {
+      return std::any_of(
+          partitions.begin(), partitions.end(), [](const auto& partition) {
+            return partition.graph == nullptr ||
+                   MayCallPython(
+                       *partition.graph,
+                       *partition.flib->GetFunctionLibraryDefinition());
+          });
+    });
+    return may_call_python ? run->threads_->RunnerInsteadOf(*pool) : nullptr;
+  }
+
+  // Ends the threads; see RegionThreads::Retire.
+  void Retire() { threads_->Retire(); }
+
+ private:
+  // Returns the threads of the run that the calling thread begins, if it is a
+  // staged run. The run after it is not.
+  static StagedRunThreads* TakeNextRun();
+
+  // Returns what `search` returned the first time.
+  bool MayCallPythonOnce(const std::function<bool()>& search)
+      TF_LOCKS_EXCLUDED(mu_);
+
+  const std::shared_ptr<RegionThreads> threads_;
+  mutex mu_;
+  std::optional<bool> may_call_python_ TF_GUARDED_BY(mu_);
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_THREAD_POOLS_STAGED_RUN_THREADS_H_
