@@ -83,6 +83,16 @@ def test_a_stage_without_the_option_runs_on_the_sessions_threads():
     thread_report.assert_on_session(thread_report.Threads(**sess.run(staged)))
 
 
+def test_a_stage_with_python_and_without_the_option_runs_on_its_own_threads():
+  with tf.control_dependencies([tf.numpy_function(lambda: np.int64(0), [], tf.int64)]):
+    report = thread_report.report()
+  staged = tf.staged(report._asdict())
+  with tf.Session(config=thread_report.config("p0")) as sess, tf.make_prefetch_hook().running(sess):
+    inter_op, intra_op = sess.run(staged)["names"]
+    assert b"staging_region" in inter_op
+    assert b"Eigen" in intra_op
+
+
 def test_a_pool_wins_over_running_in_the_callers_thread():
   report = thread_report.report()
   config = thread_report.config("p0")
