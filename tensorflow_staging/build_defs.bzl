@@ -139,13 +139,46 @@ def staging_cc_proto(name, src, **kwargs):
         **kwargs
     )
 
-def staging_cc_test(name, srcs, deps = [], size = "small", data = [], copts = [], linkopts = [], **kwargs):
+def staging_cc_test_library(name, srcs, hdrs = [], deps = [], **kwargs):
+    """Declares a library that tests contain. It is no part of the overlay.
+
+    Args:
+      name: The target, for the libraries of a staging_cc_test.
+      srcs: Source files.
+      hdrs: Headers that tests include.
+      deps: staging_cc_library targets whose interfaces the library uses.
+      **kwargs: Passed to cc_library.
+    """
+    native.cc_library(
+        name = name,
+        testonly = True,
+        srcs = srcs,
+        hdrs = hdrs,
+        copts = STAGING_COPTS + STAGING_WARNINGS,
+        linkstatic = True,
+        # What it registers counts, even if no test calls it.
+        alwayslink = True,
+        deps = [_headers(dep) for dep in deps] + TENSORFLOW_HEADERS,
+        **kwargs
+    )
+
+def staging_cc_test(
+        name,
+        srcs,
+        deps = [],
+        libraries = [],
+        size = "small",
+        data = [],
+        copts = [],
+        linkopts = [],
+        **kwargs):
     """Declares a GoogleTest that links against the shared libraries of the wheel.
 
     Args:
       name: The target.
       srcs: Source files.
       deps: staging_cc_library targets whose interfaces the test uses.
+      libraries: staging_cc_test_library targets that the test contains.
       size: Bazel's test size.
       data: Further run-time files.
       copts: Further compiler flags.
@@ -160,7 +193,7 @@ def staging_cc_test(name, srcs, deps = [], size = "small", data = [], copts = []
         additional_linker_inputs = LINK_INPUTS,
         copts = STAGING_COPTS + STAGING_WARNINGS + copts,
         data = data + ["//relink:runtime"],
-        deps = [_headers(dep) for dep in deps] + TENSORFLOW_HEADERS + ["@googletest//:gtest_main"],
+        deps = [_headers(dep) for dep in deps] + libraries + TENSORFLOW_HEADERS + ["@googletest//:gtest_main"],
         linkopts = LINK_OPTS + ["-Wl,-rpath,$$ORIGIN/%s/relink/lib" % up] + linkopts,
         **kwargs
     )

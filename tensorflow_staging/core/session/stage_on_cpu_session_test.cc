@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests stage_subgraph_on_cpu in a session with a fake accelerator.
+// Tests stage_subgraph_on_cpu in a session with a fake GPU.
 
 #include <map>
 #include <memory>
@@ -9,47 +9,18 @@
 
 #include "gtest/gtest.h"
 #include "tensorflow/core/common_runtime/graph_constructor.h"
-#include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/node_def_builder.h"
-#include "tensorflow/core/framework/op.h"
-#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/session/session_runners.h"
-#include "tensorflow_staging/core/testing/fake_accelerator.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
 
-REGISTER_LOCAL_DEVICE_FACTORY("GPU", FakeAcceleratorFactory, 210);
-
-// An op that runs on the accelerator only.
-template <typename T>
-class TenfoldOp : public OpKernel {
- public:
-  using OpKernel::OpKernel;
-
-  void Compute(OpKernelContext* ctx) override {
-    Tensor* y = nullptr;
-    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, ctx->input(0).shape(), &y));
-    const T x = AcrossBorder(ctx->input(0).scalar<T>()());
-    y->scalar<T>()() = AcrossBorder(static_cast<T>(10 * x));
-  }
-};
-REGISTER_OP("StagingTestTenfold")
-    .Input("x: T")
-    .Output("y: T")
-    .Attr("T: {float, int32}")
-    .SetShapeFn(shape_inference::UnchangedShape);
-REGISTER_KERNEL_BUILDER(
-    Name("StagingTestTenfold").Device(DEVICE_GPU).TypeConstraint<float>("T"),
-    TenfoldOp<float>);
-REGISTER_KERNEL_BUILDER(
-    Name("StagingTestTenfold").Device(DEVICE_GPU).TypeConstraint<int32>("T"),
-    TenfoldOp<int32>);
+constexpr char kGpu[] = "/device:GPU:0";
 
 void Add(NodeDefBuilder builder, GraphDef* graph) {
   TF_CHECK_OK(builder.Finalize(graph->add_node()));
@@ -63,8 +34,8 @@ void AddConst(const std::string& name, int64_t value, GraphDef* graph) {
 }
 
 // Returns a graph whose records are 0, 1, 2, ... Each record is a number, which
-// the step uses on the accelerator, and a string, which it uses on the host.
-// `pair`, an integer and the string, is placed on the accelerator.
+// the step uses on the GPU, and a string, which it uses on the host.
+// `pair`, an integer and the string, is placed on the GPU.
 GraphDef TestGraph() {
   const std::vector<DataType> types = {DT_INT64};
   const std::vector<PartialTensorShape> shapes = {PartialTensorShape({})};
@@ -109,18 +80,22 @@ GraphDef TestGraph() {
   Add(NodeDefBuilder("pair", "IdentityN")
           .Input(std::vector<NodeDefBuilder::NodeOut>{{"integer", 0, DT_INT32},
                                                       {"string", 0, DT_STRING}})
-          .Device("/device:GPU:0"),
+          .Device(kGpu),
       &graph);
-  Add(NodeDefBuilder("integer_tenfold", "StagingTestTenfold")
-          .Input("pair", 0, DT_INT32)
+  Add(NodeDefBuilder("integer_tenfold", "StagingTestLinear")
+          .Input(std::vector<NodeDefBuilder::NodeOut>{{"pair", 0, DT_INT32}})
+          .Attr("scale", 10)
+          .Device(kGpu)
           .Attr(kTargetAttr, true),
       &graph);
   Add(NodeDefBuilder("pair_length", "StringLength")
           .Input("pair", 1, DT_STRING)
           .Attr(kTargetAttr, true),
       &graph);
-  Add(NodeDefBuilder("tenfold", "StagingTestTenfold")
-          .Input("number", 0, DT_FLOAT)
+  Add(NodeDefBuilder("tenfold", "StagingTestLinear")
+          .Input(std::vector<NodeDefBuilder::NodeOut>{{"number", 0, DT_FLOAT}})
+          .Attr("scale", 10)
+          .Device(kGpu)
           .Attr(kTargetAttr, true),
       &graph);
   Add(NodeDefBuilder("length", "StringLength")
@@ -205,8 +180,7 @@ TEST_F(StageOnCpuSessionTest, RecordsArriveOnBothDevices) {
 }
 
 // TensorFlow keeps most 32-bit integers, and all strings, in host memory.
-TEST_F(StageOnCpuSessionTest,
-       AStandInOnTheAcceleratorForwardsIntegersAndStrings) {
+TEST_F(StageOnCpuSessionTest, AStandInOnTheGpuForwardsIntegersAndStrings) {
   StartStage();
   for (int i = 0; i < 20; ++i) {
     std::vector<Tensor> outputs;
@@ -220,7 +194,7 @@ TEST_F(StageOnCpuSessionTest,
   }
 }
 
-TEST_F(StageOnCpuSessionTest, TheStepTakesItsTensorsOnTheAccelerator) {
+TEST_F(StageOnCpuSessionTest, TheStepTakesItsTensorsOnTheGpu) {
   StartStage();
   const auto graphs = GraphsOf({}, {"tenfold"});
   ASSERT_EQ(graphs.count("GPU"), 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests StagedNode on a fake accelerator: its users find each value in the
+// Tests StagedNode on a fake GPU: its users find each value in the
 // memory where they look for it. That includes 32-bit integers, which most
 // TensorFlow kernels keep on the host.
 
@@ -16,42 +16,26 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/public/session.h"
-#include "tensorflow_staging/core/testing/fake_accelerator.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
 
 constexpr char kCpu[] = "/device:CPU:0";
-constexpr char kAccelerator[] = "/device:GPU:0";
+constexpr char kGpu[] = "/device:GPU:0";
 
-REGISTER_LOCAL_DEVICE_FACTORY("GPU", FakeAcceleratorFactory, 210);
-
-// Runs only on the accelerator, with its input and output in the memory of the
-// accelerator or of the host.
-class TenfoldOp : public OpKernel {
+// Runs only on the GPU, with its input and output in host memory.
+class TenfoldOnHostOp : public OpKernel {
  public:
-  explicit TenfoldOp(OpKernelConstruction* ctx)
-      : OpKernel(ctx), on_host_(ctx->input_memory_types()[0] == HOST_MEMORY) {}
+  using OpKernel::OpKernel;
 
   void Compute(OpKernelContext* ctx) override {
     Tensor* y = nullptr;
     OP_REQUIRES_OK(ctx, ctx->allocate_output(0, ctx->input(0).shape(), &y));
-    const int32 x = ctx->input(0).scalar<int32>()();
-    y->scalar<int32>()() =
-        on_host_ ? 10 * x : AcrossBorder(10 * AcrossBorder(x));
+    y->scalar<int32>()() = 10 * ctx->input(0).scalar<int32>()();
   }
-
- private:
-  const bool on_host_;
 };
 
-REGISTER_OP("StagingTestTenfoldThere")
-    .Input("x: int32")
-    .Output("y: int32")
-    .SetShapeFn(shape_inference::UnchangedShape);
-REGISTER_KERNEL_BUILDER(Name("StagingTestTenfoldThere").Device(DEVICE_GPU),
-                        TenfoldOp);
 REGISTER_OP("StagingTestTenfoldOnHost")
     .Input("x: int32")
     .Output("y: int32")
@@ -60,7 +44,7 @@ REGISTER_KERNEL_BUILDER(Name("StagingTestTenfoldOnHost")
                             .Device(DEVICE_GPU)
                             .HostMemory("x")
                             .HostMemory("y"),
-                        TenfoldOp);
+                        TenfoldOnHostOp);
 
 // A session over
 //
@@ -68,7 +52,7 @@ REGISTER_KERNEL_BUILDER(Name("StagingTestTenfoldOnHost")
 //   number --> stand_in:1 --> there
 //                         --> on_host
 //
-// with every node except the constants on the accelerator.
+// with every node except the constants on the GPU.
 std::unique_ptr<Session> NewTestSession() {
   GraphDef graph;
   const auto add = [&graph](const NodeDefBuilder& builder) {
@@ -88,19 +72,21 @@ std::unique_ptr<Session> NewTestSession() {
           .Attr("dtypes", DataTypeVector{DT_STRING, DT_INT32})
           .Attr("indices", std::vector<int>{1, 0})
           .Attr("stage", "prefetch")
-          .Device(kAccelerator));
-  add(NodeDefBuilder("there", "StagingTestTenfoldThere")
-          .Input("stand_in", 1, DT_INT32)
-          .Device(kAccelerator));
+          .Device(kGpu));
+  add(NodeDefBuilder("there", "StagingTestLinear")
+          .Input(
+              std::vector<NodeDefBuilder::NodeOut>{{"stand_in", 1, DT_INT32}})
+          .Attr("scale", 10)
+          .Device(kGpu));
   add(NodeDefBuilder("on_host", "StagingTestTenfoldOnHost")
           .Input("stand_in", 1, DT_INT32)
-          .Device(kAccelerator));
+          .Device(kGpu));
   std::unique_ptr<Session> session(NewSession(SessionOptions()));
   TF_CHECK_OK(session->Create(graph));
   return session;
 }
 
-TEST(StagedNodeAcceleratorTest, UsersFindValuesInTheMemoryTheyExpect) {
+TEST(StagedNodeGpuTest, UsersFindValuesInTheMemoryTheyExpect) {
   const std::unique_ptr<Session> session = NewTestSession();
   std::vector<Tensor> outputs;
   ASSERT_EQ(
@@ -114,7 +100,7 @@ TEST(StagedNodeAcceleratorTest, UsersFindValuesInTheMemoryTheyExpect) {
   TF_CHECK_OK(session->Close());
 }
 
-TEST(StagedNodeAcceleratorTest, ItRunsOnTheAccelerator) {
+TEST(StagedNodeGpuTest, ItRunsOnTheGpu) {
   const std::unique_ptr<Session> session = NewTestSession();
   RunOptions options;
   options.set_output_partition_graphs(true);
