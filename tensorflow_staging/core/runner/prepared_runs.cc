@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
+#include "tensorflow_staging/core/session/sync_on_finish.h"
 
 namespace tensorflow {
 namespace staging {
@@ -180,6 +181,7 @@ Status PreparedRuns::Run(Handle handle, const std::vector<Tensor>& feeds,
   // The runner does not read the metadata, but a session writes to it if the
   // run is traced or the session builds a cost model.
   RunMetadata metadata;
+  const ScopedNoSyncOnFinish no_sync;
   Status status = session_->RunCallable(handle, feeds, fetches, &metadata);
   if (IsSessionClosed(status)) {
     return errors::Cancelled("The session has been closed.");

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tests that staged runs do not wait until their GPU is idle, and that steps
+// do.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>  // NOLINT
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/public/session.h"
+#include "tensorflow_staging/core/runner/prefetch_runner.h"
+#include "tensorflow_staging/core/session/sync_on_finish.h"
+#include "tensorflow_staging/core/testing/fake_gpu.h"
+#include "tensorflow_staging/core/testing/stage_graph.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+constexpr int kCapacity = 3;
+constexpr char kGpu[] = "/device:GPU:0";
+constexpr char kPut[] = "prefetch/TensorBufferPut";
+
+// A session over
+//
+//   record (0, 1, 2, ...) --> upload --> prepared --> Put    Take --> result
+//
+// where result is 10 * (record + 1), and all nodes but the first are on the
+// GPU. Nothing is copied there, because a kernel brings the record with it.
+class StagedRunSyncTest : public ::testing::Test {
+ protected:
+  StagedRunSyncTest() {
+    const std::vector<DataType> types = {DT_INT64};
+    const std::vector<PartialTensorShape> shapes = {PartialTensorShape({})};
+    StageTestGraph stage;
+    stage.capacity = kCapacity;
+    GraphDef graph;
+    const auto add = [&graph](NodeDefBuilder builder) {
+      StageTestGraph::Add(builder, &graph);
+    };
+    add(StageTestGraph::Const("start", Tensor(int64_t{0})));
+    add(StageTestGraph::Const("stop", Tensor(int64_t{1000})));
+    add(StageTestGraph::Const("step", Tensor(int64_t{1})));
+    add(NodeDefBuilder("dataset", "RangeDataset")
+            .Input("start", 0, DT_INT64)
+            .Input("stop", 0, DT_INT64)
+            .Input("step", 0, DT_INT64)
+            .Attr("output_types", types)
+            .Attr("output_shapes", shapes));
+    add(NodeDefBuilder("iterator", "IteratorV2")
+            .Attr("shared_name", "iterator")
+            .Attr("container", "")
+            .Attr("output_types", types)
+            .Attr("output_shapes", shapes));
+    add(NodeDefBuilder("initializer", "MakeIterator")
+            .Input("dataset", 0, DT_VARIANT)
+            .Input("iterator", 0, DT_RESOURCE));
+    add(NodeDefBuilder("record", "IteratorGetNext")
+            .Input("iterator", 0, DT_RESOURCE)
+            .Attr("output_types", types)
+            .Attr("output_shapes", shapes));
+    for (NodeDef& node : *graph.mutable_node()) {
+      node.set_device("/device:CPU:0");
+    }
+    add(NodeDefBuilder("upload", "StagingTestUpload")
+            .Input("record", 0, DT_INT64)
+            .Device(kGpu));
+    add(Linear("prepared", "upload").Attr("offset", 1));
+    stage.AddTo(&graph, "prepared");
+    for (NodeDef& node : *graph.mutable_node()) {
+      if (absl::StrContains(node.op(), "TensorBuffer")) node.set_device(kGpu);
+    }
+    add(Linear("result", stage.Node("TensorBufferTake")).Attr("scale", 10));
+
+    session_.reset(NewSession(SessionOptions()));
+    TF_CHECK_OK(session_->Create(graph));
+    TF_CHECK_OK(session_->Run({}, {}, {"initializer"}, nullptr));
+
+    PrefetchRunnerOptions options;
+    options.set_name(stage.name);
+    options.add_fetch_ops(kPut);
+    options.set_resume_op(stage.Node("TensorBufferResume"));
+    options.set_cancel_op(stage.Node("TensorBufferCancel"));
+    options.set_close_op(stage.Node("TensorBufferClose"));
+    options.set_error_code_tensor(stage.Node("error_code") + ":0");
+    options.set_error_message_tensor(stage.Node("error_message") + ":0");
+    options.add_closed_exceptions(error::OUT_OF_RANGE);
+    TF_CHECK_OK(PrefetchRunner::Create(session_, options, &runner_));
+  }
+
+  ~StagedRunSyncTest() override { SetFakeGpuDelay(absl::ZeroDuration()); }
+
+  static NodeDefBuilder Linear(const std::string& name,
+                               const std::string& input) {
+    return NodeDefBuilder(name, "StagingTestLinear")
+        .Input(std::vector<NodeDefBuilder::NodeOut>{{input, 0, DT_INT64}})
+        .Device(kGpu);
+  }
+
+  int64_t Syncs() { return FakeGpu::Of(session_.get())->counts().syncs; }
+
+  int64_t Step() {
+    std::vector<Tensor> outputs;
+    TF_CHECK_OK(session_->Run({}, {"result"}, {}, &outputs));
+    return outputs[0].scalar<int64_t>()();
+  }
+
+  // Waits until the runner has filled the buffer. Fails the test if it does not
+  // do so.
+  void AwaitFullBuffer() {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (runner_->GetStats().records < kCapacity) {
+      ASSERT_LT(absl::Now(), deadline) << "A staged run waits for the GPU.";
+      std::this_thread::yield();
+    }
+  }
+
+  std::shared_ptr<Session> session_;
+  std::unique_ptr<PrefetchRunner> runner_;
+};
+
+TEST_F(StagedRunSyncTest, OtherRunsEndWhenTheGpuIsIdle) {
+  const int64_t before = Syncs();
+  StoppedFakeGpu stopped(FakeGpu::Of(session_.get()));
+  absl::Notification ended;
+  const std::unique_ptr<Thread> thread(
+      Env::Default()->StartThread({}, "test", [&] {
+        TF_CHECK_OK(session_->Run({}, {}, {"prepared"}, nullptr));
+        ended.Notify();
+      }));
+  while (Syncs() == before) std::this_thread::yield();
+  EXPECT_FALSE(ended.HasBeenNotified());
+  stopped.Release();
+  ended.WaitForNotification();
+}
+
+TEST_F(StagedRunSyncTest, OnlyStepsSynchronize) {
+  SetFakeGpuDelay(absl::Microseconds(200));
+  const int64_t before = Syncs();
+  TF_CHECK_OK(runner_->Start());
+  constexpr int kSteps = 50;
+  for (int i = 0; i < kSteps; ++i) EXPECT_EQ(Step(), 10 * (i + 1));
+  AwaitFullBuffer();
+  runner_->Stop();
+  EXPECT_GE(runner_->GetStats().records, kSteps);
+  EXPECT_EQ(Syncs() - before, kSteps);
+}
+
+TEST(SyncOnFinishTest, ScopesNest) {
+  EXPECT_TRUE(SyncOnFinish(RunOptions()));
+  {
+    const ScopedNoSyncOnFinish outer;
+    { const ScopedNoSyncOnFinish inner; }
+    EXPECT_FALSE(SyncOnFinish(RunOptions()));
+    bool other_thread = false;
+    std::thread([&] { other_thread = SyncOnFinish(RunOptions()); }).join();
+    EXPECT_TRUE(other_thread);
+  }
+  EXPECT_TRUE(SyncOnFinish(RunOptions()));
+}
+
+TEST(SyncOnFinishTest, ARunThatTracesDevicesWaits) {
+  const ScopedNoSyncOnFinish no_sync;
+  RunOptions options;
+  options.set_trace_level(RunOptions::SOFTWARE_TRACE);
+  EXPECT_FALSE(SyncOnFinish(options));
+  options.set_trace_level(RunOptions::HARDWARE_TRACE);
+  EXPECT_TRUE(SyncOnFinish(options));
+  options.set_trace_level(RunOptions::FULL_TRACE);
+  EXPECT_TRUE(SyncOnFinish(options));
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

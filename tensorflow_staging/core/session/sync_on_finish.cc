@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/session/sync_on_finish.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+thread_local bool no_sync = false;
+
+}  // namespace
+
+ScopedNoSyncOnFinish::ScopedNoSyncOnFinish() : outer_(no_sync) {
+  no_sync = true;
+}
+
+ScopedNoSyncOnFinish::~ScopedNoSyncOnFinish() { no_sync = outer_; }
+
+bool SyncOnFinish(const RunOptions& options) {
+  return !no_sync || options.trace_level() >= RunOptions::HARDWARE_TRACE;
+}
+
+}  // namespace staging
+}  // namespace tensorflow
