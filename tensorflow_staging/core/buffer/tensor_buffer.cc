@@ -156,6 +156,12 @@ void TensorBuffer::Close(const Status& cause) {
   due.Run();
 }
 
+std::string TensorBuffer::KeepRecordsOn(const std::string& device) {
+  mutex_lock l(mu_);
+  if (device_of_records_.empty()) device_of_records_ = device;
+  return device_of_records_;
+}
+
 int64_t TensorBuffer::Size() const {
   mutex_lock l(mu_);
   return records_.size();

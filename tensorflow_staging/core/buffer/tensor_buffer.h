@@ -195,6 +195,10 @@ class TensorBuffer : public ResourceBase {
   // Ends a restart. When the last restart ends, the waiting runs begin.
   void EndRestart() TF_LOCKS_EXCLUDED(mu_);
 
+  // Returns the device in whose memory the tensors of the records are: the
+  // `device` of the first call.
+  std::string KeepRecordsOn(const std::string& device) TF_LOCKS_EXCLUDED(mu_);
+
   // How many records the buffer holds.
   int64_t Size() const TF_LOCKS_EXCLUDED(mu_);
 
@@ -306,6 +310,7 @@ class TensorBuffer : public ResourceBase {
   const Options options_;
 
   mutable mutex mu_;
+  std::string device_of_records_ TF_GUARDED_BY(mu_);
   State state_ TF_GUARDED_BY(mu_) = State::kIdle;
   // The result of a take without a record in kClosed; set from kEnding on.
   Status end_status_ TF_GUARDED_BY(mu_);

@@ -39,6 +39,10 @@ class AsyncBufferKernel : public AsyncOpKernel {
   // Only moves references, which is not worth a switch to another thread.
   bool IsExpensive() final { return false; }
 
+ protected:
+  // The resource manager of the buffer; during RunAsync and later.
+  ResourceMgr* manager() const { return buffer_.manager(); }
+
  private:
   // What profilers record unless the user asks for less.
   static constexpr int kTraceLevel = tsl::profiler::TraceMeLevel::kInfo;

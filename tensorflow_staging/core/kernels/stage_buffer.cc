@@ -4,9 +4,16 @@
 
 #include <string>
 #include <thread>  // NOLINT
+#include <utility>
 
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/device_mgr.h"
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/strcat.h"
+#include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
@@ -32,6 +39,24 @@ Status FindOrMake(ResourceMgr* manager, const std::string& container,
   }
 }
 
+// Finds the manager of the buffers that kernels on the device of `ctx` use.
+Status FindManager(OpKernelContext* ctx, ResourceMgr** manager) {
+  *manager = ctx->resource_manager();
+  DeviceNameUtils::ParsedName name = ctx->device()->parsed_name();
+  const FunctionLibraryRuntime* library = ctx->function_library();
+  if (name.type == DEVICE_CPU || library == nullptr ||
+      library->device_mgr() == nullptr) {
+    return OkStatus();
+  }
+  name.type = DEVICE_CPU;
+  name.id = 0;
+  Device* cpu = nullptr;
+  TF_RETURN_IF_ERROR(library->device_mgr()->LookupDevice(
+      DeviceNameUtils::ParsedNameToString(name), &cpu));
+  *manager = cpu->resource_manager();
+  return OkStatus();
+}
+
 }  // namespace
 
 StageBuffer::StageBuffer(OpKernelConstruction* ctx) {
@@ -51,16 +76,35 @@ Status StageBuffer::Get(OpKernelContext* ctx, const OpKernel& kernel,
   *buffer = found_.load(std::memory_order_acquire);
   if (*buffer != nullptr) return OkStatus();
   mutex_lock l(mu_);
-  if (owner_ == nullptr) {
-    ContainerInfo info;
-    TF_RETURN_IF_ERROR(info.Init(ctx->resource_manager(), kernel.def()));
-    core::RefCountPtr<TensorBuffer> shared;
-    TF_RETURN_IF_ERROR(FindOrMake(info.resource_manager(), info.container(),
-                                  info.name(), options_, &shared));
-    owner_ = std::move(shared);
-    found_.store(owner_.get(), std::memory_order_release);
-  }
+  if (owner_ == nullptr) TF_RETURN_IF_ERROR(Find(ctx, kernel));
   *buffer = owner_.get();
+  return OkStatus();
+}
+
+Status StageBuffer::Find(OpKernelContext* ctx, const OpKernel& kernel) {
+  ResourceMgr* manager = nullptr;
+  TF_RETURN_IF_ERROR(FindManager(ctx, &manager));
+  ContainerInfo info;
+  TF_RETURN_IF_ERROR(info.Init(manager, kernel.def()));
+  core::RefCountPtr<TensorBuffer> shared;
+  TF_RETURN_IF_ERROR(FindOrMake(info.resource_manager(), info.container(),
+                                info.name(), options_, &shared));
+  if (kernel.type_string() == kPutOp || kernel.type_string() == kTakeOp) {
+    // Sessions of a server may give their common device other names.
+    const DeviceNameUtils::ParsedName& name = ctx->device()->parsed_name();
+    const std::string device = strings::StrCat(name.type, ":", name.id);
+    const std::string of_records = shared->KeepRecordsOn(device);
+    if (of_records != device) {
+      return errors::InvalidArgument(
+          kernel.type_string(), " '", kernel.name(), "' of stage '",
+          options_.name, "' is on ", device,
+          ", but the stage's records are on ", of_records,
+          ". Place all ops that put or take records of a stage on one device.");
+    }
+  }
+  owner_ = std::move(shared);
+  manager_ = manager;
+  found_.store(owner_.get(), std::memory_order_release);
   return OkStatus();
 }
 

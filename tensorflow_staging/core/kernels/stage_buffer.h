@@ -15,8 +15,11 @@ namespace tensorflow {
 namespace staging {
 
 // A kernel's reference to the buffer of its stage. The kernel's first run looks
-// the buffer up in the device's resource manager, or creates it there, and
-// later runs reuse it.
+// the buffer up in a resource manager, or creates it there, and later runs
+// reuse it. The manager is that of the kernel's device; for an accelerator, it
+// is that of the first CPU of the same task. So the ops of a stage that only
+// control the buffer can run on the CPU while its records are on an
+// accelerator.
 //
 // The kernels of a stage own its buffer together. The manager does not own it,
 // and forgets it when the last of these kernels is destroyed. The buffer thus
@@ -31,13 +34,24 @@ class StageBuffer {
 
   // Sets `*buffer` to the buffer, which lives at least as long as this object.
   // `kernel` must be the owner of this object.
+  //
+  // Returns INVALID_ARGUMENT if `kernel` puts or takes records, and another
+  // kernel does so on another device: tensors would be in the wrong memory.
   Status Get(OpKernelContext* ctx, const OpKernel& kernel,
              TensorBuffer** buffer) TF_LOCKS_EXCLUDED(mu_);
 
+  // The manager of the buffer, once Get has returned OK.
+  ResourceMgr* manager() const { return manager_; }
+
  private:
+  Status Find(OpKernelContext* ctx, const OpKernel& kernel)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   TensorBuffer::Options options_;
   mutex mu_;
   core::RefCountPtr<TensorBuffer> owner_ TF_GUARDED_BY(mu_);
+  // Written before found_.
+  ResourceMgr* manager_ = nullptr;
   // owner_.get(), readable without the lock.
   std::atomic<TensorBuffer*> found_{nullptr};
 };

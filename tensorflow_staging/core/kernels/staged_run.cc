@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/strcat.h"
 
@@ -21,23 +20,23 @@ std::string NameInStep(const TensorBuffer* buffer) {
 
 }  // namespace
 
-Status StagedRun::Keep(OpKernelContext* ctx, TensorBuffer* buffer) {
+Status StagedRun::Keep(OpKernelContext* ctx, ResourceMgr* manager,
+                       TensorBuffer* buffer) {
   core::RefCountPtr<StagedRun> run(new StagedRun(buffer));
   if (ctx->step_container() == nullptr) {
     return errors::Internal("TensorBufferBegin of stage '", buffer->name(),
                             "' must run in a session: its run has no step "
                             "container.");
   }
-  return ctx->step_container()->Create(ctx->resource_manager(),
-                                       NameInStep(buffer), run.release());
+  return ctx->step_container()->Create(manager, NameInStep(buffer),
+                                       run.release());
 }
 
-void StagedRun::NotePut(OpKernelContext* ctx, const TensorBuffer* buffer) {
+void StagedRun::NotePut(OpKernelContext* ctx, ResourceMgr* manager,
+                        const TensorBuffer* buffer) {
   if (!buffer->AdmitsRuns() || ctx->step_container() == nullptr) return;
   StagedRun* run = nullptr;
-  if (ctx->step_container()
-          ->Lookup(ctx->resource_manager(), NameInStep(buffer), &run)
-          .ok()) {
+  if (ctx->step_container()->Lookup(manager, NameInStep(buffer), &run).ok()) {
     core::ScopedUnref unref(run);
     run->has_put_ = true;
   }

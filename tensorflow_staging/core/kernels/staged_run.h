@@ -8,6 +8,7 @@
 
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_base.h"
+#include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 
@@ -22,12 +23,14 @@ namespace staging {
 class StagedRun : public ResourceBase {
  public:
   // Stores the run that `buffer` has just admitted in the step container of
-  // `ctx`. After an error, the run has ended.
-  static Status Keep(OpKernelContext* ctx, TensorBuffer* buffer);
+  // `ctx`. After an error, the run has ended. `manager` must be the buffer's.
+  static Status Keep(OpKernelContext* ctx, ResourceMgr* manager,
+                     TensorBuffer* buffer);
 
   // Notes that the run of `buffer` in the step container of `ctx`, if there is
   // one, has put its record.
-  static void NotePut(OpKernelContext* ctx, const TensorBuffer* buffer);
+  static void NotePut(OpKernelContext* ctx, ResourceMgr* manager,
+                      const TensorBuffer* buffer);
 
   ~StagedRun() override;
 

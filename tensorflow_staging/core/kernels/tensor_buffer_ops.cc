@@ -35,8 +35,8 @@ class TensorBufferPutOp : public AsyncBufferKernel {
     for (int i = 0; i < ctx->num_inputs(); ++i) record.push_back(ctx->input(i));
     buffer->PutAsync(
         std::move(record), timeout_millis_, ctx->cancellation_manager(),
-        [ctx, buffer, done = std::move(done)](const Status& status) {
-          if (status.ok()) StagedRun::NotePut(ctx, buffer);
+        [this, ctx, buffer, done = std::move(done)](const Status& status) {
+          if (status.ok()) StagedRun::NotePut(ctx, manager(), buffer);
           ctx->SetStatus(status);
           done();
         });
@@ -137,8 +137,10 @@ class TensorBufferSizeOp : public BufferKernel {
   }
 };
 
-// Records stay in the memory of the device that computed them. The inputs and
-// outputs of the control ops are in host memory.
+// Records stay in the memory of the device that computed them. The control ops
+// run on the CPU where SmartStage's passes have seen the graph
+// (graph/rewrite/stage_delivery.h); elsewhere their inputs and outputs are in
+// host memory.
 REGISTER_KERNEL_BUILDER(Name(kPutOp).Device(DEVICE_CPU), TensorBufferPutOp);
 REGISTER_KERNEL_BUILDER(Name(kPutOp).Device(DEVICE_GPU), TensorBufferPutOp);
 REGISTER_KERNEL_BUILDER(Name(kTakeOp).Device(DEVICE_CPU), TensorBufferTakeOp);

@@ -30,8 +30,9 @@ class TensorBufferBeginOp : public AsyncBufferKernel {
                 DoneCallback done) override {
     buffer->BeginRunAsync(
         ctx->cancellation_manager(),
-        [ctx, buffer, done = std::move(done)](const Status& status) {
-          ctx->SetStatus(status.ok() ? StagedRun::Keep(ctx, buffer) : status);
+        [this, ctx, buffer, done = std::move(done)](const Status& status) {
+          ctx->SetStatus(status.ok() ? StagedRun::Keep(ctx, manager(), buffer)
+                                     : status);
           done();
         });
   }

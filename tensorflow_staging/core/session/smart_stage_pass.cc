@@ -100,8 +100,8 @@ class SmartStagePass : public GraphOptimizationPass {
   }
 };
 
-// Completes stage_subgraph_on_cpu after placement, when the devices of the step
-// are known.
+// Chooses the devices of the ops around buffers after placement, when the
+// devices of the step are known.
 class StageDeliveryPass : public GraphOptimizationPass {
  public:
   Status Run(const GraphOptimizationPassOptions& options) override {
@@ -112,8 +112,10 @@ class StageDeliveryPass : public GraphOptimizationPass {
     SmartStageSettings settings;
     TF_RETURN_IF_ERROR(
         ReadSmartStageSettings(options.session_options->config, &settings));
-    if (!settings.on_cpu) return OkStatus();
-    return DeliverToConsumers(options.graph->get());
+    Graph* graph = options.graph->get();
+    if (settings.on_cpu) TF_RETURN_IF_ERROR(DeliverToConsumers(graph));
+    MoveControlOpsToCpu(graph);
+    return OkStatus();
   }
 };
 

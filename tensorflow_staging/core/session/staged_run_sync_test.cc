@@ -128,6 +128,14 @@ class StagedRunSyncTest : public ::testing::Test {
   std::unique_ptr<PrefetchRunner> runner_;
 };
 
+TEST_F(StagedRunSyncTest, StagedRunsEndWhileTheGpuIsBusy) {
+  StoppedFakeGpu stopped(FakeGpu::Of(session_.get()));
+  TF_CHECK_OK(runner_->Start());
+  AwaitFullBuffer();
+  stopped.Release();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(Step(), 10 * (i + 1));
+}
+
 TEST_F(StagedRunSyncTest, OtherRunsEndWhenTheGpuIsIdle) {
   const int64_t before = Syncs();
   StoppedFakeGpu stopped(FakeGpu::Of(session_.get()));
@@ -153,6 +161,16 @@ TEST_F(StagedRunSyncTest, OnlyStepsSynchronize) {
   runner_->Stop();
   EXPECT_GE(runner_->GetStats().records, kSteps);
   EXPECT_EQ(Syncs() - before, kSteps);
+}
+
+// Nothing that is queued uses what the session frees.
+TEST_F(StagedRunSyncTest, ASessionEndsWhileStagedKernelsAreQueued) {
+  StoppedFakeGpu stopped(FakeGpu::Of(session_.get()));
+  TF_CHECK_OK(runner_->Start());
+  AwaitFullBuffer();
+  runner_.reset();
+  TF_CHECK_OK(session_->Close());
+  session_.reset();
 }
 
 TEST(SyncOnFinishTest, ScopesNest) {

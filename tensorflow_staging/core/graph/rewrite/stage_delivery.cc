@@ -55,12 +55,12 @@ struct Carried {
   int stand_in_output;
 };
 
-// Moves the buffer behind one Take.
+// Moves the records behind one Take.
 class Delivery {
  public:
   Delivery(Graph* graph, Node* take) : graph_(graph), take_(take) {}
 
-  Status Run(const std::vector<Node*>& buffer_ops) {
+  Status Run(const std::vector<Node*>& puts) {
     TF_RETURN_IF_ERROR(FindCarried());
     TF_RETURN_IF_ERROR(ChooseDevice());
     if (device_.empty()) return OkStatus();
@@ -81,10 +81,11 @@ class Delivery {
       stand_in->AddAttr(kInputHostMemoryAttr, inputs);
       stand_in->AddAttr(kOutputHostMemoryAttr, host_outputs_[stand_in]);
     }
-    for (Node* op : buffer_ops) {
-      op->set_assigned_device_name(device_);
-      if (IsBufferPut(*op)) op->AddAttr(kInputHostMemoryAttr, on_host);
+    for (Node* put : puts) {
+      put->set_assigned_device_name(device_);
+      put->AddAttr(kInputHostMemoryAttr, on_host);
     }
+    take_->set_assigned_device_name(device_);
     take_->AddAttr(kOutputHostMemoryAttr, on_host);
     return OkStatus();
   }
@@ -172,18 +173,32 @@ class Delivery {
 }  // namespace
 
 Status DeliverToConsumers(Graph* graph) {
-  std::map<BufferKey, std::vector<Node*>> buffers;
+  std::map<BufferKey, std::vector<Node*>> puts;
   std::vector<std::pair<BufferKey, Node*>> takes;
   for (Node* node : graph->op_nodes()) {
     const std::optional<BufferKey> key = BufferOf(*node);
     if (!key) continue;
-    buffers[*key].push_back(node);
+    if (IsBufferPut(*node)) puts[*key].push_back(node);
     if (IsBufferTake(*node)) takes.emplace_back(*key, node);
   }
   for (const auto& [key, take] : takes) {
-    TF_RETURN_IF_ERROR(Delivery(graph, take).Run(buffers[key]));
+    TF_RETURN_IF_ERROR(Delivery(graph, take).Run(puts[key]));
   }
   return OkStatus();
+}
+
+void MoveControlOpsToCpu(Graph* graph) {
+  for (Node* node : graph->op_nodes()) {
+    if (!IsBufferOp(*node) || IsBufferPut(*node) || IsBufferTake(*node) ||
+        !IsAccelerator(node->assigned_device_name())) {
+      continue;
+    }
+    DeviceNameUtils::ParsedName name;
+    DeviceNameUtils::ParseFullName(node->assigned_device_name(), &name);
+    name.type = DEVICE_CPU;
+    name.id = 0;
+    node->set_assigned_device_name(DeviceNameUtils::ParsedNameToString(name));
+  }
 }
 
 }  // namespace staging

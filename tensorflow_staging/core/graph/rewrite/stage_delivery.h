@@ -9,16 +9,27 @@
 namespace tensorflow {
 namespace staging {
 
-// Moves the buffers of stages that run on the CPU to the devices where the step
-// uses the records.
+// Both functions change the placement of a graph that has been rewritten by
+// RewriteStages and then placed.
+
+// Moves the records of stages that run on the CPU to the devices where the step
+// uses them.
 //
-// `graph` must have been rewritten by RewriteStages and then placed. If the
-// step uses a tensor of a record in the memory of an accelerator of the same
-// task, the stage's buffer moves to that accelerator; if it uses several
-// accelerators, to the one with the most uses. The staged run then copies the
-// Put's inputs to that accelerator, and the step finds them there. Tensors that
-// the step uses on the host stay in host memory, in the same record.
+// If the step uses a tensor of a record in the memory of an accelerator of the
+// same task, the stage's Puts and Takes move to that accelerator; if it uses
+// several accelerators, to the one with the most uses. The staged run then
+// copies the Put's inputs to that accelerator, and the step finds them there.
+// Tensors that the step uses on the host stay in host memory, in the same
+// record.
 Status DeliverToConsumers(Graph* graph);
+
+// Moves the control ops of stages from accelerators to the first CPU of the
+// same task; they find their buffers from there. A control edge from an
+// accelerator to a CPU is a copy that waits until the accelerator has done all
+// that is queued: a Begin there would hold each staged run back until the step
+// beside it is done. And a run of control ops on the CPU needs no thread but
+// that of its caller.
+void MoveControlOpsToCpu(Graph* graph);
 
 }  // namespace staging
 }  // namespace tensorflow
