@@ -38,6 +38,10 @@ inline constexpr char kCapacityAttr[] = "capacity";
 inline constexpr char kCapacityBytesAttr[] = "capacity_bytes";
 inline constexpr char kTimeoutMillisAttr[] = "timeout_millis";
 
+// Which inputs a Put on an accelerator copies there from the host; set after
+// placement.
+inline constexpr char kCopiedInputsAttr[] = "_staging_copied_inputs";
+
 // Attributes of Put, Take and StagedNode.
 inline constexpr char kDtypesAttr[] = "dtypes";
 inline constexpr char kShapesAttr[] = "shapes";

@@ -37,7 +37,7 @@ class AsyncBufferKernel : public AsyncOpKernel {
   }
 
   // Only moves references, which is not worth a switch to another thread.
-  bool IsExpensive() final { return false; }
+  bool IsExpensive() override { return false; }
 
  protected:
   // The resource manager of the buffer; during RunAsync and later.

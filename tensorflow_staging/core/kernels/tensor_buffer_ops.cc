@@ -3,9 +3,12 @@
 // Thin kernels over buffer/tensor_buffer.h: each finds the buffer of its stage
 // and translates inputs, outputs and attributes into a call of the buffer.
 
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
@@ -14,6 +17,7 @@
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/kernels/buffer_kernels.h"
+#include "tensorflow_staging/core/kernels/packed_copy.h"
 #include "tensorflow_staging/core/kernels/staged_run.h"
 
 namespace tensorflow {
@@ -25,14 +29,68 @@ class TensorBufferPutOp : public AsyncBufferKernel {
   explicit TensorBufferPutOp(OpKernelConstruction* ctx)
       : AsyncBufferKernel(ctx) {
     OP_REQUIRES_OK(ctx, ctx->GetAttr(kTimeoutMillisAttr, &timeout_millis_));
+    std::vector<int> copied;
+    if (TryGetNodeAttr(def(), kCopiedInputsAttr, &copied)) {
+      OP_REQUIRES_OK(ctx, CheckCopiedInputs(*ctx, copied));
+      copy_ = std::make_unique<PackedCopy>(std::move(copied));
+    }
   }
 
+  bool IsExpensive() override { return copy_ != nullptr; }
+
  private:
+  // Anybody can write a graph with the attribute.
+  static Status CheckCopiedInputs(const OpKernelConstruction& ctx,
+                                  const std::vector<int>& copied) {
+    if (ctx.device_type() == DEVICE_CPU) {
+      return errors::InvalidArgument(kCopiedInputsAttr, " of ",
+                                     ctx.def().name(),
+                                     " is set on a CPU; it is for Puts on "
+                                     "accelerators.");
+    }
+    int last = -1;
+    for (int i : copied) {
+      if (i <= last || i >= ctx.num_inputs()) {
+        return errors::InvalidArgument(
+            kCopiedInputsAttr, " of ", ctx.def().name(), " contains ", i,
+            "; it must contain indices of its ", ctx.num_inputs(),
+            " inputs, in ascending order.");
+      }
+      if (ctx.input_memory_types()[i] != HOST_MEMORY ||
+          !DataTypeCanUseMemcpy(ctx.input_type(i))) {
+        return errors::InvalidArgument(
+            kCopiedInputsAttr, " of ", ctx.def().name(), " contains ", i,
+            ", but input ", i, " (", DataTypeString(ctx.input_type(i)),
+            ") is not a tensor in host memory that can be copied as bytes.");
+      }
+      last = i;
+    }
+    return OkStatus();
+  }
+
   void RunAsync(OpKernelContext* ctx, TensorBuffer* buffer,
                 DoneCallback done) override {
     TensorBuffer::Record record;
     record.reserve(ctx->num_inputs());
     for (int i = 0; i < ctx->num_inputs(); ++i) record.push_back(ctx->input(i));
+    if (copy_ == nullptr) {
+      Put(ctx, buffer, std::move(record), std::move(done));
+      return;
+    }
+    copy_->Start(ctx, std::move(record),
+                 [this, ctx, buffer, done = std::move(done)](
+                     const Status& status, TensorBuffer::Record copied) {
+                   if (status.ok()) {
+                     Put(ctx, buffer, std::move(copied), done);
+                   } else {
+                     ctx->SetStatus(status);
+                     done();
+                   }
+                 });
+  }
+
+  void Put(OpKernelContext* ctx, TensorBuffer* buffer,
+           TensorBuffer::Record record, DoneCallback done) const {
     buffer->PutAsync(
         std::move(record), timeout_millis_, ctx->cancellation_manager(),
         [this, ctx, buffer, done = std::move(done)](const Status& status) {
@@ -43,6 +101,8 @@ class TensorBufferPutOp : public AsyncBufferKernel {
   }
 
   int64_t timeout_millis_ = 0;
+  // Null if the record goes into the buffer as it is.
+  std::unique_ptr<PackedCopy> copy_;
 };
 
 class TensorBufferTakeOp : public AsyncBufferKernel {
@@ -137,7 +197,8 @@ class TensorBufferSizeOp : public BufferKernel {
   }
 };
 
-// Records stay in the memory of the device that computed them. The control ops
+// Records are in the memory of the device of the Put and the Take, apart from
+// what the attributes of these say. The control ops
 // run on the CPU where SmartStage's passes have seen the graph
 // (graph/rewrite/stage_delivery.h); elsewhere their inputs and outputs are in
 // host memory.

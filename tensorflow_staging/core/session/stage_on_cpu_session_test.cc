@@ -15,6 +15,7 @@
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/session/session_runners.h"
+#include "tensorflow_staging/core/testing/fake_gpu.h"
 
 namespace tensorflow {
 namespace staging {
@@ -207,9 +208,29 @@ TEST_F(StageOnCpuSessionTest, TheStagedRunComputesOnTheCpuAndCopies) {
   EXPECT_TRUE(Has(graphs.at("CPU"), "Cast"));
   EXPECT_TRUE(Has(graphs.at("CPU"), "AsString"));
   EXPECT_TRUE(Has(graphs.at("CPU"), "_Send"));
+  EXPECT_TRUE(Has(graphs.at("CPU"), "TensorBufferBegin"));
   EXPECT_TRUE(Has(graphs.at("GPU"), "TensorBufferPut"));
-  EXPECT_TRUE(Has(graphs.at("GPU"), "_Recv"));
+  // The Put receives its inputs on the host, and copies them.
+  EXPECT_TRUE(Has(graphs.at("GPU"), "_HostRecv"));
+  EXPECT_FALSE(Has(graphs.at("GPU"), "_Recv"));
   EXPECT_FALSE(Has(graphs.at("GPU"), "Cast"));
+}
+
+// A record has two tensors for the GPU, `number` and `integer`.
+TEST_F(StageOnCpuSessionTest, ARecordIsCopiedToTheGpuAtOnce) {
+  const FakeGpuCounts& counts = FakeGpu::Of(session_.get())->counts();
+  const int64_t copies = counts.host_to_device.count;
+  const int64_t compute_waits = counts.compute_waits;
+  StartStage();
+  for (int i = 0; i < 50; ++i) {
+    TF_CHECK_OK(session_->Run({}, {}, {"tenfold", "integer_tenfold"}, nullptr));
+  }
+  runner_->Stop();
+  // Stop may have cancelled a run that had copied its record.
+  const int64_t records = runner_->GetStats().records;
+  EXPECT_GE(counts.host_to_device.count - copies, records);
+  EXPECT_LE(counts.host_to_device.count - copies, records + 1);
+  EXPECT_EQ(counts.compute_waits, compute_waits);
 }
 
 }  // namespace

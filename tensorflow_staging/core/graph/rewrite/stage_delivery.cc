@@ -81,10 +81,7 @@ class Delivery {
       stand_in->AddAttr(kInputHostMemoryAttr, inputs);
       stand_in->AddAttr(kOutputHostMemoryAttr, host_outputs_[stand_in]);
     }
-    for (Node* put : puts) {
-      put->set_assigned_device_name(device_);
-      put->AddAttr(kInputHostMemoryAttr, on_host);
-    }
+    for (Node* put : puts) TF_RETURN_IF_ERROR(MovePut(on_host, put));
     take_->set_assigned_device_name(device_);
     take_->AddAttr(kOutputHostMemoryAttr, on_host);
     return OkStatus();
@@ -159,6 +156,41 @@ class Delivery {
     // Some kernels keep some types on the host, whatever the device.
     *delivered =
         !uses.empty() && inputs[carried.stand_in_input] == DEVICE_MEMORY;
+    return OkStatus();
+  }
+
+  // Moves `put`, of whose inputs `on_host` stay in host memory. The Put copies
+  // to the device what is on the host.
+  Status MovePut(const std::vector<int>& on_host, Node* put) const {
+    std::set<int> host_inputs(on_host.begin(), on_host.end());
+    std::vector<int> copied;
+    for (int i = 0; i < put->num_inputs(); ++i) {
+      if (host_inputs.count(i) > 0) continue;
+      bool copies = false;
+      TF_RETURN_IF_ERROR(CanCopy(*put, i, &copies));
+      if (copies) copied.push_back(i);
+    }
+    host_inputs.insert(copied.begin(), copied.end());
+    put->set_assigned_device_name(device_);
+    put->AddAttr(kInputHostMemoryAttr,
+                 std::vector<int>(host_inputs.begin(), host_inputs.end()));
+    if (!copied.empty()) put->AddAttr(kCopiedInputsAttr, copied);
+    return OkStatus();
+  }
+
+  // Sets `*copies` to whether input `i` of `put` is on the host, and is a
+  // tensor that can be copied as bytes.
+  Status CanCopy(const Node& put, int i, bool* copies) const {
+    *copies = false;
+    if (!DataTypeCanUseMemcpy(put.input_type(i))) return OkStatus();
+    const Edge* edge = nullptr;
+    TF_RETURN_IF_ERROR(put.input_edge(i, &edge));
+    const Node& source = *edge->src();
+    MemoryTypeVector inputs, outputs;
+    TF_RETURN_IF_ERROR(MemoryOn(source.assigned_device_name(), *graph_, source,
+                                &inputs, &outputs));
+    *copies = !IsAccelerator(source.assigned_device_name()) ||
+              outputs[edge->src_output()] == HOST_MEMORY;
     return OkStatus();
   }
 

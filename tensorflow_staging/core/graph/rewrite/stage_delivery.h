@@ -17,10 +17,10 @@ namespace staging {
 //
 // If the step uses a tensor of a record in the memory of an accelerator of the
 // same task, the stage's Puts and Takes move to that accelerator; if it uses
-// several accelerators, to the one with the most uses. The staged run then
-// copies the Put's inputs to that accelerator, and the step finds them there.
-// Tensors that the step uses on the host stay in host memory, in the same
-// record.
+// several accelerators, to the one with the most uses. The Put then copies its
+// inputs from the host to that accelerator (kCopiedInputsAttr), and the step
+// finds them there. Tensors that the step uses on the host stay in host memory,
+// in the same record.
 Status DeliverToConsumers(Graph* graph);
 
 // Moves the control ops of stages from accelerators to the first CPU of the
