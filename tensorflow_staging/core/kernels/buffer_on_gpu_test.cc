@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
 
 namespace tensorflow {
@@ -63,6 +64,39 @@ TEST(BufferOnGpuTest, RecordsOfOneStageAreOnOneDevice) {
   EXPECT_TRUE(absl::StrContains(
       status.message(), "is on CPU:0, but the stage's records are on GPU:0"))
       << status;
+}
+
+// Runs a Put whose only input it is to copy by itself.
+Status PutWithCopiedInputs(const std::string& device,
+                           const std::vector<int>& on_host,
+                           const std::vector<int>& copied) {
+  GraphDef graph;
+  StageTestGraph::Add(StageTestGraph::Const("record", Tensor(int64_t{7})),
+                      &graph);
+  StageTestGraph().AddTo(&graph, "record");
+  for (NodeDef& node : *graph.mutable_node()) {
+    const bool put = node.op() == "TensorBufferPut";
+    node.set_device(put ? device : kCpu);
+    if (!put) continue;
+    AddNodeAttr("_input_hostmem", on_host, &node);
+    AddNodeAttr(kCopiedInputsAttr, copied, &node);
+  }
+  std::unique_ptr<Session> session(NewSession(SessionOptions()));
+  TF_RETURN_IF_ERROR(session->Create(graph));
+  return session->Run({}, {}, {"prefetch/TensorBufferPut"}, nullptr);
+}
+
+TEST(BufferOnGpuTest, AGraphWithWrongCopiedInputsIsRefused) {
+  EXPECT_EQ(PutWithCopiedInputs(kGpu, {0}, {0}), OkStatus());
+  const auto expect = [](const Status& status, const std::string& text) {
+    EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), text)) << status;
+  };
+  expect(PutWithCopiedInputs(kCpu, {0}, {0}), "it is for Puts on accelerators");
+  expect(PutWithCopiedInputs(kGpu, {0}, {1}), "contains 1; it must contain");
+  expect(PutWithCopiedInputs(kGpu, {0}, {-1}), "contains -1; it must contain");
+  expect(PutWithCopiedInputs(kGpu, {0}, {0, 0}), "in ascending order");
+  expect(PutWithCopiedInputs(kGpu, {}, {0}), "is not a tensor in host memory");
 }
 
 }  // namespace
