@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares a stage that calls Python on its own threads and on the session's, for benchmarks/producer_threads.md.
 
-`.venv/bin/python benchmarks/producer_threads.py > benchmarks/producer_threads.md` takes about two minutes.
+`.venv/bin/python benchmarks/producer_threads.py` prints its table and takes about two minutes.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def main() -> None:
     print(rows[-1], file=sys.stderr)
   print("# A stage that calls Python, on its own threads and on the session's\n")
   print(
-      "`.venv/bin/python benchmarks/producer_threads.py > benchmarks/producer_threads.md`, one run on"
+      "`.venv/bin/python benchmarks/producer_threads.py`, one run on"
       f" {_CORES} cores, {platform.system()} {platform.machine()}.\n")
   print("\n".join(f"| {' | '.join(row)} |" for row in rows))
 
