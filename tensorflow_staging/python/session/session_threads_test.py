@@ -248,14 +248,18 @@ def test_a_dataset_on_a_server_leaves_the_servers_threads_to_the_step():
       assert [sess.run(record, options=_STEP_OPTIONS) for _ in range(4)] == list(range(4))
 
 
+def _warnings(caplog, config: tf.compat.v1.ConfigProto) -> list[str]:
+  with (caplog.at_level("WARNING", logger="tensorflow"), tf.Session(config=config) as sess,
+        tf.make_prefetch_hook().running(sess)):
+    return [record.getMessage() for record in caplog.records if " producers" in record.getMessage()]
+
+
 def _pool_warnings(caplog, threads: int, stages: int) -> list[str]:
   config = tf.ConfigProto()
   config.session_stage_subgraph_thread_pool.add(inter_op_threads_num=threads)
   for _ in range(stages):
     tf.staged(tf.constant(1), num_threads=2, use_stage_subgraph_thread_pool=True)
-  with (caplog.at_level("WARNING", logger="tensorflow"), tf.Session(config=config) as sess,
-        tf.make_prefetch_hook().running(sess)):
-    return [record.getMessage() for record in caplog.records if "stage thread pool 0" in record.getMessage()]
+  return _warnings(caplog, config)
 
 
 def test_stages_that_share_a_small_pool_warn(caplog):
@@ -268,3 +272,13 @@ def test_stages_that_share_a_small_pool_warn(caplog):
 @pytest.mark.parametrize(("threads", "stages"), [(4, 2), (1, 1)])
 def test_stages_with_enough_threads_do_not_warn(caplog, threads, stages):
   assert not _pool_warnings(caplog, threads, stages)
+
+
+@pytest.mark.parametrize(("threads", "warns"), [(0, False), (1, True), (2, True), (3, False)])
+def test_producers_that_occupy_all_threads_of_the_session_warn(caplog, threads, warns):
+  tf.staged(tf.constant(1), num_threads=2)
+  warnings = _warnings(caplog, tf.ConfigProto(inter_op_parallelism_threads=threads))
+  assert len(warnings) == warns
+  if warns:
+    assert f"'prefetch' have 2 producers, and the session has inter_op_parallelism_threads={threads}." in warnings[0]
+    assert "Set at least 3" in warnings[0]
