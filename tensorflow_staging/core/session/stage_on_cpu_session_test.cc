@@ -2,6 +2,7 @@
 //
 // Tests stage_subgraph_on_cpu in a session with a fake GPU.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "gtest/gtest.h"
 #include "tensorflow/core/common_runtime/graph_constructor.h"
+#include "tensorflow/core/framework/attr_value_util.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/public/session.h"
@@ -16,6 +18,7 @@
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/session/session_runners.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
+#include "tensorflow_staging/core/testing/stage_graph.h"
 
 namespace tensorflow {
 namespace staging {
@@ -34,10 +37,10 @@ void AddConst(const std::string& name, int64_t value, GraphDef* graph) {
       graph);
 }
 
-// Returns a graph whose records are 0, 1, 2, ... Each record is a number, which
-// the step uses on the GPU, and a string, which it uses on the host.
-// `pair`, an integer and the string, is placed on the GPU.
-GraphDef TestGraph() {
+// Returns the graph of a region, which yields 0, 1, 2, ... as `number` and
+// `integer`, which the step uses on the GPU, and as `string`, which it uses on
+// the host.
+GraphDef Region() {
   const std::vector<DataType> types = {DT_INT64};
   const std::vector<PartialTensorShape> shapes = {PartialTensorShape({})};
   GraphDef graph;
@@ -78,37 +81,75 @@ GraphDef TestGraph() {
           .Attr("SrcT", DT_INT64)
           .Attr("DstT", DT_INT32),
       &graph);
+  return graph;
+}
+
+// Adds the step's use of the records, on the GPU and on the host.
+void AddStep(const NodeDefBuilder::NodeOut& number,
+             const NodeDefBuilder::NodeOut& integer,
+             const NodeDefBuilder::NodeOut& string, GraphDef* graph) {
+  Add(NodeDefBuilder("tenfold", "StagingTestLinear")
+          .Input(std::vector<NodeDefBuilder::NodeOut>{number})
+          .Attr("scale", 10)
+          .Device(kGpu)
+          .Attr(kTargetAttr, true),
+      graph);
+  Add(NodeDefBuilder("integer_tenfold", "StagingTestLinear")
+          .Input(std::vector<NodeDefBuilder::NodeOut>{integer})
+          .Attr("scale", 10)
+          .Device(kGpu)
+          .Attr(kTargetAttr, true),
+      graph);
+  Add(NodeDefBuilder("length", "StringLength")
+          .Input(string)
+          .Attr(kTargetAttr, true),
+      graph);
+}
+
+// Returns a graph for SmartStage. `pair`, the integer and the string, is placed
+// on the GPU.
+GraphDef SmartGraph() {
+  GraphDef graph = Region();
   Add(NodeDefBuilder("pair", "IdentityN")
           .Input(std::vector<NodeDefBuilder::NodeOut>{{"integer", 0, DT_INT32},
                                                       {"string", 0, DT_STRING}})
           .Device(kGpu),
       &graph);
-  Add(NodeDefBuilder("integer_tenfold", "StagingTestLinear")
-          .Input(std::vector<NodeDefBuilder::NodeOut>{{"pair", 0, DT_INT32}})
-          .Attr("scale", 10)
-          .Device(kGpu)
-          .Attr(kTargetAttr, true),
-      &graph);
   Add(NodeDefBuilder("pair_length", "StringLength")
           .Input("pair", 1, DT_STRING)
           .Attr(kTargetAttr, true),
       &graph);
-  Add(NodeDefBuilder("tenfold", "StagingTestLinear")
-          .Input(std::vector<NodeDefBuilder::NodeOut>{{"number", 0, DT_FLOAT}})
-          .Attr("scale", 10)
-          .Device(kGpu)
-          .Attr(kTargetAttr, true),
-      &graph);
-  Add(NodeDefBuilder("length", "StringLength")
-          .Input("string", 0, DT_STRING)
-          .Attr(kTargetAttr, true),
-      &graph);
+  AddStep({"number", 0, DT_FLOAT}, {"pair", 0, DT_INT32},
+          {"string", 0, DT_STRING}, &graph);
   return graph;
 }
 
-SessionOptions OnCpuOptions() {
+// Returns a graph with a stage as tf.staged makes it. Its last tensor is not
+// used.
+GraphDef ManualGraph(const StageTestGraph& stage) {
+  GraphDef graph = Region();
+  stage.AddTo(&graph, "record");
+  for (NodeDef& node : *graph.mutable_node()) {
+    if (node.op() == kPutOp) {
+      node.clear_input();
+      for (const char* input : {"number", "string", "integer", "record"}) {
+        node.add_input(input);
+      }
+    }
+    if (node.op() == kPutOp || node.op() == kTakeOp) {
+      SetAttrValue(DataTypeVector{DT_FLOAT, DT_STRING, DT_INT32, DT_INT64},
+                   &(*node.mutable_attr())["dtypes"]);
+    }
+  }
+  const std::string take = stage.Node(kTakeOp);
+  AddStep({take, 0, DT_FLOAT}, {take, 2, DT_INT32}, {take, 1, DT_STRING},
+          &graph);
+  return graph;
+}
+
+SessionOptions OnCpuOptions(bool smart_stage) {
   OptimizerFields fields;
-  fields.set_do_smart_stage(true);
+  fields.set_do_smart_stage(smart_stage);
   fields.set_stage_subgraph_on_cpu(true);
   fields.mutable_smart_stage_options()->set_capacity(3);
   SessionOptions options;
@@ -122,9 +163,13 @@ SessionOptions OnCpuOptions() {
 
 class StageOnCpuSessionTest : public ::testing::Test {
  protected:
-  StageOnCpuSessionTest() : options_(OnCpuOptions()) {
-    session_.reset(NewSession(options_));
-    TF_CHECK_OK(session_->Create(TestGraph()));
+  StageOnCpuSessionTest()
+      : StageOnCpuSessionTest(OnCpuOptions(/*smart_stage=*/true),
+                              SmartGraph()) {}
+
+  StageOnCpuSessionTest(const SessionOptions& options, const GraphDef& graph) {
+    session_.reset(NewSession(options));
+    TF_CHECK_OK(session_->Create(graph));
     TF_CHECK_OK(session_->Run({}, {}, {"initializer"}, nullptr));
   }
 
@@ -134,8 +179,30 @@ class StageOnCpuSessionTest : public ::testing::Test {
     std::vector<PrefetchRunnerOptions> runners;
     TF_CHECK_OK(FindRunnersOfSession(session_.get(), {}, &runners));
     ASSERT_EQ(runners.size(), 1);
-    TF_CHECK_OK(PrefetchRunner::Create(session_, runners[0], &runner_));
+    StartRunner(runners[0]);
+  }
+
+  void StartRunner(const PrefetchRunnerOptions& options) {
+    TF_CHECK_OK(PrefetchRunner::Create(session_, options, &runner_));
     TF_CHECK_OK(runner_->Start());
+  }
+
+  // Each record has two tensors for the GPU.
+  void ExpectOneCopyForEachRecord(const std::function<void()>& start) {
+    const FakeGpuCounts& counts = FakeGpu::Of(session_.get())->counts();
+    const int64_t copies = counts.host_to_device.count;
+    const int64_t compute_waits = counts.compute_waits;
+    start();
+    for (int i = 0; i < 50; ++i) {
+      TF_CHECK_OK(
+          session_->Run({}, {}, {"tenfold", "integer_tenfold"}, nullptr));
+    }
+    runner_->Stop();
+    // Stop may have cancelled a run that had copied its record.
+    const int64_t records = runner_->GetStats().records;
+    EXPECT_GE(counts.host_to_device.count - copies, records);
+    EXPECT_LE(counts.host_to_device.count - copies, records + 1);
+    EXPECT_EQ(counts.compute_waits, compute_waits);
   }
 
   // Runs the session once and returns the graph of each device type.
@@ -163,7 +230,6 @@ class StageOnCpuSessionTest : public ::testing::Test {
     return false;
   }
 
-  SessionOptions options_;
   std::shared_ptr<Session> session_;
   std::unique_ptr<PrefetchRunner> runner_;
 };
@@ -216,21 +282,55 @@ TEST_F(StageOnCpuSessionTest, TheStagedRunComputesOnTheCpuAndCopies) {
   EXPECT_FALSE(Has(graphs.at("GPU"), "Cast"));
 }
 
-// A record has two tensors for the GPU, `number` and `integer`.
 TEST_F(StageOnCpuSessionTest, ARecordIsCopiedToTheGpuAtOnce) {
-  const FakeGpuCounts& counts = FakeGpu::Of(session_.get())->counts();
-  const int64_t copies = counts.host_to_device.count;
-  const int64_t compute_waits = counts.compute_waits;
-  StartStage();
-  for (int i = 0; i < 50; ++i) {
-    TF_CHECK_OK(session_->Run({}, {}, {"tenfold", "integer_tenfold"}, nullptr));
+  ExpectOneCopyForEachRecord([this]() { StartStage(); });
+}
+
+// A stage of tf.staged, without SmartStage.
+class ManualStageOnCpuTest : public StageOnCpuSessionTest {
+ protected:
+  ManualStageOnCpuTest() : ManualStageOnCpuTest({"prefetch", 3}) {}
+
+  explicit ManualStageOnCpuTest(const StageTestGraph& stage)
+      : StageOnCpuSessionTest(OnCpuOptions(/*smart_stage=*/false),
+                              ManualGraph(stage)) {
+    options_.set_name(stage.name);
+    options_.add_fetch_ops(stage.Node(kPutOp));
+    options_.set_resume_op(stage.Node("TensorBufferResume"));
+    options_.set_cancel_op(stage.Node("TensorBufferCancel"));
+    options_.set_close_op(stage.Node("TensorBufferClose"));
+    options_.set_error_code_tensor(stage.Node("error_code") + ":0");
+    options_.set_error_message_tensor(stage.Node("error_message") + ":0");
   }
-  runner_->Stop();
-  // Stop may have cancelled a run that had copied its record.
-  const int64_t records = runner_->GetStats().records;
-  EXPECT_GE(counts.host_to_device.count - copies, records);
-  EXPECT_LE(counts.host_to_device.count - copies, records + 1);
-  EXPECT_EQ(counts.compute_waits, compute_waits);
+
+  PrefetchRunnerOptions options_;
+};
+
+TEST_F(ManualStageOnCpuTest, RecordsArriveOnBothDevices) {
+  StartRunner(options_);
+  for (int i = 0; i < 20; ++i) {
+    std::vector<Tensor> outputs;
+    TF_CHECK_OK(session_->Run({},
+                              {"tenfold:0", "integer_tenfold:0", "length:0",
+                               "prefetch/TensorBufferTake:3"},
+                              {}, &outputs));
+    EXPECT_EQ(outputs[0].scalar<float>()(), 10 * i);
+    EXPECT_EQ(outputs[1].scalar<int32>()(), 10 * i);
+    EXPECT_EQ(outputs[2].scalar<int32>()(), i < 10 ? 1 : 2);
+    EXPECT_EQ(outputs[3].scalar<int64_t>()(), i);
+  }
+}
+
+TEST_F(ManualStageOnCpuTest, TheStepTakesItsTensorsOnTheGpu) {
+  StartRunner(options_);
+  const auto graphs = GraphsOf({}, {"tenfold"});
+  ASSERT_EQ(graphs.count("GPU"), 1);
+  EXPECT_TRUE(Has(graphs.at("GPU"), "TensorBufferTake"));
+  EXPECT_FALSE(Has(graphs.at("GPU"), "_Recv"));
+}
+
+TEST_F(ManualStageOnCpuTest, ARecordIsCopiedToTheGpuAtOnce) {
+  ExpectOneCopyForEachRecord([this]() { StartRunner(options_); });
 }
 
 }  // namespace

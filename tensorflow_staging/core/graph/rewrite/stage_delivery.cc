@@ -2,6 +2,7 @@
 
 #include "tensorflow_staging/core/graph/rewrite/stage_delivery.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -47,12 +48,14 @@ bool IsAccelerator(const std::string& device) {
          name.type != DEVICE_CPU;
 }
 
-// A tensor of a record, with the stand-in that passes it on to the step.
+// How the step gets a tensor of a record.
 struct Carried {
   int take_output;
-  Node* stand_in;
-  int stand_in_input;
-  int stand_in_output;
+  // The stand-in that passes the tensor on, or null if nodes of the step use
+  // the output of the Take.
+  Node* stand_in = nullptr;
+  int stand_in_input = 0;
+  int stand_in_output = 0;
 };
 
 // Moves the records behind one Take.
@@ -64,19 +67,24 @@ class Delivery {
     TF_RETURN_IF_ERROR(FindCarried());
     TF_RETURN_IF_ERROR(ChooseDevice());
     if (device_.empty()) return OkStatus();
-    std::vector<int> on_host;
+    std::set<int> delivered;
     for (const Carried& carried : carried_) {
-      bool delivered = false;
-      TF_RETURN_IF_ERROR(IsDelivered(carried, &delivered));
-      if (delivered) {
+      bool is_delivered = false;
+      TF_RETURN_IF_ERROR(IsDelivered(carried, &is_delivered));
+      if (is_delivered) delivered.insert(carried.take_output);
+      if (carried.stand_in == nullptr) continue;
+      if (is_delivered) {
         carried.stand_in->set_assigned_device_name(device_);
       } else {
-        on_host.push_back(carried.take_output);
         host_inputs_[carried.stand_in].push_back(carried.stand_in_input);
         host_outputs_[carried.stand_in].push_back(carried.stand_in_output);
       }
     }
-    if (on_host.size() == carried_.size()) return OkStatus();
+    if (delivered.empty()) return OkStatus();
+    std::vector<int> on_host;
+    for (int i = 0; i < take_->num_outputs(); ++i) {
+      if (delivered.count(i) == 0) on_host.push_back(i);
+    }
     for (const auto& [stand_in, inputs] : host_inputs_) {
       stand_in->AddAttr(kInputHostMemoryAttr, inputs);
       stand_in->AddAttr(kOutputHostMemoryAttr, host_outputs_[stand_in]);
@@ -91,7 +99,17 @@ class Delivery {
   Status FindCarried() {
     for (const Edge* edge : take_->out_edges()) {
       Node* node = edge->dst();
-      if (edge->IsControlEdge() || !IsStandIn(*node)) continue;
+      if (edge->IsControlEdge()) continue;
+      if (!IsStandIn(*node)) {
+        // One for all nodes of the step that use the output.
+        const bool is_known = std::any_of(
+            carried_.begin(), carried_.end(), [edge](const Carried& carried) {
+              return carried.stand_in == nullptr &&
+                     carried.take_output == edge->src_output();
+            });
+        if (!is_known) carried_.push_back({edge->src_output()});
+        continue;
+      }
       // A stand-in without this attribute is an Identity.
       std::vector<int> indices;
       if (!TryGetNodeAttr(node->attrs(), kIndicesAttr, &indices)) indices = {0};
@@ -114,8 +132,13 @@ class Delivery {
   // `carried` in the memory of an accelerator of the Take's task.
   Status CountUses(const Carried& carried,
                    std::map<std::string, int>* uses) const {
-    for (const Edge* edge : carried.stand_in->out_edges()) {
-      if (edge->src_output() != carried.stand_in_output) continue;
+    const bool is_direct = carried.stand_in == nullptr;
+    const Node& node = is_direct ? *take_ : *carried.stand_in;
+    const int output =
+        is_direct ? carried.take_output : carried.stand_in_output;
+    for (const Edge* edge : node.out_edges()) {
+      if (edge->src_output() != output) continue;
+      if (is_direct && IsStandIn(*edge->dst())) continue;
       const std::string& device = edge->dst()->assigned_device_name();
       if (!IsAccelerator(device) ||
           !DeviceNameUtils::IsSameAddressSpace(device,
@@ -150,12 +173,15 @@ class Delivery {
   Status IsDelivered(const Carried& carried, bool* delivered) const {
     std::map<std::string, int> uses;
     TF_RETURN_IF_ERROR(CountUses(carried, &uses));
+    if (uses.empty() || carried.stand_in == nullptr) {
+      *delivered = !uses.empty();
+      return OkStatus();
+    }
     MemoryTypeVector inputs, outputs;
     TF_RETURN_IF_ERROR(
         MemoryOn(device_, *graph_, *carried.stand_in, &inputs, &outputs));
     // Some kernels keep some types on the host, whatever the device.
-    *delivered =
-        !uses.empty() && inputs[carried.stand_in_input] == DEVICE_MEMORY;
+    *delivered = inputs[carried.stand_in_input] == DEVICE_MEMORY;
     return OkStatus();
   }
 
