@@ -10,6 +10,7 @@ import pathlib
 import re
 import zipfile
 
+import cuda_extra
 import manifest
 import platform_tag
 import record
@@ -18,6 +19,7 @@ import zip_copy
 _LIBRARY = "tensorflow/libtensorflow_cc.so.2"
 _BASE_LIBRARY = "tensorflow/libtensorflow_cc_base.so.2"
 _NAME = "tensorflow"
+_CPU_BASE = "tensorflow-cpu"  # the name of the official wheel without CUDA
 
 
 def _notice(version: str, base: str, patched: list[str]) -> str:
@@ -38,8 +40,9 @@ def _notice(version: str, base: str, patched: list[str]) -> str:
 
 
 def _metadata(text: str, version: str, base: str) -> str:
-  """Returns the base wheel's METADATA with our name, version and description."""
+  """Returns the base wheel's METADATA with our name, version, description and extra for CUDA."""
   message = email.parser.Parser(policy=email.policy.compat32).parsestr(text)
+  cuda_extra.adapt(message, cuda=message["Name"] != _CPU_BASE)
   message.replace_header("Name", _NAME)
   message.replace_header("Version", version)
   message.replace_header("Summary", "TensorFlow with pipeline staging: input that runs ahead of the training step.")

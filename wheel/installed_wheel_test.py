@@ -54,6 +54,17 @@ def test_name_version_and_requirements():
   assert {"saved_model_cli", "tensorboard"} <= console_scripts
 
 
+def test_only_the_cuda_wheel_offers_the_extra_for_cuda_and_it_needs_no_tensorrt():
+  from tensorflow.python.platform import build_info
+
+  metadata = _DISTRIBUTION.metadata
+  names = [re.match(r"[\w.-]+", requirement)[0] for requirement in metadata.get_all("Requires-Dist")]
+  offered = "and-cuda" in metadata.get_all("Provides-Extra", [])
+  assert offered == build_info.build_info["is_cuda_build"]
+  assert ("nvidia-cublas-cu11" in names) == offered
+  assert "tensorrt" not in names
+
+
 def test_licence_and_notice():
   assert "Apache License" in _DISTRIBUTION.read_text("LICENSE")
   notice = _DISTRIBUTION.read_text("NOTICE")

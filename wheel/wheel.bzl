@@ -75,7 +75,7 @@ def _wheel_impl(ctx):
         mnemonic = "AssembleWheel",
         progress_message = "Assembling the wheel",
     )
-    return [DefaultInfo(files = depset([wheel]))]
+    return [DefaultInfo(files = depset([wheel]), runfiles = ctx.runfiles(files = [wheel]))]
 
 tensorflow_wheel_package = rule(
     implementation = _wheel_impl,
