@@ -2,7 +2,6 @@
 
 #include "tensorflow_staging/core/thread_pools/staged_run_threads.h"
 
-#include <functional>
 #include <utility>
 
 namespace tensorflow {
@@ -23,12 +22,6 @@ StagedRunThreads::ScopedNextRun::~ScopedNextRun() { next_run = nullptr; }
 
 StagedRunThreads* StagedRunThreads::TakeNextRun() {
   return std::exchange(next_run, nullptr);
-}
-
-bool StagedRunThreads::MayCallPythonOnce(const std::function<bool()>& search) {
-  mutex_lock l(mu_);
-  if (!may_call_python_.has_value()) may_call_python_ = search();
-  return *may_call_python_;
 }
 
 }  // namespace staging

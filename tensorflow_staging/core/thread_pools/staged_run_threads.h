@@ -4,15 +4,12 @@
 #define TENSORFLOW_STAGING_CORE_THREAD_POOLS_STAGED_RUN_THREADS_H_
 
 #include <algorithm>
-#include <functional>
 #include <memory>
-#include <optional>
 
+#include "absl/base/call_once.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/lib/core/threadpool.h"
-#include "tensorflow/core/platform/mutex.h"
-#include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/thread_pools/python_in_graph.h"
 #include "tensorflow_staging/core/thread_pools/region_threads.h"
 
@@ -62,8 +59,8 @@ class StagedRunThreads {
                                                 const Partitions& partitions) {
     StagedRunThreads* const run = TakeNextRun();
     if (run == nullptr || pool == nullptr) return nullptr;
-    const bool may_call_python = run->MayCallPythonOnce([&partitions]() {
-      return std::any_of(
+    absl::call_once(run->searched_, [run, &partitions]() {
+      run->may_call_python_ = std::any_of(
           partitions.begin(), partitions.end(), [](const auto& partition) {
             return partition.graph == nullptr ||
                    MayCallPython(
@@ -71,7 +68,8 @@ class StagedRunThreads {
                        *partition.flib->GetFunctionLibraryDefinition());
           });
     });
-    return may_call_python ? run->threads_->RunnerInsteadOf(*pool) : nullptr;
+    return run->may_call_python_ ? run->threads_->RunnerInsteadOf(*pool)
+                                 : nullptr;
   }
 
   // Ends the threads; see RegionThreads::Retire.
@@ -82,13 +80,10 @@ class StagedRunThreads {
   // staged run. The run after it is not.
   static StagedRunThreads* TakeNextRun();
 
-  // Returns what `search` returned the first time.
-  bool MayCallPythonOnce(const std::function<bool()>& search)
-      TF_LOCKS_EXCLUDED(mu_);
-
   const std::shared_ptr<RegionThreads> threads_;
-  mutex mu_;
-  std::optional<bool> may_call_python_ TF_GUARDED_BY(mu_);
+  absl::once_flag searched_;
+  // What the search of the callable's graph has found.
+  bool may_call_python_ = false;
 };
 
 }  // namespace staging
