@@ -23,6 +23,17 @@ bool IsSessionClosed(const Status& status) {
          absl::StartsWith(status.message(), "A session is not created yet");
 }
 
+// Returns whether the server did not begin a run, because it does not know the
+// session or has closed it. Either the program closed the session while the run
+// was on its way, or the session was lost.
+bool IsUnknownToServer(const Status& status) {
+  return (errors::IsAborted(status) &&
+          absl::StartsWith(status.message(), "Session ") &&
+          absl::StrContains(status.message(), " is not found.")) ||
+         (errors::IsFailedPrecondition(status) &&
+          absl::StartsWith(status.message(), "Session is closed."));
+}
+
 // Returns whether what a run with `options` should have fetched is dead.
 bool IsDeadFetch(const CallableOptions& options, const Status& status,
                  const std::vector<Tensor>& fetched) {
@@ -192,7 +203,10 @@ Status PreparedRuns::Run(Handle handle, const std::vector<Tensor>& feeds,
 Status PreparedRuns::RunOp(Handle handle,
                            const std::vector<Tensor>& feeds) const {
   std::vector<Tensor> nothing;
-  return Run(handle, feeds, &nothing);
+  const Status status = Run(handle, feeds, &nothing);
+  // A second run says which of the two it was: a session that the program has
+  // closed knows it before it asks the server.
+  return IsUnknownToServer(status) ? Run(handle, feeds, &nothing) : status;
 }
 
 }  // namespace staging

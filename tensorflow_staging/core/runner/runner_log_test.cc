@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tensorflow/core/platform/errors.h"
@@ -31,6 +32,8 @@ using ::testing::UnorderedElementsAre;
 class FakeSession : public Session {
  public:
   Status produce, close, cancel;
+  // What the first run of the close op returns instead of `close`, unless OK.
+  Status first_close;
   Notification closed;
 
   Status Create(const GraphDef& graph) override { return OkStatus(); }
@@ -57,8 +60,10 @@ class FakeSession : public Session {
     const std::string& target = targets_[handle];
     if (target == "produce") return produce;
     if (target == "cancel") return cancel;
-    if (target == "close" && !closed.HasBeenNotified()) closed.Notify();
-    return target == "close" ? close : OkStatus();
+    if (target != "close") return OkStatus();
+    if (!first_close.ok()) return std::exchange(first_close, OkStatus());
+    if (!closed.HasBeenNotified()) closed.Notify();
+    return close;
   }
   Status ReleaseCallable(CallableHandle handle) override { return OkStatus(); }
 
@@ -136,6 +141,28 @@ TEST_F(RunnerLogTest, NothingIfTheSessionWasClosedDuringARun) {
   EXPECT_THAT(RunAndStop(), IsEmpty());
 }
 
+TEST_F(RunnerLogTest, NothingIfTheSessionWasClosedWhileTheBufferWas) {
+  session_->produce = errors::OutOfRange("end");
+  session_->close = session_->cancel = ClosedByProgram();
+  for (const Status& first :
+       {errors::Aborted("Session 3f is not found."),
+        errors::FailedPrecondition("Session is closed.")}) {
+    session_ = std::make_shared<FakeSession>();
+    session_->produce = errors::OutOfRange("end");
+    session_->first_close = first;
+    session_->close = session_->cancel = ClosedByProgram();
+    EXPECT_THAT(RunAndStop(), IsEmpty()) << first;
+  }
+}
+
+TEST_F(RunnerLogTest, AnErrorIfTheServerHasLostTheSession) {
+  session_->produce = errors::OutOfRange("end");
+  session_->close = session_->first_close =
+      errors::Aborted("Session 3f is not found.");
+  EXPECT_THAT(RunAndStop(),
+              ElementsAre(AllOf(HasSubstr("ERROR"), HasSubstr("not found"))));
+}
+
 TEST_F(RunnerLogTest, AWarningIfTheStageFails) {
   session_->produce = errors::DataLoss("bad record");
   EXPECT_THAT(RunAndStop(),
@@ -147,13 +174,12 @@ TEST_F(RunnerLogTest, ErrorsIfTheServerIsLost) {
   session_->produce = errors::Aborted("Session 3f is not found.");
   session_->close = session_->cancel = errors::Unavailable("server is lost");
   // The producer closes the buffer while Stop cancels it.
-  EXPECT_THAT(
-      RunAndStop(),
-      UnorderedElementsAre(
-          AllOf(HasSubstr("ERROR"), HasSubstr("close its buffer"),
-                HasSubstr("server is lost"), HasSubstr("not found")),
-          AllOf(HasSubstr("ERROR"), HasSubstr("cancel its buffer"),
-                HasSubstr("server is lost"))));
+  EXPECT_THAT(RunAndStop(),
+              UnorderedElementsAre(
+                  AllOf(HasSubstr("ERROR"), HasSubstr("close its buffer"),
+                        HasSubstr("server is lost"), HasSubstr("not found")),
+                  AllOf(HasSubstr("ERROR"), HasSubstr("cancel its buffer"),
+                        HasSubstr("server is lost"))));
 }
 
 TEST_F(RunnerLogTest, AnErrorOfARegionThatLooksLikeAClosedSessionIsNone) {
