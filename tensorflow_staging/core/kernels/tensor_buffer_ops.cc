@@ -198,10 +198,9 @@ class TensorBufferSizeOp : public BufferKernel {
 };
 
 // Records are in the memory of the device of the Put and the Take, apart from
-// what the attributes of these say. The control ops
-// run on the CPU where SmartStage's passes have seen the graph
-// (graph/rewrite/stage_delivery.h); elsewhere their inputs and outputs are in
-// host memory.
+// what the attributes of these say. The control ops run on the CPU where
+// SmartStage's passes have seen the graph (graph/rewrite/stage_delivery.h);
+// elsewhere their inputs and outputs are in host memory.
 REGISTER_KERNEL_BUILDER(Name(kPutOp).Device(DEVICE_CPU), TensorBufferPutOp);
 REGISTER_KERNEL_BUILDER(Name(kPutOp).Device(DEVICE_GPU), TensorBufferPutOp);
 REGISTER_KERNEL_BUILDER(Name(kTakeOp).Device(DEVICE_CPU), TensorBufferTakeOp);

@@ -32,8 +32,9 @@ namespace staging {
 // Python (staged_run_threads.h), unless the run options of the stage choose
 // other threads.
 //
-// Prepare, Release and RetireThreads must not run concurrently with any method;
-// the other methods may run concurrently with each other.
+// Prepare and Release must not run concurrently with any method, nor
+// RetireThreads with a run of a producer; the other methods may run
+// concurrently with each other.
 class PreparedRuns {
  public:
   PreparedRuns() = default;
