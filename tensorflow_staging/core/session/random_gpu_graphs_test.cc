@@ -32,6 +32,7 @@
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/session/session_runners.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
+#include "tensorflow_staging/core/testing/range_source.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
 
 namespace tensorflow {
@@ -135,35 +136,11 @@ class RandomGpuGraph {
   void Add(NodeDefBuilder builder) { StageTestGraph::Add(builder, &graph_); }
 
   void AddSource() {
-    const std::vector<DataType> types = {DT_INT64};
-    const std::vector<PartialTensorShape> shapes = {PartialTensorShape({})};
-    Add(StageTestGraph::Const("start", Tensor(int64_t{0})));
-    Add(StageTestGraph::Const("stop", Tensor(int64_t{1000000})));
-    Add(StageTestGraph::Const("step", Tensor(int64_t{1})));
-    Add(NodeDefBuilder("dataset", "RangeDataset")
-            .Input("start", 0, DT_INT64)
-            .Input("stop", 0, DT_INT64)
-            .Input("step", 0, DT_INT64)
-            .Attr("output_types", types)
-            .Attr("output_shapes", shapes));
-    Add(NodeDefBuilder("iterator", "IteratorV2")
-            .Attr("shared_name", "iterator")
-            .Attr("container", "")
-            .Attr("output_types", types)
-            .Attr("output_shapes", shapes));
-    Add(NodeDefBuilder("initializer", "MakeIterator")
-            .Input("dataset", 0, DT_VARIANT)
-            .Input("iterator", 0, DT_RESOURCE));
-    Add(NodeDefBuilder("record", "IteratorGetNext")
-            .Input("iterator", 0, DT_RESOURCE)
-            .Attr("output_types", types)
-            .Attr("output_shapes", shapes));
+    AddRangeSource(/*stop=*/1000000, &graph_);
     Add(NodeDefBuilder(NameOf(0), "StagingTestSpread")
             .Input("record", 0, DT_INT64)
-            .Attr("largest", largest_));
-    for (NodeDef& node : *graph_.mutable_node()) {
-      node.set_device("/device:CPU:0");
-    }
+            .Attr("largest", largest_)
+            .Device("/device:CPU:0"));
   }
 
   // Adds a node on GPU `gpu`, or on the CPU if that is -1.

@@ -18,6 +18,7 @@
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/session/session_runners.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
+#include "tensorflow_staging/core/testing/range_source.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
 
 namespace tensorflow {
@@ -30,45 +31,12 @@ void Add(NodeDefBuilder builder, GraphDef* graph) {
   TF_CHECK_OK(builder.Finalize(graph->add_node()));
 }
 
-void AddConst(const std::string& name, int64_t value, GraphDef* graph) {
-  Add(NodeDefBuilder(name, "Const")
-          .Attr("dtype", DT_INT64)
-          .Attr("value", Tensor(value)),
-      graph);
-}
-
 // Returns the graph of a region, which yields 0, 1, 2, ... as `number` and
 // `integer`, which the step uses on the GPU, and as `string`, which it uses on
 // the host.
 GraphDef Region() {
-  const std::vector<DataType> types = {DT_INT64};
-  const std::vector<PartialTensorShape> shapes = {PartialTensorShape({})};
   GraphDef graph;
-  AddConst("start", 0, &graph);
-  AddConst("stop", 1000, &graph);
-  AddConst("step", 1, &graph);
-  Add(NodeDefBuilder("dataset", "RangeDataset")
-          .Input("start", 0, DT_INT64)
-          .Input("stop", 0, DT_INT64)
-          .Input("step", 0, DT_INT64)
-          .Attr("output_types", types)
-          .Attr("output_shapes", shapes),
-      &graph);
-  Add(NodeDefBuilder("iterator", "IteratorV2")
-          .Attr("shared_name", "iterator")
-          .Attr("container", "")
-          .Attr("output_types", types)
-          .Attr("output_shapes", shapes),
-      &graph);
-  Add(NodeDefBuilder("initializer", "MakeIterator")
-          .Input("dataset", 0, DT_VARIANT)
-          .Input("iterator", 0, DT_RESOURCE),
-      &graph);
-  Add(NodeDefBuilder("record", "IteratorGetNext")
-          .Input("iterator", 0, DT_RESOURCE)
-          .Attr("output_types", types)
-          .Attr("output_shapes", shapes),
-      &graph);
+  AddRangeSource(/*stop=*/1000, &graph);
   Add(NodeDefBuilder("number", "Cast")
           .Input("record", 0, DT_INT64)
           .Attr("SrcT", DT_INT64)

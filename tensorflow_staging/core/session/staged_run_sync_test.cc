@@ -20,6 +20,7 @@
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/session/sync_on_finish.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
+#include "tensorflow_staging/core/testing/range_source.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
 
 namespace tensorflow {
@@ -39,38 +40,13 @@ constexpr char kPut[] = "prefetch/TensorBufferPut";
 class StagedRunSyncTest : public ::testing::Test {
  protected:
   StagedRunSyncTest() {
-    const std::vector<DataType> types = {DT_INT64};
-    const std::vector<PartialTensorShape> shapes = {PartialTensorShape({})};
     StageTestGraph stage;
     stage.capacity = kCapacity;
     GraphDef graph;
     const auto add = [&graph](NodeDefBuilder builder) {
       StageTestGraph::Add(builder, &graph);
     };
-    add(StageTestGraph::Const("start", Tensor(int64_t{0})));
-    add(StageTestGraph::Const("stop", Tensor(int64_t{1000})));
-    add(StageTestGraph::Const("step", Tensor(int64_t{1})));
-    add(NodeDefBuilder("dataset", "RangeDataset")
-            .Input("start", 0, DT_INT64)
-            .Input("stop", 0, DT_INT64)
-            .Input("step", 0, DT_INT64)
-            .Attr("output_types", types)
-            .Attr("output_shapes", shapes));
-    add(NodeDefBuilder("iterator", "IteratorV2")
-            .Attr("shared_name", "iterator")
-            .Attr("container", "")
-            .Attr("output_types", types)
-            .Attr("output_shapes", shapes));
-    add(NodeDefBuilder("initializer", "MakeIterator")
-            .Input("dataset", 0, DT_VARIANT)
-            .Input("iterator", 0, DT_RESOURCE));
-    add(NodeDefBuilder("record", "IteratorGetNext")
-            .Input("iterator", 0, DT_RESOURCE)
-            .Attr("output_types", types)
-            .Attr("output_shapes", shapes));
-    for (NodeDef& node : *graph.mutable_node()) {
-      node.set_device("/device:CPU:0");
-    }
+    AddRangeSource(/*stop=*/1000, &graph);
     add(NodeDefBuilder("upload", "StagingTestUpload")
             .Input("record", 0, DT_INT64)
             .Device(kGpu));

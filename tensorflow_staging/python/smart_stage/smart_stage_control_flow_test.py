@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tensorflow_staging.python.testing import control_flow
 from tensorflow_staging.python.testing import smart_stage_runs
 from tensorflow_staging.python.testing import smart_stage_sessions
 from tensorflow_staging.python.testing import test_util
@@ -17,10 +18,8 @@ _RECORDS = 8
 
 @pytest.fixture(autouse=True)
 def _version_1() -> Iterator[None]:
-  enabled = tf.compat.v1.control_flow_v2_enabled()
-  tf.compat.v1.disable_control_flow_v2()
-  yield
-  (tf.compat.v1.enable_control_flow_v2 if enabled else tf.compat.v1.disable_control_flow_v2)()
+  with control_flow.version(1):
+    yield
 
 
 def _next(data: np.ndarray) -> tf.Tensor:

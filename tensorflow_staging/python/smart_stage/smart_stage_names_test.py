@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
+from tensorflow_staging.python.testing import control_flow
 from tensorflow_staging.python.testing import smart_stage_sessions
 
 
@@ -68,11 +69,8 @@ def test_a_logging_hook_sees_the_tensors_of_its_step():
 
 @pytest.fixture
 def control_flow_v2():
-  enabled = tf.control_flow_v2_enabled()
-  tf.enable_control_flow_v2()
-  yield
-  if not enabled:
-    tf.disable_control_flow_v2()
+  with control_flow.version(2):
+    yield
 
 
 @pytest.mark.parametrize("manual", [False, True])

@@ -4,6 +4,7 @@
 import pytest
 import tensorflow.compat.v1 as tf
 
+from tensorflow_staging.python.testing import control_flow
 from tensorflow_staging.python.testing import smart_stage_sessions
 
 
@@ -12,11 +13,8 @@ def _branch(record, iterator):
 
 
 def _branch_of_version_2(record, iterator):
-  tf.enable_control_flow_v2()
-  try:
+  with control_flow.version(2):
     return _branch(record, iterator)
-  finally:
-    tf.disable_control_flow_v2()
 
 
 def _next_after(value, iterator):
@@ -26,12 +24,9 @@ def _next_after(value, iterator):
 
 
 def _loop_of_version_2(record, iterator):
-  tf.enable_control_flow_v2()
-  try:
-    body = lambda i, total: (i + 1, total + _next_after(total, iterator))
+  body = lambda i, total: (i + 1, total + _next_after(total, iterator))
+  with control_flow.version(2):
     return tf.while_loop(lambda i, _: i < 2, body, [0, record])[1]
-  finally:
-    tf.disable_control_flow_v2()
 
 
 def _function(record, iterator):

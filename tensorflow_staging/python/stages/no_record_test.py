@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tensorflow_staging.python.testing import control_flow
 from tensorflow_staging.python.testing import test_util
 
 
 @pytest.fixture(autouse=True)
 def _version_1() -> Iterator[None]:
-  enabled = tf.compat.v1.control_flow_v2_enabled()
-  tf.compat.v1.disable_control_flow_v2()
-  yield
-  (tf.compat.v1.enable_control_flow_v2 if enabled else tf.compat.v1.disable_control_flow_v2)()
+  with control_flow.version(1):
+    yield
 
 
 @contextlib.contextmanager
