@@ -42,6 +42,12 @@ inline constexpr char kTimeoutMillisAttr[] = "timeout_millis";
 // placement.
 inline constexpr char kCopiedInputsAttr[] = "_staging_copied_inputs";
 
+// Whether a Put waits until its stream has computed the record, because a Take
+// is on another stream of the GPU; and the device of the Puts from which a Take
+// borrows the memory of records. Set after placement.
+inline constexpr char kHandsOverAttr[] = "_staging_hands_over";
+inline constexpr char kBorrowsFromAttr[] = "_staging_borrows_from";
+
 // Attributes of Put, Take and StagedNode.
 inline constexpr char kDtypesAttr[] = "dtypes";
 inline constexpr char kShapesAttr[] = "shapes";

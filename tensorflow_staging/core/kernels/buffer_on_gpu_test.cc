@@ -15,6 +15,8 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/testing/fake_gpu.h"
+#include "tensorflow_staging/core/testing/gpu_streams.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
 
 namespace tensorflow {
@@ -97,6 +99,72 @@ TEST(BufferOnGpuTest, AGraphWithWrongCopiedInputsIsRefused) {
   expect(PutWithCopiedInputs(kGpu, {0}, {-1}), "contains -1; it must contain");
   expect(PutWithCopiedInputs(kGpu, {0}, {0, 0}), "in ascending order");
   expect(PutWithCopiedInputs(kGpu, {}, {0}), "is not a tensor in host memory");
+}
+
+// Runs the Put and the Take of a stage, each with its attributes, in a session
+// with two GPUs, of which each has two streams.
+Status PutAndTake(const std::string& put_device, bool hands_over,
+                  const std::string& take_device, const std::string& lender) {
+  StageTestGraph stage;
+  GraphDef graph;
+  StageTestGraph::Add(StageTestGraph::Const("record", Tensor(int64_t{7})),
+                      &graph);
+  stage.AddTo(&graph, "record");
+  for (NodeDef& node : *graph.mutable_node()) {
+    node.set_device(node.op() == kPutOp    ? put_device
+                    : node.op() == kTakeOp ? take_device
+                                           : kCpu);
+    if (node.op() == kPutOp && hands_over) {
+      AddNodeAttr(kHandsOverAttr, true, &node);
+    }
+    if (node.op() == kTakeOp && !lender.empty()) {
+      AddNodeAttr(kBorrowsFromAttr, lender, &node);
+    }
+  }
+  SetFakeGpuCount(2);
+  std::unique_ptr<Session> session(
+      NewSession(OptionsWithStreams(/*gpus=*/2, /*streams=*/2)));
+  SetFakeGpuCount(1);
+  TF_RETURN_IF_ERROR(session->Create(graph));
+  TF_RETURN_IF_ERROR(session->Run({}, {}, {stage.Node(kPutOp)}, nullptr));
+  std::vector<Tensor> outputs;
+  TF_RETURN_IF_ERROR(
+      session->Run({}, {stage.Node(kTakeOp) + ":0"}, {}, &outputs));
+  EXPECT_EQ(outputs[0].scalar<int64_t>()(), 7);
+  return OkStatus();
+}
+
+TEST(BufferOnGpuTest, RecordsAreLentToAnotherStreamOfTheirGpu) {
+  const std::string lender = "/job:localhost/replica:0/task:0/device:GPU:2";
+  EXPECT_EQ(PutAndTake("/device:GPU:2", true, "/device:GPU:0", lender),
+            OkStatus());
+}
+
+TEST(BufferOnGpuTest, AGraphWithAWrongLenderIsRefused) {
+  const auto expect = [](const Status& status, const std::string& text) {
+    EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), text)) << status;
+  };
+  const std::string task = "/job:localhost/replica:0/task:0";
+  expect(PutAndTake("/device:GPU:1", true, "/device:GPU:0",
+                    task + "/device:GPU:1"),
+         "that is another GPU");
+  expect(PutAndTake("/device:GPU:2", false, "/device:GPU:0",
+                    task + "/device:GPU:2"),
+         "the stage's records are on GPU:2.");
+  expect(PutAndTake("/device:GPU:2", true, "/device:GPU:2", ""),
+         "the stage's records are on GPU:2, lent to other streams.");
+  expect(PutAndTake("/device:GPU:2", true, "/device:GPU:0", "nowhere"),
+         "'nowhere', which is no device's full name");
+  expect(PutAndTake("/device:GPU:2", true, "/device:GPU:0",
+                    task + "/device:GPU:9"),
+         "is on GPU:9, lent to other streams, but the stage's records are on");
+  expect(PutAndTake("/device:GPU:2", true, "/device:GPU:0",
+                    "/job:other/replica:0/task:0/device:GPU:2"),
+         "which is no device of this session");
+  expect(PutAndTake(kCpu, true, kCpu, ""), "it is for Puts on accelerators");
+  expect(PutAndTake(kCpu, false, kCpu, task + "/device:GPU:0"),
+         "it is for Takes on accelerators");
 }
 
 }  // namespace

@@ -5,12 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "tensorflow/core/common_runtime/device/device_event_mgr.h"
-#include "tensorflow/core/common_runtime/dma_helper.h"
-#include "tensorflow/core/framework/allocation_description.pb.h"
-#include "tensorflow/core/framework/device_base.h"
-#include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow_staging/core/kernels/kernel_stream.h"
+#include "tensorflow_staging/core/kernels/lent_tensor.h"
 
 namespace tensorflow {
 namespace staging {
@@ -26,48 +22,10 @@ int64_t RoundUp(int64_t bytes) {
 
 }  // namespace
 
-// The memory of a block while a record uses it.
-class DeviceBlocks::Loan : public ::tensorflow::TensorBuffer {
- public:
-  // The streams of a GPU and its EventMgr live as long as the process.
-  Loan(Tensor memory, const DeviceBase::AcceleratorDeviceInfo& device,
-       std::shared_ptr<DeviceBlocks> blocks)
-      : ::tensorflow::TensorBuffer(DMAHelper::base(&memory)),
-        memory_(std::move(memory)),
-        stream_(device.stream),
-        events_(device.event_mgr),
-        blocks_(std::move(blocks)) {}
-
-  ~Loan() override {
-    events_->ThenExecute(
-        stream_, [memory = std::move(memory_), blocks = std::move(blocks_)] {
-          blocks->Return(memory);
-        });
-  }
-
-  size_t size() const override { return memory_.TotalBytes(); }
-  ::tensorflow::TensorBuffer* root_buffer() override { return this; }
-  void FillAllocationDescription(AllocationDescription* proto) const override {
-    proto->set_requested_bytes(size());
-    proto->set_allocated_bytes(size());
-  }
-
- private:
-  Tensor memory_;
-  se::Stream* const stream_;
-  EventMgr* const events_;
-  std::shared_ptr<DeviceBlocks> blocks_;
-};
-
 Status DeviceBlocks::Get(OpKernelContext* ctx, int64_t bytes, Tensor* block,
                          bool* in_use) {
-  const DeviceBase::AcceleratorDeviceInfo* device =
-      ctx->device()->tensorflow_accelerator_device_info();
-  if (device == nullptr || device->stream == nullptr ||
-      device->event_mgr == nullptr) {
-    return errors::Internal("Device ", ctx->device()->name(),
-                            " has no stream with events.");
-  }
+  KernelStream stream;
+  TF_RETURN_IF_ERROR(KernelStream::Of(*ctx->device(), &stream));
   Tensor memory;
   {
     mutex_lock l(mu_);
@@ -77,10 +35,10 @@ Status DeviceBlocks::Get(OpKernelContext* ctx, int64_t bytes, Tensor* block,
     TF_RETURN_IF_ERROR(
         ctx->allocate_temp(DT_INT8, TensorShape({RoundUp(bytes)}), &memory));
   }
-  const TensorShape shape = memory.shape();
-  const core::RefCountPtr<Loan> loan(
-      new Loan(std::move(memory), *device, shared_from_this()));
-  *block = Tensor(DT_INT8, shape, loan.get());
+  *block = LendTensor(std::move(memory), stream,
+                      [blocks = shared_from_this()](Tensor given_back) {
+                        blocks->Return(std::move(given_back));
+                      });
   mutex_lock l(mu_);
   ++lent_;
   most_lent_ = std::max(most_lent_, lent_);

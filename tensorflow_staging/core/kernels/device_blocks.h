@@ -19,12 +19,10 @@ namespace staging {
 
 // Blocks of a GPU's memory that hold one record each, for one kernel.
 //
-// An allocator of a GPU gives memory out again as soon as the host has freed
-// it, although queued kernels may still use it. That is right for kernels on
-// the same stream, but a copy on another stream has to wait for that stream,
-// and so for the step. These blocks come back after an event instead: when the
-// host has freed a block, and the device has done all that was queued by then,
-// the next record can use it. A copy into such a block waits for nothing.
+// A copy into memory from an allocator of a GPU has to wait for the stream of
+// the step, because queued kernels may still use that memory (lent_tensor.h).
+// These blocks are lent instead: the next record uses a block after no kernel
+// does any more, and a copy into it waits for nothing.
 //
 // The number of blocks is that of the records that exist at the same time.
 //
@@ -46,8 +44,6 @@ class DeviceBlocks : public std::enable_shared_from_this<DeviceBlocks> {
   size_t NumFree() const TF_LOCKS_EXCLUDED(mu_);
 
  private:
-  class Loan;
-
   // Ends a loan: nothing uses `memory` any more.
   void Return(Tensor memory) TF_LOCKS_EXCLUDED(mu_);
   // Removes a free block that fits from free_.

@@ -9,6 +9,7 @@
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
@@ -64,6 +65,8 @@ StageBuffer::StageBuffer(OpKernelConstruction* ctx) {
   OP_REQUIRES_OK(ctx, ctx->GetAttr(kCapacityAttr, &options_.capacity));
   OP_REQUIRES_OK(ctx,
                  ctx->GetAttr(kCapacityBytesAttr, &options_.capacity_bytes));
+  TryGetNodeAttr(ctx->def(), kHandsOverAttr, &hands_over_);
+  TryGetNodeAttr(ctx->def(), kBorrowsFromAttr, &borrows_from_);
   OP_REQUIRES(ctx, !options_.name.empty(),
               errors::InvalidArgument(
                   "shared_name of ", ctx->def().op(),
@@ -90,15 +93,13 @@ Status StageBuffer::Find(OpKernelContext* ctx, const OpKernel& kernel) {
   TF_RETURN_IF_ERROR(FindOrMake(info.resource_manager(), info.container(),
                                 info.name(), options_, &shared));
   if (kernel.type_string() == kPutOp || kernel.type_string() == kTakeOp) {
-    // Sessions of a server may give their common device other names.
-    const DeviceNameUtils::ParsedName& name = ctx->device()->parsed_name();
-    const std::string device = strings::StrCat(name.type, ":", name.id);
-    const std::string of_records = shared->KeepRecordsOn(device);
-    if (of_records != device) {
+    const std::string place = PlaceOfRecords(*ctx);
+    const std::string of_records = shared->KeepRecordsOn(place);
+    if (of_records != place) {
       return errors::InvalidArgument(
           kernel.type_string(), " '", kernel.name(), "' of stage '",
-          options_.name, "' is on ", device,
-          ", but the stage's records are on ", of_records,
+          options_.name, "' is on ", place, ", but the stage's records are on ",
+          of_records,
           ". Place all ops that put or take records of a stage on one device.");
     }
   }
@@ -106,6 +107,17 @@ Status StageBuffer::Find(OpKernelContext* ctx, const OpKernel& kernel) {
   manager_ = manager;
   found_.store(owner_.get(), std::memory_order_release);
   return OkStatus();
+}
+
+std::string StageBuffer::PlaceOfRecords(const OpKernelContext& ctx) const {
+  DeviceNameUtils::ParsedName name = ctx.device()->parsed_name();
+  if (!borrows_from_.empty()) {
+    DeviceNameUtils::ParseFullName(borrows_from_, &name);
+  }
+  // Sessions of a server may give their common device other names.
+  const std::string device = strings::StrCat(name.type, ":", name.id);
+  const bool is_lent = hands_over_ || !borrows_from_.empty();
+  return is_lent ? strings::StrCat(device, ", lent to other streams") : device;
 }
 
 }  // namespace staging

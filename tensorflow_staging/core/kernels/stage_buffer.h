@@ -4,6 +4,7 @@
 #define TENSORFLOW_STAGING_CORE_KERNELS_STAGE_BUFFER_H_
 
 #include <atomic>
+#include <string>
 
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/platform/mutex.h"
@@ -36,7 +37,9 @@ class StageBuffer {
   // `kernel` must be the owner of this object.
   //
   // Returns INVALID_ARGUMENT if `kernel` puts or takes records, and another
-  // kernel does so on another device: tensors would be in the wrong memory.
+  // kernel does so on another device: tensors would be in the wrong memory. A
+  // Take that borrows records (kBorrowsFromAttr) counts as being on the device
+  // of the Puts, which must hand them over (kHandsOverAttr).
   Status Get(OpKernelContext* ctx, const OpKernel& kernel,
              TensorBuffer** buffer) TF_LOCKS_EXCLUDED(mu_);
 
@@ -47,7 +50,14 @@ class StageBuffer {
   Status Find(OpKernelContext* ctx, const OpKernel& kernel)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  // Returns where the records are that the owner of this object puts or takes.
+  std::string PlaceOfRecords(const OpKernelContext& ctx) const;
+
   TensorBuffer::Options options_;
+  // Whether the owner is a Put that hands records over.
+  bool hands_over_ = false;
+  // The device from which the owner, a Take, borrows records; or empty.
+  std::string borrows_from_;
   mutex mu_;
   core::RefCountPtr<TensorBuffer> owner_ TF_GUARDED_BY(mu_);
   // Written before found_.

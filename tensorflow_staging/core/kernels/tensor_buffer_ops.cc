@@ -17,7 +17,9 @@
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/kernels/buffer_kernels.h"
+#include "tensorflow_staging/core/kernels/kernel_stream.h"
 #include "tensorflow_staging/core/kernels/packed_copy.h"
+#include "tensorflow_staging/core/kernels/record_loan.h"
 #include "tensorflow_staging/core/kernels/staged_run.h"
 
 namespace tensorflow {
@@ -33,6 +35,12 @@ class TensorBufferPutOp : public AsyncBufferKernel {
     if (TryGetNodeAttr(def(), kCopiedInputsAttr, &copied)) {
       OP_REQUIRES_OK(ctx, CheckCopiedInputs(*ctx, copied));
       copy_ = std::make_unique<PackedCopy>(std::move(copied));
+    }
+    if (TryGetNodeAttr(def(), kHandsOverAttr, &hands_over_)) {
+      OP_REQUIRES(ctx, ctx->device_type() != DEVICE_CPU,
+                  errors::InvalidArgument(kHandsOverAttr, " of ", def().name(),
+                                          " is set on a CPU; it is for Puts on "
+                                          "accelerators."));
     }
   }
 
@@ -74,19 +82,34 @@ class TensorBufferPutOp : public AsyncBufferKernel {
     record.reserve(ctx->num_inputs());
     for (int i = 0; i < ctx->num_inputs(); ++i) record.push_back(ctx->input(i));
     if (copy_ == nullptr) {
-      Put(ctx, buffer, std::move(record), std::move(done));
+      HandOver(ctx, buffer, std::move(record), std::move(done));
       return;
     }
     copy_->Start(ctx, std::move(record),
                  [this, ctx, buffer, done = std::move(done)](
                      const Status& status, TensorBuffer::Record copied) {
                    if (status.ok()) {
-                     Put(ctx, buffer, std::move(copied), done);
+                     HandOver(ctx, buffer, std::move(copied), done);
                    } else {
                      ctx->SetStatus(status);
                      done();
                    }
                  });
+  }
+
+  // Puts the record when all streams of the GPU can use it.
+  void HandOver(OpKernelContext* ctx, TensorBuffer* buffer,
+                TensorBuffer::Record record, DoneCallback done) const {
+    if (!hands_over_) {
+      Put(ctx, buffer, std::move(record), std::move(done));
+      return;
+    }
+    KernelStream stream;
+    OP_REQUIRES_OK_ASYNC(ctx, KernelStream::Of(*ctx->device(), &stream), done);
+    stream.ThenCall([this, ctx, buffer, record = std::move(record),
+                     done = std::move(done)]() mutable {
+      Put(ctx, buffer, std::move(record), std::move(done));
+    });
   }
 
   void Put(OpKernelContext* ctx, TensorBuffer* buffer,
@@ -103,11 +126,15 @@ class TensorBufferPutOp : public AsyncBufferKernel {
   int64_t timeout_millis_ = 0;
   // Null if the record goes into the buffer as it is.
   std::unique_ptr<PackedCopy> copy_;
+  bool hands_over_ = false;
 };
 
 class TensorBufferTakeOp : public AsyncBufferKernel {
  public:
-  using AsyncBufferKernel::AsyncBufferKernel;
+  explicit TensorBufferTakeOp(OpKernelConstruction* ctx)
+      : AsyncBufferKernel(ctx) {
+    OP_REQUIRES_OK(ctx, RecordLoan::Read(*ctx, &loan_));
+  }
 
  private:
   void RunAsync(OpKernelContext* ctx, TensorBuffer* buffer,
@@ -137,11 +164,15 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
                                      DataTypeVectorString(output_types()),
                                      ". Both must have the same dtypes.");
     }
+    if (loan_ != nullptr) TF_RETURN_IF_ERROR(loan_->Lend(ctx, &record));
     for (int i = 0; i < ctx->num_outputs(); ++i) {
       ctx->set_output(i, std::move(record[i]));
     }
     return OkStatus();
   }
+
+  // Null if the record is in the memory of this kernel's device.
+  std::unique_ptr<RecordLoan> loan_;
 };
 
 class TensorBufferCancelOp : public BufferKernel {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/logging.h"
@@ -14,8 +15,10 @@
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_delivery.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_handover.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
 #include "tensorflow_staging/core/graph/run/restart_check.h"
+#include "tensorflow_staging/core/kernels/kernel_stream.h"
 #include "tensorflow_staging/core/session/graph_history.h"
 #include "tensorflow_staging/core/session/session_runners.h"
 #include "tensorflow_staging/core/session/smart_stage_settings.h"
@@ -100,6 +103,21 @@ class SmartStagePass : public GraphOptimizationPass {
   }
 };
 
+// Whether two devices are streams of one GPU of this process.
+bool AreOnSameGpu(const DeviceSet* devices, const std::string& a,
+                  const std::string& b) {
+  if (devices == nullptr) return false;
+  KernelStream streams[2];
+  const std::string* const names[] = {&a, &b};
+  for (int i = 0; i < 2; ++i) {
+    const Device* const device = devices->FindDeviceByName(*names[i]);
+    if (device == nullptr || !KernelStream::Of(*device, &streams[i]).ok()) {
+      return false;
+    }
+  }
+  return streams[0].IsOnSameGpu(streams[1]);
+}
+
 // Chooses the devices of the ops around buffers after placement, when the
 // devices of the step are known.
 class StageDeliveryPass : public GraphOptimizationPass {
@@ -113,6 +131,11 @@ class StageDeliveryPass : public GraphOptimizationPass {
     TF_RETURN_IF_ERROR(
         ReadSmartStageSettings(options.session_options->config, &settings));
     Graph* graph = options.graph->get();
+    TF_RETURN_IF_ERROR(HandOverRecords(
+        [&options](const std::string& a, const std::string& b) {
+          return AreOnSameGpu(options.device_set, a, b);
+        },
+        graph));
     if (settings.on_cpu) TF_RETURN_IF_ERROR(DeliverToConsumers(graph));
     MoveControlOpsToCpu(graph);
     return OkStatus();

@@ -20,6 +20,7 @@
 #include "tensorflow_staging/core/testing/fake_gpu.h"
 #include "tensorflow_staging/core/testing/range_source.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
+#include "tensorflow_staging/core/testing/stage_runner_options.h"
 
 namespace tensorflow {
 namespace staging {
@@ -262,13 +263,8 @@ class ManualStageOnCpuTest : public StageOnCpuSessionTest {
   explicit ManualStageOnCpuTest(const StageTestGraph& stage)
       : StageOnCpuSessionTest(OnCpuOptions(/*smart_stage=*/false),
                               ManualGraph(stage)) {
-    options_.set_name(stage.name);
+    options_ = RunnerOptionsOf(stage);
     options_.add_fetch_ops(stage.Node(kPutOp));
-    options_.set_resume_op(stage.Node("TensorBufferResume"));
-    options_.set_cancel_op(stage.Node("TensorBufferCancel"));
-    options_.set_close_op(stage.Node("TensorBufferClose"));
-    options_.set_error_code_tensor(stage.Node("error_code") + ":0");
-    options_.set_error_message_tensor(stage.Node("error_message") + ":0");
   }
 
   PrefetchRunnerOptions options_;

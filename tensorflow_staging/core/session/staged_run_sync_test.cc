@@ -22,6 +22,7 @@
 #include "tensorflow_staging/core/testing/fake_gpu.h"
 #include "tensorflow_staging/core/testing/range_source.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
+#include "tensorflow_staging/core/testing/stage_runner_options.h"
 
 namespace tensorflow {
 namespace staging {
@@ -61,14 +62,8 @@ class StagedRunSyncTest : public ::testing::Test {
     TF_CHECK_OK(session_->Create(graph));
     TF_CHECK_OK(session_->Run({}, {}, {"initializer"}, nullptr));
 
-    PrefetchRunnerOptions options;
-    options.set_name(stage.name);
+    PrefetchRunnerOptions options = RunnerOptionsOf(stage);
     options.add_fetch_ops(kPut);
-    options.set_resume_op(stage.Node("TensorBufferResume"));
-    options.set_cancel_op(stage.Node("TensorBufferCancel"));
-    options.set_close_op(stage.Node("TensorBufferClose"));
-    options.set_error_code_tensor(stage.Node("error_code") + ":0");
-    options.set_error_message_tensor(stage.Node("error_message") + ":0");
     options.add_closed_exceptions(error::OUT_OF_RANGE);
     TF_CHECK_OK(PrefetchRunner::Create(session_, options, &runner_));
   }

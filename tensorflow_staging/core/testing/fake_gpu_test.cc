@@ -16,6 +16,7 @@
 #include "tensorflow/core/common_runtime/copy_tensor.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/public/session.h"
+#include "tensorflow_staging/core/testing/gpu_streams.h"
 
 namespace tensorflow {
 namespace staging {
@@ -86,17 +87,7 @@ TEST_F(FakeGpuTest, EachGpuIsADevice) {
 
 TEST_F(FakeGpuTest, OrdinalsNumberVirtualDevicesAcrossGpus) {
   SetFakeGpuCount(2);
-  SessionOptions options;
-  for (int gpu = 0; gpu < 2; ++gpu) {
-    auto* devices = options.config.mutable_gpu_options()
-                        ->mutable_experimental()
-                        ->add_virtual_devices();
-    for (int stream = 0; stream < 2; ++stream) {
-      devices->add_memory_limit_mb(32);
-      devices->add_device_ordinal(stream);
-    }
-  }
-  NewSession(options);
+  NewSession(OptionsWithStreams(/*gpus=*/2, /*streams=*/2));
   EXPECT_EQ(Gpus(), (std::vector<std::string>{
                         "GPU:0 device: 0, name: fake",
                         "GPU:1 device: 1, name: fake",
@@ -107,13 +98,11 @@ TEST_F(FakeGpuTest, OrdinalsNumberVirtualDevicesAcrossGpus) {
 
 TEST_F(FakeGpuTest, VirtualDevicesOfOneGpuFollowEachOtherWithoutOrdinals) {
   SetFakeGpuCount(2);
-  SessionOptions options;
-  for (int gpu = 0; gpu < 2; ++gpu) {
-    auto* devices = options.config.mutable_gpu_options()
-                        ->mutable_experimental()
-                        ->add_virtual_devices();
-    devices->add_memory_limit_mb(32);
-    devices->add_memory_limit_mb(32);
+  SessionOptions options = OptionsWithStreams(/*gpus=*/2, /*streams=*/2);
+  for (auto& devices : *options.config.mutable_gpu_options()
+                            ->mutable_experimental()
+                            ->mutable_virtual_devices()) {
+    devices.clear_device_ordinal();
   }
   NewSession(options);
   EXPECT_EQ(Gpus(), (std::vector<std::string>{

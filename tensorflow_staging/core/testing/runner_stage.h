@@ -25,6 +25,7 @@
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
+#include "tensorflow_staging/core/testing/stage_runner_options.h"
 
 namespace tensorflow {
 namespace staging {
@@ -191,12 +192,7 @@ class StageSession {
                                 {kOtherSource, 0, DT_INT64}}),
                         &graph_);
 
-    options_.set_name(stage.name);
-    options_.set_resume_op(stage.Node("TensorBufferResume"));
-    options_.set_cancel_op(stage.Node("TensorBufferCancel"));
-    options_.set_close_op(stage.Node("TensorBufferClose"));
-    options_.set_error_code_tensor(stage.Node("error_code") + ":0");
-    options_.set_error_message_tensor(stage.Node("error_message") + ":0");
+    options_ = RunnerOptionsOf(stage);
     for (int i = 0; i < config.num_threads; ++i) {
       options_.add_fetch_ops(
           config.dead_record ? "done:0" : stage.Node("TensorBufferPut"));

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_KERNELS_LENT_TENSOR_H_
+#define TENSORFLOW_STAGING_CORE_KERNELS_LENT_TENSOR_H_
+
+#include "absl/functional/any_invocable.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow_staging/core/kernels/kernel_stream.h"
+
+namespace tensorflow {
+namespace staging {
+
+// Returns `tensor`, in the same memory, for kernels on the stream `borrower`.
+// `tensor` must have elements, and must have been computed.
+//
+// An allocator of a GPU gives memory out again as soon as the host has freed
+// it, although queued kernels may still use it. That is right only for kernels
+// on the stream of the allocator's own device. So the loan ends after an event:
+// when the last tensor that shares the memory of the result has been destroyed,
+// and the GPU has done all that was queued on the borrower's stream by then,
+// this calls `give_back` with `tensor`. That happens in a thread that calls
+// back after events, so `give_back` must not block.
+//
+// Kernels may write their outputs into the lent memory if `tensor` is the only
+// tensor that uses it.
+Tensor LendTensor(Tensor tensor, const KernelStream& borrower,
+                  absl::AnyInvocable<void(Tensor) &&> give_back);
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_KERNELS_LENT_TENSOR_H_
