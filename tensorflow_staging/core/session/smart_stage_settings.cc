@@ -12,6 +12,7 @@
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/protobuf/error_codes.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
+#include "tensorflow_staging/core/streams/stream_settings.h"
 
 namespace tensorflow {
 namespace staging {
@@ -80,14 +81,8 @@ Status CheckThreadPool(const SmartStageOptions& options,
 
 Status CheckStream(const SmartStageOptions& options,
                    const ConfigProto& config) {
-  RewriterFields fields;
-  TF_RETURN_IF_ERROR(
-      DecodeRewriterFields(config.graph_options().rewrite_options(), &fields));
-  const int requested = fields.multi_stream_opts().multi_stream_num();
-  const int streams =
-      fields.use_multi_stream() == RewriterConfig::ON && requested > 0
-          ? requested
-          : 1;
+  int streams;
+  TF_RETURN_IF_ERROR(ReadStreamCount(config, &streams));
   if (options.stage_subgraph_stream_id() >= streams) {
     return errors::InvalidArgument(
         "smart_stage_options.stage_subgraph_stream_id is ",

@@ -36,7 +36,8 @@ struct SmartStageSettings {
 // Reads the settings and checks them against the rest of `config`.
 //
 // Returns INVALID_ARGUMENT if a field is out of range or cannot have an effect.
-// The message names the field, its value and the allowed values.
+// The message names the field, its value and the allowed values. Also returns
+// the errors of ReadStreamCount.
 Status ReadSmartStageSettings(const ConfigProto& config,
                               SmartStageSettings* settings);
 

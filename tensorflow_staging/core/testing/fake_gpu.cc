@@ -22,6 +22,10 @@
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/mem.h"
 #include "tensorflow/tsl/framework/bfc_allocator.h"
+#include "tensorflow/tsl/framework/device_id_manager.h"
+#include "tensorflow/tsl/framework/device_id_utils.h"
+#include "tensorflow_staging/core/streams/gpu_memory.h"
+#include "tensorflow_staging/core/streams/multi_stream.h"
 
 namespace tensorflow {
 namespace staging {
@@ -70,6 +74,21 @@ std::atomic<int> gpu_count{1};
 }  // namespace
 
 struct FakeGpu::Parts {
+  // All parts of the process. Parts that are not in use are kept for the next
+  // device with the same memory, so that there are few threads.
+  struct Process {
+    static Process* Get() {
+      static auto* process = new Process;
+      return process;
+    }
+
+    absl::Mutex mu;
+    // By GPU, index and memory limit.
+    std::map<std::tuple<int, int, int64_t>, Parts*> all;
+    // By GPU and index.
+    std::map<std::pair<int, int>, Parts*> in_use;
+  };
+
   Parts(const std::string& name, int gpu, int64_t memory_limit)
       : executor(FakeGpuExecutor::Get(gpu)),
         memory(NewAllocator(tsl::AllocatorMemoryType::kDevice, memory_limit,
@@ -80,17 +99,28 @@ struct FakeGpu::Parts {
     device_to_device.push_back(NewStream(/*is_compute=*/false));
   }
 
-  // Returns the parts of virtual device `index` of GPU `gpu`.
+  // Returns the parts of virtual device `index` of GPU `gpu`. Its memory limit
+  // is that of the first session that has used the device.
   static Parts* Get(int gpu, int index, int64_t memory_limit) {
-    static auto* mu = new absl::Mutex;
-    static auto* all = new std::map<std::pair<int, int>, Parts*>;
-    absl::MutexLock l(mu);
-    Parts*& parts = (*all)[{gpu, index}];
-    if (parts == nullptr) {
-      parts = new Parts(absl::StrCat("fake_gpu_", gpu, "_", index), gpu,
-                        memory_limit);
+    Process* process = Process::Get();
+    absl::MutexLock l(&process->mu);
+    Parts*& in_use = process->in_use[{gpu, index}];
+    if (in_use == nullptr) {
+      Parts*& parts = process->all[{gpu, index, memory_limit}];
+      if (parts == nullptr) {
+        parts = new Parts(absl::StrCat("fake_gpu_", gpu, "_", index), gpu,
+                          memory_limit);
+      }
+      in_use = parts;
     }
-    return parts;
+    return in_use;
+  }
+
+  // Lets the next session that uses a device choose its memory limit.
+  static void ForgetLimits() {
+    Process* process = Process::Get();
+    absl::MutexLock l(&process->mu);
+    process->in_use.clear();
   }
 
   se::Stream* NewStream(bool is_compute) {
@@ -176,6 +206,9 @@ FakeGpuCounts& FakeGpu::counts() { return parts_->counts; }
 void SetFakeGpuCount(int count) {
   CHECK(count >= 1 && count <= 4) << count;
   gpu_count = count;
+  FakeGpu::Parts::ForgetLimits();
+  tsl::DeviceIdManager::TestOnlyReset();
+  ForgetGpuStreamsForTest();
 }
 
 void LaunchOnFakeGpu(OpKernelContext* ctx, std::function<void()> kernel) {
@@ -197,6 +230,13 @@ namespace {
 
 class FakeGpuFactory : public DeviceFactory {
  public:
+  FakeGpuFactory() {
+    SetGpuMemoryReaderForTest([](PhysicalGpu* gpu) {
+      gpu->free_bytes = gpu->total_bytes = kDefaultMemory;
+      return OkStatus();
+    });
+  }
+
   Status ListPhysicalDevices(std::vector<std::string>* devices) override {
     for (int gpu = 0; gpu < gpu_count; ++gpu) {
       devices->push_back(absl::StrCat("/physical_device:GPU:", gpu));
@@ -211,6 +251,8 @@ class FakeGpuFactory : public DeviceFactory {
     TF_RETURN_IF_ERROR(FindSpecs(options.config, &specs));
     for (size_t i = 0; i < specs.size(); ++i) {
       const Spec& spec = specs[i];
+      TF_RETURN_IF_ERROR(tsl::DeviceIdManager::InsertTfPlatformDeviceIdPair(
+          DEVICE_GPU, tsl::TfDeviceId(i), tsl::PlatformDeviceId(spec.gpu)));
       devices->push_back(std::make_unique<FakeGpu>(
           options, absl::StrCat(name_prefix, "/device:GPU:", i), spec.gpu,
           FakeGpu::Parts::Get(spec.gpu, spec.index, spec.memory_limit)));
@@ -221,43 +263,61 @@ class FakeGpuFactory : public DeviceFactory {
  private:
   // A virtual device.
   struct Spec {
-    // Devices are numbered by ordinal, then by GPU, then by index.
+    // Devices are numbered by ordinal, then by the position of their GPU among
+    // the visible ones, then by index.
     int ordinal;
+    int position;
     int gpu;
     // Of the device, among those of its GPU.
     int index;
     int64_t memory_limit;
 
     bool operator<(const Spec& other) const {
-      return std::tie(ordinal, gpu, index) <
-             std::tie(other.ordinal, other.gpu, other.index);
+      return std::tie(ordinal, position, index) <
+             std::tie(other.ordinal, other.position, other.index);
     }
   };
 
   static Status FindSpecs(const ConfigProto& config, std::vector<Spec>* specs) {
-    int gpus = gpu_count;
+    const GPUOptions& options = config.gpu_options();
+    std::vector<tsl::PlatformDeviceId> visible;
+    TF_RETURN_IF_ERROR(tsl::ParseVisibleDeviceList(
+        options.visible_device_list(), gpu_count, &visible));
+    int gpus = visible.size();
     const auto limit = config.device_count().find("GPU");
     if (limit != config.device_count().end()) {
       gpus = std::min<int>(gpus, limit->second);
     }
-    const auto& virtual_devices =
-        config.gpu_options().experimental().virtual_devices();
-    if (!virtual_devices.empty() && virtual_devices.size() != gpus) {
-      return errors::InvalidArgument("virtual_devices describes ",
-                                     virtual_devices.size(),
-                                     " GPUs; there are ", gpus, ".");
+    const auto& virtual_devices = options.experimental().virtual_devices();
+    if (!virtual_devices.empty()) {
+      // device_count does not choose among GPUs with virtual devices.
+      if (virtual_devices.size() > gpus ||
+          static_cast<size_t>(virtual_devices.size()) != visible.size()) {
+        return errors::InvalidArgument("virtual_devices describes ",
+                                       virtual_devices.size(),
+                                       " GPUs; there are ", visible.size(),
+                                       ", of which ", gpus, " may be used.");
+      }
+      if (options.per_process_gpu_memory_fraction() > 0) {
+        return errors::InvalidArgument(
+            "per_process_gpu_memory_fraction cannot be set with "
+            "virtual_devices.");
+      }
     }
-    for (int gpu = 0; gpu < gpus; ++gpu) {
+    for (int i = 0; i < gpus; ++i) {
+      const int gpu = visible[i].value();
       if (virtual_devices.empty() ||
-          virtual_devices[gpu].memory_limit_mb().empty()) {
-        specs->push_back({/*ordinal=*/0, gpu, /*index=*/0, kDefaultMemory});
+          virtual_devices[i].memory_limit_mb().empty()) {
+        specs->push_back(
+            {/*ordinal=*/0, /*position=*/i, gpu, /*index=*/0, kDefaultMemory});
         continue;
       }
-      const auto& devices = virtual_devices[gpu];
-      for (int i = 0; i < devices.memory_limit_mb_size(); ++i) {
+      const auto& devices = virtual_devices[i];
+      for (int j = 0; j < devices.memory_limit_mb_size(); ++j) {
         specs->push_back(
-            {i < devices.device_ordinal_size() ? devices.device_ordinal(i) : 0,
-             gpu, i, static_cast<int64_t>(devices.memory_limit_mb(i)) << 20});
+            {j < devices.device_ordinal_size() ? devices.device_ordinal(j) : 0,
+             /*position=*/i, gpu, /*index=*/j,
+             static_cast<int64_t>(devices.memory_limit_mb(j)) << 20});
       }
     }
     std::sort(specs->begin(), specs->end());

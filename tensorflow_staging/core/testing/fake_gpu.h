@@ -27,7 +27,7 @@ namespace staging {
 // tensors at once. Copies, waits and callbacks after events are TensorFlow's
 // own code for GPUs (GPUDeviceContext, GPUUtil, EventMgr, BFCAllocator) over
 // FakeGpuExecutor. Numbers and memory limits of virtual devices follow the
-// rules of TensorFlow's GPU devices.
+// rules of TensorFlow's GPU devices, which keep them until the process ends.
 //
 // TensorFlow's own kernels for GPUs do not run on them: use those of
 // fake_gpu_kernels.cc, and TensorFlow's kernels that only forward tensors.
@@ -59,7 +59,7 @@ class FakeGpu : public LocalDevice {
 };
 
 // Sets how many GPUs, from 1 to 4, the sessions have that are created from now
-// on. It is 1 at first.
+// on, as if they were in another process than those before. It is 1 at first.
 void SetFakeGpuCount(int count);
 
 // Queues `kernel` on the compute stream of the GPU on which `ctx` runs. Like a

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/streams/multi_stream.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/framework/device_factory.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/strcat.h"
+#include "tensorflow/tsl/framework/device_id_manager.h"
+#include "tensorflow_staging/core/streams/gpu_memory.h"
+#include "tensorflow_staging/core/streams/stream_devices.h"
+#include "tensorflow_staging/core/streams/stream_settings.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// What the first session with several streams has determined for the process.
+struct Streams {
+  int count;
+  double memory_fraction;
+  // With the memory that was free at that time. Now the streams themselves have
+  // taken some of it.
+  std::vector<PhysicalGpu> gpus;
+
+  bool Fits(int other_count, double other_fraction,
+            const std::vector<int>& ids) const {
+    return count == other_count && memory_fraction == other_fraction &&
+           absl::c_equal(gpus, ids, [](const PhysicalGpu& gpu, int id) {
+             return gpu.id == id;
+           });
+  }
+};
+
+std::string Describe(int count, double fraction, const std::vector<int>& ids) {
+  std::string text = strings::StrCat(count, " streams on each of the GPUs ",
+                                     absl::StrJoin(ids, ","));
+  if (fraction > 0) {
+    strings::StrAppend(&text, " with the memory fraction ", fraction);
+  }
+  return text;
+}
+
+std::vector<int> Ids(const std::vector<PhysicalGpu>& gpus) {
+  std::vector<int> ids;
+  for (const PhysicalGpu& gpu : gpus) ids.push_back(gpu.id);
+  return ids;
+}
+
+// Lists the GPUs that TensorFlow can use.
+Status ListGpus(std::vector<int>* ids) {
+  DeviceFactory* factory = DeviceFactory::GetFactory(DEVICE_GPU);
+  if (factory == nullptr) return OkStatus();
+  std::vector<std::string> names;
+  TF_RETURN_IF_ERROR(factory->ListPhysicalDevices(&names));
+  for (const std::string& name : names) {
+    int id;
+    if (!absl::SimpleAtoi(name.substr(name.rfind(':') + 1), &id)) {
+      return errors::Internal("The name of the GPU '", name,
+                              "' does not end with its number.");
+    }
+    ids->push_back(id);
+  }
+  return OkStatus();
+}
+
+// Checks that no earlier session of the process has given a number of a device
+// to another GPU. Sets `*shared` to whether it has given one to the same GPU.
+Status CheckDeviceNumbers(int count, const std::vector<int>& ids,
+                          bool* shared) {
+  *shared = false;
+  const int gpus = ids.size();
+  for (int device = 0; device < count * gpus; ++device) {
+    tsl::PlatformDeviceId earlier;
+    if (!tsl::DeviceIdManager::TfToPlatformDeviceId(
+             DEVICE_GPU, tsl::TfDeviceId(device), &earlier)
+             .ok()) {
+      continue;
+    }
+    const int gpu = ids[device % gpus];
+    if (earlier.value() != gpu) {
+      return errors::FailedPrecondition(
+          "This session asks for ", Describe(count, /*fraction=*/0, ids),
+          ", so its device GPU:", device, " would be stream ", device / gpus,
+          " of GPU ", gpu, ". But an earlier session of this process has made ",
+          "GPU:", device, " a device of GPU ", earlier.value(),
+          ". TensorFlow keeps the numbers of devices until the process ends: "
+          "use the same visible_device_list and device_count in all sessions, "
+          "or another process.");
+    }
+    *shared = true;
+  }
+  return OkStatus();
+}
+
+class ProcessStreams {
+ public:
+  static ProcessStreams* Get() {
+    static auto* streams = new ProcessStreams;
+    return streams;
+  }
+
+  // Changes `config` for a session with `count` streams on each GPU.
+  //
+  // TensorFlow's list of GPUs is not safe for concurrent use, and only one
+  // session can be the first. So the lock is held while the driver is asked.
+  Status Use(int count, ConfigProto* config) TF_LOCKS_EXCLUDED(mu_) {
+    mutex_lock l(mu_);
+    std::vector<int> physical, ids;
+    TF_RETURN_IF_ERROR(ListGpus(&physical));
+    TF_RETURN_IF_ERROR(ChooseGpus(*config, physical, &ids));
+    if (ids.empty()) {
+      if (!std::exchange(warned_, true)) {
+        LOG(WARNING) << "use_multi_stream is ON with " << count
+                     << " streams, but the session has no GPU. Everything runs "
+                        "as if it had one stream.";
+      }
+      return OkStatus();
+    }
+    GPUOptions* options = config->mutable_gpu_options();
+    if (!first_) return BeFirst(count, ids, options);
+    const double fraction = options->per_process_gpu_memory_fraction();
+    if (!first_->Fits(count, fraction, ids)) {
+      return errors::FailedPrecondition(
+          "This session asks for ", Describe(count, fraction, ids),
+          ", but an earlier session of this process has ",
+          Describe(first_->count, first_->memory_fraction, Ids(first_->gpus)),
+          ". Streams belong to the process, until it ends: use the same "
+          "multi_stream_num, visible_device_list, device_count and "
+          "per_process_gpu_memory_fraction in all sessions with several "
+          "streams, or another process.");
+    }
+    return DivideGpus(count, first_->gpus, options);
+  }
+
+  void Forget() TF_LOCKS_EXCLUDED(mu_) {
+    mutex_lock l(mu_);
+    first_.reset();
+    warned_ = false;
+  }
+
+ private:
+  Status BeFirst(int count, const std::vector<int>& ids, GPUOptions* options)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    bool shared;
+    TF_RETURN_IF_ERROR(CheckDeviceNumbers(count, ids, &shared));
+    Streams streams{count, options->per_process_gpu_memory_fraction(), {}};
+    for (const int id : ids) {
+      streams.gpus.push_back({id});
+      TF_RETURN_IF_ERROR(ReadGpuMemory(&streams.gpus.back()));
+    }
+    TF_RETURN_IF_ERROR(DivideGpus(count, streams.gpus, options));
+    if (shared) {
+      LOG(WARNING) << "An earlier session of this process has used a GPU with "
+                      "one stream. What it has set for the memory of stream 0 "
+                      "stays, and this session's gpu_options do not change it.";
+    }
+    first_ = std::move(streams);
+    return OkStatus();
+  }
+
+  mutex mu_;
+  std::optional<Streams> first_ TF_GUARDED_BY(mu_);
+  // Whether a session without a GPU has asked for streams.
+  bool warned_ TF_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace
+
+Status CreateGpuStreams(ConfigProto* config) {
+  int count;
+  TF_RETURN_IF_ERROR(ReadStreamCount(*config, &count));
+  if (count == 1) return OkStatus();
+  return ProcessStreams::Get()->Use(count, config);
+}
+
+void ForgetGpuStreamsForTest() { ProcessStreams::Get()->Forget(); }
+
+}  // namespace staging
+}  // namespace tensorflow

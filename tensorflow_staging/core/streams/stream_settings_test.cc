@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/streams/stream_settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using ::testing::HasSubstr;
+
+ConfigProto ConfigWith(RewriterConfig::Toggle use, int count,
+                       MultiStreamPartitionPolicy policy =
+                           MultiStreamPartitionPolicy::NO_PARTITION) {
+  RewriterFields fields;
+  fields.set_use_multi_stream(use);
+  fields.mutable_multi_stream_opts()->set_multi_stream_num(count);
+  fields.mutable_multi_stream_opts()->set_partition_policy(policy);
+  ConfigProto config;
+  EXPECT_TRUE(config.mutable_graph_options()
+                  ->mutable_rewrite_options()
+                  ->MergeFromString(fields.SerializeAsString()));
+  return config;
+}
+
+TEST(StreamSettingsTest, ASessionHasOneStreamUnlessItAsksForMore) {
+  int streams = 0;
+  EXPECT_EQ(ReadStreamCount(ConfigProto(), &streams), OkStatus());
+  EXPECT_EQ(streams, 1);
+  for (const auto use : {RewriterConfig::DEFAULT, RewriterConfig::OFF}) {
+    // What is off is not checked.
+    for (const int count : {4, -1}) {
+      streams = 0;
+      EXPECT_EQ(ReadStreamCount(ConfigWith(use, count), &streams), OkStatus());
+      EXPECT_EQ(streams, 1);
+    }
+  }
+  for (const int count : {1, 2, kMaxStreams}) {
+    EXPECT_EQ(ReadStreamCount(ConfigWith(RewriterConfig::ON, count), &streams),
+              OkStatus());
+    EXPECT_EQ(streams, count);
+  }
+}
+
+TEST(StreamSettingsTest, TheNumberOfStreamsHasLimits) {
+  for (const int count : {-2, 0, kMaxStreams + 1}) {
+    int streams;
+    const Status status =
+        ReadStreamCount(ConfigWith(RewriterConfig::ON, count), &streams);
+    EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("multi_stream_num is " + std::to_string(count) +
+                          "; with use_multi_stream ON, it must be from 1 to "
+                          "64"));
+  }
+}
+
+TEST(StreamSettingsTest, PoliciesThatAreNotImplementedAreRefused) {
+  const auto message = [](int policy) {
+    int streams;
+    const Status status = ReadStreamCount(
+        ConfigWith(RewriterConfig::ON, 2,
+                   static_cast<MultiStreamPartitionPolicy>(policy)),
+        &streams);
+    EXPECT_TRUE(errors::IsUnimplemented(status)) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(message(USER_DEFINED_PARTITION),
+              HasSubstr("partition_policy is USER_DEFINED_PARTITION; only "
+                        "NO_PARTITION"));
+  EXPECT_THAT(message(EMBEDDING_GRAPH_PARTITION),
+              HasSubstr("EMBEDDING_GRAPH_PARTITION"));
+  EXPECT_THAT(message(FULL_GRAPH_PARTITION), HasSubstr("FULL_GRAPH_PARTITION"));
+  EXPECT_THAT(message(17), HasSubstr("partition_policy is 17;"));
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow
