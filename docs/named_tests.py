@@ -48,7 +48,7 @@ def missing_cpp_tests(text: str) -> list[str]:
   return [
       f"{suite}.{case}"
       for suite, case in re.findall(r"`(\w+Test)\.(\w+)`", text)
-      if not re.search(rf"TEST(_F)?\({suite},\s+{case}\)", sources)
+      if not re.search(rf"TEST(_[FP])?\({suite},\s+{case}\)", sources)
   ]
 
 

@@ -14,8 +14,10 @@
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "tensorflow/core/distributed_runtime/server_lib.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/protobuf/tensorflow_server.pb.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/session/sync_on_finish.h"
@@ -32,13 +34,13 @@ constexpr int kCapacity = 3;
 constexpr char kGpu[] = "/device:GPU:0";
 constexpr char kPut[] = "prefetch/TensorBufferPut";
 
-// A session over
+// A session, local or of a server (the parameter), over
 //
 //   record (0, 1, 2, ...) --> upload --> prepared --> Put    Take --> result
 //
 // where result is 10 * (record + 1), and all nodes but the first are on the
 // GPU. Nothing is copied there, because a kernel brings the record with it.
-class StagedRunSyncTest : public ::testing::Test {
+class StagedRunSyncTest : public ::testing::TestWithParam<bool> {
  protected:
   StagedRunSyncTest() {
     StageTestGraph stage;
@@ -58,7 +60,12 @@ class StagedRunSyncTest : public ::testing::Test {
     }
     add(Linear("result", stage.Node("TensorBufferTake")).Attr("scale", 10));
 
-    session_.reset(NewSession(SessionOptions()));
+    SessionOptions session_options;
+    if (GetParam()) {
+      StartServer();
+      session_options.target = server_->target();
+    }
+    session_.reset(NewSession(session_options));
     TF_CHECK_OK(session_->Create(graph));
     TF_CHECK_OK(session_->Run({}, {}, {"initializer"}, nullptr));
 
@@ -70,6 +77,22 @@ class StagedRunSyncTest : public ::testing::Test {
 
   ~StagedRunSyncTest() override { SetFakeGpuDelay(absl::ZeroDuration()); }
 
+  // A server in this process. No test stops it, because TensorFlow's servers
+  // cannot be stopped.
+  static void StartServer() {
+    if (server_ != nullptr) return;
+    ServerDef definition;
+    definition.set_protocol("grpc");
+    definition.set_job_name("worker");
+    auto* job = definition.mutable_cluster()->add_job();
+    job->set_name("worker");
+    (*job->mutable_tasks())[0] = "localhost:0";
+    std::unique_ptr<ServerInterface> server;
+    TF_CHECK_OK(NewServer(definition, &server));
+    TF_CHECK_OK(server->Start());
+    server_ = server.release();
+  }
+
   static NodeDefBuilder Linear(const std::string& name,
                                const std::string& input) {
     return NodeDefBuilder(name, "StagingTestLinear")
@@ -77,7 +100,9 @@ class StagedRunSyncTest : public ::testing::Test {
         .Device(kGpu);
   }
 
-  int64_t Syncs() { return FakeGpu::Of(session_.get())->counts().syncs; }
+  FakeGpu* Gpu() { return FakeGpu::Of(local_session_.get()); }
+
+  int64_t Syncs() { return Gpu()->counts().syncs; }
 
   int64_t Step() {
     std::vector<Tensor> outputs;
@@ -95,21 +120,29 @@ class StagedRunSyncTest : public ::testing::Test {
     }
   }
 
+  static ServerInterface* server_;
+
+  // Shares the GPU with all sessions of the process.
+  const std::unique_ptr<Session> local_session_{NewSession(SessionOptions())};
   std::shared_ptr<Session> session_;
   std::unique_ptr<PrefetchRunner> runner_;
 };
 
-TEST_F(StagedRunSyncTest, StagedRunsEndWhileTheGpuIsBusy) {
-  StoppedFakeGpu stopped(FakeGpu::Of(session_.get()));
+ServerInterface* StagedRunSyncTest::server_ = nullptr;
+
+INSTANTIATE_TEST_SUITE_P(LocalAndServer, StagedRunSyncTest, ::testing::Bool());
+
+TEST_P(StagedRunSyncTest, StagedRunsEndWhileTheGpuIsBusy) {
+  StoppedFakeGpu stopped(Gpu());
   TF_CHECK_OK(runner_->Start());
   AwaitFullBuffer();
   stopped.Release();
   for (int i = 0; i < 10; ++i) EXPECT_EQ(Step(), 10 * (i + 1));
 }
 
-TEST_F(StagedRunSyncTest, OtherRunsEndWhenTheGpuIsIdle) {
+TEST_P(StagedRunSyncTest, OtherRunsEndWhenTheGpuIsIdle) {
   const int64_t before = Syncs();
-  StoppedFakeGpu stopped(FakeGpu::Of(session_.get()));
+  StoppedFakeGpu stopped(Gpu());
   absl::Notification ended;
   const std::unique_ptr<Thread> thread(
       Env::Default()->StartThread({}, "test", [&] {
@@ -122,7 +155,7 @@ TEST_F(StagedRunSyncTest, OtherRunsEndWhenTheGpuIsIdle) {
   ended.WaitForNotification();
 }
 
-TEST_F(StagedRunSyncTest, OnlyStepsSynchronize) {
+TEST_P(StagedRunSyncTest, OnlyStepsSynchronize) {
   SetFakeGpuDelay(absl::Microseconds(200));
   const int64_t before = Syncs();
   TF_CHECK_OK(runner_->Start());
@@ -135,8 +168,8 @@ TEST_F(StagedRunSyncTest, OnlyStepsSynchronize) {
 }
 
 // Nothing that is queued uses what the session frees.
-TEST_F(StagedRunSyncTest, ASessionEndsWhileStagedKernelsAreQueued) {
-  StoppedFakeGpu stopped(FakeGpu::Of(session_.get()));
+TEST_P(StagedRunSyncTest, ASessionEndsWhileStagedKernelsAreQueued) {
+  StoppedFakeGpu stopped(Gpu());
   TF_CHECK_OK(runner_->Start());
   AwaitFullBuffer();
   runner_.reset();

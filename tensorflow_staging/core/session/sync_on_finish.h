@@ -15,9 +15,11 @@ namespace staging {
 // have queued there, such as a step.
 //
 // A run of a stage does not need to wait:
-// - It hands a record to the step. A Take is on the device of its Put, so
+// - It hands a record to the step. If the Take is on the device of the Put,
 //   whatever uses a tensor of the record there is queued behind the kernels
-//   that compute it, and TensorFlow's copies from the device wait for them.
+//   that compute it, and TensorFlow's copies from the device wait for them. If
+//   it is on another stream, the Put waits for these kernels
+//   (kernels/record_loan.h).
 // - The tensors of a record in host memory, and what a run fetches, are
 //   complete when their ops have ended.
 // - A GPU's memory that the run frees is used again in the order of its queue.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/thread_pools/worker_threads.h"
+#include "tensorflow_staging/core/thread_pools/worker_runs.h"
 
 #include <algorithm>
 #include <memory>
@@ -20,13 +20,14 @@ namespace {
 
 // What is known of a graph that has a Put.
 struct StagedGraph {
-  // Whether its own ops and functions call Python. If not, it uses an iterator
-  // that another run gives its dataset.
+  // Whether its own ops and functions call Python.
   bool calls_python;
+  // Null if the graph cannot call Python. It can if it uses an iterator to
+  // which another run gives a dataset that does.
   std::shared_ptr<RegionThreads> threads;
 };
 
-// The graphs with a Put that may call Python.
+// The graphs with a Put.
 class StagedGraphs {
  public:
   static StagedGraphs* Get() {
@@ -34,9 +35,9 @@ class StagedGraphs {
     return graphs;
   }
 
-  void Add(const void* item, bool calls_python) {
+  void Add(const void* item, StagedGraph graph) {
     mutex_lock l(mu_);
-    graphs_[item] = {calls_python, RegionThreads::Create(/*producers=*/1)};
+    graphs_[item] = std::move(graph);
   }
 
   // Notes that a dataset that calls Python is given to an iterator. The master
@@ -47,13 +48,15 @@ class StagedGraphs {
     has_python_dataset_ = true;
   }
 
-  // Returns null if `item` belongs on the worker's pool.
-  std::shared_ptr<RegionThreads> Find(const void* item) {
+  // Returns whether `item` has a Put. Sets `*threads` to those of its runs, or
+  // to null if these belong on the worker's pool.
+  bool Find(const void* item, std::shared_ptr<RegionThreads>* threads) {
     tf_shared_lock l(mu_);
     const auto found = graphs_.find(item);
-    if (found == graphs_.end()) return nullptr;
+    if (found == graphs_.end()) return false;
     const StagedGraph& graph = found->second;
-    return graph.calls_python || has_python_dataset_ ? graph.threads : nullptr;
+    if (graph.calls_python || has_python_dataset_) *threads = graph.threads;
+    return true;
   }
 
   void Remove(const void* item) {
@@ -65,7 +68,7 @@ class StagedGraphs {
       threads = std::move(found->second.threads);
       graphs_.erase(found);
     }
-    threads->Retire();
+    if (threads != nullptr) threads->Retire();
   }
 
  private:
@@ -89,19 +92,24 @@ void NoteWorkerGraph(const void* item, const Graph& graph) {
   const bool initializes = HasOp(graph, kIteratorInitializerOps);
   if (!is_staged && !initializes) return;
   const bool calls_python = MayCallPython(graph, graph.flib_def());
-  if (is_staged && (calls_python || UsesIteratorOfOtherRun(graph))) {
-    StagedGraphs::Get()->Add(item, calls_python);
+  if (is_staged) {
+    StagedGraph staged{calls_python, nullptr};
+    if (calls_python || UsesIteratorOfOtherRun(graph)) {
+      staged.threads = RegionThreads::Create(/*producers=*/1);
+    }
+    StagedGraphs::Get()->Add(item, std::move(staged));
   }
   if (initializes && calls_python) StagedGraphs::Get()->AddPythonDataset();
 }
 
 void ForgetWorkerGraph(const void* item) { StagedGraphs::Get()->Remove(item); }
 
-Executor::Args::Runner WorkerRunner(const void* item,
-                                    const thread::ThreadPool& pool) {
-  const std::shared_ptr<RegionThreads> threads =
-      StagedGraphs::Get()->Find(item);
-  return threads == nullptr ? nullptr : threads->RunnerInsteadOf(pool);
+WorkerRun WorkerRunOf(const void* item, const thread::ThreadPool& pool) {
+  WorkerRun run;
+  std::shared_ptr<RegionThreads> threads;
+  run.is_staged = StagedGraphs::Get()->Find(item, &threads);
+  if (threads != nullptr) run.runner = threads->RunnerInsteadOf(pool);
+  return run;
 }
 
 }  // namespace staging

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/thread_pools/worker_threads.h"
+#include "tensorflow_staging/core/thread_pools/worker_runs.h"
 
 #include "gtest/gtest.h"
 #include "tensorflow/core/platform/env.h"
@@ -11,34 +11,38 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-class WorkerThreadsTest : public ::testing::Test {
+class WorkerRunsTest : public ::testing::Test {
  protected:
-  ~WorkerThreadsTest() override { ForgetWorkerGraph(this); }
+  ~WorkerRunsTest() override { ForgetWorkerGraph(this); }
 
-  Executor::Args::Runner Note() {
+  WorkerRun Note() {
     NoteWorkerGraph(this, *graph_.get());
-    return WorkerRunner(this, pool_);
+    return WorkerRunOf(this, pool_);
   }
 
   TestGraph graph_;
   thread::ThreadPool pool_{Env::Default(), "compute", 1};
 };
 
-TEST_F(WorkerThreadsTest, AGraphWithoutAPutIsAStep) {
-  EXPECT_EQ(WorkerRunner(this, pool_), nullptr);
+TEST_F(WorkerRunsTest, AGraphWithoutAPutIsAStep) {
+  EXPECT_FALSE(WorkerRunOf(this, pool_).is_staged);
   graph_.Lone("python", "PyFunc");
-  EXPECT_EQ(Note(), nullptr);
+  const WorkerRun run = Note();
+  EXPECT_FALSE(run.is_staged);
+  EXPECT_EQ(run.runner, nullptr);
 }
 
-TEST_F(WorkerThreadsTest, AStageWithoutPythonStaysOnThePool) {
+TEST_F(WorkerRunsTest, AStageWithoutPythonStaysOnThePool) {
   graph_.Put("put", "stage", {graph_.Const("record", 1)});
-  EXPECT_EQ(Note(), nullptr);
+  const WorkerRun run = Note();
+  EXPECT_TRUE(run.is_staged);
+  EXPECT_EQ(run.runner, nullptr);
 }
 
-TEST_F(WorkerThreadsTest, AStageWithPythonLeavesThePoolToTheSteps) {
+TEST_F(WorkerRunsTest, AStageWithPythonLeavesThePoolToTheSteps) {
   graph_.Put("put", "stage", {graph_.Const("record", 1)});
   graph_.Lone("python", "PyFunc");
-  const Executor::Args::Runner runner = Note();
+  const Executor::Args::Runner runner = Note().runner;
   ASSERT_NE(runner, nullptr);
   Notification step, region;
   runner([&]() {
@@ -50,25 +54,25 @@ TEST_F(WorkerThreadsTest, AStageWithPythonLeavesThePoolToTheSteps) {
 }
 
 // The dataset's functions are only in the graph that initializes the iterator.
-TEST_F(WorkerThreadsTest, AnIteratorMayHaveADatasetWithPython) {
+TEST_F(WorkerRunsTest, AnIteratorMayHaveADatasetWithPython) {
   graph_.Put("put", "stage", {graph_.Source("next")});
-  EXPECT_EQ(Note(), nullptr);
+  EXPECT_EQ(Note().runner, nullptr);
   TestGraph initializer;
   initializer.InitializeWithRange("init", initializer.Iterator("iterator"), 0,
                                   1);
   NoteWorkerGraph(&initializer, *initializer.get());
-  EXPECT_EQ(WorkerRunner(this, pool_), nullptr);
+  EXPECT_EQ(WorkerRunOf(this, pool_).runner, nullptr);
   initializer.Lone("python", "PyFunc");
   NoteWorkerGraph(&initializer, *initializer.get());
-  EXPECT_NE(WorkerRunner(this, pool_), nullptr);
+  EXPECT_NE(WorkerRunOf(this, pool_).runner, nullptr);
 }
 
-TEST_F(WorkerThreadsTest, ARunnerOutlivesItsGraph) {
+TEST_F(WorkerRunsTest, ARunnerOutlivesItsGraph) {
   graph_.Put("put", "stage", {graph_.Const("record", 1)});
   graph_.Lone("python", "PyFunc");
-  const Executor::Args::Runner runner = Note();
+  const Executor::Args::Runner runner = Note().runner;
   ForgetWorkerGraph(this);
-  EXPECT_EQ(WorkerRunner(this, pool_), nullptr);
+  EXPECT_FALSE(WorkerRunOf(this, pool_).is_staged);
   Notification done;
   runner([&]() { done.Notify(); });
   done.WaitForNotification();
