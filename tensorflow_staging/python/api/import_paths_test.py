@@ -4,7 +4,7 @@
 import pytest
 import tensorflow as tf
 
-from tensorflow_staging.python.testing import test_util
+from tensorflow_staging.python.testing import programs
 
 
 def test_prefetch_module():
@@ -82,22 +82,31 @@ def test_messages():
   assert rewriter_config_pb2.FULL_GRAPH_PARTITION == 3
 
 
-@pytest.mark.parametrize(
-    "module", [
-        "tensorflow_staging",
-        "tensorflow_staging.python.stages.staged",
-        "tensorflow_staging.python.session.prefetch_hook",
-        "tensorflow_staging.python.smart_stage.smart_stage_options",
-        "tensorflow.python.ops.gen_tensor_buffer_ops",
-        "tensorflow.python.ops.prefetch",
-        "tensorflow.python.ops.prefetch_runner_hook",
-        "tensorflow.python.training.smart_stage_options",
-    ])
-def test_each_module_may_be_imported_first(tmp_path, module):
-  output = test_util.run_program(
-      f"""
-      import {module}
-      import tensorflow as tf
-      print(tf.staged.__module__)
-      """, tmp_path)
-  assert output == "tensorflow_staging.python.stages.staged\n"
+_MODULES = [
+    "tensorflow_staging",
+    "tensorflow_staging.python.stages.staged",
+    "tensorflow_staging.python.session.prefetch_hook",
+    "tensorflow_staging.python.smart_stage.smart_stage_options",
+    "tensorflow.python.ops.gen_tensor_buffer_ops",
+    "tensorflow.python.ops.prefetch",
+    "tensorflow.python.ops.prefetch_runner_hook",
+    "tensorflow.python.training.smart_stage_options",
+]
+
+
+@pytest.fixture(scope="module")
+def output_of(tmp_path_factory):
+  sources = {
+      (module, "1"): f"""
+          import {module}
+          import tensorflow as tf
+          print(tf.staged.__module__)
+          """ for module in _MODULES
+  }
+  with programs.running_ahead(sources, tmp_path_factory) as output:
+    yield output
+
+
+@pytest.mark.parametrize("module", _MODULES)
+def test_each_module_may_be_imported_first(output_of, module):
+  assert output_of(module, "1") == "tensorflow_staging.python.stages.staged\n"

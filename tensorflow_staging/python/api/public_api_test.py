@@ -3,22 +3,33 @@
 
 import pytest
 
-from tensorflow_staging.python.testing import test_util
+from tensorflow_staging.python.testing import programs
 
 _NAMES = [
     "staged", "prefetch_join", "make_prefetch_hook", "SmartStageOptions", "train.mark_target_node", "staging.explain"
 ]
 
 
-@pytest.mark.parametrize("version", ["1", "2"])
-@pytest.mark.parametrize("root", ["tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2"])
-def test_each_name_is_the_function_of_its_module(tmp_path, version, root):
-  output = test_util.run_program(
-      f"""
-      import operator
-      import {root} as tf
+_ROOTS = ["tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2"]
+_VERSIONS = ["1", "2"]
 
-      for name in {_NAMES}:
-        print(name, operator.attrgetter(name)(tf).__module__.split(".")[0])
-      """, tmp_path, api_version=version)
-  assert output.splitlines() == [f"{name} tensorflow_staging" for name in _NAMES]
+
+@pytest.fixture(scope="module")
+def output_of(tmp_path_factory):
+  sources = {
+      (root, version): f"""
+          import operator
+          import {root} as tf
+
+          for name in {_NAMES}:
+            print(name, operator.attrgetter(name)(tf).__module__.split(".")[0])
+          """ for version in _VERSIONS for root in _ROOTS
+  }
+  with programs.running_ahead(sources, tmp_path_factory) as output:
+    yield output
+
+
+@pytest.mark.parametrize("version", _VERSIONS)
+@pytest.mark.parametrize("root", _ROOTS)
+def test_each_name_is_the_function_of_its_module(output_of, version, root):
+  assert output_of(root, version).splitlines() == [f"{name} tensorflow_staging" for name in _NAMES]
