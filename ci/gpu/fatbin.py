@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the GPU code in native libraries, and zeroes the code that a chip does not need.
+
+A library holds *containers*, one for each compiled file. A container has the same code for several chips, as entries;
+the driver loads one of them, by the entries' headers. Zeroing the content of the others changes neither the headers nor
+any offset, but a zeroed library packs to a fraction.
+
+Most containers are in sections of their own. Others are constants in the data of a library that loads them by itself:
+TensorFlow's generated kernels, and those of cuFFT. NVIDIA does not document the format. In the sections, a layout that
+this module does not know is an error; among other data, it stays as it is.
+"""
+
+from __future__ import annotations
+
+import collections
+import mmap
+import pathlib
+import re
+import struct
+from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import chips
+import elf
+
+# The sections that hold nothing but containers, and those in which containers can be constants.
+_CONTAINER_SECTIONS = (".nv_fatbin", "__nv_relfatbin")
+_DATA_SECTIONS = (".rodata", ".data", ".data.rel.ro")
+
+_MAGIC = 0xBA55ED50
+_CONTAINER = struct.Struct("<IHHQ")
+_BEGIN = re.compile(re.escape(struct.pack("<IHH", _MAGIC, 1, _CONTAINER.size)))
+# Kind, version, size of the header, size of the content; and the chip, further behind.
+_ENTRY = struct.Struct("<HHIQ")
+_CHIP_OFFSET = 28
+_PTX, _SASS = 1, 2
+
+
+class Entry(NamedTuple):
+  """An entry of a container.
+
+  Attributes:
+    code: The code that it holds.
+    offset: Where its content begins, in bytes from the library's begin.
+    size: The content's size in bytes.
+  """
+
+  code: chips.Code
+  offset: int
+  size: int
+
+
+class Kept(NamedTuple):
+  """What keep_only() did to a library.
+
+  Attributes:
+    containers: The number of containers for each code that was kept in them; the key () stands for containers without
+      any code that runs on the chips.
+    before: The bytes of code there were.
+    after: The bytes of code that were not zeroed.
+  """
+
+  containers: dict[tuple[chips.Code, ...], int]
+  before: int
+  after: int
+
+
+def containers(data: memoryview | bytes) -> Iterator[list[Entry]]:
+  """Yields the entries of each container of a library.
+
+  Args:
+    data: The library.
+
+  Raises:
+    ValueError: If it is not an ELF file, or its sections of GPU code have an unknown layout.
+  """
+  for section in elf.Elf(data).sections:
+    if section.name in _CONTAINER_SECTIONS:
+      yield from _containers(data, section.offset, section.offset + section.size)
+    elif section.name in _DATA_SECTIONS:
+      yield from _constants(data, section.offset, section.offset + section.size)
+
+
+def keep_only(path: pathlib.Path, target: Iterable[chips.Chip]) -> Kept:
+  """Zeroes the code of a library that the driver would not take for any of the chips. Changes the file.
+
+  Args:
+    path: The library.
+    target: The chips.
+
+  Raises:
+    ValueError: As `containers` does. The file is unchanged then.
+  """
+  target = list(target)
+  with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as data:
+    found = list(containers(data))
+    counts: collections.Counter[tuple[chips.Code, ...]] = collections.Counter()
+    after = 0
+    for entries in found:
+      kept = needed((entry.code for entry in entries), target)
+      counts[tuple(sorted(kept))] += 1
+      for entry in entries:
+        if entry.code in kept:
+          after += entry.size
+        else:
+          data[entry.offset:entry.offset + entry.size] = bytes(entry.size)
+    return Kept(dict(counts), sum(entry.size for entries in found for entry in entries), after)
+
+
+def needed(codes: Iterable[chips.Code], target: Iterable[chips.Chip]) -> set[chips.Code]:
+  """Returns the code of a container that the driver takes for at least one of the chips."""
+  codes = list(codes)
+  return {code for chip in target if (code := chips.best(codes, chip)) is not None}
+
+
+def _containers(data: memoryview | bytes, begin: int, end: int) -> Iterator[list[Entry]]:
+  position = begin
+  while position < end:
+    # Containers begin at multiples of 8; the linker fills gaps with zeros.
+    if bytes(data[position:position + 8]).strip(b"\0") == b"":
+      position += 8
+      continue
+    if end - position < _CONTAINER.size:
+      raise ValueError(f"unknown bytes at {position:#x}, at the end of the GPU code")
+    magic, version, header, size = _CONTAINER.unpack_from(data, position)
+    if magic != _MAGIC or version != 1 or header < _CONTAINER.size or position + header + size > end:
+      raise ValueError(f"no container of GPU code that this program knows, at {position:#x}")
+    yield list(_entries(data, position + header, position + header + size))
+    position = (position + header + size + 7) // 8 * 8
+
+
+def _constants(data: memoryview | bytes, begin: int, end: int) -> Iterator[list[Entry]]:
+  position = begin
+  while (match := _BEGIN.search(data, position, end)) is not None:
+    position = match.start() + 1
+    size = _CONTAINER.size + _CONTAINER.unpack_from(data, match.start())[3] if end - match.start() >= 16 else 0
+    try:
+      entries = list(_entries(data, match.start() + _CONTAINER.size, min(match.start() + size, end)))
+    except ValueError:
+      continue
+    if entries:
+      yield entries
+      position = match.start() + size
+
+
+def _entries(data: memoryview | bytes, position: int, end: int) -> Iterator[Entry]:
+  while position < end:
+    if end - position < _CHIP_OFFSET + 4:
+      raise ValueError(f"an entry of GPU code at {position:#x} is cut off")
+    kind, _, header, size = _ENTRY.unpack_from(data, position)
+    number, = struct.unpack_from("<I", data, position + _CHIP_OFFSET)
+    if kind not in (_PTX, _SASS) or header < _CHIP_OFFSET + 4 or position + header + size > end:
+      raise ValueError(f"no entry of GPU code that this program knows, at {position:#x}: kind {kind}, header {header}")
+    yield Entry(chips.Code(kind == _PTX, chips.Chip(*divmod(number, 10))), position + header, size)
+    position += header + size

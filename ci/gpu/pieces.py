@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packs files into pieces of limited size, and unpacks them.
+
+The pieces in their order are one .tar.xz file, so `cat PIECES | tar xJ` unpacks them too. It has many short xz streams,
+and each piece has whole ones: several processors can pack, and unpack, at the same time.
+"""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures
+import hashlib
+import io
+import lzma
+import os
+import pathlib
+import tarfile
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+# The bytes that are compressed at once. More would hardly pack better: libraries do not repeat at this distance.
+_CHUNK_BYTES = 16 << 20
+# What lzma can add to bytes that it cannot compress.
+_CHUNK_OVERHEAD = 1 << 16
+
+
+def pack(
+    files: Iterable[tuple[str, pathlib.Path]],
+    folder: pathlib.Path,
+    name: str,
+    limit: int,
+    chunk: int = _CHUNK_BYTES,
+    preset: int = 6,
+) -> list[pathlib.Path]:
+  """Writes files into pieces. Equal files give equal pieces; owners and times are not packed.
+
+  Args:
+    files: The name of each file in the archive, with "/" between its folders, and the file. A symbolic link stays one.
+    folder: The folder for the pieces, which exists.
+    name: The begin of the pieces' names; a number of three digits follows.
+    limit: The largest size of a piece, in bytes.
+    chunk: The bytes that are compressed at once; not more than `limit` less 64 KiB.
+    preset: How hard lzma tries, from 0 to 9.
+
+  Returns:
+    The pieces, in their order.
+
+  Raises:
+    ValueError: If `chunk` is too large for `limit`.
+  """
+  if chunk + _CHUNK_OVERHEAD > limit:
+    raise ValueError(f"chunks of {chunk} bytes can be larger than a piece of {limit} bytes")
+  writer = _Writer(folder, name, limit)
+  with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    compress = lambda data: lzma.compress(data, check=lzma.CHECK_CRC32, preset=preset)
+    chunks = _Chunks(chunk, lambda data: pool.submit(compress, data), writer.write, 2 * (os.cpu_count() or 1))
+    with tarfile.open(fileobj=chunks, mode="w|", bufsize=1 << 20) as archive:
+      for arcname, path in files:
+        info = archive.gettarinfo(path, arcname)
+        info.uid = info.gid = info.mtime = 0
+        info.uname = info.gname = ""
+        # Hard links would depend on the order of the files.
+        if info.islnk():
+          info.type, info.size = tarfile.REGTYPE, path.stat().st_size
+        if info.isreg():
+          with path.open("rb") as source:
+            archive.addfile(info, source)
+        else:
+          archive.addfile(info)
+    chunks.finish()
+  writer.close()
+  return writer.paths
+
+
+def unpack(pieces: Iterable[pathlib.Path], folder: pathlib.Path, workers: int = 4) -> None:
+  """Unpacks pieces into a folder.
+
+  Args:
+    pieces: All pieces, in their order.
+    folder: The folder, which exists.
+    workers: How many pieces are decompressed at the same time; each needs its unpacked size in memory.
+
+  Raises:
+    ValueError: If a piece is damaged, or they are not in their order.
+  """
+  try:
+    with tarfile.open(fileobj=_Joined(_decompressed(pieces, workers)), mode="r|", bufsize=1 << 20) as archive:
+      archive.extractall(folder)
+  except (lzma.LZMAError, tarfile.TarError) as error:
+    raise ValueError(f"the pieces are damaged, or not in their order: {error}") from error
+
+
+def sha256(path: pathlib.Path) -> str:
+  """Returns a file's SHA-256 in hexadecimal digits."""
+  with path.open("rb") as file:
+    return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _decompressed(pieces: Iterable[pathlib.Path], workers: int) -> Iterator[bytes]:
+  with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+    waiting: collections.deque[concurrent.futures.Future[bytes]] = collections.deque()
+    for piece in pieces:
+      waiting.append(pool.submit(lambda path: lzma.decompress(path.read_bytes()), piece))
+      if len(waiting) > workers:
+        yield waiting.popleft().result()
+    while waiting:
+      yield waiting.popleft().result()
+
+
+class _Writer:
+  """Writes xz streams into pieces, whole ones into each."""
+
+  def __init__(self, folder: pathlib.Path, name: str, limit: int):
+    self._folder, self._name, self._limit = folder, name, limit
+    self._file: io.BufferedWriter | None = None
+    self.paths: list[pathlib.Path] = []
+
+  def write(self, stream: bytes) -> None:
+    if self._file is None or self._file.tell() + len(stream) > self._limit:
+      self.close()
+      self.paths.append(self._folder / f"{self._name}{len(self.paths):03}")
+      self._file = self.paths[-1].open("wb")
+    self._file.write(stream)
+
+  def close(self) -> None:
+    if self._file is not None:
+      self._file.close()
+
+
+class _Chunks(io.RawIOBase):
+  """A file that hands what is written to it on in chunks, compressed in other threads, in their order."""
+
+  def __init__(
+      self,
+      size: int,
+      compress: Callable[[bytes], concurrent.futures.Future[bytes]],
+      write: Callable[[bytes], None],
+      ahead: int,
+  ):
+    self._size, self._compress, self._write, self._ahead = size, compress, write, ahead
+    self._data = bytearray()
+    self._waiting: collections.deque[concurrent.futures.Future[bytes]] = collections.deque()
+
+  def writable(self) -> bool:
+    return True
+
+  def write(self, data: bytes) -> int:
+    self._data += data
+    while len(self._data) >= self._size:
+      self._submit(self._size)
+    return len(data)
+
+  def finish(self) -> None:
+    if self._data:
+      self._submit(len(self._data))
+    while self._waiting:
+      self._write(self._waiting.popleft().result())
+
+  def _submit(self, size: int) -> None:
+    self._waiting.append(self._compress(bytes(self._data[:size])))
+    del self._data[:size]
+    if len(self._waiting) > self._ahead:
+      self._write(self._waiting.popleft().result())
+
+
+class _Joined(io.RawIOBase):
+  """A file to read, made of blocks of bytes."""
+
+  def __init__(self, blocks: Iterator[bytes]):
+    self._blocks = blocks
+    self._block = memoryview(b"")
+
+  def readable(self) -> bool:
+    return True
+
+  def readinto(self, buffer: memoryview) -> int:
+    while not self._block:
+      block = next(self._blocks, None)
+      if block is None:
+        return 0
+      self._block = memoryview(block)
+    size = min(len(buffer), len(self._block))
+    buffer[:size] = self._block[:size]
+    self._block = self._block[size:]
+    return size
