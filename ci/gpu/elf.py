@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import mmap
+import pathlib
 import struct
 from typing import NamedTuple
 
@@ -34,8 +36,8 @@ class Elf:
     ValueError: If the bytes are not a 64-bit little-endian ELF file with sections.
   """
 
-  def __init__(self, data: memoryview | bytes):
-    self._data = memoryview(data)
+  def __init__(self, data: mmap.mmap | bytes):
+    self._data = data
     if len(self._data) < _HEADER.size or self._data[:6] != b"\x7fELF\x02\x01":
       raise ValueError("not a 64-bit little-endian ELF file")
     header = _HEADER.unpack_from(self._data)
@@ -103,6 +105,20 @@ class Elf:
 
   def _string(self, offset: int) -> str:
     end = offset
-    while self._data[end:end + 64] and b"\0" not in bytes(self._data[end:end + 64]):
+    while (part := self._data[end:end + 64]) and b"\0" not in part:
       end += 64
-    return bytes(self._data[offset:end + 64]).split(b"\0", 1)[0].decode("utf-8", "replace")
+    return self._data[offset:end + 64].split(b"\0", 1)[0].decode("utf-8", "replace")
+
+
+def is_elf(path: pathlib.Path) -> bool:
+  """Whether a file begins as ELF files do."""
+  with path.open("rb") as file:
+    return file.read(4) == b"\x7fELF"
+
+
+def zero_symbol_tables(path: pathlib.Path) -> None:
+  """Zeroes the symbols and the debug information of an ELF file that only debuggers read. Changes the file."""
+  with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as data:
+    for section in Elf(data).sections:
+      if section.name in (".symtab", ".strtab") or section.name.startswith(".debug_"):
+        data[section.offset:section.offset + section.size] = bytes(section.size)

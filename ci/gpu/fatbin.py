@@ -66,7 +66,7 @@ class Kept(NamedTuple):
   after: int
 
 
-def containers(data: memoryview | bytes) -> Iterator[list[Entry]]:
+def containers(data: mmap.mmap | bytes) -> Iterator[list[Entry]]:
   """Yields the entries of each container of a library.
 
   Args:
@@ -114,7 +114,7 @@ def needed(codes: Iterable[chips.Code], target: Iterable[chips.Chip]) -> set[chi
   return {code for chip in target if (code := chips.best(codes, chip)) is not None}
 
 
-def _containers(data: memoryview | bytes, begin: int, end: int) -> Iterator[list[Entry]]:
+def _containers(data: mmap.mmap | bytes, begin: int, end: int) -> Iterator[list[Entry]]:
   position = begin
   while position < end:
     # Containers begin at multiples of 8; the linker fills gaps with zeros.
@@ -130,7 +130,7 @@ def _containers(data: memoryview | bytes, begin: int, end: int) -> Iterator[list
     position = (position + header + size + 7) // 8 * 8
 
 
-def _constants(data: memoryview | bytes, begin: int, end: int) -> Iterator[list[Entry]]:
+def _constants(data: mmap.mmap | bytes, begin: int, end: int) -> Iterator[list[Entry]]:
   position = begin
   while (match := _BEGIN.search(data, position, end)) is not None:
     position = match.start() + 1
@@ -144,7 +144,7 @@ def _constants(data: memoryview | bytes, begin: int, end: int) -> Iterator[list[
       position = match.start() + size
 
 
-def _entries(data: memoryview | bytes, position: int, end: int) -> Iterator[Entry]:
+def _entries(data: mmap.mmap | bytes, position: int, end: int) -> Iterator[Entry]:
   while position < end:
     if end - position < _CHIP_OFFSET + 4:
       raise ValueError(f"an entry of GPU code at {position:#x} is cut off")

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+import chips
+import machine
+import pytest
+
+_CODE = {"libcublas.so.11": [["sm_90"]], "libtensorflow_cc.so.2": [["compute_80"], ["compute_80"]]}
+_MIXED = {"libcusparse.so.11": [["compute_80"], ["sm_80", "sm_90"]]}
+
+
+def _machine(chip: str = "sm_90", **changed) -> machine.Machine:
+  return machine.Machine(**{
+      "driver": "libcuda.so.1", "cuda": 13000, "gpus": [machine.Gpu("NVIDIA H200", chip, 150 << 30)], **changed})
+
+
+def test_a_machine_that_can_run_the_kit():
+  assert machine.problem(_machine(), _CODE) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"driver": None}, ["no NVIDIA driver", "libcuda.so.1", "--gpus all"]),
+        ({"cuda": 11070}, ["knows CUDA 11.7", "needs 11.8", "version 520"]),
+        ({"status": 100, "gpus": []}, ["finds no GPU", "/dev/nvidia0"]),
+        ({"gpus": []}, ["finds no GPU", "CUDA_VISIBLE_DEVICES"]),
+        ({"status": 803, "gpus": []}, ["cuInit returned 803", "nvidia-smi"]),
+        ({"chip": "sm_80"}, ["NVIDIA H200", "sm_80", "libcublas.so.11 cannot run", "ci/gpu/pack.sh --chip sm_80"]),
+    ],
+)
+def test_each_problem_says_what_to_do(changed, words):
+  text = machine.problem(_machine(**changed), _CODE)
+  for word in words:
+    assert word in text
+
+
+@pytest.mark.parametrize(
+    ("code", "chip", "lacking"),
+    [
+        (_CODE, "sm_90", []),
+        (_CODE, "sm_80", ["libcublas.so.11"]),
+        (_CODE, "sm_75", ["libcublas.so.11", "libtensorflow_cc.so.2"]),
+        (_CODE, "sm_100", ["libcublas.so.11"]),
+        (_MIXED, "sm_86", []),
+        (_MIXED, "sm_90", []),
+        # One container has PTX, but the other has none.
+        (_MIXED, "sm_100", ["libcusparse.so.11"]),
+        ({}, "sm_90", []),
+    ],
+)
+def test_every_container_of_every_library_needs_code_for_the_chip(code, chip, lacking):
+  assert machine.without_code(code, chips.parse_chip(chip)) == lacking
+
+
+def test_a_machine_is_the_same_after_writing_and_reading():
+  assert machine.Machine.from_json(_machine(system="s", cores=2).to_json()) == _machine(system="s", cores=2)
+
+
+def test_this_machine_is_described():
+  found = machine.find()
+  assert "kernel" in found.system
+  assert found.processor
+  assert found.cores >= 1
+  assert found.memory > 1 << 20
