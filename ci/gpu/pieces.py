@@ -14,13 +14,14 @@ import io
 import lzma
 import os
 import pathlib
+import sys
 import tarfile
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 
 # The bytes that are compressed at once. More would hardly pack better: libraries do not repeat at this distance.
-_CHUNK_BYTES = 16 << 20
+_CHUNK_BYTES = 8 << 20
 # What lzma can add to bytes that it cannot compress.
 _CHUNK_OVERHEAD = 1 << 16
 
@@ -108,6 +109,12 @@ def _decompressed(pieces: Iterable[pathlib.Path], workers: int) -> Iterator[byte
       yield waiting.popleft().result()
 
 
+def main() -> None:
+  """Unpacks the pieces named in the arguments into the folder that the last one names."""
+  *paths, folder = map(pathlib.Path, sys.argv[1:])
+  unpack(paths, folder, workers=min(8, os.cpu_count() or 1))
+
+
 class _Writer:
   """Writes xz streams into pieces, whole ones into each."""
 
@@ -184,3 +191,7 @@ class _Joined(io.RawIOBase):
     buffer[:size] = self._block[:size]
     self._block = self._block[size:]
     return size
+
+
+if __name__ == "__main__":
+  main()

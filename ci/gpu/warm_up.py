@@ -7,6 +7,7 @@ Markdown. Without a GPU, it trains on the CPU.
 
 from __future__ import annotations
 
+import math
 import time
 
 _STEPS = 3
@@ -39,8 +40,9 @@ def main() -> None:
   for name, value in rows:
     print(f"| {name} | {value} |")
   for device in devices:
-    print(f"| {device.name} | {device.physical_device_desc or device.device_type}, {device.memory_limit / 1e9:.1f} GB |")
-  if not final == final:
+    description = device.physical_device_desc or device.device_type
+    print(f"| {device.name} | {description}, {device.memory_limit / 1e9:.1f} GB |")
+  if not math.isfinite(final):
     raise ValueError(f"the loss is {final}")
 
 

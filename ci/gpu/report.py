@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the report about a kit on a machine, in Markdown."""
+
+from __future__ import annotations
+
+import datetime
+import pathlib
+import xml.etree.ElementTree as ElementTree
+from typing import Any
+from typing import NamedTuple
+
+import budget
+import machine as machines
+
+# The end of a failed program's log that the report shows, in lines.
+_LOG_LINES = 40
+
+
+class Step(NamedTuple):
+  """A step of the run, and how it ended.
+
+  Attributes:
+    name: The step's name, as a heading.
+    result: How it ended.
+    log: All that it printed, if it ran.
+    prints_markdown: Whether what it printed is a part of the report.
+  """
+
+  name: str
+  result: budget.Result
+  log: pathlib.Path
+  prints_markdown: bool = False
+
+
+def report(
+    about: dict[str, Any],
+    machine: machines.Machine | None,
+    problem: str | None,
+    steps: list[Step],
+    junit: pathlib.Path,
+) -> str:
+  """Returns the report.
+
+  Args:
+    about: The kit's description, from kit.json.
+    machine: The machine, unless looking at it failed.
+    problem: Why the GPU could not be used, if so.
+    steps: The steps so far.
+    junit: The tests' results in JUnit's format, if they ran.
+  """
+  gpu = machine.gpus[0].name if machine and machine.gpus else "a machine without a GPU"
+  parts = [f"# tensorflow {about['tensorflow']} on {gpu}", *([f"**{problem}**"] if problem else [])]
+  parts.append(_table(("", ""), _facts(about, machine)))
+  parts.append("## Steps")
+  parts.append(_table(
+      ("step", "result", "seconds"),
+      [(step.name, step.result.outcome, f"{step.result.seconds:.1f}") for step in steps]))
+  if junit.exists():
+    parts += ["## Tests", _tests(junit)]
+  for step in steps:
+    text = _read(step.log)
+    # A program that ends its output in Markdown may have printed warnings before.
+    table = text.find("\n|") if step.prints_markdown and not text.startswith(("|", "#")) else 0
+    if step.prints_markdown and text and step.result.passed:
+      parts += [f"## {step.name}", text[max(table, 0):].strip()]
+    elif not step.result.passed and text:
+      lines = text.strip().splitlines()[-_LOG_LINES:]
+      parts += [f"## {step.name}: the last lines of its log", "```", *lines, "```"]
+  return "\n\n".join(_join_code(parts)) + "\n"
+
+
+def _join_code(parts: list[str]) -> list[str]:
+  """Joins the lines of code blocks, which are parts of their own, without empty lines between them."""
+  joined: list[str] = []
+  inside = False
+  for part in parts:
+    if inside:
+      joined[-1] += "\n" + part
+    else:
+      joined.append(part)
+    inside = inside != (part == "```")
+  return joined
+
+
+def _facts(about: dict[str, Any], machine: machines.Machine | None) -> list[tuple[str, str]]:
+  facts = [
+      ("date", datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")),
+      ("kit", f"tensorflow {about['tensorflow']}, commit {about['commit']}, code for {', '.join(about['chips'])}"),
+      ("empty stand-ins", ", ".join(about["stand_ins"]) or "none"),
+  ]
+  facts += [(name, version) for name, version in about["packages"].items() if name.startswith("nvidia-")]
+  if machine:
+    facts += [
+        ("system", machine.system),
+        ("processor", f"{machine.processor}, {machine.cores} cores, {machine.memory / 1e9:.0f} GB"),
+        ("driver", f"for CUDA {machine.cuda // 1000}.{machine.cuda % 1000 // 10}" if machine.driver else "none"),
+        *(("GPU", f"{gpu.name}, {gpu.chip}, {gpu.memory / 1e9:.0f} GB") for gpu in machine.gpus),
+    ]
+  return facts
+
+
+def _tests(junit: pathlib.Path) -> str:
+  try:
+    cases = list(ElementTree.parse(junit).getroot().iter("testcase"))
+  except ElementTree.ParseError as error:
+    return f"The results cannot be read: {error}"
+  return _table(("test", "result", "seconds", "measured"), [_test(case) for case in cases])
+
+
+def _test(case: ElementTree.Element) -> tuple[str, ...]:
+  outcome = "passed"
+  for kind, word in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
+    if (found := case.find(kind)) is not None:
+      outcome = f"{word}: {(found.get('message') or '').strip().splitlines()[0] if found.get('message') else ''}"
+      break
+  measured = "; ".join(f"{item.get('name')} {item.get('value')}" for item in case.iter("property"))
+  file = (case.get("classname") or "").rpartition(".")[2]
+  return f"{file}::{case.get('name')}", outcome, f"{float(case.get('time') or 0):.1f}", measured
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+  lines = [head, ("---",) * len(head), *rows]
+  return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
+
+
+def _read(path: pathlib.Path) -> str:
+  return path.read_text(errors="replace") if path.exists() else ""

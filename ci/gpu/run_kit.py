@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs an unpacked kit within a time budget, and writes the report; run.sh calls this program.
+
+The report is written again after each step, so that there is one whatever happens. The exit status is 0 if there was a
+GPU and every step passed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+
+import budget
+import machine as machines
+import report
+
+# The seconds that each step may take at most. The benchmarks share what is left.
+_UNPACK, _MACHINE, _WARM_UP, _TESTS = 240, 30, 180, 300
+
+
+class _Run:
+  """The steps that have run, and what they found."""
+
+  def __init__(self, arguments: argparse.Namespace):
+    self._budget = budget.Budget(arguments.seconds)
+    self._pieces = arguments.pieces
+    self._folder = pathlib.Path(__file__).resolve().parent.parent.parent
+    self._report = arguments.report
+    self._logs = self._folder / "logs"
+    self._logs.mkdir(exist_ok=True)
+    self._junit = self._logs / "tests.xml"
+    self._junit.unlink(missing_ok=True)
+    self._about = json.loads((self._folder / "kit.json").read_text())
+    self._machine: machines.Machine | None = None
+    self._problem: str | None = "This machine was not looked at."
+    self._steps: list[report.Step] = []
+
+  def run(self) -> bool:
+    """Runs all steps.
+
+    Returns:
+      Whether there is a GPU and all passed.
+    """
+    unpacked = self._step("unpacking", _UNPACK, "ci/gpu/pieces.py", *self._pieces, self._folder)
+    self._look_at_machine()
+    if unpacked:
+      self._step("warm-up", _WARM_UP, "ci/gpu/warm_up.py", prints_markdown=True)
+      self._step("tests", _TESTS, "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={self._junit}",
+                 "-o", "junit_family=xunit1", f"--basetemp={self._folder / 'tests'}", "ci/gpu/tests")
+      for path in sorted(self._folder.glob("benchmarks/gpu_*.py")):
+        name = path.relative_to(self._folder).as_posix()
+        if self._problem:
+          self._skip(name, "not run: there is no GPU to use")
+        else:
+          self._step(name, self._budget.left(), name, prints_markdown=True)
+    return self._problem is None and all(step.result.passed for step in self._steps)
+
+  def _look_at_machine(self) -> None:
+    if self._step("look at the machine", _MACHINE, "ci/gpu/machine.py"):
+      self._machine = machines.Machine.from_json(self._steps[-1].log.read_text().splitlines()[-1])
+      self._problem = machines.problem(self._machine, self._about["code"])
+    else:
+      self._problem = "Looking for the driver and the GPU failed: see the log below."
+    self._write()
+    if self._problem:
+      print(self._problem, flush=True)
+
+  def _step(self, name: str, share: float, *arguments: str | pathlib.Path, prints_markdown: bool = False) -> bool:
+    print(f"{name} ...", flush=True)
+    log = self._logs / f"{name.replace(' ', '_').replace('/', '_')}.log"
+    result = self._budget.run([sys.executable, "-s", *arguments], share, log, self._environment(), self._folder)
+    print(f"{name}: {result.outcome}, {result.seconds:.1f} s", flush=True)
+    self._steps.append(report.Step(name, result, log, prints_markdown))
+    self._write()
+    return result.passed
+
+  def _skip(self, name: str, reason: str) -> None:
+    self._steps.append(report.Step(name, budget.Result(False, reason, 0), self._logs / "missing"))
+    self._write()
+
+  def _environment(self) -> dict[str, str]:
+    folders = [str(self._folder / "lib")]
+    if self._machine and self._machine.driver and "/" in self._machine.driver:
+      folders.append(os.path.dirname(self._machine.driver))
+    folders += filter(None, [os.environ.get("LD_LIBRARY_PATH_OF_MACHINE")])
+    return os.environ | {
+        "LD_LIBRARY_PATH": ":".join(folders),
+        "PYTHONPATH": str(self._folder / "packages"),
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONUNBUFFERED": "1",
+        # Load, and compile, only the kernels that are used; keep what was compiled.
+        "CUDA_MODULE_LOADING": "LAZY",
+        "CUDA_CACHE_PATH": str(self._folder / "cuda-cache"),
+        "CUDA_CACHE_MAXSIZE": str(4 << 30),
+        # Programs that follow each other may overlap a little.
+        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+    }
+
+  def _write(self) -> None:
+    text = report.report(self._about, self._machine, self._problem, self._steps, self._junit)
+    temporary = self._report.with_name(self._report.name + ".new")
+    temporary.write_text(text)
+    temporary.replace(self._report)
+
+
+def main() -> int:
+  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser.add_argument("--seconds", type=float, required=True, help="the time for all steps together")
+  parser.add_argument("--report", type=pathlib.Path, required=True, help="the file to write")
+  parser.add_argument("pieces", type=pathlib.Path, nargs="+", help="the pieces, in their order")
+  arguments = parser.parse_args()
+  passed = _Run(arguments).run()
+  print(f"The report is in {arguments.report}.")
+  return 0 if passed else 1
+
+
+if __name__ == "__main__":
+  sys.exit(main())

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SmartStage does not change the results of random graphs on a machine whose default device is a GPU."""
+
+import re
+import time
+
+import pytest
+import tensorflow as tf
+
+from tensorflow_staging.python.testing import random_graphs
+from tensorflow_staging.python.testing import smart_stage_comparison as comparison
+
+_SECONDS = 40
+_MOST_GRAPHS = 400
+_FIRST_SEED = 1_000_000
+# A CPU and a GPU draw different numbers. The other random ops give the same values on both.
+_DRAWS = re.compile("(Random|Truncated|Multinomial|ParameterizedTruncated)")
+
+
+def _exact_everywhere(case: random_graphs.RandomGraph) -> bool:
+  """Whether a graph gives the same bits wherever its ops are placed: graphs that Grappler may change are exact."""
+  return case.grappler and not any(_DRAWS.match(op.type) for op in case.graph.get_operations())
+
+
+@pytest.mark.parametrize("on_cpu", [False, True], ids=["", "stage_subgraph_on_cpu"])
+def test_random_graphs(device, monkeypatch, on_cpu, record_property):
+  plain = comparison.config
+
+  def config(smart_stage: bool, *arguments) -> tf.ConfigProto:
+    result = plain(smart_stage, *arguments)
+    result.graph_options.optimizer_options.stage_subgraph_on_cpu = on_cpu
+    return result
+
+  monkeypatch.setattr(comparison, "config", config)
+  tally = comparison.Tally()
+  end = time.monotonic() + _SECONDS
+  for seed in range(_FIRST_SEED, _FIRST_SEED + _MOST_GRAPHS):
+    if time.monotonic() > end:
+      break
+    if not on_cpu or _exact_everywhere(random_graphs.make(seed)):
+      tally.add(comparison.compare(seed))
+  record_property("graphs", tally.graphs)
+  record_property("with a stage", tally.staged)
+  record_property("steps", tally.steps)
+  assert tally.staged > 0.7 * tally.graphs > 0, tally
