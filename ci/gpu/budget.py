@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -49,26 +50,29 @@ class Budget:
 
   def run(
       self, command: Sequence[str | pathlib.Path], share: float, log: pathlib.Path, environment: Mapping[str, str],
-      folder: pathlib.Path) -> Result:
+      folder: pathlib.Path, output: pathlib.Path | None = None) -> Result:
     """Runs a program, and ends it, with all that it has started, when its time is over.
 
     Args:
       command: The program and its arguments.
       share: The seconds that it may run, if that many are left.
-      log: The file for all that it prints.
+      log: The file for what it prints to stderr; and to stdout, unless `output` is given.
       environment: Its environment.
       folder: The folder in which it runs.
+      output: The file for what it prints to stdout.
     """
     limit = min(share, self.left())
     if limit <= 0:
       return Result(False, "not run: no time was left", 0)
     began = time.monotonic()
-    with log.open("wb") as output:
+    with contextlib.ExitStack() as files:
+      errors = files.enter_context(log.open("wb"))
+      printed = files.enter_context(output.open("wb")) if output else errors
       try:
         # A session of its own: the signals below reach all of its processes, and none of ours.
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=dict(environment),
-            cwd=folder, start_new_session=True)
+            command, stdin=subprocess.DEVNULL, stdout=printed, stderr=errors, env=dict(environment), cwd=folder,
+            start_new_session=True)
       except OSError as error:
         return Result(False, f"could not be started: {error}", 0)
       try:

@@ -22,14 +22,14 @@ class Step(NamedTuple):
   Attributes:
     name: The step's name, as a heading.
     result: How it ended.
-    log: All that it printed, if it ran.
-    prints_markdown: Whether what it printed is a part of the report.
+    log: What it printed, if it ran, without what it printed for the report.
+    output: What it printed for the report, in Markdown, if it is a step that does.
   """
 
   name: str
   result: budget.Result
   log: pathlib.Path
-  prints_markdown: bool = False
+  output: pathlib.Path | None = None
 
 
 def report(
@@ -58,28 +58,12 @@ def report(
   if junit.exists():
     parts += ["## Tests", _tests(junit)]
   for step in steps:
-    text = _read(step.log)
-    # A program that ends its output in Markdown may have printed warnings before.
-    table = text.find("\n|") if step.prints_markdown and not text.startswith(("|", "#")) else 0
-    if step.prints_markdown and text and step.result.passed:
-      parts += [f"## {step.name}", text[max(table, 0):].strip()]
-    elif not step.result.passed and text:
-      lines = text.strip().splitlines()[-_LOG_LINES:]
-      parts += [f"## {step.name}: the last lines of its log", "```", *lines, "```"]
-  return "\n\n".join(_join_code(parts)) + "\n"
-
-
-def _join_code(parts: list[str]) -> list[str]:
-  """Joins the lines of code blocks, which are parts of their own, without empty lines between them."""
-  joined: list[str] = []
-  inside = False
-  for part in parts:
-    if inside:
-      joined[-1] += "\n" + part
-    else:
-      joined.append(part)
-    inside = inside != (part == "```")
-  return joined
+    if step.output and (text := _read(step.output).strip()):
+      parts += [f"## {step.name}", text]
+    if not step.result.passed and (text := _read(step.log).strip()):
+      lines = text.splitlines()[-_LOG_LINES:]
+      parts += [f"## {step.name}: the last lines of its log", "\n".join(["```", *lines, "```"])]
+  return "\n\n".join(parts) + "\n"
 
 
 def _facts(about: dict[str, Any], machine: machines.Machine | None) -> list[tuple[str, str]]:

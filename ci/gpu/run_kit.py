@@ -44,19 +44,33 @@ class _Run:
     Returns:
       Whether there is a GPU and all passed.
     """
-    unpacked = self._step("unpacking", _UNPACK, "ci/gpu/pieces.py", *self._pieces, self._folder)
+    unpacked = self._unpack()
     self._look_at_machine()
     if unpacked:
       self._step("warm-up", _WARM_UP, "ci/gpu/warm_up.py", prints_markdown=True)
       self._step("tests", _TESTS, "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={self._junit}",
                  "-o", "junit_family=xunit1", f"--basetemp={self._folder / 'tests'}", "ci/gpu/tests")
-      for path in sorted(self._folder.glob("benchmarks/gpu_*.py")):
-        name = path.relative_to(self._folder).as_posix()
+      names = sorted(path.relative_to(self._folder).as_posix() for path in self._folder.glob("benchmarks/gpu_*.py"))
+      for done, name in enumerate(names):
         if self._problem:
           self._skip(name, "not run: there is no GPU to use")
         else:
-          self._step(name, self._budget.left(), name, prints_markdown=True)
+          self._step(name, self._budget.left() / (len(names) - done), name, prints_markdown=True)
     return self._problem is None and all(step.result.passed for step in self._steps)
+
+  def _unpack(self) -> bool:
+    """Unpacks the pieces, unless an earlier run has unpacked the same ones."""
+    manifest = self._pieces[0].with_name("manifest.txt")
+    done = self._folder / "unpacked.txt"
+    if manifest.exists() and done.exists() and done.read_text() == manifest.read_text():
+      self._skip("unpacking", "passed: an earlier run has unpacked the same pieces", passed=True)
+      return True
+    done.unlink(missing_ok=True)
+    if not self._step("unpacking", _UNPACK, "ci/gpu/pieces.py", *self._pieces, self._folder):
+      return False
+    if manifest.exists():
+      done.write_text(manifest.read_text())
+    return True
 
   def _look_at_machine(self) -> None:
     if self._step("look at the machine", _MACHINE, "ci/gpu/machine.py"):
@@ -71,17 +85,20 @@ class _Run:
   def _step(self, name: str, share: float, *arguments: str | pathlib.Path, prints_markdown: bool = False) -> bool:
     print(f"{name} ...", flush=True)
     log = self._logs / f"{name.replace(' ', '_').replace('/', '_')}.log"
-    result = self._budget.run([sys.executable, "-s", *arguments], share, log, self._environment(), self._folder)
+    output = log.with_suffix(".md") if prints_markdown else None
+    command = [sys.executable, "-s", *arguments]
+    result = self._budget.run(command, share, log, self._environment(share), self._folder, output)
     print(f"{name}: {result.outcome}, {result.seconds:.1f} s", flush=True)
-    self._steps.append(report.Step(name, result, log, prints_markdown))
+    self._steps.append(report.Step(name, result, log, output))
     self._write()
     return result.passed
 
-  def _skip(self, name: str, reason: str) -> None:
-    self._steps.append(report.Step(name, budget.Result(False, reason, 0), self._logs / "missing"))
+  def _skip(self, name: str, reason: str, passed: bool = False) -> None:
+    print(f"{name}: {reason}", flush=True)
+    self._steps.append(report.Step(name, budget.Result(passed, reason, 0), self._logs / "missing"))
     self._write()
 
-  def _environment(self) -> dict[str, str]:
+  def _environment(self, share: float) -> dict[str, str]:
     folders = [str(self._folder / "lib")]
     if self._machine and self._machine.driver and "/" in self._machine.driver:
       folders.append(os.path.dirname(self._machine.driver))
@@ -94,9 +111,11 @@ class _Run:
         # Load, and compile, only the kernels that are used; keep what was compiled.
         "CUDA_MODULE_LOADING": "LAZY",
         "CUDA_CACHE_PATH": str(self._folder / "cuda-cache"),
-        "CUDA_CACHE_MAXSIZE": str(4 << 30),
+        "CUDA_CACHE_MAXSIZE": str(2 << 30),
         # Programs that follow each other may overlap a little.
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+        # For benchmarks, which can choose how often they measure.
+        "GPU_KIT_SECONDS": str(int(min(share, self._budget.left()))),
     }
 
   def _write(self) -> None:

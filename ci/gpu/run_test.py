@@ -105,7 +105,7 @@ def unpacked(tmp_path) -> pathlib.Path:
   for path in _FOLDER.glob("*.py"):
     shutil.copy(path, folder / "ci" / "gpu")
   (folder / "ci/gpu/warm_up.py").write_text(
-      "import os\nprint('a warning')\nprint('| warm | up |')\nexec(os.environ['WARM'])\n")
+      "import os, sys\nprint('a warning', file=sys.stderr)\nprint('| warm | up |')\nexec(os.environ['WARM'])\n")
   (tests / "a_test.py").write_text(
       "import pytest\ndef test_measured(record_property): record_property('ms', 5)\n"
       "@pytest.mark.skip(reason='needs a GPU')\ndef test_skipped(): pass\n")
@@ -149,7 +149,18 @@ def test_a_step_that_exceeds_the_time_is_ended_and_reported(unpacked, tmp_path):
   assert status == 1
   assert "| warm-up | ended after " in report
   assert "| tests | not run: no time was left | 0.0 |" in report
-  assert "## warm-up: the last lines of its log\n\n```\na warning\n| warm | up |\n```\n" in report
+  assert "## warm-up\n\n| warm | up |\n\n## warm-up: the last lines of its log\n\n```\na warning\n```\n" in report
+
+
+def test_the_same_pieces_are_unpacked_once(unpacked, tmp_path):
+  paths = _pieces(tmp_path)
+  (tmp_path / "manifest.txt").write_text("these pieces")
+  (unpacked / "unpacked.txt").write_text("other pieces")
+  assert "| unpacking | passed |" in _run_kit(unpacked, paths, "", 18)[1]
+  (unpacked / "packages/x").unlink()
+  report = _run_kit(unpacked, paths, "", 18)[1]
+  assert "| unpacking | passed: an earlier run has unpacked the same pieces | 0.0 |" in report
+  assert not (unpacked / "packages/x").exists()
 
 
 def test_a_failed_unpacking_is_reported(unpacked, tmp_path):
