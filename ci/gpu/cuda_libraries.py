@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds out which of CUDA's libraries the wheel can call, and makes empty stand-ins for those that it only loads.
+"""Finds out which of CUDA's libraries the wheel can call, and makes empty stand-ins for others that it loads.
 
 TensorFlow does not link CUDA: it loads libraries by name and looks functions up by name. A library that neither the
 wheel nor another of CUDA's libraries names can therefore never be called.
+
+As a program, it loads all libraries in a folder, and prints a table in Markdown with those that cannot be loaded.
 """
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import pathlib
 import re
 import subprocess
+import sys
 from collections.abc import Iterable
 
 import elf
@@ -93,3 +97,27 @@ def write_stand_in(library: pathlib.Path) -> None:
   library.unlink()
   command = ["gcc", "-shared", "-nostdlib", "-xc", "/dev/null", "-o", library, f"-Wl,-soname,{library.name}"]
   subprocess.run(command, check=True, timeout=60)
+
+
+def main() -> int:
+  """Loads each library in the folder that the first argument names.
+
+  Returns:
+    The number of libraries that cannot be loaded.
+  """
+  failed = []
+  libraries = sorted(pathlib.Path(sys.argv[1]).rglob("*.so*"))
+  for library in libraries:
+    try:
+      ctypes.CDLL(str(library))
+    except OSError as error:
+      failed.append((library.name, error))
+  print("| library | result |\n|---|---|")
+  print(f"| {len(libraries) - len(failed)} of {len(libraries)} | can be loaded |")
+  for name, error in failed:
+    print(f"| {name} | {error} |")
+  return len(failed)
+
+
+if __name__ == "__main__":
+  sys.exit(main())

@@ -4,6 +4,7 @@
 import ctypes
 import pathlib
 import subprocess
+import sys
 
 import cuda_libraries
 import elf
@@ -88,3 +89,15 @@ def test_libraries_that_a_program_needs_from_this_machine(build):
   assert needs.glibc >= (2, 2)
   with pytest.raises(ValueError, match="user.so needs libown.so.1, which is neither in the kit nor on this machine"):
     machine_libraries.Needs([user])
+
+
+def test_libraries_that_cannot_be_loaded_are_named(build, tmp_path):
+  build("libgood.so.1", "int good(void) { return 0; }")
+  build("libbad.so.1", "int missing(void); int bad(void) { return missing(); }", "-Wl,-z,now")
+  program = pathlib.Path(cuda_libraries.__file__)
+  done = subprocess.run([sys.executable, program, tmp_path], capture_output=True, text=True, timeout=30)
+  assert done.returncode == 1
+  lines = done.stdout.splitlines()
+  assert lines[2] == "| 1 of 2 | can be loaded |"
+  assert lines[3].startswith("| libbad.so.1 | ")
+  assert "missing" in lines[3]

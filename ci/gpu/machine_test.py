@@ -1,4 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
+import pathlib
+import subprocess
+import sys
+
 import chips
 import machine
 import pytest
@@ -61,3 +66,29 @@ def test_this_machine_is_described():
   assert found.processor
   assert found.cores >= 1
   assert found.memory > 1 << 20
+
+
+_DRIVER = """
+#include <string.h>
+int cuInit(unsigned flags) { return STATUS; }
+int cuDriverGetVersion(int* version) { *version = 13000; return 0; }
+int cuDeviceGetCount(int* count) { *count = 2; return 0; }
+int cuDeviceGet(int* device, int number) { *device = number + 10; return 0; }
+int cuDeviceGetName(char* name, int size, int device) { strncpy(name, device == 10 ? "One" : "Two", size); return 0; }
+int cuDeviceTotalMem_v2(size_t* bytes, int device) { *bytes = 5000000000 * device; return 0; }
+int cuDeviceGetAttribute(int* value, int what, int device) { *value = what == 75 ? 9 : device - 10; return 0; }
+"""
+
+
+@pytest.mark.parametrize("status", [0, 100, 999])
+def test_a_driver_is_asked(tmp_path, status):
+  library = tmp_path / "libcuda.so.1"
+  command = ["gcc", "-shared", "-fPIC", f"-DSTATUS={status}", "-xc", "-", "-o", library]
+  subprocess.run(command, input=_DRIVER, text=True, check=True, timeout=30)
+  done = subprocess.run(
+      [sys.executable, pathlib.Path(machine.__file__)], env=os.environ | {"LD_LIBRARY_PATH": str(tmp_path)},
+      capture_output=True, text=True, check=True, timeout=30)
+  found = machine.Machine.from_json(done.stdout)
+  assert (found.driver, found.cuda, found.status) == ("libcuda.so.1", 13000, status)
+  gpus = [machine.Gpu("One", "sm_90", 50_000_000_000), machine.Gpu("Two", "sm_91", 55_000_000_000)]
+  assert found.gpus == (gpus if status == 0 else [])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import collections
 import datetime
 import pathlib
 import xml.etree.ElementTree as ElementTree
@@ -88,7 +89,10 @@ def _tests(junit: pathlib.Path) -> str:
     cases = list(ElementTree.parse(junit).getroot().iter("testcase"))
   except ElementTree.ParseError as error:
     return f"The results cannot be read: {error}"
-  return _table(("test", "result", "seconds", "measured"), [_test(case) for case in cases])
+  rows = [_test(case) for case in cases]
+  counts = collections.Counter(row[1].partition(":")[0] for row in rows)
+  summary = ", ".join(f"{counts[word]} {word}" for word in ("passed", "failed", "skipped"))
+  return f"{summary}.\n\n" + _table(("test", "result", "seconds", "measured"), rows)
 
 
 def _test(case: ElementTree.Element) -> tuple[str, ...]:

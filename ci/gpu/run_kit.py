@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import sys
 
 import budget
@@ -18,7 +19,7 @@ import machine as machines
 import report
 
 # The seconds that each step may take at most. The benchmarks share what is left.
-_UNPACK, _MACHINE, _WARM_UP, _TESTS = 240, 30, 180, 300
+_UNPACK, _MACHINE, _LIBRARIES, _WARM_UP, _TESTS = 300, 30, 60, 180, 300
 
 
 class _Run:
@@ -47,6 +48,7 @@ class _Run:
     unpacked = self._unpack()
     self._look_at_machine()
     if unpacked:
+      self._step("CUDA's libraries", _LIBRARIES, "ci/gpu/cuda_libraries.py", "packages/nvidia", prints_markdown=True)
       self._step("warm-up", _WARM_UP, "ci/gpu/warm_up.py", prints_markdown=True)
       self._step("tests", _TESTS, "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={self._junit}",
                  "-o", "junit_family=xunit1", f"--basetemp={self._folder / 'tests'}", "ci/gpu/tests")
@@ -84,7 +86,7 @@ class _Run:
 
   def _step(self, name: str, share: float, *arguments: str | pathlib.Path, prints_markdown: bool = False) -> bool:
     print(f"{name} ...", flush=True)
-    log = self._logs / f"{name.replace(' ', '_').replace('/', '_')}.log"
+    log = self._logs / (re.sub(r"[^\w.]+", "_", name) + ".log")
     output = log.with_suffix(".md") if prints_markdown else None
     command = [sys.executable, "-s", *arguments]
     result = self._budget.run(command, share, log, self._environment(share), self._folder, output)

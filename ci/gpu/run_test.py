@@ -131,16 +131,27 @@ def _pieces(folder: pathlib.Path) -> list[pathlib.Path]:
 
 @pytest.mark.skipif(pathlib.Path("/dev/nvidia0").exists(), reason="tests what happens without a GPU")
 def test_without_a_gpu_all_that_needs_none_runs(unpacked, tmp_path):
-  status, report = _run_kit(unpacked, _pieces(tmp_path), "", 60)
+  paths = _pieces(tmp_path)
+  (tmp_path / "manifest.txt").write_text("these pieces")
+  (unpacked / "unpacked.txt").write_text("other pieces")
+  status, report = _run_kit(unpacked, paths, "", 60)
   assert status == 1
   assert report.startswith("# tensorflow 2.14.1 on a machine without a GPU\n\n**There is no NVIDIA driver: ")
   assert (unpacked / "packages/x").exists()
   for row in ("| unpacking | passed |", "| warm-up | passed |", "| tests | passed |",
               "| benchmarks/gpu_x.py | not run: there is no GPU to use | 0.0 |", "| nvidia-cublas-cu11 | 11.11.3.6 |",
+              "## Tests\n\n1 passed, 0 failed, 1 skipped.\n\n", "| CUDA's libraries | passed |",
+              "| 0 of 0 | can be loaded |",
               "| a_test::test_measured | passed | 0.0 | ms 5 |",
               "| a_test::test_skipped | skipped: needs a GPU | 0.0 |"):
     assert row in report
   assert "## warm-up\n\n| warm | up |" in report
+  # The next run finds the same pieces unpacked.
+  (unpacked / "packages/x").unlink()
+  report = _run_kit(unpacked, paths, "import sys; sys.exit(3)", 60)[1]
+  assert "| unpacking | passed: an earlier run has unpacked the same pieces | 0.0 |" in report
+  assert "| warm-up | failed with status 3 |" in report
+  assert not (unpacked / "packages/x").exists()
 
 
 def test_a_step_that_exceeds_the_time_is_ended_and_reported(unpacked, tmp_path):
@@ -150,17 +161,6 @@ def test_a_step_that_exceeds_the_time_is_ended_and_reported(unpacked, tmp_path):
   assert "| warm-up | ended after " in report
   assert "| tests | not run: no time was left | 0.0 |" in report
   assert "## warm-up\n\n| warm | up |\n\n## warm-up: the last lines of its log\n\n```\na warning\n```\n" in report
-
-
-def test_the_same_pieces_are_unpacked_once(unpacked, tmp_path):
-  paths = _pieces(tmp_path)
-  (tmp_path / "manifest.txt").write_text("these pieces")
-  (unpacked / "unpacked.txt").write_text("other pieces")
-  assert "| unpacking | passed |" in _run_kit(unpacked, paths, "", 18)[1]
-  (unpacked / "packages/x").unlink()
-  report = _run_kit(unpacked, paths, "", 18)[1]
-  assert "| unpacking | passed: an earlier run has unpacked the same pieces | 0.0 |" in report
-  assert not (unpacked / "packages/x").exists()
 
 
 def test_a_failed_unpacking_is_reported(unpacked, tmp_path):
