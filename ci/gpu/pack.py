@@ -111,13 +111,23 @@ def check_versions(required: Iterable[str], versions: dict[str, str]) -> None:
 def _cuda(packages: pathlib.Path, stand_ins: set[str]) -> list[str]:
   """Deletes CUDA's libraries that nothing can call, or replaces them where TensorFlow only loads them.
 
+  Args:
+    packages: The folder of packages, which is changed.
+    stand_ins: The libraries to replace whether something calls them or not, as in "cudnn".
+
   Returns:
     The names of the stand-ins.
+
+  Raises:
+    ValueError: If there is no such library.
   """
   named: set[str] = set()
   for _, path in _libraries(_tree(packages, re.compile("nvidia/"))):
     named |= cuda_libraries.names_in(path)
   libraries = [path for _, path in _libraries(_tree(packages / "nvidia", _UNUSED_PACKAGES))]
+  known = sorted({path.name.removeprefix("lib").partition(".")[0].partition("_")[0] for path in libraries})
+  for name in sorted(stand_ins - set(known)):
+    raise ValueError(f'there is no library "{name}" to stand in for: there are {", ".join(known)}')
   reasons = cuda_libraries.callable_libraries(libraries, named)
   empty = []
   for library in libraries:

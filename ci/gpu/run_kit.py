@@ -117,7 +117,7 @@ class _Run:
         # Programs that follow each other may overlap a little.
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
         # For benchmarks, which can choose how often they measure.
-        "GPU_KIT_SECONDS": str(int(min(share, self._budget.left()))),
+        "GPU_BENCHMARK_SECONDS": str(int(min(share, self._budget.left()))),
     }
 
   def _write(self) -> None:
