@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -42,6 +43,7 @@ class Machine:
 
   Attributes:
     driver: The path with which libcuda.so.1 was loaded, or None.
+    version: The version of the driver's kernel module, as in "580.159.04"; empty if it is not known.
     cuda: The newest version of CUDA that the driver knows, as 13000 for 13.0; 0 if there is no driver.
     status: What cuInit returned; 0 is success.
     gpus: The GPUs.
@@ -52,6 +54,7 @@ class Machine:
   """
 
   driver: str | None = None
+  version: str = ""
   cuda: int = 0
   status: int = 0
   gpus: list[Gpu] = dataclasses.field(default_factory=list)
@@ -74,6 +77,7 @@ class Machine:
 def find() -> Machine:
   """Looks at this machine."""
   machine = Machine(
+      version=_driver_version(),
       system=f"{platform.freedesktop_os_release().get('PRETTY_NAME', 'Linux') if _has_release() else 'Linux'},"
              f" kernel {platform.release()}",
       processor=_processor(),
@@ -152,6 +156,17 @@ def _ask(library: Any, machine: Machine) -> None:
     library.cuDeviceGetAttribute(ctypes.byref(major), _MAJOR, device)
     library.cuDeviceGetAttribute(ctypes.byref(minor), _MINOR, device)
     machine.gpus.append(Gpu(name.value.decode(), str(chips.Chip(major.value, minor.value)), memory.value))
+
+
+def _driver_version() -> str:
+  sources = {"/sys/module/nvidia/version": r"^([\d.]+)$", "/proc/driver/nvidia/version": r"  ([\d.]+)  "}
+  for path, pattern in sources.items():
+    try:
+      if match := re.search(pattern, pathlib.Path(path).read_text(), re.MULTILINE):
+        return match[1]
+    except OSError:
+      continue
+  return ""
 
 
 def _has_release() -> bool:

@@ -38,7 +38,7 @@ def report(
     machine: machines.Machine | None,
     problem: str | None,
     steps: list[Step],
-    junit: pathlib.Path,
+    junit: list[pathlib.Path],
 ) -> str:
   """Returns the report.
 
@@ -47,7 +47,7 @@ def report(
     machine: The machine, unless looking at it failed.
     problem: Why the GPU could not be used, if so.
     steps: The steps so far.
-    junit: The tests' results in JUnit's format, if they ran.
+    junit: The tests' results in JUnit's format. A file that does not exist is of a program that crashed.
   """
   gpu = machine.gpus[0].name if machine and machine.gpus else "a machine without a GPU"
   parts = [f"# tensorflow {about['tensorflow']} on {gpu}", *([f"**{problem}**"] if problem else [])]
@@ -56,8 +56,8 @@ def report(
   parts.append(_table(
       ("step", "result", "seconds"),
       [(step.name, step.result.outcome, f"{step.result.seconds:.1f}") for step in steps]))
-  if junit.exists():
-    parts += ["## Tests", _tests(junit)]
+  if any(path.exists() for path in junit):
+    parts += ["## Tests", _tests([path for path in junit if path.exists()])]
   for step in steps:
     if step.output and (text := _read(step.output).strip()):
       parts += [f"## {step.name}", text]
@@ -78,18 +78,25 @@ def _facts(about: dict[str, Any], machine: machines.Machine | None) -> list[tupl
     facts += [
         ("system", machine.system),
         ("processor", f"{machine.processor}, {machine.cores} cores, {machine.memory / 1e9:.0f} GB"),
-        ("driver", f"for CUDA {machine.cuda // 1000}.{machine.cuda % 1000 // 10}" if machine.driver else "none"),
+        ("driver", _driver(machine)),
         *(("GPU", f"{gpu.name}, {gpu.chip}, {gpu.memory / 1e9:.0f} GB") for gpu in machine.gpus),
     ]
   return facts
 
 
-def _tests(junit: pathlib.Path) -> str:
-  try:
-    cases = list(ElementTree.parse(junit).getroot().iter("testcase"))
-  except ElementTree.ParseError as error:
-    return f"The results cannot be read: {error}"
-  rows = [_test(case) for case in cases]
+def _driver(machine: machines.Machine) -> str:
+  if machine.driver is None:
+    return "none"
+  return f"{machine.version or 'of unknown version'}, for CUDA {machine.cuda // 1000}.{machine.cuda % 1000 // 10}"
+
+
+def _tests(junit: list[pathlib.Path]) -> str:
+  rows = []
+  for path in junit:
+    try:
+      rows += [_test(case) for case in ElementTree.parse(path).getroot().iter("testcase")]
+    except ElementTree.ParseError as error:
+      rows.append((path.name, f"failed: its results cannot be read: {error}", "", ""))
   counts = collections.Counter(row[1].partition(":")[0] for row in rows)
   summary = ", ".join(f"{counts[word]} {word}" for word in ("passed", "failed", "skipped"))
   return f"{summary}.\n\n" + _table(("test", "result", "seconds", "measured"), rows)

@@ -18,8 +18,8 @@ import budget
 import machine as machines
 import report
 
-# The seconds that each step may take at most. The benchmarks share what is left.
-_UNPACK, _MACHINE, _LIBRARIES, _WARM_UP, _TESTS = 300, 30, 60, 180, 300
+# The seconds that each step may take at most: for the tests, each file of them. The benchmarks share what is left.
+_UNPACK, _MACHINE, _LIBRARIES, _WARM_UP, _TESTS = 300, 30, 60, 180, 150
 
 
 class _Run:
@@ -32,8 +32,7 @@ class _Run:
     self._report = arguments.report
     self._logs = self._folder / "logs"
     self._logs.mkdir(exist_ok=True)
-    self._junit = self._logs / "tests.xml"
-    self._junit.unlink(missing_ok=True)
+    self._junit: list[pathlib.Path] = []
     self._about = json.loads((self._folder / "kit.json").read_text())
     self._machine: machines.Machine | None = None
     self._problem: str | None = "This machine was not looked at."
@@ -50,8 +49,9 @@ class _Run:
     if unpacked:
       self._step("CUDA's libraries", _LIBRARIES, "ci/gpu/cuda_libraries.py", "packages/nvidia", prints_markdown=True)
       self._step("warm-up", _WARM_UP, "ci/gpu/warm_up.py", prints_markdown=True)
-      self._step("tests", _TESTS, "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={self._junit}",
-                 "-o", "junit_family=xunit1", f"--basetemp={self._folder / 'tests'}", "ci/gpu/tests")
+      # A process for each file: a crash, which is how TensorFlow reports some errors of a GPU, ends only one.
+      for path in sorted(self._folder.glob("ci/gpu/tests/*_test.py")):
+        self._test(path.relative_to(self._folder).as_posix())
       names = sorted(path.relative_to(self._folder).as_posix() for path in self._folder.glob("benchmarks/gpu_*.py"))
       for done, name in enumerate(names):
         if self._problem:
@@ -59,6 +59,12 @@ class _Run:
         else:
           self._step(name, self._budget.left() / (len(names) - done), name, prints_markdown=True)
     return self._problem is None and all(step.result.passed for step in self._steps)
+
+  def _test(self, name: str) -> None:
+    self._junit.append(self._logs / f"{pathlib.PurePath(name).stem}.xml")
+    self._junit[-1].unlink(missing_ok=True)
+    self._step(name, _TESTS, "-m", "pytest", "-v", "-p", "no:cacheprovider", f"--junitxml={self._junit[-1]}",
+               "-o", "junit_family=xunit1", f"--basetemp={self._folder / 'tests'}", name)
 
   def _unpack(self) -> bool:
     """Unpacks the pieces, unless an earlier run has unpacked the same ones."""

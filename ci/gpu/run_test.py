@@ -109,6 +109,7 @@ def unpacked(tmp_path) -> pathlib.Path:
   (tests / "a_test.py").write_text(
       "import pytest\ndef test_measured(record_property): record_property('ms', 5)\n"
       "@pytest.mark.skip(reason='needs a GPU')\ndef test_skipped(): pass\n")
+  (tests / "crash_test.py").write_text("import os\ndef test_crash(): os.abort()\n")
   (folder / "benchmarks").mkdir()
   (folder / "benchmarks/gpu_x.py").write_text("print('| x |')\n")
   about = {"tensorflow": "2.14.1", "commit": "abc", "chips": ["sm_90"], "stand_ins": [], "code": {},
@@ -138,19 +139,20 @@ def test_without_a_gpu_all_that_needs_none_runs(unpacked, tmp_path):
   assert status == 1
   assert report.startswith("# tensorflow 2.14.1 on a machine without a GPU\n\n**There is no NVIDIA driver: ")
   assert (unpacked / "packages/x").exists()
-  for row in ("| unpacking | passed |", "| warm-up | passed |", "| tests | passed |",
+  for row in ("| unpacking | passed |", "| warm-up | passed |", "| ci/gpu/tests/a_test.py | passed |",
               "| benchmarks/gpu_x.py | not run: there is no GPU to use | 0.0 |", "| nvidia-cublas-cu11 | 11.11.3.6 |",
               "## Tests\n\n1 passed, 0 failed, 1 skipped.\n\n", "| CUDA's libraries | passed |",
               "| 0 of 0 | can be loaded |",
+              "| ci/gpu/tests/crash_test.py | failed with status -6 |",
+              "## ci/gpu/tests/crash_test.py: the last lines of its log",
               "| a_test::test_measured | passed | 0.0 | ms 5 |",
               "| a_test::test_skipped | skipped: needs a GPU | 0.0 |"):
     assert row in report
   assert "## warm-up\n\n| warm | up |" in report
-  # The next run finds the same pieces unpacked.
+  # The next run, which has little time, finds the same pieces unpacked.
   (unpacked / "packages/x").unlink()
-  report = _run_kit(unpacked, paths, "import sys; sys.exit(3)", 60)[1]
+  report = _run_kit(unpacked, paths, "import sys; sys.exit(3)", 17)[1]
   assert "| unpacking | passed: an earlier run has unpacked the same pieces | 0.0 |" in report
-  assert "| warm-up | failed with status 3 |" in report
   assert not (unpacked / "packages/x").exists()
 
 
@@ -159,7 +161,7 @@ def test_a_step_that_exceeds_the_time_is_ended_and_reported(unpacked, tmp_path):
   status, report = _run_kit(unpacked, _pieces(tmp_path), "import time; time.sleep(60)", 18)
   assert status == 1
   assert "| warm-up | ended after " in report
-  assert "| tests | not run: no time was left | 0.0 |" in report
+  assert "| ci/gpu/tests/a_test.py | not run: no time was left | 0.0 |" in report
   assert "## warm-up\n\n| warm | up |\n\n## warm-up: the last lines of its log\n\n```\na warning\n```\n" in report
 
 

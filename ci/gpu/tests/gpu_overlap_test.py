@@ -35,11 +35,16 @@ class _Source:
     """Returns the records per second from one time to another."""
     return sum(begin <= moment < end for moment in self.times) / (end - begin)
 
+  def longest_pause(self, begin: float, end: float) -> float:
+    """Returns the longest time between two records, in seconds, from one time to another."""
+    moments = [begin, *(moment for moment in self.times if begin <= moment < end), end]
+    return max(after - before for before, after in zip(moments, moments[1:], strict=False))
+
 
 def _long_step(size: int, products: int) -> tf.Tensor:
   """Adds products of matrices, each of which needs the one before; returns a scalar."""
   value = tf.fill([size, size], 1.0 / size)
-  factor = tf.get_variable("factor", initializer=np.full((size, size), 1.0 / size, np.float32))
+  factor = tf.get_variable("factor", initializer=tf.fill([size, size], 1.0 / size))
   for _ in range(products):
     value = tf.matmul(value, factor)
   return tf.reduce_sum(value)
@@ -84,6 +89,7 @@ def test_staged_runs_go_on_during_a_long_step(device, on_cpu, record_property):
   record_property("step", f"{(ended - began) * 1e3:.0f} ms")
   record_property("records/s beside an idle GPU", f"{idle:.0f}")
   record_property("records/s during the step", f"{busy:.0f}")
+  record_property("longest pause between them", f"{source.longest_pause(began, ended) * 1e3:.0f} ms")
   assert ended - began > _STEP_SECONDS / 2
   # Without stage_subgraph_on_cpu, TensorFlow's copies wait for the step (docs/gpu.md): that is only measured. A step on
   # the CPU takes cores from the stage.

@@ -17,9 +17,14 @@ _FIRST_SEED = 1_000_000
 _DRAWS = re.compile("(Random|Truncated|Multinomial|ParameterizedTruncated)")
 
 
-def _exact_everywhere(case: random_graphs.RandomGraph) -> bool:
-  """Whether a graph gives the same bits wherever its ops are placed: graphs that Grappler may change are exact."""
-  return case.grappler and not any(_DRAWS.match(op.type) for op in case.graph.get_operations())
+def _comparable(case: random_graphs.RandomGraph, on_cpu: bool) -> bool:
+  """Whether a graph must give the same bits with and without SmartStage.
+
+  Sums on a GPU have no fixed order, so results must be exact; those of graphs that Grappler may change are. With
+  `stage_subgraph_on_cpu`, ops of the region run on another device than without SmartStage.
+  """
+  draws = any(_DRAWS.match(op.type) for op in case.graph.get_operations())
+  return case.grappler and not (on_cpu and draws)
 
 
 @pytest.mark.parametrize("on_cpu", [False, True], ids=["", "stage_subgraph_on_cpu"])
@@ -37,7 +42,7 @@ def test_random_graphs(device, monkeypatch, on_cpu, record_property):
   for seed in range(_FIRST_SEED, _FIRST_SEED + _MOST_GRAPHS):
     if time.monotonic() > end:
       break
-    if not on_cpu or _exact_everywhere(random_graphs.make(seed)):
+    if _comparable(random_graphs.make(seed), on_cpu):
       tally.add(comparison.compare(seed))
   record_property("graphs", tally.graphs)
   record_property("with a stage", tally.staged)
