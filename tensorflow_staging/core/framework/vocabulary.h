@@ -58,7 +58,8 @@ inline constexpr char kIndicesAttr[] = "indices";
 inline constexpr char kStageNameAttr[] = "stage";
 
 // Marks on nodes of the user's graph: the mark of tf.train.mark_target_node,
-// and the GPU stream that a stage requests.
+// and the number of a GPU stream. On a Put, it is the stream for which the
+// stage asks; on any other node, it is that of tf.stream.
 inline constexpr char kTargetAttr[] = "_staging_target";
 inline constexpr char kStreamAttr[] = "_stream_id";
 

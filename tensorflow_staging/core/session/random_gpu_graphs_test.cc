@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs random graphs on one to four fake GPUs, whose kernels and copies are
-// late at random. With SmartStage, each step must see the values of one record,
-// as it does without. A failure reports the seed of its graph.
+// Runs random graphs on one to four fake GPUs of one to three streams, whose
+// kernels and copies are late at random. With SmartStage, each step must see
+// the values of one record, as it does without. A failure reports the seed of
+// its graph.
 //
 // The environment variable STAGING_RANDOM_GRAPHS sets how many graphs run.
 
@@ -82,11 +83,12 @@ class SpreadOp : public OpKernel {
 };
 REGISTER_KERNEL_BUILDER(Name("StagingTestSpread").Device(DEVICE_CPU), SpreadOp);
 
-// A graph of StagingTestLinear over the tensor of a record, on random devices.
-// Some of the nodes are targets, which remain in the step.
+// A graph of StagingTestLinear over the tensor of a record, on random devices
+// and streams. Some of the nodes are targets, which remain in the step.
 class RandomGpuGraph {
  public:
-  RandomGpuGraph(std::mt19937* random, int gpus) : random_(*random) {
+  RandomGpuGraph(std::mt19937* random, int gpus, int streams)
+      : random_(*random), streams_(streams) {
     largest_ = 1 + Below(3000);
     AddSource();
     nodes_.emplace_back();
@@ -160,6 +162,8 @@ class RandomGpuGraph {
         .Attr("scale", node.scale)
         .Attr("offset", node.offset)
         .Device(gpu < 0 ? "/device:CPU:0" : absl::StrCat("/device:GPU:", gpu));
+    const int stream = Below(streams_ + 1) - 1;
+    if (stream >= 0) builder.Attr(kStreamAttr, stream);
     if (target) {
       builder.Attr(kTargetAttr, true);
       targets_.push_back(name);
@@ -169,6 +173,7 @@ class RandomGpuGraph {
   }
 
   std::mt19937& random_;
+  const int streams_;
   int64_t largest_;
   GraphDef graph_;
   // Node 0 is the tensor of the record.
@@ -233,11 +238,16 @@ class RandomGpuGraphsTest : public ::testing::Test {
   }
 
   static std::shared_ptr<Session> NewSessionOver(
-      const RandomGpuGraph& graph, const OptimizerFields& fields) {
+      const RandomGpuGraph& graph, int streams, const OptimizerFields& fields) {
     SessionOptions options;
-    CHECK(options.config.mutable_graph_options()
-              ->mutable_optimizer_options()
-              ->MergeFromString(fields.SerializeAsString()));
+    auto* graph_options = options.config.mutable_graph_options();
+    CHECK(graph_options->mutable_optimizer_options()->MergeFromString(
+        fields.SerializeAsString()));
+    RewriterFields rewriter;
+    rewriter.set_use_multi_stream(RewriterConfig::ON);
+    rewriter.mutable_multi_stream_opts()->set_multi_stream_num(streams);
+    CHECK(graph_options->mutable_rewrite_options()->MergeFromString(
+        rewriter.SerializeAsString()));
     std::shared_ptr<Session> session(NewSession(options));
     TF_CHECK_OK(session->Create(graph.graph()));
     TF_CHECK_OK(session->Run({}, {}, {"initializer"}, nullptr));
@@ -256,20 +266,23 @@ TEST_F(RandomGpuGraphsTest, StepsSeeTheValuesOfTheirRecords) {
     std::mt19937 random(seed);
     const int gpus = 1 + seed % 4;
     SetFakeGpuCount(gpus);
-    const RandomGpuGraph graph(&random, gpus);
+    const int streams = 1 + random() % 3;
+    const RandomGpuGraph graph(&random, gpus, streams);
     const int step_threads = 1 + random() % 2;
 
-    const auto plain = NewSessionOver(graph, OptimizerFields());
+    const auto plain = NewSessionOver(graph, streams, OptimizerFields());
     CheckedSteps(plain.get(), graph).Run(step_threads);
     TF_CHECK_OK(plain->Close());
 
     OptimizerFields fields;
     fields.set_do_smart_stage(true);
     fields.set_stage_subgraph_on_cpu(random() % 2 == 0);
+    fields.set_stage_multi_stream(true);
     auto* options = fields.mutable_smart_stage_options();
+    options->set_stage_subgraph_stream_id(random() % streams);
     options->set_capacity(1 + random() % 4);
     options->set_num_threads(1 + random() % 3);
-    const auto staged = NewSessionOver(graph, fields);
+    const auto staged = NewSessionOver(graph, streams, fields);
     std::vector<PrefetchRunnerOptions> runners;
     TF_CHECK_OK(FindRunnersOfSession(staged.get(), {}, &runners));
     ASSERT_EQ(runners.size(), 1);

@@ -81,8 +81,9 @@ Status CheckThreadPool(const SmartStageOptions& options,
 
 Status CheckStream(const SmartStageOptions& options,
                    const ConfigProto& config) {
-  int streams;
-  TF_RETURN_IF_ERROR(ReadStreamCount(config, &streams));
+  StreamSettings settings;
+  TF_RETURN_IF_ERROR(ReadStreamSettings(config, &settings));
+  const int streams = settings.streams;
   if (options.stage_subgraph_stream_id() >= streams) {
     return errors::InvalidArgument(
         "smart_stage_options.stage_subgraph_stream_id is ",

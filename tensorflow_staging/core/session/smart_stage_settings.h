@@ -37,7 +37,7 @@ struct SmartStageSettings {
 //
 // Returns INVALID_ARGUMENT if a field is out of range or cannot have an effect.
 // The message names the field, its value and the allowed values. Also returns
-// the errors of ReadStreamCount.
+// the errors of ReadStreamSettings.
 Status ReadSmartStageSettings(const ConfigProto& config,
                               SmartStageSettings* settings);
 

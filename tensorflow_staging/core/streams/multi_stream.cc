@@ -179,10 +179,10 @@ class ProcessStreams {
 }  // namespace
 
 Status CreateGpuStreams(ConfigProto* config) {
-  int count;
-  TF_RETURN_IF_ERROR(ReadStreamCount(*config, &count));
-  if (count == 1) return OkStatus();
-  return ProcessStreams::Get()->Use(count, config);
+  StreamSettings settings;
+  TF_RETURN_IF_ERROR(ReadStreamSettings(*config, &settings));
+  if (settings.streams == 1) return OkStatus();
+  return ProcessStreams::Get()->Use(settings.streams, config);
 }
 
 void ForgetGpuStreamsForTest() { ProcessStreams::Get()->Forget(); }

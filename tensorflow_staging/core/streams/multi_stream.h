@@ -16,8 +16,8 @@ namespace staging {
 //
 // The devices and their memory belong to the process, and the first session
 // that uses them determines them. Returns FAILED_PRECONDITION if what earlier
-// sessions have determined does not fit, and the errors of ReadStreamCount,
-// ChooseGpus and DivideGpus. Each message says what to do.
+// sessions have determined does not fit, and the errors of
+// ReadStreamSettings, ChooseGpus and DivideGpus. Each message says what to do.
 Status CreateGpuStreams(ConfigProto* config);
 
 // Forgets what earlier sessions have determined, for tests that pretend to run

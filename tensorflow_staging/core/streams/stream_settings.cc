@@ -21,13 +21,18 @@ std::string PolicyText(MultiStreamPartitionPolicy policy) {
 
 }  // namespace
 
-Status ReadStreamCount(const ConfigProto& config, int* streams) {
-  *streams = 1;
-  RewriterFields fields;
-  TF_RETURN_IF_ERROR(
-      DecodeRewriterFields(config.graph_options().rewrite_options(), &fields));
-  if (fields.use_multi_stream() != RewriterConfig::ON) return OkStatus();
-  const MultiStreamOptions& options = fields.multi_stream_opts();
+Status ReadStreamSettings(const ConfigProto& config, StreamSettings* settings) {
+  *settings = StreamSettings();
+  OptimizerFields optimizer;
+  TF_RETURN_IF_ERROR(DecodeOptimizerFields(
+      config.graph_options().optimizer_options(), &optimizer));
+  settings->stages = optimizer.stage_multi_stream();
+  settings->stages_on_cpu = optimizer.stage_subgraph_on_cpu();
+  RewriterFields rewriter;
+  TF_RETURN_IF_ERROR(DecodeRewriterFields(
+      config.graph_options().rewrite_options(), &rewriter));
+  if (rewriter.use_multi_stream() != RewriterConfig::ON) return OkStatus();
+  const MultiStreamOptions& options = rewriter.multi_stream_opts();
   if (options.multi_stream_num() < 1 ||
       options.multi_stream_num() > kMaxStreams) {
     return errors::InvalidArgument(
@@ -36,13 +41,17 @@ Status ReadStreamCount(const ConfigProto& config, int* streams) {
         "from 1 to ", kMaxStreams,
         ". Set it to 2 for one stream besides that of the step.");
   }
-  if (options.partition_policy() != NO_PARTITION) {
+  if (options.partition_policy() != NO_PARTITION &&
+      options.partition_policy() != USER_DEFINED_PARTITION) {
     return errors::Unimplemented(
         "rewrite_options.multi_stream_opts.partition_policy is ",
         PolicyText(options.partition_policy()),
-        "; only NO_PARTITION, the default, is implemented so far.");
+        "; only NO_PARTITION, the default, and USER_DEFINED_PARTITION are "
+        "implemented. With both, tf.stream and stage_subgraph_stream_id choose "
+        "the streams.");
   }
-  *streams = options.multi_stream_num();
+  settings->enabled = true;
+  settings->streams = options.multi_stream_num();
   return OkStatus();
 }
 

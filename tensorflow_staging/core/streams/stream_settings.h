@@ -14,12 +14,26 @@ namespace staging {
 // number is a mistake.
 constexpr int kMaxStreams = 64;
 
-// Reads how many streams `config` asks for on each GPU: 1, unless
-// RewriterConfig.use_multi_stream is ON.
+// What a session's configuration says about the streams of its GPUs.
+struct StreamSettings {
+  // Whether RewriterConfig.use_multi_stream is ON. Otherwise the numbers of
+  // streams in graphs have no effect.
+  bool enabled = false;
+  // How many streams each GPU has.
+  int streams = 1;
+  // OptimizerOptions.stage_multi_stream: whether stages run on the streams that
+  // they ask for.
+  bool stages = false;
+  // OptimizerOptions.stage_subgraph_on_cpu: whether stages compute their
+  // records on the CPU, which then go to where the step uses them.
+  bool stages_on_cpu = false;
+};
+
+// Reads the settings of `config`. Looks at no others.
 //
-// Returns INVALID_ARGUMENT if the number is out of range, and UNIMPLEMENTED if
-// the partition policy is not implemented. Looks at no other settings.
-Status ReadStreamCount(const ConfigProto& config, int* streams);
+// Returns INVALID_ARGUMENT if the number of streams is out of range, and
+// UNIMPLEMENTED if the partition policy is not implemented.
+Status ReadStreamSettings(const ConfigProto& config, StreamSettings* settings);
 
 }  // namespace staging
 }  // namespace tensorflow

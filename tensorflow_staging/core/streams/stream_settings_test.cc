@@ -31,29 +31,48 @@ ConfigProto ConfigWith(RewriterConfig::Toggle use, int count,
 }
 
 TEST(StreamSettingsTest, ASessionHasOneStreamUnlessItAsksForMore) {
-  int streams = 0;
-  EXPECT_EQ(ReadStreamCount(ConfigProto(), &streams), OkStatus());
-  EXPECT_EQ(streams, 1);
+  StreamSettings settings;
+  EXPECT_EQ(ReadStreamSettings(ConfigProto(), &settings), OkStatus());
+  EXPECT_FALSE(settings.enabled);
+  EXPECT_EQ(settings.streams, 1);
+  EXPECT_FALSE(settings.stages);
   for (const auto use : {RewriterConfig::DEFAULT, RewriterConfig::OFF}) {
     // What is off is not checked.
     for (const int count : {4, -1}) {
-      streams = 0;
-      EXPECT_EQ(ReadStreamCount(ConfigWith(use, count), &streams), OkStatus());
-      EXPECT_EQ(streams, 1);
+      settings.streams = 0;
+      EXPECT_EQ(ReadStreamSettings(ConfigWith(use, count), &settings),
+                OkStatus());
+      EXPECT_FALSE(settings.enabled);
+      EXPECT_EQ(settings.streams, 1);
     }
   }
   for (const int count : {1, 2, kMaxStreams}) {
-    EXPECT_EQ(ReadStreamCount(ConfigWith(RewriterConfig::ON, count), &streams),
-              OkStatus());
-    EXPECT_EQ(streams, count);
+    EXPECT_EQ(
+        ReadStreamSettings(ConfigWith(RewriterConfig::ON, count), &settings),
+        OkStatus());
+    EXPECT_TRUE(settings.enabled);
+    EXPECT_EQ(settings.streams, count);
   }
+}
+
+TEST(StreamSettingsTest, StagesHaveASettingOfTheirOwn) {
+  OptimizerFields fields;
+  fields.set_stage_multi_stream(true);
+  ConfigProto config;
+  ASSERT_TRUE(config.mutable_graph_options()
+                  ->mutable_optimizer_options()
+                  ->MergeFromString(fields.SerializeAsString()));
+  StreamSettings settings;
+  EXPECT_EQ(ReadStreamSettings(config, &settings), OkStatus());
+  EXPECT_TRUE(settings.stages);
+  EXPECT_FALSE(settings.enabled);
 }
 
 TEST(StreamSettingsTest, TheNumberOfStreamsHasLimits) {
   for (const int count : {-2, 0, kMaxStreams + 1}) {
-    int streams;
+    StreamSettings settings;
     const Status status =
-        ReadStreamCount(ConfigWith(RewriterConfig::ON, count), &streams);
+        ReadStreamSettings(ConfigWith(RewriterConfig::ON, count), &settings);
     EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("multi_stream_num is " + std::to_string(count) +
@@ -62,21 +81,28 @@ TEST(StreamSettingsTest, TheNumberOfStreamsHasLimits) {
   }
 }
 
+Status ReadPolicy(int policy) {
+  StreamSettings settings;
+  return ReadStreamSettings(
+      ConfigWith(RewriterConfig::ON, 2,
+                 static_cast<MultiStreamPartitionPolicy>(policy)),
+      &settings);
+}
+
+TEST(StreamSettingsTest, ProgramsChooseTheStreamsWithBothPolicies) {
+  EXPECT_EQ(ReadPolicy(NO_PARTITION), OkStatus());
+  EXPECT_EQ(ReadPolicy(USER_DEFINED_PARTITION), OkStatus());
+}
+
 TEST(StreamSettingsTest, PoliciesThatAreNotImplementedAreRefused) {
   const auto message = [](int policy) {
-    int streams;
-    const Status status = ReadStreamCount(
-        ConfigWith(RewriterConfig::ON, 2,
-                   static_cast<MultiStreamPartitionPolicy>(policy)),
-        &streams);
+    const Status status = ReadPolicy(policy);
     EXPECT_TRUE(errors::IsUnimplemented(status)) << status;
     return std::string(status.message());
   };
-  EXPECT_THAT(message(USER_DEFINED_PARTITION),
-              HasSubstr("partition_policy is USER_DEFINED_PARTITION; only "
-                        "NO_PARTITION"));
   EXPECT_THAT(message(EMBEDDING_GRAPH_PARTITION),
-              HasSubstr("EMBEDDING_GRAPH_PARTITION"));
+              HasSubstr("partition_policy is EMBEDDING_GRAPH_PARTITION; only "
+                        "NO_PARTITION, the default, and USER_DEFINED"));
   EXPECT_THAT(message(FULL_GRAPH_PARTITION), HasSubstr("FULL_GRAPH_PARTITION"));
   EXPECT_THAT(message(17), HasSubstr("partition_policy is 17;"));
 }

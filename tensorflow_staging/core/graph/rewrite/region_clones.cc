@@ -75,10 +75,6 @@ void BecomeClone(const Names& region, const CloneOptions& options,
     node->AddAttr(kFrameNameAttr, CloneName(options, frame));
   }
   if (options.on_cpu) node->set_requested_device(CpuOfTask(*node));
-  if (options.stream_id != 0) {
-    node->ClearAttr(kStreamAttr);
-    node->AddAttr(kStreamAttr, options.stream_id);
-  }
   // Error messages name the user's node.
   node->set_original_node_names({mark.original});
   node->set_name(CloneName(options, mark.original));

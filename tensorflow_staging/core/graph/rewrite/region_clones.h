@@ -3,7 +3,6 @@
 #ifndef TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_REGION_CLONES_H_
 #define TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_REGION_CLONES_H_
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,8 +18,6 @@ namespace staging {
 struct CloneOptions {
   // The name scope of the clones.
   std::string scope;
-  // The stream of the clones; 0 keeps each on the stream of its original.
-  int64_t stream_id = 0;
   // Whether to place the clones on the CPU of the task where the originals
   // would run.
   bool on_cpu = false;

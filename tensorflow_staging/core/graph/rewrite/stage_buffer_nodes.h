@@ -39,6 +39,8 @@ struct BufferOptions {
   std::string container;
   int64_t capacity = kDefaultCapacity;
   int64_t timeout_millis = kDefaultTimeoutMillis;
+  // The GPU stream of the region; 0 if the stage asks for none.
+  int64_t stream_id = 0;
 };
 
 // Adds the nodes around the buffer of a stage that SmartStage found, on the CPU

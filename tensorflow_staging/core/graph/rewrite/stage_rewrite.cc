@@ -53,17 +53,16 @@ Status AddStage(const PlannedStage& stage, const RewriteOptions& options,
                 RewrittenStage* added) {
   CpuCopies copies;
   RegionClones clones;
-  TF_RETURN_IF_ERROR(MoveRegion(
-      stage, /*put=*/nullptr,
-      {stage.NodeName(kCloneScope), options.stream_id, options.on_cpu}, &copies,
-      graph, &clones));
+  TF_RETURN_IF_ERROR(MoveRegion(stage, /*put=*/nullptr,
+                                {stage.NodeName(kCloneScope), options.on_cpu},
+                                &copies, graph, &clones));
   added->first_nodes = clones.roots;
   added->puts.push_back(nullptr);
-  return AddBufferNodes(stage,
-                        {ContainerOfRegion(stage, options.session),
-                         options.capacity, options.timeout_millis},
-                        clones, shapes, graph, &added->puts.back(),
-                        &added->take);
+  return AddBufferNodes(
+      stage,
+      {ContainerOfRegion(stage, options.session), options.capacity,
+       options.timeout_millis, options.stream_id},
+      clones, shapes, graph, &added->puts.back(), &added->take);
 }
 
 // Adds the region that SmartStage found to a manual stage.
@@ -77,7 +76,7 @@ Status ExtendStage(const PlannedStage& stage, const RewriteOptions& options,
   for (size_t i = stage.puts.size(); i-- > 0;) {
     const std::string scope = stage.NodeName(
         i == 0 ? kCloneScope : absl::StrCat(kCloneScope, "_", i));
-    const CloneOptions clone = {scope, /*stream_id=*/0, options.on_cpu};
+    const CloneOptions clone = {scope, options.on_cpu};
     const auto add_clones = i == 0 ? MoveRegion : CloneRegion;
     RegionClones clones;
     TF_RETURN_IF_ERROR(

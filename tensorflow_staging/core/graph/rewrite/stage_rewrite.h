@@ -22,7 +22,7 @@ struct RewriteOptions {
   // How many milliseconds a put waits for room before it drops its record;
   // 0 sets no limit.
   int64_t timeout_millis = kDefaultTimeoutMillis;
-  // The stream of a stage's region; 0 leaves it on the stream of the step.
+  // The GPU stream that a stage asks for; 0 asks for none.
   int64_t stream_id = 0;
   // Whether to place regions on the CPU of the task where they would run
   // otherwise. Applies to manual stages, too. DeliverToConsumers completes this

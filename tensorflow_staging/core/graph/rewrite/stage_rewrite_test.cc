@@ -316,7 +316,7 @@ TEST_F(StageRewriteTest, OptionsBecomeAttributes) {
   EXPECT_EQ(Attr<int64_t>(put, "timeout_millis"), 11);
   EXPECT_EQ(Attr<std::string>(put, "shared_name"), "prefetch");
   EXPECT_EQ(Attr<int64_t>("prefetch/TensorBufferTake", "capacity"), 7);
-  EXPECT_EQ(Attr<int64_t>("prefetch/staged/next", "_stream_id"), 2);
+  EXPECT_EQ(Attr<int64_t>(put, "_stream_id"), 2);
 }
 
 TEST_F(StageRewriteTest, ShapesOfTheRecordAreKept) {
@@ -439,8 +439,7 @@ TEST_F(StageRewriteTest, AManualStageKeepsItsOptions) {
   EXPECT_THAT(graph_.Inputs(name), ElementsAre("manual/staged/a", "^before"));
   EXPECT_THAT(graph_.Inputs("manual/TensorBufferTake/record"),
               ElementsAre("^before"));
-  EXPECT_FALSE(
-      HasNodeAttr(graph_.Find("manual/staged/a")->def(), "_stream_id"));
+  EXPECT_FALSE(HasNodeAttr(graph_.Find(name)->def(), "_stream_id"));
 }
 
 // It ran once for each record before the rewrite, and still does.
