@@ -72,6 +72,7 @@ class SmartStagePass : public GraphOptimizationPass {
         ReadSmartStageSettings(options.session_options->config, &settings));
     Graph* graph = options.graph->get();
     if (!settings.enabled && !HasStage(*graph)) return OkStatus();
+    ForgetDevicesOfBufferOps(graph);
     core::RefCountPtr<GraphHistory> history;
     NodeFilter counts;
     if (settings.enabled && options.device_set != nullptr) {

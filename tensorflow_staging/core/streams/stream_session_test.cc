@@ -283,6 +283,23 @@ TEST_F(StreamSessionTest, ARegionRunsOnTheStreamOfItsStage) {
   }
 }
 
+TEST_F(StreamSessionTest, AGraphWithAStageMayGrow) {
+  optimizer_.set_stage_multi_stream(true);
+  AddRegion();
+  StageTestGraph stage;
+  AddStage(stage);
+  AddLinear("loss", {{stage.Node(kTakeOp), 1, DT_INT64}}, 7, 5,
+            /*stream=*/-1);
+  ASSERT_EQ(Create(), OkStatus());
+  TF_CHECK_OK(session_->Run({}, {}, {"initializer"}, nullptr));
+  graph_.Clear();
+  AddLinear("later", {{stage.Node(kTakeOp), 1, DT_INT64}}, 3, 0,
+            /*stream=*/-1);
+  ASSERT_EQ(session_->Extend(graph_), OkStatus());
+  EXPECT_EQ(GpusOf({}, {stage.Node(kPutOp)}).at(stage.Node(kPutOp)), 1);
+  EXPECT_EQ(GpusOf({"later:0"}, {}).at(stage.Node(kTakeOp)), 0);
+}
+
 // With stage_subgraph_on_cpu, the records of a manual stage come from the CPU.
 TEST_F(StreamSessionTest, AManualStageOnTheCpuDeliversToTheStep) {
   optimizer_.set_stage_multi_stream(true);

@@ -119,5 +119,11 @@ void MoveControlOpsToCpu(Graph* graph) {
   }
 }
 
+void ForgetDevicesOfBufferOps(Graph* graph) {
+  for (Node* node : graph->op_nodes()) {
+    if (IsBufferOp(*node)) node->set_assigned_device_name("");
+  }
+}
+
 }  // namespace staging
 }  // namespace tensorflow

@@ -9,8 +9,8 @@
 namespace tensorflow {
 namespace staging {
 
-// Both functions change the placement of a graph that has been rewritten by
-// RewriteStages and then placed.
+// DeliverToConsumers and MoveControlOpsToCpu change the placement of a graph
+// that has been rewritten by RewriteStages and then placed.
 
 // Moves the records of stages that run on the CPU to the devices where the step
 // uses them.
@@ -30,6 +30,12 @@ Status DeliverToConsumers(Graph* graph);
 // beside it is done. And a run of control ops on the CPU needs no thread but
 // that of its caller.
 void MoveControlOpsToCpu(Graph* graph);
+
+// Lets the placer choose the devices of the ops around buffers again. When a
+// session's graph is extended, TensorFlow assigns to each stateful op the
+// device that it had before. The ops that have been moved since then would
+// contradict their colocation, and the placer would refuse the graph.
+void ForgetDevicesOfBufferOps(Graph* graph);
 
 }  // namespace staging
 }  // namespace tensorflow
