@@ -5,7 +5,6 @@ import ctypes
 import shutil
 
 import tensorflow as tf
-from tensorflow.core.protobuf import rewriter_config_pb2
 
 from tensorflow_staging.python.testing import all_fields
 from tensorflow_staging.python.testing import test_util
@@ -47,7 +46,7 @@ runner.error_message_tensor=message:0
 runner.restartable=1
 use_multi_stream=1
 multi_stream.multi_stream_num=37
-multi_stream.partition_policy=0
+multi_stream.partition_policy=1
 """
 
 
@@ -61,8 +60,6 @@ def test_a_graph_pass_reads_every_field(tmp_path):
   tf.load_library(str(library))
 
   config = all_fields.config()
-  # The only policy that a session accepts.
-  config.graph_options.rewrite_options.multi_stream_opts.partition_policy = rewriter_config_pb2.NO_PARTITION
   # The number of streams that a GPU gets is the same in the whole process.
   config.device_count["GPU"] = 0
   with tf.Session(config=config) as sess:

@@ -15,6 +15,7 @@ _DOCUMENTED = {
     "tf.make_prefetch_hook": tf.make_prefetch_hook,
     "tf.make_prefetch_hook().running": type(tf.make_prefetch_hook()).running,
     "tf.SmartStageOptions": tf.SmartStageOptions,
+    "tf.stream": tf.stream,
     "tf.train.mark_target_node": tf.train.mark_target_node,
     "tf.staging.explain": tf.staging.explain,
 }

@@ -6,7 +6,8 @@ import pytest
 from tensorflow_staging.python.testing import programs
 
 _NAMES = [
-    "staged", "prefetch_join", "make_prefetch_hook", "SmartStageOptions", "train.mark_target_node", "staging.explain"
+    "staged", "prefetch_join", "make_prefetch_hook", "SmartStageOptions", "stream", "train.mark_target_node",
+    "staging.explain"
 ]
 
 

@@ -62,8 +62,8 @@ def SmartStageOptions(
     ignored_exception_types: As for `tf.staged`.
     use_stage_subgraph_thread_pool: As for `tf.staged`.
     stage_subgraph_thread_pool_id: As for `tf.staged`.
-    stage_subgraph_stream_id: As for `tf.staged`. It must be less than the number of GPU streams,
-      which is checked when the session is created.
+    stage_subgraph_stream_id: As for `tf.staged`. Creating a session checks that it is less than the
+      number of GPU streams.
     graph: The graph that the session will run. Creating a session of another graph with these
       options raises a `ValueError`. None allows any graph.
     name: The name of the stages. None stands for "prefetch". The session adds a number where a graph

@@ -29,7 +29,7 @@ class PrefetchOptions:
     use_stage_subgraph_thread_pool: Whether the stage runs on a stage thread pool.
     stage_subgraph_thread_pool_id: The index of that pool in
       `ConfigProto.session_stage_subgraph_thread_pool`.
-    stage_subgraph_stream_id: The index of the stage's GPU stream; 0 is the step's stream.
+    stage_subgraph_stream_id: The number of the GPU stream of the region; 0 asks for none.
     closed_codes: The status codes of `closed_exception_types`.
     ignored_codes: The status codes of `ignored_exception_types`.
 

@@ -87,7 +87,8 @@ def _put(record, options, attrs, graph) -> ops.Operation:
   """Adds the op that puts the record of one source into the buffer."""
   put = gen_tensor_buffer_ops.tensor_buffer_put(
       record, timeout_millis=options.timeout_millis, name=vocabulary.PUT_OP, **attrs)
-  if options.stage_subgraph_stream_id:
+  # The number of a Put is that of the stage, also where a tf.stream surrounds the call.
+  if options.stage_subgraph_stream_id or vocabulary.STREAM_ATTR in put.node_def.attr:
     put._set_attr(
         vocabulary.STREAM_ATTR, attr_value_pb2.AttrValue(i=options.stage_subgraph_stream_id))
   return put

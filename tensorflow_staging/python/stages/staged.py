@@ -93,9 +93,11 @@ def staged(
       op that waits inside its thread, for example in your own C++, can hold up the step.
     stage_subgraph_thread_pool_id: The index of that pool. It must be 0 unless
       `use_stage_subgraph_thread_pool` is True.
-    stage_subgraph_stream_id: The index of the GPU stream on which to run the region, where there
-      are several. 0 is the stream of the step. The index is recorded in the graph and has no
-      effect so far.
+    stage_subgraph_stream_id: The number of the GPU stream on which to run the region. 0 leaves each
+      op on the stream that `tf.stream` gives it, by default stream 0, which is that of the step. A
+      session observes the number if its configuration turns on `stage_multi_stream` and
+      `use_multi_stream`, and then raises `tf.errors.InvalidArgumentError` if the number is not less
+      than `multi_stream_num`.
     name: The name scope of the stage's ops, and the name of the stage in threads, logs and errors.
       None stands for "prefetch", made unique in the graph.
     num_client: Another spelling of `num_clients`, which some documents use.

@@ -28,7 +28,7 @@ def config() -> config_pb2.ConfigProto:
   rewriter = result.graph_options.rewrite_options
   rewriter.use_multi_stream = rewriter_config_pb2.RewriterConfig.ON
   rewriter.multi_stream_opts.multi_stream_num = 37
-  rewriter.multi_stream_opts.partition_policy = rewriter_config_pb2.EMBEDDING_GRAPH_PARTITION
+  rewriter.multi_stream_opts.partition_policy = rewriter_config_pb2.USER_DEFINED_PARTITION
   return result
 
 
