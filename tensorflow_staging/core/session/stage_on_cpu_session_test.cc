@@ -12,6 +12,7 @@
 #include "tensorflow/core/common_runtime/graph_constructor.h"
 #include "tensorflow/core/framework/attr_value_util.h"
 #include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/partial_tensor_shape.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
@@ -253,6 +254,79 @@ TEST_F(StageOnCpuSessionTest, TheStagedRunComputesOnTheCpuAndCopies) {
 
 TEST_F(StageOnCpuSessionTest, ARecordIsCopiedToTheGpuAtOnce) {
   ExpectOneCopyForEachRecord([this]() { StartStage(); });
+}
+
+// Returns a graph for SmartStage in which the step uses both elements of an
+// iterator on the GPU.
+GraphDef GraphWithPairs() {
+  const DataTypeVector types = {DT_INT64, DT_INT64};
+  const std::vector<PartialTensorShape> shapes(2, PartialTensorShape({}));
+  GraphDef graph;
+  AddRangeSource(/*stop=*/1000, &graph);
+  const auto add = [&](NodeDefBuilder builder) {
+    Add(builder.Device("/device:CPU:0")
+            .Attr("output_types", types)
+            .Attr("output_shapes", shapes),
+        &graph);
+  };
+  add(NodeDefBuilder("pairs", "ZipDataset")
+          .Input(std::vector<NodeDefBuilder::NodeOut>(
+              2, {"dataset", 0, DT_VARIANT})));
+  add(NodeDefBuilder("pair_iterator", "IteratorV2")
+          .Attr("shared_name", "pair_iterator")
+          .Attr("container", ""));
+  add(NodeDefBuilder("pair", "IteratorGetNext")
+          .Input("pair_iterator", 0, DT_RESOURCE));
+  Add(NodeDefBuilder("pair_initializer", "MakeIterator")
+          .Input("pairs", 0, DT_VARIANT)
+          .Input("pair_iterator", 0, DT_RESOURCE),
+      &graph);
+  Add(NodeDefBuilder("tenfold_sum", "StagingTestLinear")
+          .Input(std::vector<NodeDefBuilder::NodeOut>{{"pair", 0, DT_INT64},
+                                                      {"pair", 1, DT_INT64}})
+          .Attr("scale", 10)
+          .Device(kGpu)
+          .Attr(kTargetAttr, true),
+      &graph);
+  return graph;
+}
+
+class ExtendedStageOnCpuTest : public StageOnCpuSessionTest {
+ protected:
+  ExtendedStageOnCpuTest()
+      : StageOnCpuSessionTest(ExtendableOptions(), GraphWithPairs()) {
+    TF_CHECK_OK(session_->Run({}, {}, {"pair_initializer"}, nullptr));
+  }
+
+  // As Python's sessions are.
+  static SessionOptions ExtendableOptions() {
+    SessionOptions options = OnCpuOptions(/*smart_stage=*/true);
+    options.config.mutable_experimental()
+        ->set_disable_optimize_for_static_graph(true);
+    return options;
+  }
+
+  Status Step(int64_t* sum) {
+    std::vector<Tensor> outputs;
+    TF_RETURN_IF_ERROR(session_->Run({}, {"tenfold_sum"}, {}, &outputs));
+    *sum = outputs[0].scalar<int64_t>()();
+    return OkStatus();
+  }
+};
+
+// The stand-in of `pair`, which has its name, is on the GPU. TensorFlow keeps
+// the devices of stateful nodes, by name, when a graph is extended.
+TEST_F(ExtendedStageOnCpuTest, TheSourceStaysOnTheCpu) {
+  StartStage();
+  int64_t sum = 0;
+  ASSERT_EQ(Step(&sum), OkStatus());
+  EXPECT_EQ(sum, 0);
+  GraphDef more;
+  Add(NodeDefBuilder("more", "NoOp"), &more);
+  ASSERT_EQ(session_->Extend(more), OkStatus());
+  ASSERT_EQ(session_->Run({}, {}, {"more"}, nullptr), OkStatus());
+  ASSERT_EQ(Step(&sum), OkStatus());
+  EXPECT_EQ(sum, 20);
 }
 
 // A stage of tf.staged, without SmartStage.

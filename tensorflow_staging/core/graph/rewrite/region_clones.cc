@@ -75,6 +75,9 @@ void BecomeClone(const Names& region, const CloneOptions& options,
     node->AddAttr(kFrameNameAttr, CloneName(options, frame));
   }
   if (options.on_cpu) node->set_requested_device(CpuOfTask(*node));
+  // When a graph is extended, TensorFlow gives a stateful node the device that
+  // the node of its name had before. That was the stand-in.
+  node->set_assigned_device_name("");
   // Error messages name the user's node.
   node->set_original_node_names({mark.original});
   node->set_name(CloneName(options, mark.original));
