@@ -79,7 +79,7 @@ class Budget:
         status = process.wait(limit)
         outcome = "passed" if status == 0 else f"failed with status {status}"
       except subprocess.TimeoutExpired:
-        status, outcome = None, f"ended after {limit:.0f} s, its share of the time"
+        status, outcome = None, f"ended after {round(limit, 1):g} s, its share of the time"
         _signal(process, signal.SIGTERM)
         try:
           process.wait(self._grace)

@@ -47,16 +47,15 @@ def test_a_program_that_fails(run):
 
 
 def test_a_program_that_exceeds_its_share_is_ended(run):
-  result, printed = run("import time\nprint('begun')\ntime.sleep(60)", share=1)
+  result, _ = run("import time; time.sleep(60)", share=0.5)
   assert not result.passed
-  assert result.outcome == "ended after 1 s, its share of the time"
-  assert 1 <= result.seconds < 6
-  assert printed == "begun\n"
+  assert result.outcome == "ended after 0.5 s, its share of the time"
+  assert 0.5 <= result.seconds < 6
 
 
 def test_the_time_that_is_left_bounds_every_share(run):
-  result, _ = run("import time; time.sleep(60)", share=30, seconds=2, grace=1)
-  assert result.outcome == "ended after 1 s, its share of the time"
+  result, _ = run("import time; time.sleep(60)", share=30, seconds=1.5, grace=1)
+  assert result.outcome == "ended after 0.5 s, its share of the time"
 
 
 def test_all_processes_of_a_program_are_ended_also_those_that_ignore_a_signal(run):
@@ -68,7 +67,7 @@ if child:
   print(os.getpid(), child)
 time.sleep(60)
 """
-  result, printed = run(code, share=1, grace=0.2)
+  result, printed = run(code, share=2, grace=0.2)
   assert not result.passed
   assert all(_ends(int(process)) for process in printed.split())
   assert len(printed.split()) == 2

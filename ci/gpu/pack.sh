@@ -19,8 +19,9 @@ while [ $# -gt 0 ]; do
     *) wheel=$1; shift ;;
   esac
 done
-wheel=${wheel:-$(ls dist/*.whl 2>/dev/null | head -1)}
-[ -f "$wheel" ] || die "No wheel${wheel:+ $wheel}: build it with ci/build_wheel.sh --config=cuda."
+wheels=(dist/*.whl)
+wheel=${wheel:-${wheels[0]}}
+[ -f "$wheel" ] || die "There is no $wheel: build it with ci/build_wheel.sh --config=cuda."
 python=$(find_python) || die "Python 3.11 was not found."
 
 mkdir -p dist

@@ -92,7 +92,7 @@ def test_gpu_code_of_all_packages_is_kept_for_the_chip_only(tmp_path):
     [
         (["--chips", "sm_90"], "unknown option --chips"),
         (["--chip"], "--chip needs a value"),
-        (["/missing.whl"], "No wheel /missing.whl: build it with ci/build_wheel.sh --config=cuda"),
+        (["/missing.whl"], "There is no /missing.whl: build it with ci/build_wheel.sh --config=cuda"),
     ],
 )
 def test_wrong_arguments(arguments, message):
