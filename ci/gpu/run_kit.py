@@ -44,9 +44,9 @@ class _Run:
     Returns:
       Whether there is a GPU and all passed.
     """
-    unpacked = self._unpack()
+    # First, because what is wrong there need not wait for the unpacking.
     self._look_at_machine()
-    if unpacked:
+    if self._unpack():
       self._step("CUDA's libraries", _LIBRARIES, "ci/gpu/cuda_libraries.py", "packages/nvidia", prints_markdown=True)
       self._step("warm-up", _WARM_UP, "ci/gpu/warm_up.py", prints_markdown=True)
       # A process for each file: a crash, which is how TensorFlow reports some errors of a GPU, ends only one.
@@ -94,6 +94,10 @@ class _Run:
     print(f"{name} ...", flush=True)
     log = self._logs / (re.sub(r"[^\w.]+", "_", name) + ".log")
     output = log.with_suffix(".md") if prints_markdown else None
+    for path in (log, output):
+      if path:
+        # A step that is not run must not be reported with the log of an earlier run.
+        path.unlink(missing_ok=True)
     command = [sys.executable, "-s", *arguments]
     result = self._budget.run(command, share, log, self._environment(share), self._folder, output)
     print(f"{name}: {result.outcome}, {result.seconds:.1f} s", flush=True)

@@ -157,11 +157,14 @@ def test_without_a_gpu_all_that_needs_none_runs(unpacked, tmp_path):
 
 
 def test_a_step_that_exceeds_the_time_is_ended_and_reported(unpacked, tmp_path):
+  (unpacked / "logs").mkdir()
+  (unpacked / "logs/ci_gpu_tests_a_test.py.log").write_text("the log of an earlier run")
   # 10 seconds are reserved for the report, and 5 for ending a step.
   status, report = _run_kit(unpacked, _pieces(tmp_path), "import time; time.sleep(60)", 18)
   assert status == 1
   assert "| warm-up | ended after " in report
   assert "| ci/gpu/tests/a_test.py | not run: no time was left | 0.0 |" in report
+  assert "the log of an earlier run" not in report
   assert "## warm-up\n\n| warm | up |\n\n## warm-up: the last lines of its log\n\n```\na warning\n```\n" in report
 
 
