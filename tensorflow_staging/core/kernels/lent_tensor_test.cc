@@ -102,6 +102,14 @@ class LentTensorTest : public ::testing::Test {
     }
   }
 
+  // Waits for a call from a stream that is not stopped. A call that did not
+  // wait for the stopped stream would have come by then.
+  static void AwaitCalls(const KernelStream& stream) {
+    absl::Notification called;
+    stream.ThenCall([&called] { called.Notify(); });
+    called.WaitForNotification();
+  }
+
   std::unique_ptr<Session> session_;
   FakeGpu* const step_;
   FakeGpu* const stage_;
@@ -130,7 +138,7 @@ TEST_F(LentTensorTest, TheMemoryComesBackAfterTheLastReferenceAndItsKernels) {
   StoppedFakeGpu late(step_);
   slice = Tensor();
   // What is queued on the step's stream is not done yet.
-  absl::SleepFor(absl::Milliseconds(20));
+  AwaitCalls(stage_stream_);
   EXPECT_EQ(given_back_, 0);
   late.Release();
   AwaitGivenBack(1);
@@ -159,7 +167,7 @@ TEST_F(LentTensorTest, AStreamCallsWhenWhatIsQueuedIsDone) {
   StoppedFakeGpu late(stage_);
   absl::Notification called;
   stage_stream_.ThenCall([&called] { called.Notify(); });
-  absl::SleepFor(absl::Milliseconds(20));
+  AwaitCalls(step_stream_);
   EXPECT_FALSE(called.HasBeenNotified());
   late.Release();
   EXPECT_TRUE(called.WaitForNotificationWithTimeout(absl::Seconds(20)));

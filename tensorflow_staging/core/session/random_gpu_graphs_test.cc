@@ -33,6 +33,7 @@
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/session/session_runners.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
+#include "tensorflow_staging/core/testing/gpu_streams.h"
 #include "tensorflow_staging/core/testing/range_source.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
 
@@ -243,11 +244,7 @@ class RandomGpuGraphsTest : public ::testing::Test {
     auto* graph_options = options.config.mutable_graph_options();
     CHECK(graph_options->mutable_optimizer_options()->MergeFromString(
         fields.SerializeAsString()));
-    RewriterFields rewriter;
-    rewriter.set_use_multi_stream(RewriterConfig::ON);
-    rewriter.mutable_multi_stream_opts()->set_multi_stream_num(streams);
-    CHECK(graph_options->mutable_rewrite_options()->MergeFromString(
-        rewriter.SerializeAsString()));
+    UseMultiStream(streams, &options);
     std::shared_ptr<Session> session(NewSession(options));
     TF_CHECK_OK(session->Create(graph.graph()));
     TF_CHECK_OK(session->Run({}, {}, {"initializer"}, nullptr));

@@ -14,8 +14,8 @@
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session.h"
-#include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
+#include "tensorflow_staging/core/testing/gpu_streams.h"
 #include "tensorflow_staging/core/testing/warnings.h"
 
 namespace tensorflow {
@@ -28,13 +28,8 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 SessionOptions WithStreams(int count) {
-  RewriterFields fields;
-  fields.set_use_multi_stream(RewriterConfig::ON);
-  fields.mutable_multi_stream_opts()->set_multi_stream_num(count);
   SessionOptions options;
-  EXPECT_TRUE(options.config.mutable_graph_options()
-                  ->mutable_rewrite_options()
-                  ->MergeFromString(fields.SerializeAsString()));
+  UseMultiStream(count, &options);
   return options;
 }
 

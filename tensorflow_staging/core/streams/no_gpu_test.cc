@@ -9,7 +9,7 @@
 
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session.h"
-#include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
+#include "tensorflow_staging/core/testing/gpu_streams.h"
 #include "tensorflow_staging/core/testing/warnings.h"
 
 namespace tensorflow {
@@ -20,13 +20,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 SessionOptions WithStreams(int count) {
-  RewriterFields fields;
-  fields.set_use_multi_stream(RewriterConfig::ON);
-  fields.mutable_multi_stream_opts()->set_multi_stream_num(count);
   SessionOptions options;
-  EXPECT_TRUE(options.config.mutable_graph_options()
-                  ->mutable_rewrite_options()
-                  ->MergeFromString(fields.SerializeAsString()));
+  UseMultiStream(count, &options);
   // So that the test runs the same way on a machine with a GPU.
   (*options.config.mutable_device_count())["GPU"] = 0;
   return options;

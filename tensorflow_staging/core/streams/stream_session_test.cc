@@ -151,6 +151,23 @@ class StreamSessionTest : public ::testing::Test {
     return session_->Create(graph_);
   }
 
+  // Returns the runner that SmartStage has made.
+  PrefetchRunnerOptions OnlyRunner() {
+    std::vector<PrefetchRunnerOptions> runners;
+    TF_CHECK_OK(FindRunnersOfSession(session_.get(), {}, &runners));
+    CHECK_EQ(runners.size(), 1);
+    return runners[0];
+  }
+
+  // Expects the losses of the records 0, 1, 2, ... from the steps.
+  void ExpectLosses() {
+    for (int64_t i = 0; i < 200; ++i) {
+      std::vector<Tensor> outputs;
+      TF_CHECK_OK(session_->Run({}, {"loss:0"}, {}, &outputs));
+      EXPECT_EQ(outputs[0].scalar<int64_t>()(), 7 * Y(i) + 5);
+    }
+  }
+
   void Start(const PrefetchRunnerOptions& options) {
     TF_CHECK_OK(PrefetchRunner::Create(session_, options, &runner_));
     TF_CHECK_OK(runner_->Start());
@@ -317,11 +334,7 @@ TEST_F(StreamSessionTest, AManualStageOnTheCpuDeliversToTheStep) {
   PrefetchRunnerOptions options = RunnerOptionsOf(stage);
   options.add_fetch_ops(stage.Node(kPutOp));
   Start(options);
-  for (int64_t i = 0; i < 200; ++i) {
-    std::vector<Tensor> outputs;
-    TF_CHECK_OK(session_->Run({}, {"loss:0"}, {}, &outputs));
-    EXPECT_EQ(outputs[0].scalar<int64_t>()(), 7 * Y(i) + 5);
-  }
+  ExpectLosses();
 }
 
 TEST_F(StreamSessionTest, SmartStageRunsItsRegionOnTheStreamOfItsOptions) {
@@ -335,19 +348,13 @@ TEST_F(StreamSessionTest, SmartStageRunsItsRegionOnTheStreamOfItsOptions) {
   AddNodeAttr(kTargetAttr, true, graph_.mutable_node(graph_.node_size() - 1));
   ASSERT_EQ(Create(), OkStatus());
   TF_CHECK_OK(session_->Run({}, {}, {"initializer"}, nullptr));
-  std::vector<PrefetchRunnerOptions> runners;
-  TF_CHECK_OK(FindRunnersOfSession(session_.get(), {}, &runners));
-  ASSERT_EQ(runners.size(), 1);
-  const auto staged = GpusOf({}, {runners[0].fetch_ops(0)});
+  const PrefetchRunnerOptions runner = OnlyRunner();
+  const auto staged = GpusOf({}, {runner.fetch_ops(0)});
   EXPECT_EQ(staged.at("prefetch/staged/x"), 1);
   EXPECT_EQ(staged.at("prefetch/staged/y"), 1);
-  Start(runners[0]);
+  Start(runner);
   // The run above has put record 0.
-  for (int64_t i = 0; i < 200; ++i) {
-    std::vector<Tensor> outputs;
-    TF_CHECK_OK(session_->Run({}, {"loss:0"}, {}, &outputs));
-    EXPECT_EQ(outputs[0].scalar<int64_t>()(), 7 * Y(i) + 5);
-  }
+  ExpectLosses();
 }
 
 // A region that is on the CPU has no stream; its records arrive where the step
@@ -362,18 +369,12 @@ TEST_F(StreamSessionTest, RecordsOfTheCpuArriveOnTheStreamOfTheStep) {
   AddNodeAttr(kTargetAttr, true, graph_.mutable_node(graph_.node_size() - 1));
   ASSERT_EQ(Create(), OkStatus());
   TF_CHECK_OK(session_->Run({}, {}, {"initializer"}, nullptr));
-  std::vector<PrefetchRunnerOptions> runners;
-  TF_CHECK_OK(FindRunnersOfSession(session_.get(), {}, &runners));
-  ASSERT_EQ(runners.size(), 1);
-  const auto staged = GpusOf({}, {runners[0].fetch_ops(0)});
+  const PrefetchRunnerOptions runner = OnlyRunner();
+  const auto staged = GpusOf({}, {runner.fetch_ops(0)});
   EXPECT_EQ(staged.at("prefetch/TensorBufferPut"), 1);
   EXPECT_EQ(staged.count("prefetch/staged/y"), 0);
-  Start(runners[0]);
-  for (int64_t i = 0; i < 200; ++i) {
-    std::vector<Tensor> outputs;
-    TF_CHECK_OK(session_->Run({}, {"loss:0"}, {}, &outputs));
-    EXPECT_EQ(outputs[0].scalar<int64_t>()(), 7 * Y(i) + 5);
-  }
+  Start(runner);
+  ExpectLosses();
 }
 
 // z = weight_x * x + bias + weight_y * y, of which the part of y is in stream

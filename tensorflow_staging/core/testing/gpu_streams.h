@@ -3,10 +3,22 @@
 #ifndef TENSORFLOW_STAGING_CORE_TESTING_GPU_STREAMS_H_
 #define TENSORFLOW_STAGING_CORE_TESTING_GPU_STREAMS_H_
 
+#include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/public/session_options.h"
+#include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 
 namespace tensorflow {
 namespace staging {
+
+// Turns use_multi_stream on, with `streams` streams on each GPU.
+inline void UseMultiStream(int streams, SessionOptions* options) {
+  RewriterFields fields;
+  fields.set_use_multi_stream(RewriterConfig::ON);
+  fields.mutable_multi_stream_opts()->set_multi_stream_num(streams);
+  CHECK(options->config.mutable_graph_options()
+            ->mutable_rewrite_options()
+            ->MergeFromString(fields.SerializeAsString()));
+}
 
 // Options of a session in which each of `gpus` GPUs has `streams` virtual
 // devices. Stream s of GPU g is the device GPU:(s * gpus + g).
