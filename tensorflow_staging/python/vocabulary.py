@@ -12,14 +12,18 @@ CANCEL_OP = "TensorBufferCancel"
 RESUME_OP = "TensorBufferResume"
 CLOSE_OP = "TensorBufferClose"
 SIZE_OP = "TensorBufferSize"
-BUFFER_OPS = (PUT_OP, TAKE_OP, BEGIN_OP, RESTART_OP, CANCEL_OP, RESUME_OP, CLOSE_OP, SIZE_OP)
+STATS_OP = "TensorBufferStats"
+BUFFER_OPS = (PUT_OP, TAKE_OP, BEGIN_OP, RESTART_OP, CANCEL_OP, RESUME_OP, CLOSE_OP, SIZE_OP, STATS_OP)
 
 SHARED_NAME_ATTR = "shared_name"
 CAPACITY_ATTR = "capacity"
+CAPACITY_BYTES_ATTR = "capacity_bytes"
 TARGET_ATTR = "_staging_target"
 STREAM_ATTR = "_stream_id"
 
 ITERATOR_INITIALIZER_OPS = ("MakeIterator", "MultiDeviceIteratorInit")
+
+AUTOTUNE = -1
 
 DEFAULT_STAGE_NAME = "prefetch"
 DEFAULT_CAPACITY = 1

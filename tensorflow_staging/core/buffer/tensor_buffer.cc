@@ -3,6 +3,7 @@
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 
 #include <algorithm>
+#include <chrono>  // NOLINT
 #include <limits>
 #include <utility>
 
@@ -24,10 +25,38 @@ int64_t MillisToMicros(int64_t millis) {
          kMicrosPerMilli;
 }
 
+// Of a clock that never jumps.
+int64_t NowMicros() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+TensorBuffer::Options WithDefaults(TensorBuffer::Options options) {
+  if (options.capacity == kAutotune && options.capacity_bytes == 0) {
+    options.capacity_bytes = TensorBuffer::kTunedCapacityBytes;
+  }
+  return options;
+}
+
+int64_t BytesOf(const TensorBuffer::Record& record) {
+  int64_t bytes = 0;
+  for (const Tensor& tensor : record) bytes += tensor.TotalBytes();
+  return bytes;
+}
+
+void Write(const WaitTimes::Summary& summary, BufferStats::Waits* waits) {
+  waits->set_calls(summary.calls);
+  waits->set_waits(summary.waits);
+  waits->set_total_micros(summary.total_micros);
+  waits->set_p50_micros(summary.p50_micros);
+  waits->set_p99_micros(summary.p99_micros);
+}
+
 }  // namespace
 
 TensorBuffer::TensorBuffer(Options options)
-    : options_(std::move(options)),
+    : options_(WithDefaults(std::move(options))),
       timer_(options_.env, strings::StrCat(options_.name, "_deadlines"),
              [this](uint64_t id) { OnDeadline(id); }) {}
 
@@ -60,12 +89,15 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
       due.Add(std::move(done), OkStatus());
     } else if (!waiting_takes_.empty()) {
       WaitingTake take = Extract(waiting_takes_.begin());
+      CountWaitingTake(take);
       ++counters_.put;
       ++counters_.taken;
+      put_waits_.AddCall();
       due.Add(std::move(done), OkStatus());
       due.AddTake(std::move(take.done), OkStatus(), std::move(record));
-    } else if (waiting_puts_.empty() && HasRoom(bytes)) {
+    } else if (waiting_puts_.empty() && (HasRoom(bytes) || MakesRoom(bytes))) {
       Store(std::move(record), bytes);
+      put_waits_.AddCall();
       due.Add(std::move(done), OkStatus());
     } else {
       const uint64_t id = next_id_++;
@@ -73,7 +105,8 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
       if (StartWatch(id, cancellation, timeout_millis, &watch)) {
         waiting_puts_.emplace_hint(
             waiting_puts_.end(), id,
-            WaitingPut{std::move(record), bytes, std::move(done), watch});
+            WaitingPut{std::move(record), bytes, std::move(done), watch,
+                       NowMicros()});
       } else {
         due.Add(std::move(done), CancelledStatus());
       }
@@ -84,6 +117,7 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
 
 void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done) {
   DueCallbacks due;
+  std::optional<int64_t> settled;
   {
     mutex_lock l(mu_);
     if (!records_.empty()) {
@@ -91,6 +125,11 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done) {
       records_.pop_front();
       stored_bytes_ -= stored.bytes;
       ++counters_.taken;
+      take_waits_.AddCall();
+      if (TunesCapacity()) {
+        tuner_.OnTake(records_.size());
+        settled = NewlySettled();
+      }
       AdmitPuts(&due);
       due.AddTake(std::move(done), OkStatus(), std::move(stored.record));
     } else if (state_ == State::kClosed) {
@@ -103,13 +142,15 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done) {
           state_ == State::kIdle ? options_.idle_timeout_millis : 0;
       Watch watch;
       if (StartWatch(id, cancellation, timeout_millis, &watch)) {
-        waiting_takes_.emplace_hint(waiting_takes_.end(), id,
-                                    WaitingTake{std::move(done), watch});
+        waiting_takes_.emplace_hint(
+            waiting_takes_.end(), id,
+            WaitingTake{std::move(done), watch, NowMicros()});
       } else {
         due.AddTake(std::move(done), CancelledStatus(), Record());
       }
     }
   }
+  LogSettled(settled);
   due.Run();
 }
 
@@ -174,54 +215,71 @@ TensorBuffer::Counters TensorBuffer::GetCounters() const {
 
 std::string TensorBuffer::DebugString() const {
   mutex_lock l(mu_);
-  const char* state = "";
-  switch (state_) {
-    case State::kIdle:
-      state = "idle";
-      break;
-    case State::kOpen:
-      state = "open";
-      break;
-    case State::kEnding:
-      state = "ending";
-      break;
-    case State::kClosed:
-      state = "closed";
-      break;
-  }
   return strings::StrCat(
-      "TensorBuffer '", options_.name, "': ", state,
+      "TensorBuffer '", options_.name, "': ", StateName(),
       cancelled_ ? ", cancelled" : "", restarts_ > 0 ? ", restarting" : "",
-      ", ", records_.size(), " of ", options_.capacity, " records, ",
-      counters_.put, " put, ", counters_.taken, " taken, ", counters_.dropped,
-      " dropped, ", counters_.discarded, " discarded, ", active_runs_,
-      " runs active, ", waiting_runs_.size(), " runs, ",
-      waiting_restarts_.size(), " restarts, ", waiting_puts_.size(),
-      " puts and ", waiting_takes_.size(), " takes waiting");
+      ", ", records_.size(), " of ", Capacity(), " records, ", counters_.put,
+      " put, ", counters_.taken, " taken, ", counters_.dropped, " dropped, ",
+      counters_.discarded, " discarded, ", active_runs_, " runs active, ",
+      waiting_runs_.size(), " runs, ", waiting_restarts_.size(), " restarts, ",
+      waiting_puts_.size(), " puts and ", waiting_takes_.size(),
+      " takes waiting");
 }
 
 int64_t TensorBuffer::MemoryUsed() const {
-  mutex_lock l(mu_);
-  int64_t bytes = 0;
-  for (const StoredRecord& stored : records_) {
-    for (const Tensor& tensor : stored.record) bytes += tensor.TotalBytes();
+  // Counting strings takes long, so this uses references, without the lock.
+  std::vector<Record> records;
+  {
+    mutex_lock l(mu_);
+    records.reserve(records_.size());
+    for (const StoredRecord& stored : records_) {
+      records.push_back(stored.record);
+    }
   }
+  int64_t bytes = 0;
+  for (const Record& record : records) bytes += BytesOf(record);
   return bytes;
 }
 
+BufferStats TensorBuffer::GetStats() const {
+  BufferStats stats;
+  stats.set_bytes(MemoryUsed());
+  stats.set_tunes_capacity(TunesCapacity());
+  stats.set_capacity_bytes(options_.capacity_bytes);
+  mutex_lock l(mu_);
+  stats.set_capacity(Capacity());
+  stats.set_records(records_.size());
+  stats.set_put(counters_.put);
+  stats.set_taken(counters_.taken);
+  stats.set_dropped(counters_.dropped);
+  stats.set_discarded(counters_.discarded);
+  stats.set_waiting_puts(waiting_puts_.size());
+  stats.set_waiting_takes(waiting_takes_.size());
+  Write(put_waits_.Summarize(), stats.mutable_put_waits());
+  Write(take_waits_.Summarize(), stats.mutable_take_waits());
+  stats.set_state(StateName());
+  stats.set_error_code(end_status_.raw_code());
+  stats.set_error_message(std::string(end_status_.message()));
+  return stats;
+}
+
 int64_t TensorBuffer::CountedBytes(const Record& record) const {
-  int64_t bytes = 0;
-  if (options_.capacity_bytes > 0) {
-    for (const Tensor& tensor : record) bytes += tensor.TotalBytes();
-  }
-  return bytes;
+  return options_.capacity_bytes > 0 ? BytesOf(record) : 0;
+}
+
+bool TensorBuffer::HasBytes(int64_t bytes) const {
+  return options_.capacity_bytes == 0 ||
+         bytes <= options_.capacity_bytes - stored_bytes_;
 }
 
 bool TensorBuffer::HasRoom(int64_t bytes) const {
   if (records_.empty()) return true;
-  if (static_cast<int64_t>(records_.size()) >= options_.capacity) return false;
-  return options_.capacity_bytes == 0 ||
-         bytes <= options_.capacity_bytes - stored_bytes_;
+  return static_cast<int64_t>(records_.size()) < Capacity() && HasBytes(bytes);
+}
+
+bool TensorBuffer::MakesRoom(int64_t bytes) {
+  // A buffer that lacks bytes gains nothing from a larger capacity.
+  return TunesCapacity() && HasBytes(bytes) && tuner_.OnFull(NowMicros());
 }
 
 void TensorBuffer::Store(Record record, int64_t bytes) {
@@ -234,9 +292,31 @@ void TensorBuffer::AdmitPuts(DueCallbacks* due) {
   while (!waiting_puts_.empty() &&
          HasRoom(waiting_puts_.begin()->second.bytes)) {
     WaitingPut put = Extract(waiting_puts_.begin());
+    put_waits_.AddWait(NowMicros() - put.since_micros);
     Store(std::move(put.record), put.bytes);
     due->Add(std::move(put.done), OkStatus());
   }
+}
+
+void TensorBuffer::CountWaitingTake(const WaitingTake& take) {
+  const int64_t waited = NowMicros() - take.since_micros;
+  take_waits_.AddWait(waited);
+  if (TunesCapacity()) tuner_.OnTakeWaited(waited);
+}
+
+std::optional<int64_t> TensorBuffer::NewlySettled() {
+  if (!tuner_.settled() || tuner_.capacity() == reported_capacity_) {
+    return std::nullopt;
+  }
+  reported_capacity_ = tuner_.capacity();
+  return reported_capacity_;
+}
+
+void TensorBuffer::LogSettled(std::optional<int64_t> capacity) const {
+  if (!capacity.has_value()) return;
+  LOG(INFO) << "Stage '" << options_.name << "' has settled on a capacity of "
+            << *capacity << " record" << (*capacity == 1 ? "" : "s")
+            << " (within " << (options_.capacity_bytes >> 20) << " MiB).";
 }
 
 void TensorBuffer::Open() {
@@ -358,8 +438,10 @@ void TensorBuffer::OnDeadline(uint64_t id) {
   DueCallbacks due;
   int64_t timeouts = 0;
   int64_t discarded = 0;
+  int64_t capacity = 0;
   {
     mutex_lock l(mu_);
+    capacity = Capacity();
     if (auto put = waiting_puts_.find(id); put != waiting_puts_.end()) {
       due.Add(Extract(put).done, OkStatus());
       AdmitPuts(&due);
@@ -378,13 +460,27 @@ void TensorBuffer::OnDeadline(uint64_t id) {
   if (timeouts > 0) {
     LOG_EVERY_N_SEC(WARNING, 1)
         << "Stage '" << options_.name << "' dropped a record: its buffer of "
-        << options_.capacity << " records had no room for it within "
+        << capacity << " records had no room for it within "
         << "timeout_millis, because consumers took records too slowly. "
         << "Dropped so far: " << timeouts
         << ". A larger timeout_millis waits longer; 0 waits without a limit.";
   }
   LogDiscarded(discarded);
   due.Run();
+}
+
+const char* TensorBuffer::StateName() const {
+  switch (state_) {
+    case State::kIdle:
+      return "idle";
+    case State::kOpen:
+      return "open";
+    case State::kEnding:
+      return "ending";
+    case State::kClosed:
+      return "closed";
+  }
+  return "";
 }
 
 Status TensorBuffer::CancelledStatus() const {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,11 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow_staging/core/buffer/capacity_tuner.h"
 #include "tensorflow_staging/core/buffer/deadline_timer.h"
+#include "tensorflow_staging/core/buffer/wait_times.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 
 namespace tensorflow {
 namespace staging {
@@ -95,10 +100,12 @@ class TensorBuffer : public ResourceBase {
   struct Options {
     // The stage's name, for errors, logs and the name of the timer's thread.
     std::string name;
-    // How many records the buffer holds; at least 1.
+    // How many records the buffer holds: at least 1, or kAutotune, with
+    // which the buffer chooses (CapacityTuner).
     int64_t capacity = 1;
-    // How many bytes the buffer holds; 0 sets no bound. An empty buffer admits
-    // even a larger record.
+    // How many bytes the buffer holds; 0 sets no bound, unless the buffer
+    // chooses its capacity, which then means kTunedCapacityBytes. An empty
+    // buffer admits even a larger record.
     int64_t capacity_bytes = 0;
     // How long a take waits for the first put or Resume.
     int64_t idle_timeout_millis = 5000;
@@ -114,6 +121,10 @@ class TensorBuffer : public ResourceBase {
     int64_t dropped = 0;    // Records whose put timed out.
     int64_t discarded = 0;  // Records that a restart discarded.
   };
+
+  // Little beside what TensorFlow itself takes, and many records of most
+  // models.
+  static constexpr int64_t kTunedCapacityBytes = int64_t{512} << 20;
 
   explicit TensorBuffer(Options options);
   ~TensorBuffer() override;
@@ -204,6 +215,8 @@ class TensorBuffer : public ResourceBase {
 
   Counters GetCounters() const TF_LOCKS_EXCLUDED(mu_);
 
+  BufferStats GetStats() const TF_LOCKS_EXCLUDED(mu_);
+
   const std::string& name() const { return options_.name; }
 
   std::string DebugString() const override TF_LOCKS_EXCLUDED(mu_);
@@ -225,11 +238,13 @@ class TensorBuffer : public ResourceBase {
     int64_t bytes;
     PutDone done;
     Watch watch;
+    int64_t since_micros;
   };
 
   struct WaitingTake {
     TakeDone done;
     Watch watch;
+    int64_t since_micros;
   };
 
   // A run that waits to begin, or a restart that waits for runs.
@@ -251,10 +266,25 @@ class TensorBuffer : public ResourceBase {
   // The callbacks to run after the lock is released.
   class DueCallbacks;
 
+  bool TunesCapacity() const { return options_.capacity == kAutotune; }
+  int64_t Capacity() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return TunesCapacity() ? tuner_.capacity() : options_.capacity;
+  }
   // The size that counts against capacity_bytes; 0 if that sets no bound.
   int64_t CountedBytes(const Record& record) const;
+  // Whether capacity_bytes allows `bytes` more.
+  bool HasBytes(int64_t bytes) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasRoom(int64_t bytes) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether a full buffer has grown for a record of `bytes` bytes.
+  bool MakesRoom(int64_t bytes) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Store(Record record, int64_t bytes) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Notes that `take` has received a record.
+  void CountWaitingTake(const WaitingTake& take)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns the capacity if the buffer has settled on another one than it last
+  // reported.
+  std::optional<int64_t> NewlySettled() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LogSettled(std::optional<int64_t> capacity) const;
   // Stores the records of waiting puts, oldest first, as long as they fit.
   void AdmitPuts(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -303,6 +333,7 @@ class TensorBuffer : public ResourceBase {
   void OnCancelled(uint64_t id) TF_LOCKS_EXCLUDED(mu_);
   void OnDeadline(uint64_t id) TF_LOCKS_EXCLUDED(mu_);
 
+  const char* StateName() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status CancelledStatus() const;
   Status NotFedStatus() const;
   Status RestartTimedOutStatus() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -321,6 +352,11 @@ class TensorBuffer : public ResourceBase {
   WaitingTakes waiting_takes_ TF_GUARDED_BY(mu_);
   uint64_t next_id_ TF_GUARDED_BY(mu_) = 0;
   Counters counters_ TF_GUARDED_BY(mu_);
+  // Of the puts and takes that succeeded.
+  WaitTimes put_waits_ TF_GUARDED_BY(mu_);
+  WaitTimes take_waits_ TF_GUARDED_BY(mu_);
+  CapacityTuner tuner_ TF_GUARDED_BY(mu_);
+  int64_t reported_capacity_ TF_GUARDED_BY(mu_) = 0;
 
   std::atomic<bool> admits_runs_{false};
   // Runs that may not begin yet, and the number of runs that have begun and not

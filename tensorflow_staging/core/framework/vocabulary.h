@@ -21,9 +21,10 @@ inline constexpr char kCancelOp[] = "TensorBufferCancel";
 inline constexpr char kResumeOp[] = "TensorBufferResume";
 inline constexpr char kCloseOp[] = "TensorBufferClose";
 inline constexpr char kSizeOp[] = "TensorBufferSize";
+inline constexpr char kStatsOp[] = "TensorBufferStats";
 inline constexpr const char* kBufferOps[] = {kPutOp,     kTakeOp,   kBeginOp,
                                              kRestartOp, kCancelOp, kResumeOp,
-                                             kCloseOp,   kSizeOp};
+                                             kCloseOp,   kSizeOp,   kStatsOp};
 
 // The stand-in of a node that has several outputs, or an output that no record
 // carries.
@@ -87,6 +88,10 @@ inline constexpr const char* kIteratorInitializerOps[] = {
 
 // The name of a stage that the user does not name.
 inline constexpr char kDefaultStageName[] = "prefetch";
+
+// As a capacity or a number of threads: the stage chooses it. The value of
+// tf.data.AUTOTUNE.
+inline constexpr int64_t kAutotune = -1;
 
 // The default capacity of a buffer, and the default time that a record waits
 // for room in it.

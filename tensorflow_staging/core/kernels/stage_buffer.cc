@@ -65,6 +65,11 @@ StageBuffer::StageBuffer(OpKernelConstruction* ctx) {
   OP_REQUIRES_OK(ctx, ctx->GetAttr(kCapacityAttr, &options_.capacity));
   OP_REQUIRES_OK(ctx,
                  ctx->GetAttr(kCapacityBytesAttr, &options_.capacity_bytes));
+  OP_REQUIRES(ctx, options_.capacity != 0,
+              errors::InvalidArgument("capacity of ", ctx->def().name(), " (",
+                                      ctx->def().op(),
+                                      ") is 0; it must be at least 1, or -1, "
+                                      "with which the buffer chooses it."));
   TryGetNodeAttr(ctx->def(), kHandsOverAttr, &hands_over_);
   TryGetNodeAttr(ctx->def(), kBorrowsFromAttr, &borrows_from_);
   OP_REQUIRES(ctx, !options_.name.empty(),

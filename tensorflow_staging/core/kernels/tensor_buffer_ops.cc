@@ -228,6 +228,18 @@ class TensorBufferSizeOp : public BufferKernel {
   }
 };
 
+class TensorBufferStatsOp : public BufferKernel {
+ public:
+  using BufferKernel::BufferKernel;
+
+ private:
+  void Run(OpKernelContext* ctx, TensorBuffer* buffer) override {
+    Tensor* stats = nullptr;
+    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, TensorShape({}), &stats));
+    stats->scalar<tstring>()() = buffer->GetStats().SerializeAsString();
+  }
+};
+
 // Records are in the memory of the device of the Put and the Take, apart from
 // what the attributes of these say. The control ops run on the CPU where
 // SmartStage's passes have seen the graph (graph/rewrite/stage_delivery.h);
@@ -253,6 +265,9 @@ REGISTER_KERNEL_BUILDER(Name(kCloseOp)
 REGISTER_KERNEL_BUILDER(Name(kSizeOp).Device(DEVICE_CPU), TensorBufferSizeOp);
 REGISTER_KERNEL_BUILDER(Name(kSizeOp).Device(DEVICE_GPU).HostMemory("size"),
                         TensorBufferSizeOp);
+REGISTER_KERNEL_BUILDER(Name(kStatsOp).Device(DEVICE_CPU), TensorBufferStatsOp);
+REGISTER_KERNEL_BUILDER(Name(kStatsOp).Device(DEVICE_GPU).HostMemory("stats"),
+                        TensorBufferStatsOp);
 
 }  // namespace
 }  // namespace staging

@@ -203,6 +203,34 @@ TEST(TensorBufferKernelsTest, AnEmptySharedNameIsRejected) {
       << status;
 }
 
+TEST(TensorBufferKernelsTest, ACapacityOfZeroIsRejected) {
+  StageSession session(/*capacity=*/0);
+  const Status status = session.Put(1);
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(Contains(status, "is 0; it must be at least 1, or -1")) << status;
+}
+
+TEST(TensorBufferKernelsTest, StatsAreThoseOfTheBuffer) {
+  StageSession session(/*capacity=*/3);
+  ASSERT_EQ(session.Put(1), OkStatus());
+  ASSERT_EQ(session.Put(2), OkStatus());
+  session.Take();
+  const BufferStats stats = session.Stats();
+  EXPECT_EQ(stats.capacity(), 3);
+  EXPECT_EQ(stats.records(), 1);
+  EXPECT_EQ(stats.put(), 2);
+  EXPECT_EQ(stats.taken(), 1);
+  EXPECT_EQ(stats.state(), "open");
+}
+
+TEST(TensorBufferKernelsTest, ATunedCapacityBeginsWithOne) {
+  StageSession session(/*capacity=*/kAutotune);
+  const BufferStats stats = session.Stats();
+  EXPECT_TRUE(stats.tunes_capacity());
+  EXPECT_EQ(stats.capacity(), 1);
+  EXPECT_EQ(stats.capacity_bytes(), int64_t{512} << 20);
+}
+
 // On a GPU, records stay in the device's memory, and the inputs and outputs of
 // the control ops stay in host memory.
 TEST(TensorBufferKernelsTest, AreRegisteredForCpuAndGpu) {
@@ -214,7 +242,8 @@ TEST(TensorBufferKernelsTest, AreRegisteredForCpuAndGpu) {
                         {"TensorBufferClose", {"error_code", "error_message"}},
                         {"TensorBufferBegin", {}},
                         {"TensorBufferRestart", {}},
-                        {"TensorBufferSize", {"size"}}};
+                        {"TensorBufferSize", {"size"}},
+                        {"TensorBufferStats", {"stats"}}};
   for (const auto& [op, expected] : host_memory_of) {
     std::vector<std::string> devices;
     const KernelList kernels = GetRegisteredKernelsForOp(op);

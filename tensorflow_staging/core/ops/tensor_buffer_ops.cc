@@ -52,11 +52,12 @@ std::string BufferOpDoc(const char* doc) {
       R"doc(container: The resource container of the buffer; if empty, the
   device's default container.
 shared_name: The name of the stage; must not be empty.
-capacity: How many records the buffer holds. Only the value of the op that runs
-  first counts.
-capacity_bytes: How many bytes the buffer holds; 0 sets no bound. An empty
-  buffer admits even a larger record. Only the value of the op that runs first
-  counts.
+capacity: How many records the buffer holds: at least 1, or -1
+  (tf.data.AUTOTUNE) to let the buffer choose. Only the value of the op that
+  runs first counts.
+capacity_bytes: How many bytes the buffer holds; 0 sets no bound, or 512 MiB if
+  the buffer chooses its capacity. An empty buffer admits even a larger record.
+  Only the value of the op that runs first counts.
 )doc");
 }
 
@@ -67,7 +68,7 @@ capacity_bytes: How many bytes the buffer holds; 0 sets no bound. An empty
       .SetIsStateful()                  \
       .Attr("container: string = ''")   \
       .Attr("shared_name: string = ''") \
-      .Attr("capacity: int >= 1 = 1")   \
+      .Attr("capacity: int >= -1 = 1")  \
       .Attr("capacity_bytes: int >= 0 = 0")
 
 }  // namespace
@@ -187,6 +188,15 @@ REGISTER_BUFFER_OP("TensorBufferSize")
 Returns the number of records that a stage's buffer holds.
 
 size: Scalar. The number of records.
+)doc"));
+
+REGISTER_BUFFER_OP("TensorBufferStats")
+    .Output("stats: string")
+    .SetShapeFn(shape_inference::ScalarShape)
+    .Doc(BufferOpDoc(R"doc(
+Returns what a stage's buffer has counted and measured.
+
+stats: Scalar. A serialized tensorflow.staging.BufferStats message.
 )doc"));
 
 #undef REGISTER_BUFFER_OP

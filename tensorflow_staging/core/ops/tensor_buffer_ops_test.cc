@@ -105,12 +105,19 @@ TEST_F(TensorBufferShapeTest, SizeIsAScalar) {
   EXPECT_EQ(OutputShapes(), (std::vector<std::string>{"[]"}));
 }
 
+TEST_F(TensorBufferShapeTest, StatsAreAScalar) {
+  ASSERT_EQ(NodeBuilder("stats", "TensorBufferStats").Finalize(&graph_, &node_),
+            OkStatus());
+  ASSERT_EQ(refiner_.AddNode(node_), OkStatus());
+  EXPECT_EQ(OutputShapes(), (std::vector<std::string>{"[]"}));
+}
+
 // Serialized graphs and the Python code rely on these attributes.
 TEST(TensorBufferOpsTest, AllAreStatefulAndShareTheBuffersAttributes) {
   for (const char* name :
        {"TensorBufferPut", "TensorBufferTake", "TensorBufferCancel",
         "TensorBufferResume", "TensorBufferClose", "TensorBufferBegin",
-        "TensorBufferRestart", "TensorBufferSize"}) {
+        "TensorBufferRestart", "TensorBufferSize", "TensorBufferStats"}) {
     const OpDef* op = nullptr;
     ASSERT_EQ(OpRegistry::Global()->LookUpOpDef(name, &op), OkStatus());
     EXPECT_TRUE(op->is_stateful()) << name;
@@ -130,11 +137,11 @@ TEST(TensorBufferOpsTest, AnEmptyRecordIsRejected) {
                                             .Finalize(&graph, nullptr)));
 }
 
-TEST(TensorBufferOpsTest, CapacityIsAtLeastOne) {
+TEST(TensorBufferOpsTest, ACapacityBelowAutotuneIsRejected) {
   Graph graph(OpRegistry::Global());
   EXPECT_TRUE(
       errors::IsInvalidArgument(NodeBuilder("cancel", "TensorBufferCancel")
-                                    .Attr("capacity", 0)
+                                    .Attr("capacity", -2)
                                     .Finalize(&graph, nullptr)));
 }
 

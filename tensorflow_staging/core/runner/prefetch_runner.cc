@@ -30,6 +30,13 @@ Status CheckOptions(const PrefetchRunnerOptions& options) {
         "PrefetchRunnerOptions.fetch_ops of stage '", options.name(),
         "' is empty: there is nothing to run ahead.");
   }
+  if (options.tune_threads() && options.fetch_ops_size() != 1) {
+    return errors::InvalidArgument("PrefetchRunnerOptions.fetch_ops of stage '",
+                                   options.name(), "' has ",
+                                   options.fetch_ops_size(),
+                                   " entries; with tune_threads it must have "
+                                   "one, which the runner repeats.");
+  }
   return OkStatus();
 }
 
@@ -60,6 +67,10 @@ PrefetchRunner::~PrefetchRunner() {
 Status PrefetchRunner::Start() { return producers_->Start(); }
 
 void PrefetchRunner::Stop() { producers_->Stop(); }
+
+Status PrefetchRunner::ReadBuffer(BufferStats* stats) {
+  return producers_->ReadBuffer(stats);
+}
 
 PrefetchRunner::Stats PrefetchRunner::GetStats() const {
   return producers_->GetStats();

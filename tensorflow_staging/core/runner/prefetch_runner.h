@@ -10,6 +10,7 @@
 #include "tensorflow/core/platform/macros.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/public/session.h"
+#include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/session/session_observers.h"
 
@@ -65,6 +66,8 @@ class PrefetchRunner {
     int64_t ignored = 0;
     // Whether a thread may still produce records.
     bool running = false;
+    // How many threads may.
+    int threads = 0;
   };
 
   // Creates a runner. Returns INVALID_ARGUMENT, with the name of the option, if
@@ -94,6 +97,11 @@ class PrefetchRunner {
   void Stop();
 
   Stats GetStats() const;
+
+  // Reads the statistics of the stage's buffer, which may be on a server.
+  // Returns FAILED_PRECONDITION unless the runner has started and not stopped,
+  // UNIMPLEMENTED if the stage has no op for that, or the error of the session.
+  Status ReadBuffer(BufferStats* stats);
 
  private:
   PrefetchRunner(std::shared_ptr<Producers> producers,

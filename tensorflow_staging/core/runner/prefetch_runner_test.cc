@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>  // NOLINT
 #include <memory>
 #include <set>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow/core/platform/threadpool.h"
@@ -35,6 +37,41 @@ TEST(PrefetchRunnerTest, RecordsArriveInOrderBeforeTheEndOfTheData) {
   EXPECT_EQ(stats.records, 100);
   EXPECT_EQ(stats.ignored, 0);
   EXPECT_FALSE(stats.running);
+}
+
+TEST(PrefetchRunnerTest, ReadsTheStatisticsOfItsBuffer) {
+  Sources::Get()->Set(kSource, CountingTo(10));
+  StageSession session;
+  auto runner = session.StartRunner();
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
+  BufferStats stats;
+  ASSERT_EQ(runner->ReadBuffer(&stats), OkStatus());
+  EXPECT_EQ(stats.put(), 10);
+  EXPECT_EQ(stats.taken(), 10);
+  EXPECT_EQ(stats.take_waits().calls(), 10);
+  EXPECT_EQ(stats.error_code(), error::OUT_OF_RANGE);
+  runner->Stop();
+  EXPECT_TRUE(errors::IsFailedPrecondition(runner->ReadBuffer(&stats)));
+}
+
+TEST(PrefetchRunnerTest, AGraphOfAnEarlierVersionHasNoStatistics) {
+  Sources::Get()->Set(kSource, CountingTo(10));
+  StageSession session;
+  session.options()->clear_stats_tensor();
+  auto runner = session.StartRunner();
+  BufferStats stats;
+  EXPECT_TRUE(errors::IsUnimplemented(runner->ReadBuffer(&stats)));
+}
+
+TEST(PrefetchRunnerTest, AnotherTensorHoldsNoStatistics) {
+  Sources::Get()->Set(kSource, CountingTo(10));
+  StageSession session;
+  session.options()->set_stats_tensor(session.options()->error_code_tensor());
+  auto runner = session.StartRunner();
+  BufferStats stats;
+  const Status status = runner->ReadBuffer(&stats);
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
 }
 
 TEST(PrefetchRunnerTest, SeveralThreadsNeitherSkipNorRepeatRecords) {
@@ -601,6 +638,92 @@ TEST(PrefetchRunnerTest, CreateNamesTheOptionThatIsMissing) {
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
   EXPECT_TRUE(
       absl::StrContains(status.message(), "PrefetchRunnerOptions.fetch_ops"))
+      << status;
+}
+
+// Counts to `end`, and yields each number `micros` after it was asked for.
+Source SlowCountingTo(int64_t end, std::shared_ptr<std::atomic<int>> micros) {
+  auto next = std::make_shared<std::atomic<int64_t>>(0);
+  return [end, micros, next](OpKernelContext* ctx,
+                             AsyncOpKernel::DoneCallback done) {
+    Env::Default()->SchedClosureAfter(*micros, [=]() {
+      const int64_t value = (*next)++;
+      if (value >= end) {
+        ctx->SetStatus(errors::OutOfRange("the end"));
+      } else {
+        ctx->set_output(0, Tensor(value));
+      }
+      done();
+    });
+  };
+}
+
+// Takes records, with a pause after each, until `condition` holds. Returns how
+// many, or -1 if it does not hold for half a minute.
+template <typename Condition>
+int64_t TakeUntil(StageSession* session, std::chrono::microseconds pause,
+                  Condition condition) {
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  int64_t value = 0;
+  for (int64_t taken = 0; std::chrono::steady_clock::now() < deadline;
+       ++taken) {
+    if (condition()) return taken;
+    TF_CHECK_OK(session->Take(&value));
+    std::this_thread::sleep_for(pause);
+  }
+  return -1;
+}
+
+TEST(TunedThreadsTest, ComeAndGoWithTheWaitsOfTheStepAndEndWithTheData) {
+  constexpr int64_t kRecords = 5000;
+  auto micros = std::make_shared<std::atomic<int>>(5000);
+  Sources::Get()->Set(kSource, SlowCountingTo(kRecords, micros));
+  StageSession session;
+  session.options()->set_tune_threads(true);
+  auto runner = session.StartRunner();
+  EXPECT_EQ(runner->GetStats().threads, 1);
+  const auto threads = [&runner]() { return runner->GetStats().threads; };
+
+  // The step waits, and a second producer helps.
+  int64_t taken = TakeUntil(&session, std::chrono::microseconds(0),
+                            [&]() { return threads() > 1; });
+  ASSERT_GE(taken, 0);
+  // Records come at once, and producers wait for room.
+  *micros = 0;
+  const int64_t more = TakeUntil(&session, std::chrono::milliseconds(2),
+                                 [&]() { return threads() == 1; });
+  ASSERT_GE(more, 0);
+  // The idle producer leaves at the end of the data.
+  std::vector<int64_t> values;
+  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
+  EXPECT_EQ(taken + more + static_cast<int64_t>(values.size()), kRecords);
+  EXPECT_FALSE(runner->GetStats().running);
+}
+
+TEST(TunedThreadsTest, StopEndsIdleThreads) {
+  Sources::Get()->Set(
+      kSource, SlowCountingTo(100, std::make_shared<std::atomic<int>>(0)));
+  StageSession session;
+  session.options()->set_tune_threads(true);
+  auto runner = session.StartRunner();
+  int64_t value = -1;
+  ASSERT_EQ(session.Take(&value), OkStatus());
+  runner->Stop();
+  EXPECT_EQ(runner->GetStats().threads, 0);
+}
+
+TEST(TunedThreadsTest, OneOpIsAllowed) {
+  StageConfig config;
+  config.num_threads = 2;
+  StageSession session(config);
+  session.options()->set_tune_threads(true);
+  std::unique_ptr<PrefetchRunner> runner;
+  const Status status =
+      PrefetchRunner::Create(session.session(), *session.options(), &runner);
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(
+      absl::StrContains(status.message(), "has 2 entries; with tune_threads"))
       << status;
 }
 

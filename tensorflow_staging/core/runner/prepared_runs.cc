@@ -72,6 +72,12 @@ Status PreparedRuns::PrepareControlOps(const PrefetchRunnerOptions& options) {
   control.mutable_run_options()->set_timeout_in_ms(
       options.run_options().timeout_in_ms());
 
+  // Few programs ask, so this run is prepared when the first one does.
+  stats_.options = control;
+  if (!options.stats_tensor().empty()) {
+    stats_.options.add_fetch(options.stats_tensor());
+  }
+
   CallableOptions resume = control;
   resume.add_target(options.resume_op());
   TF_RETURN_IF_ERROR(MakeCallable(resume, &resume_));
@@ -140,6 +146,23 @@ Status PreparedRuns::Prepare(SharedCallable* callable) {
 Status PreparedRuns::Close(const Status& cause) const {
   return RunOp(close_, {Tensor(static_cast<int32>(cause.raw_code())),
                         Tensor(tstring(cause.message()))});
+}
+
+Status PreparedRuns::ReadStats(BufferStats* stats) {
+  if (stats_.options.fetch_size() == 0) {
+    return errors::Unimplemented(
+        "The graph has no op that reads the statistics of the stage.");
+  }
+  TF_RETURN_IF_ERROR(Prepare(&stats_));
+  std::vector<Tensor> fetched;
+  TF_RETURN_IF_ERROR(Run(&stats_, {}, &fetched));
+  if (fetched.size() != 1 || fetched[0].dtype() != DT_STRING ||
+      fetched[0].NumElements() != 1 ||
+      !stats->ParseFromString(std::string(fetched[0].flat<tstring>()(0)))) {
+    return errors::InvalidArgument("Tensor '", stats_.options.fetch(0),
+                                   "' is no statistics of a stage's buffer.");
+  }
+  return OkStatus();
 }
 
 Status PreparedRuns::ProduceRecord(int index, bool* has_put) {

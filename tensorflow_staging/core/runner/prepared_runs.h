@@ -16,6 +16,7 @@
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/public/session.h"
+#include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/thread_pools/staged_run_threads.h"
 
@@ -58,6 +59,10 @@ class PreparedRuns {
   // Closes the buffer with the cause that ended the stage; OK at the end of the
   // data.
   Status Close(const Status& cause) const;
+
+  // Reads the statistics of the buffer. Returns UNIMPLEMENTED if the graph of
+  // the stage has no op for that: an earlier version has written it.
+  Status ReadStats(BufferStats* stats);
 
   // Runs the region once, as producer `index`, which must have been prepared.
   // Sets `*has_put` to whether the run, if it succeeded, put a record.
@@ -104,6 +109,7 @@ class PreparedRuns {
   Handle resume_ = 0;
   Handle cancel_ = 0;
   Handle close_ = 0;
+  SharedCallable stats_;
   // Fetches the values of named_feed_input_tensors, if there are any.
   SharedCallable feeds_;
   // By op. A producer is fed the values that `feeds_` fetches.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tensorflow/core/platform/cpu_info.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/strcat.h"
@@ -34,6 +35,24 @@ constexpr std::chrono::milliseconds kLongestIgnoredPause(10);
 // Of a run that succeeded without putting a record. Ends the stage, also if a
 // run may fail with the same type of error: the step would silently skip a
 // record, or wait for ever.
+// A period of the tuner lasts at least that long, and contains at least that
+// many records of each producer, so that chance does not decide.
+constexpr std::chrono::milliseconds kShortestPeriod(200);
+constexpr int kFewestRecords = 8;
+
+// Producers that compute gain nothing beyond the number of cores, and those that
+// wait for storage may.
+int MostThreads() { return std::max(port::NumSchedulableCPUs(), 8); }
+
+// Repeats the only fetch_op of a stage that chooses its number of threads.
+PrefetchRunnerOptions WithThreads(PrefetchRunnerOptions options) {
+  if (options.tune_threads()) {
+    const std::string op = options.fetch_ops(0);
+    while (options.fetch_ops_size() < MostThreads()) options.add_fetch_ops(op);
+  }
+  return options;
+}
+
 Status NoRecordStatus() {
   return errors::InvalidArgument(
       "The run put no record, because a tensor of the record has no value: it "
@@ -48,13 +67,17 @@ Status NoRecordStatus() {
 Producers::Producers(std::shared_ptr<Session> session,
                      const PrefetchRunnerOptions& options)
     : session_(std::move(session)),
-      options_(options),
+      options_(WithThreads(options)),
       outcomes_(options),
+      most_threads_(options_.fetch_ops_size()),
       num_sources_(std::set<std::string>(options.fetch_ops().begin(),
                                          options.fetch_ops().end())
                        .size()),
-      pauses_(options.fetch_ops_size()),
-      ignored_in_a_row_(options.fetch_ops_size()) {}
+      pauses_(most_threads_),
+      ignored_in_a_row_(most_threads_),
+      active_threads_(options.tune_threads() ? 1 : most_threads_) {
+  if (options.tune_threads()) tuner_.emplace(most_threads_);
+}
 
 Status Producers::Start() {
   {
@@ -80,17 +103,7 @@ Status Producers::Start() {
   if (status.ok()) {
     mutex_lock l(mu_);
     stopped = stopping_;
-    if (!stopped) {
-      const int count = options_.fetch_ops_size();
-      inside_ += count;
-      working_ = count;
-      for (const std::string& op : options_.fetch_ops()) ++working_on_op_[op];
-      for (int i = 0; i < count; ++i) {
-        threads_.emplace_back(Env::Default()->StartThread(
-            ThreadOptions(), strings::StrCat(options_.name(), "_prefetch_", i),
-            [producers = shared_from_this(), i]() { producers->Work(i); }));
-      }
-    }
+    StartThreads(active_threads_);
   }
   if (stopped) {
     // Stop may have cancelled the buffer before Resume opened it.
@@ -101,12 +114,24 @@ Status Producers::Start() {
   return status;
 }
 
+void Producers::StartThreads(int count) {
+  if (stopping_) return;
+  for (int i = threads_.size(); i < count; ++i) {
+    ++inside_;
+    ++working_;
+    ++working_on_op_[options_.fetch_ops(i)];
+    threads_.emplace_back(Env::Default()->StartThread(
+        ThreadOptions(), strings::StrCat(options_.name(), "_prefetch_", i),
+        [producers = shared_from_this(), i]() { producers->Work(i); }));
+  }
+}
+
 void Producers::Work(int index) {
   SetStageThreadName(options_.name());
   // 1. Produce records until this thread must leave. What cannot be prepared
   //    ends the stage, also if a run may fail with the same type of error.
   const Status prepared = runs_.PrepareProducer(index);
-  while (!must_leave_.load(std::memory_order_acquire) &&
+  while (!must_leave_.load(std::memory_order_acquire) && AwaitTurn(index) &&
          (prepared.ok() ? Produce(index) : EndStage(index, prepared))) {
   }
   // 2. The last thread to leave closes the buffer: the last one of all at the
@@ -121,10 +146,66 @@ void Producers::Work(int index) {
     close = !stopping_ && !options_.restartable() &&
             (cause_.ok() ? last : last_of_op && op == cause_op_);
     cause = cause_;
+    idle_must_leave_ = true;
+    changed_.notify_all();
   }
   if (close) CloseBuffer(cause);
   // 3. From here on the session may be destroyed.
   Leave();
+}
+
+bool Producers::AwaitTurn(int index) {
+  if (index < active_threads_.load(std::memory_order_relaxed)) return true;
+  mutex_lock l(mu_);
+  while (index >= active_threads_ && !stopping_ && !idle_must_leave_) {
+    changed_.wait(l);
+  }
+  return index < active_threads_;
+}
+
+void Producers::TuneThreads() {
+  ProducerTuner::Period period;
+  if (!ReadPeriod(&period)) return;
+  if (tuner_->OnPeriod(period)) {
+    mutex_lock l(mu_);
+    active_threads_ = tuner_->producers();
+    StartThreads(active_threads_);
+    changed_.notify_all();
+  } else if (tuner_->settled() && tuner_->producers() != reported_threads_) {
+    reported_threads_ = tuner_->producers();
+    LOG(INFO) << "Stage '" << options_.name() << "' has settled on "
+              << reported_threads_ << " producer"
+              << (reported_threads_ == 1 ? "" : "s") << " (of up to "
+              << most_threads_ << ").";
+  }
+}
+
+bool Producers::ReadPeriod(ProducerTuner::Period* period) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_period_ < kShortestPeriod ||
+      records_ < last_records_ + kFewestRecords * active_threads_) {
+    return false;
+  }
+  BufferStats stats;
+  const Status status = runs_.ReadStats(&stats);
+  if (!status.ok()) {
+    // The closing session, for example. The number stays as it is.
+    tuner_.reset();
+    return false;
+  }
+  const bool is_first = last_period_.time_since_epoch().count() == 0;
+  period->micros =
+      std::chrono::duration_cast<std::chrono::microseconds>(now - last_period_)
+          .count();
+  period->taken = stats.taken() - last_stats_.taken();
+  period->take_wait_micros = stats.take_waits().total_micros() -
+                             last_stats_.take_waits().total_micros();
+  period->put_wait_micros =
+      stats.put_waits().total_micros() - last_stats_.put_waits().total_micros();
+  last_period_ = now;
+  last_records_ = records_;
+  last_stats_ = std::move(stats);
+  return !is_first;
 }
 
 bool Producers::Produce(int index) {
@@ -154,6 +235,7 @@ bool Producers::CountRecord(int index) {
     mutex_lock l(mu_);
     ended_ops_.clear();
   }
+  if (index == 0 && tuner_.has_value()) TuneThreads();
   return true;
 }
 
@@ -342,7 +424,22 @@ PrefetchRunner::Stats Producers::GetStats() const {
   stats.ignored = ignored_;
   mutex_lock l(mu_);
   stats.running = working_ > 0;
+  stats.threads = std::min<int>(working_, active_threads_);
   return stats;
+}
+
+Status Producers::ReadBuffer(BufferStats* stats) {
+  {
+    mutex_lock l(mu_);
+    if (!prepared_ || stopping_ || session_gone_) {
+      return errors::FailedPrecondition("Stage '", options_.name(),
+                                        "' is not running.");
+    }
+    ++inside_;
+  }
+  const Status status = runs_.ReadStats(stats);
+  Leave();
+  return status;
 }
 
 void Producers::AskThreadsToLeave() {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/runner/prepared_runs.h"
+#include "tensorflow_staging/core/runner/producer_tuner.h"
 #include "tensorflow_staging/core/runner/run_outcomes.h"
 
 namespace tensorflow {
@@ -49,6 +51,7 @@ class Producers : public std::enable_shared_from_this<Producers> {
   Status Start() TF_LOCKS_EXCLUDED(mu_);
   void Stop() TF_LOCKS_EXCLUDED(mu_);
   PrefetchRunner::Stats GetStats() const TF_LOCKS_EXCLUDED(mu_);
+  Status ReadBuffer(BufferStats* stats) TF_LOCKS_EXCLUDED(mu_);
 
   // Ends the threads because the session is closing, and releases the session.
   void OnSessionClosing() TF_LOCKS_EXCLUDED(mu_);
@@ -60,8 +63,18 @@ class Producers : public std::enable_shared_from_this<Producers> {
   }
 
  private:
+  // Starts threads until there are `count`, unless the runner is being stopped.
+  void StartThreads(int count) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The body of thread `index`.
   void Work(int index) TF_LOCKS_EXCLUDED(mu_);
+  // Returns whether thread `index` is to run the region: at once, unless the
+  // runner has chosen to work with fewer threads; then once it needs more.
+  bool AwaitTurn(int index) TF_LOCKS_EXCLUDED(mu_);
+  // Adapts the number of threads that work, in thread 0 after a record.
+  void TuneThreads() TF_LOCKS_EXCLUDED(mu_);
+  // Reads what has happened since the last call; false if too little has, or if
+  // the buffer cannot be read.
+  bool ReadPeriod(ProducerTuner::Period* period);
   // Runs the region once, in thread `index`, and handles the result. Like the
   // next three methods, returns whether the thread continues.
   bool Produce(int index) TF_LOCKS_EXCLUDED(mu_);
@@ -108,6 +121,8 @@ class Producers : public std::enable_shared_from_this<Producers> {
   std::shared_ptr<Session> session_;
   const PrefetchRunnerOptions options_;
   const RunOutcomes outcomes_;
+  // How many threads there may be.
+  const int most_threads_;
   // How many different fetch_ops there are.
   const size_t num_sources_;
 
@@ -128,6 +143,16 @@ class Producers : public std::enable_shared_from_this<Producers> {
   // Whether the threads must leave after their current runs. Atomic, because
   // each thread reads it before each run and should not lock mu_ for that.
   std::atomic<bool> must_leave_{false};
+  // The threads with a lower index work; the others wait for their turn.
+  // Changes under mu_.
+  std::atomic<int> active_threads_;
+  // Used by thread 0 alone. Nothing if the number of threads is fixed.
+  std::optional<ProducerTuner> tuner_;
+  BufferStats last_stats_;
+  std::chrono::steady_clock::time_point last_period_;
+  int64_t last_records_ = 0;
+  int reported_threads_ = 0;
+
   std::atomic<int64_t> records_{0};
   std::atomic<int64_t> ignored_{0};
 
@@ -141,6 +166,8 @@ class Producers : public std::enable_shared_from_this<Producers> {
   bool session_gone_ TF_GUARDED_BY(mu_) = false;
   // Whether runs_ is complete and not yet released.
   bool prepared_ TF_GUARDED_BY(mu_) = false;
+  // Whether threads that wait for their turn must leave: the data has ended.
+  bool idle_must_leave_ TF_GUARDED_BY(mu_) = false;
   int inside_ TF_GUARDED_BY(mu_) = 0;
   // Threads that may still produce records.
   int working_ TF_GUARDED_BY(mu_) = 0;

@@ -33,6 +33,7 @@ PrefetchRunnerOptions RunnerOf(const PlannedStage& stage,
   for (int i = 0; i < settings.num_threads; ++i) {
     runner.add_fetch_ops(stage.check_puts ? PutCheck(put) : put);
   }
+  runner.set_tune_threads(settings.tune_threads);
   runner.set_cancel_op(stage.NodeName(kCancelOp));
   runner.set_resume_op(stage.NodeName(kResumeOp));
   runner.set_close_op(stage.NodeName(kCloseOp));
@@ -40,6 +41,7 @@ PrefetchRunnerOptions RunnerOf(const PlannedStage& stage,
       absl::StrCat(stage.NodeName("error_code"), ":0"));
   runner.set_error_message_tensor(
       absl::StrCat(stage.NodeName("error_message"), ":0"));
+  runner.set_stats_tensor(absl::StrCat(stage.NodeName(kStatsOp), ":0"));
   return runner;
 }
 

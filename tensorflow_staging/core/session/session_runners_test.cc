@@ -171,7 +171,7 @@ TEST_F(SessionRunnersTest, ASessionWithoutStagesHasTheGivenRunners) {
 }
 
 TEST_F(SessionRunnersTest, AnInvalidSettingIsAnError) {
-  fields_.mutable_smart_stage_options()->set_capacity(-1);
+  fields_.mutable_smart_stage_options()->set_capacity(-2);
   EXPECT_TRUE(errors::IsInvalidArgument(Find()));
 }
 

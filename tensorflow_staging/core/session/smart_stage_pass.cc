@@ -90,6 +90,7 @@ class SmartStagePass : public GraphOptimizationPass {
     if (settings.enabled && counts == nullptr) LogStages(plan, *graph);
     RewriteOptions rewrite;
     rewrite.capacity = settings.capacity;
+    rewrite.capacity_bytes = settings.capacity_bytes;
     rewrite.timeout_millis = settings.timeout_millis;
     rewrite.stream_id = settings.stream_id;
     rewrite.on_cpu = settings.on_cpu;

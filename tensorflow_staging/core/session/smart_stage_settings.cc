@@ -18,10 +18,24 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-Status CheckNotNegative(const SmartStageOptions& options) {
+// Checks the fields that may be AUTOTUNE.
+Status CheckTunable(const SmartStageOptions& options) {
   const std::pair<const char*, int> fields[] = {
-      {"capacity", options.capacity()},
-      {"num_threads", options.num_threads()},
+      {"capacity", options.capacity()}, {"num_threads", options.num_threads()}};
+  for (const auto& [field, value] : fields) {
+    if (value < kAutotune) {
+      return errors::InvalidArgument(
+          "smart_stage_options.", field, " is ", value,
+          "; it must be at least 1, 0 for the default, or -1 "
+          "(tf.data.AUTOTUNE) to let the stage choose.");
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckNotNegative(const SmartStageOptions& options) {
+  const std::pair<const char*, int64_t> fields[] = {
+      {"capacity_bytes", options.capacity_bytes()},
       {"num_clients", options.num_clients()},
       {"timeout_millis", options.timeout_millis()},
       {"stage_subgraph_stream_id", options.stage_subgraph_stream_id()}};
@@ -111,14 +125,17 @@ Status ReadSmartStageSettings(const ConfigProto& config,
         "graph_options.place_pruned_graph and optimizer_options.do_smart_stage "
         "are both on. SmartStage needs the whole graph: turn one of them off.");
   }
+  TF_RETURN_IF_ERROR(CheckTunable(options));
   TF_RETURN_IF_ERROR(CheckNotNegative(options));
   TF_RETURN_IF_ERROR(CheckName(options.name()));
   TF_RETURN_IF_ERROR(CheckThreadPool(options, config));
   TF_RETURN_IF_ERROR(CheckStream(options, config));
   settings->enabled = true;
   settings->name = options.name();
-  if (options.capacity() > 0) settings->capacity = options.capacity();
+  if (options.capacity() != 0) settings->capacity = options.capacity();
+  settings->capacity_bytes = options.capacity_bytes();
   if (options.num_threads() > 0) settings->num_threads = options.num_threads();
+  settings->tune_threads = options.num_threads() == kAutotune;
   if (options.timeout_millis() > 0) {
     settings->timeout_millis = options.timeout_millis();
   }

@@ -25,7 +25,9 @@ struct SmartStageSettings {
   // The preferred name of the stages; empty for the default.
   std::string name;
   int64_t capacity = kDefaultCapacity;
+  int64_t capacity_bytes = 0;
   int num_threads = 1;
+  bool tune_threads = false;
   int64_t timeout_millis = kDefaultTimeoutMillis;
   int64_t stream_id = 0;
   RecordContent content = RecordContent::kElements;

@@ -120,7 +120,34 @@ TEST(SmartStageSettingsTest, FieldsThatAreSetReplaceDefaults) {
               ElementsAre(error::DATA_LOSS));
 }
 
+TEST(SmartStageSettingsTest, AStageMayChooseCapacityAndThreads) {
+  const ConfigProto config = ConfigWith([](SmartStageOptions* options) {
+    options->set_capacity(-1);
+    options->set_capacity_bytes(int64_t{1} << 40);
+    options->set_num_threads(-1);
+  });
+  SmartStageSettings settings;
+  ASSERT_EQ(ReadSmartStageSettings(config, &settings), OkStatus());
+  EXPECT_EQ(settings.capacity, kAutotune);
+  EXPECT_EQ(settings.capacity_bytes, int64_t{1} << 40);
+  EXPECT_EQ(settings.num_threads, 1);
+  EXPECT_TRUE(settings.tune_threads);
+}
+
 TEST(SmartStageSettingsTest, NegativeNumbersAreRejected) {
+  ExpectRejected(
+      ConfigWith([](SmartStageOptions* options) { options->set_capacity(-2); }),
+      "smart_stage_options.capacity is -2; it must be at least 1, 0 for the "
+      "default, or -1 (tf.data.AUTOTUNE) to let the stage choose.");
+  ExpectRejected(ConfigWith([](SmartStageOptions* options) {
+                   options->set_num_threads(-2);
+                 }),
+                 "smart_stage_options.num_threads is -2; it must be at least");
+  ExpectRejected(ConfigWith([](SmartStageOptions* options) {
+                   options->set_capacity_bytes(-1);
+                 }),
+                 "smart_stage_options.capacity_bytes is -1; it must not be "
+                 "negative");
   const auto expect_rejected = [](void (SmartStageOptions::*set)(int32_t),
                                   const std::string& field) {
     ExpectRejected(
@@ -128,8 +155,6 @@ TEST(SmartStageSettingsTest, NegativeNumbersAreRejected) {
         "smart_stage_options." + field +
             " is -3; it must not be negative (0 means the default).");
   };
-  expect_rejected(&SmartStageOptions::set_capacity, "capacity");
-  expect_rejected(&SmartStageOptions::set_num_threads, "num_threads");
   expect_rejected(&SmartStageOptions::set_num_clients, "num_clients");
   expect_rejected(&SmartStageOptions::set_timeout_millis, "timeout_millis");
   expect_rejected(&SmartStageOptions::set_stage_subgraph_stream_id,
@@ -191,7 +216,7 @@ TEST(SmartStageSettingsTest, PlacePrunedGraphIsRejected) {
 
 TEST(SmartStageSettingsTest, DisabledSettingsAreNotChecked) {
   ConfigProto config =
-      ConfigWith([](SmartStageOptions* options) { options->set_capacity(-1); },
+      ConfigWith([](SmartStageOptions* options) { options->set_capacity(-2); },
                  /*do_smart_stage=*/false);
   config.mutable_graph_options()->set_place_pruned_graph(true);
   EXPECT_EQ(CheckSmartStageSettings(config), OkStatus());

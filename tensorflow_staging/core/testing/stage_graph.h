@@ -78,6 +78,7 @@ struct StageTestGraph {
     Add(Op("TensorBufferCancel"), graph);
     Add(Op("TensorBufferResume"), graph);
     Add(Op("TensorBufferSize"), graph);
+    Add(Op("TensorBufferStats"), graph);
     Add(Const(Node("error_code"), Tensor(int32{0})), graph);
     Add(Const(Node("error_message"), Tensor("")), graph);
     Add(Op("TensorBufferClose")

@@ -18,6 +18,7 @@ inline PrefetchRunnerOptions RunnerOptionsOf(const StageTestGraph& stage) {
   options.set_close_op(stage.Node("TensorBufferClose"));
   options.set_error_code_tensor(stage.Node("error_code") + ":0");
   options.set_error_message_tensor(stage.Node("error_message") + ":0");
+  options.set_stats_tensor(stage.Node("TensorBufferStats") + ":0");
   return options;
 }
 

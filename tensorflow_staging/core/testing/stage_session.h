@@ -113,6 +113,16 @@ class StageSession {
     return outputs[0].scalar<int64_t>()();
   }
 
+  BufferStats Stats() {
+    std::vector<Tensor> outputs;
+    TF_CHECK_OK(session_->Run(
+        {}, {strings::StrCat(stage_.Node("TensorBufferStats"), ":0")}, {},
+        &outputs));
+    BufferStats stats;
+    CHECK(stats.ParseFromString(outputs[0].scalar<tstring>()()));
+    return stats;
+  }
+
   ResourceMgr* resources() {
     const DeviceMgr* devices = nullptr;
     TF_CHECK_OK(session_->LocalDeviceManager(&devices));

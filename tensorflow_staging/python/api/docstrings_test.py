@@ -18,6 +18,7 @@ _DOCUMENTED = {
     "tf.stream": tf.stream,
     "tf.train.mark_target_node": tf.train.mark_target_node,
     "tf.staging.explain": tf.staging.explain,
+    "tf.staging.stats": tf.staging.stats,
 }
 
 

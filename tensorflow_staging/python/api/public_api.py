@@ -8,4 +8,6 @@ from tensorflow_staging.python.smart_stage import smart_stage_options
 from tensorflow_staging.python.smart_stage import target_nodes
 from tensorflow_staging.python.stages import prefetch_join
 from tensorflow_staging.python.stages import staged
+from tensorflow_staging.python.stats import stage_stats
+from tensorflow_staging.python.stats import stats_hook
 from tensorflow_staging.python.streams import stream

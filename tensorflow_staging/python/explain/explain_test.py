@@ -266,8 +266,8 @@ def test_two_iterators_make_two_stages():
 
 def test_a_configuration_that_a_session_would_refuse_is_refused():
   config = smart_stage_sessions.smart_stage_config()
-  config.graph_options.optimizer_options.smart_stage_options.capacity = -1
-  with pytest.raises(tf.errors.InvalidArgumentError, match=r"capacity is -1"):
+  config.graph_options.optimizer_options.smart_stage_options.capacity = -2
+  with pytest.raises(tf.errors.InvalidArgumentError, match=r"capacity is -2"):
     tf.staging.explain(config=config)
 
 

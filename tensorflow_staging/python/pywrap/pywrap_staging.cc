@@ -25,6 +25,7 @@
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow_staging/core/graph/report/stage_report.h"
+#include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
@@ -52,6 +53,38 @@ void RaiseIfError(const Status& status) {
   const py::object error = type(py::none(), py::none(), message);
   PyErr_SetObject(type.ptr(), error.ptr());
   throw py::error_already_set();
+}
+
+py::dict ToPython(const BufferStats::Waits& waits) {
+  py::dict result;
+  result["calls"] = waits.calls();
+  result["waits"] = waits.waits();
+  result["total_micros"] = waits.total_micros();
+  result["p50_micros"] = waits.p50_micros();
+  result["p99_micros"] = waits.p99_micros();
+  return result;
+}
+
+py::dict ToPython(const BufferStats& stats) {
+  py::dict result;
+  result["capacity"] = stats.capacity();
+  result["tunes_capacity"] = stats.tunes_capacity();
+  result["capacity_bytes"] = stats.capacity_bytes();
+  result["records"] = stats.records();
+  result["bytes"] = stats.bytes();
+  result["put"] = stats.put();
+  result["taken"] = stats.taken();
+  result["dropped"] = stats.dropped();
+  result["discarded"] = stats.discarded();
+  result["waiting_puts"] = stats.waiting_puts();
+  result["waiting_takes"] = stats.waiting_takes();
+  result["put_waits"] = ToPython(stats.put_waits());
+  result["take_waits"] = ToPython(stats.take_waits());
+  result["state"] = stats.state();
+  result["error_code"] = stats.error_code();
+  // The message may quote user data that is not valid UTF-8.
+  result["error_message"] = py::bytes(stats.error_message());
+  return result;
 }
 
 // The Python class PrefetchRunner. Python calls every method with the GIL held.
@@ -113,7 +146,20 @@ class PyPrefetchRunner {
     result["records"] = stats.records;
     result["ignored"] = stats.ignored;
     result["running"] = stats.running;
+    result["threads"] = stats.threads;
     return result;
+  }
+
+  py::dict ReadBuffer() {
+    BufferStats stats;
+    Status status;
+    {
+      // Waits for the session's server.
+      py::gil_scoped_release release;
+      status = runner_->ReadBuffer(&stats);
+    }
+    RaiseIfError(status);
+    return ToPython(stats);
   }
 
  private:
@@ -280,8 +326,20 @@ session closes.
 Returns:
   A dict with `name` (str, the name of the stage), `records` (int, the staged
   runs that succeeded), `ignored` (int, the staged runs that failed with an
-  ignored exception) and `running` (bool, whether a producer may still add
-  records).
+  ignored exception), `running` (bool, whether a producer may still add records)
+  and `threads` (int, the producers that may).
+)doc")
+      .def("buffer_stats", &PyPrefetchRunner::ReadBuffer,
+           R"doc(Reads the statistics of the stage's buffer.
+
+Returns:
+  A dict with the fields of the message BufferStats; `error_message` is bytes.
+
+Raises:
+  tf.errors.FailedPreconditionError: If the runner is not running.
+  tf.errors.UnimplementedError: If the graph was written by a version without
+    statistics.
+  tf.errors.OpError: The session's error.
 )doc");
 
   m.def("call_under_partial_run_options", &CallUnderPartialRunOptions,

@@ -52,6 +52,11 @@ class SessionStages:
     finally:
       self._end_turn(runners)
 
+  def latest(self) -> stage_runners.StageRunners | None:
+    """Returns the runners of the latest start, unless they have stopped."""
+    with self._changed:
+      return self._latest
+
   def running(self) -> bool:
     """Returns whether any stage may still produce records. Never waits."""
     with self._changed:

@@ -6,6 +6,7 @@ import sys
 import threading
 import types
 import weakref
+from typing import Any
 
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.training import coordinator
@@ -56,6 +57,21 @@ def start(
   _interrupt_watch.begin()
   if coord is not None and runners.add_coordinator(coord):
     _stop_with(coord, runners)
+
+
+def stats(session: session_lib.BaseSession) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+  """Returns, for each stage of a session, the counters of its runner and the statistics of its buffer.
+
+  Args:
+    session: The session. If its stages are not running, the list is empty.
+
+  Raises:
+    tf.errors.OpError: If the session cannot run, for example because its server was lost.
+  """
+  with _lock:
+    stages = _stages_of_session.get(session)
+  runners = stages.latest() if stages is not None else None
+  return runners.stats() if runners is not None else []
 
 
 def stop(session: session_lib.BaseSession) -> None:

@@ -5,6 +5,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable
+from typing import Any
 
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import errors
@@ -87,6 +88,30 @@ class StageRunners:
     """Returns whether any runner may still produce records. Never waits."""
     with self._lock:
       return self._stopping is None and any(runner.stats()["running"] for runner in self._runners)
+
+  def stats(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Returns, for each stage, the counters of its runner and the statistics of its buffer.
+
+    Waits for the session's server.
+
+    Raises:
+      tf.errors.OpError: If the statistics of a stage that is running cannot be read.
+    """
+    with self._lock:
+      if self._stopping is not None:
+        return []
+      runners = list(self._runners)
+    try:
+      return [(runner.stats(), runner.buffer_stats()) for runner in runners]
+    except errors.FailedPreconditionError:
+      if self.asked_to_stop():
+        return []
+      raise
+
+  def asked_to_stop(self) -> bool:
+    """Returns whether the runners were asked to stop."""
+    with self._lock:
+      return self._stopping is not None
 
   def stopped(self) -> bool:
     """Returns whether the runners were asked to stop, and all of them have."""

@@ -9,7 +9,7 @@ from tensorflow_staging.python.testing import test_util
 
 # By test id: option fields, the number of thread pools, and a pattern of the error message.
 _WRONG = {
-    "capacity": (dict(capacity=-1), 0, r"smart_stage_options\.capacity is -1; it must not be negative"),
+    "capacity": (dict(capacity=-2), 0, r"smart_stage_options\.capacity is -2; it must be at least 1"),
     "num_threads": (dict(num_threads=-2), 0, r"smart_stage_options\.num_threads is -2"),
     "num_clients": (dict(num_clients=-3), 0, r"smart_stage_options\.num_clients is -3"),
     "timeout_millis": (dict(timeout_millis=-4), 0, r"smart_stage_options\.timeout_millis is -4"),
@@ -81,14 +81,14 @@ def test_options_in_range_are_accepted():
 
 
 def test_options_are_not_checked_while_smart_stage_is_off():
-  tf.Session(config=_config(on=False, capacity=-1)).close()
+  tf.Session(config=_config(on=False, capacity=-2)).close()
 
 
 def test_a_session_of_a_server_fails_at_the_first_run_at_the_latest():
   server = tf.train.Server.create_local_server()
   one = tf.constant(1)
-  with pytest.raises(tf.errors.InvalidArgumentError, match=r"smart_stage_options\.capacity is -1"):
-    with tf.Session(server.target, config=_config(capacity=-1)) as sess:
+  with pytest.raises(tf.errors.InvalidArgumentError, match=r"smart_stage_options\.capacity is -2"):
+    with tf.Session(server.target, config=_config(capacity=-2)) as sess:
       sess.run(one)
 
 

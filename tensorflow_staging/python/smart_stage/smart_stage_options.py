@@ -33,6 +33,7 @@ def SmartStageOptions(
     name: str | None = None,
     *,
     num_client: int | None = None,
+    capacity_bytes: int = 0,
     carry_elements: bool = True,
 ) -> config_pb2.SmartStageOptions:
   """Creates the options of SmartStage, for `ConfigProto.graph_options.optimizer_options`.
@@ -69,6 +70,7 @@ def SmartStageOptions(
     name: The name of the stages. None stands for "prefetch". The session adds a number where a graph
       has several stages, or another node has the name.
     num_client: Another spelling of `num_clients`, which some documents use.
+    capacity_bytes: As for `tf.staged`.
     carry_elements: Whether each record also keeps the elements that its sources yielded, such as the
       serialized examples, so that a step can fetch every tensor that was computed from them. It keeps
       a reference to each, in host memory. Set this to False if the elements are too large for that; the
@@ -94,6 +96,7 @@ def SmartStageOptions(
   num_clients = argument_checks.resolve_num_clients(num_clients, num_client)
   options = prefetch_options.PrefetchOptions(
       capacity=capacity,
+      capacity_bytes=capacity_bytes,
       num_threads=num_threads,
       num_clients=num_clients,
       timeout_millis=timeout_millis,
@@ -107,6 +110,7 @@ def SmartStageOptions(
   argument_checks.check_int("timeout_millis", timeout_millis, minimum=1)
   return config_pb2.SmartStageOptions(
       capacity=capacity,
+      capacity_bytes=capacity_bytes,
       num_threads=num_threads,
       num_clients=num_clients,
       timeout_millis=timeout_millis,

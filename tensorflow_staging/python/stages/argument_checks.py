@@ -11,23 +11,29 @@ from typing import Any
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 
-# Protocol buffers and op attributes carry these values as int32.
-_INT32_MAX = 2**31 - 1
+from tensorflow_staging.python import vocabulary
+
+# Protocol buffers and op attributes carry most values as int32.
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
 
 
-def check_int(argument: str, value: Any, minimum: int) -> None:
-  """Checks that `value` is an integer in [minimum, 2**31 - 1].
+def check_int(
+    argument: str, value: Any, minimum: int, maximum: int = INT32_MAX, autotune: bool = False) -> None:
+  """Checks that `value` is an integer in [minimum, maximum].
 
   Args:
     argument: The argument's name, for the error message.
     value: The argument's value. NumPy integers count as integers; a `bool` does not.
     minimum: The smallest allowed value.
+    maximum: The largest allowed value.
+    autotune: Whether `tf.data.AUTOTUNE` is allowed, too.
 
   Raises:
     TypeError: If `value` is not an integer.
     ValueError: If `value` is out of range.
   """
-  allowed = f"an integer from {minimum} to {_INT32_MAX}"
+  allowed = f"an integer from {minimum} to {maximum}" + (", or tf.data.AUTOTUNE" if autotune else "")
   try:
     number = operator.index(value)
   except TypeError:
@@ -35,7 +41,9 @@ def check_int(argument: str, value: Any, minimum: int) -> None:
   if number is None or isinstance(value, bool):
     raise TypeError(
         f"{argument} must be {allowed}, got {value!r} of type {type(value).__name__}.")
-  if not minimum <= number <= _INT32_MAX:
+  if autotune and number == vocabulary.AUTOTUNE:
+    return
+  if not minimum <= number <= maximum:
     raise ValueError(f"{argument} must be {allowed}, got {number}.")
 
 

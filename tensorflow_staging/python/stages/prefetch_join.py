@@ -26,6 +26,8 @@ def prefetch_join(
     closed_exception_types: Iterable[Any] | None = None,
     ignored_exception_types: Iterable[Any] | None = None,
     name: str | None = None,
+    *,
+    capacity_bytes: int = 0,
 ) -> Any:
   """Computes the records of several sources ahead of the step, with one thread for each source.
 
@@ -64,6 +66,7 @@ def prefetch_join(
       raised it.
     ignored_exception_types: As for `tf.staged`.
     name: As for `tf.staged`.
+    capacity_bytes: As for `tf.staged`.
 
   Returns:
     The features of the taken record. They have the structure and types of every entry, and the
@@ -79,6 +82,7 @@ def prefetch_join(
   argument_checks.check_name(name)
   options = prefetch_options.PrefetchOptions(
       capacity=capacity,
+      capacity_bytes=capacity_bytes,
       num_clients=num_clients,
       timeout_millis=timeout_millis,
       closed_exception_types=closed_exception_types,

@@ -18,8 +18,9 @@ class PrefetchOptions:
   """The options of one stage, checked on creation.
 
   Attributes:
-    capacity: The number of records that the buffer holds.
-    num_threads: The number of threads that produce records.
+    capacity: The number of records that the buffer holds; `tf.data.AUTOTUNE` lets it choose.
+    capacity_bytes: The number of bytes that the buffer holds; 0 sets no bound.
+    num_threads: The number of threads that produce records; `tf.data.AUTOTUNE` lets the runner choose.
     num_clients: The expected number of consumers.
     timeout_millis: How many milliseconds a finished record waits for room; 0 sets no limit.
     closed_exception_types: Codes or classes of the errors that mean the end of the data; None
@@ -40,6 +41,7 @@ class PrefetchOptions:
   """
 
   capacity: int = vocabulary.DEFAULT_CAPACITY
+  capacity_bytes: int = 0
   num_threads: int = 1
   num_clients: int = 1
   timeout_millis: int = vocabulary.DEFAULT_TIMEOUT_MILLIS
@@ -52,8 +54,11 @@ class PrefetchOptions:
   ignored_codes: tuple[int, ...] = dataclasses.field(init=False)
 
   def __post_init__(self):
-    for argument in ("capacity", "num_threads", "num_clients"):
-      argument_checks.check_int(argument, getattr(self, argument), minimum=1)
+    argument_checks.check_int("capacity", self.capacity, minimum=1, autotune=True)
+    argument_checks.check_int(
+        "capacity_bytes", self.capacity_bytes, minimum=0, maximum=argument_checks.INT64_MAX)
+    argument_checks.check_int("num_threads", self.num_threads, minimum=1, autotune=True)
+    argument_checks.check_int("num_clients", self.num_clients, minimum=1)
     for argument in (
         "timeout_millis", "stage_subgraph_thread_pool_id", "stage_subgraph_stream_id"):
       argument_checks.check_int(argument, getattr(self, argument), minimum=0)
@@ -90,5 +95,6 @@ class PrefetchOptions:
         run_options=config_pb2.RunOptions(
             use_stage_subgraph_thread_pool=self.use_stage_subgraph_thread_pool,
             stage_subgraph_thread_pool_id=self.stage_subgraph_thread_pool_id),
+        tune_threads=bool(self.num_threads == vocabulary.AUTOTUNE),
         closed_exceptions=self.closed_codes,
         ignored_exceptions=self.ignored_codes)

@@ -48,7 +48,11 @@ def add_stage(
   """
   with graph.name_scope(name or vocabulary.DEFAULT_STAGE_NAME) as scope:
     stage = scope[:-1]
-    attrs = {vocabulary.SHARED_NAME_ATTR: stage, vocabulary.CAPACITY_ATTR: options.capacity}
+    attrs = {
+        vocabulary.SHARED_NAME_ATTR: stage,
+        vocabulary.CAPACITY_ATTR: options.capacity,
+        vocabulary.CAPACITY_BYTES_ATTR: options.capacity_bytes,
+    }
     # Control dependencies that surround the call belong to the step. The region must not run them
     # for every record.
     with graph.control_dependencies(None):
@@ -58,7 +62,7 @@ def add_stage(
       with graph.colocate_with(puts[0], ignore_existing=True):
         runner = options.runner_options(stage)
         runner.fetch_ops.extend(
-            [puts[0].name] * options.num_threads if len(puts) == 1 else [p.name for p in puts])
+            [puts[0].name] * max(options.num_threads, 1) if len(puts) == 1 else [p.name for p in puts])
         runner.named_feed_input_tensors.update(feeds)
         if generator_feed is not None:
           _add_generator_feed(generator_feed, runner, graph)
@@ -114,11 +118,13 @@ def _add_control_ops(runner, attrs, graph) -> None:
   close = gen_tensor_buffer_ops.tensor_buffer_close(
       code, message, name=vocabulary.CLOSE_OP, **attrs)
   gen_tensor_buffer_ops.tensor_buffer_size(name=vocabulary.SIZE_OP, **attrs)
+  stats = gen_tensor_buffer_ops.tensor_buffer_stats(name=vocabulary.STATS_OP, **attrs)
   runner.cancel_op = cancel.name
   runner.resume_op = resume.name
   runner.close_op = close.name
   runner.error_code_tensor = code.name
   runner.error_message_tensor = message.name
+  runner.stats_tensor = stats.name
 
 
 def _common_shapes(records) -> list[tensor_shape.TensorShape]:

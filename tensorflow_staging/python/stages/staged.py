@@ -35,6 +35,7 @@ def staged(
     name: str | None = None,
     *,
     num_client: int | None = None,
+    capacity_bytes: int = 0,
     feed_list: Sequence[Any] | None = None,
     feed_generator: Iterable[Any] | Callable[..., Iterable[Any]] | None = None,
 ) -> Any:
@@ -75,8 +76,13 @@ def staged(
       it. The values are computed once for each record.
     capacity: The number of records that the buffer holds, at least 1. About the time of a step
       divided by the time to produce a record is enough. Each record in the buffer costs memory.
+      `tf.data.AUTOTUNE` begins with 1 and lets the buffer choose: it grows while it is both full and
+      empty by turns and steps wait for records, and shrinks if half of it is never needed.
     num_threads: The number of threads that produce records, at least 1. If it is above 1, the
-      order of the records is not defined.
+      order of the records is not defined. `tf.data.AUTOTUNE` allows any order, begins with one thread
+      and lets the stage choose: it adds threads while steps wait for records and records then come
+      faster, up to the number of the machine's cores or 8, whichever is larger, and takes away those
+      that are idle.
     num_clients: The number of consumers that take records, at least 1. It only documents the
       intention: any number of consumers may take records at any time.
     timeout_millis: How many milliseconds a finished record waits for room in the buffer. After
@@ -101,6 +107,9 @@ def staged(
     name: The name scope of the stage's ops, and the name of the stage in threads, logs and errors.
       None stands for "prefetch", made unique in the graph.
     num_client: Another spelling of `num_clients`, which some documents use.
+    capacity_bytes: The number of bytes that the buffer holds, at least 1. A record waits for room
+      while the buffer holds another record and the sum would exceed it. 0 sets no bound, or 512 MiB
+      if `capacity` is `tf.data.AUTOTUNE`.
     feed_list: A list or tuple of the placeholders, other tensors or SparseTensors that
       `feed_generator` feeds.
     feed_generator: Python code that yields, for each record, a list or tuple of values in the
@@ -131,6 +140,7 @@ def staged(
   argument_checks.check_name(name)
   options = prefetch_options.PrefetchOptions(
       capacity=capacity,
+      capacity_bytes=capacity_bytes,
       num_threads=num_threads,
       num_clients=argument_checks.resolve_num_clients(num_clients, num_client),
       timeout_millis=timeout_millis,

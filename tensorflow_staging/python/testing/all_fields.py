@@ -38,7 +38,7 @@ def _smart_stage_options() -> config_pb2.SmartStageOptions:
       closed_exception_types=(tf.errors.OUT_OF_RANGE, tf.errors.ABORTED),
       ignored_exception_types=(tf.errors.DATA_LOSS,),
       use_stage_subgraph_thread_pool=True, stage_subgraph_thread_pool_id=1,
-      graph=tf.compat.v1.get_default_graph(), name="ahead", carry_elements=False)
+      graph=tf.compat.v1.get_default_graph(), name="ahead", carry_elements=False, capacity_bytes=2**40)
   runner = options.runner_options
   runner.fetch_ops.extend(["put_1", "put_2"])
   runner.cancel_op = "cancel"
@@ -48,4 +48,6 @@ def _smart_stage_options() -> config_pb2.SmartStageOptions:
   runner.error_code_tensor = "code:0"
   runner.error_message_tensor = "message:0"
   runner.restartable = True
+  runner.stats_tensor = "stats:0"
+  runner.tune_threads = True
   return options

@@ -58,7 +58,8 @@ void SetBuffer(const PlannedStage& stage, const BufferOptions& options,
                NodeBuilder* builder) {
   builder->Attr(kSharedNameAttr, stage.name)
       .Attr(kContainerAttr, options.container)
-      .Attr(kCapacityAttr, options.capacity);
+      .Attr(kCapacityAttr, options.capacity)
+      .Attr(kCapacityBytesAttr, options.capacity_bytes);
 }
 
 void ColocateWith(const Node& put, NodeBuilder* builder) {
@@ -95,7 +96,7 @@ Status AddControlOps(const PlannedStage& stage, const BufferOptions& options,
   TF_RETURN_IF_ERROR(AddConstant(stage.NodeName("error_message"),
                                  Tensor(tstring()), put.requested_device(),
                                  graph, &message));
-  for (const char* op : {kCancelOp, kResumeOp, kCloseOp, kSizeOp}) {
+  for (const char* op : {kCancelOp, kResumeOp, kCloseOp, kSizeOp, kStatsOp}) {
     NodeBuilder builder(stage.NodeName(op), op);
     if (absl::string_view(op) == kCloseOp) {
       builder.Input(code).Input(message);

@@ -38,6 +38,7 @@ void MoveToSession(const PlannedStage& stage, const std::string& session,
 struct BufferOptions {
   std::string container;
   int64_t capacity = kDefaultCapacity;
+  int64_t capacity_bytes = 0;
   int64_t timeout_millis = kDefaultTimeoutMillis;
   // The GPU stream of the region; 0 if the stage asks for none.
   int64_t stream_id = 0;

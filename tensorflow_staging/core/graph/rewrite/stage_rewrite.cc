@@ -61,7 +61,7 @@ Status AddStage(const PlannedStage& stage, const RewriteOptions& options,
   return AddBufferNodes(
       stage,
       {ContainerOfRegion(stage, options.session), options.capacity,
-       options.timeout_millis, options.stream_id},
+       options.capacity_bytes, options.timeout_millis, options.stream_id},
       clones, shapes, graph, &added->puts.back(), &added->take);
 }
 

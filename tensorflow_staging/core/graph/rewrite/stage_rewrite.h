@@ -17,8 +17,10 @@ namespace staging {
 // How RewriteStages builds the stages that SmartStage found. Manual stages keep
 // their own settings, except where noted.
 struct RewriteOptions {
-  // How many records a buffer holds.
+  // How many records a buffer holds; kAutotune lets it choose.
   int64_t capacity = kDefaultCapacity;
+  // How many bytes a buffer holds; 0 sets no bound.
+  int64_t capacity_bytes = 0;
   // How many milliseconds a put waits for room before it drops its record;
   // 0 sets no limit.
   int64_t timeout_millis = kDefaultTimeoutMillis;

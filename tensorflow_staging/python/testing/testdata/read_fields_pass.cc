@@ -73,6 +73,8 @@ Status WriteRunner(const PrefetchRunnerOptions& runner) {
   Line("runner.error_code_tensor", runner.error_code_tensor());
   Line("runner.error_message_tensor", runner.error_message_tensor());
   Line("runner.restartable", runner.restartable());
+  Line("runner.stats_tensor", runner.stats_tensor());
+  Line("runner.tune_threads", runner.tune_threads());
   return tensorflow::OkStatus();
 }
 
@@ -93,6 +95,7 @@ Status WriteOptimizer(const tensorflow::OptimizerOptions& options) {
   Line("smart_stage.graph_key", smart.graph_key());
   Line("smart_stage.name", smart.name());
   Line("smart_stage.omit_elements", smart.omit_elements());
+  Line("smart_stage.capacity_bytes", smart.capacity_bytes());
   return WriteRunner(smart.runner_options());
 }
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_BUFFER_CAPACITY_TUNER_H_
+#define TENSORFLOW_STAGING_CORE_BUFFER_CAPACITY_TUNER_H_
+
+#include <cstdint>
+#include <limits>
+
+namespace tensorflow {
+namespace staging {
+
+// Chooses the capacity of a buffer that tunes itself.
+//
+// A buffer evens out the variation of steps and of producers. A larger one
+// helps exactly if it is full at times and empty at other times: if it is never
+// full, the producers are too slow, and if it is never empty, it is large
+// enough. tf.data tunes its prefetch buffers by the same observation, but
+// doubles them after any single wait, and never makes them smaller.
+//
+// The capacity is 1 at first.
+//   * It doubles if takes have waited for more than 1 % of the time, and the
+//     buffer was full both before and after those waits.
+//   * It halves if, over many takes, at least half of the buffer was never
+//     needed. If a smaller capacity turns out to be too small, it takes four
+//     times as many takes until the next attempt.
+//   * It has settled if it has not changed for many takes.
+//
+// Times are those of any monotonic clock, in microseconds. Not thread-safe.
+class CapacityTuner {
+ public:
+  // After how many takes without a change the capacity has settled.
+  static constexpr int64_t kTakesToSettle = 1000;
+
+  int64_t capacity() const { return capacity_; }
+
+  bool settled() const { return takes_since_change_ >= kTakesToSettle; }
+
+  // Notes that the buffer holds capacity() records, and that another record
+  // waits. Returns whether the capacity has grown.
+  bool OnFull(int64_t now_micros);
+
+  // Notes that a take found no record and has waited.
+  void OnTakeWaited(int64_t waited_micros);
+
+  // Notes that a take has left `left` records in the buffer. Returns whether
+  // the capacity has become smaller.
+  bool OnTake(int64_t left);
+
+ private:
+  void Change(int64_t capacity);
+
+  int64_t capacity_ = 1;
+
+  // Since the last change: whether the buffer was full, when it first was, and
+  // how long takes have waited since then. Forgotten after a minute, so that
+  // a change of the load counts soon.
+  bool was_full_ = false;
+  int64_t full_since_micros_ = 0;
+  int64_t waited_micros_ = 0;
+
+  int64_t takes_since_change_ = 0;
+
+  // Over the last takes: their number, and the fewest records that one left.
+  int64_t observed_takes_ = 0;
+  int64_t fewest_left_ = std::numeric_limits<int64_t>::max();
+  // After how many takes the capacity may halve, and whether it has ever.
+  int64_t takes_to_halve_ = kTakesToSettle;
+  bool has_halved_ = false;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_BUFFER_CAPACITY_TUNER_H_

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/buffer/wait_times.h"
+
+#include <algorithm>
+
+namespace tensorflow {
+namespace staging {
+
+void WaitTimes::AddWait(int64_t micros) {
+  micros = std::max<int64_t>(micros, 0);
+  ++calls_;
+  ++waits_;
+  total_micros_ += micros;
+  ++histogram_[BucketOf(micros)];
+}
+
+WaitTimes::Summary WaitTimes::Summarize() const {
+  return {calls_, waits_, total_micros_, Percentile(50), Percentile(99)};
+}
+
+int WaitTimes::BucketOf(int64_t micros) {
+  // The first four buckets count one number each; after that, the two bits
+  // below the highest one choose among the four of a power of two.
+  if (micros < 4) return static_cast<int>(micros);
+  const int power = 63 - __builtin_clzll(static_cast<uint64_t>(micros));
+  return 4 * (power - 1) + static_cast<int>((micros >> (power - 2)) & 3);
+}
+
+int64_t WaitTimes::MicrosOf(int index) {
+  if (index < 4) return index;
+  const int shift = index / 4 - 1;
+  const int64_t least = int64_t{4 + index % 4} << shift;
+  return least + ((int64_t{1} << shift) - 1) / 2;
+}
+
+int64_t WaitTimes::Percentile(int percent) const {
+  // How many calls may take longer.
+  int64_t left =
+      calls_ / 100 * (100 - percent) + calls_ % 100 * (100 - percent) / 100;
+  for (int i = kBuckets - 1; i >= 0; --i) {
+    left -= histogram_[i];
+    if (left < 0) return MicrosOf(i);
+  }
+  return 0;
+}
+
+}  // namespace staging
+}  // namespace tensorflow

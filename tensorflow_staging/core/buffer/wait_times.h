@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_BUFFER_WAIT_TIMES_H_
+#define TENSORFLOW_STAGING_CORE_BUFFER_WAIT_TIMES_H_
+
+#include <array>
+#include <cstdint>
+
+namespace tensorflow {
+namespace staging {
+
+// How long calls waited. A call that does not wait costs one addition. The
+// histogram has four buckets for each power of two, so that a percentile is at
+// most 12.5 % off.
+//
+// Not thread-safe.
+class WaitTimes {
+ public:
+  struct Summary {
+    int64_t calls = 0;
+    // The calls that had to wait.
+    int64_t waits = 0;
+    int64_t total_micros = 0;
+    // Percentiles over all calls.
+    int64_t p50_micros = 0;
+    int64_t p99_micros = 0;
+  };
+
+  // Adds a call that did not wait.
+  void AddCall() { ++calls_; }
+
+  // Adds a call that waited for `micros`; a negative number counts as 0.
+  void AddWait(int64_t micros);
+
+  Summary Summarize() const;
+
+ private:
+  static constexpr int kBuckets = 4 * 62;
+
+  static int BucketOf(int64_t micros);
+  // The middle of the times that bucket `index` counts.
+  static int64_t MicrosOf(int index);
+  // The time that `percent` % of all calls did not exceed.
+  int64_t Percentile(int percent) const;
+
+  int64_t calls_ = 0;
+  int64_t waits_ = 0;
+  int64_t total_micros_ = 0;
+  std::array<int64_t, kBuckets> histogram_{};
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_BUFFER_WAIT_TIMES_H_

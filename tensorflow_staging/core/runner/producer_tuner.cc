@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/runner/producer_tuner.h"
+
+#include <algorithm>
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// The part of the time for which steps may wait without consequence.
+constexpr double kToleratedWait = 0.02;
+// By how much records must come faster with another producer.
+constexpr double kWorthwhileGain = 1.03;
+// How much of a producer must be idle beyond a whole one before one goes, so
+// that a small variation does not bring it back.
+constexpr double kSpare = 0.3;
+// The first pause between trials, and the longest.
+constexpr int kFirstPause = 20;
+constexpr int kLongestPause = 20 * 64;
+
+}  // namespace
+
+bool ProducerTuner::OnPeriod(const Period& period) {
+  if (period.micros <= 0) return false;
+  ++periods_;
+  periods_to_trial_ = std::max(periods_to_trial_ - 1, 0);
+  const double rate = static_cast<double>(period.taken) / period.micros;
+  const double waits =
+      static_cast<double>(period.take_wait_micros) / period.micros;
+  const double idle =
+      static_cast<double>(period.put_wait_micros) / period.micros;
+  if (on_trial_) {
+    // The first period still contains the change itself.
+    if (periods_ < 2) return false;
+    on_trial_ = false;
+    if (rate >= kWorthwhileGain * rate_before_) {
+      pause_ = 0;
+    } else {
+      pause_ = std::clamp(2 * pause_, kFirstPause, kLongestPause);
+      periods_to_trial_ = pause_;
+      return Change(producers_ - 1);
+    }
+  }
+  if (waits > kToleratedWait) {
+    if (producers_ == most_ || periods_to_trial_ > 0) return false;
+    on_trial_ = true;
+    rate_before_ = rate;
+    return Change(producers_ + 1);
+  }
+  if (producers_ > 1 && idle > 1 + kSpare) return Change(producers_ - 1);
+  return false;
+}
+
+bool ProducerTuner::Change(int producers) {
+  producers_ = producers;
+  periods_ = 0;
+  return true;
+}
+
+}  // namespace staging
+}  // namespace tensorflow

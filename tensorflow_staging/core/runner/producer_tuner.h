@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_RUNNER_PRODUCER_TUNER_H_
+#define TENSORFLOW_STAGING_CORE_RUNNER_PRODUCER_TUNER_H_
+
+#include <cstdint>
+
+namespace tensorflow {
+namespace staging {
+
+// Chooses how many producers of a stage work, from one period to the next.
+//
+//   * While steps wait for records, it tries one producer more, and keeps it if
+//     records then come faster. Otherwise something else is the limit, such as
+//     the processor or a lock of the source, and the next attempt is made after
+//     twice as many periods as the last one.
+//   * While steps do not wait and the producers wait for room so long that one
+//     fewer would do, it takes one away.
+//
+// The number has settled if it has not changed for many periods. Not
+// thread-safe.
+class ProducerTuner {
+ public:
+  // What happened in a period.
+  struct Period {
+    int64_t micros = 0;
+    // Records that steps have taken.
+    int64_t taken = 0;
+    // How long all steps have waited for records, and all producers for room.
+    int64_t take_wait_micros = 0;
+    int64_t put_wait_micros = 0;
+  };
+
+  // After how many periods without a change the number has settled.
+  static constexpr int kPeriodsToSettle = 20;
+
+  // Begins with one producer, and never chooses more than `most`, at least 1.
+  explicit ProducerTuner(int most) : most_(most) {}
+
+  int producers() const { return producers_; }
+
+  bool settled() const { return periods_ >= kPeriodsToSettle; }
+
+  // Chooses the number of the next period. Returns whether it differs.
+  bool OnPeriod(const Period& period);
+
+ private:
+  bool Change(int producers);
+
+  const int most_;
+  int producers_ = 1;
+  // Complete periods since the last change.
+  int periods_ = 0;
+
+  // While one producer more is on trial: the records per second before.
+  bool on_trial_ = false;
+  double rate_before_ = 0;
+  // After how many periods the next trial may begin, and how many the last
+  // failure set.
+  int periods_to_trial_ = 0;
+  int pause_ = 0;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_RUNNER_PRODUCER_TUNER_H_

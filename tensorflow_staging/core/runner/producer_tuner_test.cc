@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/runner/producer_tuner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+constexpr int64_t kSecond = 1000000;
+
+// A stage whose producers make `rate` records a second each, together at most
+// `most`, for steps that take at most `steps` a second.
+struct Stage {
+  double rate;
+  double most;
+  double steps;
+};
+
+// One second of `stage` with `producers`.
+ProducerTuner::Period Second(const Stage& stage, int producers) {
+  const double made = std::min(stage.rate * producers, stage.most);
+  const double taken = std::min(made, stage.steps);
+  ProducerTuner::Period period;
+  period.micros = kSecond;
+  period.taken = static_cast<int64_t>(taken);
+  period.take_wait_micros =
+      static_cast<int64_t>(kSecond * (1 - taken / stage.steps));
+  period.put_wait_micros =
+      static_cast<int64_t>(kSecond * producers * (1 - taken / made));
+  return period;
+}
+
+// Runs `seconds` seconds of `stage`. Returns in how many the number changed.
+int Simulate(const Stage& stage, int seconds, ProducerTuner* tuner) {
+  int changes = 0;
+  for (int i = 0; i < seconds; ++i) {
+    changes += tuner->OnPeriod(Second(stage, tuner->producers()));
+  }
+  return changes;
+}
+
+TEST(ProducerTunerTest, OneProducerIsEnoughForASlowStep) {
+  ProducerTuner tuner(8);
+  EXPECT_EQ(Simulate({100, 1e9, 50}, 100, &tuner), 0);
+  EXPECT_EQ(tuner.producers(), 1);
+  EXPECT_TRUE(tuner.settled());
+}
+
+TEST(ProducerTunerTest, ProducersAreAddedUntilTheStepDoesNotWait) {
+  ProducerTuner tuner(8);
+  Simulate({100, 1e9, 350}, 30, &tuner);
+  EXPECT_EQ(tuner.producers(), 4);
+  EXPECT_EQ(Simulate({100, 1e9, 350}, 100, &tuner), 0);
+  EXPECT_TRUE(tuner.settled());
+}
+
+TEST(ProducerTunerTest, ThereAreNeverMoreThanAllowed) {
+  ProducerTuner tuner(3);
+  Simulate({100, 1e9, 1000}, 100, &tuner);
+  EXPECT_EQ(tuner.producers(), 3);
+  EXPECT_TRUE(tuner.settled());
+}
+
+TEST(ProducerTunerTest, ProducersThatGainNothingGo) {
+  ProducerTuner tuner(8);
+  // Two producers reach the limit of the source.
+  Simulate({100, 200, 1000}, 19, &tuner);
+  EXPECT_EQ(tuner.producers(), 2);
+}
+
+TEST(ProducerTunerTest, TrialsThatFailBecomeRare) {
+  ProducerTuner tuner(8);
+  Simulate({100, 200, 1000}, 10000, &tuner);
+  // Each trial changes the number twice; the longest pause is 1,280 periods.
+  EXPECT_LE(Simulate({100, 200, 1000}, 10000, &tuner), 16);
+}
+
+TEST(ProducerTunerTest, ATrialSucceedsOnceTheLimitIsGone) {
+  ProducerTuner tuner(8);
+  Simulate({100, 200, 1000}, 100, &tuner);
+  Simulate({100, 1e9, 500}, 200, &tuner);
+  EXPECT_EQ(tuner.producers(), 5);
+}
+
+TEST(ProducerTunerTest, ProducersThatAreIdleGo) {
+  ProducerTuner tuner(8);
+  Simulate({100, 1e9, 600}, 30, &tuner);
+  EXPECT_EQ(tuner.producers(), 6);
+  Simulate({100, 1e9, 150}, 30, &tuner);
+  EXPECT_EQ(tuner.producers(), 2);
+  EXPECT_EQ(Simulate({100, 1e9, 150}, 100, &tuner), 0);
+}
+
+TEST(ProducerTunerTest, APeriodWithoutTimeCountsNothing) {
+  ProducerTuner tuner(8);
+  EXPECT_FALSE(tuner.OnPeriod({}));
+  EXPECT_EQ(tuner.producers(), 1);
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""With `capacity=tf.data.AUTOTUNE`, the buffer of a stage chooses its capacity."""
+
+import re
+import time
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from tensorflow_staging.python.testing import smart_stage_sessions
+from tensorflow_staging.python.testing import test_util
+
+_STEPS = 60
+
+
+def _capacity(sess) -> int:
+  stage, = tf.staging.stats(sess)
+  assert stage.autotune
+  return stage.capacity
+
+
+def _jittering_record() -> tf.Tensor:
+  """A record that takes 8 ms, or 0 ms: in turns of four."""
+
+  def produce(number):
+    time.sleep(0.008 if number // 4 % 2 else 0)
+    return number
+
+  number = tf.numpy_function(produce, [test_util.dataset_record(10 * _STEPS)], tf.int64)
+  number.set_shape([])
+  return number
+
+
+def _step_of_5_ms(record) -> tf.Tensor:
+  return tf.numpy_function(lambda value: (time.sleep(0.005), value)[1], [record], tf.int64)
+
+
+def test_it_grows_where_records_take_longer_and_shorter_by_turns():
+  step = _step_of_5_ms(tf.staged(_jittering_record(), capacity=tf.data.AUTOTUNE))
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    assert [sess.run(step) for _ in range(_STEPS)] == list(range(_STEPS))
+    assert _capacity(sess) > 1
+
+
+def test_it_grows_with_smart_stage():
+  step = _step_of_5_ms(_jittering_record())
+  tf.train.mark_target_node([step])
+  with smart_stage_sessions.smart_stage_session(capacity=tf.data.AUTOTUNE) as sess:
+    assert [sess.run(step) for _ in range(_STEPS)] == list(range(_STEPS))
+    assert _capacity(sess) > 1
+
+
+def test_it_stays_small_where_the_step_is_slower():
+  step = _step_of_5_ms(tf.staged(test_util.dataset_record(1000), capacity=tf.data.AUTOTUNE))
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    sess.run(step)  # Prepares the step, while the buffer may be empty.
+    for _ in range(_STEPS):
+      sess.run(step)
+    assert _capacity(sess) <= 2
+
+
+def test_a_join_and_the_order_of_records():
+  record = tf.prefetch_join([test_util.dataset_record(500)], capacity=tf.data.AUTOTUNE)
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    assert test_util.drain(sess, record) == list(range(500))
+
+
+@pytest.mark.parametrize("capacity_bytes", [8, 100])
+def test_the_bound_on_bytes_counts(capacity_bytes):
+  record = tf.staged(test_util.dataset_record(100), capacity=50, capacity_bytes=capacity_bytes)
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    sess.run(record)
+    deadline = time.monotonic() + test_util.WAIT_SECONDS
+    while not (stats := tf.staging.stats(sess)[0]).waiting_puts:
+      assert time.monotonic() < deadline
+    assert stats.records == capacity_bytes // 8
+    assert stats.bytes <= capacity_bytes
+
+
+def test_it_says_what_it_settled_on(tmp_path):
+  program = """
+      import os
+      os.dup2(1, 2)
+      import tensorflow as tf
+      number = tf.data.make_one_shot_iterator(tf.data.Dataset.range(5000)).get_next()
+      record = tf.staged(number, capacity=tf.data.AUTOTUNE)
+      with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+        for _ in range(4000):
+          sess.run(record)
+      """
+  output = test_util.run_program(program, tmp_path)
+  said = re.findall(r"Stage 'prefetch' has settled on a capacity of (\d+) records? \(within 512 MiB\)", output)
+  assert 1 <= len(said) <= 4

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tf.staging.stats` reports what the stages of a session do."""
+
+import threading
+
+import pytest
+import tensorflow.compat.v1 as tf
+from tensorflow.core.protobuf import config_pb2
+
+from tensorflow_staging.python.stages import stage_graph
+from tensorflow_staging.python.testing import smart_stage_sessions
+from tensorflow_staging.python.testing import test_util
+
+
+def _only(stats):
+  assert len(stats) == 1
+  return stats[0]
+
+
+def _await(condition):
+  """Waits until `condition` holds, which other threads bring about."""
+  for _ in range(1000):
+    if condition():
+      return
+    threading.Event().wait(0.01)
+  raise AssertionError("The condition never held.")
+
+
+def test_a_record_is_put_taken_or_in_the_buffer():
+  record = tf.staged(test_util.dataset_record(100), capacity=3)
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    for _ in range(10):
+      sess.run(record)
+    _await(lambda: _only(tf.staging.stats(sess)).waiting_puts == 1)
+    stats = _only(tf.staging.stats(sess))
+  assert stats.name == "prefetch"
+  assert stats.running
+  assert stats.num_threads == 1
+  assert (stats.capacity, stats.autotune, stats.capacity_bytes) == (3, False, 0)
+  assert (stats.put, stats.taken, stats.records) == (13, 10, 3)
+  assert stats.bytes == 3 * 8
+  assert (stats.dropped, stats.discarded, stats.ignored) == (0, 0, 0)
+  assert stats.take_wait.calls == 10
+  assert stats.put_wait.calls == 13
+  assert stats.put_wait.waits >= 1
+  assert stats.error is None
+
+
+def test_waits_are_measured_in_seconds():
+  begin = threading.Event()
+
+  def slow():
+    begin.wait(0.2)
+    return 1
+
+  record = tf.staged(tf.py_func(slow, [], tf.int64))
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    sess.run(record)
+    wait = _only(tf.staging.stats(sess)).take_wait
+    begin.set()
+  assert wait.calls == wait.waits == 1
+  assert 0.05 < wait.total_seconds < 5
+  assert wait.mean_seconds == wait.total_seconds
+  assert wait.p50_seconds == wait.p99_seconds == pytest.approx(wait.total_seconds, rel=0.13)
+
+
+def test_the_end_of_the_data():
+  record = tf.staged(test_util.dataset_record(3))
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    with pytest.raises(tf.errors.OutOfRangeError):
+      while True:
+        sess.run(record)
+    stats = _only(tf.staging.stats(sess))
+  assert not stats.running
+  assert stats.num_threads == 0
+  assert stats.taken == 3
+  assert stats.error == "OUT_OF_RANGE: Stage 'prefetch' has reached the end of its data."
+
+
+def test_a_stage_of_smart_stage():
+  features = test_util.dataset_record(100) * 2
+  weight = tf.Variable(0, dtype=tf.int64)
+  train = weight.assign_add(features)
+  with smart_stage_sessions.smart_stage_session(capacity=2, capacity_bytes=1000) as sess:
+    sess.run(train)
+    stats = _only(tf.staging.stats(sess))
+  assert stats.taken == 1
+  assert (stats.capacity, stats.capacity_bytes) == (2, 1000)
+
+
+def test_a_monitored_session():
+  record = tf.staged(test_util.dataset_record(100))
+  with tf.train.MonitoredSession(hooks=[tf.make_prefetch_hook()]) as sess:
+    sess.run(record)
+    assert _only(tf.staging.stats(sess)).taken == 1
+  assert tf.staging.stats(sess) == []
+
+
+def test_a_session_of_a_server():
+  record = tf.staged(test_util.dataset_record(100), capacity=2)
+  server = tf.train.Server.create_local_server()
+  with tf.Session(server.target) as sess, tf.make_prefetch_hook().running(sess):
+    sess.run(record)
+    assert _only(tf.staging.stats(sess)).taken == 1
+
+
+def test_without_running_stages_the_list_is_empty():
+  record = tf.staged(test_util.dataset_record(100))
+  with tf.Session() as sess:
+    assert tf.staging.stats(sess) == []
+    with tf.make_prefetch_hook().running(sess):
+      sess.run(record)
+      assert len(tf.staging.stats(sess)) == 1
+    assert tf.staging.stats(sess) == []
+
+
+def test_what_is_no_session():
+  with pytest.raises(TypeError, match="session must be a tf.compat.v1.Session or a MonitoredSession, got 3"):
+    tf.staging.stats(3)
+
+
+def test_a_graph_of_an_earlier_version():
+  record = tf.staged(test_util.dataset_record(100))
+  _forget_the_op()
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    sess.run(record)
+    with pytest.raises(tf.errors.UnimplementedError, match="no op that reads the statistics of the stage"):
+      tf.staging.stats(sess)
+
+
+def test_a_graph_of_an_earlier_version_in_a_scope():
+  tf.staged(test_util.dataset_record(3), name="input")
+  _forget_the_op()
+  definition = tf.train.export_meta_graph()
+  with tf.Graph().as_default():
+    tf.train.import_meta_graph(definition, import_scope="model")
+    with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+      assert test_util.drain(sess, "model/input/TensorBufferTake:0") == [0, 1, 2]
+
+
+def test_an_imported_graph():
+  tf.staged(test_util.dataset_record(3), name="input")
+  definition = tf.train.export_meta_graph()
+  with tf.Graph().as_default():
+    tf.train.import_meta_graph(definition, import_scope="model")
+    with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+      sess.run("model/input/TensorBufferTake:0")
+      assert _only(tf.staging.stats(sess)).name == "model/input"
+
+
+def _forget_the_op():
+  """Lets the options of the only stage be as an earlier version wrote them."""
+  runners = tf.get_collection_ref(stage_graph.RUNNERS_COLLECTION)
+  options = config_pb2.PrefetchRunnerOptions.FromString(runners[0])
+  options.stats_tensor = ""
+  runners[0] = options.SerializeToString()

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tf.staging.StatsHook`: logs what the stages of a session do, and what to change."""
+
+import time
+
+from tensorflow.core.framework import summary_pb2
+from tensorflow.python.platform import tf_logging
+from tensorflow.python.summary.writer import writer_cache
+from tensorflow.python.training import basic_session_run_hooks
+from tensorflow.python.training import session_run_hook
+from tensorflow.python.training import training_util
+from tensorflow.python.util.tf_export import tf_export
+
+from tensorflow_staging.python.stats import advice
+from tensorflow_staging.python.stats import stage_stats
+
+
+@tf_export("staging.StatsHook")
+class StatsHook(session_run_hook.SessionRunHook):
+  """Logs what each stage of the session has done since the last time, and what to change.
+
+  A line says how long steps have waited for records and producers for room, as a part of the time,
+  and in plain words what holds training back:
+
+  ```
+  Stage 'prefetch': 41.2 records/s, 1 of 1 in the buffer (0.3 MiB). Steps waited for records 38 % of the
+  time, producers for room 0 %: the stage is slower than the step; raise num_threads (now 1).
+  ```
+
+  For example:
+
+  ```python
+  import tensorflow as tf
+
+  with tf.Graph().as_default():
+    dataset = tf.compat.v1.data.Dataset.range(100)
+    record = tf.staged(tf.compat.v1.data.make_one_shot_iterator(dataset).get_next(), capacity=4)
+    hooks = [tf.make_prefetch_hook(), tf.staging.StatsHook(every_n_steps=20)]
+    with tf.compat.v1.train.MonitoredSession(hooks=hooks) as sess:
+      while not sess.should_stop():
+        sess.run(record)
+  ```
+  """
+
+  def __init__(self, every_n_steps=None, every_n_secs=None, summary_writer=None):
+    """Creates the hook.
+
+    Args:
+      every_n_steps: Log after every that many steps.
+      every_n_secs: Log when that many seconds have passed. If neither is given, this is 10.
+      summary_writer: A `tf.compat.v1.summary.FileWriter`, or the folder of one, to which the hook also
+        writes scalars for TensorBoard: `staging/NAME/records`, `staging/NAME/records_per_sec`,
+        `staging/NAME/step_waits` and `staging/NAME/producer_waits`, the latter two as a part of the time.
+        None writes none.
+
+    Raises:
+      ValueError: If both `every_n_steps` and `every_n_secs` are given, or one is not positive.
+    """
+    if every_n_steps is None and every_n_secs is None:
+      every_n_secs = 10
+    for name, value in (("every_n_steps", every_n_steps), ("every_n_secs", every_n_secs)):
+      if value is not None and value <= 0:
+        raise ValueError(f"{name} must be positive, got {value!r}.")
+    self._timer = basic_session_run_hooks.SecondOrStepTimer(
+        every_secs=every_n_secs, every_steps=every_n_steps)
+    self._writer = summary_writer
+    self._session = None
+    self._runs = 0
+    self._last: dict[str, stage_stats.StageStats] = {}
+    self._last_time = 0.0
+
+  def after_create_session(self, session, coord):
+    del coord
+    self._session = session
+    if isinstance(self._writer, str):
+      self._writer = writer_cache.FileWriterCache.get(self._writer)
+    # Counters of the buffers of an earlier session do not continue.
+    self._last = {}
+    self._last_time = time.monotonic()
+    self._timer.reset()
+    self._timer.update_last_triggered_step(self._runs)
+
+  def after_run(self, run_context, run_values):
+    del run_values
+    self._runs += 1
+    if not self._timer.should_trigger_for_step(self._runs):
+      return
+    self._timer.update_last_triggered_step(self._runs)
+    self._report(run_context.session)
+
+  def _report(self, session) -> None:
+    now = time.monotonic()
+    elapsed, self._last_time = now - self._last_time, now
+    for stage in stage_stats.stats(session):
+      period = advice.Period.between(self._last.get(stage.name), stage, elapsed)
+      self._last[stage.name] = stage
+      tf_logging.info("%s", advice.line(stage, period))
+      if self._writer is not None:
+        self._write(session, stage, period)
+
+  def _write(self, session, stage: stage_stats.StageStats, period: advice.Period) -> None:
+    values = {
+        "records": stage.records,
+        "records_per_sec": period.records_per_second,
+        "step_waits": period.step_waits,
+        "producer_waits": period.producer_waits,
+    }
+    summary = summary_pb2.Summary(value=[
+        summary_pb2.Summary.Value(tag=f"staging/{stage.name}/{name}", simple_value=value)
+        for name, value in values.items()
+    ])
+    with session.graph.as_default():
+      step = training_util.get_global_step()
+    self._writer.add_summary(summary, self._runs if step is None else training_util.global_step(session, step))

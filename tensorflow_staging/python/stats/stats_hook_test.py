@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tf.staging.StatsHook` logs a line about each stage, and writes summaries."""
+
+import glob
+import time
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from tensorflow_staging.python.stats import stats_hook
+from tensorflow_staging.python.testing import test_util
+
+
+@pytest.fixture
+def lines(monkeypatch):
+  logged = []
+
+  def info(text, *args):
+    line = text % args
+    if line.startswith("Stage "):
+      logged.append(line)
+
+  monkeypatch.setattr(stats_hook.tf_logging, "info", info)
+  return logged
+
+
+def _train(hook, record, steps=20):
+  with tf.train.MonitoredSession(hooks=[tf.make_prefetch_hook(), hook]) as sess:
+    for _ in range(steps):
+      sess.run(record)
+
+
+def test_a_line_after_every_n_steps(lines):
+  record = tf.staged(test_util.dataset_record(100), capacity=2)
+  _train(tf.staging.StatsHook(every_n_steps=5), record)
+  assert len(lines) == 4
+  for line in lines:
+    assert line.startswith("Stage 'prefetch': ")
+    assert float(line.split(": ")[1].split(" records/s")[0]) > 0
+
+
+def test_a_line_for_each_stage(lines):
+  first = tf.staged(test_util.dataset_record(100), name="first")
+  second = tf.staged(test_util.dataset_record(100), name="second")
+  _train(tf.staging.StatsHook(every_n_steps=20), [first, second])
+  assert [line.split("'")[1] for line in lines] == ["first", "second"]
+
+
+def test_a_slow_stage_needs_more_threads(lines):
+  record = tf.staged(tf.py_func(lambda: (time.sleep(0.02), 1)[1], [], tf.int64))
+  _train(tf.staging.StatsHook(every_n_steps=10), record, steps=10)
+  line, = lines
+  assert line.endswith("the stage is slower than the step; raise num_threads (now 1).")
+
+
+def test_a_session_without_stages_logs_nothing(lines):
+  _train(tf.staging.StatsHook(every_n_steps=1), tf.constant(1))
+  assert lines == []
+
+
+def test_counters_begin_anew_with_each_session(lines):
+  record = tf.staged(test_util.dataset_record(100))
+  hook = tf.staging.StatsHook(every_n_steps=10)
+  for _ in range(2):
+    _train(hook, record, steps=10)
+  assert len(lines) == 2
+  for line in lines:
+    assert float(line.split(": ")[1].split(" records/s")[0]) > 0
+
+
+@pytest.mark.parametrize("as_folder", [True, False])
+def test_summaries(tmp_path, lines, as_folder):
+  record = tf.staged(test_util.dataset_record(100))
+  step = tf.train.get_or_create_global_step().assign_add(10)
+  writer = str(tmp_path) if as_folder else tf.summary.FileWriter(str(tmp_path))
+  _train(tf.staging.StatsHook(every_n_steps=10, summary_writer=writer), [record, step])
+  tf.summary.FileWriterCache.clear()
+  if not as_folder:
+    writer.close()
+  path, = glob.glob(str(tmp_path / "events.*"))
+  values = {
+      value.tag: (event.step, value.simple_value) for event in tf.train.summary_iterator(path)
+      for value in event.summary.value
+  }
+  assert set(values) == {
+      f"staging/prefetch/{name}" for name in ("records", "records_per_sec", "step_waits", "producer_waits")
+  }
+  for written_at, value in values.values():
+    assert written_at == 200
+    assert value >= 0
+
+
+@pytest.mark.parametrize("arguments,message", [
+    (dict(every_n_steps=0), "every_n_steps must be positive, got 0"),
+    (dict(every_n_secs=-1), "every_n_secs must be positive, got -1"),
+    (dict(every_n_steps=1, every_n_secs=1), "exactly one|both"),
+])
+def test_wrong_arguments(arguments, message):
+  with pytest.raises(ValueError, match=message):
+    tf.staging.StatsHook(**arguments)
