@@ -55,7 +55,7 @@ def link_tree(
 
 
 def op_wrappers() -> str:
-  """Returns the Python functions of our ops, as TensorFlow's generator writes them.
+  """Returns the Python functions of our ops, sorted by name, as TensorFlow's generator writes them.
 
   Raises:
     RuntimeError: If none of our ops is registered.
@@ -68,10 +68,11 @@ def op_wrappers() -> str:
   registered = op_def_pb2.OpList.FromString(
       pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList())
   )
-  ours = op_def_pb2.OpList(op=[op for op in registered.op if op.name.startswith(_OPS_PREFIX)])
-  if not ours.op:
+  # TensorFlow lists its ops in the order of a hash table, which differs from process to process.
+  ours = sorted((op for op in registered.op if op.name.startswith(_OPS_PREFIX)), key=lambda op: op.name)
+  if not ours:
     raise RuntimeError(f"No op named {_OPS_PREFIX}* is registered, so the overlay was not loaded")
-  text = _pywrap_python_op_gen.GetPythonWrappers(ours.SerializeToString())
+  text = _pywrap_python_op_gen.GetPythonWrappers(op_def_pb2.OpList(op=ours).SerializeToString())
   return text.decode() if isinstance(text, bytes) else text
 
 

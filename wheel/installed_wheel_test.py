@@ -137,6 +137,13 @@ def test_source_tree_does_not_shadow_the_wheel():
   assert result.stdout.strip() == str(_SITE_PACKAGES / "tensorflow_staging/__init__.py"), result.stderr
 
 
+def test_op_wrappers_are_sorted():
+  wrappers = (_SITE_PACKAGES / "tensorflow_staging/python/stages/gen_tensor_buffer_ops.py").read_text()
+  names = re.findall(r"^def (tensor_buffer_\w+)", wrappers, re.MULTILINE)
+  assert len(names) > 1
+  assert names == sorted(names), "two builds must write the same bytes"
+
+
 def test_headers_and_protos_are_shipped():
   include = _SITE_PACKAGES / "tensorflow/include"
   assert "session_stage_subgraph_thread_pool" in (include / "tensorflow/core/protobuf/config.proto").read_text()
