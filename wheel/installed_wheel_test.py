@@ -65,6 +65,28 @@ def test_only_the_cuda_wheel_offers_the_extra_for_cuda_and_it_needs_no_tensorrt(
   assert "tensorrt" not in names
 
 
+def test_tensorflow_finds_the_libraries_of_the_extra_by_itself(tmp_path):
+  pytest.importorskip("nvidia.cublas", reason="The extra and-cuda is not installed.")
+  # tsl::internal::DsoLoader::TryDlopenCUDALibraries() loads all libraries without which there is no GPU. It returns a
+  # Status through a pointer; zero is OK.
+  program = """
+import ctypes, os, tensorflow
+library = ctypes.CDLL(os.path.join(os.path.dirname(tensorflow.__file__), "libtensorflow_framework.so.2"))
+status = ctypes.c_size_t(1)
+library._ZN3tsl8internal9DsoLoader22TryDlopenCUDALibrariesEv(ctypes.byref(status))
+print(status.value)
+"""
+  environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+  result = subprocess.run(
+      [sys.executable, "-c", program],
+      env={**environment, "TF_CPP_VMODULE": "dso_loader=1"},
+      cwd=tmp_path,
+      capture_output=True,
+      text=True,
+  )
+  assert result.stdout == "0\n", result.stderr
+
+
 def test_licence_and_notice():
   assert "Apache License" in _DISTRIBUTION.read_text("LICENSE")
   notice = _DISTRIBUTION.read_text("NOTICE")
