@@ -5,7 +5,8 @@
 // the values of one record, as it does without. A failure reports the seed of
 // its graph.
 //
-// The environment variable STAGING_RANDOM_GRAPHS sets how many graphs run.
+// The environment variable STAGING_RANDOM_GRAPHS sets how many graphs run, and
+// STAGING_RANDOM_SEED the seed of the first one.
 
 #include <gtest/gtest.h>
 
@@ -251,14 +252,17 @@ class RandomGpuGraphsTest : public ::testing::Test {
     return session;
   }
 
-  static int Graphs() {
-    const char* graphs = std::getenv("STAGING_RANDOM_GRAPHS");
-    return graphs != nullptr ? std::atoi(graphs) : kGraphs;
+  // Returns the number in an environment variable, or else `number`.
+  static int FromEnvironment(const char* variable, int number) {
+    const char* value = std::getenv(variable);
+    return value != nullptr ? std::atoi(value) : number;
   }
 };
 
 TEST_F(RandomGpuGraphsTest, StepsSeeTheValuesOfTheirRecords) {
-  for (int seed = 0; seed < Graphs(); ++seed) {
+  const int first = FromEnvironment("STAGING_RANDOM_SEED", 0);
+  const int end = first + FromEnvironment("STAGING_RANDOM_GRAPHS", kGraphs);
+  for (int seed = first; seed < end; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::mt19937 random(seed);
     const int gpus = 1 + seed % 4;
