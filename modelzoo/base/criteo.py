@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The format of Criteo's click logs: a label, 13 numbers and 26 categories for each row.
 
-A CSV file has these 40 columns, separated by commas, without a header; numbers and categories may be missing. A TFRecord
-file has one tf.train.Example for each row, with a feature for each column that is not missing.
+A CSV file has these 40 columns, separated by commas, without a header; numbers and categories may be missing. A
+TFRecord file has one tf.train.Example for each row, with a feature for each column that is not missing.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def parse_csv(lines: tf.Tensor) -> tuple[Features, tf.Tensor]:
     lines: Strings of shape [batch].
 
   Returns:
-    The features, `I1` to `I13` of float32 and `C1` to `C26` of string, and the labels of float32, each of shape [batch].
-    A number that is missing is 0, a category that is missing is the empty string.
+    The features, `I1` to `I13` of float32 and `C1` to `C26` of string, and the labels of float32, each of shape
+    [batch]. A number that is missing is 0, a category that is missing is the empty string.
   """
   defaults = [[0.0]] + [[0.0]] * len(NUMBERS) + [[""]] * len(CATEGORIES)
   columns = dict(zip(COLUMNS, tf.io.decode_csv(lines, defaults), strict=True))

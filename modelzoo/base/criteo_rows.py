@@ -10,8 +10,8 @@ from modelzoo.base import distributions
 
 # The number of different values of each category in the data of Criteo's competition at Kaggle.
 CARDINALITIES = (
-    1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194, 27, 14992, 5461306, 10, 5652, 2173,
-    4, 7046547, 18, 15, 286181, 105, 142572)
+    1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194, 27, 14992, 5461306, 10, 5652,
+    2173, 4, 7046547, 18, 15, 286181, 105, 142572)
 _SKEW = 1.1
 _MISSING = 0.05
 # The logarithm of the largest number.

@@ -30,8 +30,8 @@ class Input(Settings):
   data: str = setting("", "the folder of the files, as modelzoo/data.py writes them")
   batch_size: int = setting(512, "rows of a step", least=1)
   tf_data: str = setting(
-      "plain", "what tf.data does: plain only reads batches of lines or messages, and the graph parses and prepares them;"
-      " best also parses and prepares them, in parallel, and prefetches", choices=("plain", "best"))
+      "plain", "what tf.data does: plain only reads batches of lines or messages, which the graph then parses and"
+      " prepares; best also parses and prepares them, in parallel, and prefetches", choices=("plain", "best"))
   shuffle: int = setting(10_000, "rows that wait to be drawn at random; 0 keeps the order of the files", least=0)
 
 
@@ -51,7 +51,7 @@ def files_of(settings: Input, training: bool) -> list[str]:
   if len(kinds) != 1:
     what = " and ".join(f"{stem}*.{kind}" for kind in kinds) or "neither"
     raise ValueError(
-        f"data is {settings.data!r}, but must be a folder that has files {stem}*.csv or {stem}*.tfrecord; it has {what}")
+        f"data is {settings.data!r}, but must be a folder with files {stem}*.csv or {stem}*.tfrecord; it has {what}")
   return by_format[kinds[0]]
 
 

@@ -38,8 +38,8 @@ class Model:
   format: formats.Format
   # The class of its hyperparameters, whose defaults are the paper's.
   hyperparameters: type[Settings]
-  # Computes, given the parsed features and the hyperparameters, what `predict` uses. It has no variables, so a stage can
-  # run it ahead of the step.
+  # Computes, given the parsed features and the hyperparameters, what `predict` uses. It has no variables, so a stage
+  # can run it ahead of the step.
   prepare: Callable[[Features, Any], Features]
   # Computes the output, given what `prepare` returned, the hyperparameters, and whether it is for training.
   predict: Callable[[Features, Any, bool], Output]
@@ -93,8 +93,9 @@ def build(
   predictions = tf.sigmoid(output.logits, name="predictions")
   if not training:
     return Built(loss, predictions, None)
-  with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
-    trained = model.train(loss, hyperparameters)
-  with tf.control_dependencies([trained]):
+  trained = model.train(loss, hyperparameters)
+  # The gradients are not made to wait for these updates: the gradient of a loop adds ops to the loop itself, and the
+  # updates may depend on the loop's results, so that the loop would wait for itself.
+  with tf.control_dependencies([trained, *tf.get_collection(tf.GraphKeys.UPDATE_OPS)]):
     train_op = tf.assign_add(global_step, 1, use_locking=True).op
   return Built(loss, predictions, train_op)

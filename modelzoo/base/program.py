@@ -69,7 +69,9 @@ def main(model: Model, arguments: Sequence[str] | None = None) -> None:
         f" {report.auc:.4f}", flush=True)
     if run.training.evaluate and run.cluster.is_chief:
       held_out = evaluation.evaluate(run, checkpoint)
-      print(f"{model.name}: held-out loss {held_out.loss:.4f}, AUC {held_out.auc:.4f} of {held_out.rows} rows", flush=True)
+      print(
+          f"{model.name}: held-out loss {held_out.loss:.4f}, AUC {held_out.auc:.4f} of {held_out.rows} rows",
+          flush=True)
   if server:
     # A server cannot be stopped, and its threads keep the interpreter from ending.
     os._exit(0)

@@ -43,7 +43,7 @@ class Progress(tf.compat.v1.train.SessionRunHook):
 
   def __init__(
       self, built: Built, labels: tf.Tensor, last_step: int, *, summaries: str | None = None,
-      output: TextIO | None = sys.stdout):
+      losses: list[float] | None = None, output: TextIO | None = sys.stdout):
     """Creates the hook.
 
     Args:
@@ -51,11 +51,13 @@ class Progress(tf.compat.v1.train.SessionRunHook):
       labels: The labels of a step.
       last_step: The global step at which training ends.
       summaries: The folder that gets the summaries, if any.
+      losses: Receives the loss of each step.
       output: Where the bar is shown, if anywhere.
     """
     self._fetches = {"loss": built.loss, "predictions": built.predictions, "labels": labels}
     self._last_step = last_step
     self._summaries = summaries
+    self._losses = [] if losses is None else losses
     self._output = output
     self._terminal = output is not None and output.isatty()
     self._window: collections.deque = collections.deque(maxlen=_STEPS_OF_THE_WINDOW)
@@ -81,6 +83,7 @@ class Progress(tf.compat.v1.train.SessionRunHook):
     # The step may have read the number before it added one.
     self._global_step = max(int(results["global_step"]), self._global_step + 1)
     self._window.append((results["labels"], results["predictions"], results["loss"]))
+    self._losses.append(float(results["loss"]))
     if self._steps == 1:
       self._began = self._shown = self._summarized = now
     self._ended = now

@@ -85,7 +85,8 @@ def _parse_function(field: dataclasses.Field) -> Callable[[str], Any]:
       value = _parse(text, field)
       _check(field, value)
     except ValueError as error:
-      kind = {int: "a whole number", float: "a number", tuple: "a list such as 512,256"}.get(type(field.default), "text")
+      kinds = {int: "a whole number", float: "a number", tuple: "a list such as 512,256"}
+      kind = kinds.get(type(field.default), "text")
       limit = "" if least is None else f" of at least {least}"
       raise argparse.ArgumentTypeError(f"{text!r} is not {kind}{limit}") from error
     return value

@@ -17,14 +17,14 @@ from modelzoo.base import taobao
 _USERS = 987_994
 _CATEGORIES = 9_439
 _ITEMS_OF_A_CATEGORY = 441
-_SKEW = 1.2
+_SKEW = 1.3
 
 _LONGEST = 50
 _MEAN_LENGTH = 18
 # The categories that a user likes.
 _LIKED = 3
 _BIAS = -1.4
-_CATEGORY_WEIGHT = 0.6
+_CATEGORY_WEIGHT = 0.8
 # What it adds to the log-odds if all or the newest part of the history are of the item's category.
 _HISTORY_WEIGHT = 2.0
 _NEWEST_WEIGHT = 1.5
@@ -35,8 +35,8 @@ def rows(random: np.random.Generator, count: int) -> row_files.Columns:
   """Returns rows.
 
   Each user likes a few categories, changes to another one from time to time, and mostly clicks items of these. The
-  log-odds of a click depend on the item's category, and on how many items of the history, and of its newest part, are of
-  that category.
+  log-odds of a click depend on the item's category, and on how many items of the history, and of its newest part, are
+  of that category.
 
   Args:
     random: Draws the rows.

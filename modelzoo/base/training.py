@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Sequence
 from typing import TextIO
 
 import tensorflow as tf
@@ -27,7 +26,8 @@ class Training(Settings):
   """How long to train, and what is kept."""
 
   steps: int = setting(1000, "the global step at which training ends, counting those before a checkpoint", least=1)
-  checkpoint: str = setting("", "the folder of checkpoints and TensorBoard's summaries; training goes on from the latest")
+  checkpoint: str = setting(
+      "", "the folder of checkpoints and TensorBoard's summaries; training goes on from the latest checkpoint")
   save_seconds: int = setting(600, "seconds between checkpoints; the end of training saves one, too", least=1)
   evaluate: bool = setting(True, "evaluate with the held-out files after training")
   seed: int = setting(0, "determines the initial values and the order of the rows", least=0)
@@ -71,14 +71,14 @@ class Run:
 
 def train(
     run: Run, *, checkpoint: str | None = None, server: tf.distribute.Server | None = None,
-    hooks: Sequence[tf.train.SessionRunHook] = (), output: TextIO | None = sys.stdout) -> Report:
+    losses: list[float] | None = None, output: TextIO | None = sys.stdout) -> Report:
   """Trains a model.
 
   Args:
     run: The run.
     checkpoint: The folder of the checkpoints; None saves none.
     server: The server of this worker, if it does not train alone.
-    hooks: Further hooks of the session.
+    losses: Receives the loss of each step.
     output: Where progress is shown, if anywhere.
 
   Returns:
@@ -96,12 +96,12 @@ def train(
               seed=run.training.seed, shard=cluster.task, shards=cluster.shards))
       built = build(run.model, features, labels, run.hyperparameters, seed=run.training.seed)
     progress = Progress(
-        built, labels, run.training.steps, summaries=checkpoint if cluster.is_chief else None, output=output)
-    all_hooks = [
-        *staging.hooks(), *cluster.hooks(), tf.train.StopAtStepHook(last_step=run.training.steps), progress, *hooks]
+        built, labels, run.training.steps, summaries=checkpoint if cluster.is_chief else None, losses=losses,
+        output=output)
+    hooks = [*staging.hooks(), *cluster.hooks(), tf.train.StopAtStepHook(last_step=run.training.steps), progress]
     # Progress writes the summaries from what each step fetches, because a step that fetches more is another graph.
     with tf.train.MonitoredTrainingSession(
-        server.target if server else "", is_chief=cluster.is_chief, checkpoint_dir=checkpoint, hooks=all_hooks,
+        server.target if server else "", is_chief=cluster.is_chief, checkpoint_dir=checkpoint, hooks=hooks,
         save_checkpoint_secs=run.training.save_seconds, save_summaries_steps=None, save_summaries_secs=None,
         log_step_count_steps=None, config=run.config()) as session:
       while not session.should_stop():

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """DLRM: "Deep Learning Recommendation Model for Personalization and Recommendation Systems" (Naumov et al., 2019).
 
-An MLP turns the numbers into a vector as long as the embeddings of the categories. The dot products of all pairs of these
-vectors, with the MLP's vector, are the input of a second MLP.
+An MLP turns the numbers into a vector as long as the embeddings of the categories. The dot products of all pairs of
+these vectors, with the MLP's vector, are the input of a second MLP.
 """
 
 from __future__ import annotations

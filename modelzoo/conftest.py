@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small files for the tests of the models."""
+
+import pathlib
+
+import pytest
+import tensorflow as tf
+
+from modelzoo import data
+from tensorflow_staging.python.testing import test_util
+
+tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory) -> dict[tuple[str, str], pathlib.Path]:
+  """The folders of the files, by data set and format."""
+  result = {}
+  for dataset, form, rows in (
+      ("criteo", "csv", 20_000), ("taobao", "csv", 20_000), ("criteo", "tfrecord", 300), ("taobao", "tfrecord", 300)):
+    folder = tmp_path_factory.mktemp(f"{dataset}_{form}")
+    data.write(folder, data.Data(dataset=dataset, format=form, rows=rows, eval_rows=rows // 5, files=2))
+    result[dataset, form] = folder
+  return result
+
+
+@pytest.fixture(autouse=True)
+def no_stage_left():
+  """Fails a test that leaves a stage's thread running."""
+  yield
+  test_util.assert_no_stage_thread()

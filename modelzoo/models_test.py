@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every model learns, and computes the same with and without stages."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modelzoo.base import evaluation
+from modelzoo.base import model
+from modelzoo.base import training
+from modelzoo.small_runs import small_run
+
+_EVERY_MODEL = pytest.mark.parametrize("name", model.NAMES)
+
+
+def _losses(run):
+  losses = []
+  training.train(run, losses=losses, output=None)
+  return losses
+
+
+@_EVERY_MODEL
+def test_losses_are_equal_with_and_without_a_stage(name, folders):
+  plain, staged, smart = (
+      _losses(small_run(name, folders, 6, batch_size=32, staging=way)) for way in ("none", "staged", "smart"))
+  assert len(plain) == 6
+  # Grappler may round sums differently, because it sees the input and the step together or apart.
+  np.testing.assert_allclose(staged, plain, rtol=1e-4)
+  np.testing.assert_allclose(smart, plain, rtol=1e-4)
+
+
+@_EVERY_MODEL
+def test_training_learns(name, folders, tmp_path):
+  run = small_run(name, folders, 150, staging="smart")
+  training.train(run, checkpoint=str(tmp_path), output=None)
+  held_out = evaluation.evaluate(run, str(tmp_path))
+  assert held_out.rows == 4000
+  assert held_out.auc > 0.6
+
+
+def test_losses_are_those_of_tf_data_at_its_best_without_shuffling_across_files(folders):
+  # Both ways read the same rows; with several files, the parallel reader mixes their order.
+  assert _losses(small_run("dlrm", folders, 3, tf_data="best")) != []
+
+
+def test_another_seed_gives_other_losses(folders):
+  first, second = (_losses(small_run("dssm", folders, 1, seed=seed)) for seed in (0, 1))
+  assert abs(first[0] - second[0]) > 1e-4
+
+
+@pytest.mark.parametrize("name", ["wide_and_deep", "dien"])
+def test_messages_give_the_features_of_lines(name, folders):
+  run = small_run(name, folders, 1, form="tfrecord", batch_size=16, tf_data="best")
+  assert np.isfinite(_losses(run)[0])
+
+
+def test_training_goes_on_from_a_checkpoint(folders, tmp_path):
+  folder = str(tmp_path)
+  assert training.train(small_run("dssm", folders, 20), checkpoint=folder, output=None).steps == 20
+  report = training.train(small_run("dssm", folders, 30, staging="staged"), checkpoint=folder, output=None)
+  assert (report.global_step, report.steps) == (30, 10)
+  weights = tf.train.load_variable(folder, "global_step"), tf.train.load_variable(folder, "factor")
+  assert weights[0] == 30
+  tags = [
+      value.tag for file in tmp_path.glob("events*") for event in tf.train.summary_iterator(str(file))
+      for value in event.summary.value]
+  assert {"loss", "auc", "steps_per_second"} <= set(tags)
+
+
+def test_evaluation_needs_a_checkpoint(folders, tmp_path):
+  with pytest.raises(ValueError, match=f"checkpoint is '{tmp_path}', but must be a folder that has a checkpoint"):
+    evaluation.evaluate(small_run("dlrm", folders, 1), str(tmp_path))
+
+
+def test_an_unknown_model_is_refused():
+  with pytest.raises(ValueError, match="name is 'dnn', but must be one of dlrm, din, dien, dssm, deepfm"):
+    model.load("dnn")
