@@ -19,8 +19,7 @@ def test_criteo_has_40_columns_with_its_skew(folders):
   assert len(rows) == 10_000
   assert {len(row) for row in rows} == {40}
   columns = dict(zip(criteo.COLUMNS, zip(*rows, strict=True), strict=True))
-  assert 0.15 < columns["clicked"].count("1") / len(rows) < 0.4
-  assert set(columns["C9"]) <= set(columns["C9"][:500])
+  assert 0.2 < columns["clicked"].count("1") / len(rows) < 0.4
   assert len(set(columns["C9"])) == 3
   (_, most), *_ = collections.Counter(columns["C12"]).most_common(1)
   assert most > 20 * len(rows) / len(set(columns["C12"]))

@@ -13,7 +13,7 @@ from modelzoo.base.staging import Staging
 from modelzoo.base.training import Run
 from modelzoo.base.training import Training
 
-_BEHAVIOURS = dict(buckets=1000, category_buckets=1000, embedding_size=8, history=12, optimizer="adam")
+_BEHAVIOURS = dict(buckets=1000, category_buckets=1000, embedding_size=8, history=8, optimizer="adam")
 _HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "dlrm": dict(buckets=500, embedding_size=4, bottom=(16,), top=(32,), learning_rate=0.3),
     "deepfm": dict(buckets=500, embedding_size=4, hidden=(32,), learning_rate=0.01),

@@ -16,8 +16,8 @@ _SKEW = 1.1
 _MISSING = 0.05
 # The logarithm of the largest number.
 _LARGEST = 14.0
-# Every fourth row is a click, as in Criteo's data.
-_BIAS = -1.2
+# About a third of the rows are clicks.
+_BIAS = -1.7
 _CATEGORY_WEIGHT = 0.35
 _PAIR_WEIGHT = 0.5
 _NUMBER_WEIGHT = 0.25

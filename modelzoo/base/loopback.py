@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from modelzoo.base import model
 
 
-def train(name: str, arguments: Sequence[str], *, servers: int = 1, workers: int = 2, seconds: float = 600) -> list[str]:
+def train(
+    name: str, arguments: Sequence[str], *, servers: int = 1, workers: int = 2, seconds: float = 600) -> list[str]:
   """Trains a model; no process is left, however it ends.
 
   Args:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import tempfile
 from collections.abc import Sequence
 
@@ -72,6 +71,3 @@ def main(model: Model, arguments: Sequence[str] | None = None) -> None:
       print(
           f"{model.name}: held-out loss {held_out.loss:.4f}, AUC {held_out.auc:.4f} of {held_out.rows} rows",
           flush=True)
-  if server:
-    # A server cannot be stopped, and its threads keep the interpreter from ending.
-    os._exit(0)

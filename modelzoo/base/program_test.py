@@ -48,7 +48,7 @@ def test_streams_are_those_of_the_session(folders):
     ("--job=worker", "ps is empty, but job is worker; it must list addresses"),
     ("--ps=localhost:1", "ps or workers is given, but job is local; it must be ps or worker"),
     ("--data=", "data is empty, but must name a folder of files"),
-    ("--data=/nowhere", "data is '/nowhere', but must be a folder with files train*.csv or train*.tfrecord; it has neither"),
+    ("--data=/nowhere", "data is '/nowhere', but must be a folder with files train*.csv or train*.tfrecord; it has"),
 ])
 def test_a_wrong_word_is_named(capsys, folders, word, message):
   error = _error(capsys, f"--data={folders['criteo', 'csv']}", word)

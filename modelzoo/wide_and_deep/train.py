@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wide & Deep: "Wide & Deep Learning for Recommender Systems" (Cheng et al., 2016).
 
-A linear model over categories and crossed categories, trained by FTRL, adds its log-odds to those of an MLP over
-embeddings and numbers, trained by AdaGrad.
+A linear model over crossed categories, trained by FTRL, adds its log-odds to those of an MLP over embeddings and
+numbers, trained by AdaGrad.
 
 The columns are those of tf.feature_column, which hash and cross strings in the model itself. So `prepare` has nothing
 to do, tf.staged runs only the parsing ahead, and SmartStage also the hashing and crossing.
@@ -57,12 +57,15 @@ def predict(features: Features, hyperparameters: Hyperparameters, training: bool
   del training
   column, buckets = tf.feature_column, hyperparameters.buckets
   categories = [column.categorical_column_with_hash_bucket(name, buckets) for name in criteo.CATEGORIES]
-  crosses = [column.crossed_column(pair, buckets) for pair in _CROSSED]
+  # A weight of the linear model is an embedding of length 1.
+  weights = [
+      column.embedding_column(column.crossed_column(pair, buckets), 1, initializer=tf.zeros_initializer())
+      for pair in _CROSSED]
   numbers = [
       column.numeric_column(name, normalizer_fn=lambda x: tf.math.log1p(tf.nn.relu(x))) for name in criteo.NUMBERS]
   embeddings = [column.embedding_column(each, hyperparameters.embedding_size) for each in categories]
   with tf.variable_scope("wide"):
-    wide = tf.squeeze(column.linear_model(features, categories + crosses, sparse_combiner="sum"), 1)
+    wide = tf.reduce_sum(column.input_layer(features, weights), axis=1)
   with tf.variable_scope("deep"):
     deep = layers.mlp(column.input_layer(features, embeddings + numbers), hyperparameters.hidden, "hidden")
     return Output(wide + layers.logit(deep))
