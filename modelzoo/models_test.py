@@ -15,7 +15,7 @@ _EVERY_MODEL = pytest.mark.parametrize("name", model.NAMES)
 
 def _losses(run):
   losses = []
-  training.train(run, losses=losses, output=None)
+  training.train(run, losses=losses)
   return losses
 
 
@@ -32,7 +32,7 @@ def test_losses_are_equal_with_and_without_a_stage(name, folders):
 @_EVERY_MODEL
 def test_training_learns(name, folders, tmp_path):
   run = small_run(name, folders, 60 if name == "wide_and_deep" else 120, staging="smart")
-  training.train(run, checkpoint=str(tmp_path), output=None)
+  training.train(run, checkpoint=str(tmp_path))
   held_out = evaluation.evaluate(run, str(tmp_path))
   assert held_out.rows == 4000
   assert held_out.auc > 0.6
@@ -51,8 +51,8 @@ def test_tf_data_at_its_best_trains(form, folders):
 
 def test_training_goes_on_from_a_checkpoint(folders, tmp_path):
   folder = str(tmp_path)
-  assert training.train(small_run("dssm", folders, 20), checkpoint=folder, output=None).steps == 20
-  report = training.train(small_run("dssm", folders, 30, staging="staged"), checkpoint=folder, output=None)
+  assert training.train(small_run("dssm", folders, 20), checkpoint=folder).steps == 20
+  report = training.train(small_run("dssm", folders, 30, staging="staged"), checkpoint=folder)
   assert (report.global_step, report.steps) == (30, 10)
   weights = tf.train.load_variable(folder, "global_step"), tf.train.load_variable(folder, "factor")
   assert weights[0] == 30

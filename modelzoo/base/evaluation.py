@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import tensorflow as tf
 
 from modelzoo.base import dataset
 from modelzoo.base.auc import auc
+from modelzoo.base.cluster import Cluster
 from modelzoo.base.model import build
 from modelzoo.base.training import Run
 
@@ -35,6 +37,8 @@ def evaluate(run: Run, checkpoint: str) -> Evaluation:
   """
   if not tf.train.latest_checkpoint(checkpoint):
     raise ValueError(f"checkpoint is {checkpoint!r}, but must be a folder that has a checkpoint")
+  # The checkpoint has all variables, so one process evaluates alone.
+  run = dataclasses.replace(run, cluster=Cluster())
   labels, predictions, losses = [], [], []
   with tf.Graph().as_default():
     features, label = run.staging.stage(

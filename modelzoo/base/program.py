@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import sys
 import tempfile
 from collections.abc import Sequence
 
@@ -62,7 +63,7 @@ def main(model: Model, arguments: Sequence[str] | None = None) -> None:
     checkpoint = run.training.checkpoint or None
     if checkpoint is None and run.training.evaluate and run.cluster.is_chief:
       checkpoint = stack.enter_context(tempfile.TemporaryDirectory())
-    report = training.train(run, checkpoint=checkpoint, server=server)
+    report = training.train(run, checkpoint=checkpoint, server=server, output=sys.stdout)
     print(
         f"{model.name}: {report.steps} steps, {report.steps_per_second:.1f} steps/s, loss {report.loss:.4f}, AUC"
         f" {report.auc:.4f}", flush=True)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import collections
-import sys
 import time
 from typing import Any
 from typing import NamedTuple
@@ -43,7 +42,7 @@ class Progress(tf.compat.v1.train.SessionRunHook):
 
   def __init__(
       self, built: Built, labels: tf.Tensor, last_step: int, *, summaries: str | None = None,
-      losses: list[float] | None = None, output: TextIO | None = sys.stdout):
+      losses: list[float] | None = None, output: TextIO | None = None):
     """Creates the hook.
 
     Args:
@@ -69,6 +68,11 @@ class Progress(tf.compat.v1.train.SessionRunHook):
     """Adds the global step to what is fetched."""
     self._fetches["global_step"] = tf.train.get_global_step()
 
+  def after_create_session(self, session: tf.Session, coord: tf.train.Coordinator) -> None:
+    """Reads the step from which training goes on."""
+    del coord
+    self._global_step = int(session.run(self._fetches["global_step"]))
+
   def before_run(self, run_context: Any) -> tf.train.SessionRunArgs:
     """Asks for the fetches."""
     del run_context
@@ -80,7 +84,7 @@ class Progress(tf.compat.v1.train.SessionRunHook):
     now = time.monotonic()
     results = run_values.results
     self._steps += 1
-    # The step may have read the number before it added one.
+    # The step may have read the number before it added one, and other workers may have added more.
     self._global_step = max(int(results["global_step"]), self._global_step + 1)
     self._window.append((results["labels"], results["predictions"], results["loss"]))
     self._losses.append(float(results["loss"]))

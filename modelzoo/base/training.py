@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from typing import TextIO
 
 import tensorflow as tf
@@ -71,7 +70,7 @@ class Run:
 
 def train(
     run: Run, *, checkpoint: str | None = None, server: tf.distribute.Server | None = None,
-    losses: list[float] | None = None, output: TextIO | None = sys.stdout) -> Report:
+    losses: list[float] | None = None, output: TextIO | None = None) -> Report:
   """Trains a model.
 
   Args:
