@@ -11,6 +11,17 @@ from tensorflow_staging.python.testing import test_util
 
 tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
 
+# A test needs up to 15 seconds of a core, which on a busy machine take long.
+_TIMEOUT_SECONDS = 300
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+  """Limits the time of every test in this folder."""
+  folder = pathlib.Path(__file__).parent
+  for item in items:
+    if item.path.is_relative_to(folder):
+      item.add_marker(pytest.mark.timeout(_TIMEOUT_SECONDS), append=False)
+
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory) -> dict[tuple[str, str], pathlib.Path]:

@@ -20,7 +20,9 @@ _HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "wide_and_deep": dict(buckets=500, embedding_size=4, hidden=(32,), learning_rate=0.05),
     "dssm": _BEHAVIOURS | dict(hidden=(32, 16), learning_rate=0.01),
     "din": _BEHAVIOURS | dict(hidden=(32,), attention=(8,), learning_rate=0.01),
-    "dien": _BEHAVIOURS | dict(hidden=(32,), learning_rate=0.01),
+    # TensorFlow computes up to 10 iterations of a loop at the same time, so only a longer one shows that the gradient
+    # makes the loop wait for its own result.
+    "dien": _BEHAVIOURS | dict(hidden=(32,), learning_rate=0.01, history=12),
 }
 
 
