@@ -39,7 +39,7 @@ _UNUSED_PACKAGES = re.compile(
     r"(tensorflow/include|clang|pip|tensorboard_data_server|tensorflow_io_gcs_filesystem|nvidia/\w+/include)/"
     r"|.*__pycache__/|nvidia/.*\.a$")
 # Of the repository, all that the tests and benchmarks need, and the scripts. Python's own files are beside these.
-_REPOSITORY = ("ci", "benchmarks", "conftest.py", "pyproject.toml", "tensorflow_staging/python")
+_REPOSITORY = ("ci", "benchmarks", "conftest.py", "modelzoo", "pyproject.toml", "tensorflow_staging/python")
 
 Files = dict[str, pathlib.Path]
 

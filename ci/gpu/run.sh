@@ -47,7 +47,7 @@ free=$(df --output=avail --block-size=1M "$kit" | tail -1)
 step "Unpacking and running"
 mkdir -p "$kit/unpacked"
 # Scripts and tests of an earlier kit must not stay beside those of this one.
-rm -rf "$kit/unpacked/"{ci,benchmarks,tensorflow_staging}
+rm -rf "$kit/unpacked/"{ci,benchmarks,modelzoo,tensorflow_staging}
 tar xzf "$kit/start.tar.gz" --directory "$kit/unpacked"
 export LD_LIBRARY_PATH_OF_MACHINE=${LD_LIBRARY_PATH:-}
 export LD_LIBRARY_PATH=$kit/unpacked/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}

@@ -20,8 +20,8 @@ class Staging(Settings):
   staging: str = setting(
       "none", "what runs ahead of the step: nothing, the input with tf.staged, or what SmartStage finds",
       choices=("none", "staged", "smart"))
-  capacity: int = setting(4, "records that the buffer holds", least=1)
-  threads: int = setting(1, "producers; one keeps the order of the records", least=1)
+  capacity: int = setting(4, "records that the buffer holds; 0 lets the stage choose", least=0)
+  threads: int = setting(1, "producers; one keeps the order of the records, 0 lets the stage choose", least=0)
   pool: int = setting(0, "threads of a thread pool of the stage's own; 0 uses the session's", least=0)
   gpu: bool = setting(False, "train on a GPU")
   stage_on_cpu: bool = setting(False, "place what runs ahead on the CPU, and copy records to the GPU at once")
@@ -66,5 +66,6 @@ class Staging(Settings):
 
   def _options(self) -> dict[str, Any]:
     return dict(
-        capacity=self.capacity, num_threads=self.threads, use_stage_subgraph_thread_pool=self.pool > 0,
+        capacity=self.capacity or tf.data.AUTOTUNE, num_threads=self.threads or tf.data.AUTOTUNE,
+        use_stage_subgraph_thread_pool=self.pool > 0,
         stage_subgraph_stream_id=int(self.streams > 1))

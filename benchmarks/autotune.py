@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares a stage that chooses its settings with each fixed setting of a grid, for benchmarks/autotune.md.
+
+`.venv/bin/python benchmarks/autotune.py > benchmarks/autotune.md` takes about four minutes; `--quick` tries whether it
+works.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+_TARGET = 1.03
+# The side of the matrices whose product takes about a millisecond.
+_SIDE = 256
+
+
+class Effort(NamedTuple):
+  """How long to measure."""
+
+  # Steps after which a stage that chooses must have chosen.
+  settling_steps: int
+  warm_up_steps: int
+  measured_steps: int
+  rounds: int
+  threads: tuple[int, ...]
+  capacities: tuple[int, ...]
+
+
+_FULL = Effort(
+    settling_steps=1500, warm_up_steps=40, measured_steps=80, rounds=7, threads=(1, 2, 4), capacities=(1, 4, 16))
+_QUICK = Effort(settling_steps=20, warm_up_steps=2, measured_steps=5, rounds=1, threads=(1,), capacities=(1,))
+
+
+class Case(NamedTuple):
+  """What a record and a step take, in milliseconds."""
+
+  name: str
+  record: Callable[[int], float]
+  step: float
+  computes: bool = False
+
+
+_CASES = (
+    Case("waits 2 : 6 ms", lambda number: 2, 6),
+    Case("waits 4 : 4 ms", lambda number: 4, 4),
+    Case("waits 6 : 2 ms", lambda number: 6, 2),
+    Case("waits 0 or 7 : 4 ms, by turns of 6", lambda number: 7 * (number // 6 % 2), 4),
+    Case("computes 3 : 3 ms", lambda number: 3, 3, computes=True),
+    Case("computes 6 : 2 ms", lambda number: 6, 2, computes=True),
+)
+
+# Threads and capacity of a stage.
+Setting = tuple[int, int]
+_TUNED: Setting = (tf.data.AUTOTUNE, tf.data.AUTOTUNE)
+
+
+def _spend(milliseconds: float, computes: bool) -> None:
+  if not computes:
+    time.sleep(milliseconds / 1e3)
+    return
+  # NumPy releases the interpreter's lock for the product.
+  matrix = np.ones([_SIDE, _SIDE], np.float32)
+  end = time.thread_time() + milliseconds / 1e3
+  while time.thread_time() < end:
+    matrix = matrix @ matrix * 1e-3
+
+
+def _slow(value: tf.Tensor, milliseconds: Callable[[int], float], computes: bool) -> tf.Tensor:
+  """Returns `value` after the milliseconds that it takes."""
+
+  def spend(number: np.ndarray) -> np.ndarray:
+    _spend(milliseconds(int(number)), computes)
+    return number
+
+  return tf.ensure_shape(tf.numpy_function(spend, [value], value.dtype), value.shape)
+
+
+@contextlib.contextmanager
+def _stage(case: Case, setting: Setting):
+  """Runs a stage; yields what runs a step, and the session."""
+  threads, capacity = setting
+  with tf.Graph().as_default():
+    number = tf.compat.v1.data.make_one_shot_iterator(tf.data.Dataset.counter()).get_next()
+    record = tf.staged(_slow(number, case.record, case.computes), num_threads=threads, capacity=capacity)
+    step = _slow(record, lambda number: case.step, case.computes).op
+    config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)
+    with tf.compat.v1.Session(config=config) as session, tf.make_prefetch_hook().running(session):
+      yield session.make_callable(step), session
+
+
+def _seconds(step: Callable[[], None], effort: Effort) -> float:
+  """Returns the mean seconds of a step."""
+  # Longer than the largest buffer lasts, which has filled while other stages were measured.
+  for _ in range(effort.warm_up_steps):
+    step()
+  began = time.perf_counter()
+  for _ in range(effort.measured_steps):
+    step()
+  return (time.perf_counter() - began) / effort.measured_steps
+
+
+def _row(case: Case, effort: Effort) -> tuple[str, ...]:
+  settings = [_TUNED, *itertools.product(effort.threads, effort.capacities)]
+  rounds: dict[Setting, list[float]] = {setting: [] for setting in settings}
+  with contextlib.ExitStack() as stack:
+    steps = {}
+    for setting in settings:
+      steps[setting], session = stack.enter_context(_stage(case, setting))
+      if setting == _TUNED:
+        tuned = session
+        for _ in range(effort.settling_steps):
+          steps[setting]()
+    for turn in range(effort.rounds):
+      for setting in settings[:: (-1) ** turn]:
+        rounds[setting].append(_seconds(steps[setting], effort))
+    stats, = tf.staging.stats(tuned)
+  medians = {setting: statistics.median(values) for setting, values in rounds.items()}
+  fixed = {setting: seconds for setting, seconds in medians.items() if setting != _TUNED}
+  best = min(fixed, key=fixed.get)
+  ratios = [rounds[_TUNED][turn] / rounds[best][turn] for turn in range(effort.rounds)]
+  return (
+      case.name,
+      f"{stats.num_threads}, {stats.capacity}",
+      f"{medians[_TUNED] * 1e3:.2f}",
+      f"{best[0]}, {best[1]}",
+      f"{fixed[best] * 1e3:.2f}",
+      f"{statistics.median(ratios):.3f}",
+      f"{min(ratios):.2f}–{max(ratios):.2f}",
+      f"{fixed[1, 1] * 1e3:.2f}",
+      f"{max(fixed.values()) * 1e3:.2f}",
+  )
+
+
+def main() -> None:
+  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser.add_argument("--quick", action="store_true", help="measure too little to mean anything")
+  quick = parser.parse_args().quick
+  effort = _QUICK if quick else _FULL
+  tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
+  table = [
+      ("record : step", "chosen", "ms per step", "best fixed", "ms per step", "chosen / best", "min–max",
+       "the default (1, 1)", "worst fixed"),
+      ("---", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---:"),
+  ]
+  table += [_row(case, effort) for case in (_CASES[:1] if quick else _CASES)]
+  print("# What autotuning costs beside the best settings\n")
+  print(
+      "`.venv/bin/python benchmarks/autotune.py > benchmarks/autotune.md`, one run on"
+      f" {os.cpu_count()} cores, {platform.system()} {platform.machine()}.\n")
+  print("\n".join(f"| {' | '.join(row)} |" for row in table))
+  print(f"""
+Settings are threads and capacity. *Chosen* is what `num_threads=tf.data.AUTOTUNE, capacity=tf.data.AUTOTUNE` had
+chosen in the end; *best fixed* is the quickest of all combinations of num_threads
+{", ".join(map(str, effort.threads))} and capacity {", ".join(map(str, effort.capacities))}. AUTOTUNE should take at
+most {_TARGET} times as long.
+
+A record and a step each take the given time in a `tf.numpy_function`: asleep where the case *waits*, with matrix
+products, measured in CPU time, where it *computes*. All stages of a case are open in one process and take turns; the
+numbers are medians of {effort.rounds} rounds of {effort.measured_steps} steps each, after {effort.settling_steps} steps
+in which the stage chose, and {effort.warm_up_steps} steps before each measurement.""")
+
+
+if __name__ == "__main__":
+  main()
