@@ -5,8 +5,8 @@
 A linear model over crossed categories, trained by FTRL, adds its log-odds to those of an MLP over embeddings and
 numbers, trained by AdaGrad.
 
-The columns are those of tf.feature_column, which hash and cross strings in the model itself. So `prepare` has nothing
-to do, tf.staged runs only the parsing ahead, and SmartStage also the hashing and crossing.
+The columns are those of tf.feature_column, which hash and cross strings in the model itself. So tf.staged runs little
+more than the parsing ahead, and SmartStage also the hashing and crossing.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from modelzoo.base.settings import setting
 
 # Pairs of categories with few values, whose pairs are seen often enough to learn a weight for each.
 _CROSSED = (("C6", "C9"), ("C17", "C20"), ("C22", "C23"))
+_MISSING = "missing"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,9 +48,11 @@ class Hyperparameters(Settings):
 
 
 def prepare(features: Features, hyperparameters: Hyperparameters) -> Features:
-  """Returns the parsed columns."""
+  """Gives missing categories a value of their own, so that each row has one value of each column."""
   del hyperparameters
-  return features
+  words = tf.stack([features[name] for name in criteo.CATEGORIES], axis=1)
+  words = tf.where(tf.equal(words, ""), tf.fill(tf.shape(words), _MISSING), words)
+  return features | dict(zip(criteo.CATEGORIES, tf.unstack(words, len(criteo.CATEGORIES), axis=1), strict=True))
 
 
 def predict(features: Features, hyperparameters: Hyperparameters, training: bool) -> Output:
@@ -59,11 +62,15 @@ def predict(features: Features, hyperparameters: Hyperparameters, training: bool
   categories = [column.categorical_column_with_hash_bucket(name, buckets) for name in criteo.CATEGORIES]
   # A weight of the linear model is an embedding of length 1.
   weights = [
-      column.embedding_column(column.crossed_column(pair, buckets), 1, initializer=tf.zeros_initializer())
+      column.embedding_column(
+          column.crossed_column(pair, buckets), 1, initializer=tf.zeros_initializer(), use_safe_embedding_lookup=False)
       for pair in _CROSSED]
   numbers = [
       column.numeric_column(name, normalizer_fn=lambda x: tf.math.log1p(tf.nn.relu(x))) for name in criteo.NUMBERS]
-  embeddings = [column.embedding_column(each, hyperparameters.embedding_size) for each in categories]
+  # No row lacks a value, so the lookup need not be safe against that, which would take most of the graph.
+  embeddings = [
+      column.embedding_column(each, hyperparameters.embedding_size, use_safe_embedding_lookup=False)
+      for each in categories]
   with tf.variable_scope("wide"):
     wide = tf.reduce_sum(column.input_layer(features, weights), axis=1)
   with tf.variable_scope("deep"):
