@@ -9,8 +9,6 @@ import tensorflow as tf
 from modelzoo import data
 from tensorflow_staging.python.testing import test_util
 
-tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
-
 # A test needs up to 15 seconds of a core, which on a busy machine take long.
 _TIMEOUT_SECONDS = 300
 
@@ -33,6 +31,15 @@ def folders(tmp_path_factory) -> dict[tuple[str, str], pathlib.Path]:
     data.write(folder, data.Data(dataset=dataset, format=form, rows=rows, eval_rows=rows // 5, files=2))
     result[dataset, form] = folder
   return result
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+  """Lets TensorFlow log errors only, which programs do as well, and restores what tests of other folders expect."""
+  before = tf.compat.v1.logging.get_verbosity()
+  tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
+  yield
+  tf.compat.v1.logging.set_verbosity(before)
 
 
 @pytest.fixture(autouse=True)

@@ -48,7 +48,12 @@ def _type_name(field) -> str:
   if field.message_type or field.enum_type:
     name = (field.message_type or field.enum_type).name
     return _NAMES_IN_VIEW.get(name, name)
-  names = {field.TYPE_BOOL: "bool", field.TYPE_INT32: "int32", field.TYPE_STRING: "string"}
+  names = {
+      field.TYPE_BOOL: "bool",
+      field.TYPE_INT32: "int32",
+      field.TYPE_INT64: "int64",
+      field.TYPE_STRING: "string",
+  }
   return names[field.type]
 
 
