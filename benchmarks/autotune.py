@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares a stage that chooses its settings with each fixed setting of a grid, for benchmarks/autotune.md.
 
-`.venv/bin/python benchmarks/autotune.py > benchmarks/autotune.md` takes about four minutes; `--quick` tries whether it
+`.venv/bin/python benchmarks/autotune.py > benchmarks/autotune.md` takes about seven minutes; `--quick` tries whether it
 works.
 """
 
@@ -92,7 +92,10 @@ def _stage(case: Case, setting: Setting):
   """Runs a stage; yields what runs a step, and the session."""
   threads, capacity = setting
   with tf.Graph().as_default():
-    number = tf.compat.v1.data.make_one_shot_iterator(tf.data.Dataset.counter()).get_next()
+    # Without a thread that tunes the dataset, for which closing the session may wait.
+    plain = tf.data.Options()
+    plain.autotune.enabled = False
+    number = tf.compat.v1.data.make_one_shot_iterator(tf.data.Dataset.counter().with_options(plain)).get_next()
     record = tf.staged(_slow(number, case.record, case.computes), num_threads=threads, capacity=capacity)
     step = _slow(record, lambda number: case.step, case.computes).op
     config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)
