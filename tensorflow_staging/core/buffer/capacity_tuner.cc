@@ -45,18 +45,17 @@ void CapacityTuner::OnTakeWaited(int64_t waited_micros) {
   OnTake(0);
 }
 
-bool CapacityTuner::OnTake(int64_t left) {
+void CapacityTuner::OnTake(int64_t left) {
   ++takes_since_change_;
   ++observed_takes_;
   fewest_left_ = std::min(fewest_left_, left);
-  if (observed_takes_ < takes_to_halve_) return false;
+  if (observed_takes_ < takes_to_halve_) return;
   const bool halves = capacity_ > 1 && fewest_left_ >= capacity_ / 2;
   observed_takes_ = 0;
   fewest_left_ = std::numeric_limits<int64_t>::max();
-  if (!halves) return false;
+  if (!halves) return;
   has_halved_ = true;
   Change(capacity_ / 2);
-  return true;
 }
 
 void CapacityTuner::Change(int64_t capacity) {

@@ -14,8 +14,9 @@ namespace staging {
 // A buffer evens out the variation of steps and of producers. A larger one
 // helps exactly if it is full at times and empty at other times: if it is never
 // full, the producers are too slow, and if it is never empty, it is large
-// enough. tf.data tunes its prefetch buffers by the same observation, but
-// doubles them after any single wait, and never makes them smaller.
+// enough. tf.data's PrefetchAutotuner grows by the same observation, but each
+// time that a buffer which was full is empty, however short the wait, and it
+// never shrinks.
 //
 // The capacity is 1 at first.
 //   * It doubles if takes have waited for more than 1 % of the time, and the
@@ -42,9 +43,8 @@ class CapacityTuner {
   // Notes that a take found no record and has waited.
   void OnTakeWaited(int64_t waited_micros);
 
-  // Notes that a take has left `left` records in the buffer. Returns whether
-  // the capacity has become smaller.
-  bool OnTake(int64_t left);
+  // Notes that a take has left `left` records in the buffer.
+  void OnTake(int64_t left);
 
  private:
   void Change(int64_t capacity);

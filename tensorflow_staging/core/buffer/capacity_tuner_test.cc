@@ -55,7 +55,7 @@ TEST(CapacityTunerTest, FastProducersNeedNoBuffer) {
   CapacityTuner tuner;
   for (int i = 0; i < 1000; ++i) {
     EXPECT_FALSE(tuner.OnFull(i * kMilli));
-    EXPECT_FALSE(tuner.OnTake(1));
+    tuner.OnTake(1);
   }
   EXPECT_EQ(tuner.capacity(), 1);
 }
@@ -81,7 +81,7 @@ TEST(CapacityTunerTest, HalvesIfHalfOfTheBufferIsNeverNeeded) {
   GrowTo(8, &tuner);
   Take(CapacityTuner::kTakesToSettle - 1, 4, &tuner);
   EXPECT_EQ(tuner.capacity(), 8);
-  EXPECT_TRUE(tuner.OnTake(7));
+  tuner.OnTake(7);
   EXPECT_EQ(tuner.capacity(), 4);
 }
 
@@ -89,7 +89,7 @@ TEST(CapacityTunerTest, ASingleDeepTakeKeepsTheCapacity) {
   CapacityTuner tuner;
   GrowTo(8, &tuner);
   Take(CapacityTuner::kTakesToSettle - 1, 7, &tuner);
-  EXPECT_FALSE(tuner.OnTake(3));
+  tuner.OnTake(3);
   Take(CapacityTuner::kTakesToSettle - 1, 7, &tuner);
   tuner.OnTakeWaited(1);
   EXPECT_EQ(tuner.capacity(), 8);

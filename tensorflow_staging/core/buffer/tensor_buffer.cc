@@ -92,12 +92,10 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
       CountWaitingTake(take);
       ++counters_.put;
       ++counters_.taken;
-      put_waits_.AddCall();
       due.Add(std::move(done), OkStatus());
       due.AddTake(std::move(take.done), OkStatus(), std::move(record));
     } else if (waiting_puts_.empty() && (HasRoom(bytes) || MakesRoom(bytes))) {
       Store(std::move(record), bytes);
-      put_waits_.AddCall();
       due.Add(std::move(done), OkStatus());
     } else {
       const uint64_t id = next_id_++;
@@ -125,7 +123,6 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done) {
       records_.pop_front();
       stored_bytes_ -= stored.bytes;
       ++counters_.taken;
-      take_waits_.AddCall();
       if (TunesCapacity()) {
         tuner_.OnTake(records_.size());
         settled = NewlySettled();
@@ -255,8 +252,8 @@ BufferStats TensorBuffer::GetStats() const {
   stats.set_discarded(counters_.discarded);
   stats.set_waiting_puts(waiting_puts_.size());
   stats.set_waiting_takes(waiting_takes_.size());
-  Write(put_waits_.Summarize(), stats.mutable_put_waits());
-  Write(take_waits_.Summarize(), stats.mutable_take_waits());
+  Write(put_waits_.Summarize(counters_.put), stats.mutable_put_waits());
+  Write(take_waits_.Summarize(counters_.taken), stats.mutable_take_waits());
   stats.set_state(StateName());
   stats.set_error_code(end_status_.raw_code());
   stats.set_error_message(std::string(end_status_.message()));
@@ -292,7 +289,7 @@ void TensorBuffer::AdmitPuts(DueCallbacks* due) {
   while (!waiting_puts_.empty() &&
          HasRoom(waiting_puts_.begin()->second.bytes)) {
     WaitingPut put = Extract(waiting_puts_.begin());
-    put_waits_.AddWait(NowMicros() - put.since_micros);
+    put_waits_.Add(NowMicros() - put.since_micros);
     Store(std::move(put.record), put.bytes);
     due->Add(std::move(put.done), OkStatus());
   }
@@ -300,7 +297,7 @@ void TensorBuffer::AdmitPuts(DueCallbacks* due) {
 
 void TensorBuffer::CountWaitingTake(const WaitingTake& take) {
   const int64_t waited = NowMicros() - take.since_micros;
-  take_waits_.AddWait(waited);
+  take_waits_.Add(waited);
   if (TunesCapacity()) tuner_.OnTakeWaited(waited);
 }
 

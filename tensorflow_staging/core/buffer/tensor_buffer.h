@@ -103,9 +103,9 @@ class TensorBuffer : public ResourceBase {
     // How many records the buffer holds: at least 1, or kAutotune, with
     // which the buffer chooses (CapacityTuner).
     int64_t capacity = 1;
-    // How many bytes the buffer holds; 0 sets no bound, unless the buffer
-    // chooses its capacity, which then means kTunedCapacityBytes. An empty
-    // buffer admits even a larger record.
+    // How many bytes the buffer holds; 0 sets no bound or, if the buffer
+    // chooses its capacity, means kTunedCapacityBytes. An empty buffer admits
+    // even a larger record.
     int64_t capacity_bytes = 0;
     // How long a take waits for the first put or Resume.
     int64_t idle_timeout_millis = 5000;
@@ -122,8 +122,7 @@ class TensorBuffer : public ResourceBase {
     int64_t discarded = 0;  // Records that a restart discarded.
   };
 
-  // Little beside what TensorFlow itself takes, and many records of most
-  // models.
+  // Chosen, not measured: many records of most models.
   static constexpr int64_t kTunedCapacityBytes = int64_t{512} << 20;
 
   explicit TensorBuffer(Options options);
@@ -352,7 +351,7 @@ class TensorBuffer : public ResourceBase {
   WaitingTakes waiting_takes_ TF_GUARDED_BY(mu_);
   uint64_t next_id_ TF_GUARDED_BY(mu_) = 0;
   Counters counters_ TF_GUARDED_BY(mu_);
-  // Of the puts and takes that succeeded.
+  // Of the puts that counters_.put counts, and of the takes.
   WaitTimes put_waits_ TF_GUARDED_BY(mu_);
   WaitTimes take_waits_ TF_GUARDED_BY(mu_);
   CapacityTuner tuner_ TF_GUARDED_BY(mu_);

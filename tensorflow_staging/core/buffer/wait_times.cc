@@ -7,16 +7,16 @@
 namespace tensorflow {
 namespace staging {
 
-void WaitTimes::AddWait(int64_t micros) {
+void WaitTimes::Add(int64_t micros) {
   micros = std::max<int64_t>(micros, 0);
-  ++calls_;
   ++waits_;
   total_micros_ += micros;
   ++histogram_[BucketOf(micros)];
 }
 
-WaitTimes::Summary WaitTimes::Summarize() const {
-  return {calls_, waits_, total_micros_, Percentile(50), Percentile(99)};
+WaitTimes::Summary WaitTimes::Summarize(int64_t calls) const {
+  return {calls, waits_, total_micros_, Percentile(50, calls),
+          Percentile(99, calls)};
 }
 
 int WaitTimes::BucketOf(int64_t micros) {
@@ -34,10 +34,10 @@ int64_t WaitTimes::MicrosOf(int index) {
   return least + ((int64_t{1} << shift) - 1) / 2;
 }
 
-int64_t WaitTimes::Percentile(int percent) const {
+int64_t WaitTimes::Percentile(int percent, int64_t calls) const {
   // How many calls may take longer.
   int64_t left =
-      calls_ / 100 * (100 - percent) + calls_ % 100 * (100 - percent) / 100;
+      calls / 100 * (100 - percent) + calls % 100 * (100 - percent) / 100;
   for (int i = kBuckets - 1; i >= 0; --i) {
     left -= histogram_[i];
     if (left < 0) return MicrosOf(i);

@@ -9,9 +9,8 @@
 namespace tensorflow {
 namespace staging {
 
-// How long calls waited. A call that does not wait costs one addition. The
-// histogram has four buckets for each power of two, so that a percentile is at
-// most 12.5 % off.
+// How long calls waited. Only calls that wait are added. The histogram has four
+// buckets for each power of two, so that a percentile is at most 12.5 % off.
 //
 // Not thread-safe.
 class WaitTimes {
@@ -26,13 +25,11 @@ class WaitTimes {
     int64_t p99_micros = 0;
   };
 
-  // Adds a call that did not wait.
-  void AddCall() { ++calls_; }
-
   // Adds a call that waited for `micros`; a negative number counts as 0.
-  void AddWait(int64_t micros);
+  void Add(int64_t micros);
 
-  Summary Summarize() const;
+  // `calls` is the number of all calls; those not added did not wait.
+  Summary Summarize(int64_t calls) const;
 
  private:
   static constexpr int kBuckets = 4 * 62;
@@ -40,10 +37,9 @@ class WaitTimes {
   static int BucketOf(int64_t micros);
   // The middle of the times that bucket `index` counts.
   static int64_t MicrosOf(int index);
-  // The time that `percent` % of all calls did not exceed.
-  int64_t Percentile(int percent) const;
+  // The time that `percent` % of `calls` calls did not exceed.
+  int64_t Percentile(int percent, int64_t calls) const;
 
-  int64_t calls_ = 0;
   int64_t waits_ = 0;
   int64_t total_micros_ = 0;
   std::array<int64_t, kBuckets> histogram_{};

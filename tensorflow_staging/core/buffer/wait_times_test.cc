@@ -13,7 +13,7 @@ namespace staging {
 namespace {
 
 TEST(WaitTimesTest, IsEmptyAtFirst) {
-  const WaitTimes::Summary summary = WaitTimes().Summarize();
+  const WaitTimes::Summary summary = WaitTimes().Summarize(0);
   EXPECT_EQ(summary.calls, 0);
   EXPECT_EQ(summary.waits, 0);
   EXPECT_EQ(summary.total_micros, 0);
@@ -23,10 +23,9 @@ TEST(WaitTimesTest, IsEmptyAtFirst) {
 
 TEST(WaitTimesTest, CountsCallsAndWaits) {
   WaitTimes times;
-  for (int i = 0; i < 98; ++i) times.AddCall();
-  times.AddWait(3);
-  times.AddWait(1);
-  const WaitTimes::Summary summary = times.Summarize();
+  times.Add(3);
+  times.Add(1);
+  const WaitTimes::Summary summary = times.Summarize(100);
   EXPECT_EQ(summary.calls, 100);
   EXPECT_EQ(summary.waits, 2);
   EXPECT_EQ(summary.total_micros, 4);
@@ -39,9 +38,9 @@ TEST(WaitTimesTest, PercentilesAreAnEighthOffAtMost) {
   for (const double base : {1., 7., 100., 12345., 1e9, 1e16}) {
     WaitTimes times;
     for (int i = 1; i <= 1000; ++i) {
-      times.AddWait(std::llround(base * i / 10));
+      times.Add(std::llround(base * i / 10));
     }
-    const WaitTimes::Summary summary = times.Summarize();
+    const WaitTimes::Summary summary = times.Summarize(1000);
     EXPECT_NEAR(summary.p50_micros, base * 50, base * 50 / 8 + 1);
     EXPECT_NEAR(summary.p99_micros, base * 99, base * 99 / 8 + 1);
   }
@@ -49,13 +48,13 @@ TEST(WaitTimesTest, PercentilesAreAnEighthOffAtMost) {
 
 TEST(WaitTimesTest, AnyNumberIsAllowed) {
   WaitTimes times;
-  times.AddWait(-1);
-  EXPECT_EQ(times.Summarize().p50_micros, 0);
+  times.Add(-1);
+  EXPECT_EQ(times.Summarize(1).p50_micros, 0);
   times = WaitTimes();
   constexpr int64_t kLongest = std::numeric_limits<int64_t>::max();
-  times.AddWait(kLongest);
-  EXPECT_NEAR(times.Summarize().p50_micros, kLongest, kLongest / 8);
-  EXPECT_EQ(times.Summarize().total_micros, kLongest);
+  times.Add(kLongest);
+  EXPECT_NEAR(times.Summarize(1).p50_micros, kLongest, kLongest / 8);
+  EXPECT_EQ(times.Summarize(1).total_micros, kLongest);
 }
 
 }  // namespace

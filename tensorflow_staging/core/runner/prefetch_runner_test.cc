@@ -675,45 +675,49 @@ int64_t TakeUntil(StageSession* session, std::chrono::microseconds pause,
   return -1;
 }
 
-TEST(TunedThreadsTest, ComeAndGoWithTheWaitsOfTheStepAndEndWithTheData) {
-  constexpr int64_t kRecords = 5000;
-  auto micros = std::make_shared<std::atomic<int>>(5000);
-  Sources::Get()->Set(kSource, SlowCountingTo(kRecords, micros));
-  StageSession session;
-  session.options()->set_tune_threads(true);
-  auto runner = session.StartRunner();
-  EXPECT_EQ(runner->GetStats().threads, 1);
-  const auto threads = [&runner]() { return runner->GetStats().threads; };
+// A stage whose runner has chosen two producers, and then one.
+class TunedThreadsTest : public ::testing::Test {
+ protected:
+  static constexpr int64_t kRecords = 5000;
 
-  // The step waits, and a second producer helps.
-  int64_t taken = TakeUntil(&session, std::chrono::microseconds(0),
-                            [&]() { return threads() > 1; });
-  ASSERT_GE(taken, 0);
-  // Records come at once, and producers wait for room.
-  *micros = 0;
-  const int64_t more = TakeUntil(&session, std::chrono::milliseconds(2),
-                                 [&]() { return threads() == 1; });
-  ASSERT_GE(more, 0);
-  // The idle producer leaves at the end of the data.
+  void SetUp() override {
+    auto micros = std::make_shared<std::atomic<int>>(5000);
+    Sources::Get()->Set(kSource, SlowCountingTo(kRecords, micros));
+    session_.options()->set_tune_threads(true);
+    runner_ = session_.StartRunner();
+    EXPECT_EQ(Threads(), 1);
+    // The step waits, and a second producer helps.
+    const int64_t waiting = TakeUntil(&session_, std::chrono::microseconds(0),
+                                      [this]() { return Threads() > 1; });
+    ASSERT_GE(waiting, 0);
+    // Records come at once, and producers wait for room.
+    *micros = 0;
+    const int64_t fast = TakeUntil(&session_, std::chrono::milliseconds(2),
+                                   [this]() { return Threads() == 1; });
+    ASSERT_GE(fast, 0);
+    taken_ = waiting + fast;
+  }
+
+  int Threads() const { return runner_->GetStats().threads; }
+
+  StageSession session_;
+  std::unique_ptr<PrefetchRunner> runner_;
+  int64_t taken_ = 0;
+};
+
+TEST_F(TunedThreadsTest, TheIdleProducerLeavesAtTheEndOfTheData) {
   std::vector<int64_t> values;
-  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
-  EXPECT_EQ(taken + more + static_cast<int64_t>(values.size()), kRecords);
-  EXPECT_FALSE(runner->GetStats().running);
+  EXPECT_TRUE(errors::IsOutOfRange(session_.TakeAll(&values)));
+  EXPECT_EQ(taken_ + static_cast<int64_t>(values.size()), kRecords);
+  EXPECT_FALSE(runner_->GetStats().running);
 }
 
-TEST(TunedThreadsTest, StopEndsIdleThreads) {
-  Sources::Get()->Set(
-      kSource, SlowCountingTo(100, std::make_shared<std::atomic<int>>(0)));
-  StageSession session;
-  session.options()->set_tune_threads(true);
-  auto runner = session.StartRunner();
-  int64_t value = -1;
-  ASSERT_EQ(session.Take(&value), OkStatus());
-  runner->Stop();
-  EXPECT_EQ(runner->GetStats().threads, 0);
+TEST_F(TunedThreadsTest, StopEndsTheIdleProducer) {
+  runner_->Stop();
+  EXPECT_FALSE(runner_->GetStats().running);
 }
 
-TEST(TunedThreadsTest, OneOpIsAllowed) {
+TEST(TunedThreadsOptionsTest, OneOpIsAllowed) {
   StageConfig config;
   config.num_threads = 2;
   StageSession session(config);

@@ -81,6 +81,11 @@ class PrefetchOptions:
         self, "ignored_codes",
         exception_codes.exception_codes("ignored_exception_types", ignored))
 
+  @property
+  def tunes_threads(self) -> bool:
+    """Whether the runner chooses the number of threads, beginning with one."""
+    return bool(self.num_threads == vocabulary.AUTOTUNE)
+
   def runner_options(self, name: str) -> config_pb2.PrefetchRunnerOptions:
     """Writes these options to the message that configures the stage's runner.
 
@@ -95,6 +100,6 @@ class PrefetchOptions:
         run_options=config_pb2.RunOptions(
             use_stage_subgraph_thread_pool=self.use_stage_subgraph_thread_pool,
             stage_subgraph_thread_pool_id=self.stage_subgraph_thread_pool_id),
-        tune_threads=bool(self.num_threads == vocabulary.AUTOTUNE),
+        tune_threads=self.tunes_threads,
         closed_exceptions=self.closed_codes,
         ignored_exceptions=self.ignored_codes)

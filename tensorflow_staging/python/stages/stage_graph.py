@@ -61,8 +61,8 @@ def add_stage(
       # The buffer lives on one device, so every op that uses it has to be placed there.
       with graph.colocate_with(puts[0], ignore_existing=True):
         runner = options.runner_options(stage)
-        runner.fetch_ops.extend(
-            [puts[0].name] * max(options.num_threads, 1) if len(puts) == 1 else [p.name for p in puts])
+        threads = 1 if options.tunes_threads else options.num_threads
+        runner.fetch_ops.extend([puts[0].name] * threads if len(puts) == 1 else [p.name for p in puts])
         runner.named_feed_input_tensors.update(feeds)
         if generator_feed is not None:
           _add_generator_feed(generator_feed, runner, graph)

@@ -107,7 +107,7 @@ def staged(
     name: The name scope of the stage's ops, and the name of the stage in threads, logs and errors.
       None stands for "prefetch", made unique in the graph.
     num_client: Another spelling of `num_clients`, which some documents use.
-    capacity_bytes: The number of bytes that the buffer holds, at least 1. A record waits for room
+    capacity_bytes: The number of bytes that the buffer holds, at least 0. A record waits for room
       while the buffer holds another record and the sum would exceed it. 0 sets no bound, or 512 MiB
       if `capacity` is `tf.data.AUTOTUNE`.
     feed_list: A list or tuple of the placeholders, other tensors or SparseTensors that

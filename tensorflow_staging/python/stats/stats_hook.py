@@ -2,6 +2,7 @@
 """`tf.staging.StatsHook`: logs what the stages of a session do, and what to change."""
 
 import time
+from typing import Any
 
 from tensorflow.core.framework import summary_pb2
 from tensorflow.python.platform import tf_logging
@@ -23,8 +24,8 @@ class StatsHook(session_run_hook.SessionRunHook):
   and in plain words what holds training back:
 
   ```
-  Stage 'prefetch': 41.2 records/s, 1 of 1 in the buffer (0.3 MiB). Steps waited for records 38 % of the
-  time, producers for room 0 %: the stage is slower than the step; raise num_threads (now 1).
+  Stage 'prefetch': 41.2 records/s, 1 of 1 in the buffer (0.3 MiB). Steps waited for records 38% of the
+  time, producers for room 0%: the stage is slower than the step; raise num_threads (now 1).
   ```
 
   For example:
@@ -42,7 +43,12 @@ class StatsHook(session_run_hook.SessionRunHook):
   ```
   """
 
-  def __init__(self, every_n_steps=None, every_n_secs=None, summary_writer=None):
+  def __init__(
+      self,
+      every_n_steps: int | None = None,
+      every_n_secs: float | None = None,
+      summary_writer: Any = None,
+  ):
     """Creates the hook.
 
     Args:
@@ -64,14 +70,12 @@ class StatsHook(session_run_hook.SessionRunHook):
     self._timer = basic_session_run_hooks.SecondOrStepTimer(
         every_secs=every_n_secs, every_steps=every_n_steps)
     self._writer = summary_writer
-    self._session = None
     self._runs = 0
     self._last: dict[str, stage_stats.StageStats] = {}
     self._last_time = 0.0
 
   def after_create_session(self, session, coord):
-    del coord
-    self._session = session
+    del session, coord
     if isinstance(self._writer, str):
       self._writer = writer_cache.FileWriterCache.get(self._writer)
     # Counters of the buffers of an earlier session do not continue.
