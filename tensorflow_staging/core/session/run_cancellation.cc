@@ -5,11 +5,15 @@
 namespace tensorflow {
 namespace staging {
 
+bool HasBeenCancelled(CancellationManager* manager) {
+  // In this order: a cancellation that is no longer in progress has ended.
+  return manager->IsCancelling() || manager->IsCancelled();
+}
+
 void InheritCancellation(CancellationManager* session,
                          CancellationManager* run) {
-  // In this order: a cancellation that is no longer in progress has ended. One
-  // that begins later finds the constructed manager.
-  if (session->IsCancelling() || session->IsCancelled()) run->StartCancel();
+  // A cancellation that begins later finds the constructed manager.
+  if (HasBeenCancelled(session)) run->StartCancel();
 }
 
 }  // namespace staging

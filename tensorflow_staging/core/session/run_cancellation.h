@@ -8,6 +8,11 @@
 namespace tensorflow {
 namespace staging {
 
+// Returns whether `manager` is being cancelled or has been. IsCancelled becomes
+// true only after the callbacks of a cancellation; somebody whom a callback
+// wakes would go back to sleep for good.
+bool HasBeenCancelled(CancellationManager* manager);
+
 // Cancels `run` if its parent, the session's manager, has been cancelled. Must
 // be called once `run` has been constructed.
 //

@@ -12,6 +12,17 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
+TEST(RunCancellationTest, ACallbackSeesTheCancellation) {
+  CancellationManager manager;
+  EXPECT_FALSE(HasBeenCancelled(&manager));
+  bool seen = false;
+  manager.RegisterCallback(manager.get_cancellation_token(),
+                           [&] { seen = HasBeenCancelled(&manager); });
+  manager.StartCancel();
+  EXPECT_TRUE(seen);
+  EXPECT_TRUE(HasBeenCancelled(&manager));
+}
+
 TEST(RunCancellationTest, ARunOfAnOpenSessionIsNotCancelled) {
   CancellationManager session;
   CancellationManager run(&session);
