@@ -13,7 +13,23 @@ RESUME_OP = "TensorBufferResume"
 CLOSE_OP = "TensorBufferClose"
 SIZE_OP = "TensorBufferSize"
 STATS_OP = "TensorBufferStats"
-BUFFER_OPS = (PUT_OP, TAKE_OP, BEGIN_OP, RESTART_OP, CANCEL_OP, RESUME_OP, CLOSE_OP, SIZE_OP, STATS_OP)
+PAUSE_OP = "TensorBufferPause"
+SAVE_OP = "TensorBufferSave"
+RESTORE_OP = "TensorBufferRestore"
+BUFFER_OPS = (
+  PUT_OP,
+  TAKE_OP,
+  BEGIN_OP,
+  RESTART_OP,
+  CANCEL_OP,
+  RESUME_OP,
+  CLOSE_OP,
+  SIZE_OP,
+  STATS_OP,
+  PAUSE_OP,
+  SAVE_OP,
+  RESTORE_OP,
+)
 
 SHARED_NAME_ATTR = "shared_name"
 CAPACITY_ATTR = "capacity"

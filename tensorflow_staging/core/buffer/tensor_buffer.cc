@@ -68,6 +68,7 @@ TensorBuffer::~TensorBuffer() {
     EndTakes(CancelledStatus(), &due);
     EndWaiters(&waiting_runs_, CancelledStatus(), &due);
     EndWaiters(&waiting_restarts_, CancelledStatus(), &due);
+    EndWaiters(&waiting_pauses_, CancelledStatus(), &due);
   }
   due.Run();
 }
@@ -78,7 +79,8 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
   DueCallbacks due;
   {
     mutex_lock l(mu_);
-    const bool refused = cancelled_ || state_ == State::kClosed;
+    const bool kept = cancelled_ && active_runs_ > 0;
+    const bool refused = !kept && (cancelled_ || state_ == State::kClosed);
     const bool discarded = !refused && restarts_ > 0;
     if (state_ == State::kIdle && !refused && !discarded) Open();
     if (refused) {
@@ -94,7 +96,8 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
       ++counters_.taken;
       due.Add(std::move(done), OkStatus());
       due.AddTake(std::move(take.done), OkStatus(), std::move(record));
-    } else if (waiting_puts_.empty() && (HasRoom(bytes) || MakesRoom(bytes))) {
+    } else if (kept || (waiting_puts_.empty() &&
+                        (HasRoom(bytes) || MakesRoom(bytes)))) {
       Store(std::move(record), bytes);
       due.Add(std::move(done), OkStatus());
     } else {
@@ -105,6 +108,7 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
             waiting_puts_.end(), id,
             WaitingPut{std::move(record), bytes, std::move(done), watch,
                        NowMicros()});
+        StartPausesIfQuiet(&due);
       } else {
         due.Add(std::move(done), CancelledStatus());
       }
@@ -156,9 +160,12 @@ void TensorBuffer::Cancel() {
   {
     mutex_lock l(mu_);
     cancelled_ = true;
-    // From now on, no active run can put a record.
     if (state_ == State::kEnding) FinishEnding(&due);
-    EndPuts(&due);
+    if (active_runs_ > 0) {
+      KeepPuts(&due);
+    } else {
+      EndPuts(&due);
+    }
     EndTakes(CancelledStatus(), &due);
     EndWaiters(&waiting_runs_, CancelledStatus(), &due);
   }
@@ -215,12 +222,12 @@ std::string TensorBuffer::DebugString() const {
   return strings::StrCat(
       "TensorBuffer '", options_.name, "': ", StateName(),
       cancelled_ ? ", cancelled" : "", restarts_ > 0 ? ", restarting" : "",
-      ", ", records_.size(), " of ", Capacity(), " records, ", counters_.put,
-      " put, ", counters_.taken, " taken, ", counters_.dropped, " dropped, ",
-      counters_.discarded, " discarded, ", active_runs_, " runs active, ",
-      waiting_runs_.size(), " runs, ", waiting_restarts_.size(), " restarts, ",
-      waiting_puts_.size(), " puts and ", waiting_takes_.size(),
-      " takes waiting");
+      pauses_ > 0 ? ", paused" : "", ", ", records_.size(), " of ", Capacity(),
+      " records, ", counters_.put, " put, ", counters_.taken, " taken, ",
+      counters_.dropped, " dropped, ", counters_.discarded, " discarded, ",
+      active_runs_, " runs active, ", waiting_runs_.size(), " runs, ",
+      waiting_restarts_.size(), " restarts, ", waiting_puts_.size(),
+      " puts and ", waiting_takes_.size(), " takes waiting");
 }
 
 int64_t TensorBuffer::MemoryUsed() const {
@@ -288,11 +295,19 @@ void TensorBuffer::Store(Record record, int64_t bytes) {
 void TensorBuffer::AdmitPuts(DueCallbacks* due) {
   while (!waiting_puts_.empty() &&
          HasRoom(waiting_puts_.begin()->second.bytes)) {
-    WaitingPut put = Extract(waiting_puts_.begin());
-    put_waits_.Add(NowMicros() - put.since_micros);
-    Store(std::move(put.record), put.bytes);
-    due->Add(std::move(put.done), OkStatus());
+    AdmitOldestPut(due);
   }
+}
+
+void TensorBuffer::KeepPuts(DueCallbacks* due) {
+  while (!waiting_puts_.empty()) AdmitOldestPut(due);
+}
+
+void TensorBuffer::AdmitOldestPut(DueCallbacks* due) {
+  WaitingPut put = Extract(waiting_puts_.begin());
+  put_waits_.Add(NowMicros() - put.since_micros);
+  Store(std::move(put.record), put.bytes);
+  due->Add(std::move(put.done), OkStatus());
 }
 
 void TensorBuffer::CountWaitingTake(const WaitingTake& take) {
@@ -425,6 +440,10 @@ void TensorBuffer::OnCancelled(uint64_t id) {
                restart != waiting_restarts_.end()) {
       due.Add(Extract(&waiting_restarts_, restart).done, CancelledStatus());
       discarded = LeaveRestart(&due);
+    } else if (auto pause = waiting_pauses_.find(id);
+               pause != waiting_pauses_.end()) {
+      due.Add(Extract(&waiting_pauses_, pause).done, CancelledStatus());
+      LeavePause(&due);
     }
   }
   LogDiscarded(discarded);
@@ -452,6 +471,10 @@ void TensorBuffer::OnDeadline(uint64_t id) {
       due.Add(Extract(&waiting_restarts_, restart).done,
               RestartTimedOutStatus());
       discarded = LeaveRestart(&due);
+    } else if (auto pause = waiting_pauses_.find(id);
+               pause != waiting_pauses_.end()) {
+      due.Add(Extract(&waiting_pauses_, pause).done, PauseTimedOutStatus());
+      LeavePause(&due);
     }
   }
   if (timeouts > 0) {

@@ -58,19 +58,25 @@ namespace staging {
 // Independently of its state, the buffer may be
 //
 //   cancelled   from Cancel until Resume: puts fail with CANCELLED, and so do
-//               takes when no record is left, unless the buffer is closed;
+//               takes when no record is left, unless the buffer is closed. The
+//               puts of admitted runs succeed, even without room: a record
+//               that has left the sources stays for the next runner, or for a
+//               checkpoint;
 //   restarting  from RestartAsync until the restart ends: the buffer discards
 //               the data before the restart, so it accepts puts and discards
-//               their records, and takes wait.
+//               their records, and takes wait;
+//   paused      from PauseAsync until the pause ends: no run begins, so that
+//               a checkpoint can keep the records beside the positions of the
+//               sources. Puts and takes go on.
 //
 // Apart from a restart, records survive every change of state: a record that
 // was put can be taken.
 //
-// The buffer admits the runs of a restartable stage: each run begins with
-// BeginRunAsync, which waits while the buffer is ending, closed or restarting,
-// and ends with EndRun. A restart waits for the admitted runs. After that, no
-// run processes the old data, and no run reads the source while the source is
-// initialised again. In other stages no run is ever active.
+// The buffer admits the runs of a stage that can restart or be saved: each run
+// begins with BeginRunAsync, which waits while the buffer is ending, closed,
+// restarting or paused, and ends with EndRun. A restart waits for the admitted
+// runs. After that, no run processes the old data, and no run reads the source
+// while the source is initialised again. In other stages no run is ever active.
 //
 // Invariants, whenever the lock is free:
 //   * Takes wait only while there is no record and no waiting put.
@@ -79,8 +85,8 @@ namespace staging {
 //     open and ending, and neither waits while the buffer is cancelled.
 //   * While restarting, there is no record and no waiting put, and the state is
 //     idle or open.
-//   * Runs wait only while they may not begin, and restarts wait only while a
-//     run is active.
+//   * Runs wait only while they may not begin, restarts only while a run is
+//     active, and pauses only while the stage is not quiet.
 //   * A waiter is in its list, or its callback has run or is about to run. The
 //     thread that removes a waiter from its list, under the lock, runs its
 //     callback, so each callback runs exactly once.
@@ -96,6 +102,7 @@ class TensorBuffer : public ResourceBase {
   using TakeDone = absl::AnyInvocable<void(const Status&, Record)>;
   using RunDone = absl::AnyInvocable<void(const Status&)>;
   using RestartDone = absl::AnyInvocable<void(const Status&)>;
+  using PauseDone = absl::AnyInvocable<void(const Status&)>;
 
   struct Options {
     // The stage's name, for errors, logs and the name of the timer's thread.
@@ -109,7 +116,7 @@ class TensorBuffer : public ResourceBase {
     int64_t capacity_bytes = 0;
     // How long a take waits for the first put or Resume.
     int64_t idle_timeout_millis = 5000;
-    // How long a restart waits for the runs admitted before it.
+    // How long a restart or a pause waits for the runs admitted before it.
     int64_t restart_timeout_millis = 60000;
     Env* env = Env::Default();
   };
@@ -136,8 +143,9 @@ class TensorBuffer : public ResourceBase {
   //   OK         if the record was stored or taken, if it was dropped because
   //              the timeout passed, or if a restart discarded it (drops and
   //              discards are counted and logged);
-  //   CANCELLED  if `cancellation`, Cancel or the destructor came first, or if
-  //              the buffer was closed before the call.
+  //   CANCELLED  if `cancellation` or the destructor came first, or, unless an
+  //              admitted run is active, if Cancel came first or the buffer was
+  //              closed before the call.
   void PutAsync(Record record, int64_t timeout_millis,
                 CancellationManager* cancellation, PutDone done)
       TF_LOCKS_EXCLUDED(mu_);
@@ -157,8 +165,8 @@ class TensorBuffer : public ResourceBase {
       TF_LOCKS_EXCLUDED(mu_);
 
   // Ends waiting puts, takes and runs with CANCELLED, and likewise those that
-  // come before Resume. Restarts continue. For takes, a closed buffer stays
-  // closed.
+  // come before Resume. Stores the records of active runs. Restarts and pauses
+  // continue. For takes, a closed buffer stays closed.
   void Cancel() TF_LOCKS_EXCLUDED(mu_);
 
   // Opens the buffer from any state. Keeps the records.
@@ -176,7 +184,7 @@ class TensorBuffer : public ResourceBase {
   void Close(const Status& cause) TF_LOCKS_EXCLUDED(mu_);
 
   // Admits a run of the region, after waiting until the buffer is idle or open,
-  // and not restarting. After OK, the caller must call EndRun.
+  // neither restarting nor paused. After OK, the caller must call EndRun.
   //
   // `cancellation` may be null. `done` receives OK, or CANCELLED if
   // `cancellation`, Cancel or the destructor came first.
@@ -204,6 +212,37 @@ class TensorBuffer : public ResourceBase {
 
   // Ends a restart. When the last restart ends, the waiting runs begin.
   void EndRestart() TF_LOCKS_EXCLUDED(mu_);
+
+  // Gives the stage `records`, which a checkpoint has kept, oldest first. They
+  // can be taken when the restart ends, before any record of a later run, even
+  // if they are more than the capacity. Returns FAILED_PRECONDITION if the
+  // buffer is not restarting.
+  Status Restore(std::vector<Record> records) TF_LOCKS_EXCLUDED(mu_);
+
+  // Begins a pause: waits until the stage is quiet, which means that each
+  // active run has nothing left to do but to wait for room. So each record that
+  // came out of the sources is in Records() or has been taken. After OK, the
+  // caller must call EndPause. Pauses may overlap.
+  //
+  // `cancellation` may be null. `done` receives
+  //   OK                   if the stage is quiet; no run begins before
+  //   EndPause; CANCELLED            if `cancellation` or the destructor came
+  //   first; DEADLINE_EXCEEDED    if the stage was not quiet within
+  //                        restart_timeout_millis;
+  //   FAILED_PRECONDITION  if the runs of this stage put records without
+  //                        BeginRunAsync, so that no pause could stop them.
+  void PauseAsync(CancellationManager* cancellation, PauseDone done)
+      TF_LOCKS_EXCLUDED(mu_);
+
+  // Ends a pause. When the last pause ends, the waiting runs begin.
+  void EndPause() TF_LOCKS_EXCLUDED(mu_);
+
+  // Returns references to all records, oldest first, including those that wait
+  // for room.
+  std::vector<Record> Records() const TF_LOCKS_EXCLUDED(mu_);
+
+  // Returns the result of KeepRecordsOn; empty before its first call.
+  std::string DeviceOfRecords() const TF_LOCKS_EXCLUDED(mu_);
 
   // Returns the device in whose memory the tensors of the records are: the
   // `device` of the first call.
@@ -246,7 +285,7 @@ class TensorBuffer : public ResourceBase {
     int64_t since_micros;
   };
 
-  // A run that waits to begin, or a restart that waits for runs.
+  // A run that waits to begin, or a restart or pause that waits for runs.
   struct Waiter {
     absl::AnyInvocable<void(const Status&)> done;
     Watch watch;
@@ -286,6 +325,9 @@ class TensorBuffer : public ResourceBase {
   void LogSettled(std::optional<int64_t> capacity) const;
   // Stores the records of waiting puts, oldest first, as long as they fit.
   void AdmitPuts(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Stores the records of all waiting puts, whether they fit or not.
+  void KeepPuts(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AdmitOldestPut(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Changes from any state to kOpen.
   void Open() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -303,6 +345,14 @@ class TensorBuffer : public ResourceBase {
   // discarded; otherwise 0.
   int64_t LeaveRestart(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LogDiscarded(int64_t discarded) const;
+
+  // Checkpoints; implemented in tensor_buffer_checkpoint.cc.
+  bool IsQuiet() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StartPausesIfQuiet(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LeavePause(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Stores the restored records, or gives them to waiting takes.
+  void AdmitRestored(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   void EndWaiters(Waiters* waiters, const Status& status, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Adds `done` to `waiters`, or ends it if `cancellation` has already begun.
@@ -336,6 +386,7 @@ class TensorBuffer : public ResourceBase {
   Status CancelledStatus() const;
   Status NotFedStatus() const;
   Status RestartTimedOutStatus() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status PauseTimedOutStatus() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
 
@@ -375,6 +426,13 @@ class TensorBuffer : public ResourceBase {
   int64_t failed_runs_ TF_GUARDED_BY(mu_) = 0;
   int64_t closes_ TF_GUARDED_BY(mu_) = 0;
   int64_t late_closes_ TF_GUARDED_BY(mu_) = 0;
+
+  // The records to store when the restart ends.
+  std::vector<Record> restored_ TF_GUARDED_BY(mu_);
+  // Pauses that wait for runs, and the number of pauses that have begun and not
+  // ended, waiting ones included.
+  Waiters waiting_pauses_ TF_GUARDED_BY(mu_);
+  int64_t pauses_ TF_GUARDED_BY(mu_) = 0;
 
   // The last member, so that it is destroyed first: its thread uses everything
   // above. It is called with mu_ held, and never holds its own lock while it

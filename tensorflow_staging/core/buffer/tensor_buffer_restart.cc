@@ -43,6 +43,7 @@ void TensorBuffer::EndRun(bool has_put) {
       EndWaiters(&waiting_restarts_, OkStatus(), &due);
       if (state_ == State::kEnding) FinishEnding(&due);
     }
+    StartPausesIfQuiet(&due);
   }
   due.Run();
 }
@@ -79,7 +80,7 @@ void TensorBuffer::EndRestart() {
 }
 
 bool TensorBuffer::MayBegin() const {
-  return restarts_ == 0 && !cancelled_ &&
+  return restarts_ == 0 && pauses_ == 0 && !cancelled_ &&
          (state_ == State::kIdle || state_ == State::kOpen);
 }
 
@@ -90,6 +91,7 @@ void TensorBuffer::AdmitRuns(DueCallbacks* due) {
 }
 
 void TensorBuffer::DiscardRecords(DueCallbacks* due) {
+  restored_.clear();
   counters_.discarded += records_.size();
   records_.clear();
   stored_bytes_ = 0;
@@ -104,6 +106,7 @@ int64_t TensorBuffer::LeaveRestart(DueCallbacks* due) {
   if (--restarts_ > 0) return 0;
   late_closes_ = std::max<int64_t>(0, late_closes_ + failed_runs_ - closes_);
   failed_runs_ = closes_ = 0;
+  AdmitRestored(due);
   AdmitRuns(due);
   return counters_.discarded - discarded_before_;
 }

@@ -31,6 +31,8 @@ bool IsBufferRestart(const Node& node) {
   return node.type_string() == kRestartOp;
 }
 
+bool IsBufferPause(const Node& node) { return node.type_string() == kPauseOp; }
+
 std::optional<BufferKey> BufferOf(const Node& node) {
   BufferKey key;
   if (!IsBufferOp(node) ||

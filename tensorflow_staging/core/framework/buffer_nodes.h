@@ -21,6 +21,7 @@ bool IsBufferPut(const Node& node);
 bool IsBufferTake(const Node& node);
 bool IsBufferBegin(const Node& node);
 bool IsBufferRestart(const Node& node);
+bool IsBufferPause(const Node& node);
 
 // The key by which the kernels of a device find a buffer.
 struct BufferKey {

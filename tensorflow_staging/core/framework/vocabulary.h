@@ -22,9 +22,15 @@ inline constexpr char kResumeOp[] = "TensorBufferResume";
 inline constexpr char kCloseOp[] = "TensorBufferClose";
 inline constexpr char kSizeOp[] = "TensorBufferSize";
 inline constexpr char kStatsOp[] = "TensorBufferStats";
-inline constexpr const char* kBufferOps[] = {kPutOp,     kTakeOp,   kBeginOp,
-                                             kRestartOp, kCancelOp, kResumeOp,
-                                             kCloseOp,   kSizeOp,   kStatsOp};
+inline constexpr char kPauseOp[] = "TensorBufferPause";
+inline constexpr char kSaveOp[] = "TensorBufferSave";
+inline constexpr char kRestoreOp[] = "TensorBufferRestore";
+inline constexpr const char* kBufferOps[] = {
+    kPutOp,   kTakeOp, kBeginOp, kRestartOp, kCancelOp, kResumeOp,
+    kCloseOp, kSizeOp, kStatsOp, kPauseOp,   kSaveOp,   kRestoreOp};
+
+// Takes the records of stages out of the saved position of an iterator.
+inline constexpr char kIteratorPositionOp[] = "StagedIteratorPosition";
 
 // The stand-in of a node that has several outputs, or an output that no record
 // carries.
@@ -52,6 +58,11 @@ inline constexpr char kBorrowsFromAttr[] = "_staging_borrows_from";
 // Attributes of Put, Take and StagedNode.
 inline constexpr char kDtypesAttr[] = "dtypes";
 inline constexpr char kShapesAttr[] = "shapes";
+
+// Attributes of the ops that save and restore records: the names of the tensors
+// of a record, and the names of stages.
+inline constexpr char kTensorNamesAttr[] = "tensor_names";
+inline constexpr char kStagesAttr[] = "stages";
 
 // Attributes of StagedNode: the outputs to which its inputs belong, and the
 // name of the stage.
@@ -81,6 +92,10 @@ inline constexpr char kPutDoneSuffix[] = "/done";
 // The node of a session's graph that lists the runners of its stages. No node
 // of a user can have a name that begins with an underscore.
 inline constexpr char kRunnersNode[] = "_staging/runners";
+
+// The ops that write and read the position of an iterator.
+inline constexpr char kSaveIteratorOp[] = "SerializeIterator";
+inline constexpr char kRestoreIteratorOp[] = "DeserializeIterator";
 
 // The ops that give an iterator its dataset.
 inline constexpr const char* kIteratorInitializerOps[] = {

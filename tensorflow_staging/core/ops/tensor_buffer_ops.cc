@@ -45,6 +45,13 @@ Status CloseShape(InferenceContext* c) {
   return OkStatus();
 }
 
+Status PositionShape(InferenceContext* c) {
+  ShapeHandle vector;
+  TF_RETURN_IF_ERROR(c->WithRank(c->input(0), 1, &vector));
+  c->set_output(0, c->Vector(InferenceContext::kUnknownDim));
+  return OkStatus();
+}
+
 // Appends the documentation of the attributes that all these ops have.
 std::string BufferOpDoc(const char* doc) {
   return strings::StrCat(
@@ -199,7 +206,78 @@ Returns what a stage's buffer has counted and measured.
 stats: Scalar. A serialized tensorflow.staging.BufferStats message.
 )doc"));
 
+REGISTER_BUFFER_OP("TensorBufferPause")
+    .SetShapeFn(shape_inference::NoOutputs)
+    .Doc(BufferOpDoc(R"doc(
+Pauses a stage whose records and sources are about to be saved.
+
+Waits, without blocking a thread, until every record that has left the sources
+is in the buffer, waits for room in it, or has been taken. Fails with
+DEADLINE_EXCEEDED if that takes too long, with CANCELLED if the session's run is
+cancelled, and with FAILED_PRECONDITION if the stage has records but no
+TensorBufferBegin. The pause ends with the session's run.
+
+)doc"));
+
+REGISTER_BUFFER_OP("TensorBufferSave")
+    .Input("position: variant")
+    .Output("saved: variant")
+    .Attr("stage: string")
+    .Attr("tensor_names: list(string) >= 1")
+    .SetShapeFn(PositionShape)
+    .Doc(BufferOpDoc(R"doc(
+Adds the records of a stage to the saved position of an iterator.
+
+Must run after TensorBufferPause, in the same run. Fails with INVALID_ARGUMENT,
+and names the tensor, if a record holds what cannot be saved: a handle to a
+resource, or a variant without a serialized form. Fails with UNIMPLEMENTED if
+the records are in the memory of a GPU.
+
+position: Vector. What SerializeIterator returned, or another TensorBufferSave.
+saved: Vector. The elements of `position`, and one for each record.
+stage: The name by which TensorBufferRestore finds the records.
+tensor_names: The names of the tensors of a record.
+)doc"));
+
+REGISTER_BUFFER_OP("TensorBufferRestore")
+    .Input("saved: variant")
+    .Attr("stage: string")
+    .Attr("tensor_names: list(string) >= 1")
+    .Attr("dtypes: list(type) >= 1")
+    .SetShapeFn([](InferenceContext* c) {
+      ShapeHandle vector;
+      return c->WithRank(c->input(0), 1, &vector);
+    })
+    .Doc(BufferOpDoc(R"doc(
+Gives a stage the records that TensorBufferSave has saved.
+
+Must run after TensorBufferRestart, in the same run. The records can be taken
+when that run has ended. Other elements of `saved` are left alone. Fails with
+INVALID_ARGUMENT if the saved records have other tensors than the stage.
+
+saved: Vector. What TensorBufferSave returned.
+stage: The name of the stage.
+tensor_names: The names of the tensors of a record, in its order.
+dtypes: The types of these tensors.
+)doc"));
+
 #undef REGISTER_BUFFER_OP
+
+REGISTER_OP("StagedIteratorPosition")
+    .Input("saved: variant")
+    .Output("position: variant")
+    .Attr("stages: list(string) >= 1")
+    .SetShapeFn(PositionShape)
+    .Doc(R"doc(
+Returns the position of an iterator, without the records saved beside it.
+
+Fails with INVALID_ARGUMENT if `saved` has records of a stage that is not in
+`stages`, since nobody would restore them.
+
+saved: Vector. What TensorBufferSave returned.
+position: Vector. What SerializeIterator returned.
+stages: The names of the stages that restore their records from `saved`.
+)doc");
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -59,6 +59,16 @@ void LogStages(const StagePlan& plan, const Graph& graph) {
   }
 }
 
+// Records in the memory of a GPU cannot be saved. Whether they will be there is
+// known only after placement.
+SavedIterators SavedIteratorsOn(const DeviceSet* devices) {
+  if (devices == nullptr) return SavedIterators::kRunAhead;
+  const bool any_gpu = absl::c_any_of(
+      devices->devices(),
+      [](const Device* device) { return device->device_type() == DEVICE_GPU; });
+  return any_gpu ? SavedIterators::kInStep : SavedIterators::kRunAhead;
+}
+
 // Runs on the whole graph whenever a session's graph is created or extended.
 class SmartStagePass : public GraphOptimizationPass {
  public:
@@ -83,7 +93,8 @@ class SmartStagePass : public GraphOptimizationPass {
       }
     }
     const StagePlan plan(*graph, settings.enabled, settings.name, counts,
-                         settings.content);
+                         settings.content,
+                         SavedIteratorsOn(options.device_set));
     const std::vector<PrefetchRunnerOptions> runners =
         RunnersOfPlan(plan, settings);
     // Running stages do not change, and have been logged already.

@@ -180,9 +180,9 @@ bool IsIteratorFromStringHandle(const Node& node) {
 }
 
 bool MayReadIterator(const Node& node) {
-  static const OpSet* const kOtherOps = new OpSet(
-      {"DeserializeIterator", "Identity", "IdentityN", "IteratorGetDevice",
-       "IteratorGetModelProto", "SerializeIterator"});
+  static const OpSet* const kOtherOps =
+      new OpSet({kRestoreIteratorOp, kSaveIteratorOp, "Identity", "IdentityN",
+                 "IteratorGetDevice", "IteratorGetModelProto"});
   return !IsSource(node.type_string()) && !IsIteratorInitializer(node) &&
          !IsIteratorToStringHandle(node) &&
          !kOtherOps->contains(node.type_string());

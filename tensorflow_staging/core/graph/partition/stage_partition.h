@@ -9,6 +9,7 @@
 #include "tensorflow_staging/core/graph/partition/located_reason.h"
 #include "tensorflow_staging/core/graph/partition/node_roles.h"
 #include "tensorflow_staging/core/graph/partition/regions.h"
+#include "tensorflow_staging/core/graph/partition/step_nodes.h"
 
 namespace tensorflow {
 namespace staging {
@@ -43,9 +44,10 @@ class StagePartition {
   //
   // With `filter`, computes the partition that the graph had before the nodes
   // that `filter` rejects were added.
-  explicit StagePartition(const Graph& graph,
-                          const NodeFilter& filter = nullptr,
-                          RecordContent content = RecordContent::kElements);
+  explicit StagePartition(
+      const Graph& graph, const NodeFilter& filter = nullptr,
+      RecordContent content = RecordContent::kElements,
+      SavedIterators saved_iterators = SavedIterators::kRunAhead);
 
   StagePartition(const StagePartition&) = delete;
   StagePartition& operator=(const StagePartition&) = delete;

@@ -161,12 +161,6 @@ INSTANTIATE_TEST_SUITE_P(
                  grown->graph_.InitializeWithRange("later", grown->joined_, 0,
                                                    1);
                }},
-        Growth{"SaverOfAnIterator",
-               [](GrowingGraph* grown) {
-                 NodeBuilder save("later", "SerializeIterator");
-                 save.Input(grown->iterator_);
-                 grown->graph_.Finalize(&save);
-               }},
         Growth{"WriterOfATable",
                [](GrowingGraph* grown) {
                  TestGraph& graph = grown->graph_;

@@ -156,15 +156,21 @@ TEST_F(SeveralSourcesTest, AnIteratorWithAnUnusedElementStays) {
   EXPECT_EQ(Regions(), std::vector<Strings>());
 }
 
-TEST_F(SeveralSourcesTest, ASavedIteratorStays) {
+TEST_F(SeveralSourcesTest, ASavedIteratorRunsAheadOrStays) {
   Node* iterator = graph_.Iterator("iterator");
   Node* next = graph_.GetNext("next", iterator);
   graph_.Target("target", {next});
   NodeBuilder save("save", "SerializeIterator");
   save.Input(iterator);
   graph_.Finalize(&save);
-  EXPECT_EQ(Regions(), std::vector<Strings>());
-  EXPECT_EQ(WhyNot(next), Reason(StepReason::kSavedIterator, "save"));
+  EXPECT_EQ(Regions(), std::vector<Strings>{{"next"}});
+
+  const StagePartition in_step(*graph_.get(), /*filter=*/nullptr,
+                               RecordContent::kElements,
+                               SavedIterators::kInStep);
+  EXPECT_TRUE(in_step.regions().empty());
+  EXPECT_EQ(in_step.WhyNot(*next).reason, StepReason::kSavedIterator);
+  EXPECT_EQ(in_step.WhyNot(*next).node->name(), "save");
 }
 
 // A branch of version 1 control flow receives the handle from its Switch.

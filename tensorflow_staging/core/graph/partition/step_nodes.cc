@@ -83,15 +83,15 @@ void MoveManualStages(PartitionState* state) {
   }
 }
 
-// Moves the sources of iterators whose position is saved. If they ran ahead, a
-// restored program would miss the records between the step and the saved
-// position.
+// Moves the sources of iterators whose position is saved. If they ran ahead,
+// and their records were not saved, a restored program would miss the records
+// between the step and the saved position.
 void MoveSavedIterators(PartitionState* state) {
   for (const Node* source : state->sources()) {
     const Resources& resources = state->resources();
     for (const ResourceUse& use :
          resources.UsesOf(*resources.IteratorOf(*source))) {
-      if (use.user->type_string() == "SerializeIterator") {
+      if (use.user->type_string() == kSaveIteratorOp) {
         state->MoveToStep(*source, {StepReason::kSavedIterator, use.user});
       }
     }
@@ -156,10 +156,11 @@ void MoveIteratorsReadElsewhere(PartitionState* state) {
 
 }  // namespace
 
-void FindStepNodes(const NodeFilter& filter, PartitionState* state) {
+void FindStepNodes(const NodeFilter& filter, SavedIterators saved_iterators,
+                   PartitionState* state) {
   MoveStepRoles(filter, state);
   MoveManualStages(state);
-  MoveSavedIterators(state);
+  if (saved_iterators == SavedIterators::kInStep) MoveSavedIterators(state);
   MoveIteratorsReadElsewhere(state);
   MoveIteratorsOfChangingData(filter, state);
   state->SpreadToDependents();

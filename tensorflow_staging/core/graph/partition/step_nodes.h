@@ -9,6 +9,15 @@
 namespace tensorflow {
 namespace staging {
 
+// Where the sources of an iterator run whose position is saved with the
+// checkpoint.
+enum class SavedIterators {
+  // Ahead of the step: the stage's records are saved beside the position.
+  kRunAhead,
+  // In the step. For sessions whose records cannot be saved.
+  kInStep,
+};
+
 // Finds the roles of all nodes, and moves to the step the nodes that cannot run
 // ahead in any case, together with all nodes that depend on them:
 //   * nodes that belong to the step by their role, such as variables;
@@ -17,10 +26,11 @@ namespace staging {
 //   * users of marked sources;
 //   * sources and once-per-record ops that lead to a Put: their manual stage
 //     already runs them ahead;
-//   * sources of iterators whose position is saved with the checkpoint;
+//   * with kInStep, sources of iterators whose position is saved;
 //   * sources of iterators that the step may also read in another way;
 //   * sources of iterators whose datasets use a resource that the step changes.
-void FindStepNodes(const NodeFilter& filter, PartitionState* state);
+void FindStepNodes(const NodeFilter& filter, SavedIterators saved_iterators,
+                   PartitionState* state);
 
 }  // namespace staging
 }  // namespace tensorflow

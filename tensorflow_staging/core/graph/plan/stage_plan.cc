@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
@@ -26,16 +27,42 @@ struct ByNodeName {
 
 using NodeSet = std::set<const Node*, ByNodeName>;
 
-void AddInitializers(const std::vector<const Node*>& sources,
-                     const Resources& resources, PlannedStage* stage) {
+using SavedByOwner = std::map<const Node*, SavedIterator, ByNodeName>;
+
+SavedByOwner ByOwner(const PlannedStage& stage) {
+  SavedByOwner by_owner;
+  for (const SavedIterator& saved : stage.saved_iterators) {
+    by_owner[saved.owner] = saved;
+  }
+  return by_owner;
+}
+
+void SetSavedIterators(SavedByOwner by_owner, PlannedStage* stage) {
+  stage->saved_iterators.clear();
+  for (auto& [owner, saved] : by_owner) {
+    stage->saved_iterators.push_back(std::move(saved));
+  }
+}
+
+// Finds the ops that initialise, save and restore the iterators of `sources`.
+void AddIterators(const std::vector<const Node*>& sources,
+                  const Resources& resources, PlannedStage* stage) {
   NodeSet initializers;
+  SavedByOwner saved_iterators;
   for (const Node* source : sources) {
-    for (const ResourceUse& use :
-         resources.UsesOf(*resources.IteratorOf(*source))) {
+    SavedIterator saved;
+    saved.owner = resources.IteratorOf(*source);
+    for (const ResourceUse& use : resources.UsesOf(*saved.owner)) {
+      const std::string& op = use.user->type_string();
       if (IsIteratorInitializer(*use.user)) initializers.insert(use.user);
+      if (op == kSaveIteratorOp) saved.savers.push_back(use.user);
+      if (op == kRestoreIteratorOp) saved.restorers.push_back(use.user);
     }
+    if (saved.savers.empty() && saved.restorers.empty()) continue;
+    saved_iterators[saved.owner] = std::move(saved);
   }
   stage->initializers.assign(initializers.begin(), initializers.end());
+  SetSavedIterators(std::move(saved_iterators), stage);
 }
 
 // Returns `puts` and all nodes that lead to them.
@@ -139,9 +166,10 @@ std::string PlannedStage::NodeName(absl::string_view suffix) const {
 
 StagePlan::StagePlan(const Graph& graph, bool smart_stage,
                      const std::string& name, const NodeFilter& counts,
-                     RecordContent content) {
+                     RecordContent content, SavedIterators saved_iterators) {
   if (smart_stage) {
-    partition_ = std::make_unique<StagePartition>(graph, counts, content);
+    partition_ = std::make_unique<StagePartition>(graph, counts, content,
+                                                  saved_iterators);
   }
   // Also of the nodes that do not count: one that is added later may initialise
   // an iterator again.
@@ -195,7 +223,7 @@ void StagePlan::AddManualStages(const Graph& graph, const NodeFilter& counts,
       // a region.
       if (!IsInRegion(*source)) stage.gated_sources.push_back(source);
     }
-    AddInitializers(stage.gated_sources, resources, &stage);
+    AddIterators(stage.gated_sources, resources, &stage);
     stages_.push_back(std::move(stage));
   }
   MakeNamesUnique(graph, counts, &stages_);
@@ -219,19 +247,26 @@ void StagePlan::ChainManualStages() {
     }
   }
   // An initialiser that restarts a stage also restarts the stages that take its
-  // records, because they would still hold records of the old data. The loop
-  // takes as many rounds as the longest chain has stages.
+  // records, because they would still hold records of the old data, and what
+  // saves a stage also saves those. The loop takes as many rounds as the
+  // longest chain has stages.
   for (bool changed = true; changed;) {
     changed = false;
     for (PlannedStage& stage : stages_) {
       NodeSet initializers(stage.initializers.begin(),
                            stage.initializers.end());
+      SavedByOwner saved_iterators = ByOwner(stage);
       for (const PlannedStage* other : before(stage)) {
         initializers.insert(other->initializers.begin(),
                             other->initializers.end());
+        saved_iterators.merge(ByOwner(*other));
       }
-      if (initializers.size() == stage.initializers.size()) continue;
+      if (initializers.size() == stage.initializers.size() &&
+          saved_iterators.size() == stage.saved_iterators.size()) {
+        continue;
+      }
       stage.initializers.assign(initializers.begin(), initializers.end());
+      SetSavedIterators(std::move(saved_iterators), &stage);
       changed = true;
     }
   }
@@ -262,7 +297,7 @@ void StagePlan::AddRegions(const Graph& graph, const NodeFilter& counts,
     stage.name = names.Next();
     stage.region = &region;
     stage.check_puts = AnySwitch(region.nodes);
-    AddInitializers(region.sources, resources, &stage);
+    AddIterators(region.sources, resources, &stage);
     added.push_back(std::move(stage));
   }
   for (PlannedStage& stage : added) stages_.push_back(std::move(stage));

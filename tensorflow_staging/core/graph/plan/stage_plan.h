@@ -15,6 +15,15 @@
 namespace tensorflow {
 namespace staging {
 
+// An iterator whose position savers write and read.
+struct SavedIterator {
+  // The op that creates it.
+  const Node* owner = nullptr;
+  // The ops that write its position, and those that read it.
+  std::vector<const Node*> savers;
+  std::vector<const Node*> restorers;
+};
+
 // One stage of a graph, with its existing nodes and those that the rewrite will
 // add.
 struct PlannedStage {
@@ -45,6 +54,12 @@ struct PlannedStage {
   // in a chain. Running one again restarts the stage.
   std::vector<const Node*> initializers;
 
+  // Those iterators of this stage, and of the stages before it in a chain,
+  // whose position is saved, sorted by name. The records of the stage are saved
+  // with the first of them, which is the same each time that a program builds
+  // the graph.
+  std::vector<SavedIterator> saved_iterators;
+
   // Whether the Puts need a check that they have put a record: some of the
   // nodes that lead to them are Switches, so a tensor of the record may be
   // dead, and the runtime skips a Put with a dead input without an error. A
@@ -73,9 +88,11 @@ class StagePlan {
   //
   // `counts` is as for StagePartition: nodes that do not count change neither
   // the partition nor the names of the stages that SmartStage creates.
+  // `saved_iterators` applies to these stages, too.
   StagePlan(const Graph& graph, bool smart_stage, const std::string& name,
             const NodeFilter& counts = nullptr,
-            RecordContent content = RecordContent::kElements);
+            RecordContent content = RecordContent::kElements,
+            SavedIterators saved_iterators = SavedIterators::kRunAhead);
 
   StagePlan(const StagePlan&) = delete;
   StagePlan& operator=(const StagePlan&) = delete;
@@ -89,7 +106,8 @@ class StagePlan {
   bool IsInRegion(const Node& node) const;
   void AddManualStages(const Graph& graph, const NodeFilter& counts,
                        const Resources& resources);
-  // Fills in stages_before, and extends initializers along each chain.
+  // Fills in stages_before, and extends initializers and saved_iterators along
+  // each chain.
   void ChainManualStages();
   // Adds the regions of the partition, to manual stages or as new stages.
   void AddRegions(const Graph& graph, const NodeFilter& counts,

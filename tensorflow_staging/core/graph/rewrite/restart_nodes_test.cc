@@ -37,9 +37,9 @@ class RestartNodesTest : public ::testing::Test {
 TEST_F(RestartNodesTest, TheBeginPrecedesTheStageAndTheRestartTheInitializer) {
   Node* initialize = graph_.InitializeWithRange("initialize", iterator_, 0, 9);
   Node* restart = nullptr;
-  ASSERT_EQ(
-      AddRestart("stage", *put_, {next_}, {initialize}, graph_.get(), &restart),
-      OkStatus());
+  ASSERT_EQ(AddBegin("stage", *put_, {next_}, graph_.get()), OkStatus());
+  ASSERT_EQ(AddRestart("stage", *put_, {initialize}, graph_.get(), &restart),
+            OkStatus());
   EXPECT_EQ(restart, graph_.Find("stage/TensorBufferRestart"));
   EXPECT_EQ(graph_.Inputs("next"),
             (Strings{"iterator", "^stage/TensorBufferBegin"}));
@@ -65,8 +65,7 @@ TEST_F(RestartNodesTest, TheBeginPrecedesTheStageAndTheRestartTheInitializer) {
 TEST_F(RestartNodesTest, WithoutAnInitializerTheGraphIsUnchanged) {
   const int nodes = graph_.get()->num_op_nodes();
   Node* restart = nullptr;
-  ASSERT_EQ(AddRestart("stage", *put_, {next_}, {}, graph_.get(), &restart),
-            OkStatus());
+  ASSERT_EQ(AddRestart("stage", *put_, {}, graph_.get(), &restart), OkStatus());
   EXPECT_EQ(restart, nullptr);
   EXPECT_EQ(graph_.get()->num_op_nodes(), nodes);
   EXPECT_EQ(graph_.Inputs("next"), Strings{"iterator"});

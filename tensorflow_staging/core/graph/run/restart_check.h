@@ -10,10 +10,10 @@ namespace tensorflow {
 namespace staging {
 
 // Checks that a run of `graph` would not wait for itself. A run that
-// initialises an iterator again restarts the iterator's stage. The restart
-// lasts until that run ends, and the stage yields no record before then.
-// Returns INVALID_ARGUMENT if the same run also takes or produces a record of
-// the stage.
+// initialises or restores an iterator restarts the iterator's stage, and a run
+// that saves its position pauses it. Both last until that run ends, and the
+// stage yields no record before then. Returns INVALID_ARGUMENT if the same run
+// also takes or produces a record of the stage.
 Status CheckRestartIsARunOfItsOwn(const Graph& graph);
 
 }  // namespace staging

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernels through which a saver keeps the records of a stage beside the
+// positions of its iterators (graph/rewrite/checkpoint_nodes.h).
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_base.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/framework/variant.h"
+#include "tensorflow/core/framework/variant_encode_decode.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/strcat.h"
+#include "tensorflow/core/util/device_name_utils.h"
+#include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/kernels/buffer_kernels.h"
+#include "tensorflow_staging/core/kernels/saved_record.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// A pause that a step container owns: it lasts until the session's run that
+// began it ends.
+class Pause : public ResourceBase {
+ public:
+  explicit Pause(TensorBuffer* buffer)
+      : buffer_(tsl::core::GetNewRef(buffer)) {}
+  ~Pause() override { buffer_->EndPause(); }
+
+  std::string DebugString() const override {
+    return strings::StrCat("Pause of '", buffer_->name(), "'");
+  }
+
+ private:
+  const core::RefCountPtr<TensorBuffer> buffer_;
+};
+
+class TensorBufferPauseOp : public AsyncBufferKernel {
+ public:
+  using AsyncBufferKernel::AsyncBufferKernel;
+
+ private:
+  void RunAsync(OpKernelContext* ctx, TensorBuffer* buffer,
+                DoneCallback done) override {
+    buffer->PauseAsync(
+        ctx->cancellation_manager(),
+        [this, ctx, buffer, done = std::move(done)](const Status& status) {
+          ctx->SetStatus(status.ok() ? Keep(ctx, buffer) : status);
+          done();
+        });
+  }
+
+  // Stores the pause that has just begun in the step container of `ctx`. After
+  // an error, the pause has ended.
+  Status Keep(OpKernelContext* ctx, TensorBuffer* buffer) const {
+    core::RefCountPtr<Pause> pause(new Pause(buffer));
+    if (ctx->step_container() == nullptr) {
+      return errors::Internal("TensorBufferPause of stage '", buffer->name(),
+                              "' must run in a session: its run has no step "
+                              "container.");
+    }
+    return ctx->step_container()->Create(ctx->resource_manager(), name(),
+                                         pause.release());
+  }
+};
+
+// Returns the elements of the position of an iterator.
+Status Elements(const Tensor& position, const std::string& node,
+                std::vector<Variant>* elements) {
+  if (position.dtype() != DT_VARIANT || position.dims() != 1) {
+    return errors::InvalidArgument(
+        "'", node,
+        "' needs the position of an iterator, which is a vector of variants; "
+        "it got ",
+        position.DebugString(0), ".");
+  }
+  const auto flat = position.vec<Variant>();
+  elements->assign(flat.data(), flat.data() + flat.size());
+  return OkStatus();
+}
+
+Status SetPosition(OpKernelContext* ctx, std::vector<Variant> elements) {
+  Tensor* position = nullptr;
+  AllocatorAttributes attributes;
+  attributes.set_on_host(true);
+  TF_RETURN_IF_ERROR(ctx->allocate_output(
+      0, TensorShape({static_cast<int64_t>(elements.size())}), &position,
+      attributes));
+  auto flat = position->vec<Variant>();
+  for (size_t i = 0; i < elements.size(); ++i) {
+    flat(i) = std::move(elements[i]);
+  }
+  return OkStatus();
+}
+
+class TensorBufferSaveOp : public BufferKernel {
+ public:
+  explicit TensorBufferSaveOp(OpKernelConstruction* ctx) : BufferKernel(ctx) {
+    OP_REQUIRES_OK(ctx, ctx->GetAttr(kStageNameAttr, &stage_));
+    OP_REQUIRES_OK(ctx, ctx->GetAttr(kTensorNamesAttr, &tensor_names_));
+  }
+
+ private:
+  void Run(OpKernelContext* ctx, TensorBuffer* buffer) override {
+    std::vector<Variant> elements;
+    OP_REQUIRES_OK(ctx, Elements(ctx->input(0), name(), &elements));
+    const std::vector<TensorBuffer::Record> records = buffer->Records();
+    if (!records.empty()) {
+      OP_REQUIRES_OK(ctx, CheckIsOnHost(buffer->DeviceOfRecords()));
+    }
+    for (const TensorBuffer::Record& record : records) {
+      OP_REQUIRES_OK(ctx, Check(record));
+      elements.push_back(SavedRecord{stage_, tensor_names_, record});
+    }
+    OP_REQUIRES_OK(ctx, SetPosition(ctx, std::move(elements)));
+  }
+
+  Status CheckIsOnHost(const std::string& device) const {
+    DeviceNameUtils::ParsedName parsed;
+    if (!DeviceNameUtils::ParseFullName(device, &parsed) ||
+        parsed.type == DEVICE_CPU) {
+      return OkStatus();
+    }
+    return errors::Unimplemented(
+        "The records of stage '", stage_, "' are in the memory of ", device,
+        ", from where they cannot be saved. Do not save the position of the "
+        "stage's iterator, or keep the stage's records on a CPU.");
+  }
+
+  Status Check(const TensorBuffer::Record& record) const {
+    if (record.size() != tensor_names_.size()) {
+      return errors::InvalidArgument("'", name(), "' names ",
+                                     tensor_names_.size(),
+                                     " tensors, but a record of stage '",
+                                     stage_, "' has ", record.size(), ".");
+    }
+    for (size_t i = 0; i < record.size(); ++i) {
+      const Status status = CheckCanBeSaved(record[i]);
+      if (status.ok()) continue;
+      return errors::InvalidArgument(
+          "The records of stage '", stage_, "' cannot be saved: the tensor '",
+          tensor_names_[i], "' ", status.message(),
+          ". Keep it out of the stage with tf.train.mark_target_node(), or do "
+          "not save the position of the stage's iterator.");
+    }
+    return OkStatus();
+  }
+
+  std::string stage_;
+  std::vector<std::string> tensor_names_;
+};
+
+class TensorBufferRestoreOp : public BufferKernel {
+ public:
+  explicit TensorBufferRestoreOp(OpKernelConstruction* ctx)
+      : BufferKernel(ctx) {
+    OP_REQUIRES_OK(ctx, ctx->GetAttr(kStageNameAttr, &stage_));
+    OP_REQUIRES_OK(ctx, ctx->GetAttr(kTensorNamesAttr, &tensor_names_));
+    OP_REQUIRES_OK(ctx, ctx->GetAttr(kDtypesAttr, &dtypes_));
+    OP_REQUIRES(ctx, dtypes_.size() == tensor_names_.size(),
+                errors::InvalidArgument("'", name(), "' has ", dtypes_.size(),
+                                        " dtypes for ", tensor_names_.size(),
+                                        " tensors."));
+  }
+
+ private:
+  void Run(OpKernelContext* ctx, TensorBuffer* buffer) override {
+    std::vector<Variant> elements;
+    OP_REQUIRES_OK(ctx, Elements(ctx->input(0), name(), &elements));
+    std::vector<TensorBuffer::Record> records;
+    for (const Variant& element : elements) {
+      const SavedRecord* saved = element.get<SavedRecord>();
+      if (saved == nullptr || saved->stage != stage_) continue;
+      records.emplace_back();
+      OP_REQUIRES_OK(ctx, Arrange(*saved, &records.back()));
+    }
+    OP_REQUIRES_OK(ctx, buffer->Restore(std::move(records)));
+  }
+
+  // Sets `*record` to the tensors of `saved`, in the order of this stage.
+  Status Arrange(const SavedRecord& saved, TensorBuffer::Record* record) const {
+    std::map<std::string, const Tensor*> by_name;
+    for (size_t i = 0; i < saved.tensor_names.size(); ++i) {
+      by_name[saved.tensor_names[i]] = &saved.tensors[i];
+    }
+    for (size_t i = 0; i < tensor_names_.size(); ++i) {
+      const auto it = by_name.find(tensor_names_[i]);
+      if (it == by_name.end() || it->second->dtype() != dtypes_[i]) {
+        return DiffersStatus(saved);
+      }
+      record->push_back(*it->second);
+    }
+    return by_name.size() == tensor_names_.size() ? OkStatus()
+                                                  : DiffersStatus(saved);
+  }
+
+  Status DiffersStatus(const SavedRecord& saved) const {
+    std::vector<std::string> kept, carried;
+    for (size_t i = 0; i < saved.tensor_names.size(); ++i) {
+      kept.push_back(strings::StrCat(saved.tensor_names[i], " (",
+                                     DataTypeString(saved.tensors[i].dtype()),
+                                     ")"));
+    }
+    for (size_t i = 0; i < tensor_names_.size(); ++i) {
+      carried.push_back(strings::StrCat(tensor_names_[i], " (",
+                                        DataTypeString(dtypes_[i]), ")"));
+    }
+    return errors::InvalidArgument(
+        "The checkpoint has records of stage '", stage_,
+        "' that do not fit the stage of this session. They hold ",
+        absl::StrJoin(kept, ", "), "; the stage carries ",
+        absl::StrJoin(carried, ", "),
+        ". Restore them with the model and the settings of SmartStage that "
+        "saved them, or restore only the variables.");
+  }
+
+  std::string stage_;
+  std::vector<std::string> tensor_names_;
+  DataTypeVector dtypes_;
+};
+
+class StagedIteratorPositionOp : public OpKernel {
+ public:
+  explicit StagedIteratorPositionOp(OpKernelConstruction* ctx) : OpKernel(ctx) {
+    std::vector<std::string> stages;
+    OP_REQUIRES_OK(ctx, ctx->GetAttr(kStagesAttr, &stages));
+    stages_.insert(stages.begin(), stages.end());
+  }
+
+  void Compute(OpKernelContext* ctx) override {
+    std::vector<Variant> elements;
+    OP_REQUIRES_OK(ctx, Elements(ctx->input(0), name(), &elements));
+    std::vector<Variant> position;
+    for (Variant& element : elements) {
+      const SavedRecord* saved = element.get<SavedRecord>();
+      OP_REQUIRES(
+          ctx, saved == nullptr || stages_.count(saved->stage) > 0,
+          errors::InvalidArgument(
+              "The checkpoint has records of stage '",
+              saved == nullptr ? "" : saved->stage,
+              "', but in this session the stages of the iterator are: ",
+              absl::StrJoin(stages_, ", "),
+              ". Restore it with the model and the settings of SmartStage that "
+              "saved it, or restore only the variables."));
+      if (saved == nullptr) position.push_back(std::move(element));
+    }
+    OP_REQUIRES_OK(ctx, SetPosition(ctx, std::move(position)));
+  }
+
+ private:
+  std::set<std::string> stages_;
+};
+
+REGISTER_KERNEL_BUILDER(Name(kPauseOp).Device(DEVICE_CPU), TensorBufferPauseOp);
+REGISTER_KERNEL_BUILDER(Name(kPauseOp).Device(DEVICE_GPU), TensorBufferPauseOp);
+REGISTER_KERNEL_BUILDER(Name(kSaveOp).Device(DEVICE_CPU), TensorBufferSaveOp);
+REGISTER_KERNEL_BUILDER(
+    Name(kSaveOp).Device(DEVICE_GPU).HostMemory("position").HostMemory("saved"),
+    TensorBufferSaveOp);
+REGISTER_KERNEL_BUILDER(Name(kRestoreOp).Device(DEVICE_CPU),
+                        TensorBufferRestoreOp);
+REGISTER_KERNEL_BUILDER(Name(kRestoreOp).Device(DEVICE_GPU).HostMemory("saved"),
+                        TensorBufferRestoreOp);
+REGISTER_KERNEL_BUILDER(Name(kIteratorPositionOp).Device(DEVICE_CPU),
+                        StagedIteratorPositionOp);
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow
