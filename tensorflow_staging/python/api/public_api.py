@@ -2,6 +2,7 @@
 """Imports every module that exports a public name, so that TensorFlow's API generator finds the names."""
 
 # ruff: noqa: F401
+from tensorflow_staging.python.checkpoints import saved_iterators
 from tensorflow_staging.python.explain import explain
 from tensorflow_staging.python.session import prefetch_hook
 from tensorflow_staging.python.smart_stage import smart_stage_options

@@ -9,6 +9,7 @@ from tensorflow.python.training import coordinator
 from tensorflow.python.training import session_run_hook
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python.checkpoints import iterator_saveable
 from tensorflow_staging.python.session import stage_lifecycle
 
 
@@ -38,6 +39,9 @@ class PrefetchRunnerHook(session_run_hook.SessionRunHook):
       tf.errors.CancelledError: If another thread ends the hook before the stages have started.
       tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
     """
+    if isinstance(session, session_lib.BaseSession):
+      # A monitored session passes its coordinator, and calls this before the first step.
+      iterator_saveable.set_held_positions(session, is_new=coord is not None)
     stage_lifecycle.start(session, coord)
 
   def end(self, session: session_lib.BaseSession | None) -> None:

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A restored program goes on with the record after the last one that a step had taken."""
+
+import re
+import time
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from tensorflow_staging.python.testing import smart_stage_sessions
+
+
+def _numbers(stop=1000, **_):
+  """Returns an iterator over numbers, and a step that yields the next one and needs a variable."""
+  iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(stop).map(lambda n: n + 1 - 1).prefetch(2))
+  return iterator, iterator.get_next() * 1
+
+
+def _staged_numbers(stop=1000, **arguments):
+  iterator, number = _numbers(stop)
+  return iterator, tf.staged(number, **arguments)
+
+
+def _chained_numbers(stop=1000, **arguments):
+  iterator, number = _numbers(stop)
+  return iterator, tf.staged(tf.staged(number, capacity=3) * 1, **arguments)
+
+
+def _joined_numbers(stop=1000, **_):
+  first = tf.data.make_initializable_iterator(tf.data.Dataset.range(stop))
+  second = tf.data.make_initializable_iterator(tf.data.Dataset.range(0, 2 * stop, 2))
+  return [first, second], second.get_next() - first.get_next()
+
+
+def _one_shot_numbers(stop=1000, **_):
+  iterator = tf.data.make_one_shot_iterator(tf.data.Dataset.range(stop))
+  return iterator, iterator.get_next() * 1
+
+
+_PROGRAMS = {
+    "smart_stage": (_numbers, True),
+    "staged": (_staged_numbers, False),
+    "staged_and_smart_stage": (_staged_numbers, True),
+    "chain": (_chained_numbers, False),
+    "join": (_joined_numbers, True),
+    "one_shot": (_one_shot_numbers, True),
+    "no_stage": (_numbers, False),
+}
+
+
+class _Program:
+  """A graph, as a program builds it each time it starts, and a session in which its stages run."""
+
+  def __init__(self, build, smart_stage, capacity=4, num_threads=1, config=None):
+    self.graph = tf.Graph()
+    with self.graph.as_default():
+      iterators, self.number = build(capacity=capacity, num_threads=num_threads)
+      self.iterators = iterators if isinstance(iterators, list) else [iterators]
+      self.step = self.number + tf.get_variable("v", initializer=np.int64(0))
+      tf.staging.save_iterators()
+      self.saver = tf.train.Saver()
+      self.init = tf.global_variables_initializer()
+    if config is None:
+      config = (
+          smart_stage_sessions.smart_stage_config(capacity=capacity, num_threads=num_threads)
+          if smart_stage else tf.ConfigProto())
+    self.sess = tf.Session(graph=self.graph, config=config)
+    self.hook = tf.make_prefetch_hook()
+
+  def __enter__(self):
+    return self
+
+  def __exit__(self, *_):
+    self.hook.end(self.sess)
+    self.sess.close()
+
+  def initialise(self):
+    with self.graph.as_default():
+      self.sess.run([self.init] + [i.initializer for i in self.iterators if i._initializer is not None])
+
+  def start(self):
+    self.hook.after_create_session(self.sess)
+
+  def steps(self, count):
+    return [int(self.sess.run(self.step)) for _ in range(count)]
+
+  def wait_until_full(self):
+    """Waits until every producer waits for room."""
+    _wait_until(lambda: all(stats.waiting_puts == stats.num_threads for stats in tf.staging.stats(self.sess)))
+
+
+def _wait_until(condition):
+  deadline = time.monotonic() + 20
+  while not condition():
+    assert time.monotonic() < deadline
+    time.sleep(0.001)
+
+
+@pytest.fixture(params=_PROGRAMS)
+def program(request):
+  build, smart_stage = _PROGRAMS[request.param]
+
+  def make(**options):
+    return _Program(build, smart_stage, **options)
+
+  return make
+
+
+def test_training_resumes_with_exactly_the_next_record(program, tmp_path):
+  with program(capacity=4) as first:
+    first.initialise()
+    first.start()
+    assert first.steps(7) == list(range(7))
+    first.wait_until_full()
+    path = first.saver.save(first.sess, str(tmp_path / "model"))
+    # The save changes nothing for this session.
+    assert first.steps(7) == list(range(7, 14))
+  for capacity in (1, 9):
+    with program(capacity=capacity) as second:
+      second.saver.restore(second.sess, path)
+      second.start()
+      assert second.steps(12) == list(range(7, 19))
+
+
+def test_a_restore_while_the_stages_run_goes_back(program, tmp_path):
+  with program() as training:
+    training.initialise()
+    training.start()
+    for first in (0, 5, 10):
+      assert training.steps(5) == list(range(first, first + 5))
+      path = training.saver.save(training.sess, str(tmp_path / "model"), global_step=first)
+    for _ in range(3):
+      assert training.steps(3) == [15, 16, 17]
+      training.saver.restore(training.sess, path)
+
+
+def test_the_last_checkpoint_after_the_hook_has_ended_has_every_record(program, tmp_path):
+  with program() as first:
+    first.initialise()
+    first.start()
+    assert first.steps(3) == [0, 1, 2]
+    first.hook.end(first.sess)
+    path = first.saver.save(first.sess, str(tmp_path / "model"))
+    first.start()
+    assert first.steps(9) == list(range(3, 12))
+  with program() as second:
+    second.saver.restore(second.sess, path)
+    second.start()
+    assert second.steps(9) == list(range(3, 12))
+
+
+def test_a_checkpoint_at_the_end_of_the_data(tmp_path):
+  def build(**_):
+    return _numbers(stop=5)
+
+  with _Program(build, True, capacity=8) as first:
+    first.initialise()
+    first.start()
+    assert first.steps(2) == [0, 1]
+    _wait_until(lambda: tf.staging.stats(first.sess)[0].records == 3)
+    path = first.saver.save(first.sess, str(tmp_path / "model"))
+  with _Program(build, True, capacity=1) as second:
+    second.saver.restore(second.sess, path)
+    second.start()
+    assert second.steps(3) == [2, 3, 4]
+    with pytest.raises(tf.errors.OutOfRangeError):
+      second.steps(1)
+
+
+@pytest.mark.parametrize("threads", [2, 8])
+def test_several_producers_lose_and_repeat_nothing(threads, tmp_path):
+  def build(**_):
+    return _numbers(stop=200)
+
+  seen = []
+  path = None
+  for _ in range(4):
+    with _Program(build, True, capacity=3, num_threads=threads) as program:
+      if path is None:
+        program.initialise()
+      else:
+        program.saver.restore(program.sess, path)
+      program.start()
+      seen += program.steps(40)
+      path = program.saver.save(program.sess, str(tmp_path / "model"))
+      program.steps(20)
+  with _Program(build, True, capacity=3, num_threads=threads) as program:
+    program.saver.restore(program.sess, path)
+    program.start()
+    seen += program.steps(40)
+    with pytest.raises(tf.errors.OutOfRangeError):
+      program.steps(1)
+  assert sorted(seen) == list(range(200))
+
+
+def test_tensors_of_every_kind_come_back(tmp_path):
+  def build(**_):
+    dataset = tf.data.Dataset.range(100).map(
+        lambda n: {
+            "text": tf.strings.as_string(n),
+            "sparse": tf.sparse.from_dense(tf.one_hot(n % 3, 3)),
+            "ragged": tf.RaggedTensor.from_row_lengths(tf.range(n % 4), [n % 4]),
+            "empty": tf.zeros([0, 2], tf.bool),
+        })
+    iterator = tf.data.make_initializable_iterator(dataset)
+    record = tf.staged(iterator.get_next(), capacity=4)
+    lines = tf.strings.join([
+        record["text"],
+        tf.strings.as_string(tf.argmax(tf.sparse.to_dense(record["sparse"]), output_type=tf.int64)),
+        tf.strings.as_string(tf.size(record["ragged"].flat_values)),
+        tf.strings.as_string(tf.size(record["empty"])),
+    ], separator=",")
+    return iterator, tf.string_to_hash_bucket_fast(lines, 1 << 40)
+
+  with _Program(build, False) as first:
+    first.initialise()
+    first.start()
+    first.steps(2)
+    path = first.saver.save(first.sess, str(tmp_path / "model"))
+    expected = first.steps(10)
+  with _Program(build, False) as second:
+    second.saver.restore(second.sess, path)
+    second.start()
+    assert second.steps(10) == expected
+
+
+def test_a_record_that_cannot_be_saved_is_named(tmp_path):
+  iterator, number = _numbers()
+  dataset = tf.data.experimental.to_variant(tf.data.Dataset.range(number))
+  record = tf.staged({"data": dataset, "number": number})
+  tf.staging.save_iterators(iterator)
+  tf.get_variable("v", initializer=0)
+  saver = tf.train.Saver()
+  with smart_stage_sessions.smart_stage_session(iterator.initializer) as sess:
+    sess.run(record["number"])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="(?s)stage 'prefetch' cannot be saved.*RangeDataset.*"):
+      saver.save(sess, str(tmp_path / "model"))
+    # Training goes on.
+    assert sess.run(record["number"]) == 1
+
+
+def test_a_run_that_saves_and_takes_a_record_is_refused():
+  iterator, number = _staged_numbers()
+  saveable = tf.data.experimental.make_saveable_from_iterator(iterator)
+  with tf.Session() as sess:
+    sess.run(iterator.initializer)
+    with tf.make_prefetch_hook().running(sess):
+      assert sess.run(number) == 0
+      with pytest.raises(tf.errors.InvalidArgumentError, match="saves the position.*stage 'prefetch'.*a run of its own"):
+        sess.run([saveable.specs[0].tensor.op, number])
+      assert sess.run(number) == 1
+
+
+def test_records_of_another_model_are_refused(tmp_path):
+  with _Program(_numbers, True) as first:
+    first.initialise()
+    first.start()
+    first.steps(1)
+    first.wait_until_full()
+    path = first.saver.save(first.sess, str(tmp_path / "model"))
+
+  def other(**_):
+    iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(1000).map(lambda n: n + 1 - 1).prefetch(2))
+    return iterator, iterator.get_next() + 1
+
+  for build, smart_stage, message in [(other, True, r"records of stage 'prefetch'.*mul:0 \(int64\).*add:0 \(int64\)"),
+                                      (_numbers, False, "only be restored into a session with that stage")]:
+    with _Program(build, smart_stage) as second, pytest.raises(tf.errors.OpError, match=message):
+      second.saver.restore(second.sess, path)
+
+
+def test_tensorflows_own_saveable_keeps_the_records_too(tmp_path):
+  def numbers_after(count, restore_from=None):
+    with tf.Graph().as_default():
+      iterator, number = _numbers()
+      step = number + tf.get_variable("v", initializer=np.int64(0))
+      tf.add_to_collection(
+          tf.GraphKeys.SAVEABLE_OBJECTS, tf.data.experimental.make_saveable_from_iterator(iterator))
+      saver = tf.train.Saver()
+      with smart_stage_sessions.smart_stage_session(iterator.initializer, capacity=5) as sess:
+        assert "TensorBufferTake" in smart_stage_sessions.staged_ops(sess, step) or restore_from
+        if restore_from:
+          saver.restore(sess, restore_from)
+        numbers = [int(sess.run(step)) for _ in range(count)]
+        return numbers, saver.save(sess, str(tmp_path / "model"))
+
+  _, path = numbers_after(4)
+  assert numbers_after(3, path)[0] == [5, 6, 7]
+
+
+def test_wrong_arguments_are_refused():
+  with pytest.raises(ValueError, match="has no iterator"):
+    tf.staging.save_iterators()
+  iterator, _ = _numbers()
+  with pytest.raises(TypeError, match="takes iterators.*got 3 of type int"):
+    tf.staging.save_iterators(3)
+  with pytest.raises(ValueError, match=re.escape("['fail', 'ignore', 'warn'], got 'never'")):
+    tf.staging.save_iterators(iterator, external_state_policy="never")
+  with tf.Graph().as_default(), pytest.raises(ValueError, match="belongs to another graph"):
+    tf.staging.save_iterators(iterator)
+  tf.staging.save_iterators(iterator)
+  tf.staging.save_iterators()
+  assert len(tf.get_collection(tf.GraphKeys.SAVEABLE_OBJECTS)) == 1
