@@ -83,6 +83,7 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
     const bool refused = !kept && (cancelled_ || state_ == State::kClosed);
     const bool discarded = !refused && restarts_ > 0;
     if (state_ == State::kIdle && !refused && !discarded) Open();
+    if (!AdmitsRuns()) has_unadmitted_put_ = true;
     if (refused) {
       due.Add(std::move(done), CancelledStatus());
     } else if (discarded) {

@@ -409,6 +409,8 @@ class TensorBuffer : public ResourceBase {
   int64_t reported_capacity_ TF_GUARDED_BY(mu_) = 0;
 
   std::atomic<bool> admits_runs_{false};
+  // Whether a put came before the first run was admitted.
+  bool has_unadmitted_put_ TF_GUARDED_BY(mu_) = false;
   // Runs that may not begin yet, and the number of runs that have begun and not
   // ended.
   Waiters waiting_runs_ TF_GUARDED_BY(mu_);

@@ -18,7 +18,7 @@ void TensorBuffer::PauseAsync(CancellationManager* cancellation,
   {
     mutex_lock l(mu_);
     ++pauses_;
-    if (!AdmitsRuns() && counters_.put > 0) {
+    if (has_unadmitted_put_) {
       due.Add(std::move(done),
               errors::FailedPrecondition(
                   "Stage '", options_.name,

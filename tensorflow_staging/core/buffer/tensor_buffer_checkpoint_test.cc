@@ -40,6 +40,13 @@ void BeginRun(TensorBuffer* buffer) {
   ASSERT_TRUE(begun.done());
 }
 
+// Puts a record as a run of the stage does.
+void RunStage(TensorBuffer* buffer, int64_t number) {
+  BeginRun(buffer);
+  ASSERT_EQ(Put(buffer, number), OkStatus());
+  buffer->EndRun(/*has_put=*/true);
+}
+
 // A pause; the constructor begins it.
 class Pause {
  public:
@@ -75,7 +82,7 @@ TEST(TensorBufferCheckpointTest, APauseWaitsForTheActiveRunsAndHoldsTheNext) {
 
 TEST(TensorBufferCheckpointTest, ARunThatWaitsForRoomIsQuietAndItsRecordShown) {
   auto buffer = MakeBuffer(1);
-  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  RunStage(buffer.get(), 1);
   BeginRun(buffer.get());
   Pause pause(buffer.get());
   PutResult waiting;
@@ -137,7 +144,7 @@ TEST(TensorBufferCheckpointTest, AStageThatAdmitsNoRunsCannotBeSaved) {
 
 TEST(TensorBufferCheckpointTest, TheRecordsOfAStoppedStageStay) {
   auto buffer = MakeBuffer(1);
-  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  RunStage(buffer.get(), 1);
   BeginRun(buffer.get());
   BeginRun(buffer.get());
   PutResult waiting;

@@ -128,7 +128,7 @@ class TensorBufferSaveOp : public BufferKernel {
 
   Status CheckIsOnHost(const std::string& device) const {
     DeviceNameUtils::ParsedName parsed;
-    if (!DeviceNameUtils::ParseFullName(device, &parsed) ||
+    if (!DeviceNameUtils::ParseFullName(device, &parsed) || !parsed.has_type ||
         parsed.type == DEVICE_CPU) {
       return OkStatus();
     }

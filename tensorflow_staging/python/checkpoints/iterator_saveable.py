@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saves the position of an iterator, and keeps a restored position until the stages start."""
+"""Saves the position of an iterator, and keeps a restored position."""
 
 import weakref
+from collections.abc import Sequence
 
-from tensorflow.python.client import session as session_lib
 from tensorflow.python.data.ops import options as options_lib
 from tensorflow.python.framework import dtypes
 from tensorflow.python.framework import ops
@@ -23,8 +23,8 @@ class IteratorSaveable(saver_lib.BaseSaverBuilder.SaveableObject):
   The graph passes add the records of the iterator's stages to what it saves and restores
   (core/graph/rewrite/checkpoint_nodes.h).
 
-  A restored position is also held in a variable of its own. A monitored session restores first and
-  initialises iterators later, so `set_held_positions` sets the position again.
+  A restored position is also held in a variable of its own, because a program may initialise the
+  iterator after the restore; held_positions.py then sets the position again.
   """
 
   def __init__(self, handle: ops.Tensor, policy: options_lib.ExternalStatePolicy):
@@ -35,7 +35,7 @@ class IteratorSaveable(saver_lib.BaseSaverBuilder.SaveableObject):
       policy: What happens if a dataset depends on state that cannot be saved.
     """
     with ops.colocate_with(handle), ops.control_dependencies(None):
-      position = gen_dataset_ops.serialize_iterator(handle, external_state_policy=policy.value)
+      self.position = gen_dataset_ops.serialize_iterator(handle, external_state_policy=policy.value)
       self._held = gen_resource_variable_ops.var_handle_op(
           dtype=dtypes.variant, shape=[None], shared_name=f"staging/held/{handle.op.name}")
       self.is_held = gen_resource_variable_ops.var_is_initialized_op(self._held)
@@ -43,7 +43,7 @@ class IteratorSaveable(saver_lib.BaseSaverBuilder.SaveableObject):
           handle, gen_resource_variable_ops.read_variable_op(self._held, dtypes.variant))
       self.release = gen_resource_variable_ops.destroy_resource_op(self._held)
     specs = [
-        saver_lib.BaseSaverBuilder.SaveSpec(position, "", handle.op.name + "_STATE", device=handle.device)
+        saver_lib.BaseSaverBuilder.SaveSpec(self.position, "", handle.op.name + "_STATE", device=handle.device)
     ]
     super().__init__(handle, specs, handle.op.name)
     _saveables_of_graph.setdefault(handle.graph, []).append(self)
@@ -55,7 +55,7 @@ class IteratorSaveable(saver_lib.BaseSaverBuilder.SaveableObject):
     with ops.colocate_with(self.op):
       restored = [gen_resource_variable_ops.assign_variable_op(self._held, position)]
       if self.is_set_at_once():
-        with ops.control_dependencies(self._initializers()):
+        with ops.control_dependencies(self.initializers()):
           restored.append(gen_dataset_ops.deserialize_iterator(self.op, position))
       return control_flow_ops.group(*restored)
 
@@ -65,35 +65,19 @@ class IteratorSaveable(saver_lib.BaseSaverBuilder.SaveableObject):
     An iterator must be initialised before its position is set. A restore can do that unless the
     initialiser needs feeds, or there are several.
     """
-    initializers = self._initializers()
+    initializers = self.initializers()
     if not initializers:
       return self.op.op.type == "OneShotIterator"
     return len(initializers) == 1 and not _needs_feeds(initializers[0])
 
-  def _initializers(self) -> list[ops.Operation]:
+  def initializers(self) -> list[ops.Operation]:
+    """Returns the ops that give the iterator a dataset."""
     return [user for user in self.op.consumers() if user.type in vocabulary.ITERATOR_INITIALIZER_OPS]
 
 
-def set_held_positions(session: session_lib.BaseSession, *, is_new: bool) -> None:
-  """Sets the positions that a session has restored and still holds.
-
-  Args:
-    session: The session. Its stages are not running yet.
-    is_new: Whether no step can have run since the restore, because a monitored session has just been
-      created. Otherwise, the positions that the restore has already set stay as they are.
-
-  Raises:
-    tf.errors.OpError: If the session cannot run, or a dataset differs from that which was saved.
-  """
-  saveables = _saveables_of_graph.get(session.graph, ())
-  held = session.run([saveable.is_held for saveable in saveables]) if saveables else ()
-  held_saveables = [saveable for saveable, is_held in zip(saveables, held) if is_held]
-  to_set = [saveable.set_held for saveable in held_saveables if is_new or not saveable.is_set_at_once()]
-  # Together, because iterators that share a stage have their records with one of them.
-  if to_set:
-    session.run(to_set)
-  if held_saveables:
-    session.run([saveable.release for saveable in held_saveables])
+def saveables_of(graph: ops.Graph) -> Sequence[IteratorSaveable]:
+  """Returns the saveables that were created in a graph."""
+  return _saveables_of_graph.get(graph, ())
 
 
 def _needs_feeds(op: ops.Operation) -> bool:

@@ -247,7 +247,7 @@ def test_a_run_that_saves_and_takes_a_record_is_refused():
     sess.run(iterator.initializer)
     with tf.make_prefetch_hook().running(sess):
       assert sess.run(number) == 0
-      with pytest.raises(tf.errors.InvalidArgumentError, match="saves the position.*stage 'prefetch'.*a run of its own"):
+      with pytest.raises(tf.errors.InvalidArgumentError, match="saves the position.*'prefetch'.*a run of its own"):
         sess.run([saveable.specs[0].tensor.op, number])
       assert sess.run(number) == 1
 
@@ -287,6 +287,31 @@ def test_tensorflows_own_saveable_keeps_the_records_too(tmp_path):
 
   _, path = numbers_after(4)
   assert numbers_after(3, path)[0] == [5, 6, 7]
+
+
+def test_iterators_whose_initialiser_a_restore_cannot_run(tmp_path):
+  """One that needs a feed, and one that has several: they keep the restored position until the stages start."""
+
+  def numbers_after(count, restore_from=None):
+    with tf.Graph().as_default():
+      stop = tf.placeholder(tf.int64, [])
+      fed = tf.data.make_initializable_iterator(tf.data.Dataset.range(stop))
+      several = tf.data.Iterator.from_structure(tf.int64, [])
+      train = several.make_initializer(tf.data.Dataset.range(100))
+      several.make_initializer(tf.data.Dataset.range(7))
+      number = tf.staged(fed.get_next() + several.get_next(), capacity=3)
+      tf.staging.save_iterators()
+      saver = tf.train.Saver()
+      with tf.Session() as sess:
+        if restore_from:
+          saver.restore(sess, restore_from)
+        sess.run([fed.initializer, train], {stop: 100})
+        with tf.make_prefetch_hook().running(sess):
+          numbers = [int(sess.run(number)) for _ in range(count)]
+          return numbers, saver.save(sess, str(tmp_path / "model"))
+
+  first, path = numbers_after(4)
+  assert first + numbers_after(4, path)[0] == list(range(0, 16, 2))
 
 
 def test_wrong_arguments_are_refused():

@@ -9,7 +9,7 @@ from tensorflow.python.training import coordinator
 from tensorflow.python.training import session_run_hook
 from tensorflow.python.util.tf_export import tf_export
 
-from tensorflow_staging.python.checkpoints import iterator_saveable
+from tensorflow_staging.python.checkpoints import held_positions
 from tensorflow_staging.python.session import stage_lifecycle
 
 
@@ -19,6 +19,9 @@ class PrefetchRunnerHook(session_run_hook.SessionRunHook):
   The hook keeps no state of a session. One object serves any number of sessions, one after the
   other or at the same time.
   """
+
+  # Tells a monitored session that the hook calls held_positions.before_stages_start().
+  sets_held_positions = True
 
   def after_create_session(
       self,
@@ -41,7 +44,7 @@ class PrefetchRunnerHook(session_run_hook.SessionRunHook):
     """
     if isinstance(session, session_lib.BaseSession):
       # A monitored session passes its coordinator, and calls this before the first step.
-      iterator_saveable.set_held_positions(session, is_new=coord is not None)
+      held_positions.before_stages_start(session, is_new=coord is not None)
     stage_lifecycle.start(session, coord)
 
   def end(self, session: session_lib.BaseSession | None) -> None:

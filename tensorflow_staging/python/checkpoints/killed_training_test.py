@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A training process that is killed at random moments, again and again, loses and repeats no record.
+
+STAGING_KILLS says how often it is killed, 2 times by default.
+"""
+
+import os
+import pathlib
+import random
+import subprocess
+import sys
+
+import pytest
+
+_PROGRAM = pathlib.Path(__file__).parents[1] / "testing/killed_training.py"
+_KILLS = int(os.environ.get("STAGING_KILLS", "2"))
+_RECORDS_PER_RUN = 60
+_SECONDS_PER_RUN = 60
+
+
+def _start(folder, records, threads):
+  environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+  # -P keeps the program's folder off the import path, so that the process imports the installed wheel.
+  return subprocess.Popen(
+      [sys.executable, "-P", _PROGRAM, folder, str(records), str(threads)], stdout=subprocess.PIPE,
+      stderr=(folder / "log").open("a"), text=True, env=environment | {"TF_API_VERSION": "1"}, cwd=folder)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_each_record_comes_exactly_once(threads, tmp_path):
+  chance = random.Random(threads)
+  records = (_KILLS + 1) * _RECORDS_PER_RUN
+  resumed = []
+  for _ in range(_KILLS):
+    kill_after = chance.randrange(2, _RECORDS_PER_RUN)
+    with _start(tmp_path, records, threads) as process:
+      resumed.append(process.stdout.readline())
+      for _ in range(kill_after):
+        assert process.stdout.readline() == "step\n", (tmp_path / "log").read_text()
+      process.kill()
+  with _start(tmp_path, records, threads) as process:
+    output, _ = process.communicate(timeout=_SECONDS_PER_RUN)
+  assert process.returncode == 0, (tmp_path / "log").read_text()
+  assert output.splitlines()[-1] == f"done {records} 1 1"
+  # The runs began where the one before had saved, not each time anew.
+  resumed.append(output.splitlines()[0])
+  assert [int(line.split()[1]) for line in resumed[1:]] != [0] * _KILLS
