@@ -183,6 +183,8 @@ def test_starting_again_after_stopping_goes_on_with_what_was_buffered():
   with tf.Session() as sess:
     hook = _start(sess, source)
     assert sess.run(record) == 0
+    # The producer asks for the next record when it has put record 2.
+    source.wait_until_asked(4)
     hook.end(sess)
     with hook.running(sess):
       first, second = sess.run(record), sess.run(record)
