@@ -26,6 +26,7 @@ def _start(folder, records, threads):
       stderr=(folder / "log").open("a"), text=True, env=environment | {"TF_API_VERSION": "1"}, cwd=folder)
 
 
+@pytest.mark.timeout(60 * (_KILLS + 1))
 @pytest.mark.parametrize("threads", [1, 4])
 def test_each_record_comes_exactly_once(threads, tmp_path):
   chance = random.Random(threads)

@@ -28,9 +28,17 @@ def _chained_numbers(stop=1000, **arguments):
 
 
 def _joined_numbers(stop=1000, **_):
-  first = tf.data.make_initializable_iterator(tf.data.Dataset.range(stop))
-  second = tf.data.make_initializable_iterator(tf.data.Dataset.range(0, 2 * stop, 2))
+  first = tf.data.make_one_shot_iterator(tf.data.Dataset.range(stop))
+  second = tf.data.make_one_shot_iterator(tf.data.Dataset.range(0, 2 * stop, 2))
   return [first, second], second.get_next() - first.get_next()
+
+
+def _explicitly_joined_numbers(stop=1000, **_):
+  iterators = [tf.data.make_initializable_iterator(tf.data.Dataset.range(stop)) for _ in range(2)]
+  first, second = (iterator.get_next() for iterator in iterators)
+  with tf.control_dependencies([tf.assert_equal(first, second)]):
+    number = second * 1
+  return iterators, tf.staged(number, capacity=3)
 
 
 def _one_shot_numbers(stop=1000, **_):
@@ -44,6 +52,7 @@ _PROGRAMS = {
     "staged_and_smart_stage": (_staged_numbers, True),
     "chain": (_chained_numbers, False),
     "join": (_joined_numbers, True),
+    "staged_join": (_explicitly_joined_numbers, False),
     "one_shot": (_one_shot_numbers, True),
     "no_stage": (_numbers, False),
 }
@@ -52,7 +61,7 @@ _PROGRAMS = {
 class _Program:
   """A graph, as a program builds it each time it starts, and a session in which its stages run."""
 
-  def __init__(self, build, smart_stage, capacity=4, num_threads=1, config=None):
+  def __init__(self, build, smart_stage, capacity=4, num_threads=1, target=""):
     self.graph = tf.Graph()
     with self.graph.as_default():
       iterators, self.number = build(capacity=capacity, num_threads=num_threads)
@@ -61,11 +70,10 @@ class _Program:
       tf.staging.save_iterators()
       self.saver = tf.train.Saver()
       self.init = tf.global_variables_initializer()
-    if config is None:
-      config = (
-          smart_stage_sessions.smart_stage_config(capacity=capacity, num_threads=num_threads)
-          if smart_stage else tf.ConfigProto())
-    self.sess = tf.Session(graph=self.graph, config=config)
+    config = (
+        smart_stage_sessions.smart_stage_config(capacity=capacity, num_threads=num_threads)
+        if smart_stage else None)
+    self.sess = tf.Session(target, self.graph, config)
     self.hook = tf.make_prefetch_hook()
 
   def __enter__(self):
@@ -104,6 +112,7 @@ def program(request):
   def make(**options):
     return _Program(build, smart_stage, **options)
 
+  make.has_stage = request.param != "no_stage"
   return make
 
 
@@ -113,6 +122,8 @@ def test_training_resumes_with_exactly_the_next_record(program, tmp_path):
     first.start()
     assert first.steps(7) == list(range(7))
     first.wait_until_full()
+    is_staged = bool(tf.staging.stats(first.sess))
+    assert is_staged == program.has_stage
     path = first.saver.save(first.sess, str(tmp_path / "model"))
     # The save changes nothing for this session.
     assert first.steps(7) == list(range(7, 14))
@@ -121,6 +132,21 @@ def test_training_resumes_with_exactly_the_next_record(program, tmp_path):
       second.saver.restore(second.sess, path)
       second.start()
       assert second.steps(12) == list(range(7, 19))
+
+
+def test_a_session_of_a_server_resumes(program, tmp_path):
+  server = tf.train.Server.create_local_server()
+  path = None
+  for first_number in (0, 5, 10):
+    with program(target=server.target) as training:
+      if path is None:
+        training.initialise()
+      else:
+        training.saver.restore(training.sess, path)
+      training.start()
+      assert training.steps(5) == list(range(first_number, first_number + 5))
+      path = training.saver.save(training.sess, str(tmp_path / "model"))
+      training.steps(3)
 
 
 def test_a_restore_while_the_stages_run_goes_back(program, tmp_path):
@@ -238,6 +264,24 @@ def test_a_record_that_cannot_be_saved_is_named(tmp_path):
       saver.save(sess, str(tmp_path / "model"))
     # Training goes on.
     assert sess.run(record["number"]) == 1
+
+
+def test_state_outside_the_dataset_is_an_error_unless_it_is_ignored(tmp_path):
+  for policy in ("fail", "ignore"):
+    with tf.Graph().as_default():
+      dataset = tf.data.Dataset.range(100).map(lambda n: tf.numpy_function(lambda n: n, [n], tf.int64))
+      iterator = tf.data.make_initializable_iterator(dataset)
+      number = tf.staged(iterator.get_next())
+      tf.staging.save_iterators(iterator, external_state_policy=policy)
+      saver = tf.train.Saver()
+      with smart_stage_sessions.smart_stage_session(iterator.initializer) as sess:
+        assert sess.run(number) == 0
+        if policy == "fail":
+          with pytest.raises(tf.errors.FailedPreconditionError, match="PyFunc is stateful"):
+            saver.save(sess, str(tmp_path / "model"))
+        else:
+          saver.restore(sess, saver.save(sess, str(tmp_path / "model")))
+        assert sess.run(number) == 1
 
 
 def test_a_run_that_saves_and_takes_a_record_is_refused():
