@@ -18,12 +18,10 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
+import spending
 import tensorflow as tf
 
 _TARGET = 1.03
-# The side of the matrices whose product takes about a millisecond.
-_SIDE = 256
 
 
 class Effort(NamedTuple):
@@ -66,38 +64,14 @@ Setting = tuple[int, int]
 _TUNED: Setting = (tf.data.AUTOTUNE, tf.data.AUTOTUNE)
 
 
-def _spend(milliseconds: float, computes: bool) -> None:
-  if not computes:
-    time.sleep(milliseconds / 1e3)
-    return
-  # NumPy releases the interpreter's lock for the product.
-  matrix = np.ones([_SIDE, _SIDE], np.float32)
-  end = time.thread_time() + milliseconds / 1e3
-  while time.thread_time() < end:
-    matrix = matrix @ matrix * 1e-3
-
-
-def _slow(value: tf.Tensor, milliseconds: Callable[[int], float], computes: bool) -> tf.Tensor:
-  """Returns `value` after the milliseconds that it takes."""
-
-  def spend(number: np.ndarray) -> np.ndarray:
-    _spend(milliseconds(int(number)), computes)
-    return number
-
-  return tf.ensure_shape(tf.numpy_function(spend, [value], value.dtype), value.shape)
-
-
 @contextlib.contextmanager
 def _stage(case: Case, setting: Setting):
   """Runs a stage; yields what runs a step, and the session."""
   threads, capacity = setting
   with tf.Graph().as_default():
-    # Without a thread that tunes the dataset, for which closing the session may wait.
-    plain = tf.data.Options()
-    plain.autotune.enabled = False
-    number = tf.compat.v1.data.make_one_shot_iterator(tf.data.Dataset.counter().with_options(plain)).get_next()
-    record = tf.staged(_slow(number, case.record, case.computes), num_threads=threads, capacity=capacity)
-    step = _slow(record, lambda number: case.step, case.computes).op
+    number = tf.compat.v1.data.make_one_shot_iterator(spending.counter()).get_next()
+    record = tf.staged(spending.slow(number, case.record, case.computes), num_threads=threads, capacity=capacity)
+    step = spending.slow(record, lambda number: case.step, case.computes).op
     config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)
     with tf.compat.v1.Session(config=config) as session, tf.make_prefetch_hook().running(session):
       yield session.make_callable(step), session

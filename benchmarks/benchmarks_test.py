@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import pytest
 
@@ -13,16 +14,42 @@ _PROGRAMS = {
     "autotune": ["autotune.py", "--quick"],
     "gpu_models": ["gpu_models.py", "--device=cpu", "--models", "dssm", "--tf_data=plain", "--batch_size=64"],
 }
+_WITH_PICTURES = ("models", "overlap_ratios", "pipelines", "scale")
+
+
+def _tables(name: str, *arguments: str) -> list[list[str]]:
+  """Runs a benchmark; returns the rows of each table that it prints."""
+  environment = os.environ | {"GPU_BENCHMARK_SECONDS": "4", "TF_CPP_MIN_LOG_LEVEL": "2"}
+  output = subprocess.run(
+      [sys.executable, str(_FOLDER / name), *arguments], env=environment, check=True, timeout=280, text=True,
+      stdout=subprocess.PIPE).stdout
+  tables: list[list[str]] = [[]]
+  for line in output.splitlines():
+    if line.startswith("|"):
+      tables[-1].append(line)
+    elif tables[-1]:
+      tables.append([])
+  return [rows for rows in tables if rows]
+
+
+def _check(tables: list[list[str]]) -> None:
+  assert tables
+  for rows in tables:
+    assert len(rows) >= 3
+    assert {row.count("|") for row in rows} == {rows[0].count("|")}
+    assert "nan" not in " ".join(rows)
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("program", _PROGRAMS)
 def test_a_benchmark_prints_its_table(program):
-  name, *arguments = _PROGRAMS[program]
-  environment = os.environ | {"GPU_BENCHMARK_SECONDS": "4", "TF_CPP_MIN_LOG_LEVEL": "2"}
-  output = subprocess.run(
-      [sys.executable, str(_FOLDER / name), *arguments], env=environment, check=True, timeout=280, text=True,
-      stdout=subprocess.PIPE).stdout
-  rows = [line for line in output.splitlines() if line.startswith("|")]
-  assert len(rows) >= 3
-  assert {row.count("|") for row in rows} == {rows[0].count("|")}
+  _check(_tables(*_PROGRAMS[program]))
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("program", _WITH_PICTURES)
+def test_a_benchmark_prints_its_tables_and_draws_a_picture(program, tmp_path):
+  picture = tmp_path / "picture.svg"
+  _check(_tables(f"{program}.py", "--quick", f"--picture={picture}"))
+  # A bar has a rectangle, and the background another one.
+  assert len(list(ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}rect"))) >= 3

@@ -13,12 +13,13 @@ import argparse
 import contextlib
 import os
 import pathlib
-import statistics
 import tempfile
 import time
 
+import blocks
 import model_runs
 import overlap_trace
+import report
 import tensorflow as tf
 
 from modelzoo.base import model as models
@@ -78,16 +79,16 @@ def _measure(
     }
     for step in steps.values():
       step()
-    rounds = model_runs.rounds_of(steps, seconds, _ROUNDS)
+    rounds = blocks.in_turns(steps, seconds, _ROUNDS)
     traces = {way: overlap_trace.profile(step, _TRACED_STEPS) for way, step in steps.items()} if on_gpu else {}
   label = models.load(name).name
   speeds, overlaps = [], []
   for way in sorted(_WAYS, key=lambda way: way != _BASE):
-    median, least, most = model_runs.gain(rounds, way, _BASE)
+    gain = blocks.ratio(rounds, way, _BASE)
     goal = f"{_GOALS[name]:.4g}" if on_gpu and way == _GOAL_WAY else ""
     speeds.append((
-        label, tf_data, way, f"{1 / statistics.median(rounds[way]):.1f}", f"{median:.3f}",
-        f"{least:.2f}–{most:.2f}", goal))
+        label, tf_data, way, f"{1 / blocks.median(rounds[way]).seconds:.1f}", f"{gain.median:.3f}",
+        report.spread(gain), goal))
     trace = traces.get(way)
     if trace is not None:
       overlaps.append((
@@ -106,7 +107,7 @@ def main() -> None:
   arguments = parser.parse_args()
   tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
   deadline = time.monotonic() + float(os.environ.get("GPU_BENCHMARK_SECONDS", _SECONDS))
-  speeds = [("model", "tf.data", "stages", "steps/s", "times as fast", "min–max", "goal")]
+  speeds = [("model", "tf.data", "stages", "steps/s", "times as fast", "middle half", "goal")]
   overlaps = [("model", "tf.data", "stages", "kernels, ms a step", "copies to the GPU, ms a step",
                "of these beside kernels", "kernels beside others")]
   left = len(arguments.models) * len(arguments.tf_data)
@@ -122,10 +123,10 @@ def main() -> None:
         overlaps += more[1]
         left -= 1
   print(f"### Models on a {arguments.device.upper()}\n")
-  print(model_runs.markdown(speeds, left=3))
+  print(report.markdown(speeds, left=3))
   if len(overlaps) > 1:
     print("\n### What the GPU did at the same time\n")
-    print(model_runs.markdown(overlaps, left=3))
+    print(report.markdown(overlaps, left=3))
   print(f"""
 The models of modelzoo/ with the default sizes, batches of {arguments.batch_size} rows of a file, {_CAPACITY} records in
 the buffer and {_THREADS} producers. With `plain`, the graph parses and hashes the rows; with `best`, tf.data does, in

@@ -59,11 +59,6 @@ def constants(count: int, shape: tuple[int, ...]) -> ways.Source:
   return ways.Source(record, lambda: tf.data.Dataset.from_tensors(tuple(record())).repeat())
 
 
-def _use(record: ways.Record) -> tf.Operation:
-  """Adds one op that uses every component. As the target of the step, it is not optimized away."""
-  return tf.raw_ops.IdentityN(input=record)[0].op
-
-
 def _cost(step: Callable[[], None]) -> Cost:
   for _ in range(_WARM_UP_STEPS):
     step()
@@ -77,7 +72,9 @@ def _cost(step: Callable[[], None]) -> Cost:
 def costs(source: ways.Source, capacity: int) -> dict[str, list[Cost]]:
   """Returns the cost of each way in each round. The ways take turns, in an order that alternates between rounds."""
   with contextlib.ExitStack() as stack:
-    steps = {name: stack.enter_context(ways.step_of(way, source, _use, capacity)) for name, way in _WAYS.items()}
+    steps = {
+        name: stack.enter_context(ways.step_of(way, source, ways.computed, capacity)) for name, way in _WAYS.items()
+    }
     rounds: dict[str, list[Cost]] = {name: [] for name in steps}
     for turn in range(_ROUNDS):
       for name, step in list(steps.items())[:: (-1) ** turn]:

@@ -29,6 +29,11 @@ class Source(NamedTuple):
   dataset: Callable[[], tf.data.Dataset]
 
 
+def computed(record: Record) -> tf.Operation:
+  """Adds one op that uses every component and copies none. As the target of a step, it is not optimized away."""
+  return tf.raw_ops.IdentityN(input=record)[0].op
+
+
 def no_stage(source: Source, capacity: int) -> tuple[Record, Start]:
   """Lets the step compute its record itself."""
   del capacity
@@ -38,6 +43,13 @@ def no_stage(source: Source, capacity: int) -> tuple[Record, Start]:
 def staged(source: Source, capacity: int) -> tuple[Record, Start]:
   """Uses `tf.staged`."""
   return tf.staged(source.record(), capacity=capacity), tf.make_prefetch_hook().running
+
+
+def tuned(source: Source, capacity: int) -> tuple[Record, Start]:
+  """Uses a `tf.staged` that chooses how many records it holds, and how many producers it has."""
+  del capacity
+  record = tf.staged(source.record(), capacity=tf.data.AUTOTUNE, num_threads=tf.data.AUTOTUNE)
+  return record, tf.make_prefetch_hook().running
 
 
 def staging_area(source: Source, capacity: int) -> tuple[Record, Start]:
@@ -88,9 +100,34 @@ def fifo_queue(source: Source, capacity: int) -> tuple[Record, Start]:
   return _components(queue.dequeue()), start
 
 
+def smart_stage(source: Source, capacity: int) -> tuple[Record, Start]:
+  """Uses SmartStage, for which the session needs the configuration of `smart_stage_config`."""
+  del capacity
+  return source.record(), tf.make_prefetch_hook().running
+
+
+def smart_stage_config(capacity: int) -> tf.compat.v1.ConfigProto:
+  """Returns the configuration of a session of the default graph for `smart_stage`."""
+  config = tf.compat.v1.ConfigProto()
+  options = config.graph_options.optimizer_options
+  options.do_smart_stage = True
+  options.smart_stage_options.CopyFrom(tf.SmartStageOptions(capacity=capacity))
+  return config
+
+
+def data(source: Source, capacity: int) -> tuple[Record, Start]:
+  """Uses the dataset without a buffer, and an iterator."""
+  del capacity
+  return _iterator(source.dataset())
+
+
 def data_prefetch(source: Source, capacity: int) -> tuple[Record, Start]:
   """Uses the dataset's `prefetch` and an iterator."""
-  iterator = tf.compat.v1.data.make_initializable_iterator(source.dataset().prefetch(capacity))
+  return _iterator(source.dataset().prefetch(capacity))
+
+
+def _iterator(dataset: tf.data.Dataset) -> tuple[Record, Start]:
+  iterator = tf.compat.v1.data.make_initializable_iterator(dataset)
 
   @contextlib.contextmanager
   def start(session: tf.compat.v1.Session) -> Iterator[None]:
@@ -114,22 +151,25 @@ Way = Callable[[Source, int], tuple[Record, Start]]
 def step_of(
     way: Way,
     source: Source,
-    use: Callable[[Record], tf.Operation],
+    use: Callable[[Record], tf.Operation | list[tf.Tensor]],
     capacity: int = 1,
-) -> Iterator[Callable[[], None]]:
+) -> Iterator[Callable[[], object]]:
   """Opens a graph and a session in which records are produced.
 
   Args:
     way: How the records reach the step.
     source: The records.
-    use: Adds the op that is the step, given the tensors of its record.
+    use: Adds the op or the tensors that are the step, given the tensors of its record.
     capacity: The capacity of the buffer.
 
   Yields:
-    A function that runs one step.
+    A function that runs one step, and returns the values of the tensors.
   """
-  with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+  with tf.Graph().as_default():
     record, start = way(source, capacity)
     step = use(record)
-    with start(session):
-      yield session.make_callable(step)
+    config = smart_stage_config(capacity) if way is smart_stage else None
+    with tf.compat.v1.Session(config=config) as session:
+      session.run(tf.compat.v1.global_variables_initializer())
+      with start(session):
+        yield session.make_callable(step)

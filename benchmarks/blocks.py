@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures steps in blocks, and several ways to run a step in blocks that take turns."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_LEAST_STEPS = 3
+_IDLE_PERIOD_SECONDS = 0.005
+_IDLE_TRIALS = 200
+
+# Runs one step.
+Step = Callable[[], object]
+
+
+class Cost(NamedTuple):
+  """What one step takes, as the mean of a block."""
+
+  # From its begin to its end.
+  seconds: float
+  # Of all threads of the process.
+  cpu_seconds: float
+
+
+class Ratio(NamedTuple):
+  """How many times as fast one way is as another, over all rounds."""
+
+  median: float
+  # Between these are the middle half of the rounds.
+  low: float
+  high: float
+
+
+# The cost of each way in each round.
+Rounds = Mapping[str, Sequence[Cost]]
+
+
+def cost(step: Step, seconds: float) -> Cost:
+  """Returns the mean cost of the steps that fit into `seconds`, of at least three."""
+  cpu = time.process_time()
+  began = now = time.perf_counter()
+  steps = 0
+  while now - began < seconds or steps < _LEAST_STEPS:
+    step()
+    steps += 1
+    now = time.perf_counter()
+  return Cost((now - began) / steps, (time.process_time() - cpu) / steps)
+
+
+def in_turns(steps: Mapping[str, Step], seconds: float, rounds: int) -> dict[str, list[Cost]]:
+  """Measures several ways, which take turns in an order that alternates between rounds.
+
+  Args:
+    steps: The step of each way.
+    seconds: How long to measure all of them together. A third of it warms up, also before each block, because a stage
+      has filled its buffer while others were measured.
+    rounds: How often each is measured.
+
+  Returns:
+    The cost of a step of each way in each round.
+  """
+  each = seconds / len(steps) / (rounds + 1)
+  for step in steps.values():
+    cost(step, each)
+  result: dict[str, list[Cost]] = {name: [] for name in steps}
+  for turn in range(rounds):
+    for name, step in list(steps.items())[:: (-1) ** turn]:
+      _wait_until_idle()
+      cost(step, each / 3)
+      result[name].append(cost(step, each * 2 / 3))
+  return result
+
+
+def median(costs: Sequence[Cost]) -> Cost:
+  """Returns the median of the seconds and that of the CPU seconds."""
+  return Cost(*map(statistics.median, zip(*costs, strict=True)))
+
+
+def ratio(rounds: Rounds, name: str, base: str) -> Ratio:
+  """Returns how many times as fast a way is as the base."""
+  return _spread([there[0] / here[0] for there, here in zip(rounds[base], rounds[name], strict=True)])
+
+
+def _spread(values: Sequence[float]) -> Ratio:
+  if len(values) < 2:
+    return Ratio(values[0], values[0], values[0])
+  low, _, high = statistics.quantiles(values, n=4)
+  return Ratio(statistics.median(values), low, high)
+
+
+def _wait_until_idle() -> None:
+  """Waits, for a second at most, until the stages of other ways have filled their buffers."""
+  for _ in range(_IDLE_TRIALS):
+    cpu = time.process_time()
+    time.sleep(_IDLE_PERIOD_SECONDS)
+    if time.process_time() - cpu < _IDLE_PERIOD_SECONDS / 5:
+      return

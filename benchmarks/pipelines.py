@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Feeds one model by every kind of input pipeline, with equal work, for benchmarks/pipelines.md.
+
+`.venv/bin/python benchmarks/pipelines.py --picture=benchmarks/pipelines.svg > benchmarks/pipelines.md` takes about
+three minutes; `--quick` tries whether it works.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import blocks
+import numpy as np
+import parts
+import pictures
+import report
+import spending
+import tensorflow as tf
+import ways
+
+_SIZE = 1024
+_BATCHES = {"256": 256, "32": 32}
+_CAPACITY = 4
+_LEARNING_RATE = 0.1
+_SECONDS = 90
+_ROUNDS = 31
+_CHECKED_STEPS = 20
+_QUICK_SECONDS = 1
+
+_BASE = "placeholder, `feed_dict`"
+_RECORD = "the record alone"
+_STEP = "the step alone"
+
+
+def _values(number: tf.Tensor, batch: int) -> ways.Record:
+  """Returns the inputs of shape [batch, 1024] and the targets of shape [batch, 1] of a record, given its number."""
+  inputs = tf.random.stateless_normal([batch, _SIZE], seed=tf.stack([number, 0]))
+  return [inputs, tf.cast(tf.reduce_sum(inputs, axis=1, keepdims=True) > 0, tf.int32)]
+
+
+def _source(batch: int) -> ways.Source:
+  return ways.Source(
+      lambda: _values(tf.compat.v1.data.make_one_shot_iterator(spending.counter()).get_next(), batch),
+      lambda: spending.counter().map(lambda number: tuple(_values(number, batch))))
+
+
+def _same_record(batch: int) -> ways.Source:
+  """Returns a source whose records are all the same, in memory."""
+
+  def record() -> ways.Record:
+    return list(tf.compat.v1.data.make_one_shot_iterator(dataset()).get_next())
+
+  def dataset() -> tf.data.Dataset:
+    return tf.data.Dataset.from_tensors((np.ones([batch, _SIZE], np.float32), np.ones([batch, 1], np.int32))).repeat()
+
+  return ways.Source(record, dataset)
+
+
+def _tuned(batch: int) -> ways.Way:
+  """Returns the way in which tf.data chooses how many records it maps at once, and how many it keeps."""
+  dataset = lambda: tf.data.Dataset.counter().map(
+      lambda number: tuple(_values(number, batch)), num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+  return lambda source, capacity: ways.data(source._replace(dataset=dataset), capacity)
+
+
+_WAYS: dict[str, ways.Way] = {
+    "queue, `FIFOQueue` and `QueueRunner`": ways.fifo_queue,
+    "`tf.data`": ways.data,
+    "`tf.data`, `prefetch`": ways.data_prefetch,
+    "`StagingArea`, a Python thread": ways.staging_area,
+    "`tf.staged`": ways.staged,
+    "SmartStage": ways.smart_stage,
+}
+
+
+def _train(record: ways.Record) -> list[tf.Tensor]:
+  """Adds the model; returns its loss, which is computed before the variables change, and the new global step."""
+  inputs, targets = record
+  random = np.random.default_rng(0)
+
+  def variable(name: str, *shape: int) -> tf.Variable:
+    scale = math.sqrt(2 / _SIZE) if len(shape) > 1 else 0
+    return tf.compat.v1.get_variable(name, initializer=(scale * random.standard_normal(shape)).astype(np.float32))
+
+  hidden = tf.nn.relu(inputs @ variable("w1", _SIZE, _SIZE) + variable("b1", _SIZE))
+  logits = hidden @ variable("w2", _SIZE, 1) + variable("b2", 1)
+  losses = tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.cast(targets, tf.float32), logits=logits)
+  loss = tf.reduce_mean(losses)
+  step = tf.compat.v1.train.get_or_create_global_step()
+  trained = tf.compat.v1.train.GradientDescentOptimizer(_LEARNING_RATE).minimize(loss, step)
+  with tf.control_dependencies([trained]):
+    return [loss, tf.identity(step)]
+
+
+@contextlib.contextmanager
+def _feeding(batch: int) -> Iterator[blocks.Step]:
+  """Computes each record in a call of its own, and feeds it to the step, in the way that costs least."""
+  with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+    record = _source(batch).record()
+    fed = [tf.compat.v1.placeholder(tensor.dtype, tensor.shape) for tensor in record]
+    fetched = _train(fed)
+    session.run(tf.compat.v1.global_variables_initializer())
+    prepare = session.make_callable(record)
+    step = session.make_callable(fetched, feed_list=fed)
+    yield lambda: step(*prepare())
+
+
+def _measure(batch: int, quick: bool) -> dict[str, Any]:
+  """Returns the costs of each way, and the loss that all of them have reached."""
+  source = _source(batch)
+  with contextlib.ExitStack() as stack:
+    steps: dict[str, blocks.Step] = {_BASE: stack.enter_context(_feeding(batch))}
+    for name, way in (_WAYS | {"`tf.data`, `map` and `prefetch` of AUTOTUNE": _tuned(batch)}).items():
+      steps[name] = stack.enter_context(ways.step_of(way, source, _train, _CAPACITY))
+    losses = {name: [float(step()[0]) for _ in range(_CHECKED_STEPS)] for name, step in steps.items()}
+    for name, values in losses.items():
+      np.testing.assert_allclose(values, losses[_BASE], rtol=1e-3, err_msg=f"{name} does not do the same work")
+    steps[_RECORD] = stack.enter_context(ways.step_of(ways.no_stage, source, ways.computed))
+    steps[_STEP] = stack.enter_context(ways.step_of(ways.data, _same_record(batch), _train))
+    seconds, rounds = (_QUICK_SECONDS, 1) if quick else (_SECONDS, _ROUNDS)
+    return {"loss": losses[_BASE][-1], "rounds": blocks.in_turns(steps, seconds, rounds)}
+
+
+def _table(rounds: blocks.Rounds) -> tuple[str, list[pictures.Bar]]:
+  costs = {name: blocks.median([blocks.Cost(*cost) for cost in values]) for name, values in rounds.items()}
+  limit = report.limit(costs[_RECORD], costs[_STEP], os.cpu_count())
+  rows: list[tuple[str, ...]] = [
+      ("way", "steps/s", "ms per step", "CPU ms per step", "times as fast as `feed_dict`", "middle half",
+       "time / limit")]
+  found = []
+  for name, cost in costs.items():
+    alone = name in (_RECORD, _STEP)
+    ratio = blocks.ratio(rounds, name, _BASE)
+    rows.append((
+        name, f"{1 / cost.seconds:.1f}", report.milliseconds(cost.seconds), report.milliseconds(cost.cpu_seconds),
+        "" if alone else f"{ratio.median:.3f}", "" if alone else report.spread(ratio),
+        "" if alone else f"{cost.seconds / limit:.2f}"))
+    if not alone:
+      found.append(pictures.Bar(name.replace("`", ""), *ratio))
+  rows.append(("the limit", f"{1 / limit:.1f}", report.milliseconds(limit), report.milliseconds(limit * os.cpu_count()),
+               "", "", "1"))
+  return report.markdown(rows), found
+
+
+def _write(results: dict[str, Any]) -> parts.Page:
+  tables, groups = [], []
+  for name, result in results.items():
+    table, bars = _table(result["rounds"])
+    tables.append(f"## Batches of {name} rows\n\n{table}")
+    groups.append(pictures.Group(f"batches of {name} rows", bars))
+  text = "\n\n".join(tables)
+  return parts.Page(
+      f"""# One model, fed by every kind of pipeline
+
+{report.command("pipelines")}
+
+{text}
+
+A record has a batch of rows with {_SIZE} random numbers each, and whether their sum is positive. The model has one
+hidden layer of {_SIZE} units, and trains by gradient descent. The work is equal: each way computes the records with
+the same ops from the numbers 0, 1, 2 and so on, with one producer, in this order, and the first {_CHECKED_STEPS}
+losses of all ways are the same. Buffers hold {_CAPACITY} records. The placeholder is fed by what `make_callable`
+returns, with the arrays that another call returned. All ways are open in one process and take turns; the numbers are
+medians of {_ROUNDS} rounds. *Times as fast* is the median of the ratios of the rounds, with their middle half beside
+it.
+
+CPU time is that of all threads. *The record alone* only computes records; *the step alone* trains on one record that
+is in memory. The limit is the sum of their CPU times, divided by the cores: the time of a step if no core ever idled,
+and handing over a record cost nothing.""",
+      pictures.bars("Times as fast as a placeholder that is fed", groups, mark=1.0))
+
+
+if __name__ == "__main__":
+  parts.main(
+      __file__, __doc__, {name: lambda quick, batch=batch: _measure(batch, quick) for name, batch in _BATCHES.items()},
+      _write, quick=("32",))

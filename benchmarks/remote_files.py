@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the files of the models with the latency of remote storage.
+
+The latency is a sleep of tf.data itself before each chunk of a file. A server would take CPU time from the few cores
+whose use the benchmark measures, TensorFlow's reader of `gs://` asks a cloud for credentials first, and a reader in
+Python would measure the interpreter's lock. The sleep takes no CPU time, like a wait for a network, and keeps a thread
+of tf.data, like a blocking read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import tensorflow as tf
+from tensorflow.python.data.experimental.ops import testing
+
+from modelzoo.base import formats
+from modelzoo.base import model as models
+
+_SECONDS = 0.05
+_ROWS = 1024
+
+DESCRIPTION = f"""The latency of remote storage is a sleep of {_SECONDS * 1e3:.0f} ms in tf.data's reader, before each
+chunk of {_ROWS:,} rows of a file: about 250 KB of Criteo's lines, and 600 KB of Taobao's."""
+
+
+def reading(model: models.Model) -> models.Model:
+  """Returns a model that reads lines of text with latency."""
+  reader = model.format.csv
+
+  def lines(file: tf.Tensor) -> tf.data.Dataset:
+    return reader.open(file).batch(_ROWS).apply(testing.sleep(round(_SECONDS * 1e6))).unbatch()
+
+  return dataclasses.replace(model, format=model.format._replace(csv=formats.Reader(lines, reader.parse)))

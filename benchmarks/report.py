@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the pages of the benchmarks share: tables, and the description of the machine."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import platform
+import re
+from collections.abc import Sequence
+
+import blocks
+
+
+def markdown(rows: Sequence[tuple[str, ...]], left: int = 1) -> str:
+  """Returns a table, whose first row is the heading; all but the first `left` columns are numbers."""
+  head, *body = rows
+  line = tuple("---" if column < left else "---:" for column in range(len(head)))
+  return "\n".join(f"| {' | '.join(row)} |" for row in (head, line, *body))
+
+
+def machine() -> str:
+  """Returns the cores, the memory and the system on which this runs."""
+  model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
+  memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+  return (
+      f"{os.cpu_count()} cores ({model[1] if model else platform.processor()}), {memory:.0f} GiB of memory,"
+      f" {platform.system()} {platform.machine()}")
+
+
+def command(name: str) -> str:
+  """Returns the line of a page that says how it was made."""
+  return (
+      f"`.venv/bin/python benchmarks/{name}.py --picture=benchmarks/{name}.svg > benchmarks/{name}.md`, one run on"
+      f" {machine()}.\n\n![The table below as a picture]({name}.svg)")
+
+
+def milliseconds(seconds: float) -> str:
+  """Returns a time in milliseconds, with three digits or more."""
+  return f"{seconds * 1e3:.{2 if seconds < 0.01 else 1}f}"
+
+
+def spread(ratio: blocks.Ratio) -> str:
+  """Returns the middle half of the rounds."""
+  return f"{ratio.low:.2f}–{ratio.high:.2f}"
+
+
+def limit(record: blocks.Cost, step: blocks.Cost, cores: int) -> float:
+  """Returns the seconds in which the cores can do the work of a record and a step, if none of them ever idles."""
+  return (record.cpu_seconds + step.cpu_seconds) / cores

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Work that takes a given time, asleep or computing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+# The side of the matrices whose product takes about a millisecond.
+_SIDE = 256
+
+
+def slow(value: tf.Tensor, milliseconds: Callable[[int], float], computes: bool = False) -> tf.Tensor:
+  """Returns a scalar after some time.
+
+  Args:
+    value: An integer.
+    milliseconds: Returns the time, given the value.
+    computes: Whether to spend CPU time of one thread, instead of sleeping.
+  """
+
+  def spend(number: np.ndarray) -> np.ndarray:
+    _spend(milliseconds(int(number)), computes)
+    return number
+
+  return tf.ensure_shape(tf.numpy_function(spend, [value], value.dtype), value.shape)
+
+
+def counter() -> tf.data.Dataset:
+  """Returns the numbers from 0 on, without a thread that tunes the dataset, for which closing a session may wait."""
+  options = tf.data.Options()
+  options.autotune.enabled = False
+  return tf.data.Dataset.counter().with_options(options)
+
+
+def _spend(milliseconds: float, computes: bool) -> None:
+  if not computes:
+    time.sleep(milliseconds / 1e3)
+    return
+  # NumPy releases the interpreter's lock for the product.
+  matrix = np.ones([_SIDE, _SIDE], np.float32)
+  end = time.thread_time() + milliseconds / 1e3
+  while time.thread_time() < end:
+    matrix = matrix @ matrix * 1e-3
