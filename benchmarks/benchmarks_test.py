@@ -14,7 +14,7 @@ _PROGRAMS = {
     "autotune": ["autotune.py", "--quick"],
     "gpu_models": ["gpu_models.py", "--device=cpu", "--models", "dssm", "--tf_data=plain", "--batch_size=64"],
 }
-_WITH_PICTURES = ("models", "overlap_ratios", "pipelines", "scale")
+_WITH_PICTURES = ("models", "overlap_ratios", "parameter_servers", "pipelines", "scale")
 
 
 def _tables(name: str, *arguments: str) -> list[list[str]]:

@@ -46,7 +46,8 @@ def data_set_of(model: models.Model) -> str:
 def read(run: Run) -> Record:
   """Adds the ops that read and prepare the next batch."""
   return dataset.batches(
-      run.input, run.model.format, lambda parsed: run.model.prepare(parsed, run.hyperparameters), training=True)
+      run.input, run.model.format, lambda parsed: run.model.prepare(parsed, run.hyperparameters), training=True,
+      shard=run.cluster.task, shards=run.cluster.shards)
 
 
 def one_record(run: Run) -> Callable[[], Record]:
@@ -68,20 +69,22 @@ def preparing(run: Run) -> Iterator[blocks.Step]:
 
 
 @contextlib.contextmanager
-def stepping(run: Run, source: Callable[[], Record] | None = None) -> Iterator[blocks.Step]:
+def stepping(run: Run, source: Callable[[], Record] | None = None, target: str = "") -> Iterator[blocks.Step]:
   """Opens a graph and a session that trains, and runs its stages.
 
   Args:
     run: The model, its input, and its stages.
     source: Adds the ops that yield a record; None stands for those of the input.
+    target: The server of the session; empty if it trains alone.
 
   Yields:
     A function that runs one step.
   """
   with tf.Graph().as_default():
-    features, labels = run.staging.stage(source() if source else read(run))
-    built = models.build(run.model, features, labels, run.hyperparameters)
-    with tf.Session(config=run.config()) as session:
+    with run.cluster.device():
+      features, labels = run.staging.stage(source() if source else read(run))
+      built = models.build(run.model, features, labels, run.hyperparameters)
+    with tf.Session(target, config=run.config()) as session:
       session.run([tf.global_variables_initializer(), tf.local_variables_initializer(), tf.tables_initializer()])
       with contextlib.ExitStack() as stack:
         for hook in run.staging.hooks():
