@@ -29,8 +29,8 @@ _CAPACITY = 4
 _LEARNING_RATE = 0.1
 _SECONDS = 90
 _ROUNDS = 31
-_CHECKED_STEPS = 20
-_QUICK_SECONDS = 1
+_CHECKED_STEPS = 10
+_QUICK_SECONDS = 0.3
 
 _BASE = "placeholder, `feed_dict`"
 _RECORD = "the record alone"
