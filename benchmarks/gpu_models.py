@@ -112,7 +112,8 @@ def main() -> None:
                "of these beside kernels", "kernels beside others")]
   left = len(arguments.models) * len(arguments.tf_data)
   with tempfile.TemporaryDirectory() as folder:
-    folders = model_runs.write_files(pathlib.Path(folder), _ROWS)
+    data_sets = {model_runs.data_set_of(models.load(name)) for name in arguments.models}
+    folders = model_runs.write_files(pathlib.Path(folder), _ROWS, sorted(data_sets))
     for name in arguments.models:
       for tf_data in arguments.tf_data:
         share = (deadline - time.monotonic()) / left

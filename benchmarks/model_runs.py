@@ -22,15 +22,13 @@ from modelzoo.base import model as models
 from modelzoo.base.training import Run
 
 _FILES = 4
-_DATA_SETS = ("criteo", "taobao")
 
 # The features and labels of a batch.
 Record = tuple[dict, tf.Tensor]
 
 
-def write_files(
-    folder: pathlib.Path, rows: int, data_sets: Sequence[str] = _DATA_SETS) -> dict[str, pathlib.Path]:
-  """Writes files of so many rows. Returns the folder of each data set."""
+def write_files(folder: pathlib.Path, rows: int, data_sets: Sequence[str]) -> dict[str, pathlib.Path]:
+  """Writes files of so many rows. Returns the folder of each data set, by its name."""
   folders = {}
   for name in data_sets:
     folders[name] = folder / name

@@ -24,7 +24,7 @@ import tensorflow as tf
 import ways
 
 _CAPACITY = 4
-_SECONDS = 20
+_SECONDS = 12
 _ROUNDS = 9
 _QUICK_SECONDS = 0.5
 

@@ -25,7 +25,7 @@ import spending
 import tensorflow as tf
 import ways
 
-_SECONDS = 16
+_SECONDS = 10
 _ROUNDS = 7
 _QUICK_SECONDS = 0.5
 
