@@ -43,27 +43,29 @@ def bars(title: str, groups: Sequence[Group], mark: float | None = None, form: s
   all_bars = [bar for group in groups for bar in group.bars]
   colours = {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(dict.fromkeys(bar.name for bar in all_bars))}
   scale = _WIDTH / max(*(bar.high for bar in all_bars), mark or 0, 1e-9)
-  lines, y = [], _TITLE
+  shapes, texts, y = [], [], _TITLE
   for group in groups:
     if group.heading:
       y += _ROW // 3
-      lines.append(f'<text x="10" y="{y + 14}" font-weight="bold">{html.escape(group.heading)}</text>')
+      texts.append(f'<text x="10" y="{y + 14}" font-weight="bold">{html.escape(group.heading)}</text>')
       y += _ROW
     for bar in group.bars:
       low, high = (_LABELS + scale * value for value in (bar.low, bar.high))
       middle = y + _ROW / 2
-      lines += [
-          f'<text x="{_LABELS - 8}" y="{y + 14}" text-anchor="end">{html.escape(bar.name)}</text>',
+      shapes += [
           f'<rect x="{_LABELS}" y="{y + 2}" width="{scale * bar.value:.1f}" height="{_ROW - 4}"'
           f' fill="{colours[bar.name]}"/>',
           f'<path d="M{low:.1f} {middle}H{high:.1f}" stroke="#333333" stroke-width="2"/>',
-          f'<text x="{_LABELS + scale * max(bar.high, bar.value) + 6:.1f}" y="{y + 14}">'
-          f"{form.format(bar.value)}</text>",
+      ]
+      texts += [
+          f'<text x="{_LABELS - 8}" y="{y + 14}" text-anchor="end">{html.escape(bar.name)}</text>',
+          f'<text x="{_LABELS + scale * max(bar.high, bar.value) + 6:.1f}" y="{y + 14}" paint-order="stroke"'
+          f' stroke="#ffffff" stroke-width="3">{form.format(bar.value)}</text>',
       ]
       y += _ROW
   if mark is not None:
     x = _LABELS + scale * mark
-    lines.append(f'<path d="M{x:.1f} {_TITLE}V{y}" stroke="#333333" stroke-dasharray="4 3"/>')
+    shapes.append(f'<path d="M{x:.1f} {_TITLE}V{y}" stroke="#333333" stroke-dasharray="4 3"/>')
   width, height = _LABELS + _WIDTH + _VALUES, y + 10
   return "\n".join((
       f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
@@ -72,7 +74,8 @@ def bars(title: str, groups: Sequence[Group], mark: float | None = None, form: s
       f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
       '<g fill="#333333">',
       f'<text x="10" y="22" font-weight="bold">{html.escape(title)}</text>',
-      *lines,
+      *shapes,
+      *texts,
       "</g>",
       "</svg>\n",
   ))
