@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 
+import quietness
 import tensorflow as tf
 
 
@@ -53,16 +54,26 @@ def main(script: str, description: str, parts: Mapping[str, Part], write: Write,
   arguments = parser.parse_args()
   tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
   if arguments.part:
-    print(json.dumps(parts[arguments.part](arguments.quick)))
+    print(json.dumps(_watched(parts[arguments.part], arguments.quick)))
     return
   if arguments.quick:
-    results = {name: parts[name](True) for name in quick}
+    results = {name: _watched(parts[name], True) for name in quick}
   else:
     results = {name: _measure(script, name, arguments.under, arguments.keep) for name in parts}
-  page = write(results)
+  page = write({name: result for name, (result, _) in results.items()})
   print(page.markdown)
+  others, stolen = (max(shares) for shares in zip(*(disturbance for _, disturbance in results.values()), strict=True))
+  print(f"""
+While a part was measured, other processes took {others:.1%} of the cores' time or less, and other machines on the same
+hardware {stolen:.1%} or less.""")
   if arguments.picture:
     arguments.picture.write_text(page.picture)
+
+
+def _watched(part: Part, quick: bool) -> tuple[Any, quietness.Disturbance]:
+  watch = quietness.Watch()
+  result = part(quick)
+  return result, watch.disturbance()
 
 
 def _measure(script: str, name: str, under: str, folder: pathlib.Path | None) -> Any:
