@@ -30,7 +30,7 @@ def slow(value: tf.Tensor, milliseconds: Callable[[int], float], computes: bool 
 
 
 def counter() -> tf.data.Dataset:
-  """Returns the numbers from 0 on, without a thread that tunes the dataset, for which closing a session may wait."""
+  """Returns the numbers from 0 on, without a thread that tunes the dataset and would disturb what is measured."""
   options = tf.data.Options()
   options.autotune.enabled = False
   return tf.data.Dataset.counter().with_options(options)
