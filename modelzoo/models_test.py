@@ -41,6 +41,19 @@ def test_training_learns(name, folders, tmp_path):
   assert held_out.auc > 0.6
 
 
+@_EVERY_MODEL
+def test_training_learns_with_embeddings_that_are_a_little_old(name, folders, tmp_path):
+  """The AUC is within noise of that of lookups in the step."""
+  found = []
+  for lookups in (0, 2):
+    run = small_run(name, folders, _STEPS.get(name, 120), staging="smart", async_embedding=lookups)
+    folder = str(tmp_path / str(lookups))
+    training.train(run, checkpoint=folder)
+    found.append(evaluation.evaluate(run, folder).auc)
+  assert found[1] > 0.6
+  assert abs(found[1] - found[0]) < 0.03
+
+
 def test_another_seed_gives_other_losses(folders):
   first, second = (_losses(small_run("dssm", folders, 1, seed=seed)) for seed in (0, 1))
   assert abs(first[0] - second[0]) > 1e-4

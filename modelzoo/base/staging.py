@@ -23,6 +23,9 @@ class Staging(Settings):
   capacity: int = setting(4, "records that the buffer holds; 0 lets the stage choose", least=0)
   threads: int = setting(1, "producers; one keeps the order of the records, 0 lets the stage choose", least=0)
   pool: int = setting(0, "threads of a thread pool of the stage's own; 0 uses the session's", least=0)
+  async_embedding: int = setting(
+      0, "records whose embeddings are looked up ahead of the step, so that they may be a little old; 0 is none",
+      least=0)
   gpu: bool = setting(False, "train on a GPU")
   stage_on_cpu: bool = setting(False, "place what runs ahead on the CPU, and copy records to the GPU at once")
   streams: int = setting(1, "streams of the GPU; of several, the stage uses stream 1, and the step stream 0", least=1)
@@ -49,6 +52,10 @@ class Staging(Settings):
     if self.staging == "smart":
       options.do_smart_stage = True
       options.smart_stage_options.CopyFrom(tf.SmartStageOptions(**self._options()))
+    if self.async_embedding:
+      options.do_async_embedding = True
+      options.async_embedding_options.capacity = self.async_embedding
+      options.async_embedding_options.threads_num = 1
     if self.pool:
       config.session_stage_subgraph_thread_pool.add(inter_op_threads_num=self.pool, intra_op_threads_num=self.pool)
     options.stage_subgraph_on_cpu = self.stage_on_cpu
@@ -62,7 +69,7 @@ class Staging(Settings):
 
   def hooks(self) -> list[tf.train.SessionRunHook]:
     """Returns the hooks of a session that has stages."""
-    return [] if self.staging == "none" else [tf.make_prefetch_hook()]
+    return [] if self.staging == "none" and not self.async_embedding else [tf.make_prefetch_hook()]
 
   def _options(self) -> dict[str, Any]:
     return dict(

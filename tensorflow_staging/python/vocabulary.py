@@ -35,6 +35,7 @@ SHARED_NAME_ATTR = "shared_name"
 CAPACITY_ATTR = "capacity"
 CAPACITY_BYTES_ATTR = "capacity_bytes"
 TARGET_ATTR = "_staging_target"
+MAY_BE_STALE_ATTR = "_staging_may_be_stale"
 STREAM_ATTR = "_stream_id"
 
 ITERATOR_INITIALIZER_OPS = ("MakeIterator", "MultiDeviceIteratorInit")

@@ -67,6 +67,10 @@ void MarkStandIn(const std::string& stage, Node* node) {
 void MarkClone(const CloneMark& mark, Node* node) {
   node->AddAttr(kMarkedStageAttr, mark.stage);
   node->AddAttr(kOriginalAttr, mark.original);
+  if (mark.passes_on) {
+    node->ClearAttr(kStandInAttr);
+    node->AddAttr(kPassesOnAttr, *mark.passes_on);
+  }
   if (mark.taken_inputs.empty()) return;
   std::vector<int> pairs;
   for (const TakenInput& taken : mark.taken_inputs) {
@@ -85,9 +89,16 @@ bool IsMarkedTarget(const Node& node) {
   return TryGetNodeAttr(node.attrs(), kTargetAttr, &marked) && marked;
 }
 
+bool MayBeStale(const Node& node) {
+  bool marked = false;
+  return TryGetNodeAttr(node.attrs(), kMayBeStaleAttr, &marked) && marked;
+}
+
 bool IsStandIn(const Node& node) { return Has(node, kStandInAttr); }
 
 bool IsClone(const Node& node) { return Has(node, kOriginalAttr); }
+
+bool IsPass(const Node& node) { return Has(node, kPassesOnAttr); }
 
 Status ReadStandInMark(const Node& node, std::optional<std::string>* stage) {
   *stage = Text(node, kStandInAttr);
@@ -108,8 +119,40 @@ Status ReadCloneMark(const Node& node, std::optional<CloneMark>* mark) {
     return Malformed(node, kOriginalAttr, "it is not a string.");
   }
   TF_RETURN_IF_ERROR(ReadTakenInputs(node, &read.taken_inputs));
+  read.passes_on = Text(node, kPassesOnAttr);
+  if (!read.passes_on && Has(node, kPassesOnAttr)) {
+    return Malformed(node, kPassesOnAttr, "it is not a string.");
+  }
   *mark = std::move(read);
   return OkStatus();
+}
+
+Status OutputsOfInputs(const Node& stand_in, std::vector<int>* outputs) {
+  outputs->clear();
+  if (stand_in.type_string() != kStagedNodeOp) {
+    for (int i = 0; i < stand_in.num_outputs(); ++i) outputs->push_back(i);
+    return OkStatus();
+  }
+  TF_RETURN_IF_ERROR(GetNodeAttr(stand_in.attrs(), kIndicesAttr, outputs));
+  for (int output : *outputs) {
+    if (output < 0 || output >= stand_in.num_outputs()) {
+      return errors::InvalidArgument(
+          "Node '", stand_in.name(), "' (", kStagedNodeOp,
+          ") has the attribute '", kIndicesAttr, "' with the entry ", output,
+          "; it must be one of its ", stand_in.num_outputs(), " outputs.");
+    }
+  }
+  return OkStatus();
+}
+
+TakenTensor TakenTensorOf(const Edge& edge) {
+  const Node* node = edge.src();
+  const Edge* guarded = nullptr;
+  if (node->type_string() == kStagedNodeOp && node->num_inputs() == 1 &&
+      node->input_edge(0, &guarded).ok()) {
+    return {guarded->src(), guarded->src_output()};
+  }
+  return {node, edge.src_output()};
 }
 
 bool IsTakenInput(const CloneMark& mark, const Edge& edge) {

@@ -35,10 +35,16 @@ struct CloneMark {
   // The name of the node that was cloned.
   std::string original;
   std::vector<TakenInput> taken_inputs;
+  // If the clone was a stand-in, the stage that it was a stand-in of: the stage
+  // before in a chain. Such a clone only passes on the values of that stage's
+  // records. Another clone, in that stage, computes them, unless they are those
+  // of a manual stage's Take.
+  std::optional<std::string> passes_on;
 };
 
 // Marks `node`, which has the name of a node of a region, as its stand-in.
 void MarkStandIn(const std::string& stage, Node* node);
+// A clone that was a stand-in is none any more.
 void MarkClone(const CloneMark& mark, Node* node);
 // Marks `node` as a copy of the shared node `original` for a region on the CPU.
 void MarkCopy(const std::string& original, Node* node);
@@ -47,14 +53,34 @@ void MarkCopy(const std::string& original, Node* node);
 // user's graph.
 bool IsMarkedTarget(const Node& node);
 
+// Returns whether tf.staging.allow_stale has marked `node`, a variable.
+bool MayBeStale(const Node& node);
+
 bool IsStandIn(const Node& node);
 bool IsClone(const Node& node);
+
+// Returns whether `node` is a clone that was a stand-in (CloneMark::passes_on).
+bool IsPass(const Node& node);
 
 // Sets `*stage` to the stage of which `node` is marked as a stand-in, or to
 // nothing.
 Status ReadStandInMark(const Node& node, std::optional<std::string>* stage);
 // Sets `*mark` to the mark of `node`, or to nothing if `node` has no such mark.
 Status ReadCloneMark(const Node& node, std::optional<CloneMark>* mark);
+
+// Sets `*outputs` to the outputs at which `stand_in` passes on its inputs, by
+// input. Returns INVALID_ARGUMENT if it has wrong attributes.
+Status OutputsOfInputs(const Node& stand_in, std::vector<int>* outputs);
+
+// An output of a Take, or of another source.
+struct TakenTensor {
+  const Node* node;
+  int output;
+};
+
+// Returns the tensor that a stand-in gets by `edge`: an output of its stage's
+// Take, perhaps through a node that guards it from optimizers (pack_guard.h).
+TakenTensor TakenTensorOf(const Edge& edge);
 
 // Returns whether the original of a clone with this mark had the input of
 // `edge`, an edge to the clone, from the Take of a manual stage.

@@ -70,9 +70,11 @@ inline constexpr char kIndicesAttr[] = "indices";
 inline constexpr char kStageNameAttr[] = "stage";
 
 // Marks on nodes of the user's graph: the mark of tf.train.mark_target_node,
-// and the number of a GPU stream. On a Put, it is the stream for which the
-// stage asks; on any other node, it is that of tf.stream.
+// that of tf.staging.allow_stale, on variables, and the number of a GPU stream.
+// On a Put, it is the stream for which the stage asks; on any other node, it is
+// that of tf.stream.
 inline constexpr char kTargetAttr[] = "_staging_target";
+inline constexpr char kMayBeStaleAttr[] = "_staging_may_be_stale";
 inline constexpr char kStreamAttr[] = "_stream_id";
 
 // Marks on nodes that SmartStage creates; node_marks.h writes and reads them.
@@ -81,6 +83,7 @@ inline constexpr char kStandInAttr[] = "_staging_stand_in";
 inline constexpr char kOriginalAttr[] = "_staging_original";
 inline constexpr char kTakenInputsAttr[] = "_staging_taken_inputs";
 inline constexpr char kCopyOfAttr[] = "_staging_copy_of";
+inline constexpr char kPassesOnAttr[] = "_staging_passes_on";
 
 // The attribute of TensorFlow's Enter that names the frame of its loop.
 inline constexpr char kFrameNameAttr[] = "frame_name";
@@ -103,6 +106,9 @@ inline constexpr const char* kIteratorInitializerOps[] = {
 
 // The name of a stage that the user does not name.
 inline constexpr char kDefaultStageName[] = "prefetch";
+
+// The name of the stage whose region looks up embeddings.
+inline constexpr char kAsyncEmbeddingStageName[] = "async_embedding";
 
 // As a capacity or a number of threads: the stage chooses it. The value of
 // tf.data.AUTOTUNE.

@@ -19,6 +19,7 @@ MIRRORS = {
     "RewriterFields": rewriter_config_pb2.RewriterConfig,
     "StageThreadPoolOptions": config_pb2.StageSubGraphThreadPoolOptionsProto,
     "SmartStageOptions": config_pb2.SmartStageOptions,
+    "AsyncEmbeddingOptions": config_pb2.AsyncEmbeddingOptions,
     "PrefetchRunnerOptions": config_pb2.PrefetchRunnerOptions,
     "MultiStreamOptions": rewriter_config_pb2.MultiStreamOptions,
     "MultiStreamPartitionPolicy": rewriter_config_pb2.MultiStreamPartitionPolicy,

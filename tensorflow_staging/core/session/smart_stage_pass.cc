@@ -3,16 +3,21 @@
 // The graph passes that stage a session's graph. They only read options and
 // call core/graph.
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/public/session_options.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/graph/partition/node_filter.h"
+#include "tensorflow_staging/core/graph/partition/stale_reads.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_delivery.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_handover.h"
@@ -69,6 +74,64 @@ SavedIterators SavedIteratorsOn(const DeviceSet* devices) {
   return any_gpu ? SavedIterators::kInStep : SavedIterators::kRunAhead;
 }
 
+void LogLookups(const StagePlan& plan, const StaleReads& stale,
+                const AsyncEmbeddingSettings& settings, const Graph& graph) {
+  for (const Node* variable : stale.without_lookups()) {
+    LOG(WARNING) << "Async embedding: the graph looks up nothing in variable '"
+                 << variable->name()
+                 << "', which tf.staging.allow_stale has marked.";
+  }
+  for (const PlannedStage& stage : plan.stages()) {
+    LOG(INFO) << "Async embedding: stage '" << stage.name << "' runs "
+              << stage.region->nodes.size() << " of " << graph.num_op_nodes()
+              << " nodes ahead of the step, over "
+              << NeededTensors(*stage.region)
+              << " boundary tensors. Its lookups may miss the updates of "
+              << settings.capacity + settings.num_threads << " steps.";
+  }
+  if (plan.stages().empty()) {
+    LOG(WARNING)
+        << "Async embedding found no lookup that can run ahead of the step, in "
+        << stale.variables().size()
+        << " variables; tf.staging.explain(graph, config) reports the reasons.";
+  }
+}
+
+// Returns the filter for `graph` after its rewrite: what the rewrite adds
+// counts, too.
+NodeFilter AfterRewrite(const NodeFilter& counts, const Graph& graph) {
+  if (counts == nullptr) return nullptr;
+  auto names = std::make_shared<absl::flat_hash_set<std::string>>();
+  for (const Node* node : graph.op_nodes()) names->insert(node->name());
+  return [names, counts](const Node& node) {
+    return !names->contains(node.name()) || counts(node);
+  };
+}
+
+// Adds the stages of embedding lookups to `graph`, which has its other stages
+// already, and their runners to `runners`.
+Status StageLookups(const SmartStageSettings& settings,
+                    const NodeFilter& counts, RewriteOptions rewrite,
+                    std::vector<PrefetchRunnerOptions>* runners, Graph* graph) {
+  const SmartStageSettings lookups = SettingsOfLookups(settings);
+  const StaleReads stale(*graph, counts);
+  const StagePlan plan(*graph, stale, lookups.name, counts);
+  for (PrefetchRunnerOptions& runner : RunnersOfPlan(plan, lookups)) {
+    runners->push_back(std::move(runner));
+  }
+  if (counts == nullptr) {
+    LogLookups(plan, stale, settings.async_embedding, *graph);
+  }
+  rewrite.capacity = lookups.capacity;
+  rewrite.capacity_bytes = lookups.capacity_bytes;
+  rewrite.timeout_millis = lookups.timeout_millis;
+  rewrite.stream_id = lookups.stream_id;
+  // A lookup runs where its variable is.
+  rewrite.on_cpu = false;
+  rewrite.beside_take = true;
+  return RewriteStages(plan, rewrite, graph);
+}
+
 // Runs on the whole graph whenever a session's graph is created or extended.
 class SmartStagePass : public GraphOptimizationPass {
  public:
@@ -81,22 +144,24 @@ class SmartStagePass : public GraphOptimizationPass {
     TF_RETURN_IF_ERROR(
         ReadSmartStageSettings(options.session_options->config, &settings));
     Graph* graph = options.graph->get();
-    if (!settings.enabled && !HasStage(*graph)) return OkStatus();
+    if (!settings.finds_stages() && !HasStage(*graph)) return OkStatus();
     ForgetDevicesOfBufferOps(graph);
     core::RefCountPtr<GraphHistory> history;
     NodeFilter counts;
-    if (settings.enabled && options.device_set != nullptr) {
+    if (settings.finds_stages() && options.device_set != nullptr) {
       history = GraphHistory::Of(options.session_handle, *options.device_set);
       if (history != nullptr) {
         counts = history->FilterIfRunning(*options.device_set);
         if (counts == nullptr) history->RememberNodes(*graph);
       }
     }
+    // The records of a stage of lookups are not saved.
+    const SavedIterators saved_iterators =
+        settings.async_embedding.enabled ? SavedIterators::kInStep
+                                         : SavedIteratorsOn(options.device_set);
     const StagePlan plan(*graph, settings.enabled, settings.name, counts,
-                         settings.content,
-                         SavedIteratorsOn(options.device_set));
-    const std::vector<PrefetchRunnerOptions> runners =
-        RunnersOfPlan(plan, settings);
+                         settings.content, saved_iterators);
+    std::vector<PrefetchRunnerOptions> runners = RunnersOfPlan(plan, settings);
     // Running stages do not change, and have been logged already.
     if (settings.enabled && counts == nullptr) LogStages(plan, *graph);
     RewriteOptions rewrite;
@@ -109,7 +174,12 @@ class SmartStagePass : public GraphOptimizationPass {
     rewrite.infer_shapes = !options.session_options->config.graph_options()
                                 .rewrite_options()
                                 .disable_meta_optimizer();
+    const NodeFilter counts_after = AfterRewrite(counts, *graph);
     TF_RETURN_IF_ERROR(RewriteStages(plan, rewrite, graph));
+    if (settings.async_embedding.enabled) {
+      TF_RETURN_IF_ERROR(
+          StageLookups(settings, counts_after, rewrite, &runners, graph));
+    }
     TF_RETURN_IF_ERROR(AddRunnersNode(runners, graph));
     if (history != nullptr) history->RememberBuffers(*graph);
     return OkStatus();
@@ -169,7 +239,7 @@ class StageRunPass : public GraphOptimizationPass {
     SmartStageSettings settings;
     TF_RETURN_IF_ERROR(
         ReadSmartStageSettings(options.session_options->config, &settings));
-    if (settings.enabled) {
+    if (settings.finds_stages()) {
       GraphHistory::MarkBuffersUsed(**options.graph, *options.device_set);
     }
     return OkStatus();

@@ -68,11 +68,9 @@ Status CheckName(const std::string& name) {
       "letters, digits and any of . _ / \\ > -, and it must not end with '/'.");
 }
 
-Status CheckThreadPool(const SmartStageOptions& options,
+// Checks the thread pool that the options `name` choose.
+Status CheckThreadPool(const char* name, const RunFields& run,
                        const ConfigProto& config) {
-  RunFields run;
-  TF_RETURN_IF_ERROR(
-      DecodeRunFields(options.runner_options().run_options(), &run));
   if (!run.use_stage_subgraph_thread_pool()) return OkStatus();
   ConfigFields fields;
   TF_RETURN_IF_ERROR(DecodeConfigFields(config, &fields));
@@ -80,13 +78,14 @@ Status CheckThreadPool(const SmartStageOptions& options,
   const int id = run.stage_subgraph_thread_pool_id();
   if (pools == 0) {
     return errors::InvalidArgument(
-        "smart_stage_options sets use_stage_subgraph_thread_pool, but the "
+        name,
+        " sets use_stage_subgraph_thread_pool, but the "
         "session has no such pool: add one to "
         "ConfigProto.session_stage_subgraph_thread_pool.");
   }
   if (id < 0 || id >= pools) {
     return errors::InvalidArgument(
-        "smart_stage_options sets stage_subgraph_thread_pool_id ", id,
+        name, " sets stage_subgraph_thread_pool_id ", id,
         "; it must be from 0 to ", pools - 1,
         ", an index into ConfigProto.session_stage_subgraph_thread_pool.");
   }
@@ -109,26 +108,26 @@ Status CheckStream(const SmartStageOptions& options,
   return OkStatus();
 }
 
-}  // namespace
+// Checks that a session sees the whole graph, for the option `option`.
+Status CheckGraphIsWhole(const char* option, const ConfigProto& config) {
+  if (!config.graph_options().place_pruned_graph()) return OkStatus();
+  return errors::InvalidArgument(
+      "graph_options.place_pruned_graph and optimizer_options.", option,
+      " are both on. ", option,
+      " needs the whole graph: turn one of them off.");
+}
 
-Status ReadSmartStageSettings(const ConfigProto& config,
-                              SmartStageSettings* settings) {
-  *settings = SmartStageSettings();
-  OptimizerFields fields;
-  TF_RETURN_IF_ERROR(DecodeOptimizerFields(
-      config.graph_options().optimizer_options(), &fields));
-  settings->on_cpu = fields.stage_subgraph_on_cpu();
-  if (!fields.do_smart_stage()) return OkStatus();
-  const SmartStageOptions& options = fields.smart_stage_options();
-  if (config.graph_options().place_pruned_graph()) {
-    return errors::InvalidArgument(
-        "graph_options.place_pruned_graph and optimizer_options.do_smart_stage "
-        "are both on. SmartStage needs the whole graph: turn one of them off.");
-  }
+// Reads the settings of SmartStage itself.
+Status ReadSmartStage(const SmartStageOptions& options,
+                      const ConfigProto& config, SmartStageSettings* settings) {
+  TF_RETURN_IF_ERROR(CheckGraphIsWhole("do_smart_stage", config));
   TF_RETURN_IF_ERROR(CheckTunable(options));
   TF_RETURN_IF_ERROR(CheckNotNegative(options));
   TF_RETURN_IF_ERROR(CheckName(options.name()));
-  TF_RETURN_IF_ERROR(CheckThreadPool(options, config));
+  RunFields run;
+  TF_RETURN_IF_ERROR(
+      DecodeRunFields(options.runner_options().run_options(), &run));
+  TF_RETURN_IF_ERROR(CheckThreadPool("smart_stage_options", run, config));
   TF_RETURN_IF_ERROR(CheckStream(options, config));
   settings->enabled = true;
   settings->name = options.name();
@@ -146,6 +145,67 @@ Status ReadSmartStageSettings(const ConfigProto& config,
     settings->runner.add_closed_exceptions(error::OUT_OF_RANGE);
   }
   return OkStatus();
+}
+
+Status ReadAsyncEmbedding(const AsyncEmbeddingOptions& options,
+                          const ConfigProto& config,
+                          AsyncEmbeddingSettings* settings) {
+  TF_RETURN_IF_ERROR(CheckGraphIsWhole("do_async_embedding", config));
+  const std::pair<const char*, int> fields[] = {
+      {"capacity", options.capacity()}, {"threads_num", options.threads_num()}};
+  for (const auto& [field, value] : fields) {
+    if (value >= 1) continue;
+    return errors::InvalidArgument(
+        "async_embedding_options.", field, " is ", value,
+        "; with do_async_embedding it must be set, to at least 1. A lookup may "
+        "miss the updates of capacity + threads_num steps, so there is no "
+        "default.");
+  }
+  RunFields run;
+  run.set_use_stage_subgraph_thread_pool(
+      options.use_stage_subgraph_thread_pool());
+  run.set_stage_subgraph_thread_pool_id(
+      options.stage_subgraph_thread_pool_id());
+  TF_RETURN_IF_ERROR(CheckThreadPool("async_embedding_options", run, config));
+  settings->enabled = true;
+  settings->capacity = options.capacity();
+  settings->num_threads = options.threads_num();
+  settings->runner.add_closed_exceptions(error::OUT_OF_RANGE);
+  if (!settings->runner.mutable_run_options()->ParseFromString(
+          run.SerializeAsString())) {
+    return errors::Internal("RunOptions do not accept the new fields.");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status ReadSmartStageSettings(const ConfigProto& config,
+                              SmartStageSettings* settings) {
+  *settings = SmartStageSettings();
+  OptimizerFields fields;
+  TF_RETURN_IF_ERROR(DecodeOptimizerFields(
+      config.graph_options().optimizer_options(), &fields));
+  settings->on_cpu = fields.stage_subgraph_on_cpu();
+  if (fields.do_smart_stage()) {
+    TF_RETURN_IF_ERROR(
+        ReadSmartStage(fields.smart_stage_options(), config, settings));
+  }
+  if (fields.do_async_embedding()) {
+    TF_RETURN_IF_ERROR(ReadAsyncEmbedding(fields.async_embedding_options(),
+                                          config, &settings->async_embedding));
+  }
+  return OkStatus();
+}
+
+SmartStageSettings SettingsOfLookups(const SmartStageSettings& settings) {
+  SmartStageSettings lookups;
+  lookups.enabled = true;
+  lookups.name = kAsyncEmbeddingStageName;
+  lookups.capacity = settings.async_embedding.capacity;
+  lookups.num_threads = settings.async_embedding.num_threads;
+  lookups.runner = settings.async_embedding.runner;
+  return lookups;
 }
 
 Status CheckSmartStageSettings(const ConfigProto& config) {

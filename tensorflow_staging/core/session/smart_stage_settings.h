@@ -15,6 +15,15 @@
 namespace tensorflow {
 namespace staging {
 
+// How embedding lookups run ahead of the step.
+struct AsyncEmbeddingSettings {
+  bool enabled = false;
+  int64_t capacity = 0;
+  int num_threads = 0;
+  // Without the names of nodes, which RunnersOfPlan adds.
+  PrefetchRunnerOptions runner;
+};
+
 // The SmartStage settings of OptimizerOptions, with defaults for the fields
 // that are not set.
 struct SmartStageSettings {
@@ -33,7 +42,15 @@ struct SmartStageSettings {
   RecordContent content = RecordContent::kElements;
   // Without the names of nodes, which RunnersOfPlan adds.
   PrefetchRunnerOptions runner;
+  AsyncEmbeddingSettings async_embedding;
+
+  // Whether the graph may get stages of which the program does not know.
+  bool finds_stages() const { return enabled || async_embedding.enabled; }
 };
+
+// Returns the settings of the stages that run the lookups, as if SmartStage had
+// found them. Call this only if they are enabled.
+SmartStageSettings SettingsOfLookups(const SmartStageSettings& settings);
 
 // Reads the settings and checks them against the rest of `config`.
 //

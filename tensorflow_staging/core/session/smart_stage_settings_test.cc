@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/protobuf/error_codes.pb.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 
 namespace tensorflow {
 namespace staging {
@@ -220,6 +221,83 @@ TEST(SmartStageSettingsTest, DisabledSettingsAreNotChecked) {
                  /*do_smart_stage=*/false);
   config.mutable_graph_options()->set_place_pruned_graph(true);
   EXPECT_EQ(CheckSmartStageSettings(config), OkStatus());
+}
+
+ConfigProto ConfigWithLookups(
+    const std::function<void(AsyncEmbeddingOptions*)>& set_options) {
+  OptimizerFields fields;
+  fields.set_do_async_embedding(true);
+  AsyncEmbeddingOptions* options = fields.mutable_async_embedding_options();
+  options->set_capacity(2);
+  options->set_threads_num(3);
+  set_options(options);
+  ConfigProto config;
+  EXPECT_TRUE(config.mutable_graph_options()
+                  ->mutable_optimizer_options()
+                  ->MergeFromString(fields.SerializeAsString()));
+  return config;
+}
+
+TEST(SmartStageSettingsTest, LookupsHaveSettingsOfTheirOwn) {
+  SmartStageSettings settings;
+  ASSERT_EQ(ReadSmartStageSettings(
+                ConfigWithLookups([](AsyncEmbeddingOptions*) {}), &settings),
+            OkStatus());
+  EXPECT_FALSE(settings.enabled);
+  EXPECT_TRUE(settings.finds_stages());
+  const SmartStageSettings lookups = SettingsOfLookups(settings);
+  EXPECT_TRUE(lookups.enabled);
+  EXPECT_EQ(lookups.name, "async_embedding");
+  EXPECT_EQ(lookups.capacity, 2);
+  EXPECT_EQ(lookups.num_threads, 3);
+  EXPECT_THAT(lookups.runner.closed_exceptions(),
+              ElementsAre(error::OUT_OF_RANGE));
+  RunFields run;
+  ASSERT_EQ(DecodeRunFields(lookups.runner.run_options(), &run), OkStatus());
+  EXPECT_FALSE(run.use_stage_subgraph_thread_pool());
+}
+
+TEST(SmartStageSettingsTest, LookupsUseTheChosenThreadPool) {
+  ConfigProto config = ConfigWithLookups([](AsyncEmbeddingOptions* options) {
+    options->set_use_stage_subgraph_thread_pool(true);
+    options->set_stage_subgraph_thread_pool_id(1);
+  });
+  ExpectRejected(config,
+                 "async_embedding_options sets use_stage_subgraph_thread_pool, "
+                 "but the session has no such pool");
+  AddPools(2, &config);
+  SmartStageSettings settings;
+  ASSERT_EQ(ReadSmartStageSettings(config, &settings), OkStatus());
+  RunFields run;
+  ASSERT_EQ(
+      DecodeRunFields(SettingsOfLookups(settings).runner.run_options(), &run),
+      OkStatus());
+  EXPECT_TRUE(run.use_stage_subgraph_thread_pool());
+  EXPECT_EQ(run.stage_subgraph_thread_pool_id(), 1);
+}
+
+TEST(SmartStageSettingsTest, TheNumbersOfLookupsMustBeSet) {
+  for (const int wrong : {0, -1}) {
+    ExpectRejected(ConfigWithLookups([wrong](AsyncEmbeddingOptions* options) {
+                     options->set_capacity(wrong);
+                   }),
+                   absl::StrCat("async_embedding_options.capacity is ", wrong,
+                                "; with do_async_embedding it must be set, to "
+                                "at least 1"));
+    ExpectRejected(
+        ConfigWithLookups([wrong](AsyncEmbeddingOptions* options) {
+          options->set_threads_num(wrong);
+        }),
+        absl::StrCat("async_embedding_options.threads_num is ", wrong));
+  }
+}
+
+TEST(SmartStageSettingsTest, LookupsNeedTheWholeGraph) {
+  ConfigProto config = ConfigWithLookups([](AsyncEmbeddingOptions*) {});
+  config.mutable_graph_options()->set_place_pruned_graph(true);
+  ExpectRejected(config,
+                 "graph_options.place_pruned_graph and "
+                 "optimizer_options.do_async_embedding are both on");
 }
 
 }  // namespace

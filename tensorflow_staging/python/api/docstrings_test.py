@@ -17,6 +17,7 @@ _DOCUMENTED = {
     "tf.SmartStageOptions": tf.SmartStageOptions,
     "tf.stream": tf.stream,
     "tf.train.mark_target_node": tf.train.mark_target_node,
+    "tf.staging.allow_stale": tf.staging.allow_stale,
     "tf.staging.explain": tf.staging.explain,
     "tf.staging.stats": tf.staging.stats,
 }

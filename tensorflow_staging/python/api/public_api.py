@@ -6,6 +6,7 @@ from tensorflow_staging.python.checkpoints import saved_iterators
 from tensorflow_staging.python.explain import explain
 from tensorflow_staging.python.session import prefetch_hook
 from tensorflow_staging.python.smart_stage import smart_stage_options
+from tensorflow_staging.python.smart_stage import stale_variables
 from tensorflow_staging.python.smart_stage import target_nodes
 from tensorflow_staging.python.stages import prefetch_join
 from tensorflow_staging.python.stages import staged

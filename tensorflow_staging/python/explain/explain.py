@@ -24,7 +24,8 @@ def explain(
   """Reports which nodes SmartStage runs ahead of the training step, and why the others stay in it.
 
   The call changes nothing and needs no session. If SmartStage is off in `config`, the report
-  describes what SmartStage would do if it were on, and says so.
+  describes what SmartStage would do if it were on, and says so. With `do_async_embedding`, it
+  describes what a session with exactly this configuration does.
 
   For example:
 
@@ -48,8 +49,10 @@ def explain(
       configuration.
 
   Returns:
-    A report with the fields `enabled`, `num_nodes`, `stages` (each with its name, its sources, its
-    nodes, its boundary, the elements that it keeps and the first nodes outside it), `unstaged_sources` and `reasons`.
+    A report with the fields `enabled`, `async_embedding`, `num_nodes`, `stages` (each with its name,
+    its sources, its nodes, its boundary, the elements that it keeps, the first nodes outside it and,
+    for lookups ahead of the step, the variables and how many updates they may miss),
+    `unstaged_sources` and `reasons`.
     `str(report)` is readable text; `report.to_dot()` and `report.save_svg(path)` draw a picture.
 
   Raises:
@@ -78,6 +81,7 @@ def explain(
       _serialized_graph(graph), config.SerializeToString())
   return explain_report.StageReport(
       enabled=enabled,
+      async_embedding=config.graph_options.optimizer_options.do_async_embedding,
       num_nodes=len(found["nodes"]),
       stages=tuple(_stage(**stage) for stage in found["stages"]),
       unstaged_sources=_outside(found["unstaged_sources"]),
@@ -87,7 +91,8 @@ def explain(
       graph=explain_graph.StagedGraph(nodes=tuple(found["nodes"]), edges=tuple(found["edges"])))
 
 
-def _stage(name, by_hand, sources, nodes, boundary, elements, outside) -> explain_data.Stage:
+def _stage(
+    name, by_hand, sources, nodes, boundary, elements, outside, variables, stale_steps) -> explain_data.Stage:
   return explain_data.Stage(
       name=name,
       by_hand=by_hand,
@@ -95,7 +100,9 @@ def _stage(name, by_hand, sources, nodes, boundary, elements, outside) -> explai
       nodes=tuple(nodes),
       boundary=_tensors(boundary),
       elements=_tensors(elements),
-      outside=_outside(outside))
+      outside=_outside(outside),
+      variables=tuple(variables),
+      stale_steps=stale_steps)
 
 
 def _tensors(tensors: list[tuple]) -> tuple[explain_data.BoundaryTensor, ...]:

@@ -73,6 +73,9 @@ class Stage:
     boundary: The tensors of a record that the step needs.
     elements: The elements of sources that a record also keeps, so that a step can fetch any tensor.
     outside: The first nodes outside the stage: the nodes of the step that use it.
+    variables: The names of the variables in which the stage looks up rows ahead of the step; empty
+      for a stage that reads no variable.
+    stale_steps: Of how many steps these lookups may miss the updates; 0 for any other stage.
   """
   name: str
   by_hand: bool
@@ -81,6 +84,8 @@ class Stage:
   boundary: tuple[BoundaryTensor, ...]
   elements: tuple[BoundaryTensor, ...]
   outside: tuple[OutsideNode, ...]
+  variables: tuple[str, ...]
+  stale_steps: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +112,7 @@ class ReportData:
   The text and the picture of a report need only this class, so the report can import both.
   """
   enabled: bool
+  async_embedding: bool
   num_nodes: int
   stages: tuple[Stage, ...]
   unstaged_sources: tuple[OutsideNode, ...]

@@ -15,7 +15,8 @@ class StageReport(explain_data.ReportData):
 
   Attributes:
     enabled: Whether SmartStage is on in the configuration. If it is off, the other fields describe
-      what SmartStage would do if it were on.
+      what SmartStage would do if it were on, unless `async_embedding` is true.
+    async_embedding: Whether lookups in embedding variables run ahead (`do_async_embedding`).
     num_nodes: The number of nodes of the graph.
     stages: All stages, sorted by name.
     unstaged_sources: The sources that are in no stage, each with the reason.

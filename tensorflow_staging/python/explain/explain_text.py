@@ -34,7 +34,10 @@ def text(report: explain_data.ReportData) -> str:
 
 
 def _summary(report: explain_data.ReportData) -> str:
-  if report.enabled:
+  if report.async_embedding:
+    condition = f"SmartStage is {'on' if report.enabled else 'off'}, and lookups of embeddings run ahead of the step"
+    runs = "run"
+  elif report.enabled:
     condition, runs = "SmartStage is on", "run"
   else:
     condition = "SmartStage is off (optimizer_options.do_smart_stage). If it were on"
@@ -60,7 +63,9 @@ def _summary(report: explain_data.ReportData) -> str:
 
 
 def _stage(stage: explain_data.Stage) -> list[str]:
-  if not stage.by_hand:
+  if stage.variables:
+    title = f"Stage '{stage.name}', made of {counted(len(stage.nodes), 'node')} for lookups of embeddings."
+  elif not stage.by_hand:
     title = f"Stage '{stage.name}', made by SmartStage of {counted(len(stage.nodes), 'node')}."
   elif stage.nodes:
     title = f"Manual stage '{stage.name}', extended by {counted(len(stage.nodes), 'node')}."
@@ -68,6 +73,9 @@ def _stage(stage: explain_data.Stage) -> list[str]:
     title = f"Manual stage '{stage.name}', to which nothing is added."
   lines = [title, "  Records come from:"]
   lines += _listed((f"'{name}'" for name in stage.sources), len(stage.sources))
+  if stage.variables:
+    lines.append(f"  May miss the updates of the last {counted(stage.stale_steps, 'step')} in the variables:")
+    lines += _listed((f"'{name}'" for name in stage.variables), len(stage.variables))
   lines += _tensors("What a record carries to the step", stage.boundary)
   if stage.elements:
     lines += _tensors("What a record also keeps of its sources, for fetches", stage.elements)

@@ -233,15 +233,24 @@ py::dict ReportOnGraph(const py::bytes& graph_def, const py::bytes& config) {
   OptimizerFields fields;
   RaiseIfError(DecodeOptimizerFields(
       session_config.graph_options().optimizer_options(), &fields));
+  ReportOptions options;
+  options.name = fields.smart_stage_options().name();
+  if (fields.smart_stage_options().omit_elements()) {
+    options.content = RecordContent::kBoundaryOnly;
+  }
+  if (fields.do_async_embedding()) {
+    options.smart_stage = fields.do_smart_stage();
+    options.stale_steps = int64_t{fields.async_embedding_options().capacity()} +
+                          fields.async_embedding_options().threads_num();
+  }
   const std::unique_ptr<Graph> graph = BuildGraph(graph_def);
   StageReport report;
+  Status status;
   {
     py::gil_scoped_release release;
-    report = ReportStages(*graph, fields.smart_stage_options().name(),
-                          fields.smart_stage_options().omit_elements()
-                              ? RecordContent::kBoundaryOnly
-                              : RecordContent::kElements);
+    status = ReportStages(*graph, options, &report);
   }
+  RaiseIfError(status);
   return ToPython(report);
 }
 

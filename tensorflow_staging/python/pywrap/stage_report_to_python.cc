@@ -58,6 +58,8 @@ py::object Convert(const StageReport::Stage& stage) {
   dict["boundary"] = ConvertAll(stage.boundary);
   dict["elements"] = ConvertAll(stage.elements);
   dict["outside"] = ConvertAll(stage.outside);
+  dict["variables"] = stage.variables;
+  dict["stale_steps"] = stage.stale_steps;
   return std::move(dict);
 }
 

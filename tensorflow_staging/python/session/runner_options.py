@@ -44,9 +44,10 @@ def of_session(session: session_lib.BaseSession) -> list[bytes]:
 def _has_more_to_say(
     session: session_lib.BaseSession, config: config_pb2.ConfigProto, has_manual_stages: bool) -> bool:
   """Returns whether a session may have made stages, or may restart or check those that the graph has."""
-  if config.graph_options.optimizer_options.do_smart_stage:
+  optimizer_options = config.graph_options.optimizer_options
+  if optimizer_options.do_smart_stage or optimizer_options.do_async_embedding:
     return True
-  # A server may have SmartStage in its own configuration.
+  # A server may have these options in its own configuration.
   if session.sess_str:
     return True
   return has_manual_stages and _may_restart_or_put_nothing(session.graph)

@@ -44,6 +44,22 @@ def test_an_interactive_session_with_smart_stage():
     sess.close()
 
 
+def test_an_interactive_session_with_lookups_ahead_of_the_step():
+  table = tf.get_variable("table", [2, 1], initializer=tf.ones_initializer())
+  row = tf.nn.embedding_lookup(table, [test_util.dataset_record(2)])
+  config = tf.ConfigProto()
+  options = config.graph_options.optimizer_options
+  options.do_async_embedding = True
+  options.async_embedding_options.capacity = options.async_embedding_options.threads_num = 1
+  sess = tf.InteractiveSession(config=config)
+  try:
+    sess.run(table.initializer)
+    with tf.make_prefetch_hook().running(sess):
+      assert sess.run(row).tolist() == [[1.0]]
+  finally:
+    sess.close()
+
+
 def test_a_plain_session_with_a_coordinator():
   record = tf.staged(test_util.dataset_record(10))
   with tf.Session() as sess:

@@ -25,6 +25,12 @@ def config() -> config_pb2.ConfigProto:
   optimizer.stage_subgraph_on_cpu = True
   optimizer.stage_multi_stream = True
   optimizer.smart_stage_options.CopyFrom(_smart_stage_options())
+  optimizer.do_async_embedding = True
+  lookups = optimizer.async_embedding_options
+  lookups.threads_num = 41
+  lookups.capacity = 42
+  lookups.use_stage_subgraph_thread_pool = True
+  lookups.stage_subgraph_thread_pool_id = 1
   rewriter = result.graph_options.rewrite_options
   rewriter.use_multi_stream = rewriter_config_pb2.RewriterConfig.ON
   rewriter.multi_stream_opts.multi_stream_num = 37

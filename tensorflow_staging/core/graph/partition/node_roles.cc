@@ -114,7 +114,8 @@ bool IsOncePerRecord(absl::string_view op) {
 bool IsRepeatableOp(absl::string_view op) {
   static const OpSet* const kOps =
       new OpSet({"Assert", "CheckNumerics", "CheckNumericsV2", "GuaranteeConst",
-                 "StatelessRandomGetAlg"});
+                 "ReadVariableOp", "ResourceGather", "ResourceGatherNd",
+                 kStagedNodeOp, "StatelessRandomGetAlg"});
   return kOps->contains(op) || IsTableRead(op) || IsTensorArrayOp(op);
 }
 
@@ -188,9 +189,11 @@ bool MayReadIterator(const Node& node) {
          !kOtherOps->contains(node.type_string());
 }
 
-NodeRoles::NodeRoles(const Graph& graph, const NodeFilter& counts)
+NodeRoles::NodeRoles(const Graph& graph, const NodeFilter& counts,
+                     const StaleReads* stale)
     : graph_(graph),
       counts_(counts),
+      stale_(stale),
       functions_(graph.flib_def()),
       effects_(graph.flib_def()) {}
 
@@ -205,6 +208,21 @@ RoleAndReason NodeRoles::Find(const Node& node) {
   }
   if (IsSource(op)) return {NodeRole::kSource};
   if (IsMarkedTarget(node)) return step(StepReason::kTarget);
+  if (stale_ != nullptr) {
+    if (const StaleReads::Use* use = stale_->Find(node)) {
+      switch (use->part) {
+        case StaleReads::Part::kVariable:
+          return {NodeRole::kHandle};
+        case StaleReads::Part::kRead:
+        case StaleReads::Part::kLookup:
+          return {NodeRole::kPure};
+        case StaleReads::Part::kOther:
+          return step(StepReason::kVariable);
+      }
+    }
+    // It passes on what the record of the stage before carries.
+    if (op == kStagedNodeOp) return {NodeRole::kPure};
+  }
   if (IsIteratorHandle(op)) return {NodeRole::kHandle};
   if (IsStaticTable(op) || IsMutableTable(op)) {
     if (!IsConstantTable(node)) return step(StepReason::kTable);

@@ -15,6 +15,7 @@
 #include "tensorflow_staging/core/graph/partition/node_filter.h"
 #include "tensorflow_staging/core/graph/partition/resource_effects.h"
 #include "tensorflow_staging/core/graph/partition/resources.h"
+#include "tensorflow_staging/core/graph/partition/stale_reads.h"
 
 namespace tensorflow {
 namespace staging {
@@ -29,6 +30,7 @@ enum class NodeRole {
   kOncePerRecord,
   // Yields the handle of a resource that lives in the session and that a step
   // does not change: an iterator, or a table that only its initialiser fills.
+  // Or of a variable of which both sides may read a value (StaleReads).
   // Both sides use the same node, because the node's name may identify the
   // resource.
   kHandle,
@@ -67,6 +69,8 @@ enum class StepReason {
   kOncePerRecordOnBothSides,
   kMixedSources,
   kNothingToCarry,
+  // The region would have no lookup, in a partition for lookups.
+  kNoLookup,
   kAddedLater,
   // The node could run ahead, but no node of the step needs it.
   kUnneeded,
@@ -106,14 +110,17 @@ bool MayReadIterator(const Node& node);
 // Finds the roles of a graph's nodes. Not thread-safe.
 class NodeRoles {
  public:
-  // `graph` must outlive this object.
-  explicit NodeRoles(const Graph& graph, const NodeFilter& counts = nullptr);
+  // `graph` and `stale`, which may be null, must outlive this object. Lookups
+  // of `stale` may run ahead.
+  explicit NodeRoles(const Graph& graph, const NodeFilter& counts = nullptr,
+                     const StaleReads* stale = nullptr);
 
   RoleAndReason Find(const Node& node);
 
   // Returns whether `node`, which can run ahead, may compute its outputs again
   // in the step, from the same inputs: the outputs are the same, and nobody
-  // notices that it ran twice. A random number, a message or a call of a Python
+  // notices that it ran twice. A lookup in a variable is repeatable, too, for a
+  // run that feeds the keys. A random number, a message or a call of a Python
   // function is not repeatable.
   bool IsRepeatable(const Node& node);
 
@@ -133,6 +140,7 @@ class NodeRoles {
 
   const Graph& graph_;
   const NodeFilter counts_;
+  const StaleReads* const stale_;
   const FunctionLibraryDefinition& functions_;
   // Null until the first table.
   std::unique_ptr<Resources> resources_;

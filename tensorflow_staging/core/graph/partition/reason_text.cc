@@ -50,6 +50,8 @@ const char* VerbPhrase(StepReason reason) {
              "independently, at";
     case StepReason::kNothingToCarry:
       return "has only control dependents in the step";
+    case StepReason::kNoLookup:
+      return "could run ahead only with a lookup";
     case StepReason::kUnneeded:
       return "is computed only if a run asks for it";
     case StepReason::kNoSource:

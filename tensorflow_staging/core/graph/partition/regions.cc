@@ -7,8 +7,10 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "tensorflow/core/platform/strcat.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/graph/partition/node_roles.h"
 
 namespace tensorflow {
@@ -20,13 +22,15 @@ bool ByName(const Node* a, const Node* b) { return a->name() < b->name(); }
 // Decides what the records of one region carry.
 class Record {
  public:
-  Record(const PartitionState& state, NodeRoles* roles, StagedRegion* region)
-      : state_(state), roles_(*roles), region_(*region) {
+  Record(const PartitionState& state, NodeRoles* roles, const StaleReads* stale,
+         StagedRegion* region)
+      : state_(state), roles_(*roles), stale_(stale), region_(*region) {
     for (const Node* node : region_.nodes) staged_.insert(node);
   }
 
   void Choose(RecordContent content) {
     for (const Node* node : region_.nodes) CarryWhatTheStepNeeds(*node);
+    if (stale_ != nullptr) CarryLookups();
     if (content == RecordContent::kElements) {
       for (const Node* source : region_.sources) CarryElements(*source);
       CarryWhatCannotBeComputedAgain();
@@ -51,6 +55,26 @@ class Record {
     }
   }
 
+  void CarryLookups() {
+    for (const Node* node : region_.nodes) {
+      if (!stale_->IsLookup(*node)) continue;
+      for (int i = 0; i < node->num_outputs(); ++i) {
+        Carry(*node, i, /*only_if_asked=*/true);
+      }
+    }
+  }
+
+  // Carries, for a stand-in of the stage before, the elements of that stage's
+  // Take that it passes on. The step has a stand-in of its own for them.
+  void CarryWhatIsPassedOn(const Node& stand_in, bool only_if_asked) {
+    for (const Edge* edge : stand_in.in_edges()) {
+      if (!edge->IsControlEdge()) {
+        const TakenTensor taken = TakenTensorOf(*edge);
+        Carry(*taken.node, taken.output, only_if_asked);
+      }
+    }
+  }
+
   bool IsUseOutside(const Edge& edge) const {
     return state_.IsUser(*edge.dst()) && !staged_.contains(edge.dst());
   }
@@ -62,7 +86,11 @@ class Record {
       if (edge->IsControlEdge()) {
         has_control_dependent = true;
       } else if (state_.IsNeededWith(*edge->dst(), node)) {
-        Carry(node, edge->src_output());
+        if (IsStandIn(node)) {
+          CarryWhatIsPassedOn(node, /*only_if_asked=*/false);
+        } else {
+          Carry(node, edge->src_output());
+        }
       }
     }
     if (has_control_dependent) region_.control_boundary.push_back(&node);
@@ -128,6 +156,7 @@ class Record {
 
   const PartitionState& state_;
   NodeRoles& roles_;
+  const StaleReads* const stale_;
   StagedRegion& region_;
   absl::flat_hash_set<const Node*> staged_;
   absl::flat_hash_set<Tensor> carried_;
@@ -145,6 +174,19 @@ bool YieldsTensor(const PartitionState& state, const StagedRegion& region) {
     }
   }
   return false;
+}
+
+// Returns why a region is no stage, or kNone. With `stale`, only the regions of
+// lookups are stages.
+StepReason WhyNoRegion(const PartitionState& state, const StaleReads* stale,
+                       const StagedRegion& region) {
+  if (!YieldsTensor(state, region)) return StepReason::kNothingToCarry;
+  if (stale != nullptr && !absl::c_any_of(region.nodes, [&](const Node* node) {
+        return stale->IsLookup(*node);
+      })) {
+    return StepReason::kNoLookup;
+  }
+  return StepReason::kNone;
 }
 
 void Sort(StagedRegion* region) {
@@ -176,6 +218,7 @@ std::string StagedTensor::name() const {
 }
 
 std::vector<StagedRegion> CollectRegions(RecordContent content,
+                                         const StaleReads* stale,
                                          PartitionState* state) {
   std::map<int, StagedRegion> by_group;
   for (const Node* node : state->order()) {
@@ -189,13 +232,14 @@ std::vector<StagedRegion> CollectRegions(RecordContent content,
   NodeRoles roles(state->graph());
   std::vector<StagedRegion> regions;
   for (auto& [group, region] : by_group) {
-    if (!YieldsTensor(*state, region)) {
+    const StepReason why_not = WhyNoRegion(*state, stale, region);
+    if (why_not != StepReason::kNone) {
       for (const Node* node : region.nodes) {
-        state->SetReason(*node, {StepReason::kNothingToCarry, node});
+        state->SetReason(*node, {why_not, node});
       }
       continue;
     }
-    Record(*state, &roles, &region).Choose(content);
+    Record(*state, &roles, stale, &region).Choose(content);
     Sort(&region);
     regions.push_back(std::move(region));
   }

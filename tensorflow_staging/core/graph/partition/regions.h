@@ -8,6 +8,7 @@
 
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow_staging/core/graph/partition/partition_state.h"
+#include "tensorflow_staging/core/graph/partition/stale_reads.h"
 
 namespace tensorflow {
 namespace staging {
@@ -27,7 +28,7 @@ struct StagedTensor {
 // record.
 struct StagedRegion {
   // The sources of the region, sorted by name: GetNexts of iterators, or the
-  // Take of one manual stage.
+  // Take of one earlier stage.
   std::vector<const Node*> sources;
   // All nodes of the region, sources included, each after its inputs, except
   // that the Merges of a loop come before their inputs from the loop's end.
@@ -56,7 +57,11 @@ enum class RecordContent {
 // sources, sorted by the name of their first source. A group that would yield
 // no tensor to the step gets no region. Gives a reason to every node outside
 // the regions that has none yet.
+//
+// `stale` may be null. Otherwise a group without a lookup of `stale` gets no
+// region, either, and the records also carry what the lookups yield.
 std::vector<StagedRegion> CollectRegions(RecordContent content,
+                                         const StaleReads* stale,
                                          PartitionState* state);
 
 }  // namespace staging

@@ -14,10 +14,11 @@ namespace staging {
 
 StagePartition::StagePartition(const Graph& graph, const NodeFilter& filter,
                                RecordContent content,
-                               SavedIterators saved_iterators) {
+                               SavedIterators saved_iterators,
+                               const StaleReads* stale) {
   PartitionState state(graph, filter);
   // 1. Move to the step the nodes that cannot run ahead in any case.
-  FindStepNodes(filter, saved_iterators, &state);
+  FindStepNodes(filter, saved_iterators, stale, &state);
   TrainingNodes training = FindTrainingNodes(state);
   state.SetTrainingNodes(std::move(training.needed),
                          std::move(training.lead_to_update));
@@ -31,7 +32,7 @@ StagePartition::StagePartition(const Graph& graph, const NodeFilter& filter,
     state.AnalyzeCandidates();
   } while (ResolveConflicts(&state));
   // 3. The remaining staged nodes run ahead.
-  regions_ = CollectRegions(content, &state);
+  regions_ = CollectRegions(content, stale, &state);
   reasons_ = state.TakeReasons();
 }
 

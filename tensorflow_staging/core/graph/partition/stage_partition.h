@@ -9,6 +9,7 @@
 #include "tensorflow_staging/core/graph/partition/located_reason.h"
 #include "tensorflow_staging/core/graph/partition/node_roles.h"
 #include "tensorflow_staging/core/graph/partition/regions.h"
+#include "tensorflow_staging/core/graph/partition/stale_reads.h"
 #include "tensorflow_staging/core/graph/partition/step_nodes.h"
 
 namespace tensorflow {
@@ -44,10 +45,15 @@ class StagePartition {
   //
   // With `filter`, computes the partition that the graph had before the nodes
   // that `filter` rejects were added.
+  //
+  // With `stale`, which must outlive the constructor, lookups in the variables
+  // of `stale` may run ahead. The records carry what they yield, because the
+  // step could not look it up again: the variables have changed by then.
   explicit StagePartition(
       const Graph& graph, const NodeFilter& filter = nullptr,
       RecordContent content = RecordContent::kElements,
-      SavedIterators saved_iterators = SavedIterators::kRunAhead);
+      SavedIterators saved_iterators = SavedIterators::kRunAhead,
+      const StaleReads* stale = nullptr);
 
   StagePartition(const StagePartition&) = delete;
   StagePartition& operator=(const StagePartition&) = delete;

@@ -3,6 +3,7 @@
 #include "tensorflow_staging/core/graph/partition/step_nodes.h"
 
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,8 +18,9 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-void MoveStepRoles(const NodeFilter& filter, PartitionState* state) {
-  NodeRoles roles(state->graph(), filter);
+void MoveStepRoles(const NodeFilter& filter, const StaleReads* stale,
+                   PartitionState* state) {
+  NodeRoles roles(state->graph(), filter, stale);
   std::vector<const Node*> with_side_effect;
   for (const Node* node : state->graph().op_nodes()) {
     if (!state->Counts(*node)) continue;
@@ -27,7 +29,12 @@ void MoveStepRoles(const NodeFilter& filter, PartitionState* state) {
     if (found.reason == StepReason::kSideEffect) {
       with_side_effect.push_back(node);
     } else if (found.role == NodeRole::kStepOnly) {
-      state->MoveToStep(*node, {found.reason, node});
+      const StaleReads::Use* use =
+          stale == nullptr ? nullptr : stale->Find(*node);
+      const bool uses_variable =
+          use != nullptr && found.reason == StepReason::kVariable;
+      state->MoveToStep(*node,
+                        {found.reason, uses_variable ? use->variable : node});
     }
   }
   for (const Node* node : state->control_flow().irregular) {
@@ -98,6 +105,24 @@ void MoveSavedIterators(PartitionState* state) {
   }
 }
 
+// Moves the Takes of stages whose records are saved with the position of an
+// iterator.
+void MoveTakesOfSavedStages(PartitionState* state) {
+  std::map<BufferKey, const Node*> pauses;
+  for (const Node* node : state->graph().op_nodes()) {
+    if (!IsBufferPause(*node)) continue;
+    if (const auto key = BufferOf(*node)) pauses.emplace(*key, node);
+  }
+  for (const Node* source : state->sources()) {
+    const std::optional<BufferKey> key = BufferOf(*source);
+    if (!key) continue;
+    const auto it = pauses.find(*key);
+    if (it != pauses.end()) {
+      state->MoveToStep(*source, {StepReason::kSavedIterator, it->second});
+    }
+  }
+}
+
 // Handles created from strings, by the types of the elements that they promise.
 using HandlesFromString =
     std::map<std::vector<DataType>, std::vector<const Node*>>;
@@ -157,10 +182,11 @@ void MoveIteratorsReadElsewhere(PartitionState* state) {
 }  // namespace
 
 void FindStepNodes(const NodeFilter& filter, SavedIterators saved_iterators,
-                   PartitionState* state) {
-  MoveStepRoles(filter, state);
+                   const StaleReads* stale, PartitionState* state) {
+  MoveStepRoles(filter, stale, state);
   MoveManualStages(state);
   if (saved_iterators == SavedIterators::kInStep) MoveSavedIterators(state);
+  if (stale != nullptr) MoveTakesOfSavedStages(state);
   MoveIteratorsReadElsewhere(state);
   MoveIteratorsOfChangingData(filter, state);
   state->SpreadToDependents();

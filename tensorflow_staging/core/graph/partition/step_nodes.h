@@ -5,6 +5,7 @@
 
 #include "tensorflow_staging/core/graph/partition/node_roles.h"
 #include "tensorflow_staging/core/graph/partition/partition_state.h"
+#include "tensorflow_staging/core/graph/partition/stale_reads.h"
 
 namespace tensorflow {
 namespace staging {
@@ -29,8 +30,11 @@ enum class SavedIterators {
 //   * with kInStep, sources of iterators whose position is saved;
 //   * sources of iterators that the step may also read in another way;
 //   * sources of iterators whose datasets use a resource that the step changes.
+// `stale`, which may be null, says which uses of variables may run ahead. With
+// it, the Takes of stages whose records are saved belong to the step: a second
+// stage would hold records that no checkpoint has.
 void FindStepNodes(const NodeFilter& filter, SavedIterators saved_iterators,
-                   PartitionState* state);
+                   const StaleReads* stale, PartitionState* state);
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -65,6 +65,22 @@ void AddIterators(const std::vector<const Node*>& sources,
   SetSavedIterators(std::move(saved_iterators), stage);
 }
 
+// Lets what restarts the stage of `take`, a stage of a rewritten graph, also
+// restart `stage`, which takes its records.
+void AddStageBefore(const Node& take, const Graph& graph, PlannedStage* stage) {
+  NodeSet initializers;
+  for (const Node* node : graph.op_nodes()) {
+    if (!IsBufferRestart(*node) || !(BufferOf(*node) == BufferOf(take)))
+      continue;
+    stage->restarts_before.push_back(node);
+    // In a chain, other Restarts wait for this one's successors.
+    for (const Edge* edge : node->out_edges()) {
+      if (IsIteratorInitializer(*edge->dst())) initializers.insert(edge->dst());
+    }
+  }
+  stage->initializers.assign(initializers.begin(), initializers.end());
+}
+
 // Returns `puts` and all nodes that lead to them.
 std::vector<const Node*> NodesOf(const std::vector<const Node*>& puts) {
   absl::flat_hash_set<const Node*> seen(puts.begin(), puts.end());
@@ -183,6 +199,28 @@ StagePlan::StagePlan(const Graph& graph, bool smart_stage,
             [](const PlannedStage& a, const PlannedStage& b) {
               return a.name < b.name;
             });
+}
+
+StagePlan::StagePlan(const Graph& graph, const StaleReads& stale,
+                     const std::string& name, const NodeFilter& counts)
+    : partition_(std::make_unique<StagePartition>(
+          graph, counts, RecordContent::kElements, SavedIterators::kInStep,
+          &stale)) {
+  const Resources resources(graph);
+  NewNames names(graph, counts, name);
+  for (const StagedRegion& region : partition_->regions()) {
+    PlannedStage stage;
+    stage.name = names.Next();
+    stage.region = &region;
+    stage.check_puts = AnySwitch(region.nodes);
+    const Node* source = region.sources.front();
+    if (IsBufferTake(*source)) {
+      AddStageBefore(*source, graph, &stage);
+    } else {
+      AddIterators(region.sources, resources, &stage);
+    }
+    stages_.push_back(std::move(stage));
+  }
 }
 
 bool StagePlan::IsInRegion(const Node& node) const {

@@ -11,6 +11,7 @@
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow_staging/core/graph/partition/resources.h"
 #include "tensorflow_staging/core/graph/partition/stage_partition.h"
+#include "tensorflow_staging/core/graph/partition/stale_reads.h"
 
 namespace tensorflow {
 namespace staging {
@@ -49,6 +50,10 @@ struct PlannedStage {
 
   // The names of the stages whose Takes are in gated_sources.
   std::vector<std::string> stages_before;
+
+  // The TensorBufferRestarts of the stages before it that an earlier rewrite
+  // has added.
+  std::vector<const Node*> restarts_before;
 
   // The ops that initialise an iterator of this stage or of a stage before it
   // in a chain. Running one again restarts the stage.
@@ -94,6 +99,13 @@ class StagePlan {
             RecordContent content = RecordContent::kElements,
             SavedIterators saved_iterators = SavedIterators::kRunAhead);
 
+  // Plans the stages of the lookups that may run ahead according to `stale`.
+  // `graph` is a rewritten graph. Where it has stages already, these stages are
+  // chained after them, and are the only ones in this plan. The stages get
+  // names like `name`.
+  StagePlan(const Graph& graph, const StaleReads& stale,
+            const std::string& name, const NodeFilter& counts = nullptr);
+
   StagePlan(const StagePlan&) = delete;
   StagePlan& operator=(const StagePlan&) = delete;
 
@@ -113,7 +125,7 @@ class StagePlan {
   void AddRegions(const Graph& graph, const NodeFilter& counts,
                   const Resources& resources, const std::string& name);
 
-  // Null without smart_stage.
+  // Null without smart_stage, unless this is a plan of lookups.
   std::unique_ptr<StagePartition> partition_;
   std::vector<PlannedStage> stages_;
 };

@@ -4,29 +4,78 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <set>
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/common_runtime/graph_constructor.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
 #include "tensorflow_staging/core/graph/partition/node_roles.h"
 #include "tensorflow_staging/core/graph/partition/reason_text.h"
 #include "tensorflow_staging/core/graph/partition/stage_partition.h"
+#include "tensorflow_staging/core/graph/partition/stale_reads.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
 
+// The stages of lookups, which are planned for the graph that has the other
+// stages already.
+struct PlannedLookups {
+  explicit PlannedLookups(const Graph& original) : graph(original.flib_def()) {
+    CopyGraph(original, &graph);
+  }
+
+  Status Plan(const ReportOptions& options) {
+    const StagePlan stages(graph, options.smart_stage, options.name,
+                           /*counts=*/nullptr, options.content,
+                           SavedIterators::kInStep);
+    TF_RETURN_IF_ERROR(RewriteStages(stages, RewriteOptions(), &graph));
+    stale = std::make_unique<StaleReads>(graph);
+    plan = std::make_unique<StagePlan>(graph, *stale, kAsyncEmbeddingStageName);
+    return OkStatus();
+  }
+
+  Graph graph;
+  std::unique_ptr<StaleReads> stale;
+  std::unique_ptr<StagePlan> plan;
+};
+
 class Reporter {
  public:
-  Reporter(const Graph& graph, const StagePlan& plan)
-      : graph_(graph), plan_(plan), partition_(*plan.partition()) {}
+  // `lookups` may be null.
+  Reporter(const Graph& graph, const StagePlan& plan,
+           const PlannedLookups* lookups, int64_t stale_steps)
+      : graph_(graph),
+        plan_(plan),
+        lookups_(lookups),
+        stale_steps_(stale_steps),
+        partition_(plan.partition()) {
+    if (partition_ == nullptr) {
+      without_smart_stage_ = std::make_unique<StagePartition>(graph);
+      partition_ = without_smart_stage_.get();
+    }
+  }
 
   StageReport Run() {
+    FindReasons();
     FindSides();
     for (const PlannedStage& stage : plan_.stages()) AddStage(stage);
+    if (lookups_ != nullptr) {
+      for (const PlannedStage& stage : lookups_->plan->stages()) {
+        AddStageOfLookups(stage);
+      }
+    }
     AddUnstagedSources();
     AddReasons();
     AddGraph();
@@ -34,9 +83,41 @@ class Reporter {
   }
 
  private:
+  // Why a node of the graph is in no stage.
+  struct Why {
+    // The node as the partition that found the reason knows it.
+    const Node* node = nullptr;
+    LocatedReason reason;
+  };
+
+  const Why& WhyNot(const Node& node) const { return why_[node.id()]; }
+
   StageReport::Outside Outside(const Node& node) const {
-    return {node.name(), node.type_string(),
-            ReasonText(node, partition_.WhyNot(node))};
+    const Why& why = WhyNot(node);
+    return {node.name(), node.type_string(), ReasonText(*why.node, why.reason)};
+  }
+
+  // Reads the reasons of SmartStage's partition. Those of the partition for
+  // lookups replace the reasons that are about variables.
+  void FindReasons() {
+    why_.resize(graph_.num_node_ids());
+    for (const Node* node : graph_.op_nodes()) {
+      why_[node->id()] = {node, partition_->WhyNot(*node)};
+    }
+    if (lookups_ == nullptr) return;
+    absl::flat_hash_map<absl::string_view, const Node*> by_name;
+    for (const Node* node : lookups_->graph.op_nodes()) {
+      by_name[node->name()] = node;
+    }
+    for (const Node* node : graph_.op_nodes()) {
+      Why& why = why_[node->id()];
+      const auto it = by_name.find(node->name());
+      if (it == by_name.end() || (plan_.partition() != nullptr &&
+                                  why.reason.reason != StepReason::kVariable)) {
+        continue;
+      }
+      why = {it->second, lookups_->plan->partition()->WhyNot(*it->second)};
+    }
   }
 
   bool IsStaged(const Node& node) const { return side_[node.id()] >= 0; }
@@ -44,7 +125,7 @@ class Reporter {
   void FindSides() {
     side_.assign(graph_.num_node_ids(), StageReport::kStep);
     for (const Node* node : graph_.op_nodes()) {
-      if (partition_.WhyNot(*node).reason == StepReason::kNoSource) {
+      if (WhyNot(*node).reason.reason == StepReason::kNoSource) {
         side_[node->id()] = StageReport::kShared;
       }
     }
@@ -54,12 +135,25 @@ class Reporter {
       if (stage.region == nullptr) continue;
       for (const Node* node : stage.region->nodes) side_[node->id()] = i;
     }
+    if (lookups_ == nullptr) return;
+    absl::flat_hash_map<absl::string_view, int> index_of;
+    for (size_t i = 0; i < lookups_->plan->stages().size(); ++i) {
+      for (const Node* node : lookups_->plan->stages()[i].region->nodes) {
+        if (!IsBufferTake(*node) && !IsStandIn(*node)) {
+          index_of[node->name()] = plan_.stages().size() + i;
+        }
+      }
+    }
+    for (const Node* node : graph_.op_nodes()) {
+      const auto it = index_of.find(node->name());
+      if (it != index_of.end()) side_[node->id()] = it->second;
+    }
   }
 
   // Returns whether a node is a variable or a table, and not one that depends
   // on it.
   bool HoldsState(const Node& node) const {
-    const LocatedReason why = partition_.WhyNot(node);
+    const LocatedReason why = partition_->WhyNot(node);
     return why.node == &node && (why.reason == StepReason::kVariable ||
                                  why.reason == StepReason::kTable);
   }
@@ -131,6 +225,59 @@ class Reporter {
     report_.stages.push_back(std::move(stage));
   }
 
+  void AddStageOfLookups(const PlannedStage& planned) {
+    const StagedRegion& region = *planned.region;
+    StageReport::Stage stage;
+    stage.name = planned.name;
+    stage.stale_steps = stale_steps_;
+    for (const Node* source : region.sources) {
+      stage.sources.push_back(source->name());
+    }
+    absl::flat_hash_set<absl::string_view> users;
+    std::set<std::string> variables;
+    for (const Node* node : region.nodes) {
+      if (!IsBufferTake(*node) && !IsStandIn(*node)) {
+        stage.nodes.push_back(node->name());
+      }
+      if (lookups_->stale->IsLookup(*node)) {
+        variables.insert(lookups_->stale->Find(*node)->variable->name());
+      }
+      for (const Edge* edge : node->out_edges()) {
+        users.insert(edge->dst()->name());
+      }
+    }
+    stage.variables.assign(variables.begin(), variables.end());
+    const std::vector<PartialTensorShape> shapes =
+        BoundaryShapes(lookups_->graph, region);
+    for (size_t i = 0; i < region.boundary.size(); ++i) {
+      const StagedTensor& tensor = region.boundary[i];
+      auto& tensors = tensor.only_if_asked ? stage.elements : stage.boundary;
+      tensors.push_back({UsersName(tensor),
+                         tensor.node->output_type(tensor.index), shapes[i]});
+    }
+    for (const Node* node : graph_.op_nodes()) {
+      if (!IsStaged(*node) && users.contains(node->name())) {
+        stage.outside.push_back(Outside(*node));
+      }
+    }
+    report_.stages.push_back(std::move(stage));
+  }
+
+  // Returns the name that a tensor of a record has in the graph of the user, if
+  // it is from the record of an earlier stage.
+  std::string UsersName(const StagedTensor& tensor) const {
+    std::string stage_name;
+    if (IsBufferTake(*tensor.node) &&
+        TryGetNodeAttr(tensor.node->attrs(), kSharedNameAttr, &stage_name)) {
+      for (const PlannedStage& stage : plan_.stages()) {
+        if (stage.name == stage_name && stage.region != nullptr) {
+          return stage.region->boundary[tensor.index].name();
+        }
+      }
+    }
+    return tensor.name();
+  }
+
   void AddUnstagedSources() {
     NodeRoles roles(graph_);
     for (const Node* node : graph_.op_nodes()) {
@@ -152,10 +299,10 @@ class Reporter {
       if (IsStaged(*node) || side_[node->id()] == StageReport::kControl) {
         continue;
       }
-      const LocatedReason why = partition_.WhyNot(*node);
-      const About about = why.node == nullptr ? About::kNothing
-                          : why.node == node  ? About::kItself
-                                              : About::kAnother;
+      const LocatedReason& why = WhyNot(*node).reason;
+      const About about = why.node == nullptr              ? About::kNothing
+                          : why.node == WhyNot(*node).node ? About::kItself
+                                                           : About::kAnother;
       StageReport::Reason& reason = found[{why.reason, about}];
       if (++reason.nodes == 1) reason.example = Outside(*node);
       if (about == About::kAnother &&
@@ -197,7 +344,12 @@ class Reporter {
 
   const Graph& graph_;
   const StagePlan& plan_;
-  const StagePartition& partition_;
+  const PlannedLookups* const lookups_;
+  const int64_t stale_steps_;
+  // If SmartStage is off, the partition that it would find.
+  std::unique_ptr<StagePartition> without_smart_stage_;
+  const StagePartition* partition_;
+  std::vector<Why> why_;  // By node id.
   // By node id: the index of a stage, kStep, kShared or kControl.
   std::vector<int> side_;
   StageReport report_;
@@ -205,11 +357,19 @@ class Reporter {
 
 }  // namespace
 
-StageReport ReportStages(const Graph& graph, const std::string& name,
-                         RecordContent content) {
-  const StagePlan plan(graph, /*smart_stage=*/true, name, /*counts=*/nullptr,
-                       content);
-  return Reporter(graph, plan).Run();
+Status ReportStages(const Graph& graph, const ReportOptions& options,
+                    StageReport* report) {
+  const StagePlan plan(graph, options.smart_stage, options.name,
+                       /*counts=*/nullptr, options.content,
+                       options.stale_steps > 0 ? SavedIterators::kInStep
+                                               : SavedIterators::kRunAhead);
+  std::unique_ptr<PlannedLookups> lookups;
+  if (options.stale_steps > 0) {
+    lookups = std::make_unique<PlannedLookups>(graph);
+    TF_RETURN_IF_ERROR(lookups->Plan(options));
+  }
+  *report = Reporter(graph, plan, lookups.get(), options.stale_steps).Run();
+  return OkStatus();
 }
 
 }  // namespace staging

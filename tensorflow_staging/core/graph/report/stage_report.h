@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_GRAPH_REPORT_STAGE_REPORT_H_
 #define TENSORFLOW_STAGING_CORE_GRAPH_REPORT_STAGE_REPORT_H_
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/platform/status.h"
 #include "tensorflow_staging/core/graph/partition/regions.h"
 
 namespace tensorflow {
@@ -52,6 +54,10 @@ struct StageReport {
     std::vector<Tensor> elements;
     // The nodes outside all stages that directly use a node of this one.
     std::vector<Outside> outside;
+    // For a stage of lookups: the variables in which it looks up, and of how
+    // many steps it may miss the updates.
+    std::vector<std::string> variables;
+    int64_t stale_steps = 0;
   };
 
   // How many nodes are in no stage for one reason. Nodes that depend on
@@ -103,11 +109,23 @@ struct StageReport {
   std::vector<GraphEdge> edges;
 };
 
-// Reports the stages that a session with SmartStage would have for `graph`.
-// `name` is the preferred name of the stages, and `content` says what records
-// carry, as for StagePlan.
-StageReport ReportStages(const Graph& graph, const std::string& name,
-                         RecordContent content = RecordContent::kElements);
+// What a report considers.
+struct ReportOptions {
+  // Whether SmartStage stages nodes between a source and the step.
+  bool smart_stage = true;
+  // The preferred name of its stages, and what their records carry, as for
+  // StagePlan.
+  std::string name;
+  RecordContent content = RecordContent::kElements;
+  // Of how many steps the lookups that run ahead may miss the updates; 0 if
+  // none runs ahead.
+  int64_t stale_steps = 0;
+};
+
+// Sets `*report` to the stages that a session would have for `graph`. Returns
+// the errors of RewriteStages.
+Status ReportStages(const Graph& graph, const ReportOptions& options,
+                    StageReport* report);
 
 }  // namespace staging
 }  // namespace tensorflow

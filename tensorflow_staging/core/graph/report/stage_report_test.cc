@@ -64,7 +64,11 @@ class StageReportTest : public ::testing::Test {
     Graph graph(OpRegistry::Global());
     TF_CHECK_OK(
         ConvertGraphDefToGraph(GraphConstructorOptions(), def_, &graph));
-    return ReportStages(graph, name);
+    ReportOptions options;
+    options.name = name;
+    StageReport report;
+    TF_CHECK_OK(ReportStages(graph, options, &report));
+    return report;
   }
 
   static std::map<std::string, int> Sides(const StageReport& report) {

@@ -3,6 +3,7 @@
 #include "tensorflow_staging/core/graph/rewrite/region_clones.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -173,7 +174,8 @@ Status MarkIdentitiesInstead(const CloneOptions& options, const Node& node,
                              .Device(options.on_cpu ? CpuOfTask(node)
                                                     : node.requested_device())
                              .Finalize(graph, &identity));
-      MarkClone({mark->stage, original, {{0, taken.take_output}}}, identity);
+      MarkClone({mark->stage, original, {{0, taken.take_output}}, std::nullopt},
+                identity);
       input.node = identity;
       input.output = 0;
     }
@@ -204,7 +206,8 @@ Status BecomeClones(const PlannedStage& stage, const Node* put,
   for (const Node* node : stage.region->nodes) {
     if (node == stage.take) continue;
     Node* clone = clone_of.at(node);
-    CloneMark mark = {stage.name, node->name(), {}};
+    CloneMark mark = {stage.name, node->name(), {}, std::nullopt};
+    TF_RETURN_IF_ERROR(ReadStandInMark(*node, &mark.passes_on));
     std::vector<Input> inputs;
     TF_RETURN_IF_ERROR(FindInputs(stage, put, *node, clone_of, options, copies,
                                   graph, &mark, &inputs));

@@ -2,6 +2,7 @@
 
 #include "tensorflow_staging/core/graph/rewrite/region_stand_ins.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -25,7 +26,21 @@ using NodeOut = NodeBuilder::NodeOut;
 // keeps _XlaMustCompile, which makes the runtime look for a function to compile
 // with the name of the node's op.
 bool IsKept(absl::string_view name) {
-  return absl::StartsWith(name, "_") && name != "_XlaMustCompile";
+  return absl::StartsWith(name, "_") && name != "_XlaMustCompile" &&
+         name != kStandInAttr;
+}
+
+// Finds what `stand_in`, of the stage before in a chain, passes on.
+Status FindPassedOn(const Node& stand_in, StagedUse* use) {
+  std::vector<int> outputs;
+  TF_RETURN_IF_ERROR(OutputsOfInputs(stand_in, &outputs));
+  for (const Edge* edge : stand_in.in_edges()) {
+    if (!edge->IsControlEdge() &&
+        edge->dst_input() < static_cast<int>(outputs.size())) {
+      use->passed_on[outputs[edge->dst_input()]] = TakenTensorOf(*edge);
+    }
+  }
+  return OkStatus();
 }
 
 StagedUse FindUse(const NodeSet& region, Node* node) {
@@ -86,6 +101,20 @@ Status AddStandIn(const std::string& stage, const StagedUse& use,
   return OkStatus();
 }
 
+// Returns `use` with a stand-in in the task of `take` (see AddStandIns).
+StagedUse BesideTake(StagedUse use, const Node& take) {
+  const auto is_colocation = [](const auto& attr) {
+    return attr.first == kColocationAttrName;
+  };
+  use.attrs.erase(
+      std::remove_if(use.attrs.begin(), use.attrs.end(), is_colocation),
+      use.attrs.end());
+  if (CpuOfTask(*use.node) != CpuOfTask(take)) {
+    use.device = take.requested_device();
+  }
+  return use;
+}
+
 // Drops colocations with nodes of the region that have no stand-in.
 void DropLostColocations(const PlannedStage& stage,
                          std::vector<StagedUse>* uses) {
@@ -125,17 +154,18 @@ void MoveEdges(const StagedUse& use, Node* stand_in, Graph* graph) {
 
 }  // namespace
 
-std::vector<StagedUse> FindStagedUses(
-    const PlannedStage& stage,
-    const absl::flat_hash_set<std::string>& colocated_with, Graph* graph) {
+Status FindStagedUses(const PlannedStage& stage,
+                      const absl::flat_hash_set<std::string>& colocated_with,
+                      Graph* graph, std::vector<StagedUse>* uses) {
   const NodeSet region(stage.region->nodes.begin(), stage.region->nodes.end());
-  const NodeSet sources(stage.region->sources.begin(),
-                        stage.region->sources.end());
-  std::vector<StagedUse> uses;
+  NodeSet asked_for(stage.region->sources.begin(), stage.region->sources.end());
+  for (const StagedTensor& tensor : stage.region->boundary) {
+    asked_for.insert(tensor.node);
+  }
   for (const Node* planned : stage.region->nodes) {
     Node* node = graph->FindNodeId(planned->id());
     StagedUse use = FindUse(region, node);
-    if (use.uses.empty() && !sources.contains(node) &&
+    if (use.uses.empty() && !asked_for.contains(node) && !IsStandIn(*node) &&
         !colocated_with.contains(node->name())) {
       continue;
     }
@@ -144,25 +174,34 @@ std::vector<StagedUse> FindStagedUses(
     for (const auto& [name, value] : node->attrs()) {
       if (IsKept(name)) use.attrs.emplace_back(name, value);
     }
-    uses.push_back(std::move(use));
+    if (IsStandIn(*node)) TF_RETURN_IF_ERROR(FindPassedOn(*node, &use));
+    uses->push_back(std::move(use));
   }
-  DropLostColocations(stage, &uses);
-  return uses;
+  DropLostColocations(stage, uses);
+  return OkStatus();
 }
 
 Status AddStandIns(const PlannedStage& stage,
                    const std::vector<StagedUse>& uses,
-                   const std::vector<PartialTensorShape>& shapes, Node* take,
-                   Graph* graph) {
+                   const std::vector<PartialTensorShape>& shapes,
+                   bool beside_take, Node* take, Graph* graph) {
   const std::vector<StagedTensor>& boundary = stage.region->boundary;
   std::map<const Node*, std::map<int, int>> carried;
   for (size_t i = 0; i < boundary.size(); ++i) {
     carried[boundary[i].node][boundary[i].index] = i;
   }
   for (const StagedUse& use : uses) {
+    std::map<int, int> outputs = carried[use.node];
+    for (const auto& [output, taken] : use.passed_on) {
+      const auto of_source = carried.find(taken.node);
+      if (of_source == carried.end()) continue;
+      const auto it = of_source->second.find(taken.output);
+      if (it != of_source->second.end()) outputs[output] = it->second;
+    }
     Node* stand_in = nullptr;
-    TF_RETURN_IF_ERROR(AddStandIn(stage.name, use, carried[use.node], shapes,
-                                  take, graph, &stand_in));
+    TF_RETURN_IF_ERROR(AddStandIn(stage.name,
+                                  beside_take ? BesideTake(use, *take) : use,
+                                  outputs, shapes, take, graph, &stand_in));
     MoveEdges(use, stand_in, graph);
   }
   if (stage.is_manual()) {

@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_REGION_STAND_INS_H_
 #define TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_REGION_STAND_INS_H_
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 
 namespace tensorflow {
@@ -32,15 +34,22 @@ struct StagedUse {
     int dst_input;
   };
   std::vector<OutEdge> uses;
+
+  // If the node is a stand-in of the stage before in a chain: the tensors of
+  // that stage's Take that it passes on, by output.
+  std::map<int, TakenTensor> passed_on;
 };
 
 // Finds the nodes of `stage`'s region for which the step needs a stand-in:
-// those that it uses or waits for, and those with which a node outside the
-// region is colocated, whose names are in `colocated_with`. Sources have one,
-// too.
-std::vector<StagedUse> FindStagedUses(
-    const PlannedStage& stage,
-    const absl::flat_hash_set<std::string>& colocated_with, Graph* graph);
+// those that it uses or waits for, those that records carry, and those with
+// which a node outside the region is colocated, whose names are in
+// `colocated_with`. Sources have one, too, and so have the stand-ins of the
+// stage before in a chain.
+//
+// Returns INVALID_ARGUMENT if such a stand-in has wrong attributes.
+Status FindStagedUses(const PlannedStage& stage,
+                      const absl::flat_hash_set<std::string>& colocated_with,
+                      Graph* graph, std::vector<StagedUse>* uses);
 
 // Adds a stand-in for each node of `uses`, with the name that the node had, and
 // moves to it the edges to the step.
@@ -57,10 +66,14 @@ std::vector<StagedUse> FindStagedUses(
 //
 // `shapes` are the static shapes of the record's tensors. The Take of a manual
 // stage, which is a node of the region and was not moved, is removed.
+//
+// With `beside_take`, the stand-ins of nodes of other tasks are placed on the
+// CPU of the Take's task, and no stand-in is colocated with another node:
+// what a lookup has fetched from a server must not go back there.
 Status AddStandIns(const PlannedStage& stage,
                    const std::vector<StagedUse>& uses,
-                   const std::vector<PartialTensorShape>& shapes, Node* take,
-                   Graph* graph);
+                   const std::vector<PartialTensorShape>& shapes,
+                   bool beside_take, Node* take, Graph* graph);
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -102,12 +102,13 @@ Status RewriteStage(const PlannedStage& stage, const RewriteOptions& options,
       options.infer_shapes
           ? BoundaryShapes(*graph, *stage.region)
           : std::vector<PartialTensorShape>(stage.region->boundary.size());
-  const std::vector<StagedUse> uses =
-      FindStagedUses(stage, colocated_with, graph);
+  std::vector<StagedUse> uses;
+  TF_RETURN_IF_ERROR(FindStagedUses(stage, colocated_with, graph, &uses));
   TF_RETURN_IF_ERROR(stage.is_manual()
                          ? ExtendStage(stage, options, shapes, graph, rewritten)
                          : AddStage(stage, options, shapes, graph, rewritten));
-  return AddStandIns(stage, uses, shapes, rewritten->take, graph);
+  return AddStandIns(stage, uses, shapes, options.beside_take, rewritten->take,
+                     graph);
 }
 
 // The names of the nodes with which a node of the step, or of another region,
@@ -252,6 +253,9 @@ Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
     put_of[stage.name] = rewritten.puts.front();
   }
   for (const PlannedStage& stage : plan.stages()) {
+    for (const Node* before : stage.restarts_before) {
+      graph->AddControlEdge(hold[stage.name].restart, Mutable(before, graph));
+    }
     for (const std::string& before : stage.stages_before) {
       // The later stage of a chain restarts and pauses first. A stage that
       // waits for a record does not reach its Begin, and the stage before it

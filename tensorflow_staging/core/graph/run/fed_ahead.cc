@@ -81,7 +81,8 @@ class Spread {
     const std::optional<std::string> original = marks_.OriginalOf(node);
     // The user divided the graph at the Take of a manual stage, so what is fed
     // before it does not reach the region.
-    if (original && IsTakenInput(marks_.FindClone(*original)->mark, edge)) {
+    const MarkedClone* clone = original ? marks_.FindClone(*original) : nullptr;
+    if (clone != nullptr && !IsPass(node) && IsTakenInput(clone->mark, edge)) {
       return;
     }
     Reach(node, fed);
@@ -92,8 +93,15 @@ class Spread {
     to_visit_.emplace_back(&node, fed);
     const std::optional<std::string> original = marks_.OriginalOf(node);
     if (!original) return;
-    found_.stages.emplace(marks_.FindClone(*original)->mark.stage, fed);
+    if (const MarkedClone* clone = marks_.FindClone(*original)) {
+      found_.stages.emplace(clone->mark.stage, fed);
+    }
     found_.nodes.emplace(*original, fed);
+    // The next stage of a chain uses the value through its passes.
+    if (const MarkedClone* pass = marks_.FindPass(*original)) {
+      found_.stages.emplace(pass->mark.stage, fed);
+      Reach(*pass->node, fed);
+    }
   }
 
   const Graph& graph_;

@@ -264,7 +264,12 @@ class MalformedAttributesTest : public ::testing::Test {
         ConvertGraphDefToGraph(GraphConstructorOptions(), def, &graph);
     Count(valid);
     if (!valid.ok()) return;
-    ReportStages(graph, "");
+    for (const int64_t stale_steps : {0, 2}) {
+      ReportOptions options;
+      options.stale_steps = stale_steps;
+      StageReport report;
+      Count(ReportStages(graph, options, &report));
+    }
     for (int i = 0; i < kRuns; ++i) {
       std::unique_ptr<Graph> run_graph;
       Count(FindGraphForRun(graph, MakeRun(def, chance), &run_graph));

@@ -21,22 +21,10 @@ namespace {
 // Finds the outputs that `stand_in` passes on. A stand-in that is no StagedNode
 // is a node with one output, which it passes on, or with none.
 Status FindCarried(const Node& stand_in, std::vector<bool>* carried) {
-  if (stand_in.type_string() != kStagedNodeOp) {
-    carried->assign(stand_in.num_outputs(), true);
-    return OkStatus();
-  }
+  std::vector<int> outputs;
+  TF_RETURN_IF_ERROR(OutputsOfInputs(stand_in, &outputs));
   carried->assign(stand_in.num_outputs(), false);
-  std::vector<int> indices;
-  TF_RETURN_IF_ERROR(GetNodeAttr(stand_in.attrs(), kIndicesAttr, &indices));
-  for (int output : indices) {
-    if (output < 0 || output >= stand_in.num_outputs()) {
-      return errors::InvalidArgument(
-          "Node '", stand_in.name(), "' (", kStagedNodeOp,
-          ") has the attribute '", kIndicesAttr, "' with the entry ", output,
-          "; it must be one of its ", stand_in.num_outputs(), " outputs.");
-    }
-    (*carried)[output] = true;
-  }
+  for (int output : outputs) (*carried)[output] = true;
   return OkStatus();
 }
 
@@ -71,7 +59,8 @@ void AddLoweredNodes(const Graph& graph, const std::vector<Node*>& unmarked,
     }
     nodes->lowered.emplace(node, name);
     nodes->clones.emplace(
-        name, MarkedClone{node, CloneMark{scope->second, name, {}}});
+        name,
+        MarkedClone{node, CloneMark{scope->second, name, {}, std::nullopt}});
   }
 }
 
@@ -90,6 +79,11 @@ std::optional<std::string> MarkedNodes::OriginalOf(const Node& node) const {
 const MarkedClone* MarkedNodes::FindClone(absl::string_view original) const {
   const auto it = clones.find(original);
   return it == clones.end() ? nullptr : &it->second;
+}
+
+const MarkedClone* MarkedNodes::FindPass(absl::string_view original) const {
+  const auto it = passes.find(original);
+  return it == passes.end() ? nullptr : &it->second;
 }
 
 const MarkedStandIn* MarkedNodes::FindStandIn(
@@ -124,6 +118,10 @@ Status ReadMarks(const Graph& graph, MarkedNodes* nodes) {
       if (absl::ConsumeSuffix(&scope, original)) {
         scopes.try_emplace(std::string(scope), mark->stage);
       }
+      if (mark->passes_on) {
+        nodes->passes.emplace(original, MarkedClone{node, *std::move(mark)});
+        continue;
+      }
       nodes->clones.emplace(original, MarkedClone{node, *std::move(mark)});
     } else if (IsStandIn(*node)) {
       std::optional<std::string> stage;
@@ -141,7 +139,9 @@ Status ReadMarks(const Graph& graph, MarkedNodes* nodes) {
   for (const auto& [name, stand_in] : nodes->stand_ins) {
     // A Take has no clone: the clones use the inputs of the Put.
     if (nodes->FindClone(name) == nullptr) {
-      nodes->take_stand_ins.emplace(stand_in.stage, name);
+      const MarkedClone* pass = nodes->FindPass(name);
+      nodes->take_stand_ins.emplace(
+          pass == nullptr ? stand_in.stage : *pass->mark.passes_on, name);
     }
   }
   return OkStatus();

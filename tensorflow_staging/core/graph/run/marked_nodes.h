@@ -36,6 +36,9 @@ struct MarkedNodes {
   // compute the same, so the table has one of them.
   absl::flat_hash_map<std::string, MarkedClone> clones;
   absl::flat_hash_map<std::string, MarkedStandIn> stand_ins;
+  // The clones that only pass on what the stage before theirs in a chain
+  // computes under this name (CloneMark::passes_on).
+  absl::flat_hash_map<std::string, MarkedClone> passes;
   // The name of the stand-in of each manual stage's Take, by the stage.
   std::map<std::string, std::string> take_stand_ins;
 
@@ -51,6 +54,8 @@ struct MarkedNodes {
 
   // Returns the clone of the node with this name, or null.
   const MarkedClone* FindClone(absl::string_view original) const;
+  // Returns the clone that passes on the values of this node, or null.
+  const MarkedClone* FindPass(absl::string_view original) const;
   const MarkedStandIn* FindStandIn(absl::string_view original) const;
 
   const std::string* FindTakeStandIn(const std::string& stage) const;

@@ -105,7 +105,11 @@ std::set<std::string> SourcesBehind(const std::string& name,
     const std::string next = to_visit.back();
     to_visit.pop_back();
     const MarkedClone* clone = marks.FindClone(next);
-    if (clone == nullptr) continue;
+    if (clone == nullptr) {
+      // The Take of a manual stage, in a stage that is chained after it.
+      if (marks.FindPass(next) != nullptr) sources.insert(next);
+      continue;
+    }
     if (IsSourceOp(*clone->node)) sources.insert(next);
     if (!clone->mark.taken_inputs.empty()) {
       const std::string* take = marks.FindTakeStandIn(clone->mark.stage);
@@ -363,18 +367,31 @@ Status StepComputation::CheckNothingIsDrawnTwice() const {
 }
 
 Status StepComputation::CheckSourcesAdvanceTogether() const {
+  // The stage before each stage that passes on some of its records.
+  std::map<std::string, std::string> stage_before;
+  for (const auto& [name, pass] : marks_.passes) {
+    stage_before[pass.mark.stage] = *pass.mark.passes_on;
+  }
   // The sources that the run needs, by stage. All of them if the run needs any
   // other tensor of the record, since that depends on all.
   std::map<std::string, std::set<std::string>> needed;
   for (const auto& [name, stand_in] : marks_.stand_ins) {
     if (!needed_.contains(stand_in.node)) continue;
-    const std::string& stage = stand_in.stage;
+    const MarkedClone* pass = marks_.FindPass(name);
+    const std::string& stage =
+        pass == nullptr ? stand_in.stage : *pass->mark.passes_on;
     const auto it = sources_.find(stage);
     if (it == sources_.end()) continue;
     if (it->second.count(name) > 0) {
       needed[stage].insert(name);
-    } else {
-      needed[stage] = it->second;
+      continue;
+    }
+    needed[stage] = it->second;
+    const auto before = stage_before.find(stage);
+    if (before == stage_before.end()) continue;
+    const auto sources_before = sources_.find(before->second);
+    if (sources_before != sources_.end()) {
+      needed[before->second] = sources_before->second;
     }
   }
   for (const auto& [stage, some] : needed) {

@@ -96,7 +96,16 @@ Status WriteOptimizer(const tensorflow::OptimizerOptions& options) {
   Line("smart_stage.name", smart.name());
   Line("smart_stage.omit_elements", smart.omit_elements());
   Line("smart_stage.capacity_bytes", smart.capacity_bytes());
-  return WriteRunner(smart.runner_options());
+  TF_RETURN_IF_ERROR(WriteRunner(smart.runner_options()));
+  Line("do_async_embedding", fields.do_async_embedding());
+  const auto& lookups = fields.async_embedding_options();
+  Line("async_embedding.threads_num", lookups.threads_num());
+  Line("async_embedding.capacity", lookups.capacity());
+  Line("async_embedding.use_stage_subgraph_thread_pool",
+       lookups.use_stage_subgraph_thread_pool());
+  Line("async_embedding.stage_subgraph_thread_pool_id",
+       lookups.stage_subgraph_thread_pool_id());
+  return tensorflow::OkStatus();
 }
 
 Status WriteRewriter(const tensorflow::RewriterConfig& config) {
