@@ -42,6 +42,7 @@ _WAYS = {
     "`tf.staged`": Staging(staging="staged"),
     "SmartStage": _SMART,
     "SmartStage, AUTOTUNE": Staging(staging="smart", capacity=0, threads=0),
+    "SmartStage, lookups ahead": Staging(staging="smart", async_embedding=2),
 }
 _STEPS_AT_ONCE = 4
 _ROWS = 40_000
@@ -152,7 +153,8 @@ def _write(results: dict[str, Any]) -> parts.Page:
 DLRM of modelzoo/ with its default sizes and batches of {_BATCH} rows. Each way has a parameter server, which has all
 variables, and {_WORKERS} workers; steps are those of both together. In *no stage*, the base, tf.data parses and
 prepares batches in parallel, and prefetches them; the stages run on top of that, with {_SMART.capacity} records and one
-producer, or, with *AUTOTUNE*, what SmartStage chooses. The servers talk through a proxy, a process of its own, that
+producer, or, with *AUTOTUNE*, what SmartStage chooses. With *lookups ahead*, embeddings are looked up 2 records before
+the step that uses them, which may miss the updates of 3 steps. The servers talk through a proxy, a process of its own, that
 delays what they send by the given time, in each direction; the proxy's own work, on the same cores, adds to it, also in
 the first case.
 
