@@ -155,8 +155,8 @@ variables, and {_WORKERS} workers; steps are those of both together. In *no stag
 prepares batches in parallel, and prefetches them; the stages run on top of that, with {_SMART.capacity} records and one
 producer, or, with *AUTOTUNE*, what SmartStage chooses. With *lookups ahead*, embeddings are looked up 2 records before
 the step that uses them, which may miss the updates of 3 steps. The servers talk through a proxy, a process of its own,
-that delays what they send by the given time, in each direction; the proxy's own work, on the same cores, adds to it, also in
-the first case.
+that delays what they send by the given time, in each direction; the proxy's own work, on the same cores, adds to it,
+also in the first case.
 
 The servers of all ways are in one process; the ways take turns, and the numbers are medians of {_ROUNDS} rounds. In a
 round, each worker runs {_STEPS_AT_ONCE} steps, then waits for the other. CPU time is that of all servers, without the
