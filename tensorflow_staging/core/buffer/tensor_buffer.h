@@ -225,9 +225,10 @@ class TensorBuffer : public ResourceBase {
   // caller must call EndPause. Pauses may overlap.
   //
   // `cancellation` may be null. `done` receives
-  //   OK                   if the stage is quiet; no run begins before
-  //   EndPause; CANCELLED            if `cancellation` or the destructor came
-  //   first; DEADLINE_EXCEEDED    if the stage was not quiet within
+  //   OK                   if the stage is quiet; no run begins before the
+  //                        call of EndPause;
+  //   CANCELLED            if `cancellation` or the destructor came first;
+  //   DEADLINE_EXCEEDED    if the stage was not quiet within
   //                        restart_timeout_millis;
   //   FAILED_PRECONDITION  if the runs of this stage put records without
   //                        BeginRunAsync, so that no pause could stop them.

@@ -79,6 +79,7 @@ def _is_initialised(
     session: session_lib.BaseSession, saveable: iterator_saveable.IteratorSaveable) -> bool:
   try:
     session.run(saveable.position.op)
-  except errors.FailedPreconditionError as error:
+  except (errors.FailedPreconditionError, errors.InvalidArgumentError, errors.UnimplementedError) as error:
+    # Whether the position can be saved is a question for the first checkpoint.
     return "has not been initialized" not in error.message
   return True

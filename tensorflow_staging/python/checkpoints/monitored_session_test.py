@@ -51,7 +51,7 @@ def test_a_monitored_training_session_resumes(scaffold, smart_stage, tmp_path):
 
 
 def test_a_session_that_recovers_continues_from_the_checkpoint(tmp_path):
-  # Steps 0 to 5 are saved after 0, 3 and 6 steps; the error comes after 5.
+  # Checkpoints come after 0, 3 and 6 steps; the error replaces the result of the fifth step.
   taken = _train(tmp_path, 9, _FailOnce(steps=5))
   assert taken == [0, 1, 2, 3, 3, 4, 5, 6, 7]
 

@@ -89,10 +89,8 @@ def save_iterators(
   handles = [_handle(iterator, graph) for iterator in iterators] or list(_handles_of(graph))
   if not handles:
     raise ValueError("The default graph has no iterator. Call tf.staging.save_iterators after creating one.")
-  saved = {saveable.op for saveable in graph.get_collection(ops.GraphKeys.SAVEABLE_OBJECTS)}
   for handle in handles:
-    if handle not in saved:
-      saved.add(handle)
+    if not any(saveable.op is handle for saveable in graph.get_collection(ops.GraphKeys.SAVEABLE_OBJECTS)):
       graph.add_to_collection(
           ops.GraphKeys.SAVEABLE_OBJECTS,
           iterator_saveable.IteratorSaveable(handle, _POLICIES[external_state_policy]))
