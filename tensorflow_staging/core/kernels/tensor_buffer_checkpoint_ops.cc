@@ -11,69 +11,25 @@
 
 #include "absl/strings/str_join.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/framework/resource_base.h"
-#include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/framework/variant.h"
 #include "tensorflow/core/framework/variant_encode_decode.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/kernels/buffer_kernels.h"
+#include "tensorflow_staging/core/kernels/hold_kernel.h"
 #include "tensorflow_staging/core/kernels/saved_record.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
 
-// A pause that a step container owns: it lasts until the session's run that
-// began it ends.
-class Pause : public ResourceBase {
- public:
-  explicit Pause(TensorBuffer* buffer)
-      : buffer_(tsl::core::GetNewRef(buffer)) {}
-  ~Pause() override { buffer_->EndPause(); }
-
-  std::string DebugString() const override {
-    return strings::StrCat("Pause of '", buffer_->name(), "'");
-  }
-
- private:
-  const core::RefCountPtr<TensorBuffer> buffer_;
-};
-
-class TensorBufferPauseOp : public AsyncBufferKernel {
- public:
-  using AsyncBufferKernel::AsyncBufferKernel;
-
- private:
-  void RunAsync(OpKernelContext* ctx, TensorBuffer* buffer,
-                DoneCallback done) override {
-    buffer->PauseAsync(
-        ctx->cancellation_manager(),
-        [this, ctx, buffer, done = std::move(done)](const Status& status) {
-          ctx->SetStatus(status.ok() ? Keep(ctx, buffer) : status);
-          done();
-        });
-  }
-
-  // Stores the pause that has just begun in the step container of `ctx`. After
-  // an error, the pause has ended.
-  Status Keep(OpKernelContext* ctx, TensorBuffer* buffer) const {
-    core::RefCountPtr<Pause> pause(new Pause(buffer));
-    if (ctx->step_container() == nullptr) {
-      return errors::Internal("TensorBufferPause of stage '", buffer->name(),
-                              "' must run in a session: its run has no step "
-                              "container.");
-    }
-    return ctx->step_container()->Create(ctx->resource_manager(), name(),
-                                         pause.release());
-  }
-};
+using TensorBufferPauseOp =
+    HoldKernel<&TensorBuffer::PauseAsync, &TensorBuffer::EndPause>;
 
 // Returns the elements of the position of an iterator.
 Status Elements(const Tensor& position, const std::string& node,
