@@ -20,20 +20,19 @@ def write_clicks(path):
 
 
 def model(lines):
-  """Returns the loss and the training op of a model that parses, cleans and hashes lines of text by itself."""
+  """Returns the loss of a model that parses, cleans and hashes lines of text by itself."""
   user, text, clicked = tf.decode_csv(lines, [[""], [""], [0]])
   cleaned = tf.strings.regex_replace(tf.strings.lower(text), "[^a-z0-9 ]", "")
   words = tf.sparse.to_dense(tf.string_split(cleaned), default_value="")
   users = tf.tile(user[:, None], [1, tf.shape(words)[1]])
   pairs = tf.strings.join([users, words], "_")
-  ids = tf.concat([tf.strings.to_hash_bucket_fast(words, 10_000),
-                   10_000 + tf.strings.to_hash_bucket_fast(pairs, 10_000)], 1)
+  ids = tf.strings.to_hash_bucket_fast(tf.concat([words, pairs], 1), 20_000)
 
   table = tf.get_variable("table", [20_000, 8])
   vectors = tf.reduce_sum(tf.nn.embedding_lookup(table, ids), 1)
   output = tf.get_variable("output", [8])
-  loss = tf.losses.sigmoid_cross_entropy(clicked, tf.tensordot(vectors, output, 1))
-  return loss, tf.train.AdagradOptimizer(0.3).minimize(loss, tf.train.get_or_create_global_step())
+  logits = tf.reduce_sum(vectors * output, 1)
+  return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.to_float(clicked), logits=logits))
 
 
 def train(smart_stage):
@@ -41,7 +40,7 @@ def train(smart_stage):
   with tf.Graph().as_default():
     tf.set_random_seed(1)
     dataset = tf.data.TextLineDataset("clicks.csv").repeat().batch(BATCH, drop_remainder=True)
-    loss, train_op = model(tf.data.make_one_shot_iterator(dataset).get_next())
+    loss = model(tf.data.make_one_shot_iterator(dataset).get_next())
 
     config = tf.ConfigProto()
     if smart_stage:
@@ -51,6 +50,7 @@ def train(smart_stage):
       report.save_svg("staged.svg")
       print(str(report).splitlines()[0])
 
+    train_op = tf.train.AdagradOptimizer(0.3).minimize(loss, tf.train.get_or_create_global_step())
     with tf.train.MonitoredTrainingSession(config=config, hooks=[tf.make_prefetch_hook()]) as sess:
       first, _ = sess.run([loss, train_op])
       begin = time.time()

@@ -44,7 +44,8 @@ def _file(path: str, config: MkDocsConfig) -> mkdocs_files.File:
   place = path.removeprefix(_DOCS)
   if path.endswith(".md"):
     folder, name = posixpath.split(place.removesuffix(".md"))
-    place = posixpath.join(folder, "index" if name == "README" else name) + ".html"
+    # The README of a folder is its first page; the repository's is not that of the site.
+    place = posixpath.join(folder, "index" if folder and name == "README" else name) + ".html"
   elif not path.endswith(_PICTURES):
     place += ".txt"
   return mkdocs_files.File(path, str(_ROOT), config.site_dir, config.use_directory_urls, dest_uri=place)
