@@ -14,7 +14,7 @@ unchanged() {
   cmp --silent <(cat "${@:2}") "$1"
 }
 
-requirements=(third_party/python/requirements.txt ci/requirements.txt)
+requirements=(third_party/python/requirements.txt ci/requirements.txt docs/requirements.txt)
 stamp=$venv/installed-requirements
 if ! unchanged "$stamp" "${requirements[@]}"; then
   install_pinned "$venv/bin/python" "${requirements[@]}"

@@ -4,7 +4,9 @@
 import pathlib
 import re
 
-_STAGING = pathlib.Path(__file__).parent.parent / "tensorflow_staging"
+_ROOT = pathlib.Path(__file__).parent.parent
+_STAGING = _ROOT / "tensorflow_staging"
+_PYTHON = (_STAGING, _ROOT / "modelzoo", _ROOT / "wheel")
 
 
 def python_tests(text: str) -> list[tuple[str, str]]:
@@ -31,7 +33,7 @@ def missing_python_tests(text: str) -> list[str]:
   return [
       f"{file}::{function}"
       for file, function in python_tests(text)
-      if not re.search(rf"^def {function or 'test_'}", _source("python", file), re.MULTILINE)
+      if not re.search(rf"^def {function or 'test_'}", _source(file), re.MULTILINE)
   ]
 
 
@@ -52,6 +54,6 @@ def missing_cpp_tests(text: str) -> list[str]:
   ]
 
 
-def _source(folder: str, file: str) -> str:
-  """The text of a file in one of a folder's rooms; empty if there is none."""
-  return "".join(path.read_text() for path in (_STAGING / folder).rglob(file))
+def _source(file: str) -> str:
+  """The text of a Python test; empty if there is none."""
+  return "".join(path.read_text() for folder in _PYTHON for path in folder.rglob(file))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A hook of MkDocs that gives each page its path in the repository, so that relative links hold there and in the site.
 
-Pages of docs/ become the top of the site. A file of another folder is in the site if a page links to it: Markdown as a
-page, a picture as it is, and anything else, such as source code, as text.
+The pages and pictures of docs/ are the top of the site. A file of another folder is in the site if a page links to it:
+Markdown as a page, a picture as it is, and anything else, such as source code, as text.
 """
 
 import pathlib
@@ -24,9 +24,8 @@ def on_files(files: mkdocs_files.Files, config: MkDocsConfig) -> mkdocs_files.Fi
   """Replaces the files of docs/ by files with the repository's paths, and adds those to which pages link."""
   in_docs = [file for file in files if file.src_dir and pathlib.Path(file.src_dir) == pathlib.Path(config.docs_dir)]
   others = [file for file in files if file not in in_docs]
-  paths = [_DOCS + file.src_uri for file in in_docs if not file.inclusion.is_excluded()]
-  found = [path for path in paths + _named_by(config.nav) if (_ROOT / path).is_file()]
-  found = list(dict.fromkeys(found))
+  paths = [_DOCS + file.src_uri for file in in_docs if file.src_uri.endswith((".md", *_PICTURES))]
+  found = list(dict.fromkeys(path for path in paths + _named_by(config.nav) if (_ROOT / path).is_file()))
   for path in found:  # Grows while it is read: what a linked page links to is in the site as well.
     found.extend(linked for linked in _linked_files(path) if linked not in found)
   _add_pages_without_a_place(config, paths)
