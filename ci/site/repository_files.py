@@ -32,13 +32,6 @@ def on_files(files: mkdocs_files.Files, config: MkDocsConfig) -> mkdocs_files.Fi
   return mkdocs_files.Files([*others, *(_file(path, config) for path in found)])
 
 
-def on_post_page(output: str, page, config: MkDocsConfig) -> str:
-  """Says which language a page is in: browsers choose the glyphs of Chinese characters by it."""
-  if page.file.src_uri.startswith(_DOCS + "zh/"):
-    return output.replace('<html lang="en"', '<html lang="zh"', 1)
-  return output
-
-
 def _file(path: str, config: MkDocsConfig) -> mkdocs_files.File:
   place = path.removeprefix(_DOCS)
   if path.endswith(".md"):
