@@ -9,21 +9,22 @@ import xml.etree.ElementTree
 
 import tensorflow as tf
 
-DOCS = pathlib.Path(__file__).parent
+ROOT = pathlib.Path(__file__).parent.parent
+DOCS = ROOT / "docs"
 
 # An example, and the output that the page shows for it.
 _EXAMPLE = re.compile(r"^```python\n(.*?)^```$(?:\n\n(?:prints|输出)\n\n^```\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
 
 
 def pages() -> list[str]:
-  """The paths below docs/ of the pages that have examples."""
-  paths = (path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+  """The paths of the pages that have examples, from the repository's root."""
+  paths = (path.relative_to(ROOT).as_posix() for path in (*DOCS.rglob("*.md"), ROOT / "modelzoo/README.md"))
   return sorted(path for path in paths if examples(path))
 
 
 def examples(page: str) -> list[tuple[str, str]]:
   """The examples of a page, each with the output that the page shows; the output is empty where it shows none."""
-  return _EXAMPLE.findall((DOCS / page).read_text(encoding="utf-8"))
+  return _EXAMPLE.findall((ROOT / page).read_text(encoding="utf-8"))
 
 
 def run(code: str, names: str = "") -> str:

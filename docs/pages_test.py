@@ -13,7 +13,7 @@ from tensorflow_staging.python.testing import test_util
 
 # What the examples of a page leave to the reader's program.
 _NAMES = {
-    "gpu.md": """
+    "docs/gpu.md": """
 import tensorflow as tf
 from tensorflow.core.protobuf import rewriter_config_pb2
 x = y = weight_x = weight_y = tf.ones([2, 2])
@@ -21,33 +21,42 @@ bias = 1.
 features = [tf.constant(1)]
 config = tf.ConfigProto()
 """,
-    "keras_estimator.md": """
+    "docs/keras_estimator.md": """
 import tensorflow as tf
 row = tf.data.Dataset.from_tensors(([[1.]], [[2.]]))
 iterator = tf.data.make_one_shot_iterator(row.repeat())
 """,
-    "smart_stage.md": """
+    "docs/smart_stage.md": """
 import tensorflow as tf
 items, users = (tf.get_variable(name, [10, 4]) for name in ("items", "users"))
 optimizer_options = tf.ConfigProto().graph_options.optimizer_options
 """,
-    "stage_thread_pools.md": """
+    "modelzoo/README.md": """
+import tensorflow as tf
+from modelzoo.base import criteo
+line = ",".join(["1"] * (1 + len(criteo.NUMBERS)) + ["red"] * len(criteo.CATEGORIES))
+parsed, labels = criteo.parse_csv(tf.constant([line]))
+""",
+    "docs/stage_thread_pools.md": """
 import tensorflow as tf
 features = [tf.constant(1)]
 """,
-    "staged.md": """
+    "docs/staged.md": """
 import tensorflow as tf
 log_folder = "logs"
 """,
 }
+# What they import that no other test should find.
+_IMPORTED = ("modelzoo", "tensorflow.contrib")
 # Takes long, and prints measured numbers: a test of its own runs it on little data.
-_QUICK_START = "quick_start.md"
+_QUICK_START = "docs/quick_start.md"
 
 
 @pytest.fixture(autouse=True)
 def restored(tmp_path, monkeypatch):
-  """Runs the examples of a page in a folder of their own, and undoes what they change in TensorFlow."""
+  """Runs the examples of a page in a folder of their own, and undoes what they import and change in TensorFlow."""
   monkeypatch.chdir(tmp_path)
+  monkeypatch.syspath_prepend(page_examples.ROOT)
   modules = set(sys.modules)
   names = set(vars(tf))
   verbosity = tf.compat.v1.logging.get_verbosity()
@@ -55,7 +64,7 @@ def restored(tmp_path, monkeypatch):
   tf.compat.v1.logging.set_verbosity(verbosity)
   for name in set(vars(tf)) - names:
     delattr(tf, name)
-  for name in [name for name in set(sys.modules) - modules if name.startswith("tensorflow.contrib")]:
+  for name in [name for name in set(sys.modules) - modules if name.startswith(_IMPORTED)]:
     del sys.modules[name]
   test_util.assert_no_stage_thread()
 
@@ -73,8 +82,8 @@ def test_examples_print_what_the_page_shows(page):
 
 def test_the_quick_start_is_the_file_prints_what_the_page_shows_and_draws_its_picture():
   (code, _), = page_examples.examples(_QUICK_START)
-  text = (page_examples.DOCS / _QUICK_START).read_text()
-  assert (page_examples.DOCS.parent / "examples/quick_start.py").read_text().endswith(f"\n{code}")
+  text = (page_examples.ROOT / _QUICK_START).read_text()
+  assert (page_examples.ROOT / "examples/quick_start.py").read_text().endswith(f"\n{code}")
 
   printed = page_examples.run(code.replace("20_000, 512, 200", "1_000, 512, 2"))
 
@@ -82,6 +91,10 @@ def test_the_quick_start_is_the_file_prints_what_the_page_shows_and_draws_its_pi
   assert _without_numbers(printed) == _without_numbers(shown)
   drawn, expected = (page_examples.svg_texts(path) for path in ("staged.svg", page_examples.DOCS / "quick_start.svg"))
   assert drawn == expected
+
+
+def test_the_example_of_the_readme_is_the_file():
+  assert page_examples.examples("README.md") == [((page_examples.ROOT / "examples/stage.py").read_text(), "")]
 
 
 @pytest.mark.parametrize("folder", [".", "zh"])

@@ -6,6 +6,6 @@ import page_examples
 
 def test_the_picture_is_that_of_the_example(tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)
-  code, shown = page_examples.examples("smart_stage.md")[-1]
+  code, shown = page_examples.examples("docs/smart_stage.md")[-1]
   assert page_examples.run(code) == shown
   assert page_examples.svg_texts("smart_stage.svg") == page_examples.svg_texts(page_examples.DOCS / "smart_stage.svg")
