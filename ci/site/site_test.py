@@ -91,6 +91,13 @@ def test_nothing_is_loaded_from_elsewhere(site, pages):
     assert not re.search(r"(?:url\(|@import )[\"']?(?:https?:)?//", path.read_text(encoding="utf-8")), path
 
 
+def test_no_page_shows_markdown(pages):
+  for path in pages:
+    article = re.search(r"<article.*?</article>", path.read_text(encoding="utf-8"), re.DOTALL)[0]
+    prose = re.sub(r"<(pre|code)\b.*?</\1>|<[^>]+>", "", article, flags=re.DOTALL)
+    assert not re.search(r"\]\(|\*\*|`|^\s*(?:\||[*-] |#)", prose, re.MULTILINE), path
+
+
 def test_links_lead_to_files_and_anchors_of_the_site(pages):
   for path, links in pages.items():
     for link in links.linked:
