@@ -10,6 +10,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.framework import tensor_shape
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python.explain import explain_advice
 from tensorflow_staging.python.explain import explain_data
 from tensorflow_staging.python.explain import explain_graph
 from tensorflow_staging.python.explain import explain_report
@@ -40,6 +41,7 @@ def explain(
     report = tf.staging.explain(graph)
     print(report)
     print(report.stages[0].boundary)
+    # For a browser: report.save_html("stages.html")
     # With Graphviz: report.save_svg("stages.svg")
   ```
 
@@ -52,8 +54,9 @@ def explain(
     A report with the fields `enabled`, `async_embedding`, `num_nodes`, `stages` (each with its name,
     its sources, its nodes, its boundary, the elements that it keeps, the first nodes outside it and,
     for lookups ahead of the step, the variables and how many updates they may miss),
-    `unstaged_sources` and `reasons`.
-    `str(report)` is readable text; `report.to_dot()` and `report.save_svg(path)` draw a picture.
+    `unstaged_sources`, `reasons` and `advice`.
+    `str(report)` is readable text; `report.to_html()` and `report.save_html(path)` make a page for a
+    browser; `report.to_dot()` and `report.save_svg(path)` draw a picture.
 
   Raises:
     TypeError: If an argument has the wrong type.
@@ -79,16 +82,24 @@ def explain(
     graph_key.check(graph, config)
   found = _pywrap_staging.stage_report(
       _serialized_graph(graph), config.SerializeToString())
+  unstaged_sources = _outside(found["unstaged_sources"])
+  staged_graph = explain_graph.StagedGraph(
+      nodes=tuple(found["nodes"]),
+      edges=tuple(found["edges"]),
+      whys=tuple(explain_graph.Why(*why) for why in found["whys"]),
+      why_of=tuple(found["why_of"]),
+      step_only=frozenset(found["step_only"]))
   return explain_report.StageReport(
       enabled=enabled,
       async_embedding=config.graph_options.optimizer_options.do_async_embedding,
       num_nodes=len(found["nodes"]),
       stages=tuple(_stage(**stage) for stage in found["stages"]),
-      unstaged_sources=_outside(found["unstaged_sources"]),
+      unstaged_sources=unstaged_sources,
       reasons=tuple(
           explain_data.Reason(nodes=count, example=explain_data.OutsideNode(*example), about=tuple(about))
           for count, example, about in found["reasons"]),
-      graph=explain_graph.StagedGraph(nodes=tuple(found["nodes"]), edges=tuple(found["edges"])))
+      advice=explain_advice.advice(staged_graph, [source.name for source in unstaged_sources]),
+      graph=staged_graph)
 
 
 def _stage(

@@ -106,6 +106,21 @@ class Reason:
 
 
 @dataclasses.dataclass(frozen=True)
+class Advice:
+  """A node whose reason keeps other nodes in the step, which nothing else keeps there.
+
+  Attributes:
+    node: The node, with its reason.
+    nodes: How many nodes would run ahead at most if the reason no longer held: those that are in the
+      step only because of it.
+    advice: What to do about the reason, as a sentence.
+  """
+  node: OutsideNode
+  nodes: int
+  advice: str
+
+
+@dataclasses.dataclass(frozen=True)
 class ReportData:
   """The fields of a report; its subclass `StageReport` documents them for users.
 
@@ -117,4 +132,5 @@ class ReportData:
   stages: tuple[Stage, ...]
   unstaged_sources: tuple[OutsideNode, ...]
   reasons: tuple[Reason, ...]
+  advice: tuple[Advice, ...]
   graph: explain_graph.StagedGraph = dataclasses.field(repr=False)

@@ -18,6 +18,7 @@ from tensorflow_staging.python.explain import explain_text
 _MAX_BOXES = 60
 # If there are more stages than this, the last ones are one box.
 _MAX_STAGES = 20
+_MAX_ONCE_BOXES = 6
 _MAX_PLAIN_ARROWS = 120
 # An arrow that carries more tensors than this shows their number and total size instead of their names.
 _MAX_NAMED_TENSORS = 2
@@ -29,6 +30,7 @@ _DOT_SECONDS = 60
 # The colours of a cluster and of its boxes.
 _STAGE_COLORS = ("#e3f3e3", "#97d097")
 _STEP_COLORS = ("#e4ecf8", "#9dbbe3")
+_ONCE_COLORS = ("#f6efdf", "#e2cf9f")
 
 _HEADER = """\
 digraph stages {
@@ -39,7 +41,7 @@ digraph stages {
 
 
 def dot(report: explain_data.ReportData) -> str:
-  """Draws the stages in one colour, the step in another, and the boundary as labelled arrows.
+  """Draws the stages, the step and what runs once in colours of their own, and the boundary as labelled arrows.
 
   Leaves out the nodes that depend on no source, because both sides use them, and the ops that start
   and stop a stage.
@@ -70,7 +72,7 @@ def dot(report: explain_data.ReportData) -> str:
     lines += _cluster(report, sides, nodes, body)
   lines += _boundary_arrows(report, box_of)
   plain, left_out = _plain_arrows(report, box_of)
-  title = explain_text.text(report).partition("\n")[0]
+  title = explain_text.summary(report)
   if shared := members[explain_graph.SHARED]:
     title += f"\nNot drawn: {explain_text.counted(len(shared), 'node')} that depend on no source of records."
   if control := members[explain_graph.CONTROL]:
@@ -110,21 +112,23 @@ def save_svg(source: str, path: str | os.PathLike) -> None:
 def _clusters(stages: int) -> list[tuple[int, ...]]:
   """Returns the sides that each frame of the picture shows.
 
-  The stages come first, so that the step gets all the boxes that they leave. Each has its own frame, except the last
-  ones of many.
+  The step comes last, so that it gets all the boxes that the others leave. Each stage has its own frame, except the
+  last ones of many.
   """
   alone = stages if stages <= _MAX_STAGES else _MAX_STAGES - 1
   clusters = [(stage,) for stage in range(alone)]
   if alone < stages:
     clusters.append(tuple(range(alone, stages)))
-  return [*clusters, (explain_graph.STEP,)]
+  return [*clusters, (explain_graph.ONCE,), (explain_graph.STEP,)]
 
 
 def _limit(sides: tuple[int, ...], clusters: int, used: int) -> int:
   """Returns the maximum number of boxes in a frame, one of `clusters`, when those before it have `used` boxes."""
   if sides == (explain_graph.STEP,):
     return _MAX_BOXES - used
-  return 1 if len(sides) > 1 else _MAX_BOXES // 2 // (clusters - 1)
+  if sides == (explain_graph.ONCE,):
+    return _MAX_ONCE_BOXES
+  return 1 if len(sides) > 1 else _MAX_BOXES // 2 // (clusters - 2)
 
 
 def _box_label(report: explain_data.ReportData, box: explain_boxes.Box) -> str:
@@ -136,9 +140,11 @@ def _box_label(report: explain_data.ReportData, box: explain_boxes.Box) -> str:
 
 def _cluster(
     report: explain_data.ReportData, sides: tuple[int, ...], nodes: Sequence[int], body: Sequence[str]) -> list[str]:
-  """Returns the lines that frame the boxes of one stage, of several stages, or of the step."""
+  """Returns the lines that frame the boxes of one stage, of several stages, of the step, or of what runs once."""
   name, label, colors, count = "step", "the step", _STEP_COLORS, len(nodes)
-  if sides != (explain_graph.STEP,):
+  if sides == (explain_graph.ONCE,):
+    name, label, colors = "once", "runs once, before the first step", _ONCE_COLORS
+  elif sides != (explain_graph.STEP,):
     name, colors = f"stage{sides[0]}", _STAGE_COLORS
     if len(sides) == 1:
       stage = report.stages[sides[0]]

@@ -3,8 +3,10 @@
 
 import dataclasses
 import os
+import pathlib
 
 from tensorflow_staging.python.explain import explain_data
+from tensorflow_staging.python.explain import explain_page
 from tensorflow_staging.python.explain import explain_picture
 from tensorflow_staging.python.explain import explain_text
 
@@ -20,12 +22,34 @@ class StageReport(explain_data.ReportData):
     num_nodes: The number of nodes of the graph.
     stages: All stages, sorted by name.
     unstaged_sources: The sources that are in no stage, each with the reason.
-    reasons: The reasons of all nodes that are in no stage, the most frequent reason first.
+    reasons: The reasons of all nodes that are in no stage and do not run once, the most frequent
+      reason first.
+    advice: The nodes whose reasons keep others in the step, that for most others first.
     graph: The graph.
   """
 
   def __str__(self) -> str:
     return explain_text.text(self)
+
+  def to_html(self) -> str:
+    """Writes the report as one page for a browser, with a tree of the graph's name scopes and a search.
+
+    Returns:
+      The text of the page, which needs no other file and no network. The tree and the search need
+      JavaScript, the rest does not.
+    """
+    return explain_page.page(self)
+
+  def save_html(self, path: str | os.PathLike) -> None:
+    """Writes the page of `to_html` into a file.
+
+    Args:
+      path: The HTML file, which is overwritten if it exists.
+
+    Raises:
+      OSError: If the file cannot be written.
+    """
+    pathlib.Path(path).write_text(self.to_html(), encoding="utf-8")
 
   def to_dot(self) -> str:
     """Draws the graph in Graphviz's language, with the stages apart from the step.

@@ -5,10 +5,14 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 
 from tensorflow_staging.python.explain import explain_data
+from tensorflow_staging.python.explain import explain_graph
 
 # The maximum number of items that a list shows, and of names within one line.
 _MAX_ITEMS = 20
 _MAX_NAMES = 3
+
+# How many pieces of advice a report gives.
+MAX_ADVICE = 5
 
 
 def text(report: explain_data.ReportData) -> str:
@@ -21,7 +25,7 @@ def text(report: explain_data.ReportData) -> str:
     The text, without a newline at its end. It shows at most 20 items of each list, so it stays short
     for a graph of any size.
   """
-  lines = [_summary(report)]
+  lines = [summary(report)]
   for stage in report.stages[:_MAX_ITEMS]:
     lines += ["", *_stage(stage)]
   if len(report.stages) > _MAX_ITEMS:
@@ -30,10 +34,16 @@ def text(report: explain_data.ReportData) -> str:
     lines += ["", "Sources of records that do not run ahead:"]
     lines += _listed(map(str, report.unstaged_sources), len(report.unstaged_sources))
   lines += ["", *_reasons(report)]
+  if once := report.graph.count(explain_graph.ONCE):
+    lines += ["", f"Runs once, before the first step: {counted(once, 'node')}."]
+  if report.advice:
+    lines += ["", "What would let more run ahead:"]
+    lines += [f"    {advice(item)}" for item in report.advice[:MAX_ADVICE]]
   return "\n".join(lines)
 
 
-def _summary(report: explain_data.ReportData) -> str:
+def summary(report: explain_data.ReportData) -> str:
+  """Returns the first sentences of a report."""
   if report.async_embedding:
     condition = f"SmartStage is {'on' if report.enabled else 'off'}, and lookups of embeddings run ahead of the step"
     runs = "run"
@@ -62,16 +72,19 @@ def _summary(report: explain_data.ReportData) -> str:
   return f"{condition}: {why}"
 
 
-def _stage(stage: explain_data.Stage) -> list[str]:
+def stage_title(stage: explain_data.Stage) -> str:
+  """Returns a sentence that says what a stage is made of."""
   if stage.variables:
-    title = f"Stage '{stage.name}', made of {counted(len(stage.nodes), 'node')} for lookups of embeddings."
-  elif not stage.by_hand:
-    title = f"Stage '{stage.name}', made by SmartStage of {counted(len(stage.nodes), 'node')}."
-  elif stage.nodes:
-    title = f"Manual stage '{stage.name}', extended by {counted(len(stage.nodes), 'node')}."
-  else:
-    title = f"Manual stage '{stage.name}', to which nothing is added."
-  lines = [title, "  Records come from:"]
+    return f"Stage '{stage.name}', made of {counted(len(stage.nodes), 'node')} for lookups of embeddings."
+  if not stage.by_hand:
+    return f"Stage '{stage.name}', made by SmartStage of {counted(len(stage.nodes), 'node')}."
+  if stage.nodes:
+    return f"Manual stage '{stage.name}', extended by {counted(len(stage.nodes), 'node')}."
+  return f"Manual stage '{stage.name}', to which nothing is added."
+
+
+def _stage(stage: explain_data.Stage) -> list[str]:
+  lines = [stage_title(stage), "  Records come from:"]
   lines += _listed((f"'{name}'" for name in stage.sources), len(stage.sources))
   if stage.variables:
     lines.append(f"  May miss the updates of the last {counted(stage.stale_steps, 'step')} in the variables:")
@@ -108,6 +121,13 @@ def _reason(reason: explain_data.Reason) -> str:
   names = ", ".join(f"'{name}'" for name in others[:_MAX_NAMES])
   more = f" and {len(others) - _MAX_NAMES} more" if len(others) > _MAX_NAMES else ""
   return f"{line}; others on {names}{more}"
+
+
+def advice(item: explain_data.Advice) -> str:
+  """Returns a piece of advice as sentences."""
+  count = "1 node is" if item.nodes == 1 else f"{item.nodes} nodes are"
+  node = f"'{item.node.name}' ({item.node.op})"
+  return f"Up to {count} in the step only because of {node}, which {item.node.why}. {item.advice}"
 
 
 def _listed(items: Iterable[str], count: int) -> list[str]:

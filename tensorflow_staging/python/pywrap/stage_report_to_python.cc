@@ -36,6 +36,10 @@ py::object Convert(const StageReport::GraphNode& node) {
   return py::make_tuple(node.name, node.op, node.side);
 }
 
+py::object Convert(const StageReport::Why& why) {
+  return py::make_tuple(why.text, why.about, why.advice);
+}
+
 py::object Convert(const StageReport::GraphEdge& edge) {
   return py::make_tuple(edge.src, edge.src_output, edge.dst);
 }
@@ -72,6 +76,15 @@ py::dict ToPython(const StageReport& report) {
   dict["reasons"] = ConvertAll(report.reasons);
   dict["nodes"] = ConvertAll(report.nodes);
   dict["edges"] = ConvertAll(report.edges);
+  dict["whys"] = ConvertAll(report.whys);
+  py::list why_of;
+  py::list step_only;
+  for (size_t i = 0; i < report.nodes.size(); ++i) {
+    why_of.append(report.nodes[i].why);
+    if (report.nodes[i].step_only) step_only.append(i);
+  }
+  dict["why_of"] = std::move(why_of);
+  dict["step_only"] = std::move(step_only);
   return dict;
 }
 

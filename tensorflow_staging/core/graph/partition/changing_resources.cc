@@ -77,6 +77,19 @@ const std::vector<const Node*>& ChangingResources::ChangersOf(
   return it->second = std::move(changers);
 }
 
+const Node* ChangingResources::InitializerOf(const Node& owner) {
+  const Node* found = nullptr;
+  for (const ResourceUse& use : resources_.UsesOf(owner)) {
+    if (effects_.Find(use) != ResourceEffect::kAssign ||
+        !IsInitializer(*use.user, owner)) {
+      continue;
+    }
+    if (found != nullptr) return nullptr;
+    found = use.user;
+  }
+  return found;
+}
+
 std::vector<const Node*> ChangingResources::UsersOf(const Node& owner) {
   std::vector<const Node*> users = ChangersOf(owner);
   for (const ResourceUse& use : resources_.UsesOf(owner)) {

@@ -39,6 +39,10 @@ class ChangingResources {
   // Returns the nodes that may change a resource, given its owner.
   const std::vector<const Node*>& ChangersOf(const Node& owner);
 
+  // Returns the node that gives a variable the value that it begins with, given
+  // the variable's owner. Null if no node, or more than one, may be that node.
+  const Node* InitializerOf(const Node& owner);
+
   // Returns the nodes that use the value of a resource or change it, given its
   // owner.
   std::vector<const Node*> UsersOf(const Node& owner);

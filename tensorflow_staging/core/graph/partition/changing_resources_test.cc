@@ -72,6 +72,12 @@ class ChangingResourcesTest : public ::testing::TestWithParam<bool> {
     return Names(changing.ChangersOf(*variable_));
   }
 
+  const Node* Initializer() {
+    const Resources resources(*graph_.get());
+    ChangingResources changing(*graph_.get(), resources, NodeFilter());
+    return changing.InitializerOf(*variable_);
+  }
+
   TestGraph graph_;
   Node* variable_;
 };
@@ -177,6 +183,19 @@ TEST_P(ChangingResourcesTest, AnUpdateThroughAnotherOpOfItsNameChangesIt) {
   }
   Update("train", "AssignAdd", same, graph_.Const("one", 1));
   EXPECT_EQ(Changers(), Strings{"train"});
+}
+
+TEST_P(ChangingResourcesTest, TheInitialiserOfATrainedVariableIsFound) {
+  const Node* assign = Assign("v/Assign", graph_.Const("zero", 0));
+  Assign("save/Assign", Restored("save/RestoreV2"));
+  Assign("train", graph_.Neg("neg", graph_.Source("next")));
+  EXPECT_EQ(Initializer(), assign);
+}
+
+TEST_P(ChangingResourcesTest, OfTwoPossibleInitialisersNoneIsFound) {
+  Assign("v/Assign", graph_.Const("zero", 0));
+  Assign("reset", graph_.Const("one", 1));
+  EXPECT_EQ(Initializer(), nullptr);
 }
 
 }  // namespace

@@ -113,5 +113,62 @@ std::string ReasonText(const Node& node, const LocatedReason& reason) {
                          "' (", reason.node->type_string(), ")");
 }
 
+const char* AdviceText(StepReason reason) {
+  switch (reason) {
+    case StepReason::kVariable:
+      return "If only lookups read the variable and their values may be a "
+             "little old, let them run ahead with do_async_embedding and "
+             "tf.staging.allow_stale.";
+    case StepReason::kPlaceholder:
+      return "Let a tf.data dataset yield the value, or let tf.staged feed it "
+             "with feed_dict.";
+    case StepReason::kTable:
+      return "Fill the table with its initialiser alone, before the first "
+             "step.";
+    case StepReason::kControlFlow:
+      return "Build it with tf.cond and tf.while_loop, or call "
+             "tf.enable_control_flow_v2() before you build the graph.";
+    case StepReason::kCollective:
+      return "Let it use what the step computes alone, not what leads from a "
+             "source to the step.";
+    case StepReason::kSaver:
+      return "Let it use what the step computes alone, not what leads from a "
+             "source to the step.";
+    case StepReason::kSummary:
+      return "Let no other node depend on the summary.";
+    case StepReason::kTarget:
+      return "Do not give the node to tf.train.mark_target_node, or mark a "
+             "later node.";
+    case StepReason::kManualStage:
+      return "Give the tensor to the tf.staged that reads its source, too.";
+    case StepReason::kSideEffect:
+      return "Replace the op with one that has no state, such as tf.data "
+             "instead of a queue, a reader or a counter.";
+    case StepReason::kConditionalSource:
+      return "Call get_next() outside the branch or loop.";
+    case StepReason::kSavedIterator:
+      return "Save the iterator's position with tf.staging.save_iterators, in "
+             "a session whose records are in host memory.";
+    case StepReason::kSharedIterator:
+      return "Give the step an iterator of its own.";
+    case StepReason::kChangingData:
+      return "Let the dataset use a resource that only its initialiser "
+             "changes.";
+    case StepReason::kOncePerRecordOnBothSides:
+      return "Give the step an op of its own.";
+    case StepReason::kMixedSources:
+      return "Put the datasets together with tf.data.Dataset.zip, so that "
+             "there is one source.";
+    case StepReason::kNothingToCarry:
+    case StepReason::kNoLookup:
+    case StepReason::kUnneeded:
+    case StepReason::kNoSource:
+    case StepReason::kAddedLater:
+    case StepReason::kNone:
+      break;
+  }
+  return "";
+}
+
 }  // namespace staging
 }  // namespace tensorflow

@@ -15,6 +15,11 @@ namespace staging {
 // whose subject is the node: "depends on variable 'emb' (VariableV2)".
 std::string ReasonText(const Node& node, const LocatedReason& reason);
 
+// Returns what a user may do so that `reason` no longer keeps a node, the one
+// that the reason is about, in the step: a sentence in the imperative. Returns
+// an empty string if the reason is about no particular node.
+const char* AdviceText(StepReason reason);
+
 }  // namespace staging
 }  // namespace tensorflow
 

@@ -52,6 +52,16 @@ TEST(ReasonTextTest, EveryReasonHasItsOwnText) {
   EXPECT_EQ(own_texts.size(), reasons);
 }
 
+TEST(ReasonTextTest, ThereIsAdviceForReasonsThatAreAboutANode) {
+  const int reasons = static_cast<int>(StepReason::kNoSource) + 1;
+  for (int i = 0; i < reasons; ++i) {
+    const auto reason = static_cast<StepReason>(i);
+    const bool about_a_node =
+        reason != StepReason::kNone && reason < StepReason::kNothingToCarry;
+    EXPECT_EQ(std::string(AdviceText(reason)).empty(), !about_a_node) << i;
+  }
+}
+
 }  // namespace
 }  // namespace staging
 }  // namespace tensorflow

@@ -23,6 +23,7 @@
 #include "tensorflow_staging/core/graph/partition/stage_partition.h"
 #include "tensorflow_staging/core/graph/partition/stale_reads.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
+#include "tensorflow_staging/core/graph/report/run_once.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
 
 namespace tensorflow {
@@ -135,6 +136,17 @@ class Reporter {
       if (stage.region == nullptr) continue;
       for (const Node* node : stage.region->nodes) side_[node->id()] = i;
     }
+    FindSidesOfLookups();
+    const std::vector<bool> once = FindNodesThatRunOnce(graph_);
+    for (const Node* node : graph_.op_nodes()) {
+      int& side = side_[node->id()];
+      if (once[node->id()] && !IsStaged(*node) && side != StageReport::kControl) {
+        side = StageReport::kOnce;
+      }
+    }
+  }
+
+  void FindSidesOfLookups() {
     if (lookups_ == nullptr) return;
     absl::flat_hash_map<absl::string_view, int> index_of;
     for (size_t i = 0; i < lookups_->plan->stages().size(); ++i) {
@@ -296,9 +308,8 @@ class Reporter {
     std::map<std::pair<StepReason, About>, StageReport::Reason> found;
     absl::flat_hash_set<std::pair<StepReason, const Node*>> seen;
     for (const Node* node : graph_.op_nodes()) {
-      if (IsStaged(*node) || side_[node->id()] == StageReport::kControl) {
-        continue;
-      }
+      const int side = side_[node->id()];
+      if (side != StageReport::kStep && side != StageReport::kShared) continue;
       const LocatedReason& why = WhyNot(*node).reason;
       const About about = why.node == nullptr              ? About::kNothing
                           : why.node == WhyNot(*node).node ? About::kItself
@@ -321,11 +332,43 @@ class Reporter {
   }
 
   void AddGraph() {
+    NodeRoles roles(graph_);
     std::vector<int> index(graph_.num_node_ids(), -1);
+    absl::flat_hash_map<absl::string_view, int> index_by_name;
     for (const Node* node : graph_.op_nodes()) {
       index[node->id()] = report_.nodes.size();
-      report_.nodes.push_back(
-          {node->name(), node->type_string(), side_[node->id()]});
+      index_by_name[node->name()] = report_.nodes.size();
+      StageReport::GraphNode found;
+      found.name = node->name();
+      found.op = node->type_string();
+      found.side = side_[node->id()];
+      found.step_only = roles.Find(*node).role == NodeRole::kStepOnly;
+      report_.nodes.push_back(std::move(found));
+    }
+    // By reason and what it is about: null for nothing, and for the node itself
+    // the graph's source node, which no reason is about.
+    std::map<std::pair<StepReason, const Node*>, int> found;
+    for (const Node* node : graph_.op_nodes()) {
+      if (IsStaged(*node)) continue;
+      const Why& why = WhyNot(*node);
+      const Node* about = why.reason.node;
+      const bool itself = about != nullptr && about == why.node;
+      const auto [it, inserted] =
+          found.try_emplace({why.reason.reason,
+                             itself ? graph_.source_node() : about},
+                            report_.whys.size());
+      report_.nodes[index[node->id()]].why = it->second;
+      if (!inserted) continue;
+      StageReport::Why shown;
+      shown.text = ReasonText(*why.node, why.reason);
+      shown.advice = AdviceText(why.reason.reason);
+      if (itself) {
+        shown.about = StageReport::Why::kItself;
+      } else if (about != nullptr) {
+        const auto named = index_by_name.find(about->name());
+        if (named != index_by_name.end()) shown.about = named->second;
+      }
+      report_.whys.push_back(std::move(shown));
     }
     for (const Node* node : graph_.op_nodes()) {
       for (const Edge* edge : node->out_edges()) {
@@ -350,7 +393,7 @@ class Reporter {
   std::unique_ptr<StagePartition> without_smart_stage_;
   const StagePartition* partition_;
   std::vector<Why> why_;  // By node id.
-  // By node id: the index of a stage, kStep, kShared or kControl.
+  // By node id: as GraphNode::side.
   std::vector<int> side_;
   StageReport report_;
 };

@@ -72,6 +72,21 @@ struct StageReport {
     std::vector<std::string> about;
   };
 
+  // A reason that some nodes have in common.
+  struct Why {
+    // The reason is about no particular node, or each node's reason is about the
+    // node itself.
+    static constexpr int kNothing = -1;
+    static constexpr int kItself = -2;
+
+    // As in Outside.
+    std::string text;
+    // An index into `nodes`, kNothing or kItself.
+    int about = kNothing;
+    // As AdviceText gives it.
+    std::string advice;
+  };
+
   // The side of a node that is in no stage.
   static constexpr int kStep = -1;
   // The node depends on no source, so that both sides use it.
@@ -79,14 +94,21 @@ struct StageReport {
   // The node is a control op of a manual stage: it runs when the stage starts
   // and stops, neither ahead of the step nor in it.
   static constexpr int kControl = -3;
+  // The node does its work once, before the first step (run_once.h).
+  static constexpr int kOnce = -4;
 
   struct GraphNode {
     std::string name;
     std::string op;
-    // The index of a stage, kStep, kShared or kControl. Nodes that lead to a
-    // Put of a manual stage belong to that stage, except variables and tables,
-    // which hold what the step uses, too.
+    // The index of a stage, kStep, kShared, kControl or kOnce. Nodes that lead
+    // to a Put of a manual stage belong to that stage, except variables and
+    // tables, which hold what the step uses, too.
     int side = kStep;
+    // The reason, as an index into `whys`; -1 for a node that runs ahead.
+    int why = -1;
+    // Whether the node stays in the step whatever it depends on, although its
+    // reason may be about another node.
+    bool step_only = false;
   };
 
   // An edge from an output of one node to another node. `src` and `dst` are
@@ -101,12 +123,14 @@ struct StageReport {
   std::vector<Stage> stages;
   // The sources that are in no stage, and the reasons.
   std::vector<Outside> unstaged_sources;
-  // The reasons of all nodes in no stage, most frequent first.
+  // The reasons of all nodes of the step and of the shared ones, most frequent
+  // first.
   std::vector<Reason> reasons;
 
   // The whole graph.
   std::vector<GraphNode> nodes;
   std::vector<GraphEdge> edges;
+  std::vector<Why> whys;
 };
 
 // What a report considers.

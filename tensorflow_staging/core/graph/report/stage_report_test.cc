@@ -110,7 +110,7 @@ TEST_F(StageReportTest, ReportsTheSideOfEachNode) {
   AddStep("next");
   const StageReport report = Report();
   EXPECT_THAT(Sides(report),
-              UnorderedElementsAre(Pair("iterator", StageReport::kShared),
+              UnorderedElementsAre(Pair("iterator", StageReport::kOnce),
                                    Pair("next", 0),
                                    Pair("variable", StageReport::kStep),
                                    Pair("read", StageReport::kStep),
@@ -118,15 +118,32 @@ TEST_F(StageReportTest, ReportsTheSideOfEachNode) {
   EXPECT_EQ(report.edges.size(), 4);
 }
 
+TEST_F(StageReportTest, ReportsWhyEachNodeIsInTheStep) {
+  AddIterator();
+  AddStep("next");
+  const StageReport report = Report();
+  std::map<std::string, const StageReport::GraphNode*> nodes;
+  for (const auto& node : report.nodes) nodes[node.name] = &node;
+  EXPECT_EQ(nodes["next"]->why, -1);
+  const StageReport::Why& variable = report.whys[nodes["variable"]->why];
+  EXPECT_EQ(variable.about, StageReport::Why::kItself);
+  EXPECT_THAT(variable.advice, ::testing::HasSubstr("tf.staging.allow_stale"));
+  EXPECT_TRUE(nodes["variable"]->step_only);
+  const StageReport::Why& sum = report.whys[nodes["sum"]->why];
+  EXPECT_EQ(sum.text, "depends on variable 'variable' (VariableV2)");
+  EXPECT_EQ(report.nodes[sum.about].name, "variable");
+  EXPECT_EQ(nodes["read"]->why, nodes["sum"]->why);
+  EXPECT_FALSE(nodes["sum"]->step_only);
+}
+
 TEST_F(StageReportTest, CountsReasons) {
   AddIterator();
   AddStep("next");
   const StageReport report = Report();
-  ASSERT_EQ(report.reasons.size(), 3);
+  ASSERT_EQ(report.reasons.size(), 2);
   EXPECT_EQ(report.reasons[0].nodes, 2);
   EXPECT_EQ(report.reasons[0].example.name, "read");
   EXPECT_EQ(report.reasons[1].nodes, 1);
-  EXPECT_EQ(report.reasons[2].nodes, 1);
 }
 
 TEST_F(StageReportTest, CountsNodesThatDependOnDifferentNodesTogether) {
@@ -139,7 +156,7 @@ TEST_F(StageReportTest, CountsNodesThatDependOnDifferentNodesTogether) {
           .Input("other", 0, DT_INT64_REF)
           .Attr("T", DT_INT64));
   const StageReport report = Report();
-  ASSERT_EQ(report.reasons.size(), 3);
+  ASSERT_EQ(report.reasons.size(), 2);
   EXPECT_EQ(report.reasons[0].nodes, 3);
   EXPECT_EQ(report.reasons[0].example.why,
             "depends on variable 'variable' (VariableV2)");
@@ -147,7 +164,6 @@ TEST_F(StageReportTest, CountsNodesThatDependOnDifferentNodesTogether) {
   EXPECT_EQ(report.reasons[1].nodes, 2);
   EXPECT_EQ(report.reasons[1].example.name, "variable");
   EXPECT_THAT(report.reasons[1].about, IsEmpty());
-  EXPECT_THAT(report.reasons[2].about, IsEmpty());
 }
 
 TEST_F(StageReportTest, ReportsWhyASourceIsNotStaged) {

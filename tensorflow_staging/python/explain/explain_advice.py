@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the nodes whose reasons keep most other nodes in the step."""
+
+import collections
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+from tensorflow_staging.python.explain import explain_data
+from tensorflow_staging.python.explain import explain_graph
+
+# What keeps a node in the step: nothing, several nodes, or the index of the one node.
+_NOTHING = -1
+_SEVERAL = -2
+
+
+def held_back(graph: explain_graph.StagedGraph, unstaged_sources: Iterable[str]) -> dict[int, int]:
+  """Counts the nodes that are in the step because of one node alone.
+
+  Such nodes depend on a source, lead to a node that would stay in the step, and would run ahead if
+  the reason of the one node no longer held. If that node depends on a source, it counts, too.
+
+  The result is an upper bound: SmartStage may have further reasons, which it examines only for nodes
+  that could run ahead. Takes time linear in the nodes and edges.
+
+  Args:
+    graph: The graph.
+    unstaged_sources: The names of the sources that are in no stage.
+
+  Returns:
+    The number of nodes by the index of the node that keeps them.
+  """
+  users = [[] for _ in graph.nodes]
+  for src, _, dst in graph.edges:
+    users[src].append(dst)
+  keeps = _keepers(graph, users)
+  fed = _with_records(graph, users, frozenset(unstaged_sources))
+  leads = _leading_to_step(graph, users, keeps)
+  counts = collections.Counter(
+      keeps[node] for node in range(len(graph.nodes)) if keeps[node] >= 0 and fed[node] and leads[node])
+  return dict(counts)
+
+
+def advice(
+    graph: explain_graph.StagedGraph,
+    unstaged_sources: Iterable[str]) -> tuple[explain_data.Advice, ...]:
+  """Returns advice about each node of `held_back`, that for most nodes first."""
+  whys = {why.about: why for why in graph.whys if why.about >= 0}
+  found = []
+  for node, count in held_back(graph, unstaged_sources).items():
+    name, op, _ = graph.nodes[node]
+    own = graph.whys[graph.why_of[node]] if graph.why_of[node] >= 0 else whys[node]
+    why = own if own.about == explain_graph.ITSELF else whys.get(node, own)
+    found.append(explain_data.Advice(explain_data.OutsideNode(name, op, own.text), count, why.advice))
+  return tuple(sorted(found, key=lambda item: (-item.nodes, item.node.name)))
+
+
+def _own_keepers(graph: explain_graph.StagedGraph, node: int) -> Iterator[int]:
+  """Yields the nodes whose reasons keep `node` in the step, apart from those that its inputs have too."""
+  if node in graph.step_only:
+    yield node
+  about = graph.whys[graph.why_of[node]].about
+  if about == explain_graph.ITSELF:
+    yield node
+  elif about >= 0:
+    yield about
+
+
+def _keepers(graph: explain_graph.StagedGraph, users: list[list[int]]) -> list[int]:
+  """Returns what keeps each node in the step. A node of the step passes what keeps it on to its users."""
+  keeps = [_NOTHING] * len(graph.nodes)
+
+  def add(node: int, keeper: int) -> bool:
+    if keeper == _NOTHING or keeps[node] in (keeper, _SEVERAL):
+      return False
+    keeps[node] = keeper if keeps[node] == _NOTHING else _SEVERAL
+    return True
+
+  in_step = [side == explain_graph.STEP for _, _, side in graph.nodes]
+  for node, step in enumerate(in_step):
+    if step:
+      for keeper in _own_keepers(graph, node):
+        add(node, keeper)
+  changed = [node for node, keeper in enumerate(keeps) if keeper != _NOTHING]
+  while changed:
+    node = changed.pop()
+    changed += [user for user in users[node] if in_step[user] and add(user, keeps[node])]
+  return keeps
+
+
+def _with_records(
+    graph: explain_graph.StagedGraph, users: list[list[int]], unstaged_sources: frozenset[str]) -> list[bool]:
+  """Returns whether each node depends on a source."""
+  fed = [side >= 0 or name in unstaged_sources for name, _, side in graph.nodes]
+  found = [node for node, is_fed in enumerate(fed) if is_fed]
+  while found:
+    for user in users[found.pop()]:
+      if not fed[user]:
+        fed[user] = True
+        found.append(user)
+  return fed
+
+
+def _leading_to_step(
+    graph: explain_graph.StagedGraph, users: list[list[int]], keeps: list[int]) -> list[bool]:
+  """Returns whether each node leads to one that stays in the step if what keeps the first one no longer does."""
+  inputs = [[] for _ in graph.nodes]
+  leads = [False] * len(graph.nodes)
+  found = []
+  for node, its_users in enumerate(users):
+    for user in its_users:
+      if graph.nodes[user][2] != explain_graph.STEP:
+        continue
+      if keeps[user] == keeps[node]:
+        inputs[user].append(node)
+      elif not leads[node]:
+        leads[node] = True
+        found.append(node)
+  while found:
+    for node in inputs[found.pop()]:
+      if not leads[node]:
+        leads[node] = True
+        found.append(node)
+  return leads

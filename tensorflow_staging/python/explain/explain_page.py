@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a report of `tf.staging.explain` as one HTML page that needs no other file."""
+
+import base64
+import hashlib
+import html
+import pathlib
+from collections.abc import Iterable
+from collections.abc import Sequence
+
+from tensorflow_staging.python.explain import explain_data
+from tensorflow_staging.python.explain import explain_graph
+from tensorflow_staging.python.explain import explain_page_data
+from tensorflow_staging.python.explain import explain_text
+
+# The maximum number of rows of a table or list that does not grow as the reader asks for more.
+_MAX_ROWS = 200
+# The first stages are shown open.
+_MAX_OPEN_STAGES = 3
+
+_FOLDER = pathlib.Path(__file__).parent
+_TITLE = "What runs ahead of the step"
+
+
+def page(report: explain_data.ReportData) -> str:
+  """Returns the HTML page of a report.
+
+  The page works without a network and asks for nothing: its own policy forbids any other script or
+  resource.
+
+  Args:
+    report: The report.
+
+  Returns:
+    The text of the page. It is the same for equal reports.
+  """
+  style = (_FOLDER / "explain_page.css").read_text(encoding="utf-8")
+  script = (_FOLDER / "explain_page.js").read_text(encoding="utf-8")
+  order = explain_page_data.page_order(report)
+  links = _NodeLinks(report, order)
+  policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_digest(script)}'"
+  return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{_TITLE}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<header>
+<h1>{_TITLE}</h1>
+<p class="summary">{html.escape(explain_text.summary(report))}</p>
+{_overview(report)}
+<nav><a href="#stages">Stages</a> <a href="#graph">Graph</a> <a href="#reasons">Reasons</a> \
+<a href="#advice">Advice</a></nav>
+</header>
+<main>
+<section id="stages">
+<h2>Stages, and what they carry to the step</h2>
+{_stages(report, links)}{_unstaged_sources(report, links)}</section>
+<section id="graph">
+<h2>The graph</h2>
+<noscript><p>The tree and the search need JavaScript.</p></noscript>
+<div class="search">
+<input id="query" type="search" placeholder="Part of a name or an op" aria-label="Search the nodes">
+<select id="side" aria-label="Show only"><option value="">on any side</option></select>
+<span id="found" class="quiet" role="status"></span>
+</div>
+<ul id="results" hidden></ul>
+<div id="tree"></div>
+</section>
+<section id="reasons">
+<h2>Why nodes are in no stage</h2>
+{_reasons(report, links)}</section>
+<section id="advice" class="advice">
+<h2>What would let more run ahead</h2>
+{_advice(report, links)}</section>
+</main>
+<script type="application/json" id="data">{explain_page_data.page_data(report, order)}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _digest(script: str) -> str:
+  return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+class _NodeLinks:
+  """Links to nodes in the page's tree."""
+
+  def __init__(self, report: explain_data.ReportData, order: Sequence[int]):
+    self._position = {report.graph.nodes[node][0]: position for position, node in enumerate(order)}
+
+  def link(self, name: str) -> str:
+    """Returns a link to a node; only its name if the graph does not have it."""
+    position = self._position.get(name)
+    if position is None:
+      return f"<code>{html.escape(name)}</code>"
+    return f'<a class="node" href="#graph" data-node="{position}">{html.escape(name)}</a>'
+
+  def tensor(self, name: str) -> str:
+    """Returns the name of a tensor, with a link to its node."""
+    node, _, output = name.rpartition(":")
+    return f"{self.link(node)}:{html.escape(output)}"
+
+  def outside(self, node: explain_data.OutsideNode) -> str:
+    """Returns a node and its reason."""
+    return f'{self.link(node.name)} <span class="op">{html.escape(node.op)}</span> {html.escape(node.why)}'
+
+
+def _counts(report: explain_data.ReportData) -> list[tuple[str, str, int]]:
+  """Returns for each side with nodes its class, its label and how many nodes it has."""
+  sides = [side for _, _, side in report.graph.nodes]
+  counts = [
+      ("ahead", "ahead of the step", sum(side >= 0 for side in sides)),
+      ("step", "in the step", sides.count(explain_graph.STEP)),
+      ("once", "run once, before the first step", sides.count(explain_graph.ONCE)),
+      ("shared", "depend on no source, so both use them", sides.count(explain_graph.SHARED)),
+      ("control", "start and stop manual stages", sides.count(explain_graph.CONTROL)),
+  ]
+  return [entry for entry in counts if entry[2]]
+
+
+def _overview(report: explain_data.ReportData) -> str:
+  counts = _counts(report)
+  if not counts:
+    return ""
+  total = sum(count for _, _, count in counts)
+  parts = "".join(f'<span class="{name}" style="width:{100 * count / total:.3f}%"></span>' for name, _, count in counts)
+  legend = "".join(
+      f'<li><span class="key {name}"></span>{explain_text.counted(count, "node")} {label}</li>'
+      for name, label, count in counts)
+  return f'<div class="overview"><div class="bar">{parts}</div><ul class="legend">{legend}</ul></div>'
+
+
+def _stages(report: explain_data.ReportData, links: _NodeLinks) -> str:
+  if not report.stages:
+    return "<p>There is no stage.</p>\n"
+  in_step = report.graph.count(explain_graph.STEP)
+  return "".join(
+      _stage(stage, links, in_step, index < _MAX_OPEN_STAGES) for index, stage in enumerate(report.stages))
+
+
+def _stage(stage: explain_data.Stage, links: _NodeLinks, in_step: int, is_open: bool) -> str:
+  ahead = explain_text.counted(len(stage.nodes), "node")
+  carried = explain_text.counted(len(stage.boundary), "tensor")
+  parts = [
+      f'<details class="stage"{" open" if is_open else str()}>',
+      f"<summary>{html.escape(explain_text.stage_title(stage))}</summary>",
+      f'<div class="flow"><div class="box ahead"><b>{html.escape(stage.name)}</b>{ahead} ahead</div>',
+      f'<div class="arrow">{carried}<br>{explain_text.total_size(stage.boundary)} a record</div>',
+      f'<div class="box step"><b>the step</b>{explain_text.counted(in_step, "node")}</div></div>',
+      "<h3>Records come from</h3>", _list(map(links.link, stage.sources), len(stage.sources)),
+  ]
+  if stage.variables:
+    steps = explain_text.counted(stage.stale_steps, "step")
+    parts += [
+        f"<h3>May miss the updates of the last {steps} in the variables</h3>",
+        _list(map(links.link, stage.variables), len(stage.variables))
+    ]
+  parts += ["<h3>What a record carries to the step</h3>", _tensors(stage.boundary, links)]
+  if stage.elements:
+    parts += ["<h3>What a record also keeps of its sources, for fetches</h3>", _tensors(stage.elements, links)]
+  parts += ["<h3>The first nodes of the step after it</h3>", _list(map(links.outside, stage.outside), len(stage.outside))]
+  return "\n".join([*parts, "</details>\n"])
+
+
+def _tensors(tensors: Sequence[explain_data.BoundaryTensor], links: _NodeLinks) -> str:
+  rows = (
+      f"<td>{links.tensor(tensor.name)}</td><td>{html.escape(explain_text.type_and_shape(tensor))}</td>"
+      f'<td class="number">{html.escape(explain_text.size(tensor))}</td>' for tensor in tensors)
+  head = '<th scope="col">tensor</th><th scope="col">type and shape</th><th scope="col" class="number">size</th>'
+  return _table(head, rows, len(tensors))
+
+
+def _unstaged_sources(report: explain_data.ReportData, links: _NodeLinks) -> str:
+  sources = report.unstaged_sources
+  if not sources:
+    return ""
+  return "<h3>Sources of records that do not run ahead</h3>\n" + _list(map(links.outside, sources), len(sources))
+
+
+def _reasons(report: explain_data.ReportData, links: _NodeLinks) -> str:
+  once = report.graph.count(explain_graph.ONCE)
+  parts = []
+  if report.reasons:
+    rows = (
+        f'<td class="number">{reason.nodes}</td><td>{links.outside(reason.example)}{_others(reason, links)}</td>'
+        for reason in report.reasons)
+    parts.append(
+        _table('<th scope="col" class="number">nodes</th><th scope="col">for example</th>', rows, len(report.reasons)))
+  else:
+    parts.append("<p>No node is in the step alone.</p>\n")
+  if once:
+    parts.append(
+        f"<p>{explain_text.counted(once, 'node')} of initialisers, datasets and tables have no such reason, because"
+        " they do their work once, before the first step.</p>\n")
+  return "".join(parts)
+
+
+def _others(reason: explain_data.Reason, links: _NodeLinks) -> str:
+  others = reason.about[1:]
+  if not others:
+    return ""
+  return f"<details><summary>{len(others)} more like this</summary>{_list(map(links.link, others), len(others))}</details>"
+
+
+def _advice(report: explain_data.ReportData, links: _NodeLinks) -> str:
+  if not report.advice:
+    return "<p>No node keeps others in the step on its own.</p>\n"
+  items = "".join(
+      f"<li><b>Up to {explain_text.counted(item.nodes, 'node')}</b>: {links.outside(item.node)}."
+      f" {html.escape(item.advice)}</li>\n" for item in report.advice[:explain_text.MAX_ADVICE])
+  return (
+      "<p>So many nodes are in the step because of one node alone. The nodes that several keep there are not"
+      f" counted.</p>\n<ol>\n{items}</ol>\n")
+
+
+def _table(head: str, rows: Iterable[str], count: int) -> str:
+  body = "".join(f"<tr>{row}</tr>\n" for row, _ in zip(rows, range(_MAX_ROWS), strict=False))
+  if not body:
+    return "<p>None.</p>\n"
+  table = f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>\n'
+  return table + _omitted(count)
+
+
+def _list(items: Iterable[str], count: int) -> str:
+  lines = "".join(f"<li>{item}</li>\n" for item, _ in zip(items, range(_MAX_ROWS), strict=False))
+  return f"<ul>\n{lines}</ul>\n{_omitted(count)}" if lines else "<p>None.</p>\n"
+
+
+def _omitted(count: int) -> str:
+  return f'<p class="quiet">and {count - _MAX_ROWS} more</p>\n' if count > _MAX_ROWS else ""
