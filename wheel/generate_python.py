@@ -21,6 +21,17 @@ import manifest
 _OPS_PREFIX = "TensorBuffer"
 _OPS_MODULE = "tensorflow_staging/python/stages/gen_tensor_buffer_ops.py"
 _GENERATOR = "tensorflow/python/tools/api/generator"
+# `python -m tensorflow.staging` runs the module in the package of the API that `import tensorflow` gives.
+_COMMAND_LINE = '''\
+"""Runs `python -m tensorflow.staging`."""
+
+import sys
+
+from tensorflow_staging.python.command_line import main
+
+if __name__ == "__main__":
+  sys.exit(main.main())
+'''
 _EXPORTS = "tensorflow/python/modules_with_exports.py"
 
 
@@ -134,6 +145,7 @@ def generate_api(source: pathlib.Path, lists: pathlib.Path, out: pathlib.Path) -
         use_relative_imports=True,
     )
     (folder / "__init__.py").touch()
+    (folder / "staging/__main__.py").write_text(_COMMAND_LINE)
     root = (folder / f"v{version}.py").read_text()
     (out / f"_root_v{version}.py").write_text(
         root.replace("from . import", f"from ._api.v{version} import")

@@ -18,8 +18,20 @@ if _version not in ("1", "2"):
 if _typing.TYPE_CHECKING:
   from tensorflow._root_v%{api_version} import *
 
+# `python -m tensorflow.staging` imports this package before it can choose what TensorFlow logs on import.
+_is_command = _sys.argv[:1] == ["-m"] and "tensorflow.staging" in _sys.orig_argv
+if _is_command:
+  _os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
 # Executes the root as this module instead of importing it as another one, because the root sets `__path__` and other
 # attributes of `tensorflow` itself.
-_machinery.SourceFileLoader(
-    __name__, _os.path.join(_os.path.dirname(__file__), f"_root_v{_version}.py")
-).exec_module(_sys.modules[__name__])
+try:
+  _machinery.SourceFileLoader(
+      __name__, _os.path.join(_os.path.dirname(__file__), f"_root_v{_version}.py")
+  ).exec_module(_sys.modules[__name__])
+except ImportError as _error:
+  if not _is_command:
+    raise
+  from tensorflow_staging.python.doctor import failed_import as _failed_import
+
+  _sys.exit(_failed_import.report(_error))

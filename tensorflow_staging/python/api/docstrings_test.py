@@ -20,6 +20,7 @@ _DOCUMENTED = {
     "tf.staging.allow_stale": tf.staging.allow_stale,
     "tf.staging.explain": tf.staging.explain,
     "tf.staging.stats": tf.staging.stats,
+    "tf.staging.build_info": tf.staging.build_info,
 }
 
 

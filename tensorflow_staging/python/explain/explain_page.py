@@ -150,7 +150,7 @@ def _stage(stage: explain_data.Stage, links: _NodeLinks, in_step: int, is_open: 
   ahead = explain_text.counted(len(stage.nodes), "node")
   carried = explain_text.counted(len(stage.boundary), "tensor")
   parts = [
-      f'<details class="stage"{" open" if is_open else str()}>',
+      f'<details class="stage"{" open" if is_open else ""}>',
       f"<summary>{html.escape(explain_text.stage_title(stage))}</summary>",
       f'<div class="flow"><div class="box ahead"><b>{html.escape(stage.name)}</b>{ahead} ahead</div>',
       f'<div class="arrow">{carried}<br>{explain_text.total_size(stage.boundary)} a record</div>',
@@ -166,7 +166,8 @@ def _stage(stage: explain_data.Stage, links: _NodeLinks, in_step: int, is_open: 
   parts += ["<h3>What a record carries to the step</h3>", _tensors(stage.boundary, links)]
   if stage.elements:
     parts += ["<h3>What a record also keeps of its sources, for fetches</h3>", _tensors(stage.elements, links)]
-  parts += ["<h3>The first nodes of the step after it</h3>", _list(map(links.outside, stage.outside), len(stage.outside))]
+  parts += ["<h3>The first nodes of the step after it</h3>"]
+  parts += [_list(map(links.outside, stage.outside), len(stage.outside))]
   return "\n".join([*parts, "</details>\n"])
 
 
@@ -207,7 +208,8 @@ def _others(reason: explain_data.Reason, links: _NodeLinks) -> str:
   others = reason.about[1:]
   if not others:
     return ""
-  return f"<details><summary>{len(others)} more like this</summary>{_list(map(links.link, others), len(others))}</details>"
+  names = _list(map(links.link, others), len(others))
+  return f"<details><summary>{len(others)} more like this</summary>{names}</details>"
 
 
 def _advice(report: explain_data.ReportData, links: _NodeLinks) -> str:

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m tensorflow.staging doctor`: checks the installation."""
+
+import argparse
+import pathlib
+from collections.abc import Iterator
+
+import tensorflow
+
+from tensorflow_staging.python.build_info import build_info
+from tensorflow_staging.python.doctor import devices
+from tensorflow_staging.python.doctor import finding
+from tensorflow_staging.python.doctor import installed_files
+from tensorflow_staging.python.doctor import loaded_libraries
+from tensorflow_staging.python.doctor import trial_runs
+
+_DESCRIPTION = """\
+Checks the version, the files and libraries of the installation, GPUs and streams, and trains for a second with stages.
+Prints what it found, and for each problem what to do. The exit status is 1 if there is a problem."""
+
+# The three trials together train for a second.
+_SECONDS = 1 / 3
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+  """Sets the description of the command; it has no arguments."""
+  parser.description = _DESCRIPTION
+
+
+def run(arguments: argparse.Namespace) -> int:
+  """Runs all checks and prints what they find.
+
+  Args:
+    arguments: The parsed arguments.
+
+  Returns:
+    The exit status: 1 if there is a problem, otherwise 0.
+  """
+  del arguments
+  findings = []
+  for found in _findings():
+    print(found, flush=True)
+    findings.append(found)
+  problems = sum(found.is_problem for found in findings)
+  print("No problem found." if not problems else f"Problems: {problems}.")
+  return finding.exit_status(findings)
+
+
+def _findings() -> Iterator[finding.Finding]:
+  package = pathlib.Path(tensorflow.__file__).parent
+  site_packages = package.parent
+  info = build_info.build_info()
+  yield from installed_files.check_version(site_packages)
+  yield finding.Finding(
+      "build",
+      f"{len(info.patches)} patches over TensorFlow {info.tensorflow_version}, {info.base} libraries, commit"
+      f" {info.commit or 'unknown'}.")
+  yield from installed_files.check_other_distributions(site_packages)
+  yield from installed_files.check_files(site_packages)
+  yield from loaded_libraries.check_loaded(pathlib.Path("/proc/self/maps").read_text(), package)
+  yield from loaded_libraries.check_order(package / "libtensorflow_cc.so.2")
+  yield from loaded_libraries.check_session()
+  yield from devices.check_gpus(info.base)
+  yield from trial_runs.check_stage(_SECONDS)
+  yield from trial_runs.check_smart_stage(_SECONDS)
+  yield from trial_runs.check_pool(_SECONDS)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program `python -m tensorflow.staging`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from tensorflow.python.framework import ops
+from tensorflow.python.platform import tf_logging
+
+from tensorflow_staging.python.command_line import doctor_command
+from tensorflow_staging.python.command_line import explain_command
+from tensorflow_staging.python.command_line import user_error
+
+_PROGRAM = "python -m tensorflow.staging"
+_COMMANDS = {
+    "explain": (explain_command, "report what runs ahead of the step in a graph"),
+    "doctor": (doctor_command, "check the installation, and say what is wrong"),
+}
+_USAGE_STATUS = 2
+
+
+class _Parser(argparse.ArgumentParser):
+
+  def error(self, message: str) -> NoReturn:
+    self.exit(_USAGE_STATUS, f"{self.prog}: error: {message}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+  """Runs a command.
+
+  Args:
+    arguments: The arguments of the program; None stands for those of the process.
+
+  Returns:
+    The exit status: 0, or 1 if the doctor found a problem, or 2 if the command cannot be run as it was given.
+  """
+  parser = _Parser(prog=_PROGRAM, description="Tools for pipeline staging.")
+  commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+  for name, (command, summary) in _COMMANDS.items():
+    command.add_arguments(commands.add_parser(name, help=summary))
+  parsed = parser.parse_args(arguments)
+  tf_logging.set_verbosity(tf_logging.ERROR)
+  try:
+    # The commands work on graphs, also where `import tensorflow` gives TensorFlow 2's API.
+    with ops.Graph().as_default():
+      return _COMMANDS[parsed.command][0].run(parsed)
+  except user_error.UserError as error:
+    print(f"{_PROGRAM} {parsed.command}: error: {error}", file=sys.stderr)
+    return _USAGE_STATUS
