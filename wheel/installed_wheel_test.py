@@ -166,6 +166,19 @@ def test_op_wrappers_are_sorted():
   assert names == sorted(names), "two builds must write the same bytes"
 
 
+def test_each_api_has_the_command_line():
+  for api in ("v1", "v2"):
+    program = (_SITE_PACKAGES / f"tensorflow/_api/{api}/staging/__main__.py").read_text()
+    assert "from tensorflow_staging.python.command_line import main" in program
+
+
+def test_files_beside_the_python_are_shipped():
+  package = _SITE_PACKAGES / "tensorflow_staging/python"
+  for name in ("explain/explain_page.css", "explain/explain_page.js", "build_info/build_values.py"):
+    assert (package / name).is_file()
+  assert list(package.rglob("*_test.py")) == []
+
+
 def test_headers_and_protos_are_shipped():
   include = _SITE_PACKAGES / "tensorflow/include"
   assert "session_stage_subgraph_thread_pool" in (include / "tensorflow/core/protobuf/config.proto").read_text()

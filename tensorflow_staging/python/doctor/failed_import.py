@@ -32,4 +32,5 @@ def report(error: ImportError) -> int:
 def _reason(error: ImportError) -> str:
   """Returns the line of the message that says why; TensorFlow puts a traceback before it."""
   lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-  return next((line for line in lines if line.startswith("ImportError:")), lines[0] if lines else "no reason is given.")
+  reason = next((line for line in lines if line.startswith("ImportError: ")), lines[0] if lines else "unknown")
+  return reason.removeprefix("ImportError: ") + "."

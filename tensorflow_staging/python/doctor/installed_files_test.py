@@ -110,7 +110,7 @@ def test_without_a_library_the_doctor_still_says_what_is_missing(copy, tmp_path_
   status, output = _doctor(copy, tmp_path_factory.mktemp("empty"))
   assert status == 1
   assert f"PROBLEM files: {_OVERLAY} is missing." in output
-  assert "PROBLEM import: import tensorflow fails: ImportError: libtensorflow_cc_staging.so.2: cannot open" in output
+  assert "PROBLEM import: import tensorflow fails: libtensorflow_cc_staging.so.2: cannot open" in output
   assert "What to do: Uninstall every distribution" in output
   assert "Traceback" not in output
 
