@@ -101,10 +101,11 @@ class RunOnceFinder {
     for (size_t i = 0; i < found_.size(); ++i) {
       for (const Node* user : Users(*found_[i])) {
         const std::vector<const Node*> inputs = Inputs(*user);
-        if (!HasOwnRole(*user) &&
-            std::all_of(inputs.begin(), inputs.end(), [this](const Node* input) {
-              return once_[input->id()] || input->IsConstant();
-            })) {
+        if (!HasOwnRole(*user) && std::all_of(inputs.begin(), inputs.end(),
+                                              [this](const Node* input) {
+                                                return once_[input->id()] ||
+                                                       input->IsConstant();
+                                              })) {
           Add(*user);
         }
       }
@@ -116,7 +117,8 @@ class RunOnceFinder {
     for (size_t i = 0; i < found_.size(); ++i) {
       for (const Node* input : Inputs(*found_[i])) {
         const std::vector<const Node*> users = Users(*input);
-        if (!HoldsState(*input) && roles_.Find(*input).role != NodeRole::kSource &&
+        if (!HoldsState(*input) &&
+            roles_.Find(*input).role != NodeRole::kSource &&
             std::all_of(users.begin(), users.end(), [this](const Node* user) {
               return once_[user->id()];
             })) {

@@ -140,7 +140,8 @@ class Reporter {
     const std::vector<bool> once = FindNodesThatRunOnce(graph_);
     for (const Node* node : graph_.op_nodes()) {
       int& side = side_[node->id()];
-      if (once[node->id()] && !IsStaged(*node) && side != StageReport::kControl) {
+      if (once[node->id()] && !IsStaged(*node) &&
+          side != StageReport::kControl) {
         side = StageReport::kOnce;
       }
     }
@@ -353,10 +354,9 @@ class Reporter {
       const Why& why = WhyNot(*node);
       const Node* about = why.reason.node;
       const bool itself = about != nullptr && about == why.node;
-      const auto [it, inserted] =
-          found.try_emplace({why.reason.reason,
-                             itself ? graph_.source_node() : about},
-                            report_.whys.size());
+      const auto [it, inserted] = found.try_emplace(
+          {why.reason.reason, itself ? graph_.source_node() : about},
+          report_.whys.size());
       report_.nodes[index[node->id()]].why = it->second;
       if (!inserted) continue;
       StageReport::Why shown;

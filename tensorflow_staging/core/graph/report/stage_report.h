@@ -74,8 +74,8 @@ struct StageReport {
 
   // A reason that some nodes have in common.
   struct Why {
-    // The reason is about no particular node, or each node's reason is about the
-    // node itself.
+    // The reason is about no particular node, or each node's reason is about
+    // the node itself.
     static constexpr int kNothing = -1;
     static constexpr int kItself = -2;
 
