@@ -44,13 +44,14 @@ def advice(
     graph: explain_graph.StagedGraph,
     unstaged_sources: Iterable[str]) -> tuple[explain_data.Advice, ...]:
   """Returns advice about each node of `held_back`, that for most nodes first."""
-  whys = {why.about: why for why in graph.whys if why.about >= 0}
+  about = {why.about: why for why in graph.whys if why.about >= 0}
   found = []
   for node, count in held_back(graph, unstaged_sources).items():
     name, op, _ = graph.nodes[node]
-    own = graph.whys[graph.why_of[node]] if graph.why_of[node] >= 0 else whys[node]
-    why = own if own.about == explain_graph.ITSELF else whys.get(node, own)
-    found.append(explain_data.Advice(explain_data.OutsideNode(name, op, own.text), count, why.advice))
+    own = graph.whys[graph.why_of[node]] if graph.why_of[node] >= 0 else about[node]
+    # What keeps the others may be another reason: a node that saves an iterator's position also has a side effect.
+    others = about.get(node, own)
+    found.append(explain_data.Advice(explain_data.OutsideNode(name, op, own.text), count, others.advice))
   return tuple(sorted(found, key=lambda item: (-item.nodes, item.node.name)))
 
 
