@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tensorflow_staging.python.explain import explain_boxes
+from tensorflow_staging.python.explain import explain_graph
 from tensorflow_staging.python.explain import explain_picture
 from tensorflow_staging.python.testing import report_graphs
 from tensorflow_staging.python.testing import test_util
@@ -57,11 +58,21 @@ def test_many_tensors_between_two_boxes_are_one_arrow_with_their_total_size():
   assert r'label="4 tensors,\n32 bytes"' in tf.staging.explain().to_dot()
 
 
-def test_constants_are_left_out_and_counted():
+def test_constants_that_both_sides_use_are_left_out_and_counted():
   report_graphs.model()
   dot = tf.staging.explain().to_dot()
-  assert "(Const)" not in dot
+  assert "(Const)" not in re.sub(r"subgraph cluster_once \{.*?\n  \}", "", dot, flags=re.DOTALL)
   assert re.search(r"Not drawn: \d+ nodes that depend on no source of records", dot)
+
+
+def test_what_runs_once_has_a_cluster_with_few_boxes():
+  report_graphs.model()
+  report = tf.staging.explain()
+  once, = re.findall(r"subgraph cluster_once \{(.*?)\n  \}", report.to_dot(), re.DOTALL)
+  count = report.graph.count(explain_graph.ONCE)
+  assert count > 6
+  assert f"runs once, before the first step, {count} nodes" in once
+  assert 2 <= _box_count(once) <= 6
 
 
 def test_a_manual_stage_is_drawn_up_to_its_buffer_and_after_it():

@@ -156,11 +156,39 @@ def test_when_every_user_of_the_source_is_marked_only_the_source_is_staged():
 
 def test_reasons_are_counted_and_the_most_frequent_comes_first():
   report_graphs.model()
-  reasons = tf.staging.explain().reasons
+  report = tf.staging.explain()
+  reasons = report.reasons
   counts = [reason.nodes for reason in reasons]
   assert counts == sorted(counts, reverse=True)
-  assert sum(counts) == tf.staging.explain().num_nodes - 2
+  assert sum(counts) == report.num_nodes - 2 - report.graph.count(explain_graph.ONCE)
   assert {"depends on no source of records"} < {reason.example.why for reason in reasons}
+
+
+def test_what_runs_once_is_apart_from_the_step():
+  report_graphs.model()
+  tf.global_variables_initializer()
+  report = tf.staging.explain()
+  once = {name for name, _, side in report.graph.nodes if side == explain_graph.ONCE}
+  assert once >= {"embedding/Assign", "embedding/Initializer/random_uniform", "init", "OneShotIterator"}
+  assert not once & {"embedding", "embedding/read", "embedding_lookup", "IteratorGetNext", "loss"}
+  assert not once & {reason.example.name for reason in report.reasons}
+  assert f"Runs once, before the first step: {len(once)} nodes." in str(report)
+
+
+def test_tables_and_initialisers_of_iterators_run_once():
+  dataset = tf.data.Dataset.from_tensor_slices(["a", "b"])
+  iterator = tf.data.make_initializable_iterator(dataset)
+  initializer = tf.lookup.KeyValueTensorInitializer(["a", "b"], [1.0, 2.0])
+  table = tf.lookup.StaticHashTable(initializer, 0.0)
+  looked_up = table.lookup(iterator.get_next())
+  tf.multiply(looked_up, tf.get_variable("weight", []))
+  tf.tables_initializer()
+  report = tf.staging.explain()
+  sides = {name: side for name, _, side in report.graph.nodes}
+  once = {name for name, side in sides.items() if side == explain_graph.ONCE}
+  assert once >= {iterator.initializer.name, table.resource_handle.op.name, "init_all_tables", "TensorSliceDataset"}
+  assert any(op == "LookupTableImportV2" and name in once for name, op, _ in report.graph.nodes)
+  assert sides[looked_up.op.name] == 0
 
 
 def test_the_text_stays_short_with_many_variables():
