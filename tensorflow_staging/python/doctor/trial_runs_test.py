@@ -23,8 +23,8 @@ def test_steps_without_a_stage():
 
 
 def test_a_wrong_record():
-  found, = trial_runs.train("wrong", lambda record, config: tf.staged(record) // 2, _SECONDS)
-  assert found.text == "Step 1 got record 0."
+  found, = trial_runs.train("wrong", lambda record, config: tf.staged(record) + 1, _SECONDS)
+  assert found.text == "Step 0 got record 1."
   assert found.is_problem
 
 
