@@ -70,6 +70,7 @@ class RunOnceFinder {
                  found.reason == StepReason::kTable) {
         AddInitializersOf(*node);
       } else if (IsIteratorInitializer(*node) ||
+                 IsIteratorToStringHandle(*node) ||
                  AsksWhetherInitialized(*node) || IsUnusedDataset(*node)) {
         Add(*node);
       }

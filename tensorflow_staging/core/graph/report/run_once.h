@@ -12,7 +12,8 @@ namespace staging {
 
 // Finds the nodes that prepare what the steps use, and do their work once,
 // before the first step:
-//   * datasets, and the handles and initialisers of iterators;
+//   * datasets, and the handles and initialisers of iterators, with the strings
+//     that stand for the handles;
 //   * the handles of tables that only their initialisers fill, and these
 //     initialisers;
 //   * the initialisers of variables, as ChangingResources finds them, and the

@@ -45,6 +45,15 @@ TEST_F(RunOnceTest, AnIteratorItsDatasetAndItsInitialiserDo) {
                                    "make/start", "make/stop", "make/step"));
 }
 
+TEST_F(RunOnceTest, TheStringThatStandsForAnIteratorDoes) {
+  Node* iterator = graph_.Iterator("iterator");
+  NodeBuilder builder("string", "IteratorToStringHandle");
+  builder.Input(iterator);
+  graph_.Finalize(&builder);
+  graph_.Neg("neg", graph_.GetNext("next", iterator));
+  EXPECT_THAT(Found(), UnorderedElementsAre("iterator", "string"));
+}
+
 TEST_F(RunOnceTest, AnInitialiserItsInitialValueAndItsGroupsDo) {
   Node* variable = graph_.RefVariable("v");
   Node* assign =
