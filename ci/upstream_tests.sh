@@ -3,10 +3,14 @@
 #
 # Runs TensorFlow's own Python tests, and compares each result with the result on the stock wheel.
 #
-#   ci/upstream_tests.sh quick    runs the files in ci/upstream/quick.txt in .venv; every test that passes on the stock
-#                                 wheel must pass
-#   ci/upstream_tests.sh pools    does the same, but every local session has a stage thread pool that all its runs use
-#   ci/upstream_tests.sh record   runs them on the stock wheel, in a temporary virtual environment, and saves the results
+#   ci/upstream_tests.sh quick          runs the files in ci/upstream/quick.txt in .venv; every test that passes on the
+#                                       stock wheel must pass
+#   ci/upstream_tests.sh pools          does the same, but every local session has a stage thread pool for all its runs
+#   ci/upstream_tests.sh smart          does the same, but every session has SmartStage, and its stages start by
+#                                       themselves; ci/upstream/smart_differences.txt lists and explains what differs
+#   ci/upstream_tests.sh full [MODE]    runs the files in ci/upstream/wide.txt as well, plain or in one of these modes
+#   ci/upstream_tests.sh record         runs all files on the stock wheel, in a temporary virtual environment, and saves
+#                                       the results
 steps_total=1
 source "$(dirname "$0")/steps.sh"
 
@@ -14,15 +18,29 @@ python=$(find_python) || die "Python 3.11 was not found."
 bazel build @tensorflow_source//:BUILD.bazel
 external=$(bazel info output_base)/external
 source_tree=$external/tensorflow_source
-run=("$python" ci/upstream/run.py --source="$source_tree" --list=ci/upstream/quick.txt
-  --stock-results=ci/upstream/stock_results.json)
+quick=ci/upstream/quick.txt
+wide=ci/upstream/wide.txt
+run=("$python" ci/upstream/run.py --source="$source_tree" --stock-results=ci/upstream/stock_results.json)
+
+# Runs the files in .venv, with the sessions of a mode: run_in MODE LIST...
+run_in() {
+  local mode=$1
+  shift
+  case $mode in
+    quick) mode=() ;;
+    pools) mode=(--sessions=stage_pools) ;;
+    smart) mode=(--sessions=smart_sessions --differences=ci/upstream/smart_differences.txt) ;;
+    *) die "'$mode' is no mode; there are quick, pools and smart." ;;
+  esac
+  "${run[@]}" --python="$venv/bin/python" "${mode[@]}" --list "$@"
+}
 
 case ${1:-} in
-  quick)
-    "${run[@]}" --python="$venv/bin/python"
+  quick | pools | smart)
+    run_in "$1" "$quick"
     ;;
-  pools)
-    "${run[@]}" --python="$venv/bin/python" --stage-pools
+  full)
+    run_in "${2:-quick}" "$quick" "$wide"
     ;;
   record)
     stock=$(mktemp -d)
@@ -31,9 +49,9 @@ case ${1:-} in
     install_pinned "$stock/bin/python" third_party/python/requirements.txt ci/requirements.txt
     bazel build @tensorflow_wheel_cpu//:base.whl
     "$stock/bin/python" -m pip install --quiet --no-index --no-deps "$(readlink -f "$external/tensorflow_wheel_cpu/base.whl")"
-    "${run[@]}" --python="$stock/bin/python" --write
+    "${run[@]}" --python="$stock/bin/python" --write --list "$quick" "$wide"
     ;;
   *)
-    die "'${1:-}' is no command. Usage: ci/upstream_tests.sh quick|pools|record"
+    die "'${1:-}' is no command. Usage: ci/upstream_tests.sh quick|pools|smart|full [MODE]|record"
     ;;
 esac

@@ -5,12 +5,20 @@ from __future__ import annotations
 
 import json
 import pathlib
+import typing
 import xml.etree.ElementTree
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 # The result of each test in a file, by the test's name.
 FileResults = dict[str, str]
+
+
+class Test(typing.NamedTuple):
+  """A test: its file, relative to tensorflow/python, and its class and name in there."""
+
+  file: str
+  name: str
 
 
 def read_junit(path: pathlib.Path) -> FileResults | None:
@@ -59,7 +67,7 @@ def load(path: pathlib.Path) -> dict[str, FileResults]:
   }
 
 
-def regressions(stock: dict[str, FileResults], now: dict[str, FileResults]) -> list[str]:
+def regressions(stock: dict[str, FileResults], now: dict[str, FileResults]) -> dict[Test, str]:
   """Finds the tests that are worse than on the stock wheel.
 
   A test is worse if it passed on the stock wheel and does not pass now, or if it fails now and the stock wheel has no
@@ -70,18 +78,19 @@ def regressions(stock: dict[str, FileResults], now: dict[str, FileResults]) -> l
     now: The results to judge, of every file that was run.
 
   Returns:
-    One line for each test that is worse, and for each file without results on the stock wheel.
+    A line for each test that is worse; for a file without results on the stock wheel, one line under an empty name.
   """
-  found = []
-  for file, tests in sorted(now.items()):
+  found = {}
+  for file, tests in now.items():
     known = stock.get(file)
     if known is None:
-      found.append(f"{file}: there are no results of the stock wheel; run ci/upstream_tests.sh record")
+      found[Test(file, "")] = f"{file}: there are no results of the stock wheel; run ci/upstream_tests.sh record"
       continue
-    for name, result in sorted(known.items()):
+    for name, result in known.items():
       if result == PASSED and tests.get(name) != PASSED:
-        found.append(f"{file}: {name} passes on the stock wheel, but is {tests.get(name, 'missing')} here")
-    for name, result in sorted(tests.items()):
+        here = tests.get(name, "missing")
+        found[Test(file, name)] = f"{file}: {name} passes on the stock wheel, but is {here} here"
+    for name, result in tests.items():
       if result == FAILED and name not in known:
-        found.append(f"{file}: {name} fails, and did not run on the stock wheel")
+        found[Test(file, name)] = f"{file}: {name} fails, and did not run on the stock wheel"
   return found

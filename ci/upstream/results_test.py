@@ -39,11 +39,11 @@ def test_saved_results_read_back_without_skipped_tests(tmp_path):
 
 
 def test_the_same_results_are_no_regression():
-  assert results.regressions(_STOCK, _STOCK) == []
+  assert results.regressions(_STOCK, _STOCK) == {}
 
 
 def test_a_known_failure_that_passes_is_no_regression():
-  assert results.regressions(_STOCK, {"a_test.py": {"T.good": results.PASSED, "T.bad": results.PASSED}}) == []
+  assert results.regressions(_STOCK, {"a_test.py": {"T.good": results.PASSED, "T.bad": results.PASSED}}) == {}
 
 
 def test_a_passing_test_that_now_fails_is_skipped_or_missing_is_a_regression():
@@ -53,7 +53,9 @@ def test_a_passing_test_that_now_fails_is_skipped_or_missing_is_a_regression():
 
 def test_a_failure_without_a_stock_result_is_a_regression():
   now = {"a_test.py": {"T.good": results.PASSED, "T.new": results.FAILED}}
-  assert results.regressions(_STOCK, now) == ["a_test.py: T.new fails, and did not run on the stock wheel"]
+  assert results.regressions(_STOCK, now) == {
+      results.Test("a_test.py", "T.new"): "a_test.py: T.new fails, and did not run on the stock wheel"
+  }
 
 
 def test_a_file_without_stock_results_is_reported():

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs one of TensorFlow's test files as upstream's build does: with TensorFlow 2's behaviour off.
 
-usage: run_as_v1.py [--stage-pools] SOURCE TEST_FILE
+usage: run_as_v1.py SESSIONS SOURCE TEST_FILE
 
-SOURCE is TensorFlow's source tree, from which a test imports the few helper modules that wheels do not have. With
---stage-pools, every local session has a stage thread pool, and all its runs use that pool.
+SESSIONS is "plain", or the module beside this file that changes all sessions: "stage_pools" or "smart_sessions". SOURCE
+is TensorFlow's source tree, from which a test imports the few helper modules that wheels do not have.
 """
 
 import contextlib
+import importlib
 import importlib.machinery
 import importlib.util
 import pathlib
@@ -34,22 +35,16 @@ class _HelperFinder:
 
 
 def main() -> None:
-  stage_pools = sys.argv[1] == "--stage-pools"
-  if stage_pools:
-    del sys.argv[1]
-  source, test = map(pathlib.Path, sys.argv[1:3])
+  sessions = sys.argv[1]
+  source, test = map(pathlib.Path, sys.argv[2:4])
   from tensorflow.python.compat import v2_compat
 
   v2_compat.disable_v2_behavior()
   sys.meta_path.append(_HelperFinder(source))
-  sessions = contextlib.nullcontext()
-  if stage_pools:
-    import stage_pools as pools
-
-    sessions = pools.everywhere()
-  sys.argv[:] = [str(test), *sys.argv[3:]]
+  changed = contextlib.nullcontext() if sessions == "plain" else importlib.import_module(sessions).everywhere()
+  sys.argv[:] = [str(test), *sys.argv[4:]]
   sys.path[0] = str(test.parent)
-  with sessions:
+  with changed:
     runpy.run_path(str(test), run_name="__main__")
 
 

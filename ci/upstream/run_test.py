@@ -44,7 +44,7 @@ class _Upstream:
     return len((self._folder / f"{test}.runs").read_text().splitlines())
 
   def run_file(self, test: str):
-    return run.run_file(str(self.python), self.source, test, [])
+    return run.run_file(str(self.python), self.source, test, "plain")
 
   def main(self, monkeypatch, *options: str) -> int:
     """Runs all files, with one test that passes on the stock wheel in each."""
@@ -125,7 +125,7 @@ def test_a_crash_that_does_not_repeat_is_reported_and_passes(upstream, monkeypat
   assert "a_test.py: crashed with SIGSEGV; the last lines of its stderr:\n    | 61\n" in output
   assert "a_test.py, repeated: 1 passed" in output
   assert "\na_test.py crashed with SIGSEGV, but not when repeated\n" in output
-  assert "2 pass in 2 files; 0 are worse" in output
+  assert "2 pass in 2 files; 0 differ from the stock wheel as expected, 0 otherwise" in output
   assert "all is well" not in output
   assert (upstream.runs("a_test.py"), upstream.runs("b_test.py")) == (2, 1)
 
@@ -154,3 +154,17 @@ def test_written_results_are_those_of_the_second_run(upstream, monkeypatch, tmp_
   upstream.add("a_test.py", _CRASH, _FAIL)
   assert upstream.main(monkeypatch, "--write") == 0
   assert results.load(tmp_path / "stock.json") == {"a_test.py": {"T.good": results.FAILED}}
+
+
+def test_a_known_difference_passes(upstream, monkeypatch, capsys, tmp_path):
+  upstream.add("a_test.py", _FAIL)
+  (tmp_path / "known.txt").write_text("# It is right.\na_test.py T.good\n")
+  assert upstream.main(monkeypatch, f"--differences={tmp_path / 'known.txt'}") == 0
+  assert "1 differ from the stock wheel as expected, 0 otherwise" in capsys.readouterr().out
+
+
+def test_a_known_difference_that_has_gone_fails(upstream, monkeypatch, capsys, tmp_path):
+  upstream.add("a_test.py", _PASS)
+  (tmp_path / "known.txt").write_text("a_test.py T.good\nb_test.py T.of_a_file_that_does_not_run\n")
+  assert upstream.main(monkeypatch, f"--differences={tmp_path / 'known.txt'}") == 1
+  assert "\na_test.py: T.good is listed as a difference, but it is none\n" in capsys.readouterr().out

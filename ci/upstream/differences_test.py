@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+import differences
+import pytest
+import results
+
+
+def test_names_may_have_spaces(tmp_path):
+  path = tmp_path / "known.txt"
+  path.write_text("# A reason.\n\na_test.py T.good (False)\n")
+  assert differences.load(path) == {results.Test("a_test.py", "T.good (False)")}
+
+
+def test_a_line_without_a_test_is_an_error(tmp_path):
+  path = tmp_path / "known.txt"
+  path.write_text("# A reason.\na_test.py\n")
+  with pytest.raises(ValueError, match=r"known.txt:2 is 'a_test.py'; it has to be a file, a space and the name"):
+    differences.load(path)
