@@ -154,12 +154,16 @@ GlobalPools* Globals() {
   return globals;
 }
 
-Status CheckNotNegative(int id, const char* field, int num_threads) {
-  if (num_threads >= 0) return OkStatus();
+Status CheckNumThreads(int id, const char* field, int num_threads) {
+  // Eigen's EventCount, in which the threads of a pool wait, has 14 bits to
+  // count them.
+  constexpr int kMaxThreads = (1 << 14) - 2;
+  if (num_threads >= 0 && num_threads <= kMaxThreads) return OkStatus();
   return errors::InvalidArgument(
       "ConfigProto.session_stage_subgraph_thread_pool[", id, "].", field,
-      " must not be negative, got ", num_threads,
-      ". 0 means the number that the session itself uses.");
+      " must be from 1 to ", kMaxThreads,
+      ", or 0, which means the number that the session itself uses; got ",
+      num_threads, ".");
 }
 
 Status ReadCores(const StageThreadPoolOptions& entry, int id, Cores* cores) {
@@ -188,8 +192,8 @@ Status ReadSpec(const SessionOptions& options,
                 StageThreadPoolsSpec* spec) {
   const int inter_op = entry.inter_op_threads_num();
   const int intra_op = entry.intra_op_threads_num();
-  TF_RETURN_IF_ERROR(CheckNotNegative(id, "inter_op_threads_num", inter_op));
-  TF_RETURN_IF_ERROR(CheckNotNegative(id, "intra_op_threads_num", intra_op));
+  TF_RETURN_IF_ERROR(CheckNumThreads(id, "inter_op_threads_num", inter_op));
+  TF_RETURN_IF_ERROR(CheckNumThreads(id, "intra_op_threads_num", intra_op));
   TF_RETURN_IF_ERROR(ReadCores(entry, id, &spec->cores));
   spec->name = entry.global_name();
   spec->inter_op_threads =

@@ -224,7 +224,7 @@ TEST(StageThreadPoolsSessionTest, NegativeSizeFailsWhenTheSessionIsCreated) {
   EXPECT_TRUE(errors::IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("session_stage_subgraph_thread_pool[0]."
-                        "intra_op_threads_num must not be negative"));
+                        "intra_op_threads_num must be from 1 to 16382"));
   EXPECT_EQ(session, nullptr);
 }
 

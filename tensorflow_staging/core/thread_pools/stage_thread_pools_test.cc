@@ -290,23 +290,22 @@ TEST(StageThreadPoolsTest, UnnamedPoolsAreNeverShared) {
   EXPECT_NE(first.Find(0), second.Find(0));
 }
 
-TEST(StageThreadPoolsTest, NegativeSizesAreRefused) {
-  FakeSession inter_op;
-  AddEntry("", 1, 1, &inter_op.options);
-  AddEntry("", -1, 1, &inter_op.options);
-  Status status = inter_op.Add();
-  EXPECT_TRUE(errors::IsInvalidArgument(status));
-  EXPECT_THAT(std::string(status.message()),
-              StartsWith("ConfigProto.session_stage_subgraph_thread_pool[1]."
-                         "inter_op_threads_num must not be negative, got -1"));
+TEST(StageThreadPoolsTest, SizesThatNoPoolCanHaveAreRefused) {
+  for (const int size : {-1, (1 << 14) - 1, 100000000}) {
+    FakeSession inter_op;
+    AddEntry("", 1, 1, &inter_op.options);
+    AddEntry("", size, 1, &inter_op.options);
+    EXPECT_EQ(inter_op.Add(),
+              errors::InvalidArgument(
+                  "ConfigProto.session_stage_subgraph_thread_pool[1]."
+                  "inter_op_threads_num must be from 1 to 16382, or 0, which "
+                  "means the number that the session itself uses; got ",
+                  size, "."));
 
-  FakeSession intra_op;
-  AddEntry("", 1, -2, &intra_op.options);
-  status = intra_op.Add();
-  EXPECT_TRUE(errors::IsInvalidArgument(status));
-  EXPECT_THAT(std::string(status.message()),
-              StartsWith("ConfigProto.session_stage_subgraph_thread_pool[0]."
-                         "intra_op_threads_num must not be negative, got -2"));
+    FakeSession intra_op;
+    AddEntry("", 1, size, &intra_op.options);
+    EXPECT_TRUE(errors::IsInvalidArgument(intra_op.Add()));
+  }
 }
 
 TEST(StageThreadPoolsTest, SessionWithoutPoolsSaysSo) {

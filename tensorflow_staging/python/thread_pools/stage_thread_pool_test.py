@@ -138,11 +138,13 @@ def test_a_pool_that_the_session_lacks_is_named_to_the_run(pools, pool):
 
 
 @pytest.mark.parametrize("field", ["inter_op_threads_num", "intra_op_threads_num"])
-def test_a_negative_number_of_threads_fails_when_the_session_is_made(field):
+@pytest.mark.parametrize("threads", [-3, 100_000_000])
+def test_a_number_of_threads_that_no_pool_can_have_fails_when_the_session_is_made(field, threads):
   config = tf.ConfigProto()
   config.session_stage_subgraph_thread_pool.add()
-  config.session_stage_subgraph_thread_pool.add(**{field: -3})
-  with pytest.raises(tf.errors.InvalidArgumentError, match=rf"pool\[1\]\.{field} must not be negative, got -3"):
+  config.session_stage_subgraph_thread_pool.add(**{field: threads})
+  error = rf"pool\[1\]\.{field} must be from 1 to 16382, or 0, .*; got {threads}\."
+  with pytest.raises(tf.errors.InvalidArgumentError, match=error):
     tf.Session(config=config)
 
 

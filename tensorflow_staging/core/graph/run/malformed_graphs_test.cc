@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any client of a server can send any attribute. Takes graphs with stages,
-// changes attributes that staging writes or reads, and passes the graphs to
-// everything that reads them: each has to return a result or an error. A crash
-// ends this program; the last line of its log has the seed of the graph.
+// Any client of a server can send any graph. Takes graphs with stages, changes
+// attributes that staging writes or reads, or the edges and nodes, and passes
+// the graphs to everything that reads them: each has to return a result or an
+// error. A crash ends this program; the last line of its log has the seed of
+// the graph.
 
 #include <gtest/gtest.h>
 #include <stdio.h>
 
 #include <cstdint>
-#include <limits>
 #include <memory>
-#include <random>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -35,6 +34,7 @@
 #include "tensorflow_staging/core/graph/rewrite/stage_delivery.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
 #include "tensorflow_staging/core/graph/run/graph_for_run.h"
+#include "tensorflow_staging/core/testing/chance.h"
 #include "tensorflow_staging/core/testing/random_graph.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 
@@ -66,107 +66,6 @@ constexpr const char* kAttrs[] = {kMarkedStageAttr,
 constexpr const char* kDevices[] = {
     "", "/job:localhost/replica:0/task:0/device:CPU:0",
     "/job:localhost/replica:0/task:0/device:GPU:0", "no device"};
-
-// Chooses everything that a test leaves to chance.
-class Chance {
- public:
-  explicit Chance(int seed) : random_(seed) {}
-
-  int Below(int bound) { return random_() % bound; }
-
-  template <typename T, size_t size>
-  const T& Of(const T (&values)[size]) {
-    return values[Below(size)];
-  }
-
-  int64_t Int() {
-    static constexpr int64_t kInts[] = {-2,
-                                        -1,
-                                        0,
-                                        1,
-                                        2,
-                                        7,
-                                        100000000,
-                                        std::numeric_limits<int64_t>::max(),
-                                        std::numeric_limits<int64_t>::min()};
-    return Of(kInts);
-  }
-
-  DataType Type() {
-    static constexpr DataType kTypes[] = {DT_INVALID, DT_INT64, DT_STRING,
-                                          DT_RESOURCE, DT_INT64_REF};
-    return Of(kTypes);
-  }
-
-  std::string NodeName(const GraphDef& graph) {
-    return graph.node(Below(graph.node_size())).name();
-  }
-
-  std::string Text(const GraphDef& graph) {
-    static const std::string* const kTexts[] = {
-        new std::string(""),          new std::string("prefetch"),
-        new std::string("/"),         new std::string("loc:@nobody"),
-        new std::string("a:b:c"),     new std::string("^x"),
-        new std::string("\xff\0x", 3)};
-    return Below(2) == 0 ? NodeName(graph) : *Of(kTexts);
-  }
-
-  AttrValue Value(const GraphDef& graph) {
-    AttrValue value;
-    const int entries = Below(4);
-    switch (Below(13)) {
-      case 0:
-        value.set_s(Text(graph));
-        break;
-      case 1:
-        value.set_i(Int());
-        break;
-      case 2:
-        value.set_b(Below(2) == 0);
-        break;
-      case 3:
-        value.set_f(1.5);
-        break;
-      case 4:
-        value.set_type(Type());
-        break;
-      case 5:
-        value.mutable_shape()->add_dim()->set_size(Int());
-        break;
-      case 6:
-        value.mutable_tensor()->set_dtype(Type());
-        break;
-      case 7:
-        value.mutable_func()->set_name(Text(graph));
-        break;
-      case 8:
-        value.set_placeholder(Text(graph));
-        break;
-      case 9:
-        value.mutable_list();
-        for (int i = 0; i < entries; ++i) value.mutable_list()->add_i(Int());
-        break;
-      case 10:
-        value.mutable_list();
-        for (int i = 0; i < entries; ++i) {
-          value.mutable_list()->add_type(Type());
-        }
-        break;
-      case 11:
-        value.mutable_list();
-        for (int i = 0; i < entries; ++i) {
-          value.mutable_list()->add_s(Text(graph));
-        }
-        break;
-      default:
-        break;  // An attribute without a value.
-    }
-    return value;
-  }
-
- private:
-  std::mt19937 random_;
-};
 
 // Returns a random graph with stages, most of the time after the rewrite.
 GraphDef MakeGraph(int seed, Chance* chance) {
@@ -234,6 +133,50 @@ void ChangeAttributes(GraphDef* graph, Chance* chance) {
   }
 }
 
+// Changes up to three nodes: an input comes from elsewhere, is missing or is
+// there twice, the node has another op or another name, or does not exist. Most
+// such graphs have cycles, inputs of wrong types or nodes without their inputs.
+//
+// Merges keep their inputs: TensorFlow's graph constructor ends the process if
+// one of a loop has two inputs from outside of the loop.
+void ChangeNodes(GraphDef* graph, Chance* chance) {
+  for (int i = chance->Below(3); i >= 0; --i) {
+    const int index = chance->Below(graph->node_size());
+    NodeDef* node = graph->mutable_node(index);
+    if (node->op() == "Merge" || node->op() == "NextIteration") continue;
+    const std::string other = chance->NodeName(*graph);
+    switch (chance->Below(7)) {
+      case 0:
+        node->add_input(absl::StrCat("^", other));
+        break;
+      case 1:
+        node->add_input(other);
+        break;
+      case 2:
+        if (node->input_size() > 0) node->mutable_input()->RemoveLast();
+        break;
+      case 3: {
+        const std::string op =
+            graph->node(chance->Below(graph->node_size())).op();
+        if (op != "Merge") node->set_op(op);
+        break;
+      }
+      case 4:
+        node->set_name(chance->Text(*graph));
+        break;
+      case 5:
+        if (graph->node_size() > 1)
+          graph->mutable_node()->DeleteSubrange(index, 1);
+        break;
+      default:
+        if (node->input_size() > 0) {
+          *node->mutable_input(chance->Below(node->input_size())) =
+              absl::StrCat(other, ":", chance->Below(3));
+        }
+    }
+  }
+}
+
 CallableOptions MakeRun(const GraphDef& graph, Chance* chance) {
   const auto tensor = [&] {
     return absl::StrCat(chance->NodeName(graph), ":", chance->Below(3));
@@ -252,7 +195,7 @@ CallableOptions MakeRun(const GraphDef& graph, Chance* chance) {
   return run;
 }
 
-class MalformedAttributesTest : public ::testing::Test {
+class MalformedGraphsTest : public ::testing::Test {
  protected:
   // Counts one result.
   void Count(const Status& status) { ++(status.ok() ? accepted_ : refused_); }
@@ -307,7 +250,7 @@ class MalformedAttributesTest : public ::testing::Test {
   int refused_ = 0;
 };
 
-TEST_F(MalformedAttributesTest, GiveAResultOrAnError) {
+TEST_F(MalformedGraphsTest, AttributesGiveAResultOrAnError) {
   for (int seed = 0; seed < kGraphs; ++seed) {
     fprintf(stderr, "seed %d\n", seed);
     Chance chance(seed);
@@ -320,7 +263,20 @@ TEST_F(MalformedAttributesTest, GiveAResultOrAnError) {
   EXPECT_GT(refused_, kGraphs / 4);
 }
 
-TEST_F(MalformedAttributesTest, AStandInWithoutAnIndexForItsInputIsRefused) {
+TEST_F(MalformedGraphsTest, NodesGiveAResultOrAnError) {
+  for (int seed = 0; seed < kGraphs; ++seed) {
+    fprintf(stderr, "seed %d\n", seed);
+    Chance chance(seed);
+    GraphDef graph = MakeGraph(seed, &chance);
+    ChangeNodes(&graph, &chance);
+    if (chance.Below(4) == 0) ChangeAttributes(&graph, &chance);
+    Read(graph, &chance);
+  }
+  EXPECT_GT(accepted_, kGraphs);
+  EXPECT_GT(refused_, kGraphs / 4);
+}
+
+TEST_F(MalformedGraphsTest, AStandInWithoutAnIndexForItsInputIsRefused) {
   TestGraph graph;
   Node* take = graph.Stage("stage", {graph.Source("next", 2)});
   for (const std::vector<int>& indices :
