@@ -41,6 +41,7 @@ STREAM_ATTR = "_stream_id"
 ITERATOR_INITIALIZER_OPS = ("MakeIterator", "MultiDeviceIteratorInit")
 
 AUTOTUNE = -1
+MAX_THREADS = 4096
 
 DEFAULT_STAGE_NAME = "prefetch"
 DEFAULT_CAPACITY = 1

@@ -114,6 +114,10 @@ inline constexpr char kAsyncEmbeddingStageName[] = "async_embedding";
 // tf.data.AUTOTUNE.
 inline constexpr int64_t kAutotune = -1;
 
+// The largest number of producers of a stage. Each is a thread, and Linux
+// starts 32768 threads at most unless it is told otherwise.
+inline constexpr int kMaxThreads = 4096;
+
 // The default capacity of a buffer, and the default time that a record waits
 // for room in it.
 inline constexpr int64_t kDefaultCapacity = 1;

@@ -18,6 +18,12 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
+Status CheckNumThreads(const char* field, int num_threads) {
+  if (num_threads <= kMaxThreads) return OkStatus();
+  return errors::InvalidArgument(field, " is ", num_threads,
+                                 "; it must be at most ", kMaxThreads, ".");
+}
+
 // Checks the fields that may be AUTOTUNE.
 Status CheckTunable(const SmartStageOptions& options) {
   const std::pair<const char*, int> fields[] = {
@@ -30,7 +36,8 @@ Status CheckTunable(const SmartStageOptions& options) {
           "(tf.data.AUTOTUNE) to let the stage choose.");
     }
   }
-  return OkStatus();
+  return CheckNumThreads("smart_stage_options.num_threads",
+                         options.num_threads());
 }
 
 Status CheckNotNegative(const SmartStageOptions& options) {
@@ -161,6 +168,8 @@ Status ReadAsyncEmbedding(const AsyncEmbeddingOptions& options,
         "miss the updates of capacity + threads_num steps, so there is no "
         "default.");
   }
+  TF_RETURN_IF_ERROR(CheckNumThreads("async_embedding_options.threads_num",
+                                     options.threads_num()));
   RunFields run;
   run.set_use_stage_subgraph_thread_pool(
       options.use_stage_subgraph_thread_pool());

@@ -162,6 +162,14 @@ TEST(SmartStageSettingsTest, NegativeNumbersAreRejected) {
                   "stage_subgraph_stream_id");
 }
 
+TEST(SmartStageSettingsTest, MoreThreadsThanAMachineCanHaveAreRejected) {
+  ExpectRejected(ConfigWith([](SmartStageOptions* options) {
+                   options->set_num_threads(4097);
+                 }),
+                 "smart_stage_options.num_threads is 4097; it must be at most "
+                 "4096.");
+}
+
 TEST(SmartStageSettingsTest, TheNameMustBeANameScope) {
   const auto named = [](const std::string& name) {
     return ConfigWith(

@@ -57,7 +57,8 @@ class PrefetchOptions:
     argument_checks.check_int("capacity", self.capacity, minimum=1, autotune=True)
     argument_checks.check_int(
         "capacity_bytes", self.capacity_bytes, minimum=0, maximum=argument_checks.INT64_MAX)
-    argument_checks.check_int("num_threads", self.num_threads, minimum=1, autotune=True)
+    argument_checks.check_int(
+        "num_threads", self.num_threads, minimum=1, maximum=vocabulary.MAX_THREADS, autotune=True)
     argument_checks.check_int("num_clients", self.num_clients, minimum=1)
     for argument in (
         "timeout_millis", "stage_subgraph_thread_pool_id", "stage_subgraph_stream_id"):

@@ -18,6 +18,7 @@ _NUMBER_CASES = [
     ("capacity", True, TypeError, "capacity must be an integer .* got True of type bool"),
     ("capacity", None, TypeError, "capacity must be an integer .* got None of type NoneType"),
     ("num_threads", 0, ValueError, "num_threads must be an integer from 1 .* got 0"),
+    ("num_threads", 4097, ValueError, "num_threads must be an integer from 1 to 4096, .* got 4097"),
     ("num_threads", "4", TypeError, "num_threads must be an integer .* got '4' of type str"),
     ("num_clients", -1, ValueError, "num_clients must be an integer from 1 .* got -1"),
     ("num_client", 0, ValueError, "num_client must be an integer from 1 .* got 0"),
