@@ -2,7 +2,7 @@
 
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
 
-#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -14,12 +14,12 @@
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
-#include "tensorflow_staging/core/graph/rewrite/checkpoint_nodes.h"
+#include "tensorflow_staging/core/graph/rewrite/mutable_nodes.h"
 #include "tensorflow_staging/core/graph/rewrite/pack_guard.h"
 #include "tensorflow_staging/core/graph/rewrite/region_clones.h"
 #include "tensorflow_staging/core/graph/rewrite/region_stand_ins.h"
-#include "tensorflow_staging/core/graph/rewrite/restart_nodes.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_buffer_nodes.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_holds.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_on_cpu.h"
 
 namespace tensorflow {
@@ -27,18 +27,6 @@ namespace staging {
 namespace {
 
 constexpr char kCloneScope[] = "staged";
-
-// The mutable node behind `node`, a node of the plan of `graph`.
-Node* Mutable(const Node* node, Graph* graph) {
-  return graph->FindNodeId(node->id());
-}
-
-std::vector<Node*> Mutable(const std::vector<const Node*>& nodes,
-                           Graph* graph) {
-  std::vector<Node*> found;
-  for (const Node* node : nodes) found.push_back(Mutable(node, graph));
-  return found;
-}
 
 struct RewrittenStage {
   std::vector<Node*> puts;
@@ -178,55 +166,6 @@ Status CheckNoPutNeedsTake(const std::vector<Node*>& puts,
       "and turn do_smart_stage off until it is fixed.");
 }
 
-// The nodes by which one stage restarts and pauses. Null if the stage has none.
-struct HoldNodes {
-  Node* restart = nullptr;
-  Node* pause = nullptr;
-};
-
-Status AddHoldNodes(const PlannedStage& stage, const RewrittenStage& rewritten,
-                    Graph* graph, HoldNodes* added) {
-  std::vector<Node*> initializers = Mutable(stage.initializers, graph);
-  std::vector<Node*> savers;
-  for (const SavedIterator& saved : stage.saved_iterators) {
-    for (Node* node : Mutable(saved.savers, graph)) savers.push_back(node);
-    for (Node* node : Mutable(saved.restorers, graph)) {
-      initializers.push_back(node);
-    }
-  }
-  if (initializers.empty() && savers.empty()) return OkStatus();
-  const Node& put = *rewritten.puts.front();
-  TF_RETURN_IF_ERROR(AddBegin(stage.name, put, rewritten.first_nodes, graph));
-  TF_RETURN_IF_ERROR(
-      AddRestart(stage.name, put, initializers, graph, &added->restart));
-  return AddPause({stage.name, &put}, savers, graph, &added->pause);
-}
-
-// Saves and restores the records of each stage with the position of the first
-// of its saved iterators.
-Status AddCheckpoints(const StagePlan& plan,
-                      const std::map<std::string, const Node*>& put_of,
-                      Graph* graph) {
-  std::map<const SavedIterator*, std::vector<CheckpointedStage>> by_iterator;
-  std::map<const Node*, const SavedIterator*> by_owner;
-  for (const PlannedStage& stage : plan.stages()) {
-    if (stage.saved_iterators.empty()) continue;
-    const SavedIterator& saved = stage.saved_iterators.front();
-    const SavedIterator* first =
-        by_owner.emplace(saved.owner, &saved).first->second;
-    by_iterator[first].push_back({stage.name, put_of.at(stage.name)});
-  }
-  for (const auto& [saved, stages] : by_iterator) {
-    for (Node* saver : Mutable(saved->savers, graph)) {
-      TF_RETURN_IF_ERROR(SaveRecordsWith(stages, saver, graph));
-    }
-    for (Node* restorer : Mutable(saved->restorers, graph)) {
-      TF_RETURN_IF_ERROR(RestoreRecordsWith(stages, restorer, graph));
-    }
-  }
-  return OkStatus();
-}
-
 }  // namespace
 
 Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
@@ -235,8 +174,7 @@ Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
       NodesWithColocatedUsers(plan, *graph);
   std::vector<Node*> puts;
   absl::flat_hash_set<const Node*> takes;
-  std::map<std::string, HoldNodes> hold;
-  std::map<std::string, const Node*> put_of;
+  StageHolds holds(graph);
   for (const PlannedStage& stage : plan.stages()) {
     RewrittenStage rewritten;
     TF_RETURN_IF_ERROR(
@@ -249,26 +187,9 @@ Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
       takes.insert(rewritten.take);
     }
     TF_RETURN_IF_ERROR(
-        AddHoldNodes(stage, rewritten, graph, &hold[stage.name]));
-    put_of[stage.name] = rewritten.puts.front();
+        holds.Add(stage, *rewritten.puts.front(), rewritten.first_nodes));
   }
-  for (const PlannedStage& stage : plan.stages()) {
-    for (const Node* before : stage.restarts_before) {
-      graph->AddControlEdge(hold[stage.name].restart, Mutable(before, graph));
-    }
-    for (const std::string& before : stage.stages_before) {
-      // The later stage of a chain restarts and pauses first. A stage that
-      // waits for a record does not reach its Begin, and the stage before it
-      // produces none during its own restart or pause.
-      if (Node* restart = hold[before].restart; restart != nullptr) {
-        graph->AddControlEdge(hold[stage.name].restart, restart);
-      }
-      if (Node* pause = hold[before].pause; pause != nullptr) {
-        graph->AddControlEdge(hold[stage.name].pause, pause);
-      }
-    }
-  }
-  TF_RETURN_IF_ERROR(AddCheckpoints(plan, put_of, graph));
+  TF_RETURN_IF_ERROR(holds.Connect(plan));
   TF_RETURN_IF_ERROR(GuardPacksOfTakenTensors(graph));
   FixupSourceAndSinkEdges(graph);
   TF_RETURN_IF_ERROR(CheckNamesAreUnique(*graph));
