@@ -14,6 +14,7 @@ import cuda_extra
 import manifest
 import platform_tag
 import record
+import sbom
 import zip_copy
 
 _LIBRARY = "tensorflow/libtensorflow_cc.so.2"
@@ -75,6 +76,7 @@ def assemble(
     files: dict[str, pathlib.Path],
     generated: pathlib.Path,
     version: str,
+    contained: list[sbom.Component],
     out: pathlib.Path,
 ) -> pathlib.Path:
   """Writes the wheel.
@@ -84,6 +86,7 @@ def assemble(
     files: The files to add or to replace, by their paths in the wheel.
     generated: A folder with the generated Python, laid out as in the wheel.
     version: The version of our wheel.
+    contained: The packages whose code is in the wheel.
     out: The folder for the wheel.
 
   Returns:
@@ -117,6 +120,7 @@ def assemble(
     ours[f"{info}/top_level.txt"] = b"tensorflow\ntensorflow_staging\n"
     ours[f"{info}/entry_points.txt"] = read("entry_points.txt").encode()
     ours[f"{info}/LICENSE"] = read("LICENSE").encode()
+    ours[f"{info}/{sbom.PATH}"] = sbom.render(_NAME, version, contained).encode()
     ours[f"{info}/NOTICE"] = _notice(version, base_name, patched).encode()
 
     out.mkdir(parents=True, exist_ok=True)
@@ -143,6 +147,7 @@ def main() -> None:
   parser.add_argument("--manifest", type=pathlib.Path, required=True, help="the list of the files to add or to replace")
   parser.add_argument("--generated", type=pathlib.Path, required=True, help="the generated Python")
   parser.add_argument("--version", required=True)
+  parser.add_argument("--contains", type=sbom.parse, action="append", default=[], help="a package in the wheel")
   parser.add_argument("--out", type=pathlib.Path, required=True, help="the folder to write the wheel to")
   arguments = parser.parse_args()
   assemble(
@@ -150,6 +155,7 @@ def main() -> None:
       manifest.read(arguments.manifest),
       arguments.generated,
       arguments.version,
+      arguments.contains,
       arguments.out,
   )
 

