@@ -25,7 +25,7 @@ import outcome
 import results
 
 _HERE = pathlib.Path(__file__).resolve().parent
-_SECONDS_PER_FILE = 300
+_SECONDS_PER_FILE = 600
 # What a process that took too long gets to write the stacks of its threads.
 _SECONDS_FOR_STACKS = 10
 
