@@ -11,6 +11,7 @@
 
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow_staging/core/framework/steady_condition.h"
 
 namespace tensorflow {
 namespace staging {
@@ -20,7 +21,7 @@ namespace {
 constexpr uint64_t kAwake = 0;
 constexpr uint64_t kWhenNotified = std::numeric_limits<uint64_t>::max();
 
-// Bounds a single wait, so that its end is representable for any deadline.
+// Bounds a single wait, so that its duration is representable for any deadline.
 constexpr uint64_t kLongestWaitMicros = uint64_t{3600} * 1000 * 1000;
 
 uint64_t SteadyMicros() {
@@ -49,7 +50,7 @@ class DeadlineTimer::Core : public std::enable_shared_from_this<Core> {
           ThreadOptions(), thread_name_,
           [core = this->shared_from_this()]() { core->Loop(); }));
     } else if (entry.deadline_micros < planned_wake_) {
-      changed_.notify_one();
+      changed_.NotifyOne();
     }
     return entry;
   }
@@ -67,7 +68,7 @@ class DeadlineTimer::Core : public std::enable_shared_from_this<Core> {
       stopping_ = true;
       thread = std::move(thread_);
       inside_report = loop_thread_ == std::this_thread::get_id();
-      changed_.notify_one();
+      changed_.NotifyOne();
     }
     // Deleting a Thread joins it, and a thread cannot join itself. Inside a
     // report, another thread therefore joins this one after the report returns.
@@ -99,11 +100,11 @@ class DeadlineTimer::Core : public std::enable_shared_from_this<Core> {
       //    nothing to report.
       if (entries_.empty()) {
         planned_wake_ = kWhenNotified;
-        changed_.wait(l);
+        changed_.Wait(&mu_);
       } else {
         planned_wake_ =
             std::min(entries_.begin()->first, now + kLongestWaitMicros);
-        changed_.wait_for(l, std::chrono::microseconds(planned_wake_ - now));
+        changed_.WaitFor(&mu_, std::chrono::microseconds(planned_wake_ - now));
       }
       planned_wake_ = kAwake;
     }
@@ -114,7 +115,7 @@ class DeadlineTimer::Core : public std::enable_shared_from_this<Core> {
   const ExpiredFn on_expired_;
 
   mutex mu_;
-  condition_variable changed_;
+  SteadyCondition changed_;
   // (deadline, id), earliest first.
   std::set<std::pair<uint64_t, uint64_t>> entries_ TF_GUARDED_BY(mu_);
   // When the thread will next examine entries_ without being notified.

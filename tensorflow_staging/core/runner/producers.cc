@@ -147,7 +147,7 @@ void Producers::Work(int index) {
             (cause_.ok() ? last : last_of_op && op == cause_op_);
     cause = cause_;
     idle_must_leave_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   if (close) CloseBuffer(cause);
   // 3. From here on the session may be destroyed.
@@ -158,7 +158,7 @@ bool Producers::AwaitTurn(int index) {
   if (index < active_threads_.load(std::memory_order_relaxed)) return true;
   mutex_lock l(mu_);
   while (index >= active_threads_ && !stopping_ && !idle_must_leave_) {
-    changed_.wait(l);
+    changed_.Wait(&mu_);
   }
   return index < active_threads_;
 }
@@ -170,7 +170,7 @@ void Producers::TuneThreads() {
     mutex_lock l(mu_);
     active_threads_ = tuner_->producers();
     StartThreads(active_threads_);
-    changed_.notify_all();
+    changed_.NotifyAll();
   } else if (tuner_->settled() && tuner_->producers() != reported_threads_) {
     reported_threads_ = tuner_->producers();
     LOG(INFO) << "Stage '" << options_.name() << "' has settled on "
@@ -280,7 +280,7 @@ bool Producers::AllSourcesEnded(int index) {
   // Wake the threads of other ended sources, which check again whether all
   // sources have ended.
   if (ended_ops_.insert(options_.fetch_ops(index)).second) {
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   if (ended_ops_.size() < num_sources_) return false;
   ended_ops_.clear();
@@ -289,7 +289,7 @@ bool Producers::AllSourcesEnded(int index) {
 
 bool Producers::Pause(std::chrono::milliseconds time) {
   mutex_lock l(mu_);
-  if (!stopping_ && time > time.zero()) changed_.wait_for(l, time);
+  if (!stopping_ && time > time.zero()) changed_.WaitFor(&mu_, time);
   return !stopping_;
 }
 
@@ -345,7 +345,7 @@ void Producers::Stop() {
   std::shared_ptr<Session> session;
   {
     mutex_lock l(mu_);
-    if (!AwaitNobodyInside(&l, patience)) {
+    if (!AwaitNobodyInside(patience)) {
       if (!stop_gave_up_) {
         LOG(WARNING) << "Stage '" << options_.name() << "' was stopped while "
                      << "its region is still running. The stage ends when that "
@@ -386,8 +386,7 @@ void Producers::OnSessionClosing() {
     mutex_lock l(mu_);
     session_gone_ = true;
     const bool shares = session_.use_count() > 0;
-    while (
-        !AwaitNobodyInside(&l, shares ? kStopPatience : kClosingReportPeriod)) {
+    while (!AwaitNobodyInside(shares ? kStopPatience : kClosingReportPeriod)) {
       LOG(WARNING) << "The session is closing while the region of stage '"
                    << options_.name()
                    << "' is still running, in code that cannot be cancelled. "
@@ -408,7 +407,7 @@ void Producers::JoinAndReleaseSession() {
   std::vector<std::unique_ptr<Thread>> threads;
   {
     mutex_lock l(mu_);
-    while (inside_ > 0) changed_.wait(l);
+    while (inside_ > 0) changed_.Wait(&mu_);
     threads.swap(threads_);
   }
   // The session goes last: this may be its last reference.
@@ -445,21 +444,20 @@ Status Producers::ReadBuffer(BufferStats* stats) {
 void Producers::AskThreadsToLeave() {
   stopping_ = true;
   must_leave_.store(true, std::memory_order_release);
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Producers::Leave() {
   mutex_lock l(mu_);
-  if (--inside_ == 0) changed_.notify_all();
+  if (--inside_ == 0) changed_.NotifyAll();
 }
 
-bool Producers::AwaitNobodyInside(mutex_lock* l,
-                                  std::chrono::milliseconds patience) {
+bool Producers::AwaitNobodyInside(std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (inside_ > 0) {
     const auto left = deadline - std::chrono::steady_clock::now();
     if (left <= left.zero()) return false;
-    changed_.wait_for(*l, left);
+    changed_.WaitFor(&mu_, left);
   }
   return true;
 }

@@ -18,6 +18,7 @@
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow/core/public/session.h"
+#include "tensorflow_staging/core/framework/steady_condition.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/runner/prepared_runs.h"
@@ -108,7 +109,7 @@ class Producers : public std::enable_shared_from_this<Producers> {
   void Leave() TF_LOCKS_EXCLUDED(mu_);
   // Waits until inside_ is 0. Returns false if that takes longer than
   // `patience`.
-  bool AwaitNobodyInside(mutex_lock* l, std::chrono::milliseconds patience)
+  bool AwaitNobodyInside(std::chrono::milliseconds patience)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends OnSessionClosing: waits until inside_ is 0, joins the threads, and
   // releases the session.
@@ -157,7 +158,7 @@ class Producers : public std::enable_shared_from_this<Producers> {
   std::atomic<int64_t> ignored_{0};
 
   mutable mutex mu_;
-  condition_variable changed_;
+  SteadyCondition changed_;
   bool started_ TF_GUARDED_BY(mu_) = false;
   bool stopping_ TF_GUARDED_BY(mu_) = false;
   // Whether Stop, or the session's closing, has given up waiting. If so, the
