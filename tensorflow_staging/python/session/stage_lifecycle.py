@@ -2,6 +2,8 @@
 """Starts and stops the stages of sessions, and keeps track of which stages run in which session."""
 
 import atexit
+import ctypes
+import os
 import sys
 import threading
 import types
@@ -138,6 +140,26 @@ def _code_of_program() -> list[types.CodeType]:
 _PROGRAM = _code_of_program()
 
 _interrupt_watch = interrupts.InterruptWatch(needed=_any_running, stop=_stop_all)
+
+
+def _abandon_sessions() -> None:
+  """In a forked child process, closes the sessions that have stages, without a call of any of them.
+
+  The child has none of the threads of the stages. Whatever waits for one of them would wait for ever or crash, also
+  the destructor of a session or of a runner, so the child does not destroy what it has copied from its parent.
+  """
+  global _lock, _stages_of_session
+  # A thread that the child lacks may hold the lock.
+  _lock = threading.RLock()
+  abandoned, _stages_of_session = dict(_stages_of_session), weakref.WeakKeyDictionary()
+  for session, stages in abandoned.items():
+    for owner in (session._session, stages):
+      ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
+    session._session = None
+    session._closed = True
+
+
+os.register_at_fork(after_in_child=_abandon_sessions)
 
 
 @atexit.register
