@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Counts how often each of many records arrives, through stages that are interrupted all the time.
+
+`.venv/bin/python benchmarks/exactly_once.py > benchmarks/exactly_once.md` sends 10 million records through each kind of
+stage; `--records` sets another number, `--quick` tries whether it works. Exits with status 1 if a record is lost,
+repeated or misplaced.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import pathlib
+import sys
+import tempfile
+import time
+
+import interrupted_run
+import report
+from interrupted_run import Account
+from interrupted_run import Setting
+
+_SETTINGS = [
+    Setting(smart_stage, producers, clients)
+    for smart_stage, producers, clients in itertools.product((False, True), (1, 2, 8), (1, 4))
+]
+_RECORDS = 10_000_000
+_QUICK_RECORDS = 2000
+# So many epochs, with so many interruptions each, share the records of a setting.
+_EPOCHS = 40
+_QUICK_EPOCHS = 2
+_INTERRUPTIONS = 5
+
+
+def _run(setting: Setting, records: int, epochs: int) -> tuple[Account, float]:
+  """Sends at least so many records through one kind of stage; returns the account, and the seconds it took."""
+  began = time.monotonic()
+  account = Account()
+  length = -(-records // epochs)
+  with tempfile.TemporaryDirectory() as folder:
+    run = interrupted_run.InterruptedRun(setting, pathlib.Path(folder), seed=hash(setting))
+    with run.running(0, length):
+      begin = 0
+      while account.taken < records:
+        begin, more = run.epoch(begin, begin + length // 2, begin + length, _INTERRUPTIONS)
+        account = account.plus(more)
+  return account, time.monotonic() - began
+
+
+def _row(setting: Setting, account: Account, seconds: float) -> tuple[str, ...]:
+  names = [
+      account.taken, account.lost, account.repeated, account.misplaced, account.given_up, account.initialisations,
+      account.restarts, account.checkpoints
+  ]
+  return (
+      setting.stage, str(setting.producers), str(setting.clients), *(f"{number:,}" for number in names),
+      f"{seconds:,.0f}")
+
+
+def main() -> int:
+  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser.add_argument("--records", type=int, default=_RECORDS)
+  parser.add_argument("--quick", action="store_true")
+  arguments = parser.parse_args()
+  records = _QUICK_RECORDS if arguments.quick else arguments.records
+  epochs = _QUICK_EPOCHS if arguments.quick else _EPOCHS
+  rows = [(
+      "stage", "producers", "clients", "records taken", "lost", "repeated", "misplaced", "given up", "initialisations",
+      "restarts", "checkpoints", "seconds")]
+  total = Account()
+  for setting in _SETTINGS:
+    account, seconds = _run(setting, records, epochs)
+    total = total.plus(account)
+    rows.append(_row(setting, account, seconds))
+    print(rows[-1], file=sys.stderr, flush=True)
+  print("# Does each record arrive exactly once?\n")
+  print(f"`.venv/bin/python benchmarks/exactly_once.py --records={records}`, one run on {report.machine()}.\n")
+  print(
+      f"{total.taken:,} records were taken, {total.lost:,} lost, {total.repeated:,} repeated and {total.misplaced:,}"
+      " misplaced.\n")
+  print(report.markdown(rows))
+  return 0 if total.faultless else 1
+
+
+if __name__ == "__main__":
+  sys.exit(main())
