@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -101,6 +102,14 @@ def drain(sess, fetches) -> list:
       return results
 
 
+def wait_until(condition: Callable[[], bool]) -> None:
+  """Waits until a condition holds; fails after `WAIT_SECONDS`."""
+  deadline = time.monotonic() + WAIT_SECONDS
+  while not condition():
+    assert time.monotonic() < deadline
+    time.sleep(0.001)
+
+
 def stage_threads(process: int | str = "self") -> list[str]:
   """Returns the names of the threads of a process, by default this one, that belong to a stage."""
   names = []
@@ -149,12 +158,23 @@ def run(command: list, folder: pathlib.Path, **environment: str) -> str:
   return completed(command, folder, **environment).stdout
 
 
+def start(command: list, folder: pathlib.Path, **environment: str) -> subprocess.Popen:
+  """Starts a command, with a pipe for each of its outputs."""
+  return subprocess.Popen(
+      [str(word) for word in command], cwd=folder, env=_environment() | environment, stdout=subprocess.PIPE,
+      stderr=subprocess.PIPE, text=True)
+
+
 def completed(
     command: list, folder: pathlib.Path, **environment: str) -> subprocess.CompletedProcess[str]:
   """Runs a command that must succeed, and returns its exit status and both of its outputs."""
-  inherited = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
   done = subprocess.run(
-      [str(word) for word in command], cwd=folder, env=inherited | environment,
+      [str(word) for word in command], cwd=folder, env=_environment() | environment,
       capture_output=True, text=True, timeout=PROGRAM_SECONDS, check=False)
   assert done.returncode == 0, f"{command} exited with status {done.returncode}:\n{done.stderr[-8000:]}"
   return done
+
+
+def _environment() -> dict[str, str]:
+  """The environment of this process, without what would show the source tree to a program."""
+  return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A hundred stages in one graph; leak_test.py has a thousand sessions, and this file has those of SmartStage."""
+
+import gc
+import os
+import pathlib
+
+import tensorflow as tf
+
+from tensorflow_staging.python.testing import stage_kinds
+from tensorflow_staging.python.testing import test_util
+
+_STAGES = 100
+_SESSIONS = 1000
+# Enough sessions to fill every cache and pool, so that the rest of the test measures growth only.
+_WARM_UP = 200
+# 20 KiB per session: a leaked thread, buffer or session takes much more.
+_GROWTH_BYTES = 20 * 1024 * (_SESSIONS - _WARM_UP)
+
+
+def _numbers(count: int, **arguments) -> list[tf.Tensor]:
+  dataset = tf.data.Dataset.range(5)
+  return [tf.data.make_one_shot_iterator(dataset).get_next() + i for i in range(count)]
+
+
+def test_stages_beside_each_other():
+  records = [tf.staged(number, capacity=2) for number in _numbers(_STAGES)]
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    assert test_util.drain(sess, records) == [[i + k for i in range(_STAGES)] for k in range(5)]
+    assert len(tf.staging.stats(sess)) == _STAGES
+
+
+def test_stages_after_each_other():
+  record, = _numbers(1)
+  for _ in range(_STAGES):
+    record = tf.staged(record + 1)
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    assert test_util.drain(sess, record) == [k + _STAGES for k in range(5)]
+    assert len(tf.staging.stats(sess)) == _STAGES
+
+
+def test_stages_of_smart_stage():
+  steps = []
+  for i, number in enumerate(_numbers(_STAGES)):
+    with tf.variable_scope(str(i)):
+      step, config = stage_kinds.stage(number, smart_stage=True, capacity=2)
+      steps.append(step)
+  with tf.Session(config=config) as sess:
+    sess.run(tf.global_variables_initializer())
+    with tf.make_prefetch_hook().running(sess):
+      assert test_util.drain(sess, steps) == [[i + k for i in range(_STAGES)] for k in range(5)]
+      assert tf.staging.stats(sess)
+
+
+def test_a_thousand_sessions_with_smart_stage():
+  iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(3))
+  step, config = stage_kinds.stage(iterator.get_next(), smart_stage=True, capacity=2, num_threads=2)
+  start = tf.group(tf.global_variables_initializer(), iterator.initializer)
+  hook = tf.make_prefetch_hook()
+  for i in range(_SESSIONS):
+    with tf.Session(config=config) as sess:
+      sess.run(start)
+      with hook.running(sess):
+        assert sess.run(step) in range(3)
+    del sess
+    if i == _WARM_UP:
+      threads, resident = len(os.listdir("/proc/self/task")), _resident_bytes()
+  test_util.assert_no_stage_thread()
+  assert len(os.listdir("/proc/self/task")) <= threads
+  assert _resident_bytes() - resident < _GROWTH_BYTES
+
+
+def _resident_bytes() -> int:
+  gc.collect()
+  return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
