@@ -31,6 +31,9 @@ _QUICK_RECORDS = 2000
 _EPOCHS = 40
 _QUICK_EPOCHS = 2
 _INTERRUPTIONS = 5
+_HEADING = (
+    "stage", "producers", "clients", "records taken", "lost", "repeated", "misplaced", "given up", "initialisations",
+    "restarts", "checkpoints", "seconds")
 
 
 def _run(setting: Setting, records: int, epochs: int) -> tuple[Account, float]:
@@ -65,21 +68,17 @@ def main() -> int:
   arguments = parser.parse_args()
   records = _QUICK_RECORDS if arguments.quick else arguments.records
   epochs = _QUICK_EPOCHS if arguments.quick else _EPOCHS
-  rows = [(
-      "stage", "producers", "clients", "records taken", "lost", "repeated", "misplaced", "given up", "initialisations",
-      "restarts", "checkpoints", "seconds")]
+  print("# Does each record arrive exactly once?\n")
+  print(f"`.venv/bin/python benchmarks/exactly_once.py --records={records}`, one run on {report.machine()}.\n")
+  print(report.markdown([_HEADING]))
   total = Account()
   for setting in _SETTINGS:
     account, seconds = _run(setting, records, epochs)
     total = total.plus(account)
-    rows.append(_row(setting, account, seconds))
-    print(rows[-1], file=sys.stderr, flush=True)
-  print("# Does each record arrive exactly once?\n")
-  print(f"`.venv/bin/python benchmarks/exactly_once.py --records={records}`, one run on {report.machine()}.\n")
+    print(report.markdown([_HEADING, _row(setting, account, seconds)]).splitlines()[-1], flush=True)
   print(
-      f"{total.taken:,} records were taken, {total.lost:,} lost, {total.repeated:,} repeated and {total.misplaced:,}"
-      " misplaced.\n")
-  print(report.markdown(rows))
+      f"\nTogether, {total.taken:,} records were taken, {total.lost:,} lost, {total.repeated:,} repeated and"
+      f" {total.misplaced:,} misplaced.")
   return 0 if total.faultless else 1
 
 

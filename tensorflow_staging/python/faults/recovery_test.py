@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A monitored session recovers from the errors of a lost worker with SmartStage, too; preemption_test.py has tf.staged."""
+"""A monitored session recovers from the errors of a lost worker, raised by a hook or by a stage."""
 
 import pytest
 import tensorflow as tf

@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from tensorflow_staging.python.testing import stage_kinds
 from tensorflow_staging.python.testing import test_util
 
 _LIMIT_SECONDS = 5
@@ -41,10 +40,11 @@ finally:
 _ENDS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))"
 
 
-@pytest.mark.parametrize("smart_stage", stage_kinds.KINDS.values(), ids=stage_kinds.KINDS)
 @pytest.mark.parametrize(
-    "handler,status,output", [("", -signal.SIGTERM, ""), (_ENDS, 7, "closed False\n")], ids=["default", "handler"])
-def test_sigterm_while_training(handler, status, output, smart_stage, tmp_path):
+    "smart_stage,handler,status,output",
+    [(False, "", -signal.SIGTERM, ""), (False, _ENDS, 7, "closed False\n"), (True, _ENDS, 7, "closed False\n")],
+    ids=["default", "handler", "handler with SmartStage"])
+def test_sigterm_while_training(smart_stage, handler, status, output, tmp_path):
   program = tmp_path / "program.py"
   program.write_text(_PROGRAM.format(handler=handler, smart_stage=smart_stage))
   with test_util.start([sys.executable, program.name], tmp_path, TF_API_VERSION="1") as process:

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A system's clock that jumps changes nothing about how long a stage waits."""
+
+import sys
+
+import pytest
+
+from tensorflow_staging.python.testing import test_util
+
+_PROGRAM = """
+import threading
+import time
+
+import tensorflow as tf
+
+def seconds(action):
+  began = time.monotonic()
+  action()
+  return time.monotonic() - began
+
+def fails(sess, step):
+  try:
+    sess.run(step)
+  except tf.errors.FailedPreconditionError:
+    pass
+
+# The put timeout of 100 ms: a record that finds no room is dropped.
+number = tf.data.make_one_shot_iterator(tf.data.Dataset.range(10**9)).get_next()
+record = tf.staged(number, timeout_millis=100)
+with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+  sess.run(record)
+  cpu, began = time.process_time(), time.monotonic()
+  while tf.staging.stats(sess)[0].dropped < 5:
+    time.sleep(0.01)
+  print("dropped in time", 0.4 < time.monotonic() - began < 3)
+  # A wait that ends at once would be repeated all the time.
+  print("slept", time.process_time() - cpu < 0.5 * (time.monotonic() - began))
+
+# How long the session waits for code that cannot be cancelled (1.5 s), and a step for a missing hook (5 s).
+go_on = threading.Event()
+slow = tf.staged(tf.numpy_function(lambda: go_on.wait() and 1, [], tf.int64))
+with tf.Session() as sess, tf.Session() as without_hook:
+  missing = threading.Thread(target=fails, args=[without_hook, record])
+  began = time.monotonic()
+  missing.start()
+  hook = tf.make_prefetch_hook()
+  hook.after_create_session(sess)
+  print("stopped in time", seconds(lambda: hook.end(sess)) < 4)
+  missing.join()
+  print("failed in time", 4 < time.monotonic() - began < 9)
+  go_on.set()
+"""
+
+
+@pytest.fixture(scope="module")
+def other_clock(tmp_path_factory):
+  """The library that gives a program another clock."""
+  folder = tmp_path_factory.mktemp("other_clock")
+  library = folder / "other_clock.so"
+  source = test_util.TESTDATA / "other_clock.cc"
+  test_util.run(["g++", "-std=c++17", "-shared", "-fPIC", "-O1", source, "-o", library], folder)
+  return library
+
+
+# With the clock ahead of the kernel's, each end of a wait is an hour late, as after a jump back; and the reverse.
+@pytest.mark.parametrize("shift", [3600, -3600], ids=["back", "ahead"])
+def test_a_jump_of_an_hour(shift, other_clock, tmp_path):
+  program = tmp_path / "program.py"
+  program.write_text(_PROGRAM)
+  output = test_util.run(
+      [sys.executable, program.name], tmp_path, TF_API_VERSION="1", LD_PRELOAD=str(other_clock),
+      OTHER_CLOCK_SECONDS=str(shift))
+  assert output.splitlines() == ["dropped in time True", "slept True", "stopped in time True", "failed in time True"]
