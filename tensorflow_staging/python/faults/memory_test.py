@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory that runs out ahead of the step."""
 
+import threading
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -47,6 +49,7 @@ def test_a_record_without_memory_can_be_skipped(smart_stage):
 
 
 def test_a_process_with_little_memory(tmp_path):
+  # Otherwise each thread reserves 64 MiB, and oneDNN's allocator keeps all memory for tensors.
   output = test_util.run_program(
       """
       import pathlib
@@ -58,7 +61,6 @@ def test_a_process_with_little_memory(tmp_path):
       def address_space():
         return int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
-      # Before TensorFlow gives up an allocation, it waits 10 seconds for memory.
       # 64 MiB each: the buffer admits many more than fit into the memory that is left.
       number = tf.data.make_one_shot_iterator(tf.data.Dataset.range(1000)).get_next()
       record = tf.staged({"number": number, "large": tf.fill([8 << 20], number)}, capacity=1000)
@@ -75,5 +77,22 @@ def test_a_process_with_little_memory(tmp_path):
             print(taken == list(range(len(taken))), 2 < len(taken) < 17)
           # The records have been released, so there is memory again.
           print(sess.run(tf.fill([8 << 20], 1))[0])
-      """, tmp_path)
+      """, tmp_path, MALLOC_ARENA_MAX="1", TF_ENABLE_ONEDNN_OPTS="0")
   assert output == "True True\n1\n"
+
+
+def test_stages_stop_although_no_thread_can_be_started():
+  step, config = stage_kinds.stage(_sizes_of_arrays([1, 2, 3]), smart_stage=False)
+  with tf.Session(config=config) as sess:
+    sess.run(tf.global_variables_initializer())
+    hook = tf.make_prefetch_hook()
+    hook.after_create_session(sess)
+    assert sess.run(step) == 1
+    previous = threading.stack_size(_TOO_MUCH)  # Of Python's threads.
+    try:
+      with pytest.raises(RuntimeError, match="can't start new thread"):
+        threading.Thread(target=print).start()
+      hook.end(sess)
+    finally:
+      threading.stack_size(previous)
+    test_util.assert_no_stage_thread()

@@ -22,6 +22,29 @@ from tensorflow_staging.python.stages import feed_generator
 _STOP_PATIENCE_SECONDS = 3
 
 
+class _RunnerStop:
+  """The stop of a runner, in a thread of its own; if the process can start no thread, in those that wait for it."""
+
+  def __init__(self, runner: _pywrap_staging.PrefetchRunner):
+    self.runner = runner
+    # Daemon threads let the program exit while the server does not answer.
+    self._thread = threading.Thread(target=runner.stop, name="staging_stop_runner", daemon=True)
+    try:
+      self._thread.start()
+    except RuntimeError:
+      self._thread = None
+
+  def wait(self, seconds: float | None = None) -> None:
+    """Waits until the runner has stopped, at most for a time; without a thread, however long that takes."""
+    if self._thread is not None:
+      self._thread.join(seconds)
+    else:
+      self.runner.stop()
+
+  def in_progress(self) -> bool:
+    return self._thread is not None and self._thread.is_alive()
+
+
 class StageRunners:
   """Starts its runners once and stops them once. Safe to use from several threads.
 
@@ -34,8 +57,8 @@ class StageRunners:
     self._lock = threading.RLock()
     # Only the thread that starts the runners adds to them.
     self._runners: list[_pywrap_staging.PrefetchRunner] = []  # Guarded by _lock.
-    # By runner: the thread that stops it. None until the runners are asked to stop.
-    self._stopping: list[threading.Thread] | None = None  # Guarded by _lock.
+    # One for each runner. None until the runners are asked to stop.
+    self._stopping: list[_RunnerStop] | None = None  # Guarded by _lock.
     self._started = False  # Guarded by _lock.
     # Their stop ends the runners.
     self._coordinators: weakref.WeakSet[coordinator.Coordinator] = weakref.WeakSet()  # Guarded by _lock.
@@ -116,12 +139,12 @@ class StageRunners:
   def stopped(self) -> bool:
     """Returns whether the runners were asked to stop, and all of them have."""
     with self._lock:
-      return self._stopping is not None and not any(thread.is_alive() for thread in self._stopping)
+      return self._stopping is not None and not any(stop.in_progress() for stop in self._stopping)
 
   def await_stopped(self) -> None:
     """Asks the runners to stop and waits until they have, however long their server takes to answer."""
-    for _, thread in self._ask_to_stop():
-      thread.join()
+    for stop in self._ask_to_stop():
+      stop.wait()
 
   def _add(self, runner: _pywrap_staging.PrefetchRunner) -> None:
     with self._lock:
@@ -133,23 +156,12 @@ class StageRunners:
       if self._stopping is not None:
         raise errors.CancelledError(None, None, "The stages were stopped before they had started.")
 
-  def _ask_to_stop(self) -> list[tuple[_pywrap_staging.PrefetchRunner, threading.Thread]]:
-    """Stops each runner in a thread of its own; a second call does not stop them again.
-
-    Returns:
-      Each runner, with the thread that ends once the runner has stopped.
-    """
+  def _ask_to_stop(self) -> list[_RunnerStop]:
+    """Begins to stop each runner; a second call does not stop them again."""
     with self._lock:
       if self._stopping is None:
-        # Daemon threads let the program exit while the server does not answer.
-        threads = [
-            threading.Thread(target=runner.stop, name="staging_stop_runner", daemon=True)
-            for runner in self._runners
-        ]
-        for thread in threads:
-          thread.start()
-        self._stopping = threads
-      return list(zip(self._runners, self._stopping, strict=True))
+        self._stopping = [_RunnerStop(runner) for runner in self._runners]
+      return self._stopping
 
 
 def stop_together(everything: Iterable[StageRunners]) -> None:
@@ -161,12 +173,12 @@ def stop_together(everything: Iterable[StageRunners]) -> None:
     everything: The runners to stop. Those that have stopped already make no difference.
   """
   deadline = time.monotonic() + _STOP_PATIENCE_SECONDS
-  stopping = [pair for runners in everything for pair in runners._ask_to_stop()]
+  stopping = [stop for runners in everything for stop in runners._ask_to_stop()]
   late = []
-  for runner, thread in stopping:
-    thread.join(max(0, deadline - time.monotonic()))
-    if thread.is_alive():
-      late.append(runner.stats()["name"])
+  for stop in stopping:
+    stop.wait(max(0, deadline - time.monotonic()))
+    if stop.in_progress():
+      late.append(stop.runner.stats()["name"])
   if late:
     tf_logging.warning(
         "Stages %r have not stopped after %d seconds: the server of their session does not answer. They"
