@@ -22,17 +22,17 @@ from interrupted_run import Account
 from interrupted_run import Setting
 
 _SETTINGS = [
-    Setting(smart_stage, producers, clients)
-    for smart_stage, producers, clients in itertools.product((False, True), (1, 2, 8), (1, 4))
+    Setting(smart_stage, producers, consumers)
+    for smart_stage, producers, consumers in itertools.product((False, True), (1, 2, 8), (1, 4))
 ]
 _RECORDS = 10_000_000
-_QUICK_RECORDS = 2000
+_QUICK_RECORDS = 850
 # So many epochs, with so many interruptions each, share the records of a setting.
 _EPOCHS = 40
-_QUICK_EPOCHS = 2
+_QUICK_EPOCHS = 1
 _INTERRUPTIONS = 5
 _HEADING = (
-    "stage", "producers", "clients", "records taken", "lost", "repeated", "misplaced", "given up", "initialisations",
+    "stage", "producers", "consumers", "records taken", "lost", "repeated", "misplaced", "given up", "initialisations",
     "restarts", "checkpoints", "seconds")
 
 
@@ -57,7 +57,7 @@ def _row(setting: Setting, account: Account, seconds: float) -> tuple[str, ...]:
       account.restarts, account.checkpoints
   ]
   return (
-      setting.stage, str(setting.producers), str(setting.clients), *(f"{number:,}" for number in names),
+      setting.stage, str(setting.producers), str(setting.consumers), *(f"{number:,}" for number in names),
       f"{seconds:,.0f}")
 
 

@@ -19,8 +19,8 @@ _CAPACITY = 16
 _RECORDS_PER_DELAY = 997
 _STEPS_PER_DELAY = 1009
 _LONGEST_STEP_SECONDS = 0.003
-# How long a client waits before it tries again to take a record while the stage is stopped, and how often the
-# progress of the clients is looked at.
+# How long a consumer waits before it tries again to take a record while the stage is stopped, and how often the
+# progress of the consumers is looked at.
 _RETRY_SECONDS = 0.001
 _LARGEST_PAYLOAD = 4096
 
@@ -30,7 +30,7 @@ class Setting(NamedTuple):
 
   smart_stage: bool
   producers: int
-  clients: int
+  consumers: int
 
   @property
   def stage(self) -> str:
@@ -46,7 +46,7 @@ class Account(NamedTuple):
   lost: int = 0
   # How many times a record was taken again.
   repeated: int = 0
-  # Taken after their data had been given up, by a step that began later; with one producer and one client, also those
+  # Taken after their data had been given up, by a step that began later; with one producer and one consumer, also those
   # that came before an earlier one.
   misplaced: int = 0
   # Not taken, because the iterator was initialised for other data before it had reached the end.
@@ -126,11 +126,11 @@ class InterruptedRun:
     """
     self._ended = False
     self._initialise(begin, middle)
-    taken: list[list[int]] = [[] for _ in range(self._setting.clients)]
+    taken: list[list[int]] = [[] for _ in range(self._setting.consumers)]
     account = Account(initialisations=1)
     data = begin, middle
     moments = sorted(self._chance.random() * 0.8 for _ in range(interruptions))
-    clients = self._start_clients(taken)
+    consumers = self._start_consumers(taken)
     for i, moment in enumerate(moments):
       self._await(taken, moment * (middle - begin))
       kinds = ["restart", "checkpoint"] + ["initialisation"] * (i == len(moments) - 1)
@@ -139,19 +139,19 @@ class InterruptedRun:
         self._restart()
         account = account.plus(Account(restarts=1))
       elif kind == "checkpoint":
-        self._join(clients)
+        self._join(consumers)
         self._continue_from_checkpoint(data)
-        clients = self._start_clients(taken)
+        consumers = self._start_consumers(taken)
         account = account.plus(Account(checkpoints=1))
       elif self._initialise(middle, end):
         data = middle, end
         account = account.plus(Account(initialisations=1))
-    for client in clients:
-      client.join()
+    for consumer in consumers:
+      consumer.join()
     if self._errors:
       raise self._errors[0]
     given_up = middle if data[0] == middle else begin
-    in_order = self._setting.producers == self._setting.clients == 1
+    in_order = self._setting.producers == self._setting.consumers == 1
     return data[1], account.plus(account_of(taken, begin, given_up, data[1], in_order))
 
   def _build(self, payload: bool) -> None:
@@ -217,25 +217,25 @@ class InterruptedRun:
     self._close()
     self._open(data, restore=True)
 
-  def _start_clients(self, taken: list[list[int]]) -> list[threading.Thread]:
-    clients = [threading.Thread(target=self._run_client, args=[numbers]) for numbers in taken]
-    for client in clients:
-      client.start()
-    return clients
+  def _start_consumers(self, taken: list[list[int]]) -> list[threading.Thread]:
+    consumers = [threading.Thread(target=self._run_consumer, args=[numbers]) for numbers in taken]
+    for consumer in consumers:
+      consumer.start()
+    return consumers
 
-  def _join(self, clients: list[threading.Thread]) -> None:
-    """Lets the clients leave after their current steps."""
+  def _join(self, consumers: list[threading.Thread]) -> None:
+    """Lets the consumers leave after their current steps."""
     self._pause.set()
-    for client in clients:
-      client.join()
+    for consumer in consumers:
+      consumer.join()
     self._pause.clear()
 
   def _await(self, taken: list[list[int]], count: float) -> None:
-    """Waits until the clients have taken so many records, or the data have ended."""
+    """Waits until the consumers have taken so many records, or the data have ended."""
     while sum(map(len, taken)) < count and not self._ended:
       time.sleep(_RETRY_SECONDS)
 
-  def _run_client(self, taken: list[int]) -> None:
+  def _run_consumer(self, taken: list[int]) -> None:
     chance = random.Random(len(taken))
     try:
       while not self._ended and not self._pause.is_set():
@@ -265,11 +265,11 @@ def account_of(taken: list[list[int]], begin: int, given_up: int, end: int, in_o
   """Compares what was taken with the numbers from `begin` to `end` - 1.
 
   Args:
-    taken: The numbers that each client has taken, in order; ~number for one that came too late.
+    taken: The numbers that each consumer has taken, in order; ~number for one that came too late.
     begin: The first number.
     given_up: The numbers before this one may be missing.
     end: The number after the last one.
-    in_order: Whether the first client has to take the numbers in order.
+    in_order: Whether the first consumer has to take the numbers in order.
   """
   numbers = np.concatenate([np.array(part, np.int64) for part in taken])
   late = numbers < 0
