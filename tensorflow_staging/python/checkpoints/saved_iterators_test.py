@@ -2,13 +2,13 @@
 """A restored program goes on with the record after the last one that a step had taken."""
 
 import re
-import time
 
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 from tensorflow_staging.python.testing import smart_stage_sessions
+from tensorflow_staging.python.testing import test_util
 
 
 def _numbers(stop=1000, **_):
@@ -95,14 +95,7 @@ class _Program:
 
   def wait_until_full(self):
     """Waits until every producer waits for room."""
-    _wait_until(lambda: all(stats.waiting_puts == stats.num_threads for stats in tf.staging.stats(self.sess)))
-
-
-def _wait_until(condition):
-  deadline = time.monotonic() + 20
-  while not condition():
-    assert time.monotonic() < deadline
-    time.sleep(0.001)
+    test_util.wait_until(lambda: all(stats.waiting_puts == stats.num_threads for stats in tf.staging.stats(self.sess)))
 
 
 @pytest.fixture(params=_PROGRAMS)
@@ -184,7 +177,7 @@ def test_a_checkpoint_at_the_end_of_the_data(tmp_path):
     first.initialise()
     first.start()
     assert first.steps(2) == [0, 1]
-    _wait_until(lambda: tf.staging.stats(first.sess)[0].records == 3)
+    test_util.wait_until(lambda: tf.staging.stats(first.sess)[0].records == 3)
     path = first.saver.save(first.sess, str(tmp_path / "model"))
   with _Program(build, True, capacity=1) as second:
     second.saver.restore(second.sess, path)

@@ -4,9 +4,7 @@
 STAGING_SESSIONS says how many sessions, 120 by default.
 """
 
-import gc
 import os
-import pathlib
 
 import tensorflow as tf
 
@@ -67,12 +65,7 @@ def test_many_sessions_with_smart_stage():
         assert sess.run(step) in range(3)
     del sess
     if i == _WARM_UP:
-      threads, resident = len(os.listdir("/proc/self/task")), _resident_bytes()
+      threads, resident = len(os.listdir("/proc/self/task")), test_util.resident_bytes()
   test_util.assert_no_stage_thread()
   assert len(os.listdir("/proc/self/task")) <= threads
-  assert _resident_bytes() - resident < _GROWTH_BYTES
-
-
-def _resident_bytes() -> int:
-  gc.collect()
-  return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+  assert test_util.resident_bytes() - resident < _GROWTH_BYTES

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A thousand sessions with stages leave neither threads nor memory behind."""
 
-import gc
 import os
-import pathlib
 
 import pytest
 import tensorflow as tf
@@ -15,12 +13,6 @@ _ROUNDS = 1000
 _WARM_UP = 200
 # 20 KiB per session: a leaked thread, buffer or session takes much more.
 _GROWTH_BYTES = 20 * 1024 * (_ROUNDS - _WARM_UP)
-
-
-def _resident_bytes() -> int:
-  gc.collect()
-  pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
-  return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _threads() -> int:
@@ -62,7 +54,7 @@ def test_a_thousand_sessions(way):
     if i == _WARM_UP:
       # Collecting garbage takes long enough for the thread that watches for Ctrl-C to notice that no stage runs,
       # and to end: it would be missing here and counted below.
-      threads, resident = _threads(), _resident_bytes()
+      threads, resident = _threads(), test_util.resident_bytes()
   test_util.assert_no_stage_thread()
   assert _threads() <= threads
-  assert _resident_bytes() - resident < _GROWTH_BYTES
+  assert test_util.resident_bytes() - resident < _GROWTH_BYTES

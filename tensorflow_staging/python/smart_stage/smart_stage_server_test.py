@@ -2,15 +2,13 @@
 """SmartStage in the sessions of a server, consecutive and concurrent ones."""
 
 import contextlib
-import gc
-import os
-import pathlib
 
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 from tensorflow_staging.python.testing import smart_stage_sessions
+from tensorflow_staging.python.testing import test_util
 
 
 @pytest.fixture(scope="module")
@@ -128,12 +126,6 @@ _NAMES_BYTES = 3 << 20
 _ROUNDS = 60
 
 
-def _resident_bytes() -> int:
-  gc.collect()
-  pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
-  return pages * os.sysconf("SC_PAGE_SIZE")
-
-
 def test_a_server_forgets_the_graphs_of_sessions_that_have_ended(server):
   result = _step()
   for i in range(300):
@@ -144,5 +136,5 @@ def test_a_server_forgets_the_graphs_of_sessions_that_have_ended(server):
       sess.run(result)
     # The allocator's pools have grown by then, though not completely after many other tests.
     if i == _ROUNDS // 2:
-      resident = _resident_bytes()
-  assert _resident_bytes() - resident < _NAMES_BYTES * _ROUNDS // 3
+      resident = test_util.resident_bytes()
+  assert test_util.resident_bytes() - resident < _NAMES_BYTES * _ROUNDS // 3

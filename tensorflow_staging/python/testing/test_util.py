@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small helpers that several tests share."""
 
+import gc
 import os
 import pathlib
 import subprocess
@@ -108,6 +109,13 @@ def wait_until(condition: Callable[[], bool]) -> None:
   while not condition():
     assert time.monotonic() < deadline
     time.sleep(0.001)
+
+
+def resident_bytes() -> int:
+  """Returns the resident memory of this process, after the garbage has been collected."""
+  gc.collect()
+  pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+  return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def stage_threads(process: int | str = "self") -> list[str]:
