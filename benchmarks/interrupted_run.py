@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-_CAPACITY = 16
+_CAPACITY = 64
 # About one record, and one step, in so many takes up to 3 milliseconds longer.
 _RECORDS_PER_DELAY = 997
 _STEPS_PER_DELAY = 1009
