@@ -26,7 +26,7 @@ _SETTINGS = [
     for smart_stage, producers, consumers in itertools.product((False, True), (1, 2, 8), (1, 4))
 ]
 _RECORDS = 10_000_000
-_QUICK_RECORDS = 850
+_QUICK_RECORDS = 1250
 # The data of an epoch, of which a change to other data gives up a part, and how often it is interrupted.
 _EPOCH = 25_000
 _INTERRUPTIONS = 5
@@ -71,6 +71,8 @@ def main() -> int:
   print(report.markdown([_HEADING]))
   total = Account()
   for setting in _SETTINGS:
+    if arguments.quick and setting.producers == 2:
+      continue
     account, seconds = _run(setting, records)
     total = total.plus(account)
     print(report.markdown([_HEADING, _row(setting, account, seconds)]).splitlines()[-1], flush=True)

@@ -42,8 +42,8 @@ _ENDS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))"
 
 @pytest.mark.parametrize(
     "smart_stage,handler,status,output",
-    [(False, "", -signal.SIGTERM, ""), (False, _ENDS, 7, "closed False\n"), (True, _ENDS, 7, "closed False\n")],
-    ids=["default", "handler", "handler with SmartStage"])
+    [(False, "", -signal.SIGTERM, ""), (True, _ENDS, 7, "closed False\n")],
+    ids=["default with tf.staged", "handler with SmartStage"])
 def test_sigterm_while_training(smart_stage, handler, status, output, tmp_path):
   program = tmp_path / "program.py"
   program.write_text(_PROGRAM.format(handler=handler, smart_stage=smart_stage))
