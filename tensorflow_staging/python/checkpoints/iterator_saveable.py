@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Saves the position of an iterator, and keeps a restored position."""
 
-import weakref
 from collections.abc import Sequence
 
 from tensorflow.python.data.ops import options as options_lib
@@ -14,7 +13,9 @@ from tensorflow.python.training import saver as saver_lib
 
 from tensorflow_staging.python import vocabulary
 
-_saveables_of_graph: "weakref.WeakKeyDictionary[ops.Graph, list[IteratorSaveable]]" = weakref.WeakKeyDictionary()
+# The attribute of a graph that lists its saveables. They refer to the graph, so a dictionary with the graph as a weak
+# key would keep it alive for ever.
+_SAVEABLES = "_staging_iterator_saveables"
 
 
 class IteratorSaveable(saver_lib.BaseSaverBuilder.SaveableObject):
@@ -46,7 +47,7 @@ class IteratorSaveable(saver_lib.BaseSaverBuilder.SaveableObject):
         saver_lib.BaseSaverBuilder.SaveSpec(self.position, "", handle.op.name + "_STATE", device=handle.device)
     ]
     super().__init__(handle, specs, handle.op.name)
-    _saveables_of_graph.setdefault(handle.graph, []).append(self)
+    setattr(handle.graph, _SAVEABLES, [*saveables_of(handle.graph), self])
 
   def restore(self, restored_tensors: list[ops.Tensor], restored_shapes: list) -> ops.Operation:
     """Returns the op that holds a position and, if the iterator can be initialised now, also sets it."""
@@ -77,7 +78,7 @@ class IteratorSaveable(saver_lib.BaseSaverBuilder.SaveableObject):
 
 def saveables_of(graph: ops.Graph) -> Sequence[IteratorSaveable]:
   """Returns the saveables that were created in a graph."""
-  return _saveables_of_graph.get(graph, ())
+  return getattr(graph, _SAVEABLES, ())
 
 
 def _needs_feeds(op: ops.Operation) -> bool:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A restored program goes on with the record after the last one that a step had taken."""
 
+import gc
 import re
+import weakref
 
 import numpy as np
 import pytest
@@ -350,6 +352,23 @@ def test_iterators_whose_initialiser_a_restore_cannot_run(tmp_path):
 
   first, path = numbers_after(4)
   assert first + numbers_after(4, path)[0] == list(range(0, 16, 2))
+
+
+def test_a_graph_whose_iterators_are_saved_can_be_collected(tmp_path):
+  graph = tf.Graph()
+  with graph.as_default():
+    iterator, number = _staged_numbers(capacity=3)
+    tf.staging.save_iterators(iterator)
+    saver = tf.train.Saver()
+    with tf.Session() as sess:
+      sess.run(iterator.initializer)
+      with tf.make_prefetch_hook().running(sess):
+        assert sess.run(number) == 0
+        saver.save(sess, str(tmp_path / "model"))
+  collected = weakref.ref(graph)
+  del graph, iterator, number, saver, sess
+  gc.collect()
+  assert collected() is None
 
 
 def test_wrong_arguments_are_refused():
