@@ -25,7 +25,11 @@ class SteadyCondition {
   SteadyCondition(const SteadyCondition&) = delete;
   SteadyCondition& operator=(const SteadyCondition&) = delete;
 
-  void Wait(mutex* mu) TF_EXCLUSIVE_LOCKS_REQUIRED(*mu) { changed_.wait(*mu); }
+  // Does not use wait() of the C++ library, whose symbol is newer than the
+  // systems that the wheel supports.
+  void Wait(mutex* mu) TF_EXCLUSIVE_LOCKS_REQUIRED(*mu) {
+    WaitFor(mu, std::chrono::hours(1));
+  }
 
   void WaitFor(mutex* mu, std::chrono::nanoseconds time)
       TF_EXCLUSIVE_LOCKS_REQUIRED(*mu) {
