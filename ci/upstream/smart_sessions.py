@@ -20,6 +20,7 @@ from unittest import mock
 import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session
+from tensorflow.python.eager import context
 from tensorflow.python.framework import dtypes
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import array_ops
@@ -29,11 +30,10 @@ from tensorflow.python.util import nest
 _SOURCES = ("IteratorGetNext", "MultiDeviceIteratorGetNext", "QueueDequeue", "ReaderRead")
 
 
-def _with_smart_stage(config: config_pb2.ConfigProto | None) -> config_pb2.ConfigProto:
+def _with_smart_stage(config: config_pb2.ConfigProto) -> config_pb2.ConfigProto:
   """Returns a copy of the configuration with SmartStage, unless it places pruned graphs, which excludes SmartStage."""
   changed = config_pb2.ConfigProto()
-  if config is not None:
-    changed.CopyFrom(config)
+  changed.CopyFrom(config)
   if not changed.graph_options.place_pruned_graph:
     changed.graph_options.optimizer_options.do_smart_stage = True
   return changed
@@ -124,8 +124,10 @@ def everywhere() -> Iterator[None]:
     hook.after_create_session(self)
 
   def init_with_smart_stage(self, target="", graph=None, config=None):
-    if config is None or isinstance(config, config_pb2.ConfigProto):
-      config = _with_smart_stage(config)
+    # As the session chooses it.
+    chosen = context.context().config if config is None else config
+    if isinstance(chosen, config_pb2.ConfigProto):
+      config = _with_smart_stage(chosen)
     init(self, target, graph, config)
 
   def extend_marked_graph(self) -> None:
