@@ -25,7 +25,10 @@ def fails(sess, step):
     pass
 
 # The put timeout of 100 ms: a record that finds no room is dropped.
-number = tf.data.make_one_shot_iterator(tf.data.Dataset.range(10**9)).get_next()
+# The thread with which TensorFlow tunes a dataset follows the system's clock.
+untuned = tf.data.Options()
+untuned.autotune.enabled = False
+number = tf.data.make_one_shot_iterator(tf.data.Dataset.range(10**9).with_options(untuned)).get_next()
 record = tf.staged(number, timeout_millis=100)
 with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
   sess.run(record)
