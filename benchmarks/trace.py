@@ -123,7 +123,8 @@ def _picture(events: list[Event]) -> str:
   keys = (("the step", _STEP), ("the stage", _STAGE), ("a put or take that waits", _WAIT))
   for i, (text, colour) in enumerate(keys):
     x = _LABELS + 190 * i
-    shapes.append(f'<rect x="{x}" y="12" width="14" height="14" fill="{colour}"/><text x="{x + 20}" y="24">{text}</text>')
+    shapes.append(f'<rect x="{x}" y="12" width="14" height="14" fill="{colour}"/>')
+    shapes.append(f'<text x="{x + 20}" y="24">{text}</text>')
   return "\n".join((
       f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
       ' font-family="sans-serif" font-size="13">',

@@ -9,6 +9,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/strcat.h"
+#include "tensorflow/tsl/profiler/lib/traceme.h"
 #include "tensorflow_staging/core/framework/thread_name.h"
 
 namespace tensorflow {
@@ -32,16 +33,13 @@ constexpr std::chrono::milliseconds kLongestPause(100);
 constexpr int64_t kIgnoredWithoutPause = 100;
 constexpr std::chrono::milliseconds kLongestIgnoredPause(10);
 
-// Of a run that succeeded without putting a record. Ends the stage, also if a
-// run may fail with the same type of error: the step would silently skip a
-// record, or wait for ever.
 // A period of the tuner lasts at least that long, and contains at least that
 // many records of each producer, so that chance does not decide.
 constexpr std::chrono::milliseconds kShortestPeriod(200);
 constexpr int kFewestRecords = 8;
 
-// Producers that compute gain nothing beyond the number of cores, and those that
-// wait for storage may.
+// Producers that compute gain nothing beyond the number of cores, and those
+// that wait for storage may.
 int MostThreads() { return std::max(port::NumSchedulableCPUs(), 8); }
 
 // Repeats the only fetch_op of a stage that chooses its number of threads.
@@ -53,6 +51,9 @@ PrefetchRunnerOptions WithThreads(PrefetchRunnerOptions options) {
   return options;
 }
 
+// Of a run that succeeded without putting a record. Ends the stage, also if a
+// run may fail with the same type of error: the step would silently skip a
+// record, or wait for ever.
 Status NoRecordStatus() {
   return errors::InvalidArgument(
       "The run put no record, because a tensor of the record has no value: it "
@@ -210,7 +211,14 @@ bool Producers::ReadPeriod(ProducerTuner::Period* period) {
 
 bool Producers::Produce(int index) {
   bool has_put = false;
-  const Status status = runs_.ProduceRecord(index, &has_put);
+  const Status status = [&] {
+    // In a profiler's trace, the run is an event on its producer's thread.
+    const tsl::profiler::TraceMe trace([this] {
+      return tsl::profiler::TraceMeEncode("StagedRun",
+                                          {{"stage", options_.name()}});
+    });
+    return runs_.ProduceRecord(index, &has_put);
+  }();
   if (status.ok() && has_put) return CountRecord(index);
   {
     mutex_lock l(mu_);
