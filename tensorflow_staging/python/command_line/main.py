@@ -41,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
   for name, (command, summary) in _COMMANDS.items():
     command.add_arguments(commands.add_parser(name, help=summary))
   parsed = parser.parse_args(arguments)
+  verbosity = tf_logging.get_verbosity()
   tf_logging.set_verbosity(tf_logging.ERROR)
   try:
     # The commands work on graphs, also where `import tensorflow` gives TensorFlow 2's API.
@@ -49,3 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
   except user_error.UserError as error:
     print(f"{_PROGRAM} {parsed.command}: error: {error}", file=sys.stderr)
     return _USAGE_STATUS
+  finally:
+    # A program that calls this function keeps its own choice.
+    tf_logging.set_verbosity(verbosity)

@@ -2,6 +2,7 @@
 """`python -m tensorflow.staging` explains itself."""
 
 import pytest
+from tensorflow.python.platform import tf_logging
 
 from tensorflow_staging.python.command_line import main
 
@@ -25,3 +26,10 @@ def test_a_wrong_command_is_refused_in_one_line(capsys, arguments, message):
   assert end.value.code == 2
   line, = capsys.readouterr().err.splitlines()
   assert line.startswith("python -m tensorflow.staging") and message in line
+
+
+def test_a_program_that_calls_it_keeps_what_it_logs(capsys):
+  before = tf_logging.get_verbosity()
+  assert main.main(["explain", "no_such_file.pb"]) == 2
+  assert "no_such_file.pb" in capsys.readouterr().err
+  assert tf_logging.get_verbosity() == before
