@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 _LEAST_STEPS = 3
+# A stage, and tf.data's own prefetch, hold a few records each when a block begins.
+_LEAST_WARM_UP_STEPS = 8
 _IDLE_PERIOD_SECONDS = 0.005
 _IDLE_TRIALS = 200
 
@@ -31,7 +34,7 @@ class Ratio(NamedTuple):
   """How many times as fast one way is as another, over all rounds."""
 
   median: float
-  # Between these are the middle half of the rounds.
+  # With a probability of 95 %, the median of endlessly many rounds would be between these.
   low: float
   high: float
 
@@ -40,12 +43,12 @@ class Ratio(NamedTuple):
 Rounds = Mapping[str, Sequence[Cost]]
 
 
-def cost(step: Step, seconds: float) -> Cost:
-  """Returns the mean cost of the steps that fit into `seconds`, of at least three."""
+def cost(step: Step, seconds: float, least_steps: int = _LEAST_STEPS) -> Cost:
+  """Returns the mean cost of the steps that fit into `seconds`, of at least so many."""
   cpu = time.process_time()
   began = now = time.perf_counter()
   steps = 0
-  while now - began < seconds or steps < _LEAST_STEPS:
+  while now - began < seconds or steps < least_steps:
     step()
     steps += 1
     now = time.perf_counter()
@@ -71,7 +74,7 @@ def in_turns(steps: Mapping[str, Step], seconds: float, rounds: int) -> dict[str
   for turn in range(rounds):
     for name, step in list(steps.items())[:: (-1) ** turn]:
       _wait_until_idle()
-      cost(step, each / 3)
+      cost(step, each / 3, _LEAST_WARM_UP_STEPS)
       result[name].append(cost(step, each * 2 / 3))
   return result
 
@@ -83,14 +86,20 @@ def median(costs: Sequence[Cost]) -> Cost:
 
 def ratio(rounds: Rounds, name: str, base: str) -> Ratio:
   """Returns how many times as fast a way is as the base."""
-  return _spread([there[0] / here[0] for there, here in zip(rounds[base], rounds[name], strict=True)])
+  return _interval([there[0] / here[0] for there, here in zip(rounds[base], rounds[name], strict=True)])
 
 
-def _spread(values: Sequence[float]) -> Ratio:
-  if len(values) < 2:
-    return Ratio(values[0], values[0], values[0])
-  low, _, high = statistics.quantiles(values, n=4)
-  return Ratio(statistics.median(values), low, high)
+def _interval(values: Sequence[float]) -> Ratio:
+  """Returns the median and its 95 % confidence interval, which needs no assumption on how the values are distributed.
+
+  As many of n values are below the median of the distribution as heads fall in n throws of a coin, so the interval
+  ends about half of 1.96 standard deviations of that number, sqrt(n) / 2, away from the middle (W. J. Conover,
+  Practical Nonparametric Statistics, 1999, section 3.2). Of fewer than six values, both ends are always inside it.
+  """
+  ordered = sorted(values)
+  count = len(ordered)
+  low = max(0, math.floor(count / 2 - 1.96 * math.sqrt(count) / 2))
+  return Ratio(statistics.median(ordered), ordered[low], ordered[count - 1 - low])
 
 
 def _wait_until_idle() -> None:

@@ -88,7 +88,7 @@ def _measure(
     goal = f"{_GOALS[name]:.4g}" if on_gpu and way == _GOAL_WAY else ""
     speeds.append((
         label, tf_data, way, f"{1 / blocks.median(rounds[way]).seconds:.1f}", f"{gain.median:.3f}",
-        report.spread(gain), goal))
+        report.interval(gain), goal))
     trace = traces.get(way)
     if trace is not None:
       overlaps.append((
@@ -107,7 +107,7 @@ def main() -> None:
   arguments = parser.parse_args()
   tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
   deadline = time.monotonic() + float(os.environ.get("GPU_BENCHMARK_SECONDS", _SECONDS))
-  speeds = [("model", "tf.data", "stages", "steps/s", "times as fast", "middle half", "goal")]
+  speeds = [("model", "tf.data", "stages", "steps/s", "times as fast", report.INTERVAL, "goal")]
   overlaps = [("model", "tf.data", "stages", "kernels, ms a step", "copies to the GPU, ms a step",
                "of these beside kernels", "kernels beside others")]
   left = len(arguments.models) * len(arguments.tf_data)
@@ -132,7 +132,7 @@ def main() -> None:
 The models of modelzoo/ with the default sizes, batches of {arguments.batch_size} rows of a file, {_CAPACITY} records in
 the buffer and {_THREADS} producers. With `plain`, the graph parses and hashes the rows; with `best`, tf.data does, in
 parallel, and prefetches. All ways of a model are open in one process and take turns; the numbers are medians of
-{_ROUNDS} rounds.""")
+{_ROUNDS} rounds, and the interval is that of the ratio.""")
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def _limit(case: Case, costs: dict[str, blocks.Cost]) -> float:
 
 def _write(results: dict[str, Any]) -> parts.Page:
   table: list[tuple[str, ...]] = [
-      ("preparation : step", "way", "ms per step", "CPU ms per step", "times as fast as no stage", "middle half",
+      ("preparation : step", "way", "ms per step", "CPU ms per step", "times as fast as no stage", report.INTERVAL,
        "time / limit")]
   groups = []
   for key, rounds in results.items():
@@ -112,7 +112,7 @@ def _write(results: dict[str, Any]) -> parts.Page:
       cost, ratio = costs[way], blocks.ratio(rounds, way, _BASE)
       table.append((
           label, way, report.milliseconds(cost.seconds), report.milliseconds(cost.cpu_seconds), f"{ratio.median:.3f}",
-          report.spread(ratio), f"{cost.seconds / limit:.2f}"))
+          report.interval(ratio), f"{cost.seconds / limit:.2f}"))
       bars.append(pictures.Bar(way.replace("`", ""), *ratio))
       label = ""
     table.append(("", "the limit", report.milliseconds(limit), "", f"{costs[_BASE].seconds / limit:.3f}", "", "1"))
@@ -132,7 +132,7 @@ one producer: the record or the step, measured alone, whichever takes longer; or
 that is longer. More producers can beat it.
 
 All ways of a case are open in one process and take turns; the numbers are medians of {_ROUNDS} rounds. *Times as fast*
-is the median of the ratios of the rounds, with their middle half beside it.""",
+is the median of the ratios of the rounds, with its confidence interval beside it.""",
       pictures.bars("Times as fast as without a stage", groups, mark=1.0))
 
 

@@ -126,7 +126,7 @@ def _measure(delay: float, quick: bool) -> dict[str, list[blocks.Cost]]:
 def _write(results: dict[str, Any]) -> parts.Page:
   table: list[tuple[str, ...]] = [
       ("one-way delay", "way", "steps/s", "ms per step", "CPU ms per step", "times as fast as no stage",
-       "middle half", "time / limit")]
+       report.INTERVAL, "time / limit")]
   groups = []
   for key, rounds in results.items():
     costs = {name: blocks.median([blocks.Cost(*cost) for cost in values]) for name, values in rounds.items()}
@@ -137,7 +137,7 @@ def _write(results: dict[str, Any]) -> parts.Page:
       ratio = blocks.ratio(rounds, way, _BASE)
       table.append((
           label if way == _BASE else "", way, f"{1 / cost.seconds:.1f}", report.milliseconds(cost.seconds),
-          report.milliseconds(cost.cpu_seconds), f"{ratio.median:.3f}", report.spread(ratio),
+          report.milliseconds(cost.cpu_seconds), f"{ratio.median:.3f}", report.interval(ratio),
           f"{cost.seconds / limit:.2f}"))
       bars.append(pictures.Bar(way.replace("`", ""), *ratio))
     table.append(("", "the limit", f"{1 / limit:.1f}", report.milliseconds(limit),
@@ -158,9 +158,10 @@ the step that uses them, which may miss the updates of 3 steps. The servers talk
 that delays what they send by the given time, in each direction; the proxy's own work, on the same cores, adds to it,
 also in the first case.
 
-The servers of all ways are in one process; the ways take turns, and the numbers are medians of {_ROUNDS} rounds. In a
-round, each worker runs {_STEPS_AT_ONCE} steps, then waits for the other. CPU time is that of all servers, without the
-proxy. The limit is the CPU time of a step of the base, divided by the cores.""",
+The servers of all ways are in one process; the ways take turns, and the numbers are medians of {_ROUNDS} rounds, the
+interval that of the median of their ratios. In a round, each worker runs {_STEPS_AT_ONCE} steps, then waits for the
+other. CPU time is that of all servers, without the proxy. The limit is the CPU time of a step of the base, divided by
+the cores.""",
       pictures.bars("Times as fast as without a stage", groups, mark=1.0))
 
 

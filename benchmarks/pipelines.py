@@ -130,7 +130,7 @@ def _table(rounds: blocks.Rounds) -> tuple[str, list[pictures.Bar]]:
   costs = {name: blocks.median([blocks.Cost(*cost) for cost in values]) for name, values in rounds.items()}
   limit = report.limit(costs[_RECORD], costs[_STEP], os.cpu_count())
   rows: list[tuple[str, ...]] = [
-      ("way", "steps/s", "ms per step", "CPU ms per step", "times as fast as `feed_dict`", "middle half",
+      ("way", "steps/s", "ms per step", "CPU ms per step", "times as fast as `feed_dict`", report.INTERVAL,
        "time / limit")]
   found = []
   for name, cost in costs.items():
@@ -138,7 +138,7 @@ def _table(rounds: blocks.Rounds) -> tuple[str, list[pictures.Bar]]:
     ratio = blocks.ratio(rounds, name, _BASE)
     rows.append((
         name, f"{1 / cost.seconds:.1f}", report.milliseconds(cost.seconds), report.milliseconds(cost.cpu_seconds),
-        "" if alone else f"{ratio.median:.3f}", "" if alone else report.spread(ratio),
+        "" if alone else f"{ratio.median:.3f}", "" if alone else report.interval(ratio),
         "" if alone else f"{cost.seconds / limit:.2f}"))
     if not alone:
       found.append(pictures.Bar(name.replace("`", ""), *ratio))
@@ -166,8 +166,8 @@ hidden layer of {_SIZE} units, and trains by gradient descent. The work is equal
 the same ops from the numbers 0, 1, 2 and so on, with one producer, in this order, and the first {_CHECKED_STEPS}
 losses of all ways are the same. Buffers hold {_CAPACITY} records. The placeholder is fed by what `make_callable`
 returns, with the arrays that another call returned. All ways are open in one process and take turns; the numbers are
-medians of {_ROUNDS} rounds. *Times as fast* is the median of the ratios of the rounds, with their middle half beside
-it.
+medians of {_ROUNDS} rounds. *Times as fast* is the median of the ratios of the rounds, with its confidence interval
+beside it.
 
 CPU time is that of all threads. *The record alone* only computes records; *the step alone* trains on one record that
 is in memory. The limit is the sum of their CPU times, divided by the cores: the time of a step if no core ever idled,

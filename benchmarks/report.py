@@ -40,8 +40,11 @@ def milliseconds(seconds: float) -> str:
   return f"{seconds * 1e3:.{2 if seconds < 0.01 else 1}f}"
 
 
-def spread(ratio: blocks.Ratio) -> str:
-  """Returns the middle half of the rounds."""
+INTERVAL = "95 % interval"
+
+
+def interval(ratio: blocks.Ratio) -> str:
+  """Returns the interval of a ratio's median, for a column with the title `INTERVAL`."""
   return f"{ratio.low:.2f}–{ratio.high:.2f}"
 
 

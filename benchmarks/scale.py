@@ -138,7 +138,7 @@ def _producers_rows(kind: str, rounds: blocks.Rounds) -> Iterator[tuple[str, ...
     ratio = blocks.ratio(rounds, name, "1")
     ideal = _RECORD_MILLISECONDS / 1e3 / (min(int(name), os.cpu_count()) if _COMPUTING[kind] else int(name))
     yield (label, name, f"{1 / cost.seconds:.0f}", report.milliseconds(cost.seconds),
-           report.milliseconds(cost.cpu_seconds), f"{ratio.median:.2f}", report.spread(ratio),
+           report.milliseconds(cost.cpu_seconds), f"{ratio.median:.2f}", report.interval(ratio),
            f"{cost.seconds / ideal:.2f}")
     label = ""
 
@@ -147,7 +147,7 @@ def _capacity_rows(rounds: blocks.Rounds) -> Iterator[tuple[str, ...]]:
   for name, cost in _costs(rounds).items():
     ratio = blocks.ratio(rounds, name, "1")
     yield (name, report.milliseconds(cost.seconds), report.milliseconds(cost.cpu_seconds), f"{ratio.median:.2f}",
-           report.spread(ratio), f"{cost.seconds / (_STEP_MILLISECONDS / 1e3):.2f}")
+           report.interval(ratio), f"{cost.seconds / (_STEP_MILLISECONDS / 1e3):.2f}")
 
 
 def _megabytes(count: int) -> str:
@@ -164,7 +164,7 @@ def _memory_row(size: int, capacity: int, memory: Memory) -> tuple[str, ...]:
 
 def _write(results: dict[str, Any]) -> parts.Page:
   producers = [("record", "producers", "records/s", "ms a record", "CPU ms a record", "times as fast as one",
-                "middle half", "time / limit")]
+                report.INTERVAL, "time / limit")]
   groups = []
   for kind in _COMPUTING:
     if kind in results:
@@ -172,7 +172,7 @@ def _write(results: dict[str, Any]) -> parts.Page:
       groups.append(pictures.Group(
           f"producers, a record {kind} {_RECORD_MILLISECONDS} ms",
           [pictures.Bar(name, *blocks.ratio(results[kind], name, "1")) for name in results[kind]]))
-  capacities = [("capacity", "ms per step", "CPU ms per step", "times as fast as one", "middle half", "time / limit")]
+  capacities = [("capacity", "ms per step", "CPU ms per step", "times as fast as one", report.INTERVAL, "time / limit")]
   capacities += _capacity_rows(results["capacity"])
   groups.append(pictures.Group(
       "capacity", [pictures.Bar(name, *blocks.ratio(results["capacity"], name, "1")) for name in results["capacity"]]))
@@ -213,7 +213,7 @@ than a MB, they include what the stage and its threads need. MB are 2²⁰ bytes
 
 The stages of a table of *producers* and *capacity* are open in one process and take turns; the numbers are medians of
 {_ROUNDS} rounds, and of {_MEMORY_STEPS} blocks of 3 steps for *memory*. *Times as fast* is the median of the ratios of
-the rounds, with their middle half beside it.""",
+the rounds, with its confidence interval beside it.""",
       pictures.bars("Times as fast as with one", groups, mark=1.0))
 
 
