@@ -43,9 +43,9 @@ def milliseconds(seconds: float) -> str:
 INTERVAL = "95 % interval"
 
 
-def interval(ratio: blocks.Ratio) -> str:
+def interval(ratio: blocks.Ratio, digits: int = 2) -> str:
   """Returns the interval of a ratio's median, for a column with the title `INTERVAL`."""
-  return f"{ratio.low:.2f}–{ratio.high:.2f}"
+  return f"{ratio.low:.{digits}f}–{ratio.high:.{digits}f}"
 
 
 def limit(record: blocks.Cost, step: blocks.Cost, cores: int) -> float:
