@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what live statistics cost the smallest step that a stage can have, for benchmarks/stats_hook.md.
+
+`.venv/bin/python benchmarks/stats_hook.py > benchmarks/stats_hook.md` takes about a minute and a half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Iterator
+
+import blocks
+import quietness
+import report
+import tensorflow as tf
+
+_BASE = "none"
+# Every how many seconds or steps the hook reports; the first is its default.
+_HOOKS = {
+    _BASE: None,
+    "`StatsHook()`, every 10 s": {},
+    "`StatsHook(every_n_secs=1)`": {"every_n_secs": 1},
+    "`StatsHook(every_n_steps=100)`": {"every_n_steps": 100},
+}
+_SECONDS, _ROUNDS = 80, 100
+_QUICK_SECONDS, _QUICK_ROUNDS = 0.5, 1
+
+
+@contextlib.contextmanager
+def _stepping(hook: dict[str, int] | None) -> Iterator[blocks.Step]:
+  """Opens a session that takes a constant from a stage."""
+  with tf.Graph().as_default():
+    taken = tf.staged(tf.constant(1.0))
+    hooks = [tf.make_prefetch_hook()] + ([] if hook is None else [tf.staging.StatsHook(**hook)])
+    with tf.compat.v1.train.MonitoredSession(hooks=hooks) as session:
+      yield lambda: session.run(taken)
+
+
+def main() -> None:
+  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser.add_argument("--quick", action="store_true", help="measure too little to mean anything")
+  quick = parser.parse_args().quick
+  # The hook's lines would cost what a terminal or a file takes to write them.
+  tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
+  watch = quietness.Watch()
+  with contextlib.ExitStack() as stack:
+    steps = {name: stack.enter_context(_stepping(hook)) for name, hook in _HOOKS.items()}
+    seconds, rounds = (_QUICK_SECONDS, _QUICK_ROUNDS) if quick else (_SECONDS, _ROUNDS)
+    costs = blocks.in_turns(steps, seconds, rounds)
+  table: list[tuple[str, ...]] = [("hook", "µs per step", "CPU µs per step", "times the time without", report.INTERVAL)]
+  for name, values in costs.items():
+    cost, ratio = blocks.median(values), blocks.ratio(costs, _BASE, name)
+    table.append((name, f"{cost.seconds * 1e6:.1f}", f"{cost.cpu_seconds * 1e6:.1f}", f"{ratio.median:.3f}",
+                  report.interval(ratio, digits=3)))
+  others, stolen = watch.disturbance()
+  print(f"""# What live statistics cost
+
+`.venv/bin/python benchmarks/stats_hook.py > benchmarks/stats_hook.md`, one run on {report.machine()}.
+
+{report.markdown(table)}
+
+A step takes a scalar constant from a stage, in a `MonitoredSession` with `tf.make_prefetch_hook()`; nothing is smaller.
+A buffer counts and times its waits always. The hook costs a call in each step, and what reading and rating the counters
+takes when it reports. All sessions are open in one process and take turns; the numbers are medians of {rounds} rounds,
+and the ratio is the median of theirs, with its confidence interval. Meanwhile, other processes took {others:.1%} of the
+cores' time, and other machines on the same hardware {stolen:.1%}.""")
+
+
+if __name__ == "__main__":
+  main()
