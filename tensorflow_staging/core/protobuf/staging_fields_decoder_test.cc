@@ -122,6 +122,8 @@ TEST(StagingFieldsDecoderTest, ReadsFieldsOfANestedMessage) {
   RewriterFields expected;
   expected.set_use_multi_stream(RewriterConfig::ON);
   expected.mutable_multi_stream_opts()->set_multi_stream_num(2);
+  expected.mutable_multi_stream_opts()->add_memory_shares(3);
+  expected.mutable_multi_stream_opts()->add_memory_shares(1);
   expected.mutable_multi_stream_opts()->set_partition_policy(
       EMBEDDING_GRAPH_PARTITION);
   ConfigProto sent;

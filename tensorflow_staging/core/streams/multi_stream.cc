@@ -29,25 +29,32 @@ namespace {
 // What the first session with several streams has determined for the process.
 struct Streams {
   int count;
+  std::vector<double> memory_shares;
   double memory_fraction;
   // With the memory that was free at that time. Now the streams themselves have
   // taken some of it.
   std::vector<PhysicalGpu> gpus;
 
-  bool Fits(int other_count, double other_fraction,
+  bool Fits(const StreamSettings& other, double other_fraction,
             const std::vector<int>& ids) const {
-    return count == other_count && memory_fraction == other_fraction &&
+    return count == other.streams && memory_shares == other.memory_shares &&
+           memory_fraction == other_fraction &&
            absl::c_equal(gpus, ids, [](const PhysicalGpu& gpu, int id) {
              return gpu.id == id;
            });
   }
 };
 
-std::string Describe(int count, double fraction, const std::vector<int>& ids) {
+std::string Describe(int count, const std::vector<double>& memory_shares,
+                     double fraction, const std::vector<int>& ids) {
   std::string text = strings::StrCat(count, " streams on each of the GPUs ",
                                      absl::StrJoin(ids, ","));
   if (fraction > 0) {
     strings::StrAppend(&text, " with the memory fraction ", fraction);
+  }
+  if (!memory_shares.empty()) {
+    strings::StrAppend(&text, ", divided into shares of ",
+                       absl::StrJoin(memory_shares, ", "));
   }
   return text;
 }
@@ -91,7 +98,8 @@ Status CheckDeviceNumbers(int count, const std::vector<int>& ids,
     const int gpu = ids[device % gpus];
     if (earlier.value() != gpu) {
       return errors::FailedPrecondition(
-          "This session asks for ", Describe(count, /*fraction=*/0, ids),
+          "This session asks for ",
+          Describe(count, /*memory_shares=*/{}, /*fraction=*/0, ids),
           ", so its device GPU:", device, " would be stream ", device / gpus,
           " of GPU ", gpu, ". But an earlier session of this process has made ",
           "GPU:", device, " a device of GPU ", earlier.value(),
@@ -111,37 +119,41 @@ class ProcessStreams {
     return streams;
   }
 
-  // Changes `config` for a session with `count` streams on each GPU.
+  // Changes `config` for a session with these settings.
   //
   // TensorFlow's list of GPUs is not safe for concurrent use, and only one
   // session can be the first. So the lock is held while the driver is asked.
-  Status Use(int count, ConfigProto* config) TF_LOCKS_EXCLUDED(mu_) {
+  Status Use(const StreamSettings& settings, ConfigProto* config)
+      TF_LOCKS_EXCLUDED(mu_) {
     mutex_lock l(mu_);
     std::vector<int> physical, ids;
     TF_RETURN_IF_ERROR(ListGpus(&physical));
     TF_RETURN_IF_ERROR(ChooseGpus(*config, physical, &ids));
     if (ids.empty()) {
       if (!std::exchange(warned_, true)) {
-        LOG(WARNING) << "use_multi_stream is ON with " << count
+        LOG(WARNING) << "use_multi_stream is ON with " << settings.streams
                      << " streams, but the session has no GPU. Everything runs "
                         "as if it had one stream.";
       }
       return OkStatus();
     }
     GPUOptions* options = config->mutable_gpu_options();
-    if (!first_) return BeFirst(count, ids, options);
+    if (!first_) return BeFirst(settings, ids, options);
     const double fraction = options->per_process_gpu_memory_fraction();
-    if (!first_->Fits(count, fraction, ids)) {
+    if (!first_->Fits(settings, fraction, ids)) {
       return errors::FailedPrecondition(
-          "This session asks for ", Describe(count, fraction, ids),
+          "This session asks for ",
+          Describe(settings.streams, settings.memory_shares, fraction, ids),
           ", but an earlier session of this process has ",
-          Describe(first_->count, first_->memory_fraction, Ids(first_->gpus)),
+          Describe(first_->count, first_->memory_shares,
+                   first_->memory_fraction, Ids(first_->gpus)),
           ". Streams belong to the process, until it ends: use the same "
-          "multi_stream_num, visible_device_list, device_count and "
-          "per_process_gpu_memory_fraction in all sessions with several "
+          "multi_stream_num, memory_shares, visible_device_list, device_count "
+          "and per_process_gpu_memory_fraction in all sessions with several "
           "streams, or another process.");
     }
-    return DivideGpus(count, first_->gpus, options);
+    return DivideGpus(first_->count, first_->memory_shares, first_->gpus,
+                      options);
   }
 
   void Forget() TF_LOCKS_EXCLUDED(mu_) {
@@ -151,16 +163,20 @@ class ProcessStreams {
   }
 
  private:
-  Status BeFirst(int count, const std::vector<int>& ids, GPUOptions* options)
-      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  Status BeFirst(const StreamSettings& settings, const std::vector<int>& ids,
+                 GPUOptions* options) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     bool shared;
-    TF_RETURN_IF_ERROR(CheckDeviceNumbers(count, ids, &shared));
-    Streams streams{count, options->per_process_gpu_memory_fraction(), {}};
+    TF_RETURN_IF_ERROR(CheckDeviceNumbers(settings.streams, ids, &shared));
+    Streams streams{settings.streams,
+                    settings.memory_shares,
+                    options->per_process_gpu_memory_fraction(),
+                    {}};
     for (const int id : ids) {
       streams.gpus.push_back({id});
       TF_RETURN_IF_ERROR(ReadGpuMemory(&streams.gpus.back()));
     }
-    TF_RETURN_IF_ERROR(DivideGpus(count, streams.gpus, options));
+    TF_RETURN_IF_ERROR(DivideGpus(streams.count, streams.memory_shares,
+                                  streams.gpus, options));
     if (shared) {
       LOG(WARNING) << "An earlier session of this process has used a GPU with "
                       "one stream. What it has set for the memory of stream 0 "
@@ -182,7 +198,7 @@ Status CreateGpuStreams(ConfigProto* config) {
   StreamSettings settings;
   TF_RETURN_IF_ERROR(ReadStreamSettings(*config, &settings));
   if (settings.streams == 1) return OkStatus();
-  return ProcessStreams::Get()->Use(settings.streams, config);
+  return ProcessStreams::Get()->Use(settings, config);
 }
 
 void ForgetGpuStreamsForTest() { ProcessStreams::Get()->Forget(); }

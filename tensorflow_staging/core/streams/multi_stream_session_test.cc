@@ -33,6 +33,12 @@ SessionOptions WithStreams(int count) {
   return options;
 }
 
+SessionOptions WithShares(const std::vector<float>& memory_shares) {
+  SessionOptions options;
+  UseMultiStream(memory_shares.size(), &options, memory_shares);
+  return options;
+}
+
 SessionOptions WithoutStreams() { return SessionOptions(); }
 
 class MultiStreamSessionTest : public ::testing::Test {
@@ -166,6 +172,18 @@ TEST_F(MultiStreamSessionTest, StreamsDivideAFractionOfTheMemory) {
       0.5);
   ASSERT_EQ(Create(options), OkStatus());
   EXPECT_THAT(MemoryLimits(), ElementsAre(64, 64, 64, 64));
+}
+
+TEST_F(MultiStreamSessionTest, SharesDivideTheMemory) {
+  SetFakeGpuCount(2);
+  ASSERT_EQ(Create(WithShares({3, 1})), OkStatus());
+  EXPECT_THAT(MemoryLimits(), ElementsAre(168, 168, 56, 56));
+  ExpectDoesNotFit(WithShares({1, 1}),
+                   AllOf(HasSubstr("divided into shares of 0.5, 0.5, but"),
+                         HasSubstr("divided into shares of 0.75, 0.25."),
+                         HasSubstr("use the same multi_stream_num, "
+                                   "memory_shares")));
+  EXPECT_EQ(Create(WithShares({6, 2})), OkStatus());
 }
 
 TEST_F(MultiStreamSessionTest, MistakesAreReportedBeforeADeviceExists) {

@@ -29,22 +29,36 @@ constexpr int64_t kLeastMegabytes = 32;
 constexpr int kStepPriority = -1;
 constexpr int kOtherPriority = 0;
 
-// Returns the memory limit of each stream of `gpu`.
-int64_t LimitInMegabytes(int streams, const PhysicalGpu& gpu,
-                         const GPUOptions& options) {
+// Returns how much memory of `gpu` all streams together may use.
+int64_t UsableBytes(const PhysicalGpu& gpu, const GPUOptions& options) {
   const int64_t usable =
       gpu.free_bytes -
       std::min(kLargestReserve, gpu.free_bytes / kReserveDivisor);
   const double fraction = options.per_process_gpu_memory_fraction();
-  // Allocators that grow only share what the GPU has. A small fixed part could
-  // be too small for the variables on a stream.
-  if (fraction == 0) return usable / kMegabyte;
+  if (fraction == 0) return usable;
   int64_t part = static_cast<int64_t>(gpu.total_bytes * fraction);
   // Unified memory may be larger than the GPU's.
   if (fraction <= 1 && !options.experimental().use_unified_memory()) {
     part = std::min(part, usable);
   }
-  return part / streams / kMegabyte;
+  return part;
+}
+
+// Returns the memory limit of each stream of `gpu`.
+std::vector<int64_t> LimitsInMegabytes(int streams,
+                                       const std::vector<double>& shares,
+                                       const PhysicalGpu& gpu,
+                                       const GPUOptions& options) {
+  const int64_t megabytes = UsableBytes(gpu, options) / kMegabyte;
+  std::vector<int64_t> limits;
+  for (const double share : shares) limits.push_back(megabytes * share);
+  if (limits.empty()) {
+    // Allocators that grow only share what the GPU has. A small fixed part
+    // could be too small for the variables on a stream.
+    const bool grow = options.per_process_gpu_memory_fraction() == 0;
+    limits.assign(streams, grow ? megabytes : megabytes / streams);
+  }
+  return limits;
 }
 
 }  // namespace
@@ -90,8 +104,8 @@ Status ChooseGpus(const ConfigProto& config, const std::vector<int>& physical,
   return OkStatus();
 }
 
-Status DivideGpus(int streams, const std::vector<PhysicalGpu>& gpus,
-                  GPUOptions* options) {
+Status DivideGpus(int streams, const std::vector<double>& memory_shares,
+                  const std::vector<PhysicalGpu>& gpus, GPUOptions* options) {
   const double fraction = options->per_process_gpu_memory_fraction();
   if (!(fraction >= 0)) {
     return errors::InvalidArgument(
@@ -102,21 +116,25 @@ Status DivideGpus(int streams, const std::vector<PhysicalGpu>& gpus,
   std::vector<int> ids;
   GPUOptions::Experimental* experimental = options->mutable_experimental();
   for (const PhysicalGpu& gpu : gpus) {
-    const int64_t limit = LimitInMegabytes(streams, gpu, *options);
-    if (limit < kLeastMegabytes) {
+    const std::vector<int64_t> limits =
+        LimitsInMegabytes(streams, memory_shares, gpu, *options);
+    const auto least = absl::c_min_element(limits);
+    if (*least < kLeastMegabytes) {
       return errors::ResourceExhausted(
           "GPU ", gpu.id, " has ", gpu.free_bytes / kMegabyte, " of ",
-          gpu.total_bytes / kMegabyte, " MB free, so each of its ", streams,
-          " streams could use ", limit, " MB; it needs ", kLeastMegabytes,
+          gpu.total_bytes / kMegabyte, " MB free, so stream ",
+          least - limits.begin(), " of its ", streams, " streams could use ",
+          *least, " MB; it needs ", kLeastMegabytes,
           " MB. If an earlier session of this process holds the memory, set "
           "gpu_options.allow_growth for it; if another process does, let it "
           "end. Otherwise lower multi_stream_num, or raise "
-          "gpu_options.per_process_gpu_memory_fraction.");
+          "gpu_options.per_process_gpu_memory_fraction or the stream's part of "
+          "memory_shares.");
     }
     auto* devices = experimental->add_virtual_devices();
     const int first = ids.size() * streams;
     for (int stream = 0; stream < streams; ++stream) {
-      devices->add_memory_limit_mb(limit);
+      devices->add_memory_limit_mb(limits[stream]);
       devices->add_device_ordinal(stream);
       // TensorFlow looks up a device's priority by the number of the device, in
       // the lists of all GPUs one after the other. But devices are numbered by

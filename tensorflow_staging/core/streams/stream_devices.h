@@ -39,16 +39,18 @@ Status ChooseGpus(const ConfigProto& config, const std::vector<int>& physical,
 // /gpu:<k * gpus.size() + i>. So /gpu:0 is still the first GPU, /gpu:1 the
 // second one, and so on.
 //
-// All streams of a GPU have the same memory limit. Without
-// per_process_gpu_memory_fraction, each may grow until the GPU is full; with a
-// fraction, each has an equal part of it, and allow_growth keeps its meaning.
+// `memory_shares` are the parts of a GPU's memory that its streams have, with a
+// sum of 1, or empty. If it is empty, all streams of a GPU have the same limit:
+// without per_process_gpu_memory_fraction, each may grow until the GPU is full;
+// with a fraction, each has an equal part of it. allow_growth keeps its meaning
+// with a fraction, and is turned on without.
 //
 // Kernels on stream 0, which runs the step, go before those on other streams.
 //
 // Returns INVALID_ARGUMENT if the fraction is negative, and RESOURCE_EXHAUSTED
 // if a GPU does not have enough memory.
-Status DivideGpus(int streams, const std::vector<PhysicalGpu>& gpus,
-                  GPUOptions* options);
+Status DivideGpus(int streams, const std::vector<double>& memory_shares,
+                  const std::vector<PhysicalGpu>& gpus, GPUOptions* options);
 
 }  // namespace staging
 }  // namespace tensorflow

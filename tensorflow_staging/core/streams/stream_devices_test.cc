@@ -116,7 +116,7 @@ TEST(DivideGpusTest, NumbersOfStream0AreThoseOfTheGpus) {
       std::vector<PhysicalGpu> gpus;
       for (int i = 0; i < gpu_count; ++i) gpus.push_back(Gpu(i));
       GPUOptions options;
-      ASSERT_EQ(DivideGpus(streams, gpus, &options), OkStatus());
+      ASSERT_EQ(DivideGpus(streams, {}, gpus, &options), OkStatus());
       const auto devices = NumberedDevices(options);
       ASSERT_EQ(static_cast<int>(devices.size()), gpu_count * streams);
       for (int stream = 0; stream < streams; ++stream) {
@@ -133,7 +133,7 @@ TEST(DivideGpusTest, NumbersOfStream0AreThoseOfTheGpus) {
 // TensorFlow wants as many entries of virtual_devices as there are GPUs.
 TEST(DivideGpusTest, TheChosenGpusAreTheVisibleOnes) {
   GPUOptions options;
-  ASSERT_EQ(DivideGpus(2, {Gpu(4), Gpu(0)}, &options), OkStatus());
+  ASSERT_EQ(DivideGpus(2, {}, {Gpu(4), Gpu(0)}, &options), OkStatus());
   EXPECT_EQ(options.visible_device_list(), "4,0");
   EXPECT_EQ(options.experimental().virtual_devices_size(), 2);
 }
@@ -147,7 +147,7 @@ std::vector<float> Limits(const GPUOptions& options) {
 
 TEST(DivideGpusTest, EachStreamMayGrowUntilTheGpuIsFull) {
   GPUOptions options;
-  ASSERT_EQ(DivideGpus(3, {Gpu(0, /*free=*/8000)}, &options), OkStatus());
+  ASSERT_EQ(DivideGpus(3, {}, {Gpu(0, /*free=*/8000)}, &options), OkStatus());
   // An eighth is for the libraries of CUDA.
   EXPECT_THAT(Limits(options), ElementsAre(7000, 7000, 7000));
   EXPECT_TRUE(options.allow_growth());
@@ -156,27 +156,50 @@ TEST(DivideGpusTest, EachStreamMayGrowUntilTheGpuIsFull) {
 
 TEST(DivideGpusTest, ALargeGpuKeepsBackNoMoreThanASmallOne) {
   GPUOptions options;
-  ASSERT_EQ(
-      DivideGpus(2, {{0, 140000 * kMegabyte, 141000 * kMegabyte}}, &options),
-      OkStatus());
+  ASSERT_EQ(DivideGpus(2, {}, {{0, 140000 * kMegabyte, 141000 * kMegabyte}},
+                       &options),
+            OkStatus());
   EXPECT_THAT(Limits(options), ElementsAre(138200, 138200));
 }
 
 TEST(DivideGpusTest, AFractionIsDividedEqually) {
   GPUOptions options;
   options.set_per_process_gpu_memory_fraction(0.5);
-  ASSERT_EQ(DivideGpus(4, {Gpu(0)}, &options), OkStatus());
+  ASSERT_EQ(DivideGpus(4, {}, {Gpu(0)}, &options), OkStatus());
   EXPECT_THAT(Limits(options), ElementsAre(2000, 2000, 2000, 2000));
   // With virtual devices, a fraction is an error in TensorFlow.
   EXPECT_EQ(options.per_process_gpu_memory_fraction(), 0);
   EXPECT_FALSE(options.allow_growth());
 }
 
+TEST(DivideGpusTest, SharesDivideTheMemory) {
+  GPUOptions growing;
+  ASSERT_EQ(DivideGpus(2, {0.75, 0.25}, {Gpu(0, /*free=*/8000)}, &growing),
+            OkStatus());
+  EXPECT_THAT(Limits(growing), ElementsAre(5250, 1750));
+  EXPECT_TRUE(growing.allow_growth());
+  GPUOptions fixed;
+  fixed.set_per_process_gpu_memory_fraction(0.5);
+  ASSERT_EQ(DivideGpus(3, {0.5, 0.375, 0.125}, {Gpu(0)}, &fixed), OkStatus());
+  EXPECT_THAT(Limits(fixed), ElementsAre(4000, 3000, 1000));
+  EXPECT_FALSE(fixed.allow_growth());
+}
+
+TEST(DivideGpusTest, AShareMayBeTooSmall) {
+  GPUOptions options;
+  const Status status =
+      DivideGpus(2, {0.999, 0.001}, {Gpu(0), Gpu(3)}, &options);
+  EXPECT_TRUE(errors::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("so stream 1 of its 2 streams could use 14 MB"),
+                    HasSubstr("memory_shares")));
+}
+
 TEST(DivideGpusTest, AFractionAboveTheFreeMemoryIsCut) {
   GPUOptions options;
   options.set_per_process_gpu_memory_fraction(1);
   options.set_allow_growth(true);
-  ASSERT_EQ(DivideGpus(2, {Gpu(0, /*free=*/8000)}, &options), OkStatus());
+  ASSERT_EQ(DivideGpus(2, {}, {Gpu(0, /*free=*/8000)}, &options), OkStatus());
   EXPECT_THAT(Limits(options), ElementsAre(3500, 3500));
   EXPECT_TRUE(options.allow_growth());
 }
@@ -184,7 +207,7 @@ TEST(DivideGpusTest, AFractionAboveTheFreeMemoryIsCut) {
 TEST(DivideGpusTest, AFractionAboveOneNeedsUnifiedMemory) {
   GPUOptions options;
   options.set_per_process_gpu_memory_fraction(2);
-  ASSERT_EQ(DivideGpus(2, {Gpu(0)}, &options), OkStatus());
+  ASSERT_EQ(DivideGpus(2, {}, {Gpu(0)}, &options), OkStatus());
   EXPECT_THAT(Limits(options), ElementsAre(16000, 16000));
   EXPECT_TRUE(options.experimental().use_unified_memory());
 }
@@ -192,14 +215,15 @@ TEST(DivideGpusTest, AFractionAboveOneNeedsUnifiedMemory) {
 TEST(DivideGpusTest, TooLittleMemoryIsReported) {
   GPUOptions options;
   options.set_per_process_gpu_memory_fraction(0.01);
-  const Status status = DivideGpus(8, {Gpu(0), Gpu(3)}, &options);
+  const Status status = DivideGpus(8, {}, {Gpu(0), Gpu(3)}, &options);
   EXPECT_TRUE(errors::IsResourceExhausted(status)) << status;
   EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("GPU 0 has 16000 of 16000 MB free, so each of "
-                              "its 8 streams could use 20 MB"),
+              AllOf(HasSubstr("GPU 0 has 16000 of 16000 MB free, so stream 0 "
+                              "of its 8 streams could use 20 MB"),
                     HasSubstr("lower multi_stream_num")));
   GPUOptions growing;
-  const Status full = DivideGpus(2, {Gpu(0), Gpu(3, /*free=*/30)}, &growing);
+  const Status full =
+      DivideGpus(2, {}, {Gpu(0), Gpu(3, /*free=*/30)}, &growing);
   EXPECT_TRUE(errors::IsResourceExhausted(full)) << full;
   EXPECT_THAT(std::string(full.message()),
               AllOf(HasSubstr("GPU 3 has 30 of 16000 MB free"),
@@ -209,7 +233,7 @@ TEST(DivideGpusTest, TooLittleMemoryIsReported) {
 TEST(DivideGpusTest, ANegativeFractionIsRefused) {
   GPUOptions options;
   options.set_per_process_gpu_memory_fraction(-0.5);
-  const Status status = DivideGpus(2, {Gpu(0)}, &options);
+  const Status status = DivideGpus(2, {}, {Gpu(0)}, &options);
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("per_process_gpu_memory_fraction is -0.5"));

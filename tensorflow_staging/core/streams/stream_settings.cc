@@ -2,8 +2,11 @@
 
 #include "tensorflow_staging/core/streams/stream_settings.h"
 
+#include <cmath>
 #include <string>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_join.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
@@ -17,6 +20,27 @@ std::string PolicyText(MultiStreamPartitionPolicy policy) {
     return MultiStreamPartitionPolicy_Name(policy);
   }
   return strings::StrCat(static_cast<int>(policy));
+}
+
+// Sets `*shares` to the shares of `options`, divided by their sum.
+Status ReadMemoryShares(const MultiStreamOptions& options,
+                        std::vector<double>* shares) {
+  shares->assign(options.memory_shares().begin(),
+                 options.memory_shares().end());
+  if (shares->empty()) return OkStatus();
+  if (options.memory_shares_size() != options.multi_stream_num() ||
+      !absl::c_all_of(*shares, [](double share) {
+        return std::isfinite(share) && share > 0;
+      })) {
+    return errors::InvalidArgument(
+        "rewrite_options.multi_stream_opts.memory_shares is [",
+        absl::StrJoin(options.memory_shares(), ", "),
+        "]; it must be empty, or have a positive number for each of the ",
+        options.multi_stream_num(), " streams.");
+  }
+  const double sum = absl::c_accumulate(*shares, 0.0);
+  for (double& share : *shares) share /= sum;
+  return OkStatus();
 }
 
 }  // namespace
@@ -50,6 +74,7 @@ Status ReadStreamSettings(const ConfigProto& config, StreamSettings* settings) {
         "implemented. With both, tf.stream and stage_subgraph_stream_id choose "
         "the streams.");
   }
+  TF_RETURN_IF_ERROR(ReadMemoryShares(options, &settings->memory_shares));
   settings->enabled = true;
   settings->streams = options.multi_stream_num();
   return OkStatus();

@@ -3,6 +3,8 @@
 #ifndef TENSORFLOW_STAGING_CORE_STREAMS_STREAM_SETTINGS_H_
 #define TENSORFLOW_STAGING_CORE_STREAMS_STREAM_SETTINGS_H_
 
+#include <vector>
+
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 
@@ -21,6 +23,9 @@ struct StreamSettings {
   bool enabled = false;
   // How many streams each GPU has.
   int streams = 1;
+  // The part of a GPU's memory that each stream has; their sum is 1. Empty if
+  // the configuration does not divide it.
+  std::vector<double> memory_shares;
   // OptimizerOptions.stage_multi_stream: whether stages run on the streams that
   // they ask for.
   bool stages = false;
@@ -31,7 +36,8 @@ struct StreamSettings {
 
 // Reads the settings of `config`. Looks at no others.
 //
-// Returns INVALID_ARGUMENT if the number of streams is out of range, and
+// Returns INVALID_ARGUMENT if the number of streams is out of range or does not
+// have as many memory shares, or if a share is not a positive number, and
 // UNIMPLEMENTED if the partition policy is not implemented.
 Status ReadStreamSettings(const ConfigProto& config, StreamSettings* settings);
 

@@ -5,8 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_join.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 
@@ -14,7 +18,9 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 ConfigProto ConfigWith(RewriterConfig::Toggle use, int count,
                        MultiStreamPartitionPolicy policy =
@@ -66,6 +72,49 @@ TEST(StreamSettingsTest, StagesHaveASettingOfTheirOwn) {
   EXPECT_EQ(ReadStreamSettings(config, &settings), OkStatus());
   EXPECT_TRUE(settings.stages);
   EXPECT_FALSE(settings.enabled);
+}
+
+ConfigProto ConfigWithShares(int count, const std::vector<float>& shares) {
+  RewriterFields fields;
+  fields.set_use_multi_stream(RewriterConfig::ON);
+  fields.mutable_multi_stream_opts()->set_multi_stream_num(count);
+  for (const float share : shares) {
+    fields.mutable_multi_stream_opts()->add_memory_shares(share);
+  }
+  ConfigProto config;
+  EXPECT_TRUE(config.mutable_graph_options()
+                  ->mutable_rewrite_options()
+                  ->MergeFromString(fields.SerializeAsString()));
+  return config;
+}
+
+TEST(StreamSettingsTest, MemorySharesAreParts) {
+  StreamSettings settings;
+  EXPECT_EQ(ReadStreamSettings(ConfigWithShares(2, {3, 1}), &settings),
+            OkStatus());
+  EXPECT_THAT(settings.memory_shares, ElementsAre(0.75, 0.25));
+  EXPECT_EQ(ReadStreamSettings(ConfigWithShares(2, {}), &settings), OkStatus());
+  EXPECT_THAT(settings.memory_shares, IsEmpty());
+}
+
+TEST(StreamSettingsTest, WrongMemorySharesAreRefused) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const std::vector<float>& shares : {std::vector<float>{1},
+                                           {1, 1, 1},
+                                           {1, 0},
+                                           {2, -1},
+                                           {1, infinity},
+                                           {1, std::nanf("")}}) {
+    StreamSettings settings;
+    const Status status =
+        ReadStreamSettings(ConfigWithShares(2, shares), &settings);
+    EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("memory_shares is [" + absl::StrJoin(shares, ", ") +
+                          "]; it must be empty, or have a positive number for "
+                          "each of the 2 streams"));
+    EXPECT_FALSE(settings.enabled);
+  }
 }
 
 TEST(StreamSettingsTest, TheNumberOfStreamsHasLimits) {

@@ -3,6 +3,8 @@
 #ifndef TENSORFLOW_STAGING_CORE_TESTING_GPU_STREAMS_H_
 #define TENSORFLOW_STAGING_CORE_TESTING_GPU_STREAMS_H_
 
+#include <vector>
+
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/public/session_options.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
@@ -11,10 +13,14 @@ namespace tensorflow {
 namespace staging {
 
 // Turns use_multi_stream on, with `streams` streams on each GPU.
-inline void UseMultiStream(int streams, SessionOptions* options) {
+inline void UseMultiStream(int streams, SessionOptions* options,
+                           const std::vector<float>& memory_shares = {}) {
   RewriterFields fields;
   fields.set_use_multi_stream(RewriterConfig::ON);
   fields.mutable_multi_stream_opts()->set_multi_stream_num(streams);
+  for (const float share : memory_shares) {
+    fields.mutable_multi_stream_opts()->add_memory_shares(share);
+  }
   CHECK(options->config.mutable_graph_options()
             ->mutable_rewrite_options()
             ->MergeFromString(fields.SerializeAsString()));

@@ -55,6 +55,8 @@ async_embedding.stage_subgraph_thread_pool_id=1
 use_multi_stream=1
 multi_stream.multi_stream_num=37
 multi_stream.partition_policy=1
+multi_stream.memory_shares.0=1.5
+multi_stream.memory_shares.1=2.5
 """
 
 

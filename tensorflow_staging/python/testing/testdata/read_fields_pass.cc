@@ -117,6 +117,8 @@ Status WriteRewriter(const tensorflow::RewriterConfig& config) {
        fields.multi_stream_opts().multi_stream_num());
   Line("multi_stream.partition_policy",
        static_cast<int>(fields.multi_stream_opts().partition_policy()));
+  LinePerEntry("multi_stream.memory_shares",
+               fields.multi_stream_opts().memory_shares());
   return tensorflow::OkStatus();
 }
 
