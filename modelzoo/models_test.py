@@ -32,6 +32,21 @@ def test_losses_are_equal_with_and_without_a_stage(name, folders):
   np.testing.assert_allclose(smart, plain, rtol=1e-4)
 
 
+def test_where_a_stage_runs_does_not_change_the_losses(folders):
+  settings = (
+      {"staging": "none"}, {"staging": "staged", "pool": 2}, {"staging": "smart", "pool": 2, "stage_on_cpu": True})
+  plain, *others = (_losses(small_run("dssm", folders, 6, batch_size=32, **setting)) for setting in settings)
+  for losses in others:
+    np.testing.assert_allclose(losses, plain, rtol=1e-4)
+
+
+@pytest.mark.parametrize("way", ["staged", "smart"])
+def test_several_producers_train(way, folders):
+  losses = _losses(small_run("dssm", folders, 12, batch_size=32, staging=way, threads=3, capacity=2))
+  assert len(losses) == 12
+  assert np.isfinite(losses).all()
+
+
 @_EVERY_MODEL
 def test_training_learns(name, folders, tmp_path):
   run = small_run(name, folders, _STEPS.get(name, 120), staging="smart")
