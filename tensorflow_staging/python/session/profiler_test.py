@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Staged runs, puts and takes appear in a profiler's trace, and takes in the statistics of a run.
+"""Staged runs, puts, takes and the threads of a pool appear in a trace, and takes in the statistics of a run.
 
 core/kernels/trace_test.cc tests that an event lasts as long as its op waits.
 """
 
 import pathlib
+from collections.abc import Iterator
 
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
@@ -14,11 +15,16 @@ from tensorflow_staging.python.testing import test_util
 _STEPS = 5
 
 
+def _planes(folder: pathlib.Path) -> Iterator[xplane_pb2.XPlane]:
+  """Returns the planes of a trace."""
+  path, = folder.glob("**/*.xplane.pb")
+  return iter(xplane_pb2.XSpace.FromString(path.read_bytes()).planes)
+
+
 def _events(folder: pathlib.Path) -> list[tuple[str, str, dict]]:
   """Returns the thread, the name and the facts of each event of a trace that belongs to a stage."""
-  path, = folder.glob("**/*.xplane.pb")
   found = []
-  for plane in xplane_pb2.XSpace.FromString(path.read_bytes()).planes:
+  for plane in _planes(folder):
     for line in plane.lines:
       for event in line.events:
         facts = {plane.stat_metadata[stat.metadata_id].name: _value(plane, stat) for stat in event.stats}
@@ -49,6 +55,24 @@ def test_a_trace_shows_each_staged_run_and_the_records_of_each_put_and_take(tmp_
   assert names.count("TensorBufferPut") >= _STEPS - 3
   assert names.count("StagedRun") >= _STEPS - 3
   assert all(thread.startswith("ahead_prefetch_0") for thread, name, _ in events if name == "StagedRun")
+
+
+def test_a_trace_names_the_threads_of_a_pool(tmp_path):
+  config = tf.ConfigProto()
+  config.session_stage_subgraph_thread_pool.add(inter_op_threads_num=2, intra_op_threads_num=1, global_name="readers")
+  prepared = tf.add(test_util.dataset_record(100), 1, name="prepared")
+  record = tf.staged(prepared, use_stage_subgraph_thread_pool=True)
+  with tf.Session(config=config) as sess, tf.make_prefetch_hook().running(sess):
+    sess.run(record)
+    tf.compat.v2.profiler.experimental.start(str(tmp_path))
+    for _ in range(_STEPS):
+      sess.run(record)
+    tf.compat.v2.profiler.experimental.stop()
+  threads = [
+      line.name for plane in _planes(tmp_path) for line in plane.lines for event in line.events
+      if plane.event_metadata[event.metadata_id].name.startswith("prepared:")]
+  assert len(threads) >= _STEPS - 2
+  assert all(name.startswith("tf_readers_inter_op") for name in threads)
 
 
 def test_the_statistics_of_a_run_have_its_take():
