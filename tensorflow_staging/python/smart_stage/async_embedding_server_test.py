@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tensorflow_staging.python.testing import smart_stage_sessions
 from tensorflow_staging.python.testing import test_util
 
 _PS = "/job:ps/replica:0/task:0/device:CPU:0"
@@ -23,15 +24,6 @@ def cluster():
   spec = {"ps": [f"localhost:{ports[0]}"], "worker": [f"localhost:{ports[1]}"]}
   servers = [tf.train.Server(tf.train.ClusterSpec(spec), job_name=job, task_index=0) for job in ("ps", "worker")]
   return spec, servers[1].target
-
-
-def _config():
-  config = tf.ConfigProto()
-  optimizer = config.graph_options.optimizer_options
-  optimizer.do_smart_stage = optimizer.do_async_embedding = True
-  optimizer.async_embedding_options.capacity = 2
-  optimizer.async_embedding_options.threads_num = 1
-  return config
 
 
 @pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])
@@ -52,7 +44,8 @@ def test_rows_come_ahead_from_the_server_and_updates_go_there(cluster, use_resou
     train = tf.train.GradientDescentOptimizer(-1.0).minimize(loss, step)
   metadata = tf.RunMetadata()
   with tf.train.MonitoredTrainingSession(
-      target, config=_config(), hooks=[tf.make_prefetch_hook()], checkpoint_dir=str(tmp_path),
+      target, config=smart_stage_sessions.async_embedding_config(capacity=2), hooks=[tf.make_prefetch_hook()],
+      checkpoint_dir=str(tmp_path),
       save_checkpoint_steps=10, save_summaries_steps=None, save_summaries_secs=None) as sess:
     options = tf.RunOptions(output_partition_graphs=True, timeout_in_ms=test_util.WAIT_SECONDS * 1000)
     for number in range(40):

@@ -7,19 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tensorflow_staging.python.testing import smart_stage_sessions
 from tensorflow_staging.python.testing import test_util
+from tensorflow_staging.python.testing.smart_stage_sessions import async_embedding_config
 
 _STAGE = "async_embedding"
-
-
-def _config(smart_stage=True, capacity=1, threads_num=1) -> tf.ConfigProto:
-  config = smart_stage_sessions.smart_stage_config() if smart_stage else tf.ConfigProto()
-  optimizer = config.graph_options.optimizer_options
-  optimizer.do_async_embedding = True
-  optimizer.async_embedding_options.capacity = capacity
-  optimizer.async_embedding_options.threads_num = threads_num
-  return config
 
 
 @contextlib.contextmanager
@@ -64,7 +55,7 @@ def _counter(use_resource):
 @pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])
 def test_a_lookup_runs_ahead_and_misses_at_most_the_updates_that_are_promised(use_resource, smart_stage):
   row, train = _counter(use_resource)
-  config = _config(smart_stage, capacity=2)
+  config = async_embedding_config(smart_stage, capacity=2)
   with _session(config) as sess:
     for step in range(30):
       (value, _), lookups = _run_and_look(sess, [row, train])
@@ -127,7 +118,7 @@ def _losses(config, use_resource, partitions, manual):
 @pytest.mark.parametrize(
     "use_resource, partitions", [(False, 0), (True, 0), (True, 3)], ids=["reference", "resource", "partitioned"])
 def test_losses_are_equal_where_no_lookup_misses_an_update(use_resource, partitions, manual, smart_stage):
-  config = _config(smart_stage, capacity=4)
+  config = async_embedding_config(smart_stage, capacity=4)
   plain = tf.ConfigProto()
   for each in (config, plain):
     each.intra_op_parallelism_threads = each.inter_op_parallelism_threads = 1
@@ -150,7 +141,7 @@ def test_every_name_gives_the_value_that_the_step_used():
   train = tf.train.GradientDescentOptimizer(-0.5).minimize(loss, var_list=[table])
   lookup, = (op for op in tf.get_default_graph().get_operations() if op.type == "ResourceGather")
   names = [lookup.outputs[0], row, "mul:0", "shifted:0", "IteratorGetNext:0", ids]
-  with _session(_config(capacity=2)) as sess:
+  with _session(async_embedding_config(capacity=2)) as sess:
     for step in range(40):
       values = sess.run({"loss": loss, "train": train, "names": names})
       gathered, looked_up, multiplied, index, element, again = values["names"]
@@ -162,7 +153,7 @@ def test_fed_ids_are_looked_up_in_the_step():
   row, _ = _counter(use_resource=True)
   ids = tf.get_default_graph().get_tensor_by_name("mul:0")
   table = tf.trainable_variables()[0]
-  with _session(_config()) as sess:
+  with _session(async_embedding_config()) as sess:
     table.load([[7.0]], sess)
     assert sess.run(row, {ids: [0]}).tolist() == [[7.0]]
     assert sess.run(row, {"IteratorGetNext:0": [0]}).tolist() == [[7.0]]
@@ -174,9 +165,9 @@ def test_a_chosen_variable_alone_is_looked_up_ahead():
   rows = [tf.nn.embedding_lookup(table, ids) for table in (one, two)]
   train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(rows[0] * rows[1]))
   tf.staging.allow_stale([two])
-  with _session(_config()) as sess:
+  with _session(async_embedding_config()) as sess:
     assert _run_and_look(sess, train)[1] == ["ResourceGather"]
-  report = tf.staging.explain(config=_config())
+  report = tf.staging.explain(config=async_embedding_config())
   stage, = (stage for stage in report.stages if stage.name == _STAGE)
   assert stage.variables == ("two",)
 
@@ -187,7 +178,7 @@ def test_a_save_and_an_initialisation_never_wait_for_records(tmp_path):
   saver = tf.train.Saver()
   table = tf.trainable_variables()[0]
   limit = tf.RunOptions(timeout_in_ms=60000)
-  with tf.Session(config=_config()) as sess:
+  with tf.Session(config=async_embedding_config()) as sess:
     sess.run(tf.global_variables_initializer(), options=limit)
     path = saver.save(sess, str(tmp_path / "model"))
     table.load([[3.0]], sess)
@@ -204,7 +195,7 @@ def test_a_save_and_an_initialisation_never_wait_for_records(tmp_path):
 
 def test_a_variable_without_a_value_is_an_error_of_the_step():
   row, _ = _counter(use_resource=True)
-  with tf.Session(config=_config()) as sess, tf.make_prefetch_hook().running(sess):
+  with tf.Session(config=async_embedding_config()) as sess, tf.make_prefetch_hook().running(sess):
     with pytest.raises(tf.errors.NotFoundError, match="table"):
       sess.run(row)
 
@@ -216,7 +207,7 @@ def test_initialising_the_iterator_again_restarts_both_stages():
   row = tf.nn.embedding_lookup(table, ids)
   train = tf.train.GradientDescentOptimizer(-1.0).minimize(tf.reduce_sum(row))
   tf.train.mark_target_node([tf.identity(row)])
-  with tf.Session(config=_config(capacity=2)) as sess:
+  with tf.Session(config=async_embedding_config(capacity=2)) as sess:
     sess.run([tf.global_variables_initializer(), iterator.initializer])
     with tf.make_prefetch_hook().running(sess):
       for epoch in range(3):
@@ -232,7 +223,7 @@ def test_initialising_the_iterator_again_restarts_both_stages():
 
 def test_the_report_tells_what_lookups_may_miss():
   _counter(use_resource=True)
-  report = tf.staging.explain(config=_config(capacity=3, threads_num=2))
+  report = tf.staging.explain(config=async_embedding_config(capacity=3, threads_num=2))
   assert report.enabled and report.async_embedding
   assert [stage.name for stage in report.stages] == ["prefetch", _STAGE]
   stage = report.stages[1]
@@ -247,7 +238,7 @@ def test_the_report_tells_what_lookups_may_miss():
 
 def test_the_report_without_smart_stage():
   _counter(use_resource=False)
-  report = tf.staging.explain(config=_config(smart_stage=False))
+  report = tf.staging.explain(config=async_embedding_config(smart_stage=False))
   assert not report.enabled
   stage, = report.stages
   assert stage.name == _STAGE and "IteratorGetNext" in stage.nodes
@@ -257,14 +248,14 @@ def test_the_report_without_smart_stage():
 @pytest.mark.parametrize("field", ["capacity", "threads_num"])
 @pytest.mark.parametrize("value", [0, -1])
 def test_a_number_that_is_not_set_is_named_when_the_session_is_made(field, value):
-  config = _config(**{field: value})
+  config = async_embedding_config(**{field: value})
   with pytest.raises(
       tf.errors.InvalidArgumentError, match=f"async_embedding_options.{field} is {value}; .* at least 1"):
     tf.Session(config=config)
 
 
 def test_a_missing_thread_pool_is_named():
-  config = _config()
+  config = async_embedding_config()
   options = config.graph_options.optimizer_options.async_embedding_options
   options.use_stage_subgraph_thread_pool = True
   with pytest.raises(tf.errors.InvalidArgumentError, match="async_embedding_options sets use_stage_subgraph"):
@@ -277,7 +268,7 @@ def test_a_missing_thread_pool_is_named():
 
 def test_lookups_run_on_the_chosen_thread_pool():
   row, train = _counter(use_resource=True)
-  config = _config()
+  config = async_embedding_config()
   config.session_stage_subgraph_thread_pool.add(inter_op_threads_num=1, intra_op_threads_num=1)
   options = config.graph_options.optimizer_options.async_embedding_options
   options.use_stage_subgraph_thread_pool = True
@@ -286,7 +277,7 @@ def test_lookups_run_on_the_chosen_thread_pool():
 
 
 def test_place_pruned_graph_is_refused():
-  config = _config(smart_stage=False)
+  config = async_embedding_config(smart_stage=False)
   config.graph_options.place_pruned_graph = True
   with pytest.raises(tf.errors.InvalidArgumentError, match="place_pruned_graph and .*do_async_embedding"):
     tf.Session(config=config)

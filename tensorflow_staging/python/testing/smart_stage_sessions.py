@@ -21,6 +21,22 @@ def smart_stage_config(**options) -> tf.ConfigProto:
   return config
 
 
+def async_embedding_config(smart_stage: bool = True, capacity: int = 1, threads_num: int = 1) -> tf.ConfigProto:
+  """Returns a configuration that looks up embeddings ahead of the step.
+
+  Args:
+    smart_stage: Whether SmartStage is on, too.
+    capacity: The records of the buffer of the lookups.
+    threads_num: The producers of the lookups.
+  """
+  config = smart_stage_config() if smart_stage else tf.ConfigProto()
+  optimizer_options = config.graph_options.optimizer_options
+  optimizer_options.do_async_embedding = True
+  optimizer_options.async_embedding_options.capacity = capacity
+  optimizer_options.async_embedding_options.threads_num = threads_num
+  return config
+
+
 @contextlib.contextmanager
 def smart_stage_session(*before, **options) -> Iterator[tf.Session]:
   """Opens a session of the default graph and starts its stages.
