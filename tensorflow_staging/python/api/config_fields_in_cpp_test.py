@@ -55,9 +55,7 @@ async_embedding.stage_subgraph_thread_pool_id=1
 use_multi_stream=1
 multi_stream.multi_stream_num=37
 multi_stream.partition_policy=1
-multi_stream.memory_shares.0=1.5
-multi_stream.memory_shares.1=2.5
-"""
+""" + "".join(f"multi_stream.memory_shares.{stream}={stream + 1}\n" for stream in range(37))
 
 
 def test_a_graph_pass_reads_every_field(tmp_path):

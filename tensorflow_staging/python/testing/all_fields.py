@@ -35,7 +35,7 @@ def config() -> config_pb2.ConfigProto:
   rewriter.use_multi_stream = rewriter_config_pb2.RewriterConfig.ON
   rewriter.multi_stream_opts.multi_stream_num = 37
   rewriter.multi_stream_opts.partition_policy = rewriter_config_pb2.USER_DEFINED_PARTITION
-  rewriter.multi_stream_opts.memory_shares.extend([1.5, 2.5])
+  rewriter.multi_stream_opts.memory_shares.extend(range(1, 38))
   return result
 
 
