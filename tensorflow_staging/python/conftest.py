@@ -13,14 +13,16 @@ _TIMEOUT_SECONDS = 180
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-  """Limits the time of every test in this folder.
+  """Limits the time of every test in this folder, unless the test itself says how long it may take.
 
   The "thread" method ends the whole process, which is the only way to end a test that hangs inside C++.
   """
   folder = pathlib.Path(__file__).parent
   for item in items:
     if item.path.is_relative_to(folder):
-      item.add_marker(pytest.mark.timeout(_TIMEOUT_SECONDS, method="thread"), append=False)
+      own = item.get_closest_marker("timeout")
+      seconds = own.args[0] if own else _TIMEOUT_SECONDS
+      item.add_marker(pytest.mark.timeout(seconds, method="thread"), append=False)
 
 
 @pytest.fixture(autouse=True)
