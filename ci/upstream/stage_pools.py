@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives every local session a stage thread pool, and lets every run in it use the pool.
+"""Gives every session a stage thread pool, and lets every run in it use the pool.
 
 TensorFlow's own tests, run in this way, show that a pool changes which threads run a graph, and nothing else. A run
-that chooses other threads itself keeps them. Distributed sessions stay unchanged, because they have no pools.
+that chooses other threads itself keeps them, and so do the partial runs of distributed sessions, which have no pools.
 """
 
 from __future__ import annotations
@@ -35,17 +35,13 @@ def everywhere() -> Iterator[None]:
   partial_run_setup = base.partial_run_setup
 
   def new_session_options_with_pool(target=None, config=None):
-    if not target:
-      changed = config_pb2.ConfigProto()
-      if config is not None:
-        changed.CopyFrom(config)
-      changed.session_stage_subgraph_thread_pool.add(global_name="upstream_tests")
-      config = changed
-    return new_session_options(target=target, config=config)
+    changed = config_pb2.ConfigProto()
+    if config is not None:
+      changed.CopyFrom(config)
+    changed.session_stage_subgraph_thread_pool.add(global_name="upstream_tests")
+    return new_session_options(target=target, config=changed)
 
   def run_on_pool(self, options, feed_dict, fetch_list, target_list, run_metadata):
-    if self._target:
-      return run(self, options, feed_dict, fetch_list, target_list, run_metadata)
     given = config_pb2.RunOptions()
     if options is not None:
       given.ParseFromString(runtime.TF_GetBuffer(options))
@@ -56,12 +52,10 @@ def everywhere() -> Iterator[None]:
       runtime.TF_DeleteBuffer(buffer)
 
   def make_callable_on_pool(self, callable_options):
-    if not self._target:
-      changed = config_pb2.CallableOptions()
-      changed.CopyFrom(callable_options)
-      changed.run_options.CopyFrom(_with_pool(callable_options.run_options))
-      callable_options = changed
-    return make_callable(self, callable_options)
+    changed = config_pb2.CallableOptions()
+    changed.CopyFrom(callable_options)
+    changed.run_options.CopyFrom(_with_pool(callable_options.run_options))
+    return make_callable(self, changed)
 
   def partial_run_setup_on_pool(self, fetches, feeds=None):
     options = None if self._target else _with_pool(config_pb2.RunOptions())

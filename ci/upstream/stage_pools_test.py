@@ -47,11 +47,13 @@ def test_a_run_that_chooses_its_threads_keeps_them():
       assert sess.run(thread) == b"upstream_tests_"
 
 
-def test_distributed_sessions_and_later_sessions_have_no_pool():
+def test_distributed_sessions_have_pools_but_for_partial_runs_and_later_sessions_have_none():
   server = tf.distribute.Server.create_local_server()
   with tf.Graph().as_default():
     thread = _thread_of_step()
     with stage_pools.everywhere(), tf1.Session(server.target) as sess:
-      assert sess.run(thread) != b"upstream_tests_"
+      *whole, partial = _ways_to_run(sess, thread)
+      assert whole == [b"upstream_tests_"] * 4
+      assert partial != b"upstream_tests_"
     with tf1.Session() as sess:
       assert b"upstream_tests_" not in _ways_to_run(sess, thread)

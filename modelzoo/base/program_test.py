@@ -57,7 +57,7 @@ def test_a_wrong_word_is_named(capsys, folders, word, message):
 
 @pytest.mark.parametrize(("words", "message"), [
     (["--task=2"], "task is 2, but must be less than 2, the number of addresses of worker"),
-    (["--staging=smart", "--pool=1"], "pool is 1, but must be 0 for job worker"),
+    (["--staging=smart", "--gpu", "--streams=2"], "streams is 2, but must be 1 for job worker"),
 ])
 def test_a_wrong_word_of_a_worker_is_named(capsys, folders, words, message):
   cluster = ["--job=worker", "--ps=localhost:1", "--workers=localhost:2,localhost:3"]

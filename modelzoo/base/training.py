@@ -51,12 +51,10 @@ class Run:
     Raises:
       ValueError: A distributed session cannot have a setting.
     """
-    if self.cluster.job != "local":
-      for name, allowed in (("pool", 0), ("streams", 1)):
-        if getattr(self.staging, name) != allowed:
-          raise ValueError(
-              f"{name} is {getattr(self.staging, name)}, but must be {allowed} for job {self.cluster.job}: distributed"
-              " sessions have no stage thread pools and no streams")
+    if self.cluster.job != "local" and self.staging.streams != 1:
+      raise ValueError(
+          f"streams is {self.staging.streams}, but must be 1 for job {self.cluster.job}: distributed sessions have no"
+          " streams")
 
   def config(self) -> tf.ConfigProto:
     """Returns the configuration of a session of the default graph."""

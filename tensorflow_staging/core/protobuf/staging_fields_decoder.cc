@@ -82,5 +82,9 @@ Status DecodeRunFields(const RunOptions& message, RunFields* fields) {
   return Read(message, fields);
 }
 
+Status DecodeRunFields(const ExecutorOpts& message, RunFields* fields) {
+  return Read(message, fields);
+}
+
 }  // namespace staging
 }  // namespace tensorflow

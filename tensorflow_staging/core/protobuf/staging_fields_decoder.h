@@ -6,6 +6,7 @@
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/protobuf/rewriter_config.pb.h"
+#include "tensorflow/core/protobuf/worker.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 
 namespace tensorflow {
@@ -25,6 +26,10 @@ Status DecodeOptimizerFields(const OptimizerOptions& message,
 Status DecodeRewriterFields(const RewriterConfig& message,
                             RewriterFields* fields);
 Status DecodeRunFields(const RunOptions& message, RunFields* fields);
+
+// The options that a master sends to its workers with a run; a master of this
+// build forwards the RunFields of the client there.
+Status DecodeRunFields(const ExecutorOpts& message, RunFields* fields);
 
 }  // namespace staging
 }  // namespace tensorflow

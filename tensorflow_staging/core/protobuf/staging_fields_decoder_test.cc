@@ -57,6 +57,7 @@ TEST(StagingFieldsDecoderTest, UpstreamUsesNoneOfTheNumbers) {
   EXPECT_TRUE((NumbersAreOurs<OptimizerOptions, OptimizerFields>()));
   EXPECT_TRUE((NumbersAreOurs<RewriterConfig, RewriterFields>()));
   EXPECT_TRUE((NumbersAreOurs<RunOptions, RunFields>()));
+  EXPECT_TRUE((NumbersAreOurs<ExecutorOpts, RunFields>()));
 }
 
 TEST(StagingFieldsDecoderTest, MessageWithoutTheFieldsGivesDefaults) {
@@ -87,6 +88,8 @@ TEST(StagingFieldsDecoderTest, ReadsRunFields) {
   expected.set_stage_subgraph_thread_pool_id(-7);
   RunFields fields;
   EXPECT_EQ(DecodeRunFields(With<RunOptions>(expected), &fields), OkStatus());
+  EXPECT_EQ(fields.SerializeAsString(), expected.SerializeAsString());
+  EXPECT_EQ(DecodeRunFields(With<ExecutorOpts>(expected), &fields), OkStatus());
   EXPECT_EQ(fields.SerializeAsString(), expected.SerializeAsString());
 }
 

@@ -2,9 +2,12 @@
 
 #include "tensorflow_staging/core/thread_pools/stage_thread_pools.h"
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
+#include <system_error>  // NOLINT
+#include <thread>        // NOLINT
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -20,6 +23,7 @@
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 #include "tensorflow_staging/core/thread_pools/stage_thread_pools_env.h"
+#include "tensorflow_staging/core/thread_pools/thread_trial.h"
 
 namespace tensorflow {
 namespace staging {
@@ -45,6 +49,29 @@ namespace {
 // Users do not use this container, so Session::Reset() does not clear it.
 constexpr char kContainer[] = "_tensorflow_staging";
 constexpr char kResource[] = "stage_thread_pools";
+
+// The most threads of one pool: Eigen's EventCount, in which the threads of a
+// pool wait, has 14 bits to count them.
+constexpr int kMaxThreads = (1 << 14) - 2;
+// The most threads of all pools of the process. One pair may have as many.
+constexpr int kMaxThreadsOfProcess = 2 * kMaxThreads;
+
+std::atomic<int>* ThreadsOfProcess() {
+  static auto* const threads = new std::atomic<int>(0);
+  return threads;
+}
+
+// Counts the threads of new pools.
+Status ClaimThreads(int count) {
+  const int before = ThreadsOfProcess()->fetch_add(count);
+  if (before + count <= kMaxThreadsOfProcess) return OkStatus();
+  ThreadsOfProcess()->fetch_sub(count);
+  return errors::ResourceExhausted("A stage thread pool with ", count,
+                                   " threads cannot be created: those "
+                                   "of this process have ",
+                                   before, ", and may have ",
+                                   kMaxThreadsOfProcess, " together.");
+}
 
 // Presents a thread pool as a ThreadPoolInterface, the interface for pools that
 // the caller of a run provides.
@@ -101,21 +128,25 @@ class SessionStageThreadPools : public ResourceBase {
 // The pools of this process that have a global_name and are in use.
 class GlobalPools {
  public:
-  std::shared_ptr<StageThreadPools> GetOrCreate(
-      const StageThreadPoolsSpec& spec) {
+  Status GetOrCreate(const StageThreadPoolsSpec& spec,
+                     std::shared_ptr<StageThreadPools>* pools) {
     mutex_lock lock(mu_);
-    std::weak_ptr<StageThreadPools>& known = pools_[spec];
-    std::shared_ptr<StageThreadPools> pools = known.lock();
-    if (pools != nullptr) return pools;
+    const auto known = pools_.find(spec);
+    if (known != pools_.end()) *pools = known->second.lock();
+    if (*pools != nullptr) return OkStatus();
     WarnIfNameIsInUse(spec);
+    std::shared_ptr<StageThreadPools> created;
+    TF_RETURN_IF_ERROR(StageThreadPools::Create(spec, &created));
     // The entry goes with the pools, so that a process which creates pools of
     // ever new names does not grow.
-    pools = {new StageThreadPools(spec), [this, spec](StageThreadPools* ended) {
-               delete ended;
-               Forget(spec);
-             }};
-    known = pools;
-    return pools;
+    StageThreadPools* const raw = created.get();
+    *pools = {raw, [this, spec,
+                    created = std::move(created)](StageThreadPools*) mutable {
+                created.reset();
+                Forget(spec);
+              }};
+    pools_[spec] = *pools;
+    return OkStatus();
   }
 
   int size() {
@@ -155,15 +186,19 @@ GlobalPools* Globals() {
 }
 
 Status CheckNumThreads(int id, const char* field, int num_threads) {
-  // Eigen's EventCount, in which the threads of a pool wait, has 14 bits to
-  // count them.
-  constexpr int kMaxThreads = (1 << 14) - 2;
   if (num_threads >= 0 && num_threads <= kMaxThreads) return OkStatus();
   return errors::InvalidArgument(
       "ConfigProto.session_stage_subgraph_thread_pool[", id, "].", field,
       " must be from 1 to ", kMaxThreads,
       ", or 0, which means the number that the session itself uses; got ",
       num_threads, ".");
+}
+
+Status CheckSizes(const StageThreadPoolOptions& entry, int id) {
+  TF_RETURN_IF_ERROR(CheckNumThreads(id, "inter_op_threads_num",
+                                     entry.inter_op_threads_num()));
+  return CheckNumThreads(id, "intra_op_threads_num",
+                         entry.intra_op_threads_num());
 }
 
 Status ReadCores(const StageThreadPoolOptions& entry, int id, Cores* cores) {
@@ -192,29 +227,34 @@ Status ReadSpec(const SessionOptions& options,
                 StageThreadPoolsSpec* spec) {
   const int inter_op = entry.inter_op_threads_num();
   const int intra_op = entry.intra_op_threads_num();
-  TF_RETURN_IF_ERROR(CheckNumThreads(id, "inter_op_threads_num", inter_op));
-  TF_RETURN_IF_ERROR(CheckNumThreads(id, "intra_op_threads_num", intra_op));
+  TF_RETURN_IF_ERROR(CheckSizes(entry, id));
   TF_RETURN_IF_ERROR(ReadCores(entry, id, &spec->cores));
   spec->name = entry.global_name();
   spec->inter_op_threads =
       inter_op > 0 ? inter_op : NumInterOpThreadsFromSessionOptions(options);
   spec->intra_op_threads =
       intra_op > 0 ? intra_op : DefaultIntraOpThreads(options);
+  // What the session itself uses comes from its configuration, too.
+  TF_RETURN_IF_ERROR(
+      CheckNumThreads(id, "inter_op_threads_num", spec->inter_op_threads));
+  TF_RETURN_IF_ERROR(
+      CheckNumThreads(id, "intra_op_threads_num", spec->intra_op_threads));
   spec->spin = !options.config.experimental().disable_thread_spinning();
   return OkStatus();
 }
 
 // Shares pools with a global_name. The threads of a session's own pools have
 // the entry's index in their names.
-std::shared_ptr<StageThreadPools> GetOrCreatePools(StageThreadPoolsSpec spec,
-                                                   int id) {
-  if (!spec.name.empty()) return Globals()->GetOrCreate(spec);
+Status GetOrCreatePools(StageThreadPoolsSpec spec, int id,
+                        std::shared_ptr<StageThreadPools>* pools) {
+  if (!spec.name.empty()) return Globals()->GetOrCreate(spec, pools);
   spec.name = strings::StrCat("stage", id);
-  return std::make_shared<StageThreadPools>(spec);
+  return StageThreadPools::Create(spec, pools);
 }
 
-// A run that asks for a stage thread pool must not ask for other threads too.
-Status CheckAsksForNothingElse(const RunOptions& run_options) {
+}  // namespace
+
+Status CheckAsksForNoOtherThreads(const RunOptions& run_options) {
   const char* other = nullptr;
   if (run_options.inter_op_thread_pool() != 0) {
     other = "inter_op_thread_pool";
@@ -227,8 +267,6 @@ Status CheckAsksForNothingElse(const RunOptions& run_options) {
       " each choose the threads of a run; set only one of them.");
 }
 
-}  // namespace
-
 int CountSharedStageThreadPools() { return Globals()->size(); }
 
 StageThreadPools::StageThreadPools(const StageThreadPoolsSpec& spec)
@@ -240,7 +278,69 @@ StageThreadPools::StageThreadPools(const StageThreadPoolsSpec& spec)
           spec.cores, spec.spin)),
       options_{inter_op_.get(), intra_op_.get()} {}
 
-StageThreadPools::~StageThreadPools() = default;
+StageThreadPools::~StageThreadPools() {
+  ThreadsOfProcess()->fetch_sub(inter_op_->NumThreads() +
+                                intra_op_->NumThreads());
+}
+
+Status StageThreadPools::Create(const StageThreadPoolsSpec& spec,
+                                std::shared_ptr<StageThreadPools>* pools) {
+  const int threads = spec.inter_op_threads + spec.intra_op_threads;
+  TF_RETURN_IF_ERROR(ClaimThreads(threads));
+  const Status status = CheckCanStartThreads(threads);
+  if (!status.ok()) {
+    ThreadsOfProcess()->fetch_sub(threads);
+    return status;
+  }
+  *pools = {new StageThreadPools(spec), &End};
+  return OkStatus();
+}
+
+void StageThreadPools::End(StageThreadPools* pools) {
+  if (pools->inter_op_->CurrentThreadId() < 0 &&
+      pools->intra_op_->CurrentThreadId() < 0) {
+    delete pools;
+    return;
+  }
+  try {
+    std::thread([pools]() { delete pools; }).detach();
+  } catch (const std::system_error& error) {
+    LOG(ERROR) << "The process can start no thread to end a stage thread pool, "
+                  "whose threads stay: "
+               << error.what();
+  }
+}
+
+Status CheckStageThreadPoolSizes(const ConfigProto& config) {
+  ConfigFields fields;
+  TF_RETURN_IF_ERROR(DecodeConfigFields(config, &fields));
+  const auto& entries = fields.session_stage_subgraph_thread_pool();
+  for (int id = 0; id < entries.size(); ++id) {
+    TF_RETURN_IF_ERROR(CheckSizes(entries[id], id));
+  }
+  return OkStatus();
+}
+
+Status CreateStageThreadPools(const SessionOptions& options, int id,
+                              std::shared_ptr<StageThreadPools>* pools) {
+  ConfigFields fields;
+  TF_RETURN_IF_ERROR(DecodeConfigFields(options.config, &fields));
+  const auto& entries = fields.session_stage_subgraph_thread_pool();
+  if (id < 0 || id >= entries.size()) {
+    return NoSuchStageThreadPools(id, entries.size());
+  }
+  StageThreadPoolsSpec spec;
+  TF_RETURN_IF_ERROR(ReadSpec(options, entries[id], id, &spec));
+  return GetOrCreatePools(std::move(spec), id, pools);
+}
+
+Status NoSuchStageThreadPools(int id, int size) {
+  return errors::InvalidArgument(
+      "The run asks for stage thread pool ", id, ", but the session has ", size,
+      " of them. Add an entry to "
+      "ConfigProto.session_stage_subgraph_thread_pool for each pool, and "
+      "set RunOptions.stage_subgraph_thread_pool_id to the index of one.");
+}
 
 Status AddStageThreadPools(const SessionOptions& options,
                            ResourceMgr* resources) {
@@ -254,11 +354,14 @@ Status AddStageThreadPools(const SessionOptions& options,
   for (int id = 0; id < entries.size(); ++id) {
     TF_RETURN_IF_ERROR(ReadSpec(options, entries[id], id, &specs[id]));
   }
-  auto* session_pools = new SessionStageThreadPools;
+  core::RefCountPtr<SessionStageThreadPools> session_pools(
+      new SessionStageThreadPools);
   for (int id = 0; id < entries.size(); ++id) {
-    session_pools->Add(GetOrCreatePools(specs[id], id));
+    std::shared_ptr<StageThreadPools> pools;
+    TF_RETURN_IF_ERROR(GetOrCreatePools(specs[id], id, &pools));
+    session_pools->Add(std::move(pools));
   }
-  return resources->Create(kContainer, kResource, session_pools);
+  return resources->Create(kContainer, kResource, session_pools.release());
 }
 
 Status FindStageThreadPools(const RunOptions& run_options,
@@ -268,7 +371,7 @@ Status FindStageThreadPools(const RunOptions& run_options,
   RunFields fields;
   TF_RETURN_IF_ERROR(DecodeRunFields(run_options, &fields));
   if (!fields.use_stage_subgraph_thread_pool()) return OkStatus();
-  TF_RETURN_IF_ERROR(CheckAsksForNothingElse(run_options));
+  TF_RETURN_IF_ERROR(CheckAsksForNoOtherThreads(run_options));
 
   const int id = fields.stage_subgraph_thread_pool_id();
   SessionStageThreadPools* found = nullptr;
@@ -276,13 +379,7 @@ Status FindStageThreadPools(const RunOptions& run_options,
   // The session holds its own reference until its destruction.
   const core::RefCountPtr<SessionStageThreadPools> session_pools(found);
   const int size = session_pools ? session_pools->size() : 0;
-  if (id < 0 || id >= size) {
-    return errors::InvalidArgument(
-        "The run asks for stage thread pool ", id, ", but the session has ",
-        size, " of them. Add an entry to ",
-        "ConfigProto.session_stage_subgraph_thread_pool for each pool, and "
-        "set RunOptions.stage_subgraph_thread_pool_id to the index of one.");
-  }
+  if (id < 0 || id >= size) return NoSuchStageThreadPools(id, size);
   *pools = session_pools->at(id);
   return OkStatus();
 }

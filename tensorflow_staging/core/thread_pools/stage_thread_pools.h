@@ -10,6 +10,7 @@
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/lib/core/threadpool_options.h"
 #include "tensorflow/core/platform/status.h"
+#include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/public/session_options.h"
 
 namespace tensorflow {
@@ -26,7 +27,10 @@ struct StageThreadPoolsSpec;
 // Thread-safe. Must outlive every run that uses its options().
 class StageThreadPools {
  public:
-  explicit StageThreadPools(const StageThreadPoolsSpec& spec);
+  // Returns RESOURCE_EXHAUSTED if all pools of the process would have too many
+  // threads together, or if the process cannot start these.
+  static Status Create(const StageThreadPoolsSpec& spec,
+                       std::shared_ptr<StageThreadPools>* pools);
   ~StageThreadPools();
 
   StageThreadPools(const StageThreadPools&) = delete;
@@ -46,6 +50,12 @@ class StageThreadPools {
   }
 
  private:
+  explicit StageThreadPools(const StageThreadPoolsSpec& spec);
+
+  // Deletes `pools`, from another thread if the calling one is theirs: no
+  // thread can wait for its own end.
+  static void End(StageThreadPools* pools);
+
   const std::unique_ptr<thread::ThreadPoolInterface> inter_op_;
   const std::unique_ptr<thread::ThreadPoolInterface> intra_op_;
   const thread::ThreadPoolOptions options_;
@@ -59,10 +69,33 @@ class StageThreadPools {
 // Sessions of the process share a pool with a global_name if they exist at the
 // same time and ask for the same name, numbers of threads and cores.
 //
-// Returns INVALID_ARGUMENT if a number of threads is negative, or if
-// cpu_affinity has a core that this process may not use.
+// Returns INVALID_ARGUMENT if no pool can have a number of threads, or if
+// cpu_affinity has a core that this process may not use, and RESOURCE_EXHAUSTED
+// as StageThreadPools::Create does.
 Status AddStageThreadPools(const SessionOptions& options,
                            ResourceMgr* resources);
+
+// Returns INVALID_ARGUMENT if a number of threads in
+// ConfigProto.session_stage_subgraph_thread_pool is one that no pool can have,
+// in whichever process the pools will be.
+Status CheckStageThreadPoolSizes(const ConfigProto& config);
+
+// Creates or shares the pools of index `id` in
+// ConfigProto.session_stage_subgraph_thread_pool, for one session. `*pools` may
+// be released in any thread.
+//
+// Returns INVALID_ARGUMENT if there is no such index, and otherwise the errors
+// of AddStageThreadPools.
+Status CreateStageThreadPools(const SessionOptions& options, int id,
+                              std::shared_ptr<StageThreadPools>* pools);
+
+// Returns the error of a run that asks for pools `id` of a session that has
+// only `size` of them.
+Status NoSuchStageThreadPools(int id, int size);
+
+// Returns INVALID_ARGUMENT if a run that asks for a stage thread pool also asks
+// for other threads.
+Status CheckAsksForNoOtherThreads(const RunOptions& run_options);
 
 // Sets `*pools` to the pools that `run_options` asks for; they live as long as
 // the session of `resources`. If the run asks for none, sets `*pools` to

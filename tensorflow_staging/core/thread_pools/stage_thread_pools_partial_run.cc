@@ -2,6 +2,9 @@
 
 #include "tensorflow_staging/core/thread_pools/stage_thread_pools_partial_run.h"
 
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
+
 namespace tensorflow {
 namespace staging {
 namespace {
@@ -19,6 +22,18 @@ ScopedPartialRunOptions::~ScopedPartialRunOptions() { current = outer_; }
 
 const RunOptions& PartialRunOptions() {
   return current != nullptr ? *current : RunOptions::default_instance();
+}
+
+Status CheckNoPoolForPartialRun() {
+  RunFields fields;
+  TF_RETURN_IF_ERROR(DecodeRunFields(PartialRunOptions(), &fields));
+  if (!fields.use_stage_subgraph_thread_pool()) return OkStatus();
+  return errors::Unimplemented(
+      "The partial run asks for stage thread pool ",
+      fields.stage_subgraph_thread_pool_id(),
+      ", but partial runs of a distributed session have no stage thread pools. "
+      "Do not set use_stage_subgraph_thread_pool, use a whole run, or use a "
+      "local session, whose target is empty.");
 }
 
 }  // namespace staging

@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_THREAD_POOLS_STAGE_THREAD_POOLS_PARTIAL_RUN_H_
 #define TENSORFLOW_STAGING_CORE_THREAD_POOLS_STAGE_THREAD_POOLS_PARTIAL_RUN_H_
 
+#include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 
 namespace tensorflow {
@@ -29,6 +30,10 @@ class ScopedPartialRunOptions {
 // Returns the options of the calling thread's innermost scope, or the default
 // options outside any scope.
 const RunOptions& PartialRunOptions();
+
+// Returns UNIMPLEMENTED if PartialRunOptions() choose a stage thread pool. For
+// sessions of servers: a request to set up a partial run has no RunOptions.
+Status CheckNoPoolForPartialRun();
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -306,6 +307,55 @@ TEST(StageThreadPoolsTest, SizesThatNoPoolCanHaveAreRefused) {
     AddEntry("", 1, size, &intra_op.options);
     EXPECT_TRUE(errors::IsInvalidArgument(intra_op.Add()));
   }
+  FakeSession of_session;
+  of_session.options.config.set_inter_op_parallelism_threads(100000000);
+  AddEntry("", 0, 1, &of_session.options);
+  EXPECT_TRUE(errors::IsInvalidArgument(of_session.Add()));
+}
+
+TEST(StageThreadPoolsTest, AllPoolsOfTheProcessHaveALimitTogether) {
+  FakeSession first;
+  AddEntry("", 1, 1, &first.options);
+  ASSERT_EQ(first.Add(), OkStatus());
+  FakeSession second;
+  AddEntry("", 1, 1, &second.options);
+  AddEntry("", (1 << 14) - 2, (1 << 14) - 2, &second.options);
+  EXPECT_EQ(second.Add(),
+            errors::ResourceExhausted(
+                "A stage thread pool with 32764 threads cannot be created: "
+                "those of this process have 4, and may have 32764 together."));
+  // The pools of a session that could not be created have ended.
+  FakeSession third;
+  AddEntry("", (1 << 14) - 2, (1 << 14) - 2, &third.options);
+  EXPECT_THAT(std::string(third.Add().message()),
+              HasSubstr("those of this process have 2,"));
+}
+
+TEST(StageThreadPoolsTest, OnePoolIsCreatedByItsIndex) {
+  SessionOptions options;
+  AddEntry("", 1, 2, &options);
+  AddEntry("indexed", 3, 4, &options);
+  std::shared_ptr<StageThreadPools> pools;
+  ASSERT_EQ(CreateStageThreadPools(options, 1, &pools), OkStatus());
+  EXPECT_EQ(pools->options().inter_op_threadpool->NumThreads(), 3);
+  std::shared_ptr<StageThreadPools> same;
+  ASSERT_EQ(CreateStageThreadPools(options, 1, &same), OkStatus());
+  EXPECT_EQ(pools, same);
+  for (const int id : {-1, 2}) {
+    std::shared_ptr<StageThreadPools> none;
+    EXPECT_EQ(CreateStageThreadPools(options, id, &none),
+              NoSuchStageThreadPools(id, 2));
+    EXPECT_EQ(none, nullptr);
+  }
+}
+
+TEST(StageThreadPoolsTest, SizesCanBeCheckedWithoutThreads) {
+  SessionOptions options;
+  AddEntry("", 0, (1 << 14) - 2, &options);
+  EXPECT_EQ(CheckStageThreadPoolSizes(options.config), OkStatus());
+  AddEntry("", 1 << 14, 1, &options);
+  EXPECT_TRUE(
+      errors::IsInvalidArgument(CheckStageThreadPoolSizes(options.config)));
 }
 
 TEST(StageThreadPoolsTest, SessionWithoutPoolsSaysSo) {

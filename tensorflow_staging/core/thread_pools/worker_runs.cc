@@ -11,31 +11,39 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 #include "tensorflow_staging/core/thread_pools/python_in_graph.h"
 #include "tensorflow_staging/core/thread_pools/region_threads.h"
+#include "tensorflow_staging/core/thread_pools/worker_session_pools.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
 
-// What is known of a graph that has a Put.
-struct StagedGraph {
-  // Whether its own ops and functions call Python.
-  bool calls_python;
-  // Null if the graph cannot call Python. It can if it uses an iterator to
-  // which another run gives a dataset that does.
+using Pools = std::shared_ptr<StageThreadPools>;
+
+// What is known of a graph.
+struct WorkerGraph {
+  // Whether it has a Put.
+  bool is_staged = false;
+  // Whether the ops and functions of a staged graph call Python.
+  bool calls_python = false;
+  // Null if the graph is not staged or cannot call Python. It can if it uses an
+  // iterator to which another run gives a dataset that does.
   std::shared_ptr<RegionThreads> threads;
+  // Null if its session has none.
+  std::shared_ptr<WorkerSessionPools> pools;
 };
 
-// The graphs with a Put.
-class StagedGraphs {
+// The graphs with a Put, and all graphs of sessions with stage thread pools.
+class WorkerGraphs {
  public:
-  static StagedGraphs* Get() {
-    static auto* const graphs = new StagedGraphs;
+  static WorkerGraphs* Get() {
+    static auto* const graphs = new WorkerGraphs;
     return graphs;
   }
 
-  void Add(const void* item, StagedGraph graph) {
+  void Add(const void* item, WorkerGraph graph) {
     mutex_lock l(mu_);
     graphs_[item] = std::move(graph);
   }
@@ -54,26 +62,34 @@ class StagedGraphs {
     tf_shared_lock l(mu_);
     const auto found = graphs_.find(item);
     if (found == graphs_.end()) return false;
-    const StagedGraph& graph = found->second;
+    const WorkerGraph& graph = found->second;
     if (graph.calls_python || has_python_dataset_) *threads = graph.threads;
-    return true;
+    return graph.is_staged;
+  }
+
+  // Returns the pools of the session of `item`; null if it has none.
+  std::shared_ptr<WorkerSessionPools> FindPools(const void* item) {
+    tf_shared_lock l(mu_);
+    const auto found = graphs_.find(item);
+    return found == graphs_.end() ? nullptr : found->second.pools;
   }
 
   void Remove(const void* item) {
-    std::shared_ptr<RegionThreads> threads;
+    // Ends threads and pools without the lock.
+    WorkerGraph graph;
     {
       mutex_lock l(mu_);
       const auto found = graphs_.find(item);
       if (found == graphs_.end()) return;
-      threads = std::move(found->second.threads);
+      graph = std::move(found->second);
       graphs_.erase(found);
     }
-    if (threads != nullptr) threads->Retire();
+    if (graph.threads != nullptr) graph.threads->Retire();
   }
 
  private:
   mutex mu_;
-  std::unordered_map<const void*, StagedGraph> graphs_ TF_GUARDED_BY(mu_);
+  std::unordered_map<const void*, WorkerGraph> graphs_ TF_GUARDED_BY(mu_);
   // Of any session. Stays true: iterators keep their datasets.
   bool has_python_dataset_ TF_GUARDED_BY(mu_) = false;
 };
@@ -85,30 +101,87 @@ bool HasOp(const Graph& graph, absl::Span<const char* const> ops) {
   });
 }
 
-}  // namespace
+// The pools of the run that the calling thread begins; null outside any scope.
+thread_local const Pools* current_pools = nullptr;
 
-void NoteWorkerGraph(const void* item, const Graph& graph) {
-  const bool is_staged = HasOp(graph, {kPutOp});
-  const bool initializes = HasOp(graph, kIteratorInitializerOps);
-  if (!is_staged && !initializes) return;
-  const bool calls_python = MayCallPython(graph, graph.flib_def());
-  if (is_staged) {
-    StagedGraph staged{calls_python, nullptr};
-    if (calls_python || UsesIteratorOfOtherRun(graph)) {
-      staged.threads = RegionThreads::Create(/*producers=*/1);
-    }
-    StagedGraphs::Get()->Add(item, std::move(staged));
-  }
-  if (initializes && calls_python) StagedGraphs::Get()->AddPythonDataset();
+Status FindPools(const void* item, const ExecutorOpts& options, Pools* pools) {
+  RunFields fields;
+  TF_RETURN_IF_ERROR(DecodeRunFields(options, &fields));
+  if (!fields.use_stage_subgraph_thread_pool()) return OkStatus();
+  const int id = fields.stage_subgraph_thread_pool_id();
+  const auto session = WorkerGraphs::Get()->FindPools(item);
+  if (session == nullptr) return NoSuchStageThreadPools(id, 0);
+  return session->Find(id, pools);
 }
 
-void ForgetWorkerGraph(const void* item) { StagedGraphs::Get()->Remove(item); }
+// Returns what schedules closures on `pools` while these live, and on `pool`
+// afterwards.
+Executor::Args::Runner RunnerOf(const Pools& pools, thread::ThreadPool* pool) {
+  return [weak = std::weak_ptr<StageThreadPools>(pools),
+          pool](std::function<void()> closure) {
+    Pools pools = weak.lock();
+    if (pools == nullptr) {
+      pool->Schedule(std::move(closure));
+      return;
+    }
+    thread::ThreadPoolInterface* const inter_op =
+        pools->options().inter_op_threadpool;
+    // The pools live until the closure has run.
+    inter_op->Schedule([pools = std::move(pools),
+                        closure = std::move(closure)]() { closure(); });
+  };
+}
 
-WorkerRun WorkerRunOf(const void* item, const thread::ThreadPool& pool) {
+}  // namespace
+
+Status NoteWorkerGraph(const void* item, const std::string& session_handle,
+                       const ConfigProto& config, const Graph& graph) {
+  WorkerGraph worker_graph;
+  TF_RETURN_IF_ERROR(WorkerSessionPools::OfSession(session_handle, config,
+                                                   &worker_graph.pools));
+  worker_graph.is_staged = HasOp(graph, {kPutOp});
+  const bool initializes = HasOp(graph, kIteratorInitializerOps);
+  if (worker_graph.is_staged || initializes) {
+    worker_graph.calls_python = MayCallPython(graph, graph.flib_def());
+  }
+  if (initializes && worker_graph.calls_python) {
+    WorkerGraphs::Get()->AddPythonDataset();
+  }
+  if (worker_graph.is_staged &&
+      (worker_graph.calls_python || UsesIteratorOfOtherRun(graph))) {
+    worker_graph.threads = RegionThreads::Create(/*producers=*/1);
+  }
+  if (worker_graph.is_staged || worker_graph.pools != nullptr) {
+    WorkerGraphs::Get()->Add(item, std::move(worker_graph));
+  }
+  return OkStatus();
+}
+
+void ForgetWorkerGraph(const void* item) { WorkerGraphs::Get()->Remove(item); }
+
+ScopedWorkerRun::ScopedWorkerRun(const void* item, const ExecutorOpts& options,
+                                 std::function<void(const Status&)>* done)
+    : outer_(current_pools) {
+  current_pools = &pools_;
+  status_ = FindPools(item, options, &pools_);
+  if (pools_ == nullptr) return;
+  *done = [pools = pools_, done = std::move(*done)](const Status& status) {
+    done(status);
+  };
+}
+
+ScopedWorkerRun::~ScopedWorkerRun() { current_pools = outer_; }
+
+WorkerRun WorkerRunOf(const void* item, thread::ThreadPool* pool) {
   WorkerRun run;
   std::shared_ptr<RegionThreads> threads;
-  run.is_staged = StagedGraphs::Get()->Find(item, &threads);
-  if (threads != nullptr) run.runner = threads->RunnerInsteadOf(pool);
+  run.is_staged = WorkerGraphs::Get()->Find(item, &threads);
+  if (current_pools != nullptr && *current_pools != nullptr) {
+    run.runner = RunnerOf(*current_pools, pool);
+    run.intra_op_threadpool = (*current_pools)->options().intra_op_threadpool;
+  } else if (threads != nullptr) {
+    run.runner = threads->RunnerInsteadOf(*pool);
+  }
   return run;
 }
 

@@ -3,16 +3,27 @@
 #ifndef TENSORFLOW_STAGING_CORE_THREAD_POOLS_WORKER_RUNS_H_
 #define TENSORFLOW_STAGING_CORE_THREAD_POOLS_WORKER_RUNS_H_
 
+#include <functional>
+#include <memory>
+#include <string>
+
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/lib/core/threadpool.h"
+#include "tensorflow/core/lib/core/threadpool_interface.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow/core/protobuf/worker.pb.h"
+#include "tensorflow_staging/core/thread_pools/stage_thread_pools.h"
 
 namespace tensorflow {
 namespace staging {
 
-// How a worker of a distributed session runs its part of a stage.
+// How a worker of a distributed session runs its part of a stage, or of another
+// run that asks for a stage thread pool.
 //
-// A worker has one pool of inter-op threads for all runs of all sessions. A
+// A worker has one pool of inter-op threads for all runs of all sessions. A run
+// that asks for a stage thread pool has that of its session. Another run of a
 // graph with a Put gets RegionThreads if it may call Python, so that its runs
 // do not wait in the pool that the steps need. And like the staged runs of a
 // local session, its runs do not wait until their GPUs are idle
@@ -24,22 +35,56 @@ namespace staging {
 //
 // `item` identifies a registered graph. Thread-safe.
 
-// Notes that `item` is `graph`, with all that its functions call.
-void NoteWorkerGraph(const void* item, const Graph& graph);
+// Notes that `item` is `graph`, with all that its functions call, of the
+// session `session_handle`, whose configuration is `config`.
+//
+// Returns INVALID_ARGUMENT if the fields of the stage thread pools are
+// malformed.
+Status NoteWorkerGraph(const void* item, const std::string& session_handle,
+                       const ConfigProto& config, const Graph& graph);
 
 // Forgets `item`, whose runs have all ended.
 void ForgetWorkerGraph(const void* item);
 
+// Finds the stage thread pool that `options` choose for a run of `item`, which
+// the calling thread begins in the lifetime of this object. Lets `*done`, which
+// is called when the run has ended, hold the pool until then.
+//
+// Must live on the stack of one thread. Scopes nest.
+class ScopedWorkerRun {
+ public:
+  ScopedWorkerRun(const void* item, const ExecutorOpts& options,
+                  std::function<void(const Status&)>* done);
+  ~ScopedWorkerRun();
+
+  ScopedWorkerRun(const ScopedWorkerRun&) = delete;
+  ScopedWorkerRun& operator=(const ScopedWorkerRun&) = delete;
+
+  // Why the run cannot have the pool that it asks for; the run must not begin
+  // then.
+  const Status& status() const { return status_; }
+
+ private:
+  const std::shared_ptr<StageThreadPools>* const outer_;
+  std::shared_ptr<StageThreadPools> pools_;
+  Status status_;
+};
+
 struct WorkerRun {
   // Whether this is a staged run.
   bool is_staged = false;
-  // Runs the ops, on up to one thread more than the worker's pool has. Null if
-  // they belong on the pool, because the run cannot call Python.
+  // Runs the ops: on a stage thread pool, or on up to one thread more than the
+  // worker's pool has. Null if they belong on the worker's pool, because the
+  // run cannot call Python.
   Executor::Args::Runner runner;
+  // Shares the work of one op. Null if the device's own threads do.
+  thread::ThreadPoolInterface* intra_op_threadpool = nullptr;
 };
 
-// Returns how to run `item`, for which the worker would use `pool`.
-WorkerRun WorkerRunOf(const void* item, const thread::ThreadPool& pool);
+// Returns how to run `item` in the calling thread's ScopedWorkerRun. The worker
+// would use `pool`, which must live as long as the process: an iterator keeps
+// the runner, also after the session and its pools have ended.
+WorkerRun WorkerRunOf(const void* item, thread::ThreadPool* pool);
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -2,10 +2,18 @@
 
 #include "tensorflow_staging/core/thread_pools/worker_runs.h"
 
+#include <functional>
+#include <memory>
+#include <string>
+
 #include "gtest/gtest.h"
 #include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/notification.h"
+#include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
+#include "tensorflow_staging/core/thread_pools/worker_run_options.h"
+#include "tensorflow_staging/core/thread_pools/worker_session_pools.h"
 
 namespace tensorflow {
 namespace staging {
@@ -16,16 +24,27 @@ class WorkerRunsTest : public ::testing::Test {
   ~WorkerRunsTest() override { ForgetWorkerGraph(this); }
 
   WorkerRun Note() {
-    NoteWorkerGraph(this, *graph_.get());
-    return WorkerRunOf(this, pool_);
+    EXPECT_EQ(NoteWorkerGraph(this, "session", config_, *graph_.get()),
+              OkStatus());
+    return WorkerRunOf(this, &pool_);
   }
 
+  void AddPool(const std::string& name) {
+    ConfigFields fields;
+    auto* entry = fields.add_session_stage_subgraph_thread_pool();
+    entry->set_global_name(name);
+    entry->set_inter_op_threads_num(1);
+    entry->set_intra_op_threads_num(1);
+    ASSERT_TRUE(config_.MergeFromString(fields.SerializeAsString()));
+  }
+
+  ConfigProto config_;
   TestGraph graph_;
   thread::ThreadPool pool_{Env::Default(), "compute", 1};
 };
 
 TEST_F(WorkerRunsTest, AGraphWithoutAPutIsAStep) {
-  EXPECT_FALSE(WorkerRunOf(this, pool_).is_staged);
+  EXPECT_FALSE(WorkerRunOf(this, &pool_).is_staged);
   graph_.Lone("python", "PyFunc");
   const WorkerRun run = Note();
   EXPECT_FALSE(run.is_staged);
@@ -60,11 +79,15 @@ TEST_F(WorkerRunsTest, AnIteratorMayHaveADatasetWithPython) {
   TestGraph initializer;
   initializer.InitializeWithRange("init", initializer.Iterator("iterator"), 0,
                                   1);
-  NoteWorkerGraph(&initializer, *initializer.get());
-  EXPECT_EQ(WorkerRunOf(this, pool_).runner, nullptr);
+  ASSERT_EQ(
+      NoteWorkerGraph(&initializer, "session", config_, *initializer.get()),
+      OkStatus());
+  EXPECT_EQ(WorkerRunOf(this, &pool_).runner, nullptr);
   initializer.Lone("python", "PyFunc");
-  NoteWorkerGraph(&initializer, *initializer.get());
-  EXPECT_NE(WorkerRunOf(this, pool_).runner, nullptr);
+  ASSERT_EQ(
+      NoteWorkerGraph(&initializer, "session", config_, *initializer.get()),
+      OkStatus());
+  EXPECT_NE(WorkerRunOf(this, &pool_).runner, nullptr);
 }
 
 TEST_F(WorkerRunsTest, ARunnerOutlivesItsGraph) {
@@ -72,10 +95,145 @@ TEST_F(WorkerRunsTest, ARunnerOutlivesItsGraph) {
   graph_.Lone("python", "PyFunc");
   const Executor::Args::Runner runner = Note().runner;
   ForgetWorkerGraph(this);
-  EXPECT_FALSE(WorkerRunOf(this, pool_).is_staged);
+  EXPECT_FALSE(WorkerRunOf(this, &pool_).is_staged);
   Notification done;
   runner([&]() { done.Notify(); });
   done.WaitForNotification();
+}
+
+// What a worker's run has: the pools' threads until it is done.
+struct Chosen {
+  Status status;
+  WorkerRun run;
+  std::function<void(const Status&)> done = [](const Status&) {};
+};
+
+Chosen Choose(const void* item, int id, thread::ThreadPool* pool) {
+  RunFields fields;
+  fields.set_use_stage_subgraph_thread_pool(true);
+  fields.set_stage_subgraph_thread_pool_id(id);
+  RunOptions run_options;
+  EXPECT_TRUE(run_options.MergeFromString(fields.SerializeAsString()));
+  ExecutorOpts options;
+  EXPECT_EQ(ForwardStageThreadPool(run_options, &options), OkStatus());
+  Chosen chosen;
+  const ScopedWorkerRun scope(item, options, &chosen.done);
+  chosen.status = scope.status();
+  chosen.run = WorkerRunOf(item, pool);
+  return chosen;
+}
+
+std::string NameOfAThread(const Executor::Args::Runner& runner) {
+  std::string name;
+  Notification done;
+  runner([&]() {
+    Env::Default()->GetCurrentThreadName(&name);
+    done.Notify();
+  });
+  done.WaitForNotification();
+  return name;
+}
+
+TEST_F(WorkerRunsTest, ARunThatAsksForAPoolHasIt) {
+  AddPool("worker_pool");
+  graph_.Const("record", 1);
+  EXPECT_EQ(Note().runner, nullptr);
+  const Chosen chosen = Choose(this, 0, &pool_);
+  ASSERT_EQ(chosen.status, OkStatus());
+  EXPECT_NE(NameOfAThread(chosen.run.runner).find("worker_pool_inter_op"),
+            std::string::npos);
+  EXPECT_EQ(chosen.run.intra_op_threadpool->NumThreads(), 1);
+  EXPECT_EQ(Choose(this, 0, &pool_).run.intra_op_threadpool,
+            chosen.run.intra_op_threadpool);
+  EXPECT_EQ(WorkerRunOf(this, &pool_).runner, nullptr);
+}
+
+TEST_F(WorkerRunsTest, APoolOfAStageThatCallsPythonTakesPrecedence) {
+  AddPool("python_pool");
+  graph_.Put("put", "stage", {graph_.Const("record", 1)});
+  graph_.Lone("python", "PyFunc");
+  EXPECT_NE(Note().runner, nullptr);
+  const Chosen chosen = Choose(this, 0, &pool_);
+  EXPECT_TRUE(chosen.run.is_staged);
+  EXPECT_NE(NameOfAThread(chosen.run.runner).find("python_pool_inter_op"),
+            std::string::npos);
+}
+
+TEST_F(WorkerRunsTest, APoolThatTheSessionLacksIsAnError) {
+  graph_.Const("record", 1);
+  Note();
+  EXPECT_EQ(Choose(this, 0, &pool_).status, NoSuchStageThreadPools(0, 0));
+  AddPool("only_one");
+  Note();
+  EXPECT_EQ(Choose(this, 1, &pool_).status, NoSuchStageThreadPools(1, 1));
+  EXPECT_EQ(Choose(this, -1, &pool_).status, NoSuchStageThreadPools(-1, 1));
+}
+
+TEST_F(WorkerRunsTest, AMalformedChoiceIsAnError) {
+  graph_.Const("record", 1);
+  Note();
+  ExecutorOpts options;
+  // Field 10001 as a string.
+  ASSERT_TRUE(options.MergeFromString("\x8a\xf1\x04\x01x"));
+  std::function<void(const Status&)> done = [](const Status&) {};
+  const ScopedWorkerRun scope(this, options, &done);
+  EXPECT_TRUE(errors::IsInvalidArgument(scope.status())) << scope.status();
+}
+
+TEST_F(WorkerRunsTest, PoolsEndWithTheGraphsOfTheirSessionAndTheLastRun) {
+  const int before = CountSharedStageThreadPools();
+  AddPool("ends");
+  graph_.Const("record", 1);
+  Note();
+  Executor::Args::Runner runner;
+  {
+    const Chosen chosen = Choose(this, 0, &pool_);
+    runner = chosen.run.runner;
+    ForgetWorkerGraph(this);
+    EXPECT_EQ(CountSharedStageThreadPools(), before + 1);
+    EXPECT_NE(NameOfAThread(runner).find("ends_inter_op"), std::string::npos);
+  }
+  // A closure that has just run may hold them for a moment longer.
+  while (CountSharedStageThreadPools() > before) {
+    Env::Default()->SleepForMicroseconds(1000);
+  }
+  EXPECT_NE(NameOfAThread(runner).find("compute"), std::string::npos);
+}
+
+TEST_F(WorkerRunsTest, TheLastOwnerMayBeAThreadOfThePool) {
+  const int before = CountSharedStageThreadPools();
+  AddPool("last_owner");
+  graph_.Const("record", 1);
+  Note();
+  Notification forgotten;
+  {
+    const Chosen chosen = Choose(this, 0, &pool_);
+    chosen.run.runner([&]() { forgotten.WaitForNotification(); });
+    ForgetWorkerGraph(this);
+  }
+  EXPECT_EQ(CountSharedStageThreadPools(), before + 1);
+  forgotten.Notify();
+  while (CountSharedStageThreadPools() > before) {
+    Env::Default()->SleepForMicroseconds(1000);
+  }
+}
+
+TEST_F(WorkerRunsTest, APoolThatNoRunUsesIsReleasedAndCreatedAgain) {
+  const int before = CountSharedStageThreadPools();
+  AddPool("unused");
+  graph_.Const("record", 1);
+  Note();
+  {
+    const Chosen chosen = Choose(this, 0, &pool_);
+    WorkerSessionPools::ReleaseUnused(std::chrono::milliseconds(0));
+    EXPECT_EQ(CountSharedStageThreadPools(), before + 1);
+  }
+  WorkerSessionPools::ReleaseUnused(std::chrono::hours(1));
+  EXPECT_EQ(CountSharedStageThreadPools(), before + 1);
+  WorkerSessionPools::ReleaseUnused(std::chrono::milliseconds(0));
+  EXPECT_EQ(CountSharedStageThreadPools(), before);
+  EXPECT_EQ(Choose(this, 0, &pool_).status, OkStatus());
+  EXPECT_EQ(CountSharedStageThreadPools(), before + 1);
 }
 
 }  // namespace

@@ -41,6 +41,17 @@ def report() -> Threads:
   return Threads(*_library().report_threads())
 
 
+def kernel_name(after: tf.Tensor) -> tf.Tensor:
+  """Returns the kernel's name of the inter-op thread on which Python runs in each step, once `after` is computed.
+
+  SmartStage runs it ahead of the step with `after`.
+  """
+  def read(_):
+    return np.bytes_(pathlib.Path("/proc/thread-self/comm").read_text().strip())
+
+  return tf.ensure_shape(tf.numpy_function(read, [after], tf.string, stateful=False), [])
+
+
 def config(*names: str, cores: tuple[int, ...] = ()) -> tf.ConfigProto:
   """Returns a configuration with one pool per name, each with one inter-op and one intra-op thread.
 
@@ -74,27 +85,32 @@ def assert_on_session(threads: Threads) -> None:
   assert b"Eigen" in threads.names[1], threads
 
 
-def assert_pool_threads(name: str, count: int) -> list[int]:
+def assert_pool_threads(name: str, count: int, process: int | str = "self") -> list[int]:
   """Fails unless exactly `count` threads have a kernel name that begins with `name`.
 
   Waits for them first: a thread takes its name only after it has started, and the kernel may list it for a moment
   after it has been joined.
 
+  Args:
+    name: The beginning of their names.
+    count: How many there should be.
+    process: The ID of their process, by default this one.
+
   Returns:
     The IDs of the threads.
   """
   deadline = time.monotonic() + _KERNEL_SECONDS
-  while len(pool_threads(name)) != count and time.monotonic() < deadline:
+  while len(pool_threads(name, process)) != count and time.monotonic() < deadline:
     os.sched_yield()
-  found = pool_threads(name)
+  found = pool_threads(name, process)
   assert len(found) == count, found
   return found
 
 
-def pool_threads(name: str) -> list[int]:
-  """Returns the IDs of this process's threads whose kernel name begins with `name`."""
+def pool_threads(name: str, process: int | str = "self") -> list[int]:
+  """Returns the IDs of a process's threads, by default of this one, whose kernel name begins with `name`."""
   found = []
-  for comm in pathlib.Path("/proc/self/task").glob("*/comm"):
+  for comm in pathlib.Path(f"/proc/{process}/task").glob("*/comm"):
     try:
       if comm.read_text().startswith(name):
         found.append(int(comm.parent.name))

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs and stages can use a stage thread pool of the session."""
 
-import pathlib
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -58,11 +56,8 @@ def test_a_stage_runs_on_the_pool_of_its_id_and_the_step_does_not(pool):
 
 @pytest.mark.parametrize("pool", [0, 1])
 def test_smart_stage_runs_on_the_pool_of_its_options(pool):
-  def kernel_name(_):
-    return np.bytes_(pathlib.Path("/proc/thread-self/comm").read_text().strip())
-
   number = test_util.dataset_record(3)
-  thread = tf.ensure_shape(tf.numpy_function(kernel_name, [number], tf.string, stateful=False), [])
+  thread = thread_report.kernel_name(number)
   variable = tf.get_variable("variable", [], tf.int64, initializer=tf.zeros_initializer())
   step = tf.strings.join([thread, tf.as_string(number + variable)], " ")
   tf.train.mark_target_node([step])
