@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
+#include "tensorflow_staging/core/session/callable_timeout.h"
 #include "tensorflow_staging/core/session/sync_on_finish.h"
 
 namespace tensorflow {
@@ -166,9 +167,11 @@ Status PreparedRuns::ReadStats(BufferStats* stats) {
 }
 
 Status PreparedRuns::ProduceRecord(int index, bool* has_put) {
+  SharedCallable* const producer = producer_of_[index];
+  const ScopedCallableTimeout timeout(
+      producer->options.run_options().timeout_in_ms());
   std::vector<Tensor> feeds;
   if (HasFeeds()) TF_RETURN_IF_ERROR(Run(&feeds_, {}, &feeds));
-  SharedCallable* const producer = producer_of_[index];
   std::vector<Tensor> done;
   const Status status = Run(producer, feeds, &done);
   const bool is_dead = IsDeadFetch(producer->options, status, done);

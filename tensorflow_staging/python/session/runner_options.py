@@ -36,7 +36,8 @@ def of_session(session: session_lib.BaseSession) -> list[bytes]:
   if _has_more_to_say(session, config, bool(runners)):
     runners = _pywrap_staging.runners_of_session(session._session, runners)
   full_pools.warn(runners, config)
-  if config.operation_timeout_in_ms > 0:
+  # A server may have a timeout in its own configuration.
+  if config.operation_timeout_in_ms > 0 or session.sess_str:
     return [_without_timeout(runner) for runner in runners]
   return runners
 

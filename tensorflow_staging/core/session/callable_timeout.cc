@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/session/callable_timeout.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+thread_local int64_t current_millis = 0;
+
+}  // namespace
+
+ScopedCallableTimeout::ScopedCallableTimeout(int64_t millis)
+    : outer_(current_millis) {
+  current_millis = millis;
+}
+
+ScopedCallableTimeout::~ScopedCallableTimeout() { current_millis = outer_; }
+
+int64_t CallableTimeout(int64_t operation_timeout_in_ms) {
+  return current_millis > 0 ? current_millis : operation_timeout_in_ms;
+}
+
+}  // namespace staging
+}  // namespace tensorflow
