@@ -7,10 +7,19 @@ import pytest
 
 from tensorflow_staging.python.testing import parameter_server_cluster
 from tensorflow_staging.python.testing import test_util
+from tensorflow_staging.python.testing import thread_report
 
 _SMART_STAGE = pytest.mark.parametrize("smart_stage", [False, True], ids=["staged", "smart_stage"])
 
+# The options for a session of each kind.
+_KINDS = {
+    "none": {"smart_stage": False, "stage": False},
+    "staged": {"smart_stage": False},
+    "smart_stage": {"smart_stage": True},
+}
+
 _RECORDS = 40
+_SYNCHRONOUS_STEPS = 6
 # The time limit for closing, whatever a stage waits for.
 _LIMIT_SECONDS = 5
 # The time limit for the rest of a worker's training, which takes 5 seconds on a busy machine.
@@ -75,6 +84,45 @@ def test_a_record_waits_at_its_worker_and_the_variable_lives_on_the_server(clust
 
 
 @_SMART_STAGE
+def test_the_process_of_the_worker_has_the_threads_of_a_stages_pool(cluster, weight, smart_stage):
+  worker, pool = cluster.workers[0], f"pool_{smart_stage:d}"
+  # A thread that an inter-op thread starts, for example one of gRPC, has the name of that.
+  thread = f"{pool}_intra_op"
+  _open(cluster.client, weight, cluster, 0, smart_stage=smart_stage, master=cluster.master(0), pool=pool)
+  assert cluster.client.steps(count=1) == [0]
+  thread_report.assert_pool_threads(thread, 1, worker.pid)
+  for other in (cluster.client, cluster.server, cluster.workers[1]):
+    thread_report.assert_pool_threads(pool, 0, other.pid)
+  _assert_rest(cluster.client.train(), _records()[1:])
+  thread_report.assert_pool_threads(thread, 0, worker.pid)
+
+
+@pytest.mark.parametrize("remote", [False, True], ids=["worker", "client"])
+def test_workers_that_train_in_step_compute_the_same_with_and_without_a_stage(cluster, weight, remote):
+  """With `SyncReplicasOptimizer`, and the second worker's session in its own process or in that of a client."""
+  runs = {}
+  for kind, options in _KINDS.items():
+    tasks = [cluster.workers[0], cluster.client if remote else cluster.workers[1]]
+    for index, task in enumerate(tasks):
+      master = cluster.master(index) if task is cluster.client else None
+      _open(task, f"{weight}_{kind}", cluster, index, synchronous=2, chief=index == 0, master=master, **options)
+    steps = []
+    for _ in range(_SYNCHRONOUS_STEPS):
+      answers = [task.begin("step") for task in tasks]
+      steps.append([answer() for answer in answers])
+    runs[kind] = steps
+    for task in tasks[::-1]:
+      task.close()
+      test_util.assert_no_stage_thread(task.pid)
+  for index in range(2):
+    assert [step[index][0] for step in runs["none"]] == _records(index)[:_SYNCHRONOUS_STEPS]
+  # The weight changes at each step by the mean of the records.
+  assert len({step[0][1] for step in runs["none"][1:]}) == _SYNCHRONOUS_STEPS - 1
+  assert runs["staged"] == runs["none"]
+  assert runs["smart_stage"] == runs["none"]
+
+
+@_SMART_STAGE
 def test_an_error_ahead_of_the_step_reaches_its_worker_only(cluster, weight, smart_stage):
   good, bad = cluster.workers
   _open(good, weight, cluster, 0, smart_stage=smart_stage)
@@ -90,12 +138,15 @@ def test_an_error_ahead_of_the_step_reaches_its_worker_only(cluster, weight, sma
 
 @_SMART_STAGE
 def test_a_killed_worker_stops_no_other_and_its_successor_starts_over(cluster, weight, smart_stage):
+  """While the worker is missing, a session that filters the devices does not wait for it."""
   other = cluster.workers[0]
   for index, worker in enumerate(cluster.workers):
     _open(worker, weight, cluster, index, smart_stage=smart_stage, chief=index == 0)
     assert worker.steps(count=3) == _records(index)[:3]
   cluster.workers[1].kill()
   assert other.steps(count=3) == _records()[3:6]
+  _open(cluster.client, weight + "_alone", cluster, 0, smart_stage=smart_stage, master=cluster.master(0))
+  _assert_rest(cluster.client.train(), _records())
   cluster.restart_worker(1)
   _open(cluster.workers[1], weight, cluster, 1, smart_stage=smart_stage, chief=False)
   _assert_rest(cluster.workers[1].train(), _records(1))

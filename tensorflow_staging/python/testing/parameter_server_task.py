@@ -24,6 +24,7 @@ class _Task:
     self._server = None
     self._session = None
     self._record = None
+    self._loss = None
     self._step = None
 
   def serve(self, cluster: dict[str, list[str]], job: str, index: int) -> str:
@@ -39,11 +40,15 @@ class _Task:
       lines: Sequence[str],
       *,
       smart_stage: bool,
+      stage: bool = True,
       chief: bool = True,
       master: str | None = None,
       plain: bool = False,
       python_feeds: bool = False,
       checkpoints: str | None = None,
+      save_iterators: bool = False,
+      pool: str = "",
+      synchronous: int = 0,
   ) -> None:
     """Opens a session that trains a weight on the parameter server; each step adds its record to the weight.
 
@@ -53,24 +58,41 @@ class _Task:
       index: The worker that runs the graph.
       lines: The data: one number per record, as text.
       smart_stage: Whether SmartStage finds the stage; otherwise `tf.staged` makes it.
+      stage: Whether there is a stage; otherwise the step computes its record.
       chief: Whether the session initialises the weight; otherwise another session does.
       master: The session's target; None means the server of this process.
       plain: Whether the session is a `tf.Session` instead of a monitored one.
       python_feeds: Whether a Python generator feeds the lines; otherwise a dataset yields them.
       checkpoints: The folder in which a monitored session saves its variables at every second step, if any.
+      save_iterators: Whether these checkpoints hold the position in the data, too.
+      pool: The name of the thread pool, with one thread of each kind, that the stage uses; empty means none.
+      synchronous: How many workers give the gradients of one step; 0 means that each worker trains for itself.
     """
-    with tf.Graph().as_default():
+    # The optimizer's queue keeps its name in every session, and stays closed when a session has closed it.
+    with tf.Graph().as_default(), tf.container(name.replace("_", "-") if synchronous else ""):
       setter = tf.train.replica_device_setter(worker_device=f"/job:worker/task:{index}", cluster=cluster)
       with tf.device(setter):
-        self._record = _record(lines, smart_stage=smart_stage, python_feeds=python_feeds)
+        if stage and not smart_stage:
+          options = {"capacity": 4, "use_stage_subgraph_thread_pool": bool(pool)}
+        else:
+          options = None
+        self._record = _record(lines, options, python_feeds=python_feeds)
+        if save_iterators:
+          tf.staging.save_iterators()
         weight = tf.get_variable(name, initializer=0.0)
-        loss = -weight * tf.cast(self._record, tf.float32)
+        self._loss = -weight * tf.cast(self._record, tf.float32)
         optimizer = tf.train.GradientDescentOptimizer(1.0, use_locking=True)
-        self._step = optimizer.minimize(loss, tf.train.get_or_create_global_step())
+        if synchronous:
+          optimizer = tf.train.SyncReplicasOptimizer(optimizer, synchronous, synchronous)
+        self._step = optimizer.minimize(self._loss, tf.train.get_or_create_global_step())
       config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{index}"])
+      if pool:
+        config.session_stage_subgraph_thread_pool.add(
+            inter_op_threads_num=1, intra_op_threads_num=1, global_name=pool)
       config.graph_options.optimizer_options.do_smart_stage = smart_stage
       if smart_stage:
-        config.graph_options.optimizer_options.smart_stage_options.CopyFrom(tf.SmartStageOptions(capacity=4))
+        config.graph_options.optimizer_options.smart_stage_options.CopyFrom(
+            tf.SmartStageOptions(capacity=4, use_stage_subgraph_thread_pool=bool(pool)))
       hook = tf.make_prefetch_hook()
       if plain:
         self._session = tf.Session(master or self._server.target, config=config)
@@ -78,12 +100,21 @@ class _Task:
         hook.after_create_session(self._session)
       else:
         self._session = tf.train.MonitoredTrainingSession(
-            master or self._server.target, is_chief=chief, hooks=[hook], config=config, checkpoint_dir=checkpoints,
+            master or self._server.target, is_chief=chief, config=config, checkpoint_dir=checkpoints,
+            # Without extra tokens, a step ends only when the weight has its update.
+            hooks=[hook] + ([optimizer.make_session_run_hook(chief, num_tokens=0)] if synchronous else []),
+            # TensorFlow's thread that applies the updates waits for gradients until the session is closed.
+            stop_grace_period_secs=0 if synchronous else 120,
             save_checkpoint_steps=2, save_summaries_steps=None, save_summaries_secs=None)
 
   def steps(self, count: int) -> list[int]:
     """Runs `count` steps and returns the records that they took."""
     return [self._session.run([self._record, self._step])[0] for _ in range(count)]
+
+  def step(self) -> tuple[int, float]:
+    """Runs a step and returns its record and its loss."""
+    record, loss, _ = self._session.run([self._record, self._loss, self._step])
+    return record, loss
 
   def train(self) -> tuple[list[int], float]:
     """Runs steps until the session should stop, then closes it.
@@ -130,20 +161,22 @@ class _Task:
         return sess.run(weight)
 
 
-def _record(lines: Sequence[str], *, smart_stage: bool, python_feeds: bool) -> tf.Tensor:
-  """Returns the number in the next line, which a stage computes ahead of the step."""
+def _record(lines: Sequence[str], options: dict | None, *, python_feeds: bool) -> tf.Tensor:
+  """Returns the number in the next line, which `tf.staged` computes with these options, if any.
+
+  Without options, it is a node at which a stage of SmartStage can end.
+  """
   if python_feeds:
     line = tf.placeholder(tf.string, [])
     number = tf.string_to_number(line, tf.int64, name="parse_line")
-    return tf.staged(
-        number, feed_list=[line], feed_generator=lambda: ([text] for text in lines), capacity=4)
+    return tf.staged(number, feed_list=[line], feed_generator=lambda: ([text] for text in lines), **options)
   iterator = tf.data.make_initializable_iterator(tf.data.Dataset.from_tensor_slices(list(lines)))
   # In this collection, a monitored session runs the initializer as part of its local initialisation, and a plain one
   # runs it with `tf.tables_initializer()`.
   tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
   number = tf.string_to_number(iterator.get_next(), tf.int64, name="parse_line")
-  if not smart_stage:
-    return tf.staged(number, capacity=4)
+  if options:
+    return tf.staged(number, **options)
   record = tf.identity(number)
   tf.train.mark_target_node([record])
   return record
