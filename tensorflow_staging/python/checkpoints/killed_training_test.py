@@ -7,10 +7,11 @@ STAGING_KILLS says how often it is killed, 2 times by default.
 import os
 import pathlib
 import random
-import subprocess
 import sys
 
 import pytest
+
+from tensorflow_staging.python.testing import test_util
 
 _PROGRAM = pathlib.Path(__file__).parents[1] / "testing/killed_training.py"
 _KILLS = int(os.environ.get("STAGING_KILLS", "2"))
@@ -19,11 +20,9 @@ _SECONDS_PER_RUN = 60
 
 
 def _start(folder, records, threads):
-  environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
   # -P keeps the program's folder off the import path, so that the process imports the installed wheel.
-  return subprocess.Popen(
-      [sys.executable, "-P", _PROGRAM, folder, str(records), str(threads)], stdout=subprocess.PIPE,
-      stderr=(folder / "log").open("a"), text=True, env=environment | {"TF_API_VERSION": "1"}, cwd=folder)
+  return test_util.start(
+      [sys.executable, "-P", _PROGRAM, folder, records, threads], folder, log=folder / "log", TF_API_VERSION="1")
 
 
 @pytest.mark.timeout(60 * (_KILLS + 1))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small helpers that several tests share."""
 
+import contextlib
 import gc
 import os
 import pathlib
@@ -166,11 +167,23 @@ def run(command: list, folder: pathlib.Path, **environment: str) -> str:
   return completed(command, folder, **environment).stdout
 
 
-def start(command: list, folder: pathlib.Path, **environment: str) -> subprocess.Popen:
-  """Starts a command, with a pipe for each of its outputs."""
-  return subprocess.Popen(
-      [str(word) for word in command], cwd=folder, env=_environment() | environment, stdout=subprocess.PIPE,
-      stderr=subprocess.PIPE, text=True)
+def start(
+    command: list, folder: pathlib.Path, *, log: pathlib.Path | None = None, **environment: str) -> subprocess.Popen:
+  """Starts a command, with a pipe for each of its outputs.
+
+  Args:
+    command: The words of the command.
+    folder: The folder in which it runs.
+    log: A file to which its stderr is appended, instead of a pipe.
+    **environment: Variables that differ from those of this process.
+
+  Returns:
+    The process.
+  """
+  with contextlib.nullcontext(subprocess.PIPE) if log is None else log.open("a") as stderr:
+    return subprocess.Popen(
+        [str(word) for word in command], cwd=folder, env=_environment() | environment, stdout=subprocess.PIPE,
+        stderr=stderr, text=True)
 
 
 def completed(
