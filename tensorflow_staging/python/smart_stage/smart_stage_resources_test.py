@@ -191,6 +191,16 @@ def test_a_dataset_that_uses_a_table_which_the_step_fills():
   assert len(set(_compare(build))) > 3
 
 
+def test_a_dataset_that_uses_a_fixed_table_runs_ahead():
+  def build():
+    initializer = tf.lookup.KeyValueTensorInitializer(tf.range(_STEPS), tf.range(_STEPS) * 10)
+    table = tf.lookup.StaticHashTable(initializer, -1)
+    found = _next_of(tf.data.Dataset.range(_STEPS, output_type=tf.int32).map(table.lookup))
+    return tf.cast(found, tf.float32) * _variable("scale", 0.5)
+
+  _compare(build, staged=True)
+
+
 def test_a_table_that_is_filled_through_another_op():
   def build():
     key = _next_of(tf.data.Dataset.range(_STEPS).map(lambda i: i // 2))

@@ -37,11 +37,6 @@ bool IsIteratorHandle(absl::string_view op) {
   return kOps->contains(op);
 }
 
-// Tables that cannot change once they are initialised.
-bool IsStaticTable(absl::string_view op) {
-  return op == "HashTable" || op == "HashTableV2";
-}
-
 bool IsMutableTable(absl::string_view op) {
   static const OpSet* const kOps =
       new OpSet({"MutableDenseHashTable", "MutableDenseHashTableV2",
@@ -224,7 +219,7 @@ RoleAndReason NodeRoles::Find(const Node& node) {
     if (op == kStagedNodeOp) return {NodeRole::kPure};
   }
   if (IsIteratorHandle(op)) return {NodeRole::kHandle};
-  if (IsStaticTable(op) || IsMutableTable(op)) {
+  if (IsFixedTable(op) || IsMutableTable(op)) {
     if (!IsConstantTable(node)) return step(StepReason::kTable);
     return {NodeRole::kHandle};
   }
@@ -254,7 +249,7 @@ bool NodeRoles::IsConstantTable(const Node& handle) {
   const std::vector<ResourceUse>& uses = resources_->UsesOf(owner);
   return std::all_of(handles.begin(), handles.end(),
                      [](const Node* node) {
-                       return IsStaticTable(node->type_string());
+                       return IsFixedTable(node->type_string());
                      }) ||
          std::all_of(uses.begin(), uses.end(), [this](const ResourceUse& use) {
            return effects_.Find(use) <= ResourceEffect::kInitialize;

@@ -76,6 +76,10 @@ bool IsUsed(const Node& node, int output) {
 
 }  // namespace
 
+bool IsFixedTable(absl::string_view op) {
+  return op == "HashTable" || op == "HashTableV2";
+}
+
 ResourceEffect ResourceEffects::Find(const ResourceUse& use) {
   // A function that names a resource may do anything with it.
   if (use.input == ResourceUse::kByName) return ResourceEffect::kWrite;
@@ -93,8 +97,13 @@ ResourceEffect ResourceEffects::Find(const ResourceUse& use) {
     return ResourceEffect::kRead;
   }
   const auto it = EffectsOfOps().find(user.type_string());
-  if (it != EffectsOfOps().end()) return it->second;
-  return FindInFunctions(use);
+  if (it == EffectsOfOps().end()) return FindInFunctions(use);
+  const Node* handle = Resources::HandleOfInput(user, use.input);
+  if (it->second == ResourceEffect::kAssign && handle != nullptr &&
+      IsFixedTable(handle->type_string())) {
+    return ResourceEffect::kInitialize;
+  }
+  return it->second;
 }
 
 bool ResourceEffects::OnlyReads(const Node& node) {

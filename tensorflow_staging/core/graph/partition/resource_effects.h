@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/graph/graph.h"
@@ -25,6 +26,10 @@ enum class ResourceEffect {
   kAssign,
   kWrite,  // Changes the value, or may change it.
 };
+
+// Returns whether `op` creates a table that can be filled once, and cannot
+// change after that.
+bool IsFixedTable(absl::string_view op);
 
 // Finds the effects of the uses of resources. Looks into the functions that a
 // user calls. An op that it does not know may do anything. Not thread-safe.

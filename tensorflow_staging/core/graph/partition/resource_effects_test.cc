@@ -141,6 +141,18 @@ TEST_F(ResourceEffectsTest, FollowsFromTheOp) {
   }
 }
 
+TEST_F(ResourceEffectsTest, AnImportFillsAFixedTableOnce) {
+  for (const auto& [table, effect] :
+       {std::make_pair("HashTableV2", ResourceEffect::kInitialize),
+        std::make_pair("MutableHashTableV2", ResourceEffect::kAssign)}) {
+    NodeBuilder fill(strings::StrCat(table, "/fill"), "LookupTableImportV2");
+    fill.Input(graph_.Table(table, table))
+        .Input(graph_.Const(strings::StrCat(table, "/keys"), 1))
+        .Input(graph_.Const(strings::StrCat(table, "/values"), 2));
+    EXPECT_EQ(Find(graph_.Finalize(&fill), 0), effect) << table;
+  }
+}
+
 TEST_F(ResourceEffectsTest, AReferenceIsReadByValueAndWrittenByReference) {
   Node* variable = graph_.RefVariable("ref");
   EXPECT_EQ(Find(graph_.Neg("neg", variable), 0), ResourceEffect::kRead);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "tensorflow/core/framework/dataset.h"
 #include "tensorflow_staging/core/graph/partition/changing_resources.h"
 #include "tensorflow_staging/core/graph/partition/node_filter.h"
@@ -19,13 +18,6 @@ namespace {
 bool AsksWhetherInitialized(const Node& node) {
   return node.type_string() == "VarIsInitializedOp" ||
          node.type_string() == "IsVariableInitialized";
-}
-
-// Returns whether `user` gives the table `handle` the contents that it keeps.
-bool FillsTable(const Node& user, const Node& handle) {
-  return absl::StartsWith(user.type_string(), "LookupTableImport") &&
-         (handle.type_string() == "HashTable" ||
-          handle.type_string() == "HashTableV2");
 }
 
 std::vector<const Node*> Inputs(const Node& node) {
@@ -93,10 +85,7 @@ class RunOnceFinder {
   void AddInitializersOf(const Node& handle) {
     if (resources_.OwnerOf(handle) != &handle) return;
     for (const ResourceUse& use : resources_.UsesOf(handle)) {
-      if (effects_.Find(use) == ResourceEffect::kInitialize ||
-          FillsTable(*use.user, handle)) {
-        Add(*use.user);
-      }
+      if (effects_.Find(use) == ResourceEffect::kInitialize) Add(*use.user);
     }
     const Node* initializer = changing_.InitializerOf(handle);
     if (initializer != nullptr) Add(*initializer);
