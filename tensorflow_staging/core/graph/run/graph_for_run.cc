@@ -71,6 +71,17 @@ std::vector<const Node*> ReachableNodes(const RunRequest& run,
   return found;
 }
 
+// Whether Grappler would leave a graph that consists of `nodes` as it is, for
+// it has fewer than RewriterConfig.min_graph_nodes, and with it a function call
+// that it inlines in a larger graph.
+bool LosesInlining(const std::vector<const Node*>& nodes) {
+  constexpr size_t kMinGraphNodes = 4;
+  return nodes.size() < kMinGraphNodes &&
+         std::any_of(
+             nodes.begin(), nodes.end(),
+             [](const Node* node) { return node->IsFunctionCall(); });
+}
+
 // Copies `nodes` of `graph`, with the edges between them.
 std::unique_ptr<Graph> CopyNodes(std::vector<const Node*> nodes,
                                  const Graph& graph) {
@@ -113,7 +124,7 @@ Status FindGraphForRun(const Graph& graph, const CallableOptions& options,
     std::vector<const Node*> nodes =
         ReachableNodes(run, find, std::move(needed));
     // Otherwise, copying the nodes would save less than it costs.
-    if (nodes.size() < 0.9 * graph.num_op_nodes()) {
+    if (nodes.size() < 0.9 * graph.num_op_nodes() && !LosesInlining(nodes)) {
       *run_graph = CopyNodes(std::move(nodes), graph);
     }
     return OkStatus();

@@ -195,6 +195,25 @@ TEST_F(GraphForRunTest, ASmallPartOfTheGraphIsCopiedForASmallRun) {
               ElementsAre("prefetch/error_code", "prefetch/error_message"));
 }
 
+TEST_F(GraphForRunTest, ACallIsLeftInAGraphThatIsLargeEnoughToInlineIt) {
+  graph_.Target("target", {graph_.Source("next")});
+  NameAttrList function;
+  function.set_name("f");
+  NodeBuilder call("call", "PartitionedCall");
+  call.Input(TestGraph::Outs{graph_.Const("one", 1)})
+      .Attr("Tout", DataTypeVector{DT_INT64})
+      .Attr("f", function);
+  Node* called = graph_.Finalize(&call);
+  graph_.Neg("neg", graph_.Neg("minus_one", called));
+  Rewrite();
+  ASSERT_EQ(Fetch({"call:0"}), OkStatus());
+  EXPECT_EQ(unstaged_, nullptr);
+  ASSERT_EQ(Fetch({"neg:0"}), OkStatus());
+  EXPECT_EQ(unstaged_->num_op_nodes(), 4);
+  ASSERT_EQ(Fetch({"one:0"}), OkStatus());
+  EXPECT_EQ(unstaged_->num_op_nodes(), 1);
+}
+
 TEST_F(GraphForRunTest, FeedingATensorThatNoRegionUsesChangesNothing) {
   graph_.Target("target", {graph_.Neg("a", graph_.Source("next"))});
   Rewrite();
