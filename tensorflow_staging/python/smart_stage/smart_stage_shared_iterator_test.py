@@ -62,3 +62,14 @@ def test_a_handle_made_from_a_string_reads_the_same_iterator():
     feeds = {handle: sess.run(iterator.string_handle())}
     found = [sess.run(record), sess.run(other, feeds), sess.run(record), sess.run(other, feeds)]
   assert found == [0, 1, 2, 3]
+
+
+def test_a_function_reads_through_the_string_handle():
+  data = tf.data.Dataset.range(12)
+  iterator = tf.data.make_one_shot_iterator(data)
+  record = iterator.get_next() + tf.get_variable("zero", [], tf.int64, tf.zeros_initializer())
+  read = tf.function(lambda handle: tf.data.Iterator.from_string_handle(
+      handle, tf.data.get_output_types(data), tf.data.get_output_shapes(data)).get_next())
+  other = read(iterator.string_handle())
+  with smart_stage_sessions.smart_stage_session() as sess:
+    assert [sess.run(record), sess.run(other), sess.run(record), sess.run(other)] == [0, 1, 2, 3]

@@ -224,6 +224,22 @@ TEST_F(SeveralSourcesTest, AnIteratorThatAnotherHandleMayReadStays) {
   EXPECT_EQ(WhyNot(next), Reason(StepReason::kSharedIterator, "same_type"));
 }
 
+// Such as a remote call, whose function reads the iterator.
+TEST_F(SeveralSourcesTest, AnIteratorWhoseStringHandleIsUsedStays) {
+  Node* iterator = graph_.Iterator("iterator");
+  Node* next = graph_.GetNext("next", iterator);
+  graph_.Target("target", {next});
+  NodeBuilder to_string("to_string", "IteratorToStringHandle");
+  to_string.Input(iterator);
+  Node* handle = graph_.Finalize(&to_string);
+  graph_.AddControl(handle, graph_.NoOp("waits"));
+  EXPECT_EQ(Regions(), (std::vector<Strings>{{"next"}}));
+
+  graph_.Identity("user", handle);
+  EXPECT_EQ(Regions(), std::vector<Strings>());
+  EXPECT_EQ(WhyNot(next), Reason(StepReason::kSharedIterator, "user"));
+}
+
 TEST_F(SeveralSourcesTest, AnInitialiserDoesNotReadItsIterator) {
   Node* iterator = graph_.Iterator("iterator");
   graph_.Target("target", {graph_.GetNext("next", iterator)});

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/partition/captured_resources.h"
+#include "tensorflow_staging/core/graph/partition/other_readers.h"
 #include "tensorflow_staging/core/graph/partition/resources.h"
 
 namespace tensorflow {
@@ -123,56 +123,17 @@ void MoveTakesOfSavedStages(PartitionState* state) {
   }
 }
 
-// Handles created from strings, by the types of the elements that they promise.
-using HandlesFromString =
-    std::map<std::vector<DataType>, std::vector<const Node*>>;
-
-HandlesFromString FindHandlesFromString(const PartitionState& state) {
-  HandlesFromString handles;
-  for (const Node* node : state.graph().op_nodes()) {
-    std::vector<DataType> types;
-    if (state.Counts(*node) && IsIteratorFromStringHandle(*node) &&
-        TryGetNodeAttr(node->attrs(), "output_types", &types)) {
-      handles[types].push_back(node);
-    }
-  }
-  return handles;
-}
-
-// Returns a node, other than a source, that may read the iterator of `owner`,
-// or null if there is none.
-const Node* OtherReaderOf(const Node& owner, const HandlesFromString& handles,
-                          const PartitionState& state) {
-  for (const ResourceUse& use : state.resources().UsesOf(owner)) {
-    if (MayReadIterator(*use.user)) return use.user;
-    // A string handle alone proves no sharing, since every tf.data.Iterator
-    // has one. But a handle created from a string may receive the string of
-    // this iterator.
-    std::vector<DataType> types;
-    if (!IsIteratorToStringHandle(*use.user) ||
-        !TryGetNodeAttr(owner.attrs(), "output_types", &types)) {
-      continue;
-    }
-    const auto it = handles.find(types);
-    if (it == handles.end()) continue;
-    for (const Node* other : it->second) {
-      if (other != &owner) return other;
-    }
-  }
-  return nullptr;
-}
-
-// Moves the sources of iterators that may have another reader. A function, a
-// branch, a loop or a dataset that receives the handle may read the iterator
-// during the step, and would miss the records that ran ahead.
-void MoveIteratorsReadElsewhere(PartitionState* state) {
-  const HandlesFromString handles = FindHandlesFromString(*state);
+// Moves the sources of iterators that may have another reader, which would read
+// them during the step and miss the records that ran ahead.
+void MoveIteratorsReadElsewhere(const NodeFilter& filter,
+                                PartitionState* state) {
+  const OtherReaders readers(state->graph(), state->resources(), filter);
   std::map<const Node*, const Node*> reader_of;
   for (const Node* source : state->sources()) {
     if (IsBufferTake(*source)) continue;
     const Node* owner = state->resources().IteratorOf(*source);
     const auto [it, inserted] = reader_of.emplace(owner, nullptr);
-    if (inserted) it->second = OtherReaderOf(*owner, handles, *state);
+    if (inserted) it->second = readers.Find(*owner);
     if (it->second != nullptr) {
       state->MoveToStep(*source, {StepReason::kSharedIterator, it->second});
     }
@@ -187,7 +148,7 @@ void FindStepNodes(const NodeFilter& filter, SavedIterators saved_iterators,
   MoveManualStages(state);
   if (saved_iterators == SavedIterators::kInStep) MoveSavedIterators(state);
   if (stale != nullptr) MoveTakesOfSavedStages(state);
-  MoveIteratorsReadElsewhere(state);
+  MoveIteratorsReadElsewhere(filter, state);
   MoveIteratorsOfChangingData(filter, state);
   state->SpreadToDependents();
 }
