@@ -108,6 +108,11 @@ void GraphHistory::RememberBuffers(const Graph& graph) {
   }
 }
 
+bool GraphHistory::IsNew(const std::string& text) {
+  mutex_lock l(mu_);
+  return told_.insert(text).second;
+}
+
 void GraphHistory::MarkBuffersUsed(const Graph& graph,
                                    const DeviceSet& devices) {
   ResourceMgr* manager = ManagerOf(devices);

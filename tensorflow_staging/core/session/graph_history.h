@@ -52,6 +52,10 @@ class GraphHistory : public ResourceBase {
   // Remembers the buffers of the session's graph. Call this after the rewrite.
   void RememberBuffers(const Graph& graph) TF_LOCKS_EXCLUDED(mu_);
 
+  // Returns whether this is the first call with `text`. What the graph passes
+  // tell the user, they tell once, not each time that the graph grows.
+  bool IsNew(const std::string& text) TF_LOCKS_EXCLUDED(mu_);
+
   // Marks the buffers in `graph`, the graph of one run, as used: from now on
   // they may hold records of the current partition. Call this for each run. The
   // history of the run's session finds the marks, so that the caller need not
@@ -71,6 +75,7 @@ class GraphHistory : public ResourceBase {
   mutable mutex mu_;
   std::shared_ptr<const Names> nodes_ TF_GUARDED_BY(mu_);
   std::vector<BufferKey> buffers_ TF_GUARDED_BY(mu_);
+  Names told_ TF_GUARDED_BY(mu_);
 };
 
 }  // namespace staging

@@ -13,7 +13,6 @@
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/graph/graph.h"
-#include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/public/session_options.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/graph/partition/node_filter.h"
@@ -27,6 +26,7 @@
 #include "tensorflow_staging/core/session/graph_history.h"
 #include "tensorflow_staging/core/session/session_runners.h"
 #include "tensorflow_staging/core/session/smart_stage_settings.h"
+#include "tensorflow_staging/core/session/stage_logs.h"
 
 namespace tensorflow {
 namespace staging {
@@ -39,31 +39,6 @@ bool HasStage(const Graph& graph) {
   return false;
 }
 
-// The number of tensors that the step needs for each record.
-int NeededTensors(const StagedRegion& region) {
-  return absl::c_count_if(region.boundary, [](const StagedTensor& tensor) {
-    return !tensor.only_if_asked;
-  });
-}
-
-void LogStages(const StagePlan& plan, const Graph& graph) {
-  bool any = false;
-  for (const PlannedStage& stage : plan.stages()) {
-    if (stage.region == nullptr) continue;
-    any = true;
-    LOG(INFO) << "SmartStage: stage '" << stage.name << "' runs "
-              << stage.region->nodes.size() << " of " << graph.num_op_nodes()
-              << " nodes ahead of the step, over "
-              << NeededTensors(*stage.region) << " boundary tensors.";
-  }
-  if (!any) {
-    LOG(WARNING)
-        << "SmartStage found nothing to run ahead of the step among "
-        << graph.num_op_nodes()
-        << " nodes; tf.staging.explain(graph, config) reports the reasons.";
-  }
-}
-
 // Records in the memory of a GPU cannot be saved. Whether they will be there is
 // known only after placement.
 SavedIterators SavedIteratorsOn(const DeviceSet* devices) {
@@ -72,29 +47,6 @@ SavedIterators SavedIteratorsOn(const DeviceSet* devices) {
       devices->devices(),
       [](const Device* device) { return device->device_type() == DEVICE_GPU; });
   return any_gpu ? SavedIterators::kInStep : SavedIterators::kRunAhead;
-}
-
-void LogLookups(const StagePlan& plan, const StaleReads& stale,
-                const AsyncEmbeddingSettings& settings, const Graph& graph) {
-  for (const Node* variable : stale.without_lookups()) {
-    LOG(WARNING) << "Async embedding: the graph looks up nothing in variable '"
-                 << variable->name()
-                 << "', which tf.staging.allow_stale has marked.";
-  }
-  for (const PlannedStage& stage : plan.stages()) {
-    LOG(INFO) << "Async embedding: stage '" << stage.name << "' runs "
-              << stage.region->nodes.size() << " of " << graph.num_op_nodes()
-              << " nodes ahead of the step, over "
-              << NeededTensors(*stage.region)
-              << " boundary tensors. Its lookups may miss the updates of "
-              << settings.capacity + settings.num_threads << " steps.";
-  }
-  if (plan.stages().empty()) {
-    LOG(WARNING)
-        << "Async embedding found no lookup that can run ahead of the step, in "
-        << stale.variables().size()
-        << " variables; tf.staging.explain(graph, config) reports the reasons.";
-  }
 }
 
 // Returns the filter for `graph` after its rewrite: what the rewrite adds
@@ -112,6 +64,7 @@ NodeFilter AfterRewrite(const NodeFilter& counts, const Graph& graph) {
 // already, and their runners to `runners`.
 Status StageLookups(const SmartStageSettings& settings,
                     const NodeFilter& counts, RewriteOptions rewrite,
+                    GraphHistory* history,
                     std::vector<PrefetchRunnerOptions>* runners, Graph* graph) {
   const SmartStageSettings lookups = SettingsOfLookups(settings);
   const StaleReads stale(*graph, counts);
@@ -120,7 +73,7 @@ Status StageLookups(const SmartStageSettings& settings,
     runners->push_back(std::move(runner));
   }
   if (counts == nullptr) {
-    LogLookups(plan, stale, settings.async_embedding, *graph);
+    LogLookups(plan, stale, settings.async_embedding, *graph, history);
   }
   rewrite.capacity = lookups.capacity;
   rewrite.capacity_bytes = lookups.capacity_bytes;
@@ -163,7 +116,9 @@ class SmartStagePass : public GraphOptimizationPass {
                          settings.content, saved_iterators);
     std::vector<PrefetchRunnerOptions> runners = RunnersOfPlan(plan, settings);
     // Running stages do not change, and have been logged already.
-    if (settings.enabled && counts == nullptr) LogStages(plan, *graph);
+    if (settings.enabled && counts == nullptr) {
+      LogStages(plan, *graph, history.get());
+    }
     RewriteOptions rewrite;
     rewrite.capacity = settings.capacity;
     rewrite.capacity_bytes = settings.capacity_bytes;
@@ -177,8 +132,8 @@ class SmartStagePass : public GraphOptimizationPass {
     const NodeFilter counts_after = AfterRewrite(counts, *graph);
     TF_RETURN_IF_ERROR(RewriteStages(plan, rewrite, graph));
     if (settings.async_embedding.enabled) {
-      TF_RETURN_IF_ERROR(
-          StageLookups(settings, counts_after, rewrite, &runners, graph));
+      TF_RETURN_IF_ERROR(StageLookups(settings, counts_after, rewrite,
+                                      history.get(), &runners, graph));
     }
     TF_RETURN_IF_ERROR(AddRunnersNode(runners, graph));
     if (history != nullptr) history->RememberBuffers(*graph);

@@ -16,11 +16,13 @@
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/session/session_runners.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
+#include "tensorflow_staging/core/testing/warnings.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // Runs a session over the graph that a test builds, with the runners of its
@@ -61,6 +63,15 @@ class SmartStagePassTest : public ::testing::Test {
       TF_RETURN_IF_ERROR(runners_.back()->Start());
     }
     return OkStatus();
+  }
+
+  // Adds nodes to the session's graph.
+  Status Extend(const std::function<void(TestGraph*)>& add) {
+    TestGraph later;
+    add(&later);
+    GraphDef extension;
+    later.get()->ToGraphDef(&extension);
+    return session_->Extend(extension);
   }
 
   Status Run(const std::string& tensor, int64_t* value) {
@@ -213,26 +224,32 @@ TEST_F(SmartStagePassTest, ACallableWorksAfterTheGraphIsExtended) {
   EXPECT_EQ(outputs[0].scalar<int64_t>()(), 0);
 }
 
+TEST_F(SmartStagePassTest, ThatNothingRunsAheadIsSaidOnce) {
+  graph_.GetNext("next", iterator_);
+  Warnings warnings("nothing to run ahead");
+  ASSERT_EQ(Start(), OkStatus());
+  ASSERT_EQ(Extend([](TestGraph* later) { later->Placeholder("later"); }),
+            OkStatus());
+  EXPECT_THAT(warnings.Texts(), ElementsAre(HasSubstr("tf.staging.explain")));
+}
+
 // A runner opens its buffer before its producers prepare their runs, so opening
 // it is what begins the stages.
 TEST_F(SmartStagePassTest, NoStageIsAddedOnceARunnerHasBegunToStart) {
   Node* next = graph_.GetNext("next", iterator_);
   graph_.Target("target", {graph_.Neg("a", next)});
-  TestGraph later;
-  Node* iterator = later.Iterator("later_iterator");
-  later.InitializeWithRange("later_initialize", iterator, 5, 10);
-  later.Target(
-      "later_target",
-      {later.Neg("later_b",
-                 later.Neg("later_a", later.GetNext("later_next", iterator)))});
-  GraphDef extension;
-  later.get()->ToGraphDef(&extension);
   before_runners_ = [&]() -> Status {
     CallableOptions resume;
     resume.add_target("prefetch/TensorBufferResume");
     Session::CallableHandle handle;
     TF_RETURN_IF_ERROR(session_->MakeCallable(resume, &handle));
-    return session_->Extend(extension);
+    return Extend([](TestGraph* later) {
+      Node* iterator = later->Iterator("later_iterator");
+      later->InitializeWithRange("later_initialize", iterator, 5, 10);
+      Node* next = later->GetNext("later_next", iterator);
+      later->Target("later_target",
+                    {later->Neg("later_b", later->Neg("later_a", next))});
+    });
   };
   ASSERT_EQ(Start(), OkStatus());
   EXPECT_EQ(runners_.size(), 1);

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/session/stage_logs.h"
+
+#include <string>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/platform/logging.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// The number of tensors that the step needs for each record.
+int NeededTensors(const StagedRegion& region) {
+  return absl::c_count_if(region.boundary, [](const StagedTensor& tensor) {
+    return !tensor.only_if_asked;
+  });
+}
+
+void WarnOnce(const std::string& text, GraphHistory* history) {
+  if (history == nullptr || history->IsNew(text)) LOG(WARNING) << text;
+}
+
+}  // namespace
+
+void LogStages(const StagePlan& plan, const Graph& graph,
+               GraphHistory* history) {
+  bool any = false;
+  for (const PlannedStage& stage : plan.stages()) {
+    if (stage.region == nullptr) continue;
+    any = true;
+    LOG(INFO) << "SmartStage: stage '" << stage.name << "' runs "
+              << stage.region->nodes.size() << " of " << graph.num_op_nodes()
+              << " nodes ahead of the step, over "
+              << NeededTensors(*stage.region) << " boundary tensors.";
+  }
+  if (!any) {
+    WarnOnce(
+        "SmartStage found nothing to run ahead of the step; "
+        "tf.staging.explain(graph, config) reports the reasons.",
+        history);
+  }
+}
+
+void LogLookups(const StagePlan& plan, const StaleReads& stale,
+                const AsyncEmbeddingSettings& settings, const Graph& graph,
+                GraphHistory* history) {
+  for (const Node* variable : stale.without_lookups()) {
+    WarnOnce(
+        absl::StrCat("Async embedding: the graph looks up nothing in variable "
+                     "'",
+                     variable->name(),
+                     "', which tf.staging.allow_stale has marked."),
+        history);
+  }
+  for (const PlannedStage& stage : plan.stages()) {
+    LOG(INFO) << "Async embedding: stage '" << stage.name << "' runs "
+              << stage.region->nodes.size() << " of " << graph.num_op_nodes()
+              << " nodes ahead of the step, over "
+              << NeededTensors(*stage.region)
+              << " boundary tensors. Its lookups may miss the updates of "
+              << settings.capacity + settings.num_threads << " steps.";
+  }
+  if (plan.stages().empty()) {
+    WarnOnce(
+        absl::StrCat(
+            "Async embedding found no lookup that can run ahead of the step, "
+            "in ",
+            stale.variables().size(),
+            " variables; tf.staging.explain(graph, config) reports the "
+            "reasons."),
+        history);
+  }
+}
+
+}  // namespace staging
+}  // namespace tensorflow
