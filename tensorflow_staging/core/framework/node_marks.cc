@@ -84,6 +84,14 @@ void MarkCopy(const std::string& original, Node* node) {
   node->AddAttr(kCopyOfAttr, original);
 }
 
+void MarkReadsBeside(const std::string& error, Node* node) {
+  node->AddAttr(kReadsBesideAttr, error);
+}
+
+void MarkReadAhead(const std::string& stage, Node* node) {
+  node->AddAttr(kReadAheadAttr, stage);
+}
+
 bool IsMarkedTarget(const Node& node) {
   bool marked = false;
   return TryGetNodeAttr(node.attrs(), kTargetAttr, &marked) && marked;
@@ -165,6 +173,14 @@ bool IsTakenInput(const CloneMark& mark, const Edge& edge) {
 
 std::optional<std::string> CopiedNode(const Node& node) {
   return Text(node, kCopyOfAttr);
+}
+
+std::optional<std::string> ErrorOfReadingBeside(const Node& node) {
+  return Text(node, kReadsBesideAttr);
+}
+
+std::optional<std::string> StageThatReadsAhead(const Node& node) {
+  return Text(node, kReadAheadAttr);
 }
 
 }  // namespace staging

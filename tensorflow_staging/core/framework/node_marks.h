@@ -48,6 +48,11 @@ void MarkStandIn(const std::string& stage, Node* node);
 void MarkClone(const CloneMark& mark, Node* node);
 // Marks `node` as a copy of the shared node `original` for a region on the CPU.
 void MarkCopy(const std::string& original, Node* node);
+// Marks `node` as a source that would read its iterator beside a stage. A run
+// that needs it fails with the message `error`.
+void MarkReadsBeside(const std::string& error, Node* node);
+// Marks `node` as a string handle of an iterator that `stage` reads ahead.
+void MarkReadAhead(const std::string& stage, Node* node);
 
 // Returns whether tf.train.mark_target_node has marked `node`, a node of the
 // user's graph.
@@ -88,6 +93,10 @@ bool IsTakenInput(const CloneMark& mark, const Edge& edge);
 
 // Returns the name of the node of which `node` is marked as a copy.
 std::optional<std::string> CopiedNode(const Node& node);
+
+// Returns the message of MarkReadsBeside, or the stage of MarkReadAhead.
+std::optional<std::string> ErrorOfReadingBeside(const Node& node);
+std::optional<std::string> StageThatReadsAhead(const Node& node);
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -84,6 +84,8 @@ inline constexpr char kOriginalAttr[] = "_staging_original";
 inline constexpr char kTakenInputsAttr[] = "_staging_taken_inputs";
 inline constexpr char kCopyOfAttr[] = "_staging_copy_of";
 inline constexpr char kPassesOnAttr[] = "_staging_passes_on";
+inline constexpr char kReadsBesideAttr[] = "_staging_reads_beside";
+inline constexpr char kReadAheadAttr[] = "_staging_read_ahead";
 
 // The attribute of TensorFlow's Enter that names the frame of its loop.
 inline constexpr char kFrameNameAttr[] = "frame_name";

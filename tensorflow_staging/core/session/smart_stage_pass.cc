@@ -18,10 +18,12 @@
 #include "tensorflow_staging/core/graph/partition/node_filter.h"
 #include "tensorflow_staging/core/graph/partition/stale_reads.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
+#include "tensorflow_staging/core/graph/rewrite/late_sources.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_delivery.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_handover.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
 #include "tensorflow_staging/core/graph/run/restart_check.h"
+#include "tensorflow_staging/core/graph/run/shared_iterators.h"
 #include "tensorflow_staging/core/kernels/kernel_stream.h"
 #include "tensorflow_staging/core/session/graph_history.h"
 #include "tensorflow_staging/core/session/session_runners.h"
@@ -74,6 +76,8 @@ Status StageLookups(const SmartStageSettings& settings,
   }
   if (counts == nullptr) {
     LogLookups(plan, stale, settings.async_embedding, *graph, history);
+  } else {
+    WarnOfLateReaders(plan, *graph, history);
   }
   rewrite.capacity = lookups.capacity;
   rewrite.capacity_bytes = lookups.capacity_bytes;
@@ -119,6 +123,7 @@ class SmartStagePass : public GraphOptimizationPass {
     if (settings.enabled && counts == nullptr) {
       LogStages(plan, *graph, history.get());
     }
+    if (counts != nullptr) WarnOfLateReaders(plan, *graph, history.get());
     RewriteOptions rewrite;
     rewrite.capacity = settings.capacity;
     rewrite.capacity_bytes = settings.capacity_bytes;
@@ -134,6 +139,9 @@ class SmartStagePass : public GraphOptimizationPass {
     if (settings.async_embedding.enabled) {
       TF_RETURN_IF_ERROR(StageLookups(settings, counts_after, rewrite,
                                       history.get(), &runners, graph));
+    }
+    if (counts != nullptr) {
+      TF_RETURN_IF_ERROR(ConnectLateSources(counts, graph));
     }
     TF_RETURN_IF_ERROR(AddRunnersNode(runners, graph));
     if (history != nullptr) history->RememberBuffers(*graph);
@@ -180,9 +188,9 @@ class StageDeliveryPass : public GraphOptimizationPass {
   }
 };
 
-// Runs on the graph of each run. Rejects a run that would wait for itself, and
-// marks the buffers that the run uses. Once a buffer has been used, the regions
-// no longer change.
+// Runs on the graph of each run. Rejects a run that would wait for itself, or
+// read an iterator beside a stage, and marks the buffers that the run uses.
+// Once a buffer has been used, the regions no longer change.
 class StageRunPass : public GraphOptimizationPass {
  public:
   Status Run(const GraphOptimizationPassOptions& options) override {
@@ -191,6 +199,8 @@ class StageRunPass : public GraphOptimizationPass {
       return OkStatus();
     }
     TF_RETURN_IF_ERROR(CheckRestartIsARunOfItsOwn(**options.graph));
+    TF_RETURN_IF_ERROR(CheckNoSourceReadsBeside(**options.graph));
+    WarnOfStringHandles(**options.graph);
     SmartStageSettings settings;
     TF_RETURN_IF_ERROR(
         ReadSmartStageSettings(options.session_options->config, &settings));

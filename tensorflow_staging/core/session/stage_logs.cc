@@ -7,6 +7,9 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/platform/logging.h"
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/graph/partition/other_readers.h"
+#include "tensorflow_staging/core/graph/partition/resources.h"
 
 namespace tensorflow {
 namespace staging {
@@ -72,6 +75,33 @@ void LogLookups(const StagePlan& plan, const StaleReads& stale,
             " variables; tf.staging.explain(graph, config) reports the "
             "reasons."),
         history);
+  }
+}
+
+void WarnOfLateReaders(const StagePlan& plan, const Graph& graph,
+                       GraphHistory* history) {
+  const Resources resources(graph);
+  // What an op passes on has users of its own.
+  const OtherReaders readers(graph, resources, [](const Node& node) {
+    return !IsHandlePassThrough(node);
+  });
+  for (const PlannedStage& stage : plan.stages()) {
+    if (stage.region == nullptr) continue;
+    for (const Node* source : stage.region->sources) {
+      if (IsBufferTake(*source)) continue;
+      const Node& iterator = *resources.IteratorOf(*source);
+      const Node* reader = readers.Find(iterator);
+      if (reader == nullptr) continue;
+      WarnOnce(
+          absl::StrCat("Node '", reader->name(), "' (", reader->type_string(),
+                       ") was added after stage '", stage.name,
+                       "' had begun to read iterator '", iterator.name(),
+                       "' ahead of the step. If it reads the iterator, too, it "
+                       "shares the records with the stage, out of order. Add "
+                       "it before the stages start, which keeps the iterator "
+                       "in the step, or let it read another iterator."),
+          history);
+    }
   }
 }
 

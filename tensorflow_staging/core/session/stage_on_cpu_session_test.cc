@@ -231,6 +231,56 @@ TEST_F(StageOnCpuSessionTest, AStandInOnTheGpuForwardsIntegersAndStrings) {
   }
 }
 
+class GrowingOnCpuSessionTest : public StageOnCpuSessionTest {
+ protected:
+  GrowingOnCpuSessionTest()
+      : StageOnCpuSessionTest(GrowingOptions(), SmartGraph()) {}
+
+ private:
+  static SessionOptions GrowingOptions() {
+    SessionOptions options = OnCpuOptions(/*smart_stage=*/true);
+    options.config.mutable_experimental()
+        ->set_disable_optimize_for_static_graph(true);
+    return options;
+  }
+};
+
+// The records are on the GPU by then, apart from what the step uses on the
+// host.
+TEST_F(GrowingOnCpuSessionTest, ALateSourceTakesRecordsOfTheStage) {
+  StartStage();
+  std::vector<Tensor> outputs;
+  TF_CHECK_OK(session_->Run({}, {"tenfold:0"}, {}, &outputs));
+  GraphDef later;
+  Add(NodeDefBuilder("late", "IteratorGetNext")
+          .Input("iterator", 0, DT_RESOURCE)
+          .Attr("output_types", DataTypeVector{DT_INT64})
+          .Attr("output_shapes",
+                std::vector<PartialTensorShape>{PartialTensorShape({})})
+          .Device("/device:CPU:0"),
+      &later);
+  Add(NodeDefBuilder("late_number", "Cast")
+          .Input("late", 0, DT_INT64)
+          .Attr("SrcT", DT_INT64)
+          .Attr("DstT", DT_FLOAT),
+      &later);
+  Add(NodeDefBuilder("late_tenfold", "StagingTestLinear")
+          .Input(std::vector<NodeDefBuilder::NodeOut>{
+              {"late_number", 0, DT_FLOAT}})
+          .Attr("scale", 10)
+          .Device(kGpu),
+      &later);
+  TF_CHECK_OK(session_->Extend(later));
+  for (int i = 1; i < 20; i += 2) {
+    TF_CHECK_OK(session_->Run({}, {"late:0", "late_tenfold:0"}, {}, &outputs));
+    EXPECT_EQ(outputs[0].scalar<int64_t>()(), i);
+    EXPECT_EQ(outputs[1].scalar<float>()(), 10 * i);
+    TF_CHECK_OK(session_->Run({}, {"tenfold:0", "string:0"}, {}, &outputs));
+    EXPECT_EQ(outputs[0].scalar<float>()(), 10 * (i + 1));
+    EXPECT_EQ(outputs[1].scalar<tstring>()(), std::to_string(i + 1));
+  }
+}
+
 TEST_F(StageOnCpuSessionTest, TheStepTakesItsTensorsOnTheGpu) {
   StartStage();
   const auto graphs = GraphsOf({}, {"tenfold"});

@@ -44,10 +44,12 @@ void SetSavedIterators(SavedByOwner by_owner, PlannedStage* stage) {
   }
 }
 
-// Finds the ops that initialise, save and restore the iterators of `sources`.
+// Finds the ops that initialise, save and restore the iterators of `sources`,
+// and those that convert their handles to strings.
 void AddIterators(const std::vector<const Node*>& sources,
                   const Resources& resources, PlannedStage* stage) {
   NodeSet initializers;
+  NodeSet string_handles;
   SavedByOwner saved_iterators;
   for (const Node* source : sources) {
     SavedIterator saved;
@@ -55,6 +57,7 @@ void AddIterators(const std::vector<const Node*>& sources,
     for (const ResourceUse& use : resources.UsesOf(*saved.owner)) {
       const std::string& op = use.user->type_string();
       if (IsIteratorInitializer(*use.user)) initializers.insert(use.user);
+      if (IsIteratorToStringHandle(*use.user)) string_handles.insert(use.user);
       if (op == kSaveIteratorOp) saved.savers.push_back(use.user);
       if (op == kRestoreIteratorOp) saved.restorers.push_back(use.user);
     }
@@ -62,6 +65,7 @@ void AddIterators(const std::vector<const Node*>& sources,
     saved_iterators[saved.owner] = std::move(saved);
   }
   stage->initializers.assign(initializers.begin(), initializers.end());
+  stage->string_handles.assign(string_handles.begin(), string_handles.end());
   SetSavedIterators(std::move(saved_iterators), stage);
 }
 

@@ -65,6 +65,9 @@ struct PlannedStage {
   // the graph.
   std::vector<SavedIterator> saved_iterators;
 
+  // The ops that convert the handles of its own iterators to strings.
+  std::vector<const Node*> string_handles;
+
   // Whether the Puts need a check that they have put a record: some of the
   // nodes that lead to them are Switches, so a tensor of the record may be
   // dead, and the runtime skips a Put with a dead input without an error. A

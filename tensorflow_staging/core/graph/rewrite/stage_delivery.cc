@@ -21,7 +21,8 @@ class Delivery {
  public:
   Delivery(Graph* graph, Node* take) : graph_(graph), uses_(*graph, take) {}
 
-  Status Run(const std::vector<Node*>& puts) {
+  // `others` are further Takes of the stage, which take the same records.
+  Status Run(const std::vector<Node*>& puts, const std::vector<Node*>& others) {
     TF_RETURN_IF_ERROR(uses_.Find());
     if (uses_.device().empty()) return OkStatus();
     std::set<int> delivered;
@@ -33,6 +34,11 @@ class Delivery {
     if (delivered.empty()) return OkStatus();
     for (Node* put : puts) TF_RETURN_IF_ERROR(MovePut(delivered, put));
     uses_.MoveTake(uses_.device(), delivered);
+    for (Node* other : others) {
+      RecordUses uses(*graph_, other);
+      TF_RETURN_IF_ERROR(uses.Find());
+      uses.MoveTake(uses_.device(), delivered);
+    }
     return OkStatus();
   }
 
@@ -97,10 +103,12 @@ bool AreHandedOver(const StageRecords& stage) {
 
 Status DeliverToConsumers(Graph* graph) {
   for (const StageRecords& stage : FindStageRecords(*graph)) {
-    if (AreHandedOver(stage)) continue;
-    for (Node* take : stage.takes) {
-      TF_RETURN_IF_ERROR(Delivery(graph, take).Run(stage.puts));
-    }
+    if (AreHandedOver(stage) || stage.takes.empty()) continue;
+    // The first Take is that of the stage itself; those of late sources come
+    // after it.
+    TF_RETURN_IF_ERROR(
+        Delivery(graph, stage.takes.front())
+            .Run(stage.puts, {stage.takes.begin() + 1, stage.takes.end()}));
   }
   return OkStatus();
 }

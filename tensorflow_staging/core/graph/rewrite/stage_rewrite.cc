@@ -13,6 +13,7 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
 #include "tensorflow_staging/core/graph/rewrite/mutable_nodes.h"
 #include "tensorflow_staging/core/graph/rewrite/pack_guard.h"
@@ -21,6 +22,7 @@
 #include "tensorflow_staging/core/graph/rewrite/stage_buffer_nodes.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_holds.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_on_cpu.h"
+#include "tensorflow_staging/core/graph/rewrite/unique_names.h"
 
 namespace tensorflow {
 namespace staging {
@@ -130,23 +132,6 @@ absl::flat_hash_set<std::string> NodesWithColocatedUsers(const StagePlan& plan,
   return names;
 }
 
-// Checks that no two nodes have the same name. A node that the user added after
-// the stages began to run may have the name of a node that SmartStage creates.
-Status CheckNamesAreUnique(const Graph& graph) {
-  absl::flat_hash_set<absl::string_view> names;
-  names.reserve(graph.num_op_nodes());
-  for (const Node* node : graph.op_nodes()) {
-    if (names.insert(node->name()).second) continue;
-    return errors::AlreadyExists(
-        "Node '", node->name(),
-        "' has the name of a node that SmartStage creates for a stage of this "
-        "session. Nodes that are added after the stages began to run need "
-        "other names: use another name scope for them, or set another name in "
-        "tf.SmartStageOptions.");
-  }
-  return OkStatus();
-}
-
 // Checks that no Put of `puts` depends, directly or indirectly, on a Take of
 // `takes`: a stage must not wait for the step that waits for it.
 Status CheckNoPutNeedsTake(const std::vector<Node*>& puts,
@@ -188,6 +173,9 @@ Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
     }
     TF_RETURN_IF_ERROR(
         holds.Add(stage, *rewritten.puts.front(), rewritten.first_nodes));
+    for (Node* handle : Mutable(stage.string_handles, graph)) {
+      MarkReadAhead(stage.name, handle);
+    }
   }
   TF_RETURN_IF_ERROR(holds.Connect(plan));
   TF_RETURN_IF_ERROR(GuardPacksOfTakenTensors(graph));

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_GRAPH_RUN_SHARED_ITERATORS_H_
+#define TENSORFLOW_STAGING_CORE_GRAPH_RUN_SHARED_ITERATORS_H_
+
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/platform/status.h"
+
+namespace tensorflow {
+namespace staging {
+
+// Look for what a run would share with a stage: an iterator that the stage
+// reads ahead. `graph` is the graph of the run.
+
+// Returns FAILED_PRECONDITION if the run needs a source that would read such an
+// iterator beside the stage (MarkReadsBeside). The records of the run and of
+// the steps would come out of order.
+Status CheckNoSourceReadsBeside(const Graph& graph);
+
+// Logs a warning for each string handle of such an iterator that the run
+// computes (MarkReadAhead). What gets the string, such as another session, may
+// read the iterator beside the stage.
+void WarnOfStringHandles(const Graph& graph);
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_GRAPH_RUN_SHARED_ITERATORS_H_
