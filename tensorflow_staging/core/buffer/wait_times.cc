@@ -3,6 +3,8 @@
 #include "tensorflow_staging/core/buffer/wait_times.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 namespace tensorflow {
 namespace staging {
@@ -10,7 +12,9 @@ namespace staging {
 void WaitTimes::Add(int64_t micros) {
   micros = std::max<int64_t>(micros, 0);
   ++waits_;
-  total_micros_ += micros;
+  // Stays at the largest number once it has reached it.
+  total_micros_ +=
+      std::min(micros, std::numeric_limits<int64_t>::max() - total_micros_);
   ++histogram_[BucketOf(micros)];
 }
 

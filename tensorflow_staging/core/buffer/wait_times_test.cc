@@ -55,6 +55,8 @@ TEST(WaitTimesTest, AnyNumberIsAllowed) {
   times.Add(kLongest);
   EXPECT_NEAR(times.Summarize(1).p50_micros, kLongest, kLongest / 8);
   EXPECT_EQ(times.Summarize(1).total_micros, kLongest);
+  times.Add(1);
+  EXPECT_EQ(times.Summarize(2).total_micros, kLongest);
 }
 
 }  // namespace
