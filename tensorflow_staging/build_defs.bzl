@@ -67,6 +67,13 @@ LINK_OPTS = ["-Wl,--no-as-needed"] + select({
     ],
 })
 
+# What a test contains under --config=asan and --config=tsan.
+_SANITIZER = select({
+    "//:asan": ["//tensorflow_staging/core/testing/sanitizers:address_sanitizer"],
+    "//:tsan": ["//tensorflow_staging/core/testing/sanitizers:thread_sanitizer"],
+    "//conditions:default": [],
+})
+
 def _headers(dep):
     """Returns the label of a library's interface target."""
     if ":" in dep:
@@ -193,7 +200,7 @@ def staging_cc_test(
         additional_linker_inputs = LINK_INPUTS,
         copts = STAGING_COPTS + STAGING_WARNINGS + copts,
         data = data + ["//relink:runtime"],
-        deps = [_headers(dep) for dep in deps] + libraries + TENSORFLOW_HEADERS + ["@googletest//:gtest_main"],
+        deps = [_headers(dep) for dep in deps] + libraries + TENSORFLOW_HEADERS + _SANITIZER + ["@googletest//:gtest_main"],
         linkopts = LINK_OPTS + ["-Wl,-rpath,$$ORIGIN/%s/relink/lib" % up] + linkopts,
         **kwargs
     )
