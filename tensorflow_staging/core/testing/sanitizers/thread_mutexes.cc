@@ -8,8 +8,8 @@
 // that the loader binds to them the calls of all libraries, TensorFlow's own
 // too. They call TensorFlow's functions.
 //
-// mutex::Await is missing: only TensorFlow's eager runtime and snapshots call
-// it, which no C++ test of this project uses.
+// mutex::Await is missing: only TensorFlow's eager runtime, its pools of run
+// handlers and snapshots call it, which no C++ test of this project uses.
 
 #include <sanitizer/tsan_interface.h>
 
