@@ -12,6 +12,7 @@
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
+#include "tensorflow_staging/core/thread_pools/kept_devices.h"
 #include "tensorflow_staging/core/thread_pools/python_in_graph.h"
 #include "tensorflow_staging/core/thread_pools/region_threads.h"
 #include "tensorflow_staging/core/thread_pools/worker_session_pools.h"
@@ -33,6 +34,7 @@ struct WorkerGraph {
   std::shared_ptr<RegionThreads> threads;
   // Null if its session has none.
   std::shared_ptr<WorkerSessionPools> pools;
+  bool keeps_device = false;
 };
 
 // The graphs with a Put, and all graphs of sessions with stage thread pools.
@@ -65,6 +67,12 @@ class WorkerGraphs {
     const WorkerGraph& graph = found->second;
     if (graph.calls_python || has_python_dataset_) *threads = graph.threads;
     return graph.is_staged;
+  }
+
+  bool KeepsDevice(const void* item) {
+    tf_shared_lock l(mu_);
+    const auto found = graphs_.find(item);
+    return found != graphs_.end() && found->second.keeps_device;
   }
 
   // Returns the pools of the session of `item`; null if it has none.
@@ -151,6 +159,7 @@ Status NoteWorkerGraph(const void* item, const std::string& session_handle,
       (worker_graph.calls_python || UsesIteratorOfOtherRun(graph))) {
     worker_graph.threads = RegionThreads::Create(/*producers=*/1);
   }
+  worker_graph.keeps_device = KeepsDevice(graph);
   if (worker_graph.is_staged || worker_graph.pools != nullptr) {
     WorkerGraphs::Get()->Add(item, std::move(worker_graph));
   }
@@ -178,7 +187,9 @@ WorkerRun WorkerRunOf(const void* item, thread::ThreadPool* pool) {
   run.is_staged = WorkerGraphs::Get()->Find(item, &threads);
   if (current_pools != nullptr && *current_pools != nullptr) {
     run.runner = RunnerOf(*current_pools, pool);
-    run.intra_op_threadpool = (*current_pools)->options().intra_op_threadpool;
+    if (!WorkerGraphs::Get()->KeepsDevice(item)) {
+      run.intra_op_threadpool = (*current_pools)->options().intra_op_threadpool;
+    }
   } else if (threads != nullptr) {
     run.runner = threads->RunnerInsteadOf(*pool);
   }

@@ -150,3 +150,15 @@ def test_zero_threads_means_tensorflows_own_choice():
     assert sess.run(tf.constant(1), options=thread_report.on_pool(0)) == 1
     thread_report.assert_pool_threads("zero_inter_op", 3)
     thread_report.assert_pool_threads("zero_intra_op", 2)
+
+
+@pytest.mark.parametrize("on_server", [False, True], ids=["local", "server"])
+def test_an_iterator_that_a_run_on_a_pool_creates_outlives_the_run(on_server):
+  """An iterator with a shared name keeps the device of the run that creates it."""
+  target = tf.distribute.Server.create_local_server().target if on_server else ""
+  dataset = tf.data.Dataset.range(100).map(lambda value: value + 1, num_parallel_calls=4)
+  iterator = tf.data.make_initializable_iterator(dataset, shared_name=f"shared_{on_server}")
+  record = iterator.get_next()
+  with tf.Session(target, config=thread_report.config("p0")) as sess:
+    sess.run(iterator.initializer, options=thread_report.on_pool(0))
+    assert [sess.run(record) for _ in range(50)] == list(range(1, 51))
