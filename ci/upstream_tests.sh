@@ -5,7 +5,7 @@
 #
 #   ci/upstream_tests.sh quick          runs the files in ci/upstream/quick.txt in .venv; every test that passes on the
 #                                       stock wheel must pass
-#   ci/upstream_tests.sh pools          does the same, but every local session has a stage thread pool for all its runs
+#   ci/upstream_tests.sh pools          does the same, but every session has a stage thread pool for all its runs
 #   ci/upstream_tests.sh smart          does the same, but every session has SmartStage, and its stages start by
 #                                       themselves; ci/upstream/smart_differences.txt lists and explains what differs
 #   ci/upstream_tests.sh full [MODE]    runs the files in ci/upstream/wide.txt as well, plain or in one of these modes
