@@ -51,6 +51,7 @@ def _type_name(field) -> str:
     return _NAMES_IN_VIEW.get(name, name)
   names = {
       field.TYPE_BOOL: "bool",
+      field.TYPE_FLOAT: "float",
       field.TYPE_INT32: "int32",
       field.TYPE_INT64: "int64",
       field.TYPE_STRING: "string",
