@@ -143,8 +143,8 @@ chosen in the end; *best fixed* is the quickest of all combinations of num_threa
 {", ".join(map(str, effort.threads))} and capacity {", ".join(map(str, effort.capacities))}. AUTOTUNE should take at
 most {_TARGET} times as long.
 
-A record and a step each take the given time in a `tf.numpy_function`: asleep where the case *waits*, with matrix
-products, measured in CPU time, where it *computes*. All stages of a case are open in one process and take turns; the
+A record and a step each take the given time in a `tf.numpy_function`: asleep where the case *waits*, computing in
+one thread, measured in CPU time, where it *computes*. All stages of a case are open in one process and take turns; the
 numbers are medians of {effort.rounds} rounds of {effort.measured_steps} steps each, after {effort.settling_steps} steps
 in which the stage chose, and {effort.warm_up_steps} steps before each measurement.""")
 
