@@ -9,7 +9,9 @@
 // and does not need this file.
 
 #include <memory>
+#include <utility>
 
+#include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/common_runtime/session_factory.h"
 #include "tensorflow/tsl/lib/monitoring/collection_registry.h"
 
@@ -20,6 +22,18 @@ namespace tensorflow {
 void SessionFactory::Register(const string& runtime_type,
                               SessionFactory* factory) {
   delete factory;
+}
+
+// Replaces the stock copy's pass of the same name.
+void OptimizationPassRegistry::Register(
+    Grouping grouping, int phase, std::unique_ptr<GraphOptimizationPass> pass) {
+  auto& passes = groups_[grouping][phase];
+  for (std::unique_ptr<GraphOptimizationPass>& known : passes) {
+    if (known->name() != pass->name()) continue;
+    known = std::move(pass);
+    return;
+  }
+  passes.push_back(std::move(pass));
 }
 
 }  // namespace tensorflow
