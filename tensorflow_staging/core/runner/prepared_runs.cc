@@ -57,14 +57,14 @@ Status UsesSessionThreads(const RunOptions& options, bool* uses) {
 
 }  // namespace
 
-Status PreparedRuns::Prepare(Session* session,
-                             const PrefetchRunnerOptions& options) {
+Status PreparedRuns::Describe(Session* session,
+                              const PrefetchRunnerOptions& options) {
   session_ = session;
-  TF_RETURN_IF_ERROR(DescribeProducers(options));
-  return PrepareControlOps(options);
+  DescribeControlOps(options);
+  return DescribeProducers(options);
 }
 
-Status PreparedRuns::PrepareControlOps(const PrefetchRunnerOptions& options) {
+void PreparedRuns::DescribeControlOps(const PrefetchRunnerOptions& options) {
   // The control ops never wait. They must work even while code that cannot be
   // cancelled occupies every thread of the session, so they run in the thread
   // that calls them.
@@ -73,25 +73,29 @@ Status PreparedRuns::PrepareControlOps(const PrefetchRunnerOptions& options) {
   control.mutable_run_options()->set_timeout_in_ms(
       options.run_options().timeout_in_ms());
 
-  // Few programs ask, so this run is prepared when the first one does.
+  resume_.options = control;
+  resume_.options.add_target(options.resume_op());
+
+  cancel_.options = control;
+  cancel_.options.add_target(options.cancel_op());
+
+  close_.options = control;
+  close_.options.add_feed(options.error_code_tensor());
+  close_.options.add_feed(options.error_message_tensor());
+  close_.options.add_target(options.close_op());
+
   stats_.options = control;
   if (!options.stats_tensor().empty()) {
     stats_.options.add_fetch(options.stats_tensor());
   }
+}
 
-  CallableOptions resume = control;
-  resume.add_target(options.resume_op());
-  TF_RETURN_IF_ERROR(MakeCallable(resume, &resume_));
-
-  CallableOptions cancel = control;
-  cancel.add_target(options.cancel_op());
-  TF_RETURN_IF_ERROR(MakeCallable(cancel, &cancel_));
-
-  CallableOptions close = control;
-  close.add_feed(options.error_code_tensor());
-  close.add_feed(options.error_message_tensor());
-  close.add_target(options.close_op());
-  return MakeCallable(close, &close_);
+Status PreparedRuns::PrepareControlOps() {
+  // Few programs ask for statistics, so the first one that does prepares them.
+  for (Callable* callable : {&resume_, &cancel_, &close_}) {
+    TF_RETURN_IF_ERROR(Prepare(callable));
+  }
+  return OkStatus();
 }
 
 Status PreparedRuns::DescribeProducers(const PrefetchRunnerOptions& options) {
@@ -139,14 +143,22 @@ Status PreparedRuns::PrepareProducer(int index) {
 
 Status PreparedRuns::Prepare(SharedCallable* callable) {
   absl::call_once(callable->once, [&]() {
-    callable->status = MakeCallable(callable->options, &callable->handle);
+    callable->status = Prepare(static_cast<Callable*>(callable));
   });
   return callable->status;
 }
 
+Status PreparedRuns::Prepare(Callable* callable) {
+  TF_RETURN_IF_ERROR(
+      session_->MakeCallable(callable->options, &callable->handle));
+  mutex_lock l(mu_);
+  handles_.push_back(callable->handle);
+  return OkStatus();
+}
+
 Status PreparedRuns::Close(const Status& cause) const {
-  return RunOp(close_, {Tensor(static_cast<int32>(cause.raw_code())),
-                        Tensor(tstring(cause.message()))});
+  return RunOp(close_.handle, {Tensor(static_cast<int32>(cause.raw_code())),
+                               Tensor(tstring(cause.message()))});
 }
 
 Status PreparedRuns::ReadStats(BufferStats* stats) {
@@ -203,14 +215,6 @@ void PreparedRuns::RetireThreads() {
   for (auto& [op, producer] : producers_) {
     if (producer.threads.has_value()) producer.threads->Retire();
   }
-}
-
-Status PreparedRuns::MakeCallable(const CallableOptions& options,
-                                  Handle* handle) {
-  TF_RETURN_IF_ERROR(session_->MakeCallable(options, handle));
-  mutex_lock l(mu_);
-  handles_.push_back(*handle);
-  return OkStatus();
 }
 
 Status PreparedRuns::Run(Handle handle, const std::vector<Tensor>& feeds,

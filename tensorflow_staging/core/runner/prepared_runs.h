@@ -33,17 +33,21 @@ namespace staging {
 // Python (staged_run_threads.h), unless the run options of the stage choose
 // other threads.
 //
-// Prepare and Release must not run concurrently with any method, nor
-// RetireThreads with a run of a producer; the other methods may run
-// concurrently with each other.
+// Call Describe first. It and Release must not run concurrently with any
+// method, PrepareControlOps with any but PrepareProducer, nor RetireThreads
+// with a run of a producer; the other methods may run concurrently with each
+// other.
 class PreparedRuns {
  public:
   PreparedRuns() = default;
 
-  // Prepares the runs of `options` in `session`, which must outlive all later
-  // calls, except those of the producers. After an error, Release releases the
-  // runs that were prepared.
-  Status Prepare(Session* session, const PrefetchRunnerOptions& options);
+  // Says which runs there are: those of `options` in `session`, which must
+  // outlive all later calls.
+  Status Describe(Session* session, const PrefetchRunnerOptions& options);
+
+  // Prepares all runs but those of the producers. After an error, Release
+  // releases the runs that were prepared.
+  Status PrepareControlOps();
 
   // Prepares the runs of producer `index` (an index into fetch_ops). In a large
   // graph this takes as long as a session's first step takes to begin, so each
@@ -51,10 +55,10 @@ class PreparedRuns {
   Status PrepareProducer(int index);
 
   // Opens the buffer.
-  Status Resume() const { return RunOp(resume_, {}); }
+  Status Resume() const { return RunOp(resume_.handle, {}); }
 
   // Wakes the puts that wait for room in the buffer.
-  Status Cancel() const { return RunOp(cancel_, {}); }
+  Status Cancel() const { return RunOp(cancel_.handle, {}); }
 
   // Closes the buffer with the cause that ended the stage; OK at the end of the
   // data.
@@ -79,24 +83,27 @@ class PreparedRuns {
  private:
   using Handle = Session::CallableHandle;
 
-  // A callable that the first of the threads that need it prepares.
-  struct SharedCallable {
+  struct Callable {
     CallableOptions options;
+    Handle handle = 0;
+  };
+
+  // A callable that the first of the threads that need it prepares.
+  struct SharedCallable : Callable {
     // The threads of its runs, unless the run options choose others.
     std::optional<StagedRunThreads> threads;
     absl::once_flag once;
     Status status;
-    Handle handle = 0;
   };
 
-  Status PrepareControlOps(const PrefetchRunnerOptions& options);
+  void DescribeControlOps(const PrefetchRunnerOptions& options);
   Status DescribeProducers(const PrefetchRunnerOptions& options);
   Status Prepare(SharedCallable* callable);
+  Status Prepare(Callable* callable);
   // Runs a callable that has been prepared.
   Status Run(SharedCallable* callable, const std::vector<Tensor>& feeds,
              std::vector<Tensor>* fetches);
   bool HasFeeds() const { return feeds_.options.fetch_size() > 0; }
-  Status MakeCallable(const CallableOptions& options, Handle* handle);
   Status Run(Handle handle, const std::vector<Tensor>& feeds,
              std::vector<Tensor>* fetches) const;
   // Runs a callable that has no fetches.
@@ -106,9 +113,9 @@ class PreparedRuns {
   mutex mu_;
   // All handles, to be released.
   std::vector<Handle> handles_ TF_GUARDED_BY(mu_);
-  Handle resume_ = 0;
-  Handle cancel_ = 0;
-  Handle close_ = 0;
+  Callable resume_;
+  Callable cancel_;
+  Callable close_;
   SharedCallable stats_;
   // Fetches the values of named_feed_input_tensors, if there are any.
   SharedCallable feeds_;

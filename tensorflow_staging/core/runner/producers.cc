@@ -92,27 +92,37 @@ Status Producers::Start() {
     started_ = true;
     ++inside_;
   }
-  Status status = runs_.Prepare(session_.get(), options_);
-  if (status.ok()) {
-    {
-      mutex_lock l(mu_);
-      prepared_ = true;
-    }
-    status = runs_.Resume();
-  }
-  bool stopped = false;
-  if (status.ok()) {
+  const Status status = Open();
+  if (!status.ok()) {
     mutex_lock l(mu_);
-    stopped = stopping_;
-    StartThreads(active_threads_);
-  }
-  if (stopped) {
-    // Stop may have cancelled the buffer before Resume opened it.
-    CancelBuffer();
-    status = StoppedStatus();
+    AskThreadsToLeave();
   }
   Leave();
   return status;
+}
+
+Status Producers::Open() {
+  TF_RETURN_IF_ERROR(runs_.Describe(session_.get(), options_));
+  {
+    // The threads prepare their runs, which takes the longest, meanwhile.
+    mutex_lock l(mu_);
+    StartThreads(active_threads_);
+  }
+  TF_RETURN_IF_ERROR(runs_.PrepareControlOps());
+  {
+    mutex_lock l(mu_);
+    prepared_ = true;
+  }
+  TF_RETURN_IF_ERROR(runs_.Resume());
+  {
+    mutex_lock l(mu_);
+    open_ = !stopping_;
+    changed_.NotifyAll();
+    if (open_) return OkStatus();
+  }
+  // Stop may have cancelled the buffer before Resume opened it.
+  CancelBuffer();
+  return StoppedStatus();
 }
 
 void Producers::StartThreads(int count) {
@@ -132,6 +142,7 @@ void Producers::Work(int index) {
   // 1. Produce records until this thread must leave. What cannot be prepared
   //    ends the stage, also if a run may fail with the same type of error.
   const Status prepared = runs_.PrepareProducer(index);
+  AwaitOpen();
   while (!must_leave_.load(std::memory_order_acquire) && AwaitTurn(index) &&
          (prepared.ok() ? Produce(index) : EndStage(index, prepared))) {
   }
@@ -153,6 +164,11 @@ void Producers::Work(int index) {
   if (close) CloseBuffer(cause);
   // 3. From here on the session may be destroyed.
   Leave();
+}
+
+void Producers::AwaitOpen() {
+  mutex_lock l(mu_);
+  while (!open_ && !stopping_) changed_.Wait(&mu_);
 }
 
 bool Producers::AwaitTurn(int index) {

@@ -64,10 +64,15 @@ class Producers : public std::enable_shared_from_this<Producers> {
   }
 
  private:
+  // Starts the threads, and lets them work once the buffer is open. The caller
+  // holds an inside_ count.
+  Status Open() TF_LOCKS_EXCLUDED(mu_);
   // Starts threads until there are `count`, unless the runner is being stopped.
   void StartThreads(int count) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The body of thread `index`.
   void Work(int index) TF_LOCKS_EXCLUDED(mu_);
+  // Waits until the buffer is open, or the runner is being stopped.
+  void AwaitOpen() TF_LOCKS_EXCLUDED(mu_);
   // Returns whether thread `index` is to run the region: at once, unless the
   // runner has chosen to work with fewer threads; then once it needs more.
   bool AwaitTurn(int index) TF_LOCKS_EXCLUDED(mu_);
@@ -137,8 +142,8 @@ class Producers : public std::enable_shared_from_this<Producers> {
   // By thread: how many of its runs have been ignored since its last record.
   std::vector<int64_t> ignored_in_a_row_;
 
-  // Needs no lock: Start prepares the runs before anything else reads them. The
-  // threads start later, and other readers check prepared_ first.
+  // Needs no lock: Start describes the runs before it starts the threads, which
+  // wait for open_ before they run anything. Other readers check prepared_.
   PreparedRuns runs_;
 
   // Whether the threads must leave after their current runs. Atomic, because
@@ -165,8 +170,10 @@ class Producers : public std::enable_shared_from_this<Producers> {
   // next Stop does not wait.
   bool stop_gave_up_ TF_GUARDED_BY(mu_) = false;
   bool session_gone_ TF_GUARDED_BY(mu_) = false;
-  // Whether runs_ is complete and not yet released.
+  // Whether the control ops of runs_ are prepared and not yet released.
   bool prepared_ TF_GUARDED_BY(mu_) = false;
+  // Whether Start has opened the buffer.
+  bool open_ TF_GUARDED_BY(mu_) = false;
   // Whether threads that wait for their turn must leave: the data has ended.
   bool idle_must_leave_ TF_GUARDED_BY(mu_) = false;
   int inside_ TF_GUARDED_BY(mu_) = 0;

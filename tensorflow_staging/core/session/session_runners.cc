@@ -112,9 +112,13 @@ Status FindRunnersOfSession(
     Session* session, const std::vector<PrefetchRunnerOptions>& manual_stages,
     std::vector<PrefetchRunnerOptions>* runners) {
   *runners = manual_stages;
+  // The thread that asks runs the op, so that no other has to be woken.
+  RunOptions run;
+  run.set_inter_op_thread_pool(-1);
   std::vector<Tensor> outputs;
-  const Status status =
-      session->Run({}, {absl::StrCat(kRunnersNode, ":0")}, {}, &outputs);
+  RunMetadata metadata;
+  const Status status = session->Run(
+      run, {}, {absl::StrCat(kRunnersNode, ":0")}, {}, &outputs, &metadata);
   // A graph without stages has no such node. Sessions report it differently.
   if ((errors::IsNotFound(status) || errors::IsInvalidArgument(status)) &&
       absl::StrContains(status.message(), kRunnersNode)) {

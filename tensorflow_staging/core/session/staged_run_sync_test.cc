@@ -181,7 +181,9 @@ TEST(SyncOnFinishTest, ScopesNest) {
   EXPECT_TRUE(SyncOnFinish(RunOptions()));
   {
     const ScopedNoSyncOnFinish outer;
-    { const ScopedNoSyncOnFinish inner; }
+    {
+      const ScopedNoSyncOnFinish inner;
+    }
     EXPECT_FALSE(SyncOnFinish(RunOptions()));
     bool other_thread = false;
     std::thread([&] { other_thread = SyncOnFinish(RunOptions()); }).join();
