@@ -11,41 +11,79 @@ namespace {
 // The part of the time for which takes may wait without consequence.
 constexpr int64_t kToleratedPart = 100;
 constexpr int64_t kMemoryMicros = 60 * 1000 * 1000;
+// A program pauses if it takes no record for that long, and for that many times
+// as long as it usually does.
+constexpr int64_t kPauseMicros = 1000 * 1000;
+constexpr int64_t kPauseGaps = 8;
 // No program needs more, and twice as much must not overflow.
 constexpr int64_t kLargestCapacity = int64_t{1} << 20;
 constexpr int64_t kMostTakesToHalve = int64_t{1} << 40;
 
 }  // namespace
 
-bool CapacityTuner::OnFull(int64_t now_micros) {
+void CapacityTuner::OnFull(int64_t now_micros) {
+  if (is_full_) return;
+  is_full_ = true;
+  filled_micros_ = now_micros;
+}
+
+void CapacityTuner::OnTakeWaited(int64_t waited_micros, int64_t now_micros) {
+  if (was_full_) waited_micros_ += waited_micros;
+  EndsPause(now_micros - waited_micros);
+  last_take_micros_ = now_micros;
+  is_full_ = false;
+  CountTake(0);
+}
+
+void CapacityTuner::OnTake(int64_t left, int64_t now_micros) {
+  const bool paused = EndsPause(now_micros);
+  last_take_micros_ = now_micros;
+  if (is_full_) {
+    is_full_ = false;
+    if (!paused && CountFull(filled_micros_)) {
+      Grow();
+      return;
+    }
+  }
+  CountTake(left);
+}
+
+bool CapacityTuner::EndsPause(int64_t began_micros) {
+  if (last_take_micros_ == 0) return false;
+  const int64_t gap = began_micros - last_take_micros_;
+  if (mean_gap_micros_ == 0) mean_gap_micros_ = gap;
+  const int64_t longest = std::max(kPauseMicros, kPauseGaps * mean_gap_micros_);
+  // Steps that become slower for good are no pause after some of them.
+  mean_gap_micros_ += (std::min(gap, longest) - mean_gap_micros_) / 16;
+  return gap > longest;
+}
+
+bool CapacityTuner::CountFull(int64_t micros) {
   if (!was_full_) {
     was_full_ = true;
-    full_since_micros_ = now_micros;
+    full_since_micros_ = micros;
     waited_micros_ = 0;
     return false;
   }
-  const int64_t elapsed = now_micros - full_since_micros_;
-  if (waited_micros_ > elapsed / kToleratedPart &&
-      capacity_ < kLargestCapacity) {
-    if (has_halved_) {
-      takes_to_halve_ = std::min(4 * takes_to_halve_, kMostTakesToHalve);
-    }
-    Change(2 * capacity_);
-    return true;
+  const int64_t elapsed = micros - full_since_micros_;
+  if (waited_micros_ > elapsed / kToleratedPart) {
+    return capacity_ < kLargestCapacity;
   }
   if (elapsed > kMemoryMicros) {
-    full_since_micros_ = now_micros;
+    full_since_micros_ = micros;
     waited_micros_ = 0;
   }
   return false;
 }
 
-void CapacityTuner::OnTakeWaited(int64_t waited_micros) {
-  if (was_full_) waited_micros_ += waited_micros;
-  OnTake(0);
+void CapacityTuner::Grow() {
+  if (has_halved_) {
+    takes_to_halve_ = std::min(4 * takes_to_halve_, kMostTakesToHalve);
+  }
+  Change(2 * capacity_);
 }
 
-void CapacityTuner::OnTake(int64_t left) {
+void CapacityTuner::CountTake(int64_t left) {
   ++takes_since_change_;
   ++observed_takes_;
   fewest_left_ = std::min(fewest_left_, left);

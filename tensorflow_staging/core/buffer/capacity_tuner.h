@@ -20,7 +20,8 @@ namespace staging {
 //
 // The capacity is 1 at first.
 //   * It doubles if takes have waited for more than 1 % of the time, and the
-//     buffer was full both before and after those waits.
+//     buffer was full both before and after those waits. What fills while the
+//     program pauses, as for an evaluation, does not count.
 //   * It halves if, over many takes, at least half of the buffer was never
 //     needed. If a smaller capacity turns out to be too small, it takes four
 //     times as many takes until the next attempt.
@@ -37,19 +38,36 @@ class CapacityTuner {
   bool settled() const { return takes_since_change_ >= kTakesToSettle; }
 
   // Notes that the buffer holds capacity() records, and that another record
-  // waits. Returns whether the capacity has grown.
-  bool OnFull(int64_t now_micros);
+  // waits.
+  void OnFull(int64_t now_micros);
 
-  // Notes that a take found no record and has waited.
-  void OnTakeWaited(int64_t waited_micros);
+  // Notes that a take found no record, and has waited until now.
+  void OnTakeWaited(int64_t waited_micros, int64_t now_micros);
 
-  // Notes that a take has left `left` records in the buffer.
-  void OnTake(int64_t left);
+  // Notes that a take has left `left` records in the buffer. The capacity may
+  // be larger afterwards.
+  void OnTake(int64_t left, int64_t now_micros);
 
  private:
+  // Returns whether the program took no record for so long that it paused,
+  // given when the next take began.
+  bool EndsPause(int64_t began_micros);
+  // Notes that the buffer was full at a time. Returns whether it should grow.
+  bool CountFull(int64_t micros);
+  void Grow();
+  void CountTake(int64_t left);
   void Change(int64_t capacity);
 
   int64_t capacity_ = 1;
+
+  // When the last take ended, and how long the program takes from there to the
+  // next one on average. 0 before there is one.
+  int64_t last_take_micros_ = 0;
+  int64_t mean_gap_micros_ = 0;
+  // Whether the buffer has been full since the last take, and when it first
+  // was.
+  bool is_full_ = false;
+  int64_t filled_micros_ = 0;
 
   // Since the last change: whether the buffer was full, when it first was, and
   // how long takes have waited since then. Forgotten after a minute, so that

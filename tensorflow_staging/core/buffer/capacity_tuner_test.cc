@@ -13,116 +13,189 @@ namespace {
 constexpr int64_t kMilli = 1000;
 constexpr int64_t kSecond = 1000 * kMilli;
 
-// Lets takes wait for `waited` microseconds within `elapsed`, between two times
-// at which the buffer is full. Returns whether the capacity grows.
-bool FullEmptyFull(int64_t waited, int64_t elapsed, CapacityTuner* tuner) {
-  tuner->OnFull(0);
-  tuner->OnTakeWaited(waited);
-  return tuner->OnFull(elapsed);
-}
+// A buffer's tuner, with a clock that the tests set.
+class TunedBuffer {
+ public:
+  int64_t capacity() const { return tuner_.capacity(); }
+  bool settled() const { return tuner_.settled(); }
 
-// Lets the capacity become `capacity`, a power of two.
-void GrowTo(int64_t capacity, CapacityTuner* tuner) {
-  while (tuner->capacity() < capacity) {
-    ASSERT_TRUE(FullEmptyFull(kMilli, 2 * kMilli, tuner));
+  void Pass(int64_t micros) { now_ += micros; }
+  void Fill() { tuner_.OnFull(now_); }
+  void Take(int64_t left) { tuner_.OnTake(left, now_); }
+
+  // Lets a take wait.
+  void Wait(int64_t micros) {
+    Pass(micros);
+    tuner_.OnTakeWaited(micros, now_);
   }
-}
 
-// Lets `takes` takes leave `left` records each.
-void Take(int64_t takes, int64_t left, CapacityTuner* tuner) {
-  for (int64_t i = 0; i < takes; ++i) tuner->OnTake(left);
-}
+  // Takes a record `takes` times, a millisecond after the last one, and leaves
+  // `left` each time.
+  void TakeOften(int64_t takes, int64_t left) {
+    for (int64_t i = 0; i < takes; ++i) {
+      Pass(kMilli);
+      Take(left);
+    }
+  }
+
+  // Lets takes wait for `waited` microseconds within `elapsed`, between two
+  // times at which the buffer is full. Returns whether the capacity grows.
+  bool FullEmptyFull(int64_t waited, int64_t elapsed) {
+    const int64_t before = capacity();
+    Fill();
+    Take(capacity());
+    Wait(waited);
+    Pass(elapsed - waited);
+    Fill();
+    Take(capacity());
+    return capacity() > before;
+  }
+
+  // Lets the capacity become `capacity`, a power of two.
+  void GrowTo(int64_t capacity) {
+    while (this->capacity() < capacity) {
+      ASSERT_TRUE(FullEmptyFull(kMilli, 2 * kMilli));
+    }
+  }
+
+ private:
+  CapacityTuner tuner_;
+  int64_t now_ = kSecond;
+};
 
 TEST(CapacityTunerTest, DoublesIfTheBufferIsFullAndEmptyByTurns) {
-  CapacityTuner tuner;
-  EXPECT_EQ(tuner.capacity(), 1);
+  TunedBuffer buffer;
+  EXPECT_EQ(buffer.capacity(), 1);
   for (int64_t capacity : {2, 4, 8, 16}) {
-    EXPECT_TRUE(FullEmptyFull(kMilli, 2 * kMilli, &tuner));
-    EXPECT_EQ(tuner.capacity(), capacity);
+    EXPECT_TRUE(buffer.FullEmptyFull(kMilli, 2 * kMilli));
+    EXPECT_EQ(buffer.capacity(), capacity);
   }
 }
 
 TEST(CapacityTunerTest, SlowProducersNeedNoBuffer) {
-  CapacityTuner tuner;
-  for (int i = 0; i < 1000; ++i) tuner.OnTakeWaited(kSecond);
+  TunedBuffer buffer;
+  for (int i = 0; i < 1000; ++i) buffer.Wait(kSecond);
   // The waits of the beginning do not count either.
-  EXPECT_FALSE(tuner.OnFull(1000 * kSecond));
-  EXPECT_FALSE(tuner.OnFull(1001 * kSecond));
-  EXPECT_EQ(tuner.capacity(), 1);
+  for (int i = 0; i < 2; ++i) {
+    buffer.Fill();
+    buffer.TakeOften(1, 1);
+  }
+  EXPECT_EQ(buffer.capacity(), 1);
 }
 
 TEST(CapacityTunerTest, FastProducersNeedNoBuffer) {
-  CapacityTuner tuner;
+  TunedBuffer buffer;
   for (int i = 0; i < 1000; ++i) {
-    EXPECT_FALSE(tuner.OnFull(i * kMilli));
-    tuner.OnTake(1);
+    buffer.Fill();
+    buffer.TakeOften(1, 1);
   }
-  EXPECT_EQ(tuner.capacity(), 1);
+  EXPECT_EQ(buffer.capacity(), 1);
 }
 
 TEST(CapacityTunerTest, OnePercentOfTheTimeIsTolerated) {
-  CapacityTuner tuner;
-  EXPECT_FALSE(FullEmptyFull(10 * kMilli, kSecond, &tuner));
-  tuner.OnTakeWaited(11 * kMilli);
-  EXPECT_TRUE(tuner.OnFull(2 * kSecond));
+  TunedBuffer buffer;
+  EXPECT_FALSE(buffer.FullEmptyFull(9 * kMilli, kSecond));
+  buffer.Wait(11 * kMilli);
+  buffer.Pass(kSecond - 11 * kMilli);
+  buffer.Fill();
+  buffer.Take(1);
+  EXPECT_FALSE(buffer.capacity() > 1);
+  buffer.Wait(30 * kMilli);
+  buffer.Fill();
+  buffer.Take(1);
+  EXPECT_EQ(buffer.capacity(), 2);
 }
 
 TEST(CapacityTunerTest, AQuietHourDoesNotExcuseWaitsAfterIt) {
-  CapacityTuner tuner;
+  TunedBuffer buffer;
   for (int second = 0; second < 3600; ++second) {
-    EXPECT_FALSE(tuner.OnFull(second * kSecond));
+    buffer.Fill();
+    buffer.Pass(kSecond);
+    buffer.Take(1);
   }
-  tuner.OnTakeWaited(2 * kSecond);
-  EXPECT_TRUE(tuner.OnFull(3602 * kSecond));
+  EXPECT_EQ(buffer.capacity(), 1);
+  buffer.Wait(2 * kSecond);
+  buffer.Fill();
+  buffer.TakeOften(1, 1);
+  EXPECT_EQ(buffer.capacity(), 2);
+}
+
+TEST(CapacityTunerTest, WhatFillsInAPauseOfTheProgramDoesNotCount) {
+  TunedBuffer buffer;
+  // The producer is slower than the step, but fills the buffer when the program
+  // evaluates.
+  for (int i = 0; i < 100; ++i) {
+    buffer.Pass(kMilli);
+    buffer.Fill();
+    buffer.Pass(10 * kSecond);
+    buffer.Take(1);
+    for (int step = 0; step < 100; ++step) {
+      buffer.Pass(kMilli);
+      buffer.Wait(kMilli);
+    }
+  }
+  EXPECT_EQ(buffer.capacity(), 1);
+}
+
+TEST(CapacityTunerTest, SlowStepsAreNoPause) {
+  TunedBuffer buffer;
+  buffer.TakeOften(100, 1);
+  // Steps take five seconds from now on, and the first of them seem to be
+  // pauses.
+  for (int i = 0; i < 20; ++i) {
+    buffer.Pass(5 * kSecond);
+    buffer.Take(1);
+  }
+  EXPECT_TRUE(buffer.FullEmptyFull(2 * kSecond, 8 * kSecond));
 }
 
 TEST(CapacityTunerTest, HalvesIfHalfOfTheBufferIsNeverNeeded) {
-  CapacityTuner tuner;
-  GrowTo(8, &tuner);
-  Take(CapacityTuner::kTakesToSettle - 1, 4, &tuner);
-  EXPECT_EQ(tuner.capacity(), 8);
-  tuner.OnTake(7);
-  EXPECT_EQ(tuner.capacity(), 4);
+  TunedBuffer buffer;
+  buffer.GrowTo(8);
+  buffer.TakeOften(CapacityTuner::kTakesToSettle - 1, 4);
+  EXPECT_EQ(buffer.capacity(), 8);
+  buffer.TakeOften(1, 7);
+  EXPECT_EQ(buffer.capacity(), 4);
 }
 
 TEST(CapacityTunerTest, ASingleDeepTakeKeepsTheCapacity) {
-  CapacityTuner tuner;
-  GrowTo(8, &tuner);
-  Take(CapacityTuner::kTakesToSettle - 1, 7, &tuner);
-  tuner.OnTake(3);
-  Take(CapacityTuner::kTakesToSettle - 1, 7, &tuner);
-  tuner.OnTakeWaited(1);
-  EXPECT_EQ(tuner.capacity(), 8);
+  TunedBuffer buffer;
+  buffer.GrowTo(8);
+  buffer.TakeOften(CapacityTuner::kTakesToSettle - 1, 7);
+  buffer.TakeOften(1, 3);
+  buffer.TakeOften(CapacityTuner::kTakesToSettle - 1, 7);
+  buffer.Wait(1);
+  EXPECT_EQ(buffer.capacity(), 8);
 }
 
 TEST(CapacityTunerTest, NeverHalvesBelowOne) {
-  CapacityTuner tuner;
-  Take(10 * CapacityTuner::kTakesToSettle, 1, &tuner);
-  EXPECT_EQ(tuner.capacity(), 1);
+  TunedBuffer buffer;
+  buffer.TakeOften(10 * CapacityTuner::kTakesToSettle, 1);
+  EXPECT_EQ(buffer.capacity(), 1);
 }
 
 TEST(CapacityTunerTest, TriesASmallerCapacityEverMoreRarely) {
-  CapacityTuner tuner;
+  TunedBuffer buffer;
   int64_t takes = CapacityTuner::kTakesToSettle;
   for (int i = 0; i < 4; ++i) {
-    GrowTo(2, &tuner);
-    Take(takes - 1, 1, &tuner);
-    EXPECT_EQ(tuner.capacity(), 2) << i;
-    tuner.OnTake(1);
-    EXPECT_EQ(tuner.capacity(), 1) << i;
+    buffer.GrowTo(2);
+    buffer.TakeOften(takes - 1, 1);
+    EXPECT_EQ(buffer.capacity(), 2) << i;
+    buffer.TakeOften(1, 1);
+    EXPECT_EQ(buffer.capacity(), 1) << i;
     takes *= 4;
   }
 }
 
 TEST(CapacityTunerTest, SettlesAfterManyTakesWithoutAChange) {
-  CapacityTuner tuner;
-  GrowTo(4, &tuner);
-  Take(CapacityTuner::kTakesToSettle - 1, 0, &tuner);
-  EXPECT_FALSE(tuner.settled());
-  tuner.OnTakeWaited(kMilli);
-  EXPECT_TRUE(tuner.settled());
-  GrowTo(8, &tuner);
-  EXPECT_FALSE(tuner.settled());
+  TunedBuffer buffer;
+  buffer.GrowTo(4);
+  buffer.TakeOften(CapacityTuner::kTakesToSettle - 1, 0);
+  EXPECT_FALSE(buffer.settled());
+  buffer.Wait(kMilli);
+  EXPECT_TRUE(buffer.settled());
+  buffer.GrowTo(8);
+  EXPECT_FALSE(buffer.settled());
 }
 
 }  // namespace

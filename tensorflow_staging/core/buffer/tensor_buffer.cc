@@ -97,11 +97,12 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
       ++counters_.taken;
       due.Add(std::move(done), OkStatus());
       due.AddTake(std::move(take.done), OkStatus(), std::move(record));
-    } else if (kept || (waiting_puts_.empty() &&
-                        (HasRoom(bytes) || MakesRoom(bytes)))) {
+    } else if (kept || (waiting_puts_.empty() && HasRoom(bytes))) {
       Store(std::move(record), bytes);
       due.Add(std::move(done), OkStatus());
     } else {
+      // A buffer that lacks bytes gains nothing from a larger capacity.
+      if (TunesCapacity() && HasBytes(bytes)) tuner_.OnFull(NowMicros());
       const uint64_t id = next_id_++;
       Watch watch;
       if (StartWatch(id, cancellation, timeout_millis, &watch)) {
@@ -129,7 +130,7 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done) {
       stored_bytes_ -= stored.bytes;
       ++counters_.taken;
       if (TunesCapacity()) {
-        tuner_.OnTake(records_.size());
+        tuner_.OnTake(records_.size(), NowMicros());
         settled = NewlySettled();
       }
       AdmitPuts(&due);
@@ -282,11 +283,6 @@ bool TensorBuffer::HasRoom(int64_t bytes) const {
   return static_cast<int64_t>(records_.size()) < Capacity() && HasBytes(bytes);
 }
 
-bool TensorBuffer::MakesRoom(int64_t bytes) {
-  // A buffer that lacks bytes gains nothing from a larger capacity.
-  return TunesCapacity() && HasBytes(bytes) && tuner_.OnFull(NowMicros());
-}
-
 void TensorBuffer::Store(Record record, int64_t bytes) {
   records_.push_back({std::move(record), bytes});
   stored_bytes_ += bytes;
@@ -312,9 +308,10 @@ void TensorBuffer::AdmitOldestPut(DueCallbacks* due) {
 }
 
 void TensorBuffer::CountWaitingTake(const WaitingTake& take) {
-  const int64_t waited = NowMicros() - take.since_micros;
+  const int64_t now = NowMicros();
+  const int64_t waited = now - take.since_micros;
   take_waits_.Add(waited);
-  if (TunesCapacity()) tuner_.OnTakeWaited(waited);
+  if (TunesCapacity()) tuner_.OnTakeWaited(waited, now);
 }
 
 std::optional<int64_t> TensorBuffer::NewlySettled() {

@@ -314,8 +314,6 @@ class TensorBuffer : public ResourceBase {
   // Whether capacity_bytes allows `bytes` more.
   bool HasBytes(int64_t bytes) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasRoom(int64_t bytes) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Whether a full buffer has grown for a record of `bytes` bytes.
-  bool MakesRoom(int64_t bytes) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Store(Record record, int64_t bytes) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Notes that `take` has received a record.
   void CountWaitingTake(const WaitingTake& take)

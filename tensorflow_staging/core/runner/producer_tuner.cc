@@ -15,6 +15,9 @@ constexpr double kWorthwhileGain = 1.03;
 // How much of a producer must be idle beyond a whole one before one goes, so
 // that a small variation does not bring it back.
 constexpr double kSpare = 0.3;
+// In how many periods in a row. The pause of a program, for an evaluation or a
+// checkpoint, is within one period, because no producer ends one meanwhile.
+constexpr int kIdlePeriods = 2;
 // The first pause between trials, and the longest.
 constexpr int kFirstPause = 20;
 constexpr int kLongestPause = 20 * 64;
@@ -34,7 +37,9 @@ bool ProducerTuner::OnPeriod(const Period& period) {
     // The first period still contains the change itself.
     if (periods_ < 2) return false;
     on_trial_ = false;
-    if (rate >= kWorthwhileGain * rate_before_) {
+    // Steps that do not wait any more say more than the rate, which a pause of
+    // the program lowers.
+    if (waits <= kToleratedWait || rate >= kWorthwhileGain * rate_before_) {
       pause_ = 0;
     } else {
       pause_ = std::clamp(2 * pause_, kFirstPause, kLongestPause);
@@ -42,19 +47,21 @@ bool ProducerTuner::OnPeriod(const Period& period) {
       return Change(producers_ - 1);
     }
   }
+  idle_periods_ = idle > 1 + kSpare ? idle_periods_ + 1 : 0;
   if (waits > kToleratedWait) {
     if (producers_ == most_ || periods_to_trial_ > 0) return false;
     on_trial_ = true;
     rate_before_ = rate;
     return Change(producers_ + 1);
   }
-  if (producers_ > 1 && idle > 1 + kSpare) return Change(producers_ - 1);
-  return false;
+  if (producers_ == 1 || idle_periods_ < kIdlePeriods) return false;
+  return Change(producers_ - 1);
 }
 
 bool ProducerTuner::Change(int producers) {
   producers_ = producers;
   periods_ = 0;
+  idle_periods_ = 0;
   return true;
 }
 

@@ -15,7 +15,8 @@ namespace staging {
 //     the processor or a lock of the source, and the next attempt is made after
 //     twice as many periods as the last one.
 //   * While steps do not wait and the producers wait for room so long that one
-//     fewer would do, it takes one away.
+//     fewer would do, it takes one away. The pause of a program, as for an
+//     evaluation, is no reason.
 //
 // The number has settled if it has not changed for many periods. Not
 // thread-safe.
@@ -49,8 +50,10 @@ class ProducerTuner {
 
   const int most_;
   int producers_ = 1;
-  // Complete periods since the last change.
+  // Complete periods since the last change, and how many of the latest ones had
+  // a producer to spare.
   int periods_ = 0;
+  int idle_periods_ = 0;
 
   // While one producer more is on trial: the records per second before.
   bool on_trial_ = false;

@@ -96,6 +96,36 @@ TEST(ProducerTunerTest, ProducersThatAreIdleGo) {
   EXPECT_EQ(Simulate({100, 1e9, 150}, 100, &tuner), 0);
 }
 
+// A period in which no step ran for a while.
+ProducerTuner::Period Pause(int producers) {
+  ProducerTuner::Period period;
+  period.micros = 10 * kSecond;
+  period.taken = 20;
+  period.put_wait_micros = producers * period.micros;
+  return period;
+}
+
+TEST(ProducerTunerTest, APauseOfTheProgramTakesNoProducerAway) {
+  ProducerTuner tuner(8);
+  Simulate({100, 1e9, 350}, 30, &tuner);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_FALSE(tuner.OnPeriod(Pause(tuner.producers())));
+    Simulate({100, 1e9, 350}, 1, &tuner);
+  }
+  EXPECT_EQ(tuner.producers(), 4);
+}
+
+TEST(ProducerTunerTest, APauseOfTheProgramFailsNoTrial) {
+  ProducerTuner tuner(2);
+  const Stage stage = {100, 1e9, 150};
+  EXPECT_EQ(Simulate(stage, 1, &tuner), 1);
+  EXPECT_EQ(tuner.producers(), 2);
+  Simulate(stage, 1, &tuner);
+  tuner.OnPeriod(Pause(2));
+  Simulate(stage, 10, &tuner);
+  EXPECT_EQ(tuner.producers(), 2);
+}
+
 TEST(ProducerTunerTest, APeriodWithoutTimeCountsNothing) {
   ProducerTuner tuner(8);
   EXPECT_FALSE(tuner.OnPeriod({}));
