@@ -242,9 +242,6 @@ class TensorBuffer : public ResourceBase {
   // for room.
   std::vector<Record> Records() const TF_LOCKS_EXCLUDED(mu_);
 
-  // Returns the result of KeepRecordsOn; empty before its first call.
-  std::string DeviceOfRecords() const TF_LOCKS_EXCLUDED(mu_);
-
   // Returns the device in whose memory the tensors of the records are: the
   // `device` of the first call.
   std::string KeepRecordsOn(const std::string& device) TF_LOCKS_EXCLUDED(mu_);

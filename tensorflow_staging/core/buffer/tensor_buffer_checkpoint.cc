@@ -66,11 +66,6 @@ Status TensorBuffer::Restore(std::vector<Record> records) {
   return OkStatus();
 }
 
-std::string TensorBuffer::DeviceOfRecords() const {
-  mutex_lock l(mu_);
-  return device_of_records_;
-}
-
 bool TensorBuffer::IsQuiet() const {
   // The put is the last thing that a run does with what it has read.
   return active_runs_ <= static_cast<int64_t>(waiting_puts_.size());

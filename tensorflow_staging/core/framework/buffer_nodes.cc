@@ -33,6 +33,12 @@ bool IsBufferRestart(const Node& node) {
 
 bool IsBufferPause(const Node& node) { return node.type_string() == kPauseOp; }
 
+bool IsBufferSave(const Node& node) { return node.type_string() == kSaveOp; }
+
+bool IsBufferRestore(const Node& node) {
+  return node.type_string() == kRestoreOp;
+}
+
 std::optional<BufferKey> BufferOf(const Node& node) {
   BufferKey key;
   if (!IsBufferOp(node) ||

@@ -22,6 +22,8 @@ bool IsBufferTake(const Node& node);
 bool IsBufferBegin(const Node& node);
 bool IsBufferRestart(const Node& node);
 bool IsBufferPause(const Node& node);
+bool IsBufferSave(const Node& node);
+bool IsBufferRestore(const Node& node);
 
 // The key by which the kernels of a device find a buffer.
 struct BufferKey {

@@ -55,6 +55,12 @@ inline constexpr char kCopiedInputsAttr[] = "_staging_copied_inputs";
 inline constexpr char kHandsOverAttr[] = "_staging_hands_over";
 inline constexpr char kBorrowsFromAttr[] = "_staging_borrows_from";
 
+// On the ops that save and restore records: the accelerator that has the
+// records in its memory, and the indices of the tensors that are in host memory
+// all the same. Set after placement; absent if the records are on a CPU.
+inline constexpr char kRecordsDeviceAttr[] = "_staging_records_device";
+inline constexpr char kHostTensorsAttr[] = "_staging_host_tensors";
+
 // Attributes of Put, Take and StagedNode.
 inline constexpr char kDtypesAttr[] = "dtypes";
 inline constexpr char kShapesAttr[] = "shapes";

@@ -2,15 +2,13 @@
 
 #include "tensorflow_staging/core/kernels/record_loan.h"
 
-#include "tensorflow/core/common_runtime/device.h"
-#include "tensorflow/core/common_runtime/device_mgr.h"
-#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/kernels/lent_tensor.h"
+#include "tensorflow_staging/core/kernels/session_device.h"
 
 namespace tensorflow {
 namespace staging {
@@ -60,10 +58,8 @@ Status RecordLoan::Lend(OpKernelContext* ctx, std::vector<Tensor>* record) {
 
 Status RecordLoan::FindBorrower(OpKernelContext* ctx) {
   TF_RETURN_IF_ERROR(KernelStream::Of(*ctx->device(), &borrower_));
-  const FunctionLibraryRuntime* library = ctx->function_library();
-  Device* device = nullptr;
-  if (library == nullptr || library->device_mgr() == nullptr ||
-      !library->device_mgr()->LookupDevice(lender_, &device).ok()) {
+  const Device* const device = SessionDevice(*ctx, lender_);
+  if (device == nullptr) {
     return errors::InvalidArgument(kBorrowsFromAttr, " of ",
                                    ctx->op_kernel().name(), " is '", lender_,
                                    "', which is no device of this session.");

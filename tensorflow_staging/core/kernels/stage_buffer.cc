@@ -5,7 +5,10 @@
 #include <string>
 #include <thread>  // NOLINT
 #include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_join.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/framework/function.h"
@@ -58,6 +61,11 @@ Status FindManager(OpKernelContext* ctx, ResourceMgr** manager) {
   return OkStatus();
 }
 
+bool TouchesRecords(const OpKernel& kernel) {
+  const std::string& op = kernel.type_string();
+  return op == kPutOp || op == kTakeOp || op == kSaveOp || op == kRestoreOp;
+}
+
 }  // namespace
 
 StageBuffer::StageBuffer(OpKernelConstruction* ctx) {
@@ -72,6 +80,9 @@ StageBuffer::StageBuffer(OpKernelConstruction* ctx) {
                                       "with which the buffer chooses it."));
   TryGetNodeAttr(ctx->def(), kHandsOverAttr, &hands_over_);
   TryGetNodeAttr(ctx->def(), kBorrowsFromAttr, &borrows_from_);
+  TryGetNodeAttr(ctx->def(), kRecordsDeviceAttr, &records_device_);
+  TryGetNodeAttr(ctx->def(), kHostTensorsAttr, &host_tensors_);
+  TryGetNodeAttr(ctx->def(), kCopiedInputsAttr, &copied_inputs_);
   OP_REQUIRES(ctx, !options_.name.empty(),
               errors::InvalidArgument(
                   "shared_name of ", ctx->def().op(),
@@ -97,8 +108,8 @@ Status StageBuffer::Find(OpKernelContext* ctx, const OpKernel& kernel) {
   core::RefCountPtr<TensorBuffer> shared;
   TF_RETURN_IF_ERROR(FindOrMake(info.resource_manager(), info.container(),
                                 info.name(), options_, &shared));
-  if (kernel.type_string() == kPutOp || kernel.type_string() == kTakeOp) {
-    const std::string place = PlaceOfRecords(*ctx);
+  if (TouchesRecords(kernel)) {
+    const std::string place = PlaceOfRecords(*ctx, kernel);
     const std::string of_records = shared->KeepRecordsOn(place);
     if (of_records != place) {
       return errors::InvalidArgument(
@@ -114,15 +125,38 @@ Status StageBuffer::Find(OpKernelContext* ctx, const OpKernel& kernel) {
   return OkStatus();
 }
 
-std::string StageBuffer::PlaceOfRecords(const OpKernelContext& ctx) const {
+std::string StageBuffer::PlaceOfRecords(const OpKernelContext& ctx,
+                                        const OpKernel& kernel) const {
   DeviceNameUtils::ParsedName name = ctx.device()->parsed_name();
-  if (!borrows_from_.empty()) {
-    DeviceNameUtils::ParseFullName(borrows_from_, &name);
+  for (const std::string* other : {&borrows_from_, &records_device_}) {
+    if (!other->empty()) DeviceNameUtils::ParseFullName(*other, &name);
   }
   // Sessions of a server may give their common device other names.
-  const std::string device = strings::StrCat(name.type, ":", name.id);
-  const bool is_lent = hands_over_ || !borrows_from_.empty();
-  return is_lent ? strings::StrCat(device, ", lent to other streams") : device;
+  std::string place = strings::StrCat(name.type, ":", name.id);
+  if (name.type == DEVICE_CPU) return place;
+  if (hands_over_ || !borrows_from_.empty()) {
+    strings::StrAppend(&place, ", lent to other streams");
+  }
+  const std::vector<int> on_host = HostTensors(kernel);
+  if (!on_host.empty()) {
+    strings::StrAppend(&place, ", with tensors ", absl::StrJoin(on_host, ", "),
+                       " on the host");
+  }
+  return place;
+}
+
+std::vector<int> StageBuffer::HostTensors(const OpKernel& kernel) const {
+  const bool is_put = kernel.type_string() == kPutOp;
+  if (!is_put && kernel.type_string() != kTakeOp) return host_tensors_;
+  const MemoryTypeVector& types =
+      is_put ? kernel.input_memory_types() : kernel.output_memory_types();
+  std::vector<int> on_host;
+  for (int i = 0; i < static_cast<int>(types.size()); ++i) {
+    if (types[i] == HOST_MEMORY && !absl::c_linear_search(copied_inputs_, i)) {
+      on_host.push_back(i);
+    }
+  }
+  return on_host;
 }
 
 }  // namespace staging

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <string>
+#include <vector>
 
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/platform/mutex.h"
@@ -36,10 +37,10 @@ class StageBuffer {
   // Sets `*buffer` to the buffer, which lives at least as long as this object.
   // `kernel` must be the owner of this object.
   //
-  // Returns INVALID_ARGUMENT if `kernel` puts or takes records, and another
-  // kernel does so on another device: tensors would be in the wrong memory. A
-  // Take that borrows records (kBorrowsFromAttr) counts as being on the device
-  // of the Puts, which must hand them over (kHandsOverAttr).
+  // Returns INVALID_ARGUMENT if `kernel` puts, takes, saves or restores records
+  // in other memory than another kernel does. A Take that borrows records
+  // (kBorrowsFromAttr) counts as being on the device of the Puts, which must
+  // hand them over (kHandsOverAttr).
   Status Get(OpKernelContext* ctx, const OpKernel& kernel,
              TensorBuffer** buffer) TF_LOCKS_EXCLUDED(mu_);
 
@@ -50,14 +51,23 @@ class StageBuffer {
   Status Find(OpKernelContext* ctx, const OpKernel& kernel)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Returns where the records are that the owner of this object puts or takes.
-  std::string PlaceOfRecords(const OpKernelContext& ctx) const;
+  // Returns where the records of `kernel`, the owner of this object, are.
+  std::string PlaceOfRecords(const OpKernelContext& ctx,
+                             const OpKernel& kernel) const;
+  // Returns the indices of the tensors of a record on an accelerator that are
+  // in host memory.
+  std::vector<int> HostTensors(const OpKernel& kernel) const;
 
   TensorBuffer::Options options_;
-  // Whether the owner is a Put that hands records over.
+  // Whether records are handed over, if the owner is no Take.
   bool hands_over_ = false;
   // The device from which the owner, a Take, borrows records; or empty.
   std::string borrows_from_;
+  // What the owner, a Save or a Restore, is told of the records.
+  std::string records_device_;
+  std::vector<int> host_tensors_;
+  // What the owner, a Put, copies to its device.
+  std::vector<int> copied_inputs_;
   mutex mu_;
   core::RefCountPtr<TensorBuffer> owner_ TF_GUARDED_BY(mu_);
   // Written before found_.

@@ -4,6 +4,7 @@
 // positions of its iterators (graph/rewrite/checkpoint_nodes.h).
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,11 +18,11 @@
 #include "tensorflow/core/framework/variant_encode_decode.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/strcat.h"
-#include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/kernels/buffer_kernels.h"
 #include "tensorflow_staging/core/kernels/hold_kernel.h"
+#include "tensorflow_staging/core/kernels/record_copies.h"
 #include "tensorflow_staging/core/kernels/saved_record.h"
 
 namespace tensorflow {
@@ -60,47 +61,58 @@ Status SetPosition(OpKernelContext* ctx, std::vector<Variant> elements) {
   return OkStatus();
 }
 
-class TensorBufferSaveOp : public BufferKernel {
+class TensorBufferSaveOp : public AsyncBufferKernel {
  public:
-  explicit TensorBufferSaveOp(OpKernelConstruction* ctx) : BufferKernel(ctx) {
+  explicit TensorBufferSaveOp(OpKernelConstruction* ctx)
+      : AsyncBufferKernel(ctx) {
     OP_REQUIRES_OK(ctx, ctx->GetAttr(kStageNameAttr, &stage_));
     OP_REQUIRES_OK(ctx, ctx->GetAttr(kTensorNamesAttr, &tensor_names_));
+    OP_REQUIRES_OK(ctx, RecordCopies::Read(*ctx, tensor_names_, &copies_));
   }
 
  private:
-  void Run(OpKernelContext* ctx, TensorBuffer* buffer) override {
+  void RunAsync(OpKernelContext* ctx, TensorBuffer* buffer,
+                DoneCallback done) override {
     std::vector<Variant> elements;
-    OP_REQUIRES_OK(ctx, Elements(ctx->input(0), name(), &elements));
-    const std::vector<TensorBuffer::Record> records = buffer->Records();
-    if (!records.empty()) {
-      OP_REQUIRES_OK(ctx, CheckIsOnHost(buffer->DeviceOfRecords()));
-    }
+    OP_REQUIRES_OK_ASYNC(ctx, Elements(ctx->input(0), name(), &elements), done);
+    RecordCopies::Records records = buffer->Records();
     for (const TensorBuffer::Record& record : records) {
-      OP_REQUIRES_OK(ctx, Check(record));
-      elements.push_back(SavedRecord{stage_, tensor_names_, record});
+      OP_REQUIRES_OK_ASYNC(ctx, CheckSize(record), done);
     }
-    OP_REQUIRES_OK(ctx, SetPosition(ctx, std::move(elements)));
+    if (copies_ == nullptr) {
+      ctx->SetStatus(Save(ctx, std::move(elements), records));
+      done();
+      return;
+    }
+    copies_->ToHost(
+        ctx, std::move(records),
+        [this, ctx, elements = std::move(elements), done = std::move(done)](
+            const Status& status, RecordCopies::Records copied) mutable {
+          ctx->SetStatus(status.ok() ? Save(ctx, std::move(elements), copied)
+                                     : status);
+          done();
+        });
   }
 
-  Status CheckIsOnHost(const std::string& device) const {
-    DeviceNameUtils::ParsedName parsed;
-    if (!DeviceNameUtils::ParseFullName(device, &parsed) || !parsed.has_type ||
-        parsed.type == DEVICE_CPU) {
-      return OkStatus();
+  // Sets the output to `elements`, and `records` behind them.
+  Status Save(OpKernelContext* ctx, std::vector<Variant> elements,
+              const RecordCopies::Records& records) const {
+    for (const TensorBuffer::Record& record : records) {
+      TF_RETURN_IF_ERROR(Check(record));
+      elements.push_back(SavedRecord{stage_, tensor_names_, record});
     }
-    return errors::Unimplemented(
-        "The records of stage '", stage_, "' are in the memory of ", device,
-        ", from where they cannot be saved. Do not save the position of the "
-        "stage's iterator, or keep the stage's records on a CPU.");
+    return SetPosition(ctx, std::move(elements));
+  }
+
+  Status CheckSize(const TensorBuffer::Record& record) const {
+    if (record.size() == tensor_names_.size()) return OkStatus();
+    return errors::InvalidArgument("'", name(), "' names ",
+                                   tensor_names_.size(),
+                                   " tensors, but a record of stage '", stage_,
+                                   "' has ", record.size(), ".");
   }
 
   Status Check(const TensorBuffer::Record& record) const {
-    if (record.size() != tensor_names_.size()) {
-      return errors::InvalidArgument("'", name(), "' names ",
-                                     tensor_names_.size(),
-                                     " tensors, but a record of stage '",
-                                     stage_, "' has ", record.size(), ".");
-    }
     for (size_t i = 0; i < record.size(); ++i) {
       const Status status = CheckCanBeSaved(record[i]);
       if (status.ok()) continue;
@@ -115,12 +127,14 @@ class TensorBufferSaveOp : public BufferKernel {
 
   std::string stage_;
   std::vector<std::string> tensor_names_;
+  // Null if the records are in host memory.
+  std::unique_ptr<RecordCopies> copies_;
 };
 
-class TensorBufferRestoreOp : public BufferKernel {
+class TensorBufferRestoreOp : public AsyncBufferKernel {
  public:
   explicit TensorBufferRestoreOp(OpKernelConstruction* ctx)
-      : BufferKernel(ctx) {
+      : AsyncBufferKernel(ctx) {
     OP_REQUIRES_OK(ctx, ctx->GetAttr(kStageNameAttr, &stage_));
     OP_REQUIRES_OK(ctx, ctx->GetAttr(kTensorNamesAttr, &tensor_names_));
     OP_REQUIRES_OK(ctx, ctx->GetAttr(kDtypesAttr, &dtypes_));
@@ -128,20 +142,34 @@ class TensorBufferRestoreOp : public BufferKernel {
                 errors::InvalidArgument("'", name(), "' has ", dtypes_.size(),
                                         " dtypes for ", tensor_names_.size(),
                                         " tensors."));
+    OP_REQUIRES_OK(ctx, RecordCopies::Read(*ctx, tensor_names_, &copies_));
   }
 
  private:
-  void Run(OpKernelContext* ctx, TensorBuffer* buffer) override {
+  void RunAsync(OpKernelContext* ctx, TensorBuffer* buffer,
+                DoneCallback done) override {
     std::vector<Variant> elements;
-    OP_REQUIRES_OK(ctx, Elements(ctx->input(0), name(), &elements));
-    std::vector<TensorBuffer::Record> records;
+    OP_REQUIRES_OK_ASYNC(ctx, Elements(ctx->input(0), name(), &elements), done);
+    RecordCopies::Records records;
     for (const Variant& element : elements) {
       const SavedRecord* saved = element.get<SavedRecord>();
       if (saved == nullptr || saved->stage != stage_) continue;
       records.emplace_back();
-      OP_REQUIRES_OK(ctx, Arrange(*saved, &records.back()));
+      OP_REQUIRES_OK_ASYNC(ctx, Arrange(*saved, &records.back()), done);
     }
-    OP_REQUIRES_OK(ctx, buffer->Restore(std::move(records)));
+    if (copies_ == nullptr) {
+      ctx->SetStatus(buffer->Restore(std::move(records)));
+      done();
+      return;
+    }
+    copies_->ToDevice(ctx, std::move(records),
+                      [ctx, buffer, done = std::move(done)](
+                          const Status& status, RecordCopies::Records copied) {
+                        ctx->SetStatus(status.ok()
+                                           ? buffer->Restore(std::move(copied))
+                                           : status);
+                        done();
+                      });
   }
 
   // Sets `*record` to the tensors of `saved`, in the order of this stage.
@@ -184,6 +212,8 @@ class TensorBufferRestoreOp : public BufferKernel {
   std::string stage_;
   std::vector<std::string> tensor_names_;
   DataTypeVector dtypes_;
+  // Null if the stage's records are in host memory.
+  std::unique_ptr<RecordCopies> copies_;
 };
 
 class StagedIteratorPositionOp : public OpKernel {

@@ -228,10 +228,10 @@ REGISTER_BUFFER_OP("TensorBufferSave")
     .Doc(BufferOpDoc(R"doc(
 Adds the records of a stage to the saved position of an iterator.
 
-Must run after TensorBufferPause, in the same run. Fails with INVALID_ARGUMENT,
-and names the tensor, if a record holds what cannot be saved: a handle to a
-resource, or a variant without a serialized form. Fails with UNIMPLEMENTED if
-the records are in the memory of a GPU.
+Must run after TensorBufferPause, in the same run. Waits, without blocking a
+thread, until records in the memory of a GPU have been copied to the host. Fails
+with INVALID_ARGUMENT, and names the tensor, if a record holds what cannot be
+saved: a handle to a resource, or a variant without a serialized form.
 
 position: Vector. What SerializeIterator returned, or another TensorBufferSave.
 saved: Vector. The elements of `position`, and one for each record.
@@ -252,8 +252,10 @@ REGISTER_BUFFER_OP("TensorBufferRestore")
 Gives a stage the records that TensorBufferSave has saved.
 
 Must run after TensorBufferRestart, in the same run. The records can be taken
-when that run has ended. Other elements of `saved` are left alone. Fails with
-INVALID_ARGUMENT if the saved records have other tensors than the stage.
+when that run has ended. Other elements of `saved` are left alone. Waits,
+without blocking a thread, until records have been copied to the memory of the
+GPU where the stage has them. Fails with INVALID_ARGUMENT if the saved records
+have other tensors than the stage.
 
 saved: Vector. What TensorBufferSave returned.
 stage: The name of the stage.

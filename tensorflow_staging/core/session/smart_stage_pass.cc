@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
@@ -19,6 +18,7 @@
 #include "tensorflow_staging/core/graph/partition/stale_reads.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/rewrite/late_sources.h"
+#include "tensorflow_staging/core/graph/rewrite/record_device.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_delivery.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_handover.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
@@ -39,16 +39,6 @@ bool HasStage(const Graph& graph) {
     if (IsBufferPut(*node)) return true;
   }
   return false;
-}
-
-// Records in the memory of a GPU cannot be saved. Whether they will be there is
-// known only after placement.
-SavedIterators SavedIteratorsOn(const DeviceSet* devices) {
-  if (devices == nullptr) return SavedIterators::kRunAhead;
-  const bool any_gpu = absl::c_any_of(
-      devices->devices(),
-      [](const Device* device) { return device->device_type() == DEVICE_GPU; });
-  return any_gpu ? SavedIterators::kInStep : SavedIterators::kRunAhead;
 }
 
 // Returns the filter for `graph` after its rewrite: what the rewrite adds
@@ -113,9 +103,9 @@ class SmartStagePass : public GraphOptimizationPass {
       }
     }
     // The records of a stage of lookups are not saved.
-    const SavedIterators saved_iterators =
-        settings.async_embedding.enabled ? SavedIterators::kInStep
-                                         : SavedIteratorsOn(options.device_set);
+    const SavedIterators saved_iterators = settings.async_embedding.enabled
+                                               ? SavedIterators::kInStep
+                                               : SavedIterators::kRunAhead;
     const StagePlan plan(*graph, settings.enabled, settings.name, counts,
                          settings.content, saved_iterators);
     std::vector<PrefetchRunnerOptions> runners = RunnersOfPlan(plan, settings);
@@ -183,6 +173,7 @@ class StageDeliveryPass : public GraphOptimizationPass {
         },
         graph));
     if (settings.on_cpu) TF_RETURN_IF_ERROR(DeliverToConsumers(graph));
+    TF_RETURN_IF_ERROR(NameDeviceOfRecords(graph));
     MoveControlOpsToCpu(graph);
     return OkStatus();
   }

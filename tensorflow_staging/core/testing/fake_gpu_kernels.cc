@@ -4,7 +4,8 @@
 // memory there, also 32-bit integers, except where this says otherwise.
 //
 //   StagingTestLinear(x...) = scale * (x[0] + x[1] + ...) + offset, for tensors
-//     of one shape. On CPUs and GPUs.
+//     of one shape. Writes over x[0] where nothing else uses its memory. On
+//     CPUs and GPUs.
 //   StagingTestUpload(x) = x, where x is on the host. Its kernel receives the
 //     value as a launch parameter, so there is no copy. On GPUs.
 
@@ -55,7 +56,8 @@ class LinearOp : public OpKernel {
       inputs.push_back(ctx->input(i).flat<T>().data());
     }
     Tensor* y = nullptr;
-    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, ctx->input(0).shape(), &y));
+    OP_REQUIRES_OK(ctx, ctx->forward_input_or_allocate_output(
+                            {0}, 0, ctx->input(0).shape(), &y));
     auto kernel = [inputs, output = y->flat<T>().data(),
                    size = y->NumElements(), scale = scale_, offset = offset_] {
       for (int64_t i = 0; i < size; ++i) {

@@ -148,7 +148,7 @@ const char* AdviceText(StepReason reason) {
       return "Call get_next() outside the branch or loop.";
     case StepReason::kSavedIterator:
       return "Save the iterator's position with tf.staging.save_iterators, in "
-             "a session whose records are in host memory.";
+             "a session without do_async_embedding.";
     case StepReason::kSharedIterator:
       return "Give the step an iterator of its own.";
     case StepReason::kChangingData:

@@ -15,7 +15,7 @@ namespace staging {
 enum class SavedIterators {
   // Ahead of the step: the stage's records are saved beside the position.
   kRunAhead,
-  // In the step. For sessions whose records cannot be saved.
+  // In the step. For stages whose records are not saved.
   kInStep,
 };
 

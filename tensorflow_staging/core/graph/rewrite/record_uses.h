@@ -28,10 +28,12 @@ Status MemoryOn(const std::string& device, const Graph& graph, const Node& node,
 // Whether `device` is the name of a device that is no CPU.
 bool IsAccelerator(const std::string& device);
 
-// The ops that put and take the records of one stage.
+// The ops that touch the records of one stage.
 struct StageRecords {
   std::vector<Node*> puts;
   std::vector<Node*> takes;
+  // Those that save and restore records.
+  std::vector<Node*> checkpoints;
 };
 
 // Returns those of all stages of the graph.
