@@ -4,6 +4,7 @@
 # ruff: noqa: F401
 from tensorflow_staging.python.build_info import build_info
 from tensorflow_staging.python.checkpoints import saved_iterators
+from tensorflow_staging.python.checkpoints import worker_checkpoint_hook
 from tensorflow_staging.python.explain import explain
 from tensorflow_staging.python.session import prefetch_hook
 from tensorflow_staging.python.smart_stage import smart_stage_options

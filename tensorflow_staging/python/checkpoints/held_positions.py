@@ -3,7 +3,8 @@
 
 A monitored session restores a checkpoint, runs `local_init_op`, and calls its hooks. The second initialises the
 iterators that are initialised with the tables. The first hook to be called may save a checkpoint. Another one
-initialises the iterators of an Estimator. The hook that starts the stages comes last.
+initialises the iterators of an Estimator. The hook that starts the stages comes last. A worker that is not the chief
+restores its own positions after `local_init_op`.
 """
 
 from collections.abc import Iterable
@@ -13,19 +14,24 @@ from tensorflow.python.framework import errors
 from tensorflow.python.training import session_run_hook
 
 from tensorflow_staging.python.checkpoints import iterator_saveable
+from tensorflow_staging.python.checkpoints import worker_checkpoint_hook
 
 
 def after_session_creation(
     session: session_lib.BaseSession, hooks: Iterable[session_run_hook.SessionRunHook]) -> None:
   """Prepares the iterators of a new monitored session for its first checkpoint.
 
-  Sets the positions that the session has restored, and initialises the other iterators that are saved, as
-  far as that needs no feeds.
+  Lets hooks restore positions, sets those that the session has restored, and initialises the other iterators
+  that are saved, as far as that needs no feeds.
 
   Args:
     session: The session; no step has run.
     hooks: The hooks that will be called next. If one of them starts the stages, it sets the positions once more.
   """
+  hooks = list(hooks)
+  for hook in hooks:
+    if isinstance(hook, worker_checkpoint_hook.WorkerCheckpointHook):
+      hook.restore_positions(session)
   held = _held(session)
   try:
     _set(session, held)

@@ -64,8 +64,7 @@ def save_iterators(
   gets its position only then.
 
   Of several workers, each has iterators of its own, and the chief's checkpoint holds only the chief's.
-  `tf.data.experimental.CheckpointInputPipelineHook` saves those of every worker, with their stages'
-  records, in a file for each.
+  `tf.staging.WorkerCheckpointHook` saves those of another worker beside it.
 
   Args:
     *iterators: Iterators of the default graph. Without any, all that it has so far.

@@ -31,15 +31,16 @@ def _records(worker):
 
 
 def _open(cluster, index, name, smart_stage, checkpoints):
-  # The chief's checkpoint holds the chief's position in its data.
   cluster.workers[index].open(
       name=name, cluster=cluster.spec, index=index, lines=[str(record) for record in _records(index)],
-      smart_stage=smart_stage, chief=index == 0, checkpoints=str(checkpoints) if index == 0 else None,
-      save_iterators=index == 0)
+      smart_stage=smart_stage, chief=index == 0, checkpoints=str(checkpoints), save_iterators=True)
 
 
 def _train_a_little(cluster, name, smart_stage, checkpoints):
-  """Trains five records of the chief, saved after the second and the fourth, then three of the other worker."""
+  """Trains five records of the chief, saved after the second and the fourth, then three of the other worker.
+
+  The other worker finds the chief's checkpoint, and saves its own position, after its first record.
+  """
   for index in range(2):
     _open(cluster, index, name, smart_stage, checkpoints)
   assert cluster.workers[0].steps(count=5) == _records(0)[:5]
@@ -75,6 +76,27 @@ def test_the_chief_goes_on_with_the_record_after_its_checkpoint(cluster, smart_s
 
 
 @_SMART_STAGE
+def test_another_worker_goes_on_with_the_record_after_its_file(cluster, smart_stage, tmp_path):
+  name = f"worker_{smart_stage:d}"
+  _train_a_little(cluster, name, smart_stage, tmp_path)
+  cluster.workers[1].kill()
+  # The chief saves after every second step.
+  assert cluster.workers[0].steps(count=4) == _records(0)[5:9]
+  cluster.restart_worker(1)
+  begin = time.monotonic()
+  _open(cluster, 1, name, smart_stage, tmp_path)
+  answers = [worker.begin("train") for worker in cluster.workers]
+  (chiefs, _), (others, _) = (answer() for answer in answers)
+  assert time.monotonic() - begin < _LIMIT_SECONDS
+  assert _rest(chiefs, 0) == 9
+  assert _rest(others, 1) == 1
+  # It has taken the two records after its file twice.
+  assert cluster.server.weight(name=name) == sum(_records(0) + _records(1) + _records(1)[1:3])
+  for worker in cluster.workers:
+    test_util.assert_no_stage_thread(worker.pid)
+
+
+@_SMART_STAGE
 def test_all_workers_go_on_when_the_parameter_server_is_back(cluster, smart_stage, tmp_path):
   name = f"server_{smart_stage:d}"
   _train_a_little(cluster, name, smart_stage, tmp_path)
@@ -87,8 +109,8 @@ def test_all_workers_go_on_when_the_parameter_server_is_back(cluster, smart_stag
   others, _ = cluster.workers[1].train()
   assert time.monotonic() - begin < _LIMIT_SECONDS
   assert _rest(chiefs, 0) in (4, 5), chiefs
-  # Its data begin again, because no checkpoint holds its position.
-  assert others == _records(1)
-  assert cluster.server.weight(name=name) == sum(_records(0) + _records(1))
+  assert _rest(others, 1) == 1
+  # The chief's checkpoint had no record of the other worker: it came before the file.
+  assert cluster.server.weight(name=name) == sum(_records(0) + _records(1)[1:])
   for worker in cluster.workers:
     test_util.assert_no_stage_thread(worker.pid)

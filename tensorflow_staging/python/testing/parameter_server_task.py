@@ -64,7 +64,8 @@ class _Task:
       plain: Whether the session is a `tf.Session` instead of a monitored one.
       python_feeds: Whether a Python generator feeds the lines; otherwise a dataset yields them.
       checkpoints: The folder in which a monitored session saves its variables at every second step, if any.
-      save_iterators: Whether these checkpoints hold the position in the data, too.
+      save_iterators: Whether these checkpoints hold the position in the data, too; if the session is not the
+        chief's, a file beside those of the chief holds it.
       pool: The name of the thread pool, with one thread of each kind, that the stage uses; empty means none.
       synchronous: How many workers give the gradients of one step; 0 means that each worker trains for itself.
     """
@@ -94,6 +95,12 @@ class _Task:
         config.graph_options.optimizer_options.smart_stage_options.CopyFrom(
             tf.SmartStageOptions(capacity=4, use_stage_subgraph_thread_pool=bool(pool)))
       hook = tf.make_prefetch_hook()
+      hooks = [hook]
+      if save_iterators and not chief:
+        hooks.append(tf.staging.WorkerCheckpointHook(checkpoints, index, poll_secs=0))
+      if synchronous:
+        # Without extra tokens, a step ends only when the weight has its update.
+        hooks.append(optimizer.make_session_run_hook(chief, num_tokens=0))
       if plain:
         self._session = tf.Session(master or self._server.target, config=config)
         self._session.run([tf.global_variables_initializer(), tf.tables_initializer()])
@@ -101,8 +108,7 @@ class _Task:
       else:
         self._session = tf.train.MonitoredTrainingSession(
             master or self._server.target, is_chief=chief, config=config, checkpoint_dir=checkpoints,
-            # Without extra tokens, a step ends only when the weight has its update.
-            hooks=[hook] + ([optimizer.make_session_run_hook(chief, num_tokens=0)] if synchronous else []),
+            hooks=hooks,
             # TensorFlow's thread that applies the updates waits for gradients until the session is closed.
             stop_grace_period_secs=0 if synchronous else 120,
             save_checkpoint_steps=2, save_summaries_steps=None, save_summaries_secs=None)
