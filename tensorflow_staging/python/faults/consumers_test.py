@@ -7,8 +7,6 @@ import tensorflow as tf
 from tensorflow_staging.python.testing import stage_kinds
 from tensorflow_staging.python.testing import test_util
 
-_KINDS = pytest.mark.parametrize("smart_stage", stage_kinds.KINDS.values(), ids=stage_kinds.KINDS)
-
 
 def _initialised(config) -> tf.Session:
   sess = tf.Session(config=config)
@@ -16,7 +14,7 @@ def _initialised(config) -> tf.Session:
   return sess
 
 
-@_KINDS
+@stage_kinds.BOTH
 def test_a_step_that_fails_costs_its_own_record_only(smart_stage):
   step, config = stage_kinds.stage(test_util.dataset_record(6), smart_stage, capacity=2)
   with tf.control_dependencies([tf.assert_none_equal(step, tf.constant(2, tf.int64))]):
@@ -45,7 +43,7 @@ class _RaiseAtStep(tf.train.SessionRunHook):
       raise KeyError("mine")
 
 
-@_KINDS
+@stage_kinds.BOTH
 def test_a_hook_that_raises_ends_its_session_only(smart_stage):
   iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(20))
   step, config = stage_kinds.stage(iterator.get_next(), smart_stage, capacity=2)
@@ -63,7 +61,7 @@ def test_a_hook_that_raises_ends_its_session_only(smart_stage):
     assert test_util.drain(sess, step) == list(range(20))
 
 
-@_KINDS
+@stage_kinds.BOTH
 def test_a_consumer_that_stops_loses_only_what_is_counted_as_dropped(smart_stage):
   step, config = stage_kinds.stage(test_util.dataset_record(10**6), smart_stage, capacity=2, timeout_millis=10)
   with _initialised(config) as sess, tf.make_prefetch_hook().running(sess):

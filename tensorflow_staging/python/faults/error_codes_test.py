@@ -9,7 +9,6 @@ from tensorflow_staging.python.testing import stage_kinds
 from tensorflow_staging.python.testing import test_util
 
 _CODES = pytest.mark.parametrize("code", range(tf.errors.CANCELLED, tf.errors.UNAUTHENTICATED + 1))
-_KINDS = pytest.mark.parametrize("smart_stage", stage_kinds.KINDS.values(), ids=stage_kinds.KINDS)
 
 
 def _source_and_step(smart_stage, **options):
@@ -20,7 +19,7 @@ def _source_and_step(smart_stage, **options):
   return source, step, sess
 
 
-@_KINDS
+@stage_kinds.BOTH
 @_CODES
 def test_a_closed_code_ends_the_data(code, smart_stage):
   source, step, sess = _source_and_step(smart_stage, closed_exception_types=[code])
@@ -32,7 +31,7 @@ def test_a_closed_code_ends_the_data(code, smart_stage):
       sess.run(step)
 
 
-@_KINDS
+@stage_kinds.BOTH
 @_CODES
 def test_an_ignored_code_skips_a_record(code, smart_stage):
   source, step, sess = _source_and_step(smart_stage, closed_exception_types=[], ignored_exception_types=[code])
@@ -48,7 +47,7 @@ def test_an_ignored_code_skips_a_record(code, smart_stage):
     assert sess.run(step) == 2
 
 
-@_KINDS
+@stage_kinds.BOTH
 @_CODES
 def test_any_other_code_ends_the_stage_with_the_error(code, smart_stage):
   source, step, sess = _source_and_step(smart_stage, closed_exception_types=[])

@@ -10,7 +10,6 @@ import tensorflow as tf
 from tensorflow_staging.python.testing import stage_kinds
 from tensorflow_staging.python.testing import test_util
 
-_KINDS = pytest.mark.parametrize("smart_stage", stage_kinds.KINDS.values(), ids=stage_kinds.KINDS)
 # More than any address space.
 _TOO_MUCH = 1 << 50
 
@@ -26,7 +25,7 @@ def _sizes_of_arrays(sizes: list[int]) -> tf.Tensor:
   return tf.data.make_one_shot_iterator(dataset).get_next()
 
 
-@_KINDS
+@stage_kinds.BOTH
 def test_the_error_arrives_after_the_records_before_it(smart_stage):
   step, config = stage_kinds.stage(_sizes_of_arrays([1, 2, _TOO_MUCH]), smart_stage, capacity=2)
   with tf.Session(config=config) as sess:
@@ -37,7 +36,7 @@ def test_the_error_arrives_after_the_records_before_it(smart_stage):
         sess.run(step)
 
 
-@_KINDS
+@stage_kinds.BOTH
 def test_a_record_without_memory_can_be_skipped(smart_stage):
   step, config = stage_kinds.stage(
       _sizes_of_arrays([1, _TOO_MUCH, 3]), smart_stage, capacity=2,

@@ -8,7 +8,7 @@ from tensorflow_staging.python.testing import stage_kinds
 from tensorflow_staging.python.testing import test_util
 
 
-@pytest.mark.parametrize("smart_stage", stage_kinds.KINDS.values(), ids=stage_kinds.KINDS)
+@stage_kinds.BOTH
 @pytest.mark.parametrize("producers", range(1, 9))
 def test_every_record_then_the_end(producers, smart_stage):
   count = tf.placeholder(tf.int64, [])

@@ -49,7 +49,7 @@ class _Feed(tf.train.SessionRunHook):
     self._source.fail(session, self._code if self.sessions == 1 else tf.errors.DATA_LOSS)
 
 
-@pytest.mark.parametrize("smart_stage", stage_kinds.KINDS.values(), ids=stage_kinds.KINDS)
+@stage_kinds.BOTH
 def test_the_stage_raises_an_aborted_error(smart_stage):
   source = faulty_source.FaultySource()
   step, config = stage_kinds.stage(source.iterator.get_next(), smart_stage, capacity=2)

@@ -10,7 +10,6 @@ import tensorflow as tf
 from tensorflow_staging.python.testing import stage_kinds
 from tensorflow_staging.python.testing import test_util
 
-_KINDS = pytest.mark.parametrize("smart_stage", stage_kinds.KINDS.values(), ids=stage_kinds.KINDS)
 _DISK_BYTES = 1 << 20
 
 
@@ -34,7 +33,7 @@ def _stage(number, smart_stage):
       yield sess, step
 
 
-@_KINDS
+@stage_kinds.BOTH
 def test_a_file_that_was_removed(smart_stage, tmp_path):
   files = [tmp_path / "first", tmp_path / "second"]
   files[0].write_text("0\n1\n2\n")
@@ -47,7 +46,7 @@ def test_a_file_that_was_removed(smart_stage, tmp_path):
         sess.run(step)
 
 
-@_KINDS
+@stage_kinds.BOTH
 def test_a_disk_that_is_full(smart_stage, tmp_path):
   dataset = tf.data.Dataset.range(100).map(lambda n: tf.fill([_DISK_BYTES // 80], n)).cache(str(tmp_path / "cache"))
   number = tf.data.make_one_shot_iterator(dataset).get_next()[0]
@@ -62,7 +61,7 @@ def test_a_disk_that_is_full(smart_stage, tmp_path):
       sess.run(step)
 
 
-@_KINDS
+@stage_kinds.BOTH
 def test_a_checkpoint_that_cannot_be_written_stops_no_stage(smart_stage, tmp_path):
   iterator = tf.data.make_one_shot_iterator(tf.data.Dataset.range(10**6))
   tf.get_variable("large", initializer=tf.zeros([2 * _DISK_BYTES], tf.uint8), use_resource=True)

@@ -3,103 +3,81 @@
 
 import time
 
-import pytest
-
-from tensorflow_staging.python.testing import parameter_server_cluster
 from tensorflow_staging.python.testing import stage_kinds
 from tensorflow_staging.python.testing import test_util
 
-_SMART_STAGE = pytest.mark.parametrize("smart_stage", stage_kinds.KINDS.values(), ids=stage_kinds.KINDS)
-
-_RECORDS = 40
 # The time limit from the moment at which the new process serves to the end of all training, on a busy machine.
 _LIMIT_SECONDS = 20
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-  """A parameter server and two workers, of which the first one is the chief."""
-  started = parameter_server_cluster.Cluster(tmp_path_factory.mktemp("killed_cluster"), workers=2)
-  try:
-    yield started
-  finally:
-    started.kill()
+def _open(cluster, index, weight, smart_stage, checkpoints):
+  cluster.open(
+      cluster.workers[index], index, weight, smart_stage=smart_stage, chief=index == 0, checkpoints=str(checkpoints),
+      save_iterators=True)
 
 
-def _records(worker):
-  return [1000 * worker + number for number in range(_RECORDS)]
-
-
-def _open(cluster, index, name, smart_stage, checkpoints):
-  cluster.workers[index].open(
-      name=name, cluster=cluster.spec, index=index, lines=[str(record) for record in _records(index)],
-      smart_stage=smart_stage, chief=index == 0, checkpoints=str(checkpoints), save_iterators=True)
-
-
-def _train_a_little(cluster, name, smart_stage, checkpoints):
+def _train_a_little(cluster, weight, smart_stage, checkpoints):
   """Trains five records of the chief, saved after the second and the fourth, then three of the other worker.
 
   The other worker finds the chief's checkpoint, and saves its own position, after its first record.
   """
   for index in range(2):
-    _open(cluster, index, name, smart_stage, checkpoints)
-  assert cluster.workers[0].steps(count=5) == _records(0)[:5]
-  assert cluster.workers[1].steps(count=3) == _records(1)[:3]
+    _open(cluster, index, weight, smart_stage, checkpoints)
+  assert cluster.workers[0].steps(count=5) == cluster.records(0)[:5]
+  assert cluster.workers[1].steps(count=3) == cluster.records(1)[:3]
 
 
-def _rest(taken, worker):
+def _rest(cluster, taken, worker):
   """Checks that these are the last records of a worker, each once and in order; returns how many came before."""
-  assert taken == _records(worker)[_RECORDS - len(taken):]
-  return _RECORDS - len(taken)
+  records = cluster.records(worker)
+  assert taken == records[len(records) - len(taken):]
+  return len(records) - len(taken)
 
 
-@_SMART_STAGE
-def test_the_chief_goes_on_with_the_record_after_its_checkpoint(cluster, smart_stage, tmp_path):
-  name = f"chief_{smart_stage:d}"
-  _train_a_little(cluster, name, smart_stage, tmp_path)
+@stage_kinds.BOTH
+def test_the_chief_goes_on_with_the_record_after_its_checkpoint(cluster, weight, smart_stage, tmp_path):
+  _train_a_little(cluster, weight, smart_stage, tmp_path)
   cluster.workers[0].kill()
   # The other worker needs no chief once it trains.
-  assert cluster.workers[1].steps(count=3) == _records(1)[3:6]
+  assert cluster.workers[1].steps(count=3) == cluster.records(1)[3:6]
   cluster.restart_worker(0)
   begin = time.monotonic()
-  _open(cluster, 0, name, smart_stage, tmp_path)
+  _open(cluster, 0, weight, smart_stage, tmp_path)
   answers = [worker.begin("train") for worker in cluster.workers]
   (chiefs, _), (others, _) = (answer() for answer in answers)
   assert time.monotonic() - begin < _LIMIT_SECONDS
-  saved = _rest(chiefs, 0)
-  assert saved in (4, 5), chiefs
-  assert _rest(others, 1) == 6
+  assert _rest(cluster, chiefs, 0) in (4, 5), chiefs
+  assert _rest(cluster, others, 1) == 6
   # The chief has restored the weight as it was when it saved: after at most five of its own records.
-  assert cluster.server.weight(name=name) == sum(_records(0) + _records(1)[6:])
+  assert cluster.server.weight(name=weight) == sum(cluster.records(0) + cluster.records(1)[6:])
   for worker in cluster.workers:
     test_util.assert_no_stage_thread(worker.pid)
 
 
-@_SMART_STAGE
-def test_another_worker_goes_on_with_the_record_after_its_file(cluster, smart_stage, tmp_path):
-  name = f"worker_{smart_stage:d}"
-  _train_a_little(cluster, name, smart_stage, tmp_path)
+@stage_kinds.BOTH
+def test_another_worker_goes_on_with_the_record_after_its_file(cluster, weight, smart_stage, tmp_path):
+  _train_a_little(cluster, weight, smart_stage, tmp_path)
   cluster.workers[1].kill()
   # The chief saves after every second step.
-  assert cluster.workers[0].steps(count=4) == _records(0)[5:9]
+  assert cluster.workers[0].steps(count=4) == cluster.records(0)[5:9]
   cluster.restart_worker(1)
   begin = time.monotonic()
-  _open(cluster, 1, name, smart_stage, tmp_path)
+  _open(cluster, 1, weight, smart_stage, tmp_path)
   answers = [worker.begin("train") for worker in cluster.workers]
   (chiefs, _), (others, _) = (answer() for answer in answers)
   assert time.monotonic() - begin < _LIMIT_SECONDS
-  assert _rest(chiefs, 0) == 9
-  assert _rest(others, 1) == 1
+  assert _rest(cluster, chiefs, 0) == 9
+  assert _rest(cluster, others, 1) == 1
   # It has taken the two records after its file twice.
-  assert cluster.server.weight(name=name) == sum(_records(0) + _records(1) + _records(1)[1:3])
+  records = cluster.records(0) + cluster.records(1) + cluster.records(1)[1:3]
+  assert cluster.server.weight(name=weight) == sum(records)
   for worker in cluster.workers:
     test_util.assert_no_stage_thread(worker.pid)
 
 
-@_SMART_STAGE
-def test_all_workers_go_on_when_the_parameter_server_is_back(cluster, smart_stage, tmp_path):
-  name = f"server_{smart_stage:d}"
-  _train_a_little(cluster, name, smart_stage, tmp_path)
+@stage_kinds.BOTH
+def test_all_workers_go_on_when_the_parameter_server_is_back(cluster, weight, smart_stage, tmp_path):
+  _train_a_little(cluster, weight, smart_stage, tmp_path)
   cluster.server.kill()
   answer = cluster.workers[0].begin("train")
   cluster.restart_server()
@@ -108,9 +86,9 @@ def test_all_workers_go_on_when_the_parameter_server_is_back(cluster, smart_stag
   # Only now, because a worker that finds the variables without values looks again after 30 seconds.
   others, _ = cluster.workers[1].train()
   assert time.monotonic() - begin < _LIMIT_SECONDS
-  assert _rest(chiefs, 0) in (4, 5), chiefs
-  assert _rest(others, 1) == 1
+  assert _rest(cluster, chiefs, 0) in (4, 5), chiefs
+  assert _rest(cluster, others, 1) == 1
   # The chief's checkpoint had no record of the other worker: it came before the file.
-  assert cluster.server.weight(name=name) == sum(_records(0) + _records(1)[1:])
+  assert cluster.server.weight(name=weight) == sum(cluster.records(0) + cluster.records(1)[1:])
   for worker in cluster.workers:
     test_util.assert_no_stage_thread(worker.pid)

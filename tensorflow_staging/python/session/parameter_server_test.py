@@ -6,10 +6,9 @@ import time
 import pytest
 
 from tensorflow_staging.python.testing import parameter_server_cluster
+from tensorflow_staging.python.testing import stage_kinds
 from tensorflow_staging.python.testing import test_util
 from tensorflow_staging.python.testing import thread_report
-
-_SMART_STAGE = pytest.mark.parametrize("smart_stage", [False, True], ids=["staged", "smart_stage"])
 
 # The options for a session of each kind.
 _KINDS = {
@@ -18,38 +17,11 @@ _KINDS = {
     "smart_stage": {"smart_stage": True},
 }
 
-_RECORDS = 40
 _SYNCHRONOUS_STEPS = 6
 # The time limit for closing, whatever a stage waits for.
 _LIMIT_SECONDS = 5
 # The time limit for the rest of a worker's training, which takes 5 seconds on a busy machine.
 _TRAINING_SECONDS = 15
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-  """A parameter server, two workers and a client, shared by all tests."""
-  started = parameter_server_cluster.Cluster(tmp_path_factory.mktemp("cluster"), workers=2)
-  try:
-    yield started
-  finally:
-    started.kill()
-
-
-@pytest.fixture
-def weight(request):
-  """The name of this test's variable, which no other test uses."""
-  return "".join(letter if letter.isalnum() else "_" for letter in request.node.name)
-
-
-def _records(worker=0):
-  return [1000 * worker + number for number in range(_RECORDS)]
-
-
-def _open(task, weight, cluster, index, records=None, **options):
-  """Opens a session of `task` on the device of worker `index`."""
-  lines = [str(record) for record in records or _records(index)]
-  task.open(name=weight, cluster=cluster.spec, index=index, lines=lines, **options)
 
 
 def _assert_rest(answer, records):
@@ -59,22 +31,22 @@ def _assert_rest(answer, records):
   assert seconds < _TRAINING_SECONDS
 
 
-@_SMART_STAGE
+@stage_kinds.BOTH
 def test_each_worker_takes_its_own_records_once_and_in_order(cluster, weight, smart_stage):
   for index, worker in enumerate(cluster.workers):
-    _open(worker, weight, cluster, index, smart_stage=smart_stage, chief=index == 0)
+    cluster.open(worker, index, weight, smart_stage=smart_stage, chief=index == 0)
   answers = [worker.begin("train") for worker in cluster.workers]
   for index, answer in enumerate(answers):
-    _assert_rest(answer(), _records(index))
-  assert cluster.server.weight(name=weight) == sum(_records(0) + _records(1))
+    _assert_rest(answer(), cluster.records(index))
+  assert cluster.server.weight(name=weight) == sum(cluster.records(0) + cluster.records(1))
   for worker in cluster.workers:
     test_util.assert_no_stage_thread(worker.pid)
 
 
-@_SMART_STAGE
+@stage_kinds.BOTH
 def test_a_record_waits_at_its_worker_and_the_variable_lives_on_the_server(cluster, weight, smart_stage):
   worker = cluster.workers[1]
-  _open(worker, weight, cluster, 1, smart_stage=smart_stage)
+  cluster.open(worker, 1, weight, smart_stage=smart_stage)
   assert worker.devices() == {
       "TensorBufferTake": "/job:worker/replica:0/task:1/device:CPU:0",
       "VariableV2": "/job:ps/replica:0/task:0/device:CPU:0",
@@ -83,17 +55,17 @@ def test_a_record_waits_at_its_worker_and_the_variable_lives_on_the_server(clust
   worker.close()
 
 
-@_SMART_STAGE
+@stage_kinds.BOTH
 def test_the_process_of_the_worker_has_the_threads_of_a_stages_pool(cluster, weight, smart_stage):
   worker, pool = cluster.workers[0], f"pool_{smart_stage:d}"
   # A thread that an inter-op thread starts, for example one of gRPC, has the name of that.
   thread = f"{pool}_intra_op"
-  _open(cluster.client, weight, cluster, 0, smart_stage=smart_stage, master=cluster.master(0), pool=pool)
+  cluster.open(cluster.client, 0, weight, smart_stage=smart_stage, master=cluster.master(0), pool=pool)
   assert cluster.client.steps(count=1) == [0]
   thread_report.assert_pool_threads(thread, 1, worker.pid)
   for other in (cluster.client, cluster.server, cluster.workers[1]):
     thread_report.assert_pool_threads(pool, 0, other.pid)
-  _assert_rest(cluster.client.train(), _records()[1:])
+  _assert_rest(cluster.client.train(), cluster.records()[1:])
   thread_report.assert_pool_threads(thread, 0, worker.pid)
 
 
@@ -105,7 +77,7 @@ def test_workers_that_train_in_step_compute_the_same_with_and_without_a_stage(cl
     tasks = [cluster.workers[0], cluster.client if remote else cluster.workers[1]]
     for index, task in enumerate(tasks):
       master = cluster.master(index) if task is cluster.client else None
-      _open(task, f"{weight}_{kind}", cluster, index, synchronous=2, chief=index == 0, master=master, **options)
+      cluster.open(task, index, f"{weight}_{kind}", synchronous=2, chief=index == 0, master=master, **options)
     steps = []
     for _ in range(_SYNCHRONOUS_STEPS):
       answers = [task.begin("step") for task in tasks]
@@ -115,79 +87,79 @@ def test_workers_that_train_in_step_compute_the_same_with_and_without_a_stage(cl
       task.close()
       test_util.assert_no_stage_thread(task.pid)
   for index in range(2):
-    assert [step[index][0] for step in runs["none"]] == _records(index)[:_SYNCHRONOUS_STEPS]
+    assert [step[index][0] for step in runs["none"]] == cluster.records(index)[:_SYNCHRONOUS_STEPS]
   # The weight changes at each step by the mean of the records.
   assert len({step[0][1] for step in runs["none"][1:]}) == _SYNCHRONOUS_STEPS - 1
   assert runs["staged"] == runs["none"]
   assert runs["smart_stage"] == runs["none"]
 
 
-@_SMART_STAGE
+@stage_kinds.BOTH
 def test_an_error_ahead_of_the_step_reaches_its_worker_only(cluster, weight, smart_stage):
   good, bad = cluster.workers
-  _open(good, weight, cluster, 0, smart_stage=smart_stage)
-  _open(bad, weight, cluster, 1, ["7", "8", "nine", "10"], smart_stage=smart_stage, chief=False)
-  assert good.steps(count=2) == _records()[:2]
+  cluster.open(good, 0, weight, smart_stage=smart_stage)
+  cluster.open(bad, 1, weight, ["7", "8", "nine", "10"], smart_stage=smart_stage, chief=False)
+  assert good.steps(count=2) == cluster.records()[:2]
   assert bad.steps(count=2) == [7, 8]
   with pytest.raises(parameter_server_cluster.Failed, match="nine") as raised:
     bad.train()
   assert raised.value.kind == "InvalidArgumentError"
   assert "parse_line" in str(raised.value)
-  _assert_rest(good.train(), _records()[2:])
+  _assert_rest(good.train(), cluster.records()[2:])
 
 
-@_SMART_STAGE
+@stage_kinds.BOTH
 def test_a_killed_worker_stops_no_other_and_its_successor_starts_over(cluster, weight, smart_stage):
   """While the worker is missing, a session that filters the devices does not wait for it."""
   other = cluster.workers[0]
   for index, worker in enumerate(cluster.workers):
-    _open(worker, weight, cluster, index, smart_stage=smart_stage, chief=index == 0)
-    assert worker.steps(count=3) == _records(index)[:3]
+    cluster.open(worker, index, weight, smart_stage=smart_stage, chief=index == 0)
+    assert worker.steps(count=3) == cluster.records(index)[:3]
   cluster.workers[1].kill()
-  assert other.steps(count=3) == _records()[3:6]
-  _open(cluster.client, weight + "_alone", cluster, 0, smart_stage=smart_stage, master=cluster.master(0))
-  _assert_rest(cluster.client.train(), _records())
+  assert other.steps(count=3) == cluster.records()[3:6]
+  cluster.open(cluster.client, 0, weight + "_alone", smart_stage=smart_stage, master=cluster.master(0))
+  _assert_rest(cluster.client.train(), cluster.records())
   cluster.restart_worker(1)
-  _open(cluster.workers[1], weight, cluster, 1, smart_stage=smart_stage, chief=False)
-  _assert_rest(cluster.workers[1].train(), _records(1))
-  _assert_rest(other.train(), _records()[6:])
-  assert cluster.server.weight(name=weight) == sum(_records(0) + _records(1) + _records(1)[:3])
+  cluster.open(cluster.workers[1], 1, weight, smart_stage=smart_stage, chief=False)
+  _assert_rest(cluster.workers[1].train(), cluster.records(1))
+  _assert_rest(other.train(), cluster.records()[6:])
+  assert cluster.server.weight(name=weight) == sum(cluster.records(0) + cluster.records(1) + cluster.records(1)[:3])
 
 
 def test_a_worker_starts_over_from_its_checkpoint_when_the_parameter_server_is_back(cluster, weight, tmp_path):
   worker = cluster.workers[0]
-  _open(worker, weight, cluster, 0, smart_stage=True, checkpoints=str(tmp_path))
-  assert worker.steps(count=5) == _records()[:5]
+  cluster.open(worker, 0, weight, smart_stage=True, checkpoints=str(tmp_path))
+  assert worker.steps(count=5) == cluster.records()[:5]
   cluster.server.kill()
   answer = worker.begin("train")
   cluster.restart_server()
-  _assert_rest(answer(), _records())
+  _assert_rest(answer(), cluster.records())
   # The checkpoint holds the first four of the five steps.
-  assert cluster.server.weight(name=weight) == sum(_records()[:4] + _records())
+  assert cluster.server.weight(name=weight) == sum(cluster.records()[:4] + cluster.records())
 
 
-@_SMART_STAGE
+@stage_kinds.BOTH
 def test_a_client_trains_on_the_server_of_another_process(cluster, weight, smart_stage):
-  _open(cluster.client, weight, cluster, 0, smart_stage=smart_stage, master=cluster.master(0))
-  _assert_rest(cluster.client.train(), _records())
-  assert cluster.server.weight(name=weight) == sum(_records())
+  cluster.open(cluster.client, 0, weight, smart_stage=smart_stage, master=cluster.master(0))
+  _assert_rest(cluster.client.train(), cluster.records())
+  assert cluster.server.weight(name=weight) == sum(cluster.records())
   test_util.assert_no_stage_thread(cluster.client.pid)
 
 
-@_SMART_STAGE
+@stage_kinds.BOTH
 def test_a_plain_session_of_a_client(cluster, weight, smart_stage):
-  _open(cluster.client, weight, cluster, 0, smart_stage=smart_stage, master=cluster.master(0), plain=True)
+  cluster.open(cluster.client, 0, weight, smart_stage=smart_stage, master=cluster.master(0), plain=True)
   assert cluster.client.devices()["TensorBufferTake"].startswith("/job:worker/replica:0/task:0/")
-  assert cluster.client.steps(count=_RECORDS - 1) == _records()[1:]
+  assert cluster.client.steps(count=len(cluster.records()) - 1) == cluster.records()[1:]
   with pytest.raises(parameter_server_cluster.Failed, match="OutOfRangeError"):
     cluster.client.steps(count=1)
   cluster.client.close()
   test_util.assert_no_stage_thread(cluster.client.pid)
 
 
-@_SMART_STAGE
+@stage_kinds.BOTH
 def test_an_error_reaches_a_client_after_the_records_before_it(cluster, weight, smart_stage):
-  _open(cluster.client, weight, cluster, 0, ["7", "8", "nine"], smart_stage=smart_stage, master=cluster.master(0))
+  cluster.open(cluster.client, 0, weight, ["7", "8", "nine"], smart_stage=smart_stage, master=cluster.master(0))
   assert cluster.client.steps(count=2) == [7, 8]
   with pytest.raises(parameter_server_cluster.Failed, match="nine") as raised:
     cluster.client.train()
@@ -195,13 +167,13 @@ def test_an_error_reaches_a_client_after_the_records_before_it(cluster, weight, 
   assert "parse_line" in str(raised.value)
 
 
-@_SMART_STAGE
+@stage_kinds.BOTH
 @pytest.mark.parametrize("remote", [False, True], ids=["worker", "client"])
 def test_closing_while_a_producer_waits_for_room(cluster, weight, smart_stage, remote):
   task = cluster.client if remote else cluster.workers[0]
   for plain in (False, True):
     options = {"master": cluster.master(0)} if remote else {}
-    _open(task, weight, cluster, 0, smart_stage=smart_stage, plain=plain, **options)
+    cluster.open(task, 0, weight, smart_stage=smart_stage, plain=plain, **options)
     assert task.steps(count=1) == [0]
     begin = time.monotonic()
     task.close()
@@ -209,43 +181,43 @@ def test_closing_while_a_producer_waits_for_room(cluster, weight, smart_stage, r
     test_util.assert_no_stage_thread(task.pid)
 
 
-@_SMART_STAGE
+@stage_kinds.BOTH
 def test_the_successor_of_a_killed_client_starts_over(cluster, weight, smart_stage):
-  _open(cluster.client, weight, cluster, 0, smart_stage=smart_stage, master=cluster.master(0))
-  assert cluster.client.steps(count=3) == _records()[:3]
+  cluster.open(cluster.client, 0, weight, smart_stage=smart_stage, master=cluster.master(0))
+  assert cluster.client.steps(count=3) == cluster.records()[:3]
   cluster.client.kill()
   cluster.restart_client()
-  _open(cluster.client, weight, cluster, 0, smart_stage=smart_stage, master=cluster.master(0))
-  _assert_rest(cluster.client.train(), _records())
+  cluster.open(cluster.client, 0, weight, smart_stage=smart_stage, master=cluster.master(0))
+  _assert_rest(cluster.client.train(), cluster.records())
 
 
 def test_a_client_starts_over_when_its_server_is_back(cluster, weight):
-  _open(cluster.client, weight, cluster, 1, smart_stage=True, master=cluster.master(1))
-  assert cluster.client.steps(count=3) == _records(1)[:3]
+  cluster.open(cluster.client, 1, weight, smart_stage=True, master=cluster.master(1))
+  assert cluster.client.steps(count=3) == cluster.records(1)[:3]
   cluster.workers[1].kill()
   answer = cluster.client.begin("train")
   cluster.restart_worker(1)
-  _assert_rest(answer(), _records(1))
+  _assert_rest(answer(), cluster.records(1))
 
 
 def test_a_graph_grows_while_its_stage_is_in_another_process_than_its_master(cluster, weight):
-  _open(cluster.client, weight, cluster, 1, smart_stage=True, master=cluster.master(0), plain=True)
+  cluster.open(cluster.client, 1, weight, smart_stage=True, master=cluster.master(0), plain=True)
   assert cluster.client.devices()["TensorBufferTake"].startswith("/job:worker/replica:0/task:1/")
-  assert cluster.client.steps(count=2) == _records(1)[1:3]
-  assert cluster.client.grow() == [_records(1)[3], 3 * _records(1)[3]]
-  assert cluster.client.steps(count=2) == _records(1)[4:6]
+  assert cluster.client.steps(count=2) == cluster.records(1)[1:3]
+  assert cluster.client.grow() == [cluster.records(1)[3], 3 * cluster.records(1)[3]]
+  assert cluster.client.steps(count=2) == cluster.records(1)[4:6]
   cluster.client.close()
 
 
 def test_python_feeds_of_a_worker(cluster, weight):
   worker = cluster.workers[1]
-  _open(worker, weight, cluster, 1, smart_stage=False, python_feeds=True)
-  _assert_rest(worker.train(), _records(1))
+  cluster.open(worker, 1, weight, smart_stage=False, python_feeds=True)
+  _assert_rest(worker.train(), cluster.records(1))
 
 
 def test_every_process_ends_by_itself_with_a_session_open(cluster, weight):
   # This test must be the last one, because it ends the processes that the others use.
-  _open(cluster.client, weight, cluster, 0, smart_stage=False, master=cluster.master(0))
-  _open(cluster.workers[1], weight, cluster, 1, smart_stage=False, chief=False)
+  cluster.open(cluster.client, 0, weight, smart_stage=False, master=cluster.master(0))
+  cluster.open(cluster.workers[1], 1, weight, smart_stage=False, chief=False)
   assert cluster.client.steps(count=1) + cluster.workers[1].steps(count=1) == [0, 1000]
   cluster.end()

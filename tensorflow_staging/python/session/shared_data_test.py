@@ -4,7 +4,6 @@
 import contextlib
 import threading
 
-import pytest
 import tensorflow as tf
 
 from tensorflow_staging.python.testing import stage_kinds
@@ -24,7 +23,7 @@ def _session(target, smart_stage):
     return sess, step, iterator.initializer
 
 
-@pytest.mark.parametrize("smart_stage", stage_kinds.KINDS.values(), ids=stage_kinds.KINDS)
+@stage_kinds.BOTH
 def test_each_record_arrives_in_one_session(smart_stage):
   server = tf.train.Server.create_local_server()
   with contextlib.ExitStack() as stack:

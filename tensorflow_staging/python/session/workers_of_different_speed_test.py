@@ -90,7 +90,7 @@ class _Worker(threading.Thread):
     return record
 
 
-@pytest.mark.parametrize("smart_stage", stage_kinds.KINDS.values(), ids=stage_kinds.KINDS)
+@stage_kinds.BOTH
 def test_each_takes_its_own_records_once_and_in_order(targets, smart_stage):
   name = f"speed_{smart_stage:d}"
   initialized = threading.Event()

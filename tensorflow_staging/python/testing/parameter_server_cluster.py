@@ -11,12 +11,15 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 _PROGRAM = pathlib.Path(__file__).parent / "parameter_server_task.py"
 
 # How long a task may take to answer a request, or to exit.
 _TIMEOUT_SECONDS = 60
+# How many records each worker has.
+_RECORDS = 40
 
 
 class Failed(Exception):
@@ -125,6 +128,24 @@ class Cluster:
       for answer in answers:
         answer()
       stack.pop_all()
+
+  def records(self, index: int = 0) -> list[int]:
+    """Returns the data of a worker; no two workers have a record in common."""
+    return [1000 * index + number for number in range(_RECORDS)]
+
+  def open(self, task: Task, index: int, name: str, lines: Sequence[str] | None = None, **options) -> None:
+    """Opens a session of `task` that trains on the device of a worker.
+
+    Args:
+      task: The process that has the session.
+      index: The worker.
+      name: The name of the weight that it trains.
+      lines: The data, as text; by default the records of the worker.
+      **options: Further arguments of `_Task.open`.
+    """
+    if lines is None:
+      lines = [str(record) for record in self.records(index)]
+    task.open(name=name, cluster=self.spec, index=index, lines=lines, **options)
 
   def restart_server(self) -> None:
     """Starts a new parameter server at the address of the killed one."""

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two kinds of stages, for tests that expect the same of both."""
 
+import pytest
 import tensorflow.compat.v1 as tf
 
 from tensorflow_staging.python.testing import smart_stage_sessions
 
 KINDS = {"staged": False, "smart_stage": True}
+
+# Runs a test with each kind.
+BOTH = pytest.mark.parametrize("smart_stage", KINDS.values(), ids=KINDS)
 
 
 def stage(tensor: tf.Tensor, smart_stage: bool, **options) -> tuple[tf.Tensor, tf.ConfigProto]:
