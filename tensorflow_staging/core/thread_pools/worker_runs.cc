@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/types/span.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
@@ -112,14 +113,22 @@ bool HasOp(const Graph& graph, absl::Span<const char* const> ops) {
 // The pools of the run that the calling thread begins; null outside any scope.
 thread_local const Pools* current_pools = nullptr;
 
-Status FindPools(const void* item, const ExecutorOpts& options, Pools* pools) {
+// The pools that a run has chosen.
+struct Choice {
+  Pools pools;  // Null if it has chosen none.
+  std::shared_ptr<WorkerSessionPools> session;
+  int id = 0;
+};
+
+Status FindPools(const void* item, const ExecutorOpts& options,
+                 Choice* choice) {
   RunFields fields;
   TF_RETURN_IF_ERROR(DecodeRunFields(options, &fields));
   if (!fields.use_stage_subgraph_thread_pool()) return OkStatus();
-  const int id = fields.stage_subgraph_thread_pool_id();
-  const auto session = WorkerGraphs::Get()->FindPools(item);
-  if (session == nullptr) return NoSuchStageThreadPools(id, 0);
-  return session->Find(id, pools);
+  choice->id = fields.stage_subgraph_thread_pool_id();
+  choice->session = WorkerGraphs::Get()->FindPools(item);
+  if (choice->session == nullptr) return NoSuchStageThreadPools(choice->id, 0);
+  return choice->session->Find(choice->id, &choice->pools);
 }
 
 // Returns what schedules closures on `pools` while these live, and on `pool`
@@ -172,9 +181,13 @@ ScopedWorkerRun::ScopedWorkerRun(const void* item, const ExecutorOpts& options,
                                  std::function<void(const Status&)>* done)
     : outer_(current_pools) {
   current_pools = &pools_;
-  status_ = FindPools(item, options, &pools_);
+  Choice choice;
+  status_ = FindPools(item, options, &choice);
+  pools_ = choice.pools;
   if (pools_ == nullptr) return;
-  *done = [pools = pools_, done = std::move(*done)](const Status& status) {
+  *done = [choice = std::move(choice),
+           done = std::move(*done)](const Status& status) {
+    if (errors::IsCancelled(status)) choice.session->Release(choice.id);
     done(status);
   };
 }

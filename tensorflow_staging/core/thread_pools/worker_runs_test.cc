@@ -218,6 +218,37 @@ TEST_F(WorkerRunsTest, TheLastOwnerMayBeAThreadOfThePool) {
   }
 }
 
+TEST_F(WorkerRunsTest, APoolEndsWithItsLastRunIfOneWasCancelled) {
+  const int before = CountSharedStageThreadPools();
+  AddPool("cancelled");
+  graph_.Const("record", 1);
+  Note();
+  {
+    const Chosen one = Choose(this, 0, &pool_);
+    const Chosen other = Choose(this, 0, &pool_);
+    one.done(errors::Cancelled("The client has gone."));
+    EXPECT_EQ(CountSharedStageThreadPools(), before + 1);
+    EXPECT_NE(NameOfAThread(other.run.runner).find("cancelled_inter_op"),
+              std::string::npos);
+    other.done(OkStatus());
+  }
+  // A closure that has just run may hold them for a moment longer.
+  while (CountSharedStageThreadPools() > before) {
+    Env::Default()->SleepForMicroseconds(1000);
+  }
+  EXPECT_EQ(Choose(this, 0, &pool_).status, OkStatus());
+  EXPECT_EQ(CountSharedStageThreadPools(), before + 1);
+}
+
+TEST_F(WorkerRunsTest, AnErrorOfARunLeavesItsPool) {
+  const int before = CountSharedStageThreadPools();
+  AddPool("failed");
+  graph_.Const("record", 1);
+  Note();
+  Choose(this, 0, &pool_).done(errors::OutOfRange("The data have ended."));
+  EXPECT_EQ(CountSharedStageThreadPools(), before + 1);
+}
+
 TEST_F(WorkerRunsTest, APoolThatNoRunUsesIsReleasedAndCreatedAgain) {
   const int before = CountSharedStageThreadPools();
   AddPool("unused");

@@ -114,6 +114,13 @@ Status WorkerSessionPools::Find(int id,
   return OkStatus();
 }
 
+void WorkerSessionPools::Release(int id) {
+  // Ends the pools without the lock.
+  std::map<int, Pool>::node_type released;
+  mutex_lock l(mu_);
+  released = pools_.extract(id);
+}
+
 bool WorkerSessionPools::FindKnown(int id,
                                    std::shared_ptr<StageThreadPools>* pools) {
   const auto known = pools_.find(id);

@@ -24,9 +24,11 @@ namespace staging {
 //
 // The registered graphs of the session own this object, so the pools end with
 // the session. A worker does not hear of the end of a client or a master that
-// was killed, and keeps its graphs: a pool that no run has used for a while is
-// released when any session needs a new one. If a run asks for it after all, it
-// is created again.
+// was killed, and keeps its graphs; it hears only that the runs are cancelled.
+// A pool is therefore released when a run on it was cancelled, as the runs of a
+// stage that stops are. One that no run has used for a while is released when
+// any session needs a new one. If a run asks for it after all, it is created
+// again.
 //
 // Thread-safe.
 class WorkerSessionPools {
@@ -52,6 +54,10 @@ class WorkerSessionPools {
   // Returns the errors of CreateStageThreadPools.
   Status Find(int id, std::shared_ptr<StageThreadPools>* pools)
       TF_LOCKS_EXCLUDED(mu_);
+
+  // Lets the pools of index `id` end with the last run on them, unless another
+  // session shares them.
+  void Release(int id) TF_LOCKS_EXCLUDED(mu_);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -5,6 +5,7 @@ import time
 
 from tensorflow_staging.python.testing import stage_kinds
 from tensorflow_staging.python.testing import test_util
+from tensorflow_staging.python.testing import thread_report
 
 # The time limit from the moment at which the new process serves to the end of all training, on a busy machine.
 _LIMIT_SECONDS = 20
@@ -92,3 +93,29 @@ def test_all_workers_go_on_when_the_parameter_server_is_back(cluster, weight, sm
   assert cluster.server.weight(name=weight) == sum(cluster.records(0) + cluster.records(1)[1:])
   for worker in cluster.workers:
     test_util.assert_no_stage_thread(worker.pid)
+
+
+@stage_kinds.BOTH
+def test_a_worker_ends_the_pool_of_a_killed_client_and_the_next_client_goes_on(cluster, weight, smart_stage, tmp_path):
+  worker, pool = cluster.workers[0], f"gone_{smart_stage:d}"
+  # A thread that an inter-op thread starts, for example one of gRPC, has the name of that.
+  thread = f"{pool}_intra_op"
+
+  def open_client():
+    cluster.open(
+        cluster.client, 0, weight, smart_stage=smart_stage, master=cluster.master(0), pool=pool,
+        checkpoints=str(tmp_path), save_iterators=True)
+
+  open_client()
+  assert cluster.client.steps(count=5) == cluster.records()[:5]
+  thread_report.assert_pool_threads(thread, 1, worker.pid)
+  cluster.client.kill()
+  thread_report.assert_pool_threads(thread, 0, worker.pid)
+  cluster.restart_client()
+  begin = time.monotonic()
+  open_client()
+  taken, _ = cluster.client.train()
+  assert time.monotonic() - begin < _LIMIT_SECONDS
+  assert _rest(cluster, taken, 0) in (4, 5), taken
+  assert cluster.server.weight(name=weight) == sum(cluster.records())
+  thread_report.assert_pool_threads(thread, 0, worker.pid)
