@@ -11,10 +11,10 @@ from tensorflow_staging.python.testing import thread_report
 _LIMIT_SECONDS = 20
 
 
-def _open(cluster, index, weight, smart_stage, checkpoints):
+def _open(cluster, index, weight, smart_stage, checkpoints, **options):
   cluster.open(
       cluster.workers[index], index, weight, smart_stage=smart_stage, chief=index == 0, checkpoints=str(checkpoints),
-      save_iterators=True)
+      save_iterators=True, **options)
 
 
 def _train_a_little(cluster, weight, smart_stage, checkpoints):
@@ -92,6 +92,39 @@ def test_all_workers_go_on_when_the_parameter_server_is_back(cluster, weight, sm
   # The chief's checkpoint had no record of the other worker: it came before the file.
   assert cluster.server.weight(name=weight) == sum(cluster.records(0) + cluster.records(1)[1:])
   for worker in cluster.workers:
+    test_util.assert_no_stage_thread(worker.pid)
+
+
+def _step_together(cluster, count):
+  """Runs steps that need a record of each worker; returns the records of each worker."""
+  steps = []
+  for _ in range(count):
+    answers = [worker.begin("step") for worker in cluster.workers]
+    steps.append([answer()[0] for answer in answers])
+  return [list(records) for records in zip(*steps, strict=True)]
+
+
+@stage_kinds.BOTH
+def test_workers_that_train_in_step_go_on_with_a_new_chief(cluster, weight, smart_stage, tmp_path):
+  """With `SyncReplicasOptimizer`; when the chief is killed, the other worker waits for the chief's part of a step."""
+  ours, others = cluster.records(0), cluster.records(1)
+  for index in range(2):
+    _open(cluster, index, weight, smart_stage, tmp_path, synchronous=2)
+  assert _step_together(cluster, 5) == [ours[:5], others[:5]]
+  answer = cluster.workers[1].begin("step")
+  cluster.workers[0].kill()
+  cluster.restart_worker(0)
+  begin = time.monotonic()
+  _open(cluster, 0, weight, smart_stage, tmp_path, synchronous=2)
+  # The checkpoint holds the first four of the five steps.
+  assert cluster.workers[0].step()[0] == ours[4]
+  assert answer()[0] == others[5]
+  assert _step_together(cluster, 4) == [ours[5:9], others[6:10]]
+  assert time.monotonic() - begin < _LIMIT_SECONDS
+  # Each step adds the mean of its records.
+  assert cluster.server.weight(name=weight, synchronous=2) == (sum(ours[:9]) + sum(others[:4] + others[5:10])) / 2
+  for worker in cluster.workers[::-1]:
+    worker.close()
     test_util.assert_no_stage_thread(worker.pid)
 
 

@@ -69,8 +69,7 @@ class _Task:
       pool: The name of the thread pool, with one thread of each kind, that the stage uses; empty means none.
       synchronous: How many workers give the gradients of one step; 0 means that each worker trains for itself.
     """
-    # The optimizer's queue keeps its name in every session, and stays closed when a session has closed it.
-    with tf.Graph().as_default(), tf.container(name.replace("_", "-") if synchronous else ""):
+    with tf.Graph().as_default(), tf.container(_container(name, synchronous)):
       setter = tf.train.replica_device_setter(worker_device=f"/job:worker/task:{index}", cluster=cluster)
       with tf.device(setter):
         if stage and not smart_stage:
@@ -159,12 +158,18 @@ class _Task:
     kinds = ("TensorBufferTake", "VariableV2", "ApplyGradientDescent")
     return {node.op: node.device for node in nodes if node.op in kinds}
 
-  def weight(self, name: str) -> float:
+  def weight(self, name: str, synchronous: int = 0) -> float:
     """Returns the value of the weight in the memory of this task, which must be the parameter server."""
-    with tf.Graph().as_default(), tf.device("/job:ps/task:0"):
+    with tf.Graph().as_default(), tf.container(_container(name, synchronous)), tf.device("/job:ps/task:0"):
       weight = tf.get_variable(name, [])
       with tf.Session(self._server.target, config=tf.ConfigProto(device_filters=["/job:ps"])) as sess:
         return sess.run(weight)
+
+
+def _container(name: str, synchronous: int) -> str:
+  """Returns the container of a weight's session."""
+  # The queue of the optimizer has the same name in every session, and stays closed when a session has closed it.
+  return name.replace("_", "-") if synchronous else ""
 
 
 def _record(lines: Sequence[str], options: dict | None, *, python_feeds: bool) -> tf.Tensor:
