@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs a browser, and into .venv the library that drives it, for the tests of the HTML report. These tests are skipped
-# without. Apart from the other packages, because it takes longer than all tests of the report. Only the browser needs
-# root.
+# without, so nothing else needs this. Only the browser itself needs root, and only if it is missing.
 source "$(dirname "$0")/steps.sh"
 
 [ -x "$venv/bin/python" ] || die ".venv is missing: run ci/install_wheel.sh first."

@@ -3,7 +3,7 @@
 #
 # Runs all tests: checks the patch series, runs the C++ tests with Bazel, and runs TensorFlow's own Python tests and ours
 # against the installed wheel. The last lines of the output are pytest's summary. Passes its arguments to our pytest run.
-steps_total=8
+steps_total=9
 source "$(dirname "$0")/steps.sh"
 
 step "Installing the packages that the build needs"
@@ -22,6 +22,9 @@ ci/build_wheel.sh
 step "Installing the wheel into .venv, and linting the Python"
 ci/install_wheel.sh
 "$venv/bin/ruff" check .
+
+step "Installing a browser for the tests of the HTML report"
+ci/install_browser.sh || echo "Without a browser, pytest skips these tests; the reason is above."
 
 step "Running TensorFlow's own tests against the installed wheel"
 ci/upstream_tests.sh quick

@@ -131,7 +131,7 @@ def test_a_search_without_a_result_says_so(open_page):
   report_graphs.model()
   page = open_page(tf.staging.explain())
   page.fill("#query", "no such node")
-  page.wait_for_function("document.getElementById('found').textContent === '0 of 26 nodes'")
+  sync_api.expect(page.locator("#found")).to_have_text("0 of 26 nodes", timeout=_WAIT_MILLIS)
   assert page.locator("#results li").count() == 0
 
 
