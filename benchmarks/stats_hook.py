@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+from collections.abc import Callable
 from collections.abc import Iterator
 
 import blocks
@@ -17,24 +18,24 @@ import report
 import tensorflow as tf
 
 _BASE = "none"
-# Every how many seconds or steps the hook reports; the first is its default.
+# The hooks beside that which runs the stage.
 _HOOKS = {
-    _BASE: None,
-    "`StatsHook()`, every 10 s": {},
-    "`StatsHook(every_n_secs=1)`": {"every_n_secs": 1},
-    "`StatsHook(every_n_steps=100)`": {"every_n_steps": 100},
+    _BASE: lambda: [],
+    "`SessionRunHook()`, which does nothing": lambda: [tf.compat.v1.train.SessionRunHook()],
+    "`StatsHook()`, every 10 s": lambda: [tf.staging.StatsHook()],
+    "`StatsHook(every_n_secs=1)`": lambda: [tf.staging.StatsHook(every_n_secs=1)],
+    "`StatsHook(every_n_steps=100)`": lambda: [tf.staging.StatsHook(every_n_steps=100)],
 }
 _SECONDS, _ROUNDS = 80, 100
 _QUICK_SECONDS, _QUICK_ROUNDS = 0.5, 1
 
 
 @contextlib.contextmanager
-def _stepping(hook: dict[str, int] | None) -> Iterator[blocks.Step]:
+def _stepping(hooks: Callable[[], list[tf.compat.v1.train.SessionRunHook]]) -> Iterator[blocks.Step]:
   """Opens a session that takes a constant from a stage."""
   with tf.Graph().as_default():
     taken = tf.staged(tf.constant(1.0))
-    hooks = [tf.make_prefetch_hook()] + ([] if hook is None else [tf.staging.StatsHook(**hook)])
-    with tf.compat.v1.train.MonitoredSession(hooks=hooks) as session:
+    with tf.compat.v1.train.MonitoredSession(hooks=[tf.make_prefetch_hook(), *hooks()]) as session:
       yield lambda: session.run(taken)
 
 
@@ -46,7 +47,7 @@ def main() -> None:
   tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
   watch = quietness.Watch()
   with contextlib.ExitStack() as stack:
-    steps = {name: stack.enter_context(_stepping(hook)) for name, hook in _HOOKS.items()}
+    steps = {name: stack.enter_context(_stepping(hooks)) for name, hooks in _HOOKS.items()}
     seconds, rounds = (_QUICK_SECONDS, _QUICK_ROUNDS) if quick else (_SECONDS, _ROUNDS)
     costs = blocks.in_turns(steps, seconds, rounds)
   table: list[tuple[str, ...]] = [("hook", "µs per step", "CPU µs per step", "times the time without", report.INTERVAL)]

@@ -7,13 +7,17 @@ from typing import Any
 from tensorflow.core.framework import summary_pb2
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.summary.writer import writer_cache
-from tensorflow.python.training import basic_session_run_hooks
 from tensorflow.python.training import session_run_hook
 from tensorflow.python.training import training_util
 from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python.stats import advice
 from tensorflow_staging.python.stats import stage_stats
+
+_DEFAULT_SECS = 10
+# While steps take less than this, the hook looks at the clock after this many: a report may be 0.1 s late.
+_QUICK_SECS = 0.001
+_MOST_STEPS = 100
 
 
 @tf_export("staging.StatsHook")
@@ -53,7 +57,7 @@ class StatsHook(session_run_hook.SessionRunHook):
 
     Args:
       every_n_steps: Log after every that many steps.
-      every_n_secs: Log when that many seconds have passed. If neither is given, this is 10.
+      every_n_secs: Log when that many seconds have passed, up to 0.1 s later. If neither is given, this is 10.
       summary_writer: A `tf.compat.v1.summary.FileWriter`, or the folder of one, to which the hook also
         writes scalars for TensorBoard: `staging/NAME/records`, `staging/NAME/records_per_sec`,
         `staging/NAME/step_waits` and `staging/NAME/producer_waits`, the latter two as a part of the time.
@@ -62,17 +66,23 @@ class StatsHook(session_run_hook.SessionRunHook):
     Raises:
       ValueError: If both `every_n_steps` and `every_n_secs` are given, or one is not positive.
     """
-    if every_n_steps is None and every_n_secs is None:
-      every_n_secs = 10
+    if every_n_steps is not None and every_n_secs is not None:
+      raise ValueError(
+          f"At most one of every_n_steps and every_n_secs may be given, got {every_n_steps!r} and {every_n_secs!r}.")
     for name, value in (("every_n_steps", every_n_steps), ("every_n_secs", every_n_secs)):
       if value is not None and value <= 0:
         raise ValueError(f"{name} must be positive, got {value!r}.")
-    self._timer = basic_session_run_hooks.SecondOrStepTimer(
-        every_secs=every_n_secs, every_steps=every_n_steps)
+    self._every_n_steps = every_n_steps
+    self._every_n_secs = _DEFAULT_SECS if every_n_secs is None else every_n_secs
     self._writer = summary_writer
-    self._runs = 0
+    # The hook looks at the clock after this many steps, of which so many are left.
+    self._interval = 0
+    self._left = 0
+    # How many steps of all sessions there were before.
+    self._steps = 0
+    self._last_look = 0.0
     self._last: dict[str, stage_stats.StageStats] = {}
-    self._last_time = 0.0
+    self._last_report = 0.0
 
   def after_create_session(self, session, coord):
     del session, coord
@@ -80,21 +90,31 @@ class StatsHook(session_run_hook.SessionRunHook):
       self._writer = writer_cache.FileWriterCache.get(self._writer)
     # Counters of the buffers of an earlier session do not continue.
     self._last = {}
-    self._last_time = time.monotonic()
-    self._timer.reset()
-    self._timer.update_last_triggered_step(self._runs)
+    self._last_report = self._last_look = time.monotonic()
+    self._count(1)
 
   def after_run(self, run_context, run_values):
-    del run_values
-    self._runs += 1
-    if not self._timer.should_trigger_for_step(self._runs):
-      return
-    self._timer.update_last_triggered_step(self._runs)
-    self._report(run_context.session)
+    # Every step waits for this: the clock alone takes as long as all else that the hook does then.
+    self._left -= 1
+    if not self._left:
+      self._look(run_context.session)
 
-  def _report(self, session) -> None:
+  def _count(self, interval: int) -> None:
+    """Lets the hook look again after `interval` steps, or when a report is due after a number of steps."""
+    self._steps += self._interval - self._left
+    self._interval = self._left = interval if self._every_n_steps is None else self._every_n_steps
+
+  def _look(self, session) -> None:
+    """Reports if it is time to."""
     now = time.monotonic()
-    elapsed, self._last_time = now - self._last_time, now
+    quick = now - self._last_look < self._interval * _QUICK_SECS
+    self._last_look = now
+    self._count(_MOST_STEPS if quick else 1)
+    if self._every_n_steps is not None or now - self._last_report >= self._every_n_secs:
+      self._report(session, now)
+
+  def _report(self, session, now: float) -> None:
+    elapsed, self._last_report = now - self._last_report, now
     for stage in stage_stats.stats(session):
       period = advice.Period.between(self._last.get(stage.name), stage, elapsed)
       self._last[stage.name] = stage
@@ -115,4 +135,4 @@ class StatsHook(session_run_hook.SessionRunHook):
     ])
     with session.graph.as_default():
       step = training_util.get_global_step()
-    self._writer.add_summary(summary, self._runs if step is None else training_util.global_step(session, step))
+    self._writer.add_summary(summary, self._steps if step is None else training_util.global_step(session, step))

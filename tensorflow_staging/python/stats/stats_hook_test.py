@@ -2,7 +2,9 @@
 """`tf.staging.StatsHook` logs a line about each stage, and writes summaries."""
 
 import glob
+import itertools
 import time
+import types
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -37,6 +39,27 @@ def test_a_line_after_every_n_steps(lines):
   for line in lines:
     assert line.startswith("Stage 'prefetch': ")
     assert float(line.split(": ")[1].split(" records/s")[0]) > 0
+
+
+@pytest.mark.parametrize("steps,step_secs,every_n_secs,due,late", [
+    (20, 0.3, 1, 4, 0),
+    # The hook does not look at the clock after each step.
+    (2000, 0.0003, 0.1, 334, stats_hook._MOST_STEPS),
+], ids=["slow", "quick"])
+def test_a_line_after_every_n_secs(lines, monkeypatch, steps, step_secs, every_n_secs, due, late):
+  now = 0.0
+  monkeypatch.setattr(stats_hook, "time", types.SimpleNamespace(monotonic=lambda: now))
+  record = tf.staged(test_util.dataset_record(steps))
+  hooks = [tf.make_prefetch_hook(), tf.staging.StatsHook(every_n_secs=every_n_secs)]
+  logged_at = []
+  with tf.train.MonitoredSession(hooks=hooks) as sess:
+    for step in range(1, steps + 1):
+      now = step * step_secs
+      sess.run(record)
+      if len(lines) > len(logged_at):
+        logged_at.append(step)
+  assert len(logged_at) >= steps // (due + late)
+  assert all(due <= after - before <= due + late for before, after in itertools.pairwise([0, *logged_at]))
 
 
 def test_a_line_for_each_stage(lines):
@@ -93,7 +116,7 @@ def test_summaries(tmp_path, lines, as_folder):
 @pytest.mark.parametrize("arguments,message", [
     (dict(every_n_steps=0), "every_n_steps must be positive, got 0"),
     (dict(every_n_secs=-1), "every_n_secs must be positive, got -1"),
-    (dict(every_n_steps=1, every_n_secs=1), "exactly one|both"),
+    (dict(every_n_steps=1, every_n_secs=1), "At most one of every_n_steps and every_n_secs may be given, got 1 and 1"),
 ])
 def test_wrong_arguments(arguments, message):
   with pytest.raises(ValueError, match=message):
