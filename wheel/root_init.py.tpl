@@ -18,8 +18,19 @@ if _version not in ("1", "2"):
 if _typing.TYPE_CHECKING:
   from tensorflow._root_v%{api_version} import *
 
+
+def _interpreter_arguments():
+  if _sys.version_info >= (3, 10):
+    return _sys.orig_argv
+  try:
+    with open("/proc/self/cmdline", encoding="utf-8", errors="replace") as file:
+      return file.read().split("\0")
+  except OSError:
+    return []
+
+
 # `python -m tensorflow.staging` imports this package before it can choose what TensorFlow logs on import.
-_is_command = _sys.argv[:1] == ["-m"] and "tensorflow.staging" in _sys.orig_argv
+_is_command = _sys.argv[:1] == ["-m"] and "tensorflow.staging" in _interpreter_arguments()
 if _is_command:
   _os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 

@@ -83,7 +83,7 @@ def test_a_circle_is_found_and_named(tmp_path):
       third="def function():\n  from . import first")
   circle = _circle(_import_graph(tmp_path, "package"))
   assert circle[0] == circle[-1]
-  assert set(zip(circle, circle[1:], strict=False)) == {
+  assert set(zip(circle, circle[1:])) == {
       ("package.first", "package.second"),
       ("package.second", "package.third"),
       ("package.third", "package.first"),

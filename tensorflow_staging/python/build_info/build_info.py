@@ -2,6 +2,7 @@
 """`tf.staging.build_info`: from what the wheel was built."""
 
 import dataclasses
+from typing import Optional
 
 from tensorflow.python.util.tf_export import tf_export
 
@@ -24,7 +25,7 @@ class BuildInfo:
   """
   tensorflow_version: str
   staging_version: str
-  commit: str | None
+  commit: Optional[str]
   base: str
   default_api_version: int
   patches: tuple[str, ...]

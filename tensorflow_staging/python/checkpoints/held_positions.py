@@ -67,7 +67,7 @@ def _held(session: session_lib.BaseSession) -> list[iterator_saveable.IteratorSa
   if not saveables:
     return []
   is_held = session.run([saveable.is_held for saveable in saveables])
-  return [saveable for saveable, is_one in zip(saveables, is_held, strict=True) if is_one]
+  return [saveable for saveable, is_one in zip(saveables, is_held) if is_one]
 
 
 def _set(session: session_lib.BaseSession, saveables: list[iterator_saveable.IteratorSaveable]) -> None:

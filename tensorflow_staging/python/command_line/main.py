@@ -5,6 +5,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
+from typing import Optional
 
 from tensorflow.python.framework import ops
 from tensorflow.python.platform import tf_logging
@@ -27,7 +28,7 @@ class _Parser(argparse.ArgumentParser):
     self.exit(_USAGE_STATUS, f"{self.prog}: error: {message}\n")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Optional[Sequence[str]] = None) -> int:
   """Runs a command.
 
   Args:

@@ -7,6 +7,7 @@ import hashlib
 import importlib.metadata
 import pathlib
 import re
+from typing import Optional
 
 from tensorflow_staging.python.doctor import finding
 
@@ -79,7 +80,7 @@ def check_files(site_packages: pathlib.Path) -> list[finding.Finding]:
   return problems or [finding.Finding("files", f"All {count} files are as pip installed them.")]
 
 
-def _distribution(site_packages: pathlib.Path) -> importlib.metadata.Distribution | None:
+def _distribution(site_packages: pathlib.Path) -> Optional[importlib.metadata.Distribution]:
   return next(iter(importlib.metadata.distributions(name="tensorflow", path=[str(site_packages)])), None)
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tf.staging.explain`: reports which part of a graph runs ahead of the training step, and why the rest does not."""
 
+from typing import Optional
+
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.eager import context
@@ -20,8 +22,8 @@ from tensorflow_staging.python.smart_stage import graph_key
 
 @tf_export("staging.explain")
 def explain(
-    graph: ops.Graph | None = None,
-    config: config_pb2.ConfigProto | None = None) -> explain_report.StageReport:
+    graph: Optional[ops.Graph] = None,
+    config: Optional[config_pb2.ConfigProto] = None) -> explain_report.StageReport:
   """Reports which nodes SmartStage runs ahead of the training step, and why the others stay in it.
 
   The call changes nothing and needs no session. If SmartStage is off in `config`, the report
@@ -64,10 +66,10 @@ def explain(
       another graph.
     tf.errors.InvalidArgumentError: If a session would refuse the SmartStage settings of `config`.
   """
-  if not isinstance(graph, ops.Graph | None):
+  if not isinstance(graph, (ops.Graph, type(None))):
     raise TypeError(
         f"graph must be None or a tf.Graph, got {graph!r} of type {type(graph).__name__}.")
-  if not isinstance(config, config_pb2.ConfigProto | None):
+  if not isinstance(config, (config_pb2.ConfigProto, type(None))):
     raise TypeError(
         f"config must be None or a tf.compat.v1.ConfigProto, got {config!r} of type"
         f" {type(config).__name__}.")
@@ -121,7 +123,7 @@ def _tensors(tensors: list[tuple]) -> tuple[explain_data.BoundaryTensor, ...]:
       explain_data.BoundaryTensor(tensor, dtypes.as_dtype(dtype), _shape(dims)) for tensor, dtype, dims in tensors)
 
 
-def _shape(dims: list[int] | None) -> tensor_shape.TensorShape:
+def _shape(dims: Optional[list[int]]) -> tensor_shape.TensorShape:
   return tensor_shape.TensorShape(
       None if dims is None else [None if dim < 0 else dim for dim in dims])
 

@@ -2,6 +2,7 @@
 """The data of a report of `tf.staging.explain`, below the code that prints and draws it."""
 
 import dataclasses
+from typing import Optional
 
 from tensorflow.python.framework import dtypes
 from tensorflow.python.framework import tensor_shape
@@ -23,7 +24,7 @@ class BoundaryTensor:
   shape: tensor_shape.TensorShape
 
   @property
-  def min_bytes(self) -> int | None:
+  def min_bytes(self) -> Optional[int]:
     """The size of the tensor in one record, in bytes, if every unknown dimension is 1.
 
     None for strings, variants and resources, and for a tensor of unknown rank.

@@ -4,6 +4,7 @@
 import base64
 import hashlib
 import html
+import itertools
 import pathlib
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -224,7 +225,7 @@ def _advice(report: explain_data.ReportData, links: _NodeLinks) -> str:
 
 
 def _table(head: str, rows: Iterable[str], count: int) -> str:
-  body = "".join(f"<tr>{row}</tr>\n" for row, _ in zip(rows, range(_MAX_ROWS), strict=False))
+  body = "".join(f"<tr>{row}</tr>\n" for row in itertools.islice(rows, _MAX_ROWS))
   if not body:
     return "<p>None.</p>\n"
   table = f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>\n'
@@ -232,7 +233,7 @@ def _table(head: str, rows: Iterable[str], count: int) -> str:
 
 
 def _list(items: Iterable[str], count: int) -> str:
-  lines = "".join(f"<li>{item}</li>\n" for item, _ in zip(items, range(_MAX_ROWS), strict=False))
+  lines = "".join(f"<li>{item}</li>\n" for item in itertools.islice(items, _MAX_ROWS))
   return f"<ul>\n{lines}</ul>\n{_omitted(count)}" if lines else "<p>None.</p>\n"
 
 

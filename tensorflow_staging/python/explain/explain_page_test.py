@@ -71,7 +71,8 @@ def _data(page: str) -> dict:
 
 def _names(data: dict) -> list[str]:
   names = [""]
-  for shared, rest in zip(data["shared"], data["rest"], strict=True):
+  assert len(data["shared"]) == len(data["rest"])
+  for shared, rest in zip(data["shared"], data["rest"]):
     names.append(names[-1][:shared] + rest)
   return names[1:]
 

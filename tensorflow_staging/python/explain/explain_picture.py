@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 from collections.abc import Sequence
+from typing import Union
 
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.explain import explain_boxes
@@ -83,7 +84,7 @@ def dot(report: explain_data.ReportData) -> str:
   return f"{_HEADER}{body}}}\n"
 
 
-def save_svg(source: str, path: str | os.PathLike) -> None:
+def save_svg(source: str, path: Union[str, os.PathLike]) -> None:
   """Draws a picture into an SVG file, with Graphviz's program `dot`.
 
   Args:

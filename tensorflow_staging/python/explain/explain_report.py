@@ -4,6 +4,7 @@
 import dataclasses
 import os
 import pathlib
+from typing import Union
 
 from tensorflow_staging.python.explain import explain_data
 from tensorflow_staging.python.explain import explain_page
@@ -40,7 +41,7 @@ class StageReport(explain_data.ReportData):
     """
     return explain_page.page(self)
 
-  def save_html(self, path: str | os.PathLike) -> None:
+  def save_html(self, path: Union[str, os.PathLike]) -> None:
     """Writes the page of `to_html` into a file.
 
     Args:
@@ -61,7 +62,7 @@ class StageReport(explain_data.ReportData):
     """
     return explain_picture.dot(self)
 
-  def save_svg(self, path: str | os.PathLike) -> None:
+  def save_svg(self, path: Union[str, os.PathLike]) -> None:
     """Draws the graph into a file, with Graphviz's program `dot`.
 
     Args:

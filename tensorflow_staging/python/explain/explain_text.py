@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Formats a report of `tf.staging.explain` as readable text."""
 
+import itertools
 from collections.abc import Iterable
 from collections.abc import Sequence
 
@@ -132,7 +133,7 @@ def advice(item: explain_data.Advice) -> str:
 
 def _listed(items: Iterable[str], count: int) -> list[str]:
   """Returns one line per item, and a line with the number of omitted items if there are too many."""
-  lines = [f"    {item}" for item, _ in zip(items, range(_MAX_ITEMS), strict=False)]
+  lines = [f"    {item}" for item in itertools.islice(items, _MAX_ITEMS)]
   if count > _MAX_ITEMS:
     lines.append(f"    ... and {count - _MAX_ITEMS} more")
   return lines or ["    none"]

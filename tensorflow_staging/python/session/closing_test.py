@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Closing is safe in any order: session, hook, coordinator, interpreter exit."""
 
+from __future__ import annotations
+
 import gc
 import threading
 

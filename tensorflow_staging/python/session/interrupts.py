@@ -18,6 +18,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from typing import Optional
 
 # The module from which a step enters C++.
 _SESSION_MODULE = "tensorflow.python.client.session"
@@ -98,8 +99,8 @@ class InterruptWatch:
 
   def _reset(self) -> None:
     self._lock = threading.Lock()
-    self._pipe: tuple[int, int] | None = None  # Guarded by _lock.
-    self._thread: threading.Thread | None = None  # Guarded by _lock.
+    self._pipe: Optional[tuple[int, int]] = None  # Guarded by _lock.
+    self._thread: Optional[threading.Thread] = None  # Guarded by _lock.
 
   def _after_fork(self) -> None:
     """Resets the watch in a child process, which has no thread and whose pipe wakes the parent's thread."""
@@ -170,7 +171,7 @@ _main_thread_ran_python = threading.Event()
 
 
 @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
-def _note_main_thread(_: int | None) -> int:
+def _note_main_thread(_: Optional[int]) -> int:
   """Called by the main thread when it runs Python; global, because the call may come late."""
   _main_thread_ran_python.set()
   return 0

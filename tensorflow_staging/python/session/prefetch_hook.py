@@ -3,6 +3,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from typing import Optional
 
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.training import coordinator
@@ -26,7 +27,7 @@ class PrefetchRunnerHook(session_run_hook.SessionRunHook):
   def after_create_session(
       self,
       session: session_lib.BaseSession,
-      coord: coordinator.Coordinator | None = None) -> None:
+      coord: Optional[coordinator.Coordinator] = None) -> None:
     """Starts every stage of the session's graph, unless they are running already.
 
     Monitored sessions and Estimators call this method. A program with a plain
@@ -47,7 +48,7 @@ class PrefetchRunnerHook(session_run_hook.SessionRunHook):
       held_positions.before_stages_start(session, is_new=coord is not None)
     stage_lifecycle.start(session, coord)
 
-  def end(self, session: session_lib.BaseSession | None) -> None:
+  def end(self, session: Optional[session_lib.BaseSession]) -> None:
     """Stops the stages of a session, and waits until their threads have left it.
 
     Waits only a few seconds for a thread that slow input blocks; that thread ends when the session
@@ -93,7 +94,7 @@ class PrefetchRunnerHook(session_run_hook.SessionRunHook):
 
 @tf_export("make_prefetch_hook")
 def make_prefetch_hook(
-    daemon: bool | None = None, start: bool | None = None) -> PrefetchRunnerHook:
+    daemon: Optional[bool] = None, start: Optional[bool] = None) -> PrefetchRunnerHook:
   """Creates the hook that runs the stages of a graph, those of `tf.staged` and those of SmartStage.
 
   The stages start when the session is created. They stop when the hook ends, when the coordinator of

@@ -4,6 +4,8 @@
 core/kernels/trace_test.cc tests that an event lasts as long as its op waits.
 """
 
+from __future__ import annotations
+
 import pathlib
 from collections.abc import Iterator
 

@@ -3,6 +3,7 @@
 
 import threading
 from collections.abc import Iterable
+from typing import Optional
 
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import errors
@@ -23,9 +24,9 @@ class SessionStages:
     # Reentrant, because a signal handler may stop the stages while the main thread holds the lock.
     self._changed = threading.Condition(threading.RLock())
     # The runners that a thread is starting now.
-    self._starting: stage_runners.StageRunners | None = None  # Guarded by _changed.
+    self._starting: Optional[stage_runners.StageRunners] = None  # Guarded by _changed.
     # The runners that use the stages' buffers: those of the latest start, until they have stopped.
-    self._latest: stage_runners.StageRunners | None = None  # Guarded by _changed.
+    self._latest: Optional[stage_runners.StageRunners] = None  # Guarded by _changed.
     # How often the stages were asked to stop. A change cancels the starts that are in progress.
     self._stops = 0  # Guarded by _changed.
 
@@ -52,7 +53,7 @@ class SessionStages:
     finally:
       self._end_turn(runners)
 
-  def latest(self) -> stage_runners.StageRunners | None:
+  def latest(self) -> Optional[stage_runners.StageRunners]:
     """Returns the runners of the latest start, unless they have stopped."""
     with self._changed:
       return self._latest
@@ -62,7 +63,7 @@ class SessionStages:
     with self._changed:
       return self._latest is not None and self._latest.running()
 
-  def _take_turn(self, runners: stage_runners.StageRunners) -> stage_runners.StageRunners | None:
+  def _take_turn(self, runners: stage_runners.StageRunners) -> Optional[stage_runners.StageRunners]:
     """Waits until no other thread is starting the stages.
 
     Args:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads that start and stop the stages of one session at the same time."""
 
+from __future__ import annotations
+
 import os
 import sys
 import threading

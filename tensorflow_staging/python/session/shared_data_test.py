@@ -40,7 +40,7 @@ def test_each_record_arrives_in_one_session(smart_stage):
 
     threads = [
         threading.Thread(target=train, args=[sess, step, numbers])
-        for (sess, step, _), numbers in zip(sessions, taken, strict=True)
+        for (sess, step, _), numbers in zip(sessions, taken)
     ]
     for thread in threads:
       thread.start()

@@ -9,6 +9,7 @@ import threading
 import types
 import weakref
 from typing import Any
+from typing import Optional
 
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.training import coordinator
@@ -26,7 +27,7 @@ _stages_of_session: "weakref.WeakKeyDictionary[session_lib.BaseSession, session_
 
 
 def start(
-    session: session_lib.BaseSession, coord: coordinator.Coordinator | None = None) -> None:
+    session: session_lib.BaseSession, coord: Optional[coordinator.Coordinator] = None) -> None:
   """Starts every stage of the session's graph, unless they are running already.
 
   Waits for the session's server as long as it takes to answer, and for another thread that is starting the
@@ -47,7 +48,7 @@ def start(
     raise TypeError(
         "session must be a tf.compat.v1.Session, got"
         f" {session!r} of type {type(session).__name__}.")
-  if not isinstance(coord, coordinator.Coordinator | None):
+  if not isinstance(coord, (coordinator.Coordinator, type(None))):
     raise TypeError(
         f"coord must be None or a tf.train.Coordinator, got {coord!r} of type"
         f" {type(coord).__name__}.")

@@ -6,6 +6,7 @@ import time
 import weakref
 from collections.abc import Iterable
 from typing import Any
+from typing import Optional
 
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import errors
@@ -34,7 +35,7 @@ class _RunnerStop:
     except RuntimeError:
       self._thread = None
 
-  def wait(self, seconds: float | None = None) -> None:
+  def wait(self, seconds: Optional[float] = None) -> None:
     """Waits until the runner has stopped, at most for a time; without a thread, however long that takes."""
     if self._thread is not None:
       self._thread.join(seconds)
@@ -58,7 +59,7 @@ class StageRunners:
     # Only the thread that starts the runners adds to them.
     self._runners: list[_pywrap_staging.PrefetchRunner] = []  # Guarded by _lock.
     # One for each runner. None until the runners are asked to stop.
-    self._stopping: list[_RunnerStop] | None = None  # Guarded by _lock.
+    self._stopping: Optional[list[_RunnerStop]] = None  # Guarded by _lock.
     self._started = False  # Guarded by _lock.
     # Their stop ends the runners.
     self._coordinators: weakref.WeakSet[coordinator.Coordinator] = weakref.WeakSet()  # Guarded by _lock.

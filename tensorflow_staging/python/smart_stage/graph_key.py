@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The key that ties SmartStage options to one graph."""
 
+from typing import Optional
+
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.framework import ops
 
 
-def of(graph: ops.Graph | None) -> str:
+def of(graph: Optional[ops.Graph]) -> str:
   """Returns a key that identifies a graph within this process.
 
   Args:

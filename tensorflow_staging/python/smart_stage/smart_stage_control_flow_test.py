@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conditionals and loops of version 1 run ahead as a whole, and give the values of a run without SmartStage."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from collections.abc import Iterator
 

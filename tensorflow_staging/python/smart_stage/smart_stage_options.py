@@ -4,6 +4,7 @@
 import re
 from collections.abc import Iterable
 from typing import Any
+from typing import Optional
 
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.framework import ops
@@ -24,15 +25,15 @@ def SmartStageOptions(
     num_threads: int = 1,
     num_clients: int = 1,
     timeout_millis: int = vocabulary.DEFAULT_TIMEOUT_MILLIS,
-    closed_exception_types: Iterable[Any] | None = None,
-    ignored_exception_types: Iterable[Any] | None = None,
+    closed_exception_types: Optional[Iterable[Any]] = None,
+    ignored_exception_types: Optional[Iterable[Any]] = None,
     use_stage_subgraph_thread_pool: bool = False,
     stage_subgraph_thread_pool_id: int = 0,
     stage_subgraph_stream_id: int = 0,
-    graph: ops.Graph | None = None,
-    name: str | None = None,
+    graph: Optional[ops.Graph] = None,
+    name: Optional[str] = None,
     *,
-    num_client: int | None = None,
+    num_client: Optional[int] = None,
     capacity_bytes: int = 0,
     carry_elements: bool = True,
 ) -> config_pb2.SmartStageOptions:
@@ -90,7 +91,7 @@ def SmartStageOptions(
     raise ValueError(
         "name must be a name scope that begins with a letter, a digit or '.', and otherwise contains only"
         f" these and _ / \\ > -, got {name!r}.")
-  if not isinstance(graph, ops.Graph | None):
+  if not isinstance(graph, (ops.Graph, type(None))):
     raise TypeError(
         f"graph must be None or a tf.Graph, got {graph!r} of type {type(graph).__name__}.")
   num_clients = argument_checks.resolve_num_clients(num_clients, num_client)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """SmartStage stages every kind of input pipeline, and does not change its records."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import numpy as np
@@ -77,8 +79,9 @@ def _assert_staged(types: list[str]) -> None:
 
 def _assert_same(found: list, expected: list) -> None:
   assert len(found) == len(expected)
-  for found_step, expected_step in zip(found, expected, strict=True):
-    for value, expected_value in zip(found_step, expected_step, strict=True):
+  for found_step, expected_step in zip(found, expected):
+    assert len(found_step) == len(expected_step)
+    for value, expected_value in zip(found_step, expected_step):
       np.testing.assert_array_equal(value, expected_value, strict=True)
 
 

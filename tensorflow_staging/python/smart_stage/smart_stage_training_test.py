@@ -64,7 +64,7 @@ def test_two_hundred_losses_are_equal_to_the_last_bit(use_resource):
   assert not {"IteratorGetNext", "StringToHashBucketFast", "StringSplit", "Bucketize"} & set(types)
   assert {"IteratorGetNext", "StringToHashBucketFast"} <= set(plain_types)
   assert len(staged) == len(plain) == _STEPS
-  for step, expected in zip(staged, plain, strict=True):
+  for step, expected in zip(staged, plain):
     assert [value.tobytes() for value in step] == [value.tobytes() for value in expected]
   # The loss must fall; otherwise the test would compare constants.
   assert np.mean([loss for loss, *_ in staged[-20:]]) < 0.9 * np.mean([loss for loss, *_ in staged[:20]])

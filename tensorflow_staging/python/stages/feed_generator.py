@@ -7,6 +7,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
+from typing import Optional
 
 import numpy as np
 from tensorflow.core.protobuf import config_pb2
@@ -24,7 +25,7 @@ from tensorflow_staging.python.stages import named_feeds
 from tensorflow_staging.python.stages import session_numbers
 
 # Opens the data for a session, each time that the stage starts.
-_Opener = Callable[[session_lib.BaseSession | None], Iterator[Any]]
+_Opener = Callable[[Optional[session_lib.BaseSession]], Iterator[Any]]
 
 # The name scope of a generator's ops within that of its stage. Two of them have to be found by their names,
 # because the options of a stage's runner do not mention them: the op that opens the data, and the number of
@@ -101,7 +102,7 @@ class GeneratorFeed:
     iterator = dataset_ops.make_initializable_iterator(dataset.with_options(_without_prefetching()))
     values = iterator.get_next()
     control_flow_ops.group(iterator.initializer, name=_OPEN_OP)
-    return {tensor.name: value.name for tensor, value in zip(self._tensors, values, strict=True)}
+    return {tensor.name: value.name for tensor, value in zip(self._tensors, values)}
 
   def _records(self, number: np.int64) -> Iterator[tuple[Any, ...]]:
     """Opens the data and returns its records, each with one value for each of `self._tensors`."""
@@ -118,7 +119,7 @@ class GeneratorFeed:
           f"feed_generator must yield {len(self._feed_list)} values for each record, one for each"
           f" entry of feed_list, got {len(values)}.")
     flat = []
-    for entry, value in zip(self._feed_list, values, strict=True):
+    for entry, value in zip(self._feed_list, values):
       if isinstance(entry, sparse_tensor.SparseTensor):
         indices, sparse_values, dense_shape = value
         flat += [indices, sparse_values, dense_shape]

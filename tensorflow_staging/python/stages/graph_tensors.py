@@ -2,6 +2,7 @@
 """Flattens a user's structure into tensors of one graph, and labels its entries in error messages."""
 
 from typing import Any
+from typing import Optional
 
 from tensorflow.python.framework import ops
 from tensorflow.python.util import nest
@@ -9,7 +10,7 @@ from tensorflow.python.util import nest
 _TENSORS = "a tf.Tensor, tf.SparseTensor or tf.RaggedTensor"
 
 
-def components(argument: str, structure: Any, graph: ops.Graph) -> list[ops.Tensor | None]:
+def components(argument: str, structure: Any, graph: ops.Graph) -> list[Optional[ops.Tensor]]:
   """Flattens a structure into its tensors, in the order of `tf.nest.flatten`.
 
   Args:

@@ -3,13 +3,14 @@
 
 from collections.abc import Mapping
 from typing import Any
+from typing import Optional
 
 from tensorflow.python.framework import ops
 
 from tensorflow_staging.python.stages import graph_tensors
 
 
-def named_feeds(feed_dict: Mapping[Any, Any] | None, graph: ops.Graph) -> dict[str, str]:
+def named_feeds(feed_dict: Optional[Mapping[Any, Any]], graph: ops.Graph) -> dict[str, str]:
   """Checks a stage's `feed_dict` and maps it to names.
 
   Args:
@@ -41,7 +42,7 @@ def named_feeds(feed_dict: Mapping[Any, Any] | None, graph: ops.Graph) -> dict[s
     if len(fed_list) != len(value_list):
       raise ValueError(
           f"{label} must hold as many tensors as its key, {len(fed_list)}, got {len(value_list)}.")
-    for fed, fed_value in zip(fed_list, value_list, strict=True):
+    for fed, fed_value in zip(fed_list, value_list):
       _check_feed(label, fed, fed_value)
       names[fed.name] = fed_value.name
   return names

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import Optional
 
 from tensorflow.python.util.tf_export import tf_export
 
@@ -19,13 +20,13 @@ from tensorflow_staging.python.stages import stage_graph
 @tf_export("prefetch_join")
 def prefetch_join(
     thread_to_features: Sequence[Any],
-    feed_dict: Mapping[Any, Any] | None = None,
+    feed_dict: Optional[Mapping[Any, Any]] = None,
     capacity: int = vocabulary.DEFAULT_CAPACITY,
     num_clients: int = 1,
     timeout_millis: int = vocabulary.DEFAULT_TIMEOUT_MILLIS,
-    closed_exception_types: Iterable[Any] | None = None,
-    ignored_exception_types: Iterable[Any] | None = None,
-    name: str | None = None,
+    closed_exception_types: Optional[Iterable[Any]] = None,
+    ignored_exception_types: Optional[Iterable[Any]] = None,
+    name: Optional[str] = None,
     *,
     capacity_bytes: int = 0,
 ) -> Any:

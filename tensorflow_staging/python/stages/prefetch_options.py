@@ -4,6 +4,7 @@
 import dataclasses
 from collections.abc import Iterable
 from typing import Any
+from typing import Optional
 
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.framework import errors
@@ -45,8 +46,8 @@ class PrefetchOptions:
   num_threads: int = 1
   num_clients: int = 1
   timeout_millis: int = vocabulary.DEFAULT_TIMEOUT_MILLIS
-  closed_exception_types: Iterable[Any] | None = None
-  ignored_exception_types: Iterable[Any] | None = None
+  closed_exception_types: Optional[Iterable[Any]] = None
+  ignored_exception_types: Optional[Iterable[Any]] = None
   use_stage_subgraph_thread_pool: bool = False
   stage_subgraph_thread_pool_id: int = 0
   stage_subgraph_stream_id: int = 0

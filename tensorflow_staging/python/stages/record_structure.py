@@ -3,6 +3,8 @@
 
 from collections.abc import Sequence
 from typing import Any
+from typing import Optional
+from typing import Union
 
 from tensorflow.python.framework import composite_tensor
 from tensorflow.python.framework import ops
@@ -72,7 +74,7 @@ class RecordStructure:
     Returns:
       The features in new containers of the same types. Lists and dicts are mutable.
     """
-    for original, taken_tensor in zip(self.record, taken, strict=True):
+    for original, taken_tensor in zip(self.record, taken):
       # The static shape of a resource or variant does not describe the value that it refers to.
       handle_data_util.copy_handle_data(original, taken_tensor)
     remaining = iter(taken)
@@ -82,7 +84,7 @@ class RecordStructure:
 
 def _component(
     label: str, component: Any,
-    graph: ops.Graph) -> ops.Tensor | constant_features.ConstantFeature | None:
+    graph: ops.Graph) -> Optional[Union[ops.Tensor, constant_features.ConstantFeature]]:
   """Checks a component, and wraps the value of a constant."""
   if component is None:
     return None

@@ -8,6 +8,7 @@ the functions below with each entry and the name scope that it strips or prepend
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from typing import Optional
 
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.core.protobuf import config_pb2
@@ -21,7 +22,7 @@ NAME = "staging_prefetch_runners"
 
 
 def to_proto(
-    runner: bytes, export_scope: str | None = None) -> config_pb2.PrefetchRunnerOptions | None:
+    runner: bytes, export_scope: Optional[str] = None) -> Optional[config_pb2.PrefetchRunnerOptions]:
   """Strips a name scope from all names in the options of a runner.
 
   Args:
@@ -47,7 +48,7 @@ def to_proto(
 
 
 def from_proto(
-    options: config_pb2.PrefetchRunnerOptions, import_scope: str | None = None) -> bytes:
+    options: config_pb2.PrefetchRunnerOptions, import_scope: Optional[str] = None) -> bytes:
   """Prepends a name scope to all names in the options of a runner, and renames the stage's buffer.
 
   Args:

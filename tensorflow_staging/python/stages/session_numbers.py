@@ -4,6 +4,7 @@
 import itertools
 import threading
 import weakref
+from typing import Optional
 
 from tensorflow.python.client import session as session_lib
 
@@ -33,7 +34,7 @@ def number_of(session: session_lib.BaseSession) -> int:
     return number
 
 
-def session_of(number: int) -> session_lib.BaseSession | None:
+def session_of(number: int) -> Optional[session_lib.BaseSession]:
   """Finds the session of a number.
 
   Args:

@@ -3,6 +3,8 @@
 
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Optional
+from typing import Union
 
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import constant_op
@@ -23,12 +25,12 @@ RUNNERS_COLLECTION = runner_options_collection.NAME
 
 
 def add_stage(
-    records: Sequence[Sequence[ops.Tensor | constant_features.ConstantFeature]],
+    records: Sequence[Sequence[Union[ops.Tensor, constant_features.ConstantFeature]]],
     feeds: Mapping[str, str],
     options: prefetch_options.PrefetchOptions,
-    name: str | None,
+    name: Optional[str],
     graph: ops.Graph,
-    generator_feed: feed_generator.GeneratorFeed | None = None,
+    generator_feed: Optional[feed_generator.GeneratorFeed] = None,
 ) -> list[ops.Tensor]:
   """Cuts a graph with a buffer: the region puts records into it, and the step takes them.
 
@@ -133,7 +135,7 @@ def _common_shapes(records) -> list[tensor_shape.TensorShape]:
   for record in records[1:]:
     shapes = [
         shape.most_specific_compatible_shape(tensor.shape)
-        for shape, tensor in zip(shapes, record, strict=True)
+        for shape, tensor in zip(shapes, record)
     ]
   return shapes
 

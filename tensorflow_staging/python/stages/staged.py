@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import Optional
+from typing import Union
 
 from tensorflow.python.util.tf_export import tf_export
 
@@ -22,22 +24,22 @@ from tensorflow_staging.python.stages import stage_graph
 @tf_export("staged")
 def staged(
     features: Any,
-    feed_dict: Mapping[Any, Any] | None = None,
+    feed_dict: Optional[Mapping[Any, Any]] = None,
     capacity: int = vocabulary.DEFAULT_CAPACITY,
     num_threads: int = 1,
     num_clients: int = 1,
     timeout_millis: int = vocabulary.DEFAULT_TIMEOUT_MILLIS,
-    closed_exception_types: Iterable[Any] | None = None,
-    ignored_exception_types: Iterable[Any] | None = None,
+    closed_exception_types: Optional[Iterable[Any]] = None,
+    ignored_exception_types: Optional[Iterable[Any]] = None,
     use_stage_subgraph_thread_pool: bool = False,
     stage_subgraph_thread_pool_id: int = 0,
     stage_subgraph_stream_id: int = 0,
-    name: str | None = None,
+    name: Optional[str] = None,
     *,
-    num_client: int | None = None,
+    num_client: Optional[int] = None,
     capacity_bytes: int = 0,
-    feed_list: Sequence[Any] | None = None,
-    feed_generator: Iterable[Any] | Callable[..., Iterable[Any]] | None = None,
+    feed_list: Optional[Sequence[Any]] = None,
+    feed_generator: Optional[Union[Iterable[Any], Callable[..., Iterable[Any]]]] = None,
 ) -> Any:
   """Computes `features` ahead of the training step that uses them.
 

@@ -2,6 +2,7 @@
 """Says in plain words what a stage did in a period, and what to change."""
 
 import dataclasses
+from typing import Optional
 
 from tensorflow_staging.python.stats import stage_stats
 
@@ -26,7 +27,7 @@ class Period:
 
   @classmethod
   def between(
-      cls, before: stage_stats.StageStats | None, after: stage_stats.StageStats, seconds: float) -> "Period":
+      cls, before: Optional[stage_stats.StageStats], after: stage_stats.StageStats, seconds: float) -> "Period":
     """Returns what a stage did between two moments.
 
     Args:

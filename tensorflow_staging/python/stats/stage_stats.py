@@ -3,6 +3,8 @@
 
 import dataclasses
 from typing import Any
+from typing import Optional
+from typing import Union
 
 from tensorflow.core.protobuf import error_codes_pb2
 from tensorflow.python.client import session as session_lib
@@ -80,11 +82,11 @@ class StageStats:
   waiting_takes: int
   put_wait: WaitStats
   take_wait: WaitStats
-  error: str | None
+  error: Optional[str]
 
 
 @tf_export("staging.stats")
-def stats(session: session_lib.BaseSession | monitored_session.MonitoredSession) -> list[StageStats]:
+def stats(session: Union[session_lib.BaseSession, monitored_session.MonitoredSession]) -> list[StageStats]:
   """Returns the statistics of the stages that run in a session.
 
   For example:
@@ -125,7 +127,7 @@ def stats(session: session_lib.BaseSession | monitored_session.MonitoredSession)
   return [_stage_stats(runner, buffer) for runner, buffer in stage_lifecycle.stats(session)]
 
 
-def _session_of(session: Any) -> session_lib.BaseSession | None:
+def _session_of(session: Any) -> Optional[session_lib.BaseSession]:
   """Returns the session that does the work; None if a monitored session has been closed."""
   if isinstance(session, monitored_session._MonitoredSession):
     return session._tf_sess() if session._sess is not None else None
@@ -169,7 +171,7 @@ def _wait_stats(waits: dict[str, int]) -> WaitStats:
       p99_seconds=waits["p99_micros"] * _MICRO)
 
 
-def _error(code: int, message: bytes) -> str | None:
+def _error(code: int, message: bytes) -> Optional[str]:
   if code == errors.OK:
     return None
   return f"{error_codes_pb2.Code.Name(code)}: {message.decode(errors='replace')}"

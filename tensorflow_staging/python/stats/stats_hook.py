@@ -3,6 +3,7 @@
 
 import time
 from typing import Any
+from typing import Optional
 
 from tensorflow.core.framework import summary_pb2
 from tensorflow.python.platform import tf_logging
@@ -49,8 +50,8 @@ class StatsHook(session_run_hook.SessionRunHook):
 
   def __init__(
       self,
-      every_n_steps: int | None = None,
-      every_n_secs: float | None = None,
+      every_n_steps: Optional[int] = None,
+      every_n_secs: Optional[float] = None,
       summary_writer: Any = None,
   ):
     """Creates the hook.

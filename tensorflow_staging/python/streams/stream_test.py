@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tf.stream` and `Graph.stream` record the number of a GPU stream in the ops that are created in them."""
 
+from __future__ import annotations
+
 import contextlib
 import inspect
 

@@ -6,6 +6,8 @@ Its only argument is the file descriptor of a connection. It receives requests t
 the process that started it is gone.
 """
 
+from __future__ import annotations
+
 import multiprocessing.connection
 import os
 import queue

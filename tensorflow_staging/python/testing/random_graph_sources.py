@@ -101,7 +101,7 @@ def add_source(
     record = tf.nest.flatten(iterator.get_next())
   if manual:
     record = tf.nest.flatten(tf.staged(record, capacity=rng.randrange(1, 3)))
-  return SourceRecord(list(zip(kinds, record, strict=True)), initializer)
+  return SourceRecord(list(zip(kinds, record)), initializer)
 
 
 def _iterator(

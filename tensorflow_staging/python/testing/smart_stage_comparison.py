@@ -244,7 +244,7 @@ def _taken_types(nodes: Iterable[tf.NodeDef]) -> dict[str, list[int]]:
 def _compare_outcomes(
     case: random_graphs.RandomGraph, steps: list[random_graphs.Step], staged: Outcomes, expected: Outcomes) -> None:
   error_may_differ = random_graphs.error_may_differ(case.graph)
-  for number, (got, wanted) in enumerate(zip(staged, expected, strict=False)):
+  for number, (got, wanted) in enumerate(zip(staged, expected)):
     if isinstance(got, dict) and isinstance(wanted, dict):
       for name in steps[number].fetches:
         if not same(got[name], wanted[name]):

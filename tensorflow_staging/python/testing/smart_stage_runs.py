@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of one graph with and without SmartStage, for tests that compare them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

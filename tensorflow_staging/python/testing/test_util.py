@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small helpers that several tests share."""
 
+from __future__ import annotations
+
 import contextlib
 import gc
 import os

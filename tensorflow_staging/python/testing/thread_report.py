@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports the threads on which a step runs, for the tests of stage thread pools."""
 
+from __future__ import annotations
+
 import functools
 import os
 import pathlib

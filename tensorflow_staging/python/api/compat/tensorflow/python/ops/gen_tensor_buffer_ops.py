@@ -8,6 +8,7 @@ stage has no runner, so `tf.make_prefetch_hook()` does not run it.
 
 from collections.abc import Sequence
 from typing import Any
+from typing import Optional
 
 from tensorflow.python.framework import constant_op
 from tensorflow.python.framework import dtypes as dtypes_lib
@@ -30,7 +31,7 @@ def tensor_buffer_put(
     shared_name: str = "",
     shared_capacity: int = 1,
     timeout_millis: int = 1000,
-    name: str | None = None,
+    name: Optional[str] = None,
 ) -> ops.Operation:
   """Adds an op that puts a record into a buffer.
 
@@ -61,7 +62,7 @@ def tensor_buffer_take(
     shared_name: str = "",
     shared_capacity: int = 1,
     shared_threads: int = 1,
-    name: str | None = None,
+    name: Optional[str] = None,
 ) -> list[ops.Tensor]:
   """Adds an op that takes the oldest record of a buffer.
 
@@ -92,7 +93,7 @@ def tensor_buffer_cancel(
     is_cancelled: bool = True,
     shared_name: str = "",
     shared_capacity: int = 1,
-    name: str | None = None,
+    name: Optional[str] = None,
 ) -> ops.Operation:
   """Adds an op that cancels a buffer, or opens it again. The buffer keeps its records.
 
@@ -116,7 +117,7 @@ def tensor_buffer_cancel(
 
 
 def tensor_buffer_close(
-    container: str = "", shared_name: str = "", shared_capacity: int = 1, name: str | None = None) -> ops.Operation:
+    container: str = "", shared_name: str = "", shared_capacity: int = 1, name: Optional[str] = None) -> ops.Operation:
   """Adds an op that declares the end of the data: no more records will come.
 
   Args:
@@ -142,7 +143,7 @@ def tensor_buffer_close(
 
 
 def tensor_buffer_size(
-    container: str = "", shared_name: str = "", shared_capacity: int = 1, name: str | None = None) -> ops.Tensor:
+    container: str = "", shared_name: str = "", shared_capacity: int = 1, name: Optional[str] = None) -> ops.Tensor:
   """Adds an op that counts the records of a buffer.
 
   Args:
