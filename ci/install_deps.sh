@@ -24,13 +24,13 @@ need graphviz command -v dot
 need libbenchmark-dev test -e /usr/include/benchmark/benchmark.h
 need debian-archive-keyring test -e /usr/share/keyrings/debian-archive-keyring.gpg
 
-python=$(find_python || true)
+python=$(find_python 2>/dev/null || true)
 if [ -z "$python" ]; then
-  missing+=(python3.11 python3.11-dev python3.11-venv python3-pip)
+  missing+=("python$default_python"{,-dev,-venv} python3-pip)
 else
-  need python3.11-dev "$python" -c 'import os, sysconfig; open(os.path.join(sysconfig.get_path("include"), "Python.h"))'
+  need "python$default_python-dev" "$python" -c 'import os, sysconfig; open(os.path.join(sysconfig.get_path("include"), "Python.h"))'
   need python3-pip "$python" -m pip --version
-  need python3.11-venv "$python" -c 'import ensurepip, venv'
+  need "python$default_python-venv" "$python" -c 'import ensurepip, venv'
 fi
 
 if [ ${#missing[@]} -eq 0 ]; then

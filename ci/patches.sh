@@ -12,7 +12,7 @@ set -euo pipefail
 ci=$(dirname "${BASH_SOURCE[0]}")
 # steps.sh changes the working folder, so it runs in a subshell: the arguments may be relative to the current one.
 python=$(source "$ci/steps.sh" && find_python) || {
-  echo "error: Python 3.11 is needed; ci/install_deps.sh installs it." >&2
+  echo "ci/install_deps.sh installs it." >&2
   exit 1
 }
 exec "$python" "$ci/patches/series.py" "$@"

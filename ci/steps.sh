@@ -21,17 +21,38 @@ die() {
   exit 1
 }
 
-# find_python: prints the path of a Python 3.11, which the wheel needs: PYTHON_BIN_PATH if it is one, or the machine's.
+# The Python that the project's own scripts need and for which the wheel is built by default, and all for which it can be
+# built, as in "3.9 3.10 3.11".
+default_python=$(sed -n 's/^DEFAULT_PYTHON = "\(.*\)"$/\1/p' third_party/versions.bzl)
+supported_pythons=$(sed -n 's/^    "\(3\.[0-9]*\)": struct($/\1/p' third_party/versions.bzl | paste -sd ' ')
+
+# find_python [VERSION]: prints the path of a Python of that version, such as 3.10, or of the default one: PYTHON_BIN_PATH
+# if it is one, or the machine's. Otherwise says on the standard error where it looked.
 find_python() {
-  local candidate
-  for candidate in "${PYTHON_BIN_PATH:-}" python3.11 python3; do
-    if [ -n "$candidate" ] && command -v "$candidate" >/dev/null &&
-      "$candidate" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then
+  local version=${1:-$default_python} candidate found looked=
+  for candidate in "${PYTHON_BIN_PATH:-}" "python$version" python3; do
+    [ -n "$candidate" ] || continue
+    if ! command -v "$candidate" >/dev/null; then
+      found="not found"
+    elif ! found=$("$candidate" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null); then
+      found="$(command -v "$candidate") does not run"
+    elif [ "$found" = "$version" ]; then
       "$candidate" -c 'import sys; print(sys.executable)'
       return
+    else
+      found="$(command -v "$candidate") is Python $found"
     fi
+    looked+="; $candidate: $found"
   done
+  echo "Python $version was not found (${looked#; }). Install it with its headers, or set PYTHON_BIN_PATH to it." >&2
   return 1
+}
+
+# requirements_of FOLDER VERSION: prints the path of the file in the folder that pins packages for a Python.
+requirements_of() {
+  local suffix=_$2
+  [ "$2" != "$default_python" ] || suffix=
+  echo "$1/requirements$suffix.txt"
 }
 
 # install_pinned PYTHON FILE...: installs the packages that requirements files pin by hash, for PYTHON. Where

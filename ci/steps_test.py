@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the functions in steps.sh."""
+"""Tests of the functions in steps.sh, and of what build_wheel.sh does with them."""
 
 import os
 import pathlib
@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 _STEPS = pathlib.Path(__file__).with_name("steps.sh")
+_BUILD_WHEEL = _STEPS.with_name("build_wheel.sh")
 
 # Stands for Python: it logs its arguments, and fails if FAILING names one of them.
 _FAKE_PYTHON = """#!/usr/bin/env bash
@@ -84,3 +85,56 @@ def test_the_script_stops_where_pip_fails(install_pinned, folder):
   process, _ = install_pinned(folder, failing="--quiet")
   assert process.returncode != 0
   assert "Installed." not in process.stdout
+
+
+@pytest.fixture
+def run_with_pythons(tmp_path):
+  """A function that runs a command where a folder with stand-ins for Pythons comes first on the path."""
+
+  def run(command: list[str], **pythons: str) -> subprocess.CompletedProcess:
+    for version, output in pythons.items():
+      stand_in = tmp_path / version.replace("_", ".")
+      stand_in.write_text(f"#!/usr/bin/env bash\n{output}\n")
+      stand_in.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
+
+  return run
+
+
+def _stand_in(version: str) -> str:
+  return f'[[ $2 = *executable* ]] && echo "$0" || echo {version}'
+
+
+def _find_python(version: str) -> list[str]:
+  return ["bash", "-c", f'source "$1"; find_python {version}', "bash", str(_STEPS)]
+
+
+def test_a_python_is_found_by_its_version(run_with_pythons, tmp_path):
+  found = run_with_pythons(_find_python("3.10"), python3_10="exit 127", python3=_stand_in("3.10"))
+  assert (found.stdout, found.stderr) == (f"{tmp_path}/python3\n", "")
+
+
+def test_where_a_python_was_sought_is_said(run_with_pythons, tmp_path):
+  found = run_with_pythons(_find_python("3.10"), python3_10="exit 127", python3=_stand_in("3.12"))
+  assert found.returncode == 1
+  assert found.stdout == ""
+  assert found.stderr == (
+      f"Python 3.10 was not found (python3.10: {tmp_path}/python3.10 does not run; python3: {tmp_path}/python3 is"
+      " Python 3.12). Install it with its headers, or set PYTHON_BIN_PATH to it.\n")
+
+
+def test_no_wheel_is_built_without_its_python(run_with_pythons):
+  built = run_with_pythons([_BUILD_WHEEL, "--python=3.9"], python3_9="exit 127", python3=_stand_in("3.11"))
+  assert built.returncode == 1
+  assert built.stdout == ""
+  assert built.stderr.startswith("Python 3.9 was not found (")
+  assert built.stderr.endswith("error: --python=3.9: nothing was built.\n")
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.12", "3", ""])
+def test_no_wheel_is_built_for_an_unknown_python(run_with_pythons, version):
+  built = run_with_pythons([_BUILD_WHEEL, f"--python={version}"])
+  assert built.returncode == 1
+  assert built.stderr == (
+      f"error: --python={version}: TensorFlow has official wheels only for Python 3.9, 3.10, 3.11.\n")

@@ -6,6 +6,7 @@ registry (pip, apt) fetches it, with the machine's own settings. Either way, the
 """
 
 load("//third_party:execute.bzl", "execute_or_fail")
+load("//third_party:versions.bzl", "DEFAULT_PYTHON", "PYTHONS", "TENSORFLOW_VERSION")
 
 # The variable that changes where a download comes from; every rule that downloads lists it in `environ`.
 DOWNLOAD_ENVIRON = ["TF_STAGING_DISTDIR"]
@@ -14,16 +15,17 @@ def python_interpreter(rctx):
     """Finds the Python that runs the build, and for which the wheel is built.
 
     Args:
-      rctx: the repository context.
+      rctx: the repository context. The rule lists PYTHON_BIN_PATH in `environ` if its files depend on the version.
 
     Returns:
-      The interpreter's path, as a string.
+      A struct with the interpreter's `path` and its `version`, a key of PYTHONS.
     """
     named = rctx.os.environ.get("PYTHON_BIN_PATH")
-    found = named or rctx.which("python3.11") or rctx.which("python3")
+    found = named or rctx.which("python" + DEFAULT_PYTHON) or rctx.which("python3")
     if not found:
-        fail("No Python found. Install Python 3.11 with its headers (Debian: python3.11-dev), or set PYTHON_BIN_PATH.")
-    advice = "Set PYTHON_BIN_PATH to a Python 3.11."
+        fail(("No Python found. Install Python {0} with its headers (Debian: python{0}-dev), or set " +
+              "PYTHON_BIN_PATH.").format(DEFAULT_PYTHON))
+    advice = "Set PYTHON_BIN_PATH to a CPython of one of these versions: {}.".format(", ".join(PYTHONS.keys()))
     query = execute_or_fail(
         rctx,
         [found, "-c", "import sys; print(sys.version.split()[0]); print(sys.executable)"],
@@ -31,9 +33,22 @@ def python_interpreter(rctx):
         advice = advice,
     )
     answer = query.stdout.split("\n")
-    if not answer[0].startswith("3.11."):
-        fail("The base wheel is built for Python 3.11, but {} is {}. {}".format(found, answer[0], advice))
-    return answer[1]
+    version = ".".join(answer[0].split(".")[:2])
+    if version not in PYTHONS:
+        fail("There is no official wheel of TensorFlow {} for {}, which is Python {}. {}".format(
+            TENSORFLOW_VERSION,
+            found,
+            answer[0],
+            advice,
+        ))
+    if version != DEFAULT_PYTHON and not named:
+        fail("The wheel is built for Python {} by default, but {} is {}. {}".format(
+            DEFAULT_PYTHON,
+            found,
+            answer[0],
+            advice,
+        ))
+    return struct(path = answer[1], version = version)
 
 def local_folder(rctx):
     """Returns the folder of local archives that TF_STAGING_DISTDIR names, as a string, or None.
@@ -94,7 +109,7 @@ def fetch_from_pypi(rctx, package):
         execute_or_fail(
             rctx,
             [
-                python_interpreter(rctx),
+                python_interpreter(rctx).path,
                 "-m",
                 "pip",
                 "download",

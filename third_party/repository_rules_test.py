@@ -43,23 +43,30 @@ def _load(label: str, printed: list[str]) -> dict:
   return defined
 
 
-_PINS = {
-    value.file: value.sha256
-    for value in _load("//third_party:versions.bzl", []).values()
-    if isinstance(value, types.SimpleNamespace) and hasattr(value, "file")
-}
-_SOURCE = _load("//third_party:versions.bzl", [])["TENSORFLOW_SOURCE"]
-_PINS |= {_SOURCE.debian_file: _SOURCE.debian_sha256, _SOURCE.upstream_file: _SOURCE.upstream_sha256}
+_VERSIONS = _load("//third_party:versions.bzl", [])
+_PYTHONS = _VERSIONS["PYTHONS"]
+_SOURCE = _VERSIONS["TENSORFLOW_SOURCE"]
+_PINS = {_SOURCE.debian_file: _SOURCE.debian_sha256, _SOURCE.upstream_file: _SOURCE.upstream_sha256}
+for _package in (
+    _VERSIONS["PROTOC"], _VERSIONS["PYBIND11"], *(wheel for pins in _PYTHONS.values() for wheel in pins.wheels.values())
+):
+  _PINS[_package.file] = _package.sha256
 
 
 class _Context:
   """Stands for Bazel's repository context. Every file exists, and every command succeeds except `failing`."""
 
-  def __init__(self, failing: int | None = None, folder: str | None = None):
+  def __init__(
+      self, failing: int | None = None, folder: str | None = None, python: str = "3.11.7", named: bool = False,
+      flavor: str = "cpu"):
     self.os = types.SimpleNamespace(environ={} if folder is None else {"TF_STAGING_DISTDIR": folder})
-    self.attr = types.SimpleNamespace(flavor="cpu")
+    if named:
+      self.os.environ["PYTHON_BIN_PATH"] = "/opt/python"
+    self.attr = types.SimpleNamespace(flavor=flavor)
+    self.python = python
     self.commands = []
     self.environments = []
+    self.files = {}
     self.deleted = []
     self.failing = failing
 
@@ -75,7 +82,7 @@ class _Context:
       case ["sha256sum", path]:
         return f"{_PINS[pathlib.Path(path).name]}  {path}\n"
       case [_, "-c", code]:
-        return "3.11.7\n/usr/bin/python3.11\n" if "sys.version" in code else "/usr/include/python3.11\n"
+        return f"{self.python}\n/usr/bin/python\n" if "sys.version" in code else "/usr/include/python\n"
       case [_, "indextargets", *_]:
         return "mirror|Debian\n"
       case _:
@@ -96,8 +103,8 @@ class _Context:
   def download(self, **_):
     return types.SimpleNamespace(success=True)
 
-  def file(self, *_, **__):
-    pass
+  def file(self, path, content="", **_):
+    self.files[path] = content
 
   def symlink(self, *_):
     pass
@@ -207,3 +214,43 @@ def test_a_local_wheel_that_is_missing_is_reported_before_pip_uses_its_index():
     rctx, printed = _run("//third_party/pybind11:pybind11.bzl", "pybind11", folder="/archives")
   assert len(_pip_commands(rctx)) == 1
   assert printed == ["/archives has no pybind11-2.10.4-py3-none-any.whl; pip downloads pybind11==2.10.4."]
+
+
+@pytest.mark.parametrize("flavor", ["cpu", "cuda"])
+@pytest.mark.parametrize("version", _PYTHONS)
+def test_each_python_has_its_official_wheel_and_requirements(version, flavor):
+  named = {"python": f"{version}.1", "named": True}
+  tag = "cp" + version.replace(".", "")
+  rctx, _ = _run("//third_party/tensorflow:wheel.bzl", "tensorflow_wheel", flavor=flavor, folder="/archives", **named)
+  [path] = [command[-1] for command in rctx.commands if command[0] == "sha256sum"]
+  assert path.startswith(f"/archives/tensorflow{'_cpu' if flavor == 'cpu' else ''}-")
+  assert f"-{tag}-{tag}-" in path
+
+  rctx, _ = _run("//third_party/python:python.bzl", "python", **named)
+  assert rctx.files["version.bzl"] == f'PYTHON_VERSION = "{version}"\n'
+  [(command, _)] = _pip_commands(rctx)
+  [requirements] = [argument for argument in command if argument.startswith("--requirement=")]
+  file = requirements.rpartition(":")[2]
+  assert file == ("requirements.txt" if version == _VERSIONS["DEFAULT_PYTHON"] else f"requirements_{version}.txt")
+  for folder in ("third_party/python", "ci"):
+    assert (_ROOT / folder / file).is_file()
+
+
+def test_a_python_without_an_official_wheel_is_refused():
+  with pytest.raises(_BuildStopped) as stopped:
+    _run("//third_party/tensorflow:wheel.bzl", "tensorflow_wheel", python="3.12.1", named=True)
+  assert str(stopped.value) == (
+      "There is no official wheel of TensorFlow 2.14.1 for /opt/python, which is Python 3.12.1. Set PYTHON_BIN_PATH to"
+      " a CPython of one of these versions: 3.9, 3.10, 3.11.")
+
+
+def test_another_python_than_the_default_must_be_named():
+  with pytest.raises(_BuildStopped, match="for Python 3.11 by default, but /usr/bin/python3.11 is 3.10.2. Set"):
+    _run("//third_party/python:python.bzl", "python", python="3.10.2")
+
+
+def test_a_python_without_headers_is_refused():
+  with mock.patch.object(_Path, "exists", False), pytest.raises(_BuildStopped) as stopped:
+    _run("//third_party/python:python.bzl", "python", python="3.9.2", named=True)
+  assert str(stopped.value) == (
+      "/usr/bin/python has no headers in /usr/include/python. Install them (Debian: python3.9-dev).")

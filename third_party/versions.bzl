@@ -18,18 +18,58 @@ TENSORFLOW_SOURCE = struct(
     upstream_url = "https://github.com/tensorflow/tensorflow/archive/refs/tags/v2.14.1.tar.gz",
 )
 
-# The official wheels whose binaries our wheel is built on.
-TENSORFLOW_WHEEL_CPU = struct(
-    requirement = "tensorflow-cpu==2.14.1",
-    file = "tensorflow_cpu-2.14.1-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
-    sha256 = "7f9d705b4d57acc5835de9d926515a70535e3a178a89ad59f0d380503b69f705",
-)
+# The CPython for which the wheel is built unless PYTHON_BIN_PATH names another.
+DEFAULT_PYTHON = "3.11"
 
-TENSORFLOW_WHEEL_CUDA = struct(
-    requirement = "tensorflow==2.14.1",
-    file = "tensorflow-2.14.1-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
-    sha256 = "c9aa05a98450fa5bc4efd529383b7d15c10ec12b0238a6744baa1508c4bfa4d5",
-)
+# Every CPython for which the wheel can be built: the official wheels whose binaries ours is built on, without and with CUDA,
+# and the file in third_party/python that pins what they require.
+PYTHONS = {
+    "3.9": struct(
+        requirements = "requirements_3.9.txt",
+        wheels = {
+            "cpu": struct(
+                requirement = "tensorflow-cpu==2.14.1",
+                file = "tensorflow_cpu-2.14.1-cp39-cp39-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+                sha256 = "8492db93c2662765b59865c1301b610a00c5d9bc95237a76685e94df4376db8a",
+            ),
+            "cuda": struct(
+                requirement = "tensorflow==2.14.1",
+                file = "tensorflow-2.14.1-cp39-cp39-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+                sha256 = "a9ab2747f75aba0327bfe6092b963694f1001781e5d2c0d251dfeed02b0c3bba",
+            ),
+        },
+    ),
+    "3.10": struct(
+        requirements = "requirements_3.10.txt",
+        wheels = {
+            "cpu": struct(
+                requirement = "tensorflow-cpu==2.14.1",
+                file = "tensorflow_cpu-2.14.1-cp310-cp310-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+                sha256 = "97f63588962997f2816031578450f747468f9441b17f5bbf352fc93adecc2051",
+            ),
+            "cuda": struct(
+                requirement = "tensorflow==2.14.1",
+                file = "tensorflow-2.14.1-cp310-cp310-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+                sha256 = "9a955c42164eff4d751732c1274ca4bf059db60c9e2362098ce1eed7177c3fe9",
+            ),
+        },
+    ),
+    "3.11": struct(
+        requirements = "requirements.txt",
+        wheels = {
+            "cpu": struct(
+                requirement = "tensorflow-cpu==2.14.1",
+                file = "tensorflow_cpu-2.14.1-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+                sha256 = "7f9d705b4d57acc5835de9d926515a70535e3a178a89ad59f0d380503b69f705",
+            ),
+            "cuda": struct(
+                requirement = "tensorflow==2.14.1",
+                file = "tensorflow-2.14.1-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+                sha256 = "c9aa05a98450fa5bc4efd529383b7d15c10ec12b0238a6744baa1508c4bfa4d5",
+            ),
+        },
+    ),
+}
 
 # The protobuf compiler of the protobuf release (3.21.9) that TensorFlow 2.14 is built with.
 PROTOC = struct(

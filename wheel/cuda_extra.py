@@ -2,7 +2,8 @@
 """Adapts the extra `and-cuda`, which installs CUDA's libraries beside TensorFlow, to our wheel.
 
 Both official wheels offer the extra, and on Python 3.11 pip can install neither with it: the extra requires a version
-of TensorRT that has no build for Python 3.11. TensorFlow loads TensorRT at run time, and only for TF-TRT.
+of TensorRT that has no build for Python 3.11. TensorFlow loads TensorRT at run time, and only for TF-TRT, so the wheels
+for other Pythons do without it, too.
 """
 
 from __future__ import annotations

@@ -120,7 +120,8 @@ def test_platform_tag_is_what_the_libraries_need():
   libraries = [_SITE_PACKAGES / "tensorflow" / name for name in _LIBRARIES]
   libraries.append(_SITE_PACKAGES / "tensorflow_staging/python/pywrap/_pywrap_staging.so")
   tag = platform_tag.tag_of(libraries, (2, 17))
-  assert f"Tag: cp311-cp311-{tag}" in _DISTRIBUTION.read_text("WHEEL")
+  python = f"cp3{sys.version_info.minor}"
+  assert f"Tag: {python}-{python}-{tag}" in _DISTRIBUTION.read_text("WHEEL")
 
 
 def test_overlay_exports_only_replaced_classes_and_our_own():

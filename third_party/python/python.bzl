@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""@python: the interpreter, its headers, and a folder of the packages that `import tensorflow` needs at build time."""
+"""@python: the interpreter, its version and headers, and a folder of the packages that `import tensorflow` needs."""
 
 load("//third_party:download.bzl", "DOWNLOAD_ENVIRON", "local_folder", "python_interpreter")
 load("//third_party:execute.bzl", "execute_or_fail")
+load("//third_party:versions.bzl", "PYTHONS")
 
 def _install_packages(rctx, python, requirements):
     """Installs pinned packages into site-packages/.
@@ -52,7 +53,7 @@ def _install_packages(rctx, python, requirements):
     execute_or_fail(
         rctx,
         install,
-        "install the packages of third_party/python/requirements.txt",
+        "install the packages of {}".format(requirements),
         advice = ("Either let pip reach its index, or put the packages' wheels into a folder and name the folder in " +
                   "TF_STAGING_DISTDIR."),
         timeout = 1800,
@@ -62,17 +63,22 @@ def _python_impl(rctx):
     python = python_interpreter(rctx)
     query = execute_or_fail(
         rctx,
-        [python, "-c", "import sysconfig; print(sysconfig.get_path('include'))"],
-        "ask {} for the folder of its headers".format(python),
+        [python.path, "-c", "import sysconfig; print(sysconfig.get_path('include'))"],
+        "ask {} for the folder of its headers".format(python.path),
     )
     include = query.stdout.strip()
     if not rctx.path(include + "/Python.h").exists:
-        fail("{} has no headers in {}. Install them (Debian: python3.11-dev).".format(python, include))
+        fail("{} has no headers in {}. Install them (Debian: python{}-dev).".format(
+            python.path,
+            include,
+            python.version,
+        ))
     rctx.symlink(include, "include")
-    rctx.symlink(python, "python3")
+    rctx.symlink(python.path, "python3")
+    rctx.file("version.bzl", "PYTHON_VERSION = \"{}\"\n".format(python.version))
 
-    requirements = rctx.path(Label("//third_party/python:requirements.txt"))
-    _install_packages(rctx, python, requirements)
+    requirements = rctx.path(Label("//third_party/python:" + PYTHONS[python.version].requirements))
+    _install_packages(rctx, python.path, requirements)
     rctx.file("BUILD.bazel", """
 package(default_visibility = ["//visibility:public"])
 
