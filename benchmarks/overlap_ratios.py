@@ -127,10 +127,10 @@ def _write(results: dict[str, Any]) -> parts.Page:
 
 A record and a step take 3 and 9 ms, 6 and 6 ms, or 9 and 3 ms, each in a `tf.numpy_function`: asleep, so that they do
 not compete for a core, or in the last case computing hyperbolic tangents in one thread, measured in CPU time. What
-*jitters* takes a time between 0 and 12 ms, uniformly distributed. Buffers hold {_CAPACITY} records, which one producer computes;
-with AUTOTUNE, `tf.staged` chooses both numbers, for which it had {_SETTLING_STEPS} steps before. The limit is that of
-one producer: the record or the step, measured alone, whichever takes longer; or the CPU time of both over the cores, if
-that is longer. More producers can beat it.
+*jitters* takes a time between 0 and 12 ms, uniformly distributed. Buffers hold {_CAPACITY} records, which one producer
+computes; with AUTOTUNE, `tf.staged` chooses both numbers, for which it had {_SETTLING_STEPS} steps before. The limit is
+that of one producer: the record or the step, measured alone, whichever takes longer; or the CPU time of both over the
+cores, if that is longer. More producers can beat it.
 
 All ways of a case are open in one process and take turns; the numbers are medians of {_ROUNDS} rounds. *Times as fast*
 is the median of the ratios of the rounds, with its confidence interval beside it.""",

@@ -191,7 +191,8 @@ def _write(results: dict[str, Any]) -> parts.Page:
 {report.markdown(producers, left=1)}
 
 A record takes {_RECORD_MILLISECONDS} ms in a `tf.numpy_function`: asleep, or computing hyperbolic tangents in
-one thread, measured in CPU time. The step only takes it. The buffer holds as many records as there are producers. The limit is
+one thread, measured in CPU time. The step only takes it. The buffer holds as many records as there are producers. The
+limit is
 {_RECORD_MILLISECONDS} ms divided by the producers, or by the cores where a record computes and there are more
 producers.
 

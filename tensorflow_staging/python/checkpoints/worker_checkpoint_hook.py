@@ -4,6 +4,8 @@
 import os
 import re
 import time
+from typing import Optional
+from typing import Union
 
 from tensorflow.python.checkpoint import checkpoint_management
 from tensorflow.python.client import session as session_lib
@@ -47,7 +49,7 @@ class WorkerCheckpointHook(session_run_hook.SessionRunHook):
 
   def __init__(
       self,
-      checkpoint_dir: str | os.PathLike[str],
+      checkpoint_dir: Union[str, os.PathLike],
       task: int,
       poll_secs: float = 1.0,
       max_to_keep: int = 5,
@@ -73,10 +75,10 @@ class WorkerCheckpointHook(session_run_hook.SessionRunHook):
     self._list_name = f"checkpoint_worker_{task}"
     self._poll_secs = poll_secs
     self._max_to_keep = max_to_keep
-    self._saver: saver_lib.Saver | None = None
+    self._saver: Optional[saver_lib.Saver] = None
     self._global_step = None
     # The chief's last checkpoint that this worker has seen.
-    self._seen: str | None = None
+    self._seen: Optional[str] = None
     self._next_look = 0.0
 
   def begin(self) -> None:

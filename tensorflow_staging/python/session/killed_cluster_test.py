@@ -101,7 +101,7 @@ def _step_together(cluster, count):
   for _ in range(count):
     answers = [worker.begin("step") for worker in cluster.workers]
     steps.append([answer()[0] for answer in answers])
-  return [list(records) for records in zip(*steps, strict=True)]
+  return [list(records) for records in zip(*steps)]
 
 
 @stage_kinds.BOTH

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster for tests; each of its tasks is a process on this machine."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import multiprocessing
