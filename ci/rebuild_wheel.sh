@@ -7,10 +7,15 @@
 steps_total=4
 source "$(dirname "$0")/steps.sh"
 
-[ -z "$(git status --porcelain)" ] || die "There are changes that are not committed; the wheel says so, and would differ."
+check_committed() {
+  [ -z "$(git status --porcelain)" ] || die "There are changes that are not committed; the wheel says so, and would differ."
+}
 
+check_committed
 step "Building the wheel"
 ci/build_wheel.sh
+# Whoever changed something meanwhile would learn it only at the end.
+check_committed
 
 step "Cloning the commit into another folder"
 folder=$(mktemp -d)
