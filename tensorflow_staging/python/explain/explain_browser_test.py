@@ -93,7 +93,7 @@ def test_scopes_open_one_level_at_a_time(open_page, large):
   page = open_page(large[1])
   assert page.locator("#tree .leaf").filter(has_text="Identity").count() == 0
   page.get_by_text("model", exact=True).click()
-  assert page.locator("#tree summary").filter(has_text="tower_7").count() == 1
+  sync_api.expect(page.locator("#tree summary").filter(has_text="tower_7")).to_have_count(1, timeout=_WAIT_MILLIS)
   assert page.locator("#tree summary").filter(has_text="block_0").count() == 0
 
 
@@ -115,7 +115,7 @@ def test_a_long_list_of_results_grows_as_the_reader_asks(open_page, large):
   page.wait_for_selector("#results .more")
   assert page.locator("#results a").count() == 200
   page.click("#results .more")
-  assert page.locator("#results a").count() == 400
+  sync_api.expect(page.locator("#results a")).to_have_count(400, timeout=_WAIT_MILLIS)
 
 
 def test_results_can_be_limited_to_a_side(open_page):
@@ -123,8 +123,10 @@ def test_results_can_be_limited_to_a_side(open_page):
   report = tf.staging.explain()
   page = open_page(report)
   page.select_option("#side", label="runs once")
+  once = [name for name, _, side in report.graph.nodes if side == explain_graph.ONCE]
+  sync_api.expect(page.locator("#results a")).to_have_count(len(once), timeout=_WAIT_MILLIS)
   found = page.locator("#results a").all_inner_texts()
-  assert sorted(found) == sorted(name for name, _, side in report.graph.nodes if side == explain_graph.ONCE)
+  assert sorted(found) == sorted(once)
 
 
 def test_a_search_without_a_result_says_so(open_page):
