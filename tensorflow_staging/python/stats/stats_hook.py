@@ -97,7 +97,7 @@ class StatsHook(session_run_hook.SessionRunHook):
   def after_run(self, run_context, run_values):
     # Every step waits for this: the clock alone takes as long as all else that the hook does then.
     self._left -= 1
-    if not self._left:
+    if self._left <= 0:
       self._look(run_context.session)
 
   def _count(self, interval: int) -> None:
