@@ -10,8 +10,11 @@ namespace {
 
 // The part of the time for which steps may wait without consequence.
 constexpr double kToleratedWait = 0.02;
-// By how much records must come faster with another producer.
+// By how much records must come faster with another producer, while steps still
+// wait.
 constexpr double kWorthwhileGain = 1.03;
+// How many periods a trial may last, of which the pause of a program takes one.
+constexpr int kTrialPeriods = 3;
 // How much of a producer must be idle beyond a whole one before one goes, so
 // that a small variation does not bring it back.
 constexpr double kSpare = 0.3;
@@ -36,16 +39,19 @@ bool ProducerTuner::OnPeriod(const Period& period) {
   if (on_trial_) {
     // The first period still contains the change itself.
     if (periods_ < 2) return false;
+    const bool waits_gone = waits <= kToleratedWait;
+    // A step that does not wait any more, but takes longer, shares its cores
+    // with the new producer. A pause of the program also lowers the rate.
+    const bool faster =
+        rate >= (waits_gone ? 1 : kWorthwhileGain) * rate_before_;
+    if (!faster && waits_gone && periods_ < kTrialPeriods) return false;
     on_trial_ = false;
-    // Steps that do not wait any more say more than the rate, which a pause of
-    // the program lowers.
-    if (waits <= kToleratedWait || rate >= kWorthwhileGain * rate_before_) {
-      pause_ = 0;
-    } else {
+    if (!faster) {
       pause_ = std::clamp(2 * pause_, kFirstPause, kLongestPause);
       periods_to_trial_ = pause_;
       return Change(producers_ - 1);
     }
+    pause_ = 0;
   }
   idle_periods_ = idle > 1 + kSpare ? idle_periods_ + 1 : 0;
   if (waits > kToleratedWait) {

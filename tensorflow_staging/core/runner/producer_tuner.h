@@ -11,9 +11,10 @@ namespace staging {
 // Chooses how many producers of a stage work, from one period to the next.
 //
 //   * While steps wait for records, it tries one producer more, and keeps it if
-//     records then come faster. Otherwise something else is the limit, such as
-//     the processor or a lock of the source, and the next attempt is made after
-//     twice as many periods as the last one.
+//     steps then take records faster. Otherwise something else is the limit,
+//     such as the cores, which steps and producers share, or a lock of the
+//     source, and the next attempt is made after twice as many periods as the
+//     last one.
 //   * While steps do not wait and the producers wait for room so long that one
 //     fewer would do, it takes one away. The pause of a program, as for an
 //     evaluation, is no reason.

@@ -14,22 +14,24 @@ namespace {
 constexpr int64_t kSecond = 1000000;
 
 // A stage whose producers make `rate` records a second each, together at most
-// `most`, for steps that take at most `steps` a second.
+// `most`, for steps that take at most `steps` a second with one producer, and
+// fewer by `contention` for each further one.
 struct Stage {
   double rate;
   double most;
   double steps;
+  double contention = 0;
 };
 
 // One second of `stage` with `producers`.
 ProducerTuner::Period Second(const Stage& stage, int producers) {
   const double made = std::min(stage.rate * producers, stage.most);
-  const double taken = std::min(made, stage.steps);
+  const double steps = stage.steps - stage.contention * (producers - 1);
+  const double taken = std::min(made, steps);
   ProducerTuner::Period period;
   period.micros = kSecond;
   period.taken = static_cast<int64_t>(taken);
-  period.take_wait_micros =
-      static_cast<int64_t>(kSecond * (1 - taken / stage.steps));
+  period.take_wait_micros = static_cast<int64_t>(kSecond * (1 - taken / steps));
   period.put_wait_micros =
       static_cast<int64_t>(kSecond * producers * (1 - taken / made));
   return period;
@@ -70,6 +72,20 @@ TEST(ProducerTunerTest, ProducersThatGainNothingGo) {
   ProducerTuner tuner(8);
   // Two producers reach the limit of the source.
   Simulate({100, 200, 1000}, 19, &tuner);
+  EXPECT_EQ(tuner.producers(), 2);
+}
+
+TEST(ProducerTunerTest, AProducerThatSlowsTheStepGoes) {
+  ProducerTuner tuner(8);
+  // With two producers steps no longer wait, and take longer.
+  const Stage stage = {95, 1e9, 100, /*contention=*/10};
+  Simulate(stage, 19, &tuner);
+  EXPECT_EQ(tuner.producers(), 1);
+}
+
+TEST(ProducerTunerTest, AProducerThatGainsMoreThanItSlowsStays) {
+  ProducerTuner tuner(8);
+  Simulate({80, 1e9, 100, /*contention=*/10}, 30, &tuner);
   EXPECT_EQ(tuner.producers(), 2);
 }
 
