@@ -77,31 +77,42 @@ def _stage(case: Case, setting: Setting):
       yield session.make_callable(step), session
 
 
-def _seconds(step: Callable[[], None], effort: Effort) -> float:
-  """Returns the mean seconds of a step."""
-  # Longer than the largest buffer lasts, which has filled while other stages were measured.
+def _seconds(step: Callable[[], None], session: tf.compat.v1.Session, effort: Effort) -> float:
+  """Returns how many seconds a step takes that goes on for ever.
+
+  A buffer has filled while other stages were measured. Steps that empty it are quicker than the producers, and would
+  not stay so; then the time of a record that was put counts instead.
+  """
   for _ in range(effort.warm_up_steps):
     step()
+  before = _put(session)
   began = time.perf_counter()
   for _ in range(effort.measured_steps):
     step()
-  return (time.perf_counter() - began) / effort.measured_steps
+  elapsed = time.perf_counter() - began
+  return elapsed / min(effort.measured_steps, max(1, _put(session) - before))
+
+
+def _put(session: tf.compat.v1.Session) -> int:
+  """Returns how many records have been put."""
+  stage, = tf.staging.stats(session)
+  return stage.put
 
 
 def _row(case: Case, effort: Effort) -> tuple[str, ...]:
   settings = [_TUNED, *itertools.product(effort.threads, effort.capacities)]
   rounds: dict[Setting, list[float]] = {setting: [] for setting in settings}
   with contextlib.ExitStack() as stack:
-    steps = {}
+    stages = {}
     for setting in settings:
-      steps[setting], session = stack.enter_context(_stage(case, setting))
+      stages[setting] = step, session = stack.enter_context(_stage(case, setting))
       if setting == _TUNED:
         tuned = session
         for _ in range(effort.settling_steps):
-          steps[setting]()
+          step()
     for turn in range(effort.rounds):
       for setting in settings[:: (-1) ** turn]:
-        rounds[setting].append(_seconds(steps[setting], effort))
+        rounds[setting].append(_seconds(*stages[setting], effort))
     stats, = tf.staging.stats(tuned)
   medians = {setting: statistics.median(values) for setting, values in rounds.items()}
   fixed = {setting: seconds for setting, seconds in medians.items() if setting != _TUNED}
@@ -146,7 +157,8 @@ most {_TARGET} times as long.
 A record and a step each take the given time in a `tf.numpy_function`: asleep where the case *waits*, computing in
 one thread, measured in CPU time, where it *computes*. All stages of a case are open in one process and take turns; the
 numbers are medians of {effort.rounds} rounds of {effort.measured_steps} steps each, after {effort.settling_steps} steps
-in which the stage chose, and {effort.warm_up_steps} steps before each measurement.""")
+in which the stage chose, and {effort.warm_up_steps} steps before each measurement. Steps that use up what a buffer held
+before count as long as the records that were put meanwhile, because they could not go on so.""")
 
 
 if __name__ == "__main__":
