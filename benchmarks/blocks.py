@@ -55,7 +55,8 @@ def cost(step: Step, seconds: float, least_steps: int = _LEAST_STEPS) -> Cost:
   return Cost((now - began) / steps, (time.process_time() - cpu) / steps)
 
 
-def in_turns(steps: Mapping[str, Step], seconds: float, rounds: int) -> dict[str, list[Cost]]:
+def in_turns(
+    steps: Mapping[str, Step], seconds: float, rounds: int, least_steps: int = _LEAST_STEPS) -> dict[str, list[Cost]]:
   """Measures several ways, which take turns in an order that alternates between rounds.
 
   Args:
@@ -63,6 +64,7 @@ def in_turns(steps: Mapping[str, Step], seconds: float, rounds: int) -> dict[str
     seconds: How long to measure all of them together. A third of it warms up, also before each block, because a stage
       has filled its buffer while others were measured.
     rounds: How often each is measured.
+    least_steps: How many steps a block has at least, however long they take.
 
   Returns:
     The cost of a step of each way in each round.
@@ -75,7 +77,7 @@ def in_turns(steps: Mapping[str, Step], seconds: float, rounds: int) -> dict[str
     for name, step in list(steps.items())[:: (-1) ** turn]:
       _wait_until_idle()
       cost(step, each / 3, _LEAST_WARM_UP_STEPS)
-      result[name].append(cost(step, each * 2 / 3))
+      result[name].append(cost(step, each * 2 / 3, least_steps))
   return result
 
 
