@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from typing import NamedTuple
+from typing import Union
 
 import numpy as np
 import tensorflow as tf
@@ -16,7 +17,7 @@ ITERATOR_KINDS = ("one shot", "initializable", "initializable", "structure", "st
 _WORDS = ("red green", "blue", "word1", "word2 word3", "9 8 7", "gray")
 
 # The kind of a value, one of those of `random_graph_ops`, and the value.
-TypedValue = tuple[str, tf.Tensor | tf.SparseTensor]
+TypedValue = tuple[str, Union[tf.Tensor, tf.SparseTensor]]
 
 
 class SourceRecord(NamedTuple):

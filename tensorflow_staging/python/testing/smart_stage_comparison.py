@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
+from typing import Union
 
 import numpy as np
 import tensorflow as tf
@@ -98,7 +99,7 @@ def config(smart_stage: bool, grappler: bool, capacity: int = 1) -> tf.ConfigPro
 _NO_STEP = "no step"
 
 # The outcome of each step: its values by name, the type of its error, or `_NO_STEP`.
-Outcomes = list[dict[str, Any] | type[Exception] | str]
+Outcomes = list[Union[dict[str, Any], type[Exception], str]]
 
 
 @contextlib.contextmanager
