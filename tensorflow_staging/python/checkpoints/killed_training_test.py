@@ -20,9 +20,9 @@ _SECONDS_PER_RUN = 60
 
 
 def _start(folder, records, threads):
-  # -P keeps the program's folder off the import path, so that the process imports the installed wheel.
+  # -I keeps the program's folder off the import path, so that the process imports the installed wheel.
   return test_util.start(
-      [sys.executable, "-P", _PROGRAM, folder, records, threads], folder, log=folder / "log", TF_API_VERSION="1")
+      [sys.executable, "-I", _PROGRAM, folder, records, threads], folder, log=folder / "log", TF_API_VERSION="1")
 
 
 @pytest.mark.timeout(60 * (_KILLS + 1))

@@ -50,9 +50,9 @@ class Task:
     self._connection, other_end = multiprocessing.Pipe()
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     with other_end, log.open("w") as output:
-      # -P keeps the program's folder off the import path, so that the process imports the installed wheel.
+      # -I keeps the program's folder off the import path, so that the process imports the installed wheel.
       self._process = subprocess.Popen(
-          [sys.executable, "-P", _PROGRAM, str(other_end.fileno())], env=environment | {"TF_API_VERSION": "1"},
+          [sys.executable, "-I", _PROGRAM, str(other_end.fileno())], env=environment | {"TF_API_VERSION": "1"},
           stdin=subprocess.DEVNULL, stdout=output, stderr=output, pass_fds=[other_end.fileno()])
 
   def __getattr__(self, name: str) -> Callable[..., Any]:
