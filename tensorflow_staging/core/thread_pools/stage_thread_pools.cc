@@ -22,6 +22,7 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
+#include "tensorflow_staging/core/thread_pools/keyed_turns.h"
 #include "tensorflow_staging/core/thread_pools/stage_thread_pools_env.h"
 #include "tensorflow_staging/core/thread_pools/thread_trial.h"
 
@@ -130,11 +131,13 @@ class GlobalPools {
  public:
   Status GetOrCreate(const StageThreadPoolsSpec& spec,
                      std::shared_ptr<StageThreadPools>* pools) {
-    mutex_lock lock(mu_);
-    const auto known = pools_.find(spec);
-    if (known != pools_.end()) *pools = known->second.lock();
-    if (*pools != nullptr) return OkStatus();
-    WarnIfNameIsInUse(spec);
+    const KeyedTurns<StageThreadPoolsSpec>::Turn turn(&turns_, spec);
+    {
+      mutex_lock lock(mu_);
+      const auto known = pools_.find(spec);
+      if (known != pools_.end()) *pools = known->second.lock();
+      if (*pools != nullptr) return OkStatus();
+    }
     std::shared_ptr<StageThreadPools> created;
     TF_RETURN_IF_ERROR(StageThreadPools::Create(spec, &created));
     // The entry goes with the pools, so that a process which creates pools of
@@ -145,6 +148,8 @@ class GlobalPools {
                 created.reset();
                 Forget(spec);
               }};
+    mutex_lock lock(mu_);
+    WarnIfNameIsInUse(spec);
     pools_[spec] = *pools;
     return OkStatus();
   }
@@ -175,6 +180,9 @@ class GlobalPools {
     }
   }
 
+  // Those of threads that create pools, which takes long if they have many
+  // threads.
+  KeyedTurns<StageThreadPoolsSpec> turns_;
   mutex mu_;
   std::map<StageThreadPoolsSpec, std::weak_ptr<StageThreadPools>> pools_
       TF_GUARDED_BY(mu_);

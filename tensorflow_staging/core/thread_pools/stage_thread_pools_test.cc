@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <thread>  // NOLINT
 #include <vector>
 
 #include "absl/strings/str_join.h"
@@ -189,6 +190,20 @@ TEST(StageThreadPoolsTest, SameNameAndSizesAreShared) {
   ASSERT_EQ(second.Add(), OkStatus());
   EXPECT_EQ(first.Find(0), second.Find(0));
   EXPECT_EQ(warnings.count(), 0);
+}
+
+TEST(StageThreadPoolsTest, SessionsThatAreCreatedAtTheSameTimeShare) {
+  FakeSession sessions[8];
+  std::vector<std::thread> threads;
+  for (FakeSession& session : sessions) {
+    AddEntry("at_once", 1, 2, &session.options);
+    threads.emplace_back(
+        [&session]() { EXPECT_EQ(session.Add(), OkStatus()); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (FakeSession& session : sessions) {
+    EXPECT_EQ(session.Find(0), sessions[0].Find(0));
+  }
 }
 
 TEST(StageThreadPoolsTest, SameNameWithOtherSizesIsItsOwnAndWarnsOnce) {

@@ -105,11 +105,14 @@ Status WorkerSessionPools::Find(int id,
     if (FindKnown(id, pools)) return OkStatus();
   }
   ReleaseUnused(kUnused);
-  // Runs that begin meanwhile may need the same pool, and wait until it has its
-  // threads.
-  mutex_lock l(mu_);
-  if (FindKnown(id, pools)) return OkStatus();
+  // Runs that begin meanwhile may need the same pool.
+  const KeyedTurns<int>::Turn turn(&turns_, id);
+  {
+    mutex_lock l(mu_);
+    if (FindKnown(id, pools)) return OkStatus();
+  }
   TF_RETURN_IF_ERROR(CreateStageThreadPools(options_, id, pools));
+  mutex_lock l(mu_);
   pools_[id] = {*pools, Clock::now()};
   return OkStatus();
 }

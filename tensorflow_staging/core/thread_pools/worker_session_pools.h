@@ -14,6 +14,7 @@
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/public/session_options.h"
+#include "tensorflow_staging/core/thread_pools/keyed_turns.h"
 #include "tensorflow_staging/core/thread_pools/stage_thread_pools.h"
 
 namespace tensorflow {
@@ -81,6 +82,8 @@ class WorkerSessionPools {
   const std::string handle_;
   const SessionOptions options_;
 
+  // Those of runs that create pools, by index.
+  KeyedTurns<int> turns_;
   mutex mu_;
   std::map<int, Pool> pools_ TF_GUARDED_BY(mu_);
 };
