@@ -33,11 +33,6 @@ constexpr std::chrono::milliseconds kLongestPause(100);
 constexpr int64_t kIgnoredWithoutPause = 100;
 constexpr std::chrono::milliseconds kLongestIgnoredPause(10);
 
-// A period of the tuner lasts at least that long, and contains at least that
-// many records of each producer, so that chance does not decide.
-constexpr std::chrono::milliseconds kShortestPeriod(200);
-constexpr int kFewestRecords = 8;
-
 // Producers that compute gain nothing beyond the number of cores, and those
 // that wait for storage may.
 int MostThreads() { return std::max(port::NumSchedulableCPUs(), 8); }
@@ -181,9 +176,19 @@ bool Producers::AwaitTurn(int index) {
 }
 
 void Producers::TuneThreads() {
-  ProducerTuner::Period period;
-  if (!ReadPeriod(&period)) return;
-  if (tuner_->OnPeriod(period)) {
+  const auto now = std::chrono::steady_clock::now();
+  const int64_t records = records_;
+  if (!periods_.MayEnd(now, records, active_threads_)) return;
+  BufferStats stats;
+  if (!runs_.ReadStats(&stats).ok()) {
+    // The closing session, for example. The number stays as it is.
+    tuner_.reset();
+    return;
+  }
+  const std::optional<ProducerTuner::Period> period =
+      periods_.End(now, records, stats);
+  if (!period.has_value()) return;
+  if (tuner_->OnPeriod(*period)) {
     mutex_lock l(mu_);
     active_threads_ = tuner_->producers();
     StartThreads(active_threads_);
@@ -195,34 +200,6 @@ void Producers::TuneThreads() {
               << (reported_threads_ == 1 ? "" : "s") << " (of up to "
               << most_threads_ << ").";
   }
-}
-
-bool Producers::ReadPeriod(ProducerTuner::Period* period) {
-  const auto now = std::chrono::steady_clock::now();
-  if (now - last_period_ < kShortestPeriod ||
-      records_ < last_records_ + kFewestRecords * active_threads_) {
-    return false;
-  }
-  BufferStats stats;
-  const Status status = runs_.ReadStats(&stats);
-  if (!status.ok()) {
-    // The closing session, for example. The number stays as it is.
-    tuner_.reset();
-    return false;
-  }
-  const bool is_first = last_period_.time_since_epoch().count() == 0;
-  period->micros =
-      std::chrono::duration_cast<std::chrono::microseconds>(now - last_period_)
-          .count();
-  period->taken = stats.taken() - last_stats_.taken();
-  period->take_wait_micros = stats.take_waits().total_micros() -
-                             last_stats_.take_waits().total_micros();
-  period->put_wait_micros =
-      stats.put_waits().total_micros() - last_stats_.put_waits().total_micros();
-  last_period_ = now;
-  last_records_ = records_;
-  last_stats_ = std::move(stats);
-  return !is_first;
 }
 
 bool Producers::Produce(int index) {

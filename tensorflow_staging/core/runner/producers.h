@@ -22,6 +22,7 @@
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/runner/prepared_runs.h"
+#include "tensorflow_staging/core/runner/producer_periods.h"
 #include "tensorflow_staging/core/runner/producer_tuner.h"
 #include "tensorflow_staging/core/runner/run_outcomes.h"
 
@@ -78,9 +79,6 @@ class Producers : public std::enable_shared_from_this<Producers> {
   bool AwaitTurn(int index) TF_LOCKS_EXCLUDED(mu_);
   // Adapts the number of threads that work, in thread 0 after a record.
   void TuneThreads() TF_LOCKS_EXCLUDED(mu_);
-  // Reads what has happened since the last call; false if too little has, or if
-  // the buffer cannot be read.
-  bool ReadPeriod(ProducerTuner::Period* period);
   // Runs the region once, in thread `index`, and handles the result. Like the
   // next three methods, returns whether the thread continues.
   bool Produce(int index) TF_LOCKS_EXCLUDED(mu_);
@@ -154,9 +152,7 @@ class Producers : public std::enable_shared_from_this<Producers> {
   std::atomic<int> active_threads_;
   // Used by thread 0 alone. Nothing if the number of threads is fixed.
   std::optional<ProducerTuner> tuner_;
-  BufferStats last_stats_;
-  std::chrono::steady_clock::time_point last_period_;
-  int64_t last_records_ = 0;
+  ProducerPeriods periods_;
   int reported_threads_ = 0;
 
   std::atomic<int64_t> records_{0};

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/runner/producer_periods.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+constexpr std::chrono::milliseconds kShortestPeriod(200);
+// Of each producer.
+constexpr int kFewestRecords = 8;
+
+}  // namespace
+
+bool ProducerPeriods::MayEnd(Time now, int64_t records, int producers) const {
+  const Totals begin = begin_.value_or(Totals());
+  return now - begin.time >= kShortestPeriod &&
+         records >= begin.records + kFewestRecords * producers;
+}
+
+std::optional<ProducerTuner::Period> ProducerPeriods::End(
+    Time now, int64_t records, const BufferStats& stats) {
+  const Totals end = {now, records, stats.taken(),
+                      stats.take_waits().total_micros(),
+                      stats.put_waits().total_micros()};
+  const std::optional<Totals> begin = begin_;
+  begin_ = end;
+  if (!begin.has_value()) return std::nullopt;
+  ProducerTuner::Period period;
+  period.micros =
+      std::chrono::duration_cast<std::chrono::microseconds>(now - begin->time)
+          .count();
+  period.taken = end.taken - begin->taken;
+  period.take_wait_micros = end.take_wait_micros - begin->take_wait_micros;
+  period.put_wait_micros = end.put_wait_micros - begin->put_wait_micros;
+  return period;
+}
+
+}  // namespace staging
+}  // namespace tensorflow
