@@ -16,9 +16,6 @@ from tensorflow_staging.python.stats import advice
 from tensorflow_staging.python.stats import stage_stats
 
 _DEFAULT_SECS = 10
-# While steps take less than this, the hook looks at the clock after this many: a report may be 0.1 s late.
-_QUICK_SECS = 0.001
-_MOST_STEPS = 100
 
 
 @tf_export("staging.StatsHook")
@@ -58,7 +55,8 @@ class StatsHook(session_run_hook.SessionRunHook):
 
     Args:
       every_n_steps: Log after every that many steps.
-      every_n_secs: Log when that many seconds have passed, up to 0.1 s later. If neither is given, this is 10.
+      every_n_secs: Log after the first step that ends when that many seconds have passed. If neither is given,
+        this is 10.
       summary_writer: A `tf.compat.v1.summary.FileWriter`, or the folder of one, to which the hook also
         writes scalars for TensorBoard: `staging/NAME/records`, `staging/NAME/records_per_sec`,
         `staging/NAME/step_waits` and `staging/NAME/producer_waits`, the latter two as a part of the time.
@@ -76,12 +74,9 @@ class StatsHook(session_run_hook.SessionRunHook):
     self._every_n_steps = every_n_steps
     self._every_n_secs = _DEFAULT_SECS if every_n_secs is None else every_n_secs
     self._writer = summary_writer
-    # The hook looks at the clock after this many steps, of which so many are left.
-    self._interval = 0
-    self._left = 0
-    # How many steps of all sessions there were before.
+    # How many steps of all sessions there were, and at the last report.
     self._steps = 0
-    self._last_look = 0.0
+    self._last_steps = 0
     self._last: dict[str, stage_stats.StageStats] = {}
     self._last_report = 0.0
 
@@ -91,31 +86,22 @@ class StatsHook(session_run_hook.SessionRunHook):
       self._writer = writer_cache.FileWriterCache.get(self._writer)
     # Counters of the buffers of an earlier session do not continue.
     self._last = {}
-    self._last_report = self._last_look = time.monotonic()
-    self._count(1)
+    self._last_report = time.monotonic()
+    self._last_steps = self._steps
 
   def after_run(self, run_context, run_values):
-    # Every step waits for this: the clock alone takes as long as all else that the hook does then.
-    self._left -= 1
-    if self._left <= 0:
-      self._look(run_context.session)
+    self._steps += 1
+    if self._every_n_steps is None:
+      is_due = time.monotonic() - self._last_report >= self._every_n_secs
+    else:
+      is_due = self._steps - self._last_steps >= self._every_n_steps
+    if is_due:
+      self._report(run_context.session)
 
-  def _count(self, interval: int) -> None:
-    """Lets the hook look again after `interval` steps, or when a report is due after a number of steps."""
-    self._steps += self._interval - self._left
-    self._interval = self._left = interval if self._every_n_steps is None else self._every_n_steps
-
-  def _look(self, session) -> None:
-    """Reports if it is time to."""
+  def _report(self, session) -> None:
     now = time.monotonic()
-    quick = now - self._last_look < self._interval * _QUICK_SECS
-    self._last_look = now
-    self._count(_MOST_STEPS if quick else 1)
-    if self._every_n_steps is not None or now - self._last_report >= self._every_n_secs:
-      self._report(session, now)
-
-  def _report(self, session, now: float) -> None:
     elapsed, self._last_report = now - self._last_report, now
+    self._last_steps = self._steps
     for stage in stage_stats.stats(session):
       period = advice.Period.between(self._last.get(stage.name), stage, elapsed)
       self._last[stage.name] = stage
