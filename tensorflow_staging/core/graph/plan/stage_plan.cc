@@ -77,9 +77,13 @@ void AddStageBefore(const Node& take, const Graph& graph, PlannedStage* stage) {
     if (!IsBufferRestart(*node) || !(BufferOf(*node) == BufferOf(take)))
       continue;
     stage->restarts_before.push_back(node);
-    // In a chain, other Restarts wait for this one's successors.
+    // In a chain, the Restart of the stage before waits for this one, too.
     for (const Edge* edge : node->out_edges()) {
-      if (IsIteratorInitializer(*edge->dst())) initializers.insert(edge->dst());
+      const Node* next = edge->dst();
+      if (IsIteratorInitializer(*next) ||
+          next->type_string() == kRestoreIteratorOp) {
+        initializers.insert(next);
+      }
     }
   }
   stage->initializers.assign(initializers.begin(), initializers.end());

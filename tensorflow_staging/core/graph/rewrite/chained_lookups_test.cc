@@ -151,6 +151,31 @@ TEST_F(ChainedLookupsTest, AnInitializerRestartsTheLaterStageFirst) {
               ElementsAre("^lookups/TensorBufferBegin"));
 }
 
+TEST_F(ChainedLookupsTest, ARestoreRestartsTheLaterStageFirst) {
+  Node* iterator = graph_.Iterator("iterator");
+  NodeBuilder position("position", "Placeholder");
+  position.Attr("dtype", DT_VARIANT);
+  NodeBuilder restore("restore", kRestoreIteratorOp);
+  restore.Input(iterator).Input(graph_.Finalize(&position));
+  graph_.Finalize(&restore);
+  AddStep(graph_.Stage("manual", {graph_.GetNext("next", iterator)}));
+  ASSERT_EQ(Rewrite(/*smart_stage=*/false), OkStatus());
+  ASSERT_THAT(stages_, ElementsAre("lookups"));
+  EXPECT_THAT(graph_.Inputs("manual/TensorBufferRestart"),
+              ElementsAre("^lookups/TensorBufferRestart"));
+}
+
+TEST_F(ChainedLookupsTest, ARestartForNoIteratorRestartsNoLaterStage) {
+  AddStep(graph_.Stage("manual", {graph_.Source("next")}));
+  NodeBuilder restart("restart", kRestartOp);
+  restart.Attr(kSharedNameAttr, "manual");
+  graph_.Finalize(&restart);
+  ASSERT_EQ(Rewrite(/*smart_stage=*/false), OkStatus());
+  EXPECT_THAT(stages_, ElementsAre("lookups"));
+  EXPECT_THAT(graph_.Inputs("restart"), IsEmpty());
+  EXPECT_EQ(Op("lookups/TensorBufferRestart"), "(none)");
+}
+
 // The records of the lookups would be missing in a checkpoint.
 TEST_F(ChainedLookupsTest, NoStageIsChainedAfterOneWhoseRecordsAreSaved) {
   AddStep(graph_.Stage("manual", {graph_.Source("next")}));

@@ -36,8 +36,12 @@ Status StageHolds::Connect(const StagePlan& plan) {
 void StageHolds::Order(const StagePlan& plan) {
   for (const PlannedStage& stage : plan.stages()) {
     const Nodes& nodes = nodes_[stage.name];
-    for (const Node* before : stage.restarts_before) {
-      graph_->AddControlEdge(nodes.restart, Mutable(before, graph_));
+    // The program may have added a Restart that no iterator waits for, and
+    // that therefore restarts no later stage.
+    if (nodes.restart != nullptr) {
+      for (const Node* before : stage.restarts_before) {
+        graph_->AddControlEdge(nodes.restart, Mutable(before, graph_));
+      }
     }
     for (const std::string& before : stage.stages_before) {
       // The later stage of a chain restarts and pauses first. A stage that
