@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/device_mgr.h"
@@ -18,6 +17,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/util/device_name_utils.h"
+#include "tensorflow_staging/core/framework/host_tensors.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
@@ -82,7 +82,6 @@ StageBuffer::StageBuffer(OpKernelConstruction* ctx) {
   TryGetNodeAttr(ctx->def(), kBorrowsFromAttr, &borrows_from_);
   TryGetNodeAttr(ctx->def(), kRecordsDeviceAttr, &records_device_);
   TryGetNodeAttr(ctx->def(), kHostTensorsAttr, &host_tensors_);
-  TryGetNodeAttr(ctx->def(), kCopiedInputsAttr, &copied_inputs_);
   OP_REQUIRES(ctx, !options_.name.empty(),
               errors::InvalidArgument(
                   "shared_name of ", ctx->def().op(),
@@ -137,7 +136,7 @@ std::string StageBuffer::PlaceOfRecords(const OpKernelContext& ctx,
   if (hands_over_ || !borrows_from_.empty()) {
     strings::StrAppend(&place, ", lent to other streams");
   }
-  const std::vector<int> on_host = HostTensors(kernel);
+  const std::vector<int> on_host = HostTensorsOf(kernel);
   if (!on_host.empty()) {
     strings::StrAppend(&place, ", with tensors ", absl::StrJoin(on_host, ", "),
                        " on the host");
@@ -145,18 +144,14 @@ std::string StageBuffer::PlaceOfRecords(const OpKernelContext& ctx,
   return place;
 }
 
-std::vector<int> StageBuffer::HostTensors(const OpKernel& kernel) const {
-  const bool is_put = kernel.type_string() == kPutOp;
-  if (!is_put && kernel.type_string() != kTakeOp) return host_tensors_;
-  const MemoryTypeVector& types =
-      is_put ? kernel.input_memory_types() : kernel.output_memory_types();
-  std::vector<int> on_host;
-  for (int i = 0; i < static_cast<int>(types.size()); ++i) {
-    if (types[i] == HOST_MEMORY && !absl::c_linear_search(copied_inputs_, i)) {
-      on_host.push_back(i);
-    }
+std::vector<int> StageBuffer::HostTensorsOf(const OpKernel& kernel) const {
+  if (kernel.type_string() == kPutOp) {
+    return HostTensors(kernel.def(), kernel.input_memory_types());
   }
-  return on_host;
+  if (kernel.type_string() == kTakeOp) {
+    return HostTensors(kernel.def(), kernel.output_memory_types());
+  }
+  return host_tensors_;
 }
 
 }  // namespace staging

@@ -56,7 +56,7 @@ class StageBuffer {
                              const OpKernel& kernel) const;
   // Returns the indices of the tensors of a record on an accelerator that are
   // in host memory.
-  std::vector<int> HostTensors(const OpKernel& kernel) const;
+  std::vector<int> HostTensorsOf(const OpKernel& kernel) const;
 
   TensorBuffer::Options options_;
   // Whether records are handed over, if the owner is no Take.
@@ -66,8 +66,6 @@ class StageBuffer {
   // What the owner, a Save or a Restore, is told of the records.
   std::string records_device_;
   std::vector<int> host_tensors_;
-  // What the owner, a Put, copies to its device.
-  std::vector<int> copied_inputs_;
   mutex mu_;
   core::RefCountPtr<TensorBuffer> owner_ TF_GUARDED_BY(mu_);
   // Written before found_.
