@@ -13,7 +13,6 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/platform/thread_annotations.h"
-#include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/kernels/session_device.h"
 
@@ -71,13 +70,7 @@ Status RecordCopies::Read(const OpKernelConstruction& ctx,
   if (!TryGetNodeAttr(ctx.def(), kRecordsDeviceAttr, &device)) {
     return OkStatus();
   }
-  DeviceNameUtils::ParsedName parsed;
-  if (!DeviceNameUtils::ParseFullName(device, &parsed) || !parsed.has_type ||
-      !parsed.has_id) {
-    return errors::InvalidArgument(kRecordsDeviceAttr, " of ", ctx.def().name(),
-                                   " is '", device,
-                                   "', which is no device's full name.");
-  }
+  TF_RETURN_IF_ERROR(CheckIsDevice(ctx, kRecordsDeviceAttr, device));
   std::vector<int> listed;
   TryGetNodeAttr(ctx.def(), kHostTensorsAttr, &listed);
   const int size = names.size();
@@ -116,12 +109,8 @@ void RecordCopies::ToDevice(OpKernelContext* ctx, Records records,
 
 Status RecordCopies::FindEnds(OpKernelContext* ctx, Ends* ends) const {
   ends->host = static_cast<Device*>(ctx->device());
-  ends->device = SessionDevice(*ctx, device_);
-  if (ends->device == nullptr) {
-    return errors::InvalidArgument(kRecordsDeviceAttr, " of ",
-                                   ctx->op_kernel().name(), " is '", device_,
-                                   "', which is no device of this session.");
-  }
+  TF_RETURN_IF_ERROR(
+      FindSessionDevice(*ctx, kRecordsDeviceAttr, device_, &ends->device));
   const DeviceBase::AcceleratorDeviceInfo* info =
       ends->device->tensorflow_accelerator_device_info();
   if (info == nullptr || info->default_context == nullptr) {

@@ -5,7 +5,6 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/kernels/lent_tensor.h"
 #include "tensorflow_staging/core/kernels/session_device.h"
@@ -31,13 +30,7 @@ Status RecordLoan::Read(const OpKernelConstruction& ctx,
           " (", DataTypeString(dtype), ") cannot be lent.");
     }
   }
-  DeviceNameUtils::ParsedName device;
-  if (!DeviceNameUtils::ParseFullName(lender, &device) || !device.has_type ||
-      !device.has_id) {
-    return errors::InvalidArgument(kBorrowsFromAttr, " of ", ctx.def().name(),
-                                   " is '", lender,
-                                   "', which is no device's full name.");
-  }
+  TF_RETURN_IF_ERROR(CheckIsDevice(ctx, kBorrowsFromAttr, lender));
   loan->reset(new RecordLoan(std::move(lender)));
   return OkStatus();
 }
@@ -58,12 +51,9 @@ Status RecordLoan::Lend(OpKernelContext* ctx, std::vector<Tensor>* record) {
 
 Status RecordLoan::FindBorrower(OpKernelContext* ctx) {
   TF_RETURN_IF_ERROR(KernelStream::Of(*ctx->device(), &borrower_));
-  const Device* const device = SessionDevice(*ctx, lender_);
-  if (device == nullptr) {
-    return errors::InvalidArgument(kBorrowsFromAttr, " of ",
-                                   ctx->op_kernel().name(), " is '", lender_,
-                                   "', which is no device of this session.");
-  }
+  Device* device = nullptr;
+  TF_RETURN_IF_ERROR(
+      FindSessionDevice(*ctx, kBorrowsFromAttr, lender_, &device));
   KernelStream lender;
   TF_RETURN_IF_ERROR(KernelStream::Of(*device, &lender));
   if (!lender.IsOnSameGpu(borrower_)) {

@@ -6,26 +6,25 @@
 #include <string>
 
 #include "tensorflow/core/common_runtime/device.h"
-#include "tensorflow/core/common_runtime/device_mgr.h"
-#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/platform/status.h"
 
 namespace tensorflow {
 namespace staging {
 
-// Returns the device `name` of the session that runs a kernel, in the process
-// of that kernel; null if there is none.
-inline Device* SessionDevice(const OpKernelContext& ctx,
-                             const std::string& name) {
-  const FunctionLibraryRuntime* library = ctx.function_library();
-  Device* device = nullptr;
-  if (library == nullptr || library->device_mgr() == nullptr ||
-      !library->device_mgr()->LookupDevice(name, &device).ok()) {
-    return nullptr;
-  }
-  return device;
-}
+// The devices that attributes of kernels name. Anybody can write a graph with
+// such an attribute.
+
+// Returns INVALID_ARGUMENT unless `device`, the value of attribute `attribute`
+// of a kernel, is the full name of a device.
+Status CheckIsDevice(const OpKernelConstruction& ctx, const char* attribute,
+                     const std::string& device);
+
+// Sets `*found` to the device `device`, the value of attribute `attribute` of a
+// kernel, of the session that runs the kernel. Returns INVALID_ARGUMENT if the
+// session has no such device in the process of the kernel.
+Status FindSessionDevice(const OpKernelContext& ctx, const char* attribute,
+                         const std::string& device, Device** found);
 
 }  // namespace staging
 }  // namespace tensorflow
