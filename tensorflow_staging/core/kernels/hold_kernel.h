@@ -9,18 +9,17 @@
 #include "absl/functional/any_invocable.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_base.h"
-#include "tensorflow/core/framework/resource_mgr.h"
-#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/kernels/buffer_kernels.h"
+#include "tensorflow_staging/core/kernels/keep_in_step.h"
 
 namespace tensorflow {
 namespace staging {
 
-// A hold on a buffer, such as a restart. A step container owns it, like a
-// StagedRun: it lasts until the session's run that began it ends.
+// A hold on a buffer, such as a restart. A step container owns it
+// (keep_in_step.h): it lasts until the session's run that began it ends.
 class Hold : public ResourceBase {
  public:
   using End = void (TensorBuffer::*)();
@@ -58,17 +57,10 @@ class HoldKernel : public AsyncBufferKernel {
         });
   }
 
-  // Stores the hold that has just begun in the step container of `ctx`. After
-  // an error, the hold has ended.
+  // Stores the hold that has just begun. After an error, it has ended.
   Status Keep(OpKernelContext* ctx, TensorBuffer* buffer) const {
-    core::RefCountPtr<Hold> hold(new Hold(buffer, end));
-    if (ctx->step_container() == nullptr) {
-      return errors::Internal(type_string(), " of stage '", buffer->name(),
-                              "' must run in a session: its run has no step "
-                              "container.");
-    }
-    return ctx->step_container()->Create(ctx->resource_manager(), name(),
-                                         hold.release());
+    return KeepInStep(ctx, ctx->resource_manager(), name(), buffer->name(),
+                      core::RefCountPtr<Hold>(new Hold(buffer, end)));
   }
 };
 

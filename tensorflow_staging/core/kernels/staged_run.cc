@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/strcat.h"
+#include "tensorflow_staging/core/kernels/keep_in_step.h"
 
 namespace tensorflow {
 namespace staging {
@@ -22,14 +22,8 @@ std::string NameInStep(const TensorBuffer* buffer) {
 
 Status StagedRun::Keep(OpKernelContext* ctx, ResourceMgr* manager,
                        TensorBuffer* buffer) {
-  core::RefCountPtr<StagedRun> run(new StagedRun(buffer));
-  if (ctx->step_container() == nullptr) {
-    return errors::Internal("TensorBufferBegin of stage '", buffer->name(),
-                            "' must run in a session: its run has no step "
-                            "container.");
-  }
-  return ctx->step_container()->Create(manager, NameInStep(buffer),
-                                       run.release());
+  return KeepInStep(ctx, manager, NameInStep(buffer), buffer->name(),
+                    core::RefCountPtr<StagedRun>(new StagedRun(buffer)));
 }
 
 void StagedRun::NotePut(OpKernelContext* ctx, ResourceMgr* manager,

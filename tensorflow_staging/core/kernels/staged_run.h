@@ -16,8 +16,7 @@ namespace tensorflow {
 namespace staging {
 
 // A run of a region that the buffer has admitted. The step container of the
-// session's run owns it. Every runtime empties that container after the last
-// kernel has ended, whatever the outcome; the destructor then ends the run.
+// session's run owns it (keep_in_step.h); the destructor ends the run.
 //
 // One execution by a session may contain runs of several stages. Thread-safe.
 class StagedRun : public ResourceBase {
