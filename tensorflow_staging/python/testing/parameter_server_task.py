@@ -50,6 +50,7 @@ class _Task:
       checkpoints: str | None = None,
       save_iterators: bool = False,
       pool: str = "",
+      ignores_cancelled: bool = False,
       synchronous: int = 0,
   ) -> None:
     """Opens a session that trains a weight on the parameter server; each step adds its record to the weight.
@@ -69,16 +70,18 @@ class _Task:
       save_iterators: Whether these checkpoints hold the position in the data, too; if the session is not the
         chief's, a file beside those of the chief holds it.
       pool: The name of the thread pool, with one thread of each kind, that the stage uses; empty means none.
+      ignores_cancelled: Whether the stage skips a record whose run was cancelled instead of ending.
       synchronous: How many workers give the gradients of one step; 0 means that each worker trains for itself.
     """
     with tf.Graph().as_default(), tf.container(_container(name, synchronous)):
       setter = tf.train.replica_device_setter(worker_device=f"/job:worker/task:{index}", cluster=cluster)
+      options = {
+          "capacity": 4,
+          "use_stage_subgraph_thread_pool": bool(pool),
+          "ignored_exception_types": [tf.errors.CancelledError] if ignores_cancelled else None,
+      }
       with tf.device(setter):
-        if stage and not smart_stage:
-          options = {"capacity": 4, "use_stage_subgraph_thread_pool": bool(pool)}
-        else:
-          options = None
-        self._record = _record(lines, options, python_feeds=python_feeds)
+        self._record = _record(lines, options if stage and not smart_stage else None, python_feeds=python_feeds)
         if save_iterators:
           tf.staging.save_iterators()
         weight = tf.get_variable(name, initializer=0.0)
@@ -93,8 +96,7 @@ class _Task:
             inter_op_threads_num=1, intra_op_threads_num=1, global_name=pool)
       config.graph_options.optimizer_options.do_smart_stage = smart_stage
       if smart_stage:
-        config.graph_options.optimizer_options.smart_stage_options.CopyFrom(
-            tf.SmartStageOptions(capacity=4, use_stage_subgraph_thread_pool=bool(pool)))
+        config.graph_options.optimizer_options.smart_stage_options.CopyFrom(tf.SmartStageOptions(**options))
       hook = tf.make_prefetch_hook()
       hooks = [hook]
       if save_iterators and not chief:
