@@ -3,6 +3,8 @@
 // Tests that in the patched direct_session.cc several runs build their graphs
 // at the same time, also while the session's graph is extended.
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,71 +24,61 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// Where the graphs that are being built wait for each other.
-class MeetingPoint {
+// Where graphs that are being built wait while it is closed.
+class Gate {
  public:
-  static MeetingPoint* Get() {
-    static MeetingPoint* const point = new MeetingPoint;
-    return point;
+  static Gate* Get() {
+    static Gate* const gate = new Gate;
+    return gate;
   }
 
-  // From now on, each graph waits until `count` are being built, or for some
-  // seconds.
-  void Await(int count) TF_LOCKS_EXCLUDED(mu_) {
+  void Close() TF_LOCKS_EXCLUDED(mu_) {
     mutex_lock lock(mu_);
-    awaited_ = count;
-    met_ = present_ >= count;
-    all_present_.notify_all();
+    closed_ = true;
   }
 
-  // Returns whether a graph is waiting.
-  bool AnyPresent() const TF_LOCKS_EXCLUDED(mu_) {
+  void Open() TF_LOCKS_EXCLUDED(mu_) {
     mutex_lock lock(mu_);
-    return present_ > 0;
+    closed_ = false;
+    opened_.notify_all();
   }
 
-  // Returns whether all were there at the same time.
-  bool HaveMet() const TF_LOCKS_EXCLUDED(mu_) {
+  // Returns how many graphs are waiting.
+  int waiting() const TF_LOCKS_EXCLUDED(mu_) {
     mutex_lock lock(mu_);
-    return met_;
+    return waiting_;
   }
 
-  void Arrive() TF_LOCKS_EXCLUDED(mu_) {
-    constexpr int64_t kMilliseconds = 5000;
+  void Pass() TF_LOCKS_EXCLUDED(mu_) {
     mutex_lock lock(mu_);
-    ++present_;
-    if (present_ >= awaited_) met_ = true;
-    all_present_.notify_all();
-    while (!met_ && WaitForMilliseconds(&lock, &all_present_, kMilliseconds) ==
-                        kCond_MaybeNotified) {
-    }
-    --present_;
+    ++waiting_;
+    while (closed_) opened_.wait(lock);
+    --waiting_;
   }
 
  private:
   mutable mutex mu_;
-  condition_variable all_present_;
-  int awaited_ TF_GUARDED_BY(mu_) = 0;
-  int present_ TF_GUARDED_BY(mu_) = 0;
-  bool met_ TF_GUARDED_BY(mu_) = false;
+  condition_variable opened_;
+  bool closed_ TF_GUARDED_BY(mu_) = false;
+  int waiting_ TF_GUARDED_BY(mu_) = 0;
 };
 
-// A graph with this node does not wait.
+// A graph with this node does not wait at the gate.
 constexpr char kFree[] = "free";
 
-class MeetingPass : public GraphOptimizationPass {
+class GatePass : public GraphOptimizationPass {
  public:
   Status Run(const GraphOptimizationPassOptions& options) override {
     for (const Node* node : (*options.graph)->op_nodes()) {
       if (node->name() == kFree) return OkStatus();
     }
-    MeetingPoint::Get()->Arrive();
+    Gate::Get()->Pass();
     return OkStatus();
   }
 };
 
 REGISTER_OPTIMIZATION(OptimizationPassRegistry::POST_REWRITE_FOR_EXEC, 0,
-                      MeetingPass);
+                      GatePass);
 
 // Returns a graph of a constant.
 GraphDef Constant(const std::string& name, int value) {
@@ -129,16 +121,27 @@ std::unique_ptr<Thread> Running(const std::vector<std::string>& names,
       }));
 }
 
+// Returns whether `condition` holds before other sessions have built that many
+// graphs. On a machine of any speed that is long enough for what must wait for
+// nothing.
+bool Happens(const std::function<bool()>& condition) {
+  constexpr int kGraphs = 200;
+  for (int i = 0; i < kGraphs && !condition(); ++i) {
+    const auto session = MakeSession();
+    EXPECT_EQ(session->Extend(Constant(kFree, 0)), OkStatus());
+    ExpectValue(kFree, 0, session.get());
+  }
+  return condition();
+}
+
 TEST(ParallelGraphsTest, TwoRunsBuildTheirGraphsAtTheSameTime) {
   const auto session = MakeSession();
   ASSERT_EQ(session->Extend(Constant("second", 0)), OkStatus());
-  MeetingPoint::Get()->Await(2);
+  Gate::Get()->Close();
   auto first = Running({"first"}, session.get());
   auto second = Running({"second"}, session.get());
-  first.reset();
-  second.reset();
-  EXPECT_TRUE(MeetingPoint::Get()->HaveMet());
-  MeetingPoint::Get()->Await(0);
+  EXPECT_TRUE(Happens([] { return Gate::Get()->waiting() == 2; }));
+  Gate::Get()->Open();
 }
 
 TEST(ParallelGraphsTest, ARunDoesNotWaitForTheGraphOfAnother) {
@@ -147,14 +150,16 @@ TEST(ParallelGraphsTest, ARunDoesNotWaitForTheGraphOfAnother) {
   ASSERT_EQ(session->Extend(Constant(kFree, 0)), OkStatus());
   // After its first run, the session knows where the nodes of the graph are.
   ExpectValue("second", 0, session.get());
-  MeetingPoint::Get()->Await(2);
+  Gate::Get()->Close();
   auto first = Running({"first"}, session.get());
-  while (!MeetingPoint::Get()->AnyPresent()) {
-    Env::Default()->SleepForMicroseconds(100);
-  }
-  ExpectValue(kFree, 0, session.get());
-  EXPECT_TRUE(MeetingPoint::Get()->AnyPresent());
-  MeetingPoint::Get()->Await(0);
+  EXPECT_TRUE(Happens([] { return Gate::Get()->waiting() == 1; }));
+  std::atomic<bool> has_run = false;
+  std::unique_ptr<Thread> other(Env::Default()->StartThread({}, "other", [&] {
+    ExpectValue(kFree, 0, session.get());
+    has_run = true;
+  }));
+  EXPECT_TRUE(Happens([&] { return has_run.load(); }));
+  Gate::Get()->Open();
 }
 
 TEST(ParallelGraphsTest, RunsSeeTheGraphThatIsExtendedMeanwhile) {
