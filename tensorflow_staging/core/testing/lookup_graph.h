@@ -13,6 +13,25 @@ namespace staging {
 // A TestGraph with embeddings: variables of int64 vectors.
 class LookupGraph : public TestGraph {
  public:
+  struct Step {
+    Node* table;
+    Node* row;
+    Node* twice;
+  };
+
+  // Adds a step that looks up the rows for `ids`, adds twice their value to a
+  // weight, and updates them with the sum. The nodes have the names of their
+  // fields; "update" uses "loss".
+  Step AddStep(Out ids) {
+    Step step;
+    step.table = Handle("table");
+    step.row = ResourceGather("row", step.table, ids);
+    step.twice = AddN("twice", {step.row, step.row});
+    Node* loss = AddN("loss", {step.twice, ReadVariable("weight")});
+    Update("update", step.table, ids, loss);
+    return step;
+  }
+
   // A resource variable.
   Node* Handle(const std::string& name) {
     NodeBuilder builder(name, "VarHandleOp");

@@ -26,16 +26,6 @@ using ::testing::IsEmpty;
 
 class ChainedLookupsTest : public ::testing::Test {
  protected:
-  // Adds to `ids` the lookups and the update of a step: twice the row, beside a
-  // weight.
-  void AddStep(TestGraph::Out ids) {
-    table_ = graph_.Handle("table");
-    row_ = graph_.ResourceGather("row", table_, ids);
-    twice_ = graph_.AddN("twice", {row_, row_});
-    loss_ = graph_.AddN("loss", {twice_, graph_.ReadVariable("weight")});
-    update_ = graph_.Update("update", table_, ids, loss_);
-  }
-
   Status Rewrite(bool smart_stage) {
     TF_RETURN_IF_ERROR(RewriteStages(
         StagePlan(*graph_.get(), smart_stage, /*name=*/""), {}, graph_.get()));
@@ -56,18 +46,13 @@ class ChainedLookupsTest : public ::testing::Test {
   }
 
   LookupGraph graph_;
-  Node* table_;
-  Node* row_;
-  Node* twice_;
-  Node* loss_;
-  Node* update_;
   // Of the plan for lookups.
   Strings stages_;
   std::vector<Strings> nodes_;
 };
 
 TEST_F(ChainedLookupsTest, WithoutAnotherStageTheRegionBeginsAtTheIterator) {
-  AddStep(graph_.Neg("hash", graph_.Source("next")));
+  graph_.AddStep(graph_.Neg("hash", graph_.Source("next")));
   ASSERT_EQ(Rewrite(/*smart_stage=*/false), OkStatus());
   ASSERT_THAT(stages_, ElementsAre("lookups"));
   EXPECT_THAT(nodes_[0], ElementsAre("next", "hash", "row", "twice"));
@@ -84,7 +69,7 @@ TEST_F(ChainedLookupsTest, WithoutAnotherStageTheRegionBeginsAtTheIterator) {
 // The variable has changed when the step runs, so it could not look up the row
 // again.
 TEST_F(ChainedLookupsTest, RecordsCarryWhatTheLookupsYield) {
-  AddStep(graph_.Source("next"));
+  graph_.AddStep(graph_.Source("next"));
   ASSERT_EQ(Rewrite(/*smart_stage=*/false), OkStatus());
   EXPECT_THAT(graph_.Inputs("lookups/TensorBufferPut"),
               ElementsAre("lookups/staged/next", "lookups/staged/row",
@@ -94,7 +79,7 @@ TEST_F(ChainedLookupsTest, RecordsCarryWhatTheLookupsYield) {
 }
 
 TEST_F(ChainedLookupsTest, TheStageIsChainedAfterThatOfSmartStage) {
-  AddStep(graph_.Neg("hash", graph_.Source("next")));
+  graph_.AddStep(graph_.Neg("hash", graph_.Source("next")));
   ASSERT_EQ(Rewrite(/*smart_stage=*/true), OkStatus());
   ASSERT_THAT(stages_, ElementsAre("lookups"));
   EXPECT_THAT(nodes_[0],
@@ -116,7 +101,7 @@ TEST_F(ChainedLookupsTest, TheStageIsChainedAfterThatOfSmartStage) {
 
 TEST_F(ChainedLookupsTest, AStandInOfSeveralOutputsIsPassedOn) {
   Node* next = graph_.Source("next", 2);
-  AddStep({graph_.IdentityN("pair", {{next, 0}, {next, 1}}), 1});
+  graph_.AddStep({graph_.IdentityN("pair", {{next, 0}, {next, 1}}), 1});
   ASSERT_EQ(Rewrite(/*smart_stage=*/true), OkStatus());
   ASSERT_THAT(stages_, ElementsAre("lookups"));
   EXPECT_EQ(Op("lookups/staged/pair"), "StagedNode");
@@ -126,7 +111,7 @@ TEST_F(ChainedLookupsTest, AStandInOfSeveralOutputsIsPassedOn) {
 }
 
 TEST_F(ChainedLookupsTest, TheStageIsChainedAfterAManualStage) {
-  AddStep(graph_.Stage("manual", {graph_.Source("next")}));
+  graph_.AddStep(graph_.Stage("manual", {graph_.Source("next")}));
   ASSERT_EQ(Rewrite(/*smart_stage=*/false), OkStatus());
   ASSERT_THAT(stages_, ElementsAre("lookups"));
   EXPECT_THAT(graph_.Inputs("manual/TensorBufferPut"), ElementsAre("next"));
@@ -139,7 +124,7 @@ TEST_F(ChainedLookupsTest, TheStageIsChainedAfterAManualStage) {
 TEST_F(ChainedLookupsTest, AnInitializerRestartsTheLaterStageFirst) {
   Node* iterator = graph_.Iterator("iterator");
   graph_.InitializeWithRange("initialize", iterator, 0, 5);
-  AddStep(graph_.GetNext("next", iterator));
+  graph_.AddStep(graph_.GetNext("next", iterator));
   ASSERT_EQ(Rewrite(/*smart_stage=*/true), OkStatus());
   EXPECT_THAT(graph_.Inputs("initialize"),
               ElementsAre("initialize/range", "iterator",
@@ -158,7 +143,7 @@ TEST_F(ChainedLookupsTest, ARestoreRestartsTheLaterStageFirst) {
   NodeBuilder restore("restore", kRestoreIteratorOp);
   restore.Input(iterator).Input(graph_.Finalize(&position));
   graph_.Finalize(&restore);
-  AddStep(graph_.Stage("manual", {graph_.GetNext("next", iterator)}));
+  graph_.AddStep(graph_.Stage("manual", {graph_.GetNext("next", iterator)}));
   ASSERT_EQ(Rewrite(/*smart_stage=*/false), OkStatus());
   ASSERT_THAT(stages_, ElementsAre("lookups"));
   EXPECT_THAT(graph_.Inputs("manual/TensorBufferRestart"),
@@ -166,7 +151,7 @@ TEST_F(ChainedLookupsTest, ARestoreRestartsTheLaterStageFirst) {
 }
 
 TEST_F(ChainedLookupsTest, ARestartForNoIteratorRestartsNoLaterStage) {
-  AddStep(graph_.Stage("manual", {graph_.Source("next")}));
+  graph_.AddStep(graph_.Stage("manual", {graph_.Source("next")}));
   NodeBuilder restart("restart", kRestartOp);
   restart.Attr(kSharedNameAttr, "manual");
   graph_.Finalize(&restart);
@@ -178,7 +163,7 @@ TEST_F(ChainedLookupsTest, ARestartForNoIteratorRestartsNoLaterStage) {
 
 // The records of the lookups would be missing in a checkpoint.
 TEST_F(ChainedLookupsTest, NoStageIsChainedAfterOneWhoseRecordsAreSaved) {
-  AddStep(graph_.Stage("manual", {graph_.Source("next")}));
+  graph_.AddStep(graph_.Stage("manual", {graph_.Source("next")}));
   NodeBuilder pause("manual/TensorBufferPause", "TensorBufferPause");
   pause.Attr("shared_name", "manual");
   graph_.Finalize(&pause);
@@ -194,8 +179,8 @@ TEST_F(ChainedLookupsTest, NothingIsStagedWithoutALookup) {
 }
 
 TEST_F(ChainedLookupsTest, SavingNeedsNoRecord) {
-  AddStep(graph_.Source("next"));
-  graph_.Identity("saved", graph_.Read("read", table_));
+  const LookupGraph::Step step = graph_.AddStep(graph_.Source("next"));
+  graph_.Identity("saved", graph_.Read("read", step.table));
   ASSERT_EQ(Rewrite(/*smart_stage=*/true), OkStatus());
   EXPECT_THAT(stages_, ElementsAre("lookups"));
   EXPECT_THAT(graph_.Inputs("saved"), ElementsAre("read"));
@@ -203,8 +188,8 @@ TEST_F(ChainedLookupsTest, SavingNeedsNoRecord) {
 }
 
 TEST_F(ChainedLookupsTest, AMarkedLookupStaysInTheStep) {
-  AddStep(graph_.Source("next"));
-  row_->AddAttr(kTargetAttr, true);
+  const LookupGraph::Step step = graph_.AddStep(graph_.Source("next"));
+  step.row->AddAttr(kTargetAttr, true);
   ASSERT_EQ(Rewrite(/*smart_stage=*/true), OkStatus());
   EXPECT_THAT(stages_, IsEmpty());
 }
@@ -213,11 +198,11 @@ TEST_F(ChainedLookupsTest, AMarkedLookupStaysInTheStep) {
 TEST_F(ChainedLookupsTest, StandInsAreInTheTaskOfTheTake) {
   Node* next = graph_.Source("next");
   next->set_requested_device("/job:worker/task:1");
-  AddStep(next);
-  table_->set_requested_device("/job:ps/task:0");
-  row_->set_requested_device("/job:ps/task:0");
-  row_->AddAttr(kColocationAttrName, Strings{"loc:@table"});
-  twice_->set_requested_device("/job:worker/task:1/device:CPU:0");
+  const LookupGraph::Step step = graph_.AddStep(next);
+  step.table->set_requested_device("/job:ps/task:0");
+  step.row->set_requested_device("/job:ps/task:0");
+  step.row->AddAttr(kColocationAttrName, Strings{"loc:@table"});
+  step.twice->set_requested_device("/job:worker/task:1/device:CPU:0");
   ASSERT_EQ(Rewrite(/*smart_stage=*/true), OkStatus());
   const Node* ahead = graph_.Find("lookups/staged/row");
   EXPECT_EQ(ahead->requested_device(), "/job:ps/task:0");

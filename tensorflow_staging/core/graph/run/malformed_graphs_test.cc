@@ -29,12 +29,14 @@
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/graph/partition/stale_reads.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/report/stage_report.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_delivery.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
 #include "tensorflow_staging/core/graph/run/graph_for_run.h"
 #include "tensorflow_staging/core/testing/chance.h"
+#include "tensorflow_staging/core/testing/lookup_graph.h"
 #include "tensorflow_staging/core/testing/random_graph.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 
@@ -69,12 +71,15 @@ constexpr const char* kDevices[] = {
 
 // Returns a random graph with stages, most of the time after the rewrite.
 GraphDef MakeGraph(int seed, Chance* chance) {
-  TestGraph graph;
+  LookupGraph graph;
   RandomGraph random(seed, &graph);
   std::vector<Node*> iterators;
+  Node* next = nullptr;
   for (Node* node : graph.get()->op_nodes()) {
     if (node->type_string() == "IteratorV2") iterators.push_back(node);
+    if (node->type_string() == "IteratorGetNext") next = node;
   }
+  if (next != nullptr && chance->Below(2) == 0) graph.AddStep(next);
   for (Node* iterator : iterators) {
     // An iterator of several components does not fit the range, but no one
     // runs this.
@@ -230,7 +235,13 @@ class MalformedGraphsTest : public ::testing::Test {
     RewriteOptions options;
     options.on_cpu = chance->Below(2) == 0;
     options.session = "session";
-    Count(RewriteStages(plan, options, &graph));
+    const Status staged = RewriteStages(plan, options, &graph);
+    Count(staged);
+    if (!staged.ok()) return;
+    const StaleReads stale(graph);
+    options.beside_take = true;
+    const StagePlan lookups(graph, stale, "lookups");
+    Count(RewriteStages(lookups, options, &graph));
   }
 
   void MakeKernels(const Graph& graph) {
