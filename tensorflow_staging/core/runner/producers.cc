@@ -71,6 +71,7 @@ Producers::Producers(std::shared_ptr<Session> session,
                        .size()),
       pauses_(most_threads_),
       ignored_in_a_row_(most_threads_),
+      has_closed_(most_threads_),
       active_threads_(options.tune_threads() ? 1 : most_threads_) {
   if (options.tune_threads()) tuner_.emplace(most_threads_);
 }
@@ -232,6 +233,7 @@ bool Producers::CountRecord(int index) {
   records_.fetch_add(1, std::memory_order_relaxed);
   pauses_[index] = pauses_[index].zero();
   ignored_in_a_row_[index] = 0;
+  has_closed_[index] = false;
   if (num_sources_ > 1 && options_.restartable()) {
     mutex_lock l(mu_);
     ended_ops_.clear();
@@ -257,7 +259,10 @@ bool Producers::EndStage(int index, const Status& cause) {
     return false;
   }
   if (cause.ok() && !AllSourcesEnded(index)) return Pause(kEndedSourcePeriod);
-  if (!CloseBuffer(cause)) return false;
+  // A stage that cannot run at all is closed again and again, in case a restart
+  // has opened it.
+  if (!CloseBuffer(cause, /*is_logged=*/has_closed_[index])) return false;
+  has_closed_[index] = true;
   return Pause(NextPause(index, kLongestPause));
 }
 
@@ -294,7 +299,7 @@ bool Producers::Pause(std::chrono::milliseconds time) {
   return !stopping_;
 }
 
-bool Producers::CloseBuffer(const Status& cause) {
+bool Producers::CloseBuffer(const Status& cause, bool is_logged) {
   const Status status = runs_.Close(cause);
   // CANCELLED says that the session is closing or has been closed; then the
   // cause says the same in other words, for example that the server does not
@@ -305,7 +310,8 @@ bool Producers::CloseBuffer(const Status& cause) {
                << "' could not close its buffer: " << status
                << (cause.ok() ? "" : " The stage ended with an error: ")
                << (cause.ok() ? "" : cause.ToString());
-  } else if (status.ok() && !cause.ok() && !errors::IsCancelled(cause)) {
+  } else if (status.ok() && !cause.ok() && !errors::IsCancelled(cause) &&
+             !is_logged) {
     LOG(WARNING) << "Stage '" << options_.name() << "' ends with an error, "
                  << "which the step that takes its records will report: "
                  << cause;

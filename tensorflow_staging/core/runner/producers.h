@@ -99,9 +99,9 @@ class Producers : public std::enable_shared_from_this<Producers> {
   // Waits until the time has passed, a source has ended, or the runner is being
   // stopped. Returns whether the thread continues.
   bool Pause(std::chrono::milliseconds time) TF_LOCKS_EXCLUDED(mu_);
-  // Closes the buffer, and logs an error that ended the stage. Returns whether
-  // the buffer is closed.
-  bool CloseBuffer(const Status& cause);
+  // Closes the buffer, and logs an error that ended the stage unless it has
+  // been logged. Returns whether the buffer is closed.
+  bool CloseBuffer(const Status& cause, bool is_logged = false);
   // Wakes the puts that wait for room, unless the runs are not prepared or the
   // session is gone.
   void CancelBuffer() TF_LOCKS_EXCLUDED(mu_);
@@ -139,6 +139,9 @@ class Producers : public std::enable_shared_from_this<Producers> {
   std::vector<std::chrono::milliseconds> pauses_;
   // By thread: how many of its runs have been ignored since its last record.
   std::vector<int64_t> ignored_in_a_row_;
+  // By thread: whether it has closed the buffer since its last record. Not
+  // bool, of which a vector packs several into a byte.
+  std::vector<char> has_closed_;
 
   // Needs no lock: Start describes the runs before it starts the threads, which
   // wait for open_ before they run anything. Other readers check prepared_.

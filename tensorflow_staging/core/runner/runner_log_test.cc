@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,6 +35,8 @@ class FakeSession : public Session {
   Status produce, close, cancel;
   // What the first run of the close op returns instead of `close`, unless OK.
   Status first_close;
+  // How often the close op runs before `closed`.
+  std::atomic<int> closes_left{1};
   Notification closed;
 
   Status Create(const GraphDef& graph) override { return OkStatus(); }
@@ -50,6 +53,7 @@ class FakeSession : public Session {
   }
   Status MakeCallable(const CallableOptions& options,
                       CallableHandle* handle) override {
+    mutex_lock l(mu_);
     *handle = targets_.size();
     targets_.push_back(options.target(0));
     return OkStatus();
@@ -57,18 +61,24 @@ class FakeSession : public Session {
   Status RunCallable(CallableHandle handle, const std::vector<Tensor>& feeds,
                      std::vector<Tensor>* fetches,
                      RunMetadata* metadata) override {
-    const std::string& target = targets_[handle];
+    const std::string target = Target(handle);
     if (target == "produce") return produce;
     if (target == "cancel") return cancel;
     if (target != "close") return OkStatus();
     if (!first_close.ok()) return std::exchange(first_close, OkStatus());
-    if (!closed.HasBeenNotified()) closed.Notify();
+    if (--closes_left == 0) closed.Notify();
     return close;
   }
   Status ReleaseCallable(CallableHandle handle) override { return OkStatus(); }
 
  private:
-  std::vector<std::string> targets_;
+  std::string Target(CallableHandle handle) {
+    mutex_lock l(mu_);
+    return targets_[handle];
+  }
+
+  mutex mu_;
+  std::vector<std::string> targets_ TF_GUARDED_BY(mu_);
 };
 
 // Collects the warnings and errors of the runner.
@@ -103,7 +113,7 @@ class RunnerLogTest : public ::testing::Test {
  protected:
   // Runs the stage until it has closed its buffer, and stops it. Returns what
   // it has logged.
-  std::vector<std::string> RunAndStop() {
+  std::vector<std::string> RunAndStop(bool restartable = false) {
     PrefetchRunnerOptions options;
     options.set_name("prefetch");
     options.set_cancel_op("cancel");
@@ -113,6 +123,7 @@ class RunnerLogTest : public ::testing::Test {
     options.set_error_message_tensor("message:0");
     options.add_fetch_ops("produce");
     options.add_closed_exceptions(error::OUT_OF_RANGE);
+    options.set_restartable(restartable);
     Log log;
     std::unique_ptr<PrefetchRunner> runner;
     TF_CHECK_OK(PrefetchRunner::Create(session_, options, &runner));
@@ -168,6 +179,13 @@ TEST_F(RunnerLogTest, AWarningIfTheStageFails) {
   EXPECT_THAT(RunAndStop(),
               ElementsAre(AllOf(HasSubstr("WARNING"), HasSubstr("'prefetch'"),
                                 HasSubstr("bad record"))));
+}
+
+TEST_F(RunnerLogTest, OneWarningIfARestartableStageFailsAgainAndAgain) {
+  session_->produce = errors::DataLoss("bad record");
+  session_->closes_left = 5;
+  EXPECT_THAT(RunAndStop(/*restartable=*/true),
+              ElementsAre(HasSubstr("bad record")));
 }
 
 TEST_F(RunnerLogTest, ErrorsIfTheServerIsLost) {
