@@ -39,6 +39,7 @@ MAY_BE_STALE_ATTR = "_staging_may_be_stale"
 STREAM_ATTR = "_stream_id"
 
 ITERATOR_INITIALIZER_OPS = ("MakeIterator", "MultiDeviceIteratorInit")
+RESTORE_ITERATOR_OP = "DeserializeIterator"
 
 AUTOTUNE = -1
 MAX_THREADS = 4096

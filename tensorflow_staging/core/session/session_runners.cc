@@ -80,7 +80,7 @@ std::vector<PrefetchRunnerOptions> RunnersOfPlan(
   for (const PlannedStage& stage : plan.stages()) {
     PrefetchRunnerOptions runner;
     if (stage.is_manual()) {
-      if (stage.initializers.empty() && !stage.check_puts) continue;
+      if (!stage.is_restartable() && !stage.check_puts) continue;
       for (const Node* put : stage.puts) {
         runner.add_fetch_ops(put->name());
         if (stage.check_puts) runner.add_fetch_ops(PutCheck(put->name()));
@@ -88,7 +88,7 @@ std::vector<PrefetchRunnerOptions> RunnersOfPlan(
     } else {
       runner = RunnerOf(stage, settings);
     }
-    runner.set_restartable(!stage.initializers.empty());
+    runner.set_restartable(stage.is_restartable());
     runners.push_back(std::move(runner));
   }
   return runners;

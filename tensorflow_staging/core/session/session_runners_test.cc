@@ -11,6 +11,7 @@
 
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
 #include "tensorflow_staging/core/testing/control_flow_graph.h"
@@ -158,6 +159,21 @@ TEST_F(SessionRunnersTest, AStageWithAnInitialiserIsRestartable) {
     EXPECT_TRUE(runners_[1].restartable());
     EXPECT_FALSE(runners_[2].restartable());
   }
+}
+
+TEST_F(SessionRunnersTest, AStageWhoseIteratorIsRestoredIsRestartable) {
+  NodeBuilder position("position", "Placeholder");
+  position.Attr("dtype", DT_VARIANT);
+  Node* iterator = graph_.Iterator("iterator");
+  NodeBuilder restore("restore", kRestoreIteratorOp);
+  restore.Input(iterator).Input(graph_.Finalize(&position));
+  graph_.Finalize(&restore);
+  graph_.Target("target", {graph_.GetNext("next", iterator)});
+  graph_.Target("other", {graph_.Source("other_next")});
+  ASSERT_EQ(Find(), OkStatus());
+  ASSERT_EQ(runners_.size(), 2);
+  EXPECT_TRUE(runners_[0].restartable());
+  EXPECT_FALSE(runners_[1].restartable());
 }
 
 TEST_F(SessionRunnersTest, ASessionWithoutStagesHasTheGivenRunners) {

@@ -48,6 +48,11 @@ def _one_shot_numbers(stop=1000, **_):
   return iterator, iterator.get_next() * 1
 
 
+def _staged_one_shot_numbers(stop=1000, **arguments):
+  iterator, number = _one_shot_numbers(stop)
+  return iterator, tf.staged(number, **arguments)
+
+
 _PROGRAMS = {
     "smart_stage": (_numbers, True),
     "staged": (_staged_numbers, False),
@@ -56,6 +61,7 @@ _PROGRAMS = {
     "join": (_joined_numbers, True),
     "staged_join": (_explicitly_joined_numbers, False),
     "one_shot": (_one_shot_numbers, True),
+    "staged_one_shot": (_staged_one_shot_numbers, False),
     "no_stage": (_numbers, False),
 }
 
@@ -63,10 +69,10 @@ _PROGRAMS = {
 class _Program:
   """A graph, as a program builds it each time it starts, and a session in which its stages run."""
 
-  def __init__(self, build, smart_stage, capacity=4, num_threads=1, target=""):
+  def __init__(self, build, smart_stage, capacity=4, num_threads=1, target="", stop=1000):
     self.graph = tf.Graph()
     with self.graph.as_default():
-      iterators, self.number = build(capacity=capacity, num_threads=num_threads)
+      iterators, self.number = build(stop=stop, capacity=capacity, num_threads=num_threads)
       self.iterators = iterators if isinstance(iterators, list) else [iterators]
       self.step = self.number + tf.get_variable("v", initializer=np.int64(0))
       tf.staging.save_iterators()
@@ -93,7 +99,8 @@ class _Program:
     self.hook.after_create_session(self.sess)
 
   def steps(self, count):
-    return [int(self.sess.run(self.step)) for _ in range(count)]
+    options = tf.RunOptions(timeout_in_ms=30000)
+    return [int(self.sess.run(self.step, options=options)) for _ in range(count)]
 
   def wait_until_full(self):
     """Waits until every producer waits for room."""
@@ -156,6 +163,19 @@ def test_a_restore_while_the_stages_run_goes_back(program, tmp_path):
       training.saver.restore(training.sess, path)
 
 
+def test_a_restore_after_the_end_of_the_data_goes_back(program, tmp_path):
+  with program(stop=12) as training:
+    training.initialise()
+    training.start()
+    assert training.steps(3) == [0, 1, 2]
+    path = training.saver.save(training.sess, str(tmp_path / "model"))
+    for _ in range(3):
+      assert training.steps(9) == list(range(3, 12))
+      with pytest.raises(tf.errors.OutOfRangeError):
+        training.steps(1)
+      training.saver.restore(training.sess, path)
+
+
 def test_the_last_checkpoint_after_the_hook_has_ended_has_every_record(program, tmp_path):
   with program() as first:
     first.initialise()
@@ -172,16 +192,13 @@ def test_the_last_checkpoint_after_the_hook_has_ended_has_every_record(program, 
 
 
 def test_a_checkpoint_at_the_end_of_the_data(tmp_path):
-  def build(**_):
-    return _numbers(stop=5)
-
-  with _Program(build, True, capacity=8) as first:
+  with _Program(_numbers, True, capacity=8, stop=5) as first:
     first.initialise()
     first.start()
     assert first.steps(2) == [0, 1]
     test_util.wait_until(lambda: tf.staging.stats(first.sess)[0].records == 3)
     path = first.saver.save(first.sess, str(tmp_path / "model"))
-  with _Program(build, True, capacity=1) as second:
+  with _Program(_numbers, True, capacity=1, stop=5) as second:
     second.saver.restore(second.sess, path)
     second.start()
     assert second.steps(3) == [2, 3, 4]

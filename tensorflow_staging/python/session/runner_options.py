@@ -62,5 +62,5 @@ def _without_timeout(runner: bytes) -> bytes:
 
 
 def _may_restart_or_put_nothing(graph: ops.Graph) -> bool:
-  types = (*vocabulary.ITERATOR_INITIALIZER_OPS, *_SWITCH_OPS)
+  types = (*vocabulary.ITERATOR_INITIALIZER_OPS, vocabulary.RESTORE_ITERATOR_OP, *_SWITCH_OPS)
   return any(operation.type in types for operation in graph.get_operations())

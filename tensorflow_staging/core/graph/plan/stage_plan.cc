@@ -188,6 +188,14 @@ std::string PlannedStage::NodeName(absl::string_view suffix) const {
   return strings::StrCat(name, "/", suffix);
 }
 
+bool PlannedStage::is_restartable() const {
+  return !initializers.empty() ||
+         std::any_of(saved_iterators.begin(), saved_iterators.end(),
+                     [](const SavedIterator& saved) {
+                       return !saved.restorers.empty();
+                     });
+}
+
 StagePlan::StagePlan(const Graph& graph, bool smart_stage,
                      const std::string& name, const NodeFilter& counts,
                      RecordContent content, SavedIterators saved_iterators) {

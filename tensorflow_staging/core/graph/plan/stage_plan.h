@@ -79,6 +79,10 @@ struct PlannedStage {
   // Whether this is a manual stage.
   bool is_manual() const { return take != nullptr; }
 
+  // Whether an op of the graph restarts the stage: it initialises one of its
+  // iterators, or restores the position of one.
+  bool is_restartable() const;
+
   // Returns the full name of a node that SmartStage will create, or that
   // tf.staged has created.
   std::string NodeName(absl::string_view suffix) const;
