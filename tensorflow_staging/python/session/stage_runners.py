@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The runners that one start of a session's stages creates."""
 
+import contextlib
 import threading
 import time
 import weakref
@@ -114,7 +115,7 @@ class StageRunners:
       return self._stopping is None and any(runner.stats()["running"] for runner in self._runners)
 
   def stats(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Returns, for each stage, the counters of its runner and the statistics of its buffer.
+    """Returns, for each stage that runs, the counters of its runner and the statistics of its buffer.
 
     Waits for the session's server.
 
@@ -125,17 +126,12 @@ class StageRunners:
       if self._stopping is not None:
         return []
       runners = list(self._runners)
-    try:
-      return [(runner.stats(), runner.buffer_stats()) for runner in runners]
-    except errors.FailedPreconditionError:
-      if self.asked_to_stop():
-        return []
-      raise
-
-  def asked_to_stop(self) -> bool:
-    """Returns whether the runners were asked to stop."""
-    with self._lock:
-      return self._stopping is not None
+    stats = []
+    for runner in runners:
+      # A runner that another thread is still starting, or whose session is closed, does not run.
+      with contextlib.suppress(errors.FailedPreconditionError):
+        stats.append((runner.stats(), runner.buffer_stats()))
+    return stats
 
   def stopped(self) -> bool:
     """Returns whether the runners were asked to stop, and all of them have."""

@@ -116,6 +116,16 @@ def test_without_running_stages_the_list_is_empty():
     assert tf.staging.stats(sess) == []
 
 
+def test_a_session_that_is_closed_runs_no_stages():
+  record = tf.staged(test_util.dataset_record(100))
+  with tf.Session() as sess:
+    tf.make_prefetch_hook().after_create_session(sess)
+    sess.run(record)
+    assert len(tf.staging.stats(sess)) == 1
+    sess.close()
+    assert tf.staging.stats(sess) == []
+
+
 def test_what_is_no_session():
   with pytest.raises(TypeError, match="session must be a tf.compat.v1.Session or a MonitoredSession, got 3"):
     tf.staging.stats(3)
