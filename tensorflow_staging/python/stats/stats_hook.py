@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tf.staging.StatsHook`: logs what the stages of a session do, and what to change."""
 
+import os
 import time
 from typing import Any
 from typing import Optional
@@ -63,6 +64,7 @@ class StatsHook(session_run_hook.SessionRunHook):
         None writes none.
 
     Raises:
+      TypeError: If `summary_writer` is none of these.
       ValueError: If both `every_n_steps` and `every_n_secs` are given, or one is not positive.
     """
     if every_n_steps is not None and every_n_secs is not None:
@@ -71,6 +73,12 @@ class StatsHook(session_run_hook.SessionRunHook):
     for name, value in (("every_n_steps", every_n_steps), ("every_n_secs", every_n_secs)):
       if value is not None and value <= 0:
         raise ValueError(f"{name} must be positive, got {value!r}.")
+    if isinstance(summary_writer, os.PathLike):
+      summary_writer = os.fspath(summary_writer)
+    if not (summary_writer is None or isinstance(summary_writer, str) or hasattr(summary_writer, "add_summary")):
+      raise TypeError(
+          "summary_writer must be None, a folder or a tf.compat.v1.summary.FileWriter, got"
+          f" {summary_writer!r} of type {type(summary_writer).__name__}.")
     self._every_n_steps = every_n_steps
     self._every_n_secs = _DEFAULT_SECS if every_n_secs is None else every_n_secs
     self._writer = summary_writer

@@ -2,6 +2,7 @@
 """`tf.staging.StatsHook` logs a line about each stage, and writes summaries."""
 
 import glob
+import pathlib
 import time
 import types
 
@@ -90,14 +91,14 @@ def test_counters_begin_anew_with_each_session(lines):
     assert float(line.split(": ")[1].split(" records/s")[0]) > 0
 
 
-@pytest.mark.parametrize("as_folder", [True, False])
-def test_summaries(tmp_path, lines, as_folder):
+@pytest.mark.parametrize("kind", ["folder", "path", "writer"])
+def test_summaries(tmp_path, lines, kind):
   record = tf.staged(test_util.dataset_record(100))
   step = tf.train.get_or_create_global_step().assign_add(10)
-  writer = str(tmp_path) if as_folder else tf.summary.FileWriter(str(tmp_path))
+  writer = {"folder": str, "path": pathlib.Path, "writer": tf.summary.FileWriter}[kind](tmp_path)
   _train(tf.staging.StatsHook(every_n_steps=10, summary_writer=writer), [record, step])
   tf.summary.FileWriterCache.clear()
-  if not as_folder:
+  if kind == "writer":
     writer.close()
   path, = glob.glob(str(tmp_path / "events.*"))
   values = {
@@ -112,11 +113,13 @@ def test_summaries(tmp_path, lines, as_folder):
     assert value >= 0
 
 
-@pytest.mark.parametrize("arguments,message", [
-    (dict(every_n_steps=0), "every_n_steps must be positive, got 0"),
-    (dict(every_n_secs=-1), "every_n_secs must be positive, got -1"),
-    (dict(every_n_steps=1, every_n_secs=1), "At most one of every_n_steps and every_n_secs may be given, got 1 and 1"),
+@pytest.mark.parametrize("arguments,error,message", [
+    (dict(every_n_steps=0), ValueError, "every_n_steps must be positive, got 0"),
+    (dict(every_n_secs=-1), ValueError, "every_n_secs must be positive, got -1"),
+    (dict(every_n_steps=1, every_n_secs=1), ValueError,
+     "At most one of every_n_steps and every_n_secs may be given, got 1 and 1"),
+    (dict(summary_writer=3), TypeError, "summary_writer must be None, a folder or .*FileWriter, got 3 of type int"),
 ])
-def test_wrong_arguments(arguments, message):
-  with pytest.raises(ValueError, match=message):
+def test_wrong_arguments(arguments, error, message):
+  with pytest.raises(error, match=message):
     tf.staging.StatsHook(**arguments)
