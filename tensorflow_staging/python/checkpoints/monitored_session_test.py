@@ -50,6 +50,19 @@ def test_a_monitored_training_session_resumes(scaffold, smart_stage, tmp_path):
   assert taken == list(range(12))
 
 
+@pytest.mark.parametrize("new_saver", [False, True], ids=["imported_saver", "new_saver"])
+def test_a_session_with_an_imported_graph_resumes(new_saver, tmp_path):
+  taken = _train(tmp_path, 5)
+  tf.train.import_meta_graph(tf.train.latest_checkpoint(tmp_path) + ".meta")
+  with tf.train.MonitoredTrainingSession(
+      checkpoint_dir=str(tmp_path), config=smart_stage_sessions.smart_stage_config(capacity=5),
+      scaffold=tf.train.Scaffold(saver=tf.train.Saver()) if new_saver else None,
+      hooks=[tf.make_prefetch_hook()]) as sess:
+    for _ in range(5):
+      taken.append(int(sess.run(["mul:0", "group_deps"])[0]))
+  assert taken == list(range(10))
+
+
 def test_a_session_that_recovers_continues_from_the_checkpoint(tmp_path):
   # Checkpoints come after 0, 3 and 6 steps; the error replaces the result of the fifth step.
   taken = _train(tmp_path, 9, _FailOnce(steps=5))

@@ -10,6 +10,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python.checkpoints import iterator_saveable
+from tensorflow_staging.python.stages import feed_generator
 
 _POLICIES = {
     "fail": options_lib.ExternalStatePolicy.FAIL,
@@ -63,11 +64,15 @@ def save_iterators(
   stages set it again when they start. An iterator whose initialiser needs feeds, or that has several,
   gets its position only then.
 
+  Call this for training only: a graph that evaluates would restore the position of training, and leave out
+  the data before it.
+
   Of several workers, each has iterators of its own, and the chief's checkpoint holds only the chief's.
   `tf.staging.WorkerCheckpointHook` saves those of another worker beside it.
 
   Args:
-    *iterators: Iterators of the default graph. Without any, all that it has so far.
+    *iterators: Iterators of the default graph. Without any, all that it has so far; what a `feed_generator`
+      yields cannot be saved.
     external_state_policy: What happens if a dataset depends on state that cannot be saved, such as
       that of a Python function: `"fail"`, `"warn"` or `"ignore"`. The first raises
       `tf.errors.FailedPreconditionError` when the checkpoint is saved.
@@ -87,12 +92,12 @@ def save_iterators(
   graph = ops.get_default_graph()
   handles = [_handle(iterator, graph) for iterator in iterators] or list(_handles_of(graph))
   if not handles:
-    raise ValueError("The default graph has no iterator. Call tf.staging.save_iterators after creating one.")
+    raise ValueError(
+        "The default graph has no iterator whose position can be saved. Call tf.staging.save_iterators after"
+        " creating one; what a feed_generator yields cannot be saved.")
   for handle in handles:
     if not any(saveable.op is handle for saveable in graph.get_collection(ops.GraphKeys.SAVEABLE_OBJECTS)):
-      graph.add_to_collection(
-          ops.GraphKeys.SAVEABLE_OBJECTS,
-          iterator_saveable.IteratorSaveable(handle, _POLICIES[external_state_policy]))
+      iterator_saveable.add_to_graph(handle, _POLICIES[external_state_policy])
 
 
 def _handle(iterator: iterator_ops.Iterator, graph: ops.Graph) -> ops.Tensor:
@@ -113,4 +118,6 @@ def _handle(iterator: iterator_ops.Iterator, graph: ops.Graph) -> ops.Tensor:
 
 
 def _handles_of(graph: ops.Graph) -> Iterator[ops.Tensor]:
-  return (op.outputs[0] for op in graph.get_operations() if op.type in _ITERATOR_OPS)
+  return (
+      op.outputs[0] for op in graph.get_operations()
+      if op.type in _ITERATOR_OPS and not feed_generator.yields_values(op))

@@ -388,6 +388,58 @@ def test_a_graph_whose_iterators_are_saved_can_be_collected(tmp_path):
   assert collected() is None
 
 
+def test_what_a_generator_yields_is_left_out(tmp_path):
+  fed = tf.placeholder(tf.int64, [])
+  generator = dict(feed_list=[fed], feed_generator=lambda: ([value] for value in range(100)))
+  tf.staged(fed, **generator)
+  with pytest.raises(ValueError, match="what a feed_generator yields cannot be saved"):
+    tf.staging.save_iterators()
+  iterator, number = _numbers()
+  record = tf.staged([number, fed], **generator)
+  tf.staging.save_iterators()
+  tf.get_variable("v", initializer=0)
+  saver = tf.train.Saver()
+  with tf.Session() as sess:
+    sess.run([tf.global_variables_initializer(), iterator.initializer])
+    # As a monitored session does, it saves before the stages start.
+    saver.save(sess, str(tmp_path / "start"))
+    with tf.make_prefetch_hook().running(sess):
+      assert sess.run(record) == [0, 0]
+      path = saver.save(sess, str(tmp_path / "model"))
+      sess.run(record)
+      saver.restore(sess, path)
+      assert sess.run(record)[0] == 1
+
+
+def test_iterators_of_two_imports_keep_their_own_positions(tmp_path):
+  with tf.name_scope("model"):
+    # A restore holds the position of an iterator whose initialiser needs feeds.
+    count = tf.placeholder(tf.int64, [], name="count")
+    iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(count))
+    number = tf.identity(iterator.get_next(), name="number")
+    tf.staging.save_iterators(iterator)
+    saver = tf.train.Saver()
+  tf.staging.save_iterators(_numbers()[0])
+  paths = []
+  with tf.Session() as sess:
+    sess.run(iterator.initializer, {count: 100})
+    for steps in (2, 3):
+      for _ in range(steps):
+        sess.run(number)
+      paths.append(saver.save(sess, str(tmp_path / "model"), steps, write_meta_graph=False))
+  definition = tf.train.export_meta_graph(export_scope="model")
+  with tf.Graph().as_default():
+    scopes = ("first", "second")
+    for scope in scopes:
+      tf.train.import_meta_graph(definition, import_scope=scope)
+    with tf.Session() as sess:
+      for scope, path in zip(scopes, paths):
+        sess.run(f"{scope}/{iterator.initializer.name.partition('/')[2]}", {f"{scope}/count:0": 100})
+        sess.run(f"{scope}/save/restore_all", {f"{scope}/save/Const:0": path})
+      with tf.make_prefetch_hook().running(sess):
+        assert sess.run([f"{scope}/number:0" for scope in scopes]) == [2, 5]
+
+
 def test_wrong_arguments_are_refused():
   with pytest.raises(ValueError, match="has no iterator"):
     tf.staging.save_iterators()

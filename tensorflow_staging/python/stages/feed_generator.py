@@ -155,6 +155,22 @@ def open_data(session: session_lib.BaseSession, options: bytes) -> None:
   session.run(open_op, number, options=run_options)
 
 
+def yields_values(iterator: ops.Operation) -> bool:
+  """Returns whether an iterator holds the position in the data of a `feed_generator`.
+
+  Args:
+    iterator: The op of any iterator of a graph.
+  """
+  scope = iterator.name.rpartition("/")[0]
+  if scope.rpartition("/")[2] != SCOPE:
+    return False
+  try:
+    iterator.graph.get_operation_by_name(f"{scope}/{_OPEN_OP}")
+  except KeyError:
+    return False
+  return True
+
+
 class _SharedIterator:
   """An iterator that several sessions may read, at the same time or one after the other."""
 
