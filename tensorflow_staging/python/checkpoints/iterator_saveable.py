@@ -67,6 +67,10 @@ class IteratorSaveable(saver_lib.BaseSaverBuilder.SaveableObject):
           restored.append(gen_dataset_ops.deserialize_iterator(self.op, position))
       return control_flow_ops.group(*restored)
 
+  def policy(self) -> options_lib.ExternalStatePolicy:
+    """Returns what happens if a dataset depends on state that cannot be saved."""
+    return options_lib.ExternalStatePolicy(self.position.op.get_attr("external_state_policy"))
+
   def is_set_at_once(self) -> bool:
     """Whether a restore sets the position; otherwise it only holds it.
 

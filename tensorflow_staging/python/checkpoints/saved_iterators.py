@@ -79,8 +79,8 @@ def save_iterators(
 
   Raises:
     TypeError: If an argument is not an iterator.
-    ValueError: If an iterator belongs to another graph or cannot be saved, if the graph has no iterator,
-      if `external_state_policy` is unknown, or if the call is made in eager mode.
+    ValueError: If an iterator belongs to another graph, cannot be saved, or is saved already with another
+      policy, if the graph has no iterator, if `external_state_policy` is unknown, or if the call is made in eager mode.
   """
   if context.executing_eagerly():
     raise ValueError(
@@ -95,9 +95,17 @@ def save_iterators(
     raise ValueError(
         "The default graph has no iterator whose position can be saved. Call tf.staging.save_iterators after"
         " creating one; what a feed_generator yields cannot be saved.")
+  policy = _POLICIES[external_state_policy]
   for handle in handles:
-    if not any(saveable.op is handle for saveable in graph.get_collection(ops.GraphKeys.SAVEABLE_OBJECTS)):
-      iterator_saveable.add_to_graph(handle, _POLICIES[external_state_policy])
+    saveables = graph.get_collection(ops.GraphKeys.SAVEABLE_OBJECTS)
+    saveable = next((entry for entry in saveables if getattr(entry, "op", None) is handle), None)
+    if saveable is None:
+      iterator_saveable.add_to_graph(handle, policy)
+    elif iterators and isinstance(saveable, iterator_saveable.IteratorSaveable) and saveable.policy() != policy:
+      raise ValueError(
+          f"The iterator '{handle.op.name}' is saved already, with external_state_policy="
+          f"{saveable.policy().name.lower()!r}, so it cannot be {external_state_policy!r}. Give the policy in the"
+          " first call.")
 
 
 def _handle(iterator: iterator_ops.Iterator, graph: ops.Graph) -> ops.Tensor:

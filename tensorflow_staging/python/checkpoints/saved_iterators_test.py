@@ -451,5 +451,9 @@ def test_wrong_arguments_are_refused():
   with tf.Graph().as_default(), pytest.raises(ValueError, match="belongs to another graph"):
     tf.staging.save_iterators(iterator)
   tf.staging.save_iterators(iterator)
+  with pytest.raises(ValueError, match="is saved already, with external_state_policy='fail', so it cannot be 'warn'"):
+    tf.staging.save_iterators(iterator, external_state_policy="warn")
   tf.staging.save_iterators()
+  # Without arguments, the policy is for the iterators that are not saved yet.
+  tf.staging.save_iterators(external_state_policy="ignore")
   assert len(tf.get_collection(tf.GraphKeys.SAVEABLE_OBJECTS)) == 1
