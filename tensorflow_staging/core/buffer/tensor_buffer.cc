@@ -509,7 +509,9 @@ Status TensorBuffer::NotFedStatus() const {
   return errors::FailedPrecondition(
       "Stage '", options_.name, "' is not running: nothing fed its buffer for ",
       options_.idle_timeout_millis, " ms. Add tf.make_prefetch_hook() to the ",
-      "hooks of the session that runs the training step.");
+      "hooks of the session that runs the training step, or run the step ",
+      "inside `with tf.make_prefetch_hook().running(session):`. A stage that ",
+      "was created after the hook had started does not run.");
 }
 
 }  // namespace staging

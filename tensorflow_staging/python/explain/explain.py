@@ -66,6 +66,10 @@ def explain(
       another graph.
     tf.errors.InvalidArgumentError: If a session would refuse the SmartStage settings of `config`.
   """
+  if isinstance(graph, config_pb2.ConfigProto):
+    raise TypeError(
+        "graph must be None or a tf.Graph, got a ConfigProto, which is the second argument: call"
+        " tf.staging.explain(config=config).")
   if not isinstance(graph, (ops.Graph, type(None))):
     raise TypeError(
         f"graph must be None or a tf.Graph, got {graph!r} of type {type(graph).__name__}.")

@@ -310,6 +310,11 @@ def test_arguments_of_other_types(arguments):
     tf.staging.explain(**arguments)
 
 
+def test_a_configuration_in_the_place_of_the_graph():
+  with pytest.raises(TypeError, match=r"got a ConfigProto, .* call tf\.staging\.explain\(config=config\)\."):
+    tf.staging.explain(tf.ConfigProto())
+
+
 def test_eager_mode_needs_a_graph(tmp_path):
   output = test_util.run_program(
       """

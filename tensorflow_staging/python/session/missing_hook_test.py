@@ -22,6 +22,14 @@ def test_a_plain_session_without_the_hook():
   assert "tf.make_prefetch_hook()" in raised.value.message
 
 
+def test_a_stage_that_is_created_after_the_hook_has_started():
+  source = test_util.dataset_record(3)
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    late = tf.staged(source)
+    with pytest.raises(tf.errors.FailedPreconditionError, match="created after the hook had started does not run"):
+      sess.run(late)
+
+
 def test_an_evaluation_session_without_the_hook_after_training_with_it():
   record = tf.staged(tf.constant(1))
   with tf.train.MonitoredTrainingSession(hooks=[tf.make_prefetch_hook()]) as sess:

@@ -66,9 +66,11 @@ def check(
         f"{label} must be a tensor of a graph, got an eager tensor: its value is fixed, so a stage"
         " would have nothing to compute. Build the input inside the graph.")
   if not isinstance(component, ops.Tensor):
+    advice = (
+        "Use what its get_next() returns."
+        if hasattr(component, "get_next") else f"Use tf.convert_to_tensor(...) to convert {convertible}.")
     raise TypeError(
-        f"{label} must be {allowed}, got {component!r} of type {type(component).__name__}. Use"
-        f" tf.convert_to_tensor(...) to convert {convertible}.")
+        f"{label} must be {allowed}, got {component!r} of type {type(component).__name__}. {advice}")
   if component.graph is not graph:
     raise ValueError(
         f"{label} must belong to the default graph, but {component.name!r} belongs to another"

@@ -108,6 +108,12 @@ def test_features_with_a_variable():
     tf.staged([variable])
 
 
+def test_features_with_an_iterator():
+  iterator = tf.data.make_one_shot_iterator(tf.data.Dataset.range(3))
+  with pytest.raises(TypeError, match=r"features\[0\] must be .* Iterator\. Use what its get_next\(\) returns\."):
+    tf.staged([iterator])
+
+
 def test_features_of_another_graph():
   with tf.Graph().as_default():
     foreign = tf.constant(1, name="foreign")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tf.staging.StatsHook`: logs what the stages of a session do, and what to change."""
 
+import numbers
 import os
 import time
 from typing import Any
@@ -31,11 +32,16 @@ class StatsHook(session_run_hook.SessionRunHook):
   time, producers for room 0%: the stage is slower than the step; raise num_threads (now 1).
   ```
 
+  The lines have the level INFO, which TensorFlow shows after
+  `tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO)`. If they are not shown and there is no
+  `summary_writer`, or if the session has no stage, the hook warns once a session.
+
   For example:
 
   ```python
   import tensorflow as tf
 
+  tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO)
   with tf.Graph().as_default():
     dataset = tf.compat.v1.data.Dataset.range(100)
     record = tf.staged(tf.compat.v1.data.make_one_shot_iterator(dataset).get_next(), capacity=4)
@@ -64,13 +70,15 @@ class StatsHook(session_run_hook.SessionRunHook):
         None writes none.
 
     Raises:
-      TypeError: If `summary_writer` is none of these.
+      TypeError: If `every_n_steps` or `every_n_secs` is no number, or `summary_writer` none of these.
       ValueError: If both `every_n_steps` and `every_n_secs` are given, or one is not positive.
     """
     if every_n_steps is not None and every_n_secs is not None:
       raise ValueError(
           f"At most one of every_n_steps and every_n_secs may be given, got {every_n_steps!r} and {every_n_secs!r}.")
     for name, value in (("every_n_steps", every_n_steps), ("every_n_secs", every_n_secs)):
+      if not isinstance(value, (numbers.Real, type(None))):
+        raise TypeError(f"{name} must be a positive number, got {value!r} of type {type(value).__name__}.")
       if value is not None and value <= 0:
         raise ValueError(f"{name} must be positive, got {value!r}.")
     if isinstance(summary_writer, os.PathLike):
@@ -87,11 +95,17 @@ class StatsHook(session_run_hook.SessionRunHook):
     self._last_steps = 0
     self._last: dict[str, stage_stats.StageStats] = {}
     self._last_report = 0.0
+    self._warned_of_no_stage = False
 
   def after_create_session(self, session, coord):
     del session, coord
     if isinstance(self._writer, str):
       self._writer = writer_cache.FileWriterCache.get(self._writer)
+    elif self._writer is None and tf_logging.get_verbosity() > tf_logging.INFO:
+      tf_logging.warning(
+          "tf.staging.StatsHook logs with the level INFO, which is not shown. To see its lines, call"
+          " tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO).")
+    self._warned_of_no_stage = False
     # Counters of the buffers of an earlier session do not continue.
     self._last = {}
     self._last_report = time.monotonic()
@@ -110,7 +124,13 @@ class StatsHook(session_run_hook.SessionRunHook):
     now = time.monotonic()
     elapsed, self._last_report = now - self._last_report, now
     self._last_steps = self._steps
-    for stage in stage_stats.stats(session):
+    stages = stage_stats.stats(session)
+    if not stages and not self._warned_of_no_stage:
+      self._warned_of_no_stage = True
+      tf_logging.warning(
+          "tf.staging.StatsHook has nothing to report, since the session has no stage. tf.staging.explain(graph,"
+          " config) says what SmartStage would run ahead, and why not more.")
+    for stage in stages:
       period = advice.Period.between(self._last.get(stage.name), stage, elapsed)
       self._last[stage.name] = stage
       tf_logging.info("%s", advice.line(stage, period))

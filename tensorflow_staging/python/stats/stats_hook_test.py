@@ -26,6 +26,20 @@ def lines(monkeypatch):
   return logged
 
 
+@pytest.fixture
+def warnings(monkeypatch):
+  logged = []
+  monkeypatch.setattr(stats_hook.tf_logging, "warning", lambda text, *args: logged.append(text % args))
+  return logged
+
+
+@pytest.fixture
+def verbosity():
+  before = tf.logging.get_verbosity()
+  yield tf.logging.set_verbosity
+  tf.logging.set_verbosity(before)
+
+
 def _train(hook, record, steps=20):
   with tf.train.MonitoredSession(hooks=[tf.make_prefetch_hook(), hook]) as sess:
     for _ in range(steps):
@@ -76,9 +90,29 @@ def test_a_slow_stage_needs_more_threads(lines):
   assert line.endswith("the stage is slower than the step; raise num_threads (now 1).")
 
 
-def test_a_session_without_stages_logs_nothing(lines):
-  _train(tf.staging.StatsHook(every_n_steps=1), tf.constant(1))
+def test_a_session_without_stages_warns_once(lines, warnings, verbosity):
+  verbosity(tf.logging.INFO)
+  hook = tf.staging.StatsHook(every_n_steps=1)
+  for session in (1, 2):
+    _train(hook, tf.constant(1))
+    assert len(warnings) == session
+  assert "the session has no stage. tf.staging.explain(graph, config) says" in warnings[0]
   assert lines == []
+
+
+@pytest.mark.parametrize("level,warned", [(tf.logging.WARN, True), (tf.logging.INFO, False)])
+def test_lines_that_are_not_shown_are_a_warning(warnings, verbosity, level, warned):
+  verbosity(level)
+  _train(tf.staging.StatsHook(every_n_steps=5), tf.staged(test_util.dataset_record(100)))
+  assert ["set_verbosity(tf.compat.v1.logging.INFO)" in warning for warning in warnings] == [True] * warned
+
+
+def test_a_hook_that_only_writes_summaries_does_not_warn(tmp_path, warnings, verbosity):
+  verbosity(tf.logging.WARN)
+  hook = tf.staging.StatsHook(every_n_steps=5, summary_writer=str(tmp_path))
+  _train(hook, tf.staged(test_util.dataset_record(100)))
+  tf.summary.FileWriterCache.clear()
+  assert warnings == []
 
 
 def test_counters_begin_anew_with_each_session(lines):
@@ -123,3 +157,8 @@ def test_summaries(tmp_path, lines, kind):
 def test_wrong_arguments(arguments, error, message):
   with pytest.raises(error, match=message):
     tf.staging.StatsHook(**arguments)
+
+
+def test_a_number_of_steps_that_is_no_number():
+  with pytest.raises(TypeError, match="every_n_steps must be a positive number, got '100' of type str"):
+    tf.staging.StatsHook(every_n_steps="100")
