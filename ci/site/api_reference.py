@@ -86,6 +86,10 @@ def _signature(name: str, symbol: Callable) -> str:
     if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
       keyword_only = True
       lines.append("*")
+    if parameter.kind is parameter.VAR_POSITIONAL:
+      keyword_only = True  # Arguments after it need no other mark.
+      lines.append(f"*{parameter.name}")
+      continue
     default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
     lines.append(parameter.name + default)
   arguments = "".join(f"\n    {line}," for line in lines)
