@@ -41,6 +41,7 @@ def train(smart_stage):
     tf.set_random_seed(1)
     dataset = tf.data.TextLineDataset("clicks.csv").repeat().batch(BATCH, drop_remainder=True)
     loss = model(tf.data.make_one_shot_iterator(dataset).get_next())
+    train_op = tf.train.AdagradOptimizer(0.3).minimize(loss, tf.train.get_or_create_global_step())
 
     config = tf.ConfigProto()
     if smart_stage:
@@ -50,7 +51,6 @@ def train(smart_stage):
       report.save_svg("staged.svg")
       print(str(report).splitlines()[0])
 
-    train_op = tf.train.AdagradOptimizer(0.3).minimize(loss, tf.train.get_or_create_global_step())
     with tf.train.MonitoredTrainingSession(config=config, hooks=[tf.make_prefetch_hook()]) as sess:
       first, _ = sess.run([loss, train_op])
       begin = time.time()
