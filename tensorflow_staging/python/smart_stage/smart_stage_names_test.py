@@ -138,6 +138,17 @@ def test_what_only_a_summary_needs_runs_when_the_summary_is_fetched():
     assert seen == [30]
 
 
+def test_a_fetched_loss_computes_nothing_of_the_region_again():
+  line = tf.data.make_one_shot_iterator(tf.data.Dataset.from_tensors("2,1").repeat()).get_next()
+  number, label = tf.decode_csv([line], [[0.0], [0.0]])
+  weight = tf.get_variable("weight", initializer=1.0)
+  # Training needs of the label what the gradient multiplies, which runs ahead.
+  loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=label, logits=number * weight))
+  train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+  with smart_stage_sessions.smart_stage_session(capacity=4) as sess:
+    assert "DecodeCSV" not in smart_stage_sessions.staged_ops(sess, [train, loss])
+
+
 def test_a_fetched_draw_that_only_a_summary_uses_is_that_of_the_record():
   record = tf.data.make_one_shot_iterator(tf.data.Dataset.range(1000)).get_next()
   noise = record * 0 + tf.random.uniform([], maxval=1000, dtype=tf.int64, seed=1)

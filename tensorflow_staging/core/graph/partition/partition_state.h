@@ -109,11 +109,16 @@ class PartitionState {
   // node's construct leads to an update, any node of the step.
   bool IsStaged(const Node& node) const;
 
-  // Whether the step computes `node`, which is not staged, for each record of
-  // the staged node `input`, rather than only if somebody asks for it.
-  bool IsNeededWith(const Node& node, const Node& input) const {
-    return training_[node.id()] ||
-           (InStep(node) && !joined_training_source_[First(input)]);
+  // Whether a record carries what `user`, which is not staged, uses of the
+  // staged node `input`. Besides what training needs, that is what the step
+  // computes from records and variables if a run asks for it, such as a loss or
+  // predictions: programs that ask for them in each step would compute again
+  // what the region has just computed. Few steps ask for a summary.
+  bool IsCarriedTo(const Node& user, const Node& input) const {
+    return training_[user.id()] ||
+           (InStep(user) &&
+            (reasons_[user.id()].reason != StepReason::kSummary ||
+             !joined_training_source_[First(input)]));
   }
 
   // Whether `node`, or another node of its construct, depends on a source.

@@ -85,7 +85,7 @@ class Record {
       if (!IsUseOutside(*edge)) continue;
       if (edge->IsControlEdge()) {
         has_control_dependent = true;
-      } else if (state_.IsNeededWith(*edge->dst(), node)) {
+      } else if (state_.IsCarriedTo(*edge->dst(), node)) {
         if (IsStandIn(node)) {
           CarryWhatIsPassedOn(node, /*only_if_asked=*/false);
         } else {

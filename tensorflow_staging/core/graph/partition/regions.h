@@ -33,17 +33,17 @@ struct StagedRegion {
   // All nodes of the region, sources included, each after its inputs, except
   // that the Merges of a loop come before their inputs from the loop's end.
   std::vector<const Node*> nodes;
-  // The tensors of the record, sorted by name: those that the step needs for
-  // each record, and the outputs of the sources (RecordContent).
+  // The tensors of the record, sorted by name: those that nodes of the step
+  // use, except those that only summaries use, and the outputs of the sources
+  // (RecordContent).
   std::vector<StagedTensor> boundary;
   // The nodes of the region for which a node of the step waits by a control
   // edge, sorted by name.
   std::vector<const Node*> control_boundary;
 };
 
-// What a record carries besides the tensors that the step needs for each
-// record. The step computes the other tensors of the region from it if a run
-// asks for them.
+// What a record carries besides the tensors that nodes of the step use. The
+// step computes the other tensors of the region from it if a run asks for them.
 enum class RecordContent {
   // All outputs of the sources: a reference to each, so that the record keeps
   // them in memory.

@@ -31,7 +31,8 @@ namespace staging {
 // tensor of a frame.
 //
 // What only summaries or occasional fetches need is computed in the step, when
-// a run asks for it, from what the record carries.
+// a run asks for it, from what the record carries. For what depends on a
+// variable as well, such as a loss, that includes the region's tensors.
 //
 // Records and steps stay aligned, because each tensor that the step needs for
 // each record depends on all of the region's sources: without the stage, a step

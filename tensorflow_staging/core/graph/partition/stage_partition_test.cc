@@ -252,6 +252,21 @@ TEST(StagePartitionTest, WhatOnlyASummaryNeedsStaysInTheStep) {
   EXPECT_EQ(WhyNot(partition, shown), Reason(StepReason::kUnneeded, ""));
 }
 
+// As a loss, of whose labels training needs only the gradient.
+TEST(StagePartitionTest, WhatAFetchComputesWithAVariableIsCarried) {
+  TestGraph graph;
+  Node* a = graph.Neg("a", graph.Source("next"));
+  Node* shown = graph.Neg("shown", a);
+  AddUpdate(&graph, graph.Neg("b", shown));
+  graph.AddN("loss", {a, graph.ReadVariable("variable")});
+  Node* summary = graph.Lone("summary", "ScalarSummary");
+  graph.get()->AddEdge(shown, 0, summary, 1);
+  const StagePartition partition(*graph.get());
+  ASSERT_EQ(partition.regions().size(), 1);
+  EXPECT_EQ(BoundaryOf(partition.regions().front()),
+            (Strings{"a:0", "b:0", "next:0"}));
+}
+
 TEST(StagePartitionTest, ADrawThatASummaryUsesIsCarried) {
   TestGraph graph;
   Node* a = graph.AddN("a", {graph.Source("next"), graph.Random("random")});
