@@ -204,6 +204,7 @@ void Producers::TuneThreads() {
 }
 
 bool Producers::Produce(int index) {
+  const int64_t records_before = records_;
   bool has_put = false;
   const Status status = [&] {
     // In a profiler's trace, the run is an event on its producer's thread.
@@ -221,7 +222,7 @@ bool Producers::Produce(int index) {
   if (status.ok()) return EndStage(index, NoRecordStatus());
   switch (outcomes_.Of(status)) {
     case RunOutcome::kEndOfData:
-      return EndStage(index, OkStatus());
+      return EndSource(index, records_before);
     case RunOutcome::kIgnored:
       return CountIgnored(index, status);
     default:
@@ -253,12 +254,34 @@ bool Producers::CountIgnored(int index, const Status& status) {
   return Pause(NextPause(index, kLongestIgnoredPause));
 }
 
+bool Producers::EndSource(int index, int64_t records_before) {
+  if (!options_.restartable() || num_sources_ == 1) {
+    return EndStage(index, OkStatus());
+  }
+  bool all_ended, run_again;
+  {
+    mutex_lock l(mu_);
+    // After a record of another source, which may be the first one after a
+    // restart, this source may have data again.
+    const bool is_current = records_ == records_before;
+    run_again = !is_current && !ended_ops_.empty();
+    // Wake the threads of other ended sources, which check again whether all
+    // sources have ended.
+    if (is_current && ended_ops_.insert(options_.fetch_ops(index)).second) {
+      changed_.NotifyAll();
+    }
+    all_ended = ended_ops_.size() == num_sources_;
+    if (all_ended) ended_ops_.clear();
+  }
+  if (all_ended) return EndStage(index, OkStatus());
+  return run_again || Pause(kEndedSourcePeriod);
+}
+
 bool Producers::EndStage(int index, const Status& cause) {
   if (!options_.restartable()) {
     if (!cause.ok()) EndWithCause(index, cause);
     return false;
   }
-  if (cause.ok() && !AllSourcesEnded(index)) return Pause(kEndedSourcePeriod);
   // A stage that cannot run at all is closed again and again, in case a restart
   // has opened it.
   if (!CloseBuffer(cause, /*is_logged=*/has_closed_[index])) return false;
@@ -279,18 +302,6 @@ void Producers::EndWithCause(int index, const Status& cause) {
   cause_ = cause;
   cause_op_ = options_.fetch_ops(index);
   must_leave_.store(true, std::memory_order_release);
-}
-
-bool Producers::AllSourcesEnded(int index) {
-  mutex_lock l(mu_);
-  // Wake the threads of other ended sources, which check again whether all
-  // sources have ended.
-  if (ended_ops_.insert(options_.fetch_ops(index)).second) {
-    changed_.NotifyAll();
-  }
-  if (ended_ops_.size() < num_sources_) return false;
-  ended_ops_.clear();
-  return true;
 }
 
 bool Producers::Pause(std::chrono::milliseconds time) {

@@ -80,18 +80,19 @@ class Producers : public std::enable_shared_from_this<Producers> {
   // Adapts the number of threads that work, in thread 0 after a record.
   void TuneThreads() TF_LOCKS_EXCLUDED(mu_);
   // Runs the region once, in thread `index`, and handles the result. Like the
-  // next three methods, returns whether the thread continues.
+  // next four methods, returns whether the thread continues.
   bool Produce(int index) TF_LOCKS_EXCLUDED(mu_);
   bool CountRecord(int index) TF_LOCKS_EXCLUDED(mu_);
   bool CountIgnored(int index, const Status& status) TF_LOCKS_EXCLUDED(mu_);
+  // Handles the end of thread `index`'s source, found by a run that began when
+  // there were `records_before` records. A restartable stage ends once all of
+  // its sources have.
+  bool EndSource(int index, int64_t records_before) TF_LOCKS_EXCLUDED(mu_);
   // `cause` is OK at the end of the data.
   bool EndStage(int index, const Status& cause) TF_LOCKS_EXCLUDED(mu_);
   // Ends a stage that cannot restart: remembers the first cause, with which
   // Work closes the buffer, and asks the other threads to leave.
   void EndWithCause(int index, const Status& cause) TF_LOCKS_EXCLUDED(mu_);
-  // For a restartable stage: notes that the source of thread `index` has ended.
-  // Returns whether all sources have.
-  bool AllSourcesEnded(int index) TF_LOCKS_EXCLUDED(mu_);
 
   // The pause of thread `index`, which grows from one failed run to the next.
   std::chrono::milliseconds NextPause(int index,
