@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares a stage that chooses its settings with each fixed setting of a grid, for benchmarks/autotune.md.
 
-`.venv/bin/python benchmarks/autotune.py > benchmarks/autotune.md` takes about seven minutes; `--quick` tries whether it
+`.venv/bin/python benchmarks/autotune.py > benchmarks/autotune.md` takes about ten minutes; `--quick` tries whether it
 works.
 """
 
@@ -11,13 +11,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+import blocks
+import quietness
+import report
 import spending
 import tensorflow as tf
 
@@ -31,14 +32,23 @@ class Effort(NamedTuple):
   settling_steps: int
   warm_up_steps: int
   measured_steps: int
+  # Rounds in which all settings take turns, to find the best fixed one, and in which that one and the chosen one do.
   rounds: int
+  pairs: int
   threads: tuple[int, ...]
   capacities: tuple[int, ...]
 
 
 _FULL = Effort(
-    settling_steps=1500, warm_up_steps=40, measured_steps=80, rounds=7, threads=(1, 2, 4), capacities=(1, 4, 16))
-_QUICK = Effort(settling_steps=20, warm_up_steps=2, measured_steps=5, rounds=1, threads=(1,), capacities=(1,))
+    settling_steps=3000,
+    warm_up_steps=40,
+    measured_steps=80,
+    rounds=6,
+    pairs=21,
+    threads=(1, 2, 4),
+    capacities=(1, 4, 16))
+_QUICK = Effort(
+    settling_steps=20, warm_up_steps=2, measured_steps=5, rounds=1, pairs=1, threads=(1,), capacities=(1,))
 
 
 class Case(NamedTuple):
@@ -113,21 +123,25 @@ def _row(case: Case, effort: Effort) -> tuple[str, ...]:
     for turn in range(effort.rounds):
       for setting in settings[:: (-1) ** turn]:
         rounds[setting].append(_seconds(*stages[setting], effort))
+    medians = {setting: statistics.median(values) for setting, values in rounds.items() if setting != _TUNED}
+    best = min(medians, key=medians.get)
+    # Other rounds than those that chose the quickest: there, chance helped it.
+    pairs: dict[Setting, list[float]] = {_TUNED: [], best: []}
+    for turn in range(effort.pairs):
+      for setting in list(pairs)[:: (-1) ** turn]:
+        pairs[setting].append(_seconds(*stages[setting], effort))
     stats, = tf.staging.stats(tuned)
-  medians = {setting: statistics.median(values) for setting, values in rounds.items()}
-  fixed = {setting: seconds for setting, seconds in medians.items() if setting != _TUNED}
-  best = min(fixed, key=fixed.get)
-  ratios = [rounds[_TUNED][turn] / rounds[best][turn] for turn in range(effort.rounds)]
+  ratio = blocks.interval([chosen / fixed for chosen, fixed in zip(pairs[_TUNED], pairs[best], strict=True)])
   return (
       case.name,
       f"{stats.num_threads}, {stats.capacity}",
-      f"{medians[_TUNED] * 1e3:.2f}",
+      f"{statistics.median(pairs[_TUNED]) * 1e3:.2f}",
       f"{best[0]}, {best[1]}",
-      f"{fixed[best] * 1e3:.2f}",
-      f"{statistics.median(ratios):.3f}",
-      f"{min(ratios):.2f}–{max(ratios):.2f}",
-      f"{fixed[1, 1] * 1e3:.2f}",
-      f"{max(fixed.values()) * 1e3:.2f}",
+      f"{statistics.median(pairs[best]) * 1e3:.2f}",
+      f"{ratio.median:.3f}",
+      report.interval(ratio, digits=3),
+      f"{medians[1, 1] * 1e3:.2f}",
+      f"{max(medians.values()) * 1e3:.2f}",
   )
 
 
@@ -137,28 +151,33 @@ def main() -> None:
   quick = parser.parse_args().quick
   effort = _QUICK if quick else _FULL
   tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
-  table = [
-      ("record : step", "chosen", "ms per step", "best fixed", "ms per step", "chosen / best", "min–max",
+  watch = quietness.Watch()
+  table: list[tuple[str, ...]] = [
+      ("record : step", "chosen", "ms per step", "best fixed", "ms per step", "chosen / best", report.INTERVAL,
        "the default (1, 1)", "worst fixed"),
-      ("---", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---:"),
   ]
   table += [_row(case, effort) for case in (_CASES[:1] if quick else _CASES)]
-  print("# What autotuning costs beside the best settings\n")
-  print(
-      "`.venv/bin/python benchmarks/autotune.py > benchmarks/autotune.md`, one run on"
-      f" {os.cpu_count()} cores, {platform.system()} {platform.machine()}.\n")
-  print("\n".join(f"| {' | '.join(row)} |" for row in table))
-  print(f"""
+  others, stolen = watch.disturbance()
+  print(f"""# What autotuning costs beside the best settings
+
+`.venv/bin/python benchmarks/autotune.py > benchmarks/autotune.md`, one run on {report.machine()}.
+
+{report.markdown(table)}
+
 Settings are threads and capacity. *Chosen* is what `num_threads=tf.data.AUTOTUNE, capacity=tf.data.AUTOTUNE` had
 chosen in the end; *best fixed* is the quickest of all combinations of num_threads
 {", ".join(map(str, effort.threads))} and capacity {", ".join(map(str, effort.capacities))}. AUTOTUNE should take at
 most {_TARGET} times as long.
 
 A record and a step each take the given time in a `tf.numpy_function`: asleep where the case *waits*, computing in
-one thread, measured in CPU time, where it *computes*. All stages of a case are open in one process and take turns; the
-numbers are medians of {effort.rounds} rounds of {effort.measured_steps} steps each, after {effort.settling_steps} steps
-in which the stage chose, and {effort.warm_up_steps} steps before each measurement. Steps that use up what a buffer held
-before count as long as the records that were put meanwhile, because they could not go on so.""")
+one thread, measured in CPU time, where it *computes*. All stages of a case are open in one process and take turns,
+after {effort.settling_steps} steps in which the stage chose. {effort.rounds} rounds of {effort.measured_steps} steps of
+each stage, after {effort.warm_up_steps} steps before each, tell which fixed settings are best, and what the default and
+the worst take. Then the best and the chosen ones alone take {effort.pairs} turns, because chance helped the best in the
+rounds that chose it. *Chosen / best* is the median of the ratios of these turns, with its confidence interval. Steps
+that use up what a buffer held before count as long as the records that were put meanwhile, because they could not go on
+so. Meanwhile, other processes took {others:.1%} of the cores' time, and other machines on the same hardware
+{stolen:.1%}.""")
 
 
 if __name__ == "__main__":

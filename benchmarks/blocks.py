@@ -88,10 +88,10 @@ def median(costs: Sequence[Cost]) -> Cost:
 
 def ratio(rounds: Rounds, name: str, base: str) -> Ratio:
   """Returns how many times as fast a way is as the base."""
-  return _interval([there[0] / here[0] for there, here in zip(rounds[base], rounds[name], strict=True)])
+  return interval([there[0] / here[0] for there, here in zip(rounds[base], rounds[name], strict=True)])
 
 
-def _interval(values: Sequence[float]) -> Ratio:
+def interval(values: Sequence[float]) -> Ratio:
   """Returns the median and its 95 % confidence interval, which needs no assumption on how the values are distributed.
 
   As many of n values are below the median of the distribution as heads fall in n throws of a coin, so the interval

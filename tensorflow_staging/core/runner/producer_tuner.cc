@@ -3,6 +3,9 @@
 #include "tensorflow_staging/core/runner/producer_tuner.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <vector>
 
 namespace tensorflow {
 namespace staging {
@@ -10,11 +13,16 @@ namespace {
 
 // The part of the time for which steps may wait without consequence.
 constexpr double kToleratedWait = 0.02;
-// By how much records must come faster with another producer, while steps still
-// wait.
-constexpr double kWorthwhileGain = 1.03;
-// How many periods a trial may last, of which the pause of a program takes one.
-constexpr int kTrialPeriods = 3;
+// A wait beyond this, and a gain beyond this in two periods, is no chance.
+constexpr double kLongWait = 0.15;
+constexpr double kClearGain = 0.15;
+// How many periods are compared otherwise, before and after. Of each side all
+// but one must differ: a pause of the program, or chance, changes little.
+constexpr size_t kPeriodsToDecide = 7;
+// The gain for which a producer stays: this, or half of what steps waited
+// before, if that is less, because no more than the wait can be gained.
+constexpr double kWorthwhileGain = 0.03;
+constexpr double kPartOfWait = 0.5;
 // How much of a producer must be idle beyond a whole one before one goes, so
 // that a small variation does not bring it back.
 constexpr double kSpare = 0.3;
@@ -25,7 +33,58 @@ constexpr int kIdlePeriods = 2;
 constexpr int kFirstPause = 20;
 constexpr int kLongestPause = 20 * 64;
 
+std::vector<double> Sorted(const std::deque<double>& values) {
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+double Median(const std::deque<double>& values) {
+  return Sorted(values)[values.size() / 2];
+}
+
+// The extremes of the values without the one that is farthest out, if there are
+// so many.
+double SecondLowest(const std::deque<double>& values) {
+  return Sorted(values)[values.size() > 2 ? 1 : 0];
+}
+
+double SecondHighest(const std::deque<double>& values) {
+  return Sorted(values)[values.size() - (values.size() > 2 ? 2 : 1)];
+}
+
 }  // namespace
+
+void ProducerTuner::Recent::Add(double rate, double wait) {
+  rates.push_back(rate);
+  waits.push_back(wait);
+  if (rates.size() <= kPeriodsToDecide) return;
+  rates.pop_front();
+  waits.pop_front();
+}
+
+bool ProducerTuner::Recent::complete() const {
+  return rates.size() == kPeriodsToDecide;
+}
+
+bool ProducerTuner::ShouldTry(double waits) const {
+  return waits > kLongWait ||
+         (recent_.complete() && Median(recent_.waits) > kToleratedWait);
+}
+
+bool ProducerTuner::IsClearlyFaster() const {
+  const size_t count = recent_.rates.size();
+  return count >= 2 &&
+         std::min(recent_.rates[count - 2], recent_.rates[count - 1]) >=
+             (1 + kClearGain) * Median(before_.rates);
+}
+
+bool ProducerTuner::IsFaster() const {
+  const double worthwhile =
+      std::min(kWorthwhileGain, kPartOfWait * Median(before_.waits));
+  return Median(recent_.rates) >= (1 + worthwhile) * Median(before_.rates) &&
+         SecondLowest(recent_.rates) > SecondHighest(before_.rates);
+}
 
 bool ProducerTuner::OnPeriod(const Period& period) {
   if (period.micros <= 0) return false;
@@ -36,17 +95,14 @@ bool ProducerTuner::OnPeriod(const Period& period) {
       static_cast<double>(period.take_wait_micros) / period.micros;
   const double idle =
       static_cast<double>(period.put_wait_micros) / period.micros;
+  // The first period of a trial still contains the change itself.
+  if (on_trial_ && periods_ < 2) return false;
+  recent_.Add(rate, waits);
   if (on_trial_) {
-    // The first period still contains the change itself.
-    if (periods_ < 2) return false;
-    const bool waits_gone = waits <= kToleratedWait;
-    // A step that does not wait any more, but takes longer, shares its cores
-    // with the new producer. A pause of the program also lowers the rate.
-    const bool faster =
-        rate >= (waits_gone ? 1 : kWorthwhileGain) * rate_before_;
-    if (!faster && waits_gone && periods_ < kTrialPeriods) return false;
+    const bool clearly_faster = IsClearlyFaster();
+    if (!clearly_faster && !recent_.complete()) return false;
     on_trial_ = false;
-    if (!faster) {
+    if (!clearly_faster && !IsFaster()) {
       pause_ = std::clamp(2 * pause_, kFirstPause, kLongestPause);
       periods_to_trial_ = pause_;
       return Change(producers_ - 1);
@@ -55,9 +111,11 @@ bool ProducerTuner::OnPeriod(const Period& period) {
   }
   idle_periods_ = idle > 1 + kSpare ? idle_periods_ + 1 : 0;
   if (waits > kToleratedWait) {
-    if (producers_ == most_ || periods_to_trial_ > 0) return false;
+    if (producers_ == most_ || periods_to_trial_ > 0 || !ShouldTry(waits)) {
+      return false;
+    }
     on_trial_ = true;
-    rate_before_ = rate;
+    before_ = recent_;
     return Change(producers_ + 1);
   }
   if (producers_ == 1 || idle_periods_ < kIdlePeriods) return false;
@@ -68,6 +126,7 @@ bool ProducerTuner::Change(int producers) {
   producers_ = producers;
   periods_ = 0;
   idle_periods_ = 0;
+  recent_ = {};
   return true;
 }
 

@@ -4,6 +4,7 @@
 #define TENSORFLOW_STAGING_CORE_RUNNER_PRODUCER_TUNER_H_
 
 #include <cstdint>
+#include <deque>
 
 namespace tensorflow {
 namespace staging {
@@ -14,7 +15,8 @@ namespace staging {
 //     steps then take records faster. Otherwise something else is the limit,
 //     such as the cores, which steps and producers share, or a lock of the
 //     source, and the next attempt is made after twice as many periods as the
-//     last one.
+//     last one. Unless the wait or the gain is large, several periods decide,
+//     because the speed of steps varies by itself.
 //   * While steps do not wait and the producers wait for room so long that one
 //     fewer would do, it takes one away. The pause of a program, as for an
 //     evaluation, is no reason.
@@ -47,6 +49,23 @@ class ProducerTuner {
   bool OnPeriod(const Period& period);
 
  private:
+  // The latest periods with the present number of producers.
+  struct Recent {
+    void Add(double rate, double waits);
+    bool complete() const;
+
+    // Records per microsecond, and the part of the time that steps waited.
+    std::deque<double> rates;
+    std::deque<double> waits;
+  };
+
+  // Whether steps wait so long, in a period or in all recent ones, that another
+  // producer may help.
+  bool ShouldTry(double waits) const;
+  // Whether records came faster in the trial than before: in its latest two
+  // periods by far, or in all of its periods.
+  bool IsClearlyFaster() const;
+  bool IsFaster() const;
   bool Change(int producers);
 
   const int most_;
@@ -56,9 +75,11 @@ class ProducerTuner {
   int periods_ = 0;
   int idle_periods_ = 0;
 
-  // While one producer more is on trial: the records per second before.
+  Recent recent_;
+
+  // While one producer more is on trial: the periods before.
   bool on_trial_ = false;
-  double rate_before_ = 0;
+  Recent before_;
   // After how many periods the next trial may begin, and how many the last
   // failure set.
   int periods_to_trial_ = 0;

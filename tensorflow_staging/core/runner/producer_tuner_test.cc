@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <random>
 
 namespace tensorflow {
 namespace staging {
@@ -87,6 +88,36 @@ TEST(ProducerTunerTest, AProducerThatGainsMoreThanItSlowsStays) {
   ProducerTuner tuner(8);
   Simulate({80, 1e9, 100, /*contention=*/10}, 30, &tuner);
   EXPECT_EQ(tuner.producers(), 2);
+}
+
+TEST(ProducerTunerTest, AProducerThatSlowsTheStepAboutAsMuchAsItGainsGoes) {
+  ProducerTuner tuner(8);
+  // Steps no longer wait for a tenth of their time, and take that much longer.
+  Simulate({90, 1e9, 100, /*contention=*/9}, 19, &tuner);
+  EXPECT_EQ(tuner.producers(), 1);
+}
+
+TEST(ProducerTunerTest, AProducerThatEndsShortWaitsStays) {
+  ProducerTuner tuner(8);
+  Simulate({97, 1e9, 100}, 19, &tuner);
+  EXPECT_EQ(tuner.producers(), 2);
+}
+
+TEST(ProducerTunerTest, ChanceSeldomKeepsAProducer) {
+  int kept = 0;
+  for (int seed = 1; seed <= 100; ++seed) {
+    ProducerTuner tuner(8);
+    std::minstd_rand random(7919 * seed);
+    std::normal_distribution<double> noise(1, 0.05);
+    // More producers gain nothing, but periods differ by 5 %.
+    for (int i = 0; i < 2000; ++i) {
+      ProducerTuner::Period period = Second({90, 90, 100}, 1);
+      period.taken = static_cast<int64_t>(period.taken * noise(random));
+      tuner.OnPeriod(period);
+    }
+    kept += tuner.producers() > 1;
+  }
+  EXPECT_LE(kept, 20) << "of 100 stages";
 }
 
 TEST(ProducerTunerTest, TrialsThatFailBecomeRare) {
