@@ -88,7 +88,8 @@ void CapacityTuner::CountTake(int64_t left) {
   ++observed_takes_;
   fewest_left_ = std::min(fewest_left_, left);
   if (observed_takes_ < takes_to_halve_) return;
-  const bool halves = capacity_ > 1 && fewest_left_ >= capacity_ / 2;
+  const bool halves =
+      capacity_ > kLeastCapacity && fewest_left_ >= capacity_ / 2;
   observed_takes_ = 0;
   fewest_left_ = std::numeric_limits<int64_t>::max();
   if (!halves) return;

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kMilli = 1000;
 constexpr int64_t kSecond = 1000 * kMilli;
+constexpr int64_t kLeast = CapacityTuner::kLeastCapacity;
 
 // A buffer's tuner, with a clock that the tests set.
 class TunedBuffer {
@@ -65,31 +66,31 @@ class TunedBuffer {
 
 TEST(CapacityTunerTest, DoublesIfTheBufferIsFullAndEmptyByTurns) {
   TunedBuffer buffer;
-  EXPECT_EQ(buffer.capacity(), 1);
-  for (int64_t capacity : {2, 4, 8, 16}) {
+  EXPECT_EQ(buffer.capacity(), kLeast);
+  for (int64_t capacity : {8, 16, 32, 64}) {
     EXPECT_TRUE(buffer.FullEmptyFull(kMilli, 2 * kMilli));
     EXPECT_EQ(buffer.capacity(), capacity);
   }
 }
 
-TEST(CapacityTunerTest, SlowProducersNeedNoBuffer) {
+TEST(CapacityTunerTest, SlowProducersNeedNoLargerBuffer) {
   TunedBuffer buffer;
   for (int i = 0; i < 1000; ++i) buffer.Wait(kSecond);
   // The waits of the beginning do not count either.
   for (int i = 0; i < 2; ++i) {
     buffer.Fill();
-    buffer.TakeOften(1, 1);
+    buffer.TakeOften(1, kLeast);
   }
-  EXPECT_EQ(buffer.capacity(), 1);
+  EXPECT_EQ(buffer.capacity(), kLeast);
 }
 
-TEST(CapacityTunerTest, FastProducersNeedNoBuffer) {
+TEST(CapacityTunerTest, FastProducersNeedNoLargerBuffer) {
   TunedBuffer buffer;
   for (int i = 0; i < 1000; ++i) {
     buffer.Fill();
-    buffer.TakeOften(1, 1);
+    buffer.TakeOften(1, kLeast);
   }
-  EXPECT_EQ(buffer.capacity(), 1);
+  EXPECT_EQ(buffer.capacity(), kLeast);
 }
 
 TEST(CapacityTunerTest, OnePercentOfTheTimeIsTolerated) {
@@ -98,12 +99,12 @@ TEST(CapacityTunerTest, OnePercentOfTheTimeIsTolerated) {
   buffer.Wait(11 * kMilli);
   buffer.Pass(kSecond - 11 * kMilli);
   buffer.Fill();
-  buffer.Take(1);
-  EXPECT_FALSE(buffer.capacity() > 1);
+  buffer.Take(kLeast);
+  EXPECT_EQ(buffer.capacity(), kLeast);
   buffer.Wait(30 * kMilli);
   buffer.Fill();
-  buffer.Take(1);
-  EXPECT_EQ(buffer.capacity(), 2);
+  buffer.Take(kLeast);
+  EXPECT_EQ(buffer.capacity(), 2 * kLeast);
 }
 
 TEST(CapacityTunerTest, AQuietHourDoesNotExcuseWaitsAfterIt) {
@@ -111,13 +112,13 @@ TEST(CapacityTunerTest, AQuietHourDoesNotExcuseWaitsAfterIt) {
   for (int second = 0; second < 3600; ++second) {
     buffer.Fill();
     buffer.Pass(kSecond);
-    buffer.Take(1);
+    buffer.Take(kLeast);
   }
-  EXPECT_EQ(buffer.capacity(), 1);
+  EXPECT_EQ(buffer.capacity(), kLeast);
   buffer.Wait(2 * kSecond);
   buffer.Fill();
-  buffer.TakeOften(1, 1);
-  EXPECT_EQ(buffer.capacity(), 2);
+  buffer.TakeOften(1, kLeast);
+  EXPECT_EQ(buffer.capacity(), 2 * kLeast);
 }
 
 TEST(CapacityTunerTest, WhatFillsInAPauseOfTheProgramDoesNotCount) {
@@ -128,23 +129,23 @@ TEST(CapacityTunerTest, WhatFillsInAPauseOfTheProgramDoesNotCount) {
     buffer.Pass(kMilli);
     buffer.Fill();
     buffer.Pass(10 * kSecond);
-    buffer.Take(1);
+    buffer.Take(kLeast);
     for (int step = 0; step < 100; ++step) {
       buffer.Pass(kMilli);
       buffer.Wait(kMilli);
     }
   }
-  EXPECT_EQ(buffer.capacity(), 1);
+  EXPECT_EQ(buffer.capacity(), kLeast);
 }
 
 TEST(CapacityTunerTest, SlowStepsAreNoPause) {
   TunedBuffer buffer;
-  buffer.TakeOften(100, 1);
+  buffer.TakeOften(100, kLeast);
   // Steps take five seconds from now on, and the first of them seem to be
   // pauses.
   for (int i = 0; i < 20; ++i) {
     buffer.Pass(5 * kSecond);
-    buffer.Take(1);
+    buffer.Take(kLeast);
   }
   EXPECT_TRUE(buffer.FullEmptyFull(2 * kSecond, 8 * kSecond));
 }
@@ -168,33 +169,33 @@ TEST(CapacityTunerTest, ASingleDeepTakeKeepsTheCapacity) {
   EXPECT_EQ(buffer.capacity(), 8);
 }
 
-TEST(CapacityTunerTest, NeverHalvesBelowOne) {
+TEST(CapacityTunerTest, NeverHalvesBelowTheLeast) {
   TunedBuffer buffer;
-  buffer.TakeOften(10 * CapacityTuner::kTakesToSettle, 1);
-  EXPECT_EQ(buffer.capacity(), 1);
+  buffer.TakeOften(10 * CapacityTuner::kTakesToSettle, kLeast);
+  EXPECT_EQ(buffer.capacity(), kLeast);
 }
 
 TEST(CapacityTunerTest, TriesASmallerCapacityEverMoreRarely) {
   TunedBuffer buffer;
   int64_t takes = CapacityTuner::kTakesToSettle;
   for (int i = 0; i < 4; ++i) {
-    buffer.GrowTo(2);
-    buffer.TakeOften(takes - 1, 1);
-    EXPECT_EQ(buffer.capacity(), 2) << i;
-    buffer.TakeOften(1, 1);
-    EXPECT_EQ(buffer.capacity(), 1) << i;
+    buffer.GrowTo(2 * kLeast);
+    buffer.TakeOften(takes - 1, kLeast);
+    EXPECT_EQ(buffer.capacity(), 2 * kLeast) << i;
+    buffer.TakeOften(1, kLeast);
+    EXPECT_EQ(buffer.capacity(), kLeast) << i;
     takes *= 4;
   }
 }
 
 TEST(CapacityTunerTest, SettlesAfterManyTakesWithoutAChange) {
   TunedBuffer buffer;
-  buffer.GrowTo(4);
+  buffer.GrowTo(8);
   buffer.TakeOften(CapacityTuner::kTakesToSettle - 1, 0);
   EXPECT_FALSE(buffer.settled());
   buffer.Wait(kMilli);
   EXPECT_TRUE(buffer.settled());
-  buffer.GrowTo(8);
+  buffer.GrowTo(16);
   EXPECT_FALSE(buffer.settled());
 }
 

@@ -67,9 +67,13 @@ bool ProducerTuner::Recent::complete() const {
   return rates.size() == kPeriodsToDecide;
 }
 
-bool ProducerTuner::ShouldTry(double waits) const {
-  return waits > kLongWait ||
-         (recent_.complete() && Median(recent_.waits) > kToleratedWait);
+bool ProducerTuner::ShouldTry(double waits, double idle) const {
+  if (idle <= kToleratedWait && waits > kLongWait) return true;
+  // Where both wait by turns, a larger buffer comes first.
+  const size_t patience =
+      idle <= kToleratedWait ? kPeriodsToDecide : 2 * kPeriodsToDecide;
+  return static_cast<size_t>(periods_) >= patience && recent_.complete() &&
+         Median(recent_.waits) > kToleratedWait;
 }
 
 bool ProducerTuner::IsClearlyFaster() const {
@@ -111,7 +115,8 @@ bool ProducerTuner::OnPeriod(const Period& period) {
   }
   idle_periods_ = idle > 1 + kSpare ? idle_periods_ + 1 : 0;
   if (waits > kToleratedWait) {
-    if (producers_ == most_ || periods_to_trial_ > 0 || !ShouldTry(waits)) {
+    if (producers_ == most_ || periods_to_trial_ > 0 ||
+        !ShouldTry(waits, idle)) {
       return false;
     }
     on_trial_ = true;

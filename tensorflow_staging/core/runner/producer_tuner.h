@@ -16,7 +16,8 @@ namespace staging {
 //     such as the cores, which steps and producers share, or a lock of the
 //     source, and the next attempt is made after twice as many periods as the
 //     last one. Unless the wait or the gain is large, several periods decide,
-//     because the speed of steps varies by itself.
+//     because the speed of steps varies by itself; and while producers wait for
+//     room at other times, the capacity may grow first.
 //   * While steps do not wait and the producers wait for room so long that one
 //     fewer would do, it takes one away. The pause of a program, as for an
 //     evaluation, is no reason.
@@ -59,9 +60,10 @@ class ProducerTuner {
     std::deque<double> waits;
   };
 
-  // Whether steps wait so long, in a period or in all recent ones, that another
-  // producer may help.
-  bool ShouldTry(double waits) const;
+  // Whether steps wait so long, in a period or in most recent ones, that
+  // another producer may help. `waits` and `idle` are the parts of the latest
+  // period that steps waited for records and all producers for room.
+  bool ShouldTry(double waits, double idle) const;
   // Whether records came faster in the trial than before: in its latest two
   // periods by far, or in all of its periods.
   bool IsClearlyFaster() const;

@@ -103,6 +103,20 @@ TEST(ProducerTunerTest, AProducerThatEndsShortWaitsStays) {
   EXPECT_EQ(tuner.producers(), 2);
 }
 
+TEST(ProducerTunerTest, WhereBothWaitTheCapacityMayGrowFirst) {
+  ProducerTuner tuner(8);
+  ProducerTuner::Period period;
+  period.micros = kSecond;
+  period.taken = 80;
+  period.take_wait_micros = kSecond / 5;
+  period.put_wait_micros = kSecond / 5;
+  for (int i = 0; i < 13; ++i) {
+    EXPECT_FALSE(tuner.OnPeriod(period)) << "in period " << i;
+  }
+  EXPECT_TRUE(tuner.OnPeriod(period));
+  EXPECT_EQ(tuner.producers(), 2);
+}
+
 TEST(ProducerTunerTest, ChanceSeldomKeepsAProducer) {
   int kept = 0;
   for (int seed = 1; seed <= 100; ++seed) {

@@ -63,8 +63,10 @@ class WorkerCheckpointHook(session_run_hook.SessionRunHook):
       max_to_keep: How many of its files the worker keeps; give it that of the chief's saver.
 
     Raises:
-      ValueError: If `task` or `poll_secs` is negative, or `max_to_keep` is not positive.
+      ValueError: If `checkpoint_dir` is empty, `task` or `poll_secs` is negative, or `max_to_keep` is not positive.
     """
+    if not checkpoint_dir:
+      raise ValueError(f"checkpoint_dir must be the folder of the chief's checkpoints, got {checkpoint_dir!r}.")
     if task < 0 or poll_secs < 0:
       raise ValueError(f"task and poll_secs must not be negative, got {task!r} and {poll_secs!r}.")
     if max_to_keep <= 0:

@@ -150,6 +150,8 @@ def test_a_look_costs_no_more_than_it_should(tmp_path):
 def test_errors(tmp_path):
   with pytest.raises(ValueError, match="task and poll_secs must not be negative, got -1 and 1.0"):
     tf.staging.WorkerCheckpointHook(tmp_path, -1)
+  with pytest.raises(ValueError, match="checkpoint_dir must be the folder of the chief's checkpoints, got ''"):
+    tf.staging.WorkerCheckpointHook("", 1)
   with pytest.raises(ValueError, match="max_to_keep must be positive, got 0"):
     tf.staging.WorkerCheckpointHook(tmp_path, 1, max_to_keep=0)
   hook = tf.staging.WorkerCheckpointHook(tmp_path, 1)

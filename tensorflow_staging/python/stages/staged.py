@@ -78,7 +78,7 @@ def staged(
       it. The values are computed once for each record.
     capacity: The number of records that the buffer holds, at least 1. About the time of a step
       divided by the time to produce a record is enough. Each record in the buffer costs memory.
-      `tf.data.AUTOTUNE` begins with 1 and lets the buffer choose: it grows while it is both full and
+      `tf.data.AUTOTUNE` begins with 4 and lets the buffer choose: it grows while it is both full and
       empty by turns and steps wait for records, and shrinks if half of it is never needed.
     num_threads: The number of threads that produce records, from 1 to 4096. If it is above 1, the
       order of the records is not defined. `tf.data.AUTOTUNE` allows any order, begins with one thread
