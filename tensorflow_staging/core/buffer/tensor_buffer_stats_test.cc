@@ -19,6 +19,7 @@ namespace {
 // How long the tests let a call wait: much longer than everything else takes.
 constexpr std::chrono::milliseconds kWait(20);
 constexpr int64_t kWaitMicros = 20000;
+constexpr int64_t kLeast = CapacityTuner::kLeastCapacity;
 
 // Takes a record that comes only after kWait.
 void TakeAfterWaiting(TensorBuffer* buffer) {
@@ -114,8 +115,8 @@ TEST(TensorBufferStatsTest, SaysWhyTheBufferIsClosed) {
 
 TEST(TunedCapacityTest, GrowsIfTheBufferIsFullAndEmptyByTurns) {
   auto buffer = MakeBuffer(kAutotune);
-  EXPECT_EQ(buffer->GetStats().capacity(), 1);
-  for (int64_t capacity : {2, 4, 8}) {
+  EXPECT_EQ(buffer->GetStats().capacity(), kLeast);
+  for (int64_t capacity : {2 * kLeast, 4 * kLeast, 8 * kLeast}) {
     EXPECT_TRUE(IsFull(buffer.get()));
     Empty(buffer.get());
     TakeAfterWaiting(buffer.get());
@@ -129,39 +130,47 @@ TEST(TunedCapacityTest, GrowsIfTheBufferIsFullAndEmptyByTurns) {
 TEST(TunedCapacityTest, StaysWithoutWaits) {
   auto buffer = MakeBuffer(kAutotune);
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(IsFull(buffer.get()));
-  EXPECT_EQ(buffer->GetStats().capacity(), 1);
+  EXPECT_EQ(buffer->GetStats().capacity(), kLeast);
   Empty(buffer.get());
 }
 
 TEST(TunedCapacityTest, BytesThatAreMissingAreNoReasonToGrow) {
+  // Room for one record, whose bytes are those of an int64_t.
   auto buffer = MakeBuffer(kAutotune, /*capacity_bytes=*/12);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(IsFull(buffer.get()));
+    EXPECT_EQ(Put(buffer.get(), 0), OkStatus());
+    PutResult put;
+    buffer->PutAsync(MakeRecord(0), kNoTimeout, nullptr, put.Callback());
+    EXPECT_FALSE(put.done());
+    Empty(buffer.get());
+    EXPECT_EQ(put.Wait(), OkStatus());
     Empty(buffer.get());
     TakeAfterWaiting(buffer.get());
   }
-  EXPECT_EQ(buffer->GetStats().capacity(), 1);
+  EXPECT_EQ(buffer->GetStats().capacity(), kLeast);
 }
 
 TEST(TunedCapacityTest, ShrinksIfHalfOfItIsNeverNeeded) {
   auto buffer = MakeBuffer(kAutotune);
-  for (int64_t capacity : {2, 4}) {
+  for (int64_t capacity : {2 * kLeast, 4 * kLeast}) {
     IsFull(buffer.get());
     Empty(buffer.get());
     TakeAfterWaiting(buffer.get());
     IsFull(buffer.get());
     EXPECT_EQ(buffer->GetStats().capacity(), capacity);
   }
-  while (buffer->Size() < 4) EXPECT_EQ(Put(buffer.get(), 0), OkStatus());
+  while (buffer->Size() < 4 * kLeast) {
+    EXPECT_EQ(Put(buffer.get(), 0), OkStatus());
+  }
   // The record of each put waits for a take, so that the buffer is always full.
   for (int64_t i = 0; i < 2 * CapacityTuner::kTakesToSettle &&
-                      buffer->GetStats().capacity() == 4;
+                      buffer->GetStats().capacity() == 4 * kLeast;
        ++i) {
     PutResult put;
     buffer->PutAsync(MakeRecord(0), kNoTimeout, nullptr, put.Callback());
     while (!put.done()) Take(buffer.get());
   }
-  EXPECT_EQ(buffer->GetStats().capacity(), 2);
+  EXPECT_EQ(buffer->GetStats().capacity(), 2 * kLeast);
   Empty(buffer.get());
   ExpectBalanced(*buffer);
 }
