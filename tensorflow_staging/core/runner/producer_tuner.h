@@ -65,7 +65,7 @@ class ProducerTuner {
   // period that steps waited for records and all producers for room.
   bool ShouldTry(double waits, double idle) const;
   // Whether records came faster in the trial than before: in its latest two
-  // periods by far, or in all of its periods.
+  // periods by far, or in all of its periods but one.
   bool IsClearlyFaster() const;
   bool IsFaster() const;
   bool Change(int producers);
