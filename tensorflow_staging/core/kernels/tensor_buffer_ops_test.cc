@@ -223,11 +223,11 @@ TEST(TensorBufferKernelsTest, StatsAreThoseOfTheBuffer) {
   EXPECT_EQ(stats.state(), "open");
 }
 
-TEST(TensorBufferKernelsTest, ATunedCapacityBeginsWithOne) {
+TEST(TensorBufferKernelsTest, ATunedCapacityBeginsWithFour) {
   StageSession session(/*capacity=*/kAutotune);
   const BufferStats stats = session.Stats();
   EXPECT_TRUE(stats.tunes_capacity());
-  EXPECT_EQ(stats.capacity(), 1);
+  EXPECT_EQ(stats.capacity(), 4);
   EXPECT_EQ(stats.capacity_bytes(), int64_t{512} << 20);
 }
 
