@@ -79,7 +79,7 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
   DueCallbacks due;
   {
     mutex_lock l(mu_);
-    const bool kept = cancelled_ && active_runs_ > 0;
+    const bool kept = cancelled_ && KeepsLatePut();
     const bool refused = !kept && (cancelled_ || state_ == State::kClosed);
     const bool discarded = !refused && restarts_ > 0;
     if (state_ == State::kIdle && !refused && !discarded) Open();
@@ -98,6 +98,7 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
       due.Add(std::move(done), OkStatus());
       due.AddTake(std::move(take.done), OkStatus(), std::move(record));
     } else if (kept || (waiting_puts_.empty() && HasRoom(bytes))) {
+      if (kept) ++late_puts_;
       Store(std::move(record), bytes);
       due.Add(std::move(done), OkStatus());
     } else {
@@ -163,11 +164,7 @@ void TensorBuffer::Cancel() {
     mutex_lock l(mu_);
     cancelled_ = true;
     if (state_ == State::kEnding) FinishEnding(&due);
-    if (active_runs_ > 0) {
-      KeepPuts(&due);
-    } else {
-      EndPuts(&due);
-    }
+    KeepPuts(&due);
     EndTakes(CancelledStatus(), &due);
     EndWaiters(&waiting_runs_, CancelledStatus(), &due);
   }
@@ -180,6 +177,7 @@ void TensorBuffer::Resume() {
     mutex_lock l(mu_);
     Open();
     cancelled_ = false;
+    late_puts_ = 0;
     failed_runs_ = closes_ = late_closes_ = 0;
     AdmitRuns(&due);
   }
@@ -281,6 +279,13 @@ bool TensorBuffer::HasBytes(int64_t bytes) const {
 bool TensorBuffer::HasRoom(int64_t bytes) const {
   if (records_.empty()) return true;
   return static_cast<int64_t>(records_.size()) < Capacity() && HasBytes(bytes);
+}
+
+bool TensorBuffer::KeepsLatePut() const {
+  if (AdmitsRuns()) return active_runs_ > 0;
+  // Each producer of the stage puts one more record at most, and then leaves.
+  // Whoever goes on putting must not fill the memory.
+  return state_ != State::kClosed && late_puts_ < kMaxThreads;
 }
 
 void TensorBuffer::Store(Record record, int64_t bytes) {

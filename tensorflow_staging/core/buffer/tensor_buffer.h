@@ -57,11 +57,11 @@ namespace staging {
 //
 // Independently of its state, the buffer may be
 //
-//   cancelled   from Cancel until Resume: puts fail with CANCELLED, and so do
-//               takes when no record is left, unless the buffer is closed. The
-//               puts of admitted runs succeed, even without room: a record
-//               that has left the sources stays for the next runner, or for a
-//               checkpoint;
+//   cancelled   from Cancel until Resume: the runs that are under way put
+//               their records even without room, because a record that has
+//               left its sources must stay for the next runner, or for a
+//               checkpoint. Other puts fail with CANCELLED, and so do takes
+//               when no record is left, unless the buffer is closed;
 //   restarting  from RestartAsync until the restart ends: the buffer discards
 //               the data before the restart, so it accepts puts and discards
 //               their records, and takes wait;
@@ -143,9 +143,9 @@ class TensorBuffer : public ResourceBase {
   //   OK         if the record was stored or taken, if it was dropped because
   //              the timeout passed, or if a restart discarded it (drops and
   //              discards are counted and logged);
-  //   CANCELLED  if `cancellation` or the destructor came first, or, unless an
-  //              admitted run is active, if Cancel came first or the buffer was
-  //              closed before the call.
+  //   CANCELLED  if `cancellation` or the destructor came first, if the buffer
+  //              was closed before the call and no admitted run is active, or if
+  //              it is cancelled and the put is of no run that was under way.
   void PutAsync(Record record, int64_t timeout_millis,
                 CancellationManager* cancellation, PutDone done)
       TF_LOCKS_EXCLUDED(mu_);
@@ -164,9 +164,11 @@ class TensorBuffer : public ResourceBase {
   void TakeAsync(CancellationManager* cancellation, TakeDone done)
       TF_LOCKS_EXCLUDED(mu_);
 
-  // Ends waiting puts, takes and runs with CANCELLED, and likewise those that
-  // come before Resume. Stores the records of active runs. Restarts and pauses
-  // continue. For takes, a closed buffer stays closed.
+  // Ends waiting takes and runs with CANCELLED, and likewise those that come
+  // before Resume. Stores the records of waiting puts, and those of the runs
+  // that are under way: the active runs or, in a stage that admits none, as many
+  // puts as a stage has producers at most. Restarts and pauses continue. For
+  // takes, a closed buffer stays closed.
   void Cancel() TF_LOCKS_EXCLUDED(mu_);
 
   // Opens the buffer from any state. Keeps the records.
@@ -311,6 +313,8 @@ class TensorBuffer : public ResourceBase {
   // Whether capacity_bytes allows `bytes` more.
   bool HasBytes(int64_t bytes) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasRoom(int64_t bytes) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether a put that comes while the buffer is cancelled is stored.
+  bool KeepsLatePut() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Store(Record record, int64_t bytes) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Notes that `take` has received a record.
   void CountWaitingTake(const WaitingTake& take)
@@ -392,6 +396,8 @@ class TensorBuffer : public ResourceBase {
   // The result of a take without a record in kClosed; set from kEnding on.
   Status end_status_ TF_GUARDED_BY(mu_);
   bool cancelled_ TF_GUARDED_BY(mu_) = false;
+  // How many puts have been stored since Cancel.
+  int64_t late_puts_ TF_GUARDED_BY(mu_) = 0;
   std::deque<StoredRecord> records_ TF_GUARDED_BY(mu_);
   int64_t stored_bytes_ TF_GUARDED_BY(mu_) = 0;
   WaitingPuts waiting_puts_ TF_GUARDED_BY(mu_);

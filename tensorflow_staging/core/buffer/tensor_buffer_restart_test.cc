@@ -204,8 +204,8 @@ TEST(TensorBufferRestartTest, ACancelledBufferStaysCancelled) {
   buffer->Cancel();
   RestartNow(buffer.get());
   EXPECT_TRUE(errors::IsCancelled(TakeStatus(buffer.get())));
-  EXPECT_TRUE(errors::IsCancelled(Put(buffer.get(), 1)));
   EXPECT_TRUE(errors::IsCancelled(StagedRun(buffer.get()).Begin()));
+  EXPECT_TRUE(errors::IsCancelled(Put(buffer.get(), 1)));
 }
 
 TEST(TensorBufferRestartTest, CancelEndsWaitingRuns) {

@@ -82,9 +82,13 @@ TEST(TensorBufferStatsTest, CallsThatFailDoNotCount) {
   auto buffer = MakeBuffer(1);
   EXPECT_EQ(Put(buffer.get(), 0), OkStatus());
   EXPECT_EQ(Put(buffer.get(), MakeRecord(1), kShortMillis), OkStatus());
-  buffer->Cancel();
-  EXPECT_TRUE(errors::IsCancelled(Put(buffer.get(), 2)));
+  CancellationManager cancellation;
+  cancellation.StartCancel();
+  PutResult put;
+  buffer->PutAsync(MakeRecord(2), kNoTimeout, &cancellation, put.Callback());
+  EXPECT_TRUE(errors::IsCancelled(put.Wait()));
   Empty(buffer.get());
+  buffer->Cancel();
   EXPECT_TRUE(errors::IsCancelled(TakeStatus(buffer.get())));
   const BufferStats stats = buffer->GetStats();
   EXPECT_EQ(stats.put_waits().calls(), 1);

@@ -13,6 +13,7 @@
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/threadpool.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/testing/tensor_buffer_calls.h"
 
 namespace tensorflow {
@@ -207,15 +208,17 @@ TEST(TensorBufferTest, AWaitingPutIsServedAfterClose) {
   EXPECT_EQ(TakeStatus(buffer.get()), cause);
 }
 
-TEST(TensorBufferTest, CancelEndsAPutThatWaitsInAClosedBuffer) {
+TEST(TensorBufferTest, CancelKeepsTheRecordThatWaitsInAClosedBuffer) {
   auto buffer = MakeBuffer(1);
   EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
   PutResult put;
   buffer->PutAsync(MakeRecord(2), kNoTimeout, nullptr, put.Callback());
   buffer->Close(OkStatus());
   buffer->Cancel();
-  EXPECT_TRUE(errors::IsCancelled(put.Wait()));
+  EXPECT_EQ(put.Wait(), OkStatus());
+  EXPECT_TRUE(errors::IsCancelled(Put(buffer.get(), 3)));
   EXPECT_EQ(Take(buffer.get()), 1);
+  EXPECT_EQ(Take(buffer.get()), 2);
   EXPECT_TRUE(errors::IsOutOfRange(TakeStatus(buffer.get())));
 }
 
@@ -228,25 +231,48 @@ TEST(TensorBufferTest, TheFirstCloseWins) {
   EXPECT_EQ(TakeStatus(buffer.get()), cause);
 }
 
-TEST(TensorBufferTest, CancelEndsWaitingAndLaterCalls) {
+TEST(TensorBufferTest, CancelEndsWaitingAndLaterTakes) {
   auto buffer = MakeBuffer(1);
   TakeResult take;
   buffer->TakeAsync(nullptr, take.Callback());
   buffer->Cancel();
   EXPECT_TRUE(errors::IsCancelled(take.Wait()));
   EXPECT_TRUE(errors::IsCancelled(TakeStatus(buffer.get())));
-  EXPECT_TRUE(errors::IsCancelled(Put(buffer.get(), 1)));
 }
 
-TEST(TensorBufferTest, CancelEndsAWaitingPutAndKeepsTheRecords) {
+TEST(TensorBufferTest, CancelKeepsTheRecordsThatHaveLeftTheirSources) {
   auto buffer = MakeBuffer(1);
   EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
   PutResult put;
   buffer->PutAsync(MakeRecord(2), kNoTimeout, nullptr, put.Callback());
   buffer->Cancel();
-  EXPECT_TRUE(errors::IsCancelled(put.Wait()));
+  EXPECT_EQ(put.Wait(), OkStatus());
+  // A run that is still computing when the stage stops.
+  EXPECT_EQ(Put(buffer.get(), 3), OkStatus());
   EXPECT_EQ(Take(buffer.get()), 1);
-  EXPECT_TRUE(errors::IsCancelled(TakeStatus(buffer.get())));
+  buffer->Resume();
+  PutResult next;
+  buffer->PutAsync(MakeRecord(4), kNoTimeout, nullptr, next.Callback());
+  EXPECT_FALSE(next.done());
+  EXPECT_EQ(Take(buffer.get()), 2);
+  EXPECT_EQ(Take(buffer.get()), 3);
+  EXPECT_EQ(Take(buffer.get()), 4);
+  ExpectBalanced(*buffer);
+}
+
+TEST(TensorBufferTest, ACancelledBufferKeepsNoMoreThanProducersHave) {
+  auto buffer = MakeBuffer(1);
+  for (int stop = 1; stop <= 2; ++stop) {
+    buffer->Cancel();
+    for (int i = 0; i < kMaxThreads; ++i) {
+      ASSERT_EQ(Put(buffer.get(), i), OkStatus());
+    }
+    EXPECT_TRUE(errors::IsCancelled(Put(buffer.get(), kMaxThreads)));
+    buffer->Cancel();
+    EXPECT_TRUE(errors::IsCancelled(Put(buffer.get(), kMaxThreads)));
+    EXPECT_EQ(buffer->Size(), stop * kMaxThreads);
+    buffer->Resume();
+  }
 }
 
 TEST(TensorBufferTest, ACancelledBufferCanBeClosedWithTheCause) {

@@ -135,9 +135,20 @@ TEST(TensorBufferKernelsTest, CancelEndsWaitsUntilResume) {
     session.AwaitWaiting("0 puts and 1 takes");
     EXPECT_EQ(session.Run("TensorBufferCancel"), OkStatus());
   }
-  EXPECT_TRUE(errors::IsCancelled(session.Put(1)));
   ASSERT_EQ(session.Run("TensorBufferResume"), OkStatus());
-  EXPECT_EQ(session.Put(2), OkStatus());
+  EXPECT_EQ(session.Put(1), OkStatus());
+  EXPECT_EQ(session.Take(), 1);
+}
+
+TEST(TensorBufferKernelsTest, CancelKeepsTheRecordOfAWaitingPut) {
+  StageSession session(/*capacity=*/1);
+  EXPECT_EQ(session.Put(1), OkStatus());
+  {
+    InThread put([&] { EXPECT_EQ(session.Put(2), OkStatus()); });
+    session.AwaitWaiting("1 puts and 0 takes");
+    EXPECT_EQ(session.Run("TensorBufferCancel"), OkStatus());
+  }
+  EXPECT_EQ(session.Take(), 1);
   EXPECT_EQ(session.Take(), 2);
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>  // NOLINT
 #include <memory>
@@ -329,8 +330,12 @@ TEST(PrefetchRunnerTest, ATracedRegionRuns) {
   EXPECT_EQ(values, Range(3));
 }
 
-TEST(PrefetchRunnerTest, StopWakesAPutThatWaitsForRoom) {
-  Sources::Get()->Set(kSource, Endless());
+TEST(PrefetchRunnerTest, StopKeepsTheRecordsThatWaitForRoom) {
+  std::atomic<int64_t> produced{0};
+  Sources::Get()->Set(kSource, Counting([&](int64_t) {
+                        ++produced;
+                        return OkStatus();
+                      }));
   StageConfig config;
   config.num_threads = 3;
   StageSession session(config);
@@ -340,11 +345,12 @@ TEST(PrefetchRunnerTest, StopWakesAPutThatWaitsForRoom) {
   EXPECT_TRUE(runner->GetStats().running);
   runner->Stop();
   EXPECT_FALSE(runner->GetStats().running);
-  // Takes return the records in the buffer first, and then report the stop.
-  std::vector<int64_t> values;
+  // Takes return the records first, and then report the stop.
+  std::vector<int64_t> values = {value};
   const Status status = session.TakeAll(&values);
   EXPECT_TRUE(errors::IsCancelled(status)) << status;
-  EXPECT_LE(values.size(), 2);
+  std::sort(values.begin(), values.end());
+  EXPECT_EQ(values, Range(produced));
 }
 
 TEST(PrefetchRunnerTest, StopEndsAWaitingTrainingStep) {
@@ -411,20 +417,52 @@ TEST(PrefetchRunnerTest, DestructionStopsTheRunner) {
   EXPECT_TRUE(errors::IsCancelled(session.TakeAll(&values)));
 }
 
-TEST(PrefetchRunnerTest, AnotherRunnerMayFollowInTheSameSession) {
-  Sources::Get()->Set(kSource, CountingTo(1000));
+TEST(PrefetchRunnerTest, AnotherRunnerGoesOnWithTheNextRecord) {
+  for (const int num_threads : {1, 4}) {
+    Sources::Get()->Set(kSource, CountingTo(1000));
+    StageConfig config;
+    config.num_threads = num_threads;
+    StageSession session(config);
+    auto first = session.StartRunner();
+    int64_t value;
+    EXPECT_EQ(session.Take(&value), OkStatus());
+    first->Stop();
+    auto second = session.StartRunner();
+    // A second Stop of the first runner must not disturb the second runner.
+    first->Stop();
+    first.reset();
+    std::vector<int64_t> values = {value};
+    EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
+    if (num_threads > 1) std::sort(values.begin(), values.end());
+    EXPECT_EQ(values, Range(1000));
+  }
+}
+
+// A run that is still computing when the runner stops belongs to no runner any
+// more. Its record is not lost either.
+TEST(PrefetchRunnerTest, TheRecordOfARunThatOutlivesItsRunnerIsKept) {
+  Notification began, may_end;
+  auto source = Counting([&](int64_t call) {
+    if (call == 0) {
+      began.Notify();
+      may_end.WaitForNotification();
+    }
+    return call < 3 ? OkStatus() : errors::OutOfRange("end of sequence");
+  });
+  Sources::Get()->Set(kSource, source);
   StageSession session;
   auto first = session.StartRunner();
+  began.WaitForNotification();
+  first->Stop();
+  may_end.Notify();
   int64_t value;
-  EXPECT_EQ(session.Take(&value), OkStatus());
-  first->Stop();
+  // CANCELLED until the run has put its record.
+  while (!session.Take(&value).ok()) {
+  }
   auto second = session.StartRunner();
-  // A second Stop of the first runner must not disturb the second runner.
-  first->Stop();
-  first.reset();
-  std::vector<int64_t> values;
+  std::vector<int64_t> values = {value};
   EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
-  EXPECT_EQ(values.back(), 999);
+  EXPECT_EQ(values, Range(3));
 }
 
 // The source does not use the buffer, so cancelling the buffer does not wake
