@@ -31,6 +31,7 @@ BUFFER_OPS = (
   RESTORE_OP,
 )
 
+CONTAINER_ATTR = "container"
 SHARED_NAME_ATTR = "shared_name"
 CAPACITY_ATTR = "capacity"
 CAPACITY_BYTES_ATTR = "capacity_bytes"

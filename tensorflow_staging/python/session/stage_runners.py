@@ -6,6 +6,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 from typing import Optional
 
@@ -16,32 +17,54 @@ from tensorflow.python.training import coordinator
 
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.session import runner_options
+from tensorflow_staging.python.session import stage_chains
 from tensorflow_staging.python.stages import feed_generator
 
-# How long to wait for runners that stop. A runner waits up to 1.5 seconds for a run that cannot be cancelled;
-# only a server that does not answer takes longer. tf.train.Coordinator.join looks at its threads after 2 and
-# then after 4 seconds, and is to return within 5.
+# How long to wait for runners that stop. A runner waits up to a second for those of the stages that take its records,
+# and up to 1.5 seconds for a run that cannot be cancelled; only a server that does not answer takes longer.
+# tf.train.Coordinator.join looks at its threads after 2 and then after 4 seconds, and is to return within 5.
 _STOP_PATIENCE_SECONDS = 3
+_CHAIN_PATIENCE_SECONDS = 1
 
 
 class _RunnerStop:
   """The stop of a runner, in a thread of its own; if the process can start no thread, in those that wait for it."""
 
   def __init__(self, runner: _pywrap_staging.PrefetchRunner):
-    self.runner = runner
+    self._runner = runner
+    self._thread: Optional[threading.Thread] = None
+    self._ended = threading.Event()
+    self.stage = runner.stats()["name"]
+
+  def begin(self, later: Sequence["_RunnerStop"]) -> None:
+    """Begins to stop the runner.
+
+    A run of a later stage may have taken one record and wait for another that belongs to it. If it did not get
+    that, the first one would be lost, and the next run would take records that do not belong together.
+
+    Args:
+      later: The stops of the stages that take records of this one. They go first, but have a second at most.
+    """
     # Daemon threads let the program exit while the server does not answer.
-    self._thread = threading.Thread(target=runner.stop, name="staging_stop_runner", daemon=True)
+    self._thread = threading.Thread(target=self._stop, args=[later], name="staging_stop_runner", daemon=True)
     try:
       self._thread.start()
     except RuntimeError:
       self._thread = None
+
+  def _stop(self, later: Sequence["_RunnerStop"]) -> None:
+    deadline = time.monotonic() + _CHAIN_PATIENCE_SECONDS
+    for stop in later:
+      stop._ended.wait(max(0, deadline - time.monotonic()))
+    self._runner.stop()
+    self._ended.set()
 
   def wait(self, seconds: Optional[float] = None) -> None:
     """Waits until the runner has stopped, at most for a time; without a thread, however long that takes."""
     if self._thread is not None:
       self._thread.join(seconds)
     else:
-      self.runner.stop()
+      self._stop([])
 
   def in_progress(self) -> bool:
     return self._thread is not None and self._thread.is_alive()
@@ -62,6 +85,8 @@ class StageRunners:
     # One for each runner. None until the runners are asked to stop.
     self._stopping: Optional[list[_RunnerStop]] = None  # Guarded by _lock.
     self._started = False  # Guarded by _lock.
+    # For the name of a stage, those of the stages whose records it takes.
+    self._stages_before: dict[str, set[str]] = {}  # Guarded by _lock.
     # Their stop ends the runners.
     self._coordinators: weakref.WeakSet[coordinator.Coordinator] = weakref.WeakSet()  # Guarded by _lock.
 
@@ -89,9 +114,12 @@ class StageRunners:
         self._add(_pywrap_staging.PrefetchRunner(session._session, options))
       for runner in self._runners:
         runner.start()
+      # The stages run meanwhile.
+      stages_before = stage_chains.stages_before(session.graph)
       with self._lock:
         self._raise_if_asked_to_stop()
         self._started = True
+        self._stages_before = stages_before
     except BaseException:
       stop_together([self])
       raise
@@ -158,6 +186,10 @@ class StageRunners:
     with self._lock:
       if self._stopping is None:
         self._stopping = [_RunnerStop(runner) for runner in self._runners]
+        for stop in self._stopping:
+          stop.begin([
+              other for other in self._stopping if stop.stage in self._stages_before.get(other.stage, ())
+          ])
       return self._stopping
 
 
@@ -175,7 +207,7 @@ def stop_together(everything: Iterable[StageRunners]) -> None:
   for stop in stopping:
     stop.wait(max(0, deadline - time.monotonic()))
     if stop.in_progress():
-      late.append(stop.runner.stats()["name"])
+      late.append(stop.stage)
   if late:
     tf_logging.warning(
         "Stages %r have not stopped after %d seconds: the server of their session does not answer. They"
