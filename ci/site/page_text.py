@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hook of MkDocs that tells browsers how to show text: the language of a page, and where long names may break."""
+"""A hook of MkDocs that tells browsers where long names may break."""
 
 import re
 
@@ -14,10 +14,7 @@ _BREAK = re.compile(r"(?<=[_.:,/=(])(?=\w)")
 
 def on_post_page(output: str, page: mkdocs_pages.Page, config: MkDocsConfig) -> str:
   """Changes the finished HTML, which the search has already read."""
-  del config
-  if page.file.src_uri.startswith("docs/zh/"):
-    # Browsers choose the glyphs of Chinese characters by the language.
-    output = output.replace('<html lang="en"', '<html lang="zh"', 1)
+  del page, config
   return _CELL.sub(lambda cell: _CODE.sub(_breakable, cell[0]), output)
 
 

@@ -131,3 +131,10 @@ def test_the_search_finds_both_languages(site):
   separator = re.compile(index["config"]["separator"])
   words = {word for entry in index["docs"] for word in separator.split(entry["title"] + " " + entry["text"])}
   assert {"SmartStage", "buffer", "缓", "哈"} <= words
+
+
+@pytest.mark.parametrize("page,language,next_page", [("zh/staged.html", "zh", "下一页"), ("staged.html", "en", "Next")])
+def test_labels_are_in_the_language_of_the_page(site, page, language, next_page):
+  html_page = (site / page).read_text(encoding="utf-8")
+  assert re.search(r'<html lang="(\w+)"', html_page)[1] == language
+  assert next_page in re.findall(r'md-footer__direction">\s*(\S+)', html_page)
