@@ -29,6 +29,7 @@
 #include "tensorflow_staging/core/session/session_runners.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
 #include "tensorflow_staging/core/testing/gpu_streams.h"
+#include "tensorflow_staging/core/testing/local_server.h"
 #include "tensorflow_staging/core/testing/range_source.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
 #include "tensorflow_staging/core/testing/stage_runner_options.h"
@@ -64,6 +65,7 @@ struct Model {
   // Of the ops around the buffer.
   std::string device;
   DataType staged = DT_INT64;
+  bool on_server = false;
 };
 
 // Adds record --> upload --> prepared on `device`, where prepared is record
@@ -134,8 +136,21 @@ std::string AddSmartModel(GraphDef* graph) {
   return "";
 }
 
+// Several streams of a GPU, and a number of GPUs for each session, are only for
+// local sessions.
+std::vector<Model> WithServers(std::vector<Model> models) {
+  const size_t local = models.size();
+  for (size_t i = 0; i < local; ++i) {
+    if (models[i].gpus > 1 || models[i].streams > 1) continue;
+    models.push_back(models[i]);
+    models.back().name += "OfAServer";
+    models.back().on_server = true;
+  }
+  return models;
+}
+
 const std::vector<Model>& Models() {
-  static const auto* const kModels = new std::vector<Model>{
+  static const auto* const kModels = new std::vector<Model>(WithServers({
       {"OnTheStreamOfTheStep", 1, 1,
        [](GraphDef* graph) { return AddPrepared(kGpu, graph); }, AddTenfold,
        kGpu},
@@ -147,7 +162,7 @@ const std::vector<Model>& Models() {
        AddTenfold, "/device:GPU:1"},
       {"InVariants", 1, 1, AddList, AddUseOfList, kGpu, DT_VARIANT},
       {"CopiedByThePutOfSmartStage", 1, 1, AddSmartModel, nullptr},
-  };
+  }));
   return *kModels;
 }
 
@@ -177,7 +192,12 @@ class Training {
   explicit Training(const Model& model, int64_t capacity = kCapacity)
       : model_(model), capacity_(capacity) {
     SetFakeGpuCount(model.gpus);
-    SessionOptions options = OptionsWithStreams(model.gpus, model.streams);
+    SessionOptions options;
+    if (model.on_server) {
+      options.target = LocalServerTarget();
+    } else {
+      options = OptionsWithStreams(model.gpus, model.streams);
+    }
     if (IsSmart()) {
       OptimizerFields fields;
       fields.set_do_smart_stage(true);

@@ -14,14 +14,13 @@
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "tensorflow/core/distributed_runtime/server_lib.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/platform/env.h"
-#include "tensorflow/core/protobuf/tensorflow_server.pb.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/session/sync_on_finish.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
+#include "tensorflow_staging/core/testing/local_server.h"
 #include "tensorflow_staging/core/testing/range_source.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
 #include "tensorflow_staging/core/testing/stage_runner_options.h"
@@ -61,10 +60,7 @@ class StagedRunSyncTest : public ::testing::TestWithParam<bool> {
     add(Linear("result", stage.Node("TensorBufferTake")).Attr("scale", 10));
 
     SessionOptions session_options;
-    if (GetParam()) {
-      StartServer();
-      session_options.target = server_->target();
-    }
+    if (GetParam()) session_options.target = LocalServerTarget();
     session_.reset(NewSession(session_options));
     TF_CHECK_OK(session_->Create(graph));
     TF_CHECK_OK(session_->Run({}, {}, {"initializer"}, nullptr));
@@ -76,22 +72,6 @@ class StagedRunSyncTest : public ::testing::TestWithParam<bool> {
   }
 
   ~StagedRunSyncTest() override { SetFakeGpuDelay(absl::ZeroDuration()); }
-
-  // A server in this process. No test stops it, because TensorFlow's servers
-  // cannot be stopped.
-  static void StartServer() {
-    if (server_ != nullptr) return;
-    ServerDef definition;
-    definition.set_protocol("grpc");
-    definition.set_job_name("worker");
-    auto* job = definition.mutable_cluster()->add_job();
-    job->set_name("worker");
-    (*job->mutable_tasks())[0] = "localhost:0";
-    std::unique_ptr<ServerInterface> server;
-    TF_CHECK_OK(NewServer(definition, &server));
-    TF_CHECK_OK(server->Start());
-    server_ = server.release();
-  }
 
   static NodeDefBuilder Linear(const std::string& name,
                                const std::string& input) {
@@ -120,15 +100,11 @@ class StagedRunSyncTest : public ::testing::TestWithParam<bool> {
     }
   }
 
-  static ServerInterface* server_;
-
   // Shares the GPU with all sessions of the process.
   const std::unique_ptr<Session> local_session_{NewSession(SessionOptions())};
   std::shared_ptr<Session> session_;
   std::unique_ptr<PrefetchRunner> runner_;
 };
-
-ServerInterface* StagedRunSyncTest::server_ = nullptr;
 
 INSTANTIATE_TEST_SUITE_P(LocalAndServer, StagedRunSyncTest, ::testing::Bool());
 
