@@ -31,7 +31,6 @@ BUFFER_OPS = (
   RESTORE_OP,
 )
 
-CONTAINER_ATTR = "container"
 SHARED_NAME_ATTR = "shared_name"
 CAPACITY_ATTR = "capacity"
 CAPACITY_BYTES_ATTR = "capacity_bytes"

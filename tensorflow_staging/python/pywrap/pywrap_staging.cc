@@ -21,9 +21,11 @@
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow_staging/core/graph/plan/stages_before.h"
 #include "tensorflow_staging/core/graph/report/stage_report.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
@@ -219,6 +221,15 @@ py::list RunnersOfSession(TF_Session* session,
   return result;
 }
 
+std::vector<std::vector<int>> StagesBeforeInSession(
+    TF_Session* session, const std::vector<std::vector<std::string>>& stages) {
+  if (session == nullptr) throw py::value_error("session is closed.");
+  // Another thread may hold the graph's lock for long.
+  py::gil_scoped_release release;
+  mutex_lock l(session->graph->mu);
+  return StagesBefore(session->graph->graph, stages);
+}
+
 // Implements call_under_partial_run_options; see partial_run_options.py.
 py::object CallUnderPartialRunOptions(const py::bytes& serialized_options,
                                       const py::function& call) {
@@ -278,6 +289,21 @@ Raises:
   ValueError: If `session` is closed, or an entry of `manual_stages` is not such
     a message.
   tf.errors.OpError: The session's error, if it cannot run.
+)doc");
+
+  m.def("stages_before", &StagesBeforeInSession, py::arg("session"), py::arg("stages"),
+        R"doc(Finds out which manual stages take the records of which others.
+
+Args:
+  session: `Session._session` of a `tf.compat.v1.Session`.
+  stages: For each stage, the names of its Puts and of the ops whose values it
+    feeds.
+
+Returns:
+  For each stage, the indices of the stages directly before it.
+
+Raises:
+  ValueError: If `session` is closed.
 )doc");
 
   m.def(

@@ -115,7 +115,7 @@ class StageRunners:
       for runner in self._runners:
         runner.start()
       # The stages run meanwhile.
-      stages_before = stage_chains.stages_before(session.graph)
+      stages_before = stage_chains.stages_before(session)
       with self._lock:
         self._raise_if_asked_to_stop()
         self._started = True
