@@ -34,6 +34,7 @@ BUFFER_OPS = (
 SHARED_NAME_ATTR = "shared_name"
 CAPACITY_ATTR = "capacity"
 CAPACITY_BYTES_ATTR = "capacity_bytes"
+KEPT_AT_STOP_ATTR = "_staging_kept_at_stop"
 TARGET_ATTR = "_staging_target"
 MAY_BE_STALE_ATTR = "_staging_may_be_stale"
 STREAM_ATTR = "_stream_id"

@@ -74,13 +74,14 @@ TensorBuffer::~TensorBuffer() {
 }
 
 void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
-                            CancellationManager* cancellation, PutDone done) {
+                            CancellationManager* cancellation, PutDone done,
+                            bool kept) {
   const int64_t bytes = CountedBytes(record);
   DueCallbacks due;
   {
     mutex_lock l(mu_);
-    const bool kept = cancelled_ && KeepsLatePut();
-    const bool refused = !kept && (cancelled_ || state_ == State::kClosed);
+    const bool late = cancelled_ && KeepsLatePut(kept);
+    const bool refused = !late && (cancelled_ || state_ == State::kClosed);
     const bool discarded = !refused && restarts_ > 0;
     if (state_ == State::kIdle && !refused && !discarded) Open();
     if (!AdmitsRuns()) has_unadmitted_put_ = true;
@@ -97,8 +98,8 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
       ++counters_.taken;
       due.Add(std::move(done), OkStatus());
       due.AddTake(std::move(take.done), OkStatus(), std::move(record));
-    } else if (kept || (waiting_puts_.empty() && HasRoom(bytes))) {
-      if (kept) ++late_puts_;
+    } else if (late || (waiting_puts_.empty() && HasRoom(bytes))) {
+      if (late) ++late_puts_;
       Store(std::move(record), bytes);
       due.Add(std::move(done), OkStatus());
     } else {
@@ -110,7 +111,7 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
         waiting_puts_.emplace_hint(
             waiting_puts_.end(), id,
             WaitingPut{std::move(record), bytes, std::move(done), watch,
-                       NowMicros()});
+                       NowMicros(), kept});
         StartPausesIfQuiet(&due);
       } else {
         due.Add(std::move(done), CancelledStatus());
@@ -164,7 +165,7 @@ void TensorBuffer::Cancel() {
     mutex_lock l(mu_);
     cancelled_ = true;
     if (state_ == State::kEnding) FinishEnding(&due);
-    KeepPuts(&due);
+    KeepOrEndPuts(&due);
     EndTakes(CancelledStatus(), &due);
     EndWaiters(&waiting_runs_, CancelledStatus(), &due);
   }
@@ -281,11 +282,10 @@ bool TensorBuffer::HasRoom(int64_t bytes) const {
   return static_cast<int64_t>(records_.size()) < Capacity() && HasBytes(bytes);
 }
 
-bool TensorBuffer::KeepsLatePut() const {
+bool TensorBuffer::KeepsLatePut(bool kept) const {
   if (AdmitsRuns()) return active_runs_ > 0;
-  // Each producer of the stage puts one more record at most, and then leaves.
-  // Whoever goes on putting must not fill the memory.
-  return state_ != State::kClosed && late_puts_ < kMaxThreads;
+  // Whatever a graph claims of its producers, they must not fill the memory.
+  return kept && state_ != State::kClosed && late_puts_ < kMaxThreads;
 }
 
 void TensorBuffer::Store(Record record, int64_t bytes) {
@@ -301,8 +301,14 @@ void TensorBuffer::AdmitPuts(DueCallbacks* due) {
   }
 }
 
-void TensorBuffer::KeepPuts(DueCallbacks* due) {
-  while (!waiting_puts_.empty()) AdmitOldestPut(due);
+void TensorBuffer::KeepOrEndPuts(DueCallbacks* due) {
+  while (!waiting_puts_.empty()) {
+    if (active_runs_ > 0 || waiting_puts_.begin()->second.kept) {
+      AdmitOldestPut(due);
+    } else {
+      due->Add(Extract(waiting_puts_.begin()).done, CancelledStatus());
+    }
+  }
 }
 
 void TensorBuffer::AdmitOldestPut(DueCallbacks* due) {

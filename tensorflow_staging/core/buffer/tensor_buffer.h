@@ -60,8 +60,9 @@ namespace staging {
 //   cancelled   from Cancel until Resume: the runs that are under way put
 //               their records even without room, because a record that has
 //               left its sources must stay for the next runner, or for a
-//               checkpoint. Other puts fail with CANCELLED, and so do takes
-//               when no record is left, unless the buffer is closed;
+//               checkpoint. Such a run is admitted, or says so by `kept`. Other
+//               puts fail with CANCELLED, and so do takes when no record is
+//               left, unless the buffer is closed;
 //   restarting  from RestartAsync until the restart ends: the buffer discards
 //               the data before the restart, so it accepts puts and discards
 //               their records, and takes wait;
@@ -139,15 +140,17 @@ class TensorBuffer : public ResourceBase {
   // served in the order of their calls.
   //
   // `timeout_millis` bounds the wait; 0 sets no bound. `cancellation` may be
-  // null. `done` receives
+  // null. `kept` says that the put belongs to a producer that ends with its
+  // current run when the buffer is cancelled. `done` receives
   //   OK         if the record was stored or taken, if it was dropped because
   //              the timeout passed, or if a restart discarded it (drops and
   //              discards are counted and logged);
-  //   CANCELLED  if `cancellation` or the destructor came first, if the buffer
-  //              was closed before the call and no admitted run is active, or if
-  //              it is cancelled and the put is of no run that was under way.
+  //   CANCELLED  if `cancellation` or the destructor came first, or, unless an
+  //              admitted run is active, if the buffer was closed before the
+  //              call, or if Cancel came first and the record is not kept.
   void PutAsync(Record record, int64_t timeout_millis,
-                CancellationManager* cancellation, PutDone done)
+                CancellationManager* cancellation, PutDone done,
+                bool kept = false)
       TF_LOCKS_EXCLUDED(mu_);
 
   // Takes the oldest record, after waiting for one if there is none. Waiting
@@ -164,11 +167,10 @@ class TensorBuffer : public ResourceBase {
   void TakeAsync(CancellationManager* cancellation, TakeDone done)
       TF_LOCKS_EXCLUDED(mu_);
 
-  // Ends waiting takes and runs with CANCELLED, and likewise those that come
-  // before Resume. Stores the records of waiting puts, and those of the runs
-  // that are under way: the active runs or, in a stage that admits none, as many
-  // puts as a stage has producers at most. Restarts and pauses continue. For
-  // takes, a closed buffer stays closed.
+  // Ends waiting puts, takes and runs with CANCELLED, and likewise those that
+  // come before Resume. Stores the records of active runs and, in a stage that
+  // admits none, those that are kept: as many as a stage has producers at most.
+  // Restarts and pauses continue. For takes, a closed buffer stays closed.
   void Cancel() TF_LOCKS_EXCLUDED(mu_);
 
   // Opens the buffer from any state. Keeps the records.
@@ -277,6 +279,7 @@ class TensorBuffer : public ResourceBase {
     PutDone done;
     Watch watch;
     int64_t since_micros;
+    bool kept;
   };
 
   struct WaitingTake {
@@ -314,7 +317,7 @@ class TensorBuffer : public ResourceBase {
   bool HasBytes(int64_t bytes) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasRoom(int64_t bytes) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether a put that comes while the buffer is cancelled is stored.
-  bool KeepsLatePut() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool KeepsLatePut(bool kept) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Store(Record record, int64_t bytes) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Notes that `take` has received a record.
   void CountWaitingTake(const WaitingTake& take)
@@ -325,8 +328,9 @@ class TensorBuffer : public ResourceBase {
   void LogSettled(std::optional<int64_t> capacity) const;
   // Stores the records of waiting puts, oldest first, as long as they fit.
   void AdmitPuts(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Stores the records of all waiting puts, whether they fit or not.
-  void KeepPuts(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Stores the records of waiting puts that Cancel keeps, whether they fit or
+  // not, and ends the others.
+  void KeepOrEndPuts(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AdmitOldestPut(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Changes from any state to kOpen.

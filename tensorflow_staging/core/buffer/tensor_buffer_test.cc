@@ -25,6 +25,22 @@ Record RecordOfBytes(int64_t bytes) {
   return {Tensor(DT_INT8, TensorShape({bytes}))};
 }
 
+// Puts the record of a run that was under way when its stage stopped.
+Status PutKept(TensorBuffer* buffer, int64_t value) {
+  PutResult result;
+  buffer->PutAsync(MakeRecord(value), kNoTimeout, nullptr, result.Callback(),
+                   /*kept=*/true);
+  return result.Wait();
+}
+
+TEST(TensorBufferTest, ACancelledAndClosedBufferKeepsNoLatePut) {
+  auto buffer = MakeBuffer(1);
+  buffer->Close(OkStatus());
+  buffer->Cancel();
+  EXPECT_TRUE(errors::IsCancelled(PutKept(buffer.get(), 1)));
+  EXPECT_TRUE(errors::IsOutOfRange(TakeStatus(buffer.get())));
+}
+
 TEST(TensorBufferTest, TakesInTheOrderOfPuts) {
   auto buffer = MakeBuffer(3);
   for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(Put(buffer.get(), i), OkStatus());
@@ -208,17 +224,15 @@ TEST(TensorBufferTest, AWaitingPutIsServedAfterClose) {
   EXPECT_EQ(TakeStatus(buffer.get()), cause);
 }
 
-TEST(TensorBufferTest, CancelKeepsTheRecordThatWaitsInAClosedBuffer) {
+TEST(TensorBufferTest, CancelEndsAPutThatWaitsInAClosedBuffer) {
   auto buffer = MakeBuffer(1);
   EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
   PutResult put;
   buffer->PutAsync(MakeRecord(2), kNoTimeout, nullptr, put.Callback());
   buffer->Close(OkStatus());
   buffer->Cancel();
-  EXPECT_EQ(put.Wait(), OkStatus());
-  EXPECT_TRUE(errors::IsCancelled(Put(buffer.get(), 3)));
+  EXPECT_TRUE(errors::IsCancelled(put.Wait()));
   EXPECT_EQ(Take(buffer.get()), 1);
-  EXPECT_EQ(Take(buffer.get()), 2);
   EXPECT_TRUE(errors::IsOutOfRange(TakeStatus(buffer.get())));
 }
 
@@ -231,24 +245,37 @@ TEST(TensorBufferTest, TheFirstCloseWins) {
   EXPECT_EQ(TakeStatus(buffer.get()), cause);
 }
 
-TEST(TensorBufferTest, CancelEndsWaitingAndLaterTakes) {
+TEST(TensorBufferTest, CancelEndsWaitingAndLaterCalls) {
   auto buffer = MakeBuffer(1);
   TakeResult take;
   buffer->TakeAsync(nullptr, take.Callback());
   buffer->Cancel();
   EXPECT_TRUE(errors::IsCancelled(take.Wait()));
   EXPECT_TRUE(errors::IsCancelled(TakeStatus(buffer.get())));
+  EXPECT_TRUE(errors::IsCancelled(Put(buffer.get(), 1)));
 }
 
-TEST(TensorBufferTest, CancelKeepsTheRecordsThatHaveLeftTheirSources) {
+TEST(TensorBufferTest, CancelEndsAWaitingPutAndKeepsTheRecords) {
   auto buffer = MakeBuffer(1);
   EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
   PutResult put;
   buffer->PutAsync(MakeRecord(2), kNoTimeout, nullptr, put.Callback());
   buffer->Cancel();
+  EXPECT_TRUE(errors::IsCancelled(put.Wait()));
+  EXPECT_EQ(Take(buffer.get()), 1);
+  EXPECT_TRUE(errors::IsCancelled(TakeStatus(buffer.get())));
+}
+
+TEST(TensorBufferTest, CancelKeepsTheRecordsOfRunsThatAreUnderWay) {
+  auto buffer = MakeBuffer(1);
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  PutResult put;
+  buffer->PutAsync(MakeRecord(2), kNoTimeout, nullptr, put.Callback(),
+                   /*kept=*/true);
+  buffer->Cancel();
   EXPECT_EQ(put.Wait(), OkStatus());
   // A run that is still computing when the stage stops.
-  EXPECT_EQ(Put(buffer.get(), 3), OkStatus());
+  EXPECT_EQ(PutKept(buffer.get(), 3), OkStatus());
   EXPECT_EQ(Take(buffer.get()), 1);
   buffer->Resume();
   PutResult next;
@@ -265,11 +292,11 @@ TEST(TensorBufferTest, ACancelledBufferKeepsNoMoreThanProducersHave) {
   for (int stop = 1; stop <= 2; ++stop) {
     buffer->Cancel();
     for (int i = 0; i < kMaxThreads; ++i) {
-      ASSERT_EQ(Put(buffer.get(), i), OkStatus());
+      ASSERT_EQ(PutKept(buffer.get(), i), OkStatus());
     }
-    EXPECT_TRUE(errors::IsCancelled(Put(buffer.get(), kMaxThreads)));
+    EXPECT_TRUE(errors::IsCancelled(PutKept(buffer.get(), kMaxThreads)));
     buffer->Cancel();
-    EXPECT_TRUE(errors::IsCancelled(Put(buffer.get(), kMaxThreads)));
+    EXPECT_TRUE(errors::IsCancelled(PutKept(buffer.get(), kMaxThreads)));
     EXPECT_EQ(buffer->Size(), stop * kMaxThreads);
     buffer->Resume();
   }

@@ -45,6 +45,11 @@ inline constexpr char kCapacityAttr[] = "capacity";
 inline constexpr char kCapacityBytesAttr[] = "capacity_bytes";
 inline constexpr char kTimeoutMillisAttr[] = "timeout_millis";
 
+// On a Put that a runner runs: its record stays in the buffer, even without
+// room, if the stage stops while the run is under way. Without it, the Put then
+// fails, which is how a program's own producers learn of the stop.
+inline constexpr char kKeptAtStopAttr[] = "_staging_kept_at_stop";
+
 // Which inputs a Put on an accelerator copies there from the host; set after
 // placement.
 inline constexpr char kCopiedInputsAttr[] = "_staging_copied_inputs";

@@ -31,6 +31,7 @@ class TensorBufferPutOp : public AsyncBufferKernel {
   explicit TensorBufferPutOp(OpKernelConstruction* ctx)
       : AsyncBufferKernel(ctx) {
     OP_REQUIRES_OK(ctx, ctx->GetAttr(kTimeoutMillisAttr, &timeout_millis_));
+    TryGetNodeAttr(def(), kKeptAtStopAttr, &kept_);
     std::vector<int> copied;
     if (TryGetNodeAttr(def(), kCopiedInputsAttr, &copied)) {
       OP_REQUIRES_OK(ctx, CheckCopiedInputs(*ctx, copied));
@@ -120,10 +121,12 @@ class TensorBufferPutOp : public AsyncBufferKernel {
           if (status.ok()) StagedRun::NotePut(ctx, manager(), buffer);
           ctx->SetStatus(status);
           done();
-        });
+        },
+        kept_);
   }
 
   int64_t timeout_millis_ = 0;
+  bool kept_ = false;
   // Null if the record goes into the buffer as it is.
   std::unique_ptr<PackedCopy> copy_;
   bool hands_over_ = false;

@@ -12,6 +12,7 @@
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/strcat.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
 namespace staging {
@@ -67,6 +68,7 @@ struct StageTestGraph {
   void AddTo(GraphDef* graph, const std::string& record) const {
     NodeDefBuilder put = Op("TensorBufferPut");
     put.Attr("timeout_millis", timeout_millis)
+        .Attr(kKeptAtStopAttr, true)
         .Input(std::vector<NodeDefBuilder::NodeOut>{{record, 0, DT_INT64}});
     if (restartable) {
       Add(Op("TensorBufferBegin"), graph);

@@ -93,6 +93,7 @@ def _put(record, options, attrs, graph) -> ops.Operation:
   """Adds the op that puts the record of one source into the buffer."""
   put = gen_tensor_buffer_ops.tensor_buffer_put(
       record, timeout_millis=options.timeout_millis, name=vocabulary.PUT_OP, **attrs)
+  put._set_attr(vocabulary.KEPT_AT_STOP_ATTR, attr_value_pb2.AttrValue(b=True))
   # The number of a Put is that of the stage, also where a tf.stream surrounds the call.
   if options.stage_subgraph_stream_id or vocabulary.STREAM_ATTR in put.node_def.attr:
     put._set_attr(

@@ -72,6 +72,7 @@ Status AddPut(const PlannedStage& stage, const BufferOptions& options,
   NodeBuilder builder(stage.NodeName(kPutOp), kPutOp);
   AddRecord(clones, &builder);
   builder.Attr(kTimeoutMillisAttr, options.timeout_millis)
+      .Attr(kKeptAtStopAttr, true)
       .Device(CpuOfTask(*stage.region->sources.front()));
   if (options.stream_id != 0) builder.Attr(kStreamAttr, options.stream_id);
   SetBuffer(stage, options, &builder);
