@@ -7,14 +7,14 @@ from typing import Optional
 
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.training import coordinator
-from tensorflow.python.training import session_run_hook
 from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python.checkpoints import held_positions
 from tensorflow_staging.python.session import stage_lifecycle
+from tensorflow_staging.python.session import step_hooks
 
 
-class PrefetchRunnerHook(session_run_hook.SessionRunHook):
+class PrefetchRunnerHook(step_hooks.IdleHook):
   """Runs the stages of a session's graph; `tf.make_prefetch_hook()` creates it.
 
   The hook keeps no state of a session. One object serves any number of sessions, one after the

@@ -14,6 +14,7 @@ from typing import Optional
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.training import coordinator
 
+from tensorflow_staging.python.session import coordinator_stop
 from tensorflow_staging.python.session import interrupts
 from tensorflow_staging.python.session import session_stages
 from tensorflow_staging.python.session import stage_runners
@@ -98,15 +99,11 @@ def stop(session: session_lib.BaseSession) -> None:
 def _stop_with(coord: coordinator.Coordinator, runners: stage_runners.StageRunners) -> None:
   """Stops runners as soon as the coordinator is asked to stop."""
 
-  def wait_and_stop():
-    coord.wait_for_stop()
+  def stop_runners():
     stage_runners.stop_together([runners])
     _interrupt_watch.end_if_not_needed()
 
-  # A daemon thread lets a program exit that never stops its coordinator.
-  thread = threading.Thread(target=wait_and_stop, name="staging_stop", daemon=True)
-  coord.register_thread(thread)
-  thread.start()
+  coordinator_stop.call_at_stop(coord, stop_runners, "staging_stop")
 
 
 def _of_all_sessions() -> list[session_stages.SessionStages]:

@@ -43,9 +43,12 @@ class Period:
       # A wait counts when it ends, and may have begun before the period.
       return min(1.0, waited / (seconds * max(1, waiters))) if seconds > 0 else 0.0
 
+    taken = grown(lambda stats: stats.taken)
+    # A wait that fills the whole period has not ended in it.
+    waits_all_the_time = before is not None and taken == 0 and min(before.waiting_takes, after.waiting_takes) > 0
     return cls(
-        records_per_second=grown(lambda stats: stats.taken) / seconds if seconds > 0 else 0.0,
-        step_waits=part(grown(lambda stats: stats.take_wait.total_seconds), 1),
+        records_per_second=taken / seconds if seconds > 0 else 0.0,
+        step_waits=1.0 if waits_all_the_time else part(grown(lambda stats: stats.take_wait.total_seconds), 1),
         producer_waits=part(grown(lambda stats: stats.put_wait.total_seconds), after.num_threads))
 
 
@@ -60,6 +63,8 @@ def line(stage: stage_stats.StageStats, period: Period) -> str:
 def _advice(stage: stage_stats.StageStats, period: Period) -> str:
   if stage.error is not None and not stage.running:
     return f"the stage has ended ({stage.error})"
+  if stage.waiting_takes > 0 and period.records_per_second == 0:
+    return "a step waits, and no record has come; the input of the stage is slow, or hangs."
   if period.step_waits <= _TOLERATED:
     return "the step hardly waits; nothing to change."
   if period.producer_waits <= _TOLERATED:

@@ -8,7 +8,7 @@ from tensorflow_staging.python.stats import stage_stats
 
 
 def _stats(
-    taken=0, step_waited=0.0, producers_waited=0.0, threads=1, capacity=1, autotune=False, error=None
+    taken=0, step_waited=0.0, producers_waited=0.0, threads=1, capacity=1, autotune=False, waiting_takes=0, error=None
 ) -> stage_stats.StageStats:
 
   def waits(total):
@@ -18,7 +18,8 @@ def _stats(
   return stage_stats.StageStats(
       name="prefetch", running=error is None, num_threads=threads, capacity=capacity, autotune=autotune,
       capacity_bytes=0, records=1, bytes=3 * 2**19, put=taken + 1, taken=taken, dropped=0, discarded=0, ignored=0,
-      waiting_puts=0, waiting_takes=0, put_wait=waits(producers_waited), take_wait=waits(step_waited), error=error)
+      waiting_puts=0, waiting_takes=waiting_takes, put_wait=waits(producers_waited), take_wait=waits(step_waited),
+      error=error)
 
 
 def _line(after, before=None, seconds=10.0) -> str:
@@ -51,6 +52,16 @@ def test_the_waits_of_producers_are_those_of_one():
 
 def test_a_wait_that_began_before_the_period():
   assert advice.Period.between(None, _stats(step_waited=20), 10).step_waits == 1
+
+
+def test_a_step_that_waits_all_the_time():
+  waits = _stats(taken=7, waiting_takes=1)
+  advised = "a step waits, and no record has come; the input of the stage is slow, or hangs."
+  end = f" of the time, producers for room 0%: {advised}"
+  # When the wait began is unknown in its first period.
+  assert _line(waits, _stats(taken=7)).endswith("Steps waited for records 0%" + end)
+  assert _line(waits, waits).endswith("Steps waited for records 100%" + end)
+  assert advised not in _line(_stats(taken=8, waiting_takes=1), waits)
 
 
 def test_a_period_without_time():

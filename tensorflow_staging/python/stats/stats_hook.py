@@ -3,25 +3,26 @@
 
 import numbers
 import os
-import time
 from typing import Any
 from typing import Optional
 
-from tensorflow.core.framework import summary_pb2
+from tensorflow.python.client import session as session_lib
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.summary.writer import writer_cache
+from tensorflow.python.training import coordinator
 from tensorflow.python.training import session_run_hook
-from tensorflow.python.training import training_util
 from tensorflow.python.util.tf_export import tf_export
 
-from tensorflow_staging.python.stats import advice
-from tensorflow_staging.python.stats import stage_stats
+from tensorflow_staging.python.session import coordinator_stop
+from tensorflow_staging.python.session import step_hooks
+from tensorflow_staging.python.stats import report_thread
+from tensorflow_staging.python.stats import stage_reports
 
 _DEFAULT_SECS = 10
 
 
 @tf_export("staging.StatsHook")
-class StatsHook(session_run_hook.SessionRunHook):
+class StatsHook(step_hooks.IdleHook):
   """Logs what each stage of the session has done since the last time, and what to change.
 
   A line says how long steps have waited for records and producers for room, as a part of the time,
@@ -34,7 +35,14 @@ class StatsHook(session_run_hook.SessionRunHook):
 
   The lines have the level INFO, which TensorFlow shows after
   `tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO)`. If they are not shown and there is no
-  `summary_writer`, or if the session has no stage, the hook warns once a session.
+  `summary_writer`, or if no stage runs in the session, the hook warns once a session.
+
+  By default, a thread reports at regular times until the hook ends or the session closes, also while a step waits for
+  its record, and the session does not call the hook in steps. With `every_n_steps`, the session calls the hook after
+  each step, and waits for its reports. The time since the last report is not reported at the end, so the interval has
+  to be shorter than the training.
+
+  One hook may serve several sessions, one after the other.
 
   For example:
 
@@ -61,13 +69,14 @@ class StatsHook(session_run_hook.SessionRunHook):
     """Creates the hook.
 
     Args:
-      every_n_steps: Log after every that many steps.
-      every_n_secs: Log after the first step that ends when that many seconds have passed. If neither is given,
-        this is 10.
+      every_n_steps: Report after every that many steps. An error of the report is an error of the step.
+      every_n_secs: Report whenever that many seconds have passed, in a thread. If the session cannot say what its
+        stages do, for example because its server was lost, the thread tries again the next time. If neither this nor
+        `every_n_steps` is given, this is 10.
       summary_writer: A `tf.compat.v1.summary.FileWriter`, or the folder of one, to which the hook also
         writes scalars for TensorBoard: `staging/NAME/records`, `staging/NAME/records_per_sec`,
-        `staging/NAME/step_waits` and `staging/NAME/producer_waits`, the latter two as a part of the time.
-        None writes none.
+        `staging/NAME/step_waits` and `staging/NAME/producer_waits`, the latter two as a part of the time. Their step
+        is the global step, or, if the graph has none, the number of records that steps have taken. None writes none.
 
     Raises:
       TypeError: If `every_n_steps` or `every_n_secs` is no number, or `summary_writer` none of these.
@@ -79,7 +88,7 @@ class StatsHook(session_run_hook.SessionRunHook):
     for name, value in (("every_n_steps", every_n_steps), ("every_n_secs", every_n_secs)):
       if not isinstance(value, (numbers.Real, type(None))):
         raise TypeError(f"{name} must be a positive number, got {value!r} of type {type(value).__name__}.")
-      if value is not None and value <= 0:
+      if value is not None and not value > 0:
         raise ValueError(f"{name} must be positive, got {value!r}.")
     if isinstance(summary_writer, os.PathLike):
       summary_writer = os.fspath(summary_writer)
@@ -88,66 +97,65 @@ class StatsHook(session_run_hook.SessionRunHook):
           "summary_writer must be None, a folder or a tf.compat.v1.summary.FileWriter, got"
           f" {summary_writer!r} of type {type(summary_writer).__name__}.")
     self._every_n_steps = every_n_steps
-    self._every_n_secs = _DEFAULT_SECS if every_n_secs is None else every_n_secs
+    self._every_n_secs = float(_DEFAULT_SECS if every_n_secs is None else every_n_secs)
     self._writer = summary_writer
-    # How many steps of all sessions there were, and at the last report.
+    # The reports on the latest session: those that steps make, or the thread that makes them.
+    self._reports: Optional[stage_reports.StageReports] = None
+    self._thread: Optional[report_thread.ReportThread] = None
+    # How many steps there were since the last report.
     self._steps = 0
-    self._last_steps = 0
-    self._last: dict[str, stage_stats.StageStats] = {}
-    self._last_report = 0.0
-    self._warned_of_no_stage = False
+    if every_n_steps is None and type(self).after_run is StatsHook.after_run:
+      # A subclass may call this class's method, but the session need not.
+      self.after_run = super().after_run
 
-  def after_create_session(self, session, coord):
-    del session, coord
+  def after_create_session(
+      self, session: session_lib.BaseSession, coord: Optional[coordinator.Coordinator] = None) -> None:
+    """Begins to report on a session. Monitored sessions and Estimators call this method.
+
+    Args:
+      session: The session.
+      coord: If given, the reports end when the coordinator is asked to stop.
+    """
+    self._stop_thread()  # A monitored session does not end a hook before it replaces a lost session.
+    self._warn_if_lines_are_hidden()
     if isinstance(self._writer, str):
       self._writer = writer_cache.FileWriterCache.get(self._writer)
-    elif self._writer is None and tf_logging.get_verbosity() > tf_logging.INFO:
+    reports = stage_reports.StageReports(self._writer)
+    if self._every_n_steps is not None:
+      self._reports, self._steps = reports, 0
+      return
+    self._thread = report_thread.ReportThread(session, reports, self._every_n_secs)
+    self._thread.start()
+    if coord is not None:
+      coordinator_stop.call_at_stop(coord, self._thread.stop, "staging_stop_stats")
+
+  def after_run(
+      self, run_context: session_run_hook.SessionRunContext, run_values: session_run_hook.SessionRunValues) -> None:
+    """Reports if the hook counts steps and this was the last of `every_n_steps`."""
+    del run_values
+    if self._every_n_steps is None:
+      return
+    self._steps += 1
+    if self._steps >= self._every_n_steps:
+      self._steps = 0
+      self._reports.publish(self._reports.read(run_context.session))
+
+  def end(self, session: Optional[session_lib.BaseSession]) -> None:
+    """Ends the reports, without waiting for one that is in progress.
+
+    Args:
+      session: The session, or None if it no longer exists.
+    """
+    del session
+    self._stop_thread()
+
+  def _stop_thread(self) -> None:
+    thread, self._thread = self._thread, None
+    if thread is not None:
+      thread.stop()
+
+  def _warn_if_lines_are_hidden(self) -> None:
+    if self._writer is None and tf_logging.get_verbosity() > tf_logging.INFO:
       tf_logging.warning(
           "tf.staging.StatsHook logs with the level INFO, which is not shown. To see its lines, call"
           " tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO).")
-    self._warned_of_no_stage = False
-    # Counters of the buffers of an earlier session do not continue.
-    self._last = {}
-    self._last_report = time.monotonic()
-    self._last_steps = self._steps
-
-  def after_run(self, run_context, run_values):
-    self._steps += 1
-    if self._every_n_steps is None:
-      is_due = time.monotonic() - self._last_report >= self._every_n_secs
-    else:
-      is_due = self._steps - self._last_steps >= self._every_n_steps
-    if is_due:
-      self._report(run_context.session)
-
-  def _report(self, session) -> None:
-    now = time.monotonic()
-    elapsed, self._last_report = now - self._last_report, now
-    self._last_steps = self._steps
-    stages = stage_stats.stats(session)
-    if not stages and not self._warned_of_no_stage:
-      self._warned_of_no_stage = True
-      tf_logging.warning(
-          "tf.staging.StatsHook has nothing to report, since the session has no stage. tf.staging.explain(graph,"
-          " config) says what SmartStage would run ahead, and why not more.")
-    for stage in stages:
-      period = advice.Period.between(self._last.get(stage.name), stage, elapsed)
-      self._last[stage.name] = stage
-      tf_logging.info("%s", advice.line(stage, period))
-      if self._writer is not None:
-        self._write(session, stage, period)
-
-  def _write(self, session, stage: stage_stats.StageStats, period: advice.Period) -> None:
-    values = {
-        "records": stage.records,
-        "records_per_sec": period.records_per_second,
-        "step_waits": period.step_waits,
-        "producer_waits": period.producer_waits,
-    }
-    summary = summary_pb2.Summary(value=[
-        summary_pb2.Summary.Value(tag=f"staging/{stage.name}/{name}", simple_value=value)
-        for name, value in values.items()
-    ])
-    with session.graph.as_default():
-      step = training_util.get_global_step()
-    self._writer.add_summary(summary, self._steps if step is None else training_util.global_step(session, step))

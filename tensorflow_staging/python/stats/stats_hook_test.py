@@ -3,33 +3,34 @@
 
 import glob
 import pathlib
+import queue
 import time
-import types
 
 import pytest
 import tensorflow.compat.v1 as tf
+from tensorflow.python.platform import tf_logging
 
-from tensorflow_staging.python.stats import stats_hook
+from tensorflow_staging.python.session import step_hooks
 from tensorflow_staging.python.testing import test_util
 
 
 @pytest.fixture
 def lines(monkeypatch):
-  logged = []
+  logged = queue.SimpleQueue()
 
   def info(text, *args):
     line = text % args
     if line.startswith("Stage "):
-      logged.append(line)
+      logged.put(line)
 
-  monkeypatch.setattr(stats_hook.tf_logging, "info", info)
+  monkeypatch.setattr(tf_logging, "info", info)
   return logged
 
 
 @pytest.fixture
 def warnings(monkeypatch):
   logged = []
-  monkeypatch.setattr(stats_hook.tf_logging, "warning", lambda text, *args: logged.append(text % args))
+  monkeypatch.setattr(tf_logging, "warning", lambda text, *args: logged.append(text % args))
   return logged
 
 
@@ -38,6 +39,14 @@ def verbosity():
   before = tf.logging.get_verbosity()
   yield tf.logging.set_verbosity
   tf.logging.set_verbosity(before)
+
+
+def _next(lines):
+  return lines.get(timeout=test_util.WAIT_SECONDS)
+
+
+def _all(lines):
+  return [lines.get() for _ in range(lines.qsize())]
 
 
 def _train(hook, record, steps=20):
@@ -49,44 +58,34 @@ def _train(hook, record, steps=20):
 def test_a_line_after_every_n_steps(lines):
   record = tf.staged(test_util.dataset_record(100), capacity=2)
   _train(tf.staging.StatsHook(every_n_steps=5), record)
-  assert len(lines) == 4
-  for line in lines:
+  logged = _all(lines)
+  assert len(logged) == 4
+  for line in logged:
     assert line.startswith("Stage 'prefetch': ")
     assert float(line.split(": ")[1].split(" records/s")[0]) > 0
 
 
-@pytest.mark.parametrize("quick,slow", [(0, 20), (2000, 0), (250, 20)], ids=["slow", "quick", "slow at the end"])
-def test_a_line_after_every_n_secs(lines, monkeypatch, quick, slow):
-  now = 0.0
-  monkeypatch.setattr(stats_hook, "time", types.SimpleNamespace(monotonic=lambda: now))
-  record = tf.staged(test_util.dataset_record(quick + slow))
-  hooks = [tf.make_prefetch_hook(), tf.staging.StatsHook(every_n_secs=0.5)]
-  expected, last = [], 0.0
-  logged = []
-  with tf.train.MonitoredSession(hooks=hooks) as sess:
-    for step in range(quick + slow):
-      now += 0.0003 if step < quick else 0.3
-      sess.run(record)
-      if now - last >= 0.5:
-        expected.append(step)
-        last = now
-      if len(lines) > len(logged):
-        logged.append(step)
-  assert logged == expected
-  assert len(logged) > 0
+def test_lines_whenever_that_many_seconds_have_passed(lines):
+  record = tf.staged(test_util.dataset_record(100), capacity=2)
+  hook = tf.staging.StatsHook(every_n_secs=0.01)
+  with tf.train.MonitoredSession(hooks=[tf.make_prefetch_hook(), hook]) as sess:
+    assert _next(lines).startswith("Stage 'prefetch': 0.0 records/s")
+    sess.run(record)
+    while _next(lines).startswith("Stage 'prefetch': 0.0 records/s"):
+      pass
 
 
 def test_a_line_for_each_stage(lines):
   first = tf.staged(test_util.dataset_record(100), name="first")
   second = tf.staged(test_util.dataset_record(100), name="second")
   _train(tf.staging.StatsHook(every_n_steps=20), [first, second])
-  assert [line.split("'")[1] for line in lines] == ["first", "second"]
+  assert [line.split("'")[1] for line in _all(lines)] == ["first", "second"]
 
 
 def test_a_slow_stage_needs_more_threads(lines):
   record = tf.staged(tf.py_func(lambda: (time.sleep(0.02), 1)[1], [], tf.int64))
   _train(tf.staging.StatsHook(every_n_steps=10), record, steps=10)
-  line, = lines
+  line, = _all(lines)
   assert line.endswith("the stage is slower than the step; raise num_threads (now 1).")
 
 
@@ -96,8 +95,8 @@ def test_a_session_without_stages_warns_once(lines, warnings, verbosity):
   for session in (1, 2):
     _train(hook, tf.constant(1))
     assert len(warnings) == session
-  assert "the session has no stage. tf.staging.explain(graph, config) says" in warnings[0]
-  assert lines == []
+  assert "no stage runs in the session. tf.staging.explain(graph, config) says" in warnings[0]
+  assert _all(lines) == []
 
 
 @pytest.mark.parametrize("level,warned", [(tf.logging.WARN, True), (tf.logging.INFO, False)])
@@ -120,9 +119,23 @@ def test_counters_begin_anew_with_each_session(lines):
   hook = tf.staging.StatsHook(every_n_steps=10)
   for _ in range(2):
     _train(hook, record, steps=10)
-  assert len(lines) == 2
-  for line in lines:
+  logged = _all(lines)
+  assert len(logged) == 2
+  for line in logged:
     assert float(line.split(": ")[1].split(" records/s")[0]) > 0
+
+
+def _summaries(folder):
+  """Returns the steps and the values of each tag."""
+  path, = glob.glob(str(folder / "events.*"))
+  values = {}
+  for event in tf.train.summary_iterator(path):
+    for value in event.summary.value:
+      values.setdefault(value.tag, []).append((event.step, value.simple_value))
+  return values
+
+
+_TAGS = {f"staging/prefetch/{name}" for name in ("records", "records_per_sec", "step_waits", "producer_waits")}
 
 
 @pytest.mark.parametrize("kind", ["folder", "path", "writer"])
@@ -134,21 +147,62 @@ def test_summaries(tmp_path, lines, kind):
   tf.summary.FileWriterCache.clear()
   if kind == "writer":
     writer.close()
-  path, = glob.glob(str(tmp_path / "events.*"))
-  values = {
-      value.tag: (event.step, value.simple_value) for event in tf.train.summary_iterator(path)
-      for value in event.summary.value
-  }
-  assert set(values) == {
-      f"staging/prefetch/{name}" for name in ("records", "records_per_sec", "step_waits", "producer_waits")
-  }
-  for written_at, value in values.values():
-    assert written_at == 200
-    assert value >= 0
+  values = _summaries(tmp_path)
+  assert set(values) == _TAGS
+  for written in values.values():
+    assert [step for step, _ in written] == [100, 200]
+    assert all(value >= 0 for _, value in written)
+
+
+@pytest.mark.parametrize("global_step", [False, True])
+def test_summaries_of_the_thread(tmp_path, lines, global_step):
+  fetches = [tf.staged(test_util.dataset_record(100))]
+  if global_step:
+    fetches.append(tf.train.get_or_create_global_step().assign_add(10))
+  hooks = [tf.make_prefetch_hook(), tf.staging.StatsHook(every_n_secs=0.01, summary_writer=tmp_path)]
+  with tf.train.MonitoredSession(hooks=hooks) as sess:
+    for _ in range(3):
+      sess.run(fetches)
+    _all(lines)
+    # A report that has begun since.
+    _next(lines)
+    _next(lines)
+  tf.summary.FileWriterCache.clear()
+  values = _summaries(tmp_path)
+  assert set(values) == _TAGS
+  for written in values.values():
+    steps = [step for step, _ in written]
+    assert steps == sorted(steps)
+    assert steps[-1] == (30 if global_step else 3)
+
+
+def test_only_a_hook_that_counts_steps_is_called_in_steps():
+  hooks = [tf.staging.StatsHook(), tf.staging.StatsHook(every_n_secs=1), tf.staging.StatsHook(every_n_steps=1)]
+  assert step_hooks.of_session(hooks)[1] == hooks[2:]
+
+
+@pytest.mark.parametrize("arguments", [{}, dict(every_n_steps=1)])
+def test_a_subclass_may_call_what_it_overrides(lines, arguments):
+
+  class Counts(tf.staging.StatsHook):
+    steps = 0
+
+    def before_run(self, run_context):
+      return super().before_run(run_context)
+
+    def after_run(self, run_context, run_values):
+      super().after_run(run_context, run_values)
+      self.steps += 1
+
+  hook = Counts(**arguments)
+  _train(hook, tf.staged(test_util.dataset_record(100)), steps=3)
+  assert hook.steps == 3
+  assert len(_all(lines)) == (3 if arguments else 0)
 
 
 @pytest.mark.parametrize("arguments,error,message", [
     (dict(every_n_steps=0), ValueError, "every_n_steps must be positive, got 0"),
+    (dict(every_n_secs=float("nan")), ValueError, "every_n_secs must be positive, got nan"),
     (dict(every_n_secs=-1), ValueError, "every_n_secs must be positive, got -1"),
     (dict(every_n_steps=1, every_n_secs=1), ValueError,
      "At most one of every_n_steps and every_n_secs may be given, got 1 and 1"),

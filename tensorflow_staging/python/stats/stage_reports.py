@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `tf.staging.StatsHook` reports: a line about each stage of a session, and scalars for TensorBoard."""
+
+import dataclasses
+import time
+from typing import Any
+from typing import Optional
+
+from tensorflow.core.framework import summary_pb2
+from tensorflow.python.client import session as session_lib
+from tensorflow.python.platform import tf_logging
+from tensorflow.python.training import training_util
+
+from tensorflow_staging.python.stats import advice
+from tensorflow_staging.python.stats import stage_stats
+
+
+@dataclasses.dataclass(frozen=True)
+class StageReport:
+  """What a stage has done since the last report.
+
+  Attributes:
+    stage: The statistics of the stage, now.
+    period: What it did in the time between.
+    global_step: The global step of the session; None if it has none, or if nobody asked.
+  """
+
+  stage: stage_stats.StageStats
+  period: advice.Period
+  global_step: Optional[int]
+
+
+class StageReports:
+  """The reports on the stages of one session, which this does not keep alive. For one thread at a time."""
+
+  def __init__(self, writer: Any = None):
+    """Begins the period of the first report.
+
+    Args:
+      writer: A `tf.compat.v1.summary.FileWriter` for the scalars; None writes none.
+    """
+    self._writer = writer
+    # The statistics of each stage in the last report, and its time.
+    self._last: dict[str, stage_stats.StageStats] = {}
+    self._last_time = time.monotonic()
+    self._found_stages = False
+
+  def read(self, session: session_lib.BaseSession) -> list[StageReport]:
+    """Returns a report on each stage of the session. Waits for the session's server.
+
+    Raises:
+      tf.errors.UnimplementedError: If the graph was written by a version without statistics.
+      tf.errors.OpError: If the session cannot run, for example because its server was lost.
+      RuntimeError: If the session is closed.
+    """
+    stages = stage_stats.stats(session)
+    global_step = _global_step(session) if stages and self._writer is not None else None
+    now = time.monotonic()
+    reports = [
+        StageReport(stage, advice.Period.between(self._last.get(stage.name), stage, now - self._last_time), global_step)
+        for stage in stages
+    ]
+    self._last = {stage.name: stage for stage in stages}
+    self._last_time = now
+    return reports
+
+  def publish(self, reports: list[StageReport]) -> None:
+    """Logs and writes what `read` has returned; without a stage, warns once that there is none."""
+    if not reports and not self._found_stages:
+      tf_logging.warning(
+          "tf.staging.StatsHook has nothing to report, since no stage runs in the session. tf.staging.explain(graph,"
+          " config) says what SmartStage would run ahead, and why not more.")
+    self._found_stages = True
+    for report in reports:
+      tf_logging.info("%s", advice.line(report.stage, report.period))
+      if self._writer is not None:
+        self._write(report)
+
+  def _write(self, report: StageReport) -> None:
+    values = {
+        "records": report.stage.records,
+        "records_per_sec": report.period.records_per_second,
+        "step_waits": report.period.step_waits,
+        "producer_waits": report.period.producer_waits,
+    }
+    summary = summary_pb2.Summary(value=[
+        summary_pb2.Summary.Value(tag=f"staging/{report.stage.name}/{name}", simple_value=value)
+        for name, value in values.items()
+    ])
+    self._writer.add_summary(summary, report.stage.taken if report.global_step is None else report.global_step)
+
+
+def _global_step(session: session_lib.BaseSession) -> Optional[int]:
+  tensor = training_util.get_global_step(session.graph)
+  return None if tensor is None else training_util.global_step(session, tensor)
