@@ -125,7 +125,7 @@ class GeneratorFeed:
         flat += [indices, sparse_values, dense_shape]
       else:
         flat.append(value)
-    return tuple(flat)
+    return tuple(_own(value) for value in flat)
 
 
 def open_data(session: session_lib.BaseSession, options: bytes) -> None:
@@ -169,6 +169,14 @@ def yields_values(iterator: ops.Operation) -> bool:
   except KeyError:
     return False
   return True
+
+
+def _own(value: Any) -> Any:
+  """Returns a value that the generator cannot change when it writes its next record into the same array.
+
+  TensorFlow makes tensors of arrays without a copy where their alignment allows it, and records wait in the buffer.
+  """
+  return value.copy() if isinstance(value, np.ndarray) else value
 
 
 class _SharedIterator:
