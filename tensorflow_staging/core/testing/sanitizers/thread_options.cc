@@ -23,6 +23,9 @@ const char* __tsan_default_suppressions() {
       // library gives it up and takes it again. Our code does not use this
       // function.
       "mutex:std::condition_variable::wait\n"
+      // Its static mutex: once that exists, the code that is not instrumented
+      // checks so without a call that ThreadSanitizer would see.
+      "race:tensorflow::mkl_op_registry::IsMklOp\n"
       // The references to a status, and to a tensor's memory, are counted by
       // inline functions and by functions of the libraries. The last one to
       // let go does not seem to come after those in the libraries.
