@@ -9,6 +9,13 @@
 #include "tensorflow/tsl/platform/resource_loader.h"
 
 namespace tsl {
+namespace {
+
+// Bazel says that the files are those of this project.
+const int workspace_is_set =
+    setenv("TEST_WORKSPACE", "tensorflow_source", /*overwrite=*/1);
+
+}  // namespace
 
 std::string GetDataDependencyFilepath(const std::string& relative_path) {
   const char* folder = std::getenv("TEST_SRCDIR");

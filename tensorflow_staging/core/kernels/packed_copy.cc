@@ -29,6 +29,8 @@ void Pack(const std::vector<Tensor>& record, const std::vector<int>& indices,
   char* target = reinterpret_cast<char*>(packed->flat<int8>().data());
   for (int i : indices) {
     const StringPiece bytes = record[i].tensor_data();
+    // A tensor without elements has no memory: its address is null.
+    if (bytes.empty()) continue;
     std::memcpy(target, bytes.data(), bytes.size());
     target += Aligned(bytes.size());
   }

@@ -134,10 +134,16 @@ bool FakeGpuExecutor::HostCallback(
   return true;
 }
 
+// Like HostExecutor's, which synchronizes by a private copy of Abseil's
+// functions: a sanitizer could not see the order.
 bool FakeGpuExecutor::CreateStreamDependency(se::Stream* dependent,
                                              se::Stream* other) {
   FakeGpuStream::Of(dependent)->CountWait();
-  return HostExecutor::CreateStreamDependency(dependent, other);
+  auto reached = std::make_shared<absl::Notification>();
+  FakeGpuStream::Of(other)->EnqueueTask([reached] { reached->Notify(); });
+  FakeGpuStream::Of(dependent)->EnqueueTask(
+      [reached] { reached->WaitForNotification(); });
+  return true;
 }
 
 tsl::Status FakeGpuExecutor::RecordEvent(se::Stream* stream, se::Event* event) {

@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "tensorflow/compiler/xla/stream_executor/host/host_stream.h"
 #include "tensorflow/core/lib/core/threadpool.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/mutex.h"
@@ -214,6 +215,22 @@ TEST_F(ThreadSanitizerTest, KnowsThreadPools) {
       },
       0, 1);
   while (!done.load(std::memory_order_acquire)) std::this_thread::yield();
+}
+
+TEST_F(ThreadSanitizerTest, KnowsTasksOfStreams) {
+  stream_executor::host::HostStream stream(/*stack_size_in_bytes=*/0);
+  value_ = 1;
+  stream.EnqueueTask([&] {
+    EXPECT_EQ(value_, 1);
+    value_ = 2;
+  });
+  stream.EnqueueTaskWithStatus([&] {
+    EXPECT_EQ(value_, 2);
+    value_ = 3;
+    return OkStatus();
+  });
+  EXPECT_EQ(stream.BlockUntilDone(), OkStatus());
+  EXPECT_EQ(value_, 3);
 }
 
 TEST_F(ThreadSanitizerTest, KnowsClosuresOfTheEnvironment) {
