@@ -125,7 +125,9 @@ class GeneratorFeed:
         flat += [indices, sparse_values, dense_shape]
       else:
         flat.append(value)
-    return tuple(flat)
+    # TensorFlow may share the memory of an array. The code may fill it anew for the next record, while another
+    # thread of the stage still computes with this one.
+    return tuple(np.array(value) if hasattr(value, "__array__") else value for value in flat)
 
 
 def open_data(session: session_lib.BaseSession, options: bytes) -> None:
