@@ -18,6 +18,7 @@
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/kernels/buffer_kernels.h"
 #include "tensorflow_staging/core/kernels/kernel_stream.h"
+#include "tensorflow_staging/core/kernels/owned_tensor.h"
 #include "tensorflow_staging/core/kernels/packed_copy.h"
 #include "tensorflow_staging/core/kernels/record_loan.h"
 #include "tensorflow_staging/core/kernels/staged_run.h"
@@ -29,7 +30,7 @@ namespace {
 class TensorBufferPutOp : public AsyncBufferKernel {
  public:
   explicit TensorBufferPutOp(OpKernelConstruction* ctx)
-      : AsyncBufferKernel(ctx) {
+      : AsyncBufferKernel(ctx), on_cpu_(ctx->device_type() == DEVICE_CPU) {
     OP_REQUIRES_OK(ctx, ctx->GetAttr(kTimeoutMillisAttr, &timeout_millis_));
     TryGetNodeAttr(def(), kKeptAtStopAttr, &kept_);
     std::vector<int> copied;
@@ -77,11 +78,18 @@ class TensorBufferPutOp : public AsyncBufferKernel {
     return OkStatus();
   }
 
+  bool OnHost(int input) const {
+    return on_cpu_ || input_memory_types()[input] == HOST_MEMORY;
+  }
+
   void RunAsync(OpKernelContext* ctx, TensorBuffer* buffer,
                 DoneCallback done) override {
     TensorBuffer::Record record;
     record.reserve(ctx->num_inputs());
-    for (int i = 0; i < ctx->num_inputs(); ++i) record.push_back(ctx->input(i));
+    for (int i = 0; i < ctx->num_inputs(); ++i) {
+      const Tensor& input = ctx->input(i);
+      record.push_back(OnHost(i) ? OwnedTensor(input) : input);
+    }
     if (copy_ == nullptr) {
       HandOver(ctx, buffer, std::move(record), std::move(done));
       return;
@@ -125,6 +133,7 @@ class TensorBufferPutOp : public AsyncBufferKernel {
         kept_);
   }
 
+  const bool on_cpu_;
   int64_t timeout_millis_ = 0;
   bool kept_ = false;
   // Null if the record goes into the buffer as it is.

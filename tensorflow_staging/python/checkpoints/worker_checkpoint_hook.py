@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tf.staging.WorkerCheckpointHook`: keeps the positions of a worker in its data beside the chief's checkpoints."""
 
+import numbers
 import os
 import re
 import time
@@ -63,10 +64,17 @@ class WorkerCheckpointHook(session_run_hook.SessionRunHook):
       max_to_keep: How many of its files the worker keeps; give it that of the chief's saver.
 
     Raises:
+      TypeError: If `task` or `max_to_keep` is not an integer, or `poll_secs` not a number.
       ValueError: If `checkpoint_dir` is empty, `task` or `poll_secs` is negative, or `max_to_keep` is not positive.
     """
     if not checkpoint_dir:
       raise ValueError(f"checkpoint_dir must be the folder of the chief's checkpoints, got {checkpoint_dir!r}.")
+    for argument, value, kind in (
+        ("task", task, numbers.Integral), ("poll_secs", poll_secs, numbers.Real),
+        ("max_to_keep", max_to_keep, numbers.Integral)):
+      if not isinstance(value, kind) or isinstance(value, bool):
+        allowed = "an integer" if kind is numbers.Integral else "a number"
+        raise TypeError(f"{argument} must be {allowed}, got {value!r} of type {type(value).__name__}.")
     if task < 0 or poll_secs < 0:
       raise ValueError(f"task and poll_secs must not be negative, got {task!r} and {poll_secs!r}.")
     if max_to_keep <= 0:

@@ -148,6 +148,10 @@ def test_a_look_costs_no_more_than_it_should(tmp_path):
 
 
 def test_errors(tmp_path):
+  with pytest.raises(TypeError, match="task must be an integer, got 'a' of type str"):
+    tf.staging.WorkerCheckpointHook(tmp_path, "a")
+  with pytest.raises(TypeError, match="poll_secs must be a number, got None of type NoneType"):
+    tf.staging.WorkerCheckpointHook(tmp_path, 1, poll_secs=None)
   with pytest.raises(ValueError, match="task and poll_secs must not be negative, got -1 and 1.0"):
     tf.staging.WorkerCheckpointHook(tmp_path, -1)
   with pytest.raises(ValueError, match="checkpoint_dir must be the folder of the chief's checkpoints, got ''"):

@@ -123,6 +123,20 @@ def test_arguments_that_cannot_be_used(capsys, model, arguments, message):
   assert message in _error(capsys, "explain", path, *arguments)
 
 
+def test_a_reason_of_tensorflow_is_a_sentence(tmp_path, capsys):
+  path = tmp_path / "graph.pbtxt"
+  path.write_text('node { name: "a" op: "NoOp" } node { name: "a" op: "NoOp" }')
+  assert _error(capsys, "explain", path).endswith("Node 'a' is not unique. Ops of libraries need --op_library.")
+
+
+def test_a_library_in_the_current_folder(tmp_path, capsys, model, monkeypatch):
+  path, _ = model
+  (tmp_path / "ops.so").write_text("no library")
+  monkeypatch.chdir(tmp_path)
+  # The loader has found the file, and says what is wrong with it.
+  assert "No such file" not in _error(capsys, "explain", path, "--op_library=ops.so")
+
+
 def test_a_file_that_does_not_exist(tmp_path, capsys):
   assert "model.pb' cannot be read: No such file or directory." in _error(capsys, "explain", tmp_path / "model.pb")
 

@@ -42,20 +42,24 @@ def read(path: pathlib.Path) -> ops.Graph:
     try:
       importer.import_graph_def(definition, name="")
     except (ValueError, errors.OpError) as error:
-      reason = " ".join(str(error).split())
+      reason = " ".join(str(error).split()).rstrip(".")
       raise user_error.UserError(
-          f"{str(path)!r} is no graph that can be loaded: {reason} Ops of libraries need --op_library.") from error
+          f"{str(path)!r} is no graph that can be loaded: {reason}. Ops of libraries need --op_library.") from error
   return graph
 
 
 def load_op_library(path: pathlib.Path) -> None:
   """Loads a library of ops, as `tf.load_op_library` does.
 
+  Args:
+    path: The file. A name without a folder is that of a file in the current folder.
+
   Raises:
     UserError: If the library cannot be loaded.
   """
   try:
-    load_library.load_op_library(str(path))
+    # A name without a folder would be looked up in the folders of the loader alone.
+    load_library.load_op_library(str(path.absolute()))
   except (errors.OpError, RuntimeError) as error:
     raise user_error.UserError(f"--op_library: {str(path)!r} cannot be loaded: {error}.") from error
 

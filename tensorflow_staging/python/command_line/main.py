@@ -2,6 +2,7 @@
 """The program `python -m tensorflow.staging`."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -47,7 +48,13 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
   try:
     # The commands work on graphs, also where `import tensorflow` gives TensorFlow 2's API.
     with ops.Graph().as_default():
-      return _COMMANDS[parsed.command][0].run(parsed)
+      status = _COMMANDS[parsed.command][0].run(parsed)
+    sys.stdout.flush()
+    return status
+  except BrokenPipeError:
+    # Whoever reads the output, such as `head`, has enough of it. The interpreter must not try to write the rest.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
   except user_error.UserError as error:
     print(f"{_PROGRAM} {parsed.command}: error: {error}", file=sys.stderr)
     return _USAGE_STATUS

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m tensorflow.staging` explains itself."""
 
+import subprocess
+import sys
+
 import pytest
 from tensorflow.python.platform import tf_logging
 
 from tensorflow_staging.python.command_line import main
+from tensorflow_staging.python.testing import test_util
 
 
 def test_the_help_names_the_commands(capsys):
@@ -33,3 +37,14 @@ def test_a_program_that_calls_it_keeps_what_it_logs(capsys):
   assert main.main(["explain", "no_such_file.pb"]) == 2
   assert "no_such_file.pb" in capsys.readouterr().err
   assert tf_logging.get_verbosity() == before
+
+
+def test_a_reader_that_has_enough_is_no_error(tmp_path):
+  graph = tmp_path / "graph.pbtxt"
+  graph.write_text('node { name: "a" op: "NoOp" }')
+  program = subprocess.Popen(
+      [sys.executable, "-m", "tensorflow.staging", "explain", graph],
+      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+  program.stdout.close()
+  assert program.stderr.read() == ""
+  assert program.wait(test_util.WAIT_SECONDS) == 0

@@ -110,6 +110,22 @@ def test_a_graph_that_was_exported_and_imported_keeps_its_stages():
       assert test_util.drain(sess, record.name) == [0, 1, 2]
 
 
+def test_a_hook_before_the_prefetch_hook_gets_a_record_at_its_end():
+  record = tf.staged(test_util.dataset_record(10))
+  finals = [tf.train.FinalOpsHook(record) for _ in range(4)]
+  with tf.train.MonitoredTrainingSession(hooks=[*finals, tf.make_prefetch_hook()]) as sess:
+    assert sess.run(record) == 0
+  assert [final.final_ops_values for final in finals] == [1, 2, 3, 4]
+
+
+def test_a_hook_after_the_prefetch_hook_gets_what_is_buffered():
+  record = tf.staged(test_util.dataset_record(10))
+  finals = [tf.train.FinalOpsHook(record) for _ in range(4)]
+  with pytest.raises(tf.errors.CancelledError):
+    with tf.train.MonitoredTrainingSession(hooks=[tf.make_prefetch_hook(), *finals]) as sess:
+      assert sess.run(record) == 0
+
+
 def test_the_hook_accepts_daemon_and_start():
   record = tf.staged(test_util.dataset_record(1))
   hook = tf.make_prefetch_hook(daemon=True, start=True)

@@ -113,6 +113,9 @@ def make_prefetch_hook(
       print(sess.run(record))
   ```
 
+  A monitored session ends its hooks in the order of their list. A hook whose end needs a record, such as
+  `tf.compat.v1.train.FinalOpsHook` with a loss, therefore goes before this one.
+
   A plain session uses the hook as a context manager:
   `with tf.make_prefetch_hook().running(sess):`.
 

@@ -125,7 +125,9 @@ class GeneratorFeed:
         flat += [indices, sparse_values, dense_shape]
       else:
         flat.append(value)
-    return tuple(_own(value) for value in flat)
+    # TensorFlow may share the memory of an array. The code may fill it anew for the next record, while another
+    # thread of the stage still computes with this one.
+    return tuple(np.array(value) if hasattr(value, "__array__") else value for value in flat)
 
 
 def open_data(session: session_lib.BaseSession, options: bytes) -> None:
@@ -169,14 +171,6 @@ def yields_values(iterator: ops.Operation) -> bool:
   except KeyError:
     return False
   return True
-
-
-def _own(value: Any) -> Any:
-  """Returns a value that the generator cannot change when it writes its next record into the same array.
-
-  TensorFlow makes tensors of arrays without a copy where their alignment allows it, and records wait in the buffer.
-  """
-  return value.copy() if isinstance(value, np.ndarray) else value
 
 
 class _SharedIterator:

@@ -48,26 +48,6 @@ def test_values_follow_the_order_of_feed_list():
   np.testing.assert_array_equal(value["dense"], [[0, 5], [0, 0]])
 
 
-def test_a_generator_may_write_its_records_into_one_array():
-  # TensorFlow shares the memory of arrays that are aligned like this.
-  memory = np.zeros(8 * 8 + 64, np.uint8)
-  begin = -memory.ctypes.data % 64
-  array = memory[begin:begin + 8 * 8].view(np.int64)
-  all_written = threading.Event()
-
-  def rows():
-    for number in range(5):
-      array[:] = number
-      yield [array]
-    all_written.set()
-
-  row = tf.placeholder(tf.int64, [8])
-  record = tf.staged(row, capacity=5, feed_list=[row], feed_generator=rows)
-  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
-    assert all_written.wait(test_util.WAIT_SECONDS)
-    assert [number for number, *_ in test_util.drain(sess, record)] == [0, 1, 2, 3, 4]
-
-
 def test_a_function_receives_the_session():
   sessions = []
 

@@ -99,7 +99,11 @@ def prefetch_join(
   first = structures[0]
   for i, structure in enumerate(structures):
     _check_types(i, structure, first)
-    first.relax(structure)
+    try:
+      first.relax(structure)
+    except (TypeError, ValueError) as error:
+      raise type(error)(
+          f"thread_to_features[{i}] must have the structure of thread_to_features[0]. {error}") from error
   feeds = named_feeds.named_feeds(feed_dict, graph)
   taken = stage_graph.add_stage(
       [structure.record for structure in structures], feeds, options, name, graph)

@@ -83,3 +83,9 @@ def test_structures_must_agree():
 def test_a_bad_leaf_is_named():
   with pytest.raises(TypeError, match=r"thread_to_features\[1\]\['x'\] must be a tf.Tensor"):
     tf.prefetch_join([{"x": tf.constant(1)}, {"x": object()}])
+
+
+@pytest.mark.parametrize("other", [[1], {"x": 1}, (1,)], ids=["list", "dict", "tuple"])
+def test_a_source_of_another_structure_is_named(other):
+  with pytest.raises((TypeError, ValueError), match=r"thread_to_features\[1\] must have the structure of"):
+    tf.prefetch_join([tf.constant(1), other])

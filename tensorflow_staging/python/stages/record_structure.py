@@ -43,7 +43,12 @@ class RecordStructure:
       ValueError: If `features` hold nothing but None, or a leaf is an eager tensor, belongs to
         another graph or cannot be a constant of a graph.
     """
-    self._layout = nest.map_structure(_spec_of_composite, features)
+    try:
+      self._layout = nest.map_structure(_spec_of_composite, features)
+    except TypeError as error:
+      raise TypeError(
+          f"{argument} must be nested in lists, tuples, and dicts whose keys can be sorted, got {features!r}:"
+          f" {error}.") from error
     self._components = [
         _component(label, component, graph)
         for label, component in graph_tensors.labelled_components(argument, features)

@@ -171,3 +171,8 @@ def test_gradients_end_at_the_stage():
     sess.run(weight.initializer)
     with tf.make_prefetch_hook().running(sess):
       assert sess.run(gradient) == 2.0
+
+
+def test_keys_that_cannot_be_sorted_are_named():
+  with pytest.raises(TypeError, match="features must be nested in .* dicts whose keys can be sorted, got {1: "):
+    tf.staged({1: tf.constant(1), "b": tf.constant(2)})
