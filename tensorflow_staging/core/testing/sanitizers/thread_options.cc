@@ -23,6 +23,11 @@ const char* __tsan_default_suppressions() {
       // library gives it up and takes it again. Our code does not use this
       // function.
       "mutex:std::condition_variable::wait\n"
+      // A task of a fake GPU that reads or overwrites what another one has
+      // written may owe its order to an executor, which counts the inputs of
+      // a node that have come, or to the end of a tensor: the libraries count
+      // by atomics.
+      "race:stream_executor::host::*InOrder\n"
       // Its static mutex: once that exists, the code that is not instrumented
       // checks so without a call that ThreadSanitizer would see.
       "race:tensorflow::mkl_op_registry::IsMklOp\n"
