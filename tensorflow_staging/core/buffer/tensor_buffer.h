@@ -150,8 +150,7 @@ class TensorBuffer : public ResourceBase {
   //              call, or if Cancel came first and the record is not kept.
   void PutAsync(Record record, int64_t timeout_millis,
                 CancellationManager* cancellation, PutDone done,
-                bool kept = false)
-      TF_LOCKS_EXCLUDED(mu_);
+                bool kept = false) TF_LOCKS_EXCLUDED(mu_);
 
   // Takes the oldest record, after waiting for one if there is none. Waiting
   // takes are served in the order of their calls.

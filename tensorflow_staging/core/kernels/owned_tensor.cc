@@ -12,10 +12,9 @@ Tensor OwnedTensor(const Tensor& tensor) {
   // Null for a tensor without elements.
   const ::tensorflow::TensorBuffer* buffer = DMAHelper::buffer(&tensor);
   // A slice owns its memory if the whole does.
-  if (buffer == nullptr ||
-      const_cast<::tensorflow::TensorBuffer*>(buffer)
-          ->root_buffer()
-          ->OwnsMemory()) {
+  if (buffer == nullptr || const_cast<::tensorflow::TensorBuffer*>(buffer)
+                               ->root_buffer()
+                               ->OwnsMemory()) {
     return tensor;
   }
   return tensor::DeepCopy(tensor);

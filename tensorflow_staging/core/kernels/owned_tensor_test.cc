@@ -19,8 +19,7 @@ constexpr int kSize = 4;
 // The memory of an array that the test goes on writing to.
 class ForeignBuffer : public ::tensorflow::TensorBuffer {
  public:
-  explicit ForeignBuffer(int64_t* array)
-      : ::tensorflow::TensorBuffer(array) {}
+  explicit ForeignBuffer(int64_t* array) : ::tensorflow::TensorBuffer(array) {}
 
   size_t size() const override { return kSize * sizeof(int64_t); }
   ::tensorflow::TensorBuffer* root_buffer() override { return this; }

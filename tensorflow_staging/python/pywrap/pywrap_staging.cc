@@ -291,7 +291,8 @@ Raises:
   tf.errors.OpError: The session's error, if it cannot run.
 )doc");
 
-  m.def("stages_before", &StagesBeforeInSession, py::arg("session"), py::arg("stages"),
+  m.def("stages_before", &StagesBeforeInSession, py::arg("session"),
+        py::arg("stages"),
         R"doc(Finds out which manual stages take the records of which others.
 
 Args:

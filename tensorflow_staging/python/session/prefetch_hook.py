@@ -66,6 +66,8 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
       self, session: session_lib.BaseSession) -> Iterator[session_lib.BaseSession]:
     """Runs the stages inside a `with` block, for a plain session.
 
+    The end of the block stops them, also those that ran before it. So the blocks of one session must not be nested.
+
     ```python
     import tensorflow as tf
 
