@@ -3,7 +3,7 @@
 """Trains DLRM with a parameter server and two workers behind a network's delay, for benchmarks/parameter_servers.md.
 
 `.venv/bin/python benchmarks/parameter_servers.py --picture=benchmarks/parameter_servers.svg >
-benchmarks/parameter_servers.md` takes about seven minutes; `--quick` tries whether it works.
+benchmarks/parameter_servers.md` takes about 13 minutes; `--quick` tries whether it works.
 """
 
 from __future__ import annotations
