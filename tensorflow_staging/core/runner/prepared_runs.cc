@@ -11,6 +11,7 @@
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 #include "tensorflow_staging/core/session/callable_timeout.h"
 #include "tensorflow_staging/core/session/sync_on_finish.h"
+#include "tensorflow_staging/core/thread_pools/run_in_caller.h"
 
 namespace tensorflow {
 namespace staging {
@@ -182,6 +183,7 @@ Status PreparedRuns::ProduceRecord(int index, bool* has_put) {
   SharedCallable* const producer = producer_of_[index];
   const ScopedCallableTimeout timeout(
       producer->options.run_options().timeout_in_ms());
+  const ScopedRunInCaller in_caller;
   std::vector<Tensor> feeds;
   if (HasFeeds()) TF_RETURN_IF_ERROR(Run(&feeds_, {}, &feeds));
   std::vector<Tensor> done;

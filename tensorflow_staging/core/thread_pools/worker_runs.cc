@@ -15,7 +15,9 @@
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 #include "tensorflow_staging/core/thread_pools/kept_devices.h"
 #include "tensorflow_staging/core/thread_pools/python_in_graph.h"
+#include "tensorflow_staging/core/thread_pools/record_moves.h"
 #include "tensorflow_staging/core/thread_pools/region_threads.h"
+#include "tensorflow_staging/core/thread_pools/run_in_caller.h"
 #include "tensorflow_staging/core/thread_pools/worker_session_pools.h"
 
 namespace tensorflow {
@@ -30,6 +32,7 @@ struct WorkerGraph {
   bool is_staged = false;
   // Whether the ops and functions of a staged graph call Python.
   bool calls_python = false;
+  bool only_moves_records = false;
   // Null if the graph is not staged or cannot call Python. It can if it uses an
   // iterator to which another run gives a dataset that does.
   std::shared_ptr<RegionThreads> threads;
@@ -60,13 +63,15 @@ class WorkerGraphs {
   }
 
   // Returns whether `item` has a Put. Sets `*threads` to those of its runs, or
-  // to null if these belong on the worker's pool.
-  bool Find(const void* item, std::shared_ptr<RegionThreads>* threads) {
+  // to null if these need none of their own, and `*only_moves_records`.
+  bool Find(const void* item, std::shared_ptr<RegionThreads>* threads,
+            bool* only_moves_records) {
     tf_shared_lock l(mu_);
     const auto found = graphs_.find(item);
     if (found == graphs_.end()) return false;
     const WorkerGraph& graph = found->second;
     if (graph.calls_python || has_python_dataset_) *threads = graph.threads;
+    *only_moves_records = graph.only_moves_records;
     return graph.is_staged;
   }
 
@@ -168,6 +173,7 @@ Status NoteWorkerGraph(const void* item, const std::string& session_handle,
       (worker_graph.calls_python || UsesIteratorOfOtherRun(graph))) {
     worker_graph.threads = RegionThreads::Create(/*producers=*/1);
   }
+  worker_graph.only_moves_records = OnlyMovesRecords(graph);
   worker_graph.keeps_device = KeepsDevice(graph);
   if (worker_graph.is_staged || worker_graph.pools != nullptr) {
     WorkerGraphs::Get()->Add(item, std::move(worker_graph));
@@ -197,7 +203,9 @@ ScopedWorkerRun::~ScopedWorkerRun() { current_pools = outer_; }
 WorkerRun WorkerRunOf(const void* item, thread::ThreadPool* pool) {
   WorkerRun run;
   std::shared_ptr<RegionThreads> threads;
-  run.is_staged = WorkerGraphs::Get()->Find(item, &threads);
+  bool only_moves_records = false;
+  run.is_staged =
+      WorkerGraphs::Get()->Find(item, &threads, &only_moves_records);
   if (current_pools != nullptr && *current_pools != nullptr) {
     run.runner = RunnerOf(*current_pools, pool);
     if (!WorkerGraphs::Get()->KeepsDevice(item)) {
@@ -205,6 +213,8 @@ WorkerRun WorkerRunOf(const void* item, thread::ThreadPool* pool) {
     }
   } else if (threads != nullptr) {
     run.runner = threads->RunnerInsteadOf(*pool);
+  } else if (run.is_staged && only_moves_records && RunsInCaller()) {
+    run.runner = RunnerInCaller(pool);
   }
   return run;
 }

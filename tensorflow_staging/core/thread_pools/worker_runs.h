@@ -25,9 +25,10 @@ namespace staging {
 // A worker has one pool of inter-op threads for all runs of all sessions. A run
 // that asks for a stage thread pool has that of its session. Another run of a
 // graph with a Put gets RegionThreads if it may call Python, so that its runs
-// do not wait in the pool that the steps need. And like the staged runs of a
-// local session, its runs do not wait until their GPUs are idle
-// (session/sync_on_finish.h).
+// do not wait in the pool that the steps need; if it only moves records, a run
+// that a producer in this process begins stays in the producer's thread. And
+// like the staged runs of a local session, its runs do not wait until their
+// GPUs are idle (session/sync_on_finish.h).
 //
 // The producers are in the client's process, so the worker knows a stage's
 // graph by its Put: what a region computes on further workers runs as a step
@@ -74,9 +75,9 @@ class ScopedWorkerRun {
 struct WorkerRun {
   // Whether this is a staged run.
   bool is_staged = false;
-  // Runs the ops: on a stage thread pool, or on up to one thread more than the
-  // worker's pool has. Null if they belong on the worker's pool, because the
-  // run cannot call Python.
+  // Runs the ops: on a stage thread pool, on up to one thread more than the
+  // worker's pool has, or in the calling thread. Null if they belong on the
+  // worker's pool.
   Executor::Args::Runner runner;
   // Shares the work of one op. Null if the device's own threads do.
   thread::ThreadPoolInterface* intra_op_threadpool = nullptr;

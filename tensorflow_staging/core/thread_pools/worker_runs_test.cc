@@ -12,6 +12,7 @@
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
+#include "tensorflow_staging/core/thread_pools/run_in_caller.h"
 #include "tensorflow_staging/core/thread_pools/worker_run_options.h"
 #include "tensorflow_staging/core/thread_pools/worker_session_pools.h"
 
@@ -70,6 +71,25 @@ TEST_F(WorkerRunsTest, AStageWithPythonLeavesThePoolToTheSteps) {
   });
   pool_.Schedule([&]() { step.Notify(); });
   region.WaitForNotification();
+}
+
+TEST_F(WorkerRunsTest, AStageThatOnlyMovesRecordsIsInItsProducersThread) {
+  graph_.Put("put", "stage", {graph_.Source("next")});
+  EXPECT_EQ(Note().runner, nullptr);
+  const ScopedRunInCaller in_caller;
+  const Executor::Args::Runner runner = WorkerRunOf(this, &pool_).runner;
+  ASSERT_NE(runner, nullptr);
+  bool has_run = false;
+  runner([&]() { has_run = true; });
+  EXPECT_TRUE(has_run);
+  graph_.Neg("neg", graph_.Const("constant", 1));
+  EXPECT_EQ(Note().runner, nullptr);
+}
+
+TEST_F(WorkerRunsTest, AStepIsNeverInItsCallersThread) {
+  graph_.Identity("step", graph_.Take("stage"));
+  const ScopedRunInCaller in_caller;
+  EXPECT_EQ(Note().runner, nullptr);
 }
 
 // The dataset's functions are only in the graph that initializes the iterator.

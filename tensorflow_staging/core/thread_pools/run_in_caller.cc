@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/thread_pools/run_in_caller.h"
+
+#include <functional>
+#include <utility>
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+thread_local bool runs_in_caller = false;
+
+}  // namespace
+
+ScopedRunInCaller::ScopedRunInCaller() : outer_(runs_in_caller) {
+  runs_in_caller = true;
+}
+
+ScopedRunInCaller::~ScopedRunInCaller() { runs_in_caller = outer_; }
+
+bool RunsInCaller() { return runs_in_caller; }
+
+Executor::Args::Runner RunnerInCaller(thread::ThreadPool* pool) {
+  return [pool](std::function<void()> closure) {
+    if (runs_in_caller) {
+      closure();
+    } else {
+      pool->Schedule(std::move(closure));
+    }
+  };
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_THREAD_POOLS_RUN_IN_CALLER_H_
+#define TENSORFLOW_STAGING_CORE_THREAD_POOLS_RUN_IN_CALLER_H_
+
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/lib/core/threadpool.h"
+
+namespace tensorflow {
+namespace staging {
+
+// Lets the runs that the calling thread begins in the lifetime of this object
+// compute in that thread, which would otherwise only wait for them. On a
+// server, to hand a small run from thread to thread costs more than all else of
+// it. A local session has fewer threads to wake, and they are often awake
+// already, so it computes its staged runs there (staged_run_threads.h).
+//
+// Must live on the stack of one thread. Scopes nest.
+class ScopedRunInCaller {
+ public:
+  ScopedRunInCaller();
+  ~ScopedRunInCaller();
+
+  ScopedRunInCaller(const ScopedRunInCaller&) = delete;
+  ScopedRunInCaller& operator=(const ScopedRunInCaller&) = delete;
+
+ private:
+  const bool outer_;
+};
+
+// Returns whether the calling thread is in such a scope.
+bool RunsInCaller();
+
+// Returns a runner that runs closures at once where RunsInCaller(), and
+// schedules those of other threads on `pool`. All kernels that the calling
+// thread begins compute one after the other, so this is for graphs that only
+// move records (record_moves.h).
+Executor::Args::Runner RunnerInCaller(thread::ThreadPool* pool);
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_THREAD_POOLS_RUN_IN_CALLER_H_
