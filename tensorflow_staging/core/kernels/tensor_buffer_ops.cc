@@ -3,6 +3,7 @@
 // Thin kernels over buffer/tensor_buffer.h: each finds the buffer of its stage
 // and translates inputs, outputs and attributes into a call of the buffer.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -36,6 +37,12 @@ class TensorBufferPutOp : public AsyncBufferKernel {
     std::vector<int> copied;
     if (TryGetNodeAttr(def(), kCopiedInputsAttr, &copied)) {
       OP_REQUIRES_OK(ctx, CheckCopiedInputs(*ctx, copied));
+    }
+    for (int i = 0; i < ctx->num_inputs(); ++i) {
+      const bool is_copied = std::count(copied.begin(), copied.end(), i) > 0;
+      if (OnHost(i) && !is_copied) kept_on_host_.push_back(i);
+    }
+    if (!copied.empty()) {
       copy_ = std::make_unique<PackedCopy>(std::move(copied));
     }
     if (TryGetNodeAttr(def(), kHandsOverAttr, &hands_over_)) {
@@ -87,9 +94,9 @@ class TensorBufferPutOp : public AsyncBufferKernel {
     TensorBuffer::Record record;
     record.reserve(ctx->num_inputs());
     for (int i = 0; i < ctx->num_inputs(); ++i) {
-      const Tensor& input = ctx->input(i);
-      record.push_back(OnHost(i) ? OwnedTensor(input) : input);
+      record.push_back(ctx->input(i));
     }
+    for (int i : kept_on_host_) record[i] = OwnedTensor(record[i]);
     if (copy_ == nullptr) {
       HandOver(ctx, buffer, std::move(record), std::move(done));
       return;
@@ -136,6 +143,8 @@ class TensorBufferPutOp : public AsyncBufferKernel {
   const bool on_cpu_;
   int64_t timeout_millis_ = 0;
   bool kept_ = false;
+  // The inputs that the buffer keeps in host memory.
+  std::vector<int> kept_on_host_;
   // Null if the record goes into the buffer as it is.
   std::unique_ptr<PackedCopy> copy_;
   bool hands_over_ = false;
