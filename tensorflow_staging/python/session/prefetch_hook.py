@@ -66,7 +66,8 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
       self, session: session_lib.BaseSession) -> Iterator[session_lib.BaseSession]:
     """Runs the stages inside a `with` block, for a plain session.
 
-    The end of the block stops them, also those that ran before it. So the blocks of one session must not be nested.
+    Blocks of one session may be nested, or be in several threads: the end of the last one stops the stages, also
+    those that ran before it.
 
     ```python
     import tensorflow as tf
@@ -87,11 +88,13 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
       TypeError: If `session` is not a `tf.compat.v1.Session`.
       tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
     """
-    self.after_create_session(session)
+    stage_lifecycle.enter_block(session)
     try:
+      self.after_create_session(session)
       yield session
     finally:
-      self.end(session)
+      if stage_lifecycle.leave_block(session):
+        self.end(session)
 
 
 @tf_export("make_prefetch_hook")

@@ -29,6 +29,8 @@ class SessionStages:
     self._latest: Optional[stage_runners.StageRunners] = None  # Guarded by _changed.
     # How often the stages were asked to stop. A change cancels the starts that are in progress.
     self._stops = 0  # Guarded by _changed.
+    # The blocks of the program that run the stages, nested or in several threads.
+    self._blocks = 0  # Guarded by _changed.
 
   def start(self, session: session_lib.BaseSession) -> stage_runners.StageRunners:
     """Starts the stages, unless they are running already.
@@ -52,6 +54,17 @@ class SessionStages:
       return runners
     finally:
       self._end_turn(runners)
+
+  def enter_block(self) -> None:
+    """Notes that a block of the program begins to use the stages."""
+    with self._changed:
+      self._blocks += 1
+
+  def leave_block(self) -> bool:
+    """Notes the end of a block. Returns whether no other block uses the stages."""
+    with self._changed:
+      self._blocks = max(0, self._blocks - 1)
+      return self._blocks == 0
 
   def latest(self) -> Optional[stage_runners.StageRunners]:
     """Returns the runners of the latest start, unless they have stopped."""

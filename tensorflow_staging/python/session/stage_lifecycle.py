@@ -45,16 +45,11 @@ def start(
     tf.errors.CancelledError: If another thread stops the stages before they have started.
     tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
   """
-  if not isinstance(session, session_lib.BaseSession):
-    raise TypeError(
-        "session must be a tf.compat.v1.Session, got"
-        f" {session!r} of type {type(session).__name__}.")
+  stages = _stages_of(session)
   if not isinstance(coord, (coordinator.Coordinator, type(None))):
     raise TypeError(
         f"coord must be None or a tf.train.Coordinator, got {coord!r} of type"
         f" {type(coord).__name__}.")
-  with _lock:
-    stages = _stages_of_session.setdefault(session, session_stages.SessionStages())
   runners = stages.start(session)
   if not runners:
     return
@@ -94,6 +89,32 @@ def stop(session: session_lib.BaseSession) -> None:
   if stages is not None:
     session_stages.stop_together([stages])
   _interrupt_watch.end_if_not_needed()
+
+
+def enter_block(session: session_lib.BaseSession) -> None:
+  """Notes that a block of the program runs the stages of a session.
+
+  Args:
+    session: The session.
+
+  Raises:
+    TypeError: If `session` is not a `tf.compat.v1.Session`.
+  """
+  _stages_of(session).enter_block()
+
+
+def leave_block(session: session_lib.BaseSession) -> bool:
+  """Notes that a block has ended. Returns whether it was the last one of the session."""
+  return _stages_of(session).leave_block()
+
+
+def _stages_of(session: session_lib.BaseSession) -> session_stages.SessionStages:
+  if not isinstance(session, session_lib.BaseSession):
+    raise TypeError(
+        "session must be a tf.compat.v1.Session, got"
+        f" {session!r} of type {type(session).__name__}.")
+  with _lock:
+    return _stages_of_session.setdefault(session, session_stages.SessionStages())
 
 
 def _stop_with(coord: coordinator.Coordinator, runners: stage_runners.StageRunners) -> None:
