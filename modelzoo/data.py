@@ -76,7 +76,10 @@ def main() -> None:
   parser.add_argument("folder", type=pathlib.Path, metavar="FOLDER", help="where the files are written")
   Data.add_flags(parser)
   flags = parser.parse_args()
-  write(flags.folder, Data.from_flags(flags))
+  try:
+    write(flags.folder, Data.from_flags(flags))
+  except OSError as error:
+    parser.error(f"{error.filename or flags.folder} cannot be written: {error.strerror}")
 
 
 if __name__ == "__main__":

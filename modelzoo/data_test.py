@@ -62,3 +62,11 @@ def test_a_seed_gives_the_same_files_and_another_seed_others(tmp_path):
     data.write(tmp_path, data.Data(rows=10, eval_rows=5, files=1, seed=seed))
     contents.append((tmp_path / "train_0.csv").read_bytes() + (tmp_path / "eval_0.csv").read_bytes())
   assert contents[0] == contents[1] != contents[2]
+
+
+def test_a_folder_that_cannot_be_written(tmp_path, capsys, monkeypatch):
+  (tmp_path / "file").write_text("")
+  monkeypatch.setattr("sys.argv", ["data.py", str(tmp_path / "file" / "folder")])
+  with pytest.raises(SystemExit):
+    data.main()
+  assert f"{tmp_path}/file/folder cannot be written: Not a directory" in capsys.readouterr().err

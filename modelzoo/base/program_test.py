@@ -39,6 +39,7 @@ def test_streams_are_those_of_the_session(folders):
 @pytest.mark.parametrize(("word", "message"), [
     ("--steps=0", "argument --steps: '0' is not a whole number of at least 1"),
     ("--steps=many", "argument --steps: 'many' is not a whole number of at least 1"),
+    ("--threads=5000", "argument --threads: '5000' is not a whole number from 0 to 4096"),
     ("--learning_rate=-1", "argument --learning_rate: '-1' is not a number of at least 0"),
     ("--bottom=8,x", "argument --bottom: '8,x' is not a list such as 512,256 of at least 1"),
     ("--staging=always", "argument --staging: invalid choice: 'always' (choose from"),

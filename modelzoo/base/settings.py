@@ -13,16 +13,18 @@ from typing import TypeVar
 _S = TypeVar("_S", bound="Settings")
 
 
-def setting(default: Any, help_text: str, *, least: float | None = None, choices: Sequence[str] = ()) -> Any:
+def setting(default: Any, help_text: str, *, least: float | None = None, most: float | None = None,
+            choices: Sequence[str] = ()) -> Any:
   """Returns a field of a class of settings.
 
   Args:
     default: Its default, whose type is the field's type: bool, int, float, str, or a tuple of int or str.
     help_text: What the field means.
     least: The smallest value allowed, also of each number in a tuple.
+    most: The largest one.
     choices: The values allowed; empty if any value is.
   """
-  return dataclasses.field(default=default, metadata=dict(help=help_text, least=least, choices=choices))
+  return dataclasses.field(default=default, metadata=dict(help=help_text, least=least, most=most, choices=choices))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Settings:
 
     Raises:
       TypeError: A value has another type than the field's default.
-      ValueError: A value is too small, or not one of the choices.
+      ValueError: A value is too small or too large, or not one of the choices.
     """
     for field in dataclasses.fields(self):
       _check(field, getattr(self, field.name))
@@ -74,11 +76,14 @@ def _check(field: dataclasses.Field, value: Any) -> None:
     for number in value if isinstance(value, tuple) else [value]:
       if not number >= least:
         raise ValueError(f"{field.name} is {_text(value)}, but must be at least {least}")
+  most = field.metadata["most"]
+  if most is not None and not value <= most:
+    raise ValueError(f"{field.name} is {value}, but must be at most {most}")
 
 
 def _parse_function(field: dataclasses.Field) -> Callable[[str], Any]:
   """Returns the function that turns a flag's text into a checked value."""
-  least = field.metadata["least"]
+  least, most = field.metadata["least"], field.metadata["most"]
 
   def parse(text: str) -> Any:
     try:
@@ -87,7 +92,7 @@ def _parse_function(field: dataclasses.Field) -> Callable[[str], Any]:
     except ValueError as error:
       kinds = {int: "a whole number", float: "a number", tuple: "a list such as 512,256"}
       kind = kinds.get(type(field.default), "text")
-      limit = "" if least is None else f" of at least {least}"
+      limit = "" if least is None else f" of at least {least}" if most is None else f" from {least} to {most}"
       raise argparse.ArgumentTypeError(f"{text!r} is not {kind}{limit}") from error
     return value
 

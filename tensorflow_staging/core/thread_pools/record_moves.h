@@ -10,9 +10,9 @@ namespace staging {
 
 // Returns whether a run of `graph` only moves records, from iterators, queues
 // and buffers to a buffer: what takes time in it waits for a record, and none
-// of its ops computes, blocks its thread, or runs functions on the threads of
-// the run. The ops that are known to do none of this are listed; any other op
-// may.
+// of its ops computes, runs functions on the threads of the run, or blocks its
+// thread, where a master could not cancel it. The ops that are known to do none
+// of this are listed; any other op may.
 bool OnlyMovesRecords(const Graph& graph);
 
 }  // namespace staging

@@ -59,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
   Raises:
     UserError: If an argument cannot be used.
   """
+  _check_outputs(arguments)
   for library in arguments.op_library:
     graph_file.load_op_library(library)
   config = _config(arguments)
@@ -79,6 +80,18 @@ def run(arguments: argparse.Namespace) -> int:
       raise user_error.UserError(str(error)) from error
   print(report)
   return 0
+
+
+def _check_outputs(arguments: argparse.Namespace) -> None:
+  """Raises UserError if a report would replace the graph, or the other report."""
+  taken = [("the graph", arguments.graph)]
+  for flag, path in (("--html", arguments.html), ("--svg", arguments.svg)):
+    if path is None:
+      continue
+    for what, other in taken:
+      if path.resolve() == other.resolve():
+        raise user_error.UserError(f"{flag}: {str(path)!r} is the file of {what}; allowed is any other one.")
+    taken.append((flag, path))
 
 
 def _names(text: str) -> list[str]:

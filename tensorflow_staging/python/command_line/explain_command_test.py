@@ -123,6 +123,23 @@ def test_arguments_that_cannot_be_used(capsys, model, arguments, message):
   assert message in _error(capsys, "explain", path, *arguments)
 
 
+@pytest.mark.parametrize("flag", ["--html", "--svg"])
+def test_a_report_does_not_replace_the_graph(capsys, model, flag):
+  path, _ = model
+  content = path.read_bytes()
+  same = path.parent / ".." / path.parent.name / path.name
+  assert f"{flag}: '{same}' is the file of the graph" in _error(capsys, "explain", path, f"{flag}={same}")
+  assert path.read_bytes() == content
+
+
+def test_a_report_does_not_replace_the_other(capsys, model, tmp_path):
+  path, _ = model
+  report = tmp_path / "report"
+  assert "--svg: '" in (message := _error(capsys, "explain", path, f"--html={report}", f"--svg={report}"))
+  assert "is the file of --html" in message
+  assert not report.exists()
+
+
 def test_a_reason_of_tensorflow_is_a_sentence(tmp_path, capsys):
   path = tmp_path / "graph.pbtxt"
   path.write_text('node { name: "a" op: "NoOp" } node { name: "a" op: "NoOp" }')
