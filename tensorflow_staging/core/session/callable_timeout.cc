@@ -11,11 +11,7 @@ thread_local int64_t current_millis = 0;
 }  // namespace
 
 ScopedCallableTimeout::ScopedCallableTimeout(int64_t millis)
-    : outer_(current_millis) {
-  current_millis = millis;
-}
-
-ScopedCallableTimeout::~ScopedCallableTimeout() { current_millis = outer_; }
+    : millis_(&current_millis, millis) {}
 
 int64_t CallableTimeout(int64_t operation_timeout_in_ms) {
   return current_millis > 0 ? current_millis : operation_timeout_in_ms;

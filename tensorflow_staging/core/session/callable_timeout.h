@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "tensorflow_staging/core/framework/scoped_thread_value.h"
+
 namespace tensorflow {
 namespace staging {
 
@@ -18,13 +20,9 @@ class ScopedCallableTimeout {
  public:
   // 0 leaves it to the session.
   explicit ScopedCallableTimeout(int64_t millis);
-  ~ScopedCallableTimeout();
-
-  ScopedCallableTimeout(const ScopedCallableTimeout&) = delete;
-  ScopedCallableTimeout& operator=(const ScopedCallableTimeout&) = delete;
 
  private:
-  const int64_t outer_;
+  const ScopedThreadValue<int64_t> millis_;
 };
 
 // Returns the timeout of the calling thread's innermost scope, in milliseconds,

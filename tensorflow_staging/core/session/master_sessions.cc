@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/thread_pools/run_in_caller.h"
 
@@ -27,6 +28,14 @@ Sessions* GetSessions() {
   return sessions;
 }
 
+core::RefCountPtr<MasterSession> Find(const std::string& handle) {
+  Sessions* const sessions = GetSessions();
+  mutex_lock l(sessions->mu);
+  const auto found = sessions->by_handle.find(handle);
+  if (found == sessions->by_handle.end()) return nullptr;
+  return tsl::core::GetNewRef(found->second);
+}
+
 }  // namespace
 
 void MasterSessions::Add(const std::string& handle, MasterSession* session) {
@@ -41,18 +50,19 @@ void MasterSessions::Remove(const std::string& handle) {
   sessions->by_handle.erase(handle);
 }
 
-core::RefCountPtr<MasterSession> MasterSessions::FindForCaller(
-    bool master_is_local, const std::string& handle,
-    CallOptions* call_options) {
-  if (!master_is_local || !RunsInCaller() ||
-      call_options->GetTimeout() < kNoLimitMillis) {
-    return nullptr;
+Status MasterSessions::RunCallable(MasterInterface* master,
+                                   bool master_is_local,
+                                   CallOptions* call_options,
+                                   const RunCallableRequest& request,
+                                   RunCallableResponse* response) {
+  if (RunsInCaller() && master_is_local &&
+      call_options->GetTimeout() >= kNoLimitMillis) {
+    const auto session = Find(request.session_handle());
+    if (session != nullptr) {
+      return session->RunCallable(call_options, request, response);
+    }
   }
-  Sessions* const sessions = GetSessions();
-  mutex_lock l(sessions->mu);
-  const auto found = sessions->by_handle.find(handle);
-  if (found == sessions->by_handle.end()) return nullptr;
-  return tsl::core::GetNewRef(found->second);
+  return master->RunCallable(call_options, &request, response);
 }
 
 }  // namespace staging

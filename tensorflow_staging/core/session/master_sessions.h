@@ -6,8 +6,10 @@
 #include <string>
 
 #include "tensorflow/core/distributed_runtime/call_options.h"
+#include "tensorflow/core/distributed_runtime/master_interface.h"
 #include "tensorflow/core/distributed_runtime/master_session.h"
-#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow/core/protobuf/master.pb.h"
 
 namespace tensorflow {
 namespace staging {
@@ -23,13 +25,14 @@ class MasterSessions {
   static void Add(const std::string& handle, MasterSession* session);
   static void Remove(const std::string& handle);
 
-  // Returns the session on which the calling thread may run a callable itself
-  // (thread_pools/run_in_caller.h). Returns null if the client's master is not
-  // in this process, if the session has ended, or if the call is to be given up
-  // after a time, for which the master's thread is needed.
-  static core::RefCountPtr<MasterSession> FindForCaller(
-      bool master_is_local, const std::string& handle,
-      CallOptions* call_options);
+  // Runs a callable, in the calling thread if that offers it
+  // (thread_pools/run_in_caller.h) and no thread of the master is needed: the
+  // master is in this process, knows the session, and need not give up the call
+  // after a time.
+  static Status RunCallable(MasterInterface* master, bool master_is_local,
+                            CallOptions* call_options,
+                            const RunCallableRequest& request,
+                            RunCallableResponse* response);
 };
 
 }  // namespace staging

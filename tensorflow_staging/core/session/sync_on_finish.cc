@@ -10,11 +10,7 @@ thread_local bool no_sync = false;
 
 }  // namespace
 
-ScopedNoSyncOnFinish::ScopedNoSyncOnFinish() : outer_(no_sync) {
-  no_sync = true;
-}
-
-ScopedNoSyncOnFinish::~ScopedNoSyncOnFinish() { no_sync = outer_; }
+ScopedNoSyncOnFinish::ScopedNoSyncOnFinish() : no_sync_(&no_sync, true) {}
 
 bool SyncOnFinish(const RunOptions& options) {
   return !no_sync || options.trace_level() >= RunOptions::HARDWARE_TRACE;

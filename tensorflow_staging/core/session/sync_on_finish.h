@@ -4,6 +4,7 @@
 #define TENSORFLOW_STAGING_CORE_SESSION_SYNC_ON_FINISH_H_
 
 #include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow_staging/core/framework/scoped_thread_value.h"
 
 namespace tensorflow {
 namespace staging {
@@ -29,13 +30,9 @@ namespace staging {
 class ScopedNoSyncOnFinish {
  public:
   ScopedNoSyncOnFinish();
-  ~ScopedNoSyncOnFinish();
-
-  ScopedNoSyncOnFinish(const ScopedNoSyncOnFinish&) = delete;
-  ScopedNoSyncOnFinish& operator=(const ScopedNoSyncOnFinish&) = delete;
 
  private:
-  const bool outer_;
+  const ScopedThreadValue<bool> no_sync_;
 };
 
 // Returns whether a run of the calling thread waits for its devices when it

@@ -13,11 +13,8 @@ thread_local bool runs_in_caller = false;
 
 }  // namespace
 
-ScopedRunInCaller::ScopedRunInCaller() : outer_(runs_in_caller) {
-  runs_in_caller = true;
-}
-
-ScopedRunInCaller::~ScopedRunInCaller() { runs_in_caller = outer_; }
+ScopedRunInCaller::ScopedRunInCaller()
+    : runs_in_caller_(&runs_in_caller, true) {}
 
 bool RunsInCaller() { return runs_in_caller; }
 

@@ -5,6 +5,7 @@
 
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/lib/core/threadpool.h"
+#include "tensorflow_staging/core/framework/scoped_thread_value.h"
 
 namespace tensorflow {
 namespace staging {
@@ -19,13 +20,9 @@ namespace staging {
 class ScopedRunInCaller {
  public:
   ScopedRunInCaller();
-  ~ScopedRunInCaller();
-
-  ScopedRunInCaller(const ScopedRunInCaller&) = delete;
-  ScopedRunInCaller& operator=(const ScopedRunInCaller&) = delete;
 
  private:
-  const bool outer_;
+  const ScopedThreadValue<bool> runs_in_caller_;
 };
 
 // Returns whether the calling thread is in such a scope.

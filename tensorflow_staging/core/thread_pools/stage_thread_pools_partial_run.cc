@@ -14,11 +14,7 @@ thread_local const RunOptions* current = nullptr;
 }  // namespace
 
 ScopedPartialRunOptions::ScopedPartialRunOptions(const RunOptions& options)
-    : outer_(current) {
-  current = &options;
-}
-
-ScopedPartialRunOptions::~ScopedPartialRunOptions() { current = outer_; }
+    : options_(&current, &options) {}
 
 const RunOptions& PartialRunOptions() {
   return current != nullptr ? *current : RunOptions::default_instance();

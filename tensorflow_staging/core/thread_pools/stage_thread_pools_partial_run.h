@@ -5,6 +5,7 @@
 
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow_staging/core/framework/scoped_thread_value.h"
 
 namespace tensorflow {
 namespace staging {
@@ -18,13 +19,9 @@ namespace staging {
 class ScopedPartialRunOptions {
  public:
   explicit ScopedPartialRunOptions(const RunOptions& options);
-  ~ScopedPartialRunOptions();
-
-  ScopedPartialRunOptions(const ScopedPartialRunOptions&) = delete;
-  ScopedPartialRunOptions& operator=(const ScopedPartialRunOptions&) = delete;
 
  private:
-  const RunOptions* const outer_;
+  const ScopedThreadValue<const RunOptions*> options_;
 };
 
 // Returns the options of the calling thread's innermost scope, or the default

@@ -32,6 +32,7 @@ struct WorkerGraph {
   bool is_staged = false;
   // Whether the ops and functions of a staged graph call Python.
   bool calls_python = false;
+  // Whether it is staged and only moves records.
   bool only_moves_records = false;
   // Null if the graph is not staged or cannot call Python. It can if it uses an
   // iterator to which another run gives a dataset that does.
@@ -173,7 +174,8 @@ Status NoteWorkerGraph(const void* item, const std::string& session_handle,
       (worker_graph.calls_python || UsesIteratorOfOtherRun(graph))) {
     worker_graph.threads = RegionThreads::Create(/*producers=*/1);
   }
-  worker_graph.only_moves_records = OnlyMovesRecords(graph);
+  worker_graph.only_moves_records =
+      worker_graph.is_staged && OnlyMovesRecords(graph);
   worker_graph.keeps_device = KeepsDevice(graph);
   if (worker_graph.is_staged || worker_graph.pools != nullptr) {
     WorkerGraphs::Get()->Add(item, std::move(worker_graph));
@@ -185,8 +187,7 @@ void ForgetWorkerGraph(const void* item) { WorkerGraphs::Get()->Remove(item); }
 
 ScopedWorkerRun::ScopedWorkerRun(const void* item, const ExecutorOpts& options,
                                  std::function<void(const Status&)>* done)
-    : outer_(current_pools) {
-  current_pools = &pools_;
+    : current_(&current_pools, &pools_) {
   Choice choice;
   status_ = FindPools(item, options, &choice);
   pools_ = choice.pools;
@@ -197,8 +198,6 @@ ScopedWorkerRun::ScopedWorkerRun(const void* item, const ExecutorOpts& options,
     done(status);
   };
 }
-
-ScopedWorkerRun::~ScopedWorkerRun() { current_pools = outer_; }
 
 WorkerRun WorkerRunOf(const void* item, thread::ThreadPool* pool) {
   WorkerRun run;
@@ -213,7 +212,7 @@ WorkerRun WorkerRunOf(const void* item, thread::ThreadPool* pool) {
     }
   } else if (threads != nullptr) {
     run.runner = threads->RunnerInsteadOf(*pool);
-  } else if (run.is_staged && only_moves_records && RunsInCaller()) {
+  } else if (only_moves_records && RunsInCaller()) {
     run.runner = RunnerInCaller(pool);
   }
   return run;

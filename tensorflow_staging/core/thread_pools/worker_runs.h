@@ -14,6 +14,7 @@
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/protobuf/worker.pb.h"
+#include "tensorflow_staging/core/framework/scoped_thread_value.h"
 #include "tensorflow_staging/core/thread_pools/stage_thread_pools.h"
 
 namespace tensorflow {
@@ -57,19 +58,15 @@ class ScopedWorkerRun {
  public:
   ScopedWorkerRun(const void* item, const ExecutorOpts& options,
                   std::function<void(const Status&)>* done);
-  ~ScopedWorkerRun();
-
-  ScopedWorkerRun(const ScopedWorkerRun&) = delete;
-  ScopedWorkerRun& operator=(const ScopedWorkerRun&) = delete;
 
   // Why the run cannot have the pool that it asks for; the run must not begin
   // then.
   const Status& status() const { return status_; }
 
  private:
-  const std::shared_ptr<StageThreadPools>* const outer_;
   std::shared_ptr<StageThreadPools> pools_;
   Status status_;
+  const ScopedThreadValue<const std::shared_ptr<StageThreadPools>*> current_;
 };
 
 struct WorkerRun {

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs what takes too long for every change: each row of docs/reliability.md that has a command of its own, in about four
+# hours on two cores. Builds and installs the wheel first. A part that fails does not stop the others.
+#
+#   ci/nightly.sh [PART...]   runs all parts, or only these, in this order:
+#
+#   kills          kills a training process 200 times
+#   exactly_once   sends ten million records through stages that are interrupted all the time
+#   soak           does so for half an hour, and watches memory and threads
+#   sessions       opens a thousand sessions with SmartStage
+#   full, pools, smart   TensorFlow's own Python tests: all, on stage thread pools, with SmartStage
+#   cc             TensorFlow's own C++ tests
+#   address, thread      our C++ tests under the sanitizers
+#
+# dist/nightly/PART.log keeps what each part prints. The last lines say how each part ended and how long it took.
+all_parts=(kills exactly_once soak sessions full pools smart cc address thread)
+parts=("${@:-${all_parts[@]}}")
+steps_total=$((2 + ${#parts[@]}))
+source "$(dirname "$0")/steps.sh"
+
+# Longer than any part has ever taken, so that nothing can hang.
+most_seconds=$((2 * 3600))
+logs=$root/dist/nightly
+
+# command_of PART: sets `command` to what runs a part.
+command_of() {
+  case $1 in
+    kills) command=(env STAGING_KILLS=100 "$venv/bin/pytest" tensorflow_staging/python/checkpoints/killed_training_test.py) ;;
+    exactly_once) command=("$venv/bin/python" benchmarks/exactly_once.py) ;;
+    soak) command=("$venv/bin/python" benchmarks/soak.py "--picture=$logs/soak.svg") ;;
+    sessions) command=(env STAGING_SESSIONS=1000 "$venv/bin/pytest" tensorflow_staging/python/faults/many_test.py) ;;
+    full) command=(ci/upstream_tests.sh full) ;;
+    pools | smart) command=(ci/upstream_tests.sh full "$1") ;;
+    cc) command=(bazel test --keep_going //relink/upstream:all_tests) ;;
+    address | thread) command=(ci/sanitizers.sh "$1") ;;
+    *) die "'$1' is no part; there are: ${all_parts[*]}." ;;
+  esac
+}
+
+for part in "${parts[@]}"; do
+  command_of "$part"
+done
+
+step "Installing the packages that the build needs, and building the wheel"
+ci/install_deps.sh
+ci/build_wheel.sh
+step "Installing the wheel into .venv"
+ci/install_wheel.sh
+
+mkdir -p "$logs"
+export TF_CPP_MIN_LOG_LEVEL=2
+summary=
+failed=0
+for part in "${parts[@]}"; do
+  command_of "$part"
+  step "$part: ${command[*]}"
+  began=$SECONDS
+  result=passed
+  timeout --kill-after=60 "$most_seconds" "${command[@]}" >"$logs/$part.log" 2>&1 || result="failed (exit $?)"
+  [ "$result" = passed ] || failed=1
+  tail -n 5 "$logs/$part.log"
+  summary+=$(printf '%-13s %-17s %6d s' "$part" "$result" $((SECONDS - began)))$'\n'
+done
+printf '\n%s' "$summary"
+exit "$failed"
