@@ -21,6 +21,7 @@ class Staging(Settings):
       "none", "what runs ahead of the step: nothing, the input with tf.staged, or what SmartStage finds",
       choices=("none", "staged", "smart"))
   capacity: int = setting(4, "records that the buffer holds; 0 lets the stage choose", least=0)
+  # At most as many as a stage can have.
   threads: int = setting(
       1, "producers; one keeps the order of the records, 0 lets the stage choose", least=0, most=4096)
   pool: int = setting(0, "threads of a thread pool of the stage's own; 0 uses the session's", least=0)

@@ -93,8 +93,7 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
       self.after_create_session(session)
       yield session
     finally:
-      if stage_lifecycle.leave_block(session):
-        self.end(session)
+      stage_lifecycle.leave_block(session)
 
 
 @tf_export("make_prefetch_hook")

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tensorflow_staging.python.session import stage_lifecycle
+from tensorflow_staging.python.session import stage_runners
 from tensorflow_staging.python.testing import test_util
 
 
@@ -52,6 +53,34 @@ def test_the_last_of_the_threads_stops_the_stages():
     assert [sess.run(record) for _ in range(10)] == list(range(10))
     may_end.set()
     thread.join(test_util.WAIT_SECONDS)
+    test_util.assert_no_stage_thread()
+
+
+def test_a_block_that_begins_while_the_last_one_ends_starts_the_stages_anew(monkeypatch):
+  record = tf.staged(test_util.dataset_record(100))
+  hook = tf.make_prefetch_hook()
+  ends, may_stop = threading.Event(), threading.Event()
+  stop_together = stage_runners.stop_together
+
+  def stop_late(everything):
+    ends.set()
+    assert may_stop.wait(test_util.WAIT_SECONDS)
+    stop_together(everything)
+
+  monkeypatch.setattr(stage_runners, "stop_together", stop_late)
+  with tf.Session() as sess:
+
+    def other():
+      with hook.running(sess):
+        pass
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert ends.wait(test_util.WAIT_SECONDS)
+    with hook.running(sess):
+      may_stop.set()
+      thread.join(test_util.WAIT_SECONDS)
+      assert [sess.run(record) for _ in range(10)] == list(range(10))
     test_util.assert_no_stage_thread()
 
 

@@ -60,11 +60,15 @@ class SessionStages:
     with self._changed:
       self._blocks += 1
 
-  def leave_block(self) -> bool:
-    """Notes the end of a block. Returns whether no other block uses the stages."""
+  def leave_block(self) -> None:
+    """Notes the end of a block, and stops the stages as `stop_together` does if no other block uses them."""
     with self._changed:
+      # A forked child has forgotten the blocks that its parent had entered.
       self._blocks = max(0, self._blocks - 1)
-      return self._blocks == 0
+      # In the same step, so that a block that begins from now on starts the stages anew.
+      last = self._ask_to_stop() if self._blocks == 0 else set()
+    stage_runners.stop_together(last)
+    self._forget_stopped()
 
   def latest(self) -> Optional[stage_runners.StageRunners]:
     """Returns the runners of the latest start, unless they have stopped."""
@@ -93,7 +97,7 @@ class SessionStages:
           if self._stops != stops:
             raise errors.CancelledError(None, None, "The stages were stopped before they had started.")
         # The stages may have come to the end of the data since. That is no reason to start them twice.
-        if awaited.started():
+        if awaited.started() and not awaited.asked_to_stop():
           return awaited
       if self._latest is not None and self._latest.running():
         return self._latest
@@ -122,7 +126,10 @@ class SessionStages:
     with self._changed:
       self._stops += 1
       self._changed.notify_all()
-      return {self._starting, self._latest} - {None}
+      asked = {self._starting, self._latest} - {None}
+      for runners in asked:
+        runners.ask_to_stop()
+      return asked
 
   def _forget_stopped(self) -> None:
     with self._changed:

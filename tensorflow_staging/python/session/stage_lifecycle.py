@@ -103,9 +103,10 @@ def enter_block(session: session_lib.BaseSession) -> None:
   _stages_of(session).enter_block()
 
 
-def leave_block(session: session_lib.BaseSession) -> bool:
-  """Notes that a block has ended. Returns whether it was the last one of the session."""
-  return _stages_of(session).leave_block()
+def leave_block(session: session_lib.BaseSession) -> None:
+  """Notes that a block has ended, and stops the stages as `stop` does if it was the last one of the session."""
+  _stages_of(session).leave_block()
+  _interrupt_watch.end_if_not_needed()
 
 
 def _stages_of(session: session_lib.BaseSession) -> session_stages.SessionStages:

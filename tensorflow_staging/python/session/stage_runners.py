@@ -82,7 +82,8 @@ class StageRunners:
     self._lock = threading.RLock()
     # Only the thread that starts the runners adds to them.
     self._runners: list[_pywrap_staging.PrefetchRunner] = []  # Guarded by _lock.
-    # One for each runner. None until the runners are asked to stop.
+    self._asked_to_stop = False  # Guarded by _lock.
+    # One for each runner. None until the runners begin to stop.
     self._stopping: Optional[list[_RunnerStop]] = None  # Guarded by _lock.
     self._started = False  # Guarded by _lock.
     # For the name of a stage, those of the stages whose records it takes.
@@ -137,10 +138,20 @@ class StageRunners:
     with self._lock:
       return self._started
 
-  def running(self) -> bool:
-    """Returns whether any runner may still produce records. Never waits."""
+  def ask_to_stop(self) -> None:
+    """Notes that somebody is about to stop the runners. Never waits."""
     with self._lock:
-      return self._stopping is None and any(runner.stats()["running"] for runner in self._runners)
+      self._asked_to_stop = True
+
+  def asked_to_stop(self) -> bool:
+    """Returns whether the runners stop, or somebody is about to stop them."""
+    with self._lock:
+      return self._asked_to_stop
+
+  def running(self) -> bool:
+    """Returns whether the runners are not to stop, and any may still produce records. Never waits."""
+    with self._lock:
+      return not self._asked_to_stop and any(runner.stats()["running"] for runner in self._runners)
 
   def stats(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Returns, for each stage that runs, the counters of its runner and the statistics of its buffer.
@@ -151,7 +162,7 @@ class StageRunners:
       tf.errors.OpError: If the statistics of a stage that is running cannot be read.
     """
     with self._lock:
-      if self._stopping is not None:
+      if self._asked_to_stop:
         return []
       runners = list(self._runners)
     stats = []
@@ -162,13 +173,13 @@ class StageRunners:
     return stats
 
   def stopped(self) -> bool:
-    """Returns whether the runners were asked to stop, and all of them have."""
+    """Returns whether all runners have stopped because they were asked to."""
     with self._lock:
       return self._stopping is not None and not any(stop.in_progress() for stop in self._stopping)
 
   def await_stopped(self) -> None:
     """Asks the runners to stop and waits until they have, however long their server takes to answer."""
-    for stop in self._ask_to_stop():
+    for stop in self._begin_to_stop():
       stop.wait()
 
   def _add(self, runner: _pywrap_staging.PrefetchRunner) -> None:
@@ -178,12 +189,13 @@ class StageRunners:
 
   def _raise_if_asked_to_stop(self) -> None:
     with self._lock:
-      if self._stopping is not None:
+      if self._asked_to_stop:
         raise errors.CancelledError(None, None, "The stages were stopped before they had started.")
 
-  def _ask_to_stop(self) -> list[_RunnerStop]:
+  def _begin_to_stop(self) -> list[_RunnerStop]:
     """Begins to stop each runner; a second call does not stop them again."""
     with self._lock:
+      self._asked_to_stop = True
       if self._stopping is None:
         self._stopping = [_RunnerStop(runner) for runner in self._runners]
         for stop in self._stopping:
@@ -202,7 +214,7 @@ def stop_together(everything: Iterable[StageRunners]) -> None:
     everything: The runners to stop. Those that have stopped already make no difference.
   """
   deadline = time.monotonic() + _STOP_PATIENCE_SECONDS
-  stopping = [stop for runners in everything for stop in runners._ask_to_stop()]
+  stopping = [stop for runners in everything for stop in runners._begin_to_stop()]
   late = []
   for stop in stopping:
     stop.wait(max(0, deadline - time.monotonic()))
