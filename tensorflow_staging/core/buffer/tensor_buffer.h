@@ -195,7 +195,8 @@ class TensorBuffer : public ResourceBase {
       TF_LOCKS_EXCLUDED(mu_);
 
   // Ends an admitted run. `has_put` says whether the run put a record; if it
-  // did not, a Close may follow.
+  // did not, a Close may follow. What waited for the end goes on in another
+  // thread, also after EndRestart and EndPause.
   void EndRun(bool has_put) TF_LOCKS_EXCLUDED(mu_);
 
   // Whether BeginRunAsync has ever been called. Takes no lock.

@@ -8,6 +8,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/functional/any_invocable.h"
+#include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 
@@ -24,6 +25,10 @@ namespace staging {
 //
 // Run does not touch the buffer, because any callback may release the last
 // reference to it.
+//
+// What ends with a session's run ends while that run's step container is
+// emptied, which the runtime of a server does with the lock of its devices. So
+// what was waiting for it goes on in another thread.
 class TensorBuffer::DueCallbacks {
  public:
   void Add(absl::AnyInvocable<void(const Status&)> done, Status status) {
@@ -32,6 +37,12 @@ class TensorBuffer::DueCallbacks {
 
   void AddTake(TakeDone done, Status status, Record record) {
     takes_.emplace_back(std::move(done), std::move(status), std::move(record));
+  }
+
+  void RunInAnotherThread() {
+    if (calls_.empty() && takes_.empty()) return;
+    Env::Default()->SchedClosure(
+        [due = std::move(*this)]() mutable { due.Run(); });
   }
 
   void Run() {

@@ -42,7 +42,7 @@ void TensorBuffer::EndPause() {
     mutex_lock l(mu_);
     LeavePause(&due);
   }
-  due.Run();
+  due.RunInAnotherThread();
 }
 
 std::vector<TensorBuffer::Record> TensorBuffer::Records() const {

@@ -45,7 +45,7 @@ void TensorBuffer::EndRun(bool has_put) {
     }
     StartPausesIfQuiet(&due);
   }
-  due.Run();
+  due.RunInAnotherThread();
 }
 
 void TensorBuffer::RestartAsync(CancellationManager* cancellation,
@@ -76,7 +76,7 @@ void TensorBuffer::EndRestart() {
     discarded = LeaveRestart(&due);
   }
   LogDiscarded(discarded);
-  due.Run();
+  due.RunInAnotherThread();
 }
 
 bool TensorBuffer::MayBegin() const {

@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/threadpool.h"
@@ -389,6 +390,32 @@ TEST(TensorBufferRestartTest, ACallbackOfARestartMayCallTheBuffer) {
   active.End();
   restarted.WaitForNotification();
   EXPECT_EQ(StagedRun(buffer.get()).Begin(), OkStatus());
+  buffer->EndRun(true);
+}
+
+TEST(TensorBufferRestartTest, WhatEndsARunDoesNotRunWhatWaitedForIt) {
+  auto buffer = MakeBuffer(1);
+  StagedRun active(buffer.get());
+  mutex locked_by_the_runtime;
+  Notification restarted, admitted;
+  buffer->RestartAsync(nullptr, [&](const Status&) {
+    mutex_lock l(locked_by_the_runtime);
+    restarted.Notify();
+  });
+  {
+    mutex_lock l(locked_by_the_runtime);
+    active.End();
+  }
+  restarted.WaitForNotification();
+  buffer->BeginRunAsync(nullptr, [&](const Status&) {
+    mutex_lock l(locked_by_the_runtime);
+    admitted.Notify();
+  });
+  {
+    mutex_lock l(locked_by_the_runtime);
+    buffer->EndRestart();
+  }
+  admitted.WaitForNotification();
   buffer->EndRun(true);
 }
 
