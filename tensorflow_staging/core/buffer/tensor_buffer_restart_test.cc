@@ -399,7 +399,7 @@ TEST(TensorBufferRestartTest, WhatEndsARunDoesNotRunWhatWaitedForIt) {
   mutex locked_by_the_runtime;
   Notification restarted, admitted;
   buffer->RestartAsync(nullptr, [&](const Status&) {
-    mutex_lock l(locked_by_the_runtime);
+    { mutex_lock l(locked_by_the_runtime); }
     restarted.Notify();
   });
   {
@@ -408,7 +408,7 @@ TEST(TensorBufferRestartTest, WhatEndsARunDoesNotRunWhatWaitedForIt) {
   }
   restarted.WaitForNotification();
   buffer->BeginRunAsync(nullptr, [&](const Status&) {
-    mutex_lock l(locked_by_the_runtime);
+    { mutex_lock l(locked_by_the_runtime); }
     admitted.Notify();
   });
   {
