@@ -185,6 +185,7 @@ of it.
 All ways of a model are open in one process and take turns; the numbers are medians of {_ROUNDS} rounds, those of the
 first table of {_PAIR_ROUNDS}. *Times as fast* is the median of the ratios of the rounds, with its confidence interval
 beside it; an interval below {_LEAST} is marked.
+It does not cover what [equal sessions](equal_sessions.md) of one process differ by.
 CPU time is that of all threads. The limit is the CPU time of a record and of a step, each measured alone without a
 stage, divided by the cores: the time of a step if no core ever idled, and running ahead cost nothing.""",
       pictures.bars("Times as fast as without a stage, with tf.data's best", groups, mark=1.0))
