@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs what takes too long for every change: each row of docs/reliability.md that has a command of its own, in about four
-# hours on two cores. Builds and installs the wheel first. A part that fails does not stop the others.
+# Runs what takes too long for every change: each row of docs/reliability.md that ci/test.sh does not run. Builds and
+# installs the wheel first. A part that fails does not stop the others.
 #
 #   ci/nightly.sh [PART...]   runs all parts, or only these, in this order:
 #
@@ -20,7 +20,7 @@ parts=("${@:-${all_parts[@]}}")
 steps_total=$((2 + ${#parts[@]}))
 source "$(dirname "$0")/steps.sh"
 
-# Longer than any part has ever taken, so that nothing can hang.
+# Ends a part that hangs; the soak alone takes half an hour.
 most_seconds=$((2 * 3600))
 logs=$root/dist/nightly
 
