@@ -393,29 +393,35 @@ TEST(TensorBufferRestartTest, ACallbackOfARestartMayCallTheBuffer) {
   buffer->EndRun(true);
 }
 
-TEST(TensorBufferRestartTest, WhatEndsARunDoesNotRunWhatWaitedForIt) {
+TEST(TensorBufferRestartTest, WhatWaitedForAnEndDoesNotGoOnUnderALockOfTheEnd) {
   auto buffer = MakeBuffer(1);
-  StagedRun active(buffer.get());
   mutex locked_by_the_runtime;
-  Notification restarted, admitted;
-  buffer->RestartAsync(nullptr, [&](const Status&) {
-    { mutex_lock l(locked_by_the_runtime); }
-    restarted.Notify();
-  });
+  const auto end = [&](void (TensorBuffer::*end)()) {
+    mutex_lock l(locked_by_the_runtime);
+    (buffer.get()->*end)();
+  };
+  Notification restarted, after_restart, after_pause;
+  const auto notify = [&](Notification* notification) {
+    return [&locked_by_the_runtime, notification](const Status&) {
+      { mutex_lock l(locked_by_the_runtime); }
+      notification->Notify();
+    };
+  };
+  StagedRun active(buffer.get());
+  buffer->RestartAsync(nullptr, notify(&restarted));
   {
     mutex_lock l(locked_by_the_runtime);
     active.End();
   }
   restarted.WaitForNotification();
-  buffer->BeginRunAsync(nullptr, [&](const Status&) {
-    { mutex_lock l(locked_by_the_runtime); }
-    admitted.Notify();
-  });
-  {
-    mutex_lock l(locked_by_the_runtime);
-    buffer->EndRestart();
-  }
-  admitted.WaitForNotification();
+  buffer->BeginRunAsync(nullptr, notify(&after_restart));
+  end(&TensorBuffer::EndRestart);
+  after_restart.WaitForNotification();
+  buffer->EndRun(true);
+  buffer->PauseAsync(nullptr, [](const Status&) {});
+  buffer->BeginRunAsync(nullptr, notify(&after_pause));
+  end(&TensorBuffer::EndPause);
+  after_pause.WaitForNotification();
   buffer->EndRun(true);
 }
 

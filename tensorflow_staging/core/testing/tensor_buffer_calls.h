@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "tensorflow/core/platform/notification.h"
@@ -35,53 +36,61 @@ inline core::RefCountPtr<TensorBuffer> MakeBuffer(int64_t capacity,
 
 inline Record MakeRecord(int64_t value) { return {Tensor(value)}; }
 
-// The outcome of one asynchronous put.
+// The outcome of one asynchronous put. The callback shares it, because it may
+// come in another thread after the test that did not wait for it has ended.
 class PutResult {
  public:
   TensorBuffer::PutDone Callback() {
-    return [this](const Status& status) {
-      status_ = status;
-      done_.Notify();
+    return [outcome = outcome_](const Status& status) {
+      outcome->status = status;
+      outcome->done.Notify();
     };
   }
 
-  bool done() const { return done_.HasBeenNotified(); }
+  bool done() const { return outcome_->done.HasBeenNotified(); }
   Status Wait() {
-    done_.WaitForNotification();
-    return status_;
+    outcome_->done.WaitForNotification();
+    return outcome_->status;
   }
 
  private:
-  Status status_;
-  Notification done_;
+  struct Outcome {
+    Status status;
+    Notification done;
+  };
+  const std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
 };
 
-// The outcome of one asynchronous take.
+// The outcome of one asynchronous take, shared in the same way.
 class TakeResult {
  public:
   TensorBuffer::TakeDone Callback() {
-    return [this](const Status& status, Record record) {
-      status_ = status;
-      record_ = std::move(record);
-      done_.Notify();
+    return [outcome = outcome_](const Status& status, Record record) {
+      outcome->status = status;
+      outcome->record = std::move(record);
+      outcome->done.Notify();
     };
   }
 
-  bool done() const { return done_.HasBeenNotified(); }
+  bool done() const { return outcome_->done.HasBeenNotified(); }
   Status Wait() {
-    done_.WaitForNotification();
-    return status_;
+    outcome_->done.WaitForNotification();
+    return outcome_->status;
   }
   // Waits for the take. Returns the number in the record, or -1 without one.
   int64_t value() {
-    done_.WaitForNotification();
-    return record_.empty() ? -1 : record_[0].scalar<int64_t>()();
+    outcome_->done.WaitForNotification();
+    const Record& record = outcome_->record;
+    return record.empty() ? -1 : record[0].scalar<int64_t>()();
   }
 
  private:
-  Status status_;
-  Record record_;
-  Notification done_;
+  struct Outcome {
+    Status status;
+    Record record;
+    Notification done;
+  };
+  const std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
 };
 
 inline Status Put(TensorBuffer* buffer, Record record,
