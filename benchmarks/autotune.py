@@ -157,7 +157,7 @@ def main() -> None:
        "the default (1, 1)", "worst fixed"),
   ]
   table += [_row(case, effort) for case in (_CASES[:1] if quick else _CASES)]
-  others, stolen = watch.disturbance()
+  disturbance = watch.disturbance()
   print(f"""# What autotuning costs beside the best settings
 
 `.venv/bin/python benchmarks/autotune.py > benchmarks/autotune.md`, one run on {report.machine()}.
@@ -176,8 +176,7 @@ each stage, after {effort.warm_up_steps} steps before each, tell which fixed set
 the worst take. Then the best and the chosen ones alone take {effort.pairs} turns, because chance helped the best in the
 rounds that chose it. *Chosen / best* is the median of the ratios of these turns, with its confidence interval. Steps
 that use up what a buffer held before count as long as the records that were put meanwhile, because they could not go on
-so. Meanwhile, other processes took {others:.1%} of the cores' time, and other machines on the same hardware
-{stolen:.1%}.""")
+so. Meanwhile, {disturbance}.""")
 
 
 if __name__ == "__main__":

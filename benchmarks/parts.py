@@ -62,10 +62,8 @@ def main(script: str, description: str, parts: Mapping[str, Part], write: Write,
     results = {name: _measure(script, name, arguments.under, arguments.keep) for name in parts}
   page = write({name: result for name, (result, _) in results.items()})
   print(page.markdown)
-  others, stolen = (max(shares) for shares in zip(*(disturbance for _, disturbance in results.values()), strict=True))
-  print(f"""
-While a part was measured, other processes took {others:.1%} of the cores' time or less, and other machines on the same
-hardware {stolen:.1%} or less.""")
+  worst = quietness.Disturbance(*map(max, zip(*(disturbance for _, disturbance in results.values()), strict=True)))
+  print(f"\nWhile a part was measured, {worst}, or less.")
   if arguments.picture:
     arguments.picture.write_text(page.picture)
 

@@ -20,6 +20,11 @@ class Disturbance(NamedTuple):
   # Of other machines on the same hardware.
   stolen: float
 
+  def __str__(self) -> str:
+    return (
+        f"other processes took {self.others:.1%} of the cores' time, and other machines on the same hardware"
+        f" {self.stolen:.1%}")
+
 
 class Watch:
   """Watches from its creation on."""

@@ -76,7 +76,7 @@ def main() -> None:
     cost, ratio = blocks.median(values), blocks.ratio(costs, _BASE, name)
     table.append((name, f"{cost.seconds * 1e6:.1f}", f"{cost.cpu_seconds * 1e6:.1f}", f"{ratio.median:.3f}",
                   report.interval(ratio, digits=3)))
-  others, stolen = watch.disturbance()
+  disturbance = watch.disturbance()
   print(f"""# What live statistics cost
 
 `.venv/bin/python benchmarks/stats_hook.py > benchmarks/stats_hook.md`, one run on {report.machine()}.
@@ -88,8 +88,7 @@ A buffer counts and times its waits always. By default, a thread of the hook rea
 session does not call the hook in steps; with `every_n_steps`, steps count, and every 100th reports. The hooks take
 turns in one session, each for less than 10 s, so the default makes no report meanwhile; in the row with 0.01 s, reports
 are a thousand times as frequent. The numbers are medians of {rounds} rounds, and the ratio is the median of theirs,
-with its confidence interval. Meanwhile, other processes took {others:.1%} of the
-cores' time, and other machines on the same hardware {stolen:.1%}.""")
+with its confidence interval. Meanwhile, {disturbance}.""")
 
 
 if __name__ == "__main__":

@@ -67,8 +67,7 @@ class SessionStages:
       self._blocks = max(0, self._blocks - 1)
       # In the same step, so that a block that begins from now on starts the stages anew.
       last = self._ask_to_stop() if self._blocks == 0 else set()
-    stage_runners.stop_together(last)
-    self._forget_stopped()
+    _stop([self], last)
 
   def latest(self) -> Optional[stage_runners.StageRunners]:
     """Returns the runners of the latest start, unless they have stopped."""
@@ -149,6 +148,11 @@ def stop_together(sessions: Iterable[SessionStages]) -> None:
     sessions: The stages to stop. Each session can start its stages again.
   """
   sessions = list(sessions)
-  stage_runners.stop_together([runners for stages in sessions for runners in stages._ask_to_stop()])
+  _stop(sessions, [runners for stages in sessions for runners in stages._ask_to_stop()])
+
+
+def _stop(sessions: Iterable[SessionStages], asked: Iterable[stage_runners.StageRunners]) -> None:
+  """Stops runners that were asked to stop; their sessions forget those that have stopped in time."""
+  stage_runners.stop_together(asked)
   for stages in sessions:
     stages._forget_stopped()
