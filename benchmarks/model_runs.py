@@ -67,13 +67,19 @@ def preparing(run: Run) -> Iterator[blocks.Step]:
 
 
 @contextlib.contextmanager
-def stepping(run: Run, source: Callable[[], Record] | None = None, target: str = "") -> Iterator[blocks.Step]:
+def stepping(
+    run: Run,
+    source: Callable[[], Record] | None = None,
+    target: str = "",
+    config: tf.ConfigProto | None = None,
+) -> Iterator[blocks.Step]:
   """Opens a graph and a session that trains, and runs its stages.
 
   Args:
     run: The model, its input, and its stages.
     source: Adds the ops that yield a record; None stands for those of the input.
     target: The server of the session; empty if it trains alone.
+    config: The configuration of the session; None stands for that of the run.
 
   Yields:
     A function that runs one step.
@@ -82,7 +88,7 @@ def stepping(run: Run, source: Callable[[], Record] | None = None, target: str =
     with run.cluster.device():
       features, labels = run.staging.stage(source() if source else read(run))
       built = models.build(run.model, features, labels, run.hyperparameters)
-    with tf.Session(target, config=run.config()) as session:
+    with tf.Session(target, config=config or run.config()) as session:
       session.run([tf.global_variables_initializer(), tf.local_variables_initializer(), tf.tables_initializer()])
       with contextlib.ExitStack() as stack:
         for hook in run.staging.hooks():
