@@ -35,7 +35,7 @@ class Case(NamedTuple):
   model: str
   staging: Staging = Staging()
   # How many inter-op threads each session has for itself; with 0, all share those of the process. With threads of their
-  # own, the sessions train on one record that is in memory, so that nothing else of TensorFlow has threads.
+  # own, the sessions train on one record that is in memory, so that no thread prepares records beside them.
   threads: int = 0
 
 
