@@ -2,182 +2,281 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares a stage that chooses its settings with each fixed setting of a grid, for benchmarks/autotune.md.
 
-`.venv/bin/python benchmarks/autotune.py > benchmarks/autotune.md` takes about ten minutes; `--quick` tries whether it
-works.
+`.venv/bin/python benchmarks/autotune.py --picture=benchmarks/autotune.svg > benchmarks/autotune.md` takes about 25
+minutes; `--quick` tries whether it works.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import dataclasses
 import itertools
+import pathlib
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
+from typing import ClassVar
 from typing import NamedTuple
 
 import blocks
-import quietness
+import model_runs
+import parts
+import pictures
 import report
 import spending
 import tensorflow as tf
 
+from modelzoo.base import model as models
+from modelzoo.base.dataset import Input
+from modelzoo.base.staging import Staging
+from modelzoo.base.training import Run
+
 _TARGET = 1.03
+_ROWS = 40_000
+_BATCH = 256
+_QUICK_ROWS = 400
+_QUICK_BATCH = 32
+
+
+class Setting(NamedTuple):
+  """What a stage is told."""
+
+  threads: int
+  capacity: int
+
+  def __str__(self) -> str:
+    return f"{self.threads}, {self.capacity}"
+
+
+_TUNED = Setting(tf.data.AUTOTUNE, tf.data.AUTOTUNE)
+_DEFAULT = Setting(1, 1)
 
 
 class Effort(NamedTuple):
   """How long to measure."""
 
-  # Steps after which a stage that chooses must have chosen.
-  settling_steps: int
-  warm_up_steps: int
-  measured_steps: int
-  # Rounds in which all settings take turns, to find the best fixed one, and in which that one and the chosen one do.
-  rounds: int
-  pairs: int
-  threads: tuple[int, ...]
-  capacities: tuple[int, ...]
+  # After this long, a stage that chooses must have chosen.
+  settling_seconds: float
+  warm_up_seconds: float
+  seconds: float
+  # Rounds in which all fixed settings take turns, to find the best.
+  grid_rounds: int
+  # How many sessions of the best and of AUTOTUNE are compared, and in how many turns each.
+  sessions: int
+  turns: int
 
 
-_FULL = Effort(
-    settling_steps=3000,
-    warm_up_steps=40,
-    measured_steps=80,
-    rounds=6,
-    pairs=21,
-    threads=(1, 2, 4),
-    capacities=(1, 4, 16))
-_QUICK = Effort(
-    settling_steps=20, warm_up_steps=2, measured_steps=5, rounds=1, pairs=1, threads=(1,), capacities=(1,))
+_FULL = Effort(settling_seconds=10, warm_up_seconds=0.3, seconds=0.6, grid_rounds=6, sessions=4, turns=6)
+_QUICK = Effort(settling_seconds=0.2, warm_up_seconds=0.05, seconds=0.1, grid_rounds=1, sessions=1, turns=1)
 
 
-class Case(NamedTuple):
-  """What a record and a step take, in milliseconds."""
+class Stage(NamedTuple):
+  """A session that trains with one stage."""
 
-  name: str
+  step: blocks.Step
+  session: tf.compat.v1.Session
+
+
+# Opens a session whose stage has a setting.
+OpenStage = Callable[[Setting], contextlib.AbstractContextManager[Stage]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Times:
+  """A record and a step that take given times, in milliseconds."""
+
+  threads: ClassVar[tuple[int, ...]] = (1, 2, 4)
+  title: str
   record: Callable[[int], float]
   step: float
   computes: bool = False
 
+  @contextlib.contextmanager
+  def prepared(self, quick: bool) -> Iterator[OpenStage]:
+    """Yields the function that opens a session."""
+    del quick
+    yield self._open
 
-_CASES = (
-    Case("waits 2 : 6 ms", lambda number: 2, 6),
-    Case("waits 4 : 4 ms", lambda number: 4, 4),
-    Case("waits 6 : 2 ms", lambda number: 6, 2),
-    Case("waits 0 or 7 : 4 ms, by turns of 6", lambda number: 7 * (number // 6 % 2), 4),
-    Case("computes 3 : 3 ms", lambda number: 3, 3, computes=True),
-    Case("computes 6 : 2 ms", lambda number: 6, 2, computes=True),
-)
-
-# Threads and capacity of a stage.
-Setting = tuple[int, int]
-_TUNED: Setting = (tf.data.AUTOTUNE, tf.data.AUTOTUNE)
-
-
-@contextlib.contextmanager
-def _stage(case: Case, setting: Setting):
-  """Runs a stage; yields what runs a step, and the session."""
-  threads, capacity = setting
-  with tf.Graph().as_default():
-    number = tf.compat.v1.data.make_one_shot_iterator(spending.counter()).get_next()
-    record = tf.staged(spending.slow(number, case.record, case.computes), num_threads=threads, capacity=capacity)
-    step = spending.slow(record, lambda number: case.step, case.computes).op
-    config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)
-    with tf.compat.v1.Session(config=config) as session, tf.make_prefetch_hook().running(session):
-      yield session.make_callable(step), session
+  @contextlib.contextmanager
+  def _open(self, setting: Setting) -> Iterator[Stage]:
+    with tf.Graph().as_default():
+      number = tf.compat.v1.data.make_one_shot_iterator(spending.counter()).get_next()
+      record = tf.staged(
+          spending.slow(number, self.record, self.computes), num_threads=setting.threads, capacity=setting.capacity)
+      step = spending.slow(record, lambda number: self.step, self.computes).op
+      config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)
+      with tf.compat.v1.Session(config=config) as session, tf.make_prefetch_hook().running(session):
+        yield Stage(session.make_callable(step), session)
 
 
-def _seconds(step: Callable[[], None], session: tf.compat.v1.Session, effort: Effort) -> float:
+@dataclasses.dataclass(frozen=True)
+class Training:
+  """A model of modelzoo/, whose preparation SmartStage takes out of the step."""
+
+  # As many as the machine of the tables has cores, because a model computes in all of its threads.
+  threads: ClassVar[tuple[int, ...]] = (1, 2)
+  name: str
+
+  @property
+  def title(self) -> str:
+    return models.load(self.name).name
+
+  @contextlib.contextmanager
+  def prepared(self, quick: bool) -> Iterator[OpenStage]:
+    """Writes the files; yields the function that opens a session."""
+    model = models.load(self.name)
+    rows, batch = (_QUICK_ROWS, _QUICK_BATCH) if quick else (_ROWS, _BATCH)
+    with tempfile.TemporaryDirectory() as folder:
+      files = Input(
+          data=model_runs.write_files_of(model, pathlib.Path(folder), rows), batch_size=batch, tf_data="plain")
+
+      @contextlib.contextmanager
+      def opened(setting: Setting) -> Iterator[Stage]:
+        threads, capacity = (0, 0) if setting == _TUNED else setting
+        staging = Staging(staging="smart", threads=threads, capacity=capacity)
+        with model_runs.training(Run(model, model.hyperparameters(), files, staging=staging)) as (step, session):
+          yield Stage(step, session)
+
+      yield opened
+
+
+_CASES: dict[str, Times | Training] = {
+    "waits_2_6": Times("waits 2 : 6 ms", lambda number: 2, 6),
+    "waits_4_4": Times("waits 4 : 4 ms", lambda number: 4, 4),
+    "waits_6_2": Times("waits 6 : 2 ms", lambda number: 6, 2),
+    "waits_by_turns": Times("waits 0 or 7 : 4 ms, by turns of 6", lambda number: 7 * (number // 6 % 2), 4),
+    "computes_3_3": Times("computes 3 : 3 ms", lambda number: 3, 3, computes=True),
+    "computes_6_2": Times("computes 6 : 2 ms", lambda number: 6, 2, computes=True),
+} | {name: Training(name) for name in models.NAMES}
+_CAPACITIES = (1, 4, 16)
+
+
+class Result(NamedTuple):
+  """What was measured of a case."""
+
+  # Seconds of a step with each fixed setting, in the rounds of the grid.
+  grid: list[tuple[Setting, float]]
+  best: Setting
+  # Seconds of a step in each turn of the comparison.
+  fixed: list[float]
+  tuned: list[float]
+  # What AUTOTUNE had chosen in each session.
+  chosen: list[Setting]
+
+
+def _measure(case: Times | Training, quick: bool) -> Result:
+  effort = _QUICK if quick else _FULL
+  with case.prepared(quick) as opened:
+    grid = _grid(opened, _settings(case, quick), effort)
+    best = min(grid, key=grid.get)
+    result = Result(list(grid.items()), best, [], [], [])
+    for number in range(effort.sessions):
+      _compare(opened, result, number % 2, effort)
+    return result
+
+
+def _settings(case: Times | Training, quick: bool) -> list[Setting]:
+  return [_DEFAULT] if quick else list(itertools.starmap(Setting, itertools.product(case.threads, _CAPACITIES)))
+
+
+def _grid(opened: OpenStage, settings: list[Setting], effort: Effort) -> dict[Setting, float]:
+  """Returns the median seconds of a step with each setting; all take turns."""
+  rounds: dict[Setting, list[float]] = {setting: [] for setting in settings}
+  with contextlib.ExitStack() as stack:
+    stages = {setting: stack.enter_context(opened(setting)) for setting in settings}
+    for turn in range(effort.grid_rounds):
+      for setting in settings[:: (-1) ** turn]:
+        rounds[setting].append(_seconds(stages[setting], effort))
+  return {setting: statistics.median(values) for setting, values in rounds.items()}
+
+
+def _compare(opened: OpenStage, result: Result, first: int, effort: Effort) -> None:
+  """Adds the turns of a new session with the best fixed setting, and of one that chooses, to the result."""
+  with opened(result.best) as fixed, opened(_TUNED) as tuned:
+    blocks.cost(tuned.step, effort.settling_seconds)
+    for turn in range(effort.turns):
+      both = [(fixed, result.fixed), (tuned, result.tuned)]
+      for stage, values in both[:: (-1) ** (turn + first)]:
+        values.append(_seconds(stage, effort))
+    stats, = tf.staging.stats(tuned.session)
+    result.chosen.append(Setting(stats.num_threads, stats.capacity))
+
+
+def _seconds(stage: Stage, effort: Effort) -> float:
   """Returns how many seconds a step takes that goes on for ever.
 
   A buffer has filled while other stages were measured. Steps that empty it are quicker than the producers, and would
   not stay so; then the time of a record that was put counts instead.
   """
-  for _ in range(effort.warm_up_steps):
-    step()
-  before = _put(session)
-  began = time.perf_counter()
-  for _ in range(effort.measured_steps):
-    step()
-  elapsed = time.perf_counter() - began
-  return elapsed / min(effort.measured_steps, max(1, _put(session) - before))
+  blocks.cost(stage.step, effort.warm_up_seconds)
+  before, steps = _put(stage), 0
+  began = now = time.perf_counter()
+  while now - began < effort.seconds:
+    stage.step()
+    steps += 1
+    now = time.perf_counter()
+  return (now - began) / min(steps, max(1, _put(stage) - before))
 
 
-def _put(session: tf.compat.v1.Session) -> int:
+def _put(stage: Stage) -> int:
   """Returns how many records have been put."""
-  stage, = tf.staging.stats(session)
-  return stage.put
+  stats, = tf.staging.stats(stage.session)
+  return stats.put
 
 
-def _row(case: Case, effort: Effort) -> tuple[str, ...]:
-  settings = [_TUNED, *itertools.product(effort.threads, effort.capacities)]
-  rounds: dict[Setting, list[float]] = {setting: [] for setting in settings}
-  with contextlib.ExitStack() as stack:
-    stages = {}
-    for setting in settings:
-      stages[setting] = step, session = stack.enter_context(_stage(case, setting))
-      if setting == _TUNED:
-        tuned = session
-        for _ in range(effort.settling_steps):
-          step()
-    for turn in range(effort.rounds):
-      for setting in settings[:: (-1) ** turn]:
-        rounds[setting].append(_seconds(*stages[setting], effort))
-    medians = {setting: statistics.median(values) for setting, values in rounds.items() if setting != _TUNED}
-    best = min(medians, key=medians.get)
-    # Other rounds than those that chose the quickest: there, chance helped it.
-    pairs: dict[Setting, list[float]] = {_TUNED: [], best: []}
-    for turn in range(effort.pairs):
-      for setting in list(pairs)[:: (-1) ** turn]:
-        pairs[setting].append(_seconds(*stages[setting], effort))
-    stats, = tf.staging.stats(tuned)
-  ratio = blocks.interval([chosen / fixed for chosen, fixed in zip(pairs[_TUNED], pairs[best], strict=True)])
-  return (
-      case.name,
-      f"{stats.num_threads}, {stats.capacity}",
-      f"{statistics.median(pairs[_TUNED]) * 1e3:.2f}",
-      f"{best[0]}, {best[1]}",
-      f"{statistics.median(pairs[best]) * 1e3:.2f}",
-      f"{ratio.median:.3f}",
-      report.interval(ratio, digits=3),
-      f"{medians[1, 1] * 1e3:.2f}",
-      f"{max(medians.values()) * 1e3:.2f}",
-  )
+def _write(results: dict[str, Any]) -> parts.Page:
+  table = [
+      ("record : step, or model", "chosen", "ms per step", "best fixed", "ms per step", "chosen / best",
+       report.INTERVAL, "the default (1, 1), ms", "worst fixed, ms")]
+  bars = []
+  for name, values in results.items():
+    result = Result(*values)
+    grid = {Setting(*setting): seconds for setting, seconds in result.grid}
+    ratio = blocks.interval([tuned / fixed for tuned, fixed in zip(result.tuned, result.fixed, strict=True)])
+    chosen = dict.fromkeys(str(Setting(*setting)) for setting in result.chosen)
+    title = _CASES[name].title
+    table.append((
+        title, "; ".join(chosen), report.milliseconds(statistics.median(result.tuned)), str(Setting(*result.best)),
+        report.milliseconds(statistics.median(result.fixed)),
+        f"{ratio.median:.3f}{' **slower**' if ratio.low > _TARGET else ''}", report.interval(ratio, digits=3),
+        report.milliseconds(grid[_DEFAULT]), report.milliseconds(max(grid.values()))))
+    bars.append(pictures.Bar(title, *ratio))
+  return parts.Page(
+      f"""# What autotuning costs beside the best settings
 
-
-def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-  parser.add_argument("--quick", action="store_true", help="measure too little to mean anything")
-  quick = parser.parse_args().quick
-  effort = _QUICK if quick else _FULL
-  tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
-  watch = quietness.Watch()
-  table: list[tuple[str, ...]] = [
-      ("record : step", "chosen", "ms per step", "best fixed", "ms per step", "chosen / best", report.INTERVAL,
-       "the default (1, 1)", "worst fixed"),
-  ]
-  table += [_row(case, effort) for case in (_CASES[:1] if quick else _CASES)]
-  disturbance = watch.disturbance()
-  print(f"""# What autotuning costs beside the best settings
-
-`.venv/bin/python benchmarks/autotune.py > benchmarks/autotune.md`, one run on {report.machine()}.
+{report.command("autotune")}
 
 {report.markdown(table)}
 
 Settings are threads and capacity. *Chosen* is what `num_threads=tf.data.AUTOTUNE, capacity=tf.data.AUTOTUNE` had
-chosen in the end; *best fixed* is the quickest of all combinations of num_threads
-{", ".join(map(str, effort.threads))} and capacity {", ".join(map(str, effort.capacities))}. AUTOTUNE should take at
-most {_TARGET} times as long.
+chosen in the end, in each of {_FULL.sessions} sessions; *best fixed* is the quickest of all combinations of num_threads
+{_listed(Times.threads)}, or {_listed(Training.threads)} for models, and capacity
+{_listed(_CAPACITIES)}. AUTOTUNE should take at most {_TARGET} times as long; where the whole interval is above that, it
+is marked.
 
-A record and a step each take the given time in a `tf.numpy_function`: asleep where the case *waits*, computing in
-one thread, measured in CPU time, where it *computes*. All stages of a case are open in one process and take turns,
-after {effort.settling_steps} steps in which the stage chose. {effort.rounds} rounds of {effort.measured_steps} steps of
-each stage, after {effort.warm_up_steps} steps before each, tell which fixed settings are best, and what the default and
-the worst take. Then the best and the chosen ones alone take {effort.pairs} turns, because chance helped the best in the
-rounds that chose it. *Chosen / best* is the median of the ratios of these turns, with its confidence interval. Steps
-that use up what a buffer held before count as long as the records that were put meanwhile, because they could not go on
-so. Meanwhile, {disturbance}.""")
+In the cases with times, a record and a step each take the given time in a `tf.numpy_function`: asleep where the case
+*waits*, computing in one thread, measured in CPU time, where it *computes*. The others are the models of modelzoo/ with
+their default sizes and batches of {_BATCH} rows, whose lines of text SmartStage parses and prepares, because tf.data
+only reads them.
+
+All fixed settings of a case are open in one process and take turns, {_FULL.grid_rounds} rounds of {_FULL.seconds} s;
+they tell which is best, and what the default and the worst take. Then {_FULL.sessions} new sessions of the best and of
+AUTOTUNE, which has {_FULL.settling_seconds} s to choose, take {_FULL.turns} turns each: chance helped the best in the
+rounds that chose it, and [equal sessions](equal_sessions.md) differ. *Chosen / best* is the median of the ratios of
+these turns, with its confidence interval. Steps that use up what a buffer held before count as long as the records
+that were put meanwhile, because they could not go on so.""",
+      pictures.bars("Time of a step with AUTOTUNE, over that with the best fixed setting",
+                    [pictures.Group("", bars)], mark=1.0))
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+  return ", ".join(map(str, numbers))
 
 
 if __name__ == "__main__":
-  main()
+  parts.main(
+      __file__, __doc__, {name: lambda quick, case=case: _measure(case, quick) for name, case in _CASES.items()},
+      _write, quick=("waits_2_6", "dssm"))

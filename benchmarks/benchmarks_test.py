@@ -11,12 +11,12 @@ import pytest
 
 _FOLDER = pathlib.Path(__file__).parent
 _PROGRAMS = {
-    "autotune": ["autotune.py", "--quick"],
     "exactly_once": ["exactly_once.py", "--quick"],
     "stats_hook": ["stats_hook.py", "--quick"],
     "gpu_models": ["gpu_models.py", "--device=cpu", "--models", "dssm", "--tf_data=plain", "--batch_size=64"],
 }
-_WITH_PICTURES = ("equal_sessions", "models", "overlap_ratios", "parameter_servers", "pipelines", "scale", "soak")
+_WITH_PICTURES = (
+    "autotune", "equal_sessions", "models", "overlap_ratios", "parameter_servers", "pipelines", "scale", "soak")
 
 
 def _tables(name: str, *arguments: str) -> list[list[str]]:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import math
 import statistics
 import time
@@ -19,6 +21,16 @@ _IDLE_TRIALS = 200
 
 # Runs one step.
 Step = Callable[[], object]
+# Opens what a step needs, and yields the step.
+Open = Callable[[], contextlib.AbstractContextManager[Step]]
+
+
+class Effort(NamedTuple):
+  """How long to measure a way that is opened anew in each round."""
+
+  warm_up_seconds: float
+  seconds: float
+  rounds: int
 
 
 class Cost(NamedTuple):
@@ -78,6 +90,30 @@ def in_turns(
       _wait_until_idle()
       cost(step, each / 3, _LEAST_WARM_UP_STEPS)
       result[name].append(cost(step, each * 2 / 3, least_steps))
+  return result
+
+
+def in_new_sessions(openers: Mapping[str, Open], effort: Effort) -> dict[str, list[Cost]]:
+  """Measures several ways, each opened anew in each round, one at a time, in an order that alternates between rounds.
+
+  Equal sessions of one process differ, and each keeps its speed for as long as it is open (equal_sessions.md). So a
+  ratio of two ways is known only over several sessions of each.
+
+  Args:
+    openers: Opens each way.
+    effort: How long and how often each is measured.
+
+  Returns:
+    The cost of a step of each way in each round.
+  """
+  result: dict[str, list[Cost]] = {name: [] for name in openers}
+  for turn in range(effort.rounds):
+    for name, opener in list(openers.items())[:: (-1) ** turn]:
+      with opener() as step:
+        cost(step, effort.warm_up_seconds, _LEAST_WARM_UP_STEPS)
+        result[name].append(cost(step, effort.seconds))
+      # The graph of a session that was closed has cycles; its memory must not be freed while the next is measured.
+      gc.collect()
   return result
 
 

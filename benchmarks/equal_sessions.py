@@ -68,11 +68,9 @@ def _measure(case: Case, quick: bool) -> blocks.Rounds:
   model = models.load(case.model)
   with contextlib.ExitStack() as stack:
     folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    kind = model_runs.data_set_of(model)
-    data = model_runs.write_files(folder, size.rows, (kind,))[kind]
+    data = model_runs.write_files_of(model, folder, size.rows)
     run = Run(
-        model, model.hyperparameters(), Input(data=str(data), batch_size=size.batch, tf_data="best"),
-        staging=case.staging)
+        model, model.hyperparameters(), Input(data=data, batch_size=size.batch, tf_data="best"), staging=case.staging)
     source, threads = None, None
     if case.threads:
       source = model_runs.one_record(run)
@@ -106,8 +104,9 @@ def _write(results: dict[str, Any]) -> parts.Page:
 {report.markdown(table, left=2)}
 
 Each row is a session with a graph of its own, which trains the same model from the same files as the others of its
-group. These are all open at once and take turns, as the ways of [models.md](models.md) do; the numbers are medians of
-{_FULL.rounds} rounds.
+group. These are all open at once and take turns; the numbers are medians of {_FULL.rounds} rounds. So a ratio of two
+ways to train needs several sessions of each, as in [models.md](models.md) and
+[parameter_servers.md](parameter_servers.md).
 
 The sessions of the last two groups have threads of their own, and train on one record that is in memory. If equal
 sessions differ with two inter-op threads, and not with one, then they differ in which ops run beside which.""",

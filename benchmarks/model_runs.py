@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from typing import Any
 
 import blocks
 import tensorflow as tf
@@ -34,6 +35,11 @@ def write_files(folder: pathlib.Path, rows: int, data_sets: Sequence[str]) -> di
     folders[name] = folder / name
     data.write(folders[name], data.Data(dataset=name, rows=rows, eval_rows=1, files=_FILES))
   return folders
+
+
+def write_files_of(model: models.Model, folder: pathlib.Path, rows: int) -> str:
+  """Writes files of so many rows that a model reads. Returns their folder."""
+  return str(write_files(folder, rows, (data_set_of(model),))[data_set_of(model)])
 
 
 def data_set_of(model: models.Model) -> str:
@@ -67,12 +73,12 @@ def preparing(run: Run) -> Iterator[blocks.Step]:
 
 
 @contextlib.contextmanager
-def stepping(
+def training(
     run: Run,
     source: Callable[[], Record] | None = None,
     target: str = "",
     config: tf.ConfigProto | None = None,
-) -> Iterator[blocks.Step]:
+) -> Iterator[tuple[blocks.Step, tf.Session]]:
   """Opens a graph and a session that trains, and runs its stages.
 
   Args:
@@ -82,7 +88,7 @@ def stepping(
     config: The configuration of the session; None stands for that of the run.
 
   Yields:
-    A function that runs one step.
+    A function that runs one step, and the session.
   """
   with tf.Graph().as_default():
     with run.cluster.device():
@@ -93,4 +99,11 @@ def stepping(
       with contextlib.ExitStack() as stack:
         for hook in run.staging.hooks():
           stack.enter_context(hook.running(session))
-        yield session.make_callable([built.train_op, built.loss])
+        yield session.make_callable([built.train_op, built.loss]), session
+
+
+@contextlib.contextmanager
+def stepping(run: Run, *arguments: Any, **options: Any) -> Iterator[blocks.Step]:
+  """Does what `training` does, but yields only the function."""
+  with training(run, *arguments, **options) as (step, _):
+    yield step

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what stages gain for the models of modelzoo/ beside the best of tf.data, for benchmarks/models.md.
 
-`.venv/bin/python benchmarks/models.py --picture=benchmarks/models.svg > benchmarks/models.md` takes about 30 minutes;
+`.venv/bin/python benchmarks/models.py --picture=benchmarks/models.svg > benchmarks/models.md` takes about an hour;
 `--quick` tries whether it works.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
+import functools
 import os
 import pathlib
 import tempfile
@@ -51,56 +51,45 @@ _STEP = "the step alone"
 _FILES = ("local", "remote")
 _ROWS = 40_000
 _BATCH = 256
-_SECONDS = {"local": 36, "remote": 24}
-_ROUNDS = 9
-# The two ways that a program chooses between, with what it takes to tell a difference of a few percent from chance.
-_PAIR = (_BASE, "SmartStage")
-_PAIR_SECONDS = {"local": 90, "remote": 45}
-_PAIR_ROUNDS = 60
-# DIEN's steps are so long that few of them fit into a block.
-_PAIR_LEAST_STEPS = 12
+# Behind the latency, a block has to cover several of the sleeps.
+_EFFORTS = {"local": blocks.Effort(0.8, 1.2, rounds=20), "remote": blocks.Effort(1.2, 2.4, rounds=12)}
+# The limit needs fewer rounds than a ratio.
+_ALONE_ROUNDS = 6
 _QUICK_ROWS = 600
 _QUICK_BATCH = 32
-_QUICK_SECONDS = 0.5
-# A stage should never be less than this times as fast as the base.
+_QUICK_EFFORT = blocks.Effort(0.1, 0.2, rounds=1)
+_QUICK_WAYS = (_BASE, "SmartStage")
+# A stage should never be less than this times as fast as the same program without it.
 _LEAST = 0.99
 
 
-class Result(NamedTuple):
-  """What was measured of a model."""
-
-  all: blocks.Rounds
-  pair: blocks.Rounds
-
-
-def _measure(name: str, files: str, quick: bool) -> Result:
-  """Measures all ways of a model, then the pair."""
+def _measure(name: str, files: str, quick: bool) -> blocks.Rounds:
+  """Measures all ways of a model, and its record and its step alone."""
   model = models.load(name)
+  effort = _QUICK_EFFORT if quick else _EFFORTS[files]
   if files == "remote":
     model = remote_files.reading(model)
-  with contextlib.ExitStack() as stack:
-    folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+  with tempfile.TemporaryDirectory() as folder:
     rows, batch = (_QUICK_ROWS, _QUICK_BATCH) if quick else (_ROWS, _BATCH)
-    data = model_runs.write_files(folder, rows, (model_runs.data_set_of(model),))[model_runs.data_set_of(model)]
+    data = model_runs.write_files_of(model, pathlib.Path(folder), rows)
 
     def run(way: Way) -> Run:
       return Run(
-          model, model.hyperparameters(), Input(data=str(data), batch_size=batch, tf_data=way.tf_data),
-          staging=way.staging)
+          model, model.hyperparameters(), Input(data=data, batch_size=batch, tf_data=way.tf_data), staging=way.staging)
 
-    steps = {
-        title: stack.enter_context(model_runs.stepping(run(way)))
-        for title, way in _WAYS.items() if not quick or title in _PAIR
-    }
     base = run(_WAYS[_BASE])
-    steps[_RECORD] = stack.enter_context(model_runs.preparing(base))
-    steps[_STEP] = stack.enter_context(model_runs.stepping(base, model_runs.one_record(base)))
-    pair = {way: steps[way] for way in _PAIR}
-    if quick:
-      return Result(blocks.in_turns(steps, _QUICK_SECONDS, 1), blocks.in_turns(pair, _QUICK_SECONDS, 1))
-    return Result(
-        blocks.in_turns(steps, _SECONDS[files], _ROUNDS),
-        blocks.in_turns(pair, _PAIR_SECONDS[files], _PAIR_ROUNDS, _PAIR_LEAST_STEPS))
+    record = model_runs.one_record(base)
+    rounds = blocks.in_new_sessions(
+        {
+            title: functools.partial(model_runs.stepping, run(way))
+            for title, way in _WAYS.items() if not quick or title in _QUICK_WAYS
+        }, effort)
+    alone = blocks.in_new_sessions(
+        {
+            _RECORD: functools.partial(model_runs.preparing, base),
+            _STEP: functools.partial(model_runs.stepping, base, record),
+        }, effort._replace(rounds=min(effort.rounds, _ALONE_ROUNDS)))
+    return rounds | alone
 
 
 def _rows(label: str, rounds: blocks.Rounds) -> tuple[list[tuple[str, ...]], list[pictures.Bar]]:
@@ -110,10 +99,10 @@ def _rows(label: str, rounds: blocks.Rounds) -> tuple[list[tuple[str, ...]], lis
   rows, bars = [], []
   for way in (way for way in _WAYS if way in rounds):
     cost, ratio = costs[way], blocks.ratio(rounds, way, _BASE)
-    slower = _slower(ratio) if _WAYS[way].staging.staging != "none" else ""
+    slower = " **slower**" if blocks.ratio(rounds, way, _without_stage(way)).high < _LEAST else ""
     rows.append((
         label, way, f"{1 / cost.seconds:.1f}", report.milliseconds(cost.seconds),
-        report.milliseconds(cost.cpu_seconds), f"{ratio.median:.3f}{slower}", report.interval(ratio),
+        report.milliseconds(cost.cpu_seconds), f"{ratio.median:.3f}{slower}", report.interval(ratio, digits=3),
         f"{cost.seconds / limit:.2f}"))
     if way != _BASE:
       bars.append(pictures.Bar(way.replace("`", ""), *ratio))
@@ -123,18 +112,11 @@ def _rows(label: str, rounds: blocks.Rounds) -> tuple[list[tuple[str, ...]], lis
   return rows, bars
 
 
-def _pair_row(label: str, files: str, rounds: blocks.Rounds) -> tuple[str, ...]:
-  """Returns the row of a model in the table of the pair."""
-  base, other = (blocks.median([blocks.Cost(*cost) for cost in rounds[way]]) for way in _PAIR)
-  ratio = blocks.ratio(rounds, _PAIR[1], _BASE)
-  return (
-      label, files, *(report.milliseconds(cost.seconds) for cost in (base, other)),
-      *(report.milliseconds(cost.cpu_seconds) for cost in (base, other)), f"{ratio.median:.3f}{_slower(ratio)}",
-      report.interval(ratio, digits=3))
-
-
-def _slower(ratio: blocks.Ratio) -> str:
-  return " **slower**" if ratio.high < _LEAST else ""
+def _without_stage(way: str) -> str:
+  """Returns the way in which tf.data does the same, and no stage runs."""
+  return next(
+      name for name, other in _WAYS.items()
+      if other.tf_data == _WAYS[way].tf_data and other.staging.staging == "none")
 
 
 _TITLES = {"local": "Local files", "remote": "Files behind the latency of remote storage"}
@@ -142,32 +124,22 @@ _TITLES = {"local": "Local files", "remote": "Files behind the latency of remote
 
 def _write(results: dict[str, Any]) -> parts.Page:
   tables, groups = [], []
-  pairs = [("model", "files", "no stage, ms", "SmartStage, ms", "no stage, CPU ms", "SmartStage, CPU ms",
-            "times as fast", report.INTERVAL)]
   for files in _FILES:
     table = [("model", "way", "steps/s", "ms per step", "CPU ms per step", "times as fast as no stage", report.INTERVAL,
               "time / limit")]
     for name in models.NAMES:
       if _part(name, files) in results:
         label = models.load(name).name
-        result = Result(*results[_part(name, files)])
-        pairs.append(_pair_row(label, files, result.pair))
-        rows, bars = _rows(label, result.all)
+        rows, bars = _rows(label, results[_part(name, files)])
         table += rows
         groups.append(pictures.Group(f"{label}, {files} files", bars))
     if len(table) > 1:
-      tables.append(f"### {_TITLES[files]}\n\n{report.markdown(table, left=2)}")
+      tables.append(f"## {_TITLES[files]}\n\n{report.markdown(table, left=2)}")
   text = "\n\n".join(tables)
   return parts.Page(
       f"""# Models, with and without stages
 
 {report.command("models")}
-
-## With SmartStage, and without
-
-{report.markdown(pairs, left=2)}
-
-## All ways
 
 {text}
 
@@ -182,10 +154,12 @@ of it.
 
 {remote_files.DESCRIPTION}
 
-All ways of a model are open in one process and take turns; the numbers are medians of {_ROUNDS} rounds, those of the
-first table of {_PAIR_ROUNDS}. *Times as fast* is the median of the ratios of the rounds, with its confidence interval
-beside it; an interval below {_LEAST} is marked.
-It does not cover what [equal sessions](equal_sessions.md) of one process differ by.
+In each round, each way of a model is opened in a new session, warmed up and measured, one after the other in one
+process; the numbers are medians of {_EFFORTS["local"].rounds} rounds for local files, and of
+{_EFFORTS["remote"].rounds} for remote ones. So a ratio covers what [equal sessions](equal_sessions.md) differ by.
+*Times as fast* is the median of the ratios of the rounds, with its confidence interval beside it. A stage is marked as
+slower if the whole interval of its ratio to the same tf.data without a stage is below {_LEAST}.
+
 CPU time is that of all threads. The limit is the CPU time of a record and of a step, each measured alone without a
 stage, divided by the cores: the time of a step if no core ever idled, and running ahead cost nothing.""",
       pictures.bars("Times as fast as without a stage, with tf.data's best", groups, mark=1.0))

@@ -3,17 +3,19 @@
 """Trains DLRM with a parameter server and two workers behind a network's delay, for benchmarks/parameter_servers.md.
 
 `.venv/bin/python benchmarks/parameter_servers.py --picture=benchmarks/parameter_servers.svg >
-benchmarks/parameter_servers.md` takes about 13 minutes; `--quick` tries whether it works.
+benchmarks/parameter_servers.md` takes about 15 minutes; `--quick` tries whether it works.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pathlib
 import socket
 import tempfile
 from collections.abc import Iterator
+from collections.abc import Sequence
 from concurrent import futures
 from typing import Any
 
@@ -48,11 +50,10 @@ _WAYS = {
 _STEPS_AT_ONCE = 4
 _ROWS = 40_000
 _BATCH = 256
-_SECONDS = 100
-_ROUNDS = 31
+_EFFORT = blocks.Effort(1.0, 1.6, rounds=16)
 _QUICK_ROWS = 400
 _QUICK_BATCH = 32
-_QUICK_SECONDS = 0.5
+_QUICK_EFFORT = blocks.Effort(0.1, 0.2, rounds=1)
 _QUICK_WAYS = (_BASE, "SmartStage")
 _QUICK_SIZES = dict(buckets=100, embedding_size=4, bottom=(8,), top=(8,))
 
@@ -78,10 +79,9 @@ def _servers(delay: float) -> Iterator[list[tf.distribute.Server]]:
 
 
 @contextlib.contextmanager
-def _training(run: Run, delay: float) -> Iterator[blocks.Step]:
+def _training(run: Run, workers: Sequence[tf.distribute.Server]) -> Iterator[blocks.Step]:
   """Opens the workers' sessions; yields a function in which each worker runs some steps, at the same time."""
   with contextlib.ExitStack() as stack:
-    _, *workers = stack.enter_context(_servers(delay))
     steps = []
     for task, server in enumerate(workers):
       # The addresses do not matter for the graph.
@@ -109,17 +109,18 @@ def _measure(delay: float, quick: bool) -> dict[str, list[blocks.Cost]]:
   with contextlib.ExitStack() as stack:
     folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
     rows, batch = (_QUICK_ROWS, _QUICK_BATCH) if quick else (_ROWS, _BATCH)
-    data = model_runs.write_files(folder, rows, (model_runs.data_set_of(model),))[model_runs.data_set_of(model)]
-    files = Input(data=str(data), batch_size=batch, tf_data="best")
+    data = model_runs.write_files_of(model, folder, rows)
+    files = Input(data=data, batch_size=batch, tf_data="best")
+    _, *workers = stack.enter_context(_servers(delay))
 
     def run(staging: Staging) -> Run:
       return Run(model, _sizes(quick), files, staging=staging)
 
-    steps = {
-        way: stack.enter_context(_training(run(staging), delay))
-        for way, staging in _WAYS.items() if not quick or way in _QUICK_WAYS
-    }
-    rounds = blocks.in_turns(steps, _QUICK_SECONDS if quick else _SECONDS, 1 if quick else _ROUNDS)
+    rounds = blocks.in_new_sessions(
+        {
+            way: functools.partial(_training, run(staging), workers)
+            for way, staging in _WAYS.items() if not quick or way in _QUICK_WAYS
+        }, _QUICK_EFFORT if quick else _EFFORT)
     count = _STEPS_AT_ONCE * _WORKERS
     return {name: [blocks.Cost(*(value / count for value in cost)) for cost in costs] for name, costs in rounds.items()}
 
@@ -138,7 +139,7 @@ def _write(results: dict[str, Any]) -> parts.Page:
       ratio = blocks.ratio(rounds, way, _BASE)
       table.append((
           label if way == _BASE else "", way, f"{1 / cost.seconds:.1f}", report.milliseconds(cost.seconds),
-          report.milliseconds(cost.cpu_seconds), f"{ratio.median:.3f}", report.interval(ratio),
+          report.milliseconds(cost.cpu_seconds), f"{ratio.median:.3f}", report.interval(ratio, digits=3),
           f"{cost.seconds / limit:.2f}"))
       bars.append(pictures.Bar(way.replace("`", ""), *ratio))
     table.append(("", "the limit", f"{1 / limit:.1f}", report.milliseconds(limit),
@@ -151,7 +152,7 @@ def _write(results: dict[str, Any]) -> parts.Page:
 
 {report.markdown(table, left=2)}
 
-DLRM of modelzoo/ with its default sizes and batches of {_BATCH} rows. Each way has a parameter server, which has all
+DLRM of modelzoo/ with its default sizes and batches of {_BATCH} rows. There is a parameter server, which has all
 variables, and {_WORKERS} workers; steps are those of both together. In *no stage*, the base, tf.data parses and
 prepares batches in parallel, and prefetches them; the stages run on top of that, with {_SMART.capacity} records and one
 producer, or, with *AUTOTUNE*, what SmartStage chooses. With *lookups ahead*, embeddings are looked up 2 records before
@@ -159,10 +160,10 @@ the step that uses them, which may miss the updates of 3 steps. The servers talk
 that delays what they send by the given time, in each direction; the proxy's own work, on the same cores, adds to it,
 also in the first case.
 
-The servers of all ways are in one process; the ways take turns, and the numbers are medians of {_ROUNDS} rounds, the
-interval that of the median of their ratios. In a round, each worker runs {_STEPS_AT_ONCE} steps, then waits for the
-other. CPU time is that of all servers, without the proxy. The limit is the CPU time of a step of the base, divided by
-the cores.""",
+The servers of a delay are in one process. In each round, each way is opened in new sessions, warmed up and measured,
+one after the other; the numbers are medians of {_EFFORT.rounds} rounds, the interval that of the median of their
+ratios. A worker runs {_STEPS_AT_ONCE} steps, then waits for the other. CPU time is that of all servers, without the
+proxy. The limit is the CPU time of a step of the base, divided by the cores.""",
       pictures.bars("Times as fast as without a stage", groups, mark=1.0))
 
 
