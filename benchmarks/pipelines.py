@@ -3,12 +3,13 @@
 """Feeds one model by every kind of input pipeline, with equal work, for benchmarks/pipelines.md.
 
 `.venv/bin/python benchmarks/pipelines.py --picture=benchmarks/pipelines.svg > benchmarks/pipelines.md` takes about
-three minutes; `--quick` tries whether it works.
+twelve minutes; `--quick` tries whether it works.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 from collections.abc import Iterator
@@ -27,10 +28,9 @@ _SIZE = 1024
 _BATCHES = {"256": 256, "32": 32}
 _CAPACITY = 4
 _LEARNING_RATE = 0.1
-_SECONDS = 60
-_ROUNDS = 31
+_EFFORT = blocks.Effort(0.3, 0.7, rounds=31)
 _CHECKED_STEPS = 10
-_QUICK_SECONDS = 0.3
+_QUICK_EFFORT = blocks.Effort(0.01, 0.02, rounds=1)
 
 _BASE = "placeholder, `feed_dict`"
 _RECORD = "the record alone"
@@ -110,20 +110,21 @@ def _feeding(batch: int) -> Iterator[blocks.Step]:
     yield lambda: step(*prepare())
 
 
-def _measure(batch: int, quick: bool) -> dict[str, Any]:
-  """Returns the costs of each way, and the loss that all of them have reached."""
+def _measure(batch: int, quick: bool) -> blocks.Rounds:
+  """Returns the costs of each way, after a check that all of them do the same work."""
   source = _source(batch)
-  with contextlib.ExitStack() as stack:
-    steps: dict[str, blocks.Step] = {_BASE: stack.enter_context(_feeding(batch))}
-    for name, way in (_WAYS | {"`tf.data`, `map` and `prefetch` of AUTOTUNE": _tuned(batch)}).items():
-      steps[name] = stack.enter_context(ways.step_of(way, source, _train, _CAPACITY))
-    losses = {name: [float(step()[0]) for _ in range(_CHECKED_STEPS)] for name, step in steps.items()}
-    for name, values in losses.items():
-      np.testing.assert_allclose(values, losses[_BASE], rtol=1e-3, err_msg=f"{name} does not do the same work")
-    steps[_RECORD] = stack.enter_context(ways.step_of(ways.no_stage, source, ways.computed))
-    steps[_STEP] = stack.enter_context(ways.step_of(ways.data, _same_record(batch), _train))
-    seconds, rounds = (_QUICK_SECONDS, 1) if quick else (_SECONDS, _ROUNDS)
-    return {"loss": losses[_BASE][-1], "rounds": blocks.in_turns(steps, seconds, rounds)}
+  tuned = {"`tf.data`, `map` and `prefetch` of AUTOTUNE": _tuned(batch)}
+  openers: dict[str, blocks.Open] = {_BASE: functools.partial(_feeding, batch)}
+  for name, way in (_WAYS | tuned).items():
+    openers[name] = functools.partial(ways.step_of, way, source, _train, _CAPACITY)
+  losses = {}
+  for name, opener in openers.items():
+    with opener() as step:
+      losses[name] = [float(step()[0]) for _ in range(_CHECKED_STEPS)]
+    np.testing.assert_allclose(losses[name], losses[_BASE], rtol=1e-3, err_msg=f"{name} does not do the same work")
+  openers[_RECORD] = functools.partial(ways.step_of, ways.no_stage, source, ways.computed)
+  openers[_STEP] = functools.partial(ways.step_of, ways.data, _same_record(batch), _train)
+  return blocks.in_new_sessions(openers, _QUICK_EFFORT if quick else _EFFORT)
 
 
 def _table(rounds: blocks.Rounds) -> tuple[str, list[pictures.Bar]]:
@@ -138,7 +139,7 @@ def _table(rounds: blocks.Rounds) -> tuple[str, list[pictures.Bar]]:
     ratio = blocks.ratio(rounds, name, _BASE)
     rows.append((
         name, f"{1 / cost.seconds:.1f}", report.milliseconds(cost.seconds), report.milliseconds(cost.cpu_seconds),
-        "" if alone else f"{ratio.median:.3f}", "" if alone else report.interval(ratio),
+        "" if alone else f"{ratio.median:.3f}", "" if alone else report.interval(ratio, digits=3),
         "" if alone else f"{cost.seconds / limit:.2f}"))
     if not alone:
       found.append(pictures.Bar(name.replace("`", ""), *ratio))
@@ -149,8 +150,8 @@ def _table(rounds: blocks.Rounds) -> tuple[str, list[pictures.Bar]]:
 
 def _write(results: dict[str, Any]) -> parts.Page:
   tables, groups = [], []
-  for name, result in results.items():
-    table, bars = _table(result["rounds"])
+  for name, rounds in results.items():
+    table, bars = _table(rounds)
     tables.append(f"## Batches of {name} rows\n\n{table}")
     groups.append(pictures.Group(f"batches of {name} rows", bars))
   text = "\n\n".join(tables)
@@ -165,8 +166,9 @@ A record has a batch of rows with {_SIZE} random numbers each, and whether their
 hidden layer of {_SIZE} units, and trains by gradient descent. The work is equal: each way computes the records with
 the same ops from the numbers 0, 1, 2 and so on, with one producer, in this order, and the first {_CHECKED_STEPS}
 losses of all ways are the same. Buffers hold {_CAPACITY} records. The placeholder is fed by what `make_callable`
-returns, with the arrays that another call returned. All ways are open in one process and take turns; the numbers are
-medians of {_ROUNDS} rounds. *Times as fast* is the median of the ratios of the rounds, with its confidence interval
+returns, with the arrays that another call returned. In each round, each way is opened
+in a new session, warmed up and measured, one after the other in one process; the numbers are medians of
+{_EFFORT.rounds} rounds. *Times as fast* is the median of the ratios of the rounds, with its confidence interval
 beside it.
 
 CPU time is that of all threads. *The record alone* only computes records; *the step alone* trains on one record that
