@@ -95,6 +95,8 @@ def _training(run: Run, workers: Sequence[tf.distribute.Server]) -> Iterator[blo
         step()
 
     yield lambda: list(pool.map(several, steps))
+  # Servers keep variables, iterators and buffers beyond the session, and iterators go on to tune themselves.
+  tf.Session.reset(workers[0].target)
 
 
 def _sizes(quick: bool) -> Settings:

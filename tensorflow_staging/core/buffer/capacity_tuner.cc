@@ -11,10 +11,6 @@ namespace {
 // The part of the time for which takes may wait without consequence.
 constexpr int64_t kToleratedPart = 100;
 constexpr int64_t kMemoryMicros = 60 * 1000 * 1000;
-// A program pauses if it takes no record for that long, and for that many times
-// as long as it usually does.
-constexpr int64_t kPauseMicros = 1000 * 1000;
-constexpr int64_t kPauseGaps = 8;
 // No program needs more, and twice as much must not overflow.
 constexpr int64_t kLargestCapacity = int64_t{1} << 20;
 constexpr int64_t kMostTakesToHalve = int64_t{1} << 40;
@@ -29,15 +25,13 @@ void CapacityTuner::OnFull(int64_t now_micros) {
 
 void CapacityTuner::OnTakeWaited(int64_t waited_micros, int64_t now_micros) {
   if (was_full_) waited_micros_ += waited_micros;
-  EndsPause(now_micros - waited_micros);
-  last_take_micros_ = now_micros;
+  pauses_.OnTake(now_micros - waited_micros, now_micros);
   is_full_ = false;
   CountTake(0);
 }
 
 void CapacityTuner::OnTake(int64_t left, int64_t now_micros) {
-  const bool paused = EndsPause(now_micros);
-  last_take_micros_ = now_micros;
+  const bool paused = pauses_.OnTake(now_micros, now_micros);
   if (is_full_) {
     is_full_ = false;
     if (!paused && CountFull(filled_micros_)) {
@@ -46,16 +40,6 @@ void CapacityTuner::OnTake(int64_t left, int64_t now_micros) {
     }
   }
   CountTake(left);
-}
-
-bool CapacityTuner::EndsPause(int64_t began_micros) {
-  if (last_take_micros_ == 0) return false;
-  const int64_t gap = began_micros - last_take_micros_;
-  if (mean_gap_micros_ == 0) mean_gap_micros_ = gap;
-  const int64_t longest = std::max(kPauseMicros, kPauseGaps * mean_gap_micros_);
-  // Steps that become slower for good are no pause after some of them.
-  mean_gap_micros_ += (std::min(gap, longest) - mean_gap_micros_) / 16;
-  return gap > longest;
 }
 
 bool CapacityTuner::CountFull(int64_t micros) {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "tensorflow_staging/core/buffer/pause_detector.h"
+
 namespace tensorflow {
 namespace staging {
 
@@ -56,9 +58,6 @@ class CapacityTuner {
   void OnTake(int64_t left, int64_t now_micros);
 
  private:
-  // Returns whether the program took no record for so long that it paused,
-  // given when the next take began.
-  bool EndsPause(int64_t began_micros);
   // Notes that the buffer was full at a time. Returns whether it should grow.
   bool CountFull(int64_t micros);
   void Grow();
@@ -67,10 +66,7 @@ class CapacityTuner {
 
   int64_t capacity_ = kLeastCapacity;
 
-  // When the last take ended, and how long the program takes from there to the
-  // next one on average. 0 before there is one.
-  int64_t last_take_micros_ = 0;
-  int64_t mean_gap_micros_ = 0;
+  PauseDetector pauses_;
   // Whether the buffer has been full since the last take, and when it first
   // was.
   bool is_full_ = false;

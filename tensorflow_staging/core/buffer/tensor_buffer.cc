@@ -3,7 +3,6 @@
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 
 #include <algorithm>
-#include <chrono>  // NOLINT
 #include <limits>
 #include <utility>
 
@@ -23,13 +22,6 @@ int64_t MillisToMicros(int64_t millis) {
   return std::min(millis,
                   std::numeric_limits<int64_t>::max() / kMicrosPerMilli) *
          kMicrosPerMilli;
-}
-
-// Of a clock that never jumps.
-int64_t NowMicros() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
 }
 
 TensorBuffer::Options WithDefaults(TensorBuffer::Options options) {
@@ -57,6 +49,7 @@ void Write(const WaitTimes::Summary& summary, BufferStats::Waits* waits) {
 
 TensorBuffer::TensorBuffer(Options options)
     : options_(WithDefaults(std::move(options))),
+      slow_start_(options_.capacity),
       timer_(options_.env, strings::StrCat(options_.name, "_deadlines"),
              [this](uint64_t id) { OnDeadline(id); }) {}
 
@@ -103,8 +96,8 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
       Store(std::move(record), bytes);
       due.Add(std::move(done), OkStatus());
     } else {
-      // A buffer that lacks bytes gains nothing from a larger capacity.
-      if (TunesCapacity() && HasBytes(bytes)) tuner_.OnFull(NowMicros());
+      // A buffer that lacks bytes gains nothing from more room.
+      if (HasBytes(bytes)) CountFull();
       const uint64_t id = next_id_++;
       Watch watch;
       if (StartWatch(id, cancellation, timeout_millis, &watch)) {
@@ -131,10 +124,8 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done) {
       records_.pop_front();
       stored_bytes_ -= stored.bytes;
       ++counters_.taken;
-      if (TunesCapacity()) {
-        tuner_.OnTake(records_.size(), NowMicros());
-        settled = NewlySettled();
-      }
+      CountTake();
+      settled = NewlySettled();
       AdmitPuts(&due);
       due.AddTake(std::move(done), OkStatus(), std::move(stored.record));
     } else if (state_ == State::kClosed) {
@@ -279,7 +270,7 @@ bool TensorBuffer::HasBytes(int64_t bytes) const {
 
 bool TensorBuffer::HasRoom(int64_t bytes) const {
   if (records_.empty()) return true;
-  return static_cast<int64_t>(records_.size()) < Capacity() && HasBytes(bytes);
+  return static_cast<int64_t>(records_.size()) < Room() && HasBytes(bytes);
 }
 
 bool TensorBuffer::KeepsLatePut(bool kept) const {
@@ -316,28 +307,6 @@ void TensorBuffer::AdmitOldestPut(DueCallbacks* due) {
   put_waits_.Add(NowMicros() - put.since_micros);
   Store(std::move(put.record), put.bytes);
   due->Add(std::move(put.done), OkStatus());
-}
-
-void TensorBuffer::CountWaitingTake(const WaitingTake& take) {
-  const int64_t now = NowMicros();
-  const int64_t waited = now - take.since_micros;
-  take_waits_.Add(waited);
-  if (TunesCapacity()) tuner_.OnTakeWaited(waited, now);
-}
-
-std::optional<int64_t> TensorBuffer::NewlySettled() {
-  if (!tuner_.settled() || tuner_.capacity() == reported_capacity_) {
-    return std::nullopt;
-  }
-  reported_capacity_ = tuner_.capacity();
-  return reported_capacity_;
-}
-
-void TensorBuffer::LogSettled(std::optional<int64_t> capacity) const {
-  if (!capacity.has_value()) return;
-  LOG(INFO) << "Stage '" << options_.name << "' has settled on a capacity of "
-            << *capacity << " record" << (*capacity == 1 ? "" : "s")
-            << " (within " << (options_.capacity_bytes >> 20) << " MiB).";
 }
 
 void TensorBuffer::Open() {
@@ -467,6 +436,11 @@ void TensorBuffer::OnDeadline(uint64_t id) {
   {
     mutex_lock l(mu_);
     capacity = Capacity();
+    if (waiting_puts_.count(id) > 0) {
+      // No record is dropped while the buffer holds fewer than its capacity.
+      slow_start_.End();
+      AdmitPuts(&due);
+    }
     if (auto put = waiting_puts_.find(id); put != waiting_puts_.end()) {
       due.Add(Extract(put).done, OkStatus());
       AdmitPuts(&due);
@@ -484,6 +458,8 @@ void TensorBuffer::OnDeadline(uint64_t id) {
                pause != waiting_pauses_.end()) {
       due.Add(Extract(&waiting_pauses_, pause).done, PauseTimedOutStatus());
       LeavePause(&due);
+    } else if (program_watch_ == id) {
+      FillIfProgramPauses(&due);
     }
   }
   if (timeouts > 0) {

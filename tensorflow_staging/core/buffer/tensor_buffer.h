@@ -22,6 +22,7 @@
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/buffer/capacity_tuner.h"
 #include "tensorflow_staging/core/buffer/deadline_timer.h"
+#include "tensorflow_staging/core/buffer/slow_start.h"
 #include "tensorflow_staging/core/buffer/wait_times.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
@@ -109,7 +110,8 @@ class TensorBuffer : public ResourceBase {
     // The stage's name, for errors, logs and the name of the timer's thread.
     std::string name;
     // How many records the buffer holds: at least 1, or kAutotune, with
-    // which the buffer chooses (CapacityTuner).
+    // which the buffer chooses (CapacityTuner). At first it may have less room,
+    // so that filling it takes nothing from the steps (SlowStart).
     int64_t capacity = 1;
     // How many bytes the buffer holds; 0 sets no bound or, if the buffer
     // chooses its capacity, means kTunedCapacityBytes. An empty buffer admits
@@ -307,10 +309,9 @@ class TensorBuffer : public ResourceBase {
   // The callbacks to run after the lock is released.
   class DueCallbacks;
 
-  bool TunesCapacity() const { return options_.capacity == kAutotune; }
-  int64_t Capacity() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return TunesCapacity() ? tuner_.capacity() : options_.capacity;
-  }
+  // Of a clock that never jumps.
+  static int64_t NowMicros();
+
   // The size that counts against capacity_bytes; 0 if that sets no bound.
   int64_t CountedBytes(const Record& record) const;
   // Whether capacity_bytes allows `bytes` more.
@@ -319,19 +320,35 @@ class TensorBuffer : public ResourceBase {
   // Whether a put that comes while the buffer is cancelled is stored.
   bool KeepsLatePut(bool kept) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Store(Record record, int64_t bytes) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Notes that `take` has received a record.
-  void CountWaitingTake(const WaitingTake& take)
-      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns the capacity if the buffer has settled on another one than it last
-  // reported.
-  std::optional<int64_t> NewlySettled() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void LogSettled(std::optional<int64_t> capacity) const;
   // Stores the records of waiting puts, oldest first, as long as they fit.
   void AdmitPuts(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Stores the records of waiting puts that Cancel keeps, whether they fit or
   // not, and ends the others.
   void KeepOrEndPuts(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AdmitOldestPut(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // How many records the buffer holds; implemented in
+  // tensor_buffer_capacity.cc.
+  bool TunesCapacity() const { return options_.capacity == kAutotune; }
+  int64_t Capacity() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // How many records the buffer may hold now; at most its capacity.
+  int64_t Room() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Notes that a put waits for room.
+  void CountFull() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Notes that a take has removed a record.
+  void CountTake() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Notes that `take` has received a record.
+  void CountWaitingTake(const WaitingTake& take)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Arranges for FillIfProgramPauses at the time from which on the program
+  // pauses if it takes no record.
+  void WatchProgram() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Lets the buffer fill if the program pauses, or watches on.
+  void FillIfProgramPauses(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns the capacity if the buffer has settled on another one than it last
+  // reported.
+  std::optional<int64_t> NewlySettled() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LogSettled(std::optional<int64_t> capacity) const;
 
   // Changes from any state to kOpen.
   void Open() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -411,8 +428,13 @@ class TensorBuffer : public ResourceBase {
   // Of the puts that counters_.put counts, and of the takes.
   WaitTimes put_waits_ TF_GUARDED_BY(mu_);
   WaitTimes take_waits_ TF_GUARDED_BY(mu_);
+  // Of a buffer that chooses its capacity.
   CapacityTuner tuner_ TF_GUARDED_BY(mu_);
   int64_t reported_capacity_ TF_GUARDED_BY(mu_) = 0;
+  // Of a buffer whose capacity is given. The timer reports the id when the
+  // program may pause.
+  SlowStart slow_start_ TF_GUARDED_BY(mu_);
+  std::optional<uint64_t> program_watch_ TF_GUARDED_BY(mu_);
 
   std::atomic<bool> admits_runs_{false};
   // Whether a put came before the first run was admitted.

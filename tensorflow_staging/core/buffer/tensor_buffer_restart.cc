@@ -95,6 +95,7 @@ void TensorBuffer::DiscardRecords(DueCallbacks* due) {
   counters_.discarded += records_.size();
   records_.clear();
   stored_bytes_ = 0;
+  slow_start_ = SlowStart(options_.capacity);
   while (!waiting_puts_.empty()) {
     ++counters_.put;
     ++counters_.discarded;

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A buffer of many records fills slowly while steps take from it, so that steps do not pay for that."""
+
+import time
+
+import tensorflow.compat.v1 as tf
+
+from tensorflow_staging.python.testing import test_util
+
+_CAPACITY = 40
+# Such a buffer has no slow start (core/buffer/slow_start.h).
+_SMALL_CAPACITY = 4
+_STEP_SECONDS = 0.005
+
+
+def _numbers(first_seconds):
+  """Returns a record that takes some time only at first."""
+
+  def late(number):
+    if number == 0:
+      time.sleep(first_seconds)
+    return number
+
+  number = test_util.dataset_record(1_000_000)
+  return tf.ensure_shape(tf.numpy_function(late, [number], tf.int64), [])
+
+
+def _held(sess):
+  stage, = tf.staging.stats(sess)
+  return stage.records
+
+
+def test_a_buffer_of_many_records_fills_slowly_while_steps_take():
+  record = tf.staged(_numbers(first_seconds=0.3), capacity=_CAPACITY)
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    # The first step waits, so the buffer cannot fill before it.
+    steps = 60
+    for step in range(steps):
+      assert sess.run(record) == step
+      time.sleep(_STEP_SECONDS)
+    # A producer that the machine stops for a while lets a step wait, and gets more room than the fewest.
+    assert _held(sess) < _CAPACITY
+    # The program pauses.
+    test_util.wait_until(lambda: _held(sess) == _CAPACITY)
+    for step in range(steps, 2 * steps):
+      assert sess.run(record) == step
+
+
+def test_a_buffer_fills_at_once_before_the_first_step():
+  record = tf.staged(test_util.dataset_record(1_000_000), capacity=_CAPACITY)
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    test_util.wait_until(lambda: _held(sess) == _CAPACITY)
+    assert [sess.run(record) for _ in range(3)] == [0, 1, 2]
+    # It keeps its room.
+    test_util.wait_until(lambda: _held(sess) == _CAPACITY)
+
+
+def test_a_small_buffer_fills_at_once():
+  record = tf.staged(_numbers(first_seconds=0.1), capacity=_SMALL_CAPACITY)
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    assert sess.run(record) == 0
+    test_util.wait_until(lambda: _held(sess) == _SMALL_CAPACITY)
