@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what stages gain for the models of modelzoo/ beside the best of tf.data, for benchmarks/models.md.
 
-`.venv/bin/python benchmarks/models.py --picture=benchmarks/models.svg > benchmarks/models.md` takes about an hour;
+`.venv/bin/python benchmarks/models.py --picture=benchmarks/models.svg > benchmarks/models.md` takes about 45 minutes;
 `--quick` tries whether it works.
 """
 
@@ -52,9 +52,9 @@ _FILES = ("local", "remote")
 _ROWS = 40_000
 _BATCH = 256
 # Behind the latency, a block has to cover several of the sleeps.
-_EFFORTS = {"local": blocks.Effort(0.8, 1.2, rounds=20), "remote": blocks.Effort(1.2, 2.4, rounds=12)}
+_EFFORTS = {"local": blocks.Effort(0.8, 1.2, rounds=12), "remote": blocks.Effort(0.8, 1.8, rounds=8)}
 # The limit needs fewer rounds than a ratio.
-_ALONE_ROUNDS = 6
+_ALONE_ROUNDS = 4
 _QUICK_ROWS = 600
 _QUICK_BATCH = 32
 _QUICK_EFFORT = blocks.Effort(0.1, 0.2, rounds=1)

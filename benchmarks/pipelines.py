@@ -3,7 +3,7 @@
 """Feeds one model by every kind of input pipeline, with equal work, for benchmarks/pipelines.md.
 
 `.venv/bin/python benchmarks/pipelines.py --picture=benchmarks/pipelines.svg > benchmarks/pipelines.md` takes about
-twelve minutes; `--quick` tries whether it works.
+seven minutes; `--quick` tries whether it works.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SIZE = 1024
 _BATCHES = {"256": 256, "32": 32}
 _CAPACITY = 4
 _LEARNING_RATE = 0.1
-_EFFORT = blocks.Effort(0.3, 0.7, rounds=31)
+_EFFORT = blocks.Effort(0.2, 0.6, rounds=20)
 _CHECKED_STEPS = 10
 _QUICK_EFFORT = blocks.Effort(0.01, 0.02, rounds=1)
 
