@@ -9,50 +9,22 @@ minutes; `--quick` tries whether it works.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
-import pathlib
 import statistics
-import tempfile
 import time
-from collections.abc import Callable
-from collections.abc import Iterator
 from typing import Any
-from typing import ClassVar
 from typing import NamedTuple
 
+import autotune_cases as cases
 import blocks
-import model_runs
 import parts
 import pictures
 import report
-import spending
 import tensorflow as tf
 
-from modelzoo.base import model as models
-from modelzoo.base.dataset import Input
-from modelzoo.base.staging import Staging
-from modelzoo.base.training import Run
-
 _TARGET = 1.03
-_ROWS = 40_000
-_BATCH = 256
-_QUICK_ROWS = 400
-_QUICK_BATCH = 32
-
-
-class Setting(NamedTuple):
-  """What a stage is told."""
-
-  threads: int
-  capacity: int
-
-  def __str__(self) -> str:
-    return f"{self.threads}, {self.capacity}"
-
-
-_TUNED = Setting(tf.data.AUTOTUNE, tf.data.AUTOTUNE)
-_DEFAULT = Setting(1, 1)
+_DEFAULT = cases.Setting(1, 1)
+_CAPACITIES = (1, 4, 16)
 
 
 class Effort(NamedTuple):
@@ -73,101 +45,20 @@ _FULL = Effort(settling_seconds=8, warm_up_seconds=0.3, seconds=0.6, grid_rounds
 _QUICK = Effort(settling_seconds=0.2, warm_up_seconds=0.05, seconds=0.1, grid_rounds=1, sessions=1, turns=1)
 
 
-class Stage(NamedTuple):
-  """A session that trains with one stage."""
-
-  step: blocks.Step
-  session: tf.compat.v1.Session
-
-
-# Opens a session whose stage has a setting.
-OpenStage = Callable[[Setting], contextlib.AbstractContextManager[Stage]]
-
-
-@dataclasses.dataclass(frozen=True)
-class Times:
-  """A record and a step that take given times, in milliseconds."""
-
-  threads: ClassVar[tuple[int, ...]] = (1, 2, 4)
-  title: str
-  record: Callable[[int], float]
-  step: float
-  computes: bool = False
-
-  @contextlib.contextmanager
-  def prepared(self, quick: bool) -> Iterator[OpenStage]:
-    """Yields the function that opens a session."""
-    del quick
-    yield self._open
-
-  @contextlib.contextmanager
-  def _open(self, setting: Setting) -> Iterator[Stage]:
-    with tf.Graph().as_default():
-      number = tf.compat.v1.data.make_one_shot_iterator(spending.counter()).get_next()
-      record = tf.staged(
-          spending.slow(number, self.record, self.computes), num_threads=setting.threads, capacity=setting.capacity)
-      step = spending.slow(record, lambda number: self.step, self.computes).op
-      config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)
-      with tf.compat.v1.Session(config=config) as session, tf.make_prefetch_hook().running(session):
-        yield Stage(session.make_callable(step), session)
-
-
-@dataclasses.dataclass(frozen=True)
-class Training:
-  """A model of modelzoo/, whose preparation SmartStage takes out of the step."""
-
-  # As many as the machine of the tables has cores, because a model computes in all of its threads.
-  threads: ClassVar[tuple[int, ...]] = (1, 2)
-  name: str
-
-  @property
-  def title(self) -> str:
-    return models.load(self.name).name
-
-  @contextlib.contextmanager
-  def prepared(self, quick: bool) -> Iterator[OpenStage]:
-    """Writes the files; yields the function that opens a session."""
-    model = models.load(self.name)
-    rows, batch = (_QUICK_ROWS, _QUICK_BATCH) if quick else (_ROWS, _BATCH)
-    with tempfile.TemporaryDirectory() as folder:
-      files = Input(
-          data=model_runs.write_files_of(model, pathlib.Path(folder), rows), batch_size=batch, tf_data="plain")
-
-      @contextlib.contextmanager
-      def opened(setting: Setting) -> Iterator[Stage]:
-        threads, capacity = (0, 0) if setting == _TUNED else setting
-        staging = Staging(staging="smart", threads=threads, capacity=capacity)
-        with model_runs.training(Run(model, model.hyperparameters(), files, staging=staging)) as (step, session):
-          yield Stage(step, session)
-
-      yield opened
-
-
-_CASES: dict[str, Times | Training] = {
-    "waits_2_6": Times("waits 2 : 6 ms", lambda number: 2, 6),
-    "waits_4_4": Times("waits 4 : 4 ms", lambda number: 4, 4),
-    "waits_6_2": Times("waits 6 : 2 ms", lambda number: 6, 2),
-    "waits_by_turns": Times("waits 0 or 7 : 4 ms, by turns of 6", lambda number: 7 * (number // 6 % 2), 4),
-    "computes_3_3": Times("computes 3 : 3 ms", lambda number: 3, 3, computes=True),
-    "computes_6_2": Times("computes 6 : 2 ms", lambda number: 6, 2, computes=True),
-} | {name: Training(name) for name in models.NAMES}
-_CAPACITIES = (1, 4, 16)
-
-
 class Result(NamedTuple):
   """What was measured of a case."""
 
   # Seconds of a step with each fixed setting, in the rounds of the grid.
-  grid: list[tuple[Setting, float]]
-  best: Setting
+  grid: list[tuple[cases.Setting, float]]
+  best: cases.Setting
   # Seconds of a step in each turn of the comparison.
   fixed: list[float]
   tuned: list[float]
   # What AUTOTUNE had chosen in each session.
-  chosen: list[Setting]
+  chosen: list[cases.Setting]
 
 
-def _measure(case: Times | Training, quick: bool) -> Result:
+def _measure(case: cases.Times | cases.Training, quick: bool) -> Result:
   effort = _QUICK if quick else _FULL
   with case.prepared(quick) as opened:
     grid = _grid(opened, _settings(case, quick), effort)
@@ -178,13 +69,13 @@ def _measure(case: Times | Training, quick: bool) -> Result:
     return result
 
 
-def _settings(case: Times | Training, quick: bool) -> list[Setting]:
-  return [_DEFAULT] if quick else list(itertools.starmap(Setting, itertools.product(case.threads, _CAPACITIES)))
+def _settings(case: cases.Times | cases.Training, quick: bool) -> list[cases.Setting]:
+  return [_DEFAULT] if quick else list(itertools.starmap(cases.Setting, itertools.product(case.threads, _CAPACITIES)))
 
 
-def _grid(opened: OpenStage, settings: list[Setting], effort: Effort) -> dict[Setting, float]:
+def _grid(opened: cases.OpenStage, settings: list[cases.Setting], effort: Effort) -> dict[cases.Setting, float]:
   """Returns the median seconds of a step with each setting; all take turns."""
-  rounds: dict[Setting, list[float]] = {setting: [] for setting in settings}
+  rounds: dict[cases.Setting, list[float]] = {setting: [] for setting in settings}
   with contextlib.ExitStack() as stack:
     stages = {setting: stack.enter_context(opened(setting)) for setting in settings}
     for turn in range(effort.grid_rounds):
@@ -193,19 +84,19 @@ def _grid(opened: OpenStage, settings: list[Setting], effort: Effort) -> dict[Se
   return {setting: statistics.median(values) for setting, values in rounds.items()}
 
 
-def _compare(opened: OpenStage, result: Result, first: int, effort: Effort) -> None:
+def _compare(opened: cases.OpenStage, result: Result, first: int, effort: Effort) -> None:
   """Adds the turns of a new session with the best fixed setting, and of one that chooses, to the result."""
-  with opened(result.best) as fixed, opened(_TUNED) as tuned:
+  with opened(result.best) as fixed, opened(cases.TUNED) as tuned:
     blocks.cost(tuned.step, effort.settling_seconds)
     for turn in range(effort.turns):
       both = [(fixed, result.fixed), (tuned, result.tuned)]
       for stage, values in both[:: (-1) ** (turn + first)]:
         values.append(_seconds(stage, effort))
     stats, = tf.staging.stats(tuned.session)
-    result.chosen.append(Setting(stats.num_threads, stats.capacity))
+    result.chosen.append(cases.Setting(stats.num_threads, stats.capacity))
 
 
-def _seconds(stage: Stage, effort: Effort) -> float:
+def _seconds(stage: cases.Stage, effort: Effort) -> float:
   """Returns how many seconds a step takes that goes on for ever.
 
   A buffer has filled while other stages were measured. Steps that empty it are quicker than the producers, and would
@@ -221,7 +112,7 @@ def _seconds(stage: Stage, effort: Effort) -> float:
   return (now - began) / min(steps, max(1, _put(stage) - before))
 
 
-def _put(stage: Stage) -> int:
+def _put(stage: cases.Stage) -> int:
   """Returns how many records have been put."""
   stats, = tf.staging.stats(stage.session)
   return stats.put
@@ -234,13 +125,13 @@ def _write(results: dict[str, Any]) -> parts.Page:
   bars = []
   for name, values in results.items():
     result = Result(*values)
-    grid = {Setting(*setting): seconds for setting, seconds in result.grid}
+    grid = {cases.Setting(*setting): seconds for setting, seconds in result.grid}
     ratio = blocks.interval([tuned / fixed for tuned, fixed in zip(result.tuned, result.fixed, strict=True)])
-    chosen = dict.fromkeys(str(Setting(*setting)) for setting in result.chosen)
-    title = _CASES[name].title
+    chosen = dict.fromkeys(str(cases.Setting(*setting)) for setting in result.chosen)
+    title = cases.ALL[name].title
     table.append((
-        title, "; ".join(chosen), report.milliseconds(statistics.median(result.tuned)), str(Setting(*result.best)),
-        report.milliseconds(statistics.median(result.fixed)),
+        title, "; ".join(chosen), report.milliseconds(statistics.median(result.tuned)),
+        str(cases.Setting(*result.best)), report.milliseconds(statistics.median(result.fixed)),
         f"{ratio.median:.3f}{' **slower**' if ratio.low > _TARGET else ''}", report.interval(ratio, digits=3),
         report.milliseconds(grid[_DEFAULT]), report.milliseconds(max(grid.values()))))
     bars.append(pictures.Bar(title, *ratio))
@@ -253,14 +144,14 @@ def _write(results: dict[str, Any]) -> parts.Page:
 
 Settings are threads and capacity. *Chosen* is what `num_threads=tf.data.AUTOTUNE, capacity=tf.data.AUTOTUNE` had
 chosen in the end, in each of {_FULL.sessions} sessions; *best fixed* is the quickest of all combinations of num_threads
-{_listed(Times.threads)}, or {_listed(Training.threads)} for models, and capacity
+{_listed(cases.Times.threads)}, or {_listed(cases.Training.threads)} for models, and capacity
 {_listed(_CAPACITIES)}. AUTOTUNE should take at most {_TARGET} times as long; where the whole interval is above that, it
 is marked.
 
 In the cases with times, a record and a step each take the given time in a `tf.numpy_function`: asleep where the case
 *waits*, computing in one thread, measured in CPU time, where it *computes*. The others are the models of modelzoo/ with
-their default sizes and batches of {_BATCH} rows, whose lines of text SmartStage parses and prepares, because tf.data
-only reads them.
+their default sizes and batches of {cases.BATCH} rows, whose lines of text SmartStage parses and prepares, because
+tf.data only reads them.
 
 All fixed settings of a case are open in one process and take turns, {_FULL.grid_rounds} rounds of {_FULL.seconds} s;
 they tell which is best, and what the default and the worst take. Then {_FULL.sessions} new sessions of the best and of
@@ -278,5 +169,5 @@ def _listed(numbers: tuple[int, ...]) -> str:
 
 if __name__ == "__main__":
   parts.main(
-      __file__, __doc__, {name: lambda quick, case=case: _measure(case, quick) for name, case in _CASES.items()},
+      __file__, __doc__, {name: lambda quick, case=case: _measure(case, quick) for name, case in cases.ALL.items()},
       _write, quick=("waits_2_6", "dssm"))
