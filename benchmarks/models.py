@@ -2,17 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what stages gain for the models of modelzoo/ beside the best of tf.data, for benchmarks/models.md.
 
-`.venv/bin/python benchmarks/models.py --picture=benchmarks/models.svg > benchmarks/models.md` takes about 45 minutes;
+`.venv/bin/python benchmarks/models.py --picture=benchmarks/models.svg > benchmarks/models.md` takes about an hour;
 `--quick` tries whether it works.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
 import pathlib
 import tempfile
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 from typing import NamedTuple
 
@@ -53,43 +57,69 @@ _ROWS = 40_000
 _BATCH = 256
 # Behind the latency, a block has to cover several of the sleeps.
 _EFFORTS = {"local": blocks.Effort(0.8, 1.2, rounds=12), "remote": blocks.Effort(0.8, 1.8, rounds=8)}
-# The limit needs fewer rounds than a ratio.
+# The limit needs fewer rounds than a ratio, and the two ways that a program chooses between need more.
 _ALONE_ROUNDS = 4
+_PAIR = (_BASE, "SmartStage")
+_PAIR_ROUNDS = 20
 _QUICK_ROWS = 600
 _QUICK_BATCH = 32
 _QUICK_EFFORT = blocks.Effort(0.1, 0.2, rounds=1)
-_QUICK_WAYS = (_BASE, "SmartStage")
 # A stage should never be less than this times as fast as the same program without it.
 _LEAST = 0.99
 
 
 def _measure(name: str, files: str, quick: bool) -> blocks.Rounds:
   """Measures all ways of a model, and its record and its step alone."""
-  model = models.load(name)
   effort = _QUICK_EFFORT if quick else _EFFORTS[files]
-  if files == "remote":
-    model = remote_files.reading(model)
-  with tempfile.TemporaryDirectory() as folder:
-    rows, batch = (_QUICK_ROWS, _QUICK_BATCH) if quick else (_ROWS, _BATCH)
-    data = model_runs.write_files_of(model, pathlib.Path(folder), rows)
-
-    def run(way: Way) -> Run:
-      return Run(
-          model, model.hyperparameters(), Input(data=data, batch_size=batch, tf_data=way.tf_data), staging=way.staging)
-
+  with _runs(name, files, quick) as run:
     base = run(_WAYS[_BASE])
     record = model_runs.one_record(base)
-    rounds = blocks.in_new_sessions(
-        {
-            title: functools.partial(model_runs.stepping, run(way))
-            for title, way in _WAYS.items() if not quick or title in _QUICK_WAYS
-        }, effort)
+    rounds = blocks.in_new_sessions(_openers(run, _PAIR if quick else _WAYS), effort)
     alone = blocks.in_new_sessions(
         {
             _RECORD: functools.partial(model_runs.preparing, base),
             _STEP: functools.partial(model_runs.stepping, base, record),
         }, effort._replace(rounds=min(effort.rounds, _ALONE_ROUNDS)))
     return rounds | alone
+
+
+def _measure_pair(name: str, quick: bool) -> blocks.Rounds:
+  """Measures a model with SmartStage and without, from local files."""
+  effort = _QUICK_EFFORT if quick else _EFFORTS["local"]._replace(rounds=_PAIR_ROUNDS)
+  with _runs(name, "local", quick) as run:
+    return blocks.in_new_sessions(_openers(run, _PAIR), effort)
+
+
+@contextlib.contextmanager
+def _runs(name: str, files: str, quick: bool) -> Iterator[Callable[[Way], Run]]:
+  """Writes the files of a model; yields what returns the run of a way."""
+  model = models.load(name)
+  if files == "remote":
+    model = remote_files.reading(model)
+  rows, batch = (_QUICK_ROWS, _QUICK_BATCH) if quick else (_ROWS, _BATCH)
+  with tempfile.TemporaryDirectory() as folder:
+    data = model_runs.write_files_of(model, pathlib.Path(folder), rows)
+    yield lambda way: Run(
+        model, model.hyperparameters(), Input(data=data, batch_size=batch, tf_data=way.tf_data), staging=way.staging)
+
+
+def _openers(run: Callable[[Way], Run], ways: Iterable[str]) -> dict[str, blocks.Open]:
+  return {way: functools.partial(model_runs.stepping, run(_WAYS[way])) for way in ways}
+
+
+def _pair_row(label: str, rounds: blocks.Rounds) -> tuple[str, ...]:
+  """Returns the row of a model in the table of the pair."""
+  base, other = (blocks.median([blocks.Cost(*cost) for cost in rounds[way]]) for way in _PAIR)
+  ratio = blocks.ratio(rounds, _PAIR[1], _BASE)
+  spent = blocks.interval([here[1] / there[1] for there, here in zip(*(rounds[way] for way in _PAIR), strict=True)])
+  return (
+      label, *(report.milliseconds(cost.seconds) for cost in (base, other)), f"{ratio.median:.3f}{_slower(ratio)}",
+      report.interval(ratio, digits=3), *(report.milliseconds(cost.cpu_seconds) for cost in (base, other)),
+      f"{spent.median:.3f}", report.interval(spent, digits=3))
+
+
+def _slower(ratio: blocks.Ratio) -> str:
+  return " **slower**" if ratio.high < _LEAST else ""
 
 
 def _rows(label: str, rounds: blocks.Rounds) -> tuple[list[tuple[str, ...]], list[pictures.Bar]]:
@@ -99,7 +129,7 @@ def _rows(label: str, rounds: blocks.Rounds) -> tuple[list[tuple[str, ...]], lis
   rows, bars = [], []
   for way in (way for way in _WAYS if way in rounds):
     cost, ratio = costs[way], blocks.ratio(rounds, way, _BASE)
-    slower = " **slower**" if blocks.ratio(rounds, way, _without_stage(way)).high < _LEAST else ""
+    slower = _slower(blocks.ratio(rounds, way, _without_stage(way)))
     rows.append((
         label, way, f"{1 / cost.seconds:.1f}", report.milliseconds(cost.seconds),
         report.milliseconds(cost.cpu_seconds), f"{ratio.median:.3f}{slower}", report.interval(ratio, digits=3),
@@ -119,11 +149,19 @@ def _without_stage(way: str) -> str:
       if other.tf_data == _WAYS[way].tf_data and other.staging.staging == "none")
 
 
-_TITLES = {"local": "Local files", "remote": "Files behind the latency of remote storage"}
+_TITLES = {"local": "from local files", "remote": "from files behind the latency of remote storage"}
 
 
 def _write(results: dict[str, Any]) -> parts.Page:
   tables, groups = [], []
+  pairs = [("model", "no stage, ms", "SmartStage, ms", "times as fast", report.INTERVAL, "no stage, CPU ms",
+            "SmartStage, CPU ms", "times the CPU time", report.INTERVAL)]
+  pairs += [
+      _pair_row(models.load(name).name, results[_part(name, "pair")])
+      for name in models.NAMES if _part(name, "pair") in results
+  ]
+  if len(pairs) > 1:
+    tables.append(f"## With SmartStage, and without, from local files\n\n{report.markdown(pairs)}")
   for files in _FILES:
     table = [("model", "way", "steps/s", "ms per step", "CPU ms per step", "times as fast as no stage", report.INTERVAL,
               "time / limit")]
@@ -134,7 +172,7 @@ def _write(results: dict[str, Any]) -> parts.Page:
         table += rows
         groups.append(pictures.Group(f"{label}, {files} files", bars))
     if len(table) > 1:
-      tables.append(f"## {_TITLES[files]}\n\n{report.markdown(table, left=2)}")
+      tables.append(f"## All ways, {_TITLES[files]}\n\n{report.markdown(table, left=2)}")
   text = "\n\n".join(tables)
   return parts.Page(
       f"""# Models, with and without stages
@@ -155,8 +193,10 @@ of it.
 {remote_files.DESCRIPTION}
 
 In each round, each way of a model is opened in a new session, warmed up and measured, one after the other in one
-process; the numbers are medians of {_EFFORTS["local"].rounds} rounds for local files, and of
-{_EFFORTS["remote"].rounds} for remote ones. So a ratio covers what [equal sessions](equal_sessions.md) differ by.
+process; the numbers are medians of {_EFFORTS["local"].rounds} rounds for local files, of {_EFFORTS["remote"].rounds}
+for remote ones, and of {_PAIR_ROUNDS} in the first table. So a ratio covers what [equal sessions](equal_sessions.md)
+differ by. A session is measured {_EFFORTS["local"].warm_up_seconds} s after its start, for {_EFFORTS["local"].seconds}
+s, or {_EFFORTS["remote"].seconds} s with remote files; tf.data's tuner may still be raising its parallelism then.
 *Times as fast* is the median of the ratios of the rounds, with its confidence interval beside it. A stage is marked as
 slower if the whole interval of its ratio to the same tf.data without a stage is below {_LEAST}.
 
@@ -174,4 +214,5 @@ if __name__ == "__main__":
       __file__, __doc__, {
           _part(name, files): lambda quick, name=name, files=files: _measure(name, files, quick)
           for files in _FILES for name in models.NAMES
-      }, _write, quick=("dssm_remote",))
+      } | {_part(name, "pair"): lambda quick, name=name: _measure_pair(name, quick) for name in models.NAMES}, _write,
+      quick=("dssm_remote", "dssm_pair"))
