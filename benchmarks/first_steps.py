@@ -19,19 +19,12 @@ import model_runs
 import parts
 import pictures
 import report
+from model_runs import Way
 
 from modelzoo.base import model as models
 from modelzoo.base.dataset import Input
 from modelzoo.base.staging import Staging
 from modelzoo.base.training import Run
-
-
-class Way(NamedTuple):
-  """What tf.data does, and what a stage does."""
-
-  tf_data: str
-  staging: Staging
-
 
 _BASE = "no stage"
 _PLAIN = "plain `tf.data`, no stage"

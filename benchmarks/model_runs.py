@@ -10,6 +10,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
+from typing import NamedTuple
 
 import blocks
 import tensorflow as tf
@@ -20,9 +21,17 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 from modelzoo import data
 from modelzoo.base import dataset
 from modelzoo.base import model as models
+from modelzoo.base.staging import Staging
 from modelzoo.base.training import Run
 
 _FILES = 4
+
+class Way(NamedTuple):
+  """What tf.data does, and what a stage does."""
+
+  tf_data: str
+  staging: Staging
+
 
 # The features and labels of a batch.
 Record = tuple[dict, tf.Tensor]

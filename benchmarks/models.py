@@ -18,7 +18,6 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
-from typing import NamedTuple
 
 import blocks
 import model_runs
@@ -26,19 +25,12 @@ import parts
 import pictures
 import remote_files
 import report
+from model_runs import Way
 
 from modelzoo.base import model as models
 from modelzoo.base.dataset import Input
 from modelzoo.base.staging import Staging
 from modelzoo.base.training import Run
-
-
-class Way(NamedTuple):
-  """What tf.data does, and what a stage does."""
-
-  tf_data: str
-  staging: Staging
-
 
 _SMART = Staging(staging="smart")
 _BASE = "no stage"
