@@ -10,6 +10,7 @@ namespace staging {
 namespace {
 
 thread_local bool runs_in_caller = false;
+thread_local bool begins_run = false;
 
 }  // namespace
 
@@ -18,9 +19,11 @@ ScopedRunInCaller::ScopedRunInCaller()
 
 bool RunsInCaller() { return runs_in_caller; }
 
+ScopedRunBegin::ScopedRunBegin() : begins_run_(&begins_run, true) {}
+
 Executor::Args::Runner RunnerInCaller(thread::ThreadPool* pool) {
   return [pool](std::function<void()> closure) {
-    if (runs_in_caller) {
+    if (runs_in_caller && begins_run) {
       closure();
     } else {
       pool->Schedule(std::move(closure));

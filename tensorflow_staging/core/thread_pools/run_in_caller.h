@@ -28,10 +28,26 @@ class ScopedRunInCaller {
 // Returns whether the calling thread is in such a scope.
 bool RunsInCaller();
 
-// Returns a runner that runs closures at once where RunsInCaller(), and
-// schedules those of other threads on `pool`. All kernels that the calling
-// thread begins compute one after the other, so this is for graphs that only
-// move records (record_moves.h).
+// Marks the time in which the calling thread begins a run, which is when it can
+// compute it.
+//
+// Later, the calling thread meets closures of the run only if it cancels the
+// run, which the runtime of a server does with a lock that the end of the run
+// needs. A run must not end there.
+//
+// Must live on the stack of one thread. Scopes nest.
+class ScopedRunBegin {
+ public:
+  ScopedRunBegin();
+
+ private:
+  const ScopedThreadValue<bool> begins_run_;
+};
+
+// Returns a runner that runs closures at once where RunsInCaller() and the
+// thread begins a run, and schedules all others on `pool`. All kernels that the
+// calling thread begins compute one after the other, so this is for graphs that
+// only move records (record_moves.h).
 Executor::Args::Runner RunnerInCaller(thread::ThreadPool* pool);
 
 }  // namespace staging

@@ -35,6 +35,7 @@ class RunInCallerTest : public ::testing::Test {
 };
 
 TEST_F(RunInCallerTest, OnlyAScopeRunsClosuresInItsThread) {
+  const ScopedRunBegin begin;
   EXPECT_FALSE(RunsInCaller());
   EXPECT_NE(ThreadOfClosure(), ThisThread());
   {
@@ -49,11 +50,20 @@ TEST_F(RunInCallerTest, OnlyAScopeRunsClosuresInItsThread) {
 TEST_F(RunInCallerTest, ScopesNest) {
   const ScopedRunInCaller outer;
   { const ScopedRunInCaller inner; }
+  const ScopedRunBegin outer_begin;
+  { const ScopedRunBegin inner_begin; }
   EXPECT_EQ(ThreadOfClosure(), ThisThread());
+}
+
+TEST_F(RunInCallerTest, OnlyTheBeginOfARunIsInTheThread) {
+  const ScopedRunInCaller scope;
+  { const ScopedRunBegin begin; }
+  EXPECT_NE(ThreadOfClosure(), ThisThread());
 }
 
 TEST_F(RunInCallerTest, WhatAnotherThreadPassesOnRunsOnThePool) {
   const ScopedRunInCaller scope;
+  const ScopedRunBegin begin;
   Notification done;
   const std::unique_ptr<Thread> other(
       Env::Default()->StartThread({}, "other", [&]() {

@@ -15,6 +15,7 @@
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/protobuf/worker.pb.h"
 #include "tensorflow_staging/core/framework/scoped_thread_value.h"
+#include "tensorflow_staging/core/thread_pools/run_in_caller.h"
 #include "tensorflow_staging/core/thread_pools/stage_thread_pools.h"
 
 namespace tensorflow {
@@ -67,6 +68,7 @@ class ScopedWorkerRun {
   std::shared_ptr<StageThreadPools> pools_;
   Status status_;
   const ScopedThreadValue<const std::shared_ptr<StageThreadPools>*> current_;
+  const ScopedRunBegin begin_;
 };
 
 struct WorkerRun {

@@ -80,6 +80,8 @@ TEST_F(WorkerRunsTest, AStageThatOnlyMovesRecordsIsInItsProducersThread) {
   const Executor::Args::Runner runner = WorkerRunOf(this, &pool_).runner;
   ASSERT_NE(runner, nullptr);
   bool has_run = false;
+  std::function<void(const Status&)> done;
+  const ScopedWorkerRun begins(this, {}, &done);
   runner([&]() { has_run = true; });
   EXPECT_TRUE(has_run);
   graph_.Neg("neg", graph_.Const("constant", 1));
