@@ -94,8 +94,8 @@ class CallerSessionCloseTest : public ::testing::Test {
 
   bool ATakeWaits(const StageTestGraph& stage) {
     std::vector<Tensor> fetched;
-    TF_CHECK_OK(session_->Run({}, {stage.Node("TensorBufferStats:0")}, {},
-                              &fetched));
+    TF_CHECK_OK(
+        session_->Run({}, {stage.Node("TensorBufferStats:0")}, {}, &fetched));
     BufferStats stats;
     EXPECT_TRUE(
         stats.ParseFromString(std::string(fetched[0].scalar<tstring>()())));
