@@ -244,6 +244,7 @@ BufferStats TensorBuffer::GetStats() const {
   stats.set_capacity_bytes(options_.capacity_bytes);
   mutex_lock l(mu_);
   stats.set_capacity(Capacity());
+  stats.set_room(Room());
   stats.set_records(records_.size());
   stats.set_put(counters_.put);
   stats.set_taken(counters_.taken);

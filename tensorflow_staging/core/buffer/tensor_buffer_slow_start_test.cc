@@ -54,6 +54,7 @@ TEST(TensorBufferSlowStartTest, HasRoomForAFewWhileStepsTake) {
   PutResult last = Fill(buffer.get());
   EXPECT_EQ(buffer->Size(), kLeast);
   EXPECT_EQ(buffer->GetStats().capacity(), kCapacity);
+  EXPECT_EQ(buffer->GetStats().room(), kLeast);
   for (int64_t i = 1; i <= kLeast + 1; ++i) EXPECT_EQ(Take(buffer.get()), i);
   EXPECT_EQ(last.Wait(), OkStatus());
   ExpectBalanced(*buffer);

@@ -70,6 +70,7 @@ py::dict ToPython(const BufferStats::Waits& waits) {
 py::dict ToPython(const BufferStats& stats) {
   py::dict result;
   result["capacity"] = stats.capacity();
+  result["room"] = stats.room();
   result["tunes_capacity"] = stats.tunes_capacity();
   result["capacity_bytes"] = stats.capacity_bytes();
   result["records"] = stats.records();

@@ -25,9 +25,13 @@ def _numbers(first_seconds):
   return tf.ensure_shape(tf.numpy_function(late, [number], tf.int64), [])
 
 
-def _held(sess):
+def _stats(sess):
   stage, = tf.staging.stats(sess)
-  return stage.records
+  return stage
+
+
+def _held(sess):
+  return _stats(sess).records
 
 
 def test_a_buffer_of_many_records_fills_slowly_while_steps_take():
@@ -39,7 +43,8 @@ def test_a_buffer_of_many_records_fills_slowly_while_steps_take():
       assert sess.run(record) == step
       time.sleep(_STEP_SECONDS)
     # A producer that the machine stops for a while lets a step wait, and gets more room than the fewest.
-    assert _held(sess) < _CAPACITY
+    stats = _stats(sess)
+    assert stats.records <= stats.room < stats.capacity == _CAPACITY
     # The program pauses.
     test_util.wait_until(lambda: _held(sess) == _CAPACITY)
     for step in range(steps, 2 * steps):
@@ -60,3 +65,4 @@ def test_a_small_buffer_fills_at_once():
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
     assert sess.run(record) == 0
     test_util.wait_until(lambda: _held(sess) == _SMALL_CAPACITY)
+    assert _stats(sess).room == _SMALL_CAPACITY

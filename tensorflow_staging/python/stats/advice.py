@@ -54,8 +54,9 @@ class Period:
 
 def line(stage: stage_stats.StageStats, period: Period) -> str:
   """Returns one line about a stage: what it did in `period`, and what to change."""
+  later = f" (later {stage.capacity})" if stage.room < stage.capacity else ""
   return (
-      f"Stage '{stage.name}': {period.records_per_second:.1f} records/s, {stage.records} of {stage.capacity} in the"
+      f"Stage '{stage.name}': {period.records_per_second:.1f} records/s, {stage.records} of {stage.room}{later} in the"
       f" buffer ({stage.bytes / _MIB:.1f} MiB). Steps waited for records {period.step_waits:.0%} of the time,"
       f" producers for room {period.producer_waits:.0%}: {_advice(stage, period)}")
 
@@ -71,6 +72,8 @@ def _advice(stage: stage_stats.StageStats, period: Period) -> str:
     return f"the stage is slower than the step; raise num_threads (now {stage.num_threads})."
   if stage.autotune:
     return "the times of steps and records vary, and the buffer adapts its capacity."
+  if stage.room < stage.capacity:
+    return "the times of steps and records vary, and the buffer still grows to its capacity."
   return (
       "the times of steps and records vary; raise capacity"
       f" (now {stage.capacity}), or set it to tf.data.AUTOTUNE.")

@@ -8,7 +8,8 @@ from tensorflow_staging.python.stats import stage_stats
 
 
 def _stats(
-    taken=0, step_waited=0.0, producers_waited=0.0, threads=1, capacity=1, autotune=False, waiting_takes=0, error=None
+    taken=0, step_waited=0.0, producers_waited=0.0, threads=1, capacity=1, room=None, autotune=False, waiting_takes=0,
+    error=None
 ) -> stage_stats.StageStats:
 
   def waits(total):
@@ -16,10 +17,10 @@ def _stats(
         calls=1, waits=1, total_seconds=total, mean_seconds=total, p50_seconds=total, p99_seconds=total)
 
   return stage_stats.StageStats(
-      name="prefetch", running=error is None, num_threads=threads, capacity=capacity, autotune=autotune,
-      capacity_bytes=0, records=1, bytes=3 * 2**19, put=taken + 1, taken=taken, dropped=0, discarded=0, ignored=0,
-      waiting_puts=0, waiting_takes=waiting_takes, put_wait=waits(producers_waited), take_wait=waits(step_waited),
-      error=error)
+      name="prefetch", running=error is None, num_threads=threads, capacity=capacity,
+      room=capacity if room is None else room, autotune=autotune, capacity_bytes=0, records=1, bytes=3 * 2**19,
+      put=taken + 1, taken=taken, dropped=0, discarded=0, ignored=0, waiting_puts=0, waiting_takes=waiting_takes,
+      put_wait=waits(producers_waited), take_wait=waits(step_waited), error=error)
 
 
 def _line(after, before=None, seconds=10.0) -> str:
@@ -33,12 +34,17 @@ def test_the_whole_line():
       " producers for room 0%: the stage is slower than the step; raise num_threads (now 1).")
 
 
+def test_a_buffer_that_fills_slowly():
+  assert "records/s, 1 of 4 (later 40) in the buffer (1.5 MiB)." in _line(_stats(capacity=40, room=4))
+
+
 @pytest.mark.parametrize("stats,expected", [
     (_stats(step_waited=0.4), "the step hardly waits; nothing to change."),
     (_stats(step_waited=0.4, producers_waited=9), "the step hardly waits; nothing to change."),
     (_stats(step_waited=2, threads=4), "raise num_threads (now 4)."),
     (_stats(step_waited=2, producers_waited=3), "raise capacity (now 1), or set it to tf.data.AUTOTUNE."),
     (_stats(step_waited=2, producers_waited=3, autotune=True), "the buffer adapts its capacity."),
+    (_stats(step_waited=2, producers_waited=3, capacity=40, room=8), "the buffer still grows to its capacity."),
     (_stats(step_waited=2, error="OUT_OF_RANGE: end"), "the stage has ended (OUT_OF_RANGE: end)"),
 ])
 def test_the_advice(stats, expected):

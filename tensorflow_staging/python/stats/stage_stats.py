@@ -46,7 +46,8 @@ class StageStats:
     name: The name of the stage.
     running: Whether a producer may still add records.
     num_threads: How many producers may.
-    capacity: How many records the buffer may hold now.
+    capacity: How many records the buffer may hold.
+    room: How many it may hold now: `capacity`, or fewer while a buffer of many records fills slowly.
     autotune: Whether the buffer chooses its capacity.
     capacity_bytes: How many bytes the buffer may hold; 0 if there is no bound.
     records: How many records the buffer holds. It held all that were put and not taken or discarded.
@@ -69,6 +70,7 @@ class StageStats:
   running: bool
   num_threads: int
   capacity: int
+  room: int
   autotune: bool
   capacity_bytes: int
   records: int
@@ -112,9 +114,9 @@ def stats(session: Union[session_lib.BaseSession, monitored_session.MonitoredSes
 
   Returns:
     A list with a `StageStats` for each stage: a data class with the attributes `name`, `running`,
-    `num_threads`, `capacity`, `autotune`, `capacity_bytes`, `records`, `bytes`, `put`, `taken`,
-    `dropped`, `discarded`, `ignored`, `waiting_puts`, `waiting_takes`, `put_wait`, `take_wait` and
-    `error`, which its own documentation explains. The list is empty if no stages run in the session.
+    `num_threads`, `capacity`, `room`, `autotune`, `capacity_bytes`, `records`, `bytes`, `put`,
+    `taken`, `dropped`, `discarded`, `ignored`, `waiting_puts`, `waiting_takes`, `put_wait`,
+    `take_wait` and `error`, which its own documentation explains. The list is empty if no stages run in the session.
 
   Raises:
     TypeError: If `session` is no session.
@@ -144,6 +146,7 @@ def _stage_stats(runner: dict[str, Any], buffer: dict[str, Any]) -> StageStats:
       running=runner["running"],
       num_threads=runner["threads"],
       capacity=buffer["capacity"],
+      room=buffer["room"],
       autotune=buffer["tunes_capacity"],
       capacity_bytes=buffer["capacity_bytes"],
       records=buffer["records"],

@@ -37,7 +37,7 @@ def test_a_record_is_put_taken_or_in_the_buffer():
   assert stats.name == "prefetch"
   assert stats.running
   assert stats.num_threads == 1
-  assert (stats.capacity, stats.autotune, stats.capacity_bytes) == (3, False, 0)
+  assert (stats.capacity, stats.room, stats.autotune, stats.capacity_bytes) == (3, 3, False, 0)
   assert (stats.put, stats.taken, stats.records) == (13, 10, 3)
   assert stats.bytes == 3 * 8
   assert (stats.dropped, stats.discarded, stats.ignored) == (0, 0, 0)
