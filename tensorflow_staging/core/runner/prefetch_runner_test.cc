@@ -716,7 +716,8 @@ int64_t TakeUntil(StageSession* session, std::chrono::microseconds pause,
 // A stage whose runner has chosen two producers, and then one.
 class TunedThreadsTest : public ::testing::Test {
  protected:
-  static constexpr int64_t kRecords = 5000;
+  // More than TakeUntil takes in its time.
+  static constexpr int64_t kRecords = 20000;
 
   void SetUp() override {
     auto micros = std::make_shared<std::atomic<int>>(5000);

@@ -86,12 +86,13 @@ def test_it_says_what_it_settled_on(tmp_path):
       import os
       os.dup2(1, 2)
       import tensorflow as tf
-      number = tf.data.make_one_shot_iterator(tf.data.Dataset.range(5000)).get_next()
+      number = tf.data.make_one_shot_iterator(tf.data.Dataset.range(20_000)).get_next()
       record = tf.staged(number, capacity=tf.data.AUTOTUNE)
       with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
-        for _ in range(4000):
+        for _ in range(12_000):
           sess.run(record)
       """
   output = test_util.run_program(program, tmp_path)
   said = re.findall(r"Stage 'prefetch' has settled on a capacity of (\d+) records? \(within 512 MiB\)", output)
-  assert 1 <= len(said) <= 4
+  # It says so at most once in 1,000 steps. On a busy machine it changes often at first.
+  assert 1 <= len(said) <= 12
