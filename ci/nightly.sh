@@ -10,12 +10,13 @@
 #   exactly_once   sends ten million records through stages that are interrupted all the time
 #   soak           does so for half an hour, and watches memory and threads
 #   sessions       opens a thousand sessions with SmartStage
+#   closes         closes ten thousand sessions at random moments
 #   full, pools, smart   TensorFlow's own Python tests: all, on stage thread pools, with SmartStage
 #   cc             TensorFlow's own C++ tests
 #   address, thread      our C++ tests under the sanitizers
 #
 # dist/nightly/PART.log keeps what each part prints. The last lines say how each part ended and how long it took.
-all_parts=(kills exactly_once soak sessions full pools smart cc address thread)
+all_parts=(kills exactly_once soak sessions closes full pools smart cc address thread)
 parts=("${@:-${all_parts[@]}}")
 steps_total=$((2 + ${#parts[@]}))
 source "$(dirname "$0")/steps.sh"
@@ -31,6 +32,9 @@ command_of() {
     exactly_once) command=("$venv/bin/python" benchmarks/exactly_once.py) ;;
     soak) command=("$venv/bin/python" benchmarks/soak.py "--picture=$logs/soak.svg") ;;
     sessions) command=(env STAGING_SESSIONS=1000 "$venv/bin/pytest" tensorflow_staging/python/faults/many_test.py) ;;
+    closes)
+      command=(env STAGING_CLOSES=5000 "$venv/bin/pytest" tensorflow_staging/python/session/closing_at_random_test.py)
+      ;;
     full) command=(ci/upstream_tests.sh full) ;;
     pools | smart) command=(ci/upstream_tests.sh full "$1") ;;
     cc) command=(bazel test --keep_going //relink/upstream:all_tests) ;;
