@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 
 namespace tensorflow {
 namespace staging {
@@ -16,8 +17,9 @@ namespace staging {
 //     such as the cores, which steps and producers share, or a lock of the
 //     source, and the next attempt is made after twice as many periods as the
 //     last one. Unless the wait or the gain is large, several periods decide,
-//     because the speed of steps varies by itself; and while producers wait for
-//     room at other times, the capacity may grow first.
+//     because the speed of steps varies by itself: as many as it takes until
+//     chance is no explanation of the gain (rank_sum.h). And while producers
+//     wait for room at other times, the capacity may grow first.
 //   * While steps do not wait and the producers wait for room so long that one
 //     fewer would do, it takes one away. The pause of a program, as for an
 //     evaluation, is no reason.
@@ -64,10 +66,14 @@ class ProducerTuner {
   // another producer may help. `waits` and `idle` are the parts of the latest
   // period that steps waited for records and all producers for room.
   bool ShouldTry(double waits, double idle) const;
-  // Whether records came faster in the trial than before: in its latest two
-  // periods by far, or in all of its periods but one.
+  // Whether records came faster by far in the latest two periods of the trial
+  // than before.
   bool IsClearlyFaster() const;
-  bool IsFaster() const;
+  // Whether records came faster in the trial than before; nothing if further
+  // periods have to tell.
+  std::optional<bool> IsFaster() const;
+  // How many periods pass before the next trial.
+  int PauseAfterFailure();
   bool Change(int producers);
 
   const int most_;

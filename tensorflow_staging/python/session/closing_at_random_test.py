@@ -10,7 +10,7 @@ import pytest
 
 from tensorflow_staging.python.testing import test_util
 
-# So many that all of them take less than `test_util.PROGRAM_SECONDS` on a busy machine: a session takes 0.1 s there.
+# So many that they take less than `test_util.PROGRAM_SECONDS` on a busy machine, where a session takes 0.1 s.
 _CLOSES_PER_PROGRAM = 500
 _CLOSES = int(os.environ.get("STAGING_CLOSES", "60"))
 
@@ -78,8 +78,8 @@ _PROGRAM = """
 
 
 @pytest.mark.parametrize("on_server", [False, True], ids=["local", "server"])
-def test_nothing_hangs(tmp_path, on_server):
-  for first in range(0, _CLOSES, _CLOSES_PER_PROGRAM):
-    closes = min(_CLOSES_PER_PROGRAM, _CLOSES - first)
-    program = _PROGRAM.format(on_server=on_server, seed=first, closes=closes)
-    assert test_util.run_program(program, tmp_path) == "closed\n"
+@pytest.mark.parametrize("first", range(0, _CLOSES, _CLOSES_PER_PROGRAM))
+def test_nothing_hangs(tmp_path, on_server, first):
+  closes = min(_CLOSES_PER_PROGRAM, _CLOSES - first)
+  program = _PROGRAM.format(on_server=on_server, seed=first, closes=closes)
+  assert test_util.run_program(program, tmp_path) == "closed\n"
