@@ -25,9 +25,8 @@ constexpr size_t kPeriodsToDecide = 7;
 constexpr size_t kMostPeriods = 21;
 // The score of RankSumScore() that is no chance, and the one below which
 // further periods are unlikely to change that. Simulated with speeds that vary
-// by 2, 3 and 5 % around their mean: a trial that gains nothing succeeds in
-// less than 1 % of all cases, and one that gains 5 % in more than 95, 95 and 50
-// %.
+// by 2, 3 and 5 %: a trial that gains nothing succeeds in less than 1 % of all
+// cases, and one that gains 5 % in more than 95, 95 and 50 %.
 constexpr double kSignificantScore = 2.8;
 constexpr double kHopelessScore = 0.5;
 // The gain for which a producer stays: this, or half of what steps waited

@@ -24,8 +24,8 @@ namespace staging {
 //     fewer would do, it takes one away. The pause of a program, as for an
 //     evaluation, is no reason.
 //
-// The number has settled if it has not changed for many periods. Not
-// thread-safe.
+// The number has settled if it has not changed for many periods and none is on
+// trial. Not thread-safe.
 class ProducerTuner {
  public:
   // What happened in a period.
@@ -46,7 +46,7 @@ class ProducerTuner {
 
   int producers() const { return producers_; }
 
-  bool settled() const { return periods_ >= kPeriodsToSettle; }
+  bool settled() const { return !on_trial_ && periods_ >= kPeriodsToSettle; }
 
   // Chooses the number of the next period. Returns whether it differs.
   bool OnPeriod(const Period& period);

@@ -93,7 +93,11 @@ TEST(ProducerTunerTest, AProducerThatGainsMoreThanItSlowsStays) {
 TEST(ProducerTunerTest, AProducerThatSlowsTheStepAboutAsMuchAsItGainsGoes) {
   ProducerTuner tuner(8);
   // Steps no longer wait for a tenth of their time, and take that much longer.
-  Simulate({90, 1e9, 100, /*contention=*/9}, 35, &tuner);
+  const Stage stage = {90, 1e9, 100, /*contention=*/9};
+  Simulate(stage, 28, &tuner);
+  EXPECT_EQ(tuner.producers(), 2);
+  EXPECT_FALSE(tuner.settled());
+  Simulate(stage, 7, &tuner);
   EXPECT_EQ(tuner.producers(), 1);
 }
 
