@@ -26,6 +26,7 @@ from modelzoo.base.training import Run
 
 _FILES = 4
 
+
 class Way(NamedTuple):
   """What tf.data does, and what a stage does."""
 

@@ -52,7 +52,8 @@ void ForgetWorkerGraph(const void* item);
 // Finds the stage thread pool that `options` choose for a run of `item`, which
 // the calling thread begins in the lifetime of this object. Lets `*done`, which
 // is called when the run has ended, hold the pool until then. If the run was
-// cancelled, its session then releases the pool.
+// cancelled, its session then releases the pool. The run may compute in the
+// calling thread only within this scope (run_in_caller.h).
 //
 // Must live on the stack of one thread. Scopes nest.
 class ScopedWorkerRun {

@@ -66,6 +66,7 @@ _PROGRAM = """
             threading.Thread(target=take_until_closed, args=[sess, record]) for _ in range(choices.choice([0, 0, 1]))]
         for taker in takers:
           taker.start()
+        # The moment of the close.
         time.sleep(choices.choice([0, 0, 0.001, 0.01]))
         ends = [sess.close, lambda: hook.end(sess)]
         for end in ends if choices.random() < 0.7 else reversed(ends):
