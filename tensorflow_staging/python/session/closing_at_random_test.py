@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions with stages of many kinds are closed at random moments, and nothing hangs.
+"""Sessions with stages of many kinds are closed at random moments, also while steps run, and nothing hangs.
 
 STAGING_CLOSES says how many sessions, 60 by default.
 """
@@ -42,18 +42,23 @@ _PROGRAM = """
           record, capacity=choices.choice([1, 2, 5, 40, 10**6]), num_threads=choices.choice([1, 2, 4]), name=name)
 
 
-    def take_until_closed(sess, record):
+    def stages(name):
+      record = staged(source(), f"{{name}}_first")
+      if choices.random() < 0.25:
+        record = staged(choices.choice([tf.identity, tf.negative])(record), f"{{name}}_second")
+      return record
+
+
+    def take_until_closed(sess, records):
       with contextlib.suppress(tf.errors.OpError, RuntimeError):
         while True:
-          sess.run(record)
+          sess.run(records)
 
 
     # A server keeps the buffer of a stage while any session has it, so each session has its own.
     for i in range({closes}):
       with tf.Graph().as_default():
-        record = staged(source(), f"first_{{i}}")
-        if choices.random() < 0.25:
-          record = staged(choices.choice([tf.identity, tf.negative])(record), f"second_{{i}}")
+        records = [stages(f"session_{{i}}_{{k}}") for k in range(choices.choice([1, 2, 4]))]
         sess = tf.Session(target)
         hook = tf.make_prefetch_hook()
         coordinator = tf.train.Coordinator()
@@ -61,13 +66,13 @@ _PROGRAM = """
         hook.after_create_session(sess, None)
         with contextlib.suppress(tf.errors.OutOfRangeError):
           for _ in range(choices.choice([0, 1, 3, 60])):
-            sess.run(record)
+            sess.run(records)
         takers = [
-            threading.Thread(target=take_until_closed, args=[sess, record]) for _ in range(choices.choice([0, 0, 1]))]
+            threading.Thread(target=take_until_closed, args=[sess, records]) for _ in range(choices.choice([0, 1]))]
         for taker in takers:
           taker.start()
         # The moment of the close.
-        time.sleep(choices.choice([0, 0, 0.001, 0.01]))
+        time.sleep(choices.choice([0, 0.003, 0.006, 0.012]))
         ends = [sess.close, lambda: hook.end(sess)]
         for end in ends if choices.random() < 0.7 else reversed(ends):
           end()
