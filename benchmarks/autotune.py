@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares a stage that chooses its settings with each fixed setting of a grid, for benchmarks/autotune.md.
 
-`.venv/bin/python benchmarks/autotune.py --picture=benchmarks/autotune.svg > benchmarks/autotune.md` takes about 20
+`.venv/bin/python benchmarks/autotune.py --picture=benchmarks/autotune.svg > benchmarks/autotune.md` takes about 30
 minutes; `--quick` tries whether it works.
 """
 
@@ -41,7 +41,7 @@ class Effort(NamedTuple):
   turns: int
 
 
-_FULL = Effort(settling_seconds=8, warm_up_seconds=0.3, seconds=0.6, grid_rounds=4, sessions=3, turns=6)
+_FULL = Effort(settling_seconds=20, warm_up_seconds=0.3, seconds=0.6, grid_rounds=4, sessions=4, turns=6)
 _QUICK = Effort(settling_seconds=0.2, warm_up_seconds=0.05, seconds=0.1, grid_rounds=1, sessions=1, turns=1)
 
 

@@ -20,7 +20,10 @@ bool ProducerPeriods::MayEnd(Time now, int64_t records, int producers) const {
 
 std::optional<ProducerTuner::Period> ProducerPeriods::End(
     Time now, int64_t records, const BufferStats& stats) {
-  const Totals end = {now, records, stats.taken(),
+  const Totals end = {now,
+                      records,
+                      stats.put(),
+                      stats.taken(),
                       stats.take_waits().total_micros(),
                       stats.put_waits().total_micros()};
   const std::optional<Totals> begin = begin_;
@@ -30,6 +33,7 @@ std::optional<ProducerTuner::Period> ProducerPeriods::End(
   period.micros =
       std::chrono::duration_cast<std::chrono::microseconds>(now - begin->time)
           .count();
+  period.put = end.put - begin->put;
   period.taken = end.taken - begin->taken;
   period.take_wait_micros = end.take_wait_micros - begin->take_wait_micros;
   period.put_wait_micros = end.put_wait_micros - begin->put_wait_micros;

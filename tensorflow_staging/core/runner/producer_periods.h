@@ -34,6 +34,7 @@ class ProducerPeriods {
   struct Totals {
     Time time;
     int64_t records = 0;
+    int64_t put = 0;
     int64_t taken = 0;
     int64_t take_wait_micros = 0;
     int64_t put_wait_micros = 0;

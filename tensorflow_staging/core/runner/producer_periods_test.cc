@@ -14,8 +14,10 @@ using std::chrono::milliseconds;
 
 const ProducerPeriods::Time kStart(std::chrono::hours(1));
 
-BufferStats Stats(int64_t taken, int64_t take_wait, int64_t put_wait) {
+BufferStats Stats(int64_t put, int64_t taken, int64_t take_wait,
+                  int64_t put_wait) {
   BufferStats stats;
+  stats.set_put(put);
   stats.set_taken(taken);
   stats.mutable_take_waits()->set_total_micros(take_wait);
   stats.mutable_put_waits()->set_total_micros(put_wait);
@@ -26,18 +28,19 @@ TEST(ProducerPeriodsTest, TheFirstPeriodHasNoKnownBeginning) {
   ProducerPeriods periods;
   EXPECT_FALSE(periods.MayEnd(kStart, 7, 1));
   EXPECT_TRUE(periods.MayEnd(kStart, 8, 1));
-  EXPECT_EQ(periods.End(kStart, 8, Stats(5, 10, 20)), std::nullopt);
+  EXPECT_EQ(periods.End(kStart, 8, Stats(9, 5, 10, 20)), std::nullopt);
 }
 
 TEST(ProducerPeriodsTest, APeriodHasWhatTheTotalsHaveGained) {
   ProducerPeriods periods;
-  periods.End(kStart, 8, Stats(5, 10, 20));
+  periods.End(kStart, 8, Stats(9, 5, 10, 20));
   for (int i = 0; i < 2; ++i) {
-    const std::optional<ProducerTuner::Period> period =
-        periods.End(kStart + milliseconds(250 * (i + 1)), 30 * (i + 1),
-                    Stats(5 + 20 * (i + 1), 10 + 300 * (i + 1), 20 + i));
+    const std::optional<ProducerTuner::Period> period = periods.End(
+        kStart + milliseconds(250 * (i + 1)), 30 * (i + 1),
+        Stats(9 + 21 * (i + 1), 5 + 20 * (i + 1), 10 + 300 * (i + 1), 20 + i));
     ASSERT_TRUE(period.has_value());
     EXPECT_EQ(period->micros, 250000);
+    EXPECT_EQ(period->put, 21);
     EXPECT_EQ(period->taken, 20);
     EXPECT_EQ(period->take_wait_micros, 300);
     EXPECT_EQ(period->put_wait_micros, i);
@@ -46,7 +49,7 @@ TEST(ProducerPeriodsTest, APeriodHasWhatTheTotalsHaveGained) {
 
 TEST(ProducerPeriodsTest, APeriodLastsLongEnoughThatChanceDoesNotDecide) {
   ProducerPeriods periods;
-  periods.End(kStart, 100, Stats(0, 0, 0));
+  periods.End(kStart, 100, Stats(0, 0, 0, 0));
   EXPECT_FALSE(periods.MayEnd(kStart + milliseconds(199), 1000, 1));
   EXPECT_TRUE(periods.MayEnd(kStart + milliseconds(200), 1000, 1));
   // Each producer has its records.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <deque>
 #include <optional>
 #include <vector>
@@ -17,8 +18,14 @@ namespace {
 // The part of the time for which steps may wait without consequence.
 constexpr double kToleratedWait = 0.02;
 // A wait beyond this, and a gain beyond this in two periods, is no chance.
-constexpr double kLongWait = 0.15;
+constexpr double kLongWait = 0.3;
 constexpr double kClearGain = 0.15;
+// The part of its records by which a buffer may grow or shrink in a period. One
+// that changes by more still fills or drains after a change of the producers:
+// producers and steps that share the cores are not as fast as they will be.
+constexpr double kSteadyPart = 0.05;
+// In a period of few records, a buffer changes by a few of them by chance.
+constexpr double kSteadyRecords = 2;
 // How many periods are compared otherwise, before and after: at least, and at
 // most.
 constexpr size_t kPeriodsToDecide = 7;
@@ -64,7 +71,17 @@ bool ProducerTuner::Recent::complete() const {
   return rates.size() >= kPeriodsToDecide;
 }
 
+bool ProducerTuner::IsEvidence(const Period& period) const {
+  // The first period of a trial still contains the change itself.
+  if (on_trial_ && periods_ < 2) return false;
+  // A large buffer may fill for ever.
+  if (periods_ > static_cast<int>(kMostPeriods)) return true;
+  return std::abs(period.put - period.taken) <=
+         std::max(kSteadyPart * period.taken, kSteadyRecords);
+}
+
 bool ProducerTuner::ShouldTry(double waits, double idle) const {
+  if (recent_.rates.empty()) return false;
   if (idle <= kToleratedWait && waits > kLongWait) return true;
   // Where both wait by turns, a larger buffer comes first.
   const size_t patience =
@@ -112,14 +129,18 @@ bool ProducerTuner::OnPeriod(const Period& period) {
   if (period.micros <= 0) return false;
   ++periods_;
   periods_to_trial_ = std::max(periods_to_trial_ - 1, 0);
-  const double rate = static_cast<double>(period.taken) / period.micros;
+  // Steps that take what a buffer held before could not go on so.
+  const double rate =
+      static_cast<double>(std::min(period.put, period.taken)) / period.micros;
   const double waits =
       static_cast<double>(period.take_wait_micros) / period.micros;
   const double idle =
       static_cast<double>(period.put_wait_micros) / period.micros;
-  // The first period of a trial still contains the change itself.
-  if (on_trial_ && periods_ < 2) return false;
-  recent_.Add(rate, waits);
+  if (IsEvidence(period)) {
+    recent_.Add(rate, waits);
+  } else if (on_trial_) {
+    return false;
+  }
   if (on_trial_) {
     const std::optional<bool> faster = IsFaster();
     if (!faster.has_value()) return false;

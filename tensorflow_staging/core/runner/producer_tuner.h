@@ -31,7 +31,8 @@ class ProducerTuner {
   // What happened in a period.
   struct Period {
     int64_t micros = 0;
-    // Records that steps have taken.
+    // Records that producers have put, and that steps have taken.
+    int64_t put = 0;
     int64_t taken = 0;
     // How long all steps have waited for records, and all producers for room.
     int64_t take_wait_micros = 0;
@@ -62,6 +63,9 @@ class ProducerTuner {
     std::deque<double> waits;
   };
 
+  // Whether a period says how fast records come with the present number of
+  // producers.
+  bool IsEvidence(const Period& period) const;
   // Whether steps wait so long, in a period or in most recent ones, that
   // another producer may help. `waits` and `idle` are the parts of the latest
   // period that steps waited for records and all producers for room.

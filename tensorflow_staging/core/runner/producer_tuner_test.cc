@@ -31,7 +31,7 @@ ProducerTuner::Period Second(const Stage& stage, int producers) {
   const double taken = std::min(made, steps);
   ProducerTuner::Period period;
   period.micros = kSecond;
-  period.taken = static_cast<int64_t>(taken);
+  period.put = period.taken = static_cast<int64_t>(taken);
   period.take_wait_micros = static_cast<int64_t>(kSecond * (1 - taken / steps));
   period.put_wait_micros =
       static_cast<int64_t>(kSecond * producers * (1 - taken / made));
@@ -111,7 +111,7 @@ TEST(ProducerTunerTest, WhereBothWaitTheCapacityMayGrowFirst) {
   ProducerTuner tuner(8);
   ProducerTuner::Period period;
   period.micros = kSecond;
-  period.taken = 80;
+  period.put = period.taken = 80;
   period.take_wait_micros = kSecond / 5;
   period.put_wait_micros = kSecond / 5;
   for (int i = 0; i < 13; ++i) {
@@ -122,9 +122,9 @@ TEST(ProducerTunerTest, WhereBothWaitTheCapacityMayGrowFirst) {
 }
 
 TEST(ProducerTunerTest, ATrialThatBeganAtOnceIsRepeatedWithMorePeriods) {
-  ProducerTuner tuner(8);
+  ProducerTuner tuner(2);
   // A gain of 12 %, which the one period before the first trial cannot show.
-  const Stage stage = {80, 1e9, 100, /*contention=*/10};
+  const Stage stage = {60, 67, 100};
   EXPECT_EQ(Simulate(stage, 1, &tuner), 1);
   EXPECT_EQ(Simulate(stage, 8, &tuner), 1);
   EXPECT_EQ(tuner.producers(), 1);
@@ -143,7 +143,7 @@ int KeptAmongChance(const Stage& stage, double noise, int seconds) {
     std::normal_distribution<double> varies(1, noise);
     for (int i = 0; i < seconds; ++i) {
       ProducerTuner::Period period = Second(stage, tuner.producers());
-      period.taken *= varies(random);
+      period.put = period.taken *= varies(random);
       tuner.OnPeriod(period);
     }
     kept += tuner.producers() > 1;
@@ -186,7 +186,7 @@ TEST(ProducerTunerTest, ProducersThatAreIdleGo) {
 ProducerTuner::Period Pause(int producers) {
   ProducerTuner::Period period;
   period.micros = 10 * kSecond;
-  period.taken = 20;
+  period.put = period.taken = 20;
   period.put_wait_micros = producers * period.micros;
   return period;
 }
@@ -209,6 +209,51 @@ TEST(ProducerTunerTest, APauseOfTheProgramFailsNoTrial) {
   Simulate(stage, 1, &tuner);
   tuner.OnPeriod(Pause(2));
   Simulate(stage, 10, &tuner);
+  EXPECT_EQ(tuner.producers(), 2);
+}
+
+// A second in which producers put and steps take so many records, and steps
+// wait for a tenth of the time.
+ProducerTuner::Period Unsteady(int64_t put, int64_t taken) {
+  ProducerTuner::Period period;
+  period.micros = kSecond;
+  period.put = put;
+  period.taken = taken;
+  period.take_wait_micros = kSecond / 10;
+  return period;
+}
+
+TEST(ProducerTunerTest, ATrialGoesOnWhileTheBufferFills) {
+  ProducerTuner tuner(2);
+  const Stage stage = {90, 1e9, 100};
+  EXPECT_EQ(Simulate(stage, 7, &tuner), 1);
+  // Filling the buffer slows the steps, which share the cores.
+  for (int i = 0; i < 15; ++i) {
+    EXPECT_FALSE(tuner.OnPeriod(Unsteady(95, 85))) << "in period " << i;
+  }
+  EXPECT_FALSE(tuner.settled());
+  EXPECT_EQ(Simulate(stage, 7, &tuner), 0);
+  EXPECT_EQ(tuner.producers(), 2);
+}
+
+TEST(ProducerTunerTest, ABufferThatFillsForEverEndsATrial) {
+  ProducerTuner tuner(2);
+  EXPECT_EQ(Simulate({90, 1e9, 100}, 7, &tuner), 1);
+  int changes = 0;
+  for (int i = 0; i < 30; ++i) changes += tuner.OnPeriod(Unsteady(95, 85));
+  EXPECT_EQ(changes, 1);
+  EXPECT_EQ(tuner.producers(), 1);
+}
+
+TEST(ProducerTunerTest, StepsThatDrainTheBufferAreNotFast) {
+  ProducerTuner tuner(2);
+  // What two producers left in the buffer lasts one producer for some time.
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_FALSE(tuner.OnPeriod(Unsteady(80, 100))) << "in period " << i;
+  }
+  const Stage stage = {80, 90, 100};
+  EXPECT_EQ(Simulate(stage, 7, &tuner), 1);
+  EXPECT_EQ(Simulate(stage, 100, &tuner), 0);
   EXPECT_EQ(tuner.producers(), 2);
 }
 
