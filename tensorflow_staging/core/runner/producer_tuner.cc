@@ -45,8 +45,9 @@ constexpr double kPartOfWait = 0.5;
 // that a small variation does not bring it back.
 constexpr double kSpare = 0.3;
 // In how many periods in a row. The pause of a program, for an evaluation or a
-// checkpoint, is within one period, because no producer ends one meanwhile.
-constexpr int kIdlePeriods = 2;
+// checkpoint, shows in two: no producer ends a period meanwhile, but those that
+// wait for room count their waits one after the other when it ends.
+constexpr int kIdlePeriods = 3;
 // The first pause between trials, and the longest.
 constexpr int kFirstPause = 20;
 constexpr int kLongestPause = 20 * 64;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <random>
 
@@ -182,21 +183,28 @@ TEST(ProducerTunerTest, ProducersThatAreIdleGo) {
   EXPECT_EQ(Simulate({100, 1e9, 150}, 100, &tuner), 0);
 }
 
-// A period in which no step ran for a while.
-ProducerTuner::Period Pause(int producers) {
-  ProducerTuner::Period period;
-  period.micros = 10 * kSecond;
-  period.put = period.taken = 20;
-  period.put_wait_micros = producers * period.micros;
-  return period;
+// Two periods of `stage`: no step ran for a while, and `producers` waited for
+// room. The first period ended before the last of them had room.
+std::array<ProducerTuner::Period, 2> Pause(const Stage& stage, int producers) {
+  ProducerTuner::Period pause;
+  pause.micros = 10 * kSecond;
+  pause.put = pause.taken = 20;
+  pause.put_wait_micros = (producers - 1) * pause.micros;
+  ProducerTuner::Period next = Second(stage, producers);
+  next.put_wait_micros += pause.micros;
+  return {pause, next};
 }
 
 TEST(ProducerTunerTest, APauseOfTheProgramTakesNoProducerAway) {
   ProducerTuner tuner(8);
-  Simulate({100, 1e9, 350}, 30, &tuner);
+  const Stage stage = {100, 1e9, 350};
+  Simulate(stage, 30, &tuner);
+  EXPECT_EQ(tuner.producers(), 4);
   for (int i = 0; i < 10; ++i) {
-    EXPECT_FALSE(tuner.OnPeriod(Pause(tuner.producers())));
-    Simulate({100, 1e9, 350}, 1, &tuner);
+    for (const ProducerTuner::Period& period : Pause(stage, 4)) {
+      EXPECT_FALSE(tuner.OnPeriod(period));
+    }
+    Simulate(stage, 1, &tuner);
   }
   EXPECT_EQ(tuner.producers(), 4);
 }
@@ -207,7 +215,9 @@ TEST(ProducerTunerTest, APauseOfTheProgramFailsNoTrial) {
   EXPECT_EQ(Simulate(stage, 1, &tuner), 1);
   EXPECT_EQ(tuner.producers(), 2);
   Simulate(stage, 1, &tuner);
-  tuner.OnPeriod(Pause(2));
+  for (const ProducerTuner::Period& period : Pause(stage, 2)) {
+    tuner.OnPeriod(period);
+  }
   Simulate(stage, 10, &tuner);
   EXPECT_EQ(tuner.producers(), 2);
 }
