@@ -75,7 +75,8 @@ bool ProducerTuner::Recent::complete() const {
 bool ProducerTuner::IsEvidence(const Period& period) const {
   // The first period of a trial still contains the change itself.
   if (on_trial_ && periods_ < 2) return false;
-  // A large buffer may fill for ever.
+  // A large buffer may fill for ever, and one whose records take longer and
+  // shorter by turns is never steady.
   if (periods_ > static_cast<int>(kMostPeriods)) return true;
   return std::abs(period.put - period.taken) <=
          std::max(kSteadyPart * period.taken, kSteadyRecords);
@@ -137,12 +138,10 @@ bool ProducerTuner::OnPeriod(const Period& period) {
       static_cast<double>(period.take_wait_micros) / period.micros;
   const double idle =
       static_cast<double>(period.put_wait_micros) / period.micros;
-  if (IsEvidence(period)) {
-    recent_.Add(rate, waits);
-  } else if (on_trial_) {
-    return false;
-  }
+  const bool is_evidence = IsEvidence(period);
+  if (is_evidence) recent_.Add(rate, waits);
   if (on_trial_) {
+    if (!is_evidence) return false;
     const std::optional<bool> faster = IsFaster();
     if (!faster.has_value()) return false;
     on_trial_ = false;

@@ -241,9 +241,9 @@ TEST(ProducerTunerTest, ATrialGoesOnWhileTheBufferFills) {
   for (int i = 0; i < 15; ++i) {
     EXPECT_FALSE(tuner.OnPeriod(Unsteady(95, 85))) << "in period " << i;
   }
-  EXPECT_FALSE(tuner.settled());
-  EXPECT_EQ(Simulate(stage, 7, &tuner), 0);
+  EXPECT_EQ(Simulate(stage, 100, &tuner), 0);
   EXPECT_EQ(tuner.producers(), 2);
+  EXPECT_TRUE(tuner.settled());
 }
 
 TEST(ProducerTunerTest, ABufferThatFillsForEverEndsATrial) {
@@ -264,6 +264,34 @@ TEST(ProducerTunerTest, StepsThatDrainTheBufferAreNotFast) {
   const Stage stage = {80, 90, 100};
   EXPECT_EQ(Simulate(stage, 7, &tuner), 1);
   EXPECT_EQ(Simulate(stage, 100, &tuner), 0);
+  EXPECT_EQ(tuner.producers(), 2);
+}
+
+TEST(ProducerTunerTest, WhatTheBufferHeldIsNoGainOfATrial) {
+  ProducerTuner tuner(2);
+  EXPECT_EQ(Simulate({90, 1e9, 100}, 7, &tuner), 1);
+  int changes = 0;
+  for (int i = 0; i < 30; ++i) changes += tuner.OnPeriod(Unsteady(90, 110));
+  EXPECT_EQ(changes, 1);
+  EXPECT_EQ(tuner.producers(), 1);
+}
+
+TEST(ProducerTunerTest, ATrialNeedsAPeriodToCompareWith) {
+  ProducerTuner tuner(2);
+  ProducerTuner::Period period = Unsteady(80, 100);
+  period.take_wait_micros = kSecond / 2;
+  EXPECT_FALSE(tuner.OnPeriod(period));
+  period.put = period.taken;
+  EXPECT_TRUE(tuner.OnPeriod(period));
+}
+
+TEST(ProducerTunerTest, AStageThatIsNeverSteadyIsTunedToo) {
+  ProducerTuner tuner(2);
+  int changes = 0;
+  for (int i = 0; i < 30 && changes == 0; ++i) {
+    changes +=
+        tuner.OnPeriod(i % 2 == 0 ? Unsteady(110, 90) : Unsteady(90, 110));
+  }
   EXPECT_EQ(tuner.producers(), 2);
 }
 
