@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares a stage that chooses its settings with each fixed setting of a grid, for benchmarks/autotune.md.
 
-`.venv/bin/python benchmarks/autotune.py --picture=benchmarks/autotune.svg > benchmarks/autotune.md` takes about 30
+`.venv/bin/python benchmarks/autotune.py --picture=benchmarks/autotune.svg > benchmarks/autotune.md` takes about 50
 minutes; `--quick` tries whether it works.
 """
 
@@ -20,11 +20,9 @@ import blocks
 import parts
 import pictures
 import report
-import tensorflow as tf
 
 _TARGET = 1.03
 _DEFAULT = cases.Setting(1, 1)
-_CAPACITIES = (1, 4, 16)
 
 
 class Effort(NamedTuple):
@@ -58,10 +56,10 @@ class Result(NamedTuple):
   chosen: list[cases.Setting]
 
 
-def _measure(case: cases.Times | cases.Training, quick: bool) -> Result:
+def _measure(case: cases.Case, quick: bool) -> Result:
   effort = _QUICK if quick else _FULL
   with case.prepared(quick) as opened:
-    grid = _grid(opened, _settings(case, quick), effort)
+    grid = _grid(opened, _settings(case.grid, quick), effort)
     best = min(grid, key=grid.get)
     result = Result(list(grid.items()), best, [], [], [])
     for number in range(effort.sessions):
@@ -69,8 +67,8 @@ def _measure(case: cases.Times | cases.Training, quick: bool) -> Result:
     return result
 
 
-def _settings(case: cases.Times | cases.Training, quick: bool) -> list[cases.Setting]:
-  return [_DEFAULT] if quick else list(itertools.starmap(cases.Setting, itertools.product(case.threads, _CAPACITIES)))
+def _settings(grid: cases.Grid, quick: bool) -> list[cases.Setting]:
+  return [_DEFAULT] if quick else list(itertools.starmap(cases.Setting, itertools.product(*grid)))
 
 
 def _grid(opened: cases.OpenStage, settings: list[cases.Setting], effort: Effort) -> dict[cases.Setting, float]:
@@ -92,8 +90,7 @@ def _compare(opened: cases.OpenStage, result: Result, first: int, effort: Effort
       both = [(fixed, result.fixed), (tuned, result.tuned)]
       for stage, values in both[:: (-1) ** (turn + first)]:
         values.append(_seconds(stage, effort))
-    stats, = tf.staging.stats(tuned.session)
-    result.chosen.append(cases.Setting(stats.num_threads, stats.capacity))
+    result.chosen.append(tuned.setting())
 
 
 def _seconds(stage: cases.Stage, effort: Effort) -> float:
@@ -103,24 +100,18 @@ def _seconds(stage: cases.Stage, effort: Effort) -> float:
   not stay so; then the time of a record that was put counts instead.
   """
   blocks.cost(stage.step, effort.warm_up_seconds)
-  before, steps = _put(stage), 0
+  before, steps = stage.put(), 0
   began = now = time.perf_counter()
   while now - began < effort.seconds:
     stage.step()
     steps += 1
     now = time.perf_counter()
-  return (now - began) / min(steps, max(1, _put(stage) - before))
-
-
-def _put(stage: cases.Stage) -> int:
-  """Returns how many records have been put."""
-  stats, = tf.staging.stats(stage.session)
-  return stats.put
+  return (now - began) / min(steps, max(1, stage.put() - before))
 
 
 def _write(results: dict[str, Any]) -> parts.Page:
   table = [
-      ("record : step, or model", "chosen", "ms per step", "best fixed", "ms per step", "chosen / best",
+      ("record : step, or program", "tried", "chosen", "ms per step", "best fixed", "ms per step", "chosen / best",
        report.INTERVAL, "the default (1, 1), ms", "worst fixed, ms")]
   bars = []
   for name, values in results.items():
@@ -130,7 +121,7 @@ def _write(results: dict[str, Any]) -> parts.Page:
     chosen = dict.fromkeys(str(cases.Setting(*setting)) for setting in result.chosen)
     title = cases.ALL[name].title
     table.append((
-        title, "; ".join(chosen), report.milliseconds(statistics.median(result.tuned)),
+        title, str(cases.ALL[name].grid), "; ".join(chosen), report.milliseconds(statistics.median(result.tuned)),
         str(cases.Setting(*result.best)), report.milliseconds(statistics.median(result.fixed)),
         f"{ratio.median:.3f}{' **slower**' if ratio.low > _TARGET else ''}", report.interval(ratio, digits=3),
         report.milliseconds(grid[_DEFAULT]), report.milliseconds(max(grid.values()))))
@@ -142,16 +133,18 @@ def _write(results: dict[str, Any]) -> parts.Page:
 
 {report.markdown(table)}
 
-Settings are threads and capacity. *Chosen* is what `num_threads=tf.data.AUTOTUNE, capacity=tf.data.AUTOTUNE` had
-chosen in the end, in each of {_FULL.sessions} sessions; *best fixed* is the quickest of all combinations of num_threads
-{_listed(cases.Times.threads)}, or {_listed(cases.Training.threads)} for models, and capacity
-{_listed(_CAPACITIES)}. AUTOTUNE should take at most {_TARGET} times as long; where the whole interval is above that, it
-is marked.
+Settings are threads and capacity. *Tried* is the grid, all combinations of num_threads and capacity. *Chosen* is what
+`num_threads=tf.data.AUTOTUNE, capacity=tf.data.AUTOTUNE` had chosen in the end, in each of {_FULL.sessions} sessions;
+*best fixed* is the quickest of the grid. AUTOTUNE should take at most {_TARGET} times as long; where the whole interval
+is above that, it is marked.
 
 In the cases with times, a record and a step each take the given time in a `tf.numpy_function`: asleep where the case
-*waits*, computing in one thread, measured in CPU time, where it *computes*. The others are the models of modelzoo/ with
-their default sizes and batches of {cases.BATCH} rows, whose lines of text SmartStage parses and prepares, because
-tf.data only reads them.
+*waits*, computing in one thread, measured in CPU time, where it *computes*. They are those of
+[preparation and step](overlap_ratios.md), and of [producers and capacity](scale.md); so are records that are filled
+with a number and not read. The model with one hidden layer is that of the [pipelines](pipelines.md), and the
+[parameter server](parameter_servers.md) has two workers, of which the settings are the first one's. The others are the
+[models](models.md) with their default sizes and batches of {cases.BATCH} rows, whose lines of text SmartStage parses
+and prepares, because tf.data only reads them.
 
 All fixed settings of a case are open in one process and take turns, {_FULL.grid_rounds} rounds of {_FULL.seconds} s;
 they tell which is best, and what the default and the worst take. Then {_FULL.sessions} new sessions of the best and of
@@ -161,10 +154,6 @@ these turns, with its confidence interval. Steps that use up what a buffer held 
 that were put meanwhile, because they could not go on so.""",
       pictures.bars("Time of a step with AUTOTUNE, over that with the best fixed setting",
                     [pictures.Group("", bars)], mark=1.0))
-
-
-def _listed(numbers: tuple[int, ...]) -> str:
-  return ", ".join(map(str, numbers))
 
 
 if __name__ == "__main__":

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import pathlib
 import tempfile
 from collections.abc import Callable
 from collections.abc import Iterator
-from typing import ClassVar
 from typing import NamedTuple
 
 import blocks
+import hidden_layer
+import local_cluster
 import model_runs
 import spending
 import tensorflow as tf
+import ways
 
 from modelzoo.base import model as models
 from modelzoo.base.dataset import Input
@@ -26,6 +29,7 @@ BATCH = 256
 _ROWS = 40_000
 _QUICK_ROWS = 400
 _QUICK_BATCH = 32
+_MEGABYTE = 2**20
 
 
 class Setting(NamedTuple):
@@ -42,80 +46,177 @@ TUNED = Setting(tf.data.AUTOTUNE, tf.data.AUTOTUNE)
 
 
 class Stage(NamedTuple):
-  """A session that trains with one stage."""
+  """Training with a stage in each session."""
 
   step: blocks.Step
-  session: tf.compat.v1.Session
+  sessions: list[tf.compat.v1.Session]
+  # How many records of each session a step takes.
+  records: int = 1
+
+  def put(self) -> float:
+    """Returns for how many steps records have been put."""
+    stats = [found for session in self.sessions for found in tf.staging.stats(session)]
+    return sum(found.put for found in stats) / len(stats) / self.records
+
+  def setting(self) -> Setting:
+    """Returns the setting of the first session's stage, as it is now."""
+    found, = tf.staging.stats(self.sessions[0])
+    return Setting(found.num_threads, found.capacity)
 
 
-# Opens a session whose stage has a setting.
+# Opens training whose stage has a setting.
 OpenStage = Callable[[Setting], contextlib.AbstractContextManager[Stage]]
 
 
-@dataclasses.dataclass(frozen=True)
-class Times:
-  """A record and a step that take given times, in milliseconds."""
+class Grid(NamedTuple):
+  """Fixed settings, of which the best is sought: all combinations of these."""
 
-  threads: ClassVar[tuple[int, ...]] = (1, 2, 4)
+  threads: tuple[int, ...]
+  capacities: tuple[int, ...] = (1, 4, 16)
+
+  def __str__(self) -> str:
+    return " × ".join(", ".join(map(str, numbers)) for numbers in self)
+
+
+# For records that wait. What computes in all cores gets no more producers than the machine of the tables has cores.
+_FOUR = Grid((1, 2, 4))
+_TWO = Grid((1, 2))
+
+
+class Case(NamedTuple):
+  """A program, and the settings that it is measured with."""
+
   title: str
-  record: Callable[[int], float]
-  step: float
-  computes: bool = False
+  # Given whether to be quick, prepares what training needs, and yields the function that opens it.
+  prepared: Callable[[bool], contextlib.AbstractContextManager[OpenStage]]
+  grid: Grid
+
+
+@dataclasses.dataclass(frozen=True)
+class _Staged:
+  """Records that `tf.staged` takes ahead of the step."""
+
+  record: Callable[[], ways.Record]
+  # Adds what the step computes from its record.
+  train: Callable[[ways.Record], tf.Operation | list[tf.Tensor]]
+  config: tf.compat.v1.ConfigProto | None = None
 
   @contextlib.contextmanager
   def prepared(self, quick: bool) -> Iterator[OpenStage]:
-    """Yields the function that opens a session."""
     del quick
     yield self._open
 
   @contextlib.contextmanager
   def _open(self, setting: Setting) -> Iterator[Stage]:
     with tf.Graph().as_default():
-      number = tf.compat.v1.data.make_one_shot_iterator(spending.counter()).get_next()
-      record = tf.staged(
-          spending.slow(number, self.record, self.computes), num_threads=setting.threads, capacity=setting.capacity)
-      step = spending.slow(record, lambda number: self.step, self.computes).op
-      config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)
-      with tf.compat.v1.Session(config=config) as session, tf.make_prefetch_hook().running(session):
-        yield Stage(session.make_callable(step), session)
+      step = self.train(tf.staged(self.record(), num_threads=setting.threads, capacity=setting.capacity))
+      with tf.compat.v1.Session(config=self.config) as session:
+        session.run(tf.compat.v1.global_variables_initializer())
+        with tf.make_prefetch_hook().running(session):
+          yield Stage(session.make_callable(step), [session])
 
 
-@dataclasses.dataclass(frozen=True)
-class Training:
-  """A model of modelzoo/, whose preparation SmartStage takes out of the step."""
-
-  # As many as the machine of the tables has cores, because a model computes in all of its threads.
-  threads: ClassVar[tuple[int, ...]] = (1, 2)
-  name: str
-
-  @property
-  def title(self) -> str:
-    return models.load(self.name).name
-
-  @contextlib.contextmanager
-  def prepared(self, quick: bool) -> Iterator[OpenStage]:
-    """Writes the files; yields the function that opens a session."""
-    model = models.load(self.name)
-    rows, batch = (_QUICK_ROWS, _QUICK_BATCH) if quick else (_ROWS, BATCH)
-    with tempfile.TemporaryDirectory() as folder:
-      files = Input(
-          data=model_runs.write_files_of(model, pathlib.Path(folder), rows), batch_size=batch, tf_data="plain")
-
-      @contextlib.contextmanager
-      def opened(setting: Setting) -> Iterator[Stage]:
-        threads, capacity = (0, 0) if setting == TUNED else setting
-        staging = Staging(staging="smart", threads=threads, capacity=capacity)
-        with model_runs.training(Run(model, model.hyperparameters(), files, staging=staging)) as (step, session):
-          yield Stage(step, session)
-
-      yield opened
+def _numbers() -> tf.Tensor:
+  return tf.compat.v1.data.make_one_shot_iterator(spending.counter()).get_next()
 
 
-ALL: dict[str, Times | Training] = {
-    "waits_2_6": Times("waits 2 : 6 ms", lambda number: 2, 6),
-    "waits_4_4": Times("waits 4 : 4 ms", lambda number: 4, 4),
-    "waits_6_2": Times("waits 6 : 2 ms", lambda number: 6, 2),
-    "waits_by_turns": Times("waits 0 or 7 : 4 ms, by turns of 6", lambda number: 7 * (number // 6 % 2), 4),
-    "computes_3_3": Times("computes 3 : 3 ms", lambda number: 3, 3, computes=True),
-    "computes_6_2": Times("computes 6 : 2 ms", lambda number: 6, 2, computes=True),
-} | {name: Training(name) for name in models.NAMES}
+def _times(
+    title: str,
+    record: Callable[[int], float],
+    step: Callable[[int], float],
+    computes: bool = False,
+    grid: Grid = _FOUR,
+) -> Case:
+  """Returns the case of records and steps that take given times in milliseconds, given the number of the record."""
+  staged = _Staged(
+      lambda: [spending.slow(_numbers(), record, computes)],
+      lambda taken: spending.slow(taken[0], step, computes).op,
+      tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1))
+  return Case(title, staged.prepared, grid)
+
+
+def _large(megabytes: int) -> Case:
+  """Returns the case of large records, which the step takes and does not read."""
+  record = lambda: [tf.fill([megabytes * _MEGABYTE // 4], tf.cast(_numbers(), tf.float32))]
+  return Case(f"fills records of {megabytes} MB", _Staged(record, ways.computed).prepared, _TWO)
+
+
+def _one_hidden_layer(batch: int) -> Case:
+  """Returns the case of the model and the records of pipelines.py."""
+  staged = _Staged(hidden_layer.source(batch).record, hidden_layer.train)
+  return Case(f"one hidden layer, batches of {batch}", staged.prepared, _TWO)
+
+
+def _staging(setting: Setting) -> Staging:
+  """Returns what modelzoo/ calls a setting of SmartStage."""
+  threads, capacity = (0, 0) if setting == TUNED else setting
+  return Staging(staging="smart", threads=threads, capacity=capacity)
+
+
+@contextlib.contextmanager
+def _files(model: models.Model, tf_data: str, quick: bool) -> Iterator[Input]:
+  """Writes the files of a model of modelzoo/, and yields how it reads them."""
+  rows, batch = (_QUICK_ROWS, _QUICK_BATCH) if quick else (_ROWS, BATCH)
+  with tempfile.TemporaryDirectory() as folder:
+    data = model_runs.write_files_of(model, pathlib.Path(folder), rows)
+    yield Input(data=data, batch_size=batch, tf_data=tf_data)
+
+
+@contextlib.contextmanager
+def _model(name: str, quick: bool) -> Iterator[OpenStage]:
+  """Prepares a model of modelzoo/, whose preparation SmartStage takes out of the step."""
+  model = models.load(name)
+  with _files(model, "plain", quick) as files:
+
+    @contextlib.contextmanager
+    def opened(setting: Setting) -> Iterator[Stage]:
+      run = Run(model, model.hyperparameters(), files, staging=_staging(setting))
+      with model_runs.training(run) as (step, session):
+        yield Stage(step, [session])
+
+    yield opened
+
+
+@contextlib.contextmanager
+def _cluster(delay: float, quick: bool) -> Iterator[OpenStage]:
+  """Prepares DLRM with a parameter server and workers, as in parameter_servers.py."""
+  model = models.load("dlrm")
+  with _files(model, "best", quick) as files:
+
+    @contextlib.contextmanager
+    def opened(setting: Setting) -> Iterator[Stage]:
+      run = Run(model, model.hyperparameters(), files, staging=_staging(setting))
+      # Stages of one server that have the same name share their buffer, so each setting has servers of its own.
+      with local_cluster.workers(delay) as servers, local_cluster.training(run, servers) as (step, sessions):
+        yield Stage(step, sessions, local_cluster.STEPS_AT_ONCE)
+
+    yield opened
+
+
+def _behind(microseconds: int) -> Case:
+  """Returns the case of servers whose network takes so long."""
+  title = f"DLRM, parameter server behind {microseconds} µs"
+  return Case(title, functools.partial(_cluster, microseconds / 1e6), _TWO)
+
+
+ALL: dict[str, Case] = {
+    "waits_2_6": _times("waits 2 : 6 ms", lambda number: 2, lambda number: 6),
+    "waits_4_4": _times("waits 4 : 4 ms", lambda number: 4, lambda number: 4),
+    "waits_6_2": _times("waits 6 : 2 ms", lambda number: 6, lambda number: 2),
+    "waits_8_0": _times("waits 8 : 0 ms", lambda number: 8, lambda number: 0, grid=Grid((1, 2, 4, 8))),
+    "waits_by_turns": _times(
+        "waits 0 or 7 : 4 ms, by turns of 6", lambda number: 7 * (number // 6 % 2), lambda number: 4),
+    "waits_by_long_turns": _times(
+        "waits 0 or 8 : 4.4 ms, by turns of 16", lambda number: 8 * (number // 16 % 2), lambda number: 4.4,
+        grid=Grid((1, 2, 4), (1, 4, 16, 64))),
+    "waits_jitter": _times(
+        "waits 0 to 6 : 0 to 6 ms", lambda number: spending.jitter(number, 6),
+        lambda number: spending.jitter(-number, 6)),
+    "computes_3_3": _times("computes 3 : 3 ms", lambda number: 3, lambda number: 3, computes=True),
+    "computes_6_2": _times("computes 6 : 2 ms", lambda number: 6, lambda number: 2, computes=True),
+    "large": _large(16),
+    "hidden_256": _one_hidden_layer(256),
+    "hidden_32": _one_hidden_layer(32),
+    "cluster_250": _behind(250),
+    "cluster_3000": _behind(3000),
+} | {name: Case(models.load(name).name, functools.partial(_model, name), _TWO) for name in models.NAMES}

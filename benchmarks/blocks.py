@@ -31,6 +31,8 @@ class Effort(NamedTuple):
   warm_up_seconds: float
   seconds: float
   rounds: int
+  # How many steps to warm up, and to measure, at least.
+  least_steps: int = _LEAST_STEPS
 
 
 class Cost(NamedTuple):
@@ -110,8 +112,8 @@ def in_new_sessions(openers: Mapping[str, Open], effort: Effort) -> dict[str, li
   for turn in range(effort.rounds):
     for name, opener in list(openers.items())[:: (-1) ** turn]:
       with opener() as step:
-        cost(step, effort.warm_up_seconds, _LEAST_WARM_UP_STEPS)
-        result[name].append(cost(step, effort.seconds))
+        cost(step, effort.warm_up_seconds, max(effort.least_steps, _LEAST_WARM_UP_STEPS))
+        result[name].append(cost(step, effort.seconds, effort.least_steps))
       # The graph of a session that was closed has cycles; its memory must not be freed while the next is measured.
       gc.collect()
   return result

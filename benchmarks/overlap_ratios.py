@@ -15,7 +15,6 @@ from typing import Any
 from typing import NamedTuple
 
 import blocks
-import numpy as np
 import parts
 import pictures
 import report
@@ -42,9 +41,6 @@ _RECORD = "the record alone"
 _STEP = "the step alone"
 _SETTLING_STEPS = 300
 
-# Uniform numbers between 0 and 2, which repeat.
-_JITTER = np.random.default_rng(0).uniform(0, 2, 1009)
-
 
 class Case(NamedTuple):
   """The milliseconds of a record, given its number, and of a step."""
@@ -59,9 +55,9 @@ _CASES = {
     "1_3": Case("1 : 3", lambda number: 3, lambda number: 9),
     "1_1": Case("1 : 1", lambda number: 6, lambda number: 6),
     "3_1": Case("3 : 1", lambda number: 9, lambda number: 3),
-    "jitter": Case("1 : 1, the preparation jitters", lambda number: 6 * _JITTER[number % 1009], lambda number: 6),
+    "jitter": Case("1 : 1, the preparation jitters", lambda number: spending.jitter(number, 12), lambda number: 6),
     "jitters": Case(
-        "1 : 1, both jitter", lambda number: 6 * _JITTER[number % 1009], lambda number: 6 * _JITTER[-number % 1009]),
+        "1 : 1, both jitter", lambda number: spending.jitter(number, 12), lambda number: spending.jitter(-number, 12)),
     "computes": Case("1 : 1, both compute", lambda number: 6, lambda number: 6, computes=True),
 }
 

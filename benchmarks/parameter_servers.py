@@ -12,30 +12,24 @@ import contextlib
 import functools
 import os
 import pathlib
-import socket
 import tempfile
 from collections.abc import Iterator
-from collections.abc import Sequence
-from concurrent import futures
 from typing import Any
 
 import blocks
-import delay_proxy
+import local_cluster
 import model_runs
 import parts
 import pictures
 import report
-import tensorflow as tf
 
 from modelzoo.base import model as models
-from modelzoo.base.cluster import Cluster
 from modelzoo.base.dataset import Input
 from modelzoo.base.settings import Settings
 from modelzoo.base.staging import Staging
 from modelzoo.base.training import Run
 
 _MODEL = "dlrm"
-_WORKERS = 2
 # Of one machine, of a data centre, and of a slow network, where the wait for the server leaves cores idle.
 _DELAYS = {"0": 0.0, "250": 250e-6, "3000": 3e-3}
 _SMART = Staging(staging="smart")
@@ -47,7 +41,6 @@ _WAYS = {
     "SmartStage, AUTOTUNE": Staging(staging="smart", capacity=0, threads=0),
     "SmartStage, lookups ahead": Staging(staging="smart", async_embedding=2),
 }
-_STEPS_AT_ONCE = 4
 _ROWS = 40_000
 _BATCH = 256
 _EFFORT = blocks.Effort(1.0, 1.6, rounds=16)
@@ -58,72 +51,32 @@ _QUICK_WAYS = (_BASE, "SmartStage")
 _QUICK_SIZES = dict(buckets=100, embedding_size=4, bottom=(8,), top=(8,))
 
 
-def _free_ports(count: int) -> list[int]:
-  with contextlib.ExitStack() as stack:
-    sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-    return [each.getsockname()[1] for each in sockets]
-
-
-@contextlib.contextmanager
-def _servers(delay: float) -> Iterator[list[tf.distribute.Server]]:
-  """Starts a parameter server and the workers, in this process; each reaches the others through the proxy."""
-  ports = _free_ports(1 + _WORKERS)
-  with delay_proxy.DelayProxy(ports, delay) as proxied:
-    servers = []
-    for own in range(len(ports)):
-      addresses = [f"localhost:{(ports if task == own else proxied)[task]}" for task in range(len(ports))]
-      cluster = tf.train.ClusterSpec({"ps": addresses[:1], "worker": addresses[1:]})
-      job, task = ("worker", own - 1) if own else ("ps", 0)
-      servers.append(tf.distribute.Server(cluster, job_name=job, task_index=task))
-    yield servers
-
-
-@contextlib.contextmanager
-def _training(run: Run, workers: Sequence[tf.distribute.Server]) -> Iterator[blocks.Step]:
-  """Opens the workers' sessions; yields a function in which each worker runs some steps, at the same time."""
-  with contextlib.ExitStack() as stack:
-    steps = []
-    for task, server in enumerate(workers):
-      # The addresses do not matter for the graph.
-      cluster = Cluster(job="worker", task=task, ps=("ps:1",), workers=("worker:1",) * _WORKERS)
-      worker = Run(run.model, run.hyperparameters, run.input, staging=run.staging, cluster=cluster)
-      steps.append(stack.enter_context(model_runs.stepping(worker, target=server.target)))
-    pool = stack.enter_context(futures.ThreadPoolExecutor(_WORKERS))
-
-    def several(step: blocks.Step) -> None:
-      for _ in range(_STEPS_AT_ONCE):
-        step()
-
-    yield lambda: list(pool.map(several, steps))
-  # Servers keep variables, iterators and buffers beyond the session, and iterators go on to tune themselves.
-  tf.Session.reset(workers[0].target)
-
-
 def _sizes(quick: bool) -> Settings:
   return models.load(_MODEL).hyperparameters(**(_QUICK_SIZES if quick else {}))
 
 
 def _measure(delay: float, quick: bool) -> dict[str, list[blocks.Cost]]:
   """Returns the costs of a step of the ways; a worker's step counts like that of the other."""
-  # A process on this machine is reached without a proxy for the web.
-  os.environ["no_proxy"] = "localhost"
   model = models.load(_MODEL)
   with contextlib.ExitStack() as stack:
     folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
     rows, batch = (_QUICK_ROWS, _QUICK_BATCH) if quick else (_ROWS, _BATCH)
     data = model_runs.write_files_of(model, folder, rows)
     files = Input(data=data, batch_size=batch, tf_data="best")
-    _, *workers = stack.enter_context(_servers(delay))
+    workers = stack.enter_context(local_cluster.workers(delay))
 
-    def run(staging: Staging) -> Run:
-      return Run(model, _sizes(quick), files, staging=staging)
+    @contextlib.contextmanager
+    def training(staging: Staging) -> Iterator[blocks.Step]:
+      run = Run(model, _sizes(quick), files, staging=staging)
+      with local_cluster.training(run, workers) as (step, _):
+        yield step
 
     rounds = blocks.in_new_sessions(
         {
-            way: functools.partial(_training, run(staging), workers)
+            way: functools.partial(training, staging)
             for way, staging in _WAYS.items() if not quick or way in _QUICK_WAYS
         }, _QUICK_EFFORT if quick else _EFFORT)
-    count = _STEPS_AT_ONCE * _WORKERS
+    count = local_cluster.STEPS_AT_ONCE * local_cluster.WORKERS
     return {name: [blocks.Cost(*(value / count for value in cost)) for cost in costs] for name, costs in rounds.items()}
 
 
@@ -155,17 +108,17 @@ def _write(results: dict[str, Any]) -> parts.Page:
 {report.markdown(table, left=2)}
 
 DLRM of modelzoo/ with its default sizes and batches of {_BATCH} rows. There is a parameter server, which has all
-variables, and {_WORKERS} workers; steps are those of both together. In *no stage*, the base, tf.data parses and
-prepares batches in parallel, and prefetches them; the stages run on top of that, with {_SMART.capacity} records and one
-producer, or, with *AUTOTUNE*, what SmartStage chooses. With *lookups ahead*, embeddings are looked up 2 records before
-the step that uses them, which may miss the updates of 3 steps. The servers talk through a proxy, a process of its own,
-that delays what they send by the given time, in each direction; the proxy's own work, on the same cores, adds to it,
-also in the first case.
+variables, and {local_cluster.WORKERS} workers; steps are those of both together. In *no stage*, the base, tf.data
+parses and prepares batches in parallel, and prefetches them; the stages run on top of that, with {_SMART.capacity}
+records and one producer, or, with *AUTOTUNE*, what SmartStage chooses. With *lookups ahead*, embeddings are looked up 2
+records before the step that uses them, which may miss the updates of 3 steps. The servers talk through a proxy, a
+process of its own, that delays what they send by the given time, in each direction; the proxy's own work, on the same
+cores, adds to it, also in the first case.
 
 The servers of a delay are in one process. In each round, each way is opened in new sessions, warmed up and measured,
 one after the other; the numbers are medians of {_EFFORT.rounds} rounds, the interval that of the median of their
-ratios. A worker runs {_STEPS_AT_ONCE} steps, then waits for the other. CPU time is that of all servers, without the
-proxy. The limit is the CPU time of a step of the base, divided by the cores.""",
+ratios. A worker runs {local_cluster.STEPS_AT_ONCE} steps, then waits for the other. CPU time is that of all servers,
+without the proxy. The limit is the CPU time of a step of the base, divided by the cores.""",
       pictures.bars("Times as fast as without a stage", groups, mark=1.0))
 
 

@@ -10,24 +10,21 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
 import os
 from collections.abc import Iterator
 from typing import Any
 
 import blocks
+import hidden_layer
 import numpy as np
 import parts
 import pictures
 import report
-import spending
 import tensorflow as tf
 import ways
 
-_SIZE = 1024
 _BATCHES = {"256": 256, "32": 32}
 _CAPACITY = 4
-_LEARNING_RATE = 0.1
 _EFFORT = blocks.Effort(0.2, 0.6, rounds=20)
 _CHECKED_STEPS = 10
 _QUICK_EFFORT = blocks.Effort(0.01, 0.02, rounds=1)
@@ -37,34 +34,11 @@ _RECORD = "the record alone"
 _STEP = "the step alone"
 
 
-def _values(number: tf.Tensor, batch: int) -> ways.Record:
-  """Returns the inputs of shape [batch, 1024] and the targets of shape [batch, 1] of a record, given its number."""
-  inputs = tf.random.stateless_normal([batch, _SIZE], seed=tf.stack([number, 0]))
-  return [inputs, tf.cast(tf.reduce_sum(inputs, axis=1, keepdims=True) > 0, tf.int32)]
-
-
-def _source(batch: int) -> ways.Source:
-  return ways.Source(
-      lambda: _values(tf.compat.v1.data.make_one_shot_iterator(spending.counter()).get_next(), batch),
-      lambda: spending.counter().map(lambda number: tuple(_values(number, batch))))
-
-
-def _same_record(batch: int) -> ways.Source:
-  """Returns a source whose records are all the same, in memory."""
-
-  def record() -> ways.Record:
-    return list(tf.compat.v1.data.make_one_shot_iterator(dataset()).get_next())
-
-  def dataset() -> tf.data.Dataset:
-    return tf.data.Dataset.from_tensors((np.ones([batch, _SIZE], np.float32), np.ones([batch, 1], np.int32))).repeat()
-
-  return ways.Source(record, dataset)
-
-
 def _tuned(batch: int) -> ways.Way:
   """Returns the way in which tf.data chooses how many records it maps at once, and how many it keeps."""
   dataset = lambda: tf.data.Dataset.counter().map(
-      lambda number: tuple(_values(number, batch)), num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+      lambda number: tuple(hidden_layer.numbered(number, batch)),
+      num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
   return lambda source, capacity: ways.data(source._replace(dataset=dataset), capacity)
 
 
@@ -78,32 +52,13 @@ _WAYS: dict[str, ways.Way] = {
 }
 
 
-def _train(record: ways.Record) -> list[tf.Tensor]:
-  """Adds the model; returns its loss, which is computed before the variables change, and the new global step."""
-  inputs, targets = record
-  random = np.random.default_rng(0)
-
-  def variable(name: str, *shape: int) -> tf.Variable:
-    scale = math.sqrt(2 / _SIZE) if len(shape) > 1 else 0
-    return tf.compat.v1.get_variable(name, initializer=(scale * random.standard_normal(shape)).astype(np.float32))
-
-  hidden = tf.nn.relu(inputs @ variable("w1", _SIZE, _SIZE) + variable("b1", _SIZE))
-  logits = hidden @ variable("w2", _SIZE, 1) + variable("b2", 1)
-  losses = tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.cast(targets, tf.float32), logits=logits)
-  loss = tf.reduce_mean(losses)
-  step = tf.compat.v1.train.get_or_create_global_step()
-  trained = tf.compat.v1.train.GradientDescentOptimizer(_LEARNING_RATE).minimize(loss, step)
-  with tf.control_dependencies([trained]):
-    return [loss, tf.identity(step)]
-
-
 @contextlib.contextmanager
 def _feeding(batch: int) -> Iterator[blocks.Step]:
   """Computes each record in a call of its own, and feeds it to the step, in the way that costs least."""
   with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-    record = _source(batch).record()
+    record = hidden_layer.source(batch).record()
     fed = [tf.compat.v1.placeholder(tensor.dtype, tensor.shape) for tensor in record]
-    fetched = _train(fed)
+    fetched = hidden_layer.train(fed)
     session.run(tf.compat.v1.global_variables_initializer())
     prepare = session.make_callable(record)
     step = session.make_callable(fetched, feed_list=fed)
@@ -112,18 +67,18 @@ def _feeding(batch: int) -> Iterator[blocks.Step]:
 
 def _measure(batch: int, quick: bool) -> blocks.Rounds:
   """Returns the costs of each way, after a check that all of them do the same work."""
-  source = _source(batch)
+  source = hidden_layer.source(batch)
   tuned = {"`tf.data`, `map` and `prefetch` of AUTOTUNE": _tuned(batch)}
   openers: dict[str, blocks.Open] = {_BASE: functools.partial(_feeding, batch)}
   for name, way in (_WAYS | tuned).items():
-    openers[name] = functools.partial(ways.step_of, way, source, _train, _CAPACITY)
+    openers[name] = functools.partial(ways.step_of, way, source, hidden_layer.train, _CAPACITY)
   losses = {}
   for name, opener in openers.items():
     with opener() as step:
       losses[name] = [float(step()[0]) for _ in range(_CHECKED_STEPS)]
     np.testing.assert_allclose(losses[name], losses[_BASE], rtol=1e-3, err_msg=f"{name} does not do the same work")
   openers[_RECORD] = functools.partial(ways.step_of, ways.no_stage, source, ways.computed)
-  openers[_STEP] = functools.partial(ways.step_of, ways.data, _same_record(batch), _train)
+  openers[_STEP] = functools.partial(ways.step_of, ways.data, hidden_layer.same_record(batch), hidden_layer.train)
   return blocks.in_new_sessions(openers, _QUICK_EFFORT if quick else _EFFORT)
 
 
@@ -162,14 +117,13 @@ def _write(results: dict[str, Any]) -> parts.Page:
 
 {text}
 
-A record has a batch of rows with {_SIZE} random numbers each, and whether their sum is positive. The model has one
-hidden layer of {_SIZE} units, and trains by gradient descent. The work is equal: each way computes the records with
-the same ops from the numbers 0, 1, 2 and so on, with one producer, in this order, and the first {_CHECKED_STEPS}
-losses of all ways are the same. Buffers hold {_CAPACITY} records. The placeholder is fed by what `make_callable`
-returns, with the arrays that another call returned. In each round, each way is opened
-in a new session, warmed up and measured, one after the other in one process; the numbers are medians of
-{_EFFORT.rounds} rounds. *Times as fast* is the median of the ratios of the rounds, with its confidence interval
-beside it.
+A record has a batch of rows with {hidden_layer.SIZE} random numbers each, and whether their sum is positive. The model
+has one hidden layer of {hidden_layer.SIZE} units, and trains by gradient descent. The work is equal: each way computes
+the records with the same ops from the numbers 0, 1, 2 and so on, with one producer, in this order, and the first
+{_CHECKED_STEPS} losses of all ways are the same. Buffers hold {_CAPACITY} records. The placeholder is fed by what
+`make_callable` returns, with the arrays that another call returned. In each round, each way is opened in a new session,
+warmed up and measured, one after the other in one process; the numbers are medians of {_EFFORT.rounds} rounds. *Times
+as fast* is the median of the ratios of the rounds, with its confidence interval beside it.
 
 CPU time is that of all threads. *The record alone* only computes records; *the step alone* trains on one record that
 is in memory. The limit is the sum of their CPU times, divided by the cores: the time of a step if no core ever idled,

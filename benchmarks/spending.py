@@ -11,6 +11,8 @@ import tensorflow as tf
 
 # NumPy needs about 0.1 ms for the hyperbolic tangents of that many numbers.
 _NUMBERS = 262_144
+# Uniform numbers between 0 and 1, as many as a prime.
+_JITTER = np.random.default_rng(0).uniform(0, 1, 1009)
 
 
 def slow(value: tf.Tensor, milliseconds: Callable[[int], float], computes: bool = False) -> tf.Tensor:
@@ -27,6 +29,11 @@ def slow(value: tf.Tensor, milliseconds: Callable[[int], float], computes: bool 
     return number
 
   return tf.ensure_shape(tf.numpy_function(spend, [value], value.dtype), value.shape)
+
+
+def jitter(number: int, most: float) -> float:
+  """Returns a time between 0 and `most` that is always the same for a number, and looks random."""
+  return most * _JITTER[number % len(_JITTER)]
 
 
 def counter() -> tf.data.Dataset:
