@@ -31,8 +31,6 @@ class Effort(NamedTuple):
   warm_up_seconds: float
   seconds: float
   rounds: int
-  # How many steps to warm up, and to measure, at least.
-  least_steps: int = _LEAST_STEPS
 
 
 class Cost(NamedTuple):
@@ -112,10 +110,36 @@ def in_new_sessions(openers: Mapping[str, Open], effort: Effort) -> dict[str, li
   for turn in range(effort.rounds):
     for name, opener in list(openers.items())[:: (-1) ** turn]:
       with opener() as step:
-        cost(step, effort.warm_up_seconds, max(effort.least_steps, _LEAST_WARM_UP_STEPS))
-        result[name].append(cost(step, effort.seconds, effort.least_steps))
+        cost(step, effort.warm_up_seconds, _LEAST_WARM_UP_STEPS)
+        result[name].append(cost(step, effort.seconds))
       # The graph of a session that was closed has cycles; its memory must not be freed while the next is measured.
       gc.collect()
+  return result
+
+
+def in_new_sessions_by_turns(
+    openers: Mapping[str, Open], seconds: float, rounds: int, turns: int, least_steps: int) -> dict[str, list[Cost]]:
+  """Measures several ways like `in_new_sessions`, but those of a round are open together, and take turns.
+
+  Where a machine's speed drifts, ways that are measured within a second of each other can be told apart best.
+
+  Args:
+    openers: Opens each way.
+    seconds: How long to measure all ways of a round together, as in `in_turns`.
+    rounds: How often each way is opened.
+    turns: How often each is measured in a round.
+    least_steps: How many steps a turn has at least, however long they take.
+
+  Returns:
+    The cost of a step of each way in each round: the median of its turns.
+  """
+  result: dict[str, list[Cost]] = {name: [] for name in openers}
+  for number in range(rounds):
+    with contextlib.ExitStack() as stack:
+      steps = {name: stack.enter_context(openers[name]()) for name in list(openers)[:: (-1) ** number]}
+      for name, costs in in_turns(steps, seconds, turns, least_steps).items():
+        result[name].append(median(costs))
+    gc.collect()
   return result
 
 

@@ -51,10 +51,13 @@ _BATCH = 256
 _EFFORTS = {"local": blocks.Effort(0.8, 1.2, rounds=12), "remote": blocks.Effort(0.8, 1.8, rounds=8)}
 # The limit needs fewer rounds than a ratio.
 _ALONE_ROUNDS = 4
-# The two ways that a program chooses between need more rounds. Buffers fill during the first steps; each record costs a
-# tenth of a step of DIEN, so a block of few steps would show what that costs once as if it went on.
+# The two ways that a program chooses between are compared closely: opened this often, in pairs that take so many turns.
 _PAIR = (_BASE, "SmartStage")
-_PAIR_EFFORT = _EFFORTS["local"]._replace(rounds=30, least_steps=40)
+_PAIR_ROUNDS = 20
+_PAIR_TURNS = 4
+_PAIR_SECONDS = 4.5
+_PAIR_STEPS = 8
+_QUICK_SECONDS = 0.5
 _QUICK_ROWS = 600
 _QUICK_BATCH = 32
 _QUICK_EFFORT = blocks.Effort(0.1, 0.2, rounds=1)
@@ -79,9 +82,9 @@ def _measure(name: str, files: str, quick: bool) -> blocks.Rounds:
 
 def _measure_pair(name: str, quick: bool) -> blocks.Rounds:
   """Measures a model with SmartStage and without, from local files."""
-  effort = _QUICK_EFFORT if quick else _PAIR_EFFORT
+  seconds, rounds, turns = (_QUICK_SECONDS, 1, 1) if quick else (_PAIR_SECONDS, _PAIR_ROUNDS, _PAIR_TURNS)
   with _runs(name, "local", quick) as run:
-    return blocks.in_new_sessions(_openers(run, _PAIR), effort)
+    return blocks.in_new_sessions_by_turns(_openers(run, _PAIR), seconds, rounds, turns, _PAIR_STEPS)
 
 
 @contextlib.contextmanager
@@ -187,12 +190,14 @@ of it.
 {remote_files.DESCRIPTION}
 
 In each round, each way of a model is opened in a new session, warmed up and measured, one after the other in one
-process; the numbers are medians of {_EFFORTS["local"].rounds} rounds for local files, of {_EFFORTS["remote"].rounds}
-for remote ones, and of {_PAIR_EFFORT.rounds} in the first table. So a ratio covers what [equal
-sessions](equal_sessions.md) differ by. A session is measured {_EFFORTS["local"].warm_up_seconds} s after its start, for
-{_EFFORTS["local"].seconds} s, or {_EFFORTS["remote"].seconds} s with remote files. tf.data's tuner may still be raising
-its parallelism then, and its buffers may still fill, which shows where steps are long: 16 steps of DIEN are measured
-after the first 10. In the first table, at least {_PAIR_EFFORT.least_steps} steps come before, and as many are measured.
+process; the numbers are medians of {_EFFORTS["local"].rounds} rounds for local files, and of
+{_EFFORTS["remote"].rounds} for remote ones. So a ratio covers what [equal sessions](equal_sessions.md) differ by. A
+session is measured {_EFFORTS["local"].warm_up_seconds} s after its start, for {_EFFORTS["local"].seconds} s, or
+{_EFFORTS["remote"].seconds} s with remote files. tf.data's tuner may still be raising its parallelism then, and its
+buffers may still fill, which shows where steps are long: of DIEN, 16 steps are measured after 10. In the first table,
+both ways of a round are open together and take {_PAIR_TURNS} turns, of which the median counts, in {_PAIR_ROUNDS}
+rounds: the speed of the machine drifts. A turn is a third of {_PAIR_SECONDS / 2 / (_PAIR_TURNS + 1)} s and at least 8
+steps to warm up, and then two thirds of it and at least {_PAIR_STEPS} steps that are measured.
 *Times as fast* is the median of the ratios of the rounds, with its confidence interval beside it. A stage is marked as
 slower if the whole interval of its ratio to the same tf.data without a stage is below {_LEAST}.
 
