@@ -16,7 +16,7 @@ _PROGRAMS = {
     "gpu_models": ["gpu_models.py", "--device=cpu", "--models", "dssm", "--tf_data=plain", "--batch_size=64"],
 }
 _WITH_PICTURES = (
-    "autotune", "equal_sessions", "first_steps", "models", "overlap_ratios", "parameter_servers", "pipelines", "scale",
+    "autotune", "cpu_by_thread", "equal_sessions", "first_steps", "models", "overlap_ratios", "parameter_servers", "pipelines", "scale",
     "soak")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import NamedTuple
+from typing import TypeVar
 
 _LEAST_STEPS = 3
 # A stage, and tf.data's own prefetch, hold a few records each when a block begins.
@@ -51,6 +52,9 @@ class Ratio(NamedTuple):
   high: float
 
 
+# Runs a step for so many seconds, and so often at least; returns what was measured.
+Measured = TypeVar("Measured")
+Measure = Callable[[Step, float, int], Measured]
 # The cost of each way in each round.
 Rounds = Mapping[str, Sequence[Cost]]
 
@@ -68,7 +72,12 @@ def cost(step: Step, seconds: float, least_steps: int = _LEAST_STEPS) -> Cost:
 
 
 def in_turns(
-    steps: Mapping[str, Step], seconds: float, rounds: int, least_steps: int = _LEAST_STEPS) -> dict[str, list[Cost]]:
+    steps: Mapping[str, Step],
+    seconds: float,
+    rounds: int,
+    least_steps: int = _LEAST_STEPS,
+    measure: Measure[Measured] = cost,
+) -> dict[str, list[Measured]]:
   """Measures several ways, which take turns in an order that alternates between rounds.
 
   Args:
@@ -77,19 +86,20 @@ def in_turns(
       has filled its buffer while others were measured.
     rounds: How often each is measured.
     least_steps: How many steps a block has at least, however long they take.
+    measure: Measures a block.
 
   Returns:
-    The cost of a step of each way in each round.
+    What was measured of each way in each round.
   """
   each = seconds / len(steps) / (rounds + 1)
   for step in steps.values():
     cost(step, each)
-  result: dict[str, list[Cost]] = {name: [] for name in steps}
+  result: dict[str, list[Measured]] = {name: [] for name in steps}
   for turn in range(rounds):
     for name, step in list(steps.items())[:: (-1) ** turn]:
       _wait_until_idle()
       cost(step, each / 3, _LEAST_WARM_UP_STEPS)
-      result[name].append(cost(step, each * 2 / 3, least_steps))
+      result[name].append(measure(step, each * 2 / 3, least_steps))
   return result
 
 
@@ -118,7 +128,13 @@ def in_new_sessions(openers: Mapping[str, Open], effort: Effort) -> dict[str, li
 
 
 def in_new_sessions_by_turns(
-    openers: Mapping[str, Open], seconds: float, rounds: int, turns: int, least_steps: int) -> dict[str, list[Cost]]:
+    openers: Mapping[str, Open],
+    seconds: float,
+    rounds: int,
+    turns: int,
+    least_steps: int,
+    measure: Measure[Measured] = cost,
+) -> dict[str, list[list[Measured]]]:
   """Measures several ways like `in_new_sessions`, but those of a round are open together, and take turns.
 
   Where a machine's speed drifts, ways that are measured within a second of each other can be told apart best.
@@ -129,16 +145,17 @@ def in_new_sessions_by_turns(
     rounds: How often each way is opened.
     turns: How often each is measured in a round.
     least_steps: How many steps a turn has at least, however long they take.
+    measure: Measures a turn.
 
   Returns:
-    The cost of a step of each way in each round: the median of its turns.
+    What was measured of each way in each turn of each round.
   """
-  result: dict[str, list[Cost]] = {name: [] for name in openers}
+  result: dict[str, list[list[Measured]]] = {name: [] for name in openers}
   for number in range(rounds):
     with contextlib.ExitStack() as stack:
       steps = {name: stack.enter_context(openers[name]()) for name in list(openers)[:: (-1) ** number]}
-      for name, costs in in_turns(steps, seconds, turns, least_steps).items():
-        result[name].append(median(costs))
+      for name, measured in in_turns(steps, seconds, turns, least_steps, measure).items():
+        result[name].append(measured)
     gc.collect()
   return result
 

@@ -84,7 +84,8 @@ def _measure_pair(name: str, quick: bool) -> blocks.Rounds:
   """Measures a model with SmartStage and without, from local files."""
   seconds, rounds, turns = (_QUICK_SECONDS, 1, 1) if quick else (_PAIR_SECONDS, _PAIR_ROUNDS, _PAIR_TURNS)
   with _runs(name, "local", quick) as run:
-    return blocks.in_new_sessions_by_turns(_openers(run, _PAIR), seconds, rounds, turns, _PAIR_STEPS)
+    measured = blocks.in_new_sessions_by_turns(_openers(run, _PAIR), seconds, rounds, turns, _PAIR_STEPS)
+  return {name: list(map(blocks.median, those)) for name, those in measured.items()}
 
 
 @contextlib.contextmanager
