@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import autotune_cases as cases
 import blocks
+import local_cluster
 import parts
 import pictures
 import report
@@ -142,9 +143,9 @@ In the cases with times, a record and a step each take the given time in a `tf.n
 *waits*, computing in one thread, measured in CPU time, where it *computes*. They are those of
 [preparation and step](overlap_ratios.md), and of [producers and capacity](scale.md); so are records that are filled
 with a number and not read. The model with one hidden layer is that of the [pipelines](pipelines.md), and the
-[parameter server](parameter_servers.md) has two workers, of which the settings are the first one's. The others are the
-[models](models.md) with their default sizes and batches of {cases.BATCH} rows, whose lines of text SmartStage parses
-and prepares, because tf.data only reads them.
+[parameter server](parameter_servers.md) has two workers; a step is {local_cluster.STEPS_AT_ONCE} of each, and the
+settings are the first one's. The others are the [models](models.md) with their default sizes and batches of
+{cases.BATCH} rows, whose lines of text SmartStage parses and prepares, because tf.data only reads them.
 
 All fixed settings of a case are open in one process and take turns, {_FULL.grid_rounds} rounds of {_FULL.seconds} s;
 they tell which is best, and what the default and the worst take. Then {_FULL.sessions} new sessions of the best and of
