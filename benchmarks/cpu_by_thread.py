@@ -46,13 +46,14 @@ _TASKS = pathlib.Path("/proc/self/task")
 class Spent(NamedTuple):
   """CPU seconds of a step, by who spent them."""
 
-  caller: float = 0.0
-  pools: float = 0.0
-  producer: float = 0.0
-  others: float = 0.0
+  caller: float
+  pools: float
+  producer: float
+  others: float
 
 
-_TITLES = Spent("the thread that calls `run`", "TensorFlow's pools", "the producer", "all others")
+# Of what Spent has.
+_TITLES = ("the thread that calls `run`", "TensorFlow's pools", "the producer", "all others")
 
 
 class _Threads:

@@ -195,10 +195,11 @@ process; the numbers are medians of {_EFFORTS["local"].rounds} rounds for local 
 {_EFFORTS["remote"].rounds} for remote ones. So a ratio covers what [equal sessions](equal_sessions.md) differ by. A
 session is measured {_EFFORTS["local"].warm_up_seconds} s after its start, for {_EFFORTS["local"].seconds} s, or
 {_EFFORTS["remote"].seconds} s with remote files. tf.data's tuner may still be raising its parallelism then, and its
-buffers may still fill, which shows where steps are long: of DIEN, 16 steps are measured after 10. In the first table,
-both ways of a round are open together and take {_PAIR_TURNS} turns, of which the median counts, in {_PAIR_ROUNDS}
-rounds: the speed of the machine drifts. A turn is a third of {_PAIR_SECONDS / 2 / (_PAIR_TURNS + 1)} s and at least 8
-steps to warm up, and then two thirds of it and at least {_PAIR_STEPS} steps that are measured.
+buffers may still fill, which shows where steps are long, as those of DIEN.
+
+In the first table, both ways of a round are open together and take {_PAIR_TURNS} turns, of which the median counts, in
+{_PAIR_ROUNDS} rounds: the speed of the machine drifts. A turn is a third of {_PAIR_SECONDS / 2 / (_PAIR_TURNS + 1)} s
+and at least 8 steps to warm up, and then two thirds of it and at least {_PAIR_STEPS} steps that are measured.
 *Times as fast* is the median of the ratios of the rounds, with its confidence interval beside it. A stage is marked as
 slower if the whole interval of its ratio to the same tf.data without a stage is below {_LEAST}.
 
