@@ -160,4 +160,4 @@ that were put meanwhile, because they could not go on so.""",
 if __name__ == "__main__":
   parts.main(
       __file__, __doc__, {name: lambda quick, case=case: _measure(case, quick) for name, case in cases.ALL.items()},
-      _write, quick=("waits_2_6", "dssm"))
+      _write, quick=("waits_2_6", "large", "hidden_32", "cluster_250", "dssm"))

@@ -6,8 +6,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import pathlib
-import tempfile
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -157,8 +155,7 @@ def _staging(setting: Setting) -> Staging:
 def _files(model: models.Model, tf_data: str, quick: bool) -> Iterator[Input]:
   """Writes the files of a model of modelzoo/, and yields how it reads them."""
   rows, batch = (_QUICK_ROWS, _QUICK_BATCH) if quick else (_ROWS, BATCH)
-  with tempfile.TemporaryDirectory() as folder:
-    data = model_runs.write_files_of(model, pathlib.Path(folder), rows)
+  with model_runs.files_of(model, rows) as data:
     yield Input(data=data, batch_size=batch, tf_data=tf_data)
 
 

@@ -13,7 +13,6 @@ import functools
 import os
 import pathlib
 import statistics
-import tempfile
 from collections.abc import Iterator
 from typing import Any
 from typing import NamedTuple
@@ -107,8 +106,7 @@ def _measure(name: str, quick: bool) -> dict[str, list[list[Spent]]]:
   rows, batch = (_QUICK_ROWS, _QUICK_BATCH) if quick else (_ROWS, _BATCH)
   seconds, rounds, turns = (_QUICK_SECONDS, 1, 1) if quick else (_SECONDS, _ROUNDS, _TURNS)
   model = models.load(name)
-  with tempfile.TemporaryDirectory() as folder:
-    data = model_runs.write_files_of(model, pathlib.Path(folder), rows)
+  with model_runs.files_of(model, rows) as data:
     files = Input(data=data, batch_size=batch, tf_data="best")
     openers = {
         way: functools.partial(model_runs.stepping, Run(model, model.hyperparameters(), files, staging=staging))

@@ -10,8 +10,6 @@ takes about 7 minutes; `--quick` tries whether it works.
 from __future__ import annotations
 
 import contextlib
-import pathlib
-import tempfile
 from typing import Any
 from typing import NamedTuple
 
@@ -67,8 +65,7 @@ def _measure(case: Case, quick: bool) -> blocks.Rounds:
   size = _QUICK if quick else _FULL
   model = models.load(case.model)
   with contextlib.ExitStack() as stack:
-    folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    data = model_runs.write_files_of(model, folder, size.rows)
+    data = stack.enter_context(model_runs.files_of(model, size.rows))
     run = Run(
         model, model.hyperparameters(), Input(data=data, batch_size=size.batch, tf_data="best"), staging=case.staging)
     source, threads = None, None

@@ -9,8 +9,6 @@ about seven minutes; `--quick` tries whether it works.
 from __future__ import annotations
 
 import gc
-import pathlib
-import tempfile
 from typing import Any
 from typing import NamedTuple
 
@@ -68,8 +66,7 @@ def _measure(name: str, quick: bool) -> dict[str, Rounds]:
   size = _QUICK if quick else _FULL
   model = models.load(name)
   result = {way: Rounds([], []) for way in _WAYS}
-  with tempfile.TemporaryDirectory() as folder:
-    data = model_runs.write_files_of(model, pathlib.Path(folder), size.rows)
+  with model_runs.files_of(model, size.rows) as data:
     for turn in range(size.rounds):
       for title, way in list(_WAYS.items())[:: (-1) ** turn]:
         files = Input(data=data, batch_size=size.batch, tf_data=way.tf_data)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import pathlib
 import sys
+import tempfile
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -47,9 +48,12 @@ def write_files(folder: pathlib.Path, rows: int, data_sets: Sequence[str]) -> di
   return folders
 
 
-def write_files_of(model: models.Model, folder: pathlib.Path, rows: int) -> str:
-  """Writes files of so many rows that a model reads. Returns their folder."""
-  return str(write_files(folder, rows, (data_set_of(model),))[data_set_of(model)])
+@contextlib.contextmanager
+def files_of(model: models.Model, rows: int) -> Iterator[str]:
+  """Writes files of so many rows that a model reads. Yields their folder, which goes with the context."""
+  name = data_set_of(model)
+  with tempfile.TemporaryDirectory() as folder:
+    yield str(write_files(pathlib.Path(folder), rows, (name,))[name])
 
 
 def data_set_of(model: models.Model) -> str:

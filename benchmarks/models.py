@@ -12,8 +12,6 @@ import contextlib
 import dataclasses
 import functools
 import os
-import pathlib
-import tempfile
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -95,8 +93,7 @@ def _runs(name: str, files: str, quick: bool) -> Iterator[Callable[[Way], Run]]:
   if files == "remote":
     model = remote_files.reading(model)
   rows, batch = (_QUICK_ROWS, _QUICK_BATCH) if quick else (_ROWS, _BATCH)
-  with tempfile.TemporaryDirectory() as folder:
-    data = model_runs.write_files_of(model, pathlib.Path(folder), rows)
+  with model_runs.files_of(model, rows) as data:
     yield lambda way: Run(
         model, model.hyperparameters(), Input(data=data, batch_size=batch, tf_data=way.tf_data), staging=way.staging)
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import pathlib
-import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -59,9 +57,8 @@ def _measure(delay: float, quick: bool) -> dict[str, list[blocks.Cost]]:
   """Returns the costs of a step of the ways; a worker's step counts like that of the other."""
   model = models.load(_MODEL)
   with contextlib.ExitStack() as stack:
-    folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
     rows, batch = (_QUICK_ROWS, _QUICK_BATCH) if quick else (_ROWS, _BATCH)
-    data = model_runs.write_files_of(model, folder, rows)
+    data = stack.enter_context(model_runs.files_of(model, rows))
     files = Input(data=data, batch_size=batch, tf_data="best")
     workers = stack.enter_context(local_cluster.workers(delay))
 
