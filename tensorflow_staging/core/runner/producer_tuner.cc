@@ -41,6 +41,8 @@ constexpr double kHopelessScore = 0.5;
 // before, if that is less, because no more than the wait can be gained.
 constexpr double kWorthwhileGain = 0.02;
 constexpr double kPartOfWait = 0.5;
+// How many cores must be idle, so that a producer takes none from the step.
+constexpr int64_t kIdleCores = 1;
 // How much of a producer must be idle beyond a whole one before one goes, so
 // that a small variation does not bring it back.
 constexpr double kSpare = 0.3;
@@ -99,7 +101,7 @@ bool ProducerTuner::IsClearlyFaster() const {
              (1 + kClearGain) * Median(before_.rates);
 }
 
-std::optional<bool> ProducerTuner::IsFaster() const {
+std::optional<bool> ProducerTuner::IsWorthIt() const {
   if (IsClearlyFaster()) return true;
   if (!recent_.complete()) return std::nullopt;
   const double worthwhile =
@@ -110,11 +112,25 @@ std::optional<bool> ProducerTuner::IsFaster() const {
     return true;
   }
   // Few periods before the trial could never tell.
-  if (score < kHopelessScore || !before_.complete() ||
-      recent_.rates.size() == kMostPeriods) {
+  if (!before_.complete()) return false;
+  if (recent_.rates.size() == kMostPeriods) {
+    return score >= 0 && HasEndedWaits() && CoresAreIdle();
+  }
+  if (score < kHopelessScore && !(HasEndedWaits() && CoresAreIdle())) {
     return false;
   }
   return std::nullopt;
+}
+
+bool ProducerTuner::HasEndedWaits() const {
+  return Median(recent_.waits) <= kPartOfWait * Median(before_.waits) &&
+         RankSumScore(recent_.waits, before_.waits) >= kSignificantScore;
+}
+
+bool ProducerTuner::CoresAreIdle() const {
+  const std::optional<int64_t> idle_now = idle_time_();
+  return idle_before_.has_value() && idle_now.has_value() &&
+         *idle_now - *idle_before_ >= kIdleCores * trial_micros_;
 }
 
 int ProducerTuner::PauseAfterFailure() {
@@ -141,11 +157,12 @@ bool ProducerTuner::OnPeriod(const Period& period) {
   const bool is_evidence = IsEvidence(period);
   if (is_evidence) recent_.Add(rate, waits);
   if (on_trial_) {
+    trial_micros_ += period.micros;
     if (!is_evidence) return false;
-    const std::optional<bool> faster = IsFaster();
-    if (!faster.has_value()) return false;
+    const std::optional<bool> worth_it = IsWorthIt();
+    if (!worth_it.has_value()) return false;
     on_trial_ = false;
-    if (!*faster) {
+    if (!*worth_it) {
       periods_to_trial_ = PauseAfterFailure();
       return Change(producers_ - 1);
     }
@@ -159,6 +176,8 @@ bool ProducerTuner::OnPeriod(const Period& period) {
     }
     on_trial_ = true;
     before_ = recent_;
+    trial_micros_ = 0;
+    idle_before_ = idle_time_();
     return Change(producers_ + 1);
   }
   if (producers_ == 1 || idle_periods_ < kIdlePeriods) return false;

@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
+#include <utility>
 
 namespace tensorflow {
 namespace staging {
@@ -18,8 +20,11 @@ namespace staging {
 //     source, and the next attempt is made after twice as many periods as the
 //     last one. Unless the wait or the gain is large, several periods decide,
 //     because the speed of steps varies by itself: as many as it takes until
-//     chance is no explanation of the gain (rank_sum.h). And while producers
-//     wait for room at other times, the capacity may grow first.
+//     chance is no explanation of the gain (rank_sum.h). Where cores are idle
+//     during the trial and steps wait half as long as before, it suffices that
+//     they do not take records more slowly: the waits tell what the speed,
+//     which varies more, cannot. And while producers wait for room at other
+//     times, the capacity may grow first.
 //   * While steps do not wait and the producers wait for room so long that one
 //     fewer would do, it takes one away. The pause of a program, as for an
 //     evaluation, is no reason.
@@ -42,8 +47,13 @@ class ProducerTuner {
   // After how many periods without a change the number has settled.
   static constexpr int kPeriodsToSettle = 20;
 
+  // Returns for how many microseconds all cores have idled so far, together;
+  // nothing if that is not known.
+  using IdleTime = std::function<std::optional<int64_t>()>;
+
   // Begins with one producer, and never chooses more than `most`, at least 1.
-  explicit ProducerTuner(int most) : most_(most) {}
+  ProducerTuner(int most, IdleTime idle_time)
+      : most_(most), idle_time_(std::move(idle_time)) {}
 
   int producers() const { return producers_; }
 
@@ -73,14 +83,19 @@ class ProducerTuner {
   // Whether records came faster by far in the latest two periods of the trial
   // than before.
   bool IsClearlyFaster() const;
-  // Whether records came faster in the trial than before; nothing if further
-  // periods have to tell.
-  std::optional<bool> IsFaster() const;
+  // Whether the producer on trial is to stay; nothing if further periods have
+  // to tell.
+  std::optional<bool> IsWorthIt() const;
+  // Whether steps wait for half as long as before the trial, or less.
+  bool HasEndedWaits() const;
+  // Whether a core or more has been idle during the trial, on average.
+  bool CoresAreIdle() const;
   // How many periods pass before the next trial.
   int PauseAfterFailure();
   bool Change(int producers);
 
   const int most_;
+  const IdleTime idle_time_;
   int producers_ = 1;
   // Complete periods since the last change, and how many of the latest ones had
   // a producer to spare.
@@ -89,9 +104,12 @@ class ProducerTuner {
 
   Recent recent_;
 
-  // While one producer more is on trial: the periods before.
+  // While one producer more is on trial: the periods before, how long the trial
+  // has lasted, and the idle time when it began.
   bool on_trial_ = false;
   Recent before_;
+  int64_t trial_micros_ = 0;
+  std::optional<int64_t> idle_before_;
   // After how many periods the next trial may begin, and how many the last
   // failure set.
   int periods_to_trial_ = 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <random>
 
 namespace tensorflow {
@@ -14,6 +15,9 @@ namespace staging {
 namespace {
 
 constexpr int64_t kSecond = 1000000;
+
+// The idle time of cores of which nothing is known.
+std::optional<int64_t> Unknown() { return std::nullopt; }
 
 // A stage whose producers make `rate` records a second each, together at most
 // `most`, for steps that take at most `steps` a second with one producer, and
@@ -49,14 +53,14 @@ int Simulate(const Stage& stage, int seconds, ProducerTuner* tuner) {
 }
 
 TEST(ProducerTunerTest, OneProducerIsEnoughForASlowStep) {
-  ProducerTuner tuner(8);
+  ProducerTuner tuner(8, Unknown);
   EXPECT_EQ(Simulate({100, 1e9, 50}, 100, &tuner), 0);
   EXPECT_EQ(tuner.producers(), 1);
   EXPECT_TRUE(tuner.settled());
 }
 
 TEST(ProducerTunerTest, ProducersAreAddedUntilTheStepDoesNotWait) {
-  ProducerTuner tuner(8);
+  ProducerTuner tuner(8, Unknown);
   Simulate({100, 1e9, 350}, 30, &tuner);
   EXPECT_EQ(tuner.producers(), 4);
   EXPECT_EQ(Simulate({100, 1e9, 350}, 100, &tuner), 0);
@@ -64,21 +68,21 @@ TEST(ProducerTunerTest, ProducersAreAddedUntilTheStepDoesNotWait) {
 }
 
 TEST(ProducerTunerTest, ThereAreNeverMoreThanAllowed) {
-  ProducerTuner tuner(3);
+  ProducerTuner tuner(3, Unknown);
   Simulate({100, 1e9, 1000}, 100, &tuner);
   EXPECT_EQ(tuner.producers(), 3);
   EXPECT_TRUE(tuner.settled());
 }
 
 TEST(ProducerTunerTest, ProducersThatGainNothingGo) {
-  ProducerTuner tuner(8);
+  ProducerTuner tuner(8, Unknown);
   // Two producers reach the limit of the source.
   Simulate({100, 200, 1000}, 19, &tuner);
   EXPECT_EQ(tuner.producers(), 2);
 }
 
 TEST(ProducerTunerTest, AProducerThatSlowsTheStepGoes) {
-  ProducerTuner tuner(8);
+  ProducerTuner tuner(8, Unknown);
   // With two producers steps no longer wait, and take longer.
   const Stage stage = {95, 1e9, 100, /*contention=*/10};
   Simulate(stage, 19, &tuner);
@@ -86,13 +90,13 @@ TEST(ProducerTunerTest, AProducerThatSlowsTheStepGoes) {
 }
 
 TEST(ProducerTunerTest, AProducerThatGainsMoreThanItSlowsStays) {
-  ProducerTuner tuner(8);
+  ProducerTuner tuner(8, Unknown);
   Simulate({80, 1e9, 100, /*contention=*/10}, 30, &tuner);
   EXPECT_EQ(tuner.producers(), 2);
 }
 
 TEST(ProducerTunerTest, AProducerThatSlowsTheStepAboutAsMuchAsItGainsGoes) {
-  ProducerTuner tuner(8);
+  ProducerTuner tuner(8, Unknown);
   // Steps no longer wait for a tenth of their time, and take that much longer.
   const Stage stage = {90, 1e9, 100, /*contention=*/9};
   Simulate(stage, 28, &tuner);
@@ -103,13 +107,13 @@ TEST(ProducerTunerTest, AProducerThatSlowsTheStepAboutAsMuchAsItGainsGoes) {
 }
 
 TEST(ProducerTunerTest, AProducerThatEndsShortWaitsStays) {
-  ProducerTuner tuner(8);
+  ProducerTuner tuner(8, Unknown);
   Simulate({97, 1e9, 100}, 19, &tuner);
   EXPECT_EQ(tuner.producers(), 2);
 }
 
 TEST(ProducerTunerTest, WhereBothWaitTheCapacityMayGrowFirst) {
-  ProducerTuner tuner(8);
+  ProducerTuner tuner(8, Unknown);
   ProducerTuner::Period period;
   period.micros = kSecond;
   period.put = period.taken = 80;
@@ -123,7 +127,7 @@ TEST(ProducerTunerTest, WhereBothWaitTheCapacityMayGrowFirst) {
 }
 
 TEST(ProducerTunerTest, ATrialThatBeganAtOnceIsRepeatedWithMorePeriods) {
-  ProducerTuner tuner(2);
+  ProducerTuner tuner(2, Unknown);
   // A gain of 12 %, which the one period before the first trial cannot show.
   const Stage stage = {60, 67, 100};
   EXPECT_EQ(Simulate(stage, 1, &tuner), 1);
@@ -135,16 +139,20 @@ TEST(ProducerTunerTest, ATrialThatBeganAtOnceIsRepeatedWithMorePeriods) {
 }
 
 // Returns how many of 100 tuners keep a second producer of `stage` after so
-// many seconds, whose records vary by the part `noise` of their number.
-int KeptAmongChance(const Stage& stage, double noise, int seconds) {
+// many seconds, whose records vary by the part `noise` of their number, and in
+// each of which all cores together idle for so many seconds.
+int KeptAmongChance(const Stage& stage, double noise, int seconds,
+                    double idle_cores = 0) {
   int kept = 0;
   for (int seed = 1; seed <= 100; ++seed) {
-    ProducerTuner tuner(8);
+    int64_t idle = 0;
+    ProducerTuner tuner(8, [&idle] { return idle; });
     std::minstd_rand random(7919 * seed);
     std::normal_distribution<double> varies(1, noise);
     for (int i = 0; i < seconds; ++i) {
       ProducerTuner::Period period = Second(stage, tuner.producers());
       period.put = period.taken *= varies(random);
+      idle += static_cast<int64_t>(period.micros * idle_cores);
       tuner.OnPeriod(period);
     }
     kept += tuner.producers() > 1;
@@ -156,26 +164,47 @@ TEST(ProducerTunerTest, ASmallGainIsFoundAmongChance) {
   EXPECT_GE(KeptAmongChance({80e3, 84e3, 100e3}, 0.03, 60), 90);
 }
 
+// The first trial is over by then, and no second one has begun.
+constexpr int kFirstTrial = 30;
+
+TEST(ProducerTunerTest, WhereCoresAreIdleTheEndOfWaitsSuffices) {
+  // A gain of 6 % among speeds that vary by 7 %.
+  const Stage stage = {94e3, 1e9, 100e3};
+  EXPECT_GE(KeptAmongChance(stage, 0.07, kFirstTrial, /*idle_cores=*/1), 90);
+  EXPECT_LE(KeptAmongChance(stage, 0.07, kFirstTrial, /*idle_cores=*/0.5), 60);
+}
+
+TEST(ProducerTunerTest, WhereCoresAreIdleAProducerThatSlowsTheStepGoes) {
+  // Producers and steps compete for something else, such as a lock.
+  const Stage stage = {94e3, 1e9, 100e3, /*contention=*/8e3};
+  EXPECT_LE(KeptAmongChance(stage, 0.02, kFirstTrial, /*idle_cores=*/1), 5);
+}
+
+TEST(ProducerTunerTest, WhereCoresAreIdleWaitsThatGoOnNeedAGain) {
+  const Stage stage = {90e3, 90e3, 100e3};
+  EXPECT_LE(KeptAmongChance(stage, 0.05, kFirstTrial, /*idle_cores=*/1), 5);
+}
+
 TEST(ProducerTunerTest, ChanceSeldomKeepsAProducer) {
   EXPECT_LE(KeptAmongChance({90e3, 90e3, 100e3}, 0.05, 2000), 20);
 }
 
 TEST(ProducerTunerTest, TrialsThatFailBecomeRare) {
-  ProducerTuner tuner(8);
+  ProducerTuner tuner(8, Unknown);
   Simulate({100, 200, 1000}, 10000, &tuner);
   // Each trial changes the number twice; the longest pause is 1,280 periods.
   EXPECT_LE(Simulate({100, 200, 1000}, 10000, &tuner), 16);
 }
 
 TEST(ProducerTunerTest, ATrialSucceedsOnceTheLimitIsGone) {
-  ProducerTuner tuner(8);
+  ProducerTuner tuner(8, Unknown);
   Simulate({100, 200, 1000}, 100, &tuner);
   Simulate({100, 1e9, 500}, 200, &tuner);
   EXPECT_EQ(tuner.producers(), 5);
 }
 
 TEST(ProducerTunerTest, ProducersThatAreIdleGo) {
-  ProducerTuner tuner(8);
+  ProducerTuner tuner(8, Unknown);
   Simulate({100, 1e9, 600}, 30, &tuner);
   EXPECT_EQ(tuner.producers(), 6);
   Simulate({100, 1e9, 150}, 30, &tuner);
@@ -196,7 +225,7 @@ std::array<ProducerTuner::Period, 2> Pause(const Stage& stage, int producers) {
 }
 
 TEST(ProducerTunerTest, APauseOfTheProgramTakesNoProducerAway) {
-  ProducerTuner tuner(8);
+  ProducerTuner tuner(8, Unknown);
   const Stage stage = {100, 1e9, 350};
   Simulate(stage, 30, &tuner);
   EXPECT_EQ(tuner.producers(), 4);
@@ -210,7 +239,7 @@ TEST(ProducerTunerTest, APauseOfTheProgramTakesNoProducerAway) {
 }
 
 TEST(ProducerTunerTest, APauseOfTheProgramFailsNoTrial) {
-  ProducerTuner tuner(2);
+  ProducerTuner tuner(2, Unknown);
   const Stage stage = {100, 1e9, 150};
   EXPECT_EQ(Simulate(stage, 1, &tuner), 1);
   EXPECT_EQ(tuner.producers(), 2);
@@ -234,7 +263,7 @@ ProducerTuner::Period Unsteady(int64_t put, int64_t taken) {
 }
 
 TEST(ProducerTunerTest, ATrialGoesOnWhileTheBufferFills) {
-  ProducerTuner tuner(2);
+  ProducerTuner tuner(2, Unknown);
   const Stage stage = {90, 1e9, 100};
   EXPECT_EQ(Simulate(stage, 7, &tuner), 1);
   // Filling the buffer slows the steps, which share the cores.
@@ -247,7 +276,7 @@ TEST(ProducerTunerTest, ATrialGoesOnWhileTheBufferFills) {
 }
 
 TEST(ProducerTunerTest, ABufferThatFillsForEverEndsATrial) {
-  ProducerTuner tuner(2);
+  ProducerTuner tuner(2, Unknown);
   EXPECT_EQ(Simulate({90, 1e9, 100}, 7, &tuner), 1);
   int changes = 0;
   for (int i = 0; i < 30; ++i) changes += tuner.OnPeriod(Unsteady(95, 85));
@@ -256,7 +285,7 @@ TEST(ProducerTunerTest, ABufferThatFillsForEverEndsATrial) {
 }
 
 TEST(ProducerTunerTest, StepsThatDrainTheBufferAreNotFast) {
-  ProducerTuner tuner(2);
+  ProducerTuner tuner(2, Unknown);
   // What two producers left in the buffer lasts one producer for some time.
   for (int i = 0; i < 10; ++i) {
     EXPECT_FALSE(tuner.OnPeriod(Unsteady(80, 100))) << "in period " << i;
@@ -268,7 +297,7 @@ TEST(ProducerTunerTest, StepsThatDrainTheBufferAreNotFast) {
 }
 
 TEST(ProducerTunerTest, WhatTheBufferHeldIsNoGainOfATrial) {
-  ProducerTuner tuner(2);
+  ProducerTuner tuner(2, Unknown);
   EXPECT_EQ(Simulate({90, 1e9, 100}, 7, &tuner), 1);
   int changes = 0;
   for (int i = 0; i < 30; ++i) changes += tuner.OnPeriod(Unsteady(90, 110));
@@ -277,7 +306,7 @@ TEST(ProducerTunerTest, WhatTheBufferHeldIsNoGainOfATrial) {
 }
 
 TEST(ProducerTunerTest, ATrialNeedsAPeriodToCompareWith) {
-  ProducerTuner tuner(2);
+  ProducerTuner tuner(2, Unknown);
   ProducerTuner::Period period = Unsteady(80, 100);
   period.take_wait_micros = kSecond / 2;
   EXPECT_FALSE(tuner.OnPeriod(period));
@@ -286,7 +315,7 @@ TEST(ProducerTunerTest, ATrialNeedsAPeriodToCompareWith) {
 }
 
 TEST(ProducerTunerTest, AStageThatIsNeverSteadyIsTunedToo) {
-  ProducerTuner tuner(2);
+  ProducerTuner tuner(2, Unknown);
   int changes = 0;
   for (int i = 0; i < 30 && changes == 0; ++i) {
     changes +=
@@ -296,7 +325,7 @@ TEST(ProducerTunerTest, AStageThatIsNeverSteadyIsTunedToo) {
 }
 
 TEST(ProducerTunerTest, APeriodWithoutTimeCountsNothing) {
-  ProducerTuner tuner(8);
+  ProducerTuner tuner(8, Unknown);
   EXPECT_FALSE(tuner.OnPeriod({}));
   EXPECT_EQ(tuner.producers(), 1);
 }

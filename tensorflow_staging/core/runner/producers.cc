@@ -11,6 +11,7 @@
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/tsl/profiler/lib/traceme.h"
 #include "tensorflow_staging/core/framework/thread_name.h"
+#include "tensorflow_staging/core/runner/idle_time.h"
 
 namespace tensorflow {
 namespace staging {
@@ -73,7 +74,9 @@ Producers::Producers(std::shared_ptr<Session> session,
       ignored_in_a_row_(most_threads_),
       has_closed_(most_threads_),
       active_threads_(options.tune_threads() ? 1 : most_threads_) {
-  if (options.tune_threads()) tuner_.emplace(most_threads_);
+  if (options.tune_threads()) {
+    tuner_.emplace(most_threads_, [] { return IdleMicros(); });
+  }
 }
 
 Status Producers::Start() {
