@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares a stage that chooses its settings with each fixed setting of a grid, for benchmarks/autotune.md.
 
-`.venv/bin/python benchmarks/autotune.py --picture=benchmarks/autotune.svg > benchmarks/autotune.md` takes about 50
-minutes; `--quick` tries whether it works.
+`.venv/bin/python benchmarks/autotune.py --picture=benchmarks/autotune.svg > benchmarks/autotune.md` takes about an
+hour; `--quick` tries whether it works.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import local_cluster
 import parts
 import pictures
 import report
+import spending
 
 _TARGET = 1.03
 _DEFAULT = cases.Setting(1, 1)
@@ -103,7 +104,7 @@ def _seconds(stage: cases.Stage, effort: Effort) -> float:
   blocks.cost(stage.step, effort.warm_up_seconds)
   before, steps = stage.put(), 0
   began = now = time.perf_counter()
-  while now - began < effort.seconds:
+  while now - began < effort.seconds or steps % stage.period:
     stage.step()
     steps += 1
     now = time.perf_counter()
@@ -146,11 +147,13 @@ with a number and not read. The model with one hidden layer is that of the [pipe
 [parameter server](parameter_servers.md) has two workers; a step is {local_cluster.STEPS_AT_ONCE} of each, and the
 settings are the first one's. The others are the [models](models.md) with their default sizes and batches of
 {cases.BATCH} rows, whose lines of text SmartStage parses and prepares, because tf.data only reads them.
+In the last two, tf.data parses and prepares them as well, and reads them behind the latency of remote storage.
 
-All fixed settings of a case are open in one process and take turns, {_FULL.grid_rounds} rounds of {_FULL.seconds} s;
-they tell which is best, and what the default and the worst take. Then {_FULL.sessions} new sessions of the best and of
-AUTOTUNE, which has {_FULL.settling_seconds} s to choose, take {_FULL.turns} turns each: chance helped the best in the
-rounds that chose it, and [equal sessions](equal_sessions.md) differ. *Chosen / best* is the median of the ratios of
+All fixed settings of a case are open in one process and take turns, {_FULL.grid_rounds} rounds of {_FULL.seconds} s,
+or until the times of a case repeat ({spending.JITTER_PERIOD:,} steps where they are random). They tell which is best,
+and what the default and the worst take. Then {_FULL.sessions} new sessions of the best and of AUTOTUNE, which has
+{_FULL.settling_seconds} s to choose, take {_FULL.turns} turns each: chance helped the best in the rounds that chose it,
+and [equal sessions](equal_sessions.md) differ. *Chosen / best* is the median of the ratios of
 these turns, with its confidence interval. Steps that use up what a buffer held before count as long as the records
 that were put meanwhile, because they could not go on so.""",
       pictures.bars("Time of a step with AUTOTUNE, over that with the best fixed setting",

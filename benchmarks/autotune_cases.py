@@ -14,6 +14,7 @@ import blocks
 import hidden_layer
 import local_cluster
 import model_runs
+import remote_files
 import spending
 import tensorflow as tf
 import ways
@@ -50,6 +51,8 @@ class Stage(NamedTuple):
   sessions: list[tf.compat.v1.Session]
   # How many records of each session a step takes.
   records: int = 1
+  # After how many steps their times repeat.
+  period: int = 1
 
   def put(self) -> float:
     """Returns for how many steps records have been put."""
@@ -98,6 +101,7 @@ class _Staged:
   # Adds what the step computes from its record.
   train: Callable[[ways.Record], tf.Operation | list[tf.Tensor]]
   config: tf.compat.v1.ConfigProto | None = None
+  period: int = 1
 
   @contextlib.contextmanager
   def prepared(self, quick: bool) -> Iterator[OpenStage]:
@@ -111,7 +115,7 @@ class _Staged:
       with tf.compat.v1.Session(config=self.config) as session:
         session.run(tf.compat.v1.global_variables_initializer())
         with tf.make_prefetch_hook().running(session):
-          yield Stage(session.make_callable(step), [session])
+          yield Stage(session.make_callable(step), [session], period=self.period)
 
 
 def _numbers() -> tf.Tensor:
@@ -124,12 +128,22 @@ def _times(
     step: Callable[[int], float],
     computes: bool = False,
     grid: Grid = _FOUR,
+    period: int = 1,
 ) -> Case:
-  """Returns the case of records and steps that take given times in milliseconds, given the number of the record."""
+  """Returns the case of records and steps that take given times.
+
+  Args:
+    title: The times.
+    record: Returns the milliseconds of a record, given its number.
+    step: Returns the milliseconds of its step.
+    computes: Whether they compute, or else sleep.
+    grid: What is tried.
+    period: After how many records the times repeat.
+  """
   staged = _Staged(
       lambda: [spending.slow(_numbers(), record, computes)],
       lambda taken: spending.slow(taken[0], step, computes).op,
-      tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1))
+      tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1), period)
   return Case(title, staged.prepared, grid)
 
 
@@ -159,11 +173,22 @@ def _files(model: models.Model, tf_data: str, quick: bool) -> Iterator[Input]:
     yield Input(data=data, batch_size=batch, tf_data=tf_data)
 
 
-@contextlib.contextmanager
-def _model(name: str, quick: bool) -> Iterator[OpenStage]:
-  """Prepares a model of modelzoo/, whose preparation SmartStage takes out of the step."""
+def _model(name: str) -> Case:
+  """Returns the case of a model of modelzoo/, whose preparation SmartStage takes out of the step."""
   model = models.load(name)
-  with _files(model, "plain", quick) as files:
+  return Case(model.name, functools.partial(_training, model, "plain"), _TWO)
+
+
+def _remote(name: str) -> Case:
+  """Returns the case of a model whose files have the latency of remote storage."""
+  model = models.load(name)
+  return Case(
+      f"{model.name}, remote files", functools.partial(_training, remote_files.reading(model), "best"), _TWO)
+
+
+@contextlib.contextmanager
+def _training(model: models.Model, tf_data: str, quick: bool) -> Iterator[OpenStage]:
+  with _files(model, tf_data, quick) as files:
 
     @contextlib.contextmanager
     def opened(setting: Setting) -> Iterator[Stage]:
@@ -202,13 +227,13 @@ ALL: dict[str, Case] = {
     "waits_6_2": _times("waits 6 : 2 ms", lambda number: 6, lambda number: 2),
     "waits_8_0": _times("waits 8 : 0 ms", lambda number: 8, lambda number: 0, grid=Grid((1, 2, 4, 8))),
     "waits_by_turns": _times(
-        "waits 0 or 7 : 4 ms, by turns of 6", lambda number: 7 * (number // 6 % 2), lambda number: 4),
+        "waits 0 or 7 : 4 ms, by turns of 6", lambda number: 7 * (number // 6 % 2), lambda number: 4, period=12),
     "waits_by_long_turns": _times(
         "waits 0 or 8 : 4.4 ms, by turns of 16", lambda number: 8 * (number // 16 % 2), lambda number: 4.4,
-        grid=Grid((1, 2, 4), (1, 4, 16, 64))),
+        grid=Grid((1, 2, 4), (1, 4, 16, 64)), period=32),
     "waits_jitter": _times(
         "waits 0 to 6 : 0 to 6 ms", lambda number: spending.jitter(number, 6),
-        lambda number: spending.jitter(-number, 6)),
+        lambda number: spending.jitter(-number, 6), period=spending.JITTER_PERIOD),
     "computes_3_3": _times("computes 3 : 3 ms", lambda number: 3, lambda number: 3, computes=True),
     "computes_6_2": _times("computes 6 : 2 ms", lambda number: 6, lambda number: 2, computes=True),
     "large": _large(16),
@@ -216,4 +241,6 @@ ALL: dict[str, Case] = {
     "hidden_32": _one_hidden_layer(32),
     "cluster_250": _behind(250),
     "cluster_3000": _behind(3000),
-} | {name: Case(models.load(name).name, functools.partial(_model, name), _TWO) for name in models.NAMES}
+} | {name: _model(name) for name in models.NAMES} | {
+    f"{name}_remote": _remote(name) for name in ("dlrm", "wide_and_deep")
+}

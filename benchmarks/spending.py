@@ -11,8 +11,9 @@ import tensorflow as tf
 
 # NumPy needs about 0.1 ms for the hyperbolic tangents of that many numbers.
 _NUMBERS = 262_144
-# Uniform numbers between 0 and 1, as many as a prime.
-_JITTER = np.random.default_rng(0).uniform(0, 1, 1009)
+# After so many numbers, a prime, `jitter` repeats.
+JITTER_PERIOD = 1009
+_JITTER = np.random.default_rng(0).uniform(0, 1, JITTER_PERIOD)
 
 
 def slow(value: tf.Tensor, milliseconds: Callable[[int], float], computes: bool = False) -> tf.Tensor:
@@ -33,7 +34,7 @@ def slow(value: tf.Tensor, milliseconds: Callable[[int], float], computes: bool 
 
 def jitter(number: int, most: float) -> float:
   """Returns a time between 0 and `most` that is always the same for a number, and looks random."""
-  return most * _JITTER[number % len(_JITTER)]
+  return most * _JITTER[number % JITTER_PERIOD]
 
 
 def counter() -> tf.data.Dataset:
