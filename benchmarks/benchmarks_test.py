@@ -16,7 +16,7 @@ _PROGRAMS = {
     "gpu_models": ["gpu_models.py", "--device=cpu", "--models", "dssm", "--tf_data=plain", "--batch_size=64"],
 }
 _WITH_PICTURES = (
-    "autotune", "cpu_by_thread", "equal_sessions", "first_steps", "models", "overlap_ratios", "parameter_servers",
+    "autotune", "equal_sessions", "first_steps", "models", "models_closely", "overlap_ratios", "parameter_servers",
     "pipelines", "scale", "soak")
 
 

@@ -8,13 +8,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
 from typing import Any
 
 import blocks
@@ -49,13 +45,7 @@ _BATCH = 256
 _EFFORTS = {"local": blocks.Effort(0.8, 1.2, rounds=12), "remote": blocks.Effort(0.8, 1.8, rounds=8)}
 # The limit needs fewer rounds than a ratio.
 _ALONE_ROUNDS = 4
-# The two ways that a program chooses between are compared closely: opened this often, in pairs that take so many turns.
-_PAIR = (_BASE, "SmartStage")
-_PAIR_ROUNDS = 20
-_PAIR_TURNS = 4
-_PAIR_SECONDS = 4.5
-_PAIR_STEPS = 8
-_QUICK_SECONDS = 0.5
+_QUICK_WAYS = (_BASE, "SmartStage")
 _QUICK_ROWS = 600
 _QUICK_BATCH = 32
 _QUICK_EFFORT = blocks.Effort(0.1, 0.2, rounds=1)
@@ -65,56 +55,26 @@ _LEAST = 0.99
 
 def _measure(name: str, files: str, quick: bool) -> blocks.Rounds:
   """Measures all ways of a model, and its record and its step alone."""
-  effort = _QUICK_EFFORT if quick else _EFFORTS[files]
-  with _runs(name, files, quick) as run:
-    base = run(_WAYS[_BASE])
+  model = models.load(name)
+  if files == "remote":
+    model = remote_files.reading(model)
+  rows, batch = (_QUICK_ROWS, _QUICK_BATCH) if quick else (_ROWS, _BATCH)
+  ways, effort = (_QUICK_WAYS, _QUICK_EFFORT) if quick else (_WAYS, _EFFORTS[files])
+  with model_runs.files_of(model, rows) as data:
+
+    def run(way: str) -> Run:
+      source = Input(data=data, batch_size=batch, tf_data=_WAYS[way].tf_data)
+      return Run(model, model.hyperparameters(), source, staging=_WAYS[way].staging)
+
+    base = run(_BASE)
     record = model_runs.one_record(base)
-    rounds = blocks.in_new_sessions(_openers(run, _PAIR if quick else _WAYS), effort)
+    rounds = blocks.in_new_sessions({way: functools.partial(model_runs.stepping, run(way)) for way in ways}, effort)
     alone = blocks.in_new_sessions(
         {
             _RECORD: functools.partial(model_runs.preparing, base),
             _STEP: functools.partial(model_runs.stepping, base, record),
         }, effort._replace(rounds=min(effort.rounds, _ALONE_ROUNDS)))
     return rounds | alone
-
-
-def _measure_pair(name: str, quick: bool) -> blocks.Rounds:
-  """Measures a model with SmartStage and without, from local files."""
-  seconds, rounds, turns = (_QUICK_SECONDS, 1, 1) if quick else (_PAIR_SECONDS, _PAIR_ROUNDS, _PAIR_TURNS)
-  with _runs(name, "local", quick) as run:
-    measured = blocks.in_new_sessions_by_turns(_openers(run, _PAIR), seconds, rounds, turns, _PAIR_STEPS)
-  return {name: list(map(blocks.median, those)) for name, those in measured.items()}
-
-
-@contextlib.contextmanager
-def _runs(name: str, files: str, quick: bool) -> Iterator[Callable[[Way], Run]]:
-  """Writes the files of a model; yields what returns the run of a way."""
-  model = models.load(name)
-  if files == "remote":
-    model = remote_files.reading(model)
-  rows, batch = (_QUICK_ROWS, _QUICK_BATCH) if quick else (_ROWS, _BATCH)
-  with model_runs.files_of(model, rows) as data:
-    yield lambda way: Run(
-        model, model.hyperparameters(), Input(data=data, batch_size=batch, tf_data=way.tf_data), staging=way.staging)
-
-
-def _openers(run: Callable[[Way], Run], ways: Iterable[str]) -> dict[str, blocks.Open]:
-  return {way: functools.partial(model_runs.stepping, run(_WAYS[way])) for way in ways}
-
-
-def _pair_row(label: str, rounds: blocks.Rounds) -> tuple[str, ...]:
-  """Returns the row of a model in the table of the pair."""
-  base, other = (blocks.median([blocks.Cost(*cost) for cost in rounds[way]]) for way in _PAIR)
-  ratio = blocks.ratio(rounds, _PAIR[1], _BASE)
-  spent = blocks.interval([here[1] / there[1] for there, here in zip(*(rounds[way] for way in _PAIR), strict=True)])
-  return (
-      label, *(report.milliseconds(cost.seconds) for cost in (base, other)), f"{ratio.median:.3f}{_slower(ratio)}",
-      report.interval(ratio, digits=3), *(report.milliseconds(cost.cpu_seconds) for cost in (base, other)),
-      f"{spent.median:.3f}", report.interval(spent, digits=3))
-
-
-def _slower(ratio: blocks.Ratio) -> str:
-  return " **slower**" if ratio.high < _LEAST else ""
 
 
 def _rows(label: str, rounds: blocks.Rounds) -> tuple[list[tuple[str, ...]], list[pictures.Bar]]:
@@ -124,11 +84,11 @@ def _rows(label: str, rounds: blocks.Rounds) -> tuple[list[tuple[str, ...]], lis
   rows, bars = [], []
   for way in (way for way in _WAYS if way in rounds):
     cost, ratio = costs[way], blocks.ratio(rounds, way, _BASE)
-    slower = _slower(blocks.ratio(rounds, way, _without_stage(way)))
+    slower = blocks.ratio(rounds, way, _without_stage(way)).high < _LEAST
     rows.append((
         label, way, f"{1 / cost.seconds:.1f}", report.milliseconds(cost.seconds),
-        report.milliseconds(cost.cpu_seconds), f"{ratio.median:.3f}{slower}", report.interval(ratio, digits=3),
-        f"{cost.seconds / limit:.2f}"))
+        report.milliseconds(cost.cpu_seconds), f"{ratio.median:.3f}{' **slower**' if slower else ''}",
+        report.interval(ratio, digits=3), f"{cost.seconds / limit:.2f}"))
     if way != _BASE:
       bars.append(pictures.Bar(way.replace("`", ""), *ratio))
     label = ""
@@ -144,19 +104,11 @@ def _without_stage(way: str) -> str:
       if other.tf_data == _WAYS[way].tf_data and other.staging.staging == "none")
 
 
-_TITLES = {"local": "from local files", "remote": "from files behind the latency of remote storage"}
+_TITLES = {"local": "From local files", "remote": "From files behind the latency of remote storage"}
 
 
 def _write(results: dict[str, Any]) -> parts.Page:
   tables, groups = [], []
-  pairs = [("model", "no stage, ms", "SmartStage, ms", "times as fast", report.INTERVAL, "no stage, CPU ms",
-            "SmartStage, CPU ms", "times the CPU time", report.INTERVAL)]
-  pairs += [
-      _pair_row(models.load(name).name, results[_part(name, "pair")])
-      for name in models.NAMES if _part(name, "pair") in results
-  ]
-  if len(pairs) > 1:
-    tables.append(f"## With SmartStage, and without, from local files\n\n{report.markdown(pairs)}")
   for files in _FILES:
     table = [("model", "way", "steps/s", "ms per step", "CPU ms per step", "times as fast as no stage", report.INTERVAL,
               "time / limit")]
@@ -167,7 +119,7 @@ def _write(results: dict[str, Any]) -> parts.Page:
         table += rows
         groups.append(pictures.Group(f"{label}, {files} files", bars))
     if len(table) > 1:
-      tables.append(f"## All ways, {_TITLES[files]}\n\n{report.markdown(table, left=2)}")
+      tables.append(f"## {_TITLES[files]}\n\n{report.markdown(table, left=2)}")
   text = "\n\n".join(tables)
   return parts.Page(
       f"""# Models, with and without stages
@@ -192,11 +144,8 @@ process; the numbers are medians of {_EFFORTS["local"].rounds} rounds for local 
 {_EFFORTS["remote"].rounds} for remote ones. So a ratio covers what [equal sessions](equal_sessions.md) differ by. A
 session is measured {_EFFORTS["local"].warm_up_seconds} s after its start, for {_EFFORTS["local"].seconds} s, or
 {_EFFORTS["remote"].seconds} s with remote files. tf.data's tuner may still be raising its parallelism then, and its
-buffers may still fill, which shows where steps are long, as those of DIEN.
+buffers may still fill. [models_closely.md](models_closely.md) compares two of the ways more closely.
 
-In the first table, both ways of a round are open together and take {_PAIR_TURNS} turns, of which the median counts, in
-{_PAIR_ROUNDS} rounds: the speed of the machine drifts. A turn is a third of {_PAIR_SECONDS / 2 / (_PAIR_TURNS + 1)} s
-and at least 8 steps to warm up, and then two thirds of it and at least {_PAIR_STEPS} steps that are measured.
 *Times as fast* is the median of the ratios of the rounds, with its confidence interval beside it. A stage is marked as
 slower if the whole interval of its ratio to the same tf.data without a stage is below {_LEAST}.
 
@@ -214,5 +163,4 @@ if __name__ == "__main__":
       __file__, __doc__, {
           _part(name, files): lambda quick, name=name, files=files: _measure(name, files, quick)
           for files in _FILES for name in models.NAMES
-      } | {_part(name, "pair"): lambda quick, name=name: _measure_pair(name, quick) for name in models.NAMES}, _write,
-      quick=("dssm_remote", "dssm_pair"))
+      }, _write, quick=("dssm_remote",))

@@ -19,13 +19,14 @@ bool ProducerPeriods::MayEnd(Time now, int64_t records, int producers) const {
 }
 
 std::optional<ProducerTuner::Period> ProducerPeriods::End(
-    Time now, int64_t records, const BufferStats& stats) {
+    Time now, int64_t records, const BufferStats& stats, int64_t cpu_micros) {
   const Totals end = {now,
                       records,
                       stats.put(),
                       stats.taken(),
                       stats.take_waits().total_micros(),
-                      stats.put_waits().total_micros()};
+                      stats.put_waits().total_micros(),
+                      cpu_micros};
   const std::optional<Totals> begin = begin_;
   begin_ = end;
   if (!begin.has_value()) return std::nullopt;
@@ -37,6 +38,7 @@ std::optional<ProducerTuner::Period> ProducerPeriods::End(
   period.taken = end.taken - begin->taken;
   period.take_wait_micros = end.take_wait_micros - begin->take_wait_micros;
   period.put_wait_micros = end.put_wait_micros - begin->put_wait_micros;
+  period.cpu_micros = end.cpu_micros - begin->cpu_micros;
   return period;
 }
 

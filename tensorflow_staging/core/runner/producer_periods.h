@@ -24,10 +24,12 @@ class ProducerPeriods {
   // chance does not decide.
   bool MayEnd(Time now, int64_t records, int producers) const;
 
-  // Ends the period, and begins the next one. Returns what happened, or nothing
-  // for the period before the first call, whose beginning is not known.
+  // Ends the period, and begins the next one. `cpu_micros` is the CPU time that
+  // the process has taken so far. Returns what happened, or nothing for the
+  // period before the first call, whose beginning is not known.
   std::optional<ProducerTuner::Period> End(Time now, int64_t records,
-                                           const BufferStats& stats);
+                                           const BufferStats& stats,
+                                           int64_t cpu_micros);
 
  private:
   // The totals when the period began.
@@ -38,6 +40,7 @@ class ProducerPeriods {
     int64_t taken = 0;
     int64_t take_wait_micros = 0;
     int64_t put_wait_micros = 0;
+    int64_t cpu_micros = 0;
   };
 
   std::optional<Totals> begin_;

@@ -28,28 +28,30 @@ TEST(ProducerPeriodsTest, TheFirstPeriodHasNoKnownBeginning) {
   ProducerPeriods periods;
   EXPECT_FALSE(periods.MayEnd(kStart, 7, 1));
   EXPECT_TRUE(periods.MayEnd(kStart, 8, 1));
-  EXPECT_EQ(periods.End(kStart, 8, Stats(9, 5, 10, 20)), std::nullopt);
+  EXPECT_EQ(periods.End(kStart, 8, Stats(9, 5, 10, 20), 30), std::nullopt);
 }
 
 TEST(ProducerPeriodsTest, APeriodHasWhatTheTotalsHaveGained) {
   ProducerPeriods periods;
-  periods.End(kStart, 8, Stats(9, 5, 10, 20));
+  periods.End(kStart, 8, Stats(9, 5, 10, 20), 30);
   for (int i = 0; i < 2; ++i) {
     const std::optional<ProducerTuner::Period> period = periods.End(
         kStart + milliseconds(250 * (i + 1)), 30 * (i + 1),
-        Stats(9 + 21 * (i + 1), 5 + 20 * (i + 1), 10 + 300 * (i + 1), 20 + i));
+        Stats(9 + 21 * (i + 1), 5 + 20 * (i + 1), 10 + 300 * (i + 1), 20 + i),
+        30 + 400 * (i + 1));
     ASSERT_TRUE(period.has_value());
     EXPECT_EQ(period->micros, 250000);
     EXPECT_EQ(period->put, 21);
     EXPECT_EQ(period->taken, 20);
     EXPECT_EQ(period->take_wait_micros, 300);
     EXPECT_EQ(period->put_wait_micros, i);
+    EXPECT_EQ(period->cpu_micros, 400);
   }
 }
 
 TEST(ProducerPeriodsTest, APeriodLastsLongEnoughThatChanceDoesNotDecide) {
   ProducerPeriods periods;
-  periods.End(kStart, 100, Stats(0, 0, 0, 0));
+  periods.End(kStart, 100, Stats(0, 0, 0, 0), 0);
   EXPECT_FALSE(periods.MayEnd(kStart + milliseconds(199), 1000, 1));
   EXPECT_TRUE(periods.MayEnd(kStart + milliseconds(200), 1000, 1));
   // Each producer has its records.

@@ -42,7 +42,10 @@ constexpr double kHopelessScore = 0.5;
 constexpr double kWorthwhileGain = 0.02;
 constexpr double kPartOfWait = 0.5;
 // How many cores must be idle, so that a producer takes none from the step.
-constexpr int64_t kIdleCores = 1;
+constexpr double kIdleCores = 1;
+// The part of the cores below which idle ones are too few for a trial: with
+// more producers, records could come faster by little more than this.
+constexpr double kSaturated = 0.06;
 // How much of a producer must be idle beyond a whole one before one goes, so
 // that a small variation does not bring it back.
 constexpr double kSpare = 0.3;
@@ -62,12 +65,14 @@ double Median(const std::deque<double>& values) {
 
 }  // namespace
 
-void ProducerTuner::Recent::Add(double rate, double wait) {
+void ProducerTuner::Recent::Add(double rate, double wait, double idle_core) {
   rates.push_back(rate);
   waits.push_back(wait);
+  idle_cores.push_back(idle_core);
   if (rates.size() <= kMostPeriods) return;
   rates.pop_front();
   waits.pop_front();
+  idle_cores.pop_front();
 }
 
 bool ProducerTuner::Recent::complete() const {
@@ -85,7 +90,10 @@ bool ProducerTuner::IsEvidence(const Period& period) const {
 }
 
 bool ProducerTuner::ShouldTry(double waits, double idle) const {
-  if (recent_.rates.empty()) return false;
+  if (recent_.rates.empty() ||
+      Median(recent_.idle_cores) < kSaturated * cores_) {
+    return false;
+  }
   if (idle <= kToleratedWait && waits > kLongWait) return true;
   // Where both wait by turns, a larger buffer comes first.
   const size_t patience =
@@ -113,24 +121,18 @@ std::optional<bool> ProducerTuner::IsWorthIt() const {
   }
   // Few periods before the trial could never tell.
   if (!before_.complete()) return false;
+  const bool ends_waits =
+      Median(recent_.idle_cores) >= kIdleCores && HasEndedWaits();
   if (recent_.rates.size() == kMostPeriods) {
-    return score >= 0 && HasEndedWaits() && CoresAreIdle();
+    return score >= 0 && ends_waits;
   }
-  if (score < kHopelessScore && !(HasEndedWaits() && CoresAreIdle())) {
-    return false;
-  }
+  if (score < kHopelessScore && !ends_waits) return false;
   return std::nullopt;
 }
 
 bool ProducerTuner::HasEndedWaits() const {
   return Median(recent_.waits) <= kPartOfWait * Median(before_.waits) &&
          RankSumScore(recent_.waits, before_.waits) >= kSignificantScore;
-}
-
-bool ProducerTuner::CoresAreIdle() const {
-  const std::optional<int64_t> idle_now = idle_time_();
-  return idle_before_.has_value() && idle_now.has_value() &&
-         *idle_now - *idle_before_ >= kIdleCores * trial_micros_;
 }
 
 int ProducerTuner::PauseAfterFailure() {
@@ -155,9 +157,12 @@ bool ProducerTuner::OnPeriod(const Period& period) {
   const double idle =
       static_cast<double>(period.put_wait_micros) / period.micros;
   const bool is_evidence = IsEvidence(period);
-  if (is_evidence) recent_.Add(rate, waits);
+  if (is_evidence) {
+    recent_.Add(
+        rate, waits,
+        cores_ - static_cast<double>(period.cpu_micros) / period.micros);
+  }
   if (on_trial_) {
-    trial_micros_ += period.micros;
     if (!is_evidence) return false;
     const std::optional<bool> worth_it = IsWorthIt();
     if (!worth_it.has_value()) return false;
@@ -176,8 +181,6 @@ bool ProducerTuner::OnPeriod(const Period& period) {
     }
     on_trial_ = true;
     before_ = recent_;
-    trial_micros_ = 0;
-    idle_before_ = idle_time_();
     return Change(producers_ + 1);
   }
   if (producers_ == 1 || idle_periods_ < kIdlePeriods) return false;

@@ -5,9 +5,7 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <optional>
-#include <utility>
 
 namespace tensorflow {
 namespace staging {
@@ -18,13 +16,14 @@ namespace staging {
 //     steps then take records faster. Otherwise something else is the limit,
 //     such as the cores, which steps and producers share, or a lock of the
 //     source, and the next attempt is made after twice as many periods as the
-//     last one. Unless the wait or the gain is large, several periods decide,
-//     because the speed of steps varies by itself: as many as it takes until
-//     chance is no explanation of the gain (rank_sum.h). Where cores are idle
-//     during the trial and steps wait half as long as before, it suffices that
-//     they do not take records more slowly: the waits tell what the speed,
-//     which varies more, cannot. And while producers wait for room at other
-//     times, the capacity may grow first.
+//     last one. While the process leaves hardly a core idle, no producer could
+//     help, and it tries none. Unless the wait or the gain is large, several
+//     periods decide, because the speed of steps varies by itself: as many as
+//     it takes until chance is no explanation of the gain (rank_sum.h). Where
+//     cores are idle during the trial and steps wait half as long as before, it
+//     suffices that they do not take records more slowly: the waits tell what
+//     the speed, which varies more, cannot. And while producers wait for room
+//     at other times, the capacity may grow first.
 //   * While steps do not wait and the producers wait for room so long that one
 //     fewer would do, it takes one away. The pause of a program, as for an
 //     evaluation, is no reason.
@@ -42,18 +41,16 @@ class ProducerTuner {
     // How long all steps have waited for records, and all producers for room.
     int64_t take_wait_micros = 0;
     int64_t put_wait_micros = 0;
+    // The CPU time that all threads of the process have taken.
+    int64_t cpu_micros = 0;
   };
 
   // After how many periods without a change the number has settled.
   static constexpr int kPeriodsToSettle = 20;
 
-  // Returns for how many microseconds all cores have idled so far, together;
-  // nothing if that is not known.
-  using IdleTime = std::function<std::optional<int64_t>()>;
-
   // Begins with one producer, and never chooses more than `most`, at least 1.
-  ProducerTuner(int most, IdleTime idle_time)
-      : most_(most), idle_time_(std::move(idle_time)) {}
+  // The process has so many `cores`.
+  ProducerTuner(int most, int cores) : most_(most), cores_(cores) {}
 
   int producers() const { return producers_; }
 
@@ -65,12 +62,14 @@ class ProducerTuner {
  private:
   // The latest periods with the present number of producers.
   struct Recent {
-    void Add(double rate, double waits);
+    void Add(double rate, double wait, double idle_core);
     bool complete() const;
 
-    // Records per microsecond, and the part of the time that steps waited.
+    // Records per microsecond, the part of the time that steps waited, and how
+    // many cores the process left idle, on average.
     std::deque<double> rates;
     std::deque<double> waits;
+    std::deque<double> idle_cores;
   };
 
   // Whether a period says how fast records come with the present number of
@@ -88,14 +87,12 @@ class ProducerTuner {
   std::optional<bool> IsWorthIt() const;
   // Whether steps wait for half as long as before the trial, or less.
   bool HasEndedWaits() const;
-  // Whether a core or more has been idle during the trial, on average.
-  bool CoresAreIdle() const;
   // How many periods pass before the next trial.
   int PauseAfterFailure();
   bool Change(int producers);
 
   const int most_;
-  const IdleTime idle_time_;
+  const int cores_;
   int producers_ = 1;
   // Complete periods since the last change, and how many of the latest ones had
   // a producer to spare.
@@ -104,12 +101,9 @@ class ProducerTuner {
 
   Recent recent_;
 
-  // While one producer more is on trial: the periods before, how long the trial
-  // has lasted, and the idle time when it began.
+  // While one producer more is on trial: the periods before.
   bool on_trial_ = false;
   Recent before_;
-  int64_t trial_micros_ = 0;
-  std::optional<int64_t> idle_before_;
   // After how many periods the next trial may begin, and how many the last
   // failure set.
   int periods_to_trial_ = 0;

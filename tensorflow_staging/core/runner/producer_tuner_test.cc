@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <random>
 
 namespace tensorflow {
@@ -16,8 +15,14 @@ namespace {
 
 constexpr int64_t kSecond = 1000000;
 
-// The idle time of cores of which nothing is known.
-std::optional<int64_t> Unknown() { return std::nullopt; }
+constexpr int kCores = 8;
+// Enough for a trial, and too few for the end of waits to decide it.
+constexpr double kSomeIdleCores = 0.8;
+
+// The CPU time of a second in which so many cores are idle.
+int64_t CpuMicros(double idle_cores) {
+  return static_cast<int64_t>(kSecond * (kCores - idle_cores));
+}
 
 // A stage whose producers make `rate` records a second each, together at most
 // `most`, for steps that take at most `steps` a second with one producer, and
@@ -40,6 +45,7 @@ ProducerTuner::Period Second(const Stage& stage, int producers) {
   period.take_wait_micros = static_cast<int64_t>(kSecond * (1 - taken / steps));
   period.put_wait_micros =
       static_cast<int64_t>(kSecond * producers * (1 - taken / made));
+  period.cpu_micros = CpuMicros(kSomeIdleCores);
   return period;
 }
 
@@ -53,14 +59,14 @@ int Simulate(const Stage& stage, int seconds, ProducerTuner* tuner) {
 }
 
 TEST(ProducerTunerTest, OneProducerIsEnoughForASlowStep) {
-  ProducerTuner tuner(8, Unknown);
+  ProducerTuner tuner(8, kCores);
   EXPECT_EQ(Simulate({100, 1e9, 50}, 100, &tuner), 0);
   EXPECT_EQ(tuner.producers(), 1);
   EXPECT_TRUE(tuner.settled());
 }
 
 TEST(ProducerTunerTest, ProducersAreAddedUntilTheStepDoesNotWait) {
-  ProducerTuner tuner(8, Unknown);
+  ProducerTuner tuner(8, kCores);
   Simulate({100, 1e9, 350}, 30, &tuner);
   EXPECT_EQ(tuner.producers(), 4);
   EXPECT_EQ(Simulate({100, 1e9, 350}, 100, &tuner), 0);
@@ -68,21 +74,21 @@ TEST(ProducerTunerTest, ProducersAreAddedUntilTheStepDoesNotWait) {
 }
 
 TEST(ProducerTunerTest, ThereAreNeverMoreThanAllowed) {
-  ProducerTuner tuner(3, Unknown);
+  ProducerTuner tuner(3, kCores);
   Simulate({100, 1e9, 1000}, 100, &tuner);
   EXPECT_EQ(tuner.producers(), 3);
   EXPECT_TRUE(tuner.settled());
 }
 
 TEST(ProducerTunerTest, ProducersThatGainNothingGo) {
-  ProducerTuner tuner(8, Unknown);
+  ProducerTuner tuner(8, kCores);
   // Two producers reach the limit of the source.
   Simulate({100, 200, 1000}, 19, &tuner);
   EXPECT_EQ(tuner.producers(), 2);
 }
 
 TEST(ProducerTunerTest, AProducerThatSlowsTheStepGoes) {
-  ProducerTuner tuner(8, Unknown);
+  ProducerTuner tuner(8, kCores);
   // With two producers steps no longer wait, and take longer.
   const Stage stage = {95, 1e9, 100, /*contention=*/10};
   Simulate(stage, 19, &tuner);
@@ -90,13 +96,13 @@ TEST(ProducerTunerTest, AProducerThatSlowsTheStepGoes) {
 }
 
 TEST(ProducerTunerTest, AProducerThatGainsMoreThanItSlowsStays) {
-  ProducerTuner tuner(8, Unknown);
+  ProducerTuner tuner(8, kCores);
   Simulate({80, 1e9, 100, /*contention=*/10}, 30, &tuner);
   EXPECT_EQ(tuner.producers(), 2);
 }
 
 TEST(ProducerTunerTest, AProducerThatSlowsTheStepAboutAsMuchAsItGainsGoes) {
-  ProducerTuner tuner(8, Unknown);
+  ProducerTuner tuner(8, kCores);
   // Steps no longer wait for a tenth of their time, and take that much longer.
   const Stage stage = {90, 1e9, 100, /*contention=*/9};
   Simulate(stage, 28, &tuner);
@@ -107,18 +113,19 @@ TEST(ProducerTunerTest, AProducerThatSlowsTheStepAboutAsMuchAsItGainsGoes) {
 }
 
 TEST(ProducerTunerTest, AProducerThatEndsShortWaitsStays) {
-  ProducerTuner tuner(8, Unknown);
+  ProducerTuner tuner(8, kCores);
   Simulate({97, 1e9, 100}, 19, &tuner);
   EXPECT_EQ(tuner.producers(), 2);
 }
 
 TEST(ProducerTunerTest, WhereBothWaitTheCapacityMayGrowFirst) {
-  ProducerTuner tuner(8, Unknown);
+  ProducerTuner tuner(8, kCores);
   ProducerTuner::Period period;
   period.micros = kSecond;
   period.put = period.taken = 80;
   period.take_wait_micros = kSecond / 5;
   period.put_wait_micros = kSecond / 5;
+  period.cpu_micros = CpuMicros(kSomeIdleCores);
   for (int i = 0; i < 13; ++i) {
     EXPECT_FALSE(tuner.OnPeriod(period)) << "in period " << i;
   }
@@ -127,7 +134,7 @@ TEST(ProducerTunerTest, WhereBothWaitTheCapacityMayGrowFirst) {
 }
 
 TEST(ProducerTunerTest, ATrialThatBeganAtOnceIsRepeatedWithMorePeriods) {
-  ProducerTuner tuner(2, Unknown);
+  ProducerTuner tuner(2, kCores);
   // A gain of 12 %, which the one period before the first trial cannot show.
   const Stage stage = {60, 67, 100};
   EXPECT_EQ(Simulate(stage, 1, &tuner), 1);
@@ -140,19 +147,18 @@ TEST(ProducerTunerTest, ATrialThatBeganAtOnceIsRepeatedWithMorePeriods) {
 
 // Returns how many of 100 tuners keep a second producer of `stage` after so
 // many seconds, whose records vary by the part `noise` of their number, and in
-// each of which all cores together idle for so many seconds.
+// which so many cores are idle.
 int KeptAmongChance(const Stage& stage, double noise, int seconds,
-                    double idle_cores = 0) {
+                    double idle_cores = kSomeIdleCores) {
   int kept = 0;
   for (int seed = 1; seed <= 100; ++seed) {
-    int64_t idle = 0;
-    ProducerTuner tuner(8, [&idle] { return idle; });
+    ProducerTuner tuner(8, kCores);
     std::minstd_rand random(7919 * seed);
     std::normal_distribution<double> varies(1, noise);
     for (int i = 0; i < seconds; ++i) {
       ProducerTuner::Period period = Second(stage, tuner.producers());
       period.put = period.taken *= varies(random);
-      idle += static_cast<int64_t>(period.micros * idle_cores);
+      period.cpu_micros = CpuMicros(idle_cores);
       tuner.OnPeriod(period);
     }
     kept += tuner.producers() > 1;
@@ -171,7 +177,7 @@ TEST(ProducerTunerTest, WhereCoresAreIdleTheEndOfWaitsSuffices) {
   // A gain of 6 % among speeds that vary by 7 %.
   const Stage stage = {94e3, 1e9, 100e3};
   EXPECT_GE(KeptAmongChance(stage, 0.07, kFirstTrial, /*idle_cores=*/1), 90);
-  EXPECT_LE(KeptAmongChance(stage, 0.07, kFirstTrial, /*idle_cores=*/0.5), 60);
+  EXPECT_LE(KeptAmongChance(stage, 0.07, kFirstTrial, kSomeIdleCores), 60);
 }
 
 TEST(ProducerTunerTest, WhereCoresAreIdleAProducerThatSlowsTheStepGoes) {
@@ -185,26 +191,39 @@ TEST(ProducerTunerTest, WhereCoresAreIdleWaitsThatGoOnNeedAGain) {
   EXPECT_LE(KeptAmongChance(stage, 0.05, kFirstTrial, /*idle_cores=*/1), 5);
 }
 
+TEST(ProducerTunerTest, WhereCoresAreSaturatedThereIsNoTrial) {
+  ProducerTuner tuner(8, kCores);
+  const Stage stage = {50, 1e9, 100};
+  for (int i = 0; i < 100; ++i) {
+    ProducerTuner::Period period = Second(stage, tuner.producers());
+    period.cpu_micros = CpuMicros(/*idle_cores=*/0.4);
+    EXPECT_FALSE(tuner.OnPeriod(period)) << "in period " << i;
+  }
+  EXPECT_TRUE(tuner.settled());
+  EXPECT_EQ(Simulate(stage, 20, &tuner), 1);
+  EXPECT_EQ(tuner.producers(), 2);
+}
+
 TEST(ProducerTunerTest, ChanceSeldomKeepsAProducer) {
   EXPECT_LE(KeptAmongChance({90e3, 90e3, 100e3}, 0.05, 2000), 20);
 }
 
 TEST(ProducerTunerTest, TrialsThatFailBecomeRare) {
-  ProducerTuner tuner(8, Unknown);
+  ProducerTuner tuner(8, kCores);
   Simulate({100, 200, 1000}, 10000, &tuner);
   // Each trial changes the number twice; the longest pause is 1,280 periods.
   EXPECT_LE(Simulate({100, 200, 1000}, 10000, &tuner), 16);
 }
 
 TEST(ProducerTunerTest, ATrialSucceedsOnceTheLimitIsGone) {
-  ProducerTuner tuner(8, Unknown);
+  ProducerTuner tuner(8, kCores);
   Simulate({100, 200, 1000}, 100, &tuner);
   Simulate({100, 1e9, 500}, 200, &tuner);
   EXPECT_EQ(tuner.producers(), 5);
 }
 
 TEST(ProducerTunerTest, ProducersThatAreIdleGo) {
-  ProducerTuner tuner(8, Unknown);
+  ProducerTuner tuner(8, kCores);
   Simulate({100, 1e9, 600}, 30, &tuner);
   EXPECT_EQ(tuner.producers(), 6);
   Simulate({100, 1e9, 150}, 30, &tuner);
@@ -219,13 +238,14 @@ std::array<ProducerTuner::Period, 2> Pause(const Stage& stage, int producers) {
   pause.micros = 10 * kSecond;
   pause.put = pause.taken = 20;
   pause.put_wait_micros = (producers - 1) * pause.micros;
+  pause.cpu_micros = CpuMicros(kSomeIdleCores);
   ProducerTuner::Period next = Second(stage, producers);
   next.put_wait_micros += pause.micros;
   return {pause, next};
 }
 
 TEST(ProducerTunerTest, APauseOfTheProgramTakesNoProducerAway) {
-  ProducerTuner tuner(8, Unknown);
+  ProducerTuner tuner(8, kCores);
   const Stage stage = {100, 1e9, 350};
   Simulate(stage, 30, &tuner);
   EXPECT_EQ(tuner.producers(), 4);
@@ -239,7 +259,7 @@ TEST(ProducerTunerTest, APauseOfTheProgramTakesNoProducerAway) {
 }
 
 TEST(ProducerTunerTest, APauseOfTheProgramFailsNoTrial) {
-  ProducerTuner tuner(2, Unknown);
+  ProducerTuner tuner(2, kCores);
   const Stage stage = {100, 1e9, 150};
   EXPECT_EQ(Simulate(stage, 1, &tuner), 1);
   EXPECT_EQ(tuner.producers(), 2);
@@ -259,11 +279,12 @@ ProducerTuner::Period Unsteady(int64_t put, int64_t taken) {
   period.put = put;
   period.taken = taken;
   period.take_wait_micros = kSecond / 10;
+  period.cpu_micros = CpuMicros(kSomeIdleCores);
   return period;
 }
 
 TEST(ProducerTunerTest, ATrialGoesOnWhileTheBufferFills) {
-  ProducerTuner tuner(2, Unknown);
+  ProducerTuner tuner(2, kCores);
   const Stage stage = {90, 1e9, 100};
   EXPECT_EQ(Simulate(stage, 7, &tuner), 1);
   // Filling the buffer slows the steps, which share the cores.
@@ -276,7 +297,7 @@ TEST(ProducerTunerTest, ATrialGoesOnWhileTheBufferFills) {
 }
 
 TEST(ProducerTunerTest, ABufferThatFillsForEverEndsATrial) {
-  ProducerTuner tuner(2, Unknown);
+  ProducerTuner tuner(2, kCores);
   EXPECT_EQ(Simulate({90, 1e9, 100}, 7, &tuner), 1);
   int changes = 0;
   for (int i = 0; i < 30; ++i) changes += tuner.OnPeriod(Unsteady(95, 85));
@@ -285,7 +306,7 @@ TEST(ProducerTunerTest, ABufferThatFillsForEverEndsATrial) {
 }
 
 TEST(ProducerTunerTest, StepsThatDrainTheBufferAreNotFast) {
-  ProducerTuner tuner(2, Unknown);
+  ProducerTuner tuner(2, kCores);
   // What two producers left in the buffer lasts one producer for some time.
   for (int i = 0; i < 10; ++i) {
     EXPECT_FALSE(tuner.OnPeriod(Unsteady(80, 100))) << "in period " << i;
@@ -297,7 +318,7 @@ TEST(ProducerTunerTest, StepsThatDrainTheBufferAreNotFast) {
 }
 
 TEST(ProducerTunerTest, WhatTheBufferHeldIsNoGainOfATrial) {
-  ProducerTuner tuner(2, Unknown);
+  ProducerTuner tuner(2, kCores);
   EXPECT_EQ(Simulate({90, 1e9, 100}, 7, &tuner), 1);
   int changes = 0;
   for (int i = 0; i < 30; ++i) changes += tuner.OnPeriod(Unsteady(90, 110));
@@ -306,7 +327,7 @@ TEST(ProducerTunerTest, WhatTheBufferHeldIsNoGainOfATrial) {
 }
 
 TEST(ProducerTunerTest, ATrialNeedsAPeriodToCompareWith) {
-  ProducerTuner tuner(2, Unknown);
+  ProducerTuner tuner(2, kCores);
   ProducerTuner::Period period = Unsteady(80, 100);
   period.take_wait_micros = kSecond / 2;
   EXPECT_FALSE(tuner.OnPeriod(period));
@@ -315,7 +336,7 @@ TEST(ProducerTunerTest, ATrialNeedsAPeriodToCompareWith) {
 }
 
 TEST(ProducerTunerTest, AStageThatIsNeverSteadyIsTunedToo) {
-  ProducerTuner tuner(2, Unknown);
+  ProducerTuner tuner(2, kCores);
   int changes = 0;
   for (int i = 0; i < 30 && changes == 0; ++i) {
     changes +=
@@ -325,7 +346,7 @@ TEST(ProducerTunerTest, AStageThatIsNeverSteadyIsTunedToo) {
 }
 
 TEST(ProducerTunerTest, APeriodWithoutTimeCountsNothing) {
-  ProducerTuner tuner(8, Unknown);
+  ProducerTuner tuner(8, kCores);
   EXPECT_FALSE(tuner.OnPeriod({}));
   EXPECT_EQ(tuner.producers(), 1);
 }

@@ -2,16 +2,19 @@
 
 #include "tensorflow_staging/core/runner/producers.h"
 
+#include <time.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "tensorflow/core/platform/cpu_info.h"
+#include "tensorflow/core/platform/env_time.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/tsl/profiler/lib/traceme.h"
 #include "tensorflow_staging/core/framework/thread_name.h"
-#include "tensorflow_staging/core/runner/idle_time.h"
 
 namespace tensorflow {
 namespace staging {
@@ -37,6 +40,14 @@ constexpr std::chrono::milliseconds kLongestIgnoredPause(10);
 // Producers that compute gain nothing beyond the number of cores, and those
 // that wait for storage may.
 int MostThreads() { return std::max(port::NumSchedulableCPUs(), 8); }
+
+// Returns the CPU time that all threads of this process have taken.
+int64_t CpuMicros() {
+  timespec time = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return time.tv_sec * EnvTime::kSecondsToMicros +
+         time.tv_nsec / EnvTime::kMicrosToNanos;
+}
 
 // Repeats the only fetch_op of a stage that chooses its number of threads.
 PrefetchRunnerOptions WithThreads(PrefetchRunnerOptions options) {
@@ -75,7 +86,7 @@ Producers::Producers(std::shared_ptr<Session> session,
       has_closed_(most_threads_),
       active_threads_(options.tune_threads() ? 1 : most_threads_) {
   if (options.tune_threads()) {
-    tuner_.emplace(most_threads_, [] { return IdleMicros(); });
+    tuner_.emplace(most_threads_, port::NumSchedulableCPUs());
   }
 }
 
@@ -190,7 +201,7 @@ void Producers::TuneThreads() {
     return;
   }
   const std::optional<ProducerTuner::Period> period =
-      periods_.End(now, records, stats);
+      periods_.End(now, records, stats, CpuMicros());
   if (!period.has_value()) return;
   if (tuner_->OnPeriod(*period)) {
     mutex_lock l(mu_);
