@@ -43,9 +43,12 @@ constexpr double kWorthwhileGain = 0.02;
 constexpr double kPartOfWait = 0.5;
 // How many cores must be idle, so that a producer takes none from the step.
 constexpr double kIdleCores = 1;
-// The part of the cores below which idle ones are too few for a trial: with
-// more producers, records could come faster by little more than this.
-constexpr double kSaturated = 0.06;
+// The part of the cores that must be idle for a trial: records could come
+// faster by little more than that. A trial takes from the step, and a short
+// wait may only be that of producers and steps for each other's cores, so it
+// needs more.
+constexpr double kIdlePartForLongWait = 0.06;
+constexpr double kIdlePartForShortWait = 0.15;
 // How much of a producer must be idle beyond a whole one before one goes, so
 // that a small variation does not bring it back.
 constexpr double kSpare = 0.3;
@@ -90,11 +93,13 @@ bool ProducerTuner::IsEvidence(const Period& period) const {
 }
 
 bool ProducerTuner::ShouldTry(double waits, double idle) const {
-  if (recent_.rates.empty() ||
-      Median(recent_.idle_cores) < kSaturated * cores_) {
+  if (recent_.rates.empty()) return false;
+  const bool is_long = waits > kLongWait;
+  if (Median(recent_.idle_cores) <
+      cores_ * (is_long ? kIdlePartForLongWait : kIdlePartForShortWait)) {
     return false;
   }
-  if (idle <= kToleratedWait && waits > kLongWait) return true;
+  if (idle <= kToleratedWait && is_long) return true;
   // Where both wait by turns, a larger buffer comes first.
   const size_t patience =
       idle <= kToleratedWait ? kPeriodsToDecide : 2 * kPeriodsToDecide;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kSecond = 1000000;
 
-constexpr int kCores = 8;
+constexpr int kCores = 4;
 // Enough for a trial, and too few for the end of waits to decide it.
 constexpr double kSomeIdleCores = 0.8;
 
@@ -191,15 +191,39 @@ TEST(ProducerTunerTest, WhereCoresAreIdleWaitsThatGoOnNeedAGain) {
   EXPECT_LE(KeptAmongChance(stage, 0.05, kFirstTrial, /*idle_cores=*/1), 5);
 }
 
-TEST(ProducerTunerTest, WhereCoresAreSaturatedThereIsNoTrial) {
+// Runs 100 seconds of `stage`, in which so many cores are idle. Returns the
+// number of producers.
+int ProducersAfter(const Stage& stage, double idle_cores) {
   ProducerTuner tuner(8, kCores);
-  const Stage stage = {50, 1e9, 100};
   for (int i = 0; i < 100; ++i) {
     ProducerTuner::Period period = Second(stage, tuner.producers());
-    period.cpu_micros = CpuMicros(/*idle_cores=*/0.4);
-    EXPECT_FALSE(tuner.OnPeriod(period)) << "in period " << i;
+    period.cpu_micros = CpuMicros(idle_cores);
+    tuner.OnPeriod(period);
   }
   EXPECT_TRUE(tuner.settled());
+  return tuner.producers();
+}
+
+TEST(ProducerTunerTest, WhereCoresAreSaturatedThereIsNoTrial) {
+  const Stage long_wait = {50, 1e9, 100};
+  EXPECT_EQ(ProducersAfter(long_wait, /*idle_cores=*/0.2), 1);
+  EXPECT_EQ(ProducersAfter(long_wait, /*idle_cores=*/0.3), 2);
+}
+
+TEST(ProducerTunerTest, AShortWaitNeedsMoreIdleCoresForATrial) {
+  const Stage short_wait = {90, 1e9, 100};
+  EXPECT_EQ(ProducersAfter(short_wait, /*idle_cores=*/0.5), 1);
+  EXPECT_EQ(ProducersAfter(short_wait, /*idle_cores=*/0.7), 2);
+}
+
+TEST(ProducerTunerTest, ATrialBeginsOnceCoresAreIdle) {
+  ProducerTuner tuner(2, kCores);
+  const Stage stage = {50, 1e9, 100};
+  for (int i = 0; i < 100; ++i) {
+    ProducerTuner::Period period = Second(stage, 1);
+    period.cpu_micros = CpuMicros(/*idle_cores=*/0);
+    EXPECT_FALSE(tuner.OnPeriod(period)) << "in period " << i;
+  }
   EXPECT_EQ(Simulate(stage, 20, &tuner), 1);
   EXPECT_EQ(tuner.producers(), 2);
 }
