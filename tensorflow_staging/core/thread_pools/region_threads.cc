@@ -26,12 +26,8 @@ void RegionThreads::Schedule(Closure closure) {
   {
     mutex_lock l(mu_);
     closures_.push_back(std::move(closure));
-    if (idle_ > 0) {
-      // A thread that was called counts as idle no longer, so that each closure
-      // calls another thread: the first one may be busy for long.
-      --idle_;
-      ++calls_;
-      work_.notify_one();
+    if (!idle_.empty()) {
+      CallIdleThread();
       return;
     }
     if (threads_ == allowed_) return;
@@ -39,6 +35,15 @@ void RegionThreads::Schedule(Closure closure) {
   }
   Env::Default()->SchedClosure(
       [threads = shared_from_this()]() { threads->Work(); });
+}
+
+void RegionThreads::CallIdleThread() {
+  // A thread that was called is idle no longer, so that each closure calls
+  // another one: the first may be busy for long.
+  Waiter* const waiter = idle_.back();
+  idle_.pop_back();
+  waiter->is_called = true;
+  waiter->changed.notify_one();
 }
 
 void RegionThreads::Work() {
@@ -61,13 +66,9 @@ void RegionThreads::Work() {
       continue;
     }
     if (retired_) break;
-    ++idle_;
-    while (calls_ == 0 && !retired_) work_.wait(l);
-    if (calls_ > 0) {
-      --calls_;
-    } else {
-      --idle_;
-    }
+    Waiter waiter;
+    idle_.push_back(&waiter);
+    while (!waiter.is_called) waiter.changed.wait(l);
   }
   --threads_;
   changed_.notify_all();
@@ -76,7 +77,7 @@ void RegionThreads::Work() {
 void RegionThreads::Retire() {
   mutex_lock l(mu_);
   retired_ = true;
-  work_.notify_all();
+  while (!idle_.empty()) CallIdleThread();
   while (threads_ > busy_) changed_.wait(l);
 }
 
