@@ -2,7 +2,6 @@
 
 #include "tensorflow_staging/core/runner/prepared_runs.h"
 
-#include <algorithm>
 #include <map>
 #include <string>
 
@@ -129,17 +128,18 @@ Status PreparedRuns::DescribeProducers(const PrefetchRunnerOptions& options) {
   if (!uses_session_threads) return OkStatus();
   // Each source has its own threads, so that a source that waits in all of them
   // does not hold up the others.
-  feeds_.threads.emplace(/*producers=*/options.fetch_ops_size());
-  for (auto& [op, producer] : producers_) {
-    producer.threads.emplace(/*producers=*/std::count(
-        options.fetch_ops().begin(), options.fetch_ops().end(), op));
-  }
+  feeds_.threads.emplace();
+  for (auto& [op, producer] : producers_) producer.threads.emplace();
   return OkStatus();
 }
 
 Status PreparedRuns::PrepareProducer(int index) {
+  SharedCallable* const producer = producer_of_[index];
+  for (SharedCallable* callable : {&feeds_, producer}) {
+    if (callable->threads.has_value()) callable->threads->AddProducer();
+  }
   if (HasFeeds()) TF_RETURN_IF_ERROR(Prepare(&feeds_));
-  return Prepare(producer_of_[index]);
+  return Prepare(producer);
 }
 
 Status PreparedRuns::Prepare(SharedCallable* callable) {

@@ -11,11 +11,16 @@
 namespace tensorflow {
 namespace staging {
 
+void RegionThreads::AddProducer() {
+  mutex_lock l(mu_);
+  ++producers_;
+}
+
 std::function<void(RegionThreads::Closure)> RegionThreads::RunnerInsteadOf(
     const thread::ThreadPool& pool) {
   {
     mutex_lock l(mu_);
-    allowed_ = std::max(allowed_, producers_ + pool.NumThreads());
+    beside_ = std::max(beside_, pool.NumThreads());
   }
   return [threads = shared_from_this()](Closure closure) {
     threads->Schedule(std::move(closure));
@@ -30,7 +35,7 @@ void RegionThreads::Schedule(Closure closure) {
       CallIdleThread();
       return;
     }
-    if (threads_ == allowed_) return;
+    if (threads_ == producers_ + beside_) return;
     ++threads_;
   }
   Env::Default()->SchedClosure(

@@ -95,6 +95,51 @@ TEST(RegionThreadsTest, ARunnerAllowsAsManyThreadsAsThePool) {
   AwaitThreads(*threads, 0);
 }
 
+TEST(RegionThreadsTest, AnotherProducerHasAnotherThread) {
+  const auto threads = ThreadsOf(1);
+  Blocked first, second;
+  threads->Schedule(first.Closure());
+  first.begun.WaitForNotification();
+  threads->AddProducer();
+  threads->Schedule(second.Closure());
+  second.begun.WaitForNotification();
+  EXPECT_EQ(threads->NumThreads(), 2);
+  first.release.Notify();
+  second.release.Notify();
+  threads->Retire();
+  AwaitThreads(*threads, 0);
+}
+
+TEST(RegionThreadsTest, TheLastThreadToWaitIsCalled) {
+  const auto threads = ThreadsOf(2);
+  Blocked first, second;
+  std::thread::id last_to_wait;
+  threads->Schedule(first.Closure());
+  first.begun.WaitForNotification();
+  threads->Schedule([&]() {
+    last_to_wait = std::this_thread::get_id();
+    second.Closure()();
+  });
+  second.begun.WaitForNotification();
+  for (Blocked* closure : {&first, &second}) {
+    const int idle = threads->NumIdleThreads();
+    closure->release.Notify();
+    while (threads->NumIdleThreads() == idle) std::this_thread::yield();
+  }
+  for (int i = 0; i < 3; ++i) {
+    Notification done;
+    std::thread::id called;
+    threads->Schedule([&]() {
+      called = std::this_thread::get_id();
+      done.Notify();
+    });
+    done.WaitForNotification();
+    EXPECT_EQ(called, last_to_wait);
+    while (threads->NumIdleThreads() < 2) std::this_thread::yield();
+  }
+  threads->Retire();
+}
+
 TEST(RegionThreadsTest, ARunnerMayBeUsedAfterItsThreadsHaveRetired) {
   const thread::ThreadPool pool(Env::Default(), "pool", 1);
   auto threads = ThreadsOf(1);

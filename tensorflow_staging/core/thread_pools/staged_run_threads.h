@@ -24,9 +24,7 @@ namespace staging {
 // All of its runs execute the same callable. Thread-safe.
 class StagedRunThreads {
  public:
-  // At most `producers` runs take place at the same time.
-  explicit StagedRunThreads(int producers)
-      : threads_(RegionThreads::Create(producers)) {}
+  StagedRunThreads() : threads_(RegionThreads::Create(/*producers=*/0)) {}
 
   StagedRunThreads(const StagedRunThreads&) = delete;
   StagedRunThreads& operator=(const StagedRunThreads&) = delete;
@@ -71,6 +69,10 @@ class StagedRunThreads {
     return run->may_call_python_ ? run->threads_->RunnerInsteadOf(*pool)
                                  : nullptr;
   }
+
+  // Lets one more run take place at the same time. Must be called before the
+  // first one.
+  void AddProducer() { threads_->AddProducer(); }
 
   // Ends the threads; see RegionThreads::Retire.
   void Retire() { threads_->Retire(); }

@@ -39,6 +39,7 @@ class StagedRunThreadsTest : public ::testing::Test {
   StagedRunThreadsTest() {
     constant_.Const("op", 1);
     python_.Lone("op", "PyFunc");
+    threads_.AddProducer();
   }
   ~StagedRunThreadsTest() override { threads_.Retire(); }
 
@@ -54,7 +55,7 @@ class StagedRunThreadsTest : public ::testing::Test {
                                    {python_.get(), &library_}};
   const Partitions without_python_ = {{constant_.get(), &library_}};
   thread::ThreadPool pool_{Env::Default(), "pool", 1};
-  StagedRunThreads threads_{/*producers=*/1};
+  StagedRunThreads threads_;
 };
 
 TEST_F(StagedRunThreadsTest, OnlyTheNextRunOfTheThreadIsStaged) {
