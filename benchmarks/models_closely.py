@@ -3,7 +3,7 @@
 """Compares the models of modelzoo/ with SmartStage and without, closely, for benchmarks/models_closely.md.
 
 `.venv/bin/python benchmarks/models_closely.py --picture=benchmarks/models_closely.svg > benchmarks/models_closely.md`
-takes about 45 minutes; `--quick` tries whether it works.
+takes about 15 minutes; `--quick` tries whether it works.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ROWS = 40_000
 _BATCH = 256
 # Sessions differ more than turns, so many sessions take few turns each.
 _SECONDS = 2.4
-_ROUNDS = 60
+_ROUNDS = 20
 _TURNS = 2
 _LEAST_STEPS = 8
 _QUICK_ROWS = 600
