@@ -49,7 +49,8 @@ class ProducerTuner {
   static constexpr int kPeriodsToSettle = 20;
 
   // Begins with one producer, and never chooses more than `most`, at least 1.
-  // The process has so many `cores`.
+  // The process has so many `cores`. If a container limits its CPU time to
+  // less, the rest counts as idle.
   ProducerTuner(int most, int cores) : most_(most), cores_(cores) {}
 
   int producers() const { return producers_; }
