@@ -138,6 +138,7 @@ TEST(RegionThreadsTest, TheLastThreadToWaitIsCalled) {
     while (threads->NumIdleThreads() < 2) std::this_thread::yield();
   }
   threads->Retire();
+  AwaitThreads(*threads, 0);
 }
 
 TEST(RegionThreadsTest, ARunnerMayBeUsedAfterItsThreadsHaveRetired) {
