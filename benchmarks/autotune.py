@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares a stage that chooses its settings with each fixed setting of a grid, for benchmarks/autotune.md.
 
-`.venv/bin/python benchmarks/autotune.py --picture=benchmarks/autotune.svg > benchmarks/autotune.md` takes about an
-hour; `--quick` tries whether it works.
+`.venv/bin/python benchmarks/autotune.py --picture=benchmarks/autotune.svg > benchmarks/autotune.md` takes about
+80 minutes; `--quick` tries whether it works.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ class Effort(NamedTuple):
   seconds: float
   # Rounds in which all fixed settings take turns, to find the best.
   grid_rounds: int
-  # How many sessions of the best and of AUTOTUNE are compared, and in how many turns each.
-  sessions: int
+  # In how many turns each session of the best and of AUTOTUNE is compared.
   turns: int
 
 
-_FULL = Effort(settling_seconds=20, warm_up_seconds=0.3, seconds=0.6, grid_rounds=4, sessions=4, turns=6)
-_QUICK = Effort(settling_seconds=0.2, warm_up_seconds=0.05, seconds=0.1, grid_rounds=1, sessions=1, turns=1)
+_FULL = Effort(settling_seconds=20, warm_up_seconds=0.3, seconds=0.6, grid_rounds=4, turns=6)
+# Where buffers of tf.data have filled, too, it takes seconds until they are empty.
+_FULL_WITH_BUFFERS_BELOW = _FULL._replace(warm_up_seconds=4, seconds=3)
+_QUICK = Effort(settling_seconds=0.2, warm_up_seconds=0.05, seconds=0.1, grid_rounds=1, turns=1)
 
 
 class Result(NamedTuple):
@@ -59,12 +60,13 @@ class Result(NamedTuple):
 
 
 def _measure(case: cases.Case, quick: bool) -> Result:
-  effort = _QUICK if quick else _FULL
+  full = _FULL_WITH_BUFFERS_BELOW if case.buffers_below else _FULL
+  effort = _QUICK if quick else full
   with case.prepared(quick) as opened:
     grid = _grid(opened, _settings(case.grid, quick), effort)
     best = min(grid, key=grid.get)
     result = Result(list(grid.items()), best, [], [], [])
-    for number in range(effort.sessions):
+    for number in range(1 if quick else case.sessions):
       _compare(opened, result, number % 2, effort)
     return result
 
@@ -136,7 +138,7 @@ def _write(results: dict[str, Any]) -> parts.Page:
 {report.markdown(table)}
 
 Settings are threads and capacity. *Tried* is the grid, all combinations of num_threads and capacity. *Chosen* is what
-`num_threads=tf.data.AUTOTUNE, capacity=tf.data.AUTOTUNE` had chosen in the end, in each of {_FULL.sessions} sessions;
+`num_threads=tf.data.AUTOTUNE, capacity=tf.data.AUTOTUNE` had chosen in the end, in each of {cases.SESSIONS} sessions;
 *best fixed* is the quickest of the grid. AUTOTUNE should take at most {_TARGET} times as long; where the whole interval
 is above that, it is marked.
 
@@ -151,10 +153,13 @@ In the last two, tf.data parses and prepares them as well, and reads them behind
 
 All fixed settings of a case are open in one process and take turns, {_FULL.grid_rounds} rounds of {_FULL.seconds} s,
 or until the times of a case repeat ({spending.JITTER_PERIOD:,} steps where they are random). They tell which is best,
-and what the default and the worst take. Then {_FULL.sessions} new sessions of the best and of AUTOTUNE, which has
+and what the default and the worst take. Then {cases.SESSIONS} new sessions of the best and of AUTOTUNE, which has
 {_FULL.settling_seconds} s to choose, take {_FULL.turns} turns each: chance helped the best in the rounds that chose it,
-and [equal sessions](equal_sessions.md) differ. *Chosen / best* is the median of the ratios of
-these turns, with its confidence interval. Steps that use up what a buffer held before count as long as the records
+and [equal sessions](equal_sessions.md) differ. Where turns of equal settings differ most, with a parameter server and
+with large records, there are {cases.SESSIONS_OF_NOISY}. Behind remote storage, tf.data's own buffers fill as well while
+others are measured, so {_FULL_WITH_BUFFERS_BELOW.warm_up_seconds} s pass before each turn of
+{_FULL_WITH_BUFFERS_BELOW.seconds} s. *Chosen / best* is the median of the ratios of these turns, with its confidence
+interval. Steps that use up what a buffer held before count as long as the records
 that were put meanwhile, because they could not go on so.""",
       pictures.bars("Time of a step with AUTOTUNE, over that with the best fixed setting",
                     [pictures.Group("", bars)], mark=1.0))

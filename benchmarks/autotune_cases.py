@@ -29,6 +29,9 @@ _ROWS = 40_000
 _QUICK_ROWS = 400
 _QUICK_BATCH = 32
 _MEGABYTE = 2**20
+# How many sessions of a case are compared, and where equal settings differ by many percent from turn to turn.
+SESSIONS = 4
+SESSIONS_OF_NOISY = 8
 
 
 class Setting(NamedTuple):
@@ -91,6 +94,10 @@ class Case(NamedTuple):
   # Given whether to be quick, prepares what training needs, and yields the function that opens it.
   prepared: Callable[[bool], contextlib.AbstractContextManager[OpenStage]]
   grid: Grid
+  # How many sessions of the best setting, and of the one that AUTOTUNE chooses, are compared.
+  sessions: int = SESSIONS
+  # Whether tf.data holds many records for the stage, whose number changes while the program does not run.
+  buffers_below: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,7 +157,7 @@ def _times(
 def _large(megabytes: int) -> Case:
   """Returns the case of large records, which the step takes and does not read."""
   record = lambda: [tf.fill([megabytes * _MEGABYTE // 4], tf.cast(_numbers(), tf.float32))]
-  return Case(f"fills records of {megabytes} MB", _Staged(record, ways.computed).prepared, _TWO)
+  return Case(f"fills records of {megabytes} MB", _Staged(record, ways.computed).prepared, _TWO, SESSIONS_OF_NOISY)
 
 
 def _one_hidden_layer(batch: int) -> Case:
@@ -183,7 +190,8 @@ def _remote(name: str) -> Case:
   """Returns the case of a model whose files have the latency of remote storage."""
   model = models.load(name)
   return Case(
-      f"{model.name}, remote files", functools.partial(_training, remote_files.reading(model), "best"), _TWO)
+      f"{model.name}, remote files", functools.partial(_training, remote_files.reading(model), "best"), _TWO,
+      buffers_below=True)
 
 
 @contextlib.contextmanager
@@ -218,7 +226,7 @@ def _cluster(delay: float, quick: bool) -> Iterator[OpenStage]:
 def _behind(microseconds: int) -> Case:
   """Returns the case of servers whose network takes so long."""
   title = f"DLRM, parameter server behind {microseconds} µs"
-  return Case(title, functools.partial(_cluster, microseconds / 1e6), _TWO)
+  return Case(title, functools.partial(_cluster, microseconds / 1e6), _TWO, SESSIONS_OF_NOISY)
 
 
 ALL: dict[str, Case] = {

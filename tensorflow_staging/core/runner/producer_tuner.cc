@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -60,26 +59,29 @@ constexpr int kIdlePeriods = 3;
 constexpr int kFirstPause = 20;
 constexpr int kLongestPause = 20 * 64;
 
-double Median(const std::deque<double>& values) {
-  std::vector<double> sorted(values.begin(), values.end());
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[sorted.size() / 2];
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
 }
 
 }  // namespace
 
-void ProducerTuner::Recent::Add(double rate, double wait, double idle_core) {
-  rates.push_back(rate);
-  waits.push_back(wait);
-  idle_cores.push_back(idle_core);
-  if (rates.size() <= kMostPeriods) return;
-  rates.pop_front();
-  waits.pop_front();
-  idle_cores.pop_front();
+void ProducerTuner::Recent::Add(const Sample& sample) {
+  if (full()) samples_.pop_front();
+  samples_.push_back(sample);
 }
 
 bool ProducerTuner::Recent::complete() const {
-  return rates.size() >= kPeriodsToDecide;
+  return size() >= kPeriodsToDecide;
+}
+
+bool ProducerTuner::Recent::full() const { return size() >= kMostPeriods; }
+
+std::vector<double> ProducerTuner::Recent::Values(double Sample::*value) const {
+  std::vector<double> values;
+  values.reserve(size());
+  for (const Sample& sample : samples_) values.push_back(sample.*value);
+  return values;
 }
 
 bool ProducerTuner::IsEvidence(const Period& period) const {
@@ -93,9 +95,9 @@ bool ProducerTuner::IsEvidence(const Period& period) const {
 }
 
 bool ProducerTuner::ShouldTry(double waits, double idle) const {
-  if (recent_.rates.empty()) return false;
+  if (recent_.size() == 0) return false;
   const bool is_long = waits > kLongWait;
-  if (Median(recent_.idle_cores) <
+  if (Median(recent_.IdleCores()) <
       cores_ * (is_long ? kIdlePartForLongWait : kIdlePartForShortWait)) {
     return false;
   }
@@ -104,46 +106,45 @@ bool ProducerTuner::ShouldTry(double waits, double idle) const {
   const size_t patience =
       idle <= kToleratedWait ? kPeriodsToDecide : 2 * kPeriodsToDecide;
   return static_cast<size_t>(periods_) >= patience && recent_.complete() &&
-         Median(recent_.waits) > kToleratedWait;
+         Median(recent_.Waits()) > kToleratedWait;
 }
 
 bool ProducerTuner::IsClearlyFaster() const {
-  const size_t count = recent_.rates.size();
-  return count >= 2 &&
-         std::min(recent_.rates[count - 2], recent_.rates[count - 1]) >=
-             (1 + kClearGain) * Median(before_.rates);
+  if (recent_.size() < 2) return false;
+  const std::vector<double> rates = recent_.Rates();
+  return std::min(rates.end()[-2], rates.end()[-1]) >=
+         (1 + kClearGain) * Median(before_.Rates());
 }
 
 std::optional<bool> ProducerTuner::IsWorthIt() const {
   if (IsClearlyFaster()) return true;
   if (!recent_.complete()) return std::nullopt;
   const double worthwhile =
-      std::min(kWorthwhileGain, kPartOfWait * Median(before_.waits));
-  const double score = RankSumScore(before_.rates, recent_.rates);
+      std::min(kWorthwhileGain, kPartOfWait * Median(before_.Waits()));
+  const double score = RankSumScore(before_.Rates(), recent_.Rates());
   if (score >= kSignificantScore &&
-      Median(recent_.rates) >= (1 + worthwhile) * Median(before_.rates)) {
+      Median(recent_.Rates()) >= (1 + worthwhile) * Median(before_.Rates())) {
     return true;
   }
   // Few periods before the trial could never tell.
   if (!before_.complete()) return false;
   const bool ends_waits =
-      Median(recent_.idle_cores) >= kIdleCores && HasEndedWaits();
-  if (recent_.rates.size() == kMostPeriods) {
-    return score >= 0 && ends_waits;
-  }
+      Median(recent_.IdleCores()) >= kIdleCores && HasEndedWaits();
+  if (recent_.full()) return score >= 0 && ends_waits;
   if (score < kHopelessScore && !ends_waits) return false;
   return std::nullopt;
 }
 
 bool ProducerTuner::HasEndedWaits() const {
-  return Median(recent_.waits) <= kPartOfWait * Median(before_.waits) &&
-         RankSumScore(recent_.waits, before_.waits) >= kSignificantScore;
+  return Median(recent_.Waits()) <= kPartOfWait * Median(before_.Waits()) &&
+         RankSumScore(recent_.Waits(), before_.Waits()) >= kSignificantScore;
 }
 
 int ProducerTuner::PauseAfterFailure() {
   // A trial that began at once could show only a large gain. If it may have
   // gained something, the next one is compared with more.
-  if (!before_.complete() && Median(recent_.rates) > Median(before_.rates)) {
+  if (!before_.complete() &&
+      Median(recent_.Rates()) > Median(before_.Rates())) {
     return kPeriodsToDecide;
   }
   pause_ = std::clamp(2 * pause_, kFirstPause, kLongestPause);
@@ -161,12 +162,10 @@ bool ProducerTuner::OnPeriod(const Period& period) {
       static_cast<double>(period.take_wait_micros) / period.micros;
   const double idle =
       static_cast<double>(period.put_wait_micros) / period.micros;
+  const double idle_cores =
+      cores_ - static_cast<double>(period.cpu_micros) / period.micros;
   const bool is_evidence = IsEvidence(period);
-  if (is_evidence) {
-    recent_.Add(
-        rate, waits,
-        cores_ - static_cast<double>(period.cpu_micros) / period.micros);
-  }
+  if (is_evidence) recent_.Add({rate, waits, idle_cores});
   if (on_trial_) {
     if (!is_evidence) return false;
     const std::optional<bool> worth_it = IsWorthIt();

@@ -3,9 +3,11 @@
 #ifndef TENSORFLOW_STAGING_CORE_RUNNER_PRODUCER_TUNER_H_
 #define TENSORFLOW_STAGING_CORE_RUNNER_PRODUCER_TUNER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <vector>
 
 namespace tensorflow {
 namespace staging {
@@ -61,16 +63,37 @@ class ProducerTuner {
   bool OnPeriod(const Period& period);
 
  private:
-  // The latest periods with the present number of producers.
-  struct Recent {
-    void Add(double rate, double wait, double idle_core);
-    bool complete() const;
+  // What a period shows of the present number of producers.
+  struct Sample {
+    // Records per microsecond.
+    double rate;
+    // The part of the time that steps waited for records.
+    double wait;
+    // How many cores the process left idle, on average.
+    double idle_cores;
+  };
 
-    // Records per microsecond, the part of the time that steps waited, and how
-    // many cores the process left idle, on average.
-    std::deque<double> rates;
-    std::deque<double> waits;
-    std::deque<double> idle_cores;
+  // The latest samples of the present number of producers.
+  class Recent {
+   public:
+    void Add(const Sample& sample);
+
+    size_t size() const { return samples_.size(); }
+    // Whether there are as many as a comparison needs, and as many as it uses.
+    bool complete() const;
+    bool full() const;
+
+    // The oldest comes first.
+    std::vector<double> Rates() const { return Values(&Sample::rate); }
+    std::vector<double> Waits() const { return Values(&Sample::wait); }
+    std::vector<double> IdleCores() const {
+      return Values(&Sample::idle_cores);
+    }
+
+   private:
+    std::vector<double> Values(double Sample::*value) const;
+
+    std::deque<Sample> samples_;
   };
 
   // Whether a period says how fast records come with the present number of

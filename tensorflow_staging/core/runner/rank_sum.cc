@@ -3,13 +3,13 @@
 #include "tensorflow_staging/core/runner/rank_sum.h"
 
 #include <cmath>
-#include <deque>
+#include <vector>
 
 namespace tensorflow {
 namespace staging {
 
-double RankSumScore(const std::deque<double>& before,
-                    const std::deque<double>& after) {
+double RankSumScore(const std::vector<double>& before,
+                    const std::vector<double>& after) {
   if (before.empty() || after.empty()) return 0;
   // Of all pairs, those whose later value is larger; a tie is half of one.
   double larger = 0;

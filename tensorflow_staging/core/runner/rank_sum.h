@@ -3,7 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_RUNNER_RANK_SUM_H_
 #define TENSORFLOW_STAGING_CORE_RUNNER_RANK_SUM_H_
 
-#include <deque>
+#include <vector>
 
 namespace tensorflow {
 namespace staging {
@@ -16,8 +16,8 @@ namespace staging {
 // is. So a few values that are far out, as those of a pause, decide nothing.
 //
 // Returns 0 if one of them is empty.
-double RankSumScore(const std::deque<double>& before,
-                    const std::deque<double>& after);
+double RankSumScore(const std::vector<double>& before,
+                    const std::vector<double>& after);
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include <deque>
 #include <random>
+#include <vector>
 
 namespace tensorflow {
 namespace staging {
@@ -40,7 +40,7 @@ TEST(RankSumTest, ChanceSeldomGivesALargeScore) {
   std::normal_distribution<double> value(1, 0.05);
   int large = 0;
   for (int i = 0; i < 4000; ++i) {
-    std::deque<double> before, after;
+    std::vector<double> before, after;
     for (int k = 0; k < 14; ++k) {
       before.push_back(value(random));
       after.push_back(value(random));
