@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What autotune.py measures: stages whose settings are given, in sessions that train."""
+"""What autotune.py and default_capacity.py measure: stages whose settings are given, in sessions that train."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def _one_hidden_layer(batch: int) -> Case:
 
 def _staging(setting: Setting) -> Staging:
   """Returns what modelzoo/ calls a setting of SmartStage."""
-  threads, capacity = (0, 0) if setting == TUNED else setting
+  threads, capacity = (0 if value == tf.data.AUTOTUNE else value for value in setting)
   return Staging(staging="smart", threads=threads, capacity=capacity)
 
 

@@ -16,8 +16,8 @@ _PROGRAMS = {
     "gpu_models": ["gpu_models.py", "--device=cpu", "--models", "dssm", "--tf_data=plain", "--batch_size=64"],
 }
 _WITH_PICTURES = (
-    "autotune", "equal_sessions", "first_steps", "models", "models_closely", "overlap_ratios", "parameter_servers",
-    "pipelines", "scale", "soak")
+    "autotune", "default_capacity", "equal_sessions", "first_steps", "models", "models_closely", "overlap_ratios",
+    "parameter_servers", "pipelines", "scale", "soak")
 
 
 def _tables(name: str, *arguments: str) -> list[list[str]]:

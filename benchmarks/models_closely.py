@@ -3,7 +3,7 @@
 """Compares the models of modelzoo/ with SmartStage and without, closely, for benchmarks/models_closely.md.
 
 `.venv/bin/python benchmarks/models_closely.py --picture=benchmarks/models_closely.svg > benchmarks/models_closely.md`
-takes about 15 minutes; `--quick` tries whether it works.
+takes about 25 minutes; `--quick` tries whether it works.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _BASE, _SMART = "no stage", "SmartStage"
 _STAGING = {_BASE: Staging(), _SMART: Staging(staging="smart")}
 _ROWS = 40_000
 _BATCH = 256
-# Sessions differ more than turns, so many sessions take few turns each.
-_SECONDS = 2.4
-_ROUNDS = 20
-_TURNS = 2
+# With two turns of half this length, intervals were three times as wide.
+_SECONDS = 8.0
+_ROUNDS = 24
+_TURNS = 4
 _LEAST_STEPS = 8
 _QUICK_ROWS = 600
 _QUICK_BATCH = 32
@@ -139,11 +139,12 @@ def _write(results: dict[str, Any]) -> parts.Page:
 The models of modelzoo/ with their default sizes and batches of {_BATCH} rows, over tf.data that parses and prepares in
 parallel, and prefetches, from local files; two of the ways of [models.md](models.md).
 
-In each of {_ROUNDS} rounds, a new session with SmartStage and one without are open together, and take {_TURNS} turns,
-because the speed of a machine drifts, and [equal sessions](equal_sessions.md) differ. A turn is {_LEAST_STEPS} steps or
-more to warm up, and then {_LEAST_STEPS} steps or more that are measured. The median of a round's turns counts. *Times
-as fast*, *times the CPU time* and *more* are medians of the rounds' ratios and differences, with their confidence
-intervals beside them. SmartStage would be marked as slower if the whole interval were below {_LEAST}.
+In each of {_ROUNDS} rounds, a new session with SmartStage and one without are open together for {_SECONDS:.0f} s, and
+take {_TURNS} turns, because the speed of a machine drifts, and [equal sessions](equal_sessions.md) differ. A third of a
+turn warms up, because buffers have filled while the other was measured, and {_LEAST_STEPS} steps or more are measured.
+The median of a round's turns counts. *Times as fast*, *times the CPU time* and *more* are medians of the rounds' ratios
+and differences, with their confidence intervals beside them. SmartStage would be marked as slower if the whole interval
+were below {_LEAST}.
 
 TensorFlow's pools compute the operations of a step; the producer is the stage's own thread; all others are tf.data's.
 CPU times are those of the kernel's scheduler.""",

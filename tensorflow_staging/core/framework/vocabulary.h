@@ -131,8 +131,8 @@ inline constexpr int64_t kAutotune = -1;
 // starts 32768 threads at most unless it is told otherwise.
 inline constexpr int kMaxThreads = 4096;
 
-// The default capacity of a buffer, and the default time that a record waits
-// for room in it.
+// The default capacity of a buffer, except for SmartStage's, and the default
+// time that a record waits for room in it.
 inline constexpr int64_t kDefaultCapacity = 1;
 inline constexpr int64_t kDefaultTimeoutMillis = 300000;
 

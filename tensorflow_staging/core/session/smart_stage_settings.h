@@ -33,7 +33,7 @@ struct SmartStageSettings {
   bool on_cpu = false;
   // The preferred name of the stages; empty for the default.
   std::string name;
-  int64_t capacity = kDefaultCapacity;
+  int64_t capacity = kAutotune;
   int64_t capacity_bytes = 0;
   int num_threads = 1;
   bool tune_threads = false;

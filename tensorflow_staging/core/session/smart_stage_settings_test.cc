@@ -88,7 +88,7 @@ TEST(SmartStageSettingsTest, DefaultsAreThoseOfTheDocumentation) {
             OkStatus());
   EXPECT_TRUE(settings.enabled);
   EXPECT_EQ(settings.name, "");
-  EXPECT_EQ(settings.capacity, 1);
+  EXPECT_EQ(settings.capacity, kAutotune);
   EXPECT_EQ(settings.num_threads, 1);
   EXPECT_EQ(settings.timeout_millis, 300000);
   EXPECT_EQ(settings.stream_id, 0);

@@ -35,7 +35,7 @@ def test_every_argument_is_in_the_message():
 
 def test_defaults():
   options = tf.SmartStageOptions()
-  assert (options.capacity, options.num_threads, options.num_clients) == (1, 1, 1)
+  assert (options.capacity, options.num_threads, options.num_clients) == (tf.data.AUTOTUNE, 1, 1)
   assert options.timeout_millis == 300000
   assert list(options.runner_options.closed_exceptions) == [tf.errors.OUT_OF_RANGE]
   assert not options.runner_options.ignored_exceptions

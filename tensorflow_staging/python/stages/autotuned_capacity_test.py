@@ -44,10 +44,11 @@ def test_it_grows_where_records_take_longer_and_shorter_by_turns():
     assert _capacity(sess) > _LEAST
 
 
-def test_it_grows_with_smart_stage():
+@pytest.mark.parametrize("options", [{}, {"num_threads": 1}, {"capacity": tf.data.AUTOTUNE}])
+def test_it_is_the_default_of_smart_stage(options):
   step = _step_of_5_ms(_jittering_record())
   tf.train.mark_target_node([step])
-  with smart_stage_sessions.smart_stage_session(capacity=tf.data.AUTOTUNE) as sess:
+  with smart_stage_sessions.smart_stage_session(**options) as sess:
     assert [sess.run(step) for _ in range(_STEPS)] == list(range(_STEPS))
     assert _capacity(sess) > _LEAST
 
