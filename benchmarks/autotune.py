@@ -28,6 +28,8 @@ _TARGET = 1.03
 _ONE_RECORD = cases.Setting(1, 1)
 # Rounds in which all fixed settings take turns, to find the best.
 _GRID_ROUNDS = 4
+# Where buffers of tf.data have filled, too, it takes seconds until they are empty.
+_WITH_BUFFERS_BELOW = stage_turns.FULL._replace(warm_up_seconds=4, seconds=3)
 
 
 class Result(NamedTuple):
@@ -44,7 +46,8 @@ class Result(NamedTuple):
 
 
 def _measure(case: cases.Case, quick: bool) -> Result:
-  effort = stage_turns.effort(case, quick)
+  full = _WITH_BUFFERS_BELOW if case.buffers_below else stage_turns.FULL
+  effort = stage_turns.QUICK if quick else full
   with case.prepared(quick) as opened:
     grid = _grid(opened, _settings(case.grid, quick), 1 if quick else _GRID_ROUNDS, effort)
     best = min(grid, key=grid.get)
@@ -117,8 +120,8 @@ sessions of the best and of AUTOTUNE, which has {stage_turns.FULL.settling_secon
 {stage_turns.FULL.turns} turns each: chance helped the best in the rounds that chose it, and
 [equal sessions](equal_sessions.md) differ. Where turns of equal settings differ most, with a parameter server and with
 large records, there are {cases.SESSIONS_OF_NOISY}. Behind remote storage, tf.data's own buffers fill as well while
-others are measured, so {stage_turns.FULL_WITH_BUFFERS_BELOW.warm_up_seconds} s pass before each turn of
-{stage_turns.FULL_WITH_BUFFERS_BELOW.seconds} s. *Chosen / best* is the median of the ratios of these turns, with its
+others are measured, so {_WITH_BUFFERS_BELOW.warm_up_seconds} s pass before each turn of
+{_WITH_BUFFERS_BELOW.seconds} s. *Chosen / best* is the median of the ratios of these turns, with its
 confidence interval. Steps that use up what a buffer held before count as long as the records that were put meanwhile,
 because they could not go on so.""",
       pictures.bars("Time of a step with AUTOTUNE, over that with the best fixed setting",

@@ -56,7 +56,8 @@ def _write(results: dict[str, Any]) -> parts.Page:
 
 By default, SmartStage has one producer, which keeps the order of the records, and the buffer chooses its capacity
 (`tf.data.AUTOTUNE`). DeepRec's default is a capacity of 1. The cases are those of [autotune.md](autotune.md) that train
-in one process, from local files; that page says what they do. {cases.SESSIONS} new sessions of each, or
+in one process, from local files; that page says what they do. Those of models use SmartStage, the others `tf.staged`,
+whose buffer is the same. {cases.SESSIONS} new sessions of each, or
 {cases.SESSIONS_OF_NOISY} with large records, where equal settings differ most, take {_EFFORT.turns} turns each; the
 buffer has {_EFFORT.settling_seconds} s to choose. *Default / 1* is the median of the ratios of turns, with its
 confidence interval. *Chosen* is the capacity of each session in the end.""",

@@ -32,7 +32,7 @@ _BASE, _SMART = "no stage", "SmartStage"
 _STAGING = {_BASE: Staging(), _SMART: Staging(staging="smart")}
 _ROWS = 40_000
 _BATCH = 256
-# With two turns of half this length, intervals were three times as wide.
+# With two turns of half this length, intervals were two to five times as wide.
 _SECONDS = 8.0
 _ROUNDS = 24
 _TURNS = 4

@@ -22,8 +22,6 @@ class Effort(NamedTuple):
 
 
 FULL = Effort(settling_seconds=20, warm_up_seconds=0.3, seconds=0.6, turns=6)
-# Where buffers of tf.data have filled, too, it takes seconds until they are empty.
-FULL_WITH_BUFFERS_BELOW = FULL._replace(warm_up_seconds=4, seconds=3)
 QUICK = Effort(settling_seconds=0.2, warm_up_seconds=0.05, seconds=0.1, turns=1)
 
 
@@ -35,13 +33,6 @@ class Turns(NamedTuple):
   tuned: list[float]
   # What the stage had chosen in each session of the second setting.
   chosen: list[cases.Setting]
-
-
-def effort(case: cases.Case, quick: bool) -> Effort:
-  """Returns how long to measure a case."""
-  if quick:
-    return QUICK
-  return FULL_WITH_BUFFERS_BELOW if case.buffers_below else FULL
 
 
 def compare(opened: cases.OpenStage, fixed: cases.Setting, tuned: cases.Setting, sessions: int, how: Effort) -> Turns:

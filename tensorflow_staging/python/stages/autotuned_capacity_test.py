@@ -44,7 +44,7 @@ def test_it_grows_where_records_take_longer_and_shorter_by_turns():
     assert _capacity(sess) > _LEAST
 
 
-@pytest.mark.parametrize("options", [{}, {"num_threads": 1}, {"capacity": tf.data.AUTOTUNE}])
+@pytest.mark.parametrize("options", [{}, {"num_threads": 1}])
 def test_it_is_the_default_of_smart_stage(options):
   step = _step_of_5_ms(_jittering_record())
   tf.train.mark_target_node([step])
