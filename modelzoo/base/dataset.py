@@ -16,7 +16,7 @@ from modelzoo.base import formats
 from modelzoo.base.settings import Settings
 from modelzoo.base.settings import setting
 
-# A stream of files takes a thread, which reads, shuffles and batches some 300,000 rows of Criteo's format a second.
+# Each takes a thread, which on a Xeon read, shuffled and batched 2,048 rows of Criteo's format in 6 ms.
 _MOST_STREAMS = 16
 # As in the scripts of DeepRec's models.
 _DEEPREC_PREFETCHED = 2
