@@ -129,32 +129,33 @@ bool ProducerTuner::IsOtherLoad(const Sample& sample) const {
          recent_.Median(&Sample::wait) <= kToleratedWait;
 }
 
-bool ProducerTuner::ShouldTry(double waits, double idle) const {
+bool ProducerTuner::ShouldTry(double waits) const {
   if (recent_.size() < kPeriodsToSee) return false;
   const bool is_long = waits > kLongWait;
   if (recent_.Median(&Sample::idle_cores) <
       cores_ * (is_long ? kIdlePartForLongWait : kIdlePartForShortWait)) {
     return false;
   }
-  if (idle <= kToleratedWait && is_long) return true;
-  // Where both wait by turns, a larger buffer comes first.
-  const size_t patience =
-      idle <= kToleratedWait ? kPeriodsToDecide : 2 * kPeriodsToDecide;
+  // Where both wait by turns, so that these producers could keep up, a larger
+  // buffer comes first.
+  const bool lacks = Demand() > (1 + kToleratedWait) * producers_;
+  if (lacks && is_long) return true;
+  const size_t patience = lacks ? kPeriodsToDecide : 2 * kPeriodsToDecide;
   return static_cast<size_t>(periods_) >= patience && recent_.complete() &&
          recent_.Median(&Sample::wait) > kToleratedWait;
 }
 
-int ProducerTuner::ProducersFor(double rate, double region) const {
-  const double producers = std::ceil((1 + kMargin) * rate * region);
-  return static_cast<int>(std::clamp<double>(producers, 1, most_));
-}
-
-int ProducerTuner::NeededProducers() const {
+double ProducerTuner::Demand() const {
   // With several consumers, a step may seem to take no time.
   const double fastest =
       std::max({recent_.Median(&Sample::step),
                 recent_.Median(&Sample::cpu) / cores_, kLeastMicros});
-  return ProducersFor(1 / fastest, recent_.Median(&Sample::region));
+  return recent_.Median(&Sample::region) / fastest;
+}
+
+int ProducerTuner::ProducersFor(double demand) const {
+  const double producers = std::ceil((1 + kMargin) * demand);
+  return static_cast<int>(std::clamp<double>(producers, 1, most_));
 }
 
 ProducerTuner::Verdict ProducerTuner::Judge() const {
@@ -207,7 +208,7 @@ int ProducerTuner::UsefulProducers() const {
       recent_.Median(&Sample::region) < kQueueing * region) {
     return producers_;
   }
-  return std::clamp(ProducersFor(recent_.Median(&Sample::rate), region),
+  return std::clamp(ProducersFor(recent_.Median(&Sample::rate) * region),
                     trial_->producers + 1, producers_);
 }
 
@@ -232,18 +233,21 @@ bool ProducerTuner::OnPeriod(const Period& period) {
     if (IsOtherLoad(sample)) recent_ = {};
     recent_.Add(sample);
   }
-  if (trial_.has_value()) return is_evidence && EndTrial();
+  if (trial_.has_value()) {
+    if (is_evidence && EndTrial()) return true;
+    if (trial_.has_value()) return false;
+  }
   const double idle =
       static_cast<double>(period.put_wait_micros) / period.micros;
   CountSpare(idle);
   if (sample.wait > kToleratedWait) {
     if (producers_ == most_ || periods_to_trial_ > 0 ||
-        !ShouldTry(sample.wait, idle)) {
+        !ShouldTry(sample.wait)) {
       return false;
     }
     trial_ = Trial{producers_, recent_};
     const int more = producers_ + 1;
-    return Change(is_limited_ ? more : std::max(NeededProducers(), more));
+    return Change(is_limited_ ? more : std::max(ProducersFor(Demand()), more));
   }
   return idle_periods_ >= kIdlePeriods && Change(producers_ - spare_);
 }

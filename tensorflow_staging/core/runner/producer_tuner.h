@@ -30,10 +30,10 @@ namespace staging {
 //     takes until chance is no explanation of the gain (rank_sum.h). Where
 //     cores are idle during the trial and steps wait half as long as before, it
 //     suffices that they do not take records more slowly: the waits tell what
-//     the speed, which varies more, cannot. While producers wait for room at
-//     other times, the capacity may grow first. While the process leaves hardly
-//     a core idle, no producer could help, and it tries none. After a trial
-//     that fails, the next one comes after twice as many periods as the last.
+//     the speed, which varies more, cannot. While steps and producers wait for
+//     each other by turns, the capacity may grow first. While the process
+//     leaves hardly a core idle, no producer could help, and it tries none.
+//     After a trial that fails, the next one comes after twice as many periods.
 //   * While steps do not wait and the producers wait for room so long that
 //     fewer would do, it takes those away. The pause of a program, as for an
 //     evaluation, is no reason.
@@ -130,14 +130,14 @@ class ProducerTuner {
   // not. Steps or the region take another time since, so those tell nothing.
   bool IsOtherLoad(const Sample& sample) const;
   // Whether steps wait so long, in the latest periods or in most recent ones,
-  // that another producer may help. `waits` and `idle` are the parts of the
-  // latest period that steps waited for records and all producers for room.
-  bool ShouldTry(double waits, double idle) const;
-  // How many producers make so many records per microsecond, if none of them
-  // waits and the region takes so long.
-  int ProducersFor(double rate, double region) const;
-  // How many producers it takes that steps do not wait, or that no core idles.
-  int NeededProducers() const;
+  // that more producers may help. `waits` is the part of the latest period that
+  // steps waited for records.
+  bool ShouldTry(double waits) const;
+  // How many producers that never wait would let steps not wait, or no core
+  // idle, on average.
+  double Demand() const;
+  // How many producers it takes for that, where times vary.
+  int ProducersFor(double demand) const;
   Verdict Judge() const;
   // Whether records came faster by far in the latest two periods of the trial
   // than before.
@@ -148,7 +148,7 @@ class ProducerTuner {
   bool HasEndedWaits() const;
   // How many of the producers on trial are of use.
   int UsefulProducers() const;
-  // Ends the trial if it has been long enough. Returns whether the number
+  // Ends the trial if it has been long enough, and returns whether the number
   // changes.
   bool EndTrial();
   // How many periods pass before the next trial.

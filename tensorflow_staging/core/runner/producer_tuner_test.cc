@@ -227,6 +227,20 @@ TEST(ProducerTunerTest, WhereBothWaitTheCapacityMayGrowFirst) {
   EXPECT_EQ(tuner.producers(), 2);
 }
 
+TEST(ProducerTunerTest, WhereProducersSeldomWaitMoreOfThemComeFirst) {
+  ProducerTuner tuner(kMost, kCores);
+  ProducerTuner::Period period;
+  period.micros = kSecond;
+  period.put = period.taken = 50;
+  period.take_wait_micros = kSecond / 2;
+  period.put_wait_micros = kSecond / 10;
+  period.cpu_micros = CpuMicros(kAllCores);
+  tuner.OnPeriod(period);
+  EXPECT_TRUE(tuner.OnPeriod(period));
+  // Records take 18 ms, and steps 10 ms.
+  EXPECT_EQ(tuner.producers(), 2);
+}
+
 TEST(ProducerTunerTest, ATrialThatBeganAtOnceIsRepeatedWithMorePeriods) {
   ProducerTuner tuner(2, kCores);
   // A gain of 12 %, which the periods before the first trial cannot show.
