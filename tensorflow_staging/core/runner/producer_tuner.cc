@@ -125,7 +125,7 @@ bool ProducerTuner::IsEvidence(const Period& period) const {
 }
 
 bool ProducerTuner::IsOtherLoad(const Sample& sample) const {
-  return sample.wait > kLongWait && recent_.size() > 0 &&
+  return !trial_.has_value() && recent_.size() > 0 && sample.wait > kLongWait &&
          recent_.Median(&Sample::wait) <= kToleratedWait;
 }
 

@@ -127,7 +127,8 @@ class ProducerTuner {
   // producers.
   bool IsEvidence(const Period& period) const;
   // Whether steps wait long in a period, after recent ones in which they did
-  // not. Steps or the region take another time since, so those tell nothing.
+  // not. Steps or the region take another time since, so those tell nothing. A
+  // trial compares all of its periods, so that it ends.
   bool IsOtherLoad(const Sample& sample) const;
   // Whether steps wait so long, in the latest periods or in most recent ones,
   // that more producers may help. `waits` is the part of the latest period that

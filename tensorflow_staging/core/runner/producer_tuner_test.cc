@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <random>
+#include <utility>
 
 namespace tensorflow {
 namespace staging {
@@ -97,13 +98,16 @@ TEST(ProducerTunerTest, TheCoresBoundATrial) {
   EXPECT_EQ(tuner.producers(), 5);
 }
 
-TEST(ProducerTunerTest, SeveralConsumersThatWaitGetMoreProducers) {
-  ProducerTuner tuner(kMost, kCores);
-  ProducerTuner::Period period = Second({100, 1e9, 1000}, 1, kCores - 1);
-  period.take_wait_micros = 3 * kSecond;
-  tuner.OnPeriod(period);
-  EXPECT_TRUE(tuner.OnPeriod(period));
-  EXPECT_EQ(tuner.producers(), 5);
+TEST(ProducerTunerTest, SeveralConsumersThatWaitGetAsManyAsTheCoresAllow) {
+  for (const auto& [idle_cores, producers] :
+       {std::pair(kCores - 1.0, 5), std::pair(kAllCores, kMost)}) {
+    ProducerTuner tuner(kMost, kCores);
+    ProducerTuner::Period period = Second({100, 1e9, 1000}, 1, idle_cores);
+    period.take_wait_micros = 3 * kSecond;
+    tuner.OnPeriod(period);
+    EXPECT_TRUE(tuner.OnPeriod(period));
+    EXPECT_EQ(tuner.producers(), producers);
+  }
 }
 
 TEST(ProducerTunerTest, ALargeTrialWithoutAClearGainBecomesATrialOfOne) {
@@ -165,6 +169,16 @@ TEST(ProducerTunerTest, PeriodsOfAnotherLoadDoNotCount) {
   Simulate(slow, 100, &tuner, kAllCores);
   EXPECT_GE(tuner.producers(), 25);
   EXPECT_TRUE(tuner.settled());
+}
+
+TEST(ProducerTunerTest, ATrialEndsWhileTheLoadChangesByTurns) {
+  ProducerTuner tuner(2, kCores);
+  EXPECT_EQ(Simulate({90, 1e9, 100}, 7, &tuner), 1);
+  for (int i = 0; i < 10; ++i) {
+    Simulate({90, 1e9, 90}, 3, &tuner);
+    Simulate({20, 1e9, 90}, 1, &tuner);
+  }
+  EXPECT_EQ(tuner.producers(), 1);
 }
 
 TEST(ProducerTunerTest, ThereAreNeverMoreThanAllowed) {
