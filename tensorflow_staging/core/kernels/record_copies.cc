@@ -14,6 +14,7 @@
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/kernels/lent_tensor.h"
 #include "tensorflow_staging/core/kernels/session_device.h"
 
 namespace tensorflow {
@@ -129,6 +130,10 @@ void RecordCopies::Start(bool to_host, OpKernelContext* ctx, Records records,
       std::make_shared<Batch>(std::move(records), std::move(done));
   Ends ends;
   Status status = FindEnds(ctx, &ends);
+  for (size_t r = 0; status.ok() && to_host && r < batch->from().size(); ++r) {
+    // TensorFlow's copies to the host wait for the kernels.
+    status = AwaitContent(batch->from()[r], *ends.device);
+  }
   for (size_t r = 0; status.ok() && r < batch->from().size(); ++r) {
     for (int i : on_device_) {
       status = StartCopy(to_host, ends, i, batch->from()[r][i],

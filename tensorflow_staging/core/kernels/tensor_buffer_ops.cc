@@ -19,9 +19,10 @@
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/kernels/buffer_kernels.h"
 #include "tensorflow_staging/core/kernels/kernel_stream.h"
+#include "tensorflow_staging/core/kernels/lent_tensor.h"
 #include "tensorflow_staging/core/kernels/owned_tensor.h"
-#include "tensorflow_staging/core/kernels/packed_copy.h"
 #include "tensorflow_staging/core/kernels/record_loan.h"
+#include "tensorflow_staging/core/kernels/record_upload.h"
 #include "tensorflow_staging/core/kernels/staged_run.h"
 
 namespace tensorflow {
@@ -43,7 +44,7 @@ class TensorBufferPutOp : public AsyncBufferKernel {
       if (OnHost(i) && !is_copied) kept_on_host_.push_back(i);
     }
     if (!copied.empty()) {
-      copy_ = std::make_unique<PackedCopy>(std::move(copied));
+      upload_ = std::make_unique<RecordUpload>(std::move(copied));
     }
     if (TryGetNodeAttr(def(), kHandsOverAttr, &hands_over_)) {
       OP_REQUIRES(ctx, ctx->device_type() != DEVICE_CPU,
@@ -53,7 +54,7 @@ class TensorBufferPutOp : public AsyncBufferKernel {
     }
   }
 
-  bool IsExpensive() override { return copy_ != nullptr; }
+  bool IsExpensive() override { return upload_ != nullptr; }
 
  private:
   // Anybody can write a graph with the attribute.
@@ -97,20 +98,10 @@ class TensorBufferPutOp : public AsyncBufferKernel {
       record.push_back(ctx->input(i));
     }
     for (int i : kept_on_host_) record[i] = OwnedTensor(record[i]);
-    if (copy_ == nullptr) {
-      HandOver(ctx, buffer, std::move(record), std::move(done));
-      return;
+    if (upload_ != nullptr) {
+      OP_REQUIRES_OK_ASYNC(ctx, upload_->Queue(ctx, &record), done);
     }
-    copy_->Start(ctx, std::move(record),
-                 [this, ctx, buffer, done = std::move(done)](
-                     const Status& status, TensorBuffer::Record copied) {
-                   if (status.ok()) {
-                     HandOver(ctx, buffer, std::move(copied), done);
-                   } else {
-                     ctx->SetStatus(status);
-                     done();
-                   }
-                 });
+    HandOver(ctx, buffer, std::move(record), std::move(done));
   }
 
   // Puts the record when all streams of the GPU can use it.
@@ -146,14 +137,14 @@ class TensorBufferPutOp : public AsyncBufferKernel {
   // The inputs that the buffer keeps in host memory.
   std::vector<int> kept_on_host_;
   // Null if the record goes into the buffer as it is.
-  std::unique_ptr<PackedCopy> copy_;
+  std::unique_ptr<RecordUpload> upload_;
   bool hands_over_ = false;
 };
 
 class TensorBufferTakeOp : public AsyncBufferKernel {
  public:
   explicit TensorBufferTakeOp(OpKernelConstruction* ctx)
-      : AsyncBufferKernel(ctx) {
+      : AsyncBufferKernel(ctx), on_cpu_(ctx->device_type() == DEVICE_CPU) {
     OP_REQUIRES_OK(ctx, RecordLoan::Read(*ctx, &loan_));
   }
 
@@ -185,6 +176,7 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
                                      DataTypeVectorString(output_types()),
                                      ". Both must have the same dtypes.");
     }
+    if (!on_cpu_) TF_RETURN_IF_ERROR(AwaitContent(record, *ctx->device()));
     if (loan_ != nullptr) TF_RETURN_IF_ERROR(loan_->Lend(ctx, &record));
     for (int i = 0; i < ctx->num_outputs(); ++i) {
       ctx->set_output(i, std::move(record[i]));
@@ -192,6 +184,7 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
     return OkStatus();
   }
 
+  const bool on_cpu_;
   // Null if the record is in the memory of this kernel's device.
   std::unique_ptr<RecordLoan> loan_;
 };

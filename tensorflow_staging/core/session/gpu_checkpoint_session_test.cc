@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -397,6 +398,38 @@ TEST(GpuCheckpointWaitTest, StepsGoOnWhileASaveWaitsForTheGpu) {
   training.Restore(saved);
   training.StartStage();
   training.RunSteps(5, 20);
+}
+
+// A record is in the buffer before it has been copied to the GPU.
+TEST(GpuCheckpointWaitTest, ASaveWaitsForCopiesThatAreQueued) {
+  SetFakeGpuDelay(absl::Microseconds(200));
+  const auto smart = std::find_if(
+      Models().begin(), Models().end(),
+      [](const Model& model) { return model.add_step == nullptr; });
+  for (int round = 0; round < 5; ++round) {
+    Tensor saved;
+    {
+      Training training(*smart);
+      StoppedFakeGpu stopped(training.Gpu(0));
+      training.StartStage();
+      training.AwaitFullBuffer(0);
+      absl::Notification ended;
+      const std::unique_ptr<Thread> thread(
+          Env::Default()->StartThread({}, "save", [&] {
+            saved = training.Save();
+            ended.Notify();
+          }));
+      EXPECT_FALSE(
+          ended.WaitForNotificationWithTimeout(absl::Milliseconds(20)));
+      stopped.Release();
+      ended.WaitForNotification();
+    }
+    Training training(*smart);
+    training.Restore(saved);
+    training.StartStage();
+    training.RunSteps(0, kCapacity + 3);
+  }
+  SetFakeGpuDelay(absl::ZeroDuration());
 }
 
 }  // namespace
