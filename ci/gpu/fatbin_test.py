@@ -11,8 +11,8 @@ _AMPERE = chips.Chip(8, 0)
 def _entries(data: bytes) -> list[list[tuple[str, bytes]]]:
   """Returns the code and the content of each entry of each container."""
   return [
-      [(str(entry.code), data[entry.offset:entry.offset + entry.size]) for entry in entries]
-      for entries in fatbin.containers(data)
+      [(str(entry.code), data[entry.offset:entry.offset + entry.size]) for entry in container.entries]
+      for container in fatbin.containers(data)
   ]
 
 
