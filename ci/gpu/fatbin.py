@@ -106,6 +106,8 @@ def containers(data: mmap.mmap | bytes) -> Iterator[Container]:
 def keep_only(path: pathlib.Path, target: Iterable[chips.Chip]) -> Kept:
   """Zeroes the code of a library that the driver would not take for any of the chips. Changes the file.
 
+  That is all code of an input of CUDA's linker, which nothing loads.
+
   Args:
     path: The library.
     target: The chips.
@@ -119,7 +121,8 @@ def keep_only(path: pathlib.Path, target: Iterable[chips.Chip]) -> Kept:
     counts: collections.Counter[tuple[chips.Code, ...]] = collections.Counter()
     after = 0
     for container in found:
-      kept = needed((entry.code for entry in container.entries), target)
+      codes = () if container.linkable else (entry.code for entry in container.entries)
+      kept = needed(codes, target)
       counts[tuple(sorted(kept))] += 1
       for entry in container.entries:
         if entry.code in kept:
