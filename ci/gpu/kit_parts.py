@@ -52,7 +52,7 @@ PARTS = (
     _test("values", 60, "gpu_values", "gpu_streams"),
     Part("overlap", 30, ("benchmarks/gpu_overlap.py", "--device", _DEVICE)),
     Part("copies", 40, ("benchmarks/gpu_copies.py", "--device", _DEVICE)),
-    _test("random", 30, "gpu_random_graphs"),
+    Part("random", 40, ("ci/gpu/compare_random_graphs.py",)),
     _model("dlrm", 60),
     _model("deepfm", 45),
     _model("dssm", 45),
