@@ -3,12 +3,12 @@
 #
 # Runs the kit in this folder on a machine with an NVIDIA driver and a GPU; it needs no network, no CUDA and no Python:
 #
-#   ./run.sh [--only PART]... [--device cpu] [--seconds 300] [--report FILE]
+#   ./run.sh [--only PART]... [--device cpu] [--seconds 300] [--stretch 1] [--report FILE]
 #
 # It prints each result when it is known, and appends it to FILE.log; it writes FILE, by default report.md beside this
 # script, again after each part. It unpacks into the folder unpacked, once, and takes at most 300 seconds. --only runs the
-# named parts alone (ci/gpu/kit_parts.py has their names); --device cpu tries all of them on a machine without a GPU. pack.sh
-# puts this script into the kit.
+# named parts alone (ci/gpu/kit_parts.py has their names); --device cpu tries all of them on a machine without a GPU;
+# with --stretch 4, each part may take four times as long, on a slow machine. pack.sh puts this script into the kit.
 set -euo pipefail
 kit=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -21,14 +21,14 @@ die() {
   exit 1
 }
 
-usage="run.sh [--only PART]... [--device cpu] [--seconds 300] [--report FILE]"
+usage="run.sh [--only PART]... [--device cpu] [--seconds 300] [--stretch 1] [--report FILE]"
 seconds=300
 report=$kit/report.md
 arguments=()
 while [ $# -gt 0 ]; do
   [ $# -ge 2 ] || die "$1 needs a value: $usage"
   case $1 in
-    --only | --device) arguments+=("$1" "$2") ;;
+    --only | --device | --stretch) arguments+=("$1" "$2") ;;
     --seconds) seconds=$2 ;;
     --report) report=$(realpath -m "$2") ;;
     *) die "unknown option $1: $usage" ;;

@@ -137,10 +137,11 @@ def main() -> int:
   parser.add_argument("--seconds", type=float, required=True, help="the time for all parts together")
   parser.add_argument("--report", type=pathlib.Path, required=True, help="the file to write")
   parser.add_argument("--only", action="append", default=[], metavar="PART", help="run this part, and others so named")
+  parser.add_argument("--stretch", type=float, default=1, help="how many times as long each part may take")
   parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu", help="cpu tries the parts themselves")
   arguments = parser.parse_args()
   try:
-    chosen = kit_parts.chosen(arguments.only)
+    chosen = [part._replace(seconds=part.seconds * arguments.stretch) for part in kit_parts.chosen(arguments.only)]
   except ValueError as error:
     print(f"error: {error}", file=sys.stderr)
     return 1
