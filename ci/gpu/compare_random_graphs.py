@@ -22,7 +22,7 @@ _FIRST_SEED = 1_000_000
 # More workers than that would wait for each other in the driver.
 _MOST_WORKERS = 8
 # For the imports, and for the graph that is compared when the time is over.
-_START_SECONDS = 8
+_START_SECONDS = 5
 # A CPU and a GPU draw different numbers. The other random ops give the same values on both.
 _DRAWS = re.compile("(Random|Truncated|Multinomial|ParameterizedTruncated)")
 
