@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what SmartStage gains for models on a GPU, for benchmarks/gpu.md.
 
-`.venv/bin/python benchmarks/gpu_models.py` prints a table in Markdown, each row when it is known. The environment
-variable GPU_BENCHMARK_SECONDS says how long it may take, by default four minutes. With `--device=cpu` it tries itself
-on a machine without a GPU.
+`.venv/bin/python benchmarks/gpu_models.py` prints Markdown. The environment variable GPU_BENCHMARK_SECONDS says how
+long it may take, by default four minutes; ci/gpu/run.sh sets it. With `--device=cpu` it tries itself on a machine
+without a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
+import contextlib
 import os
 import pathlib
 import tempfile
@@ -28,25 +28,27 @@ from modelzoo.base.staging import Staging
 from modelzoo.base.training import Run
 
 # The goals are the gains of DeepRec's documents, measured on an A100.
-_GOALS = {"dlrm": 2.05, "deepfm": 1.25, "dssm": 1.10, "din": 1.20, "dien": 1.005}
+_GOALS = {"dlrm": 2.05, "din": 1.20, "dien": 1.005, "dssm": 1.10, "deepfm": 1.25}
 _BASE = "none"
 # The one that the documents recommend for a GPU, and for which they give gains.
 _GOAL_WAY = "SmartStage, stage_subgraph_on_cpu"
+# By name: the stages. The one with several streams is opened first, because the first session of a process determines
+# the devices; in the others, all ops run on stream 0.
 _WAYS = {
+    "SmartStage, two streams": dict(staging="smart", streams=2),
     _BASE: dict(),
     "SmartStage": dict(staging="smart"),
     _GOAL_WAY: dict(staging="smart", stage_on_cpu=True),
 }
 _CAPACITY = 4
 _THREADS = 4
+_ROUNDS = 5
 _TRACED_STEPS = 10
 _ROWS = 40_000
 _BATCH = 2048
 _SECONDS = 240
-# Of the time of a way: for opening it and its first step, and for warming up.
-_OPENING, _WARM_UP = 0.3, 0.3
-# So many times the records that a full buffer can give away at once.
-_LEAST_STEPS = 5 * _CAPACITY
+# Files, and the first steps of each way.
+_PREPARATION = 0.4
 
 
 def _run(name: str, folders: dict[str, pathlib.Path], way: dict, on_gpu: bool, tf_data: str, batch: int) -> Run:
@@ -58,28 +60,41 @@ def _run(name: str, folders: dict[str, pathlib.Path], way: dict, on_gpu: bool, t
   return Run(model, model.hyperparameters(), files, staging=Staging(gpu=on_gpu, **way))
 
 
-def _of_a_gpu(step: blocks.Step) -> tuple[str, ...]:
-  """Returns what the GPU did during a step, for the columns of the table."""
-  trace = overlap_trace.profile(step, _TRACED_STEPS)
-  if trace is None:
-    return "", "", ""
-  milliseconds = lambda seconds: f"{seconds / _TRACED_STEPS * 1e3:.2f}"
-  beside = f"{trace.copies_beside_kernels / trace.copies:.0%}" if trace.copies else ""
-  return milliseconds(trace.kernels), milliseconds(trace.copies), beside
+def _milliseconds_of_a_step(seconds: float) -> str:
+  return f"{seconds / _TRACED_STEPS * 1e3:.2f}"
 
 
-def _measure(run: Run, seconds: float, on_gpu: bool) -> tuple[float, float, tuple[str, ...]]:
-  """Returns the seconds of the first step and of the others, and what the GPU did."""
-  with model_runs.stepping(run) as step:
-    began = time.perf_counter()
-    step()
-    first = time.perf_counter() - began
-    blocks.cost(step, seconds * _WARM_UP, _LEAST_STEPS)
-    cost = blocks.cost(step, seconds * (1 - _OPENING - _WARM_UP), _LEAST_STEPS)
-    traced = _of_a_gpu(step) if on_gpu else ("", "", "")
-  # The graph of a session that was closed has cycles; its memory must not be freed while the next is measured.
-  gc.collect()
-  return first, cost.seconds, traced
+def _percent(part: float, whole: float) -> str:
+  return f"{part / whole:.0%}" if whole else "-"
+
+
+def _measure(
+    name: str, folders: dict[str, pathlib.Path], on_gpu: bool, tf_data: str, batch: int, seconds: float
+) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+  """Returns the rows of a model in the two tables."""
+  with contextlib.ExitStack() as stack:
+    steps = {
+        way: stack.enter_context(model_runs.stepping(_run(name, folders, settings, on_gpu, tf_data, batch)))
+        for way, settings in _WAYS.items()
+    }
+    for step in steps.values():
+      step()
+    rounds = blocks.in_turns(steps, seconds, _ROUNDS)
+    traces = {way: overlap_trace.profile(step, _TRACED_STEPS) for way, step in steps.items()} if on_gpu else {}
+  label = models.load(name).name
+  speeds, overlaps = [], []
+  for way in sorted(_WAYS, key=lambda way: way != _BASE):
+    gain = blocks.ratio(rounds, way, _BASE)
+    goal = f"{_GOALS[name]:.4g}" if on_gpu and way == _GOAL_WAY else ""
+    speeds.append((
+        label, tf_data, way, f"{1 / blocks.median(rounds[way]).seconds:.1f}", f"{gain.median:.3f}",
+        report.interval(gain), goal))
+    trace = traces.get(way)
+    if trace is not None:
+      overlaps.append((
+          label, tf_data, way, _milliseconds_of_a_step(trace.kernels), _milliseconds_of_a_step(trace.copies),
+          _percent(trace.copies_beside_kernels, trace.copies), _percent(trace.kernels_beside_kernels, trace.kernels)))
+  return speeds, overlaps
 
 
 def main() -> None:
@@ -91,31 +106,33 @@ def main() -> None:
   parser.add_argument("--batch_size", type=int, default=_BATCH, help="rows of a step")
   arguments = parser.parse_args()
   tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
-  on_gpu = arguments.device == "gpu"
   deadline = time.monotonic() + float(os.environ.get("GPU_BENCHMARK_SECONDS", _SECONDS))
-  titles = ("model", "tf.data", "stages", "steps/s", "times as fast", "goal", "first step, s", "kernels, ms a step",
-            "copies to the GPU, ms a step", "of these beside kernels")
-  print(report.markdown([titles], left=3), flush=True)
-  left = len(arguments.models) * len(arguments.tf_data) * len(_WAYS)
+  speeds = [("model", "tf.data", "stages", "steps/s", "times as fast", report.INTERVAL, "goal")]
+  overlaps = [("model", "tf.data", "stages", "kernels, ms a step", "copies to the GPU, ms a step",
+               "of these beside kernels", "kernels beside others")]
+  left = len(arguments.models) * len(arguments.tf_data)
   with tempfile.TemporaryDirectory() as folder:
     data_sets = {model_runs.data_set_of(models.load(name)) for name in arguments.models}
     folders = model_runs.write_files(pathlib.Path(folder), _ROWS, sorted(data_sets))
     for name in arguments.models:
       for tf_data in arguments.tf_data:
-        base = None
-        for way, settings in _WAYS.items():
-          run = _run(name, folders, settings, on_gpu, tf_data, arguments.batch_size)
-          first, seconds, traced = _measure(run, max(1.0, (deadline - time.monotonic()) / left), on_gpu)
-          left -= 1
-          base = base or seconds
-          goal = f"{_GOALS[name]:.4g}" if on_gpu and way == _GOAL_WAY else ""
-          row = (run.model.name, tf_data, way, f"{1 / seconds:.1f}", f"{base / seconds:.2f}", goal, f"{first:.1f}")
-          row += traced
-          print(f"| {' | '.join(row)} |", flush=True)
+        share = (deadline - time.monotonic()) / left
+        more = _measure(
+            name, folders, arguments.device == "gpu", tf_data, arguments.batch_size,
+            max(1, share * (1 - _PREPARATION)))
+        speeds += more[0]
+        overlaps += more[1]
+        left -= 1
+  print(f"### Models on a {arguments.device.upper()}\n")
+  print(report.markdown(speeds, left=3))
+  if len(overlaps) > 1:
+    print("\n### What the GPU did at the same time\n")
+    print(report.markdown(overlaps, left=3))
   print(f"""
-The models of modelzoo/ on a {arguments.device.upper()} with the default sizes, batches of {arguments.batch_size} rows
-of a file, {_CAPACITY} records in the buffer and {_THREADS} producers, each in a new session. With `plain`, the graph
-parses and hashes the rows; with `best`, tf.data does, in parallel, and prefetches.""")
+The models of modelzoo/ with the default sizes, batches of {arguments.batch_size} rows of a file, {_CAPACITY} records in
+the buffer and {_THREADS} producers. With `plain`, the graph parses and hashes the rows; with `best`, tf.data does, in
+parallel, and prefetches. All ways of a model are open in one process and take turns; the numbers are medians of
+{_ROUNDS} rounds, and the interval is that of the ratio.""")
 
 
 if __name__ == "__main__":
