@@ -24,8 +24,8 @@ import archives
 import chips
 import cuda_libraries
 import elf
-import fatbin
 import machine_libraries
+import zeroing
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # A call that takes pieces to a machine may carry 64 MiB, with some other files.
@@ -41,7 +41,7 @@ UNUSED_PACKAGES = re.compile(
 # What the packing depends on, besides the options and the wheel.
 _REQUIREMENTS = ("third_party/python/requirements.txt", "ci/requirements.txt", "ci/gpu/requirements.txt")
 _PROGRAMS = ("archives.py", "base_layer.py", "chips.py", "cuda_libraries.py", "elf.py", "fatbin.py",
-             "machine_libraries.py", "pieces.py")
+             "machine_libraries.py", "pieces.py", "zeroing.py")
 
 Files = dict[str, pathlib.Path]
 
@@ -164,7 +164,7 @@ def _shrink(packages: pathlib.Path, target: list[chips.Chip]) -> dict[str, list[
   for _, path in _libraries(_tree(packages, UNUSED_PACKAGES)):
     elf.zero_symbol_tables(path)
     try:
-      kept = fatbin.keep_only(path, target)
+      kept = zeroing.keep_only(path, target)
     except ValueError as error:
       raise ValueError(f"{path}: {error}") from error
     if not kept.containers:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the GPU code in native libraries, and zeroes the code that a chip does not need; native_code.py writes code.
+"""Reads the GPU code in native libraries.
 
 A library holds *containers*, one for each compiled file. A container has the same code for several chips, as entries;
-the driver loads one of them, by the entries' headers. Zeroing the content of the others changes neither the headers nor
-any offset, but a zeroed library packs to a fraction.
+the driver loads one of them, by the entries' headers.
 
 Most containers are in sections of their own. Others are constants in the data of a library that loads them by itself:
 TensorFlow's generated kernels, and those of cuFFT. NVIDIA does not document the format. In the sections, a layout that
@@ -12,9 +11,7 @@ this module does not know is an error; among other data, it stays as it is.
 
 from __future__ import annotations
 
-import collections
 import mmap
-import pathlib
 import re
 import struct
 from collections.abc import Iterable
@@ -71,21 +68,6 @@ class Container(NamedTuple):
   linkable: bool = False
 
 
-class Kept(NamedTuple):
-  """What keep_only() did to a library.
-
-  Attributes:
-    containers: The number of containers for each code that was kept in them; the key () stands for containers without
-      any code that runs on the chips.
-    before: The bytes of code there were.
-    after: The bytes of code that were not zeroed.
-  """
-
-  containers: dict[tuple[chips.Code, ...], int]
-  before: int
-  after: int
-
-
 def containers(data: mmap.mmap | bytes) -> Iterator[Container]:
   """Yields each container of a library.
 
@@ -101,35 +83,6 @@ def containers(data: mmap.mmap | bytes) -> Iterator[Container]:
         yield container._replace(linkable=section.name == _LINKABLE_SECTION)
     elif section.name in _DATA_SECTIONS:
       yield from _constants(data, section.offset, section.offset + section.size)
-
-
-def keep_only(path: pathlib.Path, target: Iterable[chips.Chip]) -> Kept:
-  """Zeroes the code of a library that the driver would not take for any of the chips. Changes the file.
-
-  That is all code of an input of CUDA's linker, which nothing loads.
-
-  Args:
-    path: The library.
-    target: The chips.
-
-  Raises:
-    ValueError: As `containers` does. The file is unchanged then.
-  """
-  target = list(target)
-  with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as data:
-    found = list(containers(data))
-    counts: collections.Counter[tuple[chips.Code, ...]] = collections.Counter()
-    after = 0
-    for container in found:
-      codes = () if container.linkable else (entry.code for entry in container.entries)
-      kept = needed(codes, target)
-      counts[tuple(sorted(kept))] += 1
-      for entry in container.entries:
-        if entry.code in kept:
-          after += entry.size
-        else:
-          data[entry.offset:entry.offset + entry.size] = bytes(entry.size)
-    return Kept(dict(counts), sum(entry.size for container in found for entry in container.entries), after)
 
 
 def needed(codes: Iterable[chips.Code], target: Iterable[chips.Chip]) -> set[chips.Code]:

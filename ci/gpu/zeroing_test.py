@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Tests of fatbin.py, which reads GPU code, and of zeroing.py."""
+
 import chips
 import elf_files
 import fatbin
 import pytest
+import zeroing
 
 _HOPPER = chips.Chip(9, 0)
 _AMPERE = chips.Chip(8, 0)
@@ -16,10 +19,10 @@ def _entries(data: bytes) -> list[list[tuple[str, bytes]]]:
   ]
 
 
-def _kept(tmp_path, data: bytes, *target: chips.Chip) -> tuple[bytes, fatbin.Kept]:
+def _kept(tmp_path, data: bytes, *target: chips.Chip) -> tuple[bytes, zeroing.Kept]:
   path = tmp_path / "library.so"
   path.write_bytes(data)
-  kept = fatbin.keep_only(path, target)
+  kept = zeroing.keep_only(path, target)
   return path.read_bytes(), kept
 
 
@@ -51,7 +54,7 @@ def test_only_the_code_that_the_driver_takes_is_kept(tmp_path):
       [("sm_80", zeros)],
   ]
   sass, ptx = chips.parse_code("sm_90"), chips.parse_code("compute_80")
-  assert kept == fatbin.Kept({(sass,): 1, (ptx,): 1, (): 1}, before=112, after=48)
+  assert kept == zeroing.Kept({(sass,): 1, (ptx,): 1, (): 1}, before=112, after=48)
   # All but the content of entries is unchanged.
   for content in (b"A" * 24, b"P" * 16, b"a" * 8, b"o" * 8, b"x" * 8):
     data = data.replace(content, bytes(len(content)))
@@ -94,9 +97,15 @@ def test_an_unknown_layout_is_an_error_and_changes_nothing(tmp_path, section, me
   assert (tmp_path / "library.so").read_bytes() == data
 
 
+def test_inputs_of_the_linker_are_zeroed_as_nothing_loads_them(tmp_path):
+  changed, kept = _kept(tmp_path, elf_files.library({"__nv_relfatbin": _PTX_ONLY}), _HOPPER)
+  assert [content for _, content in _entries(changed)[0]] == [bytes(8)] * 3
+  assert kept == zeroing.Kept({(): 1}, before=24, after=0)
+
+
 def test_a_library_without_gpu_code(tmp_path):
   data = elf_files.library({".text": b"code"})
-  assert _kept(tmp_path, data, _HOPPER) == (data, fatbin.Kept({}, 0, 0))
+  assert _kept(tmp_path, data, _HOPPER) == (data, zeroing.Kept({}, 0, 0))
 
 
 @pytest.mark.parametrize("data", [b"", b"no ELF file" * 10, elf_files.library({".text": b"code"})[:-1]])
