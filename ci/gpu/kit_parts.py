@@ -19,6 +19,7 @@ class Part(NamedTuple):
     is_test: Whether it is files of tests for pytest.
     prints_markdown: Whether what it prints belongs into the report.
     needs_gpu: Whether it cannot be tried without a GPU.
+    trial: More arguments on a CPU, where a part only tries itself.
     environment: Variables that it needs besides those of all parts.
   """
 
@@ -28,11 +29,13 @@ class Part(NamedTuple):
   is_test: bool = False
   prints_markdown: bool = True
   needs_gpu: bool = False
+  trial: tuple[str, ...] = ()
   environment: tuple[tuple[str, str], ...] = ()
 
   def arguments(self, device: str) -> list[str]:
     """Returns the command for a device: "gpu" or "cpu"."""
-    return [argument.replace(_DEVICE, device) for argument in self.command]
+    command = (*self.command, *self.trial) if device == "cpu" else self.command
+    return [argument.replace(_DEVICE, device) for argument in command]
 
 
 def _test(name: str, seconds: float, *files: str) -> Part:
@@ -40,7 +43,7 @@ def _test(name: str, seconds: float, *files: str) -> Part:
 
 
 def _model(name: str, seconds: float) -> Part:
-  return Part(name, seconds, ("benchmarks/gpu_models.py", "--models", name, "--device", _DEVICE))
+  return Part(name, seconds, ("benchmarks/gpu_models.py", "--models", name, "--device", _DEVICE), trial=("--quick",))
 
 
 # What answers most in the least time comes first. Without the driver's compiler, a kernel without machine code is an
