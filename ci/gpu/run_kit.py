@@ -33,6 +33,7 @@ class _Run:
     self._folder = pathlib.Path(__file__).resolve().parent.parent.parent
     self._device = arguments.device
     self._report = arguments.report
+    self._report.parent.mkdir(parents=True, exist_ok=True)
     self._printed = self._report.with_name(self._report.name + ".log").open("a", buffering=1)
     self._logs = self._folder / "logs"
     self._logs.mkdir(exist_ok=True)
