@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures whether a stage goes on while the GPU computes a long step, for benchmarks/gpu.md.
 
-Prints a table in Markdown, each row when it is known. Fails if a stage with stage_subgraph_on_cpu makes fewer than half
-as many records during the step as beside an idle GPU. With `--device=cpu` it tries itself on a machine without a GPU.
+The step takes no record, so that the stage may fill its buffer: after a take, a large buffer grows slowly, whatever the
+GPU does (core/buffer/slow_start.h). Prints a table in Markdown, each row when it is known. Fails if a stage with
+stage_subgraph_on_cpu makes fewer than half as many records during the step as beside an idle GPU. With `--device=cpu`
+it tries itself on a machine without a GPU.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class _Case(NamedTuple):
     capacity: Of its buffer; 0 for AUTOTUNE.
     on_cpu: Whether stage_subgraph_on_cpu is on.
     grows: Whether each record is larger than the one before.
-    used: Whether the buffer has been full, and is empty again, when the step begins.
+    used: Whether the buffer has been full, and is empty again, when the step begins. Otherwise it fills for the first
+      time.
   """
 
   name: str
@@ -127,11 +130,12 @@ def _measure(case: _Case, device: str, size: int, products: int) -> tuple[tuple[
     record = tf.staged(value, capacity=capacity)
     with tf.device(device):
       short = tf.reduce_sum(record)
-      long = _long_step(size, products) + short
+      long = _long_step(size, products)
     config = tf.ConfigProto()
     config.graph_options.optimizer_options.stage_subgraph_on_cpu = case.on_cpu
     with tf.Session(config=config) as sess:
       sess.run(tf.global_variables_initializer())
+      sess.run(long)
       with tf.make_prefetch_hook().running(sess):
         if case.capacity:
           source.wait()
@@ -139,7 +143,6 @@ def _measure(case: _Case, device: str, size: int, products: int) -> tuple[tuple[
           # The buffer grows with the steps.
           for _ in range(2 * _RECORDS_BEFORE):
             sess.run(short)
-        sess.run(long)
         if case.used:
           source.wait_for(case.capacity)
           for _ in range(case.capacity):
