@@ -80,6 +80,11 @@ inline constexpr char kStagesAttr[] = "stages";
 inline constexpr char kIndicesAttr[] = "indices";
 inline constexpr char kStageNameAttr[] = "stage";
 
+// On what the feeds of a manual stage name: the indices of the outputs that a
+// stage feeds; whether a run before the stage's own computes a value to feed.
+inline constexpr char kFedOutputsAttr[] = "_staging_fed_outputs";
+inline constexpr char kFeedValueAttr[] = "_staging_feed_value";
+
 // Marks on nodes of the user's graph: the mark of tf.train.mark_target_node,
 // that of tf.staging.allow_stale, on variables, and the number of a GPU stream.
 // On a Put, it is the stream for which the stage asks; on any other node, it is
@@ -97,6 +102,12 @@ inline constexpr char kCopyOfAttr[] = "_staging_copy_of";
 inline constexpr char kPassesOnAttr[] = "_staging_passes_on";
 inline constexpr char kReadsBesideAttr[] = "_staging_reads_beside";
 inline constexpr char kReadAheadAttr[] = "_staging_read_ahead";
+inline constexpr char kReadForFeedsAttr[] = "_staging_read_for_feeds";
+inline constexpr char kHasFeedsAttr[] = "_staging_has_feeds";
+
+// The name scope, in that of the stage, of the clones that lead to the Put of a
+// manual stage.
+inline constexpr char kManualRegionScope[] = "region";
 
 // The attribute of TensorFlow's Enter that names the frame of its loop.
 inline constexpr char kFrameNameAttr[] = "frame_name";

@@ -12,6 +12,7 @@
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session_options.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/graph/partition/node_filter.h"
@@ -19,6 +20,7 @@
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/rewrite/late_sources.h"
 #include "tensorflow_staging/core/graph/rewrite/record_device.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_alignment.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_delivery.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_handover.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
@@ -36,7 +38,7 @@ namespace {
 
 bool HasStage(const Graph& graph) {
   for (const Node* node : graph.op_nodes()) {
-    if (IsBufferPut(*node)) return true;
+    if (IsBufferPut(*node) || IsBufferTake(*node)) return true;
   }
   return false;
 }
@@ -91,29 +93,25 @@ class SmartStagePass : public GraphOptimizationPass {
     TF_RETURN_IF_ERROR(
         ReadSmartStageSettings(options.session_options->config, &settings));
     Graph* graph = options.graph->get();
-    if (!settings.finds_stages() && !HasStage(*graph)) return OkStatus();
+    const bool has_stage = HasStage(*graph);
+    if (!settings.finds_stages() && !has_stage) return OkStatus();
+    if (has_stage &&
+        options.session_options->config.graph_options().place_pruned_graph()) {
+      return errors::InvalidArgument(
+          "graph_options.place_pruned_graph is on, and the graph has a stage "
+          "of "
+          "tf.staged, which needs the whole graph: turn it off.");
+    }
     ForgetDevicesOfBufferOps(graph);
     core::RefCountPtr<GraphHistory> history;
     NodeFilter counts;
-    if (settings.finds_stages() && options.device_set != nullptr) {
+    if (options.device_set != nullptr) {
       history = GraphHistory::Of(options.session_handle, *options.device_set);
       if (history != nullptr) {
         counts = history->FilterIfRunning(*options.device_set);
         if (counts == nullptr) history->RememberNodes(*graph);
       }
     }
-    // The records of a stage of lookups are not saved.
-    const SavedIterators saved_iterators = settings.async_embedding.enabled
-                                               ? SavedIterators::kInStep
-                                               : SavedIterators::kRunAhead;
-    const StagePlan plan(*graph, settings.enabled, settings.name, counts,
-                         settings.content, saved_iterators);
-    std::vector<PrefetchRunnerOptions> runners = RunnersOfPlan(plan, settings);
-    // Running stages do not change, and have been logged already.
-    if (settings.enabled && counts == nullptr) {
-      LogStages(plan, *graph, history.get());
-    }
-    if (counts != nullptr) WarnOfLateReaders(plan, *graph, history.get());
     RewriteOptions rewrite;
     rewrite.capacity = settings.capacity;
     rewrite.capacity_bytes = settings.capacity_bytes;
@@ -125,13 +123,26 @@ class SmartStagePass : public GraphOptimizationPass {
                                 .rewrite_options()
                                 .disable_meta_optimizer();
     const NodeFilter counts_after = AfterRewrite(counts, *graph);
+    TF_RETURN_IF_ERROR(AlignStages(counts, settings.content, rewrite, graph));
+    // The records of a stage of lookups are not saved.
+    const SavedIterators saved_iterators = settings.async_embedding.enabled
+                                               ? SavedIterators::kInStep
+                                               : SavedIterators::kRunAhead;
+    const StagePlan plan(*graph, settings.enabled, settings.name, counts_after,
+                         settings.content, saved_iterators);
+    std::vector<PrefetchRunnerOptions> runners = RunnersOfPlan(plan, settings);
+    // Running stages do not change, and have been logged already.
+    if (settings.enabled && counts == nullptr) {
+      LogStages(plan, *graph, history.get());
+    }
+    if (counts != nullptr) WarnOfLateReaders(plan, *graph, history.get());
     TF_RETURN_IF_ERROR(RewriteStages(plan, rewrite, graph));
     if (settings.async_embedding.enabled) {
       TF_RETURN_IF_ERROR(StageLookups(settings, counts_after, rewrite,
                                       history.get(), &runners, graph));
     }
     if (counts != nullptr) {
-      TF_RETURN_IF_ERROR(ConnectLateSources(counts, graph));
+      TF_RETURN_IF_ERROR(ConnectLateSources(counts_after, graph));
     }
     TF_RETURN_IF_ERROR(AddRunnersNode(runners, graph));
     if (history != nullptr) history->RememberBuffers(*graph);
@@ -191,13 +202,9 @@ class StageRunPass : public GraphOptimizationPass {
     }
     TF_RETURN_IF_ERROR(CheckRestartIsARunOfItsOwn(**options.graph));
     TF_RETURN_IF_ERROR(CheckNoSourceReadsBeside(**options.graph));
+    TF_RETURN_IF_ERROR(CheckFeedsAreNotDrawnAgain(**options.graph));
     WarnOfStringHandles(**options.graph);
-    SmartStageSettings settings;
-    TF_RETURN_IF_ERROR(
-        ReadSmartStageSettings(options.session_options->config, &settings));
-    if (settings.finds_stages()) {
-      GraphHistory::MarkBuffersUsed(**options.graph, *options.device_set);
-    }
+    GraphHistory::MarkBuffersUsed(**options.graph, *options.device_set);
     return OkStatus();
   }
 };

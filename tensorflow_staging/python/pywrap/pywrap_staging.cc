@@ -26,6 +26,7 @@
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow_staging/core/graph/plan/stages_before.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_alignment.h"
 #include "tensorflow_staging/core/graph/report/stage_report.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
@@ -225,10 +226,21 @@ py::list RunnersOfSession(TF_Session* session,
 std::vector<std::vector<int>> StagesBeforeInSession(
     TF_Session* session, const std::vector<std::vector<std::string>>& stages) {
   if (session == nullptr) throw py::value_error("session is closed.");
-  // Another thread may hold the graph's lock for long.
-  py::gil_scoped_release release;
-  mutex_lock l(session->graph->mu);
-  return StagesBefore(session->graph->graph, stages);
+  std::vector<std::vector<int>> before;
+  Status status;
+  {
+    // Another thread may hold the graph's lock for long.
+    py::gil_scoped_release release;
+    mutex_lock l(session->graph->mu);
+    Graph graph(session->graph->graph.flib_def());
+    CopyGraph(session->graph->graph, &graph);
+    // Stages that read one source become a chain.
+    status = AlignStages(/*counts=*/nullptr, RecordContent::kElements,
+                         RewriteOptions(), &graph);
+    if (status.ok()) before = StagesBefore(graph, stages);
+  }
+  RaiseIfError(status);
+  return before;
 }
 
 // Implements call_under_partial_run_options; see partial_run_options.py.
@@ -306,6 +318,7 @@ Returns:
 
 Raises:
   ValueError: If `session` is closed.
+  tf.errors.OpError: If a session cannot run the graph's stages.
 )doc");
 
   m.def(

@@ -13,6 +13,7 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
@@ -163,8 +164,15 @@ class NewNames {
   std::set<std::string> used_;
 };
 
-// Renames manual stages that have the name of another one. The stage whose Take
-// comes first in the graph keeps the name, because nodes that are added later
+// The first of the ops of a manual stage, of which AlignStages replaces some.
+int FirstId(const PlannedStage& stage) {
+  int first = stage.take->id();
+  for (const Node* op : stage.control_ops) first = std::min(first, op->id());
+  return first;
+}
+
+// Renames manual stages that have the name of another one. The stage whose ops
+// come first in the graph keeps the name, because nodes that are added later
 // must not rename a running stage.
 void MakeNamesUnique(const Graph& graph, const NodeFilter& counts,
                      std::vector<PlannedStage>* stages) {
@@ -174,7 +182,7 @@ void MakeNamesUnique(const Graph& graph, const NodeFilter& counts,
     if (of_name.size() == 1) continue;
     std::sort(of_name.begin(), of_name.end(),
               [](const PlannedStage* a, const PlannedStage* b) {
-                return a->take->id() < b->take->id();
+                return FirstId(*a) < FirstId(*b);
               });
     NewNames names(graph, counts, name);
     for (const auto& [other, unused] : by_name) names.Reserve(other);
@@ -340,8 +348,12 @@ void StagePlan::AddRegions(const Graph& graph, const NodeFilter& counts,
     const Node* source = region.sources.front();
     if (IsBufferTake(*source)) {
       const auto it = by_take.find(source);
-      // A region that consists of the Take alone adds nothing to the stage.
-      if (it != by_take.end() && region.nodes.size() > 1) {
+      // The Take, and stand-ins for what it carries, add nothing to the stage.
+      const bool adds = std::any_of(
+          region.nodes.begin(), region.nodes.end(), [](const Node* node) {
+            return !IsBufferTake(*node) && !IsStandIn(*node);
+          });
+      if (it != by_take.end() && adds) {
         it->second->region = &region;
         it->second->check_puts |= AnySwitch(region.nodes);
       }

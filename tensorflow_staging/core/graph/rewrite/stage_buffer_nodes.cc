@@ -188,13 +188,14 @@ Status AddPutCheck(Node* put, Graph* graph) {
   return OkStatus();
 }
 
-Status ExtendTake(const PlannedStage& stage, const std::string& container,
+Status ExtendTake(const PlannedStage& stage, const std::string& name,
+                  const std::string& container,
                   const std::vector<PartialTensorShape>& shapes, Graph* graph,
                   Node** take) {
   for (const Node* op : stage.control_ops) SetContainer(container, *op, graph);
   const absl::flat_hash_set<const Node*> region(stage.region->nodes.begin(),
                                                 stage.region->nodes.end());
-  NodeBuilder builder(absl::StrCat(stage.take->name(), "/record"), kTakeOp);
+  NodeBuilder builder(name, kTakeOp);
   CopyDeviceAndAttrs(*stage.take, &builder);
   builder.Attr(kContainerAttr, container);
   for (const Edge* edge : stage.take->in_edges()) {

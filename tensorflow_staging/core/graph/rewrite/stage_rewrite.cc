@@ -5,12 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
-#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
@@ -75,7 +71,8 @@ Status ExtendStage(const PlannedStage& stage, const RewriteOptions& options,
     TF_RETURN_IF_ERROR(ExtendPut(Mutable(stage.puts[i], graph), container,
                                  clones, graph, &extended->puts[i]));
   }
-  return ExtendTake(stage, container, shapes, graph, &extended->take);
+  return ExtendTake(stage, absl::StrCat(stage.take->name(), "/record"),
+                    container, shapes, graph, &extended->take);
 }
 
 Status RewriteStage(const PlannedStage& stage, const RewriteOptions& options,
@@ -101,37 +98,6 @@ Status RewriteStage(const PlannedStage& stage, const RewriteOptions& options,
                      graph);
 }
 
-// The names of the nodes with which a node of the step, or of another region,
-// is colocated.
-absl::flat_hash_set<std::string> NodesWithColocatedUsers(const StagePlan& plan,
-                                                         const Graph& graph) {
-  absl::flat_hash_map<absl::string_view, const StagedRegion*> region_of;
-  for (const PlannedStage& stage : plan.stages()) {
-    if (stage.region == nullptr) continue;
-    for (const Node* node : stage.region->nodes) {
-      region_of[node->name()] = stage.region;
-    }
-  }
-  const auto find = [&region_of](absl::string_view name) {
-    const auto it = region_of.find(name);
-    return it == region_of.end() ? nullptr : it->second;
-  };
-  absl::flat_hash_set<std::string> names;
-  for (const Node* node : graph.op_nodes()) {
-    std::vector<std::string> colocation;
-    if (!TryGetNodeAttr(node->attrs(), kColocationAttrName, &colocation)) {
-      continue;
-    }
-    for (absl::string_view name : colocation) {
-      if (absl::ConsumePrefix(&name, kColocationGroupPrefix) &&
-          find(name) != find(node->name())) {
-        names.emplace(name);
-      }
-    }
-  }
-  return names;
-}
-
 // Checks that no Put of `puts` depends, directly or indirectly, on a Take of
 // `takes`: a stage must not wait for the step that waits for it.
 Status CheckNoPutNeedsTake(const std::vector<Node*>& puts,
@@ -155,8 +121,12 @@ Status CheckNoPutNeedsTake(const std::vector<Node*>& puts,
 
 Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
                      Graph* graph) {
+  std::vector<const StagedRegion*> regions;
+  for (const PlannedStage& stage : plan.stages()) {
+    if (stage.region != nullptr) regions.push_back(stage.region);
+  }
   const absl::flat_hash_set<std::string> colocated_with =
-      NodesWithColocatedUsers(plan, *graph);
+      NodesWithColocatedUsers(regions, *graph);
   std::vector<Node*> puts;
   absl::flat_hash_set<const Node*> takes;
   StageHolds holds(graph);
