@@ -94,8 +94,8 @@ struct TakenTensor {
 };
 
 // Returns the tensor that a stand-in gets by `edge`: an output of its stage's
-// Take, perhaps through a node that guards it from optimizers (pack_guard.h) or,
-// in a chain, through the stand-in of the Take of an earlier stage.
+// Take, perhaps through a node that guards it from optimizers (pack_guard.h)
+// or, in a chain, through the stand-in of the Take of an earlier stage.
 TakenTensor TakenTensorOf(const Edge& edge);
 
 // Returns whether the original of a clone with this mark had the input of
