@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import os
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -85,6 +86,10 @@ class Grid(NamedTuple):
 # For records that wait. What computes in all cores gets no more producers than the machine of the tables has cores.
 _FOUR = Grid((1, 2, 4))
 _TWO = Grid((1, 2))
+# With a capacity that the stage chooses, too.
+_MANY = Grid((1, 4, 8, 16, 32), (tf.data.AUTOTUNE,))
+_AS_MANY_AS_CORES = Grid(
+    tuple(sorted({1, 2, os.cpu_count() // 2, os.cpu_count(), 2 * os.cpu_count()} - {0})), (tf.data.AUTOTUNE,))
 
 
 class Case(NamedTuple):
@@ -251,4 +256,15 @@ ALL: dict[str, Case] = {
     "cluster_3000": _behind(3000),
 } | {name: _model(name) for name in models.NAMES} | {
     f"{name}_remote": _remote(name) for name in ("dlrm", "wide_and_deep")
+}
+
+# What needs many producers, and is compared soon after the first step.
+SOON: dict[str, Case] = {
+    "soon_waits_30_2": _times("waits 30 : 2 ms", lambda number: 30, lambda number: 2, grid=_MANY),
+    "soon_waits_20_3": _times("waits 20 : 3 ms", lambda number: 20, lambda number: 3, grid=_MANY),
+    "soon_waits_6_2": _times("waits 6 : 2 ms", lambda number: 6, lambda number: 2, grid=_MANY),
+    "soon_computes_6_2": _times(
+        "computes 6 : 2 ms", lambda number: 6, lambda number: 2, computes=True, grid=_AS_MANY_AS_CORES),
+    "soon_computes_30_2": _times(
+        "computes 30 : 2 ms", lambda number: 30, lambda number: 2, computes=True, grid=_AS_MANY_AS_CORES),
 }

@@ -39,12 +39,13 @@ class Way(NamedTuple):
 Record = tuple[dict, tf.Tensor]
 
 
-def write_files(folder: pathlib.Path, rows: int, data_sets: Sequence[str]) -> dict[str, pathlib.Path]:
-  """Writes files of so many rows. Returns the folder of each data set, by its name."""
+def write_files(
+    folder: pathlib.Path, rows: int, data_sets: Sequence[str], files: int = _FILES) -> dict[str, pathlib.Path]:
+  """Writes files of so many rows in all. Returns the folder of each data set, by its name."""
   folders = {}
   for name in data_sets:
     folders[name] = folder / name
-    data.write(folders[name], data.Data(dataset=name, rows=rows, eval_rows=1, files=_FILES))
+    data.write(folders[name], data.Data(dataset=name, rows=rows, eval_rows=1, files=files))
   return folders
 
 

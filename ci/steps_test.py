@@ -138,3 +138,16 @@ def test_no_wheel_is_built_for_an_unknown_python(run_with_pythons, version):
   assert built.returncode == 1
   assert built.stderr == (
       f"error: --python={version}: TensorFlow has official wheels only for Python 3.9, 3.10, 3.11.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--config=cuda", "--chip=90"], "error: --chip=90 is no chip: write, for example, --chip=sm_90.\n"),
+        (["--chip=sm_90"], "error: --chip is for wheels with CUDA: add --config=cuda.\n"),
+    ],
+)
+def test_wrong_chips_are_refused(arguments, message):
+  done = subprocess.run([_BUILD_WHEEL, *arguments], capture_output=True, text=True, timeout=30)
+  assert done.returncode == 1
+  assert done.stderr == message

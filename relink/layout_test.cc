@@ -22,18 +22,27 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tensorflow/core/common_runtime/device_factory.h"
 #include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/common_runtime/direct_session.h"
 #include "tensorflow/core/common_runtime/graph_execution_state.h"
+#include "tensorflow/core/common_runtime/process_function_library_runtime.h"
 #include "tensorflow/core/common_runtime/session_factory.h"
 #include "tensorflow/core/distributed_runtime/graph_mgr.h"
 #include "tensorflow/core/distributed_runtime/master_session.h"
 #include "tensorflow/core/distributed_runtime/rpc/grpc_session.h"
 #include "tensorflow/core/distributed_runtime/server_lib.h"
 #include "tensorflow/core/distributed_runtime/worker_env.h"
+#include "tensorflow/core/framework/allocator.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/kernels/data/iterator_ops.h"
 #include "tensorflow/core/lib/core/status_test_util.h"
 #include "tensorflow/core/protobuf/cluster.pb.h"
 #include "tensorflow/core/protobuf/tensorflow_server.pb.h"
+#include "tensorflow/core/public/version.h"
 
 namespace {
 
@@ -277,6 +286,80 @@ TEST(LayoutTest, GraphMgr) {
     EXPECT_EQ(memory[i], 0xee) << i;
   }
   manager->~GraphMgr();
+}
+
+// Kernels of the stock library allocate the object.
+TEST(LayoutTest, IteratorResource) {
+  const DataTypeVector types = {DT_INT64, DT_STRING};
+  const std::vector<PartialTensorShape> shapes(2);
+  GraphDef graph;
+  TF_ASSERT_OK(NodeDefBuilder("iterator", "IteratorV2")
+                   .Attr("shared_name", "iterator")
+                   .Attr("container", "")
+                   .Attr("output_types", types)
+                   .Attr("output_shapes", shapes)
+                   .Finalize(graph.add_node()));
+  const std::unique_ptr<Session> session(NewSession(SessionOptions()));
+  TF_ASSERT_OK(session->Create(graph));
+  TF_ASSERT_OK(session->Run({}, {}, {"iterator"}, nullptr));
+  const DeviceMgr* devices = nullptr;
+  TF_ASSERT_OK(session->LocalDeviceManager(&devices));
+  ResourceMgr* resources = devices->ListDevices()[0]->resource_manager();
+  data::IteratorResource* made = nullptr;
+  TF_ASSERT_OK(
+      resources->Lookup(resources->default_container(), "iterator", &made));
+  const core::ScopedUnref unref(made);
+  EXPECT_EQ(blocks.SizeOf(made), sizeof(data::IteratorResource));
+
+  FunctionLibraryDefinition functions(OpRegistry::Global(),
+                                      FunctionDefLibrary());
+  ProcessFunctionLibraryRuntime runtime(
+      devices, Env::Default(), /*config=*/nullptr, TF_GRAPH_DEF_VERSION,
+      &functions, OptimizerOptions());
+  auto* stock_construct = Stock<void(
+      data::IteratorResource*, Env*, const DataTypeVector&,
+      const std::vector<PartialTensorShape>&, std::unique_ptr<DeviceMgr>,
+      std::unique_ptr<FunctionLibraryDefinition>,
+      std::unique_ptr<ProcessFunctionLibraryRuntime>, FunctionLibraryRuntime*)>(
+      "_ZN10tensorflow4data16IteratorResourceC1EPN3tsl3EnvERKN4absl12lts_202301"
+      "2513InlinedVectorINS_8DataTypeELm4ESaIS8_EEERKSt6vectorINS_18PartialTens"
+      "orShapeESaISE_EESt10unique_ptrINS_9DeviceMgrESt14default_deleteISK_EESJ_"
+      "INS_25FunctionLibraryDefinitionESL_ISO_EESJ_INS_29ProcessFunctionLibrary"
+      "RuntimeESL_ISR_EEPNS_22FunctionLibraryRuntimeE");
+  alignas(data::IteratorResource)
+      std::array<unsigned char, sizeof(data::IteratorResource) + 64>
+          memory;
+  memory.fill(0xee);
+  auto* iterator = reinterpret_cast<data::IteratorResource*>(memory.data());
+  stock_construct(iterator, Env::Default(), types, shapes, nullptr, nullptr,
+                  nullptr, runtime.GetFLR(devices->ListDevices()[0]->name()));
+  EXPECT_EQ(iterator->output_dtypes_, types);
+  EXPECT_EQ(iterator->output_shapes_.size(), shapes.size());
+  EXPECT_EQ(&iterator->env_, Env::Default());
+  ASSERT_NE(iterator->iterator_state_, nullptr);
+  EXPECT_EQ(iterator->iterator_state_->iterator(), nullptr);
+  for (size_t i = sizeof(data::IteratorResource); i < memory.size(); ++i) {
+    EXPECT_EQ(memory[i], 0xee) << i;
+  }
+  iterator->~IteratorResource();
+}
+
+// The stock library's factory allocates the kernel. The patch gives it another
+// base class, which has to be as large.
+TEST(LayoutTest, SerializeIteratorOp) {
+  EXPECT_EQ(sizeof(AsyncOpKernel), sizeof(OpKernel));
+  const std::unique_ptr<Device> device = DeviceFactory::NewDevice(
+      "CPU", SessionOptions(), "/job:localhost/replica:0/task:0");
+  NodeDef node;
+  TF_ASSERT_OK(NodeDefBuilder("save", "SerializeIterator")
+                   .Input("iterator", 0, DT_RESOURCE)
+                   .Finalize(&node));
+  Status status;
+  const std::unique_ptr<OpKernel> kernel =
+      CreateOpKernel(DEVICE_CPU, device.get(), cpu_allocator(), node,
+                     TF_GRAPH_DEF_VERSION, &status);
+  TF_ASSERT_OK(status);
+  EXPECT_EQ(blocks.SizeOf(kernel.get()), sizeof(data::SerializeIteratorOp));
 }
 
 }  // namespace

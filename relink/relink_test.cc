@@ -12,9 +12,13 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tensorflow/core/common_runtime/device_factory.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
+#include "tensorflow/core/framework/allocator.h"
+#include "tensorflow/core/framework/device.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/graph.h"
@@ -22,6 +26,7 @@
 #include "tensorflow/core/lib/core/status_test_util.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/public/session.h"
+#include "tensorflow/core/public/version.h"
 #include "tensorflow/core/util/util.h"
 #include "tensorflow/tsl/lib/monitoring/collection_registry.h"
 
@@ -66,6 +71,11 @@ TEST(RelinkTest, ReplacedClassesComeFromTheOverlay) {
                              "_ZN10tensorflow11GrpcSession5CloseEv",
                              "_ZTVN10tensorflow11GrpcSessionE",
                              "_ZTVN10tensorflow18GrpcSessionFactoryE",
+                             "_ZN10tensorflow4data16IteratorResource7GetNextE"
+                             "PNS_15OpKernelContextEPSt6vectorINS_6TensorESaI"
+                             "S5_EEPb",
+                             "_ZTVN10tensorflow4data16IteratorResourceE",
+                             "_ZTVN10tensorflow4data19SerializeIteratorOpE",
                              "_ZN10tensorflow4data11RootDataset8Iterator10"
                              "InitializeEPNS0_15IteratorContextE",
                              "_ZN10tensorflow8GraphMgr10DeregisterERKNSt7__cxx"
@@ -73,6 +83,27 @@ TEST(RelinkTest, ReplacedClassesComeFromTheOverlay) {
     EXPECT_THAT(LibraryOf(symbol), EndsWith("libtensorflow_cc_staging.so.2"))
         << symbol;
   }
+}
+
+// The stock library has registered the kernel; its factory constructs the
+// patched class.
+TEST(RelinkTest, ARegisteredKernelIsThePatchedOne) {
+  const std::unique_ptr<Device> device = DeviceFactory::NewDevice(
+      "CPU", SessionOptions(), "/job:localhost/replica:0/task:0");
+  NodeDef node;
+  TF_ASSERT_OK(NodeDefBuilder("save", "SerializeIterator")
+                   .Input("iterator", 0, DT_RESOURCE)
+                   .Finalize(&node));
+  Status status;
+  const std::unique_ptr<OpKernel> kernel =
+      CreateOpKernel(DEVICE_CPU, device.get(), cpu_allocator(), node,
+                     TF_GRAPH_DEF_VERSION, &status);
+  TF_ASSERT_OK(status);
+  Dl_info info;
+  const void* const vtable = *reinterpret_cast<void**>(kernel.get());
+  ASSERT_NE(dladdr(vtable, &info), 0);
+  EXPECT_THAT(info.dli_fname, EndsWith("libtensorflow_cc_staging.so.2"));
+  EXPECT_NE(kernel->AsAsync(), nullptr);
 }
 
 // The pass that replaces ops by oneDNN's.

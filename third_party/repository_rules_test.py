@@ -48,7 +48,8 @@ _PYTHONS = _VERSIONS["PYTHONS"]
 _SOURCE = _VERSIONS["TENSORFLOW_SOURCE"]
 _PINS = {_SOURCE.debian_file: _SOURCE.debian_sha256, _SOURCE.upstream_file: _SOURCE.upstream_sha256}
 for _package in (
-    _VERSIONS["PROTOC"], _VERSIONS["PYBIND11"], *(wheel for pins in _PYTHONS.values() for wheel in pins.wheels.values())
+    _VERSIONS["PROTOC"], _VERSIONS["PYBIND11"], _VERSIONS["PTXAS"], *(pins.lz4 for pins in _PYTHONS.values()),
+    *(wheel for pins in _PYTHONS.values() for wheel in pins.wheels.values())
 ):
   _PINS[_package.file] = _package.sha256
 
@@ -119,6 +120,7 @@ class _Path(str):
 
 
 _RULES = [
+    ("//third_party/cuda:cuda.bzl", "native_code_tools"),
     ("//third_party/protoc:protoc.bzl", "protoc"),
     ("//third_party/pybind11:pybind11.bzl", "pybind11"),
     ("//third_party/python:python.bzl", "python"),
@@ -214,6 +216,12 @@ def test_a_local_wheel_that_is_missing_is_reported_before_pip_uses_its_index():
     rctx, printed = _run("//third_party/pybind11:pybind11.bzl", "pybind11", folder="/archives")
   assert len(_pip_commands(rctx)) == 1
   assert printed == ["/archives has no pybind11-2.10.4-py3-none-any.whl; pip downloads pybind11==2.10.4."]
+
+
+def test_the_tests_compile_gpu_code_with_the_tools_of_the_build():
+  pinned = (_ROOT / "ci/requirements.txt").read_text().splitlines()
+  for package in (_VERSIONS["PTXAS"], _PYTHONS[_VERSIONS["DEFAULT_PYTHON"]].lz4):
+    assert f"{package.requirement} --hash=sha256:{package.sha256}" in pinned
 
 
 @pytest.mark.parametrize("flavor", ["cpu", "cuda"])

@@ -22,10 +22,15 @@ TENSORFLOW_SOURCE = struct(
 DEFAULT_PYTHON = "3.11"
 
 # Every CPython for which the wheel can be built: the official wheels whose binaries ours is built on, without and with CUDA,
-# and the file in third_party/python that pins what they require.
+# the file in third_party/python that pins what they require, and LZ4, which packs GPU code.
 PYTHONS = {
     "3.9": struct(
         requirements = "requirements_3.9.txt",
+        lz4 = struct(
+            requirement = "lz4==4.3.3",
+            file = "lz4-4.3.3-cp39-cp39-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+            sha256 = "b6d9ec061b9eca86e4dcc003d93334b95d53909afd5a32c6e4f222157b50c071",
+        ),
         wheels = {
             "cpu": struct(
                 requirement = "tensorflow-cpu==2.14.1",
@@ -41,6 +46,11 @@ PYTHONS = {
     ),
     "3.10": struct(
         requirements = "requirements_3.10.txt",
+        lz4 = struct(
+            requirement = "lz4==4.3.3",
+            file = "lz4-4.3.3-cp310-cp310-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+            sha256 = "f1d18718f9d78182c6b60f568c9a9cec8a7204d7cb6fad4e511a2ef279e4cb05",
+        ),
         wheels = {
             "cpu": struct(
                 requirement = "tensorflow-cpu==2.14.1",
@@ -56,6 +66,11 @@ PYTHONS = {
     ),
     "3.11": struct(
         requirements = "requirements.txt",
+        lz4 = struct(
+            requirement = "lz4==4.3.3",
+            file = "lz4-4.3.3-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+            sha256 = "0e9c410b11a31dbdc94c05ac3c480cb4b222460faf9231f12538d0074e56c563",
+        ),
         wheels = {
             "cpu": struct(
                 requirement = "tensorflow-cpu==2.14.1",
@@ -84,3 +99,13 @@ PYBIND11 = struct(
     file = "pybind11-2.10.4-py3-none-any.whl",
     sha256 = "ec9be0c45061c829648d7e8c98a7d041768b768c934acd15196e0f1943d9a818",
 )
+
+# The assembler of the CUDA release (11.8) that TensorFlow 2.14 is built with.
+PTXAS = struct(
+    requirement = "nvidia-cuda-nvcc-cu11==11.8.89",
+    file = "nvidia_cuda_nvcc_cu11-11.8.89-py3-none-manylinux2014_x86_64.whl",
+    sha256 = "f8e1e995166c884f2f5bf94975d7abb89175363b8712f7f81cd38d0df1b2cd85",
+)
+
+# The chips for which all GPU code of the official CUDA wheel is machine code. For later ones, some of it is PTX.
+CUDA_CHIPS = ["sm_35", "sm_50", "sm_60", "sm_70", "sm_75"]

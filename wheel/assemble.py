@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import email.parser
 import email.policy
 import pathlib
@@ -23,7 +24,7 @@ _NAME = "tensorflow"
 _CPU_BASE = "tensorflow-cpu"  # the name of the official wheel without CUDA
 
 
-def _notice(version: str, base: str, patched: list[str]) -> str:
+def _notice(version: str, base: str, patched: list[str], native: list[str]) -> str:
   """Returns the text of NOTICE, which names the changed files of TensorFlow, as Apache-2.0, section 4b, requires."""
   lines = [
       f"This is tensorflow {version}, a fork of TensorFlow with pipeline staging. It is not a release by the",
@@ -31,7 +32,8 @@ def _notice(version: str, base: str, patched: list[str]) -> str:
       "",
       f"It contains the files of {base}, unchanged except for:",
       "",
-      f"  {_LIBRARY}: renamed to {_BASE_LIBRARY}, the bytes unchanged; a library of the fork has the old name",
+      f"  {_LIBRARY}: renamed to {_BASE_LIBRARY}; a library of the fork has the old name",
+      *(f"  {name}: its code for GPUs compiled for other chips" for name in native),
       "  tensorflow/__init__.py and tensorflow/_api/: regenerated, with the fork's symbols",
       *(f"  {name}: changed" for name in patched),
       "",
@@ -62,6 +64,11 @@ def _wheel_file(text: str, tag: str) -> str:
   return "\n".join([*lines, "Generator: tensorflow_staging", f"Tag: {tag}"]) + "\n"
 
 
+def _new_name(name: str) -> str:
+  """Returns the name in our wheel of a file of the official wheel."""
+  return _BASE_LIBRARY if name == _LIBRARY else name
+
+
 def _is_elf(path: pathlib.Path) -> bool:
   with path.open("rb") as file:
     return file.read(4) == b"\x7fELF"
@@ -78,6 +85,7 @@ def assemble(
     version: str,
     contained: list[sbom.Component],
     out: pathlib.Path,
+    native_code: pathlib.Path | None = None,
 ) -> pathlib.Path:
   """Writes the wheel.
 
@@ -88,11 +96,15 @@ def assemble(
     version: The version of our wheel.
     contained: The packages whose code is in the wheel.
     out: The folder for the wheel.
+    native_code: A zip file with libraries that replace those of the official wheel.
 
   Returns:
     The path of the wheel.
   """
-  with zipfile.ZipFile(base_wheel) as base:
+  with contextlib.ExitStack() as archives:
+    base = archives.enter_context(zipfile.ZipFile(base_wheel))
+    native = archives.enter_context(zipfile.ZipFile(native_code)) if native_code else None
+    native_members = {member.filename: member for member in native.infolist()} if native else {}
     members = {member.filename: member for member in base.infolist() if not member.is_dir()}
     old_info = next(name for name in members if name.endswith(".dist-info/METADATA")).rsplit("/", 1)[0]
     hashes = record.parse(base.read(f"{old_info}/RECORD").decode())
@@ -121,7 +133,7 @@ def assemble(
     ours[f"{info}/entry_points.txt"] = read("entry_points.txt").encode()
     ours[f"{info}/LICENSE"] = read("LICENSE").encode()
     ours[f"{info}/{sbom.PATH}"] = sbom.render(_NAME, version, contained).encode()
-    ours[f"{info}/NOTICE"] = _notice(version, base_name, patched).encode()
+    ours[f"{info}/NOTICE"] = _notice(version, base_name, patched, sorted(map(_new_name, native_members))).encode()
 
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{_NAME}-{version}-{tag}.whl"
@@ -130,7 +142,11 @@ def assemble(
       for name, member in members.items():
         if name.startswith((old_info + "/", "tensorflow/_api/")) or (name in ours and name != _LIBRARY):
           continue
-        target = _BASE_LIBRARY if name == _LIBRARY else name
+        target = _new_name(name)
+        if name in native_members:
+          wheel.copy(native, native_members[name], target)
+          entries[target] = record.entry_of_member(native, name)
+          continue
         wheel.copy(base, member, target)
         entries[target] = hashes[name]
       for name, content in ours.items():
@@ -148,6 +164,7 @@ def main() -> None:
   parser.add_argument("--generated", type=pathlib.Path, required=True, help="the generated Python")
   parser.add_argument("--version", required=True)
   parser.add_argument("--contains", type=sbom.parse, action="append", default=[], help="a package in the wheel")
+  parser.add_argument("--native_code", type=pathlib.Path, help="libraries that replace those of the official wheel")
   parser.add_argument("--out", type=pathlib.Path, required=True, help="the folder to write the wheel to")
   arguments = parser.parse_args()
   assemble(
@@ -157,6 +174,7 @@ def main() -> None:
       arguments.version,
       arguments.contains,
       arguments.out,
+      arguments.native_code,
   )
 
 

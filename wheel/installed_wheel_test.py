@@ -3,16 +3,20 @@
 
 import importlib.metadata
 import json
+import mmap
 import os
 import pathlib
 import re
 import subprocess
 import sys
 
+import chips
+import fatbin
 import platform_tag
 import pytest
 import record
 import sbom
+import tensorflow as tf
 
 # Where ci/build_wheel.sh put the wheel.
 _DIST = pathlib.Path(__file__).parents[1] / "dist"
@@ -212,3 +216,20 @@ def test_headers_and_protos_are_shipped():
       "runner/prefetch_runner.h",
   ):
     assert (include / "tensorflow_staging/core" / name).is_file()
+
+
+@pytest.mark.skipif(tf.staging.build_info().base == "cpu", reason="needs a wheel with CUDA")
+def test_gpu_code_is_machine_code_for_the_chips_of_build_info():
+  target = [chips.parse_chip(name) for name in tf.staging.build_info().chips]
+  seen = 0
+  for path in (_SITE_PACKAGES / "tensorflow").rglob("*.so*"):
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+      for container in fatbin.containers(data):
+        codes = [entry.code for entry in container.entries]
+        # What nothing loads, and what is for old chips only, has no PTX that the driver could compile.
+        if not container.linkable and any(code.ptx for code in codes):
+          seen += 1
+          for chip in target:
+            best = chips.best(codes, chip)
+            assert best is not None and not best.ptx, f"{path.name} at {container.offset:#x} has none for {chip}"
+  assert seen > 1000

@@ -8,6 +8,7 @@ import csv
 import hashlib
 import io
 import pathlib
+import zipfile
 
 Entry = tuple[str, int]  # "sha256=…", size in bytes
 
@@ -16,8 +17,21 @@ def entry_of(content: bytes | pathlib.Path) -> Entry:
   """Returns the hash and size of a file or of bytes, as RECORD writes them."""
   if isinstance(content, pathlib.Path):
     content = content.read_bytes()
-  digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest())
-  return "sha256=" + digest.rstrip(b"=").decode(), len(content)
+  return _text_of(hashlib.sha256(content).digest()), len(content)
+
+
+def _text_of(digest: bytes) -> str:
+  return "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def entry_of_member(archive: zipfile.ZipFile, name: str) -> Entry:
+  """Returns the hash and size of a member of a zip file, as RECORD writes them."""
+  digest, size = hashlib.sha256(), 0
+  with archive.open(name) as member:
+    while block := member.read(1 << 24):
+      digest.update(block)
+      size += len(block)
+  return _text_of(digest.digest()), size
 
 
 def parse(text: str) -> dict[str, Entry]:

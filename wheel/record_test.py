@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+import zipfile
+
 import record
 
 
@@ -12,6 +14,12 @@ def test_bytes_and_file_agree(tmp_path):
   path = tmp_path / "f"
   path.write_bytes(b"content")
   assert record.entry_of(path) == record.entry_of(b"content")
+
+
+def test_a_member_of_a_zip_file_agrees(tmp_path):
+  with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+    archive.writestr("a/f", b"content")
+    assert record.entry_of_member(archive, "a/f") == record.entry_of(b"content")
 
 
 def test_render_and_parse_are_inverse():

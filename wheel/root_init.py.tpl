@@ -34,6 +34,11 @@ _is_command = _sys.argv[:1] == ["-m"] and "tensorflow.staging" in _interpreter_a
 if _is_command:
   _os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+if _version == "1":
+  from tensorflow_staging.python.api import version_2_packages as _version_2_packages
+
+  _version_2_packages.install()
+
 # Executes the root as this module instead of importing it as another one, because the root sets `__path__` and other
 # attributes of `tensorflow` itself.
 try:

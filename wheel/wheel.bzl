@@ -63,7 +63,7 @@ def _wheel_impl(ctx):
     _python_run(
         ctx,
         ctx.file._assemble,
-        inputs = depset([manifest, generated, ctx.file.base_wheel] + sources),
+        inputs = depset([manifest, generated, ctx.file.base_wheel] + ctx.files.native_code + sources),
         outputs = [wheel],
         arguments = [
             "--base_wheel=" + ctx.file.base_wheel.path,
@@ -71,7 +71,7 @@ def _wheel_impl(ctx):
             "--generated=" + generated.path,
             "--version=" + ctx.attr.version,
             "--out=" + wheel.path,
-        ] + ["--contains=" + each for each in ctx.attr.contains],
+        ] + ["--contains=" + each for each in ctx.attr.contains] + ["--native_code=" + each.path for each in ctx.files.native_code],
         mnemonic = "AssembleWheel",
         progress_message = "Assembling the wheel",
     )
@@ -82,6 +82,7 @@ tensorflow_wheel_package = rule(
     attrs = {
         "base_wheel": attr.label(mandatory = True, allow_single_file = True, doc = "the official wheel, packed"),
         "base_package": attr.label(mandatory = True, doc = "the official wheel's package, unpacked"),
+        "native_code": attr.label(allow_single_file = True, doc = "a zip file with libraries that replace those of the official wheel, because their GPU code is for other chips"),
         "source_root": attr.label(mandatory = True, allow_single_file = True, doc = "a file in the root of TensorFlow's source tree"),
         "api_generator": attr.label(mandatory = True, doc = "upstream's API generator and its templates"),
         "api_lists": attr.label(mandatory = True, doc = "the lists of the API's packages, all in one folder"),

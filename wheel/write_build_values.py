@@ -35,6 +35,7 @@ def main() -> None:
   parser.add_argument("--tensorflow_version", required=True)
   parser.add_argument("--staging_version", required=True)
   parser.add_argument("--base", choices=("cpu", "cuda"), required=True)
+  parser.add_argument("--chips", default="", help="the chips for which all GPU code is machine code, as sm_80,sm_90")
   parser.add_argument("--default_api_version", type=int, choices=(1, 2), required=True)
   parser.add_argument("--series", type=pathlib.Path, required=True, help="the list of the patches")
   parser.add_argument("--status", type=pathlib.Path, required=True, help="Bazel's stable status")
@@ -46,6 +47,7 @@ def main() -> None:
           "staging_version": arguments.staging_version,
           "commit": commit_of(arguments.status.read_text()),
           "base": arguments.base,
+          "chips": tuple(filter(None, arguments.chips.split(","))),
           "default_api_version": arguments.default_api_version,
           "patches": patch_names(arguments.series.read_text()),
       }))

@@ -8,9 +8,12 @@ import os
 import pathlib
 import signal
 import subprocess
+import threading
 import time
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import IO
 from typing import NamedTuple
 
 # What a program that is told to end gets until it is killed.
@@ -50,7 +53,7 @@ class Budget:
 
   def run(
       self, command: Sequence[str | pathlib.Path], share: float, log: pathlib.Path, environment: Mapping[str, str],
-      folder: pathlib.Path, output: pathlib.Path | None = None) -> Result:
+      folder: pathlib.Path, output: pathlib.Path | None = None, echo: Callable[[str], None] | None = None) -> Result:
     """Runs a program, and ends it, with all that it has started, when its time is over.
 
     Args:
@@ -60,6 +63,7 @@ class Budget:
       environment: Its environment.
       folder: The folder in which it runs.
       output: The file for what it prints to stdout.
+      echo: Gets each line that it prints to stdout, as soon as it is printed.
     """
     limit = min(share, self.left())
     if limit <= 0:
@@ -71,10 +75,13 @@ class Budget:
       try:
         # A session of its own: the signals below reach all of its processes, and none of ours.
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=printed, stderr=errors, env=dict(environment), cwd=folder,
-            start_new_session=True)
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE if echo else printed, stderr=errors,
+            env=dict(environment), cwd=folder, start_new_session=True)
       except OSError as error:
         return Result(False, f"could not be started: {error}", 0)
+      reader = threading.Thread(target=_copy, args=(process.stdout, printed, echo)) if echo else None
+      if reader:
+        reader.start()
       try:
         status = process.wait(limit)
         outcome = "passed" if status == 0 else f"failed with status {status}"
@@ -89,7 +96,17 @@ class Budget:
         # Also what a program that ended by itself has left behind.
         _signal(process, signal.SIGKILL)
         process.wait()
+        if reader:
+          reader.join()
     return Result(status == 0, outcome, time.monotonic() - began)
+
+
+def _copy(source: IO[bytes], target: IO[bytes], echo: Callable[[str], None]) -> None:
+  with source:
+    for line in source:
+      target.write(line)
+      target.flush()
+      echo(line.decode(errors="replace").rstrip("\n"))
 
 
 def _signal(process: subprocess.Popen, number: signal.Signals) -> None:

@@ -11,10 +11,11 @@ import pytest
 def run(tmp_path):
   """A function that runs Python code in a budget, and returns the result and what the code printed."""
 
-  def run(code: str, share: float = 30, seconds: float = 60, grace: float = 5) -> tuple[budget.Result, str]:
+  def run(
+      code: str, share: float = 30, seconds: float = 60, grace: float = 5, **arguments) -> tuple[budget.Result, str]:
     log = tmp_path / "log"
     result = budget.Budget(seconds, reserve=0, grace=grace).run(
-        [sys.executable, "-u", "-c", code], share, log, os.environ, tmp_path)
+        [sys.executable, "-u", "-c", code], share, log, os.environ, tmp_path, **arguments)
     return result, log.read_text() if log.exists() else ""
 
   return run
@@ -38,6 +39,21 @@ def test_a_program_that_succeeds(run):
   assert result.outcome == "passed"
   assert 0 < result.seconds < 30
   assert printed == "out\nerr\n"
+
+
+def test_lines_are_passed_on_and_kept_when_they_are_printed(run, tmp_path):
+  output, seen = tmp_path / "output", []
+
+  def echo(line):
+    seen.append(line)
+    # All of it is on disk already.
+    assert output.read_text().splitlines() == seen
+
+  result, log = run("import sys, time; print('1'); print('2'); print('err', file=sys.stderr); time.sleep(60)", share=2,
+                    output=output, echo=echo)
+  assert result.outcome == "ended after 2 s, its share of the time"
+  assert seen == ["1", "2"]
+  assert log == "err\n"
 
 
 def test_a_program_that_fails(run):

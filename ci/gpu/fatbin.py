@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the GPU code in native libraries, and zeroes the code that a chip does not need.
+"""Reads the GPU code in native libraries.
 
 A library holds *containers*, one for each compiled file. A container has the same code for several chips, as entries;
-the driver loads one of them, by the entries' headers. Zeroing the content of the others changes neither the headers nor
-any offset, but a zeroed library packs to a fraction.
+the driver loads one of them, by the entries' headers.
 
 Most containers are in sections of their own. Others are constants in the data of a library that loads them by itself:
 TensorFlow's generated kernels, and those of cuFFT. NVIDIA does not document the format. In the sections, a layout that
@@ -12,9 +11,7 @@ this module does not know is an error; among other data, it stays as it is.
 
 from __future__ import annotations
 
-import collections
 import mmap
-import pathlib
 import re
 import struct
 from collections.abc import Iterable
@@ -25,7 +22,8 @@ import chips
 import elf
 
 # The sections that hold nothing but containers, and those in which containers can be constants.
-_CONTAINER_SECTIONS = (".nv_fatbin", "__nv_relfatbin")
+_LINKABLE_SECTION = "__nv_relfatbin"
+_CONTAINER_SECTIONS = (".nv_fatbin", _LINKABLE_SECTION)
 _DATA_SECTIONS = (".rodata", ".data", ".data.rel.ro")
 
 _MAGIC = 0xBA55ED50
@@ -34,6 +32,7 @@ _BEGIN = re.compile(re.escape(struct.pack("<IHH", _MAGIC, 1, _CONTAINER.size)))
 # Kind, version, size of the header, size of the content; and the chip, further behind.
 _ENTRY = struct.Struct("<HHIQ")
 _CHIP_OFFSET = 28
+_NOT_ZERO = re.compile(rb"[^\0]")
 _PTX, _SASS = 1, 2
 
 
@@ -42,32 +41,35 @@ class Entry(NamedTuple):
 
   Attributes:
     code: The code that it holds.
+    header: Where it begins, in bytes from the library's begin: with a header, which its content follows.
     offset: Where its content begins, in bytes from the library's begin.
     size: The content's size in bytes.
   """
 
   code: chips.Code
+  header: int
   offset: int
   size: int
 
 
-class Kept(NamedTuple):
-  """What keep_only() did to a library.
+class Container(NamedTuple):
+  """The code of one compiled file.
 
   Attributes:
-    containers: The number of containers for each code that was kept in them; the key () stands for containers without
-      any code that runs on the chips.
-    before: The bytes of code there were.
-    after: The bytes of code that were not zeroed.
+    offset: Where its entries begin, in bytes from the library's begin.
+    size: The bytes of its entries with their headers.
+    entries: The entries.
+    linkable: Whether it is an input of CUDA's linker. Nothing loads it.
   """
 
-  containers: dict[tuple[chips.Code, ...], int]
-  before: int
-  after: int
+  offset: int
+  size: int
+  entries: tuple[Entry, ...]
+  linkable: bool = False
 
 
-def containers(data: mmap.mmap | bytes) -> Iterator[list[Entry]]:
-  """Yields the entries of each container of a library.
+def containers(data: mmap.mmap | bytes) -> Iterator[Container]:
+  """Yields each container of a library.
 
   Args:
     data: The library.
@@ -77,35 +79,10 @@ def containers(data: mmap.mmap | bytes) -> Iterator[list[Entry]]:
   """
   for section in elf.Elf(data).sections:
     if section.name in _CONTAINER_SECTIONS:
-      yield from _containers(data, section.offset, section.offset + section.size)
+      for container in _containers(data, section.offset, section.offset + section.size):
+        yield container._replace(linkable=section.name == _LINKABLE_SECTION)
     elif section.name in _DATA_SECTIONS:
       yield from _constants(data, section.offset, section.offset + section.size)
-
-
-def keep_only(path: pathlib.Path, target: Iterable[chips.Chip]) -> Kept:
-  """Zeroes the code of a library that the driver would not take for any of the chips. Changes the file.
-
-  Args:
-    path: The library.
-    target: The chips.
-
-  Raises:
-    ValueError: As `containers` does. The file is unchanged then.
-  """
-  target = list(target)
-  with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as data:
-    found = list(containers(data))
-    counts: collections.Counter[tuple[chips.Code, ...]] = collections.Counter()
-    after = 0
-    for entries in found:
-      kept = needed((entry.code for entry in entries), target)
-      counts[tuple(sorted(kept))] += 1
-      for entry in entries:
-        if entry.code in kept:
-          after += entry.size
-        else:
-          data[entry.offset:entry.offset + entry.size] = bytes(entry.size)
-    return Kept(dict(counts), sum(entry.size for entries in found for entry in entries), after)
 
 
 def needed(codes: Iterable[chips.Code], target: Iterable[chips.Chip]) -> set[chips.Code]:
@@ -114,34 +91,33 @@ def needed(codes: Iterable[chips.Code], target: Iterable[chips.Chip]) -> set[chi
   return {code for chip in target if (code := chips.best(codes, chip)) is not None}
 
 
-def _containers(data: mmap.mmap | bytes, begin: int, end: int) -> Iterator[list[Entry]]:
+def _containers(data: mmap.mmap | bytes, begin: int, end: int) -> Iterator[Container]:
   position = begin
-  while position < end:
-    # Containers begin at multiples of 8; the linker fills gaps with zeros.
-    if bytes(data[position:position + 8]).strip(b"\0") == b"":
-      position += 8
-      continue
+  while (match := _NOT_ZERO.search(data, position, end)) is not None:
+    # Containers begin at multiples of 8; gaps are filled with zeros.
+    position = max(position, match.start() // 8 * 8)
     if end - position < _CONTAINER.size:
       raise ValueError(f"unknown bytes at {position:#x}, at the end of the GPU code")
     magic, version, header, size = _CONTAINER.unpack_from(data, position)
     if magic != _MAGIC or version != 1 or header < _CONTAINER.size or position + header + size > end:
       raise ValueError(f"no container of GPU code that this program knows, at {position:#x}")
-    yield list(_entries(data, position + header, position + header + size))
+    yield Container(position + header, size, tuple(_entries(data, position + header, position + header + size)))
     position = (position + header + size + 7) // 8 * 8
 
 
-def _constants(data: mmap.mmap | bytes, begin: int, end: int) -> Iterator[list[Entry]]:
+def _constants(data: mmap.mmap | bytes, begin: int, end: int) -> Iterator[Container]:
   position = begin
   while (match := _BEGIN.search(data, position, end)) is not None:
     position = match.start() + 1
-    size = _CONTAINER.size + _CONTAINER.unpack_from(data, match.start())[3] if end - match.start() >= 16 else 0
+    offset = match.start() + _CONTAINER.size
+    size = _CONTAINER.unpack_from(data, match.start())[3] if end >= offset else 0
     try:
-      entries = list(_entries(data, match.start() + _CONTAINER.size, min(match.start() + size, end)))
+      entries = tuple(_entries(data, offset, min(offset + size, end)))
     except ValueError:
       continue
     if entries:
-      yield entries
-      position = match.start() + size
+      yield Container(offset, size, entries)
+      position = offset + size
 
 
 def _entries(data: mmap.mmap | bytes, position: int, end: int) -> Iterator[Entry]:
@@ -152,5 +128,5 @@ def _entries(data: mmap.mmap | bytes, position: int, end: int) -> Iterator[Entry
     number, = struct.unpack_from("<I", data, position + _CHIP_OFFSET)
     if kind not in (_PTX, _SASS) or header < _CHIP_OFFSET + 4 or position + header + size > end:
       raise ValueError(f"no entry of GPU code that this program knows, at {position:#x}: kind {kind}, header {header}")
-    yield Entry(chips.Code(kind == _PTX, chips.Chip(*divmod(number, 10))), position + header, size)
+    yield Entry(chips.Code(kind == _PTX, chips.Chip(*divmod(number, 10))), position, position + header, size)
     position += header + size

@@ -1,90 +1,89 @@
 # SPDX-License-Identifier: Apache-2.0
+import argparse
+import json
 import pathlib
 import subprocess
+import tarfile
+import zipfile
 
-import chips
-import elf_files
+import archives
 import pack
 import pytest
 
-_REQUIRED = [
-    "numpy (<2.0.0,>=1.23.5)",
-    "nvidia-cublas-cu11 (==11.11.3.6) ; extra == 'and-cuda'",
-    "nvidia-nccl-cu11 (==2.16.5) ; extra == 'and-cuda'",
-]
-
-
-def test_versions_of_the_extra():
-  pack.check_versions(_REQUIRED, {"numpy": "1.26.4", "nvidia-cublas-cu11": "11.11.3.6"})
-
-
-@pytest.mark.parametrize("name", ["nvidia-cublas-cu11", "nvidia-other"])
-def test_other_versions_are_refused(name):
-  with pytest.raises(ValueError, match=f"ci/gpu/requirements.txt has {name} 12.1, but the wheel requires"):
-    pack.check_versions(_REQUIRED, {name: "12.1"})
-
-
-def test_a_wheel_for_cpus_is_refused():
-  with pytest.raises(ValueError, match="not a CUDA wheel: build it with ci/build_wheel.sh --config=cuda"):
-    pack.check_versions(_REQUIRED[:1], {})
+_METADATA, _RECORD = "t-1.dist-info/METADATA", "t-1.dist-info/RECORD"
 
 
 @pytest.fixture
-def packages(tmp_path) -> pathlib.Path:
-  """A folder of packages: a wheel that names a function of cuBLAS and one of cuDNN, and libraries of CUDA."""
-  names = ("cublas/lib/libcublas.so.11", "cudnn/lib/libcudnn.so.8", "cudnn/lib/libcudnn_ops_infer.so.8",
-           "cublas/lib/libnvblas.so.11")
-  _compile(tmp_path / "tensorflow/wheel.so", 'const char* names[] = {"cublas_create", "cudnn_create"};')
-  for name in names:
-    library = name.rpartition("/lib")[2].partition(".")[0]
-    # The shim loads the other library of cuDNN by name.
-    other = 'const char* other = "libcudnn_ops_infer.so.8";' if library == "cudnn" else ""
-    _compile(tmp_path / "nvidia" / name, f"int {library}_create(void) {{ return 0; }} {other}")
-  return tmp_path
+def base(tmp_path) -> pathlib.Path:
+  """The base of a kit, with a wheel of three files."""
+  folder = tmp_path / "base"
+  folder.mkdir()
+  pieces = ["python.tar.gz", "packages.tar.zst.000"]
+  for name in pieces:
+    (folder / name).write_text(name)
+  about = {
+      "wheel": {"a/same.py": "1", "a/old.py": "2", "a/changed.py": "3", "tensorflow/include/a.h": "4", _RECORD: ""},
+      "pieces": pieces,
+      "bytes": 1000,
+      "chips": ["sm_90"],
+      "glibc": "2.34",
+      "code": {},
+      "packages": {},
+      "stand_ins": [],
+  }
+  (folder / "base.json").write_text(json.dumps(about))
+  return folder
 
 
-def _compile(path: pathlib.Path, code: str) -> None:
-  path.parent.mkdir(parents=True, exist_ok=True)
-  subprocess.run(["gcc", "-shared", "-fPIC", "-xc", "-", "-o", path], input=code, text=True, check=True, timeout=30)
+def _wheel(folder: pathlib.Path) -> pathlib.Path:
+  path = folder / "t.whl"
+  with zipfile.ZipFile(path, "w") as wheel:
+    members = {"a/same.py": "", "a/changed.py": "new", "a/added.py": "", _METADATA: "Version: 2.1\n"}
+    for name, text in members.items():
+      wheel.writestr(name, text)
+    wheel.writestr(_RECORD, "a/same.py,1,0\na/changed.py,5,3\na/added.py,6,0\n"
+                   f"tensorflow/include/b.h,7,0\n{_METADATA},8,0\n{_RECORD},,\n")
+  return path
 
 
-def _left(packages: pathlib.Path) -> dict[str, bool]:
-  """Returns whether each of CUDA's libraries that are left has functions."""
-  return {path.name: b"_create" in path.read_bytes() for path in sorted(packages.glob("nvidia/*/lib/*"))}
+def _pack(base: pathlib.Path, folder: pathlib.Path) -> int:
+  return pack._pack(argparse.Namespace(base=base, wheel=_wheel(folder), kit=folder / "kit"))
 
 
-def test_libraries_that_nothing_names_are_left_out(packages):
-  assert pack._cuda(packages, set()) == []
-  assert _left(packages) == {"libcublas.so.11": True, "libcudnn.so.8": True, "libcudnn_ops_infer.so.8": True}
+def test_a_kit_has_the_base_and_what_differs_from_it(base, tmp_path):
+  assert _pack(base, tmp_path) == 0
+  kit = tmp_path / "kit"
+  names = ["commit.tar.gz", "python.tar.gz", "packages.tar.zst.000"]
+  assert sorted(path.name for path in kit.iterdir()) == sorted([*names, "manifest.txt", "run.sh"])
+  title, *lines = (kit / "manifest.txt").read_text().splitlines()
+  assert title.startswith("# GPU kit 2: tensorflow 2.1, commit ")
+  assert title.endswith(", for sm_90, glibc 2.34, 0.0 GB unpacked")
+  assert lines == [f"{archives.sha256(kit / name)}  {name}" for name in names]
+  with tarfile.open(kit / "commit.tar.gz") as archive:
+    read = lambda name: archive.extractfile(name).read().decode()
+    packages = {name for name in archive.getnames() if name.startswith("packages/")}
+    assert packages == {f"packages/{name}" for name in ("a/changed.py", "a/added.py", _METADATA, _RECORD)}
+    assert read("packages/a/changed.py") == "new"
+    assert read("removed.txt") == "packages/a/old.py\n"
+    assert json.loads(read("kit.json"))["tensorflow"] == "2.1"
+    assert archive.getmember("bin/launch").mode & 0o100
+    # What run.sh and the parts need.
+    for name in ("ci/gpu/run_kit.py", "benchmarks/gpu_models.py", "modelzoo/base/training.py", "conftest.py",
+                 "tensorflow_staging/python/testing/random_graphs.py"):
+      assert name in archive.getnames()
 
 
-def test_a_required_library_that_nothing_names_becomes_a_stand_in(packages):
-  _compile(packages / "nvidia/cufft/lib/libcufft.so.10", "int cufft_create(void) { return 0; }")
-  assert pack._cuda(packages, set()) == ["libcufft.so.10"]
-  assert _left(packages)["libcufft.so.10"] is False
+def test_a_wheel_that_differs_much_needs_a_new_base(base, tmp_path, monkeypatch, capsys):
+  monkeypatch.setattr(pack, "_MOST_BYTES", 2)
+  assert _pack(base, tmp_path) == 3
+  assert "of the wheel are not as in the base" in capsys.readouterr().out
 
 
-def test_a_stand_in_on_request_also_drops_what_only_it_loads(packages):
-  assert pack._cuda(packages, {"cudnn"}) == ["libcudnn.so.8"]
-  assert _left(packages) == {"libcublas.so.11": True, "libcudnn.so.8": False}
-
-
-def test_a_stand_in_for_an_unknown_library_is_refused(packages):
-  with pytest.raises(ValueError, match='no library "cudn" to stand in for: there are cublas, cudnn, nvblas'):
-    pack._cuda(packages, {"cudn"})
-
-
-def test_gpu_code_of_all_packages_is_kept_for_the_chip_only(tmp_path):
-  code = elf_files.container(elf_files.entry("sm_80", b"a" * 8), elf_files.entry("compute_80", b"p" * 8))
-  (tmp_path / "tensorflow").mkdir()
-  library = tmp_path / "tensorflow/libtensorflow_cc.so.2"
-  library.write_bytes(elf_files.library({".nv_fatbin": code}))
-  (tmp_path / "tensorflow/none.so").write_bytes(elf_files.library({".text": b"code"}))
-  assert pack._shrink(tmp_path, [chips.Chip(9, 0)]) == {"libtensorflow_cc.so.2": [["compute_80"]]}
-  assert b"a" * 8 not in library.read_bytes()
-  library.write_bytes(elf_files.library({".nv_fatbin": b"unknown"}))
-  with pytest.raises(ValueError, match="libtensorflow_cc.so.2: unknown bytes"):
-    pack._shrink(tmp_path, [chips.Chip(9, 0)])
+def test_a_file_that_is_no_wheel_is_refused(tmp_path):
+  with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
+    archive.writestr("a", "")
+  with pytest.raises(ValueError, match="a.whl is not a wheel: it has no RECORD"):
+    archives.record_of(tmp_path / "a.whl")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +91,7 @@ def test_gpu_code_of_all_packages_is_kept_for_the_chip_only(tmp_path):
     [
         (["--chips", "sm_90"], "unknown option --chips"),
         (["--chip"], "--chip needs a value"),
-        (["/missing.whl"], "There is no /missing.whl: build it with ci/build_wheel.sh --config=cuda"),
+        (["/missing.whl"], "There is no /missing.whl: build it with ci/build_wheel.sh --config=cuda --chip=sm_90"),
     ],
 )
 def test_wrong_arguments(arguments, message):

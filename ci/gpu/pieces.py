@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packs files into pieces of limited size, and unpacks them.
 
-The pieces in their order are one .tar.xz file, so `cat PIECES | tar xJ` unpacks them too. It has many short xz streams,
-and each piece has whole ones: several processors can pack, and unpack, at the same time.
+The pieces in their order are one .tar.zst file, so `cat PIECES | tar x --zstd` unpacks them too. It has many short
+frames, and each piece has whole ones: several processors can pack, and unpack, at the same time.
 """
 
 from __future__ import annotations
 
 import collections
 import concurrent.futures
-import hashlib
 import io
-import lzma
 import os
 import pathlib
 import sys
@@ -20,9 +18,11 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 
+import zstandard
+
 # The bytes that are compressed at once. More would hardly pack better: libraries do not repeat at this distance.
-_CHUNK_BYTES = 8 << 20
-# What lzma can add to bytes that it cannot compress.
+_CHUNK_BYTES = 16 << 20
+# More than zstd can add to bytes that it cannot compress.
 _CHUNK_OVERHEAD = 1 << 16
 
 
@@ -32,7 +32,7 @@ def pack(
     name: str,
     limit: int,
     chunk: int = _CHUNK_BYTES,
-    preset: int = 6,
+    level: int = 19,
 ) -> list[pathlib.Path]:
   """Writes files into pieces. Equal files give equal pieces; owners and times are not packed.
 
@@ -42,7 +42,7 @@ def pack(
     name: The begin of the pieces' names; a number of three digits follows.
     limit: The largest size of a piece, in bytes.
     chunk: The bytes that are compressed at once; not more than `limit` less 64 KiB.
-    preset: How hard lzma tries, from 0 to 9.
+    level: How hard zstd tries, from 1 to 22.
 
   Returns:
     The pieces, in their order.
@@ -54,7 +54,7 @@ def pack(
     raise ValueError(f"chunks of {chunk} bytes can be larger than a piece of {limit} bytes")
   writer = _Writer(folder, name, limit)
   with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-    compress = lambda data: lzma.compress(data, check=lzma.CHECK_CRC32, preset=preset)
+    compress = lambda data: zstandard.ZstdCompressor(level=level, write_checksum=True).compress(data)
     chunks = _Chunks(chunk, lambda data: pool.submit(compress, data), writer.write, 2 * (os.cpu_count() or 1))
     with tarfile.open(fileobj=chunks, mode="w|", bufsize=1 << 20) as archive:
       for arcname, path in files:
@@ -86,27 +86,34 @@ def unpack(pieces: Iterable[pathlib.Path], folder: pathlib.Path, workers: int = 
     ValueError: If a piece is damaged, or they are not in their order.
   """
   try:
-    with tarfile.open(fileobj=_Joined(_decompressed(pieces, workers)), mode="r|", bufsize=1 << 20) as archive:
+    with tarfile.open(fileobj=_Joined(_decompressed(pieces, workers)), mode="r|", bufsize=1 << 20,
+                      copybufsize=1 << 20) as archive:
       archive.extractall(folder)
-  except (lzma.LZMAError, tarfile.TarError) as error:
+  except (zstandard.ZstdError, tarfile.TarError) as error:
     raise ValueError(f"the pieces are damaged, or not in their order: {error}") from error
-
-
-def sha256(path: pathlib.Path) -> str:
-  """Returns a file's SHA-256 in hexadecimal digits."""
-  with path.open("rb") as file:
-    return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _decompressed(pieces: Iterable[pathlib.Path], workers: int) -> Iterator[bytes]:
   with concurrent.futures.ThreadPoolExecutor(workers) as pool:
     waiting: collections.deque[concurrent.futures.Future[bytes]] = collections.deque()
     for piece in pieces:
-      waiting.append(pool.submit(lambda path: lzma.decompress(path.read_bytes()), piece))
+      waiting.append(pool.submit(_decompress, piece))
       if len(waiting) > workers:
         yield waiting.popleft().result()
     while waiting:
       yield waiting.popleft().result()
+
+
+def _decompress(piece: pathlib.Path) -> bytes:
+  parts = []
+  data = piece.read_bytes()
+  while data:
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    parts.append(frame.decompress(data))
+    if not frame.eof:
+      raise zstandard.ZstdError(f"{piece.name} is cut off")
+    data = frame.unused_data
+  return b"".join(parts)
 
 
 def main() -> None:
@@ -116,7 +123,7 @@ def main() -> None:
 
 
 class _Writer:
-  """Writes xz streams into pieces, whole ones into each."""
+  """Writes frames into pieces, whole ones into each."""
 
   def __init__(self, folder: pathlib.Path, name: str, limit: int):
     self._folder, self._name, self._limit = folder, name, limit

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
+import io
 import os
 import pathlib
 import random
 import subprocess
 
+import archives
 import pieces
 import pytest
+import zstandard
 
 _LIMIT = 300_000
 _CHUNK = 100_000
@@ -27,7 +30,7 @@ def packed(tmp_path) -> tuple[pathlib.Path, list[pathlib.Path]]:
 def _pack(source: pathlib.Path, folder: pathlib.Path) -> list[pathlib.Path]:
   folder.mkdir()
   files = [(str(path.relative_to(source)), path) for path in sorted(source.rglob("*")) if not path.is_dir()]
-  return pieces.pack(files, folder, "kit.tar.xz.", _LIMIT, _CHUNK, preset=0)
+  return pieces.pack(files, folder, "kit.tar.zst.", _LIMIT, _CHUNK, level=1)
 
 
 def _equal(one: pathlib.Path, two: pathlib.Path) -> bool:
@@ -36,7 +39,7 @@ def _equal(one: pathlib.Path, two: pathlib.Path) -> bool:
 
 def test_files_come_back_as_they_were(packed, tmp_path):
   source, paths = packed
-  assert [path.name for path in paths] == [f"kit.tar.xz.{number:03}" for number in range(len(paths))]
+  assert [path.name for path in paths] == [f"kit.tar.zst.{number:03}" for number in range(len(paths))]
   assert len(paths) > 3
   assert all(0 < path.stat().st_size <= _LIMIT for path in paths)
   target = tmp_path / "target"
@@ -46,12 +49,13 @@ def test_files_come_back_as_they_were(packed, tmp_path):
   assert os.access(target / "a" / "program", os.X_OK)
 
 
-def test_the_pieces_are_one_tar_xz_file(packed, tmp_path):
+def test_the_pieces_are_one_tar_file(packed, tmp_path):
   source, paths = packed
   target = tmp_path / "target"
   target.mkdir()
-  joined = b"".join(path.read_bytes() for path in paths)
-  subprocess.run(["tar", "xJ", "--directory", target], input=joined, check=True, timeout=30)
+  joined = io.BytesIO(b"".join(path.read_bytes() for path in paths))
+  plain = zstandard.ZstdDecompressor().stream_reader(joined, read_across_frames=True).read()
+  subprocess.run(["tar", "x", "--directory", target], input=plain, check=True, timeout=30)
   assert _equal(source, target)
 
 
@@ -59,7 +63,7 @@ def test_equal_files_give_equal_pieces(packed, tmp_path):
   source, paths = packed
   os.utime(source / "empty", (1, 1))
   again = _pack(source, tmp_path / "again")
-  assert [pieces.sha256(path) for path in again] == [pieces.sha256(path) for path in paths]
+  assert [archives.sha256(path) for path in again] == [archives.sha256(path) for path in paths]
 
 
 @pytest.mark.parametrize("harm", ["missing", "swapped", "cut off", "wrong"])

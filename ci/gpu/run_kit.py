@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs an unpacked kit within a time budget, and writes the report; run.sh calls this program.
+"""Runs the parts of an unpacked kit within a time budget, and writes the report; run.sh calls this program.
 
-The report is written again after each step, so that there is one whatever happens. The exit status is 0 if there was a
-GPU and every step passed.
+What a part prints is printed, and on disk, line by line; the report is written again after each part. So there is a
+report whatever happens. The exit status is 0 if every part passed.
 """
 
 from __future__ import annotations
@@ -11,25 +11,30 @@ import argparse
 import json
 import os
 import pathlib
-import re
 import sys
 
 import budget
+import kit_parts
 import machine as machines
 import report
 
-# The seconds that each step may take at most: for the tests, each file of them. The benchmarks share what is left.
-_UNPACK, _MACHINE, _LIBRARIES, _WARM_UP, _TESTS = 300, 30, 60, 180, 150
+_MACHINE_SECONDS = 20
+# Of a part's time, what its program gets for imports and for its end.
+_START_SECONDS = 8
+# CUPTI, which profiles need, is the one library that TensorFlow does not find by itself.
+_CUPTI = "packages/nvidia/cuda_cupti/lib"
 
 
 class _Run:
-  """The steps that have run, and what they found."""
+  """The parts that have run, and what they found."""
 
   def __init__(self, arguments: argparse.Namespace):
     self._budget = budget.Budget(arguments.seconds)
-    self._pieces = arguments.pieces
     self._folder = pathlib.Path(__file__).resolve().parent.parent.parent
+    self._device = arguments.device
     self._report = arguments.report
+    self._report.parent.mkdir(parents=True, exist_ok=True)
+    self._printed = self._report.with_name(self._report.name + ".log").open("a", buffering=1)
     self._logs = self._folder / "logs"
     self._logs.mkdir(exist_ok=True)
     self._junit: list[pathlib.Path] = []
@@ -38,80 +43,66 @@ class _Run:
     self._problem: str | None = "This machine was not looked at."
     self._steps: list[report.Step] = []
 
-  def run(self) -> bool:
-    """Runs all steps.
+  def run(self, chosen: list[kit_parts.Part]) -> bool:
+    """Runs parts.
 
     Returns:
-      Whether there is a GPU and all passed.
+      Whether all passed.
     """
-    # First, because what is wrong there need not wait for the unpacking.
     self._look_at_machine()
-    if self._unpack():
-      self._step("CUDA's libraries", _LIBRARIES, "ci/gpu/cuda_libraries.py", "packages/nvidia", prints_markdown=True)
-      self._step("warm-up", _WARM_UP, "ci/gpu/warm_up.py", prints_markdown=True)
-      # A process for each file: a crash, which is how TensorFlow reports some errors of a GPU, ends only one.
-      for path in sorted(self._folder.glob("ci/gpu/tests/*_test.py")):
-        self._test(path.relative_to(self._folder).as_posix())
-      names = sorted(path.relative_to(self._folder).as_posix() for path in self._folder.glob("benchmarks/gpu_*.py"))
-      for done, name in enumerate(names):
-        if self._problem:
-          self._skip(name, "not run: there is no GPU to use")
-        else:
-          self._step(name, self._budget.left() / (len(names) - done), name, prints_markdown=True)
-    return self._problem is None and all(step.result.passed for step in self._steps)
-
-  def _test(self, name: str) -> None:
-    self._junit.append(self._logs / f"{pathlib.PurePath(name).stem}.xml")
-    self._junit[-1].unlink(missing_ok=True)
-    self._step(name, _TESTS, "-m", "pytest", "-v", "-p", "no:cacheprovider", f"--junitxml={self._junit[-1]}",
-               "-o", "junit_family=xunit1", f"--basetemp={self._folder / 'tests'}", name)
-
-  def _unpack(self) -> bool:
-    """Unpacks the pieces, unless an earlier run has unpacked the same ones."""
-    manifest = self._pieces[0].with_name("manifest.txt")
-    done = self._folder / "unpacked.txt"
-    if manifest.exists() and done.exists() and done.read_text() == manifest.read_text():
-      self._skip("unpacking", "passed: an earlier run has unpacked the same pieces", passed=True)
-      return True
-    done.unlink(missing_ok=True)
-    if not self._step("unpacking", _UNPACK, "ci/gpu/pieces.py", *self._pieces, self._folder):
-      return False
-    if manifest.exists():
-      done.write_text(manifest.read_text())
-    return True
+    for part in chosen:
+      if self._device == "gpu" and self._problem:
+        self._skip(part, "not run: there is no GPU to use")
+      elif self._device == "cpu" and part.needs_gpu:
+        self._skip(part, "not run: it needs a GPU")
+      elif part.is_test:
+        self._test(part)
+      else:
+        self._step(part)
+    passed = all(step.result.passed for step in self._steps)
+    return passed and (self._device == "cpu" or self._problem is None)
 
   def _look_at_machine(self) -> None:
-    if self._step("look at the machine", _MACHINE, "ci/gpu/machine.py"):
+    if self._step(kit_parts.Part("machine", _MACHINE_SECONDS, ("ci/gpu/machine.py",), prints_markdown=False)):
       self._machine = machines.Machine.from_json(self._steps[-1].log.read_text().splitlines()[-1])
       self._problem = machines.problem(self._machine, self._about["code"])
     else:
       self._problem = "Looking for the driver and the GPU failed: see the log below."
     self._write()
     if self._problem:
-      print(self._problem, flush=True)
+      self._print(self._problem)
 
-  def _step(self, name: str, share: float, *arguments: str | pathlib.Path, prints_markdown: bool = False) -> bool:
-    print(f"{name} ...", flush=True)
-    log = self._logs / (re.sub(r"[^\w.]+", "_", name) + ".log")
-    output = log.with_suffix(".md") if prints_markdown else None
+  def _test(self, part: kit_parts.Part) -> None:
+    results = self._logs / f"{part.name}.xml"
+    results.unlink(missing_ok=True)
+    self._junit.append(results)
+    self._step(part._replace(prints_markdown=False, command=(
+        "-m", "pytest", "-v", "-p", "no:cacheprovider", f"--junitxml={results}", "-o", "junit_family=xunit1",
+        f"--basetemp={self._folder / 'tests'}", *part.command)))
+
+  def _step(self, part: kit_parts.Part) -> bool:
+    self._print(f"## {part.name}, at most {min(part.seconds, self._budget.left()):.0f} s")
+    log = self._logs / f"{part.name}.log"
+    output = log.with_suffix(".md") if part.prints_markdown else None
     for path in (log, output):
       if path:
-        # A step that is not run must not be reported with the log of an earlier run.
+        # A part that is not run must not be reported with the log of an earlier run.
         path.unlink(missing_ok=True)
-    command = [sys.executable, "-s", *arguments]
-    result = self._budget.run(command, share, log, self._environment(share), self._folder, output)
-    print(f"{name}: {result.outcome}, {result.seconds:.1f} s", flush=True)
-    self._steps.append(report.Step(name, result, log, output))
+    command = [sys.executable, "-s", *part.arguments(self._device)]
+    result = self._budget.run(
+        command, part.seconds, log, self._environment(part), self._folder, output, self._print)
+    self._print(f"{part.name}: {result.outcome}, {result.seconds:.1f} s")
+    self._steps.append(report.Step(part.name, result, log, output))
     self._write()
     return result.passed
 
-  def _skip(self, name: str, reason: str, passed: bool = False) -> None:
-    print(f"{name}: {reason}", flush=True)
-    self._steps.append(report.Step(name, budget.Result(passed, reason, 0), self._logs / "missing"))
+  def _skip(self, part: kit_parts.Part, reason: str) -> None:
+    self._print(f"{part.name}: {reason}")
+    self._steps.append(report.Step(part.name, budget.Result(self._device == "cpu", reason, 0), self._logs / "missing"))
     self._write()
 
-  def _environment(self, share: float) -> dict[str, str]:
-    folders = [str(self._folder / "lib")]
+  def _environment(self, part: kit_parts.Part) -> dict[str, str]:
+    folders = [str(self._folder / "lib"), str(self._folder / _CUPTI)]
     if self._machine and self._machine.driver and "/" in self._machine.driver:
       folders.append(os.path.dirname(self._machine.driver))
     folders += filter(None, [os.environ.get("LD_LIBRARY_PATH_OF_MACHINE")])
@@ -120,15 +111,22 @@ class _Run:
         "PYTHONPATH": str(self._folder / "packages"),
         "PYTHONNOUSERSITE": "1",
         "PYTHONUNBUFFERED": "1",
-        # Load, and compile, only the kernels that are used; keep what was compiled.
+        # Load only the kernels that are used; keep what the driver compiles.
         "CUDA_MODULE_LOADING": "LAZY",
         "CUDA_CACHE_PATH": str(self._folder / "cuda-cache"),
         "CUDA_CACHE_MAXSIZE": str(2 << 30),
         # Programs that follow each other may overlap a little.
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
-        # For benchmarks, which can choose how often they measure.
-        "GPU_BENCHMARK_SECONDS": str(int(min(share, self._budget.left()))),
+        "TF_CPP_MIN_LOG_LEVEL": "1",
+        # For tests and benchmarks, which can choose how often they measure.
+        "GPU_TESTS_DEVICE": f"/{self._device}:0",
+        "GPU_BENCHMARK_SECONDS": str(max(1, int(min(part.seconds, self._budget.left()) - _START_SECONDS))),
+        **dict(part.environment),
     }
+
+  def _print(self, line: str) -> None:
+    print(line, flush=True)
+    self._printed.write(line + "\n")
 
   def _write(self) -> None:
     text = report.report(self._about, self._machine, self._problem, self._steps, self._junit)
@@ -139,11 +137,18 @@ class _Run:
 
 def main() -> int:
   parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-  parser.add_argument("--seconds", type=float, required=True, help="the time for all steps together")
+  parser.add_argument("--seconds", type=float, required=True, help="the time for all parts together")
   parser.add_argument("--report", type=pathlib.Path, required=True, help="the file to write")
-  parser.add_argument("pieces", type=pathlib.Path, nargs="+", help="the pieces, in their order")
+  parser.add_argument("--only", action="append", default=[], metavar="PART", help="run this part, and others so named")
+  parser.add_argument("--stretch", type=float, default=1, help="how many times as long each part may take")
+  parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu", help="cpu tries the parts themselves")
   arguments = parser.parse_args()
-  passed = _Run(arguments).run()
+  try:
+    chosen = [part._replace(seconds=part.seconds * arguments.stretch) for part in kit_parts.chosen(arguments.only)]
+  except ValueError as error:
+    print(f"error: {error}", file=sys.stderr)
+    return 1
+  passed = _Run(arguments).run(chosen)
   print(f"The report is in {arguments.report}.")
   return 0 if passed else 1
 

@@ -6,41 +6,33 @@
 
 PUT_OP = "TensorBufferPut"
 TAKE_OP = "TensorBufferTake"
-BEGIN_OP = "TensorBufferBegin"
-RESTART_OP = "TensorBufferRestart"
 CANCEL_OP = "TensorBufferCancel"
 RESUME_OP = "TensorBufferResume"
 CLOSE_OP = "TensorBufferClose"
 SIZE_OP = "TensorBufferSize"
 STATS_OP = "TensorBufferStats"
-PAUSE_OP = "TensorBufferPause"
-SAVE_OP = "TensorBufferSave"
-RESTORE_OP = "TensorBufferRestore"
+DISCARD_OP = "TensorBufferDiscard"
 BUFFER_OPS = (
   PUT_OP,
   TAKE_OP,
-  BEGIN_OP,
-  RESTART_OP,
   CANCEL_OP,
   RESUME_OP,
   CLOSE_OP,
   SIZE_OP,
   STATS_OP,
-  PAUSE_OP,
-  SAVE_OP,
-  RESTORE_OP,
+  DISCARD_OP,
 )
 
 SHARED_NAME_ATTR = "shared_name"
 CAPACITY_ATTR = "capacity"
 CAPACITY_BYTES_ATTR = "capacity_bytes"
-KEPT_AT_STOP_ATTR = "_staging_kept_at_stop"
+FED_OUTPUTS_ATTR = "_staging_fed_outputs"
+FEED_VALUE_ATTR = "_staging_feed_value"
 TARGET_ATTR = "_staging_target"
 MAY_BE_STALE_ATTR = "_staging_may_be_stale"
 STREAM_ATTR = "_stream_id"
 
 ITERATOR_INITIALIZER_OPS = ("MakeIterator", "MultiDeviceIteratorInit")
-RESTORE_ITERATOR_OP = "DeserializeIterator"
 
 AUTOTUNE = -1
 MAX_THREADS = 4096

@@ -48,7 +48,8 @@ void Write(const WaitTimes::Summary& summary, BufferStats::Waits* waits) {
 }  // namespace
 
 TensorBuffer::TensorBuffer(Options options)
-    : options_(WithDefaults(std::move(options))),
+    : SourceReader(options.name),
+      options_(WithDefaults(std::move(options))),
       slow_start_(options_.capacity),
       timer_(options_.env, strings::StrCat(options_.name, "_deadlines"),
              [this](uint64_t id) { OnDeadline(id); }) {}
@@ -60,7 +61,6 @@ TensorBuffer::~TensorBuffer() {
     EndPuts(&due);
     EndTakes(CancelledStatus(), &due);
     EndWaiters(&waiting_runs_, CancelledStatus(), &due);
-    EndWaiters(&waiting_restarts_, CancelledStatus(), &due);
     EndWaiters(&waiting_pauses_, CancelledStatus(), &due);
   }
   due.Run();
@@ -68,16 +68,22 @@ TensorBuffer::~TensorBuffer() {
 
 void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
                             CancellationManager* cancellation, PutDone done,
-                            bool kept) {
-  const int64_t bytes = CountedBytes(record);
+                            const StagedRun* run) {
+  StoredRecord stored;
+  stored.bytes = CountedBytes(record);
+  stored.record = std::move(record);
+  const bool is_admitted = run != nullptr && run->is_admitted();
+  if (run != nullptr) stored.reads = run->reads();
   DueCallbacks due;
   {
     mutex_lock l(mu_);
-    const bool late = cancelled_ && KeepsLatePut(kept);
-    const bool refused = !late && (cancelled_ || state_ == State::kClosed);
-    const bool discarded = !refused && restarts_ > 0;
-    if (state_ == State::kIdle && !refused && !discarded) Open();
-    if (!AdmitsRuns()) has_unadmitted_put_ = true;
+    const bool late = cancelled_ || state_ == State::kClosed;
+    const bool refused = late && !is_admitted;
+    const bool discarded = !refused && run != nullptr && run->IsStale();
+    if (!refused && !discarded) {
+      if (state_ == State::kIdle) Open();
+      if (run != nullptr) is_new_ = false;
+    }
     if (refused) {
       due.Add(std::move(done), CancelledStatus());
     } else if (discarded) {
@@ -85,26 +91,22 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
       ++counters_.discarded;
       due.Add(std::move(done), OkStatus());
     } else if (!waiting_takes_.empty()) {
-      WaitingTake take = Extract(waiting_takes_.begin());
-      CountWaitingTake(take);
-      ++counters_.put;
-      ++counters_.taken;
       due.Add(std::move(done), OkStatus());
-      due.AddTake(std::move(take.done), OkStatus(), std::move(record));
-    } else if (late || (waiting_puts_.empty() && HasRoom(bytes))) {
-      if (late) ++late_puts_;
-      Store(std::move(record), bytes);
+      GiveToTake(std::move(stored), &due);
+    } else if (late || (waiting_puts_.empty() && HasRoom(stored.bytes))) {
+      Store(std::move(stored));
       due.Add(std::move(done), OkStatus());
     } else {
       // A buffer that lacks bytes gains nothing from more room.
-      if (HasBytes(bytes)) CountFull();
+      if (HasBytes(stored.bytes)) CountFull();
       const uint64_t id = next_id_++;
       Watch watch;
       if (StartWatch(id, cancellation, timeout_millis, &watch)) {
         waiting_puts_.emplace_hint(
             waiting_puts_.end(), id,
-            WaitingPut{std::move(record), bytes, std::move(done), watch,
-                       NowMicros(), kept});
+            WaitingPut{std::move(stored.record), stored.bytes, std::move(done),
+                       watch, NowMicros(), is_admitted,
+                       std::move(stored.reads)});
         StartPausesIfQuiet(&due);
       } else {
         due.Add(std::move(done), CancelledStatus());
@@ -114,12 +116,24 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
   due.Run();
 }
 
-void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done) {
+void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
+                             RecordTaker taker) {
   DueCallbacks due;
   std::optional<int64_t> settled;
   {
     mutex_lock l(mu_);
-    if (!records_.empty()) {
+    if (state_ == State::kClosed && records_.empty() && is_retried_ &&
+        !cancelled_) {
+      // Something was not initialised, and may be now.
+      Open();
+      AdmitRuns(&due);
+    }
+    if (const Status fits = records_.empty() || !records_[0].is_restored
+                                ? OkStatus()
+                                : CheckNames(records_[0].tensor_names);
+        !fits.ok()) {
+      due.AddTake(std::move(done), fits, Record());
+    } else if (!records_.empty()) {
       StoredRecord stored = std::move(records_.front());
       records_.pop_front();
       stored_bytes_ -= stored.bytes;
@@ -127,11 +141,15 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done) {
       CountTake();
       settled = NewlySettled();
       AdmitPuts(&due);
+      Tell(taker, stored);
       due.AddTake(std::move(done), OkStatus(), std::move(stored.record));
     } else if (state_ == State::kClosed) {
+      TellEnd(taker);
       due.AddTake(std::move(done), end_status_, Record());
     } else if (cancelled_) {
       due.AddTake(std::move(done), CancelledStatus(), Record());
+    } else if (IsHeldBy(taker.step_container)) {
+      due.AddTake(std::move(done), HeldByTakerStatus(), Record());
     } else {
       const uint64_t id = next_id_++;
       const int64_t timeout_millis =
@@ -140,7 +158,7 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done) {
       if (StartWatch(id, cancellation, timeout_millis, &watch)) {
         waiting_takes_.emplace_hint(
             waiting_takes_.end(), id,
-            WaitingTake{std::move(done), watch, NowMicros()});
+            WaitingTake{std::move(done), watch, NowMicros(), taker});
       } else {
         due.AddTake(std::move(done), CancelledStatus(), Record());
       }
@@ -169,8 +187,7 @@ void TensorBuffer::Resume() {
     mutex_lock l(mu_);
     Open();
     cancelled_ = false;
-    late_puts_ = 0;
-    failed_runs_ = closes_ = late_closes_ = 0;
+    failed_runs_.clear();
     AdmitRuns(&due);
   }
   due.Run();
@@ -180,23 +197,31 @@ void TensorBuffer::Close(const Status& cause) {
   DueCallbacks due;
   {
     mutex_lock l(mu_);
-    ++closes_;
-    if (restarts_ == 0 && (state_ == State::kIdle || state_ == State::kOpen)) {
-      state_ = State::kEnding;
-      end_status_ = cause.ok() ? errors::OutOfRange("Stage '", options_.name,
-                                                    "' has reached the end of "
-                                                    "its data.")
-                               : cause;
-      if (active_runs_ == 0 || cancelled_) FinishEnding(&due);
+    if (state_ == State::kIdle || state_ == State::kOpen) {
+      const bool is_retried = errors::IsFailedPrecondition(cause) && IsNew();
+      if (FindEnd(/*gives_back=*/is_retried)) {
+        state_ = State::kEnding;
+        is_retried_ = is_retried;
+        end_status_ =
+            cause.ok()
+                ? errors::OutOfRange("Stage '", options_.name,
+                                     "' has reached the end of its data.")
+                : cause;
+        if (HasEnded()) FinishEnding(&due);
+      }
     }
   }
   due.Run();
 }
 
-std::string TensorBuffer::KeepRecordsOn(const std::string& device) {
+std::string TensorBuffer::KeepRecordsOn(const std::string& place,
+                                        const RecordLayout& layout) {
   mutex_lock l(mu_);
-  if (device_of_records_.empty()) device_of_records_ = device;
-  return device_of_records_;
+  if (place_of_records_.empty()) {
+    place_of_records_ = place;
+    layout_ = layout;
+  }
+  return place_of_records_;
 }
 
 int64_t TensorBuffer::Size() const {
@@ -213,13 +238,13 @@ std::string TensorBuffer::DebugString() const {
   mutex_lock l(mu_);
   return strings::StrCat(
       "TensorBuffer '", options_.name, "': ", StateName(),
-      cancelled_ ? ", cancelled" : "", restarts_ > 0 ? ", restarting" : "",
-      pauses_ > 0 ? ", paused" : "", ", ", records_.size(), " of ", Capacity(),
+      cancelled_ ? ", cancelled" : "", holders_.empty() ? "" : ", held", ", ",
+      records_.size(), " of ", Capacity(),
       " records, ", counters_.put, " put, ", counters_.taken, " taken, ",
       counters_.dropped, " dropped, ", counters_.discarded, " discarded, ",
       active_runs_, " runs active, ", waiting_runs_.size(), " runs, ",
-      waiting_restarts_.size(), " restarts, ", waiting_puts_.size(),
-      " puts and ", waiting_takes_.size(), " takes waiting");
+      waiting_puts_.size(), " puts and ", waiting_takes_.size(),
+      " takes waiting");
 }
 
 int64_t TensorBuffer::MemoryUsed() const {
@@ -274,16 +299,28 @@ bool TensorBuffer::HasRoom(int64_t bytes) const {
   return static_cast<int64_t>(records_.size()) < Room() && HasBytes(bytes);
 }
 
-bool TensorBuffer::KeepsLatePut(bool kept) const {
-  if (AdmitsRuns()) return active_runs_ > 0;
-  // Whatever a graph claims of its producers, they must not fill the memory.
-  return kept && state_ != State::kClosed && late_puts_ < kMaxThreads;
+void TensorBuffer::Store(StoredRecord stored) {
+  stored_bytes_ += stored.bytes;
+  records_.push_back(std::move(stored));
+  ++counters_.put;
 }
 
-void TensorBuffer::Store(Record record, int64_t bytes) {
-  records_.push_back({std::move(record), bytes});
-  stored_bytes_ += bytes;
+void TensorBuffer::GiveToTake(StoredRecord stored, DueCallbacks* due) {
+  WaitingTake take = Extract(waiting_takes_.begin());
+  CountWaitingTake(take);
   ++counters_.put;
+  ++counters_.taken;
+  Tell(take.taker, stored);
+  due->AddTake(std::move(take.done), OkStatus(), std::move(stored.record));
+}
+
+void TensorBuffer::Tell(const RecordTaker& taker, const StoredRecord& stored) const {
+  if (taker.reads != nullptr) *taker.reads = stored.reads;
+  if (taker.is_restored != nullptr) *taker.is_restored = stored.is_restored;
+}
+
+void TensorBuffer::TellEnd(const RecordTaker& taker) const {
+  if (taker.reads != nullptr) *taker.reads = end_reads_;
 }
 
 void TensorBuffer::AdmitPuts(DueCallbacks* due) {
@@ -295,7 +332,7 @@ void TensorBuffer::AdmitPuts(DueCallbacks* due) {
 
 void TensorBuffer::KeepOrEndPuts(DueCallbacks* due) {
   while (!waiting_puts_.empty()) {
-    if (active_runs_ > 0 || waiting_puts_.begin()->second.kept) {
+    if (waiting_puts_.begin()->second.is_admitted) {
       AdmitOldestPut(due);
     } else {
       due->Add(Extract(waiting_puts_.begin()).done, CancelledStatus());
@@ -306,7 +343,7 @@ void TensorBuffer::KeepOrEndPuts(DueCallbacks* due) {
 void TensorBuffer::AdmitOldestPut(DueCallbacks* due) {
   WaitingPut put = Extract(waiting_puts_.begin());
   put_waits_.Add(NowMicros() - put.since_micros);
-  Store(std::move(put.record), put.bytes);
+  Store({std::move(put.record), put.bytes, std::move(put.reads)});
   due->Add(std::move(put.done), OkStatus());
 }
 
@@ -318,20 +355,15 @@ void TensorBuffer::Open() {
   }
   state_ = State::kOpen;
   end_status_ = OkStatus();
+  end_reads_ = {};
+  end_producer_.reset();
+  is_retried_ = false;
 }
 
 void TensorBuffer::FinishEnding(DueCallbacks* due) {
-  if (failed_runs_ == 0 && late_closes_ > 0) {
-    // No run has failed since the restart: this Close belongs to the data
-    // before it.
-    late_closes_ -= std::min(late_closes_, closes_);
-    closes_ = 0;
-    Open();
-    AdmitRuns(due);
-    return;
-  }
   state_ = State::kClosed;
   EndTakes(end_status_, due);
+  if (IsFinal()) EndWaiters(&waiting_runs_, EndedStatus(), due);
 }
 
 void TensorBuffer::EndPuts(DueCallbacks* due) {
@@ -342,7 +374,9 @@ void TensorBuffer::EndPuts(DueCallbacks* due) {
 
 void TensorBuffer::EndTakes(const Status& status, DueCallbacks* due) {
   while (!waiting_takes_.empty()) {
-    due->AddTake(Extract(waiting_takes_.begin()).done, status, Record());
+    WaitingTake take = Extract(waiting_takes_.begin());
+    TellEnd(take.taker);
+    due->AddTake(std::move(take.done), status, Record());
   }
 }
 
@@ -403,7 +437,6 @@ TensorBuffer::WaitingTake TensorBuffer::Extract(WaitingTakes::iterator it) {
 
 void TensorBuffer::OnCancelled(uint64_t id) {
   DueCallbacks due;
-  int64_t discarded = 0;
   {
     mutex_lock l(mu_);
     if (auto put = waiting_puts_.find(id); put != waiting_puts_.end()) {
@@ -415,24 +448,17 @@ void TensorBuffer::OnCancelled(uint64_t id) {
       due.AddTake(Extract(take).done, CancelledStatus(), Record());
     } else if (auto run = waiting_runs_.find(id); run != waiting_runs_.end()) {
       due.Add(Extract(&waiting_runs_, run).done, CancelledStatus());
-    } else if (auto restart = waiting_restarts_.find(id);
-               restart != waiting_restarts_.end()) {
-      due.Add(Extract(&waiting_restarts_, restart).done, CancelledStatus());
-      discarded = LeaveRestart(&due);
     } else if (auto pause = waiting_pauses_.find(id);
                pause != waiting_pauses_.end()) {
-      due.Add(Extract(&waiting_pauses_, pause).done, CancelledStatus());
-      LeavePause(&due);
+      EndPause(pause, CancelledStatus(), &due);
     }
   }
-  LogDiscarded(discarded);
   due.Run();
 }
 
 void TensorBuffer::OnDeadline(uint64_t id) {
   DueCallbacks due;
   int64_t timeouts = 0;
-  int64_t discarded = 0;
   int64_t capacity = 0;
   {
     mutex_lock l(mu_);
@@ -450,15 +476,9 @@ void TensorBuffer::OnDeadline(uint64_t id) {
                take != waiting_takes_.end() &&
                take->second.watch.has_deadline) {
       due.AddTake(Extract(take).done, NotFedStatus(), Record());
-    } else if (auto restart = waiting_restarts_.find(id);
-               restart != waiting_restarts_.end()) {
-      due.Add(Extract(&waiting_restarts_, restart).done,
-              RestartTimedOutStatus());
-      discarded = LeaveRestart(&due);
     } else if (auto pause = waiting_pauses_.find(id);
                pause != waiting_pauses_.end()) {
-      due.Add(Extract(&waiting_pauses_, pause).done, PauseTimedOutStatus());
-      LeavePause(&due);
+      EndPause(pause, PauseTimedOutStatus(), &due);
     } else if (program_watch_ == id) {
       FillIfProgramPauses(&due);
     }
@@ -471,7 +491,6 @@ void TensorBuffer::OnDeadline(uint64_t id) {
         << "Dropped so far: " << timeouts
         << ". A larger timeout_millis waits longer; 0 waits without a limit.";
   }
-  LogDiscarded(discarded);
   due.Run();
 }
 

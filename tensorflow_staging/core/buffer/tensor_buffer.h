@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "tensorflow/core/framework/cancellation.h"
-#include "tensorflow/core/framework/resource_base.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/macros.h"
@@ -26,69 +26,78 @@
 #include "tensorflow_staging/core/buffer/wait_times.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
+#include "tensorflow_staging/core/sources/read_set.h"
+#include "tensorflow_staging/core/sources/source_reader.h"
+#include "tensorflow_staging/core/sources/staged_run.h"
 
 namespace tensorflow {
 namespace staging {
 
+// Who takes a record.
+struct RecordTaker {
+  // The step container of the session's run; may be null.
+  const void* step_container = nullptr;
+  // If not null, set before the callback: what the record was made from, or
+  // what the run had read that found the end; and whether the record comes from
+  // a checkpoint, in host memory.
+  ReadSet* reads = nullptr;
+  bool* is_restored = nullptr;
+};
+
 // The bounded first-in-first-out buffer of a stage: the region puts records,
 // and the training step takes them.
 //
-// Goals: nothing hangs, no record is lost or duplicated, and the step pays
-// little. No call blocks: a put without room and a take without a record wait
-// in a list, and a callback reports their end. A put or a take that need not
-// wait only locks one mutex; cancellation and deadlines cost something only
-// when a call waits.
+// Goals: nothing hangs, no record is lost or duplicated, none is stale, and the
+// step pays little. No call blocks: a put without room and a take without a
+// record wait in a list, and a callback reports their end. A put or a take that
+// need not wait only locks one mutex; cancellation and deadlines cost something
+// only when a call waits.
 //
-//        Resume or                               no admitted run
-//        first Put             Close             is active
+//        Resume or                            no run can put
+//        first Put             Close          another record
 //   idle ---------> open -----------------> ending ----------> closed
 //                    ^                        |                  |
 //                    +------------------------+------------------+
-//                               Resume, Restart
+//                           Resume, or a source has changed
 //
 //   idle    Nothing has fed the buffer yet. A take waits only for
 //           idle_timeout_millis, then fails with an error that names the
 //           missing hook.
 //   open    Puts wait for room, takes wait for records.
 //   ending  Like open, for the runs that were admitted before Close.
-//   closed  New puts fail with CANCELLED; those that wait still get their room.
-//           Takes drain the records, then fail with the end of the data
-//           (OUT_OF_RANGE) or the cause given to Close. The first Close decides
-//           which, and a later Cancel does not hide it.
+//   closed  New puts fail with CANCELLED, except those of admitted runs; those
+//           that wait still get their room. Takes drain the records, then fail
+//           with the end of the data (OUT_OF_RANGE) or the cause given to
+//           Close. The first Close decides which, and a later Cancel does not
+//           hide it. If the cause is that something was not initialised, before
+//           the first record, a take opens the buffer for another try.
 //
 // Independently of its state, the buffer may be
 //
 //   cancelled   from Cancel until Resume: the runs that are under way put
 //               their records even without room, because a record that has
 //               left its sources must stay for the next runner, or for a
-//               checkpoint. Such a run is admitted, or says so by `kept`. Other
-//               puts fail with CANCELLED, and so do takes when no record is
-//               left, unless the buffer is closed;
-//   restarting  from RestartAsync until the restart ends: the buffer discards
-//               the data before the restart, so it accepts puts and discards
-//               their records, and takes wait;
-//   paused      from PauseAsync until the pause ends: no run begins, so that
-//               a checkpoint can keep the records beside the positions of the
-//               sources. Puts and takes go on.
+//               checkpoint. Other puts fail with CANCELLED, and so do takes
+//               when no record is left, unless the buffer is closed;
+//   held        from BeginHold or Pause until EndHold: no run begins to read.
+//               Puts and takes go on.
 //
-// Apart from a restart, records survive every change of state: a record that
-// was put can be taken.
+// A record is dropped when a source from which it was made has changed: when
+// the iterator got another dataset or position. Apart from that, from Discard
+// and from timeouts, a record that was put can be taken.
 //
-// The buffer admits the runs of a stage that can restart or be saved: each run
-// begins with BeginRunAsync, which waits while the buffer is ending, closed,
-// restarting or paused, and ends with EndRun. A restart waits for the admitted
-// runs. After that, no run processes the old data, and no run reads the source
-// while the source is initialised again. In other stages no run is ever active.
+// Each run of a producer begins with BeginRun and ends with EndRun. It is
+// admitted while the buffer is idle or open, and not held.
 //
 // Invariants, whenever the lock is free:
 //   * Takes wait only while there is no record and no waiting put.
 //   * Puts wait only while the oldest of them does not fit.
 //   * Puts wait only in the states open, ending and closed, takes only in idle,
 //     open and ending, and neither waits while the buffer is cancelled.
-//   * While restarting, there is no record and no waiting put, and the state is
-//     idle or open.
-//   * Runs wait only while they may not begin, restarts only while a run is
-//     active, and pauses only while the stage is not quiet.
+//   * No record and no waiting put is stale, but for a source whose change is
+//     about to tell the buffer.
+//   * Runs wait only while they may not begin, and pauses only while the stage
+//     is not quiet.
 //   * A waiter is in its list, or its callback has run or is about to run. The
 //     thread that removes a waiter from its list, under the lock, runs its
 //     callback, so each callback runs exactly once.
@@ -97,14 +106,11 @@ namespace staging {
 // ended the wait, or in the timer's thread. They may call the buffer, and may
 // release the last reference to it. The caller of a method must hold a
 // reference during the call. The destructor ends every wait with CANCELLED.
-class TensorBuffer : public ResourceBase {
+class TensorBuffer : public SourceReader {
  public:
-  using Record = std::vector<Tensor>;
+  using Record = SourceReader::Record;
   using PutDone = absl::AnyInvocable<void(const Status&)>;
   using TakeDone = absl::AnyInvocable<void(const Status&, Record)>;
-  using RunDone = absl::AnyInvocable<void(const Status&)>;
-  using RestartDone = absl::AnyInvocable<void(const Status&)>;
-  using PauseDone = absl::AnyInvocable<void(const Status&)>;
 
   struct Options {
     // The stage's name, for errors, logs and the name of the timer's thread.
@@ -119,8 +125,8 @@ class TensorBuffer : public ResourceBase {
     int64_t capacity_bytes = 0;
     // How long a take waits for the first put or Resume.
     int64_t idle_timeout_millis = 5000;
-    // How long a restart or a pause waits for the runs admitted before it.
-    int64_t restart_timeout_millis = 60000;
+    // How long a pause waits for the runs admitted before it.
+    int64_t pause_timeout_millis = 60000;
     Env* env = Env::Default();
   };
 
@@ -129,7 +135,7 @@ class TensorBuffer : public ResourceBase {
     int64_t put = 0;        // Records that the buffer accepted.
     int64_t taken = 0;      // Records that takes received.
     int64_t dropped = 0;    // Records whose put timed out.
-    int64_t discarded = 0;  // Records that a restart discarded.
+    int64_t discarded = 0;  // Records that were stale, or that Discard dropped.
   };
 
   // Chosen, not measured: many records of most models.
@@ -142,17 +148,16 @@ class TensorBuffer : public ResourceBase {
   // served in the order of their calls.
   //
   // `timeout_millis` bounds the wait; 0 sets no bound. `cancellation` may be
-  // null. `kept` says that the put belongs to a producer that ends with its
-  // current run when the buffer is cancelled. `done` receives
+  // null. `run` is the run of a producer that puts the record, or null. `done`
+  // receives
   //   OK         if the record was stored or taken, if it was dropped because
-  //              the timeout passed, or if a restart discarded it (drops and
-  //              discards are counted and logged);
-  //   CANCELLED  if `cancellation` or the destructor came first, or, unless an
-  //              admitted run is active, if the buffer was closed before the
-  //              call, or if Cancel came first and the record is not kept.
+  //              the timeout passed, or if it is stale (drops and discards are
+  //              counted and logged);
+  //   CANCELLED  if `cancellation` or the destructor came first, or, unless
+  //              `run` was admitted, if the buffer was closed or cancelled.
   void PutAsync(Record record, int64_t timeout_millis,
                 CancellationManager* cancellation, PutDone done,
-                bool kept = false) TF_LOCKS_EXCLUDED(mu_);
+                const StagedRun* run = nullptr) TF_LOCKS_EXCLUDED(mu_);
 
   // Takes the oldest record, after waiting for one if there is none. Waiting
   // takes are served in the order of their calls.
@@ -164,93 +169,61 @@ class TensorBuffer : public ResourceBase {
   //   CANCELLED            if `cancellation`, Cancel or the destructor came
   //                        first;
   //   FAILED_PRECONDITION  if nothing fed the buffer within
-  //                        idle_timeout_millis.
-  void TakeAsync(CancellationManager* cancellation, TakeDone done)
-      TF_LOCKS_EXCLUDED(mu_);
+  //                        idle_timeout_millis;
+  //   INVALID_ARGUMENT     if the record could only come when the session's run
+  //                        that takes it has ended, because it holds the stage.
+  void TakeAsync(CancellationManager* cancellation, TakeDone done,
+                 RecordTaker taker = {}) TF_LOCKS_EXCLUDED(mu_);
 
   // Ends waiting puts, takes and runs with CANCELLED, and likewise those that
-  // come before Resume. Stores the records of active runs and, in a stage that
-  // admits none, those that are kept: as many as a stage has producers at most.
-  // Restarts and pauses continue. For takes, a closed buffer stays closed.
-  void Cancel() TF_LOCKS_EXCLUDED(mu_);
+  // come before Resume. Stores the records of admitted runs: as many as a stage
+  // has producers at most. For takes, a closed buffer stays closed.
+  void Cancel() override TF_LOCKS_EXCLUDED(mu_);
 
   // Opens the buffer from any state. Keeps the records.
   void Resume() TF_LOCKS_EXCLUDED(mu_);
 
   // Declares that no more records will come. `cause` is OK at the end of the
   // data; otherwise it is the error that ended the stage, and takes report it
-  // unchanged. Active runs may still put their records, and puts that wait are
-  // still served, so that no finished record is lost.
+  // unchanged. Admitted runs may still put their records, and puts that wait
+  // are still served, so that no finished record is lost. After an error, these
+  // are the runs of the producer that failed: others may wait for their input
+  // for ever.
   //
-  // Ignores a Close that belongs to the data before a restart: one that comes
-  // during the restart, or one that comes later, when no admitted run has
-  // failed since the restart but a run that failed before it still owes its
-  // Close.
+  // Ignores a Close if all runs that have failed read a source that has changed
+  // since: it belongs to the data before the change.
   void Close(const Status& cause) TF_LOCKS_EXCLUDED(mu_);
 
-  // Admits a run of the region, after waiting until the buffer is idle or open,
-  // neither restarting nor paused. After OK, the caller must call EndRun.
-  //
-  // `cancellation` may be null. `done` receives OK, or CANCELLED if
-  // `cancellation`, Cancel or the destructor came first.
-  void BeginRunAsync(CancellationManager* cancellation, RunDone done)
+  // Drops all records, and those of the runs that are under way. Returns how
+  // many it has dropped so far.
+  int64_t Discard() TF_LOCKS_EXCLUDED(mu_);
+
+  // Implement SourceReader. A hold that waits for runs ends with
+  // DEADLINE_EXCEEDED after pause_timeout_millis.
+  RunBegin BeginRun(uint64_t producer) override TF_LOCKS_EXCLUDED(mu_);
+  void AwaitRun(uint64_t producer, CancellationManager* cancellation,
+                std::atomic<int64_t>* admitted_at, Done done) override
       TF_LOCKS_EXCLUDED(mu_);
-
-  // Ends an admitted run. `has_put` says whether the run put a record; if it
-  // did not, a Close may follow. What waited for the end goes on in another
-  // thread, also after EndRestart and EndPause.
-  void EndRun(bool has_put) TF_LOCKS_EXCLUDED(mu_);
-
-  // Whether BeginRunAsync has ever been called. Takes no lock.
-  bool AdmitsRuns() const {
-    return admits_runs_.load(std::memory_order_relaxed);
+  void EndRun(RunEnd end) override TF_LOCKS_EXCLUDED(mu_);
+  bool IsNew() const override { return is_new_.load(std::memory_order_acquire); }
+  int64_t discarded_at() const override {
+    return discarded_at_.load(std::memory_order_acquire);
   }
-
-  // Begins a restart: discards the records, and waits until no run is active.
-  // After OK, the caller must call EndRestart. Restarts may overlap.
-  //
-  // `cancellation` may be null. `done` receives
-  //   OK                 if no run is active; none begins before EndRestart;
-  //   CANCELLED          if `cancellation` or the destructor came first;
-  //   DEADLINE_EXCEEDED  if a run did not end within restart_timeout_millis.
-  void RestartAsync(CancellationManager* cancellation, RestartDone done)
+  Status Check(const std::vector<SavedRecord>& records) const override
       TF_LOCKS_EXCLUDED(mu_);
+  Due BeginHold(const void* step_container) override TF_LOCKS_EXCLUDED(mu_);
+  void EndHold(const void* step_container) override TF_LOCKS_EXCLUDED(mu_);
+  Due OnSourceChanged(int64_t step, std::vector<SavedRecord> restored,
+                      const ReadSet& reads) override TF_LOCKS_EXCLUDED(mu_);
+  void Pause(const void* step_container, CancellationManager* cancellation,
+             Done done) override TF_LOCKS_EXCLUDED(mu_);
+  std::vector<Record> Records() const override TF_LOCKS_EXCLUDED(mu_);
+  RecordLayout Layout() const override TF_LOCKS_EXCLUDED(mu_);
 
-  // Ends a restart. When the last restart ends, the waiting runs begin.
-  void EndRestart() TF_LOCKS_EXCLUDED(mu_);
-
-  // Gives the stage `records`, which a checkpoint has kept, oldest first. They
-  // can be taken when the restart ends, before any record of a later run, even
-  // if they are more than the capacity. Returns FAILED_PRECONDITION if the
-  // buffer is not restarting.
-  Status Restore(std::vector<Record> records) TF_LOCKS_EXCLUDED(mu_);
-
-  // Begins a pause: waits until the stage is quiet, which means that each
-  // active run has nothing left to do but to wait for room. So each record that
-  // came out of the sources is in Records() or has been taken. After OK, the
-  // caller must call EndPause. Pauses may overlap.
-  //
-  // `cancellation` may be null. `done` receives
-  //   OK                   if the stage is quiet; no run begins before the
-  //                        call of EndPause;
-  //   CANCELLED            if `cancellation` or the destructor came first;
-  //   DEADLINE_EXCEEDED    if the stage was not quiet within
-  //                        restart_timeout_millis;
-  //   FAILED_PRECONDITION  if the runs of this stage put records without
-  //                        BeginRunAsync, so that no pause could stop them.
-  void PauseAsync(CancellationManager* cancellation, PauseDone done)
-      TF_LOCKS_EXCLUDED(mu_);
-
-  // Ends a pause. When the last pause ends, the waiting runs begin.
-  void EndPause() TF_LOCKS_EXCLUDED(mu_);
-
-  // Returns references to all records, oldest first, including those that wait
-  // for room.
-  std::vector<Record> Records() const TF_LOCKS_EXCLUDED(mu_);
-
-  // Returns the device in whose memory the tensors of the records are: the
-  // `device` of the first call.
-  std::string KeepRecordsOn(const std::string& device) TF_LOCKS_EXCLUDED(mu_);
+  // Sets where the tensors of the records are, described by `place`. Returns
+  // the `place` of the first call.
+  std::string KeepRecordsOn(const std::string& place,
+                            const RecordLayout& layout) TF_LOCKS_EXCLUDED(mu_);
 
   // How many records the buffer holds.
   int64_t Size() const TF_LOCKS_EXCLUDED(mu_);
@@ -258,8 +231,6 @@ class TensorBuffer : public ResourceBase {
   Counters GetCounters() const TF_LOCKS_EXCLUDED(mu_);
 
   BufferStats GetStats() const TF_LOCKS_EXCLUDED(mu_);
-
-  const std::string& name() const { return options_.name; }
 
   std::string DebugString() const override TF_LOCKS_EXCLUDED(mu_);
   int64_t MemoryUsed() const override TF_LOCKS_EXCLUDED(mu_);
@@ -281,19 +252,27 @@ class TensorBuffer : public ResourceBase {
     PutDone done;
     Watch watch;
     int64_t since_micros;
-    bool kept;
+    // Whether an admitted run puts it.
+    bool is_admitted;
+    ReadSet reads;
   };
 
   struct WaitingTake {
     TakeDone done;
     Watch watch;
     int64_t since_micros;
+    RecordTaker taker;
   };
 
-  // A run that waits to begin, or a restart or pause that waits for runs.
+  // A run that waits to begin, or a pause that waits for runs.
   struct Waiter {
-    absl::AnyInvocable<void(const Status&)> done;
+    Done done;
     Watch watch;
+    // Of a run.
+    uint64_t producer = 0;
+    std::atomic<int64_t>* admitted_at = nullptr;
+    // Of a pause: the step container of the run that holds the stage.
+    const void* holder = nullptr;
   };
 
   // By id, and so in the order of arrival. Ids are unique over all lists.
@@ -303,7 +282,13 @@ class TensorBuffer : public ResourceBase {
 
   struct StoredRecord {
     Record record;
-    int64_t bytes;
+    int64_t bytes = 0;
+    ReadSet reads;
+    // If it comes from a checkpoint.
+    bool is_restored = false;
+    // The session's run that restored it, and the names of its tensors.
+    int64_t step = 0;
+    std::vector<std::string> tensor_names;
   };
 
   // The callbacks to run after the lock is released.
@@ -317,9 +302,13 @@ class TensorBuffer : public ResourceBase {
   // Whether capacity_bytes allows `bytes` more.
   bool HasBytes(int64_t bytes) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasRoom(int64_t bytes) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Whether a put that comes while the buffer is cancelled is stored.
-  bool KeepsLatePut(bool kept) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Store(Record record, int64_t bytes) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Store(StoredRecord stored) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Gives the record to the oldest waiting take.
+  void GiveToTake(StoredRecord stored, DueCallbacks* due)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Tell(const RecordTaker& taker, const StoredRecord& stored) const
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TellEnd(const RecordTaker& taker) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Stores the records of waiting puts, oldest first, as long as they fit.
   void AdmitPuts(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Stores the records of waiting puts that Cancel keeps, whether they fit or
@@ -358,29 +347,47 @@ class TensorBuffer : public ResourceBase {
   void EndTakes(const Status& status, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Runs and restarts; implemented in tensor_buffer_restart.cc.
+  // Runs; implemented in tensor_buffer_runs.cc.
   bool MayBegin() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AdmitRuns(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void DiscardRecords(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Ends one restart. If it was the last, returns how many records were
-  // discarded; otherwise 0.
-  int64_t LeaveRestart(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void LogDiscarded(int64_t discarded) const;
+  // Whether no run can put another record that belongs before the end.
+  bool HasEnded() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether nothing can open the closed buffer but Resume.
+  bool IsFinal() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Sets what the runs had read that Close reports. Returns false instead if all
+  // runs that have failed are stale. `gives_back` says whether their sources get
+  // back what they have read.
+  bool FindEnd(bool gives_back) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Checkpoints; implemented in tensor_buffer_checkpoint.cc.
-  bool IsQuiet() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Changes of sources; implemented in tensor_buffer_sources.cc.
+  // Drops the records for which `is_dropped` is true. Returns how many.
+  int64_t Drop(absl::FunctionRef<bool(const StoredRecord&)> is_dropped,
+               DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LogDiscarded(int64_t discarded) const;
+  // Returns INVALID_ARGUMENT unless a restored record with these tensors fits
+  // the stage.
+  Status CheckNames(const std::vector<std::string>& tensor_names) const
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // How many admitted runs may still do something else than wait for room.
+  int64_t BusyRuns() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void StartPausesIfQuiet(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void LeavePause(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Stores the restored records, or gives them to waiting takes.
-  void AdmitRestored(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Hold(const void* step_container, DueCallbacks* due)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LeaveHold(const void* step_container, DueCallbacks* due)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Ends a pause that has not begun.
+  void EndPause(Waiters::iterator pause, const Status& status,
+                DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsHeldBy(const void* step_container) const
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   void EndWaiters(Waiters* waiters, const Status& status, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Adds `done` to `waiters`, or ends it if `cancellation` has already begun.
+  // Adds `waiter` to `waiters`, or ends it if `cancellation` has already begun.
   // Returns whether it waits.
   bool AddWaiter(CancellationManager* cancellation, int64_t timeout_millis,
-                 absl::AnyInvocable<void(const Status&)> done, Waiters* waiters,
-                 DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+                 Waiter waiter, Waiters* waiters, DueCallbacks* due)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Arranges for OnCancelled(id) and, if timeout_millis > 0, OnDeadline(id).
   // Arranges nothing and returns false if `cancellation` has already begun. The
@@ -406,19 +413,24 @@ class TensorBuffer : public ResourceBase {
   const char* StateName() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status CancelledStatus() const;
   Status NotFedStatus() const;
-  Status RestartTimedOutStatus() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status EndedStatus() const;
+  Status HeldByTakerStatus() const;
   Status PauseTimedOutStatus() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
 
   mutable mutex mu_;
-  std::string device_of_records_ TF_GUARDED_BY(mu_);
+  std::string place_of_records_ TF_GUARDED_BY(mu_);
+  RecordLayout layout_ TF_GUARDED_BY(mu_);
   State state_ TF_GUARDED_BY(mu_) = State::kIdle;
   // The result of a take without a record in kClosed; set from kEnding on.
   Status end_status_ TF_GUARDED_BY(mu_);
+  // What the runs had read that found the end, and the producer of the last.
+  ReadSet end_reads_ TF_GUARDED_BY(mu_);
+  std::optional<uint64_t> end_producer_ TF_GUARDED_BY(mu_);
+  // Whether a take opens the closed buffer for another try.
+  bool is_retried_ TF_GUARDED_BY(mu_) = false;
   bool cancelled_ TF_GUARDED_BY(mu_) = false;
-  // How many puts have been stored since Cancel.
-  int64_t late_puts_ TF_GUARDED_BY(mu_) = 0;
   std::deque<StoredRecord> records_ TF_GUARDED_BY(mu_);
   int64_t stored_bytes_ TF_GUARDED_BY(mu_) = 0;
   WaitingPuts waiting_puts_ TF_GUARDED_BY(mu_);
@@ -436,33 +448,23 @@ class TensorBuffer : public ResourceBase {
   SlowStart slow_start_ TF_GUARDED_BY(mu_);
   std::optional<uint64_t> program_watch_ TF_GUARDED_BY(mu_);
 
-  std::atomic<bool> admits_runs_{false};
-  // Whether a put came before the first run was admitted.
-  bool has_unadmitted_put_ TF_GUARDED_BY(mu_) = false;
-  // Runs that may not begin yet, and the number of runs that have begun and not
-  // ended.
+  // Whether no run has put a record yet.
+  std::atomic<bool> is_new_{true};
+  // When Discard was called last, by Source::Now().
+  std::atomic<int64_t> discarded_at_{0};
+  // Runs that may not begin yet, and the number of runs that have been admitted
+  // and have not ended, in all and by producer.
   Waiters waiting_runs_ TF_GUARDED_BY(mu_);
   int64_t active_runs_ TF_GUARDED_BY(mu_) = 0;
-  // Restarts that wait for runs, and the number of restarts that have begun and
-  // not ended, waiting ones included.
-  Waiters waiting_restarts_ TF_GUARDED_BY(mu_);
-  int64_t restarts_ TF_GUARDED_BY(mu_) = 0;
-  // The value of counters_.discarded when the first of these restarts began.
-  int64_t discarded_before_ TF_GUARDED_BY(mu_) = 0;
-  // Since the last restart or Resume: the number of admitted runs that ended
-  // without a record, and the number of calls of Close. Each of those runs may
-  // be followed by a Close. late_closes_ is the number of calls of Close that
-  // may still follow the failed runs of the time before.
-  int64_t failed_runs_ TF_GUARDED_BY(mu_) = 0;
-  int64_t closes_ TF_GUARDED_BY(mu_) = 0;
-  int64_t late_closes_ TF_GUARDED_BY(mu_) = 0;
+  std::map<uint64_t, int64_t> active_by_producer_ TF_GUARDED_BY(mu_);
+  // The latest runs that put no record. They stay after a Close: another
+  // producer may report the same end later, when a source has changed.
+  std::deque<RunEnd> failed_runs_ TF_GUARDED_BY(mu_);
 
-  // The records to store when the restart ends.
-  std::vector<Record> restored_ TF_GUARDED_BY(mu_);
-  // Pauses that wait for runs, and the number of pauses that have begun and not
-  // ended, waiting ones included.
+  // The step containers of the runs that hold the stage, some of them null.
+  std::vector<const void*> holders_ TF_GUARDED_BY(mu_);
+  // Pauses that wait for runs.
   Waiters waiting_pauses_ TF_GUARDED_BY(mu_);
-  int64_t pauses_ TF_GUARDED_BY(mu_) = 0;
 
   // The last member, so that it is destroyed first: its thread uses everything
   // above. It is called with mu_ held, and never holds its own lock while it

@@ -18,8 +18,8 @@ namespace staging {
 // Callbacks that a TensorBuffer collects under its lock and runs without it.
 // Part of the implementation of TensorBuffer.
 //
-// Run calls the callbacks of puts, runs and restarts before those of takes: the
-// former only let a producer or an initialiser continue, while the callback of
+// Run calls the callbacks of puts, runs and pauses before those of takes: the
+// former only let a producer or a saver continue, while the callback of
 // a take may run the whole training step in this thread, if the session runs
 // its kernels on the caller's thread.
 //

@@ -111,13 +111,11 @@ TEST(TensorBufferSlowStartTest, DropsNothingBeforeItHasItsCapacity) {
   for (int64_t i = 1; i <= kCapacity; ++i) EXPECT_EQ(Take(buffer.get()), i);
 }
 
-TEST(TensorBufferSlowStartTest, BeginsAnewWithTheDataOfARestart) {
+TEST(TensorBufferSlowStartTest, BeginsAnewWhenAllRecordsAreDropped) {
   auto buffer = MakeBuffer(kCapacity);
   PutResult before = Fill(buffer.get());
   EXPECT_EQ(buffer->Size(), kCapacity);
-  buffer->RestartAsync(
-      nullptr, [](const Status& status) { EXPECT_EQ(status, OkStatus()); });
-  buffer->EndRestart();
+  EXPECT_EQ(buffer->Discard(), kCapacity + 1);
   EXPECT_EQ(before.Wait(), OkStatus());
   TakeFirst(buffer.get());
   PutResult last = Fill(buffer.get());

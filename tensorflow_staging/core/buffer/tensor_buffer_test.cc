@@ -13,7 +13,6 @@
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/threadpool.h"
-#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/testing/tensor_buffer_calls.h"
 
 namespace tensorflow {
@@ -23,22 +22,6 @@ namespace {
 // A record of `bytes` bytes.
 Record RecordOfBytes(int64_t bytes) {
   return {Tensor(DT_INT8, TensorShape({bytes}))};
-}
-
-// Puts the record of a run that was under way when its stage stopped.
-Status PutKept(TensorBuffer* buffer, int64_t value) {
-  PutResult result;
-  buffer->PutAsync(MakeRecord(value), kNoTimeout, nullptr, result.Callback(),
-                   /*kept=*/true);
-  return result.Wait();
-}
-
-TEST(TensorBufferTest, ACancelledAndClosedBufferKeepsNoLatePut) {
-  auto buffer = MakeBuffer(1);
-  buffer->Close(OkStatus());
-  buffer->Cancel();
-  EXPECT_TRUE(errors::IsCancelled(PutKept(buffer.get(), 1)));
-  EXPECT_TRUE(errors::IsOutOfRange(TakeStatus(buffer.get())));
 }
 
 TEST(TensorBufferTest, TakesInTheOrderOfPuts) {
@@ -269,13 +252,16 @@ TEST(TensorBufferTest, CancelEndsAWaitingPutAndKeepsTheRecords) {
 TEST(TensorBufferTest, CancelKeepsTheRecordsOfRunsThatAreUnderWay) {
   auto buffer = MakeBuffer(1);
   EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  const auto waiting = BeginRun(buffer.get());
+  const auto computing = BeginRun(buffer.get());
   PutResult put;
   buffer->PutAsync(MakeRecord(2), kNoTimeout, nullptr, put.Callback(),
-                   /*kept=*/true);
+                   waiting.get());
   buffer->Cancel();
   EXPECT_EQ(put.Wait(), OkStatus());
-  // A run that is still computing when the stage stops.
-  EXPECT_EQ(PutKept(buffer.get(), 3), OkStatus());
+  EXPECT_EQ(Put(computing.get(), 3), OkStatus());
+  // A run that begins too late has read nothing.
+  EXPECT_TRUE(errors::IsCancelled(Put(BeginRun(buffer.get()).get(), 5)));
   EXPECT_EQ(Take(buffer.get()), 1);
   buffer->Resume();
   PutResult next;
@@ -285,21 +271,6 @@ TEST(TensorBufferTest, CancelKeepsTheRecordsOfRunsThatAreUnderWay) {
   EXPECT_EQ(Take(buffer.get()), 3);
   EXPECT_EQ(Take(buffer.get()), 4);
   ExpectBalanced(*buffer);
-}
-
-TEST(TensorBufferTest, ACancelledBufferKeepsNoMoreThanProducersHave) {
-  auto buffer = MakeBuffer(1);
-  for (int stop = 1; stop <= 2; ++stop) {
-    buffer->Cancel();
-    for (int i = 0; i < kMaxThreads; ++i) {
-      ASSERT_EQ(PutKept(buffer.get(), i), OkStatus());
-    }
-    EXPECT_TRUE(errors::IsCancelled(PutKept(buffer.get(), kMaxThreads)));
-    buffer->Cancel();
-    EXPECT_TRUE(errors::IsCancelled(PutKept(buffer.get(), kMaxThreads)));
-    EXPECT_EQ(buffer->Size(), stop * kMaxThreads);
-    buffer->Resume();
-  }
 }
 
 TEST(TensorBufferTest, ACancelledBufferCanBeClosedWithTheCause) {
@@ -434,8 +405,8 @@ TEST(TensorBufferTest, DebugStringReportsStateAndCounts) {
   EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
   EXPECT_EQ(buffer->DebugString(),
             "TensorBuffer 'prefetch': open, 1 of 2 records, 1 put, 0 taken, 0 "
-            "dropped, 0 discarded, 0 runs active, 0 runs, 0 restarts, 0 puts "
-            "and 0 takes waiting");
+            "dropped, 0 discarded, 0 runs active, 0 runs, 0 puts and 0 takes "
+            "waiting");
 }
 
 // Producers and consumers share a small buffer: each record is taken once.

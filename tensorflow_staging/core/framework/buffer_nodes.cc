@@ -25,20 +25,6 @@ bool IsBufferPut(const Node& node) { return node.type_string() == kPutOp; }
 
 bool IsBufferTake(const Node& node) { return node.type_string() == kTakeOp; }
 
-bool IsBufferBegin(const Node& node) { return node.type_string() == kBeginOp; }
-
-bool IsBufferRestart(const Node& node) {
-  return node.type_string() == kRestartOp;
-}
-
-bool IsBufferPause(const Node& node) { return node.type_string() == kPauseOp; }
-
-bool IsBufferSave(const Node& node) { return node.type_string() == kSaveOp; }
-
-bool IsBufferRestore(const Node& node) {
-  return node.type_string() == kRestoreOp;
-}
-
 std::optional<BufferKey> BufferOf(const Node& node) {
   BufferKey key;
   if (!IsBufferOp(node) ||

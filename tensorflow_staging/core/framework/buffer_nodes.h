@@ -19,11 +19,6 @@ namespace staging {
 bool IsBufferOp(const Node& node);
 bool IsBufferPut(const Node& node);
 bool IsBufferTake(const Node& node);
-bool IsBufferBegin(const Node& node);
-bool IsBufferRestart(const Node& node);
-bool IsBufferPause(const Node& node);
-bool IsBufferSave(const Node& node);
-bool IsBufferRestore(const Node& node);
 
 // The key by which the kernels of a device find a buffer.
 struct BufferKey {

@@ -33,7 +33,6 @@ TEST(BufferNodesTest, EachPredicateRecognisesItsOp) {
   const Node* put = graph.Find("stage/TensorBufferPut");
   EXPECT_TRUE(IsBufferOp(*take) && IsBufferTake(*take) && !IsBufferPut(*take));
   EXPECT_TRUE(IsBufferOp(*put) && IsBufferPut(*put) && !IsBufferTake(*put));
-  EXPECT_FALSE(IsBufferBegin(*put) || IsBufferRestart(*put));
   EXPECT_FALSE(IsBufferOp(*graph.Find("value")));
 }
 

@@ -2,8 +2,10 @@
 
 #include "tensorflow_staging/core/framework/node_marks.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/errors.h"
@@ -92,9 +94,30 @@ void MarkReadAhead(const std::string& stage, Node* node) {
   node->AddAttr(kReadAheadAttr, stage);
 }
 
+void MarkReadForFeeds(Node* node) { node->AddAttr(kReadForFeedsAttr, true); }
+
+void MarkHasFeeds(Node* take) { take->AddAttr(kHasFeedsAttr, true); }
+
+bool IsReadForFeeds(const Node& node) { return Has(node, kReadForFeedsAttr); }
+
+bool HasFeeds(const Node& take) { return Has(take, kHasFeedsAttr); }
+
 bool IsMarkedTarget(const Node& node) {
   bool marked = false;
   return TryGetNodeAttr(node.attrs(), kTargetAttr, &marked) && marked;
+}
+
+bool IsFedByStages(const Edge& edge) {
+  std::vector<int> outputs;
+  return !edge.IsControlEdge() && edge.src()->IsOp() &&
+         TryGetNodeAttr(edge.src()->attrs(), kFedOutputsAttr, &outputs) &&
+         std::find(outputs.begin(), outputs.end(), edge.src_output()) !=
+             outputs.end();
+}
+
+bool IsValueOfFeed(const Node& node) {
+  bool marked = false;
+  return TryGetNodeAttr(node.attrs(), kFeedValueAttr, &marked) && marked;
 }
 
 bool MayBeStale(const Node& node) {
@@ -154,13 +177,23 @@ Status OutputsOfInputs(const Node& stand_in, std::vector<int>* outputs) {
 }
 
 TakenTensor TakenTensorOf(const Edge& edge) {
-  const Node* node = edge.src();
-  const Edge* guarded = nullptr;
-  if (node->type_string() == kStagedNodeOp && node->num_inputs() == 1 &&
-      node->input_edge(0, &guarded).ok()) {
-    return {guarded->src(), guarded->src_output()};
+  TakenTensor taken = {edge.src(), edge.src_output()};
+  // Attributes that a client has set may make a circle.
+  absl::flat_hash_set<const Node*> seen;
+  while (
+      (IsStandIn(*taken.node) || taken.node->type_string() == kStagedNodeOp) &&
+      seen.insert(taken.node).second) {
+    std::vector<int> outputs;
+    const Edge* next = nullptr;
+    if (!OutputsOfInputs(*taken.node, &outputs).ok()) break;
+    const auto it = std::find(outputs.begin(), outputs.end(), taken.output);
+    if (it == outputs.end() ||
+        !taken.node->input_edge(it - outputs.begin(), &next).ok()) {
+      break;
+    }
+    taken = {next->src(), next->src_output()};
   }
-  return {node, edge.src_output()};
+  return taken;
 }
 
 bool IsTakenInput(const CloneMark& mark, const Edge& edge) {

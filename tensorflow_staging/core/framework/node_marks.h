@@ -54,9 +54,19 @@ void MarkReadsBeside(const std::string& error, Node* node);
 // Marks `node` as a string handle of an iterator that `stage` reads ahead.
 void MarkReadAhead(const std::string& stage, Node* node);
 
+// Marks `node` as one that is drawn to compute what manual stages feed, and
+// `take` as the Take of a stage with feeds. A run needs at most one of them.
+void MarkReadForFeeds(Node* node);
+void MarkHasFeeds(Node* take);
+
 // Returns whether tf.train.mark_target_node has marked `node`, a node of the
 // user's graph.
 bool IsMarkedTarget(const Node& node);
+
+// Returns whether the edge passes on a tensor that manual stages feed; and
+// whether what `node` yields is fed by one.
+bool IsFedByStages(const Edge& edge);
+bool IsValueOfFeed(const Node& node);
 
 // Returns whether tf.staging.allow_stale has marked `node`, a variable.
 bool MayBeStale(const Node& node);
@@ -84,7 +94,8 @@ struct TakenTensor {
 };
 
 // Returns the tensor that a stand-in gets by `edge`: an output of its stage's
-// Take, perhaps through a node that guards it from optimizers (pack_guard.h).
+// Take, perhaps through a node that guards it from optimizers (pack_guard.h)
+// or, in a chain, through the stand-in of the Take of an earlier stage.
 TakenTensor TakenTensorOf(const Edge& edge);
 
 // Returns whether the original of a clone with this mark had the input of
@@ -97,6 +108,9 @@ std::optional<std::string> CopiedNode(const Node& node);
 // Returns the message of MarkReadsBeside, or the stage of MarkReadAhead.
 std::optional<std::string> ErrorOfReadingBeside(const Node& node);
 std::optional<std::string> StageThatReadsAhead(const Node& node);
+
+bool IsReadForFeeds(const Node& node);
+bool HasFeeds(const Node& take);
 
 }  // namespace staging
 }  // namespace tensorflow

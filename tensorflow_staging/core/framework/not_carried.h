@@ -21,7 +21,10 @@ inline Status NotCarriedError(const std::string& node, int output,
       "'. The records do not carry it, because the step does not use it, and "
       "the step cannot compute it again: it is drawn, or calls Python or has "
       "another side effect, or it is an element of a source and "
-      "tf.SmartStageOptions has carry_elements=False. To fetch it, call "
+      "tf.SmartStageOptions has carry_elements=False, or the stage joins "
+      "sources by tf.prefetch_join and each record is of one of them. To use "
+      "it, give it to tf.staged or tf.prefetch_join with the other features of "
+      "the stage or, for a stage of SmartStage, call "
       "tf.train.mark_target_node([tf.identity(x)]), where x is the tensor, "
       "before the session is created.");
 }

@@ -15,22 +15,15 @@ namespace staging {
 // The ops around a stage's buffer.
 inline constexpr char kPutOp[] = "TensorBufferPut";
 inline constexpr char kTakeOp[] = "TensorBufferTake";
-inline constexpr char kBeginOp[] = "TensorBufferBegin";
-inline constexpr char kRestartOp[] = "TensorBufferRestart";
 inline constexpr char kCancelOp[] = "TensorBufferCancel";
 inline constexpr char kResumeOp[] = "TensorBufferResume";
 inline constexpr char kCloseOp[] = "TensorBufferClose";
 inline constexpr char kSizeOp[] = "TensorBufferSize";
 inline constexpr char kStatsOp[] = "TensorBufferStats";
-inline constexpr char kPauseOp[] = "TensorBufferPause";
-inline constexpr char kSaveOp[] = "TensorBufferSave";
-inline constexpr char kRestoreOp[] = "TensorBufferRestore";
-inline constexpr const char* kBufferOps[] = {
-    kPutOp,   kTakeOp, kBeginOp, kRestartOp, kCancelOp, kResumeOp,
-    kCloseOp, kSizeOp, kStatsOp, kPauseOp,   kSaveOp,   kRestoreOp};
-
-// Takes the records of stages out of the saved position of an iterator.
-inline constexpr char kIteratorPositionOp[] = "StagedIteratorPosition";
+inline constexpr char kDiscardOp[] = "TensorBufferDiscard";
+inline constexpr const char* kBufferOps[] = {kPutOp,    kTakeOp,   kCancelOp,
+                                             kResumeOp, kCloseOp,  kSizeOp,
+                                             kStatsOp,  kDiscardOp};
 
 // The stand-in of a node that has several outputs, or an output that no record
 // carries.
@@ -45,11 +38,6 @@ inline constexpr char kCapacityAttr[] = "capacity";
 inline constexpr char kCapacityBytesAttr[] = "capacity_bytes";
 inline constexpr char kTimeoutMillisAttr[] = "timeout_millis";
 
-// On a Put that a runner runs: its record stays in the buffer, even without
-// room, if the stage stops while the run is under way. Without it, the Put then
-// fails, which is how a program's own producers learn of the stop.
-inline constexpr char kKeptAtStopAttr[] = "_staging_kept_at_stop";
-
 // Which inputs a Put on an accelerator copies there from the host; set after
 // placement.
 inline constexpr char kCopiedInputsAttr[] = "_staging_copied_inputs";
@@ -60,25 +48,23 @@ inline constexpr char kCopiedInputsAttr[] = "_staging_copied_inputs";
 inline constexpr char kHandsOverAttr[] = "_staging_hands_over";
 inline constexpr char kBorrowsFromAttr[] = "_staging_borrows_from";
 
-// On the ops that save and restore records: the accelerator that has the
-// records in its memory, and the indices of the tensors that are in host memory
-// all the same. Set after placement; absent if the records are on a CPU.
-inline constexpr char kRecordsDeviceAttr[] = "_staging_records_device";
-inline constexpr char kHostTensorsAttr[] = "_staging_host_tensors";
+// On a Put and a Take: the names of the tensors of a record in the program's
+// graph, by which a checkpoint knows them.
+inline constexpr char kTensorNamesAttr[] = "_staging_tensor_names";
 
 // Attributes of Put, Take and StagedNode.
 inline constexpr char kDtypesAttr[] = "dtypes";
 inline constexpr char kShapesAttr[] = "shapes";
 
-// Attributes of the ops that save and restore records: the names of the tensors
-// of a record, and the names of stages.
-inline constexpr char kTensorNamesAttr[] = "tensor_names";
-inline constexpr char kStagesAttr[] = "stages";
-
 // Attributes of StagedNode: the outputs to which its inputs belong, and the
 // name of the stage.
 inline constexpr char kIndicesAttr[] = "indices";
 inline constexpr char kStageNameAttr[] = "stage";
+
+// On what the feeds of a manual stage name: the indices of the outputs that a
+// stage feeds; whether a run before the stage's own computes a value to feed.
+inline constexpr char kFedOutputsAttr[] = "_staging_fed_outputs";
+inline constexpr char kFeedValueAttr[] = "_staging_feed_value";
 
 // Marks on nodes of the user's graph: the mark of tf.train.mark_target_node,
 // that of tf.staging.allow_stale, on variables, and the number of a GPU stream.
@@ -97,6 +83,12 @@ inline constexpr char kCopyOfAttr[] = "_staging_copy_of";
 inline constexpr char kPassesOnAttr[] = "_staging_passes_on";
 inline constexpr char kReadsBesideAttr[] = "_staging_reads_beside";
 inline constexpr char kReadAheadAttr[] = "_staging_read_ahead";
+inline constexpr char kReadForFeedsAttr[] = "_staging_read_for_feeds";
+inline constexpr char kHasFeedsAttr[] = "_staging_has_feeds";
+
+// The name scope, in that of the stage, of the clones that lead to the Put of a
+// manual stage.
+inline constexpr char kManualRegionScope[] = "region";
 
 // The attribute of TensorFlow's Enter that names the frame of its loop.
 inline constexpr char kFrameNameAttr[] = "frame_name";
@@ -109,13 +101,18 @@ inline constexpr char kPutDoneSuffix[] = "/done";
 // of a user can have a name that begins with an underscore.
 inline constexpr char kRunnersNode[] = "_staging/runners";
 
-// The ops that write and read the position of an iterator.
-inline constexpr char kSaveIteratorOp[] = "SerializeIterator";
-inline constexpr char kRestoreIteratorOp[] = "DeserializeIterator";
-
 // The ops that give an iterator its dataset.
 inline constexpr const char* kIteratorInitializerOps[] = {
     "MakeIterator", "MultiDeviceIteratorInit"};
+
+// What follows the name of a stage in the error of a run that it refuses.
+inline constexpr char kHasEnded[] =
+    "has ended, and nothing that it has read can begin anew.";
+
+// What follows the name of a stage in the error of a run that failed only
+// because one of its iterators has changed meanwhile.
+inline constexpr char kIsStale[] =
+    "repeats a run, because an iterator that it reads has changed.";
 
 // The name of a stage that the user does not name.
 inline constexpr char kDefaultStageName[] = "prefetch";

@@ -22,7 +22,8 @@ int64_t RoundUp(int64_t bytes) {
 
 }  // namespace
 
-Status DeviceBlocks::Get(OpKernelContext* ctx, int64_t bytes, Tensor* block,
+Status DeviceBlocks::Get(OpKernelContext* ctx, int64_t bytes,
+                         std::shared_ptr<CopyEvent> content, Tensor* block,
                          bool* in_use) {
   KernelStream stream;
   TF_RETURN_IF_ERROR(KernelStream::Of(*ctx->device(), &stream));
@@ -35,10 +36,12 @@ Status DeviceBlocks::Get(OpKernelContext* ctx, int64_t bytes, Tensor* block,
     TF_RETURN_IF_ERROR(
         ctx->allocate_temp(DT_INT8, TensorShape({RoundUp(bytes)}), &memory));
   }
-  *block = LendTensor(std::move(memory), stream,
-                      [blocks = shared_from_this()](Tensor given_back) {
-                        blocks->Return(std::move(given_back));
-                      });
+  *block = LendTensor(
+      std::move(memory), stream,
+      [blocks = shared_from_this()](Tensor given_back) {
+        blocks->Return(std::move(given_back));
+      },
+      std::move(content));
   mutex_lock l(mu_);
   ++lent_;
   most_lent_ = std::max(most_lent_, lent_);

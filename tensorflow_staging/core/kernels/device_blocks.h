@@ -13,6 +13,7 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow_staging/core/kernels/copy_event.h"
 
 namespace tensorflow {
 namespace staging {
@@ -34,10 +35,12 @@ class DeviceBlocks : public std::enable_shared_from_this<DeviceBlocks> {
   // Sets `*block` to a tensor of at least `bytes` bytes (DT_INT8) in the memory
   // of the device of `ctx`, and `*in_use` to whether queued kernels may still
   // use that memory: a new block, which comes from the device's allocator.
+  // `content` is the event of the copy into the block (AwaitContent).
   //
   // The block is given back when the last tensor that shares its memory is
   // destroyed. Returns the allocator's error.
-  Status Get(OpKernelContext* ctx, int64_t bytes, Tensor* block, bool* in_use)
+  Status Get(OpKernelContext* ctx, int64_t bytes,
+             std::shared_ptr<CopyEvent> content, Tensor* block, bool* in_use)
       TF_LOCKS_EXCLUDED(mu_);
 
   // How many blocks no record uses, for tests.

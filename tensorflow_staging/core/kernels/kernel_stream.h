@@ -27,6 +27,9 @@ class KernelStream {
   // Whether both streams are on one GPU, and so have its memory in common.
   bool IsOnSameGpu(const KernelStream& other) const;
 
+  stream_executor::Stream* stream() const { return stream_; }
+  EventMgr* events() const { return events_; }
+
  private:
   stream_executor::Stream* stream_ = nullptr;
   EventMgr* events_ = nullptr;

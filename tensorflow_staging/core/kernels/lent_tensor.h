@@ -3,15 +3,22 @@
 #ifndef TENSORFLOW_STAGING_CORE_KERNELS_LENT_TENSOR_H_
 #define TENSORFLOW_STAGING_CORE_KERNELS_LENT_TENSOR_H_
 
+#include <memory>
+#include <vector>
+
 #include "absl/functional/any_invocable.h"
+#include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/kernels/copy_event.h"
 #include "tensorflow_staging/core/kernels/kernel_stream.h"
 
 namespace tensorflow {
 namespace staging {
 
 // Returns `tensor`, in the same memory, for kernels on the stream `borrower`.
-// `tensor` must have elements, and must have been computed.
+// `tensor` must have elements, and must have been computed, unless `content` is
+// not null: then a copy fills its memory until that event (AwaitContent).
 //
 // An allocator of a GPU gives memory out again as soon as the host has freed
 // it, although queued kernels may still use it. That is right only for kernels
@@ -24,7 +31,14 @@ namespace staging {
 // Kernels may write their outputs into the lent memory if `tensor` is the only
 // tensor that uses it.
 Tensor LendTensor(Tensor tensor, const KernelStream& borrower,
-                  absl::AnyInvocable<void(Tensor) &&> give_back);
+                  absl::AnyInvocable<void(Tensor) &&> give_back,
+                  std::shared_ptr<CopyEvent> content = nullptr);
+
+// Lets the kernels that are queued on `device` from now on wait until the
+// memory of lent tensors among `record` has been filled. Whoever gets a record
+// from a buffer must call this before it uses the record's tensors on a GPU.
+Status AwaitContent(const std::vector<Tensor>& record,
+                    const DeviceBase& device);
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -2,22 +2,27 @@
 
 #include "tensorflow_staging/core/kernels/record_copies.h"
 
-#include <set>
 #include <utility>
 
 #include "tensorflow/core/common_runtime/copy_tensor.h"
 #include "tensorflow/core/framework/allocator.h"
-#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/platform/thread_annotations.h"
-#include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow/core/util/device_name_utils.h"
+#include "tensorflow_staging/core/kernels/lent_tensor.h"
 #include "tensorflow_staging/core/kernels/session_device.h"
 
 namespace tensorflow {
 namespace staging {
+namespace {
+
+// What errors call the devices.
+constexpr char kDevice[] = "The device of the records";
+
+}  // namespace
 
 // Copies that are under way. It ends when the call that started them and all of
 // them have ended.
@@ -57,40 +62,6 @@ class RecordCopies::Batch {
   Status status_ TF_GUARDED_BY(mu_);
 };
 
-Status RecordCopies::Read(const OpKernelConstruction& ctx,
-                          std::vector<std::string> names,
-                          std::unique_ptr<RecordCopies>* copies) {
-  if (ctx.device_type() != DEVICE_CPU) {
-    return errors::InvalidArgument(
-        "'", ctx.def().name(), "' (", ctx.def().op(), ") is on a ",
-        ctx.device_type().type_string(),
-        "; it must be on a CPU of the task whose records it copies.");
-  }
-  std::string device;
-  if (!TryGetNodeAttr(ctx.def(), kRecordsDeviceAttr, &device)) {
-    return OkStatus();
-  }
-  TF_RETURN_IF_ERROR(CheckIsDevice(ctx, kRecordsDeviceAttr, device));
-  std::vector<int> listed;
-  TryGetNodeAttr(ctx.def(), kHostTensorsAttr, &listed);
-  const int size = names.size();
-  const std::set<int> on_host(listed.begin(), listed.end());
-  if (!on_host.empty() && (*on_host.begin() < 0 || *on_host.rbegin() >= size)) {
-    const int wrong =
-        *on_host.begin() < 0 ? *on_host.begin() : *on_host.rbegin();
-    return errors::InvalidArgument(
-        kHostTensorsAttr, " of ", ctx.def().name(), " contains ", wrong,
-        "; it must contain indices of its ", size, " tensors.");
-  }
-  std::vector<int> on_device;
-  for (int i = 0; i < size; ++i) {
-    if (on_host.count(i) == 0) on_device.push_back(i);
-  }
-  copies->reset(new RecordCopies(std::move(device), std::move(names),
-                                 std::move(on_device)));
-  return OkStatus();
-}
-
 RecordCopies::RecordCopies(std::string device, std::vector<std::string> names,
                            std::vector<int> on_device)
     : device_(std::move(device)),
@@ -108,16 +79,18 @@ void RecordCopies::ToDevice(OpKernelContext* ctx, Records records,
 }
 
 Status RecordCopies::FindEnds(OpKernelContext* ctx, Ends* ends) const {
-  ends->host = static_cast<Device*>(ctx->device());
-  TF_RETURN_IF_ERROR(
-      FindSessionDevice(*ctx, kRecordsDeviceAttr, device_, &ends->device));
+  TF_RETURN_IF_ERROR(FindSessionDevice(*ctx, kDevice, device_, &ends->device));
+  DeviceNameUtils::ParsedName host = ends->device->parsed_name();
+  host.type = DEVICE_CPU;
+  host.id = 0;
+  TF_RETURN_IF_ERROR(FindSessionDevice(
+      *ctx, kDevice, DeviceNameUtils::ParsedNameToString(host), &ends->host));
   const DeviceBase::AcceleratorDeviceInfo* info =
       ends->device->tensorflow_accelerator_device_info();
   if (info == nullptr || info->default_context == nullptr) {
-    return errors::InvalidArgument(kRecordsDeviceAttr, " of ",
-                                   ctx->op_kernel().name(), " is '", device_,
-                                   "', which is no accelerator to and from "
-                                   "which tensors can be copied.");
+    return errors::InvalidArgument(
+        "Records are on '", device_,
+        "', which is no accelerator to and from which tensors can be copied.");
   }
   ends->context = info->default_context;
   return OkStatus();
@@ -129,6 +102,10 @@ void RecordCopies::Start(bool to_host, OpKernelContext* ctx, Records records,
       std::make_shared<Batch>(std::move(records), std::move(done));
   Ends ends;
   Status status = FindEnds(ctx, &ends);
+  for (size_t r = 0; status.ok() && to_host && r < batch->from().size(); ++r) {
+    // TensorFlow's copies to the host wait for the kernels.
+    status = AwaitContent(batch->from()[r], *ends.device);
+  }
   for (size_t r = 0; status.ok() && r < batch->from().size(); ++r) {
     for (int i : on_device_) {
       status = StartCopy(to_host, ends, i, batch->from()[r][i],
@@ -169,7 +146,7 @@ Status RecordCopies::StartCopy(bool to_host, const Ends& ends, int i,
   }
   batch->Begin();
   CopyTensor::ViaDMA(
-      names_[i], to_host ? ends.context : nullptr,
+      NameOf(i), to_host ? ends.context : nullptr,
       to_host ? nullptr : ends.context, to_host ? ends.device : ends.host,
       to_host ? ends.host : ends.device, to_host ? in_place : pinned,
       to_host ? pinned : in_place, &from, to, /*dev_to_dev_stream_index=*/0,
@@ -178,10 +155,15 @@ Status RecordCopies::StartCopy(bool to_host, const Ends& ends, int i,
   return OkStatus();
 }
 
+std::string RecordCopies::NameOf(int i) const {
+  return i < static_cast<int>(names_.size()) ? names_[i]
+                                             : strings::StrCat("number ", i);
+}
+
 Status RecordCopies::Named(const Status& status, int i) const {
   if (status.ok()) return status;
   return Status(status.code(),
-                strings::StrCat("The tensor '", names_[i],
+                strings::StrCat("The tensor '", NameOf(i),
                                 "' of a record could not be copied between ",
                                 device_, " and the host: ", status.message()));
 }

@@ -19,7 +19,7 @@ namespace tensorflow {
 namespace staging {
 
 // Copies records between host memory and the memory of the accelerator that
-// keeps them in a buffer (kRecordsDeviceAttr), for kernels on the CPU.
+// keeps them in a buffer.
 //
 // No thread waits for the copies. A copy to the host begins after all that is
 // queued on the stream that computes the records, and a copy to the accelerator
@@ -31,13 +31,10 @@ class RecordCopies {
   using Records = std::vector<std::vector<Tensor>>;
   using Done = absl::AnyInvocable<void(const Status&, Records)>;
 
-  // Sets `*copies` to what the attributes of a kernel say about records that
-  // consist of the tensors `names`; null if the records are in host memory.
-  // Returns INVALID_ARGUMENT if the attributes are wrong, or if the kernel is
-  // not on a CPU.
-  static Status Read(const OpKernelConstruction& ctx,
-                     std::vector<std::string> names,
-                     std::unique_ptr<RecordCopies>* copies);
+  // The tensors `on_device` of each record are in the memory of `device`.
+  // `names` has the names of a record's tensors, for errors.
+  RecordCopies(std::string device, std::vector<std::string> names,
+               std::vector<int> on_device);
 
   // Call `done` with copies of `records`, of which each must have one tensor
   // for each name, or with the error of an allocator or of a copy. Tensors that
@@ -56,15 +53,13 @@ class RecordCopies {
     DeviceContext* context;
   };
 
-  RecordCopies(std::string device, std::vector<std::string> names,
-               std::vector<int> on_device);
-
   Status FindEnds(OpKernelContext* ctx, Ends* ends) const;
   void Start(bool to_host, OpKernelContext* ctx, Records records,
              Done done) const;
   // Starts the copy of tensor `i` of a record.
   Status StartCopy(bool to_host, const Ends& ends, int i, const Tensor& from,
                    Tensor* to, const std::shared_ptr<Batch>& batch) const;
+  std::string NameOf(int i) const;
   // Adds to an error which tensor it concerns.
   Status Named(const Status& status, int i) const;
 

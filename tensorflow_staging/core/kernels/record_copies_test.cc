@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests what the ops that save and restore records make of wrong attributes.
-// session/gpu_checkpoint_session_test.cc tests the copies.
+// Tests copies of records to and from a fake GPU, and what becomes of records
+// that cannot be copied. session/gpu_checkpoint_session_test.cc tests the
+// copies of whole stages.
 
 #include "tensorflow_staging/core/kernels/record_copies.h"
 
@@ -9,17 +10,19 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/variant.h"
 #include "tensorflow/core/framework/variant_encode_decode.h"
+#include "tensorflow/core/framework/variant_tensor_data.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session.h"
-#include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/kernels/saved_record.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
 
@@ -29,109 +32,122 @@ namespace {
 
 constexpr char kGpu[] = "/job:localhost/replica:0/task:0/device:GPU:0";
 
-// A node that saves or restores records of one tensor, `record:0`.
-struct CheckpointNode {
-  std::string op = kSaveOp;
-  std::string records_device = kGpu;
-  std::vector<int> host_tensors;
-  // Where a Put has put a record before; empty if none has.
-  std::string put_device;
-  // What a checkpoint holds.
-  std::vector<Tensor> saved;
-  DataType dtype = DT_INT64;
+// Copies a record of two tensors, of which the first is on `device`, there and
+// back.
+REGISTER_OP("StagingTestCopyRecord")
+    .Input("on_device: T")
+    .Input("on_host: int64")
+    .Output("on_device_copy: T")
+    .Output("on_host_copy: int64")
+    .Attr("device: string")
+    .Attr("T: type");
 
-  Status Run() const {
-    const StageTestGraph stage;
-    NodeDefBuilder node = stage.Op(op);
-    node.Input("position", 0, DT_VARIANT)
-        .Attr(kStageNameAttr, "prefetch")
-        .Attr(kTensorNamesAttr, std::vector<std::string>{"record:0"})
-        .Attr(kRecordsDeviceAttr, records_device)
-        .Attr(kHostTensorsAttr, host_tensors)
-        .Device("/device:CPU:0");
-    if (op == kRestoreOp) node.Attr(kDtypesAttr, DataTypeVector{dtype});
-    GraphDef graph;
-    StageTestGraph::Add(NodeDefBuilder("position", "Placeholder")
-                            .Attr("dtype", DT_VARIANT)
-                            .Device("/device:CPU:0"),
-                        &graph);
-    StageTestGraph::Add(node, &graph);
-    if (!put_device.empty()) {
-      StageTestGraph::Add(StageTestGraph::Const("record", Tensor(int64_t{7})),
-                          &graph);
-      StageTestGraph::Add(stage.Op(kPutOp)
-                              .Input(std::vector<NodeDefBuilder::NodeOut>{
-                                  {"record", 0, DT_INT64}})
-                              .Device(put_device),
-                          &graph);
-    }
-    std::unique_ptr<Session> session(NewSession(SessionOptions()));
-    TF_RETURN_IF_ERROR(session->Create(graph));
-    if (!put_device.empty()) {
-      TF_RETURN_IF_ERROR(session->Run({}, {}, {stage.Node(kPutOp)}, nullptr));
-    }
-    Tensor position(DT_VARIANT,
-                    TensorShape({static_cast<int64_t>(saved.size())}));
-    for (size_t i = 0; i < saved.size(); ++i) {
-      position.vec<Variant>()(i) =
-          SavedRecord{"prefetch", {"record:0"}, {saved[i]}};
-    }
-    return session->Run({{"position", position}}, {}, {stage.Node(op)},
-                        nullptr);
+class CopyRecordOp : public AsyncOpKernel {
+ public:
+  explicit CopyRecordOp(OpKernelConstruction* ctx) : AsyncOpKernel(ctx) {
+    std::string device;
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("device", &device));
+    copies_ = std::make_unique<RecordCopies>(
+        device, std::vector<std::string>{"image:0", "label:0"},
+        std::vector<int>{0});
   }
+
+  void ComputeAsync(OpKernelContext* ctx, DoneCallback done) override {
+    copies_->ToDevice(
+        ctx, {{ctx->input(0), ctx->input(1)}},
+        [this, ctx, done](const Status& status, RecordCopies::Records records) {
+          OP_REQUIRES_OK_ASYNC(ctx, status, done);
+          copies_->ToHost(
+              ctx, std::move(records),
+              [ctx, done](const Status& status, RecordCopies::Records records) {
+                OP_REQUIRES_OK_ASYNC(ctx, status, done);
+                ctx->set_output(0, records[0][0]);
+                ctx->set_output(1, records[0][1]);
+                done();
+              });
+        });
+  }
+
+ private:
+  std::unique_ptr<RecordCopies> copies_;
 };
 
-void ExpectRefused(const CheckpointNode& node, const std::string& text) {
-  const Status status = node.Run();
+REGISTER_KERNEL_BUILDER(Name("StagingTestCopyRecord").Device(DEVICE_CPU),
+                        CopyRecordOp);
+
+// Copies a record whose first tensor is `tensor`, with 7 as the other one.
+Status Copy(const Tensor& tensor, std::vector<Tensor>* copies,
+            const std::string& device = kGpu) {
+  const auto add = [](NodeDefBuilder builder, GraphDef* graph) {
+    StageTestGraph::Add(builder.Device("/device:CPU:0"), graph);
+  };
+  GraphDef graph;
+  add(NodeDefBuilder("tensor", "Placeholder").Attr("dtype", tensor.dtype()),
+      &graph);
+  add(StageTestGraph::Const("other", Tensor(int64_t{7})), &graph);
+  add(NodeDefBuilder("copy", "StagingTestCopyRecord")
+          .Attr("device", device)
+          .Input("tensor", 0, tensor.dtype())
+          .Input("other", 0, DT_INT64),
+      &graph);
+  std::unique_ptr<Session> session(NewSession(SessionOptions()));
+  TF_RETURN_IF_ERROR(session->Create(graph));
+  return session->Run({{"tensor", tensor}}, {"copy:0", "copy:1"}, {}, copies);
+}
+
+void ExpectRefused(const Tensor& tensor, const std::string& device,
+                   const std::string& text) {
+  std::vector<Tensor> copies;
+  const Status status = Copy(tensor, &copies, device);
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
   EXPECT_TRUE(absl::StrContains(status.message(), text)) << status;
 }
 
-TEST(RecordCopiesTest, AGraphWithAWrongDeviceOfRecordsIsRefused) {
-  for (const char* op : {kSaveOp, kRestoreOp}) {
-    CheckpointNode node;
-    node.op = op;
-    node.saved = {Tensor(int64_t{7})};
-    node.records_device = "nowhere";
-    ExpectRefused(node, "'nowhere', which is no device's full name");
-    node.records_device = "/job:localhost/replica:0/task:0/device:GPU:9";
-    ExpectRefused(node, "which is no device of this session");
-    node.records_device = "/job:localhost/replica:0/task:0/device:CPU:0";
-    ExpectRefused(node, "which is no accelerator");
-    node.records_device = kGpu;
-    node.put_device = "/device:CPU:0";
-    ExpectRefused(node, "but the stage's records are on CPU:0");
-  }
+// A type that no GPU can hold.
+struct HostOnly {
+  std::string TypeName() const { return "StagingTestHostOnly"; }
+  void Encode(VariantTensorData* data) const {}
+  bool Decode(const VariantTensorData& data) { return true; }
+};
+
+TEST(RecordCopiesTest, ARecordIsTheSameThereAndBack) {
+  Tensor tensor(DT_FLOAT, TensorShape({2, 3}));
+  for (int i = 0; i < 6; ++i) tensor.flat<float>()(i) = 1.5f * i;
+  std::vector<Tensor> copies;
+  ASSERT_EQ(Copy(tensor, &copies), OkStatus());
+  EXPECT_EQ(copies[0].shape(), tensor.shape());
+  EXPECT_EQ(copies[0].tensor_data(), tensor.tensor_data());
+  EXPECT_EQ(copies[1].scalar<int64_t>()(), 7);
 }
 
-TEST(RecordCopiesTest, AGraphWithWrongTensorsOnTheHostIsRefused) {
-  CheckpointNode node;
-  node.host_tensors = {0};
-  EXPECT_EQ(node.Run(), OkStatus());
-  node.host_tensors = {1};
-  ExpectRefused(node, "contains 1; it must contain indices of its 1 tensors");
-  node.host_tensors = {-1, 0};
-  ExpectRefused(node, "contains -1; it must contain");
+TEST(RecordCopiesTest, AnEmptyTensorKeepsItsShape) {
+  std::vector<Tensor> copies;
+  ASSERT_EQ(Copy(Tensor(DT_FLOAT, {0, 3}), &copies), OkStatus());
+  EXPECT_EQ(copies[0].shape(), TensorShape({0, 3}));
+}
+
+// Anybody can write a graph that names a device.
+TEST(RecordCopiesTest, AWrongDeviceIsRefused) {
+  const Tensor tensor(1.0f);
+  ExpectRefused(tensor, "/job:localhost/replica:0/task:0/device:GPU:9",
+                "which is no device of this session");
+  ExpectRefused(tensor, "/job:localhost/replica:0/task:0/device:CPU:0",
+                "which is no accelerator");
 }
 
 TEST(RecordCopiesTest, ATypeThatNoGpuHoldsIsRefused) {
-  CheckpointNode node;
-  node.op = kRestoreOp;
-  node.saved = {Tensor("text")};
-  node.dtype = DT_STRING;
-  ExpectRefused(node, "The tensor 'record:0' of a record could not be copied");
-  ExpectRefused(node, "it is of type string");
+  ExpectRefused(Tensor("text"), kGpu,
+                "The tensor 'image:0' of a record could not be copied");
+  ExpectRefused(Tensor("text"), kGpu, "it is of type string");
 }
 
 TEST(RecordCopiesTest, AVariantThatNoGpuHoldsIsNamed) {
-  CheckpointNode node;
-  node.op = kRestoreOp;
-  node.saved = {Tensor(DT_VARIANT, TensorShape({1}))};
-  node.saved[0].vec<Variant>()(0) = SavedRecord{"another", {}, {}};
-  node.dtype = DT_VARIANT;
-  const Status status = node.Run();
+  Tensor tensor(DT_VARIANT, TensorShape({1}));
+  tensor.vec<Variant>()(0) = HostOnly();
+  std::vector<Tensor> copies;
+  const Status status = Copy(tensor, &copies);
   EXPECT_FALSE(status.ok());
-  EXPECT_TRUE(absl::StrContains(status.message(), "The tensor 'record:0'"))
+  EXPECT_TRUE(absl::StrContains(status.message(), "The tensor 'image:0'"))
       << status;
 }
 

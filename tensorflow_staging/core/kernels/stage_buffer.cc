@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/device_mgr.h"
@@ -61,9 +62,15 @@ Status FindManager(OpKernelContext* ctx, ResourceMgr** manager) {
   return OkStatus();
 }
 
+// Where a Put has the tensors of records, or a Take.
+const MemoryTypeVector& MemoryOfRecords(const OpKernel& kernel) {
+  return kernel.type_string() == kPutOp ? kernel.input_memory_types()
+                                        : kernel.output_memory_types();
+}
+
 bool TouchesRecords(const OpKernel& kernel) {
   const std::string& op = kernel.type_string();
-  return op == kPutOp || op == kTakeOp || op == kSaveOp || op == kRestoreOp;
+  return op == kPutOp || op == kTakeOp;
 }
 
 }  // namespace
@@ -80,8 +87,6 @@ StageBuffer::StageBuffer(OpKernelConstruction* ctx) {
                                       "with which the buffer chooses it."));
   TryGetNodeAttr(ctx->def(), kHandsOverAttr, &hands_over_);
   TryGetNodeAttr(ctx->def(), kBorrowsFromAttr, &borrows_from_);
-  TryGetNodeAttr(ctx->def(), kRecordsDeviceAttr, &records_device_);
-  TryGetNodeAttr(ctx->def(), kHostTensorsAttr, &host_tensors_);
   OP_REQUIRES(ctx, !options_.name.empty(),
               errors::InvalidArgument(
                   "shared_name of ", ctx->def().op(),
@@ -109,7 +114,8 @@ Status StageBuffer::Find(OpKernelContext* ctx, const OpKernel& kernel) {
                                 info.name(), options_, &shared));
   if (TouchesRecords(kernel)) {
     const std::string place = PlaceOfRecords(*ctx, kernel);
-    const std::string of_records = shared->KeepRecordsOn(place);
+    const std::string of_records =
+        shared->KeepRecordsOn(place, LayoutOfRecords(*ctx, kernel));
     if (of_records != place) {
       return errors::InvalidArgument(
           kernel.type_string(), " '", kernel.name(), "' of stage '",
@@ -127,8 +133,8 @@ Status StageBuffer::Find(OpKernelContext* ctx, const OpKernel& kernel) {
 std::string StageBuffer::PlaceOfRecords(const OpKernelContext& ctx,
                                         const OpKernel& kernel) const {
   DeviceNameUtils::ParsedName name = ctx.device()->parsed_name();
-  for (const std::string* other : {&borrows_from_, &records_device_}) {
-    if (!other->empty()) DeviceNameUtils::ParseFullName(*other, &name);
+  if (!borrows_from_.empty()) {
+    DeviceNameUtils::ParseFullName(borrows_from_, &name);
   }
   // Sessions of a server may give their common device other names.
   std::string place = strings::StrCat(name.type, ":", name.id);
@@ -144,14 +150,23 @@ std::string StageBuffer::PlaceOfRecords(const OpKernelContext& ctx,
   return place;
 }
 
+RecordLayout StageBuffer::LayoutOfRecords(const OpKernelContext& ctx,
+                                          const OpKernel& kernel) const {
+  RecordLayout layout;
+  TryGetNodeAttr(kernel.def(), kTensorNamesAttr, &layout.tensor_names);
+  if (ctx.device()->parsed_name().type == DEVICE_CPU) return layout;
+  layout.device =
+      borrows_from_.empty() ? ctx.device()->name() : borrows_from_;
+  const std::vector<int> on_host = HostTensorsOf(kernel);
+  const int size = MemoryOfRecords(kernel).size();
+  for (int i = 0; i < size; ++i) {
+    if (!absl::c_linear_search(on_host, i)) layout.on_device.push_back(i);
+  }
+  return layout;
+}
+
 std::vector<int> StageBuffer::HostTensorsOf(const OpKernel& kernel) const {
-  if (kernel.type_string() == kPutOp) {
-    return HostTensors(kernel.def(), kernel.input_memory_types());
-  }
-  if (kernel.type_string() == kTakeOp) {
-    return HostTensors(kernel.def(), kernel.output_memory_types());
-  }
-  return host_tensors_;
+  return HostTensors(kernel.def(), MemoryOfRecords(kernel));
 }
 
 }  // namespace staging

@@ -37,8 +37,8 @@ class StageBuffer {
   // Sets `*buffer` to the buffer, which lives at least as long as this object.
   // `kernel` must be the owner of this object.
   //
-  // Returns INVALID_ARGUMENT if `kernel` puts, takes, saves or restores records
-  // in other memory than another kernel does. A Take that borrows records
+  // Returns INVALID_ARGUMENT if `kernel` puts or takes records in other memory
+  // than another kernel does. A Take that borrows records
   // (kBorrowsFromAttr) counts as being on the device of the Puts, which must
   // hand them over (kHandsOverAttr).
   Status Get(OpKernelContext* ctx, const OpKernel& kernel,
@@ -54,6 +54,8 @@ class StageBuffer {
   // Returns where the records of `kernel`, the owner of this object, are.
   std::string PlaceOfRecords(const OpKernelContext& ctx,
                              const OpKernel& kernel) const;
+  RecordLayout LayoutOfRecords(const OpKernelContext& ctx,
+                               const OpKernel& kernel) const;
   // Returns the indices of the tensors of a record on an accelerator that are
   // in host memory.
   std::vector<int> HostTensorsOf(const OpKernel& kernel) const;
@@ -63,9 +65,6 @@ class StageBuffer {
   bool hands_over_ = false;
   // The device from which the owner, a Take, borrows records; or empty.
   std::string borrows_from_;
-  // What the owner, a Save or a Restore, is told of the records.
-  std::string records_device_;
-  std::vector<int> host_tensors_;
   mutex mu_;
   core::RefCountPtr<TensorBuffer> owner_ TF_GUARDED_BY(mu_);
   // Written before found_.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor_shape.h"
@@ -19,10 +20,13 @@
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/kernels/buffer_kernels.h"
 #include "tensorflow_staging/core/kernels/kernel_stream.h"
+#include "tensorflow_staging/core/kernels/lent_tensor.h"
 #include "tensorflow_staging/core/kernels/owned_tensor.h"
-#include "tensorflow_staging/core/kernels/packed_copy.h"
+#include "tensorflow_staging/core/kernels/record_copies.h"
 #include "tensorflow_staging/core/kernels/record_loan.h"
-#include "tensorflow_staging/core/kernels/staged_run.h"
+#include "tensorflow_staging/core/kernels/record_upload.h"
+#include "tensorflow_staging/core/sources/resumed_stage.h"
+#include "tensorflow_staging/core/sources/staged_run.h"
 
 namespace tensorflow {
 namespace staging {
@@ -33,7 +37,6 @@ class TensorBufferPutOp : public AsyncBufferKernel {
   explicit TensorBufferPutOp(OpKernelConstruction* ctx)
       : AsyncBufferKernel(ctx), on_cpu_(ctx->device_type() == DEVICE_CPU) {
     OP_REQUIRES_OK(ctx, ctx->GetAttr(kTimeoutMillisAttr, &timeout_millis_));
-    TryGetNodeAttr(def(), kKeptAtStopAttr, &kept_);
     std::vector<int> copied;
     if (TryGetNodeAttr(def(), kCopiedInputsAttr, &copied)) {
       OP_REQUIRES_OK(ctx, CheckCopiedInputs(*ctx, copied));
@@ -43,7 +46,7 @@ class TensorBufferPutOp : public AsyncBufferKernel {
       if (OnHost(i) && !is_copied) kept_on_host_.push_back(i);
     }
     if (!copied.empty()) {
-      copy_ = std::make_unique<PackedCopy>(std::move(copied));
+      upload_ = std::make_unique<RecordUpload>(std::move(copied));
     }
     if (TryGetNodeAttr(def(), kHandsOverAttr, &hands_over_)) {
       OP_REQUIRES(ctx, ctx->device_type() != DEVICE_CPU,
@@ -53,7 +56,7 @@ class TensorBufferPutOp : public AsyncBufferKernel {
     }
   }
 
-  bool IsExpensive() override { return copy_ != nullptr; }
+  bool IsExpensive() override { return upload_ != nullptr; }
 
  private:
   // Anybody can write a graph with the attribute.
@@ -97,20 +100,10 @@ class TensorBufferPutOp : public AsyncBufferKernel {
       record.push_back(ctx->input(i));
     }
     for (int i : kept_on_host_) record[i] = OwnedTensor(record[i]);
-    if (copy_ == nullptr) {
-      HandOver(ctx, buffer, std::move(record), std::move(done));
-      return;
+    if (upload_ != nullptr) {
+      OP_REQUIRES_OK_ASYNC(ctx, upload_->Queue(ctx, &record), done);
     }
-    copy_->Start(ctx, std::move(record),
-                 [this, ctx, buffer, done = std::move(done)](
-                     const Status& status, TensorBuffer::Record copied) {
-                   if (status.ok()) {
-                     HandOver(ctx, buffer, std::move(copied), done);
-                   } else {
-                     ctx->SetStatus(status);
-                     done();
-                   }
-                 });
+    HandOver(ctx, buffer, std::move(record), std::move(done));
   }
 
   // Puts the record when all streams of the GPU can use it.
@@ -130,44 +123,113 @@ class TensorBufferPutOp : public AsyncBufferKernel {
 
   void Put(OpKernelContext* ctx, TensorBuffer* buffer,
            TensorBuffer::Record record, DoneCallback done) const {
+    const std::shared_ptr<StagedRun> run =
+        StagedRun::Find(ctx->cancellation_manager());
+    // A run of another stage may contain this Put.
+    StagedRun* const of_stage =
+        run != nullptr && run->stage() == buffer ? run.get() : nullptr;
     buffer->PutAsync(
         std::move(record), timeout_millis_, ctx->cancellation_manager(),
-        [this, ctx, buffer, done = std::move(done)](const Status& status) {
-          if (status.ok()) StagedRun::NotePut(ctx, manager(), buffer);
+        [ctx, run, of_stage, done = std::move(done)](const Status& status) {
+          if (status.ok() && of_stage != nullptr) of_stage->NotePut();
           ctx->SetStatus(status);
           done();
         },
-        kept_);
+        of_stage);
   }
 
   const bool on_cpu_;
   int64_t timeout_millis_ = 0;
-  bool kept_ = false;
   // The inputs that the buffer keeps in host memory.
   std::vector<int> kept_on_host_;
   // Null if the record goes into the buffer as it is.
-  std::unique_ptr<PackedCopy> copy_;
+  std::unique_ptr<RecordUpload> upload_;
   bool hands_over_ = false;
 };
 
 class TensorBufferTakeOp : public AsyncBufferKernel {
  public:
   explicit TensorBufferTakeOp(OpKernelConstruction* ctx)
-      : AsyncBufferKernel(ctx) {
+      : AsyncBufferKernel(ctx), on_cpu_(ctx->device_type() == DEVICE_CPU) {
     OP_REQUIRES_OK(ctx, RecordLoan::Read(*ctx, &loan_));
   }
 
  private:
   void RunAsync(OpKernelContext* ctx, TensorBuffer* buffer,
                 DoneCallback done) override {
-    buffer->TakeAsync(ctx->cancellation_manager(),
-                      [this, ctx, done = std::move(done)](
-                          const Status& status, TensorBuffer::Record record) {
-                        ctx->SetStatus(status.ok()
-                                           ? SetOutputs(ctx, std::move(record))
-                                           : status);
-                        done();
-                      });
+    std::shared_ptr<StagedRun> run =
+        StagedRun::Find(ctx->cancellation_manager());
+    if (run == nullptr) {
+      Take(ctx, buffer, nullptr, std::move(done));
+      return;
+    }
+    StagedRun* const waiting = run.get();
+    waiting->AwaitAdmission(
+        ctx->cancellation_manager(),
+        [this, ctx, buffer, run = std::move(run),
+         done = std::move(done)](const Status& status) mutable {
+          if (status.ok()) {
+            Take(ctx, buffer, std::move(run), std::move(done));
+          } else {
+            ctx->SetStatus(status);
+            done();
+          }
+        });
+  }
+
+  // What a take sets before it is done.
+  struct Taken {
+    ReadSet reads;
+    bool is_restored = false;
+  };
+
+  // `run` is the run of another stage that takes the record, or null.
+  void Take(OpKernelContext* ctx, TensorBuffer* buffer,
+            std::shared_ptr<StagedRun> run, DoneCallback done) const {
+    auto taken = std::make_unique<Taken>();
+    RecordTaker taker;
+    taker.step_container = ctx->step_container();
+    if (run != nullptr) taker.reads = &taken->reads;
+    taker.is_restored = &taken->is_restored;
+    buffer->TakeAsync(
+        ctx->cancellation_manager(),
+        [this, ctx, buffer, run = std::move(run), taken = std::move(taken),
+         done = std::move(done)](const Status& status,
+                                 TensorBuffer::Record record) {
+          Status result = status;
+          if (run != nullptr) result.Update(run->AddReads(taken->reads));
+          if (result.ok() && taken->is_restored) {
+            SetRestored(ctx, *buffer, std::move(record), done);
+            return;
+          }
+          ctx->SetStatus(result.ok() ? SetOutputs(ctx, std::move(record))
+                                     : result);
+          done();
+        },
+        taker);
+  }
+
+  // A restored record is in host memory.
+  void SetRestored(OpKernelContext* ctx, const TensorBuffer& buffer,
+                   TensorBuffer::Record record, const DoneCallback& done) const {
+    const RecordLayout layout = buffer.Layout();
+    // A checkpoint may have a record of another size.
+    if (layout.on_device.empty() ||
+        static_cast<int>(record.size()) != ctx->num_outputs()) {
+      ctx->SetStatus(SetOutputs(ctx, std::move(record)));
+      done();
+      return;
+    }
+    const auto copies = std::make_shared<RecordCopies>(
+        layout.device, layout.tensor_names, layout.on_device);
+    copies->ToDevice(ctx, {std::move(record)},
+                     [this, ctx, copies, done](const Status& status,
+                                               RecordCopies::Records copied) {
+                       ctx->SetStatus(
+                           status.ok() ? SetOutputs(ctx, std::move(copied[0]))
+                                       : status);
+                       done();
+                     });
   }
 
   // Checks the types of the record, because another op, the put, chose them.
@@ -185,6 +247,7 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
                                      DataTypeVectorString(output_types()),
                                      ". Both must have the same dtypes.");
     }
+    if (!on_cpu_) TF_RETURN_IF_ERROR(AwaitContent(record, *ctx->device()));
     if (loan_ != nullptr) TF_RETURN_IF_ERROR(loan_->Lend(ctx, &record));
     for (int i = 0; i < ctx->num_outputs(); ++i) {
       ctx->set_output(i, std::move(record[i]));
@@ -192,6 +255,7 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
     return OkStatus();
   }
 
+  const bool on_cpu_;
   // Null if the record is in the memory of this kernel's device.
   std::unique_ptr<RecordLoan> loan_;
 };
@@ -212,6 +276,11 @@ class TensorBufferResumeOp : public BufferKernel {
 
  private:
   void Run(OpKernelContext* ctx, TensorBuffer* buffer) override {
+    // Elsewhere, the worker knows its staged runs (thread_pools/worker_runs.h).
+    if (ResumedStage() != nullptr &&
+        absl::StartsWith(ctx->session_handle(), "direct")) {
+      *ResumedStage() = core::WeakPtr<SourceReader>(buffer);
+    }
     buffer->Resume();
   }
 };
@@ -234,6 +303,19 @@ class TensorBufferCloseOp : public BufferKernel {
                                 message.shape().DebugString(), "."));
     buffer->Close(Status(static_cast<absl::StatusCode>(code.scalar<int32>()()),
                          message.scalar<tstring>()()));
+  }
+};
+
+class TensorBufferDiscardOp : public BufferKernel {
+ public:
+  using BufferKernel::BufferKernel;
+
+ private:
+  void Run(OpKernelContext* ctx, TensorBuffer* buffer) override {
+    Tensor* discarded = nullptr;
+    OP_REQUIRES_OK(ctx,
+                   ctx->allocate_output(0, TensorShape({}), &discarded));
+    discarded->scalar<int64_t>()() = buffer->Discard();
   }
 };
 
@@ -283,6 +365,11 @@ REGISTER_KERNEL_BUILDER(Name(kCloseOp)
                             .HostMemory("error_code")
                             .HostMemory("error_message"),
                         TensorBufferCloseOp);
+REGISTER_KERNEL_BUILDER(Name(kDiscardOp).Device(DEVICE_CPU),
+                        TensorBufferDiscardOp);
+REGISTER_KERNEL_BUILDER(
+    Name(kDiscardOp).Device(DEVICE_GPU).HostMemory("discarded"),
+    TensorBufferDiscardOp);
 REGISTER_KERNEL_BUILDER(Name(kSizeOp).Device(DEVICE_CPU), TensorBufferSizeOp);
 REGISTER_KERNEL_BUILDER(Name(kSizeOp).Device(DEVICE_GPU).HostMemory("size"),
                         TensorBufferSizeOp);

@@ -6,13 +6,18 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>  // NOLINT
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/threadpool.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/sources/resumed_stage.h"
+#include "tensorflow_staging/core/sources/source.h"
+#include "tensorflow_staging/core/sources/staged_run.h"
 #include "tensorflow_staging/core/testing/stage_session.h"
 
 namespace tensorflow {
@@ -140,16 +145,120 @@ TEST(TensorBufferKernelsTest, CancelEndsWaitsUntilResume) {
   EXPECT_EQ(session.Take(), 1);
 }
 
-TEST(TensorBufferKernelsTest, CancelKeepsTheRecordOfAWaitingPut) {
+TEST(TensorBufferKernelsTest, CancelEndsAPutThatBelongsToNoRunner) {
   StageSession session(/*capacity=*/1);
   EXPECT_EQ(session.Put(1), OkStatus());
   {
-    InThread put([&] { EXPECT_EQ(session.Put(2), OkStatus()); });
+    InThread put([&] {
+      const Status status = session.Put(2);
+      EXPECT_TRUE(errors::IsCancelled(status)) << status;
+    });
+    session.AwaitWaiting("1 puts and 0 takes");
+    EXPECT_EQ(session.Run("TensorBufferCancel"), OkStatus());
+  }
+  EXPECT_EQ(session.Take(), 1);
+}
+
+// Begins a run of a producer of the session's stage. The buffer must exist.
+std::shared_ptr<StagedRun> BeginRun(StageSession* session) {
+  TensorBuffer* buffer = nullptr;
+  TF_CHECK_OK(session->resources()->Lookup(StageTestGraph::kContainer,
+                                           "prefetch", &buffer));
+  return std::make_shared<StagedRun>(core::RefCountPtr<SourceReader>(buffer),
+                                     /*producer=*/1);
+}
+
+TEST(TensorBufferKernelsTest, CancelKeepsTheRecordOfARun) {
+  StageSession session(/*capacity=*/1);
+  EXPECT_EQ(session.Put(1), OkStatus());
+  {
+    InThread put([&] {
+      const std::shared_ptr<StagedRun> run = BeginRun(&session);
+      const ScopedStagedRun::ScopedNextRun next(run);
+      EXPECT_EQ(session.Put(2), OkStatus());
+      EXPECT_FALSE(run->End(OkStatus()));
+    });
     session.AwaitWaiting("1 puts and 0 takes");
     EXPECT_EQ(session.Run("TensorBufferCancel"), OkStatus());
   }
   EXPECT_EQ(session.Take(), 1);
   EXPECT_EQ(session.Take(), 2);
+}
+
+TEST(TensorBufferKernelsTest, ATakeOfARunSaysWhatTheRecordWasMadeFrom) {
+  StageSession session(/*capacity=*/1);
+  EXPECT_EQ(session.Run("TensorBufferResume"), OkStatus());
+  const int iterator = 0;
+  const std::shared_ptr<Source> source = Source::Of(&iterator);
+  const std::shared_ptr<StagedRun> puts = BeginRun(&session);
+  ReadSet reads;
+  reads.Add(source, source->version());
+  EXPECT_EQ(puts->AddReads(reads), OkStatus());
+  {
+    const ScopedStagedRun::ScopedNextRun next(puts);
+    EXPECT_EQ(session.Put(1), OkStatus());
+  }
+  const std::shared_ptr<StagedRun> takes = BeginRun(&session);
+  {
+    const ScopedStagedRun::ScopedNextRun next(takes);
+    EXPECT_EQ(session.Take(), 1);
+  }
+  EXPECT_FALSE(takes->reads().empty());
+  EXPECT_FALSE(takes->IsStale());
+  source->Change({});
+  EXPECT_TRUE(takes->IsStale());
+  Source::Forget(&iterator);
+}
+
+TEST(TensorBufferKernelsTest, ATakeOfARunWaitsUntilTheRunMayRead) {
+  StageSession session(/*capacity=*/1);
+  EXPECT_EQ(session.Put(1), OkStatus());
+  TensorBuffer::Options options;
+  options.name = "later";
+  core::RefCountPtr<TensorBuffer> later(new TensorBuffer(options));
+  later->BeginHold(nullptr)();
+  const auto run = std::make_shared<StagedRun>(
+      tsl::core::GetNewRef<SourceReader>(later.get()), /*producer=*/1);
+  {
+    InThread take([&] {
+      const ScopedStagedRun::ScopedNextRun next(run);
+      EXPECT_EQ(session.Take(), 1);
+    });
+    while (!absl::StrContains(later->DebugString(), "1 runs, ")) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(session.Size(), 1);
+    later->EndHold(nullptr);
+  }
+  EXPECT_EQ(session.Size(), 0);
+}
+
+TEST(TensorBufferKernelsTest, DiscardDropsTheRecords) {
+  StageSession session(/*capacity=*/2);
+  EXPECT_EQ(session.Discard(), 0);
+  EXPECT_EQ(session.Put(1), OkStatus());
+  EXPECT_EQ(session.Put(2), OkStatus());
+  EXPECT_EQ(session.Discard(), 2);
+  EXPECT_EQ(session.Size(), 0);
+}
+
+TEST(TensorBufferKernelsTest, ResumeShowsItsStageToAnyoneInTheThreadWhoAsks) {
+  StageSession session(/*capacity=*/1);
+  EXPECT_EQ(session.Run("TensorBufferResume"), OkStatus());
+  RunOptions in_caller;
+  in_caller.set_inter_op_thread_pool(-1);
+  RunMetadata metadata;
+  core::WeakPtr<SourceReader> stage;
+  {
+    const ScopedResumedStage resumed(&stage);
+    EXPECT_EQ(session.session()->Run(in_caller, {}, {},
+                                     {"prefetch/TensorBufferResume"}, nullptr,
+                                     &metadata),
+              OkStatus());
+  }
+  const core::RefCountPtr<SourceReader> found = stage.GetNewRef();
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->name(), "prefetch");
 }
 
 TEST(TensorBufferKernelsTest, TheErrorOfAnUnfedTakeNamesTheStageAndTheHook) {
@@ -158,7 +267,8 @@ TEST(TensorBufferKernelsTest, TheErrorOfAnUnfedTakeNamesTheStageAndTheHook) {
   TensorBuffer::Options impatient;
   impatient.name = "prefetch";
   impatient.idle_timeout_millis = 2;
-  ASSERT_EQ(session.resources()->Create("localhost", impatient.name,
+  ASSERT_EQ(session.resources()->Create(StageTestGraph::kContainer,
+                                        impatient.name,
                                         new TensorBuffer(impatient)),
             OkStatus());
   const Status status = session.TakeStatus();
@@ -251,8 +361,7 @@ TEST(TensorBufferKernelsTest, AreRegisteredForCpuAndGpu) {
                         {"TensorBufferCancel", {}},
                         {"TensorBufferResume", {}},
                         {"TensorBufferClose", {"error_code", "error_message"}},
-                        {"TensorBufferBegin", {}},
-                        {"TensorBufferRestart", {}},
+                        {"TensorBufferDiscard", {"discarded"}},
                         {"TensorBufferSize", {"size"}},
                         {"TensorBufferStats", {"stats"}}};
   for (const auto& [op, expected] : host_memory_of) {

@@ -45,13 +45,6 @@ Status CloseShape(InferenceContext* c) {
   return OkStatus();
 }
 
-Status PositionShape(InferenceContext* c) {
-  ShapeHandle vector;
-  TF_RETURN_IF_ERROR(c->WithRank(c->input(0), 1, &vector));
-  c->set_output(0, c->Vector(InferenceContext::kUnknownDim));
-  return OkStatus();
-}
-
 // Appends the documentation of the attributes that all these ops have.
 std::string BufferOpDoc(const char* doc) {
   return strings::StrCat(
@@ -90,9 +83,9 @@ Puts one record into a stage's buffer.
 
 Waits for room, without blocking a thread. Fails with CANCELLED if the buffer
 is cancelled or closed, or if the session's run is cancelled. If the wait times
-out, the record is dropped, counted and logged, and the op succeeds. If the
-buffer restarts, the record is discarded, counted and logged, and the op
-succeeds.
+out, the record is dropped, counted and logged, and the op succeeds. If an
+iterator that the record was made from has got another dataset or position
+meanwhile, the record is discarded, counted and logged, and the op succeeds.
 
 values: The record.
 timeout_millis: How many milliseconds to wait for room; 0 waits without a limit.
@@ -116,7 +109,9 @@ and the message of the cause if an error ended the stage, with CANCELLED if the
 buffer or the session's run is cancelled, and with FAILED_PRECONDITION if
 nothing begins to feed the stage within seconds.
 
-Fails with INVALID_ARGUMENT if the dtypes of the record are not `dtypes`.
+Fails with INVALID_ARGUMENT if the dtypes of the record are not `dtypes`, or if
+the session's run initialises, restores or saves an iterator of the stage and no
+record is left.
 
 values: The record.
 shapes: The static shapes of the outputs, one for each dtype; unknown if empty.
@@ -127,9 +122,9 @@ REGISTER_BUFFER_OP("TensorBufferCancel")
     .Doc(BufferOpDoc(R"doc(
 Cancels a stage's buffer.
 
-Every waiting TensorBufferPut, TensorBufferTake and TensorBufferBegin of the
-buffer fails with CANCELLED. Until TensorBufferResume, so does every later put
-and begin, and every take that finds no record. The buffer keeps its records.
+Every waiting TensorBufferPut and TensorBufferTake of the buffer fails with
+CANCELLED, except the puts of runners. Until TensorBufferResume, so does every
+later put, and every take that finds no record. The buffer keeps its records.
 For takes, a closed buffer stays closed.
 
 )doc"));
@@ -150,10 +145,10 @@ REGISTER_BUFFER_OP("TensorBufferClose")
     .Doc(BufferOpDoc(R"doc(
 Declares that no more records will come to a stage's buffer.
 
-Only the runs that TensorBufferBegin has already admitted may still put their
-records. The records in the buffer can still be taken. The op has no effect if
-the buffer is already closed, or if the close belongs to the data before a
-restart.
+Only the runs of runners that have already begun may still put their records.
+The records in the buffer can still be taken. The op has no effect if the buffer
+is already closed, or if the close belongs to data that an iterator of the stage
+no longer has.
 
 Fails with INVALID_ARGUMENT if an input is not a scalar.
 
@@ -162,30 +157,13 @@ error_code: Scalar. 0 at the end of the data, otherwise the code of the error
 error_message: Scalar. The message of that error.
 )doc"));
 
-REGISTER_BUFFER_OP("TensorBufferBegin")
-    .SetShapeFn(shape_inference::NoOutputs)
+REGISTER_BUFFER_OP("TensorBufferDiscard")
+    .Output("discarded: int64")
+    .SetShapeFn(shape_inference::ScalarShape)
     .Doc(BufferOpDoc(R"doc(
-Admits a run of the region of a restartable stage.
+Drops the records of a stage, and those that its runners are making.
 
-Must run before the sources of the region. Waits, without blocking a thread,
-while the buffer restarts, and from TensorBufferClose until a restart or
-TensorBufferResume. The admitted run is active until the session's run ends.
-Fails with CANCELLED if the buffer or the session's run is cancelled.
-
-)doc"));
-
-REGISTER_BUFFER_OP("TensorBufferRestart")
-    .SetShapeFn(shape_inference::NoOutputs)
-    .Doc(BufferOpDoc(R"doc(
-Restarts a stage whose source is about to be initialised again.
-
-Discards the records of the stage. Must run before the initialiser of the
-source. Waits, without blocking a thread, until no run that TensorBufferBegin
-has admitted is active. Fails with DEADLINE_EXCEEDED if that takes too long, and
-with CANCELLED if the session's run is cancelled. The restart ends with the
-session's run, whatever the result of that run. The buffer is then open, and
-waiting runs begin. A new buffer stays new, and a cancelled one stays cancelled.
-
+discarded: Scalar. The number of records that were dropped at once.
 )doc"));
 
 REGISTER_BUFFER_OP("TensorBufferSize")
@@ -206,80 +184,7 @@ Returns what a stage's buffer has counted and measured.
 stats: Scalar. A serialized tensorflow.staging.BufferStats message.
 )doc"));
 
-REGISTER_BUFFER_OP("TensorBufferPause")
-    .SetShapeFn(shape_inference::NoOutputs)
-    .Doc(BufferOpDoc(R"doc(
-Pauses a stage whose records and sources are about to be saved.
-
-Waits, without blocking a thread, until every record that has left the sources
-is in the buffer, waits for room in it, or has been taken. Fails with
-DEADLINE_EXCEEDED if that takes too long, with CANCELLED if the session's run is
-cancelled, and with FAILED_PRECONDITION if the stage has records but no
-TensorBufferBegin. The pause ends with the session's run.
-
-)doc"));
-
-REGISTER_BUFFER_OP("TensorBufferSave")
-    .Input("position: variant")
-    .Output("saved: variant")
-    .Attr("stage: string")
-    .Attr("tensor_names: list(string) >= 1")
-    .SetShapeFn(PositionShape)
-    .Doc(BufferOpDoc(R"doc(
-Adds the records of a stage to the saved position of an iterator.
-
-Must run after TensorBufferPause, in the same run. Waits, without blocking a
-thread, until records in the memory of a GPU have been copied to the host. Fails
-with INVALID_ARGUMENT, and names the tensor, if a record holds what cannot be
-saved: a handle to a resource, or a variant without a serialized form.
-
-position: Vector. What SerializeIterator returned, or another TensorBufferSave.
-saved: Vector. The elements of `position`, and one for each record.
-stage: The name by which TensorBufferRestore finds the records.
-tensor_names: The names of the tensors of a record.
-)doc"));
-
-REGISTER_BUFFER_OP("TensorBufferRestore")
-    .Input("saved: variant")
-    .Attr("stage: string")
-    .Attr("tensor_names: list(string) >= 1")
-    .Attr("dtypes: list(type) >= 1")
-    .SetShapeFn([](InferenceContext* c) {
-      ShapeHandle vector;
-      return c->WithRank(c->input(0), 1, &vector);
-    })
-    .Doc(BufferOpDoc(R"doc(
-Gives a stage the records that TensorBufferSave has saved.
-
-Must run after TensorBufferRestart, in the same run. The records can be taken
-when that run has ended. Other elements of `saved` are left alone. Waits,
-without blocking a thread, until records have been copied to the memory of the
-GPU where the stage has them. Fails with INVALID_ARGUMENT if the saved records
-have other tensors than the stage.
-
-saved: Vector. What TensorBufferSave returned.
-stage: The name of the stage.
-tensor_names: The names of the tensors of a record, in its order.
-dtypes: The types of these tensors.
-)doc"));
-
 #undef REGISTER_BUFFER_OP
-
-REGISTER_OP("StagedIteratorPosition")
-    .Input("saved: variant")
-    .Output("position: variant")
-    .Attr("stages: list(string) >= 1")
-    .SetShapeFn(PositionShape)
-    .Doc(R"doc(
-Returns the position of an iterator, without the records saved beside it.
-
-Fails with INVALID_ARGUMENT if `saved` has records of a stage that is not in
-`stages`, since nobody would restore them.
-
-saved: Vector. What TensorBufferSave returned.
-position: Vector. What SerializeIterator returned.
-stages: The names of the stages that restore their records from `saved`.
-)doc");
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -105,6 +105,14 @@ TEST_F(TensorBufferShapeTest, SizeIsAScalar) {
   EXPECT_EQ(OutputShapes(), (std::vector<std::string>{"[]"}));
 }
 
+TEST_F(TensorBufferShapeTest, DiscardedIsAScalar) {
+  ASSERT_EQ(
+      NodeBuilder("discard", "TensorBufferDiscard").Finalize(&graph_, &node_),
+      OkStatus());
+  ASSERT_EQ(refiner_.AddNode(node_), OkStatus());
+  EXPECT_EQ(OutputShapes(), (std::vector<std::string>{"[]"}));
+}
+
 TEST_F(TensorBufferShapeTest, StatsAreAScalar) {
   ASSERT_EQ(NodeBuilder("stats", "TensorBufferStats").Finalize(&graph_, &node_),
             OkStatus());
@@ -116,8 +124,8 @@ TEST_F(TensorBufferShapeTest, StatsAreAScalar) {
 TEST(TensorBufferOpsTest, AllAreStatefulAndShareTheBuffersAttributes) {
   for (const char* name :
        {"TensorBufferPut", "TensorBufferTake", "TensorBufferCancel",
-        "TensorBufferResume", "TensorBufferClose", "TensorBufferBegin",
-        "TensorBufferRestart", "TensorBufferSize", "TensorBufferStats"}) {
+        "TensorBufferResume", "TensorBufferClose", "TensorBufferDiscard",
+        "TensorBufferSize", "TensorBufferStats"}) {
     const OpDef* op = nullptr;
     ASSERT_EQ(OpRegistry::Global()->LookUpOpDef(name, &op), OkStatus());
     EXPECT_TRUE(op->is_stateful()) << name;

@@ -28,21 +28,20 @@ class Producers;
 //   result of a run           what its thread does
 //   OK                        counts a record, continues
 //   OK, but no record         as for any other error, with INVALID_ARGUMENT
-//   one of closed_exceptions  leaves
+//   one of closed_exceptions  closes the buffer, once all fetch_ops have
+//                             reached the end of their data
 //   one of ignored_exceptions counts and logs it, continues
-//   any other error           closes the buffer with the error and leaves; the
-//                             other threads leave after the run that they are
-//                             in. The first such error is the cause that ends
-//                             the stage
+//   any other error           closes the buffer with the error. The first such
+//                             error is the cause that ends the stage
+//
+// A run that failed only because an iterator that it reads has changed is
+// repeated, whatever its error.
 //
 // The step reports the cause after the records that have been put, whatever the
-// other threads are waiting for. At the end of the data the last thread to
-// leave closes the buffer. After Stop the buffer is cancelled and not closed.
-//
-// The threads of a restartable stage do not leave. Where the table says that
-// they leave, they close the buffer and continue: their next run waits in its
-// TensorBufferBegin until the stage restarts. At the end of the data, they
-// close the buffer once all fetch_ops have reached the end.
+// other threads are waiting for. The threads of a stage that has ended wait
+// until an iterator that it has read changes, which opens the buffer. If nothing
+// that it has read can change, they leave. After Stop the buffer is cancelled
+// and not closed.
 //
 // If an op of the region fails with UNAVAILABLE, closed_exceptions and
 // ignored_exceptions treat the error as UNAVAILABLE. As the cause it is
@@ -64,9 +63,10 @@ class PrefetchRunner {
     int64_t records = 0;
     // Runs that failed with one of ignored_exceptions.
     int64_t ignored = 0;
-    // Whether a thread may still produce records.
+    // Whether a thread produces records: false after the end of the data, until
+    // the first record of other data.
     bool running = false;
-    // How many threads may.
+    // How many threads do, or wait for other data.
     int threads = 0;
   };
 

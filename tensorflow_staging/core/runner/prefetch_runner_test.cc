@@ -642,21 +642,18 @@ TEST(PrefetchRunnerTest, StartNamesAnOpThatTheGraphLacks) {
 
 TEST(PrefetchRunnerTest, ARunThatCannotBePreparedEndsTheStage) {
   Sources::Get()->Set(kSource, Endless());
-  for (const bool restartable : {false, true}) {
-    StageConfig config;
-    config.num_threads = 2;
-    // Trying again would not help.
-    config.ignored = {error::NOT_FOUND, error::INVALID_ARGUMENT};
-    StageSession session(config);
-    session.options()->set_restartable(restartable);
-    for (std::string& op : *session.options()->mutable_fetch_ops()) {
-      op = "nowhere";
-    }
-    auto runner = session.StartRunner();
-    int64_t value;
-    const Status status = session.Take(&value);
-    EXPECT_TRUE(absl::StrContains(status.message(), "nowhere")) << status;
+  StageConfig config;
+  config.num_threads = 2;
+  // Trying again would not help.
+  config.ignored = {error::NOT_FOUND, error::INVALID_ARGUMENT};
+  StageSession session(config);
+  for (std::string& op : *session.options()->mutable_fetch_ops()) {
+    op = "nowhere";
   }
+  auto runner = session.StartRunner();
+  int64_t value;
+  const Status status = session.Take(&value);
+  EXPECT_TRUE(absl::StrContains(status.message(), "nowhere")) << status;
 }
 
 TEST(PrefetchRunnerTest, CreateNamesTheOptionThatIsMissing) {
@@ -680,7 +677,8 @@ TEST(PrefetchRunnerTest, CreateNamesTheOptionThatIsMissing) {
 }
 
 // Counts to `end`, and yields each number `micros` after it was asked for.
-Source SlowCountingTo(int64_t end, std::shared_ptr<std::atomic<int>> micros) {
+TestSource SlowCountingTo(int64_t end,
+                          std::shared_ptr<std::atomic<int>> micros) {
   auto next = std::make_shared<std::atomic<int64_t>>(0);
   return [end, micros, next](OpKernelContext* ctx,
                              AsyncOpKernel::DoneCallback done) {

@@ -2,14 +2,18 @@
 
 #include "tensorflow_staging/core/runner/prepared_runs.h"
 
+#include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 #include "tensorflow_staging/core/session/callable_timeout.h"
 #include "tensorflow_staging/core/session/sync_on_finish.h"
+#include "tensorflow_staging/core/sources/resumed_stage.h"
 #include "tensorflow_staging/core/thread_pools/run_in_caller.h"
 
 namespace tensorflow {
@@ -179,13 +183,74 @@ Status PreparedRuns::ReadStats(BufferStats* stats) {
   return OkStatus();
 }
 
-Status PreparedRuns::ProduceRecord(int index, bool* has_put) {
+Status PreparedRuns::Resume() {
+  core::WeakPtr<SourceReader> stage;
+  Status status;
+  {
+    const ScopedResumedStage resumed(&stage);
+    status = RunOp(resume_.handle, {});
+  }
+  mutex_lock l(mu_);
+  stage_ = std::move(stage);
+  return status;
+}
+
+core::RefCountPtr<SourceReader> PreparedRuns::FindStage() const {
+  tf_shared_lock l(mu_);
+  return stage_.GetNewRef();
+}
+
+Status PreparedRuns::Cancel() const {
+  // A closing session runs no op any more, and a run that waits for its stage is
+  // not in the session yet.
+  if (const auto stage = FindStage()) stage->Cancel();
+  return RunOp(cancel_.handle, {});
+}
+
+Status PreparedRuns::ProduceRecord(int index, Result* result) {
   SharedCallable* const producer = producer_of_[index];
+  std::shared_ptr<StagedRun> run;
+  if (core::RefCountPtr<SourceReader> stage = FindStage()) {
+    run = std::make_shared<StagedRun>(
+        std::move(stage), reinterpret_cast<std::uintptr_t>(producer));
+    const Status admitted = run->is_refused()
+                                ? errors::Cancelled(kHasEnded)
+                                : run->AwaitAdmission(/*cancellation=*/nullptr);
+    if (!admitted.ok()) {
+      *result = absl::StrContains(admitted.message(), kHasEnded)
+                    ? Result::kEnded
+                    : Result::kFailed;
+      return admitted;
+    }
+  }
+  bool has_put = false;
+  const Status status = RunRegion(producer, run, &has_put);
+  if (run != nullptr && run->End(status)) {
+    *result = Result::kStale;
+  } else if (status.ok()) {
+    *result = has_put ? Result::kRecord : Result::kNoRecord;
+  } else if (absl::StrContains(status.message(), kIsStale)) {
+    *result = Result::kStale;
+  } else if (absl::StrContains(status.message(), kHasEnded)) {
+    *result = Result::kEnded;
+  } else {
+    *result = Result::kFailed;
+  }
+  return status;
+}
+
+Status PreparedRuns::RunRegion(SharedCallable* producer,
+                               const std::shared_ptr<StagedRun>& run,
+                               bool* has_put) {
   const ScopedCallableTimeout timeout(
       producer->options.run_options().timeout_in_ms());
   const ScopedRunInCaller in_caller;
   std::vector<Tensor> feeds;
-  if (HasFeeds()) TF_RETURN_IF_ERROR(Run(&feeds_, {}, &feeds));
+  if (HasFeeds()) {
+    const ScopedStagedRun::ScopedNextRun next(run);
+    TF_RETURN_IF_ERROR(Run(&feeds_, {}, &feeds));
+  }
+  const ScopedStagedRun::ScopedNextRun next(run);
   std::vector<Tensor> done;
   const Status status = Run(producer, feeds, &done);
   const bool is_dead = IsDeadFetch(producer->options, status, done);

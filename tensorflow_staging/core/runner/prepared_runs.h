@@ -4,6 +4,7 @@
 #define TENSORFLOW_STAGING_CORE_RUNNER_PREPARED_RUNS_H_
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,12 +13,15 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/macros.h"
 #include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
+#include "tensorflow_staging/core/sources/source_reader.h"
+#include "tensorflow_staging/core/sources/staged_run.h"
 #include "tensorflow_staging/core/thread_pools/staged_run_threads.h"
 
 namespace tensorflow {
@@ -55,10 +59,11 @@ class PreparedRuns {
   Status PrepareProducer(int index);
 
   // Opens the buffer.
-  Status Resume() const { return RunOp(resume_.handle, {}); }
+  Status Resume();
 
-  // Wakes the puts that wait for room in the buffer.
-  Status Cancel() const { return RunOp(cancel_.handle, {}); }
+  // Wakes the puts that wait for room in the buffer, and the runs that wait for
+  // a change of their source.
+  Status Cancel() const;
 
   // Closes the buffer with the cause that ended the stage; OK at the end of the
   // data.
@@ -68,9 +73,20 @@ class PreparedRuns {
   // the stage has no op for that: an earlier version has written it.
   Status ReadStats(BufferStats* stats);
 
-  // Runs the region once, as producer `index`, which must have been prepared.
-  // Sets `*has_put` to whether the run, if it succeeded, put a record.
-  Status ProduceRecord(int index, bool* has_put);
+  // Runs the region once, as producer `index`, which must have been prepared,
+  // after waiting until the stage admits the run. Sets `*result` to what came of
+  // it.
+  enum class Result {
+    kRecord,    // It put a record.
+    kNoRecord,  // It succeeded without one.
+    kFailed,    // It failed with the returned error.
+    kStale,     // It failed because an iterator has changed: run it again.
+    kEnded,     // The stage has ended, and no change can open it.
+  };
+  Status ProduceRecord(int index, Result* result);
+
+  // Whether a run waits for its stage before it begins.
+  bool AwaitsStage() const { return FindStage() != nullptr; }
 
   // Releases the callables.
   void Release();
@@ -104,13 +120,17 @@ class PreparedRuns {
   Status Run(SharedCallable* callable, const std::vector<Tensor>& feeds,
              std::vector<Tensor>* fetches);
   bool HasFeeds() const { return feeds_.options.fetch_size() > 0; }
+  core::RefCountPtr<SourceReader> FindStage() const TF_LOCKS_EXCLUDED(mu_);
+  // Runs the region as `run`, which is null in a distributed session.
+  Status RunRegion(SharedCallable* producer,
+                   const std::shared_ptr<StagedRun>& run, bool* has_put);
   Status Run(Handle handle, const std::vector<Tensor>& feeds,
              std::vector<Tensor>* fetches) const;
   // Runs a callable that has no fetches.
   Status RunOp(Handle handle, const std::vector<Tensor>& feeds) const;
 
   Session* session_ = nullptr;
-  mutex mu_;
+  mutable mutex mu_;
   // All handles, to be released.
   std::vector<Handle> handles_ TF_GUARDED_BY(mu_);
   Callable resume_;
@@ -119,6 +139,9 @@ class PreparedRuns {
   SharedCallable stats_;
   // Fetches the values of named_feed_input_tensors, if there are any.
   SharedCallable feeds_;
+  // The buffer, if the session is a local one. On a server, the worker knows
+  // its staged runs (thread_pools/worker_runs.h).
+  core::WeakPtr<SourceReader> stage_ TF_GUARDED_BY(mu_);
   // By op. A producer is fed the values that `feeds_` fetches.
   std::map<std::string, SharedCallable> producers_;
   // By entry of fetch_ops.

@@ -7,15 +7,14 @@ namespace staging {
 namespace {
 
 constexpr std::chrono::milliseconds kShortestPeriod(200);
-// Of each producer.
-constexpr int kFewestRecords = 8;
+constexpr int kFewestRecords = 4;
 
 }  // namespace
 
-bool ProducerPeriods::MayEnd(Time now, int64_t records, int producers) const {
+bool ProducerPeriods::MayEnd(Time now, int64_t records) const {
   const Totals begin = begin_.value_or(Totals());
   return now - begin.time >= kShortestPeriod &&
-         records >= begin.records + kFewestRecords * producers;
+         records >= begin.records + kFewestRecords;
 }
 
 std::optional<ProducerTuner::Period> ProducerPeriods::End(

@@ -19,10 +19,11 @@ class ProducerPeriods {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // Returns whether the period may end: `producers` have put enough records,
+  // Returns whether the period may end: producers have put enough records,
   // `records` in all, since it began, and it has lasted long enough, that
-  // chance does not decide.
-  bool MayEnd(Time now, int64_t records, int producers) const;
+  // chance does not decide. To be asked when one of them, always the same, has
+  // put a record: then the others have put about as many.
+  bool MayEnd(Time now, int64_t records) const;
 
   // Ends the period, and begins the next one. `cpu_micros` is the CPU time that
   // the process has taken so far. Returns what happened, or nothing for the

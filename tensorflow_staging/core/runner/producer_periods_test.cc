@@ -26,8 +26,8 @@ BufferStats Stats(int64_t put, int64_t taken, int64_t take_wait,
 
 TEST(ProducerPeriodsTest, TheFirstPeriodHasNoKnownBeginning) {
   ProducerPeriods periods;
-  EXPECT_FALSE(periods.MayEnd(kStart, 7, 1));
-  EXPECT_TRUE(periods.MayEnd(kStart, 8, 1));
+  EXPECT_FALSE(periods.MayEnd(kStart, 3));
+  EXPECT_TRUE(periods.MayEnd(kStart, 4));
   EXPECT_EQ(periods.End(kStart, 8, Stats(9, 5, 10, 20), 30), std::nullopt);
 }
 
@@ -52,11 +52,10 @@ TEST(ProducerPeriodsTest, APeriodHasWhatTheTotalsHaveGained) {
 TEST(ProducerPeriodsTest, APeriodLastsLongEnoughThatChanceDoesNotDecide) {
   ProducerPeriods periods;
   periods.End(kStart, 100, Stats(0, 0, 0, 0), 0);
-  EXPECT_FALSE(periods.MayEnd(kStart + milliseconds(199), 1000, 1));
-  EXPECT_TRUE(periods.MayEnd(kStart + milliseconds(200), 1000, 1));
-  // Each producer has its records.
-  EXPECT_FALSE(periods.MayEnd(kStart + milliseconds(200), 123, 3));
-  EXPECT_TRUE(periods.MayEnd(kStart + milliseconds(200), 124, 3));
+  EXPECT_FALSE(periods.MayEnd(kStart + milliseconds(199), 1000));
+  EXPECT_TRUE(periods.MayEnd(kStart + milliseconds(200), 1000));
+  EXPECT_FALSE(periods.MayEnd(kStart + milliseconds(1000), 103));
+  EXPECT_TRUE(periods.MayEnd(kStart + milliseconds(1000), 104));
 }
 
 }  // namespace

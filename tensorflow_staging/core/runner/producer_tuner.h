@@ -12,22 +12,30 @@
 namespace tensorflow {
 namespace staging {
 
-// Chooses how many producers of a stage work, from one period to the next.
+// Chooses how many producers of a stage work, from one period to the next, so
+// that steps take records as fast as they can, with no more producers than that
+// takes. Where producers gain nothing, because something else is the limit, it
+// must not keep them.
 //
-//   * While steps wait for records, it tries one producer more, and keeps it if
-//     steps then take records faster. Otherwise something else is the limit,
-//     such as the cores, which steps and producers share, or a lock of the
-//     source, and the next attempt is made after twice as many periods as the
-//     last one. While the process leaves hardly a core idle, no producer could
-//     help, and it tries none. Unless the wait or the gain is large, several
-//     periods decide, because the speed of steps varies by itself: as many as
-//     it takes until chance is no explanation of the gain (rank_sum.h). Where
+//   * While steps wait for records, it tries as many producers as Little's law
+//     demands: records come as fast as the steps take them, or as fast as the
+//     cores can compute both, if the producers are that rate times the time of
+//     the region (J. D. C. Little, "A proof for the queuing formula L = λW",
+//     1961). It keeps them if steps then take records faster. If they do by
+//     far, but the region takes much longer than before, though cores are idle,
+//     producers queue for the source; those that the rate does not need go. If
+//     they do not by far, it tries one producer more.
+//   * Each trial compares the speed of steps, which varies by itself. Unless
+//     the wait or the gain is large, several periods decide: as many as it
+//     takes until chance is no explanation of the gain (rank_sum.h). Where
 //     cores are idle during the trial and steps wait half as long as before, it
 //     suffices that they do not take records more slowly: the waits tell what
-//     the speed, which varies more, cannot. And while producers wait for room
-//     at other times, the capacity may grow first.
-//   * While steps do not wait and the producers wait for room so long that one
-//     fewer would do, it takes one away. The pause of a program, as for an
+//     the speed, which varies more, cannot. While steps and producers wait for
+//     each other by turns, the capacity may grow first. While the process
+//     leaves hardly a core idle, no producer could help, and it tries none.
+//     After a trial that fails, the next one comes after twice as many periods.
+//   * While steps do not wait and the producers wait for room so long that
+//     fewer would do, it takes those away. The pause of a program, as for an
 //     evaluation, is no reason.
 //
 // The number has settled if it has not changed for many periods and none is on
@@ -57,7 +65,9 @@ class ProducerTuner {
 
   int producers() const { return producers_; }
 
-  bool settled() const { return !on_trial_ && periods_ >= kPeriodsToSettle; }
+  bool settled() const {
+    return !trial_.has_value() && periods_ >= kPeriodsToSettle;
+  }
 
   // Chooses the number of the next period. Returns whether it differs.
   bool OnPeriod(const Period& period);
@@ -71,6 +81,11 @@ class ProducerTuner {
     double wait;
     // How many cores the process left idle, on average.
     double idle_cores;
+    // What the region and a step took, apart from their waits for room and for
+    // a record, and the CPU time of all threads per record. In microseconds.
+    double region;
+    double step;
+    double cpu;
   };
 
   // The latest samples of the present number of producers.
@@ -84,50 +99,82 @@ class ProducerTuner {
     bool full() const;
 
     // The oldest comes first.
-    std::vector<double> Rates() const { return Values(&Sample::rate); }
-    std::vector<double> Waits() const { return Values(&Sample::wait); }
-    std::vector<double> IdleCores() const {
-      return Values(&Sample::idle_cores);
-    }
+    std::vector<double> Values(double Sample::*value) const;
+    double Median(double Sample::*value) const;
 
    private:
-    std::vector<double> Values(double Sample::*value) const;
-
     std::deque<Sample> samples_;
   };
+
+  // What was before a trial.
+  struct Trial {
+    int producers;
+    Recent recent;
+  };
+
+  enum class Verdict {
+    kPassed,
+    kFailed,
+    // One producer more than before is to be tried instead.
+    kTooLarge,
+    // Further periods have to tell.
+    kOpen
+  };
+
+  Sample SampleOf(const Period& period) const;
 
   // Whether a period says how fast records come with the present number of
   // producers.
   bool IsEvidence(const Period& period) const;
-  // Whether steps wait so long, in a period or in most recent ones, that
-  // another producer may help. `waits` and `idle` are the parts of the latest
-  // period that steps waited for records and all producers for room.
-  bool ShouldTry(double waits, double idle) const;
+  // Whether steps wait long in a period, after recent ones in which they did
+  // not. Steps or the region take another time since, so those tell nothing. A
+  // trial compares all of its periods, so that it ends.
+  bool IsOtherLoad(const Sample& sample) const;
+  // Whether steps wait so long, in the latest periods or in most recent ones,
+  // that more producers may help. `waits` is the part of the latest period that
+  // steps waited for records.
+  bool ShouldTry(double waits) const;
+  // How many producers that never wait would let steps not wait, or no core
+  // idle, on average.
+  double Demand() const;
+  // How many producers it takes for that, where times vary.
+  int ProducersFor(double demand) const;
+  Verdict Judge() const;
   // Whether records came faster by far in the latest two periods of the trial
   // than before.
   bool IsClearlyFaster() const;
-  // Whether the producer on trial is to stay; nothing if further periods have
-  // to tell.
-  std::optional<bool> IsWorthIt() const;
+  // Judges a trial by more than that.
+  Verdict JudgeByAllPeriods() const;
   // Whether steps wait for half as long as before the trial, or less.
   bool HasEndedWaits() const;
+  // How many of the producers on trial are of use.
+  int UsefulProducers() const;
+  // Ends the trial if it has been long enough, and returns whether the number
+  // changes.
+  bool EndTrial();
   // How many periods pass before the next trial.
   int PauseAfterFailure();
+  // Counts a period. `idle` is the part of it that all producers waited for
+  // room: 2 if two did all the time.
+  void CountSpare(double idle);
   bool Change(int producers);
 
   const int most_;
   const int cores_;
   int producers_ = 1;
-  // Complete periods since the last change, and how many of the latest ones had
-  // a producer to spare.
+  // Complete periods since the last change, in how many of the latest ones
+  // producers were to spare, and how many were in each of those.
   int periods_ = 0;
   int idle_periods_ = 0;
+  int spare_ = 0;
 
   Recent recent_;
 
-  // While one producer more is on trial: the periods before.
-  bool on_trial_ = false;
-  Recent before_;
+  // While more producers are on trial.
+  std::optional<Trial> trial_;
+  // Whether the latest trial of several producers has shown another limit than
+  // Little's law knows, and no trial a clear gain since.
+  bool is_limited_ = false;
   // After how many periods the next trial may begin, and how many the last
   // failure set.
   int periods_to_trial_ = 0;

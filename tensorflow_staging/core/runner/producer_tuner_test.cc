@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <random>
+#include <utility>
 
 namespace tensorflow {
 namespace staging {
@@ -34,8 +35,9 @@ struct Stage {
   double contention = 0;
 };
 
-// One second of `stage` with `producers`.
-ProducerTuner::Period Second(const Stage& stage, int producers) {
+// One second of `stage` with `producers`, in which so many cores are idle.
+ProducerTuner::Period Second(const Stage& stage, int producers,
+                             double idle_cores = kSomeIdleCores) {
   const double made = std::min(stage.rate * producers, stage.most);
   const double steps = stage.steps - stage.contention * (producers - 1);
   const double taken = std::min(made, steps);
@@ -45,15 +47,17 @@ ProducerTuner::Period Second(const Stage& stage, int producers) {
   period.take_wait_micros = static_cast<int64_t>(kSecond * (1 - taken / steps));
   period.put_wait_micros =
       static_cast<int64_t>(kSecond * producers * (1 - taken / made));
-  period.cpu_micros = CpuMicros(kSomeIdleCores);
+  period.cpu_micros = CpuMicros(idle_cores);
   return period;
 }
 
-// Runs `seconds` seconds of `stage`. Returns in how many the number changed.
-int Simulate(const Stage& stage, int seconds, ProducerTuner* tuner) {
+// Runs `seconds` seconds of `stage`, in which so many cores are idle. Returns
+// in how many the number changed.
+int Simulate(const Stage& stage, int seconds, ProducerTuner* tuner,
+             double idle_cores = kSomeIdleCores) {
   int changes = 0;
   for (int i = 0; i < seconds; ++i) {
-    changes += tuner->OnPeriod(Second(stage, tuner->producers()));
+    changes += tuner->OnPeriod(Second(stage, tuner->producers(), idle_cores));
   }
   return changes;
 }
@@ -71,6 +75,110 @@ TEST(ProducerTunerTest, ProducersAreAddedUntilTheStepDoesNotWait) {
   EXPECT_EQ(tuner.producers(), 4);
   EXPECT_EQ(Simulate({100, 1e9, 350}, 100, &tuner), 0);
   EXPECT_TRUE(tuner.settled());
+}
+
+// Enough for each number that steps and source demand.
+constexpr int kMost = 64;
+// No record takes CPU time.
+constexpr double kAllCores = kCores;
+
+TEST(ProducerTunerTest, ATrialBeginsWithWhatLittlesLawDemands) {
+  ProducerTuner tuner(kMost, kCores);
+  const Stage stage = {100, 1e9, 1000};
+  EXPECT_EQ(Simulate(stage, 2, &tuner, kAllCores), 1);
+  EXPECT_EQ(tuner.producers(), 11);
+  EXPECT_EQ(Simulate(stage, 100, &tuner, kAllCores), 0);
+  EXPECT_TRUE(tuner.settled());
+}
+
+TEST(ProducerTunerTest, TheCoresBoundATrial) {
+  ProducerTuner tuner(kMost, kCores);
+  // All four could compute 400 records a second.
+  EXPECT_EQ(Simulate({100, 1e9, 1000}, 2, &tuner, kCores - 1), 1);
+  EXPECT_EQ(tuner.producers(), 5);
+}
+
+TEST(ProducerTunerTest, SeveralConsumersThatWaitGetAsManyAsTheCoresAllow) {
+  for (const auto& [idle_cores, producers] :
+       {std::pair(kCores - 1.0, 5), std::pair(kAllCores, kMost)}) {
+    ProducerTuner tuner(kMost, kCores);
+    ProducerTuner::Period period = Second({100, 1e9, 1000}, 1, idle_cores);
+    period.take_wait_micros = 3 * kSecond;
+    tuner.OnPeriod(period);
+    EXPECT_TRUE(tuner.OnPeriod(period));
+    EXPECT_EQ(tuner.producers(), producers);
+  }
+}
+
+TEST(ProducerTunerTest, ALargeTrialWithoutAClearGainBecomesATrialOfOne) {
+  ProducerTuner tuner(kMost, kCores);
+  const Stage stage = {100, 105, 1000};
+  Simulate(stage, 2, &tuner, kAllCores);
+  EXPECT_EQ(tuner.producers(), 11);
+  // The first period of a trial is not compared.
+  Simulate(stage, 2, &tuner, kAllCores);
+  EXPECT_EQ(tuner.producers(), 11);
+  Simulate(stage, 1, &tuner, kAllCores);
+  EXPECT_EQ(tuner.producers(), 2);
+  // A gain of 5 % is found in as many periods as ever. Trials after that are of
+  // one producer.
+  for (int i = 0; i < 100; ++i) {
+    Simulate(stage, 1, &tuner, kAllCores);
+    EXPECT_LE(tuner.producers(), 3) << "in period " << i;
+  }
+}
+
+TEST(ProducerTunerTest, ProducersThatQueueForTheSourceGo) {
+  ProducerTuner tuner(kMost, kCores);
+  // Three producers reach the limit of the source; a fourth is for variation.
+  const Stage stage = {100, 300, 1000};
+  Simulate(stage, 2, &tuner, kAllCores);
+  EXPECT_EQ(tuner.producers(), 11);
+  Simulate(stage, 3, &tuner, kAllCores);
+  EXPECT_EQ(tuner.producers(), 4);
+  for (int i = 0; i < 100; ++i) {
+    Simulate(stage, 1, &tuner, kAllCores);
+    EXPECT_LE(tuner.producers(), 5) << "in period " << i;
+  }
+}
+
+TEST(ProducerTunerTest, ProducersThatSlowEachOtherOnBusyCoresStay) {
+  ProducerTuner tuner(kMost, kCores);
+  // Cores that compute twice as long if all of them compute.
+  Simulate({100, 1e9, 1000}, 2, &tuner, kCores - 1);
+  EXPECT_EQ(tuner.producers(), 5);
+  EXPECT_EQ(Simulate({100, 200, 1000}, 100, &tuner, /*idle_cores=*/0), 0);
+}
+
+TEST(ProducerTunerTest, OneLongWaitIsNoReasonForATrial) {
+  ProducerTuner tuner(kMost, kCores);
+  const Stage stage = {100, 1e9, 90};
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(Simulate(stage, 10, &tuner, kAllCores), 0);
+    EXPECT_EQ(Simulate({20, 1e9, 90}, 1, &tuner, kAllCores), 0);
+  }
+}
+
+TEST(ProducerTunerTest, PeriodsOfAnotherLoadDoNotCount) {
+  ProducerTuner tuner(kMost, kCores);
+  EXPECT_EQ(Simulate({1000, 1e9, 500}, 30, &tuner, kAllCores), 0);
+  // Records take fifty times as long.
+  const Stage slow = {20, 1e9, 500};
+  EXPECT_EQ(Simulate(slow, 2, &tuner, kAllCores), 1);
+  EXPECT_EQ(tuner.producers(), 27);
+  Simulate(slow, 100, &tuner, kAllCores);
+  EXPECT_GE(tuner.producers(), 25);
+  EXPECT_TRUE(tuner.settled());
+}
+
+TEST(ProducerTunerTest, ATrialEndsWhileTheLoadChangesByTurns) {
+  ProducerTuner tuner(2, kCores);
+  EXPECT_EQ(Simulate({90, 1e9, 100}, 7, &tuner), 1);
+  for (int i = 0; i < 10; ++i) {
+    Simulate({90, 1e9, 90}, 3, &tuner);
+    Simulate({20, 1e9, 90}, 1, &tuner);
+  }
+  EXPECT_EQ(tuner.producers(), 1);
 }
 
 TEST(ProducerTunerTest, ThereAreNeverMoreThanAllowed) {
@@ -133,11 +241,25 @@ TEST(ProducerTunerTest, WhereBothWaitTheCapacityMayGrowFirst) {
   EXPECT_EQ(tuner.producers(), 2);
 }
 
+TEST(ProducerTunerTest, WhereProducersSeldomWaitMoreOfThemComeFirst) {
+  ProducerTuner tuner(kMost, kCores);
+  ProducerTuner::Period period;
+  period.micros = kSecond;
+  period.put = period.taken = 50;
+  period.take_wait_micros = kSecond / 2;
+  period.put_wait_micros = kSecond / 10;
+  period.cpu_micros = CpuMicros(kAllCores);
+  tuner.OnPeriod(period);
+  EXPECT_TRUE(tuner.OnPeriod(period));
+  // Records take 18 ms, and steps 10 ms.
+  EXPECT_EQ(tuner.producers(), 2);
+}
+
 TEST(ProducerTunerTest, ATrialThatBeganAtOnceIsRepeatedWithMorePeriods) {
   ProducerTuner tuner(2, kCores);
-  // A gain of 12 %, which the one period before the first trial cannot show.
+  // A gain of 12 %, which the periods before the first trial cannot show.
   const Stage stage = {60, 67, 100};
-  EXPECT_EQ(Simulate(stage, 1, &tuner), 1);
+  EXPECT_EQ(Simulate(stage, 2, &tuner), 1);
   EXPECT_EQ(Simulate(stage, 8, &tuner), 1);
   EXPECT_EQ(tuner.producers(), 1);
   EXPECT_EQ(Simulate(stage, 7, &tuner), 1);
@@ -156,9 +278,9 @@ int KeptAmongChance(const Stage& stage, double noise, int seconds,
     std::minstd_rand random(7919 * seed);
     std::normal_distribution<double> varies(1, noise);
     for (int i = 0; i < seconds; ++i) {
-      ProducerTuner::Period period = Second(stage, tuner.producers());
+      ProducerTuner::Period period =
+          Second(stage, tuner.producers(), idle_cores);
       period.put = period.taken *= varies(random);
-      period.cpu_micros = CpuMicros(idle_cores);
       tuner.OnPeriod(period);
     }
     kept += tuner.producers() > 1;
@@ -195,11 +317,7 @@ TEST(ProducerTunerTest, WhereCoresAreIdleWaitsThatGoOnNeedAGain) {
 // number of producers.
 int ProducersAfter(const Stage& stage, double idle_cores) {
   ProducerTuner tuner(8, kCores);
-  for (int i = 0; i < 100; ++i) {
-    ProducerTuner::Period period = Second(stage, tuner.producers());
-    period.cpu_micros = CpuMicros(idle_cores);
-    tuner.OnPeriod(period);
-  }
+  Simulate(stage, 100, &tuner, idle_cores);
   EXPECT_TRUE(tuner.settled());
   return tuner.producers();
 }
@@ -219,11 +337,7 @@ TEST(ProducerTunerTest, AShortWaitNeedsMoreIdleCoresForATrial) {
 TEST(ProducerTunerTest, ATrialBeginsOnceCoresAreIdle) {
   ProducerTuner tuner(2, kCores);
   const Stage stage = {50, 1e9, 100};
-  for (int i = 0; i < 100; ++i) {
-    ProducerTuner::Period period = Second(stage, 1);
-    period.cpu_micros = CpuMicros(/*idle_cores=*/0);
-    EXPECT_FALSE(tuner.OnPeriod(period)) << "in period " << i;
-  }
+  EXPECT_EQ(Simulate(stage, 100, &tuner, /*idle_cores=*/0), 0);
   EXPECT_EQ(Simulate(stage, 20, &tuner), 1);
   EXPECT_EQ(tuner.producers(), 2);
 }
@@ -242,7 +356,7 @@ TEST(ProducerTunerTest, TrialsThatFailBecomeRare) {
 TEST(ProducerTunerTest, ATrialSucceedsOnceTheLimitIsGone) {
   ProducerTuner tuner(8, kCores);
   Simulate({100, 200, 1000}, 100, &tuner);
-  Simulate({100, 1e9, 500}, 200, &tuner);
+  Simulate({100, 1e9, 470}, 200, &tuner);
   EXPECT_EQ(tuner.producers(), 5);
 }
 
@@ -250,9 +364,19 @@ TEST(ProducerTunerTest, ProducersThatAreIdleGo) {
   ProducerTuner tuner(8, kCores);
   Simulate({100, 1e9, 600}, 30, &tuner);
   EXPECT_EQ(tuner.producers(), 6);
-  Simulate({100, 1e9, 150}, 30, &tuner);
+  EXPECT_EQ(Simulate({100, 1e9, 150}, 2, &tuner), 0);
+  EXPECT_EQ(Simulate({100, 1e9, 150}, 1, &tuner), 1);
   EXPECT_EQ(tuner.producers(), 2);
   EXPECT_EQ(Simulate({100, 1e9, 150}, 100, &tuner), 0);
+}
+
+TEST(ProducerTunerTest, OnlyProducersThatAreIdleInEachOfSeveralPeriodsGo) {
+  ProducerTuner tuner(8, kCores);
+  Simulate({100, 1e9, 600}, 30, &tuner);
+  EXPECT_EQ(Simulate({100, 1e9, 150}, 1, &tuner), 0);
+  EXPECT_EQ(Simulate({100, 1e9, 450}, 1, &tuner), 0);
+  EXPECT_EQ(Simulate({100, 1e9, 150}, 1, &tuner), 1);
+  EXPECT_EQ(tuner.producers(), 5);
 }
 
 // Two periods of `stage`: no step ran for a while, and `producers` waited for
@@ -285,7 +409,7 @@ TEST(ProducerTunerTest, APauseOfTheProgramTakesNoProducerAway) {
 TEST(ProducerTunerTest, APauseOfTheProgramFailsNoTrial) {
   ProducerTuner tuner(2, kCores);
   const Stage stage = {100, 1e9, 150};
-  EXPECT_EQ(Simulate(stage, 1, &tuner), 1);
+  EXPECT_EQ(Simulate(stage, 2, &tuner), 1);
   EXPECT_EQ(tuner.producers(), 2);
   Simulate(stage, 1, &tuner);
   for (const ProducerTuner::Period& period : Pause(stage, 2)) {
@@ -335,7 +459,7 @@ TEST(ProducerTunerTest, StepsThatDrainTheBufferAreNotFast) {
   for (int i = 0; i < 10; ++i) {
     EXPECT_FALSE(tuner.OnPeriod(Unsteady(80, 100))) << "in period " << i;
   }
-  const Stage stage = {80, 90, 100};
+  const Stage stage = {86, 92, 100};
   EXPECT_EQ(Simulate(stage, 7, &tuner), 1);
   EXPECT_EQ(Simulate(stage, 100, &tuner), 0);
   EXPECT_EQ(tuner.producers(), 2);
@@ -350,12 +474,13 @@ TEST(ProducerTunerTest, WhatTheBufferHeldIsNoGainOfATrial) {
   EXPECT_EQ(tuner.producers(), 1);
 }
 
-TEST(ProducerTunerTest, ATrialNeedsAPeriodToCompareWith) {
+TEST(ProducerTunerTest, ATrialNeedsTwoPeriodsToCompareWith) {
   ProducerTuner tuner(2, kCores);
   ProducerTuner::Period period = Unsteady(80, 100);
   period.take_wait_micros = kSecond / 2;
   EXPECT_FALSE(tuner.OnPeriod(period));
   period.put = period.taken;
+  EXPECT_FALSE(tuner.OnPeriod(period));
   EXPECT_TRUE(tuner.OnPeriod(period));
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "tensorflow/core/lib/gtl/cleanup.h"
 #include "tensorflow/core/platform/cpu_info.h"
 #include "tensorflow/core/platform/env_time.h"
 #include "tensorflow/core/platform/errors.h"
@@ -29,17 +30,26 @@ constexpr std::chrono::seconds kClosingReportPeriod(10);
 // How often a producer whose source has ended tries again while another source
 // of the stage continues: its iterator may have been initialised again.
 constexpr std::chrono::milliseconds kEndedSourcePeriod(100);
-// The longest pause of a thread that closes the buffer repeatedly.
+// The longest pause of a thread of a distributed session that closes the buffer
+// repeatedly.
 constexpr std::chrono::milliseconds kLongestPause(100);
+// How long a thread that has found the end of the data lets others finish runs
+// that they have begun: far longer than an error takes to arrive.
+constexpr std::chrono::milliseconds kErrorsFirst(20);
 // How many runs in a row may fail with an ignored error before their thread
 // pauses, and its longest pause. So a stretch of bad records is skipped
 // quickly, and a source that is broken for good takes about 1 % of a core.
 constexpr int64_t kIgnoredWithoutPause = 100;
 constexpr std::chrono::milliseconds kLongestIgnoredPause(10);
 
-// Producers that compute gain nothing beyond the number of cores, and those
-// that wait for storage may.
-int MostThreads() { return std::max(port::NumSchedulableCPUs(), 8); }
+// Producers that compute gain nothing beyond the number of cores. Those that
+// wait, as for storage, may; this many let a step that takes records 32 times
+// as fast as one producer makes them go on without waiting, and twice that.
+constexpr int kMostWaitingThreads = 64;
+
+int MostThreads() {
+  return std::max(port::NumSchedulableCPUs(), kMostWaitingThreads);
+}
 
 // Returns the CPU time that all threads of this process have taken.
 int64_t CpuMicros() {
@@ -140,7 +150,6 @@ void Producers::StartThreads(int count) {
   for (int i = threads_.size(); i < count; ++i) {
     ++inside_;
     ++working_;
-    ++working_on_op_[options_.fetch_ops(i)];
     threads_.emplace_back(Env::Default()->StartThread(
         ThreadOptions(), strings::StrCat(options_.name(), "_prefetch_", i),
         [producers = shared_from_this(), i]() { producers->Work(i); }));
@@ -156,23 +165,13 @@ void Producers::Work(int index) {
   while (!must_leave_.load(std::memory_order_acquire) && AwaitTurn(index) &&
          (prepared.ok() ? Produce(index) : EndStage(index, prepared))) {
   }
-  // 2. The last thread to leave closes the buffer: the last one of all at the
-  //    end of the data, the last one of its source after an error.
-  bool close;
-  Status cause;
   {
     mutex_lock l(mu_);
-    const std::string& op = options_.fetch_ops(index);
-    const bool last_of_op = --working_on_op_[op] == 0;
-    const bool last = --working_ == 0;
-    close = !stopping_ && !options_.restartable() &&
-            (cause_.ok() ? last : last_of_op && op == cause_op_);
-    cause = cause_;
+    --working_;
     idle_must_leave_ = true;
     changed_.NotifyAll();
   }
-  if (close) CloseBuffer(cause);
-  // 3. From here on the session may be destroyed.
+  // 2. From here on the session may be destroyed.
   Leave();
 }
 
@@ -193,7 +192,7 @@ bool Producers::AwaitTurn(int index) {
 void Producers::TuneThreads() {
   const auto now = std::chrono::steady_clock::now();
   const int64_t records = records_;
-  if (!periods_.MayEnd(now, records, active_threads_)) return;
+  if (!periods_.MayEnd(now, records)) return;
   BufferStats stats;
   if (!runs_.ReadStats(&stats).ok()) {
     // The closing session, for example. The number stays as it is.
@@ -218,21 +217,28 @@ void Producers::TuneThreads() {
 }
 
 bool Producers::Produce(int index) {
+  ++producing_;
+  const auto cleanup = gtl::MakeCleanup([this] { --producing_; });
   const int64_t records_before = records_;
-  bool has_put = false;
+  const int64_t ends_before = ends_;
+  PreparedRuns::Result result;
   const Status status = [&] {
     // In a profiler's trace, the run is an event on its producer's thread.
     const tsl::profiler::TraceMe trace([this] {
       return tsl::profiler::TraceMeEncode("StagedRun",
                                           {{"stage", options_.name()}});
     });
-    return runs_.ProduceRecord(index, &has_put);
+    return runs_.ProduceRecord(index, &result);
   }();
-  if (status.ok() && has_put) return CountRecord(index);
+  if (result == PreparedRuns::Result::kRecord) {
+    return CountRecord(index, ends_before);
+  }
   {
     mutex_lock l(mu_);
     if (stopping_) return false;
   }
+  if (result == PreparedRuns::Result::kStale) return true;
+  if (result == PreparedRuns::Result::kEnded) return false;
   if (status.ok()) return EndStage(index, NoRecordStatus());
   switch (outcomes_.Of(status)) {
     case RunOutcome::kEndOfData:
@@ -244,12 +250,15 @@ bool Producers::Produce(int index) {
   }
 }
 
-bool Producers::CountRecord(int index) {
+bool Producers::CountRecord(int index, int64_t ends_before) {
   records_.fetch_add(1, std::memory_order_relaxed);
   pauses_[index] = pauses_[index].zero();
   ignored_in_a_row_[index] = 0;
   has_closed_[index] = false;
-  if (num_sources_ > 1 && options_.restartable()) {
+  if (ends_before > ends_before_record_.load(std::memory_order_relaxed)) {
+    ends_before_record_ = ends_before;
+  }
+  if (num_sources_ > 1) {
     mutex_lock l(mu_);
     ended_ops_.clear();
   }
@@ -269,14 +278,14 @@ bool Producers::CountIgnored(int index, const Status& status) {
 }
 
 bool Producers::EndSource(int index, int64_t records_before) {
-  if (!options_.restartable() || num_sources_ == 1) {
+  if (num_sources_ == 1) {
     return EndStage(index, OkStatus());
   }
   bool all_ended, run_again;
   {
     mutex_lock l(mu_);
-    // After a record of another source, which may be the first one after a
-    // restart, this source may have data again.
+    // After a record of another source, which may be the first one of other
+    // data, this source may have data again.
     const bool is_current = records_ == records_before;
     run_again = !is_current && !ended_ops_.empty();
     // Wake the threads of other ended sources, which check again whether all
@@ -291,16 +300,24 @@ bool Producers::EndSource(int index, int64_t records_before) {
   return run_again || Pause(kEndedSourcePeriod);
 }
 
-bool Producers::EndStage(int index, const Status& cause) {
-  if (!options_.restartable()) {
-    if (!cause.ok()) EndWithCause(index, cause);
-    return false;
+bool Producers::LetErrorsComeFirst(int64_t failures_before) {
+  const auto deadline = std::chrono::steady_clock::now() + kErrorsFirst;
+  mutex_lock l(mu_);
+  while (producing_ > 1 && failures_ == failures_before && !stopping_ &&
+         std::chrono::steady_clock::now() < deadline) {
+    changed_.WaitFor(&mu_, std::chrono::milliseconds(1));
   }
-  // A stage that cannot run at all is closed again and again, in case a restart
-  // has opened it.
+  return failures_ != failures_before;
+}
+
+bool Producers::EndStage(int index, const Status& cause) {
+  if (cause.ok() && LetErrorsComeFirst(failures_)) return true;
+  ++ends_;
+  if (!cause.ok()) ++failures_;
   if (!CloseBuffer(cause, /*is_logged=*/has_closed_[index])) return false;
   has_closed_[index] = true;
-  return Pause(NextPause(index, kLongestPause));
+  // The next run waits for the stage, unless it is on a server.
+  return runs_.AwaitsStage() || Pause(NextPause(index, kLongestPause));
 }
 
 std::chrono::milliseconds Producers::NextPause(
@@ -308,14 +325,6 @@ std::chrono::milliseconds Producers::NextPause(
   const std::chrono::milliseconds pause = pauses_[index];
   pauses_[index] = std::min(2 * pause + std::chrono::milliseconds(1), longest);
   return pause;
-}
-
-void Producers::EndWithCause(int index, const Status& cause) {
-  mutex_lock l(mu_);
-  if (stopping_ || !cause_.ok()) return;
-  cause_ = cause;
-  cause_op_ = options_.fetch_ops(index);
-  must_leave_.store(true, std::memory_order_release);
 }
 
 bool Producers::Pause(std::chrono::milliseconds time) {
@@ -454,8 +463,8 @@ PrefetchRunner::Stats Producers::GetStats() const {
   stats.records = records_;
   stats.ignored = ignored_;
   mutex_lock l(mu_);
-  stats.running = working_ > 0;
-  stats.threads = std::min<int>(working_, active_threads_);
+  stats.running = working_ > 0 && ends_before_record_ >= ends_;
+  stats.threads = stats.running ? std::min<int>(working_, active_threads_) : 0;
   return stats;
 }
 

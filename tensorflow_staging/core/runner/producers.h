@@ -82,17 +82,18 @@ class Producers : public std::enable_shared_from_this<Producers> {
   // Runs the region once, in thread `index`, and handles the result. Like the
   // next four methods, returns whether the thread continues.
   bool Produce(int index) TF_LOCKS_EXCLUDED(mu_);
-  bool CountRecord(int index) TF_LOCKS_EXCLUDED(mu_);
+  bool CountRecord(int index, int64_t ends_before) TF_LOCKS_EXCLUDED(mu_);
   bool CountIgnored(int index, const Status& status) TF_LOCKS_EXCLUDED(mu_);
   // Handles the end of thread `index`'s source, found by a run that began when
-  // there were `records_before` records. A restartable stage ends once all of
-  // its sources have.
+  // there were `records_before` records. A stage ends once all of its sources
+  // have.
   bool EndSource(int index, int64_t records_before) TF_LOCKS_EXCLUDED(mu_);
+  // At the end of the data, lets the runs of other threads end, for a moment at
+  // most: one of them may have found the error that is the cause. Returns
+  // whether one has.
+  bool LetErrorsComeFirst(int64_t failures_before) TF_LOCKS_EXCLUDED(mu_);
   // `cause` is OK at the end of the data.
   bool EndStage(int index, const Status& cause) TF_LOCKS_EXCLUDED(mu_);
-  // Ends a stage that cannot restart: remembers the first cause, with which
-  // Work closes the buffer, and asks the other threads to leave.
-  void EndWithCause(int index, const Status& cause) TF_LOCKS_EXCLUDED(mu_);
 
   // The pause of thread `index`, which grows from one failed run to the next.
   std::chrono::milliseconds NextPause(int index,
@@ -133,8 +134,8 @@ class Producers : public std::enable_shared_from_this<Producers> {
 
   // The next pause of each thread, used only by that thread. Pauses that grow
   // from one failed run to the next keep the thread from spinning
-  //   * after it has closed the buffer of a restartable stage: its next run
-  //     waits in TensorBufferBegin, but the graph may lack that op;
+  //   * after it has closed the buffer: its next run waits until a source
+  //     changes, but not on a server before it reads one;
   //   * after many ignored errors in a row: its source may do nothing but fail.
   // A record resets the pause.
   std::vector<std::chrono::milliseconds> pauses_;
@@ -161,6 +162,15 @@ class Producers : public std::enable_shared_from_this<Producers> {
 
   std::atomic<int64_t> records_{0};
   std::atomic<int64_t> ignored_{0};
+  // How many threads are in a run or handle its result.
+  std::atomic<int> producing_{0};
+  // How often an error has closed the buffer.
+  std::atomic<int64_t> failures_{0};
+  // How often a run has ended the stage. A run that had begun before may still
+  // put a record afterwards.
+  std::atomic<int64_t> ends_{0};
+  // How many ends came before the latest run that has put a record began.
+  std::atomic<int64_t> ends_before_record_{0};
 
   mutable mutex mu_;
   SteadyCondition changed_;
@@ -174,21 +184,13 @@ class Producers : public std::enable_shared_from_this<Producers> {
   bool prepared_ TF_GUARDED_BY(mu_) = false;
   // Whether Start has opened the buffer.
   bool open_ TF_GUARDED_BY(mu_) = false;
-  // Whether threads that wait for their turn must leave: the data has ended.
+  // Whether threads that wait for their turn must leave: the stage has ended.
   bool idle_must_leave_ TF_GUARDED_BY(mu_) = false;
   int inside_ TF_GUARDED_BY(mu_) = 0;
   // Threads that may still produce records.
   int working_ TF_GUARDED_BY(mu_) = 0;
-  // The same, by fetch_op.
-  std::map<std::string, int> working_on_op_ TF_GUARDED_BY(mu_);
-  // The first error that was neither closed nor ignored, and the fetch_op whose
-  // run failed. The buffer is closed with the cause as soon as all threads of
-  // that fetch_op have left: another one may hold an earlier record of the same
-  // source. Threads of other sources may wait for input that never comes.
-  Status cause_ TF_GUARDED_BY(mu_);
-  std::string cause_op_ TF_GUARDED_BY(mu_);
-  // Of a restartable stage: the fetch_ops that have reached the end of their
-  // data since the last record.
+  // The fetch_ops that have reached the end of their data since the last
+  // record.
   std::set<std::string> ended_ops_ TF_GUARDED_BY(mu_);
   std::vector<std::unique_ptr<Thread>> threads_ TF_GUARDED_BY(mu_);
 };

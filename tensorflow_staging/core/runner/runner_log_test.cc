@@ -113,7 +113,7 @@ class RunnerLogTest : public ::testing::Test {
  protected:
   // Runs the stage until it has closed its buffer, and stops it. Returns what
   // it has logged.
-  std::vector<std::string> RunAndStop(bool restartable = false) {
+  std::vector<std::string> RunAndStop() {
     PrefetchRunnerOptions options;
     options.set_name("prefetch");
     options.set_cancel_op("cancel");
@@ -123,7 +123,6 @@ class RunnerLogTest : public ::testing::Test {
     options.set_error_message_tensor("message:0");
     options.add_fetch_ops("produce");
     options.add_closed_exceptions(error::OUT_OF_RANGE);
-    options.set_restartable(restartable);
     Log log;
     std::unique_ptr<PrefetchRunner> runner;
     TF_CHECK_OK(PrefetchRunner::Create(session_, options, &runner));
@@ -181,11 +180,10 @@ TEST_F(RunnerLogTest, AWarningIfTheStageFails) {
                                 HasSubstr("bad record"))));
 }
 
-TEST_F(RunnerLogTest, OneWarningIfARestartableStageFailsAgainAndAgain) {
+TEST_F(RunnerLogTest, OneWarningIfAStageFailsAgainAndAgain) {
   session_->produce = errors::DataLoss("bad record");
   session_->closes_left = 5;
-  EXPECT_THAT(RunAndStop(/*restartable=*/true),
-              ElementsAre(HasSubstr("bad record")));
+  EXPECT_THAT(RunAndStop(), ElementsAre(HasSubstr("bad record")));
 }
 
 TEST_F(RunnerLogTest, ErrorsIfTheServerIsLost) {

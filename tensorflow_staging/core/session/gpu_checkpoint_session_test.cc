@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,18 +16,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "tensorflow/core/data/serialization_utils.h"
 #include "tensorflow/core/framework/attr_value_util.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/framework/variant.h"
 #include "tensorflow/core/framework/variant_encode_decode.h"
+#include "tensorflow/core/framework/variant_tensor_data.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/kernels/saved_record.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/session/session_runners.h"
+#include "tensorflow_staging/core/sources/saved_state.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
 #include "tensorflow_staging/core/testing/gpu_streams.h"
 #include "tensorflow_staging/core/testing/local_server.h"
@@ -178,12 +181,17 @@ Tensor ThroughAFile(const Tensor& saved) {
 }
 
 int NumRecords(const Tensor& saved) {
-  int records = 0;
+  std::vector<const VariantTensorData*> entries;
   const auto elements = saved.vec<Variant>();
   for (int64_t i = 0; i < elements.size(); ++i) {
-    if (elements(i).get<SavedRecord>() != nullptr) ++records;
+    entries.push_back(elements(i).get<data::IteratorStateVariant>()->GetData());
   }
-  return records;
+  data::VariantTensorDataReader reader(entries);
+  SavedState state;
+  TF_CHECK_OK(Read(&reader, &state));
+  int count = 0;
+  for (const auto& [stage, records] : state.records) count += records.size();
+  return count;
 }
 
 // A session that trains a model, and its stage.
@@ -277,7 +285,7 @@ class Training {
   GraphDef NewGraph() const {
     GraphDef graph;
     AddRangeSource(/*stop=*/int64_t{1} << 40, &graph);
-    Add(NodeDefBuilder("position", kSaveIteratorOp)
+    Add(NodeDefBuilder("position", "SerializeIterator")
             .Input("iterator", 0, DT_RESOURCE)
             .Device(kCpu),
         &graph);
@@ -285,7 +293,7 @@ class Training {
             .Attr("dtype", DT_VARIANT)
             .Device(kCpu),
         &graph);
-    Add(NodeDefBuilder("restore", kRestoreIteratorOp)
+    Add(NodeDefBuilder("restore", "DeserializeIterator")
             .Input("iterator", 0, DT_RESOURCE)
             .Input("saved", 0, DT_VARIANT)
             .Device(kCpu),
@@ -397,6 +405,38 @@ TEST(GpuCheckpointWaitTest, StepsGoOnWhileASaveWaitsForTheGpu) {
   training.Restore(saved);
   training.StartStage();
   training.RunSteps(5, 20);
+}
+
+// A record is in the buffer before it has been copied to the GPU.
+TEST(GpuCheckpointWaitTest, ASaveWaitsForCopiesThatAreQueued) {
+  SetFakeGpuDelay(absl::Microseconds(200));
+  const auto smart = std::find_if(
+      Models().begin(), Models().end(),
+      [](const Model& model) { return model.add_step == nullptr; });
+  for (int round = 0; round < 5; ++round) {
+    Tensor saved;
+    {
+      Training training(*smart);
+      StoppedFakeGpu stopped(training.Gpu(0));
+      training.StartStage();
+      training.AwaitFullBuffer(0);
+      absl::Notification ended;
+      const std::unique_ptr<Thread> thread(
+          Env::Default()->StartThread({}, "save", [&] {
+            saved = training.Save();
+            ended.Notify();
+          }));
+      EXPECT_FALSE(
+          ended.WaitForNotificationWithTimeout(absl::Milliseconds(20)));
+      stopped.Release();
+      ended.WaitForNotification();
+    }
+    Training training(*smart);
+    training.Restore(saved);
+    training.StartStage();
+    training.RunSteps(0, kCapacity + 3);
+  }
+  SetFakeGpuDelay(absl::ZeroDuration());
 }
 
 }  // namespace

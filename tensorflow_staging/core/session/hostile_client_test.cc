@@ -14,23 +14,28 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
+#include "tensorflow/core/data/serialization_utils.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/framework/variant.h"
+#include "tensorflow/core/framework/variant_tensor_data.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/kernels/saved_record.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
+#include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/session/session_runners.h"
+#include "tensorflow_staging/core/sources/saved_state.h"
 #include "tensorflow_staging/core/testing/chance.h"
 #include "tensorflow_staging/core/testing/range_source.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
+#include "tensorflow_staging/core/testing/stage_runner_options.h"
 
 namespace tensorflow {
 namespace staging {
@@ -42,12 +47,11 @@ constexpr int kRequests = 8;
 // A run that waits is right to do so, for example for a record.
 constexpr int kTimeoutMillis = 10;
 
-constexpr const char* kOps[] = {
-    "StagedIteratorPosition", "StagedNode",          "TensorBufferBegin",
-    "TensorBufferCancel",     "TensorBufferClose",   "TensorBufferPause",
-    "TensorBufferPut",        "TensorBufferRestart", "TensorBufferRestore",
-    "TensorBufferResume",     "TensorBufferSave",    "TensorBufferSize",
-    "TensorBufferStats",      "TensorBufferTake"};
+constexpr const char* kOps[] = {"DeserializeIterator", "StagedNode",
+                                "TensorBufferCancel",  "TensorBufferClose",
+                                "TensorBufferDiscard", "TensorBufferPut",
+                                "TensorBufferResume",  "TensorBufferSize",
+                                "TensorBufferStats",   "TensorBufferTake"};
 
 // Most messages need small numbers to be accepted.
 int64_t Number(Chance* chance) {
@@ -188,8 +192,8 @@ TEST(HostileClientTest, ConfigurationsGiveAResultOrAnError) {
   }
 }
 
-// Returns a variant tensor as a client sends it: of a saved record, or of
-// another type, with other tensors than belong there.
+// Returns a variant tensor as a client sends it, with other tensors than belong
+// there.
 Tensor HostileVariant(Chance* chance) {
   TensorProto proto;
   proto.set_dtype(DT_VARIANT);
@@ -197,8 +201,7 @@ Tensor HostileVariant(Chance* chance) {
   proto.mutable_tensor_shape()->add_dim()->set_size(elements);
   for (int i = 0; i < elements; ++i) {
     VariantTensorDataProto* element = proto.add_variant_val();
-    element->set_type_name(chance->Below(4) == 0 ? "int"
-                                                 : SavedRecord::kTypeName);
+    element->set_type_name("int");
     element->set_metadata("\x01");
     for (int j = chance->Below(4); j > 0; --j) {
       Tensor tensor(7.0f);
@@ -213,6 +216,70 @@ Tensor HostileVariant(Chance* chance) {
   }
   Tensor tensor;
   if (!tensor.FromProto(proto)) return Tensor(DT_VARIANT, TensorShape({}));
+  return tensor;
+}
+
+// Returns what a client may have in the place of the entry `good` of a saved
+// position: sometimes one of its tensors is another, or misses its name.
+std::unique_ptr<VariantTensorData> HostileEntry(const VariantTensorData& good,
+                                                Chance* chance) {
+  auto entry = std::make_unique<VariantTensorData>();
+  entry->set_type_name(good.type_name());
+  std::string metadata = good.metadata_string();
+  if (chance->Below(8) == 0) metadata.back() ^= 1;
+  entry->set_metadata(metadata);
+  const int changed = chance->Below(4) == 0 ? chance->Below(good.tensors_size())
+                                            : good.tensors_size();
+  for (int i = 0; i < good.tensors_size(); ++i) {
+    const Tensor others[] = {Tensor(Number(chance)),
+                             Tensor(tstring("record:0")), Tensor(7.0f),
+                             Tensor(DT_INT64, TensorShape({chance->Below(3)}))};
+    *entry->add_tensors() = i == changed ? chance->Of(others) : good.tensors(i);
+  }
+  return entry;
+}
+
+// Returns the position `position` of an iterator, with the records that a
+// client wants its stage to have.
+Tensor HostilePosition(const Tensor& position, Chance* chance) {
+  SavedState state;
+  state.initializer = chance->Below(4) == 0 ? "other" : "initializer";
+  std::vector<SavedRecord>& records =
+      state.records[chance->Below(4) == 0 ? "other" : "prefetch"];
+  for (int i = chance->Below(4); i > 0; --i) {
+    SavedRecord& record = records.emplace_back();
+    for (int j = chance->Below(4) == 0 ? chance->Below(3) : 1; j > 0; --j) {
+      record.tensor_names.push_back("record:0");
+      record.tensors.push_back(chance->Below(4) == 0 ? Tensor(7.0f)
+                                                     : Tensor(int64_t{7}));
+    }
+  }
+  for (int i = chance->Below(2); i > 0; --i) {
+    state.elements.push_back({Tensor(int64_t{3})});
+  }
+  data::VariantTensorDataWriter writer;
+  TF_CHECK_OK(Write(state, &writer));
+  std::vector<std::unique_ptr<VariantTensorData>> written;
+  writer.ReleaseData(&written);
+  std::vector<Variant> entries;
+  const auto good = position.vec<Variant>();
+  for (int64_t i = 0; i < good.size(); ++i) {
+    const auto* entry = good(i).get<data::IteratorStateVariant>();
+    if (!absl::StartsWith(entry->GetData()->metadata_string(), "staging")) {
+      entries.push_back(good(i));
+    }
+  }
+  for (const auto& entry : written) {
+    data::IteratorStateVariant variant;
+    TF_CHECK_OK(
+        variant.InitializeFromVariantData(HostileEntry(*entry, chance)));
+    entries.emplace_back(std::move(variant));
+  }
+  const int64_t size = entries.size();
+  Tensor tensor(DT_VARIANT, TensorShape({size}));
+  for (int64_t i = 0; i < size; ++i) {
+    tensor.vec<Variant>()(i) = std::move(entries[i]);
+  }
   return tensor;
 }
 
@@ -254,9 +321,10 @@ AttrValue HostileAttr(const OpDef::AttrDef& attr, Chance* chance) {
   return value;
 }
 
-// Builds a node of `op` with any attributes, over placeholders that it feeds.
-NodeDef HostileNode(const std::string& name, const OpDef& op, Chance* chance,
-                    GraphDef* graph,
+// Builds a node of `op` with any attributes, over placeholders that it feeds,
+// and over the session's iterator, which has the position `position`.
+NodeDef HostileNode(const std::string& name, const OpDef& op,
+                    const Tensor& position, Chance* chance, GraphDef* graph,
                     std::vector<std::pair<std::string, Tensor>>* feeds) {
   NodeDef node;
   node.set_name(name);
@@ -267,10 +335,16 @@ NodeDef HostileNode(const std::string& name, const OpDef& op, Chance* chance,
     }
   }
   const auto add_input = [&](DataType type) {
+    if (type == DT_RESOURCE) {
+      node.add_input("iterator");
+      return;
+    }
     const std::string input = absl::StrCat(name, "_input_", node.input_size());
     StageTestGraph::Add(
         NodeDefBuilder(input, "Placeholder").Attr("dtype", type), graph);
-    feeds->emplace_back(input, HostileTensor(type, chance));
+    feeds->emplace_back(input, op.name() == "DeserializeIterator"
+                                   ? HostilePosition(position, chance)
+                                   : HostileTensor(type, chance));
     node.add_input(input);
   };
   for (const OpDef::ArgDef& arg : op.input_arg()) {
@@ -285,13 +359,57 @@ NodeDef HostileNode(const std::string& name, const OpDef& op, Chance* chance,
   return node;
 }
 
+// A session whose stage reads an iterator.
+class StagedSession {
+ public:
+  StagedSession() {
+    SessionOptions options;
+    options.config.set_inter_op_parallelism_threads(2);
+    // The graph is extended, as in a Python session.
+    options.config.mutable_experimental()
+        ->set_disable_optimize_for_static_graph(true);
+    session_.reset(NewSession(options));
+    GraphDef graph;
+    AddRangeSource(/*stop=*/100, &graph);
+    StageTestGraph::Add(NodeDefBuilder("position", "SerializeIterator")
+                            .Input("iterator", 0, DT_RESOURCE),
+                        &graph);
+    stage_.AddTo(&graph, "record");
+    TF_CHECK_OK(session_->Create(graph));
+    TF_CHECK_OK(session_->Run({}, {}, {"initializer"}, nullptr));
+    PrefetchRunnerOptions options_of_runner = RunnerOptionsOf(stage_);
+    options_of_runner.add_fetch_ops(stage_.Node(kPutOp));
+    TF_CHECK_OK(PrefetchRunner::Create(session_, options_of_runner, &runner_));
+    TF_CHECK_OK(runner_->Start());
+  }
+
+  Tensor Position() {
+    std::vector<Tensor> outputs;
+    TF_CHECK_OK(session_->Run({}, {"position"}, {}, &outputs));
+    return outputs[0];
+  }
+
+  Status Take(const RunOptions& run) {
+    std::vector<Tensor> outputs;
+    return session_->Run(run, {}, {stage_.Node(kTakeOp)}, {}, &outputs,
+                         nullptr);
+  }
+
+  Session* get() { return session_.get(); }
+
+ private:
+  const StageTestGraph stage_;
+  std::shared_ptr<Session> session_;
+  std::unique_ptr<PrefetchRunner> runner_;
+};
+
 TEST(HostileClientTest, InputsAndAttributesGiveAResultOrAnError) {
   Results results;
-  SessionOptions options;
-  options.config.set_inter_op_parallelism_threads(2);
   for (int seed = 0; seed < kSessions; ++seed) {
     Chance chance(seed);
-    const std::unique_ptr<Session> session(NewSession(options));
+    StagedSession staged;
+    Session* const session = staged.get();
+    const Tensor position = staged.Position();
     // In one session, the requests meet in the same buffers.
     for (int i = 0; i < kRequests; ++i) {
       fprintf(stderr, "session %d, request %d\n", seed, i);
@@ -301,7 +419,8 @@ TEST(HostileClientTest, InputsAndAttributesGiveAResultOrAnError) {
       GraphDef graph;
       std::vector<std::pair<std::string, Tensor>> feeds;
       const std::string name = absl::StrCat("hostile_", i);
-      *graph.add_node() = HostileNode(name, *op, &chance, &graph, &feeds);
+      *graph.add_node() =
+          HostileNode(name, *op, position, &chance, &graph, &feeds);
       if (!results.Count(session->Extend(graph))) continue;
       RunOptions run;
       run.set_timeout_in_ms(kTimeoutMillis);
@@ -312,6 +431,7 @@ TEST(HostileClientTest, InputsAndAttributesGiveAResultOrAnError) {
       std::vector<Tensor> outputs;
       results.Count(
           session->Run(run, feeds, fetches, {name}, &outputs, nullptr));
+      results.Count(staged.Take(run));
     }
   }
 }

@@ -42,6 +42,7 @@ PrefetchRunnerOptions RunnerOf(const PlannedStage& stage,
   runner.set_error_message_tensor(
       absl::StrCat(stage.NodeName("error_message"), ":0"));
   runner.set_stats_tensor(absl::StrCat(stage.NodeName(kStatsOp), ":0"));
+  runner.set_discard_tensor(absl::StrCat(stage.NodeName(kDiscardOp), ":0"));
   return runner;
 }
 
@@ -55,7 +56,7 @@ bool RunsAny(const PrefetchRunnerOptions& runner, const Names& puts) {
 }
 
 // Adds `runner` of a stage that SmartStage created, or lets the manual stage
-// with the same Puts restart and check its Puts.
+// with the same Puts check them.
 void Add(const PrefetchRunnerOptions& runner,
          std::vector<PrefetchRunnerOptions>* runners) {
   if (!runner.cancel_op().empty()) {
@@ -64,7 +65,6 @@ void Add(const PrefetchRunnerOptions& runner,
   }
   for (PrefetchRunnerOptions& known : *runners) {
     if (!RunsAny(known, runner.fetch_ops())) continue;
-    if (runner.restartable()) known.set_restartable(true);
     for (std::string& op : *known.mutable_fetch_ops()) {
       const std::string check = PutCheck(op);
       if (absl::c_linear_search(runner.fetch_ops(), check)) op = check;
@@ -80,15 +80,14 @@ std::vector<PrefetchRunnerOptions> RunnersOfPlan(
   for (const PlannedStage& stage : plan.stages()) {
     PrefetchRunnerOptions runner;
     if (stage.is_manual()) {
-      if (!stage.is_restartable() && !stage.check_puts) continue;
+      if (!stage.check_puts) continue;
       for (const Node* put : stage.puts) {
         runner.add_fetch_ops(put->name());
-        if (stage.check_puts) runner.add_fetch_ops(PutCheck(put->name()));
+        runner.add_fetch_ops(PutCheck(put->name()));
       }
     } else {
       runner = RunnerOf(stage, settings);
     }
-    runner.set_restartable(stage.is_restartable());
     runners.push_back(std::move(runner));
   }
   return runners;
@@ -138,6 +137,25 @@ Status FindRunnersOfSession(
                               "' is not a serialized PrefetchRunnerOptions.");
     }
     Add(runner, runners);
+  }
+  return OkStatus();
+}
+
+Status FetchCounts(Session* session, const std::vector<std::string>& tensors,
+                      std::vector<int64_t>* counts) {
+  // As in FindRunnersOfSession.
+  RunOptions run;
+  run.set_inter_op_thread_pool(-1);
+  for (const std::string& tensor : tensors) {
+    std::vector<Tensor> outputs;
+    RunMetadata metadata;
+    TF_RETURN_IF_ERROR(
+        session->Run(run, {}, {tensor}, {}, &outputs, &metadata));
+    if (outputs[0].dtype() != DT_INT64 || outputs[0].NumElements() != 1) {
+      return errors::InvalidArgument("Tensor '", tensor,
+                                     "' is no number.");
+    }
+    counts->push_back(outputs[0].flat<int64_t>()(0));
   }
   return OkStatus();
 }

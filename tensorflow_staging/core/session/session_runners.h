@@ -21,8 +21,7 @@ namespace staging {
 
 // Finds the runners that the stages of `plan` need: the options of those that
 // SmartStage creates and, with nothing else set, the Puts of the manual stages
-// that can restart or whose Puts need a check. The client knows the options of
-// manual stages.
+// whose Puts need a check. The client knows the options of manual stages.
 std::vector<PrefetchRunnerOptions> RunnersOfPlan(
     const StagePlan& plan, const SmartStageSettings& settings);
 
@@ -31,14 +30,19 @@ Status AddRunnersNode(const std::vector<PrefetchRunnerOptions>& runners,
                       Graph* graph);
 
 // Finds the runners of a session: `manual_stages`, the options of the manual
-// stages, which become restartable where the session can restart them and check
-// their Puts where those need it, and the options of the stages that SmartStage
-// created in the session. The session must have its graph.
+// stages, which check their Puts where those need it, and the options of the
+// stages that SmartStage created in the session. The session must have its
+// graph.
 //
 // Returns the session's error if it cannot run.
 Status FindRunnersOfSession(
     Session* session, const std::vector<PrefetchRunnerOptions>& manual_stages,
     std::vector<PrefetchRunnerOptions>* runners);
+
+// Runs ops of stages that yield an int64 scalar, such as a discard_tensor, one
+// after the other. Sets `*counts` to what they yield.
+Status FetchCounts(Session* session, const std::vector<std::string>& tensors,
+                      std::vector<int64_t>* counts);
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -37,16 +37,22 @@ class SessionRunnersTest : public ::testing::Test {
     return config;
   }
 
-  // Finds the runners of a session with this graph and configuration.
-  Status Find(const Runners& manual_stages = {}) {
+  // Opens a session with this graph and configuration.
+  Status Open(std::unique_ptr<Session>* session) {
     SessionOptions options;
     options.config = Config();
     Session* created = nullptr;
     TF_RETURN_IF_ERROR(NewSession(options, &created));
-    const std::unique_ptr<Session> session(created);
+    session->reset(created);
     GraphDef graph;
     graph_.get()->ToGraphDef(&graph);
-    TF_RETURN_IF_ERROR(session->Create(graph));
+    return created->Create(graph);
+  }
+
+  // Finds the runners of such a session.
+  Status Find(const Runners& manual_stages = {}) {
+    std::unique_ptr<Session> session;
+    TF_RETURN_IF_ERROR(Open(&session));
     return FindRunnersOfSession(session.get(), manual_stages, &runners_);
   }
 
@@ -80,6 +86,8 @@ TEST_F(SessionRunnersTest, OptionsNameTheNodesThatThePassCreates) {
     ExpectNode(runner.cancel_op(), "TensorBufferCancel");
     ExpectNode(runner.resume_op(), "TensorBufferResume");
     ExpectNode(runner.close_op(), "TensorBufferClose");
+    ExpectNode(NodeOf(runner.stats_tensor()), "TensorBufferStats");
+    ExpectNode(NodeOf(runner.discard_tensor()), "TensorBufferDiscard");
     ExpectNode(NodeOf(runner.error_code_tensor()), "Const");
     ExpectNode(NodeOf(runner.error_message_tensor()), "Const");
     EXPECT_THAT(graph_.Inputs(runner.close_op()),
@@ -128,52 +136,15 @@ TEST_F(SessionRunnersTest, ThePutOfAConditionalIsChecked) {
   }
   PrefetchRunnerOptions manual;
   manual.set_name("manual");
-  manual.set_restartable(true);
+  manual.set_discard_tensor("manual/TensorBufferDiscard:0");
   manual.add_fetch_ops("manual/TensorBufferPut");
   ASSERT_EQ(Find({manual}), OkStatus());
   ASSERT_EQ(runners_.size(), 2);
   EXPECT_THAT(runners_[0].fetch_ops(),
               ElementsAre("manual/TensorBufferPut/done:0"));
-  EXPECT_TRUE(runners_[0].restartable());
+  EXPECT_EQ(runners_[0].discard_tensor(), "manual/TensorBufferDiscard:0");
   EXPECT_THAT(runners_[1].fetch_ops(),
               ElementsAre("prefetch/TensorBufferPut/done:0"));
-}
-
-TEST_F(SessionRunnersTest, AStageWithAnInitialiserIsRestartable) {
-  Node* staged = graph_.Iterator("staged_iterator");
-  Node* iterator = graph_.Iterator("iterator");
-  graph_.InitializeWithRange("initialize_staged", staged, 0, 9);
-  graph_.InitializeWithRange("initialize", iterator, 0, 9);
-  graph_.Stage("manual", {graph_.GetNext("staged_next", staged)});
-  graph_.Target("target", {graph_.GetNext("next", iterator)});
-  graph_.Target("other", {graph_.Source("other_next")});
-  PrefetchRunnerOptions manual;
-  manual.set_name("manual");
-  manual.add_fetch_ops("manual/TensorBufferPut");
-  for (const bool smart_stage : {false, true}) {
-    fields_.set_do_smart_stage(smart_stage);
-    ASSERT_EQ(Find({manual}), OkStatus());
-    ASSERT_EQ(runners_.size(), smart_stage ? 3 : 1);
-    EXPECT_TRUE(runners_[0].restartable());
-    if (!smart_stage) continue;
-    EXPECT_TRUE(runners_[1].restartable());
-    EXPECT_FALSE(runners_[2].restartable());
-  }
-}
-
-TEST_F(SessionRunnersTest, AStageWhoseIteratorIsRestoredIsRestartable) {
-  NodeBuilder position("position", "Placeholder");
-  position.Attr("dtype", DT_VARIANT);
-  Node* iterator = graph_.Iterator("iterator");
-  NodeBuilder restore("restore", kRestoreIteratorOp);
-  restore.Input(iterator).Input(graph_.Finalize(&position));
-  graph_.Finalize(&restore);
-  graph_.Target("target", {graph_.GetNext("next", iterator)});
-  graph_.Target("other", {graph_.Source("other_next")});
-  ASSERT_EQ(Find(), OkStatus());
-  ASSERT_EQ(runners_.size(), 2);
-  EXPECT_TRUE(runners_[0].restartable());
-  EXPECT_FALSE(runners_[1].restartable());
 }
 
 TEST_F(SessionRunnersTest, ASessionWithoutStagesHasTheGivenRunners) {
@@ -184,6 +155,36 @@ TEST_F(SessionRunnersTest, ASessionWithoutStagesHasTheGivenRunners) {
   ASSERT_EQ(Find({manual}), OkStatus());
   ASSERT_EQ(runners_.size(), 1);
   EXPECT_EQ(runners_[0].SerializeAsString(), manual.SerializeAsString());
+}
+
+TEST_F(SessionRunnersTest, DiscardRecordsDropsThoseOfEachStage) {
+  for (const std::string name : {"first", "second"}) {
+    Node* iterator = graph_.Iterator(name + "_iterator");
+    graph_.InitializeWithRange(name + "_initialize", iterator, 0, 5);
+    graph_.Target(name + "_target", {graph_.GetNext(name, iterator)});
+  }
+  fields_.mutable_smart_stage_options()->set_capacity(3);
+  std::unique_ptr<Session> session;
+  ASSERT_EQ(Open(&session), OkStatus());
+  ASSERT_EQ(
+      session->Run({}, {}, {"first_initialize", "second_initialize"}, nullptr),
+      OkStatus());
+  ASSERT_EQ(FindRunnersOfSession(session.get(), {}, &runners_), OkStatus());
+  ASSERT_EQ(runners_.size(), 2);
+  for (int i = 0; i < 3; ++i) {
+    const PrefetchRunnerOptions& runner = runners_[i == 0 ? 0 : 1];
+    ASSERT_EQ(session->Run({}, {}, {runner.fetch_ops(0)}, nullptr), OkStatus());
+  }
+  const std::vector<std::string> tensors = {runners_[0].discard_tensor(),
+                                            runners_[1].discard_tensor()};
+  std::vector<int64_t> discarded;
+  ASSERT_EQ(FetchCounts(session.get(), tensors, &discarded), OkStatus());
+  EXPECT_THAT(discarded, ElementsAre(1, 2));
+  discarded.clear();
+  ASSERT_EQ(FetchCounts(session.get(), tensors, &discarded), OkStatus());
+  EXPECT_THAT(discarded, ElementsAre(0, 0));
+  EXPECT_TRUE(errors::IsInvalidArgument(
+      FetchCounts(session.get(), {runners_[0].stats_tensor()}, &discarded)));
 }
 
 TEST_F(SessionRunnersTest, AnInvalidSettingIsAnError) {

@@ -12,17 +12,17 @@
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session_options.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/graph/partition/node_filter.h"
 #include "tensorflow_staging/core/graph/partition/stale_reads.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/rewrite/late_sources.h"
-#include "tensorflow_staging/core/graph/rewrite/record_device.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_alignment.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_delivery.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_handover.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
-#include "tensorflow_staging/core/graph/run/restart_check.h"
 #include "tensorflow_staging/core/graph/run/shared_iterators.h"
 #include "tensorflow_staging/core/kernels/kernel_stream.h"
 #include "tensorflow_staging/core/session/graph_history.h"
@@ -36,7 +36,7 @@ namespace {
 
 bool HasStage(const Graph& graph) {
   for (const Node* node : graph.op_nodes()) {
-    if (IsBufferPut(*node)) return true;
+    if (IsBufferPut(*node) || IsBufferTake(*node)) return true;
   }
   return false;
 }
@@ -91,29 +91,25 @@ class SmartStagePass : public GraphOptimizationPass {
     TF_RETURN_IF_ERROR(
         ReadSmartStageSettings(options.session_options->config, &settings));
     Graph* graph = options.graph->get();
-    if (!settings.finds_stages() && !HasStage(*graph)) return OkStatus();
+    const bool has_stage = HasStage(*graph);
+    if (!settings.finds_stages() && !has_stage) return OkStatus();
+    if (has_stage &&
+        options.session_options->config.graph_options().place_pruned_graph()) {
+      return errors::InvalidArgument(
+          "graph_options.place_pruned_graph is on, and the graph has a stage "
+          "of "
+          "tf.staged, which needs the whole graph: turn it off.");
+    }
     ForgetDevicesOfBufferOps(graph);
     core::RefCountPtr<GraphHistory> history;
     NodeFilter counts;
-    if (settings.finds_stages() && options.device_set != nullptr) {
+    if (options.device_set != nullptr) {
       history = GraphHistory::Of(options.session_handle, *options.device_set);
       if (history != nullptr) {
         counts = history->FilterIfRunning(*options.device_set);
         if (counts == nullptr) history->RememberNodes(*graph);
       }
     }
-    // The records of a stage of lookups are not saved.
-    const SavedIterators saved_iterators = settings.async_embedding.enabled
-                                               ? SavedIterators::kInStep
-                                               : SavedIterators::kRunAhead;
-    const StagePlan plan(*graph, settings.enabled, settings.name, counts,
-                         settings.content, saved_iterators);
-    std::vector<PrefetchRunnerOptions> runners = RunnersOfPlan(plan, settings);
-    // Running stages do not change, and have been logged already.
-    if (settings.enabled && counts == nullptr) {
-      LogStages(plan, *graph, history.get());
-    }
-    if (counts != nullptr) WarnOfLateReaders(plan, *graph, history.get());
     RewriteOptions rewrite;
     rewrite.capacity = settings.capacity;
     rewrite.capacity_bytes = settings.capacity_bytes;
@@ -125,13 +121,22 @@ class SmartStagePass : public GraphOptimizationPass {
                                 .rewrite_options()
                                 .disable_meta_optimizer();
     const NodeFilter counts_after = AfterRewrite(counts, *graph);
+    TF_RETURN_IF_ERROR(AlignStages(counts, settings.content, rewrite, graph));
+    const StagePlan plan(*graph, settings.enabled, settings.name, counts_after,
+                         settings.content);
+    std::vector<PrefetchRunnerOptions> runners = RunnersOfPlan(plan, settings);
+    // Running stages do not change, and have been logged already.
+    if (settings.enabled && counts == nullptr) {
+      LogStages(plan, *graph, history.get());
+    }
+    if (counts != nullptr) WarnOfLateReaders(plan, *graph, history.get());
     TF_RETURN_IF_ERROR(RewriteStages(plan, rewrite, graph));
     if (settings.async_embedding.enabled) {
       TF_RETURN_IF_ERROR(StageLookups(settings, counts_after, rewrite,
                                       history.get(), &runners, graph));
     }
     if (counts != nullptr) {
-      TF_RETURN_IF_ERROR(ConnectLateSources(counts, graph));
+      TF_RETURN_IF_ERROR(ConnectLateSources(counts_after, graph));
     }
     TF_RETURN_IF_ERROR(AddRunnersNode(runners, graph));
     if (history != nullptr) history->RememberBuffers(*graph);
@@ -173,14 +178,13 @@ class StageDeliveryPass : public GraphOptimizationPass {
         },
         graph));
     if (settings.on_cpu) TF_RETURN_IF_ERROR(DeliverToConsumers(graph));
-    TF_RETURN_IF_ERROR(NameDeviceOfRecords(graph));
     MoveControlOpsToCpu(graph);
     return OkStatus();
   }
 };
 
-// Runs on the graph of each run. Rejects a run that would wait for itself, or
-// read an iterator beside a stage, and marks the buffers that the run uses.
+// Runs on the graph of each run. Rejects a run that would read an
+// iterator beside a stage, and marks the buffers that the run uses.
 // Once a buffer has been used, the regions no longer change.
 class StageRunPass : public GraphOptimizationPass {
  public:
@@ -189,15 +193,10 @@ class StageRunPass : public GraphOptimizationPass {
         options.device_set == nullptr || options.is_function_graph) {
       return OkStatus();
     }
-    TF_RETURN_IF_ERROR(CheckRestartIsARunOfItsOwn(**options.graph));
     TF_RETURN_IF_ERROR(CheckNoSourceReadsBeside(**options.graph));
+    TF_RETURN_IF_ERROR(CheckFeedsAreNotDrawnAgain(**options.graph));
     WarnOfStringHandles(**options.graph);
-    SmartStageSettings settings;
-    TF_RETURN_IF_ERROR(
-        ReadSmartStageSettings(options.session_options->config, &settings));
-    if (settings.finds_stages()) {
-      GraphHistory::MarkBuffersUsed(**options.graph, *options.device_set);
-    }
+    GraphHistory::MarkBuffersUsed(**options.graph, *options.device_set);
     return OkStatus();
   }
 };

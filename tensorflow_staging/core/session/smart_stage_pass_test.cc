@@ -183,18 +183,25 @@ TEST_F(SmartStagePassTest, InitialisingTheIteratorRestartsTheStage) {
   EXPECT_TRUE(errors::IsOutOfRange(Run("target:0", &value)));
 }
 
-// The run would wait for a record that arrives only after the run has ended.
-TEST_F(SmartStagePassTest, ARunThatInitialisesTheIteratorMustNotTakeARecord) {
+// In a run that initialises the iterator, a step takes a record or not; it
+// never waits for one, which would arrive only after the run has ended.
+TEST_F(SmartStagePassTest, ARunThatInitialisesTheIteratorDoesNotWaitForItself) {
   graph_.Target("target", {graph_.GetNext("next", iterator_)});
   ASSERT_EQ(Start(), OkStatus());
-  std::vector<Tensor> outputs;
-  const Status status =
-      session_->Run({}, {"target:0"}, {"initialize"}, &outputs);
-  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("stage 'prefetch'"));
   int64_t value = -1;
+  // From here on the stage is known to read the iterator.
   ASSERT_EQ(Run("target:0", &value), OkStatus());
-  EXPECT_EQ(value, 0);
+  for (int i = 0; i < 20; ++i) {
+    std::vector<Tensor> outputs;
+    const Status status =
+        session_->Run({}, {"target:0"}, {"initialize"}, &outputs);
+    if (!status.ok()) {
+      EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr("stage 'prefetch'"));
+    }
+    ASSERT_EQ(Run("target:0", &value), OkStatus()) << i << ": " << status;
+    EXPECT_EQ(value, 0) << i << ": " << status;
+  }
 }
 
 // The callable continues to take records of the partition that it was made for.

@@ -278,8 +278,8 @@ TEST_F(StreamSessionTest, ARegionRunsOnTheStreamOfItsStage) {
   TF_CHECK_OK(session_->Run({}, {}, {"initializer"}, nullptr));
 
   const auto staged = GpusOf({}, {stage.Node(kPutOp)});
-  EXPECT_EQ(staged.at("x"), 1);
-  EXPECT_EQ(staged.at("y"), 1);
+  EXPECT_EQ(staged.at(stage.Node("region/x")), 1);
+  EXPECT_EQ(staged.at(stage.Node("region/y")), 1);
   EXPECT_EQ(staged.at(stage.Node(kPutOp)), 1);
   const auto step = GpusOf({"loss:0"}, {});
   EXPECT_EQ(step.at(stage.Node(kTakeOp)), 0);

@@ -16,6 +16,7 @@
 #include "tensorflow/compiler/xla/stream_executor/stream.h"
 #include "tensorflow/core/common_runtime/device/device_event_mgr.h"
 #include "tensorflow/core/common_runtime/device_mgr.h"
+#include "tensorflow/core/common_runtime/threadpool_device.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/device_factory.h"
 #include "tensorflow/core/platform/errors.h"
@@ -46,13 +47,23 @@ class FakeMemory : public tsl::SubAllocator {
   void* Alloc(size_t alignment, size_t num_bytes,
               size_t* bytes_received) override {
     *bytes_received = num_bytes;
-    return num_bytes > 0 ? port::AlignedMalloc(num_bytes, alignment) : nullptr;
+    if (num_bytes == 0) return nullptr;
+    void* const memory = port::AlignedMalloc(num_bytes, alignment);
+    if (IsPinned()) NotePinned(memory, num_bytes);
+    return memory;
   }
-  void Free(void* ptr, size_t num_bytes) override { port::AlignedFree(ptr); }
+  void Free(void* ptr, size_t num_bytes) override {
+    if (IsPinned()) NoteNotPinned(ptr);
+    port::AlignedFree(ptr);
+  }
   bool SupportsCoalescing() const override { return false; }
   tsl::AllocatorMemoryType GetMemoryType() const override { return type_; }
 
  private:
+  bool IsPinned() const {
+    return type_ == tsl::AllocatorMemoryType::kHostPinned;
+  }
+
   const tsl::AllocatorMemoryType type_;
 };
 
@@ -112,6 +123,9 @@ struct FakeGpu::Parts {
                           memory_limit);
       }
       in_use = parts;
+      if (index == 0) {
+        FakeGpuExecutor::Of(parts->executor)->SetCounts(&parts->counts);
+      }
     }
     return in_use;
   }
@@ -324,6 +338,43 @@ class FakeGpuFactory : public DeviceFactory {
     return OkStatus();
   }
 };
+
+// A CPU beside a GPU, as TensorFlow has it: kernels put outputs that go to the
+// GPU into pinned memory.
+class CpuBesideFakeGpu : public ThreadPoolDevice {
+ public:
+  using ThreadPoolDevice::ThreadPoolDevice;
+
+  Allocator* GetAllocator(AllocatorAttributes attributes) override {
+    if (attributes.gpu_compatible()) return PinnedMemory();
+    return ThreadPoolDevice::GetAllocator(attributes);
+  }
+};
+
+class CpuBesideFakeGpuFactory : public DeviceFactory {
+ public:
+  Status ListPhysicalDevices(std::vector<std::string>* devices) override {
+    devices->push_back("/physical_device:CPU:0");
+    return OkStatus();
+  }
+
+  Status CreateDevices(const SessionOptions& options,
+                       const std::string& name_prefix,
+                       std::vector<std::unique_ptr<Device>>* devices) override {
+    const auto count = options.config.device_count().find("CPU");
+    const int cpus =
+        count == options.config.device_count().end() ? 1 : count->second;
+    for (int i = 0; i < cpus; ++i) {
+      devices->push_back(std::make_unique<CpuBesideFakeGpu>(
+          options, absl::StrCat(name_prefix, "/device:CPU:", i),
+          Bytes(kPinnedMemory), DeviceLocality(), cpu_allocator()));
+    }
+    return OkStatus();
+  }
+};
+
+// TensorFlow's own factory of such CPUs, where there is one, has priority 70.
+REGISTER_LOCAL_DEVICE_FACTORY("CPU", CpuBesideFakeGpuFactory, 80);
 
 // TensorFlow's own factory of GPUs, where there is one, has priority 210. Two
 // factories of one priority end the process.

@@ -28,6 +28,25 @@ void Invert(void* to, const void* from, uint64_t size) {
   for (uint64_t i = 0; i < size; ++i) target[i] = ~source[i];
 }
 
+// Where pinned memory begins, and how long it is.
+struct PinnedMemory {
+  static PinnedMemory* Get() {
+    static auto* const memory = new PinnedMemory;
+    return memory;
+  }
+
+  bool Contains(const void* address) {
+    absl::MutexLock l(&mu);
+    auto it = ranges.upper_bound(reinterpret_cast<uintptr_t>(address));
+    if (it == ranges.begin()) return false;
+    --it;
+    return reinterpret_cast<uintptr_t>(address) - it->first < it->second;
+  }
+
+  absl::Mutex mu;
+  std::map<uintptr_t, size_t> ranges ABSL_GUARDED_BY(mu);
+};
+
 // Waiting for an event means waiting for its last recording, so each recording
 // has its own notification.
 class FakeGpuEvent : public se::internal::EventInterface {
@@ -60,6 +79,18 @@ void SetFakeGpuDelay(absl::Duration longest) {
   longest_delay_micros = absl::ToInt64Microseconds(longest);
 }
 
+void NotePinned(const void* begin, size_t bytes) {
+  PinnedMemory* memory = PinnedMemory::Get();
+  absl::MutexLock l(&memory->mu);
+  memory->ranges[reinterpret_cast<uintptr_t>(begin)] = bytes;
+}
+
+void NoteNotPinned(const void* begin) {
+  PinnedMemory* memory = PinnedMemory::Get();
+  absl::MutexLock l(&memory->mu);
+  memory->ranges.erase(reinterpret_cast<uintptr_t>(begin));
+}
+
 FakeGpuStream* FakeGpuStream::Of(se::Stream* stream) {
   return static_cast<FakeGpuStream*>(stream->implementation());
 }
@@ -90,6 +121,10 @@ se::StreamExecutor* FakeGpuExecutor::Get(int gpu) {
 
 FakeGpuExecutor::FakeGpuExecutor() : HostExecutor(se::PluginConfig()) {}
 
+FakeGpuExecutor* FakeGpuExecutor::Of(se::StreamExecutor* executor) {
+  return static_cast<FakeGpuExecutor*>(executor->implementation());
+}
+
 bool FakeGpuExecutor::Memcpy(se::Stream* stream, void* host_dst,
                              const se::DeviceMemoryBase& gpu_src,
                              uint64_t size) {
@@ -104,7 +139,9 @@ bool FakeGpuExecutor::Memcpy(se::Stream* stream, void* host_dst,
 
 bool FakeGpuExecutor::Memcpy(se::Stream* stream, se::DeviceMemoryBase* gpu_dst,
                              const void* host_src, uint64_t size) {
-  FakeGpuStream::Of(stream)->counts()->host_to_device.Add(size);
+  FakeGpuCounts* counts = FakeGpuStream::Of(stream)->counts();
+  counts->host_to_device.Add(size);
+  if (!PinnedMemory::Get()->Contains(host_src)) counts->from_pageable.Add(size);
   void* target = gpu_dst->opaque();
   FakeGpuStream::Of(stream)->EnqueueLate([target, host_src, size] {
     Invert(target, host_src, size);
@@ -176,7 +213,7 @@ FakeGpuExecutor::CreateEventImplementation() {
 
 std::unique_ptr<se::internal::StreamInterface>
 FakeGpuExecutor::GetStreamImplementation() {
-  return std::make_unique<FakeGpuStream>();
+  return std::make_unique<FakeGpuStream>(counts_);
 }
 
 }  // namespace staging

@@ -46,6 +46,9 @@ struct FakeGpuCounts {
     }
   };
   Copies host_to_device;
+  // Those of host_to_device from memory that is not pinned. A real GPU would
+  // make the host wait for these.
+  Copies from_pageable;
   Copies device_to_host;
   Copies device_to_device;
   // Host callbacks on the compute stream, which stand for kernels.
@@ -62,11 +65,12 @@ struct FakeGpuCounts {
 // delay.
 class FakeGpuStream : public stream_executor::host::HostStream {
  public:
-  FakeGpuStream() : HostStream(/*stack_size_in_bytes=*/0) {}
+  explicit FakeGpuStream(FakeGpuCounts* counts)
+      : HostStream(/*stack_size_in_bytes=*/0), counts_(counts) {}
 
   static FakeGpuStream* Of(stream_executor::Stream* stream);
 
-  // Must be called once, before the stream is used.
+  // Says for which device the stream counts, before it is used.
   void Use(FakeGpuCounts* counts, bool compute) {
     counts_ = counts;
     compute_ = compute;
@@ -83,7 +87,7 @@ class FakeGpuStream : public stream_executor::host::HostStream {
   }
 
  private:
-  FakeGpuCounts* counts_ = nullptr;
+  FakeGpuCounts* counts_;
   bool compute_ = false;
   // Only the stream's thread uses it.
   std::minstd_rand random_;
@@ -92,6 +96,10 @@ class FakeGpuStream : public stream_executor::host::HostStream {
 // Sets the longest delay of a task, for all streams of the process. It is zero
 // at first.
 void SetFakeGpuDelay(absl::Duration longest);
+
+// Notes that this memory is pinned, or that it is no longer.
+void NotePinned(const void* begin, size_t bytes);
+void NoteNotPinned(const void* begin);
 
 // One physical GPU: StreamExecutor's Host platform with the delays, the counts,
 // the border between the memories, and events that can be recorded repeatedly,
@@ -102,6 +110,12 @@ class FakeGpuExecutor : public stream_executor::host::HostExecutor {
   static stream_executor::StreamExecutor* Get(int gpu);
 
   FakeGpuExecutor();
+
+  static FakeGpuExecutor* Of(stream_executor::StreamExecutor* executor);
+
+  // Says for which device those streams count that are made from now on and
+  // belong to no device, or to one that says so itself later.
+  void SetCounts(FakeGpuCounts* counts) { counts_ = counts; }
 
   bool Memcpy(stream_executor::Stream* stream, void* host_dst,
               const stream_executor::DeviceMemoryBase& gpu_src,
@@ -129,6 +143,9 @@ class FakeGpuExecutor : public stream_executor::host::HostExecutor {
   CreateEventImplementation() override;
   std::unique_ptr<stream_executor::internal::StreamInterface>
   GetStreamImplementation() override;
+
+ private:
+  std::atomic<FakeGpuCounts*> counts_{nullptr};
 };
 
 }  // namespace staging

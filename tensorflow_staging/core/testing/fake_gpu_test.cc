@@ -14,6 +14,7 @@
 #include "absl/synchronization/notification.h"
 #include "tensorflow/compiler/xla/stream_executor/stream.h"
 #include "tensorflow/core/common_runtime/copy_tensor.h"
+#include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/testing/gpu_streams.h"
@@ -125,6 +126,30 @@ TEST_F(FakeGpuTest, CopiesCrossTheBorderAndCount) {
   EXPECT_EQ(ValueOn(gpu, there), 7);
   EXPECT_EQ(gpu->counts().host_to_device.bytes - bytes, 4 * kSize);
   EXPECT_EQ(gpu->counts().device_to_host.count - copies, 1);
+}
+
+// Kernels on the CPU put what goes to a GPU into pinned memory.
+TEST_F(FakeGpuTest, CopiesFromMemoryThatIsNotPinnedCount) {
+  NewSession();
+  FakeGpu* gpu = Gpu(0);
+  const DeviceMgr* devices = nullptr;
+  TF_CHECK_OK(session_->LocalDeviceManager(&devices));
+  Device* cpu = nullptr;
+  TF_CHECK_OK(devices->LookupDevice("/device:CPU:0", &cpu));
+  AllocatorAttributes to_gpu;
+  to_gpu.set_gpu_compatible(true);
+  Tensor there = OnGpu(gpu);
+  const auto copy = [&](const AllocatorAttributes& attributes) {
+    const Tensor host(cpu->GetAllocator(attributes), DT_INT32, {kSize});
+    stream_executor::DeviceMemoryBase target(there.data(), there.TotalBytes());
+    gpu->compute_stream()->ThenMemcpy(&target, host.data(), host.TotalBytes());
+    TF_CHECK_OK(gpu->Sync());
+  };
+  const int64_t before = gpu->counts().from_pageable.count;
+  copy(to_gpu);
+  EXPECT_EQ(gpu->counts().from_pageable.count - before, 0);
+  copy({});
+  EXPECT_EQ(gpu->counts().from_pageable.count - before, 1);
 }
 
 TEST_F(FakeGpuTest, GpusCopyToEachOther) {

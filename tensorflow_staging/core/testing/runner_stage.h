@@ -31,7 +31,7 @@ namespace tensorflow {
 namespace staging {
 
 // Yields the records of a test: the body of the op StagingTestSource.
-using Source =
+using TestSource =
     std::function<void(OpKernelContext*, AsyncOpKernel::DoneCallback)>;
 
 // The sources of the current test, by the attribute `source` of the op.
@@ -42,19 +42,19 @@ class Sources {
     return sources;
   }
 
-  void Set(const std::string& name, Source source) {
+  void Set(const std::string& name, TestSource source) {
     mutex_lock l(mu_);
     sources_[name] = std::move(source);
   }
 
-  Source Find(const std::string& name) {
+  TestSource Find(const std::string& name) {
     mutex_lock l(mu_);
     return sources_.at(name);
   }
 
  private:
   mutex mu_;
-  std::map<std::string, Source> sources_ TF_GUARDED_BY(mu_);
+  std::map<std::string, TestSource> sources_ TF_GUARDED_BY(mu_);
 };
 
 REGISTER_OP("StagingTestSource")
@@ -82,7 +82,7 @@ REGISTER_KERNEL_BUILDER(Name("StagingTestSource").Device(DEVICE_CPU),
 
 // Yields the number of the call, counted from 0, or the error that
 // outcome(call) returns.
-inline Source Counting(std::function<Status(int64_t call)> outcome) {
+inline TestSource Counting(std::function<Status(int64_t call)> outcome) {
   auto calls = std::make_shared<std::atomic<int64_t>>(0);
   return
       [calls, outcome](OpKernelContext* ctx, AsyncOpKernel::DoneCallback done) {
@@ -98,19 +98,19 @@ inline Source Counting(std::function<Status(int64_t call)> outcome) {
 }
 
 // Yields 0, 1 .. count - 1, then the end of the data.
-inline Source CountingTo(int64_t count) {
+inline TestSource CountingTo(int64_t count) {
   return Counting([count](int64_t call) {
     return call < count ? OkStatus() : errors::OutOfRange("end of sequence");
   });
 }
 
-inline Source Endless() {
+inline TestSource Endless() {
   return Counting([](int64_t) { return OkStatus(); });
 }
 
 // Waits until the step is cancelled, then fails with CANCELLED. Notifies
 // `began` at the first call, unless it is null.
-inline Source WaitingForCancellation(Notification* began) {
+inline TestSource WaitingForCancellation(Notification* began) {
   return [began](OpKernelContext* ctx, AsyncOpKernel::DoneCallback done) {
     CancellationManager* cancellation = ctx->cancellation_manager();
     auto cancelled = [ctx, done]() {
@@ -134,9 +134,6 @@ struct StageConfig {
   int num_threads = 1;
   // Whether the stage has two sources, like one of tf.prefetch_join.
   bool join_other_source = false;
-  // Whether the graph is that of a restartable stage, with a Begin before the
-  // sources and a Restart before the node kInitializer.
-  bool begin_and_restart = false;
   // Whether the record is dead, so that no Put runs, and the runner checks it.
   bool dead_record = false;
   // Whether each run is fed its record, which an earlier run fetches from
@@ -153,16 +150,10 @@ class StageSession {
   explicit StageSession(const StageConfig& config = StageConfig()) {
     StageTestGraph stage;
     stage.capacity = config.capacity;
-    stage.restartable = config.begin_and_restart;
-    std::map<std::string, std::string> nodes = {
-        {kSource, "Begin"}, {kOtherSource, "Begin"}, {kInitializer, "Restart"}};
-    for (const auto& [node, after] : nodes) {
-      NodeDefBuilder source(node, "StagingTestSource");
-      source.Attr("source", node);
-      if (config.begin_and_restart) {
-        source.ControlInput(stage.Node("TensorBuffer" + after));
-      }
-      StageTestGraph::Add(source, &graph_);
+    for (const char* node : {kSource, kOtherSource, kInitializer}) {
+      StageTestGraph::Add(
+          NodeDefBuilder(node, "StagingTestSource").Attr("source", node),
+          &graph_);
     }
     StageTestGraph::Add(
         NodeDefBuilder("fed", "Placeholder").Attr("dtype", DT_INT64), &graph_);
@@ -244,12 +235,9 @@ class StageSession {
     }
   }
 
-  // Runs kInitializer, for at most `timeout_millis`; 0 sets no limit.
-  Status Initialize(int64_t timeout_millis = 0) {
-    RunOptions options;
-    options.set_timeout_in_ms(timeout_millis);
-    RunMetadata metadata;
-    return session_->Run(options, {}, {}, {kInitializer}, nullptr, &metadata);
+  // Runs kInitializer.
+  Status Initialize() {
+    return session_->Run({}, {}, {kInitializer}, nullptr);
   }
 
   // Closes the session and notifies its observers, in the order of

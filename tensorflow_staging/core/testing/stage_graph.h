@@ -21,16 +21,11 @@ namespace staging {
 // creates, under the same names:
 //
 //   <record> -> <name>/TensorBufferPut     <name>/TensorBufferTake ->
-//   <name>/TensorBufferCancel, Resume, Size
+//   <name>/TensorBufferCancel, Resume, Discard, Size, Stats
 //   <name>/error_code, <name>/error_message -> <name>/TensorBufferClose
 //
-// where <record> is an int64 from another node of the graph. A restartable
-// stage also has
-//
-//   <name>/TensorBufferBegin ..> <name>/TensorBufferPut
-//   <name>/TensorBufferRestart
-//
-// The buffer is in the container kContainer.
+// where <record> is an int64 from another node of the graph. The buffer is in
+// the container kContainer.
 struct StageTestGraph {
   static constexpr char kContainer[] = "stage-test";
 
@@ -39,7 +34,6 @@ struct StageTestGraph {
   int64_t capacity = 1;
   // How long a put waits for room; 0 waits without limit.
   int64_t timeout_millis = 0;
-  bool restartable = false;
 
   // Returns the full name of a node of the stage.
   std::string Node(const std::string& node) const {
@@ -66,19 +60,14 @@ struct StageTestGraph {
 
   // Adds a stage whose records are the first output of the node `record`.
   void AddTo(GraphDef* graph, const std::string& record) const {
-    NodeDefBuilder put = Op("TensorBufferPut");
-    put.Attr("timeout_millis", timeout_millis)
-        .Attr(kKeptAtStopAttr, true)
-        .Input(std::vector<NodeDefBuilder::NodeOut>{{record, 0, DT_INT64}});
-    if (restartable) {
-      Add(Op("TensorBufferBegin"), graph);
-      Add(Op("TensorBufferRestart"), graph);
-      put.ControlInput(Node("TensorBufferBegin"));
-    }
-    Add(put, graph);
+    Add(Op("TensorBufferPut")
+            .Attr("timeout_millis", timeout_millis)
+            .Input(std::vector<NodeDefBuilder::NodeOut>{{record, 0, DT_INT64}}),
+        graph);
     Add(Op("TensorBufferTake").Attr("dtypes", DataTypeVector{DT_INT64}), graph);
     Add(Op("TensorBufferCancel"), graph);
     Add(Op("TensorBufferResume"), graph);
+    Add(Op("TensorBufferDiscard"), graph);
     Add(Op("TensorBufferSize"), graph);
     Add(Op("TensorBufferStats"), graph);
     Add(Const(Node("error_code"), Tensor(int32{0})), graph);

@@ -33,13 +33,10 @@ namespace staging {
 class StageSession {
  public:
   explicit StageSession(int64_t capacity, int inter_op_threads = 4)
-      : StageSession(capacity, inter_op_threads, /*restartable=*/false,
-                     GraphDef()) {}
+      : StageSession(capacity, inter_op_threads, GraphDef()) {}
 
-  StageSession(int64_t capacity, int inter_op_threads, bool restartable,
-               GraphDef graph) {
+  StageSession(int64_t capacity, int inter_op_threads, GraphDef graph) {
     stage_.capacity = capacity;
-    stage_.restartable = restartable;
     StageTestGraph::Add(
         NodeDefBuilder("record", "Placeholder").Attr("dtype", DT_INT64),
         &graph);
@@ -105,13 +102,9 @@ class StageSession {
                          {}, {stage_.Node("TensorBufferClose")}, nullptr);
   }
 
-  int64_t Size() {
-    std::vector<Tensor> outputs;
-    TF_CHECK_OK(session_->Run(
-        {}, {strings::StrCat(stage_.Node("TensorBufferSize"), ":0")}, {},
-        &outputs));
-    return outputs[0].scalar<int64_t>()();
-  }
+  int64_t Size() { return Fetch("TensorBufferSize"); }
+
+  int64_t Discard() { return Fetch("TensorBufferDiscard"); }
 
   BufferStats Stats() {
     std::vector<Tensor> outputs;
@@ -152,6 +145,13 @@ class StageSession {
   Session* session() { return session_.get(); }
 
  private:
+  int64_t Fetch(const std::string& op) {
+    std::vector<Tensor> outputs;
+    TF_CHECK_OK(session_->Run({}, {strings::StrCat(stage_.Node(op), ":0")}, {},
+                              &outputs));
+    return outputs[0].scalar<int64_t>()();
+  }
+
   StageTestGraph stage_;
   std::unique_ptr<Session> session_;
 };

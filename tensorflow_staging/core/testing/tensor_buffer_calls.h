@@ -3,8 +3,8 @@
 #ifndef TENSORFLOW_STAGING_CORE_TESTING_TENSOR_BUFFER_CALLS_H_
 #define TENSORFLOW_STAGING_CORE_TESTING_TENSOR_BUFFER_CALLS_H_
 
-// Blocking calls of a TensorBuffer, and results of asynchronous ones, for
-// tests.
+// Blocking calls of a TensorBuffer, and results of asynchronous ones, its runs
+// and what they read, for tests.
 
 #include <gtest/gtest.h>
 
@@ -15,6 +15,9 @@
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/sources/read_set.h"
+#include "tensorflow_staging/core/sources/source.h"
+#include "tensorflow_staging/core/sources/staged_run.h"
 
 namespace tensorflow {
 namespace staging {
@@ -94,10 +97,11 @@ class TakeResult {
 };
 
 inline Status Put(TensorBuffer* buffer, Record record,
-                  int64_t timeout_millis = kNoTimeout) {
+                  int64_t timeout_millis = kNoTimeout,
+                  const StagedRun* run = nullptr) {
   PutResult result;
   buffer->PutAsync(std::move(record), timeout_millis, nullptr,
-                   result.Callback());
+                   result.Callback(), run);
   return result.Wait();
 }
 
@@ -117,6 +121,48 @@ inline Status TakeStatus(TensorBuffer* buffer) {
   buffer->TakeAsync(nullptr, result.Callback());
   return result.Wait();
 }
+
+// Begins a run of a producer.
+inline std::unique_ptr<StagedRun> BeginRun(TensorBuffer* buffer,
+                                           uint64_t producer = 1) {
+  return std::make_unique<StagedRun>(tsl::core::GetNewRef<SourceReader>(buffer),
+                                     producer);
+}
+
+// Puts a record as the Put of a run does.
+inline Status Put(StagedRun* run, int64_t value) {
+  const Status status = Put(static_cast<TensorBuffer*>(run->stage()),
+                            MakeRecord(value), kNoTimeout, run);
+  if (status.ok()) run->NotePut();
+  return status;
+}
+
+// An iterator, as stages see it.
+class TestIterator {
+ public:
+  ~TestIterator() { Source::Forget(&iterator_); }
+
+  const std::shared_ptr<Source>& source() const { return source_; }
+
+  // What a run has read that has read this iterator now.
+  ReadSet reads() const {
+    ReadSet reads;
+    reads.Add(source_, source_->version());
+    return reads;
+  }
+
+  // Gives the iterator other data, in the session's run number `step`.
+  void Change(int64_t step = 1, Source::RestoredRecords restored = {}) {
+    for (const auto& reader : source_->Change(restored)) {
+      reader->OnSourceChanged(step, restored[reader->name()], reads())();
+    }
+  }
+
+ private:
+  // Only its address counts.
+  const char iterator_ = 0;
+  const std::shared_ptr<Source> source_ = Source::Of(&iterator_);
+};
 
 // Expects that each record that was put was taken, was discarded or is still in
 // the buffer.

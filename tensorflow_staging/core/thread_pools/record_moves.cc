@@ -35,7 +35,6 @@ bool OnlyMoves(absl::string_view op) {
                                               "QueueDequeueV2",
                                               "RandomShuffleQueueV2",
                                               "_Retval",
-                                              kBeginOp,
                                               kPutOp,
                                               kTakeOp});
   return kOps->contains(op);

@@ -3,16 +3,27 @@
 #include "tensorflow_staging/core/thread_pools/worker_runs.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
 #include "absl/types/span.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow/core/util/device_name_utils.h"
+#include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
+#include "tensorflow_staging/core/sources/staged_run.h"
 #include "tensorflow_staging/core/thread_pools/kept_devices.h"
 #include "tensorflow_staging/core/thread_pools/python_in_graph.h"
 #include "tensorflow_staging/core/thread_pools/record_moves.h"
@@ -26,10 +37,19 @@ namespace {
 
 using Pools = std::shared_ptr<StageThreadPools>;
 
+// Where the buffer of a stage is.
+struct BufferPlace {
+  ResourceMgr* manager = nullptr;
+  std::string container;
+  std::string name;
+};
+
 // What is known of a graph.
 struct WorkerGraph {
   // Whether it has a Put.
   bool is_staged = false;
+  // That of the Put; no manager if there are Puts of several stages.
+  BufferPlace buffer;
   // Whether the ops and functions of a staged graph call Python.
   bool calls_python = false;
   // Whether it is staged and only moves records.
@@ -76,6 +96,24 @@ class WorkerGraphs {
     return graph.is_staged;
   }
 
+  // Returns the stage of `item`; null if it has no Put, or no op of the stage has
+  // run yet.
+  core::RefCountPtr<SourceReader> FindStage(const void* item) {
+    BufferPlace place;
+    {
+      tf_shared_lock l(mu_);
+      const auto found = graphs_.find(item);
+      if (found == graphs_.end()) return nullptr;
+      place = found->second.buffer;
+    }
+    TensorBuffer* buffer = nullptr;
+    if (place.manager == nullptr ||
+        !place.manager->Lookup(place.container, place.name, &buffer).ok()) {
+      return nullptr;
+    }
+    return core::RefCountPtr<SourceReader>(buffer);
+  }
+
   bool KeepsDevice(const void* item) {
     tf_shared_lock l(mu_);
     const auto found = graphs_.find(item);
@@ -114,6 +152,28 @@ bool HasOp(const Graph& graph, absl::Span<const char* const> ops) {
   return std::any_of(nodes.begin(), nodes.end(), [ops](const Node* node) {
     return std::find(ops.begin(), ops.end(), node->type_string()) != ops.end();
   });
+}
+
+// Returns where the buffer of the Puts of `graph` is.
+BufferPlace BufferOfPuts(const Graph& graph, const DeviceMgr& devices) {
+  std::optional<BufferKey> key;
+  for (const Node* node : graph.op_nodes()) {
+    if (!IsBufferPut(*node)) continue;
+    const std::optional<BufferKey> buffer = BufferOf(*node);
+    if (key.has_value() && !(buffer == key)) return {};
+    key = buffer;
+  }
+  if (!key.has_value()) return {};
+  for (Device* device : devices.ListDevices()) {
+    const DeviceNameUtils::ParsedName& name = device->parsed_name();
+    if (name.type != DEVICE_CPU || name.id != 0) continue;
+    ResourceMgr* const manager = device->resource_manager();
+    return {manager,
+            key->container.empty() ? manager->default_container()
+                                   : key->container,
+            key->name};
+  }
+  return {};
 }
 
 // The pools of the run that the calling thread begins; null outside any scope.
@@ -155,14 +215,38 @@ Executor::Args::Runner RunnerOf(const Pools& pools, thread::ThreadPool* pool) {
   };
 }
 
+// Makes the run of `item` that `cancellation` cancels a staged run until `*done`
+// is called, if `item` belongs to a stage.
+Status BeginStagedRun(const void* item, const CancellationManager* cancellation,
+                      std::function<void(const Status&)>* done) {
+  core::RefCountPtr<SourceReader> stage = WorkerGraphs::Get()->FindStage(item);
+  if (stage == nullptr) return OkStatus();
+  const std::string name = stage->name();
+  const auto run = std::make_shared<StagedRun>(
+      std::move(stage), reinterpret_cast<std::uintptr_t>(item));
+  if (run->is_refused()) {
+    return errors::Cancelled("Stage '", name, "' ", kHasEnded);
+  }
+  auto scope = std::make_shared<ScopedStagedRun>(cancellation, run);
+  *done = [name, run, scope = std::move(scope),
+           done = std::move(*done)](const Status& status) mutable {
+    scope.reset();
+    done(run->End(status) ? errors::Aborted("Stage '", name, "' ", kIsStale)
+                          : status);
+  };
+  return OkStatus();
+}
+
 }  // namespace
 
 Status NoteWorkerGraph(const void* item, const std::string& session_handle,
-                       const ConfigProto& config, const Graph& graph) {
+                       const ConfigProto& config, const Graph& graph,
+                       const DeviceMgr& devices) {
   WorkerGraph worker_graph;
   TF_RETURN_IF_ERROR(WorkerSessionPools::OfSession(session_handle, config,
                                                    &worker_graph.pools));
   worker_graph.is_staged = HasOp(graph, {kPutOp});
+  worker_graph.buffer = BufferOfPuts(graph, devices);
   const bool initializes = HasOp(graph, kIteratorInitializerOps);
   if (worker_graph.is_staged || initializes) {
     worker_graph.calls_python = MayCallPython(graph, graph.flib_def());
@@ -186,8 +270,11 @@ Status NoteWorkerGraph(const void* item, const std::string& session_handle,
 void ForgetWorkerGraph(const void* item) { WorkerGraphs::Get()->Remove(item); }
 
 ScopedWorkerRun::ScopedWorkerRun(const void* item, const ExecutorOpts& options,
+                                 const CancellationManager* cancellation,
                                  std::function<void(const Status&)>* done)
     : current_(&current_pools, &pools_) {
+  status_ = BeginStagedRun(item, cancellation, done);
+  if (!status_.ok()) return;
   Choice choice;
   status_ = FindPools(item, options, &choice);
   pools_ = choice.pools;

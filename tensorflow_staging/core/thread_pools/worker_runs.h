@@ -7,7 +7,9 @@
 #include <memory>
 #include <string>
 
+#include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/lib/core/threadpool.h"
 #include "tensorflow/core/lib/core/threadpool_interface.h"
@@ -39,12 +41,14 @@ namespace staging {
 // `item` identifies a registered graph. Thread-safe.
 
 // Notes that `item` is `graph`, with all that its functions call, of the
-// session `session_handle`, whose configuration is `config`.
+// session `session_handle`, whose configuration is `config`, on `devices`, which
+// must live until ForgetWorkerGraph.
 //
 // Returns INVALID_ARGUMENT if the fields of the stage thread pools are
 // malformed.
 Status NoteWorkerGraph(const void* item, const std::string& session_handle,
-                       const ConfigProto& config, const Graph& graph);
+                       const ConfigProto& config, const Graph& graph,
+                       const DeviceMgr& devices);
 
 // Forgets `item`, whose runs have all ended.
 void ForgetWorkerGraph(const void* item);
@@ -55,14 +59,19 @@ void ForgetWorkerGraph(const void* item);
 // cancelled, its session then releases the pool. The run may compute in the
 // calling thread only within this scope (run_in_caller.h).
 //
+// A run of a graph with a Put is a staged run until `*done` is called
+// (sources/staged_run.h). Its stage may refuse it, or let it fail because it has
+// to be repeated; the runner knows both by the error (kHasEnded, kIsStale).
+//
 // Must live on the stack of one thread. Scopes nest.
 class ScopedWorkerRun {
  public:
   ScopedWorkerRun(const void* item, const ExecutorOpts& options,
+                  const CancellationManager* cancellation,
                   std::function<void(const Status&)>* done);
 
-  // Why the run cannot have the pool that it asks for; the run must not begin
-  // then.
+  // Why the run must not begin: it cannot have the pool that it asks for, or
+  // its stage has ended.
   const Status& status() const { return status_; }
 
  private:

@@ -6,11 +6,22 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "gtest/gtest.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/device_factory.h"
+#include "tensorflow/core/common_runtime/device_mgr.h"
+#include "tensorflow/core/framework/cancellation.h"
+#include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/notification.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/public/session_options.h"
+#include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
+#include "tensorflow_staging/core/sources/staged_run.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 #include "tensorflow_staging/core/thread_pools/run_in_caller.h"
 #include "tensorflow_staging/core/thread_pools/worker_run_options.h"
@@ -25,8 +36,9 @@ class WorkerRunsTest : public ::testing::Test {
   ~WorkerRunsTest() override { ForgetWorkerGraph(this); }
 
   WorkerRun Note() {
-    EXPECT_EQ(NoteWorkerGraph(this, "session", config_, *graph_.get()),
-              OkStatus());
+    EXPECT_EQ(
+        NoteWorkerGraph(this, "session", config_, *graph_.get(), devices_),
+        OkStatus());
     return WorkerRunOf(this, &pool_);
   }
 
@@ -40,6 +52,8 @@ class WorkerRunsTest : public ::testing::Test {
   }
 
   ConfigProto config_;
+  StaticDeviceMgr devices_{DeviceFactory::NewDevice(
+      "CPU", SessionOptions(), "/job:worker/replica:0/task:0")};
   TestGraph graph_;
   thread::ThreadPool pool_{Env::Default(), "compute", 1};
 };
@@ -80,8 +94,9 @@ TEST_F(WorkerRunsTest, AStageThatOnlyMovesRecordsIsInItsProducersThread) {
   const Executor::Args::Runner runner = WorkerRunOf(this, &pool_).runner;
   ASSERT_NE(runner, nullptr);
   bool has_run = false;
-  std::function<void(const Status&)> done;
-  const ScopedWorkerRun begins(this, {}, &done);
+  std::function<void(const Status&)> done = [](const Status&) {};
+  CancellationManager cancellation;
+  const ScopedWorkerRun begins(this, {}, &cancellation, &done);
   runner([&]() { has_run = true; });
   EXPECT_TRUE(has_run);
   graph_.Neg("neg", graph_.Const("constant", 1));
@@ -101,14 +116,14 @@ TEST_F(WorkerRunsTest, AnIteratorMayHaveADatasetWithPython) {
   TestGraph initializer;
   initializer.InitializeWithRange("init", initializer.Iterator("iterator"), 0,
                                   1);
-  ASSERT_EQ(
-      NoteWorkerGraph(&initializer, "session", config_, *initializer.get()),
-      OkStatus());
+  ASSERT_EQ(NoteWorkerGraph(&initializer, "session", config_,
+                            *initializer.get(), devices_),
+            OkStatus());
   EXPECT_EQ(WorkerRunOf(this, &pool_).runner, nullptr);
   initializer.Lone("python", "PyFunc");
-  ASSERT_EQ(
-      NoteWorkerGraph(&initializer, "session", config_, *initializer.get()),
-      OkStatus());
+  ASSERT_EQ(NoteWorkerGraph(&initializer, "session", config_,
+                            *initializer.get(), devices_),
+            OkStatus());
   EXPECT_NE(WorkerRunOf(this, &pool_).runner, nullptr);
 }
 
@@ -121,6 +136,73 @@ TEST_F(WorkerRunsTest, ARunnerOutlivesItsGraph) {
   Notification done;
   runner([&]() { done.Notify(); });
   done.WaitForNotification();
+}
+
+// A run of a graph with a Put, which the constructor begins.
+class WorkerStageTest : public WorkerRunsTest {
+ protected:
+  WorkerStageTest() {
+    graph_.Put("put", "stage", {graph_.Source("next")});
+    Note();
+    ResourceMgr* const manager =
+        devices_.ListDevices()[0]->resource_manager();
+    TensorBuffer::Options options;
+    options.name = "stage";
+    buffer_.reset(new TensorBuffer(options));
+    TF_CHECK_OK(manager->CreateUnowned(manager->default_container(), "stage",
+                                       buffer_.get()));
+  }
+
+  Status Begin() {
+    const ScopedWorkerRun scope(this, {}, &cancellation_, &done_);
+    return scope.status();
+  }
+
+  // Ends the run that has begun. Returns the status that the master gets.
+  Status End(const Status& status) {
+    done_(status);
+    return reported_;
+  }
+
+  core::RefCountPtr<TensorBuffer> buffer_;
+  CancellationManager cancellation_;
+  Status reported_;
+  std::function<void(const Status&)> done_ = [this](const Status& status) {
+    reported_ = status;
+  };
+};
+
+TEST_F(WorkerStageTest, ARunOfAGraphWithAPutIsAStagedRunUntilItIsDone) {
+  EXPECT_EQ(StagedRun::Find(&cancellation_), nullptr);
+  ASSERT_EQ(Begin(), OkStatus());
+  const std::shared_ptr<StagedRun> run = StagedRun::Find(&cancellation_);
+  ASSERT_NE(run, nullptr);
+  EXPECT_EQ(run->stage(), buffer_.get());
+  EXPECT_TRUE(run->is_admitted());
+  EXPECT_EQ(End(OkStatus()), OkStatus());
+  EXPECT_EQ(StagedRun::Find(&cancellation_), nullptr);
+}
+
+TEST_F(WorkerStageTest, AnErrorOfTheRunStays) {
+  ASSERT_EQ(Begin(), OkStatus());
+  const Status error = errors::OutOfRange("end of sequence");
+  EXPECT_EQ(End(error), error);
+}
+
+TEST_F(WorkerStageTest, ARunThatHasToBeRepeatedSaysSo) {
+  ASSERT_EQ(Begin(), OkStatus());
+  buffer_->Discard();
+  const Status status = End(errors::OutOfRange("end of sequence"));
+  EXPECT_TRUE(errors::IsAborted(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), kIsStale)) << status;
+}
+
+TEST_F(WorkerStageTest, AStageThatHasEndedRefusesTheRun) {
+  buffer_->Close(OkStatus());
+  const Status status = Begin();
+  EXPECT_TRUE(errors::IsCancelled(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), kHasEnded)) << status;
+  EXPECT_EQ(StagedRun::Find(&cancellation_), nullptr);
 }
 
 // What a worker's run has: the pools' threads until it is done.
@@ -139,7 +221,8 @@ Chosen Choose(const void* item, int id, thread::ThreadPool* pool) {
   ExecutorOpts options;
   EXPECT_EQ(ForwardStageThreadPool(run_options, &options), OkStatus());
   Chosen chosen;
-  const ScopedWorkerRun scope(item, options, &chosen.done);
+  CancellationManager cancellation;
+  const ScopedWorkerRun scope(item, options, &cancellation, &chosen.done);
   chosen.status = scope.status();
   chosen.run = WorkerRunOf(item, pool);
   return chosen;
@@ -198,7 +281,8 @@ TEST_F(WorkerRunsTest, AMalformedChoiceIsAnError) {
   // Field 10001 as a string.
   ASSERT_TRUE(options.MergeFromString("\x8a\xf1\x04\x01x"));
   std::function<void(const Status&)> done = [](const Status&) {};
-  const ScopedWorkerRun scope(this, options, &done);
+  CancellationManager cancellation;
+  const ScopedWorkerRun scope(this, options, &cancellation, &done);
   EXPECT_TRUE(errors::IsInvalidArgument(scope.status())) << scope.status();
 }
 

@@ -21,6 +21,7 @@ _DOCUMENTED = {
     "tf.staging.explain": tf.staging.explain,
     "tf.staging.stats": tf.staging.stats,
     "tf.staging.build_info": tf.staging.build_info,
+    "tf.staging.unstaged": tf.staging.unstaged,
 }
 
 

@@ -6,6 +6,8 @@ from tensorflow_staging.python.build_info import build_info
 from tensorflow_staging.python.checkpoints import saved_iterators
 from tensorflow_staging.python.checkpoints import worker_checkpoint_hook
 from tensorflow_staging.python.explain import explain
+from tensorflow_staging.python.exports import unstaged
+from tensorflow_staging.python.session import discard
 from tensorflow_staging.python.session import prefetch_hook
 from tensorflow_staging.python.smart_stage import smart_stage_options
 from tensorflow_staging.python.smart_stage import stale_variables

@@ -20,6 +20,8 @@ class BuildInfo:
       it, or came without a repository.
     base: The official wheel whose libraries the wheel has: "cpu" for tensorflow-cpu, or "cuda" for
       tensorflow.
+    chips: The GPUs for which all of the wheel's own code is machine code, by compute capability, such
+      as ("sm_80", "sm_90"); empty without CUDA. For later GPUs, the driver compiles the rest.
     default_api_version: The API that `import tensorflow` gives unless TF_API_VERSION is set: 1 or 2.
     patches: The names of the patches to TensorFlow's own files, in the order in which they apply.
   """
@@ -27,6 +29,7 @@ class BuildInfo:
   staging_version: str
   commit: Optional[str]
   base: str
+  chips: tuple[str, ...]
   default_api_version: int
   patches: tuple[str, ...]
 
@@ -51,6 +54,6 @@ def build_info() -> BuildInfo:
 
   Returns:
     A frozen data class with the attributes `tensorflow_version`, `staging_version`, `version`,
-    `commit`, `base`, `default_api_version` and `patches`, which its own documentation explains.
+    `commit`, `base`, `chips`, `default_api_version` and `patches`, which its own documentation explains.
   """
   return BuildInfo(**build_values.VALUES)

@@ -32,6 +32,12 @@ def test_the_base_and_the_api_are_those_of_the_wheel():
   assert re.search(r'get\("TF_API_VERSION", "(\d)"\)', root)[1] == str(info.default_api_version)
 
 
+def test_the_chips_are_those_of_a_wheel_with_cuda():
+  info = tf.staging.build_info()
+  assert bool(info.chips) == (info.base == "cuda")
+  assert all(re.fullmatch(r"sm_\d{2,3}", chip) for chip in info.chips)
+
+
 def test_the_commit_is_a_hash_or_unknown():
   commit = tf.staging.build_info().commit
   assert commit is None or re.fullmatch(r"[0-9a-f]{40}", commit)

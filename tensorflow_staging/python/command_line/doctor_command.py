@@ -10,6 +10,7 @@ import tensorflow
 from tensorflow_staging.python.build_info import build_info
 from tensorflow_staging.python.doctor import devices
 from tensorflow_staging.python.doctor import finding
+from tensorflow_staging.python.doctor import gpu_code
 from tensorflow_staging.python.doctor import installed_files
 from tensorflow_staging.python.doctor import loaded_libraries
 from tensorflow_staging.python.doctor import trial_runs
@@ -50,17 +51,20 @@ def _findings() -> Iterator[finding.Finding]:
   package = pathlib.Path(tensorflow.__file__).parent
   site_packages = package.parent
   info = build_info.build_info()
+  code = f"machine code for {', '.join(info.chips)}, " if info.chips else ""
   yield from installed_files.check_version(site_packages)
   yield finding.Finding(
       "build",
-      f"{len(info.patches)} patches over TensorFlow {info.tensorflow_version}, {info.base} libraries, commit"
-      f" {info.commit or 'unknown'}.")
+      f"{len(info.patches)} patches over TensorFlow {info.tensorflow_version}, {info.base} libraries,"
+      f" {code}commit {info.commit or 'unknown'}.")
   yield from installed_files.check_other_distributions(site_packages)
   yield from installed_files.check_files(site_packages)
   yield from loaded_libraries.check_loaded(pathlib.Path("/proc/self/maps").read_text(), package)
   yield from loaded_libraries.check_order(package / "libtensorflow_cc.so.2")
   yield from loaded_libraries.check_session()
   yield from devices.check_gpus(info.base)
+  if info.chips:
+    yield from gpu_code.check_gpu_code(info.chips, gpu_code.find(devices.DRIVER))
   yield from trial_runs.check_stage(_SECONDS)
   yield from trial_runs.check_smart_stage(_SECONDS)
   yield from trial_runs.check_pool(_SECONDS)

@@ -26,6 +26,7 @@
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow_staging/core/graph/plan/stages_before.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_alignment.h"
 #include "tensorflow_staging/core/graph/report/stage_report.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
@@ -222,13 +223,43 @@ py::list RunnersOfSession(TF_Session* session,
   return result;
 }
 
+std::vector<int64_t> FetchCountsInSession(TF_Session* session,
+                                     const std::vector<std::string>& tensors) {
+  std::vector<int64_t> counts;
+  bool closed;
+  Status status;
+  {
+    py::gil_scoped_release release;
+    const std::shared_ptr<Session> underlying =
+        session == nullptr ? nullptr : UnderlyingSession(session);
+    closed = underlying == nullptr;
+    if (!closed) {
+      status = FetchCounts(underlying.get(), tensors, &counts);
+    }
+  }
+  if (closed) throw py::value_error("session is closed.");
+  RaiseIfError(status);
+  return counts;
+}
+
 std::vector<std::vector<int>> StagesBeforeInSession(
     TF_Session* session, const std::vector<std::vector<std::string>>& stages) {
   if (session == nullptr) throw py::value_error("session is closed.");
-  // Another thread may hold the graph's lock for long.
-  py::gil_scoped_release release;
-  mutex_lock l(session->graph->mu);
-  return StagesBefore(session->graph->graph, stages);
+  std::vector<std::vector<int>> before;
+  Status status;
+  {
+    // Another thread may hold the graph's lock for long.
+    py::gil_scoped_release release;
+    mutex_lock l(session->graph->mu);
+    Graph graph(session->graph->graph.flib_def());
+    CopyGraph(session->graph->graph, &graph);
+    // Stages that read one source become a chain.
+    status = AlignStages(/*counts=*/nullptr, RecordContent::kElements,
+                         RewriteOptions(), &graph);
+    if (status.ok()) before = StagesBefore(graph, stages);
+  }
+  RaiseIfError(status);
+  return before;
 }
 
 // Implements call_under_partial_run_options; see partial_run_options.py.
@@ -292,6 +323,22 @@ Raises:
   tf.errors.OpError: The session's error, if it cannot run.
 )doc");
 
+  m.def("fetch_counts", &FetchCountsInSession, py::arg("session"),
+        py::arg("tensors"),
+        R"doc(Runs ops of stages that yield a number, one after the other.
+
+Args:
+  session: `Session._session` of a `tf.compat.v1.Session`.
+  tensors: The outputs of these ops, int64 scalars.
+
+Returns:
+  The number that each has yielded.
+
+Raises:
+  ValueError: If `session` is closed.
+  tf.errors.OpError: The session's error, if it cannot run.
+)doc");
+
   m.def("stages_before", &StagesBeforeInSession, py::arg("session"),
         py::arg("stages"),
         R"doc(Finds out which manual stages take the records of which others.
@@ -306,6 +353,7 @@ Returns:
 
 Raises:
   ValueError: If `session` is closed.
+  tf.errors.OpError: If a session cannot run the graph's stages.
 )doc");
 
   m.def(

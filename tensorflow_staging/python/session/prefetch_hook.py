@@ -9,7 +9,7 @@ from tensorflow.python.client import session as session_lib
 from tensorflow.python.training import coordinator
 from tensorflow.python.util.tf_export import tf_export
 
-from tensorflow_staging.python.checkpoints import held_positions
+from tensorflow_staging.python.session import early_runs
 from tensorflow_staging.python.session import stage_lifecycle
 from tensorflow_staging.python.session import step_hooks
 
@@ -20,9 +20,6 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
   The hook keeps no state of a session. One object serves any number of sessions, one after the
   other or at the same time.
   """
-
-  # Tells a monitored session that the hook calls held_positions.before_stages_start().
-  sets_held_positions = True
 
   def after_create_session(
       self,
@@ -43,10 +40,21 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
       tf.errors.CancelledError: If another thread ends the hook before the stages have started.
       tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
     """
-    if isinstance(session, session_lib.BaseSession):
-      # A monitored session passes its coordinator, and calls this before the first step.
-      held_positions.before_stages_start(session, is_new=coord is not None)
     stage_lifecycle.start(session, coord)
+    early_runs.unwatch(session)
+
+  def start_early(self, session: session_lib.BaseSession) -> None:
+    """Starts the stages for a run that needs a record while a monitored session is being created.
+
+    `after_create_session`, which the session calls later, then gives them its coordinator.
+
+    Args:
+      session: The session.
+
+    Raises:
+      tf.errors.OpError: If the session cannot run the stages.
+    """
+    stage_lifecycle.start(session)
 
   def end(self, session: Optional[session_lib.BaseSession]) -> None:
     """Stops the stages of a session, and waits until their threads have left it.

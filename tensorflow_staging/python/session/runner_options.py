@@ -5,7 +5,6 @@ from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import ops
 
-from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.stages import stage_graph
 from tensorflow_staging.python.thread_pools import full_pools
@@ -44,14 +43,14 @@ def of_session(session: session_lib.BaseSession) -> list[bytes]:
 
 def _has_more_to_say(
     session: session_lib.BaseSession, config: config_pb2.ConfigProto, has_manual_stages: bool) -> bool:
-  """Returns whether a session may have made stages, or may restart or check those that the graph has."""
+  """Returns whether a session may have made stages, or may check those that the graph has."""
   optimizer_options = config.graph_options.optimizer_options
   if optimizer_options.do_smart_stage or optimizer_options.do_async_embedding:
     return True
   # A server may have these options in its own configuration.
   if session.sess_str:
     return True
-  return has_manual_stages and _may_restart_or_put_nothing(session.graph)
+  return has_manual_stages and _may_put_nothing(session.graph)
 
 
 def _without_timeout(runner: bytes) -> bytes:
@@ -61,6 +60,5 @@ def _without_timeout(runner: bytes) -> bytes:
   return options.SerializeToString()
 
 
-def _may_restart_or_put_nothing(graph: ops.Graph) -> bool:
-  types = (*vocabulary.ITERATOR_INITIALIZER_OPS, vocabulary.RESTORE_ITERATOR_OP, *_SWITCH_OPS)
-  return any(operation.type in types for operation in graph.get_operations())
+def _may_put_nothing(graph: ops.Graph) -> bool:
+  return any(operation.type in _SWITCH_OPS for operation in graph.get_operations())

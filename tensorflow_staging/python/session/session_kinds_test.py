@@ -31,6 +31,27 @@ def test_an_interactive_session():
     sess.close()
 
 
+def test_an_interactive_session_sees_the_label_beside_the_stage():
+  number = test_util.dataset_record(4)
+  record = tf.staged(number * 2)
+  sess = tf.InteractiveSession()
+  try:
+    with tf.make_prefetch_hook().running(sess):
+      assert sess.run([record, number]) == [0, 0]
+      assert sess.run([record, number]) == [2, 1]
+  finally:
+    sess.close()
+
+
+def test_place_pruned_graph_is_refused():
+  record = tf.staged(test_util.dataset_record(2))
+  config = tf.ConfigProto()
+  config.graph_options.place_pruned_graph = True
+  with tf.Session(config=config) as sess:
+    with pytest.raises(tf.errors.InvalidArgumentError, match="place_pruned_graph is on"):
+      sess.run(record)
+
+
 def test_an_interactive_session_with_smart_stage():
   record = test_util.dataset_record(2) * 10
   tf.train.mark_target_node([tf.identity(record, name="target")])

@@ -54,20 +54,6 @@ def test_an_iterator_initialised_after_its_stage_has_started():
     assert _remaining(sess, result) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("manual", [False, True], ids=["smart_stage", "staged"])
-def test_a_run_that_initialises_the_iterator_and_takes_a_record_is_refused(manual):
-  iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(100))
-  record = iterator.get_next()
-  if manual:
-    record = tf.staged(record)
-  result = record + tf.get_variable("variable", initializer=np.int64(0))
-  with smart_stage_sessions.smart_stage_session(iterator.initializer) as sess:
-    assert sess.run(result) == 0
-    with pytest.raises(tf.errors.InvalidArgumentError, match="stage 'prefetch'.*a run of its own"):
-      sess.run([iterator.initializer, result])
-    assert sess.run(result) == 1
-
-
 def test_iterators_that_restart_separately_have_separate_records():
   first = tf.data.make_initializable_iterator(tf.data.Dataset.range(100))
   second = tf.data.make_one_shot_iterator(tf.data.Dataset.range(1000, 1100))

@@ -3,6 +3,7 @@
 
 import inspect
 import threading
+import weakref
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from tensorflow.python.framework import tensor_spec
 from tensorflow.python.ops import array_ops
 from tensorflow.python.ops import control_flow_ops
 
+from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.stages import named_feeds
 from tensorflow_staging.python.stages import session_numbers
 
@@ -81,6 +83,8 @@ class GeneratorFeed:
             f"feed_list must hold tensors whose values Python can create, but {tensor.name!r} has"
             f" type {tensor.dtype.base_dtype.name}. Use feed_dict.")
     self._open = _opener(feed_generator)
+    # The sessions whose data has been opened and has not ended.
+    self._open_in: weakref.WeakSet[session_lib.BaseSession] = weakref.WeakSet()
 
   def names(self) -> list[str]:
     """Returns the names of the fed tensors."""
@@ -101,13 +105,24 @@ class GeneratorFeed:
         args=(number,))
     iterator = dataset_ops.make_initializable_iterator(dataset.with_options(_without_prefetching()))
     values = iterator.get_next()
-    control_flow_ops.group(iterator.initializer, name=_OPEN_OP)
+    # open_data asks it which data is open.
+    control_flow_ops.group(iterator.initializer, name=_OPEN_OP)._staging_feed = self
     return {tensor.name: value.name for tensor, value in zip(self._tensors, values)}
 
   def _records(self, number: np.int64) -> Iterator[tuple[Any, ...]]:
     """Opens the data and returns its records, each with one value for each of `self._tensors`."""
+    session = session_numbers.session_of(int(number))
     # A map, unlike a generator, continues after an exception, which the stage may ignore.
-    return map(self._flat, self._open(session_numbers.session_of(int(number))))
+    return map(self._flat, self._noting_end(self._open(session), session))
+
+  def _noting_end(self, records: Iterator[Any], session: Optional[session_lib.BaseSession]) -> "_NotingEnd":
+    if session is not None:
+      self._open_in.add(session)
+    return _NotingEnd(records, lambda: self._open_in.discard(session))
+
+  def is_open(self, session: session_lib.BaseSession) -> bool:
+    """Returns whether a session has opened the data, and has not come to its end."""
+    return session in self._open_in
 
   def _flat(self, values: Any) -> tuple[Any, ...]:
     if not isinstance(values, (list, tuple)):
@@ -133,6 +148,9 @@ class GeneratorFeed:
 def open_data(session: session_lib.BaseSession, options: bytes) -> None:
   """Opens the data of a stage for a session, if Python code feeds the stage. Required at each start.
 
+  A stage that was stopped before the end of its data goes on where it was. It begins anew once the data has ended and
+  the steps have taken all records.
+
   A run of the session does this, and not Python alone, so that each session has its own data. The run is fed
   a number that stands for the session, so that any number of sessions may open the data at the same time.
 
@@ -149,12 +167,21 @@ def open_data(session: session_lib.BaseSession, options: bytes) -> None:
     open_op = session.graph.get_operation_by_name(f"{runner.name}/{SCOPE}/{_OPEN_OP}")
   except KeyError:
     return
+  feed = getattr(open_op, "_staging_feed", None)
+  if feed is not None and (feed.is_open(session) or _has_records(session, runner)):
+    return
   # As for the control ops of the stage: this never waits, and works while Python code of the previous start
   # holds every thread of the session.
   run_options = config_pb2.RunOptions(
       inter_op_thread_pool=-1, timeout_in_ms=runner.run_options.timeout_in_ms)
   number = {f"{runner.name}/{SCOPE}/{_SESSION_OP}:0": session_numbers.number_of(session)}
   session.run(open_op, number, options=run_options)
+
+
+def _has_records(session: session_lib.BaseSession, runner: config_pb2.PrefetchRunnerOptions) -> bool:
+  """Returns whether records wait in a stage's buffer."""
+  run_options = config_pb2.RunOptions(inter_op_thread_pool=-1, timeout_in_ms=runner.run_options.timeout_in_ms)
+  return session.run(f"{runner.name}/{vocabulary.SIZE_OP}:0", options=run_options) > 0
 
 
 def yields_values(iterator: ops.Operation) -> bool:
@@ -171,6 +198,24 @@ def yields_values(iterator: ops.Operation) -> bool:
   except KeyError:
     return False
   return True
+
+
+class _NotingEnd:
+  """An iterator that says when it has ended."""
+
+  def __init__(self, iterator: Iterator[Any], on_end: Callable[[], None]):
+    self._iterator = iterator
+    self._on_end = on_end
+
+  def __iter__(self) -> "_NotingEnd":
+    return self
+
+  def __next__(self) -> Any:
+    try:
+      return next(self._iterator)
+    except StopIteration:
+      self._on_end()
+      raise
 
 
 class _SharedIterator:

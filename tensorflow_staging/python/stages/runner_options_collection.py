@@ -79,9 +79,8 @@ def _names(options: config_pb2.PrefetchRunnerOptions) -> Iterator[str]:
   yield from options.fetch_ops
   yield from (options.cancel_op, options.resume_op, options.close_op)
   yield from (options.error_code_tensor, options.error_message_tensor)
-  # A graph that was exported by an earlier version has none.
-  if options.stats_tensor:
-    yield options.stats_tensor
+  # Both are optional.
+  yield from filter(None, (options.stats_tensor, options.discard_tensor))
   for fed, value in options.named_feed_input_tensors.items():
     yield from (fed, value)
 
@@ -90,7 +89,8 @@ def _rename(options: config_pb2.PrefetchRunnerOptions, rename: Callable[[str], s
   """Renames the stage and everything that `_names` yields."""
   options.name = rename(options.name)
   options.fetch_ops[:] = [rename(name) for name in options.fetch_ops]
-  for field in ("cancel_op", "resume_op", "close_op", "error_code_tensor", "error_message_tensor", "stats_tensor"):
+  for field in ("cancel_op", "resume_op", "close_op", "error_code_tensor", "error_message_tensor", "stats_tensor",
+                "discard_tensor"):
     name = getattr(options, field)
     setattr(options, field, rename(name) if name else name)
   feeds = {

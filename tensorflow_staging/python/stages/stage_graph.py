@@ -69,6 +69,8 @@ def add_stage(
         if generator_feed is not None:
           _add_generator_feed(generator_feed, runner, graph)
         _add_control_ops(runner, attrs, graph)
+      for fed, value in runner.named_feed_input_tensors.items():
+        _mark_feed(graph.get_tensor_by_name(fed), graph.get_tensor_by_name(value))
     with graph.colocate_with(puts[0], ignore_existing=True):
       taken = gen_tensor_buffer_ops.tensor_buffer_take(
           dtypes=[tensor.dtype.base_dtype for tensor in records[0]],
@@ -93,12 +95,22 @@ def _put(record, options, attrs, graph) -> ops.Operation:
   """Adds the op that puts the record of one source into the buffer."""
   put = gen_tensor_buffer_ops.tensor_buffer_put(
       record, timeout_millis=options.timeout_millis, name=vocabulary.PUT_OP, **attrs)
-  put._set_attr(vocabulary.KEPT_AT_STOP_ATTR, attr_value_pb2.AttrValue(b=True))
   # The number of a Put is that of the stage, also where a tf.stream surrounds the call.
   if options.stage_subgraph_stream_id or vocabulary.STREAM_ATTR in put.node_def.attr:
     put._set_attr(
         vocabulary.STREAM_ATTR, attr_value_pb2.AttrValue(i=options.stage_subgraph_stream_id))
   return put
+
+
+def _mark_feed(fed: ops.Tensor, value: ops.Tensor) -> None:
+  """Marks a fed tensor, which regions do not compute, and what yields its value ahead of them."""
+  outputs = {fed.value_index}
+  if vocabulary.FED_OUTPUTS_ATTR in fed.op.node_def.attr:
+    outputs.update(fed.op.get_attr(vocabulary.FED_OUTPUTS_ATTR))
+  fed.op._set_attr(
+      vocabulary.FED_OUTPUTS_ATTR,
+      attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(i=sorted(outputs))))
+  value.op._set_attr(vocabulary.FEED_VALUE_ATTR, attr_value_pb2.AttrValue(b=True))
 
 
 def _add_generator_feed(generator_feed, runner, graph) -> None:
@@ -122,12 +134,14 @@ def _add_control_ops(runner, attrs, graph) -> None:
       code, message, name=vocabulary.CLOSE_OP, **attrs)
   gen_tensor_buffer_ops.tensor_buffer_size(name=vocabulary.SIZE_OP, **attrs)
   stats = gen_tensor_buffer_ops.tensor_buffer_stats(name=vocabulary.STATS_OP, **attrs)
+  discard = gen_tensor_buffer_ops.tensor_buffer_discard(name=vocabulary.DISCARD_OP, **attrs)
   runner.cancel_op = cancel.name
   runner.resume_op = resume.name
   runner.close_op = close.name
   runner.error_code_tensor = code.name
   runner.error_message_tensor = message.name
   runner.stats_tensor = stats.name
+  runner.discard_tensor = discard.name
 
 
 def _common_shapes(records) -> list[tensor_shape.TensorShape]:

@@ -54,7 +54,7 @@ def _smart_stage_options() -> config_pb2.SmartStageOptions:
   runner.named_feed_input_tensors["fed:0"] = "source:0"
   runner.error_code_tensor = "code:0"
   runner.error_message_tensor = "message:0"
-  runner.restartable = True
+  runner.discard_tensor = "discard:0"
   runner.stats_tensor = "stats:0"
   runner.tune_threads = True
   return options

@@ -113,11 +113,11 @@ bool ResolveSharedIterators(PartitionState* state) {
   return state->SpreadToDependents();
 }
 
-// Returns whether `source` may advance or restart without the sources that it
-// is joined with. The Take of a manual stage may, because that stage has its
-// own runner. So may an iterator that can be initialised again: a restart would
-// discard its staged records, although the step would still need the elements
-// of the other sources in them.
+// Returns whether `source` may advance or begin anew without the sources that
+// it is joined with. The Take of a manual stage may, because that stage has its
+// own runner. So may an iterator that can be initialised again: that discards
+// the staged records, although the step would still need the elements of the
+// other sources in them.
 bool MayAdvanceAlone(const Node& source, const PartitionState& state) {
   if (IsBufferTake(source)) return true;
   const Resources& resources = state.resources();

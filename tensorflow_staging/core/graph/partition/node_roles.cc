@@ -146,6 +146,18 @@ bool HasRefOutput(const Node& node) {
   return false;
 }
 
+// Whether `node` is a stand-in that passes on all its outputs that have users.
+bool PassesOnWhatIsUsed(const Node& node) {
+  std::vector<int> outputs;
+  if (!IsStandIn(node) || !OutputsOfInputs(node, &outputs).ok()) return false;
+  return std::all_of(node.out_edges().begin(), node.out_edges().end(),
+                     [&outputs](const Edge* edge) {
+                       return edge->IsControlEdge() ||
+                              std::find(outputs.begin(), outputs.end(),
+                                        edge->src_output()) != outputs.end();
+                     });
+}
+
 }  // namespace
 
 bool IsSourceOp(const Node& node) {
@@ -176,9 +188,9 @@ bool IsIteratorFromStringHandle(const Node& node) {
 }
 
 bool MayReadIterator(const Node& node) {
-  static const OpSet* const kOtherOps =
-      new OpSet({kRestoreIteratorOp, kSaveIteratorOp, "Identity", "IdentityN",
-                 "IteratorGetDevice", "IteratorGetModelProto"});
+  static const OpSet* const kOtherOps = new OpSet(
+      {"DeserializeIterator", "Identity", "IdentityN", "IteratorGetDevice",
+       "IteratorGetModelProto", "SerializeIterator"});
   return !IsSource(node.type_string()) && !IsIteratorInitializer(node) &&
          !IsIteratorToStringHandle(node) &&
          !kOtherOps->contains(node.type_string());
@@ -215,8 +227,10 @@ RoleAndReason NodeRoles::Find(const Node& node) {
           return step(StepReason::kVariable);
       }
     }
-    // It passes on what the record of the stage before carries.
-    if (op == kStagedNodeOp) return {NodeRole::kPure};
+  }
+  // It passes on what the record of the stage before carries.
+  if (op == kStagedNodeOp && (stale_ != nullptr || PassesOnWhatIsUsed(node))) {
+    return {NodeRole::kPure};
   }
   if (IsIteratorHandle(op)) return {NodeRole::kHandle};
   if (IsFixedTable(op) || IsMutableTable(op)) {

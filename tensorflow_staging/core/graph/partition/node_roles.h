@@ -61,7 +61,6 @@ enum class StepReason {
   // The partition finds the next reasons.
   // A source that is read in a branch or a loop.
   kConditionalSource,
-  kSavedIterator,
   // The step may also read the iterator through a node that is not a source.
   kSharedIterator,
   // The iterator's dataset uses a variable or table that the step may change.
@@ -93,8 +92,8 @@ bool IsSummary(const Node& node);
 // handle that `node` yields.
 bool IsTensorArray(const Node& node);
 
-// Returns whether `node` initialises an iterator with a dataset. Running such a
-// node again restarts the iterator's stage.
+// Returns whether `node` initialises an iterator with a dataset. It may do so
+// again, with another.
 bool IsIteratorInitializer(const Node& node);
 
 // Returns whether `node` converts an iterator's handle to a string.

@@ -35,8 +35,6 @@ const char* VerbPhrase(StepReason reason) {
       return "depends on an op with a state or side effect,";
     case StepReason::kConditionalSource:
       return "depends on a source that is read in a branch or a loop,";
-    case StepReason::kSavedIterator:
-      return "depends on an iterator whose position is saved by";
     case StepReason::kSharedIterator:
       return "depends on an iterator that the step may also read, through";
     case StepReason::kChangingData:
@@ -90,8 +88,6 @@ const char* OwnVerbPhrase(StepReason reason) {
       return "has a state or side effect";
     case StepReason::kConditionalSource:
       return "is read in a branch or a loop";
-    case StepReason::kSavedIterator:
-      return "saves the position of an iterator";
     case StepReason::kSharedIterator:
       return "may read an iterator in the step";
     case StepReason::kOncePerRecordOnBothSides:
@@ -146,9 +142,6 @@ const char* AdviceText(StepReason reason) {
              "instead of a queue, a reader or a counter.";
     case StepReason::kConditionalSource:
       return "Call get_next() outside the branch or loop.";
-    case StepReason::kSavedIterator:
-      return "Save the iterator's position with tf.staging.save_iterators, in "
-             "a session without do_async_embedding.";
     case StepReason::kSharedIterator:
       return "Give the step an iterator of its own.";
     case StepReason::kChangingData:

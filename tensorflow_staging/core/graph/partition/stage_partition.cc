@@ -14,11 +14,10 @@ namespace staging {
 
 StagePartition::StagePartition(const Graph& graph, const NodeFilter& filter,
                                RecordContent content,
-                               SavedIterators saved_iterators,
                                const StaleReads* stale) {
   PartitionState state(graph, filter);
   // 1. Move to the step the nodes that cannot run ahead in any case.
-  FindStepNodes(filter, saved_iterators, stale, &state);
+  FindStepNodes(filter, stale, &state);
   TrainingNodes training = FindTrainingNodes(state);
   state.SetTrainingNodes(std::move(training.needed),
                          std::move(training.lead_to_update));

@@ -53,7 +53,6 @@ class StagePartition {
   explicit StagePartition(
       const Graph& graph, const NodeFilter& filter = nullptr,
       RecordContent content = RecordContent::kElements,
-      SavedIterators saved_iterators = SavedIterators::kRunAhead,
       const StaleReads* stale = nullptr);
 
   StagePartition(const StagePartition&) = delete;

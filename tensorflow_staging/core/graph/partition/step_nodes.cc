@@ -3,13 +3,11 @@
 #include "tensorflow_staging/core/graph/partition/step_nodes.h"
 
 #include <map>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
-#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/partition/captured_resources.h"
 #include "tensorflow_staging/core/graph/partition/other_readers.h"
 #include "tensorflow_staging/core/graph/partition/resources.h"
@@ -90,39 +88,6 @@ void MoveManualStages(PartitionState* state) {
   }
 }
 
-// Moves the sources of iterators whose position is saved. If they ran ahead,
-// and their records were not saved, a restored program would miss the records
-// between the step and the saved position.
-void MoveSavedIterators(PartitionState* state) {
-  for (const Node* source : state->sources()) {
-    const Resources& resources = state->resources();
-    for (const ResourceUse& use :
-         resources.UsesOf(*resources.IteratorOf(*source))) {
-      if (use.user->type_string() == kSaveIteratorOp) {
-        state->MoveToStep(*source, {StepReason::kSavedIterator, use.user});
-      }
-    }
-  }
-}
-
-// Moves the Takes of stages whose records are saved with the position of an
-// iterator.
-void MoveTakesOfSavedStages(PartitionState* state) {
-  std::map<BufferKey, const Node*> pauses;
-  for (const Node* node : state->graph().op_nodes()) {
-    if (!IsBufferPause(*node)) continue;
-    if (const auto key = BufferOf(*node)) pauses.emplace(*key, node);
-  }
-  for (const Node* source : state->sources()) {
-    const std::optional<BufferKey> key = BufferOf(*source);
-    if (!key) continue;
-    const auto it = pauses.find(*key);
-    if (it != pauses.end()) {
-      state->MoveToStep(*source, {StepReason::kSavedIterator, it->second});
-    }
-  }
-}
-
 // Moves the sources of iterators that may have another reader, which would read
 // them during the step and miss the records that ran ahead.
 void MoveIteratorsReadElsewhere(const NodeFilter& filter,
@@ -142,12 +107,10 @@ void MoveIteratorsReadElsewhere(const NodeFilter& filter,
 
 }  // namespace
 
-void FindStepNodes(const NodeFilter& filter, SavedIterators saved_iterators,
-                   const StaleReads* stale, PartitionState* state) {
+void FindStepNodes(const NodeFilter& filter, const StaleReads* stale,
+                   PartitionState* state) {
   MoveStepRoles(filter, stale, state);
   MoveManualStages(state);
-  if (saved_iterators == SavedIterators::kInStep) MoveSavedIterators(state);
-  if (stale != nullptr) MoveTakesOfSavedStages(state);
   MoveIteratorsReadElsewhere(filter, state);
   MoveIteratorsOfChangingData(filter, state);
   state->SpreadToDependents();

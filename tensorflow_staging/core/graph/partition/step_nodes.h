@@ -10,15 +10,6 @@
 namespace tensorflow {
 namespace staging {
 
-// Where the sources of an iterator run whose position is saved with the
-// checkpoint.
-enum class SavedIterators {
-  // Ahead of the step: the stage's records are saved beside the position.
-  kRunAhead,
-  // In the step. For stages whose records are not saved.
-  kInStep,
-};
-
 // Finds the roles of all nodes, and moves to the step the nodes that cannot run
 // ahead in any case, together with all nodes that depend on them:
 //   * nodes that belong to the step by their role, such as variables;
@@ -27,14 +18,11 @@ enum class SavedIterators {
 //   * users of marked sources;
 //   * sources and once-per-record ops that lead to a Put: their manual stage
 //     already runs them ahead;
-//   * with kInStep, sources of iterators whose position is saved;
 //   * sources of iterators that the step may also read in another way;
 //   * sources of iterators whose datasets use a resource that the step changes.
-// `stale`, which may be null, says which uses of variables may run ahead. With
-// it, the Takes of stages whose records are saved belong to the step: a second
-// stage would hold records that no checkpoint has.
-void FindStepNodes(const NodeFilter& filter, SavedIterators saved_iterators,
-                   const StaleReads* stale, PartitionState* state);
+// `stale`, which may be null, says which uses of variables may run ahead.
+void FindStepNodes(const NodeFilter& filter, const StaleReads* stale,
+                   PartitionState* state);
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -13,6 +13,7 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
@@ -27,66 +28,19 @@ struct ByNodeName {
 
 using NodeSet = std::set<const Node*, ByNodeName>;
 
-using SavedByOwner = std::map<const Node*, SavedIterator, ByNodeName>;
-
-SavedByOwner ByOwner(const PlannedStage& stage) {
-  SavedByOwner by_owner;
-  for (const SavedIterator& saved : stage.saved_iterators) {
-    by_owner[saved.owner] = saved;
-  }
-  return by_owner;
-}
-
-void SetSavedIterators(SavedByOwner by_owner, PlannedStage* stage) {
-  stage->saved_iterators.clear();
-  for (auto& [owner, saved] : by_owner) {
-    stage->saved_iterators.push_back(std::move(saved));
-  }
-}
-
-// Finds the ops that initialise, save and restore the iterators of `sources`,
-// and those that convert their handles to strings.
-void AddIterators(const std::vector<const Node*>& sources,
-                  const Resources& resources, PlannedStage* stage) {
-  NodeSet initializers;
-  NodeSet string_handles;
-  SavedByOwner saved_iterators;
+// Returns the ops that convert the handles of the iterators of `sources` to
+// strings.
+std::vector<const Node*> StringHandles(const std::vector<const Node*>& sources,
+                                       const Resources& resources) {
+  NodeSet handles;
   for (const Node* source : sources) {
-    SavedIterator saved;
-    saved.owner = resources.IteratorOf(*source);
-    for (const ResourceUse& use : resources.UsesOf(*saved.owner)) {
-      const std::string& op = use.user->type_string();
-      if (IsIteratorInitializer(*use.user)) initializers.insert(use.user);
-      if (IsIteratorToStringHandle(*use.user)) string_handles.insert(use.user);
-      if (op == kSaveIteratorOp) saved.savers.push_back(use.user);
-      if (op == kRestoreIteratorOp) saved.restorers.push_back(use.user);
-    }
-    if (saved.savers.empty() && saved.restorers.empty()) continue;
-    saved_iterators[saved.owner] = std::move(saved);
-  }
-  stage->initializers.assign(initializers.begin(), initializers.end());
-  stage->string_handles.assign(string_handles.begin(), string_handles.end());
-  SetSavedIterators(std::move(saved_iterators), stage);
-}
-
-// Lets what restarts the stage of `take`, a stage of a rewritten graph, also
-// restart `stage`, which takes its records.
-void AddStageBefore(const Node& take, const Graph& graph, PlannedStage* stage) {
-  NodeSet initializers;
-  for (const Node* node : graph.op_nodes()) {
-    if (!IsBufferRestart(*node) || !(BufferOf(*node) == BufferOf(take)))
-      continue;
-    stage->restarts_before.push_back(node);
-    // In a chain, the Restart of the stage before waits for this one, too.
-    for (const Edge* edge : node->out_edges()) {
-      const Node* next = edge->dst();
-      if (IsIteratorInitializer(*next) ||
-          next->type_string() == kRestoreIteratorOp) {
-        initializers.insert(next);
-      }
+    if (IsBufferTake(*source)) continue;
+    for (const ResourceUse& use :
+         resources.UsesOf(*resources.IteratorOf(*source))) {
+      if (IsIteratorToStringHandle(*use.user)) handles.insert(use.user);
     }
   }
-  stage->initializers.assign(initializers.begin(), initializers.end());
+  return {handles.begin(), handles.end()};
 }
 
 // Returns `puts` and all nodes that lead to them.
@@ -103,22 +57,12 @@ std::vector<const Node*> NodesOf(const std::vector<const Node*>& puts) {
   return found;
 }
 
-// Returns the sources among `nodes`, the nodes that lead to the Puts of a
-// stage, whose direct successors are all among them. Takes of other stages are
-// sources too. A source that the step reads as well must not wait for the
-// stage.
+// Returns the sources among `nodes`; Takes are sources, too.
 std::vector<const Node*> SourcesIn(const std::vector<const Node*>& nodes,
                                    NodeRoles* roles) {
-  const absl::flat_hash_set<const Node*> inside(nodes.begin(), nodes.end());
   std::vector<const Node*> sources;
   for (const Node* node : nodes) {
-    if (roles->Find(*node).role != NodeRole::kSource) continue;
-    const bool leads_to_puts_only = std::all_of(
-        node->out_edges().begin(), node->out_edges().end(),
-        [&inside](const Edge* edge) {
-          return !edge->dst()->IsOp() || inside.contains(edge->dst());
-        });
-    if (leads_to_puts_only) sources.push_back(node);
+    if (roles->Find(*node).role == NodeRole::kSource) sources.push_back(node);
   }
   return sources;
 }
@@ -163,8 +107,15 @@ class NewNames {
   std::set<std::string> used_;
 };
 
-// Renames manual stages that have the name of another one. The stage whose Take
-// comes first in the graph keeps the name, because nodes that are added later
+// The first of the ops of a manual stage, of which AlignStages replaces some.
+int FirstId(const PlannedStage& stage) {
+  int first = stage.take->id();
+  for (const Node* op : stage.control_ops) first = std::min(first, op->id());
+  return first;
+}
+
+// Renames manual stages that have the name of another one. The stage whose ops
+// come first in the graph keeps the name, because nodes that are added later
 // must not rename a running stage.
 void MakeNamesUnique(const Graph& graph, const NodeFilter& counts,
                      std::vector<PlannedStage>* stages) {
@@ -174,7 +125,7 @@ void MakeNamesUnique(const Graph& graph, const NodeFilter& counts,
     if (of_name.size() == 1) continue;
     std::sort(of_name.begin(), of_name.end(),
               [](const PlannedStage* a, const PlannedStage* b) {
-                return a->take->id() < b->take->id();
+                return FirstId(*a) < FirstId(*b);
               });
     NewNames names(graph, counts, name);
     for (const auto& [other, unused] : by_name) names.Reserve(other);
@@ -188,23 +139,12 @@ std::string PlannedStage::NodeName(absl::string_view suffix) const {
   return strings::StrCat(name, "/", suffix);
 }
 
-bool PlannedStage::is_restartable() const {
-  return !initializers.empty() ||
-         std::any_of(saved_iterators.begin(), saved_iterators.end(),
-                     [](const SavedIterator& saved) {
-                       return !saved.restorers.empty();
-                     });
-}
-
 StagePlan::StagePlan(const Graph& graph, bool smart_stage,
                      const std::string& name, const NodeFilter& counts,
-                     RecordContent content, SavedIterators saved_iterators) {
+                     RecordContent content) {
   if (smart_stage) {
-    partition_ = std::make_unique<StagePartition>(graph, counts, content,
-                                                  saved_iterators);
+    partition_ = std::make_unique<StagePartition>(graph, counts, content);
   }
-  // Also of the nodes that do not count: one that is added later may initialise
-  // an iterator again.
   const Resources resources(graph);
   AddManualStages(graph, counts, resources);
   if (smart_stage) {
@@ -220,8 +160,7 @@ StagePlan::StagePlan(const Graph& graph, bool smart_stage,
 StagePlan::StagePlan(const Graph& graph, const StaleReads& stale,
                      const std::string& name, const NodeFilter& counts)
     : partition_(std::make_unique<StagePartition>(
-          graph, counts, RecordContent::kElements, SavedIterators::kInStep,
-          &stale)) {
+          graph, counts, RecordContent::kElements, &stale)) {
   const Resources resources(graph);
   NewNames names(graph, counts, name);
   for (const StagedRegion& region : partition_->regions()) {
@@ -229,19 +168,9 @@ StagePlan::StagePlan(const Graph& graph, const StaleReads& stale,
     stage.name = names.Next();
     stage.region = &region;
     stage.check_puts = AnySwitch(region.nodes);
-    const Node* source = region.sources.front();
-    if (IsBufferTake(*source)) {
-      AddStageBefore(*source, graph, &stage);
-    } else {
-      AddIterators(region.sources, resources, &stage);
-    }
+    stage.string_handles = StringHandles(region.sources, resources);
     stages_.push_back(std::move(stage));
   }
-}
-
-bool StagePlan::IsInRegion(const Node& node) const {
-  return partition_ != nullptr &&
-         partition_->WhyNot(node).reason == StepReason::kNone;
 }
 
 void StagePlan::AddManualStages(const Graph& graph, const NodeFilter& counts,
@@ -272,58 +201,11 @@ void StagePlan::AddManualStages(const Graph& graph, const NodeFilter& counts,
     }
     const std::vector<const Node*> nodes = NodesOf(stage.puts);
     stage.check_puts = AnySwitch(nodes);
-    for (const Node* source : SourcesIn(nodes, &roles)) {
-      // A manual stage that is added later may read a source that is already in
-      // a region.
-      if (!IsInRegion(*source)) stage.gated_sources.push_back(source);
-    }
-    AddIterators(stage.gated_sources, resources, &stage);
+    stage.string_handles =
+        StringHandles(SourcesIn(nodes, &roles), resources);
     stages_.push_back(std::move(stage));
   }
   MakeNamesUnique(graph, counts, &stages_);
-  ChainManualStages();
-}
-
-void StagePlan::ChainManualStages() {
-  std::map<const Node*, const PlannedStage*> by_take;
-  for (const PlannedStage& stage : stages_) by_take[stage.take] = &stage;
-  const auto before = [&by_take](const PlannedStage& stage) {
-    std::vector<const PlannedStage*> found;
-    for (const Node* source : stage.gated_sources) {
-      const auto it = by_take.find(source);
-      if (it != by_take.end()) found.push_back(it->second);
-    }
-    return found;
-  };
-  for (PlannedStage& stage : stages_) {
-    for (const PlannedStage* other : before(stage)) {
-      stage.stages_before.push_back(other->name);
-    }
-  }
-  // An initialiser that restarts a stage also restarts the stages that take its
-  // records, because they would still hold records of the old data, and what
-  // saves a stage also saves those. The loop takes as many rounds as the
-  // longest chain has stages.
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (PlannedStage& stage : stages_) {
-      NodeSet initializers(stage.initializers.begin(),
-                           stage.initializers.end());
-      SavedByOwner saved_iterators = ByOwner(stage);
-      for (const PlannedStage* other : before(stage)) {
-        initializers.insert(other->initializers.begin(),
-                            other->initializers.end());
-        saved_iterators.merge(ByOwner(*other));
-      }
-      if (initializers.size() == stage.initializers.size() &&
-          saved_iterators.size() == stage.saved_iterators.size()) {
-        continue;
-      }
-      stage.initializers.assign(initializers.begin(), initializers.end());
-      SetSavedIterators(std::move(saved_iterators), &stage);
-      changed = true;
-    }
-  }
 }
 
 void StagePlan::AddRegions(const Graph& graph, const NodeFilter& counts,
@@ -340,8 +222,12 @@ void StagePlan::AddRegions(const Graph& graph, const NodeFilter& counts,
     const Node* source = region.sources.front();
     if (IsBufferTake(*source)) {
       const auto it = by_take.find(source);
-      // A region that consists of the Take alone adds nothing to the stage.
-      if (it != by_take.end() && region.nodes.size() > 1) {
+      // The Take, and stand-ins for what it carries, add nothing to the stage.
+      const bool adds = std::any_of(
+          region.nodes.begin(), region.nodes.end(), [](const Node* node) {
+            return !IsBufferTake(*node) && !IsStandIn(*node);
+          });
+      if (it != by_take.end() && adds) {
         it->second->region = &region;
         it->second->check_puts |= AnySwitch(region.nodes);
       }
@@ -351,7 +237,7 @@ void StagePlan::AddRegions(const Graph& graph, const NodeFilter& counts,
     stage.name = names.Next();
     stage.region = &region;
     stage.check_puts = AnySwitch(region.nodes);
-    AddIterators(region.sources, resources, &stage);
+    stage.string_handles = StringHandles(region.sources, resources);
     added.push_back(std::move(stage));
   }
   for (PlannedStage& stage : added) stages_.push_back(std::move(stage));

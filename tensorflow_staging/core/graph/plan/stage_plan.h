@@ -16,15 +16,6 @@
 namespace tensorflow {
 namespace staging {
 
-// An iterator whose position savers write and read.
-struct SavedIterator {
-  // The op that creates it.
-  const Node* owner = nullptr;
-  // The ops that write its position, and those that read it.
-  std::vector<const Node*> savers;
-  std::vector<const Node*> restorers;
-};
-
 // One stage of a graph, with its existing nodes and those that the rewrite will
 // add.
 struct PlannedStage {
@@ -43,28 +34,6 @@ struct PlannedStage {
   const Node* take = nullptr;
   std::vector<const Node*> puts;
   std::vector<const Node*> control_ops;
-  // The sources that only the Puts of this manual stage read: iterators'
-  // GetNexts, and Takes of the stages before it in a chain. They wait for the
-  // stage's TensorBufferBegin, if it has one.
-  std::vector<const Node*> gated_sources;
-
-  // The names of the stages whose Takes are in gated_sources.
-  std::vector<std::string> stages_before;
-
-  // The TensorBufferRestarts of the stages before it that an earlier rewrite
-  // has added.
-  std::vector<const Node*> restarts_before;
-
-  // The ops that initialise an iterator of this stage or of a stage before it
-  // in a chain. Running one again restarts the stage.
-  std::vector<const Node*> initializers;
-
-  // Those iterators of this stage, and of the stages before it in a chain,
-  // whose position is saved, sorted by name. The records of the stage are saved
-  // with the first of them, which is the same each time that a program builds
-  // the graph.
-  std::vector<SavedIterator> saved_iterators;
-
   // The ops that convert the handles of its own iterators to strings.
   std::vector<const Node*> string_handles;
 
@@ -78,10 +47,6 @@ struct PlannedStage {
 
   // Whether this is a manual stage.
   bool is_manual() const { return take != nullptr; }
-
-  // Whether an op of the graph restarts the stage: it initialises one of its
-  // iterators, or restores the position of one.
-  bool is_restartable() const;
 
   // Returns the full name of a node that SmartStage will create, or that
   // tf.staged has created.
@@ -100,11 +65,9 @@ class StagePlan {
   //
   // `counts` is as for StagePartition: nodes that do not count change neither
   // the partition nor the names of the stages that SmartStage creates.
-  // `saved_iterators` applies to these stages, too.
   StagePlan(const Graph& graph, bool smart_stage, const std::string& name,
             const NodeFilter& counts = nullptr,
-            RecordContent content = RecordContent::kElements,
-            SavedIterators saved_iterators = SavedIterators::kRunAhead);
+            RecordContent content = RecordContent::kElements);
 
   // Plans the stages of the lookups that may run ahead according to `stale`.
   // `graph` is a rewritten graph. Where it has stages already, these stages are
@@ -122,12 +85,8 @@ class StagePlan {
   const std::vector<PlannedStage>& stages() const { return stages_; }
 
  private:
-  bool IsInRegion(const Node& node) const;
   void AddManualStages(const Graph& graph, const NodeFilter& counts,
                        const Resources& resources);
-  // Fills in stages_before, and extends initializers and saved_iterators along
-  // each chain.
-  void ChainManualStages();
   // Adds the regions of the partition, to manual stages or as new stages.
   void AddRegions(const Graph& graph, const NodeFilter& counts,
                   const Resources& resources, const std::string& name);

@@ -130,7 +130,6 @@ TEST(StagePlanTest, BuffersOfOneNameInTwoContainersAreTwoStages) {
   ASSERT_EQ(StageNames(plan), (Strings{"manual", "manual_1"}));
   EXPECT_EQ(Names(plan.stages()[0].puts), Strings{"b/put"});
   EXPECT_EQ(plan.stages()[0].take->name(), "b/take");
-  EXPECT_EQ(Names(plan.stages()[0].gated_sources), Strings{"b/next"});
   ASSERT_NE(plan.stages()[0].region, nullptr);
   EXPECT_EQ(Names(plan.stages()[0].region->nodes),
             (Strings{"b/take", "b/neg"}));
@@ -198,111 +197,41 @@ TEST(StagePlanTest, MalformedStagesAreNotInThePlan) {
   EXPECT_EQ(StageNames(StagePlan(*graph.get(), true, "")), Strings());
 }
 
-TEST(StagePlanTest, AStageHasTheInitializersOfItsIterators) {
-  TestGraph graph;
-  Node* next = graph.Source("next");
-  Node* iterator = const_cast<Node*>(graph.Find("next_iterator"));
-  graph.InitializeWithRange("train", iterator, 0, 10);
-  graph.InitializeWithRange("evaluate", iterator, 10, 20);
-  graph.InitializeWithRange("other", graph.Iterator("other_iterator"), 0, 1);
-  graph.Target("target", {next});
-  const StagePlan plan(*graph.get(), true, "");
-  ASSERT_EQ(plan.stages().size(), 1);
-  EXPECT_EQ(Names(plan.stages().front().initializers),
-            (Strings{"evaluate", "train"}));
+// Adds the node <iterator>/string, the handle of `iterator` as a string.
+void AddStringHandle(Node* iterator, TestGraph* graph) {
+  NodeBuilder handle(iterator->name() + "/string", "IteratorToStringHandle");
+  handle.Input(iterator);
+  graph->Finalize(&handle);
 }
 
-TEST(StagePlanTest, AnIteratorMayBeInitialisedThroughAnotherOp) {
+TEST(StagePlanTest, AStageHasTheStringHandlesOfItsIterators) {
+  TestGraph graph;
+  for (const char* name : {"a", "b", "c", "unused"}) {
+    AddStringHandle(graph.Iterator(name), &graph);
+  }
+  const auto next = [&graph](const std::string& iterator) {
+    return graph.GetNext(iterator + "/next",
+                         const_cast<Node*>(graph.Find(iterator)));
+  };
+  // The second stage reads the iterator of the first one only in its records.
+  Node* first = graph.Stage("first", {graph.Neg("neg", next("a"))});
+  graph.Target("target", {graph.Stage("second", {first, next("b")})});
+  graph.Target("smart", {next("c")});
+  const StagePlan plan(*graph.get(), true, "");
+  ASSERT_EQ(StageNames(plan), (Strings{"first", "prefetch", "second"}));
+  EXPECT_EQ(Names(plan.stages()[0].string_handles), Strings{"a/string"});
+  EXPECT_EQ(Names(plan.stages()[1].string_handles), Strings{"c/string"});
+  EXPECT_EQ(Names(plan.stages()[2].string_handles), Strings{"b/string"});
+}
+
+TEST(StagePlanTest, TheStringHandleMayBeThatOfAnotherOpOfTheIterator) {
   TestGraph graph;
   graph.Target("target", {graph.Source("next")});
-  graph.Target("other_target", {graph.Stage("manual", {graph.Source("m")})});
-  const int old_ids = graph.get()->num_node_ids();
-  for (const std::string name : {"next", "m"}) {
-    Node* same = graph.Iterator("same_as_" + name, 1, name + "_iterator");
-    graph.InitializeWithRange("initialize_" + name, same, 0, 10);
-  }
-  const NodeFilter is_old = [old_ids](const Node& node) {
-    return node.id() < old_ids;
-  };
-  // Also if the other op is added later.
-  for (const NodeFilter& counts : {NodeFilter(nullptr), is_old}) {
-    const StagePlan plan(*graph.get(), true, "", counts);
-    ASSERT_EQ(StageNames(plan), (Strings{"manual", "prefetch"}));
-    EXPECT_EQ(Names(plan.stages()[0].initializers), Strings{"initialize_m"});
-    EXPECT_EQ(Names(plan.stages()[1].initializers), Strings{"initialize_next"});
-  }
-}
-
-TEST(StagePlanTest, OnlyItsOwnIteratorsRestartAManualStage) {
-  TestGraph graph;
-  Node* own = graph.Iterator("own");
-  Node* shared = graph.Iterator("shared");
-  Node* own_next = graph.GetNext("own_next", own);
-  Node* shared_next = graph.GetNext("shared_next", shared);
-  graph.InitializeWithRange("initialize_own", own, 0, 10);
-  graph.InitializeWithRange("initialize_shared", shared, 0, 10);
-  Node* take =
-      graph.Stage("manual", {graph.AddN("staged", {own_next, shared_next})});
-  graph.Target("target", {take, shared_next});
-  const StagePlan plan(*graph.get(), /*smart_stage=*/false, "");
+  AddStringHandle(graph.Iterator("same", 1, "next_iterator"), &graph);
+  const StagePlan plan(*graph.get(), true, "");
   ASSERT_EQ(plan.stages().size(), 1);
-  EXPECT_EQ(Names(plan.stages().front().gated_sources), Strings{"own_next"});
-  EXPECT_EQ(Names(plan.stages().front().initializers),
-            Strings{"initialize_own"});
-}
-
-TEST(StagePlanTest, TheFirstIteratorRestartsAWholeChain) {
-  TestGraph graph;
-  Node* next = graph.Source("next");
-  Node* iterator = const_cast<Node*>(graph.Find("next_iterator"));
-  graph.InitializeWithRange("initialize", iterator, 0, 10);
-  // The order of the names differs from the order of the chain.
-  Node* first = graph.Stage("b", {next});
-  Node* second = graph.Stage("c", {graph.Neg("negative", first)});
-  graph.Target("target", {graph.Stage("a", {second})});
-  const StagePlan plan(*graph.get(), /*smart_stage=*/false, "");
-  ASSERT_EQ(StageNames(plan), (Strings{"a", "b", "c"}));
-  for (const PlannedStage& stage : plan.stages()) {
-    EXPECT_EQ(Names(stage.initializers), Strings{"initialize"}) << stage.name;
-  }
-  EXPECT_EQ(plan.stages()[0].stages_before, Strings{"c"});
-  EXPECT_EQ(plan.stages()[1].stages_before, Strings());
-  EXPECT_EQ(plan.stages()[2].stages_before, Strings{"b"});
-}
-
-TEST(StagePlanTest, AStageThatTheStepReadsTooStartsNoChain) {
-  TestGraph graph;
-  Node* next = graph.Source("next");
-  graph.InitializeWithRange(
-      "initialize", const_cast<Node*>(graph.Find("next_iterator")), 0, 10);
-  Node* first = graph.Stage("first", {next});
-  Node* second = graph.Stage("second", {first});
-  graph.Target("target", {first, second});
-  const StagePlan plan(*graph.get(), /*smart_stage=*/false, "");
-  ASSERT_EQ(StageNames(plan), (Strings{"first", "second"}));
-  EXPECT_EQ(plan.stages()[1].stages_before, Strings());
-  EXPECT_EQ(Names(plan.stages()[1].initializers), Strings());
-}
-
-// The sources of the new stage are already in the region of the running stage,
-// which clones them.
-TEST(StagePlanTest, AManualStageAddedLaterDoesNotGateSourcesOfARegion) {
-  TestGraph graph;
-  Node* next = graph.Source("next");
-  graph.InitializeWithRange(
-      "initialize", const_cast<Node*>(graph.Find("next_iterator")), 0, 10);
-  Node* a = graph.Neg("a", next);
-  graph.Target("target", {a});
-  const int old_ids = graph.get()->num_node_ids();
-  graph.Stage("manual", {a});
-  const NodeFilter is_old = [old_ids](const Node& node) {
-    return node.id() < old_ids;
-  };
-  const StagePlan plan(*graph.get(), true, "", is_old);
-  ASSERT_EQ(StageNames(plan), (Strings{"manual", "prefetch"}));
-  EXPECT_EQ(Names(plan.stages()[0].gated_sources), Strings());
-  EXPECT_EQ(Names(plan.stages()[0].initializers), Strings());
-  EXPECT_EQ(Names(plan.stages()[1].initializers), Strings{"initialize"});
+  EXPECT_EQ(Names(plan.stages().front().string_handles),
+            Strings{"same/string"});
 }
 
 }  // namespace

@@ -39,8 +39,7 @@ struct PlannedLookups {
 
   Status Plan(const ReportOptions& options) {
     const StagePlan stages(graph, options.smart_stage, options.name,
-                           /*counts=*/nullptr, options.content,
-                           SavedIterators::kInStep);
+                           /*counts=*/nullptr, options.content);
     TF_RETURN_IF_ERROR(RewriteStages(stages, RewriteOptions(), &graph));
     stale = std::make_unique<StaleReads>(graph);
     plan = std::make_unique<StagePlan>(graph, *stale, kAsyncEmbeddingStageName);
@@ -403,9 +402,7 @@ class Reporter {
 Status ReportStages(const Graph& graph, const ReportOptions& options,
                     StageReport* report) {
   const StagePlan plan(graph, options.smart_stage, options.name,
-                       /*counts=*/nullptr, options.content,
-                       options.stale_steps > 0 ? SavedIterators::kInStep
-                                               : SavedIterators::kRunAhead);
+                       /*counts=*/nullptr, options.content);
   std::unique_ptr<PlannedLookups> lookups;
   if (options.stale_steps > 0) {
     lookups = std::make_unique<PlannedLookups>(graph);

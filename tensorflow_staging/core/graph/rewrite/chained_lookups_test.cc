@@ -121,54 +121,30 @@ TEST_F(ChainedLookupsTest, TheStageIsChainedAfterAManualStage) {
               ElementsAre("table", "manual/TensorBufferTake", "loss"));
 }
 
-TEST_F(ChainedLookupsTest, AnInitializerRestartsTheLaterStageFirst) {
+TEST_F(ChainedLookupsTest, LookupsOfAnIteratorThatIsSavedRunAheadToo) {
   Node* iterator = graph_.Iterator("iterator");
-  graph_.InitializeWithRange("initialize", iterator, 0, 5);
+  NodeBuilder save("save", "SerializeIterator");
+  save.Input(iterator);
+  graph_.Finalize(&save);
   graph_.AddStep(graph_.GetNext("next", iterator));
   ASSERT_EQ(Rewrite(/*smart_stage=*/true), OkStatus());
-  EXPECT_THAT(graph_.Inputs("initialize"),
-              ElementsAre("initialize/range", "iterator",
-                          "^lookups/TensorBufferRestart",
-                          "^prefetch/TensorBufferRestart"));
-  EXPECT_THAT(graph_.Inputs("prefetch/TensorBufferRestart"),
-              ElementsAre("^lookups/TensorBufferRestart"));
-  EXPECT_THAT(graph_.Inputs("lookups/staged/prefetch/TensorBufferTake"),
-              ElementsAre("^lookups/TensorBufferBegin"));
-}
-
-TEST_F(ChainedLookupsTest, ARestoreRestartsTheLaterStageFirst) {
-  Node* iterator = graph_.Iterator("iterator");
-  NodeBuilder position("position", "Placeholder");
-  position.Attr("dtype", DT_VARIANT);
-  NodeBuilder restore("restore", kRestoreIteratorOp);
-  restore.Input(iterator).Input(graph_.Finalize(&position));
-  graph_.Finalize(&restore);
-  graph_.AddStep(graph_.Stage("manual", {graph_.GetNext("next", iterator)}));
-  ASSERT_EQ(Rewrite(/*smart_stage=*/false), OkStatus());
   ASSERT_THAT(stages_, ElementsAre("lookups"));
-  EXPECT_THAT(graph_.Inputs("manual/TensorBufferRestart"),
-              ElementsAre("^lookups/TensorBufferRestart"));
+  EXPECT_EQ(Op("lookups/staged/prefetch/TensorBufferTake"), "TensorBufferTake");
+  EXPECT_EQ(Op("lookups/staged/row"), "ResourceGather");
 }
 
-TEST_F(ChainedLookupsTest, ARestartForNoIteratorRestartsNoLaterStage) {
-  graph_.AddStep(graph_.Stage("manual", {graph_.Source("next")}));
-  NodeBuilder restart("restart", kRestartOp);
-  restart.Attr(kSharedNameAttr, "manual");
-  graph_.Finalize(&restart);
-  ASSERT_EQ(Rewrite(/*smart_stage=*/false), OkStatus());
-  EXPECT_THAT(stages_, ElementsAre("lookups"));
-  EXPECT_THAT(graph_.Inputs("restart"), IsEmpty());
-  EXPECT_EQ(Op("lookups/TensorBufferRestart"), "(none)");
-}
-
-// The records of the lookups would be missing in a checkpoint.
-TEST_F(ChainedLookupsTest, NoStageIsChainedAfterOneWhoseRecordsAreSaved) {
-  graph_.AddStep(graph_.Stage("manual", {graph_.Source("next")}));
-  NodeBuilder pause("manual/TensorBufferPause", "TensorBufferPause");
-  pause.Attr("shared_name", "manual");
-  graph_.Finalize(&pause);
-  ASSERT_EQ(Rewrite(/*smart_stage=*/false), OkStatus());
-  EXPECT_THAT(stages_, IsEmpty());
+// Not of the rewritten graph, which differs between settings.
+TEST_F(ChainedLookupsTest, TensorsAreNamedAsInTheGraphOfTheUser) {
+  graph_.AddStep(graph_.Neg("hash", graph_.Source("next")));
+  ASSERT_EQ(Rewrite(/*smart_stage=*/true), OkStatus());
+  for (const char* op :
+       {"lookups/TensorBufferPut", "lookups/TensorBufferTake"}) {
+    Strings names;
+    TF_CHECK_OK(
+        GetNodeAttr(graph_.Find(op)->attrs(), kTensorNamesAttr, &names));
+    EXPECT_THAT(names, ElementsAre("hash:0", "next:0", "row:0", "twice:0"))
+        << op;
+  }
 }
 
 TEST_F(ChainedLookupsTest, NothingIsStagedWithoutALookup) {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tensorflow/core/graph/algorithm.h"
@@ -50,35 +50,13 @@ bool ReadAlike(const Node& a, const Node& b) {
   return true;
 }
 
-// Returns what `edge` gets from a Take, perhaps through stand-ins and guards:
-// in a chain, the Take of an earlier stage has a stand-in, too.
-TakenTensor TakenThrough(const Edge& edge) {
-  TakenTensor taken = {edge.src(), edge.src_output()};
-  // Attributes that a client has set may make a circle.
-  absl::flat_hash_set<const Node*> seen;
-  while (
-      (IsStandIn(*taken.node) || taken.node->type_string() == kStagedNodeOp) &&
-      seen.insert(taken.node).second) {
-    std::vector<int> outputs;
-    const Edge* next = nullptr;
-    if (!OutputsOfInputs(*taken.node, &outputs).ok()) break;
-    const auto it = absl::c_find(outputs, taken.output);
-    if (it == outputs.end() ||
-        !taken.node->input_edge(it - outputs.begin(), &next).ok()) {
-      break;
-    }
-    taken = {next->src(), next->src_output()};
-  }
-  return taken;
-}
-
 // Whether `stand_in` passes on what one Take yields, at all of its outputs.
 bool PassesOnARecord(const Node& stand_in) {
   if (stand_in.num_inputs() != stand_in.num_outputs()) return false;
   const Node* take = nullptr;
   for (const Edge* edge : stand_in.in_edges()) {
     if (edge->IsControlEdge()) continue;
-    const TakenTensor taken = TakenThrough(*edge);
+    const TakenTensor taken = TakenTensorOf(*edge);
     if (!IsBufferTake(*taken.node) || (take != nullptr && taken.node != take) ||
         taken.node->output_type(taken.output) !=
             stand_in.input_type(edge->dst_input())) {
@@ -146,7 +124,12 @@ class LateSources {
       if (!ReadsIterator(*node)) continue;
       std::optional<CloneMark> mark;
       TF_RETURN_IF_ERROR(ReadCloneMark(*node, &mark));
-      if (!mark) continue;
+      // Whoever calls get_next() beside a manual stage reads beside it.
+      if (!mark || absl::StartsWith(node->name(),
+                                    absl::StrCat(mark->stage, "/",
+                                                 kManualRegionScope, "/"))) {
+        continue;
+      }
       read_ahead_.emplace(resources_.IteratorOf(*node), mark->stage);
       sources_[mark->stage].emplace(mark->original, node);
     }
@@ -193,7 +176,7 @@ class LateSources {
     Node* take = nullptr;
     for (const Edge* edge : stand_in.in_edges()) {
       if (edge->IsControlEdge()) continue;
-      const TakenTensor taken = TakenThrough(*edge);
+      const TakenTensor taken = TakenTensorOf(*edge);
       if (take == nullptr) {
         take = graph_->CopyNode(taken.node);
         take->set_name(absl::StrCat(taken.node->name(), "/", late->name()));

@@ -47,9 +47,6 @@ std::vector<StageRecords> FindStageRecords(const Graph& graph) {
     if (!key) continue;
     if (IsBufferPut(*node)) stages[*key].puts.push_back(node);
     if (IsBufferTake(*node)) stages[*key].takes.push_back(node);
-    if (IsBufferSave(*node) || IsBufferRestore(*node)) {
-      stages[*key].checkpoints.push_back(node);
-    }
   }
   std::vector<StageRecords> found;
   for (auto& [key, stage] : stages) found.push_back(std::move(stage));

@@ -32,8 +32,6 @@ bool IsAccelerator(const std::string& device);
 struct StageRecords {
   std::vector<Node*> puts;
   std::vector<Node*> takes;
-  // Those that save and restore records.
-  std::vector<Node*> checkpoints;
 };
 
 // Returns those of all stages of the graph.

@@ -16,6 +16,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/graph/rewrite/mutable_nodes.h"
 
 namespace tensorflow {
 namespace staging {
@@ -220,11 +221,6 @@ Status BecomeClones(const PlannedStage& stage, const Node* put,
     if (clone != node || stage.is_manual() || options.on_cpu) {
       SetInputs(inputs, clone, graph);
     }
-    if (std::none_of(inputs.begin(), inputs.end(), [&](const Input& input) {
-          return all.contains(input.node);
-        })) {
-      clones->roots.push_back(clone);
-    }
     BecomeClone(region, options, mark, clone);
   }
   for (const StagedTensor& tensor : stage.region->boundary) {
@@ -232,7 +228,11 @@ Status BecomeClones(const PlannedStage& stage, const Node* put,
     if (tensor.node == stage.take) {
       TF_RETURN_IF_ERROR(GetPutInput(*put, tensor.index, &carried));
     } else {
-      carried = NodeOut(clone_of.at(tensor.node), tensor.index);
+      // The Put of a manual stage may put what is no node of the region.
+      const auto it = clone_of.find(tensor.node);
+      carried = NodeOut(
+          it == clone_of.end() ? Mutable(tensor.node, graph) : it->second,
+          tensor.index);
     }
   }
   for (const Node* node : stage.region->control_boundary) {

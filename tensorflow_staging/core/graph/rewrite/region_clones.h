@@ -30,8 +30,6 @@ struct RegionClones {
   // The other nodes that must run before the Put: the clones of nodes for which
   // the step, or the Take of a manual stage, waits.
   std::vector<Node*> control_inputs;
-  // The clones that depend on no other clone.
-  std::vector<Node*> roots;
 };
 
 // Makes the nodes of `stage`'s region run ahead of the step: gives them new

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
@@ -154,10 +155,37 @@ void MoveEdges(const StagedUse& use, Node* stand_in, Graph* graph) {
 
 }  // namespace
 
+absl::flat_hash_set<std::string> NodesWithColocatedUsers(
+    const std::vector<const StagedRegion*>& regions, const Graph& graph) {
+  absl::flat_hash_map<absl::string_view, const StagedRegion*> region_of;
+  for (const StagedRegion* region : regions) {
+    for (const Node* node : region->nodes) region_of[node->name()] = region;
+  }
+  const auto find = [&region_of](absl::string_view name) {
+    const auto it = region_of.find(name);
+    return it == region_of.end() ? nullptr : it->second;
+  };
+  absl::flat_hash_set<std::string> names;
+  for (const Node* node : graph.op_nodes()) {
+    std::vector<std::string> colocation;
+    if (!TryGetNodeAttr(node->attrs(), kColocationAttrName, &colocation)) {
+      continue;
+    }
+    for (absl::string_view name : colocation) {
+      if (absl::ConsumePrefix(&name, kColocationGroupPrefix) &&
+          find(name) != find(node->name())) {
+        names.emplace(name);
+      }
+    }
+  }
+  return names;
+}
+
 Status FindStagedUses(const PlannedStage& stage,
                       const absl::flat_hash_set<std::string>& colocated_with,
                       Graph* graph, std::vector<StagedUse>* uses) {
-  const NodeSet region(stage.region->nodes.begin(), stage.region->nodes.end());
+  NodeSet region(stage.region->nodes.begin(), stage.region->nodes.end());
+  region.insert(stage.puts.begin(), stage.puts.end());
   NodeSet asked_for(stage.region->sources.begin(), stage.region->sources.end());
   for (const StagedTensor& tensor : stage.region->boundary) {
     asked_for.insert(tensor.node);

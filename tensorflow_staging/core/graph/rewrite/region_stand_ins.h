@@ -40,6 +40,11 @@ struct StagedUse {
   std::map<int, TakenTensor> passed_on;
 };
 
+// Returns the names of those nodes of `regions` with which a node outside their
+// region is colocated.
+absl::flat_hash_set<std::string> NodesWithColocatedUsers(
+    const std::vector<const StagedRegion*>& regions, const Graph& graph);
+
 // Finds the nodes of `stage`'s region for which the step needs a stand-in:
 // those that it uses or waits for, those that records carry, and those with
 // which a node outside the region is colocated, whose names are in

@@ -72,7 +72,6 @@ Status AddPut(const PlannedStage& stage, const BufferOptions& options,
   NodeBuilder builder(stage.NodeName(kPutOp), kPutOp);
   AddRecord(clones, &builder);
   builder.Attr(kTimeoutMillisAttr, options.timeout_millis)
-      .Attr(kKeptAtStopAttr, true)
       .Device(CpuOfTask(*stage.region->sources.front()));
   if (options.stream_id != 0) builder.Attr(kStreamAttr, options.stream_id);
   SetBuffer(stage, options, &builder);
@@ -97,7 +96,8 @@ Status AddControlOps(const PlannedStage& stage, const BufferOptions& options,
   TF_RETURN_IF_ERROR(AddConstant(stage.NodeName("error_message"),
                                  Tensor(tstring()), put.requested_device(),
                                  graph, &message));
-  for (const char* op : {kCancelOp, kResumeOp, kCloseOp, kSizeOp, kStatsOp}) {
+  for (const char* op :
+       {kCancelOp, kResumeOp, kCloseOp, kSizeOp, kStatsOp, kDiscardOp}) {
     NodeBuilder builder(stage.NodeName(op), op);
     if (absl::string_view(op) == kCloseOp) {
       builder.Input(code).Input(message);
@@ -188,13 +188,14 @@ Status AddPutCheck(Node* put, Graph* graph) {
   return OkStatus();
 }
 
-Status ExtendTake(const PlannedStage& stage, const std::string& container,
+Status ExtendTake(const PlannedStage& stage, const std::string& name,
+                  const std::string& container,
                   const std::vector<PartialTensorShape>& shapes, Graph* graph,
                   Node** take) {
   for (const Node* op : stage.control_ops) SetContainer(container, *op, graph);
   const absl::flat_hash_set<const Node*> region(stage.region->nodes.begin(),
                                                 stage.region->nodes.end());
-  NodeBuilder builder(absl::StrCat(stage.take->name(), "/record"), kTakeOp);
+  NodeBuilder builder(name, kTakeOp);
   CopyDeviceAndAttrs(*stage.take, &builder);
   builder.Attr(kContainerAttr, container);
   for (const Edge* edge : stage.take->in_edges()) {

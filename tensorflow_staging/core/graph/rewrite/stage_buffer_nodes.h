@@ -62,10 +62,11 @@ Status ExtendPut(Node* old_put, const std::string& container,
 // record (PlannedStage::check_puts).
 Status AddPutCheck(Node* put, Graph* graph);
 
-// Adds the Take for the records of the Puts that ExtendPut creates, and moves
-// the control ops to their buffer. Leaves the stage's own Take in the graph,
-// since it is a node of the region (see ReplaceByStandIns).
-Status ExtendTake(const PlannedStage& stage, const std::string& container,
+// Adds the Take `name` for the records of the Puts that ExtendPut creates, and
+// moves the control ops to their buffer. Leaves the stage's own Take in the
+// graph, with its users.
+Status ExtendTake(const PlannedStage& stage, const std::string& name,
+                  const std::string& container,
                   const std::vector<PartialTensorShape>& shapes, Graph* graph,
                   Node** take);
 

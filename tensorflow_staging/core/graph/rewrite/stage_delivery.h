@@ -26,9 +26,8 @@ Status DeliverToConsumers(Graph* graph);
 // Moves the control ops of stages from accelerators to the first CPU of the
 // same task; they find their buffers from there. A control edge from an
 // accelerator to a CPU is a copy that waits until the accelerator has done all
-// that is queued: a Begin there would hold each staged run back until the step
-// beside it is done. And a run of control ops on the CPU needs no thread but
-// that of its caller.
+// that is queued. And a run of control ops on the CPU needs no thread but that
+// of its caller.
 void MoveControlOpsToCpu(Graph* graph);
 
 // Lets the placer choose the devices of the ops around buffers again. When a

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -13,14 +12,15 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
 #include "tensorflow_staging/core/graph/rewrite/mutable_nodes.h"
 #include "tensorflow_staging/core/graph/rewrite/pack_guard.h"
 #include "tensorflow_staging/core/graph/rewrite/region_clones.h"
 #include "tensorflow_staging/core/graph/rewrite/region_stand_ins.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_buffer_nodes.h"
-#include "tensorflow_staging/core/graph/rewrite/stage_holds.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_on_cpu.h"
 #include "tensorflow_staging/core/graph/rewrite/unique_names.h"
 
@@ -34,8 +34,6 @@ struct RewrittenStage {
   std::vector<Node*> puts;
   // Null if the stage is a manual stage to which nothing was added.
   Node* take = nullptr;
-  // The nodes that a staged run runs first.
-  std::vector<Node*> first_nodes;
 };
 
 // Builds a stage that SmartStage found.
@@ -47,7 +45,6 @@ Status AddStage(const PlannedStage& stage, const RewriteOptions& options,
   TF_RETURN_IF_ERROR(MoveRegion(stage, /*put=*/nullptr,
                                 {stage.NodeName(kCloneScope), options.on_cpu},
                                 &copies, graph, &clones));
-  added->first_nodes = clones.roots;
   added->puts.push_back(nullptr);
   return AddBufferNodes(
       stage,
@@ -75,14 +72,14 @@ Status ExtendStage(const PlannedStage& stage, const RewriteOptions& options,
     TF_RETURN_IF_ERROR(ExtendPut(Mutable(stage.puts[i], graph), container,
                                  clones, graph, &extended->puts[i]));
   }
-  return ExtendTake(stage, container, shapes, graph, &extended->take);
+  return ExtendTake(stage, absl::StrCat(stage.take->name(), "/record"),
+                    container, shapes, graph, &extended->take);
 }
 
 Status RewriteStage(const PlannedStage& stage, const RewriteOptions& options,
                     const absl::flat_hash_set<std::string>& colocated_with,
                     Graph* graph, RewrittenStage* rewritten) {
   if (options.on_cpu) MoveToCpu(stage.puts, graph);
-  rewritten->first_nodes = Mutable(stage.gated_sources, graph);
   if (stage.region == nullptr) {
     rewritten->puts = Mutable(stage.puts, graph);
     if (!options.session.empty()) MoveToSession(stage, options.session, graph);
@@ -101,35 +98,41 @@ Status RewriteStage(const PlannedStage& stage, const RewriteOptions& options,
                      graph);
 }
 
-// The names of the nodes with which a node of the step, or of another region,
-// is colocated.
-absl::flat_hash_set<std::string> NodesWithColocatedUsers(const StagePlan& plan,
-                                                         const Graph& graph) {
-  absl::flat_hash_map<absl::string_view, const StagedRegion*> region_of;
-  for (const PlannedStage& stage : plan.stages()) {
-    if (stage.region == nullptr) continue;
-    for (const Node* node : stage.region->nodes) {
-      region_of[node->name()] = stage.region;
-    }
-  }
-  const auto find = [&region_of](absl::string_view name) {
-    const auto it = region_of.find(name);
-    return it == region_of.end() ? nullptr : it->second;
-  };
-  absl::flat_hash_set<std::string> names;
-  for (const Node* node : graph.op_nodes()) {
-    std::vector<std::string> colocation;
-    if (!TryGetNodeAttr(node->attrs(), kColocationAttrName, &colocation)) {
+// The ops that touch the records of a stage, and the names of a record's
+// tensors.
+struct NamedRecord {
+  std::vector<Node*> ops;
+  std::vector<std::string> tensors;
+};
+
+// Names the tensors of the stage's record as they are without the scope in
+// which the region runs, for checkpoints. What comes from a stage that an
+// earlier rewrite has added has the name that it has there.
+Status NameTensors(const PlannedStage& stage, const RewrittenStage& rewritten,
+                   Graph* graph, NamedRecord* record) {
+  std::vector<const Edge*> edges;
+  TF_RETURN_IF_ERROR(rewritten.puts.front()->input_edges(&edges));
+  const std::string scope = stage.NodeName(absl::StrCat(kCloneScope, "/"));
+  const std::string aligned_scope =
+      stage.NodeName(absl::StrCat(kManualRegionScope, "/"));
+  for (const Edge* edge : edges) {
+    std::vector<std::string> taken;
+    if (IsBufferTake(*edge->src()) &&
+        TryGetNodeAttr(edge->src()->attrs(), kTensorNamesAttr, &taken) &&
+        edge->src_output() < static_cast<int>(taken.size())) {
+      record->tensors.push_back(taken[edge->src_output()]);
       continue;
     }
-    for (absl::string_view name : colocation) {
-      if (absl::ConsumePrefix(&name, kColocationGroupPrefix) &&
-          find(name) != find(node->name())) {
-        names.emplace(name);
-      }
-    }
+    absl::string_view node = edge->src()->name();
+    absl::ConsumePrefix(&node, scope);
+    absl::ConsumePrefix(&node, aligned_scope);
+    record->tensors.push_back(absl::StrCat(node, ":", edge->src_output()));
   }
-  return names;
+  record->ops = rewritten.puts;
+  record->ops.push_back(rewritten.take != nullptr
+                            ? rewritten.take
+                            : Mutable(stage.take, graph));
+  return OkStatus();
 }
 
 // Checks that no Put of `puts` depends, directly or indirectly, on a Take of
@@ -155,11 +158,15 @@ Status CheckNoPutNeedsTake(const std::vector<Node*>& puts,
 
 Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
                      Graph* graph) {
+  std::vector<const StagedRegion*> regions;
+  for (const PlannedStage& stage : plan.stages()) {
+    if (stage.region != nullptr) regions.push_back(stage.region);
+  }
   const absl::flat_hash_set<std::string> colocated_with =
-      NodesWithColocatedUsers(plan, *graph);
+      NodesWithColocatedUsers(regions, *graph);
   std::vector<Node*> puts;
   absl::flat_hash_set<const Node*> takes;
-  StageHolds holds(graph);
+  std::vector<NamedRecord> records;
   for (const PlannedStage& stage : plan.stages()) {
     RewrittenStage rewritten;
     TF_RETURN_IF_ERROR(
@@ -172,12 +179,14 @@ Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
       takes.insert(rewritten.take);
     }
     TF_RETURN_IF_ERROR(
-        holds.Add(stage, *rewritten.puts.front(), rewritten.first_nodes));
+        NameTensors(stage, rewritten, graph, &records.emplace_back()));
     for (Node* handle : Mutable(stage.string_handles, graph)) {
       MarkReadAhead(stage.name, handle);
     }
   }
-  TF_RETURN_IF_ERROR(holds.Connect(plan));
+  for (const NamedRecord& record : records) {
+    for (Node* op : record.ops) op->AddAttr(kTensorNamesAttr, record.tensors);
+  }
   TF_RETURN_IF_ERROR(GuardPacksOfTakenTensors(graph));
   FixupSourceAndSinkEdges(graph);
   TF_RETURN_IF_ERROR(CheckNamesAreUnique(*graph));

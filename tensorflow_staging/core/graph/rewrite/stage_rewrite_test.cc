@@ -295,7 +295,8 @@ TEST_F(StageRewriteTest, TheBufferIsOnTheCpuOfTheTaskOfItsSource) {
   ASSERT_EQ(Rewrite(), OkStatus());
   for (const char* op :
        {"TensorBufferPut", "TensorBufferTake", "TensorBufferCancel",
-        "TensorBufferResume", "TensorBufferClose", "TensorBufferSize"}) {
+        "TensorBufferResume", "TensorBufferClose", "TensorBufferSize",
+        "TensorBufferStats", "TensorBufferDiscard"}) {
     const std::string name = strings::StrCat("prefetch/", op);
     EXPECT_EQ(Device(name), "/job:worker/replica:0/task:3/device:CPU:0") << op;
     if (name != "prefetch/TensorBufferPut") {
@@ -340,39 +341,48 @@ TEST_F(StageRewriteTest, ShapesAreUnknownIfNobodyReadsThem) {
   EXPECT_TRUE(shapes[0].unknown_rank());
 }
 
-TEST_F(StageRewriteTest, AnInitializerRestartsTheStage) {
+// Whatever initialises, saves or restores an iterator, its stage learns of it
+// from the iterator.
+TEST_F(StageRewriteTest, WhatChangesOrSavesAnIteratorStaysAsItIs) {
   Node* next = graph_.Source("next");
   Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
   graph_.InitializeWithRange("initialize", iterator, 0, 10);
+  NodeBuilder save("save", "SerializeIterator");
+  save.Input(iterator);
+  NodeBuilder restore("restore", "DeserializeIterator");
+  restore.Input(iterator).Input(graph_.Finalize(&save));
+  graph_.Finalize(&restore);
   graph_.Target("target", {graph_.Neg("a", next)});
   ASSERT_EQ(Rewrite(), OkStatus());
-  EXPECT_THAT(graph_.Inputs("prefetch/staged/next"),
-              ElementsAre("next_iterator", "^prefetch/TensorBufferBegin"));
-  EXPECT_THAT(graph_.Inputs("prefetch/staged/a"),
-              ElementsAre("prefetch/staged/next"));
   EXPECT_THAT(graph_.Inputs("initialize"),
-              ElementsAre("initialize/range", "next_iterator",
-                          "^prefetch/TensorBufferRestart"));
-  EXPECT_EQ(Attr<std::string>("prefetch/TensorBufferRestart", "container"),
-            Attr<std::string>("prefetch/TensorBufferPut", "container"));
+              ElementsAre("initialize/range", "next_iterator"));
+  EXPECT_EQ(Op("save"), "SerializeIterator");
+  EXPECT_THAT(graph_.Inputs("save"), ElementsAre("next_iterator"));
+  EXPECT_THAT(graph_.Inputs("restore"), ElementsAre("next_iterator", "save"));
+  EXPECT_THAT(graph_.Inputs("prefetch/staged/next"),
+              ElementsAre("next_iterator"));
 }
 
-TEST_F(StageRewriteTest, InAChainTheLastStageRestartsFirst) {
-  Node* next = graph_.Source("next");
-  Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
-  graph_.InitializeWithRange("initialize", iterator, 0, 10);
-  Node* first = graph_.Stage("first", {next});
-  graph_.Target("target", {graph_.Stage("second", {first})});
+TEST_F(StageRewriteTest, PutsAndTakesNameTheTensorsOfTheRecord) {
+  Node* staged = graph_.Source("staged", 2);
+  graph_.Target("plain", {graph_.Stage("plain_stage", {{staged, 1}})});
+  Node* take = graph_.Stage("extended", {graph_.Source("other")});
+  graph_.Target("target", {graph_.Neg("a", graph_.Source("next")),
+                           graph_.Neg("b", take)});
+  content_ = RecordContent::kElements;
   ASSERT_EQ(Rewrite(), OkStatus());
-  // The second stage waits in its Begin before it waits for the first stage.
-  EXPECT_THAT(graph_.Inputs("first/TensorBufferTake"),
-              ElementsAre("^second/TensorBufferBegin"));
-  EXPECT_THAT(graph_.Inputs("first/TensorBufferRestart"),
-              ElementsAre("^second/TensorBufferRestart"));
-  EXPECT_THAT(
-      graph_.Inputs("initialize"),
-      ElementsAre("initialize/range", "next_iterator",
-                  "^first/TensorBufferRestart", "^second/TensorBufferRestart"));
+  const auto names = [this](const std::string& node) {
+    return Attr<Strings>(node, "_staging_tensor_names");
+  };
+  for (const char* op : {"TensorBufferPut", "TensorBufferTake"}) {
+    EXPECT_THAT(names(strings::StrCat("prefetch/", op)),
+                ElementsAre("a:0", "next:0"));
+    EXPECT_THAT(names(strings::StrCat("plain_stage/", op)),
+                ElementsAre("staged:1"));
+  }
+  EXPECT_THAT(names("extended/TensorBufferPut"), ElementsAre("b:0", "other:0"));
+  EXPECT_EQ(names("extended/TensorBufferTake/record"),
+            names("extended/TensorBufferPut"));
 }
 
 TEST_F(StageRewriteTest, AManualStageIsExtended) {

@@ -15,7 +15,6 @@
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/graph/run/begins_without_put.h"
 #include "tensorflow_staging/core/graph/run/marked_nodes.h"
 #include "tensorflow_staging/core/graph/run/run_request.h"
 #include "tensorflow_staging/core/graph/run/step_computation.h"
@@ -120,7 +119,7 @@ Status FindGraphForRun(const Graph& graph, const CallableOptions& options,
   if (!concerns_no_record) TF_RETURN_IF_ERROR(ReadMarks(graph, &marks));
   StepComputation computation(graph, find, marks, run);
   if (!concerns_no_record) TF_RETURN_IF_ERROR(computation.Find());
-  if (computation.empty() && BeginsWithoutPut(needed).empty()) {
+  if (computation.empty()) {
     std::vector<const Node*> nodes =
         ReachableNodes(run, find, std::move(needed));
     // Otherwise, copying the nodes would save less than it costs.
@@ -133,10 +132,6 @@ Status FindGraphForRun(const Graph& graph, const CallableOptions& options,
   CopyGraph(graph, copy.get());
   TF_RETURN_IF_ERROR(ReadMarks(*copy, &marks));
   TF_RETURN_IF_ERROR(computation.AddTo(marks, copy.get()));
-  for (const Node* begin :
-       BeginsWithoutPut(run.NeededNodes(run.FindNodes(*copy)))) {
-    copy->RemoveNode(copy->FindNodeId(begin->id()));
-  }
   // An optimizer could make the run wait for a node that it does not need.
   const NodeFinder find_copy = run.FindNodes(*copy);
   const std::vector<const Node*> nodes =

@@ -21,10 +21,7 @@ namespace staging {
 //   2. If the run feeds a tensor that a region uses, the record was computed
 //      without the fed value. So the stage is unstaged for this run: the step
 //      computes all that it needs of the region, as it would without the stage.
-//   3. If the run computes nodes of a region but puts no record, it does not
-//      run the stage's TensorBufferBegin, in which it would wait until a
-//      restart of the stage has ended.
-//   4. A run that needs only a part of the graph, as a staged run does, gets
+//   3. A run that needs only a part of the graph, as a staged run does, gets
 //      only this part, because TensorFlow copies and optimizes the graph for
 //      each set of feeds and fetches.
 //

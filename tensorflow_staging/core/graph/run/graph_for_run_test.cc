@@ -16,6 +16,7 @@
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_alignment.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
 #include "tensorflow_staging/core/testing/control_flow_graph.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
@@ -25,11 +26,9 @@ namespace staging {
 namespace {
 
 using Strings = std::vector<std::string>;
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 constexpr char kCpu[] = "/job:localhost/replica:0/task:0/device:CPU:0";
 
@@ -43,6 +42,13 @@ class GraphForRunTest : public ::testing::Test {
     for (Node* node : graph_.get()->op_nodes()) {
       node->set_assigned_device_name(kCpu);
     }
+  }
+
+  // As a session rewrites a graph with manual stages.
+  void AlignAndRewrite() {
+    TF_CHECK_OK(
+        AlignStages(/*counts=*/nullptr, content_, rewrite_, graph_.get()));
+    Rewrite();
   }
 
   void Feed(const Strings& tensors) {
@@ -253,41 +259,6 @@ TEST_F(GraphForRunTest, ARunThatFeedsEverythingReachesNoSource) {
   EXPECT_THAT(Inputs("next"), IsEmpty());
   EXPECT_EQ(FindNode(*unstaged_, "next")->assigned_device_name(), kCpu);
   EXPECT_EQ(Op("prefetch/TensorBufferTake"), "(none)");
-}
-
-TEST_F(GraphForRunTest, AnUnstagedRunDoesNotWaitInTheBegin) {
-  Node* next = graph_.Source("next");
-  Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
-  graph_.InitializeWithRange("initialize", iterator, 0, 10);
-  Node* draw = graph_.Random("draw");
-  graph_.Target("target", {graph_.AddN("a", {next, draw})});
-  Rewrite();
-  ASSERT_THAT(graph_.Inputs("prefetch/staged/draw"),
-              Contains("^prefetch/TensorBufferBegin"));
-  Feed({"next:0"});
-  ASSERT_EQ(Fetch({"target:0"}), OkStatus());
-  ASSERT_NE(unstaged_, nullptr);
-  EXPECT_EQ(Op("prefetch/TensorBufferBegin"), "(none)");
-  EXPECT_THAT(Inputs("draw"), Not(Contains("^prefetch/TensorBufferBegin")));
-}
-
-TEST_F(GraphForRunTest, OnlyRunsThatPutARecordWaitInTheBegin) {
-  Node* next = graph_.Source("next");
-  Node* iterator = const_cast<Node*>(graph_.Find("next_iterator"));
-  graph_.InitializeWithRange("initialize", iterator, 0, 10);
-  Node* take = graph_.Stage("manual", {graph_.Neg("a", next)});
-  graph_.Target("target", {take});
-  Rewrite();
-  ASSERT_THAT(graph_.Inputs("next"), Contains("^manual/TensorBufferBegin"));
-  EXPECT_EQ(RunTarget("manual/TensorBufferPut"), OkStatus());
-  EXPECT_TRUE(IsUnchanged());
-  EXPECT_EQ(Fetch({"target:0"}), OkStatus());
-  EXPECT_TRUE(IsUnchanged());
-  // This run only reads a tensor that the stage computes.
-  ASSERT_EQ(Fetch({"a:0"}), OkStatus());
-  ASSERT_NE(unstaged_, nullptr);
-  EXPECT_THAT(Inputs("next"), ElementsAre("next_iterator"));
-  EXPECT_THAT(Inputs("a"), ElementsAre("next"));
 }
 
 TEST_F(GraphForRunTest, AFedTensorMayLieInsideTheRegion) {
@@ -682,6 +653,68 @@ TEST_F(GraphForRunTest, OtherStagesAreNotUnstaged) {
   Feed({"next1:0"});
   ASSERT_EQ(Fetch({"target1:0", "a2:0"}), OkStatus());
   EXPECT_THAT(Inputs("a2"), ElementsAre("next2"));
+}
+
+TEST_F(GraphForRunTest, ATensorBeforeAManualStageIsComputedFromTheElements) {
+  Node* a = graph_.Neg("a", graph_.Source("next"));
+  graph_.Target("target", {graph_.Stage("prefetch", {graph_.Neg("b", a)})});
+  AlignAndRewrite();
+  ASSERT_EQ(Fetch({"target:0", "a:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_EQ(Op("a"), "Neg");
+  EXPECT_THAT(Inputs("a"), ElementsAre("next"));
+  EXPECT_THAT(Inputs("next"), ElementsAre("prefetch/TensorBufferTake:1"));
+  EXPECT_THAT(Inputs("target"), ElementsAre("prefetch/TensorBufferTake"));
+}
+
+TEST_F(GraphForRunTest, ARunOfAManualStageNeedsAllItsSourcesOrItsRecord) {
+  Node* a = graph_.Source("a");
+  Node* b = graph_.Source("b");
+  graph_.Target("target", {graph_.Stage("prefetch", {a, b})});
+  AlignAndRewrite();
+  EXPECT_EQ(Fetch({"a:0", "b:0"}), OkStatus());
+  EXPECT_EQ(Fetch({"a:0", "target:0"}), OkStatus());
+  EXPECT_EQ(Fetch({"a:0", "prefetch/TensorBufferTake:0"}), OkStatus());
+  const Status status = Fetch({"a:0"});
+  EXPECT_TRUE(errors::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("but not of 'b'"));
+}
+
+TEST_F(GraphForRunTest, ASourceIsReadInTheStepIfTheRunFeedsItsHandle) {
+  NodeBuilder handle("handle", "IteratorFromStringHandleV2");
+  Node* fed = graph_.Lone("fed", "Placeholder",
+                          {{"dtype", TestGraph::Attr(DT_STRING)}});
+  handle.Input(fed)
+      .Attr("output_types", DataTypeVector{DT_INT64})
+      .Attr("output_shapes", std::vector<PartialTensorShape>{TensorShape({})});
+  Node* next = graph_.GetNext("next", graph_.Finalize(&handle));
+  graph_.Target("target", {graph_.Stage("prefetch", {graph_.Neg("a", next)})});
+  graph_.Neg("evaluation", next);
+  AlignAndRewrite();
+  Feed({"fed:0"});
+  ASSERT_EQ(Fetch({"evaluation:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_EQ(Op("next"), "IteratorGetNext");
+  EXPECT_THAT(Inputs("next"), ElementsAre("handle"));
+  Feed({"fed:0"});
+  const Status status = Fetch({"evaluation:0", "target:0"});
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'fed:0' is fed, but"));
+}
+
+TEST_F(GraphForRunTest, NoRecordOfAJoinHasATensorOfOneSource) {
+  Node* a = graph_.Source("a");
+  graph_.Put("put_a", "join", {graph_.Neg("b", a)});
+  graph_.Put("put_c", "join", {graph_.Source("c")});
+  graph_.Target("target", {graph_.Take("join")});
+  AlignAndRewrite();
+  EXPECT_EQ(Fetch({"target:0"}), OkStatus());
+  EXPECT_EQ(RunTarget("put_a"), OkStatus());
+  const Status status = Fetch({"b:0", "target:0"});
+  EXPECT_TRUE(errors::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("'a:0'"), HasSubstr("stage 'join'"),
+                    HasSubstr("tf.prefetch_join")));
 }
 
 }  // namespace

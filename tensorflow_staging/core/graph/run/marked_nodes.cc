@@ -119,7 +119,10 @@ Status ReadMarks(const Graph& graph, MarkedNodes* nodes) {
         scopes.try_emplace(std::string(scope), mark->stage);
       }
       if (mark->passes_on) {
-        nodes->passes.emplace(original, MarkedClone{node, *std::move(mark)});
+        // A manual stage may have both its own clone and a pass of it.
+        if (*mark->passes_on != mark->stage) {
+          nodes->passes.emplace(original, MarkedClone{node, *std::move(mark)});
+        }
         continue;
       }
       nodes->clones.emplace(original, MarkedClone{node, *std::move(mark)});

@@ -17,6 +17,11 @@ namespace staging {
 // the steps would come out of order.
 Status CheckNoSourceReadsBeside(const Graph& graph);
 
+// Returns FAILED_PRECONDITION if the run takes a record of a manual stage with
+// feeds, and needs what is drawn for these (MarkReadForFeeds): the record was
+// computed from another draw.
+Status CheckFeedsAreNotDrawnAgain(const Graph& graph);
+
 // Logs a warning for each string handle of such an iterator that the run
 // computes (MarkReadAhead). What gets the string, such as another session, may
 // read the iterator beside the stage.

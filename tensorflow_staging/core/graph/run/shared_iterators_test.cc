@@ -37,6 +37,20 @@ TEST(SharedIteratorsTest, ASourceThatReadsBesideFailsTheRun) {
   EXPECT_EQ(status.message(), "why it fails");
 }
 
+TEST(SharedIteratorsTest, WhatIsFedToAStageIsNotDrawnAgainForItsRecord) {
+  TestGraph graph;
+  MarkReadForFeeds(graph.Source("next"));
+  EXPECT_EQ(CheckFeedsAreNotDrawnAgain(*graph.get()), OkStatus());
+  graph.Take("other");
+  EXPECT_EQ(CheckFeedsAreNotDrawnAgain(*graph.get()), OkStatus());
+  MarkHasFeeds(graph.Take("stage"));
+  const Status status = CheckFeedsAreNotDrawnAgain(*graph.get());
+  EXPECT_TRUE(errors::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(HasSubstr("'stage/TensorBufferTake'"), HasSubstr("'next'")));
+}
+
 TEST(SharedIteratorsTest, AStringHandleIsWarnedOf) {
   TestGraph graph;
   MarkReadAhead("stage", graph.Lone("to_string", "IteratorToStringHandle"));

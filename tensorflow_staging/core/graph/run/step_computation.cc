@@ -169,7 +169,15 @@ StepComputation::StepComputation(const Graph& graph, const NodeFinder& find,
     if (IsSourceOp(*clone.node)) sources_[clone.mark.stage].insert(name);
   }
   for (const auto& [stage, name] : marks.take_stand_ins) {
-    sources_[stage].insert(name);
+    // A record of a manual stage depends on all its sources.
+    if (sources_[stage].empty()) sources_[stage].insert(name);
+  }
+  for (const auto& [name, stand_in] : marks.stand_ins) {
+    for (const Edge* edge : stand_in.node->in_edges()) {
+      if (IsStandIn(*edge->src())) continue;
+      const Node* take = TakenTensorOf(*edge).node;
+      if (IsBufferTake(*take)) takes_[take] = stand_in.stage;
+    }
   }
 }
 
@@ -271,8 +279,7 @@ Status StepComputation::NeedInputsOfComputed(const std::string& name) {
   }
   for (const Edge* edge : clone.node->in_edges()) {
     Node* input = edge->src();
-    if (!input->IsOp() || IsBufferBegin(*input) ||
-        IsTakenInput(clone.mark, *edge)) {
+    if (!input->IsOp() || IsTakenInput(clone.mark, *edge)) {
       continue;
     }
     if (const auto original = marks_.OriginalOf(*input)) {
@@ -323,13 +330,12 @@ Status StepComputation::Compute(const std::string& name, int output) {
   const MarkedClone* clone = marks_.FindClone(name);
   const std::string& stage =
       clone != nullptr ? clone->mark.stage : marks_.FindStandIn(name)->stage;
-  if (clone == nullptr || IsSourceOp(*clone->node)) {
-    return UnavailableError(name, output, stage);
-  }
+  if (clone == nullptr) return UnavailableError(name, output, stage);
   if (!roles_.IsRepeatable(*clone->node)) {
-    if (fed_ahead_.stages.count(stage) == 0) {
-      return UnavailableError(name, output, stage);
-    }
+    const bool may_run = IsSourceOp(*clone->node)
+                             ? fed_ahead_.nodes.contains(name)
+                             : fed_ahead_.stages.count(stage) > 0;
+    if (!may_run) return UnavailableError(name, output, stage);
     drawn_.emplace(stage, std::make_pair(name, output));
   }
   if (computed_.insert(name).second) to_visit_.push_back({nullptr, name});
@@ -353,15 +359,31 @@ Status StepComputation::UnavailableError(const std::string& name, int output,
       "is created, which keeps the nodes that depend on it in the step.");
 }
 
+std::set<std::string> StepComputation::StagesTakenDirectly() const {
+  std::set<std::string> stages;
+  const auto add = [&](const Node* take) {
+    const auto it = takes_.find(take);
+    if (it != takes_.end()) stages.insert(it->second);
+  };
+  for (const std::string& name : run_.WantedNames()) add(find_(name));
+  for (const Node* node : needed_) {
+    if (IsStandIn(*node)) continue;
+    for (const Edge* edge : node->in_edges()) add(edge->src());
+  }
+  return stages;
+}
+
 // A run that takes a record must use what was drawn for it. A run that feeds
 // all that it needs of the record may draw.
 Status StepComputation::CheckNothingIsDrawnTwice() const {
+  std::set<std::string> taken = StagesTakenDirectly();
   for (const auto& [name, stand_in] : marks_.stand_ins) {
-    if (!needed_.contains(stand_in.node)) continue;
-    const auto it = drawn_.find(stand_in.stage);
-    if (it == drawn_.end()) continue;
-    return UnavailableError(it->second.first, it->second.second,
-                            stand_in.stage);
+    if (needed_.contains(stand_in.node)) taken.insert(stand_in.stage);
+  }
+  for (const auto& [stage, tensor] : drawn_) {
+    if (taken.count(stage) > 0) {
+      return UnavailableError(tensor.first, tensor.second, stage);
+    }
   }
   return OkStatus();
 }
@@ -375,6 +397,10 @@ Status StepComputation::CheckSourcesAdvanceTogether() const {
   // The sources that the run needs, by stage. All of them if the run needs any
   // other tensor of the record, since that depends on all.
   std::map<std::string, std::set<std::string>> needed;
+  for (const std::string& stage : StagesTakenDirectly()) {
+    const auto it = sources_.find(stage);
+    if (it != sources_.end()) needed[stage] = it->second;
+  }
   for (const auto& [name, stand_in] : marks_.stand_ins) {
     if (!needed_.contains(stand_in.node)) continue;
     const MarkedClone* pass = marks_.FindPass(name);
@@ -463,8 +489,7 @@ Status StepComputation::AddTo(const MarkedNodes& marks, Graph* copy) const {
     }
     for (const Edge* edge : clone.node->in_edges()) {
       Node* input = edge->src();
-      if (!input->IsOp() || IsBufferBegin(*input) ||
-          IsTakenInput(clone.mark, *edge)) {
+      if (!input->IsOp() || IsTakenInput(clone.mark, *edge)) {
         continue;
       }
       const auto original = marks.OriginalOf(*input);

@@ -29,6 +29,7 @@ namespace staging {
 //   * nodes that depend on a tensor that the run feeds: the records were
 //     computed without the fed value. The stage is unstaged for this run. The
 //     step computes what it needs of the region, as it would without the stage.
+//     It reads a source of a manual stage if it feeds the string of the handle.
 class StepComputation {
  public:
   // The arguments must outlive this object. `find` and `marks` are those of
@@ -84,6 +85,9 @@ class StepComputation {
   // Returns the error for a tensor that the step needs and cannot compute.
   Status UnavailableError(const std::string& name, int output,
                           const std::string& stage) const;
+  // Returns the stages of whose records the run needs more than stand-ins of
+  // their regions: nodes of the step use their Takes.
+  std::set<std::string> StagesTakenDirectly() const;
   Status CheckNothingIsDrawnTwice() const;
   Status CheckSourcesAdvanceTogether() const;
 
@@ -95,6 +99,8 @@ class StepComputation {
   NodeRoles roles_;
   // The names of the sources of each stage: of their stand-ins.
   std::map<std::string, std::set<std::string>> sources_;
+  // The stages with stand-ins, by their Takes.
+  std::map<const Node*, std::string> takes_;
 
   std::vector<Item> to_visit_;
   absl::flat_hash_set<const Node*> needed_;

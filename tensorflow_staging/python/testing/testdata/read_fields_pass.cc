@@ -72,7 +72,7 @@ Status WriteRunner(const PrefetchRunnerOptions& runner) {
   Line("runner.name", runner.name());
   Line("runner.error_code_tensor", runner.error_code_tensor());
   Line("runner.error_message_tensor", runner.error_message_tensor());
-  Line("runner.restartable", runner.restartable());
+  Line("runner.discard_tensor", runner.discard_tensor());
   Line("runner.stats_tensor", runner.stats_tensor());
   Line("runner.tune_threads", runner.tune_threads());
   return tensorflow::OkStatus();

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of TensorBuffer that follows the changes of its sources, and gives
+// and gets the records of checkpoints.
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/buffer/tensor_buffer_callbacks.h"
+#include "tensorflow_staging/core/sources/source.h"
+
+namespace tensorflow {
+namespace staging {
+
+int64_t TensorBuffer::Discard() {
+  DueCallbacks due;
+  int64_t discarded;
+  {
+    mutex_lock l(mu_);
+    discarded_at_ = Source::Tick();
+    discarded = Drop([](const StoredRecord&) { return true; }, &due);
+  }
+  due.Run();
+  return discarded;
+}
+
+Status TensorBuffer::Check(const std::vector<SavedRecord>& records) const {
+  mutex_lock l(mu_);
+  for (const SavedRecord& record : records) {
+    TF_RETURN_IF_ERROR(CheckNames(record.tensor_names));
+  }
+  return OkStatus();
+}
+
+Status TensorBuffer::CheckNames(
+    const std::vector<std::string>& tensor_names) const {
+  const std::vector<std::string>& names = layout_.tensor_names;
+  // Without a name, nothing is known yet of a record of the stage.
+  if (names.empty() || tensor_names == names) return OkStatus();
+  return errors::InvalidArgument(
+      "The checkpoint has records of stage '", options_.name,
+      "' that do not fit the stage of this session. They hold ",
+      absl::StrJoin(tensor_names, ", "), "; the stage carries ",
+      absl::StrJoin(names, ", "),
+      ". Restore them with the model and the settings of SmartStage that "
+      "saved them, or restore only the variables.");
+}
+
+TensorBuffer::Due TensorBuffer::BeginHold(const void* step_container) {
+  DueCallbacks due;
+  {
+    mutex_lock l(mu_);
+    Hold(step_container, &due);
+  }
+  return [due = std::move(due)]() mutable { due.Run(); };
+}
+
+void TensorBuffer::EndHold(const void* step_container) {
+  DueCallbacks due;
+  {
+    mutex_lock l(mu_);
+    LeaveHold(step_container, &due);
+  }
+  // The runtime of a server ends a run with the lock of its devices.
+  due.RunInAnotherThread();
+}
+
+TensorBuffer::Due TensorBuffer::OnSourceChanged(
+    int64_t step, std::vector<SavedRecord> restored, const ReadSet& reads) {
+  DueCallbacks due;
+  int64_t discarded;
+  {
+    mutex_lock l(mu_);
+    // A restored record says nothing of what it was made from. It goes with any
+    // source of the stage that another run changes.
+    discarded = Drop(
+        [step](const StoredRecord& stored) {
+          return stored.reads.IsStale() ||
+                 (stored.is_restored && step != 0 && stored.step != step);
+        },
+        &due);
+    if (state_ == State::kEnding || state_ == State::kClosed) Open();
+    for (SavedRecord& saved : restored) {
+      StoredRecord stored{std::move(saved.tensors), 0, reads,
+                          /*is_restored=*/true, step,
+                          std::move(saved.tensor_names)};
+      stored.bytes = CountedBytes(stored.record);
+      if (waiting_takes_.empty()) {
+        Store(std::move(stored));
+      } else {
+        GiveToTake(std::move(stored), &due);
+      }
+    }
+    AdmitPuts(&due);
+    AdmitRuns(&due);
+  }
+  LogDiscarded(discarded);
+  return [due = std::move(due)]() mutable { due.Run(); };
+}
+
+void TensorBuffer::Pause(const void* step_container,
+                         CancellationManager* cancellation, Done done) {
+  DueCallbacks due;
+  {
+    mutex_lock l(mu_);
+    Hold(step_container, &due);
+    Waiter pause;
+    pause.done = std::move(done);
+    pause.holder = step_container;
+    if (BusyRuns() <= 0) {
+      due.Add(std::move(pause.done), OkStatus());
+    } else if (!AddWaiter(cancellation, options_.pause_timeout_millis,
+                          std::move(pause), &waiting_pauses_, &due)) {
+      LeaveHold(step_container, &due);
+    }
+  }
+  due.Run();
+}
+
+std::vector<TensorBuffer::Record> TensorBuffer::Records() const {
+  std::vector<Record> records;
+  mutex_lock l(mu_);
+  records.reserve(records_.size() + waiting_puts_.size());
+  for (const StoredRecord& stored : records_) records.push_back(stored.record);
+  for (const auto& [id, put] : waiting_puts_) records.push_back(put.record);
+  return records;
+}
+
+RecordLayout TensorBuffer::Layout() const {
+  mutex_lock l(mu_);
+  return layout_;
+}
+
+int64_t TensorBuffer::Drop(
+    absl::FunctionRef<bool(const StoredRecord&)> is_dropped,
+    DueCallbacks* due) {
+  int64_t dropped = 0;
+  std::deque<StoredRecord> kept;
+  for (StoredRecord& stored : records_) {
+    if (is_dropped(stored)) {
+      ++dropped;
+      stored_bytes_ -= stored.bytes;
+    } else {
+      kept.push_back(std::move(stored));
+    }
+  }
+  records_ = std::move(kept);
+  for (auto it = waiting_puts_.begin(); it != waiting_puts_.end();) {
+    const auto put = it++;
+    StoredRecord stored;
+    stored.reads = put->second.reads;
+    if (!is_dropped(stored)) continue;
+    ++dropped;
+    ++counters_.put;
+    due->Add(Extract(put).done, OkStatus());
+  }
+  counters_.discarded += dropped;
+  if (records_.empty()) slow_start_ = SlowStart(options_.capacity);
+  return dropped;
+}
+
+void TensorBuffer::LogDiscarded(int64_t discarded) const {
+  if (discarded == 0) return;
+  LOG(INFO) << "Stage '" << options_.name << "' discarded " << discarded
+            << " records, because an iterator that it reads was initialised "
+            << "or restored.";
+}
+
+int64_t TensorBuffer::BusyRuns() const {
+  int64_t busy = active_runs_;
+  for (const auto& [id, put] : waiting_puts_) {
+    // The put is the last thing that a run does with what it has read.
+    if (put.is_admitted) --busy;
+  }
+  return busy;
+}
+
+void TensorBuffer::StartPausesIfQuiet(DueCallbacks* due) {
+  if (waiting_pauses_.empty() || BusyRuns() > 0) return;
+  EndWaiters(&waiting_pauses_, OkStatus(), due);
+}
+
+void TensorBuffer::Hold(const void* step_container, DueCallbacks* due) {
+  holders_.push_back(step_container);
+  if (step_container == nullptr) return;
+  for (auto it = waiting_takes_.begin(); it != waiting_takes_.end();) {
+    const auto take = it++;
+    if (take->second.taker.step_container != step_container) continue;
+    due->AddTake(Extract(take).done, HeldByTakerStatus(), Record());
+  }
+}
+
+void TensorBuffer::LeaveHold(const void* step_container, DueCallbacks* due) {
+  const auto it =
+      std::find(holders_.begin(), holders_.end(), step_container);
+  if (it != holders_.end()) holders_.erase(it);
+  AdmitRuns(due);
+}
+
+void TensorBuffer::EndPause(Waiters::iterator pause, const Status& status,
+                            DueCallbacks* due) {
+  Waiter waiter = Extract(&waiting_pauses_, pause);
+  due->Add(std::move(waiter.done), status);
+  LeaveHold(waiter.holder, due);
+}
+
+bool TensorBuffer::IsHeldBy(const void* step_container) const {
+  return step_container != nullptr &&
+         std::find(holders_.begin(), holders_.end(), step_container) !=
+             holders_.end();
+}
+
+Status TensorBuffer::HeldByTakerStatus() const {
+  return errors::InvalidArgument(
+      "The run initialises, restores or saves an iterator of stage '",
+      options_.name,
+      "' and also takes a record of the stage. The stage goes on only when the "
+      "run has ended, so the run would wait for itself. Initialise or save the "
+      "iterator in a run of its own.");
+}
+
+Status TensorBuffer::PauseTimedOutStatus() const {
+  return errors::DeadlineExceeded(
+      "Stage '", options_.name, "' could not be saved: ",
+      BusyRuns(), " of its runs had not ended after ",
+      options_.pause_timeout_millis,
+      " ms. The position of an iterator can be saved only while no run reads "
+      "it. The runs of the stage seem to be waiting for slow input.");
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/partition/manual_region.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/graph/partition/control_flow.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using Nodes = std::vector<const Node*>;
+using NodeSet = absl::flat_hash_set<const Node*>;
+
+// Whether a tensor only names something that lives elsewhere, so that a record
+// cannot hold it.
+bool IsHandle(DataType type) { return IsRefType(type) || type == DT_RESOURCE; }
+
+class ManualRegion {
+ public:
+  ManualRegion(const Graph& graph, const Nodes& puts, const Node& take,
+               const NodeFilter& counts)
+      : graph_(graph),
+        puts_(puts),
+        take_(take),
+        counts_(counts),
+        roles_(graph),
+        put_set_(puts.begin(), puts.end()) {}
+
+  StagedRegion Find(RecordContent content) {
+    leading_ = WithAncestors(puts_);
+    if (leading_.contains(&take_)) return {};
+    FindControlFlowOfRegion();
+    do {
+      FindNodes();
+    } while (AddWholeConstructs());
+    StagedRegion region;
+    for (const Node* node : graph_.op_nodes()) {
+      if (!nodes_.contains(node)) continue;
+      region.nodes.push_back(node);
+      if (IsFirst(*node)) region.sources.push_back(node);
+    }
+    absl::c_sort(region.sources, [](const Node* a, const Node* b) {
+      return a->name() < b->name();
+    });
+    if (puts_.size() == 1) FindBoundary(content, &region);
+    return region;
+  }
+
+ private:
+  static NodeSet WithAncestors(Nodes nodes) {
+    NodeSet found(nodes.begin(), nodes.end());
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      for (const Edge* edge : nodes[i]->in_edges()) {
+        if (edge->src()->IsOp() && !IsFedByStages(*edge) &&
+            found.insert(edge->src()).second) {
+          nodes.push_back(edge->src());
+        }
+      }
+    }
+    return found;
+  }
+
+  void FindControlFlowOfRegion() {
+    std::vector<bool> counts(graph_.num_node_ids(), false);
+    const bool any = absl::c_any_of(leading_, [](const Node* node) {
+      return node->IsSwitch() || node->IsEnter();
+    });
+    for (const Node* node : graph_.op_nodes()) counts[node->id()] = any;
+    control_flow_ = FindControlFlow(graph_, counts);
+  }
+
+  // Finds the drawn nodes that lead to a Put, and what depends on them.
+  void FindNodes() {
+    nodes_.clear();
+    Nodes found;
+    const auto add = [&](const Node* node) {
+      // A node that is fed has to keep its name.
+      if (leading_.contains(node) && !put_set_.contains(node) &&
+          node->attrs().Find(kFedOutputsAttr) == nullptr &&
+          nodes_.insert(node).second) {
+        found.push_back(node);
+      }
+    };
+    for (const Node* node : leading_) {
+      if (IsDrawn(*node, &roles_)) add(node);
+    }
+    for (size_t i = 0; i < found.size(); ++i) {
+      const int construct = control_flow_.construct_of[found[i]->id()];
+      if (construct != ControlFlow::kNoConstruct) {
+        for (const Node* other : control_flow_.constructs[construct])
+          add(other);
+      }
+      for (const Edge* edge : found[i]->out_edges()) add(edge->dst());
+    }
+  }
+
+  // Lets the constructs of which the region has a node lead to the Put as a
+  // whole, unless a part of one needs the stage's records. Returns whether that
+  // changes anything.
+  bool AddWholeConstructs() {
+    const size_t size = leading_.size();
+    for (const Nodes& construct : control_flow_.constructs) {
+      if (absl::c_none_of(construct, [this](const Node* node) {
+            return nodes_.contains(node);
+          })) {
+        continue;
+      }
+      const NodeSet added = WithAncestors(construct);
+      if (!added.contains(&take_)) leading_.insert(added.begin(), added.end());
+    }
+    return leading_.size() > size;
+  }
+
+  bool IsFirst(const Node& node) const {
+    return absl::c_none_of(node.in_edges(), [this](const Edge* edge) {
+      return nodes_.contains(edge->src());
+    });
+  }
+
+  bool IsUsedOutside(const Node& node, int output) const {
+    return absl::c_any_of(node.out_edges(), [&](const Edge* edge) {
+      const Node* user = edge->dst();
+      return edge->src_output() == output && user->IsOp() &&
+             !nodes_.contains(user) && !put_set_.contains(user) &&
+             (counts_ == nullptr || counts_(*user));
+    });
+  }
+
+  // Returns what `node` yields at `output` or, if it is a stand-in of a stage
+  // before this one, the tensor of that stage's record.
+  TakenTensor PassedOn(const Node& node, int output) const {
+    std::vector<int> outputs;
+    if (IsStandIn(node) && OutputsOfInputs(node, &outputs).ok()) {
+      for (const Edge* edge : node.in_edges()) {
+        const int input = edge->dst_input();
+        if (edge->IsControlEdge() || outputs[input] != output) continue;
+        const TakenTensor taken = TakenTensorOf(*edge);
+        if (nodes_.contains(taken.node)) return taken;
+      }
+    }
+    return {&node, output};
+  }
+
+  void FindBoundary(RecordContent content, StagedRegion* region) const {
+    absl::flat_hash_set<std::pair<const Node*, int>> carried;
+    const auto carry = [&](const Node& node, int output, bool only_if_asked) {
+      if (!IsHandle(node.output_type(output)) &&
+          !control_flow_.is_inside[node.id()] &&
+          carried.insert({&node, output}).second) {
+        region->boundary.push_back({&node, output, only_if_asked});
+      }
+    };
+    std::vector<const Edge*> inputs;
+    if (!puts_.front()->input_edges(&inputs).ok()) return;
+    for (const Edge* edge : inputs) {
+      carried.insert({edge->src(), edge->src_output()});
+      region->boundary.push_back({edge->src(), edge->src_output()});
+    }
+    for (const Node* node : region->nodes) {
+      const bool is_first =
+          content == RecordContent::kElements && IsFirst(*node);
+      for (int i = 0; i < node->num_outputs(); ++i) {
+        const bool is_used = IsUsedOutside(*node, i);
+        if (!is_used && !is_first) continue;
+        const TakenTensor passed_on = PassedOn(*node, i);
+        carry(*passed_on.node, passed_on.output, !is_used);
+      }
+    }
+    std::sort(region->boundary.begin() + inputs.size(), region->boundary.end(),
+              [](const StagedTensor& a, const StagedTensor& b) {
+                return std::tie(a.node->name(), a.index) <
+                       std::tie(b.node->name(), b.index);
+              });
+  }
+
+  const Graph& graph_;
+  const Nodes& puts_;
+  const Node& take_;
+  const NodeFilter& counts_;
+  NodeRoles roles_;
+  const NodeSet put_set_;
+  ControlFlow control_flow_;
+  // The nodes that lead to a Put; of these, the nodes of the region.
+  NodeSet leading_;
+  NodeSet nodes_;
+};
+
+}  // namespace
+
+bool IsDrawn(const Node& node, NodeRoles* roles) {
+  return node.num_outputs() > 0 && !IsIteratorToStringHandle(node) &&
+         !absl::c_all_of(node.output_types(), IsHandle) &&
+         !roles->IsRepeatable(node);
+}
+
+StagedRegion FindManualRegion(const Graph& graph,
+                              const std::vector<const Node*>& puts,
+                              const Node& take, const NodeFilter& counts,
+                              RecordContent content) {
+  return ManualRegion(graph, puts, take, counts).Find(content);
+}
+
+}  // namespace staging
+}  // namespace tensorflow

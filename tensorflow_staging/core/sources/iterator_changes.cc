@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/sources/iterator_changes.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/data/serialization_utils.h"
+#include "tensorflow/core/framework/variant.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/notification.h"
+#include "tensorflow_staging/core/kernels/record_copies.h"
+#include "tensorflow_staging/core/sources/saved_state.h"
+#include "tensorflow_staging/core/sources/staged_run.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// Identifies the dataset that the op of `ctx` gives to an iterator: the name of
+// the op without the scopes that it shares with the iterator, so that it is the
+// same in an import of the graph.
+std::string NameOfInitializer(const OpKernelContext& ctx) {
+  const OpKernel& op = ctx.op_kernel();
+  if (op.type_string() == "OneShotIterator") return "";
+  absl::string_view name = op.name();
+  absl::string_view iterator;
+  // The inputs of MakeIterator are the dataset and the iterator.
+  if (op.def().input_size() > 1) iterator = op.def().input(1);
+  size_t begin = 0;
+  for (size_t i = 0; i < std::min(name.size(), iterator.size()); ++i) {
+    if (name[i] != iterator[i]) break;
+    if (name[i] == '/') begin = i + 1;
+  }
+  return std::string(name.substr(begin));
+}
+
+// Reads a position from the tensor that SerializeIterator writes.
+Status MakeReader(const Tensor& position,
+                  std::unique_ptr<data::IteratorStateReader>* reader) {
+  std::vector<const VariantTensorData*> entries;
+  const auto flat = position.flat<Variant>();
+  for (int64_t i = 0; i < flat.size(); ++i) {
+    const auto* entry = flat(i).get<data::IteratorStateVariant>();
+    if (entry == nullptr) {
+      return errors::InvalidArgument("Entry ", i, " of a restored position is ",
+                                     flat(i).TypeName(),
+                                     " instead of the state of an iterator.");
+    }
+    entries.push_back(entry->GetData());
+  }
+  *reader = std::make_unique<data::VariantTensorDataReader>(entries);
+  return OkStatus();
+}
+
+// Waits until a stage is quiet, and holds it then.
+Status PauseStage(SourceReader* reader, const RunHolds& holds,
+                  OpKernelContext* ctx) {
+  Status status;
+  Notification done;
+  reader->Pause(holds.step_container(), ctx->cancellation_manager(),
+                [&status, &done](const Status& paused) {
+                  status = paused;
+                  done.Notify();
+                });
+  done.WaitForNotification();
+  return status;
+}
+
+// Sets `*records` to copies in host memory of a stage's records.
+Status RecordsOnHost(const SourceReader& reader, OpKernelContext* ctx,
+                     std::vector<SavedRecord>* records) {
+  const RecordLayout layout = reader.Layout();
+  RecordCopies::Records tensors = reader.Records();
+  if (!layout.on_device.empty() && !tensors.empty()) {
+    const RecordCopies copies(layout.device, layout.tensor_names,
+                              layout.on_device);
+    Status status;
+    Notification done;
+    copies.ToHost(ctx, std::move(tensors),
+                  [&](const Status& copied, RecordCopies::Records on_host) {
+                    status = copied;
+                    tensors = std::move(on_host);
+                    done.Notify();
+                  });
+    done.WaitForNotification();
+    TF_RETURN_IF_ERROR(status);
+  }
+  for (std::vector<Tensor>& record : tensors) {
+    records->push_back({layout.tensor_names, std::move(record)});
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+IteratorChange::IteratorChange(const void* iterator, OpKernelContext* ctx,
+                               bool is_initialiser)
+    : source_(Source::Of(iterator)),
+      ctx_(ctx),
+      is_initialiser_(is_initialiser) {}
+
+IteratorChange IteratorChange::Initialise(const void* iterator,
+                                          OpKernelContext* ctx) {
+  IteratorChange change(iterator, ctx, /*is_initialiser=*/true);
+  if (!Source::AnyKept()) return change;
+  std::optional<Tensor> held =
+      change.source_->PositionFor(NameOfInitializer(*ctx));
+  if (!held.has_value()) return change;
+  change.held_ = *std::move(held);
+  // A held position was read when it was restored.
+  if (MakeReader(change.held_, &change.held_position_).ok()) {
+    change.position_ = change.held_position_.get();
+  }
+  return change;
+}
+
+IteratorChange IteratorChange::Restore(const void* iterator,
+                                       OpKernelContext* ctx,
+                                       data::IteratorStateReader* reader) {
+  IteratorChange change(iterator, ctx, /*is_initialiser=*/false);
+  change.position_ = reader;
+  return change;
+}
+
+bool IteratorChange::IsHeld(bool is_initialised) {
+  SavedState state;
+  std::unique_ptr<data::IteratorStateReader> reader;
+  if (!HasSavedState(*position_) || !Read(position_, &state).ok() ||
+      ctx_->num_inputs() < 2 || ctx_->input_dtype(1) != DT_VARIANT ||
+      !MakeReader(ctx_->input(1), &reader).ok()) {
+    return false;
+  }
+  hold_ = {ctx_->input(1), state.initializer};
+  if (is_initialised && source_->initializer() == state.initializer) {
+    return false;
+  }
+  source_->HoldPosition(*std::move(hold_));
+  return true;
+}
+
+Status IteratorChange::Prepare() {
+  if (position_ == nullptr || !HasSavedState(*position_)) return OkStatus();
+  SavedState state;
+  TF_RETURN_IF_ERROR(Read(position_, &state));
+  for (const auto& reader : source_->Readers()) {
+    const auto records = state.records.find(reader->name());
+    if (records == state.records.end()) continue;
+    TF_RETURN_IF_ERROR(reader->Check(records->second));
+  }
+  restored_ = std::move(state.records);
+  given_back_ = std::move(state.elements);
+  return OkStatus();
+}
+
+void IteratorChange::Apply() {
+  if (is_initialiser_) source_->SetInitializer(NameOfInitializer(*ctx_));
+  if (hold_.has_value()) source_->HoldPosition(*std::move(hold_));
+  // A region that initialises its own iterator does not restart its stage.
+  if (StagedRun::Find(ctx_->cancellation_manager()) != nullptr) return;
+  holds_ = RunHolds::Of(ctx_);
+  // 1. No run begins to read, so each run reads either only what was before all
+  //    changes of this session's run, or what is after them.
+  for (const auto& reader : source_->Readers()) {
+    due_.push_back(holds_->Hold(reader.get()));
+  }
+  // 2. From here on what has been read is stale.
+  staged_reads_ = source_->staged_reads();
+  const auto readers = source_->Change(restored_, holds_.get());
+  ReadSet reads;
+  reads.Add(source_, source_->version());
+  for (Source::Element& element : given_back_) {
+    source_->GiveBack(source_->version(), std::move(element));
+  }
+  // 3. The stages drop it.
+  for (const auto& reader : readers) {
+    due_.push_back(holds_->Hold(reader.get()));
+    std::vector<SavedRecord> restored;
+    if (const auto it = restored_.find(reader->name()); it != restored_.end()) {
+      restored = std::move(it->second);
+      restored_.erase(it);
+    }
+    due_.push_back(
+        reader->OnSourceChanged(holds_->id(), std::move(restored), reads));
+  }
+}
+
+void IteratorChange::Finish() {
+  for (SourceReader::Due& due : due_) due();
+  due_.clear();
+  holds_.reset();
+}
+
+Status SaveRecords(const void* iterator, OpKernelContext* ctx,
+                   data::IteratorStateWriter* writer) {
+  const std::shared_ptr<Source> source = Source::Of(iterator);
+  const core::RefCountPtr<RunHolds> holds = RunHolds::Of(ctx);
+  SavedState state;
+  state.initializer = source->initializer();
+  // The last stage of a chain first: a stage that waits for a record gets it
+  // from the stage before it.
+  std::vector<core::RefCountPtr<SourceReader>> readers = source->Readers();
+  std::reverse(readers.begin(), readers.end());
+  for (const auto& reader : readers) {
+    TF_RETURN_IF_ERROR(PauseStage(reader.get(), *holds, ctx));
+    holds->Keep(tsl::core::GetNewRef(reader.get()));
+  }
+  for (const auto& reader : readers) {
+    // Of several iterators of a stage, the first that is saved has its records.
+    if (!holds->SavesFirst(reader.get())) continue;
+    std::vector<SavedRecord> records;
+    TF_RETURN_IF_ERROR(RecordsOnHost(*reader, ctx, &records));
+    if (!records.empty()) state.records[reader->name()] = std::move(records);
+  }
+  // Records of an earlier checkpoint whose stage has not started yet.
+  for (auto& [stage, records] : source->Restored()) {
+    state.records.emplace(stage, std::move(records));
+  }
+  state.elements = source->GivenBack();
+  return Write(state, writer);
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/sources/iterator_reads.h"
+
+#include <optional>
+#include <utility>
+
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow_staging/core/sources/run_holds.h"
+
+namespace tensorflow {
+namespace staging {
+
+IteratorRead::~IteratorRead() {
+  if (!is_inside_) return;
+  --source_->staged_reads();
+  mutex_lock l(run_->mu_);
+  --run_->inside_;
+  run_->left_.notify_all();
+}
+
+void IteratorRead::BeginStaged() {
+  source_ = Source::Of(iterator_);
+  version_ = source_->version();
+  std::vector<SavedRecord> restored;
+  status_ = source_->AddReader(run_->stage(), &restored);
+  if (!restored.empty()) {
+    ReadSet reads;
+    reads.Add(source_, version_);
+    due_.push_back(run_->stage()->OnSourceChanged(
+        /*step=*/0, std::move(restored), reads));
+  }
+  // A run that changes the iterator held only those that were readers then.
+  const core::RefCountPtr<RunHolds> changing = source_->changing();
+  if (changing != nullptr) due_.push_back(changing->Hold(run_->stage()));
+  mutex_lock l(run_->mu_);
+  run_->reads_.Add(source_, version_);
+  // The element would be lost: the record that it belongs to is stale.
+  is_stale_ =
+      run_->reads_.IsStale() || source_->changed_at() > run_->admitted_at_;
+  if (is_stale_) {
+    run_->is_aborted_ = true;
+    return;
+  }
+  ++run_->inside_;
+  ++source_->staged_reads();
+  is_inside_ = true;
+}
+
+bool IteratorRead::AnswersInstead(std::vector<Tensor>* element,
+                                  Status* status) {
+  for (SourceReader::Due& due : due_) due();
+  *status = status_;
+  if (!status->ok()) return true;
+  if (is_stale_) {
+    // The error cancels the run, and a cancelled run cancels for good the
+    // iterators that it is reading.
+    mutex_lock l(run_->mu_);
+    while (run_->inside_ > 0) run_->left_.wait(l);
+    *status = errors::Aborted("Stage '", run_->stage()->name(),
+                              "' reads an iterator that has been initialised "
+                              "again, so its run is repeated.");
+    return true;
+  }
+  if (!Source::AnyKept()) return false;
+  const std::shared_ptr<Source> source = Source::Find(iterator_);
+  if (source == nullptr) return false;
+  source->ReleasePosition();
+  *status = source->CheckNoneWaits(run_ == nullptr ? nullptr : run_->stage());
+  if (!status->ok()) return true;
+  std::optional<Source::Element> given_back = source->TakeGivenBack();
+  if (!given_back.has_value()) return false;
+  *element = *std::move(given_back);
+  if (run_ != nullptr && run_->keeps_elements_) Keep(*element);
+  return true;
+}
+
+void IteratorRead::Keep(const std::vector<Tensor>& element) {
+  mutex_lock l(run_->mu_);
+  run_->elements_.push_back({{source_, version_}, element});
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_SOURCES_ITERATOR_READS_H_
+#define TENSORFLOW_STAGING_CORE_SOURCES_ITERATOR_READS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/sources/source.h"
+#include "tensorflow_staging/core/sources/staged_run.h"
+
+namespace tensorflow {
+namespace staging {
+
+// A call of IteratorResource::GetNext, which calls the methods in this order.
+// Outside of staged runs, all that it costs is to look the run up among those
+// in progress, if there are any.
+class IteratorRead {
+ public:
+  IteratorRead(OpKernelContext* ctx, const void* iterator)
+      : ctx_(ctx),
+        iterator_(iterator),
+        run_(StagedRun::Find(ctx->cancellation_manager())) {}
+  ~IteratorRead();
+  IteratorRead(const IteratorRead&) = delete;
+  IteratorRead& operator=(const IteratorRead&) = delete;
+
+  // Waits until a staged run may read.
+  Status Await() {
+    return run_ == nullptr ? OkStatus()
+                           : run_->AwaitAdmission(ctx_->cancellation_manager());
+  }
+
+  // Notes which version is read. The caller holds the iterator's lock, so that
+  // the version fits the state that it takes.
+  void Begin() {
+    if (run_ != nullptr) BeginStaged();
+  }
+
+  // Call this without a lock. Returns whether the call ends here: with an error
+  // in `*status`, or with an element in `*element` that an earlier run has given
+  // back.
+  bool Answers(std::vector<Tensor>* element, Status* status) {
+    return (run_ != nullptr || Source::AnyKept()) &&
+           AnswersInstead(element, status);
+  }
+
+  // The iterator has yielded an element.
+  void End(const Status& status, const std::vector<Tensor>& element,
+           bool end_of_sequence) {
+    if (run_ != nullptr && run_->keeps_elements_ && status.ok() &&
+        !end_of_sequence) {
+      Keep(element);
+    }
+  }
+
+ private:
+  void BeginStaged();
+  bool AnswersInstead(std::vector<Tensor>* element, Status* status);
+  void Keep(const std::vector<Tensor>& element);
+
+  OpKernelContext* const ctx_;
+  const void* const iterator_;
+  const std::shared_ptr<StagedRun> run_;
+  // Of a staged run.
+  std::shared_ptr<Source> source_;
+  int64_t version_ = 0;
+  Status status_;
+  std::vector<SourceReader::Due> due_;
+  bool is_stale_ = false;
+  bool is_inside_ = false;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_SOURCES_ITERATOR_READS_H_

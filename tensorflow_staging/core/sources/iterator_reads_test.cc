@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tests the hooks in the patched IteratorResource: stages in local sessions
+// that read real iterators.
+
+#include "tensorflow_staging/core/sources/iterator_reads.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>  // NOLINT
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/device_mgr.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/partial_tensor_shape.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/public/session.h"
+#include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/runner/prefetch_runner.h"
+#include "tensorflow_staging/core/session/session_observers.h"
+#include "tensorflow_staging/core/testing/stage_graph.h"
+#include "tensorflow_staging/core/testing/stage_runner_options.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+const DataTypeVector& Types() {
+  static const auto* const types = new DataTypeVector{DT_INT64};
+  return *types;
+}
+
+const std::vector<PartialTensorShape>& Shapes() {
+  static const auto* const shapes =
+      new std::vector<PartialTensorShape>{PartialTensorShape({})};
+  return *shapes;
+}
+
+// Numbers from `begin` to `end` - 1.
+Numbers Range(int64_t begin, int64_t end) {
+  Numbers numbers;
+  for (int64_t i = begin; i < end; ++i) numbers.push_back(i);
+  return numbers;
+}
+
+// A session with a stage that reads iterators. First add the nodes, then call
+// Create.
+class IteratorStageTest : public ::testing::Test {
+ protected:
+  ~IteratorStageTest() override { Close(); }
+
+  void Add(NodeDefBuilder builder) { StageTestGraph::Add(builder, &graph_); }
+
+  void AddConst(const std::string& name, int64_t value) {
+    Add(StageTestGraph::Const(name, Tensor(value)));
+  }
+
+  // Adds an iterator, with <name>/next, which reads it after the node `after`.
+  void AddIterator(const std::string& name, const std::string& after = "") {
+    Add(NodeDefBuilder(name, "IteratorV2")
+            .Attr("shared_name", name)
+            .Attr("container", "")
+            .Attr("output_types", Types())
+            .Attr("output_shapes", Shapes()));
+    NodeDefBuilder next(name + "/next", "IteratorGetNext");
+    next.Input(name, 0, DT_RESOURCE)
+        .Attr("output_types", Types())
+        .Attr("output_shapes", Shapes());
+    if (!after.empty()) next.ControlInput(after);
+    Add(next);
+    Add(NodeDefBuilder(name + "/save", "SerializeIterator")
+            .Input(name, 0, DT_RESOURCE));
+    Add(NodeDefBuilder(name + "/position", "Placeholder")
+            .Attr("dtype", DT_VARIANT));
+    Add(NodeDefBuilder(name + "/restore", "DeserializeIterator")
+            .Input(name, 0, DT_RESOURCE)
+            .Input(name + "/position", 0, DT_VARIANT));
+  }
+
+  // Adds the node `name`, which gives `iterator` the numbers from `begin` to
+  // `end` - 1, unless <name>/begin is fed, after the node `after`. It
+  // fails if `step` is 0.
+  void AddInitialiser(const std::string& name, const std::string& iterator,
+                      int64_t begin, int64_t end, int64_t step = 1,
+                      const std::string& after = "") {
+    AddConst(name + "/begin", begin);
+    AddConst(name + "/end", end);
+    AddConst(name + "/step", step);
+    Add(NodeDefBuilder(name + "/dataset", "RangeDataset")
+            .Input(name + "/begin", 0, DT_INT64)
+            .Input(name + "/end", 0, DT_INT64)
+            .Input(name + "/step", 0, DT_INT64)
+            .Attr("output_types", Types())
+            .Attr("output_shapes", Shapes()));
+    NodeDefBuilder initialiser(name, "MakeIterator");
+    initialiser.Input(name + "/dataset", 0, DT_VARIANT)
+        .Input(iterator, 0, DT_RESOURCE);
+    if (!after.empty()) initialiser.ControlInput(after);
+    Add(initialiser);
+  }
+
+  // Adds the node `record`: kMany times the next number of one iterator plus
+  // that of another one, which is read after it.
+  void AddPair(const std::string& one, const std::string& other) {
+    AddIterator(one);
+    AddIterator(other, /*after=*/one + "/next");
+    AddConst("many", kMany);
+    Add(NodeDefBuilder("high", "Mul")
+            .Input(one + "/next", 0, DT_INT64)
+            .Input("many", 0, DT_INT64));
+    Add(NodeDefBuilder("record", "AddV2")
+            .Input("high", 0, DT_INT64)
+            .Input(other + "/next", 0, DT_INT64));
+  }
+
+  // Creates the session, with a stage of these records; of those before if
+  // `record` is empty.
+  void Create(const std::string& record) {
+    stage_.capacity = 3;
+    if (!record.empty()) stage_.AddTo(&graph_, record);
+    session_.reset(NewSession(SessionOptions()));
+    TF_CHECK_OK(session_->Create(graph_));
+  }
+
+  void StartRunner(int producers = 1) {
+    PrefetchRunnerOptions options = RunnerOptionsOf(stage_);
+    for (int i = 0; i < producers; ++i) {
+      options.add_fetch_ops(stage_.Node("TensorBufferPut"));
+    }
+    options.add_closed_exceptions(error::OUT_OF_RANGE);
+    TF_CHECK_OK(PrefetchRunner::Create(session_, options, &runner_));
+    TF_CHECK_OK(runner_->Start());
+  }
+
+  void Close() {
+    if (session_ == nullptr) return;
+    EXPECT_EQ(session_->Close(), OkStatus());
+    NotifySessionClosing(session_.get());
+    runner_.reset();
+    session_.reset();
+  }
+
+  Status Run(const std::vector<std::string>& targets,
+             const std::vector<std::pair<std::string, Tensor>>& feeds = {}) {
+    return session_->Run(feeds, {}, targets, nullptr);
+  }
+
+  Status Take(int64_t* value) {
+    std::vector<Tensor> outputs;
+    TF_RETURN_IF_ERROR(session_->Run(
+        {}, {stage_.Node("TensorBufferTake") + ":0"}, {}, &outputs));
+    *value = outputs[0].scalar<int64_t>()();
+    return OkStatus();
+  }
+
+  // Takes a record, or fails the test and returns -1.
+  int64_t Take() {
+    int64_t value = -1;
+    EXPECT_EQ(Take(&value), OkStatus());
+    return value;
+  }
+
+  // How many records the stage has.
+  int64_t Size() {
+    std::vector<Tensor> outputs;
+    TF_CHECK_OK(session_->Run({}, {stage_.Node("TensorBufferSize") + ":0"}, {},
+                              &outputs));
+    return outputs[0].scalar<int64_t>()();
+  }
+
+  // Returns the DebugString of the stage's buffer.
+  std::string Buffer() {
+    const DeviceMgr* devices = nullptr;
+    TF_CHECK_OK(session_->LocalDeviceManager(&devices));
+    TensorBuffer* buffer = nullptr;
+    TF_CHECK_OK(devices->ListDevices()[0]->resource_manager()->Lookup(
+        StageTestGraph::kContainer, stage_.name, &buffer));
+    const core::ScopedUnref unref(buffer);
+    return buffer->DebugString();
+  }
+
+  // Takes what is left of the data.
+  Numbers TakeAll() {
+    Numbers numbers;
+    Status status;
+    int64_t value;
+    while ((status = Take(&value)).ok()) numbers.push_back(value);
+    EXPECT_TRUE(errors::IsOutOfRange(status)) << status;
+    return numbers;
+  }
+
+  Tensor Save(const std::string& iterator) {
+    std::vector<Tensor> outputs;
+    TF_CHECK_OK(session_->Run({}, {iterator + "/save:0"}, {}, &outputs));
+    return outputs[0];
+  }
+
+  Status Restore(const std::string& iterator, const Tensor& position) {
+    return Run({iterator + "/restore"}, {{iterator + "/position", position}});
+  }
+
+  static constexpr int64_t kMany = 1000000;
+
+  StageTestGraph stage_;
+  GraphDef graph_;
+  std::shared_ptr<Session> session_;
+  std::unique_ptr<PrefetchRunner> runner_;
+};
+
+TEST_F(IteratorStageTest, AnotherDatasetBeginsTheStageAnew) {
+  AddIterator("iterator");
+  AddInitialiser("init_one", "iterator", 0, 20);
+  AddInitialiser("init_other", "iterator", 100, 120);
+  Create("iterator/next");
+  EXPECT_EQ(Run({"init_one"}), OkStatus());
+  StartRunner();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Run({"init_one"}), OkStatus());
+    EXPECT_EQ(TakeAll(), Range(0, 20));
+    EXPECT_EQ(Run({"init_other"}), OkStatus());
+    EXPECT_EQ(TakeAll(), Range(100, 120));
+  }
+}
+
+TEST_F(IteratorStageTest, InTheMiddleOfTheDataTheRestIsDropped) {
+  AddIterator("iterator");
+  AddInitialiser("init", "iterator", 0, kMany);
+  Create("iterator/next");
+  EXPECT_EQ(Run({"init"}), OkStatus());
+  StartRunner();
+  for (int64_t i = 1; i <= 50; ++i) {
+    EXPECT_EQ(Run({"init"}, {{"init/begin", Tensor(100 * i)}}), OkStatus());
+    for (int64_t j = 0; j < i % 7; ++j) ASSERT_EQ(Take(), 100 * i + j);
+  }
+}
+
+TEST_F(IteratorStageTest, AnInitialiserThatFailsChangesNothing) {
+  AddIterator("iterator");
+  AddInitialiser("init", "iterator", 0, 10);
+  AddInitialiser("fails", "iterator", 100, 110, /*step=*/0);
+  Create("iterator/next");
+  EXPECT_EQ(Run({"init"}), OkStatus());
+  StartRunner();
+  EXPECT_EQ(Take(), 0);
+  EXPECT_FALSE(Run({"fails"}).ok());
+  EXPECT_EQ(TakeAll(), Range(1, 10));
+}
+
+TEST_F(IteratorStageTest, AFunctionMayReadTheIterator) {
+  AddIterator("iterator");
+  AddInitialiser("init", "iterator", 0, kMany);
+  *graph_.mutable_library()->add_function() = FunctionDefHelper::Create(
+      "ReadsNext", {"handle: resource"}, {"number: int64"}, {},
+      {{{"next"},
+        "IteratorGetNext",
+        {"handle"},
+        {{"output_types", Types()}, {"output_shapes", Shapes()}}}},
+      {{"number", "next:components:0"}});
+  NameAttrList function;
+  function.set_name("ReadsNext");
+  Add(NodeDefBuilder("call", "StatefulPartitionedCall")
+          .Input(std::vector<NodeDefBuilder::NodeOut>{
+              {"iterator", 0, DT_RESOURCE}})
+          .Attr("Tout", Types())
+          .Attr("f", function));
+  Create("call");
+  EXPECT_EQ(Run({"init"}), OkStatus());
+  StartRunner();
+  EXPECT_EQ(Take(), 0);
+  EXPECT_EQ(Run({"init"}, {{"init/begin", Tensor(int64_t{100})}}), OkStatus());
+  EXPECT_EQ(Take(), 100);
+}
+
+// No record is of one iterator before and of the other one after the run that
+// initialises both, and none is lost.
+TEST_F(IteratorStageTest, OneRunMayInitialiseTwoIterators) {
+  AddPair("one", "other");
+  AddInitialiser("init_one", "one", 0, kMany);
+  AddInitialiser("init_other", "other", 0, kMany);
+  Create("record");
+  EXPECT_EQ(Run({"init_one", "init_other"}), OkStatus());
+  StartRunner();
+  for (int64_t i = 1; i <= 50; ++i) {
+    const Tensor begin(1000 * i);
+    EXPECT_EQ(Run({"init_one", "init_other"},
+                  {{"init_one/begin", begin}, {"init_other/begin", begin}}),
+              OkStatus());
+    for (int64_t j = 0; j < 2; ++j) {
+      ASSERT_EQ(Take(), (1000 * i + j) * (kMany + 1));
+    }
+  }
+}
+
+// A stage that begins between the two changes has read neither iterator before.
+TEST_F(IteratorStageTest, AStageThatBeginsMeanwhileWaitsForTheEndOfTheRun) {
+  AddPair("one", "other");
+  AddInitialiser("init_one", "one", 0, kMany);
+  AddInitialiser("init_other", "other", 0, kMany);
+  AddInitialiser("init_one_again", "one", -1000, kMany);
+  Add(NodeDefBuilder("queue", "FIFOQueueV2").Attr("component_types", Types()));
+  Add(NodeDefBuilder("enqueue", "QueueEnqueueV2")
+          .Input("queue", 0, DT_RESOURCE)
+          .Input(std::vector<NodeDefBuilder::NodeOut>{{"many", 0, DT_INT64}}));
+  // The run that initialises both initialises the other one when something is
+  // in the queue.
+  Add(NodeDefBuilder("gate", "QueueDequeueV2")
+          .Input("queue", 0, DT_RESOURCE)
+          .Attr("component_types", Types())
+          .ControlInput("init_one_again"));
+  AddInitialiser("init_other_again", "other", -1000, kMany, /*step=*/1, "gate");
+  // The step may read one of the iterators by another node alone.
+  Add(NodeDefBuilder("probe", "IteratorGetNext")
+          .Input("one", 0, DT_RESOURCE)
+          .Attr("output_types", Types())
+          .Attr("output_shapes", Shapes()));
+  Create("record");
+  EXPECT_EQ(Run({"init_one", "init_other"}), OkStatus());
+  const std::unique_ptr<Thread> run(Env::Default()->StartThread(
+      {}, "run", [this] { EXPECT_EQ(Run({"init_other_again"}), OkStatus()); }));
+  std::vector<Tensor> next;
+  do {
+    TF_CHECK_OK(session_->Run({}, {"probe:0"}, {}, &next));
+  } while (next[0].scalar<int64_t>()() >= 0);
+  StartRunner();
+  while (!absl::StrContains(Buffer(), ", 1 runs, ")) std::this_thread::yield();
+  EXPECT_EQ(Run({"enqueue"}), OkStatus());
+  EXPECT_EQ(Take(), -999 * kMany - 1000);
+}
+
+TEST_F(IteratorStageTest, AStageMayBeginBeforeItsIterator) {
+  AddIterator("iterator");
+  AddInitialiser("init", "iterator", 0, 10);
+  Create("iterator/next");
+  StartRunner();
+  int64_t value;
+  const Status status = Take(&value);
+  EXPECT_TRUE(errors::IsFailedPrecondition(status)) << status;
+  EXPECT_EQ(Run({"init"}), OkStatus());
+  EXPECT_EQ(TakeAll(), Range(0, 10));
+}
+
+TEST_F(IteratorStageTest, NoElementIsLostIfOneOfTwoIteratorsComesLater) {
+  AddPair("one", "other");
+  AddInitialiser("init_one", "one", 0, 10);
+  AddInitialiser("init_other", "other", 0, 10);
+  Create("record");
+  EXPECT_EQ(Run({"init_one"}), OkStatus());
+  StartRunner();
+  int64_t value;
+  const Status status = Take(&value);
+  EXPECT_TRUE(errors::IsFailedPrecondition(status)) << status;
+  EXPECT_EQ(Run({"init_other"}), OkStatus());
+  for (int64_t i = 0; i < 10; ++i) EXPECT_EQ(Take(), i * (kMany + 1));
+}
+
+TEST_F(IteratorStageTest, TheRunThatInitialisesCannotTake) {
+  AddIterator("iterator");
+  AddInitialiser("init", "iterator", 0, 10);
+  Add(NodeDefBuilder("take", "TensorBufferTake")
+          .Attr("shared_name", stage_.name)
+          .Attr("container", StageTestGraph::kContainer)
+          .Attr("capacity", 3)
+          .Attr("dtypes", Types())
+          .ControlInput("init"));
+  Create("iterator/next");
+  EXPECT_EQ(Run({"init"}), OkStatus());
+  StartRunner();
+  EXPECT_EQ(Take(), 0);
+  const Status status = Run({"take"});
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "'prefetch'")) << status;
+  EXPECT_EQ(TakeAll(), Range(0, 10));
+}
+
+TEST_F(IteratorStageTest, ARestoredStageGoesOnWhereItWasSaved) {
+  AddIterator("iterator");
+  AddInitialiser("init", "iterator", 0, 20);
+  Create("iterator/next");
+  EXPECT_EQ(Run({"init"}), OkStatus());
+  StartRunner();
+  EXPECT_EQ(Take(), 0);
+  const Tensor saved = Save("iterator");
+  // The stage goes on when it has been saved.
+  EXPECT_EQ(TakeAll(), Range(1, 20));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(Restore("iterator", saved), OkStatus());
+    EXPECT_EQ(TakeAll(), Range(1, 20));
+  }
+}
+
+TEST_F(IteratorStageTest, SeveralProducersLoseNothingInACheckpoint) {
+  AddIterator("iterator");
+  AddInitialiser("init", "iterator", 0, 200);
+  Create("iterator/next");
+  EXPECT_EQ(Run({"init"}), OkStatus());
+  StartRunner(/*producers=*/4);
+  for (int64_t i = 0; i < 20; ++i) {
+    Take();
+    const Tensor saved = Save("iterator");
+    Take();
+    EXPECT_EQ(Restore("iterator", saved), OkStatus());
+  }
+  EXPECT_EQ(TakeAll().size(), 180);
+}
+
+TEST_F(IteratorStageTest, ARestoreMayComeBeforeTheInitialiserAndTheStage) {
+  AddIterator("iterator");
+  AddInitialiser("init", "iterator", 0, 20);
+  AddInitialiser("init_other", "iterator", 100, 120);
+  Create("iterator/next");
+  EXPECT_EQ(Run({"init"}), OkStatus());
+  StartRunner();
+  EXPECT_EQ(Take(), 0);
+  const Tensor saved = Save("iterator");
+  Close();
+  Create("");
+  EXPECT_EQ(Restore("iterator", saved), OkStatus());
+  // It waits for the initialiser of its dataset.
+  EXPECT_EQ(Run({"init_other"}), OkStatus());
+  EXPECT_EQ(Run({"init"}), OkStatus());
+  StartRunner();
+  EXPECT_EQ(TakeAll(), Range(1, 20));
+  // Later, the initialiser begins the data anew.
+  EXPECT_EQ(Run({"init"}), OkStatus());
+  EXPECT_EQ(TakeAll(), Range(0, 20));
+}
+
+// The records before the restored position would be lost without a word.
+TEST_F(IteratorStageTest, NothingElseReadsARestoredIteratorBeforeItsStage) {
+  AddIterator("iterator");
+  AddInitialiser("init", "iterator", 0, 20);
+  Create("iterator/next");
+  EXPECT_EQ(Run({"init"}), OkStatus());
+  StartRunner();
+  EXPECT_EQ(Take(), 0);
+  // The buffer is full, so a record is saved.
+  while (Size() < 3) std::this_thread::yield();
+  const Tensor saved = Save("iterator");
+  Close();
+  Create("");
+  EXPECT_EQ(Run({"init"}), OkStatus());
+  EXPECT_EQ(Restore("iterator", saved), OkStatus());
+  const Status status = Run({"iterator/next"});
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(
+      absl::StrContains(status.message(), "records of stage 'prefetch'"))
+      << status;
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

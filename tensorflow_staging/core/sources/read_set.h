@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_SOURCES_READ_SET_H_
+#define TENSORFLOW_STAGING_CORE_SOURCES_READ_SET_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+
+namespace tensorflow {
+namespace staging {
+
+class Source;
+
+// The sources that a staged run has read, or from which a record was made, each
+// with the version that it had then. It is stale once one of them has another
+// version.
+class ReadSet {
+ public:
+  using Read = std::pair<std::shared_ptr<Source>, int64_t>;
+
+  void Add(const std::shared_ptr<Source>& source, int64_t version);
+  void Add(const ReadSet& other);
+
+  bool IsStale() const;
+  bool empty() const { return reads_.empty(); }
+
+  auto begin() const { return reads_.begin(); }
+  auto end() const { return reads_.end(); }
+
+ private:
+  std::vector<Read> reads_;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_SOURCES_READ_SET_H_

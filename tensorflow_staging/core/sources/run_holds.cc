@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/sources/run_holds.h"
+
+#include <limits>
+#include <utility>
+
+#include "tensorflow_staging/core/sources/source.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+constexpr char kName[] = "staging_run_holds";
+
+int64_t NextId() {
+  static std::atomic<int64_t> last{0};
+  return ++last;
+}
+
+}  // namespace
+
+RunHolds::RunHolds(const void* step_container)
+    : id_(NextId()),
+      step_container_(step_container),
+      ended_at_(std::make_shared<std::atomic<int64_t>>(
+          std::numeric_limits<int64_t>::max())) {}
+
+RunHolds::~RunHolds() {
+  // Nobody else has a reference any more. A run that is admitted from here on
+  // may read what this run has changed.
+  *ended_at_ = Source::Tick();
+  for (const auto& reader : held_) reader->EndHold(step_container_);
+}
+
+core::RefCountPtr<RunHolds> RunHolds::Of(OpKernelContext* ctx) {
+  RunHolds* holds = nullptr;
+  const auto make = [ctx](RunHolds** made) {
+    *made = new RunHolds(ctx->step_container());
+    return OkStatus();
+  };
+  if (ctx->step_container() == nullptr ||
+      !ctx->step_container()
+           ->LookupOrCreate<RunHolds>(ctx->resource_manager(), kName, &holds,
+                                      make)
+           .ok()) {
+    holds = new RunHolds(/*step_container=*/nullptr);
+  }
+  return core::RefCountPtr<RunHolds>(holds);
+}
+
+SourceReader::Due RunHolds::Hold(SourceReader* reader) {
+  // The hold has begun when any call returns: initialisers of a run, and staged
+  // runs that read what it changes, call this at the same time.
+  mutex_lock l(mu_);
+  if (!changing_.insert(reader).second) return [] {};
+  held_.push_back(tsl::core::GetNewRef(reader));
+  return reader->BeginHold(step_container_);
+}
+
+void RunHolds::Keep(core::RefCountPtr<SourceReader> reader) {
+  mutex_lock l(mu_);
+  held_.push_back(std::move(reader));
+}
+
+bool RunHolds::SavesFirst(const SourceReader* reader) {
+  mutex_lock l(mu_);
+  return saved_.insert(reader).second;
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_SOURCES_RUN_HOLDS_H_
+#define TENSORFLOW_STAGING_CORE_SOURCES_RUN_HOLDS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_base.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow_staging/core/sources/source_reader.h"
+
+namespace tensorflow {
+namespace staging {
+
+// The stages that one session's run holds because it changes or saves their
+// sources. The run's step container owns this object, and the holds end with
+// it: whatever the run does to several iterators, no staged run sees half of
+// it.
+//
+// Thread-safe.
+class RunHolds : public ResourceBase {
+ public:
+  // Returns those of the run of `ctx`. If the run has no step container, they
+  // end with the returned reference.
+  static core::RefCountPtr<RunHolds> Of(OpKernelContext* ctx);
+
+  explicit RunHolds(const void* step_container);
+  ~RunHolds() override;
+
+  // Tells the runs of a process apart; not 0.
+  int64_t id() const { return id_; }
+
+  const void* step_container() const { return step_container_; }
+
+  // When the run ended, by Source::Now(); later than any Now() until then.
+  std::shared_ptr<const std::atomic<int64_t>> ended_at() const {
+    return ended_at_;
+  }
+
+  // Begins the hold of a stage; once for each run.
+  SourceReader::Due Hold(SourceReader* reader) TF_LOCKS_EXCLUDED(mu_);
+  // Keeps a hold that has begun.
+  void Keep(core::RefCountPtr<SourceReader> reader) TF_LOCKS_EXCLUDED(mu_);
+
+  // Returns whether the run has not saved the records of the stage yet.
+  bool SavesFirst(const SourceReader* reader) TF_LOCKS_EXCLUDED(mu_);
+
+  std::string DebugString() const override { return "RunHolds"; }
+
+ private:
+  const int64_t id_;
+  const void* const step_container_;
+  const std::shared_ptr<std::atomic<int64_t>> ended_at_;
+  mutex mu_;
+  std::vector<core::RefCountPtr<SourceReader>> held_ TF_GUARDED_BY(mu_);
+  std::set<const SourceReader*> changing_ TF_GUARDED_BY(mu_);
+  std::set<const SourceReader*> saved_ TF_GUARDED_BY(mu_);
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_SOURCES_RUN_HOLDS_H_

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/sources/source.h"
+
+#include <array>
+#include <cstddef>
+#include <set>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/sources/run_holds.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// The sources by the address of the iterator. Divided, because each staged run
+// looks its sources up.
+class Registry {
+ public:
+  static Registry* Get() {
+    static auto* const registry = new Registry;
+    return registry;
+  }
+
+  std::shared_ptr<Source> Find(const void* iterator) {
+    Part& part = PartOf(iterator);
+    tf_shared_lock l(part.mu);
+    const auto it = part.sources.find(iterator);
+    return it == part.sources.end() ? nullptr : it->second;
+  }
+
+  std::shared_ptr<Source> FindOrMake(const void* iterator) {
+    if (std::shared_ptr<Source> found = Find(iterator)) return found;
+    Part& part = PartOf(iterator);
+    mutex_lock l(part.mu);
+    std::shared_ptr<Source>& source = part.sources[iterator];
+    if (source == nullptr) source = std::make_shared<Source>();
+    return source;
+  }
+
+  void Forget(const void* iterator) {
+    std::shared_ptr<Source> forgotten;  // Destroyed without the lock.
+    Part& part = PartOf(iterator);
+    mutex_lock l(part.mu);
+    const auto it = part.sources.find(iterator);
+    if (it == part.sources.end()) return;
+    forgotten = std::move(it->second);
+    part.sources.erase(it);
+  }
+
+ private:
+  struct Part {
+    mutex mu;
+    absl::flat_hash_map<const void*, std::shared_ptr<Source>> sources
+        TF_GUARDED_BY(mu);
+  };
+
+  Part& PartOf(const void* iterator) {
+    return parts_[absl::Hash<const void*>()(iterator) % parts_.size()];
+  }
+
+  std::array<Part, 16> parts_;
+};
+
+// The names of the stages of this process.
+class StageNames {
+ public:
+  static StageNames* Get() {
+    static auto* const names = new StageNames;
+    return names;
+  }
+
+  void Add(const std::string& name) {
+    mutex_lock l(mu_);
+    names_.insert(name);
+  }
+  void Remove(const std::string& name) {
+    mutex_lock l(mu_);
+    names_.erase(names_.find(name));
+  }
+  bool Has(const std::string& name) {
+    mutex_lock l(mu_);
+    return names_.count(name) > 0;
+  }
+
+ private:
+  mutex mu_;
+  std::multiset<std::string> names_ TF_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+SourceReader::SourceReader(std::string name) : name_(std::move(name)) {
+  StageNames::Get()->Add(name_);
+}
+
+SourceReader::~SourceReader() { StageNames::Get()->Remove(name_); }
+
+std::atomic<int64_t> Source::clock_{1};
+std::atomic<int> Source::num_kept_{0};
+
+void ReadSet::Add(const std::shared_ptr<Source>& source, int64_t version) {
+  for (const Read& read : reads_) {
+    if (read.first == source && read.second == version) return;
+  }
+  reads_.emplace_back(source, version);
+}
+
+void ReadSet::Add(const ReadSet& other) {
+  for (const auto& [source, version] : other) Add(source, version);
+}
+
+bool ReadSet::IsStale() const {
+  for (const auto& [source, version] : reads_) {
+    if (source->version() != version) return true;
+  }
+  return false;
+}
+
+std::shared_ptr<Source> Source::Of(const void* iterator) {
+  return Registry::Get()->FindOrMake(iterator);
+}
+
+std::shared_ptr<Source> Source::Find(const void* iterator) {
+  return Registry::Get()->Find(iterator);
+}
+
+void Source::Forget(const void* iterator) { Registry::Get()->Forget(iterator); }
+
+Source::~Source() { num_kept_ -= kept_; }
+
+std::vector<core::RefCountPtr<SourceReader>> Source::Change(
+    const RestoredRecords& restored, RunHolds* changing) {
+  {
+    mutex_lock l(mu_);
+    changing_ = core::WeakPtr<RunHolds>(changing);
+    given_back_.clear();
+    restored_ = restored;
+    CountKept();
+    changed_at_ = changing == nullptr
+                      ? std::make_shared<const std::atomic<int64_t>>(Tick())
+                      : changing->ended_at();
+    version_.fetch_add(1, std::memory_order_acq_rel);
+  }
+  return Readers();
+}
+
+int64_t Source::changed_at() const {
+  mutex_lock l(mu_);
+  return changed_at_ == nullptr ? 0 : changed_at_->load();
+}
+
+core::RefCountPtr<RunHolds> Source::changing() const {
+  mutex_lock l(mu_);
+  return changing_.GetNewRef();
+}
+
+std::vector<core::RefCountPtr<SourceReader>> Source::Readers() {
+  std::vector<core::RefCountPtr<SourceReader>> readers;
+  mutex_lock l(mu_);
+  for (const auto& [address, weak] : readers_) {
+    core::RefCountPtr<SourceReader> reader = weak.GetNewRef();
+    if (reader == nullptr) continue;
+    restored_.erase(reader->name());
+    readers.push_back(std::move(reader));
+  }
+  CountKept();
+  return readers;
+}
+
+Status Source::AddReader(SourceReader* reader,
+                         std::vector<SavedRecord>* restored) {
+  // The last reference to a reader must not go with the lock held.
+  std::vector<core::RefCountPtr<SourceReader>> alive;
+  mutex_lock l(mu_);
+  bool is_known = false;
+  for (size_t i = 0; i < readers_.size();) {
+    alive.push_back(readers_[i].second.GetNewRef());
+    if (alive.back() == nullptr) {
+      readers_.erase(readers_.begin() + i);
+      continue;
+    }
+    is_known |= readers_[i].first == reader;
+    ++i;
+  }
+  if (!is_known) {
+    readers_.emplace_back(reader, core::WeakPtr<SourceReader>(reader));
+  }
+  const auto waiting = restored_.find(reader->name());
+  if (waiting == restored_.end()) return OkStatus();
+  TF_RETURN_IF_ERROR(reader->Check(waiting->second));
+  *restored = std::move(waiting->second);
+  restored_.erase(waiting);
+  CountKept();
+  return OkStatus();
+}
+
+Source::RestoredRecords Source::Restored() const {
+  mutex_lock l(mu_);
+  return restored_;
+}
+
+void Source::GiveBack(int64_t version, Element element) {
+  mutex_lock l(mu_);
+  if (version != version_) return;
+  given_back_.push_back(std::move(element));
+  CountKept();
+}
+
+std::optional<Source::Element> Source::TakeGivenBack() {
+  mutex_lock l(mu_);
+  if (given_back_.empty()) return std::nullopt;
+  Element element = std::move(given_back_.front());
+  given_back_.pop_front();
+  CountKept();
+  return element;
+}
+
+std::vector<Source::Element> Source::GivenBack() const {
+  mutex_lock l(mu_);
+  return {given_back_.begin(), given_back_.end()};
+}
+
+Status Source::CheckNoneWaits(const SourceReader* reader) const {
+  mutex_lock l(mu_);
+  for (const auto& [stage, records] : restored_) {
+    // It may take records of `reader`.
+    if (reader != nullptr && StageNames::Get()->Has(stage)) continue;
+    return errors::InvalidArgument(
+        "The checkpoint has ", records.size(), " records of stage '", stage,
+        "', which come before the restored position, but ",
+        reader == nullptr ? "something else than a stage"
+                          : "another stage, '" + reader->name() + "',",
+        " reads the iterator first. Restore it with the model and the settings "
+        "of SmartStage that saved it, or restore only the variables.");
+  }
+  return OkStatus();
+}
+
+void Source::SetInitializer(std::string name) {
+  mutex_lock l(mu_);
+  initializer_ = std::move(name);
+}
+
+std::string Source::initializer() const {
+  mutex_lock l(mu_);
+  return initializer_;
+}
+
+void Source::HoldPosition(HeldPosition held) {
+  mutex_lock l(mu_);
+  held_ = std::move(held);
+  CountKept();
+}
+
+std::optional<Tensor> Source::PositionFor(
+    const std::string& initializer) const {
+  mutex_lock l(mu_);
+  if (!held_.has_value() || held_->initializer != initializer) {
+    return std::nullopt;
+  }
+  return held_->position;
+}
+
+void Source::ReleasePosition() {
+  mutex_lock l(mu_);
+  held_.reset();
+  CountKept();
+}
+
+void Source::CountKept() {
+  const int kept = static_cast<int>(given_back_.size() + restored_.size()) +
+                   (held_.has_value() ? 1 : 0);
+  num_kept_ += kept - kept_;
+  kept_ = kept;
+}
+
+}  // namespace staging
+}  // namespace tensorflow

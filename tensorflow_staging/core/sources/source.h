@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_SOURCES_SOURCE_H_
+#define TENSORFLOW_STAGING_CORE_SOURCES_SOURCE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow_staging/core/sources/read_set.h"
+#include "tensorflow_staging/core/sources/source_reader.h"
+
+namespace tensorflow {
+namespace staging {
+
+class RunHolds;
+
+// What stages know of one iterator: an IteratorResource, whose layout belongs
+// to TensorFlow's library, so this is beside it.
+//
+// An iterator gets its next version when it is given another dataset or another
+// position, and that has succeeded. Its readers are the stages whose runs have
+// read it, directly or in records of other stages.
+//
+// Lock order: the iterator's lock, a buffer's lock, this object's lock.
+// Thread-safe.
+class Source {
+ public:
+  // A position that was restored, for the dataset that an initialiser gives.
+  struct HeldPosition {
+    Tensor position;
+    std::string initializer;
+  };
+  using Element = std::vector<Tensor>;
+  using RestoredRecords = std::map<std::string, std::vector<SavedRecord>>;
+
+  // The source of the iterator at an address.
+  static std::shared_ptr<Source> Of(const void* iterator);
+  // The same; null if nothing is known of the iterator.
+  static std::shared_ptr<Source> Find(const void* iterator);
+  // The iterator is being destroyed.
+  static void Forget(const void* iterator);
+
+  // Counts the changes of all sources and the discards of all stages, so that
+  // what came first can be told.
+  static int64_t Now() { return clock_.load(std::memory_order_acquire); }
+  static int64_t Tick() { return ++clock_; }
+
+  int64_t version() const { return version_.load(std::memory_order_acquire); }
+  // When the session's run ended that began the version, by Now(); later than
+  // any Now() until then. All iterators that a run changes have the same time, so
+  // a staged run that began before it reads none of them.
+  int64_t changed_at() const TF_LOCKS_EXCLUDED(mu_);
+
+  // Begins the next version, which has `restored` records for stages that are
+  // no readers yet. `changing` are the holds of the session's run that changes
+  // the iterator. Returns the readers, in the order in which they became so.
+  std::vector<core::RefCountPtr<SourceReader>> Change(
+      const RestoredRecords& restored, RunHolds* changing = nullptr)
+      TF_LOCKS_EXCLUDED(mu_);
+  // The holds of the run that has changed the iterator last; null when that run
+  // has ended. They must include each stage that tries to read until then.
+  core::RefCountPtr<RunHolds> changing() const TF_LOCKS_EXCLUDED(mu_);
+  std::vector<core::RefCountPtr<SourceReader>> Readers() TF_LOCKS_EXCLUDED(mu_);
+
+  // Makes a stage a reader. Sets `*restored` to the records that wait for it.
+  // Returns INVALID_ARGUMENT if they do not fit it.
+  Status AddReader(SourceReader* reader, std::vector<SavedRecord>* restored)
+      TF_LOCKS_EXCLUDED(mu_);
+
+  // Whether anybody must call TakeGivenBack, CheckNoneWaits or ReleasePosition:
+  // whether any source has elements, records or a position.
+  static bool AnyKept() {
+    return num_kept_.load(std::memory_order_relaxed) > 0;
+  }
+
+  // The restored records that wait for stages that are no readers yet.
+  RestoredRecords Restored() const TF_LOCKS_EXCLUDED(mu_);
+
+  // Elements that were read by runs that could not use them, because something
+  // was not initialised yet. They come before those of the iterator.
+  void GiveBack(int64_t version, Element element) TF_LOCKS_EXCLUDED(mu_);
+  std::optional<Element> TakeGivenBack() TF_LOCKS_EXCLUDED(mu_);
+  std::vector<Element> GivenBack() const TF_LOCKS_EXCLUDED(mu_);
+
+  // Returns INVALID_ARGUMENT if restored records wait for a stage that is not
+  // `reader`, which may be null.
+  Status CheckNoneWaits(const SourceReader* reader) const
+      TF_LOCKS_EXCLUDED(mu_);
+
+  // The op that has initialised the iterator (NameOfInitializer).
+  void SetInitializer(std::string name) TF_LOCKS_EXCLUDED(mu_);
+  std::string initializer() const TF_LOCKS_EXCLUDED(mu_);
+  void HoldPosition(HeldPosition held) TF_LOCKS_EXCLUDED(mu_);
+  // The position that waits for this initialiser; no tensor if none does.
+  std::optional<Tensor> PositionFor(const std::string& initializer) const
+      TF_LOCKS_EXCLUDED(mu_);
+  void ReleasePosition() TF_LOCKS_EXCLUDED(mu_);
+
+  // Reads in progress of staged runs.
+  std::atomic<int>& staged_reads() { return staged_reads_; }
+
+  ~Source();
+
+ private:
+  // Recounts what this source adds to num_kept_.
+  void CountKept() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  static std::atomic<int64_t> clock_;
+  static std::atomic<int> num_kept_;
+
+  std::atomic<int64_t> version_{0};
+  std::atomic<int> staged_reads_{0};
+
+  mutable mutex mu_;
+  // The address tells readers apart while the weak reference is alive.
+  std::vector<std::pair<const SourceReader*, core::WeakPtr<SourceReader>>>
+      readers_ TF_GUARDED_BY(mu_);
+  core::WeakPtr<RunHolds> changing_ TF_GUARDED_BY(mu_);
+  // Null at first.
+  std::shared_ptr<const std::atomic<int64_t>> changed_at_ TF_GUARDED_BY(mu_);
+  RestoredRecords restored_ TF_GUARDED_BY(mu_);
+  std::deque<Element> given_back_ TF_GUARDED_BY(mu_);
+  std::string initializer_ TF_GUARDED_BY(mu_);
+  std::optional<HeldPosition> held_ TF_GUARDED_BY(mu_);
+  int kept_ TF_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_SOURCES_SOURCE_H_

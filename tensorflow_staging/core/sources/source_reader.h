@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_SOURCES_SOURCE_READER_H_
+#define TENSORFLOW_STAGING_CORE_SOURCES_SOURCE_READER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "tensorflow/core/framework/cancellation.h"
+#include "tensorflow/core/framework/resource_base.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/sources/read_set.h"
+
+namespace tensorflow {
+namespace staging {
+
+// Where the tensors of a stage's records are, and what they are called.
+struct RecordLayout {
+  // The device in whose memory `on_device` are; empty if the host has them all.
+  std::string device;
+  std::vector<int> on_device;
+  // Of each tensor, the name in the program's graph; empty if unknown.
+  std::vector<std::string> tensor_names;
+};
+
+// A record as a checkpoint has it, in host memory.
+struct SavedRecord {
+  std::vector<std::string> tensor_names;
+  std::vector<Tensor> tensors;
+};
+
+// How a staged run began.
+enum class RunBegin {
+  kAdmitted,  // It may read.
+  kWaits,     // It must wait before it reads.
+  kRefused,   // The stage has ended, and nothing that it has read can change.
+};
+
+// What a staged run leaves behind.
+struct RunEnd {
+  // Which of the stage's sources of records the run belonged to.
+  uint64_t producer = 0;
+  ReadSet reads;
+  bool has_put = false;
+  // Whether the run failed because of a change of a source: it says nothing of
+  // the stage.
+  bool is_stale = false;
+  // If the run put nothing: the elements that it has read.
+  std::vector<std::pair<ReadSet::Read, std::vector<Tensor>>> elements;
+};
+
+// A stage, as seen from the sources that it reads: the buffer of its records.
+//
+// Thread-safe. Only Pause and AwaitRun call back later.
+class SourceReader : public ResourceBase {
+ public:
+  using Record = std::vector<Tensor>;
+  using Done = absl::AnyInvocable<void(const Status&)>;
+  // Calls the callbacks that a change has ended, without locks.
+  using Due = absl::AnyInvocable<void()>;
+
+  explicit SourceReader(std::string name);
+  ~SourceReader() override;
+
+  // The stage's name.
+  const std::string& name() const { return name_; }
+
+  // ---- Runs.
+
+  // Begins a run of a producer. After kAdmitted, call EndRun.
+  virtual RunBegin BeginRun(uint64_t producer) = 0;
+  // Waits until the run may read: after OK, call EndRun. CANCELLED if
+  // `cancellation` or the stage was cancelled first. Sets `*admitted_at`, before
+  // any hold that begins later.
+  virtual void AwaitRun(uint64_t producer, CancellationManager* cancellation,
+                        std::atomic<int64_t>* admitted_at, Done done) = 0;
+  virtual void EndRun(RunEnd end) = 0;
+  // Ends what waits, because the producers stop.
+  virtual void Cancel() = 0;
+  // Whether the stage has not put any record yet.
+  virtual bool IsNew() const = 0;
+  // When the program has discarded the records last, by Source::Now().
+  virtual int64_t discarded_at() const = 0;
+
+  // ---- Changes of a source.
+
+  // Returns INVALID_ARGUMENT if `records` do not fit this stage.
+  virtual Status Check(const std::vector<SavedRecord>& records) const = 0;
+  // Begins a hold: no run begins to read before EndHold. Fails the takes of the
+  // session's run with this step container: its records come after the hold,
+  // which lasts as long as that run.
+  virtual Due BeginHold(const void* step_container) = 0;
+  virtual void EndHold(const void* step_container) = 0;
+  // A source has changed, in the session's run number `step`: drops what is
+  // stale, opens the stage and stores `restored`, of which each counts as made
+  // from `reads`. Called with the iterator's lock.
+  virtual Due OnSourceChanged(int64_t step, std::vector<SavedRecord> restored,
+                              const ReadSet& reads) = 0;
+
+  // ---- Checkpoints.
+
+  // Begins a hold, and waits until each run that has read has nothing left to
+  // do but to wait for room: then all that has come out of the sources is in
+  // Records(). After an error, the hold has ended.
+  virtual void Pause(const void* step_container, CancellationManager* cancellation,
+                     Done done) = 0;
+  virtual std::vector<Record> Records() const = 0;
+  virtual RecordLayout Layout() const = 0;
+
+ private:
+  const std::string name_;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_SOURCES_SOURCE_READER_H_

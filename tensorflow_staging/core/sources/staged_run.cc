@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/sources/staged_run.h"
+
+#include <array>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/notification.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// The runs in progress, by cancellation manager.
+class Runs {
+ public:
+  static Runs* Get() {
+    static auto* const runs = new Runs;
+    return runs;
+  }
+
+  std::shared_ptr<StagedRun> Find(const CancellationManager* cancellation) {
+    if (count_.load(std::memory_order_acquire) == 0) return nullptr;
+    Part& part = PartOf(cancellation);
+    tf_shared_lock l(part.mu);
+    const auto it = part.runs.find(cancellation);
+    return it == part.runs.end() ? nullptr : it->second;
+  }
+
+  void Add(const CancellationManager* cancellation,
+           std::shared_ptr<StagedRun> run) {
+    Part& part = PartOf(cancellation);
+    mutex_lock l(part.mu);
+    part.runs[cancellation] = std::move(run);
+    ++count_;
+  }
+
+  void Remove(const CancellationManager* cancellation) {
+    std::shared_ptr<StagedRun> removed;  // Destroyed without the lock.
+    Part& part = PartOf(cancellation);
+    mutex_lock l(part.mu);
+    const auto it = part.runs.find(cancellation);
+    removed = std::move(it->second);
+    part.runs.erase(it);
+    --count_;
+  }
+
+ private:
+  struct Part {
+    mutex mu;
+    absl::flat_hash_map<const CancellationManager*, std::shared_ptr<StagedRun>>
+        runs TF_GUARDED_BY(mu);
+  };
+
+  Part& PartOf(const CancellationManager* cancellation) {
+    return parts_[absl::Hash<const void*>()(cancellation) % parts_.size()];
+  }
+
+  std::atomic<int> count_{0};
+  std::array<Part, 16> parts_;
+};
+
+thread_local const std::shared_ptr<StagedRun>* next_run = nullptr;
+
+}  // namespace
+
+StagedRun::StagedRun(core::RefCountPtr<SourceReader> stage, uint64_t producer)
+    : stage_(std::move(stage)),
+      producer_(producer),
+      admitted_at_(Source::Now()),
+      keeps_elements_(stage_->IsNew()) {
+  const RunBegin begin = stage_->BeginRun(producer_);
+  is_admitted_ = begin == RunBegin::kAdmitted;
+  is_refused_ = begin == RunBegin::kRefused;
+}
+
+std::shared_ptr<StagedRun> StagedRun::Find(
+    const CancellationManager* cancellation) {
+  return Runs::Get()->Find(cancellation);
+}
+
+Status StagedRun::AwaitAdmission(CancellationManager* cancellation) {
+  if (is_admitted()) return OkStatus();
+  Status admitted;
+  Notification done;
+  AwaitAdmission(cancellation, [&admitted, &done](const Status& status) {
+    admitted = status;
+    done.Notify();
+  });
+  done.WaitForNotification();
+  return admitted;
+}
+
+void StagedRun::AwaitAdmission(CancellationManager* cancellation,
+                               SourceReader::Done done) {
+  if (is_admitted()) {
+    done(OkStatus());
+    return;
+  }
+  // It has read nothing yet, so it may read what changes until it is admitted.
+  stage_->AwaitRun(
+      producer_, cancellation, &admitted_at_,
+      [this, done = std::move(done)](const Status& status) mutable {
+        if (status.ok() && is_admitted_.exchange(true)) {
+          // Another read of the run has waited, too.
+          stage_->EndRun({producer_, {}, /*has_put=*/true});
+        }
+        done(status);
+      });
+}
+
+Status StagedRun::AddReads(const ReadSet& reads) {
+  {
+    mutex_lock l(mu_);
+    reads_.Add(reads);
+  }
+  for (const auto& [source, version] : reads) {
+    std::vector<SavedRecord> restored;
+    TF_RETURN_IF_ERROR(source->AddReader(stage_.get(), &restored));
+    if (restored.empty()) continue;
+    ReadSet from;
+    from.Add(source, version);
+    stage_->OnSourceChanged(/*step=*/0, std::move(restored), from)();
+  }
+  return OkStatus();
+}
+
+ReadSet StagedRun::reads() const {
+  mutex_lock l(mu_);
+  return reads_;
+}
+
+bool StagedRun::IsStale() const {
+  if (admitted_at_ < stage_->discarded_at()) return true;
+  mutex_lock l(mu_);
+  return is_aborted_ || reads_.IsStale();
+}
+
+bool StagedRun::End(const Status& status) {
+  if (has_ended_.exchange(true)) return false;
+  RunEnd end;
+  end.producer = producer_;
+  end.has_put = has_put_;
+  end.is_stale = !status.ok() && !has_put_ && IsStale();
+  const bool is_stale = end.is_stale;
+  if (!end.has_put) {
+    mutex_lock l(mu_);
+    end.reads = reads_;
+    end.elements = std::move(elements_);
+  }
+  if (is_admitted()) stage_->EndRun(std::move(end));
+  return is_stale;
+}
+
+ScopedStagedRun::ScopedStagedRun(const CancellationManager* cancellation,
+                                 std::shared_ptr<StagedRun> run) {
+  if (run == nullptr) return;
+  cancellation_ = cancellation;
+  Runs::Get()->Add(cancellation, std::move(run));
+}
+
+ScopedStagedRun::ScopedStagedRun(const CancellationManager* cancellation)
+    : ScopedStagedRun(cancellation, next_run == nullptr ? nullptr : *next_run) {
+  next_run = nullptr;
+}
+
+ScopedStagedRun::~ScopedStagedRun() {
+  if (cancellation_ != nullptr) Runs::Get()->Remove(cancellation_);
+}
+
+ScopedStagedRun::ScopedNextRun::ScopedNextRun(
+    const std::shared_ptr<StagedRun>& run) {
+  next_run = &run;
+}
+
+ScopedStagedRun::ScopedNextRun::~ScopedNextRun() { next_run = nullptr; }
+
+}  // namespace staging
+}  // namespace tensorflow

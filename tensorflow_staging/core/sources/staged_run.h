@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_SOURCES_STAGED_RUN_H_
+#define TENSORFLOW_STAGING_CORE_SOURCES_STAGED_RUN_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/framework/cancellation.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow_staging/core/sources/read_set.h"
+#include "tensorflow_staging/core/sources/source.h"
+#include "tensorflow_staging/core/sources/source_reader.h"
+
+namespace tensorflow {
+namespace staging {
+
+// A run of a region, which reads sources and puts one record. What it has read
+// is observed while it runs, so it does not matter how the graph reads: in
+// functions, conditionals or loops, or by a handle that is fed.
+//
+// The ops of a run find it by the cancellation manager, which is the same in
+// all functions that the run calls on its device's task. A run in other tasks,
+// in a RemoteCall, or of eager code within a Python function, is not observed.
+//
+// Thread-safe.
+class StagedRun {
+ public:
+  // Begins a run of the producer `producer` of `stage`.
+  StagedRun(core::RefCountPtr<SourceReader> stage, uint64_t producer);
+  ~StagedRun() { End(OkStatus()); }
+  StagedRun(const StagedRun&) = delete;
+  StagedRun& operator=(const StagedRun&) = delete;
+
+  // Returns the run to which what `cancellation` cancels belongs, or null.
+  static std::shared_ptr<StagedRun> Find(
+      const CancellationManager* cancellation);
+
+  SourceReader* stage() const { return stage_.get(); }
+
+  // Whether the stage refuses the run; then the run must not go on.
+  bool is_refused() const { return is_refused_; }
+
+  // Waits until the run may read. Blocks the thread.
+  Status AwaitAdmission(CancellationManager* cancellation);
+  // The same without blocking.
+  void AwaitAdmission(CancellationManager* cancellation,
+                      SourceReader::Done done);
+  bool is_admitted() const {
+    return is_admitted_.load(std::memory_order_acquire);
+  }
+
+  // The run has taken a record that was made from `reads`. Returns
+  // INVALID_ARGUMENT if restored records of the stage do not fit it.
+  Status AddReads(const ReadSet& reads) TF_LOCKS_EXCLUDED(mu_);
+  ReadSet reads() const TF_LOCKS_EXCLUDED(mu_);
+
+  // Whether what the run puts would be stale.
+  bool IsStale() const TF_LOCKS_EXCLUDED(mu_);
+
+  void NotePut() { has_put_ = true; }
+
+  // Ends the run, which ended with `status`. Returns whether it failed only
+  // because a source has changed; then it is to be repeated.
+  bool End(const Status& status) TF_LOCKS_EXCLUDED(mu_);
+
+ private:
+  friend class IteratorRead;
+
+  const core::RefCountPtr<SourceReader> stage_;
+  const uint64_t producer_;
+  // When the run was admitted, by Source::Now(): it has read nothing before.
+  std::atomic<int64_t> admitted_at_;
+  std::atomic<bool> is_admitted_{false};
+  bool is_refused_ = false;
+  // Whether to keep the elements that it reads, to give them back.
+  const bool keeps_elements_;
+  std::atomic<bool> has_put_{false};
+  std::atomic<bool> has_ended_{false};
+
+  mutable mutex mu_;
+  condition_variable left_;
+  ReadSet reads_ TF_GUARDED_BY(mu_);
+  // Whether it has tried to read a source that had changed.
+  bool is_aborted_ TF_GUARDED_BY(mu_) = false;
+  // Reads in progress.
+  int inside_ TF_GUARDED_BY(mu_) = 0;
+  std::vector<std::pair<ReadSet::Read, std::vector<Tensor>>> elements_
+      TF_GUARDED_BY(mu_);
+};
+
+// What `cancellation` cancels belongs to `run` in the lifetime of this object.
+class ScopedStagedRun {
+ public:
+  ScopedStagedRun(const CancellationManager* cancellation,
+                  std::shared_ptr<StagedRun> run);
+  // The run that the calling thread begins, if ScopedNextRun has named one.
+  explicit ScopedStagedRun(const CancellationManager* cancellation);
+  ~ScopedStagedRun();
+  ScopedStagedRun(const ScopedStagedRun&) = delete;
+  ScopedStagedRun& operator=(const ScopedStagedRun&) = delete;
+
+  // The next run of a session that the calling thread begins in the lifetime of
+  // this object belongs to `run`, which may be null. A session that an op of
+  // the region runs in the same thread is another run.
+  class ScopedNextRun {
+   public:
+    explicit ScopedNextRun(const std::shared_ptr<StagedRun>& run);
+    ~ScopedNextRun();
+    ScopedNextRun(const ScopedNextRun&) = delete;
+    ScopedNextRun& operator=(const ScopedNextRun&) = delete;
+  };
+
+ private:
+  // Null if the run is not staged.
+  const CancellationManager* cancellation_ = nullptr;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_SOURCES_STAGED_RUN_H_

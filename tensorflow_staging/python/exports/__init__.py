@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs without stages, for programs that do not have this package."""

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts the stages of a monitored session when a run needs them before the hook is called.
+
+A monitored session runs ops before it calls its hooks, and other hooks run ops before ours is called. These may depend
+on a record: under `tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS))`, for example, the ops that
+`tf.compat.v1.train.SyncReplicasOptimizer` makes for the creation of the session do. Without a stage, they take an
+element; with one, they take a record, so the stages have to run.
+
+Other runs do not start the stages: what they initialise or restore, a region may read.
+"""
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Any
+
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.client import session as session_lib
+from tensorflow.python.framework import ops
+from tensorflow.python.training import session_run_hook
+
+from tensorflow_staging.python import vocabulary
+
+# What SmartStage may run ahead, and with it all that depends on it.
+_SOURCE_OPS = (
+    "IteratorGetNext", "IteratorGetNextAsOptional", "IteratorGetNextSync", "MultiDeviceIteratorGetNextFromShard")
+
+# What starts the stages of a session that a thread creates now, if it creates one for a hook.
+_created_now = threading.local()
+
+_Start = Callable[[session_lib.BaseSession], None]
+
+
+@contextlib.contextmanager
+def of_new_session(hooks: Iterable[session_run_hook.SessionRunHook]) -> Iterator[None]:
+  """Watches the runs of the sessions that the calling thread creates inside the block.
+
+  Args:
+    hooks: The hooks of these sessions. If one of them has a method `start_early`, it is called with the session before
+      the first run that needs a record.
+  """
+  _created_now.start = next((hook.start_early for hook in hooks if hasattr(hook, "start_early")), None)
+  try:
+    yield
+  finally:
+    _created_now.start = None
+
+
+def watch(session: session_lib.BaseSession) -> None:
+  """Watches the runs of a new session if it is created inside of `of_new_session`, until `unwatch`."""
+  start = getattr(_created_now, "start", None)
+  if start is not None:
+    session._do_run = _Watch(session, start)
+
+
+def unwatch(session: session_lib.BaseSession) -> None:
+  """Ends the watch over the runs of a session, if there is one."""
+  vars(session).pop("_do_run", None)
+
+
+class _Watch:
+  """Stands in place of a session's method that runs ops, which all runs of Python's sessions pass."""
+
+  def __init__(self, session: session_lib.BaseSession, start: _Start):
+    # The session refers to this object, and should not live longer for it.
+    self._session = weakref.ref(session)
+    self._start = start
+
+  def __call__(
+      self, handle: Any, targets: list[ops.Operation], fetches: list[ops.Tensor], feeds: dict[ops.Tensor, Any],
+      *options: Any) -> Any:
+    session = self._session()
+    if _needs_record(session, [*targets, *(tensor.op for tensor in fetches)], feeds):
+      self._start(session)
+    return type(session)._do_run(session, handle, targets, fetches, feeds, *options)
+
+
+def _needs_record(
+    session: session_lib.BaseSession, operations: list[ops.Operation], feeds: dict[ops.Tensor, Any]) -> bool:
+  """Returns whether a run takes a record, or an element that SmartStage may have made a part of one."""
+  types = (vocabulary.TAKE_OP, *(_SOURCE_OPS if _may_have_own_stages(session) else ()))
+  fed = {tensor.ref() if isinstance(tensor, ops.Tensor) else tensor for tensor in feeds}
+  visited = set(operations)
+  waiting = list(visited)
+  while waiting:
+    operation = waiting.pop()
+    if operation.type in types:
+      return True
+    before = {tensor.op for tensor in operation.inputs if tensor.ref() not in fed}
+    new = (before | set(operation.control_inputs)) - visited
+    visited |= new
+    waiting.extend(new)
+  return False
+
+
+def _may_have_own_stages(session: session_lib.BaseSession) -> bool:
+  options = (session._config or config_pb2.ConfigProto()).graph_options.optimizer_options
+  # A server may have these options in its own configuration.
+  return options.do_smart_stage or options.do_async_embedding or bool(session.sess_str)
