@@ -177,7 +177,8 @@ class StageDeliveryPass : public GraphOptimizationPass {
           return AreOnSameGpu(options.device_set, a, b);
         },
         graph));
-    if (settings.on_cpu) TF_RETURN_IF_ERROR(DeliverToConsumers(graph));
+    TF_RETURN_IF_ERROR(settings.on_cpu ? DeliverToConsumers(graph)
+                                       : KeepOnHost(graph));
     MoveControlOpsToCpu(graph);
     return OkStatus();
   }

@@ -38,7 +38,8 @@ constexpr char kPut[] = "prefetch/TensorBufferPut";
 //   record (0, 1, 2, ...) --> upload --> prepared --> Put    Take --> result
 //
 // where result is 10 * (record + 1), and all nodes but the first are on the
-// GPU. Nothing is copied there, because a kernel brings the record with it.
+// GPU. Nothing is copied there, because a kernel brings the record with it. And
+// `beside`, which is on the GPU and needs no record.
 class StagedRunSyncTest : public ::testing::TestWithParam<bool> {
  protected:
   StagedRunSyncTest() {
@@ -54,6 +55,11 @@ class StagedRunSyncTest : public ::testing::TestWithParam<bool> {
             .Device(kGpu));
     add(Linear("prepared", "upload").Attr("offset", 1));
     stage.AddTo(&graph, "prepared");
+    add(NodeDefBuilder("number", "Placeholder").Attr("dtype", DT_INT64));
+    add(NodeDefBuilder("upload_number", "StagingTestUpload")
+            .Input("number", 0, DT_INT64)
+            .Device(kGpu));
+    add(Linear("beside", "upload_number").Attr("offset", 1));
     for (NodeDef& node : *graph.mutable_node()) {
       if (absl::StrContains(node.op(), "TensorBuffer")) node.set_device(kGpu);
     }
@@ -122,7 +128,8 @@ TEST_P(StagedRunSyncTest, OtherRunsEndWhenTheGpuIsIdle) {
   absl::Notification ended;
   const std::unique_ptr<Thread> thread(
       Env::Default()->StartThread({}, "test", [&] {
-        TF_CHECK_OK(session_->Run({}, {}, {"prepared"}, nullptr));
+        TF_CHECK_OK(session_->Run({{"number", Tensor(int64_t{7})}}, {},
+                                  {"beside"}, nullptr));
         ended.Notify();
       }));
   while (Syncs() == before) std::this_thread::yield();

@@ -68,7 +68,8 @@ class IteratorStageTest : public ::testing::Test {
     Add(StageTestGraph::Const(name, Tensor(value)));
   }
 
-  // Adds an iterator, with <name>/next, which reads it after the node `after`.
+  // Adds an iterator, with <name>/next, which reads it after the node `after`,
+  // and <name>/probe, which reads it, too.
   void AddIterator(const std::string& name, const std::string& after = "") {
     Add(NodeDefBuilder(name, "IteratorV2")
             .Attr("shared_name", name)
@@ -81,6 +82,10 @@ class IteratorStageTest : public ::testing::Test {
         .Attr("output_shapes", Shapes());
     if (!after.empty()) next.ControlInput(after);
     Add(next);
+    Add(NodeDefBuilder(name + "/probe", "IteratorGetNext")
+            .Input(name, 0, DT_RESOURCE)
+            .Attr("output_types", Types())
+            .Attr("output_shapes", Shapes()));
     Add(NodeDefBuilder(name + "/save", "SerializeIterator")
             .Input(name, 0, DT_RESOURCE));
     Add(NodeDefBuilder(name + "/position", "Placeholder")
@@ -453,7 +458,7 @@ TEST_F(IteratorStageTest, NothingElseReadsARestoredIteratorBeforeItsStage) {
   Create("");
   EXPECT_EQ(Run({"init"}), OkStatus());
   EXPECT_EQ(Restore("iterator", saved), OkStatus());
-  const Status status = Run({"iterator/next"});
+  const Status status = Run({"iterator/probe"});
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
   EXPECT_TRUE(
       absl::StrContains(status.message(), "records of stage 'prefetch'"))

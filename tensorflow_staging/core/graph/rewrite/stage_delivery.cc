@@ -2,10 +2,11 @@
 
 #include "tensorflow_staging/core/graph/rewrite/stage_delivery.h"
 
-#include <algorithm>
 #include <set>
+#include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
@@ -16,7 +17,35 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// Moves the records behind one Take.
+// Whether input `i` of `put` comes from host memory.
+Status IsFromHost(const Graph& graph, const Node& put, int i, bool* from_host) {
+  const Edge* edge = nullptr;
+  TF_RETURN_IF_ERROR(put.input_edge(i, &edge));
+  const std::string& device = edge->src()->assigned_device_name();
+  MemoryTypeVector inputs, outputs;
+  TF_RETURN_IF_ERROR(
+      MemoryOn(device, graph, *edge->src(), &inputs, &outputs));
+  *from_host = !IsAccelerator(device) ||
+               outputs[edge->src_output()] == HOST_MEMORY;
+  return OkStatus();
+}
+
+// Sets `*for_device` to whether the record is to hold `carried` in the memory
+// of the accelerator `device`.
+Status IsForDevice(const Graph& graph, const RecordUses& uses,
+                   const std::string& device, const Carried& carried,
+                   bool* for_device) {
+  TF_RETURN_IF_ERROR(uses.IsUsedOnAccelerator(carried, for_device));
+  if (!*for_device || carried.stand_in == nullptr) return OkStatus();
+  MemoryTypeVector inputs, outputs;
+  TF_RETURN_IF_ERROR(
+      MemoryOn(device, graph, *carried.stand_in, &inputs, &outputs));
+  // Some kernels keep some types on the host, whatever the device.
+  *for_device = inputs[carried.stand_in_input] == DEVICE_MEMORY;
+  return OkStatus();
+}
+
+// Moves the records behind one Take to where the step uses them.
 class Delivery {
  public:
   Delivery(Graph* graph, Node* take) : graph_(graph), uses_(*graph, take) {}
@@ -28,7 +57,8 @@ class Delivery {
     std::set<int> delivered;
     for (const Carried& carried : uses_.carried()) {
       bool is_delivered = false;
-      TF_RETURN_IF_ERROR(IsDelivered(carried, &is_delivered));
+      TF_RETURN_IF_ERROR(IsForDevice(*graph_, uses_, uses_.device(), carried,
+                                     &is_delivered));
       if (is_delivered) delivered.insert(carried.take_output);
     }
     if (delivered.empty()) return OkStatus();
@@ -43,19 +73,6 @@ class Delivery {
   }
 
  private:
-  // Sets `*delivered` to whether the record is to hold `carried` in the memory
-  // of `device_`.
-  Status IsDelivered(const Carried& carried, bool* delivered) const {
-    TF_RETURN_IF_ERROR(uses_.IsUsedOnAccelerator(carried, delivered));
-    if (!*delivered || carried.stand_in == nullptr) return OkStatus();
-    MemoryTypeVector inputs, outputs;
-    TF_RETURN_IF_ERROR(MemoryOn(uses_.device(), *graph_, *carried.stand_in,
-                                &inputs, &outputs));
-    // Some kernels keep some types on the host, whatever the device.
-    *delivered = inputs[carried.stand_in_input] == DEVICE_MEMORY;
-    return OkStatus();
-  }
-
   // Moves `put`, of whose inputs those that are not `delivered` stay in host
   // memory. The Put copies to the device what is on the host.
   Status MovePut(const std::set<int>& delivered, Node* put) const {
@@ -78,23 +95,58 @@ class Delivery {
   Status CanCopy(const Node& put, int i, bool* copies) const {
     *copies = false;
     if (!DataTypeCanUseMemcpy(put.input_type(i))) return OkStatus();
-    const Edge* edge = nullptr;
-    TF_RETURN_IF_ERROR(put.input_edge(i, &edge));
-    const Node& source = *edge->src();
-    MemoryTypeVector inputs, outputs;
-    TF_RETURN_IF_ERROR(MemoryOn(source.assigned_device_name(), *graph_, source,
-                                &inputs, &outputs));
-    *copies = !IsAccelerator(source.assigned_device_name()) ||
-              outputs[edge->src_output()] == HOST_MEMORY;
-    return OkStatus();
+    return IsFromHost(*graph_, put, i, copies);
   }
 
   Graph* const graph_;
   RecordUses uses_;
 };
 
+// Keeps on the host what the records of `stage` need not hold on their device.
+Status KeepRecordsOnHost(const Graph& graph, const StageRecords& stage) {
+  const std::string device = stage.takes.front()->assigned_device_name();
+  std::set<int> on_device;
+  for (const Node* put : stage.puts) {
+    for (int i = 0; i < put->num_inputs(); ++i) {
+      bool from_host = false;
+      TF_RETURN_IF_ERROR(IsFromHost(graph, *put, i, &from_host));
+      if (!from_host) on_device.insert(i);
+    }
+  }
+  std::vector<RecordUses> takes;
+  for (Node* take : stage.takes) {
+    takes.emplace_back(graph, take);
+    TF_RETURN_IF_ERROR(takes.back().Find());
+    for (const Carried& carried : takes.back().carried()) {
+      bool is_used = false;
+      TF_RETURN_IF_ERROR(
+          IsForDevice(graph, takes.back(), device, carried, &is_used));
+      if (is_used) on_device.insert(carried.take_output);
+    }
+  }
+  for (Node* put : stage.puts) {
+    std::vector<int> on_host;
+    for (int i = 0; i < put->num_inputs(); ++i) {
+      if (on_device.count(i) == 0) on_host.push_back(i);
+    }
+    put->AddAttr(kInputHostMemoryAttr, on_host);
+  }
+  for (RecordUses& uses : takes) uses.MoveTake(device, on_device);
+  return OkStatus();
+}
+
+// Whether all ops of the stage are on one accelerator.
+bool IsOnOneAccelerator(const StageRecords& stage) {
+  const std::string& device = stage.takes.front()->assigned_device_name();
+  const auto is_there = [&device](const Node* node) {
+    return node->assigned_device_name() == device;
+  };
+  return IsAccelerator(device) && absl::c_all_of(stage.puts, is_there) &&
+         absl::c_all_of(stage.takes, is_there);
+}
+
 bool AreHandedOver(const StageRecords& stage) {
-  return std::any_of(stage.puts.begin(), stage.puts.end(), [](const Node* put) {
+  return absl::c_any_of(stage.puts, [](const Node* put) {
     return put->attrs().Find(kHandsOverAttr) != nullptr;
   });
 }
@@ -109,6 +161,17 @@ Status DeliverToConsumers(Graph* graph) {
     TF_RETURN_IF_ERROR(
         Delivery(graph, stage.takes.front())
             .Run(stage.puts, {stage.takes.begin() + 1, stage.takes.end()}));
+  }
+  return OkStatus();
+}
+
+Status KeepOnHost(Graph* graph) {
+  for (const StageRecords& stage : FindStageRecords(*graph)) {
+    if (stage.takes.empty() || AreHandedOver(stage) ||
+        !IsOnOneAccelerator(stage)) {
+      continue;
+    }
+    TF_RETURN_IF_ERROR(KeepRecordsOnHost(*graph, stage));
   }
   return OkStatus();
 }

@@ -9,8 +9,8 @@
 namespace tensorflow {
 namespace staging {
 
-// DeliverToConsumers and MoveControlOpsToCpu change the placement of a graph
-// that has been rewritten by RewriteStages and then placed.
+// These functions change the placement of a graph that has been rewritten by
+// AlignStages and RewriteStages and then placed.
 
 // Moves the records of stages that run on the CPU to the devices where the step
 // uses them.
@@ -23,6 +23,12 @@ namespace staging {
 // in the same record.
 Status DeliverToConsumers(Graph* graph);
 
+// Keeps on the host what stages on accelerators get from there and the step
+// does not use on the accelerator, such as the elements of which steps only use
+// what has been computed. Copying it would cost the stage a transfer that
+// nobody needs, and strings can't be copied.
+Status KeepOnHost(Graph* graph);
+
 // Moves the control ops of stages from accelerators to the first CPU of the
 // same task; they find their buffers from there. A control edge from an
 // accelerator to a CPU is a copy that waits until the accelerator has done all
@@ -30,7 +36,8 @@ Status DeliverToConsumers(Graph* graph);
 // of its caller.
 void MoveControlOpsToCpu(Graph* graph);
 
-// Lets the placer choose the devices of the ops around buffers again. When a
+// Call this before placement. Lets the placer choose the devices of the ops
+// around buffers again. When a
 // session's graph is extended, TensorFlow assigns to each stateful op the
 // device that it had before. The ops that have been moved since then would
 // contradict their colocation, and the placer would refuse the graph.
