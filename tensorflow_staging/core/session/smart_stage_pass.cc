@@ -129,7 +129,11 @@ class SmartStagePass : public GraphOptimizationPass {
     if (settings.enabled && counts == nullptr) {
       LogStages(plan, *graph, history.get());
     }
-    if (counts != nullptr) WarnOfLateReaders(plan, *graph, history.get());
+    if (counts == nullptr) {
+      WarnOfChangingState(plan, *graph, history.get());
+    } else {
+      WarnOfLateReaders(plan, *graph, history.get());
+    }
     TF_RETURN_IF_ERROR(RewriteStages(plan, rewrite, graph));
     if (settings.async_embedding.enabled) {
       TF_RETURN_IF_ERROR(StageLookups(settings, counts_after, rewrite,

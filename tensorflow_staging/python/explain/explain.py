@@ -109,7 +109,8 @@ def explain(
 
 
 def _stage(
-    name, by_hand, sources, nodes, boundary, elements, outside, variables, stale_steps) -> explain_data.Stage:
+    name, by_hand, sources, nodes, boundary, elements, iterators, changing, outside, variables,
+    stale_steps) -> explain_data.Stage:
   return explain_data.Stage(
       name=name,
       by_hand=by_hand,
@@ -119,7 +120,9 @@ def _stage(
       elements=_tensors(elements),
       outside=_outside(outside),
       variables=tuple(variables),
-      stale_steps=stale_steps)
+      stale_steps=stale_steps,
+      iterators=tuple(explain_data.StageIterator(name, op, tuple(readers)) for name, op, readers in iterators),
+      changing=tuple(explain_data.ChangingState(name, op, tuple(changers)) for name, op, changers in changing))
 
 
 def _tensors(tensors: list[tuple]) -> tuple[explain_data.BoundaryTensor, ...]:

@@ -61,6 +61,37 @@ class OutsideNode:
 
 
 @dataclasses.dataclass(frozen=True)
+class StageIterator:
+  """An iterator that a stage reads.
+
+  Attributes:
+    name: The name of the node that yields its handle.
+    op: The type of that node's operation.
+    other_readers: The names of the nodes outside the stage that may read it, too. An element that
+      they get is in no record.
+  """
+  name: str
+  op: str
+  other_readers: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class ChangingState:
+  """A variable or a table that a stage reads, and that the program may change while it trains.
+
+  Records that wait when it changes were computed from its old value; `tf.staging.discard` drops them.
+
+  Attributes:
+    name: The name of the node that stands for it.
+    op: The type of that node's operation.
+    changers: The names of the nodes outside the stage that may change it.
+  """
+  name: str
+  op: str
+  changers: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Stage:
   """A part of the graph that runs ahead of the step.
 
@@ -77,6 +108,9 @@ class Stage:
     variables: The names of the variables in which the stage looks up rows ahead of the step; empty
       for a stage that reads no variable.
     stale_steps: Of how many steps these lookups may miss the updates; 0 for any other stage.
+    iterators: The iterators that the stage reads, and who else reads them; empty for a stage of lookups.
+    changing: The variables and tables that the stage reads and the program may change; empty for a
+      stage of lookups.
   """
   name: str
   by_hand: bool
@@ -87,6 +121,8 @@ class Stage:
   outside: tuple[OutsideNode, ...]
   variables: tuple[str, ...]
   stale_steps: int
+  iterators: tuple[StageIterator, ...] = ()
+  changing: tuple[ChangingState, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

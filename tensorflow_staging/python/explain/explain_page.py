@@ -158,6 +158,8 @@ def _stage(stage: explain_data.Stage, links: _NodeLinks, in_step: int, is_open: 
       f'<div class="box step"><b>the step</b>{explain_text.counted(in_step, "node")}</div></div>',
       "<h3>Records come from</h3>", _list(map(links.link, stage.sources), len(stage.sources)),
   ]
+  for title, sentences in explain_text.what_it_reads(stage):
+    parts += [f"<h3>{html.escape(title)}</h3>", _list(map(html.escape, sentences), len(sentences))]
   if stage.variables:
     steps = explain_text.counted(stage.stale_steps, "step")
     parts += [

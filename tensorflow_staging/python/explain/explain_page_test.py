@@ -83,7 +83,9 @@ def _hostile_report():
   tensor = explain_data.BoundaryTensor(_HOSTILE + ":0", tf.float32, tf.TensorShape([1]))
   stage = explain_data.Stage(
       name=_HOSTILE, by_hand=False, sources=(_HOSTILE,), nodes=(_HOSTILE,), boundary=(tensor,), elements=(tensor,),
-      outside=(node,), variables=(_HOSTILE,), stale_steps=2)
+      outside=(node,), variables=(_HOSTILE,), stale_steps=2,
+      iterators=(explain_data.StageIterator(_HOSTILE, _HOSTILE, (_HOSTILE,)),),
+      changing=(explain_data.ChangingState(_HOSTILE, _HOSTILE, (_HOSTILE,)),))
   graph = explain_graph.StagedGraph(
       nodes=((_HOSTILE, _HOSTILE, 0), (_HOSTILE + "2", _HOSTILE, explain_graph.STEP)), edges=(),
       whys=(explain_graph.Why(_HOSTILE, explain_graph.ITSELF, _HOSTILE),), why_of=(-1, 0), step_only=frozenset())

@@ -87,6 +87,9 @@ def stage_title(stage: explain_data.Stage) -> str:
 def _stage(stage: explain_data.Stage) -> list[str]:
   lines = [stage_title(stage), "  Records come from:"]
   lines += _listed((f"'{name}'" for name in stage.sources), len(stage.sources))
+  for title, sentences in what_it_reads(stage):
+    lines.append(f"  {title}:")
+    lines += _listed(sentences, len(sentences))
   if stage.variables:
     lines.append(f"  May miss the updates of the last {counted(stage.stale_steps, 'step')} in the variables:")
     lines += _listed((f"'{name}'" for name in stage.variables), len(stage.variables))
@@ -96,6 +99,29 @@ def _stage(stage: explain_data.Stage) -> list[str]:
   lines.append("  The first nodes of the step after it:")
   lines += _listed(map(str, stage.outside), len(stage.outside))
   return lines
+
+
+def what_it_reads(stage: explain_data.Stage) -> list[tuple[str, list[str]]]:
+  """Returns what a stage reads that the rest of the program uses, too, as titles with the items below them."""
+  found = []
+  if stage.iterators:
+    found.append(("Reads the iterators", [_iterator(iterator) for iterator in stage.iterators]))
+  if stage.changing:
+    found.append((
+        "Reads what the program may change. After a change, tf.staging.discard(session) drops the records that wait",
+        [f"'{state.name}' ({state.op}), which {_names(state.changers)} may change" for state in stage.changing]))
+  return found
+
+
+def _iterator(iterator: explain_data.StageIterator) -> str:
+  if not iterator.other_readers:
+    return f"'{iterator.name}', which nothing else reads"
+  return f"'{iterator.name}', of which {_names(iterator.other_readers)} may take elements, too"
+
+
+def _names(names: Sequence[str]) -> str:
+  more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+  return ", ".join(f"'{name}'" for name in names[:_MAX_NAMES]) + more
 
 
 def _tensors(title: str, tensors: Sequence[explain_data.BoundaryTensor]) -> list[str]:
@@ -119,9 +145,7 @@ def _reason(reason: explain_data.Reason) -> str:
   others = reason.about[1:]
   if not others:
     return line
-  names = ", ".join(f"'{name}'" for name in others[:_MAX_NAMES])
-  more = f" and {len(others) - _MAX_NAMES} more" if len(others) > _MAX_NAMES else ""
-  return f"{line}; others on {names}{more}"
+  return f"{line}; others on {_names(others)}"
 
 
 def advice(item: explain_data.Advice) -> str:

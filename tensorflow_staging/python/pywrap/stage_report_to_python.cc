@@ -44,6 +44,14 @@ py::object Convert(const StageReport::GraphEdge& edge) {
   return py::make_tuple(edge.src, edge.src_output, edge.dst);
 }
 
+py::object Convert(const StageReport::Iterator& iterator) {
+  return py::make_tuple(iterator.name, iterator.op, iterator.other_readers);
+}
+
+py::object Convert(const StageReport::State& state) {
+  return py::make_tuple(state.name, state.op, state.changers);
+}
+
 py::object Convert(const StageReport::Stage& stage);
 
 template <typename T>
@@ -61,6 +69,8 @@ py::object Convert(const StageReport::Stage& stage) {
   dict["nodes"] = stage.nodes;
   dict["boundary"] = ConvertAll(stage.boundary);
   dict["elements"] = ConvertAll(stage.elements);
+  dict["iterators"] = ConvertAll(stage.iterators);
+  dict["changing"] = ConvertAll(stage.changing);
   dict["outside"] = ConvertAll(stage.outside);
   dict["variables"] = stage.variables;
   dict["stale_steps"] = stage.stale_steps;

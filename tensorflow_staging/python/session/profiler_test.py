@@ -72,7 +72,7 @@ def test_a_trace_names_the_threads_of_a_pool(tmp_path):
     tf.compat.v2.profiler.experimental.stop()
   threads = [
       line.name for plane in _planes(tmp_path) for line in plane.lines for event in line.events
-      if plane.event_metadata[event.metadata_id].name.startswith("prepared:")]
+      if plane.event_metadata[event.metadata_id].name.startswith("prefetch/region/prepared:")]
   assert len(threads) >= _STEPS - 2
   assert all(name.startswith("tf_readers_inter_op") for name in threads)
 

@@ -215,13 +215,14 @@ def test_an_op_of_the_region_may_run_the_session():
 def test_iterators_outlive_the_stage():
   dataset = tf.data.Dataset.range(1000).map(
       lambda i: tf.numpy_function(lambda n: n + 1, [i], tf.int64), num_parallel_calls=2)
-  element = tf.compat.v1.data.make_one_shot_iterator(dataset).get_next()
-  record = tf.staged(element)
+  iterator = tf.compat.v1.data.make_one_shot_iterator(dataset)
+  record = tf.staged(iterator.get_next())
+  beside = iterator.get_next()
   with tf.Session(config=_config(1)) as sess:
     with tf.make_prefetch_hook().running(sess):
       assert sess.run(record) == 1
     # The iterator calls its function ahead, with the means that the stage's first run gave it.
-    rest = [sess.run(element, options=_STEP_OPTIONS) for _ in range(500)]
+    rest = [sess.run(beside, options=_STEP_OPTIONS) for _ in range(500)]
     assert rest == list(range(rest[0], rest[0] + 500))
 
 

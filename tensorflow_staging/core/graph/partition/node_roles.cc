@@ -30,13 +30,6 @@ bool IsSource(absl::string_view op) {
   return kOps->contains(op);
 }
 
-bool IsIteratorHandle(absl::string_view op) {
-  static const OpSet* const kOps = new OpSet(
-      {"Iterator", "IteratorFromStringHandle", "IteratorFromStringHandleV2",
-       "IteratorV2", "MultiDeviceIterator", "OneShotIterator"});
-  return kOps->contains(op);
-}
-
 bool IsMutableTable(absl::string_view op) {
   static const OpSet* const kOps =
       new OpSet({"MutableDenseHashTable", "MutableDenseHashTableV2",
@@ -172,6 +165,13 @@ bool IsTensorArray(const Node& node) {
          node.type_string() == "TensorArrayGradWithShape";
 }
 
+bool IsIteratorHandle(const Node& node) {
+  static const OpSet* const kOps = new OpSet(
+      {"Iterator", "IteratorFromStringHandle", "IteratorFromStringHandleV2",
+       "IteratorV2", "MultiDeviceIterator", "OneShotIterator"});
+  return kOps->contains(node.type_string());
+}
+
 bool IsIteratorInitializer(const Node& node) {
   return std::any_of(
       std::begin(kIteratorInitializerOps), std::end(kIteratorInitializerOps),
@@ -232,7 +232,7 @@ RoleAndReason NodeRoles::Find(const Node& node) {
   if (op == kStagedNodeOp && (stale_ != nullptr || PassesOnWhatIsUsed(node))) {
     return {NodeRole::kPure};
   }
-  if (IsIteratorHandle(op)) return {NodeRole::kHandle};
+  if (IsIteratorHandle(node)) return {NodeRole::kHandle};
   if (IsFixedTable(op) || IsMutableTable(op)) {
     if (!IsConstantTable(node)) return step(StepReason::kTable);
     return {NodeRole::kHandle};

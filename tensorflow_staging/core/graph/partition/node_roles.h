@@ -92,6 +92,9 @@ bool IsSummary(const Node& node);
 // handle that `node` yields.
 bool IsTensorArray(const Node& node);
 
+// Returns whether `node` yields the handle of an iterator.
+bool IsIteratorHandle(const Node& node);
+
 // Returns whether `node` initialises an iterator with a dataset. It may do so
 // again, with another.
 bool IsIteratorInitializer(const Node& node);

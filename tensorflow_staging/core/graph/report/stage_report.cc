@@ -18,11 +18,13 @@
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
+#include "tensorflow_staging/core/graph/partition/manual_region.h"
 #include "tensorflow_staging/core/graph/partition/node_roles.h"
 #include "tensorflow_staging/core/graph/partition/reason_text.h"
 #include "tensorflow_staging/core/graph/partition/stage_partition.h"
 #include "tensorflow_staging/core/graph/partition/stale_reads.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
+#include "tensorflow_staging/core/graph/plan/stage_reads.h"
 #include "tensorflow_staging/core/graph/report/run_once.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
 
@@ -51,15 +53,22 @@ struct PlannedLookups {
   std::unique_ptr<StagePlan> plan;
 };
 
+std::vector<std::string> NamesOf(const std::vector<const Node*>& nodes) {
+  std::vector<std::string> names;
+  for (const Node* node : nodes) names.push_back(node->name());
+  return names;
+}
+
 class Reporter {
  public:
   // `lookups` may be null.
   Reporter(const Graph& graph, const StagePlan& plan,
-           const PlannedLookups* lookups, int64_t stale_steps)
+           const PlannedLookups* lookups, const ReportOptions& options)
       : graph_(graph),
         plan_(plan),
         lookups_(lookups),
-        stale_steps_(stale_steps),
+        content_(options.content),
+        stale_steps_(options.stale_steps),
         partition_(plan.partition()) {
     if (partition_ == nullptr) {
       without_smart_stage_ = std::make_unique<StagePartition>(graph);
@@ -70,7 +79,10 @@ class Reporter {
   StageReport Run() {
     FindReasons();
     FindSides();
-    for (const PlannedStage& stage : plan_.stages()) AddStage(stage);
+    const std::vector<StageReads> reads = FindStageReads(graph_, plan_);
+    for (size_t i = 0; i < reads.size(); ++i) {
+      AddStage(plan_.stages()[i], reads[i]);
+    }
     if (lookups_ != nullptr) {
       for (const PlannedStage& stage : lookups_->plan->stages()) {
         AddStageOfLookups(stage);
@@ -194,19 +206,39 @@ class Reporter {
     }
   }
 
-  void AddStage(const PlannedStage& planned) {
-    // The record of a stage without a region consists of the Take's outputs.
-    StagedRegion take;
-    if (planned.region == nullptr) {
-      take.sources = take.nodes = {planned.take};
-      for (int i = 0; i < planned.take->num_outputs(); ++i) {
-        take.boundary.push_back({planned.take, i});
-      }
+  // Returns the record of a manual stage to which SmartStage adds nothing: the
+  // Take's outputs, and what the step uses of the stage's sources beside it.
+  StagedRegion RecordOf(const PlannedStage& planned) const {
+    StagedRegion record;
+    record.sources = record.nodes = {planned.take};
+    const int outputs = planned.take->num_outputs();
+    for (int i = 0; i < outputs; ++i) {
+      record.boundary.push_back({planned.take, i});
     }
+    const StagedRegion manual = FindManualRegion(
+        graph_, planned.puts, *planned.take, /*counts=*/nullptr, content_);
+    for (size_t i = outputs; i < manual.boundary.size(); ++i) {
+      record.boundary.push_back(manual.boundary[i]);
+    }
+    return record;
+  }
+
+  void AddStage(const PlannedStage& planned, const StageReads& reads) {
+    const StagedRegion take =
+        planned.region == nullptr ? RecordOf(planned) : StagedRegion();
     const StagedRegion& region = planned.region ? *planned.region : take;
     StageReport::Stage stage;
     stage.name = planned.name;
     stage.by_hand = planned.is_manual();
+    for (const StageReads::Iterator& read : reads.iterators) {
+      stage.iterators.push_back({read.iterator->name(),
+                                 read.iterator->type_string(),
+                                 NamesOf(read.other_readers)});
+    }
+    for (const StageReads::State& state : reads.changing) {
+      stage.changing.push_back({state.owner->name(), state.owner->type_string(),
+                                NamesOf(state.changers)});
+    }
     for (const Node* source : region.sources) {
       stage.sources.push_back(source->name());
     }
@@ -387,6 +419,7 @@ class Reporter {
   const Graph& graph_;
   const StagePlan& plan_;
   const PlannedLookups* const lookups_;
+  const RecordContent content_;
   const int64_t stale_steps_;
   // If SmartStage is off, the partition that it would find.
   std::unique_ptr<StagePartition> without_smart_stage_;
@@ -408,7 +441,7 @@ Status ReportStages(const Graph& graph, const ReportOptions& options,
     lookups = std::make_unique<PlannedLookups>(graph);
     TF_RETURN_IF_ERROR(lookups->Plan(options));
   }
-  *report = Reporter(graph, plan, lookups.get(), options.stale_steps).Run();
+  *report = Reporter(graph, plan, lookups.get(), options).Run();
   return OkStatus();
 }
 

@@ -36,6 +36,22 @@ struct StageReport {
     std::string why;
   };
 
+  // An iterator that a stage reads, and the nodes outside the stage that may
+  // read it, too.
+  struct Iterator {
+    std::string name;
+    std::string op;
+    std::vector<std::string> other_readers;
+  };
+
+  // A variable or a table that a stage reads, and the nodes outside the stage
+  // that may change it while the program trains.
+  struct State {
+    std::string name;
+    std::string op;
+    std::vector<std::string> changers;
+  };
+
   struct Stage {
     std::string name;
     // Whether this is a manual stage.
@@ -52,6 +68,10 @@ struct StageReport {
     // The elements of sources that the record also keeps, so that a run can
     // fetch any tensor.
     std::vector<Tensor> elements;
+    // What the stage reads that the rest of the program uses, too; empty for a
+    // stage of lookups.
+    std::vector<Iterator> iterators;
+    std::vector<State> changing;
     // The nodes outside all stages that directly use a node of this one.
     std::vector<Outside> outside;
     // For a stage of lookups: the variables in which it looks up, and of how
