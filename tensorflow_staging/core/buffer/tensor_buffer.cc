@@ -82,7 +82,7 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
     const bool discarded = !refused && run != nullptr && run->IsStale();
     if (!refused && !discarded) {
       if (state_ == State::kIdle) Open();
-      if (run != nullptr) is_new_ = false;
+      is_new_ = false;
     }
     if (refused) {
       due.Add(std::move(done), CancelledStatus());
@@ -198,7 +198,8 @@ void TensorBuffer::Close(const Status& cause) {
   {
     mutex_lock l(mu_);
     if (state_ == State::kIdle || state_ == State::kOpen) {
-      const bool is_retried = errors::IsFailedPrecondition(cause) && IsNew();
+      const bool is_retried = errors::IsFailedPrecondition(cause) && IsNew() &&
+                              !failed_runs_.empty();
       if (FindEnd(/*gives_back=*/is_retried)) {
         state_ = State::kEnding;
         is_retried_ = is_retried;

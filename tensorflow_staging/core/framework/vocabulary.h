@@ -100,6 +100,8 @@ inline constexpr char kPutDoneSuffix[] = "/done";
 // The node of a session's graph that lists the runners of its stages. No node
 // of a user can have a name that begins with an underscore.
 inline constexpr char kRunnersNode[] = "_staging/runners";
+// The node of that graph that lists what a program has to know of its stages.
+inline constexpr char kNotesNode[] = "_staging/notes";
 
 // The ops that give an iterator its dataset.
 inline constexpr const char* kIteratorInitializerOps[] = {

@@ -109,15 +109,19 @@ Status AddRunnersNode(const std::vector<PrefetchRunnerOptions>& runners,
 
 Status FindRunnersOfSession(
     Session* session, const std::vector<PrefetchRunnerOptions>& manual_stages,
-    std::vector<PrefetchRunnerOptions>* runners) {
+    std::vector<PrefetchRunnerOptions>* runners,
+    std::vector<StageNote>* notes) {
   *runners = manual_stages;
   // The thread that asks runs the op, so that no other has to be woken.
   RunOptions run;
   run.set_inter_op_thread_pool(-1);
   std::vector<Tensor> outputs;
   RunMetadata metadata;
-  const Status status = session->Run(
-      run, {}, {absl::StrCat(kRunnersNode, ":0")}, {}, &outputs, &metadata);
+  const Status status =
+      session->Run(run, {},
+                   {absl::StrCat(kRunnersNode, ":0"),
+                    absl::StrCat(kNotesNode, ":0")},
+                   {}, &outputs, &metadata);
   // A graph without stages has no such node. Sessions report it differently.
   if ((errors::IsNotFound(status) || errors::IsInvalidArgument(status)) &&
       absl::StrContains(status.message(), kRunnersNode)) {
@@ -138,11 +142,11 @@ Status FindRunnersOfSession(
     }
     Add(runner, runners);
   }
-  return OkStatus();
+  return notes == nullptr ? OkStatus() : ParseNotes(outputs[1], notes);
 }
 
 Status FetchCounts(Session* session, const std::vector<std::string>& tensors,
-                      std::vector<int64_t>* counts) {
+                   std::vector<int64_t>* counts) {
   // As in FindRunnersOfSession.
   RunOptions run;
   run.set_inter_op_thread_pool(-1);
@@ -152,8 +156,7 @@ Status FetchCounts(Session* session, const std::vector<std::string>& tensors,
     TF_RETURN_IF_ERROR(
         session->Run(run, {}, {tensor}, {}, &outputs, &metadata));
     if (outputs[0].dtype() != DT_INT64 || outputs[0].NumElements() != 1) {
-      return errors::InvalidArgument("Tensor '", tensor,
-                                     "' is no number.");
+      return errors::InvalidArgument("Tensor '", tensor, "' is no number.");
     }
     counts->push_back(outputs[0].flat<int64_t>()(0));
   }

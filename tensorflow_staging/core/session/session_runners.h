@@ -11,6 +11,7 @@
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/session/smart_stage_settings.h"
+#include "tensorflow_staging/core/session/stage_notes.h"
 
 namespace tensorflow {
 namespace staging {
@@ -31,18 +32,19 @@ Status AddRunnersNode(const std::vector<PrefetchRunnerOptions>& runners,
 
 // Finds the runners of a session: `manual_stages`, the options of the manual
 // stages, which check their Puts where those need it, and the options of the
-// stages that SmartStage created in the session. The session must have its
-// graph.
+// stages that SmartStage created in the session. And what the program has to
+// know about them, unless `notes` is null. The session must have its graph.
 //
 // Returns the session's error if it cannot run.
 Status FindRunnersOfSession(
     Session* session, const std::vector<PrefetchRunnerOptions>& manual_stages,
-    std::vector<PrefetchRunnerOptions>* runners);
+    std::vector<PrefetchRunnerOptions>* runners,
+    std::vector<StageNote>* notes = nullptr);
 
 // Runs ops of stages that yield an int64 scalar, such as a discard_tensor, one
 // after the other. Sets `*counts` to what they yield.
 Status FetchCounts(Session* session, const std::vector<std::string>& tensors,
-                      std::vector<int64_t>* counts);
+                   std::vector<int64_t>* counts);
 
 }  // namespace staging
 }  // namespace tensorflow

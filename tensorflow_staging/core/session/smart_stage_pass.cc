@@ -29,6 +29,7 @@
 #include "tensorflow_staging/core/session/session_runners.h"
 #include "tensorflow_staging/core/session/smart_stage_settings.h"
 #include "tensorflow_staging/core/session/stage_logs.h"
+#include "tensorflow_staging/core/session/stage_notes.h"
 
 namespace tensorflow {
 namespace staging {
@@ -129,11 +130,8 @@ class SmartStagePass : public GraphOptimizationPass {
     if (settings.enabled && counts == nullptr) {
       LogStages(plan, *graph, history.get());
     }
-    if (counts == nullptr) {
-      WarnOfChangingState(plan, *graph, history.get());
-    } else {
-      WarnOfLateReaders(plan, *graph, history.get());
-    }
+    if (counts != nullptr) WarnOfLateReaders(plan, *graph, history.get());
+    const std::vector<StageNote> notes = NotesOnChangingState(plan, *graph);
     TF_RETURN_IF_ERROR(RewriteStages(plan, rewrite, graph));
     if (settings.async_embedding.enabled) {
       TF_RETURN_IF_ERROR(StageLookups(settings, counts_after, rewrite,
@@ -143,6 +141,7 @@ class SmartStagePass : public GraphOptimizationPass {
       TF_RETURN_IF_ERROR(ConnectLateSources(counts_after, graph));
     }
     TF_RETURN_IF_ERROR(AddRunnersNode(runners, graph));
+    TF_RETURN_IF_ERROR(AddNotes(notes, graph));
     if (history != nullptr) history->RememberBuffers(*graph);
     return OkStatus();
   }
@@ -184,6 +183,9 @@ class StageDeliveryPass : public GraphOptimizationPass {
     TF_RETURN_IF_ERROR(settings.on_cpu ? DeliverToConsumers(graph)
                                        : KeepOnHost(graph));
     MoveControlOpsToCpu(graph);
+    if (HasStage(*graph)) {
+      TF_RETURN_IF_ERROR(AddNotes(NotesOnUnownedReads(*graph), graph));
+    }
     return OkStatus();
   }
 };

@@ -3,7 +3,6 @@
 #include "tensorflow_staging/core/session/stage_logs.h"
 
 #include <string>
-#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -11,7 +10,6 @@
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/graph/partition/other_readers.h"
 #include "tensorflow_staging/core/graph/partition/resources.h"
-#include "tensorflow_staging/core/graph/plan/stage_reads.h"
 
 namespace tensorflow {
 namespace staging {
@@ -77,26 +75,6 @@ void LogLookups(const StagePlan& plan, const StaleReads& stale,
             " variables; tf.staging.explain(graph, config) reports the "
             "reasons."),
         history);
-  }
-}
-
-void WarnOfChangingState(const StagePlan& plan, const Graph& graph,
-                         GraphHistory* history) {
-  const std::vector<StageReads> reads = FindStageReads(graph, plan);
-  for (size_t i = 0; i < reads.size(); ++i) {
-    const PlannedStage& stage = plan.stages()[i];
-    if (!stage.is_manual()) continue;
-    for (const StageReads::State& state : reads[i].changing) {
-      const Node& changer = *state.changers.front();
-      WarnOnce(absl::StrCat(
-                   "Stage '", stage.name, "' reads '", state.owner->name(),
-                   "' (", state.owner->type_string(), "), which '",
-                   changer.name(), "' (", changer.type_string(),
-                   ") may change: the records that wait then were computed "
-                   "from the old value. After a change that they must not "
-                   "miss, call tf.staging.discard(session)."),
-               history);
-    }
   }
 }
 

@@ -26,11 +26,6 @@ void LogLookups(const StagePlan& plan, const StaleReads& stale,
                 const AsyncEmbeddingSettings& settings, const Graph& graph,
                 GraphHistory* history);
 
-// Warns of variables and tables that manual stages read, and that the program
-// may change while it trains: the records that wait then are old.
-void WarnOfChangingState(const StagePlan& plan, const Graph& graph,
-                         GraphHistory* history);
-
 // Warns of nodes that may read an iterator of a running stage beside the stage
 // (OtherReaders). They were added after the stage had begun: those that were
 // there before keep their iterator in the step.

@@ -195,13 +195,15 @@ std::unique_ptr<Graph> BuildGraph(const py::bytes& graph_def) {
   return graph;
 }
 
-py::list RunnersOfSession(TF_Session* session,
-                          const std::vector<py::bytes>& manual_stages) {
+// Returns the runners and the notes of a session.
+py::tuple RunnersOfSession(TF_Session* session,
+                           const std::vector<py::bytes>& manual_stages) {
   std::vector<PrefetchRunnerOptions> known;
   for (const py::bytes& options : manual_stages) {
     known.push_back(Parse<PrefetchRunnerOptions>(options, "manual_stages"));
   }
   std::vector<PrefetchRunnerOptions> runners;
+  std::vector<StageNote> notes;
   bool closed;
   Status status;
   {
@@ -211,7 +213,7 @@ py::list RunnersOfSession(TF_Session* session,
         session == nullptr ? nullptr : UnderlyingSession(session);
     closed = underlying == nullptr;
     if (!closed) {
-      status = FindRunnersOfSession(underlying.get(), known, &runners);
+      status = FindRunnersOfSession(underlying.get(), known, &runners, &notes);
     }
   }
   if (closed) throw py::value_error("session is closed.");
@@ -220,7 +222,11 @@ py::list RunnersOfSession(TF_Session* session,
   for (const PrefetchRunnerOptions& runner : runners) {
     result.append(py::bytes(runner.SerializeAsString()));
   }
-  return result;
+  py::list texts;
+  for (const StageNote& note : notes) {
+    texts.append(py::make_tuple(note.unsaved_iterator, note.text));
+  }
+  return py::make_tuple(result, texts);
 }
 
 std::vector<int64_t> FetchCountsInSession(TF_Session* session,

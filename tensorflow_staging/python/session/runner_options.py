@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the runners that a session needs, for its manual stages and for the stages that SmartStage makes."""
 
+import weakref
+
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session as session_lib
+from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
+from tensorflow.python.platform import tf_logging
 
+from tensorflow_staging.python.checkpoints import iterator_saveable
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.stages import stage_graph
 from tensorflow_staging.python.thread_pools import full_pools
@@ -12,8 +17,8 @@ from tensorflow_staging.python.thread_pools import full_pools
 # Ten years.
 _NO_TIMEOUT_MILLIS = 10 * 365 * 24 * 3600 * 1000
 
-# Behind these ops, a tensor may have no value, and the session then has to check whether the Put has run.
-_SWITCH_OPS = ("Switch", "RefSwitch")
+# The warnings that have been logged.
+_reported: "weakref.WeakKeyDictionary[ops.Graph, set[str]]" = weakref.WeakKeyDictionary()
 
 
 def of_session(session: session_lib.BaseSession) -> list[bytes]:
@@ -28,12 +33,14 @@ def of_session(session: session_lib.BaseSession) -> list[bytes]:
     A serialized `PrefetchRunnerOptions` message for each stage.
 
   Raises:
+    tf.errors.FailedPreconditionError: If a checkpoint would lose records that wait in a stage.
     tf.errors.OpError: If the session cannot run, for example because it is closed.
   """
   config = session._config or config_pb2.ConfigProto()
   runners = list(session.graph.get_collection(stage_graph.RUNNERS_COLLECTION))
-  if _has_more_to_say(session, config, bool(runners)):
-    runners = _pywrap_staging.runners_of_session(session._session, runners)
+  if _may_have_stages(session, config, bool(runners)):
+    runners, notes = _pywrap_staging.runners_of_session(session._session, runners)
+    _report(session.graph, notes)
   full_pools.warn(runners, config)
   # A server may have a timeout in its own configuration.
   if config.operation_timeout_in_ms > 0 or session.sess_str:
@@ -41,16 +48,36 @@ def of_session(session: session_lib.BaseSession) -> list[bytes]:
   return runners
 
 
-def _has_more_to_say(
+def _may_have_stages(
     session: session_lib.BaseSession, config: config_pb2.ConfigProto, has_manual_stages: bool) -> bool:
-  """Returns whether a session may have made stages, or may check those that the graph has."""
+  """Returns whether a session has stages, or may have made some."""
   optimizer_options = config.graph_options.optimizer_options
-  if optimizer_options.do_smart_stage or optimizer_options.do_async_embedding:
-    return True
   # A server may have these options in its own configuration.
-  if session.sess_str:
-    return True
-  return has_manual_stages and _may_put_nothing(session.graph)
+  return (
+      has_manual_stages or optimizer_options.do_smart_stage or optimizer_options.do_async_embedding or
+      bool(session.sess_str))
+
+
+def _report(graph: ops.Graph, notes: list[tuple[str, str]]) -> None:
+  """Warns of what a program has to know of its stages, once for each graph.
+
+  Args:
+    graph: The graph of a session.
+    notes: What the session says of its stages (core/session/stage_notes.h): the name of an iterator whose waiting
+      records a checkpoint would leave out, or "", and a text.
+
+  Raises:
+    tf.errors.FailedPreconditionError: If `tf.staging.save_iterators` is to save such an iterator.
+  """
+  saved = {saveable.op.op.name for saveable in iterator_saveable.saveables_of(graph)}
+  reported = _reported.setdefault(graph, set())
+  for iterator, text in notes:
+    if iterator in saved:
+      raise errors.FailedPreconditionError(
+          None, None, f"tf.staging.save_iterators would lose the records of iterator '{iterator}' that wait. {text}")
+    if text not in reported:
+      reported.add(text)
+      tf_logging.warning("%s", text)
 
 
 def _without_timeout(runner: bytes) -> bytes:
@@ -58,7 +85,3 @@ def _without_timeout(runner: bytes) -> bytes:
   options = config_pb2.PrefetchRunnerOptions.FromString(runner)
   options.run_options.timeout_in_ms = _NO_TIMEOUT_MILLIS
   return options.SerializeToString()
-
-
-def _may_put_nothing(graph: ops.Graph) -> bool:
-  return any(operation.type in _SWITCH_OPS for operation in graph.get_operations())

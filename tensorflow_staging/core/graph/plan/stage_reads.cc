@@ -2,54 +2,21 @@
 
 #include "tensorflow_staging/core/graph/plan/stage_reads.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
-#include "tensorflow_staging/core/framework/buffer_nodes.h"
-#include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/graph/partition/changing_resources.h"
 #include "tensorflow_staging/core/graph/partition/node_roles.h"
 #include "tensorflow_staging/core/graph/partition/other_readers.h"
 #include "tensorflow_staging/core/graph/partition/resource_effects.h"
 #include "tensorflow_staging/core/graph/partition/resources.h"
+#include "tensorflow_staging/core/graph/plan/stage_nodes.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
 
 using NodeSet = absl::flat_hash_set<const Node*>;
-
-// Returns `nodes` in the order of the graph.
-std::vector<const Node*> Sorted(const NodeSet& nodes) {
-  std::vector<const Node*> sorted(nodes.begin(), nodes.end());
-  absl::c_sort(sorted, [](const Node* a, const Node* b) {
-    return a->id() < b->id();
-  });
-  return sorted;
-}
-
-// Returns the nodes that run in a staged run of `stage`.
-NodeSet NodesOf(const PlannedStage& stage) {
-  if (!stage.is_manual()) {
-    return {stage.region->nodes.begin(), stage.region->nodes.end()};
-  }
-  std::vector<const Node*> found = stage.puts;
-  NodeSet nodes(found.begin(), found.end());
-  while (!found.empty()) {
-    const Node* node = found.back();
-    found.pop_back();
-    for (const Edge* edge : node->in_edges()) {
-      const Node* input = edge->src();
-      if (input->IsOp() && !IsBufferTake(*input) && !IsFedByStages(*edge) &&
-          nodes.insert(input).second) {
-        found.push_back(input);
-      }
-    }
-  }
-  return nodes;
-}
 
 class ReadsFinder {
  public:
@@ -61,9 +28,10 @@ class ReadsFinder {
         other_readers_(graph, resources_, /*counts=*/nullptr) {}
 
   StageReads Find(const PlannedStage& stage) {
-    const NodeSet nodes = NodesOf(stage);
+    const std::vector<const Node*> in_order = NodesOfStage(stage);
+    const NodeSet nodes(in_order.begin(), in_order.end());
     StageReads reads;
-    for (const Node* owner : Sorted(OwnersOf(nodes))) {
+    for (const Node* owner : InGraphOrder(OwnersOf(nodes))) {
       if (IsIteratorHandle(*owner)) {
         reads.iterators.push_back({owner, OtherReadersOf(*owner, nodes)});
       } else if (std::vector<const Node*> changers = ChangersOf(*owner, nodes);
@@ -102,7 +70,7 @@ class ReadsFinder {
     if (by_string != nullptr && !nodes.contains(by_string)) {
       readers.insert(by_string);
     }
-    return Sorted(readers);
+    return InGraphOrder(readers);
   }
 
   std::vector<const Node*> ChangersOf(const Node& owner, const NodeSet& nodes) {
@@ -110,7 +78,7 @@ class ReadsFinder {
     for (const Node* changer : changing_.ChangersOf(owner)) {
       if (!nodes.contains(changer)) changers.insert(changer);
     }
-    return Sorted(changers);
+    return InGraphOrder(changers);
   }
 
   // Whether `nodes` read the value of a resource, and only read it.

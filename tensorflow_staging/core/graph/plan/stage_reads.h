@@ -34,8 +34,7 @@ struct StageReads {
 };
 
 // Returns what each stage of `plan`, a plan of `graph`, reads, in the order of
-// its stages. A stage reads what leads to its Puts, up to the records of
-// earlier stages, or what its region reads if SmartStage creates it.
+// its stages.
 std::vector<StageReads> FindStageReads(const Graph& graph,
                                        const StagePlan& plan);
 

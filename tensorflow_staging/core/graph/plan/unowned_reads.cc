@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/plan/unowned_reads.h"
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/util/device_name_utils.h"
+#include "tensorflow_staging/core/graph/partition/function_names.h"
+#include "tensorflow_staging/core/graph/partition/node_roles.h"
+#include "tensorflow_staging/core/graph/plan/stage_nodes.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+constexpr char kRemoteCallOp[] = "RemoteCall";
+constexpr char kEagerPythonOp[] = "EagerPyFunc";
+
+// Whether `node` is of type `op`, or calls a function with such a node.
+bool Runs(const NodeDef& node, const std::string& op,
+          const FunctionLibraryDefinition& functions) {
+  if (node.op() == op) return true;
+  std::vector<std::string> calls = CalledFunctions(node, functions);
+  std::set<std::string> seen(calls.begin(), calls.end());
+  while (!calls.empty()) {
+    const FunctionDef* const function = functions.Find(calls.back());
+    calls.pop_back();
+    if (function == nullptr) continue;
+    for (const NodeDef& inner : function->node_def()) {
+      if (inner.op() == op) return true;
+      for (std::string& name : CalledFunctions(inner, functions)) {
+        if (seen.insert(name).second) calls.push_back(std::move(name));
+      }
+    }
+  }
+  return false;
+}
+
+// The handles of iterators that `node` depends on.
+std::vector<const Node*> IteratorsBehind(const Graph& graph, const Node& node) {
+  std::vector<const Node*> found;
+  ReverseDFSFrom(graph, std::vector<const Node*>{&node},
+                 [&found](const Node* input) {
+                   if (input->IsOp() && IsIteratorHandle(*input)) {
+                     found.push_back(input);
+                   }
+                 },
+                 /*leave=*/{}, NodeComparatorID());
+  return found;
+}
+
+std::vector<UnownedRead> Find(const Graph& graph, const PlannedStage& stage) {
+  using Reason = UnownedRead::Reason;
+  std::vector<UnownedRead> reads;
+  const std::string& buffer = stage.puts.front()->assigned_device_name();
+  for (const Node* node : NodesOfStage(stage)) {
+    if (IsIteratorHandle(*node)) {
+      const std::string& device = node->assigned_device_name();
+      if (!device.empty() && !buffer.empty() &&
+          !DeviceNameUtils::IsSameAddressSpace(device, buffer)) {
+        reads.push_back({Reason::kOtherProcess, node, node});
+      }
+    } else if (Runs(node->def(), kRemoteCallOp, graph.flib_def())) {
+      for (const Node* iterator : IteratorsBehind(graph, *node)) {
+        reads.push_back({Reason::kRemoteCall, iterator, node});
+      }
+    } else if (Runs(node->def(), kEagerPythonOp, graph.flib_def())) {
+      reads.push_back({Reason::kEagerPython, nullptr, node});
+    }
+  }
+  return reads;
+}
+
+}  // namespace
+
+std::vector<std::vector<UnownedRead>> FindUnownedReads(const Graph& graph,
+                                                       const StagePlan& plan) {
+  std::vector<std::vector<UnownedRead>> reads;
+  for (const PlannedStage& stage : plan.stages()) {
+    reads.push_back(stage.puts.empty() ? std::vector<UnownedRead>()
+                                       : Find(graph, stage));
+  }
+  return reads;
+}
+
+}  // namespace staging
+}  // namespace tensorflow
