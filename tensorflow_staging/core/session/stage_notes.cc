@@ -84,7 +84,7 @@ std::vector<StageNote> NotesOnChangingState(const StagePlan& plan,
       notes.push_back(
           {"", absl::StrCat("Stage '", stage.name, "' reads ",
                             Described(*state.owner), ", which ",
-                            Described(*state.changers.front()),
+                            Described(*state.changers.back()),
                             " may change: the records that wait then were "
                             "computed from the old value. After a change that "
                             "they must not miss, call "

@@ -1,10 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls a function as soon as a coordinator is asked to stop."""
+"""What stages and the coordinator of their session have to know of each other when they stop."""
 
 import threading
 from collections.abc import Callable
 
+from tensorflow.python.framework import errors
 from tensorflow.python.training import coordinator
+
+
+def expect_cancelled_runs(coord: coordinator.Coordinator) -> None:
+  """Lets a thread of a coordinator end with `tf.errors.CancelledError` without failing the others.
+
+  A monitored session ends its hooks before it stops its coordinator. In between, a queue runner whose run needs a
+  record, such as that of `tf.compat.v1.train.SyncReplicasOptimizer`, is cancelled with the stages.
+
+  Args:
+    coord: The coordinator.
+  """
+  if errors.CancelledError not in coord._clean_stop_exception_types:
+    coord._clean_stop_exception_types += (errors.CancelledError,)
 
 
 def call_at_stop(coord: coordinator.Coordinator, function: Callable[[], None], thread_name: str) -> None:

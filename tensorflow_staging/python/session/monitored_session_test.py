@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One hook object runs the stages of one graph in several sessions, monitored ones above all."""
 
+import time
+
 import pytest
 import tensorflow as tf
 
@@ -124,6 +126,22 @@ def test_a_hook_after_the_prefetch_hook_gets_what_is_buffered():
   with pytest.raises(tf.errors.CancelledError):
     with tf.train.MonitoredTrainingSession(hooks=[tf.make_prefetch_hook(), *finals]) as sess:
       assert sess.run(record) == 0
+
+
+class _SlowEnd(tf.train.SessionRunHook):
+
+  def end(self, session):
+    time.sleep(0.3)
+
+
+def test_a_queue_runner_that_needs_records_ends_with_the_stages():
+  record = tf.staged(test_util.Source().tensor())
+  queue = tf.queue.FIFOQueue(1_000_000, [tf.int64], [[]])
+  tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(record)]))
+  number = queue.dequeue()
+  # The stages are cancelled well before the coordinator stops.
+  with tf.train.MonitoredTrainingSession(hooks=[tf.make_prefetch_hook(), _SlowEnd()]) as sess:
+    assert sess.run(number) == 0
 
 
 def test_the_hook_accepts_daemon_and_start():

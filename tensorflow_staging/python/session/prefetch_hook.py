@@ -67,7 +67,7 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
       session: The session, or None if it no longer exists.
     """
     if session is not None:
-      stage_lifecycle.stop(session)
+      stage_lifecycle.end(session)
 
   @contextlib.contextmanager
   def running(

@@ -73,6 +73,21 @@ def stats(session: session_lib.BaseSession) -> list[tuple[dict[str, Any], dict[s
   return runners.stats() if runners is not None else []
 
 
+def end(session: session_lib.BaseSession) -> None:
+  """Stops the stages of a session as `stop` does, in a program that is about to stop its coordinator.
+
+  Args:
+    session: Any session.
+  """
+  with _lock:
+    stages = _stages_of_session.get(session)
+  runners = stages.latest() if stages is not None else None
+  if runners is not None:
+    for coord in runners.coordinators():
+      coordinator_stop.expect_cancelled_runs(coord)
+  stop(session)
+
+
 def stop(session: session_lib.BaseSession) -> None:
   """Stops the stages of a session, if any run, and waits until their threads have left it.
 

@@ -138,6 +138,11 @@ class StageRunners:
       self._coordinators.add(coord)
       return True
 
+  def coordinators(self) -> list[coordinator.Coordinator]:
+    """Returns the coordinators that will end the runners."""
+    with self._lock:
+      return list(self._coordinators)
+
   def started(self) -> bool:
     """Returns whether all runners have been started, even if they have stopped since."""
     with self._lock:
