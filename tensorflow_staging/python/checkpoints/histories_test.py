@@ -161,21 +161,35 @@ class _History(stateful.RuleBasedStateMachine):
     if checkpoint[0][0] is not None:
       self._checkpoints.append(checkpoint)
 
-  @stateful.precondition(lambda self: self._checkpoints)
   @stateful.rule(age=strategies.integers(0, 2))
   def restore(self, age):
     self._restore(age)
 
+  @stateful.precondition(_is_running)
+  @stateful.rule(steps=strategies.integers(0, 4), pauses=strategies.booleans(), then=strategies.integers(0, 4))
+  def go_back(self, steps, pauses, then):
+    if pauses:
+      self.let_the_stage_run_ahead()
+    self.save()
+    self.step("nothing", steps)
+    self._restore(0)
+    self.step("nothing", then)
+
   def _restore(self, age):
+    if not self._checkpoints:
+      self.save()
+      if not self._checkpoints:
+        return
     checkpoint = self._checkpoints[-1 - age % len(self._checkpoints)]
     for track, saved in zip(self._tracks, checkpoint):
       track.restore(*saved)
 
-  @stateful.precondition(lambda self: self._checkpoints)
   @stateful.rule(
       age=strategies.integers(0, 2), capacity=_CAPACITIES, one_thread=strategies.booleans(),
-      before=strategies.sampled_from(["start", "initialise", "restore"]))
-  def restore_in_a_new_session(self, age, capacity, one_thread, before):
+      before=strategies.sampled_from(["start", "initialise", "restore"]), then=strategies.integers(0, 4))
+  def restore_in_a_new_session(self, age, capacity, one_thread, before, then):
+    if not self._checkpoints:
+      self.save()
     for track in self._tracks:
       track.begin_session(history_programs.Settings(capacity, 1 if one_thread else self._num_threads))
     if before == "initialise":
@@ -185,6 +199,7 @@ class _History(stateful.RuleBasedStateMachine):
     self._restore(age)
     if before != "start":
       self._start()
+    self.step("nothing", then)
 
   def _start(self):
     for track in self._tracks:

@@ -85,6 +85,25 @@ def test_an_initialisation_between_a_restore_and_the_first_step(staged, tmp_path
     assert sess.run(number) == 2
 
 
+@pytest.mark.xfail(strict=True, reason="A read that fails, because there is no dataset yet, counts as the first one.")
+def test_a_step_before_the_initialiser_of_a_restored_position(tmp_path):
+  stop = tf.placeholder(tf.int64, [])
+  iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(stop))
+  number = iterator.get_next()
+  saver = _saver()
+  with tf.Session() as sess:
+    sess.run(tf.global_variables_initializer())
+    sess.run(iterator.initializer, {stop: 10})
+    assert [sess.run(number) for _ in range(2)] == [0, 1]
+    path = saver.save(sess, str(tmp_path / "model"))
+  with tf.Session() as sess:
+    saver.restore(sess, path)
+    with pytest.raises(tf.errors.FailedPreconditionError):
+      sess.run(number)
+    sess.run(iterator.initializer, {stop: 10})
+    assert sess.run(number) == 2
+
+
 @pytest.mark.xfail(
     strict=True,
     reason="Records that are restored, and saved before their stage has put one, lose the names of their tensors.")
