@@ -7,6 +7,7 @@
 #   ci/nightly.sh [PART...]   runs all parts, or only these, in this order:
 #
 #   kills          kills a training process 200 times
+#   histories      compares 2,000 random histories of iterators with and without stages
 #   exactly_once   sends ten million records through stages that are interrupted all the time
 #   soak           does so for half an hour, and watches memory and threads
 #   sessions       opens a thousand sessions with SmartStage
@@ -16,7 +17,7 @@
 #   address, thread      our C++ tests under the sanitizers
 #
 # dist/nightly/PART.log keeps what each part prints. The last lines say how each part ended and how long it took.
-all_parts=(kills exactly_once soak sessions closes full pools smart cc address thread)
+all_parts=(kills histories exactly_once soak sessions closes full pools smart cc address thread)
 parts=("${@:-${all_parts[@]}}")
 steps_total=$((2 + ${#parts[@]}))
 source "$(dirname "$0")/steps.sh"
@@ -29,6 +30,7 @@ logs=$root/dist/nightly
 command_of() {
   case $1 in
     kills) command=(env STAGING_KILLS=100 "$venv/bin/pytest" tensorflow_staging/python/checkpoints/killed_training_test.py) ;;
+    histories) command=(env STAGING_HISTORIES=2000 "$venv/bin/pytest" tensorflow_staging/python/checkpoints/histories_test.py) ;;
     exactly_once) command=("$venv/bin/python" benchmarks/exactly_once.py) ;;
     soak) command=("$venv/bin/python" benchmarks/soak.py "--picture=$logs/soak.svg") ;;
     sessions) command=(env STAGING_SESSIONS=1000 "$venv/bin/pytest" tensorflow_staging/python/faults/many_test.py) ;;

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Optional
 
 from google.protobuf import wrappers_pb2
+from tensorflow.core.framework import node_def_pb2
 from tensorflow.python.data.ops import options as options_lib
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import gen_dataset_ops
@@ -23,6 +24,10 @@ _NAME = "staging_saved_iterators"
 # The attribute of a graph that lists its saveables. They refer to the graph, so a dictionary with the graph as a weak
 # key would keep it alive for ever.
 _SAVEABLES = "_staging_iterator_saveables"
+
+
+# Ops that pass the handle of an iterator on.
+_PASSING_OPS = ("Enter", "Exit", "Identity", "Merge", "NextIteration", "Switch")
 
 
 class IteratorSaveable(saver_lib.BaseSaverBuilder.SaveableObject):
@@ -59,15 +64,28 @@ class IteratorSaveable(saver_lib.BaseSaverBuilder.SaveableObject):
     return options_lib.ExternalStatePolicy(self.position.op.get_attr("external_state_policy"))
 
   def can_be_initialised(self) -> bool:
-    """Whether the iterator can be initialised by itself: its initialiser needs no feeds, and there are not several."""
+    """Whether the iterator can be initialised by itself.
+
+    There is one initialiser, which needs no feeds and is in no branch, loop or function.
+    """
     initializers = self.initializers()
     if not initializers:
       return self.op.op.type == "OneShotIterator"
-    return len(initializers) == 1 and not _needs_feeds(initializers[0])
+    return len(initializers) == 1 and initializers[0] in _initializers(self.op) and not _needs_feeds(initializers[0])
 
   def initializers(self) -> list[ops.Operation]:
-    """Returns the ops that give the iterator a dataset."""
-    return [user for user in self.op.consumers() if user.type in vocabulary.ITERATOR_INITIALIZER_OPS]
+    """Returns the ops that give the iterator a dataset, themselves or in a function that they call."""
+    found = []
+    # Branches and loops of version 1 of control flow pass the handle on.
+    handles = [self.op]
+    for handle in handles:
+      found.extend(_initializers(handle))
+      for user in handle.consumers():
+        if user.type in _PASSING_OPS:
+          handles.extend(output for output in user.outputs if all(output is not handle for handle in handles))
+        elif _calls_an_initializer(user):
+          found.append(user)
+    return found
 
 
 def add_to_graph(handle: ops.Tensor, policy: options_lib.ExternalStatePolicy) -> None:
@@ -93,6 +111,34 @@ def saveables_of(graph: ops.Graph) -> Sequence[IteratorSaveable]:
 
 def _list(graph: ops.Graph, saveable: IteratorSaveable) -> None:
   setattr(graph, _SAVEABLES, [*saveables_of(graph), saveable])
+
+
+def _initializers(handle: ops.Tensor) -> list[ops.Operation]:
+  return [user for user in handle.consumers() if user.type in vocabulary.ITERATOR_INITIALIZER_OPS]
+
+
+def _calls_an_initializer(op: ops.Operation) -> bool:
+  """Whether a function that an op calls has an initialiser, of whatever iterator."""
+  seen = set()
+  to_visit = _called_functions(op.node_def)
+  while to_visit:
+    name = to_visit.pop()
+    if name in seen or not op.graph._is_function(name):
+      continue
+    seen.add(name)
+    for node in op.graph._get_function(name).cached_definition.node_def:
+      if node.op in vocabulary.ITERATOR_INITIALIZER_OPS:
+        return True
+      to_visit.extend(_called_functions(node))
+  return False
+
+
+def _called_functions(node: node_def_pb2.NodeDef) -> list[str]:
+  """Returns the names of the functions that a node calls, if it does."""
+  called = [node.op]
+  for value in node.attr.values():
+    called.extend(function.name for function in [value.func, *value.list.func] if function.name)
+  return called
 
 
 def _needs_feeds(op: ops.Operation) -> bool:
