@@ -217,7 +217,7 @@ class TensorBuffer : public SourceReader {
                       const ReadSet& reads) override TF_LOCKS_EXCLUDED(mu_);
   void Pause(const void* step_container, CancellationManager* cancellation,
              Done done) override TF_LOCKS_EXCLUDED(mu_);
-  std::vector<Record> Records() const override TF_LOCKS_EXCLUDED(mu_);
+  std::vector<SavedRecord> Records() const override TF_LOCKS_EXCLUDED(mu_);
   RecordLayout Layout() const override TF_LOCKS_EXCLUDED(mu_);
 
   // Sets where the tensors of the records are, described by `place`. Returns

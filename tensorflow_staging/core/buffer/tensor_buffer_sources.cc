@@ -122,12 +122,18 @@ void TensorBuffer::Pause(const void* step_container,
   due.Run();
 }
 
-std::vector<TensorBuffer::Record> TensorBuffer::Records() const {
-  std::vector<Record> records;
+std::vector<SavedRecord> TensorBuffer::Records() const {
+  std::vector<SavedRecord> records;
   mutex_lock l(mu_);
   records.reserve(records_.size() + waiting_puts_.size());
-  for (const StoredRecord& stored : records_) records.push_back(stored.record);
-  for (const auto& [id, put] : waiting_puts_) records.push_back(put.record);
+  for (const StoredRecord& stored : records_) {
+    records.push_back({stored.is_restored ? stored.tensor_names
+                                          : layout_.tensor_names,
+                       stored.record});
+  }
+  for (const auto& [id, put] : waiting_puts_) {
+    records.push_back({layout_.tensor_names, put.record});
+  }
   return records;
 }
 

@@ -25,8 +25,8 @@ using Numbers = std::vector<int64_t>;
 
 Numbers NumbersOf(const TensorBuffer& buffer) {
   Numbers numbers;
-  for (const Record& record : buffer.Records()) {
-    numbers.push_back(record[0].scalar<int64_t>()());
+  for (const SavedRecord& record : buffer.Records()) {
+    numbers.push_back(record.tensors[0].scalar<int64_t>()());
   }
   return numbers;
 }

@@ -90,6 +90,12 @@ inline constexpr char kHasFeedsAttr[] = "_staging_has_feeds";
 // manual stage.
 inline constexpr char kManualRegionScope[] = "region";
 
+// The attribute of a StagedNode that names the node for which it stands in. It
+// keeps TensorFlow from merging two equal ones. A StagedNode is not stateful: a
+// session keeps the kernels of stateful nodes by name, and other runs may have
+// the node itself.
+inline constexpr char kStandsForAttr[] = "_stands_for";
+
 // The attribute of TensorFlow's Enter that names the frame of its loop.
 inline constexpr char kFrameNameAttr[] = "frame_name";
 

@@ -55,9 +55,6 @@ REGISTER_OP("StagedNode")
     .Attr("indices: list(int) >= 0")
     .Attr("shapes: list(shape) = []")
     .Attr("stage: string")
-    // Keeps TensorFlow from merging two equal nodes: each stands in for a node
-    // of another name.
-    .SetIsStateful()
     .SetShapeFn(StagedNodeShape)
     .Doc(R"doc(
 Stands in, on the step's side, for a node that SmartStage runs ahead of it.

@@ -24,13 +24,16 @@ namespace {
 // Identifies the dataset that the op of `ctx` gives to an iterator: the name of
 // the op without the scopes that it shares with the iterator, so that it is the
 // same in an import of the graph.
-std::string NameOfInitializer(const OpKernelContext& ctx) {
-  const OpKernel& op = ctx.op_kernel();
+std::string NameOfInitializer(OpKernelContext* ctx) {
+  const OpKernel& op = ctx->op_kernel();
   if (op.type_string() == "OneShotIterator") return "";
   absl::string_view name = op.name();
-  absl::string_view iterator;
-  // The inputs of MakeIterator are the dataset and the iterator.
-  if (op.def().input_size() > 1) iterator = op.def().input(1);
+  std::string iterator;
+  // The inputs of MakeIterator are the dataset and the iterator, whose resource
+  // has the name of its op.
+  if (ctx->num_inputs() > 1 && ctx->input_dtype(1) == DT_RESOURCE) {
+    iterator = HandleFromInput(ctx, 1).name();
+  }
   size_t begin = 0;
   for (size_t i = 0; i < std::min(name.size(), iterator.size()); ++i) {
     if (name[i] != iterator[i]) break;
@@ -75,23 +78,26 @@ Status PauseStage(SourceReader* reader, const RunHolds& holds,
 Status RecordsOnHost(const SourceReader& reader, OpKernelContext* ctx,
                      std::vector<SavedRecord>* records) {
   const RecordLayout layout = reader.Layout();
-  RecordCopies::Records tensors = reader.Records();
-  if (!layout.on_device.empty() && !tensors.empty()) {
-    const RecordCopies copies(layout.device, layout.tensor_names,
-                              layout.on_device);
-    Status status;
-    Notification done;
-    copies.ToHost(ctx, std::move(tensors),
-                  [&](const Status& copied, RecordCopies::Records on_host) {
-                    status = copied;
-                    tensors = std::move(on_host);
-                    done.Notify();
-                  });
-    done.WaitForNotification();
-    TF_RETURN_IF_ERROR(status);
+  *records = reader.Records();
+  if (layout.on_device.empty() || records->empty()) return OkStatus();
+  RecordCopies::Records tensors;
+  for (SavedRecord& record : *records) {
+    tensors.push_back(std::move(record.tensors));
   }
-  for (std::vector<Tensor>& record : tensors) {
-    records->push_back({layout.tensor_names, std::move(record)});
+  const RecordCopies copies(layout.device, layout.tensor_names,
+                            layout.on_device);
+  Status status;
+  Notification done;
+  copies.ToHost(ctx, std::move(tensors),
+                [&](const Status& copied, RecordCopies::Records on_host) {
+                  status = copied;
+                  tensors = std::move(on_host);
+                  done.Notify();
+                });
+  done.WaitForNotification();
+  TF_RETURN_IF_ERROR(status);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    (*records)[i].tensors = std::move(tensors[i]);
   }
   return OkStatus();
 }
@@ -109,8 +115,9 @@ IteratorChange IteratorChange::Initialise(const void* iterator,
   IteratorChange change(iterator, ctx, /*is_initialiser=*/true);
   if (!Source::AnyKept()) return change;
   std::optional<Tensor> held =
-      change.source_->PositionFor(NameOfInitializer(*ctx));
+      change.source_->ClaimPosition(NameOfInitializer(ctx));
   if (!held.has_value()) return change;
+  change.claim_.reset(change.source_.get());
   change.held_ = *std::move(held);
   // A held position was read when it was restored.
   if (MakeReader(change.held_, &change.held_position_).ok()) {
@@ -158,7 +165,7 @@ Status IteratorChange::Prepare() {
 }
 
 void IteratorChange::Apply() {
-  if (is_initialiser_) source_->SetInitializer(NameOfInitializer(*ctx_));
+  if (is_initialiser_) source_->SetInitializer(NameOfInitializer(ctx_));
   if (hold_.has_value()) source_->HoldPosition(*std::move(hold_));
   // A region that initialises its own iterator does not restart its stage.
   if (StagedRun::Find(ctx_->cancellation_manager()) != nullptr) return;
@@ -193,6 +200,7 @@ void IteratorChange::Finish() {
   for (SourceReader::Due& due : due_) due();
   due_.clear();
   holds_.reset();
+  claim_.reset();
 }
 
 Status SaveRecords(const void* iterator, OpKernelContext* ctx,

@@ -62,6 +62,11 @@ class IteratorChange {
   std::shared_ptr<Source> source_;
   OpKernelContext* ctx_;
   bool is_initialiser_;
+  // For Initialise with a position.
+  struct EndClaim {
+    void operator()(Source* source) const { source->EndClaim(); }
+  };
+  std::unique_ptr<Source, EndClaim> claim_;
   // The reader refers to the tensor, which the source may release meanwhile.
   Tensor held_;
   std::unique_ptr<data::IteratorStateReader> held_position_;

@@ -22,6 +22,12 @@ IteratorRead::~IteratorRead() {
 
 void IteratorRead::BeginStaged() {
   source_ = Source::Of(iterator_);
+  if (Source::AnyKept() && source_->ReadsDespiteClaim()) {
+    is_stale_ = true;
+    mutex_lock l(run_->mu_);
+    run_->is_aborted_ = true;
+    return;
+  }
   version_ = source_->version();
   std::vector<SavedRecord> restored;
   status_ = source_->AddReader(run_->stage(), &restored);
@@ -48,6 +54,11 @@ void IteratorRead::BeginStaged() {
   is_inside_ = true;
 }
 
+void IteratorRead::BeginOther() {
+  const std::shared_ptr<Source> source = Source::Find(iterator_);
+  if (source != nullptr) source->ReadsDespiteClaim();
+}
+
 bool IteratorRead::AnswersInstead(std::vector<Tensor>* element,
                                   Status* status) {
   for (SourceReader::Due& due : due_) due();
@@ -66,7 +77,6 @@ bool IteratorRead::AnswersInstead(std::vector<Tensor>* element,
   if (!Source::AnyKept()) return false;
   const std::shared_ptr<Source> source = Source::Find(iterator_);
   if (source == nullptr) return false;
-  source->ReleasePosition();
   *status = source->CheckNoneWaits(run_ == nullptr ? nullptr : run_->stage());
   if (!status->ok()) return true;
   std::optional<Source::Element> given_back = source->TakeGivenBack();

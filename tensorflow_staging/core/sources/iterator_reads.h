@@ -38,7 +38,11 @@ class IteratorRead {
   // Notes which version is read. The caller holds the iterator's lock, so that
   // the version fits the state that it takes.
   void Begin() {
-    if (run_ != nullptr) BeginStaged();
+    if (run_ != nullptr) {
+      BeginStaged();
+    } else if (Source::AnyKept()) {
+      BeginOther();
+    }
   }
 
   // Call this without a lock. Returns whether the call ends here: with an error
@@ -60,6 +64,7 @@ class IteratorRead {
 
  private:
   void BeginStaged();
+  void BeginOther();
   bool AnswersInstead(std::vector<Tensor>* element, Status* status);
   void Keep(const std::vector<Tensor>& element);
 

@@ -256,19 +256,27 @@ void Source::HoldPosition(HeldPosition held) {
   CountKept();
 }
 
-std::optional<Tensor> Source::PositionFor(
-    const std::string& initializer) const {
+std::optional<Tensor> Source::ClaimPosition(const std::string& initializer) {
   mutex_lock l(mu_);
   if (!held_.has_value() || held_->initializer != initializer) {
     return std::nullopt;
   }
+  ++claims_;
   return held_->position;
 }
 
-void Source::ReleasePosition() {
+void Source::EndClaim() {
   mutex_lock l(mu_);
+  --claims_;
+}
+
+bool Source::ReadsDespiteClaim() {
+  mutex_lock l(mu_);
+  if (claims_ > 0) return true;
+  if (version() == kNoDataset) return false;
   held_.reset();
   CountKept();
+  return false;
 }
 
 void Source::CountKept() {

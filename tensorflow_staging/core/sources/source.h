@@ -57,6 +57,8 @@ class Source {
   static int64_t Now() { return clock_.load(std::memory_order_acquire); }
   static int64_t Tick() { return ++clock_; }
 
+  // The version of an iterator that no dataset has been given to.
+  static constexpr int64_t kNoDataset = 0;
   int64_t version() const { return version_.load(std::memory_order_acquire); }
   // When the session's run ended that began the version, by Now(); later than
   // any Now() until then. All iterators that a run changes have the same time, so
@@ -79,7 +81,8 @@ class Source {
   Status AddReader(SourceReader* reader, std::vector<SavedRecord>* restored)
       TF_LOCKS_EXCLUDED(mu_);
 
-  // Whether anybody must call TakeGivenBack, CheckNoneWaits or ReleasePosition:
+  // Whether anybody must call TakeGivenBack, CheckNoneWaits or
+  // ReadsDespiteClaim:
   // whether any source has elements, records or a position.
   static bool AnyKept() {
     return num_kept_.load(std::memory_order_relaxed) > 0;
@@ -103,10 +106,16 @@ class Source {
   void SetInitializer(std::string name) TF_LOCKS_EXCLUDED(mu_);
   std::string initializer() const TF_LOCKS_EXCLUDED(mu_);
   void HoldPosition(HeldPosition held) TF_LOCKS_EXCLUDED(mu_);
-  // The position that waits for this initialiser; no tensor if none does.
-  std::optional<Tensor> PositionFor(const std::string& initializer) const
+  // Claims the position that waits for this initialiser, which makes an
+  // iterator with it; returns no tensor if none waits. Until EndClaim, no staged
+  // run reads: its record would belong to the iterator before, which the
+  // position may have been given to as well.
+  std::optional<Tensor> ClaimPosition(const std::string& initializer)
       TF_LOCKS_EXCLUDED(mu_);
-  void ReleasePosition() TF_LOCKS_EXCLUDED(mu_);
+  void EndClaim() TF_LOCKS_EXCLUDED(mu_);
+  // A read begins. It releases the position, if the iterator has a dataset: the
+  // position is in use. Returns whether the position is claimed instead.
+  bool ReadsDespiteClaim() TF_LOCKS_EXCLUDED(mu_);
 
   // Reads in progress of staged runs.
   std::atomic<int>& staged_reads() { return staged_reads_; }
@@ -120,7 +129,7 @@ class Source {
   static std::atomic<int64_t> clock_;
   static std::atomic<int> num_kept_;
 
-  std::atomic<int64_t> version_{0};
+  std::atomic<int64_t> version_{kNoDataset};
   std::atomic<int> staged_reads_{0};
 
   mutable mutex mu_;
@@ -134,6 +143,7 @@ class Source {
   std::deque<Element> given_back_ TF_GUARDED_BY(mu_);
   std::string initializer_ TF_GUARDED_BY(mu_);
   std::optional<HeldPosition> held_ TF_GUARDED_BY(mu_);
+  int claims_ TF_GUARDED_BY(mu_) = 0;
   int kept_ TF_GUARDED_BY(mu_) = 0;
 };
 

@@ -109,7 +109,7 @@ class SourceReader : public ResourceBase {
   // Records(). After an error, the hold has ended.
   virtual void Pause(const void* step_container, CancellationManager* cancellation,
                      Done done) = 0;
-  virtual std::vector<Record> Records() const = 0;
+  virtual std::vector<SavedRecord> Records() const = 0;
   virtual RecordLayout Layout() const = 0;
 
  private:

@@ -201,21 +201,26 @@ TEST(SourceTest, ElementsOfTheCurrentVersionAreGivenBackInOrder) {
   EXPECT_FALSE(Source::AnyKept());
 }
 
-TEST(SourceTest, APositionIsHeldForItsInitializerUntilItIsReleased) {
+TEST(SourceTest, APositionIsHeldForItsInitializerUntilTheFirstRead) {
   TestIterator iterator;
   Source& source = *iterator.source();
-  EXPECT_FALSE(source.PositionFor("initializer").has_value());
+  EXPECT_FALSE(source.ClaimPosition("initializer").has_value());
   source.HoldPosition({Tensor(int64_t{3}), "initializer"});
   EXPECT_TRUE(Source::AnyKept());
-  EXPECT_FALSE(source.PositionFor("another").has_value());
+  EXPECT_FALSE(source.ClaimPosition("another").has_value());
+  // A read of an iterator without a dataset uses no position.
+  EXPECT_FALSE(source.ReadsDespiteClaim());
+  source.Change({}, /*changing=*/nullptr);
   // The initialiser may run again before the first read.
   for (int i = 0; i < 2; ++i) {
-    const auto position = source.PositionFor("initializer");
+    const auto position = source.ClaimPosition("initializer");
     ASSERT_TRUE(position.has_value());
     EXPECT_EQ(position->scalar<int64_t>()(), 3);
+    EXPECT_TRUE(source.ReadsDespiteClaim());
+    source.EndClaim();
   }
-  source.ReleasePosition();
-  EXPECT_FALSE(source.PositionFor("initializer").has_value());
+  EXPECT_FALSE(source.ReadsDespiteClaim());
+  EXPECT_FALSE(source.ClaimPosition("initializer").has_value());
   EXPECT_FALSE(Source::AnyKept());
 }
 

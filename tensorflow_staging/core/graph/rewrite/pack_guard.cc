@@ -62,6 +62,7 @@ Status GuardTake(Node* take, Graph* graph) {
             .Attr(kDtypesAttr, DataTypeVector{take->output_type(output)})
             .Attr(kIndicesAttr, std::vector<int>{0})
             .Attr(kStageNameAttr, stage)
+            .Attr(kStandsForAttr, absl::StrCat(take->name(), "_", output))
             .Device(take->requested_device())
             .Attr(kColocationAttrName, ColocatedWith(*take))
             .Finalize(graph, &guard));

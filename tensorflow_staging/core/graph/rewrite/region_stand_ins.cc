@@ -83,7 +83,8 @@ Status AddStandIn(const std::string& stage, const StagedUse& use,
         .Attr(kDtypesAttr, node.output_types())
         .Attr(kIndicesAttr, indices)
         .Attr(kShapesAttr, shapes)
-        .Attr(kStageNameAttr, stage);
+        .Attr(kStageNameAttr, stage)
+        .Attr(kStandsForAttr, use.name);
     is_staged_node = true;
   }
   // Running this node, or waiting for it, still takes the next record.

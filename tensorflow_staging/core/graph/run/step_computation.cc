@@ -55,6 +55,7 @@ Status AddPlace(const std::string& name, const std::string& stage,
                          .Attr(kDtypesAttr, original.output_types())
                          .Attr(kIndicesAttr, std::vector<int>())
                          .Attr(kStageNameAttr, stage)
+                         .Attr(kStandsForAttr, name)
                          .Device(original.assigned_device_name())
                          .Finalize(graph, place));
   (*place)->set_assigned_device_name(original.assigned_device_name());
