@@ -3,15 +3,23 @@
 #include "tensorflow_staging/core/sources/iterator_changes.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "tensorflow/core/data/hash_utils.h"
 #include "tensorflow/core/data/serialization_utils.h"
+#include "tensorflow/core/framework/dataset.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/framework/variant.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/hash.h"
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow_staging/core/kernels/record_copies.h"
 #include "tensorflow_staging/core/sources/saved_state.h"
@@ -40,6 +48,35 @@ std::string NameOfInitializer(OpKernelContext* ctx) {
     if (name[i] == '/') begin = i + 1;
   }
   return std::string(name.substr(begin));
+}
+
+// Identifies what the initialiser of `ctx` gives to its iterator, within this
+// process: the ops of the dataset, their constants and what they read. Of large
+// tensors, only the type and the shape count. 0 if it is not known.
+uint64_t FingerprintOfDataset(OpKernelContext* ctx) {
+  constexpr size_t kLargestTensor = 1 << 20;
+  data::DatasetBase* dataset = nullptr;
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  GraphDef graph;
+  std::string node;
+  uint64_t fingerprint = 0;
+  if (ctx->num_inputs() == 0 || ctx->input_dtype(0) != DT_VARIANT ||
+      !data::GetDatasetFromVariantTensor(ctx->input(0), &dataset).ok() ||
+      !data::AsGraphDefForRewrite(ctx, dataset, &tensors, &graph, &node).ok() ||
+      !data::HashGraph(graph, &fingerprint).ok()) {
+    return 0;
+  }
+  for (const auto& [name, tensor] : tensors) {
+    uint64_t hash = Hash64(strings::StrCat(DataTypeString(tensor.dtype()),
+                                           tensor.shape().DebugString()));
+    uint64_t content = 0;
+    if (tensor.TotalBytes() <= kLargestTensor &&
+        data::HashTensor(tensor, &content).ok()) {
+      hash = Hash64Combine(hash, content);
+    }
+    fingerprint = Hash64Combine(fingerprint, hash);
+  }
+  return fingerprint;
 }
 
 // Reads a position from the tensor that SerializeIterator writes.
@@ -72,6 +109,24 @@ Status PauseStage(SourceReader* reader, const RunHolds& holds,
                 });
   done.WaitForNotification();
   return status;
+}
+
+using Readers = std::vector<core::RefCountPtr<SourceReader>>;
+
+// Pauses all of `readers`, or none.
+Status PauseStages(const Readers& readers, const RunHolds& holds,
+                   OpKernelContext* ctx) {
+  // The last stage of a chain first: a stage that waits for a record gets it
+  // from the stage before it.
+  for (size_t i = readers.size(); i > 0; --i) {
+    const Status paused = PauseStage(readers[i - 1].get(), holds, ctx);
+    if (paused.ok()) continue;
+    for (size_t j = i; j < readers.size(); ++j) {
+      readers[j]->EndHold(holds.step_container());
+    }
+    return paused;
+  }
+  return OkStatus();
 }
 
 // Sets `*records` to copies in host memory of a stage's records.
@@ -114,13 +169,16 @@ IteratorChange IteratorChange::Initialise(const void* iterator,
                                           OpKernelContext* ctx) {
   IteratorChange change(iterator, ctx, /*is_initialiser=*/true);
   if (!Source::AnyKept()) return change;
-  std::optional<Tensor> held =
+  std::optional<Source::HeldPosition> held =
       change.source_->ClaimPosition(NameOfInitializer(ctx));
   if (!held.has_value()) return change;
   change.claim_.reset(change.source_.get());
-  change.held_ = *std::move(held);
+  const uint64_t dataset = FingerprintOfDataset(ctx);
+  if (held->dataset.has_value() && *held->dataset != dataset) return change;
+  held->dataset = dataset;
+  change.held_ = std::move(held);
   // A held position was read when it was restored.
-  if (MakeReader(change.held_, &change.held_position_).ok()) {
+  if (MakeReader(change.held_->position, &change.held_position_).ok()) {
     change.position_ = change.held_position_.get();
   }
   return change;
@@ -142,7 +200,7 @@ bool IteratorChange::IsHeld(bool is_initialised) {
       !MakeReader(ctx_->input(1), &reader).ok()) {
     return false;
   }
-  hold_ = {ctx_->input(1), state.initializer};
+  hold_ = {ctx_->input(1), state.initializer, std::nullopt};
   if (is_initialised && source_->initializer() == state.initializer) {
     return false;
   }
@@ -167,6 +225,7 @@ Status IteratorChange::Prepare() {
 void IteratorChange::Apply() {
   if (is_initialiser_) source_->SetInitializer(NameOfInitializer(ctx_));
   if (hold_.has_value()) source_->HoldPosition(*std::move(hold_));
+  if (held_.has_value()) source_->HoldPosition(*held_);
   // A region that initialises its own iterator does not restart its stage.
   if (StagedRun::Find(ctx_->cancellation_manager()) != nullptr) return;
   holds_ = RunHolds::Of(ctx_);
@@ -209,12 +268,24 @@ Status SaveRecords(const void* iterator, OpKernelContext* ctx,
   const core::RefCountPtr<RunHolds> holds = RunHolds::Of(ctx);
   SavedState state;
   state.initializer = source->initializer();
-  // The last stage of a chain first: a stage that waits for a record gets it
-  // from the stage before it.
-  std::vector<core::RefCountPtr<SourceReader>> readers = source->Readers();
-  std::reverse(readers.begin(), readers.end());
+  // Records of an earlier checkpoint may wait for stages that have not read yet.
+  // Such a stage may begin to read while another one is paused.
+  Source::RestoredRecords waiting;
+  Readers readers = source->Readers();
+  while (true) {
+    TF_RETURN_IF_ERROR(PauseStages(readers, *holds, ctx));
+    Readers now = source->Readers(&waiting);
+    if (absl::c_all_of(now, [&readers](const auto& reader) {
+          return absl::c_linear_search(readers, reader);
+        })) {
+      break;
+    }
+    for (const auto& reader : readers) {
+      reader->EndHold(holds->step_container());
+    }
+    readers = std::move(now);
+  }
   for (const auto& reader : readers) {
-    TF_RETURN_IF_ERROR(PauseStage(reader.get(), *holds, ctx));
     holds->Keep(tsl::core::GetNewRef(reader.get()));
   }
   for (const auto& reader : readers) {
@@ -224,8 +295,7 @@ Status SaveRecords(const void* iterator, OpKernelContext* ctx,
     TF_RETURN_IF_ERROR(RecordsOnHost(*reader, ctx, &records));
     if (!records.empty()) state.records[reader->name()] = std::move(records);
   }
-  // Records of an earlier checkpoint whose stage has not started yet.
-  for (auto& [stage, records] : source->Restored()) {
+  for (auto& [stage, records] : waiting) {
     state.records.emplace(stage, std::move(records));
   }
   state.elements = source->GivenBack();

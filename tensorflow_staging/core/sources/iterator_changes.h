@@ -68,7 +68,7 @@ class IteratorChange {
   };
   std::unique_ptr<Source, EndClaim> claim_;
   // The reader refers to the tensor, which the source may release meanwhile.
-  Tensor held_;
+  std::optional<Source::HeldPosition> held_;
   std::unique_ptr<data::IteratorStateReader> held_position_;
   data::IteratorStateReader* position_ = nullptr;
   // For Restore: what also waits for the initialiser, if that runs again before

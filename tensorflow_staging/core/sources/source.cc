@@ -158,7 +158,8 @@ core::RefCountPtr<RunHolds> Source::changing() const {
   return changing_.GetNewRef();
 }
 
-std::vector<core::RefCountPtr<SourceReader>> Source::Readers() {
+std::vector<core::RefCountPtr<SourceReader>> Source::Readers(
+    RestoredRecords* restored) {
   std::vector<core::RefCountPtr<SourceReader>> readers;
   mutex_lock l(mu_);
   for (const auto& [address, weak] : readers_) {
@@ -168,6 +169,7 @@ std::vector<core::RefCountPtr<SourceReader>> Source::Readers() {
     readers.push_back(std::move(reader));
   }
   CountKept();
+  if (restored != nullptr) *restored = restored_;
   return readers;
 }
 
@@ -196,11 +198,6 @@ Status Source::AddReader(SourceReader* reader,
   restored_.erase(waiting);
   CountKept();
   return OkStatus();
-}
-
-Source::RestoredRecords Source::Restored() const {
-  mutex_lock l(mu_);
-  return restored_;
 }
 
 void Source::GiveBack(int64_t version, Element element) {
@@ -256,13 +253,14 @@ void Source::HoldPosition(HeldPosition held) {
   CountKept();
 }
 
-std::optional<Tensor> Source::ClaimPosition(const std::string& initializer) {
+std::optional<Source::HeldPosition> Source::ClaimPosition(
+    const std::string& initializer) {
   mutex_lock l(mu_);
   if (!held_.has_value() || held_->initializer != initializer) {
     return std::nullopt;
   }
   ++claims_;
-  return held_->position;
+  return held_;
 }
 
 void Source::EndClaim() {

@@ -41,6 +41,9 @@ class Source {
   struct HeldPosition {
     Tensor position;
     std::string initializer;
+    // The fingerprint of the dataset that has got the position already. What is
+    // fed may change, and then gives the same initialiser another one.
+    std::optional<uint64_t> dataset;
   };
   using Element = std::vector<Tensor>;
   using RestoredRecords = std::map<std::string, std::vector<SavedRecord>>;
@@ -74,7 +77,10 @@ class Source {
   // The holds of the run that has changed the iterator last; null when that run
   // has ended. They must include each stage that tries to read until then.
   core::RefCountPtr<RunHolds> changing() const TF_LOCKS_EXCLUDED(mu_);
-  std::vector<core::RefCountPtr<SourceReader>> Readers() TF_LOCKS_EXCLUDED(mu_);
+  // The readers; also, unless `restored` is null, the restored records that wait
+  // for stages that are none yet.
+  std::vector<core::RefCountPtr<SourceReader>> Readers(
+      RestoredRecords* restored = nullptr) TF_LOCKS_EXCLUDED(mu_);
 
   // Makes a stage a reader. Sets `*restored` to the records that wait for it.
   // Returns INVALID_ARGUMENT if they do not fit it.
@@ -88,8 +94,6 @@ class Source {
     return num_kept_.load(std::memory_order_relaxed) > 0;
   }
 
-  // The restored records that wait for stages that are no readers yet.
-  RestoredRecords Restored() const TF_LOCKS_EXCLUDED(mu_);
 
   // Elements that were read by runs that could not use them, because something
   // was not initialised yet. They come before those of the iterator.
@@ -110,7 +114,7 @@ class Source {
   // iterator with it; returns no tensor if none waits. Until EndClaim, no staged
   // run reads: its record would belong to the iterator before, which the
   // position may have been given to as well.
-  std::optional<Tensor> ClaimPosition(const std::string& initializer)
+  std::optional<HeldPosition> ClaimPosition(const std::string& initializer)
       TF_LOCKS_EXCLUDED(mu_);
   void EndClaim() TF_LOCKS_EXCLUDED(mu_);
   // A read begins. It releases the position, if the iterator has a dataset: the

@@ -215,7 +215,7 @@ TEST(SourceTest, APositionIsHeldForItsInitializerUntilTheFirstRead) {
   for (int i = 0; i < 2; ++i) {
     const auto position = source.ClaimPosition("initializer");
     ASSERT_TRUE(position.has_value());
-    EXPECT_EQ(position->scalar<int64_t>()(), 3);
+    EXPECT_EQ(position->position.scalar<int64_t>()(), 3);
     EXPECT_TRUE(source.ReadsDespiteClaim());
     source.EndClaim();
   }

@@ -45,8 +45,6 @@ def test_a_restore_does_not_run_one_of_two_initialisers(kind, tmp_path):
     assert sess.run(number) == 202
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Of a name in a branch, the scope of the branch is stripped, which the iterator does not have.")
 def test_an_initialiser_in_a_branch_is_another_one(tmp_path):
   iterator = tf.data.Iterator.from_structure(tf.int64, [])
   first = iterator.make_initializer(tf.data.Dataset.range(100, 110))
@@ -85,7 +83,6 @@ def test_an_initialisation_between_a_restore_and_the_first_step(staged, tmp_path
     assert sess.run(number) == 2
 
 
-@pytest.mark.xfail(strict=True, reason="A read that fails, because there is no dataset yet, counts as the first one.")
 def test_a_step_before_the_initialiser_of_a_restored_position(tmp_path):
   stop = tf.placeholder(tf.int64, [])
   iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(stop))
@@ -104,9 +101,6 @@ def test_a_step_before_the_initialiser_of_a_restored_position(tmp_path):
     assert sess.run(number) == 2
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Records that are restored, and saved before their stage has put one, lose the names of their tensors.")
 @pytest.mark.parametrize("stages", [1, 2])
 def test_a_second_restore_of_the_last_records(stages, tmp_path):
   def session(restored_from):
@@ -136,8 +130,6 @@ def test_a_second_restore_of_the_last_records(stages, tmp_path):
     assert number == first
 
 
-@pytest.mark.xfail(
-    strict=True, reason="The session keeps one kernel for the stand-in of get_next() and for get_next() itself.")
 def test_an_evaluation_by_handle_beside_a_fetch_of_the_label(tmp_path):
   """In a process of its own, which it aborts."""
   assert test_util.run_program("""
