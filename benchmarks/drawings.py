@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the pictures of docs/ that explain, in both languages, and the one of README, whose numbers are in pipelines.md.
+"""Draws the pictures of docs/ that explain, in both languages, and that of README, whose numbers are in pipelines.md.
 
 `.venv/bin/python benchmarks/drawings.py` writes them. Run it again when pipelines.md has new numbers.
 """
@@ -33,7 +33,8 @@ _GAIN = {
         "One model, four ways to feed it: time per step", "batches of {} rows",
         ("no stage", "tf.data at its best", "tf.staged", "SmartStage"), "ms"),
     "docs/zh/gain.svg": GainTexts(
-        "同一个模型，四种输入方式：每步耗时", "每批 {} 行", ("不用流水线", "tf.data（最快的设置）", "tf.staged", "SmartStage"), "毫秒"),
+        "同一个模型，四种输入方式：每步耗时", "每批 {} 行",
+        ("不用流水线", "tf.data（最快的设置）", "tf.staged", "SmartStage"), "毫秒"),
 }
 # Of several rows of pipelines.md the quickest.
 _ROWS = (
@@ -62,8 +63,8 @@ _OVERLAP = {
         "Without a stage, reading and computing take turns; with a stage, they overlap.", "Without a stage",
         "With a stage", "training step", "the stage's thread", "read {}", "step {}", "3 steps done"),
     "docs/zh/overlap.svg": OverlapTexts(
-        "没有流水线时，读取与计算交替进行；有流水线时二者重叠。", "没有流水线", "有流水线", "训练步", "流水线的线程", "读取 {}", "计算 {}",
-        "3 步完成"),
+        "没有流水线时，读取与计算交替进行；有流水线时二者重叠。", "没有流水线", "有流水线", "训练步", "流水线的线程",
+        "读取 {}", "计算 {}", "3 步完成"),
 }
 
 
@@ -134,11 +135,19 @@ _CHOICE = {
         )),
     "docs/zh/which_stage.svg": ChoiceTexts(
         "需要哪种流水线？", (
-            Question(("计算图是否由 Session 执行？", "（TF 1、Estimator、图模式的 Keras）"), "否", ("tf.data", "用 prefetch；流水线只支持 Session"), "是"),
-            Question(("训练步在等数据，", "而 CPU 核或 GPU 空闲？"), "否", ("不需要", "流水线利用空闲时间，不增加算力"), "是"),
-            Question(("预处理是否全部", "写在 dataset 的函数里？"), "是", ("tf.data", "map 与 prefetch 都用 AUTOTUNE"), "否"),
-            Question(("样本来自 tf.data，", "且模型内部还要解析、哈希或交叉？"), "是", ("SmartStage", "do_smart_stage = True，加上 hook"), "否，或不止于此"),
-            Question(("队列、Python 生成器、多个数据源，", "或想自己决定切分位置？"), "是", ("tf.staged", "包住特征，加上 hook"), ""),
+            Question(
+                ("计算图是否由 Session 执行？", "（TF 1、Estimator、图模式的 Keras）"), "否",
+                ("tf.data", "用 prefetch；流水线只支持 Session"), "是"),
+            Question(
+                ("训练步在等数据，", "而 CPU 核或 GPU 空闲？"), "否", ("不需要", "流水线利用空闲时间，不增加算力"), "是"),
+            Question(
+                ("预处理是否全部", "写在 dataset 的函数里？"), "是", ("tf.data", "map 与 prefetch 都用 AUTOTUNE"), "否"),
+            Question(
+                ("样本来自 tf.data，", "且模型内部还要解析、哈希或交叉？"), "是",
+                ("SmartStage", "do_smart_stage = True，加上 hook"), "否，或不止于此"),
+            Question(
+                ("队列、Python 生成器、多个数据源，", "或想自己决定切分位置？"), "是",
+                ("tf.staged", "包住特征，加上 hook"), ""),
         ), "在此基础上：", (
             ("流水线线程多或算子大，拖慢了训练步？", "独立线程池"),
             ("训练步在等参数服务器上的 embedding？", "do_async_embedding"),
@@ -162,7 +171,10 @@ def steps_of_pipelines() -> dict[str, dict[str, float]]:
   text = (_ROOT / "benchmarks/pipelines.md").read_text()
   tables = re.split(r"^## Batches of (\d+) rows$", text, flags=re.MULTILINE)[1:]
   return {
-      batch: {way: float(millis) for way, millis in re.findall(r"^\| (.+?) \| [\d.]+ \| ([\d.]+) \|", table, re.MULTILINE)}
+      batch: {
+          way: float(millis)
+          for way, millis in re.findall(r"^\| (.+?) \| [\d.]+ \| ([\d.]+) \|", table, re.MULTILINE)
+      }
       for batch, table in zip(tables[::2], tables[1::2], strict=True)
   }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pictures that explain are those that benchmarks/drawings.py draws, with the numbers of benchmarks/pipelines.md."""
+"""The pictures that explain are those that benchmarks/drawings.py draws, with the numbers of pipelines.md."""
 
 import drawings
 import page_examples
@@ -16,7 +16,8 @@ def test_the_numbers_are_those_of_the_table():
   assert list(steps) == ["256", "32"]
   texts = page_examples.svg_texts(page_examples.DOCS / "gain.svg")
   for ways in steps.values():
-    assert {f"{ways[way]:.1f} ms" for way in ("`tf.data`", "`tf.data`, `prefetch`", "`tf.staged`", "SmartStage")} <= texts
+    shown = ("`tf.data`", "`tf.data`, `prefetch`", "`tf.staged`", "SmartStage")
+    assert {f"{ways[way]:.1f} ms" for way in shown} <= texts
 
 
 @pytest.mark.parametrize("path", [

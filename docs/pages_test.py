@@ -105,12 +105,13 @@ def test_the_quick_start_is_the_file_prints_what_the_page_shows_and_draws_what_w
   assert f"ahead of the step: stage 'prefetch', {staged} nodes" in page_examples.svg_texts("staged.svg")
 
 
-def test_the_six_lines_of_the_readme_stage_a_tf_data_program(caplog):
+def test_the_six_lines_of_the_readme_stage_a_tf_data_program():
   diff, = re.findall(r"^```diff\n(.*?)^```$", (page_examples.ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
   removed, added = ("".join(f"{line[1:]}\n" for line in diff.splitlines() if line[0] == sign) for sign in "-+")
   assert (removed.count("\n"), added.count("\n")) == (1, 5)
   (plain, _), _ = page_examples.examples("docs/migrating_tf_data.md")
   assert removed in plain
   statistics = "    stage, = tf.staging.stats(sess)\nprint(stage.taken, 'records')\n"
-  printed = page_examples.run(plain.replace(removed, added).replace("\nprint(steps)\n", f"\n{statistics}print(steps)\n"))
+  staged = plain.replace(removed, added).replace("\nprint(steps)\n", f"\n{statistics}print(steps)\n")
+  printed = page_examples.run(staged)
   assert printed == "50 records\n50\n"

@@ -11,6 +11,6 @@ import page_examples
 def test_the_full_example_under_the_root_of_version_2(tmp_path):
   (code, shown), _ = page_examples.examples("docs/tensorflow_2.md")
   done = subprocess.run(
-      [sys.executable, "-c", code], cwd=tmp_path, env=os.environ | {"TF_API_VERSION": "2"}, capture_output=True, text=True,
-      timeout=100, check=False)
+      [sys.executable, "-c", code], cwd=tmp_path, env=os.environ | {"TF_API_VERSION": "2"}, capture_output=True,
+      text=True, timeout=100, check=False)
   assert (done.returncode, done.stdout) == (0, shown), done.stderr
