@@ -141,10 +141,12 @@ _CHOICE = {
             Question(
                 ("训练步在等数据，", "而 CPU 核或 GPU 空闲？"), "否", ("不需要", "流水线利用空闲时间，不增加算力"), "是"),
             Question(
-                ("预处理是否全部", "写在 dataset 的函数里？"), "是", ("tf.data", "map 与 prefetch 都用 AUTOTUNE"), "否"),
+                ("预处理是否全部", "写在 dataset 的函数里？"), "是",
+                ("tf.data", "map 与 prefetch 都用 AUTOTUNE"), "否"),
             Question(
                 ("样本来自 tf.data，", "且模型内部还要解析、哈希或交叉？"), "是",
-                ("SmartStage", "do_smart_stage = True，加上 hook"), "否，或不止于此"),
+                ("SmartStage", "do_smart_stage = True，加上 hook"),
+                "否，或不止于此"),
             Question(
                 ("队列、Python 生成器、多个数据源，", "或想自己决定切分位置？"), "是",
                 ("tf.staged", "包住特征，加上 hook"), ""),
