@@ -139,7 +139,8 @@ _CHOICE = {
                 ("计算图是否由 Session 执行？", "（TF 1、Estimator、图模式的 Keras）"), "否",
                 ("tf.data", "用 prefetch；流水线只支持 Session"), "是"),
             Question(
-                ("训练步在等数据，", "而 CPU 核或 GPU 空闲？"), "否", ("不需要", "流水线利用空闲时间，不增加算力"), "是"),
+                ("训练步在等数据，", "而 CPU 核或 GPU 空闲？"), "否",
+                ("不需要", "流水线利用空闲时间，不增加算力"), "是"),
             Question(
                 ("预处理是否全部", "写在 dataset 的函数里？"), "是",
                 ("tf.data", "map 与 prefetch 都用 AUTOTUNE"), "否"),
