@@ -7,9 +7,11 @@ import html
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_LEFT = 90
-_WIDTH = 620
-_HEIGHT = 110
+import svg
+
+_LEFT = 70
+_WIDTH = 330
+_HEIGHT = 90
 _GAP = 44
 _TITLE = 34
 _COLOURS = ("#3d7fb8", "#e8a33d", "#5a9e5f")
@@ -41,7 +43,7 @@ def curves(title: str, times: Sequence[float], time_unit: str, all_curves: Seque
         f"{_LEFT + (time - times[0]) * scale_x:.1f},{bottom - value / greatest * _HEIGHT:.1f}"
         for time, value in zip(times, curve.values, strict=True))
     shapes += [
-        f'<path d="M{_LEFT} {top}V{bottom}H{_LEFT + _WIDTH}" stroke="#333333" fill="none"/>',
+        f'<path class="line" d="M{_LEFT} {top}V{bottom}H{_LEFT + _WIDTH}" fill="none"/>',
         f'<polyline points="{points}" stroke="{_COLOURS[i % len(_COLOURS)]}" stroke-width="1.5" fill="none"/>',
     ]
     texts += [
@@ -54,16 +56,5 @@ def curves(title: str, times: Sequence[float], time_unit: str, all_curves: Seque
       f'<text x="{_LEFT}" y="{height - 8}">{times[0]:.0f}</text>',
       f'<text x="{_LEFT + _WIDTH}" y="{height - 8}" text-anchor="end">{times[-1]:,.1f} {html.escape(time_unit)}</text>',
   ]
-  width = _LEFT + _WIDTH + 20
-  return "\n".join((
-      f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
-      ' font-family="sans-serif" font-size="13">',
-      f"<title>{html.escape(title)}</title>",
-      f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-      f'<text x="10" y="22" font-weight="bold" fill="#333333">{html.escape(title)}</text>',
-      *shapes,
-      '<g fill="#333333">',
-      *texts,
-      "</g>",
-      "</svg>\n",
-  ))
+  heading = f'<text x="10" y="22" font-weight="bold">{html.escape(title)}</text>'
+  return svg.document(title, height, [heading, *shapes, *texts])

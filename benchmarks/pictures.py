@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_LABELS = 300
-_WIDTH = 420
-_VALUES = 60
-_ROW = 20
-_TITLE = 34
+import svg
+
+_LABELS = 172
+_BARS = 192
+_BAR = 14
+_LINE = 16
+_GAP = 6
+_LABEL_CHARACTERS = 22
+_TITLE_CHARACTERS = 56
 _COLOURS = ("#3d7fb8", "#e8a33d", "#5a9e5f", "#b0568f", "#8a8a8a", "#c65d4a")
 
 
@@ -42,40 +45,31 @@ def bars(title: str, groups: Sequence[Group], mark: float | None = None, form: s
   """
   all_bars = [bar for group in groups for bar in group.bars]
   colours = {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(dict.fromkeys(bar.name for bar in all_bars))}
-  scale = _WIDTH / max(*(bar.high for bar in all_bars), mark or 0, 1e-9)
-  shapes, texts, y = [], [], _TITLE
+  scale = _BARS / max(*(bar.high for bar in all_bars), *(bar.value for bar in all_bars), mark or 0, 1e-9)
+  texts, count = svg.lines(title, 10, 22, _TITLE_CHARACTERS, 'font-weight="bold"')
+  top = y = 22 + _LINE * count - 4
+  shapes: list[str] = []
   for group in groups:
     if group.heading:
-      y += _ROW // 3
-      texts.append(f'<text x="10" y="{y + 14}" font-weight="bold">{html.escape(group.heading)}</text>')
-      y += _ROW
+      heading, count = svg.lines(group.heading, 10, y + 16, _TITLE_CHARACTERS, 'font-weight="bold"')
+      texts += heading
+      y += 8 + _LINE * count
     for bar in group.bars:
+      label, count = svg.lines(bar.name, _LABELS - 8, y + 12, _LABEL_CHARACTERS, 'text-anchor="end"')
+      texts += label
+      height = _LINE * count
+      middle = y + height / 2
       low, high = (_LABELS + scale * value for value in (bar.low, bar.high))
-      middle = y + _ROW / 2
       shapes += [
-          f'<rect x="{_LABELS}" y="{y + 2}" width="{scale * bar.value:.1f}" height="{_ROW - 4}"'
+          f'<rect x="{_LABELS}" y="{middle - _BAR / 2:g}" width="{scale * bar.value:.1f}" height="{_BAR}"'
           f' fill="{colours[bar.name]}"/>',
-          f'<path d="M{low:.1f} {middle}H{high:.1f}" stroke="#333333" stroke-width="2"/>',
+          f'<path class="line" d="M{low:.1f} {middle:g}H{high:.1f}" stroke-width="2"/>',
       ]
-      texts += [
-          f'<text x="{_LABELS - 8}" y="{y + 14}" text-anchor="end">{html.escape(bar.name)}</text>',
-          f'<text x="{_LABELS + scale * max(bar.high, bar.value) + 6:.1f}" y="{y + 14}" paint-order="stroke"'
-          f' stroke="#ffffff" stroke-width="3">{form.format(bar.value)}</text>',
-      ]
-      y += _ROW
+      texts.append(
+          f'<text x="{_LABELS + scale * max(bar.high, bar.value) + 6:.1f}" y="{middle + 5:g}">'
+          f"{form.format(bar.value)}</text>")
+      y += height + _GAP
   if mark is not None:
     x = _LABELS + scale * mark
-    shapes.append(f'<path d="M{x:.1f} {_TITLE}V{y}" stroke="#333333" stroke-dasharray="4 3"/>')
-  width, height = _LABELS + _WIDTH + _VALUES, y + 10
-  return "\n".join((
-      f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
-      ' font-family="sans-serif" font-size="13">',
-      f"<title>{html.escape(title)}</title>",
-      f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-      '<g fill="#333333">',
-      f'<text x="10" y="22" font-weight="bold">{html.escape(title)}</text>',
-      *shapes,
-      *texts,
-      "</g>",
-      "</svg>\n",
-  ))
+    shapes.append(f'<path class="line" d="M{x:.1f} {top}V{y}" stroke-dasharray="4 3"/>')
+  return svg.document(title, y + 8, [*shapes, *texts])

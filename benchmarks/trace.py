@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import svg
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
@@ -22,10 +23,10 @@ tf1 = tf.compat.v1
 
 _WARM_UP_STEPS = 20
 _STEPS = 6
-_LABELS = 150
-_WIDTH = 700
-_ROW = 30
-_TOP = 40
+_LEFT = 10
+_WIDTH = 400
+_ROW = 40
+_TOP = 78
 # Shorter events would be invisible.
 _SHORTEST_MILLIS = 0.05
 _STAGE, _STEP, _WAIT = "#5a9e5f", "#3d7fb8", "#e8a33d"
@@ -99,12 +100,10 @@ def _picture(events: list[Event]) -> str:
   begin, end = steps[1].begin, steps[-1].end
   scale = _WIDTH / (end - begin)
   threads = ["python", *sorted({event.thread for event, _ in shown} - {"python"})]
-  height = _TOP + _ROW * len(threads) + 40
-  width = _LABELS + _WIDTH + 20
   shapes = []
   for i, thread in enumerate(threads):
     y = _TOP + _ROW * i
-    shapes.append(f'<text x="{_LABELS - 8}" y="{y + 19}" text-anchor="end">{html.escape(thread)}</text>')
+    shapes.append(f'<text x="{_LEFT}" y="{y + 12}">{html.escape(thread)}</text>')
     # Long events first, so that those within them are on top.
     of_thread = [each for each in shown if each[0].thread == thread]
     for event, colour in sorted(of_thread, key=lambda each: each[0].begin - each[0].end):
@@ -112,25 +111,21 @@ def _picture(events: list[Event]) -> str:
       if right - left < _SHORTEST_MILLIS:
         continue
       shapes.append(
-          f'<rect x="{_LABELS + scale * (left - begin):.1f}" y="{y + 4}" width="{scale * (right - left):.1f}"'
-          f' height="{_ROW - 8}" fill="{colour}" stroke="#ffffff" stroke-width="0.5">'
+          f'<rect x="{_LEFT + scale * (left - begin):.1f}" y="{y + 17}" width="{scale * (right - left):.1f}"'
+          f' height="18" fill="{colour}">'
           f"<title>{html.escape(event.name)}, {event.end - event.begin:.2f} ms</title></rect>")
-  y = _TOP + _ROW * len(threads)
-  for millis in range(0, int(end - begin) + 1, max(1, int(end - begin) // 8)):
-    x = _LABELS + scale * millis
-    shapes.append(f'<path d="M{x:.1f} {_TOP}V{y + 4}" stroke="#bbbbbb"/>')
-    shapes.append(f'<text x="{x:.1f}" y="{y + 18}" text-anchor="middle">{millis} ms</text>')
+  bottom = _TOP + _ROW * len(threads)
+  for millis in range(0, int(end - begin) + 1, max(1, int(end - begin) // 5)):
+    x = _LEFT + scale * millis
+    shapes.insert(0, f'<path class="grid" d="M{x:.1f} {_TOP}V{bottom + 4}"/>')
+    anchor = "start" if millis == 0 else "end" if x > _LEFT + _WIDTH - 30 else "middle"
+    shapes.append(f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="{anchor}">{millis} ms</text>')
   keys = (("the step", _STEP), ("the stage", _STAGE), ("a put or take that waits", _WAIT))
   for i, (text, colour) in enumerate(keys):
-    x = _LABELS + 190 * i
-    shapes.append(f'<rect x="{x}" y="12" width="14" height="14" fill="{colour}"/>')
-    shapes.append(f'<text x="{x + 20}" y="24">{text}</text>')
-  return "\n".join((
-      f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
-      ' font-family="sans-serif" font-size="13">',
-      "<title>A trace: the stage prepares records while the program runs steps.</title>",
-      f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-      '<g fill="#333333">', *shapes, "</g>", "</svg>\n"))
+    x, y = (_LEFT + 140 * i, 12) if i < 2 else (_LEFT, 36)
+    shapes.append(f'<rect x="{x}" y="{y}" width="14" height="14" fill="{colour}"/>')
+    shapes.append(f'<text x="{x + 20}" y="{y + 12}">{text}</text>')
+  return svg.document("A trace: the stage prepares records while the program runs steps.", bottom + 30, shapes)
 
 
 def main() -> None:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a model that predicts clicks, without and with SmartStage, draws what was staged, and says what it gained."""
+"""Trains a model that predicts clicks without and with SmartStage, by turns, and says what SmartStage gained."""
 
+import contextlib
 import random
+import statistics
 import time
 
 import tensorflow as tf
 
-ROWS, BATCH, STEPS, WORDS = 20_000, 512, 200, 5_000
+ROWS, BATCH, STEPS, ROUNDS, WORDS = 20_000, 128, 100, 12, 5_000
 
 
 def write_clicks(path):
@@ -30,43 +32,73 @@ def model(lines):
 
   table = tf.get_variable("table", [20_000, 8])
   vectors = tf.reduce_sum(tf.nn.embedding_lookup(table, ids), 1)
-  output = tf.get_variable("output", [8])
-  logits = tf.reduce_sum(vectors * output, 1)
+  hidden = tf.nn.relu(tf.matmul(vectors, tf.get_variable("first", [8, 256])))
+  hidden = tf.nn.relu(tf.matmul(hidden, tf.get_variable("second", [256, 256])))
+  logits = tf.matmul(hidden, tf.get_variable("output", [256, 1]))[:, 0]
   return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.to_float(clicked), logits=logits))
 
 
-def train(smart_stage):
-  """Trains from the beginning; returns the steps per second and the first and last losses."""
+@contextlib.contextmanager
+def training(smart_stage):
+  """Yields a function that trains for some steps and returns their seconds and the last loss."""
   with tf.Graph().as_default():
     tf.set_random_seed(1)
     dataset = tf.data.TextLineDataset("clicks.csv").repeat().batch(BATCH, drop_remainder=True)
     loss = model(tf.data.make_one_shot_iterator(dataset).get_next())
-    train_op = tf.train.AdagradOptimizer(0.3).minimize(loss, tf.train.get_or_create_global_step())
+    train_op = tf.train.AdagradOptimizer(0.1).minimize(loss, tf.train.get_or_create_global_step())
 
     config = tf.ConfigProto()
     if smart_stage:
       config.graph_options.optimizer_options.do_smart_stage = True
-      config.graph_options.optimizer_options.smart_stage_options.CopyFrom(tf.SmartStageOptions(capacity=4))
       report = tf.staging.explain(config=config)
       report.save_svg("staged.svg")
       print(str(report).splitlines()[0])
 
     with tf.train.MonitoredTrainingSession(config=config, hooks=[tf.make_prefetch_hook()]) as sess:
-      first, _ = sess.run([loss, train_op])
-      begin = time.time()
-      for _ in range(STEPS):
-        last, _ = sess.run([loss, train_op])
-      seconds = time.time() - begin
-      for stage in tf.staging.stats(sess):
-        waits = stage.take_wait.total_seconds / seconds
-        print(f"Stage '{stage.name}': {stage.taken} records taken; steps waited for them {waits:.0%} of the time")
-      return STEPS / seconds, first, last
+
+      def train(steps):
+        begin = time.time()
+        for _ in range(steps):
+          last, _ = sess.run([loss, train_op])
+        return (time.time() - begin) / steps, last
+
+      yield train
+
+
+def core_times():
+  """Returns for how long all cores of this machine have been idle, and for how long they have existed."""
+  with open("/proc/stat") as file:
+    times = [int(part) for part in file.readline().split()[1:9]]
+  return times[3] + times[4], sum(times)
+
+
+def verdict(low, high, idle):
+  if low > 1:
+    return "A gain: the stage prepares the next records while a step computes."
+  if high < 1:
+    return "A loss. Please look at docs/tuning.md, and report it if that does not explain it."
+  if idle < 0.15:
+    return "No clear gain: a stage fills idle time, and there was little. Does something else run on this machine?"
+  return "No clear gain in so few rounds: raise ROUNDS, or let nothing else run on this machine."
 
 
 tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
 write_clicks("clicks.csv")
-plain, *losses = train(smart_stage=False)
-print(f"without SmartStage: {plain:.1f} steps/s, loss {losses[0]:.3f} to {losses[1]:.3f}")
-staged, *losses = train(smart_stage=True)
-print(f"with SmartStage:    {staged:.1f} steps/s, loss {losses[0]:.3f} to {losses[1]:.3f}")
-print(f"SmartStage made training {staged / plain:.2f} times as fast; staged.svg shows what it staged.")
+with training(smart_stage=False) as train_plain, training(smart_stage=True) as train_staged:
+  train_plain(STEPS), train_staged(STEPS)  # The first steps are not counted.
+  rounds, idle, total = [], 0, 0
+  for _ in range(ROUNDS):  # By turns, so that both see the same machine.
+    before = core_times()
+    plain, plain_loss = train_plain(STEPS)
+    after = core_times()
+    staged, staged_loss = train_staged(STEPS)
+    rounds.append((plain, staged))
+    idle, total = idle + after[0] - before[0], total + after[1] - before[1]
+
+plain, staged = (statistics.median(times) * 1000 for times in zip(*rounds, strict=True))
+ratios = sorted(plain / staged for plain, staged in rounds)
+low, high, idle = ratios[1], ratios[-2], idle / max(total, 1)
+print(f"without SmartStage: {plain:.2f} ms a step, loss {plain_loss:.4f}; the cores were idle {idle:.0%} of the time")
+print(f"with SmartStage:    {staged:.2f} ms a step, loss {staged_loss:.4f}")
+print(f"{statistics.median(ratios):.2f} times as fast ({low:.2f} to {high:.2f} in {ROUNDS - 2} of {ROUNDS} rounds)")
+print(verdict(low, high, idle))

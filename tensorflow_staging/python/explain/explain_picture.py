@@ -33,6 +33,17 @@ _STAGE_COLORS = ("#e3f3e3", "#97d097")
 _STEP_COLORS = ("#e4ecf8", "#9dbbe3")
 _ONCE_COLORS = ("#f6efdf", "#e2cf9f")
 
+# What a dark page shows instead of the colours above, of the background and of texts. The file has it beside Graphviz's
+# colours, which other programs that show SVG see.
+_DARK_STYLE = """<style>@media(prefers-color-scheme:dark){
+.graph>polygon{fill:#1c2128}text{fill:#e6edf3}.node path,.node polygon{stroke:#768390}
+[fill="#e3f3e3"]{fill:#1e3a26;stroke:#1e3a26}[fill="#97d097"]{fill:#2f6b3c}
+[fill="#e4ecf8"]{fill:#22324a;stroke:#22324a}[fill="#9dbbe3"]{fill:#34588a}
+[fill="#f6efdf"]{fill:#3b3322;stroke:#3b3322}[fill="#e2cf9f"]{fill:#6b5926}
+[stroke="#b3541e"]{stroke:#f0883e}[fill="#b3541e"]{fill:#f0883e}
+}</style>
+"""
+
 _HEADER = """\
 digraph stages {
   graph [fontname="Helvetica", fontsize=11, labelloc=t, ranksep=0.7, nodesep=0.3];
@@ -107,7 +118,7 @@ def save_svg(source: str, path: Union[str, os.PathLike]) -> None:
   if done.returncode != 0:
     message = done.stderr.decode(errors="replace")[-1000:]
     raise RuntimeError(f"Graphviz's `dot` failed with exit status {done.returncode}: {message}")
-  pathlib.Path(path).write_bytes(done.stdout)
+  pathlib.Path(path).write_bytes(done.stdout.replace(b"<g ", _DARK_STYLE.encode() + b"<g ", 1))
 
 
 def _clusters(stages: int) -> list[tuple[int, ...]]:

@@ -105,6 +105,15 @@ def test_an_empty_graph_has_a_picture(tmp_path):
   assert (tmp_path / "empty.svg").stat().st_size > 0
 
 
+def test_the_svg_has_colours_for_dark_pages_and_changes_all_of_its_own(tmp_path):
+  path = tmp_path / "stages.svg"
+  explain_picture.save_svg("digraph { a }", path)
+  assert xml.etree.ElementTree.parse(path).find(f"{_SVG}style").text == re.search(
+      "<style>(.*)</style>", explain_picture._DARK_STYLE, re.DOTALL)[1]
+  for colour in (*explain_picture._STAGE_COLORS, *explain_picture._STEP_COLORS, *explain_picture._ONCE_COLORS):
+    assert f'[fill="{colour}"]' in explain_picture._DARK_STYLE
+
+
 def test_the_svg_shows_the_nodes(tmp_path):
   report_graphs.model()
   path = tmp_path / "stages.svg"
