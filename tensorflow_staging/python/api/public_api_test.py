@@ -8,7 +8,8 @@ from tensorflow_staging.python.testing import programs
 _NAMES = [
     "staged", "prefetch_join", "make_prefetch_hook", "SmartStageOptions", "stream", "train.mark_target_node",
     "staging.allow_stale", "staging.explain", "staging.stats", "staging.StatsHook", "staging.save_iterators",
-    "staging.WorkerCheckpointHook", "staging.build_info", "staging.unstaged"
+    "staging.WorkerCheckpointHook", "staging.build_info", "staging.unstaged",
+    "staging.discard"
 ]
 
 

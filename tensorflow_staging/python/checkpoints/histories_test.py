@@ -120,8 +120,6 @@ class _History(stateful.RuleBasedStateMachine):
   @stateful.precondition(_is_running)
   @stateful.rule(fetched=strategies.sampled_from(history_programs.FETCHES), count=strategies.integers(1, 3))
   def step(self, fetched, count):
-    if self._evaluates:
-      fetched = "nothing"  # See `test_an_evaluation_by_handle_beside_a_fetch_of_the_label`.
     for track in self._tracks:
       for _ in range(count):
         track.step(fetched)
@@ -154,8 +152,6 @@ class _History(stateful.RuleBasedStateMachine):
 
   @stateful.rule()
   def save(self):
-    if not all(track.program.knows_its_records() for track in self._tracks):
-      return  # See `test_a_second_restore_of_the_last_records`.
     path = f"{self._folder.name}/{len(self._checkpoints)}"
     checkpoint = [track.save(f"{path}_{i}") for i, track in enumerate(self._tracks)]
     if checkpoint[0][0] is not None:

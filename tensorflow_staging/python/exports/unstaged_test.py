@@ -223,7 +223,7 @@ def _without_an_input(graph_def):
 
 
 def _of_a_session(graph_def):
-  graph_def.node.add(name="begin", op="TensorBufferBegin")
+  graph_def.node.add(name="passed", op="StagedNode")
 
 
 def _with_a_dangling_input(graph_def):
@@ -244,7 +244,7 @@ def _with_a_name_that_is_needed(graph_def):
         (_with_another_type, r"puts \['int64'\] with 'input/TensorBufferPut', but takes \['float32'\]"),
         (_that_takes_itself, "Stages take their own records: input/TensorBufferTake <- input/TensorBufferTake"),
         (_without_an_input, r"puts \['int64'\], but has 0 inputs"),
-        (_of_a_session, "Node 'begin' is of type TensorBufferBegin.*graph of the program"),
+        (_of_a_session, "Node 'passed' is of type StagedNode.*graph of the program"),
         (_with_a_dangling_input, "has inputs from .*gone.*which the graph does not have"),
         (_with_a_name_twice, r"several nodes of one name: \['input/TensorBufferTake'\]"),
         (_with_a_name_that_is_needed, r"names its stages need: \['input/TensorBufferTake/feed_0'\]"),

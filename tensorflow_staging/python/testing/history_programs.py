@@ -121,7 +121,6 @@ class Program:
     config.inter_op_parallelism_threads = 2
     self._sess = tf.Session(graph=self._graph, config=config)
     self._sess.run(self._initialise_variables)
-    self._is_restored = False
     self._block: contextlib.ExitStack | None = None
     self._step_feeds = {}
     if self._handle is not None:
@@ -211,13 +210,8 @@ class Program:
     except tf.errors.FailedPreconditionError:
       return None
 
-  def knows_its_records(self) -> bool:
-    """Whether each stage has put a record in this session, or none has been restored."""
-    return not self._is_restored or all(stage.put > 0 for stage in tf.staging.stats(self._sess))
-
   def restore(self, path: str) -> None:
     """Restores a checkpoint."""
-    self._is_restored = True
     self._saver.restore(self._sess, path)
 
   def discard(self) -> tuple[int, int]:
@@ -235,13 +229,11 @@ class Program:
     if case.prefetches:
       plain, fed = plain.prefetch(2), fed.prefetch(2)
     if case.source is Source.STRUCTURE:
-      # Without a name of its own, the second initialiser is taken for the first: see
-      # `test_an_initialiser_in_a_branch_is_another_one` in history_faults_test.py.
       self._iterator = tf.data.Iterator.from_structure(
           tf.data.get_output_types(plain), tf.data.get_output_shapes(plain))
       first = self._iterator.make_initializer(plain)
       self._initializers = {"first": first, "second": tf.cond(
-          self._flag, lambda: _after(self._iterator.make_initializer(fed, name="second")), lambda: tf.constant(0))}
+          self._flag, lambda: _after(self._iterator.make_initializer(fed)), lambda: tf.constant(0))}
     else:
       self._iterator = tf.data.make_initializable_iterator(fed if case.source is Source.FED else plain)
       self._initializers = {"first": self._iterator.initializer}
