@@ -82,7 +82,7 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
     const bool discarded = !refused && run != nullptr && run->IsStale();
     if (!refused && !discarded) {
       if (state_ == State::kIdle) Open();
-      is_new_ = false;
+      if (run != nullptr) is_new_ = false;
     }
     if (refused) {
       due.Add(std::move(done), CancelledStatus());

@@ -448,7 +448,7 @@ class TensorBuffer : public SourceReader {
   SlowStart slow_start_ TF_GUARDED_BY(mu_);
   std::optional<uint64_t> program_watch_ TF_GUARDED_BY(mu_);
 
-  // Whether nothing has put a record yet.
+  // Whether no run has put a record yet.
   std::atomic<bool> is_new_{true};
   // When Discard was called last, by Source::Now().
   std::atomic<int64_t> discarded_at_{0};

@@ -122,9 +122,10 @@ Status FindRunnersOfSession(
                    {absl::StrCat(kRunnersNode, ":0"),
                     absl::StrCat(kNotesNode, ":0")},
                    {}, &outputs, &metadata);
-  // A graph without stages has no such node. Sessions report it differently.
+  // A graph without stages has no such nodes. Sessions report it differently.
   if ((errors::IsNotFound(status) || errors::IsInvalidArgument(status)) &&
-      absl::StrContains(status.message(), kRunnersNode)) {
+      (absl::StrContains(status.message(), kRunnersNode) ||
+       absl::StrContains(status.message(), kNotesNode))) {
     return OkStatus();
   }
   TF_RETURN_IF_ERROR(status);

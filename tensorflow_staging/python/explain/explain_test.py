@@ -244,6 +244,30 @@ def test_a_manual_stage_to_which_nothing_is_added():
   assert "Manual stage 'prefetch', to which nothing is added." in str(report)
 
 
+def test_a_manual_stage_says_what_it_reads_that_others_use():
+  iterator = tf.data.make_one_shot_iterator(tf.data.Dataset.range(9))
+  mode = tf.get_variable("mode", [], tf.int64, use_resource=True)
+  mode.assign(1, name="switch")
+  number = iterator.get_next(name="number")
+  tf.staged(number + mode)
+  iterator.get_next(name="beside")
+  report = tf.staging.explain()
+  stage, = report.stages
+  assert [(read.op, read.other_readers) for read in stage.iterators] == [("OneShotIterator", ("beside",))]
+  assert [(state.name, state.changers) for state in stage.changing] == [("mode", ("mode/Assign", "switch"))]
+  assert "of which 'beside' may take elements, too" in str(report)
+  assert "'mode' (VarHandleOp), which 'mode/Assign', 'switch' may change" in str(report)
+  # The record carries the element, for a step that fetches it.
+  assert [tensor.name for tensor in stage.elements] == ["number:0"]
+
+
+def test_the_label_beside_a_manual_stage_is_part_of_its_record():
+  features, label = tf.data.make_one_shot_iterator(tf.data.Dataset.range(9).map(lambda i: (i, i))).get_next()
+  tf.train.mark_target_node([tf.staged(features) + label])
+  stage, = tf.staging.explain().stages
+  assert [tensor.name for tensor in stage.boundary] == ["prefetch/TensorBufferTake:0", label.name]
+
+
 def test_a_manual_stage_that_is_extended():
   record = tf.staged(test_util.dataset_record(3))
   key = tf.add(record, 1, name="key")
