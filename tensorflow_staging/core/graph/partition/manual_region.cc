@@ -42,6 +42,8 @@ class ManualRegion {
     do {
       FindNodes();
     } while (AddWholeConstructs());
+    // Half of a construct cannot run ahead of the other half.
+    if (leading_.contains(&take_)) return {};
     StagedRegion region;
     for (const Node* node : graph_.op_nodes()) {
       if (!nodes_.contains(node)) continue;
@@ -85,6 +87,7 @@ class ManualRegion {
     const auto add = [&](const Node* node) {
       // A node that is fed has to keep its name.
       if (leading_.contains(node) && !put_set_.contains(node) &&
+          !IsOutsideHandleOp(*node) &&
           node->attrs().Find(kFedOutputsAttr) == nullptr &&
           nodes_.insert(node).second) {
         found.push_back(node);
@@ -104,8 +107,7 @@ class ManualRegion {
   }
 
   // Lets the constructs of which the region has a node lead to the Put as a
-  // whole, unless a part of one needs the stage's records. Returns whether that
-  // changes anything.
+  // whole. Returns whether that changes anything.
   bool AddWholeConstructs() {
     const size_t size = leading_.size();
     for (const Nodes& construct : control_flow_.constructs) {
@@ -115,9 +117,14 @@ class ManualRegion {
         continue;
       }
       const NodeSet added = WithAncestors(construct);
-      if (!added.contains(&take_)) leading_.insert(added.begin(), added.end());
+      leading_.insert(added.begin(), added.end());
     }
     return leading_.size() > size;
+  }
+
+  bool IsOutsideHandleOp(const Node& node) const {
+    return IsHandleOp(node) && control_flow_.construct_of[node.id()] ==
+                                   ControlFlow::kNoConstruct;
   }
 
   bool IsFirst(const Node& node) const {
@@ -195,6 +202,11 @@ class ManualRegion {
 };
 
 }  // namespace
+
+bool IsHandleOp(const Node& node) {
+  return node.num_inputs() == 0 && node.num_outputs() > 0 &&
+         absl::c_all_of(node.output_types(), IsHandle);
+}
 
 bool IsDrawn(const Node& node, NodeRoles* roles) {
   return node.num_outputs() > 0 && !IsIteratorToStringHandle(node) &&

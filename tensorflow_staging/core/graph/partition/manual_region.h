@@ -13,6 +13,11 @@
 namespace tensorflow {
 namespace staging {
 
+// Returns whether `node` stands for a variable, a table or another resource,
+// which it finds by its own name. It is in no region, unless it is in a
+// conditional or a loop.
+bool IsHandleOp(const Node& node);
+
 // Returns whether `node` yields something else each time that it runs.
 bool IsDrawn(const Node& node, NodeRoles* roles);
 
@@ -30,7 +35,8 @@ bool IsDrawn(const Node& node, NodeRoles* roles);
 // several Puts has no boundary: each of its records is of one of them. Nodes
 // that `counts` rejects use nothing.
 //
-// A region that needs records of its own stage has no nodes.
+// A region that needs records of its own stage has no nodes; nor has one of
+// which a conditional or a loop needs them elsewhere.
 StagedRegion FindManualRegion(const Graph& graph,
                               const std::vector<const Node*>& puts,
                               const Node& take, const NodeFilter& counts,

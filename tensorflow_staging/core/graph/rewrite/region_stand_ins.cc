@@ -78,9 +78,14 @@ Status AddStandIn(const std::string& stage, const StagedUse& use,
     builder = std::make_unique<NodeBuilder>(use.name, "Identity");
     builder->Input(values.front());
   } else {
+    // A stand-in passes on values, also for a node that yields references.
+    DataTypeVector dtypes;
+    for (const DataType dtype : node.output_types()) {
+      dtypes.push_back(BaseType(dtype));
+    }
     builder = std::make_unique<NodeBuilder>(use.name, kStagedNodeOp);
     builder->Input(values)
-        .Attr(kDtypesAttr, node.output_types())
+        .Attr(kDtypesAttr, dtypes)
         .Attr(kIndicesAttr, indices)
         .Attr(kShapesAttr, shapes)
         .Attr(kStageNameAttr, stage)

@@ -3,6 +3,7 @@
 #include "tensorflow_staging/core/graph/rewrite/stage_alignment.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -105,6 +106,22 @@ void MoveWaits(const StagedRegion& region, Node* take, Graph* graph) {
   }
 }
 
+// Lets the ops of variables and other resources wait for nothing in the region:
+// both sides use them, and they do nothing that could come too early.
+void FreeHandleOps(const StagedRegion& region, Graph* graph) {
+  const NodeSet nodes(region.nodes.begin(), region.nodes.end());
+  std::vector<const Edge*> waits;
+  for (const Node* node : region.nodes) {
+    absl::c_copy_if(node->out_edges(), std::back_inserter(waits),
+                    [&nodes](const Edge* edge) {
+                      const Node& user = *edge->dst();
+                      return user.IsOp() && IsHandleOp(user) &&
+                             !nodes.contains(&user);
+                    });
+  }
+  for (const Edge* wait : waits) graph->RemoveEdge(wait);
+}
+
 // The static shapes of the extended record.
 std::vector<PartialTensorShape> Shapes(const StagedRegion& region,
                                        const Node& take,
@@ -165,6 +182,7 @@ Status AlignStage(PlannedStage stage, const NodeFilter& counts,
   }
   TF_RETURN_IF_ERROR(CheckFeeds(stage, region, *graph));
   stage.region = &region;
+  FreeHandleOps(region, graph);
   MoveWaits(region, take, graph);
   const std::vector<PartialTensorShape> shapes =
       Shapes(region, *take, options, *graph);

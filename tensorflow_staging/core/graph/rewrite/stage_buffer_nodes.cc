@@ -33,7 +33,7 @@ void SetContainer(const std::string& container, const Node& op, Graph* graph) {
 DataTypeVector DtypesOf(const StagedRegion& region) {
   DataTypeVector dtypes;
   for (const StagedTensor& tensor : region.boundary) {
-    dtypes.push_back(tensor.node->output_type(tensor.index));
+    dtypes.push_back(BaseType(tensor.node->output_type(tensor.index)));
   }
   return dtypes;
 }
