@@ -38,9 +38,14 @@ std::string NameOfInitializer(OpKernelContext* ctx) {
   absl::string_view name = op.name();
   std::string iterator;
   // The inputs of MakeIterator are the dataset and the iterator, whose resource
-  // has the name of its op.
+  // has the name of its op, after a number if it has no shared_name: _0_scope/it.
   if (ctx->num_inputs() > 1 && ctx->input_dtype(1) == DT_RESOURCE) {
     iterator = HandleFromInput(ctx, 1).name();
+    const size_t number_end = iterator.find_first_not_of("0123456789", 1);
+    if (absl::StartsWith(iterator, "_") && number_end != std::string::npos &&
+        number_end > 1 && iterator[number_end] == '_') {
+      iterator.erase(0, number_end + 1);
+    }
   }
   size_t begin = 0;
   for (size_t i = 0; i < std::min(name.size(), iterator.size()); ++i) {
