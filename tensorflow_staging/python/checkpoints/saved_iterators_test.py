@@ -308,8 +308,9 @@ def test_records_of_another_model_are_refused(tmp_path):
     iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(1000).map(lambda n: n + 1 - 1).prefetch(2))
     return iterator, iterator.get_next() + 1
 
-  for build, smart_stage, message in [(other, True, "records of stage 'prefetch'.*hold .*mul:0; the stage carries .*add:0"),
-                                      (_numbers, False, "records of stage 'prefetch'.*something else than a stage")]:
+  for build, smart_stage, message in [
+      (other, True, "records of stage 'prefetch'.*hold .*mul:0; the stage carries .*add:0"),
+      (_numbers, False, "records of stage 'prefetch'.*something else than a stage")]:
     with _Program(build, smart_stage) as second, pytest.raises(tf.errors.OpError, match=message):
       second.saver.restore(second.sess, path)
       second.start()
