@@ -71,6 +71,14 @@ class _Process:
     self._process.communicate(timeout=60)
 
 
+def _commit(python: str) -> str:
+  """Returns the commit from which the wheel of an environment was built."""
+  code = "import tensorflow as tf; print(tf.staging.build_info().commit)"
+  return subprocess.run(
+      [python, "-c", code], cwd=tempfile.gettempdir(), check=True, text=True, stdout=subprocess.PIPE,
+      stderr=subprocess.DEVNULL).stdout.strip()[:12]
+
+
 def _interval(ratios: list[float]) -> str:
   """Returns the 95 % interval of the median, by 2000 random samples."""
   chance = random.Random(1)
@@ -98,9 +106,10 @@ def main(python: str) -> None:
     ratio = statistics.median(ratios)
     print(f"| {source} | {here:.1f} | {other:.1f} | {ratio:.3f} | {_interval(ratios)} |", flush=True)
   print(f"""
-A step takes one record of one number from a buffer of capacity 4; the producer never has anything else to do. Each
-wheel has a process of its own, and the two take turns: {_BLOCKS} blocks of {_STEPS_PER_BLOCK} steps each, after
-{_WARM_UP_STEPS} steps that are not counted. The ratio is the median of the ratios of neighbouring blocks.""")
+The other wheel was built from commit {_commit(python)}. A step takes one record of one number from a buffer of capacity
+4; the producer never has anything else to do. Each wheel has a process of its own, and the two take turns: {_BLOCKS}
+blocks of {_STEPS_PER_BLOCK} steps each, after {_WARM_UP_STEPS} steps that are not counted. The ratio is the median of
+the ratios of neighbouring blocks.""")
 
 
 if __name__ == "__main__":
