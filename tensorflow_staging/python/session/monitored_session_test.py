@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One hook object runs the stages of one graph in several sessions, monitored ones above all."""
 
-import time
+import threading
 
 import pytest
 import tensorflow as tf
@@ -128,10 +128,13 @@ def test_a_hook_after_the_prefetch_hook_gets_what_is_buffered():
       assert sess.run(record) == 0
 
 
-class _SlowEnd(tf.train.SessionRunHook):
+class _AwaitQueueRunners(tf.train.SessionRunHook):
+  """Ends after the threads of queue runners, except those that wait for the coordinator to close the queues."""
 
   def end(self, session):
-    time.sleep(0.3)
+    test_util.wait_until(lambda: not any(
+        thread.name.startswith("QueueRunnerThread") and not thread.name.endswith("close_on_stop")
+        for thread in threading.enumerate()))
 
 
 def test_a_queue_runner_that_needs_records_ends_with_the_stages():
@@ -139,8 +142,8 @@ def test_a_queue_runner_that_needs_records_ends_with_the_stages():
   queue = tf.queue.FIFOQueue(1_000_000, [tf.int64], [[]])
   tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(record)]))
   number = queue.dequeue()
-  # The stages are cancelled well before the coordinator stops.
-  with tf.train.MonitoredTrainingSession(hooks=[tf.make_prefetch_hook(), _SlowEnd()]) as sess:
+  # The stages' end cancels the queue runner before the coordinator stops.
+  with tf.train.MonitoredTrainingSession(hooks=[tf.make_prefetch_hook(), _AwaitQueueRunners()]) as sess:
     assert sess.run(number) == 0
 
 

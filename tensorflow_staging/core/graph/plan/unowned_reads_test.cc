@@ -31,20 +31,6 @@ class UnownedReadsTest : public ::testing::Test {
     return FindUnownedReads(*graph_.get(), plan).at(0);
   }
 
-  // A node of the op `op`, or a call of a function.
-  Node* Call(const std::string& name, const std::string& op,
-             const std::string& function, Node* input) {
-    NodeBuilder builder(name, op);
-    if (op == "RemoteCall") builder.Input(graph_.Const(name + "/target", 0));
-    NameAttrList f;
-    f.set_name(function);
-    builder.Input(std::vector<NodeBuilder::NodeOut>{input})
-        .Attr("Tin", {input->output_type(0)})
-        .Attr("Tout", {DT_INT64})
-        .Attr("f", f);
-    return graph_.Finalize(&builder);
-  }
-
   TestGraph graph_;
 };
 
@@ -79,6 +65,26 @@ TEST_F(UnownedReadsTest, WhatTheStepReadsDoesNotCount) {
   EXPECT_TRUE(Find().empty());
 }
 
+TEST_F(UnownedReadsTest, ARemoteCallReadsTheIteratorsBehindIt) {
+  NodeBuilder builder("remote", "RemoteCall");
+  NameAttrList f;
+  f.set_name("next");
+  AttrValue string_type;
+  string_type.set_type(DT_STRING);
+  builder
+      .Input(graph_.Lone("target", "Placeholder", {{"dtype", string_type}}))
+      .Input(std::vector<NodeBuilder::NodeOut>{graph_.Iterator("iterator")})
+      .Attr("Tin", {DT_RESOURCE})
+      .Attr("Tout", {DT_INT64})
+      .Attr("f", f);
+  graph_.Stage("stage", {graph_.Finalize(&builder)});
+  const std::vector<UnownedRead> reads = Find();
+  ASSERT_EQ(reads.size(), 1);
+  EXPECT_EQ(reads[0].reason, Reason::kRemoteCall);
+  EXPECT_EQ(reads[0].iterator->name(), "iterator");
+  EXPECT_EQ(reads[0].reader->name(), "remote");
+}
+
 TEST_F(UnownedReadsTest, EagerPythonIsFoundInFunctions) {
   // A function that runs eager code.
   FunctionDef function = FunctionDefHelper::Create(
@@ -92,7 +98,14 @@ TEST_F(UnownedReadsTest, EagerPythonIsFoundInFunctions) {
       {{"y", "call:output:0"}});
   TF_CHECK_OK(graph_.get()->mutable_flib_def()->AddFunctionDef(function));
   Node* next = graph_.Source("next");
-  graph_.Stage("stage", {Call("call", "PartitionedCall", "eager", next)});
+  NodeBuilder builder("call", "PartitionedCall");
+  NameAttrList f;
+  f.set_name("eager");
+  builder.Input(std::vector<NodeBuilder::NodeOut>{next})
+      .Attr("Tin", {DT_INT64})
+      .Attr("Tout", {DT_INT64})
+      .Attr("f", f);
+  graph_.Stage("stage", {graph_.Finalize(&builder)});
   const std::vector<UnownedRead> reads = Find();
   ASSERT_EQ(reads.size(), 1);
   EXPECT_EQ(reads[0].reason, Reason::kEagerPython);
