@@ -31,6 +31,7 @@ FEED_VALUE_ATTR = "_staging_feed_value"
 TARGET_ATTR = "_staging_target"
 MAY_BE_STALE_ATTR = "_staging_may_be_stale"
 STREAM_ATTR = "_stream_id"
+AWAITS_INITIALIZER_ATTR = "_staging_awaits_initializer"
 
 ITERATOR_INITIALIZER_OPS = ("MakeIterator", "MultiDeviceIteratorInit")
 

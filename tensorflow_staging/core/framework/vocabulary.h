@@ -74,6 +74,10 @@ inline constexpr char kTargetAttr[] = "_staging_target";
 inline constexpr char kMayBeStaleAttr[] = "_staging_may_be_stale";
 inline constexpr char kStreamAttr[] = "_stream_id";
 
+// Marks a restore of save_iterators(): the position waits in the iterator for
+// the initialiser of its dataset, which may run after the restore.
+inline constexpr char kAwaitsInitializerAttr[] = "_staging_awaits_initializer";
+
 // Marks on nodes that SmartStage creates; node_marks.h writes and reads them.
 inline constexpr char kMarkedStageAttr[] = "_staging_stage";
 inline constexpr char kStandInAttr[] = "_staging_stand_in";

@@ -92,15 +92,7 @@ class SmartStagePass : public GraphOptimizationPass {
     TF_RETURN_IF_ERROR(
         ReadSmartStageSettings(options.session_options->config, &settings));
     Graph* graph = options.graph->get();
-    const bool has_stage = HasStage(*graph);
-    if (!settings.finds_stages() && !has_stage) return OkStatus();
-    if (has_stage &&
-        options.session_options->config.graph_options().place_pruned_graph()) {
-      return errors::InvalidArgument(
-          "graph_options.place_pruned_graph is on, and the graph has a stage "
-          "of "
-          "tf.staged, which needs the whole graph: turn it off.");
-    }
+    if (!settings.finds_stages() && !HasStage(*graph)) return OkStatus();
     ForgetDevicesOfBufferOps(graph);
     core::RefCountPtr<GraphHistory> history;
     NodeFilter counts;

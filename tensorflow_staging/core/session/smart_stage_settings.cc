@@ -115,19 +115,9 @@ Status CheckStream(const SmartStageOptions& options,
   return OkStatus();
 }
 
-// Checks that a session sees the whole graph, for the option `option`.
-Status CheckGraphIsWhole(const char* option, const ConfigProto& config) {
-  if (!config.graph_options().place_pruned_graph()) return OkStatus();
-  return errors::InvalidArgument(
-      "graph_options.place_pruned_graph and optimizer_options.", option,
-      " are both on. ", option,
-      " needs the whole graph: turn one of them off.");
-}
-
 // Reads the settings of SmartStage itself.
 Status ReadSmartStage(const SmartStageOptions& options,
                       const ConfigProto& config, SmartStageSettings* settings) {
-  TF_RETURN_IF_ERROR(CheckGraphIsWhole("do_smart_stage", config));
   TF_RETURN_IF_ERROR(CheckTunable(options));
   TF_RETURN_IF_ERROR(CheckNotNegative(options));
   TF_RETURN_IF_ERROR(CheckName(options.name()));
@@ -157,7 +147,6 @@ Status ReadSmartStage(const SmartStageOptions& options,
 Status ReadAsyncEmbedding(const AsyncEmbeddingOptions& options,
                           const ConfigProto& config,
                           AsyncEmbeddingSettings* settings) {
-  TF_RETURN_IF_ERROR(CheckGraphIsWhole("do_async_embedding", config));
   const std::pair<const char*, int> fields[] = {
       {"capacity", options.capacity()}, {"threads_num", options.threads_num()}};
   for (const auto& [field, value] : fields) {

@@ -215,19 +215,10 @@ TEST(SmartStageSettingsTest, TheStreamMustExistInTheSession) {
   ExpectRejected(config, "must be from 0 to 0");
 }
 
-TEST(SmartStageSettingsTest, PlacePrunedGraphIsRejected) {
-  ConfigProto config = ConfigWith(NoOptions);
-  config.mutable_graph_options()->set_place_pruned_graph(true);
-  ExpectRejected(config,
-                 "graph_options.place_pruned_graph and "
-                 "optimizer_options.do_smart_stage are both on");
-}
-
 TEST(SmartStageSettingsTest, DisabledSettingsAreNotChecked) {
   ConfigProto config =
       ConfigWith([](SmartStageOptions* options) { options->set_capacity(-2); },
                  /*do_smart_stage=*/false);
-  config.mutable_graph_options()->set_place_pruned_graph(true);
   EXPECT_EQ(CheckSmartStageSettings(config), OkStatus());
 }
 
@@ -298,14 +289,6 @@ TEST(SmartStageSettingsTest, TheNumbersOfLookupsMustBeSet) {
         }),
         absl::StrCat("async_embedding_options.threads_num is ", wrong));
   }
-}
-
-TEST(SmartStageSettingsTest, LookupsNeedTheWholeGraph) {
-  ConfigProto config = ConfigWithLookups([](AsyncEmbeddingOptions*) {});
-  config.mutable_graph_options()->set_place_pruned_graph(true);
-  ExpectRejected(config,
-                 "graph_options.place_pruned_graph and "
-                 "optimizer_options.do_async_embedding are both on");
 }
 
 }  // namespace

@@ -16,11 +16,13 @@
 #include "tensorflow/core/data/serialization_utils.h"
 #include "tensorflow/core/framework/dataset.h"
 #include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/framework/variant.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/hash.h"
 #include "tensorflow/core/platform/notification.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/kernels/record_copies.h"
 #include "tensorflow_staging/core/sources/saved_state.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
@@ -198,6 +200,11 @@ IteratorChange IteratorChange::Restore(const void* iterator,
 }
 
 bool IteratorChange::IsHeld(bool is_initialised) {
+  // TensorFlow's own restore gives the position to the iterator as it is.
+  if (is_initialised &&
+      !HasNodeAttr(ctx_->op_kernel().def(), kAwaitsInitializerAttr)) {
+    return false;
+  }
   SavedState state;
   std::unique_ptr<data::IteratorStateReader> reader;
   if (!HasSavedState(*position_) || !Read(position_, &state).ok() ||

@@ -35,7 +35,8 @@ class IteratorChange {
   data::IteratorStateReader* position() { return position_; }
 
   // For Restore: whether the position waits for the initialiser of its dataset,
-  // because the iterator has none or another. Then nothing changes now.
+  // because the iterator has none, or another and the op asks for that
+  // (kAwaitsInitializerAttr). Then nothing changes now.
   bool IsHeld(bool is_initialised);
 
   // Reads the records behind the position. An error says that they are damaged

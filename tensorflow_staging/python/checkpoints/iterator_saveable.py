@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Optional
 
 from google.protobuf import wrappers_pb2
+from tensorflow.core.framework import attr_value_pb2
 from tensorflow.core.framework import node_def_pb2
 from tensorflow.python.data.ops import options as options_lib
 from tensorflow.python.framework import ops
@@ -57,7 +58,9 @@ class IteratorSaveable(saver_lib.BaseSaverBuilder.SaveableObject):
     position, = restored_tensors
     with ops.colocate_with(self.op):
       with ops.control_dependencies(self.initializers() if self.can_be_initialised() else []):
-        return gen_dataset_ops.deserialize_iterator(self.op, position)
+        restore = gen_dataset_ops.deserialize_iterator(self.op, position)
+    restore._set_attr(vocabulary.AWAITS_INITIALIZER_ATTR, attr_value_pb2.AttrValue(b=True))
+    return restore
 
   def policy(self) -> options_lib.ExternalStatePolicy:
     """Returns what happens if a dataset depends on state that cannot be saved."""

@@ -337,6 +337,38 @@ def test_tensorflows_own_saveable_keeps_the_records_too(tmp_path):
   assert numbers_after(3, path)[0] == [5, 6, 7]
 
 
+@pytest.mark.parametrize("staged", [False, True])
+def test_a_restore_by_tensorflows_own_saveable_is_tensorflows(staged, tmp_path):
+  """It gives the position to whichever dataset the iterator has, and an initialiser begins anew after it."""
+  iterator = tf.data.Iterator.from_structure(tf.int64, [])
+  first, second = (iterator.make_initializer(tf.data.Dataset.range(begin, begin + 9)) for begin in (0, 100))
+  number = iterator.get_next() * 1
+  if staged:
+    number = tf.staged(number, capacity=2)
+  tf.add_to_collection(tf.GraphKeys.SAVEABLE_OBJECTS, tf.data.experimental.make_saveable_from_iterator(iterator))
+  saver = tf.train.Saver()
+
+  def numbers(sess):
+    with tf.make_prefetch_hook().running(sess):
+      return [int(sess.run(number)) for _ in range(2)]
+
+  with tf.Session() as sess:
+    sess.run(first)
+    assert numbers(sess) == [0, 1]
+    path = saver.save(sess, str(tmp_path / "model"))
+  with tf.Session() as sess:
+    sess.run(first)
+    saver.restore(sess, path)
+    assert numbers(sess) == [2, 3]
+    saver.restore(sess, path)
+    sess.run(first)
+    assert numbers(sess) == [0, 1]
+    sess.run(second)
+    saver.restore(sess, path)
+    # The position of a range is its next number.
+    assert numbers(sess) == [2, 3]
+
+
 def test_iterators_whose_initialiser_a_restore_cannot_run(tmp_path):
   """One that needs a feed, and one that has several: they keep the restored position until the stages start."""
 

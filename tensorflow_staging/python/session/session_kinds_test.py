@@ -43,13 +43,29 @@ def test_an_interactive_session_sees_the_label_beside_the_stage():
     sess.close()
 
 
-def test_place_pruned_graph_is_refused():
-  record = tf.staged(test_util.dataset_record(2))
+def test_a_stage_needs_the_whole_graph_so_it_turns_place_pruned_graph_off():
+  number = test_util.dataset_record(2)
+  record = tf.staged(number * 2)
   config = tf.ConfigProto()
   config.graph_options.place_pruned_graph = True
   with tf.Session(config=config) as sess:
-    with pytest.raises(tf.errors.InvalidArgumentError, match="place_pruned_graph is on"):
-      sess.run(record)
+    with tf.make_prefetch_hook().running(sess):
+      assert sess.run([record, number]) == [0, 0]
+      assert sess.run([record, number]) == [2, 1]
+
+
+def test_an_interactive_session_that_gets_its_stage_after_its_first_runs():
+  sess = tf.InteractiveSession()
+  try:
+    total = tf.get_variable("total", initializer=5)
+    sess.run(total.initializer)
+    number = test_util.dataset_record(4)
+    record = tf.staged(number * 2)
+    with tf.make_prefetch_hook().running(sess):
+      assert sess.run([record, number, total]) == [0, 0, 5]
+      assert sess.run([record, number, total]) == [2, 1, 5]
+  finally:
+    sess.close()
 
 
 def test_an_interactive_session_with_smart_stage():

@@ -274,10 +274,3 @@ def test_lookups_run_on_the_chosen_thread_pool():
   options.use_stage_subgraph_thread_pool = True
   with _session(config) as sess:
     assert sess.run([row, train])[0].item() == 0
-
-
-def test_place_pruned_graph_is_refused():
-  config = async_embedding_config(smart_stage=False)
-  config.graph_options.place_pruned_graph = True
-  with pytest.raises(tf.errors.InvalidArgumentError, match="place_pruned_graph and .*do_async_embedding"):
-    tf.Session(config=config)
