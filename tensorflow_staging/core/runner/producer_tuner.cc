@@ -27,6 +27,10 @@ constexpr size_t kPeriodsToSee = 2;
 // times that vary by 30 % (tuned_stage_test.cc), steps reach 97 % of the best
 // speed or more with it, and 93 % without.
 constexpr double kMargin = 0.05;
+// What a step takes that never waits, as a part of what one takes that waits for
+// each record: a thread that sleeps wakes up late, to cold caches. Producers that
+// are too many go soon; that they are too few shows only in the next trial.
+constexpr double kStepWithoutWaits = 0.8;
 // A region that takes so many times as long as with fewer producers, though
 // cores are idle, queues for something.
 constexpr double kQueueing = 1.5;
@@ -138,17 +142,17 @@ bool ProducerTuner::ShouldTry(double waits) const {
   }
   // Where both wait by turns, so that these producers could keep up, a larger
   // buffer comes first.
-  const bool lacks = Demand() > (1 + kToleratedWait) * producers_;
+  const bool lacks = Demand(1) > (1 + kToleratedWait) * producers_;
   if (lacks && is_long) return true;
   const size_t patience = lacks ? kPeriodsToDecide : 2 * kPeriodsToDecide;
   return static_cast<size_t>(periods_) >= patience && recent_.complete() &&
          recent_.Median(&Sample::wait) > kToleratedWait;
 }
 
-double ProducerTuner::Demand() const {
+double ProducerTuner::Demand(double part_of_step) const {
   // With several consumers, a step may seem to take no time.
   const double fastest =
-      std::max({recent_.Median(&Sample::step),
+      std::max({part_of_step * recent_.Median(&Sample::step),
                 recent_.Median(&Sample::cpu) / cores_, kLeastMicros});
   return recent_.Median(&Sample::region) / fastest;
 }
@@ -247,7 +251,8 @@ bool ProducerTuner::OnPeriod(const Period& period) {
     }
     trial_ = Trial{producers_, recent_};
     const int more = producers_ + 1;
-    return Change(is_limited_ ? more : std::max(ProducersFor(Demand()), more));
+    if (is_limited_) return Change(more);
+    return Change(std::max(ProducersFor(Demand(kStepWithoutWaits)), more));
   }
   return idle_periods_ >= kIdlePeriods && Change(producers_ - spare_);
 }

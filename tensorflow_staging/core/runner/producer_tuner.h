@@ -135,8 +135,8 @@ class ProducerTuner {
   // steps waited for records.
   bool ShouldTry(double waits) const;
   // How many producers that never wait would let steps not wait, or no core
-  // idle, on average.
-  double Demand() const;
+  // idle, on average, if a step takes this part of the time that it took.
+  double Demand(double part_of_step) const;
   // How many producers it takes for that, where times vary.
   int ProducersFor(double demand) const;
   Verdict Judge() const;

@@ -86,8 +86,10 @@ TEST(ProducerTunerTest, ATrialBeginsWithWhatLittlesLawDemands) {
   ProducerTuner tuner(kMost, kCores);
   const Stage stage = {100, 1e9, 1000};
   EXPECT_EQ(Simulate(stage, 2, &tuner, kAllCores), 1);
+  // If steps that do not wait were as much faster as they may be, it took 13.
+  EXPECT_EQ(tuner.producers(), 14);
+  EXPECT_EQ(Simulate(stage, 100, &tuner, kAllCores), 1);
   EXPECT_EQ(tuner.producers(), 11);
-  EXPECT_EQ(Simulate(stage, 100, &tuner, kAllCores), 0);
   EXPECT_TRUE(tuner.settled());
 }
 
@@ -114,10 +116,10 @@ TEST(ProducerTunerTest, ALargeTrialWithoutAClearGainBecomesATrialOfOne) {
   ProducerTuner tuner(kMost, kCores);
   const Stage stage = {100, 105, 1000};
   Simulate(stage, 2, &tuner, kAllCores);
-  EXPECT_EQ(tuner.producers(), 11);
+  EXPECT_EQ(tuner.producers(), 14);
   // The first period of a trial is not compared.
   Simulate(stage, 2, &tuner, kAllCores);
-  EXPECT_EQ(tuner.producers(), 11);
+  EXPECT_EQ(tuner.producers(), 14);
   Simulate(stage, 1, &tuner, kAllCores);
   EXPECT_EQ(tuner.producers(), 2);
   // A gain of 5 % is found in as many periods as ever. Trials after that are of
@@ -133,7 +135,7 @@ TEST(ProducerTunerTest, ProducersThatQueueForTheSourceGo) {
   // Three producers reach the limit of the source; a fourth is for variation.
   const Stage stage = {100, 300, 1000};
   Simulate(stage, 2, &tuner, kAllCores);
-  EXPECT_EQ(tuner.producers(), 11);
+  EXPECT_EQ(tuner.producers(), 14);
   Simulate(stage, 3, &tuner, kAllCores);
   EXPECT_EQ(tuner.producers(), 4);
   for (int i = 0; i < 100; ++i) {
@@ -165,7 +167,7 @@ TEST(ProducerTunerTest, PeriodsOfAnotherLoadDoNotCount) {
   // Records take fifty times as long.
   const Stage slow = {20, 1e9, 500};
   EXPECT_EQ(Simulate(slow, 2, &tuner, kAllCores), 1);
-  EXPECT_EQ(tuner.producers(), 27);
+  EXPECT_EQ(tuner.producers(), 33);
   Simulate(slow, 100, &tuner, kAllCores);
   EXPECT_GE(tuner.producers(), 25);
   EXPECT_TRUE(tuner.settled());
@@ -251,8 +253,8 @@ TEST(ProducerTunerTest, WhereProducersSeldomWaitMoreOfThemComeFirst) {
   period.cpu_micros = CpuMicros(kAllCores);
   tuner.OnPeriod(period);
   EXPECT_TRUE(tuner.OnPeriod(period));
-  // Records take 18 ms, and steps 10 ms.
-  EXPECT_EQ(tuner.producers(), 2);
+  // Records take 18 ms, and steps 8 to 10 ms.
+  EXPECT_EQ(tuner.producers(), 3);
 }
 
 TEST(ProducerTunerTest, ATrialThatBeganAtOnceIsRepeatedWithMorePeriods) {
