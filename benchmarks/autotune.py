@@ -14,14 +14,14 @@ import statistics
 from typing import Any
 from typing import NamedTuple
 
-import autotune_cases as cases
-import blocks
-import local_cluster
-import parts
-import pictures
-import report
-import spending
-import stage_turns
+from lib import autotune_cases as cases
+from lib import blocks
+from lib import command_line
+from lib import local_cluster
+from lib import pictures
+from lib import report
+from lib import spending
+from lib import stage_turns
 
 _TARGET = 1.03
 # One producer, which keeps the order of the records, and one record.
@@ -114,7 +114,7 @@ def _grid(
   return {setting: statistics.median(values) for setting, values in rounds.items()}
 
 
-def _write(results: dict[str, Any]) -> parts.Page:
+def _write(results: dict[str, Any]) -> command_line.Page:
   table = [
       ("record : step, or program", "tried", "chosen", "ms per step", "best fixed", "ms per step", "chosen / best",
        report.INTERVAL, "1, 1, ms", "worst fixed, ms")]
@@ -131,7 +131,7 @@ def _write(results: dict[str, Any]) -> parts.Page:
         f"{ratio.median:.3f}{' **slower**' if ratio.low > _TARGET else ''}", report.interval(ratio, digits=3),
         report.milliseconds(grid[_ONE_RECORD]), report.milliseconds(max(grid.values()))))
     bars.append(pictures.Bar(title, *ratio))
-  return parts.Page(
+  return command_line.Page(
       f"""# What autotuning costs beside the best settings
 
 {report.command("autotune")}
@@ -176,7 +176,7 @@ times as long as the best number of producers; where the whole interval is above
 
 
 if __name__ == "__main__":
-  parts.main(
+  command_line.main(
       __file__, __doc__,
       {name: lambda quick, case=case: _measure(case, quick) for name, case in cases.ALL.items()} |
       {name: lambda quick, case=case: _measure_soon(case, quick) for name, case in cases.SOON.items()},

@@ -17,7 +17,8 @@ import subprocess
 import tempfile
 import time
 
-import stock_wheel
+from lib import no_arguments
+from lib import stock_wheel
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _CHANGED_FILE = _ROOT / "tensorflow_staging/core/buffer/tensor_buffer.cc"
@@ -107,4 +108,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+  no_arguments.check(__doc__)
   main()

@@ -11,7 +11,8 @@ import pathlib
 import re
 from typing import NamedTuple
 
-import svg
+from lib import no_arguments
+from lib import svg
 
 _ROOT = pathlib.Path(__file__).parent.parent
 _GREY, _AMBER, _BLUE, _GREEN = "#8a8a8a", "#e8a33d", "#3d7fb8", "#5a9e5f"
@@ -288,4 +289,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+  no_arguments.check(__doc__)
   main()

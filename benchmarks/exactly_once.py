@@ -16,10 +16,10 @@ import sys
 import tempfile
 import time
 
-import interrupted_run
-import report
-from interrupted_run import Account
-from interrupted_run import Setting
+from lib import interrupted_run
+from lib import report
+from lib.interrupted_run import Account
+from lib.interrupted_run import Setting
 
 _SETTINGS = [
     Setting(smart_stage, producers, consumers)

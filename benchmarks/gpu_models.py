@@ -22,12 +22,12 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import blocks
-import device_runs
-import model_runs
-import overlap_trace
-import report
 import tensorflow as tf
+from lib import blocks
+from lib import device_runs
+from lib import model_runs
+from lib import overlap_trace
+from lib import report
 
 from modelzoo.base import model as models
 from modelzoo.base.dataset import Input

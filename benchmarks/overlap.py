@@ -16,7 +16,8 @@ from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
-import ways
+from lib import no_arguments
+from lib import ways
 
 _ROUNDS = 7
 _WARM_UP_STEPS = 5
@@ -112,4 +113,5 @@ process and take turns; the numbers are medians of {_ROUNDS} rounds of {_MEASURE
 
 
 if __name__ == "__main__":
+  no_arguments.check(__doc__)
   main()

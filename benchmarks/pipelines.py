@@ -14,14 +14,14 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-import blocks
-import hidden_layer
 import numpy as np
-import parts
-import pictures
-import report
 import tensorflow as tf
-import ways
+from lib import blocks
+from lib import command_line
+from lib import hidden_layer
+from lib import pictures
+from lib import report
+from lib import ways
 
 _BATCHES = {"256": 256, "32": 32}
 _CAPACITY = 4
@@ -103,14 +103,14 @@ def _table(rounds: blocks.Rounds) -> tuple[str, list[pictures.Bar]]:
   return report.markdown(rows), found
 
 
-def _write(results: dict[str, Any]) -> parts.Page:
+def _write(results: dict[str, Any]) -> command_line.Page:
   tables, groups = [], []
   for name, rounds in results.items():
     table, bars = _table(rounds)
     tables.append(f"## Batches of {name} rows\n\n{table}")
     groups.append(pictures.Group(f"batches of {name} rows", bars))
   text = "\n\n".join(tables)
-  return parts.Page(
+  return command_line.Page(
       f"""# One model, fed by every kind of pipeline
 
 {report.command("pipelines")}
@@ -132,6 +132,6 @@ and handing over a record cost nothing.""",
 
 
 if __name__ == "__main__":
-  parts.main(
+  command_line.main(
       __file__, __doc__, {name: lambda quick, batch=batch: _measure(batch, quick) for name, batch in _BATCHES.items()},
       _write, quick=("32",))

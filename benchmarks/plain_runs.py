@@ -60,7 +60,7 @@ def _process(python: str) -> list[float]:
 
 
 def main() -> None:
-  import stock_wheel
+  from lib import stock_wheel
 
   with tempfile.TemporaryDirectory() as folder:
     pythons = {"here": str(_ROOT / ".venv/bin/python"), "stock": stock_wheel.make_environment(folder)}
@@ -91,4 +91,7 @@ if __name__ == "__main__":
   if sys.argv[1:] == ["measure"]:
     _measure()
   else:
+    from lib import no_arguments
+
+    no_arguments.check(__doc__)
     main()

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import stage_thread_pools
 import tensorflow as tf
+from lib import no_arguments
 from tensorflow.core.protobuf import config_pb2
 
 from tensorflow_staging.python.session import runner_options
@@ -200,8 +201,6 @@ def main() -> None:
                        ("session, µs", "own, µs", "ratio", "middle half")))]
   rows.append(("---", *("---:" for _ in rows[0][1:])))
   for name, case in _CASES.items():
-    if sys.argv[1:] and not any(word in name for word in sys.argv[1:]):
-      continue
     before, after = _measure(case)
     rows.append((
         name,
@@ -216,4 +215,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+  no_arguments.check(__doc__)
   main()

@@ -16,8 +16,9 @@ from collections.abc import Callable
 from collections.abc import Iterator
 
 import numpy as np
-import pass_graph
 import tensorflow as tf
+from lib import no_arguments
+from lib import pass_graph
 
 # Sizes of graphs, without and with Grappler, which needs minutes for the largest ones.
 _START_NODES = {False: (1_000, 14_000, 50_000, 200_000), True: (1_000, 14_000)}
@@ -238,4 +239,5 @@ loss.""")
 
 
 if __name__ == "__main__":
+  no_arguments.check(__doc__)
   main()

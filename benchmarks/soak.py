@@ -17,13 +17,13 @@ import threading
 import time
 from typing import NamedTuple
 
-import curves
-import interrupted_run
 import numpy as np
-import report
 import tensorflow as tf
-from interrupted_run import Account
-from interrupted_run import Setting
+from lib import curves
+from lib import interrupted_run
+from lib import report
+from lib.interrupted_run import Account
+from lib.interrupted_run import Setting
 
 # By turns.
 _SETTINGS = (Setting(False, 1, 1), Setting(True, 2, 4), Setting(False, 8, 4), Setting(True, 1, 4))

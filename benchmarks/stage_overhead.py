@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import ways
+from lib import no_arguments
+from lib import ways
 
 _CAPACITIES = (1, 8)
 _ROUNDS = 41
@@ -132,4 +133,5 @@ hide.""")
 
 
 if __name__ == "__main__":
+  no_arguments.check(__doc__)
   main()

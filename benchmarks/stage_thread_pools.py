@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+from lib import no_arguments
 
 tf1 = tf.compat.v1
 
@@ -157,4 +158,5 @@ queues ahead of the step; on a pool of one thread, it cannot use more than that 
 
 
 if __name__ == "__main__":
+  no_arguments.check(__doc__)
   main()

@@ -11,10 +11,10 @@ import argparse
 import contextlib
 from collections.abc import Iterator
 
-import blocks
-import quietness
-import report
 import tensorflow as tf
+from lib import blocks
+from lib import quietness
+from lib import report
 
 _BASE = "none"
 # The hooks beside that which runs the stage.

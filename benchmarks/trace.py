@@ -15,8 +15,8 @@ import tempfile
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import svg
 import tensorflow as tf
+from lib import svg
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 tf1 = tf.compat.v1

@@ -31,8 +31,8 @@ native_code = rule(
     attrs = {
         "base_wheel": attr.label(mandatory = True, allow_single_file = True, doc = "the official wheel, packed"),
         "_python": attr.label(default = "@python//:python3", allow_single_file = True, executable = True, cfg = "host"),
-        "_program": attr.label(default = "//ci/gpu:native_code.py", allow_single_file = True),
-        "_modules": attr.label(default = "//ci/gpu:native_code_modules"),
+        "_program": attr.label(default = "//gpu_kit:native_code.py", allow_single_file = True),
+        "_modules": attr.label(default = "//gpu_kit:native_code_modules"),
         "_ptxas": attr.label(default = "@native_code_tools//:nvidia/cuda_nvcc/bin/ptxas", allow_single_file = True, executable = True, cfg = "host"),
         "_lz4": attr.label(default = "@native_code_tools//:lz4"),
     },

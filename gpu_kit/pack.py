@@ -25,7 +25,7 @@ import launch
 _ROOT = base_layer._ROOT
 
 # Of the repository, all that the tests and benchmarks need, and the scripts. Python's own files are beside these.
-_REPOSITORY = ("ci", "benchmarks", "conftest.py", "modelzoo", "pyproject.toml", "tensorflow_staging/python")
+_REPOSITORY = ("benchmarks", "ci", "conftest.py", "gpu_kit", "modelzoo", "pyproject.toml", "tensorflow_staging/python")
 # The exit status that asks for a new base.
 _NEEDS_BASE = 3
 # The most bytes of the wheel that may differ from the base, unpacked. They pack to about a third.
@@ -92,7 +92,7 @@ def _pack(arguments: argparse.Namespace) -> int:
   for name in base["pieces"]:
     paths.append(kit / name)
     os.link(arguments.base / name, paths[-1])
-  shutil.copy(_ROOT / "ci/gpu/run.sh", kit / "run.sh")
+  shutil.copy(_ROOT / "gpu_kit/run.sh", kit / "run.sh")
   title = (f"# GPU kit 2: tensorflow {version}, commit {about['commit']}, for {' '.join(about['chips'])},"
            f" glibc {about['glibc']}, {about['bytes'] / 1e9:.1f} GB unpacked")
   lines = [title, *(f"{archives.sha256(path)}  {path.name}" for path in paths)]

@@ -7,7 +7,7 @@
 #
 # It prints each result when it is known, and appends it to FILE.log; it writes FILE, by default report.md beside this
 # script, again after each part. It unpacks into the folder unpacked, once, and takes at most 300 seconds. --only runs the
-# named parts alone (ci/gpu/kit_parts.py has their names); --device cpu tries all of them on a machine without a GPU;
+# named parts alone (gpu_kit/kit_parts.py has their names); --device cpu tries all of them on a machine without a GPU;
 # with --stretch 4, each part may take four times as long, on a slow machine. pack.sh puts this script into the kit.
 set -euo pipefail
 kit=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -38,7 +38,7 @@ done
 
 say "Checking the pieces in $kit"
 manifest=$kit/manifest.txt
-[ -f "$manifest" ] || die "$kit has no manifest.txt: copy all files that ci/gpu/pack.sh wrote to dist/gpu-kit into one folder, and run the run.sh there."
+[ -f "$manifest" ] || die "$kit has no manifest.txt: copy all files that gpu_kit/pack.sh wrote to dist/gpu-kit into one folder, and run the run.sh there."
 title=$(head -1 "$manifest")
 [[ $title == "# GPU kit 2:"* ]] || die "$manifest is not of this version of the kit: use the run.sh that was packed with it. It begins: $title"
 echo "${title#\# }"
@@ -91,5 +91,5 @@ if [ ! -f "$kit/unpacked/unpacked.txt" ]; then
 fi
 
 say "Running"
-exec "$python" -s "$kit/unpacked/ci/gpu/run_kit.py" --report="$report" --seconds="$((seconds - SECONDS))" \
+exec "$python" -s "$kit/unpacked/gpu_kit/run_kit.py" --report="$report" --seconds="$((seconds - SECONDS))" \
   "${arguments[@]}"

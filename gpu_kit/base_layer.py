@@ -27,7 +27,7 @@ import elf
 import machine_libraries
 import zeroing
 
-_ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A call that takes pieces to a machine may carry 64 MiB, with some other files.
 PIECE_BYTES = 55_000_000
 
@@ -39,7 +39,7 @@ UNUSED_PACKAGES = re.compile(
     r"(tensorflow/include|clang|pip|setuptools|jedi|parso|auditwheel|elftools|lz4|nvidia/cuda_nvcc|zstandard"
     r"|tensorboard_data_server|tensorflow_io_gcs_filesystem|nvidia/\w+/include)/|.*__pycache__/|nvidia/.*\.a$")
 # What the packing depends on, besides the options and the wheel.
-_REQUIREMENTS = ("third_party/python/requirements.txt", "ci/requirements.txt", "ci/gpu/requirements.txt")
+_REQUIREMENTS = ("third_party/python/requirements.txt", "ci/requirements.txt", "gpu_kit/requirements.txt")
 _PROGRAMS = ("archives.py", "base_layer.py", "chips.py", "cuda_libraries.py", "elf.py", "fatbin.py",
              "machine_libraries.py", "pieces.py", "zeroing.py")
 
@@ -53,7 +53,7 @@ def key(options: Iterable[str]) -> str:
     options: The options of the packing.
   """
   digest = hashlib.sha256("\n".join([sys.version, *options]).encode())
-  for path in (*(_ROOT / name for name in _REQUIREMENTS), *(_ROOT / "ci/gpu" / name for name in _PROGRAMS)):
+  for path in (*(_ROOT / name for name in _REQUIREMENTS), *(_ROOT / "gpu_kit" / name for name in _PROGRAMS)):
     digest.update(hashlib.sha256(path.read_bytes()).digest())
   return digest.hexdigest()[:16]
 
@@ -86,7 +86,7 @@ def _unpacker(packages: pathlib.Path) -> Files:
   """Returns what Python needs to unpack the rest, as it would be in the folder unpacker/."""
   package = _tree(packages / "zstandard", re.compile(".*__pycache__/"))
   files = {f"unpacker/zstandard/{name}": path for name, path in package.items()}
-  return files | {f"unpacker/{name}": _ROOT / "ci/gpu" / name for name in ("pieces.py",)}
+  return files | {f"unpacker/{name}": _ROOT / "gpu_kit" / name for name in ("pieces.py",)}
 
 
 def _metadata(packages: pathlib.Path, name: str) -> email.message.Message:
@@ -114,7 +114,7 @@ def check_versions(required: Iterable[str], versions: dict[str, str]) -> None:
     raise ValueError("the wheel is not a CUDA wheel: build it with ci/build_wheel.sh --config=cuda")
   for name, version in versions.items():
     if name.startswith("nvidia-") and extra.get(name) != version:
-      raise ValueError(f"ci/gpu/requirements.txt has {name} {version}, but the wheel requires {extra.get(name)}")
+      raise ValueError(f"gpu_kit/requirements.txt has {name} {version}, but the wheel requires {extra.get(name)}")
 
 
 def _cuda(packages: pathlib.Path, stand_ins: set[str]) -> list[str]:

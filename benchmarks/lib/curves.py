@@ -7,7 +7,7 @@ import html
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import svg
+from lib import svg
 
 _LEFT = 70
 _WIDTH = 330

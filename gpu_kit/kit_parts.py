@@ -39,7 +39,7 @@ class Part(NamedTuple):
 
 
 def _test(name: str, seconds: float, *files: str) -> Part:
-  return Part(name, seconds, tuple(f"ci/gpu/tests/{file}_test.py" for file in files), is_test=True)
+  return Part(name, seconds, tuple(f"gpu_kit/tests/{file}_test.py" for file in files), is_test=True)
 
 
 def _model(name: str, seconds: float) -> Part:
@@ -49,13 +49,13 @@ def _model(name: str, seconds: float) -> Part:
 # What answers most in the least time comes first. Without the driver's compiler, a kernel without machine code is an
 # error.
 PARTS = (
-    Part("libraries", 15, ("ci/gpu/cuda_libraries.py", "packages/nvidia")),
-    Part("native", 40, ("ci/gpu/warm_up.py", "--device", _DEVICE), environment=(("CUDA_DISABLE_PTX_JIT", "1"),)),
-    Part("launch", 15, ("ci/gpu/launch.py", "bin/launch"), needs_gpu=True),
+    Part("libraries", 15, ("gpu_kit/cuda_libraries.py", "packages/nvidia")),
+    Part("native", 40, ("gpu_kit/warm_up.py", "--device", _DEVICE), environment=(("CUDA_DISABLE_PTX_JIT", "1"),)),
+    Part("launch", 15, ("gpu_kit/launch.py", "bin/launch"), needs_gpu=True),
     _test("values", 60, "gpu_values", "gpu_streams"),
     Part("overlap", 30, ("benchmarks/gpu_overlap.py", "--device", _DEVICE)),
     Part("copies", 40, ("benchmarks/gpu_copies.py", "--device", _DEVICE)),
-    Part("random", 40, ("ci/gpu/compare_random_graphs.py",)),
+    Part("random", 40, ("gpu_kit/compare_random_graphs.py",)),
     _model("dlrm", 40),
     _model("deepfm", 30),
     _model("dssm", 30),
@@ -63,7 +63,7 @@ PARTS = (
     _model("dien", 35),
     Part("streams", 25, ("benchmarks/gpu_streams.py", "--device", _DEVICE)),
     # As the driver starts programs that do not choose: all code is loaded at once.
-    Part("eager", 40, ("ci/gpu/warm_up.py", "--device", _DEVICE), environment=(("CUDA_MODULE_LOADING", "EAGER"),)),
+    Part("eager", 40, ("gpu_kit/warm_up.py", "--device", _DEVICE), environment=(("CUDA_MODULE_LOADING", "EAGER"),)),
 )
 
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from concurrent import futures
 
-import blocks
-import delay_proxy
-import model_runs
 import tensorflow as tf
 
+from lib import blocks
+from lib import delay_proxy
+from lib import model_runs
 from modelzoo.base.cluster import Cluster
 from modelzoo.base.training import Run
 

@@ -3,15 +3,15 @@
 #
 # Packs the kit for a machine with an NVIDIA GPU and without a network into dist/gpu-kit (docs/gpu.md):
 #
-#   ci/gpu/pack.sh [--chip sm_90]... [--stand-in NAME]... [--level 19] [WHEEL]
+#   gpu_kit/pack.sh [--chip sm_90]... [--stand-in NAME]... [--level 19] [WHEEL]
 #
 # WHEEL is a CUDA wheel with machine code for the chips, by default dist/*.whl. What stays as it is from commit to commit is
 # packed once, into dist/gpu-kit-base, which needs a network and about 6 GB while it runs; the rest takes seconds. --level says
 # how hard zstd tries: 3 is quicker than the default, and packs a tenth less.
 steps_total=3
-source "$(dirname "$0")/../steps.sh"
+source "$(dirname "$0")/../ci/steps.sh"
 
-usage="ci/gpu/pack.sh [--chip sm_90]... [--stand-in NAME]... [--level 19] [WHEEL]"
+usage="gpu_kit/pack.sh [--chip sm_90]... [--stand-in NAME]... [--level 19] [WHEEL]"
 options=()
 wheel=
 while [ $# -gt 0 ]; do
@@ -25,7 +25,7 @@ wheels=(dist/*.whl)
 wheel=${wheel:-${wheels[0]}}
 [ -f "$wheel" ] || die "There is no $wheel: build it with ci/build_wheel.sh --config=cuda --chip=sm_90."
 python=$(find_python)
-base=dist/gpu-kit-base/$("$python" ci/gpu/base_layer.py --key "${options[@]}")
+base=dist/gpu-kit-base/$("$python" gpu_kit/base_layer.py --key "${options[@]}")
 
 pack_base() {
   rm -rf "$base"
@@ -35,18 +35,18 @@ pack_base() {
 
   step "Installing the pinned packages and CUDA's libraries, about 2 GB"
   "$python" -m venv "$stage/venv"
-  install_pinned "$stage/venv/bin/python" third_party/python/requirements.txt ci/requirements.txt ci/gpu/requirements.txt
+  install_pinned "$stage/venv/bin/python" third_party/python/requirements.txt ci/requirements.txt gpu_kit/requirements.txt
   "$stage/venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-index --no-deps --no-compile "$wheel"
 
   step "Packing what stays as it is"
-  "$stage/venv/bin/python" ci/gpu/base_layer.py --packages="$stage/venv/lib/python3.11/site-packages" --wheel="$wheel" \
+  "$stage/venv/bin/python" gpu_kit/base_layer.py --packages="$stage/venv/lib/python3.11/site-packages" --wheel="$wheel" \
     --out="$base" "${options[@]}"
   rm -rf "$stage"
 }
 
 pack() {
   step "Packing what the commit changes"
-  "$python" ci/gpu/pack.py --base="$base" --wheel="$wheel" --kit=dist/gpu-kit
+  "$python" gpu_kit/pack.py --base="$base" --wheel="$wheel" --kit=dist/gpu-kit
 }
 
 [ -f "$base/base.json" ] || pack_base

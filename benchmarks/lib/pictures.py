@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import svg
+from lib import svg
 
 _LABELS = 172
 _BARS = 192

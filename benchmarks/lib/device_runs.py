@@ -9,12 +9,12 @@ import queue
 import threading
 from collections.abc import Iterator
 
-import blocks
-import model_runs
 import tensorflow as tf
-import ways
 from tensorflow.python.ops import data_flow_ops
 
+from lib import blocks
+from lib import model_runs
+from lib import ways
 from modelzoo.base import dataset
 from modelzoo.base import model as models
 from modelzoo.base.staging import Staging

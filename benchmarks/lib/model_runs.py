@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 
-import blocks
 import tensorflow as tf
-import ways
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from lib import blocks
+from lib import ways
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
 
 from modelzoo import data
 from modelzoo.base import dataset

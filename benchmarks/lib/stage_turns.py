@@ -6,8 +6,8 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-import autotune_cases as cases
-import blocks
+from lib import autotune_cases as cases
+from lib import blocks
 
 
 class Effort(NamedTuple):

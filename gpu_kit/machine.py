@@ -120,7 +120,7 @@ def problem(machine: Machine, code: dict[str, list[list[str]]]) -> str | None:
   lacking = without_code(code, chip)
   if lacking:
     return (f"The kit has no code for the GPU, {machine.gpus[0].name}, which is {chip}: {', '.join(lacking)} cannot run"
-            f" there. Pack a kit for it: ci/gpu/pack.sh --chip {chip}")
+            f" there. Pack a kit for it: gpu_kit/pack.sh --chip {chip}")
   return None
 
 

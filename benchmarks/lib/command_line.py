@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 
-import quietness
 import tensorflow as tf
+
+from lib import quietness
 
 
 class Page(NamedTuple):

@@ -67,7 +67,7 @@ def test_a_whole_kit_is_unpacked_and_run(kit, tmp_path):
   unpacking, running = [line for line in done.stdout.splitlines() if line.startswith("python ")]
   assert unpacking == (f"python -s {kit}/unpacked/unpacker/pieces.py {kit}/packages.tar.zst.000"
                        f" {kit}/packages.tar.zst.001 {kit}/unpacked")
-  assert running.startswith(f"python -s {kit}/unpacked/ci/gpu/run_kit.py --report={tmp_path}/r.md --seconds=")
+  assert running.startswith(f"python -s {kit}/unpacked/gpu_kit/run_kit.py --report={tmp_path}/r.md --seconds=")
   assert running.endswith(" --only dlrm --only din")
   assert 400 < int(running.partition("--seconds=")[2].split()[0]) <= 500
   # The files of the commit replace those of the base.
@@ -115,7 +115,7 @@ def test_a_machine_or_a_script_that_does_not_fit(kit, title, message):
 
 def test_a_folder_without_a_kit(kit):
   (kit / "manifest.txt").unlink()
-  assert "has no manifest.txt: copy all files that ci/gpu/pack.sh wrote" in _error(kit)
+  assert "has no manifest.txt: copy all files that gpu_kit/pack.sh wrote" in _error(kit)
 
 
 def test_a_manifest_that_is_cut_off(kit):
@@ -145,13 +145,13 @@ PARTS = (
 def unpacked(tmp_path) -> pathlib.Path:
   """What run.sh unpacks: the real scripts, and small programs as parts."""
   folder = tmp_path / "unpacked"
-  tests = folder / "ci" / "gpu" / "tests"
+  tests = folder / "gpu_kit" / "tests"
   tests.mkdir(parents=True)
   for path in _FOLDER.glob("*.py"):
-    shutil.copy(path, folder / "ci" / "gpu")
+    shutil.copy(path, folder / "gpu_kit")
   text = (_FOLDER / "kit_parts.py").read_text()
   text = text[:text.index("# What answers")] + _PARTS + text[text.index("def chosen"):]
-  (folder / "ci/gpu/kit_parts.py").write_text(text)
+  (folder / "gpu_kit/kit_parts.py").write_text(text)
   (folder / "native.py").write_text(
       "import sys, time\nprint('a warning', file=sys.stderr)\nprint('| native |', sys.argv[1])\ntime.sleep(60)\n")
   (tests / "a_test.py").write_text(
@@ -168,7 +168,7 @@ def unpacked(tmp_path) -> pathlib.Path:
 
 def _run_kit(folder: pathlib.Path, *options: str, seconds: int = 60) -> tuple[int, str, str]:
   report = folder.parent / "report.md"
-  command = [sys.executable, folder / "ci/gpu/run_kit.py", f"--report={report}", f"--seconds={seconds}", *options]
+  command = [sys.executable, folder / "gpu_kit/run_kit.py", f"--report={report}", f"--seconds={seconds}", *options]
   done = subprocess.run(command, timeout=60, capture_output=True, text=True)
   return done.returncode, done.stdout + done.stderr, report.read_text() if report.exists() else ""
 
@@ -223,7 +223,7 @@ def test_every_part_has_its_program_and_a_name_of_its_own():
   for part in kit_parts.PARTS:
     files = part.command if part.is_test else part.command[:1]
     for file in files:
-      assert (_FOLDER.parent.parent / file).is_file()
+      assert (_FOLDER.parent / file).is_file()
   assert kit_parts.chosen(["dlrm", "native"])[0].name == "native"
   assert kit_parts.chosen([]) == list(kit_parts.PARTS)
   dlrm, = kit_parts.chosen(["dlrm"])

@@ -9,7 +9,7 @@ import platform
 import re
 from collections.abc import Sequence
 
-import blocks
+from lib import blocks
 
 
 def markdown(rows: Sequence[tuple[str, ...]], left: int = 1) -> str:

@@ -8,7 +8,7 @@ import os
 import pathlib
 from typing import NamedTuple
 
-import blocks
+from lib import blocks
 
 _TASKS = pathlib.Path("/proc/self/task")
 

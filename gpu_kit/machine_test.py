@@ -29,7 +29,7 @@ def test_a_machine_that_can_run_the_kit():
         ({"status": 100, "gpus": []}, ["finds no GPU", "/dev/nvidia0"]),
         ({"gpus": []}, ["finds no GPU", "CUDA_VISIBLE_DEVICES"]),
         ({"status": 803, "gpus": []}, ["cuInit returned 803", "nvidia-smi"]),
-        ({"chip": "sm_80"}, ["NVIDIA H200", "sm_80", "libcublas.so.11 cannot run", "ci/gpu/pack.sh --chip sm_80"]),
+        ({"chip": "sm_80"}, ["NVIDIA H200", "sm_80", "libcublas.so.11 cannot run", "gpu_kit/pack.sh --chip sm_80"]),
     ],
 )
 def test_each_problem_says_what_to_do(changed, words):

@@ -30,7 +30,7 @@ class _Run:
 
   def __init__(self, arguments: argparse.Namespace):
     self._budget = budget.Budget(arguments.seconds)
-    self._folder = pathlib.Path(__file__).resolve().parent.parent.parent
+    self._folder = pathlib.Path(__file__).resolve().parent.parent
     self._device = arguments.device
     self._report = arguments.report
     self._report.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ class _Run:
     return passed and (self._device == "cpu" or self._problem is None)
 
   def _look_at_machine(self) -> None:
-    if self._step(kit_parts.Part("machine", _MACHINE_SECONDS, ("ci/gpu/machine.py",), prints_markdown=False)):
+    if self._step(kit_parts.Part("machine", _MACHINE_SECONDS, ("gpu_kit/machine.py",), prints_markdown=False)):
       self._machine = machines.Machine.from_json(self._steps[-1].log.read_text().splitlines()[-1])
       self._problem = machines.problem(self._machine, self._about["code"])
     else:

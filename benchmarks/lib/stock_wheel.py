@@ -7,7 +7,7 @@ import os
 import pathlib
 import subprocess
 
-_ROOT = pathlib.Path(__file__).resolve().parent.parent
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def path() -> str:

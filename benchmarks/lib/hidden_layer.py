@@ -6,9 +6,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import spending
 import tensorflow as tf
-import ways
+
+from lib import spending
+from lib import ways
 
 # The inputs of a row, and the units of the layer.
 SIZE = 1024

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The account of a run finds what is lost, repeated and misplaced."""
 
-import interrupted_run
 import pytest
+
+from lib import interrupted_run
 
 _CASES = {
     "nothing wrong": ([[0, 2, 4], [1, 3]], 0, dict(taken=5)),

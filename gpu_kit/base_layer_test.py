@@ -20,7 +20,7 @@ def test_versions_of_the_extra():
 
 @pytest.mark.parametrize("name", ["nvidia-cublas-cu11", "nvidia-other"])
 def test_other_versions_are_refused(name):
-  with pytest.raises(ValueError, match=f"ci/gpu/requirements.txt has {name} 12.1, but the wheel requires"):
+  with pytest.raises(ValueError, match=f"gpu_kit/requirements.txt has {name} 12.1, but the wheel requires"):
     base_layer.check_versions(_REQUIRED, {name: "12.1"})
 
 

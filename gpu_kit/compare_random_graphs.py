@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 
-_ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
 _FIRST_SEED = 1_000_000
 # More workers than that would wait for each other in the driver.
 _MOST_WORKERS = 8

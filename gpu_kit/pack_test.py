@@ -68,7 +68,7 @@ def test_a_kit_has_the_base_and_what_differs_from_it(base, tmp_path):
     assert json.loads(read("kit.json"))["tensorflow"] == "2.1"
     assert archive.getmember("bin/launch").mode & 0o100
     # What run.sh and the parts need.
-    for name in ("ci/gpu/run_kit.py", "benchmarks/gpu_models.py", "modelzoo/base/training.py", "conftest.py",
+    for name in ("gpu_kit/run_kit.py", "benchmarks/gpu_models.py", "modelzoo/base/training.py", "conftest.py",
                  "tensorflow_staging/python/testing/random_graphs.py"):
       assert name in archive.getnames()
 

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import blocks
-import hidden_layer
-import local_cluster
-import model_runs
-import remote_files
-import spending
 import tensorflow as tf
-import ways
 
+from lib import blocks
+from lib import hidden_layer
+from lib import local_cluster
+from lib import model_runs
+from lib import remote_files
+from lib import spending
+from lib import ways
 from modelzoo.base import model as models
 from modelzoo.base.dataset import Input
 from modelzoo.base.staging import Staging

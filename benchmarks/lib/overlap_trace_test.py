@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a profile says about copies and kernels that overlap."""
 
-import overlap_trace
 import pytest
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+from lib import overlap_trace
 
 
 @pytest.mark.parametrize("intervals,expected", [
