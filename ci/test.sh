@@ -19,9 +19,9 @@ bazel test //...
 step "Building the wheel into dist/"
 ci/build_wheel.sh
 
-step "Installing the wheel into .venv, and linting the Python"
+step "Installing the wheel into .venv, and checking the format of the code"
 ci/install_wheel.sh
-"$venv/bin/ruff" check .
+ci/format.sh --check
 
 step "Installing a browser for the tests of the HTML report"
 ci/install_browser.sh || echo "Without a browser, pytest skips these tests; the reason is above."

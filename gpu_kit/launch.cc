@@ -42,8 +42,9 @@ struct Driver {
   Status (*cuMemHostAlloc)(void**, size_t, unsigned);
   Status (*cuMemFreeHost)(void*);
   Status (*cuMemcpyHtoDAsync_v2)(Address, const void*, size_t, Handle);
-  Status (*cuLaunchKernel)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle,
-                           void**, void**);
+  Status (*cuLaunchKernel)(Handle, unsigned, unsigned, unsigned, unsigned,
+                           unsigned, unsigned, unsigned, Handle, void**,
+                           void**);
 };
 
 constexpr char kKernels[] = R"(
@@ -87,11 +88,14 @@ constexpr double kLongKernelSeconds = 0.25;
 }
 
 void Check(Status status, const char* what) {
-  if (status != 0) Fail(std::string(what) + " returned " + std::to_string(status));
+  if (status != 0)
+    Fail(std::string(what) + " returned " + std::to_string(status));
 }
 
 double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 double SecondsOf(const std::function<void()>& work) {
@@ -112,7 +116,8 @@ void Row(const char* format, ...) {
 template <typename Function>
 void Find(Handle library, const char* name, Function* function) {
   *function = reinterpret_cast<Function>(dlsym(library, name));
-  if (*function == nullptr) Fail(std::string("the driver has no function ") + name);
+  if (*function == nullptr)
+    Fail(std::string("the driver has no function ") + name);
 }
 
 Driver LoadDriver() {
@@ -144,13 +149,16 @@ class Gpu {
     int device;
     Check(driver_.cuInit(0), "cuInit");
     Check(driver_.cuDeviceGet(&device, 0), "cuDeviceGet");
-    Check(driver_.cuDevicePrimaryCtxRetain(&context_, device), "cuDevicePrimaryCtxRetain");
+    Check(driver_.cuDevicePrimaryCtxRetain(&context_, device),
+          "cuDevicePrimaryCtxRetain");
     Enter();
     Handle module;
     Check(driver_.cuModuleLoadData(&module, kKernels), "cuModuleLoadData");
-    Check(driver_.cuModuleGetFunction(&spin_, module, "spin"), "cuModuleGetFunction");
+    Check(driver_.cuModuleGetFunction(&spin_, module, "spin"),
+          "cuModuleGetFunction");
     for (int i = 0; i < kStreams; ++i) {
-      Check(driver_.cuStreamCreate(&streams_[i], kNonBlocking), "cuStreamCreate");
+      Check(driver_.cuStreamCreate(&streams_[i], kNonBlocking),
+            "cuStreamCreate");
       memory_[i] = Allocate(4096);
     }
     Launch(0, 1);
@@ -159,43 +167,53 @@ class Gpu {
     constexpr uint64_t kTrial = 1000000;
     for (int trial = 0; trial < 2; ++trial) {
       per_second_ = kTrial / SecondsOf([&] {
-        Launch(0, kTrial);
-        Wait(0);
-      });
+                      Launch(0, kTrial);
+                      Wait(0);
+                    });
     }
   }
 
   // Makes this GPU the one of the calling thread.
   void Enter() { Check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent"); }
 
-  uint64_t CountFor(double seconds) const { return static_cast<uint64_t>(seconds * per_second_) + 1; }
+  uint64_t CountFor(double seconds) const {
+    return static_cast<uint64_t>(seconds * per_second_) + 1;
+  }
 
   void Launch(int stream, uint64_t count) {
     void* arguments[] = {&memory_[stream], &count};
-    Check(driver_.cuLaunchKernel(spin_, kBlocksOfASmallKernel, 1, 1, kThreadsOfABlock, 1, 1, 0, streams_[stream],
+    Check(driver_.cuLaunchKernel(spin_, kBlocksOfASmallKernel, 1, 1,
+                                 kThreadsOfABlock, 1, 1, 0, streams_[stream],
                                  arguments, nullptr),
           "cuLaunchKernel");
   }
 
   void Copy(int stream, Address to, const void* from, size_t bytes) {
-    Check(driver_.cuMemcpyHtoDAsync_v2(to, from, bytes, streams_[stream]), "cuMemcpyHtoDAsync");
+    Check(driver_.cuMemcpyHtoDAsync_v2(to, from, bytes, streams_[stream]),
+          "cuMemcpyHtoDAsync");
   }
 
-  void Wait(int stream) { Check(driver_.cuStreamSynchronize(streams_[stream]), "cuStreamSynchronize"); }
+  void Wait(int stream) {
+    Check(driver_.cuStreamSynchronize(streams_[stream]), "cuStreamSynchronize");
+  }
 
   Address Allocate(size_t bytes) {
     Address result;
     Check(driver_.cuMemAlloc_v2(&result, bytes), "cuMemAlloc");
     return result;
   }
-  void Free(Address address) { Check(driver_.cuMemFree_v2(address), "cuMemFree"); }
+  void Free(Address address) {
+    Check(driver_.cuMemFree_v2(address), "cuMemFree");
+  }
 
   char* AllocatePinned(size_t bytes) {
     void* result;
     Check(driver_.cuMemHostAlloc(&result, bytes, 0), "cuMemHostAlloc");
     return static_cast<char*>(result);
   }
-  void FreePinned(void* memory) { Check(driver_.cuMemFreeHost(memory), "cuMemFreeHost"); }
+  void FreePinned(void* memory) {
+    Check(driver_.cuMemFreeHost(memory), "cuMemFreeHost");
+  }
 
  private:
   const Driver driver_;
@@ -207,7 +225,8 @@ class Gpu {
 };
 
 // Returns how long `threads` threads need, of which each uses the stream with its number.
-double SecondsOfThreads(Gpu& gpu, int threads, const std::function<void(int)>& work) {
+double SecondsOfThreads(Gpu& gpu, int threads,
+                        const std::function<void(int)>& work) {
   return SecondsOf([&] {
     std::vector<std::thread> running;
     for (int i = 0; i < threads; ++i) {
@@ -228,7 +247,8 @@ void MeasureLaunches(Gpu& gpu) {
       for (int i = 0; i < kLaunches; ++i) gpu.Launch(stream, 1);
     });
     Row("| %d threads that launch short kernels, each on its stream | %.2f us a launch of each, %.0f launches/ms in all |",
-        threads, seconds / kLaunches * 1e6, threads * kLaunches / seconds / 1e3);
+        threads, seconds / kLaunches * 1e6,
+        threads * kLaunches / seconds / 1e3);
   }
 }
 
@@ -239,34 +259,42 @@ void MeasureSmallKernels(Gpu& gpu) {
     const double seconds = SecondsOfThreads(gpu, threads, [&](int stream) {
       for (int i = 0; i < kKernels; ++i) gpu.Launch(stream, count);
     });
-    Row("| %d streams, each with %d kernels of 1 ms and %d blocks | %.1f ms |", threads, kKernels,
-        kBlocksOfASmallKernel, seconds * 1e3);
+    Row("| %d streams, each with %d kernels of 1 ms and %d blocks | %.1f ms |",
+        threads, kKernels, kBlocksOfASmallKernel, seconds * 1e3);
   }
 }
 
 void MeasureCopies(Gpu& gpu) {
   std::vector<char> pageable(kLargeCopy, 1);
   char* pinned;
-  const double allocation = SecondsOf([&] { pinned = gpu.AllocatePinned(kLargeCopy); });
+  const double allocation =
+      SecondsOf([&] { pinned = gpu.AllocatePinned(kLargeCopy); });
   Row("| allocation of 64 MiB of pinned memory | %.1f ms |", allocation * 1e3);
   std::memset(pinned, 1, kLargeCopy);
   const Address target = gpu.Allocate(kLargeCopy);
-  for (size_t bytes : {4096, 16384, 65536, 262144, 400000, 1048576, 4194304, 67108864}) {
+  for (size_t bytes :
+       {4096, 16384, 65536, 262144, 400000, 1048576, 4194304, 67108864}) {
     const int copies = bytes > 1000000 ? 10 : 500;
     const size_t places = kLargeCopy / bytes;
     const auto time = [&](const std::function<void(size_t)>& copy) {
       return SecondsOf([&] {
                for (int i = 0; i < copies; ++i) copy(i % places * bytes);
                gpu.Wait(1);
-             }) / copies * 1e6;
+             }) /
+             copies * 1e6;
     };
-    const double direct = time([&](size_t at) { gpu.Copy(1, target + at, pinned + at, bytes); });
+    const double direct =
+        time([&](size_t at) { gpu.Copy(1, target + at, pinned + at, bytes); });
     const double waiting = time([&](size_t at) {
       gpu.Copy(1, target + at, pinned + at, bytes);
       gpu.Wait(1);
     });
-    const double unpinned = time([&](size_t at) { gpu.Copy(1, target + at, pageable.data() + at, bytes); });
-    const double packing = time([&](size_t at) { std::memcpy(pinned + at, pageable.data() + at, bytes); });
+    const double unpinned = time([&](size_t at) {
+      gpu.Copy(1, target + at, pageable.data() + at, bytes);
+    });
+    const double packing = time([&](size_t at) {
+      std::memcpy(pinned + at, pageable.data() + at, bytes);
+    });
     Row("| copies of %zu bytes to the GPU | %.1f us each from pinned memory, %.1f us if each is waited for, %.1f us from"
         " other memory; memcpy of one thread %.1f us |",
         bytes, direct, waiting, unpinned, packing);
@@ -280,21 +308,22 @@ void MeasureCopies(Gpu& gpu) {
   gpu.Launch(0, gpu.CountFor(kLongKernelSeconds));
   const double beside = SecondsOf(copy);
   gpu.Wait(0);
-  Row("| copy of 64 MiB from pinned memory | %.1f ms alone, %.1f ms beside a kernel of %.0f ms |", alone * 1e3,
-      beside * 1e3, kLongKernelSeconds * 1e3);
+  Row("| copy of 64 MiB from pinned memory | %.1f ms alone, %.1f ms beside a kernel of %.0f ms |",
+      alone * 1e3, beside * 1e3, kLongKernelSeconds * 1e3);
   gpu.Free(target);
   gpu.FreePinned(pinned);
 }
 
 // Which calls wait for a kernel that runs.
 void MeasureCallsBesideAKernel(Gpu& gpu) {
-  const auto measure = [&](const char* name, const std::function<void()>& call) {
+  const auto measure = [&](const char* name,
+                           const std::function<void()>& call) {
     const double idle = SecondsOf(call);
     gpu.Launch(0, gpu.CountFor(kLongKernelSeconds));
     const double busy = SecondsOf(call);
     gpu.Wait(0);
-    Row("| %s | %.2f ms beside an idle GPU, %.2f ms beside a kernel of %.0f ms |", name, idle * 1e3, busy * 1e3,
-        kLongKernelSeconds * 1e3);
+    Row("| %s | %.2f ms beside an idle GPU, %.2f ms beside a kernel of %.0f ms |",
+        name, idle * 1e3, busy * 1e3, kLongKernelSeconds * 1e3);
   };
   std::vector<Address> blocks;
   for (size_t bytes : {size_t{4096}, size_t{2} << 20, kLargeCopy}) {
@@ -306,7 +335,8 @@ void MeasureCallsBesideAKernel(Gpu& gpu) {
     blocks.pop_back();
   });
   std::vector<void*> pinned;
-  measure("cuMemHostAlloc of 2 MiB", [&] { pinned.push_back(gpu.AllocatePinned(2 << 20)); });
+  measure("cuMemHostAlloc of 2 MiB",
+          [&] { pinned.push_back(gpu.AllocatePinned(2 << 20)); });
   measure("cuMemFreeHost", [&] {
     gpu.FreePinned(pinned.back());
     pinned.pop_back();

@@ -203,11 +203,10 @@ void TensorBuffer::Close(const Status& cause) {
       if (FindEnd(/*gives_back=*/is_retried)) {
         state_ = State::kEnding;
         is_retried_ = is_retried;
-        end_status_ =
-            cause.ok()
-                ? errors::OutOfRange("Stage '", options_.name,
-                                     "' has reached the end of its data.")
-                : cause;
+        end_status_ = cause.ok() ? errors::OutOfRange(
+                                       "Stage '", options_.name,
+                                       "' has reached the end of its data.")
+                                 : cause;
         if (HasEnded()) FinishEnding(&due);
       }
     }
@@ -240,12 +239,11 @@ std::string TensorBuffer::DebugString() const {
   return strings::StrCat(
       "TensorBuffer '", options_.name, "': ", StateName(),
       cancelled_ ? ", cancelled" : "", holders_.empty() ? "" : ", held", ", ",
-      records_.size(), " of ", Capacity(),
-      " records, ", counters_.put, " put, ", counters_.taken, " taken, ",
-      counters_.dropped, " dropped, ", counters_.discarded, " discarded, ",
-      active_runs_, " runs active, ", waiting_runs_.size(), " runs, ",
-      waiting_puts_.size(), " puts and ", waiting_takes_.size(),
-      " takes waiting");
+      records_.size(), " of ", Capacity(), " records, ", counters_.put,
+      " put, ", counters_.taken, " taken, ", counters_.dropped, " dropped, ",
+      counters_.discarded, " discarded, ", active_runs_, " runs active, ",
+      waiting_runs_.size(), " runs, ", waiting_puts_.size(), " puts and ",
+      waiting_takes_.size(), " takes waiting");
 }
 
 int64_t TensorBuffer::MemoryUsed() const {
@@ -315,7 +313,8 @@ void TensorBuffer::GiveToTake(StoredRecord stored, DueCallbacks* due) {
   due->AddTake(std::move(take.done), OkStatus(), std::move(stored.record));
 }
 
-void TensorBuffer::Tell(const RecordTaker& taker, const StoredRecord& stored) const {
+void TensorBuffer::Tell(const RecordTaker& taker,
+                        const StoredRecord& stored) const {
   if (taker.reads != nullptr) *taker.reads = stored.reads;
   if (taker.is_restored != nullptr) *taker.is_restored = stored.is_restored;
 }

@@ -205,7 +205,9 @@ class TensorBuffer : public SourceReader {
                 std::atomic<int64_t>* admitted_at, Done done) override
       TF_LOCKS_EXCLUDED(mu_);
   void EndRun(RunEnd end) override TF_LOCKS_EXCLUDED(mu_);
-  bool IsNew() const override { return is_new_.load(std::memory_order_acquire); }
+  bool IsNew() const override {
+    return is_new_.load(std::memory_order_acquire);
+  }
   int64_t discarded_at() const override {
     return discarded_at_.load(std::memory_order_acquire);
   }

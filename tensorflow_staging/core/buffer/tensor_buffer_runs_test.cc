@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -448,7 +449,7 @@ TEST(TensorBufferRunsTest, ChangesRaceWithRunsAndTakes) {
       while (taken == before && !IsIn("closed", *buffer)) {
         std::this_thread::yield();
       }
-      buffer->BeginHold(&iterator)();
+      std::invoke(buffer->BeginHold(&iterator));
       {
         mutex_lock l(iterator_lock);
         next = i * kPerVersion;

@@ -86,9 +86,9 @@ TensorBuffer::Due TensorBuffer::OnSourceChanged(
         &due);
     if (state_ == State::kEnding || state_ == State::kClosed) Open();
     for (SavedRecord& saved : restored) {
-      StoredRecord stored{std::move(saved.tensors), 0, reads,
-                          /*is_restored=*/true, step,
-                          std::move(saved.tensor_names)};
+      StoredRecord stored{
+          std::move(saved.tensors), 0,    reads,
+          /*is_restored=*/true,     step, std::move(saved.tensor_names)};
       stored.bytes = CountedBytes(stored.record);
       if (waiting_takes_.empty()) {
         Store(std::move(stored));
@@ -127,9 +127,9 @@ std::vector<SavedRecord> TensorBuffer::Records() const {
   mutex_lock l(mu_);
   records.reserve(records_.size() + waiting_puts_.size());
   for (const StoredRecord& stored : records_) {
-    records.push_back({stored.is_restored ? stored.tensor_names
-                                          : layout_.tensor_names,
-                       stored.record});
+    records.push_back(
+        {stored.is_restored ? stored.tensor_names : layout_.tensor_names,
+         stored.record});
   }
   for (const auto& [id, put] : waiting_puts_) {
     records.push_back({layout_.tensor_names, put.record});
@@ -202,8 +202,7 @@ void TensorBuffer::Hold(const void* step_container, DueCallbacks* due) {
 }
 
 void TensorBuffer::LeaveHold(const void* step_container, DueCallbacks* due) {
-  const auto it =
-      std::find(holders_.begin(), holders_.end(), step_container);
+  const auto it = std::find(holders_.begin(), holders_.end(), step_container);
   if (it != holders_.end()) holders_.erase(it);
   AdmitRuns(due);
 }
@@ -232,9 +231,8 @@ Status TensorBuffer::HeldByTakerStatus() const {
 
 Status TensorBuffer::PauseTimedOutStatus() const {
   return errors::DeadlineExceeded(
-      "Stage '", options_.name, "' could not be saved: ",
-      BusyRuns(), " of its runs had not ended after ",
-      options_.pause_timeout_millis,
+      "Stage '", options_.name, "' could not be saved: ", BusyRuns(),
+      " of its runs had not ended after ", options_.pause_timeout_millis,
       " ms. The position of an iterator can be saved only while no run reads "
       "it. The runs of the stage seem to be waiting for slow input.");
 }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -243,7 +244,7 @@ TEST(TensorBufferSourcesTest, ARunThatIsDiscardedAndFailsIsToBeRepeated) {
 TEST(TensorBufferSourcesTest, DiscardLeavesARunThatHasReadNothingYet) {
   auto buffer = MakeBuffer(1);
   const Container container;
-  buffer->BeginHold(&container)();
+  std::invoke(buffer->BeginHold(&container));
   const auto run = BeginRun(buffer.get());
   PutResult admitted;
   run->AwaitAdmission(nullptr, admitted.Callback());
@@ -258,8 +259,8 @@ TEST(TensorBufferSourcesTest, NoRunBeginsDuringAHold) {
   auto buffer = MakeBuffer(1);
   const Container first, second;
   const auto old_run = BeginRun(buffer.get());
-  buffer->BeginHold(&first)();
-  buffer->BeginHold(&second)();
+  std::invoke(buffer->BeginHold(&first));
+  std::invoke(buffer->BeginHold(&second));
   const auto run = BeginRun(buffer.get());
   PutResult admitted;
   run->AwaitAdmission(nullptr, admitted.Callback());
@@ -278,7 +279,7 @@ TEST(TensorBufferSourcesTest, ATakeInTheRunThatHoldsTheStageFails) {
   const Container holder, other;
   TakeResult early = TakeIn(holder, buffer.get());
   TakeResult of_other = TakeIn(other, buffer.get());
-  buffer->BeginHold(&holder)();
+  std::invoke(buffer->BeginHold(&holder));
   EXPECT_TRUE(errors::IsInvalidArgument(early.Wait())) << early.Wait();
   TakeResult late = TakeIn(holder, buffer.get());
   EXPECT_TRUE(errors::IsInvalidArgument(late.Wait())) << late.Wait();

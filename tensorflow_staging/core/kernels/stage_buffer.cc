@@ -155,8 +155,7 @@ RecordLayout StageBuffer::LayoutOfRecords(const OpKernelContext& ctx,
   RecordLayout layout;
   TryGetNodeAttr(kernel.def(), kTensorNamesAttr, &layout.tensor_names);
   if (ctx.device()->parsed_name().type == DEVICE_CPU) return layout;
-  layout.device =
-      borrows_from_.empty() ? ctx.device()->name() : borrows_from_;
+  layout.device = borrows_from_.empty() ? ctx.device()->name() : borrows_from_;
   const std::vector<int> on_host = HostTensorsOf(kernel);
   const int size = MemoryOfRecords(kernel).size();
   for (int i = 0; i < size; ++i) {

@@ -211,7 +211,8 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
 
   // A restored record is in host memory.
   void SetRestored(OpKernelContext* ctx, const TensorBuffer& buffer,
-                   TensorBuffer::Record record, const DoneCallback& done) const {
+                   TensorBuffer::Record record,
+                   const DoneCallback& done) const {
     const RecordLayout layout = buffer.Layout();
     // A checkpoint may have a record of another size.
     if (layout.on_device.empty() ||
@@ -222,14 +223,14 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
     }
     const auto copies = std::make_shared<RecordCopies>(
         layout.device, layout.tensor_names, layout.on_device);
-    copies->ToDevice(ctx, {std::move(record)},
-                     [this, ctx, copies, done](const Status& status,
-                                               RecordCopies::Records copied) {
-                       ctx->SetStatus(
-                           status.ok() ? SetOutputs(ctx, std::move(copied[0]))
-                                       : status);
-                       done();
-                     });
+    copies->ToDevice(
+        ctx, {std::move(record)},
+        [this, ctx, copies, done](const Status& status,
+                                  RecordCopies::Records copied) {
+          ctx->SetStatus(status.ok() ? SetOutputs(ctx, std::move(copied[0]))
+                                     : status);
+          done();
+        });
   }
 
   // Checks the types of the record, because another op, the put, chose them.
@@ -313,8 +314,7 @@ class TensorBufferDiscardOp : public BufferKernel {
  private:
   void Run(OpKernelContext* ctx, TensorBuffer* buffer) override {
     Tensor* discarded = nullptr;
-    OP_REQUIRES_OK(ctx,
-                   ctx->allocate_output(0, TensorShape({}), &discarded));
+    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, TensorShape({}), &discarded));
     discarded->scalar<int64_t>()() = buffer->Discard();
   }
 };

@@ -267,10 +267,10 @@ TEST(TensorBufferKernelsTest, TheErrorOfAnUnfedTakeNamesTheStageAndTheHook) {
   TensorBuffer::Options impatient;
   impatient.name = "prefetch";
   impatient.idle_timeout_millis = 2;
-  ASSERT_EQ(session.resources()->Create(StageTestGraph::kContainer,
-                                        impatient.name,
-                                        new TensorBuffer(impatient)),
-            OkStatus());
+  ASSERT_EQ(
+      session.resources()->Create(StageTestGraph::kContainer, impatient.name,
+                                  new TensorBuffer(impatient)),
+      OkStatus());
   const Status status = session.TakeStatus();
   EXPECT_TRUE(errors::IsFailedPrecondition(status)) << status;
   EXPECT_TRUE(Contains(status, "'prefetch'")) << status;

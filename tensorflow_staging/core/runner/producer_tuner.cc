@@ -89,14 +89,15 @@ bool ProducerTuner::Recent::complete() const {
 
 bool ProducerTuner::Recent::full() const { return size() >= kMostPeriods; }
 
-std::vector<double> ProducerTuner::Recent::Values(double Sample::*value) const {
+std::vector<double> ProducerTuner::Recent::Values(
+    double Sample::* value) const {
   std::vector<double> values;
   values.reserve(size());
   for (const Sample& sample : samples_) values.push_back(sample.*value);
   return values;
 }
 
-double ProducerTuner::Recent::Median(double Sample::*value) const {
+double ProducerTuner::Recent::Median(double Sample::* value) const {
   std::vector<double> values = Values(value);
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];

@@ -99,8 +99,8 @@ class ProducerTuner {
     bool full() const;
 
     // The oldest comes first.
-    std::vector<double> Values(double Sample::*value) const;
-    double Median(double Sample::*value) const;
+    std::vector<double> Values(double Sample::* value) const;
+    double Median(double Sample::* value) const;
 
    private:
     std::deque<Sample> samples_;

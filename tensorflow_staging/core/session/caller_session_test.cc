@@ -101,7 +101,9 @@ TEST(CallerSessionTest, ACallThatIsGivenUpAfterATimeDoesNot) {
 
 TEST(CallerSessionTest, OtherSessionsOfTheServerMayEndMeanwhile) {
   CallerSession session(LocalServerTarget(), "first");
-  { CallerSession other(LocalServerTarget(), "second"); }
+  {
+    CallerSession other(LocalServerTarget(), "second");
+  }
   const ScopedCallableTimeout no_limit(kTenYearsMillis);
   const ScopedRunInCaller in_caller;
   EXPECT_TRUE(PutsInThisThread(&session));

@@ -117,11 +117,10 @@ Status FindRunnersOfSession(
   run.set_inter_op_thread_pool(-1);
   std::vector<Tensor> outputs;
   RunMetadata metadata;
-  const Status status =
-      session->Run(run, {},
-                   {absl::StrCat(kRunnersNode, ":0"),
-                    absl::StrCat(kNotesNode, ":0")},
-                   {}, &outputs, &metadata);
+  const Status status = session->Run(
+      run, {},
+      {absl::StrCat(kRunnersNode, ":0"), absl::StrCat(kNotesNode, ":0")}, {},
+      &outputs, &metadata);
   // A graph without stages has no such nodes. Sessions report it differently.
   if ((errors::IsNotFound(status) || errors::IsInvalidArgument(status)) &&
       (absl::StrContains(status.message(), kRunnersNode) ||

@@ -31,24 +31,24 @@ StageNote NoteOn(const PlannedStage& stage, const UnownedRead& read) {
   const std::string of_stage = absl::StrCat("Stage '", stage.name, "' ");
   switch (read.reason) {
     case UnownedRead::Reason::kOtherProcess:
-      return {read.iterator->name(),
-              absl::StrCat(
-                  of_stage, "reads iterator ", Described(*read.iterator),
-                  " of another process, at ",
-                  read.iterator->assigned_device_name(),
-                  ", while its buffer is at ",
-                  stage.puts.front()->assigned_device_name(),
-                  ". Create the iterator on the device of the stage. "
-                  "Otherwise, when the iterator",
-                  kRemedy)};
+      return {
+          read.iterator->name(),
+          absl::StrCat(of_stage, "reads iterator ", Described(*read.iterator),
+                       " of another process, at ",
+                       read.iterator->assigned_device_name(),
+                       ", while its buffer is at ",
+                       stage.puts.front()->assigned_device_name(),
+                       ". Create the iterator on the device of the stage. "
+                       "Otherwise, when the iterator",
+                       kRemedy)};
     case UnownedRead::Reason::kRemoteCall:
-      return {read.iterator->name(),
-              absl::StrCat(of_stage, "reads iterator ",
-                           Described(*read.iterator), " in ",
-                           Described(*read.reader),
-                           ", which calls a function apart from the stage. "
-                           "When the iterator",
-                           kRemedy)};
+      return {
+          read.iterator->name(),
+          absl::StrCat(of_stage, "reads iterator ", Described(*read.iterator),
+                       " in ", Described(*read.reader),
+                       ", which calls a function apart from the stage. "
+                       "When the iterator",
+                       kRemedy)};
     case UnownedRead::Reason::kEagerPython:
       break;
   }

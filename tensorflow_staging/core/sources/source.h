@@ -94,7 +94,6 @@ class Source {
     return num_kept_.load(std::memory_order_relaxed) > 0;
   }
 
-
   // Elements that were read by runs that could not use them, because something
   // was not initialised yet. They come before those of the iterator.
   void GiveBack(int64_t version, Element element) TF_LOCKS_EXCLUDED(mu_);

@@ -107,8 +107,8 @@ class SourceReader : public ResourceBase {
   // Begins a hold, and waits until each run that has read has nothing left to
   // do but to wait for room: then all that has come out of the sources is in
   // Records(). After an error, the hold has ended.
-  virtual void Pause(const void* step_container, CancellationManager* cancellation,
-                     Done done) = 0;
+  virtual void Pause(const void* step_container,
+                     CancellationManager* cancellation, Done done) = 0;
   virtual std::vector<SavedRecord> Records() const = 0;
   virtual RecordLayout Layout() const = 0;
 

@@ -236,9 +236,7 @@ class StageSession {
   }
 
   // Runs kInitializer.
-  Status Initialize() {
-    return session_->Run({}, {}, {kInitializer}, nullptr);
-  }
+  Status Initialize() { return session_->Run({}, {}, {kInitializer}, nullptr); }
 
   // Closes the session and notifies its observers, in the order of
   // Session::Close, which cancels the steps first.

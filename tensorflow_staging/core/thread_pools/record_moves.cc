@@ -18,25 +18,12 @@ bool OnlyMoves(absl::string_view op) {
   // The kernel of IteratorGetNext has a thread of its own, in which the dataset
   // computes; that of IteratorGetNextSync has not. Those of queues and buffers
   // wait without a thread.
-  static const OpSet* const kOps = new OpSet({"Const",
-                                              "FIFOQueue",
-                                              "FIFOQueueV2",
-                                              "HostConst",
-                                              "Identity",
-                                              "IdentityN",
-                                              "Iterator",
-                                              "IteratorGetNext",
-                                              "IteratorV2",
-                                              "NoOp",
-                                              "OneShotIterator",
-                                              "PaddingFIFOQueueV2",
-                                              "QueueDequeueManyV2",
-                                              "QueueDequeueUpToV2",
-                                              "QueueDequeueV2",
-                                              "RandomShuffleQueueV2",
-                                              "_Retval",
-                                              kPutOp,
-                                              kTakeOp});
+  static const OpSet* const kOps =
+      new OpSet({"Const", "FIFOQueue", "FIFOQueueV2", "HostConst", "Identity",
+                 "IdentityN", "Iterator", "IteratorGetNext", "IteratorV2",
+                 "NoOp", "OneShotIterator", "PaddingFIFOQueueV2",
+                 "QueueDequeueManyV2", "QueueDequeueUpToV2", "QueueDequeueV2",
+                 "RandomShuffleQueueV2", "_Retval", kPutOp, kTakeOp});
   return kOps->contains(op);
 }
 

@@ -49,15 +49,21 @@ TEST_F(RunInCallerTest, OnlyAScopeRunsClosuresInItsThread) {
 
 TEST_F(RunInCallerTest, ScopesNest) {
   const ScopedRunInCaller outer;
-  { const ScopedRunInCaller inner; }
+  {
+    const ScopedRunInCaller inner;
+  }
   const ScopedRunBegin outer_begin;
-  { const ScopedRunBegin inner_begin; }
+  {
+    const ScopedRunBegin inner_begin;
+  }
   EXPECT_EQ(ThreadOfClosure(), ThisThread());
 }
 
 TEST_F(RunInCallerTest, OnlyTheBeginOfARunIsInTheThread) {
   const ScopedRunInCaller scope;
-  { const ScopedRunBegin begin; }
+  {
+    const ScopedRunBegin begin;
+  }
   EXPECT_NE(ThreadOfClosure(), ThisThread());
 }
 

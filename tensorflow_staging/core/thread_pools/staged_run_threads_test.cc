@@ -65,7 +65,9 @@ TEST_F(StagedRunThreadsTest, OnlyTheNextRunOfTheThreadIsStaged) {
     EXPECT_NE(Run(with_python_), nullptr);
     EXPECT_EQ(Run(with_python_), nullptr);
   }
-  { const StagedRunThreads::ScopedNextRun scope(&threads_); }
+  {
+    const StagedRunThreads::ScopedNextRun scope(&threads_);
+  }
   EXPECT_EQ(Run(with_python_), nullptr);
   {
     const StagedRunThreads::ScopedNextRun scope(nullptr);

@@ -168,10 +168,10 @@ BufferPlace BufferOfPuts(const Graph& graph, const DeviceMgr& devices) {
     const DeviceNameUtils::ParsedName& name = device->parsed_name();
     if (name.type != DEVICE_CPU || name.id != 0) continue;
     ResourceMgr* const manager = device->resource_manager();
-    return {manager,
-            key->container.empty() ? manager->default_container()
-                                   : key->container,
-            key->name};
+    return {
+        manager,
+        key->container.empty() ? manager->default_container() : key->container,
+        key->name};
   }
   return {};
 }

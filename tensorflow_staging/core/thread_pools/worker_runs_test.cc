@@ -144,8 +144,7 @@ class WorkerStageTest : public WorkerRunsTest {
   WorkerStageTest() {
     graph_.Put("put", "stage", {graph_.Source("next")});
     Note();
-    ResourceMgr* const manager =
-        devices_.ListDevices()[0]->resource_manager();
+    ResourceMgr* const manager = devices_.ListDevices()[0]->resource_manager();
     TensorBuffer::Options options;
     options.name = "stage";
     buffer_.reset(new TensorBuffer(options));

@@ -26,8 +26,8 @@
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow_staging/core/graph/plan/stages_before.h"
-#include "tensorflow_staging/core/graph/rewrite/stage_alignment.h"
 #include "tensorflow_staging/core/graph/report/stage_report.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_alignment.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
@@ -229,8 +229,8 @@ py::tuple RunnersOfSession(TF_Session* session,
   return py::make_tuple(result, texts);
 }
 
-std::vector<int64_t> FetchCountsInSession(TF_Session* session,
-                                     const std::vector<std::string>& tensors) {
+std::vector<int64_t> FetchCountsInSession(
+    TF_Session* session, const std::vector<std::string>& tensors) {
   std::vector<int64_t> counts;
   bool closed;
   Status status;

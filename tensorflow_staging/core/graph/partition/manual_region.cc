@@ -123,8 +123,8 @@ class ManualRegion {
   }
 
   bool IsOutsideHandleOp(const Node& node) const {
-    return IsHandleOp(node) && control_flow_.construct_of[node.id()] ==
-                                   ControlFlow::kNoConstruct;
+    return IsHandleOp(node) &&
+           control_flow_.construct_of[node.id()] == ControlFlow::kNoConstruct;
   }
 
   bool IsFirst(const Node& node) const {

@@ -13,8 +13,7 @@ namespace tensorflow {
 namespace staging {
 
 StagePartition::StagePartition(const Graph& graph, const NodeFilter& filter,
-                               RecordContent content,
-                               const StaleReads* stale) {
+                               RecordContent content, const StaleReads* stale) {
   PartitionState state(graph, filter);
   // 1. Move to the step the nodes that cannot run ahead in any case.
   FindStepNodes(filter, stale, &state);
@@ -22,10 +21,9 @@ StagePartition::StagePartition(const Graph& graph, const NodeFilter& filter,
   state.SetTrainingNodes(std::move(training.needed),
                          std::move(training.lead_to_update));
   // 2. Find the nodes between a source and what training needs. Move to the
-  // step those
-  //    that conflict with each other, and repeat until no node moves. Only
-  //    conflicts of the first round can cause further ones, so that there are
-  //    two or three rounds in practice.
+  //    step those that conflict with each other, and repeat until no node moves.
+  //    Only conflicts of the first round can cause further ones, so that there
+  //    are two or three rounds in practice.
   state.OrderCandidates();
   do {
     state.AnalyzeCandidates();

@@ -471,15 +471,9 @@ class ReorderedGraph {
  public:
   explicit ReorderedGraph(bool reversed) {
     std::vector<std::function<void()>> parts = {
-        [this] {
-          graph_.Target("t1", {Sum("a", {"n1", "n2"})});
-        },
-        [this] {
-          graph_.Target("t2", {Sum("b", {"n3", "r"})});
-        },
-        [this] {
-          graph_.Target("t3", {Sum("c", {"n4", "v"})});
-        }};
+        [this] { graph_.Target("t1", {Sum("a", {"n1", "n2"})}); },
+        [this] { graph_.Target("t2", {Sum("b", {"n3", "r"})}); },
+        [this] { graph_.Target("t3", {Sum("c", {"n4", "v"})}); }};
     std::vector<std::function<void()>> leaves = {
         [this] { Keep(graph_.Source("n1")); },
         [this] { Keep(graph_.Source("n2")); },

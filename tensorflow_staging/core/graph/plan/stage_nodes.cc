@@ -12,9 +12,8 @@ namespace staging {
 std::vector<const Node*> InGraphOrder(
     const absl::flat_hash_set<const Node*>& nodes) {
   std::vector<const Node*> sorted(nodes.begin(), nodes.end());
-  absl::c_sort(sorted, [](const Node* a, const Node* b) {
-    return a->id() < b->id();
-  });
+  absl::c_sort(sorted,
+               [](const Node* a, const Node* b) { return a->id() < b->id(); });
   return sorted;
 }
 

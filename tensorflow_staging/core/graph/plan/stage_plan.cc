@@ -201,8 +201,7 @@ void StagePlan::AddManualStages(const Graph& graph, const NodeFilter& counts,
     }
     const std::vector<const Node*> nodes = NodesOf(stage.puts);
     stage.check_puts = AnySwitch(nodes);
-    stage.string_handles =
-        StringHandles(SourcesIn(nodes, &roles), resources);
+    stage.string_handles = StringHandles(SourcesIn(nodes, &roles), resources);
     stages_.push_back(std::move(stage));
   }
   MakeNamesUnique(graph, counts, &stages_);

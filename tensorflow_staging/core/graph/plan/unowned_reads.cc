@@ -43,13 +43,14 @@ bool Runs(const NodeDef& node, const std::string& op,
 // The handles of iterators that `node` depends on.
 std::vector<const Node*> IteratorsBehind(const Graph& graph, const Node& node) {
   std::vector<const Node*> found;
-  ReverseDFSFrom(graph, std::vector<const Node*>{&node},
-                 [&found](const Node* input) {
-                   if (input->IsOp() && IsIteratorHandle(*input)) {
-                     found.push_back(input);
-                   }
-                 },
-                 /*leave=*/{}, NodeComparatorID());
+  ReverseDFSFrom(
+      graph, std::vector<const Node*>{&node},
+      [&found](const Node* input) {
+        if (input->IsOp() && IsIteratorHandle(*input)) {
+          found.push_back(input);
+        }
+      },
+      /*leave=*/{}, NodeComparatorID());
   return found;
 }
 

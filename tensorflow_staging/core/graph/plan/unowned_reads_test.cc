@@ -71,8 +71,7 @@ TEST_F(UnownedReadsTest, ARemoteCallReadsTheIteratorsBehindIt) {
   f.set_name("next");
   AttrValue string_type;
   string_type.set_type(DT_STRING);
-  builder
-      .Input(graph_.Lone("target", "Placeholder", {{"dtype", string_type}}))
+  builder.Input(graph_.Lone("target", "Placeholder", {{"dtype", string_type}}))
       .Input(std::vector<NodeBuilder::NodeOut>{graph_.Iterator("iterator")})
       .Attr("Tin", {DT_RESOURCE})
       .Attr("Tout", {DT_INT64})
@@ -87,15 +86,15 @@ TEST_F(UnownedReadsTest, ARemoteCallReadsTheIteratorsBehindIt) {
 
 TEST_F(UnownedReadsTest, EagerPythonIsFoundInFunctions) {
   // A function that runs eager code.
-  FunctionDef function = FunctionDefHelper::Create(
-      "eager", {"x: int64"}, {"y: int64"}, {},
-      {{{"call"},
-        "EagerPyFunc",
-        {"x"},
-        {{"token", "t"},
-         {"Tin", DataTypeVector{DT_INT64}},
-         {"Tout", DataTypeVector{DT_INT64}}}}},
-      {{"y", "call:output:0"}});
+  FunctionDef function =
+      FunctionDefHelper::Create("eager", {"x: int64"}, {"y: int64"}, {},
+                                {{{"call"},
+                                  "EagerPyFunc",
+                                  {"x"},
+                                  {{"token", "t"},
+                                   {"Tin", DataTypeVector{DT_INT64}},
+                                   {"Tout", DataTypeVector{DT_INT64}}}}},
+                                {{"y", "call:output:0"}});
   TF_CHECK_OK(graph_.get()->mutable_flib_def()->AddFunctionDef(function));
   Node* next = graph_.Source("next");
   NodeBuilder builder("call", "PartitionedCall");

@@ -103,8 +103,7 @@ TEST(RandomAlignmentTest, OneSideReadsASource) {
     Aligned after(seed);
     if (!after.HasStages() || !after.OnePutEach()) continue;
     const ControlFlow control_flow = FindControlFlow(
-        *after.graph(),
-        std::vector<bool>(after.graph()->num_node_ids(), true));
+        *after.graph(), std::vector<bool>(after.graph()->num_node_ids(), true));
     for (const Node* node : after.graph()->op_nodes()) {
       if (node->type_string() != "IteratorGetNext" ||
           after.StagesOf(node).empty()) {

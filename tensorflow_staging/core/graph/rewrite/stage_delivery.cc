@@ -23,10 +23,9 @@ Status IsFromHost(const Graph& graph, const Node& put, int i, bool* from_host) {
   TF_RETURN_IF_ERROR(put.input_edge(i, &edge));
   const std::string& device = edge->src()->assigned_device_name();
   MemoryTypeVector inputs, outputs;
-  TF_RETURN_IF_ERROR(
-      MemoryOn(device, graph, *edge->src(), &inputs, &outputs));
-  *from_host = !IsAccelerator(device) ||
-               outputs[edge->src_output()] == HOST_MEMORY;
+  TF_RETURN_IF_ERROR(MemoryOn(device, graph, *edge->src(), &inputs, &outputs));
+  *from_host =
+      !IsAccelerator(device) || outputs[edge->src_output()] == HOST_MEMORY;
   return OkStatus();
 }
 
@@ -57,8 +56,8 @@ class Delivery {
     std::set<int> delivered;
     for (const Carried& carried : uses_.carried()) {
       bool is_delivered = false;
-      TF_RETURN_IF_ERROR(IsForDevice(*graph_, uses_, uses_.device(), carried,
-                                     &is_delivered));
+      TF_RETURN_IF_ERROR(
+          IsForDevice(*graph_, uses_, uses_.device(), carried, &is_delivered));
       if (is_delivered) delivered.insert(carried.take_output);
     }
     if (delivered.empty()) return OkStatus();

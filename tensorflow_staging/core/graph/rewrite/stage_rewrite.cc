@@ -129,9 +129,8 @@ Status NameTensors(const PlannedStage& stage, const RewrittenStage& rewritten,
     record->tensors.push_back(absl::StrCat(node, ":", edge->src_output()));
   }
   record->ops = rewritten.puts;
-  record->ops.push_back(rewritten.take != nullptr
-                            ? rewritten.take
-                            : Mutable(stage.take, graph));
+  record->ops.push_back(rewritten.take != nullptr ? rewritten.take
+                                                  : Mutable(stage.take, graph));
   return OkStatus();
 }
 

@@ -44,9 +44,9 @@ Status CheckFeedsAreNotDrawnAgain(const Graph& graph) {
         "The run takes a record by '", take->name(), "' and needs '",
         node->name(), "' (", node->type_string(),
         "), from which the feed_dict of a stage feeds the stage: the record "
-        "was "
-        "computed from another element. Feed the stage all that the step uses "
-        "of it, and let the features of tf.staged contain the fed tensors.");
+        "was computed from another element. Feed the stage all that the step "
+        "uses of it, and let the features of tf.staged contain the fed "
+        "tensors.");
   }
   return OkStatus();
 }

@@ -27,16 +27,16 @@ absl::AnyInvocable<Result() &&> InOrder(HostStream* stream,
                                         absl::AnyInvocable<Result() &&> task) {
   auto shared = std::make_shared<char>();
   char* const order = shared.get();
-  absl::AnyInvocable<Result() &&> ordered =
-      [stream, shared = std::move(shared), task = std::move(task)]() mutable {
-        // Tells it even if the task frees what it holds.
-        struct End {
-          ~End() { __tsan_release(stream); }
-          HostStream* const stream;
-        } end{stream};
-        __tsan_acquire(shared.get());
-        return std::move(task)();
-      };
+  absl::AnyInvocable<Result() &&> ordered = [stream, shared = std::move(shared),
+                                             task = std::move(task)]() mutable {
+    // Tells it even if the task frees what it holds.
+    struct End {
+      ~End() { __tsan_release(stream); }
+      HostStream* const stream;
+    } end{stream};
+    __tsan_acquire(shared.get());
+    return std::move(task)();
+  };
   // Last, because what was written until here is what the task may read.
   __tsan_release(order);
   return ordered;
