@@ -30,6 +30,7 @@ FED_OUTPUTS_ATTR = "_staging_fed_outputs"
 FEED_VALUE_ATTR = "_staging_feed_value"
 TARGET_ATTR = "_staging_target"
 MAY_BE_STALE_ATTR = "_staging_may_be_stale"
+EMBEDDING_ATTR = "_staging_embedding"
 STREAM_ATTR = "_stream_id"
 AWAITS_INITIALIZER_ATTR = "_staging_awaits_initializer"
 

@@ -125,6 +125,11 @@ bool MayBeStale(const Node& node) {
   return TryGetNodeAttr(node.attrs(), kMayBeStaleAttr, &marked) && marked;
 }
 
+bool IsMarkedEmbedding(const Node& node) {
+  bool marked = false;
+  return TryGetNodeAttr(node.attrs(), kEmbeddingAttr, &marked) && marked;
+}
+
 bool IsStandIn(const Node& node) { return Has(node, kStandInAttr); }
 
 bool IsClone(const Node& node) { return Has(node, kOriginalAttr); }

@@ -71,6 +71,9 @@ bool IsValueOfFeed(const Node& node);
 // Returns whether tf.staging.allow_stale has marked `node`, a variable.
 bool MayBeStale(const Node& node);
 
+// Returns whether tf.async_embedding_mark_node has marked `node`.
+bool IsMarkedEmbedding(const Node& node);
+
 bool IsStandIn(const Node& node);
 bool IsClone(const Node& node);
 

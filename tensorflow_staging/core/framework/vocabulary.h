@@ -67,11 +67,13 @@ inline constexpr char kFedOutputsAttr[] = "_staging_fed_outputs";
 inline constexpr char kFeedValueAttr[] = "_staging_feed_value";
 
 // Marks on nodes of the user's graph: the mark of tf.train.mark_target_node,
-// that of tf.staging.allow_stale, on variables, and the number of a GPU stream.
-// On a Put, it is the stream for which the stage asks; on any other node, it is
-// that of tf.stream.
+// that of tf.staging.allow_stale, on variables, that of
+// tf.async_embedding_mark_node, and the number of a GPU stream. On a Put, it is
+// the stream for which the stage asks; on any other node, it is that of
+// tf.stream.
 inline constexpr char kTargetAttr[] = "_staging_target";
 inline constexpr char kMayBeStaleAttr[] = "_staging_may_be_stale";
+inline constexpr char kEmbeddingAttr[] = "_staging_embedding";
 inline constexpr char kStreamAttr[] = "_stream_id";
 
 // Marks a restore of save_iterators(): the position waits in the iterator for

@@ -75,7 +75,7 @@ capacity_bytes: How many bytes the buffer holds; 0 sets no bound, or 512 MiB if
 
 REGISTER_BUFFER_OP("TensorBufferPut")
     .Input("values: dtypes")
-    .Attr("dtypes: list(type) >= 1")
+    .Attr("dtypes: list(type) >= 0")
     .Attr(strings::StrCat("timeout_millis: int >= 0 = ", kDefaultTimeoutMillis))
     .SetShapeFn(shape_inference::NoOutputs)
     .Doc(BufferOpDoc(R"doc(
@@ -87,13 +87,13 @@ out, the record is dropped, counted and logged, and the op succeeds. If an
 iterator that the record was made from has got another dataset or position
 meanwhile, the record is discarded, counted and logged, and the op succeeds.
 
-values: The record.
+values: The record, which may have no tensor.
 timeout_millis: How many milliseconds to wait for room; 0 waits without a limit.
 )doc"));
 
 REGISTER_BUFFER_OP("TensorBufferTake")
     .Output("values: dtypes")
-    .Attr("dtypes: list(type) >= 1")
+    .Attr("dtypes: list(type) >= 0")
     .Attr("shapes: list(shape) = []")
     // Preserves UNAVAILABLE, by which a monitored session recognises a lost
     // worker. Otherwise it would become INTERNAL.
@@ -113,7 +113,7 @@ Fails with INVALID_ARGUMENT if the dtypes of the record are not `dtypes`, or if
 the session's run initialises, restores or saves an iterator of the stage and no
 record is left.
 
-values: The record.
+values: The record, which may have no tensor.
 shapes: The static shapes of the outputs, one for each dtype; unknown if empty.
 )doc"));
 

@@ -138,11 +138,16 @@ TEST(TensorBufferOpsTest, AllAreStatefulAndShareTheBuffersAttributes) {
   }
 }
 
-TEST(TensorBufferOpsTest, AnEmptyRecordIsRejected) {
+TEST(TensorBufferOpsTest, ARecordMayBeEmpty) {
   Graph graph(OpRegistry::Global());
-  EXPECT_TRUE(errors::IsInvalidArgument(NodeBuilder("take", "TensorBufferTake")
-                                            .Attr("dtypes", DataTypeVector{})
-                                            .Finalize(&graph, nullptr)));
+  EXPECT_EQ(NodeBuilder("take", "TensorBufferTake")
+                .Attr("dtypes", DataTypeVector{})
+                .Finalize(&graph, nullptr),
+            OkStatus());
+  EXPECT_EQ(NodeBuilder("put", "TensorBufferPut")
+                .Input(std::vector<NodeBuilder::NodeOut>{})
+                .Finalize(&graph, nullptr),
+            OkStatus());
 }
 
 TEST(TensorBufferOpsTest, ACapacityBelowAutotuneIsRejected) {

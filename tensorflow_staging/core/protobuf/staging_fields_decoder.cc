@@ -70,7 +70,12 @@ Status DecodeConfigFields(const ConfigProto& message, ConfigFields* fields) {
 
 Status DecodeOptimizerFields(const OptimizerOptions& message,
                              OptimizerFields* fields) {
-  return Read(message, fields);
+  TF_RETURN_IF_ERROR(Read(message, fields));
+  if (fields->do_smart_stage_gpu()) {
+    fields->set_do_smart_stage(true);
+    fields->set_stage_subgraph_on_cpu(true);
+  }
+  return OkStatus();
 }
 
 Status DecodeRewriterFields(const RewriterConfig& message,

@@ -19,7 +19,8 @@ namespace staging {
 // Overwrites `*fields`. Where the class does not declare the fields, a message
 // without unknown fields costs one branch; users who do not stage send no
 // others. Returns INVALID_ARGUMENT, naming the message, if the bytes of
-// a field are malformed; `*fields` is then empty.
+// a field are malformed; `*fields` is then empty. do_smart_stage_gpu also sets
+// the two fields for which it stands.
 Status DecodeConfigFields(const ConfigProto& message, ConfigFields* fields);
 Status DecodeOptimizerFields(const OptimizerOptions& message,
                              OptimizerFields* fields);

@@ -121,6 +121,16 @@ TEST(StagingFieldsDecoderTest, ReadsOptimizerFieldsDownToTheRunOptions) {
   EXPECT_TRUE(nested.use_stage_subgraph_thread_pool());
 }
 
+TEST(StagingFieldsDecoderTest, TheOlderNameForGpusStandsForTwoFields) {
+  OptimizerFields sent;
+  sent.set_do_smart_stage_gpu(true);
+  OptimizerFields fields;
+  ASSERT_EQ(DecodeOptimizerFields(With<OptimizerOptions>(sent), &fields),
+            OkStatus());
+  EXPECT_TRUE(fields.do_smart_stage());
+  EXPECT_TRUE(fields.stage_subgraph_on_cpu());
+}
+
 TEST(StagingFieldsDecoderTest, ReadsFieldsOfANestedMessage) {
   RewriterFields expected;
   expected.set_use_multi_stream(RewriterConfig::ON);

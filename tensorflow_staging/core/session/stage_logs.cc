@@ -5,9 +5,12 @@
 #include <string>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/graph/partition/node_roles.h"
 #include "tensorflow_staging/core/graph/partition/other_readers.h"
 #include "tensorflow_staging/core/graph/partition/resources.h"
 
@@ -26,6 +29,20 @@ void WarnOnce(const std::string& text, GraphHistory* history) {
   if (history == nullptr || history->IsNew(text)) LOG(WARNING) << text;
 }
 
+// Whether an op updates a variable by a step of training, or counts steps.
+bool IsUpdateOp(absl::string_view op) {
+  return absl::StrContains(op, "Apply") || absl::StrContains(op, "AssignAdd") ||
+         absl::StrContains(op, "AssignSub") || absl::StrContains(op, "Scatter");
+}
+
+// Whether whoever runs `graph` expects that something runs ahead. A graph that
+// only serves predictions is fed: it has no source, and it does not train.
+bool ExpectsStages(const Graph& graph) {
+  return absl::c_any_of(graph.op_nodes(), [](const Node* node) {
+    return IsSourceOp(*node) || IsUpdateOp(node->type_string());
+  });
+}
+
 }  // namespace
 
 void LogStages(const StagePlan& plan, const Graph& graph,
@@ -35,11 +52,10 @@ void LogStages(const StagePlan& plan, const Graph& graph,
     if (stage.region == nullptr) continue;
     any = true;
     LOG(INFO) << "SmartStage: stage '" << stage.name << "' runs "
-              << stage.region->nodes.size() << " of " << graph.num_op_nodes()
-              << " nodes ahead of the step, over "
+              << stage.region->nodes.size() << " nodes ahead of the step, over "
               << NeededTensors(*stage.region) << " boundary tensors.";
   }
-  if (!any) {
+  if (!any && ExpectsStages(graph)) {
     WarnOnce(
         "SmartStage found nothing to run ahead of the step; "
         "tf.staging.explain(graph, config) reports the reasons.",
@@ -60,13 +76,12 @@ void LogLookups(const StagePlan& plan, const StaleReads& stale,
   }
   for (const PlannedStage& stage : plan.stages()) {
     LOG(INFO) << "Async embedding: stage '" << stage.name << "' runs "
-              << stage.region->nodes.size() << " of " << graph.num_op_nodes()
-              << " nodes ahead of the step, over "
+              << stage.region->nodes.size() << " nodes ahead of the step, over "
               << NeededTensors(*stage.region)
               << " boundary tensors. Its lookups may miss the updates of "
               << settings.capacity + settings.num_threads << " steps.";
   }
-  if (plan.stages().empty()) {
+  if (plan.stages().empty() && ExpectsStages(graph)) {
     WarnOnce(
         absl::StrCat(
             "Async embedding found no lookup that can run ahead of the step, "

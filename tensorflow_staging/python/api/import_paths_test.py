@@ -71,6 +71,28 @@ def test_smart_stage_options_module():
   assert smart_stage_options.SmartStageOptions is tf.SmartStageOptions
 
 
+def test_a_record_may_be_empty():
+  from tensorflow.python.ops import gen_tensor_buffer_ops
+
+  buffer = {"shared_name": "empty", "shared_capacity": 2}
+  put = gen_tensor_buffer_ops.tensor_buffer_put([], timeout_millis=60000, **buffer)
+  take = gen_tensor_buffer_ops.tensor_buffer_take([], **buffer)
+  size = gen_tensor_buffer_ops.tensor_buffer_size(**buffer)
+  with tf.Session() as sess:
+    sess.run(put)
+    sess.run(put)
+    assert sess.run(size) == 2
+    sess.run(take)
+    assert sess.run(size) == 1
+
+
+def test_async_embedding_stage_module():
+  from tensorflow.python.training import async_embedding_stage
+
+  assert async_embedding_stage.async_embedding_mark_node is tf.async_embedding_mark_node
+  assert async_embedding_stage.AsyncEmbeddingStage(threads_num=2, capacity=3, checkpoint_dir="logs")
+
+
 def test_messages():
   from tensorflow.core.protobuf import config_pb2
   from tensorflow.core.protobuf import rewriter_config_pb2
@@ -90,6 +112,7 @@ _MODULES = [
     "tensorflow.python.ops.gen_tensor_buffer_ops",
     "tensorflow.python.ops.prefetch",
     "tensorflow.python.ops.prefetch_runner_hook",
+    "tensorflow.python.training.async_embedding_stage",
     "tensorflow.python.training.smart_stage_options",
 ]
 

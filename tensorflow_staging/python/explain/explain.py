@@ -18,6 +18,7 @@ from tensorflow_staging.python.explain import explain_graph
 from tensorflow_staging.python.explain import explain_report
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.smart_stage import graph_key
+from tensorflow_staging.python.smart_stage import optimizer_options
 
 
 @tf_export("staging.explain")
@@ -83,7 +84,7 @@ def explain(
         " graph that a session will run.")
   graph = graph or ops.get_default_graph()
   config = config or config_pb2.ConfigProto()
-  enabled = config.graph_options.optimizer_options.do_smart_stage
+  enabled = optimizer_options.does_smart_stage(config)
   if enabled:
     graph_key.check(graph, config)
   found = _pywrap_staging.stage_report(

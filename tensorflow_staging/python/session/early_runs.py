@@ -23,6 +23,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.training import session_run_hook
 
 from tensorflow_staging.python import vocabulary
+from tensorflow_staging.python.smart_stage import optimizer_options
 
 # What SmartStage may run ahead, and with it all that depends on it.
 _SOURCE_OPS = (
@@ -97,6 +98,5 @@ def _needs_record(
 
 
 def _may_have_own_stages(session: session_lib.BaseSession) -> bool:
-  options = (session._config or config_pb2.ConfigProto()).graph_options.optimizer_options
   # A server may have these options in its own configuration.
-  return options.do_smart_stage or options.do_async_embedding or bool(session.sess_str)
+  return optimizer_options.makes_stages(session._config or config_pb2.ConfigProto()) or bool(session.sess_str)

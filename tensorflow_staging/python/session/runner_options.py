@@ -11,6 +11,7 @@ from tensorflow.python.platform import tf_logging
 
 from tensorflow_staging.python.checkpoints import iterator_saveable
 from tensorflow_staging.python.pywrap import _pywrap_staging
+from tensorflow_staging.python.smart_stage import optimizer_options
 from tensorflow_staging.python.stages import stage_graph
 from tensorflow_staging.python.thread_pools import full_pools
 
@@ -51,11 +52,8 @@ def of_session(session: session_lib.BaseSession) -> list[bytes]:
 def _may_have_stages(
     session: session_lib.BaseSession, config: config_pb2.ConfigProto, has_manual_stages: bool) -> bool:
   """Returns whether a session has stages, or may have made some."""
-  optimizer_options = config.graph_options.optimizer_options
   # A server may have these options in its own configuration.
-  return (
-      has_manual_stages or optimizer_options.do_smart_stage or optimizer_options.do_async_embedding or
-      bool(session.sess_str))
+  return has_manual_stages or optimizer_options.makes_stages(config) or bool(session.sess_str)
 
 
 def _report(graph: ops.Graph, notes: list[tuple[str, str]]) -> None:

@@ -105,6 +105,8 @@ def prefetch_join(
       raise type(error)(
           f"thread_to_features[{i}] must have the structure of thread_to_features[0]. {error}") from error
   feeds = named_feeds.named_feeds(feed_dict, graph)
+  if not first.record:
+    return first.pack([])
   taken = stage_graph.add_stage(
       [structure.record for structure in structures], feeds, options, name, graph)
   return first.pack(taken)

@@ -26,7 +26,7 @@ class RecordStructure:
 
   Attributes:
     record: All components of the features except None: tensors, and constants that the graph does
-      not hold yet.
+      not hold yet. Empty if the features hold nothing but None.
   """
 
   def __init__(self, argument: str, features: Any, graph: ops.Graph):
@@ -40,8 +40,8 @@ class RecordStructure:
 
     Raises:
       TypeError: If a leaf is none of these, or TensorFlow has no type for it.
-      ValueError: If `features` hold nothing but None, or a leaf is an eager tensor, belongs to
-        another graph or cannot be a constant of a graph.
+      ValueError: If a leaf is an eager tensor, belongs to another graph or cannot be a constant of a
+        graph.
     """
     try:
       self._layout = nest.map_structure(_spec_of_composite, features)
@@ -54,8 +54,6 @@ class RecordStructure:
         for label, component in graph_tensors.labelled_components(argument, features)
     ]
     self.record = [c for c in self._components if c is not None]
-    if not self.record:
-      raise ValueError(f"{argument} must hold at least one tensor, got {features!r}.")
 
   def relax(self, other: "RecordStructure") -> None:
     """Generalizes the static shapes of composite tensors until they also hold for `other`.

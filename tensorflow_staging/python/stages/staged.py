@@ -73,7 +73,8 @@ def staged(
     features: The tensors to compute ahead of the step: a tensor, SparseTensor or RaggedTensor, or
       any nesting of lists, tuples, named tuples and dicts of them. Any leaf may be None. A leaf may
       also be a NumPy array, or a Python number or string: each record carries it as a constant,
-      which comes back as a tensor of the type that `tf.constant` gives it.
+      which comes back as a tensor of the type that `tf.constant` gives it. Features without a
+      tensor, such as `{}` or None, need no stage: none is made, and they come back as they are.
     feed_dict: Maps a placeholder or another tensor to the tensor whose value the region feeds to
       it. The values are computed once for each record.
     capacity: The number of records that the buffer holds, at least 1. About the time of a step
@@ -132,9 +133,9 @@ def staged(
       leaf of `feed_dict` is not a tensor.
     ValueError: If an argument is out of range; `num_clients` and `num_client` disagree; an entry of
       `closed_exception_types` or `ignored_exception_types` stands for no error of a session;
-      `name` is not a valid name scope; `features` hold nothing but None; a tensor is eager or belongs to
-      another graph; a fed tensor is not feedable, is fed twice, or does not match its value in
-      type, static shape or number of components; `feed_list` holds a resource or a variant; only
+      `name` is not a valid name scope; a tensor is eager or belongs to another graph; a fed tensor is
+      not feedable, is fed twice, or does not match its value in type, static shape or number of
+      components; `feed_list` holds a resource or a variant; only
       one of `feed_list` and `feed_generator` is given; or the call is made in eager mode or inside
       a `tf.function`, a tf.data function, `tf.cond` or `tf.while_loop`.
   """
@@ -157,6 +158,8 @@ def staged(
   if feed_list is not None or feed_generator is not None:
     generator_feed = feed_generator_lib.GeneratorFeed(feed_list, feed_generator, graph)
     _check_fed_once([*feeds, *generator_feed.names()])
+  if not structure.record:
+    return structure.pack([])
   taken = stage_graph.add_stage(
       [structure.record], feeds, options, name, graph, generator_feed)
   return structure.pack(taken)

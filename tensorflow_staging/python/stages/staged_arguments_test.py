@@ -68,10 +68,16 @@ def test_numpy_integers_are_integers():
   tf.staged(tf.constant(1), capacity=np.int64(2), num_threads=np.int32(1))
 
 
-@pytest.mark.parametrize("features", [[], {}, None, [None, {"a": None}]])
-def test_features_without_a_tensor(features):
-  with pytest.raises(ValueError, match="features must hold at least one tensor, got"):
-    tf.staged(features)
+@pytest.mark.parametrize("features", [[], {}, None, [None, {"a": None}]], ids=repr)
+def test_features_without_a_tensor_need_no_stage(graph, features):
+  assert tf.staged(features) == features
+  assert tf.prefetch_join([features, features]) == features
+  assert not graph.get_operations()
+
+
+def test_arguments_are_checked_without_a_tensor():
+  with pytest.raises(ValueError, match="capacity must be .* got 0"):
+    tf.staged({}, capacity=0)
 
 
 @pytest.mark.parametrize("leaf", [{1, 2}, object(), len], ids=type)

@@ -25,6 +25,7 @@ def config() -> config_pb2.ConfigProto:
   optimizer.stage_subgraph_on_cpu = True
   optimizer.stage_multi_stream = True
   optimizer.smart_stage_options.CopyFrom(_smart_stage_options())
+  optimizer.do_smart_stage_gpu = True
   optimizer.do_async_embedding = True
   lookups = optimizer.async_embedding_options
   lookups.threads_num = 41

@@ -182,7 +182,7 @@ StepReason WhyNoRegion(const PartitionState& state, const StaleReads* stale,
                        const StagedRegion& region) {
   if (!YieldsTensor(state, region)) return StepReason::kNothingToCarry;
   if (stale != nullptr && !absl::c_any_of(region.nodes, [&](const Node* node) {
-        return stale->IsLookup(*node);
+        return stale->IsLookup(*node) || IsMarkedEmbedding(*node);
       })) {
     return StepReason::kNoLookup;
   }

@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
@@ -64,10 +63,34 @@ bool IsSlot(const Node& variable, const absl::flat_hash_set<std::string>& all) {
       });
 }
 
+// Returns the nodes that tf.async_embedding_mark_node has marked, and those from
+// which a tensor leads to them.
+absl::flat_hash_set<const Node*> WhatLeadsToMarks(const Graph& graph,
+                                                  const NodeFilter& counts) {
+  absl::flat_hash_set<const Node*> found;
+  std::vector<const Node*> to_visit;
+  for (const Node* node : graph.op_nodes()) {
+    if (!Counts(*node, counts) || !IsMarkedEmbedding(*node)) continue;
+    if (found.insert(node).second) to_visit.push_back(node);
+  }
+  while (!to_visit.empty()) {
+    const Node* node = to_visit.back();
+    to_visit.pop_back();
+    for (const Edge* edge : node->in_edges()) {
+      if (!edge->IsControlEdge() && Counts(*edge->src(), counts) &&
+          found.insert(edge->src()).second) {
+        to_visit.push_back(edge->src());
+      }
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 StaleReads::StaleReads(const Graph& graph, const NodeFilter& counts)
-    : effects_(graph.flib_def()) {
+    : lead_to_mark_(WhatLeadsToMarks(graph, counts)),
+      effects_(graph.flib_def()) {
   const Resources resources(graph, counts);
   std::vector<const Node*> all;
   absl::flat_hash_set<std::string> names;
@@ -80,12 +103,16 @@ StaleReads::StaleReads(const Graph& graph, const NodeFilter& counts)
     if (MayBeStale(*node)) marked.insert(owner);
   }
   for (const Node* variable : all) {
-    if (!marked.empty() && !marked.contains(variable)) continue;
-    const Uses uses = FindUses(*variable, resources, counts);
+    Uses uses = FindUses(*variable, resources, counts);
+    const bool chosen = marked.empty()
+                            ? uses.only_lookups && !IsSlot(*variable, names)
+                            : marked.contains(variable);
     if (uses.lookups.empty()) {
-      if (!marked.empty()) without_lookups_.push_back(variable);
-    } else if (!marked.empty() ||
-               (uses.only_lookups && !IsSlot(*variable, names))) {
+      if (marked.contains(variable)) without_lookups_.push_back(variable);
+    } else if (chosen) {
+      Add(*variable, resources, uses);
+    } else if (uses.lead_to_mark) {
+      KeepLookupsThatLeadToMark(&uses);
       Add(*variable, resources, uses);
     }
   }
@@ -94,6 +121,19 @@ StaleReads::StaleReads(const Graph& graph, const NodeFilter& counts)
 const StaleReads::Use* StaleReads::Find(const Node& node) const {
   const auto it = uses_.find(&node);
   return it == uses_.end() ? nullptr : &it->second;
+}
+
+void StaleReads::KeepLookupsThatLeadToMark(Uses* uses) const {
+  const auto others = std::stable_partition(
+      uses->lookups.begin(), uses->lookups.end(),
+      [this](const Node* lookup) { return lead_to_mark_.contains(lookup); });
+  uses->others.insert(uses->others.end(), others, uses->lookups.end());
+  uses->lookups.erase(others, uses->lookups.end());
+}
+
+void StaleReads::AddLookup(const Node& lookup, Uses* uses) {
+  uses->lookups.push_back(&lookup);
+  uses->lead_to_mark |= lead_to_mark_.contains(&lookup);
 }
 
 StaleReads::Uses StaleReads::FindUses(const Node& variable,
@@ -114,7 +154,7 @@ StaleReads::Uses StaleReads::FindUses(const Node& variable,
     const DataType given = edge->src()->output_type(edge->src_output());
     if (given == DT_RESOURCE) {
       if (use.input == 0 && LooksUpInHandle(user.type_string())) {
-        uses.lookups.push_back(&user);
+        AddLookup(user, &uses);
       } else if (user.type_string() == "ReadVariableOp") {
         uses.reads.push_back(&user);
         AddUsersOfValue(user, counts, &uses);
@@ -147,8 +187,9 @@ void StaleReads::AddUserOfValue(const Edge& edge, const NodeFilter& counts,
   if (op == "Identity") {
     uses->reads.push_back(&user);
     AddUsersOfValue(user, counts, uses);
-  } else if (edge.dst_input() == 0 && LooksUpInValue(op)) {
-    uses->lookups.push_back(&user);
+  } else if ((edge.dst_input() == 0 && LooksUpInValue(op)) ||
+             (lead_to_mark_.contains(&user) && !user.op_def().is_stateful())) {
+    AddLookup(user, uses);
   } else if (!AsksForShape(op)) {
     uses->others.push_back(&user);
     if (!IsBesideTraining(op)) uses->only_lookups = false;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow_staging/core/graph/partition/node_filter.h"
 #include "tensorflow_staging/core/graph/partition/resource_effects.h"
@@ -21,6 +22,9 @@ namespace staging {
 // they are the embedding variables: those of which the graph looks up rows and
 // reads nothing else, apart from saving and summaries. The slots of an
 // optimizer, which are colocated with their variable, are none.
+//
+// What leads to a node that tf.async_embedding_mark_node has marked may read
+// any variable: each op on its way that uses the value of one is a lookup.
 class StaleReads {
  public:
   enum class Part {
@@ -29,7 +33,7 @@ class StaleReads {
     // Yields the variable's whole value. Both sides may read it, each at its
     // own time.
     kRead,
-    // Looks up rows of the variable.
+    // Looks up rows of the variable, or uses it on the way to a marked node.
     kLookup,
     // Uses the variable in any other way, as an update does: in the step only.
     kOther,
@@ -72,14 +76,22 @@ class StaleReads {
     std::vector<const Node*> others;
     // Whether nothing but lookups, saving and summaries uses what is read.
     bool only_lookups = true;
+    // Whether a lookup leads to a marked node.
+    bool lead_to_mark = false;
   };
 
   Uses FindUses(const Node& variable, const Resources& resources,
                 const NodeFilter& counts);
   void AddUsersOfValue(const Node& value, const NodeFilter& counts, Uses* uses);
   void AddUserOfValue(const Edge& edge, const NodeFilter& counts, Uses* uses);
+  void AddLookup(const Node& lookup, Uses* uses);
+  // Makes other uses of the lookups that lead to no marked node.
+  void KeepLookupsThatLeadToMark(Uses* uses) const;
   void Add(const Node& variable, const Resources& resources, const Uses& uses);
 
+  // The nodes that tf.async_embedding_mark_node has marked, and those that lead
+  // to them.
+  absl::flat_hash_set<const Node*> lead_to_mark_;
   ResourceEffects effects_;
   absl::flat_hash_map<const Node*, Use> uses_;
   std::vector<const Node*> variables_;

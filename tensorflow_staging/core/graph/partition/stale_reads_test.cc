@@ -84,6 +84,40 @@ TEST(StaleReadsTest, SavingAndSummariesAndShapesDoNotCount) {
   EXPECT_EQ(Variables(&graph), Strings{"table"});
 }
 
+// tf.async_embedding_mark_node: what leads to a marked node may read any
+// variable.
+TEST(StaleReadsTest, WhatLeadsToAMarkIsALookup) {
+  LookupGraph graph;
+  Node* ids = graph.Source("ids");
+  Node* handle = graph.Handle("table");
+  Node* read = graph.Read("read", handle);
+  Node* product = graph.AddN("product", {ids, read});
+  graph.Neg("marked", product)->AddAttr(kEmbeddingAttr, true);
+  Node* row = graph.ResourceGather("row", handle, ids);
+  Node* whole = graph.Neg("whole", graph.Read("again", handle));
+  Node* update = graph.Update("update", handle, ids, row);
+  graph.Read("weight/read", graph.Handle("weight"));
+  EXPECT_EQ(Variables(&graph), Strings{"table"});
+  EXPECT_EQ(PartOf(read, &graph), Part::kRead);
+  EXPECT_EQ(PartOf(product, &graph), Part::kLookup);
+  // The program needs these as they are in the step.
+  EXPECT_EQ(PartOf(row, &graph), Part::kOther);
+  EXPECT_EQ(PartOf(whole, &graph), Part::kOther);
+  EXPECT_EQ(PartOf(update, &graph), Part::kOther);
+}
+
+TEST(StaleReadsTest, AMarkAddsToTheVariablesThatTheProgramChooses) {
+  LookupGraph graph;
+  Node* ids = graph.Source("ids");
+  Node* chosen = graph.Handle("chosen");
+  chosen->AddAttr(kMayBeStaleAttr, true);
+  graph.ResourceGather("row", chosen, ids);
+  Node* read = graph.Read("read", graph.Handle("table"));
+  graph.AddN("marked", {ids, read})->AddAttr(kEmbeddingAttr, true);
+  graph.ResourceGather("other_row", graph.Handle("other"), ids);
+  EXPECT_EQ(Variables(&graph), (Strings{"chosen", "table"}));
+}
+
 // An optimizer may look up the rows of its slot; these must be current.
 TEST(StaleReadsTest, ASlotOfAnOptimizerIsNone) {
   LookupGraph graph;

@@ -97,6 +97,7 @@ Status WriteOptimizer(const tensorflow::OptimizerOptions& options) {
   Line("smart_stage.omit_elements", smart.omit_elements());
   Line("smart_stage.capacity_bytes", smart.capacity_bytes());
   TF_RETURN_IF_ERROR(WriteRunner(smart.runner_options()));
+  Line("do_smart_stage_gpu", fields.do_smart_stage_gpu());
   Line("do_async_embedding", fields.do_async_embedding());
   const auto& lookups = fields.async_embedding_options();
   Line("async_embedding.threads_num", lookups.threads_num());

@@ -9,6 +9,7 @@ stage has no runner, so `tf.make_prefetch_hook()` does not run it.
 from collections.abc import Sequence
 from typing import Any
 from typing import Optional
+from typing import Union
 
 from tensorflow.python.framework import constant_op
 from tensorflow.python.framework import dtypes as dtypes_lib
@@ -36,7 +37,7 @@ def tensor_buffer_put(
   """Adds an op that puts a record into a buffer.
 
   Args:
-    record: The tensors of the record, at least one.
+    record: The tensors of the record. It may have none.
     container: The resource container of the buffer.
     shared_name: The name of the buffer.
     shared_capacity: The number of records that the buffer holds, at least 1.
@@ -49,7 +50,7 @@ def tensor_buffer_put(
 
   Raises:
     TypeError: If `shared_capacity` or `timeout_millis` is not an integer.
-    ValueError: If one of them is out of range, or `record` is empty.
+    ValueError: If one of them is out of range.
   """
   argument_checks.check_int("timeout_millis", timeout_millis, minimum=0)
   return gen_tensor_buffer_ops.tensor_buffer_put(
@@ -63,7 +64,7 @@ def tensor_buffer_take(
     shared_capacity: int = 1,
     shared_threads: int = 1,
     name: Optional[str] = None,
-) -> list[ops.Tensor]:
+) -> Union[list[ops.Tensor], ops.Operation]:
   """Adds an op that takes the oldest record of a buffer.
 
   Args:
@@ -75,13 +76,14 @@ def tensor_buffer_take(
     name: The name of the op.
 
   Returns:
-    The tensors of the record, of unknown static shapes. Without a record, the op fails with
+    The tensors of the record, of unknown static shapes, or the op itself if `dtypes` is empty. Without a
+    record, the op fails with
     `tf.errors.OutOfRangeError` after `tensor_buffer_close`, and with `tf.errors.CancelledError`
     while the buffer is cancelled.
 
   Raises:
     TypeError: If `shared_capacity` or `shared_threads` is not an integer.
-    ValueError: If one of them is out of range, or `dtypes` is empty.
+    ValueError: If one of them is out of range.
   """
   argument_checks.check_int("shared_threads", shared_threads, minimum=1)
   return gen_tensor_buffer_ops.tensor_buffer_take(
