@@ -12,6 +12,7 @@ import re
 import zipfile
 
 import cuda_extra
+import identity
 import manifest
 import platform_tag
 import record
@@ -20,7 +21,6 @@ import zip_copy
 
 _LIBRARY = "tensorflow/libtensorflow_cc.so.2"
 _BASE_LIBRARY = "tensorflow/libtensorflow_cc_base.so.2"
-_NAME = "tensorflow"
 _CPU_BASE = "tensorflow-cpu"  # the name of the official wheel without CUDA
 
 
@@ -42,19 +42,12 @@ def _notice(version: str, base: str, patched: list[str], native: list[str]) -> s
   return "\n".join(lines) + "\n"
 
 
-def _metadata(text: str, version: str, base: str) -> str:
-  """Returns the base wheel's METADATA with our name, version, description and extra for CUDA."""
+def _metadata(text: str, version: str, base: str, python: str) -> str:
+  """Returns the base wheel's METADATA with our identity and extra for CUDA."""
   message = email.parser.Parser(policy=email.policy.compat32).parsestr(text)
-  cuda_extra.adapt(message, cuda=message["Name"] != _CPU_BASE)
-  message.replace_header("Name", _NAME)
-  message.replace_header("Version", version)
-  message.replace_header("Summary", "TensorFlow with pipeline staging: input that runs ahead of the training step.")
-  message["License-File"] = "NOTICE"
-  message.set_payload(
-      f"A fork of TensorFlow: {base} with `tf.staged`, which runs a part of the graph ahead of the training step.\n\n"
-      "It installs as `tensorflow`. Do not install the official `tensorflow` or `tensorflow-cpu` beside it: they use"
-      " the same folder.\n\n---\n\n" + message.get_payload()
-  )
+  cuda = message["Name"] != _CPU_BASE
+  cuda_extra.adapt(message, cuda=cuda)
+  identity.adapt(message, version, base, python, cuda)
   return message.as_string()
 
 
@@ -122,21 +115,21 @@ def assemble(
 
     libraries = [path for path in files.values() if _is_elf(path)]
     base_glibc = re.search(r"manylinux_(\d+)_(\d+)_", base_wheel.resolve().name)
-    python_tag = re.search(r"-(cp\d+-cp\d+)-", base_wheel.resolve().name)
-    tag = f"{python_tag[1]}-" + platform_tag.tag_of(libraries, (int(base_glibc[1]), int(base_glibc[2])))
+    python = re.search(r"-cp3(\d+)-cp3\d+-", base_wheel.resolve().name)
+    tag = f"cp3{python[1]}-cp3{python[1]}-" + platform_tag.tag_of(libraries, (int(base_glibc[1]), int(base_glibc[2])))
 
-    info = f"{_NAME}-{version}.dist-info"
+    info = f"{identity.NAME}-{version}.dist-info"
     patched = sorted(name for name in files if name in members and name not in (_LIBRARY, "tensorflow/__init__.py"))
-    ours[f"{info}/METADATA"] = _metadata(read("METADATA"), version, base_name).encode()
+    ours[f"{info}/METADATA"] = _metadata(read("METADATA"), version, base_name, f"3.{python[1]}").encode()
     ours[f"{info}/WHEEL"] = _wheel_file(read("WHEEL"), tag).encode()
     ours[f"{info}/top_level.txt"] = b"tensorflow\ntensorflow_staging\n"
     ours[f"{info}/entry_points.txt"] = read("entry_points.txt").encode()
     ours[f"{info}/LICENSE"] = read("LICENSE").encode()
-    ours[f"{info}/{sbom.PATH}"] = sbom.render(_NAME, version, contained).encode()
+    ours[f"{info}/{sbom.PATH}"] = sbom.render(identity.NAME, version, contained).encode()
     ours[f"{info}/NOTICE"] = _notice(version, base_name, patched, sorted(map(_new_name, native_members))).encode()
 
     out.mkdir(parents=True, exist_ok=True)
-    path = out / f"{_NAME}-{version}-{tag}.whl"
+    path = out / f"{identity.NAME}-{version}-{tag}.whl"
     entries: dict[str, record.Entry] = {}
     with zip_copy.WheelArchive(path) as wheel:
       for name, member in members.items():

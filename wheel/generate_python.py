@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 import manifest
+import type_stubs
 
 _OPS_PREFIX = "TensorBuffer"
 _OPS_MODULE = "tensorflow_staging/python/stages/gen_tensor_buffer_ops.py"
@@ -31,6 +32,12 @@ from tensorflow_staging.python.command_line import main
 
 if __name__ == "__main__":
   sys.exit(main.main())
+'''
+# Completion in a notebook offers what is public, and not what TensorFlow's generator imports for itself.
+_PUBLIC_NAMES = '''
+
+def __dir__():
+  return [name for name in globals() if not name.startswith("_")]
 '''
 _EXPORTS = "tensorflow/python/modules_with_exports.py"
 
@@ -151,6 +158,8 @@ def generate_api(source: pathlib.Path, lists: pathlib.Path, out: pathlib.Path) -
         root.replace("from . import", f"from ._api.v{version} import")
     )
   (out / "_api/__init__.py").touch()
+  for path in sorted((out / "_api").rglob("staging/__init__.py")):
+    path.write_text(path.read_text() + _PUBLIC_NAMES)
 
 
 def main() -> None:
@@ -159,15 +168,21 @@ def main() -> None:
   parser.add_argument("--source", type=pathlib.Path, required=True, help="TensorFlow's source tree")
   parser.add_argument("--api_lists", type=pathlib.Path, required=True, help="the folder with the API's package lists")
   parser.add_argument("--manifest", type=pathlib.Path, required=True, help="the list of the files to add or to replace")
+  parser.add_argument("--default_api_version", choices=["1", "2"], required=True, help="the root that checkers see")
   parser.add_argument("--site_packages", type=pathlib.Path, required=True, help="the packages that TensorFlow imports")
   parser.add_argument("--out", type=pathlib.Path, required=True, help="the folder for the generated files")
   arguments = parser.parse_args()
 
   out = arguments.out.absolute()
   os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+  files = manifest.read(arguments.manifest)
+  ours = [path for name, path in files.items() if name.startswith("tensorflow_staging/") and name.endswith(".py")]
+  for name, text in type_stubs.stubs(ours, arguments.default_api_version).items():
+    (out / name).parent.mkdir(parents=True, exist_ok=True)
+    (out / name).write_text(text)
   with tempfile.TemporaryDirectory() as folder:
     tree = pathlib.Path(folder)
-    link_tree(tree, arguments.base, manifest.read(arguments.manifest), arguments.source)
+    link_tree(tree, arguments.base, files, arguments.source)
     sys.path[:0] = [folder, str(arguments.site_packages.absolute())]
 
     wrappers = out / _OPS_MODULE

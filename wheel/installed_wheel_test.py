@@ -62,6 +62,18 @@ def test_name_version_and_requirements():
   assert {"saved_model_cli", "tensorboard"} <= console_scripts
 
 
+def test_it_names_the_fork_and_no_other_maintainer():
+  metadata = _DISTRIBUTION.metadata
+  assert metadata["Maintainer"] == "The maintainers of this fork"
+  assert not {"Author", "Author-email", "Home-page", "Download-URL"} & set(metadata)
+  assert metadata.get_payload().startswith("# TensorFlow with pipeline staging\n")
+  classifiers = metadata.get_all("Classifier")
+  python = f"{sys.version_info.major}.{sys.version_info.minor}"
+  assert [each for each in classifiers if each.startswith("Programming Language :: Python :: 3.")] == [
+      f"Programming Language :: Python :: {python}"]
+  assert any("CUDA" in each for each in classifiers) == (tf.staging.build_info().base == "cuda")
+
+
 def test_only_the_cuda_wheel_offers_the_extra_for_cuda_and_it_needs_no_tensorrt():
   from tensorflow.python.platform import build_info
 

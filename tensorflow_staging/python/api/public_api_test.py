@@ -17,6 +17,9 @@ _ROOTS = ["tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2"]
 _VERSIONS = ["1", "2"]
 
 
+_STAGING = sorted(name.partition(".")[2] for name in _NAMES if name.startswith("staging."))
+
+
 @pytest.fixture(scope="module")
 def output_of(tmp_path_factory):
   sources = {
@@ -26,6 +29,7 @@ def output_of(tmp_path_factory):
 
           for name in {_NAMES}:
             print(name, operator.attrgetter(name)(tf).__module__.split(".")[0])
+          print(sorted(dir(tf.staging)))
           """ for version in _VERSIONS for root in _ROOTS
   }
   with programs.running_ahead(sources, tmp_path_factory) as output:
@@ -35,4 +39,10 @@ def output_of(tmp_path_factory):
 @pytest.mark.parametrize("version", _VERSIONS)
 @pytest.mark.parametrize("root", _ROOTS)
 def test_each_name_is_the_function_of_its_module(output_of, version, root):
-  assert output_of(root, version).splitlines() == [f"{name} tensorflow_staging" for name in _NAMES]
+  assert output_of(root, version).splitlines()[:-1] == [f"{name} tensorflow_staging" for name in _NAMES]
+
+
+@pytest.mark.parametrize("version", _VERSIONS)
+@pytest.mark.parametrize("root", _ROOTS)
+def test_completion_of_the_package_offers_its_functions_alone(output_of, version, root):
+  assert output_of(root, version).splitlines()[-1] == str(_STAGING)

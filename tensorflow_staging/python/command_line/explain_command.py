@@ -3,6 +3,7 @@
 
 import argparse
 import pathlib
+from collections.abc import Callable
 
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.framework import errors
@@ -11,6 +12,7 @@ from tensorflow.python.framework import ops
 from tensorflow_staging.python.command_line import graph_file
 from tensorflow_staging.python.command_line import user_error
 from tensorflow_staging.python.explain import explain
+from tensorflow_staging.python.explain import explain_report
 from tensorflow_staging.python.smart_stage import smart_stage_options
 from tensorflow_staging.python.smart_stage import target_nodes
 
@@ -24,7 +26,9 @@ tf.staging.explain(graph, config) returns."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
   """Adds the arguments of the command to its parser."""
   parser.description = _DESCRIPTION
-  parser.add_argument("graph", type=pathlib.Path, help="a MetaGraph (.meta) or a GraphDef (.pb, .pbtxt)")
+  parser.add_argument(
+      "graph", type=pathlib.Path, nargs="+", metavar="GRAPH",
+      help="a MetaGraph (.meta) or a GraphDef (.pb, .pbtxt); several give a report each, under the name of the file")
   parser.add_argument("--html", type=pathlib.Path, metavar="FILE", help="also write the report as a page for a browser")
   parser.add_argument("--svg", type=pathlib.Path, metavar="FILE", help="also draw a picture; needs Graphviz")
   parser.add_argument(
@@ -63,31 +67,44 @@ def run(arguments: argparse.Namespace) -> int:
   for library in arguments.op_library:
     graph_file.load_op_library(library)
   config = _config(arguments)
-  graph = graph_file.read(arguments.graph)
-  _mark(graph, arguments.target_nodes)
-  try:
-    report = explain.explain(graph, config)
-  except errors.InvalidArgumentError as error:
-    raise user_error.UserError(error.message) from error
-  for path, save in ((arguments.html, report.save_html), (arguments.svg, report.save_svg)):
-    if path is None:
-      continue
-    try:
-      save(path)
-    except OSError as error:
-      raise user_error.UserError(f"{str(path)!r} cannot be written: {error.strerror}.") from error
-    except RuntimeError as error:
-      raise user_error.UserError(str(error)) from error
-  print(report)
+  # All graphs are read before the first report, so that a wrong name does not come after pages of text.
+  graphs = [graph_file.read(path) for path in arguments.graph]
+  for index, (path, graph) in enumerate(zip(arguments.graph, graphs)):
+    report = _report(graph, config, arguments.target_nodes)
+    for output, save in ((arguments.html, report.save_html), (arguments.svg, report.save_svg)):
+      if output is not None:
+        _save(output, save)
+    if len(graphs) > 1:
+      print(f"{chr(10) * bool(index)}== {path} ==")
+    print(report)
   return 0
 
 
+def _report(graph: ops.Graph, config: config_pb2.ConfigProto, target_nodes: list[str]) -> explain_report.StageReport:
+  _mark(graph, target_nodes)
+  try:
+    return explain.explain(graph, config)
+  except errors.InvalidArgumentError as error:
+    raise user_error.UserError(error.message) from error
+
+
+def _save(path: pathlib.Path, save: Callable[[pathlib.Path], None]) -> None:
+  try:
+    save(path)
+  except OSError as error:
+    raise user_error.UserError(f"{str(path)!r} cannot be written: {error.strerror}.") from error
+  except RuntimeError as error:
+    raise user_error.UserError(str(error)) from error
+
+
 def _check_outputs(arguments: argparse.Namespace) -> None:
-  """Raises UserError if a report would replace the graph, or the other report."""
-  taken = [("the graph", arguments.graph)]
+  """Raises UserError if a report would replace a graph, or another report."""
+  taken = [("the graph", path) for path in arguments.graph]
   for flag, path in (("--html", arguments.html), ("--svg", arguments.svg)):
     if path is None:
       continue
+    if len(arguments.graph) > 1:
+      raise user_error.UserError(f"{flag} is for one graph, got {len(arguments.graph)}: run the command for each.")
     for what, other in taken:
       if path.resolve() == other.resolve():
         raise user_error.UserError(f"{flag}: {str(path)!r} is the file of {what}; allowed is any other one.")

@@ -49,6 +49,25 @@ def test_the_report_of_a_file_is_that_of_its_graph(tmp_path, capsys, model, suff
   assert output.err == ""
 
 
+def test_several_graphs_give_a_report_each(tmp_path, capsys, model):
+  path, report = model
+  other = tmp_path / "other.pbtxt"
+  other.write_text('node { name: "a" op: "NoOp" }')
+  assert main.main(["explain", str(path), str(other)]) == 0
+  output = capsys.readouterr().out
+  assert output.startswith(f"== {path} ==\n{report}\n\n== {other} ==\nSmartStage is on: nothing can run ahead")
+
+
+def test_no_report_comes_before_a_graph_that_cannot_be_read(tmp_path, capsys, model):
+  assert "'missing.meta' cannot be read" in _error(capsys, "explain", model[0], "missing.meta")
+
+
+@pytest.mark.parametrize("option", ["--html", "--svg"])
+def test_a_page_is_for_one_graph(tmp_path, capsys, model, option):
+  message = _error(capsys, "explain", model[0], model[0], f"{option}={tmp_path / 'report'}")
+  assert f"{option} is for one graph, got 2" in message
+
+
 def test_the_page_and_the_picture_are_those_of_the_report(tmp_path, capsys, model):
   path, report = model
   page = tmp_path / "report.html"

@@ -11,6 +11,7 @@ from typing import Optional
 from tensorflow.python.framework import ops
 from tensorflow.python.platform import tf_logging
 
+from tensorflow_staging.python.build_info import build_info
 from tensorflow_staging.python.command_line import doctor_command
 from tensorflow_staging.python.command_line import explain_command
 from tensorflow_staging.python.command_line import user_error
@@ -39,6 +40,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     The exit status: 0, or 1 if the doctor found a problem, or 2 if the command cannot be run as it was given.
   """
   parser = _Parser(prog=_PROGRAM, description="Tools for pipeline staging.")
+  parser.add_argument("--version", action="version", version=_version(), help="print the version of the wheel, and exit")
   commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
   for name, (command, summary) in _COMMANDS.items():
     command.add_arguments(commands.add_parser(name, help=summary))
@@ -61,3 +63,9 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
   finally:
     # A program that calls this function keeps its own choice.
     tf_logging.set_verbosity(verbosity)
+
+
+def _version() -> str:
+  info = build_info.build_info()
+  commit = f", commit {info.commit}" if info.commit else ""
+  return f"tensorflow {info.version} ({info.base}){commit}"

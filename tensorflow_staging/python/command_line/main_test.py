@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m tensorflow.staging` explains itself."""
 
+import importlib.metadata
 import subprocess
 import sys
 
 import pytest
 from tensorflow.python.platform import tf_logging
 
+from tensorflow_staging.python.build_info import build_info
 from tensorflow_staging.python.command_line import main
 from tensorflow_staging.python.testing import test_util
 
@@ -17,6 +19,16 @@ def test_the_help_names_the_commands(capsys):
   assert end.value.code == 0
   output = capsys.readouterr().out
   assert "explain" in output and "doctor" in output
+
+
+def test_the_version_is_that_of_the_wheel(capsys):
+  with pytest.raises(SystemExit) as end:
+    main.main(["--version"])
+  assert end.value.code == 0
+  info = build_info.build_info()
+  line, = capsys.readouterr().out.splitlines()
+  assert line.startswith(f"tensorflow {importlib.metadata.version('tensorflow')} ({info.base})")
+  assert (info.commit or "") in line
 
 
 @pytest.mark.parametrize("arguments, message", [

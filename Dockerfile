@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Builds the wheel with the project's own scripts, then a slim image that has Python, the wheel and what it requires, all
+# pinned:
+#
+#   docker build --tag tensorflow-staging .
+#   docker run --rm tensorflow-staging                          # the doctor's report
+#   docker run --rm --volume "$PWD:/work" tensorflow-staging python train.py
+#
+# --build-arg OPTIONS=--config=v2 is for ci/build_wheel.sh, as in CONTRIBUTING.md. --target wheel --output type=local,dest=dist
+# gives the wheel alone.
+
+FROM debian:bookworm-slim AS build
+WORKDIR /src
+# Apart from the sources, so that a change of them does not install the packages again.
+COPY ci/install_deps.sh ci/steps.sh ci/
+COPY third_party/versions.bzl third_party/
+RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates \
+    && ci/install_deps.sh && rm -rf /var/lib/apt/lists/*
+COPY . .
+ARG OPTIONS=
+RUN ci/build_wheel.sh $OPTIONS && bazel shutdown
+
+FROM scratch AS wheel
+COPY --from=build /src/dist/ /
+
+FROM python:3.11-slim-bookworm
+COPY third_party/python/requirements.txt /tmp/
+COPY --from=wheel / /tmp/dist/
+RUN pip install --no-cache-dir --require-hashes --only-binary=:all: --requirement /tmp/requirements.txt \
+    && pip install --no-cache-dir --no-index --no-deps /tmp/dist/*.whl \
+    && rm -r /tmp/requirements.txt /tmp/dist \
+    && python -m tensorflow.staging doctor
+RUN useradd --create-home user
+USER user
+WORKDIR /work
+CMD ["python", "-m", "tensorflow.staging", "doctor"]

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stubs have our signatures; mypy finds a wrong argument with them, in the installed wheel."""
+
+import ast
+import importlib.resources
+import subprocess
+import sys
+
+import pytest
+import type_stubs
+
+_SOURCE = '''
+@tf_export("staged")
+@other
+def staged(features: Any, capacity: int = 1, *, config: Optional[config_pb2.ConfigProto] = None) -> ops.Tensor:
+  """Text."""
+
+@tf_export("staging.stats")
+def stats(session: session_lib.Session) -> list["StageStats"]: ...
+
+@tf_export("stream")
+@contextlib.contextmanager
+def stream(index: int = 0) -> Iterator[None]: ...
+
+@tf_export("staging.Hook")
+class Hook(session_run_hook.SessionRunHook):
+  def __init__(self, every: Union[int, float], call: Callable[[str], None]): ...
+  def begin(self) -> None: ...
+  def _private(self): ...
+
+@tf_export("train.mark")
+def mark(nodes: Any) -> None: ...
+
+def not_exported(): ...
+'''
+
+
+@pytest.fixture
+def stubs(tmp_path):
+  path = tmp_path / "module.py"
+  path.write_text(_SOURCE)
+  return type_stubs.stubs([path], "1")
+
+
+def test_the_root_has_our_functions_and_any_for_the_rest(stubs):
+  root = stubs["tensorflow/__init__.pyi"]
+  ast.parse(root)
+  assert "def staged(features: Any, capacity: int=..., *, config: Optional[Any]=...) -> Any: ...\n" in root
+  assert "def stream(index: int=...) -> Any: ...\n" in root
+  assert "from tensorflow._root_v1 import *" in root
+  assert root.endswith("def __getattr__(name: str) -> Any: ...\n")
+  assert "mark" not in root and "not_exported" not in root and "Text" not in root
+
+
+def test_the_package_has_its_functions_and_classes(stubs):
+  package = stubs["tensorflow/_staging_stub.pyi"]
+  ast.parse(package)
+  assert "def stats(session: Any) -> list[Any]: ...\n" in package
+  assert "class Hook:\n  def __init__(self, every: Union[int, float], call: Callable[[str], None]) -> None: ...\n" in (
+      package)
+  assert "  def begin(self) -> None: ...\n" in package
+  assert "_private" not in package and "__getattr__(name" not in package
+
+
+def test_a_wheel_without_our_functions_is_refused(tmp_path):
+  path = tmp_path / "module.py"
+  path.write_text("def staged(): ...")
+  with pytest.raises(ValueError, match="exports a name"):
+    type_stubs.stubs([path], "1")
+
+
+_PROGRAM = """\
+import tensorflow as tf
+from tensorflow import keras
+import tensorflow.compat.v1 as v1
+from tensorflow.python.ops import prefetch
+
+features = tf.staged(tf.constant(1), capacity=4)
+tf.staged(features, capacity="four")
+tf.staged(features, capcity=4)
+tf.staging.explain(config=tf.ConfigProto())
+tf.staging.explain(3, 4, 5)
+tf.staging.explian()
+tf.train.AdamOptimizer(0.1).minimize(features)
+keras.layers.Dense(3), v1.placeholder(v1.int32), prefetch.staged(features)
+hook = tf.staging.StatsHook(every_n_secs="often")
+"""
+
+
+def test_mypy_finds_wrong_arguments(tmp_path):
+  pytest.importorskip("mypy", reason="The tests of other Pythons do not install mypy.")
+  (tmp_path / "program.py").write_text(_PROGRAM)
+  done = subprocess.run(
+      [sys.executable, "-m", "mypy", "--cache-dir", tmp_path / "cache", "program.py"],
+      cwd=tmp_path, capture_output=True, text=True)
+  found = {int(line.split(":")[1]): line for line in done.stdout.splitlines() if ": error: " in line}
+  assert set(found) == {7, 8, 10, 11, 14}, done.stdout + done.stderr
+  assert 'Argument "capacity" to "staged" has incompatible type "str"; expected "int"' in found[7]
+  assert "capcity" in found[8]
+  assert '"explian"' in found[11]
+
+
+def test_the_wheel_has_them():
+  folder = importlib.resources.files("tensorflow")
+  assert (folder / "py.typed").is_file()
+  assert "def staged(features: Any" in (folder / "__init__.pyi").read_text()
