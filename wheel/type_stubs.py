@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes type stubs of the fork's public functions, so that type checkers find wrong arguments of `tf.staged`.
 
-TensorFlow has no types: its decorators and its root hide those of our functions. The stub of the root has our signatures,
-and Any for all other names. mypy reads nothing else; other checkers and editors also see TensorFlow's own names.
+TensorFlow has no types: its decorators and its root hide those of our functions. The stub of the root has our
+signatures, and Any for all other names. mypy reads nothing else; other checkers and editors also see
+TensorFlow's names.
 """
 
 from __future__ import annotations

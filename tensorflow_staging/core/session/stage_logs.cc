@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/graph/partition/node_roles.h"
 #include "tensorflow_staging/core/graph/partition/other_readers.h"
 #include "tensorflow_staging/core/graph/partition/resources.h"
@@ -22,6 +23,14 @@ namespace {
 int NeededTensors(const StagedRegion& region) {
   return absl::c_count_if(region.boundary, [](const StagedTensor& tensor) {
     return !tensor.only_if_asked;
+  });
+}
+
+// The number of nodes of the program that run ahead, as tf.staging.explain
+// counts them: without what stands for the records of an earlier stage.
+int NodesAhead(const StagedRegion& region) {
+  return absl::c_count_if(region.nodes, [](const Node* node) {
+    return !IsBufferTake(*node) && !IsStandIn(*node);
   });
 }
 
@@ -52,7 +61,7 @@ void LogStages(const StagePlan& plan, const Graph& graph,
     if (stage.region == nullptr) continue;
     any = true;
     LOG(INFO) << "SmartStage: stage '" << stage.name << "' runs "
-              << stage.region->nodes.size() << " nodes ahead of the step, over "
+              << NodesAhead(*stage.region) << " nodes ahead of the step, over "
               << NeededTensors(*stage.region) << " boundary tensors.";
   }
   if (!any && ExpectsStages(graph)) {
@@ -76,7 +85,7 @@ void LogLookups(const StagePlan& plan, const StaleReads& stale,
   }
   for (const PlannedStage& stage : plan.stages()) {
     LOG(INFO) << "Async embedding: stage '" << stage.name << "' runs "
-              << stage.region->nodes.size() << " nodes ahead of the step, over "
+              << NodesAhead(*stage.region) << " nodes ahead of the step, over "
               << NeededTensors(*stage.region)
               << " boundary tensors. Its lookups may miss the updates of "
               << settings.capacity + settings.num_threads << " steps.";

@@ -82,9 +82,9 @@ def test_marked_nodes_of_the_file_stay_marked_and_others_can_be_marked(tmp_path,
   tf.train.mark_target_node(tf.identity(tf.identity(record, name="second"), name="third"))
   tf.train.export_meta_graph(str(tmp_path / "model.meta"))
   assert main.main(["explain", str(tmp_path / "model.meta")]) == 0
-  assert "3 of " in capsys.readouterr().out
+  assert "3 nodes, all" in capsys.readouterr().out
   assert main.main(["explain", str(tmp_path / "model.meta"), "--target_nodes=second,first:0"]) == 0
-  assert "1 of " in capsys.readouterr().out
+  assert "1 node, the only one" in capsys.readouterr().out
 
 
 def test_the_options_of_the_stages(capsys, model):

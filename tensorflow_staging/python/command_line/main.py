@@ -40,7 +40,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     The exit status: 0, or 1 if the doctor found a problem, or 2 if the command cannot be run as it was given.
   """
   parser = _Parser(prog=_PROGRAM, description="Tools for pipeline staging.")
-  parser.add_argument("--version", action="version", version=_version(), help="print the version of the wheel, and exit")
+  parser.add_argument("--version", action="version", version=_version(), help="print the wheel's version, and exit")
   commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
   for name, (command, summary) in _COMMANDS.items():
     command.add_arguments(commands.add_parser(name, help=summary))

@@ -2,15 +2,20 @@
 """Finds the nodes whose reasons keep most other nodes in the step."""
 
 import collections
+import dataclasses
 from collections.abc import Iterable
 from collections.abc import Iterator
 
 from tensorflow_staging.python.explain import explain_data
 from tensorflow_staging.python.explain import explain_graph
+from tensorflow_staging.python.explain import explain_groups
 
 # What keeps a node in the step: nothing, several nodes, or the index of the one node.
 _NOTHING = -1
 _SEVERAL = -2
+
+# So many pieces of equal advice become one.
+_MANY = 3
 
 
 def held_back(graph: explain_graph.StagedGraph, unstaged_sources: Iterable[str]) -> dict[int, int]:
@@ -40,10 +45,36 @@ def held_back(graph: explain_graph.StagedGraph, unstaged_sources: Iterable[str])
   return dict(counts)
 
 
+def on_records_alone(graph: explain_graph.StagedGraph, unstaged_sources: Iterable[str]) -> set[str]:
+  """Returns the names of the nodes that depend on a source, and on no node that belongs to the step.
+
+  These do the work before the boundary. Some may stay in the step for other reasons, as where several sources meet.
+  Nodes of a region that the program has staged itself do not count.
+  """
+  users = [[] for _ in graph.nodes]
+  for src, _, dst in graph.edges:
+    users[src].append(dst)
+  fed = _with_records(graph, users, frozenset(unstaged_sources))
+  in_step = [node in graph.step_only for node in range(len(graph.nodes))]
+  found = list(graph.step_only)
+  while found:
+    for user in users[found.pop()]:
+      if not in_step[user]:
+        in_step[user] = True
+        found.append(user)
+  return {
+      name for node, (name, _, side) in enumerate(graph.nodes)
+      if side == explain_graph.STEP and fed[node] and not in_step[node]
+  }
+
+
 def advice(
     graph: explain_graph.StagedGraph,
     unstaged_sources: Iterable[str]) -> tuple[explain_data.Advice, ...]:
-  """Returns advice about each node of `held_back`, that for most nodes first."""
+  """Returns advice about the nodes of `held_back`, one piece for many with the same op and the same remedy.
+
+  That which moves most nodes is the first.
+  """
   about = {why.about: why for why in graph.whys if why.about >= 0}
   found = []
   for node, count in held_back(graph, unstaged_sources).items():
@@ -52,7 +83,23 @@ def advice(
     # What keeps the others may be another reason: a node that saves an iterator's position also has a side effect.
     others = about.get(node, own)
     found.append(explain_data.Advice(explain_data.OutsideNode(name, op, own.text), count, others.advice))
-  return tuple(sorted(found, key=lambda item: (-item.nodes, item.node.name)))
+  found.sort(key=_most_nodes_first)
+  alike: dict[tuple[str, str], list[explain_data.Advice]] = {}
+  for item in found:
+    alike.setdefault((item.node.op, item.advice), []).append(item)
+  merged = []
+  for items in alike.values():
+    merged += [_merged(items)] if len(items) >= _MANY else items
+  return tuple(sorted(merged, key=_most_nodes_first))
+
+
+def _merged(items: list[explain_data.Advice]) -> explain_data.Advice:
+  return dataclasses.replace(
+      items[0], nodes=sum(item.nodes for item in items), others=tuple(item.node.name for item in items[1:]))
+
+
+def _most_nodes_first(item: explain_data.Advice) -> tuple:
+  return -item.nodes, explain_groups.by_number(item.node.name)
 
 
 def _own_keepers(graph: explain_graph.StagedGraph, node: int) -> Iterator[int]:

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tensorflow_staging.python.explain import explain_advice
 from tensorflow_staging.python.explain import explain_graph
+from tensorflow_staging.python.explain import explain_text
 from tensorflow_staging.python.testing import report_graphs
 
 _AHEAD = 0
@@ -104,6 +105,40 @@ def test_advice_names_the_node_its_reason_and_what_to_do():
   assert (advice.node.name, advice.node.why, advice.nodes, advice.advice) == ("v", "has the reason v", 2, "Change v.")
 
 
+def _tables(count):
+  """A graph in which each of `count` tables keeps two nodes in the step, and another op keeps one."""
+  sides = {"next": _AHEAD, "other": _STEP, "train": _STEP}
+  edges, reasons = ["next other", "other train"], {"other": "other", "train": "train"}
+  for i in range(count):
+    sides |= {f"t_{i}": _STEP, f"row_{i}": _STEP, f"sum_{i}": _STEP}
+    edges += [f"next row_{i}", f"t_{i} row_{i}", f"row_{i} sum_{i}", f"sum_{i} train"]
+    reasons |= {f"t_{i}": f"t_{i}", f"row_{i}": f"t_{i}", f"sum_{i}": f"t_{i}"}
+  graph = _graph(sides, edges, reasons, step_only=("other", "train", *(f"t_{i}" for i in range(count))))
+  return dataclasses.replace(
+      graph, whys=tuple(
+          dataclasses.replace(why, advice="Do it." if "reason t_" in why.text else why.advice) for why in graph.whys))
+
+
+def test_equal_advice_for_many_nodes_is_one_piece():
+  of_tables, other = explain_advice.advice(_tables(12), [])
+  assert (of_tables.node.name, of_tables.nodes, of_tables.advice) == ("t_0", 24, "Do it.")
+  assert of_tables.others == tuple(f"t_{i}" for i in range(1, 12))
+  assert (other.node.name, other.others) == ("other", ())
+  assert explain_text.advice(of_tables) == (
+      "Up to 24 nodes are in the step only because of one of 12 (Op): 't_0', 't_1', 't_2' and 9 more. Do it.")
+
+
+def test_two_nodes_have_advice_each():
+  assert [item.node.name for item in explain_advice.advice(_tables(2), [])] == ["t_0", "t_1", "other"]
+
+
+def test_what_depends_on_records_alone_is_counted_of_what_is_ahead_and_what_is_not():
+  graph = _graph(
+      {"next": _AHEAD, "a": _AHEAD, "draw": _STEP, "v": _STEP, "row": _STEP, "init": explain_graph.ONCE}, [
+          "next a", "a draw", "v row", "draw row", "init v"], {"draw": "draw", "v": "v", "row": "v"}, step_only=("v",))
+  assert explain_advice.on_records_alone(graph, []) == {"draw"}
+
+
 def _add_marked_model() -> list[tf.Tensor]:
   """Adds a model that trains, with two marked nodes; returns these."""
   numbers = report_graphs.batch()["numbers"]
@@ -133,9 +168,11 @@ def test_as_many_nodes_run_ahead_as_the_advice_says(kept):
   assert len(before.stages[0].nodes) > len(one.stages[0].nodes)
 
 
-def test_the_text_ends_with_the_advice_that_frees_most():
+def test_the_text_gives_the_advice_that_frees_most_before_the_stages():
   tf.train.mark_target_node(_add_marked_model())
-  last = str(tf.staging.explain()).partition("What would let more run ahead:\n")[2].splitlines()
+  text = str(tf.staging.explain())
+  assert text.index("What would let more run ahead:") < text.index("Stage 'prefetch'")
+  last = text.partition("What would let more run ahead:\n")[2].splitlines()
   assert last[0].lstrip().startswith(
       "Up to 3 nodes are in the step only because of 'first' (Identity), which is marked by tf.train.mark_target_node."
       " Do not give the node to tf.train.mark_target_node")

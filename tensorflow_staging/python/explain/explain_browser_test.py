@@ -39,12 +39,12 @@ def open_page(browser, tmp_path):
   contexts = []
   complaints = []
 
-  def open_one(report, scheme="light"):
+  def open_one(report, scheme="light", screen=None):
     path = report
     if not isinstance(report, pathlib.Path):
       path = tmp_path / f"report{len(contexts)}.html"
       report.save_html(path)
-    contexts.append(browser.new_context(color_scheme=scheme, viewport=_SCREEN, offline=True))
+    contexts.append(browser.new_context(color_scheme=scheme, viewport=screen or _SCREEN, offline=True))
     page = contexts[-1].new_page()
     page.set_default_timeout(_WAIT_MILLIS)
     page.on("console", lambda message: complaints.append(message.text))
@@ -165,6 +165,37 @@ def test_names_are_shown_and_never_run(open_page):
   page.wait_for_selector("#results li")
   assert page.locator("#results a").inner_text() == name
   assert page.locator("img").count() == 0
+
+
+_PHONE = {"width": 390, "height": 844}
+# A reader of the verdict, the advice, the stages and the reasons scrolls through so many screens of a phone.
+_SCREENS = 6
+
+
+def _recommender():
+  """A graph like that of a recommender: 5,000 nodes, with 40 tables and their gradients."""
+  keys = tf.data.make_one_shot_iterator(
+      tf.data.Dataset.from_tensors({f"C{i}": ["a", "b"] for i in range(40)}).repeat()).get_next()
+  columns = [
+      tf.feature_column.embedding_column(tf.feature_column.categorical_column_with_hash_bucket(key, 100), 8)
+      for key in keys
+  ]
+  loss = tf.reduce_sum(tf.layers.dense(tf.feature_column.input_layer(keys, columns), 4))
+  tf.train.AdamOptimizer().minimize(loss)
+
+
+def test_a_large_report_fits_a_phone(open_page):
+  _recommender()
+  report = tf.staging.explain()
+  assert report.num_nodes > 5000
+  page = open_page(report, screen=_PHONE)
+  assert page.evaluate("document.documentElement.scrollWidth") == _PHONE["width"]
+  assert page.locator("#graph").bounding_box()["y"] < _SCREENS * _PHONE["height"]
+  # Opened, a row is as wide as the screen allows.
+  for summary in page.locator("#stages .groups > details > summary").all():
+    summary.click()
+  assert page.evaluate("document.documentElement.scrollWidth") == _PHONE["width"]
+  assert "because of 40 like" in page.locator("#advice").inner_text()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -144,17 +144,20 @@ class Reason:
 
 @dataclasses.dataclass(frozen=True)
 class Advice:
-  """A node whose reason keeps other nodes in the step, which nothing else keeps there.
+  """Nodes with one reason, each of which keeps other nodes in the step that nothing else keeps there.
 
   Attributes:
-    node: The node, with its reason.
-    nodes: How many nodes would run ahead at most if the reason no longer held: those that are in the
-      step only because of it.
+    node: The node that keeps most others, with its reason.
+    nodes: How many nodes would run ahead at most if the reason held for none of them: those that are
+      in the step because of one of them alone.
     advice: What to do about the reason, as a sentence.
+    others: The names of the other nodes to which the same advice applies, such as further tables of
+      embeddings, that which keeps most others first.
   """
   node: OutsideNode
   nodes: int
   advice: str
+  others: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

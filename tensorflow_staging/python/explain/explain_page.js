@@ -3,6 +3,7 @@
 "use strict";
 (() => {
   const PAGE = 200; // How many items a list shows before the reader asks for more.
+  const FIRST = 20; // How many of them a scope of the tree shows at first.
   const SMALL = 60; // A graph with at most so many nodes is shown open.
   const SIDES = [
     ["ahead", "ahead of the step"],
@@ -70,8 +71,8 @@
     return root;
   }
 
-  // Appends the items of a list, PAGE at a time. Returns a function that shows all up to item `index`.
-  function appendInPages(list, items, make) {
+  // Appends `first` items of a list, then PAGE at a time. Returns a function that shows all up to item `index`.
+  function appendInPages(list, items, make, first) {
     let shown = 0;
     const more = element("button", "more");
     more.type = "button";
@@ -88,7 +89,7 @@
       }
     }
     more.addEventListener("click", () => show(shown + PAGE));
-    show(PAGE);
+    show(first);
     return (index) => {
       if (index >= shown) show(index + 1);
     };
@@ -151,7 +152,8 @@
     scope.items = [...scope.scopes.values(), ...scope.nodes];
     const list = element("ul");
     scope.showUpTo = appendInPages(
-        list, scope.items, (item) => typeof item === "number" ? leaf(item) : scopeItem(item));
+        list, scope.items, (item) => typeof item === "number" ? leaf(item) : scopeItem(item),
+        names.length <= SMALL ? PAGE : FIRST);
     parent.append(list);
   }
 
@@ -197,7 +199,7 @@
       const row = element("li", "leaf");
       row.append(link(node));
       return describe(row, node);
-    });
+    }, PAGE);
   }
 
   function link(node) {

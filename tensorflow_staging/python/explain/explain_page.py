@@ -6,18 +6,26 @@ import hashlib
 import html
 import itertools
 import pathlib
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
+from typing import TypeVar
 
 from tensorflow_staging.python.explain import explain_data
 from tensorflow_staging.python.explain import explain_graph
+from tensorflow_staging.python.explain import explain_groups
 from tensorflow_staging.python.explain import explain_page_data
 from tensorflow_staging.python.explain import explain_text
 
 # The maximum number of rows of a table or list that does not grow as the reader asks for more.
 _MAX_ROWS = 200
+# A longer list is shown by name scope, in at most so many groups, each of which the reader may open.
+_MAX_PLAIN = 12
+_MAX_GROUPS = 12
 # The first stages are shown open.
 _MAX_OPEN_STAGES = 3
+
+_Item = TypeVar("_Item")
 
 _FOLDER = pathlib.Path(__file__).parent
 _TITLE = "What runs ahead of the step"
@@ -55,13 +63,19 @@ def page(report: explain_data.ReportData) -> str:
 <h1>{_TITLE}</h1>
 <p class="summary">{html.escape(explain_text.summary(report))}</p>
 {_overview(report)}
-<nav><a href="#stages">Stages</a> <a href="#graph">Graph</a> <a href="#reasons">Reasons</a> \
-<a href="#advice">Advice</a></nav>
+<nav><a href="#advice">Advice</a> <a href="#stages">Stages</a> <a href="#reasons">Reasons</a> \
+<a href="#graph">Graph</a></nav>
 </header>
 <main>
+<section id="advice" class="advice">
+<h2>What would let more run ahead</h2>
+{_advice(report, links)}</section>
 <section id="stages">
 <h2>Stages, and what they carry to the step</h2>
 {_stages(report, links)}{_unstaged_sources(report, links)}</section>
+<section id="reasons">
+<h2>Why nodes are in no stage</h2>
+{_reasons(report, links)}</section>
 <section id="graph">
 <h2>The graph</h2>
 <noscript><p>The tree and the search need JavaScript.</p></noscript>
@@ -73,12 +87,6 @@ def page(report: explain_data.ReportData) -> str:
 <ul id="results" hidden></ul>
 <div id="tree"></div>
 </section>
-<section id="reasons">
-<h2>Why nodes are in no stage</h2>
-{_reasons(report, links)}</section>
-<section id="advice" class="advice">
-<h2>What would let more run ahead</h2>
-{_advice(report, links)}</section>
 </main>
 <script type="application/json" id="data">{explain_page_data.page_data(report, order)}</script>
 <script>{script}</script>
@@ -170,11 +178,58 @@ def _stage(stage: explain_data.Stage, links: _NodeLinks, in_step: int, is_open: 
   if stage.elements:
     parts += ["<h3>What a record also keeps of its sources, for fetches</h3>", _tensors(stage.elements, links)]
   parts += ["<h3>The first nodes of the step after it</h3>"]
-  parts += [_list(map(links.outside, stage.outside), len(stage.outside))]
+  parts += [_grouped(
+      stage.outside, lambda node: node.name, lambda _: 1,
+      lambda nodes: explain_text.counted(len(nodes), "node"),
+      lambda nodes: _list(map(links.outside, nodes), len(nodes)))]
   return "\n".join([*parts, "</details>\n"])
 
 
 def _tensors(tensors: Sequence[explain_data.BoundaryTensor], links: _NodeLinks) -> str:
+  return _grouped(
+      tensors, lambda tensor: tensor.name, lambda tensor: tensor.min_bytes or 0,
+      lambda group: f"{explain_text.counted(len(group), 'tensor')}, {explain_text.total_size(group)}",
+      lambda group: _tensor_table(explain_text.largest_first(group), links))
+
+
+def _grouped(
+    items: Sequence[_Item], name_of: Callable[[_Item], str], size_of: Callable[[_Item], int],
+    summary: Callable[[Sequence[_Item]], str], show: Callable[[Sequence[_Item]], str]) -> str:
+  """Shows a list by name scope, the largest first, and what belongs to an optimizer at its end."""
+  if len(items) <= _MAX_PLAIN:
+    return show(items)
+
+  def group(title: str, members: Sequence[_Item], content: str) -> str:
+    return f'<details><summary>{title} <span class="count">{summary(members)}</span></summary>{content}</details>\n'
+
+  def within(members: Sequence[_Item], above: str) -> str:
+    groups = explain_groups.by_scope(members, name_of, size_of, _MAX_GROUPS, above)
+    if len(members) <= _MAX_PLAIN or above and len(groups) == 1 and groups[0][0] == above:
+      return show(members)
+    shown = [
+        group(_scope_title(scope, above), each, show(each) if scope == above else within(each, scope))
+        for scope, each in groups[:_MAX_GROUPS]
+    ]
+    rest = [item for _, each in groups[_MAX_GROUPS:] for item in each]
+    if rest:
+      shown.append(group(f"{explain_text.counted(len(groups) - _MAX_GROUPS, 'more scope')}", rest, show(rest)))
+    return "".join(shown)
+
+  own, internal = explain_groups.without_optimizer(items, name_of)
+  shown = within(own, "") if own else ""
+  if internal:
+    shown += group("gradients and the optimizer", internal, show(internal))
+  return f'<div class="groups">{shown}</div>'
+
+
+def _scope_title(scope: str, above: str) -> str:
+  """Returns the title of a scope within another one; "" is what has no scope."""
+  if scope == above:
+    return "in no further scope" if above else "in no scope"
+  return f"<code>{html.escape(scope[len(above) + 1 if above else 0:])}</code>"
+
+
+def _tensor_table(tensors: Sequence[explain_data.BoundaryTensor], links: _NodeLinks) -> str:
   rows = (
       f"<td>{links.tensor(tensor.name)}</td><td>{html.escape(explain_text.type_and_shape(tensor))}</td>"
       f'<td class="number">{html.escape(explain_text.size(tensor))}</td>' for tensor in tensors)
@@ -194,8 +249,8 @@ def _reasons(report: explain_data.ReportData, links: _NodeLinks) -> str:
   parts = []
   if report.reasons:
     rows = (
-        f'<td class="number">{reason.nodes}</td><td>{links.outside(reason.example)}{_others(reason, links)}</td>'
-        for reason in report.reasons)
+        f'<td class="number" data-unit=" {"node" if reason.nodes == 1 else "nodes"}">{reason.nodes}</td>'
+        f"<td>{links.outside(reason.example)}{_others(reason, links)}</td>" for reason in report.reasons)
     parts.append(
         _table('<th scope="col" class="number">nodes</th><th scope="col">for example</th>', rows, len(report.reasons)))
   else:
@@ -218,12 +273,22 @@ def _others(reason: explain_data.Reason, links: _NodeLinks) -> str:
 def _advice(report: explain_data.ReportData, links: _NodeLinks) -> str:
   if not report.advice:
     return "<p>No node keeps others in the step on its own.</p>\n"
-  items = "".join(
-      f"<li><b>Up to {explain_text.counted(item.nodes, 'node')}</b>: {links.outside(item.node)}."
-      f" {html.escape(item.advice)}</li>\n" for item in report.advice[:explain_text.MAX_ADVICE])
+  items = "".join(f"<li>{_one_advice(item, links)}</li>\n" for item in report.advice[:explain_text.MAX_ADVICE])
   return (
-      "<p>So many nodes are in the step because of one node alone. The nodes that several keep there are not"
-      f" counted.</p>\n<ol>\n{items}</ol>\n")
+      f"<ol>\n{items}</ol>\n"
+      '<p class="quiet">So many nodes are in the step because of one node alone. The nodes that several keep there are'
+      " not counted.</p>\n")
+
+
+def _one_advice(item: explain_data.Advice, links: _NodeLinks) -> str:
+  nodes = f"<b>Up to {explain_text.counted(item.nodes, 'node')}</b>"
+  if not item.others:
+    return f"{nodes}: {links.outside(item.node)}. {html.escape(item.advice)}"
+  alike = _list(map(links.link, item.others), len(item.others))
+  return (
+      f'{nodes}, because of {1 + len(item.others)} like {links.link(item.node.name)} <span class="op">'
+      f"{html.escape(item.node.op)}</span>. {html.escape(item.advice)}"
+      f"<details><summary>the other {len(item.others)}</summary>{alike}</details>")
 
 
 def _table(head: str, rows: Iterable[str], count: int) -> str:

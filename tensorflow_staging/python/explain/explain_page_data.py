@@ -1,23 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The graph of a report as the data of its HTML page."""
 
-import functools
 import json
 import os
-import re
 from typing import Any
 
 from tensorflow_staging.python.explain import explain_data
-
-_DIGITS = re.compile(r"(\d+)")
+from tensorflow_staging.python.explain import explain_groups
 
 
 def page_order(report: explain_data.ReportData) -> list[int]:
   """Returns the indices of the nodes in the order of the page: by scope, and numbers in names by value."""
   nodes = report.graph.nodes
-  # A large graph has few different parts of names.
-  key = functools.cache(_sort_key)
-  return sorted(range(len(nodes)), key=lambda node: [key(part) for part in nodes[node][0].split("/")])
+  return sorted(range(len(nodes)), key=lambda node: explain_groups.by_number(nodes[node][0]))
 
 
 def page_data(report: explain_data.ReportData, order: list[int]) -> str:
@@ -55,6 +50,3 @@ def page_data(report: explain_data.ReportData, order: list[int]) -> str:
   # These could end the script element or begin a comment.
   return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
 
-
-def _sort_key(part: str) -> list[tuple[int, int, str]]:
-  return [(0, int(piece), piece) if piece.isdecimal() else (1, 0, piece) for piece in _DIGITS.split(part) if piece]

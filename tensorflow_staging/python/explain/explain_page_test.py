@@ -100,7 +100,8 @@ def test_the_page_has_every_part_of_the_report():
   report = tf.staging.explain(config=smart_stage_sessions.smart_stage_config())
   page = _Page(report.to_html())
   for text in [
-      "SmartStage is on: 2 of 26 nodes run ahead of the step, in 1 stage.",
+      "SmartStage is on: 2 nodes, all that depend on records alone, run ahead of the step, in 1 stage.",
+      "The graph has 26 nodes.",
       "Stage 'prefetch', made by SmartStage of 2 nodes.",
       "2 tensors at least 20 bytes a record",
       "IteratorGetNext :0 float32 [?, 3] at least 12 bytes",
@@ -167,9 +168,41 @@ def test_links_lead_to_the_nodes_that_they_name():
 def test_long_lists_end_with_how_many_more_there_are():
   report_graphs.model()
   report = tf.staging.explain()
-  stage = dataclasses.replace(report.stages[0], boundary=report.stages[0].boundary * 150)
+  stage = dataclasses.replace(report.stages[0], boundary=report.stages[0].boundary * 300)
   page = _Page(dataclasses.replace(report, stages=(stage,)).to_html())
   assert "and 100 more" in page.text
+
+
+def test_the_verdict_and_the_advice_come_first():
+  report_graphs.model()
+  text = tf.staging.explain().to_html()
+  ids = ("advice", "stages", "reasons", "graph")
+  found = [text.index(part) for part in ('class="summary"', *(f'<section id="{each}"' for each in ids))]
+  assert found == sorted(found)
+
+
+def _tensor(name, size):
+  return explain_data.BoundaryTensor(name, tf.int8, tf.TensorShape([size]))
+
+
+def test_many_tensors_are_shown_by_scope_the_largest_first_and_those_of_the_optimizer_last():
+  tensors = [_tensor(f"input/C{i}/{key}:0", i + 1) for i in range(10) for key in ("ids", "shape")]
+  tensors += [_tensor(f"gradients/input/C{i}:0", 1000) for i in range(10)]
+  tensors += [_tensor("label:0", 1), _tensor("a/b:0", 99)]
+  text = explain_page._tensors(tensors, explain_page._NodeLinks(tf.staging.explain(), []))
+  titles = re.findall(r"<summary>(?:<code>)?(.*?)(?:</code>)? <span class=\"count\">(.*?)</span>", text)
+  assert titles[0] == ("a", "1 tensor, 99 bytes")
+  assert titles[1] == ("input/C9", "2 tensors, 20 bytes")
+  assert titles[-2] == ("in no scope", "1 tensor, 1 byte")
+  assert titles[-1] == ("gradients and the optimizer", "10 tensors, 9.8 KiB")
+
+
+def test_few_tensors_are_a_table():
+  text = explain_page._tensors(
+      [_tensor("input/b_10:0", 2), _tensor("input/b_9:0", 2), _tensor("input/c:0", 3)],
+      explain_page._NodeLinks(tf.staging.explain(), []))
+  assert "<details>" not in text
+  assert re.findall(r"<code>(.*?)</code>", text) == ["input/c", "input/b_9", "input/b_10"]
 
 
 def test_equal_graphs_give_equal_pages():

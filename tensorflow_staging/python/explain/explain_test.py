@@ -98,8 +98,9 @@ def test_when_off_it_reports_what_would_be_staged():
   report_graphs.model()
   off = tf.staging.explain(config=tf.ConfigProto())
   on = tf.staging.explain(config=smart_stage_sessions.smart_stage_config())
-  assert str(off).startswith("SmartStage is off (optimizer_options.do_smart_stage). If it were on: 2 of ")
-  assert str(on).startswith("SmartStage is on: 2 of ")
+  assert str(off).startswith("SmartStage is off (optimizer_options.do_smart_stage). If it were on: 2 nodes, all ")
+  assert str(on).startswith(
+      "SmartStage is on: 2 nodes, all that depend on records alone, run ahead of the step, in 1 stage. The graph")
   assert not off.enabled and dataclasses.replace(off, enabled=True) == on
 
 
@@ -277,7 +278,7 @@ def test_a_manual_stage_that_is_extended():
   # The Take stays in the step, so it is not listed.
   assert (stage.by_hand, stage.nodes) == (True, ("key",))
   assert [tensor.name for tensor in stage.boundary] == ["key:0"]
-  assert "If it were on: 1 of " in str(report)
+  assert "If it were on: 1 node, the only one that depends on records alone, would run" in str(report)
   assert "Manual stage 'prefetch', extended by 1 node." in str(report)
 
 

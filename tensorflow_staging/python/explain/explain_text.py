@@ -5,8 +5,10 @@ import itertools
 from collections.abc import Iterable
 from collections.abc import Sequence
 
+from tensorflow_staging.python.explain import explain_advice
 from tensorflow_staging.python.explain import explain_data
 from tensorflow_staging.python.explain import explain_graph
+from tensorflow_staging.python.explain import explain_groups
 
 # The maximum number of items that a list shows, and of names within one line.
 _MAX_ITEMS = 20
@@ -27,6 +29,9 @@ def text(report: explain_data.ReportData) -> str:
     for a graph of any size.
   """
   lines = [summary(report)]
+  if report.advice:
+    lines += ["", "What would let more run ahead:"]
+    lines += [f"    {advice(item)}" for item in report.advice[:MAX_ADVICE]]
   for stage in report.stages[:_MAX_ITEMS]:
     lines += ["", *_stage(stage)]
   if len(report.stages) > _MAX_ITEMS:
@@ -37,9 +42,6 @@ def text(report: explain_data.ReportData) -> str:
   lines += ["", *_reasons(report)]
   if once := report.graph.count(explain_graph.ONCE):
     lines += ["", f"Runs once, before the first step: {counted(once, 'node')}."]
-  if report.advice:
-    lines += ["", "What would let more run ahead:"]
-    lines += [f"    {advice(item)}" for item in report.advice[:MAX_ADVICE]]
   return "\n".join(lines)
 
 
@@ -57,8 +59,8 @@ def summary(report: explain_data.ReportData) -> str:
   if staged:
     stages = sum(bool(stage.nodes) for stage in report.stages)
     return (
-        f"{condition}: {staged} of {counted(report.num_nodes, 'node')} {runs} ahead of the step, in"
-        f" {counted(stages, 'stage')}.")
+        f"{condition}: {_share(report, staged)} {runs} ahead of the step, in {counted(stages, 'stage')}. The graph has"
+        f" {counted(report.num_nodes, 'node')}.")
   if report.stages:
     why = "nothing can be added to the manual stages; below is why."
   elif report.unstaged_sources:
@@ -71,6 +73,20 @@ def summary(report: explain_data.ReportData) -> str:
         "nothing can run ahead, since the graph has no source of records: neither get_next() of"
         " an iterator nor a manual stage (tf.staged, tf.prefetch_join).")
   return f"{condition}: {why}"
+
+
+def _share(report: explain_data.ReportData, staged: int) -> str:
+  """Returns how many nodes run ahead, and of how many that could do so by what they depend on."""
+  # Lookups depend on variables as well.
+  if any(stage.variables for stage in report.stages):
+    return counted(staged, "node")
+  names = {name for stage in report.stages for name in stage.nodes}
+  alone = explain_advice.on_records_alone(report.graph, [source.name for source in report.unstaged_sources])
+  total = len(names | alone)
+  if total == staged:
+    which = "all that depend" if staged > 1 else "the only one that depends"
+    return f"{counted(staged, 'node')}, {which} on records alone,"
+  return f"{staged} of the {total} nodes that depend on records alone ({100 * staged / total:.0f} %)"
 
 
 def stage_title(stage: explain_data.Stage) -> str:
@@ -96,8 +112,11 @@ def _stage(stage: explain_data.Stage) -> list[str]:
   lines += _tensors("What a record carries to the step", stage.boundary)
   if stage.elements:
     lines += _tensors("What a record also keeps of its sources, for fetches", stage.elements)
+  own, internal = explain_groups.without_optimizer(stage.outside, lambda node: node.name)
   lines.append("  The first nodes of the step after it:")
-  lines += _listed(map(str, stage.outside), len(stage.outside))
+  lines += _listed(map(str, own), len(own))
+  if internal:
+    lines.append(f"    and {counted(len(internal), 'node')} of gradients and the optimizer")
   return lines
 
 
@@ -124,10 +143,18 @@ def _names(names: Sequence[str]) -> str:
   return ", ".join(f"'{name}'" for name in names[:_MAX_NAMES]) + more
 
 
+def largest_first(tensors: Sequence[explain_data.BoundaryTensor]) -> list[explain_data.BoundaryTensor]:
+  """Returns tensors by their size in a record; those of unknown size are last."""
+  return sorted(tensors, key=lambda tensor: (-(tensor.min_bytes or 0), explain_groups.by_number(tensor.name)))
+
+
 def _tensors(title: str, tensors: Sequence[explain_data.BoundaryTensor]) -> list[str]:
+  own, internal = explain_groups.without_optimizer(largest_first(tensors), lambda tensor: tensor.name)
   lines = [f"  {title}, {counted(len(tensors), 'tensor')} of {total_size(tensors)}:"]
-  lines += _listed(
-      (f"'{tensor.name}' {type_and_shape(tensor)}, {size(tensor)}" for tensor in tensors), len(tensors))
+  lines += _listed((f"'{tensor.name}' {type_and_shape(tensor)}, {size(tensor)}" for tensor in own), len(own))
+  if internal:
+    lines.append(
+        f"    and {counted(len(internal), 'tensor')} for gradients and the optimizer, {total_size(internal)}")
   return lines
 
 
@@ -151,8 +178,12 @@ def _reason(reason: explain_data.Reason) -> str:
 def advice(item: explain_data.Advice) -> str:
   """Returns a piece of advice as sentences."""
   count = "1 node is" if item.nodes == 1 else f"{item.nodes} nodes are"
-  node = f"'{item.node.name}' ({item.node.op})"
-  return f"Up to {count} in the step only because of {node}, which {item.node.why}. {item.advice}"
+  if item.others:
+    names = _names([item.node.name, *item.others])
+    cause = f"one of {1 + len(item.others)} ({item.node.op}): {names}"
+  else:
+    cause = f"'{item.node.name}' ({item.node.op}), which {item.node.why}"
+  return f"Up to {count} in the step only because of {cause}. {item.advice}"
 
 
 def _listed(items: Iterable[str], count: int) -> list[str]:
