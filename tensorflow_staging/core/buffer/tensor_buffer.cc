@@ -278,6 +278,10 @@ BufferStats TensorBuffer::GetStats() const {
   stats.set_waiting_takes(waiting_takes_.size());
   Write(put_waits_.Summarize(counters_.put), stats.mutable_put_waits());
   Write(take_waits_.Summarize(counters_.taken), stats.mutable_take_waits());
+  stats.set_capacity_settled(TunesCapacity() && tuner_.settled());
+  stats.mutable_steps()->set_count(steps_.count());
+  stats.mutable_steps()->set_total_micros(steps_.total_micros());
+  stats.mutable_steps()->set_wait_micros(steps_.wait_micros());
   stats.set_state(StateName());
   stats.set_error_code(end_status_.raw_code());
   stats.set_error_message(std::string(end_status_.message()));

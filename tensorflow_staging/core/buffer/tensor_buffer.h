@@ -23,6 +23,7 @@
 #include "tensorflow_staging/core/buffer/capacity_tuner.h"
 #include "tensorflow_staging/core/buffer/deadline_timer.h"
 #include "tensorflow_staging/core/buffer/slow_start.h"
+#include "tensorflow_staging/core/buffer/step_times.h"
 #include "tensorflow_staging/core/buffer/wait_times.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
@@ -442,6 +443,7 @@ class TensorBuffer : public SourceReader {
   // Of the puts that counters_.put counts, and of the takes.
   WaitTimes put_waits_ TF_GUARDED_BY(mu_);
   WaitTimes take_waits_ TF_GUARDED_BY(mu_);
+  StepTimes steps_ TF_GUARDED_BY(mu_);
   // Of a buffer that chooses its capacity.
   CapacityTuner tuner_ TF_GUARDED_BY(mu_);
   int64_t reported_capacity_ TF_GUARDED_BY(mu_) = 0;

@@ -38,10 +38,12 @@ void TensorBuffer::CountFull() {
 }
 
 void TensorBuffer::CountTake() {
+  const int64_t now = NowMicros();
+  steps_.OnTake(now, now);
   if (TunesCapacity()) {
-    tuner_.OnTake(records_.size(), NowMicros());
+    tuner_.OnTake(records_.size(), now);
   } else if (slow_start_.active()) {
-    slow_start_.OnTake(records_.size(), NowMicros());
+    slow_start_.OnTake(records_.size(), now);
   }
 }
 
@@ -49,6 +51,7 @@ void TensorBuffer::CountWaitingTake(const WaitingTake& take) {
   const int64_t now = NowMicros();
   const int64_t waited = now - take.since_micros;
   take_waits_.Add(waited);
+  steps_.OnTake(take.since_micros, now);
   if (TunesCapacity()) {
     tuner_.OnTakeWaited(waited, now);
   } else if (slow_start_.active()) {

@@ -172,9 +172,9 @@ int64_t TensorBuffer::Drop(
 
 void TensorBuffer::LogDiscarded(int64_t discarded) const {
   if (discarded == 0) return;
-  LOG(INFO) << "Stage '" << options_.name << "' discarded " << discarded
-            << " records, because an iterator that it reads was initialised "
-            << "or restored.";
+  VLOG(1) << "Stage '" << options_.name << "' discarded " << discarded
+          << " records, because an iterator that it reads was initialised "
+          << "or restored.";
 }
 
 int64_t TensorBuffer::BusyRuns() const {

@@ -68,6 +68,13 @@ class PrefetchRunner {
     bool running = false;
     // How many threads do, or wait for other data.
     int threads = 0;
+    // How many runs have been timed, and how long they took, with their waits
+    // for room: those that put a record, but for the first of each thread.
+    int64_t timed_records = 0;
+    int64_t record_micros = 0;
+    // Whether the runner chooses how many threads work, and has settled on it.
+    bool tunes_threads = false;
+    bool threads_settled = false;
   };
 
   // Creates a runner. Returns INVALID_ARGUMENT, with the name of the option, if

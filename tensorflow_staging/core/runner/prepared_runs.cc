@@ -2,6 +2,7 @@
 
 #include "tensorflow_staging/core/runner/prepared_runs.h"
 
+#include <chrono>  // NOLINT
 #include <cstdint>
 #include <map>
 #include <string>
@@ -207,7 +208,8 @@ Status PreparedRuns::Cancel() const {
   return RunOp(cancel_.handle, {});
 }
 
-Status PreparedRuns::ProduceRecord(int index, Result* result) {
+Status PreparedRuns::ProduceRecord(int index, Result* result,
+                                   int64_t* micros) {
   SharedCallable* const producer = producer_of_[index];
   std::shared_ptr<StagedRun> run;
   if (core::RefCountPtr<SourceReader> stage = FindStage()) {
@@ -224,7 +226,11 @@ Status PreparedRuns::ProduceRecord(int index, Result* result) {
     }
   }
   bool has_put = false;
+  const auto began = std::chrono::steady_clock::now();
   const Status status = RunRegion(producer, run, &has_put);
+  *micros = std::chrono::duration_cast<std::chrono::microseconds>(
+                std::chrono::steady_clock::now() - began)
+                .count();
   if (run != nullptr && run->End(status)) {
     *result = Result::kStale;
   } else if (status.ok()) {

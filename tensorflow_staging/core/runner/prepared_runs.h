@@ -83,7 +83,9 @@ class PreparedRuns {
     kStale,     // It failed because an iterator has changed: run it again.
     kEnded,     // The stage has ended, and no change can open it.
   };
-  Status ProduceRecord(int index, Result* result);
+  // Sets `*micros` to how long the region ran, with the put's wait for room but
+  // without the wait for the stage.
+  Status ProduceRecord(int index, Result* result, int64_t* micros);
 
   // Whether a run waits for its stage before it begins.
   bool AwaitsStage() const { return FindStage() != nullptr; }

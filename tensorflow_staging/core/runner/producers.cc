@@ -94,6 +94,7 @@ Producers::Producers(std::shared_ptr<Session> session,
       pauses_(most_threads_),
       ignored_in_a_row_(most_threads_),
       has_closed_(most_threads_),
+      has_produced_(most_threads_),
       active_threads_(options.tune_threads() ? 1 : most_threads_) {
   if (options.tune_threads()) {
     tuner_.emplace(most_threads_, port::NumSchedulableCPUs());
@@ -202,7 +203,9 @@ void Producers::TuneThreads() {
   const std::optional<ProducerTuner::Period> period =
       periods_.End(now, records, stats, CpuMicros());
   if (!period.has_value()) return;
-  if (tuner_->OnPeriod(*period)) {
+  const bool changes = tuner_->OnPeriod(*period);
+  settled_ = tuner_->settled();
+  if (changes) {
     mutex_lock l(mu_);
     active_threads_ = tuner_->producers();
     StartThreads(active_threads_);
@@ -222,16 +225,17 @@ bool Producers::Produce(int index) {
   const int64_t records_before = records_;
   const int64_t ends_before = ends_;
   PreparedRuns::Result result;
+  int64_t micros = 0;
   const Status status = [&] {
     // In a profiler's trace, the run is an event on its producer's thread.
     const tsl::profiler::TraceMe trace([this] {
       return tsl::profiler::TraceMeEncode("StagedRun",
                                           {{"stage", options_.name()}});
     });
-    return runs_.ProduceRecord(index, &result);
+    return runs_.ProduceRecord(index, &result, &micros);
   }();
   if (result == PreparedRuns::Result::kRecord) {
-    return CountRecord(index, ends_before);
+    return CountRecord(index, ends_before, micros);
   }
   {
     mutex_lock l(mu_);
@@ -250,7 +254,13 @@ bool Producers::Produce(int index) {
   }
 }
 
-bool Producers::CountRecord(int index, int64_t ends_before) {
+bool Producers::CountRecord(int index, int64_t ends_before, int64_t micros) {
+  // The first run of a thread prepares what later ones reuse.
+  if (has_produced_[index]) {
+    timed_records_.fetch_add(1, std::memory_order_relaxed);
+    record_micros_.fetch_add(micros, std::memory_order_relaxed);
+  }
+  has_produced_[index] = true;
   records_.fetch_add(1, std::memory_order_relaxed);
   pauses_[index] = pauses_[index].zero();
   ignored_in_a_row_[index] = 0;
@@ -333,6 +343,10 @@ bool Producers::Pause(std::chrono::milliseconds time) {
   return !stopping_;
 }
 
+bool Producers::AwaitsInitialization(const Status& cause) const {
+  return errors::IsFailedPrecondition(cause) && records_ == 0;
+}
+
 bool Producers::CloseBuffer(const Status& cause, bool is_logged) {
   const Status status = runs_.Close(cause);
   // CANCELLED says that the session is closing or has been closed; then the
@@ -345,7 +359,7 @@ bool Producers::CloseBuffer(const Status& cause, bool is_logged) {
                << (cause.ok() ? "" : " The stage ended with an error: ")
                << (cause.ok() ? "" : cause.ToString());
   } else if (status.ok() && !cause.ok() && !errors::IsCancelled(cause) &&
-             !is_logged) {
+             !is_logged && !AwaitsInitialization(cause)) {
     LOG(WARNING) << "Stage '" << options_.name() << "' ends with an error, "
                  << "which the step that takes its records will report: "
                  << cause;
@@ -462,6 +476,10 @@ PrefetchRunner::Stats Producers::GetStats() const {
   stats.name = options_.name();
   stats.records = records_;
   stats.ignored = ignored_;
+  stats.timed_records = timed_records_;
+  stats.record_micros = record_micros_;
+  stats.tunes_threads = options_.tune_threads();
+  stats.threads_settled = settled_;
   mutex_lock l(mu_);
   stats.running = working_ > 0 && ends_before_record_ >= ends_;
   stats.threads = stats.running ? std::min<int>(working_, active_threads_) : 0;

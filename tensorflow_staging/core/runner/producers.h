@@ -82,7 +82,8 @@ class Producers : public std::enable_shared_from_this<Producers> {
   // Runs the region once, in thread `index`, and handles the result. Like the
   // next four methods, returns whether the thread continues.
   bool Produce(int index) TF_LOCKS_EXCLUDED(mu_);
-  bool CountRecord(int index, int64_t ends_before) TF_LOCKS_EXCLUDED(mu_);
+  bool CountRecord(int index, int64_t ends_before, int64_t micros)
+      TF_LOCKS_EXCLUDED(mu_);
   bool CountIgnored(int index, const Status& status) TF_LOCKS_EXCLUDED(mu_);
   // Handles the end of thread `index`'s source, found by a run that began when
   // there were `records_before` records. A stage ends once all of its sources
@@ -101,6 +102,10 @@ class Producers : public std::enable_shared_from_this<Producers> {
   // Waits until the time has passed, a source has ended, or the runner is being
   // stopped. Returns whether the thread continues.
   bool Pause(std::chrono::milliseconds time) TF_LOCKS_EXCLUDED(mu_);
+  // Whether `cause` is that of a stage that has started before the program has
+  // initialised what it reads: the next step tries again, and a step that is too
+  // early gets the error.
+  bool AwaitsInitialization(const Status& cause) const;
   // Closes the buffer, and logs an error that ended the stage unless it has
   // been logged. Returns whether the buffer is closed.
   bool CloseBuffer(const Status& cause, bool is_logged = false);
@@ -144,6 +149,8 @@ class Producers : public std::enable_shared_from_this<Producers> {
   // By thread: whether it has closed the buffer since its last record. Not
   // bool, of which a vector packs several into a byte.
   std::vector<char> has_closed_;
+  // By thread: whether it has ever put a record.
+  std::vector<char> has_produced_;
 
   // Needs no lock: Start describes the runs before it starts the threads, which
   // wait for open_ before they run anything. Other readers check prepared_.
@@ -162,6 +169,11 @@ class Producers : public std::enable_shared_from_this<Producers> {
 
   std::atomic<int64_t> records_{0};
   std::atomic<int64_t> ignored_{0};
+  // How long runs that put a record took, but for the first of each thread.
+  std::atomic<int64_t> timed_records_{0};
+  std::atomic<int64_t> record_micros_{0};
+  // What the tuner said last.
+  std::atomic<bool> settled_{false};
   // How many threads are in a run or handle its result.
   std::atomic<int> producing_{0};
   // How often an error has closed the buffer.

@@ -180,6 +180,11 @@ TEST_F(RunnerLogTest, AWarningIfTheStageFails) {
                                 HasSubstr("bad record"))));
 }
 
+TEST_F(RunnerLogTest, NothingIfWhatItReadsIsNotInitialisedYet) {
+  session_->produce = errors::FailedPrecondition("not been initialized");
+  EXPECT_THAT(RunAndStop(), IsEmpty());
+}
+
 TEST_F(RunnerLogTest, OneWarningIfAStageFailsAgainAndAgain) {
   session_->produce = errors::DataLoss("bad record");
   session_->closes_left = 5;

@@ -84,6 +84,10 @@ py::dict ToPython(const BufferStats& stats) {
   result["waiting_takes"] = stats.waiting_takes();
   result["put_waits"] = ToPython(stats.put_waits());
   result["take_waits"] = ToPython(stats.take_waits());
+  result["capacity_settled"] = stats.capacity_settled();
+  result["steps"] = stats.steps().count();
+  result["step_micros"] = stats.steps().total_micros();
+  result["step_wait_micros"] = stats.steps().wait_micros();
   result["state"] = stats.state();
   result["error_code"] = stats.error_code();
   // The message may quote user data that is not valid UTF-8.
@@ -151,6 +155,10 @@ class PyPrefetchRunner {
     result["ignored"] = stats.ignored;
     result["running"] = stats.running;
     result["threads"] = stats.threads;
+    result["timed_records"] = stats.timed_records;
+    result["record_micros"] = stats.record_micros;
+    result["tunes_threads"] = stats.tunes_threads;
+    result["threads_settled"] = stats.threads_settled;
     return result;
   }
 
@@ -417,8 +425,11 @@ session closes.
 Returns:
   A dict with `name` (str, the name of the stage), `records` (int, the staged
   runs that succeeded), `ignored` (int, the staged runs that failed with an
-  ignored exception), `running` (bool, whether a producer may still add records)
-  and `threads` (int, the producers that may).
+  ignored exception), `running` (bool, whether a producer may still add records),
+  `threads` (int, the producers that may), `timed_records` and `record_micros`
+  (int, how many runs were timed, and how long they took), `tunes_threads` and
+  `threads_settled` (bool, whether the runner chooses how many threads work, and
+  has settled on it).
 )doc")
       .def("buffer_stats", &PyPrefetchRunner::ReadBuffer,
            R"doc(Reads the statistics of the stage's buffer.

@@ -12,6 +12,7 @@ from tensorflow.python.util.tf_export import tf_export
 from tensorflow_staging.python.session import early_runs
 from tensorflow_staging.python.session import stage_lifecycle
 from tensorflow_staging.python.session import step_hooks
+from tensorflow_staging.python.stats import end_lines
 
 
 class PrefetchRunnerHook(step_hooks.IdleHook):
@@ -59,6 +60,8 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
   def end(self, session: Optional[session_lib.BaseSession]) -> None:
     """Stops the stages of a session, and waits until their threads have left it.
 
+    Then logs what each has done and gained, with the level INFO.
+
     Waits only a few seconds for a thread that slow input blocks; that thread ends when the session
     closes. Waits no longer for a server that does not answer, and not at all for another thread that is
     starting the stages.
@@ -66,8 +69,8 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
     Args:
       session: The session, or None if it no longer exists.
     """
-    if session is not None:
-      stage_lifecycle.end(session)
+    if session is not None and stage_lifecycle.end(session):
+      end_lines.log(session)
 
   @contextlib.contextmanager
   def running(
@@ -101,7 +104,8 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
       self.after_create_session(session)
       yield session
     finally:
-      stage_lifecycle.leave_block(session)
+      if stage_lifecycle.leave_block(session):
+        end_lines.log(session)
 
 
 @tf_export("make_prefetch_hook")

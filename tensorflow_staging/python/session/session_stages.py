@@ -29,6 +29,8 @@ class SessionStages:
     self._latest: Optional[stage_runners.StageRunners] = None  # Guarded by _changed.
     # How often the stages were asked to stop. A change cancels the starts that are in progress.
     self._stops = 0  # Guarded by _changed.
+    # What had been counted of the stages that ran last, when they stopped; None if none has stopped.
+    self._ended: Optional[list[stage_runners.StageCounts]] = None  # Guarded by _changed.
     # The blocks of the program that run the stages, nested or in several threads.
     self._blocks = 0  # Guarded by _changed.
 
@@ -74,6 +76,11 @@ class SessionStages:
     with self._changed:
       return self._latest
 
+  def ended(self) -> Optional[list[stage_runners.StageCounts]]:
+    """Returns what had been counted of the stages that ran last, when they stopped; None if none has stopped."""
+    with self._changed:
+      return self._ended
+
   def running(self) -> bool:
     """Returns whether any stage may still produce records. Never waits."""
     with self._changed:
@@ -110,8 +117,11 @@ class SessionStages:
       # If the previous runners cancelled the buffer later, they would wake those who wait in it now.
       previous.await_stopped()
     with self._changed:
+      if previous is not None and self._latest is previous:
+        self._ended = previous.last_stats()
       self._latest = runners
-    runners.start(session)
+      earlier = self._ended or ()
+    runners.start(session, earlier)
 
   def _end_turn(self, runners: stage_runners.StageRunners) -> None:
     with self._changed:
@@ -134,6 +144,7 @@ class SessionStages:
     with self._changed:
       latest = self._latest  # Destroyed without the lock.
       if latest is not None and latest.stopped():
+        self._ended = latest.last_stats()
         self._latest = None
 
 

@@ -8,7 +8,6 @@ import sys
 import threading
 import types
 import weakref
-from typing import Any
 from typing import Optional
 
 from tensorflow.python.client import session as session_lib
@@ -58,8 +57,8 @@ def start(
     _stop_with(coord, runners)
 
 
-def stats(session: session_lib.BaseSession) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-  """Returns, for each stage of a session, the counters of its runner and the statistics of its buffer.
+def stats(session: session_lib.BaseSession) -> list[stage_runners.StageCounts]:
+  """Returns what has been counted of each stage of a session.
 
   Args:
     session: The session. If its stages are not running, the list is empty.
@@ -73,11 +72,36 @@ def stats(session: session_lib.BaseSession) -> list[tuple[dict[str, Any], dict[s
   return runners.stats() if runners is not None else []
 
 
-def end(session: session_lib.BaseSession) -> None:
+def ended(session: session_lib.BaseSession) -> Optional[list[stage_runners.StageCounts]]:
+  """Returns what had been counted of the stages that ran last in a session, when they stopped.
+
+  Args:
+    session: Any session.
+
+  Returns:
+    An entry for each stage that could still say it; None if no stages have stopped, which includes those that run.
+  """
+  with _lock:
+    stages = _stages_of_session.get(session)
+  return stages.ended() if stages is not None and stages.latest() is None else None
+
+
+def has_started(session: session_lib.BaseSession) -> bool:
+  """Returns whether the stages of a session have been started and not stopped since, even if there is none."""
+  with _lock:
+    stages = _stages_of_session.get(session)
+  runners = stages.latest() if stages is not None else None
+  return runners is not None and runners.started()
+
+
+def end(session: session_lib.BaseSession) -> bool:
   """Stops the stages of a session as `stop` does, in a program that is about to stop its coordinator.
 
   Args:
     session: Any session.
+
+  Returns:
+    Whether stages had run and have stopped.
   """
   with _lock:
     stages = _stages_of_session.get(session)
@@ -86,6 +110,7 @@ def end(session: session_lib.BaseSession) -> None:
     for coord in runners.coordinators():
       coordinator_stop.expect_cancelled_runs(coord)
   stop(session)
+  return runners is not None and runners.stopped()
 
 
 def stop(session: session_lib.BaseSession) -> None:
@@ -118,10 +143,20 @@ def enter_block(session: session_lib.BaseSession) -> None:
   _stages_of(session).enter_block()
 
 
-def leave_block(session: session_lib.BaseSession) -> None:
-  """Notes that a block has ended, and stops the stages as `stop` does if it was the last one of the session."""
-  _stages_of(session).leave_block()
+def leave_block(session: session_lib.BaseSession) -> bool:
+  """Notes that a block has ended, and stops the stages as `stop` does if it was the last one of the session.
+
+  Args:
+    session: The session.
+
+  Returns:
+    Whether stages had run and have stopped.
+  """
+  stages = _stages_of(session)
+  runners = stages.latest()
+  stages.leave_block()
   _interrupt_watch.end_if_not_needed()
+  return runners is not None and runners.stopped()
 
 
 def _stages_of(session: session_lib.BaseSession) -> session_stages.SessionStages:

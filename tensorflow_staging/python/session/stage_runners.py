@@ -2,12 +2,15 @@
 """The runners that one start of a session's stages creates."""
 
 import contextlib
+import functools
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
+from typing import NamedTuple
 from typing import Optional
 
 from tensorflow.core.protobuf import config_pb2
@@ -18,6 +21,7 @@ from tensorflow.python.training import coordinator
 
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.pywrap import _pywrap_staging
+from tensorflow_staging.python.session import core_times
 from tensorflow_staging.python.session import runner_options
 from tensorflow_staging.python.session import stage_chains
 from tensorflow_staging.python.stages import feed_generator
@@ -27,13 +31,40 @@ from tensorflow_staging.python.stages import feed_generator
 # tf.train.Coordinator.join looks at its threads after 2 and then after 4 seconds, and is to return within 5.
 _STOP_PATIENCE_SECONDS = 3
 _CHAIN_PATIENCE_SECONDS = 1
+# How long a stop waits for the last statistics. In a local session they take about 0.1 ms.
+_READ_PATIENCE_SECONDS = 0.3
+
+
+class StageCounts(NamedTuple):
+  """What has been counted of one stage up to a moment.
+
+  Attributes:
+    runner: The counters of its runner, since the stage was started.
+    buffer: The statistics of its buffer, since that was created.
+    earlier: Those of the buffer when the stage was started; None if it was new.
+    cores_busy: Which part of the time since then the cores were busy, from 0 to 1; None if that is unknown.
+  """
+
+  runner: dict[str, Any]
+  buffer: dict[str, Any]
+  earlier: Optional[dict[str, Any]]
+  cores_busy: Optional[float]
 
 
 class _RunnerStop:
   """The stop of a runner, in a thread of its own; if the process can start no thread, in those that wait for it."""
 
-  def __init__(self, runner: _pywrap_staging.PrefetchRunner):
+  def __init__(self, runner: _pywrap_staging.PrefetchRunner, read: Callable[[], Optional[StageCounts]]):
+    """Creates a stop that has not begun.
+
+    Args:
+      runner: The runner.
+      read: Reads what has been counted of its stage, if the stage still runs. May wait for the session's server.
+    """
     self._runner = runner
+    self._read = read
+    # What `read` has returned before the runner stopped.
+    self.counts: Optional[StageCounts] = None
     self._thread: Optional[threading.Thread] = None
     self._ended = threading.Event()
     self.stage = runner.stats()["name"]
@@ -55,11 +86,25 @@ class _RunnerStop:
       self._thread = None
 
   def _stop(self, later: Sequence["_RunnerStop"]) -> None:
+    self._read_counts()
     deadline = time.monotonic() + _CHAIN_PATIENCE_SECONDS
     for stop in later:
       stop._ended.wait(max(0, deadline - time.monotonic()))
     self._runner.stop()
     self._ended.set()
+
+  def _read_counts(self) -> None:
+    """Reads what the stage has counted, which a runner that has stopped cannot do. Waits only a moment."""
+
+    def read():
+      # The session may be closed, or its server lost. The stop must go on.
+      with contextlib.suppress(errors.OpError, RuntimeError):
+        self.counts = self._read()
+
+    reader = threading.Thread(target=read, name="staging_last_stats", daemon=True)
+    with contextlib.suppress(RuntimeError):  # The process can start no thread.
+      reader.start()
+      reader.join(_READ_PATIENCE_SECONDS)
 
   def wait(self, seconds: Optional[float] = None) -> None:
     """Waits until the runner has stopped, at most for a time; without a thread, however long that takes."""
@@ -82,6 +127,9 @@ class StageRunners:
   def __init__(self):
     # Reentrant, because a signal handler may stop the stages while the main thread holds the lock.
     self._lock = threading.RLock()
+    # When the runners started, and what had been counted of their buffers before. Set by the thread that starts them.
+    self._began: Optional[core_times.CoreTimes] = None
+    self._earlier: dict[str, dict[str, Any]] = {}
     # Only the thread that starts the runners adds to them.
     self._runners: list[_pywrap_staging.PrefetchRunner] = []  # Guarded by _lock.
     self._asked_to_stop = False  # Guarded by _lock.
@@ -97,16 +145,19 @@ class StageRunners:
     with self._lock:
       return len(self._runners)
 
-  def start(self, session: session_lib.BaseSession) -> None:
+  def start(self, session: session_lib.BaseSession, earlier: Iterable[StageCounts] = ()) -> None:
     """Starts all runners, or none: if one cannot start, stops those that have started.
 
     Args:
       session: The session to run the stages in.
+      earlier: What had been counted of the stages that ran last in the session.
 
     Raises:
       tf.errors.CancelledError: If the runners are asked to stop before all of them have started.
       tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
     """
+    self._began = core_times.now()
+    self._earlier = {counts.runner["name"]: counts.buffer for counts in earlier}
     try:
       # Python's session passes new nodes to C++ only when it runs something, and the runners bypass
       # Python's session.
@@ -163,8 +214,8 @@ class StageRunners:
     with self._lock:
       return not self._asked_to_stop and any(runner.stats()["running"] for runner in self._runners)
 
-  def stats(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Returns, for each stage that runs, the counters of its runner and the statistics of its buffer.
+  def stats(self) -> list[StageCounts]:
+    """Returns what has been counted of each stage that runs.
 
     Waits for the session's server.
 
@@ -179,8 +230,13 @@ class StageRunners:
     for runner in runners:
       # A runner that another thread is still starting, or whose session is closed, does not run.
       with contextlib.suppress(errors.FailedPreconditionError):
-        stats.append((runner.stats(), runner.buffer_stats()))
+        stats.append(self._counts_of(runner))
     return stats
+
+  def last_stats(self) -> list[StageCounts]:
+    """Returns what had been counted of each stage when the runners stopped, if the session could say."""
+    with self._lock:
+      return [stop.counts for stop in self._stopping or () if stop.counts is not None]
 
   def stopped(self) -> bool:
     """Returns whether all runners have stopped because they were asked to."""
@@ -191,6 +247,12 @@ class StageRunners:
     """Asks the runners to stop and waits until they have, however long their server takes to answer."""
     for stop in self._begin_to_stop():
       stop.wait()
+
+  def _counts_of(self, runner: _pywrap_staging.PrefetchRunner) -> StageCounts:
+    counted = runner.stats()
+    return StageCounts(
+        counted, runner.buffer_stats(), self._earlier.get(counted["name"]),
+        core_times.busy(self._began, core_times.now()))
 
   def _add(self, runner: _pywrap_staging.PrefetchRunner) -> None:
     with self._lock:
@@ -207,7 +269,9 @@ class StageRunners:
     with self._lock:
       self._asked_to_stop = True
       if self._stopping is None:
-        self._stopping = [_RunnerStop(runner) for runner in self._runners]
+        self._stopping = [
+            _RunnerStop(runner, functools.partial(self._counts_of, runner)) for runner in self._runners
+        ]
         for stop in self._stopping:
           stop.begin([
               other for other in self._stopping if stop.stage in self._stages_before.get(other.stage, ())

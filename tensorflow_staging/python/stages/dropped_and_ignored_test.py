@@ -30,7 +30,8 @@ def test_an_ignored_error_is_counted():
     runner.start()
     assert test_util.drain(sess, record) == [1, 4]
     runner.stop()
-  assert runner.stats() == {"name": "prefetch", "records": 2, "ignored": 2, "running": False, "threads": 0}
+  counted = {"name": "prefetch", "records": 2, "ignored": 2, "running": False, "threads": 0}
+  assert runner.stats().items() >= counted.items()
 
 
 def test_ignored_errors_are_logged_once_a_second(tmp_path):

@@ -1,79 +1,83 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says in plain words what a stage did in a period, and what to change."""
+"""Says in plain words what a stage did in a period, and what to do next."""
 
-import dataclasses
-from typing import Optional
-
-from tensorflow_staging.python.stats import stage_stats
+from tensorflow_staging.python.stats import gain
+from tensorflow_staging.python.stats import period as period_lib
+from tensorflow_staging.python.stats import stage_data
 
 # Below this part of the time, waits do not matter.
 _TOLERATED = 0.05
+# From this part on, a buffer is as full as its bytes allow.
+_FULL = 0.75
 _MIB = 2**20
 
 
-@dataclasses.dataclass(frozen=True)
-class Period:
-  """What a stage did in a period.
-
-  Attributes:
-    records_per_second: How many records steps took in a second.
-    step_waits: For which part of the time, from 0 to 1, steps waited for records.
-    producer_waits: For which part of the time producers waited for room, on average over them.
-  """
-
-  records_per_second: float
-  step_waits: float
-  producer_waits: float
-
-  @classmethod
-  def between(
-      cls, before: Optional[stage_stats.StageStats], after: stage_stats.StageStats, seconds: float) -> "Period":
-    """Returns what a stage did between two moments.
-
-    Args:
-      before: The statistics of the first moment, or None if the counters began there.
-      after: The statistics of the second moment.
-      seconds: The time in between.
-    """
-
-    def grown(get) -> float:
-      return get(after) - (get(before) if before is not None else 0)
-
-    def part(waited: float, waiters: int) -> float:
-      # A wait counts when it ends, and may have begun before the period.
-      return min(1.0, waited / (seconds * max(1, waiters))) if seconds > 0 else 0.0
-
-    taken = grown(lambda stats: stats.taken)
-    # A wait that fills the whole period has not ended in it.
-    waits_all_the_time = before is not None and taken == 0 and min(before.waiting_takes, after.waiting_takes) > 0
-    return cls(
-        records_per_second=taken / seconds if seconds > 0 else 0.0,
-        step_waits=1.0 if waits_all_the_time else part(grown(lambda stats: stats.take_wait.total_seconds), 1),
-        producer_waits=part(grown(lambda stats: stats.put_wait.total_seconds), after.num_threads))
-
-
-def line(stage: stage_stats.StageStats, period: Period) -> str:
-  """Returns one line about a stage: what it did in `period`, and what to change."""
+def line(stage: stage_data.StageData, period: period_lib.Period) -> str:
+  """Returns one line about a stage: what it did in `period`, what it gained, and what to do next."""
   later = f" (later {stage.capacity})" if stage.room < stage.capacity else ""
   return (
       f"Stage '{stage.name}': {period.records_per_second:.1f} records/s, {stage.records} of {stage.room}{later} in the"
-      f" buffer ({stage.bytes / _MIB:.1f} MiB). Steps waited for records {period.step_waits:.0%} of the time,"
-      f" producers for room {period.producer_waits:.0%}: {_advice(stage, period)}")
+      f" buffer ({stage.bytes / _MIB:.1f} MiB). It {gain.hid(period)}. Steps waited for records"
+      f" {period.step_waits:.0%} of the time; the stage was ahead of them, with nothing to do,"
+      f" {period.producer_waits:.0%} of the time: {advice(stage, period)}")
 
 
-def _advice(stage: stage_stats.StageStats, period: Period) -> str:
+def advice(stage: stage_data.StageData, period: period_lib.Period) -> str:
+  """Returns what holds training back, and what to do next. Never advises what the stage does by itself."""
   if stage.error is not None and not stage.running:
-    return f"the stage has ended ({stage.error})"
+    return _of_end(stage.error)
   if stage.waiting_takes > 0 and period.records_per_second == 0:
     return "a step waits, and no record has come; the input of the stage is slow, or hangs."
   if period.step_waits <= _TOLERATED:
+    if gain.is_little(period):
+      return "hardly anything runs ahead; tf.staging.explain(graph, config) says why not more."
     return "the step hardly waits; nothing to change."
+  if period.cores_busy is not None and period.cores_busy >= gain.BUSY:
+    return (
+        f"the cores are {period.cores_busy:.0%} busy, so no setting helps; give the program more cores, or less to"
+        " compute.")
   if period.producer_waits <= _TOLERATED:
-    return f"the stage is slower than the step; raise num_threads (now {stage.num_threads})."
-  if stage.autotune:
-    return "the times of steps and records vary, and the buffer adapts its capacity."
-  if stage.room < stage.capacity:
-    return "the times of steps and records vary, and the buffer still grows to its capacity."
+    return _if_slower(stage)
+  return "the times of steps and records vary" + _if_varying(stage)
+
+
+def _of_end(error: str) -> str:
+  if error.startswith("OUT_OF_RANGE"):
+    return "the data has ended."
+  return f"the stage has ended ({error})"
+
+
+def _if_slower(stage: stage_data.StageData) -> str:
+  """The advice if the stage is slower than the step, and cores are idle."""
+  if not stage.tunes_threads:
+    return (
+        f"the stage is slower than the step; raise num_threads (now {stage.num_threads}), or let the stage choose with"
+        " tf.data.AUTOTUNE, if records may come in another order.")
+  if not stage.threads_settled:
+    return (
+        f"the stage is slower than the step, and still tries how many producers help (now {stage.num_threads}); wait"
+        " until it has settled.")
   return (
-      "the times of steps and records vary; raise capacity"
-      f" (now {stage.capacity}), or set it to tf.data.AUTOTUNE.")
+      f"more producers than {stage.num_threads} gain nothing, although cores are idle, so what they read is the limit;"
+      " speed up its storage, or its dataset with num_parallel_calls.")
+
+
+def _if_varying(stage: stage_data.StageData) -> str:
+  """The advice if steps and producers wait for each other by turns, without the beginning of its sentence."""
+  if stage.room < stage.capacity:
+    return ", and the buffer still grows to its capacity; wait until it has."
+  if not stage.autotune:
+    return f"; raise capacity (now {stage.capacity}), or let the stage choose with tf.data.AUTOTUNE."
+  if not stage.capacity_settled:
+    return f", and the buffer still adapts its capacity (now {stage.capacity}); wait until it has settled."
+  if stage.capacity_bytes and stage.bytes >= _FULL * stage.capacity_bytes:
+    return f", and the buffer is full; raise capacity_bytes (now {stage.capacity_bytes / _MIB:.0f} MiB)."
+  if not stage.tunes_threads:
+    return (
+        f", and more capacity than {stage.capacity} gains nothing; raise num_threads (now {stage.num_threads}), or let"
+        " the stage choose with tf.data.AUTOTUNE, if records may come in another order.")
+  if not stage.threads_settled:
+    return f", and the stage still tries how many producers help (now {stage.num_threads}); wait until it has settled."
+  return (
+      f", and neither more capacity than {stage.capacity} nor more producers than {stage.num_threads} gain anything;"
+      " nothing to change.")

@@ -1,75 +1,139 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The line about a stage says what it did, and what to change."""
+"""The line about a stage says what it did and gained, and what to do next."""
+
+import itertools
 
 import pytest
 
 from tensorflow_staging.python.stats import advice
-from tensorflow_staging.python.stats import stage_stats
+from tensorflow_staging.python.stats import period as period_lib
+from tensorflow_staging.python.stats import stage_data
+from tensorflow_staging.python.testing import stage_stats_data
 
-
-def _stats(
-    taken=0, step_waited=0.0, producers_waited=0.0, threads=1, capacity=1, room=None, autotune=False, waiting_takes=0,
-    error=None
-) -> stage_stats.StageStats:
-
-  def waits(total):
-    return stage_stats.WaitStats(
-        calls=1, waits=1, total_seconds=total, mean_seconds=total, p50_seconds=total, p99_seconds=total)
-
-  return stage_stats.StageStats(
-      name="prefetch", running=error is None, num_threads=threads, capacity=capacity,
-      room=capacity if room is None else room, autotune=autotune, capacity_bytes=0, records=1, bytes=3 * 2**19,
-      put=taken + 1, taken=taken, dropped=0, discarded=0, ignored=0, waiting_puts=0, waiting_takes=waiting_takes,
-      put_wait=waits(producers_waited), take_wait=waits(step_waited), error=error)
+_MIB = 2**20
+_stats = stage_stats_data.stats
 
 
 def _line(after, before=None, seconds=10.0) -> str:
-  return advice.line(after, advice.Period.between(before, after, seconds))
+  return advice.line(after, period_lib.Period.between(before, after, seconds))
 
 
 def test_the_whole_line():
   before = _stats(taken=100, step_waited=1.0)
-  assert _line(_stats(taken=512, step_waited=4.8), before) == (
-      "Stage 'prefetch': 41.2 records/s, 1 of 1 in the buffer (1.5 MiB). Steps waited for records 38% of the time,"
-      " producers for room 0%: the stage is slower than the step; raise num_threads (now 1).")
+  after = _stats(
+      taken=512, step_waited=4.8, steps=stage_data.StepStats(412, 10.0, 3.8),
+      region=stage_data.RegionStats(412, 9.9, 0.0))
+  assert _line(after, before) == (
+      "Stage 'prefetch': 41.2 records/s, 1 of 1 in the buffer (1.5 MiB). It hid about 14.8 of 39.1 ms a step. Steps"
+      " waited for records 38% of the time; the stage was ahead of them, with nothing to do, 0% of the time: the stage"
+      " is slower than the step; raise num_threads (now 1), or let the stage choose with tf.data.AUTOTUNE, if records"
+      " may come in another order.")
 
 
 def test_a_buffer_that_fills_slowly():
   assert "records/s, 1 of 4 (later 40) in the buffer (1.5 MiB)." in _line(_stats(capacity=40, room=4))
 
 
-@pytest.mark.parametrize("stats,expected", [
-    (_stats(step_waited=0.4), "the step hardly waits; nothing to change."),
-    (_stats(step_waited=0.4, producers_waited=9), "the step hardly waits; nothing to change."),
-    (_stats(step_waited=2, threads=4), "raise num_threads (now 4)."),
-    (_stats(step_waited=2, producers_waited=3), "raise capacity (now 1), or set it to tf.data.AUTOTUNE."),
-    (_stats(step_waited=2, producers_waited=3, autotune=True), "the buffer adapts its capacity."),
-    (_stats(step_waited=2, producers_waited=3, capacity=40, room=8), "the buffer still grows to its capacity."),
-    (_stats(step_waited=2, error="OUT_OF_RANGE: end"), "the stage has ended (OUT_OF_RANGE: end)"),
-])
-def test_the_advice(stats, expected):
-  assert _line(stats).endswith(expected)
+def _period(step_waits=0.0, producer_waits=0.0, busy=0.5, region_ms=5.0, rate=10.0) -> period_lib.Period:
+  return period_lib.Period(
+      records_per_second=rate, step_waits=step_waits, producer_waits=producer_waits, steps=100, step_seconds=10e-3,
+      wait_seconds=10e-3 * step_waits, region_seconds=region_ms / 1000, cores_busy=busy)
 
 
-def test_the_waits_of_producers_are_those_of_one():
-  period = advice.Period.between(None, _stats(producers_waited=8, threads=4), 10)
-  assert period.producer_waits == pytest.approx(0.2)
+# What limits.
+_STEP = _period(step_waits=0.04)
+_STEP_ALONE = _period(producer_waits=0.9)
+_SLOWER = _period(step_waits=0.2)
+_VARYING = _period(step_waits=0.2, producer_waits=0.3)
+_BUSY = _period(step_waits=0.2, busy=0.95)
+_BUSY_VARYING = _period(step_waits=0.2, producer_waits=0.3, busy=0.95)
+
+# What the stage chooses by itself, and whether it has settled.
+_FIXED = dict(threads=4, capacity=8)
+_THREADS = dict(threads=4, capacity=8, tunes_threads=True)
+_THREADS_SETTLED = dict(_THREADS, threads_settled=True)
+_CAPACITY = dict(threads=4, capacity=8, autotune=True, capacity_bytes=512 * _MIB)
+_CAPACITY_SETTLED = dict(_CAPACITY, capacity_settled=True)
+_CAPACITY_FULL = dict(_CAPACITY_SETTLED, capacity_bytes=2 * _MIB)
+_BOTH = dict(_CAPACITY, tunes_threads=True)
+_BOTH_CAPACITY_SETTLED = dict(_BOTH, capacity_settled=True)
+_BOTH_SETTLED = dict(_BOTH_CAPACITY_SETTLED, threads_settled=True)
+_ALL = (
+    _FIXED, _THREADS, _THREADS_SETTLED, _CAPACITY, _CAPACITY_SETTLED, _CAPACITY_FULL, _BOTH, _BOTH_CAPACITY_SETTLED,
+    _BOTH_SETTLED)
+
+_NOTHING = "the step hardly waits; nothing to change."
+_COMPUTES = "the cores are 95% busy, so no setting helps; give the program more cores, or less to compute."
+_RAISE_THREADS = (
+    "the stage is slower than the step; raise num_threads (now 4), or let the stage choose with tf.data.AUTOTUNE, if"
+    " records may come in another order.")
+_TRIES = (
+    "the stage is slower than the step, and still tries how many producers help (now 4); wait until it has settled.")
+_SOURCE = (
+    "more producers than 4 gain nothing, although cores are idle, so what they read is the limit; speed up its storage,"
+    " or its dataset with num_parallel_calls.")
+_RAISE_CAPACITY = (
+    "the times of steps and records vary; raise capacity (now 8), or let the stage choose with tf.data.AUTOTUNE.")
+_ADAPTS = (
+    "the times of steps and records vary, and the buffer still adapts its capacity (now 8); wait until it has settled.")
+
+_TABLE = [
+    *((stage, period, _NOTHING) for stage, period in itertools.product(_ALL, (_STEP, _STEP_ALONE))),
+    *((stage, period, _COMPUTES) for stage, period in itertools.product(_ALL, (_BUSY, _BUSY_VARYING))),
+    (_FIXED, _SLOWER, _RAISE_THREADS),
+    (_CAPACITY, _SLOWER, _RAISE_THREADS),
+    (_CAPACITY_SETTLED, _SLOWER, _RAISE_THREADS),
+    (_THREADS, _SLOWER, _TRIES),
+    (_BOTH, _SLOWER, _TRIES),
+    (_BOTH_CAPACITY_SETTLED, _SLOWER, _TRIES),
+    (_THREADS_SETTLED, _SLOWER, _SOURCE),
+    (_BOTH_SETTLED, _SLOWER, _SOURCE),
+    (_FIXED, _VARYING, _RAISE_CAPACITY),
+    (_THREADS, _VARYING, _RAISE_CAPACITY),
+    (_THREADS_SETTLED, _VARYING, _RAISE_CAPACITY),
+    (_CAPACITY, _VARYING, _ADAPTS),
+    (_BOTH, _VARYING, _ADAPTS),
+    (_CAPACITY_SETTLED, _VARYING,
+     "the times of steps and records vary, and more capacity than 8 gains nothing; raise num_threads (now 4), or let the"
+     " stage choose with tf.data.AUTOTUNE, if records may come in another order."),
+    (_CAPACITY_FULL, _VARYING,
+     "the times of steps and records vary, and the buffer is full; raise capacity_bytes (now 2 MiB)."),
+    (_BOTH_CAPACITY_SETTLED, _VARYING,
+     "the times of steps and records vary, and the stage still tries how many producers help (now 4); wait until it has"
+     " settled."),
+    (_BOTH_SETTLED, _VARYING,
+     "the times of steps and records vary, and neither more capacity than 8 nor more producers than 4 gain anything;"
+     " nothing to change."),
+    (dict(_FIXED, room=4), _VARYING,
+     "the times of steps and records vary, and the buffer still grows to its capacity; wait until it has."),
+    (_FIXED, _period(region_ms=0.05), "hardly anything runs ahead; tf.staging.explain(graph, config) says why not more."),
+    (dict(_FIXED, waiting_takes=1), _period(rate=0.0),
+     "a step waits, and no record has come; the input of the stage is slow, or hangs."),
+    (dict(_FIXED, error="OUT_OF_RANGE: Stage 'prefetch' has reached the end of its data."), _SLOWER,
+     "the data has ended."),
+    (dict(_FIXED, error="DATA_LOSS: bad record"), _SLOWER, "the stage has ended (DATA_LOSS: bad record)"),
+]
 
 
-def test_a_wait_that_began_before_the_period():
-  assert advice.Period.between(None, _stats(step_waited=20), 10).step_waits == 1
+@pytest.mark.parametrize("stage,period,expected", _TABLE)
+def test_the_advice(stage, period, expected):
+  assert advice.advice(_stats(**stage), period) == expected
+
+
+@pytest.mark.parametrize("period", [_STEP, _STEP_ALONE, _SLOWER, _VARYING, _BUSY, _BUSY_VARYING])
+@pytest.mark.parametrize("stage", _ALL)
+def test_it_never_advises_what_the_stage_does_by_itself(stage, period):
+  advised = advice.advice(_stats(**stage), period)
+  assert not (stage.get("tunes_threads") and "raise num_threads" in advised)
+  assert not (stage.get("autotune") and "raise capacity (" in advised)
+  assert not (stage.get("tunes_threads") and stage.get("autotune") and "AUTOTUNE" in advised)
 
 
 def test_a_step_that_waits_all_the_time():
   waits = _stats(taken=7, waiting_takes=1)
   advised = "a step waits, and no record has come; the input of the stage is slow, or hangs."
-  end = f" of the time, producers for room 0%: {advised}"
+  end = f" of the time; the stage was ahead of them, with nothing to do, 0% of the time: {advised}"
   # When the wait began is unknown in its first period.
   assert _line(waits, _stats(taken=7)).endswith("Steps waited for records 0%" + end)
   assert _line(waits, waits).endswith("Steps waited for records 100%" + end)
   assert advised not in _line(_stats(taken=8, waiting_takes=1), waits)
-
-
-def test_a_period_without_time():
-  period = advice.Period.between(None, _stats(taken=1, step_waited=1), 0)
-  assert (period.records_per_second, period.step_waits, period.producer_waits) == (0, 0, 0)

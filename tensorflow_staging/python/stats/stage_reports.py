@@ -8,10 +8,17 @@ from typing import Optional
 
 from tensorflow.core.framework import summary_pb2
 from tensorflow.python.client import session as session_lib
+from tensorflow.python.framework import tensor_util
 from tensorflow.python.platform import tf_logging
+from tensorflow.python.profiler import trace
 from tensorflow.python.training import training_util
 
+from tensorflow_staging.python.session import core_times
 from tensorflow_staging.python.stats import advice
+from tensorflow_staging.python.stats import end_lines
+from tensorflow_staging.python.stats import gain
+from tensorflow_staging.python.stats import period as period_lib
+from tensorflow_staging.python.stats import stage_data
 from tensorflow_staging.python.stats import stage_stats
 
 
@@ -26,7 +33,7 @@ class StageReport:
   """
 
   stage: stage_stats.StageStats
-  period: advice.Period
+  period: period_lib.Period
   global_step: Optional[int]
 
 
@@ -43,6 +50,7 @@ class StageReports:
     # The statistics of each stage in the last report, and its time.
     self._last: dict[str, stage_stats.StageStats] = {}
     self._last_time = time.monotonic()
+    self._last_cores = core_times.now()
     self._found_stages = False
 
   def read(self, session: session_lib.BaseSession) -> list[StageReport]:
@@ -55,14 +63,25 @@ class StageReports:
     """
     stages = stage_stats.stats(session)
     global_step = _global_step(session) if stages and self._writer is not None else None
-    now = time.monotonic()
-    reports = [
-        StageReport(stage, advice.Period.between(self._last.get(stage.name), stage, now - self._last_time), global_step)
-        for stage in stages
-    ]
+    now, cores = time.monotonic(), core_times.now()
+    busy = core_times.busy(self._last_cores, cores)
+    reports = []
+    for stage in stages:
+      period = period_lib.Period.between(self._last.get(stage.name), stage, now - self._last_time, busy)
+      reports.append(StageReport(stage, period, global_step))
     self._last = {stage.name: stage for stage in stages}
-    self._last_time = now
+    self._last_time, self._last_cores = now, cores
     return reports
+
+  def publish_end(self, session: session_lib.BaseSession) -> None:
+    """Writes what the stages of the session have done in all, once they have ended. They log it by themselves."""
+    if self._writer is None:
+      return
+    stages = end_lines.of_ended(session)
+    global_step = _global_step(session) if stages else None
+    for stage in stages:
+      report = StageReport(stage, period_lib.Period.of_life(stage), global_step)
+      self._write(report, f"{end_lines.line(stage)}.")
 
   def publish(self, reports: list[StageReport]) -> None:
     """Logs and writes what `read` has returned; without a stage, warns once that there is none."""
@@ -72,22 +91,42 @@ class StageReports:
           " config) says what SmartStage would run ahead, and why not more.")
     self._found_stages = True
     for report in reports:
-      tf_logging.info("%s", advice.line(report.stage, report.period))
+      line = advice.line(report.stage, report.period)
+      tf_logging.info("%s", line)
+      with trace.Trace(line):
+        pass  # In a profiler's trace, the line is an event.
       if self._writer is not None:
         self._write(report)
 
-  def _write(self, report: StageReport) -> None:
-    values = {
-        "records": report.stage.records,
-        "records_per_sec": report.period.records_per_second,
-        "step_waits": report.period.step_waits,
-        "producer_waits": report.period.producer_waits,
-    }
+  def _write(self, report: StageReport, verdict: str = "") -> None:
+    values = _scalars(report.stage, report.period)
     summary = summary_pb2.Summary(value=[
         summary_pb2.Summary.Value(tag=f"staging/{report.stage.name}/{name}", simple_value=value)
         for name, value in values.items()
     ])
+    if verdict:
+      text = summary.value.add(tag=f"staging/{report.stage.name}/verdict")
+      text.metadata.plugin_data.plugin_name = "text"
+      text.tensor.CopyFrom(tensor_util.make_tensor_proto([verdict]))
     self._writer.add_summary(summary, report.stage.taken if report.global_step is None else report.global_step)
+
+
+def _scalars(stage: stage_data.StageData, period: period_lib.Period) -> dict[str, float]:
+  """Returns the scalars of a report by name. Times are in milliseconds; those that were not measured are left out."""
+  times = {
+      "step_ms": period.step_seconds,
+      "region_ms": period.region_seconds,
+      "hidden_ms": gain.hidden_seconds(period),
+  }
+  return {
+      "records": stage.records,
+      "records_per_sec": period.records_per_second,
+      "step_waits": period.step_waits,
+      "producer_waits": period.producer_waits,
+      "capacity": stage.capacity,
+      "producers": stage.num_threads,
+      **{name: 1000 * seconds for name, seconds in times.items() if seconds is not None},
+  }
 
 
 def _global_step(session: session_lib.BaseSession) -> Optional[int]:

@@ -2,6 +2,7 @@
 """`tf.staging.stats`: the statistics of the stages that run in a session."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 from typing import Optional
 from typing import Union
@@ -13,82 +14,60 @@ from tensorflow.python.training import monitored_session
 from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python.session import stage_lifecycle
+from tensorflow_staging.python.session import stage_runners
+from tensorflow_staging.python.stats import advice
+from tensorflow_staging.python.stats import gain
+from tensorflow_staging.python.stats import no_stage
+from tensorflow_staging.python.stats import period as period_lib
+from tensorflow_staging.python.stats import stage_data
+from tensorflow_staging.python.stats import stats_table
 
 _MICRO = 1e-6
+# The states of a buffer that gets no more records.
+_OVER = ("ending", "closed")
 
 
 @dataclasses.dataclass(frozen=True)
-class WaitStats:
-  """How long calls waited, in seconds, since the buffer was created.
+class StageStats(stage_data.StageData):
+  """The statistics of one stage, at one moment; `stage_data.StageData` has its attributes.
 
-  Attributes:
-    calls: How many calls have succeeded.
-    waits: How many of them had to wait.
-    total_seconds: How long all of them waited together.
-    mean_seconds: How long a call waited on average; 0 if there was none.
-    p50_seconds: The time that half of the calls did not exceed, at most 12.5 % off.
-    p99_seconds: The time that 99 % of the calls did not exceed, at most 12.5 % off.
+  `str()` of it is one line: what the stage has done so far, what it gained, and what to do next. It leaves out what came
+  before the first record, and pauses of the program, as for an evaluation.
   """
 
-  calls: int
-  waits: int
-  total_seconds: float
-  mean_seconds: float
-  p50_seconds: float
-  p99_seconds: float
+  @property
+  def gain(self) -> str:
+    """What the stage has gained so far, in words, such as "hid about 3.1 of 9.0 ms a step; steps waited for records 1%
+    of the time"."""
+    return gain.sentence(period_lib.Period.of_life(self))
+
+  def __str__(self) -> str:
+    return advice.line(self, period_lib.Period.of_life(self))
 
 
-@dataclasses.dataclass(frozen=True)
-class StageStats:
-  """The statistics of one stage, at one moment. Counters began when its buffer was created.
+class Stats(list[StageStats]):
+  """The statistics of the stages of a session: a list that prints a line for each, or why there is none."""
 
-  Attributes:
-    name: The name of the stage.
-    running: Whether a producer may still add records.
-    num_threads: How many producers may.
-    capacity: How many records the buffer may hold.
-    room: How many it may hold now: `capacity`, or fewer while a buffer of many records fills slowly.
-    autotune: Whether the buffer chooses its capacity.
-    capacity_bytes: How many bytes the buffer may hold; 0 if there is no bound.
-    records: How many records the buffer holds. It held all that were put and not taken or discarded.
-    bytes: How many bytes these take, in host memory or in that of the device where the records are.
-    put: How many records producers have put.
-    taken: How many records steps have taken.
-    dropped: How many records were lost because they found no room within `timeout_millis`.
-    discarded: How many records a new initialization of their iterator has discarded.
-    ignored: How many runs of the region failed with one of `ignored_exception_types`, since the stage
-      was last started.
-    waiting_puts: How many producers wait for room now.
-    waiting_takes: How many steps wait for a record now.
-    put_wait: How long producers waited for room.
-    take_wait: How long steps waited for records.
-    error: The error that a step gets once no record is left, such as "OUT_OF_RANGE: ..." at the end of
-      the data; None while the stage goes on.
-  """
+  def __init__(self, stages: Iterable[StageStats], without: str = ""):
+    """Creates the list.
 
-  name: str
-  running: bool
-  num_threads: int
-  capacity: int
-  room: int
-  autotune: bool
-  capacity_bytes: int
-  records: int
-  bytes: int
-  put: int
-  taken: int
-  dropped: int
-  discarded: int
-  ignored: int
-  waiting_puts: int
-  waiting_takes: int
-  put_wait: WaitStats
-  take_wait: WaitStats
-  error: Optional[str]
+    Args:
+      stages: The statistics.
+      without: What to print if there are none.
+    """
+    super().__init__(stages)
+    self._without = without
+
+  def __repr__(self) -> str:
+    return "\n".join(str(stage) for stage in self) if self else self._without
+
+  def _repr_html_(self) -> str:
+    """Returns what a notebook shows."""
+    return stats_table.html([(stage, period_lib.Period.of_life(stage)) for stage in self], self._without)
 
 
 @tf_export("staging.stats")
-def stats(session: Union[session_lib.BaseSession, monitored_session.MonitoredSession]) -> list[StageStats]:
+def stats(session: Union[session_lib.BaseSession, monitored_session.MonitoredSession]) -> Stats:
   """Returns the statistics of the stages that run in a session.
 
   For example:
@@ -102,6 +81,7 @@ def stats(session: Union[session_lib.BaseSession, monitored_session.MonitoredSes
     with tf.compat.v1.Session() as sess, tf.make_prefetch_hook().running(sess):
       for _ in range(10):
         sess.run(record)
+      print(tf.staging.stats(sess))
       for stage in tf.staging.stats(sess):
         print(f"{stage.name}: {stage.taken} records taken, {stage.records} of {stage.capacity} in the buffer")
   ```
@@ -116,7 +96,9 @@ def stats(session: Union[session_lib.BaseSession, monitored_session.MonitoredSes
     A list with a `StageStats` for each stage: a data class with the attributes `name`, `running`,
     `num_threads`, `capacity`, `room`, `autotune`, `capacity_bytes`, `records`, `bytes`, `put`,
     `taken`, `dropped`, `discarded`, `ignored`, `waiting_puts`, `waiting_takes`, `put_wait`,
-    `take_wait` and `error`, which its own documentation explains. The list is empty if no stages run in the session.
+    `take_wait`, `error`, `capacity_settled`, `tunes_threads`, `threads_settled`, `steps`, `region`, `cores_busy`
+    and `gain`, which its own documentation explains. It prints as one line for each stage: what it has done, what it
+    gained, and what to do next. The list is empty if no stages run in the session, and then prints why.
 
   Raises:
     TypeError: If `session` is no session.
@@ -124,9 +106,13 @@ def stats(session: Union[session_lib.BaseSession, monitored_session.MonitoredSes
     tf.errors.OpError: If the session cannot run, for example because its server was lost.
   """
   session = _session_of(session)
-  if session is None:
-    return []
-  return [_stage_stats(runner, buffer) for runner, buffer in stage_lifecycle.stats(session)]
+  stages = stages_of(stage_lifecycle.stats(session)) if session is not None else []
+  return Stats(stages, without="" if stages else no_stage.reason(session))
+
+
+def stages_of(counts: Iterable[stage_runners.StageCounts]) -> list[StageStats]:
+  """Returns the statistics for what has been counted of some stages."""
+  return [_stage_stats(*counted) for counted in counts]
 
 
 def _session_of(session: Any) -> Optional[session_lib.BaseSession]:
@@ -140,10 +126,12 @@ def _session_of(session: Any) -> Optional[session_lib.BaseSession]:
       f" {session!r} of type {type(session).__name__}.")
 
 
-def _stage_stats(runner: dict[str, Any], buffer: dict[str, Any]) -> StageStats:
+def _stage_stats(
+    runner: dict[str, Any], buffer: dict[str, Any], earlier: Optional[dict[str, Any]],
+    cores_busy: Optional[float]) -> StageStats:
   return StageStats(
       name=runner["name"],
-      running=runner["running"],
+      running=runner["running"] and buffer["state"] not in _OVER,
       num_threads=runner["threads"],
       capacity=buffer["capacity"],
       room=buffer["room"],
@@ -160,12 +148,33 @@ def _stage_stats(runner: dict[str, Any], buffer: dict[str, Any]) -> StageStats:
       waiting_takes=buffer["waiting_takes"],
       put_wait=_wait_stats(buffer["put_waits"]),
       take_wait=_wait_stats(buffer["take_waits"]),
-      error=_error(buffer["error_code"], buffer["error_message"]))
+      error=_error(buffer["error_code"], buffer["error_message"]),
+      capacity_settled=buffer["capacity_settled"],
+      tunes_threads=runner["tunes_threads"],
+      threads_settled=runner["threads_settled"],
+      steps=stage_data.StepStats(
+          buffer["steps"], buffer["step_micros"] * _MICRO, buffer["step_wait_micros"] * _MICRO),
+      region=_region_stats(runner, buffer["put_waits"], earlier["put_waits"] if earlier is not None else None),
+      cores_busy=cores_busy)
 
 
-def _wait_stats(waits: dict[str, int]) -> WaitStats:
+def _region_stats(
+    runner: dict[str, Any], waits: dict[str, int], earlier: Optional[dict[str, int]]) -> stage_data.RegionStats:
+  """Takes the waits for room out of the times of a runner's runs, which include them."""
+
+  def grown(name: str) -> int:
+    return waits[name] - (earlier[name] if earlier is not None else 0)
+
+  count, seconds = runner["timed_records"], runner["record_micros"] * _MICRO
+  puts = grown("calls")
+  # Not every put was timed.
+  waited = min(seconds, grown("total_micros") * _MICRO * min(1.0, count / puts)) if puts > 0 else 0.0
+  return stage_data.RegionStats(count, seconds - waited, waited)
+
+
+def _wait_stats(waits: dict[str, int]) -> stage_data.WaitStats:
   total = waits["total_micros"] * _MICRO
-  return WaitStats(
+  return stage_data.WaitStats(
       calls=waits["calls"],
       waits=waits["waits"],
       total_seconds=total,

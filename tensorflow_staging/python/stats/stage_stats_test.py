@@ -2,6 +2,7 @@
 """`tf.staging.stats` reports what the stages of a session do."""
 
 import threading
+import time
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -129,6 +130,106 @@ def test_a_session_that_is_closed_runs_no_stages():
 def test_what_is_no_session():
   with pytest.raises(TypeError, match="session must be a tf.compat.v1.Session or a MonitoredSession, got 3"):
     tf.staging.stats(3)
+
+
+@pytest.mark.parametrize("kind", ["one_shot", "initializable"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_stage_at_the_end_of_its_data_does_not_run(kind, threads):
+  dataset = tf.data.Dataset.range(3)
+  if kind == "one_shot":
+    iterator = tf.data.make_one_shot_iterator(dataset)
+  else:
+    iterator = tf.data.make_initializable_iterator(dataset)
+  record = tf.staged(iterator.get_next(), num_threads=threads)
+  with tf.Session() as sess:
+    if kind == "initializable":
+      sess.run(iterator.initializer)
+    with tf.make_prefetch_hook().running(sess):
+      assert len(test_util.drain(sess, record)) == 3
+      stats = _only(tf.staging.stats(sess))
+      assert not stats.running
+      assert str(stats).endswith(": the data has ended.")
+
+
+def test_the_list_prints_a_line_for_each_stage():
+  first = tf.staged(test_util.dataset_record(100), name="first")
+  second = tf.staged(test_util.dataset_record(100), name="second")
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    for _ in range(20):
+      sess.run([first, second])
+    stats = tf.staging.stats(sess)
+  lines = str(stats).splitlines()
+  assert lines == repr(stats).splitlines() == [str(stage) for stage in stats]
+  assert [line.split(" records/s")[0].rpartition(" ")[0] for line in lines] == ["Stage 'first':", "Stage 'second':"]
+  assert all(stage.gain.split("; ")[0] in line for stage, line in zip(stats, lines, strict=True))
+  assert isinstance(stats, list)
+  assert stats[0].name == "first"
+  page = stats._repr_html_()
+  assert page.startswith("<table>")
+  assert page.count("<tr>") == 3
+
+
+def test_times_of_steps_and_records():
+  record = tf.staged(tf.py_func(lambda: (time.sleep(0.02), 1)[1], [], tf.int64), name="slow")
+  step = tf.py_func(lambda number: (time.sleep(0.01), number)[1], [record], tf.int64)
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    for _ in range(15):
+      sess.run(step)
+    stats, = [stage for stage in tf.staging.stats(sess) if stage.name == "slow"]
+  assert stats.steps.count == 14
+  assert 14 * 0.02 <= stats.steps.total_seconds < 14 * 0.2
+  assert 0 < stats.steps.wait_seconds < stats.steps.total_seconds
+  assert 0.02 <= stats.region.total_seconds / stats.region.count < 0.2
+  assert 0 <= stats.cores_busy <= 1
+  assert stats.gain.startswith("hid ")
+
+
+@pytest.mark.parametrize("tuned", [False, True])
+def test_what_a_stage_chooses(tuned):
+  setting = tf.data.AUTOTUNE if tuned else 2
+  record = tf.staged(test_util.dataset_record(100), capacity=setting, num_threads=setting)
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    sess.run(record)
+    stats = _only(tf.staging.stats(sess))
+  assert (stats.autotune, stats.tunes_threads) == (tuned, tuned)
+  assert (stats.capacity_settled, stats.threads_settled) == (False, False)
+
+
+def test_a_capacity_that_has_settled():
+  record = tf.staged(test_util.dataset_record(2000), capacity=tf.data.AUTOTUNE)
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    step = sess.make_callable(record)
+    for _ in range(1900):
+      step()
+      if _only(tf.staging.stats(sess)).capacity_settled:
+        return
+  raise AssertionError("The capacity has not settled.")
+
+
+def _without(sess):
+  stats = tf.staging.stats(sess)
+  assert stats == []
+  assert str(stats) in stats._repr_html_().replace("&#x27;", "'")
+  return str(stats)
+
+
+def test_without_a_stage_it_says_why():
+  record = test_util.dataset_record(100)
+  config = tf.ConfigProto()
+  config.graph_options.optimizer_options.do_smart_stage = True
+  with tf.Session() as sess:
+    assert "SmartStage is off in the configuration of the session. Set" in _without(sess)
+  with tf.Session(config=config) as sess:
+    assert "Give the session hooks=[tf.make_prefetch_hook()]" in _without(sess)
+    with tf.make_prefetch_hook().running(sess):
+      assert "SmartStage has found nothing to run ahead of the step." in _without(sess)
+  assert "the session is closed" in _without(sess)
+  staged = tf.staged(record)
+  with tf.Session() as sess:
+    assert "Give the session hooks=[tf.make_prefetch_hook()]" in _without(sess)
+    with tf.make_prefetch_hook().running(sess):
+      sess.run(staged)
+    assert "the hook of the stages has ended" in _without(sess)
 
 
 def test_a_graph_of_an_earlier_version():

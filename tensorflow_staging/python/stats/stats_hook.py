@@ -25,13 +25,18 @@ _DEFAULT_SECS = 10
 class StatsHook(step_hooks.IdleHook):
   """Logs what each stage of the session has done since the last time, and what to change.
 
-  A line says how long steps have waited for records and producers for room, as a part of the time,
-  and in plain words what holds training back:
+  A line says what the stage gained, how long steps have waited for records, for how long the stage was ahead of them, and
+  in plain words what to do next:
 
   ```
-  Stage 'prefetch': 41.2 records/s, 1 of 1 in the buffer (0.3 MiB). Steps waited for records 38% of the
-  time, producers for room 0%: the stage is slower than the step; raise num_threads (now 1).
+  Stage 'prefetch': 41.2 records/s, 1 of 1 in the buffer (0.3 MiB). It hid about 14.9 of 38.9 ms a step. Steps waited
+  for records 38% of the time; the stage was ahead of them, with nothing to do, 0% of the time: the stage is slower than
+  the step; raise num_threads (now 1), or let the stage choose with tf.data.AUTOTUNE, if records may come in another
+  order.
   ```
+
+  When a stage ends, `tf.make_prefetch_hook()` logs what it has gained in all, with or without this hook. While TensorFlow's
+  profiler runs, the lines are events of its trace, too.
 
   The lines have the level INFO, which TensorFlow shows after
   `tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO)`. If they are not shown and there is no
@@ -39,8 +44,7 @@ class StatsHook(step_hooks.IdleHook):
 
   By default, a thread reports at regular times until the hook ends or the session closes, also while a step waits for
   its record, and the session does not call the hook in steps. With `every_n_steps`, the session calls the hook after
-  each step, and waits for its reports. The time since the last report is not reported at the end, so the interval has
-  to be shorter than the training.
+  each step, and waits for its reports. The time since the last report has no line of its own.
 
   One hook may serve several sessions, one after the other.
 
@@ -74,9 +78,11 @@ class StatsHook(step_hooks.IdleHook):
         stages do, for example because its server was lost, the thread tries again the next time. If neither this nor
         `every_n_steps` is given, this is 10.
       summary_writer: A `tf.compat.v1.summary.FileWriter`, or the folder of one, to which the hook also
-        writes scalars for TensorBoard: `staging/NAME/records`, `staging/NAME/records_per_sec`,
-        `staging/NAME/step_waits` and `staging/NAME/producer_waits`, the latter two as a part of the time. Their step
-        is the global step, or, if the graph has none, the number of records that steps have taken. None writes none.
+        writes for TensorBoard, below `staging/NAME/`: the scalars `records` (in the buffer), `records_per_sec`,
+        `step_waits` and `producer_waits` (as a part of the time), `capacity`, `producers`, and in milliseconds
+        `step_ms`, `region_ms` (to make a record) and `hidden_ms` (of each step, by the stage); and at the end the text
+        `verdict`. Their step is the global step, or, if the graph has none, the number of records that steps have
+        taken. None writes none.
 
     Raises:
       TypeError: If `every_n_steps` or `every_n_secs` is no number, or `summary_writer` none of these.
@@ -143,11 +149,15 @@ class StatsHook(step_hooks.IdleHook):
   def end(self, session: Optional[session_lib.BaseSession]) -> None:
     """Ends the reports, without waiting for one that is in progress.
 
+    With a `summary_writer`, also writes what each stage has done and gained in all, if the stages have ended: their
+    hook comes before this one.
+
     Args:
       session: The session, or None if it no longer exists.
     """
-    del session
     self._stop_thread()
+    if session is not None and self._writer is not None:
+      stage_reports.StageReports(self._writer).publish_end(session)
 
   def _stop_thread(self) -> None:
     thread, self._thread = self._thread, None

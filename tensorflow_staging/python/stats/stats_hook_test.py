@@ -20,7 +20,7 @@ def lines(monkeypatch):
 
   def info(text, *args):
     line = text % args
-    if line.startswith("Stage "):
+    if line.startswith("Stage ") and "has ended after" not in line:
       logged.put(line)
 
   monkeypatch.setattr(tf_logging, "info", info)
@@ -86,7 +86,8 @@ def test_a_slow_stage_needs_more_threads(lines):
   record = tf.staged(tf.py_func(lambda: (time.sleep(0.02), 1)[1], [], tf.int64))
   _train(tf.staging.StatsHook(every_n_steps=10), record, steps=10)
   line, = _all(lines)
-  assert line.endswith("the stage is slower than the step; raise num_threads (now 1).")
+  assert line.endswith(("raise num_threads (now 1), or let the stage choose with tf.data.AUTOTUNE, if records may come in"
+                        " another order.", "give the program more cores, or less to compute."))
 
 
 def test_a_session_without_stages_warns_once(lines, warnings, verbosity):
@@ -131,27 +132,40 @@ def _summaries(folder):
   values = {}
   for event in tf.train.summary_iterator(path):
     for value in event.summary.value:
-      values.setdefault(value.tag, []).append((event.step, value.simple_value))
+      text = value.HasField("tensor")
+      written = tf.make_ndarray(value.tensor).item().decode() if text else value.simple_value
+      values.setdefault(value.tag, []).append((event.step, written))
   return values
 
 
-_TAGS = {f"staging/prefetch/{name}" for name in ("records", "records_per_sec", "step_waits", "producer_waits")}
+_TAGS = {
+    f"staging/prefetch/{name}" for name in (
+        "records", "records_per_sec", "step_waits", "producer_waits", "capacity", "producers", "step_ms", "region_ms",
+        "hidden_ms")
+}
+_VERDICT = "staging/prefetch/verdict"
 
 
 @pytest.mark.parametrize("kind", ["folder", "path", "writer"])
 def test_summaries(tmp_path, lines, kind):
-  record = tf.staged(test_util.dataset_record(100))
+  record = tf.staged(test_util.dataset_record(100), capacity=3)
   step = tf.train.get_or_create_global_step().assign_add(10)
   writer = {"folder": str, "path": pathlib.Path, "writer": tf.summary.FileWriter}[kind](tmp_path)
-  _train(tf.staging.StatsHook(every_n_steps=10, summary_writer=writer), [record, step])
+  _train(tf.staging.StatsHook(every_n_steps=20, summary_writer=writer), [record, step], steps=40)
   tf.summary.FileWriterCache.clear()
   if kind == "writer":
     writer.close()
   values = _summaries(tmp_path)
-  assert set(values) == _TAGS
+  assert set(values) == _TAGS | {_VERDICT}
+  (step, verdict), = values.pop(_VERDICT)
+  assert step == 400
+  assert verdict.startswith("Stage 'prefetch' has ended after 40 records: it h")
   for written in values.values():
-    assert [step for step, _ in written] == [100, 200]
+    # The last report is about the whole training.
+    assert [step for step, _ in written] == [200, 400, 400]
     assert all(value >= 0 for _, value in written)
+  assert [value for _, value in values["staging/prefetch/capacity"]] == [3, 3, 3]
+  assert [value for _, value in values["staging/prefetch/producers"]] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("global_step", [False, True])
@@ -161,7 +175,7 @@ def test_summaries_of_the_thread(tmp_path, lines, global_step):
     fetches.append(tf.train.get_or_create_global_step().assign_add(10))
   hooks = [tf.make_prefetch_hook(), tf.staging.StatsHook(every_n_secs=0.01, summary_writer=tmp_path)]
   with tf.train.MonitoredSession(hooks=hooks) as sess:
-    for _ in range(3):
+    for _ in range(12):
       sess.run(fetches)
     _all(lines)
     # A report that has begun since.
@@ -169,11 +183,11 @@ def test_summaries_of_the_thread(tmp_path, lines, global_step):
     _next(lines)
   tf.summary.FileWriterCache.clear()
   values = _summaries(tmp_path)
-  assert set(values) == _TAGS
+  assert set(values) == _TAGS | {_VERDICT}
   for written in values.values():
     steps = [step for step, _ in written]
     assert steps == sorted(steps)
-    assert steps[-1] == (30 if global_step else 3)
+    assert steps[-1] == (120 if global_step else 12)
 
 
 def test_only_a_hook_that_counts_steps_is_called_in_steps():

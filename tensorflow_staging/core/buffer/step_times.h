@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_BUFFER_STEP_TIMES_H_
+#define TENSORFLOW_STAGING_CORE_BUFFER_STEP_TIMES_H_
+
+#include <cstdint>
+
+#include "tensorflow_staging/core/buffer/pause_detector.h"
+
+namespace tensorflow {
+namespace staging {
+
+// How long a step takes: the time from one take of a buffer to the next, and
+// how much of it the take waited. Leaves out what comes before the first take,
+// where the session prepares itself, and the pauses of the program, as for an
+// evaluation.
+//
+// Times are those of any monotonic clock, in microseconds. Not thread-safe.
+class StepTimes {
+ public:
+  // Notes a take, from its call until it had its record.
+  void OnTake(int64_t began_micros, int64_t ended_micros);
+
+  int64_t count() const { return count_; }
+  int64_t total_micros() const { return total_micros_; }
+  int64_t wait_micros() const { return wait_micros_; }
+
+ private:
+  PauseDetector pauses_;
+  bool has_begun_ = false;
+  int64_t last_micros_ = 0;
+  int64_t count_ = 0;
+  int64_t total_micros_ = 0;
+  int64_t wait_micros_ = 0;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_BUFFER_STEP_TIMES_H_

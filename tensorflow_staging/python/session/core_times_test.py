@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How busy the cores are is read from what the kernel says."""
+
+import os
+import time
+
+import pytest
+
+from tensorflow_staging.python.session import core_times
+
+_STAT = """\
+cpu  300 0 0 700 0 0 0 0 0 0
+cpu0 100 20 30 40 5 6 7 8 1000 1000
+cpu1 1 0 0 99 0 0 0 0 0 0
+cpu10 50 0 0 50 0 0 0 0 0 0
+intr 1 2 3
+"""
+
+
+def test_only_the_cores_that_the_process_may_use_count():
+  assert core_times._parse(_STAT, {0}) == (171, 216)
+  assert core_times._parse(_STAT, {1, 10}) == (51, 200)
+
+
+@pytest.mark.parametrize("before,after,expected", [
+    ((100, 200), (150, 300), 0.5),
+    ((100, 200), (100, 200), None),
+    ((100, 200, 1.0, 10.0), (150, 300, 5.0, 14.0), 1.0),
+    ((100, 200, 1.0, 10.0), (190, 300, 3.0, 20.0), 0.9),
+])
+def test_the_part_of_the_time(before, after, expected):
+  busy = core_times.busy(core_times.CoreTimes(*before), core_times.CoreTimes(*after))
+  assert busy == (None if expected is None else pytest.approx(expected))
+
+
+def test_what_is_unknown():
+  assert core_times.busy(None, core_times.now()) is None
+
+
+def test_a_core_that_computes_is_busy():
+  before = core_times.now()
+  end = time.monotonic() + 0.3
+  while time.monotonic() < end:
+    pass
+  assert core_times.busy(before, core_times.now()) > 0.5 / len(os.sched_getaffinity(0))

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a stage has done and gained, once it has ended: so a training too short for a report says it, too."""
+
+from tensorflow.python.client import session as session_lib
+from tensorflow.python.platform import tf_logging
+
+from tensorflow_staging.python.session import stage_lifecycle
+from tensorflow_staging.python.stats import stage_stats
+
+
+def log(session: session_lib.BaseSession) -> None:
+  """Logs a line about each stage that has ended in a session, with the level INFO.
+
+  Args:
+    session: A session whose stages have just been stopped.
+  """
+  for stage in of_ended(session):
+    tf_logging.info("%s.", line(stage))
+
+
+def of_ended(session: session_lib.BaseSession) -> list[stage_stats.StageStats]:
+  """Returns the last statistics of the stages that have ended in a session and of which steps have taken records."""
+  return [stage for stage in stage_stats.stages_of(stage_lifecycle.ended(session) or ()) if stage.taken > 0]
+
+
+def line(stage: stage_stats.StageStats) -> str:
+  """Returns what a stage has done and gained, without a full stop."""
+  records = f"{stage.taken:,} record{'' if stage.taken == 1 else 's'}"
+  return f"Stage '{stage.name}' has ended after {records}: it {stage.gain}"

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says why no stage runs in a session, and what to do."""
+
+from typing import Optional
+
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.client import session as session_lib
+
+from tensorflow_staging.python.session import stage_lifecycle
+from tensorflow_staging.python.stages import stage_graph
+
+
+def reason(session: Optional[session_lib.BaseSession]) -> str:
+  """Returns one line that says why no stage runs, and what to do.
+
+  Args:
+    session: The session; None stands for a monitored session that has been closed.
+  """
+  if session is None or session._closed:
+    return "no stage runs: the session is closed. Ask while it is open."
+  options = (session._config or config_pb2.ConfigProto()).graph_options.optimizer_options
+  has_manual_stages = bool(session.graph.get_collection_ref(stage_graph.RUNNERS_COLLECTION))
+  finds_stages = options.do_smart_stage or options.do_async_embedding
+  if not has_manual_stages and not finds_stages:
+    return (
+        "no stage runs: the graph has no tf.staged, and SmartStage is off in the configuration of the session. Set"
+        " config.graph_options.optimizer_options.do_smart_stage = True, and give the session this configuration.")
+  if stage_lifecycle.ended(session) is not None:
+    return "no stage runs: the hook of the stages has ended. It may be started again."
+  if stage_lifecycle.has_started(session):
+    return (
+        "no stage runs: SmartStage has found nothing to run ahead of the step. print(tf.staging.explain(graph,"
+        " config)) says why.")
+  return (
+      "no stage runs: no hook runs them. Give the session hooks=[tf.make_prefetch_hook()], or run its steps inside"
+      " `with tf.make_prefetch_hook().running(session):`.")
