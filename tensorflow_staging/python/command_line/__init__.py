@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tensorflow.staging`: the report of a graph in a file, and the doctor."""
+"""`python -m tensorflow.staging`: running programs with stages, the report of a graph, and the doctor."""

@@ -14,10 +14,12 @@ from tensorflow.python.platform import tf_logging
 from tensorflow_staging.python.build_info import build_info
 from tensorflow_staging.python.command_line import doctor_command
 from tensorflow_staging.python.command_line import explain_command
+from tensorflow_staging.python.command_line import run_command
 from tensorflow_staging.python.command_line import user_error
 
 _PROGRAM = "python -m tensorflow.staging"
 _COMMANDS = {
+    "run": (run_command, "run a program with SmartStage, without a change to it"),
     "explain": (explain_command, "report what runs ahead of the step in a graph"),
     "doctor": (doctor_command, "check the installation, and say what is wrong"),
 }

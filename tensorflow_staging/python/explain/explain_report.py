@@ -2,6 +2,7 @@
 """The report that `tf.staging.explain` returns."""
 
 import dataclasses
+import html
 import os
 import pathlib
 from typing import Union
@@ -31,6 +32,15 @@ class StageReport(explain_data.ReportData):
 
   def __str__(self) -> str:
     return explain_text.text(self)
+
+  def __repr__(self) -> str:
+    """Returns the first sentences alone: what a debugger or an error shows."""
+    return f"<{type(self).__name__}: {explain_text.summary(self)}>"
+
+  def _repr_html_(self) -> str:
+    """Returns what a notebook shows: the readable text, which does not grow with the graph."""
+    summary, _, rest = str(self).partition("\n")
+    return f"<p><b>{html.escape(summary)}</b></p><pre>{html.escape(rest.strip())}</pre>"
 
   def to_html(self) -> str:
     """Writes the report as one page for a browser, with a tree of the graph's name scopes and a search.

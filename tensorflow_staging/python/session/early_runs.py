@@ -26,7 +26,7 @@ from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.smart_stage import optimizer_options
 
 # What SmartStage may run ahead, and with it all that depends on it.
-_SOURCE_OPS = (
+SOURCE_OPS = (
     "IteratorGetNext", "IteratorGetNextAsOptional", "IteratorGetNextSync", "MultiDeviceIteratorGetNextFromShard")
 
 # What starts the stages of a session that a thread creates now, if it creates one for a hook.
@@ -57,6 +57,11 @@ def watch(session: session_lib.BaseSession) -> None:
     session._do_run = _Watch(session, start)
 
 
+def is_watched(session: session_lib.BaseSession) -> bool:
+  """Returns whether a hook will start the stages of a session, and the session's runs are watched until then."""
+  return isinstance(vars(session).get("_do_run"), _Watch)
+
+
 def unwatch(session: session_lib.BaseSession) -> None:
   """Ends the watch over the runs of a session, if there is one."""
   vars(session).pop("_do_run", None)
@@ -74,15 +79,21 @@ class _Watch:
       self, handle: Any, targets: list[ops.Operation], fetches: list[ops.Tensor], feeds: dict[ops.Tensor, Any],
       *options: Any) -> Any:
     session = self._session()
-    if _needs_record(session, [*targets, *(tensor.op for tensor in fetches)], feeds):
+    if needs_record(session, [*targets, *(tensor.op for tensor in fetches)], feeds):
       self._start(session)
     return type(session)._do_run(session, handle, targets, fetches, feeds, *options)
 
 
-def _needs_record(
-    session: session_lib.BaseSession, operations: list[ops.Operation], feeds: dict[ops.Tensor, Any]) -> bool:
-  """Returns whether a run takes a record, or an element that SmartStage may have made a part of one."""
-  types = (vocabulary.TAKE_OP, *(_SOURCE_OPS if _may_have_own_stages(session) else ()))
+def needs_record(
+    session: session_lib.BaseSession, operations: Iterable[ops.Operation], feeds: dict[ops.Tensor, Any]) -> bool:
+  """Returns whether a run takes a record, or an element that SmartStage may have made a part of one.
+
+  Args:
+    session: The session.
+    operations: What the run fetches and its targets.
+    feeds: What is fed, as keys.
+  """
+  types = (vocabulary.TAKE_OP, *(SOURCE_OPS if _may_have_own_stages(session) else ()))
   fed = {tensor.ref() if isinstance(tensor, ops.Tensor) else tensor for tensor in feeds}
   visited = set(operations)
   waiting = list(visited)

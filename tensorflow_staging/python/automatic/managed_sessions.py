@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the stages of sessions whose program does not know of them: from the first run that needs a record to the close.
+
+A session whose program gives it a hook of its own leaves its stages to that hook. Methods of the session are replaced
+on the object alone, so other sessions do not notice.
+"""
+
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from collections.abc import Iterable
+from typing import Any
+from typing import Optional
+
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.client import session as session_lib
+from tensorflow.python.framework import errors
+from tensorflow.python.framework import ops
+
+from tensorflow_staging.python import vocabulary
+from tensorflow_staging.python.automatic import notices
+from tensorflow_staging.python.session import early_runs
+from tensorflow_staging.python.session import stage_lifecycle
+from tensorflow_staging.python.stats import end_lines
+
+# Those that are open, with what manages them.
+_managed: "weakref.WeakKeyDictionary[session_lib.BaseSession, _Management]" = weakref.WeakKeyDictionary()
+_has_managed = False
+
+
+def manage(session: session_lib.BaseSession) -> None:
+  """Runs the stages of a new session, and says once that SmartStage is on."""
+  global _has_managed
+  _has_managed = True
+  notices.say_it_is_on()
+  _managed[session] = _Management(session)
+
+
+class _Management:
+  """Stands between a session and its runs. Safe to use from several threads."""
+
+  def __init__(self, session: session_lib.BaseSession):
+    # The session refers to this object, and should not live longer for it.
+    self._session = weakref.ref(session)
+    self._lock = threading.Lock()
+    # The version of the graph that the latest run had, and how many sources it had when the stages were started.
+    self._version: Optional[int] = None  # Guarded by _lock.
+    self._sources = 0  # Guarded by _lock.
+    self._has_collected = False  # Guarded by _lock.
+    session.close = self._close
+    if early_runs.is_watched(session):
+      return  # A hook will run the stages.
+    session._do_run = self._do_run
+    session.make_callable = self._make_callable
+    session._make_callable_from_options = self._make_callable_from_options
+
+  def collect(self) -> None:
+    """Ends the stages, and notes what they have gained for the end of the program."""
+    session = self._session()
+    if session is None:
+      return
+    with self._lock:
+      if self._has_collected:
+        return
+      self._has_collected = True
+    stage_lifecycle.end(session)
+    notices.note_ended(end_lines.of_ended(session))
+
+  def _close(self) -> None:
+    session = self._session()
+    if session is None:
+      return  # It is being destroyed, which closes it.
+    if not session._closed:
+      self.collect()
+    type(session).close(session)
+
+  def _do_run(
+      self, handle: Any, targets: list[ops.Operation], fetches: list[ops.Tensor], feeds: dict[ops.Tensor, Any],
+      *options: Any) -> Any:
+    session = self._session()
+    self._start_if_needed(session, [*targets, *(tensor.op for tensor in fetches)], feeds)
+    return type(session)._do_run(session, handle, targets, fetches, feeds, *options)
+
+  def _make_callable(
+      self, fetches: Any, feed_list: Optional[list[Any]] = None, accept_options: bool = False) -> Callable[..., Any]:
+    session = self._session()
+    call = type(session).make_callable(session, fetches, feed_list, accept_options)
+    if feed_list is not None:
+      return call  # It calls the session's method `run`.
+    handler = session_lib._FetchHandler(session.graph, fetches, {})
+    operations = [*handler.targets(), *(tensor.op for tensor in handler.fetches())]
+
+    def managed_call(*arguments: Any, **keywords: Any) -> Any:
+      self._start_if_needed(session, operations, {})
+      return call(*arguments, **keywords)
+
+    return managed_call
+
+  def _make_callable_from_options(self, options: config_pb2.CallableOptions) -> Callable[..., Any]:
+    session = self._session()
+    call = type(session)._make_callable_from_options(session, options)
+    graph = session.graph
+    operations = [_operation(graph, name) for name in (*options.target, *options.fetch)]
+    feeds = {graph.as_graph_element(name): None for name in options.feed}
+
+    def managed_call(*arguments: Any, **keywords: Any) -> Any:
+      self._start_if_needed(session, operations, feeds)
+      return call(*arguments, **keywords)
+
+    return managed_call
+
+  def _start_if_needed(
+      self, session: session_lib.BaseSession, operations: Iterable[ops.Operation],
+      feeds: dict[ops.Tensor, Any]) -> None:
+    """Starts the stages before a run that needs a record, and anew if the graph has grown by a source since."""
+    version = session.graph.version
+    with self._lock:
+      if self._version == version:
+        return
+    if session._closed or not early_runs.needs_record(session, operations, feeds):
+      return
+    sources = _count_sources(session.graph)
+    with self._lock:
+      before, self._sources = self._sources, sources
+    if 0 < before < sources:
+      # New sources make new stages, which a new start finds.
+      stage_lifecycle.end(session)
+    if before < sources:
+      stage_lifecycle.start(session)
+    # From now on, runs need not be looked at until the graph grows.
+    with self._lock:
+      self._version = version
+
+
+def _operation(graph: ops.Graph, name: str) -> ops.Operation:
+  element = graph.as_graph_element(name)
+  return element if isinstance(element, ops.Operation) else element.op
+
+
+def _count_sources(graph: ops.Graph) -> int:
+  types = (vocabulary.TAKE_OP, *early_runs.SOURCE_OPS)
+  return sum(operation.type in types for operation in graph.get_operations())
+
+
+@atexit.register
+def _end() -> None:
+  """Ends the stages of sessions that are still open, and says what all stages have gained."""
+  if not _has_managed:
+    return
+  for management in list(_managed.values()):
+    try:
+      management.collect()
+    except errors.OpError:
+      pass  # The session can no longer say.
+  notices.say_what_it_gained()
+
+
+def _forget() -> None:
+  """In a forked child process, which says only what it does itself."""
+  global _has_managed
+  _has_managed = False
+  _managed.clear()
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a program prints whose sessions have got SmartStage from the environment: a line at the start, one at the end."""
+
+import os
+import sys
+import threading
+
+from tensorflow_staging.python.automatic import setting
+from tensorflow_staging.python.stats import end_lines
+from tensorflow_staging.python.stats import stage_stats
+
+_PREFIX = "tensorflow.staging: "
+# How many stages the end names.
+_MOST_STAGES = 5
+
+_lock = threading.Lock()
+_said: set[str] = set()  # Guarded by _lock.
+_ended: list[stage_stats.StageStats] = []  # Guarded by _lock.
+
+
+def say_it_is_on() -> None:
+  """Says once a process that SmartStage is on, and how to turn it off."""
+  _say_once(
+      f"SmartStage is on in all sessions of this program, by {setting.VARIABLE}=1. {setting.VARIABLE}=off turns it off.")
+
+
+def say_it_is_off() -> None:
+  """Says once a process that SmartStage is off although the program has turned it on."""
+  _say_once(f"SmartStage is off, although the program turns it on, by {setting.VARIABLE}=off.")
+
+
+def note_ended(stages: list[stage_stats.StageStats]) -> None:
+  """Notes stages that have ended, for the end of the program."""
+  with _lock:
+    _ended.extend(stages)
+
+
+def say_what_it_gained() -> None:
+  """Says what the stages have gained that have ended since the process began, or why there was none."""
+  with _lock:
+    stages = sorted(_ended, key=lambda stage: -stage.taken)
+  if not stages:
+    _print(
+        "SmartStage has found nothing to run ahead: no session took records from an iterator, or all that follows one"
+        " needs a variable. print(tf.staging.explain(graph, config)) says why.")
+  for stage in stages[:_MOST_STAGES]:
+    _print(f"{end_lines.line(stage)}.")
+  if len(stages) > _MOST_STAGES:
+    _print(f"{len(stages) - _MOST_STAGES} more stages had fewer records.")
+
+
+def _say_once(text: str) -> None:
+  with _lock:
+    if text in _said:
+      return
+    _said.add(text)
+  _print(text)
+
+
+def _print(text: str) -> None:
+  # The program may have closed its standard error, and does not know of us.
+  try:
+    print(f"{_PREFIX}{text}", file=sys.stderr, flush=True)
+  except (OSError, ValueError, AttributeError):
+    pass
+
+
+def _forget() -> None:
+  """In a forked child process, forgets what the parent has done."""
+  global _lock
+  _lock = threading.Lock()
+  _ended.clear()
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the environment makes of the configurations of sessions and servers."""
+
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.client import session as session_lib
+
+from tensorflow_staging.python.automatic import managed_sessions
+from tensorflow_staging.python.automatic import notices
+from tensorflow_staging.python.automatic import setting
+from tensorflow_staging.python.session import server_config_check
+from tensorflow_staging.python.smart_stage import graph_key
+
+
+def of_new_session(session: session_lib.BaseSession, config: config_pb2.ConfigProto) -> config_pb2.ConfigProto:
+  """Returns the configuration that a new session gets, and watches the session if that is what the environment asks.
+
+  Args:
+    session: The session, which knows its graph and nothing else yet.
+    config: The configuration that the program has given it. Stays as it is.
+
+  Raises:
+    ValueError: If the environment variable has a wrong value, or SmartStage is on with the options of another graph.
+  """
+  chosen = setting.current()
+  if chosen == setting.Setting.OFF:
+    config = _without_smart_stage(config)
+  elif chosen == setting.Setting.ON and _may_turn_on(config):
+    changed = config_pb2.ConfigProto()
+    changed.CopyFrom(config)
+    changed.graph_options.optimizer_options.do_smart_stage = True
+    config = changed
+    managed_sessions.manage(session)
+  if config.graph_options.optimizer_options.do_smart_stage:
+    graph_key.check(session.graph, config)
+  return config
+
+
+def of_new_server(config: config_pb2.ConfigProto) -> None:
+  """Checks the default configuration of a new server's sessions, and turns SmartStage off in it if the environment says so.
+
+  The environment does not turn it on there: the sessions of this program have it by themselves, and those of others may
+  have no hook.
+
+  Args:
+    config: The configuration, which may be changed.
+
+  Raises:
+    ValueError: If the environment variable has a wrong value, or the configuration asks for what a server would ignore.
+  """
+  server_config_check.check(config)
+  if setting.current() == setting.Setting.OFF:
+    config.CopyFrom(_without_smart_stage(config))
+
+
+def _may_turn_on(config: config_pb2.ConfigProto) -> bool:
+  """Returns whether the program leaves SmartStage to us. A session that places pruned graphs cannot have it."""
+  return not config.graph_options.optimizer_options.do_smart_stage and not config.graph_options.place_pruned_graph
+
+
+def _without_smart_stage(config: config_pb2.ConfigProto) -> config_pb2.ConfigProto:
+  options = config.graph_options.optimizer_options
+  if not options.do_smart_stage and not options.do_async_embedding:
+    return config
+  changed = config_pb2.ConfigProto()
+  changed.CopyFrom(config)
+  changed.graph_options.optimizer_options.do_smart_stage = False
+  changed.graph_options.optimizer_options.do_async_embedding = False
+  notices.say_it_is_off()
+  return changed
