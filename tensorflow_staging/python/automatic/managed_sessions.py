@@ -21,6 +21,7 @@ from tensorflow.python.framework import ops
 
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.automatic import notices
+from tensorflow_staging.python.automatic import session_operations
 from tensorflow_staging.python.session import early_runs
 from tensorflow_staging.python.session import stage_lifecycle
 from tensorflow_staging.python.stats import end_lines
@@ -89,8 +90,7 @@ class _Management:
     call = type(session).make_callable(session, fetches, feed_list, accept_options)
     if feed_list is not None:
       return call  # It calls the session's method `run`.
-    handler = session_lib._FetchHandler(session.graph, fetches, {})
-    operations = [*handler.targets(), *(tensor.op for tensor in handler.fetches())]
+    operations = session_operations.of_fetches(session, fetches)
 
     def managed_call(*arguments: Any, **keywords: Any) -> Any:
       self._start_if_needed(session, operations, {})
@@ -101,9 +101,7 @@ class _Management:
   def _make_callable_from_options(self, options: config_pb2.CallableOptions) -> Callable[..., Any]:
     session = self._session()
     call = type(session)._make_callable_from_options(session, options)
-    graph = session.graph
-    operations = [_operation(graph, name) for name in (*options.target, *options.fetch)]
-    feeds = {graph.as_graph_element(name): None for name in options.feed}
+    operations, feeds = session_operations.of_options(session, options)
 
     def managed_call(*arguments: Any, **keywords: Any) -> Any:
       self._start_if_needed(session, operations, feeds)
@@ -132,11 +130,6 @@ class _Management:
     # From now on, runs need not be looked at until the graph grows.
     with self._lock:
       self._version = version
-
-
-def _operation(graph: ops.Graph, name: str) -> ops.Operation:
-  element = graph.as_graph_element(name)
-  return element if isinstance(element, ops.Operation) else element.op
 
 
 def _count_sources(graph: ops.Graph) -> int:

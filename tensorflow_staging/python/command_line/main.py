@@ -12,6 +12,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.platform import tf_logging
 
 from tensorflow_staging.python.build_info import build_info
+from tensorflow_staging.python.command_line import compare_command
 from tensorflow_staging.python.command_line import doctor_command
 from tensorflow_staging.python.command_line import explain_command
 from tensorflow_staging.python.command_line import run_command
@@ -20,6 +21,7 @@ from tensorflow_staging.python.command_line import user_error
 _PROGRAM = "python -m tensorflow.staging"
 _COMMANDS = {
     "run": (run_command, "run a program with SmartStage, without a change to it"),
+    "compare": (compare_command, "measure what SmartStage gains a program"),
     "explain": (explain_command, "report what runs ahead of the step in a graph"),
     "doctor": (doctor_command, "check the installation, and say what is wrong"),
 }
@@ -39,7 +41,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     arguments: The arguments of the program; None stands for those of the process.
 
   Returns:
-    The exit status: 0, or 1 if the doctor found a problem, or 2 if the command cannot be run as it was given.
+    The exit status: 0, or 1 if the doctor found a problem or a comparison has no result, or 2 if the command cannot be
+    run as it was given.
   """
   parser = _Parser(prog=_PROGRAM, description="Tools for pipeline staging.")
   parser.add_argument("--version", action="version", version=_version(), help="print the wheel's version, and exit")

@@ -18,7 +18,7 @@ def test_the_help_names_the_commands(capsys):
     main.main(["--help"])
   assert end.value.code == 0
   output = capsys.readouterr().out
-  assert "explain" in output and "doctor" in output
+  assert all(command in output for command in ("run", "compare", "explain", "doctor"))
 
 
 def test_the_version_is_that_of_the_wheel(capsys):
@@ -33,7 +33,7 @@ def test_the_version_is_that_of_the_wheel(capsys):
 
 @pytest.mark.parametrize("arguments, message", [
     ([], "error: the following arguments are required: COMMAND"),
-    (["explode"], "invalid choice: 'explode' (choose from 'explain', 'doctor')"),
+    (["explode"], "invalid choice: 'explode' (choose from 'run', 'compare', 'explain', 'doctor')"),
     (["doctor", "--colour"], "error: unrecognized arguments: --colour"),
 ])
 def test_a_wrong_command_is_refused_in_one_line(capsys, arguments, message):

@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 from tensorflow.core.protobuf import config_pb2
@@ -93,7 +94,18 @@ def needs_record(
     operations: What the run fetches and its targets.
     feeds: What is fed, as keys.
   """
-  types = (vocabulary.TAKE_OP, *(SOURCE_OPS if _may_have_own_stages(session) else ()))
+  return depends_on(
+      (vocabulary.TAKE_OP, *(SOURCE_OPS if _may_have_own_stages(session) else ())), operations, feeds)
+
+
+def depends_on(types: Sequence[str], operations: Iterable[ops.Operation], feeds: dict[ops.Tensor, Any]) -> bool:
+  """Returns whether a run executes an op of one of these types.
+
+  Args:
+    types: The types.
+    operations: What the run fetches and its targets.
+    feeds: What is fed, as keys.
+  """
   fed = {tensor.ref() if isinstance(tensor, ops.Tensor) else tensor for tensor in feeds}
   visited = set(operations)
   waiting = list(visited)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What rounds of steps without and with SmartStage say: a ratio with its interval, and why it is what it is."""
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Optional
+
+from tensorflow_staging.python.automatic import measured_run
+from tensorflow_staging.python.stats import gain
+
+# The 97.5 % quantiles of Student's t-distribution, by degrees of freedom from 1 on.
+_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+              2.120, 2.110, 2.101, 2.093)
+MOST_ROUNDS = len(_QUANTILES) + 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+  """A run without and one with SmartStage, one after the other."""
+
+  without: measured_run.Result
+  with_stages: measured_run.Result
+
+  def ratio(self) -> float:
+    """How many times as fast steps are with SmartStage."""
+    return step_seconds(self.without) / step_seconds(self.with_stages)
+
+
+def step_seconds(result: measured_run.Result) -> float:
+  """How long a step took."""
+  return result.seconds / result.steps
+
+
+def interval(ratios: Sequence[float]) -> tuple[float, float, float]:
+  """Returns the mean of some ratios, at least two, and the ends of its 95 % interval.
+
+  The logarithms of the ratios are averaged, so that it makes no difference which of the two is above the line.
+  """
+  logs = [math.log(ratio) for ratio in ratios]
+  mean = statistics.fmean(logs)
+  half = _QUANTILES[len(logs) - 2] * statistics.stdev(logs) / math.sqrt(len(logs))
+  return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
+
+
+def report(rounds: Sequence[Round]) -> str:
+  """Returns what some rounds, at least two, say, in lines."""
+  mean, low, high = interval([each.ratio() for each in rounds])
+  busy = _mean_busy([each.without for each in rounds])
+  stages = rounds[-1].with_stages.stages
+  busy_text = "" if busy is None else f"; the cores were {busy:.0%} busy"
+  lines = [
+      f"without SmartStage: {_median_ms([each.without for each in rounds]):.2f} ms a step{busy_text}",
+      f"with SmartStage:    {_median_ms([each.with_stages for each in rounds]):.2f} ms a step",
+      *(f"    Stage '{name}' {text}." for name, text in stages),
+      f"{mean:.2f} times as fast with SmartStage ({low:.2f} to {high:.2f}, the 95% interval of {len(rounds)} rounds)",
+      verdict(low, high, busy),
+  ]
+  return "\n".join(lines)
+
+
+def verdict(low: float, high: float, busy: Optional[float]) -> str:
+  """Says in one line what an interval of ratios means, and what to do next.
+
+  Args:
+    low: The lower end.
+    high: The upper end.
+    busy: Which part of the time the cores were busy without a stage, from 0 to 1; None if that is unknown.
+  """
+  if low > 1:
+    return (
+        "A gain. To keep it, start the program with `python -m tensorflow.staging run`, or set"
+        " config.graph_options.optimizer_options.do_smart_stage = True and give the session"
+        " hooks=[tf.make_prefetch_hook()].")
+  if busy is not None and busy >= gain.BUSY:
+    kind = "A loss" if high < 1 else "No clear gain"
+    return (
+        f"{kind}: there was nothing to gain, as the cores were {busy:.0%} busy without a stage. Give the program more"
+        " cores, or run nothing else beside it.")
+  if high < 1:
+    return (
+        "A loss, although cores were idle. tf.staging.explain(graph, config) says what runs ahead; leave SmartStage off"
+        " if it stays so with more --rounds.")
+  return (
+      "No clear gain. More --rounds or --steps make the interval narrower; tf.staging.explain(graph, config) says what"
+      " runs ahead, and why not more.")
+
+
+def _median_ms(results: Sequence[measured_run.Result]) -> float:
+  return 1000 * statistics.median(step_seconds(result) for result in results)
+
+
+def _mean_busy(results: Sequence[measured_run.Result]) -> Optional[float]:
+  parts = [result.cores_busy for result in results if result.cores_busy is not None]
+  return statistics.fmean(parts) if parts else None

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rounds without and with SmartStage give a ratio with its interval, and a sentence that follows from both."""
+
+import pytest
+
+from tensorflow_staging.python.automatic import measured_run
+from tensorflow_staging.python.command_line import comparison
+
+
+def _round(without, with_stages, busy=0.5):
+  """A round whose steps take so many milliseconds."""
+
+  def result(millis, stages):
+    return measured_run.Result(seen=150, steps=100, seconds=millis / 10, cores_busy=busy, stages=stages)
+
+  return comparison.Round(result(without, []), result(with_stages, [("prefetch", "hid about 3.0 of 9.0 ms a step")]))
+
+
+def test_the_interval_of_equal_ratios_is_a_point():
+  assert comparison.interval([1.5, 1.5, 1.5]) == pytest.approx((1.5, 1.5, 1.5))
+
+
+def test_the_interval_is_that_of_students_distribution():
+  # Logarithms of -1, 0 and 1: the mean is 0, and half of the interval 4.303 times 1 / sqrt(3).
+  mean, low, high = comparison.interval([2.718281828459045**power for power in (-1, 0, 1)])
+  assert mean == pytest.approx(1)
+  assert high == pytest.approx(2.718281828459045**(4.303 / 3**0.5))
+  assert low == pytest.approx(1 / high)
+
+
+def test_the_report():
+  text = comparison.report([_round(9, 6), _round(10, 6.5), _round(9.2, 6.1)])
+  assert text.splitlines() == [
+      "without SmartStage: 9.20 ms a step; the cores were 50% busy",
+      "with SmartStage:    6.10 ms a step",
+      "    Stage 'prefetch' hid about 3.0 of 9.0 ms a step.",
+      "1.52 times as fast with SmartStage (1.47 to 1.57, the 95% interval of 3 rounds)",
+      "A gain. To keep it, start the program with `python -m tensorflow.staging run`, or set"
+      " config.graph_options.optimizer_options.do_smart_stage = True and give the session"
+      " hooks=[tf.make_prefetch_hook()].",
+  ]
+
+
+@pytest.mark.parametrize("low,high,busy,expected", [
+    (1.1, 1.2, 0.5, "A gain. To keep it, "),
+    (1.1, 1.2, 0.97, "A gain. To keep it, "),
+    (0.9, 1.2, 0.97, "No clear gain: there was nothing to gain, as the cores were 97% busy without a stage."),
+    (0.8, 0.9, 0.97, "A loss: there was nothing to gain, as the cores were 97% busy without a stage."),
+    (0.8, 0.9, 0.5, "A loss, although cores were idle."),
+    (0.9, 1.2, 0.5, "No clear gain. More --rounds or --steps make the interval narrower;"),
+    (0.9, 1.2, None, "No clear gain. More --rounds or --steps make the interval narrower;"),
+])
+def test_the_verdict(low, high, busy, expected):
+  assert comparison.verdict(low, high, busy).startswith(expected)
+
+
+def test_there_is_a_quantile_for_each_number_of_rounds():
+  for rounds in range(2, comparison.MOST_ROUNDS + 1):
+    assert comparison.interval([1.0, 2.0] + [1.5] * (rounds - 2))[1] > 0
