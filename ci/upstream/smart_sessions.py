@@ -20,6 +20,7 @@ from tensorflow.python.client import session
 from tensorflow.python.framework import dtypes
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import array_ops
+
 from tensorflow_staging.python.automatic import setting
 
 # The names of the ops that yield records begin with one of these.

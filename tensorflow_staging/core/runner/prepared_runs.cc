@@ -208,8 +208,7 @@ Status PreparedRuns::Cancel() const {
   return RunOp(cancel_.handle, {});
 }
 
-Status PreparedRuns::ProduceRecord(int index, Result* result,
-                                   int64_t* micros) {
+Status PreparedRuns::ProduceRecord(int index, Result* result, int64_t* micros) {
   SharedCallable* const producer = producer_of_[index];
   std::shared_ptr<StagedRun> run;
   if (core::RefCountPtr<SourceReader> stage = FindStage()) {

@@ -162,7 +162,7 @@ def _stages(session: session_lib.BaseSession) -> list[tuple[str, str]]:
 def _measure(plan: Plan) -> None:
   """Watches the runs of all sessions."""
   base = session_lib.BaseSession
-  clocks: "weakref.WeakKeyDictionary[session_lib.BaseSession, _Clock]" = weakref.WeakKeyDictionary()
+  clocks: weakref.WeakKeyDictionary[session_lib.BaseSession, _Clock] = weakref.WeakKeyDictionary()
   # Those of sessions that no longer exist, too.
   all_clocks: list[_Clock] = []
   lock = threading.Lock()
