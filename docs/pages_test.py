@@ -101,7 +101,7 @@ def test_the_quick_start_is_the_file_prints_what_the_page_shows_and_draws_what_w
     assert f'return "{sentence}"' in code
   # The losses are equal, and both summaries are those of the report.
   assert len(set(re.findall(r"loss ([\d.]+)", printed))) == 1
-  staged, = re.findall(r"(\d+) of \d+ nodes", printed)
+  staged, = re.findall(r"(\d+) nodes, all that depend on records alone", printed)
   assert f"ahead of the step: stage 'prefetch', {staged} nodes" in page_examples.svg_texts("staged.svg")
 
 

@@ -46,10 +46,10 @@ def held_back(graph: explain_graph.StagedGraph, unstaged_sources: Iterable[str])
 
 
 def on_records_alone(graph: explain_graph.StagedGraph, unstaged_sources: Iterable[str]) -> set[str]:
-  """Returns the names of the nodes that depend on a source, and on no node that belongs to the step.
+  """Returns the names of the nodes outside all stages that depend on a source, and on no node that belongs to the step.
 
-  These do the work before the boundary. Some may stay in the step for other reasons, as where several sources meet.
-  Nodes of a region that the program has staged itself do not count.
+  With the staged ones, these do the work before the boundary. They stay in the step for other reasons, as where several
+  sources meet. What is computed only if a run asks for it does not count.
   """
   users = [[] for _ in graph.nodes]
   for src, _, dst in graph.edges:
@@ -65,6 +65,7 @@ def on_records_alone(graph: explain_graph.StagedGraph, unstaged_sources: Iterabl
   return {
       name for node, (name, _, side) in enumerate(graph.nodes)
       if side == explain_graph.STEP and fed[node] and not in_step[node]
+      and graph.whys[graph.why_of[node]].about != explain_graph.NOTHING
   }
 
 

@@ -134,8 +134,12 @@ def test_two_nodes_have_advice_each():
 
 def test_what_depends_on_records_alone_is_counted_of_what_is_ahead_and_what_is_not():
   graph = _graph(
-      {"next": _AHEAD, "a": _AHEAD, "draw": _STEP, "v": _STEP, "row": _STEP, "init": explain_graph.ONCE}, [
-          "next a", "a draw", "v row", "draw row", "init v"], {"draw": "draw", "v": "v", "row": "v"}, step_only=("v",))
+      {
+          "next": _AHEAD, "a": _AHEAD, "draw": _STEP, "v": _STEP, "row": _STEP, "asked": _STEP,
+          "init": explain_graph.ONCE
+      },
+      ["next a", "a draw", "v row", "draw row", "a asked", "init v"],
+      {"draw": "draw", "v": "v", "row": "v", "asked": "nothing"}, step_only=("v",))
   assert explain_advice.on_records_alone(graph, []) == {"draw"}
 
 

@@ -2,6 +2,8 @@
 """`tf.staging.explain` reports what is staged, what crosses the boundary, and why the rest stays in the step."""
 
 import dataclasses
+import sys
+import textwrap
 
 import pytest
 import tensorflow as tf
@@ -357,3 +359,29 @@ def test_a_report_cannot_be_changed():
   report = tf.staging.explain()
   with pytest.raises(dataclasses.FrozenInstanceError):
     report.enabled = True
+
+
+_PROGRAM = """
+    import tensorflow as tf
+    rows = tf.data.Dataset.from_tensor_slices({{"word": ["a", "b"], "numbers": tf.ones([2, 3])}}).batch(2)
+    features = tf.data.make_one_shot_iterator(rows).get_next()
+    {stage}
+    key = tf.string_to_hash_bucket_fast(features["word"], 10)
+    row = tf.nn.embedding_lookup(tf.get_variable("embedding", [10, 3]), key)
+    loss = tf.reduce_sum(row * features["numbers"])
+    tf.train.AdamOptimizer().minimize(loss)
+    config = tf.ConfigProto()
+    config.graph_options.optimizer_options.do_smart_stage = True
+    print(*[f"{{stage.name}} {{len(stage.nodes)}}" for stage in tf.staging.explain(config=config).stages])
+    # What a session adds to the graph does not count.
+    tf.train.Saver()
+    tf.Session(config=config).run(tf.global_variables_initializer())
+    """
+
+
+@pytest.mark.parametrize("stage", ["pass", "features = tf.staged(features)"], ids=["iterator", "staged"])
+def test_the_log_has_the_number_of_the_report(tmp_path, stage):
+  (tmp_path / "program.py").write_text(textwrap.dedent(_PROGRAM.format(stage=stage)))
+  done = test_util.completed([sys.executable, "program.py"], tmp_path, TF_CPP_MIN_LOG_LEVEL="0")
+  name, nodes = done.stdout.split()
+  assert f"SmartStage: stage '{name}' runs {nodes} nodes ahead of the step" in done.stderr
