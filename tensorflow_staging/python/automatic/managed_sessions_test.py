@@ -50,169 +50,197 @@ def _config(smart_stage=True, **options):
 
 
 @pytest.mark.usefixtures("on")
-class TestOn:
+def test_a_plain_session(said):
+  step = _step()
+  with tf.Session() as sess:
+    sess.run(tf.global_variables_initializer())
+    assert _names(sess) == []
+    assert [sess.run(step) for _ in range(3)] == [0, 2, 6]
+    assert _names(sess) == ["prefetch"]
+  assert said == [
+      "SmartStage is on in all sessions of this program, by TF_STAGING_SMART_STAGE=1. TF_STAGING_SMART_STAGE=off turns"
+      " it off."]
+  notices.say_what_it_gained()
+  assert said[1:] == [
+      "Stage 'prefetch' has ended after 3 records: it has run for too few steps to say what it gained (2)."]
 
-  def test_a_plain_session(self, said):
-    step = _step()
-    with tf.Session() as sess:
-      sess.run(tf.global_variables_initializer())
-      assert _names(sess) == []
-      assert [sess.run(step) for _ in range(3)] == [0, 2, 6]
-      assert _names(sess) == ["prefetch"]
-    assert said == [
-        "SmartStage is on in all sessions of this program, by TF_STAGING_SMART_STAGE=1. TF_STAGING_SMART_STAGE=off turns"
-        " it off."]
-    notices.say_what_it_gained()
-    assert said[1:] == [
-        "Stage 'prefetch' has ended after 3 records: it has run for too few steps to say what it gained (2)."]
 
-  def test_a_monitored_session_without_a_hook(self):
-    step = _step()
-    with tf.train.MonitoredTrainingSession() as sess:
+@pytest.mark.usefixtures("on")
+def test_a_monitored_session_without_a_hook():
+  step = _step()
+  with tf.train.MonitoredTrainingSession() as sess:
+    assert sess.run(step) == 0
+    assert _names(sess) == ["prefetch"]
+
+
+@pytest.mark.usefixtures("on")
+def test_an_estimator(said, tmp_path):
+
+  def model_fn(features, labels, mode):
+    del labels
+    total = tf.get_variable("total", initializer=tf.constant(0, tf.int64), use_resource=True)
+    update = total.assign_add(2 * features)
+    with tf.control_dependencies([update]):
+      train_op = tf.train.get_global_step().assign_add(1)
+    return tf.estimator.EstimatorSpec(mode, loss=tf.cast(update, tf.float32), train_op=train_op)
+
+  tf.estimator.Estimator(model_fn, str(tmp_path)).train(lambda: tf.data.Dataset.range(100), steps=30)
+  notices.say_what_it_gained()
+  assert said[1].startswith("Stage 'prefetch' has ended after 30 records: it h")
+
+
+@pytest.mark.usefixtures("on")
+def test_a_session_of_a_server():
+  server = tf.train.Server.create_local_server()
+  step = _step()
+  with tf.Session(server.target) as sess:
+    sess.run(tf.global_variables_initializer())
+    assert [sess.run(step) for _ in range(3)] == [0, 2, 6]
+    assert _names(sess) == ["prefetch"]
+
+
+@pytest.mark.parametrize("feeds", [False, True])
+@pytest.mark.usefixtures("on")
+def test_a_callable(feeds):
+  step = _step()
+  placeholder = tf.placeholder(tf.int64, [])
+  with tf.Session() as sess:
+    sess.run(tf.global_variables_initializer())
+    if feeds:
+      call = sess.make_callable(step + placeholder, [placeholder])
+      assert [call(1), call(1)] == [1, 3]
+    else:
+      call = sess.make_callable(step)
+      assert [call(), call()] == [0, 2]
+    assert _names(sess) == ["prefetch"]
+
+
+@pytest.mark.usefixtures("on")
+def test_keras_in_graph_mode():
+  features = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100).repeat().batch(4)).get_next()
+  inputs = tf.keras.Input(tensor=tf.cast(features, tf.float32)[:, None])
+  model = tf.keras.Model(inputs, tf.keras.layers.Dense(1)(inputs))
+  model.compile("sgd", "mse", target_tensors=[tf.zeros([4, 1])])
+  model.fit(steps_per_epoch=3, epochs=1, verbose=0)
+  with tf.keras.backend.get_session() as sess:
+    assert _names(sess) == ["prefetch"]
+  tf.keras.backend.set_session(None)
+
+
+@pytest.mark.usefixtures("on")
+def test_the_hook_of_the_program_runs_its_stages():
+  step = _step()
+  with tf.Session() as sess:
+    sess.run(tf.global_variables_initializer())
+    with tf.make_prefetch_hook().running(sess):
       assert sess.run(step) == 0
       assert _names(sess) == ["prefetch"]
+    assert _names(sess) == []
+  with tf.train.MonitoredTrainingSession(hooks=[tf.make_prefetch_hook()]) as sess:
+    assert sess.run(step) == 0
+    assert _names(sess) == ["prefetch"]
 
-  def test_an_estimator(self, said, tmp_path):
 
-    def model_fn(features, labels, mode):
-      del labels
-      total = tf.get_variable("total", initializer=tf.constant(0, tf.int64), use_resource=True)
-      update = total.assign_add(2 * features)
-      with tf.control_dependencies([update]):
-        train_op = tf.train.get_global_step().assign_add(1)
-      return tf.estimator.EstimatorSpec(mode, loss=tf.cast(update, tf.float32), train_op=train_op)
+@pytest.mark.usefixtures("on")
+def test_what_the_program_sets_wins(said):
+  step = _step()
+  with tf.Session(config=_config(name="own", capacity=3)) as sess, tf.make_prefetch_hook().running(sess):
+    sess.run(tf.global_variables_initializer())
+    assert sess.run(step) == 0
+    stage, = tf.staging.stats(sess)
+    assert (stage.name, stage.capacity) == ("own", 3)
+  assert said == []
 
-    tf.estimator.Estimator(model_fn, str(tmp_path)).train(lambda: tf.data.Dataset.range(100), steps=30)
-    notices.say_what_it_gained()
-    assert said[1].startswith("Stage 'prefetch' has ended after 30 records: it h")
 
-  def test_a_session_of_a_server(self):
-    server = tf.train.Server.create_local_server()
-    step = _step()
-    with tf.Session(server.target) as sess:
-      sess.run(tf.global_variables_initializer())
-      assert [sess.run(step) for _ in range(3)] == [0, 2, 6]
-      assert _names(sess) == ["prefetch"]
+@pytest.mark.usefixtures("on")
+def test_the_configuration_of_the_program_does_not_change():
+  config = tf.ConfigProto()
+  with tf.Session(config=config):
+    assert config == tf.ConfigProto()
 
-  @pytest.mark.parametrize("feeds", [False, True])
-  def test_a_callable(self, feeds):
-    step = _step()
-    placeholder = tf.placeholder(tf.int64, [])
-    with tf.Session() as sess:
-      sess.run(tf.global_variables_initializer())
-      if feeds:
-        call = sess.make_callable(step + placeholder, [placeholder])
-        assert [call(1), call(1)] == [1, 3]
-      else:
-        call = sess.make_callable(step)
-        assert [call(), call()] == [0, 2]
-      assert _names(sess) == ["prefetch"]
 
-  def test_keras_in_graph_mode(self):
-    features = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100).repeat().batch(4)).get_next()
-    inputs = tf.keras.Input(tensor=tf.cast(features, tf.float32)[:, None])
-    model = tf.keras.Model(inputs, tf.keras.layers.Dense(1)(inputs))
-    model.compile("sgd", "mse", target_tensors=[tf.zeros([4, 1])])
-    model.fit(steps_per_epoch=3, epochs=1, verbose=0)
-    with tf.keras.backend.get_session() as sess:
-      assert _names(sess) == ["prefetch"]
-    tf.keras.backend.set_session(None)
+@pytest.mark.usefixtures("on")
+def test_a_session_that_places_pruned_graphs_has_no_stages():
+  config = tf.ConfigProto()
+  config.graph_options.place_pruned_graph = True
+  step = _step()
+  with tf.Session(config=config) as sess:
+    sess.run(tf.global_variables_initializer())
+    assert sess.run(step) == 0
+    assert _names(sess) == []
 
-  def test_the_hook_of_the_program_runs_its_stages(self):
-    step = _step()
-    with tf.Session() as sess:
-      sess.run(tf.global_variables_initializer())
-      with tf.make_prefetch_hook().running(sess):
-        assert sess.run(step) == 0
-        assert _names(sess) == ["prefetch"]
-      assert _names(sess) == []
-    with tf.train.MonitoredTrainingSession(hooks=[tf.make_prefetch_hook()]) as sess:
-      assert sess.run(step) == 0
-      assert _names(sess) == ["prefetch"]
 
-  def test_what_the_program_sets_wins(self, said):
-    step = _step()
-    with tf.Session(config=_config(name="own", capacity=3)) as sess, tf.make_prefetch_hook().running(sess):
-      sess.run(tf.global_variables_initializer())
-      assert sess.run(step) == 0
-      stage, = tf.staging.stats(sess)
-      assert (stage.name, stage.capacity) == ("own", 3)
-    assert said == []
+@pytest.mark.usefixtures("on")
+def test_a_source_that_comes_later_gives_each_record():
+  first = _step()
+  with tf.Session() as sess:
+    sess.run(tf.global_variables_initializer())
+    assert sess.run(first) == 0
+    other = tf.get_variable("other", initializer=tf.constant(0, tf.int64), use_resource=True)
+    second = other.assign_add(2 * test_util.dataset_record(100))
+    sess.run(other.initializer)
+    assert [sess.run(second), *sess.run([first, second])] == [0, 2, 2]
 
-  def test_the_configuration_of_the_program_does_not_change(self):
-    config = tf.ConfigProto()
-    with tf.Session(config=config):
-      assert config == tf.ConfigProto()
 
-  def test_a_session_that_places_pruned_graphs_has_no_stages(self):
-    config = tf.ConfigProto()
-    config.graph_options.place_pruned_graph = True
-    step = _step()
-    with tf.Session(config=config) as sess:
-      sess.run(tf.global_variables_initializer())
-      assert sess.run(step) == 0
-      assert _names(sess) == []
+@pytest.mark.usefixtures("on")
+def test_each_record_to_the_end_of_the_data():
+  step = _step(5)
+  with tf.Session() as sess:
+    sess.run(tf.global_variables_initializer())
+    assert test_util.drain(sess, step) == [0, 2, 6, 12, 20]
 
-  def test_a_source_that_comes_later_gives_each_record(self):
-    first = _step()
-    with tf.Session() as sess:
-      sess.run(tf.global_variables_initializer())
-      assert sess.run(first) == 0
-      other = tf.get_variable("other", initializer=tf.constant(0, tf.int64), use_resource=True)
-      second = other.assign_add(2 * test_util.dataset_record(100))
-      sess.run(other.initializer)
-      assert [sess.run(second), *sess.run([first, second])] == [0, 2, 2]
 
-  def test_each_record_to_the_end_of_the_data(self):
-    step = _step(5)
-    with tf.Session() as sess:
-      sess.run(tf.global_variables_initializer())
-      assert test_util.drain(sess, step) == [0, 2, 6, 12, 20]
-
-  def test_without_a_stage_the_end_says_why(self, said):
-    with tf.Session() as sess:
-      sess.run(tf.constant(1))
-    notices.say_what_it_gained()
-    assert said[1].startswith("SmartStage has found nothing to run ahead: no session took records from an iterator,")
-
-  def test_a_session_that_is_dropped_is_freed(self):
-    sess = tf.Session()
+@pytest.mark.usefixtures("on")
+def test_without_a_stage_the_end_says_why(said):
+  with tf.Session() as sess:
     sess.run(tf.constant(1))
-    reference = weakref.ref(sess)
-    del sess
-    assert reference() is None
+  notices.say_what_it_gained()
+  assert said[1].startswith("SmartStage has found nothing to run ahead: no session took records from an iterator,")
+
+
+@pytest.mark.usefixtures("on")
+def test_a_session_that_is_dropped_is_freed():
+  sess = tf.Session()
+  sess.run(tf.constant(1))
+  reference = weakref.ref(sess)
+  del sess
+  assert reference() is None
 
 
 @pytest.mark.usefixtures("off")
-class TestOff:
+def test_it_is_off_where_the_program_turns_it_on(said):
+  step = _step()
+  config = _config()
+  config.graph_options.optimizer_options.do_async_embedding = True
+  with tf.Session(config=config) as sess, tf.make_prefetch_hook().running(sess):
+    sess.run(tf.global_variables_initializer())
+    assert sess.run(step) == 0
+    assert _names(sess) == []
+  assert said == ["SmartStage is off, although the program turns it on, by TF_STAGING_SMART_STAGE=off."]
+  assert config.graph_options.optimizer_options.do_smart_stage
 
-  def test_it_is_off_where_the_program_turns_it_on(self, said):
-    step = _step()
-    config = _config()
-    config.graph_options.optimizer_options.do_async_embedding = True
-    with tf.Session(config=config) as sess, tf.make_prefetch_hook().running(sess):
-      sess.run(tf.global_variables_initializer())
-      assert sess.run(step) == 0
-      assert _names(sess) == []
-    assert said == ["SmartStage is off, although the program turns it on, by TF_STAGING_SMART_STAGE=off."]
-    assert config.graph_options.optimizer_options.do_smart_stage
 
-  def test_it_is_off_in_a_server(self):
-    server = tf.train.Server.create_local_server(config=_config())
-    assert not server.server_def.default_session_config.graph_options.optimizer_options.do_smart_stage
+@pytest.mark.usefixtures("off")
+def test_it_is_off_in_a_server():
+  server = tf.train.Server.create_local_server(config=_config())
+  assert not server.server_def.default_session_config.graph_options.optimizer_options.do_smart_stage
 
-  def test_a_program_that_does_not_turn_it_on_notices_nothing(self, said):
-    step = _step()
-    with tf.Session() as sess:
-      sess.run(tf.global_variables_initializer())
-      assert sess.run(step) == 0
-    assert said == []
 
-  def test_stages_by_hand_stay(self):
-    record = tf.staged(test_util.dataset_record(10))
-    with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
-      assert sess.run(record) == 0
-      assert _names(sess) == ["prefetch"]
+@pytest.mark.usefixtures("off")
+def test_a_program_that_does_not_turn_it_on_notices_nothing(said):
+  step = _step()
+  with tf.Session() as sess:
+    sess.run(tf.global_variables_initializer())
+    assert sess.run(step) == 0
+  assert said == []
+
+
+@pytest.mark.usefixtures("off")
+def test_stages_by_hand_stay():
+  record = tf.staged(test_util.dataset_record(10))
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    assert sess.run(record) == 0
+    assert _names(sess) == ["prefetch"]
 
 
 def test_without_the_variable_the_program_decides(said):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program prints whose sessions have got SmartStage from the environment: a line at the start, one at the end."""
+"""What a program prints whose sessions have SmartStage by the environment: a line at the start, and some at the end."""
 
 import os
 import sys
@@ -21,7 +21,8 @@ _ended: list[stage_stats.StageStats] = []  # Guarded by _lock.
 def say_it_is_on() -> None:
   """Says once a process that SmartStage is on, and how to turn it off."""
   _say_once(
-      f"SmartStage is on in all sessions of this program, by {setting.VARIABLE}=1. {setting.VARIABLE}=off turns it off.")
+      f"SmartStage is on in all sessions of this program, by {setting.VARIABLE}=1. {setting.VARIABLE}=off turns it"
+      " off.")
 
 
 def say_it_is_off() -> None:

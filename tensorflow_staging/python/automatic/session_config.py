@@ -38,7 +38,7 @@ def of_new_session(session: session_lib.BaseSession, config: config_pb2.ConfigPr
 
 
 def of_new_server(config: config_pb2.ConfigProto) -> None:
-  """Checks the default configuration of a new server's sessions, and turns SmartStage off in it if the environment says so.
+  """Checks the default configuration of a new server's sessions, and turns SmartStage off in it if that is asked.
 
   The environment does not turn it on there: the sessions of this program have it by themselves, and those of others may
   have no hook.

@@ -10,8 +10,8 @@ from tensorflow_staging.python.command_line import program
 
 _DESCRIPTION = f"""\
 Runs a Python program with SmartStage in all sessions that do not set it themselves, and in those of its child
-processes. The program says at its start that SmartStage is on, and at its end what that gained. It is the same as to set
-the environment variable {setting.VARIABLE}=1."""
+processes. The program says at its start that SmartStage is on, and at its end what that gained. It is the same as to
+set the environment variable {setting.VARIABLE}=1."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

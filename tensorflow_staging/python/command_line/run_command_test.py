@@ -42,7 +42,8 @@ def test_a_program_that_knows_nothing_of_stages(tmp_path):
 
 def test_a_child_process_inherits_it(tmp_path):
   (tmp_path / "child.py").write_text(_TRAINS)
-  done = _run(tmp_path, "import subprocess, sys\nsubprocess.run([sys.executable, 'child.py'], check=True)", "program.py")
+  parent = "import subprocess, sys\nsubprocess.run([sys.executable, 'child.py'], check=True)"
+  done = _run(tmp_path, parent, "program.py")
   assert done.stdout == "380 ['prefetch']\n"
   # The parent opens no session, and says nothing.
   assert done.stderr.count("tensorflow.staging: ") == 2

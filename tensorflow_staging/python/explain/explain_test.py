@@ -2,6 +2,7 @@
 """`tf.staging.explain` reports what is staged, what crosses the boundary, and why the rest stays in the step."""
 
 import dataclasses
+import html
 import sys
 import textwrap
 
@@ -385,3 +386,20 @@ def test_the_log_has_the_number_of_the_report(tmp_path, stage):
   done = test_util.completed([sys.executable, "program.py"], tmp_path, TF_CPP_MIN_LOG_LEVEL="0")
   name, nodes = done.stdout.split()
   assert f"SmartStage: stage '{name}' runs {nodes} nodes ahead of the step" in done.stderr
+
+
+def test_the_representation_is_short():
+  report_graphs.model()
+  report = tf.staging.explain(config=smart_stage_sessions.smart_stage_config())
+  assert repr(report) == f"<StageReport: {str(report).splitlines()[0]}>"
+  assert "run ahead of the step" in repr(report)
+
+
+def test_a_notebook_shows_the_text():
+  report_graphs.model()
+  report = tf.staging.explain()
+  page = report._repr_html_()
+  assert page.startswith("<p><b>SmartStage is off")
+  assert page.endswith("</pre>")
+  for line in str(report).splitlines():
+    assert html.escape(line.strip()) in page

@@ -94,8 +94,8 @@ _TABLE = [
     (_CAPACITY, _VARYING, _ADAPTS),
     (_BOTH, _VARYING, _ADAPTS),
     (_CAPACITY_SETTLED, _VARYING,
-     "the times of steps and records vary, and more capacity than 8 gains nothing; raise num_threads (now 4), or let the"
-     " stage choose with tf.data.AUTOTUNE, if records may come in another order."),
+     "the times of steps and records vary, and more capacity than 8 gains nothing; raise num_threads (now 4), or let"
+     " the stage choose with tf.data.AUTOTUNE, if records may come in another order."),
     (_CAPACITY_FULL, _VARYING,
      "the times of steps and records vary, and the buffer is full; raise capacity_bytes (now 2 MiB)."),
     (_BOTH_CAPACITY_SETTLED, _VARYING,
@@ -106,7 +106,8 @@ _TABLE = [
      " nothing to change."),
     (dict(_FIXED, room=4), _VARYING,
      "the times of steps and records vary, and the buffer still grows to its capacity; wait until it has."),
-    (_FIXED, _period(region_ms=0.05), "hardly anything runs ahead; tf.staging.explain(graph, config) says why not more."),
+    (_FIXED, _period(region_ms=0.05),
+     "hardly anything runs ahead; tf.staging.explain(graph, config) says why not more."),
     (dict(_FIXED, waiting_takes=1), _period(rate=0.0),
      "a step waits, and no record has come; the input of the stage is slow, or hangs."),
     (dict(_FIXED, error="OUT_OF_RANGE: Stage 'prefetch' has reached the end of its data."), _SLOWER,

@@ -57,7 +57,8 @@ def test_a_plain_session(lines):
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
     for _ in range(3):
       sess.run(step)
-  assert lines == ["Stage 'prefetch' has ended after 3 records: it has run for too few steps to say what it gained (2)."]
+  assert lines == [
+      "Stage 'prefetch' has ended after 3 records: it has run for too few steps to say what it gained (2)."]
 
 
 def test_an_estimator(lines, tmp_path):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Says what a stage gained, from what was measured.
 
-Without a stage, a step would do by itself what runs ahead, and then the rest. So the stage hides from each step the time
-of its region, but for what the step waits for its record. While cores are busy, the region and the step take longer than
-they would alone, so what is hidden is then an upper bound.
+Without a stage, a step would do by itself what runs ahead, and then the rest. So the stage hides from each step the
+time of its region, but for what the step waits for its record. While cores are busy, the region and the step take
+longer than they would alone, so what is hidden is then an upper bound.
 """
 
 from typing import Optional
@@ -47,8 +47,8 @@ def hid(period: period_lib.Period) -> str:
     return f"had nothing to gain: what runs ahead takes less than 1% of a step of {_in_ms(unstaged, unstaged)} ms"
   if period.cores_busy is not None and period.cores_busy >= BUSY:
     return (
-        f"hid at most {_of(hidden, unstaged)} ms a step: the cores were {period.cores_busy:.0%} busy, which slows what runs"
-        " beside a step")
+        f"hid at most {_of(hidden, unstaged)} ms a step: the cores were {period.cores_busy:.0%} busy, which slows what"
+        " runs beside a step")
   return f"hid about {_of(hidden, unstaged)} ms a step"
 
 

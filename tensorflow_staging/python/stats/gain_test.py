@@ -38,7 +38,8 @@ def _period(step=0.0, wait=0.0, region=0.0, steps=100, busy=0.5) -> period_lib.P
     (_period(step=5.9, region=3.1, busy=0.97),
      "hid at most 3.1 of 9.0 ms a step: the cores were 97% busy, which slows what runs beside a step; steps waited for"
      " records 0% of the time"),
-    (_period(step=5.9, region=3.1, busy=None), "hid about 3.1 of 9.0 ms a step; steps waited for records 0% of the time"),
+    (_period(step=5.9, region=3.1, busy=None),
+     "hid about 3.1 of 9.0 ms a step; steps waited for records 0% of the time"),
     # Too little was measured.
     (_period(step=5.9, region=3.1, steps=7), "has run for too few steps to say what it gained (7)"),
     (_period(step=5.9, region=None), "has run for too few steps to say what it gained (100)"),

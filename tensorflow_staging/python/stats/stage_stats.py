@@ -31,8 +31,8 @@ _OVER = ("ending", "closed")
 class StageStats(stage_data.StageData):
   """The statistics of one stage, at one moment; `stage_data.StageData` has its attributes.
 
-  `str()` of it is one line: what the stage has done so far, what it gained, and what to do next. It leaves out what came
-  before the first record, and pauses of the program, as for an evaluation.
+  `str()` of it is one line: what the stage has done so far, what it gained, and what to do next. It leaves out what
+  came before the first record, and pauses of the program, as for an evaluation.
   """
 
   @property

@@ -25,8 +25,8 @@ _DEFAULT_SECS = 10
 class StatsHook(step_hooks.IdleHook):
   """Logs what each stage of the session has done since the last time, and what to change.
 
-  A line says what the stage gained, how long steps have waited for records, for how long the stage was ahead of them, and
-  in plain words what to do next:
+  A line says what the stage gained, how long steps have waited for records, for how long the stage was ahead of them,
+  and in plain words what to do next:
 
   ```
   Stage 'prefetch': 41.2 records/s, 1 of 1 in the buffer (0.3 MiB). It hid about 14.9 of 38.9 ms a step. Steps waited
@@ -35,8 +35,8 @@ class StatsHook(step_hooks.IdleHook):
   order.
   ```
 
-  When a stage ends, `tf.make_prefetch_hook()` logs what it has gained in all, with or without this hook. While TensorFlow's
-  profiler runs, the lines are events of its trace, too.
+  When a stage ends, `tf.make_prefetch_hook()` logs what it has gained in all, with or without this hook. While
+  TensorFlow's profiler runs, the lines are events of its trace, too.
 
   The lines have the level INFO, which TensorFlow shows after
   `tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO)`. If they are not shown and there is no
