@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_CALL_SITES_H_
+#define TENSORFLOW_STAGING_CORE_FUNCTIONS_CALL_SITES_H_
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "tensorflow/core/common_runtime/function_body.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/platform/status.h"
+
+namespace tensorflow {
+namespace staging {
+
+// A function as one call of it uses it, with the calls in it: a tree, the root
+// of which is the step. Each site has a copy of the function's graph, without
+// the nodes that lead to no output and to no control output.
+//
+// Calls of functions that XLA compiles, and recursive calls, are no sites.
+struct CallSite {
+  // Null at the root.
+  CallSite* caller = nullptr;
+  Node* call = nullptr;
+  std::unique_ptr<FunctionBody> body;
+  // By the node that calls, in the order of the nodes' ids.
+  std::map<int, std::unique_ptr<CallSite>> calls;
+
+  Graph* graph() const { return body->graph; }
+  // The site of a call, or null.
+  CallSite* SiteOf(const Node& node) const;
+};
+
+// Finds the sites of `step`, whose functions are in `library`. `library` must
+// outlive the sites.
+Status FindCallSites(const FunctionDef& step,
+                     const FunctionLibraryDefinition& library,
+                     std::unique_ptr<CallSite>* root);
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_CALL_SITES_H_

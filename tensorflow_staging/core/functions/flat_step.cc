@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/functions/flat_step.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/graph/partition/node_roles.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+bool IsDrawFromState(const Node& node) {
+  return node.type_string() == "RngReadAndSkip";
+}
+
+// Whether a kernel of `node` has a state that decides what it yields next.
+bool IsSeededDraw(const Node& node) {
+  if (!node.op_def().is_stateful()) return false;
+  int64_t seed = 0, seed2 = 0;
+  TryGetNodeAttr(node.attrs(), "seed", &seed);
+  TryGetNodeAttr(node.attrs(), "seed2", &seed2);
+  return seed != 0 || seed2 != 0;
+}
+
+bool ReadsTable(const Node& node) {
+  return absl::StartsWith(node.type_string(), "LookupTableFind") ||
+         absl::StartsWith(node.type_string(), "LookupTableSize");
+}
+
+// Whether any function that `node` calls, as the branch of a conditional for
+// example, contains a seeded draw.
+bool CallsSeededDraw(const NodeDef& def, const FunctionLibraryDefinition& library,
+                     int depth) {
+  for (const auto& [name, attr] : def.attr()) {
+    const FunctionDef* callee =
+        attr.has_func() ? library.Find(attr.func().name()) : nullptr;
+    if (callee == nullptr) continue;
+    if (depth == 0) return true;
+    for (const NodeDef& inner : callee->node_def()) {
+      const OpDef* op = nullptr;
+      if (!library.LookUpOpDef(inner.op(), &op).ok()) return true;
+      const auto is_set = [&inner](const char* key) {
+        const auto found = inner.attr().find(key);
+        return found != inner.attr().end() && found->second.i() != 0;
+      };
+      if (op->is_stateful() && (is_set("seed") || is_set("seed2"))) return true;
+      if (CallsSeededDraw(inner, library, depth - 1)) return true;
+    }
+  }
+  return false;
+}
+
+// The types and the shapes of the elements of the iterator `arg`.
+void ElementSpec(const Node& arg, const CallSite& site, NodeDefBuilder* builder) {
+  for (const Edge* edge : arg.out_edges()) {
+    DataTypeVector types;
+    std::vector<PartialTensorShape> shapes;
+    if (!edge->IsControlEdge() &&
+        GetNodeAttr(edge->dst()->attrs(), "output_types", &types).ok() &&
+        GetNodeAttr(edge->dst()->attrs(), "output_shapes", &shapes).ok() &&
+        !types.empty()) {
+      builder->Attr("output_types", types).Attr("output_shapes", shapes);
+      return;
+    }
+  }
+  // The types do not matter to the partition.
+  builder->Attr("output_types", DataTypeVector{DT_INT64})
+      .Attr("output_shapes", std::vector<PartialTensorShape>{{}});
+}
+
+}  // namespace
+
+Status FlatStep::Create(const CallSite& root,
+                        const std::vector<StepInput>& inputs,
+                        const FunctionLibraryDefinition& library,
+                        std::unique_ptr<FlatStep>* flat) {
+  if (inputs.size() != root.body->arg_nodes.size()) {
+    return errors::InvalidArgument("The step has ", root.body->arg_nodes.size(),
+                                   " inputs, and ", inputs.size(),
+                                   " are described.");
+  }
+  flat->reset(new FlatStep(library));
+  FlatStep& step = **flat;
+  step.FindDraws(root, inputs);
+  TF_RETURN_IF_ERROR(step.AddNodes(root, "", inputs));
+  TF_RETURN_IF_ERROR(step.AddEdges(root));
+  step.LetDrawsAwaitRecords();
+  return step.AddOutputs(root);
+}
+
+void FlatStep::LetDrawsAwaitRecords() {
+  Node* source = nullptr;
+  std::vector<Node*> draws;
+  for (Node* node : graph_.op_nodes()) {
+    if (source == nullptr && IsSourceOp(*node)) source = node;
+    int64_t seed = 0;
+    const bool has_state = state_of_draw_.count(Original(*node)) > 0;
+    if (has_state || (node->op_def().is_stateful() &&
+                      TryGetNodeAttr(node->attrs(), "seed", &seed))) {
+      draws.push_back(node);
+    }
+  }
+  if (source == nullptr || draws.empty()) return;
+  std::vector<bool> before_source(graph_.num_node_ids());
+  ReverseDFSFrom(graph_, {source}, /*enter=*/{},
+                 [&before_source](Node* node) {
+                   before_source[node->id()] = true;
+                 });
+  for (Node* draw : draws) {
+    if (!before_source[draw->id()]) graph_.AddControlEdge(source, draw);
+  }
+}
+
+Status FlatStep::Add(NodeDef def, Node** added) {
+  def.clear_input();
+  Status status;
+  *added = graph_.AddNode(std::move(def), &status);
+  return status;
+}
+
+int FlatStep::StepInputOf(const CallSite& site, const Node& node) const {
+  const CallSite* at = &site;
+  const Edge* edge = nullptr;
+  if (!node.input_edge(0, &edge).ok()) return -1;
+  while (true) {
+    const Node* from = edge->src();
+    if (from->type_string() == "Identity") {
+      if (!from->input_edge(0, &edge).ok()) return -1;
+      continue;
+    }
+    int index = -1;
+    if (!from->IsArg() || !GetNodeAttr(from->attrs(), "index", &index).ok()) {
+      return -1;
+    }
+    if (at->caller == nullptr) return index;
+    if (!at->call->input_edge(index, &edge).ok()) return -1;
+    at = at->caller;
+  }
+}
+
+void FlatStep::FindDraws(const CallSite& site,
+                         const std::vector<StepInput>& inputs) {
+  for (const Node* node : site.graph()->op_nodes()) {
+    if (const CallSite* called = site.SiteOf(*node)) {
+      FindDraws(*called, inputs);
+      continue;
+    }
+    if (!IsDrawFromState(*node)) continue;
+    const int index = StepInputOf(site, *node);
+    if (index < 0 || inputs[index].kind != InputKind::kRandomState) continue;
+    draws_[index].push_back({&site, node});
+    state_of_draw_[{&site, node}] = index;
+  }
+}
+
+Status FlatStep::AddInput(const Node& arg, const StepInput& input,
+                          const CallSite& root) {
+  const DataType dtype = arg.output_type(0);
+  const std::string name = input.name.empty() ? arg.name() : input.name;
+  const std::string unique = absl::StrCat(name, "/", arg.name());
+  NodeDef def;
+  switch (input.kind) {
+    case InputKind::kIterator: {
+      NodeDefBuilder builder(name, "IteratorV2");
+      builder.Attr("shared_name", unique).Attr("container", "");
+      ElementSpec(arg, root, &builder);
+      TF_RETURN_IF_ERROR(builder.Finalize(&def));
+      break;
+    }
+    case InputKind::kTable:
+      TF_RETURN_IF_ERROR(NodeDefBuilder(name, "HashTableV2")
+                             .Attr("shared_name", unique)
+                             .Attr("key_dtype", DT_STRING)
+                             .Attr("value_dtype", DT_INT64)
+                             .Finalize(&def));
+      break;
+    case InputKind::kConstant:
+      // No Const: shape functions must not see a value that is not there.
+      TF_RETURN_IF_ERROR(NodeDefBuilder(name, "ImmutableConst")
+                             .Attr("dtype", dtype)
+                             .Attr("shape", input.shape)
+                             .Attr("memory_region_name", "")
+                             .Finalize(&def));
+      break;
+    case InputKind::kRandomState:
+    case InputKind::kVariable:
+      if (dtype == DT_RESOURCE) {
+        TF_RETURN_IF_ERROR(NodeDefBuilder(name, "VarHandleOp")
+                               .Attr("shared_name", unique)
+                               .Attr("dtype", DT_FLOAT)
+                               .Attr("shape", PartialTensorShape())
+                               .Finalize(&def));
+        break;
+      }
+      [[fallthrough]];
+    case InputKind::kOther:
+      TF_RETURN_IF_ERROR(NodeDefBuilder(name, "Placeholder")
+                             .Attr("dtype", dtype)
+                             .Attr("shape", PartialTensorShape())
+                             .Finalize(&def));
+      break;
+  }
+  Node* added = nullptr;
+  TF_RETURN_IF_ERROR(Add(std::move(def), &added));
+  nodes_[{&root, &arg}] = added;
+  return OkStatus();
+}
+
+Status FlatStep::AddNodes(const CallSite& site, const std::string& scope,
+                          const std::vector<StepInput>& inputs) {
+  if (site.caller != nullptr) {
+    std::pair<Node*, Node*>& ends = ends_[&site];
+    NodeDef def;
+    TF_RETURN_IF_ERROR(NodeDefBuilder(scope + "before", "NoOp").Finalize(&def));
+    TF_RETURN_IF_ERROR(Add(def, &ends.first));
+    def.set_name(scope + "after");
+    TF_RETURN_IF_ERROR(Add(def, &ends.second));
+  }
+  for (const Node* node : site.graph()->op_nodes()) {
+    if (const CallSite* called = site.SiteOf(*node)) {
+      TF_RETURN_IF_ERROR(
+          AddNodes(*called, absl::StrCat(scope, node->name(), "/"), inputs));
+      continue;
+    }
+    if (node->IsRetval()) continue;
+    if (node->IsArg()) {
+      int index = -1;
+      TF_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), "index", &index));
+      if (site.caller == nullptr) {
+        TF_RETURN_IF_ERROR(AddInput(*node, inputs[index], site));
+      }
+      continue;
+    }
+    NodeDef def = node->def();
+    def.set_name(scope + node->name());
+    def.mutable_attr()->erase("_class");
+    if (state_of_draw_.count({&site, node}) > 0) {
+      // A call of Python stands for: once for each record.
+      DataTypeVector types(node->input_types().begin() + 1,
+                           node->input_types().end());
+      NodeDef draw;
+      draw.set_name(def.name());
+      draw.set_op("PyFunc");
+      AddNodeAttr("token", "", &draw);
+      AddNodeAttr("Tin", types, &draw);
+      AddNodeAttr("Tout", DataTypeVector{DT_INT64}, &draw);
+      def = std::move(draw);
+    } else if (IsSeededDraw(*node) ||
+               CallsSeededDraw(node->def(), graph_.flib_def(), /*depth=*/16)) {
+      AddNodeAttr(kTargetAttr, true, &def);
+    }
+    Node* added = nullptr;
+    TF_RETURN_IF_ERROR(Add(std::move(def), &added));
+    nodes_[{&site, node}] = added;
+  }
+  if (site.caller == nullptr) {
+    originals_.resize(graph_.num_node_ids());
+    for (const auto& [original, flat] : nodes_) {
+      originals_[flat->id()] = original;
+    }
+  }
+  return OkStatus();
+}
+
+Status FlatStep::AddEdges(const CallSite& site) {
+  for (const Node* node : site.graph()->op_nodes()) {
+    const CallSite* const called = site.SiteOf(*node);
+    if (called != nullptr) TF_RETURN_IF_ERROR(AddEdges(*called));
+    const auto found = nodes_.find({&site, node});
+    if (called == nullptr && (found == nodes_.end() || node->IsArg())) continue;
+    Node* const to = called != nullptr ? ends_[called].first : found->second;
+    const bool is_draw = state_of_draw_.count({&site, node}) > 0;
+    for (const Edge* edge : node->in_edges()) {
+      if (!edge->src()->IsOp()) continue;
+      if (edge->IsControlEdge()) {
+        const CallSite* const before = site.SiteOf(*edge->src());
+        const auto from = nodes_.find({&site, edge->src()});
+        if (before != nullptr) {
+          graph_.AddControlEdge(ends_[before].second, to);
+        } else if (from != nodes_.end()) {
+          graph_.AddControlEdge(from->second, to);
+        }
+      } else if (called == nullptr && !(is_draw && edge->dst_input() == 0)) {
+        const auto [src, output] =
+            Resolve(site, *edge->src(), edge->src_output());
+        if (src == nullptr) {
+          return errors::Internal("No node yields input ", edge->dst_input(),
+                                  " of '", node->name(), "'.");
+        }
+        graph_.AddEdge(const_cast<Node*>(src), output, to,
+                       edge->dst_input() - (is_draw ? 1 : 0));
+      }
+    }
+    // What a call waits for orders effects. Pure nodes, and lookups in tables
+    // that nothing changes, have none.
+    if (site.caller != nullptr && called == nullptr &&
+        node->op_def().is_stateful() && !ReadsTable(*node)) {
+      graph_.AddControlEdge(ends_[&site].first, to);
+    }
+  }
+  if (site.caller != nullptr) {
+    const auto& [before, after] = ends_[&site];
+    graph_.AddControlEdge(before, after);
+    for (const Node* node : site.body->control_ret_nodes) {
+      const CallSite* const called = site.SiteOf(*node);
+      const auto found = nodes_.find({&site, node});
+      if (called != nullptr) {
+        graph_.AddControlEdge(ends_[called].second, after);
+      } else if (found != nodes_.end()) {
+        graph_.AddControlEdge(found->second, after);
+      }
+    }
+  }
+  return OkStatus();
+}
+
+Status FlatStep::AddOutputs(const CallSite& root) {
+  for (const Node* node : root.body->ret_nodes) {
+    const Edge* edge = nullptr;
+    TF_RETURN_IF_ERROR(node->input_edge(0, &edge));
+    const auto [src, output] = Resolve(root, *edge->src(), edge->src_output());
+    if (src == nullptr) {
+      return errors::Internal("No node yields output '", node->name(), "'.");
+    }
+    NodeDef def;
+    def.set_name(node->name());
+    def.set_op("Identity");
+    AddNodeAttr("T", edge->src()->output_type(edge->src_output()), &def);
+    AddNodeAttr(kTargetAttr, true, &def);
+    Node* added = nullptr;
+    TF_RETURN_IF_ERROR(Add(std::move(def), &added));
+    graph_.AddEdge(const_cast<Node*>(src), output, added, 0);
+  }
+  NodeDef def;
+  TF_RETURN_IF_ERROR(
+      NodeDefBuilder("control_outputs", "NoOp").Finalize(&def));
+  AddNodeAttr(kTargetAttr, true, &def);
+  Node* added = nullptr;
+  TF_RETURN_IF_ERROR(Add(std::move(def), &added));
+  for (const Node* node : root.body->control_ret_nodes) {
+    if (const CallSite* called = root.SiteOf(*node)) {
+      graph_.AddControlEdge(ends_[called].second, added);
+    } else if (const Node* found = Find({&root, node})) {
+      graph_.AddControlEdge(const_cast<Node*>(found), added);
+    }
+  }
+  originals_.resize(graph_.num_node_ids());
+  return OkStatus();
+}
+
+const Node* FlatStep::Find(const SiteNode& node) const {
+  const auto found = nodes_.find(node);
+  return found == nodes_.end() ? nullptr : found->second;
+}
+
+SiteNode FlatStep::Original(const Node& flat) const {
+  return originals_[flat.id()];
+}
+
+std::pair<const Node*, int> FlatStep::Resolve(const CallSite& site,
+                                              const Node& node,
+                                              int output) const {
+  const CallSite* at = &site;
+  const Node* from = &node;
+  while (true) {
+    const Edge* edge = nullptr;
+    if (from->IsArg() && at->caller != nullptr) {
+      int index = -1;
+      if (!GetNodeAttr(from->attrs(), "index", &index).ok() ||
+          !at->call->input_edge(index, &edge).ok()) {
+        return {nullptr, 0};
+      }
+      at = at->caller;
+    } else if (const CallSite* called = at->SiteOf(*from)) {
+      if (output >= static_cast<int>(called->body->ret_nodes.size()) ||
+          !called->body->ret_nodes[output]->input_edge(0, &edge).ok()) {
+        return {nullptr, 0};
+      }
+      at = called;
+    } else {
+      return {Find({at, from}), output};
+    }
+    from = edge->src();
+    output = edge->src_output();
+  }
+}
+
+const std::vector<SiteNode>& FlatStep::DrawsOf(int index) const {
+  static const auto* const kNone = new std::vector<SiteNode>();
+  const auto found = draws_.find(index);
+  return found == draws_.end() ? *kNone : found->second;
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_FLAT_STEP_H_
+#define TENSORFLOW_STAGING_CORE_FUNCTIONS_FLAT_STEP_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/functions/call_sites.h"
+#include "tensorflow_staging/core/functions/step_input.h"
+
+namespace tensorflow {
+namespace staging {
+
+// A node of a site.
+struct SiteNode {
+  const CallSite* site = nullptr;
+  const Node* node = nullptr;
+
+  bool operator<(const SiteNode& other) const {
+    return std::make_pair(site, node) < std::make_pair(other.site, other.node);
+  }
+};
+
+// A step as the graph that the partition of sessions understands. Nothing runs
+// this graph.
+//
+//   in the step                        in the flat graph
+//   a call                             the nodes of its function
+//   an input of the step               the op for which it stands: an iterator,
+//                                      a table, a variable …
+//   an output, the control outputs     marked nodes: they are always needed
+//   a draw from a generator's state    an op that runs once for each record
+//   a seeded draw, whose kernel has    a marked node: it stays in the step, so
+//   the state                          that records that are dropped draw
+//                                      nothing
+class FlatStep {
+ public:
+  // `inputs` are those of the root. `library` must outlive this object.
+  static Status Create(const CallSite& root,
+                       const std::vector<StepInput>& inputs,
+                       const FunctionLibraryDefinition& library,
+                       std::unique_ptr<FlatStep>* flat);
+
+  const Graph& graph() const { return graph_; }
+
+  // The node of the flat graph for a node of a site; null for calls that are
+  // sites and for their parameters and results.
+  const Node* Find(const SiteNode& node) const;
+  // The node of a site for a node of the flat graph. Its `node` is null if
+  // there is none.
+  SiteNode Original(const Node& flat) const;
+  // The output of a node of the flat graph that is the tensor of a site, looked
+  // up through calls.
+  std::pair<const Node*, int> Resolve(const CallSite& site, const Node& node,
+                                      int output) const;
+
+  // The nodes that draw from the state that is input `index` of the step.
+  const std::vector<SiteNode>& DrawsOf(int index) const;
+
+ private:
+  explicit FlatStep(const FunctionLibraryDefinition& library)
+      : graph_(library) {}
+
+  Status AddNodes(const CallSite& site, const std::string& scope,
+                  const std::vector<StepInput>& inputs);
+  Status AddEdges(const CallSite& site);
+  Status AddInput(const Node& arg, const StepInput& input,
+                  const CallSite& root);
+  Status AddOutputs(const CallSite& root);
+  // A draw that depends on no data runs once for each step, and so once for each
+  // record.
+  void LetDrawsAwaitRecords();
+  void FindDraws(const CallSite& site, const std::vector<StepInput>& inputs);
+  // The index of the step's input that is input 0 of `node`, or -1.
+  int StepInputOf(const CallSite& site, const Node& node) const;
+  Status Add(NodeDef def, Node** added);
+
+  Graph graph_;
+  std::map<SiteNode, Node*> nodes_;
+  std::vector<SiteNode> originals_;
+  // The nodes that come before and after those of a call.
+  std::map<const CallSite*, std::pair<Node*, Node*>> ends_;
+  std::map<int, std::vector<SiteNode>> draws_;
+  std::map<SiteNode, int> state_of_draw_;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_FLAT_STEP_H_

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ops of the buffer of a divided function: those of ops/tensor_buffer_ops.cc
+// with a handle instead of a name.
+
+#include <vector>
+
+#include "tensorflow/core/framework/common_shape_fns.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/shape_inference.h"
+#include "tensorflow/core/platform/errors.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using shape_inference::InferenceContext;
+using shape_inference::ShapeHandle;
+
+Status TakeShape(InferenceContext* c) {
+  std::vector<PartialTensorShape> shapes;
+  TF_RETURN_IF_ERROR(c->GetAttr("shapes", &shapes));
+  if (shapes.empty()) return shape_inference::UnknownShape(c);
+  if (static_cast<int>(shapes.size()) != c->num_outputs()) {
+    return errors::InvalidArgument(
+        "shapes has ", shapes.size(), " entries and dtypes has ",
+        c->num_outputs(), "; give one shape for each dtype, or none at all.");
+  }
+  for (int i = 0; i < c->num_outputs(); ++i) {
+    ShapeHandle shape;
+    TF_RETURN_IF_ERROR(c->MakeShapeFromPartialTensorShape(shapes[i], &shape));
+    c->set_output(i, shape);
+  }
+  return OkStatus();
+}
+
+REGISTER_OP("StepBuffer")
+    .Output("buffer: resource")
+    .SetIsStateful()
+    .Attr("stage: string")
+    .Attr("capacity: int >= -1 = 1")
+    .Attr("capacity_bytes: int >= 0 = 0")
+    .SetShapeFn(shape_inference::ScalarShape)
+    .Doc(R"doc(
+Makes a buffer for the records of a divided function.
+
+buffer: Scalar. The handle of the buffer, which lives as long as its handles.
+stage: The name of the stage, for errors and statistics.
+capacity: How many records the buffer holds: at least 1, or -1
+  (tf.data.AUTOTUNE) to let the buffer choose.
+capacity_bytes: How many bytes the buffer holds; 0 sets no bound, or 512 MiB if
+  the buffer chooses its capacity. An empty buffer admits even a larger record.
+)doc");
+
+REGISTER_OP("StepBufferPut")
+    .Input("buffer: resource")
+    .Input("values: dtypes")
+    .SetIsStateful()
+    .Attr("dtypes: list(type) >= 0")
+    .SetShapeFn(shape_inference::NoOutputs)
+    .Doc(R"doc(
+Puts one record into a buffer. As TensorBufferPut without a timeout.
+
+buffer: The handle of the buffer.
+values: The record.
+)doc");
+
+REGISTER_OP("StepBufferTake")
+    .Input("buffer: resource")
+    .Output("values: dtypes")
+    .SetIsStateful()
+    .Attr("dtypes: list(type) >= 0")
+    .Attr("shapes: list(shape) = []")
+    .SetIsDistributedCommunication()
+    .SetShapeFn(TakeShape)
+    .Doc(R"doc(
+Takes the oldest record of a buffer. As TensorBufferTake.
+
+buffer: The handle of the buffer.
+values: The record.
+shapes: The static shapes of the outputs, one for each dtype; unknown if empty.
+)doc");
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,719 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/functions/step_division.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/function_def_utils.h"
+#include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/functions/call_sites.h"
+#include "tensorflow_staging/core/functions/flat_step.h"
+#include "tensorflow_staging/core/functions/function_part.h"
+#include "tensorflow_staging/core/functions/step_buffer_names.h"
+#include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
+#include "tensorflow_staging/core/graph/partition/reason_text.h"
+#include "tensorflow_staging/core/graph/partition/stage_partition.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// How many nodes outside to name.
+constexpr size_t kMostOutside = 10;
+
+// The nodes of a site, divided. Its graph has two nodes for each call that was
+// divided.
+struct Level {
+  NodeSet ahead;
+  // Draws from a generator's state, which both sides repeat.
+  NodeSet twice;
+  NodeSet rest;
+  // What both sides use, such as constants.
+  NodeSet shared;
+  // The outputs of nodes ahead that the rest uses.
+  std::vector<NodeOutput> boundary;
+  // The rests of calls.
+  NodeSet called_rests;
+};
+
+// The tensors that the outputs of a site are.
+Status OutputsOf(const CallSite& site, std::vector<NodeOutput>* outputs) {
+  for (const Node* node : site.body->ret_nodes) {
+    const Edge* edge = nullptr;
+    TF_RETURN_IF_ERROR(node->input_edge(0, &edge));
+    outputs->push_back({edge->src(), edge->src_output()});
+  }
+  return OkStatus();
+}
+
+int IndexOf(const Node& arg) {
+  int index = -1;
+  TryGetNodeAttr(arg.attrs(), "index", &index);
+  return index;
+}
+
+// The parameters that `nodes` use, in order.
+std::vector<Node*> ArgsOf(const CallSite& site, const NodeSet& nodes,
+                          const NodeSet& more = {}) {
+  std::set<const Node*> used;
+  for (const NodeSet* set : {&nodes, &more}) {
+    for (const Node* node : *set) {
+      for (const Edge* edge : node->in_edges()) {
+        if (edge->src()->IsArg()) used.insert(edge->src());
+      }
+    }
+  }
+  std::vector<Node*> args;
+  for (Node* arg : site.body->arg_nodes) {
+    if (used.count(arg) > 0) args.push_back(arg);
+  }
+  return args;
+}
+
+std::vector<Node*> ControlOutputsIn(const CallSite& site, const NodeSet& nodes,
+                                    const FunctionPart& part) {
+  std::vector<Node*> found;
+  for (const Node* node : site.body->control_ret_nodes) {
+    if (nodes.count(node) > 0) found.push_back(part.Find(node));
+  }
+  return found;
+}
+
+NodeSet Union(const NodeSet& a, const NodeSet& b) {
+  NodeSet both = a;
+  both.insert(b.begin(), b.end());
+  return both;
+}
+
+class Divider {
+ public:
+  Divider(const FunctionLibraryDefinition& library,
+          const std::vector<StepInput>& inputs, const std::string& prefix,
+          StepDivision* division)
+      : library_(library),
+        inputs_(inputs),
+        prefix_(prefix),
+        division_(*division) {}
+
+  Status Divide(const FunctionDef& step);
+
+ private:
+  Status DivideLoop(const FunctionDef& step, const CallSite& root,
+                    const Node& loop, int iterator);
+  Status DivideFlat(const FunctionDef& step, CallSite* root, int iterator);
+  // Finds what runs ahead. Sets why_not if nothing does.
+  void Partition(const CallSite& root, const FlatStep& flat, int iterator);
+  bool ReadsInOneRegion(const FlatStep& flat, const Node& handle,
+                        const StagePartition& partition);
+  // States whose draws are not all ahead. Returns whether there are any.
+  bool DropStates(const FlatStep& flat);
+  Status DivideSite(CallSite* site, Level* level);
+  Status DivideCall(CallSite* site, Node* call, CallSite* called, Level* level);
+  Status AddCall(CallSite* site, const Node& call, const FunctionDef& function,
+                 const std::vector<NodeOutput>& inputs, Node** added);
+  Status Walk(const CallSite& site, Level* level);
+  bool HasAhead(const CallSite& site) const;
+  Status DefineAhead(const FunctionDef& step, const CallSite& root,
+                     const Level& level);
+  Status DefineRest(const FunctionDef& step, const CallSite& root,
+                    const Level& level, int iterator,
+                    const std::vector<PartialTensorShape>& shapes);
+  std::vector<PartialTensorShape> Describe(const CallSite& root,
+                                           const Level& level);
+  std::string NewName(const std::string& kind) {
+    return absl::StrCat(prefix_, kind, "_", num_functions_++);
+  }
+
+  const FunctionLibraryDefinition& library_;
+  std::vector<StepInput> inputs_;
+  const std::string prefix_;
+  StepDivision& division_;
+  int num_functions_ = 0;
+
+  std::unique_ptr<FlatStep> flat_;
+  std::map<const CallSite*, Level> levels_;
+  // Of outputs of divided calls: the tensors of the flat graph.
+  std::map<NodeOutput, std::pair<const Node*, int>, NodeIdLess> origins_;
+};
+
+Status Divider::Divide(const FunctionDef& step) {
+  int iterator = -1;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].kind != InputKind::kIterator) continue;
+    if (iterator >= 0) {
+      division_.why_not = "it reads several iterators";
+      return OkStatus();
+    }
+    iterator = i;
+  }
+  if (iterator < 0) {
+    division_.why_not = "no argument is a tf.data iterator";
+    return OkStatus();
+  }
+  const auto compiled = step.attr().find("_XlaMustCompile");
+  if (compiled != step.attr().end() && compiled->second.b()) {
+    division_.why_not = "XLA compiles the whole step";
+    return OkStatus();
+  }
+  std::unique_ptr<CallSite> root;
+  TF_RETURN_IF_ERROR(FindCallSites(step, library_, &root));
+  if (static_cast<size_t>(iterator) >= root->body->arg_nodes.size()) {
+    return errors::InvalidArgument("Input ", iterator, " of '",
+                                   step.signature().name(),
+                                   "' is described, and does not exist.");
+  }
+  const Node* loop = nullptr;
+  int users = 0;
+  for (const Edge* edge : root->body->arg_nodes[iterator]->out_edges()) {
+    if (edge->IsControlEdge()) continue;
+    ++users;
+    const std::string& op = edge->dst()->type_string();
+    if (op == "While" || op == "StatelessWhile") loop = edge->dst();
+  }
+  if (users == 1 && loop != nullptr) {
+    return DivideLoop(step, *root, *loop, iterator);
+  }
+  return DivideFlat(step, root.get(), iterator);
+}
+
+// The tensor behind `edge`, without the identities.
+NodeOutput BehindIdentities(const Edge* edge) {
+  while (edge->src()->type_string() == "Identity") {
+    if (!edge->src()->input_edge(0, &edge).ok()) break;
+  }
+  return {edge->src(), edge->src_output()};
+}
+
+// A step that reads its iterator in a loop: the loop's body is divided in
+// place. What it prepares may use only what is the same in all iterations.
+Status Divider::DivideLoop(const FunctionDef& step, const CallSite& root,
+                           const Node& loop, int iterator) {
+  NameAttrList body_name;
+  TF_RETURN_IF_ERROR(GetNodeAttr(loop.attrs(), "body", &body_name));
+  const FunctionDef* body = library_.Find(body_name.name());
+  if (body == nullptr) {
+    return errors::NotFound("The body '", body_name.name(), "' of loop '",
+                            loop.name(), "' is not in the library.");
+  }
+  std::unique_ptr<FunctionBody> parsed;
+  TF_RETURN_IF_ERROR(FunctionDefToBodyHelper(*body, AttrSlice(&body->attr()),
+                                             &library_, &parsed));
+  std::vector<StepInput> inputs(parsed->arg_nodes.size());
+  std::vector<int> outer(parsed->arg_nodes.size(), -1);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (i >= parsed->ret_nodes.size() ||
+        static_cast<int>(i) >= loop.num_inputs()) {
+      return errors::InvalidArgument("Loop '", loop.name(), "' has ",
+                                     loop.num_inputs(), " inputs, and its body ",
+                                     parsed->ret_nodes.size(), " outputs.");
+    }
+    const Edge* output = nullptr;
+    const Edge* input = nullptr;
+    TF_RETURN_IF_ERROR(parsed->ret_nodes[i]->input_edge(0, &output));
+    TF_RETURN_IF_ERROR(loop.input_edge(i, &input));
+    const NodeOutput from = BehindIdentities(input);
+    if (!from.node->IsArg() ||
+        BehindIdentities(output).node != parsed->arg_nodes[i]) {
+      continue;
+    }
+    outer[i] = IndexOf(*from.node);
+    inputs[i] = inputs_[outer[i]];
+  }
+  StepDivision inner;
+  TF_RETURN_IF_ERROR(DivideStep(*body, library_, inputs,
+                                absl::StrCat(prefix_, "body_"), &inner));
+  if (!inner.why_not.empty()) {
+    division_.why_not = inner.why_not;
+    return OkStatus();
+  }
+  for (std::vector<int>* indices : {&inner.ahead_inputs, &inner.random_states}) {
+    for (int& index : *indices) index = outer[index];
+  }
+  if (std::count(inner.ahead_inputs.begin(), inner.ahead_inputs.end(), -1) > 0) {
+    division_.why_not = "what runs ahead needs what the loop computes";
+    return OkStatus();
+  }
+  FunctionDef rest = step;
+  rest.mutable_signature()->set_name(NewName("rest"));
+  for (NodeDef& node : *rest.mutable_node_def()) {
+    if (node.name() == loop.name()) {
+      (*node.mutable_attr())["body"].mutable_func()->set_name(inner.rest);
+    }
+  }
+  division_ = std::move(inner);
+  division_.rest = rest.signature().name();
+  *division_.functions.add_function() = std::move(rest);
+  return OkStatus();
+}
+
+Status Divider::DivideFlat(const FunctionDef& step, CallSite* root,
+                           int iterator) {
+  do {
+    levels_.clear();
+    TF_RETURN_IF_ERROR(FlatStep::Create(*root, inputs_, library_, &flat_));
+    Partition(*root, *flat_, iterator);
+    if (!division_.why_not.empty()) return OkStatus();
+  } while (DropStates(*flat_));
+  Level level;
+  TF_RETURN_IF_ERROR(DivideSite(root, &level));
+  if (!division_.why_not.empty()) return OkStatus();
+  const std::vector<PartialTensorShape> shapes = Describe(*root, level);
+  TF_RETURN_IF_ERROR(DefineAhead(step, *root, level));
+  return DefineRest(step, *root, level, iterator, shapes);
+}
+
+bool Divider::ReadsInOneRegion(const FlatStep& flat, const Node& handle,
+                               const StagePartition& partition) {
+  int reads = 0;
+  for (const Edge* edge : handle.out_edges()) {
+    const Node& reader = *edge->dst();
+    if (edge->IsControlEdge() || !reader.IsOp()) continue;
+    if (reader.type_string() != "IteratorGetNext" &&
+        reader.type_string() != "IteratorGetNextSync") {
+      division_.why_not =
+          absl::StrCat("'", reader.name(), "' (", reader.type_string(),
+                       ") uses the iterator other than by next()");
+      return false;
+    }
+    ++reads;
+    const LocatedReason why = partition.WhyNot(reader);
+    if (why.reason != StepReason::kNone) {
+      division_.why_not =
+          absl::StrCat("'", reader.name(), "', which reads the iterator, ",
+                       ReasonText(reader, why));
+      return false;
+    }
+  }
+  if (reads == 0) {
+    division_.why_not = "the step does not read the iterator";
+    return false;
+  }
+  if (partition.regions().size() != 1) {
+    division_.why_not = "it reads its iterator in several independent ways";
+    return false;
+  }
+  return true;
+}
+
+void Divider::Partition(const CallSite& root, const FlatStep& flat,
+                        int iterator) {
+  const StagePartition partition(flat.graph(), /*filter=*/nullptr,
+                                 RecordContent::kBoundaryOnly);
+  const Node* handle = flat.Find({&root, root.body->arg_nodes[iterator]});
+  if (!ReadsInOneRegion(flat, *handle, partition)) return;
+  const StagedRegion& region = partition.regions()[0];
+  division_.nodes_ahead.clear();
+  division_.outside.clear();
+  std::set<const Node*> named;
+  for (const Node* node : region.nodes) {
+    for (const Edge* edge : node->out_edges()) {
+      const Node& user = *edge->dst();
+      if (edge->IsControlEdge() || !user.IsOp() ||
+          flat.Original(user).node == nullptr) {
+        continue;
+      }
+      const LocatedReason why = partition.WhyNot(user);
+      if (why.reason != StepReason::kNone && named.insert(&user).second &&
+          named.size() <= kMostOutside) {
+        division_.outside.push_back(
+            {user.name(), user.type_string(), ReasonText(user, why)});
+      }
+    }
+    const SiteNode original = flat.Original(*node);
+    if (original.node == nullptr) continue;
+    levels_[original.site].ahead.insert(original.node);
+    division_.nodes_ahead.push_back(node->name());
+  }
+  if (region.nodes.size() == region.sources.size()) {
+    division_.why_not = "nothing that follows the data can run ahead";
+    if (!division_.outside.empty()) {
+      const StepDivision::Outside& first = division_.outside[0];
+      absl::StrAppend(&division_.why_not, ": '", first.name, "' (", first.op,
+                      ") ", first.why);
+    }
+  }
+}
+
+bool Divider::DropStates(const FlatStep& flat) {
+  bool dropped = false;
+  division_.random_states.clear();
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].kind != InputKind::kRandomState) continue;
+    const std::vector<SiteNode>& draws = flat.DrawsOf(i);
+    size_t ahead = 0;
+    for (const SiteNode& draw : draws) {
+      ahead += levels_[draw.site].ahead.count(draw.node);
+    }
+    if (ahead == draws.size()) {
+      for (const SiteNode& draw : draws) {
+        levels_[draw.site].twice.insert(draw.node);
+      }
+      if (ahead > 0) division_.random_states.push_back(i);
+    } else {
+      inputs_[i].kind = InputKind::kVariable;
+      dropped = dropped || ahead > 0;
+    }
+  }
+  return dropped;
+}
+
+bool Divider::HasAhead(const CallSite& site) const {
+  const auto found = levels_.find(&site);
+  if (found != levels_.end() && !found->second.ahead.empty()) return true;
+  return std::any_of(
+      site.calls.begin(), site.calls.end(),
+      [this](const auto& call) { return HasAhead(*call.second); });
+}
+
+Status Divider::DivideSite(CallSite* site, Level* level) {
+  *level = levels_[site];
+  for (const auto& [id, called] : site->calls) {
+    if (!HasAhead(*called)) continue;
+    TF_RETURN_IF_ERROR(DivideCall(site, called->call, called.get(), level));
+    if (!division_.why_not.empty()) return OkStatus();
+  }
+  return Walk(*site, level);
+}
+
+Status Divider::Walk(const CallSite& site, Level* level) {
+  std::vector<NodeOutput> outputs;
+  TF_RETURN_IF_ERROR(OutputsOf(site, &outputs));
+  std::set<NodeOutput, NodeIdLess> boundary;
+  std::vector<const Node*> to_visit;
+  for (const NodeOutput& output : outputs) {
+    if (level->ahead.count(output.node) == 0) {
+      to_visit.push_back(output.node);
+    } else if (site.caller == nullptr) {
+      boundary.insert(output);
+    }
+  }
+  for (const Node* node : site.body->control_ret_nodes) {
+    to_visit.push_back(node);
+  }
+  while (!to_visit.empty()) {
+    const Node* node = to_visit.back();
+    to_visit.pop_back();
+    if (!node->IsOp() || node->IsArg() ||
+        (level->ahead.count(node) > 0 && level->twice.count(node) == 0) ||
+        !level->rest.insert(node).second) {
+      continue;
+    }
+    for (const Edge* edge : node->in_edges()) {
+      if (!edge->IsControlEdge() && level->ahead.count(edge->src()) > 0) {
+        boundary.insert({edge->src(), edge->src_output()});
+      } else {
+        to_visit.push_back(edge->src());
+      }
+    }
+  }
+  level->boundary.assign(boundary.begin(), boundary.end());
+  to_visit.assign(level->ahead.begin(), level->ahead.end());
+  while (!to_visit.empty()) {
+    const Node* node = to_visit.back();
+    to_visit.pop_back();
+    for (const Edge* edge : node->in_edges()) {
+      const Node* before = edge->src();
+      if (!before->IsOp() || before->IsArg() ||
+          level->ahead.count(before) > 0) {
+        continue;
+      }
+      if (level->called_rests.count(before) > 0) {
+        division_.why_not = absl::StrCat(
+            "'", node->name(), "' is needed ahead, and uses a result of '",
+            before->name(), "' that depends on no element");
+        return OkStatus();
+      }
+      if (level->shared.insert(before).second) to_visit.push_back(before);
+    }
+  }
+  return OkStatus();
+}
+
+Status Divider::AddCall(CallSite* site, const Node& call,
+                        const FunctionDef& function,
+                        const std::vector<NodeOutput>& inputs, Node** added) {
+  NodeDef def = call.def();
+  def.clear_input();
+  def.set_name(absl::StrCat(call.name(), "/", function.signature().name()));
+  for (const char* attr : {"f", "Tin", "Tout", "_class", "_output_shapes",
+                           "_read_only_resource_inputs"}) {
+    def.mutable_attr()->erase(attr);
+  }
+  def.set_op("StatefulPartitionedCall");
+  NameAttrList name;
+  name.set_name(function.signature().name());
+  DataTypeVector in, out;
+  for (const auto& arg : function.signature().input_arg()) {
+    in.push_back(arg.type());
+  }
+  for (const auto& arg : function.signature().output_arg()) {
+    out.push_back(arg.type());
+  }
+  AddNodeAttr("f", name, &def);
+  AddNodeAttr("Tin", in, &def);
+  AddNodeAttr("Tout", out, &def);
+  Status status;
+  *added = site->graph()->AddNode(std::move(def), &status);
+  TF_RETURN_IF_ERROR(status);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    site->graph()->AddEdge(const_cast<Node*>(inputs[i].node), inputs[i].index,
+                           *added, i);
+  }
+  return OkStatus();
+}
+
+Status Divider::DivideCall(CallSite* site, Node* call, CallSite* called,
+                           Level* level) {
+  Level inner;
+  TF_RETURN_IF_ERROR(DivideSite(called, &inner));
+  if (!division_.why_not.empty()) return OkStatus();
+  std::vector<NodeOutput> outputs;
+  TF_RETURN_IF_ERROR(OutputsOf(*called, &outputs));
+  const FunctionDef& function = called->body->fdef;
+  // What the caller passes for a parameter.
+  const auto passed = [call](const Node& arg, NodeOutput* tensor) {
+    const Edge* edge = nullptr;
+    TF_RETURN_IF_ERROR(call->input_edge(IndexOf(arg), &edge));
+    *tensor = {edge->src(), edge->src_output()};
+    return OkStatus();
+  };
+  // 1. The part ahead returns what the rest of the callee and the caller use.
+  std::vector<NodeOutput> returned = inner.boundary;
+  std::vector<NodeOutput> stays;
+  for (const NodeOutput& output : outputs) {
+    if (output.node->IsArg()) continue;
+    std::vector<NodeOutput>& list =
+        inner.ahead.count(output.node) > 0 ? returned : stays;
+    if (std::find(list.begin(), list.end(), output) == list.end()) {
+      list.push_back(output);
+    }
+  }
+  std::map<NodeOutput, NodeOutput, NodeIdLess> results;
+  std::vector<Node*> parts;
+  {
+    FunctionPart part(library_);
+    std::vector<NodeOutput> inputs;
+    for (Node* arg : ArgsOf(*called, inner.ahead, inner.shared)) {
+      TF_RETURN_IF_ERROR(part.AddInput({arg, 0}));
+      inputs.emplace_back();
+      TF_RETURN_IF_ERROR(passed(*arg, &inputs.back()));
+    }
+    TF_RETURN_IF_ERROR(part.AddNodes(Union(inner.ahead, inner.shared)));
+    for (const NodeOutput& tensor : returned) {
+      TF_RETURN_IF_ERROR(part.AddOutput(tensor));
+    }
+    FunctionDef* const defined = division_.functions.add_function();
+    TF_RETURN_IF_ERROR(
+        part.Define(NewName("ahead"), function,
+                    ControlOutputsIn(*called, inner.ahead, part), defined));
+    Node* added = nullptr;
+    TF_RETURN_IF_ERROR(AddCall(site, *call, *defined, inputs, &added));
+    for (size_t i = 0; i < returned.size(); ++i) {
+      const NodeOutput result = {added, static_cast<int>(i)};
+      results[returned[i]] = result;
+      const auto origin = origins_.find(returned[i]);
+      origins_[result] =
+          origin != origins_.end()
+              ? origin->second
+              : flat_->Resolve(*called, *returned[i].node, returned[i].index);
+    }
+    level->ahead.insert(added);
+    parts.push_back(added);
+  }
+  // 2. The rest of the callee gets what it uses of that.
+  if (!inner.rest.empty()) {
+    FunctionPart part(library_);
+    std::vector<NodeOutput> inputs;
+    for (Node* arg : ArgsOf(*called, inner.rest)) {
+      TF_RETURN_IF_ERROR(part.AddInput({arg, 0}));
+      inputs.emplace_back();
+      TF_RETURN_IF_ERROR(passed(*arg, &inputs.back()));
+    }
+    for (const NodeOutput& tensor : inner.boundary) {
+      TF_RETURN_IF_ERROR(part.AddInput(tensor));
+      inputs.push_back(results[tensor]);
+    }
+    TF_RETURN_IF_ERROR(part.AddNodes(inner.rest));
+    for (const NodeOutput& tensor : stays) {
+      TF_RETURN_IF_ERROR(part.AddOutput(tensor));
+    }
+    FunctionDef* const defined = division_.functions.add_function();
+    TF_RETURN_IF_ERROR(
+        part.Define(NewName("rest"), function,
+                    ControlOutputsIn(*called, inner.rest, part), defined));
+    Node* added = nullptr;
+    TF_RETURN_IF_ERROR(AddCall(site, *call, *defined, inputs, &added));
+    for (size_t i = 0; i < stays.size(); ++i) {
+      results[stays[i]] = {added, static_cast<int>(i)};
+    }
+    level->called_rests.insert(added);
+    parts.push_back(added);
+  }
+  // 3. Both parts wait for what the call waited for, and what waited for the
+  //    call waits for both. The part ahead waits only for what is ahead.
+  Graph* const graph = site->graph();
+  std::vector<const Edge*> edges(call->in_edges().begin(),
+                                 call->in_edges().end());
+  for (const Edge* edge : edges) {
+    if (edge->IsControlEdge() && edge->src()->IsOp()) {
+      for (Node* part : parts) {
+        if (level->ahead.count(part) == 0 ||
+            level->ahead.count(edge->src()) > 0) {
+          graph->AddControlEdge(edge->src(), part);
+        }
+      }
+    }
+  }
+  std::vector<const Edge*> uses(call->out_edges().begin(),
+                                call->out_edges().end());
+  for (const Edge* edge : uses) {
+    Node* const user = edge->dst();
+    const int input = edge->dst_input();
+    const int output = edge->src_output();
+    if (!user->IsOp()) continue;
+    if (edge->IsControlEdge()) {
+      for (Node* part : parts) graph->AddControlEdge(part, user);
+      continue;
+    }
+    NodeOutput result;
+    if (outputs[output].node->IsArg()) {
+      TF_RETURN_IF_ERROR(passed(*outputs[output].node, &result));
+    } else {
+      result = results[outputs[output]];
+    }
+    graph->RemoveEdge(edge);
+    graph->AddEdge(const_cast<Node*>(result.node), result.index, user, input);
+  }
+  auto& control = site->body->control_ret_nodes;
+  for (size_t i = 0; i < control.size(); ++i) {
+    if (control[i] != call) continue;
+    control[i] = parts[0];
+    if (parts.size() > 1) control.push_back(parts[1]);
+    break;
+  }
+  // 4. Nothing leads to the call any more; its node stays, unused.
+  edges.assign(call->in_edges().begin(), call->in_edges().end());
+  edges.insert(edges.end(), call->out_edges().begin(), call->out_edges().end());
+  for (const Edge* edge : edges) graph->RemoveEdge(edge);
+  return OkStatus();
+}
+
+std::vector<PartialTensorShape> Divider::Describe(const CallSite& root,
+                                                  const Level& level) {
+  StagedRegion region;
+  for (const NodeOutput& tensor : level.boundary) {
+    const auto origin = origins_.find(tensor);
+    const auto [node, index] =
+        origin != origins_.end()
+            ? origin->second
+            : flat_->Resolve(root, *tensor.node, tensor.index);
+    region.boundary.push_back({node, index});
+  }
+  const std::vector<PartialTensorShape> shapes =
+      BoundaryShapes(flat_->graph(), region);
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    division_.record.push_back(
+        {region.boundary[i].name(),
+         level.boundary[i].node->output_type(level.boundary[i].index),
+         shapes[i]});
+  }
+  return shapes;
+}
+
+Status Divider::DefineAhead(const FunctionDef& step, const CallSite& root,
+                            const Level& level) {
+  FunctionPart part(library_);
+  for (Node* arg : ArgsOf(root, level.ahead, level.shared)) {
+    TF_RETURN_IF_ERROR(part.AddInput({arg, 0}));
+    division_.ahead_inputs.push_back(IndexOf(*arg));
+  }
+  Node* handle = nullptr;
+  TF_RETURN_IF_ERROR(part.AddInput("staging_buffer", DT_RESOURCE, &handle));
+  TF_RETURN_IF_ERROR(part.AddNodes(Union(level.ahead, level.shared)));
+  DataTypeVector dtypes;
+  std::vector<NodeDefBuilder::NodeOut> values;
+  std::vector<std::pair<Node*, int>> sources;
+  for (const NodeOutput& tensor : level.boundary) {
+    sources.push_back(part.Find(tensor));
+    dtypes.push_back(tensor.node->output_type(tensor.index));
+    values.emplace_back(sources.back().first->name(), sources.back().second,
+                        dtypes.back());
+  }
+  NodeDef def;
+  TF_RETURN_IF_ERROR(NodeDefBuilder("staging_put", kStepPutOp)
+                         .Input("staging_buffer", 0, DT_RESOURCE)
+                         .Input(values)
+                         .Finalize(&def));
+  def.clear_input();
+  Node* put = nullptr;
+  TF_RETURN_IF_ERROR(part.AddNode(std::move(def), *root.graph(), &put));
+  part.graph()->AddEdge(handle, 0, put, 0);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    part.graph()->AddEdge(sources[i].first, sources[i].second, put, i + 1);
+  }
+  // A check that fails must come before the record does.
+  std::vector<Node*> control = ControlOutputsIn(root, level.ahead, part);
+  for (Node* node : control) part.graph()->AddControlEdge(node, put);
+  control.push_back(put);
+  division_.ahead = NewName("ahead");
+  return part.Define(division_.ahead, step, control,
+                     division_.functions.add_function());
+}
+
+Status Divider::DefineRest(const FunctionDef& step, const CallSite& root,
+                           const Level& level, int iterator,
+                           const std::vector<PartialTensorShape>& shapes) {
+  FunctionPart part(library_);
+  for (Node* arg : root.body->arg_nodes) {
+    TF_RETURN_IF_ERROR(part.AddInput({arg, 0}));
+  }
+  Node* const handle = part.Find(root.body->arg_nodes[iterator]);
+  DataTypeVector dtypes;
+  for (const NodeOutput& tensor : level.boundary) {
+    dtypes.push_back(tensor.node->output_type(tensor.index));
+  }
+  NodeDef def;
+  TF_RETURN_IF_ERROR(NodeDefBuilder("staging_take", kStepTakeOp)
+                         .Input(handle->name(), 0, DT_RESOURCE)
+                         .Attr(kDtypesAttr, dtypes)
+                         .Attr(kShapesAttr, shapes)
+                         .Finalize(&def));
+  def.clear_input();
+  Node* take = nullptr;
+  TF_RETURN_IF_ERROR(part.AddNode(std::move(def), *root.graph(), &take));
+  part.graph()->AddEdge(handle, 0, take, 0);
+  for (size_t i = 0; i < level.boundary.size(); ++i) {
+    part.Replace(level.boundary[i], take, i);
+  }
+  TF_RETURN_IF_ERROR(part.AddNodes(level.rest, level.ahead, take));
+  std::vector<NodeOutput> outputs;
+  TF_RETURN_IF_ERROR(OutputsOf(root, &outputs));
+  for (const NodeOutput& output : outputs) {
+    TF_RETURN_IF_ERROR(part.AddOutput(output));
+  }
+  std::vector<Node*> control = ControlOutputsIn(root, level.rest, part);
+  control.push_back(take);
+  division_.rest = NewName("rest");
+  return part.Define(division_.rest, step, control,
+                     division_.functions.add_function());
+}
+
+}  // namespace
+
+Status DivideStep(const FunctionDef& step,
+                  const FunctionLibraryDefinition& library,
+                  const std::vector<StepInput>& inputs,
+                  const std::string& prefix, StepDivision* division) {
+  return Divider(library, inputs, prefix, division).Divide(step);
+}
+
+}  // namespace staging
+}  // namespace tensorflow

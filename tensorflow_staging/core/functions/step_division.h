@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_DIVISION_H_
+#define TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_DIVISION_H_
+
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/functions/step_input.h"
+
+namespace tensorflow {
+namespace staging {
+
+// A tensor that records carry.
+struct CarriedTensor {
+  std::string name;
+  DataType dtype;
+  PartialTensorShape shape;
+};
+
+// A step as two functions.
+struct StepDivision {
+  // Why nothing runs ahead; empty if something does. Then the rest is set.
+  std::string why_not;
+
+  // `ahead` is a function of the step's inputs `ahead_inputs` and of a buffer's
+  // handle. It puts one record into the buffer.
+  std::string ahead;
+  std::vector<int> ahead_inputs;
+  // `rest` has the inputs and the outputs of the step, except that the buffer's
+  // handle is in the place of the iterator. It takes one record where the step
+  // reads the iterator.
+  std::string rest;
+  // Which of the inputs are states of random generators, from which `ahead`
+  // must draw from a copy: `rest` draws from the state as the step does, and
+  // uses what the record carries.
+  std::vector<int> random_states;
+
+  // All new functions, `ahead` and `rest` included.
+  FunctionDefLibrary functions;
+
+  // What the records carry, and for people: the nodes ahead, and the first
+  // nodes that use them and stay in the step, with the reason.
+  std::vector<CarriedTensor> record;
+  std::vector<std::string> nodes_ahead;
+  struct Outside {
+    std::string name;
+    std::string op;
+    std::string why;
+  };
+  std::vector<Outside> outside;
+};
+
+// Divides `step`, a function whose iterator is one of `inputs`, by the rules of
+// sessions (graph/partition/stage_partition.h) and those of FlatStep. Functions
+// that the step calls are divided in place: a call becomes two calls, one ahead
+// and one in the rest. Changes neither `step` nor `library`.
+//
+// `prefix` makes the names of the new functions unique in the process.
+//
+// Returns an error if the functions are no valid graphs, or if `inputs` does
+// not fit the step.
+Status DivideStep(const FunctionDef& step,
+                  const FunctionLibraryDefinition& library,
+                  const std::vector<StepInput>& inputs,
+                  const std::string& prefix, StepDivision* division);
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_DIVISION_H_

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_INPUT_H_
+#define TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_INPUT_H_
+
+#include <string>
+
+#include "tensorflow/core/framework/tensor_shape.h"
+
+namespace tensorflow {
+namespace staging {
+
+// What an input of a function stands for. A function does not show it: all
+// resources look alike, and so do constants and other arguments.
+enum class InputKind {
+  kIterator,     // The iterator whose elements are read ahead.
+  kTable,        // A table that nothing changes.
+  kConstant,     // A tensor that is the same in all calls.
+  kRandomState,  // The state of a random generator.
+  kVariable,     // A variable, or another resource that may change.
+  kOther,        // A tensor that may differ from call to call.
+};
+
+struct StepInput {
+  InputKind kind = InputKind::kOther;
+  // For reasons: the name of the variable, for example.
+  std::string name;
+  // Of a constant.
+  PartialTensorShape shape;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_INPUT_H_

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/functions/step_producers.h"
+
+#include <chrono>  // NOLINT
+#include <thread>  // NOLINT
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "tensorflow/core/lib/gtl/cleanup.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/tsl/profiler/lib/traceme.h"
+#include "tensorflow_staging/core/framework/thread_name.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/sources/staged_run.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// How long Stop waits for a thread in code that cannot be cancelled.
+constexpr std::chrono::milliseconds kStopPatience(1500);
+
+}  // namespace
+
+std::shared_ptr<StepProducers> StepProducers::Start(
+    core::RefCountPtr<TensorBuffer> buffer, int num_threads,
+    RunRegion run_region) {
+  std::shared_ptr<StepProducers> producers(
+      new StepProducers(std::move(buffer), std::move(run_region)));
+  producers->buffer_->Resume();
+  {
+    mutex_lock l(producers->mu_);
+    producers->threads_ = num_threads;
+  }
+  for (int i = 0; i < num_threads; ++i) {
+    std::thread([producers, i] { producers->Work(i); }).detach();
+  }
+  return producers;
+}
+
+void StepProducers::Work(int index) {
+  SetStageThreadName(buffer_->name());
+  while (Produce(index)) {
+  }
+  mutex_lock l(mu_);
+  --threads_;
+  changed_.NotifyAll();
+}
+
+bool StepProducers::Produce(int index) {
+  auto run = std::make_shared<StagedRun>(tsl::core::GetNewRef(static_cast<SourceReader*>(buffer_.get())),
+                                         /*producer=*/index + 1);
+  if (run->is_refused() ||
+      !run->AwaitAdmission(/*cancellation=*/nullptr).ok()) {
+    return false;
+  }
+  Status status;
+  bool is_stale = false;
+  {
+    {
+      mutex_lock l(mu_);
+      if (stopping_) return false;
+      ++running_;
+    }
+    const auto cleanup = gtl::MakeCleanup([this] {
+      mutex_lock l(mu_);
+      --running_;
+      changed_.NotifyAll();
+    });
+    status = Run(run);
+    is_stale = run->End(status) ||
+               (!status.ok() && absl::StrContains(status.message(), kIsStale));
+    if (errors::IsOutOfRange(status) && !is_stale) AwaitOtherRuns();
+  }
+  {
+    mutex_lock l(mu_);
+    if (stopping_) return false;
+  }
+  if (status.ok() || is_stale) return true;
+  buffer_->Close(errors::IsOutOfRange(status) ? OkStatus() : status);
+  return true;
+}
+
+Status StepProducers::Run(const std::shared_ptr<StagedRun>& run) {
+  const tsl::profiler::TraceMe trace([this] {
+    return tsl::profiler::TraceMeEncode("StagedRun",
+                                        {{"stage", buffer_->name()}});
+  });
+  CancellationManager cancellation;
+  {
+    mutex_lock l(mu_);
+    if (stopping_) return errors::Cancelled("The stage is being stopped.");
+    cancellations_.insert(&cancellation);
+  }
+  Status status;
+  {
+    const ScopedStagedRun staged(&cancellation, run);
+    status = run_region_(&cancellation);
+  }
+  mutex_lock l(mu_);
+  cancellations_.erase(&cancellation);
+  return status;
+}
+
+void StepProducers::AwaitOtherRuns() {
+  mutex_lock l(mu_);
+  ++at_end_;
+  changed_.NotifyAll();
+  while (!stopping_ && at_end_ < running_) changed_.Wait(&mu_);
+  // The others at the end have seen it as well, before any of them runs again:
+  // the buffer is closed then.
+  --at_end_;
+}
+
+void StepProducers::Continue() {
+  {
+    mutex_lock l(mu_);
+    if (stopping_) return;
+  }
+  buffer_->Resume();
+}
+
+void StepProducers::Stop() {
+  mutex_lock l(mu_);
+  if (!stopping_) {
+    stopping_ = true;
+    changed_.NotifyAll();
+    // With the lock, so that each is alive. What is cancelled takes no lock of
+    // this object.
+    for (CancellationManager* cancellation : cancellations_) {
+      cancellation->StartCancel();
+    }
+    mu_.unlock();
+    buffer_->Cancel();
+    mu_.lock();
+  }
+  const auto deadline = std::chrono::steady_clock::now() + kStopPatience;
+  while (threads_ > 0) {
+    const auto left = deadline - std::chrono::steady_clock::now();
+    if (left <= left.zero()) {
+      LOG(WARNING) << "Stage '" << buffer_->name() << "' was stopped while its "
+                   << "region is still running, in code that cannot be "
+                   << "cancelled. Its thread ends after that run.";
+      return;
+    }
+    changed_.WaitFor(&mu_, left);
+  }
+}
+
+int StepProducers::num_threads() const {
+  mutex_lock l(mu_);
+  return threads_;
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_PRODUCERS_H_
+#define TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_PRODUCERS_H_
+
+#include <functional>
+#include <memory>
+#include <set>
+
+#include "tensorflow/core/framework/cancellation.h"
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/framework/steady_condition.h"
+
+namespace tensorflow {
+namespace staging {
+
+// The threads that run a region outside of sessions, again and again, until its
+// data ends, it fails, or Stop.
+//
+//   result of a run       what its thread does
+//   OK                    runs it again
+//   OUT_OF_RANGE          the data has ended: closes the buffer, once the other
+//                         threads have finished their runs
+//   any other error       closes the buffer with it
+//   failed only because an iterator has got another position: runs it again
+//
+// A run of a closed buffer waits until Continue, or a change of its iterator,
+// opens the buffer. So the step that takes records sees an error after as many
+// records as without the threads, and goes on with the next element.
+//
+// Thread-safe. Holds no lock while the region runs. The threads share ownership
+// of this object, so that one that Stop leaves behind keeps what it uses alive.
+class StepProducers : public std::enable_shared_from_this<StepProducers> {
+ public:
+  // Runs the region once.
+  using RunRegion = std::function<Status(CancellationManager*)>;
+
+  // Opens the buffer and starts the threads.
+  static std::shared_ptr<StepProducers> Start(
+      core::RefCountPtr<TensorBuffer> buffer, int num_threads,
+      RunRegion run_region);
+
+  StepProducers(const StepProducers&) = delete;
+  StepProducers& operator=(const StepProducers&) = delete;
+
+  // After the step has seen an error: goes on with the next element.
+  void Continue() TF_LOCKS_EXCLUDED(mu_);
+
+  // Cancels the runs, and waits until the threads have left; 1.5 seconds at most
+  // for code that cannot be cancelled. Such a thread leaves after its run.
+  void Stop() TF_LOCKS_EXCLUDED(mu_);
+
+  // How many threads there are.
+  int num_threads() const TF_LOCKS_EXCLUDED(mu_);
+
+  const TensorBuffer& buffer() const { return *buffer_; }
+
+ private:
+  StepProducers(core::RefCountPtr<TensorBuffer> buffer, RunRegion run_region)
+      : buffer_(std::move(buffer)), run_region_(std::move(run_region)) {}
+
+  void Work(int index) TF_LOCKS_EXCLUDED(mu_);
+  // Returns whether the thread continues.
+  bool Produce(int index) TF_LOCKS_EXCLUDED(mu_);
+  // Runs the region as `run`, which has been admitted.
+  Status Run(const std::shared_ptr<StagedRun>& run) TF_LOCKS_EXCLUDED(mu_);
+  // The data has ended. Waits until the other threads have found it, too, or
+  // have failed: their error comes before the end.
+  void AwaitOtherRuns() TF_LOCKS_EXCLUDED(mu_);
+
+  const core::RefCountPtr<TensorBuffer> buffer_;
+  const RunRegion run_region_;
+
+  mutable mutex mu_;
+  SteadyCondition changed_;
+  bool stopping_ TF_GUARDED_BY(mu_) = false;
+  int threads_ TF_GUARDED_BY(mu_) = 0;
+  // Threads in a run, and those of them that wait in AwaitOtherRuns.
+  int running_ TF_GUARDED_BY(mu_) = 0;
+  int at_end_ TF_GUARDED_BY(mu_) = 0;
+  // Each run has one of its own: what was cancelled once stays so.
+  std::set<CancellationManager*> cancellations_ TF_GUARDED_BY(mu_);
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_PRODUCERS_H_
