@@ -13,6 +13,7 @@
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/functions/step_buffer_names.h"
 #include "tensorflow_staging/core/kernels/owned_tensor.h"
+#include "tensorflow_staging/core/sources/run_holds.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 
 namespace tensorflow {
@@ -45,6 +46,7 @@ class StepBufferOp : public OpKernel {
     OP_REQUIRES_OK(ctx, ctx->GetAttr("capacity", &options_.capacity));
     OP_REQUIRES_OK(ctx,
                    ctx->GetAttr("capacity_bytes", &options_.capacity_bytes));
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("tensor_names", &layout_.tensor_names));
     OP_REQUIRES(ctx, options_.capacity != 0,
                 errors::InvalidArgument(
                     "capacity is 0; it must be at least 1, or -1, with which "
@@ -54,12 +56,22 @@ class StepBufferOp : public OpKernel {
   void Compute(OpKernelContext* ctx) override {
     Tensor* output = nullptr;
     OP_REQUIRES_OK(ctx, ctx->allocate_output(0, TensorShape({}), &output));
+    auto* const buffer = new TensorBuffer(options_);
+    buffer->KeepRecordsOn("CPU:0", layout_);
     output->scalar<ResourceHandle>()() = ResourceHandle::MakeRefCountingHandle(
-        new TensorBuffer(options_), ctx->device()->name());
+        buffer, ctx->device()->name());
   }
 
  private:
   TensorBuffer::Options options_;
+  RecordLayout layout_;
+};
+
+class StepEndHoldsOp : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+
+  void Compute(OpKernelContext* ctx) override { RunHolds::EndNow(ctx); }
 };
 
 class StepBufferPutOp : public AsyncOpKernel {
@@ -134,6 +146,8 @@ class StepBufferTakeOp : public AsyncOpKernel {
 };
 
 REGISTER_KERNEL_BUILDER(Name(kStepBufferOp).Device(DEVICE_CPU), StepBufferOp);
+REGISTER_KERNEL_BUILDER(Name("StepEndHolds").Device(DEVICE_CPU),
+                        StepEndHoldsOp);
 REGISTER_KERNEL_BUILDER(Name(kStepPutOp).Device(DEVICE_CPU), StepBufferPutOp);
 REGISTER_KERNEL_BUILDER(Name(kStepTakeOp).Device(DEVICE_CPU), StepBufferTakeOp);
 

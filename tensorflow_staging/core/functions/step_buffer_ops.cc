@@ -40,6 +40,7 @@ REGISTER_OP("StepBuffer")
     .Attr("stage: string")
     .Attr("capacity: int >= -1 = 1")
     .Attr("capacity_bytes: int >= 0 = 0")
+    .Attr("tensor_names: list(string) = []")
     .SetShapeFn(shape_inference::ScalarShape)
     .Doc(R"doc(
 Makes a buffer for the records of a divided function.
@@ -50,6 +51,16 @@ capacity: How many records the buffer holds: at least 1, or -1
   (tf.data.AUTOTUNE) to let the buffer choose.
 capacity_bytes: How many bytes the buffer holds; 0 sets no bound, or 512 MiB if
   the buffer chooses its capacity. An empty buffer admits even a larger record.
+tensor_names: The names of the tensors of a record, by which a checkpoint knows
+  them.
+)doc");
+
+REGISTER_OP("StepEndHolds")
+    .SetIsStateful()
+    .SetShapeFn(shape_inference::NoOutputs)
+    .Doc(R"doc(
+Ends what eager ops hold that have given iterators a dataset or a position, or
+have saved them: the stages of these iterators go on.
 )doc");
 
 REGISTER_OP("StepBufferPut")

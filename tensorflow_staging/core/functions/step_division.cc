@@ -113,8 +113,9 @@ class Divider {
   void Partition(const CallSite& root, const FlatStep& flat, int iterator);
   bool ReadsInOneRegion(const FlatStep& flat, const Node& handle,
                         const StagePartition& partition);
-  // States whose draws are not all ahead. Returns whether there are any.
-  bool DropStates(const FlatStep& flat);
+  // Makes variables of the states that are used otherwise, too, or whose draws
+  // are not all ahead. Returns whether that changes what runs ahead.
+  bool DropStates(const CallSite& root, const FlatStep& flat);
   Status DivideSite(CallSite* site, Level* level);
   Status DivideCall(CallSite* site, Node* call, CallSite* called, Level* level);
   Status AddCall(CallSite* site, const Node& call, const FunctionDef& function,
@@ -128,8 +129,11 @@ class Divider {
                     const std::vector<PartialTensorShape>& shapes);
   std::vector<PartialTensorShape> Describe(const CallSite& root,
                                            const Level& level);
-  std::string NewName(const std::string& kind) {
-    return absl::StrCat(prefix_, kind, "_", num_functions_++);
+  // The name of the next part of `origin`.
+  std::string NewName(const std::string& kind, const FunctionDef& origin) {
+    const std::string name = absl::StrCat(prefix_, kind, "_", num_functions_++);
+    division_.origins[name] = origin.signature().name();
+    return name;
   }
 
   const FunctionLibraryDefinition& library_;
@@ -242,7 +246,8 @@ Status Divider::DivideLoop(const FunctionDef& step, const CallSite& root,
     return OkStatus();
   }
   FunctionDef rest = step;
-  rest.mutable_signature()->set_name(NewName("rest"));
+  rest.mutable_signature()->set_name(NewName("rest", step));
+  inner.origins.merge(division_.origins);
   for (NodeDef& node : *rest.mutable_node_def()) {
     if (node.name() == loop.name()) {
       (*node.mutable_attr())["body"].mutable_func()->set_name(inner.rest);
@@ -256,12 +261,18 @@ Status Divider::DivideLoop(const FunctionDef& step, const CallSite& root,
 
 Status Divider::DivideFlat(const FunctionDef& step, CallSite* root,
                            int iterator) {
+  // The draws show which variables are states of random generators.
+  for (StepInput& input : inputs_) {
+    if (input.kind == InputKind::kVariable) {
+      input.kind = InputKind::kRandomState;
+    }
+  }
   do {
     levels_.clear();
     TF_RETURN_IF_ERROR(FlatStep::Create(*root, inputs_, library_, &flat_));
     Partition(*root, *flat_, iterator);
     if (!division_.why_not.empty()) return OkStatus();
-  } while (DropStates(*flat_));
+  } while (DropStates(*root, *flat_));
   Level level;
   TF_RETURN_IF_ERROR(DivideSite(root, &level));
   if (!division_.why_not.empty()) return OkStatus();
@@ -342,25 +353,30 @@ void Divider::Partition(const CallSite& root, const FlatStep& flat,
   }
 }
 
-bool Divider::DropStates(const FlatStep& flat) {
+bool Divider::DropStates(const CallSite& root, const FlatStep& flat) {
   bool dropped = false;
   division_.random_states.clear();
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i].kind != InputKind::kRandomState) continue;
     const std::vector<SiteNode>& draws = flat.DrawsOf(i);
+    if (draws.empty()) continue;
     size_t ahead = 0;
     for (const SiteNode& draw : draws) {
       ahead += levels_[draw.site].ahead.count(draw.node);
     }
-    if (ahead == draws.size()) {
-      for (const SiteNode& draw : draws) {
-        levels_[draw.site].twice.insert(draw.node);
-      }
-      if (ahead > 0) division_.random_states.push_back(i);
-    } else {
+    const Node* state = flat.Find({&root, root.body->arg_nodes[i]});
+    const bool other_uses =
+        std::any_of(state->out_edges().begin(), state->out_edges().end(),
+                    [](const Edge* edge) { return !edge->IsControlEdge(); });
+    if (ahead == 0) continue;
+    if (other_uses || ahead < draws.size()) {
       inputs_[i].kind = InputKind::kVariable;
-      dropped = dropped || ahead > 0;
+      dropped = true;
+      continue;
     }
+    for (const SiteNode& draw : draws) {
+      levels_[draw.site].twice.insert(draw.node);
+    }
+    division_.random_states.push_back(i);
   }
   return dropped;
 }
@@ -512,7 +528,7 @@ Status Divider::DivideCall(CallSite* site, Node* call, CallSite* called,
     }
     FunctionDef* const defined = division_.functions.add_function();
     TF_RETURN_IF_ERROR(
-        part.Define(NewName("ahead"), function,
+        part.Define(NewName("ahead", function), function,
                     ControlOutputsIn(*called, inner.ahead, part), defined));
     Node* added = nullptr;
     TF_RETURN_IF_ERROR(AddCall(site, *call, *defined, inputs, &added));
@@ -547,7 +563,7 @@ Status Divider::DivideCall(CallSite* site, Node* call, CallSite* called,
     }
     FunctionDef* const defined = division_.functions.add_function();
     TF_RETURN_IF_ERROR(
-        part.Define(NewName("rest"), function,
+        part.Define(NewName("rest", function), function,
                     ControlOutputsIn(*called, inner.rest, part), defined));
     Node* added = nullptr;
     TF_RETURN_IF_ERROR(AddCall(site, *call, *defined, inputs, &added));
@@ -663,7 +679,7 @@ Status Divider::DefineAhead(const FunctionDef& step, const CallSite& root,
   std::vector<Node*> control = ControlOutputsIn(root, level.ahead, part);
   for (Node* node : control) part.graph()->AddControlEdge(node, put);
   control.push_back(put);
-  division_.ahead = NewName("ahead");
+  division_.ahead = NewName("ahead", step);
   return part.Define(division_.ahead, step, control,
                      division_.functions.add_function());
 }
@@ -701,7 +717,7 @@ Status Divider::DefineRest(const FunctionDef& step, const CallSite& root,
   }
   std::vector<Node*> control = ControlOutputsIn(root, level.rest, part);
   control.push_back(take);
-  division_.rest = NewName("rest");
+  division_.rest = NewName("rest", step);
   return part.Define(division_.rest, step, control,
                      division_.functions.add_function());
 }

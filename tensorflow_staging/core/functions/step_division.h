@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_DIVISION_H_
 #define TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_DIVISION_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,10 @@ struct StepDivision {
   // uses what the record carries.
   std::vector<int> random_states;
 
-  // All new functions, `ahead` and `rest` included.
+  // All new functions, `ahead` and `rest` included, and of which functions each
+  // is a part.
   FunctionDefLibrary functions;
+  std::map<std::string, std::string> origins;
 
   // What the records carry, and for people: the nodes ahead, and the first
   // nodes that use them and stay in the step, with the reason.

@@ -16,8 +16,9 @@ enum class InputKind {
   kIterator,     // The iterator whose elements are read ahead.
   kTable,        // A table that nothing changes.
   kConstant,     // A tensor that is the same in all calls.
-  kRandomState,  // The state of a random generator.
   kVariable,     // A variable, or another resource that may change.
+  kRandomState,  // A variable of which the step only draws random numbers; the
+                 // division finds it.
   kOther,        // A tensor that may differ from call to call.
 };
 

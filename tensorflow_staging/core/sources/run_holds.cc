@@ -49,6 +49,14 @@ core::RefCountPtr<RunHolds> RunHolds::Of(OpKernelContext* ctx) {
   return core::RefCountPtr<RunHolds>(holds);
 }
 
+void RunHolds::EndNow(OpKernelContext* ctx) {
+  if (ctx->step_container() == nullptr) return;
+  // There may be none.
+  ctx->step_container()
+      ->Delete<RunHolds>(ctx->resource_manager(), kName)
+      .IgnoreError();
+}
+
 SourceReader::Due RunHolds::Hold(SourceReader* reader) {
   // The hold has begun when any call returns: initialisers of a run, and staged
   // runs that read what it changes, call this at the same time.

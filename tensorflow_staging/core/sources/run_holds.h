@@ -32,6 +32,9 @@ class RunHolds : public ResourceBase {
   // Returns those of the run of `ctx`. If the run has no step container, they
   // end with the returned reference.
   static core::RefCountPtr<RunHolds> Of(OpKernelContext* ctx);
+  // Ends those of the run of `ctx` now. For eager ops, which share a step
+  // container that lives as long as their context.
+  static void EndNow(OpKernelContext* ctx);
 
   explicit RunHolds(const void* step_container);
   ~RunHolds() override;

@@ -35,6 +35,9 @@
 #include "tensorflow_staging/core/session/session_runners.h"
 #include "tensorflow_staging/core/session/smart_stage_settings.h"
 #include "tensorflow_staging/core/thread_pools/stage_thread_pools_partial_run.h"
+#include "tensorflow_staging/python/pywrap/buffer_stats_to_python.h"
+#include "tensorflow_staging/python/pywrap/functions.h"
+#include "tensorflow_staging/python/pywrap/raise_if_error.h"
 #include "tensorflow_staging/python/pywrap/stage_report_to_python.h"
 #include "tensorflow_staging/python/pywrap/underlying_session.h"
 
@@ -43,57 +46,6 @@ namespace py = pybind11;
 namespace tensorflow {
 namespace staging {
 namespace {
-
-// Raises the class of tf.errors for the code of `status`, unless it is OK.
-void RaiseIfError(const Status& status) {
-  if (status.ok()) return;
-  const py::object type =
-      py::module_::import("tensorflow.python.framework.errors_impl")
-          .attr("exception_type_from_error_code")(status.raw_code());
-  // A message may quote user data that is not valid UTF-8.
-  const auto message = py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(
-      status.message().data(), status.message().size(), "replace"));
-  const py::object error = type(py::none(), py::none(), message);
-  PyErr_SetObject(type.ptr(), error.ptr());
-  throw py::error_already_set();
-}
-
-py::dict ToPython(const BufferStats::Waits& waits) {
-  py::dict result;
-  result["calls"] = waits.calls();
-  result["waits"] = waits.waits();
-  result["total_micros"] = waits.total_micros();
-  result["p50_micros"] = waits.p50_micros();
-  result["p99_micros"] = waits.p99_micros();
-  return result;
-}
-
-py::dict ToPython(const BufferStats& stats) {
-  py::dict result;
-  result["capacity"] = stats.capacity();
-  result["room"] = stats.room();
-  result["tunes_capacity"] = stats.tunes_capacity();
-  result["capacity_bytes"] = stats.capacity_bytes();
-  result["records"] = stats.records();
-  result["bytes"] = stats.bytes();
-  result["put"] = stats.put();
-  result["taken"] = stats.taken();
-  result["dropped"] = stats.dropped();
-  result["discarded"] = stats.discarded();
-  result["waiting_puts"] = stats.waiting_puts();
-  result["waiting_takes"] = stats.waiting_takes();
-  result["put_waits"] = ToPython(stats.put_waits());
-  result["take_waits"] = ToPython(stats.take_waits());
-  result["capacity_settled"] = stats.capacity_settled();
-  result["steps"] = stats.steps().count();
-  result["step_micros"] = stats.steps().total_micros();
-  result["step_wait_micros"] = stats.steps().wait_micros();
-  result["state"] = stats.state();
-  result["error_code"] = stats.error_code();
-  // The message may quote user data that is not valid UTF-8.
-  result["error_message"] = py::bytes(stats.error_message());
-  return result;
-}
 
 // The Python class PrefetchRunner. Python calls every method with the GIL held.
 class PyPrefetchRunner {
@@ -458,6 +410,8 @@ Returns:
 Raises:
   ValueError: If `options` is not such a message.
 )doc");
+
+  AddFunctions(&m);
 }
 
 }  // namespace staging

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stage of one iterator: the buffer of its records, and the threads that make them."""
+
+import atexit
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from tensorflow.python.data.ops import iterator_ops
+from tensorflow.python.eager import context
+from tensorflow.python.eager import execute
+from tensorflow.python.framework import dtypes
+from tensorflow.python.framework import errors
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import gen_resource_variable_ops
+from tensorflow.python.ops import resource_variable_ops
+from tensorflow.python.util import compat
+
+from tensorflow_staging.python.ahead import step_division
+from tensorflow_staging.python.pywrap import _pywrap_staging
+
+# The stages whose threads may run.
+_running = weakref.WeakSet()
+
+
+class IteratorStage:
+  """Runs the part ahead of a step for one iterator. Does not keep the iterator alive.
+
+  Attributes:
+    division: The step's two functions.
+    buffer: The handle of the buffer.
+  """
+
+  def __init__(
+      self, division: step_division.StepDivision, iterator: iterator_ops.OwnedIterator, values: Sequence[Any],
+      name: str, capacity: int, capacity_bytes: int, num_threads: int):
+    """Starts the threads.
+
+    Args:
+      division: The step's two functions.
+      iterator: The iterator that they read.
+      values: The values of the inputs of the step.
+      name: The name of the stage.
+      capacity: How many records the buffer holds, or `tf.data.AUTOTUNE`.
+      capacity_bytes: How many bytes it holds; 0 sets no bound.
+      num_threads: How many threads.
+    """
+    self.division = division
+    self.name = name
+    # The resource lives as long as its handle, and the dataset owns the Python functions that make its elements.
+    self._dataset = getattr(iterator, "_dataset", None)
+    ctx = context.context()
+    with ops.device("CPU:0"):
+      self.buffer, = execute.execute(
+          b"StepBuffer", 1, [],
+          ("stage", name, "capacity", capacity, "capacity_bytes", capacity_bytes,
+           "tensor_names", [entry[0] for entry in division.record]), ctx)
+    self._states = {}
+    inputs = []
+    for i in division.ahead_inputs:
+      value = values[i]
+      if i in division.random_states:
+        value = self._copy_state(value)
+      inputs.append(value)
+    attrs = [(key, compat.as_bytes(value)) for key, value in ctx.function_call_options.as_attrs().items()]
+    self._producers = _pywrap_staging.StepProducers(
+        context=ctx._handle, function=division.ahead, device="", attrs=attrs, inputs=inputs,  # pylint: disable=protected-access
+        buffer=self.buffer, num_threads=num_threads)
+    _running.add(self)
+
+  def _copy_state(self, state: ops.EagerTensor) -> ops.EagerTensor:
+    copy = resource_variable_ops.ResourceVariable(
+        gen_resource_variable_ops.read_variable_op(state, dtypes.int64), trainable=False)
+    self._states[id(copy)] = state, copy
+    return copy.handle
+
+  def on_error(self, error: errors.OpError) -> None:
+    """After a step has failed: goes on with the next element, if the part ahead has failed."""
+    stats = self._producers.buffer_stats()
+    if stats["error_code"] != error.error_code or error.error_code == errors.OUT_OF_RANGE:
+      return
+    if compat.as_text(stats["error_message"], "replace")[:200] not in compat.as_text(error.message, "replace"):
+      return
+    # All records before the error were taken, so the step has drawn as often as it would have without a stage.
+    for state, copy in self._states.values():
+      copy.assign(gen_resource_variable_ops.read_variable_op(state, dtypes.int64))
+    self._producers.continue_after_error()
+
+  def buffer_stats(self) -> dict[str, Any]:
+    """Returns the fields of the message BufferStats by name."""
+    return self._producers.buffer_stats()
+
+  @property
+  def num_threads(self) -> int:
+    """How many threads there are."""
+    return self._producers.num_threads()
+
+  def stop(self) -> None:
+    """Ends the threads. The records that wait are dropped with the buffer."""
+    self._producers.stop()
+    _running.discard(self)
+
+
+@atexit.register
+def _stop_all() -> None:
+  for stage in list(_running):
+    stage.stop()

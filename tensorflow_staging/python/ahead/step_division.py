@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A traced step as two functions of the eager context: one runs ahead, the other is the rest."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from tensorflow.core.framework import function_pb2
+from tensorflow.core.framework import graph_debug_info_pb2
+from tensorflow.python.eager import context
+from tensorflow.python.eager.polymorphic_function import atomic_function
+from tensorflow.python.eager.polymorphic_function import concrete_function
+
+from tensorflow_staging.python.ahead import step_inputs
+from tensorflow_staging.python.pywrap import _pywrap_staging
+
+_numbers = itertools.count()
+
+
+class NotStagedError(Exception):
+  """Nothing runs ahead; the message says why, as the end of a sentence."""
+
+
+class _Part(atomic_function.AtomicFunction):
+  """A part of a function, whose errors name the lines of the program that made the function."""
+
+  __slots__ = ["_origin"]
+
+  def __init__(self, name: str, origin: str, function_type: Any, children: list["atomic_function.AtomicFunction"]):
+    super().__init__(name, context.context(), function_type, children)
+    self._origin = origin
+
+  @property
+  def graph_debug_info(self) -> graph_debug_info_pb2.GraphDebugInfo:
+    # Nodes keep their names.
+    return self._bound_context.get_graph_debug_info(self._origin)
+
+
+class StepDivision:
+  """The two functions of one trace. They serve all iterators whose elements have its types and shapes.
+
+  Attributes:
+    concrete: The trace, which does not change.
+    rest: Called as the trace is, with a buffer's handle in place of the iterator's.
+    ahead: The name of the function that puts a record into a buffer.
+    ahead_inputs: The indices of those inputs of the trace that `ahead` takes, before the buffer's handle.
+    random_states: The indices of states of random generators, of which `ahead` takes copies.
+    record: What a record carries: a list of (name, type, shape).
+    nodes_ahead: The names of the nodes that run ahead.
+    outside: The first nodes that use them and are in the rest: a list of (name, op, reason).
+  """
+
+  def __init__(
+      self, concrete: concrete_function.ConcreteFunction, inputs: Sequence[step_inputs.StepInput]):
+    """Divides a trace.
+
+    Args:
+      concrete: The trace.
+      inputs: What its inputs stand for.
+
+    Raises:
+      NotStagedError: If nothing can run ahead.
+    """
+    self.concrete = concrete
+    name = concrete.name.decode() if isinstance(concrete.name, bytes) else concrete.name
+    divided = _pywrap_staging.divide_step(
+        _library(concrete.function_def).SerializeToString(), name, [tuple(i) for i in inputs],
+        f"__inference_staged_{next(_numbers)}_")
+    if divided["why_not"]:
+      raise NotStagedError(divided["why_not"])
+    self.ahead = divided["ahead"]
+    self.ahead_inputs = divided["ahead_inputs"]
+    self.random_states = divided["random_states"]
+    self.record = divided["record"]
+    self.nodes_ahead = divided["nodes_ahead"]
+    self.outside = divided["outside"]
+    # An error names all functions that it went through, and each part may call the others.
+    children = list(concrete._inference_function.children)  # pylint: disable=protected-access
+    self._parts = {}
+    for serialized in divided["functions"]:
+      function = function_pb2.FunctionDef.FromString(serialized)
+      context.context().add_function_def(function)
+      part = function.signature.name
+      self._parts[part] = _Part(part, divided["origins"][part], concrete.function_type, children)
+    children.extend(self._parts.values())
+    self.rest = self._parts[divided["rest"]]
+
+  def close(self) -> None:
+    """Ends the cycle of parts, so that the eager context forgets them at once."""
+    for part in self._parts.values():
+      part.children.clear()
+
+
+def _library(function: function_pb2.FunctionDef) -> function_pb2.FunctionDefLibrary:
+  """Returns a function with all functions that it calls."""
+  library, known, to_visit = function_pb2.FunctionDefLibrary(), {function.signature.name}, [function]
+  while to_visit:
+    at = to_visit.pop()
+    library.function.add().CopyFrom(at)
+    for node in at.node_def:
+      for name in _called(node):
+        if name not in known:
+          known.add(name)
+          to_visit.append(context.context().get_function_def(name))
+  return library
+
+
+def _called(node: Any) -> list[str]:
+  called = []
+  for attr in node.attr.values():
+    kind = attr.WhichOneof("value")
+    if kind == "func":
+      called.append(attr.func.name)
+    elif kind == "list":
+      called.extend(function.name for function in attr.list.func)
+  return [name for name in called if name]

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the inputs of a traced step stand for. The graph does not show it, so the values are asked."""
+
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
+from typing import Optional
+
+from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.data.ops import iterator_ops
+from tensorflow.python.eager import context
+from tensorflow.python.eager import execute
+from tensorflow.python.framework import dtypes
+from tensorflow.python.framework import ops
+
+# The ops that use a variable's handle without changing the variable. The runtime's own way to copy a value is among them.
+_READS = frozenset({
+    "Identity", "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp", "VariableShape"
+})
+# Those of tables.
+_TABLE_READS = ("LookupTableFind", "LookupTableSize", "LookupTableExport")
+
+
+class StepInput(NamedTuple):
+  """One input of a step, as `divide_step` of `_pywrap_staging` expects it.
+
+  Attributes:
+    kind: "iterator", "table" (that nothing changes), "constant", "variable" (or another resource that may change) or
+      "other".
+    name: Its name, for reasons.
+    shape: The shape of a constant; None otherwise.
+  """
+
+  kind: str
+  name: str
+  shape: Optional[list[int]]
+
+
+def describe(
+    graph: Any, values: Sequence[Any], num_arguments: int, iterator: iterator_ops.OwnedIterator) -> list[StepInput]:
+  """Describes the inputs of a traced function.
+
+  Args:
+    graph: The function's `FuncGraph`.
+    values: Their values, eager tensors: first the arguments, then what the function has captured.
+    num_arguments: How many of the values are arguments.
+    iterator: The iterator that is read ahead.
+
+  Returns:
+    A `StepInput` for each.
+  """
+  names = {id(variable.handle): variable.name for variable in graph.variables}
+  captured = {id(value) for value in graph.external_captures}
+  described = []
+  for i, (tensor, value) in enumerate(zip(graph.inputs, values)):
+    name = names.get(id(value), tensor.op.name).partition(":")[0]
+    described.append(_describe(value, name, i >= num_arguments and id(value) in captured, iterator))
+  return described
+
+
+def _describe(
+    value: Any, name: str, is_captured: bool, iterator: iterator_ops.OwnedIterator) -> StepInput:
+  if value is iterator._iterator_resource:  # pylint: disable=protected-access
+    return StepInput("iterator", name, None)
+  if not isinstance(value, ops.EagerTensor):
+    return StepInput("other", name, None)
+  if value.dtype == dtypes.resource:
+    return StepInput("table" if _kind_of_resource(value) == "table" else "variable", name, None)
+  # A variant, such as a list of tensors, may be changed in place.
+  if is_captured and value.dtype != dtypes.variant:
+    return StepInput("constant", name, value.shape.as_list())
+  return StepInput("other", name, None)
+
+
+def _kind_of_resource(handle: ops.EagerTensor) -> str:
+  kind, = execute.execute(b"StepInputKind", 1, [handle], (), context.context())
+  return kind.numpy().decode()
+
+
+def changed_by_step_and_read_by_dataset(
+    graph: Any, values: Sequence[Any], iterator: iterator_ops.OwnedIterator) -> Optional[str]:
+  """Returns the name of a variable or table that a step changes and that its data is made from, or None.
+
+  Elements that are made ahead would miss the change.
+  """
+  dataset = getattr(iterator, "_dataset", None)
+  if dataset is None:
+    return None
+  read = {id(value) for value in _captured_by_dataset(dataset)}
+  for tensor, value in zip(graph.inputs, values):
+    if id(value) in read and getattr(value, "dtype", None) == dtypes.resource:
+      if not all(op.type in _READS or op.type.startswith(_TABLE_READS) for op in tensor.consumers()):
+        return tensor.op.name
+  return None
+
+
+def _captured_by_dataset(dataset: dataset_ops.DatasetV2) -> list[Any]:
+  captured, to_visit, seen = [], [dataset], set()
+  while to_visit:
+    at = to_visit.pop()
+    if id(at) in seen:
+      continue
+    seen.add(id(at))
+    to_visit.extend(at._inputs())  # pylint: disable=protected-access
+    for function in at._functions():  # pylint: disable=protected-access
+      captured.extend(function.function.captured_inputs)
+  return captured

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/python/pywrap/functions.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pybind11/stl.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/resource_handle.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/functions/step_division.h"
+#include "tensorflow_staging/core/functions/step_producers.h"
+#include "tensorflow_staging/python/pywrap/buffer_stats_to_python.h"
+#include "tensorflow_staging/python/pywrap/eager_call.h"
+#include "tensorflow_staging/python/pywrap/raise_if_error.h"
+
+namespace py = pybind11;
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// An input of a step: its kind, its name and, of a constant, its shape.
+using PyStepInput =
+    std::tuple<std::string, std::string, std::optional<std::vector<int64_t>>>;
+
+InputKind KindOf(const std::string& kind) {
+  if (kind == "iterator") return InputKind::kIterator;
+  if (kind == "table") return InputKind::kTable;
+  if (kind == "constant") return InputKind::kConstant;
+  if (kind == "variable") return InputKind::kVariable;
+  if (kind == "other") return InputKind::kOther;
+  throw py::value_error("'" + kind +
+                        "' is no kind of input: iterator, table, constant, "
+                        "variable or other.");
+}
+
+py::dict Divide(const py::bytes& serialized_library, const std::string& name,
+                const std::vector<PyStepInput>& py_inputs,
+                const std::string& prefix) {
+  FunctionDefLibrary proto;
+  if (!proto.ParseFromString(std::string(serialized_library))) {
+    throw py::value_error("library is not a serialized FunctionDefLibrary.");
+  }
+  std::vector<StepInput> inputs;
+  for (const auto& [kind, input_name, shape] : py_inputs) {
+    StepInput input;
+    input.kind = KindOf(kind);
+    input.name = input_name;
+    if (shape.has_value()) {
+      RaiseIfError(PartialTensorShape::MakePartialShape(
+          shape->data(), static_cast<int>(shape->size()), &input.shape));
+    }
+    inputs.push_back(std::move(input));
+  }
+  StepDivision division;
+  Status status;
+  {
+    py::gil_scoped_release release;
+    const FunctionLibraryDefinition library(OpRegistry::Global(), proto);
+    const FunctionDef* step = library.Find(name);
+    status = step == nullptr
+                 ? errors::NotFound("The library has no function '", name, "'.")
+                 : DivideStep(*step, library, inputs, prefix, &division);
+  }
+  RaiseIfError(status);
+  py::dict result;
+  result["why_not"] = division.why_not;
+  result["ahead"] = division.ahead;
+  result["ahead_inputs"] = division.ahead_inputs;
+  result["rest"] = division.rest;
+  result["random_states"] = division.random_states;
+  result["origins"] = division.origins;
+  py::list functions;
+  for (const FunctionDef& function : division.functions.function()) {
+    functions.append(py::bytes(function.SerializeAsString()));
+  }
+  result["functions"] = functions;
+  py::list record;
+  for (const CarriedTensor& tensor : division.record) {
+    record.append(py::make_tuple(tensor.name, DataTypeString(tensor.dtype),
+                                 tensor.shape.DebugString()));
+  }
+  result["record"] = record;
+  result["nodes_ahead"] = division.nodes_ahead;
+  py::list outside;
+  for (const StepDivision::Outside& node : division.outside) {
+    outside.append(py::make_tuple(node.name, node.op, node.why));
+  }
+  result["outside"] = outside;
+  return result;
+}
+
+// The Python class StepProducers. Python calls every method with the GIL held.
+class PyStepProducers {
+ public:
+  PyStepProducers(const py::handle& context, const std::string& function,
+                  const std::string& device,
+                  std::vector<std::pair<std::string, py::bytes>> py_attrs,
+                  const py::list& inputs, const py::handle& buffer,
+                  int num_threads) {
+    std::vector<std::pair<std::string, std::string>> attrs;
+    for (auto& [name, value] : py_attrs) attrs.emplace_back(name, value);
+    std::vector<TFE_TensorHandle*> handles;
+    for (const py::handle& input : inputs) {
+      handles.push_back(EagerHandleOf(input));
+    }
+    handles.push_back(EagerHandleOf(buffer));
+    Tensor tensor;
+    RaiseIfError(TensorOf(handles.back(), &tensor));
+    if (tensor.dtype() != DT_RESOURCE || tensor.NumElements() != 1) {
+      throw py::type_error("buffer is no handle of a StepBuffer.");
+    }
+    const StatusOr<TensorBuffer*> found =
+        tensor.flat<ResourceHandle>()(0).GetResource<TensorBuffer>();
+    RaiseIfError(found.status());
+    const auto call = std::make_shared<EagerCall>(
+        EagerContextOf(context), function, device, std::move(attrs), handles);
+    py::gil_scoped_release release;
+    producers_ = StepProducers::Start(
+        tsl::core::GetNewRef(*found), num_threads,
+        [call](CancellationManager* cancellation) {
+          return call->Run(cancellation);
+        });
+  }
+
+  ~PyStepProducers() { Stop(); }
+
+  void Continue() {
+    py::gil_scoped_release release;
+    producers_->Continue();
+  }
+
+  void Stop() {
+    // Waits for threads that may need the GIL, in a tf.py_function.
+    py::gil_scoped_release release;
+    producers_->Stop();
+  }
+
+  int NumThreads() const { return producers_->num_threads(); }
+
+  py::dict BufferStats() const {
+    return ToPython(producers_->buffer().GetStats());
+  }
+
+ private:
+  std::shared_ptr<StepProducers> producers_;
+};
+
+}  // namespace
+
+void AddFunctions(py::module_* module) {
+  module->def("divide_step", &Divide, py::arg("library"), py::arg("name"),
+              py::arg("inputs"), py::arg("prefix"),
+              R"doc(Divides a function into a part that runs ahead, and the rest.
+
+Args:
+  library: A serialized `FunctionDefLibrary`, as bytes: the function, and those
+    that it calls.
+  name: The name of the function.
+  inputs: For each of its inputs, its kind (iterator, table, constant,
+    variable or other), its name and, of a constant, its shape.
+  prefix: What the names of the new functions begin with.
+
+Returns:
+  A dict with the fields of `StepDivision` (core/functions/step_division.h) by
+  name. `functions` are serialized, `record` is a list of (name, dtype, shape),
+  and `outside` one of (name, op, why).
+
+Raises:
+  ValueError: If `library` is not such a message, or an input has another kind.
+  tf.errors.OpError: If the functions are no valid graphs.
+)doc");
+
+  py::class_<PyStepProducers>(
+      *module, "StepProducers",
+      "Threads that call a function of the eager context, which puts records.")
+      .def(py::init<const py::handle&, const std::string&, const std::string&,
+                    std::vector<std::pair<std::string, py::bytes>>,
+                    const py::list&, const py::handle&, int>(),
+           py::arg("context"), py::arg("function"), py::arg("device"),
+           py::arg("attrs"), py::arg("inputs"), py::arg("buffer"),
+           py::arg("num_threads"),
+           R"doc(Opens the buffer and starts the threads.
+
+Args:
+  context: `context.context()._handle`.
+  function: The name of the function.
+  device: The device of the calls, or an empty string.
+  attrs: The attributes of the calls, strings.
+  inputs: The inputs of the function except the last, eager tensors.
+  buffer: Its last input, the result of `StepBuffer`.
+  num_threads: How many threads.
+
+Raises:
+  TypeError: If an input is no eager tensor.
+  tf.errors.InvalidArgumentError: If `buffer` is no handle of a buffer.
+)doc")
+      .def("continue_after_error", &PyStepProducers::Continue,
+           "Goes on with the next element, after the step has seen an error.")
+      .def("stop", &PyStepProducers::Stop,
+           R"doc(Cancels the calls and waits until the threads have left.
+
+May be called at any time, from any thread, and more than once. Waits 1.5 seconds
+at most for code that cannot be cancelled; its thread leaves after the call.
+)doc")
+      .def("num_threads", &PyStepProducers::NumThreads,
+           "Returns how many threads there are.")
+      .def("buffer_stats", &PyStepProducers::BufferStats,
+           "Returns a dict with the fields of the message BufferStats.");
+}
+
+}  // namespace staging
+}  // namespace tensorflow
