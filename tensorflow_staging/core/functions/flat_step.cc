@@ -101,12 +101,12 @@ void FlatStep::LetDrawsAwaitRecords() {
   for (Node* node : graph_.op_nodes()) {
     if (source == nullptr && IsSourceOp(*node)) source = node;
     int64_t seed = 0;
-    const bool has_state = state_of_draw_.count(Original(*node)) > 0;
-    if (has_state || (node->op_def().is_stateful() &&
-                      TryGetNodeAttr(node->attrs(), "seed", &seed))) {
+    if (node->op_def().is_stateful() &&
+        TryGetNodeAttr(node->attrs(), "seed", &seed)) {
       draws.push_back(node);
     }
   }
+  for (const auto& [shaped, draw] : draw_before_) draws.push_back(draw);
   if (source == nullptr || draws.empty()) return;
   std::vector<bool> before_source(graph_.num_node_ids());
   ReverseDFSFrom(graph_, {source}, /*enter=*/{},
@@ -213,6 +213,18 @@ Status FlatStep::AddInput(const Node& arg, const StepInput& input,
   return OkStatus();
 }
 
+Status FlatStep::AddShapeOfDraw(Node* draw, Node** added) {
+  NodeDef def;
+  def.set_name(draw->name());
+  def.set_op("EnsureShape");
+  AddNodeAttr("T", DT_INT64, &def);
+  AddNodeAttr("shape", PartialTensorShape({3}), &def);
+  TF_RETURN_IF_ERROR(Add(std::move(def), added));
+  graph_.AddEdge(draw, 0, *added, 0);
+  draw_before_[*added] = draw;
+  return OkStatus();
+}
+
 Status FlatStep::AddNodes(const CallSite& site, const std::string& scope,
                           const std::vector<StepInput>& inputs) {
   if (site.caller != nullptr) {
@@ -258,6 +270,9 @@ Status FlatStep::AddNodes(const CallSite& site, const std::string& scope,
     }
     Node* added = nullptr;
     TF_RETURN_IF_ERROR(Add(std::move(def), &added));
+    if (state_of_draw_.count({&site, node}) > 0) {
+      TF_RETURN_IF_ERROR(AddShapeOfDraw(added, &added));
+    }
     nodes_[{&site, node}] = added;
   }
   if (site.caller == nullptr) {
@@ -275,8 +290,10 @@ Status FlatStep::AddEdges(const CallSite& site) {
     if (called != nullptr) TF_RETURN_IF_ERROR(AddEdges(*called));
     const auto found = nodes_.find({&site, node});
     if (called == nullptr && (found == nodes_.end() || node->IsArg())) continue;
-    Node* const to = called != nullptr ? ends_[called].first : found->second;
     const bool is_draw = state_of_draw_.count({&site, node}) > 0;
+    Node* const to = called != nullptr ? ends_[called].first
+                     : is_draw         ? draw_before_[found->second]
+                                       : found->second;
     for (const Edge* edge : node->in_edges()) {
       if (!edge->src()->IsOp()) continue;
       if (edge->IsControlEdge()) {

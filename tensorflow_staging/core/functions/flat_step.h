@@ -72,6 +72,8 @@ class FlatStep {
   Status AddEdges(const CallSite& site);
   Status AddInput(const Node& arg, const StepInput& input,
                   const CallSite& root);
+  // Adds a node behind `draw` that has the static shape of what it yields.
+  Status AddShapeOfDraw(Node* draw, Node** added);
   Status AddOutputs(const CallSite& root);
   // A draw that depends on no data runs once for each step, and so once for each
   // record.
@@ -88,6 +90,8 @@ class FlatStep {
   std::map<const CallSite*, std::pair<Node*, Node*>> ends_;
   std::map<int, std::vector<SiteNode>> draws_;
   std::map<SiteNode, int> state_of_draw_;
+  // Of a node of AddShapeOfDraw: the draw.
+  std::map<Node*, Node*> draw_before_;
 };
 
 }  // namespace staging

@@ -75,9 +75,11 @@ Status FunctionPart::AddInput(const std::string& name, DataType dtype,
   return status;
 }
 
-Status FunctionPart::AddNode(NodeDef def, const Graph& original, Node** added) {
+Status FunctionPart::AddNode(NodeDef def, const NodeSet& others,
+                             Node** added) {
   std::unordered_set<std::string> names;
-  for (const Node* node : original.nodes()) names.insert(node->name());
+  for (const Node* node : graph_.nodes()) names.insert(node->name());
+  for (const Node* node : others) names.insert(node->name());
   const std::string wanted = def.name();
   for (int i = 1; names.count(def.name()) > 0; ++i) {
     def.set_name(absl::StrCat(wanted, "_", i));

@@ -53,9 +53,9 @@ class FunctionPart {
   // graph. An _Arg keeps its name and attributes.
   Status AddInput(const NodeOutput& tensor);
   Status AddInput(const std::string& name, DataType dtype, Node** added);
-  // Adds a node that the other graph does not have. It gets a name that no
-  // node of `original` has.
-  Status AddNode(NodeDef def, const Graph& original, Node** added);
+  // Adds a node that the other graph does not have. It gets a name that none of
+  // `others`, which this part will have, has.
+  Status AddNode(NodeDef def, const NodeSet& others, Node** added);
   // From here on `tensor` of the other graph is an output of `node`.
   void Replace(const NodeOutput& tensor, Node* node, int output);
   // Adds copies of `nodes` with the edges between them. A node that waited for

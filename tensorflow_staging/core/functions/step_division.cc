@@ -670,7 +670,8 @@ Status Divider::DefineAhead(const FunctionDef& step, const CallSite& root,
                          .Finalize(&def));
   def.clear_input();
   Node* put = nullptr;
-  TF_RETURN_IF_ERROR(part.AddNode(std::move(def), *root.graph(), &put));
+  TF_RETURN_IF_ERROR(
+      part.AddNode(std::move(def), Union(level.ahead, level.shared), &put));
   part.graph()->AddEdge(handle, 0, put, 0);
   for (size_t i = 0; i < sources.size(); ++i) {
     part.graph()->AddEdge(sources[i].first, sources[i].second, put, i + 1);
@@ -682,6 +683,15 @@ Status Divider::DefineAhead(const FunctionDef& step, const CallSite& root,
   division_.ahead = NewName("ahead", step);
   return part.Define(division_.ahead, step, control,
                      division_.functions.add_function());
+}
+
+// The Take has the name of the read that it replaces, so that its errors name
+// the same line of the program.
+std::string NameOfTake(const CallSite& root, const Level& level) {
+  for (const Node* node : level.ahead) {
+    if (node->type_string() == "IteratorGetNext") return node->name();
+  }
+  return "staging_take";
 }
 
 Status Divider::DefineRest(const FunctionDef& step, const CallSite& root,
@@ -697,14 +707,15 @@ Status Divider::DefineRest(const FunctionDef& step, const CallSite& root,
     dtypes.push_back(tensor.node->output_type(tensor.index));
   }
   NodeDef def;
-  TF_RETURN_IF_ERROR(NodeDefBuilder("staging_take", kStepTakeOp)
+  TF_RETURN_IF_ERROR(NodeDefBuilder(NameOfTake(root, level), kStepTakeOp)
                          .Input(handle->name(), 0, DT_RESOURCE)
                          .Attr(kDtypesAttr, dtypes)
                          .Attr(kShapesAttr, shapes)
                          .Finalize(&def));
   def.clear_input();
   Node* take = nullptr;
-  TF_RETURN_IF_ERROR(part.AddNode(std::move(def), *root.graph(), &take));
+  TF_RETURN_IF_ERROR(
+      part.AddNode(std::move(def), level.rest, &take));
   part.graph()->AddEdge(handle, 0, take, 0);
   for (size_t i = 0; i < level.boundary.size(); ++i) {
     part.Replace(level.boundary[i], take, i);

@@ -8,6 +8,7 @@ from typing import Any
 from typing import Optional
 
 from tensorflow.python.data.ops import iterator_ops
+
 from tensorflow.python.eager import context
 from tensorflow.python.eager import execute
 from tensorflow.python.eager import record
@@ -16,6 +17,7 @@ from tensorflow.python.eager.polymorphic_function import function_type_utils
 from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
 from tensorflow.python.platform import tf_logging
+from tensorflow.python.types import distribute as distribute_types
 from tensorflow.python.util import nest
 from tensorflow.python.util.tf_export import tf_export
 
@@ -114,6 +116,8 @@ class AheadStep:
     self._divisions = {}
     # By the id of an iterator: a weak reference, and its stage; None if its steps are called as they are.
     self._stages = {}
+    # The end of an iterator, or of this step, ends the threads.
+    weakref.finalize(self, _stop_all, self._stages).atexit = False
     self.__name__ = name
     self.__doc__ = getattr(step, "__doc__", None)
 
@@ -157,7 +161,7 @@ class AheadStep:
     iterators = [
         a for a in nest.flatten((args, kwargs)) if isinstance(a, iterator_ops.OwnedIterator)]
     if not iterators:
-      return None, "no argument is a tf.data.Iterator"
+      return None, _why_no_iterator(args, kwargs)
     if len({id(i) for i in iterators}) > 1:
       return None, "it has several iterators among its arguments"
     return iterators[0], ""
@@ -178,10 +182,7 @@ class AheadStep:
       stage, why_not = None, str(error)
     entry = weakref.ref(iterator), stage, why_not, trace
     self._stages[id(iterator)] = entry
-    # The end of either ends the threads.
-    weakref.finalize(iterator, _forget, weakref.ref(self), id(iterator)).atexit = False
-    if stage is not None:
-      weakref.finalize(self, stage.stop).atexit = False
+    weakref.finalize(iterator, _forget, self._stages, id(iterator)).atexit = False
     return entry
 
   def _divide(
@@ -227,25 +228,43 @@ class AheadStep:
           " Give it a new iterator.")
     return division, _with_buffer(values, iterator, stage)
 
+  def replace_step(self, step: Callable[..., Any]) -> None:
+    """From here on calls another step. What was read ahead is used, if both need the same of it."""
+    with self._lock:
+      self.step = step
+      for key, (iterator, stage, why_not, _) in list(self._stages.items()):
+        if stage is not None:
+          self._stages[key] = iterator, stage, why_not, None
+        else:
+          del self._stages[key]
+
   def stages(self) -> list[iterator_stage.IteratorStage]:
     """Returns the stages of the iterators that are alive."""
     return [entry[1] for entry in list(self._stages.values()) if entry[1] is not None]
 
   def stop(self) -> None:
     """Ends the threads, and drops the records that wait."""
-    with self._lock:
-      entries, self._stages = self._stages, {}
-    for entry in entries.values():
-      if entry[1] is not None:
-        entry[1].stop()
+    _stop_all(self._stages)
 
 
-def _forget(step: "weakref.ref[AheadStep]", key: int) -> None:
-  """An iterator has been deleted."""
-  found = step()
-  entry = found._stages.pop(key, None) if found is not None else None  # pylint: disable=protected-access
+def _why_no_iterator(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+  if any(isinstance(a, distribute_types.DistributedIteratorInterface) for a in nest.flatten((args, kwargs))):
+    return "its iterator belongs to a tf.distribute strategy"
+  return "no argument is a tf.data.Iterator"
+
+
+def _forget(stages: dict[int, Any], key: int) -> None:
+  """Ends the stage of an iterator that has been deleted."""
+  entry = stages.pop(key, None)
   if entry is not None and entry[1] is not None:
     entry[1].stop()
+
+
+def _stop_all(stages: dict[int, Any]) -> None:
+  while stages:
+    _, entry = stages.popitem()
+    if entry[1] is not None:
+      entry[1].stop()
 
 
 def _arguments(step: Any, concrete: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

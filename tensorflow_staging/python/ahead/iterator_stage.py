@@ -79,7 +79,8 @@ class IteratorStage:
     stats = self._producers.buffer_stats()
     if stats["error_code"] != error.error_code or error.error_code == errors.OUT_OF_RANGE:
       return
-    if compat.as_text(stats["error_message"], "replace")[:200] not in compat.as_text(error.message, "replace"):
+    cause = stats["error_message"].decode(errors="replace")
+    if cause.strip() not in _text(error.message):
       return
     # All records before the error were taken, so the step has drawn as often as it would have without a stage.
     for state, copy in self._states.values():
@@ -99,6 +100,10 @@ class IteratorStage:
     """Ends the threads. The records that wait are dropped with the buffer."""
     self._producers.stop()
     _running.discard(self)
+
+
+def _text(message: Any) -> str:
+  return message.decode(errors="replace") if isinstance(message, bytes) else str(message)
 
 
 @atexit.register

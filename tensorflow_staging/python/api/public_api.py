@@ -2,6 +2,8 @@
 """Imports every module that exports a public name, so that TensorFlow's API generator finds the names."""
 
 # ruff: noqa: F401
+from tensorflow_staging.python.ahead import ahead
+from tensorflow_staging.python.ahead import keras_callback
 from tensorflow_staging.python.build_info import build_info
 from tensorflow_staging.python.checkpoints import saved_iterators
 from tensorflow_staging.python.checkpoints import worker_checkpoint_hook

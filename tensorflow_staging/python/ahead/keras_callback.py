@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tf.staging.SmartStage`: the callback with which Keras's `fit` runs its input ahead."""
+
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any
+from typing import Optional
+
+from tensorflow.python.framework import errors
+from tensorflow.python.util.tf_export import tf_export
+
+from tensorflow_staging.python import vocabulary
+from tensorflow_staging.python.ahead import ahead
+
+
+@tf_export("staging.SmartStage")
+def SmartStage(
+    capacity: int = vocabulary.AUTOTUNE,
+    num_threads: int = 1,
+    *,
+    capacity_bytes: int = 0,
+) -> Any:
+  """Returns a callback with which `fit` and `evaluate` run their input ahead, as `tf.staging.ahead` does.
+
+  What the model computes of its data without a variable runs ahead of the training step: its preprocessing layers, for
+  example. The model does not change, and neither do losses, metrics and weights. `fit` stages its validation, too.
+
+  For example:
+
+  ```python
+  import tensorflow as tf
+
+  words = tf.keras.Input((), dtype=tf.string)
+  ids = tf.keras.layers.Hashing(100)(words)
+  prices = tf.keras.layers.Dense(1)(tf.keras.layers.Embedding(100, 4)(ids))
+  model = tf.keras.Model(words, prices)
+  model.compile("adam", "mse")
+  data = tf.data.Dataset.from_tensor_slices((["a", "b", "c", "d"], [1.0, 2.0, 3.0, 4.0])).batch(2)
+  model.fit(data, epochs=2, callbacks=[tf.staging.SmartStage()])
+  ```
+
+  A model of which nothing can run ahead trains as without the callback; a warning in one line says why.
+
+  Args:
+    capacity: As for `tf.staging.ahead`.
+    num_threads: As for `tf.staging.ahead`.
+    capacity_bytes: As for `tf.staging.ahead`.
+
+  Returns:
+    A `tf.keras.callbacks.Callback`. It may be given to several calls of `fit` and `evaluate`, one after the other.
+
+  Raises:
+    TypeError: If an argument has the wrong type.
+    ValueError: If an argument is out of range.
+  """
+  options = {"capacity": capacity, "num_threads": num_threads, "capacity_bytes": capacity_bytes}
+  ahead.ahead(lambda: None, **options)  # Checks the arguments.
+  return _callback_class()(options)
+
+
+class _ModelStep:
+  """What stands in the place of a model's train or test function while the callback is on."""
+
+  def __init__(self, callback: Any, attribute: str, plain: Callable[..., Any], step: ahead.AheadStep):
+    self._callback = callback
+    self._attribute = attribute
+    self.plain = plain
+    self._step = step
+    self._history = getattr(callback.model, "history", None)
+
+  def __call__(self, iterator: Any) -> Any:
+    model = self._callback.model
+    if getattr(model, "history", None) is not self._history:
+      # An exception has ended the `fit` with the callback, which Keras does not tell. This is another one.
+      self.restore()
+      return self.plain(iterator)
+    try:
+      return self._step(iterator)
+    except (errors.OutOfRangeError, StopIteration):
+      raise
+    except BaseException:
+      self.restore()
+      raise
+
+  def restore(self) -> None:
+    """Gives the model its own function back."""
+    if getattr(self._callback.model, self._attribute, None) is self:
+      setattr(self._callback.model, self._attribute, self.plain)
+    self._step.stop()
+
+
+@functools.cache
+def _callback_class() -> type:
+  """Returns the class of the callback. Keras takes long to import, so who does not use it does not import it."""
+  keras_callbacks = importlib.import_module("keras.src.callbacks")
+
+  class SmartStageCallback(keras_callbacks.Callback):
+    """See `tf.staging.SmartStage`."""
+
+    def __init__(self, options: dict[str, Any]):
+      super().__init__()
+      self._supports_tf_logs = True
+      self._options = options
+      # By attribute of the model: the step that runs ahead.
+      self._steps: dict[str, ahead.AheadStep] = {}
+
+    def set_model(self, model: Any) -> None:
+      super().set_model(model)
+      # `evaluate` takes its function before it tells that it begins.
+      if not isinstance(getattr(model, "test_function", None), _ModelStep) and model.compiled_loss is not None:
+        model.make_test_function()
+      self._wrap("test_function", "evaluate")
+
+    def on_train_begin(self, logs: Optional[dict[str, Any]] = None) -> None:
+      self._wrap("train_function", "train")
+
+    def on_train_batch_begin(self, batch: int, logs: Optional[dict[str, Any]] = None) -> None:
+      # Another callback may have compiled the model.
+      if not isinstance(self.model.train_function, _ModelStep):
+        self._wrap("train_function", "train")
+
+    def on_train_end(self, logs: Optional[dict[str, Any]] = None) -> None:
+      self._restore()
+
+    def on_test_end(self, logs: Optional[dict[str, Any]] = None) -> None:
+      # In `fit`, its end is the end.
+      if not isinstance(self.model.train_function, _ModelStep):
+        self._restore()
+
+    def on_predict_end(self, logs: Optional[dict[str, Any]] = None) -> None:
+      self._restore()
+
+    def _wrap(self, attribute: str, name: str) -> None:
+      plain = getattr(self.model, attribute, None)
+      if isinstance(plain, _ModelStep):
+        plain = plain.plain
+      if plain is None:
+        return
+      step = self._steps.get(attribute)
+      if step is None:
+        step = self._steps[attribute] = ahead.ahead(plain, name=name, **self._options)
+      elif step.step is not plain:
+        step.replace_step(plain)
+      setattr(self.model, attribute, _ModelStep(self, attribute, plain, step))
+
+    def _restore(self) -> None:
+      for attribute in ("train_function", "test_function"):
+        wrapped = getattr(self.model, attribute, None)
+        if isinstance(wrapped, _ModelStep):
+          wrapped.restore()
+
+  return SmartStageCallback
