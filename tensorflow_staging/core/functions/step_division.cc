@@ -287,6 +287,8 @@ bool Divider::ReadsInOneRegion(const FlatStep& flat, const Node& handle,
   for (const Edge* edge : handle.out_edges()) {
     const Node& reader = *edge->dst();
     if (edge->IsControlEdge() || !reader.IsOp()) continue;
+    // The body of a loop returns the iterator for the next iteration.
+    if (flat.Original(reader).node == nullptr) continue;
     if (reader.type_string() != "IteratorGetNext" &&
         reader.type_string() != "IteratorGetNextSync") {
       division_.why_not =
