@@ -50,35 +50,35 @@ void StepProducers::Work(int index) {
 }
 
 bool StepProducers::Produce(int index) {
-  auto run = std::make_shared<StagedRun>(tsl::core::GetNewRef(static_cast<SourceReader*>(buffer_.get())),
+  SourceReader* const stage = buffer_.get();
+  auto run = std::make_shared<StagedRun>(tsl::core::GetNewRef(stage),
                                          /*producer=*/index + 1);
   if (run->is_refused() ||
       !run->AwaitAdmission(/*cancellation=*/nullptr).ok()) {
     return false;
   }
-  Status status;
-  bool is_stale = false;
   {
-    {
-      mutex_lock l(mu_);
-      if (stopping_) return false;
-      ++running_;
-    }
-    const auto cleanup = gtl::MakeCleanup([this] {
-      mutex_lock l(mu_);
-      --running_;
-      changed_.NotifyAll();
-    });
-    status = Run(run);
-    is_stale = run->End(status) ||
-               (!status.ok() && absl::StrContains(status.message(), kIsStale));
-    if (errors::IsOutOfRange(status) && !is_stale) AwaitOtherRuns();
+    mutex_lock l(mu_);
+    if (stopping_) return false;
+    ++running_;
   }
+  const auto cleanup = gtl::MakeCleanup([this] {
+    mutex_lock l(mu_);
+    --running_;
+    changed_.NotifyAll();
+  });
+  const Status status = Run(run);
+  const bool is_stale =
+      run->End(status) ||
+      (!status.ok() && absl::StrContains(status.message(), kIsStale));
+  if (status.ok() || is_stale) return true;
+  if (errors::IsOutOfRange(status)) AwaitOtherRuns();
   {
     mutex_lock l(mu_);
     if (stopping_) return false;
   }
-  if (status.ok() || is_stale) return true;
+  // While this run still counts, so that no other thread takes the end of the
+  // data for the cause.
   buffer_->Close(errors::IsOutOfRange(status) ? OkStatus() : status);
   return true;
 }
@@ -109,8 +109,6 @@ void StepProducers::AwaitOtherRuns() {
   ++at_end_;
   changed_.NotifyAll();
   while (!stopping_ && at_end_ < running_) changed_.Wait(&mu_);
-  // The others at the end have seen it as well, before any of them runs again:
-  // the buffer is closed then.
   --at_end_;
 }
 

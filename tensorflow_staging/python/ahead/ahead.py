@@ -162,6 +162,9 @@ class AheadStep:
         a for a in nest.flatten((args, kwargs)) if isinstance(a, iterator_ops.OwnedIterator)]
     if not iterators:
       return None, _why_no_iterator(args, kwargs)
+    if any(isinstance(a, (bool, int, float, str)) for a in nest.flatten((args, kwargs))):
+      # With another value, another trace might need other records than those that wait.
+      return None, "it has Python values among its arguments (give it tensors)"
     if len({id(i) for i in iterators}) > 1:
       return None, "it has several iterators among its arguments"
     return iterators[0], ""

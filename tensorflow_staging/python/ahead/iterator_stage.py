@@ -77,10 +77,11 @@ class IteratorStage:
   def on_error(self, error: errors.OpError) -> None:
     """After a step has failed: goes on with the next element, if the part ahead has failed."""
     stats = self._producers.buffer_stats()
-    if stats["error_code"] != error.error_code or error.error_code == errors.OUT_OF_RANGE:
+    # A step takes the error of the part ahead once no record is left. An error of its own may have the same code, but
+    # only when the part ahead has failed with that code at this very record.
+    if stats["state"] != "closed" or stats["records"] or stats["error_code"] != error.error_code:
       return
-    cause = stats["error_message"].decode(errors="replace")
-    if cause.strip() not in _text(error.message):
+    if error.error_code == errors.OUT_OF_RANGE:
       return
     # All records before the error were taken, so the step has drawn as often as it would have without a stage.
     for state, copy in self._states.values():
@@ -100,10 +101,6 @@ class IteratorStage:
     """Ends the threads. The records that wait are dropped with the buffer."""
     self._producers.stop()
     _running.discard(self)
-
-
-def _text(message: Any) -> str:
-  return message.decode(errors="replace") if isinstance(message, bytes) else str(message)
 
 
 @atexit.register

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tf.staging.ahead` and `tf.staging.SmartStage` under TensorFlow 2's API, in processes that have it."""
+
+import pathlib
+import sys
+
+import pytest
+
+from tensorflow_staging.python.testing import cases
+from tensorflow_staging.python.testing import test_util
+
+_FOLDER = pathlib.Path(cases.__file__).parent
+_FILES = ["ahead_loop_cases.py", "ahead_keras_cases.py"]
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory):
+  """A function that returns the error of a case of a file; each file runs once."""
+  outcomes = {}
+
+  def of(file: str, case: str) -> str:
+    if file not in outcomes:
+      output = test_util.run(
+          [sys.executable, _FOLDER / file], tmp_path_factory.mktemp("cases"), TF_API_VERSION="2")
+      outcomes[file] = cases.outcomes(output)
+    return outcomes[file].get(case, "The process has ended before.")
+
+  return of
+
+
+@pytest.mark.parametrize(
+    "file, case", [(file, case) for file in _FILES for case in cases.names_in(_FOLDER / file)])
+@pytest.mark.timeout(600)
+def test_case(outcome, file, case):
+  error = outcome(file, case)
+  assert not error, error

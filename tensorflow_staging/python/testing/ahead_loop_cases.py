@@ -1,0 +1,528 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops of one's own with `tf.staging.ahead`, compared with the same loops without; run by ahead/ahead_test.py."""
+
+import gc
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+
+import cases
+import numpy as np
+import tensorflow as tf
+
+tf.config.threading.set_intra_op_parallelism_threads(1)  # Sums in one order.
+WORDS = ["a", "b", "c", "a", "q", "b", "z"] * 3
+
+
+def plain(step):
+  return step
+
+
+def staged(**options):
+  return lambda step: tf.staging.ahead(step, **{"capacity": 4, **options})
+
+
+def drain(step, iterator, *args):
+  """Calls the step until the data ends; returns what it has returned."""
+  results = []
+  while True:
+    try:
+      results.append(tf.nest.map_structure(lambda t: t.numpy().tolist(), step(iterator, *args)))
+    except (tf.errors.OutOfRangeError, StopIteration):
+      return results
+
+
+def count_of(step):
+  """Returns whether the step runs ahead at the moment."""
+  return len(step.stages())
+
+
+def compare(program, **options):
+  """Runs a program (wrap -> (values, wrapped step)) without and with a stage; the values must be equal, and staged."""
+  expected, _ = program(plain)
+  got, step = program(staged(**options))
+  assert got == expected, f"{got} != {expected}"
+  assert step.why_not is None, step.why_not
+
+
+def epochs(step, dataset, number=3):
+  return [drain(step, iter(dataset)) for _ in range(number)]
+
+
+def words(batch=2):
+  return tf.data.Dataset.from_tensor_slices(WORDS).batch(batch)
+
+
+def case_hashes_and_a_table_run_ahead():
+  def program(wrap):
+    weights = tf.Variable(tf.zeros([10]))
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b"], tf.constant([3, 4], tf.int64)), 5)
+
+    @tf.function
+    def step(iterator):
+      text = next(iterator)
+      ids = tf.strings.to_hash_bucket_fast(text, 5) + table.lookup(text)
+      weights.scatter_add(tf.IndexedSlices(tf.ones_like(ids, tf.float32), ids))
+      return tf.reduce_sum(weights * tf.range(10.0)), ids
+
+    wrapped = wrap(step)
+    return epochs(wrapped, words()), wrapped
+
+  compare(program)
+
+
+def case_a_generator_draws_as_without_a_stage():
+  def program(wrap):
+    total = tf.Variable(0.0)
+    generator = tf.random.Generator.from_seed(3)
+
+    @tf.function
+    def step(iterator):
+      noise = generator.uniform([2]) + tf.strings.to_number(next(iterator))
+      total.assign_add(tf.reduce_sum(noise))
+      return noise
+
+    wrapped = wrap(step)
+    dataset = tf.data.Dataset.from_tensor_slices(["1", "2", "3", "4", "5", "6"]).batch(2)
+    values, states = [], []
+    for _ in range(3):
+      iterator = iter(dataset)
+      values.append(wrapped(iterator).numpy().tolist())  # The epoch is left early: records are dropped.
+      states.append(generator.state.numpy().tolist())
+    return (values, states, epochs(wrapped, dataset), total.numpy()), wrapped
+
+  compare(program)
+
+
+def case_a_generator_that_the_step_uses_otherwise_stays_in_the_step():
+  def program(wrap):
+    generator = tf.random.Generator.from_seed(3)
+    total = tf.Variable(0.0)
+
+    @tf.function
+    def step(iterator):
+      number = tf.strings.to_number(next(iterator))
+      total.assign_add(tf.reduce_sum(number) + generator.uniform([]))
+      return number, generator.uniform([2]) + total, generator.state.read_value()
+
+    wrapped = wrap(step)
+    return epochs(wrapped, tf.data.Dataset.from_tensor_slices(["1", "2", "3"]).batch(1)), wrapped
+
+  compare(program)
+
+
+def case_seeded_draws_go_on_over_epochs_left_early():
+  def program(wrap):
+    total = tf.Variable(0.0)
+
+    @tf.function
+    def step(iterator):
+      number = tf.strings.to_number(next(iterator))
+      total.assign_add(tf.reduce_sum(number))
+      return number + tf.random.uniform([], seed=7)
+
+    wrapped = wrap(step)
+    values = []
+    for _ in range(4):
+      iterator = iter(tf.data.Dataset.from_tensor_slices(["1", "2", "3", "4", "5"]))
+      values += [wrapped(iterator).numpy() for _ in range(2)]
+    return values, wrapped
+
+  compare(program)
+
+
+def case_outputs_that_the_region_computes():
+  def program(wrap):
+    steps = tf.Variable(0)
+
+    @tf.function
+    def step(iterator):
+      text = next(iterator)
+      tf.debugging.assert_less(tf.strings.length(text), 100)
+      steps.assign_add(1)
+      return {"text": tf.strings.upper(text), "raw": text}, steps.read_value()
+
+    wrapped = wrap(step)
+    return epochs(wrapped, words()), wrapped
+
+  compare(program)
+
+
+def case_nested_functions_are_divided_in_place():
+  def program(wrap):
+    weights = tf.Variable(tf.ones([9]))
+
+    @tf.function
+    def prepare(text, buckets):
+      return tf.strings.to_hash_bucket_fast(tf.strings.join([text, "!"]), buckets)
+
+    @tf.function
+    def train(text, other):
+      ids = prepare(text, 9)
+      with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.gather(weights, ids) ** 2)
+      weights.assign_sub(0.1 * tf.convert_to_tensor(tape.gradient(loss, weights)))
+      return loss, ids, other
+
+    @tf.function
+    def step(iterator):
+      text = next(iterator)
+      first = train(text, tf.strings.length(text))
+      second = train(tf.strings.upper(text), weights[0])
+      return first, second
+
+    wrapped = wrap(step)
+    return epochs(wrapped, words()), wrapped
+
+  compare(program)
+
+
+def case_a_loop_in_the_step():
+  def program(wrap):
+    total = tf.Variable(0, dtype=tf.int64)
+
+    @tf.function
+    def step(iterator):
+      for _ in tf.range(3):
+        total.assign_add(tf.reduce_sum(tf.strings.to_hash_bucket_fast(next(iterator), 9)))
+      return total.read_value()
+
+    wrapped = wrap(step)
+    return (epochs(wrapped, words()), total.numpy()), wrapped
+
+  compare(program)
+
+
+def case_other_arguments_beside_the_iterator():
+  def program(wrap):
+    total = tf.Variable(0, dtype=tf.int64)
+
+    @tf.function
+    def step(iterator, factors):
+      ids = tf.strings.to_hash_bucket_fast(next(iterator), 9)
+      total.assign_add(tf.reduce_sum(factors) * tf.reduce_sum(ids))
+      return ids, total.read_value()
+
+    wrapped = wrap(step)
+    iterator = iter(words())
+    values = []
+    for i in range(8):
+      ids, now = wrapped(iterator, factors=tf.ones([i % 3 + 1], tf.int64))
+      values.append((ids.numpy().tolist(), now.numpy()))
+    return values, wrapped
+
+  compare(program)
+
+
+def case_two_iterators_in_turns():
+  def program(wrap):
+    total = tf.Variable(0, dtype=tf.int64)
+
+    @tf.function
+    def step(iterator):
+      total.assign_add(tf.reduce_sum(tf.strings.to_hash_bucket_fast(next(iterator), 9)))
+      return total.read_value()
+
+    wrapped = wrap(step)
+    one, two = iter(words()), iter(words(2))
+    values = [(wrapped(one).numpy(), wrapped(two).numpy()) for _ in range(9)]
+    return values, wrapped
+
+  compare(program)
+
+
+def case_variables_that_python_changes_are_no_constants():
+  def program(wrap):
+    scale = tf.Variable(1.0)
+
+    @tf.function
+    def step(iterator):
+      return tf.strings.to_number(next(iterator)) * scale
+
+    wrapped = wrap(step)
+    iterator = iter(tf.data.Dataset.from_tensor_slices(["1", "2", "3", "4", "5"]))
+    values = []
+    for i in range(5):
+      values.append(wrapped(iterator).numpy())
+      scale.assign(float(i))
+    return values, wrapped
+
+  compare(program)
+
+
+def case_tables_that_python_changes_are_no_constants():
+  def program(wrap):
+    table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1)
+
+    @tf.function
+    def step(iterator):
+      text = tf.strings.lower(next(iterator))
+      return table.lookup(text)
+
+    wrapped = wrap(step)
+    iterator = iter(tf.data.Dataset.from_tensor_slices(["A", "A", "A"]))
+    values = []
+    for i in range(3):
+      values.append(wrapped(iterator).numpy())
+      table.insert(tf.constant(["a"]), tf.constant([i], tf.int64))
+    return values, wrapped
+
+  compare(program)
+
+
+def numbers(texts):
+  return tf.data.Dataset.from_tensor_slices(texts)
+
+
+def case_an_error_comes_in_its_place_and_the_next_step_goes_on():
+  def program(wrap):
+    total = tf.Variable(0.0)
+
+    @tf.function
+    def step(iterator):
+      number = tf.strings.to_number(next(iterator))
+      total.assign_add(number)
+      return total.read_value()
+
+    line = step.python_function.__code__.co_firstlineno + 2
+    wrapped = wrap(step)
+    iterator = iter(numbers(["1", "2", "three", "4", "five", "6"]))
+    values = []
+    for _ in range(8):
+      try:
+        values.append(wrapped(iterator).numpy())
+      except tf.errors.OpError as error:
+        values.append(type(error).__name__)
+        if isinstance(error, tf.errors.InvalidArgumentError):
+          assert "three" in str(error) or "five" in str(error), error
+          assert f"line {line}, in step" in str(error), error
+    return values, wrapped
+
+  compare(program)
+
+
+def case_several_threads_use_each_record_once():
+  total = tf.Variable(0.0)
+
+  @tf.function
+  def step(iterator):
+    number = tf.strings.to_number(next(iterator))
+    total.assign_add(number)
+    return number
+
+  wrapped = tf.staging.ahead(step, capacity=2, num_threads=3)
+  for size in list(range(1, 12)) * 5:
+    got = drain(wrapped, iter(numbers([str(i) for i in range(size)])))
+    assert sorted(got) == [float(i) for i in range(size)], (size, got)
+
+
+def case_an_error_is_not_lost_to_the_end_of_the_data():
+  @tf.function
+  def step(iterator):
+    return tf.strings.to_number(next(iterator))
+
+  wrapped = tf.staging.ahead(step, capacity=2, num_threads=3)
+  for _ in range(20):
+    iterator, failed, got = iter(numbers(["1", "2", "x"])), 0, 0
+    while True:
+      try:
+        wrapped(iterator)
+        got += 1
+      except tf.errors.InvalidArgumentError:
+        failed += 1
+      except tf.errors.OutOfRangeError:
+        break
+    assert (got, failed) == (2, 1), (got, failed)
+
+
+def threads_of_stages():
+  names = []
+  for path in pathlib.Path("/proc/self/task").glob("*/comm"):
+    try:
+      names.append(path.read_text().strip())
+    except OSError:
+      continue
+  return [name for name in names if name.startswith(("tested_step", "stage"))]
+
+
+def wait_until(condition):
+  deadline = time.monotonic() + 10
+  while not condition():
+    assert time.monotonic() < deadline, "it does not come to that"
+    gc.collect()
+    time.sleep(0.01)
+
+
+def case_threads_end_with_their_iterator_and_their_step():
+  @tf.function
+  def tested_step(iterator):
+    return tf.strings.to_number(next(iterator))
+
+  wrapped = tf.staging.ahead(tested_step, capacity=2)
+  endless = numbers(["1", "2"]).repeat()
+  one, two = iter(endless), iter(endless)
+  wrapped(one), wrapped(two)
+  stages = [weakref.ref(stage) for stage in wrapped.stages()]
+  assert count_of(wrapped) == 2
+  del one
+  wait_until(lambda: count_of(wrapped) == 1)
+  del wrapped
+  wait_until(lambda: all(stage() is None for stage in stages))
+  assert float(next(two).numpy()) >= 0 if two.element_spec.dtype != tf.string else next(two) is not None
+  assert not [t for t in threading.enumerate() if t.name.startswith("tested")]
+
+
+def case_memory_and_iterators_do_not_stay():
+  class Owner:
+    pass
+
+  @tf.function
+  def step(iterator):
+    return tf.strings.to_number(next(iterator))
+
+  wrapped = tf.staging.ahead(step, capacity=2)
+  owners = []
+  for _ in range(5):
+    owner = Owner()
+
+    def element(i, owner=owner):
+      return np.array(str(i)).astype(object)
+
+    dataset = tf.data.Dataset.range(10**6).map(lambda i, f=element: tf.py_function(lambda j: str(int(j)), [i], tf.string))
+    owners.append(weakref.ref(owner))
+    iterator = iter(dataset)
+    assert [float(wrapped(iterator)) for _ in range(3)] == [0.0, 1.0, 2.0]
+    del iterator, dataset, owner, element
+  wait_until(lambda: count_of(wrapped) == 0)
+
+
+def why_not(step, *iterators):
+  wrapped = tf.staging.ahead(step)
+  wrapped(*iterators)
+  assert count_of(wrapped) == 0
+  return wrapped.why_not
+
+
+def case_what_is_not_staged_runs_as_it_is_and_says_why():
+  variable = tf.Variable(1.0)
+  endless = numbers(["1", "2"]).repeat()
+
+  @tf.function
+  def nothing(iterator):
+    return tf.gather(variable[None] + 1, 0) + tf.cast(tf.strings.length(next(iterator)), tf.float32) * 0
+
+  @tf.function
+  def only_read(iterator):
+    variable.assign_add(next(iterator))
+    return variable.read_value()
+
+  @tf.function
+  def optional(iterator):
+    element = iterator.get_next_as_optional()
+    return element.get_value()
+
+  @tf.function
+  def two_reads(iterator):
+    return tf.strings.join([next(iterator), next(iterator)])
+
+  @tf.function
+  def several(one, two):
+    return tf.strings.join([next(one), next(two)])
+
+  def eager(iterator):
+    return next(iterator)
+
+  floats = tf.data.Dataset.from_tensors(1.0).repeat()
+  assert tf.staging.ahead(nothing)(iter(endless)).numpy() == 2
+  assert "can run ahead" in why_not(only_read, iter(floats)), why_not(only_read, iter(floats))
+  assert "other than by next()" in why_not(optional, iter(endless))
+  assert "several iterators" in why_not(several, iter(endless), iter(endless))
+  assert "several sources" in why_not(two_reads, iter(endless))
+  assert "Python values" in why_not(tf.function(lambda iterator, flag: next(iterator)), iter(endless), True)
+  assert "no tf.function" in why_not(eager, iter(endless))
+  assert "no argument" in why_not(tf.function(lambda x: x + 1), tf.constant(1))
+
+
+def case_data_that_the_step_changes_is_not_read_ahead():
+  def program(wrap):
+    shift = tf.Variable(0, dtype=tf.int64)
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    options.experimental_optimization.inject_prefetch = False
+    options.autotune.enabled = False
+    dataset = tf.data.Dataset.range(5).map(lambda i: i + shift).with_options(options)
+
+    @tf.function
+    def step(iterator):
+      number = tf.strings.length(tf.strings.as_string(next(iterator) * 100))
+      shift.assign_add(10)
+      return number, shift.read_value()
+
+    wrapped = wrap(step)
+    return drain(wrapped, iter(dataset)), wrapped
+
+  expected, _ = program(plain)
+  got, step = program(staged())
+  assert got == expected
+  assert "which it changes" in step.why_not, step.why_not
+
+
+def case_a_checkpoint_keeps_what_waits():
+  def make(wrap):
+    total = tf.Variable(0, dtype=tf.int64)
+
+    @tf.function
+    def step(iterator):
+      number = tf.strings.to_number(next(iterator), tf.int64)
+      total.assign_add(number)
+      return number
+
+    iterator = iter(tf.data.Dataset.range(30).map(tf.strings.as_string).shuffle(8, seed=2))
+    return total, wrap(step), iterator, tf.train.Checkpoint(total=total, iterator=iterator)
+
+  def program(wrap):
+    with tempfile.TemporaryDirectory() as folder:
+      total, step, iterator, checkpoint = make(wrap)
+      values = [step(iterator).numpy() for _ in range(5)]
+      path = checkpoint.write(folder + "/c")
+      after = [step(iterator).numpy() for _ in range(6)]
+      _, other_step, other_iterator, other = make(wrap)
+      other.read(path).assert_consumed()
+      resumed = [other_step(other_iterator).numpy() for _ in range(6)]
+      checkpoint.read(path).assert_consumed()
+      back = [step(iterator).numpy() for _ in range(25)]
+      assert after == resumed == back[:6], (after, resumed, back)
+      return (values, after, back, total.numpy()), step
+
+  compare(program)
+
+
+def case_programs_end_at_once():
+  program = """
+import tensorflow as tf, {imports}
+@tf.function
+def step(iterator):
+  return tf.strings.to_number(next(iterator))
+step = tf.staging.ahead(step, capacity=2)
+def slow(i):
+  time.sleep(0.05)
+  return str(int(i))
+data = tf.data.Dataset.range(10**9).map(lambda i: tf.py_function(slow, [i], tf.string))
+iterator = iter(data)
+step(iterator)
+{end}
+"""
+  for end, status in (("", 0), ("raise SystemExit(3)", 3), ("1 / 0", 1),
+                      ("os.kill(os.getpid(), signal.SIGINT); step(iterator)", -2)):
+    done = subprocess.run(
+        [sys.executable, "-c", program.format(imports="os, signal, time", end=end)], capture_output=True, text=True,
+        timeout=60, check=False)
+    assert done.returncode in (status, 1 if status == -2 else status), (end, done.returncode, done.stderr[-2000:])
+
+
+if __name__ == "__main__":
+  cases.main(globals())

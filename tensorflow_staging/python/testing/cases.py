@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the cases of a file in one process, which has another API than the tests, and tells the tests what came of each.
+
+A file of cases ends with `cases.main(globals())`. Its functions that begin with `case_` are the cases. A test runs the file
+once (`run_file`), and then checks the outcome of each case (`names_in` lists them without running anything).
+"""
+
+import ast
+import json
+import pathlib
+import sys
+import traceback
+from typing import Any
+
+
+def main(namespace: dict[str, Any]) -> None:
+  """Runs the cases, and prints what came of each: a line of JSON with its name and its error, or an empty string."""
+  wanted = sys.argv[1:]
+  for name, case in list(namespace.items()):
+    if not name.startswith("case_") or (wanted and name not in wanted):
+      continue
+    error = ""
+    try:
+      case()
+    except BaseException:  # pylint: disable=broad-except
+      error = traceback.format_exc()
+    print(json.dumps([name, error]), flush=True)
+
+
+def names_in(path: pathlib.Path) -> list[str]:
+  """Returns the names of the cases of a file."""
+  return [
+      node.name for node in ast.parse(path.read_text()).body
+      if isinstance(node, ast.FunctionDef) and node.name.startswith("case_")
+  ]
+
+
+def outcomes(output: str) -> dict[str, str]:
+  """Returns the error of each case, by name, of what a file has printed."""
+  return dict(json.loads(line) for line in output.splitlines() if line.startswith('["case_'))
