@@ -10,12 +10,10 @@ from typing import Optional
 from tensorflow.python.data.ops import iterator_ops
 
 from tensorflow.python.eager import context
-from tensorflow.python.eager import execute
 from tensorflow.python.eager import record
 from tensorflow.python.eager.polymorphic_function import eager_function_run
 from tensorflow.python.eager.polymorphic_function import function_type_utils
 from tensorflow.python.framework import errors
-from tensorflow.python.framework import ops
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.types import distribute as distribute_types
 from tensorflow.python.util import nest
@@ -23,6 +21,7 @@ from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.ahead import iterator_stage
+from tensorflow_staging.python.ahead import saved_iterator
 from tensorflow_staging.python.ahead import step_division
 from tensorflow_staging.python.ahead import step_inputs
 from tensorflow_staging.python.stages import argument_checks
@@ -174,9 +173,8 @@ class AheadStep:
     trace = None
     try:
       division, values = self._divide(iterator, args, kwargs)
-      # What eager ops have done to iterators is over.
-      with ops.device("CPU:0"):
-        execute.execute(b"StepEndHolds", 0, [], (), context.context())
+      saved_iterator.end_holds()
+      saved_iterator.end_holds_after_checkpoints(iterator, bool(division.random_states))
       stage = iterator_stage.IteratorStage(division, iterator, values, **self._options)
       why_not = ""
       if len(args) == 1 and not kwargs and not division.concrete.graph.deferred_external_captures:

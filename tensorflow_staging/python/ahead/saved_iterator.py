@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of iterators whose elements are read ahead.
+
+The op that saves an iterator pauses the iterator's stages, and writes the records that wait beside its position; the op
+that restores it gives them back (core/sources). In a session, what they hold ends with the session's run. Eager ops have no
+such end, so it is told here.
+"""
+
+import weakref
+
+from tensorflow.python.data.ops import iterator_ops
+from tensorflow.python.eager import context
+from tensorflow.python.eager import execute
+from tensorflow.python.framework import ops
+from tensorflow.python.platform import tf_logging
+
+
+def end_holds() -> None:
+  """Lets the stages go on whose iterators eager ops have made, saved or restored."""
+  with ops.device("CPU:0"):
+    execute.execute(b"StepEndHolds", 0, [], (), context.context())
+
+
+def end_holds_after_checkpoints(iterator: iterator_ops.OwnedIterator, draws_ahead: bool) -> None:
+  """Ends what `tf.train.Checkpoint` holds when it has saved or restored this iterator.
+
+  Args:
+    iterator: The iterator.
+    draws_ahead: Whether the records hold random numbers of a generator, which were drawn from a copy of its state. A
+      checkpoint has no such copy.
+  """
+  # The iterator must not own a reference to itself: its end ends its stage.
+  weak, kind = weakref.ref(iterator), type(iterator)
+
+  def serialize():
+    if draws_ahead:
+      tf_logging.warning(
+          "A checkpoint of an iterator has records for which tf.random.Generator has drawn ahead. After it is restored, the "
+          "generator repeats the draws of the records that waited.")
+    try:
+      return kind._serialize_to_tensors(weak())  # pylint: disable=protected-access
+    finally:
+      end_holds()
+
+  def restore(restored):
+    try:
+      return kind._restore_from_tensors(weak(), restored)  # pylint: disable=protected-access
+    finally:
+      end_holds()
+
+  iterator._serialize_to_tensors = serialize  # pylint: disable=protected-access
+  iterator._restore_from_tensors = restore  # pylint: disable=protected-access
