@@ -36,8 +36,8 @@ bool ReadsTable(const Node& node) {
 
 // Whether any function that `node` calls, as the branch of a conditional for
 // example, contains a seeded draw.
-bool CallsSeededDraw(const NodeDef& def, const FunctionLibraryDefinition& library,
-                     int depth) {
+bool CallsSeededDraw(const NodeDef& def,
+                     const FunctionLibraryDefinition& library, int depth) {
   for (const auto& [name, attr] : def.attr()) {
     const FunctionDef* callee =
         attr.has_func() ? library.Find(attr.func().name()) : nullptr;
@@ -58,7 +58,8 @@ bool CallsSeededDraw(const NodeDef& def, const FunctionLibraryDefinition& librar
 }
 
 // The types and the shapes of the elements of the iterator `arg`.
-void ElementSpec(const Node& arg, const CallSite& site, NodeDefBuilder* builder) {
+void ElementSpec(const Node& arg, const CallSite& site,
+                 NodeDefBuilder* builder) {
   for (const Edge* edge : arg.out_edges()) {
     DataTypeVector types;
     std::vector<PartialTensorShape> shapes;
@@ -109,10 +110,9 @@ void FlatStep::LetDrawsAwaitRecords() {
   for (const auto& [shaped, draw] : draw_before_) draws.push_back(draw);
   if (source == nullptr || draws.empty()) return;
   std::vector<bool> before_source(graph_.num_node_ids());
-  ReverseDFSFrom(graph_, {source}, /*enter=*/{},
-                 [&before_source](Node* node) {
-                   before_source[node->id()] = true;
-                 });
+  ReverseDFSFrom(graph_, {source}, /*enter=*/{}, [&before_source](Node* node) {
+    before_source[node->id()] = true;
+  });
   for (Node* draw : draws) {
     if (!before_source[draw->id()]) graph_.AddControlEdge(source, draw);
   }
@@ -356,8 +356,7 @@ Status FlatStep::AddOutputs(const CallSite& root) {
     graph_.AddEdge(const_cast<Node*>(src), output, added, 0);
   }
   NodeDef def;
-  TF_RETURN_IF_ERROR(
-      NodeDefBuilder("control_outputs", "NoOp").Finalize(&def));
+  TF_RETURN_IF_ERROR(NodeDefBuilder("control_outputs", "NoOp").Finalize(&def));
   AddNodeAttr(kTargetAttr, true, &def);
   Node* added = nullptr;
   TF_RETURN_IF_ERROR(Add(std::move(def), &added));

@@ -20,9 +20,9 @@ namespace {
 // Attributes of a function that say something of its inputs or outputs, or that
 // tie it to its gradient.
 constexpr const char* kNotForParts[] = {
-    "_input_shapes",          "_implements",          "api_implements",
-    "api_preferred_device",   "backward_function_name",
-    "forward_function_name"};
+    "_input_shapes",          "_implements",
+    "api_implements",         "api_preferred_device",
+    "backward_function_name", "forward_function_name"};
 
 constexpr char kColocated[] = "loc:@";
 
@@ -55,9 +55,9 @@ Status FunctionPart::AddInput(const NodeOutput& tensor) {
     added->AddAttr("index", num_inputs_++);
     copies_[tensor.node] = added;
   } else {
-    TF_RETURN_IF_ERROR(AddInput(
-        absl::StrCat("carried_", num_inputs_),
-        BaseType(tensor.node->output_type(tensor.index)), &added));
+    TF_RETURN_IF_ERROR(
+        AddInput(absl::StrCat("carried_", num_inputs_),
+                 BaseType(tensor.node->output_type(tensor.index)), &added));
   }
   Replace(tensor, added, 0);
   return OkStatus();
@@ -75,8 +75,7 @@ Status FunctionPart::AddInput(const std::string& name, DataType dtype,
   return status;
 }
 
-Status FunctionPart::AddNode(NodeDef def, const NodeSet& others,
-                             Node** added) {
+Status FunctionPart::AddNode(NodeDef def, const NodeSet& others, Node** added) {
   std::unordered_set<std::string> names;
   for (const Node* node : graph_.nodes()) names.insert(node->name());
   for (const Node* node : others) names.insert(node->name());

@@ -48,8 +48,8 @@ class StepInputKindOp : public OpKernel {
     OP_REQUIRES(ctx, handle.NumElements() == 1,
                 errors::InvalidArgument("resource must be a scalar, got shape ",
                                         handle.shape().DebugString(), "."));
-    const core::RefCountPtr<ResourceBase> resource = ResourceOf(
-        handle.flat<ResourceHandle>()(0), ctx->resource_manager());
+    const core::RefCountPtr<ResourceBase> resource =
+        ResourceOf(handle.flat<ResourceHandle>()(0), ctx->resource_manager());
     Tensor* kind = nullptr;
     OP_REQUIRES_OK(ctx, ctx->allocate_output(0, TensorShape({}), &kind));
     kind->scalar<tstring>()() = KindOf(resource.get());

@@ -58,8 +58,8 @@ class StepBufferOp : public OpKernel {
     OP_REQUIRES_OK(ctx, ctx->allocate_output(0, TensorShape({}), &output));
     auto* const buffer = new TensorBuffer(options_);
     buffer->KeepRecordsOn("CPU:0", layout_);
-    output->scalar<ResourceHandle>()() = ResourceHandle::MakeRefCountingHandle(
-        buffer, ctx->device()->name());
+    output->scalar<ResourceHandle>()() =
+        ResourceHandle::MakeRefCountingHandle(buffer, ctx->device()->name());
   }
 
  private:
@@ -113,15 +113,14 @@ class StepBufferTakeOp : public AsyncOpKernel {
     OP_REQUIRES_OK_ASYNC(ctx, found.status(), done);
     BufferRef buffer = *std::move(found);
     TensorBuffer* const from = buffer.get();
-    from->TakeAsync(ctx->cancellation_manager(),
-                    [this, ctx, buffer = std::move(buffer),
-                     done = std::move(done)](const Status& status,
-                                             TensorBuffer::Record record) {
-                      ctx->SetStatus(status.ok()
-                                         ? SetOutputs(ctx, std::move(record))
-                                         : status);
-                      done();
-                    });
+    from->TakeAsync(
+        ctx->cancellation_manager(),
+        [this, ctx, buffer = std::move(buffer), done = std::move(done)](
+            const Status& status, TensorBuffer::Record record) {
+          ctx->SetStatus(status.ok() ? SetOutputs(ctx, std::move(record))
+                                     : status);
+          done();
+        });
   }
 
  private:

@@ -215,9 +215,9 @@ Status Divider::DivideLoop(const FunctionDef& step, const CallSite& root,
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (i >= parsed->ret_nodes.size() ||
         static_cast<int>(i) >= loop.num_inputs()) {
-      return errors::InvalidArgument("Loop '", loop.name(), "' has ",
-                                     loop.num_inputs(), " inputs, and its body ",
-                                     parsed->ret_nodes.size(), " outputs.");
+      return errors::InvalidArgument(
+          "Loop '", loop.name(), "' has ", loop.num_inputs(),
+          " inputs, and its body ", parsed->ret_nodes.size(), " outputs.");
     }
     const Edge* output = nullptr;
     const Edge* input = nullptr;
@@ -238,10 +238,12 @@ Status Divider::DivideLoop(const FunctionDef& step, const CallSite& root,
     division_.why_not = inner.why_not;
     return OkStatus();
   }
-  for (std::vector<int>* indices : {&inner.ahead_inputs, &inner.random_states}) {
+  for (std::vector<int>* indices :
+       {&inner.ahead_inputs, &inner.random_states}) {
     for (int& index : *indices) index = outer[index];
   }
-  if (std::count(inner.ahead_inputs.begin(), inner.ahead_inputs.end(), -1) > 0) {
+  if (std::count(inner.ahead_inputs.begin(), inner.ahead_inputs.end(), -1) >
+      0) {
     division_.why_not = "what runs ahead needs what the loop computes";
     return OkStatus();
   }
@@ -529,9 +531,9 @@ Status Divider::DivideCall(CallSite* site, Node* call, CallSite* called,
       TF_RETURN_IF_ERROR(part.AddOutput(tensor));
     }
     FunctionDef* const defined = division_.functions.add_function();
-    TF_RETURN_IF_ERROR(
-        part.Define(NewName("ahead", function), function,
-                    ControlOutputsIn(*called, inner.ahead, part), defined));
+    TF_RETURN_IF_ERROR(part.Define(NewName("ahead", function), function,
+                                   ControlOutputsIn(*called, inner.ahead, part),
+                                   defined));
     Node* added = nullptr;
     TF_RETURN_IF_ERROR(AddCall(site, *call, *defined, inputs, &added));
     for (size_t i = 0; i < returned.size(); ++i) {
@@ -564,9 +566,9 @@ Status Divider::DivideCall(CallSite* site, Node* call, CallSite* called,
       TF_RETURN_IF_ERROR(part.AddOutput(tensor));
     }
     FunctionDef* const defined = division_.functions.add_function();
-    TF_RETURN_IF_ERROR(
-        part.Define(NewName("rest", function), function,
-                    ControlOutputsIn(*called, inner.rest, part), defined));
+    TF_RETURN_IF_ERROR(part.Define(NewName("rest", function), function,
+                                   ControlOutputsIn(*called, inner.rest, part),
+                                   defined));
     Node* added = nullptr;
     TF_RETURN_IF_ERROR(AddCall(site, *call, *defined, inputs, &added));
     for (size_t i = 0; i < stays.size(); ++i) {
@@ -716,8 +718,7 @@ Status Divider::DefineRest(const FunctionDef& step, const CallSite& root,
                          .Finalize(&def));
   def.clear_input();
   Node* take = nullptr;
-  TF_RETURN_IF_ERROR(
-      part.AddNode(std::move(def), level.rest, &take));
+  TF_RETURN_IF_ERROR(part.AddNode(std::move(def), level.rest, &take));
   part.graph()->AddEdge(handle, 0, take, 0);
   for (size_t i = 0; i < level.boundary.size(); ++i) {
     part.Replace(level.boundary[i], take, i);

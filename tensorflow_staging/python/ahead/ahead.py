@@ -8,7 +8,6 @@ from typing import Any
 from typing import Optional
 
 from tensorflow.python.data.ops import iterator_ops
-
 from tensorflow.python.eager import context
 from tensorflow.python.eager import record
 from tensorflow.python.eager.polymorphic_function import eager_function_run

@@ -49,10 +49,11 @@ TFE_Context* EagerContextOf(const py::handle& capsule) {
 TFE_TensorHandle* EagerHandleOf(const py::handle& tensor) {
   static const HandleOfTensor handle_of_tensor = FindHandleOfTensor();
   if (handle_of_tensor == nullptr) {
-    throw py::type_error("TensorFlow's Python module has no EagerTensor_Handle.");
+    throw py::type_error(
+        "TensorFlow's Python module has no EagerTensor_Handle.");
   }
-  const py::object type =
-      py::module_::import("tensorflow.python.framework.ops").attr("EagerTensor");
+  const py::object type = py::module_::import("tensorflow.python.framework.ops")
+                              .attr("EagerTensor");
   if (!py::isinstance(tensor, type)) {
     throw py::type_error("Not an eager tensor: " +
                          std::string(py::repr(tensor)));
@@ -95,9 +96,7 @@ Status EagerCall::Run(CancellationManager* cancellation) const {
   const StatusPtr status(TF_NewStatus());
   const std::unique_ptr<TFE_Op, DeleteOp> op(
       TFE_NewOp(context_, function_.c_str(), status.get()));
-  const auto failed = [&status] {
-    return TF_GetCode(status.get()) != TF_OK;
-  };
+  const auto failed = [&status] { return TF_GetCode(status.get()) != TF_OK; };
   if (failed()) return StatusFromTF_Status(status.get());
   if (!device_.empty()) {
     TFE_OpSetDevice(op.get(), device_.c_str(), status.get());

@@ -123,11 +123,11 @@ class PyStepProducers {
     const auto call = std::make_shared<EagerCall>(
         EagerContextOf(context), function, device, std::move(attrs), handles);
     py::gil_scoped_release release;
-    producers_ = StepProducers::Start(
-        tsl::core::GetNewRef(*found), num_threads,
-        [call](CancellationManager* cancellation) {
-          return call->Run(cancellation);
-        });
+    producers_ =
+        StepProducers::Start(tsl::core::GetNewRef(*found), num_threads,
+                             [call](CancellationManager* cancellation) {
+                               return call->Run(cancellation);
+                             });
   }
 
   ~PyStepProducers() { Stop(); }
@@ -156,9 +156,10 @@ class PyStepProducers {
 }  // namespace
 
 void AddFunctions(py::module_* module) {
-  module->def("divide_step", &Divide, py::arg("library"), py::arg("name"),
-              py::arg("inputs"), py::arg("prefix"),
-              R"doc(Divides a function into a part that runs ahead, and the rest.
+  module->def(
+      "divide_step", &Divide, py::arg("library"), py::arg("name"),
+      py::arg("inputs"), py::arg("prefix"),
+      R"doc(Divides a function into a part that runs ahead, and the rest.
 
 Args:
   library: A serialized `FunctionDefLibrary`, as bytes: the function, and those
