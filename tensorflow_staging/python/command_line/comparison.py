@@ -76,8 +76,8 @@ def verdict(low: float, high: float, busy: Optional[float]) -> str:
   if busy is not None and busy >= gain.BUSY:
     kind = "A loss" if high < 1 else "No clear gain"
     return (
-        f"{kind}: there was nothing to gain, as the cores were {busy:.0%} busy without a stage. Give the program more"
-        " cores, or run nothing else beside it.")
+        f"{kind}: a stage uses idle cores, and they were {busy:.0%} busy without one. Give the program more cores, or"
+        " run nothing else beside it.")
   if high < 1:
     return (
         "A loss, although cores were idle. tf.staging.explain(graph, config) says what runs ahead; leave SmartStage off"

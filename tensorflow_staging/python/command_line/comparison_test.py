@@ -44,8 +44,8 @@ def test_the_report():
 @pytest.mark.parametrize("low,high,busy,expected", [
     (1.1, 1.2, 0.5, "A gain. To keep it, "),
     (1.1, 1.2, 0.97, "A gain. To keep it, "),
-    (0.9, 1.2, 0.97, "No clear gain: there was nothing to gain, as the cores were 97% busy without a stage."),
-    (0.8, 0.9, 0.97, "A loss: there was nothing to gain, as the cores were 97% busy without a stage."),
+    (0.9, 1.2, 0.97, "No clear gain: a stage uses idle cores, and they were 97% busy without one."),
+    (0.8, 0.9, 0.97, "A loss: a stage uses idle cores, and they were 97% busy without one."),
     (0.8, 0.9, 0.5, "A loss, although cores were idle."),
     (0.9, 1.2, 0.5, "No clear gain. More --rounds or --steps make the interval narrower;"),
     (0.9, 1.2, None, "No clear gain. More --rounds or --steps make the interval narrower;"),

@@ -161,7 +161,7 @@ def test_the_list_prints_a_line_for_each_stage():
   lines = str(stats).splitlines()
   assert lines == repr(stats).splitlines() == [str(stage) for stage in stats]
   assert [line.split(" records/s")[0].rpartition(" ")[0] for line in lines] == ["Stage 'first':", "Stage 'second':"]
-  assert all(stage.gain.split("; ")[0] in line for stage, line in zip(stats, lines, strict=True))
+  assert all(stage.gain.split("; ")[0] in line for stage, line in zip(stats, lines))
   assert isinstance(stats, list)
   assert stats[0].name == "first"
   page = stats._repr_html_()
