@@ -50,12 +50,19 @@ void StepProducers::Work(int index) {
 }
 
 bool StepProducers::Produce(int index) {
+  int64_t continued;
+  {
+    mutex_lock l(mu_);
+    continued = continued_;
+  }
   SourceReader* const stage = buffer_.get();
   auto run = std::make_shared<StagedRun>(tsl::core::GetNewRef(stage),
                                          /*producer=*/index + 1);
   if (run->is_refused() ||
       !run->AwaitAdmission(/*cancellation=*/nullptr).ok()) {
-    return false;
+    // The stage has ended, and no change of an iterator can open it: a run has
+    // failed before it read any.
+    return AwaitContinue(continued);
   }
   {
     mutex_lock l(mu_);
@@ -81,6 +88,12 @@ bool StepProducers::Produce(int index) {
   // data for the cause.
   buffer_->Close(errors::IsOutOfRange(status) ? OkStatus() : status);
   return true;
+}
+
+bool StepProducers::AwaitContinue(int64_t continued) {
+  mutex_lock l(mu_);
+  while (!stopping_ && continued_ == continued) changed_.Wait(&mu_);
+  return !stopping_;
 }
 
 Status StepProducers::Run(const std::shared_ptr<StagedRun>& run) {
@@ -118,6 +131,10 @@ void StepProducers::Continue() {
     if (stopping_) return;
   }
   buffer_->Resume();
+  // Afterwards: a thread that the stage still refused has the number before.
+  mutex_lock l(mu_);
+  ++continued_;
+  changed_.NotifyAll();
 }
 
 void StepProducers::Stop() {

@@ -66,6 +66,9 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   void Work(int index) TF_LOCKS_EXCLUDED(mu_);
   // Returns whether the thread continues.
   bool Produce(int index) TF_LOCKS_EXCLUDED(mu_);
+  // Waits for the next call of Continue after the first `continued`. Returns
+  // false if the producers are being stopped.
+  bool AwaitContinue(int64_t continued) TF_LOCKS_EXCLUDED(mu_);
   // Runs the region as `run`, which has been admitted.
   Status Run(const std::shared_ptr<StagedRun>& run) TF_LOCKS_EXCLUDED(mu_);
   // The data has ended. Waits until the other threads have found it, too, or
@@ -78,6 +81,8 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   mutable mutex mu_;
   SteadyCondition changed_;
   bool stopping_ TF_GUARDED_BY(mu_) = false;
+  // How often Continue was called.
+  int64_t continued_ TF_GUARDED_BY(mu_) = 0;
   int threads_ TF_GUARDED_BY(mu_) = 0;
   // Threads in a run, and those of them that wait in AwaitOtherRuns.
   int running_ TF_GUARDED_BY(mu_) = 0;

@@ -37,9 +37,9 @@ def ahead(
 ) -> "AheadStep":
   """Returns a step that runs its input ahead: what it computes of its data without a variable.
 
-  `step` is a `tf.function` with a `tf.data.Iterator` among its arguments, which it reads with `next`. The result is called
-  as `step` is, and returns what it returns. While one step trains, threads prepare the records of the next steps: strings are
-  split and hashed, looked up in tables that do not change, and images augmented.
+  `step` is a `tf.function` with a `tf.data.Iterator` among its arguments, which it reads with `next`. The result is
+  called as `step` is, and returns what it returns. While one step trains, threads prepare the records of the next
+  steps: strings are split and hashed, looked up in tables that do not change, and images augmented.
 
   For example:
 
@@ -65,15 +65,16 @@ def ahead(
       pass  # The end of the data, as without a stage.
   ```
 
-  Each record is used once, in order with one thread. An error comes after as many steps as without a stage, and the next
-  step goes on with the next element. The threads of an iterator end when it is deleted, when the step is, and when the
-  program ends. A step of which nothing can run ahead is called as it is; a warning in one line says why.
+  Each record is used once, in order with one thread. An error comes after as many steps as without a stage, and the
+  next step goes on with the next element. The threads of an iterator end when it is deleted, when the step is, and when
+  the program ends. A step of which nothing can run ahead is called as it is; a warning in one line says why.
 
   Args:
     step: The step, a `tf.function`.
     capacity: How many records may wait, at least 1, or `tf.data.AUTOTUNE`.
     num_threads: How many threads prepare records, at least 1. Several threads read elements in any order.
-    capacity_bytes: How many bytes the waiting records may take; 0 sets no bound, or 512 MiB if `capacity` is `tf.data.AUTOTUNE`.
+    capacity_bytes: How many bytes the waiting records may take; 0 sets no bound, or 512 MiB if `capacity` is
+      `tf.data.AUTOTUNE`.
     name: The name of the stage. None stands for the name of `step`.
 
   Returns:
@@ -220,8 +221,8 @@ class AheadStep:
       division, values = self._divide(iterator, args, kwargs)
     except step_division.NotStagedError as error:
       raise RuntimeError(
-          f"{self.__name__} has read elements of this iterator ahead, and with these arguments it cannot use them: {error}."
-          " Give it a new iterator.") from None
+          f"{self.__name__} has read elements of this iterator ahead, and with these arguments it cannot use them:"
+          f" {error}. Give it a new iterator.") from None
     if division.record != stage.division.record:
       raise RuntimeError(
           f"{self.__name__} has read elements of this iterator ahead, and with these arguments it needs other records."

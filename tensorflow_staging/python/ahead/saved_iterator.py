@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints of iterators whose elements are read ahead.
 
-The op that saves an iterator pauses the iterator's stages, and writes the records that wait beside its position; the op
-that restores it gives them back (core/sources). In a session, what they hold ends with the session's run. Eager ops have no
-such end, so it is told here.
+The op that saves an iterator pauses the iterator's stages, and writes the records that wait beside its position; the
+op that restores it gives them back (core/sources). In a session, what they hold ends with the session's run. Eager ops
+have no such end, so it is told here.
 """
 
 import weakref
@@ -35,8 +35,8 @@ def end_holds_after_checkpoints(iterator: iterator_ops.OwnedIterator, draws_ahea
   def serialize():
     if draws_ahead:
       tf_logging.warning(
-          "A checkpoint of an iterator has records for which tf.random.Generator has drawn ahead. After it is restored, the "
-          "generator repeats the draws of the records that waited.")
+          "A checkpoint of an iterator has records for which tf.random.Generator has drawn ahead. After it is restored,"
+          " the generator repeats the draws of the records that waited.")
     try:
       return kind._serialize_to_tensors(weak())  # pylint: disable=protected-access
     finally:

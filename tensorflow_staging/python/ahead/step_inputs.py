@@ -13,7 +13,7 @@ from tensorflow.python.eager import execute
 from tensorflow.python.framework import dtypes
 from tensorflow.python.framework import ops
 
-# The ops that use a variable's handle without changing the variable. The runtime's own way to copy a value is among them.
+# The ops that use a variable's handle without changing the variable.
 _READS = frozenset({
     "Identity", "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp", "VariableShape"
 })

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the cases of a file in one process, which has another API than the tests, and tells the tests what came of each.
+"""Runs the cases of a file in one process, which has another API than the tests, and tells what came of each.
 
-A file of cases ends with `cases.main(globals())`. Its functions that begin with `case_` are the cases. A test runs the file
-once (`run_file`), and then checks the outcome of each case (`names_in` lists them without running anything).
+A file of cases ends with `cases.main(globals())`. Its functions that begin with `case_` are the cases. A test runs the
+file once, and then checks the outcome of each case (`outcomes`); `names_in` lists them without running anything.
 """
 
 import ast

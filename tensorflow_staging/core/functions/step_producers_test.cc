@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/functions/step_producers.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/notification.h"
+#include "tensorflow_staging/core/sources/staged_run.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+core::RefCountPtr<TensorBuffer> MakeBuffer(int64_t capacity) {
+  TensorBuffer::Options options;
+  options.name = "step";
+  options.capacity = capacity;
+  return core::RefCountPtr<TensorBuffer>(new TensorBuffer(options));
+}
+
+Status Put(TensorBuffer* buffer, int64_t value,
+           CancellationManager* cancellation) {
+  const std::shared_ptr<StagedRun> run = StagedRun::Find(cancellation);
+  Status result;
+  Notification done;
+  buffer->PutAsync(
+      {Tensor(value)}, /*timeout_millis=*/0, cancellation,
+      [&](const Status& status) {
+        if (status.ok()) run->NotePut();
+        result = status;
+        done.Notify();
+      },
+      run.get());
+  done.WaitForNotification();
+  return result;
+}
+
+Status Take(TensorBuffer* buffer, int64_t* value) {
+  Status result;
+  Notification done;
+  buffer->TakeAsync(nullptr, [&](const Status& status, TensorBuffer::Record r) {
+    result = status;
+    if (status.ok()) *value = r[0].scalar<int64_t>()();
+    done.Notify();
+  });
+  done.WaitForNotification();
+  return result;
+}
+
+// A region whose element `failing` is an error, and whose data ends at `end`.
+class Region {
+ public:
+  Region(int64_t failing, int64_t end) : failing_(failing), end_(end) {}
+
+  StepProducers::RunRegion PuttingInto(TensorBuffer* buffer) {
+    return [this, buffer](CancellationManager* cancellation) -> Status {
+      const int64_t element = next_++;
+      if (element == failing_) return errors::InvalidArgument("element");
+      if (element >= end_) return errors::OutOfRange("end");
+      return Put(buffer, element, cancellation);
+    };
+  }
+
+ private:
+  const int64_t failing_;
+  const int64_t end_;
+  std::atomic<int64_t> next_{0};
+};
+
+class StepProducersTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(StepProducersTest, EachRecordIsPutOnce) {
+  core::RefCountPtr<TensorBuffer> buffer = MakeBuffer(2);
+  TensorBuffer* const records = buffer.get();
+  Region region(/*failing=*/-1, /*end=*/50);
+  const auto producers = StepProducers::Start(
+      std::move(buffer), GetParam(), region.PuttingInto(records));
+  int64_t sum = 0, value = 0;
+  int taken = 0;
+  while (Take(records, &value).ok()) {
+    sum += value;
+    ++taken;
+  }
+  EXPECT_EQ(taken, 50);
+  EXPECT_EQ(sum, 50 * 49 / 2);
+  EXPECT_TRUE(errors::IsOutOfRange(Take(records, &value)));
+  producers->Stop();
+  EXPECT_EQ(producers->num_threads(), 0);
+}
+
+TEST_P(StepProducersTest, AnErrorIsTakenOnceAndTheNextElementFollows) {
+  core::RefCountPtr<TensorBuffer> buffer = MakeBuffer(2);
+  TensorBuffer* const records = buffer.get();
+  Region region(/*failing=*/3, /*end=*/6);
+  const auto producers = StepProducers::Start(
+      std::move(buffer), GetParam(), region.PuttingInto(records));
+  int64_t value = 0;
+  int taken = 0, failed = 0;
+  while (true) {
+    const Status status = Take(records, &value);
+    if (errors::IsOutOfRange(status)) break;
+    if (status.ok()) {
+      ++taken;
+    } else {
+      ++failed;
+      ASSERT_EQ(failed, 1) << status;
+      producers->Continue();
+    }
+  }
+  EXPECT_EQ(taken, 5);
+  EXPECT_EQ(failed, 1);
+  producers->Stop();
+}
+
+TEST_P(StepProducersTest, StopCancelsWhatWaits) {
+  core::RefCountPtr<TensorBuffer> buffer = MakeBuffer(1);
+  TensorBuffer* const records = buffer.get();
+  Region region(/*failing=*/-1, /*end=*/1000);
+  const auto producers = StepProducers::Start(
+      std::move(buffer), GetParam(), region.PuttingInto(records));
+  int64_t value = 0;
+  EXPECT_TRUE(Take(records, &value).ok());
+  producers->Stop();
+  EXPECT_EQ(producers->num_threads(), 0);
+  producers->Stop();
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, StepProducersTest,
+                         ::testing::Values(1, 2, 4));
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow
