@@ -28,10 +28,8 @@ FDH::Node GetNext() {
 }
 
 FDH::Node Hash(const std::string& name, const std::string& text) {
-  return {{name},
-          "StringToHashBucketFast",
-          {text},
-          {{"num_buckets", int64_t{10}}}};
+  return {
+      {name}, "StringToHashBucketFast", {text}, {{"num_buckets", int64_t{10}}}};
 }
 
 FDH::Node Gather(const std::string& name, const std::string& ids) {
@@ -155,12 +153,12 @@ TEST(StepDivisionTest, ASeededDrawStaysInTheStep) {
                      {"next:components:0"},
                      {{"T", DT_STRING}, {"seed", seed}, {"seed2", int64_t{0}}}};
   };
-  FunctionDef step = FDH::Create(
-      "step", {"iterator: resource", "weights: resource"},
-      {"a: string", "b: string"}, {},
-      {GetNext(), draw("seeded", 7), draw("unseeded", 0)},
-      {{"a", "seeded:output:0"}, {"b", "unseeded:output:0"}},
-      {{"read", "next"}});
+  FunctionDef step =
+      FDH::Create("step", {"iterator: resource", "weights: resource"},
+                  {"a: string", "b: string"}, {},
+                  {GetNext(), draw("seeded", 7), draw("unseeded", 0)},
+                  {{"a", "seeded:output:0"}, {"b", "unseeded:output:0"}},
+                  {{"read", "next"}});
   const StepDivision division = Divide({step}, Inputs());
   EXPECT_EQ(division.why_not, "");
   EXPECT_EQ(division.nodes_ahead, (Strings{"next", "unseeded"}));

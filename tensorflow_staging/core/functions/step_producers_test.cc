@@ -80,8 +80,8 @@ TEST_P(StepProducersTest, EachRecordIsPutOnce) {
   core::RefCountPtr<TensorBuffer> buffer = MakeBuffer(2);
   TensorBuffer* const records = buffer.get();
   Region region(/*failing=*/-1, /*end=*/50);
-  const auto producers = StepProducers::Start(
-      std::move(buffer), GetParam(), region.PuttingInto(records));
+  const auto producers = StepProducers::Start(std::move(buffer), GetParam(),
+                                              region.PuttingInto(records));
   int64_t sum = 0, value = 0;
   int taken = 0;
   while (Take(records, &value).ok()) {
@@ -99,8 +99,8 @@ TEST_P(StepProducersTest, AnErrorIsTakenOnceAndTheNextElementFollows) {
   core::RefCountPtr<TensorBuffer> buffer = MakeBuffer(2);
   TensorBuffer* const records = buffer.get();
   Region region(/*failing=*/3, /*end=*/6);
-  const auto producers = StepProducers::Start(
-      std::move(buffer), GetParam(), region.PuttingInto(records));
+  const auto producers = StepProducers::Start(std::move(buffer), GetParam(),
+                                              region.PuttingInto(records));
   int64_t value = 0;
   int taken = 0, failed = 0;
   while (true) {
@@ -123,8 +123,8 @@ TEST_P(StepProducersTest, StopCancelsWhatWaits) {
   core::RefCountPtr<TensorBuffer> buffer = MakeBuffer(1);
   TensorBuffer* const records = buffer.get();
   Region region(/*failing=*/-1, /*end=*/1000);
-  const auto producers = StepProducers::Start(
-      std::move(buffer), GetParam(), region.PuttingInto(records));
+  const auto producers = StepProducers::Start(std::move(buffer), GetParam(),
+                                              region.PuttingInto(records));
   int64_t value = 0;
   EXPECT_TRUE(Take(records, &value).ok());
   producers->Stop();
