@@ -44,7 +44,9 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     The exit status: 0, or 1 if the doctor found a problem or a comparison has no result, or 2 if the command cannot be
     run as it was given.
   """
-  parser = _Parser(prog=_PROGRAM, description="Tools for pipeline staging.")
+  # Otherwise the version is wrapped to the width of the terminal, between the words of its commit.
+  parser = _Parser(
+      prog=_PROGRAM, description="Tools for pipeline staging.", formatter_class=argparse.RawDescriptionHelpFormatter)
   parser.add_argument("--version", action="version", version=_version(), help="print the wheel's version, and exit")
   commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
   for name, (command, summary) in _COMMANDS.items():
