@@ -52,6 +52,8 @@ class StageReports:
     self._last_time = time.monotonic()
     self._last_cores = core_times.now()
     self._found_stages = False
+    # Why there was no stage in the last report.
+    self._without = ""
 
   def read(self, session: session_lib.BaseSession) -> list[StageReport]:
     """Returns a report on each stage of the session. Waits for the session's server.
@@ -62,6 +64,7 @@ class StageReports:
       RuntimeError: If the session is closed.
     """
     stages = stage_stats.stats(session)
+    self._without = "" if stages else str(stages)
     global_step = _global_step(session) if stages and self._writer is not None else None
     now, cores = time.monotonic(), core_times.now()
     busy = core_times.busy(self._last_cores, cores)
@@ -86,9 +89,7 @@ class StageReports:
   def publish(self, reports: list[StageReport]) -> None:
     """Logs and writes what `read` has returned; without a stage, warns once that there is none."""
     if not reports and not self._found_stages:
-      tf_logging.warning(
-          "tf.staging.StatsHook has nothing to report, since no stage runs in the session. tf.staging.explain(graph,"
-          " config) says what SmartStage would run ahead, and why not more.")
+      tf_logging.warning("tf.staging.StatsHook has nothing to report: %s", self._without)
     self._found_stages = True
     for report in reports:
       line = advice.line(report.stage, report.period)
