@@ -58,13 +58,6 @@ def test_a_monitored_session_fails_as_well(fields, pools, message):
     tf.train.MonitoredTrainingSession(config=_config(pools=pools, **fields))
 
 
-def test_place_pruned_graph_is_refused():
-  config = _config()
-  config.graph_options.place_pruned_graph = True
-  with pytest.raises(tf.errors.InvalidArgumentError, match=r"place_pruned_graph and .*do_smart_stage"):
-    tf.Session(config=config)
-
-
 def test_a_stream_may_be_as_high_as_there_are_streams():
   config = _config(stage_subgraph_stream_id=1)
   rewrite_options = config.graph_options.rewrite_options
