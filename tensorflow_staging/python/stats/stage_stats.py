@@ -13,6 +13,7 @@ from tensorflow.python.framework import errors
 from tensorflow.python.training import monitored_session
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python.ahead import ahead
 from tensorflow_staging.python.session import stage_lifecycle
 from tensorflow_staging.python.session import stage_runners
 from tensorflow_staging.python.stats import advice
@@ -67,8 +68,9 @@ class Stats(list[StageStats]):
 
 
 @tf_export("staging.stats")
-def stats(session: Union[session_lib.BaseSession, monitored_session.MonitoredSession]) -> Stats:
-  """Returns the statistics of the stages that run in a session.
+def stats(
+    session: Union[session_lib.BaseSession, monitored_session.MonitoredSession, ahead.AheadStep]) -> Stats:
+  """Returns the statistics of the stages that run in a session, or of a step of `tf.staging.ahead`.
 
   For example:
 
@@ -90,7 +92,7 @@ def stats(session: Union[session_lib.BaseSession, monitored_session.MonitoredSes
 
   Args:
     session: A `tf.compat.v1.Session` whose stages `tf.make_prefetch_hook()` runs, or the
-      `MonitoredSession` around it.
+      `MonitoredSession` around it; or what `tf.staging.ahead` has returned, which has a stage for each iterator.
 
   Returns:
     A list with a `StageStats` for each stage: a data class with the attributes `name`, `running`,
@@ -101,10 +103,13 @@ def stats(session: Union[session_lib.BaseSession, monitored_session.MonitoredSes
     gained, and what to do next. The list is empty if no stages run in the session, and then prints why.
 
   Raises:
-    TypeError: If `session` is no session.
+    TypeError: If `session` is neither.
     tf.errors.UnimplementedError: If the graph was written by a version without statistics.
     tf.errors.OpError: If the session cannot run, for example because its server was lost.
   """
+  if isinstance(session, ahead.AheadStep):
+    stages = stages_of(map(_counts_of_step, session.stages()))
+    return Stats(stages, without="" if stages else f"no stage runs: {session.why_not or 'no step has run'}.")
   session = _session_of(session)
   stages = stages_of(stage_lifecycle.stats(session)) if session is not None else []
   return Stats(stages, without="" if stages else no_stage.reason(session))
@@ -122,8 +127,24 @@ def _session_of(session: Any) -> Optional[session_lib.BaseSession]:
   if isinstance(session, session_lib.BaseSession):
     return session
   raise TypeError(
-      "session must be a tf.compat.v1.Session or a MonitoredSession, got"
+      "session must be a tf.compat.v1.Session, a MonitoredSession or a step of tf.staging.ahead, got"
       f" {session!r} of type {type(session).__name__}.")
+
+
+def _counts_of_step(stage: Any) -> stage_runners.StageCounts:
+  """Returns what has been counted of a stage outside of sessions, whose producers do not time their runs."""
+  buffer = stage.buffer_stats()
+  runner = {
+      "name": stage.name,
+      "running": buffer["state"] == "open",
+      "threads": stage.num_threads,
+      "ignored": 0,
+      "tunes_threads": False,
+      "threads_settled": False,
+      "timed_records": 0,
+      "record_micros": 0,
+  }
+  return stage_runners.StageCounts(runner, buffer, None, None)
 
 
 def _stage_stats(

@@ -376,30 +376,35 @@ def case_threads_end_with_their_iterator_and_their_step():
   assert next(two).numpy() in (b"1", b"2")
 
 
-def case_memory_and_iterators_do_not_stay():
-  class Owner:
-    pass
-
+def case_iterators_do_not_stay():
   @tf.function
-  def step(iterator):
+  def tested_step(iterator):
     return tf.strings.to_number(next(iterator))
 
-  wrapped = tf.staging.ahead(step, capacity=2)
-  owners = []
+  wrapped = tf.staging.ahead(tested_step, capacity=2)
+  iterators = []
   for _ in range(5):
-    owner = Owner()
-
-    def element(i, owner=owner):
-      return str(i)
-
-    dataset = tf.data.Dataset.range(10**6).map(lambda i, f=element: tf.numpy_function(f, [i], tf.string))
-    owners.append(weakref.ref(owner))
+    dataset = tf.data.Dataset.range(10**6).map(lambda i: tf.numpy_function(str, [i], tf.string))
     iterator = iter(dataset)
+    iterators.append(weakref.ref(iterator))
     assert [float(wrapped(iterator)) for _ in range(3)] == [0.0, 1.0, 2.0]
-    del iterator, owner
-  wait_until(lambda: count_of(wrapped) == 0)
-  del element, dataset
-  wait_until(lambda: not any(owner() for owner in owners[:-1]))
+    del iterator, dataset
+    # Without the garbage collector.
+    assert iterators[-1]() is None
+    assert count_of(wrapped) == 0
+  assert not threads_of_stages()
+
+
+def case_statistics():
+  wrapped = tf.staging.ahead(tf.function(lambda iterator: tf.strings.to_number(next(iterator))), capacity=3, name="s")
+  assert tf.staging.stats(wrapped) == []
+  iterator = iter(numbers(["1", "2"]).repeat())
+  for _ in range(5):
+    wrapped(iterator)
+  stats, = tf.staging.stats(wrapped)
+  assert (stats.name, stats.taken, stats.capacity, stats.num_threads, stats.running) == ("s", 5, 3, 1, True), stats
+  wrapped.stop()
+  assert tf.staging.stats(wrapped) == []
 
 
 def why_not(step, *iterators):
