@@ -10,7 +10,7 @@
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/functions/step_buffer.h"
 #include "tensorflow_staging/core/functions/step_buffer_names.h"
 #include "tensorflow_staging/core/kernels/owned_tensor.h"
 #include "tensorflow_staging/core/sources/run_holds.h"
@@ -20,7 +20,7 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-using BufferRef = core::RefCountPtr<TensorBuffer>;
+using BufferRef = core::RefCountPtr<StepBuffer>;
 
 // Returns the buffer whose handle is input 0.
 StatusOr<BufferRef> BufferOf(OpKernelContext* ctx) {
@@ -34,8 +34,7 @@ StatusOr<BufferRef> BufferOf(OpKernelContext* ctx) {
     return errors::InvalidArgument("'", handle.name(),
                                    "' is no handle of a StepBuffer.");
   }
-  TF_ASSIGN_OR_RETURN(TensorBuffer * buffer,
-                      handle.GetResource<TensorBuffer>());
+  TF_ASSIGN_OR_RETURN(StepBuffer * buffer, handle.GetResource<StepBuffer>());
   return tsl::core::GetNewRef(buffer);
 }
 
@@ -56,7 +55,7 @@ class StepBufferOp : public OpKernel {
   void Compute(OpKernelContext* ctx) override {
     Tensor* output = nullptr;
     OP_REQUIRES_OK(ctx, ctx->allocate_output(0, TensorShape({}), &output));
-    auto* const buffer = new TensorBuffer(options_);
+    auto* const buffer = new StepBuffer(options_);
     buffer->KeepRecordsOn("CPU:0", layout_);
     output->scalar<ResourceHandle>()() =
         ResourceHandle::MakeRefCountingHandle(buffer, ctx->device()->name());
@@ -117,6 +116,10 @@ class StepBufferTakeOp : public AsyncOpKernel {
         ctx->cancellation_manager(),
         [this, ctx, buffer = std::move(buffer), done = std::move(done)](
             const Status& status, TensorBuffer::Record record) {
+          if (!status.ok() && !errors::IsOutOfRange(status) &&
+              !errors::IsCancelled(status)) {
+            buffer->NoteErrorTaken();
+          }
           ctx->SetStatus(status.ok() ? SetOutputs(ctx, std::move(record))
                                      : status);
           done();

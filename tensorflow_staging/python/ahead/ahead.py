@@ -140,8 +140,8 @@ class AheadStep:
       division, inputs = trace
     try:
       return division.rest.flat_call(inputs)
-    except errors.OpError as error:
-      stage.on_error(error)
+    except errors.OpError:
+      stage.on_error()
       raise
 
   def _call_unstaged(self, why_not: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tf.staging.ahead` and `tf.staging.SmartStage` under TensorFlow 2's API, in processes that have it."""
 
+import os
 import pathlib
+import subprocess
 import sys
 
 import pytest
 
 from tensorflow_staging.python.testing import cases
-from tensorflow_staging.python.testing import test_util
 
 _FOLDER = pathlib.Path(cases.__file__).parent
+# For all cases of a file: each of them trains twice, and some start programs.
+_SECONDS = 500
 _FILES = ["ahead_loop_cases.py", "ahead_keras_cases.py"]
 
 
@@ -20,9 +23,11 @@ def outcome(tmp_path_factory):
 
   def of(file: str, case: str) -> str:
     if file not in outcomes:
-      output = test_util.run(
-          [sys.executable, _FOLDER / file], tmp_path_factory.mktemp("cases"), TF_API_VERSION="2")
-      outcomes[file] = cases.outcomes(output)
+      environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+      done = subprocess.run(
+          [sys.executable, _FOLDER / file], cwd=tmp_path_factory.mktemp("cases"), stdout=subprocess.PIPE, text=True,
+          env=environment | {"TF_API_VERSION": "2"}, timeout=_SECONDS, check=False)
+      outcomes[file] = cases.outcomes(done.stdout)
     return outcomes[file].get(case, "The process has ended before.")
 
   return of

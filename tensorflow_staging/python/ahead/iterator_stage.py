@@ -10,7 +10,6 @@ from tensorflow.python.data.ops import iterator_ops
 from tensorflow.python.eager import context
 from tensorflow.python.eager import execute
 from tensorflow.python.framework import dtypes
-from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import gen_resource_variable_ops
 from tensorflow.python.ops import resource_variable_ops
@@ -56,6 +55,7 @@ class IteratorStage:
           ("stage", name, "capacity", capacity, "capacity_bytes", capacity_bytes,
            "tensor_names", [entry[0] for entry in division.record]), ctx)
     self._states = {}
+    self._errors_taken = 0
     inputs = []
     for i in division.ahead_inputs:
       value = values[i]
@@ -74,15 +74,12 @@ class IteratorStage:
     self._states[id(copy)] = state, copy
     return copy.handle
 
-  def on_error(self, error: errors.OpError) -> None:
-    """After a step has failed: goes on with the next element, if the part ahead has failed."""
-    stats = self._producers.buffer_stats()
-    # A step takes the error of the part ahead once no record is left. An error of its own may have the same code, but
-    # only when the part ahead has failed with that code at this very record.
-    if stats["state"] != "closed" or stats["records"] or stats["error_code"] != error.error_code:
+  def on_error(self) -> None:
+    """After a step has failed: goes on with the next element, if it has failed with an error of the part ahead."""
+    taken = self._producers.errors_taken()
+    if taken == self._errors_taken:
       return
-    if error.error_code == errors.OUT_OF_RANGE:
-      return
+    self._errors_taken = taken
     # All records before the error were taken, so the step has drawn as often as it would have without a stage.
     for state, copy in self._states.values():
       copy.assign(gen_resource_variable_ops.read_variable_op(state, dtypes.int64))

@@ -14,6 +14,7 @@
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/functions/step_buffer.h"
 #include "tensorflow_staging/core/functions/step_division.h"
 #include "tensorflow_staging/core/functions/step_producers.h"
 #include "tensorflow_staging/python/pywrap/buffer_stats_to_python.h"
@@ -117,14 +118,16 @@ class PyStepProducers {
     if (tensor.dtype() != DT_RESOURCE || tensor.NumElements() != 1) {
       throw py::type_error("buffer is no handle of a StepBuffer.");
     }
-    const StatusOr<TensorBuffer*> found =
-        tensor.flat<ResourceHandle>()(0).GetResource<TensorBuffer>();
+    const StatusOr<StepBuffer*> found =
+        tensor.flat<ResourceHandle>()(0).GetResource<StepBuffer>();
     RaiseIfError(found.status());
     const auto call = std::make_shared<EagerCall>(
         EagerContextOf(context), function, device, std::move(attrs), handles);
+    buffer_ = tsl::core::GetNewRef(*found);
+    TensorBuffer* const records = buffer_.get();
     py::gil_scoped_release release;
     producers_ =
-        StepProducers::Start(tsl::core::GetNewRef(*found), num_threads,
+        StepProducers::Start(tsl::core::GetNewRef(records), num_threads,
                              [call](CancellationManager* cancellation) {
                                return call->Run(cancellation);
                              });
@@ -149,7 +152,10 @@ class PyStepProducers {
     return ToPython(producers_->buffer().GetStats());
   }
 
+  int64_t ErrorsTaken() const { return buffer_->errors_taken(); }
+
  private:
+  core::RefCountPtr<StepBuffer> buffer_;
   std::shared_ptr<StepProducers> producers_;
 };
 
@@ -213,6 +219,8 @@ at most for code that cannot be cancelled; its thread leaves after the call.
 )doc")
       .def("num_threads", &PyStepProducers::NumThreads,
            "Returns how many threads there are.")
+      .def("errors_taken", &PyStepProducers::ErrorsTaken,
+           "Returns how many errors of the function steps have taken.")
       .def("buffer_stats", &PyStepProducers::BufferStats,
            "Returns a dict with the fields of the message BufferStats.");
 }

@@ -128,7 +128,7 @@ def test_a_session_that_is_closed_runs_no_stages():
 
 
 def test_what_is_no_session():
-  with pytest.raises(TypeError, match="session must be a tf.compat.v1.Session, a MonitoredSession or a step of tf.staging.ahead, got 3"):
+  with pytest.raises(TypeError, match="session must be .* or a step of tf.staging.ahead, got 3"):
     tf.staging.stats(3)
 
 
