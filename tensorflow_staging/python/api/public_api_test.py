@@ -9,7 +9,7 @@ _NAMES = [
     "staged", "prefetch_join", "make_prefetch_hook", "SmartStageOptions", "stream", "train.mark_target_node",
     "staging.allow_stale", "staging.explain", "staging.stats", "staging.StatsHook", "staging.save_iterators",
     "staging.WorkerCheckpointHook", "staging.build_info", "staging.unstaged",
-    "staging.discard", "async_embedding_mark_node", "staging.use_deeprec_names"
+    "staging.discard", "async_embedding_mark_node", "staging.use_deeprec_names", "staging.ahead", "staging.SmartStage",
 ]
 
 
