@@ -169,10 +169,10 @@ Status Divider::Divide(const FunctionDef& step) {
   }
   std::unique_ptr<CallSite> root;
   TF_RETURN_IF_ERROR(FindCallSites(step, library_, &root));
-  if (static_cast<size_t>(iterator) >= root->body->arg_nodes.size()) {
-    return errors::InvalidArgument("Input ", iterator, " of '",
-                                   step.signature().name(),
-                                   "' is described, and does not exist.");
+  if (inputs_.size() != root->body->arg_nodes.size()) {
+    return errors::InvalidArgument(
+        "'", step.signature().name(), "' has ", root->body->arg_nodes.size(),
+        " inputs, and ", inputs_.size(), " are described.");
   }
   const Node* loop = nullptr;
   int users = 0;

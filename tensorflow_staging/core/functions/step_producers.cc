@@ -107,13 +107,20 @@ Status StepProducers::Run(const std::shared_ptr<StagedRun>& run) {
     if (stopping_) return errors::Cancelled("The stage is being stopped.");
     cancellations_.insert(&cancellation);
   }
+  const auto began = std::chrono::steady_clock::now();
   Status status;
   {
     const ScopedStagedRun staged(&cancellation, run);
     status = run_region_(&cancellation);
   }
+  const auto took = std::chrono::steady_clock::now() - began;
   mutex_lock l(mu_);
   cancellations_.erase(&cancellation);
+  if (status.ok()) {
+    ++times_.records;
+    times_.micros +=
+        std::chrono::duration_cast<std::chrono::microseconds>(took).count();
+  }
   return status;
 }
 
@@ -162,6 +169,11 @@ void StepProducers::Stop() {
     }
     changed_.WaitFor(&mu_, left);
   }
+}
+
+StepProducers::Times StepProducers::times() const {
+  mutex_lock l(mu_);
+  return times_;
 }
 
 int StepProducers::num_threads() const {

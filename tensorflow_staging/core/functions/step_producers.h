@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_PRODUCERS_H_
 #define TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_PRODUCERS_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <set>
@@ -57,6 +58,14 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   // How many threads there are.
   int num_threads() const TF_LOCKS_EXCLUDED(mu_);
 
+  // How many runs have put a record, and how long they took in all, the waits
+  // for room included.
+  struct Times {
+    int64_t records = 0;
+    int64_t micros = 0;
+  };
+  Times times() const TF_LOCKS_EXCLUDED(mu_);
+
   const TensorBuffer& buffer() const { return *buffer_; }
 
  private:
@@ -87,6 +96,7 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   // Threads in a run, and those of them that wait in AwaitOtherRuns.
   int running_ TF_GUARDED_BY(mu_) = 0;
   int at_end_ TF_GUARDED_BY(mu_) = 0;
+  Times times_ TF_GUARDED_BY(mu_);
   // Each run has one of its own: what was cancelled once stays so.
   std::set<CancellationManager*> cancellations_ TF_GUARDED_BY(mu_);
 };

@@ -28,10 +28,10 @@ bool FindsStages(const ConfigProto& config) {
 }  // namespace
 
 void PlaceWholeGraphIfStaged(const GraphDef& graph, SessionOptions* options) {
-  GraphOptions* const graph_options = options->config.mutable_graph_options();
-  if (!graph_options->place_pruned_graph()) return;
+  // Other threads may read the options now, so they change only if they must.
+  if (!options->config.graph_options().place_pruned_graph()) return;
   if (!HasStage(graph) && !FindsStages(options->config)) return;
-  graph_options->set_place_pruned_graph(false);
+  options->config.mutable_graph_options()->set_place_pruned_graph(false);
 }
 
 }  // namespace staging

@@ -25,6 +25,9 @@ from tensorflow_staging.python.ahead import step_division
 from tensorflow_staging.python.ahead import step_inputs
 from tensorflow_staging.python.stages import argument_checks
 
+# The attribute of an iterator that refers to the step that reads it ahead.
+_READER = "_staging_reader"
+
 
 @tf_export("staging.ahead")
 def ahead(
@@ -125,6 +128,8 @@ class AheadStep:
       return self.step(*args, **kwargs)  # A part of another function.
     iterator, why_not = self._iterator_of(args, kwargs)
     if iterator is None:
+      if any(self.reads(a) for a in nest.flatten((args, kwargs)) if isinstance(a, iterator_ops.OwnedIterator)):
+        raise self._cannot_use(why_not)
       return self._call_unstaged(why_not, args, kwargs)
     known = self._stages.get(id(iterator))
     if known is None:
@@ -134,7 +139,7 @@ class AheadStep:
     if stage is None:
       return self._call_unstaged(why_not, args, kwargs)
     self.why_not = None
-    if trace is None:
+    if trace is None or record.could_possibly_record() or eager_function_run.RUN_FUNCTIONS_EAGERLY:
       division, inputs = self._rest(stage, iterator, args, kwargs)
     else:
       division, inputs = trace
@@ -173,6 +178,7 @@ class AheadStep:
     trace = None
     try:
       division, values = self._divide(iterator, args, kwargs)
+      self._check_no_other_reads(iterator)
       saved_iterator.end_holds()
       saved_iterator.end_holds_after_checkpoints(iterator, bool(division.random_states))
       stage = iterator_stage.IteratorStage(division, iterator, values, **self._options)
@@ -185,6 +191,15 @@ class AheadStep:
     self._stages[id(iterator)] = entry
     weakref.finalize(iterator, _forget, self._stages, id(iterator)).atexit = False
     return entry
+
+  def _check_no_other_reads(self, iterator: iterator_ops.OwnedIterator) -> None:
+    """Raises RuntimeError if another step reads ahead of itself what this one would read."""
+    other = getattr(iterator, _READER, lambda: None)()
+    if other is not None and other is not self and other.reads(iterator):
+      raise RuntimeError(
+          f"{other.__name__} has read elements of this iterator ahead, so {self.__name__} cannot use it. Give it an"
+          " iterator of its own.")
+    setattr(iterator, _READER, weakref.ref(self))
 
   def _divide(
       self, iterator: iterator_ops.OwnedIterator, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -220,14 +235,22 @@ class AheadStep:
     try:
       division, values = self._divide(iterator, args, kwargs)
     except step_division.NotStagedError as error:
-      raise RuntimeError(
-          f"{self.__name__} has read elements of this iterator ahead, and with these arguments it cannot use them:"
-          f" {error}. Give it a new iterator.") from None
-    if division.record != stage.division.record:
+      raise self._cannot_use(str(error)) from None
+    if division is not stage.division and division.definition_ahead != stage.division.definition_ahead:
       raise RuntimeError(
           f"{self.__name__} has read elements of this iterator ahead, and with these arguments it needs other records."
           " Give it a new iterator.")
     return division, _with_buffer(values, iterator, stage)
+
+  def _cannot_use(self, why: str) -> RuntimeError:
+    return RuntimeError(
+        f"{self.__name__} has read elements of this iterator ahead, and with these arguments it cannot use them: {why}."
+        " Give it a new iterator.")
+
+  def reads(self, iterator: Any) -> bool:
+    """Returns whether elements of an iterator are read ahead."""
+    known = self._stages.get(id(iterator))
+    return known is not None and known[1] is not None
 
   def replace_step(self, step: Callable[..., Any]) -> None:
     """From here on calls another step. What was read ahead is used, if both need the same of it."""

@@ -89,6 +89,10 @@ class IteratorStage:
     """Returns the fields of the message BufferStats by name."""
     return self._producers.buffer_stats()
 
+  def times(self) -> tuple[int, int]:
+    """Returns how many records were made, and in how many microseconds, the waits for room included."""
+    return self._producers.times()
+
   @property
   def num_threads(self) -> int:
     """How many threads there are."""

@@ -71,7 +71,7 @@ class _ModelStep:
 
   def __call__(self, iterator: Any) -> Any:
     model = self._callback.model
-    if getattr(model, "history", None) is not self._history:
+    if getattr(model, "history", None) is not self._history and not self._step.reads(iterator):
       # An exception has ended the `fit` with the callback, which Keras does not tell. This is another one.
       self.restore()
       return self.plain(iterator)

@@ -63,9 +63,10 @@ class StepDivision:
     """
     self.concrete = concrete
     name = concrete.name.decode() if isinstance(concrete.name, bytes) else concrete.name
+    prefix = f"__inference_staged_{next(_numbers)}_"
+    library = _library(concrete.function_def)
     divided = _pywrap_staging.divide_step(
-        _library(concrete.function_def).SerializeToString(), name, [tuple(i) for i in inputs],
-        f"__inference_staged_{next(_numbers)}_")
+        library.SerializeToString(), name, [tuple(i) for i in inputs], prefix)
     if divided["why_not"]:
       raise NotStagedError(divided["why_not"])
     self.ahead = divided["ahead"]
@@ -74,6 +75,11 @@ class StepDivision:
     self.record = divided["record"]
     self.nodes_ahead = divided["nodes_ahead"]
     self.outside = divided["outside"]
+    by_name = {function.signature.name: function for function in library.function}
+    for serialized in divided["functions"]:
+      function = function_pb2.FunctionDef.FromString(serialized)
+      by_name[function.signature.name] = function
+    self.definition_ahead = _definition(self.ahead, by_name).replace(prefix, "")
     # An error names all functions that it went through, and each part may call the others.
     children = list(concrete._inference_function.children)  # pylint: disable=protected-access
     self._parts = {}
@@ -84,11 +90,6 @@ class StepDivision:
       self._parts[part] = _Part(part, divided["origins"][part], concrete.function_type, children)
     children.extend(self._parts.values())
     self.rest = self._parts[divided["rest"]]
-
-  def close(self) -> None:
-    """Ends the cycle of parts, so that the eager context forgets them at once."""
-    for part in self._parts.values():
-      part.children.clear()
 
 
 def _library(function: function_pb2.FunctionDef) -> function_pb2.FunctionDefLibrary:
@@ -105,9 +106,25 @@ def _library(function: function_pb2.FunctionDef) -> function_pb2.FunctionDefLibr
   return library
 
 
+def _definition(name: str, by_name: dict[str, function_pb2.FunctionDef]) -> str:
+  """Returns a function with those that it calls as text, without what differs from trace to trace."""
+  function = function_pb2.FunctionDef()
+  function.CopyFrom(by_name[name])
+  function.signature.name = ""
+  function.attr.clear()
+  called = []
+  for node in function.node_def:
+    node.ClearField("experimental_debug_info")
+    called.extend(_definition(callee, by_name) for callee in _called(node))
+    for key, attr in list(node.attr.items()):
+      if key.startswith("_") or attr.WhichOneof("value") == "func" or attr.list.func:
+        del node.attr[key]
+  return "".join([str(function), *called])
+
+
 def _called(node: Any) -> list[str]:
   called = []
-  for attr in node.attr.values():
+  for _, attr in sorted(node.attr.items()):
     kind = attr.WhichOneof("value")
     if kind == "func":
       called.append(attr.func.name)

@@ -225,5 +225,5 @@ def _measure(plan: Plan) -> None:
   def end() -> None:
     """Says what there was if the program ends before it has taken all steps."""
     with lock:
-      clock = max(all_clocks, key=lambda clock: clock.seen)
+      clock = max(all_clocks, key=lambda clock: clock.seen, default=_Clock(plan))
       clock.result().write(pathlib.Path(plan.result))

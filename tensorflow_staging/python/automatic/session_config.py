@@ -55,7 +55,10 @@ def of_new_server(config: config_pb2.ConfigProto) -> None:
 
 
 def _may_turn_on(config: config_pb2.ConfigProto) -> bool:
-  """Returns whether the program leaves SmartStage to us. A session that places pruned graphs cannot have it."""
+  """Returns whether the program leaves SmartStage to us.
+
+  A session that places pruned graphs keeps that: the rest of its graph may have nodes that cannot be placed.
+  """
   return not config.graph_options.optimizer_options.do_smart_stage and not config.graph_options.place_pruned_graph
 
 

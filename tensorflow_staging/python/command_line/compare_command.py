@@ -8,6 +8,8 @@ import pathlib
 import signal
 import sys
 import tempfile
+from typing import Any
+from typing import NoReturn
 from typing import Optional
 
 from tensorflow_staging.python.automatic import measured_run
@@ -56,19 +58,27 @@ def run(arguments: argparse.Namespace) -> int:
     arguments: The parsed arguments.
 
   Returns:
-    The exit status: 1 if the program failed or there was nothing to compare, otherwise 0.
+    The exit status: 1 if the program failed or there was nothing to compare, 130 after Ctrl-C, otherwise 0.
 
   Raises:
     UserError: If there is no such program.
   """
   program.command(arguments)
   process_tree.adopt_orphans()
-  # As for Ctrl-C, what this process has started is to end.
-  previous = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+  # What this process has started is to end with it, also when its terminal closes.
+  previous = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
   try:
     return _compare(arguments)
+  except KeyboardInterrupt:
+    return 128 + signal.SIGINT
   finally:
-    signal.signal(signal.SIGTERM, previous)
+    for number, handler in previous.items():
+      signal.signal(number, handler)
+
+
+def _end(number: int, frame: Any) -> NoReturn:
+  del frame
+  sys.exit(128 + number)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
@@ -130,7 +140,9 @@ def _check(
     lines = output.read_text(errors="replace").splitlines()[-_LAST_LINES:]
     raise _Problem("\n    ".join([f"the program failed with the exit status {status}. Its last lines:", *lines]))
   if result is None:
-    raise _Problem("the program opened no session, so it took no step.")
+    raise _Problem(
+        "the program opened no session, so it took no step. A program of TensorFlow 2 uses tf.staging.SmartStage() or"
+        " tf.staging.ahead.")
   if result.seen == 0:
     raise _Problem(
         "no step of the program took a record from an iterator. SmartStage runs ahead what follows an iterator's"

@@ -23,7 +23,8 @@ def run(
     command: list[str], environment: Mapping[str, str], output: pathlib.Path, seconds: float) -> Optional[int]:
   """Runs a program to its end, or for a time.
 
-  `adopt_orphans` has to be called before. No process of the program is left afterwards, whatever happens.
+  `adopt_orphans` has to be called before. No process of the program is left afterwards, unless this
+  process itself is killed.
 
   Args:
     command: The command.
@@ -54,7 +55,8 @@ def _end_children(but: set[int]) -> None:
   """Kills the children of this process, those that become its children thereby, and so on."""
   while children := _children() - but:
     for child in children:
-      with contextlib.suppress(ProcessLookupError, ChildProcessError):
+      # A program with another owner cannot be killed.
+      with contextlib.suppress(ProcessLookupError, ChildProcessError, PermissionError):
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
 

@@ -10,6 +10,7 @@
 #include "tensorflow/c/eager/tfe_cancellation_manager_internal.h"
 #include "tensorflow/c/tf_status_helper.h"
 #include "tensorflow/c/tf_tensor_internal.h"
+#include "tensorflow/core/platform/errors.h"
 
 namespace py = pybind11;
 
@@ -106,6 +107,9 @@ Status EagerCall::Run(CancellationManager* cancellation) const {
     TFE_OpSetAttrString(op.get(), name.c_str(), value.data(), value.size());
   }
   for (TFE_TensorHandle* input : inputs_) {
+    if (input == nullptr) {
+      return errors::Internal("An input of '", function_, "' has no copy.");
+    }
     TFE_OpAddInput(op.get(), input, status.get());
     if (failed()) return StatusFromTF_Status(status.get());
   }

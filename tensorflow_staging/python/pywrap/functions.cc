@@ -133,7 +133,14 @@ class PyStepProducers {
                              });
   }
 
-  ~PyStepProducers() { Stop(); }
+  ~PyStepProducers() {
+    // The last handle of an iterator may go here, and what ends with it may call
+    // Python on another thread.
+    py::gil_scoped_release release;
+    producers_->Stop();
+    producers_.reset();
+    buffer_.reset();
+  }
 
   void Continue() {
     py::gil_scoped_release release;
@@ -150,6 +157,11 @@ class PyStepProducers {
 
   py::dict BufferStats() const {
     return ToPython(producers_->buffer().GetStats());
+  }
+
+  std::pair<int64_t, int64_t> Times() const {
+    const StepProducers::Times times = producers_->times();
+    return {times.records, times.micros};
   }
 
   int64_t ErrorsTaken() const { return buffer_->errors_taken(); }
@@ -209,6 +221,10 @@ Raises:
   TypeError: If an input is no eager tensor.
   tf.errors.InvalidArgumentError: If `buffer` is no handle of a buffer.
 )doc")
+      .def(
+          "times", &PyStepProducers::Times,
+          "Returns how many calls have put a record, and how many microseconds "
+          "they took in all.")
       .def("continue_after_error", &PyStepProducers::Continue,
            "Goes on with the next element, after the step has seen an error.")
       .def("stop", &PyStepProducers::Stop,

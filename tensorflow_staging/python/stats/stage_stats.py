@@ -132,8 +132,9 @@ def _session_of(session: Any) -> Optional[session_lib.BaseSession]:
 
 
 def _counts_of_step(stage: Any) -> stage_runners.StageCounts:
-  """Returns what has been counted of a stage outside of sessions, whose producers do not time their runs."""
+  """Returns what has been counted of a stage outside of sessions."""
   buffer = stage.buffer_stats()
+  records, micros = stage.times()
   runner = {
       "name": stage.name,
       "running": buffer["state"] == "open",
@@ -141,8 +142,8 @@ def _counts_of_step(stage: Any) -> stage_runners.StageCounts:
       "ignored": 0,
       "tunes_threads": False,
       "threads_settled": False,
-      "timed_records": 0,
-      "record_micros": 0,
+      "timed_records": records,
+      "record_micros": micros,
   }
   return stage_runners.StageCounts(runner, buffer, None, None)
 

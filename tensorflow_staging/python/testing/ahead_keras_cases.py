@@ -205,6 +205,22 @@ def case_single_batches_and_evaluate_in_between():
   compare(hashing, train)
 
 
+def case_evaluate_in_a_callback():
+  def train(model, x, callbacks):
+    class Evaluates(tf.keras.callbacks.Callback):
+
+      def on_train_batch_end(self, batch, logs=None):
+        if batch == 1:
+          model.evaluate(data(x), verbose=0)
+
+      def on_epoch_begin(self, epoch, logs=None):
+        model.predict(x[:3], verbose=0)
+
+    return model.fit(data(x), epochs=2, verbose=0, callbacks=[Evaluates(), *callbacks]).history
+
+  compare(hashing, train)
+
+
 def case_compiled_again_between_fits():
   def train(model, x, callbacks):
     values = [model.fit(data(x), epochs=1, verbose=0, callbacks=callbacks).history]

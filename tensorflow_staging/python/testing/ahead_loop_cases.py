@@ -454,6 +454,92 @@ def case_what_is_not_staged_runs_as_it_is_and_says_why():
   assert "no argument" in why_not(tf.function(lambda x: x + 1), tf.constant(1))
 
 
+def refused(call, message):
+  try:
+    call()
+  except RuntimeError as error:
+    assert message in str(error), error
+  else:
+    raise AssertionError(f"no error says {message!r}")
+
+
+def case_another_trace_takes_no_records_of_which_it_needs_others():
+  total = tf.Variable(0, dtype=tf.int64)
+
+  @tf.function
+  def step(iterator, x):
+    total.assign_add(1)
+    # TensorFlow folds the size into the part ahead, where the shape is known.
+    return tf.size(x, tf.int64) + next(iterator) * 2
+
+  wrapped = tf.staging.ahead(step, capacity=4)
+  iterator = iter(tf.data.Dataset.range(100))
+  assert wrapped(iterator, tf.zeros([1])).numpy() == 1
+  try:
+    assert wrapped(iterator, tf.zeros([2])).numpy() == 4
+  except RuntimeError as error:
+    assert "needs other records" in str(error)
+
+
+def case_what_would_read_past_the_stage_is_refused():
+  total = tf.Variable(0, dtype=tf.int64)
+
+  @tf.function
+  def step(iterator, log=False):
+    number = next(iterator) * 2
+    total.assign_add(number)
+    return number
+
+  first, second = (tf.staging.ahead(step, capacity=4) for _ in range(2))
+  iterator = iter(tf.data.Dataset.range(100))
+  assert first(iterator).numpy() == 0
+  refused(lambda: first(iterator, log=True), "Python values among its arguments")
+  refused(lambda: second(iterator), "cannot use it. Give it an iterator of its own")
+
+  def with_tape():
+    with tf.GradientTape():
+      first(iterator)
+
+  refused(with_tape, "tf.GradientTape around the step records it")
+  assert first(iterator).numpy() == 2
+
+
+def case_the_statistics_say_what_the_stage_gained():
+  total = tf.Variable(0, dtype=tf.int64)
+
+  @tf.function
+  def step(iterator):
+    number = tf.strings.length(tf.strings.as_string(next(iterator) * 2))
+    total.assign_add(tf.cast(number, tf.int64))
+    return number
+
+  wrapped = tf.staging.ahead(step, capacity=4)
+  iterator = iter(tf.data.Dataset.range(10**9))
+  for _ in range(300):
+    wrapped(iterator)
+  stats, = tf.staging.stats(wrapped)
+  assert stats.region.count >= 300 and stats.region.total_seconds > 0
+  assert "too few steps" not in str(stats), stats
+
+
+def case_a_stage_ends_together_with_its_python_generator():
+  program = """
+import tensorflow as tf
+total = tf.Variable(0, dtype=tf.int64)
+@tf.function
+def step(iterator):
+  total.assign_add(next(iterator) * 2)
+  tf.debugging.assert_negative(total)
+step = tf.staging.ahead(step, capacity=3)
+data = tf.data.Dataset.from_generator(lambda: iter(range(1000)), output_signature=tf.TensorSpec([], tf.int64))
+try:
+  step(iter(data))
+except tf.errors.InvalidArgumentError:
+  pass
+"""
+  subprocess.run([sys.executable, "-c", program], timeout=60, check=True, capture_output=True)
+
+
 def case_data_that_the_step_changes_is_not_read_ahead():
   def program(wrap):
     shift = tf.Variable(0, dtype=tf.int64)
