@@ -248,7 +248,12 @@ void IteratorChange::Apply() {
   }
   // 2. From here on what has been read is stale.
   staged_reads_ = source_->staged_reads();
-  const auto readers = source_->Change(restored_, holds_.get());
+  //    A one-shot iterator gets its only dataset in the first run that needs it.
+  //    That may be a step, which takes a record of a stage that reads it next.
+  const bool is_one_shot =
+      ctx_->op_kernel().type_string() == "OneShotIterator";
+  const auto readers =
+      source_->Change(restored_, is_one_shot ? nullptr : holds_.get());
   ReadSet reads;
   reads.Add(source_, source_->version());
   for (Source::Element& element : given_back_) {

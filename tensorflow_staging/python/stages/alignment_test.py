@@ -242,6 +242,15 @@ def test_two_elements_are_two_calls_of_get_next():
   assert len(set(found)) == 20
 
 
+def test_a_step_may_be_the_first_to_need_a_one_shot_iterator():
+  """Whether it is depends on time, so many sessions begin. On busy cores, it was in one of thirteen."""
+  iterator = tf.data.make_one_shot_iterator(tf.data.Dataset.range(40))
+  staged, other = tf.staged(iterator.get_next(), capacity=2), iterator.get_next()
+  for _ in range(40):
+    with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+      assert len(set(sess.run([staged, other]))) == 2
+
+
 def test_queues_and_readers(tmp_path):
   path = tmp_path / "lines.txt"
   path.write_text("".join(f"{i},{i * 3}\n" for i in range(40)))
