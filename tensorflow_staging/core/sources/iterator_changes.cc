@@ -250,8 +250,7 @@ void IteratorChange::Apply() {
   staged_reads_ = source_->staged_reads();
   //    A one-shot iterator gets its only dataset in the first run that needs it.
   //    That may be a step, which takes a record of a stage that reads it next.
-  const bool is_one_shot =
-      ctx_->op_kernel().type_string() == "OneShotIterator";
+  const bool is_one_shot = ctx_->op_kernel().type_string() == "OneShotIterator";
   const auto readers =
       source_->Change(restored_, is_one_shot ? nullptr : holds_.get());
   ReadSet reads;

@@ -86,7 +86,8 @@ def test_what_is_no_comparison(tmp_path, source, expected):
 
 
 @pytest.mark.parametrize("source,expected", [
-    ("print(1)", "Without SmartStage: the program opened no session, so it took no step. A program of TensorFlow 2 uses "),
+    ("print(1)",
+     "Without SmartStage: the program opened no session, so it took no step. A program of TensorFlow 2 uses "),
     ("import time\ntime.sleep(1000)", "Without SmartStage: the program did not take its steps within 3 s. Raise "),
 ])
 def test_a_program_without_tensorflow(tmp_path, source, expected):
