@@ -32,13 +32,6 @@ _GRID_ROUNDS = 4
 _WITH_BUFFERS_BELOW = stage_turns.FULL._replace(warm_up_seconds=4, seconds=3)
 
 
-# A stage that chooses must be about as fast so soon after the first step; then for so long, in so many new sessions.
-_SOON_SECONDS = 1.0
-_SOON = stage_turns.FULL._replace(seconds=1.0)
-_SOON_SESSIONS = 6
-_SOON_TARGET = 1.05
-
-
 class Result(NamedTuple):
   """What was measured of a case."""
 
@@ -60,38 +53,6 @@ def _measure(case: cases.Case, quick: bool) -> Result:
     best = min(grid, key=grid.get)
     turns = stage_turns.compare(opened, best, cases.TUNED, 1 if quick else case.sessions, effort)
     return Result(list(grid.items()), best, *turns)
-
-
-def _measure_soon(case: cases.Case, quick: bool) -> list[tuple[cases.Setting, list[float]]]:
-  """Returns the seconds of a step with each setting, and with AUTOTUNE, in new sessions that take turns."""
-  effort = stage_turns.QUICK if quick else _SOON
-  settings = [*itertools.starmap(cases.Setting, itertools.product(*case.grid)), cases.TUNED]
-  settings = settings[-2:] if quick else settings
-  seconds: dict[cases.Setting, list[float]] = {setting: [] for setting in settings}
-  with case.prepared(quick) as opened:
-    for turn in range(1 if quick else _SOON_SESSIONS):
-      for setting in settings[:: (-1) ** turn]:
-        seconds[setting].append(stage_turns.seconds_soon(opened, setting, _SOON_SECONDS, effort))
-  return list(seconds.items())
-
-
-def _soon_rows(results: dict[str, Any]) -> list[tuple[str, ...]]:
-  """Returns the table of what is measured soon after the first step."""
-  rows = [("record : step", "producers tried", "best", "steps/s with it", "steps/s with AUTOTUNE",
-           "AUTOTUNE / best, time", report.INTERVAL, "steps/s with one")]
-  for name, case in cases.SOON.items():
-    if name not in results:
-      continue
-    seconds = {cases.Setting(*setting): values for setting, values in results[name]}
-    tuned = seconds.pop(cases.TUNED)
-    best = min(seconds, key=lambda setting: statistics.median(seconds[setting]))
-    ratio = blocks.interval([here / there for here, there in zip(tuned, seconds[best], strict=True)])
-    slower = " **slower**" if ratio.low > _SOON_TARGET else ""
-    speeds = [f"{1 / statistics.median(values):.0f}" for values in (seconds[best], tuned, next(iter(seconds.values())))]
-    rows.append((
-        case.title, ", ".join(str(setting.threads) for setting in seconds), str(best.threads), speeds[0], speeds[1],
-        f"{ratio.median:.3f}{slower}", report.interval(ratio, digits=3), speeds[2]))
-  return rows
 
 
 def _settings(grid: cases.Grid, quick: bool) -> list[cases.Setting]:
@@ -162,15 +123,7 @@ large records, there are {cases.SESSIONS_OF_NOISY}. Behind remote storage, tf.da
 others are measured, so {_WITH_BUFFERS_BELOW.warm_up_seconds} s pass before each turn of
 {_WITH_BUFFERS_BELOW.seconds} s. *Chosen / best* is the median of the ratios of these turns, with its
 confidence interval. Steps that use up what a buffer held before count as long as the records that were put meanwhile,
-because they could not go on so.
-
-## A second after the first step
-
-{report.markdown(_soon_rows(results))}
-
-Each setting is opened in {_SOON_SESSIONS} new sessions, by turns, with a capacity that the stage chooses, and measured
-for {_SOON.seconds} s, {_SOON_SECONDS} s after the end of its first step. AUTOTUNE should take at most {_SOON_TARGET}
-times as long as the best number of producers; where the whole interval is above that, it is marked.""",
+because they could not go on so.""",
       pictures.bars("Time of a step with AUTOTUNE, over that with the best fixed setting",
                     [pictures.Group("", bars)], mark=1.0))
 
@@ -178,6 +131,5 @@ times as long as the best number of producers; where the whole interval is above
 if __name__ == "__main__":
   command_line.main(
       __file__, __doc__,
-      {name: lambda quick, case=case: _measure(case, quick) for name, case in cases.ALL.items()} |
-      {name: lambda quick, case=case: _measure_soon(case, quick) for name, case in cases.SOON.items()},
-      _write, quick=("waits_2_6", "large", "hidden_32", "cluster_250", "dssm", "soon_waits_30_2"))
+      {name: lambda quick, case=case: _measure(case, quick) for name, case in cases.ALL.items()},
+      _write, quick=("waits_2_6", "large", "hidden_32", "cluster_250", "dssm"))

@@ -13,11 +13,12 @@ _FOLDER = pathlib.Path(__file__).parent
 _PROGRAMS = {
     "exactly_once": ["exactly_once.py", "--quick"],
     "stats_hook": ["stats_hook.py", "--quick"],
+    "gpu_ahead": ["gpu_ahead.py", "--device=cpu"],
     "gpu_models": ["gpu_models.py", "--device=cpu", "--models", "dssm", "--tf_data=best", "--quick"],
 }
 _WITH_PICTURES = (
-    "autotune", "default_capacity", "equal_sessions", "first_steps", "models", "models_closely", "overlap_ratios",
-    "parameter_servers", "pipelines", "scale", "soak")
+    "autotune", "autotune_soon", "default_capacity", "equal_sessions", "first_steps", "models", "models_closely",
+    "overlap_ratios", "parameter_servers", "pipelines", "scale", "soak")
 
 
 def _tables(name: str, *arguments: str) -> list[list[str]]:

@@ -62,6 +62,7 @@ PARTS = (
     _model("din", 30),
     _model("dien", 35),
     Part("streams", 25, ("benchmarks/gpu_streams.py", "--device", _DEVICE)),
+    Part("ahead", 45, ("benchmarks/gpu_ahead.py", "--device", _DEVICE)),
     # As the driver starts programs that do not choose: all code is loaded at once.
     Part("eager", 40, ("gpu_kit/warm_up.py", "--device", _DEVICE), environment=(("CUDA_MODULE_LOADING", "EAGER"),)),
 )

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import os
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -86,10 +85,6 @@ class Grid(NamedTuple):
 # For records that wait. What computes in all cores gets no more producers than the machine of the tables has cores.
 _FOUR = Grid((1, 2, 4))
 _TWO = Grid((1, 2))
-# With a capacity that the stage chooses, too.
-_MANY = Grid((1, 4, 8, 16, 32), (tf.data.AUTOTUNE,))
-_AS_MANY_AS_CORES = Grid(
-    tuple(sorted({1, 2, os.cpu_count() // 2, os.cpu_count(), 2 * os.cpu_count()} - {0})), (tf.data.AUTOTUNE,))
 
 
 class Case(NamedTuple):
@@ -258,13 +253,23 @@ ALL: dict[str, Case] = {
     f"{name}_remote": _remote(name) for name in ("dlrm", "wide_and_deep")
 }
 
-# What needs many producers, and is compared soon after the first step.
+
+def _ratio(record: int, step: int, threads: tuple[int, ...], computes: bool = False) -> Case:
+  """Returns the case of records and steps that take so many milliseconds, with a capacity that the stage chooses."""
+  title = f"{'computes' if computes else 'waits'} {record} : {step} ms"
+  grid = Grid(threads, (tf.data.AUTOTUNE,))
+  return _times(title, lambda number: record, lambda number: step, computes, grid)
+
+
+# The share of the step that a record takes decides how many producers it needs: from a quarter of one to 32.
 SOON: dict[str, Case] = {
-    "soon_waits_30_2": _times("waits 30 : 2 ms", lambda number: 30, lambda number: 2, grid=_MANY),
-    "soon_waits_20_3": _times("waits 20 : 3 ms", lambda number: 20, lambda number: 3, grid=_MANY),
-    "soon_waits_6_2": _times("waits 6 : 2 ms", lambda number: 6, lambda number: 2, grid=_MANY),
-    "soon_computes_6_2": _times(
-        "computes 6 : 2 ms", lambda number: 6, lambda number: 2, computes=True, grid=_AS_MANY_AS_CORES),
-    "soon_computes_30_2": _times(
-        "computes 30 : 2 ms", lambda number: 30, lambda number: 2, computes=True, grid=_AS_MANY_AS_CORES),
+    "waits_2_8": _ratio(2, 8, (1, 4, 16)),
+    "waits_4_4": _ratio(4, 4, (1, 4, 16)),
+    "waits_6_2": _ratio(6, 2, (1, 4, 8, 16)),
+    "waits_20_3": _ratio(20, 3, (1, 8, 16, 32)),
+    "waits_30_2": _ratio(30, 2, (1, 8, 16, 32)),
+    "waits_64_2": _ratio(64, 2, (1, 16, 32, 64)),
+    "computes_2_8": _ratio(2, 8, (1, 4), computes=True),
+    "computes_6_2": _ratio(6, 2, (1, 2, 4, 8), computes=True),
+    "computes_30_2": _ratio(30, 2, (1, 2, 8, 15, 30), computes=True),
 }
