@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that design.md names what exists: its files, and every patch."""
+"""Tests that design.md names what exists: its files, every patch, and which folders use which."""
 
 import pathlib
 import re
@@ -34,3 +34,33 @@ def test_every_patch_is_listed_once():
   listed = re.findall(r"^\| `([\w-]+)` \|", _TEXT.partition("## What each patch hooks")[2], re.MULTILINE)
   series = (_ROOT / "patches/series").read_text().splitlines()
   assert sorted(listed) == sorted(line.removesuffix(".patch") for line in series if not line.startswith("#"))
+
+
+def _used_folders() -> dict[str, list[str]]:
+  """The folders that design.md lists, in its order, and those that each of them uses."""
+  table = _TEXT.partition("## Which folder uses which")[2].partition("\n## ")[0]
+  return {folder: re.findall(r"`([\w/]+)/`", uses)
+          for folder, uses in re.findall(r"^\| `([\w/]+)/` \|(.*)\|$", table, re.MULTILINE)}
+
+
+def _included_folders() -> dict[str, set[str]]:
+  """The folders of `core/` that have code, and those whose headers their code includes."""
+  included: dict[str, set[str]] = {}
+  for path in sorted(_CORE.rglob("*.cc")) + sorted(_CORE.rglob("*.h")):
+    folder = path.parent.relative_to(_CORE).as_posix()
+    if path.name.endswith("_test.cc") or folder.split("/")[0] == "testing":
+      continue
+    found = re.findall(r'^#include "tensorflow_staging/core/([\w/]+)/\w+[.]', path.read_text(), re.MULTILINE)
+    included.setdefault(folder, set()).update(set(found) - {folder})
+  return included
+
+
+def test_folders_use_those_that_the_table_says():
+  assert {folder: set(uses) for folder, uses in _used_folders().items()} == _included_folders()
+
+
+def test_folders_use_those_above_them():
+  listed = list(_used_folders())
+  upward = [(folder, other) for folder, uses in _used_folders().items() for other in uses
+            if listed.index(other) >= listed.index(folder)]
+  assert upward == []

@@ -68,7 +68,7 @@ REGISTER_KERNEL_BUILDER(Name(kStagedNodeOp).Device(DEVICE_CPU), StagedNodeOp);
 
 // Runs on an accelerator only where a graph requests it, with the attributes
 // that keep single inputs and outputs on the host
-// (graph/rewrite/stage_delivery.h).
+// (graph/place/stage_delivery.h).
 REGISTER_KERNEL_BUILDER(Name(kStagedNodeOp).Device(DEVICE_GPU), StagedNodeOp);
 
 }  // namespace

@@ -19,12 +19,12 @@
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/kernels/buffer_kernels.h"
-#include "tensorflow_staging/core/kernels/kernel_stream.h"
-#include "tensorflow_staging/core/kernels/lent_tensor.h"
-#include "tensorflow_staging/core/kernels/owned_tensor.h"
-#include "tensorflow_staging/core/kernels/record_copies.h"
-#include "tensorflow_staging/core/kernels/record_loan.h"
-#include "tensorflow_staging/core/kernels/record_upload.h"
+#include "tensorflow_staging/core/records/kernel_stream.h"
+#include "tensorflow_staging/core/records/lent_tensor.h"
+#include "tensorflow_staging/core/records/owned_tensor.h"
+#include "tensorflow_staging/core/records/record_copies.h"
+#include "tensorflow_staging/core/records/record_loan.h"
+#include "tensorflow_staging/core/records/record_upload.h"
 #include "tensorflow_staging/core/sources/resumed_stage.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 
@@ -277,7 +277,7 @@ class TensorBufferResumeOp : public BufferKernel {
 
  private:
   void Run(OpKernelContext* ctx, TensorBuffer* buffer) override {
-    // Elsewhere, the worker knows its staged runs (thread_pools/worker_runs.h).
+    // Elsewhere, the worker knows its staged runs (runtime/worker_runs.h).
     if (ResumedStage() != nullptr &&
         absl::StartsWith(ctx->session_handle(), "direct")) {
       *ResumedStage() = core::WeakPtr<SourceReader>(buffer);
@@ -345,7 +345,7 @@ class TensorBufferStatsOp : public BufferKernel {
 
 // Records are in the memory of the device of the Put and the Take, apart from
 // what the attributes of these say. The control ops run on the CPU where
-// SmartStage's passes have seen the graph (graph/rewrite/stage_delivery.h);
+// SmartStage's passes have seen the graph (graph/place/stage_delivery.h);
 // elsewhere their inputs and outputs are in host memory.
 REGISTER_KERNEL_BUILDER(Name(kPutOp).Device(DEVICE_CPU), TensorBufferPutOp);
 REGISTER_KERNEL_BUILDER(Name(kPutOp).Device(DEVICE_GPU), TensorBufferPutOp);

@@ -12,7 +12,7 @@
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
-#include "tensorflow_staging/core/session/session_observers.h"
+#include "tensorflow_staging/core/runtime/session_observers.h"
 
 namespace tensorflow {
 namespace staging {

@@ -12,10 +12,10 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
-#include "tensorflow_staging/core/session/callable_timeout.h"
-#include "tensorflow_staging/core/session/sync_on_finish.h"
+#include "tensorflow_staging/core/runtime/callable_timeout.h"
+#include "tensorflow_staging/core/runtime/run_in_caller.h"
+#include "tensorflow_staging/core/runtime/sync_on_finish.h"
 #include "tensorflow_staging/core/sources/resumed_stage.h"
-#include "tensorflow_staging/core/thread_pools/run_in_caller.h"
 
 namespace tensorflow {
 namespace staging {

@@ -20,9 +20,9 @@
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
+#include "tensorflow_staging/core/runtime/staged_run_threads.h"
 #include "tensorflow_staging/core/sources/source_reader.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
-#include "tensorflow_staging/core/thread_pools/staged_run_threads.h"
 
 namespace tensorflow {
 namespace staging {
@@ -142,7 +142,7 @@ class PreparedRuns {
   // Fetches the values of named_feed_input_tensors, if there are any.
   SharedCallable feeds_;
   // The buffer, if the session is a local one. On a server, the worker knows
-  // its staged runs (thread_pools/worker_runs.h).
+  // its staged runs (runtime/worker_runs.h).
   core::WeakPtr<SourceReader> stage_ TF_GUARDED_BY(mu_);
   // By op. A producer is fed the values that `feeds_` fetches.
   std::map<std::string, SharedCallable> producers_;

@@ -23,7 +23,7 @@
 #include "tensorflow/core/platform/hash.h"
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/kernels/record_copies.h"
+#include "tensorflow_staging/core/records/record_copies.h"
 #include "tensorflow_staging/core/sources/saved_state.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 

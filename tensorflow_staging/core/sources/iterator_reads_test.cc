@@ -28,7 +28,7 @@
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
-#include "tensorflow_staging/core/session/session_observers.h"
+#include "tensorflow_staging/core/runtime/session_observers.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
 #include "tensorflow_staging/core/testing/stage_runner_options.h"
 

@@ -61,7 +61,7 @@ def _report(graph: ops.Graph, notes: list[tuple[str, str]]) -> None:
 
   Args:
     graph: The graph of a session.
-    notes: What the session says of its stages (core/session/stage_notes.h): the name of an iterator whose waiting
+    notes: What the session says of its stages (core/smart_stage/stage_notes.h): the name of an iterator whose waiting
       records a checkpoint would leave out, or "", and a text.
 
   Raises:

@@ -12,8 +12,8 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
-#include "tensorflow_staging/core/graph/partition/changing_resources.h"
-#include "tensorflow_staging/core/graph/partition/resources.h"
+#include "tensorflow_staging/core/graph/facts/changing_resources.h"
+#include "tensorflow_staging/core/graph/facts/resources.h"
 
 namespace tensorflow {
 namespace staging {

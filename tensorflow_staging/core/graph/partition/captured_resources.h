@@ -3,7 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_CAPTURED_RESOURCES_H_
 #define TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_CAPTURED_RESOURCES_H_
 
-#include "tensorflow_staging/core/graph/partition/node_filter.h"
+#include "tensorflow_staging/core/graph/facts/node_filter.h"
 #include "tensorflow_staging/core/graph/partition/partition_state.h"
 
 namespace tensorflow {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
-#include "tensorflow_staging/core/graph/partition/groups.h"
-#include "tensorflow_staging/core/graph/partition/resources.h"
+#include "tensorflow_staging/core/graph/facts/groups.h"
+#include "tensorflow_staging/core/graph/facts/resources.h"
 
 namespace tensorflow {
 namespace staging {

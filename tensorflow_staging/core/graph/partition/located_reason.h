@@ -4,7 +4,7 @@
 #define TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_LOCATED_REASON_H_
 
 #include "tensorflow/core/graph/graph.h"
-#include "tensorflow_staging/core/graph/partition/node_roles.h"
+#include "tensorflow_staging/core/graph/facts/node_roles.h"
 
 namespace tensorflow {
 namespace staging {

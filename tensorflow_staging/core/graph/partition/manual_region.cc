@@ -11,7 +11,7 @@
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/graph/partition/control_flow.h"
+#include "tensorflow_staging/core/graph/facts/control_flow.h"
 
 namespace tensorflow {
 namespace staging {

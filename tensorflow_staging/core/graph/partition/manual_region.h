@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tensorflow/core/graph/graph.h"
-#include "tensorflow_staging/core/graph/partition/node_filter.h"
-#include "tensorflow_staging/core/graph/partition/node_roles.h"
+#include "tensorflow_staging/core/graph/facts/node_filter.h"
+#include "tensorflow_staging/core/graph/facts/node_roles.h"
 #include "tensorflow_staging/core/graph/partition/regions.h"
 
 namespace tensorflow {

@@ -10,11 +10,11 @@
 
 #include "absl/types/span.h"
 #include "tensorflow/core/graph/graph.h"
-#include "tensorflow_staging/core/graph/partition/control_flow.h"
-#include "tensorflow_staging/core/graph/partition/interned_sets.h"
+#include "tensorflow_staging/core/graph/facts/control_flow.h"
+#include "tensorflow_staging/core/graph/facts/interned_sets.h"
+#include "tensorflow_staging/core/graph/facts/node_roles.h"
+#include "tensorflow_staging/core/graph/facts/resources.h"
 #include "tensorflow_staging/core/graph/partition/located_reason.h"
-#include "tensorflow_staging/core/graph/partition/node_roles.h"
-#include "tensorflow_staging/core/graph/partition/resources.h"
 
 namespace tensorflow {
 namespace staging {

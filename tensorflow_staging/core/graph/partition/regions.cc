@@ -11,7 +11,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
-#include "tensorflow_staging/core/graph/partition/node_roles.h"
+#include "tensorflow_staging/core/graph/facts/node_roles.h"
 
 namespace tensorflow {
 namespace staging {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tensorflow/core/graph/graph.h"
+#include "tensorflow_staging/core/graph/facts/stale_reads.h"
 #include "tensorflow_staging/core/graph/partition/partition_state.h"
-#include "tensorflow_staging/core/graph/partition/stale_reads.h"
 
 namespace tensorflow {
 namespace staging {

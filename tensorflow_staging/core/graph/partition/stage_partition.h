@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "tensorflow/core/graph/graph.h"
+#include "tensorflow_staging/core/graph/facts/node_roles.h"
+#include "tensorflow_staging/core/graph/facts/stale_reads.h"
 #include "tensorflow_staging/core/graph/partition/located_reason.h"
-#include "tensorflow_staging/core/graph/partition/node_roles.h"
 #include "tensorflow_staging/core/graph/partition/regions.h"
-#include "tensorflow_staging/core/graph/partition/stale_reads.h"
 #include "tensorflow_staging/core/graph/partition/step_nodes.h"
 
 namespace tensorflow {

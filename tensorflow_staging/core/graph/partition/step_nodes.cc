@@ -8,9 +8,9 @@
 
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
+#include "tensorflow_staging/core/graph/facts/other_readers.h"
+#include "tensorflow_staging/core/graph/facts/resources.h"
 #include "tensorflow_staging/core/graph/partition/captured_resources.h"
-#include "tensorflow_staging/core/graph/partition/other_readers.h"
-#include "tensorflow_staging/core/graph/partition/resources.h"
 
 namespace tensorflow {
 namespace staging {

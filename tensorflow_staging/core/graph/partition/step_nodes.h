@@ -3,9 +3,9 @@
 #ifndef TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_STEP_NODES_H_
 #define TENSORFLOW_STAGING_CORE_GRAPH_PARTITION_STEP_NODES_H_
 
-#include "tensorflow_staging/core/graph/partition/node_roles.h"
+#include "tensorflow_staging/core/graph/facts/node_roles.h"
+#include "tensorflow_staging/core/graph/facts/stale_reads.h"
 #include "tensorflow_staging/core/graph/partition/partition_state.h"
-#include "tensorflow_staging/core/graph/partition/stale_reads.h"
 
 namespace tensorflow {
 namespace staging {

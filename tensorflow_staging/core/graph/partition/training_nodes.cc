@@ -4,7 +4,7 @@
 
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
-#include "tensorflow_staging/core/graph/partition/resource_effects.h"
+#include "tensorflow_staging/core/graph/facts/resource_effects.h"
 
 namespace tensorflow {
 namespace staging {

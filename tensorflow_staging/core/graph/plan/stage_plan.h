@@ -9,9 +9,9 @@
 
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/graph/graph.h"
-#include "tensorflow_staging/core/graph/partition/resources.h"
+#include "tensorflow_staging/core/graph/facts/resources.h"
+#include "tensorflow_staging/core/graph/facts/stale_reads.h"
 #include "tensorflow_staging/core/graph/partition/stage_partition.h"
-#include "tensorflow_staging/core/graph/partition/stale_reads.h"
 
 namespace tensorflow {
 namespace staging {

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "tensorflow_staging/core/graph/partition/changing_resources.h"
-#include "tensorflow_staging/core/graph/partition/node_roles.h"
-#include "tensorflow_staging/core/graph/partition/other_readers.h"
-#include "tensorflow_staging/core/graph/partition/resource_effects.h"
-#include "tensorflow_staging/core/graph/partition/resources.h"
+#include "tensorflow_staging/core/graph/facts/changing_resources.h"
+#include "tensorflow_staging/core/graph/facts/node_roles.h"
+#include "tensorflow_staging/core/graph/facts/other_readers.h"
+#include "tensorflow_staging/core/graph/facts/resource_effects.h"
+#include "tensorflow_staging/core/graph/facts/resources.h"
 #include "tensorflow_staging/core/graph/plan/stage_nodes.h"
 
 namespace tensorflow {

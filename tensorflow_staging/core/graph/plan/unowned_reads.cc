@@ -9,8 +9,8 @@
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/util/device_name_utils.h"
-#include "tensorflow_staging/core/graph/partition/function_names.h"
-#include "tensorflow_staging/core/graph/partition/node_roles.h"
+#include "tensorflow_staging/core/graph/facts/function_names.h"
+#include "tensorflow_staging/core/graph/facts/node_roles.h"
 #include "tensorflow_staging/core/graph/plan/stage_nodes.h"
 
 namespace tensorflow {

@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "tensorflow/core/framework/dataset.h"
-#include "tensorflow_staging/core/graph/partition/changing_resources.h"
-#include "tensorflow_staging/core/graph/partition/node_filter.h"
-#include "tensorflow_staging/core/graph/partition/node_roles.h"
-#include "tensorflow_staging/core/graph/partition/resource_effects.h"
-#include "tensorflow_staging/core/graph/partition/resources.h"
+#include "tensorflow_staging/core/graph/facts/changing_resources.h"
+#include "tensorflow_staging/core/graph/facts/node_filter.h"
+#include "tensorflow_staging/core/graph/facts/node_roles.h"
+#include "tensorflow_staging/core/graph/facts/resource_effects.h"
+#include "tensorflow_staging/core/graph/facts/resources.h"
 
 namespace tensorflow {
 namespace staging {

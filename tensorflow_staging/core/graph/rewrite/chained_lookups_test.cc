@@ -12,7 +12,7 @@
 
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/graph/partition/stale_reads.h"
+#include "tensorflow_staging/core/graph/facts/stale_reads.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
 #include "tensorflow_staging/core/testing/lookup_graph.h"
 

@@ -17,8 +17,8 @@
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/graph/partition/node_roles.h"
-#include "tensorflow_staging/core/graph/partition/resources.h"
+#include "tensorflow_staging/core/graph/facts/node_roles.h"
+#include "tensorflow_staging/core/graph/facts/resources.h"
 #include "tensorflow_staging/core/graph/rewrite/pack_guard.h"
 #include "tensorflow_staging/core/graph/rewrite/unique_names.h"
 

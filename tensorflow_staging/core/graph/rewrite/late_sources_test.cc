@@ -11,7 +11,7 @@
 
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
-#include "tensorflow_staging/core/graph/partition/stale_reads.h"
+#include "tensorflow_staging/core/graph/facts/stale_reads.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
 #include "tensorflow_staging/core/testing/lookup_graph.h"

@@ -13,7 +13,7 @@
 #include "absl/strings/match.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/control_flow.h"
-#include "tensorflow_staging/core/graph/partition/control_flow.h"
+#include "tensorflow_staging/core/graph/facts/control_flow.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_alignment.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"

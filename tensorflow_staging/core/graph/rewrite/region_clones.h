@@ -9,8 +9,8 @@
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/graph/place/stage_on_cpu.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
-#include "tensorflow_staging/core/graph/rewrite/stage_on_cpu.h"
 
 namespace tensorflow {
 namespace staging {

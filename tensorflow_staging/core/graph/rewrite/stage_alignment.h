@@ -5,7 +5,7 @@
 
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/status.h"
-#include "tensorflow_staging/core/graph/partition/node_filter.h"
+#include "tensorflow_staging/core/graph/facts/node_filter.h"
 #include "tensorflow_staging/core/graph/partition/regions.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
 

@@ -11,7 +11,7 @@
 #include "tensorflow_staging/core/framework/colocation.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/graph/rewrite/stage_on_cpu.h"
+#include "tensorflow_staging/core/graph/place/stage_on_cpu.h"
 
 namespace tensorflow {
 namespace staging {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tensorflow/core/graph/graph.h"
-#include "tensorflow_staging/core/graph/partition/control_flow.h"
+#include "tensorflow_staging/core/graph/facts/control_flow.h"
 
 namespace tensorflow {
 namespace staging {

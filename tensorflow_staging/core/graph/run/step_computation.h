@@ -14,7 +14,7 @@
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/graph/tensor_id.h"
 #include "tensorflow/core/platform/status.h"
-#include "tensorflow_staging/core/graph/partition/node_roles.h"
+#include "tensorflow_staging/core/graph/facts/node_roles.h"
 #include "tensorflow_staging/core/graph/run/construct_nodes.h"
 #include "tensorflow_staging/core/graph/run/fed_ahead.h"
 #include "tensorflow_staging/core/graph/run/marked_nodes.h"

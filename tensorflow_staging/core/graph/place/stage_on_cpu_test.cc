@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/place/stage_on_cpu.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tensorflow_staging/core/testing/test_graph.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+TEST(StageOnCpuTest, CopiesAChainOfAnyLengthOnce) {
+  constexpr int kNodes = 100000;
+  TestGraph graph;
+  Node* last = graph.Const("constant", 1);
+  for (int i = 0; i < kNodes; ++i) {
+    last = graph.Neg(strings::StrCat("neg_", i), last);
+  }
+  const int before = graph.get()->num_op_nodes();
+  CpuCopies copies;
+  Node* copy = nullptr;
+  ASSERT_EQ(CopyToCpu(last, "stage", graph.get(), &copies, &copy), OkStatus());
+  EXPECT_EQ(graph.get()->num_op_nodes(), before + kNodes + 1);
+  int length = 0;
+  for (const Node* node = copy; node->type_string() == "Neg"; ++length) {
+    ASSERT_EQ(node->requested_device(), "/device:CPU:0");
+    ASSERT_EQ(node->in_edges().size(), 1);
+    node = (*node->in_edges().begin())->src();
+  }
+  EXPECT_EQ(length, kNodes);
+
+  Node* again = nullptr;
+  ASSERT_EQ(CopyToCpu(last, "stage", graph.get(), &copies, &again), OkStatus());
+  EXPECT_EQ(again, copy);
+}
+
+TEST(StageOnCpuTest, ANodeThatUsesAResourceIsNotCopied) {
+  TestGraph graph;
+  Node* read = graph.ReadVariable("variable");
+  Node* sum = graph.AddN("sum", {read, graph.Const("constant", 1)});
+  CpuCopies copies;
+  Node* copy = nullptr;
+  ASSERT_EQ(CopyToCpu(sum, "stage", graph.get(), &copies, &copy), OkStatus());
+  EXPECT_EQ(copy->name(), "stage/sum");
+  EXPECT_EQ(InputsOf(*graph.get(), "stage/sum"),
+            (std::vector<std::string>{read->name(), "stage/constant"}));
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_RECORDS_DEVICE_BLOCKS_H_
+#define TENSORFLOW_STAGING_CORE_RECORDS_DEVICE_BLOCKS_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/macros.h"
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow_staging/core/records/copy_event.h"
+
+namespace tensorflow {
+namespace staging {
+
+// Blocks of a GPU's memory that hold one record each, for one kernel.
+//
+// A copy into memory from an allocator of a GPU has to wait for the stream of
+// the step, because queued kernels may still use that memory (lent_tensor.h).
+// These blocks are lent instead: the next record uses a block after no kernel
+// does any more, and a copy into it waits for nothing.
+//
+// The number of blocks is that of the records that exist at the same time.
+//
+// Thread-safe. Must be owned by a std::shared_ptr: blocks share ownership.
+class DeviceBlocks : public std::enable_shared_from_this<DeviceBlocks> {
+ public:
+  DeviceBlocks() = default;
+
+  // Sets `*block` to a tensor of at least `bytes` bytes (DT_INT8) in the memory
+  // of the device of `ctx`, and `*in_use` to whether queued kernels may still
+  // use that memory: a new block, which comes from the device's allocator.
+  // `content` is the event of the copy into the block (AwaitContent).
+  //
+  // The block is given back when the last tensor that shares its memory is
+  // destroyed. Returns the allocator's error.
+  Status Get(OpKernelContext* ctx, int64_t bytes,
+             std::shared_ptr<CopyEvent> content, Tensor* block, bool* in_use)
+      TF_LOCKS_EXCLUDED(mu_);
+
+  // How many blocks no record uses, for tests.
+  size_t NumFree() const TF_LOCKS_EXCLUDED(mu_);
+
+ private:
+  // Ends a loan: nothing uses `memory` any more.
+  void Return(Tensor memory) TF_LOCKS_EXCLUDED(mu_);
+  // Removes a free block that fits from free_.
+  bool Reuse(int64_t bytes, Tensor* memory) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  mutable mutex mu_;
+  // The blocks that no record uses, the one that is free for longest first.
+  std::deque<Tensor> free_ TF_GUARDED_BY(mu_);
+  // How many blocks records use, and the most that there have been.
+  size_t lent_ TF_GUARDED_BY(mu_) = 0;
+  size_t most_lent_ TF_GUARDED_BY(mu_) = 0;
+
+  TF_DISALLOW_COPY_AND_ASSIGN(DeviceBlocks);
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_RECORDS_DEVICE_BLOCKS_H_

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/records/kernel_stream.h"
+
+#include <memory>
+#include <utility>
+
+#include "tensorflow/compiler/xla/stream_executor/stream.h"
+#include "tensorflow/core/common_runtime/device/device_event_mgr.h"
+#include "tensorflow/core/platform/errors.h"
+
+namespace tensorflow {
+namespace staging {
+
+Status KernelStream::Of(const DeviceBase& device, KernelStream* stream) {
+  const DeviceBase::AcceleratorDeviceInfo* info =
+      device.tensorflow_accelerator_device_info();
+  if (info == nullptr || info->stream == nullptr ||
+      info->event_mgr == nullptr) {
+    return errors::InvalidArgument("Device ", device.name(),
+                                   " has no stream with events.");
+  }
+  stream->stream_ = info->stream;
+  stream->events_ = info->event_mgr;
+  return OkStatus();
+}
+
+void KernelStream::ThenCall(absl::AnyInvocable<void() &&> done) const {
+  // EventMgr takes a function that can be copied.
+  auto shared =
+      std::make_shared<absl::AnyInvocable<void() &&>>(std::move(done));
+  events_->ThenExecute(stream_, [shared] { std::move (*shared)(); });
+}
+
+bool KernelStream::IsOnSameGpu(const KernelStream& other) const {
+  return stream_->parent() == other.stream_->parent();
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/records/lent_tensor.h"
+
+#include <utility>
+
+#include "tensorflow/core/common_runtime/dma_helper.h"
+#include "tensorflow/core/framework/allocation_description.pb.h"
+#include "tensorflow/core/platform/refcount.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// The memory of a tensor while it is lent.
+class Loan : public ::tensorflow::TensorBuffer {
+ public:
+  Loan(Tensor tensor, const KernelStream& borrower,
+       absl::AnyInvocable<void(Tensor) &&> give_back,
+       std::shared_ptr<CopyEvent> content)
+      : ::tensorflow::TensorBuffer(DMAHelper::base(&tensor)),
+        is_only_tensor_(tensor.RefCountIsOne()),
+        tensor_(std::move(tensor)),
+        borrower_(borrower),
+        give_back_(std::move(give_back)),
+        content_(std::move(content)) {}
+
+  ~Loan() override {
+    borrower_.ThenCall([tensor = std::move(tensor_),
+                        give_back = std::move(give_back_)]() mutable {
+      std::move(give_back)(std::move(tensor));
+    });
+  }
+
+  // Null if the memory was filled when it was lent.
+  CopyEvent* content() const { return content_.get(); }
+
+  size_t size() const override { return tensor_.TotalBytes(); }
+  ::tensorflow::TensorBuffer* root_buffer() override { return this; }
+  // Whether kernels may reuse the memory for an output.
+  bool OwnsMemory() const override { return is_only_tensor_; }
+  void FillAllocationDescription(AllocationDescription* proto) const override {
+    proto->set_requested_bytes(size());
+    proto->set_allocated_bytes(size());
+  }
+
+ private:
+  const bool is_only_tensor_;
+  Tensor tensor_;
+  const KernelStream borrower_;
+  absl::AnyInvocable<void(Tensor) &&> give_back_;
+  const std::shared_ptr<CopyEvent> content_;
+};
+
+// Returns the memory that `tensor` is in a part of; null if it has no elements.
+::tensorflow::TensorBuffer* Root(const Tensor& tensor) {
+  ::tensorflow::TensorBuffer* buffer =
+      const_cast<::tensorflow::TensorBuffer*>(DMAHelper::buffer(&tensor));
+  return buffer == nullptr ? nullptr : buffer->root_buffer();
+}
+
+}  // namespace
+
+Tensor LendTensor(Tensor tensor, const KernelStream& borrower,
+                  absl::AnyInvocable<void(Tensor) &&> give_back,
+                  std::shared_ptr<CopyEvent> content) {
+  const DataType dtype = tensor.dtype();
+  const TensorShape shape = tensor.shape();
+  const core::RefCountPtr<Loan> loan(new Loan(
+      std::move(tensor), borrower, std::move(give_back), std::move(content)));
+  return Tensor(dtype, shape, loan.get());
+}
+
+Status AwaitContent(const std::vector<Tensor>& record,
+                    const DeviceBase& device) {
+  // The lent tensors of a record are usually parts of one block.
+  const Loan* last = nullptr;
+  for (const Tensor& tensor : record) {
+    const auto* loan = dynamic_cast<const Loan*>(Root(tensor));
+    if (loan == nullptr || loan == last || loan->content() == nullptr) continue;
+    last = loan;
+    KernelStream stream;
+    TF_RETURN_IF_ERROR(KernelStream::Of(device, &stream));
+    loan->content()->AwaitOn(stream);
+  }
+  return OkStatus();
+}
+
+}  // namespace staging
+}  // namespace tensorflow

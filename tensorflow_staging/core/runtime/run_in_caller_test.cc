@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/runtime/run_in_caller.h"
+
+#include <cstdint>
+#include <memory>
+
+#include "gtest/gtest.h"
+#include "tensorflow/core/lib/core/threadpool.h"
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/platform/notification.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+int64_t ThisThread() { return Env::Default()->GetCurrentThreadId(); }
+
+class RunInCallerTest : public ::testing::Test {
+ protected:
+  // Returns the thread that runs a closure which this thread passes on.
+  int64_t ThreadOfClosure() {
+    int64_t thread = 0;
+    Notification done;
+    runner_([&]() {
+      thread = ThisThread();
+      done.Notify();
+    });
+    done.WaitForNotification();
+    return thread;
+  }
+
+  thread::ThreadPool pool_{Env::Default(), "pool", 1};
+  const Executor::Args::Runner runner_ = RunnerInCaller(&pool_);
+};
+
+TEST_F(RunInCallerTest, OnlyAScopeRunsClosuresInItsThread) {
+  const ScopedRunBegin begin;
+  EXPECT_FALSE(RunsInCaller());
+  EXPECT_NE(ThreadOfClosure(), ThisThread());
+  {
+    const ScopedRunInCaller scope;
+    EXPECT_TRUE(RunsInCaller());
+    EXPECT_EQ(ThreadOfClosure(), ThisThread());
+  }
+  EXPECT_FALSE(RunsInCaller());
+  EXPECT_NE(ThreadOfClosure(), ThisThread());
+}
+
+TEST_F(RunInCallerTest, ScopesNest) {
+  const ScopedRunInCaller outer;
+  {
+    const ScopedRunInCaller inner;
+  }
+  const ScopedRunBegin outer_begin;
+  {
+    const ScopedRunBegin inner_begin;
+  }
+  EXPECT_EQ(ThreadOfClosure(), ThisThread());
+}
+
+TEST_F(RunInCallerTest, OnlyTheBeginOfARunIsInTheThread) {
+  const ScopedRunInCaller scope;
+  {
+    const ScopedRunBegin begin;
+  }
+  EXPECT_NE(ThreadOfClosure(), ThisThread());
+}
+
+TEST_F(RunInCallerTest, WhatAnotherThreadPassesOnRunsOnThePool) {
+  const ScopedRunInCaller scope;
+  const ScopedRunBegin begin;
+  Notification done;
+  const std::unique_ptr<Thread> other(
+      Env::Default()->StartThread({}, "other", [&]() {
+        EXPECT_FALSE(RunsInCaller());
+        EXPECT_NE(ThreadOfClosure(), ThisThread());
+        done.Notify();
+      }));
+  done.WaitForNotification();
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_RUNTIME_STAGED_RUN_THREADS_H_
+#define TENSORFLOW_STAGING_CORE_RUNTIME_STAGED_RUN_THREADS_H_
+
+#include <algorithm>
+#include <memory>
+
+#include "absl/base/call_once.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/lib/core/threadpool.h"
+#include "tensorflow_staging/core/runtime/python_in_graph.h"
+#include "tensorflow_staging/core/runtime/region_threads.h"
+
+namespace tensorflow {
+namespace staging {
+
+// Chooses the threads on which the staged runs of one source compute in a local
+// session: on RegionThreads if they may call Python, because Python may wait
+// for anything, also for what the step does; otherwise on the session's
+// inter-op threads, which are often awake already.
+//
+// All of its runs execute the same callable. Thread-safe.
+class StagedRunThreads {
+ public:
+  StagedRunThreads() : threads_(RegionThreads::Create(/*producers=*/0)) {}
+
+  StagedRunThreads(const StagedRunThreads&) = delete;
+  StagedRunThreads& operator=(const StagedRunThreads&) = delete;
+
+  // Makes the next run of a session that the calling thread begins in the
+  // lifetime of this object a staged run of `threads`, unless that is null.
+  // Must live on the stack of one thread.
+  class ScopedNextRun {
+   public:
+    explicit ScopedNextRun(StagedRunThreads* threads);
+    ~ScopedNextRun();
+    ScopedNextRun(const ScopedNextRun&) = delete;
+    ScopedNextRun& operator=(const ScopedNextRun&) = delete;
+  };
+
+  // Returns what schedules the ops of the session's run that the calling thread
+  // begins. Returns null if that run computes on `pool`, because it is no
+  // staged run or cannot call Python.
+  //
+  // `pool` has the inter-op threads of the session; if it is null, the run uses
+  // its caller's thread alone. `partitions` is what the run executes:
+  // DirectSession's list of executors, each with its graph and its function
+  // library. A session that does not keep the graphs has null ones, which may
+  // call Python.
+  //
+  // Each run calls this once: a session that an op of the region runs in the
+  // same thread is another run.
+  template <typename Partitions>
+  static Executor::Args::Runner RunnerOfThisRun(const thread::ThreadPool* pool,
+                                                const Partitions& partitions) {
+    StagedRunThreads* const run = TakeNextRun();
+    if (run == nullptr || pool == nullptr) return nullptr;
+    absl::call_once(run->searched_, [run, &partitions]() {
+      run->may_call_python_ = std::any_of(
+          partitions.begin(), partitions.end(), [](const auto& partition) {
+            return partition.graph == nullptr ||
+                   MayCallPython(
+                       *partition.graph,
+                       *partition.flib->GetFunctionLibraryDefinition());
+          });
+    });
+    return run->may_call_python_ ? run->threads_->RunnerInsteadOf(*pool)
+                                 : nullptr;
+  }
+
+  // Lets one more run take place at the same time. Must be called before the
+  // first one.
+  void AddProducer() { threads_->AddProducer(); }
+
+  // Ends the threads; see RegionThreads::Retire.
+  void Retire() { threads_->Retire(); }
+
+ private:
+  // Returns the threads of the run that the calling thread begins, if it is a
+  // staged run. The run after it is not.
+  static StagedRunThreads* TakeNextRun();
+
+  const std::shared_ptr<RegionThreads> threads_;
+  absl::once_flag searched_;
+  // What the search of the callable's graph has found.
+  bool may_call_python_ = false;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_RUNTIME_STAGED_RUN_THREADS_H_

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/runtime/staged_run_threads.h"
+
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/lib/core/threadpool.h"
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/platform/notification.h"
+#include "tensorflow_staging/core/testing/test_graph.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// What a session's run executes in one of its executors, as DirectSession
+// describes it.
+struct Library {
+  const FunctionLibraryDefinition* GetFunctionLibraryDefinition() const {
+    return &functions;
+  }
+  FunctionLibraryDefinition functions{OpRegistry::Global(),
+                                      FunctionDefLibrary()};
+};
+struct Partition {
+  const Graph* graph;
+  const Library* flib;
+};
+
+class StagedRunThreadsTest : public ::testing::Test {
+ protected:
+  using Partitions = std::vector<Partition>;
+
+  StagedRunThreadsTest() {
+    constant_.Const("op", 1);
+    python_.Lone("op", "PyFunc");
+    threads_.AddProducer();
+  }
+  ~StagedRunThreadsTest() override { threads_.Retire(); }
+
+  // Returns the runner of a run of the session that this thread begins.
+  Executor::Args::Runner Run(const Partitions& partitions) {
+    return StagedRunThreads::RunnerOfThisRun(&pool_, partitions);
+  }
+
+  const Library library_;
+  TestGraph constant_;
+  TestGraph python_;
+  const Partitions with_python_ = {{constant_.get(), &library_},
+                                   {python_.get(), &library_}};
+  const Partitions without_python_ = {{constant_.get(), &library_}};
+  thread::ThreadPool pool_{Env::Default(), "pool", 1};
+  StagedRunThreads threads_;
+};
+
+TEST_F(StagedRunThreadsTest, OnlyTheNextRunOfTheThreadIsStaged) {
+  EXPECT_EQ(Run(with_python_), nullptr);
+  {
+    const StagedRunThreads::ScopedNextRun scope(&threads_);
+    EXPECT_NE(Run(with_python_), nullptr);
+    EXPECT_EQ(Run(with_python_), nullptr);
+  }
+  {
+    const StagedRunThreads::ScopedNextRun scope(&threads_);
+  }
+  EXPECT_EQ(Run(with_python_), nullptr);
+  {
+    const StagedRunThreads::ScopedNextRun scope(nullptr);
+    EXPECT_EQ(Run(with_python_), nullptr);
+  }
+}
+
+TEST_F(StagedRunThreadsTest, ARunInItsCallersThreadNeedsNoOtherAndIsOneRun) {
+  const StagedRunThreads::ScopedNextRun scope(&threads_);
+  EXPECT_EQ(StagedRunThreads::RunnerOfThisRun(nullptr, with_python_), nullptr);
+  EXPECT_EQ(Run(with_python_), nullptr);
+}
+
+TEST_F(StagedRunThreadsTest, ARunWithoutPythonStaysOnTheSessionsThreads) {
+  for (int turn = 0; turn < 2; ++turn) {
+    const StagedRunThreads::ScopedNextRun scope(&threads_);
+    EXPECT_EQ(Run(without_python_), nullptr);
+  }
+}
+
+TEST_F(StagedRunThreadsTest, ARunOfAnUnknownGraphMayCallPython) {
+  const Partitions unknown = {{nullptr, &library_}};
+  const StagedRunThreads::ScopedNextRun scope(&threads_);
+  EXPECT_NE(Run(unknown), nullptr);
+}
+
+TEST_F(StagedRunThreadsTest, ARunThatWaitsLeavesThePoolToTheStep) {
+  const StagedRunThreads::ScopedNextRun scope(&threads_);
+  const Executor::Args::Runner runner = Run(with_python_);
+  Notification step, region;
+  runner([&]() {
+    step.WaitForNotification();
+    region.Notify();
+  });
+  pool_.Schedule([&]() { step.Notify(); });
+  region.WaitForNotification();
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/runtime/worker_runs.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/types/span.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow/core/util/device_name_utils.h"
+#include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
+#include "tensorflow_staging/core/runtime/kept_devices.h"
+#include "tensorflow_staging/core/runtime/python_in_graph.h"
+#include "tensorflow_staging/core/runtime/record_moves.h"
+#include "tensorflow_staging/core/runtime/region_threads.h"
+#include "tensorflow_staging/core/runtime/run_in_caller.h"
+#include "tensorflow_staging/core/sources/staged_run.h"
+#include "tensorflow_staging/core/thread_pools/worker_session_pools.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using Pools = std::shared_ptr<StageThreadPools>;
+
+// Where the buffer of a stage is.
+struct BufferPlace {
+  ResourceMgr* manager = nullptr;
+  std::string container;
+  std::string name;
+};
+
+// What is known of a graph.
+struct WorkerGraph {
+  // Whether it has a Put.
+  bool is_staged = false;
+  // That of the Put; no manager if there are Puts of several stages.
+  BufferPlace buffer;
+  // Whether the ops and functions of a staged graph call Python.
+  bool calls_python = false;
+  // Whether it is staged and only moves records.
+  bool only_moves_records = false;
+  // Null if the graph is not staged or cannot call Python. It can if it uses an
+  // iterator to which another run gives a dataset that does.
+  std::shared_ptr<RegionThreads> threads;
+  // Null if its session has none.
+  std::shared_ptr<WorkerSessionPools> pools;
+  bool keeps_device = false;
+};
+
+// The graphs with a Put, and all graphs of sessions with stage thread pools.
+class WorkerGraphs {
+ public:
+  static WorkerGraphs* Get() {
+    static auto* const graphs = new WorkerGraphs;
+    return graphs;
+  }
+
+  void Add(const void* item, WorkerGraph graph) {
+    mutex_lock l(mu_);
+    graphs_[item] = std::move(graph);
+  }
+
+  // Notes that a dataset that calls Python is given to an iterator. The master
+  // sends each graph with only the functions that it names, so the graph that
+  // uses the iterator does not show those of the dataset.
+  void AddPythonDataset() {
+    mutex_lock l(mu_);
+    has_python_dataset_ = true;
+  }
+
+  // Returns whether `item` has a Put. Sets `*threads` to those of its runs, or
+  // to null if these need none of their own, and `*only_moves_records`.
+  bool Find(const void* item, std::shared_ptr<RegionThreads>* threads,
+            bool* only_moves_records) {
+    tf_shared_lock l(mu_);
+    const auto found = graphs_.find(item);
+    if (found == graphs_.end()) return false;
+    const WorkerGraph& graph = found->second;
+    if (graph.calls_python || has_python_dataset_) *threads = graph.threads;
+    *only_moves_records = graph.only_moves_records;
+    return graph.is_staged;
+  }
+
+  // Returns the stage of `item`; null if it has no Put, or no op of the stage has
+  // run yet.
+  core::RefCountPtr<SourceReader> FindStage(const void* item) {
+    BufferPlace place;
+    {
+      tf_shared_lock l(mu_);
+      const auto found = graphs_.find(item);
+      if (found == graphs_.end()) return nullptr;
+      place = found->second.buffer;
+    }
+    TensorBuffer* buffer = nullptr;
+    if (place.manager == nullptr ||
+        !place.manager->Lookup(place.container, place.name, &buffer).ok()) {
+      return nullptr;
+    }
+    return core::RefCountPtr<SourceReader>(buffer);
+  }
+
+  bool KeepsDevice(const void* item) {
+    tf_shared_lock l(mu_);
+    const auto found = graphs_.find(item);
+    return found != graphs_.end() && found->second.keeps_device;
+  }
+
+  // Returns the pools of the session of `item`; null if it has none.
+  std::shared_ptr<WorkerSessionPools> FindPools(const void* item) {
+    tf_shared_lock l(mu_);
+    const auto found = graphs_.find(item);
+    return found == graphs_.end() ? nullptr : found->second.pools;
+  }
+
+  void Remove(const void* item) {
+    // Ends threads and pools without the lock.
+    WorkerGraph graph;
+    {
+      mutex_lock l(mu_);
+      const auto found = graphs_.find(item);
+      if (found == graphs_.end()) return;
+      graph = std::move(found->second);
+      graphs_.erase(found);
+    }
+    if (graph.threads != nullptr) graph.threads->Retire();
+  }
+
+ private:
+  mutex mu_;
+  std::unordered_map<const void*, WorkerGraph> graphs_ TF_GUARDED_BY(mu_);
+  // Of any session. Stays true: iterators keep their datasets.
+  bool has_python_dataset_ TF_GUARDED_BY(mu_) = false;
+};
+
+bool HasOp(const Graph& graph, absl::Span<const char* const> ops) {
+  const auto nodes = graph.op_nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [ops](const Node* node) {
+    return std::find(ops.begin(), ops.end(), node->type_string()) != ops.end();
+  });
+}
+
+// Returns where the buffer of the Puts of `graph` is.
+BufferPlace BufferOfPuts(const Graph& graph, const DeviceMgr& devices) {
+  std::optional<BufferKey> key;
+  for (const Node* node : graph.op_nodes()) {
+    if (!IsBufferPut(*node)) continue;
+    const std::optional<BufferKey> buffer = BufferOf(*node);
+    if (key.has_value() && !(buffer == key)) return {};
+    key = buffer;
+  }
+  if (!key.has_value()) return {};
+  for (Device* device : devices.ListDevices()) {
+    const DeviceNameUtils::ParsedName& name = device->parsed_name();
+    if (name.type != DEVICE_CPU || name.id != 0) continue;
+    ResourceMgr* const manager = device->resource_manager();
+    return {
+        manager,
+        key->container.empty() ? manager->default_container() : key->container,
+        key->name};
+  }
+  return {};
+}
+
+// The pools of the run that the calling thread begins; null outside any scope.
+thread_local const Pools* current_pools = nullptr;
+
+// The pools that a run has chosen.
+struct Choice {
+  Pools pools;  // Null if it has chosen none.
+  std::shared_ptr<WorkerSessionPools> session;
+  int id = 0;
+};
+
+Status FindPools(const void* item, const ExecutorOpts& options,
+                 Choice* choice) {
+  RunFields fields;
+  TF_RETURN_IF_ERROR(DecodeRunFields(options, &fields));
+  if (!fields.use_stage_subgraph_thread_pool()) return OkStatus();
+  choice->id = fields.stage_subgraph_thread_pool_id();
+  choice->session = WorkerGraphs::Get()->FindPools(item);
+  if (choice->session == nullptr) return NoSuchStageThreadPools(choice->id, 0);
+  return choice->session->Find(choice->id, &choice->pools);
+}
+
+// Returns what schedules closures on `pools` while these live, and on `pool`
+// afterwards.
+Executor::Args::Runner RunnerOf(const Pools& pools, thread::ThreadPool* pool) {
+  return [weak = std::weak_ptr<StageThreadPools>(pools),
+          pool](std::function<void()> closure) {
+    Pools pools = weak.lock();
+    if (pools == nullptr) {
+      pool->Schedule(std::move(closure));
+      return;
+    }
+    thread::ThreadPoolInterface* const inter_op =
+        pools->options().inter_op_threadpool;
+    // The pools live until the closure has run.
+    inter_op->Schedule([pools = std::move(pools),
+                        closure = std::move(closure)]() { closure(); });
+  };
+}
+
+// Makes the run of `item` that `cancellation` cancels a staged run until `*done`
+// is called, if `item` belongs to a stage.
+Status BeginStagedRun(const void* item, const CancellationManager* cancellation,
+                      std::function<void(const Status&)>* done) {
+  core::RefCountPtr<SourceReader> stage = WorkerGraphs::Get()->FindStage(item);
+  if (stage == nullptr) return OkStatus();
+  const std::string name = stage->name();
+  const auto run = std::make_shared<StagedRun>(
+      std::move(stage), reinterpret_cast<std::uintptr_t>(item));
+  if (run->is_refused()) {
+    return errors::Cancelled("Stage '", name, "' ", kHasEnded);
+  }
+  auto scope = std::make_shared<ScopedStagedRun>(cancellation, run);
+  *done = [name, run, scope = std::move(scope),
+           done = std::move(*done)](const Status& status) mutable {
+    scope.reset();
+    done(run->End(status) ? errors::Aborted("Stage '", name, "' ", kIsStale)
+                          : status);
+  };
+  return OkStatus();
+}
+
+}  // namespace
+
+Status NoteWorkerGraph(const void* item, const std::string& session_handle,
+                       const ConfigProto& config, const Graph& graph,
+                       const DeviceMgr& devices) {
+  WorkerGraph worker_graph;
+  TF_RETURN_IF_ERROR(WorkerSessionPools::OfSession(session_handle, config,
+                                                   &worker_graph.pools));
+  worker_graph.is_staged = HasOp(graph, {kPutOp});
+  worker_graph.buffer = BufferOfPuts(graph, devices);
+  const bool initializes = HasOp(graph, kIteratorInitializerOps);
+  if (worker_graph.is_staged || initializes) {
+    worker_graph.calls_python = MayCallPython(graph, graph.flib_def());
+  }
+  if (initializes && worker_graph.calls_python) {
+    WorkerGraphs::Get()->AddPythonDataset();
+  }
+  if (worker_graph.is_staged &&
+      (worker_graph.calls_python || UsesIteratorOfOtherRun(graph))) {
+    worker_graph.threads = RegionThreads::Create(/*producers=*/1);
+  }
+  worker_graph.only_moves_records =
+      worker_graph.is_staged && OnlyMovesRecords(graph);
+  worker_graph.keeps_device = KeepsDevice(graph);
+  if (worker_graph.is_staged || worker_graph.pools != nullptr) {
+    WorkerGraphs::Get()->Add(item, std::move(worker_graph));
+  }
+  return OkStatus();
+}
+
+void ForgetWorkerGraph(const void* item) { WorkerGraphs::Get()->Remove(item); }
+
+ScopedWorkerRun::ScopedWorkerRun(const void* item, const ExecutorOpts& options,
+                                 const CancellationManager* cancellation,
+                                 std::function<void(const Status&)>* done)
+    : current_(&current_pools, &pools_) {
+  status_ = BeginStagedRun(item, cancellation, done);
+  if (!status_.ok()) return;
+  Choice choice;
+  status_ = FindPools(item, options, &choice);
+  pools_ = choice.pools;
+  if (pools_ == nullptr) return;
+  *done = [choice = std::move(choice),
+           done = std::move(*done)](const Status& status) {
+    if (errors::IsCancelled(status)) choice.session->Release(choice.id);
+    done(status);
+  };
+}
+
+WorkerRun WorkerRunOf(const void* item, thread::ThreadPool* pool) {
+  WorkerRun run;
+  std::shared_ptr<RegionThreads> threads;
+  bool only_moves_records = false;
+  run.is_staged =
+      WorkerGraphs::Get()->Find(item, &threads, &only_moves_records);
+  if (current_pools != nullptr && *current_pools != nullptr) {
+    run.runner = RunnerOf(*current_pools, pool);
+    if (!WorkerGraphs::Get()->KeepsDevice(item)) {
+      run.intra_op_threadpool = (*current_pools)->options().intra_op_threadpool;
+    }
+  } else if (threads != nullptr) {
+    run.runner = threads->RunnerInsteadOf(*pool);
+  } else if (only_moves_records && RunsInCaller()) {
+    run.runner = RunnerInCaller(pool);
+  }
+  return run;
+}
+
+}  // namespace staging
+}  // namespace tensorflow

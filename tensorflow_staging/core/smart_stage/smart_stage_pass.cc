@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The graph passes that stage a session's graph. They only read options and
+// call core/graph.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "tensorflow/core/common_runtime/device_set.h"
+#include "tensorflow/core/common_runtime/optimization_registry.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/public/session_options.h"
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/graph/facts/node_filter.h"
+#include "tensorflow_staging/core/graph/facts/stale_reads.h"
+#include "tensorflow_staging/core/graph/place/stage_delivery.h"
+#include "tensorflow_staging/core/graph/place/stage_handover.h"
+#include "tensorflow_staging/core/graph/plan/stage_plan.h"
+#include "tensorflow_staging/core/graph/rewrite/late_sources.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_alignment.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
+#include "tensorflow_staging/core/graph/run/shared_iterators.h"
+#include "tensorflow_staging/core/records/kernel_stream.h"
+#include "tensorflow_staging/core/smart_stage/graph_history.h"
+#include "tensorflow_staging/core/smart_stage/session_runners.h"
+#include "tensorflow_staging/core/smart_stage/smart_stage_settings.h"
+#include "tensorflow_staging/core/smart_stage/stage_logs.h"
+#include "tensorflow_staging/core/smart_stage/stage_notes.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+bool HasStage(const Graph& graph) {
+  for (const Node* node : graph.op_nodes()) {
+    if (IsBufferPut(*node) || IsBufferTake(*node)) return true;
+  }
+  return false;
+}
+
+// Returns the filter for `graph` after its rewrite: what the rewrite adds
+// counts, too.
+NodeFilter AfterRewrite(const NodeFilter& counts, const Graph& graph) {
+  if (counts == nullptr) return nullptr;
+  auto names = std::make_shared<absl::flat_hash_set<std::string>>();
+  for (const Node* node : graph.op_nodes()) names->insert(node->name());
+  return [names, counts](const Node& node) {
+    return !names->contains(node.name()) || counts(node);
+  };
+}
+
+// Adds the stages of embedding lookups to `graph`, which has its other stages
+// already, and their runners to `runners`.
+Status StageLookups(const SmartStageSettings& settings,
+                    const NodeFilter& counts, RewriteOptions rewrite,
+                    GraphHistory* history,
+                    std::vector<PrefetchRunnerOptions>* runners, Graph* graph) {
+  const SmartStageSettings lookups = SettingsOfLookups(settings);
+  const StaleReads stale(*graph, counts);
+  const StagePlan plan(*graph, stale, lookups.name, counts);
+  for (PrefetchRunnerOptions& runner : RunnersOfPlan(plan, lookups)) {
+    runners->push_back(std::move(runner));
+  }
+  if (counts == nullptr) {
+    LogLookups(plan, stale, settings.async_embedding, *graph, history);
+  } else {
+    WarnOfLateReaders(plan, *graph, history);
+  }
+  rewrite.capacity = lookups.capacity;
+  rewrite.capacity_bytes = lookups.capacity_bytes;
+  rewrite.timeout_millis = lookups.timeout_millis;
+  rewrite.stream_id = lookups.stream_id;
+  // A lookup runs where its variable is.
+  rewrite.on_cpu = false;
+  rewrite.beside_take = true;
+  return RewriteStages(plan, rewrite, graph);
+}
+
+// Runs on the whole graph whenever a session's graph is created or extended.
+class SmartStagePass : public GraphOptimizationPass {
+ public:
+  Status Run(const GraphOptimizationPassOptions& options) override {
+    if (options.graph == nullptr || options.session_options == nullptr ||
+        options.is_function_graph) {
+      return OkStatus();
+    }
+    SmartStageSettings settings;
+    TF_RETURN_IF_ERROR(
+        ReadSmartStageSettings(options.session_options->config, &settings));
+    Graph* graph = options.graph->get();
+    if (!settings.finds_stages() && !HasStage(*graph)) return OkStatus();
+    ForgetDevicesOfBufferOps(graph);
+    core::RefCountPtr<GraphHistory> history;
+    NodeFilter counts;
+    if (options.device_set != nullptr) {
+      history = GraphHistory::Of(options.session_handle, *options.device_set);
+      if (history != nullptr) {
+        counts = history->FilterIfRunning(*options.device_set);
+        if (counts == nullptr) history->RememberNodes(*graph);
+      }
+    }
+    RewriteOptions rewrite;
+    rewrite.capacity = settings.capacity;
+    rewrite.capacity_bytes = settings.capacity_bytes;
+    rewrite.timeout_millis = settings.timeout_millis;
+    rewrite.stream_id = settings.stream_id;
+    rewrite.on_cpu = settings.on_cpu;
+    rewrite.session = options.session_handle;
+    rewrite.infer_shapes = !options.session_options->config.graph_options()
+                                .rewrite_options()
+                                .disable_meta_optimizer();
+    const NodeFilter counts_after = AfterRewrite(counts, *graph);
+    TF_RETURN_IF_ERROR(AlignStages(counts, settings.content, rewrite, graph));
+    const StagePlan plan(*graph, settings.enabled, settings.name, counts_after,
+                         settings.content);
+    std::vector<PrefetchRunnerOptions> runners = RunnersOfPlan(plan, settings);
+    // Running stages do not change, and have been logged already.
+    if (settings.enabled && counts == nullptr) {
+      LogStages(plan, *graph, history.get());
+    }
+    if (counts != nullptr) WarnOfLateReaders(plan, *graph, history.get());
+    const std::vector<StageNote> notes = NotesOnChangingState(plan, *graph);
+    TF_RETURN_IF_ERROR(RewriteStages(plan, rewrite, graph));
+    if (settings.async_embedding.enabled) {
+      TF_RETURN_IF_ERROR(StageLookups(settings, counts_after, rewrite,
+                                      history.get(), &runners, graph));
+    }
+    if (counts != nullptr) {
+      TF_RETURN_IF_ERROR(ConnectLateSources(counts_after, graph));
+    }
+    TF_RETURN_IF_ERROR(AddRunnersNode(runners, graph));
+    TF_RETURN_IF_ERROR(AddNotes(notes, graph));
+    if (history != nullptr) history->RememberBuffers(*graph);
+    return OkStatus();
+  }
+};
+
+// Whether two devices are streams of one GPU of this process.
+bool AreOnSameGpu(const DeviceSet* devices, const std::string& a,
+                  const std::string& b) {
+  if (devices == nullptr) return false;
+  KernelStream streams[2];
+  const std::string* const names[] = {&a, &b};
+  for (int i = 0; i < 2; ++i) {
+    const Device* const device = devices->FindDeviceByName(*names[i]);
+    if (device == nullptr || !KernelStream::Of(*device, &streams[i]).ok()) {
+      return false;
+    }
+  }
+  return streams[0].IsOnSameGpu(streams[1]);
+}
+
+// Chooses the devices of the ops around buffers after placement, when the
+// devices of the step are known.
+class StageDeliveryPass : public GraphOptimizationPass {
+ public:
+  Status Run(const GraphOptimizationPassOptions& options) override {
+    if (options.graph == nullptr || options.session_options == nullptr ||
+        options.is_function_graph) {
+      return OkStatus();
+    }
+    SmartStageSettings settings;
+    TF_RETURN_IF_ERROR(
+        ReadSmartStageSettings(options.session_options->config, &settings));
+    Graph* graph = options.graph->get();
+    TF_RETURN_IF_ERROR(HandOverRecords(
+        [&options](const std::string& a, const std::string& b) {
+          return AreOnSameGpu(options.device_set, a, b);
+        },
+        graph));
+    TF_RETURN_IF_ERROR(settings.on_cpu ? DeliverToConsumers(graph)
+                                       : KeepOnHost(graph));
+    MoveControlOpsToCpu(graph);
+    if (HasStage(*graph)) {
+      TF_RETURN_IF_ERROR(AddNotes(NotesOnUnownedReads(*graph), graph));
+    }
+    return OkStatus();
+  }
+};
+
+// Runs on the graph of each run. Rejects a run that would read an
+// iterator beside a stage, and marks the buffers that the run uses.
+// Once a buffer has been used, the regions no longer change.
+class StageRunPass : public GraphOptimizationPass {
+ public:
+  Status Run(const GraphOptimizationPassOptions& options) override {
+    if (options.graph == nullptr || options.session_options == nullptr ||
+        options.device_set == nullptr || options.is_function_graph) {
+      return OkStatus();
+    }
+    TF_RETURN_IF_ERROR(CheckNoSourceReadsBeside(**options.graph));
+    TF_RETURN_IF_ERROR(CheckFeedsAreNotDrawnAgain(**options.graph));
+    WarnOfStringHandles(**options.graph);
+    GraphHistory::MarkBuffersUsed(**options.graph, *options.device_set);
+    return OkStatus();
+  }
+};
+
+// Before functional control flow is lowered (10): a control flow op can be
+// staged while it is one node.
+REGISTER_OPTIMIZATION(OptimizationPassRegistry::PRE_PLACEMENT, 5,
+                      SmartStagePass);
+REGISTER_OPTIMIZATION(OptimizationPassRegistry::POST_PLACEMENT, 5,
+                      StageDeliveryPass);
+REGISTER_OPTIMIZATION(OptimizationPassRegistry::POST_REWRITE_FOR_EXEC, 5,
+                      StageRunPass);
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/smart_stage/stage_logs.h"
+
+#include <string>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/node_marks.h"
+#include "tensorflow_staging/core/graph/facts/node_roles.h"
+#include "tensorflow_staging/core/graph/facts/other_readers.h"
+#include "tensorflow_staging/core/graph/facts/resources.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// The number of tensors that the step needs for each record.
+int NeededTensors(const StagedRegion& region) {
+  return absl::c_count_if(region.boundary, [](const StagedTensor& tensor) {
+    return !tensor.only_if_asked;
+  });
+}
+
+// The number of nodes of the program that run ahead, as tf.staging.explain
+// counts them: without what stands for the records of an earlier stage.
+int NodesAhead(const StagedRegion& region) {
+  return absl::c_count_if(region.nodes, [](const Node* node) {
+    return !IsBufferTake(*node) && !IsStandIn(*node);
+  });
+}
+
+void WarnOnce(const std::string& text, GraphHistory* history) {
+  if (history == nullptr || history->IsNew(text)) LOG(WARNING) << text;
+}
+
+// Whether an op updates a variable by a step of training, or counts steps.
+bool IsUpdateOp(absl::string_view op) {
+  return absl::StrContains(op, "Apply") || absl::StrContains(op, "AssignAdd") ||
+         absl::StrContains(op, "AssignSub") || absl::StrContains(op, "Scatter");
+}
+
+// Whether whoever runs `graph` expects that something runs ahead. A graph that
+// only serves predictions is fed: it has no source, and it does not train.
+bool ExpectsStages(const Graph& graph) {
+  return absl::c_any_of(graph.op_nodes(), [](const Node* node) {
+    return IsSourceOp(*node) || IsUpdateOp(node->type_string());
+  });
+}
+
+}  // namespace
+
+void LogStages(const StagePlan& plan, const Graph& graph,
+               GraphHistory* history) {
+  bool any = false;
+  for (const PlannedStage& stage : plan.stages()) {
+    if (stage.region == nullptr) continue;
+    any = true;
+    LOG(INFO) << "SmartStage: stage '" << stage.name << "' runs "
+              << NodesAhead(*stage.region) << " nodes ahead of the step, over "
+              << NeededTensors(*stage.region) << " boundary tensors.";
+  }
+  if (!any && ExpectsStages(graph)) {
+    WarnOnce(
+        "SmartStage found nothing to run ahead of the step; "
+        "tf.staging.explain(graph, config) reports the reasons.",
+        history);
+  }
+}
+
+void LogLookups(const StagePlan& plan, const StaleReads& stale,
+                const AsyncEmbeddingSettings& settings, const Graph& graph,
+                GraphHistory* history) {
+  for (const Node* variable : stale.without_lookups()) {
+    WarnOnce(
+        absl::StrCat("Async embedding: the graph looks up nothing in variable "
+                     "'",
+                     variable->name(),
+                     "', which tf.staging.allow_stale has marked."),
+        history);
+  }
+  for (const PlannedStage& stage : plan.stages()) {
+    LOG(INFO) << "Async embedding: stage '" << stage.name << "' runs "
+              << NodesAhead(*stage.region) << " nodes ahead of the step, over "
+              << NeededTensors(*stage.region)
+              << " boundary tensors. Its lookups may miss the updates of "
+              << settings.capacity + settings.num_threads << " steps.";
+  }
+  if (plan.stages().empty() && ExpectsStages(graph)) {
+    WarnOnce(
+        absl::StrCat(
+            "Async embedding found no lookup that can run ahead of the step, "
+            "in ",
+            stale.variables().size(),
+            " variables; tf.staging.explain(graph, config) reports the "
+            "reasons."),
+        history);
+  }
+}
+
+void WarnOfLateReaders(const StagePlan& plan, const Graph& graph,
+                       GraphHistory* history) {
+  const Resources resources(graph);
+  // What an op passes on has users of its own.
+  const OtherReaders readers(graph, resources, [](const Node& node) {
+    return !IsHandlePassThrough(node);
+  });
+  for (const PlannedStage& stage : plan.stages()) {
+    if (stage.region == nullptr) continue;
+    for (const Node* source : stage.region->sources) {
+      if (IsBufferTake(*source)) continue;
+      const Node& iterator = *resources.IteratorOf(*source);
+      const Node* reader = readers.Find(iterator);
+      if (reader == nullptr) continue;
+      WarnOnce(
+          absl::StrCat("Node '", reader->name(), "' (", reader->type_string(),
+                       ") was added after stage '", stage.name,
+                       "' had begun to read iterator '", iterator.name(),
+                       "' ahead of the step. If it reads the iterator, too, it "
+                       "shares the records with the stage, out of order. Add "
+                       "it before the stages start, which keeps the iterator "
+                       "in the step, or let it read another iterator."),
+          history);
+    }
+  }
+}
+
+}  // namespace staging
+}  // namespace tensorflow
