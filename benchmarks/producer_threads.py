@@ -24,7 +24,7 @@ import tensorflow as tf
 from lib import no_arguments
 from tensorflow.core.protobuf import config_pb2
 
-from tensorflow_staging.python.session import runner_options
+from tensorflow_staging.python.session import needed_runners
 
 tf1 = tf.compat.v1
 
@@ -140,7 +140,7 @@ def _config() -> config_pb2.ConfigProto:
 @contextlib.contextmanager
 def _on_the_sessions_threads() -> Iterator[None]:
   """Lets the runners that start meanwhile run their stages on the session's threads."""
-  of_session = runner_options.of_session
+  of_session = needed_runners.of_session
 
   def choose(*args: Any) -> list[bytes]:
     runners = [config_pb2.PrefetchRunnerOptions.FromString(runner) for runner in of_session(*args)]
@@ -148,11 +148,11 @@ def _on_the_sessions_threads() -> Iterator[None]:
       runner.run_options.inter_op_thread_pool = 1
     return [runner.SerializeToString() for runner in runners]
 
-  runner_options.of_session = choose
+  needed_runners.of_session = choose
   try:
     yield
   finally:
-    runner_options.of_session = of_session
+    needed_runners.of_session = of_session
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@
 #include "tensorflow/core/platform/macros.h"
 #include "tensorflow/tsl/profiler/lib/traceme.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
-#include "tensorflow_staging/core/kernels/stage_buffer.h"
+#include "tensorflow_staging/core/kernels/buffer_reference.h"
 
 namespace tensorflow {
 namespace staging {
@@ -65,7 +65,7 @@ class AsyncBufferKernel : public AsyncOpKernel {
     };
   }
 
-  StageBuffer buffer_;
+  BufferReference buffer_;
 };
 
 // A kernel that calls its stage's buffer and does not wait.
@@ -85,7 +85,7 @@ class BufferKernel : public OpKernel {
  private:
   virtual void Run(OpKernelContext* ctx, TensorBuffer* buffer) = 0;
 
-  StageBuffer buffer_;
+  BufferReference buffer_;
 };
 
 }  // namespace staging

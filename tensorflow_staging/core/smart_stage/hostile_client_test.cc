@@ -30,7 +30,7 @@
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
-#include "tensorflow_staging/core/smart_stage/session_runners.h"
+#include "tensorflow_staging/core/smart_stage/runners_node.h"
 #include "tensorflow_staging/core/sources/saved_state.h"
 #include "tensorflow_staging/core/testing/chance.h"
 #include "tensorflow_staging/core/testing/range_source.h"

@@ -14,7 +14,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
-#include "tensorflow_staging/core/smart_stage/session_runners.h"
+#include "tensorflow_staging/core/smart_stage/runners_node.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 #include "tensorflow_staging/core/testing/warnings.h"
 

@@ -12,7 +12,7 @@
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
-#include "tensorflow_staging/core/graph/facts/other_readers.h"
+#include "tensorflow_staging/core/graph/facts/other_iterator_readers.h"
 #include "tensorflow_staging/core/graph/facts/resources.h"
 
 namespace tensorflow {
@@ -106,7 +106,7 @@ void WarnOfLateReaders(const StagePlan& plan, const Graph& graph,
                        GraphHistory* history) {
   const Resources resources(graph);
   // What an op passes on has users of its own.
-  const OtherReaders readers(graph, resources, [](const Node& node) {
+  const OtherIteratorReaders readers(graph, resources, [](const Node& node) {
     return !IsHandlePassThrough(node);
   });
   for (const PlannedStage& stage : plan.stages()) {

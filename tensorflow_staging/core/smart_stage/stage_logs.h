@@ -27,8 +27,8 @@ void LogLookups(const StagePlan& plan, const StaleReads& stale,
                 GraphHistory* history);
 
 // Warns of nodes that may read an iterator of a running stage beside the stage
-// (OtherReaders). They were added after the stage had begun: those that were
-// there before keep their iterator in the step.
+// (OtherIteratorReaders). They were added after the stage had begun: those that
+// were there before keep their iterator in the step.
 void WarnOfLateReaders(const StagePlan& plan, const Graph& graph,
                        GraphHistory* history);
 

@@ -15,7 +15,7 @@ namespace tensorflow {
 namespace staging {
 
 // What a program has to know about a stage before the stage starts. As with
-// runners (session_runners.h), the session's graph holds the notes, in a
+// runners (runners_node.h), the session's graph holds the notes, in a
 // constant that a client fetches by its name, kNotesNode.
 struct StageNote {
   // The name of the iterator whose waiting records a checkpoint would leave

@@ -33,7 +33,7 @@
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/runtime/partial_run_options.h"
-#include "tensorflow_staging/core/smart_stage/session_runners.h"
+#include "tensorflow_staging/core/smart_stage/runners_node.h"
 #include "tensorflow_staging/core/smart_stage/smart_stage_settings.h"
 #include "tensorflow_staging/python/pywrap/buffer_stats_to_python.h"
 #include "tensorflow_staging/python/pywrap/functions.h"

@@ -10,7 +10,7 @@ from tensorflow.python.training import monitored_session
 from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python.pywrap import _pywrap_staging
-from tensorflow_staging.python.session import runner_options
+from tensorflow_staging.python.session import needed_runners
 from tensorflow_staging.python.session import stage_chains
 
 
@@ -60,7 +60,7 @@ def discard(
   session = _session_of(session)
   session._extend_graph()
   stages = {}
-  for serialized in runner_options.of_session(session):
+  for serialized in needed_runners.of_session(session):
     options = config_pb2.PrefetchRunnerOptions.FromString(serialized)
     if options.discard_tensor:
       stages[options.name] = options.discard_tensor

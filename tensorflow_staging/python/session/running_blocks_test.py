@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tensorflow_staging.python.session import stage_lifecycle
-from tensorflow_staging.python.session import stage_runners
+from tensorflow_staging.python.session import started_runners
 from tensorflow_staging.python.testing import test_util
 
 
@@ -60,14 +60,14 @@ def test_a_block_that_begins_while_the_last_one_ends_starts_the_stages_anew(monk
   record = tf.staged(test_util.dataset_record(100))
   hook = tf.make_prefetch_hook()
   ends, may_stop = threading.Event(), threading.Event()
-  stop_together = stage_runners.stop_together
+  stop_together = started_runners.stop_together
 
   def stop_late(everything):
     ends.set()
     assert may_stop.wait(test_util.WAIT_SECONDS)
     stop_together(everything)
 
-  monkeypatch.setattr(stage_runners, "stop_together", stop_late)
+  monkeypatch.setattr(started_runners, "stop_together", stop_late)
   with tf.Session() as sess:
 
     def other():

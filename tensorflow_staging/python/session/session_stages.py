@@ -8,7 +8,7 @@ from typing import Optional
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import errors
 
-from tensorflow_staging.python.session import stage_runners
+from tensorflow_staging.python.session import started_runners
 
 
 class SessionStages:
@@ -24,17 +24,17 @@ class SessionStages:
     # Reentrant, because a signal handler may stop the stages while the main thread holds the lock.
     self._changed = threading.Condition(threading.RLock())
     # The runners that a thread is starting now.
-    self._starting: Optional[stage_runners.StageRunners] = None  # Guarded by _changed.
+    self._starting: Optional[started_runners.StartedRunners] = None  # Guarded by _changed.
     # The runners that use the stages' buffers: those of the latest start, until they have stopped.
-    self._latest: Optional[stage_runners.StageRunners] = None  # Guarded by _changed.
+    self._latest: Optional[started_runners.StartedRunners] = None  # Guarded by _changed.
     # How often the stages were asked to stop. A change cancels the starts that are in progress.
     self._stops = 0  # Guarded by _changed.
     # What had been counted of the stages that ran last, when they stopped; None if none has stopped.
-    self._ended: Optional[list[stage_runners.StageCounts]] = None  # Guarded by _changed.
+    self._ended: Optional[list[started_runners.StageCounts]] = None  # Guarded by _changed.
     # The blocks of the program that run the stages, nested or in several threads.
     self._blocks = 0  # Guarded by _changed.
 
-  def start(self, session: session_lib.BaseSession) -> stage_runners.StageRunners:
+  def start(self, session: session_lib.BaseSession) -> started_runners.StartedRunners:
     """Starts the stages, unless they are running already.
 
     Args:
@@ -47,7 +47,7 @@ class SessionStages:
       tf.errors.CancelledError: If the stages are stopped before they have started.
       tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
     """
-    runners = stage_runners.StageRunners()
+    runners = started_runners.StartedRunners()
     try:
       others = self._take_turn(runners)
       if others is not None:
@@ -71,12 +71,12 @@ class SessionStages:
       last = self._ask_to_stop() if self._blocks == 0 else set()
     _stop([self], last)
 
-  def latest(self) -> Optional[stage_runners.StageRunners]:
+  def latest(self) -> Optional[started_runners.StartedRunners]:
     """Returns the runners of the latest start, unless they have stopped."""
     with self._changed:
       return self._latest
 
-  def ended(self) -> Optional[list[stage_runners.StageCounts]]:
+  def ended(self) -> Optional[list[started_runners.StageCounts]]:
     """Returns what had been counted of the stages that ran last, when they stopped; None if none has stopped."""
     with self._changed:
       return self._ended
@@ -86,7 +86,7 @@ class SessionStages:
     with self._changed:
       return self._latest is not None and self._latest.running()
 
-  def _take_turn(self, runners: stage_runners.StageRunners) -> Optional[stage_runners.StageRunners]:
+  def _take_turn(self, runners: started_runners.StartedRunners) -> Optional[started_runners.StartedRunners]:
     """Waits until no other thread is starting the stages.
 
     Args:
@@ -110,7 +110,7 @@ class SessionStages:
       self._starting = runners
       return None
 
-  def _start(self, session: session_lib.BaseSession, runners: stage_runners.StageRunners) -> None:
+  def _start(self, session: session_lib.BaseSession, runners: started_runners.StartedRunners) -> None:
     with self._changed:
       previous = self._latest
     if previous is not None:
@@ -123,14 +123,14 @@ class SessionStages:
       earlier = self._ended or ()
     runners.start(session, earlier)
 
-  def _end_turn(self, runners: stage_runners.StageRunners) -> None:
+  def _end_turn(self, runners: started_runners.StartedRunners) -> None:
     with self._changed:
       if self._starting is runners:
         self._starting = None
         self._changed.notify_all()
     self._forget_stopped()
 
-  def _ask_to_stop(self) -> set[stage_runners.StageRunners]:
+  def _ask_to_stop(self) -> set[started_runners.StartedRunners]:
     """Cancels the starts that are in progress, and returns the runners to stop."""
     with self._changed:
       self._stops += 1
@@ -162,8 +162,8 @@ def stop_together(sessions: Iterable[SessionStages]) -> None:
   _stop(sessions, [runners for stages in sessions for runners in stages._ask_to_stop()])
 
 
-def _stop(sessions: Iterable[SessionStages], asked: Iterable[stage_runners.StageRunners]) -> None:
+def _stop(sessions: Iterable[SessionStages], asked: Iterable[started_runners.StartedRunners]) -> None:
   """Stops runners that were asked to stop; their sessions forget those that have stopped in time."""
-  stage_runners.stop_together(asked)
+  started_runners.stop_together(asked)
   for stages in sessions:
     stages._forget_stopped()

@@ -16,7 +16,7 @@ from tensorflow.python.training import coordinator
 from tensorflow_staging.python.session import coordinator_stop
 from tensorflow_staging.python.session import interrupts
 from tensorflow_staging.python.session import session_stages
-from tensorflow_staging.python.session import stage_runners
+from tensorflow_staging.python.session import started_runners
 
 # Guards the dictionary alone: whoever waits for one session must not keep the others waiting. Reentrant, because
 # a signal handler may stop the stages while the main thread holds the lock.
@@ -57,7 +57,7 @@ def start(
     _stop_with(coord, runners)
 
 
-def stats(session: session_lib.BaseSession) -> list[stage_runners.StageCounts]:
+def stats(session: session_lib.BaseSession) -> list[started_runners.StageCounts]:
   """Returns what has been counted of each stage of a session.
 
   Args:
@@ -72,7 +72,7 @@ def stats(session: session_lib.BaseSession) -> list[stage_runners.StageCounts]:
   return runners.stats() if runners is not None else []
 
 
-def ended(session: session_lib.BaseSession) -> Optional[list[stage_runners.StageCounts]]:
+def ended(session: session_lib.BaseSession) -> Optional[list[started_runners.StageCounts]]:
   """Returns what had been counted of the stages that ran last in a session, when they stopped.
 
   Args:
@@ -168,11 +168,11 @@ def _stages_of(session: session_lib.BaseSession) -> session_stages.SessionStages
     return _stages_of_session.setdefault(session, session_stages.SessionStages())
 
 
-def _stop_with(coord: coordinator.Coordinator, runners: stage_runners.StageRunners) -> None:
+def _stop_with(coord: coordinator.Coordinator, runners: started_runners.StartedRunners) -> None:
   """Stops runners as soon as the coordinator is asked to stop."""
 
   def stop_runners():
-    stage_runners.stop_together([runners])
+    started_runners.stop_together([runners])
     _interrupt_watch.end_if_not_needed()
 
   coordinator_stop.call_at_stop(coord, stop_runners, "staging_stop")

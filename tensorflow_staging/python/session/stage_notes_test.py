@@ -4,7 +4,7 @@
 import pytest
 import tensorflow as tf
 
-from tensorflow_staging.python.session import runner_options
+from tensorflow_staging.python.session import needed_runners
 from tensorflow_staging.python.testing import parameter_server_cluster
 
 
@@ -13,7 +13,7 @@ def warnings(monkeypatch):
   """The warnings that the hook has logged."""
   logged = []
   monkeypatch.setattr(
-      runner_options.tf_logging, "warning",
+      needed_runners.tf_logging, "warning",
       lambda text, *args: logged.append(text % args) if text == "%s" else None)
   return logged
 

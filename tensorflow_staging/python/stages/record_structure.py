@@ -12,8 +12,8 @@ from tensorflow.python.framework import type_spec
 from tensorflow.python.ops import handle_data_util
 from tensorflow.python.util import nest
 
-from tensorflow_staging.python.stages import constant_features
 from tensorflow_staging.python.stages import graph_tensors
+from tensorflow_staging.python.stages import python_values
 
 _ALLOWED = "a tf.Tensor, tf.SparseTensor or tf.RaggedTensor, a NumPy array, or a Python number or string"
 
@@ -87,12 +87,12 @@ class RecordStructure:
 
 def _component(
     label: str, component: Any,
-    graph: ops.Graph) -> Optional[Union[ops.Tensor, constant_features.ConstantFeature]]:
+    graph: ops.Graph) -> Optional[Union[ops.Tensor, python_values.PythonValue]]:
   """Checks a component, and wraps the value of a constant."""
   if component is None:
     return None
-  if constant_features.is_constant(component):
-    return constant_features.ConstantFeature(label, component)
+  if python_values.is_python_value(component):
+    return python_values.PythonValue(label, component)
   graph_tensors.check(label, component, graph, _ALLOWED, "a variable")
   return component
 

@@ -14,10 +14,10 @@ from tensorflow.python.framework import ops
 from tensorflow.python.framework import tensor_shape
 
 from tensorflow_staging.python import vocabulary
-from tensorflow_staging.python.stages import constant_features
 from tensorflow_staging.python.stages import feed_generator
 from tensorflow_staging.python.stages import gen_tensor_buffer_ops
 from tensorflow_staging.python.stages import prefetch_options
+from tensorflow_staging.python.stages import python_values
 from tensorflow_staging.python.stages import runner_options_collection
 
 # The graph collection of the stages' serialized PrefetchRunnerOptions.
@@ -25,7 +25,7 @@ RUNNERS_COLLECTION = runner_options_collection.NAME
 
 
 def add_stage(
-    records: Sequence[Sequence[Union[ops.Tensor, constant_features.ConstantFeature]]],
+    records: Sequence[Sequence[Union[ops.Tensor, python_values.PythonValue]]],
     feeds: Mapping[str, str],
     options: prefetch_options.PrefetchOptions,
     name: Optional[str],
@@ -86,7 +86,7 @@ def _with_constants(record, graph) -> list[ops.Tensor]:
   # As in _add_control_ops: strings have no kernel on an accelerator, and the values are on the host.
   with graph.colocate_with(None, ignore_existing=True), graph.device("/cpu:0"):
     return [
-        component.add_to_graph() if isinstance(component, constant_features.ConstantFeature) else component
+        component.add_to_graph() if isinstance(component, python_values.PythonValue) else component
         for component in record
     ]
 

@@ -15,7 +15,7 @@ from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python.ahead import ahead
 from tensorflow_staging.python.session import stage_lifecycle
-from tensorflow_staging.python.session import stage_runners
+from tensorflow_staging.python.session import started_runners
 from tensorflow_staging.python.stats import advice
 from tensorflow_staging.python.stats import gain
 from tensorflow_staging.python.stats import no_stage
@@ -115,7 +115,7 @@ def stats(
   return Stats(stages, without="" if stages else no_stage.reason(session))
 
 
-def stages_of(counts: Iterable[stage_runners.StageCounts]) -> list[StageStats]:
+def stages_of(counts: Iterable[started_runners.StageCounts]) -> list[StageStats]:
   """Returns the statistics for what has been counted of some stages."""
   return [_stage_stats(*counted) for counted in counts]
 
@@ -131,7 +131,7 @@ def _session_of(session: Any) -> Optional[session_lib.BaseSession]:
       f" {session!r} of type {type(session).__name__}.")
 
 
-def _counts_of_step(stage: Any) -> stage_runners.StageCounts:
+def _counts_of_step(stage: Any) -> started_runners.StageCounts:
   """Returns what has been counted of a stage outside of sessions."""
   buffer = stage.buffer_stats()
   records, micros = stage.times()
@@ -145,7 +145,7 @@ def _counts_of_step(stage: Any) -> stage_runners.StageCounts:
       "timed_records": records,
       "record_micros": micros,
   }
-  return stage_runners.StageCounts(runner, buffer, None, None)
+  return started_runners.StageCounts(runner, buffer, None, None)
 
 
 def _stage_stats(

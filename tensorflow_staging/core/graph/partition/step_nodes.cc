@@ -8,7 +8,7 @@
 
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
-#include "tensorflow_staging/core/graph/facts/other_readers.h"
+#include "tensorflow_staging/core/graph/facts/other_iterator_readers.h"
 #include "tensorflow_staging/core/graph/facts/resources.h"
 #include "tensorflow_staging/core/graph/partition/captured_resources.h"
 
@@ -92,7 +92,8 @@ void MoveManualStages(PartitionState* state) {
 // them during the step and miss the records that ran ahead.
 void MoveIteratorsReadElsewhere(const NodeFilter& filter,
                                 PartitionState* state) {
-  const OtherReaders readers(state->graph(), state->resources(), filter);
+  const OtherIteratorReaders readers(state->graph(), state->resources(),
+                                     filter);
   std::map<const Node*, const Node*> reader_of;
   for (const Node* source : state->sources()) {
     if (IsBufferTake(*source)) continue;

@@ -7,7 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "tensorflow_staging/core/graph/facts/changing_resources.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
-#include "tensorflow_staging/core/graph/facts/other_readers.h"
+#include "tensorflow_staging/core/graph/facts/other_iterator_readers.h"
 #include "tensorflow_staging/core/graph/facts/resource_effects.h"
 #include "tensorflow_staging/core/graph/facts/resources.h"
 #include "tensorflow_staging/core/graph/plan/stage_nodes.h"
@@ -97,7 +97,7 @@ class ReadsFinder {
   NodeRoles roles_;
   ResourceEffects effects_;
   ChangingResources changing_;
-  const OtherReaders other_readers_;
+  const OtherIteratorReaders other_readers_;
 };
 
 }  // namespace

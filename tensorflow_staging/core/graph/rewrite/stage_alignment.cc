@@ -20,9 +20,9 @@
 #include "tensorflow_staging/core/graph/partition/manual_region.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/rewrite/mutable_nodes.h"
+#include "tensorflow_staging/core/graph/rewrite/puts_and_takes.h"
 #include "tensorflow_staging/core/graph/rewrite/region_clones.h"
 #include "tensorflow_staging/core/graph/rewrite/region_stand_ins.h"
-#include "tensorflow_staging/core/graph/rewrite/stage_buffer_nodes.h"
 #include "tensorflow_staging/core/graph/rewrite/unique_names.h"
 
 namespace tensorflow {

@@ -19,9 +19,9 @@
 #include "tensorflow_staging/core/graph/place/stage_on_cpu.h"
 #include "tensorflow_staging/core/graph/rewrite/mutable_nodes.h"
 #include "tensorflow_staging/core/graph/rewrite/pack_guard.h"
+#include "tensorflow_staging/core/graph/rewrite/puts_and_takes.h"
 #include "tensorflow_staging/core/graph/rewrite/region_clones.h"
 #include "tensorflow_staging/core/graph/rewrite/region_stand_ins.h"
-#include "tensorflow_staging/core/graph/rewrite/stage_buffer_nodes.h"
 #include "tensorflow_staging/core/graph/rewrite/unique_names.h"
 
 namespace tensorflow {

@@ -22,7 +22,7 @@ from tensorflow.python.training import coordinator
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.session import core_times
-from tensorflow_staging.python.session import runner_options
+from tensorflow_staging.python.session import needed_runners
 from tensorflow_staging.python.session import stage_chains
 from tensorflow_staging.python.stages import feed_generator
 
@@ -117,7 +117,7 @@ class _RunnerStop:
     return self._thread is not None and self._thread.is_alive()
 
 
-class StageRunners:
+class StartedRunners:
   """Starts its runners once and stops them once. Safe to use from several threads.
 
   A thread may stop the runners while another one starts them and waits for a server that does not answer:
@@ -163,7 +163,7 @@ class StageRunners:
       # Python's session.
       session._extend_graph()
       self._raise_if_asked_to_stop()
-      all_options = runner_options.of_session(session)
+      all_options = needed_runners.of_session(session)
       if len(all_options) > 1:
         _create_buffers(session, all_options)
       for options in all_options:
@@ -293,7 +293,7 @@ def _create_buffers(session: session_lib.BaseSession, all_options: Iterable[byte
   _pywrap_staging.fetch_counts(session._session, sizes)
 
 
-def stop_together(everything: Iterable[StageRunners]) -> None:
+def stop_together(everything: Iterable[StartedRunners]) -> None:
   """Stops runners in parallel, and waits until they have left their sessions.
 
   Waits only a few seconds for runs that cannot be cancelled and for servers that do not answer.

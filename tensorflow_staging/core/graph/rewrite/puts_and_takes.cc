@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/graph/rewrite/stage_buffer_nodes.h"
+#include "tensorflow_staging/core/graph/rewrite/puts_and_takes.h"
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/kernels/stage_buffer.h"
+#include "tensorflow_staging/core/kernels/buffer_reference.h"
 
 #include <string>
 #include <thread>  // NOLINT
@@ -75,7 +75,7 @@ bool TouchesRecords(const OpKernel& kernel) {
 
 }  // namespace
 
-StageBuffer::StageBuffer(OpKernelConstruction* ctx) {
+BufferReference::BufferReference(OpKernelConstruction* ctx) {
   OP_REQUIRES_OK(ctx, ctx->GetAttr(kSharedNameAttr, &options_.name));
   OP_REQUIRES_OK(ctx, ctx->GetAttr(kCapacityAttr, &options_.capacity));
   OP_REQUIRES_OK(ctx,
@@ -94,8 +94,8 @@ StageBuffer::StageBuffer(OpKernelConstruction* ctx) {
                   "shared_name, which identifies their buffer."));
 }
 
-Status StageBuffer::Get(OpKernelContext* ctx, const OpKernel& kernel,
-                        TensorBuffer** buffer) {
+Status BufferReference::Get(OpKernelContext* ctx, const OpKernel& kernel,
+                            TensorBuffer** buffer) {
   *buffer = found_.load(std::memory_order_acquire);
   if (*buffer != nullptr) return OkStatus();
   mutex_lock l(mu_);
@@ -104,7 +104,7 @@ Status StageBuffer::Get(OpKernelContext* ctx, const OpKernel& kernel,
   return OkStatus();
 }
 
-Status StageBuffer::Find(OpKernelContext* ctx, const OpKernel& kernel) {
+Status BufferReference::Find(OpKernelContext* ctx, const OpKernel& kernel) {
   ResourceMgr* manager = nullptr;
   TF_RETURN_IF_ERROR(FindManager(ctx, &manager));
   ContainerInfo info;
@@ -130,8 +130,8 @@ Status StageBuffer::Find(OpKernelContext* ctx, const OpKernel& kernel) {
   return OkStatus();
 }
 
-std::string StageBuffer::PlaceOfRecords(const OpKernelContext& ctx,
-                                        const OpKernel& kernel) const {
+std::string BufferReference::PlaceOfRecords(const OpKernelContext& ctx,
+                                            const OpKernel& kernel) const {
   DeviceNameUtils::ParsedName name = ctx.device()->parsed_name();
   if (!borrows_from_.empty()) {
     DeviceNameUtils::ParseFullName(borrows_from_, &name);
@@ -150,8 +150,8 @@ std::string StageBuffer::PlaceOfRecords(const OpKernelContext& ctx,
   return place;
 }
 
-RecordLayout StageBuffer::LayoutOfRecords(const OpKernelContext& ctx,
-                                          const OpKernel& kernel) const {
+RecordLayout BufferReference::LayoutOfRecords(const OpKernelContext& ctx,
+                                              const OpKernel& kernel) const {
   RecordLayout layout;
   TryGetNodeAttr(kernel.def(), kTensorNamesAttr, &layout.tensor_names);
   if (ctx.device()->parsed_name().type == DEVICE_CPU) return layout;
@@ -164,7 +164,7 @@ RecordLayout StageBuffer::LayoutOfRecords(const OpKernelContext& ctx,
   return layout;
 }
 
-std::vector<int> StageBuffer::HostTensorsOf(const OpKernel& kernel) const {
+std::vector<int> BufferReference::HostTensorsOf(const OpKernel& kernel) const {
   return HostTensors(kernel.def(), MemoryOfRecords(kernel));
 }
 

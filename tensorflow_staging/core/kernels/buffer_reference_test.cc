@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/kernels/stage_buffer.h"
+#include "tensorflow_staging/core/kernels/buffer_reference.h"
 
 #include <gtest/gtest.h>
 
@@ -21,9 +21,9 @@ namespace staging {
 namespace {
 
 // The device outlives the kernels on it, as a server's device does.
-class StageBufferTest : public ::testing::Test {
+class BufferReferenceTest : public ::testing::Test {
  protected:
-  StageBufferTest()
+  BufferReferenceTest()
       : device_(DeviceFactory::NewDevice("CPU", SessionOptions(),
                                          "/job:localhost/replica:0/task:0")) {}
 
@@ -64,7 +64,7 @@ class StageBufferTest : public ::testing::Test {
   std::unique_ptr<Device> device_;
 };
 
-TEST_F(StageBufferTest, TheLastKernelDestroysTheBuffer) {
+TEST_F(BufferReferenceTest, TheLastKernelDestroysTheBuffer) {
   auto first = MakeKernel();
   auto second = MakeKernel();
   EXPECT_FALSE(BufferExists());
@@ -80,13 +80,13 @@ TEST_F(StageBufferTest, TheLastKernelDestroysTheBuffer) {
   EXPECT_TRUE(BufferExists());
 }
 
-TEST_F(StageBufferTest, TheDeviceMayBeDestroyedFirst) {
+TEST_F(BufferReferenceTest, TheDeviceMayBeDestroyedFirst) {
   auto kernel = MakeKernel();
   Run(kernel.get());
   device_.reset();
 }
 
-TEST_F(StageBufferTest, ConcurrentCreationAndDestructionOfKernels) {
+TEST_F(BufferReferenceTest, ConcurrentCreationAndDestructionOfKernels) {
   constexpr int kThreads = 4;
   constexpr int kRounds = 500;
   {

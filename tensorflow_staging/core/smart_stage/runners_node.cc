@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/smart_stage/session_runners.h"
+#include "tensorflow_staging/core/smart_stage/runners_node.h"
 
 #include <cstdint>
 #include <string>

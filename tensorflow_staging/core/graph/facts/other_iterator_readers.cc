@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/graph/facts/other_readers.h"
+#include "tensorflow_staging/core/graph/facts/other_iterator_readers.h"
 
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
@@ -8,8 +8,9 @@
 namespace tensorflow {
 namespace staging {
 
-OtherReaders::OtherReaders(const Graph& graph, const Resources& resources,
-                           const NodeFilter& counts)
+OtherIteratorReaders::OtherIteratorReaders(const Graph& graph,
+                                           const Resources& resources,
+                                           const NodeFilter& counts)
     : resources_(resources), counts_(counts) {
   for (const Node* node : graph.op_nodes()) {
     std::vector<DataType> types;
@@ -20,11 +21,11 @@ OtherReaders::OtherReaders(const Graph& graph, const Resources& resources,
   }
 }
 
-bool OtherReaders::Counts(const Node& node) const {
+bool OtherIteratorReaders::Counts(const Node& node) const {
   return node.IsOp() && (counts_ == nullptr || counts_(node));
 }
 
-const Node* OtherReaders::Find(const Node& owner) const {
+const Node* OtherIteratorReaders::Find(const Node& owner) const {
   for (const ResourceUse& use : resources_.UsesOf(owner)) {
     if (!Counts(*use.user)) continue;
     if (MayReadIterator(*use.user)) return use.user;
@@ -35,14 +36,16 @@ const Node* OtherReaders::Find(const Node& owner) const {
   return nullptr;
 }
 
-const Node* OtherReaders::FindUserOfString(const Node& to_string) const {
+const Node* OtherIteratorReaders::FindUserOfString(
+    const Node& to_string) const {
   for (const Edge* edge : to_string.out_edges()) {
     if (!edge->IsControlEdge() && Counts(*edge->dst())) return edge->dst();
   }
   return nullptr;
 }
 
-const Node* OtherReaders::FindHandleFromString(const Node& owner) const {
+const Node* OtherIteratorReaders::FindHandleFromString(
+    const Node& owner) const {
   std::vector<DataType> types;
   if (!TryGetNodeAttr(owner.attrs(), "output_types", &types)) return nullptr;
   const auto it = from_string_.find(types);

@@ -13,7 +13,7 @@ from tensorflow.python.framework import tensor_util
 _TYPES = (bool, int, float, complex, str, bytes, np.ndarray, np.generic)
 
 
-class ConstantFeature:
+class PythonValue:
   """A value of Python that a record carries, checked before the graph has a node for it.
 
   Attributes:
@@ -25,7 +25,7 @@ class ConstantFeature:
 
     Args:
       label: The label of the feature in error messages.
-      value: A value for which `is_constant` returns True.
+      value: A value for which `is_python_value` returns True.
 
     Raises:
       TypeError: If TensorFlow has no type for `value`.
@@ -45,6 +45,6 @@ class ConstantFeature:
     return constant_op.constant(self._proto, name="constant")
 
 
-def is_constant(leaf: Any) -> bool:
+def is_python_value(leaf: Any) -> bool:
   """Returns whether a leaf of features is a NumPy array, or a number or string of Python or NumPy."""
   return isinstance(leaf, _TYPES)

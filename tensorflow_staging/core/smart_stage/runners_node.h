@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_SMART_STAGE_SESSION_RUNNERS_H_
-#define TENSORFLOW_STAGING_CORE_SMART_STAGE_SESSION_RUNNERS_H_
+#ifndef TENSORFLOW_STAGING_CORE_SMART_STAGE_RUNNERS_NODE_H_
+#define TENSORFLOW_STAGING_CORE_SMART_STAGE_RUNNERS_NODE_H_
 
 #include <vector>
 
@@ -49,4 +49,4 @@ Status FetchCounts(Session* session, const std::vector<std::string>& tensors,
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_SMART_STAGE_SESSION_RUNNERS_H_
+#endif  // TENSORFLOW_STAGING_CORE_SMART_STAGE_RUNNERS_NODE_H_

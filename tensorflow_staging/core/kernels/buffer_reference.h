@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_KERNELS_STAGE_BUFFER_H_
-#define TENSORFLOW_STAGING_CORE_KERNELS_STAGE_BUFFER_H_
+#ifndef TENSORFLOW_STAGING_CORE_KERNELS_BUFFER_REFERENCE_H_
+#define TENSORFLOW_STAGING_CORE_KERNELS_BUFFER_REFERENCE_H_
 
 #include <atomic>
 #include <string>
@@ -29,10 +29,10 @@ namespace staging {
 // server, whose manager outlives them.
 //
 // Thread-safe.
-class StageBuffer {
+class BufferReference {
  public:
   // Reads the kernel's attributes; fails the construction if they are invalid.
-  explicit StageBuffer(OpKernelConstruction* ctx);
+  explicit BufferReference(OpKernelConstruction* ctx);
 
   // Sets `*buffer` to the buffer, which lives at least as long as this object.
   // `kernel` must be the owner of this object.
@@ -76,4 +76,4 @@ class StageBuffer {
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_KERNELS_STAGE_BUFFER_H_
+#endif  // TENSORFLOW_STAGING_CORE_KERNELS_BUFFER_REFERENCE_H_

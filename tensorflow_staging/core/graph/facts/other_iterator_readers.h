@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_GRAPH_FACTS_OTHER_READERS_H_
-#define TENSORFLOW_STAGING_CORE_GRAPH_FACTS_OTHER_READERS_H_
+#ifndef TENSORFLOW_STAGING_CORE_GRAPH_FACTS_OTHER_ITERATOR_READERS_H_
+#define TENSORFLOW_STAGING_CORE_GRAPH_FACTS_OTHER_ITERATOR_READERS_H_
 
 #include <map>
 #include <vector>
@@ -22,12 +22,12 @@ namespace staging {
 //     the iterator. A run may feed it the string of the iterator.
 // A string handle alone proves no sharing, since every tf.data.Iterator has
 // one.
-class OtherReaders {
+class OtherIteratorReaders {
  public:
   // `resources`, those of `graph`, must outlive this object. Nodes that
   // `counts` rejects do not count.
-  OtherReaders(const Graph& graph, const Resources& resources,
-               const NodeFilter& counts);
+  OtherIteratorReaders(const Graph& graph, const Resources& resources,
+                       const NodeFilter& counts);
 
   // Returns such a node for the iterator of `owner`, or null if there is none.
   const Node* Find(const Node& owner) const;
@@ -47,4 +47,4 @@ class OtherReaders {
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_GRAPH_FACTS_OTHER_READERS_H_
+#endif  // TENSORFLOW_STAGING_CORE_GRAPH_FACTS_OTHER_ITERATOR_READERS_H_

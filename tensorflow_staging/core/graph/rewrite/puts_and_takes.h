@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_STAGE_BUFFER_NODES_H_
-#define TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_STAGE_BUFFER_NODES_H_
+#ifndef TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_PUTS_AND_TAKES_H_
+#define TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_PUTS_AND_TAKES_H_
 
 #include <cstdint>
 #include <string>
@@ -73,4 +73,4 @@ Status ExtendTake(const PlannedStage& stage, const std::string& name,
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_STAGE_BUFFER_NODES_H_
+#endif  // TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_PUTS_AND_TAKES_H_
