@@ -158,6 +158,8 @@ def generate_api(source: pathlib.Path, lists: pathlib.Path, out: pathlib.Path) -
         root.replace("from . import", f"from ._api.v{version} import")
     )
   (out / "_api/__init__.py").touch()
+  for path in sorted((out / "_api").rglob("*.py")):
+    path.write_text(path.read_text() + type_stubs.public_names(path.read_text()))
   for path in sorted((out / "_api").rglob("staging/__init__.py")):
     path.write_text(path.read_text() + _PUBLIC_NAMES)
 

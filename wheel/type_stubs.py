@@ -14,12 +14,15 @@ from collections.abc import Iterable
 
 # What an annotation in a stub may consist of. Any other name stands for a type of TensorFlow, which has no stub.
 _KNOWN = frozenset({
-    "Any", "Callable", "Iterable", "Mapping", "None", "Optional", "Sequence", "Union", "bool", "bytes", "dict", "float",
+    "Any", "Callable", "Iterable", "Mapping", "None", "Optional", "Sequence", "Union", "bytes", "dict", "float",
     "frozenset", "int", "list", "object", "set", "str", "tuple",
 })
+# The root also has tf.bool.
+_HIDDEN = {"bool": "builtins.bool"}
 
 _HEAD = '''\
 # Written by wheel/type_stubs.py from the public functions of tensorflow_staging. For type checkers and editors only.
+import builtins
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -32,12 +35,20 @@ from typing import Union
 
 # mypy takes a variable of this name for true. It would read all of TensorFlow's root, in minutes, and learn no type.
 _ROOT = '''\
-from tensorflow import _staging_stub as staging
+from . import staging as staging
 
 MYPY = False
 if not MYPY:
   from tensorflow._root_v{version} import *
 
+'''
+
+_PUBLIC_NAMES = '''
+import typing as _typing
+
+if _typing.TYPE_CHECKING:
+  __all__ = [
+{}  ]
 '''
 
 _REST = '''
@@ -69,8 +80,26 @@ def stubs(sources: Iterable[pathlib.Path], version: str) -> dict[str, str]:
   return {
       "tensorflow/py.typed": "",
       "tensorflow/__init__.pyi": _HEAD + _ROOT.format(version=version) + _joined(root) + _REST,
-      "tensorflow/_staging_stub.pyi": _HEAD + _joined(staging),
+      "tensorflow/staging.pyi": _HEAD + _joined(staging),
   }
+
+
+def public_names(module: str) -> str:
+  """Returns what to append to a module of the API, so that a checker does not take its names for private ones.
+
+  In a package with types, what a module imports is its own, unless it says otherwise. When Python runs the module,
+  nothing changes.
+
+  Args:
+    module: The text of the module, as TensorFlow's generator has written it.
+  """
+  names = sorted({
+      alias.asname or alias.name
+      for node in ast.parse(module).body if isinstance(node, ast.ImportFrom)
+      for alias in node.names
+  })
+  public = [name for name in names if not name.startswith("_") and name != "*"]
+  return _PUBLIC_NAMES.format("".join(f"      {name!r},\n" for name in public)) if public else ""
 
 
 def _joined(declarations: dict[str, str]) -> str:
@@ -124,6 +153,8 @@ def _type(annotation: ast.expr) -> ast.expr:
     return type(annotation)([_type(each) for each in annotation.elts], ast.Load())
   if isinstance(annotation, ast.Constant) and (annotation.value is None or annotation.value is ...):
     return annotation
+  if isinstance(annotation, ast.Name) and annotation.id in _HIDDEN:
+    return ast.parse(_HIDDEN[annotation.id], mode="eval").body
   if isinstance(annotation, ast.Name) and annotation.id in _KNOWN:
     return annotation
   return ast.Name("Any")

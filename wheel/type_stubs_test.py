@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stubs have our signatures; mypy finds a wrong argument with them, in the installed wheel."""
+"""The stubs have our signatures; type checkers find a wrong argument with them, in the installed wheel."""
 
 import ast
 import importlib.resources
@@ -20,7 +20,7 @@ def stats(session: session_lib.Session) -> list["StageStats"]: ...
 
 @tf_export("stream")
 @contextlib.contextmanager
-def stream(index: int = 0) -> Iterator[None]: ...
+def stream(index: int = 0, ordered: bool = True) -> Iterator[None]: ...
 
 @tf_export("staging.Hook")
 class Hook(session_run_hook.SessionRunHook):
@@ -46,20 +46,36 @@ def test_the_root_has_our_functions_and_any_for_the_rest(stubs):
   root = stubs["tensorflow/__init__.pyi"]
   ast.parse(root)
   assert "def staged(features: Any, capacity: int=..., *, config: Optional[Any]=...) -> Any: ...\n" in root
-  assert "def stream(index: int=...) -> Any: ...\n" in root
+  # The root's star brings tf.bool.
+  assert "def stream(index: int=..., ordered: builtins.bool=...) -> Any: ...\n" in root
   assert "from tensorflow._root_v1 import *" in root
+  # Other forms of an import keep the name from those who import the stub.
+  assert "from . import staging as staging\n" in root
   assert root.endswith("def __getattr__(name: str) -> Any: ...\n")
   assert "mark" not in root and "not_exported" not in root and "Text" not in root
 
 
 def test_the_package_has_its_functions_and_classes(stubs):
-  package = stubs["tensorflow/_staging_stub.pyi"]
+  package = stubs["tensorflow/staging.pyi"]
   ast.parse(package)
   assert "def stats(session: Any) -> list[Any]: ...\n" in package
   assert "class Hook:\n  def __init__(self, every: Union[int, float], call: Callable[[str], None]) -> None: ...\n" in (
       package)
   assert "  def begin(self) -> None: ...\n" in package
   assert "_private" not in package and "__getattr__(name" not in package
+
+
+def test_names_of_a_module_of_the_api_are_public_for_checkers_alone():
+  module = "import sys as _sys\nfrom . import experimental\nfrom a.b import C as D\nfrom a import module as _m\n"
+  appended = type_stubs.public_names(module)
+  assert "  __all__ = [\n      'D',\n      'experimental',\n  ]\n" in appended
+  names: dict = {}
+  exec(appended, names)
+  assert "__all__" not in names
+
+
+def test_a_module_without_names_does_not_change():
+  assert type_stubs.public_names('"""Text."""\nimport sys as _sys\n') == ""
 
 
 def test_a_wheel_without_our_functions_is_refused(tmp_path):
@@ -104,3 +120,5 @@ def test_the_wheel_has_them():
   folder = importlib.resources.files("tensorflow")
   assert (folder / "py.typed").is_file()
   assert "def staged(features: Any" in (folder / "__init__.pyi").read_text()
+  assert "def stats(session: " in (folder / "staging.pyi").read_text()
+  assert "  __all__ = [\n      'AUTOTUNE',\n" in (folder / "_api/v1/data/__init__.py").read_text()
