@@ -8,6 +8,8 @@
 #   ci/upstream_tests.sh pools          does the same, but every session has a stage thread pool for all its runs
 #   ci/upstream_tests.sh smart          does the same, but every session has SmartStage, and its stages start by
 #                                       themselves; ci/upstream/smart_differences.txt lists and explains what differs
+#   ci/upstream_tests.sh variable       does the same with TF_STAGING_SMART_STAGE=1 in the environment, and nothing else:
+#                                       no test may differ
 #   ci/upstream_tests.sh full [MODE]    runs the files in ci/upstream/wide.txt as well, plain or in one of these modes
 #   ci/upstream_tests.sh record         runs all files on the stock wheel, in a temporary virtual environment, and saves
 #                                       the results
@@ -29,14 +31,15 @@ run_in() {
   case $mode in
     quick) mode=() ;;
     pools) mode=(--sessions=stage_pools) ;;
+    variable) mode=() && export TF_STAGING_SMART_STAGE=1 ;;
     smart) mode=(--sessions=smart_sessions --differences=ci/upstream/smart_differences.txt) ;;
-    *) die "'$mode' is no mode; there are quick, pools and smart." ;;
+    *) die "'$mode' is no mode; there are quick, pools, smart and variable." ;;
   esac
   "${run[@]}" --python="$venv/bin/python" "${mode[@]}" --list "$@"
 }
 
 case ${1:-} in
-  quick | pools | smart)
+  quick | pools | smart | variable)
     run_in "$1" "$quick"
     ;;
   full)
@@ -52,6 +55,6 @@ case ${1:-} in
     "${run[@]}" --python="$stock/bin/python" --write --list "$quick" "$wide"
     ;;
   *)
-    die "'${1:-}' is no command. Usage: ci/upstream_tests.sh quick|pools|smart|full [MODE]|record"
+    die "'${1:-}' is no command. Usage: ci/upstream_tests.sh quick|pools|smart|variable|full [MODE]|record"
     ;;
 esac
