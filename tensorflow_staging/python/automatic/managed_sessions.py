@@ -32,17 +32,31 @@ _has_managed = False
 
 
 def manage(session: session_lib.BaseSession) -> None:
-  """Runs the stages of a new session, and says once that SmartStage is on."""
+  """Runs the stages of a new session, and says at the end of the program what they gained."""
+  _manage(session, runs_stages=not early_runs.is_watched(session))
+
+
+def watch_end(session: session_lib.BaseSession) -> None:
+  """Says at the end of the program what the stages of a new session gained, which the program runs by itself."""
+  _manage(session, runs_stages=False)
+
+
+def _manage(session: session_lib.BaseSession, runs_stages: bool) -> None:
   global _has_managed
   _has_managed = True
-  notices.say_it_is_on()
-  _managed[session] = _Management(session)
+  _managed[session] = _Management(session, runs_stages)
 
 
 class _Management:
   """Stands between a session and its runs. Safe to use from several threads."""
 
-  def __init__(self, session: session_lib.BaseSession):
+  def __init__(self, session: session_lib.BaseSession, runs_stages: bool):
+    """Begins.
+
+    Args:
+      session: The session.
+      runs_stages: Whether to run its stages. Otherwise a hook of the program does.
+    """
     # The session refers to this object, and should not live longer for it.
     self._session = weakref.ref(session)
     self._lock = threading.Lock()
@@ -51,8 +65,8 @@ class _Management:
     self._sources = 0  # Guarded by _lock.
     self._has_collected = False  # Guarded by _lock.
     session.close = self._close
-    if early_runs.is_watched(session):
-      return  # A hook will run the stages.
+    if not runs_stages:
+      return
     session._do_run = self._do_run
     session.make_callable = self._make_callable
     session._make_callable_from_options = self._make_callable_from_options

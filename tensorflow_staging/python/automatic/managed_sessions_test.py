@@ -62,7 +62,7 @@ def test_a_plain_session(said):
       " it off."]
   notices.say_what_it_gained()
   assert said[1:] == [
-      "Stage 'prefetch' has ended after 3 records: it has run for too few steps to say what it gained (2)."]
+      "Stage 'prefetch' has ended after 3 records: it ran for 2 steps, too few to say what it gained; it takes 10."]
 
 
 @pytest.mark.usefixtures("on")
@@ -149,7 +149,10 @@ def test_what_the_program_sets_wins(said):
     assert sess.run(step) == 0
     stage, = tf.staging.stats(sess)
     assert (stage.name, stage.capacity) == ("own", 3)
-  assert said == []
+  notices.say_what_it_gained()
+  assert said == [
+      "SmartStage is on in this program, with the program's own settings. TF_STAGING_SMART_STAGE=off turns it off.",
+      "Stage 'own' has ended after 1 record: it ran for 0 steps, too few to say what it gained; it takes 10."]
 
 
 @pytest.mark.usefixtures("on")
@@ -160,14 +163,22 @@ def test_the_configuration_of_the_program_does_not_change():
 
 
 @pytest.mark.usefixtures("on")
-def test_a_session_that_places_pruned_graphs_has_no_stages():
+@pytest.mark.parametrize("interactive", [False, True])
+def test_a_session_that_places_pruned_graphs_has_no_stages(said, interactive):
   config = tf.ConfigProto()
-  config.graph_options.place_pruned_graph = True
+  config.graph_options.place_pruned_graph = not interactive
   step = _step()
-  with tf.Session(config=config) as sess:
+  with tf.device("/job:is_not_there"):
+    tf.constant(1, name="cannot_be_placed")
+  sess = tf.InteractiveSession(config=config) if interactive else tf.Session(config=config)
+  try:
     sess.run(tf.global_variables_initializer())
     assert sess.run(step) == 0
     assert _names(sess) == []
+  finally:
+    sess.close()
+  line, = said
+  assert line.startswith("SmartStage stays off in an InteractiveSession, and with graph_options.place_pruned_graph: ")
 
 
 @pytest.mark.usefixtures("on")

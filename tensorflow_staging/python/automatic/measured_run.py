@@ -26,6 +26,8 @@ from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.automatic import session_operations
 from tensorflow_staging.python.session import core_times
 from tensorflow_staging.python.session import early_runs
+from tensorflow_staging.python.stats import advice
+from tensorflow_staging.python.stats import period as period_lib
 from tensorflow_staging.python.stats import stage_stats
 
 # The environment variable in which `compare` says what to measure.
@@ -76,14 +78,14 @@ class Result:
     steps: How many of them were measured.
     seconds: How long these took; 0 if too few were.
     cores_busy: Which part of that time the cores were busy, from 0 to 1; None if that is unknown.
-    stages: The name of each stage of the session, and what it gained, in words.
+    stages: The name of each stage of the session, what it gained, and what to do next, in words.
   """
 
   seen: int
   steps: int
   seconds: float
   cores_busy: Optional[float]
-  stages: list[tuple[str, str]]
+  stages: list[tuple[str, str, str]]
 
   @classmethod
   def read(cls, path: pathlib.Path) -> Optional["Result"]:
@@ -124,7 +126,7 @@ class _Clock:
     # Of the latest sample, and after how many measured steps the next one comes: a program may end, and with it its
     # stages, at any step.
     self._busy: Optional[float] = None
-    self._stages: list[tuple[str, str]] = []
+    self._stages: list[tuple[str, str, str]] = []
     self._next_sample = _LEAST_STEPS
     # Whether a run is a step, by what it runs.
     self.is_step: dict[Any, bool] = {}
@@ -152,9 +154,12 @@ class _Clock:
     return Result(self.seen, steps, seconds, self._busy, self._stages)
 
 
-def _stages(session: session_lib.BaseSession) -> list[tuple[str, str]]:
+def _stages(session: session_lib.BaseSession) -> list[tuple[str, str, str]]:
   try:
-    return [(stage.name, stage.gain) for stage in stage_stats.stats(session)]
+    return [
+        (stage.name, stage.gain, advice.at_the_end(stage, period_lib.Period.of_life(stage)))
+        for stage in stage_stats.stats(session)
+    ]
   except errors.OpError:
     return []
 

@@ -25,6 +25,19 @@ def say_it_is_on() -> None:
       " off.")
 
 
+def say_the_program_turns_it_on() -> None:
+  """Says once a process that the program has SmartStage by its own settings, and how to turn it off."""
+  _say_once(
+      f"SmartStage is on in this program, with the program's own settings. {setting.VARIABLE}=off turns it off.")
+
+
+def say_it_stays_off() -> None:
+  """Says once a process that a session has no SmartStage, because it places pruned graphs."""
+  _say_once(
+      "SmartStage stays off in an InteractiveSession, and with graph_options.place_pruned_graph: such a session places"
+      " only the nodes that it runs, and stages need the whole graph. Use a tf.Session to have SmartStage.")
+
+
 def say_it_is_off() -> None:
   """Says once a process that SmartStage is off although the program has turned it on."""
   _say_once(f"SmartStage is off, although the program turns it on, by {setting.VARIABLE}=off.")
@@ -43,9 +56,10 @@ def say_what_it_gained() -> None:
   if not stages:
     _print(
         "SmartStage has found nothing to run ahead: no session took records from an iterator, or all that follows one"
-        " needs a variable. print(tf.staging.explain(graph, config)) says why.")
+        " needs a variable. A line print(tf.staging.explain(graph)) in the program, after it has built its graph, says"
+        " why.")
   for stage in stages[:_MOST_STAGES]:
-    _print(f"{end_lines.line(stage)}.")
+    _print(end_lines.line(stage))
   if len(stages) > _MOST_STAGES:
     _print(f"{len(stages) - _MOST_STAGES} more stages had fewer records.")
 

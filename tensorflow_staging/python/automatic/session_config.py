@@ -26,12 +26,8 @@ def of_new_session(session: session_lib.BaseSession, config: config_pb2.ConfigPr
   chosen = setting.current()
   if chosen == setting.Setting.OFF:
     config = _without_smart_stage(config)
-  elif chosen == setting.Setting.ON and _may_turn_on(config):
-    changed = config_pb2.ConfigProto()
-    changed.CopyFrom(config)
-    changed.graph_options.optimizer_options.do_smart_stage = True
-    config = changed
-    managed_sessions.manage(session)
+  elif chosen == setting.Setting.ON:
+    config = _with_smart_stage(session, config)
   if config.graph_options.optimizer_options.do_smart_stage:
     graph_key.check(session.graph, config)
   return config
@@ -54,12 +50,21 @@ def of_new_server(config: config_pb2.ConfigProto) -> None:
     config.CopyFrom(_without_smart_stage(config))
 
 
-def _may_turn_on(config: config_pb2.ConfigProto) -> bool:
-  """Returns whether the program leaves SmartStage to us.
-
-  A session that places pruned graphs keeps that: the rest of its graph may have nodes that cannot be placed.
-  """
-  return not config.graph_options.optimizer_options.do_smart_stage and not config.graph_options.place_pruned_graph
+def _with_smart_stage(session: session_lib.BaseSession, config: config_pb2.ConfigProto) -> config_pb2.ConfigProto:
+  if config.graph_options.optimizer_options.do_smart_stage:
+    notices.say_the_program_turns_it_on()
+    managed_sessions.watch_end(session)
+    return config
+  if config.graph_options.place_pruned_graph:
+    # The rest of its graph may have nodes that cannot be placed.
+    notices.say_it_stays_off()
+    return config
+  changed = config_pb2.ConfigProto()
+  changed.CopyFrom(config)
+  changed.graph_options.optimizer_options.do_smart_stage = True
+  notices.say_it_is_on()
+  managed_sessions.manage(session)
+  return changed
 
 
 def _without_smart_stage(config: config_pb2.ConfigProto) -> config_pb2.ConfigProto:

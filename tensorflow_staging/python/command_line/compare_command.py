@@ -95,7 +95,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     if not results["with"].stages:
       print(
           "No stage ran: SmartStage has found nothing to run ahead of a step, so there is nothing to compare."
-          " print(tf.staging.explain(graph, config)) says why.")
+          " A line print(tf.staging.explain(graph)) in the program, after it has built its graph, says why.")
       return 1
     rounds.append(comparison.Round(results["without"], results["with"]))
     print(

@@ -53,7 +53,7 @@ def report(rounds: Sequence[Round]) -> str:
   lines = [
       f"without SmartStage: {_median_ms([each.without for each in rounds]):.2f} ms a step{busy_text}",
       f"with SmartStage:    {_median_ms([each.with_stages for each in rounds]):.2f} ms a step",
-      *(f"    Stage '{name}' {text}." for name, text in stages),
+      *(f"    Stage '{name}' {gained}{f': {advised}' if advised else '.'}" for name, gained, advised in stages),
       f"{mean:.2f} times as fast with SmartStage ({low:.2f} to {high:.2f}, the 95% interval of {len(rounds)} rounds)",
       verdict(low, high, busy),
   ]

@@ -13,7 +13,8 @@ def _round(without, with_stages, busy=0.5):
   def result(millis, stages):
     return measured_run.Result(seen=150, steps=100, seconds=millis / 10, cores_busy=busy, stages=stages)
 
-  return comparison.Round(result(without, []), result(with_stages, [("prefetch", "hid about 3.0 of 9.0 ms a step")]))
+  stages = [("prefetch", "hid about 3.0 of 9.0 ms a step", "the step hardly waits; nothing to change."), ("short", "ran", "")]
+  return comparison.Round(result(without, []), result(with_stages, stages))
 
 
 def test_the_interval_of_equal_ratios_is_a_point():
@@ -33,7 +34,8 @@ def test_the_report():
   assert text.splitlines() == [
       "without SmartStage: 9.20 ms a step; the cores were 50% busy",
       "with SmartStage:    6.10 ms a step",
-      "    Stage 'prefetch' hid about 3.0 of 9.0 ms a step.",
+      "    Stage 'prefetch' hid about 3.0 of 9.0 ms a step: the step hardly waits; nothing to change.",
+      "    Stage 'short' ran.",
       "1.52 times as fast with SmartStage (1.47 to 1.57, the 95% interval of 3 rounds)",
       "A gain. To keep it, start the program with `python -m tensorflow.staging run`, or set"
       " config.graph_options.optimizer_options.do_smart_stage = True and give the session"

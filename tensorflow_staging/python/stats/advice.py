@@ -28,17 +28,34 @@ def advice(stage: stage_data.StageData, period: period_lib.Period) -> str:
     return _of_end(stage.error)
   if stage.waiting_takes > 0 and period.records_per_second == 0:
     return "a step waits, and no record has come; the input of the stage is slow, or hangs."
+  return _of_times(stage, period, "wait until it has settled")
+
+
+def at_the_end(stage: stage_data.StageData, period: period_lib.Period) -> str:
+  """Returns what held training back, and what to change in the next one; empty if too little was measured."""
+  if gain.hidden_seconds(period) is None:
+    return ""
+  return _of_times(stage, period, "train longer to let it settle")
+
+
+def _of_times(stage: stage_data.StageData, period: period_lib.Period, unsettled: str) -> str:
+  """Returns the advice that follows from times. `unsettled` is what to do while the stage chooses by itself."""
+  is_busy = period.cores_busy is not None and period.cores_busy >= gain.BUSY
   if period.step_waits <= _TOLERATED:
     if gain.is_little(period):
       return "hardly anything runs ahead; tf.staging.explain(graph, config) says why not more."
+    if is_busy:
+      return (
+          "the step hardly waits, but what runs beside it slows it; whether the stage gains anything,"
+          " `python -m tensorflow.staging compare` says.")
     return "the step hardly waits; nothing to change."
-  if period.cores_busy is not None and period.cores_busy >= gain.BUSY:
+  if is_busy:
     return (
         f"the cores are {period.cores_busy:.0%} busy, so no setting helps; give the program more cores, or less to"
         " compute.")
   if period.producer_waits <= _TOLERATED:
-    return _if_slower(stage)
-  return "the times of steps and records vary" + _if_varying(stage)
+    return _if_slower(stage, unsettled)
+  return "the times of steps and records vary" + _if_varying(stage, unsettled)
 
 
 def _of_end(error: str) -> str:
@@ -47,29 +64,30 @@ def _of_end(error: str) -> str:
   return f"the stage has ended ({error})"
 
 
-def _if_slower(stage: stage_data.StageData) -> str:
+def _if_slower(stage: stage_data.StageData, unsettled: str) -> str:
   """The advice if the stage is slower than the step, and cores are idle."""
   if not stage.tunes_threads:
     return (
         f"the stage is slower than the step; raise num_threads (now {stage.num_threads}), or let the stage choose with"
-        " tf.data.AUTOTUNE, if records may come in another order.")
+        " tf.data.AUTOTUNE, if records may come in another order. If what it reads is the limit, only a quicker source"
+        " helps.")
   if not stage.threads_settled:
     return (
-        f"the stage is slower than the step, and still tries how many producers help (now {stage.num_threads}); wait"
-        " until it has settled.")
+        f"the stage is slower than the step, and still tries how many producers help (now {stage.num_threads});"
+        f" {unsettled}.")
   return (
       f"more producers than {stage.num_threads} gain nothing, although cores are idle, so what they read is the limit;"
       " speed up its storage, or its dataset with num_parallel_calls.")
 
 
-def _if_varying(stage: stage_data.StageData) -> str:
+def _if_varying(stage: stage_data.StageData, unsettled: str) -> str:
   """The advice if steps and producers wait for each other by turns, without the beginning of its sentence."""
   if stage.room < stage.capacity:
-    return ", and the buffer still grows to its capacity; wait until it has."
+    return f", and the buffer still grows to its capacity; {unsettled}."
   if not stage.autotune:
     return f"; raise capacity (now {stage.capacity}), or let the stage choose with tf.data.AUTOTUNE."
   if not stage.capacity_settled:
-    return f", and the buffer still adapts its capacity (now {stage.capacity}); wait until it has settled."
+    return f", and the buffer still adapts its capacity (now {stage.capacity}); {unsettled}."
   if stage.capacity_bytes and stage.bytes >= _FULL * stage.capacity_bytes:
     return f", and the buffer is full; raise capacity_bytes (now {stage.capacity_bytes / _MIB:.0f} MiB)."
   if not stage.tunes_threads:
@@ -77,7 +95,7 @@ def _if_varying(stage: stage_data.StageData) -> str:
         f", and more capacity than {stage.capacity} gains nothing; raise num_threads (now {stage.num_threads}), or let"
         " the stage choose with tf.data.AUTOTUNE, if records may come in another order.")
   if not stage.threads_settled:
-    return f", and the stage still tries how many producers help (now {stage.num_threads}); wait until it has settled."
+    return f", and the stage still tries how many producers help (now {stage.num_threads}); {unsettled}."
   return (
       f", and neither more capacity than {stage.capacity} nor more producers than {stage.num_threads} gain anything;"
       " nothing to change.")

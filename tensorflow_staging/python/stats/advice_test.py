@@ -27,7 +27,7 @@ def test_the_whole_line():
       "Stage 'prefetch': 41.2 records/s, 1 of 1 in the buffer (1.5 MiB). It hid about 14.8 of 39.1 ms a step. Steps"
       " waited for records 38% of the time; the stage was ahead of them, with nothing to do, 0% of the time: the stage"
       " is slower than the step; raise num_threads (now 1), or let the stage choose with tf.data.AUTOTUNE, if records"
-      " may come in another order.")
+      " may come in another order. If what it reads is the limit, only a quicker source helps.")
 
 
 def test_a_buffer_that_fills_slowly():
@@ -63,10 +63,13 @@ _ALL = (
     _BOTH_SETTLED)
 
 _NOTHING = "the step hardly waits; nothing to change."
+_HARDLY_WAITS = (
+    "the step hardly waits, but what runs beside it slows it; whether the stage gains anything, `python -m"
+    " tensorflow.staging compare` says.")
 _COMPUTES = "the cores are 95% busy, so no setting helps; give the program more cores, or less to compute."
 _RAISE_THREADS = (
     "the stage is slower than the step; raise num_threads (now 4), or let the stage choose with tf.data.AUTOTUNE, if"
-    " records may come in another order.")
+    " records may come in another order. If what it reads is the limit, only a quicker source helps.")
 _TRIES = (
     "the stage is slower than the step, and still tries how many producers help (now 4); wait until it has settled.")
 _SOURCE = (
@@ -79,6 +82,7 @@ _ADAPTS = (
 
 _TABLE = [
     *((stage, period, _NOTHING) for stage, period in itertools.product(_ALL, (_STEP, _STEP_ALONE))),
+    *((stage, _period(busy=0.95), _HARDLY_WAITS) for stage in _ALL),
     *((stage, period, _COMPUTES) for stage, period in itertools.product(_ALL, (_BUSY, _BUSY_VARYING))),
     (_FIXED, _SLOWER, _RAISE_THREADS),
     (_CAPACITY, _SLOWER, _RAISE_THREADS),
@@ -105,7 +109,8 @@ _TABLE = [
      "the times of steps and records vary, and neither more capacity than 8 nor more producers than 4 gain anything;"
      " nothing to change."),
     (dict(_FIXED, room=4), _VARYING,
-     "the times of steps and records vary, and the buffer still grows to its capacity; wait until it has."),
+     "the times of steps and records vary, and the buffer still grows to its capacity; wait until it has"
+     " settled."),
     (_FIXED, _period(region_ms=0.05),
      "hardly anything runs ahead; tf.staging.explain(graph, config) says why not more."),
     (dict(_FIXED, waiting_takes=1), _period(rate=0.0),
@@ -128,6 +133,19 @@ def test_it_never_advises_what_the_stage_does_by_itself(stage, period):
   assert not (stage.get("tunes_threads") and "raise num_threads" in advised)
   assert not (stage.get("autotune") and "raise capacity (" in advised)
   assert not (stage.get("tunes_threads") and stage.get("autotune") and "AUTOTUNE" in advised)
+
+
+@pytest.mark.parametrize("stage,period,expected", [
+    (_FIXED, _STEP, _NOTHING),
+    (_FIXED, _SLOWER, _RAISE_THREADS),
+    # The end of the data is no news, and its stage has nothing more to settle.
+    (dict(_FIXED, error="OUT_OF_RANGE: end"), _STEP, _NOTHING),
+    (_THREADS, _SLOWER, _TRIES.replace("wait until it has settled", "train longer to let it settle")),
+    (_CAPACITY, _VARYING, _ADAPTS.replace("wait until it has settled", "train longer to let it settle")),
+    (_FIXED, period_lib.Period(10.0, 0.0, 0.0, steps=3), ""),
+])
+def test_the_advice_at_the_end(stage, period, expected):
+  assert advice.at_the_end(_stats(**stage), period) == expected
 
 
 def test_a_step_that_waits_all_the_time():

@@ -5,6 +5,8 @@ from tensorflow.python.client import session as session_lib
 from tensorflow.python.platform import tf_logging
 
 from tensorflow_staging.python.session import stage_lifecycle
+from tensorflow_staging.python.stats import advice
+from tensorflow_staging.python.stats import period as period_lib
 from tensorflow_staging.python.stats import stage_stats
 
 
@@ -15,7 +17,7 @@ def log(session: session_lib.BaseSession) -> None:
     session: A session whose stages have just been stopped.
   """
   for stage in of_ended(session):
-    tf_logging.info("%s.", line(stage))
+    tf_logging.info("%s", line(stage))
 
 
 def of_ended(session: session_lib.BaseSession) -> list[stage_stats.StageStats]:
@@ -24,6 +26,8 @@ def of_ended(session: session_lib.BaseSession) -> list[stage_stats.StageStats]:
 
 
 def line(stage: stage_stats.StageStats) -> str:
-  """Returns what a stage has done and gained, without a full stop."""
+  """Returns what a stage has done and gained, and what to do next, in sentences."""
   records = f"{stage.taken:,} record{'' if stage.taken == 1 else 's'}"
-  return f"Stage '{stage.name}' has ended after {records}: it {stage.gain}"
+  advised = advice.at_the_end(stage, period_lib.Period.of_life(stage))
+  return " ".join(filter(None, [
+      f"Stage '{stage.name}' has ended after {records}: it {stage.gain}.", advised[:1].upper() + advised[1:]]))

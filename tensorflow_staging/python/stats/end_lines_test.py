@@ -50,6 +50,8 @@ def test_a_short_training_in_a_monitored_session(lines):
   hidden, unstaged = _hid(line)
   assert 10 < unstaged
   assert 0 < hidden < unstaged
+  # What to do next depends on what else runs on the machine.
+  assert line.split("% of the time. ")[1][0] in "ST"
 
 
 def test_a_plain_session(lines):
@@ -58,7 +60,7 @@ def test_a_plain_session(lines):
     for _ in range(3):
       sess.run(step)
   assert lines == [
-      "Stage 'prefetch' has ended after 3 records: it has run for too few steps to say what it gained (2)."]
+      "Stage 'prefetch' has ended after 3 records: it ran for 2 steps, too few to say what it gained; it takes 10."]
 
 
 def test_an_estimator(lines, tmp_path):

@@ -41,14 +41,14 @@ def is_little(period: period_lib.Period) -> bool:
 def hid(period: period_lib.Period) -> str:
   """Returns what the stage gained, as the part of a sentence whose subject is the stage."""
   hidden, unstaged = hidden_seconds(period), unstaged_seconds(period)
+  if hidden is None and period.steps < _ENOUGH_STEPS:
+    return f"ran for {period.steps} steps, too few to say what it gained; it takes {_ENOUGH_STEPS}"
   if hidden is None:
-    return f"has run for too few steps to say what it gained ({period.steps})"
+    return "has timed no record, so what it gained is unknown"
   if is_little(period):
     return f"had nothing to gain: what runs ahead takes less than 1% of a step of {_in_ms(unstaged, unstaged)} ms"
   if period.cores_busy is not None and period.cores_busy >= BUSY:
-    return (
-        f"hid at most {_of(hidden, unstaged)} ms a step: the cores were {period.cores_busy:.0%} busy, which slows what"
-        " runs beside a step")
+    return f"hid at most {_of(hidden, unstaged)} ms a step, since the cores were {period.cores_busy:.0%} busy"
   return f"hid about {_of(hidden, unstaged)} ms a step"
 
 

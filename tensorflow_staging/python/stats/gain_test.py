@@ -36,14 +36,13 @@ def _period(step=0.0, wait=0.0, region=0.0, steps=100, busy=0.5) -> period_lib.P
     (_period(step=9, region=0.02), "had nothing to gain: what runs ahead takes less than 1% of a step of 9.0 ms"),
     # Busy cores: only a bound is known.
     (_period(step=5.9, region=3.1, busy=0.97),
-     "hid at most 3.1 of 9.0 ms a step: the cores were 97% busy, which slows what runs beside a step; steps waited for"
-     " records 0% of the time"),
+     "hid at most 3.1 of 9.0 ms a step, since the cores were 97% busy; steps waited for records 0% of the time"),
     (_period(step=5.9, region=3.1, busy=None),
      "hid about 3.1 of 9.0 ms a step; steps waited for records 0% of the time"),
     # Too little was measured.
-    (_period(step=5.9, region=3.1, steps=7), "has run for too few steps to say what it gained (7)"),
-    (_period(step=5.9, region=None), "has run for too few steps to say what it gained (100)"),
-    (_period(step=None, wait=0, region=None, steps=0), "has run for too few steps to say what it gained (0)"),
+    (_period(step=5.9, region=3.1, steps=7), "ran for 7 steps, too few to say what it gained; it takes 10"),
+    (_period(step=5.9, region=None), "has timed no record, so what it gained is unknown"),
+    (_period(step=None, wait=0, region=None, steps=0), "ran for 0 steps, too few to say what it gained; it takes 10"),
 ])
 def test_the_sentence(period, sentence):
   assert gain.sentence(period) == sentence

@@ -84,7 +84,7 @@ class StageReports:
     global_step = _global_step(session) if stages else None
     for stage in stages:
       report = StageReport(stage, period_lib.Period.of_life(stage), global_step)
-      self._write(report, f"{end_lines.line(stage)}.")
+      self._write(report, end_lines.line(stage))
 
   def publish(self, reports: list[StageReport]) -> None:
     """Logs and writes what `read` has returned; without a stage, warns once that there is none."""

@@ -32,7 +32,7 @@ class StatsHook(step_hooks.IdleHook):
   Stage 'prefetch': 41.2 records/s, 1 of 1 in the buffer (0.3 MiB). It hid about 14.9 of 38.9 ms a step. Steps waited
   for records 38% of the time; the stage was ahead of them, with nothing to do, 0% of the time: the stage is slower than
   the step; raise num_threads (now 1), or let the stage choose with tf.data.AUTOTUNE, if records may come in another
-  order.
+  order. If what it reads is the limit, only a quicker source helps.
   ```
 
   When a stage ends, `tf.make_prefetch_hook()` logs what it has gained in all, with or without this hook. While
