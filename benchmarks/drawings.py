@@ -116,7 +116,7 @@ _CHOICE = {
         "Which stage do I need?", (
             Question(
                 ("Does a session run the graph?", "(TensorFlow 1, Estimator, Keras in graph mode)"), "no",
-                ("tf.data", "with prefetch; stages need sessions"), "yes"),
+                ("tf.staging.ahead", "of a tf.function; in Keras's fit, SmartStage()"), "yes"),
             Question(
                 ("Do steps wait for input", "while cores or the GPU are idle?"), "no",
                 ("no stage", "a stage fills idle time, and adds no power"), "yes"),
@@ -138,7 +138,7 @@ _CHOICE = {
         "需要哪种流水线？", (
             Question(
                 ("计算图是否由 Session 执行？", "（TF 1、Estimator、图模式的 Keras）"), "否",
-                ("tf.data", "用 prefetch；流水线只支持 Session"), "是"),
+                ("tf.staging.ahead", "用于 tf.function；Keras 的 fit 用 SmartStage()"), "是"),
             Question(
                 ("训练步在等数据，", "而 CPU 核或 GPU 空闲？"), "否",
                 ("不需要", "流水线利用空闲时间，不增加算力"), "是"),

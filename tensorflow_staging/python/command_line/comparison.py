@@ -49,11 +49,14 @@ def report(rounds: Sequence[Round]) -> str:
   mean, low, high = interval([each.ratio() for each in rounds])
   busy = _mean_busy([each.without for each in rounds])
   stages = rounds[-1].with_stages.stages
+  # Then the verdict says what to do.
+  is_busy = busy is not None and busy >= gain.BUSY
   busy_text = "" if busy is None else f"; the cores were {busy:.0%} busy"
   lines = [
       f"without SmartStage: {_median_ms([each.without for each in rounds]):.2f} ms a step{busy_text}",
       f"with SmartStage:    {_median_ms([each.with_stages for each in rounds]):.2f} ms a step",
-      *(f"    Stage '{name}' {gained}{f': {advised}' if advised else '.'}" for name, gained, advised in stages),
+      *(f"    Stage '{name}' {gained}{f': {advised}' if advised and not is_busy else '.'}"
+        for name, gained, advised in stages),
       f"{mean:.2f} times as fast with SmartStage ({low:.2f} to {high:.2f}, the 95% interval of {len(rounds)} rounds)",
       verdict(low, high, busy),
   ]
@@ -80,8 +83,8 @@ def verdict(low: float, high: float, busy: Optional[float]) -> str:
         " run nothing else beside it.")
   if high < 1:
     return (
-        "A loss, although cores were idle. tf.staging.explain(graph, config) says what runs ahead; leave SmartStage off"
-        " if it stays so with more --rounds.")
+        "A loss, although cores were idle. print(tf.staging.explain(graph)) in the program says what runs ahead; leave"
+        " SmartStage off if it stays so with more --rounds.")
   return (
       "No clear gain. More --rounds or --steps make the interval narrower; tf.staging.explain(graph, config) says what"
       " runs ahead, and why not more.")

@@ -13,7 +13,8 @@ def _round(without, with_stages, busy=0.5):
   def result(millis, stages):
     return measured_run.Result(seen=150, steps=100, seconds=millis / 10, cores_busy=busy, stages=stages)
 
-  stages = [("prefetch", "hid about 3.0 of 9.0 ms a step", "the step hardly waits; nothing to change."), ("short", "ran", "")]
+  stages = [
+      ("prefetch", "hid about 3.0 of 9.0 ms a step", "the step hardly waits; nothing to change."), ("short", "ran", "")]
   return comparison.Round(result(without, []), result(with_stages, stages))
 
 
@@ -41,6 +42,11 @@ def test_the_report():
       " config.graph_options.optimizer_options.do_smart_stage = True and give the session"
       " hooks=[tf.make_prefetch_hook()].",
   ]
+
+
+def test_where_cores_are_busy_the_verdict_alone_advises():
+  text = comparison.report([_round(9, 6, 0.95), _round(10, 6.5, 0.95)])
+  assert "    Stage 'prefetch' hid about 3.0 of 9.0 ms a step.\n" in text
 
 
 @pytest.mark.parametrize("low,high,busy,expected", [

@@ -272,7 +272,7 @@ def _others(reason: explain_data.Reason, links: _NodeLinks) -> str:
 
 def _advice(report: explain_data.ReportData, links: _NodeLinks) -> str:
   if not report.advice:
-    return "<p>No node keeps others in the step on its own.</p>\n"
+    return "<p>No single change would: each node of the step is there for several reasons, or for its own.</p>\n"
   items = "".join(f"<li>{_one_advice(item, links)}</li>\n" for item in report.advice[:explain_text.MAX_ADVICE])
   return (
       f"<ol>\n{items}</ol>\n"
