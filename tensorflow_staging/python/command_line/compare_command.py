@@ -146,7 +146,8 @@ def _check(
   if result.seen == 0:
     raise _Problem(
         "no step of the program took a record from an iterator. SmartStage runs ahead what follows an iterator's"
-        " get_next(), and not what is fed. Read the data with tf.data, or give tf.staged a feed_generator for what is fed.")
+        " get_next(), and not what is fed. Read the data with tf.data, or give tf.staged a feed_generator for what is"
+        " fed.")
   if result.seconds == 0:
     raise _Problem(
         f"the program took only {result.seen} steps. Let it take more, or lower --warm_up (now {arguments.warm_up}).")

@@ -27,19 +27,24 @@ class CoreTimes:
     total: How long they have existed, in the same unit.
     quota_busy: How many seconds of CPU time the container has used, if its CPU time is limited.
     quota_total: How many it could have used.
+    own: How many seconds of CPU time this process has used.
+    own_total: How many it could have used on the cores.
   """
 
   busy: int
   total: int
   quota_busy: float = 0.0
   quota_total: float = 0.0
+  own: float = 0.0
+  own_total: float = 0.0
 
 
 def now() -> Optional[CoreTimes]:
   """Returns the times of the cores that this process may use; None where the kernel does not say."""
   try:
-    busy, total = _parse(_STAT.read_text(), os.sched_getaffinity(0))
-    return CoreTimes(busy, total, *_quota())
+    cpus = os.sched_getaffinity(0)
+    busy, total = _parse(_STAT.read_text(), cpus)
+    return CoreTimes(busy, total, *_quota(), time.process_time(), time.monotonic() * len(cpus))
   except (OSError, ValueError, IndexError):
     return None
 
@@ -52,6 +57,13 @@ def busy(before: Optional[CoreTimes], after: Optional[CoreTimes]) -> Optional[fl
   if after.quota_total > before.quota_total > 0:
     parts.append((after.quota_busy - before.quota_busy) / (after.quota_total - before.quota_total))
   return min(1.0, max(0.0, *parts))
+
+
+def own(before: Optional[CoreTimes], after: Optional[CoreTimes]) -> Optional[float]:
+  """Returns which part of the time between two moments this process itself kept the cores busy; None if unknown."""
+  if before is None or after is None or after.own_total <= before.own_total:
+    return None
+  return min(1.0, max(0.0, (after.own - before.own) / (after.own_total - before.own_total)))
 
 
 def _parse(stat: str, cpus: set[int]) -> tuple[int, int]:

@@ -35,11 +35,22 @@ def test_the_part_of_the_time(before, after, expected):
 
 def test_what_is_unknown():
   assert core_times.busy(None, core_times.now()) is None
+  assert core_times.own(None, core_times.now()) is None
+  moment = core_times.now()
+  assert core_times.own(moment, moment) is None
+
+
+def test_the_part_of_this_process():
+  before, after = (core_times.CoreTimes(0, 0, own=own, own_total=total) for own, total in ((1.0, 10.0), (2.0, 14.0)))
+  assert core_times.own(before, after) == pytest.approx(0.25)
 
 
 def test_a_core_that_computes_is_busy():
   before = core_times.now()
-  end = time.monotonic() + 0.3
-  while time.monotonic() < end:
+  # The CPU time of this process, however much of it others take.
+  end = time.process_time() + 0.3
+  while time.process_time() < end:
     pass
-  assert core_times.busy(before, core_times.now()) > 0.5 / len(os.sched_getaffinity(0))
+  after = core_times.now()
+  assert core_times.busy(before, after) > 0.5 / len(os.sched_getaffinity(0))
+  assert 0 < core_times.own(before, after) <= core_times.busy(before, after) + 0.2

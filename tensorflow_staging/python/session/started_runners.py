@@ -43,12 +43,14 @@ class StageCounts(NamedTuple):
     buffer: The statistics of its buffer, since that was created.
     earlier: Those of the buffer when the stage was started; None if it was new.
     cores_busy: Which part of the time since then the cores were busy, from 0 to 1; None if that is unknown.
+    own_busy: Which part of that time this process itself kept them busy.
   """
 
   runner: dict[str, Any]
   buffer: dict[str, Any]
   earlier: Optional[dict[str, Any]]
   cores_busy: Optional[float]
+  own_busy: Optional[float]
 
 
 class _RunnerStop:
@@ -250,9 +252,10 @@ class StartedRunners:
 
   def _counts_of(self, runner: _pywrap_staging.PrefetchRunner) -> StageCounts:
     counted = runner.stats()
+    cores = core_times.now()
     return StageCounts(
         counted, runner.buffer_stats(), self._earlier.get(counted["name"]),
-        core_times.busy(self._began, core_times.now()))
+        core_times.busy(self._began, cores), core_times.own(self._began, cores))
 
   def _add(self, runner: _pywrap_staging.PrefetchRunner) -> None:
     with self._lock:

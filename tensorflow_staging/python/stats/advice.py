@@ -9,6 +9,8 @@ from tensorflow_staging.python.stats import stage_data
 _TOLERATED = 0.05
 # From this part on, a buffer is as full as its bytes allow.
 _FULL = 0.75
+# This part of the work of busy cores is most of it.
+_MOST = 0.5
 _MIB = 2**20
 
 
@@ -28,6 +30,8 @@ def advice(stage: stage_data.StageData, period: period_lib.Period) -> str:
     return _of_end(stage.error)
   if stage.waiting_takes > 0 and period.records_per_second == 0:
     return "a step waits, and no record has come; the input of the stage is slow, or hangs."
+  if stage.taken == 0:
+    return "no step has taken a record yet."
   return _of_times(stage, period, "wait until it has settled")
 
 
@@ -49,6 +53,10 @@ def _of_times(stage: stage_data.StageData, period: period_lib.Period, unsettled:
           "the step hardly waits, but what runs beside it slows it; whether the stage gains anything,"
           " `python -m tensorflow.staging compare` says.")
     return "the step hardly waits; nothing to change."
+  if is_busy and period.own_busy is not None and period.own_busy < _MOST * period.cores_busy:
+    return (
+        f"the cores are {period.cores_busy:.0%} busy, mostly with other programs; run this one with fewer beside it,"
+        " and look again.")
   if is_busy:
     return (
         f"the cores are {period.cores_busy:.0%} busy, so no setting helps; give the program more cores, or less to"

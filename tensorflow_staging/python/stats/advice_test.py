@@ -34,10 +34,10 @@ def test_a_buffer_that_fills_slowly():
   assert "records/s, 1 of 4 (later 40) in the buffer (1.5 MiB)." in _line(_stats(capacity=40, room=4))
 
 
-def _period(step_waits=0.0, producer_waits=0.0, busy=0.5, region_ms=5.0, rate=10.0) -> period_lib.Period:
+def _period(step_waits=0.0, producer_waits=0.0, busy=0.5, region_ms=5.0, rate=10.0, own=None) -> period_lib.Period:
   return period_lib.Period(
       records_per_second=rate, step_waits=step_waits, producer_waits=producer_waits, steps=100, step_seconds=10e-3,
-      wait_seconds=10e-3 * step_waits, region_seconds=region_ms / 1000, cores_busy=busy)
+      wait_seconds=10e-3 * step_waits, region_seconds=region_ms / 1000, cores_busy=busy, own_busy=own)
 
 
 # What limits.
@@ -133,6 +133,19 @@ def test_it_never_advises_what_the_stage_does_by_itself(stage, period):
   assert not (stage.get("tunes_threads") and "raise num_threads" in advised)
   assert not (stage.get("autotune") and "raise capacity (" in advised)
   assert not (stage.get("tunes_threads") and stage.get("autotune") and "AUTOTUNE" in advised)
+
+
+@pytest.mark.parametrize("period,expected", [
+    (_period(step_waits=0.2, busy=0.95, own=0.9), _COMPUTES),
+    (_period(step_waits=0.2, busy=0.95, own=0.1),
+     "the cores are 95% busy, mostly with other programs; run this one with fewer beside it, and look again."),
+])
+def test_the_advice_says_whose_work_keeps_the_cores_busy(period, expected):
+  assert advice.advice(_stats(**_FIXED), period) == expected
+
+
+def test_no_advice_before_the_first_record():
+  assert advice.advice(_stats(taken=0), _STEP) == "no step has taken a record yet."
 
 
 @pytest.mark.parametrize("stage,period,expected", [

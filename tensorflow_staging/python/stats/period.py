@@ -20,6 +20,7 @@ class Period:
     wait_seconds: How much of it the step waited for its record.
     region_seconds: How long it took to make a record, without the wait for room; None if none was timed.
     cores_busy: Which part of the time the cores were busy, from 0 to 1; None if that is unknown.
+    own_busy: Which part of the time this process itself kept them busy.
   """
 
   records_per_second: float
@@ -30,11 +31,12 @@ class Period:
   wait_seconds: Optional[float] = None
   region_seconds: Optional[float] = None
   cores_busy: Optional[float] = None
+  own_busy: Optional[float] = None
 
   @classmethod
   def between(
       cls, before: Optional[stage_data.StageData], after: stage_data.StageData, seconds: float,
-      cores_busy: Optional[float] = None) -> "Period":
+      cores_busy: Optional[float] = None, own_busy: Optional[float] = None) -> "Period":
     """Returns what a stage did between two moments.
 
     Args:
@@ -42,6 +44,7 @@ class Period:
       after: The statistics of the second moment.
       seconds: The time in between.
       cores_busy: Which part of it the cores were busy.
+      own_busy: Which part of it this process itself kept them busy.
     """
 
     def grown(get) -> float:
@@ -59,7 +62,8 @@ class Period:
         step_waits=1.0 if waits_all_the_time else part(grown(lambda stats: stats.take_wait.total_seconds), 1),
         producer_waits=part(grown(lambda stats: stats.put_wait.total_seconds), after.num_threads),
         **_times(grown),
-        cores_busy=cores_busy)
+        cores_busy=cores_busy,
+        own_busy=own_busy)
 
   @classmethod
   def of_life(cls, stage: stage_data.StageData) -> "Period":
@@ -71,7 +75,8 @@ class Period:
         step_waits=min(1.0, steps.wait_seconds / steps.total_seconds) if steps.total_seconds > 0 else 0.0,
         producer_waits=min(1.0, region.wait_seconds / in_region) if in_region > 0 else 0.0,
         **_times(lambda get: get(stage)),
-        cores_busy=stage.cores_busy)
+        cores_busy=stage.cores_busy,
+        own_busy=stage.own_busy)
 
 
 def _times(grown) -> dict[str, Optional[float]]:

@@ -88,6 +88,7 @@ class StageData:
     region: How long it took to make records.
     cores_busy: Which part of the time since the stage was last started the cores were busy, from 0 to 1; None if that
       is unknown.
+    own_busy: Which part of that time this process itself kept them busy.
     error: The error that a step gets once no record is left, such as "OUT_OF_RANGE: ..." at the end of
       the data; None while the stage goes on.
   """
@@ -117,3 +118,4 @@ class StageData:
   steps: StepStats = StepStats(0, 0.0, 0.0)
   region: RegionStats = RegionStats(0, 0.0, 0.0)
   cores_busy: Optional[float] = None
+  own_busy: Optional[float] = None

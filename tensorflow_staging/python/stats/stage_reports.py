@@ -67,10 +67,10 @@ class StageReports:
     self._without = "" if stages else str(stages)
     global_step = _global_step(session) if stages and self._writer is not None else None
     now, cores = time.monotonic(), core_times.now()
-    busy = core_times.busy(self._last_cores, cores)
+    busy, own = core_times.busy(self._last_cores, cores), core_times.own(self._last_cores, cores)
     reports = []
     for stage in stages:
-      period = period_lib.Period.between(self._last.get(stage.name), stage, now - self._last_time, busy)
+      period = period_lib.Period.between(self._last.get(stage.name), stage, now - self._last_time, busy, own)
       reports.append(StageReport(stage, period, global_step))
     self._last = {stage.name: stage for stage in stages}
     self._last_time, self._last_cores = now, cores

@@ -98,9 +98,9 @@ def stats(
     A list with a `StageStats` for each stage: a data class with the attributes `name`, `running`,
     `num_threads`, `capacity`, `room`, `autotune`, `capacity_bytes`, `records`, `bytes`, `put`,
     `taken`, `dropped`, `discarded`, `ignored`, `waiting_puts`, `waiting_takes`, `put_wait`,
-    `take_wait`, `error`, `capacity_settled`, `tunes_threads`, `threads_settled`, `steps`, `region`, `cores_busy`
-    and `gain`, which its own documentation explains. It prints as one line for each stage: what it has done, what it
-    gained, and what to do next. The list is empty if no stages run in the session, and then prints why.
+    `take_wait`, `error`, `capacity_settled`, `tunes_threads`, `threads_settled`, `steps`, `region`, `cores_busy`,
+    `own_busy` and `gain`, which its own documentation explains. It prints as one line for each stage: what it has
+    done, what it gained, and what to do next. The list is empty if no stages run in the session, and then prints why.
 
   Raises:
     TypeError: If `session` is neither.
@@ -145,12 +145,12 @@ def _counts_of_step(stage: Any) -> started_runners.StageCounts:
       "timed_records": records,
       "record_micros": micros,
   }
-  return started_runners.StageCounts(runner, buffer, None, None)
+  return started_runners.StageCounts(runner, buffer, None, None, None)
 
 
 def _stage_stats(
     runner: dict[str, Any], buffer: dict[str, Any], earlier: Optional[dict[str, Any]],
-    cores_busy: Optional[float]) -> StageStats:
+    cores_busy: Optional[float], own_busy: Optional[float]) -> StageStats:
   return StageStats(
       name=runner["name"],
       running=runner["running"] and buffer["state"] not in _OVER,
@@ -177,7 +177,8 @@ def _stage_stats(
       steps=stage_data.StepStats(
           buffer["steps"], buffer["step_micros"] * _MICRO, buffer["step_wait_micros"] * _MICRO),
       region=_region_stats(runner, buffer["put_waits"], earlier["put_waits"] if earlier is not None else None),
-      cores_busy=cores_busy)
+      cores_busy=cores_busy,
+      own_busy=own_busy)
 
 
 def _region_stats(

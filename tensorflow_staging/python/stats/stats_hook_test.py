@@ -87,8 +87,9 @@ def test_a_slow_stage_needs_more_threads(lines):
   record = tf.staged(tf.py_func(lambda: (time.sleep(0.02), 1)[1], [], tf.int64))
   _train(tf.staging.StatsHook(every_n_steps=10), record, steps=10)
   line, = _all(lines)
-  assert line.endswith(("let the stage choose with tf.data.AUTOTUNE, if records may come in another order.",
-                        "give the program more cores, or less to compute."))
+  assert line.endswith((
+      "If what it reads is the limit, only a quicker source helps.", "give the program more cores, or less to compute.",
+      "run this one with fewer beside it, and look again."))
 
 
 def test_a_session_without_stages_warns_once(lines, warnings, verbosity):

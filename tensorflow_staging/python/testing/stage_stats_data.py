@@ -10,7 +10,7 @@ _MIB = 2**20
 
 
 def stats(
-    taken: int = 0,
+    taken: int = 1,
     step_waited: float = 0.0,
     producers_waited: float = 0.0,
     threads: int = 1,
