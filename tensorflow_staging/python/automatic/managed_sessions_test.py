@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from tensorflow_staging.python.automatic import notices
 from tensorflow_staging.python.automatic import setting
+from tensorflow_staging.python.testing import stage_stats_data
 from tensorflow_staging.python.testing import test_util
 
 
@@ -207,6 +208,14 @@ def test_without_a_stage_the_end_says_why(said):
     sess.run(tf.constant(1))
   notices.say_what_it_gained()
   assert said[1].startswith("SmartStage has found nothing to run ahead: no session took records from an iterator,")
+
+
+def test_the_end_names_the_stages_with_the_most_records_in_their_order(said):
+  notices.note_ended([stage_stats_data.stats(taken=taken) for taken in (3, 900, 2, 40, 50, 60, 70)])
+  notices.say_what_it_gained()
+  assert [line.split(":")[0] for line in said] == [
+      *(f"Stage 'prefetch' has ended after {count} records" for count in (900, 40, 50, 60, 70)),
+      "2 more stages had fewer records."]
 
 
 @pytest.mark.usefixtures("on")

@@ -52,14 +52,16 @@ def note_ended(stages: list[stage_stats.StageStats]) -> None:
 def say_what_it_gained() -> None:
   """Says what the stages have gained that have ended since the process began, or why there was none."""
   with _lock:
-    stages = sorted(_ended, key=lambda stage: -stage.taken)
+    stages = list(_ended)
   if not stages:
     _print(
         "SmartStage has found nothing to run ahead: no session took records from an iterator, or all that follows one"
         " needs a variable. A line print(tf.staging.explain(graph)) in the program, after it has built its graph, says"
         " why.")
-  for stage in stages[:_MOST_STAGES]:
-    _print(end_lines.line(stage))
+  # Those with the most records, in the order in which they ended.
+  most = sorted(range(len(stages)), key=lambda index: -stages[index].taken)[:_MOST_STAGES]
+  for index in sorted(most):
+    _print(end_lines.line(stages[index]))
   if len(stages) > _MOST_STAGES:
     _print(f"{len(stages) - _MOST_STAGES} more stages had fewer records.")
 
