@@ -13,11 +13,12 @@
 #   sessions       opens a thousand sessions with SmartStage
 #   closes         closes ten thousand sessions at random moments
 #   full, pools, smart   TensorFlow's own Python tests: all, on stage thread pools, with SmartStage
+#   variable       some of them with TF_STAGING_SMART_STAGE=1 alone
 #   cc             TensorFlow's own C++ tests
 #   address, thread      our C++ tests under the sanitizers
 #
 # dist/nightly/PART.log keeps what each part prints. The last lines say how each part ended and how long it took.
-all_parts=(kills histories exactly_once soak sessions closes full pools smart cc address thread)
+all_parts=(kills histories exactly_once soak sessions closes full pools smart variable cc address thread)
 parts=("${@:-${all_parts[@]}}")
 steps_total=$((2 + ${#parts[@]}))
 source "$(dirname "$0")/steps.sh"
@@ -39,6 +40,7 @@ command_of() {
       ;;
     full) command=(ci/upstream_tests.sh full) ;;
     pools | smart) command=(ci/upstream_tests.sh full "$1") ;;
+    variable) command=(ci/upstream_tests.sh variable) ;;
     cc) command=(bazel test --keep_going //relink/upstream:all_tests) ;;
     address | thread) command=(ci/sanitizers.sh "$1") ;;
     *) die "'$1' is no part; there are: ${all_parts[*]}." ;;
