@@ -10,6 +10,9 @@ import importlib.util
 import pathlib
 import sys
 
+# Of ci/, which pyproject.toml adds to Python's path.
+pytest_plugins = ["side_by_side"]
+
 _ROOT = pathlib.Path(__file__).parent
 
 

@@ -45,6 +45,7 @@ def test_the_part_of_this_process():
   assert core_times.own(before, after) == pytest.approx(0.25)
 
 
+@pytest.mark.alone
 def test_a_core_that_computes_is_busy():
   before = core_times.now()
   # The CPU time of this process, however much of it others take.

@@ -177,7 +177,7 @@ def test_the_parts_of_a_sparse_tensor_are_marked(graph):
   assert marked
 
 
-@pytest.mark.parametrize("entry", [None, 3, "tensor:0", object()], ids=repr)
+@pytest.mark.parametrize("entry", [None, 3, "tensor:0", object()], ids=["None", "a number", "a name", "an object"])
 def test_other_entries_are_refused(graph, entry):
   tensor = tf.constant(1)
   with pytest.raises(TypeError, match=r"embedding_tensor\[1\] must be a tensor of a graph, got"):

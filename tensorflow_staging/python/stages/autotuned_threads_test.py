@@ -3,6 +3,7 @@
 
 import time
 
+import pytest
 import tensorflow.compat.v1 as tf
 
 from tensorflow_staging.python.testing import smart_stage_sessions
@@ -50,6 +51,7 @@ def test_threads_are_added_with_smart_stage():
     _run_until_threads(sess, train, 2)
 
 
+@pytest.mark.alone
 def test_one_thread_is_enough_for_a_slow_step():
   record = tf.staged(test_util.dataset_record(1000), num_threads=tf.data.AUTOTUNE)
   step = tf.numpy_function(lambda number: (time.sleep(0.01), number)[1], [record], tf.int64)

@@ -169,6 +169,7 @@ def test_the_list_prints_a_line_for_each_stage():
   assert page.count("<tr>") == 3
 
 
+@pytest.mark.alone
 def test_times_of_steps_and_records():
   record = tf.staged(tf.py_func(lambda: (time.sleep(0.02), 1)[1], [], tf.int64), name="slow")
   step = tf.py_func(lambda number: (time.sleep(0.01), number)[1], [record], tf.int64)
