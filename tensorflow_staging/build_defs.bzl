@@ -38,6 +38,20 @@ TENSORFLOW_HEADERS = [
     "//conditions:default": ["@tensorflow_wheel_cpu//:headers"],
 })
 
+# TensorFlow's headers, read before a file begins: much faster than by the file itself. The sanitizers' flags differ from file to
+# file. Their builds therefore go without, and fail if a file lacks one of the includes that it needs.
+_PRECOMPILED = select({
+    "//:asan": [],
+    "//:tsan": [],
+    "//conditions:default": ["//tensorflow_staging/precompiled:tensorflow_headers"],
+})
+
+_INCLUDE_PRECOMPILED = select({
+    "//:asan": [],
+    "//:tsan": [],
+    "//conditions:default": ["-include", "tensorflow_staging/precompiled/tensorflow_headers.h"],
+})
+
 # Our programs link against the overlay for the symbols that it adds, and against the stock library for all others. The
 # SONAME of the stock library is the front's name, so a program loads the front at run time, and with it all three
 # libraries in order.
@@ -101,11 +115,11 @@ def staging_cc_library(name, srcs = [], hdrs = [], deps = [], warnings = STAGING
         name = name,
         srcs = srcs,
         hdrs = hdrs,
-        copts = STAGING_COPTS + warnings,
+        copts = STAGING_COPTS + warnings + _INCLUDE_PRECOMPILED,
         linkstatic = True,
         # The overlay contains all of the code, even the parts that it does not call itself.
         alwayslink = True,
-        deps = deps + TENSORFLOW_HEADERS,
+        deps = deps + TENSORFLOW_HEADERS + _PRECOMPILED,
         **kwargs
     )
 
@@ -161,11 +175,11 @@ def staging_cc_test_library(name, srcs, hdrs = [], deps = [], **kwargs):
         testonly = True,
         srcs = srcs,
         hdrs = hdrs,
-        copts = STAGING_COPTS + STAGING_WARNINGS,
+        copts = STAGING_COPTS + STAGING_WARNINGS + _INCLUDE_PRECOMPILED,
         linkstatic = True,
         # What it registers counts, even if no test calls it.
         alwayslink = True,
-        deps = [_headers(dep) for dep in deps] + TENSORFLOW_HEADERS,
+        deps = [_headers(dep) for dep in deps] + TENSORFLOW_HEADERS + _PRECOMPILED,
         **kwargs
     )
 
@@ -178,6 +192,7 @@ def staging_cc_test(
         data = [],
         copts = [],
         linkopts = [],
+        precompiled = True,
         **kwargs):
     """Declares a GoogleTest that links against the shared libraries of the wheel.
 
@@ -190,6 +205,7 @@ def staging_cc_test(
       data: Further run-time files.
       copts: Further compiler flags.
       linkopts: Further linker flags.
+      precompiled: Whether srcs may begin with TensorFlow's headers: not if they define what changes these.
       **kwargs: Passed to cc_test.
     """
     up = "/".join([".."] * len(native.package_name().split("/")))
@@ -198,9 +214,10 @@ def staging_cc_test(
         size = size,
         srcs = srcs,
         additional_linker_inputs = LINK_INPUTS,
-        copts = STAGING_COPTS + STAGING_WARNINGS + copts,
+        copts = STAGING_COPTS + STAGING_WARNINGS + copts + (_INCLUDE_PRECOMPILED if precompiled else []),
         data = data + ["//relink:runtime"],
-        deps = [_headers(dep) for dep in deps] + libraries + TENSORFLOW_HEADERS + _SANITIZER + ["@googletest//:gtest_main"],
+        deps = [_headers(dep) for dep in deps] + libraries + TENSORFLOW_HEADERS + (_PRECOMPILED if precompiled else []) +
+               _SANITIZER + ["@googletest//:gtest_main"],
         linkopts = LINK_OPTS + ["-Wl,-rpath,$$ORIGIN/%s/relink/lib" % up] + linkopts,
         **kwargs
     )

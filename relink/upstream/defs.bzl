@@ -28,6 +28,7 @@ def upstream_cc_tests(name, copts, libraries, data):
             data = data,
             libraries = libraries,
             linkopts = ["-lbenchmark"],
+            precompiled = False,
             tags = ["manual"],
         )
         tests.append(test)
