@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every model learns, and computes the same with and without stages."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -47,26 +49,29 @@ def test_several_producers_train(way, folders):
   assert np.isfinite(losses).all()
 
 
-@_EVERY_MODEL
-def test_training_learns(name, folders, tmp_path):
-  run = small_run(name, folders, _STEPS.get(name, 120), staging="smart")
-  training.train(run, checkpoint=str(tmp_path))
-  held_out = evaluation.evaluate(run, str(tmp_path))
-  assert held_out.rows == 4000
-  assert held_out.auc > 0.6
+@pytest.fixture(scope="module", params=model.NAMES)
+def learning(request, folders, tmp_path_factory):
+  """A function that trains a model with so many lookups ahead of the step, and returns what an evaluation finds."""
+  folder = tmp_path_factory.mktemp("learning")
+
+  @functools.cache
+  def held_out(lookups):
+    run = small_run(request.param, folders, _STEPS.get(request.param, 120), staging="smart", async_embedding=lookups)
+    training.train(run, checkpoint=str(folder / str(lookups)))
+    return evaluation.evaluate(run, str(folder / str(lookups)))
+
+  return held_out
 
 
-@_EVERY_MODEL
-def test_training_learns_with_embeddings_that_are_a_little_old(name, folders, tmp_path):
+def test_training_learns(learning):
+  assert learning(0).rows == 4000
+  assert learning(0).auc > 0.6
+
+
+def test_training_learns_with_embeddings_that_are_a_little_old(learning):
   """The AUC is within noise of that of lookups in the step."""
-  found = []
-  for lookups in (0, 2):
-    run = small_run(name, folders, _STEPS.get(name, 120), staging="smart", async_embedding=lookups)
-    folder = str(tmp_path / str(lookups))
-    training.train(run, checkpoint=folder)
-    found.append(evaluation.evaluate(run, folder).auc)
-  assert found[1] > 0.6
-  assert abs(found[1] - found[0]) < 0.03
+  assert learning(2).auc > 0.6
+  assert abs(learning(2).auc - learning(0).auc) < 0.03
 
 
 def test_another_seed_gives_other_losses(folders):

@@ -69,12 +69,12 @@ def test_the_seed_determines_the_order(files, tf_data):
 @_WAYS
 def test_without_shuffling_the_files_keep_their_order(files, tf_data):
   rows = _rows(dataclasses.replace(files, tf_data=tf_data, shuffle=0), _ROWS // _BATCH)
+  expected = _all_rows(files)
   if tf_data == "best":
     # A batch of each file by turns.
     by_file = np.arange(_ROWS).reshape(3, -1, _BATCH).transpose(1, 0, 2).ravel()
-    assert rows == [_all_rows(files)[index] for index in by_file]
-  else:
-    assert rows == _all_rows(files)
+    expected = [expected[index] for index in by_file]
+  assert rows == expected
 
 
 @_WAYS
