@@ -6,6 +6,7 @@ import pathlib
 import pytest
 import tensorflow as tf
 
+from tensorflow_staging.python.testing import forked_programs
 from tensorflow_staging.python.testing import test_util
 
 # Long enough for the slowest tests, which compile a C++ file or start several interpreters.
@@ -37,3 +38,10 @@ def no_stage_left(graph):
   """Fails a test that leaves a stage's thread running."""
   yield
   test_util.assert_no_stage_thread()
+
+
+@pytest.fixture(scope="session")
+def run_forked():
+  """A function that runs a program in a process that has TensorFlow: `ForkedPrograms.run`."""
+  with forked_programs.ForkedPrograms() as programs:
+    yield programs.run

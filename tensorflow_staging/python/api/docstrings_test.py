@@ -7,8 +7,6 @@ import re
 import pytest
 import tensorflow as tf
 
-from tensorflow_staging.python.testing import programs
-
 _DOCUMENTED = {
     "tf.staged": tf.staged,
     "tf.prefetch_join": tf.prefetch_join,
@@ -32,27 +30,17 @@ def _examples(name: str) -> list[str]:
   return re.findall(r"```python\n(.*?)```", inspect.getdoc(_DOCUMENTED[name]), re.DOTALL)
 
 
-@pytest.fixture(scope="module")
-def output_of(tmp_path_factory):
-  sources = {
-      (name, str(number), version): example
-      for name in _DOCUMENTED for version in _VERSIONS for number, example in enumerate(_examples(name))
-  }
-  with programs.running_ahead(sources, tmp_path_factory) as output:
-    yield output
-
-
 @pytest.mark.parametrize("version", _VERSIONS)
 @pytest.mark.parametrize("name", _DOCUMENTED)
-def test_example(output_of, name, version):
+def test_example(run_forked, tmp_path, name, version):
   assert _examples(name)
-  for number in range(len(_examples(name))):
-    output_of(name, str(number), version)
+  for example in _examples(name):
+    run_forked(example, tmp_path, api_version=version)
 
 
-def test_the_example_of_staged_prints_the_documented_output(output_of):
-  assert len(_examples("tf.staged")) == 1
-  assert output_of("tf.staged", "0", "1").split() == ["0", "10", "20"]
+def test_the_example_of_staged_prints_the_documented_output(run_forked, tmp_path):
+  example, = _examples("tf.staged")
+  assert run_forked(example, tmp_path).split() == ["0", "10", "20"]
 
 
 @pytest.mark.parametrize("documented", _DOCUMENTED.values(), ids=_DOCUMENTED)

@@ -10,8 +10,6 @@ import textwrap
 
 import pytest
 
-from tensorflow_staging.python.testing import programs
-
 # As DeepRec's scripts for several tasks ask, before they use a stage.
 _VERSION_CHECK = """
     import pkg_resources
@@ -116,10 +114,9 @@ _PROGRAMS = {
 }
 
 
-@pytest.fixture(scope="module")
-def output_of(tmp_path_factory):
-  with programs.running_ahead({(name, "1"): source for name, source in _PROGRAMS.items()}, tmp_path_factory) as output:
-    yield lambda name: output(name, "1").splitlines()
+@pytest.fixture
+def output_of(run_forked, tmp_path):
+  return lambda name: run_forked(_PROGRAMS[name], tmp_path).splitlines()
 
 
 def test_without_the_call_nothing_changes(output_of):

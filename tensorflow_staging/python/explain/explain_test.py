@@ -343,8 +343,8 @@ def test_a_configuration_in_the_place_of_the_graph():
     tf.staging.explain(tf.ConfigProto())
 
 
-def test_eager_mode_needs_a_graph(tmp_path):
-  output = test_util.run_program(
+def test_eager_mode_needs_a_graph(run_forked, tmp_path):
+  output = run_forked(
       """
       import tensorflow as tf
       try:

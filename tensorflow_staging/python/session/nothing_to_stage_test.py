@@ -3,8 +3,6 @@
 
 import pytest
 
-from tensorflow_staging.python.testing import programs
-
 _WARNINGS = {"smart": "SmartStage found nothing to run ahead", "lookups": "Async embedding found no lookup"}
 
 _CONFIG = """
@@ -50,17 +48,8 @@ _RUN = """
     """
 
 
-@pytest.fixture(scope="module")
-def output_of(tmp_path_factory):
-  sources = {
-      (kind, graph, "1"): _CONFIG.format(smart=kind == "smart", lookups=kind == "lookups") + source + _RUN
-      for kind in _WARNINGS for graph, source in _GRAPHS.items()
-  }
-  with programs.running_ahead(sources, tmp_path_factory) as output:
-    yield lambda kind, graph: output(kind, graph, "1")
-
-
 @pytest.mark.parametrize("kind", _WARNINGS)
 @pytest.mark.parametrize("graph", _GRAPHS)
-def test_only_a_graph_that_trains_or_reads_is_warned_of(output_of, kind, graph):
-  assert (_WARNINGS[kind] in output_of(kind, graph)) == (graph != "serving")
+def test_only_a_graph_that_trains_or_reads_is_warned_of(run_forked, tmp_path, kind, graph):
+  config = _CONFIG.format(smart=kind == "smart", lookups=kind == "lookups")
+  assert (_WARNINGS[kind] in run_forked(config + _GRAPHS[graph] + _RUN, tmp_path)) == (graph != "serving")

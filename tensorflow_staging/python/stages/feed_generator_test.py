@@ -167,8 +167,8 @@ def test_a_monitored_session_ends_with_the_generator():
   assert seen == [0, 10, 20]
 
 
-def test_the_api_root_of_tensorflow_2(tmp_path):
-  output = test_util.run_program(
+def test_the_api_root_of_tensorflow_2(run_forked, tmp_path):
+  output = run_forked(
       """
       import tensorflow as tf
 

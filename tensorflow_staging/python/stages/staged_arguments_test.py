@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tensorflow_staging.python.testing import test_util
-
 _NUMBER_CASES = [
     ("capacity", 0, ValueError, "capacity must be an integer from 1 to 2147483647, or tf.data.AUTOTUNE, got 0"),
     ("capacity", -2, ValueError, "capacity must be an integer from 1 to .* got -2"),
@@ -174,8 +172,8 @@ def test_feed_dict_keys(graph):
     tf.staged(fixed + 1, feed_dict={fixed: tf.constant(2)})
 
 
-def test_eager_mode(tmp_path):
-  test_util.run_program(
+def test_eager_mode(run_forked, tmp_path):
+  run_forked(
       """
       import tensorflow as tf
 

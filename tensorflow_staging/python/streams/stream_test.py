@@ -12,7 +12,6 @@ import tensorflow as tf
 from tensorflow.core.protobuf import rewriter_config_pb2
 
 from tensorflow_staging.python.stages import stage_graph
-from tensorflow_staging.python.testing import test_util
 
 
 def _number(tensor) -> int | None:
@@ -71,8 +70,8 @@ def test_another_value_is_refused_at_the_call(graph, value, error):
       call(value)
 
 
-def test_eager_mode_is_refused(tmp_path):
-  output = test_util.run_program(
+def test_eager_mode_is_refused(run_forked, tmp_path):
+  output = run_forked(
       """
       import tensorflow as tf
       try:
