@@ -46,6 +46,7 @@ def _compare(folder: pathlib.Path, source: str, *options: str) -> subprocess.Com
       command, cwd=folder, capture_output=True, text=True, timeout=test_util.PROGRAM_SECONDS, check=False)
 
 
+@pytest.mark.alone
 def test_a_program_that_waits_gains(tmp_path):
   done = _compare(tmp_path, _MONITORED)
   assert done.returncode == 0, done
@@ -96,6 +97,7 @@ def test_a_program_without_tensorflow(tmp_path, source, expected):
   assert done.returncode == 1
 
 
+@pytest.mark.alone
 def test_a_program_that_ends_before_its_last_step(tmp_path):
   done = _compare(tmp_path, _TRAINS + """
 with tf.train.MonitoredTrainingSession() as sess:

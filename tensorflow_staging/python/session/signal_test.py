@@ -6,7 +6,6 @@ import inspect
 import pytest
 
 from tensorflow_staging.python.testing import server_proxy
-from tensorflow_staging.python.testing import test_util
 
 # The beginning of each program: sends SIGINT while a thread waits, and measures the time from then on.
 _HEAD = """
@@ -51,8 +50,10 @@ def wakeup_fd():
 """
 
 
-def _run(program: str, folder) -> list[str]:
-  return test_util.run_program(_HEAD + program, folder).splitlines()
+@pytest.fixture
+def run(run_forked, tmp_path):
+  """A function that runs a program after the common beginning, and returns the lines that it has printed."""
+  return lambda program: run_forked(_HEAD + program, tmp_path).splitlines()
 
 
 _PRODUCER_WAITS = {
@@ -93,20 +94,20 @@ _MAIN_THREAD_WAITS_IN_A_CALLABLE_WITH_OPTIONS = {
         _MAIN_THREAD_WAITS_IN_A_CALLABLE_WITH_OPTIONS
     ],
     ids=["producer", "consumer", "main thread", "several stages", "callable", "with options"])
-def test_sigint(tmp_path, parts):
-  output = _run("""
+def test_sigint(run, parts):
+  output = run("""
 {stage}
 try:
   with tf.train.MonitoredTrainingSession(hooks=[tf.make_prefetch_hook()]) as sess:
     {loop}
 except KeyboardInterrupt:
   print("interrupted", in_time())
-""".format(**parts), tmp_path)
+""".format(**parts))
   assert output == ["interrupted True"]
 
 
-def test_sigint_in_a_plain_session_that_goes_on_afterwards(tmp_path):
-  output = _run("""
+def test_sigint_in_a_plain_session_that_goes_on_afterwards(run):
+  output = run("""
 queue = tf.FIFOQueue(1, [tf.int64])
 fill = queue.enqueue(tf.constant(7, tf.int64))
 record = tf.staged(queue.dequeue())
@@ -121,12 +122,12 @@ with tf.Session() as sess:
 with tf.Session() as sess, hook.running(sess):
   sess.run(fill)
   print(sess.run(record))
-""", tmp_path)
+""")
   assert output == ["interrupted True", "7"]
 
 
-def test_sigint_while_python_code_of_the_stage_hangs(tmp_path):
-  output = _run("""
+def test_sigint_while_python_code_of_the_stage_hangs(run):
+  output = run("""
 def values():
   threading.Event().wait()
   yield [1]
@@ -143,12 +144,12 @@ try:
       raise
 except KeyboardInterrupt:
   print("after the session", in_time())
-""", tmp_path)
+""")
   assert output == ["in the session True", "after the session True"]
 
 
-def test_sigint_while_another_session_waits_for_its_server(tmp_path):
-  output = _run(inspect.getsource(server_proxy) + """
+def test_sigint_while_another_session_waits_for_its_server(run):
+  output = run(inspect.getsource(server_proxy) + """
 record = tf.staged(hanging_input())
 hook = tf.make_prefetch_hook()
 proxy = ServerProxy(tf.train.Server.create_local_server().target)
@@ -163,12 +164,12 @@ with tf.Session() as sess:
       sess.run(record)
   except KeyboardInterrupt:
     print("interrupted", in_time())
-""", tmp_path)
+""")
   assert output == ["interrupted True"]
 
 
-def test_the_stages_go_on_when_the_main_thread_handles_sigint_itself(tmp_path):
-  output = _run("""
+def test_the_stages_go_on_when_the_main_thread_handles_sigint_itself(run):
+  output = run("""
 dataset = tf.data.Dataset.range(1000)
 record = tf.staged(tf.data.make_one_shot_iterator(dataset).get_next())
 with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
@@ -184,12 +185,13 @@ with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
   while len(taken) < 1000:
     taken.append(sess.run(record))
 print(taken == list(range(1000)))
-""", tmp_path)
+""")
   assert output == ["True"]
 
 
-def test_a_handler_of_the_program_decides_itself(tmp_path):
-  output = _run("""
+@pytest.mark.alone
+def test_a_handler_of_the_program_decides_itself(run):
+  output = run("""
 handled = []
 signal.signal(signal.SIGINT, lambda *_: handled.append(True))
 record = tf.staged(hanging_input())
@@ -199,12 +201,12 @@ with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
     sess.run(record, options=tf.RunOptions(timeout_in_ms=4000))
   except tf.errors.DeadlineExceededError:
     print("its own limit ended the step", handled)
-""", tmp_path)
+""")
   assert output == ["its own limit ended the step [True]"]
 
 
-def test_the_wakeup_fd_of_the_program_stays(tmp_path):
-  output = _run("""
+def test_the_wakeup_fd_of_the_program_stays(run):
+  output = run("""
 record = tf.staged(tf.constant(1))
 mine, later = os.pipe2(os.O_NONBLOCK)[1], os.pipe2(os.O_NONBLOCK)[1]
 hook = tf.make_prefetch_hook()
@@ -219,14 +221,14 @@ with tf.Session() as sess:
   with hook.running(sess):
     pass
   print(wakeup_fd() == -1)
-""", tmp_path)
+""")
   assert output == ["True", "True"]
 
 
 @pytest.mark.parametrize(
     "last_statements", ["hook.end(sess)", "sess.close()", "coord.request_stop(); coord.join()"])
-def test_no_thread_is_left(tmp_path, last_statements):
-  output = _run(f"""
+def test_no_thread_is_left(run, last_statements):
+  output = run(f"""
 def watches():
   return [thread for thread in threading.enumerate() if thread.name == "staging_interrupt"]
 
@@ -241,13 +243,13 @@ with tf.Session() as sess:
   {last_statements}
   watch.join(LIMIT_SECONDS)
   print(watches())
-""", tmp_path)
+""")
   assert output == ["[]"]
 
 
-def test_a_stage_that_another_thread_starts_watches_nothing(tmp_path):
+def test_a_stage_that_another_thread_starts_watches_nothing(run):
   # Python lets only the main thread set the wakeup fd.
-  output = _run("""
+  output = run("""
 record = tf.staged(tf.constant(1))
 hook = tf.make_prefetch_hook()
 with tf.Session() as sess:
@@ -256,17 +258,17 @@ with tf.Session() as sess:
   starting.join()
   print(sess.run(record), wakeup_fd())
   hook.end(sess)
-""", tmp_path)
+""")
   assert output == ["1 -1"]
 
 
-def test_a_forked_process_does_not_share_the_watch(tmp_path):
-  output = _run("""
+def test_a_forked_process_does_not_share_the_watch(run):
+  output = run("""
 record = tf.staged(tf.constant(1))
 with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
   child = os.fork()
   if child == 0:
     os._exit(wakeup_fd() != -1)
   print(os.waitpid(child, 0)[1], wakeup_fd() != -1, sess.run(record))
-""", tmp_path)
+""")
   assert output == ["0 True 1"]
