@@ -2,14 +2,31 @@
 
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 
+#include <time.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
 #include <utility>
 
+#include "tensorflow/core/platform/cpu_info.h"
+#include "tensorflow/core/platform/env_time.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow_staging/core/runner/producers.h"
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/strcat.h"
+#include "tensorflow_staging/core/framework/thread_name.h"
+#include "tensorflow_staging/core/runner/producer.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
+
+// How long Stop waits for a thread that the cancelled buffer does not wake.
+// tf.train.Coordinator.join checks its threads after 2 and then after 4
+// seconds, and should return within 5; Stop ends before the first check.
+constexpr std::chrono::milliseconds kStopPatience(1500);
+// How often a closing session reports what it is still waiting for.
+constexpr std::chrono::seconds kClosingReportPeriod(10);
 
 Status CheckOptions(const PrefetchRunnerOptions& options) {
   const std::pair<const char*, const std::string&> required[] = {
@@ -40,40 +57,275 @@ Status CheckOptions(const PrefetchRunnerOptions& options) {
   return OkStatus();
 }
 
+// Producers that compute gain nothing beyond the number of cores. Those that
+// wait, as for storage, may; this many let a step that takes records 32 times
+// as fast as one producer makes them go on without waiting, and twice that.
+constexpr int kMostWaitingThreads = 64;
+
+int MostThreads() {
+  return std::max(port::NumSchedulableCPUs(), kMostWaitingThreads);
+}
+
+// Returns the CPU time that all threads of this process have taken.
+int64_t CpuMicros() {
+  timespec time = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return time.tv_sec * EnvTime::kSecondsToMicros +
+         time.tv_nsec / EnvTime::kMicrosToNanos;
+}
+
+// How many different ops the producers run.
+size_t NumSources(const PrefetchRunnerOptions& options) {
+  return std::set<std::string>(options.fetch_ops().begin(),
+                               options.fetch_ops().end())
+      .size();
+}
+
 }  // namespace
 
 Status PrefetchRunner::Create(std::shared_ptr<Session> session,
                               const PrefetchRunnerOptions& options,
-                              std::unique_ptr<PrefetchRunner>* runner) {
+                              std::shared_ptr<PrefetchRunner>* runner) {
   TF_RETURN_IF_ERROR(CheckOptions(options));
   Session* const observed = session.get();
-  auto producers = std::make_shared<Producers>(std::move(session), options);
-  const SessionObserverId observer_id = ObserveSession(
-      observed, [producers]() { producers->OnSessionClosing(); });
-  runner->reset(new PrefetchRunner(std::move(producers), observer_id));
+  const std::shared_ptr<PrefetchRunner> shared(
+      new PrefetchRunner(std::move(session), options));
+  const SessionObserverId observer =
+      ObserveSession(observed, [shared]() { shared->OnSessionClosing(); });
+  runner->reset(shared.get(), [shared, observer](PrefetchRunner*) {
+    // The closing session joins the threads that Stop left behind.
+    if (shared->Stop()) StopObservingSession(observer);
+  });
   return OkStatus();
 }
 
-PrefetchRunner::PrefetchRunner(std::shared_ptr<Producers> producers,
-                               SessionObserverId observer_id)
-    : producers_(std::move(producers)), observer_id_(observer_id) {}
-
-PrefetchRunner::~PrefetchRunner() {
-  producers_->Stop();
-  // The closing session joins the threads that Stop left behind.
-  if (producers_->AllJoined()) StopObservingSession(observer_id_);
+PrefetchRunner::PrefetchRunner(std::shared_ptr<Session> session,
+                               const PrefetchRunnerOptions& options)
+    : session_(std::move(session)),
+      options_(options),
+      team_(NumSources(options)) {
+  if (options.tune_threads()) {
+    tuning_.emplace(MostThreads(), port::NumSchedulableCPUs());
+  }
 }
 
-Status PrefetchRunner::Start() { return producers_->Start(); }
+Status PrefetchRunner::Start() {
+  {
+    mutex_lock l(mu_);
+    if (team_.stopped() || session_gone_) return StoppedStatus();
+    if (started_) {
+      return errors::FailedPrecondition("The runner of stage '",
+                                        options_.name(),
+                                        "' has been started already.");
+    }
+    started_ = true;
+    ++inside_;
+  }
+  const Status status = Open();
+  if (!status.ok()) team_.Stop();
+  Leave();
+  return status;
+}
 
-void PrefetchRunner::Stop() { producers_->Stop(); }
+Status PrefetchRunner::Open() {
+  TF_RETURN_IF_ERROR(runs_.Describe(session_.get(), options_));
+  // The producers prepare their runs, which takes the longest, meanwhile.
+  StartThreads(options_.fetch_ops_size());
+  TF_RETURN_IF_ERROR(runs_.PrepareControlOps());
+  {
+    mutex_lock l(mu_);
+    prepared_ = true;
+  }
+  TF_RETURN_IF_ERROR(runs_.Resume());
+  if (team_.SetActive(options_.fetch_ops_size())) return OkStatus();
+  // Stop may have cancelled the buffer before Resume opened it.
+  CancelBuffer();
+  return StoppedStatus();
+}
 
-Status PrefetchRunner::ReadBuffer(BufferStats* stats) {
-  return producers_->ReadBuffer(stats);
+void PrefetchRunner::StartThreads(int count) {
+  mutex_lock l(mu_);
+  if (team_.stopped()) return;
+  for (int i = threads_.size(); i < count; ++i) {
+    ++inside_;
+    team_.Join();
+    threads_.emplace_back(Env::Default()->StartThread(
+        ThreadOptions(), strings::StrCat(options_.name(), "_prefetch_", i),
+        [runner = shared_from_this(), i]() { runner->Work(i); }));
+  }
+}
+
+void PrefetchRunner::Work(int index) {
+  SetStageThreadName(options_.name());
+  std::function<void()> on_record;
+  if (index == 0 && tuning_.has_value()) on_record = [this] { TuneThreads(); };
+  Producer(index, options_, &runs_, &team_, std::move(on_record)).Work();
+  team_.Leave();
+  // From here on the session may be destroyed.
+  Leave();
+}
+
+void PrefetchRunner::TuneThreads() {
+  const bool changes =
+      tuning_->OnRecord(std::chrono::steady_clock::now(), team_.records(),
+                        [this](ProducerTuning::Totals* totals) {
+                          BufferStats stats;
+                          TF_RETURN_IF_ERROR(runs_.ReadStats(&stats));
+                          *totals = {/*micros=*/0,
+                                     stats.put(),
+                                     stats.taken(),
+                                     stats.take_waits().total_micros(),
+                                     stats.put_waits().total_micros(),
+                                     CpuMicros()};
+                          return OkStatus();
+                        });
+  const int threads = tuning_->producers();
+  if (changes) {
+    StartThreads(threads);
+    team_.SetActive(threads);
+  } else if (tuning_->settled() && threads != reported_threads_) {
+    reported_threads_ = threads;
+    LOG(INFO) << "Stage '" << options_.name() << "' has settled on " << threads
+              << " producer" << (threads == 1 ? "" : "s") << " (of up to "
+              << MostThreads() << ").";
+  }
+}
+
+bool PrefetchRunner::Stop() {
+  // 1. Ask the threads to leave. Cancel the buffer only once, because another
+  //    runner may use it later.
+  if (team_.Stop()) CancelBuffer();
+  // 2. Wait until they have left.
+  std::vector<std::unique_ptr<Thread>> threads;
+  std::shared_ptr<Session> session;
+  {
+    mutex_lock l(mu_);
+    if (!AwaitNobodyInside(stop_gave_up_ ? std::chrono::milliseconds(0)
+                                         : kStopPatience)) {
+      if (!stop_gave_up_) {
+        LOG(WARNING) << "Stage '" << options_.name() << "' was stopped while "
+                     << "its region is still running. The stage ends when that "
+                     << "run ends or the session closes.";
+      }
+      stop_gave_up_ = true;
+      return false;
+    }
+    threads.swap(threads_);
+    prepared_ = false;
+    if (!session_gone_) session.swap(session_);
+    if (session != nullptr) ++inside_;
+  }
+  // 3. Clean up, unless the closing session or another Stop does. Release the
+  //    session last: this may be its last reference, and its destructor waits
+  //    until inside_ is 0.
+  threads.clear();
+  runs_.RetireThreads();
+  if (session != nullptr) {
+    runs_.Release();
+    Leave();
+  }
+  return true;
+}
+
+void PrefetchRunner::OnSessionClosing() {
+  // 1. Ask the threads to leave, as Stop does. Another thread may be in Stop
+  //    without having cancelled the buffer yet; in a closing session, it does
+  //    no harm to cancel twice.
+  team_.Stop();
+  CancelBuffer();
+  // 2. Prevent further use of the session, and wait until inside_ is 0. If this
+  //    object shares ownership of the session, do not wait long: the threads
+  //    inside keep the session alive.
+  {
+    mutex_lock l(mu_);
+    session_gone_ = true;
+    const bool shares = session_.use_count() > 0;
+    while (!AwaitNobodyInside(shares ? kStopPatience : kClosingReportPeriod)) {
+      LOG(WARNING) << "The session is closing while the region of stage '"
+                   << options_.name()
+                   << "' is still running, in code that cannot be cancelled. "
+                   << (shares ? "The session stays alive until that run ends."
+                              : "The session waits until that run ends.");
+      if (!shares) continue;
+      stop_gave_up_ = true;
+      Env::Default()->SchedClosure(
+          [runner = shared_from_this()]() { runner->JoinAndReleaseSession(); });
+      return;
+    }
+  }
+  JoinAndReleaseSession();
+}
+
+void PrefetchRunner::JoinAndReleaseSession() {
+  std::vector<std::unique_ptr<Thread>> threads;
+  {
+    mutex_lock l(mu_);
+    while (inside_ > 0) nobody_inside_.Wait(&mu_);
+    threads.swap(threads_);
+  }
+  // The session goes last: this may be its last reference.
+  threads.clear();
+  runs_.RetireThreads();
+  session_.reset();
 }
 
 PrefetchRunner::Stats PrefetchRunner::GetStats() const {
-  return producers_->GetStats();
+  Stats stats;
+  static_cast<ProducerTeam::Counts&>(stats) = team_.GetCounts();
+  stats.name = options_.name();
+  stats.tunes_threads = tuning_.has_value();
+  stats.threads_settled = tuning_.has_value() && tuning_->settled();
+  return stats;
+}
+
+Status PrefetchRunner::ReadBuffer(BufferStats* stats) {
+  {
+    mutex_lock l(mu_);
+    if (!prepared_ || team_.stopped() || session_gone_) {
+      return errors::FailedPrecondition("Stage '", options_.name(),
+                                        "' is not running.");
+    }
+    ++inside_;
+  }
+  const Status status = runs_.ReadStats(stats);
+  Leave();
+  return status;
+}
+
+void PrefetchRunner::CancelBuffer() {
+  {
+    mutex_lock l(mu_);
+    if (!prepared_ || session_gone_) return;
+    ++inside_;
+  }
+  const Status status = runs_.Cancel();
+  // A session that is closing, or has been closed, has cancelled its runs, and
+  // with them the puts.
+  if (!status.ok() && !errors::IsCancelled(status)) {
+    LOG(ERROR) << "Stage '" << options_.name()
+               << "' could not cancel its buffer: " << status;
+  }
+  Leave();
+}
+
+void PrefetchRunner::Leave() {
+  mutex_lock l(mu_);
+  if (--inside_ == 0) nobody_inside_.NotifyAll();
+}
+
+bool PrefetchRunner::AwaitNobodyInside(std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (inside_ > 0) {
+    const auto left = deadline - std::chrono::steady_clock::now();
+    if (left <= left.zero()) return false;
+    nobody_inside_.WaitFor(&mu_, left);
+  }
+  return true;
+}
+
+Status PrefetchRunner::StoppedStatus() const {
+  return errors::Cancelled("The runner of stage '", options_.name(),
+                           "' was stopped before it had started.");
 }
 
 }  // namespace staging

@@ -25,19 +25,39 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-TEST(PrefetchRunnerTest, RecordsArriveInOrderBeforeTheEndOfTheData) {
-  Sources::Get()->Set(kSource, CountingTo(100));
-  StageSession session;
-  auto runner = session.StartRunner();
+// What steps get from a stage until one of them fails.
+struct Taken {
   std::vector<int64_t> values;
-  const Status status = session.TakeAll(&values);
-  EXPECT_TRUE(errors::IsOutOfRange(status)) << status;
-  EXPECT_EQ(values, Range(100));
-  const PrefetchRunner::Stats stats = runner->GetStats();
-  EXPECT_EQ(stats.name, "prefetch");
-  EXPECT_EQ(stats.records, 100);
-  EXPECT_EQ(stats.ignored, 0);
-  EXPECT_FALSE(stats.running);
+  Status end;
+  PrefetchRunner::Stats stats;
+};
+
+// Runs a stage with `config` that reads `source`.
+Taken TakeAll(TestSource source, const StageConfig& config = StageConfig()) {
+  Sources::Get()->Set(kSource, std::move(source));
+  StageSession session(config);
+  const auto runner = session.StartRunner();
+  Taken taken;
+  taken.end = session.TakeAll(&taken.values);
+  taken.stats = runner->GetStats();
+  return taken;
+}
+
+// A source that fails with `error` from call `call` on.
+TestSource FailingFrom(int64_t call, const Status& error) {
+  return Counting([call, error](int64_t current) {
+    return current < call ? OkStatus() : error;
+  });
+}
+
+TEST(PrefetchRunnerTest, RecordsArriveInOrderBeforeTheEndOfTheData) {
+  const Taken taken = TakeAll(CountingTo(100));
+  EXPECT_TRUE(errors::IsOutOfRange(taken.end)) << taken.end;
+  EXPECT_EQ(taken.values, Range(100));
+  EXPECT_EQ(taken.stats.name, "prefetch");
+  EXPECT_EQ(taken.stats.records, 100);
+  EXPECT_EQ(taken.stats.ignored, 0);
+  EXPECT_FALSE(taken.stats.running);
 }
 
 TEST(PrefetchRunnerTest, ReadsTheStatisticsOfItsBuffer) {
@@ -76,42 +96,32 @@ TEST(PrefetchRunnerTest, AnotherTensorHoldsNoStatistics) {
 }
 
 TEST(PrefetchRunnerTest, SeveralThreadsNeitherSkipNorRepeatRecords) {
-  Sources::Get()->Set(kSource, CountingTo(500));
   StageConfig config;
   config.num_threads = 4;
-  StageSession session(config);
-  auto runner = session.StartRunner();
-  std::vector<int64_t> values;
-  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
-  EXPECT_EQ(values.size(), 500);
-  EXPECT_EQ(std::set<int64_t>(values.begin(), values.end()).size(), 500);
+  const Taken taken = TakeAll(CountingTo(500), config);
+  EXPECT_TRUE(errors::IsOutOfRange(taken.end)) << taken.end;
+  EXPECT_EQ(taken.values.size(), 500);
+  EXPECT_EQ(std::set<int64_t>(taken.values.begin(), taken.values.end()).size(),
+            500);
 }
 
 TEST(PrefetchRunnerTest, JoinedSourcesEndWhenTheLastOneDoes) {
-  Sources::Get()->Set(kSource, CountingTo(3));
   Sources::Get()->Set(kOtherSource, CountingTo(50));
   StageConfig config;
   config.join_other_source = true;
-  StageSession session(config);
-  auto runner = session.StartRunner();
-  std::vector<int64_t> values;
-  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
-  EXPECT_EQ(values.size(), 53);
+  const Taken taken = TakeAll(CountingTo(3), config);
+  EXPECT_TRUE(errors::IsOutOfRange(taken.end)) << taken.end;
+  EXPECT_EQ(taken.values.size(), 53);
 }
 
 TEST(PrefetchRunnerTest, TheCauseArrivesAfterTheRecordsBeforeIt) {
-  Sources::Get()->Set(kSource, Counting([](int64_t call) {
-                        return call < 5 ? OkStatus()
-                                        : errors::DataLoss("bad record ", call);
-                      }));
-  StageSession session;
-  auto runner = session.StartRunner();
-  std::vector<int64_t> values;
-  const Status status = session.TakeAll(&values);
-  EXPECT_TRUE(errors::IsDataLoss(status)) << status;
-  EXPECT_TRUE(absl::StrContains(status.message(), "bad record 5")) << status;
-  EXPECT_TRUE(absl::StrContains(status.message(), "{{node source}}")) << status;
-  EXPECT_EQ(values, Range(5));
+  const Taken taken = TakeAll(FailingFrom(5, errors::DataLoss("bad record")));
+  EXPECT_TRUE(errors::IsDataLoss(taken.end)) << taken.end;
+  EXPECT_TRUE(absl::StrContains(taken.end.message(), "bad record"))
+      << taken.end;
+  EXPECT_TRUE(absl::StrContains(taken.end.message(), "{{node source}}"))
+      << taken.end;
+  EXPECT_EQ(taken.values, Range(5));
 }
 
 TEST(PrefetchRunnerTest, OneFailingThreadEndsTheOthers) {
@@ -159,53 +169,43 @@ TEST(PrefetchRunnerTest, TheCauseWaitsForAnEarlierRecordOfItsSource) {
 }
 
 TEST(PrefetchRunnerTest, AClosedExceptionIsTheEndOfTheData) {
-  Sources::Get()->Set(kSource, Counting([](int64_t call) {
-                        return call < 2 ? OkStatus()
-                                        : errors::DataLoss("truncated");
-                      }));
   StageConfig config;
   config.closed = {error::DATA_LOSS};
-  StageSession session(config);
-  auto runner = session.StartRunner();
-  std::vector<int64_t> values;
-  const Status status = session.TakeAll(&values);
-  EXPECT_TRUE(errors::IsOutOfRange(status)) << status;
-  EXPECT_EQ(values, Range(2));
+  const Taken taken =
+      TakeAll(FailingFrom(2, errors::DataLoss("truncated")), config);
+  EXPECT_TRUE(errors::IsOutOfRange(taken.end)) << taken.end;
+  EXPECT_EQ(taken.values, Range(2));
 }
 
 TEST(PrefetchRunnerTest, AnIgnoredExceptionIsCountedAndSkipped) {
-  Sources::Get()->Set(kSource, Counting([](int64_t call) -> Status {
-                        if (call >= 9) return errors::OutOfRange("end");
-                        if (call % 3 == 1) return errors::DataLoss("bad");
-                        return OkStatus();
-                      }));
   StageConfig config;
   config.ignored = {error::DATA_LOSS};
-  StageSession session(config);
-  auto runner = session.StartRunner();
-  std::vector<int64_t> values;
-  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
-  EXPECT_EQ(values, (std::vector<int64_t>{0, 2, 3, 5, 6, 8}));
-  EXPECT_EQ(runner->GetStats().records, 6);
-  EXPECT_EQ(runner->GetStats().ignored, 3);
+  const Taken taken = TakeAll(Counting([](int64_t call) -> Status {
+                                if (call >= 9) return errors::OutOfRange("end");
+                                if (call % 3 == 1)
+                                  return errors::DataLoss("bad");
+                                return OkStatus();
+                              }),
+                              config);
+  EXPECT_TRUE(errors::IsOutOfRange(taken.end)) << taken.end;
+  EXPECT_EQ(taken.values, (std::vector<int64_t>{0, 2, 3, 5, 6, 8}));
+  EXPECT_EQ(taken.stats.records, 6);
+  EXPECT_EQ(taken.stats.ignored, 3);
 }
 
 TEST(PrefetchRunnerTest, TheCauseDoesNotWaitForASourceThatBlocks) {
   Notification blocked;
   Sources::Get()->Set(kOtherSource, WaitingForCancellation(&blocked));
-  Sources::Get()->Set(kSource, Counting([&blocked](int64_t call) -> Status {
-                        if (call < 2) return OkStatus();
-                        blocked.WaitForNotification();
-                        return errors::DataLoss("cause");
-                      }));
   StageConfig config;
   config.join_other_source = true;
-  StageSession session(config);
-  auto runner = session.StartRunner();
-  std::vector<int64_t> values;
-  const Status status = session.TakeAll(&values);
-  EXPECT_TRUE(errors::IsDataLoss(status)) << status;
-  EXPECT_EQ(values, Range(2));
+  const Taken taken = TakeAll(Counting([&blocked](int64_t call) -> Status {
+                                if (call < 2) return OkStatus();
+                                blocked.WaitForNotification();
+                                return errors::DataLoss("cause");
+                              }),
+                              config);
+  EXPECT_TRUE(errors::IsDataLoss(taken.end)) << taken.end;
+  EXPECT_EQ(taken.values, Range(2));
 }
 
 // The bound is that of the pauses; without them the calls take milliseconds.
@@ -228,17 +228,10 @@ TEST(PrefetchRunnerTest, ASourceThatOnlyFailsDoesNotSpin) {
 // Nothing has stopped the runner or closed the session, so only the end of the
 // stage can end the wait of the training step.
 TEST(PrefetchRunnerTest, ARegionThatCancelsItselfEndsTheStage) {
-  Sources::Get()->Set(kSource, Counting([](int64_t call) {
-                        return call < 2 ? OkStatus()
-                                        : errors::Cancelled("by itself");
-                      }));
-  StageSession session;
-  auto runner = session.StartRunner();
-  std::vector<int64_t> values;
-  const Status status = session.TakeAll(&values);
-  EXPECT_TRUE(errors::IsCancelled(status)) << status;
-  EXPECT_TRUE(absl::StrContains(status.message(), "by itself")) << status;
-  EXPECT_EQ(values, Range(2));
+  const Taken taken = TakeAll(FailingFrom(2, errors::Cancelled("by itself")));
+  EXPECT_TRUE(errors::IsCancelled(taken.end)) << taken.end;
+  EXPECT_TRUE(absl::StrContains(taken.end.message(), "by itself")) << taken.end;
+  EXPECT_EQ(taken.values, Range(2));
 }
 
 // The runtime skips a Put with a dead input without an error.
@@ -262,72 +255,54 @@ TEST(PrefetchRunnerTest, UnavailableIsRecognised) {
     if (call == 2) return errors::Unavailable("for now");
     return OkStatus();
   };
-  Sources::Get()->Set(kSource, Counting(source));
   StageConfig config;
   config.ignored = {error::UNAVAILABLE};
-  StageSession ignoring(config);
-  auto runner = ignoring.StartRunner();
-  std::vector<int64_t> values;
-  EXPECT_TRUE(errors::IsOutOfRange(ignoring.TakeAll(&values)));
-  EXPECT_EQ(values, (std::vector<int64_t>{0, 1, 3, 4}));
+  const Taken ignoring = TakeAll(Counting(source), config);
+  EXPECT_TRUE(errors::IsOutOfRange(ignoring.end)) << ignoring.end;
+  EXPECT_EQ(ignoring.values, (std::vector<int64_t>{0, 1, 3, 4}));
 
   // As the cause, it is INTERNAL, as in a step without the stage.
-  Sources::Get()->Set(kSource, Counting(source));
-  StageSession failing;
-  auto failing_runner = failing.StartRunner();
-  values.clear();
-  const Status status = failing.TakeAll(&values);
-  EXPECT_TRUE(errors::IsInternal(status)) << status;
-  EXPECT_TRUE(absl::StrContains(status.message(), "for now")) << status;
+  const Taken failing = TakeAll(Counting(source));
+  EXPECT_TRUE(errors::IsInternal(failing.end)) << failing.end;
+  EXPECT_TRUE(absl::StrContains(failing.end.message(), "for now"))
+      << failing.end;
 }
 
 TEST(PrefetchRunnerTest, FeedsTakeTheirValuesFromAnEarlierRun) {
-  Sources::Get()->Set(kSource, CountingTo(20));
   StageConfig config;
   config.feed = true;
-  StageSession session(config);
-  auto runner = session.StartRunner();
-  std::vector<int64_t> values;
-  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
-  EXPECT_EQ(values, Range(20));
+  const Taken taken = TakeAll(CountingTo(20), config);
+  EXPECT_TRUE(errors::IsOutOfRange(taken.end)) << taken.end;
+  EXPECT_EQ(taken.values, Range(20));
 }
 
 TEST(PrefetchRunnerTest, AnIgnoredExceptionOfTheFeedsSkipsTheRecord) {
-  Sources::Get()->Set(kSource, Counting([](int64_t call) -> Status {
-                        if (call >= 4) return errors::OutOfRange("end");
-                        if (call == 1) return errors::DataLoss("bad");
-                        return OkStatus();
-                      }));
   StageConfig config;
   config.feed = true;
   config.ignored = {error::DATA_LOSS};
-  StageSession session(config);
-  auto runner = session.StartRunner();
-  std::vector<int64_t> values;
-  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
-  EXPECT_EQ(values, (std::vector<int64_t>{0, 2, 3}));
+  const Taken taken = TakeAll(Counting([](int64_t call) -> Status {
+                                if (call >= 4) return errors::OutOfRange("end");
+                                if (call == 1) return errors::DataLoss("bad");
+                                return OkStatus();
+                              }),
+                              config);
+  EXPECT_TRUE(errors::IsOutOfRange(taken.end)) << taken.end;
+  EXPECT_EQ(taken.values, (std::vector<int64_t>{0, 2, 3}));
 }
 
 TEST(PrefetchRunnerTest, TheRegionRunsWithItsRunOptions) {
-  Sources::Get()->Set(kSource, WaitingForCancellation(nullptr));
   StageConfig config;
   config.run_options.set_timeout_in_ms(20);
-  StageSession session(config);
-  auto runner = session.StartRunner();
-  std::vector<int64_t> values;
-  const Status status = session.TakeAll(&values);
-  EXPECT_TRUE(errors::IsDeadlineExceeded(status)) << status;
+  const Taken taken = TakeAll(WaitingForCancellation(nullptr), config);
+  EXPECT_TRUE(errors::IsDeadlineExceeded(taken.end)) << taken.end;
 }
 
 TEST(PrefetchRunnerTest, ATracedRegionRuns) {
-  Sources::Get()->Set(kSource, CountingTo(3));
   StageConfig config;
   config.run_options.set_trace_level(RunOptions::SOFTWARE_TRACE);
-  StageSession session(config);
-  auto runner = session.StartRunner();
-  std::vector<int64_t> values;
-  EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
-  EXPECT_EQ(values, Range(3));
+  const Taken taken = TakeAll(CountingTo(3), config);
+  EXPECT_TRUE(errors::IsOutOfRange(taken.end)) << taken.end;
+  EXPECT_EQ(taken.values, Range(3));
 }
 
 TEST(PrefetchRunnerTest, StopKeepsTheRecordsThatWaitForRoom) {
@@ -556,7 +531,7 @@ TEST(PrefetchRunnerTest, TheRunnerMayHoldTheLastReferenceToTheSession) {
   Sources::Get()->Set(kSource, Endless());
   std::shared_ptr<Session> session(NewSession(SessionOptions()),
                                    NotifyingDeleter());
-  std::unique_ptr<PrefetchRunner> runner;
+  std::shared_ptr<PrefetchRunner> runner;
   ASSERT_EQ(session->Create(stage.graph()), OkStatus());
   ASSERT_EQ(PrefetchRunner::Create(session, *stage.options(), &runner),
             OkStatus());
@@ -658,7 +633,7 @@ TEST(PrefetchRunnerTest, ARunThatCannotBePreparedEndsTheStage) {
 
 TEST(PrefetchRunnerTest, CreateNamesTheOptionThatIsMissing) {
   StageSession session;
-  std::unique_ptr<PrefetchRunner> runner;
+  std::shared_ptr<PrefetchRunner> runner;
   PrefetchRunnerOptions options = *session.options();
   options.clear_cancel_op();
   Status status = PrefetchRunner::Create(session.session(), options, &runner);
@@ -738,7 +713,7 @@ class TunedThreadsTest : public ::testing::Test {
   int Threads() const { return runner_->GetStats().threads; }
 
   StageSession session_;
-  std::unique_ptr<PrefetchRunner> runner_;
+  std::shared_ptr<PrefetchRunner> runner_;
   int64_t taken_ = 0;
 };
 
@@ -759,7 +734,7 @@ TEST(TunedThreadsOptionsTest, OneOpIsAllowed) {
   config.num_threads = 2;
   StageSession session(config);
   session.options()->set_tune_threads(true);
-  std::unique_ptr<PrefetchRunner> runner;
+  std::shared_ptr<PrefetchRunner> runner;
   const Status status =
       PrefetchRunner::Create(session.session(), *session.options(), &runner);
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;

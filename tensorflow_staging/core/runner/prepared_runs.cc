@@ -51,6 +51,18 @@ bool IsDeadFetch(const CallableOptions& options, const Status& status,
          absl::StrContains(status.message(), "was not valid");
 }
 
+// Of a run that succeeded without putting a record. Ends the stage, also if a
+// run may fail with the same type of error: the step would silently skip a
+// record, or wait for ever.
+Status NoRecordStatus() {
+  return errors::InvalidArgument(
+      "The run put no record, because a tensor of the record has no value: it "
+      "belongs to a branch that was not chosen. If it does not, TensorFlow's "
+      "optimizers can cause this for conditionals of version 1 within each "
+      "other: set graph_options.rewrite_options.disable_meta_optimizer, or "
+      "call tf.enable_control_flow_v2().");
+}
+
 Status UsesSessionThreads(const RunOptions& options, bool* uses) {
   RunFields fields;
   TF_RETURN_IF_ERROR(DecodeRunFields(options, &fields));
@@ -65,59 +77,59 @@ Status UsesSessionThreads(const RunOptions& options, bool* uses) {
 Status PreparedRuns::Describe(Session* session,
                               const PrefetchRunnerOptions& options) {
   session_ = session;
-  DescribeControlOps(options);
-  return DescribeProducers(options);
+  options_ = &options;
+  DescribeControlOps();
+  return DescribeProducers();
 }
 
-void PreparedRuns::DescribeControlOps(const PrefetchRunnerOptions& options) {
+void PreparedRuns::DescribeControlOps() {
   // The control ops never wait. They must work even while code that cannot be
   // cancelled occupies every thread of the session, so they run in the thread
   // that calls them.
   CallableOptions control;
   control.mutable_run_options()->set_inter_op_thread_pool(-1);
   control.mutable_run_options()->set_timeout_in_ms(
-      options.run_options().timeout_in_ms());
+      options_->run_options().timeout_in_ms());
 
   resume_.options = control;
-  resume_.options.add_target(options.resume_op());
+  resume_.options.add_target(options_->resume_op());
 
   cancel_.options = control;
-  cancel_.options.add_target(options.cancel_op());
+  cancel_.options.add_target(options_->cancel_op());
 
   close_.options = control;
-  close_.options.add_feed(options.error_code_tensor());
-  close_.options.add_feed(options.error_message_tensor());
-  close_.options.add_target(options.close_op());
+  close_.options.add_feed(options_->error_code_tensor());
+  close_.options.add_feed(options_->error_message_tensor());
+  close_.options.add_target(options_->close_op());
 
   stats_.options = control;
-  if (!options.stats_tensor().empty()) {
-    stats_.options.add_fetch(options.stats_tensor());
+  if (!options_->stats_tensor().empty()) {
+    stats_.options.add_fetch(options_->stats_tensor());
   }
 }
 
 Status PreparedRuns::PrepareControlOps() {
-  // Few programs ask for statistics, so the first one that does prepares them.
   for (Callable* callable : {&resume_, &cancel_, &close_}) {
     TF_RETURN_IF_ERROR(Prepare(callable));
   }
   return OkStatus();
 }
 
-Status PreparedRuns::DescribeProducers(const PrefetchRunnerOptions& options) {
+Status PreparedRuns::DescribeProducers() {
   // The region runs with the options of the stage, such as its thread pool.
   CallableOptions fetch;
-  *fetch.mutable_run_options() = options.run_options();
-  *feeds_.options.mutable_run_options() = options.run_options();
+  *fetch.mutable_run_options() = options_->run_options();
+  *feeds_.options.mutable_run_options() = options_->run_options();
   // A protobuf map has no fixed order, but the feeds need one.
   const std::map<std::string, std::string> ordered(
-      options.named_feed_input_tensors().begin(),
-      options.named_feed_input_tensors().end());
+      options_->named_feed_input_tensors().begin(),
+      options_->named_feed_input_tensors().end());
   for (const auto& [fed, value] : ordered) {
     feeds_.options.add_fetch(value);
     fetch.add_feed(fed);
   }
-  for (const std::string& op : options.fetch_ops()) {
-    SharedCallable& producer = producers_[op];
+  for (const std::string& op : options_->fetch_ops()) {
+    Callable& producer = producers_[op];
     producer.options = fetch;
     // A bool tensor is alive if a record was put.
     if (absl::StrContains(op, ':')) {
@@ -129,7 +141,7 @@ Status PreparedRuns::DescribeProducers(const PrefetchRunnerOptions& options) {
   }
   bool uses_session_threads = false;
   TF_RETURN_IF_ERROR(
-      UsesSessionThreads(options.run_options(), &uses_session_threads));
+      UsesSessionThreads(options_->run_options(), &uses_session_threads));
   if (!uses_session_threads) return OkStatus();
   // Each source has its own threads, so that a source that waits in all of them
   // does not hold up the others.
@@ -138,33 +150,29 @@ Status PreparedRuns::DescribeProducers(const PrefetchRunnerOptions& options) {
   return OkStatus();
 }
 
-Status PreparedRuns::PrepareProducer(int index) {
-  SharedCallable* const producer = producer_of_[index];
-  for (SharedCallable* callable : {&feeds_, producer}) {
+Status PreparedRuns::PrepareProducer(int source) {
+  Callable* const producer = producer_of_[source];
+  for (Callable* callable : {&feeds_, producer}) {
     if (callable->threads.has_value()) callable->threads->AddProducer();
   }
   if (HasFeeds()) TF_RETURN_IF_ERROR(Prepare(&feeds_));
   return Prepare(producer);
 }
 
-Status PreparedRuns::Prepare(SharedCallable* callable) {
-  absl::call_once(callable->once, [&]() {
-    callable->status = Prepare(static_cast<Callable*>(callable));
+Status PreparedRuns::Prepare(Callable* callable) {
+  absl::call_once(callable->once, [this, callable]() {
+    callable->status =
+        session_->MakeCallable(callable->options, &callable->handle);
+    if (!callable->status.ok()) return;
+    mutex_lock l(mu_);
+    handles_.push_back(callable->handle);
   });
   return callable->status;
 }
 
-Status PreparedRuns::Prepare(Callable* callable) {
-  TF_RETURN_IF_ERROR(
-      session_->MakeCallable(callable->options, &callable->handle));
-  mutex_lock l(mu_);
-  handles_.push_back(callable->handle);
-  return OkStatus();
-}
-
-Status PreparedRuns::Close(const Status& cause) const {
-  return RunOp(close_.handle, {Tensor(static_cast<int32>(cause.raw_code())),
-                               Tensor(tstring(cause.message()))});
+Status PreparedRuns::Close(const Status& cause) {
+  return RunOp(&close_, {Tensor(static_cast<int32>(cause.raw_code())),
+                         Tensor(tstring(cause.message()))});
 }
 
 Status PreparedRuns::ReadStats(BufferStats* stats) {
@@ -189,7 +197,7 @@ Status PreparedRuns::Resume() {
   Status status;
   {
     const ScopedResumedStage resumed(&stage);
-    status = RunOp(resume_.handle, {});
+    status = RunOp(&resume_, {});
   }
   mutex_lock l(mu_);
   stage_ = std::move(stage);
@@ -201,50 +209,38 @@ core::RefCountPtr<SourceReader> PreparedRuns::FindStage() const {
   return stage_.GetNewRef();
 }
 
-Status PreparedRuns::Cancel() const {
+Status PreparedRuns::Cancel() {
   // A closing session runs no op any more, and a run that waits for its stage is
   // not in the session yet.
   if (const auto stage = FindStage()) stage->Cancel();
-  return RunOp(cancel_.handle, {});
+  return RunOp(&cancel_, {});
 }
 
-Status PreparedRuns::ProduceRecord(int index, Result* result, int64_t* micros) {
-  SharedCallable* const producer = producer_of_[index];
+RunOutcome PreparedRuns::ProduceRecord(int source, Status* status,
+                                       int64_t* micros) {
+  Callable* const producer = producer_of_[source];
   std::shared_ptr<StagedRun> run;
   if (core::RefCountPtr<SourceReader> stage = FindStage()) {
     run = std::make_shared<StagedRun>(
         std::move(stage), reinterpret_cast<std::uintptr_t>(producer));
-    const Status admitted = run->is_refused()
-                                ? errors::Cancelled(kHasEnded)
-                                : run->AwaitAdmission(/*cancellation=*/nullptr);
-    if (!admitted.ok()) {
-      *result = absl::StrContains(admitted.message(), kHasEnded)
-                    ? Result::kEnded
-                    : Result::kFailed;
-      return admitted;
-    }
+    if (run->is_refused()) return RunOutcome::kRefused;
+    *status = run->AwaitAdmission(/*cancellation=*/nullptr);
+    if (!status->ok()) return OutcomeOf(*options_, *status);
   }
   bool has_put = false;
   const auto began = std::chrono::steady_clock::now();
-  const Status status = RunRegion(producer, run, &has_put);
+  *status = RunRegion(producer, run, &has_put);
   *micros = std::chrono::duration_cast<std::chrono::microseconds>(
                 std::chrono::steady_clock::now() - began)
                 .count();
-  if (run != nullptr && run->End(status)) {
-    *result = Result::kStale;
-  } else if (status.ok()) {
-    *result = has_put ? Result::kRecord : Result::kNoRecord;
-  } else if (absl::StrContains(status.message(), kIsStale)) {
-    *result = Result::kStale;
-  } else if (absl::StrContains(status.message(), kHasEnded)) {
-    *result = Result::kEnded;
-  } else {
-    *result = Result::kFailed;
-  }
-  return status;
+  if (run != nullptr && run->End(*status)) return RunOutcome::kStale;
+  if (!status->ok()) return OutcomeOf(*options_, *status);
+  if (has_put) return RunOutcome::kRecord;
+  *status = NoRecordStatus();
+  return RunOutcome::kFailed;
 }
 
-Status PreparedRuns::RunRegion(SharedCallable* producer,
+Status PreparedRuns::RunRegion(Callable* producer,
                                const std::shared_ptr<StagedRun>& run,
                                bool* has_put) {
   const ScopedCallableTimeout timeout(
@@ -258,26 +254,17 @@ Status PreparedRuns::RunRegion(SharedCallable* producer,
   const ScopedStagedRun::ScopedNextRun next(run);
   std::vector<Tensor> done;
   const Status status = Run(producer, feeds, &done);
-  const bool is_dead = IsDeadFetch(producer->options, status, done);
-  *has_put = !is_dead;
-  return is_dead ? OkStatus() : status;
-}
-
-Status PreparedRuns::Run(SharedCallable* callable,
-                         const std::vector<Tensor>& feeds,
-                         std::vector<Tensor>* fetches) {
-  const StagedRunThreads::ScopedNextRun run(
-      callable->threads.has_value() ? &*callable->threads : nullptr);
-  return Run(callable->handle, feeds, fetches);
+  *has_put = !IsDeadFetch(producer->options, status, done);
+  return *has_put ? status : OkStatus();
 }
 
 void PreparedRuns::Release() {
-  std::vector<Handle> handles;
+  std::vector<Session::CallableHandle> handles;
   {
     mutex_lock l(mu_);
     handles.swap(handles_);
   }
-  for (Handle handle : handles) {
+  for (Session::CallableHandle handle : handles) {
     session_->ReleaseCallable(handle).IgnoreError();
   }
 }
@@ -289,26 +276,29 @@ void PreparedRuns::RetireThreads() {
   }
 }
 
-Status PreparedRuns::Run(Handle handle, const std::vector<Tensor>& feeds,
-                         std::vector<Tensor>* fetches) const {
+Status PreparedRuns::Run(Callable* callable, const std::vector<Tensor>& feeds,
+                         std::vector<Tensor>* fetches) {
+  const StagedRunThreads::ScopedNextRun run(
+      callable->threads.has_value() ? &*callable->threads : nullptr);
+  const ScopedNoSyncOnFinish no_sync;
   // The runner does not read the metadata, but a session writes to it if the
   // run is traced or the session builds a cost model.
   RunMetadata metadata;
-  const ScopedNoSyncOnFinish no_sync;
-  Status status = session_->RunCallable(handle, feeds, fetches, &metadata);
+  Status status =
+      session_->RunCallable(callable->handle, feeds, fetches, &metadata);
   if (IsSessionClosed(status)) {
     return errors::Cancelled("The session has been closed.");
   }
   return status;
 }
 
-Status PreparedRuns::RunOp(Handle handle,
-                           const std::vector<Tensor>& feeds) const {
+Status PreparedRuns::RunOp(Callable* callable,
+                           const std::vector<Tensor>& feeds) {
   std::vector<Tensor> nothing;
-  const Status status = Run(handle, feeds, &nothing);
+  const Status status = Run(callable, feeds, &nothing);
   // A second run says which of the two it was: a session that the program has
   // closed knows it before it asks the server.
-  return IsUnknownToServer(status) ? Run(handle, feeds, &nothing) : status;
+  return IsUnknownToServer(status) ? Run(callable, feeds, &nothing) : status;
 }
 
 }  // namespace staging

@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_RUNNER_PREPARED_RUNS_H_
 #define TENSORFLOW_STAGING_CORE_RUNNER_PREPARED_RUNS_H_
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
+#include "tensorflow_staging/core/runner/run_outcomes.h"
 #include "tensorflow_staging/core/runtime/staged_run_threads.h"
 #include "tensorflow_staging/core/sources/source_reader.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
@@ -53,39 +55,31 @@ class PreparedRuns {
   // releases the runs that were prepared.
   Status PrepareControlOps();
 
-  // Prepares the runs of producer `index` (an index into fetch_ops). In a large
-  // graph this takes as long as a session's first step takes to begin, so each
-  // producer does it in its own thread, while the session prepares the step.
-  Status PrepareProducer(int index);
+  // Prepares the runs of a producer of fetch_ops[source]. In a large graph this
+  // takes as long as a session's first step takes to begin, so each producer
+  // does it in its own thread, while the session prepares the step.
+  Status PrepareProducer(int source);
 
   // Opens the buffer.
   Status Resume();
 
   // Wakes the puts that wait for room in the buffer, and the runs that wait for
   // a change of their source.
-  Status Cancel() const;
+  Status Cancel();
 
   // Closes the buffer with the cause that ended the stage; OK at the end of the
   // data.
-  Status Close(const Status& cause) const;
+  Status Close(const Status& cause);
 
   // Reads the statistics of the buffer. Returns UNIMPLEMENTED if the graph of
   // the stage has no op for that: an earlier version has written it.
   Status ReadStats(BufferStats* stats);
 
-  // Runs the region once, as producer `index`, which must have been prepared,
-  // after waiting until the stage admits the run. Sets `*result` to what came of
-  // it.
-  enum class Result {
-    kRecord,    // It put a record.
-    kNoRecord,  // It succeeded without one.
-    kFailed,    // It failed with the returned error.
-    kStale,     // It failed because an iterator has changed: run it again.
-    kEnded,     // The stage has ended, and no change can open it.
-  };
-  // Sets `*micros` to how long the region ran, with the put's wait for room but
-  // without the wait for the stage.
-  Status ProduceRecord(int index, Result* result, int64_t* micros);
+  // Runs fetch_ops[source] once, for a producer that has been prepared, after
+  // waiting until the stage admits the run. Sets `*status` to the error of a run
+  // that put no record, and `*micros` to how long the region ran, with the
+  // put's wait for room but without the wait for the stage.
+  RunOutcome ProduceRecord(int source, Status* status, int64_t* micros);
 
   // Whether a run waits for its stage before it begins.
   bool AwaitsStage() const { return FindStage() != nullptr; }
@@ -99,55 +93,50 @@ class PreparedRuns {
   void RetireThreads();
 
  private:
-  using Handle = Session::CallableHandle;
-
+  // The first of the threads that need it prepares it.
   struct Callable {
     CallableOptions options;
-    Handle handle = 0;
-  };
-
-  // A callable that the first of the threads that need it prepares.
-  struct SharedCallable : Callable {
     // The threads of its runs, unless the run options choose others.
     std::optional<StagedRunThreads> threads;
     absl::once_flag once;
     Status status;
+    Session::CallableHandle handle = 0;
   };
 
-  void DescribeControlOps(const PrefetchRunnerOptions& options);
-  Status DescribeProducers(const PrefetchRunnerOptions& options);
-  Status Prepare(SharedCallable* callable);
+  void DescribeControlOps();
+  Status DescribeProducers();
   Status Prepare(Callable* callable);
-  // Runs a callable that has been prepared.
-  Status Run(SharedCallable* callable, const std::vector<Tensor>& feeds,
-             std::vector<Tensor>* fetches);
   bool HasFeeds() const { return feeds_.options.fetch_size() > 0; }
   core::RefCountPtr<SourceReader> FindStage() const TF_LOCKS_EXCLUDED(mu_);
-  // Runs the region as `run`, which is null in a distributed session.
-  Status RunRegion(SharedCallable* producer,
-                   const std::shared_ptr<StagedRun>& run, bool* has_put);
-  Status Run(Handle handle, const std::vector<Tensor>& feeds,
-             std::vector<Tensor>* fetches) const;
-  // Runs a callable that has no fetches.
-  Status RunOp(Handle handle, const std::vector<Tensor>& feeds) const;
+  // Runs the region as `run`, which is null in a distributed session. Sets
+  // `*has_put` unless it returns an error.
+  Status RunRegion(Callable* producer, const std::shared_ptr<StagedRun>& run,
+                   bool* has_put);
+  // Runs a callable that has been prepared.
+  Status Run(Callable* callable, const std::vector<Tensor>& feeds,
+             std::vector<Tensor>* fetches);
+  // Runs one that has no fetches.
+  Status RunOp(Callable* callable, const std::vector<Tensor>& feeds);
 
   Session* session_ = nullptr;
+  const PrefetchRunnerOptions* options_ = nullptr;
   mutable mutex mu_;
   // All handles, to be released.
-  std::vector<Handle> handles_ TF_GUARDED_BY(mu_);
+  std::vector<Session::CallableHandle> handles_ TF_GUARDED_BY(mu_);
   Callable resume_;
   Callable cancel_;
   Callable close_;
-  SharedCallable stats_;
+  // Few programs ask for statistics, so the first one that does prepares them.
+  Callable stats_;
   // Fetches the values of named_feed_input_tensors, if there are any.
-  SharedCallable feeds_;
+  Callable feeds_;
   // The buffer, if the session is a local one. On a server, the worker knows
   // its staged runs (runtime/worker_runs.h).
   core::WeakPtr<SourceReader> stage_ TF_GUARDED_BY(mu_);
   // By op. A producer is fed the values that `feeds_` fetches.
-  std::map<std::string, SharedCallable> producers_;
+  std::map<std::string, Callable> producers_;
   // By entry of fetch_ops.
-  std::vector<SharedCallable*> producer_of_;
+  std::vector<Callable*> producer_of_;
 
   TF_DISALLOW_COPY_AND_ASSIGN(PreparedRuns);
 };

@@ -2,17 +2,14 @@
 
 #include "tensorflow_staging/core/runner/run_outcomes.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/platform/protobuf.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
-
-std::set<int> Codes(const protobuf::RepeatedField<int>& codes) {
-  return std::set<int>(codes.begin(), codes.end());
-}
 
 // Returns the code with which an op of the region failed. The executor replaces
 // UNAVAILABLE with INTERNAL, so that it is not mistaken for a lost worker. Only
@@ -28,14 +25,19 @@ int RaisedCode(const Status& status) {
 
 }  // namespace
 
-RunOutcomes::RunOutcomes(const PrefetchRunnerOptions& options)
-    : closed_codes_(Codes(options.closed_exceptions())),
-      ignored_codes_(Codes(options.ignored_exceptions())) {}
-
-RunOutcome RunOutcomes::Of(const Status& error) const {
+RunOutcome OutcomeOf(const PrefetchRunnerOptions& options,
+                     const Status& error) {
+  if (absl::StrContains(error.message(), kIsStale)) return RunOutcome::kStale;
+  if (absl::StrContains(error.message(), kHasEnded)) {
+    return RunOutcome::kRefused;
+  }
   const int code = RaisedCode(error);
-  if (closed_codes_.count(code) > 0) return RunOutcome::kEndOfData;
-  if (ignored_codes_.count(code) > 0) return RunOutcome::kIgnored;
+  if (absl::c_linear_search(options.closed_exceptions(), code)) {
+    return RunOutcome::kEndOfData;
+  }
+  if (absl::c_linear_search(options.ignored_exceptions(), code)) {
+    return RunOutcome::kIgnored;
+  }
   return RunOutcome::kFailed;
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
 namespace staging {
@@ -20,27 +21,33 @@ PrefetchRunnerOptions Options() {
   return options;
 }
 
+RunOutcome Of(const Status& error) { return OutcomeOf(Options(), error); }
+
 TEST(RunOutcomesTest, TheCodeDeterminesTheOutcome) {
-  const RunOutcomes outcomes(Options());
-  EXPECT_EQ(outcomes.Of(errors::OutOfRange("end")), RunOutcome::kEndOfData);
-  EXPECT_EQ(outcomes.Of(errors::DataLoss("one")), RunOutcome::kIgnored);
-  EXPECT_EQ(outcomes.Of(errors::InvalidArgument("bad")), RunOutcome::kFailed);
-  EXPECT_EQ(outcomes.Of(errors::Cancelled("stop")), RunOutcome::kFailed);
+  EXPECT_EQ(Of(errors::OutOfRange("end")), RunOutcome::kEndOfData);
+  EXPECT_EQ(Of(errors::DataLoss("one")), RunOutcome::kIgnored);
+  EXPECT_EQ(Of(errors::InvalidArgument("bad")), RunOutcome::kFailed);
+  EXPECT_EQ(Of(errors::Cancelled("stop")), RunOutcome::kFailed);
 }
 
 TEST(RunOutcomesTest, ClosedTakesPrecedenceOverIgnored) {
-  EXPECT_EQ(RunOutcomes(Options()).Of(errors::Aborted("both")),
-            RunOutcome::kEndOfData);
+  EXPECT_EQ(Of(errors::Aborted("both")), RunOutcome::kEndOfData);
 }
 
 TEST(RunOutcomesTest, UnavailableIsRecognisedAfterItsReplacement) {
-  const RunOutcomes outcomes(Options());
-  EXPECT_EQ(outcomes.Of(errors::Internal(
+  EXPECT_EQ(Of(errors::Internal(
                 "Op of type X originally returned UnavailableError, and was "
                 "replaced by InternalError to avoid invoking TF network error "
                 "handling logic.")),
             RunOutcome::kIgnored);
-  EXPECT_EQ(outcomes.Of(errors::Internal("another")), RunOutcome::kFailed);
+  EXPECT_EQ(Of(errors::Internal("another")), RunOutcome::kFailed);
+}
+
+// Whatever the type of the error.
+TEST(RunOutcomesTest, AWorkerSaysWhetherARunIsStaleOrRefused) {
+  EXPECT_EQ(Of(errors::Aborted("Stage 's' ", kIsStale)), RunOutcome::kStale);
+  EXPECT_EQ(Of(errors::OutOfRange("Stage 's' ", kHasEnded)),
+            RunOutcome::kRefused);
 }
 
 }  // namespace

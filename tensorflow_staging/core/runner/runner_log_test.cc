@@ -124,7 +124,7 @@ class RunnerLogTest : public ::testing::Test {
     options.add_fetch_ops("produce");
     options.add_closed_exceptions(error::OUT_OF_RANGE);
     Log log;
-    std::unique_ptr<PrefetchRunner> runner;
+    std::shared_ptr<PrefetchRunner> runner;
     TF_CHECK_OK(PrefetchRunner::Create(session_, options, &runner));
     TF_CHECK_OK(runner->Start());
     session_->closed.WaitForNotification();

@@ -9,14 +9,11 @@
 #include <chrono>  // NOLINT
 #include <cmath>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <tuple>
 
 #include "tensorflow/core/platform/strcat.h"
-#include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
-#include "tensorflow_staging/core/runner/producer_periods.h"
-#include "tensorflow_staging/core/runner/producer_tuner.h"
+#include "tensorflow_staging/core/runner/producer_tuning.h"
 #include "tensorflow_staging/core/testing/simulated_stage.h"
 
 namespace tensorflow {
@@ -30,17 +27,6 @@ constexpr double kSecond = 1e6;
 // Producers begin while the session prepares the first step.
 constexpr double kFirstStep = 0.5 * kSecond;
 constexpr double kGoal = 0.95;
-
-BufferStats StatsOf(const SimulatedStage::Totals& totals) {
-  BufferStats stats;
-  stats.set_put(totals.put);
-  stats.set_taken(totals.taken);
-  stats.mutable_put_waits()->set_total_micros(
-      static_cast<int64_t>(totals.put_wait));
-  stats.mutable_take_waits()->set_total_micros(
-      static_cast<int64_t>(totals.take_wait));
-  return stats;
-}
 
 // A stage whose first step has begun.
 class Running {
@@ -87,27 +73,30 @@ class FixedStage : public Running {
 class TunedStage : public Running {
  public:
   explicit TunedStage(const Load& load)
-      : Running(load), tuner_(kMost, load.cores) {}
+      : Running(load), tuning_(kMost, load.cores) {}
 
-  int producers() const { return tuner_.producers(); }
+  int producers() const { return tuning_.producers(); }
 
  private:
-  // As Producers::TuneThreads does.
   void OnRecord() override {
-    const ProducerPeriods::Time now(
+    const ProducerTuning::Time now(
         std::chrono::hours(1) +
         std::chrono::microseconds(static_cast<int64_t>(stage_.now())));
     const SimulatedStage::Totals& totals = stage_.totals();
-    if (!periods_.MayEnd(now, totals.put)) return;
-    const std::optional<ProducerTuner::Period> period = periods_.End(
-        now, totals.put, StatsOf(totals), static_cast<int64_t>(totals.cpu));
-    if (period.has_value() && tuner_.OnPeriod(*period)) {
-      stage_.SetProducers(tuner_.producers());
-    }
+    const bool changes = tuning_.OnRecord(
+        now, totals.put, [&totals](ProducerTuning::Totals* read) {
+          *read = {/*micros=*/0,
+                   totals.put,
+                   totals.taken,
+                   static_cast<int64_t>(totals.take_wait),
+                   static_cast<int64_t>(totals.put_wait),
+                   static_cast<int64_t>(totals.cpu)};
+          return OkStatus();
+        });
+    if (changes) stage_.SetProducers(tuning_.producers());
   }
 
-  ProducerTuner tuner_;
-  ProducerPeriods periods_;
+  ProducerTuning tuning_;
 };
 
 // Returns the records a second with the best fixed number of producers.

@@ -109,7 +109,7 @@ class StagedRunSyncTest : public ::testing::TestWithParam<bool> {
   // Shares the GPU with all sessions of the process.
   const std::unique_ptr<Session> local_session_{NewSession(SessionOptions())};
   std::shared_ptr<Session> session_;
-  std::unique_ptr<PrefetchRunner> runner_;
+  std::shared_ptr<PrefetchRunner> runner_;
 };
 
 INSTANTIATE_TEST_SUITE_P(LocalAndServer, StagedRunSyncTest, ::testing::Bool());

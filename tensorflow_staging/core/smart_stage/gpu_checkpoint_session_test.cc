@@ -316,7 +316,7 @@ class Training {
   const Model model_;
   const int64_t capacity_;
   std::shared_ptr<Session> session_;
-  std::unique_ptr<PrefetchRunner> runner_;
+  std::shared_ptr<PrefetchRunner> runner_;
 };
 
 class GpuCheckpointTest : public ::testing::TestWithParam<Model> {

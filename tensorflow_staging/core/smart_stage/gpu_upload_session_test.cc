@@ -135,7 +135,7 @@ class GpuUploadSessionTest : public ::testing::TestWithParam<Case> {
 
   std::shared_ptr<Session> session_;
   FakeGpu* gpu_ = nullptr;
-  std::unique_ptr<PrefetchRunner> runner_;
+  std::shared_ptr<PrefetchRunner> runner_;
   int64_t steps_ = 0;
   // Those of the steps.
   std::set<int64_t> records_;

@@ -112,7 +112,7 @@ class HandoverSessionTest : public ::testing::Test {
   }
 
   std::shared_ptr<Session> session_;
-  std::unique_ptr<PrefetchRunner> runner_;
+  std::shared_ptr<PrefetchRunner> runner_;
 };
 
 TEST_F(HandoverSessionTest, NeitherACopyNorAWait) {

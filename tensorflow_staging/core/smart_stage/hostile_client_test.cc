@@ -400,7 +400,7 @@ class StagedSession {
  private:
   const StageTestGraph stage_;
   std::shared_ptr<Session> session_;
-  std::unique_ptr<PrefetchRunner> runner_;
+  std::shared_ptr<PrefetchRunner> runner_;
 };
 
 TEST(HostileClientTest, InputsAndAttributesGiveAResultOrAnError) {

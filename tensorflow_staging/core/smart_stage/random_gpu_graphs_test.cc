@@ -287,7 +287,7 @@ TEST_F(RandomGpuGraphsTest, StepsSeeTheValuesOfTheirRecords) {
     std::vector<PrefetchRunnerOptions> runners;
     TF_CHECK_OK(FindRunnersOfSession(staged.get(), {}, &runners));
     ASSERT_EQ(runners.size(), 1);
-    std::unique_ptr<PrefetchRunner> runner;
+    std::shared_ptr<PrefetchRunner> runner;
     TF_CHECK_OK(PrefetchRunner::Create(staged, runners[0], &runner));
     TF_CHECK_OK(runner->Start());
     CheckedSteps(staged.get(), graph).Run(step_threads);

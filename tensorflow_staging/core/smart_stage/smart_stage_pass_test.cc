@@ -88,7 +88,7 @@ class SmartStagePassTest : public ::testing::Test {
   // Called after the iterator is initialised and before the runners start.
   std::function<Status()> before_runners_;
   std::shared_ptr<Session> session_;
-  std::vector<std::unique_ptr<PrefetchRunner>> runners_;
+  std::vector<std::shared_ptr<PrefetchRunner>> runners_;
 };
 
 TEST_F(SmartStagePassTest, RecordsArriveInOrderBeforeTheEndOfTheData) {

@@ -203,7 +203,7 @@ class StageOnCpuSessionTest : public ::testing::Test {
   }
 
   std::shared_ptr<Session> session_;
-  std::unique_ptr<PrefetchRunner> runner_;
+  std::shared_ptr<PrefetchRunner> runner_;
 };
 
 TEST_F(StageOnCpuSessionTest, RecordsArriveOnBothDevices) {

@@ -222,7 +222,7 @@ class IteratorStageTest : public ::testing::Test {
   StageTestGraph stage_;
   GraphDef graph_;
   std::shared_ptr<Session> session_;
-  std::unique_ptr<PrefetchRunner> runner_;
+  std::shared_ptr<PrefetchRunner> runner_;
 };
 
 TEST_F(IteratorStageTest, AnotherDatasetBeginsTheStageAnew) {

@@ -198,7 +198,7 @@ class StreamSessionTest : public ::testing::Test {
   OptimizerFields optimizer_;
   GraphDef graph_;
   std::shared_ptr<Session> session_;
-  std::unique_ptr<PrefetchRunner> runner_;
+  std::shared_ptr<PrefetchRunner> runner_;
 };
 
 TEST_F(StreamSessionTest, OpsRunOnTheirStream) {

@@ -206,14 +206,14 @@ class StageSession {
     if (session_ != nullptr) Close();
   }
 
-  std::unique_ptr<PrefetchRunner> MakeRunner() {
-    std::unique_ptr<PrefetchRunner> runner;
+  std::shared_ptr<PrefetchRunner> MakeRunner() {
+    std::shared_ptr<PrefetchRunner> runner;
     TF_CHECK_OK(PrefetchRunner::Create(session_, options_, &runner));
     return runner;
   }
 
-  std::unique_ptr<PrefetchRunner> StartRunner() {
-    std::unique_ptr<PrefetchRunner> runner = MakeRunner();
+  std::shared_ptr<PrefetchRunner> StartRunner() {
+    std::shared_ptr<PrefetchRunner> runner = MakeRunner();
     TF_CHECK_OK(runner->Start());
     return runner;
   }

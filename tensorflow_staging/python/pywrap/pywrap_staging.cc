@@ -127,7 +127,7 @@ class PyPrefetchRunner {
   }
 
  private:
-  std::unique_ptr<PrefetchRunner> runner_;
+  std::shared_ptr<PrefetchRunner> runner_;
 };
 
 // Parses `serialized`; `what` is the name of the argument, for the error.

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/runner/producer.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/tsl/profiler/lib/traceme.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// How often a producer whose source has ended tries again while another source
+// of the stage continues: its iterator may have been initialised again.
+constexpr std::chrono::milliseconds kEndedSourcePeriod(100);
+// The longest pause of a producer of a distributed session that closes the
+// buffer repeatedly.
+constexpr std::chrono::milliseconds kLongestPause(100);
+// How many runs in a row may fail with an ignored error before their producer
+// pauses, and its longest pause. So a stretch of bad records is skipped
+// quickly, and a source that is broken for good takes about 1 % of a core.
+constexpr int64_t kIgnoredWithoutPause = 100;
+constexpr std::chrono::milliseconds kLongestIgnoredPause(10);
+
+}  // namespace
+
+Producer::Producer(int index, const PrefetchRunnerOptions& options,
+                   PreparedRuns* runs, ProducerTeam* team,
+                   std::function<void()> on_record)
+    : index_(index),
+      source_(index % options.fetch_ops_size()),
+      options_(options),
+      runs_(runs),
+      team_(team),
+      on_record_(std::move(on_record)) {}
+
+void Producer::Work() {
+  // What cannot be prepared ends the stage, also if a run may fail with the same
+  // type of error.
+  const Status prepared = runs_->PrepareProducer(source_);
+  while (team_->AwaitTurn(index_) &&
+         (prepared.ok() ? Produce() : EndStage(prepared))) {
+  }
+}
+
+bool Producer::Produce() {
+  ProducerTeam::Run run(team_);
+  Status status;
+  int64_t micros = 0;
+  const RunOutcome outcome = [&] {
+    // In a profiler's trace, the run is an event on its producer's thread.
+    const tsl::profiler::TraceMe trace([this] {
+      return tsl::profiler::TraceMeEncode("StagedRun",
+                                          {{"stage", options_.name()}});
+    });
+    return runs_->ProduceRecord(source_, &status, &micros);
+  }();
+  if (outcome == RunOutcome::kRecord) {
+    // The first run prepares what later ones reuse.
+    run.CountRecord(has_produced_ ? std::optional(micros) : std::nullopt);
+    has_produced_ = true;
+    pause_ = pause_.zero();
+    ignored_in_a_row_ = 0;
+    has_closed_ = false;
+    if (on_record_ != nullptr) on_record_();
+    return true;
+  }
+  if (team_->stopped()) return false;
+  switch (outcome) {
+    case RunOutcome::kIgnored:
+      return CountIgnored(status);
+    case RunOutcome::kEndOfData:
+      return EndSource(&run);
+    case RunOutcome::kFailed:
+      return EndStage(status);
+    default:
+      return outcome == RunOutcome::kStale;
+  }
+}
+
+bool Producer::CountIgnored(const Status& error) {
+  const int64_t ignored = team_->CountIgnored();
+  LOG_EVERY_N_SEC(WARNING, 1)
+      << "Stage '" << options_.name() << "' ignored an error, because "
+      << "ignored_exception_types contains its type; " << ignored << " so far. "
+      << error;
+  return ++ignored_in_a_row_ <= kIgnoredWithoutPause ||
+         PauseLonger(kLongestIgnoredPause);
+}
+
+bool Producer::EndSource(ProducerTeam::Run* run) {
+  bool run_again = false;
+  if (run->EndSource(options_.fetch_ops(source_), &run_again)) {
+    return EndStage(OkStatus());
+  }
+  return run_again || team_->Pause(kEndedSourcePeriod);
+}
+
+bool Producer::EndStage(const Status& cause) {
+  if (cause.ok() && team_->LetErrorsComeFirst()) return true;
+  team_->CountEnd(/*is_error=*/!cause.ok());
+  if (!CloseBuffer(cause)) return false;
+  has_closed_ = true;
+  // The next run waits for the stage, unless it is on a server.
+  return runs_->AwaitsStage() || PauseLonger(kLongestPause);
+}
+
+bool Producer::CloseBuffer(const Status& cause) {
+  const Status status = runs_->Close(cause);
+  // A stage that has started before the program has initialised what it reads:
+  // the next step tries again, and a step that is too early gets the error.
+  const bool awaits_initialization =
+      errors::IsFailedPrecondition(cause) && team_->records() == 0;
+  // CANCELLED says that the session is closing or has been closed; then the
+  // cause says the same in other words, for example that the server does not
+  // know the session any more, and no step asks for it. A closing session
+  // cancels its runs first, so CANCELLED as the cause needs no warning either.
+  if (!status.ok() && !errors::IsCancelled(status)) {
+    LOG(ERROR) << "Stage '" << options_.name()
+               << "' could not close its buffer: " << status
+               << (cause.ok() ? "" : " The stage ended with an error: ")
+               << (cause.ok() ? "" : cause.ToString());
+  } else if (status.ok() && !cause.ok() && !errors::IsCancelled(cause) &&
+             !has_closed_ && !awaits_initialization) {
+    LOG(WARNING) << "Stage '" << options_.name() << "' ends with an error, "
+                 << "which the step that takes its records will report: "
+                 << cause;
+  }
+  return status.ok();
+}
+
+bool Producer::PauseLonger(std::chrono::milliseconds longest) {
+  const std::chrono::milliseconds pause = pause_;
+  pause_ = std::min(2 * pause + std::chrono::milliseconds(1), longest);
+  return team_->Pause(pause);
+}
+
+}  // namespace staging
+}  // namespace tensorflow
