@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
-#include <optional>
 #include <vector>
 
 #include "tensorflow_staging/core/runner/rank_sum.h"
@@ -15,12 +14,12 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// The part of the time for which steps may wait without consequence.
-constexpr double kToleratedWait = 0.02;
+// The part of the time for which steps may wait without consequence, and the
+// gain for which a producer stays.
+constexpr double kSmall = 0.02;
 // A gain beyond this in so many periods is no chance, nor is a wait that could
 // hide so much.
-constexpr double kClearGain = 0.15;
-constexpr double kLongWait = 0.15;
+constexpr double kLarge = 0.15;
 constexpr size_t kPeriodsToSee = 2;
 // How many more producers there are than Little's law demands on average, so
 // that a record that takes longer does not make a step wait. Simulated with
@@ -43,7 +42,7 @@ constexpr double kSteadyRecords = 2;
 // How many periods are compared otherwise, before and after: at least, and at
 // most.
 constexpr size_t kPeriodsToDecide = 7;
-constexpr size_t kMostPeriods = 21;
+constexpr size_t kMostPeriods = 3 * kPeriodsToDecide;
 // The score of RankSumScore() that is no chance, and the one below which
 // further periods are unlikely to change that. Simulated with speeds that vary
 // by 2, 3 and 5 %, after 21 periods without a change: a trial that gains
@@ -51,9 +50,8 @@ constexpr size_t kMostPeriods = 21;
 // 100, 99 and 65 %.
 constexpr double kSignificantScore = 2.8;
 constexpr double kHopelessScore = 0.5;
-// The gain for which a producer stays: this, or half of what steps waited
-// before, if that is less, because no more than the wait can be gained.
-constexpr double kWorthwhileGain = 0.02;
+// The part of what steps waited before that is a gain, too, because no more than
+// the wait can be gained.
 constexpr double kPartOfWait = 0.5;
 // No record takes less time.
 constexpr double kLeastMicros = 1;
@@ -72,9 +70,9 @@ constexpr double kSpare = 0.3;
 // checkpoint, shows in two: no producer ends a period meanwhile, but those that
 // wait for room count their waits one after the other when it ends.
 constexpr int kIdlePeriods = 3;
-// The first pause between trials, and the longest.
-constexpr int kFirstPause = 20;
-constexpr int kLongestPause = 20 * 64;
+// How long it rests after the first failure, and at most.
+constexpr int kFirstRest = 20;
+constexpr int kLongestRest = 64 * kFirstRest;
 
 }  // namespace
 
@@ -121,7 +119,7 @@ ProducerTuner::Sample ProducerTuner::SampleOf(const Period& period) const {
 
 bool ProducerTuner::IsEvidence(const Period& period) const {
   // The first period of a trial still contains the change itself.
-  if (trial_.has_value() && periods_ < 2) return false;
+  if (OnTrial() && periods_ < 2) return false;
   // A large buffer may fill for ever, and one whose records take longer and
   // shorter by turns is never steady.
   if (periods_ > static_cast<int>(kMostPeriods)) return true;
@@ -130,24 +128,24 @@ bool ProducerTuner::IsEvidence(const Period& period) const {
 }
 
 bool ProducerTuner::IsOtherLoad(const Sample& sample) const {
-  return !trial_.has_value() && recent_.size() > 0 && sample.wait > kLongWait &&
-         recent_.Median(&Sample::wait) <= kToleratedWait;
+  return !OnTrial() && recent_.size() > 0 && sample.wait > kLarge &&
+         recent_.Median(&Sample::wait) <= kSmall;
 }
 
 bool ProducerTuner::ShouldTry(double waits) const {
   if (recent_.size() < kPeriodsToSee) return false;
-  const bool is_long = waits > kLongWait;
+  const bool is_long = waits > kLarge;
   if (recent_.Median(&Sample::idle_cores) <
       cores_ * (is_long ? kIdlePartForLongWait : kIdlePartForShortWait)) {
     return false;
   }
   // Where both wait by turns, so that these producers could keep up, a larger
   // buffer comes first.
-  const bool lacks = Demand(1) > (1 + kToleratedWait) * producers_;
+  const bool lacks = Demand(1) > (1 + kSmall) * producers_;
   if (lacks && is_long) return true;
   const size_t patience = lacks ? kPeriodsToDecide : 2 * kPeriodsToDecide;
   return static_cast<size_t>(periods_) >= patience && recent_.complete() &&
-         recent_.Median(&Sample::wait) > kToleratedWait;
+         recent_.Median(&Sample::wait) > kSmall;
 }
 
 double ProducerTuner::Demand(double part_of_step) const {
@@ -163,33 +161,26 @@ int ProducerTuner::ProducersFor(double demand) const {
   return static_cast<int>(std::clamp<double>(producers, 1, most_));
 }
 
-ProducerTuner::Verdict ProducerTuner::Judge() const {
-  if (IsClearlyFaster()) return Verdict::kPassed;
-  if (producers_ == trial_->producers + 1) return JudgeByAllPeriods();
-  return recent_.size() < kPeriodsToSee ? Verdict::kOpen : Verdict::kTooLarge;
-}
-
 bool ProducerTuner::IsClearlyFaster() const {
   if (recent_.size() < kPeriodsToSee) return false;
   const std::vector<double> rates = recent_.Values(&Sample::rate);
   return *std::min_element(rates.end() - kPeriodsToSee, rates.end()) >=
-         (1 + kClearGain) * trial_->recent.Median(&Sample::rate);
+         (1 + kLarge) * before_.Median(&Sample::rate);
 }
 
-ProducerTuner::Verdict ProducerTuner::JudgeByAllPeriods() const {
+ProducerTuner::Verdict ProducerTuner::Judge() const {
   if (!recent_.complete()) return Verdict::kOpen;
-  const Recent& before = trial_->recent;
   const double worthwhile =
-      std::min(kWorthwhileGain, kPartOfWait * before.Median(&Sample::wait));
-  const double score =
-      RankSumScore(before.Values(&Sample::rate), recent_.Values(&Sample::rate));
+      std::min(kSmall, kPartOfWait * before_.Median(&Sample::wait));
+  const double score = RankSumScore(before_.Values(&Sample::rate),
+                                    recent_.Values(&Sample::rate));
   if (score >= kSignificantScore &&
       recent_.Median(&Sample::rate) >=
-          (1 + worthwhile) * before.Median(&Sample::rate)) {
+          (1 + worthwhile) * before_.Median(&Sample::rate)) {
     return Verdict::kPassed;
   }
   // Few periods before the trial could never tell.
-  if (!before.complete()) return Verdict::kFailed;
+  if (!before_.complete()) return Verdict::kFailed;
   const bool ends_waits =
       recent_.Median(&Sample::idle_cores) >= kIdleCores && HasEndedWaits();
   if (recent_.full()) {
@@ -200,83 +191,85 @@ ProducerTuner::Verdict ProducerTuner::JudgeByAllPeriods() const {
 }
 
 bool ProducerTuner::HasEndedWaits() const {
-  const Recent& before = trial_->recent;
   return recent_.Median(&Sample::wait) <=
-             kPartOfWait * before.Median(&Sample::wait) &&
+             kPartOfWait * before_.Median(&Sample::wait) &&
          RankSumScore(recent_.Values(&Sample::wait),
-                      before.Values(&Sample::wait)) >= kSignificantScore;
+                      before_.Values(&Sample::wait)) >= kSignificantScore;
 }
 
 int ProducerTuner::UsefulProducers() const {
-  const double region = trial_->recent.Median(&Sample::region);
+  const double region = before_.Median(&Sample::region);
   if (recent_.Median(&Sample::idle_cores) < kIdleCores ||
       recent_.Median(&Sample::region) < kQueueing * region) {
     return producers_;
   }
   return std::clamp(ProducersFor(recent_.Median(&Sample::rate) * region),
-                    trial_->producers + 1, producers_);
+                    producers_before_ + 1, producers_);
 }
 
-int ProducerTuner::PauseAfterFailure() {
+int ProducerTuner::RestAfterFailure() {
   // A trial that began at once could show only a large gain. If it may have
   // gained something, the next one is compared with more.
-  if (!trial_->recent.complete() &&
-      recent_.Median(&Sample::rate) > trial_->recent.Median(&Sample::rate)) {
+  if (!before_.complete() &&
+      recent_.Median(&Sample::rate) > before_.Median(&Sample::rate)) {
     return kPeriodsToDecide;
   }
-  pause_ = std::clamp(2 * pause_, kFirstPause, kLongestPause);
-  return pause_;
+  last_rest_ = std::clamp(2 * last_rest_, kFirstRest, kLongestRest);
+  return last_rest_;
 }
 
 bool ProducerTuner::OnPeriod(const Period& period) {
   if (period.micros <= 0) return false;
   ++periods_;
-  periods_to_trial_ = std::max(periods_to_trial_ - 1, 0);
+  if (state_ == State::kResting && --rest_ == 0) state_ = State::kWatching;
   const Sample sample = SampleOf(period);
   const bool is_evidence = IsEvidence(period);
   if (is_evidence) {
     if (IsOtherLoad(sample)) recent_ = {};
     recent_.Add(sample);
   }
-  if (trial_.has_value()) {
+  if (OnTrial()) {
     if (is_evidence && EndTrial()) return true;
-    if (trial_.has_value()) return false;
+    if (OnTrial()) return false;
   }
-  const double idle =
-      static_cast<double>(period.put_wait_micros) / period.micros;
-  CountSpare(idle);
-  if (sample.wait > kToleratedWait) {
-    if (producers_ == most_ || periods_to_trial_ > 0 ||
-        !ShouldTry(sample.wait)) {
-      return false;
-    }
-    trial_ = Trial{producers_, recent_};
-    const int more = producers_ + 1;
-    if (is_limited_) return Change(more);
-    return Change(std::max(ProducersFor(Demand(kStepWithoutWaits)), more));
+  CountSpare(static_cast<double>(period.put_wait_micros) / period.micros);
+  if (sample.wait > kSmall) {
+    return state_ == State::kWatching && producers_ < most_ &&
+           ShouldTry(sample.wait) && BeginTrial();
   }
   return idle_periods_ >= kIdlePeriods && Change(producers_ - spare_);
 }
 
+bool ProducerTuner::BeginTrial() {
+  const int one_more = producers_ + 1;
+  const int producers =
+      is_limited_ ? one_more
+                  : std::max(ProducersFor(Demand(kStepWithoutWaits)), one_more);
+  state_ = producers == one_more ? State::kOneOnTrial : State::kSeveralOnTrial;
+  producers_before_ = producers_;
+  before_ = recent_;
+  return Change(producers);
+}
+
 bool ProducerTuner::EndTrial() {
-  int producers = producers_;
-  switch (Judge()) {
-    case Verdict::kOpen:
-      return false;
-    case Verdict::kTooLarge:
-      is_limited_ = true;
-      return Change(trial_->producers + 1);
-    case Verdict::kFailed:
-      periods_to_trial_ = PauseAfterFailure();
-      producers = trial_->producers;
-      break;
-    case Verdict::kPassed:
-      pause_ = 0;
-      producers = UsefulProducers();
-      is_limited_ =
-          producers < producers_ || (is_limited_ && !IsClearlyFaster());
+  const bool is_clear = IsClearlyFaster();
+  if (state_ == State::kSeveralOnTrial && !is_clear) {
+    if (recent_.size() < kPeriodsToSee) return false;
+    is_limited_ = true;
+    state_ = State::kOneOnTrial;
+    return Change(producers_before_ + 1);
   }
-  trial_.reset();
+  const Verdict verdict = is_clear ? Verdict::kPassed : Judge();
+  if (verdict == Verdict::kOpen) return false;
+  if (verdict == Verdict::kFailed) {
+    state_ = State::kResting;
+    rest_ = RestAfterFailure();
+    return Change(producers_before_);
+  }
+  state_ = State::kWatching;
+  last_rest_ = 0;
+  const int producers = UsefulProducers();
+  is_limited_ = producers < producers_ || (is_limited_ && !is_clear);
   return producers != producers_ && Change(producers);
 }
 

@@ -6,37 +6,48 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <optional>
 #include <vector>
 
 namespace tensorflow {
 namespace staging {
 
-// Chooses how many producers of a stage work, from one period to the next, so
-// that steps take records as fast as they can, with no more producers than that
-// takes. Where producers gain nothing, because something else is the limit, it
-// must not keep them.
+// Chooses how many producers of a stage work, from one period to the next.
 //
-//   * While steps wait for records, it tries as many producers as Little's law
-//     demands: records come as fast as the steps take them, or as fast as the
-//     cores can compute both, if the producers are that rate times the time of
-//     the region (J. D. C. Little, "A proof for the queuing formula L = λW",
-//     1961). It keeps them if steps then take records faster. If they do by
-//     far, but the region takes much longer than before, though cores are idle,
-//     producers queue for the source; those that the rate does not need go. If
-//     they do not by far, it tries one producer more.
-//   * Each trial compares the speed of steps, which varies by itself. Unless
-//     the wait or the gain is large, several periods decide: as many as it
-//     takes until chance is no explanation of the gain (rank_sum.h). Where
-//     cores are idle during the trial and steps wait half as long as before, it
-//     suffices that they do not take records more slowly: the waits tell what
-//     the speed, which varies more, cannot. While steps and producers wait for
-//     each other by turns, the capacity may grow first. While the process
-//     leaves hardly a core idle, no producer could help, and it tries none.
-//     After a trial that fails, the next one comes after twice as many periods.
-//   * While steps do not wait and the producers wait for room so long that
-//     fewer would do, it takes those away. The pause of a program, as for an
-//     evaluation, is no reason.
+// Goal: steps take records as fast as they can, with no more producers than that
+// takes. Failure mode: where something else is the limit, producers gain
+// nothing, and it must not keep them. So each addition is a trial.
+//
+//             steps wait                   no clear gain
+//   watching ------------> several on trial ----------> one on trial
+//     |  ^ ^                   | passed                   |     |
+//     |  | +-------------------+--------------------------+     | failed
+//     |  +---------------------------- resting <----------------+
+//     +--> fewer, if producers wait (resting, too)
+//
+//   watching          While steps wait for records, it tries as many producers
+//                     as Little's law demands: records come as fast as the steps
+//                     take them, or as fast as the cores can compute both, if
+//                     the producers are that rate times the time of the region
+//                     (J. D. C. Little, "A proof for the queuing formula
+//                     L = λW", 1961). While steps and producers wait for each
+//                     other by turns, the capacity may grow first. While the
+//                     process leaves hardly a core idle, no producer could help,
+//                     and it tries none. While steps do not wait and the
+//                     producers wait for room so long that fewer would do, it
+//                     takes those away. The pause of a program, as for an
+//                     evaluation, is no reason.
+//   several on trial  They pass if steps then take records faster by far. If the
+//                     region takes much longer than before, though cores are
+//                     idle, producers queue for the source; those that the rate
+//                     does not need go.
+//   one on trial      The speed of steps varies by itself, so several periods
+//                     decide: as many as it takes until chance is no explanation
+//                     of the gain (rank_sum.h). Where cores are idle and steps
+//                     wait half as long as before, it suffices that they do not
+//                     take records more slowly: the waits tell what the speed,
+//                     which varies more, cannot.
+//   resting           Like watching, but begins no trial, for twice as many
+//                     periods as after the failure before.
 //
 // The number has settled if it has not changed for many periods and none is on
 // trial. Not thread-safe.
@@ -65,9 +76,7 @@ class ProducerTuner {
 
   int producers() const { return producers_; }
 
-  bool settled() const {
-    return !trial_.has_value() && periods_ >= kPeriodsToSettle;
-  }
+  bool settled() const { return !OnTrial() && periods_ >= kPeriodsToSettle; }
 
   // Chooses the number of the next period. Returns whether it differs.
   bool OnPeriod(const Period& period);
@@ -106,20 +115,13 @@ class ProducerTuner {
     std::deque<Sample> samples_;
   };
 
-  // What was before a trial.
-  struct Trial {
-    int producers;
-    Recent recent;
-  };
+  enum class State { kWatching, kSeveralOnTrial, kOneOnTrial, kResting };
+  // Of a trial. If it is open, further periods have to tell.
+  enum class Verdict { kPassed, kFailed, kOpen };
 
-  enum class Verdict {
-    kPassed,
-    kFailed,
-    // One producer more than before is to be tried instead.
-    kTooLarge,
-    // Further periods have to tell.
-    kOpen
-  };
+  bool OnTrial() const {
+    return state_ == State::kSeveralOnTrial || state_ == State::kOneOnTrial;
+  }
 
   Sample SampleOf(const Period& period) const;
 
@@ -139,21 +141,21 @@ class ProducerTuner {
   double Demand(double part_of_step) const;
   // How many producers it takes for that, where times vary.
   int ProducersFor(double demand) const;
-  Verdict Judge() const;
   // Whether records came faster by far in the latest two periods of the trial
   // than before.
   bool IsClearlyFaster() const;
-  // Judges a trial by more than that.
-  Verdict JudgeByAllPeriods() const;
+  // Judges a trial of one by all periods.
+  Verdict Judge() const;
   // Whether steps wait for half as long as before the trial, or less.
   bool HasEndedWaits() const;
   // How many of the producers on trial are of use.
   int UsefulProducers() const;
-  // Ends the trial if it has been long enough, and returns whether the number
-  // changes.
+  // These return whether the number changes. The second one ends the trial if it
+  // has been long enough.
+  bool BeginTrial();
   bool EndTrial();
-  // How many periods pass before the next trial.
-  int PauseAfterFailure();
+  // How many periods it rests after the trial has failed.
+  int RestAfterFailure();
   // Counts a period. `idle` is the part of it that all producers waited for
   // room: 2 if two did all the time.
   void CountSpare(double idle);
@@ -161,6 +163,7 @@ class ProducerTuner {
 
   const int most_;
   const int cores_;
+  State state_ = State::kWatching;
   int producers_ = 1;
   // Complete periods since the last change, in how many of the latest ones
   // producers were to spare, and how many were in each of those.
@@ -170,15 +173,15 @@ class ProducerTuner {
 
   Recent recent_;
 
-  // While more producers are on trial.
-  std::optional<Trial> trial_;
+  // What was before the trial.
+  int producers_before_ = 0;
+  Recent before_;
   // Whether the latest trial of several producers has shown another limit than
   // Little's law knows, and no trial a clear gain since.
   bool is_limited_ = false;
-  // After how many periods the next trial may begin, and how many the last
-  // failure set.
-  int periods_to_trial_ = 0;
-  int pause_ = 0;
+  // How many periods it still rests, and how many the last failure set.
+  int rest_ = 0;
+  int last_rest_ = 0;
 };
 
 }  // namespace staging
