@@ -3,6 +3,7 @@
 #include "tensorflow_staging/core/buffer/capacity_tuner.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tensorflow {
 namespace staging {
@@ -18,64 +19,48 @@ constexpr int64_t kMostTakesToHalve = int64_t{1} << 40;
 }  // namespace
 
 void CapacityTuner::OnFull(int64_t now_micros) {
-  if (is_full_) return;
-  is_full_ = true;
-  filled_micros_ = now_micros;
+  if (!full_at_.has_value()) full_at_ = now_micros;
 }
 
-void CapacityTuner::OnTakeWaited(int64_t waited_micros, int64_t now_micros) {
-  if (was_full_) waited_micros_ += waited_micros;
-  pauses_.OnTake(now_micros - waited_micros, now_micros);
-  is_full_ = false;
+void CapacityTuner::OnTakeWaited(int64_t waited_micros) {
+  waited_micros_ += waited_micros;
+  full_at_.reset();
   CountTake(0);
 }
 
-void CapacityTuner::OnTake(int64_t left, int64_t now_micros) {
-  const bool paused = pauses_.OnTake(now_micros, now_micros);
-  if (is_full_) {
-    is_full_ = false;
-    if (!paused && CountFull(filled_micros_)) {
-      Grow();
-      return;
-    }
+void CapacityTuner::OnTake(int64_t left, bool paused) {
+  const std::optional<int64_t> full_at = std::exchange(full_at_, std::nullopt);
+  if (paused || !full_at.has_value() || !NeedsMore(*full_at)) {
+    CountTake(left);
+    return;
   }
-  CountTake(left);
-}
-
-bool CapacityTuner::CountFull(int64_t micros) {
-  if (!was_full_) {
-    was_full_ = true;
-    full_since_micros_ = micros;
-    waited_micros_ = 0;
-    return false;
-  }
-  const int64_t elapsed = micros - full_since_micros_;
-  if (waited_micros_ > elapsed / kToleratedPart) {
-    return capacity_ < kLargestCapacity;
-  }
-  if (elapsed > kMemoryMicros) {
-    full_since_micros_ = micros;
-    waited_micros_ = 0;
-  }
-  return false;
-}
-
-void CapacityTuner::Grow() {
   if (has_halved_) {
     takes_to_halve_ = std::min(4 * takes_to_halve_, kMostTakesToHalve);
   }
   Change(2 * capacity_);
 }
 
+bool CapacityTuner::NeedsMore(int64_t full_at) {
+  if (full_since_.has_value()) {
+    const int64_t elapsed = full_at - *full_since_;
+    if (waited_micros_ > elapsed / kToleratedPart) {
+      return capacity_ < kLargestCapacity;
+    }
+    if (elapsed <= kMemoryMicros) return false;
+  }
+  full_since_ = full_at;
+  waited_micros_ = 0;
+  return false;
+}
+
 void CapacityTuner::CountTake(int64_t left) {
   ++takes_since_change_;
-  ++observed_takes_;
-  fewest_left_ = std::min(fewest_left_, left);
-  if (observed_takes_ < takes_to_halve_) return;
+  ++observed_.takes;
+  observed_.fewest_left = std::min(observed_.fewest_left, left);
+  if (observed_.takes < takes_to_halve_) return;
   const bool halves =
-      capacity_ > kLeastCapacity && fewest_left_ >= capacity_ / 2;
-  observed_takes_ = 0;
-  fewest_left_ = std::numeric_limits<int64_t>::max();
+      capacity_ > kLeastCapacity && observed_.fewest_left >= capacity_ / 2;
+  observed_ = {};
   if (!halves) return;
   has_halved_ = true;
   Change(capacity_ / 2);
@@ -83,10 +68,9 @@ void CapacityTuner::CountTake(int64_t left) {
 
 void CapacityTuner::Change(int64_t capacity) {
   capacity_ = capacity;
-  was_full_ = false;
+  full_since_.reset();
   takes_since_change_ = 0;
-  observed_takes_ = 0;
-  fewest_left_ = std::numeric_limits<int64_t>::max();
+  observed_ = {};
 }
 
 }  // namespace staging

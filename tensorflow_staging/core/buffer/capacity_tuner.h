@@ -5,8 +5,7 @@
 
 #include <cstdint>
 #include <limits>
-
-#include "tensorflow_staging/core/buffer/pause_detector.h"
+#include <optional>
 
 namespace tensorflow {
 namespace staging {
@@ -50,40 +49,36 @@ class CapacityTuner {
   // waits.
   void OnFull(int64_t now_micros);
 
-  // Notes that a take found no record, and has waited until now.
-  void OnTakeWaited(int64_t waited_micros, int64_t now_micros);
+  // Notes that a take found no record, and has waited.
+  void OnTakeWaited(int64_t waited_micros);
 
-  // Notes that a take has left `left` records in the buffer. The capacity may
-  // be larger afterwards.
-  void OnTake(int64_t left, int64_t now_micros);
+  // Notes that a take has left `left` records in the buffer, and whether the
+  // program paused before it. The capacity may be larger afterwards.
+  void OnTake(int64_t left, bool paused);
 
  private:
-  // Notes that the buffer was full at a time. Returns whether it should grow.
-  bool CountFull(int64_t micros);
-  void Grow();
+  // Whether takes have waited too long before the buffer was full at a time.
+  bool NeedsMore(int64_t full_at);
   void CountTake(int64_t left);
   void Change(int64_t capacity);
 
   int64_t capacity_ = kLeastCapacity;
 
-  PauseDetector pauses_;
-  // Whether the buffer has been full since the last take, and when it first
-  // was.
-  bool is_full_ = false;
-  int64_t filled_micros_ = 0;
-
-  // Since the last change: whether the buffer was full, when it first was, and
-  // how long takes have waited since then. Forgotten after a minute, so that
-  // a change of the load counts soon.
-  bool was_full_ = false;
-  int64_t full_since_micros_ = 0;
+  // When the buffer was full first since the last take.
+  std::optional<int64_t> full_at_;
+  // When it was full first since the last change, and how long takes have waited
+  // since then. Forgotten after a minute, so that a change of the load counts
+  // soon.
+  std::optional<int64_t> full_since_;
   int64_t waited_micros_ = 0;
 
   int64_t takes_since_change_ = 0;
 
-  // Over the last takes: their number, and the fewest records that one left.
-  int64_t observed_takes_ = 0;
-  int64_t fewest_left_ = std::numeric_limits<int64_t>::max();
+  // The last takes, and the fewest records that one of them left.
+  struct {
+    int64_t takes = 0;
+    int64_t fewest_left = std::numeric_limits<int64_t>::max();
+  } observed_;
   // After how many takes the capacity may halve, and whether it has ever.
   int64_t takes_to_halve_ = kTakesToSettle;
   bool has_halved_ = false;

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "tensorflow_staging/core/buffer/step_times.h"
+
 namespace tensorflow {
 namespace staging {
 namespace {
@@ -22,12 +24,13 @@ class TunedBuffer {
 
   void Pass(int64_t micros) { now_ += micros; }
   void Fill() { tuner_.OnFull(now_); }
-  void Take(int64_t left) { tuner_.OnTake(left, now_); }
+  void Take(int64_t left) { tuner_.OnTake(left, steps_.OnTake(now_, now_)); }
 
   // Lets a take wait.
   void Wait(int64_t micros) {
     Pass(micros);
-    tuner_.OnTakeWaited(micros, now_);
+    steps_.OnTake(now_ - micros, now_);
+    tuner_.OnTakeWaited(micros);
   }
 
   // Takes a record `takes` times, a millisecond after the last one, and leaves
@@ -61,6 +64,7 @@ class TunedBuffer {
 
  private:
   CapacityTuner tuner_;
+  StepTimes steps_;
   int64_t now_ = kSecond;
 };
 

@@ -7,16 +7,10 @@
 namespace tensorflow {
 namespace staging {
 
-void SlowStart::OnTakeWaited(int64_t waited_micros, int64_t now_micros) {
-  pauses_.OnTake(now_micros - waited_micros, now_micros);
+void SlowStart::OnTakeWaited() {
   CountTake(/*held=*/0);
-  if (was_full_) room_ *= 2;
+  if (was_full_ && active()) room_ *= 2;
   was_full_ = false;
-}
-
-void SlowStart::OnTake(int64_t left, int64_t now_micros) {
-  pauses_.OnTake(now_micros, now_micros);
-  CountTake(left + 1);
 }
 
 void SlowStart::CountTake(int64_t held) {
@@ -25,7 +19,7 @@ void SlowStart::CountTake(int64_t held) {
     was_full_ = false;
     room_ = std::max(room_, held);
   }
-  if (++takes_ % kTakesPerRecord == 0) ++room_;
+  if (++takes_ % kTakesPerRecord == 0 && active()) ++room_;
 }
 
 }  // namespace staging

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "tensorflow_staging/core/buffer/pause_detector.h"
-
 namespace tensorflow {
 namespace staging {
 
@@ -28,7 +26,7 @@ namespace staging {
 // The name and the doubling are those of TCP, which has to find how much it may
 // send ahead (RFC 5681, section 3.1).
 //
-// Times are those of any monotonic clock, in microseconds. Not thread-safe.
+// Not thread-safe.
 class SlowStart {
  public:
   // A buffer of at most that many records fills at once.
@@ -40,8 +38,7 @@ class SlowStart {
 
   explicit SlowStart(int64_t capacity) : capacity_(capacity) {}
 
-  // Whether the buffer may ever have less room than its capacity. If not,
-  // nothing has to be noted.
+  // Whether the buffer may ever have less room than its capacity.
   bool active() const { return room_ < capacity_; }
 
   // How many records the buffer may hold now.
@@ -52,15 +49,11 @@ class SlowStart {
   // Notes that a put waits for room.
   void OnFull() { was_full_ = true; }
 
-  // Notes that a take found no record, and has waited until now.
-  void OnTakeWaited(int64_t waited_micros, int64_t now_micros);
+  // Notes that a take found no record, and has waited.
+  void OnTakeWaited();
 
   // Notes that a take has left `left` records in the buffer.
-  void OnTake(int64_t left, int64_t now_micros);
-
-  // From when on the program pauses if it takes no record. Must not be called
-  // before the first take.
-  int64_t PauseBegins() const { return pauses_.PauseBegins(); }
+  void OnTake(int64_t left) { CountTake(left + 1); }
 
   // Notes that the program pauses.
   void OnPause() { fills_freely_ = true; }
@@ -78,7 +71,6 @@ class SlowStart {
   // Whether a put has waited for room since a take last waited.
   bool was_full_ = false;
   int64_t takes_ = 0;
-  PauseDetector pauses_;
 };
 
 }  // namespace staging

@@ -3,6 +3,7 @@
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 
 #include <algorithm>
+#include <chrono>  // NOLINT
 #include <limits>
 #include <utility>
 
@@ -10,7 +11,6 @@
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/strcat.h"
-#include "tensorflow_staging/core/buffer/tensor_buffer_callbacks.h"
 
 namespace tensorflow {
 namespace staging {
@@ -31,18 +31,17 @@ TensorBuffer::Options WithDefaults(TensorBuffer::Options options) {
   return options;
 }
 
+// Of a clock that never jumps.
+int64_t NowMicros() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
 int64_t BytesOf(const TensorBuffer::Record& record) {
   int64_t bytes = 0;
   for (const Tensor& tensor : record) bytes += tensor.TotalBytes();
   return bytes;
-}
-
-void Write(const WaitTimes::Summary& summary, BufferStats::Waits* waits) {
-  waits->set_calls(summary.calls);
-  waits->set_waits(summary.waits);
-  waits->set_total_micros(summary.total_micros);
-  waits->set_p50_micros(summary.p50_micros);
-  waits->set_p99_micros(summary.p99_micros);
 }
 
 }  // namespace
@@ -50,18 +49,22 @@ void Write(const WaitTimes::Summary& summary, BufferStats::Waits* waits) {
 TensorBuffer::TensorBuffer(Options options)
     : SourceReader(options.name),
       options_(WithDefaults(std::move(options))),
-      slow_start_(options_.capacity),
-      timer_(options_.env, strings::StrCat(options_.name, "_deadlines"),
+      room_(options_.capacity, options_.capacity_bytes),
+      timer_(Env::Default(), strings::StrCat(options_.name, "_deadlines"),
              [this](uint64_t id) { OnDeadline(id); }) {}
 
 TensorBuffer::~TensorBuffer() {
   DueCallbacks due;
   {
     mutex_lock l(mu_);
-    EndPuts(&due);
+    while (!puts_.empty()) {
+      due.Add(puts_.RemoveOldest().done, CancelledStatus());
+    }
     EndTakes(CancelledStatus(), &due);
-    EndWaiters(&waiting_runs_, CancelledStatus(), &due);
-    EndWaiters(&waiting_pauses_, CancelledStatus(), &due);
+    gate_.EndWaiting(CancelledStatus(), &due);
+    while (!pauses_.empty()) {
+      due.Add(pauses_.RemoveOldest().done, CancelledStatus());
+    }
   }
   due.Run();
 }
@@ -90,26 +93,26 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
       ++counters_.put;
       ++counters_.discarded;
       due.Add(std::move(done), OkStatus());
-    } else if (!waiting_takes_.empty()) {
+    } else if (!takes_.empty()) {
       due.Add(std::move(done), OkStatus());
       GiveToTake(std::move(stored), &due);
-    } else if (late || (waiting_puts_.empty() && HasRoom(stored.bytes))) {
+    } else if (late || (puts_.empty() && HasRoom(stored.bytes))) {
       Store(std::move(stored));
       due.Add(std::move(done), OkStatus());
     } else {
+      const int64_t now = NowMicros();
       // A buffer that lacks bytes gains nothing from more room.
-      if (HasBytes(stored.bytes)) CountFull();
-      const uint64_t id = next_id_++;
-      Watch watch;
-      if (StartWatch(id, cancellation, timeout_millis, &watch)) {
-        waiting_puts_.emplace_hint(
-            waiting_puts_.end(), id,
-            WaitingPut{std::move(stored.record), stored.bytes, std::move(done),
-                       watch, NowMicros(), is_admitted,
-                       std::move(stored.reads)});
+      if (room_.HasBytes(stored_bytes_, stored.bytes)) {
+        room_.OnFull(now);
+        if (room_.fills_slowly() && !program_watch_.has_value()) {
+          WatchProgram();
+        }
+      }
+      WaitingPut put = {std::move(stored), std::move(done), now, is_admitted};
+      if (Wait(&puts_, cancellation, timeout_millis, &put)) {
         StartPausesIfQuiet(&due);
       } else {
-        due.Add(std::move(done), CancelledStatus());
+        due.Add(std::move(put.done), CancelledStatus());
       }
     }
   }
@@ -117,7 +120,7 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
 }
 
 void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
-                             RecordTaker taker) {
+                             const void* step_container) {
   DueCallbacks due;
   std::optional<int64_t> settled;
   {
@@ -128,43 +131,29 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
       Open();
       AdmitRuns(&due);
     }
-    if (const Status fits = records_.empty() || !records_[0].is_restored
-                                ? OkStatus()
-                                : CheckNames(records_[0].tensor_names);
-        !fits.ok()) {
-      due.AddTake(std::move(done), fits, Record());
-    } else if (!records_.empty()) {
-      StoredRecord stored = std::move(records_.front());
-      records_.pop_front();
-      stored_bytes_ -= stored.bytes;
-      ++counters_.taken;
-      CountTake();
-      settled = NewlySettled();
-      AdmitPuts(&due);
-      Tell(taker, stored);
-      due.AddTake(std::move(done), OkStatus(), std::move(stored.record));
+    if (!records_.empty()) {
+      GiveOldest(std::move(done), &due);
+      settled = room_.NewlySettled();
     } else if (state_ == State::kClosed) {
-      TellEnd(taker);
-      due.AddTake(std::move(done), end_status_, Record());
+      due.AddTake(std::move(done), end_status_, {{}, end_.reads});
     } else if (cancelled_) {
-      due.AddTake(std::move(done), CancelledStatus(), Record());
-    } else if (IsHeldBy(taker.step_container)) {
-      due.AddTake(std::move(done), HeldByTakerStatus(), Record());
+      due.AddTake(std::move(done), CancelledStatus());
+    } else if (gate_.IsHeldBy(step_container)) {
+      due.AddTake(std::move(done), HeldByTakerStatus());
     } else {
-      const uint64_t id = next_id_++;
-      const int64_t timeout_millis =
-          state_ == State::kIdle ? options_.idle_timeout_millis : 0;
-      Watch watch;
-      if (StartWatch(id, cancellation, timeout_millis, &watch)) {
-        waiting_takes_.emplace_hint(
-            waiting_takes_.end(), id,
-            WaitingTake{std::move(done), watch, NowMicros(), taker});
-      } else {
-        due.AddTake(std::move(done), CancelledStatus(), Record());
+      WaitingTake take = {std::move(done), NowMicros(), step_container};
+      if (!Wait(&takes_, cancellation,
+                state_ == State::kIdle ? options_.idle_timeout_millis : 0,
+                &take)) {
+        due.AddTake(std::move(take.done), CancelledStatus());
       }
     }
   }
-  LogSettled(settled);
+  if (settled.has_value()) {
+    LOG(INFO) << "Stage '" << options_.name << "' has settled on a capacity of "
+              << *settled << " record" << (*settled == 1 ? "" : "s")
+              << " (within " << (options_.capacity_bytes >> 20) << " MiB).";
+  }
   due.Run();
 }
 
@@ -174,9 +163,15 @@ void TensorBuffer::Cancel() {
     mutex_lock l(mu_);
     cancelled_ = true;
     if (state_ == State::kEnding) FinishEnding(&due);
-    KeepOrEndPuts(&due);
+    while (!puts_.empty()) {
+      if (puts_.oldest().is_admitted) {
+        AdmitOldestPut(&due);
+      } else {
+        due.Add(puts_.RemoveOldest().done, CancelledStatus());
+      }
+    }
     EndTakes(CancelledStatus(), &due);
-    EndWaiters(&waiting_runs_, CancelledStatus(), &due);
+    gate_.EndWaiting(CancelledStatus(), &due);
   }
   due.Run();
 }
@@ -187,7 +182,7 @@ void TensorBuffer::Resume() {
     mutex_lock l(mu_);
     Open();
     cancelled_ = false;
-    failed_runs_.clear();
+    gate_.ForgetFailedRuns();
     AdmitRuns(&due);
   }
   due.Run();
@@ -199,9 +194,11 @@ void TensorBuffer::Close(const Status& cause) {
     mutex_lock l(mu_);
     if (state_ == State::kIdle || state_ == State::kOpen) {
       const bool is_retried = errors::IsFailedPrecondition(cause) && IsNew() &&
-                              !failed_runs_.empty();
-      if (FindEnd(/*gives_back=*/is_retried)) {
+                              gate_.has_failed_runs();
+      if (std::optional<RunGate::End> end =
+              gate_.FindEnd(/*gives_back=*/is_retried)) {
         state_ = State::kEnding;
+        end_ = *std::move(end);
         is_retried_ = is_retried;
         end_status_ = cause.ok() ? errors::OutOfRange(
                                        "Stage '", options_.name,
@@ -229,21 +226,16 @@ int64_t TensorBuffer::Size() const {
   return records_.size();
 }
 
-TensorBuffer::Counters TensorBuffer::GetCounters() const {
-  mutex_lock l(mu_);
-  return counters_;
-}
-
 std::string TensorBuffer::DebugString() const {
   mutex_lock l(mu_);
   return strings::StrCat(
       "TensorBuffer '", options_.name, "': ", StateName(),
-      cancelled_ ? ", cancelled" : "", holders_.empty() ? "" : ", held", ", ",
-      records_.size(), " of ", Capacity(), " records, ", counters_.put,
+      cancelled_ ? ", cancelled" : "", gate_.is_held() ? ", held" : "", ", ",
+      records_.size(), " of ", room_.capacity(), " records, ", counters_.put,
       " put, ", counters_.taken, " taken, ", counters_.dropped, " dropped, ",
-      counters_.discarded, " discarded, ", active_runs_, " runs active, ",
-      waiting_runs_.size(), " runs, ", waiting_puts_.size(), " puts and ",
-      waiting_takes_.size(), " takes waiting");
+      counters_.discarded, " discarded, ", gate_.active(), " runs active, ",
+      gate_.waiting().size(), " runs, ", puts_.size(), " puts and ",
+      takes_.size(), " takes waiting");
 }
 
 int64_t TensorBuffer::MemoryUsed() const {
@@ -264,24 +256,16 @@ int64_t TensorBuffer::MemoryUsed() const {
 BufferStats TensorBuffer::GetStats() const {
   BufferStats stats;
   stats.set_bytes(MemoryUsed());
-  stats.set_tunes_capacity(TunesCapacity());
   stats.set_capacity_bytes(options_.capacity_bytes);
   mutex_lock l(mu_);
-  stats.set_capacity(Capacity());
-  stats.set_room(Room());
+  counters_.Write(&stats);
+  stats.set_tunes_capacity(room_.tunes());
+  stats.set_capacity_settled(room_.settled());
+  stats.set_capacity(room_.capacity());
+  stats.set_room(room_.records());
   stats.set_records(records_.size());
-  stats.set_put(counters_.put);
-  stats.set_taken(counters_.taken);
-  stats.set_dropped(counters_.dropped);
-  stats.set_discarded(counters_.discarded);
-  stats.set_waiting_puts(waiting_puts_.size());
-  stats.set_waiting_takes(waiting_takes_.size());
-  Write(put_waits_.Summarize(counters_.put), stats.mutable_put_waits());
-  Write(take_waits_.Summarize(counters_.taken), stats.mutable_take_waits());
-  stats.set_capacity_settled(TunesCapacity() && tuner_.settled());
-  stats.mutable_steps()->set_count(steps_.count());
-  stats.mutable_steps()->set_total_micros(steps_.total_micros());
-  stats.mutable_steps()->set_wait_micros(steps_.wait_micros());
+  stats.set_waiting_puts(puts_.size());
+  stats.set_waiting_takes(takes_.size());
   stats.set_state(StateName());
   stats.set_error_code(end_status_.raw_code());
   stats.set_error_message(std::string(end_status_.message()));
@@ -292,14 +276,10 @@ int64_t TensorBuffer::CountedBytes(const Record& record) const {
   return options_.capacity_bytes > 0 ? BytesOf(record) : 0;
 }
 
-bool TensorBuffer::HasBytes(int64_t bytes) const {
-  return options_.capacity_bytes == 0 ||
-         bytes <= options_.capacity_bytes - stored_bytes_;
-}
-
 bool TensorBuffer::HasRoom(int64_t bytes) const {
-  if (records_.empty()) return true;
-  return static_cast<int64_t>(records_.size()) < Room() && HasBytes(bytes);
+  return records_.empty() ||
+         (static_cast<int64_t>(records_.size()) < room_.records() &&
+          room_.HasBytes(stored_bytes_, bytes));
 }
 
 void TensorBuffer::Store(StoredRecord stored) {
@@ -309,152 +289,137 @@ void TensorBuffer::Store(StoredRecord stored) {
 }
 
 void TensorBuffer::GiveToTake(StoredRecord stored, DueCallbacks* due) {
-  WaitingTake take = Extract(waiting_takes_.begin());
-  CountWaitingTake(take);
+  WaitingTake take = takes_.RemoveOldest();
+  const int64_t now = NowMicros();
+  const int64_t waited = now - take.since_micros;
+  counters_.take_waits.Add(waited);
+  counters_.steps.OnTake(take.since_micros, now);
+  room_.OnTakeWaited(waited);
   ++counters_.put;
   ++counters_.taken;
-  Tell(take.taker, stored);
-  due->AddTake(std::move(take.done), OkStatus(), std::move(stored.record));
+  due->AddTake(
+      std::move(take.done), OkStatus(),
+      {std::move(stored.record), std::move(stored.reads), stored.is_restored});
 }
 
-void TensorBuffer::Tell(const RecordTaker& taker,
-                        const StoredRecord& stored) const {
-  if (taker.reads != nullptr) *taker.reads = stored.reads;
-  if (taker.is_restored != nullptr) *taker.is_restored = stored.is_restored;
-}
-
-void TensorBuffer::TellEnd(const RecordTaker& taker) const {
-  if (taker.reads != nullptr) *taker.reads = end_reads_;
+void TensorBuffer::GiveOldest(TakeDone done, DueCallbacks* due) {
+  if (records_.front().is_restored) {
+    const Status fits = CheckNames(records_.front().tensor_names);
+    if (!fits.ok()) {
+      due->AddTake(std::move(done), fits);
+      return;
+    }
+  }
+  StoredRecord stored = std::move(records_.front());
+  records_.pop_front();
+  stored_bytes_ -= stored.bytes;
+  ++counters_.taken;
+  const int64_t now = NowMicros();
+  room_.OnTake(records_.size(), counters_.steps.OnTake(now, now));
+  AdmitPuts(due);
+  due->AddTake(
+      std::move(done), OkStatus(),
+      {std::move(stored.record), std::move(stored.reads), stored.is_restored});
 }
 
 void TensorBuffer::AdmitPuts(DueCallbacks* due) {
-  while (!waiting_puts_.empty() &&
-         HasRoom(waiting_puts_.begin()->second.bytes)) {
+  while (!puts_.empty() && HasRoom(puts_.oldest().stored.bytes)) {
     AdmitOldestPut(due);
   }
 }
 
-void TensorBuffer::KeepOrEndPuts(DueCallbacks* due) {
-  while (!waiting_puts_.empty()) {
-    if (waiting_puts_.begin()->second.is_admitted) {
-      AdmitOldestPut(due);
-    } else {
-      due->Add(Extract(waiting_puts_.begin()).done, CancelledStatus());
-    }
-  }
+void TensorBuffer::AdmitOldestPut(DueCallbacks* due) {
+  WaitingPut put = puts_.RemoveOldest();
+  counters_.put_waits.Add(NowMicros() - put.since_micros);
+  Store(std::move(put.stored));
+  due->Add(std::move(put.done), OkStatus());
 }
 
-void TensorBuffer::AdmitOldestPut(DueCallbacks* due) {
-  WaitingPut put = Extract(waiting_puts_.begin());
-  put_waits_.Add(NowMicros() - put.since_micros);
-  Store({std::move(put.record), put.bytes, std::move(put.reads)});
-  due->Add(std::move(put.done), OkStatus());
+void TensorBuffer::WatchProgram() {
+  program_watch_ = next_id_++;
+  const int64_t left = counters_.steps.PauseBegins() - NowMicros();
+  timer_.Add(*program_watch_, std::max<int64_t>(left, 0));
+}
+
+void TensorBuffer::FillIfProgramPauses(DueCallbacks* due) {
+  program_watch_.reset();
+  if (puts_.empty() || !room_.fills_slowly()) return;
+  if (NowMicros() < counters_.steps.PauseBegins()) {
+    WatchProgram();
+    return;
+  }
+  room_.OnPause();
+  AdmitPuts(due);
 }
 
 void TensorBuffer::Open() {
   // From now on a record may come at any time, so takes wait without a
   // deadline.
   if (state_ == State::kIdle) {
-    for (auto& [id, take] : waiting_takes_) RemoveDeadline(&take.watch);
+    for (auto& [id, take] : takes_) take.watch.RemoveDeadline();
   }
   state_ = State::kOpen;
   end_status_ = OkStatus();
-  end_reads_ = {};
-  end_producer_.reset();
+  end_ = {};
   is_retried_ = false;
 }
 
 void TensorBuffer::FinishEnding(DueCallbacks* due) {
   state_ = State::kClosed;
   EndTakes(end_status_, due);
-  if (IsFinal()) EndWaiters(&waiting_runs_, EndedStatus(), due);
-}
-
-void TensorBuffer::EndPuts(DueCallbacks* due) {
-  while (!waiting_puts_.empty()) {
-    due->Add(Extract(waiting_puts_.begin()).done, CancelledStatus());
-  }
+  if (IsFinal()) gate_.EndWaiting(EndedStatus(), due);
 }
 
 void TensorBuffer::EndTakes(const Status& status, DueCallbacks* due) {
-  while (!waiting_takes_.empty()) {
-    WaitingTake take = Extract(waiting_takes_.begin());
-    TellEnd(take.taker);
-    due->AddTake(std::move(take.done), status, Record());
+  while (!takes_.empty()) {
+    WaitingTake take = takes_.RemoveOldest();
+    due->AddTake(std::move(take.done), status, {{}, end_.reads});
   }
+}
+
+bool TensorBuffer::HasEnded() const {
+  if (cancelled_ || gate_.active() == 0) return true;
+  return !errors::IsOutOfRange(end_status_) && end_.producer.has_value() &&
+         !gate_.IsActive(*end_.producer);
+}
+
+bool TensorBuffer::IsFinal() const {
+  return end_.reads.empty() && !is_retried_;
 }
 
 bool TensorBuffer::StartWatch(uint64_t id, CancellationManager* cancellation,
                               int64_t timeout_millis, Watch* watch) {
-  if (cancellation != nullptr) {
-    const CancellationToken token = cancellation->get_cancellation_token();
-    // StopWatch does not wait for this callback, so the manager may run it when
-    // the waiter, and with it the last reference to the buffer, is gone.
-    auto on_cancel = [buffer = core::WeakPtr<TensorBuffer>(this), id]() {
-      if (core::RefCountPtr<TensorBuffer> ref = buffer.GetNewRef()) {
-        ref->OnCancelled(id);
-      }
-    };
-    if (!cancellation->RegisterCallback(token, std::move(on_cancel))) {
-      return false;
-    }
-    watch->cancellation = cancellation;
-    watch->token = token;
+  // Watch does not wait for this callback, so the manager may run it when the
+  // waiter, and with it the last reference to the buffer, is gone.
+  if (cancellation != nullptr &&
+      !watch->AwaitCancellation(
+          cancellation, [buffer = core::WeakPtr<TensorBuffer>(this), id]() {
+            if (core::RefCountPtr<TensorBuffer> ref = buffer.GetNewRef()) {
+              ref->OnCancelled(id);
+            }
+          })) {
+    return false;
   }
   if (timeout_millis > 0) {
-    watch->deadline = timer_.Add(id, MillisToMicros(timeout_millis));
-    watch->has_deadline = true;
+    watch->AwaitDeadline(&timer_, id, MillisToMicros(timeout_millis));
   }
   return true;
-}
-
-void TensorBuffer::StopWatch(Watch* watch) {
-  if (watch->cancellation != nullptr) {
-    // Does not wait for a cancellation in progress: this thread may be running
-    // one of its callbacks, and would wait for itself.
-    watch->cancellation->TryDeregisterCallback(watch->token);
-    watch->cancellation = nullptr;
-  }
-  RemoveDeadline(watch);
-}
-
-void TensorBuffer::RemoveDeadline(Watch* watch) {
-  if (watch->has_deadline) {
-    timer_.Remove(watch->deadline);
-    watch->has_deadline = false;
-  }
-}
-
-TensorBuffer::WaitingPut TensorBuffer::Extract(WaitingPuts::iterator it) {
-  WaitingPut put = std::move(it->second);
-  waiting_puts_.erase(it);
-  StopWatch(&put.watch);
-  return put;
-}
-
-TensorBuffer::WaitingTake TensorBuffer::Extract(WaitingTakes::iterator it) {
-  WaitingTake take = std::move(it->second);
-  waiting_takes_.erase(it);
-  StopWatch(&take.watch);
-  return take;
 }
 
 void TensorBuffer::OnCancelled(uint64_t id) {
   DueCallbacks due;
   {
     mutex_lock l(mu_);
-    if (auto put = waiting_puts_.find(id); put != waiting_puts_.end()) {
-      due.Add(Extract(put).done, CancelledStatus());
+    if (auto put = puts_.Remove(id)) {
+      due.Add(std::move(put->done), CancelledStatus());
       // The next put may be smaller, and fit.
       AdmitPuts(&due);
-    } else if (auto take = waiting_takes_.find(id);
-               take != waiting_takes_.end()) {
-      due.AddTake(Extract(take).done, CancelledStatus(), Record());
-    } else if (auto run = waiting_runs_.find(id); run != waiting_runs_.end()) {
-      due.Add(Extract(&waiting_runs_, run).done, CancelledStatus());
-    } else if (auto pause = waiting_pauses_.find(id);
-               pause != waiting_pauses_.end()) {
-      EndPause(pause, CancelledStatus(), &due);
+    } else if (auto take = takes_.Remove(id)) {
+      due.AddTake(std::move(take->done), CancelledStatus());
+    } else if (auto run = gate_.waiting().Remove(id)) {
+      due.Add(std::move(run->done), CancelledStatus());
+    } else if (auto pause = pauses_.Remove(id)) {
+      EndPause(*std::move(pause), CancelledStatus(), &due);
     }
   }
   due.Run();
@@ -466,23 +431,23 @@ void TensorBuffer::OnDeadline(uint64_t id) {
   int64_t capacity = 0;
   {
     mutex_lock l(mu_);
-    capacity = Capacity();
-    if (waiting_puts_.count(id) > 0) {
+    capacity = room_.capacity();
+    if (puts_.Find(id) != nullptr) {
       // No record is dropped while the buffer holds fewer than its capacity.
-      slow_start_.End();
+      room_.FillNow();
       AdmitPuts(&due);
     }
-    if (auto put = waiting_puts_.find(id); put != waiting_puts_.end()) {
-      due.Add(Extract(put).done, OkStatus());
+    if (auto put = puts_.Remove(id)) {
+      due.Add(std::move(put->done), OkStatus());
       AdmitPuts(&due);
       timeouts = ++counters_.dropped;
-    } else if (auto take = waiting_takes_.find(id);
-               take != waiting_takes_.end() &&
-               take->second.watch.has_deadline) {
-      due.AddTake(Extract(take).done, NotFedStatus(), Record());
-    } else if (auto pause = waiting_pauses_.find(id);
-               pause != waiting_pauses_.end()) {
-      EndPause(pause, PauseTimedOutStatus(), &due);
+    } else if (const WaitingTake* take = takes_.Find(id)) {
+      // Open may have removed the deadline meanwhile.
+      if (take->watch.has_deadline()) {
+        due.AddTake(takes_.Remove(id)->done, NotFedStatus());
+      }
+    } else if (auto pause = pauses_.Remove(id)) {
+      EndPause(*std::move(pause), PauseTimedOutStatus(), &due);
     } else if (program_watch_ == id) {
       FillIfProgramPauses(&due);
     }

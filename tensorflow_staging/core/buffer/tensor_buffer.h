@@ -6,12 +6,11 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -20,12 +19,12 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/thread_annotations.h"
-#include "tensorflow_staging/core/buffer/capacity_tuner.h"
+#include "tensorflow_staging/core/buffer/buffer_counters.h"
 #include "tensorflow_staging/core/buffer/deadline_timer.h"
-#include "tensorflow_staging/core/buffer/slow_start.h"
-#include "tensorflow_staging/core/buffer/step_times.h"
-#include "tensorflow_staging/core/buffer/wait_times.h"
-#include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/buffer/due_callbacks.h"
+#include "tensorflow_staging/core/buffer/room.h"
+#include "tensorflow_staging/core/buffer/run_gate.h"
+#include "tensorflow_staging/core/buffer/waiting_list.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/sources/read_set.h"
 #include "tensorflow_staging/core/sources/source_reader.h"
@@ -33,17 +32,6 @@
 
 namespace tensorflow {
 namespace staging {
-
-// Who takes a record.
-struct RecordTaker {
-  // The step container of the session's run; may be null.
-  const void* step_container = nullptr;
-  // If not null, set before the callback: what the record was made from, or
-  // what the run had read that found the end; and whether the record comes from
-  // a checkpoint, in host memory.
-  ReadSet* reads = nullptr;
-  bool* is_restored = nullptr;
-};
 
 // The bounded first-in-first-out buffer of a stage: the region puts records,
 // and the training step takes them.
@@ -110,15 +98,15 @@ struct RecordTaker {
 class TensorBuffer : public SourceReader {
  public:
   using Record = SourceReader::Record;
-  using PutDone = absl::AnyInvocable<void(const Status&)>;
-  using TakeDone = absl::AnyInvocable<void(const Status&, Record)>;
+  using PutDone = SourceReader::Done;
+  using Taken = TakenRecord;
+  using TakeDone = DueCallbacks::TakeDone;
 
   struct Options {
     // The stage's name, for errors, logs and the name of the timer's thread.
     std::string name;
     // How many records the buffer holds: at least 1, or kAutotune, with
-    // which the buffer chooses (CapacityTuner). At first it may have less room,
-    // so that filling it takes nothing from the steps (SlowStart).
+    // which the buffer chooses (Room).
     int64_t capacity = 1;
     // How many bytes the buffer holds; 0 sets no bound or, if the buffer
     // chooses its capacity, means kTunedCapacityBytes. An empty buffer admits
@@ -128,15 +116,6 @@ class TensorBuffer : public SourceReader {
     int64_t idle_timeout_millis = 5000;
     // How long a pause waits for the runs admitted before it.
     int64_t pause_timeout_millis = 60000;
-    Env* env = Env::Default();
-  };
-
-  // Counted since construction. put == taken + discarded + Size().
-  struct Counters {
-    int64_t put = 0;        // Records that the buffer accepted.
-    int64_t taken = 0;      // Records that takes received.
-    int64_t dropped = 0;    // Records whose put timed out.
-    int64_t discarded = 0;  // Records that were stale, or that Discard dropped.
   };
 
   // Chosen, not measured: many records of most models.
@@ -163,8 +142,9 @@ class TensorBuffer : public SourceReader {
   // Takes the oldest record, after waiting for one if there is none. Waiting
   // takes are served in the order of their calls.
   //
-  // `cancellation` may be null. `done` receives OK and the record, or no record
-  // and
+  // `cancellation` may be null, and `step_container` is that of the session's
+  // run that takes the record, or null. `done` receives OK and the record, or no
+  // record and
   //   OUT_OF_RANGE         after Close(OK);
   //   Close's status       after Close with an error;
   //   CANCELLED            if `cancellation`, Cancel or the destructor came
@@ -174,7 +154,7 @@ class TensorBuffer : public SourceReader {
   //   INVALID_ARGUMENT     if the record could only come when the session's run
   //                        that takes it has ended, because it holds the stage.
   void TakeAsync(CancellationManager* cancellation, TakeDone done,
-                 RecordTaker taker = {}) TF_LOCKS_EXCLUDED(mu_);
+                 const void* step_container = nullptr) TF_LOCKS_EXCLUDED(mu_);
 
   // Ends waiting puts, takes and runs with CANCELLED, and likewise those that
   // come before Resume. Stores the records of admitted runs: as many as a stage
@@ -231,8 +211,6 @@ class TensorBuffer : public SourceReader {
   // How many records the buffer holds.
   int64_t Size() const TF_LOCKS_EXCLUDED(mu_);
 
-  Counters GetCounters() const TF_LOCKS_EXCLUDED(mu_);
-
   BufferStats GetStats() const TF_LOCKS_EXCLUDED(mu_);
 
   std::string DebugString() const override TF_LOCKS_EXCLUDED(mu_);
@@ -241,50 +219,9 @@ class TensorBuffer : public SourceReader {
  private:
   enum class State { kIdle, kOpen, kEnding, kClosed };
 
-  // The cancellation and the deadline that may end a wait early.
-  struct Watch {
-    CancellationManager* cancellation = nullptr;
-    CancellationToken token = CancellationManager::kInvalidToken;
-    bool has_deadline = false;
-    DeadlineTimer::Entry deadline;
-  };
-
-  struct WaitingPut {
-    Record record;
-    int64_t bytes;
-    PutDone done;
-    Watch watch;
-    int64_t since_micros;
-    // Whether an admitted run puts it.
-    bool is_admitted;
-    ReadSet reads;
-  };
-
-  struct WaitingTake {
-    TakeDone done;
-    Watch watch;
-    int64_t since_micros;
-    RecordTaker taker;
-  };
-
-  // A run that waits to begin, or a pause that waits for runs.
-  struct Waiter {
-    Done done;
-    Watch watch;
-    // Of a run.
-    uint64_t producer = 0;
-    std::atomic<int64_t>* admitted_at = nullptr;
-    // Of a pause: the step container of the run that holds the stage.
-    const void* holder = nullptr;
-  };
-
-  // By id, and so in the order of arrival. Ids are unique over all lists.
-  using WaitingPuts = std::map<uint64_t, WaitingPut>;
-  using WaitingTakes = std::map<uint64_t, WaitingTake>;
-  using Waiters = std::map<uint64_t, Waiter>;
-
   struct StoredRecord {
     Record record;
+    // The size that counts against capacity_bytes; 0 if that sets no bound.
     int64_t bytes = 0;
     ReadSet reads;
     // If it comes from a checkpoint.
@@ -294,79 +231,66 @@ class TensorBuffer : public SourceReader {
     std::vector<std::string> tensor_names;
   };
 
-  // The callbacks to run after the lock is released.
-  class DueCallbacks;
+  struct WaitingPut {
+    StoredRecord stored;
+    PutDone done;
+    int64_t since_micros;
+    // Whether an admitted run puts it.
+    bool is_admitted;
+    Watch watch = {};
+  };
 
-  // Of a clock that never jumps.
-  static int64_t NowMicros();
+  struct WaitingTake {
+    TakeDone done;
+    int64_t since_micros;
+    const void* step_container;
+    Watch watch = {};
+  };
 
-  // The size that counts against capacity_bytes; 0 if that sets no bound.
+  struct WaitingPause {
+    Done done;
+    // The step container of the run that holds the stage.
+    const void* holder;
+    Watch watch = {};
+  };
+
   int64_t CountedBytes(const Record& record) const;
-  // Whether capacity_bytes allows `bytes` more.
-  bool HasBytes(int64_t bytes) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasRoom(int64_t bytes) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Store(StoredRecord stored) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Gives the record to the oldest waiting take.
   void GiveToTake(StoredRecord stored, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Tell(const RecordTaker& taker, const StoredRecord& stored) const
+  // Gives the oldest record to a take that need not wait.
+  void GiveOldest(TakeDone done, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void TellEnd(const RecordTaker& taker) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Stores the records of waiting puts, oldest first, as long as they fit.
   void AdmitPuts(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Stores the records of waiting puts that Cancel keeps, whether they fit or
-  // not, and ends the others.
-  void KeepOrEndPuts(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AdmitOldestPut(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // How many records the buffer holds; implemented in
-  // tensor_buffer_capacity.cc.
-  bool TunesCapacity() const { return options_.capacity == kAutotune; }
-  int64_t Capacity() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // How many records the buffer may hold now; at most its capacity.
-  int64_t Room() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Notes that a put waits for room.
-  void CountFull() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Notes that a take has removed a record.
-  void CountTake() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Notes that `take` has received a record.
-  void CountWaitingTake(const WaitingTake& take)
-      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Arranges for FillIfProgramPauses at the time from which on the program
   // pauses if it takes no record.
   void WatchProgram() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Lets the buffer fill if the program pauses, or watches on.
   void FillIfProgramPauses(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns the capacity if the buffer has settled on another one than it last
-  // reported.
-  std::optional<int64_t> NewlySettled() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void LogSettled(std::optional<int64_t> capacity) const;
 
   // Changes from any state to kOpen.
   void Open() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Leaves kEnding, once no run can put another record.
   void FinishEnding(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndPuts(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndTakes(const Status& status, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-
-  // Runs; implemented in tensor_buffer_runs.cc.
-  bool MayBegin() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void AdmitRuns(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether no run can put another record that belongs before the end.
   bool HasEnded() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether nothing can open the closed buffer but Resume.
   bool IsFinal() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Sets what the runs had read that Close reports. Returns false instead if all
-  // runs that have failed are stale. `gives_back` says whether their sources get
-  // back what they have read.
-  bool FindEnd(bool gives_back) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Changes of sources; implemented in tensor_buffer_sources.cc.
+  // Runs, and changes of sources; implemented in tensor_buffer_sources.cc.
+  bool MayBegin() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Admits the runs that wait, if they may begin.
+  void AdmitRuns(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Drops the records for which `is_dropped` is true. Returns how many.
   int64_t Drop(absl::FunctionRef<bool(const StoredRecord&)> is_dropped,
                DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void LogDiscarded(int64_t discarded) const;
   // Returns INVALID_ARGUMENT unless a restored record with these tensors fits
   // the stage.
   Status CheckNames(const std::vector<std::string>& tensor_names) const
@@ -379,35 +303,26 @@ class TensorBuffer : public SourceReader {
   void LeaveHold(const void* step_container, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends a pause that has not begun.
-  void EndPause(Waiters::iterator pause, const Status& status,
-                DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool IsHeldBy(const void* step_container) const
+  void EndPause(WaitingPause pause, const Status& status, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  void EndWaiters(Waiters* waiters, const Status& status, DueCallbacks* due)
-      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Adds `waiter` to `waiters`, or ends it if `cancellation` has already begun.
-  // Returns whether it waits.
-  bool AddWaiter(CancellationManager* cancellation, int64_t timeout_millis,
-                 Waiter waiter, Waiters* waiters, DueCallbacks* due)
-      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-
-  // Arranges for OnCancelled(id) and, if timeout_millis > 0, OnDeadline(id).
-  // Arranges nothing and returns false if `cancellation` has already begun. The
-  // caller must add the waiter to its list before it releases the lock.
+  // Adds `waiter` to `list`, and arranges for OnCancelled and, if timeout_millis
+  // > 0, OnDeadline. If `cancellation` has already begun, returns false and
+  // leaves the waiter.
+  template <typename Waiter>
+  bool Wait(WaitingList<Waiter>* list, CancellationManager* cancellation,
+            int64_t timeout_millis, Waiter* waiter)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const uint64_t id = next_id_++;
+    if (!StartWatch(id, cancellation, timeout_millis, &waiter->watch)) {
+      return false;
+    }
+    list->Add(id, std::move(*waiter));
+    return true;
+  }
   bool StartWatch(uint64_t id, CancellationManager* cancellation,
                   int64_t timeout_millis, Watch* watch)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void StopWatch(Watch* watch) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void RemoveDeadline(Watch* watch) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-
-  // Each removes a waiter from its list and stops its watch.
-  WaitingPut Extract(WaitingPuts::iterator it) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  WaitingTake Extract(WaitingTakes::iterator it)
-      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Waiter Extract(Waiters* waiters, Waiters::iterator it)
-      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-
   // Both may be called after waiter `id` has left its list; they then do
   // nothing.
   void OnCancelled(uint64_t id) TF_LOCKS_EXCLUDED(mu_);
@@ -425,50 +340,33 @@ class TensorBuffer : public SourceReader {
   mutable mutex mu_;
   std::string place_of_records_ TF_GUARDED_BY(mu_);
   RecordLayout layout_ TF_GUARDED_BY(mu_);
+
   State state_ TF_GUARDED_BY(mu_) = State::kIdle;
-  // The result of a take without a record in kClosed; set from kEnding on.
-  Status end_status_ TF_GUARDED_BY(mu_);
-  // What the runs had read that found the end, and the producer of the last.
-  ReadSet end_reads_ TF_GUARDED_BY(mu_);
-  std::optional<uint64_t> end_producer_ TF_GUARDED_BY(mu_);
-  // Whether a take opens the closed buffer for another try.
-  bool is_retried_ TF_GUARDED_BY(mu_) = false;
   bool cancelled_ TF_GUARDED_BY(mu_) = false;
+  // From kEnding on: the result of a take without a record in kClosed, what had
+  // found the end, and whether a take opens the buffer for another try.
+  Status end_status_ TF_GUARDED_BY(mu_);
+  RunGate::End end_ TF_GUARDED_BY(mu_);
+  bool is_retried_ TF_GUARDED_BY(mu_) = false;
+
   std::deque<StoredRecord> records_ TF_GUARDED_BY(mu_);
   int64_t stored_bytes_ TF_GUARDED_BY(mu_) = 0;
-  WaitingPuts waiting_puts_ TF_GUARDED_BY(mu_);
-  WaitingTakes waiting_takes_ TF_GUARDED_BY(mu_);
+  Room room_ TF_GUARDED_BY(mu_);
+  BufferCounters counters_ TF_GUARDED_BY(mu_);
+  RunGate gate_ TF_GUARDED_BY(mu_);
+
+  // Ids are unique over all lists, and the id of the program's watch.
   uint64_t next_id_ TF_GUARDED_BY(mu_) = 0;
-  Counters counters_ TF_GUARDED_BY(mu_);
-  // Of the puts that counters_.put counts, and of the takes.
-  WaitTimes put_waits_ TF_GUARDED_BY(mu_);
-  WaitTimes take_waits_ TF_GUARDED_BY(mu_);
-  StepTimes steps_ TF_GUARDED_BY(mu_);
-  // Of a buffer that chooses its capacity.
-  CapacityTuner tuner_ TF_GUARDED_BY(mu_);
-  int64_t reported_capacity_ TF_GUARDED_BY(mu_) = 0;
-  // Of a buffer whose capacity is given. The timer reports the id when the
-  // program may pause.
-  SlowStart slow_start_ TF_GUARDED_BY(mu_);
+  WaitingList<WaitingPut> puts_ TF_GUARDED_BY(mu_);
+  WaitingList<WaitingTake> takes_ TF_GUARDED_BY(mu_);
+  WaitingList<WaitingPause> pauses_ TF_GUARDED_BY(mu_);
+  // The timer reports the id when the program may pause.
   std::optional<uint64_t> program_watch_ TF_GUARDED_BY(mu_);
 
   // Whether no run has put a record yet.
   std::atomic<bool> is_new_{true};
   // When Discard was called last, by Source::Now().
   std::atomic<int64_t> discarded_at_{0};
-  // Runs that may not begin yet, and the number of runs that have been admitted
-  // and have not ended, in all and by producer.
-  Waiters waiting_runs_ TF_GUARDED_BY(mu_);
-  int64_t active_runs_ TF_GUARDED_BY(mu_) = 0;
-  std::map<uint64_t, int64_t> active_by_producer_ TF_GUARDED_BY(mu_);
-  // The latest runs that put no record. They stay after a Close: another
-  // producer may report the same end later, when a source has changed.
-  std::deque<RunEnd> failed_runs_ TF_GUARDED_BY(mu_);
-
-  // The step containers of the runs that hold the stage, some of them null.
-  std::vector<const void*> holders_ TF_GUARDED_BY(mu_);
-  // Pauses that wait for runs.
-  Waiters waiting_pauses_ TF_GUARDED_BY(mu_);
 
   // The last member, so that it is destroyed first: its thread uses everything
   // above. It is called with mu_ held, and never holds its own lock while it

@@ -255,12 +255,10 @@ TEST(TensorBufferRunsTest, TheEndWasFoundByAllThatHaveFailed) {
   FailRun(buffer.get(), one);
   FailRun(buffer.get(), other);
   buffer->Close(OkStatus());
-  ReadSet reads;
-  RecordTaker taker;
-  taker.reads = &reads;
   TakeResult take;
-  buffer->TakeAsync(nullptr, take.Callback(), taker);
+  buffer->TakeAsync(nullptr, take.Callback());
   EXPECT_TRUE(errors::IsOutOfRange(take.Wait()));
+  const ReadSet& reads = take.taken().reads;
   EXPECT_EQ(std::distance(reads.begin(), reads.end()), 2);
 }
 
@@ -282,7 +280,7 @@ TEST(TensorBufferRunsTest, ASuccessOfAStaleRunIsNone) {
   EXPECT_EQ(Put(run.get(), 1), OkStatus());
   EXPECT_FALSE(run->End(OkStatus()));
   EXPECT_EQ(buffer->Size(), 0);
-  EXPECT_EQ(buffer->GetCounters().discarded, 1);
+  EXPECT_EQ(buffer->GetStats().discarded(), 1);
   ExpectBalanced(*buffer);
 }
 
@@ -461,7 +459,7 @@ TEST(TensorBufferRunsTest, ChangesRaceWithRunsAndTakes) {
     stop = true;
     buffer->Cancel();
   }
-  EXPECT_EQ(buffer->GetCounters().taken, taken);
+  EXPECT_EQ(buffer->GetStats().taken(), taken);
   ExpectBalanced(*buffer);
 }
 

@@ -21,7 +21,7 @@ constexpr int64_t kLeast = SlowStart::kLeastRecords;
 PutResult Fill(TensorBuffer* buffer) {
   while (true) {
     PutResult put;
-    buffer->PutAsync(MakeRecord(buffer->GetCounters().put), kNoTimeout, nullptr,
+    buffer->PutAsync(MakeRecord(buffer->GetStats().put()), kNoTimeout, nullptr,
                      put.Callback());
     if (!put.done()) return put;
     EXPECT_EQ(put.Wait(), OkStatus());
@@ -104,10 +104,10 @@ TEST(TensorBufferSlowStartTest, DropsNothingBeforeItHasItsCapacity) {
   for (int64_t i = 1; i <= kCapacity; ++i) {
     EXPECT_EQ(Put(buffer.get(), MakeRecord(i), kShortMillis), OkStatus());
   }
-  EXPECT_EQ(buffer->GetCounters().dropped, 0);
+  EXPECT_EQ(buffer->GetStats().dropped(), 0);
   EXPECT_EQ(Put(buffer.get(), MakeRecord(kCapacity + 1), kShortMillis),
             OkStatus());
-  EXPECT_EQ(buffer->GetCounters().dropped, 1);
+  EXPECT_EQ(buffer->GetStats().dropped(), 1);
   for (int64_t i = 1; i <= kCapacity; ++i) EXPECT_EQ(Take(buffer.get()), i);
 }
 

@@ -1,21 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of TensorBuffer that follows the changes of its sources, and gives
-// and gets the records of checkpoints.
+// The part of TensorBuffer that admits the runs of its producers, follows the
+// changes of its sources, and gives and gets the records of checkpoints.
 
-#include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_join.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
-#include "tensorflow_staging/core/buffer/tensor_buffer_callbacks.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/sources/source.h"
 
 namespace tensorflow {
 namespace staging {
+
+RunBegin TensorBuffer::BeginRun(uint64_t producer) {
+  mutex_lock l(mu_);
+  if (state_ == State::kClosed && !cancelled_ && IsFinal()) {
+    return RunBegin::kRefused;
+  }
+  if (!MayBegin()) return RunBegin::kWaits;
+  gate_.Admit(producer);
+  return RunBegin::kAdmitted;
+}
+
+void TensorBuffer::AwaitRun(uint64_t producer,
+                            CancellationManager* cancellation,
+                            std::atomic<int64_t>* admitted_at, Done done) {
+  DueCallbacks due;
+  {
+    mutex_lock l(mu_);
+    RunGate::Run run = {std::move(done), producer, admitted_at};
+    if (state_ == State::kClosed && !cancelled_ && IsFinal()) {
+      due.Add(std::move(run.done), EndedStatus());
+    } else if (cancelled_ || !Wait(&gate_.waiting(), cancellation,
+                                   /*timeout_millis=*/0, &run)) {
+      due.Add(std::move(run.done), CancelledStatus());
+    } else {
+      AdmitRuns(&due);
+    }
+  }
+  due.Run();
+}
+
+void TensorBuffer::EndRun(RunEnd end) {
+  DueCallbacks due;
+  RunEnd forgotten;  // Destroyed without the lock.
+  {
+    mutex_lock l(mu_);
+    forgotten = gate_.Leave(std::move(end));
+    if (state_ == State::kEnding && HasEnded()) FinishEnding(&due);
+    StartPausesIfQuiet(&due);
+  }
+  // The runtime of a server ends a run with the lock of its devices.
+  due.RunInAnotherThread();
+}
+
+bool TensorBuffer::MayBegin() const {
+  return !gate_.is_held() && !cancelled_ &&
+         (state_ == State::kIdle || state_ == State::kOpen);
+}
+
+void TensorBuffer::AdmitRuns(DueCallbacks* due) {
+  if (MayBegin()) gate_.AdmitWaiting(due);
+}
 
 int64_t TensorBuffer::Discard() {
   DueCallbacks due;
@@ -90,7 +139,7 @@ TensorBuffer::Due TensorBuffer::OnSourceChanged(
           std::move(saved.tensors), 0,    reads,
           /*is_restored=*/true,     step, std::move(saved.tensor_names)};
       stored.bytes = CountedBytes(stored.record);
-      if (waiting_takes_.empty()) {
+      if (takes_.empty()) {
         Store(std::move(stored));
       } else {
         GiveToTake(std::move(stored), &due);
@@ -99,7 +148,11 @@ TensorBuffer::Due TensorBuffer::OnSourceChanged(
     AdmitPuts(&due);
     AdmitRuns(&due);
   }
-  LogDiscarded(discarded);
+  if (discarded > 0) {
+    VLOG(1) << "Stage '" << options_.name << "' discarded " << discarded
+            << " records, because an iterator that it reads was initialised "
+            << "or restored.";
+  }
   return [due = std::move(due)]() mutable { due.Run(); };
 }
 
@@ -109,14 +162,12 @@ void TensorBuffer::Pause(const void* step_container,
   {
     mutex_lock l(mu_);
     Hold(step_container, &due);
-    Waiter pause;
-    pause.done = std::move(done);
-    pause.holder = step_container;
+    WaitingPause pause = {std::move(done), step_container};
     if (BusyRuns() <= 0) {
       due.Add(std::move(pause.done), OkStatus());
-    } else if (!AddWaiter(cancellation, options_.pause_timeout_millis,
-                          std::move(pause), &waiting_pauses_, &due)) {
-      LeaveHold(step_container, &due);
+    } else if (!Wait(&pauses_, cancellation, options_.pause_timeout_millis,
+                     &pause)) {
+      EndPause(std::move(pause), CancelledStatus(), &due);
     }
   }
   due.Run();
@@ -125,14 +176,14 @@ void TensorBuffer::Pause(const void* step_container,
 std::vector<SavedRecord> TensorBuffer::Records() const {
   std::vector<SavedRecord> records;
   mutex_lock l(mu_);
-  records.reserve(records_.size() + waiting_puts_.size());
+  records.reserve(records_.size() + puts_.size());
   for (const StoredRecord& stored : records_) {
     records.push_back(
         {stored.is_restored ? stored.tensor_names : layout_.tensor_names,
          stored.record});
   }
-  for (const auto& [id, put] : waiting_puts_) {
-    records.push_back({layout_.tensor_names, put.record});
+  for (const auto& [id, put] : puts_) {
+    records.push_back({layout_.tensor_names, put.stored.record});
   }
   return records;
 }
@@ -156,30 +207,20 @@ int64_t TensorBuffer::Drop(
     }
   }
   records_ = std::move(kept);
-  for (auto it = waiting_puts_.begin(); it != waiting_puts_.end();) {
-    const auto put = it++;
-    StoredRecord stored;
-    stored.reads = put->second.reads;
-    if (!is_dropped(stored)) continue;
-    ++dropped;
-    ++counters_.put;
-    due->Add(Extract(put).done, OkStatus());
-  }
+  puts_.RemoveIf([&](const WaitingPut& put) { return is_dropped(put.stored); },
+                 [&](WaitingPut put) {
+                   ++dropped;
+                   ++counters_.put;
+                   due->Add(std::move(put.done), OkStatus());
+                 });
   counters_.discarded += dropped;
-  if (records_.empty()) slow_start_ = SlowStart(options_.capacity);
+  if (records_.empty()) room_.OnDropped();
   return dropped;
 }
 
-void TensorBuffer::LogDiscarded(int64_t discarded) const {
-  if (discarded == 0) return;
-  VLOG(1) << "Stage '" << options_.name << "' discarded " << discarded
-          << " records, because an iterator that it reads was initialised "
-          << "or restored.";
-}
-
 int64_t TensorBuffer::BusyRuns() const {
-  int64_t busy = active_runs_;
-  for (const auto& [id, put] : waiting_puts_) {
+  int64_t busy = gate_.active();
+  for (const auto& [id, put] : puts_) {
     // The put is the last thing that a run does with what it has read.
     if (put.is_admitted) --busy;
   }
@@ -187,37 +228,32 @@ int64_t TensorBuffer::BusyRuns() const {
 }
 
 void TensorBuffer::StartPausesIfQuiet(DueCallbacks* due) {
-  if (waiting_pauses_.empty() || BusyRuns() > 0) return;
-  EndWaiters(&waiting_pauses_, OkStatus(), due);
+  if (pauses_.empty() || BusyRuns() > 0) return;
+  while (!pauses_.empty()) due->Add(pauses_.RemoveOldest().done, OkStatus());
 }
 
 void TensorBuffer::Hold(const void* step_container, DueCallbacks* due) {
-  holders_.push_back(step_container);
-  if (step_container == nullptr) return;
-  for (auto it = waiting_takes_.begin(); it != waiting_takes_.end();) {
-    const auto take = it++;
-    if (take->second.taker.step_container != step_container) continue;
-    due->AddTake(Extract(take).done, HeldByTakerStatus(), Record());
-  }
+  gate_.Hold(step_container);
+  takes_.RemoveIf([this](const WaitingTake& take) TF_EXCLUSIVE_LOCKS_REQUIRED(
+                      mu_) { return gate_.IsHeldBy(take.step_container); },
+                  [this, due](WaitingTake take) {
+                    due->AddTake(std::move(take.done), HeldByTakerStatus());
+                  });
 }
 
 void TensorBuffer::LeaveHold(const void* step_container, DueCallbacks* due) {
-  const auto it = std::find(holders_.begin(), holders_.end(), step_container);
-  if (it != holders_.end()) holders_.erase(it);
+  gate_.Release(step_container);
   AdmitRuns(due);
 }
 
-void TensorBuffer::EndPause(Waiters::iterator pause, const Status& status,
+void TensorBuffer::EndPause(WaitingPause pause, const Status& status,
                             DueCallbacks* due) {
-  Waiter waiter = Extract(&waiting_pauses_, pause);
-  due->Add(std::move(waiter.done), status);
-  LeaveHold(waiter.holder, due);
+  due->Add(std::move(pause.done), status);
+  LeaveHold(pause.holder, due);
 }
 
-bool TensorBuffer::IsHeldBy(const void* step_container) const {
-  return step_container != nullptr &&
-         std::find(holders_.begin(), holders_.end(), step_container) !=
-             holders_.end();
+Status TensorBuffer::EndedStatus() const {
+  return errors::Cancelled("Stage '", options_.name, "' ", kHasEnded);
 }
 
 Status TensorBuffer::HeldByTakerStatus() const {

@@ -60,10 +60,8 @@ struct Container {
 };
 
 TakeResult TakeIn(const Container& container, TensorBuffer* buffer) {
-  RecordTaker taker;
-  taker.step_container = &container;
   TakeResult take;
-  buffer->TakeAsync(nullptr, take.Callback(), taker);
+  buffer->TakeAsync(nullptr, take.Callback(), &container);
   return take;
 }
 
@@ -81,7 +79,7 @@ TEST(TensorBufferSourcesTest, AChangeDropsAndCountsWhatIsStale) {
   EXPECT_EQ(waiting.Wait(), OkStatus());
   EXPECT_EQ(Put(computes.get(), 4), OkStatus());
   EXPECT_EQ(buffer->Size(), 0);
-  EXPECT_EQ(buffer->GetCounters().discarded, 4);
+  EXPECT_EQ(buffer->GetStats().discarded(), 4);
   ExpectBalanced(*buffer);
   RunStage(buffer.get(), iterator, 5);
   EXPECT_EQ(Take(buffer.get()), 5);
@@ -187,32 +185,25 @@ TEST(TensorBufferSourcesTest, ACancelledBufferStaysCancelled) {
 TEST(TensorBufferSourcesTest, ATakeReportsWhatItsRecordWasMadeFrom) {
   auto buffer = MakeBuffer(1);
   TestIterator iterator;
-  ReadSet reads;
-  bool is_restored = true;
-  RecordTaker taker;
-  taker.reads = &reads;
-  taker.is_restored = &is_restored;
   for (const bool waits : {false, true}) {
     TakeResult take;
     if (!waits) RunStage(buffer.get(), iterator, 1);
-    reads = {};
-    buffer->TakeAsync(nullptr, take.Callback(), taker);
+    buffer->TakeAsync(nullptr, take.Callback());
     if (waits) RunStage(buffer.get(), iterator, 1);
     EXPECT_EQ(take.value(), 1);
-    ASSERT_FALSE(reads.empty());
-    EXPECT_EQ(reads.begin()->first, iterator.source());
-    EXPECT_FALSE(is_restored);
+    ASSERT_FALSE(take.taken().reads.empty());
+    EXPECT_EQ(take.taken().reads.begin()->first, iterator.source());
+    EXPECT_FALSE(take.taken().is_restored);
   }
   // And what the end was found in.
   BeginRun(buffer.get(), iterator)->End(errors::OutOfRange("end"));
   for (const bool waits : {true, false}) {
     TakeResult take;
     if (!waits) buffer->Close(OkStatus());
-    reads = {};
-    buffer->TakeAsync(nullptr, take.Callback(), taker);
+    buffer->TakeAsync(nullptr, take.Callback());
     if (waits) buffer->Close(OkStatus());
     EXPECT_TRUE(errors::IsOutOfRange(take.Wait()));
-    EXPECT_FALSE(reads.empty());
+    EXPECT_FALSE(take.taken().reads.empty());
   }
 }
 
@@ -228,7 +219,7 @@ TEST(TensorBufferSourcesTest, DiscardDropsAllRecordsAndThoseOfTheActiveRuns) {
   EXPECT_EQ(waiting.Wait(), OkStatus());
   EXPECT_EQ(Put(computes.get(), 3), OkStatus());
   EXPECT_EQ(buffer->Size(), 0);
-  EXPECT_EQ(buffer->GetCounters().discarded, 3);
+  EXPECT_EQ(buffer->GetStats().discarded(), 3);
   ExpectBalanced(*buffer);
   EXPECT_EQ(Put(BeginRun(buffer.get()).get(), 4), OkStatus());
   EXPECT_EQ(Take(buffer.get()), 4);
@@ -454,14 +445,11 @@ TEST(TensorBufferSourcesTest, RestoredRecordsComeFirstAndReplaceTheOld) {
   PutResult waiting;
   buffer->PutAsync(MakeRecord(7), kNoTimeout, nullptr, waiting.Callback(),
                    run.get());
-  bool is_restored = false;
-  RecordTaker taker;
-  taker.is_restored = &is_restored;
   for (const int64_t number : {5, 6, 7}) {
     TakeResult take;
-    buffer->TakeAsync(nullptr, take.Callback(), taker);
+    buffer->TakeAsync(nullptr, take.Callback());
     EXPECT_EQ(take.value(), number);
-    EXPECT_EQ(is_restored, number < 7);
+    EXPECT_EQ(take.taken().is_restored, number < 7);
   }
   EXPECT_EQ(waiting.Wait(), OkStatus());
   ExpectBalanced(*buffer);

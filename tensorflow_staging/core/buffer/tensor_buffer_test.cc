@@ -105,9 +105,9 @@ TEST(TensorBufferTest, APutThatTimesOutIsDroppedCountedAndOk) {
   auto buffer = MakeBuffer(1);
   EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
   EXPECT_EQ(Put(buffer.get(), MakeRecord(2), kShortMillis), OkStatus());
-  const TensorBuffer::Counters counters = buffer->GetCounters();
-  EXPECT_EQ(counters.put, 1);
-  EXPECT_EQ(counters.dropped, 1);
+  const BufferStats stats = buffer->GetStats();
+  EXPECT_EQ(stats.put(), 1);
+  EXPECT_EQ(stats.dropped(), 1);
   EXPECT_EQ(Take(buffer.get()), 1);
   EXPECT_EQ(buffer->Size(), 0);
 }
@@ -121,7 +121,7 @@ TEST(TensorBufferTest, APutThatGotRoomInTimeIsNotDropped) {
   EXPECT_EQ(Take(buffer.get()), 1);
   EXPECT_EQ(in_time.Wait(), OkStatus());
   EXPECT_EQ(Take(buffer.get()), 2);
-  EXPECT_EQ(buffer->GetCounters().dropped, 0);
+  EXPECT_EQ(buffer->GetStats().dropped(), 0);
 }
 
 TEST(TensorBufferTest, TheLongestTimeoutIsRepresentable) {
@@ -132,7 +132,7 @@ TEST(TensorBufferTest, TheLongestTimeoutIsRepresentable) {
                    put.Callback());
   EXPECT_EQ(Take(buffer.get()), 1);
   EXPECT_EQ(put.Wait(), OkStatus());
-  EXPECT_EQ(buffer->GetCounters().dropped, 0);
+  EXPECT_EQ(buffer->GetStats().dropped(), 0);
 }
 
 TEST(TensorBufferTest, TheErrorOfAnUnfedTakeNamesTheStageAndTheHook) {
@@ -358,10 +358,10 @@ TEST(TensorBufferTest, ACallbackMayReleaseTheLastReference) {
   {
     auto buffer = MakeBuffer(1);
     TensorBuffer* raw = buffer.get();
-    raw->TakeAsync(nullptr,
-                   [ref = std::move(buffer)](const Status&, Record) mutable {
-                     ref.reset();
-                   });
+    raw->TakeAsync(nullptr, [ref = std::move(buffer)](
+                                const Status&, TensorBuffer::Taken) mutable {
+      ref.reset();
+    });
     raw->Ref();
     EXPECT_EQ(Put(raw, 1), OkStatus());
     raw->Unref();
@@ -374,7 +374,7 @@ TEST(TensorBufferTest, ACallbackMayReleaseTheLastReference) {
     TensorBuffer* raw = buffer.get();
     Notification destroyed;
     raw->TakeAsync(nullptr, [&destroyed, ref = std::move(buffer)](
-                                const Status&, Record) mutable {
+                                const Status&, TensorBuffer::Taken) mutable {
       ref.reset();
       destroyed.Notify();
     });
@@ -385,7 +385,7 @@ TEST(TensorBufferTest, ACallbackMayReleaseTheLastReference) {
 TEST(TensorBufferTest, ACallbackMayCallTheBuffer) {
   auto buffer = MakeBuffer(1);
   TakeResult second;
-  buffer->TakeAsync(nullptr, [&](const Status&, Record) {
+  buffer->TakeAsync(nullptr, [&](const Status&, TensorBuffer::Taken) {
     buffer->TakeAsync(nullptr, second.Callback());
   });
   EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
@@ -440,7 +440,7 @@ TEST(TensorBufferTest, ConcurrentPutsAndTakesLoseAndDuplicateNothing) {
     buffer->Close(OkStatus());
   }
   for (const std::atomic<int>& count : seen) ASSERT_EQ(count, 1);
-  EXPECT_EQ(buffer->GetCounters().taken, kProducers * kRecords);
+  EXPECT_EQ(buffer->GetStats().taken(), kProducers * kRecords);
   ExpectBalanced(*buffer);
 }
 
@@ -472,7 +472,7 @@ TEST(TensorBufferTest, CancellationRacesWithAPut) {
     }
     ++taken;
   }
-  EXPECT_EQ(buffer->GetCounters().taken, taken);
+  EXPECT_EQ(buffer->GetStats().taken(), taken);
   ExpectBalanced(*buffer);
 }
 
@@ -494,9 +494,9 @@ TEST(TensorBufferTest, TimeoutRacesWithATake) {
       EXPECT_EQ(Take(buffer.get()), 2 * i + 1);
     }
   }
-  const TensorBuffer::Counters counters = buffer->GetCounters();
-  EXPECT_EQ(counters.taken + counters.dropped, 2 * kRounds);
-  EXPECT_GE(counters.dropped, kRounds / 2);
+  const BufferStats stats = buffer->GetStats();
+  EXPECT_EQ(stats.taken() + stats.dropped(), 2 * kRounds);
+  EXPECT_GE(stats.dropped(), kRounds / 2);
   ExpectBalanced(*buffer);
 }
 

@@ -18,9 +18,14 @@ void WaitTimes::Add(int64_t micros) {
   ++histogram_[BucketOf(micros)];
 }
 
-WaitTimes::Summary WaitTimes::Summarize(int64_t calls) const {
-  return {calls, waits_, total_micros_, Percentile(50, calls),
-          Percentile(99, calls)};
+BufferStats::Waits WaitTimes::Summarize(int64_t calls) const {
+  BufferStats::Waits summary;
+  summary.set_calls(calls);
+  summary.set_waits(waits_);
+  summary.set_total_micros(total_micros_);
+  summary.set_p50_micros(Percentile(50, calls));
+  summary.set_p99_micros(Percentile(99, calls));
+  return summary;
 }
 
 int WaitTimes::BucketOf(int64_t micros) {

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdint>
 
+#include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
+
 namespace tensorflow {
 namespace staging {
 
@@ -15,21 +17,11 @@ namespace staging {
 // Not thread-safe.
 class WaitTimes {
  public:
-  struct Summary {
-    int64_t calls = 0;
-    // The calls that had to wait.
-    int64_t waits = 0;
-    int64_t total_micros = 0;
-    // Percentiles over all calls.
-    int64_t p50_micros = 0;
-    int64_t p99_micros = 0;
-  };
-
   // Adds a call that waited for `micros`; a negative number counts as 0.
   void Add(int64_t micros);
 
   // `calls` is the number of all calls; those not added did not wait.
-  Summary Summarize(int64_t calls) const;
+  BufferStats::Waits Summarize(int64_t calls) const;
 
  private:
   static constexpr int kBuckets = 4 * 62;

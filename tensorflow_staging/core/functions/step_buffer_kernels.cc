@@ -115,12 +115,12 @@ class StepBufferTakeOp : public AsyncOpKernel {
     from->TakeAsync(
         ctx->cancellation_manager(),
         [this, ctx, buffer = std::move(buffer), done = std::move(done)](
-            const Status& status, TensorBuffer::Record record) {
+            const Status& status, TensorBuffer::Taken taken) {
           if (!status.ok() && !errors::IsOutOfRange(status) &&
               !errors::IsCancelled(status)) {
             buffer->NoteErrorTaken();
           }
-          ctx->SetStatus(status.ok() ? SetOutputs(ctx, std::move(record))
+          ctx->SetStatus(status.ok() ? SetOutputs(ctx, std::move(taken.record))
                                      : status);
           done();
         });

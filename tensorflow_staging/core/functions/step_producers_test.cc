@@ -45,11 +45,13 @@ Status Put(TensorBuffer* buffer, int64_t value,
 Status Take(TensorBuffer* buffer, int64_t* value) {
   Status result;
   Notification done;
-  buffer->TakeAsync(nullptr, [&](const Status& status, TensorBuffer::Record r) {
-    result = status;
-    if (status.ok()) *value = r[0].scalar<int64_t>()();
-    done.Notify();
-  });
+  buffer->TakeAsync(nullptr,
+                    [&](const Status& status, TensorBuffer::Taken taken) {
+                      result = status;
+                      if (status.ok())
+                        *value = taken.record[0].scalar<int64_t>()();
+                      done.Notify();
+                    });
   done.WaitForNotification();
   return result;
 }

@@ -39,10 +39,6 @@ class AsyncBufferKernel : public AsyncOpKernel {
   // Only moves references, which is not worth a switch to another thread.
   bool IsExpensive() override { return false; }
 
- protected:
-  // The resource manager of the buffer; during RunAsync and later.
-  ResourceMgr* manager() const { return buffer_.manager(); }
-
  private:
   // What profilers record unless the user asks for less.
   static constexpr int kTraceLevel = tsl::profiler::TraceMeLevel::kInfo;
@@ -68,7 +64,8 @@ class AsyncBufferKernel : public AsyncOpKernel {
   BufferReference buffer_;
 };
 
-// A kernel that calls its stage's buffer and does not wait.
+// A kernel that calls its stage's buffer by `run`, and does not wait.
+template <void (*run)(OpKernelContext*, TensorBuffer*)>
 class BufferKernel : public OpKernel {
  public:
   explicit BufferKernel(OpKernelConstruction* ctx)
@@ -77,14 +74,12 @@ class BufferKernel : public OpKernel {
   void Compute(OpKernelContext* ctx) final {
     TensorBuffer* buffer = nullptr;
     OP_REQUIRES_OK(ctx, buffer_.Get(ctx, *this, &buffer));
-    Run(ctx, buffer);
+    run(ctx, buffer);
   }
 
   bool IsExpensive() final { return false; }
 
  private:
-  virtual void Run(OpKernelContext* ctx, TensorBuffer* buffer) = 0;
-
   BufferReference buffer_;
 };
 

@@ -125,7 +125,6 @@ Status BufferReference::Find(OpKernelContext* ctx, const OpKernel& kernel) {
     }
   }
   owner_ = std::move(shared);
-  manager_ = manager;
   found_.store(owner_.get(), std::memory_order_release);
   return OkStatus();
 }

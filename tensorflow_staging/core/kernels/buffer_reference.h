@@ -44,9 +44,6 @@ class BufferReference {
   Status Get(OpKernelContext* ctx, const OpKernel& kernel,
              TensorBuffer** buffer) TF_LOCKS_EXCLUDED(mu_);
 
-  // The manager of the buffer, once Get has returned OK.
-  ResourceMgr* manager() const { return manager_; }
-
  private:
   Status Find(OpKernelContext* ctx, const OpKernel& kernel)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -67,8 +64,6 @@ class BufferReference {
   std::string borrows_from_;
   mutex mu_;
   core::RefCountPtr<TensorBuffer> owner_ TF_GUARDED_BY(mu_);
-  // Written before found_.
-  ResourceMgr* manager_ = nullptr;
   // owner_.get(), readable without the lock.
   std::atomic<TensorBuffer*> found_{nullptr};
 };

@@ -177,36 +177,24 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
         });
   }
 
-  // What a take sets before it is done.
-  struct Taken {
-    ReadSet reads;
-    bool is_restored = false;
-  };
-
   // `run` is the run of another stage that takes the record, or null.
   void Take(OpKernelContext* ctx, TensorBuffer* buffer,
             std::shared_ptr<StagedRun> run, DoneCallback done) const {
-    auto taken = std::make_unique<Taken>();
-    RecordTaker taker;
-    taker.step_container = ctx->step_container();
-    if (run != nullptr) taker.reads = &taken->reads;
-    taker.is_restored = &taken->is_restored;
     buffer->TakeAsync(
         ctx->cancellation_manager(),
-        [this, ctx, buffer, run = std::move(run), taken = std::move(taken),
-         done = std::move(done)](const Status& status,
-                                 TensorBuffer::Record record) {
+        [this, ctx, buffer, run = std::move(run), done = std::move(done)](
+            const Status& status, TensorBuffer::Taken taken) {
           Status result = status;
-          if (run != nullptr) result.Update(run->AddReads(taken->reads));
-          if (result.ok() && taken->is_restored) {
-            SetRestored(ctx, *buffer, std::move(record), done);
+          if (run != nullptr) result.Update(run->AddReads(taken.reads));
+          if (result.ok() && taken.is_restored) {
+            SetRestored(ctx, *buffer, std::move(taken.record), done);
             return;
           }
-          ctx->SetStatus(result.ok() ? SetOutputs(ctx, std::move(record))
+          ctx->SetStatus(result.ok() ? SetOutputs(ctx, std::move(taken.record))
                                      : result);
           done();
         },
-        taker);
+        ctx->step_container());
   }
 
   // A restored record is in host memory.
@@ -261,121 +249,71 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
   std::unique_ptr<RecordLoan> loan_;
 };
 
-class TensorBufferCancelOp : public BufferKernel {
- public:
-  using BufferKernel::BufferKernel;
+void Cancel(OpKernelContext* ctx, TensorBuffer* buffer) { buffer->Cancel(); }
 
- private:
-  void Run(OpKernelContext* ctx, TensorBuffer* buffer) override {
-    buffer->Cancel();
+void Resume(OpKernelContext* ctx, TensorBuffer* buffer) {
+  // Elsewhere, the worker knows its staged runs (runtime/worker_runs.h).
+  if (ResumedStage() != nullptr &&
+      absl::StartsWith(ctx->session_handle(), "direct")) {
+    *ResumedStage() = core::WeakPtr<SourceReader>(buffer);
   }
-};
+  buffer->Resume();
+}
 
-class TensorBufferResumeOp : public BufferKernel {
- public:
-  using BufferKernel::BufferKernel;
+void Close(OpKernelContext* ctx, TensorBuffer* buffer) {
+  const Tensor& code = ctx->input(0);
+  const Tensor& message = ctx->input(1);
+  OP_REQUIRES(ctx, TensorShapeUtils::IsScalar(code.shape()),
+              errors::InvalidArgument("error_code must be a scalar, got shape ",
+                                      code.shape().DebugString(), "."));
+  OP_REQUIRES(
+      ctx, TensorShapeUtils::IsScalar(message.shape()),
+      errors::InvalidArgument("error_message must be a scalar, got shape ",
+                              message.shape().DebugString(), "."));
+  buffer->Close(Status(static_cast<absl::StatusCode>(code.scalar<int32>()()),
+                       message.scalar<tstring>()()));
+}
 
- private:
-  void Run(OpKernelContext* ctx, TensorBuffer* buffer) override {
-    // Elsewhere, the worker knows its staged runs (runtime/worker_runs.h).
-    if (ResumedStage() != nullptr &&
-        absl::StartsWith(ctx->session_handle(), "direct")) {
-      *ResumedStage() = core::WeakPtr<SourceReader>(buffer);
-    }
-    buffer->Resume();
-  }
-};
+template <typename T>
+void SetScalar(OpKernelContext* ctx, T value) {
+  Tensor* output = nullptr;
+  OP_REQUIRES_OK(ctx, ctx->allocate_output(0, TensorShape({}), &output));
+  output->scalar<T>()() = std::move(value);
+}
 
-class TensorBufferCloseOp : public BufferKernel {
- public:
-  using BufferKernel::BufferKernel;
+void Discard(OpKernelContext* ctx, TensorBuffer* buffer) {
+  SetScalar(ctx, buffer->Discard());
+}
 
- private:
-  void Run(OpKernelContext* ctx, TensorBuffer* buffer) override {
-    const Tensor& code = ctx->input(0);
-    const Tensor& message = ctx->input(1);
-    OP_REQUIRES(
-        ctx, TensorShapeUtils::IsScalar(code.shape()),
-        errors::InvalidArgument("error_code must be a scalar, got shape ",
-                                code.shape().DebugString(), "."));
-    OP_REQUIRES(
-        ctx, TensorShapeUtils::IsScalar(message.shape()),
-        errors::InvalidArgument("error_message must be a scalar, got shape ",
-                                message.shape().DebugString(), "."));
-    buffer->Close(Status(static_cast<absl::StatusCode>(code.scalar<int32>()()),
-                         message.scalar<tstring>()()));
-  }
-};
+void Size(OpKernelContext* ctx, TensorBuffer* buffer) {
+  SetScalar(ctx, buffer->Size());
+}
 
-class TensorBufferDiscardOp : public BufferKernel {
- public:
-  using BufferKernel::BufferKernel;
+void Stats(OpKernelContext* ctx, TensorBuffer* buffer) {
+  SetScalar(ctx, tstring(buffer->GetStats().SerializeAsString()));
+}
 
- private:
-  void Run(OpKernelContext* ctx, TensorBuffer* buffer) override {
-    Tensor* discarded = nullptr;
-    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, TensorShape({}), &discarded));
-    discarded->scalar<int64_t>()() = buffer->Discard();
-  }
-};
-
-class TensorBufferSizeOp : public BufferKernel {
- public:
-  using BufferKernel::BufferKernel;
-
- private:
-  void Run(OpKernelContext* ctx, TensorBuffer* buffer) override {
-    Tensor* size = nullptr;
-    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, TensorShape({}), &size));
-    size->scalar<int64_t>()() = buffer->Size();
-  }
-};
-
-class TensorBufferStatsOp : public BufferKernel {
- public:
-  using BufferKernel::BufferKernel;
-
- private:
-  void Run(OpKernelContext* ctx, TensorBuffer* buffer) override {
-    Tensor* stats = nullptr;
-    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, TensorShape({}), &stats));
-    stats->scalar<tstring>()() = buffer->GetStats().SerializeAsString();
-  }
-};
+#define REGISTER_STAGE_KERNEL(name, kernel)                 \
+  REGISTER_KERNEL_BUILDER(name.Device(DEVICE_CPU), kernel); \
+  REGISTER_KERNEL_BUILDER(name.Device(DEVICE_GPU), kernel)
 
 // Records are in the memory of the device of the Put and the Take, apart from
 // what the attributes of these say. The control ops run on the CPU where
 // SmartStage's passes have seen the graph (graph/place/stage_delivery.h);
 // elsewhere their inputs and outputs are in host memory.
-REGISTER_KERNEL_BUILDER(Name(kPutOp).Device(DEVICE_CPU), TensorBufferPutOp);
-REGISTER_KERNEL_BUILDER(Name(kPutOp).Device(DEVICE_GPU), TensorBufferPutOp);
-REGISTER_KERNEL_BUILDER(Name(kTakeOp).Device(DEVICE_CPU), TensorBufferTakeOp);
-REGISTER_KERNEL_BUILDER(Name(kTakeOp).Device(DEVICE_GPU), TensorBufferTakeOp);
-REGISTER_KERNEL_BUILDER(Name(kCancelOp).Device(DEVICE_CPU),
-                        TensorBufferCancelOp);
-REGISTER_KERNEL_BUILDER(Name(kCancelOp).Device(DEVICE_GPU),
-                        TensorBufferCancelOp);
-REGISTER_KERNEL_BUILDER(Name(kResumeOp).Device(DEVICE_CPU),
-                        TensorBufferResumeOp);
-REGISTER_KERNEL_BUILDER(Name(kResumeOp).Device(DEVICE_GPU),
-                        TensorBufferResumeOp);
-REGISTER_KERNEL_BUILDER(Name(kCloseOp).Device(DEVICE_CPU), TensorBufferCloseOp);
-REGISTER_KERNEL_BUILDER(Name(kCloseOp)
-                            .Device(DEVICE_GPU)
-                            .HostMemory("error_code")
-                            .HostMemory("error_message"),
-                        TensorBufferCloseOp);
-REGISTER_KERNEL_BUILDER(Name(kDiscardOp).Device(DEVICE_CPU),
-                        TensorBufferDiscardOp);
-REGISTER_KERNEL_BUILDER(
-    Name(kDiscardOp).Device(DEVICE_GPU).HostMemory("discarded"),
-    TensorBufferDiscardOp);
-REGISTER_KERNEL_BUILDER(Name(kSizeOp).Device(DEVICE_CPU), TensorBufferSizeOp);
-REGISTER_KERNEL_BUILDER(Name(kSizeOp).Device(DEVICE_GPU).HostMemory("size"),
-                        TensorBufferSizeOp);
-REGISTER_KERNEL_BUILDER(Name(kStatsOp).Device(DEVICE_CPU), TensorBufferStatsOp);
-REGISTER_KERNEL_BUILDER(Name(kStatsOp).Device(DEVICE_GPU).HostMemory("stats"),
-                        TensorBufferStatsOp);
+REGISTER_STAGE_KERNEL(Name(kPutOp), TensorBufferPutOp);
+REGISTER_STAGE_KERNEL(Name(kTakeOp), TensorBufferTakeOp);
+REGISTER_STAGE_KERNEL(Name(kCancelOp), BufferKernel<Cancel>);
+REGISTER_STAGE_KERNEL(Name(kResumeOp), BufferKernel<Resume>);
+REGISTER_STAGE_KERNEL(
+    Name(kCloseOp).HostMemory("error_code").HostMemory("error_message"),
+    BufferKernel<Close>);
+REGISTER_STAGE_KERNEL(Name(kDiscardOp).HostMemory("discarded"),
+                      BufferKernel<Discard>);
+REGISTER_STAGE_KERNEL(Name(kSizeOp).HostMemory("size"), BufferKernel<Size>);
+REGISTER_STAGE_KERNEL(Name(kStatsOp).HostMemory("stats"), BufferKernel<Stats>);
+
+#undef REGISTER_STAGE_KERNEL
 
 }  // namespace
 }  // namespace staging

@@ -68,11 +68,12 @@ class PutResult {
 class TakeResult {
  public:
   TensorBuffer::TakeDone Callback() {
-    return [outcome = outcome_](const Status& status, Record record) {
-      outcome->status = status;
-      outcome->record = std::move(record);
-      outcome->done.Notify();
-    };
+    return
+        [outcome = outcome_](const Status& status, TensorBuffer::Taken taken) {
+          outcome->status = status;
+          outcome->taken = std::move(taken);
+          outcome->done.Notify();
+        };
   }
 
   bool done() const { return outcome_->done.HasBeenNotified(); }
@@ -80,17 +81,21 @@ class TakeResult {
     outcome_->done.WaitForNotification();
     return outcome_->status;
   }
+  const TensorBuffer::Taken& taken() {
+    outcome_->done.WaitForNotification();
+    return outcome_->taken;
+  }
   // Waits for the take. Returns the number in the record, or -1 without one.
   int64_t value() {
     outcome_->done.WaitForNotification();
-    const Record& record = outcome_->record;
+    const Record& record = outcome_->taken.record;
     return record.empty() ? -1 : record[0].scalar<int64_t>()();
   }
 
  private:
   struct Outcome {
     Status status;
-    Record record;
+    TensorBuffer::Taken taken;
     Notification done;
   };
   const std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
@@ -167,8 +172,8 @@ class TestIterator {
 // Expects that each record that was put was taken, was discarded or is still in
 // the buffer.
 inline void ExpectBalanced(const TensorBuffer& buffer) {
-  const TensorBuffer::Counters counters = buffer.GetCounters();
-  EXPECT_EQ(counters.put, counters.taken + counters.discarded + buffer.Size());
+  const BufferStats stats = buffer.GetStats();
+  EXPECT_EQ(stats.put(), stats.taken() + stats.discarded() + stats.records());
 }
 
 }  // namespace staging

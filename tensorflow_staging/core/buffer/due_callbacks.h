@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_BUFFER_TENSOR_BUFFER_CALLBACKS_H_
-#define TENSORFLOW_STAGING_CORE_BUFFER_TENSOR_BUFFER_CALLBACKS_H_
+#ifndef TENSORFLOW_STAGING_CORE_BUFFER_DUE_CALLBACKS_H_
+#define TENSORFLOW_STAGING_CORE_BUFFER_DUE_CALLBACKS_H_
 
 #include <tuple>
 #include <utility>
@@ -10,13 +10,23 @@
 #include "absl/functional/any_invocable.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/status.h"
-#include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/sources/read_set.h"
+#include "tensorflow_staging/core/sources/source_reader.h"
 
 namespace tensorflow {
 namespace staging {
 
-// Callbacks that a TensorBuffer collects under its lock and runs without it.
-// Part of the implementation of TensorBuffer.
+// What a take receives.
+struct TakenRecord {
+  SourceReader::Record record;
+  // What the record was made from. Without a record, what the run had read
+  // that found the end.
+  ReadSet reads;
+  // Whether the record comes from a checkpoint, in host memory.
+  bool is_restored = false;
+};
+
+// Callbacks that a buffer collects under its lock and runs without it.
 //
 // Run calls the callbacks of puts, runs and pauses before those of takes: the
 // former only let a producer or a saver continue, while the callback of
@@ -29,14 +39,17 @@ namespace staging {
 // What ends with a session's run ends while that run's step container is
 // emptied, which the runtime of a server does with the lock of its devices. So
 // what was waiting for it goes on in another thread.
-class TensorBuffer::DueCallbacks {
+class DueCallbacks {
  public:
-  void Add(absl::AnyInvocable<void(const Status&)> done, Status status) {
+  using Done = SourceReader::Done;
+  using TakeDone = absl::AnyInvocable<void(const Status&, TakenRecord)>;
+
+  void Add(Done done, Status status) {
     calls_.emplace_back(std::move(done), std::move(status));
   }
 
-  void AddTake(TakeDone done, Status status, Record record) {
-    takes_.emplace_back(std::move(done), std::move(status), std::move(record));
+  void AddTake(TakeDone done, Status status, TakenRecord taken = {}) {
+    takes_.emplace_back(std::move(done), std::move(status), std::move(taken));
   }
 
   void RunInAnotherThread() {
@@ -49,20 +62,18 @@ class TensorBuffer::DueCallbacks {
     for (auto& [done, status] : calls_) {
       done(status);
     }
-    for (auto& [done, status, record] : takes_) {
-      done(status, std::move(record));
+    for (auto& [done, status, taken] : takes_) {
+      done(status, std::move(taken));
     }
   }
 
  private:
   // A put or a take that succeeds adds at most one of each.
-  absl::InlinedVector<
-      std::pair<absl::AnyInvocable<void(const Status&)>, Status>, 1>
-      calls_;
-  absl::InlinedVector<std::tuple<TakeDone, Status, Record>, 1> takes_;
+  absl::InlinedVector<std::pair<Done, Status>, 1> calls_;
+  absl::InlinedVector<std::tuple<TakeDone, Status, TakenRecord>, 1> takes_;
 };
 
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_BUFFER_TENSOR_BUFFER_CALLBACKS_H_
+#endif  // TENSORFLOW_STAGING_CORE_BUFFER_DUE_CALLBACKS_H_

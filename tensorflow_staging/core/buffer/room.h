@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_BUFFER_ROOM_H_
+#define TENSORFLOW_STAGING_CORE_BUFFER_ROOM_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "tensorflow_staging/core/buffer/capacity_tuner.h"
+#include "tensorflow_staging/core/buffer/slow_start.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
+
+namespace tensorflow {
+namespace staging {
+
+// How many records a buffer may hold, and how many bytes: what it was told, what
+// it has found out (CapacityTuner), or less while it fills (SlowStart).
+//
+// Times are those of any monotonic clock, in microseconds. Not thread-safe.
+class Room {
+ public:
+  // `capacity` is at least 1, or kAutotune. If `capacity_bytes` is 0, bytes have
+  // no bound.
+  Room(int64_t capacity, int64_t capacity_bytes)
+      : given_capacity_(capacity),
+        capacity_bytes_(capacity_bytes),
+        slow_start_(capacity) {}
+
+  bool tunes() const { return given_capacity_ == kAutotune; }
+  bool settled() const { return tunes() && tuner_.settled(); }
+  int64_t capacity() const {
+    return tunes() ? tuner_.capacity() : given_capacity_;
+  }
+  // How many records there is room for now.
+  int64_t records() const {
+    return tunes() ? tuner_.capacity() : slow_start_.room();
+  }
+  // Whether there is room for `bytes` bytes beside `stored` others.
+  bool HasBytes(int64_t stored, int64_t bytes) const {
+    return capacity_bytes_ == 0 || bytes <= capacity_bytes_ - stored;
+  }
+  // Whether there is less room than the capacity, which grows with the program's
+  // pauses.
+  bool fills_slowly() const { return records() < capacity(); }
+
+  // Notes that a put waits for room, but not for bytes.
+  void OnFull(int64_t now_micros) {
+    tunes() ? tuner_.OnFull(now_micros) : slow_start_.OnFull();
+  }
+  // Notes that a take has left `left` records in the buffer, and whether the
+  // program paused before.
+  void OnTake(int64_t left, bool paused) {
+    tunes() ? tuner_.OnTake(left, paused) : slow_start_.OnTake(left);
+  }
+  // Notes that a take found no record, and has waited.
+  void OnTakeWaited(int64_t waited_micros) {
+    tunes() ? tuner_.OnTakeWaited(waited_micros) : slow_start_.OnTakeWaited();
+  }
+  // Notes that the program pauses.
+  void OnPause() { slow_start_.OnPause(); }
+  // Notes that all records have been dropped.
+  void OnDropped() { slow_start_ = SlowStart(given_capacity_); }
+  // Ends the slow start.
+  void FillNow() { slow_start_.End(); }
+
+  // Returns the capacity if it has settled on another one than this returned
+  // last.
+  std::optional<int64_t> NewlySettled() {
+    if (!settled() || capacity() == reported_capacity_) return std::nullopt;
+    reported_capacity_ = capacity();
+    return reported_capacity_;
+  }
+
+ private:
+  const int64_t given_capacity_;
+  const int64_t capacity_bytes_;
+  // Of a buffer that chooses its capacity.
+  CapacityTuner tuner_;
+  int64_t reported_capacity_ = 0;
+  // Of a buffer whose capacity is given.
+  SlowStart slow_start_;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_BUFFER_ROOM_H_

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/buffer/room.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tensorflow_staging/core/framework/vocabulary.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+constexpr int64_t kLeast = SlowStart::kLeastRecords;
+
+TEST(RoomTest, AGivenCapacityIsFilledSlowlyAfterTheFirstTake) {
+  Room room(/*capacity=*/40, /*capacity_bytes=*/0);
+  EXPECT_FALSE(room.tunes());
+  EXPECT_EQ(room.capacity(), 40);
+  EXPECT_FALSE(room.fills_slowly());
+  room.OnTakeWaited(/*waited_micros=*/1);
+  EXPECT_TRUE(room.fills_slowly());
+  EXPECT_EQ(room.records(), kLeast);
+  room.OnFull(/*now_micros=*/0);
+  room.OnTakeWaited(/*waited_micros=*/1);
+  EXPECT_EQ(room.records(), 2 * kLeast);
+  room.OnPause();
+  EXPECT_FALSE(room.fills_slowly());
+  room.OnTake(/*left=*/0, /*paused=*/true);
+  EXPECT_TRUE(room.fills_slowly());
+  room.OnDropped();
+  EXPECT_EQ(room.records(), 40);
+  room.OnTakeWaited(/*waited_micros=*/1);
+  room.FillNow();
+  EXPECT_EQ(room.records(), 40);
+  EXPECT_EQ(room.NewlySettled(), std::nullopt);
+}
+
+TEST(RoomTest, ManyTakesThatWaitNeedNoMoreThanTheCapacity) {
+  Room room(/*capacity=*/40, /*capacity_bytes=*/0);
+  for (int i = 0; i < 100; ++i) {
+    room.OnFull(/*now_micros=*/0);
+    room.OnTakeWaited(/*waited_micros=*/1);
+  }
+  EXPECT_EQ(room.records(), 40);
+}
+
+TEST(RoomTest, ATunedCapacityIsReportedOnceItHasSettled) {
+  Room room(kAutotune, /*capacity_bytes=*/0);
+  EXPECT_TRUE(room.tunes());
+  EXPECT_EQ(room.capacity(), CapacityTuner::kLeastCapacity);
+  EXPECT_EQ(room.NewlySettled(), std::nullopt);
+  for (int i = 0; i < CapacityTuner::kTakesToSettle; ++i) {
+    room.OnTake(/*left=*/0, /*paused=*/false);
+  }
+  EXPECT_EQ(room.NewlySettled(), CapacityTuner::kLeastCapacity);
+  EXPECT_EQ(room.NewlySettled(), std::nullopt);
+}
+
+TEST(RoomTest, BytesAreBoundedIfAskedFor) {
+  EXPECT_TRUE(
+      Room(1, 0).HasBytes(/*stored=*/0, std::numeric_limits<int64_t>::max()));
+  EXPECT_TRUE(Room(1, 10).HasBytes(/*stored=*/4, 6));
+  EXPECT_FALSE(Room(1, 10).HasBytes(/*stored=*/4, 7));
+}
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow
