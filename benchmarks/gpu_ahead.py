@@ -96,7 +96,8 @@ class _Training:
         keras_input = tf.keras.Input(model.inputs.shape[1:], dtype=tf.string)
         outputs = rest(prepare(keras_input))
       self._model = tf.keras.Model(keras_input, outputs)
-    self._model.compile("sgd", "mse")
+    # Keras compiles an optimizer's update with XLA on a GPU, and XLA needs cuDNN, which a kit may lack.
+    self._model.compile(tf.keras.optimizers.SGD(jit_compile=False), "mse")
     data = tf.data.Dataset.from_tensors((model.inputs, targets)).repeat()
     if way == _MAPPED:
       data = data.map(lambda x, y: (prepare(x), y), num_parallel_calls=tf.data.AUTOTUNE)

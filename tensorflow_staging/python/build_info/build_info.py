@@ -7,6 +7,7 @@ from typing import Optional
 from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python.build_info import build_values
+from tensorflow_staging.python.build_info import kernel_loading  # noqa: F401  Acts when `import tensorflow` imports it.
 
 
 @dataclasses.dataclass(frozen=True)
