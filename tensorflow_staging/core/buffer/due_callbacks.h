@@ -73,6 +73,16 @@ class DueCallbacks {
   absl::InlinedVector<std::tuple<TakeDone, Status, TakenRecord>, 1> takes_;
 };
 
+// Runs them at its own end. Declared before the lock, it ends after the lock's
+// release.
+class ScopedDueCallbacks : public DueCallbacks {
+ public:
+  ScopedDueCallbacks() = default;
+  ~ScopedDueCallbacks() { Run(); }
+  ScopedDueCallbacks(const ScopedDueCallbacks&) = delete;
+  ScopedDueCallbacks& operator=(const ScopedDueCallbacks&) = delete;
+};
+
 }  // namespace staging
 }  // namespace tensorflow
 

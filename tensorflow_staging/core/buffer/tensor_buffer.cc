@@ -54,19 +54,16 @@ TensorBuffer::TensorBuffer(Options options)
              [this](uint64_t id) { OnDeadline(id); }) {}
 
 TensorBuffer::~TensorBuffer() {
-  DueCallbacks due;
-  {
-    mutex_lock l(mu_);
-    while (!puts_.empty()) {
-      due.Add(puts_.RemoveOldest().done, CancelledStatus());
-    }
-    EndTakes(CancelledStatus(), &due);
-    gate_.EndWaiting(CancelledStatus(), &due);
-    while (!pauses_.empty()) {
-      due.Add(pauses_.RemoveOldest().done, CancelledStatus());
-    }
+  ScopedDueCallbacks due;
+  mutex_lock l(mu_);
+  while (!puts_.empty()) {
+    due.Add(puts_.RemoveOldest().done, CancelledStatus());
   }
-  due.Run();
+  EndTakes(CancelledStatus(), &due);
+  gate_.EndWaiting(CancelledStatus(), &due);
+  while (!pauses_.empty()) {
+    due.Add(pauses_.RemoveOldest().done, CancelledStatus());
+  }
 }
 
 void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
@@ -77,51 +74,48 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
   stored.record = std::move(record);
   const bool is_admitted = run != nullptr && run->is_admitted();
   if (run != nullptr) stored.reads = run->reads();
-  DueCallbacks due;
-  {
-    mutex_lock l(mu_);
-    const bool late = cancelled_ || state_ == State::kClosed;
-    const bool refused = late && !is_admitted;
-    const bool discarded = !refused && run != nullptr && run->IsStale();
-    if (!refused && !discarded) {
-      if (state_ == State::kIdle) Open();
-      if (run != nullptr) is_new_ = false;
+  ScopedDueCallbacks due;
+  mutex_lock l(mu_);
+  const bool late = cancelled_ || state_ == State::kClosed;
+  const bool refused = late && !is_admitted;
+  const bool discarded = !refused && run != nullptr && run->IsStale();
+  if (!refused && !discarded) {
+    if (state_ == State::kIdle) Open();
+    if (run != nullptr) is_new_ = false;
+  }
+  if (refused) {
+    due.Add(std::move(done), CancelledStatus());
+  } else if (discarded) {
+    ++counters_.put;
+    ++counters_.discarded;
+    due.Add(std::move(done), OkStatus());
+  } else if (!takes_.empty()) {
+    due.Add(std::move(done), OkStatus());
+    GiveToTake(std::move(stored), &due);
+  } else if (late || (puts_.empty() && HasRoom(stored.bytes))) {
+    Store(std::move(stored));
+    due.Add(std::move(done), OkStatus());
+  } else {
+    const int64_t now = NowMicros();
+    // A buffer that lacks bytes gains nothing from more room.
+    if (room_.HasBytes(stored_bytes_, stored.bytes)) {
+      room_.OnFull(now);
+      if (room_.fills_slowly() && !program_watch_.has_value()) {
+        WatchProgram();
+      }
     }
-    if (refused) {
-      due.Add(std::move(done), CancelledStatus());
-    } else if (discarded) {
-      ++counters_.put;
-      ++counters_.discarded;
-      due.Add(std::move(done), OkStatus());
-    } else if (!takes_.empty()) {
-      due.Add(std::move(done), OkStatus());
-      GiveToTake(std::move(stored), &due);
-    } else if (late || (puts_.empty() && HasRoom(stored.bytes))) {
-      Store(std::move(stored));
-      due.Add(std::move(done), OkStatus());
+    WaitingPut put = {std::move(stored), std::move(done), now, is_admitted};
+    if (Wait(&puts_, cancellation, timeout_millis, &put)) {
+      StartPausesIfQuiet(&due);
     } else {
-      const int64_t now = NowMicros();
-      // A buffer that lacks bytes gains nothing from more room.
-      if (room_.HasBytes(stored_bytes_, stored.bytes)) {
-        room_.OnFull(now);
-        if (room_.fills_slowly() && !program_watch_.has_value()) {
-          WatchProgram();
-        }
-      }
-      WaitingPut put = {std::move(stored), std::move(done), now, is_admitted};
-      if (Wait(&puts_, cancellation, timeout_millis, &put)) {
-        StartPausesIfQuiet(&due);
-      } else {
-        due.Add(std::move(put.done), CancelledStatus());
-      }
+      due.Add(std::move(put.done), CancelledStatus());
     }
   }
-  due.Run();
 }
 
 void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
                              const void* step_container) {
-  DueCallbacks due;
+  ScopedDueCallbacks due;
   std::optional<int64_t> settled;
   {
     mutex_lock l(mu_);
@@ -154,61 +148,51 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
               << *settled << " record" << (*settled == 1 ? "" : "s")
               << " (within " << (options_.capacity_bytes >> 20) << " MiB).";
   }
-  due.Run();
 }
 
 void TensorBuffer::Cancel() {
-  DueCallbacks due;
-  {
-    mutex_lock l(mu_);
-    cancelled_ = true;
-    if (state_ == State::kEnding) FinishEnding(&due);
-    while (!puts_.empty()) {
-      if (puts_.oldest().is_admitted) {
-        AdmitOldestPut(&due);
-      } else {
-        due.Add(puts_.RemoveOldest().done, CancelledStatus());
-      }
+  ScopedDueCallbacks due;
+  mutex_lock l(mu_);
+  cancelled_ = true;
+  if (state_ == State::kEnding) FinishEnding(&due);
+  while (!puts_.empty()) {
+    if (puts_.oldest().is_admitted) {
+      AdmitOldestPut(&due);
+    } else {
+      due.Add(puts_.RemoveOldest().done, CancelledStatus());
     }
-    EndTakes(CancelledStatus(), &due);
-    gate_.EndWaiting(CancelledStatus(), &due);
   }
-  due.Run();
+  EndTakes(CancelledStatus(), &due);
+  gate_.EndWaiting(CancelledStatus(), &due);
 }
 
 void TensorBuffer::Resume() {
-  DueCallbacks due;
-  {
-    mutex_lock l(mu_);
-    Open();
-    cancelled_ = false;
-    gate_.ForgetFailedRuns();
-    AdmitRuns(&due);
-  }
-  due.Run();
+  ScopedDueCallbacks due;
+  mutex_lock l(mu_);
+  Open();
+  cancelled_ = false;
+  gate_.ForgetFailedRuns();
+  AdmitRuns(&due);
 }
 
 void TensorBuffer::Close(const Status& cause) {
-  DueCallbacks due;
-  {
-    mutex_lock l(mu_);
-    if (state_ == State::kIdle || state_ == State::kOpen) {
-      const bool is_retried = errors::IsFailedPrecondition(cause) && IsNew() &&
-                              gate_.has_failed_runs();
-      if (std::optional<RunGate::End> end =
-              gate_.FindEnd(/*gives_back=*/is_retried)) {
-        state_ = State::kEnding;
-        end_ = *std::move(end);
-        is_retried_ = is_retried;
-        end_status_ = cause.ok() ? errors::OutOfRange(
-                                       "Stage '", options_.name,
-                                       "' has reached the end of its data.")
-                                 : cause;
-        if (HasEnded()) FinishEnding(&due);
-      }
+  ScopedDueCallbacks due;
+  mutex_lock l(mu_);
+  if (state_ == State::kIdle || state_ == State::kOpen) {
+    const bool is_retried = errors::IsFailedPrecondition(cause) && IsNew() &&
+                            gate_.has_failed_runs();
+    if (std::optional<RunGate::End> end =
+            gate_.FindEnd(/*gives_back=*/is_retried)) {
+      state_ = State::kEnding;
+      end_ = *std::move(end);
+      is_retried_ = is_retried;
+      end_status_ =
+          cause.ok() ? errors::OutOfRange("Stage '", options_.name,
+                                          "' has reached the end of its data.")
+                     : cause;
+      if (HasEnded()) FinishEnding(&due);
     }
   }
-  due.Run();
 }
 
 std::string TensorBuffer::KeepRecordsOn(const std::string& place,
@@ -407,26 +391,23 @@ bool TensorBuffer::StartWatch(uint64_t id, CancellationManager* cancellation,
 }
 
 void TensorBuffer::OnCancelled(uint64_t id) {
-  DueCallbacks due;
-  {
-    mutex_lock l(mu_);
-    if (auto put = puts_.Remove(id)) {
-      due.Add(std::move(put->done), CancelledStatus());
-      // The next put may be smaller, and fit.
-      AdmitPuts(&due);
-    } else if (auto take = takes_.Remove(id)) {
-      due.AddTake(std::move(take->done), CancelledStatus());
-    } else if (auto run = gate_.waiting().Remove(id)) {
-      due.Add(std::move(run->done), CancelledStatus());
-    } else if (auto pause = pauses_.Remove(id)) {
-      EndPause(*std::move(pause), CancelledStatus(), &due);
-    }
+  ScopedDueCallbacks due;
+  mutex_lock l(mu_);
+  if (auto put = puts_.Remove(id)) {
+    due.Add(std::move(put->done), CancelledStatus());
+    // The next put may be smaller, and fit.
+    AdmitPuts(&due);
+  } else if (auto take = takes_.Remove(id)) {
+    due.AddTake(std::move(take->done), CancelledStatus());
+  } else if (auto run = gate_.waiting().Remove(id)) {
+    due.Add(std::move(run->done), CancelledStatus());
+  } else if (auto pause = pauses_.Remove(id)) {
+    EndPause(*std::move(pause), CancelledStatus(), &due);
   }
-  due.Run();
 }
 
 void TensorBuffer::OnDeadline(uint64_t id) {
-  DueCallbacks due;
+  ScopedDueCallbacks due;
   int64_t timeouts = 0;
   int64_t capacity = 0;
   {
@@ -444,7 +425,7 @@ void TensorBuffer::OnDeadline(uint64_t id) {
     } else if (const WaitingTake* take = takes_.Find(id)) {
       // Open may have removed the deadline meanwhile.
       if (take->watch.has_deadline()) {
-        due.AddTake(takes_.Remove(id)->done, NotFedStatus());
+        due.AddTake(std::move(takes_.Remove(id)->done), NotFedStatus());
       }
     } else if (auto pause = pauses_.Remove(id)) {
       EndPause(*std::move(pause), PauseTimedOutStatus(), &due);
@@ -460,7 +441,6 @@ void TensorBuffer::OnDeadline(uint64_t id) {
         << "Dropped so far: " << timeouts
         << ". A larger timeout_millis waits longer; 0 waits without a limit.";
   }
-  due.Run();
 }
 
 const char* TensorBuffer::StateName() const {

@@ -28,20 +28,17 @@ RunBegin TensorBuffer::BeginRun(uint64_t producer) {
 void TensorBuffer::AwaitRun(uint64_t producer,
                             CancellationManager* cancellation,
                             std::atomic<int64_t>* admitted_at, Done done) {
-  DueCallbacks due;
-  {
-    mutex_lock l(mu_);
-    RunGate::Run run = {std::move(done), producer, admitted_at};
-    if (state_ == State::kClosed && !cancelled_ && IsFinal()) {
-      due.Add(std::move(run.done), EndedStatus());
-    } else if (cancelled_ || !Wait(&gate_.waiting(), cancellation,
-                                   /*timeout_millis=*/0, &run)) {
-      due.Add(std::move(run.done), CancelledStatus());
-    } else {
-      AdmitRuns(&due);
-    }
+  ScopedDueCallbacks due;
+  mutex_lock l(mu_);
+  RunGate::Run run = {std::move(done), producer, admitted_at};
+  if (state_ == State::kClosed && !cancelled_ && IsFinal()) {
+    due.Add(std::move(run.done), EndedStatus());
+  } else if (cancelled_ || !Wait(&gate_.waiting(), cancellation,
+                                 /*timeout_millis=*/0, &run)) {
+    due.Add(std::move(run.done), CancelledStatus());
+  } else {
+    AdmitRuns(&due);
   }
-  due.Run();
 }
 
 void TensorBuffer::EndRun(RunEnd end) {
@@ -67,15 +64,10 @@ void TensorBuffer::AdmitRuns(DueCallbacks* due) {
 }
 
 int64_t TensorBuffer::Discard() {
-  DueCallbacks due;
-  int64_t discarded;
-  {
-    mutex_lock l(mu_);
-    discarded_at_ = Source::Tick();
-    discarded = Drop([](const StoredRecord&) { return true; }, &due);
-  }
-  due.Run();
-  return discarded;
+  ScopedDueCallbacks due;
+  mutex_lock l(mu_);
+  discarded_at_ = Source::Tick();
+  return Drop([](const StoredRecord&) { return true; }, &due);
 }
 
 Status TensorBuffer::Check(const std::vector<SavedRecord>& records) const {
@@ -158,19 +150,16 @@ TensorBuffer::Due TensorBuffer::OnSourceChanged(
 
 void TensorBuffer::Pause(const void* step_container,
                          CancellationManager* cancellation, Done done) {
-  DueCallbacks due;
-  {
-    mutex_lock l(mu_);
-    Hold(step_container, &due);
-    WaitingPause pause = {std::move(done), step_container};
-    if (BusyRuns() <= 0) {
-      due.Add(std::move(pause.done), OkStatus());
-    } else if (!Wait(&pauses_, cancellation, options_.pause_timeout_millis,
-                     &pause)) {
-      EndPause(std::move(pause), CancelledStatus(), &due);
-    }
+  ScopedDueCallbacks due;
+  mutex_lock l(mu_);
+  Hold(step_container, &due);
+  WaitingPause pause = {std::move(done), step_container};
+  if (BusyRuns() <= 0) {
+    due.Add(std::move(pause.done), OkStatus());
+  } else if (!Wait(&pauses_, cancellation, options_.pause_timeout_millis,
+                   &pause)) {
+    EndPause(std::move(pause), CancelledStatus(), &due);
   }
-  due.Run();
 }
 
 std::vector<SavedRecord> TensorBuffer::Records() const {

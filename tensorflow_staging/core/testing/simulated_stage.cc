@@ -133,11 +133,13 @@ void SimulatedStage::Take() {
   --records_;
   ++totals_.taken;
   totals_.take_wait += waited;
+  const int64_t now = static_cast<int64_t>(now_);
+  const int64_t waited_micros = static_cast<int64_t>(waited);
+  const bool paused = steps_.OnTake(now - waited_micros, now);
   if (waited > 0) {
-    capacity_.OnTakeWaited(static_cast<int64_t>(waited),
-                           static_cast<int64_t>(now_));
+    capacity_.OnTakeWaited(waited_micros);
   } else {
-    capacity_.OnTake(records_, static_cast<int64_t>(now_));
+    capacity_.OnTake(records_, paused);
   }
   program_.state = State::kInStep;
   program_.left = Varied(load_.step);

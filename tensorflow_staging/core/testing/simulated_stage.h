@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tensorflow_staging/core/buffer/capacity_tuner.h"
+#include "tensorflow_staging/core/buffer/step_times.h"
 
 namespace tensorflow {
 namespace staging {
@@ -102,6 +103,7 @@ class SimulatedStage {
   int active_ = 1;
   Actor program_;
   CapacityTuner capacity_;
+  StepTimes steps_;
   int64_t records_ = 0;
   bool source_is_free_ = true;
   std::deque<int> await_source_;
