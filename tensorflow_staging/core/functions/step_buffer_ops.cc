@@ -3,36 +3,13 @@
 // The ops of the buffer of a divided function: those of ops/tensor_buffer_ops.cc
 // with a handle instead of a name.
 
-#include <vector>
-
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
-#include "tensorflow/core/framework/shape_inference.h"
-#include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/ops/take_shape.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
-
-using shape_inference::InferenceContext;
-using shape_inference::ShapeHandle;
-
-Status TakeShape(InferenceContext* c) {
-  std::vector<PartialTensorShape> shapes;
-  TF_RETURN_IF_ERROR(c->GetAttr("shapes", &shapes));
-  if (shapes.empty()) return shape_inference::UnknownShape(c);
-  if (static_cast<int>(shapes.size()) != c->num_outputs()) {
-    return errors::InvalidArgument(
-        "shapes has ", shapes.size(), " entries and dtypes has ",
-        c->num_outputs(), "; give one shape for each dtype, or none at all.");
-  }
-  for (int i = 0; i < c->num_outputs(); ++i) {
-    ShapeHandle shape;
-    TF_RETURN_IF_ERROR(c->MakeShapeFromPartialTensorShape(shapes[i], &shape));
-    c->set_output(i, shape);
-  }
-  return OkStatus();
-}
 
 REGISTER_OP("StepBuffer")
     .Output("buffer: resource")

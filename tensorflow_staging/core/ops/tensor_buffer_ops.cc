@@ -5,14 +5,13 @@
 // run on the same device.
 
 #include <string>
-#include <vector>
 
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/shape_inference.h"
-#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/ops/take_shape.h"
 
 namespace tensorflow {
 namespace staging {
@@ -20,23 +19,6 @@ namespace {
 
 using shape_inference::InferenceContext;
 using shape_inference::ShapeHandle;
-
-Status TakeShape(InferenceContext* c) {
-  std::vector<PartialTensorShape> shapes;
-  TF_RETURN_IF_ERROR(c->GetAttr("shapes", &shapes));
-  if (shapes.empty()) return shape_inference::UnknownShape(c);
-  if (static_cast<int>(shapes.size()) != c->num_outputs()) {
-    return errors::InvalidArgument(
-        "shapes has ", shapes.size(), " entries and dtypes has ",
-        c->num_outputs(), "; give one shape for each dtype, or none at all.");
-  }
-  for (int i = 0; i < c->num_outputs(); ++i) {
-    ShapeHandle shape;
-    TF_RETURN_IF_ERROR(c->MakeShapeFromPartialTensorShape(shapes[i], &shape));
-    c->set_output(i, shape);
-  }
-  return OkStatus();
-}
 
 Status CloseShape(InferenceContext* c) {
   ShapeHandle scalar;
