@@ -46,13 +46,10 @@ const FunctionDef* CalleeOf(const Node& node,
       node.type_string() != "StatefulPartitionedCall") {
     return nullptr;
   }
-  const NameAttrList* called = nullptr;
-  NameAttrList attr;
-  if (!GetNodeAttr(node.attrs(), "f", &attr).ok()) return nullptr;
-  called = &attr;
-  const FunctionDef* callee = library.Find(called->name());
-  if (callee == nullptr || called->attr_size() > 0 ||
-      IsCompiled(node.attrs()) || IsCompiled(AttrSlice(&callee->attr())) ||
+  NameAttrList called;
+  if (!GetNodeAttr(node.attrs(), "f", &called).ok()) return nullptr;
+  const FunctionDef* callee = library.Find(called.name());
+  if (callee == nullptr || called.attr_size() > 0 ||
       callee->signature().input_arg_size() != node.num_inputs() ||
       callee->signature().output_arg_size() != node.num_outputs()) {
     return nullptr;
@@ -79,6 +76,8 @@ Status Find(const FunctionDef& function,
     auto called = std::make_unique<CallSite>();
     called->caller = site;
     called->call = node;
+    called->is_compiled = site->is_compiled || IsCompiled(node->attrs()) ||
+                          IsCompiled(AttrSlice(&callee->attr()));
     TF_RETURN_IF_ERROR(Find(*callee, library, callers, called.get()));
     site->calls.emplace(node->id(), std::move(called));
   }
@@ -91,6 +90,13 @@ Status Find(const FunctionDef& function,
 CallSite* CallSite::SiteOf(const Node& node) const {
   const auto found = calls.find(node.id());
   return found == calls.end() ? nullptr : found->second.get();
+}
+
+const Node* BehindIdentities(const Edge* edge) {
+  while (edge->src()->type_string() == "Identity") {
+    if (!edge->src()->input_edge(0, &edge).ok()) break;
+  }
+  return edge->src();
 }
 
 Status FindCallSites(const FunctionDef& step,

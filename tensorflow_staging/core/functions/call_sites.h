@@ -19,11 +19,13 @@ namespace staging {
 // of which is the step. Each site has a copy of the function's graph, without
 // the nodes that lead to no output and to no control output.
 //
-// Calls of functions that XLA compiles, and recursive calls, are no sites.
+// Recursive calls are no sites.
 struct CallSite {
   // Null at the root.
   CallSite* caller = nullptr;
   Node* call = nullptr;
+  // Whether XLA compiles the call, or one around it.
+  bool is_compiled = false;
   std::unique_ptr<FunctionBody> body;
   // By the node that calls, in the order of the nodes' ids.
   std::map<int, std::unique_ptr<CallSite>> calls;
@@ -32,6 +34,9 @@ struct CallSite {
   // The site of a call, or null.
   CallSite* SiteOf(const Node& node) const;
 };
+
+// The node that yields the tensor of `edge`, behind identities.
+const Node* BehindIdentities(const Edge* edge);
 
 // Finds the sites of `step`, whose functions are in `library`. `library` must
 // outlive the sites.

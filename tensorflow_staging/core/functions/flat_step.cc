@@ -2,6 +2,8 @@
 
 #include "tensorflow_staging/core/functions/flat_step.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/node_def_builder.h"
@@ -18,6 +20,11 @@ namespace {
 
 bool IsDrawFromState(const Node& node) {
   return node.type_string() == "RngReadAndSkip";
+}
+
+bool IsRead(const Node& node) {
+  return node.type_string() == "IteratorGetNext" ||
+         node.type_string() == "IteratorGetNextSync";
 }
 
 // Whether a kernel of `node` has a state that decides what it yields next.
@@ -89,7 +96,8 @@ Status FlatStep::Create(const CallSite& root,
   }
   flat->reset(new FlatStep(library));
   FlatStep& step = **flat;
-  step.FindDraws(root, inputs);
+  step.FindDrawsAndReads(root, inputs);
+  if (step.reads_.size() > 1) TF_RETURN_IF_ERROR(step.AddSource());
   TF_RETURN_IF_ERROR(step.AddNodes(root, "", inputs));
   TF_RETURN_IF_ERROR(step.AddEdges(root));
   step.LetDrawsAwaitRecords();
@@ -107,7 +115,7 @@ void FlatStep::LetDrawsAwaitRecords() {
       draws.push_back(node);
     }
   }
-  for (const auto& [shaped, draw] : draw_before_) draws.push_back(draw);
+  for (const auto& [shaped, call] : call_before_) draws.push_back(call);
   if (source == nullptr || draws.empty()) return;
   std::vector<bool> before_source(graph_.num_node_ids());
   ReverseDFSFrom(graph_, {source}, /*enter=*/{}, [&before_source](Node* node) {
@@ -145,19 +153,30 @@ int FlatStep::StepInputOf(const CallSite& site, const Node& node) const {
   }
 }
 
-void FlatStep::FindDraws(const CallSite& site,
-                         const std::vector<StepInput>& inputs) {
+void FlatStep::FindDrawsAndReads(const CallSite& site,
+                                 const std::vector<StepInput>& inputs) {
   for (const Node* node : site.graph()->op_nodes()) {
     if (const CallSite* called = site.SiteOf(*node)) {
-      FindDraws(*called, inputs);
+      FindDrawsAndReads(*called, inputs);
       continue;
     }
-    if (!IsDrawFromState(*node)) continue;
+    const bool is_read = IsRead(*node);
+    if (!is_read && !IsDrawFromState(*node)) continue;
     const int index = StepInputOf(site, *node);
-    if (index < 0 || inputs[index].kind != InputKind::kRandomState) continue;
-    draws_[index].push_back({&site, node});
-    state_of_draw_[{&site, node}] = index;
+    if (index < 0) continue;
+    if (is_read && inputs[index].kind == InputKind::kIterator) {
+      reads_.push_back({&site, node});
+    } else if (!is_read && inputs[index].kind == InputKind::kRandomState) {
+      draws_[index].push_back({&site, node});
+      state_of_draw_[{&site, node}] = index;
+    }
   }
+}
+
+bool FlatStep::IsCallOfPython(const SiteNode& node) const {
+  return state_of_draw_.count(node) > 0 ||
+         (reads_.size() > 1 &&
+          std::find(reads_.begin(), reads_.end(), node) != reads_.end());
 }
 
 Status FlatStep::AddInput(const Node& arg, const StepInput& input,
@@ -213,15 +232,78 @@ Status FlatStep::AddInput(const Node& arg, const StepInput& input,
   return OkStatus();
 }
 
-Status FlatStep::AddShapeOfDraw(Node* draw, Node** added) {
+Status FlatStep::AddCallOfPython(const std::string& name,
+                                 const DataTypeVector& inputs, DataType output,
+                                 Node** added) {
   NodeDef def;
-  def.set_name(draw->name());
+  def.set_name(name);
+  def.set_op("PyFunc");
+  AddNodeAttr("token", "", &def);
+  AddNodeAttr("Tin", inputs, &def);
+  AddNodeAttr("Tout", DataTypeVector{output}, &def);
+  return Add(std::move(def), added);
+}
+
+Status FlatStep::AddDraw(const Node& node, const std::string& name,
+                         Node** added) {
+  Node* call = nullptr;
+  TF_RETURN_IF_ERROR(AddCallOfPython(
+      name,
+      DataTypeVector(node.input_types().begin() + 1, node.input_types().end()),
+      DT_INT64, &call));
+  NodeDef def;
+  def.set_name(name);
   def.set_op("EnsureShape");
   AddNodeAttr("T", DT_INT64, &def);
   AddNodeAttr("shape", PartialTensorShape({3}), &def);
   TF_RETURN_IF_ERROR(Add(std::move(def), added));
-  graph_.AddEdge(draw, 0, *added, 0);
-  draw_before_[*added] = draw;
+  graph_.AddEdge(call, 0, *added, 0);
+  call_before_[*added] = call;
+  return OkStatus();
+}
+
+Status FlatStep::AddRead(const Node& node, const std::string& name,
+                         Node** added) {
+  Node* call = nullptr;
+  TF_RETURN_IF_ERROR(AddCallOfPython(name, {}, DT_VARIANT, &call));
+  NodeDef def;
+  def.set_name(name);
+  def.set_op("OptionalGetValue");
+  for (const char* attr : {"output_types", "output_shapes"}) {
+    const AttrValue* value = node.attrs().Find(attr);
+    if (value == nullptr) {
+      return errors::InvalidArgument("'", node.name(), "' has no attribute '",
+                                     attr, "'.");
+    }
+    AddNodeAttr(attr, *value, &def);
+  }
+  TF_RETURN_IF_ERROR(Add(std::move(def), added));
+  graph_.AddEdge(call, 0, *added, 0);
+  call_before_[*added] = call;
+  return OkStatus();
+}
+
+Status FlatStep::AddSource() {
+  const DataTypeVector types = {DT_INT64};
+  const std::vector<PartialTensorShape> shapes = {{}};
+  NodeDef def;
+  TF_RETURN_IF_ERROR(NodeDefBuilder("staging_iterators", "IteratorV2")
+                         .Attr("shared_name", "staging_iterators")
+                         .Attr("container", "")
+                         .Attr("output_types", types)
+                         .Attr("output_shapes", shapes)
+                         .Finalize(&def));
+  Node* iterator = nullptr;
+  TF_RETURN_IF_ERROR(Add(std::move(def), &iterator));
+  NodeDef next;
+  TF_RETURN_IF_ERROR(NodeDefBuilder("staging_elements", "IteratorGetNext")
+                         .Input("staging_iterators", 0, DT_RESOURCE)
+                         .Attr("output_types", types)
+                         .Attr("output_shapes", shapes)
+                         .Finalize(&next));
+  Node* elements = nullptr;
+  TF_RETURN_IF_ERROR(Add(std::move(next), &elements));
+  graph_.AddEdge(iterator, 0, elements, 0);
   return OkStatus();
 }
 
@@ -250,28 +332,21 @@ Status FlatStep::AddNodes(const CallSite& site, const std::string& scope,
       }
       continue;
     }
-    NodeDef def = node->def();
-    def.set_name(scope + node->name());
-    def.mutable_attr()->erase("_class");
-    if (state_of_draw_.count({&site, node}) > 0) {
-      // A call of Python stands for: once for each record.
-      DataTypeVector types(node->input_types().begin() + 1,
-                           node->input_types().end());
-      NodeDef draw;
-      draw.set_name(def.name());
-      draw.set_op("PyFunc");
-      AddNodeAttr("token", "", &draw);
-      AddNodeAttr("Tin", types, &draw);
-      AddNodeAttr("Tout", DataTypeVector{DT_INT64}, &draw);
-      def = std::move(draw);
-    } else if (IsSeededDraw(*node) ||
-               CallsSeededDraw(node->def(), graph_.flib_def(), /*depth=*/16)) {
-      AddNodeAttr(kTargetAttr, true, &def);
-    }
+    const std::string name = scope + node->name();
     Node* added = nullptr;
-    TF_RETURN_IF_ERROR(Add(std::move(def), &added));
     if (state_of_draw_.count({&site, node}) > 0) {
-      TF_RETURN_IF_ERROR(AddShapeOfDraw(added, &added));
+      TF_RETURN_IF_ERROR(AddDraw(*node, name, &added));
+    } else if (IsCallOfPython({&site, node})) {
+      TF_RETURN_IF_ERROR(AddRead(*node, name, &added));
+    } else {
+      NodeDef def = node->def();
+      def.set_name(name);
+      def.mutable_attr()->erase("_class");
+      if (IsSeededDraw(*node) ||
+          CallsSeededDraw(node->def(), graph_.flib_def(), /*depth=*/16)) {
+        AddNodeAttr(kTargetAttr, true, &def);
+      }
+      TF_RETURN_IF_ERROR(Add(std::move(def), &added));
     }
     nodes_[{&site, node}] = added;
   }
@@ -290,9 +365,10 @@ Status FlatStep::AddEdges(const CallSite& site) {
     if (called != nullptr) TF_RETURN_IF_ERROR(AddEdges(*called));
     const auto found = nodes_.find({&site, node});
     if (called == nullptr && (found == nodes_.end() || node->IsArg())) continue;
-    const bool is_draw = state_of_draw_.count({&site, node}) > 0;
+    // Its first input is the state or the iterator.
+    const bool is_call = called == nullptr && IsCallOfPython({&site, node});
     Node* const to = called != nullptr ? ends_[called].first
-                     : is_draw         ? draw_before_[found->second]
+                     : is_call         ? call_before_[found->second]
                                        : found->second;
     for (const Edge* edge : node->in_edges()) {
       if (!edge->src()->IsOp()) continue;
@@ -304,7 +380,7 @@ Status FlatStep::AddEdges(const CallSite& site) {
         } else if (from != nodes_.end()) {
           graph_.AddControlEdge(from->second, to);
         }
-      } else if (called == nullptr && !(is_draw && edge->dst_input() == 0)) {
+      } else if (called == nullptr && !(is_call && edge->dst_input() == 0)) {
         const auto [src, output] =
             Resolve(site, *edge->src(), edge->src_output());
         if (src == nullptr) {
@@ -312,7 +388,7 @@ Status FlatStep::AddEdges(const CallSite& site) {
                                   " of '", node->name(), "'.");
         }
         graph_.AddEdge(const_cast<Node*>(src), output, to,
-                       edge->dst_input() - (is_draw ? 1 : 0));
+                       edge->dst_input() - (is_call ? 1 : 0));
       }
     }
     // What a call waits for orders effects. Pure nodes, and lookups in tables

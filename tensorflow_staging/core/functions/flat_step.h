@@ -22,6 +22,9 @@ struct SiteNode {
   const CallSite* site = nullptr;
   const Node* node = nullptr;
 
+  bool operator==(const SiteNode& other) const {
+    return site == other.site && node == other.node;
+  }
   bool operator<(const SiteNode& other) const {
     return std::make_pair(site, node) < std::make_pair(other.site, other.node);
   }
@@ -36,6 +39,8 @@ struct SiteNode {
 //                                      a table, a variable …
 //   an output, the control outputs     marked nodes: they are always needed
 //   a draw from a generator's state    an op that runs once for each record
+//   a read of an iterator, where the   an op that runs once for each record,
+//   step has several                   behind a source of its own
 //   a seeded draw, whose kernel has    a marked node: it stays in the step, so
 //   the state                          that records that are dropped draw
 //                                      nothing
@@ -60,6 +65,9 @@ class FlatStep {
   std::pair<const Node*, int> Resolve(const CallSite& site, const Node& node,
                                       int output) const;
 
+  // The nodes that read iterators by next().
+  const std::vector<SiteNode>& reads() const { return reads_; }
+
   // The nodes that draw from the state that is input `index` of the step.
   const std::vector<SiteNode>& DrawsOf(int index) const;
 
@@ -72,13 +80,23 @@ class FlatStep {
   Status AddEdges(const CallSite& site);
   Status AddInput(const Node& arg, const StepInput& input,
                   const CallSite& root);
-  // Adds a node behind `draw` that has the static shape of what it yields.
-  Status AddShapeOfDraw(Node* draw, Node** added);
+  // Adds a node that stands for one of Python, which runs once for each record.
+  Status AddCallOfPython(const std::string& name, const DataTypeVector& inputs,
+                         DataType output, Node** added);
+  // Add what stands for a draw or a read: a call of Python, and behind it a node
+  // that has the static shapes of what `node` yields.
+  Status AddDraw(const Node& node, const std::string& name, Node** added);
+  Status AddRead(const Node& node, const std::string& name, Node** added);
+  // Adds the source for which several reads stand.
+  Status AddSource();
   Status AddOutputs(const CallSite& root);
   // A draw that depends on no data runs once for each step, and so once for each
   // record.
   void LetDrawsAwaitRecords();
-  void FindDraws(const CallSite& site, const std::vector<StepInput>& inputs);
+  void FindDrawsAndReads(const CallSite& site,
+                         const std::vector<StepInput>& inputs);
+  // Whether a call of Python stands for a node.
+  bool IsCallOfPython(const SiteNode& node) const;
   // The index of the step's input that is input 0 of `node`, or -1.
   int StepInputOf(const CallSite& site, const Node& node) const;
   Status Add(NodeDef def, Node** added);
@@ -90,8 +108,9 @@ class FlatStep {
   std::map<const CallSite*, std::pair<Node*, Node*>> ends_;
   std::map<int, std::vector<SiteNode>> draws_;
   std::map<SiteNode, int> state_of_draw_;
-  // Of a node of AddShapeOfDraw: the draw.
-  std::map<Node*, Node*> draw_before_;
+  std::vector<SiteNode> reads_;
+  // Of a node of AddDraw or AddRead: the call of Python before it.
+  std::map<Node*, Node*> call_before_;
 };
 
 }  // namespace staging

@@ -3,26 +3,68 @@
 #ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_BUFFER_H_
 #define TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_BUFFER_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <limits>
+#include <utility>
 
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 
 namespace tensorflow {
 namespace staging {
 
-// The buffer of a divided function. It counts the errors that steps have taken,
-// so that a step's own error can be told from one of the part ahead: only after
-// the latter does the part ahead go on.
+// The buffer of a divided function. It counts what steps have taken:
+//
+//   errors   so that a step's own error can be told from one of the part ahead:
+//            only after the latter does the part ahead go on;
+//   takes    so that nothing is read that no step will use, where somebody
+//            knows how many steps are to come.
 class StepBuffer : public TensorBuffer {
  public:
   using TensorBuffer::TensorBuffer;
 
+  static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
   void NoteErrorTaken() { ++errors_taken_; }
   int64_t errors_taken() const { return errors_taken_; }
 
+  // A step is about to take a record.
+  void NoteTake() TF_LOCKS_EXCLUDED(mu_) {
+    if (++takes_ <= limit_) return;
+    std::function<void()> on_wanted;
+    {
+      mutex_lock l(mu_);
+      on_wanted = on_wanted_;
+    }
+    if (on_wanted != nullptr) on_wanted();
+  }
+
+  // Allows the records of `steps` more takes, or any number: kNoLimit. A take
+  // beyond them allows its own.
+  void SetLimit(int64_t steps) {
+    limit_ = steps == kNoLimit ? kNoLimit : takes_ + steps;
+  }
+  // How many takes, those before included, may get records.
+  int64_t allowed() const {
+    return std::max<int64_t>(limit_.load(), takes_.load());
+  }
+
+  // Calls `on_wanted` at each take beyond the limit.
+  void WhenWanted(std::function<void()> on_wanted) TF_LOCKS_EXCLUDED(mu_) {
+    mutex_lock l(mu_);
+    on_wanted_ = std::move(on_wanted);
+  }
+
  private:
   std::atomic<int64_t> errors_taken_{0};
+  std::atomic<int64_t> takes_{0};
+  std::atomic<int64_t> limit_{kNoLimit};
+  mutex mu_;
+  std::function<void()> on_wanted_ TF_GUARDED_BY(mu_);
 };
 
 }  // namespace staging

@@ -112,6 +112,7 @@ class StepBufferTakeOp : public AsyncOpKernel {
     OP_REQUIRES_OK_ASYNC(ctx, found.status(), done);
     BufferRef buffer = *std::move(found);
     TensorBuffer* const from = buffer.get();
+    buffer->NoteTake();
     from->TakeAsync(
         ctx->cancellation_manager(),
         [this, ctx, buffer = std::move(buffer), done = std::move(done)](

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tensorflow/core/common_runtime/function_def_utils.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/errors.h"
@@ -17,7 +16,9 @@
 #include "tensorflow_staging/core/functions/call_sites.h"
 #include "tensorflow_staging/core/functions/flat_step.h"
 #include "tensorflow_staging/core/functions/function_part.h"
+#include "tensorflow_staging/core/functions/loop_division.h"
 #include "tensorflow_staging/core/functions/step_buffer_names.h"
+#include "tensorflow_staging/core/functions/xla_calls.h"
 #include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
 #include "tensorflow_staging/core/graph/partition/reason_text.h"
 #include "tensorflow_staging/core/graph/partition/stage_partition.h"
@@ -29,12 +30,21 @@ namespace {
 // How many nodes outside to name.
 constexpr size_t kMostOutside = 10;
 
+// Loops may be nested so deep.
+constexpr int kDeepestLoop = 16;
+
+// The attributes with which XLA compiles a function.
+constexpr const char* kCompiledAttrs[] = {"_XlaMustCompile", "_XlaScope",
+                                          "_XlaSeparateCompiledGradients"};
+
 // The nodes of a site, divided. Its graph has two nodes for each call that was
 // divided.
 struct Level {
   NodeSet ahead;
   // Draws from a generator's state, which both sides repeat.
   NodeSet twice;
+  // Pure nodes that both sides compute; the rest uses its own results.
+  NodeSet repeated;
   NodeSet rest;
   // What both sides use, such as constants.
   NodeSet shared;
@@ -97,38 +107,40 @@ class Divider {
  public:
   Divider(const FunctionLibraryDefinition& library,
           const std::vector<StepInput>& inputs, const std::string& prefix,
-          StepDivision* division)
+          int loops, StepDivision* division)
       : library_(library),
         inputs_(inputs),
         prefix_(prefix),
+        loops_(loops),
         division_(*division) {}
 
   Status Divide(const FunctionDef& step);
 
  private:
-  Status DivideLoop(const FunctionDef& step, const CallSite& root,
-                    const Node& loop, int iterator);
-  Status DivideFlat(const FunctionDef& step, CallSite* root, int iterator);
+  Status DivideFlat(const FunctionDef& step, CallSite* root);
   // Finds what runs ahead. Sets why_not if nothing does.
-  void Partition(const CallSite& root, const FlatStep& flat, int iterator);
-  bool ReadsInOneRegion(const FlatStep& flat, const Node& handle,
+  void Partition(const CallSite& root, const FlatStep& flat);
+  bool ReadsInOneRegion(const CallSite& root, const FlatStep& flat,
                         const StagePartition& partition);
+  void Describe(const FlatStep& flat, const StagePartition& partition,
+                const XlaDivision& divided);
   // Makes variables of the states that are used otherwise, too, or whose draws
   // are not all ahead. Returns whether that changes what runs ahead.
   bool DropStates(const CallSite& root, const FlatStep& flat);
   Status DivideSite(CallSite* site, Level* level);
   Status DivideCall(CallSite* site, Node* call, CallSite* called, Level* level);
   Status AddCall(CallSite* site, const Node& call, const FunctionDef& function,
-                 const std::vector<NodeOutput>& inputs, Node** added);
+                 const std::vector<NodeOutput>& inputs, bool is_ahead,
+                 Node** added);
   Status Walk(const CallSite& site, Level* level);
   bool HasAhead(const CallSite& site) const;
   Status DefineAhead(const FunctionDef& step, const CallSite& root,
                      const Level& level);
   Status DefineRest(const FunctionDef& step, const CallSite& root,
-                    const Level& level, int iterator,
+                    const Level& level,
                     const std::vector<PartialTensorShape>& shapes);
-  std::vector<PartialTensorShape> Describe(const CallSite& root,
-                                           const Level& level);
+  std::vector<PartialTensorShape> DescribeRecord(const CallSite& root,
+                                                 const Level& level);
   // The name of the next part of `origin`.
   std::string NewName(const std::string& kind, const FunctionDef& origin) {
     const std::string name = absl::StrCat(prefix_, kind, "_", num_functions_++);
@@ -139,26 +151,23 @@ class Divider {
   const FunctionLibraryDefinition& library_;
   std::vector<StepInput> inputs_;
   const std::string prefix_;
+  // How many loops are around the step.
+  const int loops_;
   StepDivision& division_;
   int num_functions_ = 0;
 
   std::unique_ptr<FlatStep> flat_;
   std::map<const CallSite*, Level> levels_;
-  // Of outputs of divided calls: the tensors of the flat graph.
-  std::map<NodeOutput, std::pair<const Node*, int>, NodeIdLess> origins_;
+  // Of outputs of divided calls, in the graphs of all sites: the tensors of the
+  // flat graph.
+  std::map<std::pair<const Node*, int>, std::pair<const Node*, int>> origins_;
 };
 
 Status Divider::Divide(const FunctionDef& step) {
-  int iterator = -1;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i].kind != InputKind::kIterator) continue;
-    if (iterator >= 0) {
-      division_.why_not = "it reads several iterators";
-      return OkStatus();
-    }
-    iterator = i;
+  for (size_t i = 0; i < inputs_.size() && division_.buffer_input < 0; ++i) {
+    if (inputs_[i].kind == InputKind::kIterator) division_.buffer_input = i;
   }
-  if (iterator < 0) {
+  if (division_.buffer_input < 0) {
     division_.why_not = "no argument is a tf.data iterator";
     return OkStatus();
   }
@@ -174,95 +183,36 @@ Status Divider::Divide(const FunctionDef& step) {
         "'", step.signature().name(), "' has ", root->body->arg_nodes.size(),
         " inputs, and ", inputs_.size(), " are described.");
   }
-  const Node* loop = nullptr;
-  int users = 0;
-  for (const Edge* edge : root->body->arg_nodes[iterator]->out_edges()) {
-    if (edge->IsControlEdge()) continue;
-    ++users;
-    const std::string& op = edge->dst()->type_string();
-    if (op == "While" || op == "StatelessWhile") loop = edge->dst();
-  }
-  if (users == 1 && loop != nullptr) {
-    return DivideLoop(step, *root, *loop, iterator);
-  }
-  return DivideFlat(step, root.get(), iterator);
-}
-
-// The tensor behind `edge`, without the identities.
-NodeOutput BehindIdentities(const Edge* edge) {
-  while (edge->src()->type_string() == "Identity") {
-    if (!edge->src()->input_edge(0, &edge).ok()) break;
-  }
-  return {edge->src(), edge->src_output()};
-}
-
-// A step that reads its iterator in a loop: the loop's body is divided in
-// place. What it prepares may use only what is the same in all iterations.
-Status Divider::DivideLoop(const FunctionDef& step, const CallSite& root,
-                           const Node& loop, int iterator) {
-  NameAttrList body_name;
-  TF_RETURN_IF_ERROR(GetNodeAttr(loop.attrs(), "body", &body_name));
-  const FunctionDef* body = library_.Find(body_name.name());
-  if (body == nullptr) {
-    return errors::NotFound("The body '", body_name.name(), "' of loop '",
-                            loop.name(), "' is not in the library.");
-  }
-  std::unique_ptr<FunctionBody> parsed;
-  TF_RETURN_IF_ERROR(FunctionDefToBodyHelper(*body, AttrSlice(&body->attr()),
-                                             &library_, &parsed));
-  std::vector<StepInput> inputs(parsed->arg_nodes.size());
-  std::vector<int> outer(parsed->arg_nodes.size(), -1);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (i >= parsed->ret_nodes.size() ||
-        static_cast<int>(i) >= loop.num_inputs()) {
-      return errors::InvalidArgument(
-          "Loop '", loop.name(), "' has ", loop.num_inputs(),
-          " inputs, and its body ", parsed->ret_nodes.size(), " outputs.");
-    }
-    const Edge* output = nullptr;
-    const Edge* input = nullptr;
-    TF_RETURN_IF_ERROR(parsed->ret_nodes[i]->input_edge(0, &output));
-    TF_RETURN_IF_ERROR(loop.input_edge(i, &input));
-    const NodeOutput from = BehindIdentities(input);
-    if (!from.node->IsArg() ||
-        BehindIdentities(output).node != parsed->arg_nodes[i]) {
-      continue;
-    }
-    outer[i] = IndexOf(*from.node);
-    inputs[i] = inputs_[outer[i]];
-  }
-  StepDivision inner;
-  TF_RETURN_IF_ERROR(DivideStep(*body, library_, inputs,
-                                absl::StrCat(prefix_, "body_"), &inner));
-  if (!inner.why_not.empty()) {
-    division_.why_not = inner.why_not;
-    return OkStatus();
-  }
-  for (std::vector<int>* indices :
-       {&inner.ahead_inputs, &inner.random_states}) {
-    for (int& index : *indices) index = outer[index];
-  }
-  if (std::count(inner.ahead_inputs.begin(), inner.ahead_inputs.end(), -1) >
-      0) {
-    division_.why_not = "what runs ahead needs what the loop computes";
-    return OkStatus();
-  }
-  FunctionDef rest = step;
-  rest.mutable_signature()->set_name(NewName("rest", step));
-  inner.origins.merge(division_.origins);
-  for (NodeDef& node : *rest.mutable_node_def()) {
-    if (node.name() == loop.name()) {
-      (*node.mutable_attr())["body"].mutable_func()->set_name(inner.rest);
+  for (const Node* output : root->body->ret_nodes) {
+    const Edge* edge = nullptr;
+    TF_RETURN_IF_ERROR(output->input_edge(0, &edge));
+    const Node* const returned = BehindIdentities(edge);
+    // The body of a loop does, for its next iteration.
+    if (loops_ == 0 && returned->IsArg() &&
+        inputs_[IndexOf(*returned)].kind == InputKind::kIterator) {
+      division_.why_not = "it returns its iterator";
+      return OkStatus();
     }
   }
-  division_ = std::move(inner);
-  division_.rest = rest.signature().name();
-  *division_.functions.add_function() = std::move(rest);
-  return OkStatus();
+  const Node* const loop = LoopThatReads(*root, inputs_);
+  if (loop == nullptr) return DivideFlat(step, root.get());
+  if (loops_ == kDeepestLoop) {
+    return errors::InvalidArgument("'", step.signature().name(),
+                                   "' reads its iterators in loops that are "
+                                   "nested more than ",
+                                   kDeepestLoop, " deep.");
+  }
+  return DivideLoop(
+      step, *loop, inputs_, library_, prefix_,
+      [this](const FunctionDef& body, const std::vector<StepInput>& inputs,
+             const std::string& prefix, StepDivision* division) {
+        return Divider(library_, inputs, prefix, loops_ + 1, division)
+            .Divide(body);
+      },
+      &division_);
 }
 
-Status Divider::DivideFlat(const FunctionDef& step, CallSite* root,
-                           int iterator) {
+Status Divider::DivideFlat(const FunctionDef& step, CallSite* root) {
   // The draws show which variables are states of random generators.
   for (StepInput& input : inputs_) {
     if (input.kind == InputKind::kVariable) {
@@ -272,42 +222,48 @@ Status Divider::DivideFlat(const FunctionDef& step, CallSite* root,
   do {
     levels_.clear();
     TF_RETURN_IF_ERROR(FlatStep::Create(*root, inputs_, library_, &flat_));
-    Partition(*root, *flat_, iterator);
+    Partition(*root, *flat_);
     if (!division_.why_not.empty()) return OkStatus();
   } while (DropStates(*root, *flat_));
   Level level;
   TF_RETURN_IF_ERROR(DivideSite(root, &level));
   if (!division_.why_not.empty()) return OkStatus();
-  const std::vector<PartialTensorShape> shapes = Describe(*root, level);
+  const std::vector<PartialTensorShape> shapes = DescribeRecord(*root, level);
   TF_RETURN_IF_ERROR(DefineAhead(step, *root, level));
-  return DefineRest(step, *root, level, iterator, shapes);
+  return DefineRest(step, *root, level, shapes);
 }
 
-bool Divider::ReadsInOneRegion(const FlatStep& flat, const Node& handle,
+bool Divider::ReadsInOneRegion(const CallSite& root, const FlatStep& flat,
                                const StagePartition& partition) {
-  int reads = 0;
-  for (const Edge* edge : handle.out_edges()) {
-    const Node& reader = *edge->dst();
-    if (edge->IsControlEdge() || !reader.IsOp()) continue;
-    // The body of a loop returns the iterator for the next iteration.
-    if (flat.Original(reader).node == nullptr) continue;
-    if (reader.type_string() != "IteratorGetNext" &&
-        reader.type_string() != "IteratorGetNextSync") {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].kind != InputKind::kIterator) continue;
+    const Node* handle = flat.Find({&root, root.body->arg_nodes[i]});
+    for (const Edge* edge : handle->out_edges()) {
+      // The body of a loop returns the iterator for the next iteration.
+      const SiteNode user = flat.Original(*edge->dst());
+      if (edge->IsControlEdge() || user.node == nullptr ||
+          user.node->type_string() == "Identity" ||
+          std::find(flat.reads().begin(), flat.reads().end(), user) !=
+              flat.reads().end()) {
+        continue;
+      }
       division_.why_not =
-          absl::StrCat("'", reader.name(), "' (", reader.type_string(),
+          absl::StrCat("'", user.node->name(), "' (", user.node->type_string(),
                        ") uses the iterator other than by next()");
       return false;
     }
-    ++reads;
-    const LocatedReason why = partition.WhyNot(reader);
+  }
+  for (const SiteNode& read : flat.reads()) {
+    const Node* reader = flat.Find(read);
+    const LocatedReason why = partition.WhyNot(*reader);
     if (why.reason != StepReason::kNone) {
       division_.why_not =
-          absl::StrCat("'", reader.name(), "', which reads the iterator, ",
-                       ReasonText(reader, why));
+          absl::StrCat("'", reader->name(), "', which reads the iterator, ",
+                       ReasonText(*reader, why));
       return false;
     }
   }
-  if (reads == 0) {
+  if (flat.reads().empty()) {
     division_.why_not = "the step does not read the iterator";
     return false;
   }
@@ -318,41 +274,55 @@ bool Divider::ReadsInOneRegion(const FlatStep& flat, const Node& handle,
   return true;
 }
 
-void Divider::Partition(const CallSite& root, const FlatStep& flat,
-                        int iterator) {
+void Divider::Partition(const CallSite& root, const FlatStep& flat) {
   const StagePartition partition(flat.graph(), /*filter=*/nullptr,
                                  RecordContent::kBoundaryOnly);
-  const Node* handle = flat.Find({&root, root.body->arg_nodes[iterator]});
-  if (!ReadsInOneRegion(flat, *handle, partition)) return;
-  const StagedRegion& region = partition.regions()[0];
+  if (!ReadsInOneRegion(root, flat, partition)) return;
+  const XlaDivision divided =
+      DivideXlaCalls(flat, partition.regions()[0].nodes);
+  division_.why_not = divided.why_not;
+  if (!divided.why_not.empty()) return;
+  size_t originals = 0;
+  for (const Node* node : divided.ahead) {
+    const SiteNode original = flat.Original(*node);
+    if (original.node == nullptr) continue;
+    ++originals;
+    Level& level = levels_[original.site];
+    level.ahead.insert(original.node);
+    if (divided.repeated.count(node) > 0) level.repeated.insert(original.node);
+  }
+  Describe(flat, partition, divided);
+  if (originals > flat.reads().size()) return;
+  division_.why_not = "nothing that follows the data can run ahead";
+  if (!division_.outside.empty()) {
+    const StepDivision::Outside& first = division_.outside[0];
+    absl::StrAppend(&division_.why_not, ": '", first.name, "' (", first.op,
+                    ") ", first.why);
+  }
+}
+
+void Divider::Describe(const FlatStep& flat, const StagePartition& partition,
+                       const XlaDivision& divided) {
   division_.nodes_ahead.clear();
   division_.outside.clear();
+  const std::set<const Node*> ahead(divided.ahead.begin(), divided.ahead.end());
   std::set<const Node*> named;
-  for (const Node* node : region.nodes) {
+  for (const Node* node : divided.ahead) {
+    if (flat.Original(*node).node != nullptr) {
+      division_.nodes_ahead.push_back(node->name());
+    }
     for (const Edge* edge : node->out_edges()) {
       const Node& user = *edge->dst();
-      if (edge->IsControlEdge() || !user.IsOp() ||
-          flat.Original(user).node == nullptr) {
+      if (edge->IsControlEdge() || !user.IsOp() || ahead.count(&user) > 0 ||
+          flat.Original(user).node == nullptr || named.size() >= kMostOutside ||
+          !named.insert(&user).second) {
         continue;
       }
       const LocatedReason why = partition.WhyNot(user);
-      if (why.reason != StepReason::kNone && named.insert(&user).second &&
-          named.size() <= kMostOutside) {
-        division_.outside.push_back(
-            {user.name(), user.type_string(), ReasonText(user, why)});
-      }
-    }
-    const SiteNode original = flat.Original(*node);
-    if (original.node == nullptr) continue;
-    levels_[original.site].ahead.insert(original.node);
-    division_.nodes_ahead.push_back(node->name());
-  }
-  if (region.nodes.size() == region.sources.size()) {
-    division_.why_not = "nothing that follows the data can run ahead";
-    if (!division_.outside.empty()) {
-      const StepDivision::Outside& first = division_.outside[0];
-      absl::StrAppend(&division_.why_not, ": '", first.name, "' (", first.op,
-                      ") ", first.why);
+      division_.outside.push_back({user.name(), user.type_string(),
+                                   why.reason == StepReason::kNone
+                                       ? "is compiled by XLA"
+                                       : ReasonText(user, why)});
     }
   }
 }
@@ -408,6 +378,11 @@ Status Divider::Walk(const CallSite& site, Level* level) {
   TF_RETURN_IF_ERROR(OutputsOf(site, &outputs));
   std::set<NodeOutput, NodeIdLess> boundary;
   std::vector<const Node*> to_visit;
+  // Only those whose values the rest uses.
+  NodeSet repeated;
+  const auto to_repeat = [&repeated, &to_visit](const Node* node) {
+    if (repeated.insert(node).second) to_visit.push_back(node);
+  };
   for (const NodeOutput& output : outputs) {
     if (level->ahead.count(output.node) == 0) {
       to_visit.push_back(output.node);
@@ -422,15 +397,19 @@ Status Divider::Walk(const CallSite& site, Level* level) {
     const Node* node = to_visit.back();
     to_visit.pop_back();
     if (!node->IsOp() || node->IsArg() ||
-        (level->ahead.count(node) > 0 && level->twice.count(node) == 0) ||
+        (level->ahead.count(node) > 0 && level->twice.count(node) == 0 &&
+         repeated.count(node) == 0) ||
         !level->rest.insert(node).second) {
       continue;
     }
     for (const Edge* edge : node->in_edges()) {
-      if (!edge->IsControlEdge() && level->ahead.count(edge->src()) > 0) {
-        boundary.insert({edge->src(), edge->src_output()});
+      const Node* before = edge->src();
+      if (!edge->IsControlEdge() && level->repeated.count(before) > 0) {
+        to_repeat(before);
+      } else if (!edge->IsControlEdge() && level->ahead.count(before) > 0) {
+        boundary.insert({before, edge->src_output()});
       } else {
-        to_visit.push_back(edge->src());
+        to_visit.push_back(before);
       }
     }
   }
@@ -446,6 +425,8 @@ Status Divider::Walk(const CallSite& site, Level* level) {
         continue;
       }
       if (level->called_rests.count(before) > 0) {
+        // What runs ahead waits for nothing that has an effect in the step.
+        if (edge->IsControlEdge()) continue;
         division_.why_not = absl::StrCat(
             "'", node->name(), "' is needed ahead, and uses a result of '",
             before->name(), "' that depends on no element");
@@ -459,13 +440,17 @@ Status Divider::Walk(const CallSite& site, Level* level) {
 
 Status Divider::AddCall(CallSite* site, const Node& call,
                         const FunctionDef& function,
-                        const std::vector<NodeOutput>& inputs, Node** added) {
+                        const std::vector<NodeOutput>& inputs, bool is_ahead,
+                        Node** added) {
   NodeDef def = call.def();
   def.clear_input();
   def.set_name(absl::StrCat(call.name(), "/", function.signature().name()));
   for (const char* attr : {"f", "Tin", "Tout", "_class", "_output_shapes",
                            "_read_only_resource_inputs"}) {
     def.mutable_attr()->erase(attr);
+  }
+  if (is_ahead) {
+    for (const char* attr : kCompiledAttrs) def.mutable_attr()->erase(attr);
   }
   def.set_op("StatefulPartitionedCall");
   NameAttrList name;
@@ -534,13 +519,16 @@ Status Divider::DivideCall(CallSite* site, Node* call, CallSite* called,
     TF_RETURN_IF_ERROR(part.Define(NewName("ahead", function), function,
                                    ControlOutputsIn(*called, inner.ahead, part),
                                    defined));
+    for (const char* attr : kCompiledAttrs)
+      defined->mutable_attr()->erase(attr);
     Node* added = nullptr;
-    TF_RETURN_IF_ERROR(AddCall(site, *call, *defined, inputs, &added));
+    TF_RETURN_IF_ERROR(
+        AddCall(site, *call, *defined, inputs, /*is_ahead=*/true, &added));
     for (size_t i = 0; i < returned.size(); ++i) {
       const NodeOutput result = {added, static_cast<int>(i)};
       results[returned[i]] = result;
-      const auto origin = origins_.find(returned[i]);
-      origins_[result] =
+      const auto origin = origins_.find({returned[i].node, returned[i].index});
+      origins_[{added, static_cast<int>(i)}] =
           origin != origins_.end()
               ? origin->second
               : flat_->Resolve(*called, *returned[i].node, returned[i].index);
@@ -570,7 +558,8 @@ Status Divider::DivideCall(CallSite* site, Node* call, CallSite* called,
                                    ControlOutputsIn(*called, inner.rest, part),
                                    defined));
     Node* added = nullptr;
-    TF_RETURN_IF_ERROR(AddCall(site, *call, *defined, inputs, &added));
+    TF_RETURN_IF_ERROR(
+        AddCall(site, *call, *defined, inputs, /*is_ahead=*/false, &added));
     for (size_t i = 0; i < stays.size(); ++i) {
       results[stays[i]] = {added, static_cast<int>(i)};
     }
@@ -626,11 +615,11 @@ Status Divider::DivideCall(CallSite* site, Node* call, CallSite* called,
   return OkStatus();
 }
 
-std::vector<PartialTensorShape> Divider::Describe(const CallSite& root,
-                                                  const Level& level) {
+std::vector<PartialTensorShape> Divider::DescribeRecord(const CallSite& root,
+                                                        const Level& level) {
   StagedRegion region;
   for (const NodeOutput& tensor : level.boundary) {
-    const auto origin = origins_.find(tensor);
+    const auto origin = origins_.find({tensor.node, tensor.index});
     const auto [node, index] =
         origin != origins_.end()
             ? origin->second
@@ -699,13 +688,13 @@ std::string NameOfTake(const CallSite& root, const Level& level) {
 }
 
 Status Divider::DefineRest(const FunctionDef& step, const CallSite& root,
-                           const Level& level, int iterator,
+                           const Level& level,
                            const std::vector<PartialTensorShape>& shapes) {
   FunctionPart part(library_);
   for (Node* arg : root.body->arg_nodes) {
     TF_RETURN_IF_ERROR(part.AddInput({arg, 0}));
   }
-  Node* const handle = part.Find(root.body->arg_nodes[iterator]);
+  Node* const handle = part.Find(root.body->arg_nodes[division_.buffer_input]);
   DataTypeVector dtypes;
   for (const NodeOutput& tensor : level.boundary) {
     dtypes.push_back(tensor.node->output_type(tensor.index));
@@ -742,7 +731,7 @@ Status DivideStep(const FunctionDef& step,
                   const FunctionLibraryDefinition& library,
                   const std::vector<StepInput>& inputs,
                   const std::string& prefix, StepDivision* division) {
-  return Divider(library, inputs, prefix, division).Divide(step);
+  return Divider(library, inputs, prefix, /*loops=*/0, division).Divide(step);
 }
 
 }  // namespace staging

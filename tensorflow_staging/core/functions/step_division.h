@@ -33,9 +33,10 @@ struct StepDivision {
   std::string ahead;
   std::vector<int> ahead_inputs;
   // `rest` has the inputs and the outputs of the step, except that the buffer's
-  // handle is in the place of the iterator. It takes one record where the step
-  // reads the iterator.
+  // handle is in the place of an iterator, input `buffer_input`. It takes one
+  // record where the step reads its iterators.
   std::string rest;
+  int buffer_input = -1;
   // Which of the inputs are states of random generators, from which `ahead`
   // must draw from a copy: `rest` draws from the state as the step does, and
   // uses what the record carries.
@@ -58,15 +59,17 @@ struct StepDivision {
   std::vector<Outside> outside;
 };
 
-// Divides `step`, a function whose iterator is one of `inputs`, by the rules of
+// Divides `step`, a function whose iterators are among `inputs`, by the rules of
 // sessions (graph/partition/stage_partition.h) and those of FlatStep. Functions
 // that the step calls are divided in place: a call becomes two calls, one ahead
-// and one in the rest. Changes neither `step` nor `library`.
+// and one in the rest. So is the body of a loop that reads the iterators
+// (loop_division.h). Of calls that XLA compiles, only what XLA cannot compile
+// runs ahead (xla_calls.h). Changes neither `step` nor `library`.
 //
 // `prefix` makes the names of the new functions unique in the process.
 //
-// Returns an error if the functions are no valid graphs, or if `inputs` does
-// not fit the step.
+// Returns an error if the functions are no valid graphs, if loops are nested
+// deeper than 16, or if `inputs` does not fit the step.
 Status DivideStep(const FunctionDef& step,
                   const FunctionLibraryDefinition& library,
                   const std::vector<StepInput>& inputs,

@@ -146,6 +146,132 @@ TEST(StepDivisionTest, ACallIsDividedInPlace) {
   EXPECT_EQ(division.record[0].name, "call/hash:0");
 }
 
+TEST(StepDivisionTest, SeveralReadsMakeOneRecord) {
+  FDH::Node second = GetNext();
+  second.ret[0] = "second";
+  second.dep = {"next"};
+  FDH::Node other = GetNext();
+  other.ret[0] = "other";
+  other.arg[0] = "iterator2";
+  const FunctionDef step = FDH::Create(
+      "step",
+      {"iterator: resource", "weights: resource", "iterator2: resource"},
+      {"a: float", "b: float", "c: string"}, {},
+      {GetNext(), second, other, Hash("hash", "next:components:0"),
+       Hash("hash2", "second:components:0"), Gather("gather", "hash:output:0"),
+       Gather("gather2", "hash2:output:0")},
+      {{"a", "gather:output:0"},
+       {"b", "gather2:output:0"},
+       {"c", "other:components:0"}},
+      {{"read", "second"}, {"read2", "other"}});
+  std::vector<StepInput> inputs = Inputs();
+  inputs.push_back({InputKind::kIterator, "it2"});
+  const StepDivision division = Divide({step}, inputs);
+  EXPECT_EQ(division.why_not, "");
+  EXPECT_EQ(division.buffer_input, 0);
+  EXPECT_EQ(division.ahead_inputs, (std::vector<int>{0, 2}));
+  const Strings ahead = NodesOf(Find(division, division.ahead));
+  EXPECT_EQ(ahead.size(), 6);
+  EXPECT_EQ(std::count(ahead.begin(), ahead.end(),
+                       "second = IteratorGetNext(iterator,^next,)"),
+            1);
+  EXPECT_EQ(division.record.size(), 3);
+  EXPECT_EQ(Find(division, division.rest).signature().input_arg_size(), 3);
+}
+
+// A step whose call of "callee" XLA compiles.
+FunctionDef StepThatCallsXla() {
+  return FDH::Create("step", {"iterator: resource", "weights: resource"},
+                     {"out: float"}, {},
+                     {GetNext(),
+                      {{"call"},
+                       "StatefulPartitionedCall",
+                       {"next:components:0", "weights"},
+                       {{"Tin", DataTypeVector{DT_STRING, DT_RESOURCE}},
+                        {"Tout", DataTypeVector{DT_FLOAT}},
+                        {"_XlaMustCompile", true},
+                        {"f", FDH::FunctionRef("callee")}}}},
+                     {{"out", "call:output:0"}}, {{"read", "next"}});
+}
+
+TEST(StepDivisionTest, XlaKeepsWhatItCanCompile) {
+  const FunctionDef callee = FDH::Create(
+      "callee", {"text: string", "weights: resource"}, {"out: float"}, {},
+      {Hash("hash", "text"),
+       {{"negative"}, "Neg", {"hash:output:0"}, {{"T", DT_INT64}}},
+       Gather("gather", "negative:y:0")},
+      {{"out", "gather:output:0"}});
+  const StepDivision division = Divide({StepThatCallsXla(), callee}, Inputs());
+  EXPECT_EQ(division.why_not, "");
+  EXPECT_EQ(division.nodes_ahead, (Strings{"next", "call/hash"}));
+  bool is_compiled = false;
+  for (const NodeDef& node : Find(division, division.rest).node_def()) {
+    is_compiled |= node.attr().count("_XlaMustCompile") > 0;
+  }
+  EXPECT_TRUE(is_compiled);
+  for (const NodeDef& node : Find(division, division.ahead).node_def()) {
+    EXPECT_EQ(node.attr().count("_XlaMustCompile"), 0) << node.name();
+  }
+}
+
+TEST(StepDivisionTest, NoRecordCarriesWhatXlaNeedsAtCompileTime) {
+  // A shape leads to a string, and XLA needs it for a reshape.
+  const FunctionDef callee = FDH::Create(
+      "callee", {"text: string", "weights: resource"}, {"out: float"}, {},
+      {Hash("hash", "text"),
+       {{"shape"},
+        "Shape",
+        {"hash:output:0"},
+        {{"T", DT_INT64}, {"out_type", DT_INT32}}},
+       {{"string"}, "AsString", {"shape:output:0"}, {{"T", DT_INT32}}},
+       Hash("hash2", "string:output:0"),
+       {{"reshaped"},
+        "Reshape",
+        {"hash2:output:0", "shape:output:0"},
+        {{"T", DT_INT64}, {"Tshape", DT_INT32}}},
+       Gather("gather", "reshaped:output:0")},
+      {{"out", "gather:output:0"}});
+  const StepDivision division = Divide({StepThatCallsXla(), callee}, Inputs());
+  EXPECT_EQ(division.why_not, "");
+  std::vector<std::string> names;
+  for (const CarriedTensor& tensor : division.record) {
+    names.push_back(tensor.name);
+  }
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (Strings{"call/hash2:0", "call/hash:0"}));
+}
+
+TEST(StepDivisionTest, LoopsThatAreNestedTooDeepAreAnError) {
+  const FunctionDef condition = FDH::Create(
+      "condition", {"iterator: resource"}, {"out: bool"}, {},
+      {{{"true"}, "Const", {}, {{"dtype", DT_BOOL}, {"value", Tensor(true)}}}},
+      {{"out", "true:output:0"}});
+  const FDH::Node loop = {{"loop"},
+                          "While",
+                          {"iterator"},
+                          {{"T", DataTypeVector{DT_RESOURCE}},
+                           {"cond", FDH::FunctionRef("condition")},
+                           {"body", FDH::FunctionRef("body")}}};
+  // Its loop's body is the function itself.
+  const FunctionDef body =
+      FDH::Create("body", {"iterator: resource"}, {"out: resource"}, {}, {loop},
+                  {{"out", "iterator"}}, {{"effect", "loop"}});
+  const FunctionDef step = FDH::Create("step", {"iterator: resource"}, {}, {},
+                                       {loop}, {}, {{"effect", "loop"}});
+  FunctionDefLibrary proto;
+  *proto.add_function() = body;
+  *proto.add_function() = step;
+  *proto.add_function() = condition;
+  const FunctionLibraryDefinition library(OpRegistry::Global(), proto);
+  StepDivision division;
+  const Status status = DivideStep(
+      step, library, {{InputKind::kIterator, "it"}}, "p_", &division);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("nested more than 16 deep"),
+            std::string::npos)
+      << status;
+}
+
 TEST(StepDivisionTest, ASeededDrawStaysInTheStep) {
   const auto draw = [](const char* name, int64_t seed) {
     return FDH::Node{{name},
@@ -192,10 +318,6 @@ TEST(StepDivisionTest, SaysWhyNothingRunsAhead) {
             "value:components:0",
             inputs,
             "other than by next()"},
-           {{GetNext()},
-            "next:components:0",
-            {{InputKind::kIterator, "a"}, {InputKind::kIterator, "b"}},
-            "several iterators"},
            {{GetNext()},
             "next:components:0",
             {{InputKind::kOther, "a"}, {InputKind::kOther, "b"}},

@@ -25,11 +25,18 @@ constexpr std::chrono::milliseconds kStopPatience(1500);
 }  // namespace
 
 std::shared_ptr<StepProducers> StepProducers::Start(
-    core::RefCountPtr<TensorBuffer> buffer, int num_threads,
+    core::RefCountPtr<StepBuffer> buffer, int num_threads,
     RunRegion run_region) {
   std::shared_ptr<StepProducers> producers(
       new StepProducers(std::move(buffer), std::move(run_region)));
   producers->buffer_->Resume();
+  producers->buffer_->WhenWanted(
+      [weak = std::weak_ptr<StepProducers>(producers)] {
+        if (const auto wanted = weak.lock()) {
+          mutex_lock l(wanted->mu_);
+          wanted->changed_.NotifyAll();
+        }
+      });
   {
     mutex_lock l(producers->mu_);
     producers->threads_ = num_threads;
@@ -49,7 +56,28 @@ void StepProducers::Work(int index) {
   changed_.NotifyAll();
 }
 
+bool StepProducers::MayBegin() const {
+  const int64_t allowed = buffer_->allowed();
+  return allowed == StepBuffer::kNoLimit ||
+         buffer_->GetCounters().taken + buffer_->Size() + beginning_ < allowed;
+}
+
+bool StepProducers::AwaitLimit() {
+  mutex_lock l(mu_);
+  while (!stopping_ && !MayBegin()) changed_.Wait(&mu_);
+  ++beginning_;
+  return !stopping_;
+}
+
 bool StepProducers::Produce(int index) {
+  // Before the run is admitted: an iterator that is saved waits for it.
+  const bool may_begin = AwaitLimit();
+  const auto ended = gtl::MakeCleanup([this] {
+    mutex_lock l(mu_);
+    --beginning_;
+    changed_.NotifyAll();
+  });
+  if (!may_begin) return false;
   int64_t continued;
   {
     mutex_lock l(mu_);
@@ -130,6 +158,17 @@ void StepProducers::AwaitOtherRuns() {
   changed_.NotifyAll();
   while (!stopping_ && at_end_ < running_) changed_.Wait(&mu_);
   --at_end_;
+}
+
+void StepProducers::SetLimit(int64_t steps) {
+  buffer_->SetLimit(steps);
+  mutex_lock l(mu_);
+  changed_.NotifyAll();
+}
+
+bool StepProducers::IsIdle() const {
+  mutex_lock l(mu_);
+  return beginning_ == 0 && !MayBegin() && buffer_->Size() == 0;
 }
 
 void StepProducers::Continue() {

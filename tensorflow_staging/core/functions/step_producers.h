@@ -13,8 +13,8 @@
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/thread_annotations.h"
-#include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/framework/steady_condition.h"
+#include "tensorflow_staging/core/functions/step_buffer.h"
 
 namespace tensorflow {
 namespace staging {
@@ -42,7 +42,7 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
 
   // Opens the buffer and starts the threads.
   static std::shared_ptr<StepProducers> Start(
-      core::RefCountPtr<TensorBuffer> buffer, int num_threads,
+      core::RefCountPtr<StepBuffer> buffer, int num_threads,
       RunRegion run_region);
 
   StepProducers(const StepProducers&) = delete;
@@ -50,6 +50,14 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
 
   // After the step has seen an error: goes on with the next element.
   void Continue() TF_LOCKS_EXCLUDED(mu_);
+
+  // From here on makes the records of `steps` more steps, or any number:
+  // StepBuffer::kNoLimit. A step beyond them gets its record all the same.
+  void SetLimit(int64_t steps) TF_LOCKS_EXCLUDED(mu_);
+
+  // Returns whether no record waits, and none will be made until a step takes
+  // one or the limit changes.
+  bool IsIdle() const TF_LOCKS_EXCLUDED(mu_);
 
   // Cancels the runs, and waits until the threads have left; 1.5 seconds at most
   // for code that cannot be cancelled. Such a thread leaves after its run.
@@ -69,12 +77,17 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   const TensorBuffer& buffer() const { return *buffer_; }
 
  private:
-  StepProducers(core::RefCountPtr<TensorBuffer> buffer, RunRegion run_region)
+  StepProducers(core::RefCountPtr<StepBuffer> buffer, RunRegion run_region)
       : buffer_(std::move(buffer)), run_region_(std::move(run_region)) {}
 
   void Work(int index) TF_LOCKS_EXCLUDED(mu_);
   // Returns whether the thread continues.
   bool Produce(int index) TF_LOCKS_EXCLUDED(mu_);
+  // Whether another run may begin.
+  bool MayBegin() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Waits until another run may begin, and counts it as running. Returns false
+  // if the producers are being stopped.
+  bool AwaitLimit() TF_LOCKS_EXCLUDED(mu_);
   // Waits for the next call of Continue after the first `continued`. Returns
   // false if the producers are being stopped.
   bool AwaitContinue(int64_t continued) TF_LOCKS_EXCLUDED(mu_);
@@ -84,7 +97,7 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   // have failed: their error comes before the end.
   void AwaitOtherRuns() TF_LOCKS_EXCLUDED(mu_);
 
-  const core::RefCountPtr<TensorBuffer> buffer_;
+  const core::RefCountPtr<StepBuffer> buffer_;
   const RunRegion run_region_;
 
   mutable mutex mu_;
@@ -93,7 +106,9 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   // How often Continue was called.
   int64_t continued_ TF_GUARDED_BY(mu_) = 0;
   int threads_ TF_GUARDED_BY(mu_) = 0;
-  // Threads in a run, and those of them that wait in AwaitOtherRuns.
+  // Threads that are about to begin a run, or in one, and those of them that
+  // wait in AwaitOtherRuns.
+  int beginning_ TF_GUARDED_BY(mu_) = 0;
   int running_ TF_GUARDED_BY(mu_) = 0;
   int at_end_ TF_GUARDED_BY(mu_) = 0;
   Times times_ TF_GUARDED_BY(mu_);

@@ -18,11 +18,11 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-core::RefCountPtr<TensorBuffer> MakeBuffer(int64_t capacity) {
+core::RefCountPtr<StepBuffer> MakeBuffer(int64_t capacity) {
   TensorBuffer::Options options;
   options.name = "step";
   options.capacity = capacity;
-  return core::RefCountPtr<TensorBuffer>(new TensorBuffer(options));
+  return core::RefCountPtr<StepBuffer>(new StepBuffer(options));
 }
 
 Status Put(TensorBuffer* buffer, int64_t value,
@@ -42,7 +42,8 @@ Status Put(TensorBuffer* buffer, int64_t value,
   return result;
 }
 
-Status Take(TensorBuffer* buffer, int64_t* value) {
+Status Take(StepBuffer* buffer, int64_t* value) {
+  buffer->NoteTake();
   Status result;
   Notification done;
   buffer->TakeAsync(nullptr,
@@ -70,6 +71,8 @@ class Region {
     };
   }
 
+  int64_t read() const { return next_; }
+
  private:
   const int64_t failing_;
   const int64_t end_;
@@ -79,8 +82,8 @@ class Region {
 class StepProducersTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(StepProducersTest, EachRecordIsPutOnce) {
-  core::RefCountPtr<TensorBuffer> buffer = MakeBuffer(2);
-  TensorBuffer* const records = buffer.get();
+  core::RefCountPtr<StepBuffer> buffer = MakeBuffer(2);
+  StepBuffer* const records = buffer.get();
   Region region(/*failing=*/-1, /*end=*/50);
   const auto producers = StepProducers::Start(std::move(buffer), GetParam(),
                                               region.PuttingInto(records));
@@ -98,8 +101,8 @@ TEST_P(StepProducersTest, EachRecordIsPutOnce) {
 }
 
 TEST_P(StepProducersTest, AnErrorIsTakenOnceAndTheNextElementFollows) {
-  core::RefCountPtr<TensorBuffer> buffer = MakeBuffer(2);
-  TensorBuffer* const records = buffer.get();
+  core::RefCountPtr<StepBuffer> buffer = MakeBuffer(2);
+  StepBuffer* const records = buffer.get();
   Region region(/*failing=*/3, /*end=*/6);
   const auto producers = StepProducers::Start(std::move(buffer), GetParam(),
                                               region.PuttingInto(records));
@@ -121,9 +124,41 @@ TEST_P(StepProducersTest, AnErrorIsTakenOnceAndTheNextElementFollows) {
   producers->Stop();
 }
 
+TEST_P(StepProducersTest, NothingIsReadBeyondTheLimitUntilAStepAsks) {
+  core::RefCountPtr<StepBuffer> buffer = MakeBuffer(10);
+  StepBuffer* const records = buffer.get();
+  records->SetLimit(3);
+  Region region(/*failing=*/-1, /*end=*/1000);
+  const auto producers = StepProducers::Start(std::move(buffer), GetParam(),
+                                              region.PuttingInto(records));
+  int64_t value = 0;
+  const auto take = [&](int number) {
+    for (int i = 0; i < number; ++i) {
+      EXPECT_TRUE(Take(records, &value).ok());
+    }
+  };
+  const auto await_idle = [&] {
+    while (!producers->IsIdle()) Env::Default()->SleepForMicroseconds(100);
+  };
+  take(3);
+  await_idle();
+  EXPECT_EQ(region.read(), 3);
+  take(2);
+  await_idle();
+  EXPECT_EQ(region.read(), 5);
+  producers->SetLimit(4);
+  take(4);
+  await_idle();
+  EXPECT_EQ(region.read(), 9);
+  producers->SetLimit(StepBuffer::kNoLimit);
+  take(20);
+  EXPECT_FALSE(producers->IsIdle());
+  producers->Stop();
+}
+
 TEST_P(StepProducersTest, StopCancelsWhatWaits) {
-  core::RefCountPtr<TensorBuffer> buffer = MakeBuffer(1);
-  TensorBuffer* const records = buffer.get();
+  core::RefCountPtr<StepBuffer> buffer = MakeBuffer(1);
+  StepBuffer* const records = buffer.get();
   Region region(/*failing=*/-1, /*end=*/1000);
   const auto producers = StepProducers::Start(std::move(buffer), GetParam(),
                                               region.PuttingInto(records));

@@ -23,6 +23,8 @@ from tensorflow_staging.python.ahead import iterator_stage
 from tensorflow_staging.python.ahead import saved_iterator
 from tensorflow_staging.python.ahead import step_division
 from tensorflow_staging.python.ahead import step_inputs
+from tensorflow_staging.python.ahead import step_report
+from tensorflow_staging.python.automatic import setting
 from tensorflow_staging.python.stages import argument_checks
 
 # The attribute of an iterator that refers to the step that reads it ahead.
@@ -40,9 +42,9 @@ def ahead(
 ) -> "AheadStep":
   """Returns a step that runs its input ahead: what it computes of its data without a variable.
 
-  `step` is a `tf.function` with a `tf.data.Iterator` among its arguments, which it reads with `next`. The result is
-  called as `step` is, and returns what it returns. While one step trains, threads prepare the records of the next
-  steps: strings are split and hashed, looked up in tables that do not change, and images augmented.
+  `step` is a `tf.function` with one or more `tf.data.Iterator`s among its arguments, which it reads with `next`. The
+  result is called as `step` is, and returns what it returns. While one step trains, threads prepare the records of the
+  next steps: strings are split and hashed, looked up in tables that do not change, and images augmented.
 
   For example:
 
@@ -68,9 +70,10 @@ def ahead(
       pass  # The end of the data, as without a stage.
   ```
 
-  Each record is used once, in order with one thread. An error comes after as many steps as without a stage, and the
-  next step goes on with the next element. The threads of an iterator end when it is deleted, when the step is, and when
-  the program ends. A step of which nothing can run ahead is called as it is; a warning in one line says why.
+  A record is what one step reads, of one iterator or of several. Each is used once, in order with one thread. An error
+  comes after as many steps as without a stage, and the next step goes on with the next element. The threads of an
+  iterator end when it is deleted, when the step is, and when the program ends. A step of which nothing can run ahead is
+  called as it is; a warning in one line says why, and `tf.staging.explain(step)` says more.
 
   Args:
     step: The step, a `tf.function`.
@@ -116,8 +119,13 @@ class AheadStep:
     self._lock = threading.RLock()
     # By the id of a trace: its division, or why it has none.
     self._divisions = {}
-    # By the id of an iterator: a weak reference, and its stage; None if its steps are called as they are.
+    # By the ids of the iterators of a call: weak references to them, their stage and why they have none, and the
+    # trace that the call needs, if the arguments are only an iterator.
     self._stages = {}
+    # The keys of stages of the step before, which may have other records than this one needs.
+    self._unchecked = set()
+    # How many calls a new iterator is for; None if that is not known.
+    self.limit: Optional[int] = None
     # The end of an iterator, or of this step, ends the threads.
     weakref.finalize(self, _stop_all, self._stages).atexit = False
     self.__name__ = name
@@ -126,21 +134,24 @@ class AheadStep:
   def __call__(self, *args, **kwargs) -> Any:
     if not context.executing_eagerly():
       return self.step(*args, **kwargs)  # A part of another function.
-    iterator, why_not = self._iterator_of(args, kwargs)
-    if iterator is None:
+    iterators, why_not = self._iterators_of(args, kwargs)
+    if not iterators:
       if any(self.reads(a) for a in nest.flatten((args, kwargs)) if isinstance(a, iterator_ops.OwnedIterator)):
         raise self._cannot_use(why_not)
       return self._call_unstaged(why_not, args, kwargs)
-    known = self._stages.get(id(iterator))
+    key = tuple([id(i) for i in iterators])
+    known = self._stages.get(key)
     if known is None:
       with self._lock:
-        known = self._stages.get(id(iterator)) or self._begin(iterator, args, kwargs)
+        known = self._stages.get(key) or self._begin(iterators, args, kwargs)
     stage, why_not, trace = known[1:]
     if stage is None:
       return self._call_unstaged(why_not, args, kwargs)
+    if saved_iterator.is_held:
+      saved_iterator.end_holds()
     self.why_not = None
     if trace is None or record.could_possibly_record() or eager_function_run.RUN_FUNCTIONS_EAGERLY:
-      division, inputs = self._rest(stage, iterator, args, kwargs)
+      division, stage, inputs = self._rest(stage, iterators, args, kwargs)
     else:
       division, inputs = trace
     try:
@@ -156,57 +167,60 @@ class AheadStep:
       self._warn(f"{self.__name__} runs without a stage: {why_not}.")
     return self.step(*args, **kwargs)
 
-  def _iterator_of(
-      self, args: tuple[Any, ...], kwargs: dict[str, Any]
-  ) -> tuple[Optional[iterator_ops.OwnedIterator], str]:
-    """Returns the iterator among the arguments, or None and why there is no stage for it."""
+  def _iterators_of(
+      self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[iterator_ops.OwnedIterator], str]:
+    """Returns the iterators among the arguments, or none and why there is no stage for them."""
     if len(args) == 1 and not kwargs and isinstance(args[0], iterator_ops.OwnedIterator):
-      return args[0], ""
+      return [args[0]], ""
     iterators = [
         a for a in nest.flatten((args, kwargs)) if isinstance(a, iterator_ops.OwnedIterator)]
     if not iterators:
-      return None, _why_no_iterator(args, kwargs)
+      return [], _why_no_iterator(args, kwargs)
     if any(isinstance(a, (bool, int, float, str)) for a in nest.flatten((args, kwargs))):
       # With another value, another trace might need other records than those that wait.
-      return None, "it has Python values among its arguments (give it tensors)"
-    if len({id(i) for i in iterators}) > 1:
-      return None, "it has several iterators among its arguments"
-    return iterators[0], ""
+      return [], "it has Python values among its arguments (give it tensors)"
+    return list({id(i): i for i in iterators}.values()), ""
 
-  def _begin(self, iterator: iterator_ops.OwnedIterator, args: tuple[Any, ...], kwargs: dict[str, Any]):
-    """Starts a stage for an iterator, and returns its entry."""
+  def _begin(self, iterators: list[iterator_ops.OwnedIterator], args: tuple[Any, ...], kwargs: dict[str, Any]):
+    """Starts a stage for the iterators of a call, and returns its entry."""
     trace = None
+    key = tuple([id(i) for i in iterators])
     try:
-      division, values = self._divide(iterator, args, kwargs)
-      self._check_no_other_reads(iterator)
+      division, values = self._divide(iterators, args, kwargs)
+      for iterator in iterators:
+        self._check_no_other_reads(iterator, key)
       saved_iterator.end_holds()
-      saved_iterator.end_holds_after_checkpoints(iterator, bool(division.random_states))
-      stage = iterator_stage.IteratorStage(division, iterator, values, **self._options)
+      for iterator in iterators:
+        saved_iterator.note_checkpoints(iterator, bool(division.random_states))
+      stage = iterator_stage.IteratorStage(division, iterators, values, limit=self.limit, **self._options)
       why_not = ""
       if len(args) == 1 and not kwargs and not division.concrete.graph.deferred_external_captures:
-        trace = division, _with_buffer(values, iterator, stage)
+        trace = division, _with_buffer(values, division, stage)
     except step_division.NotStagedError as error:
       stage, why_not = None, str(error)
-    entry = weakref.ref(iterator), stage, why_not, trace
-    self._stages[id(iterator)] = entry
-    weakref.finalize(iterator, _forget, self._stages, id(iterator)).atexit = False
+    entry = [weakref.ref(i) for i in iterators], stage, why_not, trace
+    self._stages[key] = entry
+    for iterator in iterators:
+      weakref.finalize(iterator, _forget, self._stages, key).atexit = False
     return entry
 
-  def _check_no_other_reads(self, iterator: iterator_ops.OwnedIterator) -> None:
-    """Raises RuntimeError if another step reads ahead of itself what this one would read."""
+  def _check_no_other_reads(self, iterator: iterator_ops.OwnedIterator, key: tuple[int, ...]) -> None:
+    """Raises RuntimeError if something else reads ahead of itself what the stage of `key` would read."""
     other = getattr(iterator, _READER, lambda: None)()
-    if other is not None and other is not self and other.reads(iterator):
+    if other is not None and other.reads(iterator, but_not_for=key if other is self else None):
       raise RuntimeError(
           f"{other.__name__} has read elements of this iterator ahead, so {self.__name__} cannot use it. Give it an"
           " iterator of its own.")
     setattr(iterator, _READER, weakref.ref(self))
 
   def _divide(
-      self, iterator: iterator_ops.OwnedIterator, args: tuple[Any, ...], kwargs: dict[str, Any]
+      self, iterators: list[iterator_ops.OwnedIterator], args: tuple[Any, ...], kwargs: dict[str, Any]
   ) -> tuple[step_division.StepDivision, list[Any]]:
     """Returns the division of the trace for these arguments, and the values of the trace's inputs."""
     if not hasattr(self.step, "get_concrete_function"):
       raise step_division.NotStagedError("it is no tf.function, so it runs eagerly")
+    if setting.current() == setting.Setting.OFF:
+      raise step_division.NotStagedError(f"{setting.VARIABLE}=off")
     if eager_function_run.RUN_FUNCTIONS_EAGERLY:
       raise step_division.NotStagedError("tf.config.run_functions_eagerly is on")
     if record.could_possibly_record():
@@ -218,49 +232,78 @@ class AheadStep:
     if key not in self._divisions:
       try:
         found = step_division.StepDivision(
-            concrete, step_inputs.describe(concrete.graph, values, len(arguments), iterator))
+            concrete, step_inputs.describe(concrete.graph, values, len(arguments), iterators))
       except step_division.NotStagedError as error:
         found = str(error)
       self._divisions[key] = concrete, found
     found = self._divisions[key][1]
     if isinstance(found, str):
       raise step_division.NotStagedError(found)
-    changed = step_inputs.changed_by_step_and_read_by_dataset(concrete.graph, values, iterator)
+    changed = step_inputs.changed_by_step_and_read_by_dataset(concrete.graph, values, iterators)
     if changed is not None:
       raise step_division.NotStagedError(f"its data is made from '{changed}', which it changes")
     return found, values
 
-  def _rest(self, stage: iterator_stage.IteratorStage, iterator: iterator_ops.OwnedIterator, args, kwargs):
-    """Returns the division for these arguments, and the inputs of its rest. Other arguments may need another trace."""
+  def _rest(self, stage: iterator_stage.IteratorStage, iterators: list[iterator_ops.OwnedIterator], args, kwargs):
+    """Returns the division for these arguments, its stage, and the inputs of its rest."""
+    key = tuple([id(i) for i in iterators])
     try:
-      division, values = self._divide(iterator, args, kwargs)
+      division, values = self._divide(iterators, args, kwargs)
     except step_division.NotStagedError as error:
       raise self._cannot_use(str(error)) from None
+    # Other arguments, or another step, may need another trace.
     if division is not stage.division and division.definition_ahead != stage.division.definition_ahead:
-      raise RuntimeError(
-          f"{self.__name__} has read elements of this iterator ahead, and with these arguments it needs other records."
-          " Give it a new iterator.")
-    return division, _with_buffer(values, iterator, stage)
+      if not stage.is_idle():
+        raise RuntimeError(
+            f"{self.__name__} has read elements of this iterator ahead, and with these arguments it needs other"
+            " records. Give it a new iterator.")
+      stage.stop()
+      with self._lock:
+        stage = self._begin(iterators, args, kwargs)[1]
+    elif key in self._unchecked:
+      stage.set_limit(self.limit)
+    self._unchecked.discard(key)
+    return division, stage, _with_buffer(values, division, stage)
 
   def _cannot_use(self, why: str) -> RuntimeError:
     return RuntimeError(
         f"{self.__name__} has read elements of this iterator ahead, and with these arguments it cannot use them: {why}."
         " Give it a new iterator.")
 
-  def reads(self, iterator: Any) -> bool:
-    """Returns whether elements of an iterator are read ahead."""
-    known = self._stages.get(id(iterator))
-    return known is not None and known[1] is not None
+  def reads(self, iterator: Any, but_not_for: Optional[tuple[int, ...]] = None) -> bool:
+    """Returns whether elements of an iterator are read ahead, other than for the calls with certain iterators."""
+    return any(
+        id(iterator) in key and key != but_not_for and entry[1] is not None
+        for key, entry in list(self._stages.items()))
+
+  def expect(self, steps: Optional[int]) -> None:
+    """From here on reads ahead what so many more calls for each iterator need, and nothing more; None: any number."""
+    self.limit = steps
+    for key, entry in list(self._stages.items()):
+      if entry[1] is not None and key not in self._unchecked:
+        entry[1].set_limit(steps)
 
   def replace_step(self, step: Callable[..., Any]) -> None:
     """From here on calls another step. What was read ahead is used, if both need the same of it."""
     with self._lock:
       self.step = step
-      for key, (iterator, stage, why_not, _) in list(self._stages.items()):
+      self._divisions.clear()
+      for key, (iterators, stage, why_not, _) in list(self._stages.items()):
         if stage is not None:
-          self._stages[key] = iterator, stage, why_not, None
+          self._stages[key] = iterators, stage, why_not, None
+          self._unchecked.add(key)
         else:
           del self._stages[key]
+
+  def report(self) -> step_report.StepReport:
+    """Returns what runs ahead, for each trace with which the step was called."""
+    steps = [
+        step_report.DividedStep(self.__name__, found) if isinstance(found, str) else
+        step_report.divided_step(self.__name__, found) for _, found in list(self._divisions.values())
+    ]
+    if not steps and self.why_not is not None:
+      steps = [step_report.DividedStep(self.__name__, self.why_not)]
+    return step_report.StepReport(tuple(steps))
 
   def stages(self) -> list[iterator_stage.IteratorStage]:
     """Returns the stages of the iterators that are alive."""
@@ -277,14 +320,14 @@ def _why_no_iterator(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
   return "no argument is a tf.data.Iterator"
 
 
-def _forget(stages: dict[int, Any], key: int) -> None:
+def _forget(stages: dict[tuple[int, ...], Any], key: tuple[int, ...]) -> None:
   """Ends the stage of an iterator that has been deleted."""
   entry = stages.pop(key, None)
   if entry is not None and entry[1] is not None:
     entry[1].stop()
 
 
-def _stop_all(stages: dict[int, Any]) -> None:
+def _stop_all(stages: dict[tuple[int, ...], Any]) -> None:
   while stages:
     _, entry = stages.popitem()
     if entry[1] is not None:
@@ -302,5 +345,7 @@ def _arguments(step: Any, concrete: Any, args: tuple[Any, ...], kwargs: dict[str
 
 
 def _with_buffer(
-    values: list[Any], iterator: iterator_ops.OwnedIterator, stage: iterator_stage.IteratorStage) -> list[Any]:
-  return [stage.buffer if v is iterator._iterator_resource else v for v in values]  # pylint: disable=protected-access
+    values: list[Any], division: step_division.StepDivision, stage: iterator_stage.IteratorStage) -> list[Any]:
+  values = list(values)
+  values[division.buffer_input] = stage.buffer
+  return values

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stage of one iterator: the buffer of its records, and the threads that make them."""
+"""The stage of the iterators of a step: the buffer of its records, and the threads that make them."""
 
 import atexit
 import weakref
 from collections.abc import Sequence
 from typing import Any
+from typing import Optional
 
 from tensorflow.python.data.ops import iterator_ops
 from tensorflow.python.eager import context
@@ -23,7 +24,7 @@ _running = weakref.WeakSet()
 
 
 class IteratorStage:
-  """Runs the part ahead of a step for one iterator. Does not keep the iterator alive.
+  """Runs the part ahead of a step for its iterators, most often one. Does not keep them alive.
 
   Attributes:
     division: The step's two functions.
@@ -31,14 +32,15 @@ class IteratorStage:
   """
 
   def __init__(
-      self, division: step_division.StepDivision, iterator: iterator_ops.OwnedIterator, values: Sequence[Any],
-      name: str, capacity: int, capacity_bytes: int, num_threads: int):
+      self, division: step_division.StepDivision, iterators: Sequence[iterator_ops.OwnedIterator],
+      values: Sequence[Any], limit: Optional[int], name: str, capacity: int, capacity_bytes: int, num_threads: int):
     """Starts the threads.
 
     Args:
       division: The step's two functions.
-      iterator: The iterator that they read.
+      iterators: The iterators that they read.
       values: The values of the inputs of the step.
+      limit: As for `set_limit`.
       name: The name of the stage.
       capacity: How many records the buffer holds, or `tf.data.AUTOTUNE`.
       capacity_bytes: How many bytes it holds; 0 sets no bound.
@@ -47,7 +49,7 @@ class IteratorStage:
     self.division = division
     self.name = name
     # The resource lives as long as its handle, and the dataset owns the Python functions that make its elements.
-    self._dataset = getattr(iterator, "_dataset", None)
+    self._datasets = [getattr(iterator, "_dataset", None) for iterator in iterators]
     ctx = context.context()
     with ops.device("CPU:0"):
       self.buffer, = execute.execute(
@@ -65,7 +67,7 @@ class IteratorStage:
     attrs = [(key, compat.as_bytes(value)) for key, value in ctx.function_call_options.as_attrs().items()]
     self._producers = _pywrap_staging.StepProducers(
         context=ctx._handle, function=division.ahead, device="", attrs=attrs, inputs=inputs,  # pylint: disable=protected-access
-        buffer=self.buffer, num_threads=num_threads)
+        buffer=self.buffer, num_threads=num_threads, limit=limit)
     _running.add(self)
 
   def _copy_state(self, state: ops.EagerTensor) -> ops.EagerTensor:
@@ -84,6 +86,18 @@ class IteratorStage:
     for state, copy in self._states.values():
       copy.assign(gen_resource_variable_ops.read_variable_op(state, dtypes.int64))
     self._producers.continue_after_error()
+
+  def set_limit(self, steps: Optional[int]) -> None:
+    """From here on makes the records of so many more steps, and then only those that steps ask for.
+
+    Args:
+      steps: How many; None for any number.
+    """
+    self._producers.set_limit(steps)
+
+  def is_idle(self) -> bool:
+    """Returns whether nothing has been read that no step has used, and nothing will be until a step asks."""
+    return self._producers.is_idle()
 
   def buffer_stats(self) -> dict[str, Any]:
     """Returns the fields of the message BufferStats by name."""

@@ -12,6 +12,8 @@ from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.ahead import ahead
+from tensorflow_staging.python.ahead import step_report
+from tensorflow_staging.python.automatic import keras_fits
 
 
 @tf_export("staging.SmartStage")
@@ -59,6 +61,11 @@ def SmartStage(
   return _callback_class()(options)
 
 
+def is_callback(value: Any) -> bool:
+  """Returns whether a value is a callback of `SmartStage`."""
+  return _callback_class.cache_info().currsize > 0 and isinstance(value, _callback_class())
+
+
 class _ModelStep:
   """What stands in the place of a model's train or test function while the callback is on."""
 
@@ -104,6 +111,14 @@ def _callback_class() -> type:
       self._options = options
       # By attribute of the model: the step that runs ahead.
       self._steps: dict[str, ahead.AheadStep] = {}
+      self._is_new_epoch = False
+      # If not None, called with the step of `fit` before its stages end.
+      self.note_ended: Optional[Callable[[ahead.AheadStep], None]] = None
+
+    def report(self) -> step_report.StepReport:
+      """Returns what runs ahead of the model's functions; see `tf.staging.explain`."""
+      return step_report.StepReport(
+          tuple(divided for step in self._steps.values() for divided in step.report().steps))
 
     def set_model(self, model: Any) -> None:
       super().set_model(model)
@@ -115,21 +130,54 @@ def _callback_class() -> type:
     def on_train_begin(self, logs: Optional[dict[str, Any]] = None) -> None:
       self._wrap("train_function", "train")
 
+    def on_epoch_begin(self, epoch: int, logs: Optional[dict[str, Any]] = None) -> None:
+      # One iterator may serve several epochs, and training may end with any of them.
+      self._is_new_epoch = True
+
+    def on_test_begin(self, logs: Optional[dict[str, Any]] = None) -> None:
+      handler = getattr(self.model, "_eval_data_handler", None)  # That of the validation in `fit`.
+      steps = self._steps_to_come()
+      if self._trains():
+        steps = handler.inferred_steps if handler is not None else None
+      self._expect("test_function", steps)
+
+    def on_predict_begin(self, logs: Optional[dict[str, Any]] = None) -> None:
+      self._wrap("predict_function", "predict")
+      self._expect("predict_function", None if self._trains() else self._steps_to_come())
+
     def on_train_batch_begin(self, batch: int, logs: Optional[dict[str, Any]] = None) -> None:
       # Another callback may have compiled the model.
       if not isinstance(self.model.train_function, _ModelStep):
         self._wrap("train_function", "train")
+      if self._is_new_epoch:
+        self._is_new_epoch = False
+        self._expect("train_function", self._steps_to_come())
 
     def on_train_end(self, logs: Optional[dict[str, Any]] = None) -> None:
+      if self.note_ended is not None and "train_function" in self._steps:
+        self.note_ended(self._steps["train_function"])
       self._restore()
 
     def on_test_end(self, logs: Optional[dict[str, Any]] = None) -> None:
+      if "test_function" in self._steps:
+        self._steps["test_function"].limit = None
       # In `fit`, its end is the end.
-      if not isinstance(self.model.train_function, _ModelStep):
+      if not self._trains():
         self._restore()
 
     def on_predict_end(self, logs: Optional[dict[str, Any]] = None) -> None:
-      self._restore()
+      if not self._trains():
+        self._restore()
+
+    def _steps_to_come(self) -> Optional[int]:
+      return (self.params or {}).get("steps")
+
+    def _trains(self) -> bool:
+      return isinstance(self.model.train_function, _ModelStep)
+
+    def _expect(self, attribute: str, steps: Optional[int]) -> None:
+      if attribute in self._steps:
+        self._steps[attribute].expect(steps)
 
     def _wrap(self, attribute: str, name: str) -> None:
       plain = getattr(self.model, attribute, None)
@@ -145,9 +193,13 @@ def _callback_class() -> type:
       setattr(self.model, attribute, _ModelStep(self, attribute, plain, step))
 
     def _restore(self) -> None:
-      for attribute in ("train_function", "test_function"):
+      for attribute in ("train_function", "test_function", "predict_function"):
         wrapped = getattr(self.model, attribute, None)
         if isinstance(wrapped, _ModelStep):
           wrapped.restore()
 
   return SmartStageCallback
+
+
+# This module is imported with TensorFlow.
+keras_fits.watch_if_asked()

@@ -3,7 +3,7 @@
 
 The op that saves an iterator pauses the iterator's stages, and writes the records that wait beside its position; the
 op that restores it gives them back (core/sources). In a session, what they hold ends with the session's run. Eager ops
-have no such end, so it is told here.
+have no such end: it ends with the next step, when everything that a checkpoint has is saved or restored.
 """
 
 import weakref
@@ -14,15 +14,20 @@ from tensorflow.python.eager import execute
 from tensorflow.python.framework import ops
 from tensorflow.python.platform import tf_logging
 
+# Whether a checkpoint holds stages.
+is_held = False
+
 
 def end_holds() -> None:
   """Lets the stages go on whose iterators eager ops have made, saved or restored."""
+  global is_held
+  is_held = False
   with ops.device("CPU:0"):
     execute.execute(b"StepEndHolds", 0, [], (), context.context())
 
 
-def end_holds_after_checkpoints(iterator: iterator_ops.OwnedIterator, draws_ahead: bool) -> None:
-  """Ends what `tf.train.Checkpoint` holds when it has saved or restored this iterator.
+def note_checkpoints(iterator: iterator_ops.OwnedIterator, draws_ahead: bool) -> None:
+  """Notes when `tf.train.Checkpoint` saves or restores an iterator.
 
   Args:
     iterator: The iterator.
@@ -33,20 +38,18 @@ def end_holds_after_checkpoints(iterator: iterator_ops.OwnedIterator, draws_ahea
   weak, kind = weakref.ref(iterator), type(iterator)
 
   def serialize():
+    global is_held
     if draws_ahead:
       tf_logging.warning(
           "A checkpoint of an iterator has records for which tf.random.Generator has drawn ahead. After it is restored,"
           " the generator repeats the draws of the records that waited.")
-    try:
-      return kind._serialize_to_tensors(weak())  # pylint: disable=protected-access
-    finally:
-      end_holds()
+    is_held = True
+    return kind._serialize_to_tensors(weak())  # pylint: disable=protected-access
 
   def restore(restored):
-    try:
-      return kind._restore_from_tensors(weak(), restored)  # pylint: disable=protected-access
-    finally:
-      end_holds()
+    global is_held
+    is_held = True
+    return kind._restore_from_tensors(weak(), restored)  # pylint: disable=protected-access
 
   iterator._serialize_to_tensors = serialize  # pylint: disable=protected-access
   iterator._restore_from_tensors = restore  # pylint: disable=protected-access

@@ -41,7 +41,8 @@ class StepDivision:
 
   Attributes:
     concrete: The trace, which does not change.
-    rest: Called as the trace is, with a buffer's handle in place of the iterator's.
+    rest: Called as the trace is, with a buffer's handle in place of an iterator's.
+    buffer_input: The index of the input that is the buffer's handle.
     ahead: The name of the function that puts a record into a buffer.
     ahead_inputs: The indices of those inputs of the trace that `ahead` takes, before the buffer's handle.
     random_states: The indices of states of random generators, of which `ahead` takes copies.
@@ -71,6 +72,7 @@ class StepDivision:
       raise NotStagedError(divided["why_not"])
     self.ahead = divided["ahead"]
     self.ahead_inputs = divided["ahead_inputs"]
+    self.buffer_input = divided["buffer_input"]
     self.random_states = divided["random_states"]
     self.record = divided["record"]
     self.nodes_ahead = divided["nodes_ahead"]

@@ -37,30 +37,31 @@ class StepInput(NamedTuple):
 
 
 def describe(
-    graph: Any, values: Sequence[Any], num_arguments: int, iterator: iterator_ops.OwnedIterator) -> list[StepInput]:
+    graph: Any, values: Sequence[Any], num_arguments: int, iterators: Sequence[iterator_ops.OwnedIterator]
+) -> list[StepInput]:
   """Describes the inputs of a traced function.
 
   Args:
     graph: The function's `FuncGraph`.
     values: Their values, eager tensors: first the arguments, then what the function has captured.
     num_arguments: How many of the values are arguments.
-    iterator: The iterator that is read ahead.
+    iterators: The iterators that are read ahead.
 
   Returns:
     A `StepInput` for each.
   """
   names = {id(variable.handle): variable.name for variable in graph.variables}
   captured = {id(value) for value in graph.external_captures}
+  handles = {id(iterator._iterator_resource) for iterator in iterators}  # pylint: disable=protected-access
   described = []
   for i, (tensor, value) in enumerate(zip(graph.inputs, values)):
     name = names.get(id(value), tensor.op.name).partition(":")[0]
-    described.append(_describe(value, name, i >= num_arguments and id(value) in captured, iterator))
+    described.append(_describe(value, name, i >= num_arguments and id(value) in captured, handles))
   return described
 
 
-def _describe(
-    value: Any, name: str, is_captured: bool, iterator: iterator_ops.OwnedIterator) -> StepInput:
-  if value is iterator._iterator_resource:  # pylint: disable=protected-access
+def _describe(value: Any, name: str, is_captured: bool, handles: set[int]) -> StepInput:
+  if id(value) in handles:
     return StepInput("iterator", name, None)
   if not isinstance(value, ops.EagerTensor):
     return StepInput("other", name, None)
@@ -78,15 +79,14 @@ def _kind_of_resource(handle: ops.EagerTensor) -> str:
 
 
 def changed_by_step_and_read_by_dataset(
-    graph: Any, values: Sequence[Any], iterator: iterator_ops.OwnedIterator) -> Optional[str]:
+    graph: Any, values: Sequence[Any], iterators: Sequence[iterator_ops.OwnedIterator]) -> Optional[str]:
   """Returns the name of a variable or table that a step changes and that its data is made from, or None.
 
   Elements that are made ahead would miss the change.
   """
-  dataset = getattr(iterator, "_dataset", None)
-  if dataset is None:
-    return None
-  read = {id(value) for value in _captured_by_dataset(dataset)}
+  datasets = [getattr(iterator, "_dataset", None) for iterator in iterators]
+  read = {
+      id(value) for dataset in datasets if dataset is not None for value in _captured_by_dataset(dataset)}
   for tensor, value in zip(graph.inputs, values):
     if id(value) in read and getattr(value, "dtype", None) == dtypes.resource:
       if not all(op.type in _READS or op.type.startswith(_TABLE_READS) for op in tensor.consumers()):

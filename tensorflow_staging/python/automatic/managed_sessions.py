@@ -42,9 +42,14 @@ def watch_end(session: session_lib.BaseSession) -> None:
 
 
 def _manage(session: session_lib.BaseSession, runs_stages: bool) -> None:
+  say_at_the_end()
+  _managed[session] = _Management(session, runs_stages)
+
+
+def say_at_the_end() -> None:
+  """Says at the end of the program what the stages have gained."""
   global _has_managed
   _has_managed = True
-  _managed[session] = _Management(session, runs_stages)
 
 
 class _Management:

@@ -38,6 +38,12 @@ def say_it_stays_off() -> None:
       " only the nodes that it runs, and stages need the whole graph. Use a tf.Session to have SmartStage.")
 
 
+def say_it_is_on_in_fits() -> None:
+  """Says once a process that SmartStage is on in Keras's `fit`, and how to turn it off."""
+  _say_once(
+      f"SmartStage is on in every fit of this program, by {setting.VARIABLE}=1. {setting.VARIABLE}=off turns it off.")
+
+
 def say_it_is_off() -> None:
   """Says once a process that SmartStage is off although the program has turned it on."""
   _say_once(f"SmartStage is off, although the program turns it on, by {setting.VARIABLE}=off.")

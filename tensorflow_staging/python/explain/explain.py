@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tf.staging.explain`: reports which part of a graph runs ahead of the training step, and why the rest does not."""
 
+from typing import Any
 from typing import Optional
+from typing import Union
 
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import pywrap_tf_session
@@ -12,6 +14,9 @@ from tensorflow.python.framework import ops
 from tensorflow.python.framework import tensor_shape
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python.ahead import ahead
+from tensorflow_staging.python.ahead import keras_callback
+from tensorflow_staging.python.ahead import step_report
 from tensorflow_staging.python.explain import explain_advice
 from tensorflow_staging.python.explain import explain_data
 from tensorflow_staging.python.explain import explain_graph
@@ -23,8 +28,8 @@ from tensorflow_staging.python.smart_stage import optimizer_options
 
 @tf_export("staging.explain")
 def explain(
-    graph: Optional[ops.Graph] = None,
-    config: Optional[config_pb2.ConfigProto] = None) -> explain_report.StageReport:
+    graph: Union[ops.Graph, ahead.AheadStep, Any, None] = None,
+    config: Optional[config_pb2.ConfigProto] = None) -> Union[explain_report.StageReport, step_report.StepReport]:
   """Reports which nodes SmartStage runs ahead of the training step, and why the others stay in it.
 
   The call changes nothing and needs no session. If SmartStage is off in `config`, the report
@@ -49,7 +54,8 @@ def explain(
   ```
 
   Args:
-    graph: The graph that a session will run. None means the default graph.
+    graph: The graph that a session will run. None means the default graph. Or a step of `tf.staging.ahead` that has
+      been called, or a callback `tf.staging.SmartStage()` that has been used.
     config: The configuration of the session, a `tf.compat.v1.ConfigProto`. None means the default
       configuration.
 
@@ -60,6 +66,8 @@ def explain(
     `unstaged_sources`, `reasons` and `advice`.
     `str(report)` is readable text; `report.to_html()` and `report.save_html(path)` make a page for a
     browser; `report.to_dot()` and `report.save_svg(path)` draw a picture.
+    For a step or a callback, a report with the field `steps`: for each trace its name, `why_not`, its nodes, its
+    boundary and the first nodes outside. `str(report)` is readable text.
 
   Raises:
     TypeError: If an argument has the wrong type.
@@ -67,6 +75,8 @@ def explain(
       another graph.
     tf.errors.InvalidArgumentError: If a session would refuse the SmartStage settings of `config`.
   """
+  if isinstance(graph, ahead.AheadStep) or keras_callback.is_callback(graph):
+    return graph.report()
   if isinstance(graph, config_pb2.ConfigProto):
     raise TypeError(
         "graph must be None or a tf.Graph, got a ConfigProto, which is the second argument: call"

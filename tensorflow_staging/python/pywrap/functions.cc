@@ -76,6 +76,7 @@ py::dict Divide(const py::bytes& serialized_library, const std::string& name,
   result["ahead"] = division.ahead;
   result["ahead_inputs"] = division.ahead_inputs;
   result["rest"] = division.rest;
+  result["buffer_input"] = division.buffer_input;
   result["random_states"] = division.random_states;
   result["origins"] = division.origins;
   py::list functions;
@@ -105,7 +106,7 @@ class PyStepProducers {
                   const std::string& device,
                   std::vector<std::pair<std::string, py::bytes>> py_attrs,
                   const py::list& inputs, const py::handle& buffer,
-                  int num_threads) {
+                  int num_threads, std::optional<int64_t> limit) {
     std::vector<std::pair<std::string, std::string>> attrs;
     for (auto& [name, value] : py_attrs) attrs.emplace_back(name, value);
     std::vector<TFE_TensorHandle*> handles;
@@ -124,7 +125,8 @@ class PyStepProducers {
     const auto call = std::make_shared<EagerCall>(
         EagerContextOf(context), function, device, std::move(attrs), handles);
     buffer_ = tsl::core::GetNewRef(*found);
-    TensorBuffer* const records = buffer_.get();
+    buffer_->SetLimit(limit.value_or(StepBuffer::kNoLimit));
+    StepBuffer* const records = buffer_.get();
     py::gil_scoped_release release;
     producers_ =
         StepProducers::Start(tsl::core::GetNewRef(records), num_threads,
@@ -145,6 +147,16 @@ class PyStepProducers {
   void Continue() {
     py::gil_scoped_release release;
     producers_->Continue();
+  }
+
+  void SetLimit(std::optional<int64_t> steps) {
+    py::gil_scoped_release release;
+    producers_->SetLimit(steps.value_or(StepBuffer::kNoLimit));
+  }
+
+  bool IsIdle() const {
+    py::gil_scoped_release release;
+    return producers_->IsIdle();
   }
 
   void Stop() {
@@ -202,10 +214,11 @@ Raises:
       "Threads that call a function of the eager context, which puts records.")
       .def(py::init<const py::handle&, const std::string&, const std::string&,
                     std::vector<std::pair<std::string, py::bytes>>,
-                    const py::list&, const py::handle&, int>(),
+                    const py::list&, const py::handle&, int,
+                    std::optional<int64_t>>(),
            py::arg("context"), py::arg("function"), py::arg("device"),
            py::arg("attrs"), py::arg("inputs"), py::arg("buffer"),
-           py::arg("num_threads"),
+           py::arg("num_threads"), py::arg("limit"),
            R"doc(Opens the buffer and starts the threads.
 
 Args:
@@ -216,6 +229,7 @@ Args:
   inputs: The inputs of the function except the last, eager tensors.
   buffer: Its last input, the result of `StepBuffer`.
   num_threads: How many threads.
+  limit: As for `set_limit`.
 
 Raises:
   TypeError: If an input is no eager tensor.
@@ -227,6 +241,12 @@ Raises:
           "they took in all.")
       .def("continue_after_error", &PyStepProducers::Continue,
            "Goes on with the next element, after the step has seen an error.")
+      .def("set_limit", &PyStepProducers::SetLimit, py::arg("steps"),
+           "Makes the records of so many more steps, and then only those that "
+           "steps ask for; with None, any number.")
+      .def("is_idle", &PyStepProducers::IsIdle,
+           "Returns whether no record waits, and none will be made until a "
+           "step takes one or the limit changes.")
       .def("stop", &PyStepProducers::Stop,
            R"doc(Cancels the calls and waits until the threads have left.
 

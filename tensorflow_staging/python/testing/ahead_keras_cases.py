@@ -68,6 +68,9 @@ def compare(build, train=two_fits, staged=True):
 def case_hashing():
   steps = compare(hashing)
   assert steps["test_function"].why_not is None
+  callback = tf.staging.SmartStage()
+  run(hashing, two_fits, [callback])
+  assert "model/hashing/hash" in str(tf.staging.explain(callback))
 
 
 def case_lookup_that_was_adapted():
@@ -231,6 +234,50 @@ def case_compiled_again_between_fits():
   compare(hashing, train)
 
 
+def case_endless_data_is_read_as_far_as_it_is_used():
+  def train(model, x, callbacks):
+    # A repeated shuffle draws a seed when it begins anew: whoever reads too far changes what follows.
+    reads = tf.Variable(0)
+
+    def count(*row):
+      with tf.control_dependencies([reads.assign_add(1)]):
+        return tuple(tf.identity(t) for t in row)
+
+    options = tf.data.Options()  # Without what tf.data reads ahead by itself.
+    options.experimental_optimization.apply_default_optimizations = False
+    endless, validation = (
+        rows.repeat().map(count).with_options(options) for rows in (data(x), data(x, 20)))
+    stopping = tf.keras.callbacks.EarlyStopping("loss", patience=0, min_delta=100)
+    values = []
+    for _ in range(2):
+      values.append(
+          model.fit(
+              endless, steps_per_epoch=5, epochs=4, validation_data=validation, validation_steps=2, verbose=0,
+              callbacks=[stopping, *callbacks]).history)
+      values.append(reads.numpy())
+    return values
+
+  compare(hashing, train)
+
+
+def case_compiled_again_by_a_callback():
+  def train(model, x, callbacks):
+    class Compiles(tf.keras.callbacks.Callback):
+
+      def on_epoch_begin(self, epoch, logs=None):
+        if epoch == 1:
+          model.compile("sgd", "mae")
+          model.make_train_function()
+
+    values = []
+    for order in (1, -1):
+      given = [Compiles(), *callbacks][::order]
+      values.append(model.fit(data(x).repeat(), steps_per_epoch=4, epochs=3, verbose=0, callbacks=given).history)
+    return values
+
+  compare(hashing, train)
+
+
 def case_several_threads_train_on_each_record_once():
   class Count(tf.keras.callbacks.Callback):
     batches = 0
@@ -299,6 +346,60 @@ def case_a_model_that_xla_compiles_is_told_in_one_line():
 
   lines = told(build, fit_twice)
   assert len(lines) == 1, lines
+
+
+def prepared_by_hand(build, jit):
+  """Trains with the layers before "embedding" in `dataset.map`, and returns the history and the weights."""
+  tf.keras.backend.clear_session()
+  tf.keras.utils.set_random_seed(5)
+  model, x = build(jit)
+  prepare = tf.keras.Model(model.inputs, model.get_layer("embedding").input)
+  trained = tf.keras.Input(prepare.output_shape[1:], dtype=prepare.output.dtype)
+  y = trained
+  for layer in model.layers[model.layers.index(model.get_layer("embedding")):]:
+    y = layer(y)
+  rest = tf.keras.Model(trained, y)
+  rest.compile("sgd", "mse", metrics=["mae"], jit_compile=jit, steps_per_execution=model._steps_per_execution.numpy())
+  mapped = data(x).map(lambda rows, target: (prepare(rows), target))
+  validation = data(x, 20).map(lambda rows, target: (prepare(rows), target))
+  history = rest.fit(mapped, epochs=3, validation_data=validation, verbose=0).history
+  return history, [w.numpy().tolist() for w in rest.trainable_weights]
+
+
+def with_xla(build):
+  """Trains a model with jit_compile and with lookups, which XLA cannot compile."""
+  expected = prepared_by_hand(build, True)
+  tf.keras.backend.clear_session()
+  tf.keras.utils.set_random_seed(5)
+  model, x = build(True)
+  callback = tf.staging.SmartStage(capacity=3)
+  history = model.fit(data(x), epochs=3, validation_data=data(x, 20), verbose=0, callbacks=[callback]).history
+  assert history == expected[0], f"{history} != {expected[0]}"
+  assert [w.numpy().tolist() for w in model.trainable_weights] == expected[1]
+  for attribute in ("train_function", "test_function"):
+    assert callback._steps[attribute].why_not is None, callback._steps[attribute].why_not
+  return model, callback
+
+
+def lookups_for_xla(jit, **options):
+  words = tf.keras.Input((3,), dtype=tf.string)
+  lookup = layers.StringLookup(vocabulary=list("abcde"))
+  hidden = layers.Flatten()(layers.Embedding(50, 4, name="embedding")(lookup(words)))
+  model = tf.keras.Model(words, layers.Dense(1)(layers.Dense(4, "relu")(hidden)))
+  model.compile("sgd", "mse", metrics=["mae"], jit_compile=jit, **options)
+  return model, WORDS
+
+
+def case_xla_compiles_a_model_with_a_lookup():
+  model, callback = with_xla(lookups_for_xla)
+  got = model.predict(WORDS, verbose=0, callbacks=[callback])
+  assert callback._steps["predict_function"].why_not is None
+  model.compile()
+  np.testing.assert_allclose(got, model.predict(WORDS, verbose=0), rtol=1e-5)
+
+
+def case_xla_compiles_several_steps_per_execution():
+  with_xla(lambda jit: lookups_for_xla(jit, steps_per_execution=3))
 
 
 if __name__ == "__main__":

@@ -216,6 +216,88 @@ def case_other_arguments_beside_the_iterator():
   compare(program)
 
 
+def case_two_reads_make_one_record():
+  def program(wrap):
+    total = tf.Variable(0, dtype=tf.int64)
+
+    @tf.function
+    def hashed(iterator):
+      return tf.strings.to_hash_bucket_fast(next(iterator), 9)
+
+    @tf.function
+    def step(iterator):
+      first = tf.strings.lower(next(iterator))
+      total.assign_add(tf.reduce_sum(hashed(iterator)))
+      return first, hashed(iterator), next(iterator), total.read_value()
+
+    wrapped = wrap(step)
+    # If a read of a step finds the end, the step may or may not have trained.
+    return epochs(wrapped, words().take(8)), wrapped
+
+  compare(program)
+
+
+def case_several_iterators_make_one_record():
+  def program(wrap):
+    total = tf.Variable(0, dtype=tf.int64)
+
+    @tf.function
+    def step(iterators, factor):
+      ids = tf.strings.to_hash_bucket_fast(next(iterators["words"]), 9)
+      total.assign_add(tf.reduce_sum(ids) * next(iterators["numbers"]) * factor)
+      return ids, total.read_value()
+
+    wrapped = wrap(step)
+    values = []
+    for rows in (5, 20):  # The one ends first, then the other.
+      iterators = {"words": iter(words()), "numbers": iter(tf.data.Dataset.range(rows))}
+      values.append(drain(wrapped, iterators, tf.constant(3, tf.int64)))
+    return values, wrapped
+
+  compare(program)
+
+
+def case_two_reads_in_a_loop():
+  def program(wrap):
+    total = tf.Variable(0, dtype=tf.int64)
+
+    @tf.function
+    def step(iterator, other):
+      for _ in tf.range(2):
+        text = tf.strings.join([next(iterator), next(iterator)])
+        total.assign_add(tf.reduce_sum(tf.strings.to_hash_bucket_fast(text, 9)) * next(other))
+      return total.read_value()
+
+    wrapped = wrap(step)
+    return drain(wrapped, iter(words(1)), iter(tf.data.Dataset.range(100))), wrapped
+
+  compare(program)
+
+
+def case_a_checkpoint_of_several_iterators():
+  def program(wrap):
+    total = tf.Variable(0, dtype=tf.int64)
+
+    @tf.function
+    def step(one, two):
+      ids = tf.strings.to_hash_bucket_fast(next(one), 99) + next(two)
+      total.assign_add(tf.reduce_sum(ids))
+      return ids, next(one)
+
+    wrapped = wrap(step)
+    one, two = iter(words(1)), iter(tf.data.Dataset.range(100))
+    checkpoint = tf.train.Checkpoint(one=one, two=two)
+    with tempfile.TemporaryDirectory() as folder:
+      values = [tf.nest.map_structure(lambda t: t.numpy().tolist(), wrapped(one, two)) for _ in range(3)]
+      path = checkpoint.write(folder + "/c")
+      values.append(drain(wrapped, one, two))
+      checkpoint.read(path)
+      values.append(drain(wrapped, one, two))
+    return values, wrapped
+
+  compare(program)
+
+
 def case_two_iterators_in_turns():
   def program(wrap):
     total = tf.Variable(0, dtype=tf.int64)
@@ -433,12 +515,17 @@ def case_what_is_not_staged_runs_as_it_is_and_says_why():
     return element.get_value()
 
   @tf.function
-  def two_reads(iterator):
-    return tf.strings.join([next(iterator), next(iterator)])
+  def all_at_once(iterator):
+    total = tf.constant(0)
+    for text in iterator:
+      total += tf.strings.length(text)
+    return total
 
   @tf.function
-  def several(one, two):
-    return tf.strings.join([next(one), next(two)])
+  def second_after_training(iterator):
+    variable.assign_add(tf.strings.to_number(next(iterator)))
+    with tf.control_dependencies([variable.read_value()]):
+      return tf.strings.to_number(next(iterator))
 
   def eager(iterator):
     return next(iterator)
@@ -447,8 +534,8 @@ def case_what_is_not_staged_runs_as_it_is_and_says_why():
   assert tf.staging.ahead(nothing)(iter(endless)).numpy() == 2
   assert "can run ahead" in why_not(only_read, iter(floats)), why_not(only_read, iter(floats))
   assert "other than by next()" in why_not(optional, iter(endless))
-  assert "several iterators" in why_not(several, iter(endless), iter(endless))
-  assert "several sources" in why_not(two_reads, iter(endless))
+  assert "other than by next()" in why_not(all_at_once, iter(numbers(["1", "2"])))
+  assert "which reads the iterator" in why_not(second_after_training, iter(endless))
   assert "Python values" in why_not(tf.function(lambda iterator, flag: next(iterator)), iter(endless), True)
   assert "no tf.function" in why_not(eager, iter(endless))
   assert "no argument" in why_not(tf.function(lambda x: x + 1), tf.constant(1))
@@ -520,6 +607,27 @@ def case_the_statistics_say_what_the_stage_gained():
   stats, = tf.staging.stats(wrapped)
   assert stats.region.count >= 300 and stats.region.total_seconds > 0
   assert "too few steps" not in str(stats), stats
+
+
+def case_explain_says_what_runs_ahead():
+  @tf.function
+  def step(iterator):
+    return tf.gather(weights, tf.strings.to_hash_bucket_fast(next(iterator), 9))
+
+  weights = tf.Variable(tf.zeros([9]))
+  wrapped = tf.staging.ahead(step, capacity=2)
+  assert "not been called" in str(tf.staging.explain(wrapped))
+  wrapped(iter(words()))
+  explained, = tf.staging.explain(wrapped).steps
+  assert "StringToHashBucketFast" in explained.nodes
+  tensor, = explained.boundary
+  assert (tensor.dtype, tensor.shape.rank) == (tf.int64, 1)
+  assert any("Variable" in node.why for node in explained.outside), explained.outside
+  assert "2 nodes run ahead, and a record carries 1 tensor" in str(explained)
+  total = tf.Variable(0.0)
+  unstaged = tf.staging.ahead(tf.function(lambda iterator: total.assign_add(next(iterator))))
+  unstaged(iter(tf.data.Dataset.from_tensors(1.0)))
+  assert "runs without a stage: nothing" in str(tf.staging.explain(unstaged))
 
 
 def case_a_stage_ends_together_with_its_python_generator():

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_LOOP_DIVISION_H_
+#define TENSORFLOW_STAGING_CORE_FUNCTIONS_LOOP_DIVISION_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow_staging/core/functions/call_sites.h"
+#include "tensorflow_staging/core/functions/step_division.h"
+#include "tensorflow_staging/core/functions/step_input.h"
+
+namespace tensorflow {
+namespace staging {
+
+// Returns the loop of `step` that is the only user of its iterators, or null.
+const Node* LoopThatReads(const CallSite& step,
+                          const std::vector<StepInput>& inputs);
+
+// Divides a function as DivideStep does.
+using DivideFunction =
+    absl::FunctionRef<Status(const FunctionDef&, const std::vector<StepInput>&,
+                             const std::string& prefix, StepDivision*)>;
+
+// Divides a step that reads its iterators in `loop`: the loop's body is divided
+// in place, by `divide`. What it prepares may use only what is the same in all
+// iterations.
+Status DivideLoop(const FunctionDef& step, const Node& loop,
+                  const std::vector<StepInput>& inputs,
+                  const FunctionLibraryDefinition& library,
+                  const std::string& prefix, DivideFunction divide,
+                  StepDivision* division);
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_LOOP_DIVISION_H_

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_XLA_CALLS_H_
+#define TENSORFLOW_STAGING_CORE_FUNCTIONS_XLA_CALLS_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tensorflow_staging/core/functions/flat_step.h"
+
+namespace tensorflow {
+namespace staging {
+
+// What of a region leaves the calls that XLA compiles.
+struct XlaDivision {
+  // The nodes of the region that run ahead.
+  std::vector<const Node*> ahead;
+  // Those of them that the compiled call computes as well: it needs their values
+  // when it is compiled. If a record carried them, each other value would
+  // compile the call anew.
+  std::set<const Node*> repeated;
+  // Whether the step has such a call.
+  bool has_compiled_calls = false;
+  // If not empty, why the region cannot run ahead.
+  std::string why_not;
+};
+
+// Finds what leaves the calls that XLA compiles, if `region`, nodes of the flat
+// graph in the order of computation, runs ahead: what XLA cannot compile, such
+// as strings and lookups, and what leads to it. Everything else stays inside: it
+// would be computed in another way outside, and its shapes may vary.
+XlaDivision DivideXlaCalls(const FlatStep& flat,
+                           const std::vector<const Node*>& region);
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_XLA_CALLS_H_

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gives every `fit` of a program the callback `tf.staging.SmartStage`, if the environment asks for it.
+
+Keras is not imported for that: when something imports it, the method is replaced.
+"""
+
+import functools
+import importlib.abc
+import importlib.util
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow_staging.python.automatic import setting
+
+# The module with the class of all models.
+_MODULE = "keras.src.engine.training"
+
+
+def watch_if_asked() -> None:
+  """Waits for the import of Keras, if the environment turns SmartStage on."""
+  # Another value is an error where a session or a step begins.
+  if os.environ.get(setting.VARIABLE) != setting.Setting.ON.value:
+    return
+  if hasattr(sys.modules.get(_MODULE), "Model"):
+    _replace_fit(sys.modules[_MODULE])
+  else:
+    sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+  """Finds one module as without it, and lets its loader replace a method."""
+
+  def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+    del path, target
+    if fullname != _MODULE or self not in sys.meta_path:
+      return None
+    sys.meta_path.remove(self)
+    spec = importlib.util.find_spec(fullname)
+    if spec is not None and spec.loader is not None:
+      execute = spec.loader.exec_module
+
+      def execute_and_replace(module: Any) -> None:
+        execute(module)
+        _replace_fit(module)
+
+      spec.loader.exec_module = execute_and_replace
+    return spec
+
+
+def _replace_fit(module: Any) -> None:
+  module.Model.fit = _with_callback(module.Model.fit)
+
+
+def _with_callback(fit: Callable[..., Any]) -> Callable[..., Any]:
+  signature = inspect.signature(fit)
+
+  @functools.wraps(fit)
+  def fit_with_callback(*args: Any, **kwargs: Any) -> Any:
+    try:
+      bound = signature.bind(*args, **kwargs)
+    except TypeError:
+      return fit(*args, **kwargs)  # Its error names what is wrong.
+    bound.arguments["callbacks"] = _add_callback(bound.arguments.get("callbacks"))
+    return fit(*bound.args, **bound.kwargs)
+
+  return fit_with_callback
+
+
+def _add_callback(callbacks: Any) -> Any:
+  # TensorFlow is complete only now.
+  from tensorflow.python.util import nest  # pylint: disable=g-import-not-at-top
+
+  from tensorflow_staging.python.ahead import keras_callback  # pylint: disable=g-import-not-at-top
+  from tensorflow_staging.python.automatic import managed_sessions  # pylint: disable=g-import-not-at-top
+  from tensorflow_staging.python.automatic import notices  # pylint: disable=g-import-not-at-top
+  given = nest.flatten(getattr(callbacks, "callbacks", callbacks)) if callbacks else []
+  if setting.current() != setting.Setting.ON or any(map(keras_callback.is_callback, given)):
+    return callbacks
+  notices.say_it_is_on_in_fits()
+  managed_sessions.say_at_the_end()
+  callback = keras_callback.SmartStage()
+  callback.note_ended = _note_ended
+  if hasattr(callbacks, "append") and not isinstance(callbacks, list):
+    callbacks.append(callback)  # A list of Keras's own class.
+    return callbacks
+  return [*given, callback]
+
+
+def _note_ended(step: Any) -> None:
+  from tensorflow_staging.python.automatic import notices  # pylint: disable=g-import-not-at-top
+  from tensorflow_staging.python.stats import stage_stats  # pylint: disable=g-import-not-at-top
+  notices.note_ended([stage for stage in stage_stats.stats(step) if stage.taken > 0])
