@@ -24,6 +24,7 @@ from tensorflow_staging.python.ahead import saved_iterator
 from tensorflow_staging.python.ahead import step_division
 from tensorflow_staging.python.ahead import step_inputs
 from tensorflow_staging.python.ahead import step_report
+from tensorflow_staging.python.automatic import eager_programs  # noqa: F401  # Speaks at the end of a program.
 from tensorflow_staging.python.automatic import setting
 from tensorflow_staging.python.stages import argument_checks
 

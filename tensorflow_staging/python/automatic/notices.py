@@ -49,6 +49,19 @@ def say_it_is_off() -> None:
   _say_once(f"SmartStage is off, although the program turns it on, by {setting.VARIABLE}=off.")
 
 
+def has_said_anything() -> bool:
+  """Returns whether this process has said any of this."""
+  with _lock:
+    return bool(_said)
+
+
+def say_there_was_no_session() -> None:
+  """Says that a program of TensorFlow 2 has nothing from the variable, and what it can use."""
+  _say_once(
+      f"{setting.VARIABLE}=1 has changed nothing: this program opened no session. In TensorFlow 2, give fit"
+      " callbacks=[tf.staging.SmartStage()], or call step = tf.staging.ahead(step) for a tf.function of your own.")
+
+
 def note_ended(stages: list[stage_stats.StageStats]) -> None:
   """Notes stages that have ended, for the end of the program."""
   with _lock:

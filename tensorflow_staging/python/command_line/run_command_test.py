@@ -49,6 +49,17 @@ def test_a_child_process_inherits_it(tmp_path):
   assert done.stderr.count("tensorflow.staging: ") == 2
 
 
+def test_a_program_of_tensorflow_2_is_told_what_to_use(tmp_path):
+  done = _run(tmp_path, "import tensorflow as tf\nprint(int(tf.constant(1) + 1))", "program.py", TF_API_VERSION="2")
+  assert done.stdout == "2\n"
+  said, = [line for line in done.stderr.splitlines() if line.startswith("tensorflow.staging: ")]
+  assert "has changed nothing: this program opened no session. In TensorFlow 2, give fit callbacks=" in said
+
+
+def test_a_program_that_runs_nothing_says_nothing(tmp_path):
+  assert "tensorflow.staging: " not in _run(tmp_path, "import tensorflow", "program.py", TF_API_VERSION="2").stderr
+
+
 def test_it_is_run_as_by_python(tmp_path):
   source = """
 import os, sys
