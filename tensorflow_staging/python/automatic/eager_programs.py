@@ -3,22 +3,24 @@
 
 import atexit
 import os
+import sys
 
 from tensorflow.python.eager import context
 
 from tensorflow_staging.python.automatic import setting
+from tensorflow_staging.python.automatic import spoken_line
+
+# The module that TensorFlow imports when a program creates its first session or server.
+_OF_SESSIONS = f"{__package__}.session_config"
 
 
 @atexit.register
 def _end() -> None:
-  if os.environ.get(setting.VARIABLE) != setting.Setting.ON.value or not _has_run():
-    return
-  # This module is imported before those that it needs here.
-  from tensorflow_staging.python.automatic import notices  # pylint: disable=g-import-not-at-top
-
-  # A session has said something by itself.
-  if not notices.has_said_anything():
-    notices.say_there_was_no_session()
+  is_on = os.environ.get(setting.VARIABLE) == setting.Setting.ON.value
+  if is_on and _OF_SESSIONS not in sys.modules and _has_run():
+    spoken_line.say(
+        f"{setting.VARIABLE}=1 has changed nothing: this program opened no session. In TensorFlow 2, give fit"
+        " callbacks=[tf.staging.SmartStage()], or call step = tf.staging.ahead(step) for a tf.function of your own.")
 
 
 def _has_run() -> bool:

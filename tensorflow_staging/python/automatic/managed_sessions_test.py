@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from tensorflow_staging.python.automatic import notices
 from tensorflow_staging.python.automatic import setting
+from tensorflow_staging.python.automatic import spoken_line
 from tensorflow_staging.python.testing import stage_stats_data
 from tensorflow_staging.python.testing import test_util
 
@@ -16,7 +17,7 @@ from tensorflow_staging.python.testing import test_util
 def said(monkeypatch):
   """What is said to the user, and nothing that earlier tests have left."""
   texts = []
-  monkeypatch.setattr(notices, "_print", texts.append)
+  monkeypatch.setattr(spoken_line, "say", texts.append)
   monkeypatch.setattr(notices, "_said", set())
   monkeypatch.setattr(notices, "_ended", [])
   return texts

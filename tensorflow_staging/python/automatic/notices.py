@@ -2,14 +2,13 @@
 """What a program prints whose sessions have SmartStage by the environment: a line at the start, and some at the end."""
 
 import os
-import sys
 import threading
 
 from tensorflow_staging.python.automatic import setting
+from tensorflow_staging.python.automatic import spoken_line
 from tensorflow_staging.python.stats import end_lines
 from tensorflow_staging.python.stats import stage_stats
 
-_PREFIX = "tensorflow.staging: "
 # How many stages the end names.
 _MOST_STAGES = 5
 
@@ -49,19 +48,6 @@ def say_it_is_off() -> None:
   _say_once(f"SmartStage is off, although the program turns it on, by {setting.VARIABLE}=off.")
 
 
-def has_said_anything() -> bool:
-  """Returns whether this process has said any of this."""
-  with _lock:
-    return bool(_said)
-
-
-def say_there_was_no_session() -> None:
-  """Says that a program of TensorFlow 2 has nothing from the variable, and what it can use."""
-  _say_once(
-      f"{setting.VARIABLE}=1 has changed nothing: this program opened no session. In TensorFlow 2, give fit"
-      " callbacks=[tf.staging.SmartStage()], or call step = tf.staging.ahead(step) for a tf.function of your own.")
-
-
 def note_ended(stages: list[stage_stats.StageStats]) -> None:
   """Notes stages that have ended, for the end of the program."""
   with _lock:
@@ -73,16 +59,16 @@ def say_what_it_gained() -> None:
   with _lock:
     stages = list(_ended)
   if not stages:
-    _print(
+    spoken_line.say(
         "SmartStage has found nothing to run ahead: no session took records from an iterator, or all that follows one"
         " needs a variable. A line print(tf.staging.explain(graph)) in the program, after it has built its graph, says"
         " why.")
   # Those with the most records, in the order in which they ended.
   most = sorted(range(len(stages)), key=lambda index: -stages[index].taken)[:_MOST_STAGES]
   for index in sorted(most):
-    _print(end_lines.line(stages[index]))
+    spoken_line.say(end_lines.line(stages[index]))
   if len(stages) > _MOST_STAGES:
-    _print(f"{len(stages) - _MOST_STAGES} more stages had fewer records.")
+    spoken_line.say(f"{len(stages) - _MOST_STAGES} more stages had fewer records.")
 
 
 def _say_once(text: str) -> None:
@@ -90,15 +76,7 @@ def _say_once(text: str) -> None:
     if text in _said:
       return
     _said.add(text)
-  _print(text)
-
-
-def _print(text: str) -> None:
-  # The program may have closed its standard error, and does not know of us.
-  try:
-    print(f"{_PREFIX}{text}", file=sys.stderr, flush=True)
-  except (OSError, ValueError, AttributeError):
-    pass
+  spoken_line.say(text)
 
 
 def _forget() -> None:
