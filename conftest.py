@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets the Python tests, which lie beside the code that they test, run against the installed wheel.
+"""Lets the Python tests, which lie beside the code or in tests/, run against the installed wheel.
 
 The source tree's `tensorflow_staging` has no compiled modules, and pytest would import the tests from there, and with
 them the package. This file therefore imports the wheel's package first and appends the source folder to the package's

@@ -30,13 +30,13 @@ logs=$root/dist/nightly
 # command_of PART: sets `command` to what runs a part.
 command_of() {
   case $1 in
-    kills) command=(env STAGING_KILLS=100 "$venv/bin/pytest" tensorflow_staging/python/checkpoints/killed_training_test.py) ;;
-    histories) command=(env STAGING_HISTORIES=2000 "$venv/bin/pytest" tensorflow_staging/python/checkpoints/histories_test.py) ;;
+    kills) command=(env STAGING_KILLS=100 "$venv/bin/pytest" tests/exactly_once/killed_training_test.py) ;;
+    histories) command=(env STAGING_HISTORIES=2000 "$venv/bin/pytest" tests/exactly_once/histories_test.py) ;;
     exactly_once) command=("$venv/bin/python" benchmarks/exactly_once.py) ;;
     soak) command=("$venv/bin/python" benchmarks/soak.py "--picture=$logs/soak.svg") ;;
-    sessions) command=(env STAGING_SESSIONS=1000 "$venv/bin/pytest" tensorflow_staging/python/faults/many_test.py) ;;
+    sessions) command=(env STAGING_SESSIONS=1000 "$venv/bin/pytest" tests/faults/many_test.py) ;;
     closes)
-      command=(env STAGING_CLOSES=5000 "$venv/bin/pytest" tensorflow_staging/python/session/closing_at_random_test.py)
+      command=(env STAGING_CLOSES=5000 "$venv/bin/pytest" tests/closing/closing_at_random_test.py)
       ;;
     full) command=(ci/upstream_tests.sh full) ;;
     pools | smart) command=(ci/upstream_tests.sh full "$1") ;;

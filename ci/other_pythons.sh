@@ -10,6 +10,7 @@ source "$(dirname "$0")/steps.sh"
 
 # Where our code meets Python's standard library, its threads, its signals or its C interface.
 folders=(api build_info command_line doctor session smart_stage stages stats thread_pools)
+promises=(closing faults same_values sessions)
 
 versions=("$@")
 if [ $# -eq 0 ]; then
@@ -34,5 +35,5 @@ for version in "${versions[@]}"; do
   (cd examples && TF_CPP_MIN_LOG_LEVEL=2 "$venv-$version/bin/python" stage.py)
 
   step "Running the Python tests"
-  "$venv-$version/bin/pytest" wheel "${folders[@]/#/tensorflow_staging/python/}"
+  "$venv-$version/bin/pytest" wheel "${folders[@]/#/tensorflow_staging/python/}" "${promises[@]/#/tests/}"
 done

@@ -6,7 +6,7 @@ import re
 
 _ROOT = pathlib.Path(__file__).parent.parent
 _STAGING = _ROOT / "tensorflow_staging"
-_PYTHON = (_STAGING, _ROOT / "docs", _ROOT / "modelzoo", _ROOT / "wheel")
+_PYTHON = (_STAGING, _ROOT / "tests", _ROOT / "docs", _ROOT / "modelzoo", _ROOT / "wheel")
 
 
 def python_tests(text: str) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ _NIGHTLY = (_FOLDER.parent / "ci/nightly.sh").read_text()
 
 
 def test_the_files_of_the_commands_exist():
-  files = re.findall(r"(?:benchmarks|tensorflow_staging)/[\w/]+\.py", _TEXT)
+  files = re.findall(r"(?:benchmarks|tests)/[\w/]+\.py", _TEXT)
   assert len(files) >= 4
   assert [file for file in files if not (_FOLDER.parent / file).exists()] == []
 

@@ -13,7 +13,7 @@ import pathlib
 import pytest
 
 _ROOT = pathlib.Path(__file__).parents[1]
-_FILES = sorted([*(_ROOT / "tensorflow_staging").rglob("*.py"), *(_ROOT / "wheel").glob("*.py")])
+_FILES = sorted(path for folder in ("tensorflow_staging", "tests", "wheel") for path in (_ROOT / folder).rglob("*.py"))
 
 
 def _newer_lines(text: str) -> list[int]:

@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster for the tests of a file, and a variable on it for each test."""
+"""The fixtures of every test of a promise; a cluster for the tests of a file, and a variable on it for each test."""
+
+import pathlib
 
 import pytest
 
+from tensorflow_staging.python.testing import each_test
 from tensorflow_staging.python.testing import parameter_server_cluster
+from tensorflow_staging.python.testing.each_test import graph  # noqa: F401
+from tensorflow_staging.python.testing.each_test import no_stage_left  # noqa: F401
+from tensorflow_staging.python.testing.each_test import run_forked  # noqa: F401
+
+pytest_collection_modifyitems = each_test.limit_time(pathlib.Path(__file__).parent)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ STAGING_KILLS says how often it is killed, 2 times by default.
 """
 
 import os
-import pathlib
 import random
 import sys
 
@@ -13,7 +12,7 @@ import pytest
 
 from tensorflow_staging.python.testing import test_util
 
-_PROGRAM = pathlib.Path(__file__).parents[1] / "testing/killed_training.py"
+_PROGRAM = test_util.ROOT / "tensorflow_staging/python/testing/killed_training.py"
 _KILLS = int(os.environ.get("STAGING_KILLS", "2"))
 _RECORDS_PER_RUN = 60
 _SECONDS_PER_RUN = 60

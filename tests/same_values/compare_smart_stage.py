@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs random graphs with and without SmartStage and compares every step.
 
-`.venv/bin/python ci/compare_smart_stage.py --graphs 50000 --seed 0` compares the graphs of the seeds 0 to 49999, in
-several processes. It prints each difference when it finds it, and a summary as JSON in the last line. The exit status
-is 1 if there was a difference.
+`.venv/bin/python tests/same_values/compare_smart_stage.py --graphs 50000 --seed 0` compares the graphs of the seeds 0
+to 49999, in several processes. It prints each difference when it finds it, and a summary as JSON in the last line. The
+exit status is 1 if there was a difference.
 
-`.venv/bin/python ci/compare_smart_stage.py --seed 7 --show` prints one graph and compares it.
+`.venv/bin/python tests/same_values/compare_smart_stage.py --seed 7 --show` prints one graph and compares it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pathlib
 import subprocess
 import sys
 
-_ROOT = pathlib.Path(__file__).resolve().parent.parent
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
 # A process ends after this many graphs, which frees the memory that TensorFlow keeps for them.
 _GRAPHS_PER_PROCESS = 500
 _SECONDS_PER_GRAPH = 10

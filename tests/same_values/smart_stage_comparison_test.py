@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SmartStage does not change the results of more than a thousand random graphs, step by step and bit for bit.
 
-`ci/compare_smart_stage.py` compares more graphs, and can compare a single graph that differs.
+`tests/same_values/compare_smart_stage.py` compares more graphs, and can compare a single graph that differs.
 """
 
 import json
@@ -26,7 +26,7 @@ _SECONDS = 170
 def test_random_graphs_give_equal_results_with_and_without_smart_stage(part):
   count = _GRAPHS // _PARTS
   done = subprocess.run(
-      [sys.executable, "ci/compare_smart_stage.py", f"--seed={part * count}", f"--graphs={count}"],
+      [sys.executable, "tests/same_values/compare_smart_stage.py", f"--seed={part * count}", f"--graphs={count}"],
       cwd=test_util.ROOT, capture_output=True, text=True,
       timeout=_SECONDS, check=False)
   assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
