@@ -16,6 +16,7 @@ import tensorflow as tf
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
 
+from modelzoo.base import clicks
 from modelzoo.base import criteo
 from modelzoo.base import formats
 from modelzoo.base import layers
@@ -23,35 +24,25 @@ from modelzoo.base import program
 from modelzoo.base.model import Features
 from modelzoo.base.model import Model
 from modelzoo.base.model import Output
-from modelzoo.base.optimizers import Optimization
 from modelzoo.base.optimizers import learning_rate_setting
 from modelzoo.base.optimizers import optimizer_setting
 from modelzoo.base.settings import setting
 
 
 @dataclasses.dataclass(frozen=True)
-class Hyperparameters(Optimization):
+class Hyperparameters(clicks.Hyperparameters):
   """DeepFM."""
 
   optimizer: str = optimizer_setting("adam")
   learning_rate: float = learning_rate_setting(0.001)
-  buckets: int = setting(10_000, "rows of the embedding table of each category", least=1)
   embedding_size: int = setting(10, "length of an embedding", least=1)
   hidden: tuple[int, ...] = setting((400, 400, 400), "sizes of the hidden layers", least=1)
-
-
-def prepare(features: Features, hyperparameters: Hyperparameters) -> Features:
-  """Turns the columns into one matrix of numbers and one of rows of the embedding table."""
-  return {
-      "numbers": criteo.dense_numbers(features),
-      "ids": criteo.category_ids(features, hyperparameters.buckets),
-  }
 
 
 def predict(features: Features, hyperparameters: Hyperparameters, training: bool) -> Output:
   """Adds the model."""
   del training
-  rows, size = len(criteo.CATEGORIES) * hyperparameters.buckets, hyperparameters.embedding_size
+  rows, size = hyperparameters.rows, hyperparameters.embedding_size
   numbers, ids = features["numbers"], features["ids"]
   with tf.variable_scope("first_order"):
     weights = tf.nn.embedding_lookup(layers.table("category_weights", rows, 1), ids)
@@ -71,7 +62,7 @@ def pairs(vectors: tf.Tensor) -> tf.Tensor:
   return 0.5 * tf.reduce_sum(square_of_sum - sum_of_squares, axis=1)
 
 
-MODEL = Model("DeepFM", formats.CRITEO, Hyperparameters, prepare, predict)
+MODEL = Model("DeepFM", formats.CRITEO, Hyperparameters, clicks.prepare, predict)
 
 if __name__ == "__main__":
   program.main(MODEL)

@@ -17,44 +17,33 @@ import tensorflow as tf
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
 
-from modelzoo.base import criteo
+from modelzoo.base import clicks
 from modelzoo.base import formats
 from modelzoo.base import layers
 from modelzoo.base import program
 from modelzoo.base.model import Features
 from modelzoo.base.model import Model
 from modelzoo.base.model import Output
-from modelzoo.base.optimizers import Optimization
 from modelzoo.base.optimizers import learning_rate_setting
 from modelzoo.base.optimizers import optimizer_setting
 from modelzoo.base.settings import setting
 
 
 @dataclasses.dataclass(frozen=True)
-class Hyperparameters(Optimization):
+class Hyperparameters(clicks.Hyperparameters):
   """DLRM."""
 
   optimizer: str = optimizer_setting("sgd")
   learning_rate: float = learning_rate_setting(0.1)
-  buckets: int = setting(10_000, "rows of the embedding table of each category", least=1)
-  embedding_size: int = setting(16, "length of an embedding", least=1)
   bottom: tuple[int, ...] = setting((512, 256, 64), "sizes of the hidden layers over the numbers", least=1)
   top: tuple[int, ...] = setting((512, 256), "sizes of the hidden layers over the dot products", least=1)
-
-
-def prepare(features: Features, hyperparameters: Hyperparameters) -> Features:
-  """Turns the columns into one matrix of numbers and one of rows of the embedding table."""
-  return {
-      "numbers": criteo.dense_numbers(features),
-      "ids": criteo.category_ids(features, hyperparameters.buckets),
-  }
 
 
 def predict(features: Features, hyperparameters: Hyperparameters, training: bool) -> Output:
   """Adds the model."""
   del training
   size = hyperparameters.embedding_size
-  table = layers.table("embeddings", len(criteo.CATEGORIES) * hyperparameters.buckets, size)
+  table = layers.table("embeddings", hyperparameters.rows, size)
   embedded = tf.nn.embedding_lookup(table, features["ids"])
   bottom = layers.mlp(features["numbers"], (*hyperparameters.bottom, size), "bottom")
   vectors = tf.concat([tf.expand_dims(bottom, 1), embedded], axis=1)
@@ -77,7 +66,7 @@ def dot_products(vectors: tf.Tensor) -> tf.Tensor:
   return tf.gather(tf.reshape(products, [-1, count * count]), rows * count + columns, axis=1)
 
 
-MODEL = Model("DLRM", formats.CRITEO, Hyperparameters, prepare, predict)
+MODEL = Model("DLRM", formats.CRITEO, Hyperparameters, clicks.prepare, predict)
 
 if __name__ == "__main__":
   program.main(MODEL)
