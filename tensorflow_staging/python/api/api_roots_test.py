@@ -28,15 +28,15 @@ _NOT_IN_ROOT = {"1": [], "2": ["enable_v2_behavior"]}
 
 
 @pytest.mark.parametrize("version", ["1", "2"])
-def test_the_root_has_every_symbol_of_its_api(tmp_path, version):
+def test_the_root_has_every_symbol_of_its_api(run_forked, tmp_path, version):
   program = _SYMBOLS + f"print(*sorted(set(symbols(tf.compat.v{version})) - set(symbols(tf))))"
-  output = test_util.run_program(program, tmp_path, api_version=version)
+  output = run_forked(program, tmp_path, api_version=version)
   assert output.split() == _NOT_IN_ROOT[version]
 
 
-def test_both_compat_packages_are_the_same_under_both_roots(tmp_path):
+def test_both_compat_packages_are_the_same_under_both_roots(run_forked, tmp_path):
   program = _SYMBOLS + "print(*symbols(tf.compat.v1, 'v1.'), *symbols(tf.compat.v2, 'v2.'))"
-  first, second = (test_util.run_program(program, tmp_path, api_version=version).split() for version in "12")
+  first, second = (run_forked(program, tmp_path, api_version=version).split() for version in "12")
   assert first == second
   assert {"v1.nn.relu", "v1.train.mark_target_node", "v2.function", "v2.data.Dataset"} <= set(first)
 
@@ -65,8 +65,8 @@ def test_names_that_scripts_of_the_first_version_use(name):
   assert value is not None
 
 
-def test_the_second_version_is_eager_and_stages_in_a_graph(tmp_path):
-  output = test_util.run_program(
+def test_the_second_version_is_eager_and_stages_in_a_graph(run_forked, tmp_path):
+  output = run_forked(
       """
       import tensorflow as tf
 
@@ -97,8 +97,8 @@ def test_other_versions_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("version", ["1", "2"])
-def test_tensorboard_imports_and_reads_a_summary(tmp_path, version):
-  output = test_util.run_program(
+def test_tensorboard_imports_and_reads_a_summary(run_forked, tmp_path, version):
+  output = run_forked(
       """
       import tensorflow as tf
       from tensorboard.backend.event_processing import event_accumulator

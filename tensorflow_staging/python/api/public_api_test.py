@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The new names are in both API roots, in `tf.compat.v1` and in `tf.compat.v2`."""
 
-import pytest
+import functools
 
-from tensorflow_staging.python.testing import programs
+import pytest
 
 _NAMES = [
     "staged", "prefetch_join", "make_prefetch_hook", "SmartStageOptions", "stream", "train.mark_target_node",
@@ -21,19 +21,21 @@ _STAGING = sorted(name.partition(".")[2] for name in _NAMES if name.startswith("
 
 
 @pytest.fixture(scope="module")
-def output_of(tmp_path_factory):
-  sources = {
-      (root, version): f"""
-          import operator
-          import {root} as tf
+def output_of(run_forked, tmp_path_factory):
 
-          for name in {_NAMES}:
-            print(name, operator.attrgetter(name)(tf).__module__.split(".")[0])
-          print(sorted(dir(tf.staging)))
-          """ for version in _VERSIONS for root in _ROOTS
-  }
-  with programs.running_ahead(sources, tmp_path_factory) as output:
-    yield output
+  @functools.cache
+  def output(root, version):
+    return run_forked(
+        f"""
+        import operator
+        import {root} as tf
+
+        for name in {_NAMES}:
+          print(name, operator.attrgetter(name)(tf).__module__.split(".")[0])
+        print(sorted(dir(tf.staging)))
+        """, tmp_path_factory.mktemp("program"), api_version=version)
+
+  return output
 
 
 @pytest.mark.parametrize("version", _VERSIONS)

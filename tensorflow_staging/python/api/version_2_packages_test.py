@@ -133,21 +133,20 @@ _FIRST = [
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory):
-  sources = {("train", module, version): _TRAIN.replace("{module}", module) for module, version in _TRAINED}
-  sources |= {("roots", first, "1"): _ROOTS.format(first=first) for first in _FIRST}
+  sources = {(first, "1"): _ROOTS.format(first=first) for first in _FIRST}
   with programs.running_ahead(sources, tmp_path_factory) as output:
     yield output
 
 
 @pytest.mark.parametrize("module, version", _TRAINED)
-def test_every_head_and_every_canned_estimator_trains(printed, module, version):
-  lines = printed("train", module, version).splitlines()
+def test_every_head_and_every_canned_estimator_trains(run_forked, tmp_path, module, version):
+  lines = run_forked(_TRAIN.replace("{module}", module), tmp_path, api_version=version).splitlines()
   assert sorted(lines) == sorted(f"{name} trained" for name in _HEADS + _CANNED)
 
 
 @pytest.mark.parametrize("first", _FIRST)
 def test_the_packages_have_the_root_that_they_expect_whichever_is_imported_first(printed, first):
-  modules, program, package, missing = printed("roots", first, "1").splitlines()
+  modules, program, package, missing = printed(first, "1").splitlines()
   assert modules == "[]"
   assert program == "True weighted_sum_over_batch_size 1 True True True"
   assert package == "False sum_over_batch_size 2 True True True"
