@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets the workers of `pytest -n 2` run tests side by side, except tests that are marked `alone`.
+"""Lets the workers of `pytest -n 3` run tests side by side, except tests that are marked `alone`.
 
 A test that measures time is marked `alone`: while it runs, no other worker runs a test. Without workers, every test
 runs alone anyway.

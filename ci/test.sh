@@ -33,5 +33,5 @@ step "Running them with every run on a stage thread pool"
 ci/upstream_tests.sh pools
 
 step "Running the Python tests against the installed wheel"
-# Two at a time: many tests wait for a process or for an event.
-"$venv/bin/pytest" -n 2 --dist loadfile "$@"
+# On two cores: many tests wait for a process or for an event.
+"$venv/bin/pytest" -n 3 --dist loadfile --no-loadscope-reorder "$@"

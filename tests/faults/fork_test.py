@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process with stages is forked: the child ends within seconds, and the parent goes on as if nothing had happened."""
 
+import pytest
 
 from tensorflow_staging.python.testing import stage_kinds
 from tensorflow_staging.python.testing import test_util
@@ -72,6 +73,7 @@ def report(sess, step):
 """
 
 
+@pytest.mark.alone
 @stage_kinds.BOTH
 def test_fork(tmp_path, smart_stage):
   output = test_util.run_program(_HEAD + f"""

@@ -37,6 +37,7 @@ def _step_of_5_ms(record) -> tf.Tensor:
   return tf.numpy_function(lambda value: (time.sleep(0.005), value)[1], [record], tf.int64)
 
 
+@pytest.mark.alone
 def test_it_grows_where_records_take_longer_and_shorter_by_turns():
   step = _step_of_5_ms(tf.staged(_jittering_record(), capacity=tf.data.AUTOTUNE))
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
@@ -44,6 +45,7 @@ def test_it_grows_where_records_take_longer_and_shorter_by_turns():
     assert _capacity(sess) > _LEAST
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("options", [{}, {"num_threads": 1}])
 def test_it_is_the_default_of_smart_stage(options):
   step = _step_of_5_ms(_jittering_record())
@@ -53,6 +55,7 @@ def test_it_is_the_default_of_smart_stage(options):
     assert _capacity(sess) > _LEAST
 
 
+@pytest.mark.alone
 def test_it_stays_small_where_the_step_is_slower():
   step = _step_of_5_ms(tf.staged(test_util.dataset_record(1000), capacity=tf.data.AUTOTUNE))
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
