@@ -10,17 +10,17 @@ from tensorflow.python.eager import context
 from tensorflow_staging.python.automatic import setting
 from tensorflow_staging.python.automatic import spoken_line
 
-# The module that TensorFlow imports when a program creates its first session or server.
-_OF_SESSIONS = f"{__package__}.session_config"
+# Imported when a program creates its first session or server, or calls its first fit.
+_OF_WHAT_IS_STAGED = f"{__package__}.managed_sessions"
 
 
 @atexit.register
 def _end() -> None:
   is_on = os.environ.get(setting.VARIABLE) == setting.Setting.ON.value
-  if is_on and _OF_SESSIONS not in sys.modules and _has_run():
+  if is_on and _OF_WHAT_IS_STAGED not in sys.modules and _has_run():
     spoken_line.say(
-        f"{setting.VARIABLE}=1 has changed nothing: this program opened no session. In TensorFlow 2, give fit"
-        " callbacks=[tf.staging.SmartStage()], or call step = tf.staging.ahead(step) for a tf.function of your own.")
+        f"{setting.VARIABLE}=1 has changed nothing: this program opened no session and called no fit. For a tf.function"
+        " of your own, call step = tf.staging.ahead(step).")
 
 
 def _has_run() -> bool:
