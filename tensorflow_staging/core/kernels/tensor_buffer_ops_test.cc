@@ -15,6 +15,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/threadpool.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/runtime/staged_call.h"
 #include "tensorflow_staging/core/sources/resumed_stage.h"
 #include "tensorflow_staging/core/sources/source.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
@@ -168,13 +169,19 @@ std::shared_ptr<StagedRun> BeginRun(StageSession* session) {
                                      /*producer=*/1);
 }
 
+StagedCall Of(const std::shared_ptr<StagedRun>& run) {
+  StagedCall call;
+  call.run = run;
+  return call;
+}
+
 TEST(TensorBufferKernelsTest, CancelKeepsTheRecordOfARun) {
   StageSession session(/*capacity=*/1);
   EXPECT_EQ(session.Put(1), OkStatus());
   {
     InThread put([&] {
       const std::shared_ptr<StagedRun> run = BeginRun(&session);
-      const ScopedStagedRun::ScopedNextRun next(run);
+      const ScopedStagedCall call(Of(run));
       EXPECT_EQ(session.Put(2), OkStatus());
       EXPECT_FALSE(run->End(OkStatus()));
     });
@@ -195,12 +202,12 @@ TEST(TensorBufferKernelsTest, ATakeOfARunSaysWhatTheRecordWasMadeFrom) {
   reads.Add(source, source->version());
   EXPECT_EQ(puts->AddReads(reads), OkStatus());
   {
-    const ScopedStagedRun::ScopedNextRun next(puts);
+    const ScopedStagedCall call(Of(puts));
     EXPECT_EQ(session.Put(1), OkStatus());
   }
   const std::shared_ptr<StagedRun> takes = BeginRun(&session);
   {
-    const ScopedStagedRun::ScopedNextRun next(takes);
+    const ScopedStagedCall call(Of(takes));
     EXPECT_EQ(session.Take(), 1);
   }
   EXPECT_FALSE(takes->reads().empty());
@@ -221,7 +228,7 @@ TEST(TensorBufferKernelsTest, ATakeOfARunWaitsUntilTheRunMayRead) {
       tsl::core::GetNewRef<SourceReader>(later.get()), /*producer=*/1);
   {
     InThread take([&] {
-      const ScopedStagedRun::ScopedNextRun next(run);
+      const ScopedStagedCall call(Of(run));
       EXPECT_EQ(session.Take(), 1);
     });
     while (!absl::StrContains(later->DebugString(), "1 runs, ")) {
@@ -352,8 +359,8 @@ TEST(TensorBufferKernelsTest, ATunedCapacityBeginsWithFour) {
   EXPECT_EQ(stats.capacity_bytes(), int64_t{512} << 20);
 }
 
-// On a GPU, records stay in the device's memory, and the inputs and outputs of
-// the control ops stay in host memory.
+// Records are in the device's memory, and the inputs and outputs of the control
+// ops in host memory, which on a CPU is the same.
 TEST(TensorBufferKernelsTest, AreRegisteredForCpuAndGpu) {
   const std::vector<std::pair<std::string, std::vector<std::string>>>
       host_memory_of = {{"TensorBufferPut", {}},
@@ -371,11 +378,7 @@ TEST(TensorBufferKernelsTest, AreRegisteredForCpuAndGpu) {
       devices.push_back(kernel.device_type());
       const std::vector<std::string> host_memory(
           kernel.host_memory_arg().begin(), kernel.host_memory_arg().end());
-      if (kernel.device_type() == DEVICE_GPU) {
-        EXPECT_EQ(host_memory, expected) << op;
-      } else {
-        EXPECT_TRUE(host_memory.empty()) << op;
-      }
+      EXPECT_EQ(host_memory, expected) << op;
     }
     std::sort(devices.begin(), devices.end());
     EXPECT_EQ(devices, (std::vector<std::string>{"CPU", "GPU"})) << op;

@@ -12,9 +12,6 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
-#include "tensorflow_staging/core/runtime/callable_timeout.h"
-#include "tensorflow_staging/core/runtime/run_in_caller.h"
-#include "tensorflow_staging/core/runtime/sync_on_finish.h"
 #include "tensorflow_staging/core/sources/resumed_stage.h"
 
 namespace tensorflow {
@@ -243,17 +240,14 @@ RunOutcome PreparedRuns::ProduceRecord(int source, Status* status,
 Status PreparedRuns::RunRegion(Callable* producer,
                                const std::shared_ptr<StagedRun>& run,
                                bool* has_put) {
-  const ScopedCallableTimeout timeout(
-      producer->options.run_options().timeout_in_ms());
-  const ScopedRunInCaller in_caller;
+  StagedCall call;
+  call.run = run;
+  call.timeout_millis = producer->options.run_options().timeout_in_ms();
+  call.runs_in_caller = true;
   std::vector<Tensor> feeds;
-  if (HasFeeds()) {
-    const ScopedStagedRun::ScopedNextRun next(run);
-    TF_RETURN_IF_ERROR(Run(&feeds_, {}, &feeds));
-  }
-  const ScopedStagedRun::ScopedNextRun next(run);
+  if (HasFeeds()) TF_RETURN_IF_ERROR(Run(&feeds_, {}, &feeds, call));
   std::vector<Tensor> done;
-  const Status status = Run(producer, feeds, &done);
+  const Status status = Run(producer, feeds, &done, std::move(call));
   *has_put = !IsDeadFetch(producer->options, status, done);
   return *has_put ? status : OkStatus();
 }
@@ -277,10 +271,9 @@ void PreparedRuns::RetireThreads() {
 }
 
 Status PreparedRuns::Run(Callable* callable, const std::vector<Tensor>& feeds,
-                         std::vector<Tensor>* fetches) {
-  const StagedRunThreads::ScopedNextRun run(
-      callable->threads.has_value() ? &*callable->threads : nullptr);
-  const ScopedNoSyncOnFinish no_sync;
+                         std::vector<Tensor>* fetches, StagedCall call) {
+  if (callable->threads.has_value()) call.threads = &*callable->threads;
+  const ScopedStagedCall scope(std::move(call));
   // The runner does not read the metadata, but a session writes to it if the
   // run is traced or the session builds a cost model.
   RunMetadata metadata;

@@ -22,6 +22,7 @@
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/runner/run_outcomes.h"
+#include "tensorflow_staging/core/runtime/staged_call.h"
 #include "tensorflow_staging/core/runtime/staged_run_threads.h"
 #include "tensorflow_staging/core/sources/source_reader.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
@@ -114,7 +115,7 @@ class PreparedRuns {
                    bool* has_put);
   // Runs a callable that has been prepared.
   Status Run(Callable* callable, const std::vector<Tensor>& feeds,
-             std::vector<Tensor>* fetches);
+             std::vector<Tensor>* fetches, StagedCall call = {});
   // Runs one that has no fetches.
   Status RunOp(Callable* callable, const std::vector<Tensor>& feeds);
 

@@ -16,8 +16,7 @@
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
-#include "tensorflow_staging/core/runtime/callable_timeout.h"
-#include "tensorflow_staging/core/runtime/run_in_caller.h"
+#include "tensorflow_staging/core/runtime/staged_call.h"
 #include "tensorflow_staging/core/testing/local_server.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
 
@@ -115,8 +114,10 @@ class CallerSessionCloseTest : public ::testing::Test {
 
 TEST_F(CallerSessionCloseTest, ARunThatBeginsMeanwhileIsCancelled) {
   constexpr int64_t kTenYearsMillis = int64_t{10} * 365 * 24 * 3600 * 1000;
-  const ScopedCallableTimeout no_limit(kTenYearsMillis);
-  const ScopedRunInCaller in_caller;
+  StagedCall call;
+  call.timeout_millis = kTenYearsMillis;
+  call.runs_in_caller = true;
+  const ScopedStagedCall in_caller(call);
   bool has_gate = false;
   Gate() = [&]() { has_gate = true; };
   ASSERT_EQ(Put(), OkStatus());

@@ -15,8 +15,7 @@
 #include "tensorflow/core/public/session.h"
 #include "tensorflow/tsl/profiler/backends/cpu/traceme_recorder.h"
 #include "tensorflow/tsl/profiler/lib/traceme.h"
-#include "tensorflow_staging/core/runtime/callable_timeout.h"
-#include "tensorflow_staging/core/runtime/run_in_caller.h"
+#include "tensorflow_staging/core/runtime/staged_call.h"
 #include "tensorflow_staging/core/testing/local_server.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
 
@@ -27,6 +26,14 @@ namespace {
 using ::tsl::profiler::TraceMeRecorder;
 
 constexpr int64_t kTenYearsMillis = int64_t{10} * 365 * 24 * 3600 * 1000;
+
+// A call of a runner; 0 leaves the timeout to the session.
+StagedCall Call(int64_t timeout_millis, bool in_caller = true) {
+  StagedCall call;
+  call.timeout_millis = timeout_millis;
+  call.runs_in_caller = in_caller;
+  return call;
+}
 
 // A session that can put records. The buffer has room for all.
 class CallerSession {
@@ -85,17 +92,19 @@ bool PutsInThisThread(CallerSession* session) {
 TEST(CallerSessionTest, AServersSessionInThisProcessUsesTheCallersThread) {
   CallerSession session(LocalServerTarget(), "server");
   EXPECT_FALSE(PutsInThisThread(&session));
-  const ScopedCallableTimeout no_limit(kTenYearsMillis);
-  EXPECT_FALSE(PutsInThisThread(&session));
-  const ScopedRunInCaller in_caller;
+  {
+    const ScopedStagedCall no_limit(Call(kTenYearsMillis, /*in_caller=*/false));
+    EXPECT_FALSE(PutsInThisThread(&session));
+  }
+  const ScopedStagedCall in_caller(Call(kTenYearsMillis));
   EXPECT_TRUE(PutsInThisThread(&session));
 }
 
 TEST(CallerSessionTest, ACallThatIsGivenUpAfterATimeDoesNot) {
   CallerSession session(LocalServerTarget(), "limit");
-  const ScopedRunInCaller in_caller;
+  const ScopedStagedCall by_the_session(Call(0));
   EXPECT_FALSE(PutsInThisThread(&session));
-  const ScopedCallableTimeout limit(60000);
+  const ScopedStagedCall limit(Call(60000));
   EXPECT_FALSE(PutsInThisThread(&session));
 }
 
@@ -104,15 +113,13 @@ TEST(CallerSessionTest, OtherSessionsOfTheServerMayEndMeanwhile) {
   {
     CallerSession other(LocalServerTarget(), "second");
   }
-  const ScopedCallableTimeout no_limit(kTenYearsMillis);
-  const ScopedRunInCaller in_caller;
+  const ScopedStagedCall in_caller(Call(kTenYearsMillis));
   EXPECT_TRUE(PutsInThisThread(&session));
 }
 
 TEST(CallerSessionTest, AClosedSessionIsNotCalled) {
   CallerSession session(LocalServerTarget(), "closed");
-  const ScopedCallableTimeout no_limit(kTenYearsMillis);
-  const ScopedRunInCaller in_caller;
+  const ScopedStagedCall in_caller(Call(kTenYearsMillis));
   EXPECT_TRUE(PutsInThisThread(&session));
   ASSERT_EQ(session.get()->Close(), OkStatus());
   EXPECT_TRUE(errors::IsInvalidArgument(session.Put()));

@@ -8,7 +8,7 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/thread_annotations.h"
-#include "tensorflow_staging/core/runtime/run_in_caller.h"
+#include "tensorflow_staging/core/runtime/staged_call.h"
 
 namespace tensorflow {
 namespace staging {

@@ -5,25 +5,21 @@
 #include <functional>
 #include <utility>
 
+#include "tensorflow_staging/core/runtime/staged_call.h"
+
 namespace tensorflow {
 namespace staging {
 namespace {
 
-thread_local bool runs_in_caller = false;
 thread_local bool begins_run = false;
 
 }  // namespace
-
-ScopedRunInCaller::ScopedRunInCaller()
-    : runs_in_caller_(&runs_in_caller, true) {}
-
-bool RunsInCaller() { return runs_in_caller; }
 
 ScopedRunBegin::ScopedRunBegin() : begins_run_(&begins_run, true) {}
 
 Executor::Args::Runner RunnerInCaller(thread::ThreadPool* pool) {
   return [pool](std::function<void()> closure) {
-    if (runs_in_caller && begins_run) {
+    if (RunsInCaller() && begins_run) {
       closure();
     } else {
       pool->Schedule(std::move(closure));

@@ -9,10 +9,17 @@
 #include "tensorflow/core/lib/core/threadpool.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/notification.h"
+#include "tensorflow_staging/core/runtime/staged_call.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
+
+StagedCall InCaller() {
+  StagedCall call;
+  call.runs_in_caller = true;
+  return call;
+}
 
 int64_t ThisThread() { return Env::Default()->GetCurrentThreadId(); }
 
@@ -36,21 +43,18 @@ class RunInCallerTest : public ::testing::Test {
 
 TEST_F(RunInCallerTest, OnlyAScopeRunsClosuresInItsThread) {
   const ScopedRunBegin begin;
-  EXPECT_FALSE(RunsInCaller());
   EXPECT_NE(ThreadOfClosure(), ThisThread());
   {
-    const ScopedRunInCaller scope;
-    EXPECT_TRUE(RunsInCaller());
+    const ScopedStagedCall scope(InCaller());
     EXPECT_EQ(ThreadOfClosure(), ThisThread());
   }
-  EXPECT_FALSE(RunsInCaller());
   EXPECT_NE(ThreadOfClosure(), ThisThread());
 }
 
 TEST_F(RunInCallerTest, ScopesNest) {
-  const ScopedRunInCaller outer;
+  const ScopedStagedCall outer(InCaller());
   {
-    const ScopedRunInCaller inner;
+    const ScopedStagedCall inner(InCaller());
   }
   const ScopedRunBegin outer_begin;
   {
@@ -60,7 +64,7 @@ TEST_F(RunInCallerTest, ScopesNest) {
 }
 
 TEST_F(RunInCallerTest, OnlyTheBeginOfARunIsInTheThread) {
-  const ScopedRunInCaller scope;
+  const ScopedStagedCall scope(InCaller());
   {
     const ScopedRunBegin begin;
   }
@@ -68,12 +72,11 @@ TEST_F(RunInCallerTest, OnlyTheBeginOfARunIsInTheThread) {
 }
 
 TEST_F(RunInCallerTest, WhatAnotherThreadPassesOnRunsOnThePool) {
-  const ScopedRunInCaller scope;
+  const ScopedStagedCall scope(InCaller());
   const ScopedRunBegin begin;
   Notification done;
   const std::unique_ptr<Thread> other(
       Env::Default()->StartThread({}, "other", [&]() {
-        EXPECT_FALSE(RunsInCaller());
         EXPECT_NE(ThreadOfClosure(), ThisThread());
         done.Notify();
       }));

@@ -18,7 +18,6 @@
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
-#include "tensorflow_staging/core/runtime/sync_on_finish.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
 #include "tensorflow_staging/core/testing/local_server.h"
 #include "tensorflow_staging/core/testing/range_source.h"
@@ -158,32 +157,6 @@ TEST_P(StagedRunSyncTest, ASessionEndsWhileStagedKernelsAreQueued) {
   runner_.reset();
   TF_CHECK_OK(session_->Close());
   session_.reset();
-}
-
-TEST(SyncOnFinishTest, ScopesNest) {
-  EXPECT_TRUE(SyncOnFinish(RunOptions()));
-  {
-    const ScopedNoSyncOnFinish outer;
-    {
-      const ScopedNoSyncOnFinish inner;
-    }
-    EXPECT_FALSE(SyncOnFinish(RunOptions()));
-    bool other_thread = false;
-    std::thread([&] { other_thread = SyncOnFinish(RunOptions()); }).join();
-    EXPECT_TRUE(other_thread);
-  }
-  EXPECT_TRUE(SyncOnFinish(RunOptions()));
-}
-
-TEST(SyncOnFinishTest, ARunThatTracesDevicesWaits) {
-  const ScopedNoSyncOnFinish no_sync;
-  RunOptions options;
-  options.set_trace_level(RunOptions::SOFTWARE_TRACE);
-  EXPECT_FALSE(SyncOnFinish(options));
-  options.set_trace_level(RunOptions::HARDWARE_TRACE);
-  EXPECT_TRUE(SyncOnFinish(options));
-  options.set_trace_level(RunOptions::FULL_TRACE);
-  EXPECT_TRUE(SyncOnFinish(options));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "tensorflow/core/lib/core/threadpool.h"
 #include "tensorflow_staging/core/runtime/python_in_graph.h"
 #include "tensorflow_staging/core/runtime/region_threads.h"
+#include "tensorflow_staging/core/runtime/staged_call.h"
 
 namespace tensorflow {
 namespace staging {
@@ -29,17 +30,6 @@ class StagedRunThreads {
   StagedRunThreads(const StagedRunThreads&) = delete;
   StagedRunThreads& operator=(const StagedRunThreads&) = delete;
 
-  // Makes the next run of a session that the calling thread begins in the
-  // lifetime of this object a staged run of `threads`, unless that is null.
-  // Must live on the stack of one thread.
-  class ScopedNextRun {
-   public:
-    explicit ScopedNextRun(StagedRunThreads* threads);
-    ~ScopedNextRun();
-    ScopedNextRun(const ScopedNextRun&) = delete;
-    ScopedNextRun& operator=(const ScopedNextRun&) = delete;
-  };
-
   // Returns what schedules the ops of the session's run that the calling thread
   // begins. Returns null if that run computes on `pool`, because it is no
   // staged run or cannot call Python.
@@ -55,7 +45,7 @@ class StagedRunThreads {
   template <typename Partitions>
   static Executor::Args::Runner RunnerOfThisRun(const thread::ThreadPool* pool,
                                                 const Partitions& partitions) {
-    StagedRunThreads* const run = TakeNextRun();
+    StagedRunThreads* const run = TakeStagedRunThreads();
     if (run == nullptr || pool == nullptr) return nullptr;
     absl::call_once(run->searched_, [run, &partitions]() {
       run->may_call_python_ = std::any_of(
@@ -78,10 +68,6 @@ class StagedRunThreads {
   void Retire() { threads_->Retire(); }
 
  private:
-  // Returns the threads of the run that the calling thread begins, if it is a
-  // staged run. The run after it is not.
-  static StagedRunThreads* TakeNextRun();
-
   const std::shared_ptr<RegionThreads> threads_;
   absl::once_flag searched_;
   // What the search of the callable's graph has found.

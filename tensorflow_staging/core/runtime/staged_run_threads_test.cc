@@ -12,6 +12,7 @@
 #include "tensorflow/core/lib/core/threadpool.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/notification.h"
+#include "tensorflow_staging/core/runtime/staged_call.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 
 namespace tensorflow {
@@ -31,6 +32,12 @@ struct Partition {
   const Graph* graph;
   const Library* flib;
 };
+
+StagedCall OnThreads(StagedRunThreads* threads) {
+  StagedCall call;
+  call.threads = threads;
+  return call;
+}
 
 class StagedRunThreadsTest : public ::testing::Test {
  protected:
@@ -61,41 +68,41 @@ class StagedRunThreadsTest : public ::testing::Test {
 TEST_F(StagedRunThreadsTest, OnlyTheNextRunOfTheThreadIsStaged) {
   EXPECT_EQ(Run(with_python_), nullptr);
   {
-    const StagedRunThreads::ScopedNextRun scope(&threads_);
+    const ScopedStagedCall scope(OnThreads(&threads_));
     EXPECT_NE(Run(with_python_), nullptr);
     EXPECT_EQ(Run(with_python_), nullptr);
   }
   {
-    const StagedRunThreads::ScopedNextRun scope(&threads_);
+    const ScopedStagedCall scope(OnThreads(&threads_));
   }
   EXPECT_EQ(Run(with_python_), nullptr);
   {
-    const StagedRunThreads::ScopedNextRun scope(nullptr);
+    const ScopedStagedCall scope(OnThreads(nullptr));
     EXPECT_EQ(Run(with_python_), nullptr);
   }
 }
 
 TEST_F(StagedRunThreadsTest, ARunInItsCallersThreadNeedsNoOtherAndIsOneRun) {
-  const StagedRunThreads::ScopedNextRun scope(&threads_);
+  const ScopedStagedCall scope(OnThreads(&threads_));
   EXPECT_EQ(StagedRunThreads::RunnerOfThisRun(nullptr, with_python_), nullptr);
   EXPECT_EQ(Run(with_python_), nullptr);
 }
 
 TEST_F(StagedRunThreadsTest, ARunWithoutPythonStaysOnTheSessionsThreads) {
   for (int turn = 0; turn < 2; ++turn) {
-    const StagedRunThreads::ScopedNextRun scope(&threads_);
+    const ScopedStagedCall scope(OnThreads(&threads_));
     EXPECT_EQ(Run(without_python_), nullptr);
   }
 }
 
 TEST_F(StagedRunThreadsTest, ARunOfAnUnknownGraphMayCallPython) {
   const Partitions unknown = {{nullptr, &library_}};
-  const StagedRunThreads::ScopedNextRun scope(&threads_);
+  const ScopedStagedCall scope(OnThreads(&threads_));
   EXPECT_NE(Run(unknown), nullptr);
 }
 
 TEST_F(StagedRunThreadsTest, ARunThatWaitsLeavesThePoolToTheStep) {
-  const StagedRunThreads::ScopedNextRun scope(&threads_);
+  const ScopedStagedCall scope(OnThreads(&threads_));
   const Executor::Args::Runner runner = Run(with_python_);
   Notification step, region;
   runner([&]() {

@@ -28,6 +28,7 @@
 #include "tensorflow_staging/core/runtime/record_moves.h"
 #include "tensorflow_staging/core/runtime/region_threads.h"
 #include "tensorflow_staging/core/runtime/run_in_caller.h"
+#include "tensorflow_staging/core/runtime/staged_call.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 #include "tensorflow_staging/core/thread_pools/worker_session_pools.h"
 

@@ -32,7 +32,7 @@ namespace staging {
 // do not wait in the pool that the steps need; if it only moves records, a run
 // that a producer in this process begins stays in the producer's thread. And
 // like the staged runs of a local session, its runs do not wait until their
-// GPUs are idle (runtime/sync_on_finish.h).
+// GPUs are idle (runtime/staged_call.h).
 //
 // The producers are in the client's process, so the worker knows a stage's
 // graph by its Put: what a region computes on further workers runs as a step

@@ -21,7 +21,7 @@
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
-#include "tensorflow_staging/core/runtime/run_in_caller.h"
+#include "tensorflow_staging/core/runtime/staged_call.h"
 #include "tensorflow_staging/core/runtime/worker_run_options.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
@@ -30,6 +30,12 @@
 namespace tensorflow {
 namespace staging {
 namespace {
+
+StagedCall InCaller() {
+  StagedCall call;
+  call.runs_in_caller = true;
+  return call;
+}
 
 class WorkerRunsTest : public ::testing::Test {
  protected:
@@ -90,7 +96,7 @@ TEST_F(WorkerRunsTest, AStageWithPythonLeavesThePoolToTheSteps) {
 TEST_F(WorkerRunsTest, AStageThatOnlyMovesRecordsIsInItsProducersThread) {
   graph_.Put("put", "stage", {graph_.Source("next")});
   EXPECT_EQ(Note().runner, nullptr);
-  const ScopedRunInCaller in_caller;
+  const ScopedStagedCall scope(InCaller());
   const Executor::Args::Runner runner = WorkerRunOf(this, &pool_).runner;
   ASSERT_NE(runner, nullptr);
   bool has_run = false;
@@ -105,7 +111,7 @@ TEST_F(WorkerRunsTest, AStageThatOnlyMovesRecordsIsInItsProducersThread) {
 
 TEST_F(WorkerRunsTest, AStepIsNeverInItsCallersThread) {
   graph_.Identity("step", graph_.Take("stage"));
-  const ScopedRunInCaller in_caller;
+  const ScopedStagedCall scope(InCaller());
   EXPECT_EQ(Note().runner, nullptr);
 }
 

@@ -63,8 +63,6 @@ class Runs {
   std::array<Part, 16> parts_;
 };
 
-thread_local const std::shared_ptr<StagedRun>* next_run = nullptr;
-
 }  // namespace
 
 StagedRun::StagedRun(core::RefCountPtr<SourceReader> stage, uint64_t producer)
@@ -162,21 +160,9 @@ ScopedStagedRun::ScopedStagedRun(const CancellationManager* cancellation,
   Runs::Get()->Add(cancellation, std::move(run));
 }
 
-ScopedStagedRun::ScopedStagedRun(const CancellationManager* cancellation)
-    : ScopedStagedRun(cancellation, next_run == nullptr ? nullptr : *next_run) {
-  next_run = nullptr;
-}
-
 ScopedStagedRun::~ScopedStagedRun() {
   if (cancellation_ != nullptr) Runs::Get()->Remove(cancellation_);
 }
-
-ScopedStagedRun::ScopedNextRun::ScopedNextRun(
-    const std::shared_ptr<StagedRun>& run) {
-  next_run = &run;
-}
-
-ScopedStagedRun::ScopedNextRun::~ScopedNextRun() { next_run = nullptr; }
 
 }  // namespace staging
 }  // namespace tensorflow

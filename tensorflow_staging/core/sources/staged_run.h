@@ -96,27 +96,15 @@ class StagedRun {
       TF_GUARDED_BY(mu_);
 };
 
-// What `cancellation` cancels belongs to `run` in the lifetime of this object.
+// What `cancellation` cancels belongs to `run`, which may be null, in the
+// lifetime of this object.
 class ScopedStagedRun {
  public:
   ScopedStagedRun(const CancellationManager* cancellation,
                   std::shared_ptr<StagedRun> run);
-  // The run that the calling thread begins, if ScopedNextRun has named one.
-  explicit ScopedStagedRun(const CancellationManager* cancellation);
   ~ScopedStagedRun();
   ScopedStagedRun(const ScopedStagedRun&) = delete;
   ScopedStagedRun& operator=(const ScopedStagedRun&) = delete;
-
-  // The next run of a session that the calling thread begins in the lifetime of
-  // this object belongs to `run`, which may be null. A session that an op of
-  // the region runs in the same thread is another run.
-  class ScopedNextRun {
-   public:
-    explicit ScopedNextRun(const std::shared_ptr<StagedRun>& run);
-    ~ScopedNextRun();
-    ScopedNextRun(const ScopedNextRun&) = delete;
-    ScopedNextRun& operator=(const ScopedNextRun&) = delete;
-  };
 
  private:
   // Null if the run is not staged.

@@ -49,25 +49,6 @@ TEST(StagedRunTest, NoRunIsNotFound) {
   EXPECT_EQ(StagedRun::Find(&manager), nullptr);
 }
 
-// A session that an op of the region runs in the same thread is another run.
-TEST(StagedRunTest, OnlyTheNextRunOfTheThreadBelongsToIt) {
-  auto buffer = MakeBuffer(1);
-  const auto run = Begin(buffer.get());
-  CancellationManager first, second, later;
-  {
-    const ScopedStagedRun::ScopedNextRun next(run);
-    const ScopedStagedRun first_run(&first);
-    const ScopedStagedRun second_run(&second);
-    EXPECT_EQ(StagedRun::Find(&first), run);
-    EXPECT_EQ(StagedRun::Find(&second), nullptr);
-  }
-  {
-    const ScopedStagedRun::ScopedNextRun unused(run);
-  }
-  const ScopedStagedRun later_run(&later);
-  EXPECT_EQ(StagedRun::Find(&later), nullptr);
-}
-
 TEST(StagedRunTest, EndsOnce) {
   auto buffer = MakeBuffer(1);
   {

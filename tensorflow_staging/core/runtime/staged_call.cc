@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/runtime/staged_call.h"
+
+#include <utility>
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// Null outside of all scopes.
+thread_local StagedCall* current = nullptr;
+
+}  // namespace
+
+ScopedStagedCall::ScopedStagedCall(StagedCall call)
+    : call_(std::move(call)), current_(&current, &call_) {}
+
+bool SyncOnFinish(const RunOptions& options) {
+  return current == nullptr ||
+         options.trace_level() >= RunOptions::HARDWARE_TRACE;
+}
+
+int64_t CallableTimeout(int64_t operation_timeout_in_ms) {
+  return current != nullptr && current->timeout_millis > 0
+             ? current->timeout_millis
+             : operation_timeout_in_ms;
+}
+
+bool RunsInCaller() { return current != nullptr && current->runs_in_caller; }
+
+std::shared_ptr<StagedRun> TakeStagedRun() {
+  return current == nullptr ? nullptr : std::exchange(current->run, nullptr);
+}
+
+StagedRunThreads* TakeStagedRunThreads() {
+  return current == nullptr ? nullptr
+                            : std::exchange(current->threads, nullptr);
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_RUNTIME_STAGED_CALL_H_
+#define TENSORFLOW_STAGING_CORE_RUNTIME_STAGED_CALL_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow_staging/core/framework/scoped_thread_value.h"
+#include "tensorflow_staging/core/sources/staged_run.h"
+
+namespace tensorflow {
+namespace staging {
+
+class StagedRunThreads;
+
+// What a runner tells the runtime of a session's run. Session::RunCallable() has
+// no argument for it, so the code of ours far below asks for the call of its
+// thread.
+struct StagedCall {
+  // What the run reads and puts. Null if it computes no region.
+  std::shared_ptr<StagedRun> run;
+
+  // On which threads a local session computes it (staged_run_threads.h). Null
+  // for those of the session.
+  StagedRunThreads* threads = nullptr;
+
+  // How long a distributed session waits for it, which would otherwise give up
+  // after its operation_timeout_in_ms, whatever the options of the callable
+  // say. 0 leaves it to the session.
+  int64_t timeout_millis = 0;
+
+  // Whether it may compute in the calling thread, which would otherwise only
+  // wait for it. On a server, to hand a small run from thread to thread costs
+  // more than all else of it (run_in_caller.h).
+  bool runs_in_caller = false;
+};
+
+// The runs that the calling thread begins in the lifetime of this object belong
+// to a call of a runner. Only the first of them computes its `run` on its
+// `threads`: a session that an op of the region runs in the same thread is
+// another run.
+//
+// Must live on the stack of one thread. Scopes nest.
+class ScopedStagedCall {
+ public:
+  explicit ScopedStagedCall(StagedCall call);
+
+ private:
+  StagedCall call_;
+  const ScopedThreadValue<StagedCall*> current_;
+};
+
+// The functions below ask for the calling thread's innermost scope.
+
+// Returns whether a run waits, when it ends, until the queue of each GPU that it
+// used is empty, also of what other runs have queued there, such as a step. A
+// staged run returns when the host has done its part:
+// - It hands a record to the step. If the Take is on the device of the Put,
+//   whatever uses a tensor of the record there is queued behind the kernels
+//   that compute it, and TensorFlow's copies from the device wait for them. If
+//   it is on another stream, the Put waits for these kernels
+//   (records/record_loan.h).
+// - The tensors of a record in host memory, and what a run fetches, are
+//   complete when their ops have ended.
+// - A GPU's memory that the run frees is used again in the order of its queue.
+// - A kernel that fails in the queue fails the step, which waits for the queue.
+//
+// A run that traces devices does wait, in any case: its trace would lack the
+// kernels that are still queued.
+bool SyncOnFinish(const RunOptions& options);
+
+// Returns the timeout of a distributed session's callable, in milliseconds;
+// `operation_timeout_in_ms`, the session's own, if no scope has one.
+int64_t CallableTimeout(int64_t operation_timeout_in_ms);
+
+bool RunsInCaller();
+
+// Return what the run that the thread begins belongs to, which the next run
+// does not; null if it is not staged.
+std::shared_ptr<StagedRun> TakeStagedRun();
+StagedRunThreads* TakeStagedRunThreads();
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_RUNTIME_STAGED_CALL_H_
