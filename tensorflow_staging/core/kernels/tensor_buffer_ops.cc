@@ -293,25 +293,27 @@ void Stats(OpKernelContext* ctx, TensorBuffer* buffer) {
   SetScalar(ctx, tstring(buffer->GetStats().SerializeAsString()));
 }
 
-#define REGISTER_STAGE_KERNEL(name, kernel)                 \
-  REGISTER_KERNEL_BUILDER(name.Device(DEVICE_CPU), kernel); \
-  REGISTER_KERNEL_BUILDER(name.Device(DEVICE_GPU), kernel)
-
 // Records are in the memory of the device of the Put and the Take, apart from
 // what the attributes of these say. The control ops run on the CPU where
 // SmartStage's passes have seen the graph (graph/place/stage_delivery.h);
-// elsewhere their inputs and outputs are in host memory.
-REGISTER_STAGE_KERNEL(Name(kPutOp), TensorBufferPutOp);
-REGISTER_STAGE_KERNEL(Name(kTakeOp), TensorBufferTakeOp);
-REGISTER_STAGE_KERNEL(Name(kCancelOp), BufferKernel<Cancel>);
-REGISTER_STAGE_KERNEL(Name(kResumeOp), BufferKernel<Resume>);
-REGISTER_STAGE_KERNEL(
-    Name(kCloseOp).HostMemory("error_code").HostMemory("error_message"),
-    BufferKernel<Close>);
-REGISTER_STAGE_KERNEL(Name(kDiscardOp).HostMemory("discarded"),
-                      BufferKernel<Discard>);
-REGISTER_STAGE_KERNEL(Name(kSizeOp).HostMemory("size"), BufferKernel<Size>);
-REGISTER_STAGE_KERNEL(Name(kStatsOp).HostMemory("stats"), BufferKernel<Stats>);
+// elsewhere their inputs and outputs are in host memory, as the last argument
+// says.
+#define REGISTER_STAGE_KERNEL(op, kernel, ...)                  \
+  REGISTER_KERNEL_BUILDER(Name(op).Device(DEVICE_CPU), kernel); \
+  REGISTER_KERNEL_BUILDER(Name(op).Device(DEVICE_GPU) __VA_ARGS__, kernel)
+
+REGISTER_STAGE_KERNEL(kPutOp, TensorBufferPutOp);
+REGISTER_STAGE_KERNEL(kTakeOp, TensorBufferTakeOp);
+REGISTER_STAGE_KERNEL(kCancelOp, BufferKernel<Cancel>);
+REGISTER_STAGE_KERNEL(kResumeOp, BufferKernel<Resume>);
+// clang-format off
+REGISTER_STAGE_KERNEL(kCloseOp, BufferKernel<Close>,
+                      .HostMemory("error_code").HostMemory("error_message"));
+REGISTER_STAGE_KERNEL(kDiscardOp, BufferKernel<Discard>,
+                      .HostMemory("discarded"));
+REGISTER_STAGE_KERNEL(kSizeOp, BufferKernel<Size>, .HostMemory("size"));
+REGISTER_STAGE_KERNEL(kStatsOp, BufferKernel<Stats>, .HostMemory("stats"));
+// clang-format on
 
 #undef REGISTER_STAGE_KERNEL
 
