@@ -31,10 +31,10 @@ def in_time():
   return time.monotonic() - interrupted < LIMIT_SECONDS
 
 def interrupt_when_the_main_thread_waits():
-  '''Sends SIGINT once the kernel has reported the main thread asleep 1000 times in a row.'''
+  '''Sends SIGINT once the kernel has reported the main thread asleep 200 times in a row.'''
   def watch():
     asleep = 0
-    while asleep < 1000:
+    while asleep < 200:
       state = pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()[0]
       asleep = asleep + 1 if state == "S" else 0
       os.sched_yield()
