@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hundred stages in one graph, and many sessions with SmartStage; leak_test.py has a thousand with tf.staged.
+"""A hundred stages in one graph, and many sessions with SmartStage; leak_test.py has two thousand with tf.staged.
 
 STAGING_SESSIONS says how many sessions, 120 by default.
 """
