@@ -54,7 +54,7 @@ TEST(RunCancellationTest, ARunThatBeginsDuringTheCancellationIsCancelled) {
 // Without InheritCancellation, about 1 of 10,000 of these runs is never
 // cancelled.
 TEST(RunCancellationTest, NoRunMissesTheCancellation) {
-  constexpr int kRuns = 200000;
+  constexpr int kRuns = 50000;
   std::atomic<CancellationManager*> session{nullptr};
   std::thread closer([&session] {
     for (int i = 0; i < kRuns; ++i) {
