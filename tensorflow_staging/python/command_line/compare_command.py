@@ -83,6 +83,10 @@ def _end(number: int, frame: Any) -> NoReturn:
 
 def _compare(arguments: argparse.Namespace) -> int:
   rounds = []
+  # To the standard error: it is no result.
+  print(
+      f"The program runs {2 * arguments.rounds} times. In each, {arguments.warm_up} steps come first; then up to"
+      f" {arguments.steps} steps or {arguments.seconds:g} s are measured.", file=sys.stderr, flush=True)
   for index in range(arguments.rounds):
     results = {}
     # By turns, and each of them first as often as the other.

@@ -50,6 +50,7 @@ def _compare(folder: pathlib.Path, source: str, *options: str) -> subprocess.Com
 def test_a_program_that_waits_gains(tmp_path):
   done = _compare(tmp_path, _MONITORED)
   assert done.returncode == 0, done
+  assert done.stderr.startswith("The program runs 4 times. In each, ")
   lines = done.stdout.splitlines()
   assert [line.split(":")[0] for line in lines[:4]] == [
       "round 1 of 2", "round 2 of 2", "without SmartStage", "with SmartStage"]
