@@ -275,7 +275,7 @@ bool Divider::ReadsInOneRegion(const CallSite& root, const FlatStep& flat,
 }
 
 void Divider::Partition(const CallSite& root, const FlatStep& flat) {
-  const StagePartition partition(flat.graph(), /*filter=*/nullptr,
+  const StagePartition partition(flat.graph(), NodeFilter(),
                                  RecordContent::kBoundaryOnly);
   if (!ReadsInOneRegion(root, flat, partition)) return;
   const XlaDivision divided =

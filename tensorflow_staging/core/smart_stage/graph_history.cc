@@ -86,10 +86,10 @@ void GraphHistory::Forget(const std::string& session_handle,
 
 NodeFilter GraphHistory::FilterIfRunning(const DeviceSet& devices) const {
   mutex_lock l(mu_);
-  if (!AnyBufferIsUsed(devices)) return nullptr;
-  return [nodes = nodes_](const Node& node) {
+  if (!AnyBufferIsUsed(devices)) return NodeFilter();
+  return NodeFilter([nodes = nodes_](const Node& node) {
     return nodes->contains(node.name());
-  };
+  });
 }
 
 void GraphHistory::RememberNodes(const Graph& graph) {

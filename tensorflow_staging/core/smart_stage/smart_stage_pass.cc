@@ -45,12 +45,12 @@ bool HasStage(const Graph& graph) {
 // Returns the filter for `graph` after its rewrite: what the rewrite adds
 // counts, too.
 NodeFilter AfterRewrite(const NodeFilter& counts, const Graph& graph) {
-  if (counts == nullptr) return nullptr;
+  if (!counts.graph_grows()) return counts;
   auto names = std::make_shared<absl::flat_hash_set<std::string>>();
   for (const Node* node : graph.op_nodes()) names->insert(node->name());
-  return [names, counts](const Node& node) {
+  return NodeFilter([names, counts](const Node& node) {
     return !names->contains(node.name()) || counts(node);
-  };
+  });
 }
 
 // Adds the stages of embedding lookups to `graph`, which has its other stages
@@ -65,15 +65,12 @@ Status StageLookups(const SmartStageSettings& settings,
   for (PrefetchRunnerOptions& runner : RunnersOfPlan(plan, lookups)) {
     runners->push_back(std::move(runner));
   }
-  if (counts == nullptr) {
+  if (!counts.graph_grows()) {
     LogLookups(plan, stale, settings.async_embedding, *graph, history);
   } else {
     WarnOfLateReaders(plan, *graph, history);
   }
-  rewrite.capacity = lookups.capacity;
-  rewrite.capacity_bytes = lookups.capacity_bytes;
-  rewrite.timeout_millis = lookups.timeout_millis;
-  rewrite.stream_id = lookups.stream_id;
+  rewrite.buffer = lookups.buffer;
   // A lookup runs where its variable is.
   rewrite.on_cpu = false;
   rewrite.beside_take = true;
@@ -100,14 +97,11 @@ class SmartStagePass : public GraphOptimizationPass {
       history = GraphHistory::Of(options.session_handle, *options.device_set);
       if (history != nullptr) {
         counts = history->FilterIfRunning(*options.device_set);
-        if (counts == nullptr) history->RememberNodes(*graph);
+        if (!counts.graph_grows()) history->RememberNodes(*graph);
       }
     }
     RewriteOptions rewrite;
-    rewrite.capacity = settings.capacity;
-    rewrite.capacity_bytes = settings.capacity_bytes;
-    rewrite.timeout_millis = settings.timeout_millis;
-    rewrite.stream_id = settings.stream_id;
+    rewrite.buffer = settings.buffer;
     rewrite.on_cpu = settings.on_cpu;
     rewrite.session = options.session_handle;
     rewrite.infer_shapes = !options.session_options->config.graph_options()
@@ -119,17 +113,17 @@ class SmartStagePass : public GraphOptimizationPass {
                          settings.content);
     std::vector<PrefetchRunnerOptions> runners = RunnersOfPlan(plan, settings);
     // Running stages do not change, and have been logged already.
-    if (settings.enabled && counts == nullptr) {
+    if (settings.enabled && !counts.graph_grows()) {
       LogStages(plan, *graph, history.get());
     }
-    if (counts != nullptr) WarnOfLateReaders(plan, *graph, history.get());
+    if (counts.graph_grows()) WarnOfLateReaders(plan, *graph, history.get());
     const std::vector<StageNote> notes = NotesOnChangingState(plan, *graph);
     TF_RETURN_IF_ERROR(RewriteStages(plan, rewrite, graph));
     if (settings.async_embedding.enabled) {
       TF_RETURN_IF_ERROR(StageLookups(settings, counts_after, rewrite,
                                       history.get(), &runners, graph));
     }
-    if (counts != nullptr) {
+    if (counts.graph_grows()) {
       TF_RETURN_IF_ERROR(ConnectLateSources(counts_after, graph));
     }
     TF_RETURN_IF_ERROR(AddRunnersNode(runners, graph));

@@ -128,14 +128,14 @@ Status ReadSmartStage(const SmartStageOptions& options,
   TF_RETURN_IF_ERROR(CheckStream(options, config));
   settings->enabled = true;
   settings->name = options.name();
-  if (options.capacity() != 0) settings->capacity = options.capacity();
-  settings->capacity_bytes = options.capacity_bytes();
+  if (options.capacity() != 0) settings->buffer.capacity = options.capacity();
+  settings->buffer.capacity_bytes = options.capacity_bytes();
   if (options.num_threads() > 0) settings->num_threads = options.num_threads();
   settings->tune_threads = options.num_threads() == kAutotune;
   if (options.timeout_millis() > 0) {
-    settings->timeout_millis = options.timeout_millis();
+    settings->buffer.timeout_millis = options.timeout_millis();
   }
-  settings->stream_id = options.stage_subgraph_stream_id();
+  settings->buffer.stream_id = options.stage_subgraph_stream_id();
   if (options.omit_elements()) settings->content = RecordContent::kBoundaryOnly;
   settings->runner = options.runner_options();
   if (!options.has_runner_options()) {
@@ -200,7 +200,7 @@ SmartStageSettings SettingsOfLookups(const SmartStageSettings& settings) {
   SmartStageSettings lookups;
   lookups.enabled = true;
   lookups.name = kAsyncEmbeddingStageName;
-  lookups.capacity = settings.async_embedding.capacity;
+  lookups.buffer.capacity = settings.async_embedding.capacity;
   lookups.num_threads = settings.async_embedding.num_threads;
   lookups.runner = settings.async_embedding.runner;
   return lookups;

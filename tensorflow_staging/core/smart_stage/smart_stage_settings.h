@@ -8,6 +8,7 @@
 
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow_staging/core/framework/buffer_settings.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/partition/regions.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
@@ -33,12 +34,9 @@ struct SmartStageSettings {
   bool on_cpu = false;
   // The preferred name of the stages; empty for the default.
   std::string name;
-  int64_t capacity = kAutotune;
-  int64_t capacity_bytes = 0;
+  BufferSettings buffer = {kAutotune};
   int num_threads = 1;
   bool tune_threads = false;
-  int64_t timeout_millis = kDefaultTimeoutMillis;
-  int64_t stream_id = 0;
   RecordContent content = RecordContent::kElements;
   // Without the names of nodes, which RunnersOfPlan adds.
   PrefetchRunnerOptions runner;

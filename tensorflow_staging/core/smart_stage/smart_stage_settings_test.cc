@@ -88,10 +88,10 @@ TEST(SmartStageSettingsTest, DefaultsAreThoseOfTheDocumentation) {
             OkStatus());
   EXPECT_TRUE(settings.enabled);
   EXPECT_EQ(settings.name, "");
-  EXPECT_EQ(settings.capacity, kAutotune);
+  EXPECT_EQ(settings.buffer.capacity, kAutotune);
   EXPECT_EQ(settings.num_threads, 1);
-  EXPECT_EQ(settings.timeout_millis, 300000);
-  EXPECT_EQ(settings.stream_id, 0);
+  EXPECT_EQ(settings.buffer.timeout_millis, 300000);
+  EXPECT_EQ(settings.buffer.stream_id, 0);
   EXPECT_THAT(settings.runner.closed_exceptions(),
               ElementsAre(error::OUT_OF_RANGE));
   EXPECT_THAT(settings.runner.ignored_exceptions(), ElementsAre());
@@ -111,10 +111,10 @@ TEST(SmartStageSettingsTest, FieldsThatAreSetReplaceDefaults) {
   SmartStageSettings settings;
   ASSERT_EQ(ReadSmartStageSettings(config, &settings), OkStatus());
   EXPECT_EQ(settings.name, "ahead");
-  EXPECT_EQ(settings.capacity, 40);
+  EXPECT_EQ(settings.buffer.capacity, 40);
   EXPECT_EQ(settings.num_threads, 4);
-  EXPECT_EQ(settings.timeout_millis, 1000);
-  EXPECT_EQ(settings.stream_id, 1);
+  EXPECT_EQ(settings.buffer.timeout_millis, 1000);
+  EXPECT_EQ(settings.buffer.stream_id, 1);
   EXPECT_THAT(settings.runner.closed_exceptions(),
               ElementsAre(error::NOT_FOUND));
   EXPECT_THAT(settings.runner.ignored_exceptions(),
@@ -129,8 +129,8 @@ TEST(SmartStageSettingsTest, AStageMayChooseCapacityAndThreads) {
   });
   SmartStageSettings settings;
   ASSERT_EQ(ReadSmartStageSettings(config, &settings), OkStatus());
-  EXPECT_EQ(settings.capacity, kAutotune);
-  EXPECT_EQ(settings.capacity_bytes, int64_t{1} << 40);
+  EXPECT_EQ(settings.buffer.capacity, kAutotune);
+  EXPECT_EQ(settings.buffer.capacity_bytes, int64_t{1} << 40);
   EXPECT_EQ(settings.num_threads, 1);
   EXPECT_TRUE(settings.tune_threads);
 }
@@ -247,7 +247,7 @@ TEST(SmartStageSettingsTest, LookupsHaveSettingsOfTheirOwn) {
   const SmartStageSettings lookups = SettingsOfLookups(settings);
   EXPECT_TRUE(lookups.enabled);
   EXPECT_EQ(lookups.name, "async_embedding");
-  EXPECT_EQ(lookups.capacity, 2);
+  EXPECT_EQ(lookups.buffer.capacity, 2);
   EXPECT_EQ(lookups.num_threads, 3);
   EXPECT_THAT(lookups.runner.closed_exceptions(),
               ElementsAre(error::OUT_OF_RANGE));

@@ -106,9 +106,9 @@ void WarnOfLateReaders(const StagePlan& plan, const Graph& graph,
                        GraphHistory* history) {
   const Resources resources(graph);
   // What an op passes on has users of its own.
-  const OtherIteratorReaders readers(graph, resources, [](const Node& node) {
-    return !IsHandlePassThrough(node);
-  });
+  const NodeFilter uses(
+      [](const Node& node) { return !IsHandlePassThrough(node); });
+  const OtherIteratorReaders readers(graph, resources, uses);
   for (const PlannedStage& stage : plan.stages()) {
     if (stage.region == nullptr) continue;
     for (const Node* source : stage.region->sources) {

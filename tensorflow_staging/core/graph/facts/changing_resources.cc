@@ -36,7 +36,7 @@ bool OnlyGroupsWaitFor(const Node& node, const NodeFilter& counts) {
     found.pop_back();
     for (const Edge* edge : next->out_edges()) {
       const Node* user = edge->dst();
-      if (!user->IsOp() || (counts != nullptr && !counts(*user))) continue;
+      if (!user->IsOp() || !counts(*user)) continue;
       if (user->type_string() != "NoOp") return false;
       if (seen.insert(user).second) found.push_back(user);
     }

@@ -66,7 +66,7 @@ class ChangingResourcesTest : public ::testing::TestWithParam<bool> {
     return graph_.Finalize(&restore);
   }
 
-  Strings Changers(const NodeFilter& counts = nullptr) {
+  Strings Changers(const NodeFilter& counts = {}) {
     const Resources resources(*graph_.get(), counts);
     ChangingResources changing(*graph_.get(), resources, counts);
     return Names(changing.ChangersOf(*variable_));
@@ -122,7 +122,8 @@ TEST_P(ChangingResourcesTest, ASecondAssignmentChangesIt) {
 TEST_P(ChangingResourcesTest, AnAssignmentThatCountsNotChangesNothing) {
   Assign("v/Assign", graph_.Const("zero", 0));
   const Node* later = Assign("later", graph_.Const("one", 1));
-  EXPECT_EQ(Changers([later](const Node& node) { return &node != later; }),
+  EXPECT_EQ(Changers(NodeFilter(
+                [later](const Node& node) { return &node != later; })),
             Strings());
 }
 

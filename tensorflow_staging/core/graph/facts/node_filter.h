@@ -4,15 +4,33 @@
 #define TENSORFLOW_STAGING_CORE_GRAPH_FACTS_NODE_FILTER_H_
 
 #include <functional>
+#include <utility>
 
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow {
 namespace staging {
 
-// Returns whether a node counts. The analysis treats a graph as if it had only
-// the nodes that count. With a null filter, all nodes count.
-using NodeFilter = std::function<bool(const Node&)>;
+// Says which nodes of a graph count: the analysis treats the graph as if it had
+// only those. All of them do, unless the graph grows beside running stages,
+// which do not change for nodes that are added.
+class NodeFilter {
+ public:
+  // All nodes count.
+  NodeFilter() = default;
+  // The graph grows; `counts` accepts the nodes that it had before.
+  explicit NodeFilter(std::function<bool(const Node&)> counts)
+      : counts_(std::move(counts)) {}
+
+  bool graph_grows() const { return counts_ != nullptr; }
+
+  bool operator()(const Node& node) const {
+    return counts_ == nullptr || counts_(node);
+  }
+
+ private:
+  std::function<bool(const Node&)> counts_;
+};
 
 }  // namespace staging
 }  // namespace tensorflow

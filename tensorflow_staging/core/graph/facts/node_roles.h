@@ -114,7 +114,7 @@ class NodeRoles {
  public:
   // `graph` and `stale`, which may be null, must outlive this object. Lookups
   // of `stale` may run ahead.
-  explicit NodeRoles(const Graph& graph, const NodeFilter& counts = nullptr,
+  explicit NodeRoles(const Graph& graph, const NodeFilter& counts = {},
                      const StaleReads* stale = nullptr);
 
   RoleAndReason Find(const Node& node);

@@ -22,7 +22,7 @@ OtherIteratorReaders::OtherIteratorReaders(const Graph& graph,
 }
 
 bool OtherIteratorReaders::Counts(const Node& node) const {
-  return node.IsOp() && (counts_ == nullptr || counts_(node));
+  return node.IsOp() && counts_(node);
 }
 
 const Node* OtherIteratorReaders::Find(const Node& owner) const {

@@ -55,7 +55,7 @@ const Node* HandleOf(const Node& node, int output) {
 }
 
 bool Counts(const Node& node, const NodeFilter& counts) {
-  return node.IsOp() && (counts == nullptr || counts(node));
+  return node.IsOp() && counts(node);
 }
 
 bool MayBeOneDevice(const std::string& a, const std::string& b) {

@@ -34,7 +34,7 @@ class Resources {
  public:
   // `graph` must outlive this object. Nodes that `counts` rejects do not count.
   // Takes time linear in the nodes and edges of `graph`.
-  explicit Resources(const Graph& graph, const NodeFilter& counts = nullptr);
+  explicit Resources(const Graph& graph, const NodeFilter& counts = {});
 
   Resources(const Resources&) = delete;
   Resources& operator=(const Resources&) = delete;

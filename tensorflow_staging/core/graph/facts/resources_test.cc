@@ -47,7 +47,7 @@ class ResourcesTest : public ::testing::Test {
   }
 
   // The names of the users of the resource of `handle`.
-  Strings UsersOf(const Node* handle, const NodeFilter& counts = nullptr) {
+  Strings UsersOf(const Node* handle, const NodeFilter& counts = {}) {
     const Resources resources(*graph_.get(), counts);
     Strings names;
     for (const ResourceUse& use :
@@ -207,9 +207,8 @@ TEST_F(ResourcesTest, NodesThatDoNotCountShareAndUseNothing) {
   Node* first = Handle("IteratorV2", "name");
   graph_.GetNext("a", first);
   const Node* b = graph_.GetNext("b", first);
-  const NodeFilter counts = [later, b](const Node& node) {
-    return &node != later && &node != b;
-  };
+  const NodeFilter counts(
+      [later, b](const Node& node) { return &node != later && &node != b; });
   EXPECT_EQ(Resources(*graph_.get(), counts).OwnerOf(*first), first);
   EXPECT_EQ(UsersOf(first, counts), Strings{"a"});
 }

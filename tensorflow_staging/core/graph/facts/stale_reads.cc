@@ -46,7 +46,7 @@ bool IsBesideTraining(absl::string_view op) {
 }
 
 bool Counts(const Node& node, const NodeFilter& counts) {
-  return node.IsOp() && (counts == nullptr || counts(node));
+  return node.IsOp() && counts(node);
 }
 
 // Returns whether `variable` is colocated with one of `variables`, another

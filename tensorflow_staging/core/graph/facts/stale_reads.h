@@ -47,7 +47,7 @@ class StaleReads {
 
   // Nodes that `counts` rejects do not count. `graph` must outlive this object.
   // Takes time linear in the nodes and edges of `graph`.
-  explicit StaleReads(const Graph& graph, const NodeFilter& counts = nullptr);
+  explicit StaleReads(const Graph& graph, const NodeFilter& counts = {});
 
   StaleReads(const StaleReads&) = delete;
   StaleReads& operator=(const StaleReads&) = delete;

@@ -187,8 +187,9 @@ TEST(StaleReadsTest, NodesThatDoNotCountChangeNothing) {
   Node* handle = graph.Handle("table");
   graph.ResourceGather("row", handle, graph.Source("ids"));
   const Node* later = graph.Neg("all", graph.Read("read", handle));
-  const StaleReads stale(*graph.get(),
-                         [later](const Node& node) { return &node != later; });
+  const StaleReads stale(*graph.get(), NodeFilter([later](const Node& node) {
+    return &node != later;
+  }));
   EXPECT_EQ(Names(stale.variables()), Strings{"table"});
 }
 

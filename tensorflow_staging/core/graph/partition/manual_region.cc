@@ -138,7 +138,7 @@ class ManualRegion {
       const Node* user = edge->dst();
       return edge->src_output() == output && user->IsOp() &&
              !nodes_.contains(user) && !put_set_.contains(user) &&
-             (counts_ == nullptr || counts_(*user));
+             counts_(*user);
     });
   }
 

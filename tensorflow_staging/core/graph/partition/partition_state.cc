@@ -11,7 +11,7 @@ PartitionState::PartitionState(const Graph& graph, const NodeFilter& filter)
   counts_.assign(size, false);
   reasons_.assign(size, LocatedReason());
   for (const Node* node : graph.op_nodes()) {
-    counts_[node->id()] = filter == nullptr || filter(*node);
+    counts_[node->id()] = filter(*node);
     if (!counts_[node->id()]) {
       reasons_[node->id()] = {StepReason::kAddedLater, node};
     }

@@ -50,8 +50,7 @@ class StagePartition {
   // With `stale`, which must outlive the constructor, lookups in the variables
   // of `stale` may run ahead. The records carry what they yield, because the
   // step could not look it up again: the variables have changed by then.
-  explicit StagePartition(const Graph& graph,
-                          const NodeFilter& filter = nullptr,
+  explicit StagePartition(const Graph& graph, const NodeFilter& filter = {},
                           RecordContent content = RecordContent::kElements,
                           const StaleReads* stale = nullptr);
 

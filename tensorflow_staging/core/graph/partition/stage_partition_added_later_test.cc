@@ -51,8 +51,8 @@ class GrowingGraph {
   }
 
   NodeFilter IsOld() const {
-    return
-        [this](const Node& node) { return old_nodes_.count(node.name()) > 0; };
+    return NodeFilter(
+        [this](const Node& node) { return old_nodes_.count(node.name()) > 0; });
   }
 
   // Describes the partition, with the reasons of the old nodes.
@@ -102,12 +102,12 @@ class AddedLaterTest : public ::testing::TestWithParam<Growth> {};
 
 TEST_P(AddedLaterTest, ThePartitionOfTheOldNodesDoesNotChange) {
   GrowingGraph grown;
-  const Strings before = grown.Describe(nullptr);
+  const Strings before = grown.Describe(NodeFilter());
   EXPECT_EQ(grown.Describe(grown.IsOld()), before);
   GetParam().add(&grown);
   EXPECT_EQ(grown.Describe(grown.IsOld()), before);
   // Without the filter the partition must change, or this test proves nothing.
-  EXPECT_NE(grown.Describe(nullptr), before);
+  EXPECT_NE(grown.Describe(NodeFilter()), before);
 }
 
 TEST_P(AddedLaterTest, NewNodesAreInTheStepBecauseTheyWereAddedLater) {

@@ -30,8 +30,8 @@ const Reason kStaged = {StepReason::kNone, ""};
 class ControlFlowPartitionTest : public ::testing::Test {
  protected:
   void Divide() {
-    partition_ = std::make_unique<StagePartition>(
-        *graph_.get(), /*filter=*/nullptr, RecordContent::kBoundaryOnly);
+    partition_ = std::make_unique<StagePartition>(*graph_.get(), NodeFilter(),
+                                                  RecordContent::kBoundaryOnly);
   }
 
   // The tensors of the only region that the step needs; empty if there is no

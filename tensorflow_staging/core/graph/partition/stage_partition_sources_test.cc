@@ -65,7 +65,7 @@ TEST_F(SeveralSourcesTest, ARecordCarriesTheElementsOfAllItsSources) {
   graph_.Target("target", {both});
   for (const RecordContent content :
        {RecordContent::kElements, RecordContent::kBoundaryOnly}) {
-    StagePartition partition(*graph_.get(), nullptr, content);
+    StagePartition partition(*graph_.get(), NodeFilter(), content);
     ASSERT_EQ(partition.regions().size(), 1);
     const StagedRegion& region = partition.regions().front();
     EXPECT_EQ(Names(region.sources), (Strings{"a_next", "b_next"}));

@@ -222,7 +222,7 @@ TEST(StagePartitionTest, TheElementsOfTheSourceAreCarried) {
   ASSERT_EQ(partition.regions().size(), 1);
   EXPECT_EQ(BoundaryOf(partition.regions().front()),
             (Strings{"a:0", "next:0", "next:1", "next:2"}));
-  const StagePartition without_elements(*graph.get(), nullptr,
+  const StagePartition without_elements(*graph.get(), NodeFilter(),
                                         RecordContent::kBoundaryOnly);
   ASSERT_EQ(without_elements.regions().size(), 1);
   EXPECT_EQ(BoundaryOf(without_elements.regions().front()),

@@ -80,7 +80,7 @@ class NewNames {
            const std::string& prefix)
       : prefix_(prefix) {
     for (const Node* node : graph.op_nodes()) {
-      if (counts != nullptr && !counts(*node)) continue;
+      if (!counts(*node)) continue;
       if (absl::StartsWith(node->name(), prefix)) used_.insert(node->name());
     }
   }
@@ -215,7 +215,7 @@ void StagePlan::AddRegions(const Graph& graph, const NodeFilter& counts,
   std::vector<PlannedStage> added;
   NewNames names(graph, counts, name);
   for (const PlannedStage& stage : stages_) {
-    if (counts == nullptr || counts(*stage.take)) names.Reserve(stage.name);
+    if (counts(*stage.take)) names.Reserve(stage.name);
   }
   for (const StagedRegion& region : partition_->regions()) {
     const Node* source = region.sources.front();

@@ -66,7 +66,7 @@ class StagePlan {
   // `counts` is as for StagePartition: nodes that do not count change neither
   // the partition nor the names of the stages that SmartStage creates.
   StagePlan(const Graph& graph, bool smart_stage, const std::string& name,
-            const NodeFilter& counts = nullptr,
+            const NodeFilter& counts = {},
             RecordContent content = RecordContent::kElements);
 
   // Plans the stages of the lookups that may run ahead according to `stale`.
@@ -74,7 +74,7 @@ class StagePlan {
   // chained after them, and are the only ones in this plan. The stages get
   // names like `name`.
   StagePlan(const Graph& graph, const StaleReads& stale,
-            const std::string& name, const NodeFilter& counts = nullptr);
+            const std::string& name, const NodeFilter& counts = {});
 
   StagePlan(const StagePlan&) = delete;
   StagePlan& operator=(const StagePlan&) = delete;

@@ -67,9 +67,7 @@ TEST(StagePlanTest, NodesThatDoNotCountReserveNoName) {
   TestGraph graph;
   AddIterators(1, &graph);
   const Node* later = graph.NoOp("prefetch/of_the_user");
-  const NodeFilter is_old = [later](const Node& node) {
-    return &node != later;
-  };
+  const NodeFilter is_old([later](const Node& node) { return &node != later; });
   EXPECT_EQ(StageNames(StagePlan(*graph.get(), true, "", is_old)),
             Strings{"prefetch"});
 }
@@ -153,9 +151,8 @@ TEST(StagePlanTest, AStageThatIsAddedLaterRenamesNoOther) {
   AddStageInContainer("b", &graph);
   const int old_ids = graph.get()->num_node_ids();
   AddStageInContainer("a", &graph);
-  const NodeFilter is_old = [old_ids](const Node& node) {
-    return node.id() < old_ids;
-  };
+  const NodeFilter is_old(
+      [old_ids](const Node& node) { return node.id() < old_ids; });
   const StagePlan plan(*graph.get(), true, "", is_old);
   ASSERT_EQ(StageNames(plan), (Strings{"manual", "manual_1"}));
   EXPECT_EQ(plan.stages()[0].take->name(), "b/take");

@@ -24,8 +24,8 @@ class ReadsFinder {
       : resources_(graph),
         roles_(graph),
         effects_(graph.flib_def()),
-        changing_(graph, resources_, /*counts=*/nullptr),
-        other_readers_(graph, resources_, /*counts=*/nullptr) {}
+        changing_(graph, resources_, NodeFilter()),
+        other_readers_(graph, resources_, NodeFilter()) {}
 
   StageReads Find(const PlannedStage& stage) {
     const std::vector<const Node*> in_order = NodesOfStage(stage);

@@ -12,7 +12,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
-#include "tensorflow/core/common_runtime/graph_constructor.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
@@ -25,33 +24,12 @@
 #include "tensorflow_staging/core/graph/partition/stage_partition.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/plan/stage_reads.h"
-#include "tensorflow_staging/core/graph/report/run_once.h"
-#include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
+#include "tensorflow_staging/core/graph/report/node_sides.h"
+#include "tensorflow_staging/core/graph/report/planned_lookups.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
-
-// The stages of lookups, which are planned for the graph that has the other
-// stages already.
-struct PlannedLookups {
-  explicit PlannedLookups(const Graph& original) : graph(original.flib_def()) {
-    CopyGraph(original, &graph);
-  }
-
-  Status Plan(const ReportOptions& options) {
-    const StagePlan stages(graph, options.smart_stage, options.name,
-                           /*counts=*/nullptr, options.content);
-    TF_RETURN_IF_ERROR(RewriteStages(stages, RewriteOptions(), &graph));
-    stale = std::make_unique<StaleReads>(graph);
-    plan = std::make_unique<StagePlan>(graph, *stale, kAsyncEmbeddingStageName);
-    return OkStatus();
-  }
-
-  Graph graph;
-  std::unique_ptr<StaleReads> stale;
-  std::unique_ptr<StagePlan> plan;
-};
 
 std::vector<std::string> NamesOf(const std::vector<const Node*>& nodes) {
   std::vector<std::string> names;
@@ -69,16 +47,9 @@ class Reporter {
         lookups_(lookups),
         content_(options.content),
         stale_steps_(options.stale_steps),
-        partition_(plan.partition()) {
-    if (partition_ == nullptr) {
-      without_smart_stage_ = std::make_unique<StagePartition>(graph);
-      partition_ = without_smart_stage_.get();
-    }
-  }
+        sides_(graph, plan, lookups) {}
 
   StageReport Run() {
-    FindReasons();
-    FindSides();
     const std::vector<StageReads> reads = FindStageReads(graph_, plan_);
     for (size_t i = 0; i < reads.size(); ++i) {
       AddStage(plan_.stages()[i], reads[i]);
@@ -95,115 +66,9 @@ class Reporter {
   }
 
  private:
-  // Why a node of the graph is in no stage.
-  struct Why {
-    // The node as the partition that found the reason knows it.
-    const Node* node = nullptr;
-    LocatedReason reason;
-  };
-
-  const Why& WhyNot(const Node& node) const { return why_[node.id()]; }
-
   StageReport::Outside Outside(const Node& node) const {
-    const Why& why = WhyNot(node);
+    const NodeSides::Why& why = sides_.WhyNot(node);
     return {node.name(), node.type_string(), ReasonText(*why.node, why.reason)};
-  }
-
-  // Reads the reasons of SmartStage's partition. Those of the partition for
-  // lookups replace the reasons that are about variables.
-  void FindReasons() {
-    why_.resize(graph_.num_node_ids());
-    for (const Node* node : graph_.op_nodes()) {
-      why_[node->id()] = {node, partition_->WhyNot(*node)};
-    }
-    if (lookups_ == nullptr) return;
-    absl::flat_hash_map<absl::string_view, const Node*> by_name;
-    for (const Node* node : lookups_->graph.op_nodes()) {
-      by_name[node->name()] = node;
-    }
-    for (const Node* node : graph_.op_nodes()) {
-      Why& why = why_[node->id()];
-      const auto it = by_name.find(node->name());
-      if (it == by_name.end() || (plan_.partition() != nullptr &&
-                                  why.reason.reason != StepReason::kVariable)) {
-        continue;
-      }
-      why = {it->second, lookups_->plan->partition()->WhyNot(*it->second)};
-    }
-  }
-
-  bool IsStaged(const Node& node) const { return side_[node.id()] >= 0; }
-
-  void FindSides() {
-    side_.assign(graph_.num_node_ids(), StageReport::kStep);
-    for (const Node* node : graph_.op_nodes()) {
-      if (WhyNot(*node).reason.reason == StepReason::kNoSource) {
-        side_[node->id()] = StageReport::kShared;
-      }
-    }
-    for (size_t i = 0; i < plan_.stages().size(); ++i) {
-      const PlannedStage& stage = plan_.stages()[i];
-      if (stage.is_manual()) AssignManualStage(stage, i);
-      if (stage.region == nullptr) continue;
-      for (const Node* node : stage.region->nodes) side_[node->id()] = i;
-    }
-    FindSidesOfLookups();
-    const std::vector<bool> once = FindNodesThatRunOnce(graph_);
-    for (const Node* node : graph_.op_nodes()) {
-      int& side = side_[node->id()];
-      if (once[node->id()] && !IsStaged(*node) &&
-          side != StageReport::kControl) {
-        side = StageReport::kOnce;
-      }
-    }
-  }
-
-  void FindSidesOfLookups() {
-    if (lookups_ == nullptr) return;
-    absl::flat_hash_map<absl::string_view, int> index_of;
-    for (size_t i = 0; i < lookups_->plan->stages().size(); ++i) {
-      for (const Node* node : lookups_->plan->stages()[i].region->nodes) {
-        if (!IsBufferTake(*node) && !IsStandIn(*node)) {
-          index_of[node->name()] = plan_.stages().size() + i;
-        }
-      }
-    }
-    for (const Node* node : graph_.op_nodes()) {
-      const auto it = index_of.find(node->name());
-      if (it != index_of.end()) side_[node->id()] = it->second;
-    }
-  }
-
-  // Returns whether a node is a variable or a table, and not one that depends
-  // on it.
-  bool HoldsState(const Node& node) const {
-    const LocatedReason why = partition_->WhyNot(node);
-    return why.node == &node && (why.reason == StepReason::kVariable ||
-                                 why.reason == StepReason::kTable);
-  }
-
-  // Assigns to `stage` its Puts, its Take and all nodes that lead to its Puts,
-  // except shared nodes, nodes that hold state and nodes of other stages.
-  void AssignManualStage(const PlannedStage& stage, int index) {
-    for (const Node* node : stage.control_ops) {
-      side_[node->id()] = StageReport::kControl;
-    }
-    side_[stage.take->id()] = index;
-    std::vector<const Node*> found = stage.puts;
-    for (const Node* node : found) side_[node->id()] = index;
-    while (!found.empty()) {
-      const Node* node = found.back();
-      found.pop_back();
-      for (const Edge* edge : node->in_edges()) {
-        const Node* input = edge->src();
-        if (!input->IsOp() || IsBufferTake(*input) || HoldsState(*input) ||
-            side_[input->id()] != StageReport::kStep) {
-          continue;
-        }
-        side_[input->id()] = index;
-        found.push_back(input);
-      }
-    }
   }
 
   // Returns the record of a manual stage to which SmartStage adds nothing: the
@@ -216,7 +81,7 @@ class Reporter {
       record.boundary.push_back({planned.take, i});
     }
     const StagedRegion manual = FindManualRegion(
-        graph_, planned.puts, *planned.take, /*counts=*/nullptr, content_);
+        graph_, planned.puts, *planned.take, NodeFilter(), content_);
     for (size_t i = outputs; i < manual.boundary.size(); ++i) {
       record.boundary.push_back(manual.boundary[i]);
     }
@@ -260,7 +125,7 @@ class Reporter {
     for (const Node* node : region.nodes) {
       for (const Edge* edge : node->out_edges()) {
         const Node* user = edge->dst();
-        if (user->IsOp() && !IsStaged(*user)) outside[user->id()] = user;
+        if (user->IsOp() && !sides_.IsStaged(*user)) outside[user->id()] = user;
       }
     }
     for (const auto& [id, node] : outside) {
@@ -300,7 +165,7 @@ class Reporter {
                          tensor.node->output_type(tensor.index), shapes[i]});
     }
     for (const Node* node : graph_.op_nodes()) {
-      if (!IsStaged(*node) && users.contains(node->name())) {
+      if (!sides_.IsStaged(*node) && users.contains(node->name())) {
         stage.outside.push_back(Outside(*node));
       }
     }
@@ -325,7 +190,8 @@ class Reporter {
   void AddUnstagedSources() {
     NodeRoles roles(graph_);
     for (const Node* node : graph_.op_nodes()) {
-      if (!IsStaged(*node) && roles.Find(*node).role == NodeRole::kSource) {
+      if (!sides_.IsStaged(*node) &&
+          roles.Find(*node).role == NodeRole::kSource) {
         report_.unstaged_sources.push_back(Outside(*node));
       }
     }
@@ -340,12 +206,13 @@ class Reporter {
     std::map<std::pair<StepReason, About>, StageReport::Reason> found;
     absl::flat_hash_set<std::pair<StepReason, const Node*>> seen;
     for (const Node* node : graph_.op_nodes()) {
-      const int side = side_[node->id()];
+      const int side = sides_.Of(*node);
       if (side != StageReport::kStep && side != StageReport::kShared) continue;
-      const LocatedReason& why = WhyNot(*node).reason;
-      const About about = why.node == nullptr              ? About::kNothing
-                          : why.node == WhyNot(*node).node ? About::kItself
-                                                           : About::kAnother;
+      const LocatedReason& why = sides_.WhyNot(*node).reason;
+      const About about = why.node == nullptr ? About::kNothing
+                          : why.node == sides_.WhyNot(*node).node
+                              ? About::kItself
+                              : About::kAnother;
       StageReport::Reason& reason = found[{why.reason, about}];
       if (++reason.nodes == 1) reason.example = Outside(*node);
       if (about == About::kAnother &&
@@ -373,7 +240,7 @@ class Reporter {
       StageReport::GraphNode found;
       found.name = node->name();
       found.op = node->type_string();
-      found.side = side_[node->id()];
+      found.side = sides_.Of(*node);
       found.step_only = roles.Find(*node).role == NodeRole::kStepOnly;
       report_.nodes.push_back(std::move(found));
     }
@@ -381,8 +248,8 @@ class Reporter {
     // the graph's source node, which no reason is about.
     std::map<std::pair<StepReason, const Node*>, int> found;
     for (const Node* node : graph_.op_nodes()) {
-      if (IsStaged(*node)) continue;
-      const Why& why = WhyNot(*node);
+      if (sides_.IsStaged(*node)) continue;
+      const NodeSides::Why& why = sides_.WhyNot(*node);
       const Node* about = why.reason.node;
       const bool itself = about != nullptr && about == why.node;
       const auto [it, inserted] = found.try_emplace(
@@ -421,12 +288,7 @@ class Reporter {
   const PlannedLookups* const lookups_;
   const RecordContent content_;
   const int64_t stale_steps_;
-  // If SmartStage is off, the partition that it would find.
-  std::unique_ptr<StagePartition> without_smart_stage_;
-  const StagePartition* partition_;
-  std::vector<Why> why_;  // By node id.
-  // By node id: as GraphNode::side.
-  std::vector<int> side_;
+  const NodeSides sides_;
   StageReport report_;
 };
 
@@ -434,8 +296,8 @@ class Reporter {
 
 Status ReportStages(const Graph& graph, const ReportOptions& options,
                     StageReport* report) {
-  const StagePlan plan(graph, options.smart_stage, options.name,
-                       /*counts=*/nullptr, options.content);
+  const StagePlan plan(graph, options.smart_stage, options.name, NodeFilter(),
+                       options.content);
   std::unique_ptr<PlannedLookups> lookups;
   if (options.stale_steps > 0) {
     lookups = std::make_unique<PlannedLookups>(graph);

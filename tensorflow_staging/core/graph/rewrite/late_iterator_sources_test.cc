@@ -43,9 +43,9 @@ class LateSourcesTest : public ::testing::Test {
 
   // Rewrites the grown graph.
   Status Rewrite() {
-    const NodeFilter counts = [this](const Node& node) {
+    const NodeFilter counts([this](const Node& node) {
       return begun_with_.count(node.name()) > 0;
-    };
+    });
     const StagePlan plan(*graph_.get(), /*smart_stage=*/true, /*name=*/"",
                          counts, content_);
     TF_RETURN_IF_ERROR(RewriteStages(plan, {}, graph_.get()));
@@ -145,15 +145,13 @@ TEST_F(LateSourcesTest, InAChainTheElementsComeFromTheLastStage) {
                 graph_.AddN("loss", {row, graph_.ReadVariable("weight")}));
   StagesBegin();
   graph_.GetNext("later", iterator_, 2);
-  NodeFilter counts = [this](const Node& node) {
-    return begun_with_.count(node.name()) > 0;
-  };
+  const NodeFilter counts(
+      [this](const Node& node) { return begun_with_.count(node.name()) > 0; });
   ASSERT_EQ(RewriteStages(StagePlan(*graph_.get(), true, "", counts), {},
                           graph_.get()),
             OkStatus());
-  const NodeFilter counts_after = [](const Node& node) {
-    return node.name() != "later";
-  };
+  const NodeFilter counts_after(
+      [](const Node& node) { return node.name() != "later"; });
   const StaleReads stale(*graph_.get(), counts_after);
   ASSERT_EQ(
       RewriteStages(StagePlan(*graph_.get(), stale, "lookups", counts_after),

@@ -54,12 +54,12 @@ Status FinalizeTake(const PlannedStage& stage,
 
 // Sets the attributes by which an op of a stage that SmartStage found finds its
 // buffer.
-void SetBuffer(const PlannedStage& stage, const BufferOptions& options,
-               NodeBuilder* builder) {
+void SetBuffer(const PlannedStage& stage, const std::string& container,
+               const BufferSettings& buffer, NodeBuilder* builder) {
   builder->Attr(kSharedNameAttr, stage.name)
-      .Attr(kContainerAttr, options.container)
-      .Attr(kCapacityAttr, options.capacity)
-      .Attr(kCapacityBytesAttr, options.capacity_bytes);
+      .Attr(kContainerAttr, container)
+      .Attr(kCapacityAttr, buffer.capacity)
+      .Attr(kCapacityBytesAttr, buffer.capacity_bytes);
 }
 
 void ColocateWith(const Node& put, NodeBuilder* builder) {
@@ -67,14 +67,15 @@ void ColocateWith(const Node& put, NodeBuilder* builder) {
       .Device(put.requested_device());
 }
 
-Status AddPut(const PlannedStage& stage, const BufferOptions& options,
-              const RegionClones& clones, Graph* graph, Node** put) {
+Status AddPut(const PlannedStage& stage, const std::string& container,
+              const BufferSettings& buffer, const RegionClones& clones,
+              Graph* graph, Node** put) {
   NodeBuilder builder(stage.NodeName(kPutOp), kPutOp);
   AddRecord(clones, &builder);
-  builder.Attr(kTimeoutMillisAttr, options.timeout_millis)
+  builder.Attr(kTimeoutMillisAttr, buffer.timeout_millis)
       .Device(CpuOfTask(*stage.region->sources.front()));
-  if (options.stream_id != 0) builder.Attr(kStreamAttr, options.stream_id);
-  SetBuffer(stage, options, &builder);
+  if (buffer.stream_id != 0) builder.Attr(kStreamAttr, buffer.stream_id);
+  SetBuffer(stage, container, buffer, &builder);
   return builder.Finalize(graph, put);
 }
 
@@ -87,8 +88,9 @@ Status AddConstant(const std::string& name, const Tensor& value,
       .Finalize(graph, node);
 }
 
-Status AddControlOps(const PlannedStage& stage, const BufferOptions& options,
-                     const Node& put, Graph* graph) {
+Status AddControlOps(const PlannedStage& stage, const std::string& container,
+                     const BufferSettings& buffer, const Node& put,
+                     Graph* graph) {
   Node* code = nullptr;
   TF_RETURN_IF_ERROR(AddConstant(stage.NodeName("error_code"), Tensor(int32{0}),
                                  put.requested_device(), graph, &code));
@@ -102,7 +104,7 @@ Status AddControlOps(const PlannedStage& stage, const BufferOptions& options,
     if (absl::string_view(op) == kCloseOp) {
       builder.Input(code).Input(message);
     }
-    SetBuffer(stage, options, &builder);
+    SetBuffer(stage, container, buffer, &builder);
     ColocateWith(put, &builder);
     Node* added = nullptr;
     TF_RETURN_IF_ERROR(builder.Finalize(graph, &added));
@@ -149,14 +151,14 @@ void MoveToSession(const PlannedStage& stage, const std::string& session,
   }
 }
 
-Status AddBufferNodes(const PlannedStage& stage, const BufferOptions& options,
-                      const RegionClones& clones,
+Status AddBufferNodes(const PlannedStage& stage, const std::string& container,
+                      const BufferSettings& buffer, const RegionClones& clones,
                       const std::vector<PartialTensorShape>& shapes,
                       Graph* graph, Node** put, Node** take) {
-  TF_RETURN_IF_ERROR(AddPut(stage, options, clones, graph, put));
-  TF_RETURN_IF_ERROR(AddControlOps(stage, options, **put, graph));
+  TF_RETURN_IF_ERROR(AddPut(stage, container, buffer, clones, graph, put));
+  TF_RETURN_IF_ERROR(AddControlOps(stage, container, buffer, **put, graph));
   NodeBuilder builder(stage.NodeName(kTakeOp), kTakeOp);
-  SetBuffer(stage, options, &builder);
+  SetBuffer(stage, container, buffer, &builder);
   ColocateWith(**put, &builder);
   return FinalizeTake(stage, shapes, &builder, graph, take);
 }

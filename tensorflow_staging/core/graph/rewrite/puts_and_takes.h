@@ -3,14 +3,13 @@
 #ifndef TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_PUTS_AND_TAKES_H_
 #define TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_PUTS_AND_TAKES_H_
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/status.h"
-#include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/framework/buffer_settings.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/rewrite/region_clones.h"
 
@@ -34,21 +33,12 @@ std::string ContainerOfRegion(const PlannedStage& stage,
 void MoveToSession(const PlannedStage& stage, const std::string& session,
                    Graph* graph);
 
-// The settings of a buffer that SmartStage creates.
-struct BufferOptions {
-  std::string container;
-  int64_t capacity = kDefaultCapacity;
-  int64_t capacity_bytes = 0;
-  int64_t timeout_millis = kDefaultTimeoutMillis;
-  // The GPU stream of the region; 0 if the stage asks for none.
-  int64_t stream_id = 0;
-};
-
 // Adds the nodes around the buffer of a stage that SmartStage found, on the CPU
-// of the task of its first source. `shapes` are the static shapes of the
-// record's tensors. Sets `*put` and `*take` to the new Put and Take.
-Status AddBufferNodes(const PlannedStage& stage, const BufferOptions& options,
-                      const RegionClones& clones,
+// of the task of its first source. `container` is that of the buffer, and
+// `shapes` are the static shapes of the record's tensors. Sets `*put` and
+// `*take` to the new Put and Take.
+Status AddBufferNodes(const PlannedStage& stage, const std::string& container,
+                      const BufferSettings& buffer, const RegionClones& clones,
                       const std::vector<PartialTensorShape>& shapes,
                       Graph* graph, Node** put, Node** take);
 

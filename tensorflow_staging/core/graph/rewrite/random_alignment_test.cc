@@ -33,7 +33,7 @@ class Aligned {
  public:
   explicit Aligned(int seed) : random_(seed, &graph_) {
     const int nodes = graph_.get()->num_op_nodes();
-    status_ = AlignStages(/*counts=*/nullptr, RecordContent::kElements,
+    status_ = AlignStages(NodeFilter(), RecordContent::kElements,
                           RewriteOptions(), graph_.get());
     changed_ = graph_.get()->num_op_nodes() != nodes;
     const StagePlan plan(*graph_.get(), /*smart_stage=*/false, /*name=*/"");

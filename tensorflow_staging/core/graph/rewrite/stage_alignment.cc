@@ -175,9 +175,9 @@ Status AlignStage(PlannedStage stage, const NodeFilter& counts,
       FindManualRegion(*graph, stage.puts, *take, counts, content);
   if (region.nodes.empty()) return OkStatus();
   // A stage that is added later changes no region of running stages.
-  if (counts != nullptr && !counts(*take) &&
-      absl::c_any_of(region.nodes,
-                     [&](const Node* node) { return counts(*node); })) {
+  if (!counts(*take) && absl::c_any_of(region.nodes, [&](const Node* node) {
+        return counts(*node);
+      })) {
     return OkStatus();
   }
   TF_RETURN_IF_ERROR(CheckFeeds(stage, region, *graph));

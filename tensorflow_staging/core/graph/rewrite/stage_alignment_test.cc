@@ -25,7 +25,7 @@ using ::testing::IsEmpty;
 
 class StageAlignmentTest : public ::testing::Test {
  protected:
-  Status Align(const NodeFilter& counts = nullptr) {
+  Status Align(const NodeFilter& counts = {}) {
     return AlignStages(counts, content_, {}, graph_.get());
   }
 
@@ -249,8 +249,9 @@ TEST_F(StageAlignmentTest, WhatIsAddedLaterDoesNotChangeTheRecord) {
   graph_.Target("loss", {take});
   graph_.Target("late", {a});
   content_ = RecordContent::kBoundaryOnly;
-  ASSERT_EQ(Align([](const Node& node) { return node.name() != "late"; }),
-            OkStatus());
+  ASSERT_EQ(
+      Align(NodeFilter([](const Node& node) { return node.name() != "late"; })),
+      OkStatus());
   EXPECT_THAT(graph_.Inputs("prefetch/TensorBufferPut"),
               ElementsAre("prefetch/region/b"));
   // A run computes it from what is carried.
@@ -264,9 +265,10 @@ TEST_F(StageAlignmentTest,
   graph_.Target("loss", {next});
   graph_.Target("late", {graph_.Stage("late_stage", {graph_.Neg("a", next)})});
   const std::set<std::string> early = {"next_iterator", "next", "loss"};
-  ASSERT_EQ(
-      Align([&](const Node& node) { return early.count(node.name()) > 0; }),
-      OkStatus());
+  ASSERT_EQ(Align(NodeFilter([&](const Node& node) {
+              return early.count(node.name()) > 0;
+            })),
+            OkStatus());
   EXPECT_EQ(Op("next"), "IteratorGetNext");
   EXPECT_THAT(graph_.Inputs("late_stage/TensorBufferPut"), ElementsAre("a"));
 }

@@ -46,11 +46,9 @@ Status AddStage(const PlannedStage& stage, const RewriteOptions& options,
                                 {stage.NodeName(kCloneScope), options.on_cpu},
                                 &copies, graph, &clones));
   added->puts.push_back(nullptr);
-  return AddBufferNodes(
-      stage,
-      {ContainerOfRegion(stage, options.session), options.capacity,
-       options.capacity_bytes, options.timeout_millis, options.stream_id},
-      clones, shapes, graph, &added->puts.back(), &added->take);
+  return AddBufferNodes(stage, ContainerOfRegion(stage, options.session),
+                        options.buffer, clones, shapes, graph,
+                        &added->puts.back(), &added->take);
 }
 
 // Adds the region that SmartStage found to a manual stage.

@@ -3,12 +3,11 @@
 #ifndef TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_STAGE_REWRITE_H_
 #define TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_STAGE_REWRITE_H_
 
-#include <cstdint>
 #include <string>
 
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/status.h"
-#include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/framework/buffer_settings.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 
 namespace tensorflow {
@@ -17,15 +16,8 @@ namespace staging {
 // How RewriteStages builds the stages that SmartStage found. Manual stages keep
 // their own settings, except where noted.
 struct RewriteOptions {
-  // How many records a buffer holds; kAutotune lets it choose.
-  int64_t capacity = kDefaultCapacity;
-  // How many bytes a buffer holds; 0 sets no bound.
-  int64_t capacity_bytes = 0;
-  // How many milliseconds a put waits for room before it drops its record;
-  // 0 sets no limit.
-  int64_t timeout_millis = kDefaultTimeoutMillis;
-  // The GPU stream that a stage asks for; 0 asks for none.
-  int64_t stream_id = 0;
+  // Those of the stages that SmartStage finds.
+  BufferSettings buffer;
   // Whether to place regions on the CPU of the task where they would run
   // otherwise. Applies to manual stages, too. DeliverToConsumers completes this
   // once the graph is placed.

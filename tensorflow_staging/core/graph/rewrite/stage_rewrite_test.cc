@@ -26,7 +26,7 @@ class StageRewriteTest : public ::testing::Test {
  protected:
   Status Rewrite() {
     const StagePlan plan(*graph_.get(), /*smart_stage=*/true, /*name=*/"",
-                         /*counts=*/nullptr, content_);
+                         NodeFilter(), content_);
     return RewriteStages(plan, options_, graph_.get());
   }
 
@@ -307,9 +307,9 @@ TEST_F(StageRewriteTest, TheBufferIsOnTheCpuOfTheTaskOfItsSource) {
 }
 
 TEST_F(StageRewriteTest, OptionsBecomeAttributes) {
-  options_.capacity = 7;
-  options_.timeout_millis = 11;
-  options_.stream_id = 2;
+  options_.buffer.capacity = 7;
+  options_.buffer.timeout_millis = 11;
+  options_.buffer.stream_id = 2;
   graph_.Target("target", {graph_.Source("next")});
   ASSERT_EQ(Rewrite(), OkStatus());
   const std::string put = "prefetch/TensorBufferPut";
@@ -429,9 +429,9 @@ TEST_F(StageRewriteTest, EachPutOfAManualStageHasItsOwnClones) {
 }
 
 TEST_F(StageRewriteTest, AManualStageKeepsItsOptions) {
-  options_.capacity = 7;
-  options_.timeout_millis = 11;
-  options_.stream_id = 2;
+  options_.buffer.capacity = 7;
+  options_.buffer.timeout_millis = 11;
+  options_.buffer.stream_id = 2;
   Node* take = graph_.Stage("manual", {graph_.Source("next")});
   Node* put = const_cast<Node*>(graph_.Find("manual/TensorBufferPut"));
   put->ClearAttr("timeout_millis");
@@ -546,7 +546,7 @@ TEST_F(StageRewriteTest, ANodeAddedLaterMayNotHaveTheNameOfANewNode) {
   graph_.Stage("prefetch", {graph_.Source("later")});
   const StagePlan plan(
       *graph_.get(), /*smart_stage=*/true, /*name=*/"",
-      [old_ids](const Node& node) { return node.id() < old_ids; });
+      NodeFilter([old_ids](const Node& node) { return node.id() < old_ids; }));
   const Status status = RewriteStages(plan, options_, graph_.get());
   EXPECT_TRUE(errors::IsAlreadyExists(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("Node 'prefetch/"));

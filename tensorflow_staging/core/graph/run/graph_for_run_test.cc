@@ -37,7 +37,7 @@ class GraphForRunTest : public ::testing::Test {
  protected:
   void Rewrite() {
     const StagePlan plan(*graph_.get(), /*smart_stage=*/true, /*name=*/"",
-                         /*counts=*/nullptr, content_);
+                         NodeFilter(), content_);
     TF_CHECK_OK(RewriteStages(plan, rewrite_, graph_.get()));
     for (Node* node : graph_.get()->op_nodes()) {
       node->set_assigned_device_name(kCpu);
@@ -46,8 +46,7 @@ class GraphForRunTest : public ::testing::Test {
 
   // As a session rewrites a graph with manual stages.
   void AlignAndRewrite() {
-    TF_CHECK_OK(
-        AlignStages(/*counts=*/nullptr, content_, rewrite_, graph_.get()));
+    TF_CHECK_OK(AlignStages(NodeFilter(), content_, rewrite_, graph_.get()));
     Rewrite();
   }
 

@@ -93,7 +93,7 @@ GraphDef MakeGraph(int seed, Chance* chance) {
     RewriteOptions options;
     options.on_cpu = chance->Below(2) == 0;
     if (chance->Below(2) == 0) options.session = "session";
-    options.stream_id = chance->Below(2);
+    options.buffer.stream_id = chance->Below(2);
     EXPECT_EQ(RewriteStages(plan, options, graph.get()), OkStatus());
   }
   GraphDef def;

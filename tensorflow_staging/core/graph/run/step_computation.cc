@@ -431,10 +431,20 @@ Status StepComputation::CheckSourcesAdvanceTogether() const {
 }
 
 Status StepComputation::AddTo(const MarkedNodes& marks, Graph* copy) const {
-  const absl::flat_hash_map<std::string, Node*> originals =
-      OriginalsOfCopies(*copy);
-  // The new nodes, by name.
-  std::map<std::string, Node*> added;
+  const Originals originals = OriginalsOfCopies(*copy);
+  Added added;
+  TF_RETURN_IF_ERROR(AddNodes(marks, copy, &added));
+  TF_RETURN_IF_ERROR(Connect(marks, originals, added, copy));
+  for (const auto& [name, node] : added) {
+    if (const MarkedStandIn* stand_in = marks.FindStandIn(name)) {
+      TF_RETURN_IF_ERROR(Replace(stand_in->node, node, copy));
+    }
+  }
+  return OkStatus();
+}
+
+Status StepComputation::AddNodes(const MarkedNodes& marks, Graph* copy,
+                                 Added* added) const {
   for (const std::string& name : computed_) {
     Node* clone = marks.FindClone(name)->node;
     Node* node = copy->CopyNode(clone);
@@ -444,17 +454,24 @@ Status StepComputation::AddTo(const MarkedNodes& marks, Graph* copy) const {
       node->ClearAttr(attr);
     }
     RestoreFrameName(*marks.FindClone(name)->node, node);
-    added[name] = node;
+    (*added)[name] = node;
   }
   std::set<std::string> places = fed_originals_;
   places.insert(awaited_.begin(), awaited_.end());
   for (const std::string& name : places) {
     const MarkedClone* clone = marks.FindClone(name);
     const MarkedStandIn* stand_in = marks.FindStandIn(name);
-    TF_RETURN_IF_ERROR(AddPlace(
-        name, clone != nullptr ? clone->mark.stage : stand_in->stage,
-        clone != nullptr ? *clone->node : *stand_in->node, copy, &added[name]));
+    TF_RETURN_IF_ERROR(
+        AddPlace(name, clone != nullptr ? clone->mark.stage : stand_in->stage,
+                 clone != nullptr ? *clone->node : *stand_in->node, copy,
+                 &(*added)[name]));
   }
+  return OkStatus();
+}
+
+Status StepComputation::Connect(const MarkedNodes& marks,
+                                const Originals& originals,
+                                const Added& added, Graph* copy) const {
   const auto find = [&](const std::string& name) -> Node* {
     const auto it = added.find(name);
     if (it != added.end()) return it->second;
@@ -478,10 +495,12 @@ Status StepComputation::AddTo(const MarkedNodes& marks, Graph* copy) const {
       if (Node* from = find(source)) copy->AddControlEdge(from, node);
     }
   };
-  for (const std::string& name : awaited_) wait_for_sources(name, added[name]);
+  for (const std::string& name : awaited_) {
+    wait_for_sources(name, added.at(name));
+  }
   for (const std::string& name : computed_) {
     const MarkedClone& clone = *marks.FindClone(name);
-    Node* node = added[name];
+    Node* node = added.at(name);
     for (const TakenInput& taken : clone.mark.taken_inputs) {
       const std::string* take = marks.FindTakeStandIn(clone.mark.stage);
       if (take == nullptr) return DoesNotFit(*clone.node, *node);
@@ -506,11 +525,6 @@ Status StepComputation::AddTo(const MarkedNodes& marks, Graph* copy) const {
         continue;
       }
       wait_for_sources(*original, node);
-    }
-  }
-  for (const auto& [name, node] : added) {
-    if (const MarkedStandIn* stand_in = marks.FindStandIn(name)) {
-      TF_RETURN_IF_ERROR(Replace(stand_in->node, node, copy));
     }
   }
   return OkStatus();

@@ -88,6 +88,14 @@ class StepComputation {
   // Returns the stages of whose records the run needs more than stand-ins of
   // their regions: nodes of the step use their Takes.
   std::set<std::string> StagesTakenDirectly() const;
+  // The nodes that AddTo has added, and the nodes of the graph that a copy has
+  // under their names.
+  using Added = std::map<std::string, Node*>;
+  using Originals = absl::flat_hash_map<std::string, Node*>;
+  Status AddNodes(const MarkedNodes& marks, Graph* copy,
+                  Added* added) const;
+  Status Connect(const MarkedNodes& marks, const Originals& originals,
+                 const Added& added, Graph* copy) const;
   Status CheckNothingIsDrawnTwice() const;
   Status CheckSourcesAdvanceTogether() const;
 
