@@ -50,8 +50,8 @@ def _of_times(stage: stage_data.StageData, period: period_lib.Period, unsettled:
       return "hardly anything runs ahead; tf.staging.explain(graph, config) says why not more."
     if is_busy:
       return (
-          "the step hardly waits, but what runs beside it slows it; whether the stage gains anything,"
-          " `python -m tensorflow.staging compare` says.")
+          "the step hardly waits, but what runs beside it slows it; only a run without the stage shows whether it gains"
+          " anything, which `python -m tensorflow.staging compare` does for SmartStage.")
     return "the step hardly waits; nothing to change."
   if is_busy and period.own_busy is not None and period.own_busy < _MOST * period.cores_busy:
     return (

@@ -64,8 +64,8 @@ _ALL = (
 
 _NOTHING = "the step hardly waits; nothing to change."
 _HARDLY_WAITS = (
-    "the step hardly waits, but what runs beside it slows it; whether the stage gains anything, `python -m"
-    " tensorflow.staging compare` says.")
+    "the step hardly waits, but what runs beside it slows it; only a run without the stage shows whether it gains"
+    " anything, which `python -m tensorflow.staging compare` does for SmartStage.")
 _COMPUTES = "the cores are 95% busy, so no setting helps; give the program more cores, or less to compute."
 _RAISE_THREADS = (
     "the stage is slower than the step; raise num_threads (now 4), or let the stage choose with tf.data.AUTOTUNE, if"
