@@ -717,8 +717,9 @@ iterator = iter(data)
 step(iterator)
 {end}
 """
-  for end, status in (("", 0), ("raise SystemExit(3)", 3), ("1 / 0", 1),
-                      ("os.kill(os.getpid(), signal.SIGINT); step(iterator)", -2)):
+  # A shell that runs the tests in the background may ignore SIGINT, and programs inherit that.
+  interrupted = "signal.signal(signal.SIGINT, signal.default_int_handler); os.kill(os.getpid(), signal.SIGINT)"
+  for end, status in (("", 0), ("raise SystemExit(3)", 3), ("1 / 0", 1), (f"{interrupted}; step(iterator)", -2)):
     done = subprocess.run(
         [sys.executable, "-c", program.format(imports="os, signal, time", end=end)], capture_output=True, text=True,
         timeout=60, check=False)
