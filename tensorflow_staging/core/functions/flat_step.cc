@@ -12,6 +12,7 @@
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/functions/xla_kernels.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
 
 namespace tensorflow {
@@ -116,6 +117,12 @@ void FlatStep::LetDrawsAwaitRecords() {
     }
   }
   for (const auto& [shaped, call] : call_before_) draws.push_back(call);
+  for (const auto& [original, flat] : nodes_) {
+    if (original.site->is_compiled && call_before_.count(flat) == 0 &&
+        !XlaCanCompile(original.node->def(), graph_.flib_def())) {
+      draws.push_back(flat);
+    }
+  }
   if (source == nullptr || draws.empty()) return;
   std::vector<bool> before_source(graph_.num_node_ids());
   ReverseDFSFrom(graph_, {source}, /*enter=*/{}, [&before_source](Node* node) {

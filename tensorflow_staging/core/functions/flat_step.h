@@ -91,7 +91,7 @@ class FlatStep {
   Status AddSource();
   Status AddOutputs(const CallSite& root);
   // A draw that depends on no data runs once for each step, and so once for each
-  // record.
+  // record. So does what must leave a call that XLA compiles.
   void LetDrawsAwaitRecords();
   void FindDrawsAndReads(const CallSite& site,
                          const std::vector<StepInput>& inputs);

@@ -241,6 +241,44 @@ TEST(StepDivisionTest, NoRecordCarriesWhatXlaNeedsAtCompileTime) {
   EXPECT_EQ(names, (Strings{"call/hash2:0", "call/hash:0"}));
 }
 
+TEST(StepDivisionTest, WhatNeedsSuchAValueLeavesXlaToo) {
+  // A length that is read from a string.
+  const FunctionDef callee = FDH::Create(
+      "callee", {"text: string", "weights: resource"}, {"out: float"}, {},
+      {{{"number"}, "StringToNumber", {"text"}, {{"out_type", DT_INT32}}},
+       {{"three"},
+        "Const",
+        {},
+        {{"dtype", DT_INT64}, {"value", Tensor(int64_t{3})}}},
+       {{"filled"},
+        "Fill",
+        {"number:output:0", "three:output:0"},
+        {{"T", DT_INT64}, {"index_type", DT_INT32}}},
+       Gather("gather", "filled:output:0")},
+      {{"out", "gather:output:0"}});
+  const StepDivision division = Divide({StepThatCallsXla(), callee}, Inputs());
+  EXPECT_EQ(division.why_not, "");
+  ASSERT_EQ(division.record.size(), 1);
+  EXPECT_EQ(division.record[0].name, "call/filled:0");
+}
+
+TEST(StepDivisionTest, WhatDependsOnNoElementLeavesXlaToo) {
+  const FunctionDef callee = FDH::Create(
+      "callee", {"text: string", "weights: resource"}, {"out: float"}, {},
+      {{{"three"},
+        "Const",
+        {},
+        {{"dtype", DT_INT32}, {"value", Tensor(int32{3})}}},
+       {{"string"}, "AsString", {"three:output:0"}, {{"T", DT_INT32}}},
+       Hash("hash", "string:output:0"),
+       Gather("gather", "hash:output:0")},
+      {{"out", "gather:output:0"}});
+  const StepDivision division = Divide({StepThatCallsXla(), callee}, Inputs());
+  EXPECT_EQ(division.why_not, "");
+  ASSERT_EQ(division.record.size(), 1);
+  EXPECT_EQ(division.record[0].name, "call/hash:0");
+}
+
 TEST(StepDivisionTest, LoopsThatAreNestedTooDeepAreAnError) {
   const FunctionDef condition = FDH::Create(
       "condition", {"iterator: resource"}, {"out: bool"}, {},

@@ -3,61 +3,33 @@
 #include "tensorflow_staging/core/functions/xla_calls.h"
 
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "tensorflow/compiler/tf2xla/xla_op_registry.h"
-#include "tensorflow/core/framework/function.h"
-#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow_staging/core/functions/xla_kernels.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
-
-// Functions that are nested deeper count as compilable.
-constexpr int kDeepest = 16;
 
 bool IsInCompiledCall(const FlatStep& flat, const Node* node) {
   const SiteNode original = flat.Original(*node);
   return original.node != nullptr && original.site->is_compiled;
 }
 
-// Whether XLA has kernels for a node, and for those of the functions that it
-// calls. XLA compiles for the CPU and for GPUs alike.
-bool CanCompile(const NodeDef& node, const FunctionLibraryDefinition& library,
-                int depth) {
-  if (library.Find(node.op()) == nullptr &&
-      !FindKernelDef(DeviceType(DEVICE_CPU_XLA_JIT), node, /*def=*/nullptr,
-                     /*kernel_class_name=*/nullptr)
-           .ok()) {
-    return false;
-  }
-  if (depth == 0) return true;
-  const auto can_compile = [&library, depth](const NameAttrList& called) {
-    const FunctionDef* callee = library.Find(called.name());
-    return callee == nullptr ||
-           std::all_of(callee->node_def().begin(), callee->node_def().end(),
-                       [&library, depth](const NodeDef& inner) {
-                         return CanCompile(inner, library, depth - 1);
-                       });
-  };
-  for (const auto& [name, attr] : node.attr()) {
-    if (attr.has_func() && !can_compile(attr.func())) return false;
-    for (const NameAttrList& called : attr.list().func()) {
-      if (!can_compile(called)) return false;
-    }
-  }
-  return true;
-}
-
 bool CanCompile(const FlatStep& flat, const Node* node) {
-  return CanCompile(flat.Original(*node).node->def(), flat.graph().flib_def(),
-                    kDeepest);
+  return XlaCanCompile(flat.Original(*node).node->def(),
+                       flat.graph().flib_def());
 }
 
 class XlaDivider {
  public:
   XlaDivider(const FlatStep& flat, const std::vector<const Node*>& region)
-      : flat_(flat), region_(region), side_(flat.graph().num_node_ids()) {}
+      : flat_(flat),
+        region_(region),
+        in_region_(region.begin(), region.end()),
+        side_(flat.graph().num_node_ids()) {}
 
   XlaDivision Divide() {
     for (const Node* node : region_) {
@@ -67,14 +39,20 @@ class XlaDivider {
       division_.ahead = region_;
       return std::move(division_);
     }
-    XlaOpRegistry::RegisterCompilationKernels();
-    for (const Node* node : region_) side_[node->id()] = Side::kMayBeAhead;
-    FindWhatMustLeave();
-    KeepTheRest();
+    // What needs a value at compile time that only a record has leaves, too.
+    const Node* leaves = nullptr;
+    do {
+      if (leaves != nullptr) must_leave_.insert(leaves);
+      for (const Node* node : region_) {
+        side_[node->id()] = Side::kMayBeAhead;
+      }
+      FindWhatMustLeave();
+      KeepTheRest();
+      leaves = FindCompileTimeValues();
+    } while (leaves != nullptr);
     for (const Node* node : region_) {
       if (IsAhead(node)) division_.ahead.push_back(node);
     }
-    FindCompileTimeValues();
     return std::move(division_);
   }
 
@@ -88,7 +66,8 @@ class XlaDivider {
   void FindWhatMustLeave() {
     for (auto it = region_.rbegin(); it != region_.rend(); ++it) {
       Side& side = side_[(*it)->id()];
-      if (IsInCompiledCall(flat_, *it) && !CanCompile(flat_, *it)) {
+      if (IsInCompiledCall(flat_, *it) &&
+          (must_leave_.count(*it) > 0 || !CanCompile(flat_, *it))) {
         side = Side::kMustBeAhead;
       }
       if (side != Side::kMustBeAhead) continue;
@@ -117,12 +96,18 @@ class XlaDivider {
   }
 
   // Follows what XLA needs at compile time from its users to what it is made
-  // from. Of a shape, only the shape is needed.
-  void FindCompileTimeValues() {
-    std::set<const Node*> needed;
+  // from; of a shape, only the shape is needed. Finds what is to be repeated.
+  // Returns the next node that must leave, or null if all may stay, or if
+  // why_not is set.
+  const Node* FindCompileTimeValues() {
+    division_.repeated.clear();
+    // With the node that needs it.
+    std::map<const Node*, const Node*> needed;
     std::vector<const Node*> to_visit;
-    const auto need = [&needed, &to_visit](const Node* node) {
-      if (node->IsOp() && needed.insert(node).second) to_visit.push_back(node);
+    const auto need = [&needed, &to_visit](const Node* node, const Node* user) {
+      if (node->IsOp() && needed.emplace(node, user).second) {
+        to_visit.push_back(node);
+      }
     };
     for (const Node* node : flat_.graph().op_nodes()) {
       if (!IsInCompiledCall(flat_, node) || IsAhead(node)) continue;
@@ -134,34 +119,39 @@ class XlaDivider {
       }
       for (const int input : inputs) {
         const Edge* edge = nullptr;
-        if (node->input_edge(input, &edge).ok()) need(edge->src());
+        if (node->input_edge(input, &edge).ok()) need(edge->src(), node);
       }
     }
     while (!to_visit.empty()) {
       const Node* node = to_visit.back();
       to_visit.pop_back();
+      const Node* user = needed[node];
       // What comes from outside the call does so without a stage as well.
       if (!IsInCompiledCall(flat_, node)) continue;
       if (IsAhead(node)) {
         if (node->op_def().is_stateful() || !CanCompile(flat_, node)) {
+          if (in_region_.count(user) > 0) return user;
           division_.why_not = absl::StrCat(
               "XLA needs the value of '", node->name(), "' (",
-              node->type_string(),
-              ") when it compiles the step, and cannot compute it");
-          return;
+              node->type_string(), ") when it compiles '", user->name(), "' (",
+              user->type_string(), "), and cannot compute it");
+          return nullptr;
         }
         division_.repeated.insert(node);
       }
       if (XlaOpRegistry::IsMetadataOp(node->type_string())) continue;
       for (const Edge* edge : node->in_edges()) {
-        if (!edge->IsControlEdge()) need(edge->src());
+        if (!edge->IsControlEdge()) need(edge->src(), user);
       }
     }
+    return nullptr;
   }
 
   const FlatStep& flat_;
   const std::vector<const Node*>& region_;
+  const std::set<const Node*> in_region_;
   std::vector<Side> side_;  // By node id.
+  std::set<const Node*> must_leave_;
   XlaDivision division_;
 };
 

@@ -28,8 +28,9 @@ struct XlaDivision {
 
 // Finds what leaves the calls that XLA compiles, if `region`, nodes of the flat
 // graph in the order of computation, runs ahead: what XLA cannot compile, such
-// as strings and lookups, and what leads to it. Everything else stays inside: it
-// would be computed in another way outside, and its shapes may vary.
+// as strings and lookups, what needs their values when XLA compiles it, and what
+// leads to both. Everything else stays inside: it would be computed in another
+// way outside, and its shapes may vary.
 XlaDivision DivideXlaCalls(const FlatStep& flat,
                            const std::vector<const Node*>& region);
 

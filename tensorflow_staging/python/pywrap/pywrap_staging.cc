@@ -220,7 +220,7 @@ std::vector<std::vector<int>> StagesBeforeInSession(
     Graph graph(session->graph->graph.flib_def());
     CopyGraph(session->graph->graph, &graph);
     // Stages that read one source become a chain.
-    status = AlignStages(/*counts=*/nullptr, RecordContent::kElements,
+    status = AlignStages(NodeFilter(), RecordContent::kElements,
                          RewriteOptions(), &graph);
     if (status.ok()) before = StagesBefore(graph, stages);
   }

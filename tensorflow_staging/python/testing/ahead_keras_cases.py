@@ -398,6 +398,18 @@ def case_xla_compiles_a_model_with_a_lookup():
   np.testing.assert_allclose(got, model.predict(WORDS, verbose=0), rtol=1e-5)
 
 
+def case_xla_compiles_a_model_whose_counts_depend_on_a_lookup():
+  def build(jit):
+    words = tf.keras.Input((3,), dtype=tf.string)
+    counts = layers.StringLookup(vocabulary=list("abcde"), output_mode="multi_hot")(words)
+    # The name at which the model is cut.
+    model = tf.keras.Model(words, layers.Dense(1)(layers.Dense(4, "relu", name="embedding")(counts)))
+    model.compile("sgd", "mse", metrics=["mae"], jit_compile=jit)
+    return model, WORDS
+
+  with_xla(build)
+
+
 def case_xla_compiles_several_steps_per_execution():
   with_xla(lambda jit: lookups_for_xla(jit, steps_per_execution=3))
 

@@ -179,6 +179,27 @@ def case_nested_functions_are_divided_in_place():
   compare(program)
 
 
+def case_xla_compiles_a_part_of_the_step():
+  @tf.function(jit_compile=True)
+  def train(text, weights):
+    ids = tf.strings.to_hash_bucket_fast(text, 9)
+    # XLA needs the length when it compiles.
+    length = tf.strings.length(text[0])
+    weights.assign(weights + tf.reduce_sum(tf.one_hot(ids, 9), 0))
+    return tf.reduce_sum(weights * tf.range(9.0)), tf.size(tf.ones([length]))
+
+  weights = tf.Variable(tf.zeros([9]))
+  wrapped = tf.staging.ahead(tf.function(lambda iterator: train(next(iterator), weights)))
+  got = epochs(wrapped, words(), 1)
+  assert wrapped.why_not is None, wrapped.why_not
+  total, expected = [0] * 9, []
+  for batch in words():
+    for i in tf.strings.to_hash_bucket_fast(batch, 9).numpy():
+      total[i] += 1
+    expected.append((float(sum(i * n for i, n in enumerate(total))), 1))
+  assert got == [expected], (got, expected)
+
+
 def case_a_loop_in_the_step():
   def program(wrap):
     total = tf.Variable(0, dtype=tf.int64)
