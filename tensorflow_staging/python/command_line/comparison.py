@@ -86,8 +86,8 @@ def verdict(low: float, high: float, busy: Optional[float]) -> str:
         "A loss, although cores were idle. print(tf.staging.explain(graph)) in the program says what runs ahead; leave"
         " SmartStage off if it stays so with more --rounds.")
   return (
-      "No clear gain. More --rounds or --steps make the interval narrower; tf.staging.explain(graph, config) says what"
-      " runs ahead, and why not more.")
+      "No clear gain. More --rounds or --steps make the interval narrower; the line of the stage says what limits it,"
+      " and print(tf.staging.explain(graph)) in the program what runs ahead, and why not more.")
 
 
 def _median_ms(results: Sequence[measured_run.Result]) -> float:
