@@ -6,6 +6,7 @@ standard error. When the program has ended, it prints the exit status; if a sign
 number, negated.
 """
 
+import gc
 import json
 import os
 import pathlib
@@ -27,6 +28,9 @@ def _become(program: pathlib.Path, stdout: str, stderr: str) -> None:
 
 
 def main() -> None:
+  # Otherwise each program would look for garbage among all that the import has made, above all at its end, and copy it.
+  gc.collect()
+  gc.freeze()
   for line in sys.stdin:
     program, stdout, stderr = json.loads(line)
     process = os.fork()
