@@ -11,6 +11,7 @@ import pytest
 
 _FOLDER = pathlib.Path(__file__).parent
 _PROGRAMS = {
+    "ahead": ["ahead.py", "--quick"],
     "exactly_once": ["exactly_once.py", "--quick"],
     "stats_hook": ["stats_hook.py", "--quick"],
     "gpu_ahead": ["gpu_ahead.py", "--device=cpu"],
