@@ -470,8 +470,8 @@ Status StepComputation::AddNodes(const MarkedNodes& marks, Graph* copy,
 }
 
 Status StepComputation::Connect(const MarkedNodes& marks,
-                                const Originals& originals,
-                                const Added& added, Graph* copy) const {
+                                const Originals& originals, const Added& added,
+                                Graph* copy) const {
   const auto find = [&](const std::string& name) -> Node* {
     const auto it = added.find(name);
     if (it != added.end()) return it->second;

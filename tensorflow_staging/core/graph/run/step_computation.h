@@ -92,8 +92,7 @@ class StepComputation {
   // under their names.
   using Added = std::map<std::string, Node*>;
   using Originals = absl::flat_hash_map<std::string, Node*>;
-  Status AddNodes(const MarkedNodes& marks, Graph* copy,
-                  Added* added) const;
+  Status AddNodes(const MarkedNodes& marks, Graph* copy, Added* added) const;
   Status Connect(const MarkedNodes& marks, const Originals& originals,
                  const Added& added, Graph* copy) const;
   Status CheckNothingIsDrawnTwice() const;
