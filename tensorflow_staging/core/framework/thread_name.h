@@ -13,8 +13,19 @@ namespace staging {
 // set it. The kernel keeps only the first 15 bytes.
 void SetKernelThreadName(const std::string& name);
 
-// Does the same for a thread that runs the stage `stage`.
-void SetStageThreadName(const std::string& stage);
+// Names the calling thread after the stage that it runs, and counts it, until
+// this object is destroyed. Threads that it begins meanwhile, such as those of
+// TensorFlow's pools, inherit the name, and are not counted.
+class ScopedStageThread {
+ public:
+  explicit ScopedStageThread(const std::string& stage);
+  ~ScopedStageThread();
+  ScopedStageThread(const ScopedStageThread&) = delete;
+  ScopedStageThread& operator=(const ScopedStageThread&) = delete;
+
+  // How many such threads this process has.
+  static int Count();
+};
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -48,7 +48,7 @@ std::shared_ptr<StepProducers> StepProducers::Start(
 }
 
 void StepProducers::Work(int index) {
-  SetStageThreadName(buffer_->name());
+  const ScopedStageThread thread(buffer_->name());
   while (Produce(index)) {
   }
   mutex_lock l(mu_);

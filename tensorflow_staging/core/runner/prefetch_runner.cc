@@ -156,7 +156,7 @@ void PrefetchRunner::StartThreads(int count) {
 }
 
 void PrefetchRunner::Work(int index) {
-  SetStageThreadName(options_.name());
+  const ScopedStageThread thread(options_.name());
   std::function<void()> on_record;
   if (index == 0 && tuning_.has_value()) on_record = [this] { TuneThreads(); };
   Producer(index, options_, &runs_, &team_, std::move(on_record)).Work();

@@ -25,6 +25,7 @@
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow_staging/core/framework/thread_name.h"
 #include "tensorflow_staging/core/graph/plan/stages_before.h"
 #include "tensorflow_staging/core/graph/report/stage_report.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_alignment.h"
@@ -269,6 +270,8 @@ PYBIND11_MODULE(_pywrap_staging, m) {
   m.doc() =
       "The C++ of staging. Private: programs use tf.make_prefetch_hook().";
 
+  m.def("num_stage_threads", &ScopedStageThread::Count,
+        "Returns how many threads of this process run stages.");
   m.def("runners_of_session", &RunnersOfSession, py::arg("session"),
         py::arg("manual_stages"),
         R"doc(Asks a session for the runners that its stages need.

@@ -17,6 +17,8 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from tensorflow_staging.python.pywrap import _pywrap_staging
+
 # How long a test waits for an event before it fails.
 WAIT_SECONDS = 30
 # How long a program started by a test may run.
@@ -122,14 +124,18 @@ def resident_bytes() -> int:
 
 
 def stage_threads(process: int | str = "self") -> list[str]:
-  """Returns the names of the threads of a process, by default this one, that belong to a stage."""
+  """Returns the names of the threads of a process, by default this one, that belong to a stage.
+
+  In another process, threads of TensorFlow's pools that a stage's thread has begun have its name, and count.
+  """
   names = []
   for comm in pathlib.Path(f"/proc/{process}/task").glob("*/comm"):
     try:
       names.append(comm.read_text().strip())
     except OSError:  # The thread has ended in the meantime.
       continue
-  return [name for name in names if name.startswith(_THREAD_PREFIX)]
+  names = [name for name in names if name.startswith(_THREAD_PREFIX)]
+  return names[:_pywrap_staging.num_stage_threads()] if process == "self" else names
 
 
 def assert_no_stage_thread(process: int | str = "self") -> None:
