@@ -202,4 +202,4 @@ def _callback_class() -> type:
 
 
 # This module is imported with TensorFlow.
-keras_fits.watch_if_asked()
+keras_fits.watch_if_asked(SmartStage, is_callback)

@@ -19,19 +19,27 @@ from tensorflow_staging.python.automatic import setting
 _MODULE = "keras.src.engine.training"
 
 
-def watch_if_asked() -> None:
-  """Waits for the import of Keras, if the environment turns SmartStage on."""
+def watch_if_asked(new_callback: Callable[[], Any], is_callback: Callable[[Any], bool]) -> None:
+  """Waits for the import of Keras, if the environment turns SmartStage on.
+
+  Args:
+    new_callback: Returns a new callback `tf.staging.SmartStage`.
+    is_callback: Says whether a value is one.
+  """
   # Another value is an error where a session or a step begins.
   if os.environ.get(setting.VARIABLE) != setting.Setting.ON.value:
     return
   if hasattr(sys.modules.get(_MODULE), "Model"):
-    _replace_fit(sys.modules[_MODULE])
+    _replace_fit(sys.modules[_MODULE], new_callback, is_callback)
   else:
-    sys.meta_path.insert(0, _Finder())
+    sys.meta_path.insert(0, _Finder(lambda module: _replace_fit(module, new_callback, is_callback)))
 
 
 class _Finder(importlib.abc.MetaPathFinder):
   """Finds one module as without it, and lets its loader replace a method."""
+
+  def __init__(self, replace: Callable[[Any], None]):
+    self._replace = replace
 
   def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
     del path, target
@@ -44,17 +52,14 @@ class _Finder(importlib.abc.MetaPathFinder):
 
       def execute_and_replace(module: Any) -> None:
         execute(module)
-        _replace_fit(module)
+        self._replace(module)
 
       spec.loader.exec_module = execute_and_replace
     return spec
 
 
-def _replace_fit(module: Any) -> None:
-  module.Model.fit = _with_callback(module.Model.fit)
-
-
-def _with_callback(fit: Callable[..., Any]) -> Callable[..., Any]:
+def _replace_fit(module: Any, new_callback: Callable[[], Any], is_callback: Callable[[Any], bool]) -> None:
+  fit = module.Model.fit
   signature = inspect.signature(fit)
 
   @functools.wraps(fit)
@@ -63,30 +68,28 @@ def _with_callback(fit: Callable[..., Any]) -> Callable[..., Any]:
       bound = signature.bind(*args, **kwargs)
     except TypeError:
       return fit(*args, **kwargs)  # Its error names what is wrong.
-    bound.arguments["callbacks"] = _add_callback(bound.arguments.get("callbacks"))
+    bound.arguments["callbacks"] = add_callback(bound.arguments.get("callbacks"))
     return fit(*bound.args, **bound.kwargs)
 
-  return fit_with_callback
+  def add_callback(callbacks: Any) -> Any:
+    # TensorFlow is complete only now.
+    from tensorflow.python.util import nest  # pylint: disable=g-import-not-at-top
 
+    from tensorflow_staging.python.automatic import managed_sessions  # pylint: disable=g-import-not-at-top
+    from tensorflow_staging.python.automatic import notices  # pylint: disable=g-import-not-at-top
+    given = nest.flatten(getattr(callbacks, "callbacks", callbacks)) if callbacks else []
+    if setting.current() != setting.Setting.ON or any(map(is_callback, given)):
+      return callbacks
+    notices.say_it_is_on_in_fits()
+    managed_sessions.say_at_the_end()
+    callback = new_callback()
+    callback.note_ended = _note_ended
+    if hasattr(callbacks, "append") and not isinstance(callbacks, list):
+      callbacks.append(callback)  # A list of Keras's own class.
+      return callbacks
+    return [*given, callback]
 
-def _add_callback(callbacks: Any) -> Any:
-  # TensorFlow is complete only now.
-  from tensorflow.python.util import nest  # pylint: disable=g-import-not-at-top
-
-  from tensorflow_staging.python.ahead import keras_callback  # pylint: disable=g-import-not-at-top
-  from tensorflow_staging.python.automatic import managed_sessions  # pylint: disable=g-import-not-at-top
-  from tensorflow_staging.python.automatic import notices  # pylint: disable=g-import-not-at-top
-  given = nest.flatten(getattr(callbacks, "callbacks", callbacks)) if callbacks else []
-  if setting.current() != setting.Setting.ON or any(map(keras_callback.is_callback, given)):
-    return callbacks
-  notices.say_it_is_on_in_fits()
-  managed_sessions.say_at_the_end()
-  callback = keras_callback.SmartStage()
-  callback.note_ended = _note_ended
-  if hasattr(callbacks, "append") and not isinstance(callbacks, list):
-    callbacks.append(callback)  # A list of Keras's own class.
-    return callbacks
-  return [*given, callback]
+  module.Model.fit = fit_with_callback
 
 
 def _note_ended(step: Any) -> None:

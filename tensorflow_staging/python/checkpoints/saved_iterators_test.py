@@ -272,6 +272,7 @@ def test_a_record_that_cannot_be_saved_is_named(tmp_path):
   saver = tf.train.Saver()
   with smart_stage_sessions.smart_stage_session(iterator.initializer) as sess:
     sess.run(record["number"])
+    test_util.wait_until(lambda: tf.staging.stats(sess)[0].put > 1)
     with pytest.raises(tf.errors.InvalidArgumentError, match="(?s)stage 'prefetch' cannot be saved.*RangeDataset.*"):
       saver.save(sess, str(tmp_path / "model"))
     # Training goes on.
