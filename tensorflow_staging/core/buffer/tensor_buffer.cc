@@ -210,6 +210,11 @@ int64_t TensorBuffer::Size() const {
   return records_.size();
 }
 
+int64_t TensorBuffer::TakenOrHeld() const {
+  mutex_lock l(mu_);
+  return counters_.taken + static_cast<int64_t>(records_.size());
+}
+
 std::string TensorBuffer::DebugString() const {
   mutex_lock l(mu_);
   return strings::StrCat(

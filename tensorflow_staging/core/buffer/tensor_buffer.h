@@ -211,6 +211,10 @@ class TensorBuffer : public SourceReader {
   // How many records the buffer holds.
   int64_t Size() const TF_LOCKS_EXCLUDED(mu_);
 
+  // How many records takes have received, or can receive: at one moment, since
+  // a take moves a record from the second to the first.
+  int64_t TakenOrHeld() const TF_LOCKS_EXCLUDED(mu_);
+
   BufferStats GetStats() const TF_LOCKS_EXCLUDED(mu_);
 
   std::string DebugString() const override TF_LOCKS_EXCLUDED(mu_);

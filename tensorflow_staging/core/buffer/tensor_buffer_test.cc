@@ -28,8 +28,10 @@ TEST(TensorBufferTest, TakesInTheOrderOfPuts) {
   auto buffer = MakeBuffer(3);
   for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(Put(buffer.get(), i), OkStatus());
   EXPECT_EQ(buffer->Size(), 3);
+  EXPECT_EQ(buffer->TakenOrHeld(), 3);
   for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(Take(buffer.get()), i);
   EXPECT_EQ(buffer->Size(), 0);
+  EXPECT_EQ(buffer->TakenOrHeld(), 3);
   ExpectBalanced(*buffer);
 }
 

@@ -59,7 +59,7 @@ void StepProducers::Work(int index) {
 bool StepProducers::MayBegin() const {
   const int64_t allowed = buffer_->allowed();
   return allowed == StepBuffer::kNoLimit ||
-         buffer_->GetStats().taken() + buffer_->Size() + beginning_ < allowed;
+         buffer_->TakenOrHeld() + beginning_ < allowed;
 }
 
 bool StepProducers::AwaitLimit() {
