@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hundreds of sessions with stages, closed in each of four ways, leave neither threads nor memory behind."""
 
-import os
-
 import pytest
 import tensorflow as tf
 
@@ -14,10 +12,6 @@ _ROUNDS = 500
 _WARM_UP = 100
 # 20 KiB per session: a leaked thread, buffer or session takes much more.
 _GROWTH_BYTES = 20 * 1024 * (_ROUNDS - _WARM_UP)
-
-
-def _threads() -> int:
-  return len(os.listdir("/proc/self/task"))
 
 
 def _close(sess, hook, coord):
@@ -53,8 +47,7 @@ def test_hundreds_of_sessions(way):
     way(sess, hook, coord)
     del sess
     if i == _WARM_UP:
-      threads, resident = _threads(), test_util.resident_bytes()
+      threads, resident = test_util.num_threads(), test_util.resident_bytes()
   test_util.assert_no_stage_thread()
-  # The threads of the last session, and the thread that watches for Ctrl-C, end soon after the session.
-  test_util.wait_until(lambda: _threads() <= threads)
+  test_util.assert_no_more_threads_than(threads)
   assert test_util.resident_bytes() - resident < _GROWTH_BYTES

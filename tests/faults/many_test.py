@@ -65,7 +65,7 @@ def test_many_sessions_with_smart_stage():
         assert sess.run(step) in range(3)
     del sess
     if i == _WARM_UP:
-      threads, resident = len(os.listdir("/proc/self/task")), test_util.resident_bytes()
+      threads, resident = test_util.num_threads(), test_util.resident_bytes()
   test_util.assert_no_stage_thread()
-  assert len(os.listdir("/proc/self/task")) <= threads
+  test_util.assert_no_more_threads_than(threads)
   assert test_util.resident_bytes() - resident < _GROWTH_BYTES

@@ -152,6 +152,19 @@ def assert_no_stage_thread(process: int | str = "self") -> None:
   assert not stage_threads(process)
 
 
+def num_threads() -> int:
+  """Returns the number of threads of this process, those of TensorFlow included."""
+  return len(os.listdir("/proc/self/task"))
+
+
+def assert_no_more_threads_than(count: int) -> None:
+  """Fails if this process still has more than `count` threads after `WAIT_SECONDS`.
+
+  The threads of the last session, and the thread that watches for Ctrl-C, end soon after the session.
+  """
+  wait_until(lambda: num_threads() <= count)
+
+
 def run_program(
     source: str, folder: pathlib.Path, *, api_version: str = "1", **environment: str) -> str:
   """Runs a Python program in its own process, which sees the installed wheel and not the source tree.

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pool lives exactly as long as the sessions that use it."""
 
-import os
 import threading
-import time
 
 import tensorflow as tf
 
@@ -13,12 +11,6 @@ from tensorflow_staging.python.testing import thread_report
 _ROUNDS = 1000
 # Enough sessions for the process to have created all its own pools.
 _WARM_UP = 20
-# How long the kernel may list a thread after it has been joined. The thread still needs the processor to end.
-_KERNEL_SECONDS = 10
-
-
-def _threads() -> int:
-  return len(os.listdir("/proc/self/task"))
 
 
 def test_a_thousand_sessions_leave_no_thread():
@@ -29,11 +21,8 @@ def test_a_thousand_sessions_leave_no_thread():
       assert sess.run(number, options=thread_report.on_pool(i % 2)) == 7
     del sess
     if i == _WARM_UP:
-      threads = _threads()
-  deadline = time.monotonic() + _KERNEL_SECONDS
-  while _threads() > threads and time.monotonic() < deadline:
-    os.sched_yield()
-  assert _threads() <= threads
+      threads = test_util.num_threads()
+  test_util.assert_no_more_threads_than(threads)
   thread_report.assert_pool_threads("thousand", 0)
 
 
