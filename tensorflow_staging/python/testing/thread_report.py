@@ -38,8 +38,19 @@ def _library():
     return tf.load_op_library(os.path.join(folder, "report_threads_op.so"))
 
 
+@functools.cache
+def _start_tensorflows_pools() -> None:
+  """Lets TensorFlow start the threads of its own that it starts when a process first runs Python in a step.
+
+  A thread of a stage's pool that starts them gives them its kernel name, and they seem to belong to the pool.
+  """
+  with tf.Graph().as_default(), tf.Session() as sess:
+    sess.run(tf.numpy_function(lambda: None, [], []))
+
+
 def report() -> Threads:
   """Adds an op that reports the threads of each step that runs it."""
+  _start_tensorflows_pools()
   return Threads(*_library().report_threads())
 
 
