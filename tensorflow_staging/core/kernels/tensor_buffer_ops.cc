@@ -14,6 +14,7 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/tstring.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
@@ -209,14 +210,13 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
       done();
       return;
     }
-    const auto copies = std::make_shared<RecordCopies>(
-        layout.device, layout.tensor_names, layout.on_device);
-    copies->ToDevice(
-        ctx, {std::move(record)},
-        [this, ctx, copies, done](const Status& status,
-                                  RecordCopies::Records copied) {
-          ctx->SetStatus(status.ok() ? SetOutputs(ctx, std::move(copied[0]))
-                                     : status);
+    // This thread may be one that calls back after events, and a copy waits for
+    // them.
+    Env::Default()->SchedClosure(
+        [this, ctx, layout, record = std::move(record), done]() mutable {
+          const Status copied = CopyToDevice(ctx, layout, &record);
+          ctx->SetStatus(copied.ok() ? SetOutputs(ctx, std::move(record))
+                                     : copied);
           done();
         });
   }

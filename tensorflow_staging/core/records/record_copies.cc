@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "tensorflow/core/common_runtime/copy_tensor.h"
+#include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/blocking_counter.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/strcat.h"
-#include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/records/lent_tensor.h"
 #include "tensorflow_staging/core/records/session_device.h"
@@ -22,113 +23,45 @@ namespace {
 // What errors call the devices.
 constexpr char kDevice[] = "The device of the records";
 
-}  // namespace
-
-// Copies that are under way. It ends when the call that started them and all of
-// them have ended.
-class RecordCopies::Batch {
- public:
-  Batch(Records records, Done done)
-      : from_(std::move(records)), to_(from_), done_(std::move(done)) {}
-
-  const Records& from() const { return from_; }
-  Records* to() { return &to_; }
-
-  void Begin() {
-    mutex_lock l(mu_);
-    ++active_;
-  }
-
-  void End(const Status& status) {
-    Status result;
-    {
-      mutex_lock l(mu_);
-      status_.Update(status);
-      if (--active_ > 0) return;
-      result = status_;
-    }
-    from_.clear();
-    if (!result.ok()) to_.clear();
-    done_(result, std::move(to_));
-  }
-
- private:
-  // What is copied lives as long as the copies.
-  Records from_;
-  Records to_;
-  Done done_;
-  mutex mu_;
-  int64_t active_ TF_GUARDED_BY(mu_) = 1;
-  Status status_ TF_GUARDED_BY(mu_);
+// The two ends of the copies.
+struct Ends {
+  Device* host;
+  Device* device;
+  DeviceContext* context;
 };
 
-RecordCopies::RecordCopies(std::string device, std::vector<std::string> names,
-                           std::vector<int> on_device)
-    : device_(std::move(device)),
-      names_(std::move(names)),
-      on_device_(std::move(on_device)) {}
-
-void RecordCopies::ToHost(OpKernelContext* ctx, Records records,
-                          Done done) const {
-  Start(/*to_host=*/true, ctx, std::move(records), std::move(done));
-}
-
-void RecordCopies::ToDevice(OpKernelContext* ctx, Records records,
-                            Done done) const {
-  Start(/*to_host=*/false, ctx, std::move(records), std::move(done));
-}
-
-Status RecordCopies::FindEnds(OpKernelContext* ctx, Ends* ends) const {
-  TF_RETURN_IF_ERROR(FindSessionDevice(*ctx, kDevice, device_, &ends->device));
+Status FindEnds(const OpKernelContext& ctx, const std::string& device,
+                Ends* ends) {
+  TF_RETURN_IF_ERROR(FindSessionDevice(ctx, kDevice, device, &ends->device));
   DeviceNameUtils::ParsedName host = ends->device->parsed_name();
   host.type = DEVICE_CPU;
   host.id = 0;
   TF_RETURN_IF_ERROR(FindSessionDevice(
-      *ctx, kDevice, DeviceNameUtils::ParsedNameToString(host), &ends->host));
+      ctx, kDevice, DeviceNameUtils::ParsedNameToString(host), &ends->host));
   const DeviceBase::AcceleratorDeviceInfo* info =
       ends->device->tensorflow_accelerator_device_info();
   if (info == nullptr || info->default_context == nullptr) {
     return errors::InvalidArgument(
-        "Records are on '", device_,
+        "Records are on '", device,
         "', which is no accelerator to and from which tensors can be copied.");
   }
   ends->context = info->default_context;
   return OkStatus();
 }
 
-void RecordCopies::Start(bool to_host, OpKernelContext* ctx, Records records,
-                         Done done) const {
-  const auto batch =
-      std::make_shared<Batch>(std::move(records), std::move(done));
-  Ends ends;
-  Status status = FindEnds(ctx, &ends);
-  for (size_t r = 0; status.ok() && to_host && r < batch->from().size(); ++r) {
-    // TensorFlow's copies to the host wait for the kernels.
-    status = AwaitContent(batch->from()[r], *ends.device);
-  }
-  for (size_t r = 0; status.ok() && r < batch->from().size(); ++r) {
-    for (int i : on_device_) {
-      status = StartCopy(to_host, ends, i, batch->from()[r][i],
-                         &(*batch->to())[r][i], batch);
-      if (!status.ok()) {
-        status = Named(status, i);
-        break;
-      }
-    }
-  }
-  batch->End(status);
-}
-
-Status RecordCopies::StartCopy(bool to_host, const Ends& ends, int i,
-                               const Tensor& from, Tensor* to,
-                               const std::shared_ptr<Batch>& batch) const {
+// Copies one tensor, and calls `done` when that has ended.
+void Copy(bool to_host, const Ends& ends, const std::string& name,
+          const Tensor& from, Tensor* to, StatusCallback done) {
   const bool is_variant = from.dtype() == DT_VARIANT;
   if (!is_variant && !DataTypeCanUseMemcpy(from.dtype())) {
-    return errors::InvalidArgument("it is of type ",
-                                   DataTypeString(from.dtype()),
-                                   ", which can only be in host memory.");
+    done(errors::InvalidArgument("it is of type ", DataTypeString(from.dtype()),
+                                 ", which can only be in host memory."));
+    return;
   }
-  if (from.NumElements() == 0) return OkStatus();
+  if (from.NumElements() == 0) {
+    done(OkStatus());
+    return;
+  }
   AllocatorAttributes pinned;
   pinned.set_on_host(true);
   pinned.set_gpu_compatible(true);
@@ -139,33 +72,70 @@ Status RecordCopies::StartCopy(bool to_host, const Ends& ends, int i,
         ends.device->GetAllocator(to_host ? pinned : in_place);
     *to = Tensor(allocator, from.dtype(), from.shape());
     if (!to->IsInitialized()) {
-      return errors::ResourceExhausted("allocator ", allocator->Name(),
-                                       " has no ", from.TotalBytes(),
-                                       " bytes for it.");
+      done(errors::ResourceExhausted("allocator ", allocator->Name(),
+                                     " has no ", from.TotalBytes(),
+                                     " bytes for it."));
+      return;
     }
   }
-  batch->Begin();
-  CopyTensor::ViaDMA(
-      NameOf(i), to_host ? ends.context : nullptr,
-      to_host ? nullptr : ends.context, to_host ? ends.device : ends.host,
-      to_host ? ends.host : ends.device, to_host ? in_place : pinned,
-      to_host ? pinned : in_place, &from, to, /*dev_to_dev_stream_index=*/0,
-      [this, batch, i](const Status& status) { batch->End(Named(status, i)); },
-      /*sync_dst_compute=*/true);
-  return OkStatus();
+  CopyTensor::ViaDMA(name, to_host ? ends.context : nullptr,
+                     to_host ? nullptr : ends.context,
+                     to_host ? ends.device : ends.host,
+                     to_host ? ends.host : ends.device,
+                     to_host ? in_place : pinned, to_host ? pinned : in_place,
+                     &from, to, /*dev_to_dev_stream_index=*/0, std::move(done),
+                     /*sync_dst_compute=*/true);
 }
 
-std::string RecordCopies::NameOf(int i) const {
-  return i < static_cast<int>(names_.size()) ? names_[i]
-                                             : strings::StrCat("number ", i);
-}
-
-Status RecordCopies::Named(const Status& status, int i) const {
+// Adds to an error which tensor it concerns.
+Status Named(const Status& status, const RecordLayout& layout,
+             const std::string& name) {
   if (status.ok()) return status;
   return Status(status.code(),
-                strings::StrCat("The tensor '", NameOf(i),
+                strings::StrCat("The tensor '", name,
                                 "' of a record could not be copied between ",
-                                device_, " and the host: ", status.message()));
+                                layout.device,
+                                " and the host: ", status.message()));
+}
+
+Status CopyRecord(bool to_host, OpKernelContext* ctx,
+                  const RecordLayout& layout, std::vector<Tensor>* record) {
+  Ends ends;
+  TF_RETURN_IF_ERROR(FindEnds(*ctx, layout.device, &ends));
+  // TensorFlow's copies to the host wait for the kernels.
+  if (to_host) TF_RETURN_IF_ERROR(AwaitContent(*record, *ends.device));
+  std::vector<Tensor> copies = *record;
+  mutex mu;
+  Status status;
+  BlockingCounter under_way(layout.on_device.size());
+  for (const int i : layout.on_device) {
+    const std::string name = i < static_cast<int>(layout.tensor_names.size())
+                                 ? layout.tensor_names[i]
+                                 : strings::StrCat("number ", i);
+    Copy(to_host, ends, name, (*record)[i], &copies[i],
+         [&layout, &mu, &status, &under_way, name](const Status& copied) {
+           {
+             mutex_lock l(mu);
+             status.Update(Named(copied, layout, name));
+           }
+           under_way.DecrementCount();
+         });
+  }
+  under_way.Wait();
+  if (status.ok()) *record = std::move(copies);
+  return status;
+}
+
+}  // namespace
+
+Status CopyToHost(OpKernelContext* ctx, const RecordLayout& layout,
+                  std::vector<Tensor>* record) {
+  return CopyRecord(/*to_host=*/true, ctx, layout, record);
+}
+
+Status CopyToDevice(OpKernelContext* ctx, const RecordLayout& layout,
+                    std::vector<Tensor>* record) {
+  return CopyRecord(/*to_host=*/false, ctx, layout, record);
 }
 
 }  // namespace staging

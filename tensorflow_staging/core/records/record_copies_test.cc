@@ -42,34 +42,24 @@ REGISTER_OP("StagingTestCopyRecord")
     .Attr("device: string")
     .Attr("T: type");
 
-class CopyRecordOp : public AsyncOpKernel {
+class CopyRecordOp : public OpKernel {
  public:
-  explicit CopyRecordOp(OpKernelConstruction* ctx) : AsyncOpKernel(ctx) {
-    std::string device;
-    OP_REQUIRES_OK(ctx, ctx->GetAttr("device", &device));
-    copies_ = std::make_unique<RecordCopies>(
-        device, std::vector<std::string>{"image:0", "label:0"},
-        std::vector<int>{0});
+  explicit CopyRecordOp(OpKernelConstruction* ctx) : OpKernel(ctx) {
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("device", &layout_.device));
+    layout_.on_device = {0};
+    layout_.tensor_names = {"image:0", "label:0"};
   }
 
-  void ComputeAsync(OpKernelContext* ctx, DoneCallback done) override {
-    copies_->ToDevice(
-        ctx, {{ctx->input(0), ctx->input(1)}},
-        [this, ctx, done](const Status& status, RecordCopies::Records records) {
-          OP_REQUIRES_OK_ASYNC(ctx, status, done);
-          copies_->ToHost(
-              ctx, std::move(records),
-              [ctx, done](const Status& status, RecordCopies::Records records) {
-                OP_REQUIRES_OK_ASYNC(ctx, status, done);
-                ctx->set_output(0, records[0][0]);
-                ctx->set_output(1, records[0][1]);
-                done();
-              });
-        });
+  void Compute(OpKernelContext* ctx) override {
+    std::vector<Tensor> record = {ctx->input(0), ctx->input(1)};
+    OP_REQUIRES_OK(ctx, CopyToDevice(ctx, layout_, &record));
+    OP_REQUIRES_OK(ctx, CopyToHost(ctx, layout_, &record));
+    ctx->set_output(0, record[0]);
+    ctx->set_output(1, record[1]);
   }
 
  private:
-  std::unique_ptr<RecordCopies> copies_;
+  RecordLayout layout_;
 };
 
 REGISTER_KERNEL_BUILDER(Name("StagingTestCopyRecord").Device(DEVICE_CPU),

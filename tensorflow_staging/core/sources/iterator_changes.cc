@@ -141,25 +141,9 @@ Status RecordsOnHost(const SourceReader& reader, OpKernelContext* ctx,
                      std::vector<SavedRecord>* records) {
   const RecordLayout layout = reader.Layout();
   *records = reader.Records();
-  if (layout.on_device.empty() || records->empty()) return OkStatus();
-  RecordCopies::Records tensors;
+  if (layout.on_device.empty()) return OkStatus();
   for (SavedRecord& record : *records) {
-    tensors.push_back(std::move(record.tensors));
-  }
-  const RecordCopies copies(layout.device, layout.tensor_names,
-                            layout.on_device);
-  Status status;
-  Notification done;
-  copies.ToHost(ctx, std::move(tensors),
-                [&](const Status& copied, RecordCopies::Records on_host) {
-                  status = copied;
-                  tensors = std::move(on_host);
-                  done.Notify();
-                });
-  done.WaitForNotification();
-  TF_RETURN_IF_ERROR(status);
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    (*records)[i].tensors = std::move(tensors[i]);
+    TF_RETURN_IF_ERROR(CopyToHost(ctx, layout, &record.tensors));
   }
   return OkStatus();
 }

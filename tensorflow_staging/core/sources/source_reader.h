@@ -14,19 +14,11 @@
 #include "tensorflow/core/framework/resource_base.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/records/record_copies.h"
 #include "tensorflow_staging/core/sources/read_set.h"
 
 namespace tensorflow {
 namespace staging {
-
-// Where the tensors of a stage's records are, and what they are called.
-struct RecordLayout {
-  // The device in whose memory `on_device` are; empty if the host has them all.
-  std::string device;
-  std::vector<int> on_device;
-  // Of each tensor, the name in the program's graph; empty if unknown.
-  std::vector<std::string> tensor_names;
-};
 
 // A record as a checkpoint has it, in host memory.
 struct SavedRecord {
