@@ -92,6 +92,12 @@ CallSite* CallSite::SiteOf(const Node& node) const {
   return found == calls.end() ? nullptr : found->second.get();
 }
 
+int IndexOf(const Node& arg) {
+  int index = -1;
+  TryGetNodeAttr(arg.attrs(), "index", &index);
+  return index;
+}
+
 const Node* BehindIdentities(const Edge* edge) {
   while (edge->src()->type_string() == "Identity") {
     if (!edge->src()->input_edge(0, &edge).ok()) break;

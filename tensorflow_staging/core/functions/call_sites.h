@@ -35,6 +35,9 @@ struct CallSite {
   CallSite* SiteOf(const Node& node) const;
 };
 
+// The index of a parameter.
+int IndexOf(const Node& arg);
+
 // The node that yields the tensor of `edge`, behind identities.
 const Node* BehindIdentities(const Edge* edge);
 

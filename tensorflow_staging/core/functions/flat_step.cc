@@ -10,9 +10,11 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/functions/xla_kernels.h"
+#include "tensorflow_staging/core/graph/facts/function_names.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
 
 namespace tensorflow {
@@ -28,12 +30,12 @@ bool IsRead(const Node& node) {
          node.type_string() == "IteratorGetNextSync";
 }
 
-// Whether a kernel of `node` has a state that decides what it yields next.
-bool IsSeededDraw(const Node& node) {
-  if (!node.op_def().is_stateful()) return false;
+// Whether a stateful kernel with these attributes has a state that decides what
+// it yields next.
+bool HasSeed(AttrSlice attrs) {
   int64_t seed = 0, seed2 = 0;
-  TryGetNodeAttr(node.attrs(), "seed", &seed);
-  TryGetNodeAttr(node.attrs(), "seed2", &seed2);
+  TryGetNodeAttr(attrs, "seed", &seed);
+  TryGetNodeAttr(attrs, "seed2", &seed2);
   return seed != 0 || seed2 != 0;
 }
 
@@ -46,23 +48,50 @@ bool ReadsTable(const Node& node) {
 // example, contains a seeded draw.
 bool CallsSeededDraw(const NodeDef& def,
                      const FunctionLibraryDefinition& library, int depth) {
-  for (const auto& [name, attr] : def.attr()) {
-    const FunctionDef* callee =
-        attr.has_func() ? library.Find(attr.func().name()) : nullptr;
+  for (const NameAttrList& called : FunctionAttrs(def)) {
+    const FunctionDef* callee = library.Find(called.name());
     if (callee == nullptr) continue;
     if (depth == 0) return true;
     for (const NodeDef& inner : callee->node_def()) {
       const OpDef* op = nullptr;
       if (!library.LookUpOpDef(inner.op(), &op).ok()) return true;
-      const auto is_set = [&inner](const char* key) {
-        const auto found = inner.attr().find(key);
-        return found != inner.attr().end() && found->second.i() != 0;
-      };
-      if (op->is_stateful() && (is_set("seed") || is_set("seed2"))) return true;
-      if (CallsSeededDraw(inner, library, depth - 1)) return true;
+      if ((op->is_stateful() && HasSeed(AttrSlice(inner))) ||
+          CallsSeededDraw(inner, library, depth - 1)) {
+        return true;
+      }
     }
   }
   return false;
+}
+
+struct SiteOutput {
+  const CallSite* site = nullptr;
+  const Node* node = nullptr;
+  int index = 0;
+};
+
+// Follows a tensor through calls to the node that yields it: no site, and no
+// parameter but those of the step. Its node is null if there is none.
+SiteOutput BehindCalls(SiteOutput at) {
+  while (true) {
+    const Edge* edge = nullptr;
+    const CallSite* const called = at.site->SiteOf(*at.node);
+    if (at.node->IsArg() && at.site->caller != nullptr) {
+      if (!at.site->call->input_edge(IndexOf(*at.node), &edge).ok()) return {};
+      at.site = at.site->caller;
+    } else if (called != nullptr) {
+      const auto& results = called->body->ret_nodes;
+      if (at.index >= static_cast<int>(results.size()) ||
+          !results[at.index]->input_edge(0, &edge).ok()) {
+        return {};
+      }
+      at.site = called;
+    } else {
+      return at;
+    }
+    at.node = edge->src();
+    at.index = edge->src_output();
+  }
 }
 
 // The types and the shapes of the elements of the iterator `arg`.
@@ -141,23 +170,14 @@ Status FlatStep::Add(NodeDef def, Node** added) {
 }
 
 int FlatStep::StepInputOf(const CallSite& site, const Node& node) const {
-  const CallSite* at = &site;
-  const Edge* edge = nullptr;
-  if (!node.input_edge(0, &edge).ok()) return -1;
-  while (true) {
-    const Node* from = edge->src();
-    if (from->type_string() == "Identity") {
-      if (!from->input_edge(0, &edge).ok()) return -1;
-      continue;
-    }
-    int index = -1;
-    if (!from->IsArg() || !GetNodeAttr(from->attrs(), "index", &index).ok()) {
-      return -1;
-    }
-    if (at->caller == nullptr) return index;
-    if (!at->call->input_edge(index, &edge).ok()) return -1;
-    at = at->caller;
-  }
+  SiteOutput from = {&site, &node, 0};
+  do {
+    const Edge* edge = nullptr;
+    if (!from.node->input_edge(0, &edge).ok()) return -1;
+    from = BehindCalls({from.site, edge->src(), edge->src_output()});
+    if (from.node == nullptr) return -1;
+  } while (from.node->type_string() == "Identity");
+  return from.node->IsArg() ? IndexOf(*from.node) : -1;
 }
 
 void FlatStep::FindDrawsAndReads(const CallSite& site,
@@ -239,40 +259,36 @@ Status FlatStep::AddInput(const Node& arg, const StepInput& input,
   return OkStatus();
 }
 
-Status FlatStep::AddCallOfPython(const std::string& name,
-                                 const DataTypeVector& inputs, DataType output,
-                                 Node** added) {
-  NodeDef def;
-  def.set_name(name);
-  def.set_op("PyFunc");
-  AddNodeAttr("token", "", &def);
-  AddNodeAttr("Tin", inputs, &def);
-  AddNodeAttr("Tout", DataTypeVector{output}, &def);
-  return Add(std::move(def), added);
-}
-
-Status FlatStep::AddDraw(const Node& node, const std::string& name,
-                         Node** added) {
+Status FlatStep::AddCallOfPython(const DataTypeVector& inputs, DataType output,
+                                 NodeDef def, Node** added) {
+  NodeDef call_def;
+  call_def.set_name(def.name());
+  call_def.set_op("PyFunc");
+  AddNodeAttr("token", "", &call_def);
+  AddNodeAttr("Tin", inputs, &call_def);
+  AddNodeAttr("Tout", DataTypeVector{output}, &call_def);
   Node* call = nullptr;
-  TF_RETURN_IF_ERROR(AddCallOfPython(
-      name,
-      DataTypeVector(node.input_types().begin() + 1, node.input_types().end()),
-      DT_INT64, &call));
-  NodeDef def;
-  def.set_name(name);
-  def.set_op("EnsureShape");
-  AddNodeAttr("T", DT_INT64, &def);
-  AddNodeAttr("shape", PartialTensorShape({3}), &def);
+  TF_RETURN_IF_ERROR(Add(std::move(call_def), &call));
   TF_RETURN_IF_ERROR(Add(std::move(def), added));
   graph_.AddEdge(call, 0, *added, 0);
   call_before_[*added] = call;
   return OkStatus();
 }
 
+Status FlatStep::AddDraw(const Node& node, const std::string& name,
+                         Node** added) {
+  NodeDef def;
+  def.set_name(name);
+  def.set_op("EnsureShape");
+  AddNodeAttr("T", DT_INT64, &def);
+  AddNodeAttr("shape", PartialTensorShape({3}), &def);
+  return AddCallOfPython(
+      DataTypeVector(node.input_types().begin() + 1, node.input_types().end()),
+      DT_INT64, std::move(def), added);
+}
+
 Status FlatStep::AddRead(const Node& node, const std::string& name,
                          Node** added) {
-  Node* call = nullptr;
-  TF_RETURN_IF_ERROR(AddCallOfPython(name, {}, DT_VARIANT, &call));
   NodeDef def;
   def.set_name(name);
   def.set_op("OptionalGetValue");
@@ -284,45 +300,35 @@ Status FlatStep::AddRead(const Node& node, const std::string& name,
     }
     AddNodeAttr(attr, *value, &def);
   }
-  TF_RETURN_IF_ERROR(Add(std::move(def), added));
-  graph_.AddEdge(call, 0, *added, 0);
-  call_before_[*added] = call;
-  return OkStatus();
+  return AddCallOfPython({}, DT_VARIANT, std::move(def), added);
 }
 
 Status FlatStep::AddSource() {
   const DataTypeVector types = {DT_INT64};
   const std::vector<PartialTensorShape> shapes = {{}};
-  NodeDef def;
-  TF_RETURN_IF_ERROR(NodeDefBuilder("staging_iterators", "IteratorV2")
+  Node* iterator = nullptr;
+  TF_RETURN_IF_ERROR(NodeBuilder("staging_iterators", "IteratorV2")
                          .Attr("shared_name", "staging_iterators")
                          .Attr("container", "")
                          .Attr("output_types", types)
                          .Attr("output_shapes", shapes)
-                         .Finalize(&def));
-  Node* iterator = nullptr;
-  TF_RETURN_IF_ERROR(Add(std::move(def), &iterator));
-  NodeDef next;
-  TF_RETURN_IF_ERROR(NodeDefBuilder("staging_elements", "IteratorGetNext")
-                         .Input("staging_iterators", 0, DT_RESOURCE)
-                         .Attr("output_types", types)
-                         .Attr("output_shapes", shapes)
-                         .Finalize(&next));
+                         .Finalize(&graph_, &iterator));
   Node* elements = nullptr;
-  TF_RETURN_IF_ERROR(Add(std::move(next), &elements));
-  graph_.AddEdge(iterator, 0, elements, 0);
-  return OkStatus();
+  return NodeBuilder("staging_elements", "IteratorGetNext")
+      .Input(iterator)
+      .Attr("output_types", types)
+      .Attr("output_shapes", shapes)
+      .Finalize(&graph_, &elements);
 }
 
 Status FlatStep::AddNodes(const CallSite& site, const std::string& scope,
                           const std::vector<StepInput>& inputs) {
   if (site.caller != nullptr) {
     std::pair<Node*, Node*>& ends = ends_[&site];
-    NodeDef def;
-    TF_RETURN_IF_ERROR(NodeDefBuilder(scope + "before", "NoOp").Finalize(&def));
-    TF_RETURN_IF_ERROR(Add(def, &ends.first));
-    def.set_name(scope + "after");
-    TF_RETURN_IF_ERROR(Add(def, &ends.second));
+    TF_RETURN_IF_ERROR(
+        NodeBuilder(scope + "before", "NoOp").Finalize(&graph_, &ends.first));
+    TF_RETURN_IF_ERROR(
+        NodeBuilder(scope + "after", "NoOp").Finalize(&graph_, &ends.second));
   }
   for (const Node* node : site.graph()->op_nodes()) {
     if (const CallSite* called = site.SiteOf(*node)) {
@@ -332,10 +338,8 @@ Status FlatStep::AddNodes(const CallSite& site, const std::string& scope,
     }
     if (node->IsRetval()) continue;
     if (node->IsArg()) {
-      int index = -1;
-      TF_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), "index", &index));
       if (site.caller == nullptr) {
-        TF_RETURN_IF_ERROR(AddInput(*node, inputs[index], site));
+        TF_RETURN_IF_ERROR(AddInput(*node, inputs[IndexOf(*node)], site));
       }
       continue;
     }
@@ -349,7 +353,7 @@ Status FlatStep::AddNodes(const CallSite& site, const std::string& scope,
       NodeDef def = node->def();
       def.set_name(name);
       def.mutable_attr()->erase("_class");
-      if (IsSeededDraw(*node) ||
+      if ((node->op_def().is_stateful() && HasSeed(node->attrs())) ||
           CallsSeededDraw(node->def(), graph_.flib_def(), /*depth=*/16)) {
         AddNodeAttr(kTargetAttr, true, &def);
       }
@@ -380,13 +384,7 @@ Status FlatStep::AddEdges(const CallSite& site) {
     for (const Edge* edge : node->in_edges()) {
       if (!edge->src()->IsOp()) continue;
       if (edge->IsControlEdge()) {
-        const CallSite* const before = site.SiteOf(*edge->src());
-        const auto from = nodes_.find({&site, edge->src()});
-        if (before != nullptr) {
-          graph_.AddControlEdge(ends_[before].second, to);
-        } else if (from != nodes_.end()) {
-          graph_.AddControlEdge(from->second, to);
-        }
+        AddControlEdge(site, *edge->src(), to);
       } else if (called == nullptr && !(is_call && edge->dst_input() == 0)) {
         const auto [src, output] =
             Resolve(site, *edge->src(), edge->src_output());
@@ -409,16 +407,21 @@ Status FlatStep::AddEdges(const CallSite& site) {
     const auto& [before, after] = ends_[&site];
     graph_.AddControlEdge(before, after);
     for (const Node* node : site.body->control_ret_nodes) {
-      const CallSite* const called = site.SiteOf(*node);
-      const auto found = nodes_.find({&site, node});
-      if (called != nullptr) {
-        graph_.AddControlEdge(ends_[called].second, after);
-      } else if (found != nodes_.end()) {
-        graph_.AddControlEdge(found->second, after);
-      }
+      AddControlEdge(site, *node, after);
     }
   }
   return OkStatus();
+}
+
+void FlatStep::AddControlEdge(const CallSite& site, const Node& from,
+                              Node* to) {
+  const CallSite* const called = site.SiteOf(from);
+  const auto found = nodes_.find({&site, &from});
+  if (called != nullptr) {
+    graph_.AddControlEdge(ends_[called].second, to);
+  } else if (found != nodes_.end()) {
+    graph_.AddControlEdge(found->second, to);
+  }
 }
 
 Status FlatStep::AddOutputs(const CallSite& root) {
@@ -429,26 +432,18 @@ Status FlatStep::AddOutputs(const CallSite& root) {
     if (src == nullptr) {
       return errors::Internal("No node yields output '", node->name(), "'.");
     }
-    NodeDef def;
-    def.set_name(node->name());
-    def.set_op("Identity");
-    AddNodeAttr("T", edge->src()->output_type(edge->src_output()), &def);
-    AddNodeAttr(kTargetAttr, true, &def);
     Node* added = nullptr;
-    TF_RETURN_IF_ERROR(Add(std::move(def), &added));
-    graph_.AddEdge(const_cast<Node*>(src), output, added, 0);
+    TF_RETURN_IF_ERROR(NodeBuilder(node->name(), "Identity")
+                           .Input(const_cast<Node*>(src), output)
+                           .Attr(kTargetAttr, true)
+                           .Finalize(&graph_, &added));
   }
-  NodeDef def;
-  TF_RETURN_IF_ERROR(NodeDefBuilder("control_outputs", "NoOp").Finalize(&def));
-  AddNodeAttr(kTargetAttr, true, &def);
   Node* added = nullptr;
-  TF_RETURN_IF_ERROR(Add(std::move(def), &added));
+  TF_RETURN_IF_ERROR(NodeBuilder("control_outputs", "NoOp")
+                         .Attr(kTargetAttr, true)
+                         .Finalize(&graph_, &added));
   for (const Node* node : root.body->control_ret_nodes) {
-    if (const CallSite* called = root.SiteOf(*node)) {
-      graph_.AddControlEdge(ends_[called].second, added);
-    } else if (const Node* found = Find({&root, node})) {
-      graph_.AddControlEdge(const_cast<Node*>(found), added);
-    }
+    AddControlEdge(root, *node, added);
   }
   originals_.resize(graph_.num_node_ids());
   return OkStatus();
@@ -466,29 +461,9 @@ SiteNode FlatStep::Original(const Node& flat) const {
 std::pair<const Node*, int> FlatStep::Resolve(const CallSite& site,
                                               const Node& node,
                                               int output) const {
-  const CallSite* at = &site;
-  const Node* from = &node;
-  while (true) {
-    const Edge* edge = nullptr;
-    if (from->IsArg() && at->caller != nullptr) {
-      int index = -1;
-      if (!GetNodeAttr(from->attrs(), "index", &index).ok() ||
-          !at->call->input_edge(index, &edge).ok()) {
-        return {nullptr, 0};
-      }
-      at = at->caller;
-    } else if (const CallSite* called = at->SiteOf(*from)) {
-      if (output >= static_cast<int>(called->body->ret_nodes.size()) ||
-          !called->body->ret_nodes[output]->input_edge(0, &edge).ok()) {
-        return {nullptr, 0};
-      }
-      at = called;
-    } else {
-      return {Find({at, from}), output};
-    }
-    from = edge->src();
-    output = edge->src_output();
-  }
+  const SiteOutput from = BehindCalls({&site, &node, output});
+  if (from.node == nullptr) return {nullptr, 0};
+  return {Find({from.site, from.node}), from.index};
 }
 
 const std::vector<SiteNode>& FlatStep::DrawsOf(int index) const {

@@ -80,15 +80,17 @@ class FlatStep {
   Status AddEdges(const CallSite& site);
   Status AddInput(const Node& arg, const StepInput& input,
                   const CallSite& root);
-  // Adds a node that stands for one of Python, which runs once for each record.
-  Status AddCallOfPython(const std::string& name, const DataTypeVector& inputs,
-                         DataType output, Node** added);
-  // Add what stands for a draw or a read: a call of Python, and behind it a node
-  // that has the static shapes of what `node` yields.
+  // Adds a call of Python, which runs once for each record, and behind it `def`.
+  Status AddCallOfPython(const DataTypeVector& inputs, DataType output,
+                         NodeDef def, Node** added);
+  // Add what stands for a draw or a read: behind a call of Python, a node that
+  // has the static shapes of what `node` yields.
   Status AddDraw(const Node& node, const std::string& name, Node** added);
   Status AddRead(const Node& node, const std::string& name, Node** added);
   // Adds the source for which several reads stand.
   Status AddSource();
+  // Adds a control edge from what stands for a node of a site.
+  void AddControlEdge(const CallSite& site, const Node& from, Node* to);
   Status AddOutputs(const CallSite& root);
   // A draw that depends on no data runs once for each step, and so once for each
   // record. So does what must leave a call that XLA compiles.

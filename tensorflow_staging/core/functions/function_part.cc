@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "tensorflow/core/framework/graph_to_functiondef.h"
-#include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/errors.h"
 
 namespace tensorflow {
@@ -65,27 +65,22 @@ Status FunctionPart::AddInput(const NodeOutput& tensor) {
 
 Status FunctionPart::AddInput(const std::string& name, DataType dtype,
                               Node** added) {
-  NodeDef def;
-  TF_RETURN_IF_ERROR(NodeDefBuilder(name, "_Arg")
-                         .Attr("T", dtype)
-                         .Attr("index", num_inputs_++)
-                         .Finalize(&def));
-  Status status;
-  *added = graph_.AddNode(std::move(def), &status);
-  return status;
+  return NodeBuilder(name, "_Arg")
+      .Attr("T", dtype)
+      .Attr("index", num_inputs_++)
+      .Finalize(&graph_, added);
 }
 
-Status FunctionPart::AddNode(NodeDef def, const NodeSet& others, Node** added) {
+std::string FunctionPart::NewName(const std::string& wanted,
+                                  const NodeSet& others) const {
   std::unordered_set<std::string> names;
   for (const Node* node : graph_.nodes()) names.insert(node->name());
   for (const Node* node : others) names.insert(node->name());
-  const std::string wanted = def.name();
-  for (int i = 1; names.count(def.name()) > 0; ++i) {
-    def.set_name(absl::StrCat(wanted, "_", i));
+  std::string name = wanted;
+  for (int i = 1; names.count(name) > 0; ++i) {
+    name = absl::StrCat(wanted, "_", i);
   }
-  Status status;
-  *added = graph_.AddNode(std::move(def), &status);
-  return status;
+  return name;
 }
 
 void FunctionPart::Replace(const NodeOutput& tensor, Node* node, int output) {
@@ -136,20 +131,12 @@ Status FunctionPart::AddOutput(const NodeOutput& tensor) {
     return errors::Internal("Nothing yields '", tensor.node->name(),
                             "', an output of a part of its function.");
   }
-  NodeDef def;
-  TF_RETURN_IF_ERROR(
-      NodeDefBuilder(absl::StrCat("staged_result_", num_outputs_), "_Retval")
-          .Attr("T", BaseType(src->output_type(output)))
-          .Attr("index", num_outputs_)
-          .Input(src->name(), output, src->output_type(output))
-          .Finalize(&def));
-  ++num_outputs_;
-  def.clear_input();
-  Status status;
-  Node* const added = graph_.AddNode(std::move(def), &status);
-  TF_RETURN_IF_ERROR(status);
-  graph_.AddEdge(src, output, added, 0);
-  return OkStatus();
+  const int index = num_outputs_++;
+  Node* added = nullptr;
+  return NodeBuilder(absl::StrCat("staged_result_", index), "_Retval")
+      .Input(src, output)
+      .Attr("index", index)
+      .Finalize(&graph_, &added);
 }
 
 Status FunctionPart::Define(const std::string& name,

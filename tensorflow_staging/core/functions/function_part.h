@@ -53,9 +53,9 @@ class FunctionPart {
   // graph. An _Arg keeps its name and attributes.
   Status AddInput(const NodeOutput& tensor);
   Status AddInput(const std::string& name, DataType dtype, Node** added);
-  // Adds a node that the other graph does not have. It gets a name that none of
-  // `others`, which this part will have, has.
-  Status AddNode(NodeDef def, const NodeSet& others, Node** added);
+  // Returns a name for a node that the other graph does not have: no node of
+  // this part has it, and none of `others`, which this part will have.
+  std::string NewName(const std::string& wanted, const NodeSet& others) const;
   // From here on `tensor` of the other graph is an output of `node`.
   void Replace(const NodeOutput& tensor, Node* node, int output);
   // Adds copies of `nodes` with the edges between them. A node that waited for

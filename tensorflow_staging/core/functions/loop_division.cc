@@ -34,7 +34,7 @@ Status FindOuterInputs(const Node& loop, const FunctionBody& body,
     TF_RETURN_IF_ERROR(loop.input_edge(i, &input));
     const Node* from = BehindIdentities(input);
     if (from->IsArg() && BehindIdentities(output) == body.arg_nodes[i]) {
-      TF_RETURN_IF_ERROR(GetNodeAttr(from->attrs(), "index", &(*outer)[i]));
+      (*outer)[i] = IndexOf(*from);
     }
   }
   return OkStatus();

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/functions/call_sites.h"
@@ -37,6 +37,14 @@ constexpr int kDeepestLoop = 16;
 constexpr const char* kCompiledAttrs[] = {"_XlaMustCompile", "_XlaScope",
                                           "_XlaSeparateCompiledGradients"};
 
+// Attributes of a call that its parts do not have, or others.
+constexpr const char* kOfWholeCall[] = {"f",
+                                        "Tin",
+                                        "Tout",
+                                        "_class",
+                                        "_output_shapes",
+                                        "_read_only_resource_inputs"};
+
 // The nodes of a site, divided. Its graph has two nodes for each call that was
 // divided.
 struct Level {
@@ -52,7 +60,15 @@ struct Level {
   std::vector<NodeOutput> boundary;
   // The rests of calls.
   NodeSet called_rests;
+
+  NodeSet AheadAndShared() const {
+    NodeSet both = ahead;
+    both.insert(shared.begin(), shared.end());
+    return both;
+  }
 };
+
+using NodeOutputs = std::map<NodeOutput, NodeOutput, NodeIdLess>;
 
 // The tensors that the outputs of a site are.
 Status OutputsOf(const CallSite& site, std::vector<NodeOutput>* outputs) {
@@ -64,21 +80,20 @@ Status OutputsOf(const CallSite& site, std::vector<NodeOutput>* outputs) {
   return OkStatus();
 }
 
-int IndexOf(const Node& arg) {
-  int index = -1;
-  TryGetNodeAttr(arg.attrs(), "index", &index);
-  return index;
+// Sets `*tensor` to what `call` passes for a parameter of its function.
+Status PassedBy(const Node& call, const Node& arg, NodeOutput* tensor) {
+  const Edge* edge = nullptr;
+  TF_RETURN_IF_ERROR(call.input_edge(IndexOf(arg), &edge));
+  *tensor = {edge->src(), edge->src_output()};
+  return OkStatus();
 }
 
 // The parameters that `nodes` use, in order.
-std::vector<Node*> ArgsOf(const CallSite& site, const NodeSet& nodes,
-                          const NodeSet& more = {}) {
-  std::set<const Node*> used;
-  for (const NodeSet* set : {&nodes, &more}) {
-    for (const Node* node : *set) {
-      for (const Edge* edge : node->in_edges()) {
-        if (edge->src()->IsArg()) used.insert(edge->src());
-      }
+std::vector<Node*> ArgsOf(const CallSite& site, const NodeSet& nodes) {
+  NodeSet used;
+  for (const Node* node : nodes) {
+    for (const Edge* edge : node->in_edges()) {
+      if (edge->src()->IsArg()) used.insert(edge->src());
     }
   }
   std::vector<Node*> args;
@@ -95,12 +110,6 @@ std::vector<Node*> ControlOutputsIn(const CallSite& site, const NodeSet& nodes,
     if (nodes.count(node) > 0) found.push_back(part.Find(node));
   }
   return found;
-}
-
-NodeSet Union(const NodeSet& a, const NodeSet& b) {
-  NodeSet both = a;
-  both.insert(b.begin(), b.end());
-  return both;
 }
 
 class Divider {
@@ -129,9 +138,22 @@ class Divider {
   bool DropStates(const CallSite& root, const FlatStep& flat);
   Status DivideSite(CallSite* site, Level* level);
   Status DivideCall(CallSite* site, Node* call, CallSite* called, Level* level);
-  Status AddCall(CallSite* site, const Node& call, const FunctionDef& function,
-                 const std::vector<NodeOutput>& inputs, bool is_ahead,
+  // Defines the function of `nodes` of `called`, and adds its call to `site`. It
+  // gets the parameters that it uses and the tensors `carried`, of which
+  // `*results` has the values in `site`. Adds its own results there.
+  Status AddPart(CallSite* site, const Node& call, const CallSite& called,
+                 bool is_ahead, const NodeSet& nodes,
+                 const std::vector<NodeOutput>& carried,
+                 const std::vector<NodeOutput>& returned, NodeOutputs* results,
                  Node** added);
+  // Replaces the uses of a call by those of its parts.
+  Status ReplaceCall(CallSite* site, const Node& call,
+                     const std::vector<NodeOutput>& outputs,
+                     const NodeOutputs& results,
+                     const std::vector<Node*>& parts, const Level& level);
+  // The tensor of the flat graph that is `tensor` of `site`.
+  std::pair<const Node*, int> OriginOf(const CallSite& site,
+                                       const NodeOutput& tensor) const;
   Status Walk(const CallSite& site, Level* level);
   bool HasAhead(const CallSite& site) const;
   Status DefineAhead(const FunctionDef& step, const CallSite& root,
@@ -438,31 +460,60 @@ Status Divider::Walk(const CallSite& site, Level* level) {
   return OkStatus();
 }
 
-Status Divider::AddCall(CallSite* site, const Node& call,
-                        const FunctionDef& function,
-                        const std::vector<NodeOutput>& inputs, bool is_ahead,
-                        Node** added) {
+std::pair<const Node*, int> Divider::OriginOf(const CallSite& site,
+                                              const NodeOutput& tensor) const {
+  const auto origin = origins_.find({tensor.node, tensor.index});
+  return origin != origins_.end()
+             ? origin->second
+             : flat_->Resolve(site, *tensor.node, tensor.index);
+}
+
+Status Divider::AddPart(CallSite* site, const Node& call,
+                        const CallSite& called, bool is_ahead,
+                        const NodeSet& nodes,
+                        const std::vector<NodeOutput>& carried,
+                        const std::vector<NodeOutput>& returned,
+                        NodeOutputs* results, Node** added) {
+  FunctionPart part(library_);
+  std::vector<NodeOutput> inputs;
+  for (const Node* arg : ArgsOf(called, nodes)) {
+    TF_RETURN_IF_ERROR(part.AddInput({arg, 0}));
+    TF_RETURN_IF_ERROR(PassedBy(call, *arg, &inputs.emplace_back()));
+  }
+  for (const NodeOutput& tensor : carried) {
+    TF_RETURN_IF_ERROR(part.AddInput(tensor));
+    inputs.push_back(results->at(tensor));
+  }
+  TF_RETURN_IF_ERROR(part.AddNodes(nodes));
+  for (const NodeOutput& tensor : returned) {
+    TF_RETURN_IF_ERROR(part.AddOutput(tensor));
+  }
+  const FunctionDef& function = called.body->fdef;
+  FunctionDef* const defined = division_.functions.add_function();
+  TF_RETURN_IF_ERROR(
+      part.Define(NewName(is_ahead ? "ahead" : "rest", function), function,
+                  ControlOutputsIn(called, nodes, part), defined));
   NodeDef def = call.def();
   def.clear_input();
-  def.set_name(absl::StrCat(call.name(), "/", function.signature().name()));
-  for (const char* attr : {"f", "Tin", "Tout", "_class", "_output_shapes",
-                           "_read_only_resource_inputs"}) {
-    def.mutable_attr()->erase(attr);
-  }
-  if (is_ahead) {
-    for (const char* attr : kCompiledAttrs) def.mutable_attr()->erase(attr);
-  }
   def.set_op("StatefulPartitionedCall");
+  def.set_name(absl::StrCat(call.name(), "/", defined->signature().name()));
+  for (const char* attr : kOfWholeCall) def.mutable_attr()->erase(attr);
+  if (is_ahead) {
+    for (const char* attr : kCompiledAttrs) {
+      def.mutable_attr()->erase(attr);
+      defined->mutable_attr()->erase(attr);
+    }
+  }
   NameAttrList name;
-  name.set_name(function.signature().name());
+  name.set_name(defined->signature().name());
+  AddNodeAttr("f", name, &def);
   DataTypeVector in, out;
-  for (const auto& arg : function.signature().input_arg()) {
+  for (const auto& arg : defined->signature().input_arg()) {
     in.push_back(arg.type());
   }
-  for (const auto& arg : function.signature().output_arg()) {
+  for (const auto& arg : defined->signature().output_arg()) {
     out.push_back(arg.type());
   }
-  AddNodeAttr("f", name, &def);
   AddNodeAttr("Tin", in, &def);
   AddNodeAttr("Tout", out, &def);
   Status status;
@@ -471,6 +522,9 @@ Status Divider::AddCall(CallSite* site, const Node& call,
   for (size_t i = 0; i < inputs.size(); ++i) {
     site->graph()->AddEdge(const_cast<Node*>(inputs[i].node), inputs[i].index,
                            *added, i);
+  }
+  for (size_t i = 0; i < returned.size(); ++i) {
+    (*results)[returned[i]] = {*added, static_cast<int>(i)};
   }
   return OkStatus();
 }
@@ -482,14 +536,6 @@ Status Divider::DivideCall(CallSite* site, Node* call, CallSite* called,
   if (!division_.why_not.empty()) return OkStatus();
   std::vector<NodeOutput> outputs;
   TF_RETURN_IF_ERROR(OutputsOf(*called, &outputs));
-  const FunctionDef& function = called->body->fdef;
-  // What the caller passes for a parameter.
-  const auto passed = [call](const Node& arg, NodeOutput* tensor) {
-    const Edge* edge = nullptr;
-    TF_RETURN_IF_ERROR(call->input_edge(IndexOf(arg), &edge));
-    *tensor = {edge->src(), edge->src_output()};
-    return OkStatus();
-  };
   // 1. The part ahead returns what the rest of the callee and the caller use.
   std::vector<NodeOutput> returned = inner.boundary;
   std::vector<NodeOutput> stays;
@@ -501,117 +547,76 @@ Status Divider::DivideCall(CallSite* site, Node* call, CallSite* called,
       list.push_back(output);
     }
   }
-  std::map<NodeOutput, NodeOutput, NodeIdLess> results;
-  std::vector<Node*> parts;
-  {
-    FunctionPart part(library_);
-    std::vector<NodeOutput> inputs;
-    for (Node* arg : ArgsOf(*called, inner.ahead, inner.shared)) {
-      TF_RETURN_IF_ERROR(part.AddInput({arg, 0}));
-      inputs.emplace_back();
-      TF_RETURN_IF_ERROR(passed(*arg, &inputs.back()));
-    }
-    TF_RETURN_IF_ERROR(part.AddNodes(Union(inner.ahead, inner.shared)));
-    for (const NodeOutput& tensor : returned) {
-      TF_RETURN_IF_ERROR(part.AddOutput(tensor));
-    }
-    FunctionDef* const defined = division_.functions.add_function();
-    TF_RETURN_IF_ERROR(part.Define(NewName("ahead", function), function,
-                                   ControlOutputsIn(*called, inner.ahead, part),
-                                   defined));
-    for (const char* attr : kCompiledAttrs)
-      defined->mutable_attr()->erase(attr);
-    Node* added = nullptr;
-    TF_RETURN_IF_ERROR(
-        AddCall(site, *call, *defined, inputs, /*is_ahead=*/true, &added));
-    for (size_t i = 0; i < returned.size(); ++i) {
-      const NodeOutput result = {added, static_cast<int>(i)};
-      results[returned[i]] = result;
-      const auto origin = origins_.find({returned[i].node, returned[i].index});
-      origins_[{added, static_cast<int>(i)}] =
-          origin != origins_.end()
-              ? origin->second
-              : flat_->Resolve(*called, *returned[i].node, returned[i].index);
-    }
-    level->ahead.insert(added);
-    parts.push_back(added);
+  NodeOutputs results;
+  std::vector<Node*> parts(1);
+  TF_RETURN_IF_ERROR(AddPart(site, *call, *called, /*is_ahead=*/true,
+                             inner.AheadAndShared(), /*carried=*/{}, returned,
+                             &results, &parts[0]));
+  for (const NodeOutput& tensor : returned) {
+    const NodeOutput& result = results[tensor];
+    origins_[{result.node, result.index}] = OriginOf(*called, tensor);
   }
+  level->ahead.insert(parts[0]);
   // 2. The rest of the callee gets what it uses of that.
   if (!inner.rest.empty()) {
-    FunctionPart part(library_);
-    std::vector<NodeOutput> inputs;
-    for (Node* arg : ArgsOf(*called, inner.rest)) {
-      TF_RETURN_IF_ERROR(part.AddInput({arg, 0}));
-      inputs.emplace_back();
-      TF_RETURN_IF_ERROR(passed(*arg, &inputs.back()));
-    }
-    for (const NodeOutput& tensor : inner.boundary) {
-      TF_RETURN_IF_ERROR(part.AddInput(tensor));
-      inputs.push_back(results[tensor]);
-    }
-    TF_RETURN_IF_ERROR(part.AddNodes(inner.rest));
-    for (const NodeOutput& tensor : stays) {
-      TF_RETURN_IF_ERROR(part.AddOutput(tensor));
-    }
-    FunctionDef* const defined = division_.functions.add_function();
-    TF_RETURN_IF_ERROR(part.Define(NewName("rest", function), function,
-                                   ControlOutputsIn(*called, inner.rest, part),
-                                   defined));
-    Node* added = nullptr;
-    TF_RETURN_IF_ERROR(
-        AddCall(site, *call, *defined, inputs, /*is_ahead=*/false, &added));
-    for (size_t i = 0; i < stays.size(); ++i) {
-      results[stays[i]] = {added, static_cast<int>(i)};
-    }
-    level->called_rests.insert(added);
-    parts.push_back(added);
+    parts.push_back(nullptr);
+    TF_RETURN_IF_ERROR(AddPart(site, *call, *called, /*is_ahead=*/false,
+                               inner.rest, inner.boundary, stays, &results,
+                               &parts[1]));
+    level->called_rests.insert(parts[1]);
   }
-  // 3. Both parts wait for what the call waited for, and what waited for the
-  //    call waits for both. The part ahead waits only for what is ahead.
+  return ReplaceCall(site, *call, outputs, results, parts, *level);
+}
+
+Status Divider::ReplaceCall(CallSite* site, const Node& call,
+                            const std::vector<NodeOutput>& outputs,
+                            const NodeOutputs& results,
+                            const std::vector<Node*>& parts,
+                            const Level& level) {
   Graph* const graph = site->graph();
-  std::vector<const Edge*> edges(call->in_edges().begin(),
-                                 call->in_edges().end());
-  for (const Edge* edge : edges) {
-    if (edge->IsControlEdge() && edge->src()->IsOp()) {
-      for (Node* part : parts) {
-        if (level->ahead.count(part) == 0 ||
-            level->ahead.count(edge->src()) > 0) {
-          graph->AddControlEdge(edge->src(), part);
-        }
+  // 1. Both parts wait for what the call waited for, and what waited for the
+  //    call waits for both. The part ahead waits only for what is ahead.
+  const std::vector<const Edge*> inputs(call.in_edges().begin(),
+                                        call.in_edges().end());
+  for (const Edge* edge : inputs) {
+    if (!edge->IsControlEdge() || !edge->src()->IsOp()) continue;
+    for (Node* part : parts) {
+      if (level.ahead.count(part) == 0 || level.ahead.count(edge->src()) > 0) {
+        graph->AddControlEdge(edge->src(), part);
       }
     }
   }
-  std::vector<const Edge*> uses(call->out_edges().begin(),
-                                call->out_edges().end());
+  const std::vector<const Edge*> uses(call.out_edges().begin(),
+                                      call.out_edges().end());
   for (const Edge* edge : uses) {
     Node* const user = edge->dst();
     const int input = edge->dst_input();
-    const int output = edge->src_output();
     if (!user->IsOp()) continue;
     if (edge->IsControlEdge()) {
       for (Node* part : parts) graph->AddControlEdge(part, user);
       continue;
     }
+    const NodeOutput& output = outputs[edge->src_output()];
     NodeOutput result;
-    if (outputs[output].node->IsArg()) {
-      TF_RETURN_IF_ERROR(passed(*outputs[output].node, &result));
+    if (output.node->IsArg()) {
+      TF_RETURN_IF_ERROR(PassedBy(call, *output.node, &result));
     } else {
-      result = results[outputs[output]];
+      result = results.at(output);
     }
     graph->RemoveEdge(edge);
     graph->AddEdge(const_cast<Node*>(result.node), result.index, user, input);
   }
   auto& control = site->body->control_ret_nodes;
-  for (size_t i = 0; i < control.size(); ++i) {
-    if (control[i] != call) continue;
-    control[i] = parts[0];
-    if (parts.size() > 1) control.push_back(parts[1]);
-    break;
+  const auto returned = std::find(control.begin(), control.end(), &call);
+  if (returned != control.end()) {
+    *returned = parts[0];
+    control.insert(control.end(), parts.begin() + 1, parts.end());
   }
-  // 4. Nothing leads to the call any more; its node stays, unused.
-  edges.assign(call->in_edges().begin(), call->in_edges().end());
-  edges.insert(edges.end(), call->out_edges().begin(), call->out_edges().end());
-  for (const Edge* edge : edges) graph->RemoveEdge(edge);
+  // 2. Nothing leads to the call any more; its node stays, unused.
+  while (!call.in_edges().empty()) graph->RemoveEdge(*call.in_edges().begin());
+  while (!call.out_edges().empty()) {
+    graph->RemoveEdge(*call.out_edges().begin());
+  }
   return OkStatus();
 }
 
@@ -619,11 +624,7 @@ std::vector<PartialTensorShape> Divider::DescribeRecord(const CallSite& root,
                                                         const Level& level) {
   StagedRegion region;
   for (const NodeOutput& tensor : level.boundary) {
-    const auto origin = origins_.find({tensor.node, tensor.index});
-    const auto [node, index] =
-        origin != origins_.end()
-            ? origin->second
-            : flat_->Resolve(root, *tensor.node, tensor.index);
+    const auto [node, index] = OriginOf(root, tensor);
     region.boundary.push_back({node, index});
   }
   const std::vector<PartialTensorShape> shapes =
@@ -640,35 +641,24 @@ std::vector<PartialTensorShape> Divider::DescribeRecord(const CallSite& root,
 Status Divider::DefineAhead(const FunctionDef& step, const CallSite& root,
                             const Level& level) {
   FunctionPart part(library_);
-  for (Node* arg : ArgsOf(root, level.ahead, level.shared)) {
+  const NodeSet nodes = level.AheadAndShared();
+  for (const Node* arg : ArgsOf(root, nodes)) {
     TF_RETURN_IF_ERROR(part.AddInput({arg, 0}));
     division_.ahead_inputs.push_back(IndexOf(*arg));
   }
   Node* handle = nullptr;
   TF_RETURN_IF_ERROR(part.AddInput("staging_buffer", DT_RESOURCE, &handle));
-  TF_RETURN_IF_ERROR(part.AddNodes(Union(level.ahead, level.shared)));
-  DataTypeVector dtypes;
-  std::vector<NodeDefBuilder::NodeOut> values;
-  std::vector<std::pair<Node*, int>> sources;
+  TF_RETURN_IF_ERROR(part.AddNodes(nodes));
+  std::vector<NodeBuilder::NodeOut> values;
   for (const NodeOutput& tensor : level.boundary) {
-    sources.push_back(part.Find(tensor));
-    dtypes.push_back(tensor.node->output_type(tensor.index));
-    values.emplace_back(sources.back().first->name(), sources.back().second,
-                        dtypes.back());
+    const auto [node, output] = part.Find(tensor);
+    values.emplace_back(node, output);
   }
-  NodeDef def;
-  TF_RETURN_IF_ERROR(NodeDefBuilder("staging_put", kStepPutOp)
-                         .Input("staging_buffer", 0, DT_RESOURCE)
-                         .Input(values)
-                         .Finalize(&def));
-  def.clear_input();
   Node* put = nullptr;
-  TF_RETURN_IF_ERROR(
-      part.AddNode(std::move(def), Union(level.ahead, level.shared), &put));
-  part.graph()->AddEdge(handle, 0, put, 0);
-  for (size_t i = 0; i < sources.size(); ++i) {
-    part.graph()->AddEdge(sources[i].first, sources[i].second, put, i + 1);
-  }
+  TF_RETURN_IF_ERROR(NodeBuilder(part.NewName("staging_put", nodes), kStepPutOp)
+                         .Input(handle)
+                         .Input(values)
+                         .Finalize(part.graph(), &put));
   // A check that fails must come before the record does.
   std::vector<Node*> control = ControlOutputsIn(root, level.ahead, part);
   for (Node* node : control) part.graph()->AddControlEdge(node, put);
@@ -699,16 +689,14 @@ Status Divider::DefineRest(const FunctionDef& step, const CallSite& root,
   for (const NodeOutput& tensor : level.boundary) {
     dtypes.push_back(tensor.node->output_type(tensor.index));
   }
-  NodeDef def;
-  TF_RETURN_IF_ERROR(NodeDefBuilder(NameOfTake(root, level), kStepTakeOp)
-                         .Input(handle->name(), 0, DT_RESOURCE)
-                         .Attr(kDtypesAttr, dtypes)
-                         .Attr(kShapesAttr, shapes)
-                         .Finalize(&def));
-  def.clear_input();
   Node* take = nullptr;
-  TF_RETURN_IF_ERROR(part.AddNode(std::move(def), level.rest, &take));
-  part.graph()->AddEdge(handle, 0, take, 0);
+  TF_RETURN_IF_ERROR(
+      NodeBuilder(part.NewName(NameOfTake(root, level), level.rest),
+                  kStepTakeOp)
+          .Input(handle)
+          .Attr(kDtypesAttr, dtypes)
+          .Attr(kShapesAttr, shapes)
+          .Finalize(part.graph(), &take));
   for (size_t i = 0; i < level.boundary.size(); ++i) {
     part.Replace(level.boundary[i], take, i);
   }

@@ -2,10 +2,9 @@
 
 #include "tensorflow_staging/core/functions/xla_kernels.h"
 
-#include <algorithm>
-
 #include "tensorflow/compiler/tf2xla/xla_op_registry.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow_staging/core/graph/facts/function_names.h"
 
 namespace tensorflow {
 namespace staging {
@@ -23,18 +22,11 @@ bool CanCompile(const NodeDef& node, const FunctionLibraryDefinition& library,
     return false;
   }
   if (depth == 0) return true;
-  const auto can_compile = [&library, depth](const NameAttrList& called) {
+  for (const NameAttrList& called : FunctionAttrs(node)) {
     const FunctionDef* callee = library.Find(called.name());
-    return callee == nullptr ||
-           std::all_of(callee->node_def().begin(), callee->node_def().end(),
-                       [&library, depth](const NodeDef& inner) {
-                         return CanCompile(inner, library, depth - 1);
-                       });
-  };
-  for (const auto& [name, attr] : node.attr()) {
-    if (attr.has_func() && !can_compile(attr.func())) return false;
-    for (const NameAttrList& called : attr.list().func()) {
-      if (!can_compile(called)) return false;
+    if (callee == nullptr) continue;
+    for (const NodeDef& inner : callee->node_def()) {
+      if (!CanCompile(inner, library, depth - 1)) return false;
     }
   }
   return true;
