@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "tensorflow_staging/core/records/kernel_stream.h"
 #include "tensorflow_staging/core/records/lent_tensor.h"
 
 namespace tensorflow {

@@ -13,7 +13,7 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/thread_annotations.h"
-#include "tensorflow_staging/core/records/copy_event.h"
+#include "tensorflow_staging/core/records/kernel_stream.h"
 
 namespace tensorflow {
 namespace staging {

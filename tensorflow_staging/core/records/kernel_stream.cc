@@ -20,8 +20,7 @@ Status KernelStream::Of(const DeviceBase& device, KernelStream* stream) {
     return errors::InvalidArgument("Device ", device.name(),
                                    " has no stream with events.");
   }
-  stream->stream_ = info->stream;
-  stream->events_ = info->event_mgr;
+  *stream = KernelStream(info->stream, info->event_mgr);
   return OkStatus();
 }
 
@@ -34,6 +33,22 @@ void KernelStream::ThenCall(absl::AnyInvocable<void() &&> done) const {
 
 bool KernelStream::IsOnSameGpu(const KernelStream& other) const {
   return stream_->parent() == other.stream_->parent();
+}
+
+Status CopyEvent::Make(const KernelStream& stream,
+                       std::shared_ptr<CopyEvent>* event) {
+  event->reset(new CopyEvent(stream.stream()->parent()));
+  if ((*event)->event_.Init()) return OkStatus();
+  return errors::Internal("The GPU has no event for the copy of a record.");
+}
+
+void CopyEvent::RecordOn(stream_executor::Stream* copies) {
+  copies->ThenRecordEvent(&event_);
+}
+
+void CopyEvent::AwaitOn(const KernelStream& stream) {
+  if (over_.load(std::memory_order_acquire)) return;
+  stream.stream()->ThenWaitFor(&event_);
 }
 
 }  // namespace staging

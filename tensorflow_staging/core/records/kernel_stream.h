@@ -3,8 +3,13 @@
 #ifndef TENSORFLOW_STAGING_CORE_RECORDS_KERNEL_STREAM_H_
 #define TENSORFLOW_STAGING_CORE_RECORDS_KERNEL_STREAM_H_
 
+#include <atomic>
+#include <memory>
+
 #include "absl/functional/any_invocable.h"
+#include "tensorflow/compiler/xla/stream_executor/event.h"
 #include "tensorflow/core/framework/device_base.h"
+#include "tensorflow/core/platform/macros.h"
 #include "tensorflow/core/platform/status.h"
 
 namespace tensorflow {
@@ -19,6 +24,8 @@ class KernelStream {
   static Status Of(const DeviceBase& device, KernelStream* stream);
 
   KernelStream() = default;
+  KernelStream(stream_executor::Stream* stream, EventMgr* events)
+      : stream_(stream), events_(events) {}
 
   // Calls `done` when all that is queued now has been done. `done` runs in a
   // thread that calls back after events, and must not block.
@@ -33,6 +40,35 @@ class KernelStream {
  private:
   stream_executor::Stream* stream_ = nullptr;
   EventMgr* events_ = nullptr;
+};
+
+// Orders the kernels that use a record behind the queued copies that bring it
+// to the GPU. No thread waits.
+//
+// Thread-safe, once the event has been recorded.
+class CopyEvent {
+ public:
+  // Sets `*event` to a new event of the GPU of `stream`.
+  static Status Make(const KernelStream& stream,
+                     std::shared_ptr<CopyEvent>* event);
+
+  // Lets the event happen when all that is queued on `copies` now is over.
+  void RecordOn(stream_executor::Stream* copies);
+
+  // Notes that the event has happened.
+  void SetOver() { over_.store(true, std::memory_order_release); }
+
+  // Lets what is queued on `stream` from now on wait for the event. Queues
+  // nothing if it has been noted to have happened.
+  void AwaitOn(const KernelStream& stream);
+
+ private:
+  explicit CopyEvent(stream_executor::StreamExecutor* gpu) : event_(gpu) {}
+
+  stream_executor::Event event_;
+  std::atomic<bool> over_{false};
+
+  TF_DISALLOW_COPY_AND_ASSIGN(CopyEvent);
 };
 
 }  // namespace staging

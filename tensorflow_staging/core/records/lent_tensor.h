@@ -10,7 +10,6 @@
 #include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/status.h"
-#include "tensorflow_staging/core/records/copy_event.h"
 #include "tensorflow_staging/core/records/kernel_stream.h"
 
 namespace tensorflow {

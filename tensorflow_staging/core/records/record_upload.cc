@@ -4,21 +4,54 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <utility>
 
+#include "tensorflow/compiler/xla/stream_executor/device_memory.h"
+#include "tensorflow/compiler/xla/stream_executor/stream.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/device_base.h"
-#include "tensorflow_staging/core/records/copy_event.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/mutex.h"
 #include "tensorflow_staging/core/records/kernel_stream.h"
 #include "tensorflow_staging/core/records/parallel_ranges.h"
 #include "tensorflow_staging/core/records/upload_plan.h"
-#include "tensorflow_staging/core/records/upload_stream.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
+
+namespace se = ::stream_executor;
+
+// Returns the stream on which records are copied from the host to the GPU whose
+// kernels run on `kernels`. It is not TensorFlow's stream for copies from the
+// host: the copies of steps wait there for the steps' kernels, and so would all
+// that is behind them.
+//
+// What is queued here waits only for kernels that were queued before it, and
+// kernels wait only for copies that were queued before them (CopyEvent), so
+// they never wait for each other. Streams live as long as the process. Copies
+// of several callers may alternate.
+se::Stream* UploadStream(const KernelStream& kernels) {
+  static auto* const mu = new mutex;
+  static auto* const streams = new std::map<se::Stream*, se::Stream*>;
+  mutex_lock l(*mu);
+  se::Stream*& uploads = (*streams)[kernels.stream()];
+  if (uploads == nullptr) {
+    uploads = new se::Stream(kernels.stream()->parent());
+    uploads->Init();
+  }
+  return uploads;
+}
+
+// Queues a copy from pinned memory, which must live until the copy is over.
+void Upload(const void* host, void* device, int64_t bytes,
+            se::Stream* uploads) {
+  se::DeviceMemoryBase target(device, bytes);
+  uploads->ThenMemcpy(&target, host, bytes);
+}
 
 // The GPU copies a chunk while the host packs the next one. Chosen, not
 // measured.
@@ -61,7 +94,7 @@ Status RecordUpload::Queue(OpKernelContext* ctx,
   if (plan.bytes == 0) return OkStatus();
   KernelStream kernels;
   TF_RETURN_IF_ERROR(KernelStream::Of(*ctx->device(), &kernels));
-  const UploadStream stream = UploadStream::For(kernels);
+  se::Stream* const uploads = UploadStream(kernels);
   std::shared_ptr<CopyEvent> event;
   TF_RETURN_IF_ERROR(CopyEvent::Make(kernels, &event));
 
@@ -81,9 +114,9 @@ Status RecordUpload::Queue(OpKernelContext* ctx,
   }
 
   char* const target = Memory(&copied.block);
-  if (in_use) stream.WaitForKernels();
+  if (in_use) uploads->ThenWaitFor(kernels.stream());
   for (const UploadPlan::Part& part : plan.direct) {
-    stream.Copy(part.source, target + part.offset, part.bytes);
+    Upload(part.source, target + part.offset, part.bytes, uploads);
   }
   char* const packed = Memory(&copied.packed);
   for (int64_t begin = 0; begin < plan.packed_bytes; begin += kChunkBytes) {
@@ -93,11 +126,17 @@ Status RecordUpload::Queue(OpKernelContext* ctx,
                      [&](int64_t first, int64_t last) {
                        PackRange(plan, begin + first, begin + last, packed);
                      });
-    stream.Copy(packed + begin, target + begin, end - begin);
+    Upload(packed + begin, target + begin, end - begin, uploads);
   }
   Status status = MoveTo(copied.block, plan.packed, record);
   status.Update(MoveTo(copied.block, plan.direct, record));
-  status.Update(stream.End(std::move(event), [copied = std::move(copied)] {}));
+  event->RecordOn(uploads);
+  KernelStream(uploads, kernels.events())
+      .ThenCall([event, copied = std::move(copied)] { event->SetOver(); });
+  if (!uploads->ok()) {
+    status.Update(errors::Internal(
+        "The GPU has refused the copy of a record, or an earlier one."));
+  }
   return status;
 }
 
