@@ -2,6 +2,7 @@
 
 #include "tensorflow_staging/core/streams/multi_stream.h"
 
+#include <atomic>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "tensorflow/compiler/xla/stream_executor/multi_platform_manager.h"
+#include "tensorflow/compiler/xla/stream_executor/platform.h"
+#include "tensorflow/compiler/xla/stream_executor/stream_executor.h"
 #include "tensorflow/core/framework/device_factory.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
@@ -18,13 +22,27 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/tsl/framework/device_id_manager.h"
-#include "tensorflow_staging/core/streams/gpu_memory.h"
-#include "tensorflow_staging/core/streams/stream_devices.h"
 #include "tensorflow_staging/core/streams/stream_settings.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
+
+// Asks the driver for the memory of GPU `gpu->id`.
+Status AskDriver(PhysicalGpu* gpu) {
+  namespace se = ::stream_executor;
+  TF_ASSIGN_OR_RETURN(se::Platform * platform,
+                      se::MultiPlatformManager::PlatformWithName("CUDA"));
+  TF_ASSIGN_OR_RETURN(se::StreamExecutor * executor,
+                      platform->ExecutorForDevice(gpu->id));
+  if (!executor->DeviceMemoryUsage(&gpu->free_bytes, &gpu->total_bytes)) {
+    return errors::Unknown("The driver does not report the memory of GPU ",
+                           gpu->id, ".");
+  }
+  return OkStatus();
+}
+
+std::atomic<GpuMemoryReader> gpu_memory_reader{AskDriver};
 
 // What the first session with several streams has determined for the process.
 struct Streams {
@@ -173,7 +191,7 @@ class ProcessStreams {
                     {}};
     for (const int id : ids) {
       streams.gpus.push_back({id});
-      TF_RETURN_IF_ERROR(ReadGpuMemory(&streams.gpus.back()));
+      TF_RETURN_IF_ERROR(gpu_memory_reader.load()(&streams.gpus.back()));
     }
     TF_RETURN_IF_ERROR(DivideGpus(streams.count, streams.memory_shares,
                                   streams.gpus, options));
@@ -199,6 +217,10 @@ Status CreateGpuStreams(ConfigProto* config) {
   TF_RETURN_IF_ERROR(ReadStreamSettings(*config, &settings));
   if (settings.streams == 1) return OkStatus();
   return ProcessStreams::Get()->Use(settings, config);
+}
+
+void SetGpuMemoryReaderForTest(GpuMemoryReader reader) {
+  gpu_memory_reader = reader;
 }
 
 void ForgetGpuStreamsForTest() { ProcessStreams::Get()->Forget(); }

@@ -5,6 +5,7 @@
 
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow_staging/core/streams/stream_devices.h"
 
 namespace tensorflow {
 namespace staging {
@@ -19,6 +20,11 @@ namespace staging {
 // sessions have determined does not fit, and the errors of
 // ReadStreamSettings, ChooseGpus and DivideGpus. Each message says what to do.
 Status CreateGpuStreams(ConfigProto* config);
+
+// Replaces the driver's answer about the memory of a GPU, for GPUs without a
+// driver.
+using GpuMemoryReader = Status (*)(PhysicalGpu* gpu);
+void SetGpuMemoryReaderForTest(GpuMemoryReader reader);
 
 // Forgets what earlier sessions have determined, for tests that pretend to run
 // on another machine.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/attr_value_util.h"
+#include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
@@ -44,62 +45,38 @@ Status ReadStream(const Node& node, int streams, std::optional<int>* stream) {
   return OkStatus();
 }
 
-// The nodes that lead to the Puts of stages on one stream.
-class StageNodes {
- public:
-  StageNodes(const std::vector<const Node*>& puts, const Graph& graph)
-      : leads_(graph.num_node_ids(), false), shared_(graph.num_node_ids()) {
-    for (const Node* put : puts) leads_[put->id()] = true;
-    nodes_ = puts;
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      for (const Edge* edge : nodes_[i]->in_edges()) {
-        if (!edge->src()->IsOp() || leads_[edge->src()->id()]) continue;
-        leads_[edge->src()->id()] = true;
-        nodes_.push_back(edge->src());
-      }
-    }
-    FindShared(puts.size());
-  }
+// Returns whether a node leads to one of `ends`, or is one, by node id.
+std::vector<bool> NodesBefore(const Graph& graph,
+                              const std::vector<const Node*>& ends,
+                              const EdgeFilter& follows = {}) {
+  std::vector<bool> before(graph.num_node_ids(), false);
+  ReverseDFSFrom(
+      graph, ends, [&before](const Node* node) { before[node->id()] = true; },
+      /*leave=*/{}, /*stable_comparator=*/{}, follows);
+  return before;
+}
 
-  // Calls `use` with each node that leads to nothing else.
-  template <typename Use>
-  void ForEachOwn(Use use) const {
-    for (const Node* node : nodes_) {
-      // The other ops of a buffer are where its records are.
-      if (!shared_[node->id()] && !IsBufferOp(*node)) use(*node);
-    }
+// Returns the nodes that lead to `puts` and to nothing else.
+std::vector<const Node*> NodesOnlyFor(const std::vector<const Node*>& puts,
+                                      const Graph& graph) {
+  const std::vector<bool> leads = NodesBefore(graph, puts);
+  // What leads to other nodes, too. Those behind a Put only follow its run.
+  std::vector<const Node*> others;
+  for (const Node* node : graph.op_nodes()) {
+    if (!leads[node->id()]) others.push_back(node);
   }
-
- private:
-  // Finds the nodes that also lead to nodes outside. The first `puts` nodes are
-  // the Puts.
-  void FindShared(size_t puts) {
-    std::vector<const Node*> shared;
-    for (size_t i = puts; i < nodes_.size(); ++i) {
-      for (const Edge* edge : nodes_[i]->out_edges()) {
-        if (!edge->dst()->IsOp() || leads_[edge->dst()->id()]) continue;
-        shared_[nodes_[i]->id()] = true;
-        shared.push_back(nodes_[i]);
-        break;
-      }
-    }
-    while (!shared.empty()) {
-      const Node* node = shared.back();
-      shared.pop_back();
-      for (const Edge* edge : node->in_edges()) {
-        if (!edge->src()->IsOp() || shared_[edge->src()->id()]) continue;
-        shared_[edge->src()->id()] = true;
-        shared.push_back(edge->src());
-      }
+  const std::vector<bool> shared =
+      NodesBefore(graph, others,
+                  [](const Edge& edge) { return !IsBufferPut(*edge.src()); });
+  std::vector<const Node*> only;
+  for (const Node* node : graph.op_nodes()) {
+    // The other ops of a buffer are where its records are.
+    if (leads[node->id()] && !shared[node->id()] && !IsBufferOp(*node)) {
+      only.push_back(node);
     }
   }
-
-  // The Puts come first.
-  std::vector<const Node*> nodes_;
-  // By node id.
-  std::vector<bool> leads_;
-  std::vector<bool> shared_;
-};
+  return only;
+}
 
 }  // namespace
 
@@ -123,9 +100,9 @@ Status ReadRequestedStreams(const StreamSettings& settings, const Graph& graph,
                       "stage_multi_stream on.";
       continue;
     }
-    StageNodes(puts_on_stream, graph).ForEachOwn([&](const Node& node) {
-      (*requested)[node.id()] = stream;
-    });
+    for (const Node* node : NodesOnlyFor(puts_on_stream, graph)) {
+      (*requested)[node->id()] = stream;
+    }
     if (settings.stages_on_cpu) continue;
     for (const Node* put : puts_on_stream) (*requested)[put->id()] = stream;
   }

@@ -25,7 +25,6 @@
 #include "tensorflow/tsl/framework/bfc_allocator.h"
 #include "tensorflow/tsl/framework/device_id_manager.h"
 #include "tensorflow/tsl/framework/device_id_utils.h"
-#include "tensorflow_staging/core/streams/gpu_memory.h"
 #include "tensorflow_staging/core/streams/multi_stream.h"
 
 namespace tensorflow {
