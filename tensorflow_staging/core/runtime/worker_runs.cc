@@ -3,6 +3,7 @@
 #include "tensorflow_staging/core/runtime/worker_runs.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,12 +14,10 @@
 #include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/resource_mgr.h"
-#include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/thread_annotations.h"
-#include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
@@ -72,81 +71,36 @@ class WorkerGraphs {
   }
 
   void Add(const void* item, WorkerGraph graph) {
+    auto known = std::make_shared<const WorkerGraph>(std::move(graph));
     mutex_lock l(mu_);
-    graphs_[item] = std::move(graph);
+    graphs_[item] = std::move(known);
   }
 
-  // Notes that a dataset that calls Python is given to an iterator. The master
-  // sends each graph with only the functions that it names, so the graph that
-  // uses the iterator does not show those of the dataset.
-  void AddPythonDataset() {
+  // Returns what is known of `item`; null if it has neither a Put nor pools.
+  std::shared_ptr<const WorkerGraph> Find(const void* item) {
+    tf_shared_lock l(mu_);
+    const auto found = graphs_.find(item);
+    return found == graphs_.end() ? nullptr : found->second;
+  }
+
+  // Returns what was known of `item`.
+  std::shared_ptr<const WorkerGraph> Remove(const void* item) {
     mutex_lock l(mu_);
-    has_python_dataset_ = true;
-  }
-
-  // Returns whether `item` has a Put. Sets `*threads` to those of its runs, or
-  // to null if these need none of their own, and `*only_moves_records`.
-  bool Find(const void* item, std::shared_ptr<RegionThreads>* threads,
-            bool* only_moves_records) {
-    tf_shared_lock l(mu_);
-    const auto found = graphs_.find(item);
-    if (found == graphs_.end()) return false;
-    const WorkerGraph& graph = found->second;
-    if (graph.calls_python || has_python_dataset_) *threads = graph.threads;
-    *only_moves_records = graph.only_moves_records;
-    return graph.is_staged;
-  }
-
-  // Returns the stage of `item`; null if it has no Put, or no op of the stage has
-  // run yet.
-  core::RefCountPtr<SourceReader> FindStage(const void* item) {
-    BufferPlace place;
-    {
-      tf_shared_lock l(mu_);
-      const auto found = graphs_.find(item);
-      if (found == graphs_.end()) return nullptr;
-      place = found->second.buffer;
-    }
-    TensorBuffer* buffer = nullptr;
-    if (place.manager == nullptr ||
-        !place.manager->Lookup(place.container, place.name, &buffer).ok()) {
-      return nullptr;
-    }
-    return core::RefCountPtr<SourceReader>(buffer);
-  }
-
-  bool KeepsDevice(const void* item) {
-    tf_shared_lock l(mu_);
-    const auto found = graphs_.find(item);
-    return found != graphs_.end() && found->second.keeps_device;
-  }
-
-  // Returns the pools of the session of `item`; null if it has none.
-  std::shared_ptr<WorkerSessionPools> FindPools(const void* item) {
-    tf_shared_lock l(mu_);
-    const auto found = graphs_.find(item);
-    return found == graphs_.end() ? nullptr : found->second.pools;
-  }
-
-  void Remove(const void* item) {
-    // Ends threads and pools without the lock.
-    WorkerGraph graph;
-    {
-      mutex_lock l(mu_);
-      const auto found = graphs_.find(item);
-      if (found == graphs_.end()) return;
-      graph = std::move(found->second);
-      graphs_.erase(found);
-    }
-    if (graph.threads != nullptr) graph.threads->Retire();
+    const auto found = graphs_.extract(item);
+    return found.empty() ? nullptr : std::move(found.mapped());
   }
 
  private:
   mutex mu_;
-  std::unordered_map<const void*, WorkerGraph> graphs_ TF_GUARDED_BY(mu_);
-  // Of any session. Stays true: iterators keep their datasets.
-  bool has_python_dataset_ TF_GUARDED_BY(mu_) = false;
+  std::unordered_map<const void*, std::shared_ptr<const WorkerGraph>> graphs_
+      TF_GUARDED_BY(mu_);
 };
+
+// Whether a dataset that calls Python has been given to an iterator, of any
+// session. The master sends each graph with only the functions that it names, so
+// the graph that uses the iterator does not show those of the dataset. Stays
+// true: iterators keep their datasets.
+std::atomic<bool> has_python_dataset{false};
 
 bool HasOp(const Graph& graph, absl::Span<const char* const> ops) {
   const auto nodes = graph.op_nodes();
@@ -164,17 +118,25 @@ BufferPlace BufferOfPuts(const Graph& graph, const DeviceMgr& devices) {
     if (key.has_value() && !(buffer == key)) return {};
     key = buffer;
   }
-  if (!key.has_value()) return {};
-  for (Device* device : devices.ListDevices()) {
-    const DeviceNameUtils::ParsedName& name = device->parsed_name();
-    if (name.type != DEVICE_CPU || name.id != 0) continue;
-    ResourceMgr* const manager = device->resource_manager();
-    return {
-        manager,
-        key->container.empty() ? manager->default_container() : key->container,
-        key->name};
+  Device* const cpu = devices.HostCPU();
+  if (!key.has_value() || cpu == nullptr) return {};
+  ResourceMgr* const manager = cpu->resource_manager();
+  return {
+      manager,
+      key->container.empty() ? manager->default_container() : key->container,
+      key->name};
+}
+
+// Returns the stage of a graph; null if it has no Put, or no op of the stage has
+// run yet.
+core::RefCountPtr<SourceReader> StageOf(const WorkerGraph& graph) {
+  const BufferPlace& place = graph.buffer;
+  TensorBuffer* buffer = nullptr;
+  if (place.manager == nullptr ||
+      !place.manager->Lookup(place.container, place.name, &buffer).ok()) {
+    return nullptr;
   }
-  return {};
+  return core::RefCountPtr<SourceReader>(buffer);
 }
 
 // The pools of the run that the calling thread begins; null outside any scope.
@@ -187,13 +149,13 @@ struct Choice {
   int id = 0;
 };
 
-Status FindPools(const void* item, const ExecutorOpts& options,
+Status FindPools(const WorkerGraph* graph, const ExecutorOpts& options,
                  Choice* choice) {
   RunFields fields;
   TF_RETURN_IF_ERROR(DecodeRunFields(options, &fields));
   if (!fields.use_stage_subgraph_thread_pool()) return OkStatus();
   choice->id = fields.stage_subgraph_thread_pool_id();
-  choice->session = WorkerGraphs::Get()->FindPools(item);
+  if (graph != nullptr) choice->session = graph->pools;
   if (choice->session == nullptr) return NoSuchStageThreadPools(choice->id, 0);
   return choice->session->Find(choice->id, &choice->pools);
 }
@@ -217,10 +179,11 @@ Executor::Args::Runner RunnerOf(const Pools& pools, thread::ThreadPool* pool) {
 }
 
 // Makes the run of `item` that `cancellation` cancels a staged run until `*done`
-// is called, if `item` belongs to a stage.
-Status BeginStagedRun(const void* item, const CancellationManager* cancellation,
+// is called, if its graph belongs to a stage.
+Status BeginStagedRun(const void* item, const WorkerGraph& graph,
+                      const CancellationManager* cancellation,
                       std::function<void(const Status&)>* done) {
-  core::RefCountPtr<SourceReader> stage = WorkerGraphs::Get()->FindStage(item);
+  core::RefCountPtr<SourceReader> stage = StageOf(graph);
   if (stage == nullptr) return OkStatus();
   const std::string name = stage->name();
   const auto run = std::make_shared<StagedRun>(
@@ -252,9 +215,7 @@ Status NoteWorkerGraph(const void* item, const std::string& session_handle,
   if (worker_graph.is_staged || initializes) {
     worker_graph.calls_python = MayCallPython(graph, graph.flib_def());
   }
-  if (initializes && worker_graph.calls_python) {
-    WorkerGraphs::Get()->AddPythonDataset();
-  }
+  if (initializes && worker_graph.calls_python) has_python_dataset = true;
   if (worker_graph.is_staged &&
       (worker_graph.calls_python || UsesIteratorOfOtherRun(graph))) {
     worker_graph.threads = RegionThreads::Create(/*producers=*/1);
@@ -268,16 +229,22 @@ Status NoteWorkerGraph(const void* item, const std::string& session_handle,
   return OkStatus();
 }
 
-void ForgetWorkerGraph(const void* item) { WorkerGraphs::Get()->Remove(item); }
+void ForgetWorkerGraph(const void* item) {
+  const auto graph = WorkerGraphs::Get()->Remove(item);
+  if (graph != nullptr && graph->threads != nullptr) graph->threads->Retire();
+}
 
 ScopedWorkerRun::ScopedWorkerRun(const void* item, const ExecutorOpts& options,
                                  const CancellationManager* cancellation,
                                  std::function<void(const Status&)>* done)
     : current_(&current_pools, &pools_) {
-  status_ = BeginStagedRun(item, cancellation, done);
-  if (!status_.ok()) return;
+  const auto graph = WorkerGraphs::Get()->Find(item);
+  if (graph != nullptr) {
+    status_ = BeginStagedRun(item, *graph, cancellation, done);
+    if (!status_.ok()) return;
+  }
   Choice choice;
-  status_ = FindPools(item, options, &choice);
+  status_ = FindPools(graph.get(), options, &choice);
   pools_ = choice.pools;
   if (pools_ == nullptr) return;
   *done = [choice = std::move(choice),
@@ -289,18 +256,18 @@ ScopedWorkerRun::ScopedWorkerRun(const void* item, const ExecutorOpts& options,
 
 WorkerRun WorkerRunOf(const void* item, thread::ThreadPool* pool) {
   WorkerRun run;
-  std::shared_ptr<RegionThreads> threads;
-  bool only_moves_records = false;
-  run.is_staged =
-      WorkerGraphs::Get()->Find(item, &threads, &only_moves_records);
+  const auto graph = WorkerGraphs::Get()->Find(item);
+  if (graph == nullptr) return run;
+  run.is_staged = graph->is_staged;
   if (current_pools != nullptr && *current_pools != nullptr) {
     run.runner = RunnerOf(*current_pools, pool);
-    if (!WorkerGraphs::Get()->KeepsDevice(item)) {
+    if (!graph->keeps_device) {
       run.intra_op_threadpool = (*current_pools)->options().intra_op_threadpool;
     }
-  } else if (threads != nullptr) {
-    run.runner = threads->RunnerInsteadOf(*pool);
-  } else if (only_moves_records && RunsInCaller()) {
+  } else if (graph->threads != nullptr &&
+             (graph->calls_python || has_python_dataset)) {
+    run.runner = graph->threads->RunnerInsteadOf(*pool);
+  } else if (graph->only_moves_records && RunsInCaller()) {
     run.runner = RunnerInCaller(pool);
   }
   return run;
