@@ -26,7 +26,7 @@
 #include "tensorflow_staging/core/records/record_copies.h"
 #include "tensorflow_staging/core/records/record_loan.h"
 #include "tensorflow_staging/core/records/record_upload.h"
-#include "tensorflow_staging/core/sources/resumed_stage.h"
+#include "tensorflow_staging/core/sources/source_reader.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 
 namespace tensorflow {
@@ -212,13 +212,12 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
     }
     // This thread may be one that calls back after events, and a copy waits for
     // them.
-    Env::Default()->SchedClosure(
-        [this, ctx, layout, record = std::move(record), done]() mutable {
-          const Status copied = CopyToDevice(ctx, layout, &record);
-          ctx->SetStatus(copied.ok() ? SetOutputs(ctx, std::move(record))
-                                     : copied);
-          done();
-        });
+    Env::Default()->SchedClosure([this, ctx, layout, record = std::move(record),
+                                  done]() mutable {
+      const Status copied = CopyToDevice(ctx, layout, &record);
+      ctx->SetStatus(copied.ok() ? SetOutputs(ctx, std::move(record)) : copied);
+      done();
+    });
   }
 
   // Checks the types of the record, because another op, the put, chose them.

@@ -16,8 +16,8 @@
 #include "tensorflow/core/platform/threadpool.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/runtime/staged_call.h"
-#include "tensorflow_staging/core/sources/resumed_stage.h"
 #include "tensorflow_staging/core/sources/source.h"
+#include "tensorflow_staging/core/sources/source_reader.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 #include "tensorflow_staging/core/testing/stage_session.h"
 

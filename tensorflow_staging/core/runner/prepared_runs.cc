@@ -12,7 +12,6 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
-#include "tensorflow_staging/core/sources/resumed_stage.h"
 
 namespace tensorflow {
 namespace staging {

@@ -2,68 +2,23 @@
 
 #include "tensorflow_staging/core/sources/source.h"
 
-#include <array>
 #include <cstddef>
 #include <set>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/hash/hash.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/sources/address_map.h"
 #include "tensorflow_staging/core/sources/run_holds.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
 
-// The sources by the address of the iterator. Divided, because each staged run
-// looks its sources up.
-class Registry {
- public:
-  static Registry* Get() {
-    static auto* const registry = new Registry;
-    return registry;
-  }
-
-  std::shared_ptr<Source> Find(const void* iterator) {
-    Part& part = PartOf(iterator);
-    tf_shared_lock l(part.mu);
-    const auto it = part.sources.find(iterator);
-    return it == part.sources.end() ? nullptr : it->second;
-  }
-
-  std::shared_ptr<Source> FindOrMake(const void* iterator) {
-    if (std::shared_ptr<Source> found = Find(iterator)) return found;
-    Part& part = PartOf(iterator);
-    mutex_lock l(part.mu);
-    std::shared_ptr<Source>& source = part.sources[iterator];
-    if (source == nullptr) source = std::make_shared<Source>();
-    return source;
-  }
-
-  void Forget(const void* iterator) {
-    std::shared_ptr<Source> forgotten;  // Destroyed without the lock.
-    Part& part = PartOf(iterator);
-    mutex_lock l(part.mu);
-    const auto it = part.sources.find(iterator);
-    if (it == part.sources.end()) return;
-    forgotten = std::move(it->second);
-    part.sources.erase(it);
-  }
-
- private:
-  struct Part {
-    mutex mu;
-    absl::flat_hash_map<const void*, std::shared_ptr<Source>> sources
-        TF_GUARDED_BY(mu);
-  };
-
-  Part& PartOf(const void* iterator) {
-    return parts_[absl::Hash<const void*>()(iterator) % parts_.size()];
-  }
-
-  std::array<Part, 16> parts_;
-};
+// By the address of the iterator.
+AddressMap<Source>* Sources() {
+  static auto* const sources = new AddressMap<Source>;
+  return sources;
+}
 
 // The names of the stages of this process.
 class StageNames {
@@ -91,7 +46,14 @@ class StageNames {
   std::multiset<std::string> names_ TF_GUARDED_BY(mu_);
 };
 
+thread_local core::WeakPtr<SourceReader>* resumed_stage = nullptr;
+
 }  // namespace
+
+core::WeakPtr<SourceReader>* ResumedStage() { return resumed_stage; }
+
+ScopedResumedStage::ScopedResumedStage(core::WeakPtr<SourceReader>* stage)
+    : stage_(&resumed_stage, stage) {}
 
 SourceReader::SourceReader(std::string name) : name_(std::move(name)) {
   StageNames::Get()->Add(name_);
@@ -121,14 +83,17 @@ bool ReadSet::IsStale() const {
 }
 
 std::shared_ptr<Source> Source::Of(const void* iterator) {
-  return Registry::Get()->FindOrMake(iterator);
+  std::shared_ptr<Source> found = Find(iterator);
+  return found != nullptr
+             ? found
+             : Sources()->Add(iterator, std::make_shared<Source>());
 }
 
 std::shared_ptr<Source> Source::Find(const void* iterator) {
-  return Registry::Get()->Find(iterator);
+  return Sources()->Find(iterator);
 }
 
-void Source::Forget(const void* iterator) { Registry::Get()->Forget(iterator); }
+void Source::Forget(const void* iterator) { Sources()->Remove(iterator); }
 
 Source::~Source() { num_kept_ -= kept_; }
 

@@ -13,7 +13,9 @@
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/resource_base.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/framework/scoped_thread_value.h"
 #include "tensorflow_staging/core/records/record_copies.h"
 #include "tensorflow_staging/core/sources/read_set.h"
 
@@ -106,6 +108,22 @@ class SourceReader : public ResourceBase {
 
  private:
   const std::string name_;
+};
+
+// How a runner finds the buffer of its stage, if the session is a local one:
+// the op that opens the buffer runs in the thread that calls the session.
+
+// Where the ops that the calling thread runs leave the stage that they open;
+// null if nobody asks.
+core::WeakPtr<SourceReader>* ResumedStage();
+
+// Asks for it. Must live on the stack of one thread.
+class ScopedResumedStage {
+ public:
+  explicit ScopedResumedStage(core::WeakPtr<SourceReader>* stage);
+
+ private:
+  const ScopedThreadValue<core::WeakPtr<SourceReader>*> stage_;
 };
 
 }  // namespace staging

@@ -2,66 +2,23 @@
 
 #include "tensorflow_staging/core/sources/staged_run.h"
 
-#include <array>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/hash/hash.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/notification.h"
+#include "tensorflow_staging/core/sources/address_map.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
 
-// The runs in progress, by cancellation manager.
-class Runs {
- public:
-  static Runs* Get() {
-    static auto* const runs = new Runs;
-    return runs;
-  }
+// The runs in progress, by cancellation manager, and how many there are.
+AddressMap<StagedRun>* Runs() {
+  static auto* const runs = new AddressMap<StagedRun>;
+  return runs;
+}
 
-  std::shared_ptr<StagedRun> Find(const CancellationManager* cancellation) {
-    if (count_.load(std::memory_order_acquire) == 0) return nullptr;
-    Part& part = PartOf(cancellation);
-    tf_shared_lock l(part.mu);
-    const auto it = part.runs.find(cancellation);
-    return it == part.runs.end() ? nullptr : it->second;
-  }
-
-  void Add(const CancellationManager* cancellation,
-           std::shared_ptr<StagedRun> run) {
-    Part& part = PartOf(cancellation);
-    mutex_lock l(part.mu);
-    part.runs[cancellation] = std::move(run);
-    ++count_;
-  }
-
-  void Remove(const CancellationManager* cancellation) {
-    std::shared_ptr<StagedRun> removed;  // Destroyed without the lock.
-    Part& part = PartOf(cancellation);
-    mutex_lock l(part.mu);
-    const auto it = part.runs.find(cancellation);
-    removed = std::move(it->second);
-    part.runs.erase(it);
-    --count_;
-  }
-
- private:
-  struct Part {
-    mutex mu;
-    absl::flat_hash_map<const CancellationManager*, std::shared_ptr<StagedRun>>
-        runs TF_GUARDED_BY(mu);
-  };
-
-  Part& PartOf(const CancellationManager* cancellation) {
-    return parts_[absl::Hash<const void*>()(cancellation) % parts_.size()];
-  }
-
-  std::atomic<int> count_{0};
-  std::array<Part, 16> parts_;
-};
+std::atomic<int> num_runs{0};
 
 }  // namespace
 
@@ -77,7 +34,8 @@ StagedRun::StagedRun(core::RefCountPtr<SourceReader> stage, uint64_t producer)
 
 std::shared_ptr<StagedRun> StagedRun::Find(
     const CancellationManager* cancellation) {
-  return Runs::Get()->Find(cancellation);
+  if (num_runs.load(std::memory_order_acquire) == 0) return nullptr;
+  return Runs()->Find(cancellation);
 }
 
 Status StagedRun::AwaitAdmission(CancellationManager* cancellation) {
@@ -157,11 +115,14 @@ ScopedStagedRun::ScopedStagedRun(const CancellationManager* cancellation,
                                  std::shared_ptr<StagedRun> run) {
   if (run == nullptr) return;
   cancellation_ = cancellation;
-  Runs::Get()->Add(cancellation, std::move(run));
+  Runs()->Add(cancellation, std::move(run));
+  ++num_runs;
 }
 
 ScopedStagedRun::~ScopedStagedRun() {
-  if (cancellation_ != nullptr) Runs::Get()->Remove(cancellation_);
+  if (cancellation_ == nullptr) return;
+  Runs()->Remove(cancellation_);
+  --num_runs;
 }
 
 }  // namespace staging
