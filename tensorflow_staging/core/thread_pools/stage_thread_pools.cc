@@ -24,7 +24,6 @@
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 #include "tensorflow_staging/core/thread_pools/keyed_turns.h"
 #include "tensorflow_staging/core/thread_pools/stage_thread_pools_env.h"
-#include "tensorflow_staging/core/thread_pools/thread_trial.h"
 
 namespace tensorflow {
 namespace staging {

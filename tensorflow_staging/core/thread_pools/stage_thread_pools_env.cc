@@ -6,11 +6,15 @@
 
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <string>
 #include <thread>  // NOLINT
 #include <utility>
+#include <vector>
 
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/notification.h"
 #include "tensorflow_staging/core/framework/thread_name.h"
 
 namespace tensorflow {
@@ -49,6 +53,25 @@ Cores AvailableCores() {
     if (CPU_ISSET(core, &set)) cores.insert(core);
   }
   return cores;
+}
+
+Status CheckCanStartThreads(int count) {
+  Status status;
+  Notification end;
+  std::vector<std::thread> threads;
+  threads.reserve(count);
+  try {
+    while (static_cast<int>(threads.size()) < count) {
+      threads.emplace_back([&end]() { end.WaitForNotification(); });
+    }
+  } catch (const std::exception& error) {
+    status = errors::ResourceExhausted("The process needs ", count,
+                                       " more threads, but can start only ",
+                                       threads.size(), ": ", error.what());
+  }
+  end.Notify();
+  for (std::thread& thread : threads) thread.join();
+  return status;
 }
 
 StageThreadPoolsEnv::StageThreadPoolsEnv(const std::string& thread_name,

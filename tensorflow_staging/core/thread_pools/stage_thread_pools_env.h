@@ -8,6 +8,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/types.h"
 
 namespace tensorflow {
@@ -20,6 +21,14 @@ using Cores = std::set<int>;
 // request. The calling thread itself may run on fewer: a process that pins its
 // training to some cores can still give other cores to a stage.
 Cores AvailableCores();
+
+// Starts `count` threads, and ends them again. TensorFlow's own threads end the
+// process if the system grants no more, and who asks for a thread pool may be
+// the client of a server.
+//
+// Returns RESOURCE_EXHAUSTED if the system does not grant that many. Something
+// else in the process may take them afterwards.
+Status CheckCanStartThreads(int count);
 
 // The Env of one thread pool. It sets the kernel's name of each thread and pins
 // the thread to the given cores. Everything else is as in Env::Default().

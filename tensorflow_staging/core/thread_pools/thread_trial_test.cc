@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/thread_pools/thread_trial.h"
-
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -11,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/thread_pools/stage_thread_pools_env.h"
 
 namespace tensorflow {
 namespace staging {
