@@ -17,6 +17,12 @@
 namespace tensorflow {
 namespace staging {
 
+// The ops around the buffer of a divided function. They find the buffer by its
+// handle, which is an argument, so one function serves several buffers.
+inline constexpr char kStepBufferOp[] = "StepBuffer";
+inline constexpr char kStepPutOp[] = "StepBufferPut";
+inline constexpr char kStepTakeOp[] = "StepBufferTake";
+
 // The buffer of a divided function. It counts what steps have taken:
 //
 //   errors   so that a step's own error can be told from one of the part ahead:

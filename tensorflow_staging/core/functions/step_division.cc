@@ -17,7 +17,7 @@
 #include "tensorflow_staging/core/functions/flat_step.h"
 #include "tensorflow_staging/core/functions/function_part.h"
 #include "tensorflow_staging/core/functions/loop_division.h"
-#include "tensorflow_staging/core/functions/step_buffer_names.h"
+#include "tensorflow_staging/core/functions/step_buffer.h"
 #include "tensorflow_staging/core/functions/xla_calls.h"
 #include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
 #include "tensorflow_staging/core/graph/partition/reason_text.h"

@@ -129,11 +129,12 @@ Status StepProducers::Run(const std::shared_ptr<StagedRun>& run) {
     return tsl::profiler::TraceMeEncode("StagedRun",
                                         {{"stage", buffer_->name()}});
   });
-  CancellationManager cancellation;
+  CancellationManager cancellation(&cancellation_);
   {
+    // The parent may be cancelled while its child is being constructed, which
+    // the child then does not notice.
     mutex_lock l(mu_);
     if (stopping_) return errors::Cancelled("The stage is being stopped.");
-    cancellations_.insert(&cancellation);
   }
   const auto began = std::chrono::steady_clock::now();
   Status status;
@@ -143,7 +144,6 @@ Status StepProducers::Run(const std::shared_ptr<StagedRun>& run) {
   }
   const auto took = std::chrono::steady_clock::now() - began;
   mutex_lock l(mu_);
-  cancellations_.erase(&cancellation);
   if (status.ok()) {
     ++times_.records;
     times_.micros +=
@@ -188,12 +188,8 @@ void StepProducers::Stop() {
   if (!stopping_) {
     stopping_ = true;
     changed_.NotifyAll();
-    // With the lock, so that each is alive. What is cancelled takes no lock of
-    // this object.
-    for (CancellationManager* cancellation : cancellations_) {
-      cancellation->StartCancel();
-    }
     mu_.unlock();
+    cancellation_.StartCancel();
     buffer_->Cancel();
     mu_.lock();
   }

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <set>
 
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/platform/mutex.h"
@@ -112,8 +111,9 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   int running_ TF_GUARDED_BY(mu_) = 0;
   int at_end_ TF_GUARDED_BY(mu_) = 0;
   Times times_ TF_GUARDED_BY(mu_);
-  // Each run has one of its own: what was cancelled once stays so.
-  std::set<CancellationManager*> cancellations_ TF_GUARDED_BY(mu_);
+  // The parent of those of the runs, which each have one of their own: an error
+  // cancels a run.
+  CancellationManager cancellation_;
 };
 
 }  // namespace staging
