@@ -33,7 +33,7 @@ std::function<void()>& Gate() {
 }
 
 // An Identity, because the ops of a run that stays in its caller's thread are
-// listed (record_moves.h).
+// listed (region_ops.h).
 class GateOp : public OpKernel {
  public:
   using OpKernel::OpKernel;

@@ -26,7 +26,7 @@ class MasterSessions {
   static void Remove(const std::string& handle);
 
   // Runs a callable, in the calling thread if that offers it
-  // (runtime/run_in_caller.h) and no thread of the master is needed: the
+  // (runtime/staged_call.h) and no thread of the master is needed: the
   // master is in this process, knows the session, and need not give up the call
   // after a time.
   static Status RunCallable(MasterInterface* master, bool master_is_local,

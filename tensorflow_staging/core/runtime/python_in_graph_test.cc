@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/runtime/python_in_graph.h"
-
 #include <string>
 
 #include "gtest/gtest.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/graph/graph.h"
+#include "tensorflow_staging/core/runtime/region_ops.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 
 namespace tensorflow {

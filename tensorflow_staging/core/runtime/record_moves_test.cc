@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/runtime/record_moves.h"
-
 #include "gtest/gtest.h"
+#include "tensorflow_staging/core/runtime/region_ops.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 
 namespace tensorflow {

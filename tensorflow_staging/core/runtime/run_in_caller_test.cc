@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/runtime/run_in_caller.h"
-
 #include <cstdint>
 #include <memory>
 
@@ -10,6 +8,7 @@
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow_staging/core/runtime/staged_call.h"
+#include "tensorflow_staging/core/runtime/worker_runs.h"
 
 namespace tensorflow {
 namespace staging {

@@ -33,7 +33,7 @@ struct StagedCall {
 
   // Whether it may compute in the calling thread, which would otherwise only
   // wait for it. On a server, to hand a small run from thread to thread costs
-  // more than all else of it (run_in_caller.h).
+  // more than all else of it (worker_runs.h).
   bool runs_in_caller = false;
 };
 

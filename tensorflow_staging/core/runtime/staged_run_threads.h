@@ -10,7 +10,7 @@
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/lib/core/threadpool.h"
-#include "tensorflow_staging/core/runtime/python_in_graph.h"
+#include "tensorflow_staging/core/runtime/region_ops.h"
 #include "tensorflow_staging/core/runtime/region_threads.h"
 #include "tensorflow_staging/core/runtime/staged_call.h"
 

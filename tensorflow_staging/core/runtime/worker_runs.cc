@@ -23,10 +23,8 @@
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 #include "tensorflow_staging/core/runtime/kept_devices.h"
-#include "tensorflow_staging/core/runtime/python_in_graph.h"
-#include "tensorflow_staging/core/runtime/record_moves.h"
+#include "tensorflow_staging/core/runtime/region_ops.h"
 #include "tensorflow_staging/core/runtime/region_threads.h"
-#include "tensorflow_staging/core/runtime/run_in_caller.h"
 #include "tensorflow_staging/core/runtime/staged_call.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 #include "tensorflow_staging/core/thread_pools/worker_session_pools.h"
@@ -139,6 +137,9 @@ core::RefCountPtr<SourceReader> StageOf(const WorkerGraph& graph) {
   return core::RefCountPtr<SourceReader>(buffer);
 }
 
+// Whether the calling thread begins a run.
+thread_local bool begins_run = false;
+
 // The pools of the run that the calling thread begins; null outside any scope.
 thread_local const Pools* current_pools = nullptr;
 
@@ -232,6 +233,18 @@ Status NoteWorkerGraph(const void* item, const std::string& session_handle,
 void ForgetWorkerGraph(const void* item) {
   const auto graph = WorkerGraphs::Get()->Remove(item);
   if (graph != nullptr && graph->threads != nullptr) graph->threads->Retire();
+}
+
+ScopedRunBegin::ScopedRunBegin() : begins_run_(&begins_run, true) {}
+
+Executor::Args::Runner RunnerInCaller(thread::ThreadPool* pool) {
+  return [pool](std::function<void()> closure) {
+    if (RunsInCaller() && begins_run) {
+      closure();
+    } else {
+      pool->Schedule(std::move(closure));
+    }
+  };
 }
 
 ScopedWorkerRun::ScopedWorkerRun(const void* item, const ExecutorOpts& options,

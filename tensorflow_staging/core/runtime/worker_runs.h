@@ -17,7 +17,6 @@
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/protobuf/worker.pb.h"
 #include "tensorflow_staging/core/framework/scoped_thread_value.h"
-#include "tensorflow_staging/core/runtime/run_in_caller.h"
 #include "tensorflow_staging/core/thread_pools/stage_thread_pools.h"
 
 namespace tensorflow {
@@ -53,11 +52,33 @@ Status NoteWorkerGraph(const void* item, const std::string& session_handle,
 // Forgets `item`, whose runs have all ended.
 void ForgetWorkerGraph(const void* item);
 
+// Marks the time in which the calling thread begins a run, which is when it can
+// compute it.
+//
+// Later, the calling thread meets closures of the run only if it cancels the
+// run, which the runtime of a server does with a lock that the end of the run
+// needs. A run must not end there.
+//
+// Must live on the stack of one thread. Scopes nest.
+class ScopedRunBegin {
+ public:
+  ScopedRunBegin();
+
+ private:
+  const ScopedThreadValue<bool> begins_run_;
+};
+
+// Returns a runner that runs closures at once where RunsInCaller()
+// (staged_call.h) and the thread begins a run, and schedules all others on
+// `pool`. All kernels that the calling thread begins compute one after the
+// other, so this is for graphs that only move records (region_ops.h).
+Executor::Args::Runner RunnerInCaller(thread::ThreadPool* pool);
+
 // Finds the stage thread pool that `options` choose for a run of `item`, which
 // the calling thread begins in the lifetime of this object. Lets `*done`, which
 // is called when the run has ended, hold the pool until then. If the run was
 // cancelled, its session then releases the pool. The run may compute in the
-// calling thread only within this scope (run_in_caller.h).
+// calling thread only within this scope.
 //
 // A run of a graph with a Put is a staged run until `*done` is called
 // (sources/staged_run.h). Its stage may refuse it, or let it fail because it has

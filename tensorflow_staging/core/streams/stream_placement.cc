@@ -3,7 +3,6 @@
 #include "tensorflow_staging/core/streams/stream_placement.h"
 
 #include <map>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -17,6 +16,7 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/graph/facts/groups.h"
 #include "tensorflow_staging/core/streams/gpu_devices.h"
 
 namespace tensorflow {
@@ -45,66 +45,46 @@ std::vector<std::string> OthersColocatedWith(const Node& node) {
   return names;
 }
 
-// Groups of nodes that must be on one device. They are those of TensorFlow's
-// placer, apart from nodes that it has placed on different devices.
-class Groups {
- public:
-  explicit Groups(const Graph& graph) : parent_(graph.num_node_ids()) {
-    std::iota(parent_.begin(), parent_.end(), 0);
-    absl::flat_hash_map<absl::string_view, const Node*> by_name;
-    for (const Node* node : graph.op_nodes()) by_name[node->name()] = node;
-    std::map<BufferKey, const Node*> by_buffer;
-    for (const Node* node : graph.op_nodes()) {
-      for (const std::string& name : OthersColocatedWith(*node)) {
-        const auto it = by_name.find(name);
-        if (it != by_name.end()) Merge(*node, *it->second);
-      }
-      // Records begin on one device.
-      if (IsBufferPut(*node) || IsBufferTake(*node)) {
-        if (const std::optional<BufferKey> key = BufferOf(*node)) {
-          Merge(*node, *by_buffer.try_emplace(*key, node).first->second);
-        }
-      }
+// Returns the groups of nodes, by id, that must be on one device. They are those
+// of TensorFlow's placer, apart from nodes that it has placed on different
+// devices.
+Groups GroupsOf(const Graph& graph) {
+  Groups groups(graph.num_node_ids());
+  const auto join = [&groups](const Node& a, const Node& b) {
+    if (a.assigned_device_name_index() == b.assigned_device_name_index()) {
+      groups.Join(a.id(), b.id());
     }
-    const auto& exempt = InputColocationExemptionRegistry::Global()->Get();
-    for (const Edge* edge : graph.edges()) {
-      if (edge->IsControlEdge() || !edge->src()->IsOp() ||
-          !edge->dst()->IsOp()) {
-        continue;
+  };
+  absl::flat_hash_map<absl::string_view, const Node*> by_name;
+  for (const Node* node : graph.op_nodes()) by_name[node->name()] = node;
+  std::map<BufferKey, const Node*> by_buffer;
+  for (const Node* node : graph.op_nodes()) {
+    for (const std::string& name : OthersColocatedWith(*node)) {
+      const auto it = by_name.find(name);
+      if (it != by_name.end()) join(*node, *it->second);
+    }
+    // Records begin on one device.
+    if (IsBufferPut(*node) || IsBufferTake(*node)) {
+      if (const std::optional<BufferKey> key = BufferOf(*node)) {
+        join(*node, *by_buffer.try_emplace(*key, node).first->second);
       }
-      const Node& user = *edge->dst();
-      if (IsRefOrResource(user.input_type(edge->dst_input())) &&
-          exempt.find(user.type_string()) == exempt.end()) {
-        Merge(*edge->src(), user);
-      }
-      // An executor needs both ends of a loop's back edge.
-      if (edge->src()->IsNextIteration()) Merge(*edge->src(), user);
     }
   }
-
-  // Returns the id of one node of the group of `node`, which is the same for
-  // all of them.
-  int Of(const Node& node) { return Root(node.id()); }
-
- private:
-  int Root(int id) {
-    while (parent_[id] != id) {
-      parent_[id] = parent_[parent_[id]];
-      id = parent_[id];
+  const auto& exempt = InputColocationExemptionRegistry::Global()->Get();
+  for (const Edge* edge : graph.edges()) {
+    if (edge->IsControlEdge() || !edge->src()->IsOp() || !edge->dst()->IsOp()) {
+      continue;
     }
-    return id;
-  }
-
-  void Merge(const Node& a, const Node& b) {
-    if (a.assigned_device_name_index() != b.assigned_device_name_index()) {
-      return;
+    const Node& user = *edge->dst();
+    if (IsRefOrResource(user.input_type(edge->dst_input())) &&
+        exempt.find(user.type_string()) == exempt.end()) {
+      join(*edge->src(), user);
     }
-    parent_[Root(a.id())] = Root(b.id());
+    // An executor needs both ends of a loop's back edge.
+    if (edge->src()->IsNextIteration()) join(*edge->src(), user);
   }
-
-  // By node id.
-  std::vector<int> parent_;
-};
+  return groups;
+}
 
 // The node of a group with the least value decides which stream the group is
 // on. The name makes the decision independent of the order of the nodes, so
@@ -132,17 +112,17 @@ void PlaceOnStreams(int gpus, const RequestedStreams& requested, Graph* graph) {
     const int number = devices.Number(node);
     return number >= 0 && number < gpus;
   };
-  Groups groups(*graph);
+  Groups groups = GroupsOf(*graph);
   absl::flat_hash_map<int, const Node*> leaders;
   for (const Node* node : graph->op_nodes()) {
     if (!may_move(*node)) continue;
     const Node*& leader =
-        leaders.try_emplace(groups.Of(*node), node).first->second;
+        leaders.try_emplace(groups.Find(node->id()), node).first->second;
     if (RankOf(*node, requested) < RankOf(*leader, requested)) leader = node;
   }
   for (Node* node : graph->op_nodes()) {
     if (!may_move(*node)) continue;
-    const Node& leader = *leaders.at(groups.Of(*node));
+    const Node& leader = *leaders.at(groups.Find(node->id()));
     const int stream = requested[leader.id()].value_or(0);
     if (stream == 0) continue;
     node->set_assigned_device_name(devices.OfStream(stream, *node));

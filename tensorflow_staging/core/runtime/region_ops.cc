@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/runtime/region_ops.h"
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/graph/facts/function_names.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using OpSet = absl::flat_hash_set<absl::string_view>;
+
+bool IsPython(absl::string_view op) {
+  return op == "PyFunc" || op == "PyFuncStateless" || op == "EagerPyFunc";
+}
+
+// The ops that yield an iterator, except OneShotIterator, which names the
+// function that creates its dataset.
+bool IsIteratorOfOtherRun(absl::string_view op) {
+  static const OpSet* const kOps =
+      new OpSet({"Iterator", "IteratorFromStringHandle",
+                 "IteratorFromStringHandleV2", "IteratorV2",
+                 "MultiDeviceIterator", "MultiDeviceIteratorFromStringHandle"});
+  return kOps->contains(op);
+}
+
+bool OnlyMoves(absl::string_view op) {
+  // The kernel of IteratorGetNext has a thread of its own, in which the dataset
+  // computes; that of IteratorGetNextSync has not. Those of queues and buffers
+  // wait without a thread.
+  static const OpSet* const kOps =
+      new OpSet({"Const", "FIFOQueue", "FIFOQueueV2", "HostConst", "Identity",
+                 "IdentityN", "Iterator", "IteratorGetNext", "IteratorV2",
+                 "NoOp", "OneShotIterator", "PaddingFIFOQueueV2",
+                 "QueueDequeueManyV2", "QueueDequeueUpToV2", "QueueDequeueV2",
+                 "RandomShuffleQueueV2", "_Retval", kPutOp, kTakeOp});
+  return kOps->contains(op);
+}
+
+}  // namespace
+
+bool MayCallPython(const Graph& graph,
+                   const FunctionLibraryDefinition& functions) {
+  std::set<std::string> seen;
+  // The functions among `seen` that are still to be searched.
+  std::vector<std::string> calls;
+  const auto is_python = [&](const NodeDef& node) {
+    for (std::string& name : IsIteratorOfOtherRun(node.op())
+                                 ? functions.ListFunctionNames()
+                                 : CalledFunctions(node, functions)) {
+      if (seen.insert(name).second) calls.push_back(std::move(name));
+    }
+    return IsPython(node.op());
+  };
+  for (const Node* node : graph.op_nodes()) {
+    if (is_python(node->def())) return true;
+  }
+  while (!calls.empty()) {
+    const FunctionDef* const function = functions.Find(calls.back());
+    calls.pop_back();
+    if (function != nullptr &&
+        absl::c_any_of(function->node_def(), is_python)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool UsesIteratorOfOtherRun(const Graph& graph) {
+  return absl::c_any_of(graph.op_nodes(), [](const Node* node) {
+    return IsIteratorOfOtherRun(node->type_string());
+  });
+}
+
+bool OnlyMovesRecords(const Graph& graph) {
+  return absl::c_all_of(graph.op_nodes(), [](const Node* node) {
+    return OnlyMoves(node->type_string());
+  });
+}
+
+}  // namespace staging
+}  // namespace tensorflow
