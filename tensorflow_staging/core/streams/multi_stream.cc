@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -44,43 +43,33 @@ Status AskDriver(PhysicalGpu* gpu) {
 
 std::atomic<GpuMemoryReader> gpu_memory_reader{AskDriver};
 
-// What the first session with several streams has determined for the process.
+// The streams of a session.
 struct Streams {
   int count;
   std::vector<double> memory_shares;
   double memory_fraction;
-  // With the memory that was free at that time. Now the streams themselves have
-  // taken some of it.
-  std::vector<PhysicalGpu> gpus;
+  // Of the GPUs that have them.
+  std::vector<int> ids;
 
-  bool Fits(const StreamSettings& other, double other_fraction,
-            const std::vector<int>& ids) const {
-    return count == other.streams && memory_shares == other.memory_shares &&
-           memory_fraction == other_fraction &&
-           absl::c_equal(gpus, ids, [](const PhysicalGpu& gpu, int id) {
-             return gpu.id == id;
-           });
+  bool operator==(const Streams& other) const {
+    return count == other.count && memory_shares == other.memory_shares &&
+           memory_fraction == other.memory_fraction && ids == other.ids;
   }
 };
 
-std::string Describe(int count, const std::vector<double>& memory_shares,
-                     double fraction, const std::vector<int>& ids) {
-  std::string text = strings::StrCat(count, " streams on each of the GPUs ",
-                                     absl::StrJoin(ids, ","));
-  if (fraction > 0) {
-    strings::StrAppend(&text, " with the memory fraction ", fraction);
+std::string Describe(const Streams& streams) {
+  std::string text =
+      strings::StrCat(streams.count, " streams on each of the GPUs ",
+                      absl::StrJoin(streams.ids, ","));
+  if (streams.memory_fraction > 0) {
+    strings::StrAppend(&text, " with the memory fraction ",
+                       streams.memory_fraction);
   }
-  if (!memory_shares.empty()) {
+  if (!streams.memory_shares.empty()) {
     strings::StrAppend(&text, ", divided into shares of ",
-                       absl::StrJoin(memory_shares, ", "));
+                       absl::StrJoin(streams.memory_shares, ", "));
   }
   return text;
-}
-
-std::vector<int> Ids(const std::vector<PhysicalGpu>& gpus) {
-  std::vector<int> ids;
-  for (const PhysicalGpu& gpu : gpus) ids.push_back(gpu.id);
-  return ids;
 }
 
 // Lists the GPUs that TensorFlow can use.
@@ -117,7 +106,7 @@ Status CheckDeviceNumbers(int count, const std::vector<int>& ids,
     if (earlier.value() != gpu) {
       return errors::FailedPrecondition(
           "This session asks for ",
-          Describe(count, /*memory_shares=*/{}, /*fraction=*/0, ids),
+          Describe({count, /*memory_shares=*/{}, /*memory_fraction=*/0, ids}),
           ", so its device GPU:", device, " would be stream ", device / gpus,
           " of GPU ", gpu, ". But an earlier session of this process has made ",
           "GPU:", device, " a device of GPU ", earlier.value(),
@@ -144,10 +133,13 @@ class ProcessStreams {
   Status Use(const StreamSettings& settings, ConfigProto* config)
       TF_LOCKS_EXCLUDED(mu_) {
     mutex_lock l(mu_);
-    std::vector<int> physical, ids;
+    GPUOptions* const options = config->mutable_gpu_options();
+    Streams wanted = {settings.streams, settings.memory_shares,
+                      options->per_process_gpu_memory_fraction()};
+    std::vector<int> physical;
     TF_RETURN_IF_ERROR(ListGpus(&physical));
-    TF_RETURN_IF_ERROR(ChooseGpus(*config, physical, &ids));
-    if (ids.empty()) {
+    TF_RETURN_IF_ERROR(ChooseGpus(*config, physical, &wanted.ids));
+    if (wanted.ids.empty()) {
       if (!std::exchange(warned_, true)) {
         LOG(WARNING) << "use_multi_stream is ON with " << settings.streams
                      << " streams, but the session has no GPU. Everything runs "
@@ -155,23 +147,17 @@ class ProcessStreams {
       }
       return OkStatus();
     }
-    GPUOptions* options = config->mutable_gpu_options();
-    if (!first_) return BeFirst(settings, ids, options);
-    const double fraction = options->per_process_gpu_memory_fraction();
-    if (!first_->Fits(settings, fraction, ids)) {
+    if (!first_.has_value()) return BeFirst(wanted, options);
+    if (!(wanted == *first_)) {
       return errors::FailedPrecondition(
-          "This session asks for ",
-          Describe(settings.streams, settings.memory_shares, fraction, ids),
-          ", but an earlier session of this process has ",
-          Describe(first_->count, first_->memory_shares,
-                   first_->memory_fraction, Ids(first_->gpus)),
+          "This session asks for ", Describe(wanted),
+          ", but an earlier session of this process has ", Describe(*first_),
           ". Streams belong to the process, until it ends: use the same "
           "multi_stream_num, memory_shares, visible_device_list, device_count "
           "and per_process_gpu_memory_fraction in all sessions with several "
           "streams, or another process.");
     }
-    return DivideGpus(first_->count, first_->memory_shares, first_->gpus,
-                      options);
+    return DivideGpus(wanted.count, wanted.memory_shares, gpus_, options);
   }
 
   void Forget() TF_LOCKS_EXCLUDED(mu_) {
@@ -181,31 +167,32 @@ class ProcessStreams {
   }
 
  private:
-  Status BeFirst(const StreamSettings& settings, const std::vector<int>& ids,
-                 GPUOptions* options) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  Status BeFirst(const Streams& wanted, GPUOptions* options)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     bool shared;
-    TF_RETURN_IF_ERROR(CheckDeviceNumbers(settings.streams, ids, &shared));
-    Streams streams{settings.streams,
-                    settings.memory_shares,
-                    options->per_process_gpu_memory_fraction(),
-                    {}};
-    for (const int id : ids) {
-      streams.gpus.push_back({id});
-      TF_RETURN_IF_ERROR(gpu_memory_reader.load()(&streams.gpus.back()));
+    TF_RETURN_IF_ERROR(CheckDeviceNumbers(wanted.count, wanted.ids, &shared));
+    gpus_.clear();
+    for (const int id : wanted.ids) {
+      gpus_.push_back({id});
+      TF_RETURN_IF_ERROR(gpu_memory_reader.load()(&gpus_.back()));
     }
-    TF_RETURN_IF_ERROR(DivideGpus(streams.count, streams.memory_shares,
-                                  streams.gpus, options));
+    TF_RETURN_IF_ERROR(
+        DivideGpus(wanted.count, wanted.memory_shares, gpus_, options));
     if (shared) {
       LOG(WARNING) << "An earlier session of this process has used a GPU with "
                       "one stream. What it has set for the memory of stream 0 "
                       "stays, and this session's gpu_options do not change it.";
     }
-    first_ = std::move(streams);
+    first_ = wanted;
     return OkStatus();
   }
 
   mutex mu_;
+  // What the first session with several streams has determined for the process,
+  // with the memory that was free at that time. Now the streams themselves have
+  // taken some of it.
   std::optional<Streams> first_ TF_GUARDED_BY(mu_);
+  std::vector<PhysicalGpu> gpus_ TF_GUARDED_BY(mu_);
   // Whether a session without a GPU has asked for streams.
   bool warned_ TF_GUARDED_BY(mu_) = false;
 };
