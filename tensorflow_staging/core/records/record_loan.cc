@@ -5,12 +5,30 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/records/lent_tensor.h"
 #include "tensorflow_staging/core/records/session_device.h"
 
 namespace tensorflow {
 namespace staging {
+
+namespace {
+
+// Returns INVALID_ARGUMENT unless `device`, the value of an attribute, is the full
+// name of a device.
+Status CheckIsDevice(const OpKernelConstruction& ctx, const char* attribute,
+                     const std::string& device) {
+  DeviceNameUtils::ParsedName name;
+  if (DeviceNameUtils::ParseFullName(device, &name) && name.has_type &&
+      name.has_id) {
+    return OkStatus();
+  }
+  return errors::InvalidArgument(attribute, " of ", ctx.def().name(), " is '",
+                                 device, "', which is no device's full name.");
+}
+
+}  // namespace
 
 Status RecordLoan::Read(const OpKernelConstruction& ctx,
                         std::unique_ptr<RecordLoan>* loan) {

@@ -5,21 +5,9 @@
 #include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/util/device_name_utils.h"
 
 namespace tensorflow {
 namespace staging {
-
-Status CheckIsDevice(const OpKernelConstruction& ctx, const char* attribute,
-                     const std::string& device) {
-  DeviceNameUtils::ParsedName name;
-  if (DeviceNameUtils::ParseFullName(device, &name) && name.has_type &&
-      name.has_id) {
-    return OkStatus();
-  }
-  return errors::InvalidArgument(attribute, " of ", ctx.def().name(), " is '",
-                                 device, "', which is no device's full name.");
-}
 
 Status FindSessionDevice(const OpKernelContext& ctx, const char* attribute,
                          const std::string& device, Device** found) {

@@ -12,13 +12,7 @@
 namespace tensorflow {
 namespace staging {
 
-// The devices that attributes of kernels name. Anybody can write a graph with
-// such an attribute.
-
-// Returns INVALID_ARGUMENT unless `device`, the value of attribute `attribute`
-// of a kernel, is the full name of a device.
-Status CheckIsDevice(const OpKernelConstruction& ctx, const char* attribute,
-                     const std::string& device);
+// Anybody can write a graph with an attribute that names a device.
 
 // Sets `*found` to the device `device`, the value of attribute `attribute` of a
 // kernel, of the session that runs the kernel. Returns INVALID_ARGUMENT if the

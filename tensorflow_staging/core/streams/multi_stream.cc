@@ -21,6 +21,7 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/tsl/framework/device_id_manager.h"
+#include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 #include "tensorflow_staging/core/streams/stream_settings.h"
 
 namespace tensorflow {
@@ -204,6 +205,19 @@ Status CreateGpuStreams(ConfigProto* config) {
   TF_RETURN_IF_ERROR(ReadStreamSettings(*config, &settings));
   if (settings.streams == 1) return OkStatus();
   return ProcessStreams::Get()->Use(settings, config);
+}
+
+Status CheckNoMultiStream(const SessionOptions& options) {
+  RewriterFields fields;
+  TF_RETURN_IF_ERROR(DecodeRewriterFields(
+      options.config.graph_options().rewrite_options(), &fields));
+  if (fields.use_multi_stream() != RewriterConfig::ON) return OkStatus();
+  return errors::Unimplemented(
+      "rewrite_options.use_multi_stream is ON, but the target of the session "
+      "is ",
+      options.target,
+      ": several GPU streams are not supported in distributed sessions. Turn "
+      "it off, or use a local session, whose target is empty.");
 }
 
 void SetGpuMemoryReaderForTest(GpuMemoryReader reader) {

@@ -5,6 +5,7 @@
 
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow/core/public/session_options.h"
 #include "tensorflow_staging/core/streams/stream_devices.h"
 
 namespace tensorflow {
@@ -20,6 +21,11 @@ namespace staging {
 // sessions have determined does not fit, and the errors of
 // ReadStreamSettings, ChooseGpus and DivideGpus. Each message says what to do.
 Status CreateGpuStreams(ConfigProto* config);
+
+// Checks the options of a distributed session that is about to be created.
+// Returns UNIMPLEMENTED, with a message that says what to do, if they turn on
+// RewriterConfig.use_multi_stream.
+Status CheckNoMultiStream(const SessionOptions& options);
 
 // Replaces the driver's answer about the memory of a GPU, for GPUs without a
 // driver.
