@@ -20,7 +20,12 @@ IteratorRead::~IteratorRead() {
   run_->left_.notify_all();
 }
 
-void IteratorRead::BeginStaged() {
+void IteratorRead::Begin() {
+  if (run_ == nullptr) {
+    const auto source = Source::AnyKept() ? Source::Find(iterator_) : nullptr;
+    if (source != nullptr) source->ReadsDespiteClaim();
+    return;
+  }
   source_ = Source::Of(iterator_);
   if (Source::AnyKept() && source_->ReadsDespiteClaim()) {
     is_stale_ = true;
@@ -54,13 +59,7 @@ void IteratorRead::BeginStaged() {
   is_inside_ = true;
 }
 
-void IteratorRead::BeginOther() {
-  const std::shared_ptr<Source> source = Source::Find(iterator_);
-  if (source != nullptr) source->ReadsDespiteClaim();
-}
-
-bool IteratorRead::AnswersInstead(std::vector<Tensor>* element,
-                                  Status* status) {
+bool IteratorRead::Answers(std::vector<Tensor>* element, Status* status) {
   for (SourceReader::Due& due : due_) due();
   *status = status_;
   if (!status->ok()) return true;
@@ -82,11 +81,12 @@ bool IteratorRead::AnswersInstead(std::vector<Tensor>* element,
   std::optional<Source::Element> given_back = source->TakeGivenBack();
   if (!given_back.has_value()) return false;
   *element = *std::move(given_back);
-  if (run_ != nullptr && run_->keeps_elements_) Keep(*element);
+  Keep(*element);
   return true;
 }
 
 void IteratorRead::Keep(const std::vector<Tensor>& element) {
+  if (run_ == nullptr || !run_->keeps_elements_) return;
   mutex_lock l(run_->mu_);
   run_->elements_.push_back({{source_, version_}, element});
 }

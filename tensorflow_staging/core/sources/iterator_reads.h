@@ -37,35 +37,20 @@ class IteratorRead {
 
   // Notes which version is read. The caller holds the iterator's lock, so that
   // the version fits the state that it takes.
-  void Begin() {
-    if (run_ != nullptr) {
-      BeginStaged();
-    } else if (Source::AnyKept()) {
-      BeginOther();
-    }
-  }
+  void Begin();
 
   // Call this without a lock. Returns whether the call ends here: with an error
   // in `*status`, or with an element in `*element` that an earlier run has given
   // back.
-  bool Answers(std::vector<Tensor>* element, Status* status) {
-    return (run_ != nullptr || Source::AnyKept()) &&
-           AnswersInstead(element, status);
-  }
+  bool Answers(std::vector<Tensor>* element, Status* status);
 
   // The iterator has yielded an element.
   void End(const Status& status, const std::vector<Tensor>& element,
            bool end_of_sequence) {
-    if (run_ != nullptr && run_->keeps_elements_ && status.ok() &&
-        !end_of_sequence) {
-      Keep(element);
-    }
+    if (status.ok() && !end_of_sequence) Keep(element);
   }
 
  private:
-  void BeginStaged();
-  void BeginOther();
-  bool AnswersInstead(std::vector<Tensor>* element, Status* status);
   void Keep(const std::vector<Tensor>& element);
 
   OpKernelContext* const ctx_;
