@@ -119,15 +119,13 @@ Status FlatStep::Create(const CallSite& root,
                         const std::vector<StepInput>& inputs,
                         const FunctionLibraryDefinition& library,
                         std::unique_ptr<FlatStep>* flat) {
-  if (inputs.size() != root.body->arg_nodes.size()) {
-    return errors::InvalidArgument("The step has ", root.body->arg_nodes.size(),
-                                   " inputs, and ", inputs.size(),
-                                   " are described.");
-  }
   flat->reset(new FlatStep(library));
   FlatStep& step = **flat;
   step.FindDrawsAndReads(root, inputs);
-  if (step.reads_.size() > 1) TF_RETURN_IF_ERROR(step.AddSource());
+  if (step.reads_.size() > 1) {
+    step.calls_of_python_.insert(step.reads_.begin(), step.reads_.end());
+    TF_RETURN_IF_ERROR(step.AddSource());
+  }
   TF_RETURN_IF_ERROR(step.AddNodes(root, "", inputs));
   TF_RETURN_IF_ERROR(step.AddEdges(root));
   step.LetDrawsAwaitRecords();
@@ -195,15 +193,9 @@ void FlatStep::FindDrawsAndReads(const CallSite& site,
       reads_.push_back({&site, node});
     } else if (!is_read && inputs[index].kind == InputKind::kRandomState) {
       draws_[index].push_back({&site, node});
-      state_of_draw_[{&site, node}] = index;
+      calls_of_python_.insert({&site, node});
     }
   }
-}
-
-bool FlatStep::IsCallOfPython(const SiteNode& node) const {
-  return state_of_draw_.count(node) > 0 ||
-         (reads_.size() > 1 &&
-          std::find(reads_.begin(), reads_.end(), node) != reads_.end());
 }
 
 Status FlatStep::AddInput(const Node& arg, const StepInput& input,
@@ -345,10 +337,9 @@ Status FlatStep::AddNodes(const CallSite& site, const std::string& scope,
     }
     const std::string name = scope + node->name();
     Node* added = nullptr;
-    if (state_of_draw_.count({&site, node}) > 0) {
-      TF_RETURN_IF_ERROR(AddDraw(*node, name, &added));
-    } else if (IsCallOfPython({&site, node})) {
-      TF_RETURN_IF_ERROR(AddRead(*node, name, &added));
+    if (calls_of_python_.count({&site, node}) > 0) {
+      TF_RETURN_IF_ERROR(IsRead(*node) ? AddRead(*node, name, &added)
+                                       : AddDraw(*node, name, &added));
     } else {
       NodeDef def = node->def();
       def.set_name(name);
@@ -377,7 +368,8 @@ Status FlatStep::AddEdges(const CallSite& site) {
     const auto found = nodes_.find({&site, node});
     if (called == nullptr && (found == nodes_.end() || node->IsArg())) continue;
     // Its first input is the state or the iterator.
-    const bool is_call = called == nullptr && IsCallOfPython({&site, node});
+    const bool is_call =
+        called == nullptr && calls_of_python_.count({&site, node}) > 0;
     Node* const to = called != nullptr ? ends_[called].first
                      : is_call         ? call_before_[found->second]
                                        : found->second;

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -97,8 +98,6 @@ class FlatStep {
   void LetDrawsAwaitRecords();
   void FindDrawsAndReads(const CallSite& site,
                          const std::vector<StepInput>& inputs);
-  // Whether a call of Python stands for a node.
-  bool IsCallOfPython(const SiteNode& node) const;
   // The index of the step's input that is input 0 of `node`, or -1.
   int StepInputOf(const CallSite& site, const Node& node) const;
   Status Add(NodeDef def, Node** added);
@@ -109,8 +108,9 @@ class FlatStep {
   // The nodes that come before and after those of a call.
   std::map<const CallSite*, std::pair<Node*, Node*>> ends_;
   std::map<int, std::vector<SiteNode>> draws_;
-  std::map<SiteNode, int> state_of_draw_;
   std::vector<SiteNode> reads_;
+  // The nodes for which a call of Python stands.
+  std::set<SiteNode> calls_of_python_;
   // Of a node of AddDraw or AddRead: the call of Python before it.
   std::map<Node*, Node*> call_before_;
 };

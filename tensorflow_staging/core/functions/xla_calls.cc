@@ -32,10 +32,9 @@ class XlaDivider {
         side_(flat.graph().num_node_ids()) {}
 
   XlaDivision Divide() {
-    for (const Node* node : region_) {
-      division_.has_compiled_calls |= IsInCompiledCall(flat_, node);
-    }
-    if (!division_.has_compiled_calls) {
+    if (std::none_of(region_.begin(), region_.end(), [this](const Node* node) {
+          return IsInCompiledCall(flat_, node);
+        })) {
       division_.ahead = region_;
       return std::move(division_);
     }

@@ -20,8 +20,6 @@ struct XlaDivision {
   // when it is compiled. If a record carried them, each other value would
   // compile the call anew.
   std::set<const Node*> repeated;
-  // Whether the step has such a call.
-  bool has_compiled_calls = false;
   // If not empty, why the region cannot run ahead.
   std::string why_not;
 };
