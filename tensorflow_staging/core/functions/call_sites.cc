@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "tensorflow/core/common_runtime/function_def_utils.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/algorithm.h"
@@ -68,11 +69,7 @@ Status Find(const FunctionDef& function,
   for (Node* node : site->graph()->op_nodes()) {
     const FunctionDef* callee = CalleeOf(*node, library);
     if (callee == nullptr) continue;
-    bool recursive = false;
-    for (const std::string& name : *callers) {
-      recursive |= name == callee->signature().name();
-    }
-    if (recursive) continue;
+    if (absl::c_linear_search(*callers, callee->signature().name())) continue;
     auto called = std::make_unique<CallSite>();
     called->caller = site;
     called->call = node;

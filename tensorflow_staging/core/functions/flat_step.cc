@@ -121,6 +121,7 @@ Status FlatStep::Create(const CallSite& root,
                         std::unique_ptr<FlatStep>* flat) {
   flat->reset(new FlatStep(library));
   FlatStep& step = **flat;
+  step.draws_.resize(inputs.size());
   step.FindDrawsAndReads(root, inputs);
   if (step.reads_.size() > 1) {
     step.calls_of_python_.insert(step.reads_.begin(), step.reads_.end());
@@ -129,7 +130,12 @@ Status FlatStep::Create(const CallSite& root,
   TF_RETURN_IF_ERROR(step.AddNodes(root, "", inputs));
   TF_RETURN_IF_ERROR(step.AddEdges(root));
   step.LetDrawsAwaitRecords();
-  return step.AddOutputs(root);
+  TF_RETURN_IF_ERROR(step.AddOutputs(root));
+  step.originals_.resize(step.graph_.num_node_ids());
+  for (const auto& [original, node] : step.nodes_) {
+    step.originals_[node->id()] = original;
+  }
+  return OkStatus();
 }
 
 void FlatStep::LetDrawsAwaitRecords() {
@@ -352,12 +358,6 @@ Status FlatStep::AddNodes(const CallSite& site, const std::string& scope,
     }
     nodes_[{&site, node}] = added;
   }
-  if (site.caller == nullptr) {
-    originals_.resize(graph_.num_node_ids());
-    for (const auto& [original, flat] : nodes_) {
-      originals_[flat->id()] = original;
-    }
-  }
   return OkStatus();
 }
 
@@ -437,7 +437,6 @@ Status FlatStep::AddOutputs(const CallSite& root) {
   for (const Node* node : root.body->control_ret_nodes) {
     AddControlEdge(root, *node, added);
   }
-  originals_.resize(graph_.num_node_ids());
   return OkStatus();
 }
 
@@ -456,12 +455,6 @@ std::pair<const Node*, int> FlatStep::Resolve(const CallSite& site,
   const SiteOutput from = BehindCalls({&site, &node, output});
   if (from.node == nullptr) return {nullptr, 0};
   return {Find({from.site, from.node}), from.index};
-}
-
-const std::vector<SiteNode>& FlatStep::DrawsOf(int index) const {
-  static const auto* const kNone = new std::vector<SiteNode>();
-  const auto found = draws_.find(index);
-  return found == draws_.end() ? *kNone : found->second;
 }
 
 }  // namespace staging

@@ -70,7 +70,9 @@ class FlatStep {
   const std::vector<SiteNode>& reads() const { return reads_; }
 
   // The nodes that draw from the state that is input `index` of the step.
-  const std::vector<SiteNode>& DrawsOf(int index) const;
+  const std::vector<SiteNode>& DrawsOf(int index) const {
+    return draws_[index];
+  }
 
  private:
   explicit FlatStep(const FunctionLibraryDefinition& library)
@@ -107,7 +109,8 @@ class FlatStep {
   std::vector<SiteNode> originals_;
   // The nodes that come before and after those of a call.
   std::map<const CallSite*, std::pair<Node*, Node*>> ends_;
-  std::map<int, std::vector<SiteNode>> draws_;
+  // By input of the step.
+  std::vector<std::vector<SiteNode>> draws_;
   std::vector<SiteNode> reads_;
   // The nodes for which a call of Python stands.
   std::set<SiteNode> calls_of_python_;

@@ -63,7 +63,7 @@ const Node* LoopThatReads(const CallSite& step,
 Status DivideLoop(const FunctionDef& step, const Node& loop,
                   const std::vector<StepInput>& inputs,
                   const FunctionLibraryDefinition& library,
-                  const std::string& prefix, DivideFunction divide,
+                  const std::string& prefix, int loops,
                   StepDivision* division) {
   NameAttrList body_name;
   TF_RETURN_IF_ERROR(GetNodeAttr(loop.attrs(), "body", &body_name));
@@ -82,8 +82,9 @@ Status DivideLoop(const FunctionDef& step, const Node& loop,
     if (outer[i] >= 0) inner_inputs[i] = inputs[outer[i]];
   }
   StepDivision inner;
-  TF_RETURN_IF_ERROR(
-      divide(*body, inner_inputs, absl::StrCat(prefix, "body_"), &inner));
+  TF_RETURN_IF_ERROR(DivideStep(*body, library, inner_inputs,
+                                absl::StrCat(prefix, "body_"), &inner,
+                                loops + 1));
   if (!inner.why_not.empty()) {
     division->why_not = inner.why_not;
     return OkStatus();

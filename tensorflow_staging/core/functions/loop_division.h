@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow_staging/core/functions/call_sites.h"
 #include "tensorflow_staging/core/functions/step_division.h"
@@ -19,19 +18,13 @@ namespace staging {
 const Node* LoopThatReads(const CallSite& step,
                           const std::vector<StepInput>& inputs);
 
-// Divides a function as DivideStep does.
-using DivideFunction =
-    absl::FunctionRef<Status(const FunctionDef&, const std::vector<StepInput>&,
-                             const std::string& prefix, StepDivision*)>;
-
-// Divides a step that reads its iterators in `loop`: the loop's body is divided
-// in place, by `divide`. What it prepares may use only what is the same in all
-// iterations.
+// Divides a step that reads its iterators in `loop`, with `loops` loops around
+// it: the loop's body is divided in place, as DivideStep does. What it prepares
+// may use only what is the same in all iterations.
 Status DivideLoop(const FunctionDef& step, const Node& loop,
                   const std::vector<StepInput>& inputs,
                   const FunctionLibraryDefinition& library,
-                  const std::string& prefix, DivideFunction divide,
-                  StepDivision* division);
+                  const std::string& prefix, int loops, StepDivision* division);
 
 }  // namespace staging
 }  // namespace tensorflow

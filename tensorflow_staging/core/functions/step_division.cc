@@ -224,14 +224,8 @@ Status Divider::Divide(const FunctionDef& step) {
                                    "nested more than ",
                                    kDeepestLoop, " deep.");
   }
-  return DivideLoop(
-      step, *loop, inputs_, library_, prefix_,
-      [this](const FunctionDef& body, const std::vector<StepInput>& inputs,
-             const std::string& prefix, StepDivision* division) {
-        return Divider(library_, inputs, prefix, loops_ + 1, division)
-            .Divide(body);
-      },
-      &division_);
+  return DivideLoop(step, *loop, inputs_, library_, prefix_, loops_,
+                    &division_);
 }
 
 Status Divider::DivideFlat(const FunctionDef& step, CallSite* root) {
@@ -718,8 +712,9 @@ Status Divider::DefineRest(const FunctionDef& step, const CallSite& root,
 Status DivideStep(const FunctionDef& step,
                   const FunctionLibraryDefinition& library,
                   const std::vector<StepInput>& inputs,
-                  const std::string& prefix, StepDivision* division) {
-  return Divider(library, inputs, prefix, /*loops=*/0, division).Divide(step);
+                  const std::string& prefix, StepDivision* division,
+                  int loops) {
+  return Divider(library, inputs, prefix, loops, division).Divide(step);
 }
 
 }  // namespace staging

@@ -66,14 +66,16 @@ struct StepDivision {
 // (loop_division.h). Of calls that XLA compiles, only what XLA cannot compile
 // runs ahead (xla_calls.h). Changes neither `step` nor `library`.
 //
-// `prefix` makes the names of the new functions unique in the process.
+// `prefix` makes the names of the new functions unique in the process. `loops`
+// is how many loops are around the step.
 //
 // Returns an error if the functions are no valid graphs, if loops are nested
 // deeper than 16, or if `inputs` does not fit the step.
 Status DivideStep(const FunctionDef& step,
                   const FunctionLibraryDefinition& library,
                   const std::vector<StepInput>& inputs,
-                  const std::string& prefix, StepDivision* division);
+                  const std::string& prefix, StepDivision* division,
+                  int loops = 0);
 
 }  // namespace staging
 }  // namespace tensorflow
