@@ -61,38 +61,24 @@ struct WorkerGraph {
 };
 
 // The graphs with a Put, and all graphs of sessions with stage thread pools.
-class WorkerGraphs {
- public:
-  static WorkerGraphs* Get() {
-    static auto* const graphs = new WorkerGraphs;
-    return graphs;
-  }
-
-  void Add(const void* item, WorkerGraph graph) {
-    auto known = std::make_shared<const WorkerGraph>(std::move(graph));
-    mutex_lock l(mu_);
-    graphs_[item] = std::move(known);
-  }
-
-  // Returns what is known of `item`; null if it has neither a Put nor pools.
-  std::shared_ptr<const WorkerGraph> Find(const void* item) {
-    tf_shared_lock l(mu_);
-    const auto found = graphs_.find(item);
-    return found == graphs_.end() ? nullptr : found->second;
-  }
-
-  // Returns what was known of `item`.
-  std::shared_ptr<const WorkerGraph> Remove(const void* item) {
-    mutex_lock l(mu_);
-    const auto found = graphs_.extract(item);
-    return found.empty() ? nullptr : std::move(found.mapped());
-  }
-
- private:
-  mutex mu_;
-  std::unordered_map<const void*, std::shared_ptr<const WorkerGraph>> graphs_
-      TF_GUARDED_BY(mu_);
+struct WorkerGraphs {
+  mutex mu;
+  std::unordered_map<const void*, std::shared_ptr<const WorkerGraph>> by_item
+      TF_GUARDED_BY(mu);
 };
+
+WorkerGraphs* GetGraphs() {
+  static auto* const graphs = new WorkerGraphs;
+  return graphs;
+}
+
+// Returns what is known of `item`; null if it has neither a Put nor pools.
+std::shared_ptr<const WorkerGraph> FindGraph(const void* item) {
+  WorkerGraphs* const graphs = GetGraphs();
+  tf_shared_lock l(graphs->mu);
+  const auto found = graphs->by_item.find(item);
+  return found == graphs->by_item.end() ? nullptr : found->second;
+}
 
 // Whether a dataset that calls Python has been given to an iterator, of any
 // session. The master sends each graph with only the functions that it names, so
@@ -225,14 +211,25 @@ Status NoteWorkerGraph(const void* item, const std::string& session_handle,
       worker_graph.is_staged && OnlyMovesRecords(graph);
   worker_graph.keeps_device = KeepsDevice(graph);
   if (worker_graph.is_staged || worker_graph.pools != nullptr) {
-    WorkerGraphs::Get()->Add(item, std::move(worker_graph));
+    auto noted = std::make_shared<const WorkerGraph>(std::move(worker_graph));
+    WorkerGraphs* const graphs = GetGraphs();
+    mutex_lock l(graphs->mu);
+    graphs->by_item[item] = std::move(noted);
   }
   return OkStatus();
 }
 
 void ForgetWorkerGraph(const void* item) {
-  const auto graph = WorkerGraphs::Get()->Remove(item);
-  if (graph != nullptr && graph->threads != nullptr) graph->threads->Retire();
+  WorkerGraphs* const graphs = GetGraphs();
+  // Ends threads and pools without the lock.
+  std::shared_ptr<const WorkerGraph> graph;
+  {
+    mutex_lock l(graphs->mu);
+    auto forgotten = graphs->by_item.extract(item);
+    if (forgotten.empty()) return;
+    graph = std::move(forgotten.mapped());
+  }
+  if (graph->threads != nullptr) graph->threads->Retire();
 }
 
 ScopedRunBegin::ScopedRunBegin() : begins_run_(&begins_run, true) {}
@@ -251,7 +248,7 @@ ScopedWorkerRun::ScopedWorkerRun(const void* item, const ExecutorOpts& options,
                                  const CancellationManager* cancellation,
                                  std::function<void(const Status&)>* done)
     : current_(&current_pools, &pools_) {
-  const auto graph = WorkerGraphs::Get()->Find(item);
+  const auto graph = FindGraph(item);
   if (graph != nullptr) {
     status_ = BeginStagedRun(item, *graph, cancellation, done);
     if (!status_.ok()) return;
@@ -269,7 +266,7 @@ ScopedWorkerRun::ScopedWorkerRun(const void* item, const ExecutorOpts& options,
 
 WorkerRun WorkerRunOf(const void* item, thread::ThreadPool* pool) {
   WorkerRun run;
-  const auto graph = WorkerGraphs::Get()->Find(item);
+  const auto graph = FindGraph(item);
   if (graph == nullptr) return run;
   run.is_staged = graph->is_staged;
   if (current_pools != nullptr && *current_pools != nullptr) {

@@ -21,30 +21,21 @@ AddressMap<Source>* Sources() {
 }
 
 // The names of the stages of this process.
-class StageNames {
- public:
-  static StageNames* Get() {
-    static auto* const names = new StageNames;
-    return names;
-  }
-
-  void Add(const std::string& name) {
-    mutex_lock l(mu_);
-    names_.insert(name);
-  }
-  void Remove(const std::string& name) {
-    mutex_lock l(mu_);
-    names_.erase(names_.find(name));
-  }
-  bool Has(const std::string& name) {
-    mutex_lock l(mu_);
-    return names_.count(name) > 0;
-  }
-
- private:
-  mutex mu_;
-  std::multiset<std::string> names_ TF_GUARDED_BY(mu_);
+struct StageNames {
+  mutex mu;
+  std::multiset<std::string> names TF_GUARDED_BY(mu);
 };
+
+StageNames* GetStageNames() {
+  static auto* const names = new StageNames;
+  return names;
+}
+
+bool IsStage(const std::string& name) {
+  StageNames* const stages = GetStageNames();
+  mutex_lock l(stages->mu);
+  return stages->names.count(name) > 0;
+}
 
 thread_local core::WeakPtr<SourceReader>* resumed_stage = nullptr;
 
@@ -56,10 +47,16 @@ ScopedResumedStage::ScopedResumedStage(core::WeakPtr<SourceReader>* stage)
     : stage_(&resumed_stage, stage) {}
 
 SourceReader::SourceReader(std::string name) : name_(std::move(name)) {
-  StageNames::Get()->Add(name_);
+  StageNames* const stages = GetStageNames();
+  mutex_lock l(stages->mu);
+  stages->names.insert(name_);
 }
 
-SourceReader::~SourceReader() { StageNames::Get()->Remove(name_); }
+SourceReader::~SourceReader() {
+  StageNames* const stages = GetStageNames();
+  mutex_lock l(stages->mu);
+  stages->names.erase(stages->names.find(name_));
+}
 
 std::atomic<int64_t> Source::clock_{1};
 std::atomic<int> Source::num_kept_{0};
@@ -190,7 +187,7 @@ Status Source::CheckNoneWaits(const SourceReader* reader) const {
   mutex_lock l(mu_);
   for (const auto& [stage, records] : restored_) {
     // It may take records of `reader`.
-    if (reader != nullptr && StageNames::Get()->Has(stage)) continue;
+    if (reader != nullptr && IsStage(stage)) continue;
     return errors::InvalidArgument(
         "The checkpoint has ", records.size(), " records of stage '", stage,
         "', which come before the restored position, but ",
