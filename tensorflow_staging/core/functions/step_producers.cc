@@ -62,27 +62,21 @@ bool StepProducers::MayBegin() const {
          buffer_->TakenOrHeld() + beginning_ < allowed;
 }
 
-bool StepProducers::AwaitLimit() {
-  mutex_lock l(mu_);
-  while (!stopping_ && !MayBegin()) changed_.Wait(&mu_);
-  ++beginning_;
-  return !stopping_;
-}
-
 bool StepProducers::Produce(int index) {
-  // Before the run is admitted: an iterator that is saved waits for it.
-  const bool may_begin = AwaitLimit();
+  int64_t continued;
+  {
+    // Before the run is admitted: an iterator that is saved waits for it.
+    mutex_lock l(mu_);
+    while (!stopping_ && !MayBegin()) changed_.Wait(&mu_);
+    if (stopping_) return false;
+    ++beginning_;
+    continued = continued_;
+  }
   const auto ended = gtl::MakeCleanup([this] {
     mutex_lock l(mu_);
     --beginning_;
     changed_.NotifyAll();
   });
-  if (!may_begin) return false;
-  int64_t continued;
-  {
-    mutex_lock l(mu_);
-    continued = continued_;
-  }
   SourceReader* const stage = buffer_.get();
   auto run = std::make_shared<StagedRun>(tsl::core::GetNewRef(stage),
                                          /*producer=*/index + 1);

@@ -84,9 +84,6 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   bool Produce(int index) TF_LOCKS_EXCLUDED(mu_);
   // Whether another run may begin.
   bool MayBegin() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Waits until another run may begin, and counts it as running. Returns false
-  // if the producers are being stopped.
-  bool AwaitLimit() TF_LOCKS_EXCLUDED(mu_);
   // Waits for the next call of Continue after the first `continued`. Returns
   // false if the producers are being stopped.
   bool AwaitContinue(int64_t continued) TF_LOCKS_EXCLUDED(mu_);
