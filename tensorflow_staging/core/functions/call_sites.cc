@@ -7,10 +7,13 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "tensorflow/compiler/tf2xla/xla_op_registry.h"
 #include "tensorflow/core/common_runtime/function_def_utils.h"
 #include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/graph/facts/function_names.h"
 
 namespace tensorflow {
 namespace staging {
@@ -18,6 +21,9 @@ namespace {
 
 // Deeper calls are left as they are.
 constexpr int kDeepest = 32;
+
+// Functions that are nested deeper count as compilable.
+constexpr int kDeepestCompiled = 16;
 
 // Removes the nodes that lead to no output and to no control output, as the
 // runtime does before it runs the function.
@@ -82,11 +88,36 @@ Status Find(const FunctionDef& function,
   return OkStatus();
 }
 
+bool CanCompile(const NodeDef& node, const FunctionLibraryDefinition& library,
+                int depth) {
+  if (library.Find(node.op()) == nullptr &&
+      !FindKernelDef(DeviceType(DEVICE_CPU_XLA_JIT), node, /*def=*/nullptr,
+                     /*kernel_class_name=*/nullptr)
+           .ok()) {
+    return false;
+  }
+  if (depth == 0) return true;
+  for (const NameAttrList& called : FunctionAttrs(node)) {
+    const FunctionDef* callee = library.Find(called.name());
+    if (callee == nullptr) continue;
+    for (const NodeDef& inner : callee->node_def()) {
+      if (!CanCompile(inner, library, depth - 1)) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 CallSite* CallSite::SiteOf(const Node& node) const {
   const auto found = calls.find(node.id());
   return found == calls.end() ? nullptr : found->second.get();
+}
+
+bool XlaCanCompile(const NodeDef& node,
+                   const FunctionLibraryDefinition& library) {
+  XlaOpRegistry::RegisterCompilationKernels();  // Once a process.
+  return CanCompile(node, library, kDeepestCompiled);
 }
 
 int IndexOf(const Node& arg) {

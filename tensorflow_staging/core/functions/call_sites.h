@@ -9,6 +9,7 @@
 
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/status.h"
 
@@ -34,6 +35,11 @@ struct CallSite {
   // The site of a call, or null.
   CallSite* SiteOf(const Node& node) const;
 };
+
+// Whether XLA has kernels for a node, and for those of the functions that it
+// calls, up to 16 calls deep. It has the same for the CPU and for GPUs.
+bool XlaCanCompile(const NodeDef& node,
+                   const FunctionLibraryDefinition& library);
 
 // The index of a parameter.
 int IndexOf(const Node& arg);

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tensorflow/compiler/tf2xla/xla_op_registry.h"
-#include "tensorflow_staging/core/functions/xla_kernels.h"
+#include "tensorflow_staging/core/functions/call_sites.h"
 
 namespace tensorflow {
 namespace staging {
