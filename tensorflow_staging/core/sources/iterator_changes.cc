@@ -104,29 +104,23 @@ Status MakeReader(const Tensor& position,
   return OkStatus();
 }
 
-// Waits until a stage is quiet, and holds it then.
-Status PauseStage(SourceReader* reader, const RunHolds& holds,
-                  OpKernelContext* ctx) {
-  Status status;
-  Notification done;
-  reader->Pause(holds.step_container(), ctx->cancellation_manager(),
-                [&status, &done](const Status& paused) {
-                  status = paused;
-                  done.Notify();
-                });
-  done.WaitForNotification();
-  return status;
-}
-
 using Readers = std::vector<core::RefCountPtr<SourceReader>>;
 
-// Pauses all of `readers`, or none.
+// Waits until all of `readers` are quiet, and holds them then; none after an
+// error.
 Status PauseStages(const Readers& readers, const RunHolds& holds,
                    OpKernelContext* ctx) {
   // The last stage of a chain first: a stage that waits for a record gets it
   // from the stage before it.
   for (size_t i = readers.size(); i > 0; --i) {
-    const Status paused = PauseStage(readers[i - 1].get(), holds, ctx);
+    Status paused;
+    Notification done;
+    readers[i - 1]->Pause(holds.step_container(), ctx->cancellation_manager(),
+                          [&paused, &done](const Status& status) {
+                            paused = status;
+                            done.Notify();
+                          });
+    done.WaitForNotification();
     if (paused.ok()) continue;
     for (size_t j = i; j < readers.size(); ++j) {
       readers[j]->EndHold(holds.step_container());

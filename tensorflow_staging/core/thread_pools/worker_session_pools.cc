@@ -16,51 +16,16 @@ namespace {
 constexpr std::chrono::minutes kUnused(1);
 
 // The sessions that have pools.
-class Sessions {
- public:
-  static Sessions* Get() {
-    static auto* const sessions = new Sessions;
-    return sessions;
-  }
-
-  // Returns those of `handle`, which `create` creates.
-  template <typename Create>
-  std::shared_ptr<WorkerSessionPools> GetOrCreate(const std::string& handle,
-                                                  Create create) {
-    mutex_lock l(mu_);
-    std::weak_ptr<WorkerSessionPools>& known = sessions_[handle];
-    std::shared_ptr<WorkerSessionPools> pools = known.lock();
-    if (pools == nullptr) {
-      pools = create();
-      known = pools;
-    }
-    return pools;
-  }
-
-  std::vector<std::shared_ptr<WorkerSessionPools>> All() {
-    std::vector<std::shared_ptr<WorkerSessionPools>> all;
-    mutex_lock l(mu_);
-    for (const auto& [handle, known] : sessions_) {
-      std::shared_ptr<WorkerSessionPools> pools = known.lock();
-      if (pools != nullptr) all.push_back(std::move(pools));
-    }
-    return all;
-  }
-
-  // Forgets `handle`, unless it has new pools.
-  void Forget(const std::string& handle) {
-    mutex_lock l(mu_);
-    const auto known = sessions_.find(handle);
-    if (known != sessions_.end() && known->second.expired()) {
-      sessions_.erase(known);
-    }
-  }
-
- private:
-  mutex mu_;
-  std::unordered_map<std::string, std::weak_ptr<WorkerSessionPools>> sessions_
-      TF_GUARDED_BY(mu_);
+struct Sessions {
+  mutex mu;
+  std::unordered_map<std::string, std::weak_ptr<WorkerSessionPools>> by_handle
+      TF_GUARDED_BY(mu);
 };
+
+Sessions* GetSessions() {
+  static auto* const sessions = new Sessions;
+  return sessions;
+}
 
 SessionOptions OptionsOf(const ConfigProto& config) {
   SessionOptions options;
@@ -77,18 +42,30 @@ Status WorkerSessionPools::OfSession(
   ConfigFields fields;
   TF_RETURN_IF_ERROR(DecodeConfigFields(config, &fields));
   if (fields.session_stage_subgraph_thread_pool().empty()) return OkStatus();
-  *pools = Sessions::Get()->GetOrCreate(handle, [&handle, &config]() {
-    return std::shared_ptr<WorkerSessionPools>(
-        new WorkerSessionPools(handle, config));
-  });
+  Sessions* const sessions = GetSessions();
+  mutex_lock l(sessions->mu);
+  std::weak_ptr<WorkerSessionPools>& known = sessions->by_handle[handle];
+  *pools = known.lock();
+  if (*pools == nullptr) {
+    pools->reset(new WorkerSessionPools(handle, config));
+    known = *pools;
+  }
   return OkStatus();
 }
 
 void WorkerSessionPools::ReleaseUnused(std::chrono::milliseconds time) {
   const Clock::time_point limit = Clock::now() - time;
+  std::vector<std::shared_ptr<WorkerSessionPools>> living;
+  Sessions* const sessions = GetSessions();
+  {
+    mutex_lock l(sessions->mu);
+    for (const auto& [handle, known] : sessions->by_handle) {
+      living.push_back(known.lock());
+    }
+  }
   std::vector<std::shared_ptr<StageThreadPools>> unused;
-  for (const auto& session : Sessions::Get()->All()) {
-    session->TakeUnused(limit, &unused);
+  for (const auto& session : living) {
+    if (session != nullptr) session->TakeUnused(limit, &unused);
   }
 }
 
@@ -96,7 +73,15 @@ WorkerSessionPools::WorkerSessionPools(const std::string& handle,
                                        const ConfigProto& config)
     : handle_(handle), options_(OptionsOf(config)) {}
 
-WorkerSessionPools::~WorkerSessionPools() { Sessions::Get()->Forget(handle_); }
+WorkerSessionPools::~WorkerSessionPools() {
+  Sessions* const sessions = GetSessions();
+  mutex_lock l(sessions->mu);
+  // The session may have new pools.
+  const auto known = sessions->by_handle.find(handle_);
+  if (known != sessions->by_handle.end() && known->second.expired()) {
+    sessions->by_handle.erase(known);
+  }
+}
 
 Status WorkerSessionPools::Find(int id,
                                 std::shared_ptr<StageThreadPools>* pools) {
