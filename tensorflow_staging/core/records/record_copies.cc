@@ -78,24 +78,23 @@ void Copy(bool to_host, const Ends& ends, const std::string& name,
       return;
     }
   }
-  CopyTensor::ViaDMA(name, to_host ? ends.context : nullptr,
-                     to_host ? nullptr : ends.context,
-                     to_host ? ends.device : ends.host,
-                     to_host ? ends.host : ends.device,
-                     to_host ? in_place : pinned, to_host ? pinned : in_place,
-                     &from, to, /*dev_to_dev_stream_index=*/0, std::move(done),
-                     /*sync_dst_compute=*/true);
+  CopyTensor::ViaDMA(
+      name, to_host ? ends.context : nullptr, to_host ? nullptr : ends.context,
+      to_host ? ends.device : ends.host, to_host ? ends.host : ends.device,
+      to_host ? in_place : pinned, to_host ? pinned : in_place, &from, to,
+      /*dev_to_dev_stream_index=*/0, std::move(done),
+      /*sync_dst_compute=*/true);
 }
 
 // Adds to an error which tensor it concerns.
 Status Named(const Status& status, const RecordLayout& layout,
              const std::string& name) {
   if (status.ok()) return status;
-  return Status(status.code(),
-                strings::StrCat("The tensor '", name,
-                                "' of a record could not be copied between ",
-                                layout.device,
-                                " and the host: ", status.message()));
+  return Status(
+      status.code(),
+      strings::StrCat("The tensor '", name,
+                      "' of a record could not be copied between ",
+                      layout.device, " and the host: ", status.message()));
 }
 
 Status CopyRecord(bool to_host, OpKernelContext* ctx,
