@@ -50,7 +50,11 @@ class SlowStart {
   void OnFull() { was_full_ = true; }
 
   // Notes that a take found no record, and has waited.
-  void OnTakeWaited();
+  void OnTakeWaited() {
+    CountTake(/*held=*/0);
+    if (was_full_ && active()) room_ *= 2;
+    was_full_ = false;
+  }
 
   // Notes that a take has left `left` records in the buffer.
   void OnTake(int64_t left) { CountTake(left + 1); }
@@ -63,7 +67,14 @@ class SlowStart {
 
  private:
   // Notes that a take found `held` records.
-  void CountTake(int64_t held);
+  void CountTake(int64_t held) {
+    if (fills_freely_) {
+      fills_freely_ = false;
+      was_full_ = false;
+      room_ = std::max(room_, held);
+    }
+    if (++takes_ % kTakesPerRecord == 0 && active()) ++room_;
+  }
 
   int64_t capacity_;
   int64_t room_ = kLeastRecords;

@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_RUNNER_RANK_SUM_H_
 #define TENSORFLOW_STAGING_CORE_RUNNER_RANK_SUM_H_
 
+#include <cmath>
 #include <vector>
 
 namespace tensorflow {
@@ -16,8 +17,18 @@ namespace staging {
 // is. So a few values that are far out, as those of a pause, decide nothing.
 //
 // Returns 0 if one of them is empty.
-double RankSumScore(const std::vector<double>& before,
-                    const std::vector<double>& after);
+inline double RankSumScore(const std::vector<double>& before,
+                           const std::vector<double>& after) {
+  if (before.empty() || after.empty()) return 0;
+  // Of all pairs, those whose later value is larger; a tie is half of one.
+  double larger = 0;
+  for (double a : after) {
+    for (double b : before) larger += a > b ? 1 : a == b ? 0.5 : 0;
+  }
+  const double m = before.size();
+  const double n = after.size();
+  return (larger - m * n / 2) / std::sqrt(m * n * (m + n + 1) / 12);
+}
 
 }  // namespace staging
 }  // namespace tensorflow

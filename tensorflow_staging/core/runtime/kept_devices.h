@@ -4,7 +4,9 @@
 #define TENSORFLOW_STAGING_CORE_RUNTIME_KEPT_DEVICES_H_
 
 #include <algorithm>
+#include <string>
 
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/threadpool_options.h"
 
@@ -16,7 +18,20 @@ namespace staging {
 // created it, and computes its dataset's functions there as long as it lives.
 
 // Returns whether `graph` has the handle of an iterator with a shared_name.
-bool KeepsDevice(const Graph& graph);
+inline bool KeepsDevice(const Graph& graph) {
+  for (const Node* node : graph.op_nodes()) {
+    // Handles have no inputs, and most nodes have some.
+    if (node->num_inputs() != 0 || (node->type_string() != "IteratorV2" &&
+                                    node->type_string() != "Iterator")) {
+      continue;
+    }
+    std::string name;
+    if (!TryGetNodeAttr(node->attrs(), "shared_name", &name) || !name.empty()) {
+      return true;
+    }
+  }
+  return false;
+}
 
 // Returns the intra-op pool of `options`, or null if one of `partitions`, the
 // graphs of a run, keeps its device or is not known. The run then uses the

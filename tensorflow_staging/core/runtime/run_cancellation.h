@@ -11,7 +11,10 @@ namespace staging {
 // Returns whether `manager` is being cancelled or has been. IsCancelled becomes
 // true only after the callbacks of a cancellation; somebody whom a callback
 // wakes would go back to sleep for good.
-bool HasBeenCancelled(CancellationManager* manager);
+inline bool HasBeenCancelled(CancellationManager* manager) {
+  // In this order: a cancellation that is no longer in progress has ended.
+  return manager->IsCancelling() || manager->IsCancelled();
+}
 
 // Cancels `run` if its parent, the session's manager, has been cancelled. Must
 // be called once `run` has been constructed.
@@ -21,8 +24,11 @@ bool HasBeenCancelled(CancellationManager* manager);
 // between the two, it cancels the new manager, and the constructor forgets
 // that: the run would go on in a closed session, and a Put without room would
 // wait for its timeout.
-void InheritCancellation(CancellationManager* session,
-                         CancellationManager* run);
+inline void InheritCancellation(CancellationManager* session,
+                                CancellationManager* run) {
+  // A cancellation that begins later finds the constructed manager.
+  if (HasBeenCancelled(session)) run->StartCancel();
+}
 
 }  // namespace staging
 }  // namespace tensorflow
