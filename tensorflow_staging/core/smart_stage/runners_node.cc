@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
-#include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/tstring.h"
+#include "tensorflow_staging/core/framework/graph_edits.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
@@ -99,12 +99,7 @@ Status AddRunnersNode(const std::vector<PrefetchRunnerOptions>& runners,
   for (size_t i = 0; i < runners.size(); ++i) {
     value.vec<tstring>()(i) = runners[i].SerializeAsString();
   }
-  Node* node = nullptr;
-  return NodeBuilder(kRunnersNode, "Const")
-      .Attr("dtype", value.dtype())
-      .Attr("value", value)
-      .Device("/device:CPU:0")
-      .Finalize(graph, &node);
+  return AddConstant(kRunnersNode, value, "/device:CPU:0", graph);
 }
 
 Status FindRunnersOfSession(

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
-#include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/tstring.h"
+#include "tensorflow_staging/core/framework/graph_edits.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/plan/stage_reads.h"
 #include "tensorflow_staging/core/graph/plan/unowned_reads.h"
@@ -121,12 +121,7 @@ Status AddNotes(const std::vector<StageNote>& notes, Graph* graph) {
     node->AddAttr("value", Value(all));
     return OkStatus();
   }
-  Node* node = nullptr;
-  return NodeBuilder(kNotesNode, "Const")
-      .Attr("dtype", DT_STRING)
-      .Attr("value", Value(notes))
-      .Device("/device:CPU:0")
-      .Finalize(graph, &node);
+  return AddConstant(kNotesNode, Value(notes), "/device:CPU:0", graph);
 }
 
 Status ParseNotes(const Tensor& value, std::vector<StageNote>* notes) {

@@ -15,12 +15,12 @@
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/graph_edits.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
 #include "tensorflow_staging/core/graph/facts/resources.h"
 #include "tensorflow_staging/core/graph/rewrite/pack_guard.h"
-#include "tensorflow_staging/core/graph/rewrite/unique_names.h"
 
 namespace tensorflow {
 namespace staging {
@@ -184,16 +184,7 @@ class LateSources {
       graph_->AddEdge(take, taken.output, copy, edge->dst_input());
     }
     TF_RETURN_IF_ERROR(RunWith(*late, take));
-    const std::vector<const Edge*> edges(late->out_edges().begin(),
-                                         late->out_edges().end());
-    for (const Edge* edge : edges) {
-      if (!edge->dst()->IsOp()) continue;
-      const int output = edge->src_output();
-      Node* const user = edge->dst();
-      const int input = edge->dst_input();
-      graph_->RemoveEdge(edge);
-      graph_->AddEdge(copy, output, user, input);
-    }
+    MoveUsers(late, copy, graph_);
     copy->set_name(late->name());
     graph_->RemoveNode(late);
     return OkStatus();

@@ -11,7 +11,7 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
-#include "tensorflow_staging/core/framework/colocation.h"
+#include "tensorflow_staging/core/framework/graph_edits.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
@@ -66,12 +66,7 @@ Status GuardTake(Node* take, Graph* graph) {
             .Device(take->requested_device())
             .Attr(kColocationAttrName, ColocatedWith(*take))
             .Finalize(graph, &guard));
-    for (const Edge* edge : edges) {
-      Node* const user = edge->dst();
-      const int input = edge->dst_input();
-      graph->RemoveEdge(edge);
-      graph->AddEdge(guard, 0, user, input);
-    }
+    for (const Edge* edge : edges) MoveEdge(edge, guard, 0, graph);
   }
   return OkStatus();
 }

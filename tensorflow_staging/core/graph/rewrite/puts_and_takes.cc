@@ -8,7 +8,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/hash.h"
-#include "tensorflow_staging/core/framework/colocation.h"
+#include "tensorflow_staging/core/framework/graph_edits.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/place/stage_on_cpu.h"
@@ -77,15 +77,6 @@ Status AddPut(const PlannedStage& stage, const std::string& container,
   if (buffer.stream_id != 0) builder.Attr(kStreamAttr, buffer.stream_id);
   SetBuffer(stage, container, buffer, &builder);
   return builder.Finalize(graph, put);
-}
-
-Status AddConstant(const std::string& name, const Tensor& value,
-                   const std::string& device, Graph* graph, Node** node) {
-  return NodeBuilder(name, "Const")
-      .Attr("dtype", value.dtype())
-      .Attr("value", value)
-      .Device(device)
-      .Finalize(graph, node);
 }
 
 Status AddControlOps(const PlannedStage& stage, const std::string& container,
@@ -175,9 +166,7 @@ Status ExtendPut(Node* old_put, const std::string& container,
   CopyDeviceAndAttrs(*old_put, &builder);
   builder.Attr(kContainerAttr, container);
   TF_RETURN_IF_ERROR(builder.Finalize(graph, put));
-  for (const Edge* edge : old_put->out_edges()) {
-    if (edge->dst()->IsOp()) graph->AddControlEdge(*put, edge->dst());
-  }
+  MoveUsers(old_put, *put, graph);
   graph->RemoveNode(old_put);
   return OkStatus();
 }

@@ -14,9 +14,9 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/framework/graph_edits.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/graph/rewrite/mutable_nodes.h"
 
 namespace tensorflow {
 namespace staging {

@@ -14,16 +14,15 @@
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/graph_edits.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
 #include "tensorflow_staging/core/graph/partition/manual_region.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
-#include "tensorflow_staging/core/graph/rewrite/mutable_nodes.h"
 #include "tensorflow_staging/core/graph/rewrite/puts_and_takes.h"
 #include "tensorflow_staging/core/graph/rewrite/region_clones.h"
 #include "tensorflow_staging/core/graph/rewrite/region_stand_ins.h"
-#include "tensorflow_staging/core/graph/rewrite/unique_names.h"
 
 namespace tensorflow {
 namespace staging {
@@ -148,17 +147,7 @@ Status ReplaceTake(const PlannedStage& stage, const std::string& container,
   Node* const old_take = *take;
   TF_RETURN_IF_ERROR(
       ExtendTake(stage, old_take->name(), container, shapes, graph, take));
-  const std::vector<const Edge*> edges(old_take->out_edges().begin(),
-                                       old_take->out_edges().end());
-  for (const Edge* edge : edges) {
-    if (edge->dst()->IsOp()) {
-      const int output = edge->src_output();
-      Node* const user = edge->dst();
-      const int input = edge->dst_input();
-      graph->RemoveEdge(edge);
-      graph->AddEdge(*take, output, user, input);
-    }
-  }
+  MoveUsers(old_take, *take, graph);
   graph->RemoveNode(old_take);
   return OkStatus();
 }

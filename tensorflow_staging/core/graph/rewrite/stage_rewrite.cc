@@ -13,16 +13,15 @@
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/graph_edits.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
 #include "tensorflow_staging/core/graph/place/stage_on_cpu.h"
-#include "tensorflow_staging/core/graph/rewrite/mutable_nodes.h"
 #include "tensorflow_staging/core/graph/rewrite/pack_guard.h"
 #include "tensorflow_staging/core/graph/rewrite/puts_and_takes.h"
 #include "tensorflow_staging/core/graph/rewrite/region_clones.h"
 #include "tensorflow_staging/core/graph/rewrite/region_stand_ins.h"
-#include "tensorflow_staging/core/graph/rewrite/unique_names.h"
 
 namespace tensorflow {
 namespace staging {

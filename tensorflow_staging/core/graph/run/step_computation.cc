@@ -14,6 +14,7 @@
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/graph_edits.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/not_carried.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
@@ -34,15 +35,7 @@ Status DoesNotFit(const Node& from, const Node& to) {
 // `from`.
 Status Replace(Node* from, Node* to, Graph* graph) {
   if (from->output_types() != to->output_types()) return DoesNotFit(*from, *to);
-  const std::vector<const Edge*> edges(from->out_edges().begin(),
-                                       from->out_edges().end());
-  for (const Edge* edge : edges) {
-    const int output = edge->src_output();
-    Node* const dst = edge->dst();
-    const int input = edge->dst_input();
-    graph->RemoveEdge(edge);
-    if (dst->IsOp()) graph->AddEdge(to, output, dst, input);
-  }
+  MoveUsers(from, to, graph);
   graph->RemoveNode(from);
   return OkStatus();
 }
