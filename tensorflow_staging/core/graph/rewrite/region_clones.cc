@@ -59,7 +59,7 @@ std::vector<std::string> ColocationOfClone(
   return kept;
 }
 
-// Turns `node`, a node of the region or a copy of it, into the clone.
+// Turns `node`, a copy of a node of the region, into the clone.
 void BecomeClone(const Names& region, const CloneOptions& options,
                  const CloneMark& mark, Node* node) {
   std::vector<std::string> colocation;
@@ -105,9 +105,6 @@ Status GetPutInput(const Node& put, int index, NodeOut* input) {
   return OkStatus();
 }
 
-// The node that runs ahead for each node of the region.
-using CloneOf = absl::flat_hash_map<const Node*, Node*>;
-
 // An input of a clone.
 struct Input {
   Node* node;
@@ -118,12 +115,10 @@ struct Input {
 // Finds the inputs of the clone of `node`. Adds to `mark` those that `node` has
 // from the Take of a manual stage.
 Status FindInputs(const PlannedStage& stage, const Node* put, const Node& node,
-                  const CloneOf& clone_of, const CloneOptions& options,
+                  const RegionClones& clones, const CloneOptions& options,
                   CpuCopies* copies, Graph* graph, CloneMark* mark,
                   std::vector<Input>* inputs) {
-  const std::vector<const Edge*> edges(node.in_edges().begin(),
-                                       node.in_edges().end());
-  for (const Edge* edge : edges) {
+  for (const Edge* edge : node.in_edges()) {
     Node* input = edge->src();
     if (!input->IsOp()) continue;
     if (input == stage.take) {
@@ -136,8 +131,8 @@ Status FindInputs(const PlannedStage& stage, const Node* put, const Node& node,
       inputs->push_back({out.node, out.index, edge->dst_input()});
       continue;
     }
-    const auto it = clone_of.find(input);
-    if (it != clone_of.end()) {
+    const auto it = clones.of.find(input);
+    if (it != clones.of.end()) {
       input = it->second;
     } else if (options.on_cpu) {
       TF_RETURN_IF_ERROR(
@@ -185,41 +180,30 @@ Status MarkIdentitiesInstead(const CloneOptions& options, const Node& node,
   return OkStatus();
 }
 
-// Replaces the inputs of `node`.
-void SetInputs(const std::vector<Input>& inputs, Node* node, Graph* graph) {
-  const std::vector<const Edge*> edges(node->in_edges().begin(),
-                                       node->in_edges().end());
-  for (const Edge* edge : edges) graph->RemoveEdge(edge);
-  for (const Input& input : inputs) {
-    graph->AddEdge(input.node, input.output, node, input.clone_input);
-  }
-}
+}  // namespace
 
-// Turns `clone_of`, the region's nodes or copies of them, into the clones of
-// one Put.
-Status BecomeClones(const PlannedStage& stage, const Node* put,
-                    const CloneOf& clone_of, const CloneOptions& options,
-                    CpuCopies* copies, Graph* graph, RegionClones* clones) {
+Status CloneRegion(const PlannedStage& stage, const Node* put,
+                   const CloneOptions& options, CpuCopies* copies, Graph* graph,
+                   RegionClones* clones) {
   if (put != nullptr) TF_RETURN_IF_ERROR(CheckPutFitsTake(stage, *put));
+  for (const Node* node : stage.region->nodes) {
+    if (node != stage.take) clones->of[node] = graph->CopyNode(node);
+  }
   const Names region = NamesOfRegion(stage);
-  absl::flat_hash_set<const Node*> all;
-  for (const auto& [node, clone] : clone_of) all.insert(clone);
   for (const Node* node : stage.region->nodes) {
     if (node == stage.take) continue;
-    Node* clone = clone_of.at(node);
+    Node* clone = clones->of.at(node);
     CloneMark mark = {stage.name, node->name(), {}, std::nullopt};
     TF_RETURN_IF_ERROR(ReadStandInMark(*node, &mark.passes_on));
     std::vector<Input> inputs;
-    TF_RETURN_IF_ERROR(FindInputs(stage, put, *node, clone_of, options, copies,
+    TF_RETURN_IF_ERROR(FindInputs(stage, put, *node, *clones, options, copies,
                                   graph, &mark, &inputs));
     if (MayBeLowered(*node)) {
       TF_RETURN_IF_ERROR(
           MarkIdentitiesInstead(options, *node, graph, &mark, &inputs));
     }
-    // A moved node has its inputs, apart from those from a Take or on another
-    // device.
-    if (clone != node || stage.is_manual() || options.on_cpu) {
-      SetInputs(inputs, clone, graph);
+    for (const Input& input : inputs) {
+      graph->AddEdge(input.node, input.output, clone, input.clone_input);
     }
     BecomeClone(region, options, mark, clone);
   }
@@ -229,44 +213,23 @@ Status BecomeClones(const PlannedStage& stage, const Node* put,
       TF_RETURN_IF_ERROR(GetPutInput(*put, tensor.index, &carried));
     } else {
       // The Put of a manual stage may put what is no node of the region.
-      const auto it = clone_of.find(tensor.node);
+      const auto it = clones->of.find(tensor.node);
       carried = NodeOut(
-          it == clone_of.end() ? Mutable(tensor.node, graph) : it->second,
+          it == clones->of.end() ? Mutable(tensor.node, graph) : it->second,
           tensor.index);
     }
   }
   for (const Node* node : stage.region->control_boundary) {
-    if (node != stage.take) clones->control_inputs.push_back(clone_of.at(node));
+    if (node != stage.take)
+      clones->control_inputs.push_back(clones->of.at(node));
   }
   if (stage.is_manual()) {
     for (const Edge* edge : stage.take->in_edges()) {
-      const auto it = clone_of.find(edge->src());
-      if (it != clone_of.end()) clones->control_inputs.push_back(it->second);
+      const auto it = clones->of.find(edge->src());
+      if (it != clones->of.end()) clones->control_inputs.push_back(it->second);
     }
   }
   return OkStatus();
-}
-
-}  // namespace
-
-Status MoveRegion(const PlannedStage& stage, const Node* put,
-                  const CloneOptions& options, CpuCopies* copies, Graph* graph,
-                  RegionClones* clones) {
-  CloneOf clone_of;
-  for (const Node* node : stage.region->nodes) {
-    if (node != stage.take) clone_of[node] = graph->FindNodeId(node->id());
-  }
-  return BecomeClones(stage, put, clone_of, options, copies, graph, clones);
-}
-
-Status CloneRegion(const PlannedStage& stage, const Node* put,
-                   const CloneOptions& options, CpuCopies* copies, Graph* graph,
-                   RegionClones* clones) {
-  CloneOf clone_of;
-  for (const Node* node : stage.region->nodes) {
-    if (node != stage.take) clone_of[node] = graph->CopyNode(node);
-  }
-  return BecomeClones(stage, put, clone_of, options, copies, graph, clones);
 }
 
 }  // namespace staging

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/status.h"
@@ -25,6 +26,8 @@ struct CloneOptions {
 
 // The clones of a region, as one Put of its stage uses them.
 struct RegionClones {
+  // The clone of each node of the region.
+  absl::flat_hash_map<const Node*, Node*> of;
   // The tensors of the record, in the order of the region's boundary.
   std::vector<NodeBuilder::NodeOut> record;
   // The other nodes that must run before the Put: the clones of nodes for which
@@ -32,29 +35,22 @@ struct RegionClones {
   std::vector<Node*> control_inputs;
 };
 
-// Makes the nodes of `stage`'s region run ahead of the step: gives them new
-// names, in the scope of `options`, and takes them out of the step.
+// Adds clones of the nodes of `stage`'s region, which run ahead of the step.
+// Their names are in the scope of `options`. The originals stay as they are;
+// ReplaceByStandIns removes them.
 //
 //   source --> hash                <scope>/source --> <scope>/hash
 //
-// A moved node that was colocated with a node of the region stays colocated
-// with it. The nodes share with the step those inputs that are outside the
-// region. With `options.on_cpu`, they use copies of them on the CPU. `copies`
-// holds the copies made for earlier clones of the stage and receives the new
-// ones.
+// The clone of a node that is colocated with a node of the region is colocated
+// with the clone of that node. The clones share with the step those inputs that
+// are outside the region. With `options.on_cpu`, they use copies of them on the
+// CPU. `copies` holds the copies made for earlier clones of the stage and
+// receives the new ones.
 //
-// In a manual stage, the moved nodes use the inputs of `put` instead of the
-// outputs of the Take, which stays where it is. For any other stage, `put` is
-// null. Returns INVALID_ARGUMENT if `put` and the Take have different types.
-//
-// The edges to the step stay; AddStandIns moves them.
-Status MoveRegion(const PlannedStage& stage, const Node* put,
-                  const CloneOptions& options, CpuCopies* copies, Graph* graph,
-                  RegionClones* clones);
-
-// Adds clones of the nodes of `stage`'s region, for another Put of a manual
-// stage: each Put is run by itself and needs its own. Otherwise like
-// MoveRegion, which must be called last.
+// In a manual stage, the clones use the inputs of `put` instead of the outputs
+// of the Take, which has no clone. Each Put is run by itself and needs clones of
+// its own. For any other stage, `put` is null. Returns INVALID_ARGUMENT if `put`
+// and the Take have different types.
 Status CloneRegion(const PlannedStage& stage, const Node* put,
                    const CloneOptions& options, CpuCopies* copies, Graph* graph,
                    RegionClones* clones);

@@ -2,9 +2,9 @@
 
 #include "tensorflow_staging/core/graph/rewrite/region_stand_ins.h"
 
-#include <algorithm>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/node_builder.h"
+#include "tensorflow_staging/core/framework/graph_edits.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/place/stage_on_cpu.h"
@@ -23,6 +24,9 @@ namespace {
 using NodeSet = absl::flat_hash_set<const Node*>;
 using NodeOut = NodeBuilder::NodeOut;
 
+// The outputs of a Take, by the tensors that they carry.
+using TakenOutputs = absl::flat_hash_map<std::pair<const Node*, int>, int>;
+
 // Whether a stand-in keeps the attribute `name` of its node. Only the clone
 // keeps _XlaMustCompile, which makes the runtime look for a function to compile
 // with the name of the node's op.
@@ -31,37 +35,97 @@ bool IsKept(absl::string_view name) {
          name != kStandInAttr;
 }
 
-// Finds what `stand_in`, of the stage before in a chain, passes on.
-Status FindPassedOn(const Node& stand_in, StagedUse* use) {
+// Adds to `carried`, the outputs of the Take by those of `stand_in`, what
+// `stand_in`, of the stage before in a chain, passes on. `taken_outputs` are the
+// outputs of the Take by the tensors that they carry.
+Status AddPassedOn(const Node& stand_in, const TakenOutputs& taken_outputs,
+                   std::map<int, int>* carried) {
   std::vector<int> outputs;
   TF_RETURN_IF_ERROR(OutputsOfInputs(stand_in, &outputs));
   for (const Edge* edge : stand_in.in_edges()) {
-    if (!edge->IsControlEdge() &&
-        edge->dst_input() < static_cast<int>(outputs.size())) {
-      use->passed_on[outputs[edge->dst_input()]] = TakenTensorOf(*edge);
+    if (edge->IsControlEdge() ||
+        edge->dst_input() >= static_cast<int>(outputs.size())) {
+      continue;
+    }
+    const TakenTensor taken = TakenTensorOf(*edge);
+    const auto it = taken_outputs.find({taken.node, taken.output});
+    if (it != taken_outputs.end()) {
+      (*carried)[outputs[edge->dst_input()]] = it->second;
     }
   }
   return OkStatus();
 }
 
-StagedUse FindUse(const NodeSet& region, Node* node) {
-  StagedUse use;
-  use.node = node;
-  for (const Edge* edge : node->out_edges()) {
-    if (edge->dst()->IsOp() && !region.contains(edge->dst())) {
-      use.uses.push_back({edge->src_output(), edge->dst(), edge->dst_input()});
-    }
+// Finds the outputs of the Take that carry outputs of `node`, by index of the
+// node's output.
+Status FindCarried(const Node& node, const TakenOutputs& taken_outputs,
+                   std::map<int, int>* carried) {
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    const auto it = taken_outputs.find({&node, i});
+    if (it != taken_outputs.end()) (*carried)[i] = it->second;
   }
-  return use;
+  return IsStandIn(node) ? AddPassedOn(node, taken_outputs, carried)
+                         : OkStatus();
 }
 
-// Adds the stand-in of `use`. `carried` are the outputs of the Take that carry
+std::vector<const Edge*> UsesOutside(const NodeSet& region, const Node& node) {
+  std::vector<const Edge*> uses;
+  for (const Edge* edge : node.out_edges()) {
+    if (edge->dst()->IsOp() && !region.contains(edge->dst())) {
+      uses.push_back(edge);
+    }
+  }
+  return uses;
+}
+
+// The nodes of the region that get a stand-in, and the names of the others.
+struct Replaced {
+  std::vector<Node*> nodes;
+  absl::flat_hash_set<std::string> lost;
+};
+
+Replaced FindReplaced(const PlannedStage& stage, const NodeSet& region,
+                      const absl::flat_hash_set<std::string>& colocated_with,
+                      Graph* graph) {
+  NodeSet asked_for(stage.region->sources.begin(), stage.region->sources.end());
+  for (const StagedTensor& tensor : stage.region->boundary) {
+    asked_for.insert(tensor.node);
+  }
+  Replaced replaced;
+  for (const Node* node : stage.region->nodes) {
+    if (asked_for.contains(node) || IsStandIn(*node) ||
+        colocated_with.contains(node->name()) ||
+        !UsesOutside(region, *node).empty()) {
+      replaced.nodes.push_back(Mutable(node, graph));
+    } else {
+      replaced.lost.insert(node->name());
+    }
+  }
+  return replaced;
+}
+
+// Returns `colocation` without the nodes of the region that have no stand-in.
+AttrValue KeptColocation(const AttrValue& colocation,
+                         const absl::flat_hash_set<std::string>& lost) {
+  AttrValue kept;
+  kept.mutable_list();
+  for (const std::string& entry : colocation.list().s()) {
+    absl::string_view node = entry;
+    if (!absl::ConsumePrefix(&node, kColocationGroupPrefix) ||
+        !lost.contains(node)) {
+      kept.mutable_list()->add_s(entry);
+    }
+  }
+  return kept;
+}
+
+// Adds the stand-in of `node`. `carried` are the outputs of the Take that carry
 // outputs of the node, by index of the node's output.
-Status AddStandIn(const std::string& stage, const StagedUse& use,
+Status AddStandIn(const PlannedStage& stage, const Node& node,
                   const std::map<int, int>& carried,
                   const std::vector<PartialTensorShape>& taken_shapes,
-                  Node* take, Graph* graph, Node** stand_in) {
-  const Node& node = *use.node;
+                  const absl::flat_hash_set<std::string>& lost,
+                  bool beside_take, Node* take, Graph* graph, Node** stand_in) {
   std::vector<NodeOut> values;
   std::vector<int> indices;
   std::vector<PartialTensorShape> shapes(node.num_outputs());
@@ -73,9 +137,9 @@ Status AddStandIn(const std::string& stage, const StagedUse& use,
   std::unique_ptr<NodeBuilder> builder;
   bool is_staged_node = false;
   if (node.num_outputs() == 0) {
-    builder = std::make_unique<NodeBuilder>(use.name, "NoOp");
+    builder = std::make_unique<NodeBuilder>(node.name(), "NoOp");
   } else if (node.num_outputs() == 1 && !values.empty()) {
-    builder = std::make_unique<NodeBuilder>(use.name, "Identity");
+    builder = std::make_unique<NodeBuilder>(node.name(), "Identity");
     builder->Input(values.front());
   } else {
     // A stand-in passes on values, also for a node that yields references.
@@ -83,80 +147,37 @@ Status AddStandIn(const std::string& stage, const StagedUse& use,
     for (const DataType dtype : node.output_types()) {
       dtypes.push_back(BaseType(dtype));
     }
-    builder = std::make_unique<NodeBuilder>(use.name, kStagedNodeOp);
+    builder = std::make_unique<NodeBuilder>(node.name(), kStagedNodeOp);
     builder->Input(values)
         .Attr(kDtypesAttr, dtypes)
         .Attr(kIndicesAttr, indices)
         .Attr(kShapesAttr, shapes)
-        .Attr(kStageNameAttr, stage)
-        .Attr(kStandsForAttr, use.name);
+        .Attr(kStageNameAttr, stage.name)
+        .Attr(kStandsForAttr, node.name());
     is_staged_node = true;
   }
   // Running this node, or waiting for it, still takes the next record.
   if (values.empty()) builder->ControlInput(take);
-  bool constrained = !use.device.empty();
-  for (const auto& [name, value] : use.attrs) {
-    builder->Attr(name, value);
-    constrained = constrained || name == kColocationAttrName;
+  std::string device = node.requested_device();
+  if (beside_take && CpuOfTask(node) != CpuOfTask(*take)) {
+    device = take->requested_device();
+  }
+  bool constrained = !device.empty();
+  for (const auto& [name, value] : node.attrs()) {
+    if (!IsKept(name)) continue;
+    if (name != kColocationAttrName) {
+      builder->Attr(name, value);
+    } else if (!beside_take) {
+      builder->Attr(name, KeptColocation(value, lost));
+      constrained = true;
+    }
   }
   // Without a device, the placer would put the StagedNode on an accelerator,
   // even if it passes on strings.
-  builder->Device(!constrained && is_staged_node ? CpuOfTask(node)
-                                                 : use.device);
+  builder->Device(!constrained && is_staged_node ? CpuOfTask(node) : device);
   TF_RETURN_IF_ERROR(builder->Finalize(graph, stand_in));
-  MarkStandIn(stage, *stand_in);
+  MarkStandIn(stage.name, *stand_in);
   return OkStatus();
-}
-
-// Returns `use` with a stand-in in the task of `take` (see AddStandIns).
-StagedUse BesideTake(StagedUse use, const Node& take) {
-  const auto is_colocation = [](const auto& attr) {
-    return attr.first == kColocationAttrName;
-  };
-  use.attrs.erase(
-      std::remove_if(use.attrs.begin(), use.attrs.end(), is_colocation),
-      use.attrs.end());
-  if (CpuOfTask(*use.node) != CpuOfTask(take)) {
-    use.device = take.requested_device();
-  }
-  return use;
-}
-
-// Drops colocations with nodes of the region that have no stand-in.
-void DropLostColocations(const PlannedStage& stage,
-                         std::vector<StagedUse>* uses) {
-  absl::flat_hash_set<std::string> lost;
-  for (const Node* node : stage.region->nodes) lost.insert(node->name());
-  for (const StagedUse& use : *uses) lost.erase(use.name);
-  for (StagedUse& use : *uses) {
-    for (auto& [name, value] : use.attrs) {
-      if (name != kColocationAttrName) continue;
-      AttrValue kept;
-      kept.mutable_list();
-      for (const std::string& entry : value.list().s()) {
-        absl::string_view node = entry;
-        if (absl::ConsumePrefix(&node, kColocationGroupPrefix) &&
-            lost.contains(node)) {
-          continue;
-        }
-        kept.mutable_list()->add_s(entry);
-      }
-      value = std::move(kept);
-    }
-  }
-}
-
-void MoveEdges(const StagedUse& use, Node* stand_in, Graph* graph) {
-  absl::flat_hash_set<const Node*> users;
-  for (const StagedUse::OutEdge& edge : use.uses) users.insert(edge.dst);
-  const std::vector<const Edge*> edges(use.node->out_edges().begin(),
-                                       use.node->out_edges().end());
-  for (const Edge* edge : edges) {
-    if (users.contains(edge->dst())) graph->RemoveEdge(edge);
-  }
-  for (const StagedUse::OutEdge& edge : use.uses) {
-    graph->AddEdge(stand_in, edge.src_output, edge.dst, edge.dst_input);
-  }
 }
 
 }  // namespace
@@ -187,60 +208,29 @@ absl::flat_hash_set<std::string> NodesWithColocatedUsers(
   return names;
 }
 
-Status FindStagedUses(const PlannedStage& stage,
-                      const absl::flat_hash_set<std::string>& colocated_with,
-                      Graph* graph, std::vector<StagedUse>* uses) {
-  NodeSet region(stage.region->nodes.begin(), stage.region->nodes.end());
-  region.insert(stage.puts.begin(), stage.puts.end());
-  NodeSet asked_for(stage.region->sources.begin(), stage.region->sources.end());
-  for (const StagedTensor& tensor : stage.region->boundary) {
-    asked_for.insert(tensor.node);
-  }
-  for (const Node* planned : stage.region->nodes) {
-    Node* node = graph->FindNodeId(planned->id());
-    StagedUse use = FindUse(region, node);
-    if (use.uses.empty() && !asked_for.contains(node) && !IsStandIn(*node) &&
-        !colocated_with.contains(node->name())) {
-      continue;
-    }
-    use.name = node->name();
-    use.device = node->requested_device();
-    for (const auto& [name, value] : node->attrs()) {
-      if (IsKept(name)) use.attrs.emplace_back(name, value);
-    }
-    if (IsStandIn(*node)) TF_RETURN_IF_ERROR(FindPassedOn(*node, &use));
-    uses->push_back(std::move(use));
-  }
-  DropLostColocations(stage, uses);
-  return OkStatus();
-}
-
-Status AddStandIns(const PlannedStage& stage,
-                   const std::vector<StagedUse>& uses,
-                   const std::vector<PartialTensorShape>& shapes,
-                   bool beside_take, Node* take, Graph* graph) {
+Status ReplaceByStandIns(const PlannedStage& stage,
+                         const absl::flat_hash_set<std::string>& colocated_with,
+                         const std::vector<PartialTensorShape>& shapes,
+                         bool beside_take, Node* take, Graph* graph) {
+  const std::vector<const Node*>& nodes = stage.region->nodes;
+  const NodeSet region(nodes.begin(), nodes.end());
+  TakenOutputs taken_outputs;
   const std::vector<StagedTensor>& boundary = stage.region->boundary;
-  std::map<const Node*, std::map<int, int>> carried;
   for (size_t i = 0; i < boundary.size(); ++i) {
-    carried[boundary[i].node][boundary[i].index] = i;
+    taken_outputs[{boundary[i].node, boundary[i].index}] = i;
   }
-  for (const StagedUse& use : uses) {
-    std::map<int, int> outputs = carried[use.node];
-    for (const auto& [output, taken] : use.passed_on) {
-      const auto of_source = carried.find(taken.node);
-      if (of_source == carried.end()) continue;
-      const auto it = of_source->second.find(taken.output);
-      if (it != of_source->second.end()) outputs[output] = it->second;
-    }
+  const Replaced replaced = FindReplaced(stage, region, colocated_with, graph);
+  for (Node* node : replaced.nodes) {
+    std::map<int, int> carried;
+    TF_RETURN_IF_ERROR(FindCarried(*node, taken_outputs, &carried));
     Node* stand_in = nullptr;
-    TF_RETURN_IF_ERROR(AddStandIn(stage.name,
-                                  beside_take ? BesideTake(use, *take) : use,
-                                  outputs, shapes, take, graph, &stand_in));
-    MoveEdges(use, stand_in, graph);
+    TF_RETURN_IF_ERROR(AddStandIn(stage, *node, carried, shapes, replaced.lost,
+                                  beside_take, take, graph, &stand_in));
+    for (const Edge* edge : UsesOutside(region, *node)) {
+      MoveEdge(edge, stand_in, edge->src_output(), graph);
+    }
   }
-  if (stage.is_manual()) {
-    graph->RemoveNode(graph->FindNodeId(stage.take->id()));
-  }
+  for (Node* node : Mutable(nodes, graph)) graph->RemoveNode(node);
   return OkStatus();
 }
 

@@ -121,6 +121,18 @@ void FreeHandleOps(const StagedRegion& region, Graph* graph) {
   for (const Edge* wait : waits) graph->RemoveEdge(wait);
 }
 
+// Lets `put` put what the clones of the region yield.
+void UseClones(const RegionClones& clones, Node* put, Graph* graph) {
+  const std::vector<const Edge*> edges(put->in_edges().begin(),
+                                       put->in_edges().end());
+  for (const Edge* edge : edges) {
+    const auto clone = clones.of.find(edge->src());
+    if (clone != clones.of.end()) {
+      MoveEdge(edge, clone->second, edge->src_output(), graph);
+    }
+  }
+}
+
 // The static shapes of the extended record.
 std::vector<PartialTensorShape> Shapes(const StagedRegion& region,
                                        const Node& take,
@@ -178,14 +190,14 @@ Status AlignStage(PlannedStage stage, const NodeFilter& counts,
   // The region ends before the Take.
   PlannedStage before = stage;
   before.take = nullptr;
-  std::vector<StagedUse> uses;
-  TF_RETURN_IF_ERROR(FindStagedUses(
-      before, NodesWithColocatedUsers({&region}, *graph), graph, &uses));
+  const absl::flat_hash_set<std::string> colocated_with =
+      NodesWithColocatedUsers({&region}, *graph);
   CpuCopies copies;
   RegionClones clones;
-  TF_RETURN_IF_ERROR(MoveRegion(before, /*put=*/nullptr,
-                                {stage.NodeName(kManualRegionScope)}, &copies,
-                                graph, &clones));
+  TF_RETURN_IF_ERROR(CloneRegion(before, /*put=*/nullptr,
+                                 {stage.NodeName(kManualRegionScope)}, &copies,
+                                 graph, &clones));
+  for (Node* put : Mutable(stage.puts, graph)) UseClones(clones, put, graph);
   if (static_cast<int>(region.boundary.size()) > take->num_outputs()) {
     std::string container;
     TF_RETURN_IF_ERROR(GetNodeAttr(take->attrs(), kContainerAttr, &container));
@@ -197,7 +209,8 @@ Status AlignStage(PlannedStage stage, const NodeFilter& counts,
                                  clones, graph, &put));
     TF_RETURN_IF_ERROR(ReplaceTake(stage, container, shapes, graph, &take));
   }
-  return AddStandIns(before, uses, shapes, /*beside_take=*/false, take, graph);
+  return ReplaceByStandIns(before, colocated_with, shapes,
+                           /*beside_take=*/false, take, graph);
 }
 
 // Returns the position of the first stage, of those that do not take records of

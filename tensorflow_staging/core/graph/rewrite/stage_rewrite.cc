@@ -41,9 +41,9 @@ Status AddStage(const PlannedStage& stage, const RewriteOptions& options,
                 RewrittenStage* added) {
   CpuCopies copies;
   RegionClones clones;
-  TF_RETURN_IF_ERROR(MoveRegion(stage, /*put=*/nullptr,
-                                {stage.NodeName(kCloneScope), options.on_cpu},
-                                &copies, graph, &clones));
+  TF_RETURN_IF_ERROR(CloneRegion(stage, /*put=*/nullptr,
+                                 {stage.NodeName(kCloneScope), options.on_cpu},
+                                 &copies, graph, &clones));
   added->puts.push_back(nullptr);
   return AddBufferNodes(stage, ContainerOfRegion(stage, options.session),
                         options.buffer, clones, shapes, graph,
@@ -57,15 +57,13 @@ Status ExtendStage(const PlannedStage& stage, const RewriteOptions& options,
   const std::string container = ContainerOfRegion(stage, options.session);
   CpuCopies copies;
   extended->puts.resize(stage.puts.size());
-  // The first Put comes last: it gets the region's own nodes.
-  for (size_t i = stage.puts.size(); i-- > 0;) {
+  for (size_t i = 0; i < stage.puts.size(); ++i) {
     const std::string scope = stage.NodeName(
         i == 0 ? kCloneScope : absl::StrCat(kCloneScope, "_", i));
     const CloneOptions clone = {scope, options.on_cpu};
-    const auto add_clones = i == 0 ? MoveRegion : CloneRegion;
     RegionClones clones;
     TF_RETURN_IF_ERROR(
-        add_clones(stage, stage.puts[i], clone, &copies, graph, &clones));
+        CloneRegion(stage, stage.puts[i], clone, &copies, graph, &clones));
     TF_RETURN_IF_ERROR(ExtendPut(Mutable(stage.puts[i], graph), container,
                                  clones, graph, &extended->puts[i]));
   }
@@ -86,13 +84,11 @@ Status RewriteStage(const PlannedStage& stage, const RewriteOptions& options,
       options.infer_shapes
           ? BoundaryShapes(*graph, *stage.region)
           : std::vector<PartialTensorShape>(stage.region->boundary.size());
-  std::vector<StagedUse> uses;
-  TF_RETURN_IF_ERROR(FindStagedUses(stage, colocated_with, graph, &uses));
   TF_RETURN_IF_ERROR(stage.is_manual()
                          ? ExtendStage(stage, options, shapes, graph, rewritten)
                          : AddStage(stage, options, shapes, graph, rewritten));
-  return AddStandIns(stage, uses, shapes, options.beside_take, rewritten->take,
-                     graph);
+  return ReplaceByStandIns(stage, colocated_with, shapes, options.beside_take,
+                           rewritten->take, graph);
 }
 
 // The ops that touch the records of a stage, and the names of a record's

@@ -22,7 +22,7 @@ struct RewriteOptions {
   // otherwise. Applies to manual stages, too. DeliverToConsumers completes this
   // once the graph is placed.
   bool on_cpu = false;
-  // Whether the stand-ins are in the task of the Take (AddStandIns).
+  // Whether the stand-ins are in the task of the Take (ReplaceByStandIns).
   bool beside_take = false;
   // Whether to infer the static shapes of what the step takes. Optimizers use
   // them; runs do not.
