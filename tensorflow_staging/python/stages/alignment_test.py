@@ -336,6 +336,50 @@ def test_conditionals_and_loops_of_either_version(version):
   _assert_alike(build)
 
 
+_PREDICATES = {
+    "constant": lambda: tf.constant(True),
+    "placeholder": lambda: tf.compat.v1.placeholder_with_default(True, []),
+    "variable": lambda: tf.get_variable("reads", [], tf.bool, initializer=tf.ones_initializer()).read_value(),
+    "draw": lambda: tf.random.uniform([]) < 2.0,
+    "size": lambda: tf.size(tf.zeros([3])) > 2,
+}
+
+
+@pytest.mark.parametrize("version", (1, 2))
+@pytest.mark.parametrize("predicate", _PREDICATES)
+def test_a_source_in_a_branch_whatever_its_predicate_depends_on(predicate, version):
+  def build(stage):
+    with _control_flow(version):
+      iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(40))
+      number = tf.cond(_PREDICATES[predicate](), lambda: iterator.get_next() * 1, lambda: tf.constant(-1, tf.int64))
+      return [stage(number + 1), number * 2], [iterator.initializer]
+
+  assert _assert_alike(build)[:3] == [[1, 0], [2, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("version", (1, 2))
+@pytest.mark.parametrize("construct", ("conditional", "loop"))
+@pytest.mark.parametrize("mode", _MODES)
+def test_what_a_branch_or_a_loop_has_read_is_fetched_with_its_step(mode, construct, version):
+  zero = tf.constant(0, tf.int64)
+  iterator = tf.data.make_one_shot_iterator(tf.data.Dataset.range(40).map(lambda n: (n, n * 10)))
+  with _control_flow(version):
+    if construct == "loop":
+      number, label = tf.while_loop(
+          lambda i, *_: i < 1, lambda i, *_: (i + 1, *iterator.get_next()), [zero, zero, zero])[1:]
+    else:
+      number, label = tf.cond(
+          tf.compat.v1.placeholder_with_default(True, []),
+          lambda: [tf.identity(tensor) for tensor in iterator.get_next()], lambda: [zero, zero])
+  between = number + 3
+  staged = _stage(between * 2, mode)
+  steps = [[staged], [staged, number], [label], [between, staged], [number, label], [staged, between, number, label]]
+  with tf.Session(config=_config(mode)) as sess, contextlib.ExitStack() as stack:
+    if mode != "plain":
+      stack.enter_context(tf.make_prefetch_hook().running(sess))
+    assert [sess.run(fetches) for fetches in steps] == [[6], [8, 1], [20], [6, 12], [4, 40], [16, 8, 5, 50]]
+
+
 def test_a_stage_under_control_dependencies_of_its_own_source():
   def build(stage):
     features, label = _pairs()

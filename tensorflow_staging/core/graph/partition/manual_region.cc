@@ -83,6 +83,7 @@ class ManualRegion {
   // Finds the drawn nodes that lead to a Put, and what depends on them.
   void FindNodes() {
     nodes_.clear();
+    drawn_.clear();
     Nodes found;
     const auto add = [&](const Node* node) {
       // A node that is fed has to keep its name.
@@ -94,7 +95,9 @@ class ManualRegion {
       }
     };
     for (const Node* node : leading_) {
-      if (IsDrawn(*node, &roles_)) add(node);
+      if (!IsDrawn(*node, &roles_)) continue;
+      drawn_.insert(node);
+      add(node);
     }
     for (size_t i = 0; i < found.size(); ++i) {
       const int construct = control_flow_.construct_of[found[i]->id()];
@@ -130,6 +133,28 @@ class ManualRegion {
   bool IsFirst(const Node& node) const {
     return absl::c_none_of(node.in_edges(), [this](const Edge* edge) {
       return nodes_.contains(edge->src());
+    });
+  }
+
+  // Whether a step can compute the rest of the region from what `node` and the
+  // other elements yield.
+  bool IsElement(const Node& node) const {
+    // A Switch at the entry of a conditional is no source, and yields only one
+    // of its outputs.
+    if (IsFirst(node)) return !node.IsSwitch();
+    const int construct = control_flow_.construct_of[node.id()];
+    if ((node.IsMerge() || node.IsExit()) &&
+        construct != ControlFlow::kNoConstruct) {
+      return absl::c_any_of(
+          control_flow_.constructs[construct],
+          [this](const Node* other) { return drawn_.contains(other); });
+    }
+    // TensorFlow replaces control flow of version 2, so a run does not find it
+    // in the region, where this node uses it.
+    return absl::c_any_of(node.in_edges(), [this](const Edge* edge) {
+      const Node& input = *edge->src();
+      return !edge->IsControlEdge() && drawn_.contains(&input) &&
+             (input.IsIfNode() || input.IsCaseNode() || input.IsWhileNode());
     });
   }
 
@@ -173,11 +198,11 @@ class ManualRegion {
       region->boundary.push_back({edge->src(), edge->src_output()});
     }
     for (const Node* node : region->nodes) {
-      const bool is_first =
-          content == RecordContent::kElements && IsFirst(*node);
+      const bool is_element =
+          content == RecordContent::kElements && IsElement(*node);
       for (int i = 0; i < node->num_outputs(); ++i) {
         const bool is_used = IsUsedOutside(*node, i);
-        if (!is_used && !is_first) continue;
+        if (!is_used && !is_element) continue;
         const TakenTensor passed_on = PassedOn(*node, i);
         carry(*passed_on.node, passed_on.output, !is_used);
       }
@@ -196,8 +221,10 @@ class ManualRegion {
   NodeRoles roles_;
   const NodeSet put_set_;
   ControlFlow control_flow_;
-  // The nodes that lead to a Put; of these, the nodes of the region.
+  // The nodes that lead to a Put; of these, the drawn ones, and the nodes of the
+  // region.
   NodeSet leading_;
+  NodeSet drawn_;
   NodeSet nodes_;
 };
 

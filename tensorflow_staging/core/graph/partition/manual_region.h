@@ -31,9 +31,10 @@ bool IsDrawn(const Node& node, NodeRoles* roles);
 // Here, `sources` are all nodes of the region that depend on no other node of
 // it. The boundary begins with the inputs of the Put, whether they are of the
 // region or not, in their order. The outputs that nodes outside the region use
-// follow, and the outputs of the sources if `content` has elements. A stage of
-// several Puts has no boundary: each of its records is of one of them. Nodes
-// that `counts` rejects use nothing.
+// follow and, if `content` has elements, the outputs of the sources and of the
+// conditionals and loops with a source inside. A stage of several Puts has no
+// boundary: each of its records is of one of them. Nodes that `counts` rejects
+// use nothing.
 //
 // A region that needs records of its own stage has no nodes; nor has one of
 // which a conditional or a loop needs them elsewhere.

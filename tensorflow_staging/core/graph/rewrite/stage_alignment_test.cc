@@ -13,6 +13,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
+#include "tensorflow_staging/core/testing/control_flow_graph.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 
 namespace tensorflow {
@@ -181,6 +182,36 @@ TEST_F(StageAlignmentTest, AConditionalIsComputedAheadAsAWhole) {
   EXPECT_THAT(graph_.Inputs("loss"),
               ElementsAre("prefetch/TensorBufferTake", "b"));
   EXPECT_EQ(Op("choice"), "(none)");
+}
+
+TEST_F(StageAlignmentTest, ASwitchWhosePredicateIsNotDrawnIsNotCarried) {
+  Node* predicate =
+      graph_.Less("predicate", graph_.Const("a", 1), graph_.Const("b", 2));
+  TestConditional conditional("cond", predicate, &graph_);
+  Node* next = graph_.Source("next");
+  graph_.AddControl(conditional.pivot(true), next);
+  Node* result = conditional.Result(conditional.Const(false, "none", 0), next);
+  Node* take = graph_.Stage("prefetch", {result});
+  graph_.Target("loss", {take, result});
+  ASSERT_EQ(Align(), OkStatus());
+  EXPECT_EQ(Op("prefetch/region/cond/pivot"), "Switch");
+  EXPECT_THAT(graph_.Inputs("prefetch/TensorBufferPut"),
+              ElementsAre("prefetch/region/cond/merge0",
+                          "prefetch/region/cond/merge0:1"));
+}
+
+TEST_F(StageAlignmentTest, TheResultOfABranchWithASourceCanBeFetched) {
+  Node* predicate =
+      graph_.Less("predicate", graph_.Const("a", 1), graph_.Const("b", 2));
+  TestConditional conditional("cond", predicate, &graph_);
+  Node* next = graph_.Source("next");
+  graph_.AddControl(conditional.pivot(true), next);
+  Node* result = conditional.Result(conditional.Const(false, "none", 0), next);
+  graph_.Target("loss", {graph_.Stage("prefetch", {graph_.Neg("c", result)})});
+  ASSERT_EQ(Align(), OkStatus());
+  EXPECT_THAT(graph_.Inputs("prefetch/TensorBufferPut"),
+              ElementsAre("prefetch/region/c", "prefetch/region/cond/merge0",
+                          "prefetch/region/cond/merge0:1"));
 }
 
 TEST_F(StageAlignmentTest, ACallOfAFunctionWithASourceIsASource) {
