@@ -186,7 +186,11 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
         [this, ctx, buffer, run = std::move(run), done = std::move(done)](
             const Status& status, TensorBuffer::Taken taken) {
           Status result = status;
-          if (run != nullptr) result.Update(run->AddReads(taken.reads));
+          if (run != nullptr) {
+            result.Update(run->AddReads(taken.reads));
+          } else {
+            taken.reads.NoteUse(taken.is_restored);
+          }
           if (result.ok() && taken.is_restored) {
             SetRestored(ctx, *buffer, std::move(taken.record), done);
             return;

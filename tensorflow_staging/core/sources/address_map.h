@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
@@ -44,6 +45,15 @@ class AddressMap {
     std::shared_ptr<T> removed = std::move(it->second);
     part.objects.erase(it);
     return removed;
+  }
+
+  std::vector<std::shared_ptr<T>> All() {
+    std::vector<std::shared_ptr<T>> all;
+    for (Part& part : parts_) {
+      tf_shared_lock l(part.mu);
+      for (const auto& [address, object] : part.objects) all.push_back(object);
+    }
+    return all;
   }
 
  private:

@@ -190,7 +190,8 @@ bool IteratorChange::IsHeld(bool is_initialised) {
       !MakeReader(ctx_->input(1), &reader).ok()) {
     return false;
   }
-  hold_ = {ctx_->input(1), state.initializer, std::nullopt};
+  hold_ = {ctx_->input(1), state.initializer, /*dataset=*/std::nullopt,
+           ctx_->step_id()};
   if (is_initialised && source_->initializer() == state.initializer) {
     return false;
   }
@@ -212,12 +213,18 @@ Status IteratorChange::Prepare() {
   return OkStatus();
 }
 
-void IteratorChange::Apply() {
-  if (is_initialiser_) source_->SetInitializer(NameOfInitializer(ctx_));
+void IteratorChange::HoldPosition() {
   if (hold_.has_value()) source_->HoldPosition(*std::move(hold_));
   if (held_.has_value()) source_->HoldPosition(*held_);
+}
+
+void IteratorChange::Apply() {
+  if (is_initialiser_) source_->SetInitializer(NameOfInitializer(ctx_));
   // A region that initialises its own iterator does not restart its stage.
-  if (StagedRun::Find(ctx_->cancellation_manager()) != nullptr) return;
+  if (StagedRun::Find(ctx_->cancellation_manager()) != nullptr) {
+    HoldPosition();
+    return;
+  }
   holds_ = RunHolds::Of(ctx_);
   // 1. No run begins to read, so each run reads either only what was before all
   //    changes of this session's run, or what is after them.
@@ -231,6 +238,8 @@ void IteratorChange::Apply() {
   const bool is_one_shot = ctx_->op_kernel().type_string() == "OneShotIterator";
   const auto readers =
       source_->Change(restored_, is_one_shot ? nullptr : holds_.get());
+  //    A step that takes what was read before does not release the position.
+  HoldPosition();
   ReadSet reads;
   reads.Add(source_, source_->version());
   for (Source::Element& element : given_back_) {

@@ -60,6 +60,10 @@ class IteratorChange {
   IteratorChange(const void* iterator, OpKernelContext* ctx,
                  bool is_initialiser);
 
+  // Keeps the position for the case that the initialiser of its dataset runs
+  // again before the program has got anything.
+  void HoldPosition();
+
   std::shared_ptr<Source> source_;
   OpKernelContext* ctx_;
   bool is_initialiser_;
@@ -72,8 +76,7 @@ class IteratorChange {
   std::optional<Source::HeldPosition> held_;
   std::unique_ptr<data::IteratorStateReader> held_position_;
   data::IteratorStateReader* position_ = nullptr;
-  // For Restore: what also waits for the initialiser, if that runs again before
-  // the first read, once the restore has succeeded.
+  // For Restore: what is held once the restore has succeeded.
   std::optional<Source::HeldPosition> hold_;
   Source::RestoredRecords restored_;
   std::vector<Source::Element> given_back_;

@@ -23,11 +23,11 @@ IteratorRead::~IteratorRead() {
 void IteratorRead::Begin() {
   if (run_ == nullptr) {
     const auto source = Source::AnyKept() ? Source::Find(iterator_) : nullptr;
-    if (source != nullptr) source->ReadsDespiteClaim();
+    if (source != nullptr) source->ReleasePosition(source->version());
     return;
   }
   source_ = Source::Of(iterator_);
-  if (Source::AnyKept() && source_->ReadsDespiteClaim()) {
+  if (Source::AnyKept() && source_->IsClaimed()) {
     is_stale_ = true;
     mutex_lock l(run_->mu_);
     run_->is_aborted_ = true;

@@ -24,6 +24,9 @@ class ReadSet {
   void Add(const ReadSet& other);
 
   bool IsStale() const;
+  // The program gets what was read, or a restored record: restored positions of
+  // these versions are in use.
+  void NoteUse(bool is_restored) const;
   bool empty() const { return reads_.empty(); }
 
   auto begin() const { return reads_.begin(); }

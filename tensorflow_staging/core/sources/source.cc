@@ -79,6 +79,13 @@ bool ReadSet::IsStale() const {
   return false;
 }
 
+void ReadSet::NoteUse(bool is_restored) const {
+  if (!Source::AnyKept()) return;
+  for (const auto& [source, version] : reads_) {
+    source->ReleasePosition(version, is_restored);
+  }
+}
+
 std::shared_ptr<Source> Source::Of(const void* iterator) {
   std::shared_ptr<Source> found = Find(iterator);
   return found != nullptr
@@ -230,13 +237,28 @@ void Source::EndClaim() {
   --claims_;
 }
 
-bool Source::ReadsDespiteClaim() {
+bool Source::IsClaimed() const {
   mutex_lock l(mu_);
-  if (claims_ > 0) return true;
-  if (version() == kNoDataset) return false;
-  held_.reset();
-  CountKept();
-  return false;
+  return claims_ > 0;
+}
+
+void Source::ReleasePosition(int64_t version, bool with_others) {
+  std::optional<HeldPosition> released;
+  {
+    mutex_lock l(mu_);
+    if (version == kNoDataset || version != version_) return;
+    released.swap(held_);
+    CountKept();
+  }
+  if (!released.has_value() || !with_others) return;
+  for (const std::shared_ptr<Source>& other : Sources()->All()) {
+    mutex_lock l(other->mu_);
+    if (other->held_.has_value() &&
+        other->held_->restored_in == released->restored_in) {
+      other->held_.reset();
+      other->CountKept();
+    }
+  }
 }
 
 void Source::CountKept() {

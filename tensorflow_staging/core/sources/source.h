@@ -44,6 +44,8 @@ class Source {
     // The fingerprint of the dataset that has got the position already. What is
     // fed may change, and then gives the same initialiser another one.
     std::optional<uint64_t> dataset;
+    // The session's run that has restored it.
+    int64_t restored_in = 0;
   };
   using Element = std::vector<Tensor>;
   using RestoredRecords = std::map<std::string, std::vector<SavedRecord>>;
@@ -87,9 +89,8 @@ class Source {
   Status AddReader(SourceReader* reader, std::vector<SavedRecord>* restored)
       TF_LOCKS_EXCLUDED(mu_);
 
-  // Whether anybody must call TakeGivenBack, CheckNoneWaits or
-  // ReadsDespiteClaim:
-  // whether any source has elements, records or a position.
+  // Whether anybody must call TakeGivenBack, CheckNoneWaits, IsClaimed or
+  // ReleasePosition: whether any source has elements, records or a position.
   static bool AnyKept() {
     return num_kept_.load(std::memory_order_relaxed) > 0;
   }
@@ -116,9 +117,13 @@ class Source {
   std::optional<HeldPosition> ClaimPosition(const std::string& initializer)
       TF_LOCKS_EXCLUDED(mu_);
   void EndClaim() TF_LOCKS_EXCLUDED(mu_);
-  // A read begins. It releases the position, if the iterator has a dataset: the
-  // position is in use. Returns whether the position is claimed instead.
-  bool ReadsDespiteClaim() TF_LOCKS_EXCLUDED(mu_);
+  bool IsClaimed() const TF_LOCKS_EXCLUDED(mu_);
+  // The program gets something that was read in `version`: the position that
+  // this version has is in use. What a stage reads ahead is not in use before a
+  // step takes it. A restored record is of all sources of its stage but names
+  // one: then `with_others` releases what was restored in the same run.
+  void ReleasePosition(int64_t version, bool with_others = false)
+      TF_LOCKS_EXCLUDED(mu_);
 
   // Reads in progress of staged runs.
   std::atomic<int>& staged_reads() { return staged_reads_; }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -201,7 +202,7 @@ TEST(SourceTest, ElementsOfTheCurrentVersionAreGivenBackInOrder) {
   EXPECT_FALSE(Source::AnyKept());
 }
 
-TEST(SourceTest, APositionIsHeldForItsInitializerUntilTheFirstRead) {
+TEST(SourceTest, APositionIsHeldForItsInitializerUntilTheFirstUse) {
   TestIterator iterator;
   Source& source = *iterator.source();
   EXPECT_FALSE(source.ClaimPosition("initializer").has_value());
@@ -209,19 +210,42 @@ TEST(SourceTest, APositionIsHeldForItsInitializerUntilTheFirstRead) {
   EXPECT_TRUE(Source::AnyKept());
   EXPECT_FALSE(source.ClaimPosition("another").has_value());
   // A read of an iterator without a dataset uses no position.
-  EXPECT_FALSE(source.ReadsDespiteClaim());
+  source.ReleasePosition(source.version());
   source.Change({}, /*changing=*/nullptr);
-  // The initialiser may run again before the first read.
+  // Nor does a record of the dataset before.
+  source.ReleasePosition(source.version() - 1);
+  // The initialiser may run again before the first use.
   for (int i = 0; i < 2; ++i) {
     const auto position = source.ClaimPosition("initializer");
     ASSERT_TRUE(position.has_value());
     EXPECT_EQ(position->position.scalar<int64_t>()(), 3);
-    EXPECT_TRUE(source.ReadsDespiteClaim());
+    EXPECT_TRUE(source.IsClaimed());
     source.EndClaim();
   }
-  EXPECT_FALSE(source.ReadsDespiteClaim());
+  EXPECT_FALSE(source.IsClaimed());
+  ReadSet record;
+  record.Add(iterator.source(), source.version());
+  record.NoteUse(/*is_restored=*/false);
   EXPECT_FALSE(source.ClaimPosition("initializer").has_value());
   EXPECT_FALSE(Source::AnyKept());
+}
+
+TEST(SourceTest, ARestoredRecordUsesAllPositionsThatItsRunHasRestored) {
+  TestIterator one, other, later;
+  for (const TestIterator* iterator : {&one, &other, &later}) {
+    Source& source = *iterator->source();
+    source.Change({}, /*changing=*/nullptr);
+    source.HoldPosition({Tensor(int64_t{3}), "initializer",
+                         /*dataset=*/std::nullopt,
+                         /*restored_in=*/iterator == &later ? 8 : 7});
+  }
+  ReadSet record;
+  record.Add(one.source(), one.source()->version());
+  record.NoteUse(/*is_restored=*/true);
+  EXPECT_FALSE(one.source()->ClaimPosition("initializer").has_value());
+  EXPECT_FALSE(other.source()->ClaimPosition("initializer").has_value());
+  EXPECT_TRUE(later.source()->ClaimPosition("initializer").has_value());
+  later.source()->EndClaim();
 }
 
 TEST(SourceTest, ASourceThatGoesKeepsNothing) {

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tensorflow_staging.python.testing import smart_stage_sessions
+from tensorflow_staging.python.testing import test_util
 
 
 class _FailOnce(tf.train.SessionRunHook):
@@ -67,6 +68,37 @@ def test_a_session_that_recovers_continues_from_the_checkpoint(tmp_path):
   # Checkpoints come after 0, 3 and 6 steps; the error replaces the result of the fifth step.
   taken = _train(tmp_path, 9, _FailOnce(steps=5))
   assert taken == [0, 1, 2, 3, 3, 4, 5, 6, 7]
+
+
+class _InitialiseAfterTheStages(tf.train.SessionRunHook):
+  """Initialises an iterator when the hooks before this one have started the stages, which have read it."""
+
+  def __init__(self, initializer):
+    self._initializer = initializer
+
+  def after_create_session(self, session, coord):
+    test_util.wait_until(lambda: all(stage.waiting_puts == 1 for stage in tf.staging.stats(session)))
+    session.run(self._initializer)
+
+
+@pytest.mark.parametrize("smart_stage", [False, True], ids=["manual", "smart_stage"])
+def test_a_hook_that_initialises_when_the_stages_have_read_what_was_restored(smart_stage, tmp_path):
+  taken = []
+  for _ in range(3):
+    with tf.Graph().as_default():
+      iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(1000))
+      number = iterator.get_next() * 1
+      if not smart_stage:
+        number = tf.staged(number, capacity=3)
+      variable = tf.get_variable("v", initializer=tf.zeros([], tf.int64))
+      step = tf.group(tf.assign_add(variable, number), tf.assign_add(tf.train.get_or_create_global_step(), 1))
+      tf.staging.save_iterators()
+      hooks = [tf.make_prefetch_hook(), _InitialiseAfterTheStages(iterator.initializer)]
+      with tf.train.MonitoredTrainingSession(
+          checkpoint_dir=str(tmp_path), hooks=hooks,
+          config=smart_stage_sessions.smart_stage_config(capacity=3) if smart_stage else None) as sess:
+        taken += [int(sess.run([number, step])[0]) for _ in range(4)]
+  assert taken == list(range(12))
 
 
 def _input_fn():

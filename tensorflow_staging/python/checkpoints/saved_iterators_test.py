@@ -163,6 +163,30 @@ def test_a_restore_while_the_stages_run_goes_back(program, tmp_path):
       training.saver.restore(training.sess, path)
 
 
+_REINITIALISED = ("smart_stage", "staged", "staged_and_smart_stage", "chain", "staged_join", "no_stage")
+
+
+@pytest.mark.parametrize("program", _REINITIALISED, indirect=True)
+def test_an_initialiser_after_a_restore_continues_until_a_step_has_a_record(program, tmp_path):
+  with program() as saved:
+    saved.initialise()
+    saved.start()
+    assert saved.steps(3) == [0, 1, 2]
+    saved.wait_until_full()
+    path = saved.saver.save(saved.sess, str(tmp_path / "model"))
+  with program() as restored:
+    restored.initialise()
+    restored.saver.restore(restored.sess, path)
+    restored.start()
+    for _ in range(2):
+      # What the stages have read ahead is not in use yet.
+      restored.wait_until_full()
+      restored.initialise()
+    assert restored.steps(1) == [3]
+    restored.initialise()
+    assert restored.steps(9) == list(range(9))
+
+
 def test_a_restore_after_the_end_of_the_data_goes_back(program, tmp_path):
   with program(stop=12) as training:
     training.initialise()
