@@ -28,7 +28,7 @@ void IteratorRead::Begin() {
   }
   source_ = Source::Of(iterator_);
   if (Source::AnyKept() && source_->IsClaimed()) {
-    is_stale_ = true;
+    is_stale_ = is_claimed_ = true;
     mutex_lock l(run_->mu_);
     run_->is_aborted_ = true;
     return;
@@ -64,6 +64,8 @@ bool IteratorRead::Answers(std::vector<Tensor>* element, Status* status) {
   *status = status_;
   if (!status->ok()) return true;
   if (is_stale_) {
+    // Otherwise the run would be repeated all the time until then.
+    if (is_claimed_) source_->AwaitEndOfClaims(ctx_->cancellation_manager());
     // The error cancels the run, and a cancelled run cancels for good the
     // iterators that it is reading.
     mutex_lock l(run_->mu_);

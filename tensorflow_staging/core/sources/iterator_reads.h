@@ -62,6 +62,7 @@ class IteratorRead {
   Status status_;
   std::vector<SourceReader::Due> due_;
   bool is_stale_ = false;
+  bool is_claimed_ = false;
   bool is_inside_ = false;
 };
 

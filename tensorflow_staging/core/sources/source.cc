@@ -235,11 +235,29 @@ std::optional<Source::HeldPosition> Source::ClaimPosition(
 void Source::EndClaim() {
   mutex_lock l(mu_);
   --claims_;
+  claims_changed_.notify_all();
 }
 
 bool Source::IsClaimed() const {
   mutex_lock l(mu_);
   return claims_ > 0;
+}
+
+void Source::AwaitEndOfClaims(CancellationManager* cancellation) {
+  const CancellationToken token = cancellation->get_cancellation_token();
+  bool cancelled = false;
+  if (!cancellation->RegisterCallback(token, [this, &cancelled] {
+        mutex_lock l(mu_);
+        cancelled = true;
+        claims_changed_.notify_all();
+      })) {
+    return;  // The cancellation has begun.
+  }
+  {
+    mutex_lock l(mu_);
+    while (claims_ > 0 && !cancelled) claims_changed_.wait(l);
+  }
+  cancellation->DeregisterCallback(token);
 }
 
 void Source::ReleasePosition(int64_t version, bool with_others) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/refcount.h"
@@ -118,6 +119,9 @@ class Source {
       TF_LOCKS_EXCLUDED(mu_);
   void EndClaim() TF_LOCKS_EXCLUDED(mu_);
   bool IsClaimed() const TF_LOCKS_EXCLUDED(mu_);
+  // Waits until no position is claimed, or until a cancellation.
+  void AwaitEndOfClaims(CancellationManager* cancellation)
+      TF_LOCKS_EXCLUDED(mu_);
   // The program gets something that was read in `version`: the position that
   // this version has is in use. What a stage reads ahead is not in use before a
   // step takes it. A restored record is of all sources of its stage but names
@@ -152,6 +156,7 @@ class Source {
   std::string initializer_ TF_GUARDED_BY(mu_);
   std::optional<HeldPosition> held_ TF_GUARDED_BY(mu_);
   int claims_ TF_GUARDED_BY(mu_) = 0;
+  condition_variable claims_changed_;
   int kept_ TF_GUARDED_BY(mu_) = 0;
 };
 

@@ -4,14 +4,17 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>  // NOLINT
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow_staging/core/sources/read_set.h"
@@ -246,6 +249,28 @@ TEST(SourceTest, ARestoredRecordUsesAllPositionsThatItsRunHasRestored) {
   EXPECT_FALSE(other.source()->ClaimPosition("initializer").has_value());
   EXPECT_TRUE(later.source()->ClaimPosition("initializer").has_value());
   later.source()->EndClaim();
+}
+
+TEST(SourceTest, AReadWaitsForTheEndOfAClaimOrItsCancellation) {
+  TestIterator iterator;
+  Source& source = *iterator.source();
+  source.HoldPosition({Tensor(int64_t{3}), "initializer"});
+  ASSERT_TRUE(source.ClaimPosition("initializer").has_value());
+  CancellationManager cancelled_before;
+  cancelled_before.StartCancel();
+  source.AwaitEndOfClaims(&cancelled_before);
+  CancellationManager cancelled, kept;
+  std::atomic<bool> has_ended = false;
+  std::thread to_cancel([&] { source.AwaitEndOfClaims(&cancelled); });
+  std::thread to_wait([&] {
+    source.AwaitEndOfClaims(&kept);
+    EXPECT_TRUE(has_ended);
+  });
+  cancelled.StartCancel();
+  to_cancel.join();
+  has_ended = true;
+  source.EndClaim();
+  to_wait.join();
 }
 
 TEST(SourceTest, ASourceThatGoesKeepsNothing) {
