@@ -63,6 +63,22 @@ def test_a_hook_that_comes_late_runs_the_stages_that_the_session_has(distributed
       assert sess.run(other) == 2502
 
 
+@pytest.mark.parametrize("distributed", [False, True])
+def test_a_hook_that_found_nothing_to_run_lets_steps_compute_everything(distributed):
+  record = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100)).get_next() * 2
+  target = tf.train.Server.create_local_server().target if distributed else ""
+  with tf.Session(target, config=smart_stage_sessions.smart_stage_config()) as sess:
+    with tf.make_prefetch_hook().running(sess):
+      assert sess.run(record) == 0
+      result = record + tf.get_variable("variable", initializer=np.int64(1000))
+      sess.run(tf.global_variables_initializer())
+      assert sess.run(result) == 1002
+    # The next start runs what the program stages itself.
+    staged = tf.staged(tf.data.make_one_shot_iterator(tf.data.Dataset.range(100)).get_next())
+    with tf.make_prefetch_hook().running(sess):
+      assert sess.run([result, staged]) == [1004, 0]
+
+
 def test_a_stage_added_to_a_running_graph_needs_another_name():
   double = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100)).get_next() * 2
   result = double + tf.get_variable("variable", initializer=np.int64(1000))

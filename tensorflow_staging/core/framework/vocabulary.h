@@ -112,6 +112,8 @@ inline constexpr char kPutDoneSuffix[] = "/done";
 // The node of a session's graph that lists the runners of its stages. No node
 // of a user can have a name that begins with an underscore.
 inline constexpr char kRunnersNode[] = "_staging/runners";
+// Its attribute with the session's handle.
+inline constexpr char kSessionAttr[] = "_staging_session";
 // The node of that graph that lists what a program has to know of its stages.
 inline constexpr char kNotesNode[] = "_staging/notes";
 

@@ -6,7 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "tensorflow/core/framework/device.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/strcat.h"
@@ -19,17 +21,28 @@ namespace {
 
 constexpr char kContainer[] = "staging_graph_history";
 
-// Marks a buffer that some run has used. Only its existence matters. The buffer
-// itself may be in another process. The name of the mark includes the buffer's
-// container, which belongs to one session.
+// Marks a buffer that some run has used, or a session that was asked for its
+// stages. Only its existence matters. The buffer itself may be in another
+// process. The name of its mark includes the buffer's container, which belongs
+// to one session.
 class UsedBuffer : public ResourceBase {
  public:
   static std::string Name(const BufferKey& key) {
     return strings::StrCat(key.container, "|", key.name);
   }
+  static std::string Name(const std::string& session_handle) {
+    return session_handle;
+  }
 
   std::string DebugString() const override { return "Used staging buffer"; }
 };
+
+bool IsMarked(ResourceMgr* manager, const std::string& name) {
+  UsedBuffer* found = nullptr;
+  if (!manager->Lookup(kContainer, name, &found).ok()) return false;
+  found->Unref();
+  return true;
+}
 
 // Returns the manager of the resources that this file keeps. Returns null if
 // all devices belong to other processes, or appear to, as in a session that
@@ -56,8 +69,9 @@ core::RefCountPtr<GraphHistory> GraphHistory::Of(
   if (manager == nullptr) return nullptr;
   GraphHistory* history = nullptr;
   const Status status = manager->LookupOrCreate<GraphHistory>(
-      kContainer, session_handle, &history, [](GraphHistory** created) {
-        *created = new GraphHistory;
+      kContainer, session_handle, &history,
+      [&session_handle](GraphHistory** created) {
+        *created = new GraphHistory(session_handle);
         return OkStatus();
       });
   if (!status.ok()) {
@@ -76,9 +90,11 @@ void GraphHistory::Forget(const std::string& session_handle,
     return;
   const core::RefCountPtr<GraphHistory> history(found);
   manager->Delete<GraphHistory>(kContainer, session_handle).IgnoreError();
+  // Each fails if it was not marked.
+  manager->Delete<UsedBuffer>(kContainer, UsedBuffer::Name(session_handle))
+      .IgnoreError();
   mutex_lock l(history->mu_);
   for (const BufferKey& key : history->buffers_) {
-    // Fails for a buffer that no run has used.
     manager->Delete<UsedBuffer>(kContainer, UsedBuffer::Name(key))
         .IgnoreError();
   }
@@ -108,6 +124,15 @@ void GraphHistory::RememberBuffers(const Graph& graph) {
   }
 }
 
+bool GraphHistory::HasStartedWithoutStages(const DeviceSet& devices) {
+  mutex_lock l(mu_);
+  if (buffers_.empty() && !started_without_stages_) {
+    started_without_stages_ =
+        IsMarked(ManagerOf(devices), UsedBuffer::Name(session_handle_));
+  }
+  return started_without_stages_;
+}
+
 bool GraphHistory::IsNew(const std::string& text) {
   mutex_lock l(mu_);
   return told_.insert(text).second;
@@ -117,27 +142,26 @@ void GraphHistory::MarkBuffersUsed(const Graph& graph,
                                    const DeviceSet& devices) {
   ResourceMgr* manager = ManagerOf(devices);
   if (manager == nullptr) return;
+  // Fails if an earlier run has made the mark.
+  const auto mark = [manager](const std::string& name) {
+    manager->Create(kContainer, name, new UsedBuffer).IgnoreError();
+  };
   for (const Node* node : graph.op_nodes()) {
+    std::string session;
+    if (node->name() == kRunnersNode &&
+        TryGetNodeAttr(node->attrs(), kSessionAttr, &session)) {
+      mark(UsedBuffer::Name(session));
+    }
     if (!UsesBuffer(*node)) continue;
-    const std::optional<BufferKey> key = BufferOf(*node);
-    if (!key) continue;
-    // Fails if an earlier run has marked the buffer.
-    manager->Create(kContainer, UsedBuffer::Name(*key), new UsedBuffer)
-        .IgnoreError();
+    if (const auto key = BufferOf(*node)) mark(UsedBuffer::Name(*key));
   }
 }
 
 bool GraphHistory::AnyBufferIsUsed(const DeviceSet& devices) const {
   ResourceMgr* manager = ManagerOf(devices);
-  for (const BufferKey& key : buffers_) {
-    UsedBuffer* found = nullptr;
-    if (!manager->Lookup(kContainer, UsedBuffer::Name(key), &found).ok()) {
-      continue;
-    }
-    found->Unref();
-    return true;
-  }
-  return false;
+  return absl::c_any_of(buffers_, [manager](const BufferKey& key) {
+    return IsMarked(manager, UsedBuffer::Name(key));
+  });
 }
 
 }  // namespace staging

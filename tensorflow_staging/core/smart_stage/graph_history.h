@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -56,12 +57,18 @@ class GraphHistory : public ResourceBase {
   // tell the user, they tell once, not each time that the graph grows.
   bool IsNew(const std::string& text) TF_LOCKS_EXCLUDED(mu_);
 
+  // Whether the program has asked for the stages of the session, to start them,
+  // when it had none. A stage that SmartStage added later would not run.
+  // Call this before RememberBuffers.
+  bool HasStartedWithoutStages(const DeviceSet& devices) TF_LOCKS_EXCLUDED(mu_);
+
   // Marks the buffers in `graph`, the graph of one run, as used: from now on
   // they may hold records of the current partition. Call this for each run. The
   // history of the run's session finds the marks, so that the caller need not
   // know the session. The marks are necessary because a buffer may be in
   // another process, or on a device that only the run knows, where the history
-  // cannot look for it.
+  // cannot look for it. If the run asks for the session's stages, marks that,
+  // too.
   static void MarkBuffersUsed(const Graph& graph, const DeviceSet& devices);
 
   std::string DebugString() const override { return "Staging graph history"; }
@@ -69,12 +76,17 @@ class GraphHistory : public ResourceBase {
  private:
   using Names = absl::flat_hash_set<std::string>;
 
+  explicit GraphHistory(std::string session_handle)
+      : session_handle_(std::move(session_handle)) {}
+
   bool AnyBufferIsUsed(const DeviceSet& devices) const
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const std::string session_handle_;
   mutable mutex mu_;
   std::shared_ptr<const Names> nodes_ TF_GUARDED_BY(mu_);
   std::vector<BufferKey> buffers_ TF_GUARDED_BY(mu_);
+  bool started_without_stages_ TF_GUARDED_BY(mu_) = false;
   Names told_ TF_GUARDED_BY(mu_);
 };
 

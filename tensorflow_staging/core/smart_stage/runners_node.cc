@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
@@ -94,12 +95,18 @@ std::vector<PrefetchRunnerOptions> RunnersOfPlan(
 }
 
 Status AddRunnersNode(const std::vector<PrefetchRunnerOptions>& runners,
-                      Graph* graph) {
+                      const std::string& session_handle, Graph* graph) {
   Tensor value(DT_STRING, {static_cast<int64_t>(runners.size())});
   for (size_t i = 0; i < runners.size(); ++i) {
     value.vec<tstring>()(i) = runners[i].SerializeAsString();
   }
-  return AddConstant(kRunnersNode, value, "/device:CPU:0", graph);
+  Node* node = nullptr;
+  return NodeBuilder(kRunnersNode, "Const")
+      .Attr("dtype", value.dtype())
+      .Attr("value", value)
+      .Attr(kSessionAttr, session_handle)
+      .Device("/device:CPU:0")
+      .Finalize(graph, &node);
 }
 
 Status FindRunnersOfSession(

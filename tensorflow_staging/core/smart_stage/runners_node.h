@@ -26,9 +26,10 @@ namespace staging {
 std::vector<PrefetchRunnerOptions> RunnersOfPlan(
     const StagePlan& plan, const SmartStageSettings& settings);
 
-// Adds the constant that holds `runners` to `graph`.
+// Adds the constant that holds `runners` to `graph`, the graph of the session
+// with this handle.
 Status AddRunnersNode(const std::vector<PrefetchRunnerOptions>& runners,
-                      Graph* graph);
+                      const std::string& session_handle, Graph* graph);
 
 // Finds the runners of a session: `manual_stages`, the options of the manual
 // stages, which check their Puts where those need it, and the options of the

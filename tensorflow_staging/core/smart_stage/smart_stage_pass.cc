@@ -98,6 +98,10 @@ class SmartStagePass : public GraphOptimizationPass {
       if (history != nullptr) {
         counts = history->FilterIfRunning(*options.device_set);
         if (!counts.graph_grows()) history->RememberNodes(*graph);
+        if (history->HasStartedWithoutStages(*options.device_set)) {
+          settings.enabled = false;
+          settings.async_embedding.enabled = false;
+        }
       }
     }
     RewriteOptions rewrite;
@@ -126,7 +130,7 @@ class SmartStagePass : public GraphOptimizationPass {
     if (counts.graph_grows()) {
       TF_RETURN_IF_ERROR(ConnectLateSources(counts_after, graph));
     }
-    TF_RETURN_IF_ERROR(AddRunnersNode(runners, graph));
+    TF_RETURN_IF_ERROR(AddRunnersNode(runners, options.session_handle, graph));
     TF_RETURN_IF_ERROR(AddNotes(notes, graph));
     if (history != nullptr) history->RememberBuffers(*graph);
     return OkStatus();

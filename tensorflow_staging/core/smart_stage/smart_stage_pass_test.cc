@@ -25,6 +25,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // Runs a session over the graph that a test builds, with the runners of its
 // stages.
@@ -292,6 +293,24 @@ TEST_F(SmartStagePassTest, NoStageIsAddedOnceARunnerHasBegunToStart) {
   int64_t value = -1;
   ASSERT_EQ(Run("later_target:0", &value), OkStatus());
   EXPECT_EQ(value, 5);
+}
+
+// What SmartStage found later would not run, and steps would wait for it.
+TEST_F(SmartStagePassTest, NoStageIsAddedOnceTheProgramHasStartedNone) {
+  graph_.GetNext("next", iterator_);
+  ASSERT_EQ(Start(), OkStatus());
+  EXPECT_THAT(runners_, IsEmpty());
+  ASSERT_EQ(Extend([](TestGraph* later) {
+              Node* iterator = later->Iterator("later_iterator");
+              later->InitializeWithRange("later_initialize", iterator, 5, 10);
+              Node* next = later->GetNext("later_next", iterator);
+              later->Target("later_target", {later->Neg("later_a", next)});
+            }),
+            OkStatus());
+  ASSERT_EQ(session_->Run({}, {}, {"later_initialize"}, nullptr), OkStatus());
+  int64_t value = 0;
+  ASSERT_EQ(Run("later_target:0", &value), OkStatus());
+  EXPECT_EQ(value, -5);
 }
 
 }  // namespace
