@@ -114,15 +114,21 @@ Status FindRunnersOfSession(
     std::vector<PrefetchRunnerOptions>* runners,
     std::vector<StageNote>* notes) {
   *runners = manual_stages;
+  // A session runs an earlier fetch again as it was before the graph has grown.
+  // It forgets a callable.
+  CallableOptions callable;
+  callable.add_fetch(absl::StrCat(kRunnersNode, ":0"));
+  callable.add_fetch(absl::StrCat(kNotesNode, ":0"));
   // The thread that asks runs the op, so that no other has to be woken.
-  RunOptions run;
-  run.set_inter_op_thread_pool(-1);
+  callable.mutable_run_options()->set_inter_op_thread_pool(-1);
   std::vector<Tensor> outputs;
-  RunMetadata metadata;
-  const Status status = session->Run(
-      run, {},
-      {absl::StrCat(kRunnersNode, ":0"), absl::StrCat(kNotesNode, ":0")}, {},
-      &outputs, &metadata);
+  Session::CallableHandle handle;
+  Status status = session->MakeCallable(callable, &handle);
+  if (status.ok()) {
+    RunMetadata metadata;
+    status = session->RunCallable(handle, {}, &outputs, &metadata);
+    session->ReleaseCallable(handle).IgnoreError();
+  }
   // A graph without stages has no such nodes. Sessions report it differently.
   if ((errors::IsNotFound(status) || errors::IsInvalidArgument(status)) &&
       (absl::StrContains(status.message(), kRunnersNode) ||
@@ -149,7 +155,7 @@ Status FindRunnersOfSession(
 
 Status FetchCounts(Session* session, const std::vector<std::string>& tensors,
                    std::vector<int64_t>* counts) {
-  // As in FindRunnersOfSession.
+  // The thread that asks runs the op.
   RunOptions run;
   run.set_inter_op_thread_pool(-1);
   for (const std::string& tensor : tensors) {

@@ -295,6 +295,28 @@ TEST_F(SmartStagePassTest, NoStageIsAddedOnceARunnerHasBegunToStart) {
   EXPECT_EQ(value, 5);
 }
 
+TEST_F(SmartStagePassTest, WhatALaterStageNeedsIsFoundWhenItStarts) {
+  graph_.GetNext("next", iterator_);
+  ASSERT_EQ(Start(), OkStatus());
+  ASSERT_EQ(Extend([](TestGraph* later) {
+              Node* predicate = later->Less("predicate", later->Const("a", 1),
+                                            later->Const("b", 2));
+              Node* choice =
+                  later->Switch("choice", later->Const("c", 3), predicate);
+              Node* merged = later->Merge("merge", {{choice, 0}, {choice, 1}});
+              later->Stage("later_stage", {merged});
+            }),
+            OkStatus());
+  PrefetchRunnerOptions stage;
+  stage.add_fetch_ops("later_stage/TensorBufferPut");
+  std::vector<PrefetchRunnerOptions> runners;
+  ASSERT_EQ(FindRunnersOfSession(session_.get(), {stage}, &runners),
+            OkStatus());
+  ASSERT_EQ(runners.size(), 1);
+  EXPECT_THAT(runners[0].fetch_ops(),
+              ElementsAre("later_stage/TensorBufferPut/done:0"));
+}
+
 // What SmartStage found later would not run, and steps would wait for it.
 TEST_F(SmartStagePassTest, NoStageIsAddedOnceTheProgramHasStartedNone) {
   graph_.GetNext("next", iterator_);
