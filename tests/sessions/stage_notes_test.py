@@ -61,6 +61,23 @@ def test_eager_python_may_read_anything(warnings):
   assert "eager" in warnings[0]
 
 
+def test_a_stage_that_comes_too_late_to_carry_the_label_is_named(warnings):
+  features, label = tf.data.make_one_shot_iterator(tf.data.Dataset.range(9).map(lambda n: (n, n))).get_next()
+  first = tf.staged(features, name="first")
+  with tf.Session() as sess:
+    _start(sess)
+    sess.run([first])
+    assert warnings == []
+    tf.staged(label, name="second")
+    _start(sess)
+  assert len(warnings) == 1
+  assert warnings[0].startswith("Stage 'second' was added after the stages of the session had begun to run")
+  report = tf.staging.explain()
+  assert report.notes == tuple(warnings)
+  assert warnings[0] in str(report)
+  assert "Stage &#x27;second&#x27; was added after" in report.to_html()
+
+
 def test_numpy_functions_say_nothing(warnings):
   tf.staged(tf.numpy_function(lambda n: n + 1, [_next()], tf.int64))
   with tf.Session() as sess:

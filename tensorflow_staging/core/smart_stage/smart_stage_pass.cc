@@ -112,7 +112,9 @@ class SmartStagePass : public GraphOptimizationPass {
                                 .rewrite_options()
                                 .disable_meta_optimizer();
     const NodeFilter counts_after = AfterRewrite(counts, *graph);
-    TF_RETURN_IF_ERROR(AlignStages(counts, settings.content, rewrite, graph));
+    std::vector<LateStage> late;
+    TF_RETURN_IF_ERROR(
+        AlignStages(counts, settings.content, rewrite, graph, &late));
     const StagePlan plan(*graph, settings.enabled, settings.name, counts_after,
                          settings.content);
     std::vector<PrefetchRunnerOptions> runners = RunnersOfPlan(plan, settings);
@@ -132,6 +134,7 @@ class SmartStagePass : public GraphOptimizationPass {
     }
     TF_RETURN_IF_ERROR(AddRunnersNode(runners, options.session_handle, graph));
     TF_RETURN_IF_ERROR(AddNotes(notes, graph));
+    TF_RETURN_IF_ERROR(AddNotes(NotesOnLateStages(late), graph));
     if (history != nullptr) history->RememberBuffers(*graph);
     return OkStatus();
   }

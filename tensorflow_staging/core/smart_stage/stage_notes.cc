@@ -94,6 +94,21 @@ std::vector<StageNote> NotesOnChangingState(const StagePlan& plan,
   return notes;
 }
 
+std::vector<StageNote> NotesOnLateStages(const std::vector<LateStage>& stages) {
+  std::vector<StageNote> notes;
+  for (const LateStage& stage : stages) {
+    notes.push_back(
+        {"", absl::StrCat("Stage '", stage.name,
+                          "' was added after the stages of the session had "
+                          "begun to run, so its records carry only what "
+                          "tf.staged got: a step that also uses '",
+                          stage.source,
+                          "' gets another element of it. Create the session "
+                          "when the graph is complete.")});
+  }
+  return notes;
+}
+
 std::vector<StageNote> NotesOnUnownedReads(const Graph& graph) {
   std::vector<StageNote> notes;
   // The stages of SmartStage look like manual ones in a rewritten graph.

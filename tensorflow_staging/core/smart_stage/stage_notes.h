@@ -10,6 +10,7 @@
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
+#include "tensorflow_staging/core/graph/rewrite/stage_alignment.h"
 
 namespace tensorflow {
 namespace staging {
@@ -28,6 +29,9 @@ struct StageNote {
 // plan of `graph`, reads and the program may change while it trains.
 std::vector<StageNote> NotesOnChangingState(const StagePlan& plan,
                                             const Graph& graph);
+
+// Returns a note for each stage that steps may use beside its own source.
+std::vector<StageNote> NotesOnLateStages(const std::vector<LateStage>& stages);
 
 // Returns a note for each iterator that a stage of `graph`, which has been
 // rewritten and placed, reads where it does not see changes of the iterator.

@@ -22,6 +22,7 @@ from tensorflow_staging.python.explain import explain_data
 from tensorflow_staging.python.explain import explain_graph
 from tensorflow_staging.python.explain import explain_report
 from tensorflow_staging.python.pywrap import _pywrap_staging
+from tensorflow_staging.python.session import needed_runners
 from tensorflow_staging.python.smart_stage import graph_key
 from tensorflow_staging.python.smart_stage import optimizer_options
 
@@ -63,7 +64,7 @@ def explain(
     A report with the fields `enabled`, `async_embedding`, `num_nodes`, `stages` (each with its name,
     its sources, its nodes, its boundary, the elements that it keeps, the first nodes outside it and,
     for lookups ahead of the step, the variables and how many updates they may miss),
-    `unstaged_sources`, `reasons` and `advice`.
+    `unstaged_sources`, `reasons`, `advice` and `notes`.
     `str(report)` is readable text; `report.to_html()` and `report.save_html(path)` make a page for a
     browser; `report.to_dot()` and `report.save_svg(path)` draw a picture.
     For a step or a callback, a report with the field `steps`: for each trace its name, `why_not`, its nodes, its
@@ -116,7 +117,8 @@ def explain(
           explain_data.Reason(nodes=count, example=explain_data.OutsideNode(*example), about=tuple(about))
           for count, example, about in found["reasons"]),
       advice=explain_advice.advice(staged_graph, [source.name for source in unstaged_sources]),
-      graph=staged_graph)
+      graph=staged_graph,
+      notes=needed_runners.reported(graph))
 
 
 def _stage(

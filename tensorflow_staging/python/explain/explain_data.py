@@ -174,3 +174,4 @@ class ReportData:
   reasons: tuple[Reason, ...]
   advice: tuple[Advice, ...]
   graph: explain_graph.StagedGraph = dataclasses.field(repr=False)
+  notes: tuple[str, ...] = ()

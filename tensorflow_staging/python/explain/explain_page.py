@@ -72,7 +72,7 @@ def page(report: explain_data.ReportData) -> str:
 {_advice(report, links)}</section>
 <section id="stages">
 <h2>Stages, and what they carry to the step</h2>
-{_stages(report, links)}{_unstaged_sources(report, links)}</section>
+{_stages(report, links)}{_unstaged_sources(report, links)}{_notes(report)}</section>
 <section id="reasons">
 <h2>Why nodes are in no stage</h2>
 {_reasons(report, links)}</section>
@@ -242,6 +242,13 @@ def _unstaged_sources(report: explain_data.ReportData, links: _NodeLinks) -> str
   if not sources:
     return ""
   return "<h3>Sources of records that do not run ahead</h3>\n" + _list(map(links.outside, sources), len(sources))
+
+
+def _notes(report: explain_data.ReportData) -> str:
+  if not report.notes:
+    return ""
+  items = map(html.escape, report.notes)
+  return "<h3>What sessions of the graph have warned of</h3>\n" + _list(items, len(report.notes))
 
 
 def _reasons(report: explain_data.ReportData, links: _NodeLinks) -> str:

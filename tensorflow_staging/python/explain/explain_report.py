@@ -28,6 +28,8 @@ class StageReport(explain_data.ReportData):
       reason first.
     advice: The nodes whose reasons keep others in the step, that for most others first.
     graph: The graph.
+    notes: What sessions of the graph have warned of when their stages started, such as a stage that was
+      added too late to carry what steps use beside it.
   """
 
   def __str__(self) -> str:

@@ -39,6 +39,9 @@ def text(report: explain_data.ReportData) -> str:
   if report.unstaged_sources:
     lines += ["", "Sources of records that do not run ahead:"]
     lines += _listed(map(str, report.unstaged_sources), len(report.unstaged_sources))
+  if report.notes:
+    lines += ["", "What sessions of the graph have warned of:"]
+    lines += _listed(report.notes, len(report.notes))
   lines += ["", *_reasons(report)]
   if once := report.graph.count(explain_graph.ONCE):
     lines += ["", f"Runs once, before the first step: {counted(once, 'node')}."]

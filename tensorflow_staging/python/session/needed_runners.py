@@ -18,8 +18,8 @@ from tensorflow_staging.python.thread_pools import full_pools
 # Ten years.
 _NO_TIMEOUT_MILLIS = 10 * 365 * 24 * 3600 * 1000
 
-# The warnings that have been logged.
-_reported: "weakref.WeakKeyDictionary[ops.Graph, set[str]]" = weakref.WeakKeyDictionary()
+# The warnings that have been logged, in their order.
+_reported: "weakref.WeakKeyDictionary[ops.Graph, list[str]]" = weakref.WeakKeyDictionary()
 
 
 def of_session(session: session_lib.BaseSession) -> list[bytes]:
@@ -49,6 +49,11 @@ def of_session(session: session_lib.BaseSession) -> list[bytes]:
   return runners
 
 
+def reported(graph: ops.Graph) -> tuple[str, ...]:
+  """Returns the warnings that sessions of a graph have logged when their stages started."""
+  return tuple(_reported.get(graph, ()))
+
+
 def _may_have_stages(
     session: session_lib.BaseSession, config: config_pb2.ConfigProto, has_manual_stages: bool) -> bool:
   """Returns whether a session has stages, or may have made some."""
@@ -68,13 +73,13 @@ def _report(graph: ops.Graph, notes: list[tuple[str, str]]) -> None:
     tf.errors.FailedPreconditionError: If `tf.staging.save_iterators` is to save such an iterator.
   """
   saved = {saveable.op.op.name for saveable in iterator_saveable.saveables_of(graph)}
-  reported = _reported.setdefault(graph, set())
+  logged = _reported.setdefault(graph, [])
   for iterator, text in notes:
     if iterator in saved:
       raise errors.FailedPreconditionError(
           None, None, f"tf.staging.save_iterators would lose the records of iterator '{iterator}' that wait. {text}")
-    if text not in reported:
-      reported.add(text)
+    if text not in logged:
+      logged.append(text)
       tf_logging.warning("%s", text)
 
 

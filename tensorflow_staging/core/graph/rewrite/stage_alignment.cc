@@ -166,7 +166,7 @@ Status ReplaceTake(const PlannedStage& stage, const std::string& container,
 
 Status AlignStage(PlannedStage stage, const NodeFilter& counts,
                   RecordContent content, const RewriteOptions& options,
-                  Graph* graph) {
+                  Graph* graph, std::vector<LateStage>* late) {
   Node* take = Mutable(stage.take, graph);
   // The kernels report records of other types.
   if (stage.puts.front()->input_types() != take->output_types()) {
@@ -176,10 +176,13 @@ Status AlignStage(PlannedStage stage, const NodeFilter& counts,
       FindManualRegion(*graph, stage.puts, *take, counts, content);
   if (region.nodes.empty()) return OkStatus();
   // A stage that is added later changes no region of running stages.
-  if (!counts(*take) && absl::c_any_of(region.nodes, [&](const Node* node) {
-        return counts(*node);
-      })) {
-    return OkStatus();
+  if (!counts(*take)) {
+    const auto shared = absl::c_find_if(
+        region.nodes, [&](const Node* node) { return counts(*node); });
+    if (shared != region.nodes.end()) {
+      if (late != nullptr) late->push_back({stage.name, (*shared)->name()});
+      return OkStatus();
+    }
   }
   TF_RETURN_IF_ERROR(CheckFeeds(stage, region, *graph));
   stage.region = &region;
@@ -231,7 +234,8 @@ size_t NextStage(const std::vector<PlannedStage>& stages, const Graph& graph) {
 }  // namespace
 
 Status AlignStages(const NodeFilter& counts, RecordContent content,
-                   const RewriteOptions& options, Graph* graph) {
+                   const RewriteOptions& options, Graph* graph,
+                   std::vector<LateStage>* late) {
   if (absl::c_none_of(graph->op_nodes(),
                       [](const Node* node) { return IsBufferPut(*node); })) {
     return OkStatus();
@@ -247,7 +251,8 @@ Status AlignStages(const NodeFilter& counts, RecordContent content,
     // Aligning a stage replaces no op of another stage.
     const PlannedStage stage = std::move(stages[next]);
     stages.erase(stages.begin() + next);
-    TF_RETURN_IF_ERROR(AlignStage(stage, counts, content, options, graph));
+    TF_RETURN_IF_ERROR(
+        AlignStage(stage, counts, content, options, graph, late));
   }
   FixupSourceAndSinkEdges(graph);
   return CheckNamesAreUnique(*graph);

@@ -3,6 +3,9 @@
 #ifndef TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_STAGE_ALIGNMENT_H_
 #define TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_STAGE_ALIGNMENT_H_
 
+#include <string>
+#include <vector>
+
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow_staging/core/graph/facts/node_filter.h"
@@ -11,6 +14,13 @@
 
 namespace tensorflow {
 namespace staging {
+
+// A stage that was added after those of the session had begun to run. A step
+// that takes its record and uses `source` gets two elements.
+struct LateStage {
+  std::string name;
+  std::string source;
+};
 
 // Lets each step use one element, also where it uses a source that a manual
 // stage reads: the record then carries what the step uses.
@@ -33,9 +43,11 @@ namespace staging {
 // that they become a chain: its own records carry what the step uses of them.
 //
 // Call this before the graph's StagePlan. `counts` is as for StagePlan: nodes
-// that it rejects do not change what records carry.
+// that it rejects do not change what records carry. Adds to `*late`, unless it is
+// null, the stages that stay as they are: running ones may read the same source.
 Status AlignStages(const NodeFilter& counts, RecordContent content,
-                   const RewriteOptions& options, Graph* graph);
+                   const RewriteOptions& options, Graph* graph,
+                   std::vector<LateStage>* late = nullptr);
 
 }  // namespace staging
 }  // namespace tensorflow

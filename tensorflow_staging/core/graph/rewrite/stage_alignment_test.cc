@@ -27,7 +27,7 @@ using ::testing::IsEmpty;
 class StageAlignmentTest : public ::testing::Test {
  protected:
   Status Align(const NodeFilter& counts = {}) {
-    return AlignStages(counts, content_, {}, graph_.get());
+    return AlignStages(counts, content_, {}, graph_.get(), &late_);
   }
 
   // What a session does.
@@ -44,6 +44,7 @@ class StageAlignmentTest : public ::testing::Test {
 
   TestGraph graph_;
   RecordContent content_ = RecordContent::kElements;
+  std::vector<LateStage> late_;
 };
 
 TEST_F(StageAlignmentTest, TheRecordCarriesTheLabelBesideTheStage) {
@@ -302,6 +303,26 @@ TEST_F(StageAlignmentTest,
             OkStatus());
   EXPECT_EQ(Op("next"), "IteratorGetNext");
   EXPECT_THAT(graph_.Inputs("late_stage/TensorBufferPut"), ElementsAre("a"));
+  ASSERT_EQ(late_.size(), 1);
+  EXPECT_EQ(late_[0].name, "late_stage");
+  EXPECT_EQ(late_[0].source, "next");
+}
+
+TEST_F(StageAlignmentTest,
+       AStageThatIsAddedLaterToASourceOfARunningOneIsNamed) {
+  Node* next = graph_.Source("next", 2);
+  Node* first = graph_.Stage("first", {graph_.Neg("a", next)});
+  graph_.Target("loss", {first});
+  std::set<std::string> early;
+  for (const Node* node : graph_.get()->op_nodes()) early.insert(node->name());
+  Node* second = graph_.Stage("second", {graph_.Neg("b", {next, 1})});
+  graph_.Target("late", {first, second});
+  ASSERT_EQ(Align(NodeFilter([&](const Node& node) {
+              return early.count(node.name()) > 0;
+            })),
+            OkStatus());
+  ASSERT_EQ(late_.size(), 1);
+  EXPECT_EQ(late_[0].name, "second");
 }
 
 TEST_F(StageAlignmentTest, WhatAStageFeedsLeadsNowhere) {
