@@ -20,7 +20,7 @@
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/runner/prepared_runs.h"
 #include "tensorflow_staging/core/runner/producer_team.h"
-#include "tensorflow_staging/core/runner/producer_tuner.h"
+#include "tensorflow_staging/core/runner/producer_tuning.h"
 #include "tensorflow_staging/core/runtime/session_observers.h"
 
 namespace tensorflow {

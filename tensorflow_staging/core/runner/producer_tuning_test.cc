@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include "tensorflow_staging/core/runner/producer_tuning.h"
+
 #include <gtest/gtest.h>
 
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow_staging/core/runner/producer_tuner.h"
 
 namespace tensorflow {
 namespace staging {

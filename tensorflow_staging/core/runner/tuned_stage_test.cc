@@ -13,7 +13,7 @@
 #include <tuple>
 
 #include "tensorflow/core/platform/strcat.h"
-#include "tensorflow_staging/core/runner/producer_tuner.h"
+#include "tensorflow_staging/core/runner/producer_tuning.h"
 #include "tensorflow_staging/core/testing/simulated_stage.h"
 
 namespace tensorflow {

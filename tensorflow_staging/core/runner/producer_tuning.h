@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_RUNNER_PRODUCER_TUNING_H_
+#define TENSORFLOW_STAGING_CORE_RUNNER_PRODUCER_TUNING_H_
+
+#include <atomic>
+#include <chrono>  // NOLINT
+#include <cstdint>
+#include <optional>
+
+#include "absl/functional/function_ref.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/runner/producer_tuner.h"
+
+namespace tensorflow {
+namespace staging {
+
+// Adapts the number of producers of a stage to its load: divides the time of the
+// stage into the periods of a ProducerTuner. Used by one producer, except for
+// settled().
+class ProducerTuning {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  // What has happened until now.
+  using Totals = ProducerTuner::Period;
+
+  // See ProducerTuner.
+  ProducerTuning(int most, int cores)
+      : tuner_(std::in_place, most, cores), producers_(tuner_->producers()) {}
+
+  // Notes that the producer, always the same, has put a record, of which the
+  // stage has put `records` in all: the other producers have put about as many.
+  // Ends the period if it has had enough records and has lasted long enough that
+  // chance does not decide. `read` then sets the totals, but for their time.
+  // Returns whether the number changes. It never does after an error of `read`,
+  // which the closing session may cause.
+  bool OnRecord(Time now, int64_t records,
+                absl::FunctionRef<Status(Totals*)> read);
+
+  int producers() const { return producers_; }
+  // Whether the number has settled. Safe in any thread.
+  bool settled() const { return settled_; }
+
+ private:
+  // Nothing once the number stays as it is.
+  std::optional<ProducerTuner> tuner_;
+  int producers_;
+  std::atomic<bool> settled_{false};
+  // When the period began, and how many records there were; nothing in the first
+  // one, whose beginning is not known.
+  std::optional<Totals> begin_;
+  int64_t records_ = 0;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_RUNNER_PRODUCER_TUNING_H_
