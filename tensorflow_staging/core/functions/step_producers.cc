@@ -2,6 +2,7 @@
 
 #include "tensorflow_staging/core/functions/step_producers.h"
 
+#include <algorithm>
 #include <chrono>  // NOLINT
 #include <thread>  // NOLINT
 #include <utility>
@@ -25,10 +26,10 @@ constexpr std::chrono::milliseconds kStopPatience(1500);
 }  // namespace
 
 std::shared_ptr<StepProducers> StepProducers::Start(
-    core::RefCountPtr<StepBuffer> buffer, int num_threads,
-    RunRegion run_region) {
-  std::shared_ptr<StepProducers> producers(
-      new StepProducers(std::move(buffer), std::move(run_region)));
+    core::RefCountPtr<StepBuffer> buffer, int num_threads, RunRegion run_region,
+    std::shared_ptr<StepTuning> tuning) {
+  std::shared_ptr<StepProducers> producers(new StepProducers(
+      std::move(buffer), std::move(run_region), std::move(tuning)));
   producers->buffer_->Resume();
   producers->buffer_->WhenWanted(
       [weak = std::weak_ptr<StepProducers>(producers)] {
@@ -37,14 +38,23 @@ std::shared_ptr<StepProducers> StepProducers::Start(
           wanted->changed_.NotifyAll();
         }
       });
-  {
-    mutex_lock l(producers->mu_);
-    producers->threads_ = num_threads;
-  }
-  for (int i = 0; i < num_threads; ++i) {
-    std::thread([producers, i] { producers->Work(i); }).detach();
-  }
+  producers->UseThreads(producers->tuning_ != nullptr
+                            ? producers->tuning_->threads()
+                            : num_threads);
   return producers;
+}
+
+void StepProducers::UseThreads(int number) {
+  mutex_lock l(mu_);
+  if (stopping_ || number == in_use_) return;
+  in_use_ = number;
+  for (; started_ < number; ++started_) {
+    ++threads_;
+    std::thread([self = shared_from_this(), index = started_] {
+      self->Work(index);
+    }).detach();
+  }
+  changed_.NotifyAll();
 }
 
 void StepProducers::Work(int index) {
@@ -67,7 +77,9 @@ bool StepProducers::Produce(int index) {
   {
     // Before the run is admitted: an iterator that is saved waits for it.
     mutex_lock l(mu_);
-    while (!stopping_ && !MayBegin()) changed_.Wait(&mu_);
+    while (!stopping_ && (index >= in_use_ || !MayBegin())) {
+      changed_.Wait(&mu_);
+    }
     if (stopping_) return false;
     ++beginning_;
     continued = continued_;
@@ -100,6 +112,10 @@ bool StepProducers::Produce(int index) {
   const bool is_stale =
       run->End(status) ||
       (!status.ok() && absl::StrContains(status.message(), kIsStale));
+  if (status.ok() && index == 0 && tuning_ != nullptr) {
+    tuning_->OnRecord(number_, times().records, *buffer_);
+    UseThreads(tuning_->threads());
+  }
   if (status.ok() || is_stale) return true;
   if (errors::IsOutOfRange(status)) AwaitOtherRuns();
   {
@@ -207,7 +223,7 @@ StepProducers::Times StepProducers::times() const {
 
 int StepProducers::num_threads() const {
   mutex_lock l(mu_);
-  return threads_;
+  return std::min(threads_, in_use_);
 }
 
 }  // namespace staging

@@ -14,6 +14,7 @@
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/framework/steady_condition.h"
 #include "tensorflow_staging/core/functions/step_buffer.h"
+#include "tensorflow_staging/core/functions/step_tuning.h"
 
 namespace tensorflow {
 namespace staging {
@@ -39,10 +40,11 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   // Runs the region once.
   using RunRegion = std::function<Status(CancellationManager*)>;
 
-  // Opens the buffer and starts the threads.
+  // Opens the buffer and starts the threads. If `tuning` is not null, it says
+  // how many there are from then on.
   static std::shared_ptr<StepProducers> Start(
       core::RefCountPtr<StepBuffer> buffer, int num_threads,
-      RunRegion run_region);
+      RunRegion run_region, std::shared_ptr<StepTuning> tuning = nullptr);
 
   StepProducers(const StepProducers&) = delete;
   StepProducers& operator=(const StepProducers&) = delete;
@@ -62,7 +64,7 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   // for code that cannot be cancelled. Such a thread leaves after its run.
   void Stop() TF_LOCKS_EXCLUDED(mu_);
 
-  // How many threads there are.
+  // How many threads run the region.
   int num_threads() const TF_LOCKS_EXCLUDED(mu_);
 
   // How many runs have put a record, and how long they took in all, the waits
@@ -76,9 +78,15 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   const TensorBuffer& buffer() const { return *buffer_; }
 
  private:
-  StepProducers(core::RefCountPtr<StepBuffer> buffer, RunRegion run_region)
-      : buffer_(std::move(buffer)), run_region_(std::move(run_region)) {}
+  StepProducers(core::RefCountPtr<StepBuffer> buffer, RunRegion run_region,
+                std::shared_ptr<StepTuning> tuning)
+      : buffer_(std::move(buffer)),
+        run_region_(std::move(run_region)),
+        tuning_(std::move(tuning)),
+        number_(tuning_ != nullptr ? tuning_->Begin() : 0) {}
 
+  // Lets so many threads run the region, and starts those that are missing.
+  void UseThreads(int number) TF_LOCKS_EXCLUDED(mu_);
   void Work(int index) TF_LOCKS_EXCLUDED(mu_);
   // Returns whether the thread continues.
   bool Produce(int index) TF_LOCKS_EXCLUDED(mu_);
@@ -95,13 +103,20 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
 
   const core::RefCountPtr<StepBuffer> buffer_;
   const RunRegion run_region_;
+  const std::shared_ptr<StepTuning> tuning_;
+  // The number of this stage there.
+  const int64_t number_;
 
   mutable mutex mu_;
   SteadyCondition changed_;
   bool stopping_ TF_GUARDED_BY(mu_) = false;
   // How often Continue was called.
   int64_t continued_ TF_GUARDED_BY(mu_) = 0;
+  // Threads that were started, that have not left, and that run the region:
+  // those with the lowest indices.
+  int started_ TF_GUARDED_BY(mu_) = 0;
   int threads_ TF_GUARDED_BY(mu_) = 0;
+  int in_use_ TF_GUARDED_BY(mu_) = 0;
   // Threads that are about to begin a run, or in one, and those of them that
   // wait in AwaitOtherRuns.
   int beginning_ TF_GUARDED_BY(mu_) = 0;

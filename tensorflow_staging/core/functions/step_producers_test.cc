@@ -5,11 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/lib/core/status_test_util.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
@@ -167,6 +171,35 @@ TEST_P(StepProducersTest, StopCancelsWhatWaits) {
   producers->Stop();
   EXPECT_EQ(producers->num_threads(), 0);
   producers->Stop();
+}
+
+// Runs a stage whose records take long, and whose steps do not, until `done`
+// says of its number of threads that it suffices.
+void RunUntil(const std::shared_ptr<StepTuning>& tuning,
+              const std::function<bool(int)>& done) {
+  core::RefCountPtr<StepBuffer> buffer = MakeBuffer(8);
+  StepBuffer* const records = buffer.get();
+  const auto producers = StepProducers::Start(
+      std::move(buffer), /*num_threads=*/1,
+      [records](CancellationManager* cancellation) {
+        absl::SleepFor(absl::Milliseconds(10));
+        return Put(records, 0, cancellation);
+      },
+      tuning);
+  int64_t value;
+  while (!done(producers->num_threads())) TF_ASSERT_OK(Take(records, &value));
+  producers->Stop();
+}
+
+TEST(StepProducersTuningTest, StagesOfAStepGoOnWithTheNumberThatWasFound) {
+  const auto tuning = std::make_shared<StepTuning>();
+  EXPECT_EQ(tuning->threads(), 1);
+  RunUntil(tuning, [](int threads) { return threads > 1; });
+  EXPECT_GT(tuning->threads(), 1);
+  RunUntil(tuning, [](int threads) {
+    EXPECT_GT(threads, 1);
+    return true;
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, StepProducersTest,

@@ -2,15 +2,10 @@
 
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 
-#include <time.h>
-
-#include <algorithm>
 #include <functional>
 #include <set>
 #include <utility>
 
-#include "tensorflow/core/platform/cpu_info.h"
-#include "tensorflow/core/platform/env_time.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/strcat.h"
@@ -57,23 +52,6 @@ Status CheckOptions(const PrefetchRunnerOptions& options) {
   return OkStatus();
 }
 
-// Producers that compute gain nothing beyond the number of cores. Those that
-// wait, as for storage, may; this many let a step that takes records 32 times
-// as fast as one producer makes them go on without waiting, and twice that.
-constexpr int kMostWaitingThreads = 64;
-
-int MostThreads() {
-  return std::max(port::NumSchedulableCPUs(), kMostWaitingThreads);
-}
-
-// Returns the CPU time that all threads of this process have taken.
-int64_t CpuMicros() {
-  timespec time = {};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return time.tv_sec * EnvTime::kSecondsToMicros +
-         time.tv_nsec / EnvTime::kMicrosToNanos;
-}
-
 // How many different ops the producers run.
 size_t NumSources(const PrefetchRunnerOptions& options) {
   return std::set<std::string>(options.fetch_ops().begin(),
@@ -105,7 +83,7 @@ PrefetchRunner::PrefetchRunner(std::shared_ptr<Session> session,
       options_(options),
       team_(NumSources(options)) {
   if (options.tune_threads()) {
-    tuning_.emplace(MostThreads(), port::NumSchedulableCPUs());
+    tuning_.emplace();
   }
 }
 
@@ -171,12 +149,7 @@ void PrefetchRunner::TuneThreads() {
                         [this](ProducerTuning::Totals* totals) {
                           BufferStats stats;
                           TF_RETURN_IF_ERROR(runs_.ReadStats(&stats));
-                          *totals = {/*micros=*/0,
-                                     stats.put(),
-                                     stats.taken(),
-                                     stats.take_waits().total_micros(),
-                                     stats.put_waits().total_micros(),
-                                     CpuMicros()};
+                          *totals = ProducerTuning::TotalsOf(stats);
                           return OkStatus();
                         });
   const int threads = tuning_->producers();
@@ -187,7 +160,7 @@ void PrefetchRunner::TuneThreads() {
     reported_threads_ = threads;
     LOG(INFO) << "Stage '" << options_.name() << "' has settled on " << threads
               << " producer" << (threads == 1 ? "" : "s") << " (of up to "
-              << MostThreads() << ").";
+              << ProducerTuning::MostProducers() << ").";
   }
 }
 

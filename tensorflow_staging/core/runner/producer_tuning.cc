@@ -2,7 +2,13 @@
 
 #include "tensorflow_staging/core/runner/producer_tuning.h"
 
+#include <time.h>
+
+#include <algorithm>
 #include <utility>
+
+#include "tensorflow/core/platform/cpu_info.h"
+#include "tensorflow/core/platform/env_time.h"
 
 namespace tensorflow {
 namespace staging {
@@ -11,7 +17,41 @@ namespace {
 constexpr int64_t kShortestMicros = 200 * 1000;
 constexpr int kFewestRecords = 4;
 
+// Producers that compute gain nothing beyond the number of cores. Those that
+// wait, as for storage, may; this many let a step that takes records 32 times
+// as fast as one producer makes them go on without waiting, and twice that.
+constexpr int kMostWaitingProducers = 64;
+
+// Returns the CPU time that all threads of this process have taken.
+int64_t CpuMicros() {
+  timespec time = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return time.tv_sec * EnvTime::kSecondsToMicros +
+         time.tv_nsec / EnvTime::kMicrosToNanos;
+}
+
 }  // namespace
+
+int ProducerTuning::MostProducers() {
+  return std::max(port::NumSchedulableCPUs(), kMostWaitingProducers);
+}
+
+ProducerTuning::Totals ProducerTuning::TotalsOf(const BufferStats& stats) {
+  return {/*micros=*/0,
+          stats.put(),
+          stats.taken(),
+          stats.take_waits().total_micros(),
+          stats.put_waits().total_micros(),
+          CpuMicros()};
+}
+
+ProducerTuning::ProducerTuning()
+    : ProducerTuning(MostProducers(), port::NumSchedulableCPUs()) {}
+
+void ProducerTuning::Restart() {
+  begin_.reset();
+  records_ = 0;
+}
 
 bool ProducerTuning::OnRecord(Time now, int64_t records,
                               absl::FunctionRef<Status(Totals*)> read) {

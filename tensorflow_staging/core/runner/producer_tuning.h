@@ -10,6 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/runner/producer_tuner.h"
 
 namespace tensorflow {
@@ -24,6 +25,13 @@ class ProducerTuning {
   // What has happened until now.
   using Totals = ProducerTuner::Period;
 
+  // How many producers a stage of this process may have.
+  static int MostProducers();
+  // What a stage and this process have done until now, without the time.
+  static Totals TotalsOf(const BufferStats& stats);
+
+  // For a stage of this process.
+  ProducerTuning();
   // See ProducerTuner.
   ProducerTuning(int most, int cores)
       : tuner_(std::in_place, most, cores), producers_(tuner_->producers()) {}
@@ -36,6 +44,10 @@ class ProducerTuning {
   // which the closing session may cause.
   bool OnRecord(Time now, int64_t records,
                 absl::FunctionRef<Status(Totals*)> read);
+
+  // From here on another stage, whose totals begin at 0, goes on with what was
+  // found.
+  void Restart();
 
   int producers() const { return producers_; }
   // Whether the number has settled. Safe in any thread.

@@ -26,6 +26,7 @@ from tensorflow_staging.python.ahead import step_inputs
 from tensorflow_staging.python.ahead import step_report
 from tensorflow_staging.python.automatic import eager_programs  # noqa: F401  # Speaks at the end of a program.
 from tensorflow_staging.python.automatic import setting
+from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.stages import argument_checks
 
 # The attribute of an iterator that refers to the step that reads it ahead.
@@ -79,7 +80,8 @@ def ahead(
   Args:
     step: The step, a `tf.function`.
     capacity: How many records may wait, at least 1, or `tf.data.AUTOTUNE`.
-    num_threads: How many threads prepare records, at least 1. Several threads read elements in any order.
+    num_threads: How many threads prepare records, at least 1, or `tf.data.AUTOTUNE`. Several threads read elements in
+      any order.
     capacity_bytes: How many bytes the waiting records may take; 0 sets no bound, or 512 MiB if `capacity` is
       `tf.data.AUTOTUNE`.
     name: The name of the stage. None stands for the name of `step`.
@@ -94,7 +96,7 @@ def ahead(
   if not callable(step):
     raise TypeError(f"step must be a tf.function, got {step!r} of type {type(step).__name__}.")
   argument_checks.check_int("capacity", capacity, minimum=1, autotune=True)
-  argument_checks.check_int("num_threads", num_threads, minimum=1, maximum=vocabulary.MAX_THREADS)
+  argument_checks.check_int("num_threads", num_threads, minimum=1, maximum=vocabulary.MAX_THREADS, autotune=True)
   argument_checks.check_int("capacity_bytes", capacity_bytes, minimum=0, maximum=argument_checks.INT64_MAX)
   argument_checks.check_name(name)
   return AheadStep(step, capacity, num_threads, capacity_bytes, name or getattr(step, "__name__", "step"))
@@ -114,7 +116,9 @@ class AheadStep:
     self.step = step
     self.why_not: Optional[str] = None
     self._options = {
-        "name": name, "capacity": capacity, "capacity_bytes": capacity_bytes, "num_threads": num_threads}
+        "name": name, "capacity": capacity, "capacity_bytes": capacity_bytes, "num_threads": num_threads,
+        # All iterators share it: what the stage of one has found serves the next.
+        "tuning": _pywrap_staging.StepTuning() if num_threads == vocabulary.AUTOTUNE else None}
     self._warn = warn
     self._told = set()
     self._lock = threading.RLock()

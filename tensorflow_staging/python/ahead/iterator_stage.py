@@ -33,7 +33,8 @@ class IteratorStage:
 
   def __init__(
       self, division: step_division.StepDivision, iterators: Sequence[iterator_ops.OwnedIterator],
-      values: Sequence[Any], limit: Optional[int], name: str, capacity: int, capacity_bytes: int, num_threads: int):
+      values: Sequence[Any], limit: Optional[int], name: str, capacity: int, capacity_bytes: int, num_threads: int,
+      tuning: Optional[Any] = None):
     """Starts the threads.
 
     Args:
@@ -45,6 +46,7 @@ class IteratorStage:
       capacity: How many records the buffer holds, or `tf.data.AUTOTUNE`.
       capacity_bytes: How many bytes it holds; 0 sets no bound.
       num_threads: How many threads.
+      tuning: The `StepTuning` that chooses their number instead, or None.
     """
     self.division = division
     self.name = name
@@ -56,6 +58,7 @@ class IteratorStage:
           b"StepBuffer", 1, [],
           ("stage", name, "capacity", capacity, "capacity_bytes", capacity_bytes,
            "tensor_names", [entry[0] for entry in division.record]), ctx)
+    self._tuning = tuning
     self._states = {}
     self._errors_taken = 0
     inputs = []
@@ -67,7 +70,7 @@ class IteratorStage:
     attrs = [(key, compat.as_bytes(value)) for key, value in ctx.function_call_options.as_attrs().items()]
     self._producers = _pywrap_staging.StepProducers(
         context=ctx._handle, function=division.ahead, device="", attrs=attrs, inputs=inputs,  # pylint: disable=protected-access
-        buffer=self.buffer, num_threads=num_threads, limit=limit)
+        buffer=self.buffer, num_threads=num_threads, limit=limit, tuning=tuning)
     _running.add(self)
 
   def _copy_state(self, state: ops.EagerTensor) -> ops.EagerTensor:
@@ -109,8 +112,18 @@ class IteratorStage:
 
   @property
   def num_threads(self) -> int:
-    """How many threads there are."""
+    """How many threads run the part ahead."""
     return self._producers.num_threads()
+
+  @property
+  def tunes_threads(self) -> bool:
+    """Whether their number is chosen while they run."""
+    return self._tuning is not None
+
+  @property
+  def threads_settled(self) -> bool:
+    """Whether the choice has settled."""
+    return self._tuning is not None and self._tuning.settled()
 
   def stop(self) -> None:
     """Ends the threads. The records that wait are dropped with the buffer."""

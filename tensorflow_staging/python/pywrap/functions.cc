@@ -106,7 +106,8 @@ class PyStepProducers {
                   const std::string& device,
                   std::vector<std::pair<std::string, py::bytes>> py_attrs,
                   const py::list& inputs, const py::handle& buffer,
-                  int num_threads, std::optional<int64_t> limit) {
+                  int num_threads, std::optional<int64_t> limit,
+                  std::shared_ptr<StepTuning> tuning) {
     std::vector<std::pair<std::string, std::string>> attrs;
     for (auto& [name, value] : py_attrs) attrs.emplace_back(name, value);
     std::vector<TFE_TensorHandle*> handles;
@@ -128,11 +129,12 @@ class PyStepProducers {
     buffer_->SetLimit(limit.value_or(StepBuffer::kNoLimit));
     StepBuffer* const records = buffer_.get();
     py::gil_scoped_release release;
-    producers_ =
-        StepProducers::Start(tsl::core::GetNewRef(records), num_threads,
-                             [call](CancellationManager* cancellation) {
-                               return call->Run(cancellation);
-                             });
+    producers_ = StepProducers::Start(
+        tsl::core::GetNewRef(records), num_threads,
+        [call](CancellationManager* cancellation) {
+          return call->Run(cancellation);
+        },
+        std::move(tuning));
   }
 
   ~PyStepProducers() {
@@ -209,16 +211,24 @@ Raises:
   tf.errors.OpError: If the functions are no valid graphs.
 )doc");
 
+  py::class_<StepTuning, std::shared_ptr<StepTuning>>(
+      *module, "StepTuning",
+      "Chooses how many threads the stages of a step have.")
+      .def(py::init<>())
+      .def("settled", &StepTuning::settled,
+           "Returns whether their number has settled.");
+
   py::class_<PyStepProducers>(
       *module, "StepProducers",
       "Threads that call a function of the eager context, which puts records.")
       .def(py::init<const py::handle&, const std::string&, const std::string&,
                     std::vector<std::pair<std::string, py::bytes>>,
                     const py::list&, const py::handle&, int,
-                    std::optional<int64_t>>(),
+                    std::optional<int64_t>, std::shared_ptr<StepTuning>>(),
            py::arg("context"), py::arg("function"), py::arg("device"),
            py::arg("attrs"), py::arg("inputs"), py::arg("buffer"),
            py::arg("num_threads"), py::arg("limit"),
+           py::arg("tuning") = nullptr,
            R"doc(Opens the buffer and starts the threads.
 
 Args:
@@ -230,6 +240,7 @@ Args:
   buffer: Its last input, the result of `StepBuffer`.
   num_threads: How many threads.
   limit: As for `set_limit`.
+  tuning: A `StepTuning`, which chooses the number of threads instead, or None.
 
 Raises:
   TypeError: If an input is no eager tensor.

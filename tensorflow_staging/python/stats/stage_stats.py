@@ -140,8 +140,8 @@ def _counts_of_step(stage: Any) -> started_runners.StageCounts:
       "running": buffer["state"] == "open",
       "threads": stage.num_threads,
       "ignored": 0,
-      "tunes_threads": False,
-      "threads_settled": False,
+      "tunes_threads": stage.tunes_threads,
+      "threads_settled": stage.threads_settled,
       "timed_records": records,
       "record_micros": micros,
   }

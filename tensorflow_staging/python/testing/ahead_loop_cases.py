@@ -421,6 +421,30 @@ def case_several_threads_use_each_record_once():
     assert sorted(got) == [float(i) for i in range(size)], (size, got)
 
 
+def case_the_number_of_threads_is_chosen_over_several_iterators():
+  total = tf.Variable(0, dtype=tf.int64)
+
+  def slow(number):
+    time.sleep(0.02)
+    return number
+
+  @tf.function
+  def step(iterator):
+    number = tf.numpy_function(slow, [next(iterator)], tf.int64)
+    total.assign_add(number)
+    return number
+
+  wrapped = tf.staging.ahead(step, num_threads=tf.data.AUTOTUNE)
+  for size in (3, 20, 200):
+    got = drain(wrapped, iter(tf.data.Dataset.range(size)))
+    assert sorted(got) == list(range(size)), got
+  iterator = iter(tf.data.Dataset.range(10**6))
+  wrapped(iterator)
+  stats, = tf.staging.stats(wrapped)
+  # The third one has needed more, and the fourth one begins with them.
+  assert stats.num_threads > 1 and stats.tunes_threads, stats
+
+
 def case_an_error_is_not_lost_to_the_end_of_the_data():
   @tf.function
   def step(iterator):

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/functions/step_tuning.h"
+
+#include <chrono>  // NOLINT
+
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/status.h"
+
+namespace tensorflow {
+namespace staging {
+
+int64_t StepTuning::Begin() {
+  mutex_lock l(mu_);
+  tuning_.Restart();
+  return ++stages_;
+}
+
+void StepTuning::OnRecord(int64_t stage, int64_t records,
+                          const TensorBuffer& buffer) {
+  mutex_lock l(mu_);
+  if (stage != stages_) return;
+  tuning_.OnRecord(std::chrono::steady_clock::now(), records,
+                   [&buffer](ProducerTuning::Totals* totals) {
+                     *totals = ProducerTuning::TotalsOf(buffer.GetStats());
+                     return OkStatus();
+                   });
+  const int threads = tuning_.producers();
+  if (!tuning_.settled() || threads == reported_) return;
+  reported_ = threads;
+  LOG(INFO) << "Stage '" << buffer.name() << "' has settled on " << threads
+            << " producer" << (threads == 1 ? "" : "s") << " (of up to "
+            << ProducerTuning::MostProducers() << ").";
+}
+
+int StepTuning::threads() const {
+  mutex_lock l(mu_);
+  return tuning_.producers();
+}
+
+bool StepTuning::settled() const {
+  mutex_lock l(mu_);
+  return tuning_.settled();
+}
+
+}  // namespace staging
+}  // namespace tensorflow

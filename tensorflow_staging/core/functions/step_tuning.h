@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_TUNING_H_
+#define TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_TUNING_H_
+
+#include <cstdint>
+#include <string>
+
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/runner/producer_tuning.h"
+
+namespace tensorflow {
+namespace staging {
+
+// Chooses how many threads the stages of a step have. Each iterator has a stage
+// of its own, most often one after the other, as in epochs: each goes on with
+// what the one before has found. Of several, the latest tunes. Thread-safe.
+class StepTuning {
+ public:
+  // Another stage begins. Returns its number.
+  int64_t Begin() TF_LOCKS_EXCLUDED(mu_);
+
+  // Notes that the first thread of `stage` has put a record, and all its threads
+  // so many `records` into `buffer`.
+  void OnRecord(int64_t stage, int64_t records, const TensorBuffer& buffer)
+      TF_LOCKS_EXCLUDED(mu_);
+
+  // How many threads a stage is to have, and whether that has settled.
+  int threads() const TF_LOCKS_EXCLUDED(mu_);
+  bool settled() const TF_LOCKS_EXCLUDED(mu_);
+
+ private:
+  mutable mutex mu_;
+  ProducerTuning tuning_ TF_GUARDED_BY(mu_);
+  int64_t stages_ TF_GUARDED_BY(mu_) = 0;
+  // What was logged last.
+  int reported_ TF_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_TUNING_H_
