@@ -117,8 +117,8 @@ void ElementSpec(const Node& arg, const CallSite& site,
 Status FlatStep::Create(const CallSite& root,
                         const std::vector<StepInput>& inputs,
                         const FunctionLibraryDefinition& library,
-                        std::unique_ptr<FlatStep>* flat) {
-  flat->reset(new FlatStep(library));
+                        const Node* loop, std::unique_ptr<FlatStep>* flat) {
+  flat->reset(new FlatStep(library, loop));
   FlatStep& step = **flat;
   step.draws_.resize(inputs.size());
   step.FindDrawsAndReads(root, inputs);
@@ -360,6 +360,20 @@ Status FlatStep::AddNodes(const CallSite& site, const std::string& scope,
   return OkStatus();
 }
 
+Status FlatStep::AddLoopInput(const Node** added) {
+  *added = loop_input_;
+  if (loop_input_ != nullptr) return OkStatus();
+  NodeDef def;
+  TF_RETURN_IF_ERROR(NodeDefBuilder("staging_loop", "VarHandleOp")
+                         .Attr("shared_name", "staging_loop")
+                         .Attr("dtype", DT_FLOAT)
+                         .Attr("shape", PartialTensorShape())
+                         .Finalize(&def));
+  TF_RETURN_IF_ERROR(Add(std::move(def), &loop_input_));
+  *added = loop_input_;
+  return OkStatus();
+}
+
 Status FlatStep::AddEdges(const CallSite& site) {
   for (const Node* node : site.graph()->op_nodes()) {
     const CallSite* const called = site.SiteOf(*node);
@@ -377,8 +391,11 @@ Status FlatStep::AddEdges(const CallSite& site) {
       if (edge->IsControlEdge()) {
         AddControlEdge(site, *edge->src(), to);
       } else if (called == nullptr && !(is_call && edge->dst_input() == 0)) {
-        const auto [src, output] =
-            Resolve(site, *edge->src(), edge->src_output());
+        auto [src, output] = Resolve(site, *edge->src(), edge->src_output());
+        if (node == loop_ && src != nullptr &&
+            src->type_string() == "IteratorV2") {
+          TF_RETURN_IF_ERROR(AddLoopInput(&src));
+        }
         if (src == nullptr) {
           return errors::Internal("No node yields input ", edge->dst_input(),
                                   " of '", node->name(), "'.");

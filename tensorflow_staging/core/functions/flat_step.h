@@ -47,11 +47,13 @@ struct SiteNode {
 //                                      nothing
 class FlatStep {
  public:
-  // `inputs` are those of the root. `library` must outlive this object.
+  // `inputs` are those of the root. `library` must outlive this object. `loop`,
+  // a node of the root or null, counts as no user of the iterators: it takes
+  // records of its own.
   static Status Create(const CallSite& root,
                        const std::vector<StepInput>& inputs,
                        const FunctionLibraryDefinition& library,
-                       std::unique_ptr<FlatStep>* flat);
+                       const Node* loop, std::unique_ptr<FlatStep>* flat);
 
   const Graph& graph() const { return graph_; }
 
@@ -75,12 +77,14 @@ class FlatStep {
   }
 
  private:
-  explicit FlatStep(const FunctionLibraryDefinition& library)
-      : graph_(library) {}
+  FlatStep(const FunctionLibraryDefinition& library, const Node* loop)
+      : graph_(library), loop_(loop) {}
 
   Status AddNodes(const CallSite& site, const std::string& scope,
                   const std::vector<StepInput>& inputs);
   Status AddEdges(const CallSite& site);
+  // Adds what stands for an iterator as an input of the loop.
+  Status AddLoopInput(const Node** added);
   Status AddInput(const Node& arg, const StepInput& input,
                   const CallSite& root);
   // Adds a call of Python, which runs once for each record, and behind it `def`.
@@ -105,6 +109,8 @@ class FlatStep {
   Status Add(NodeDef def, Node** added);
 
   Graph graph_;
+  const Node* const loop_;
+  Node* loop_input_ = nullptr;
   std::map<SiteNode, Node*> nodes_;
   std::vector<SiteNode> originals_;
   // The nodes that come before and after those of a call.

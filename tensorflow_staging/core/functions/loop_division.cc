@@ -43,18 +43,23 @@ Status FindOuterInputs(const Node& loop, const FunctionBody& body,
 }  // namespace
 
 const Node* LoopThatReads(const CallSite& step,
-                          const std::vector<StepInput>& inputs) {
+                          const std::vector<StepInput>& inputs, bool* alone) {
   const Node* loop = nullptr;
+  *alone = true;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].kind != InputKind::kIterator) continue;
     for (const Edge* edge : step.body->arg_nodes[i]->out_edges()) {
       // A loop's body returns the iterator for the next iteration.
       if (edge->IsControlEdge() || edge->dst()->IsRetval()) continue;
       const Node* user = edge->dst();
-      const bool is_loop = user->type_string() == "While" ||
-                           user->type_string() == "StatelessWhile";
-      if (!is_loop || (loop != nullptr && loop != user)) return nullptr;
-      loop = user;
+      if (user->type_string() != "While" &&
+          user->type_string() != "StatelessWhile") {
+        *alone = false;
+      } else if (loop == nullptr || loop == user) {
+        loop = user;
+      } else {
+        return nullptr;
+      }
     }
   }
   return loop;

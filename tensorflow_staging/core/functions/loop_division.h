@@ -14,9 +14,10 @@
 namespace tensorflow {
 namespace staging {
 
-// Returns the loop of `step` that is the only user of its iterators, or null.
+// Returns the loop of `step` that uses its iterators, or null if there is none,
+// or more than one. Sets `*alone` to whether nothing else uses them.
 const Node* LoopThatReads(const CallSite& step,
-                          const std::vector<StepInput>& inputs);
+                          const std::vector<StepInput>& inputs, bool* alone);
 
 // Divides a step that reads its iterators in `loop`, with `loops` loops around
 // it: the loop's body is divided in place, as DivideStep does. What it prepares

@@ -17,6 +17,7 @@
 #include "tensorflow_staging/core/functions/flat_step.h"
 #include "tensorflow_staging/core/functions/function_part.h"
 #include "tensorflow_staging/core/functions/loop_division.h"
+#include "tensorflow_staging/core/functions/same_function.h"
 #include "tensorflow_staging/core/functions/step_buffer.h"
 #include "tensorflow_staging/core/functions/xla_calls.h"
 #include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
@@ -118,6 +119,7 @@ class Divider {
           const std::vector<StepInput>& inputs, const std::string& prefix,
           int loops, StepDivision* division)
       : library_(library),
+        given_(inputs),
         inputs_(inputs),
         prefix_(prefix),
         loops_(loops),
@@ -127,6 +129,13 @@ class Divider {
 
  private:
   Status DivideFlat(const FunctionDef& step, CallSite* root);
+  Status DivideInLoop(const FunctionDef& step, StepDivision* division);
+  // After DivideFlat: divides the loop that reads the iterators, too. Sets
+  // why_not unless what runs ahead is the same there.
+  Status DivideLoopToo(const FunctionDef& step);
+  // A part that `division` has.
+  static const FunctionDef& Part(const StepDivision& division,
+                                 const std::string& name);
   // Finds what runs ahead. Sets why_not if nothing does.
   void Partition(const CallSite& root, const FlatStep& flat);
   bool ReadsInOneRegion(const CallSite& root, const FlatStep& flat,
@@ -171,12 +180,15 @@ class Divider {
   }
 
   const FunctionLibraryDefinition& library_;
+  const std::vector<StepInput> given_;
   std::vector<StepInput> inputs_;
   const std::string prefix_;
   // How many loops are around the step.
   const int loops_;
   StepDivision& division_;
   int num_functions_ = 0;
+  // The loop that reads the iterators, or null.
+  const Node* loop_ = nullptr;
 
   std::unique_ptr<FlatStep> flat_;
   std::map<const CallSite*, Level> levels_;
@@ -216,16 +228,65 @@ Status Divider::Divide(const FunctionDef& step) {
       return OkStatus();
     }
   }
-  const Node* const loop = LoopThatReads(*root, inputs_);
-  if (loop == nullptr) return DivideFlat(step, root.get());
+  bool loop_alone = true;
+  loop_ = LoopThatReads(*root, inputs_, &loop_alone);
+  if (loop_ == nullptr) return DivideFlat(step, root.get());
   if (loops_ == kDeepestLoop) {
     return errors::InvalidArgument("'", step.signature().name(),
                                    "' reads its iterators in loops that are "
                                    "nested more than ",
                                    kDeepestLoop, " deep.");
   }
-  return DivideLoop(step, *loop, inputs_, library_, prefix_, loops_,
-                    &division_);
+  if (loop_alone) return DivideInLoop(step, &division_);
+  TF_RETURN_IF_ERROR(DivideFlat(step, root.get()));
+  if (!division_.why_not.empty()) return OkStatus();
+  return DivideLoopToo(step);
+}
+
+Status Divider::DivideInLoop(const FunctionDef& step, StepDivision* division) {
+  return DivideLoop(step, *loop_, given_, library_, prefix_, loops_, division);
+}
+
+const FunctionDef& Divider::Part(const StepDivision& division,
+                                 const std::string& name) {
+  return *std::find_if(division.functions.function().begin(),
+                       division.functions.function().end(),
+                       [&name](const FunctionDef& function) {
+                         return function.signature().name() == name;
+                       });
+}
+
+Status Divider::DivideLoopToo(const FunctionDef& step) {
+  StepDivision looped;
+  TF_RETURN_IF_ERROR(DivideInLoop(Part(division_, division_.rest), &looped));
+  FunctionLibraryDefinition all(library_);
+  TF_RETURN_IF_ERROR(all.AddLibrary(division_.functions));
+  TF_RETURN_IF_ERROR(all.AddLibrary(looped.functions));
+  // The buffer's handle is the last input of both.
+  std::vector<int> inputs = division_.ahead_inputs;
+  std::vector<int> inputs_in_loop = looped.ahead_inputs;
+  for (std::vector<int>* list : {&inputs, &inputs_in_loop}) {
+    list->push_back(inputs_.size());
+  }
+  if (looped.why_not.empty() &&
+      (looped.buffer_input != division_.buffer_input ||
+       looped.random_states != division_.random_states ||
+       !IsSameFunction(Part(division_, division_.ahead), inputs,
+                       Part(looped, looped.ahead), inputs_in_loop, all))) {
+    looped.why_not = absl::StrCat("loop '", loop_->name(),
+                                  "' reads other records than the step does "
+                                  "beside it");
+  }
+  if (!looped.why_not.empty()) {
+    division_.why_not = looped.why_not;
+    division_.functions.Clear();
+    return OkStatus();
+  }
+  division_.rest = looped.rest;
+  looped.origins[looped.rest] = step.signature().name();
+  division_.origins.merge(looped.origins);
+  division_.functions.MergeFrom(looped.functions);
+  return OkStatus();
 }
 
 Status Divider::DivideFlat(const FunctionDef& step, CallSite* root) {
@@ -237,7 +298,8 @@ Status Divider::DivideFlat(const FunctionDef& step, CallSite* root) {
   }
   do {
     levels_.clear();
-    TF_RETURN_IF_ERROR(FlatStep::Create(*root, inputs_, library_, &flat_));
+    TF_RETURN_IF_ERROR(
+        FlatStep::Create(*root, inputs_, library_, loop_, &flat_));
     Partition(*root, *flat_);
     if (!division_.why_not.empty()) return OkStatus();
   } while (DropStates(*root, *flat_));
@@ -258,7 +320,7 @@ bool Divider::ReadsInOneRegion(const CallSite& root, const FlatStep& flat,
       // The body of a loop returns the iterator for the next iteration.
       const SiteNode user = flat.Original(*edge->dst());
       if (edge->IsControlEdge() || user.node == nullptr ||
-          user.node->type_string() == "Identity" ||
+          user.node->type_string() == "Identity" || user.node == loop_ ||
           std::find(flat.reads().begin(), flat.reads().end(), user) !=
               flat.reads().end()) {
         continue;

@@ -279,6 +279,66 @@ TEST(StepDivisionTest, WhatDependsOnNoElementLeavesXlaToo) {
   EXPECT_EQ(division.record[0].name, "call/hash:0");
 }
 
+// Reads the iterator, and then reads it again in a loop, in whose body the nodes
+// have other names. There, ids are hashed to so many buckets.
+std::vector<FunctionDef> StepThatReadsBesideItsLoop(int64_t buckets) {
+  FDH::Node next = GetNext();
+  next.ret = {"next_1"};
+  const FDH::Node hash = {{"hash_1"},
+                          "StringToHashBucketFast",
+                          {"next_1:components:0"},
+                          {{"num_buckets", buckets}}};
+  const FunctionDef body =
+      FDH::Create("body", {"weights: resource", "iterator: resource"},
+                  {"out_weights: resource", "out: resource"}, {},
+                  {next, hash, Gather("gather_1", "hash_1:output:0")},
+                  {{"out_weights", "weights"}, {"out", "iterator"}},
+                  {{"read", "next_1"}, {"gathered", "gather_1"}});
+  const FunctionDef condition = FDH::Create(
+      "condition", {"weights: resource", "iterator: resource"}, {"out: bool"},
+      {},
+      {{{"true"}, "Const", {}, {{"dtype", DT_BOOL}, {"value", Tensor(true)}}}},
+      {{"out", "true:output:0"}});
+  const FDH::Node loop = {{"loop"},
+                          "While",
+                          {"weights", "iterator"},
+                          {{"T", DataTypeVector{DT_RESOURCE, DT_RESOURCE}},
+                           {"cond", FDH::FunctionRef("condition")},
+                           {"body", FDH::FunctionRef("body")}},
+                          {"next"}};
+  const FunctionDef step = FDH::Create(
+      "step", {"iterator: resource", "weights: resource"}, {"out: float"}, {},
+      {GetNext(), Hash("hash", "next:components:0"),
+       Gather("gather", "hash:output:0"), loop},
+      {{"out", "gather:output:0"}}, {{"read", "next"}, {"effect", "loop"}});
+  return {step, body, condition};
+}
+
+TEST(StepDivisionTest, ALoopTakesTheRecordsThatTheStepTakesBesideIt) {
+  const StepDivision division =
+      Divide(StepThatReadsBesideItsLoop(10), Inputs());
+  EXPECT_EQ(division.why_not, "");
+  EXPECT_EQ(NodesOf(Find(division, division.rest)),
+            (Strings{"gather = ResourceGather(weights,next:values:0,)",
+                     "loop = While(weights,iterator,^next,)",
+                     "next = StepBufferTake(iterator,)"}));
+  for (const NodeDef& node : Find(division, division.rest).node_def()) {
+    if (node.op() != "While") continue;
+    EXPECT_EQ(NodesOf(Find(division, node.attr().at("body").func().name())),
+              (Strings{"gather_1 = ResourceGather(weights,next_1:values:0,)",
+                       "next_1 = StepBufferTake(iterator,)"}));
+  }
+  EXPECT_EQ(division.ahead_inputs, std::vector<int>{0});
+}
+
+TEST(StepDivisionTest, ALoopThatNeedsOtherRecordsIsNotStaged) {
+  const StepDivision division =
+      Divide(StepThatReadsBesideItsLoop(11), Inputs());
+  EXPECT_EQ(division.why_not,
+            "loop 'loop' reads other records than the step does beside it");
+  EXPECT_EQ(division.functions.function_size(), 0);
+}
+
 TEST(StepDivisionTest, LoopsThatAreNestedTooDeepAreAnError) {
   const FunctionDef condition = FDH::Create(
       "condition", {"iterator: resource"}, {"out: bool"}, {},

@@ -125,6 +125,17 @@ def case_several_steps_per_execution():
   compare(lambda: hashing(steps_per_execution=3))
 
 
+def case_predictions_of_several_steps_per_execution():
+  def train(model, x, callbacks):
+    values = [model.fit(data(x), epochs=1, verbose=0, callbacks=callbacks).history]
+    # The last execution is shorter.
+    values += [model.predict(x[:rows], batch_size=4, verbose=0, callbacks=callbacks).tolist() for rows in (40, 30, 3)]
+    return values
+
+  steps = compare(lambda: hashing(steps_per_execution=3), train)
+  assert steps["predict_function"].why_not is None, steps["predict_function"].why_not
+
+
 def case_ragged_inputs():
   def build():
     texts = tf.keras.Input((None,), dtype=tf.string, ragged=True)
