@@ -14,12 +14,12 @@ from tensorflow.python.eager.polymorphic_function import eager_function_run
 from tensorflow.python.eager.polymorphic_function import function_type_utils
 from tensorflow.python.framework import errors
 from tensorflow.python.platform import tf_logging
-from tensorflow.python.types import distribute as distribute_types
 from tensorflow.python.util import nest
 from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.ahead import iterator_stage
+from tensorflow_staging.python.ahead import one_device
 from tensorflow_staging.python.ahead import saved_iterator
 from tensorflow_staging.python.ahead import step_division
 from tensorflow_staging.python.ahead import step_inputs
@@ -141,7 +141,7 @@ class AheadStep:
       return self.step(*args, **kwargs)  # A part of another function.
     iterators, why_not = self._iterators_of(args, kwargs)
     if not iterators:
-      if any(self.reads(a) for a in nest.flatten((args, kwargs)) if isinstance(a, iterator_ops.OwnedIterator)):
+      if any(self.reads(a) for a in nest.flatten((args, kwargs))):
         raise self._cannot_use(why_not)
       return self._call_unstaged(why_not, args, kwargs)
     key = tuple([id(i) for i in iterators])
@@ -177,14 +177,16 @@ class AheadStep:
     """Returns the iterators among the arguments, or none and why there is no stage for them."""
     if len(args) == 1 and not kwargs and isinstance(args[0], iterator_ops.OwnedIterator):
       return [args[0]], ""
-    iterators = [
-        a for a in nest.flatten((args, kwargs)) if isinstance(a, iterator_ops.OwnedIterator)]
+    flat = nest.flatten((args, kwargs))
+    iterators = {id(a): one_device.owned_iterator(a) for a in flat if _is_iterator(a)}
     if not iterators:
-      return [], _why_no_iterator(args, kwargs)
-    if any(isinstance(a, (bool, int, float, str)) for a in nest.flatten((args, kwargs))):
+      return [], "no argument is a tf.data.Iterator"
+    if None in iterators.values():
+      return [], "its iterator belongs to a tf.distribute strategy other than OneDeviceStrategy on a CPU"
+    if any(isinstance(a, (bool, int, float, str)) for a in flat):
       # With another value, another trace might need other records than those that wait.
       return [], "it has Python values among its arguments (give it tensors)"
-    return list({id(i): i for i in iterators}.values()), ""
+    return list(iterators.values()), ""
 
   def _begin(self, iterators: list[iterator_ops.OwnedIterator], args: tuple[Any, ...], kwargs: dict[str, Any]):
     """Starts a stage for the iterators of a call, and returns its entry."""
@@ -194,7 +196,7 @@ class AheadStep:
       division, values = self._divide(iterators, args, kwargs)
       for iterator in iterators:
         self._check_no_other_reads(iterator, key)
-      saved_iterator.end_holds()
+      saved_iterator.end_holds(iterators)
       for iterator in iterators:
         saved_iterator.note_checkpoints(iterator, bool(division.random_states))
       stage = iterator_stage.IteratorStage(division, iterators, values, limit=self.limit, **self._options)
@@ -276,8 +278,14 @@ class AheadStep:
         " Give it a new iterator.")
 
   def reads(self, iterator: Any, but_not_for: Optional[tuple[int, ...]] = None) -> bool:
-    """Returns whether elements of an iterator are read ahead, other than for the calls with certain iterators."""
-    return any(
+    """Returns whether elements of an iterator are read ahead, other than for the calls with certain iterators.
+
+    Args:
+      iterator: The iterator; of any other value, False is returned.
+      but_not_for: The ids of the iterators of those calls.
+    """
+    iterator = one_device.owned_iterator(iterator)
+    return iterator is not None and any(
         id(iterator) in key and key != but_not_for and entry[1] is not None
         for key, entry in list(self._stages.items()))
 
@@ -319,10 +327,8 @@ class AheadStep:
     _stop_all(self._stages)
 
 
-def _why_no_iterator(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-  if any(isinstance(a, distribute_types.DistributedIteratorInterface) for a in nest.flatten((args, kwargs))):
-    return "its iterator belongs to a tf.distribute strategy"
-  return "no argument is a tf.data.Iterator"
+def _is_iterator(value: Any) -> bool:
+  return isinstance(value, iterator_ops.OwnedIterator) or one_device.is_distributed(value)
 
 
 def _forget(stages: dict[tuple[int, ...], Any], key: tuple[int, ...]) -> None:

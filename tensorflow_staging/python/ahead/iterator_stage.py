@@ -16,6 +16,7 @@ from tensorflow.python.ops import gen_resource_variable_ops
 from tensorflow.python.ops import resource_variable_ops
 from tensorflow.python.util import compat
 
+from tensorflow_staging.python.ahead import one_device
 from tensorflow_staging.python.ahead import step_division
 from tensorflow_staging.python.pywrap import _pywrap_staging
 
@@ -51,7 +52,7 @@ class IteratorStage:
     self.division = division
     self.name = name
     # The resource lives as long as its handle, and the dataset owns the Python functions that make its elements.
-    self._datasets = [getattr(iterator, "_dataset", None) for iterator in iterators]
+    self._datasets = [one_device.datasets_of(iterator) for iterator in iterators]
     ctx = context.context()
     with ops.device("CPU:0"):
       self.buffer, = execute.execute(

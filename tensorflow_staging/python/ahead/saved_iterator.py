@@ -7,6 +7,7 @@ have no such end: it ends with the next step, when everything that a checkpoint 
 """
 
 import weakref
+from collections.abc import Sequence
 
 from tensorflow.python.data.ops import iterator_ops
 from tensorflow.python.eager import context
@@ -16,14 +17,23 @@ from tensorflow.python.platform import tf_logging
 
 # Whether a checkpoint holds stages.
 is_held = False
+# The devices of the iterators that are read ahead.
+_devices = set()
 
 
-def end_holds() -> None:
-  """Lets the stages go on whose iterators eager ops have made, saved or restored."""
+def end_holds(iterators: Sequence[iterator_ops.OwnedIterator] = ()) -> None:
+  """Lets the stages go on whose iterators eager ops have made, saved or restored.
+
+  Args:
+    iterators: Those that are read ahead from here on.
+  """
   global is_held
   is_held = False
-  with ops.device("CPU:0"):
-    execute.execute(b"StepEndHolds", 0, [], (), context.context())
+  _devices.update(iterator._iterator_resource.device for iterator in iterators)  # pylint: disable=protected-access
+  # Each device has its own.
+  for device in _devices:
+    with ops.device(device):
+      execute.execute(b"StepEndHolds", 0, [], (), context.context())
 
 
 def note_checkpoints(iterator: iterator_ops.OwnedIterator, draws_ahead: bool) -> None:

@@ -13,6 +13,8 @@ from tensorflow.python.eager import execute
 from tensorflow.python.framework import dtypes
 from tensorflow.python.framework import ops
 
+from tensorflow_staging.python.ahead import one_device
+
 # The ops that use a variable's handle without changing the variable.
 _READS = frozenset({
     "Identity", "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp", "VariableShape"
@@ -84,9 +86,8 @@ def changed_by_step_and_read_by_dataset(
 
   Elements that are made ahead would miss the change.
   """
-  datasets = [getattr(iterator, "_dataset", None) for iterator in iterators]
-  read = {
-      id(value) for dataset in datasets if dataset is not None for value in _captured_by_dataset(dataset)}
+  datasets = [dataset for iterator in iterators for dataset in one_device.datasets_of(iterator)]
+  read = {id(value) for dataset in datasets for value in _captured_by_dataset(dataset)}
   for tensor, value in zip(graph.inputs, values):
     if id(value) in read and getattr(value, "dtype", None) == dtypes.resource:
       if not all(op.type in _READS or op.type.startswith(_TABLE_READS) for op in tensor.consumers()):

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tf.distribute` strategies with stages, compared with the same without; run by ahead/ahead_test.py."""
+
+import contextlib
+import logging
+import os
+import socket
+import subprocess
+import sys
+
+import cases
+import numpy as np
+import tensorflow as tf
+
+tf.config.threading.set_intra_op_parallelism_threads(1)  # Sums in one order.
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2)
+layers = tf.keras.layers
+_RANDOM = np.random.RandomState(0)
+WORDS = _RANDOM.choice(list("abcdefg"), [40, 3])
+TARGETS = _RANDOM.rand(40, 1).astype(np.float32)
+
+
+def data(rows=40):
+  return tf.data.Dataset.from_tensor_slices((WORDS[:rows], TARGETS[:rows])).shuffle(16, seed=3).batch(8)
+
+
+def model_of(strategy, **options):
+  tf.keras.backend.clear_session()
+  tf.keras.utils.set_random_seed(5)
+  with strategy.scope():
+    words = tf.keras.Input((3,), dtype=tf.string)
+    embedded = layers.Flatten()(layers.Embedding(50, 4)(layers.Hashing(50)(words)))
+    model = tf.keras.Model(words, layers.Dense(1)(embedded))
+    model.compile("adam", "mse", metrics=["mae"], **options)
+  return model
+
+
+def trained(strategy, callbacks, **options):
+  model = model_of(strategy, **options)
+  values = [model.fit(data(), epochs=3, validation_data=data(16), verbose=0, callbacks=callbacks).history]
+  values.append(model.evaluate(data(), verbose=0, callbacks=callbacks))
+  values.append(model.predict(data(), verbose=0, callbacks=callbacks).tolist())
+  return values, [w.numpy().tolist() for w in model.weights]
+
+
+def looped(strategy, wrap):
+  """Trains in a loop of one's own; returns its values and the step."""
+  with strategy.scope():
+    counts = tf.Variable(tf.zeros([50]), aggregation=tf.VariableAggregation.MEAN)
+
+  def train(words):
+    ids = tf.strings.to_hash_bucket_fast(words, 50)
+    counts.assign_add(tf.reduce_sum(tf.one_hot(ids, 50), 0))
+    return tf.reduce_sum(counts * tf.range(50.0))
+
+  step = wrap(tf.function(lambda iterator: strategy.run(train, args=(next(iterator),))))
+  distributed = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices(list("abcdabcd")).batch(2))
+  values = []
+  for _ in range(2):
+    iterator = iter(distributed)
+    with contextlib.suppress(tf.errors.OutOfRangeError):
+      while True:
+        values.append([v.numpy().tolist() for v in strategy.experimental_local_results(step(iterator))])
+  return values, step
+
+
+@contextlib.contextmanager
+def lines():
+  """The lines that TensorFlow's logger gets meanwhile."""
+  got = []
+  handler = logging.Handler()
+  handler.emit = lambda record: got.append(record.getMessage())
+  tf.get_logger().addHandler(handler)
+  try:
+    yield got
+  finally:
+    tf.get_logger().removeHandler(handler)
+
+
+def compare(strategy, staged, **options):
+  expected = trained(strategy, [], **options)
+  callback = tf.staging.SmartStage()
+  with lines() as got:
+    assert trained(strategy, [callback], **options) == expected
+  told = [line for line in got if "belongs to a tf.distribute strategy" in line]
+  assert len(told) == (0 if staged else 3), got  # For training, evaluation and prediction.
+  for attribute, step in callback._steps.items():
+    assert (step.why_not is None) == staged, (attribute, step.why_not)
+  expected, _ = looped(strategy, lambda step: step)
+  values, step = looped(strategy, tf.staging.ahead)
+  assert values == expected, (values, expected)
+  assert (step.why_not is None) == staged, step.why_not
+
+
+def case_one_device_is_staged():
+  compare(tf.distribute.OneDeviceStrategy("/cpu:0"), staged=True)
+
+
+def case_one_device_with_several_steps_per_execution_is_staged():
+  compare(tf.distribute.OneDeviceStrategy("/cpu:1"), staged=True, steps_per_execution=2)
+
+
+def case_the_threads_of_one_device_end_with_its_iterator():
+  strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+  step = tf.staging.ahead(tf.function(lambda iterator: tf.strings.length(next(iterator))))
+  # A generator, which must live as long as the threads.
+  dataset = tf.data.Dataset.from_generator(
+      lambda: iter("abc" * 1000), output_signature=tf.TensorSpec([], tf.string))
+  for _ in range(3):
+    iterator = iter(strategy.experimental_distribute_dataset(dataset))
+    assert int(step(iterator)) == 1
+    assert len(step.stages()) == 1
+    del iterator
+    assert not step.stages()
+
+
+def case_mirrored_strategies_train_unstaged():
+  compare(tf.distribute.MirroredStrategy(["/cpu:0"]), staged=False)
+  compare(tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"]), staged=False, steps_per_execution=2)
+
+
+def case_a_multi_worker_strategy_with_one_worker_trains_unstaged():
+  # Such a strategy must be the first thing of a program.
+  environment = {**os.environ, "TF_CONFIG": '{"cluster": {"worker": ["127.0.0.1:%d"]}, "task": {"type": "worker",'
+                                            ' "index": 0}}' % free_ports(1)[0]}
+  subprocess.run([sys.executable, __file__, "case__multi_worker"], env=environment, check=True, timeout=200)
+
+
+def free_ports(number):
+  sockets = [socket.socket() for _ in range(number)]
+  for one in sockets:
+    one.bind(("127.0.0.1", 0))
+  ports = [one.getsockname()[1] for one in sockets]
+  for one in sockets:
+    one.close()
+  return ports
+
+
+def case_parameter_servers_train_unstaged():
+  worker, ps = free_ports(2)
+  cluster = tf.train.ClusterSpec({"worker": [f"127.0.0.1:{worker}"], "ps": [f"127.0.0.1:{ps}"]})
+  servers = [tf.distribute.Server(cluster, job_name=job, task_index=0, protocol="grpc") for job in ("worker", "ps")]
+  strategy = tf.distribute.ParameterServerStrategy(
+      tf.distribute.cluster_resolver.SimpleClusterResolver(cluster, rpc_layer="grpc"))
+
+  def train(callbacks, **options):
+    model = model_of(strategy, **options)
+    endless = data().repeat()
+    history = model.fit(
+        endless, epochs=2, steps_per_epoch=4, validation_data=endless, validation_steps=2, verbose=0,
+        callbacks=callbacks).history
+    return history, [w.numpy().tolist() for w in model.weights]
+
+  for options in ({}, {"steps_per_execution": 2}):
+    expected = train([], **options)
+    with lines() as got:
+      assert train([tf.staging.SmartStage()], **options) == expected
+    told = [line for line in got if "belongs to a tf.distribute strategy" in line]
+    assert len(told) == 2, got
+  # Its coordinator takes only what is a tf.function.
+  coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+  step = tf.staging.ahead(tf.function(lambda: tf.constant(3)))
+  assert coordinator.schedule(step.step).fetch() == 3
+  del servers
+
+
+if __name__ == "__main__":
+  if sys.argv[1:] == ["case__multi_worker"]:
+    compare(tf.distribute.MultiWorkerMirroredStrategy(), staged=False)
+  else:
+    cases.main(globals())
