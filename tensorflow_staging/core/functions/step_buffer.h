@@ -9,8 +9,12 @@
 #include <functional>
 #include <limits>
 #include <utility>
+#include <vector>
 
+#include "tensorflow/core/framework/resource_var.h"
+#include "tensorflow/core/framework/tensor_util.h"
 #include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 
@@ -29,11 +33,27 @@ inline constexpr char kStepTakeOp[] = "StepBufferTake";
 //            only after the latter does the part ahead go on;
 //   takes    so that nothing is read that no step will use, where somebody
 //            knows how many steps are to come.
+//
+// The last tensors of its records are states of random generators, as they were
+// after the record: with restored records, the copies from which the part ahead
+// draws go on there.
 class StepBuffer : public TensorBuffer {
  public:
   using TensorBuffer::TensorBuffer;
 
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
+  // Begins with copies of the states. Called before the first record.
+  void DrawFrom(std::vector<core::RefCountPtr<Var>> copies) {
+    mutex_lock l(mu_);
+    copies_ = std::move(copies);
+  }
+
+  Due OnSourceChanged(int64_t step, std::vector<SavedRecord> restored,
+                      const ReadSet& reads) override TF_LOCKS_EXCLUDED(mu_) {
+    if (!restored.empty()) SetCopies(restored.back().tensors);
+    return TensorBuffer::OnSourceChanged(step, std::move(restored), reads);
+  }
 
   void NoteErrorTaken() { ++errors_taken_; }
   int64_t errors_taken() const { return errors_taken_; }
@@ -66,10 +86,23 @@ class StepBuffer : public TensorBuffer {
   }
 
  private:
+  void SetCopies(const std::vector<Tensor>& record) TF_LOCKS_EXCLUDED(mu_) {
+    mutex_lock l(mu_);
+    if (record.size() < copies_.size()) return;
+    const size_t first = record.size() - copies_.size();
+    for (size_t i = 0; i < copies_.size(); ++i) {
+      // A checkpoint may have a record of another model. The step says so.
+      if (record[first + i].dtype() != DT_INT64) return;
+      mutex_lock of_copy(*copies_[i]->mu());
+      *copies_[i]->tensor() = tensor::DeepCopy(record[first + i]);
+    }
+  }
+
   std::atomic<int64_t> errors_taken_{0};
   std::atomic<int64_t> takes_{0};
   std::atomic<int64_t> limit_{kNoLimit};
   mutex mu_;
+  std::vector<core::RefCountPtr<Var>> copies_ TF_GUARDED_BY(mu_);
   std::function<void()> on_wanted_ TF_GUARDED_BY(mu_);
 };
 

@@ -165,6 +165,9 @@ class Divider {
                                        const NodeOutput& tensor) const;
   Status Walk(const CallSite& site, Level* level);
   bool HasAhead(const CallSite& site) const;
+  // Adds what reads the states of the random generators after the draws.
+  Status AddStateReads(const CallSite& root, FunctionPart* part,
+                       std::vector<std::pair<Node*, int>>* states);
   Status DefineAhead(const FunctionDef& step, const CallSite& root,
                      const Level& level);
   Status DefineRest(const FunctionDef& step, const CallSite& root,
@@ -683,15 +686,40 @@ std::vector<PartialTensorShape> Divider::DescribeRecord(const CallSite& root,
     const auto [node, index] = OriginOf(root, tensor);
     region.boundary.push_back({node, index});
   }
-  const std::vector<PartialTensorShape> shapes =
+  std::vector<PartialTensorShape> shapes =
       BoundaryShapes(flat_->graph(), region);
-  for (size_t i = 0; i < shapes.size(); ++i) {
+  for (size_t i = 0; i < level.boundary.size(); ++i) {
     division_.record.push_back(
         {region.boundary[i].name(),
          level.boundary[i].node->output_type(level.boundary[i].index),
          shapes[i]});
   }
+  // Their states come last.
+  for (const int index : division_.random_states) {
+    shapes.emplace_back(std::vector<int64_t>{-1});
+    division_.record.push_back({absl::StrCat("state of ", inputs_[index].name),
+                                DT_INT64, shapes.back()});
+  }
   return shapes;
+}
+
+Status Divider::AddStateReads(const CallSite& root, FunctionPart* part,
+                              std::vector<std::pair<Node*, int>>* states) {
+  for (const int index : division_.random_states) {
+    Node* const copy = part->Find(root.body->arg_nodes[index]);
+    // After all draws.
+    std::vector<Node*> draws;
+    for (const Edge* edge : copy->out_edges()) draws.push_back(edge->dst());
+    Node* read = nullptr;
+    TF_RETURN_IF_ERROR(
+        NodeBuilder(part->NewName("staging_state", {}), "ReadVariableOp")
+            .Input(copy)
+            .Attr("dtype", DT_INT64)
+            .ControlInputs(draws)
+            .Finalize(part->graph(), &read));
+    states->emplace_back(read, 0);
+  }
+  return OkStatus();
 }
 
 Status Divider::DefineAhead(const FunctionDef& step, const CallSite& root,
@@ -705,9 +733,13 @@ Status Divider::DefineAhead(const FunctionDef& step, const CallSite& root,
   Node* handle = nullptr;
   TF_RETURN_IF_ERROR(part.AddInput("staging_buffer", DT_RESOURCE, &handle));
   TF_RETURN_IF_ERROR(part.AddNodes(nodes));
+  std::vector<std::pair<Node*, int>> sources;
   std::vector<NodeBuilder::NodeOut> values;
   for (const NodeOutput& tensor : level.boundary) {
-    const auto [node, output] = part.Find(tensor);
+    sources.push_back(part.Find(tensor));
+  }
+  TF_RETURN_IF_ERROR(AddStateReads(root, &part, &sources));
+  for (const auto& [node, output] : sources) {
     values.emplace_back(node, output);
   }
   Node* put = nullptr;
@@ -745,6 +777,7 @@ Status Divider::DefineRest(const FunctionDef& step, const CallSite& root,
   for (const NodeOutput& tensor : level.boundary) {
     dtypes.push_back(tensor.node->output_type(tensor.index));
   }
+  dtypes.insert(dtypes.end(), division_.random_states.size(), DT_INT64);
   Node* take = nullptr;
   TF_RETURN_IF_ERROR(
       NodeBuilder(part.NewName(NameOfTake(root, level), level.rest),

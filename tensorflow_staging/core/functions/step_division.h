@@ -39,7 +39,8 @@ struct StepDivision {
   int buffer_input = -1;
   // Which of the inputs are states of random generators, from which `ahead`
   // must draw from a copy: `rest` draws from the state as the step does, and
-  // uses what the record carries.
+  // uses what the record carries. The last tensors of a record are what these
+  // states were after it.
   std::vector<int> random_states;
 
   // All new functions, `ahead` and `rest` included, and of which functions each

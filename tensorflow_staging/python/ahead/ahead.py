@@ -197,9 +197,9 @@ class AheadStep:
       for iterator in iterators:
         self._check_no_other_reads(iterator, key)
       saved_iterator.end_holds(iterators)
-      for iterator in iterators:
-        saved_iterator.note_checkpoints(iterator, bool(division.random_states))
       stage = iterator_stage.IteratorStage(division, iterators, values, limit=self.limit, **self._options)
+      for iterator in iterators:
+        saved_iterator.note_checkpoints(iterator, stage.after_restore)
       why_not = ""
       if len(args) == 1 and not kwargs and not division.concrete.graph.deferred_external_captures:
         trace = division, _with_buffer(values, division, stage)
@@ -257,13 +257,11 @@ class AheadStep:
     try:
       division, values = self._divide(iterators, args, kwargs)
     except step_division.NotStagedError as error:
-      raise self._cannot_use(str(error)) from None
+      raise self._cannot_use(str(error), key in self._unchecked) from None
     # Other arguments, or another step, may need another trace.
     if division is not stage.division and division.definition_ahead != stage.division.definition_ahead:
       if not stage.is_idle():
-        raise RuntimeError(
-            f"{self.__name__} has read elements of this iterator ahead, and with these arguments it needs other"
-            " records. Give it a new iterator.")
+        raise self._cannot_use("it needs other records", key in self._unchecked)
       stage.stop()
       with self._lock:
         stage = self._begin(iterators, args, kwargs)[1]
@@ -272,10 +270,12 @@ class AheadStep:
     self._unchecked.discard(key)
     return division, stage, _with_buffer(values, division, stage)
 
-  def _cannot_use(self, why: str) -> RuntimeError:
+  def _cannot_use(self, why: str, is_replaced: bool = False) -> RuntimeError:
+    since = "since the model was compiled again" if is_replaced else "with these arguments"
+    remedy = (
+        "Compile the model between epochs, or train without the callback" if is_replaced else "Give it a new iterator")
     return RuntimeError(
-        f"{self.__name__} has read elements of this iterator ahead, and with these arguments it cannot use them: {why}."
-        " Give it a new iterator.")
+        f"{self.__name__} has read elements of this iterator ahead, and {since} it cannot use them: {why}. {remedy}.")
 
   def reads(self, iterator: Any, but_not_for: Optional[tuple[int, ...]] = None) -> bool:
     """Returns whether elements of an iterator are read ahead, other than for the calls with certain iterators.

@@ -60,24 +60,24 @@ class IteratorStage:
           ("stage", name, "capacity", capacity, "capacity_bytes", capacity_bytes,
            "tensor_names", [entry[0] for entry in division.record]), ctx)
     self._tuning = tuning
-    self._states = {}
+    # The states of random generators, and the copies from which the part ahead draws.
+    self._states = []
     self._errors_taken = 0
-    inputs = []
-    for i in division.ahead_inputs:
-      value = values[i]
-      if i in division.random_states:
-        value = self._copy_state(value)
-      inputs.append(value)
+    copies = {}
+    for i in division.random_states:
+      copies[i] = self._copy_state(values[i])
+    inputs = [copies.get(i, values[i]) for i in division.ahead_inputs]
     attrs = [(key, compat.as_bytes(value)) for key, value in ctx.function_call_options.as_attrs().items()]
     self._producers = _pywrap_staging.StepProducers(
         context=ctx._handle, function=division.ahead, device="", attrs=attrs, inputs=inputs,  # pylint: disable=protected-access
-        buffer=self.buffer, num_threads=num_threads, limit=limit, tuning=tuning)
+        buffer=self.buffer, num_threads=num_threads, limit=limit, tuning=tuning,
+        states=list(copies.values()))
     _running.add(self)
 
   def _copy_state(self, state: ops.EagerTensor) -> ops.EagerTensor:
     copy = resource_variable_ops.ResourceVariable(
         gen_resource_variable_ops.read_variable_op(state, dtypes.int64), trainable=False)
-    self._states[id(copy)] = state, copy
+    self._states.append((state, copy))
     return copy.handle
 
   def on_error(self) -> None:
@@ -87,9 +87,17 @@ class IteratorStage:
       return
     self._errors_taken = taken
     # All records before the error were taken, so the step has drawn as often as it would have without a stage.
-    for state, copy in self._states.values():
-      copy.assign(gen_resource_variable_ops.read_variable_op(state, dtypes.int64))
+    self._copy_states_again()
     self._producers.continue_after_error()
+
+  def after_restore(self) -> None:
+    """After a checkpoint was restored, before the threads go on: draws where the step does, or after records that wait."""
+    if self.buffer_stats()["records"] == 0:
+      self._copy_states_again()
+
+  def _copy_states_again(self) -> None:
+    for state, copy in self._states:
+      copy.assign(gen_resource_variable_ops.read_variable_op(state, dtypes.int64))
 
   def set_limit(self, steps: Optional[int]) -> None:
     """From here on makes the records of so many more steps, and then only those that steps ask for.

@@ -7,16 +7,18 @@ have no such end: it ends with the next step, when everything that a checkpoint 
 """
 
 import weakref
+from collections.abc import Callable
 from collections.abc import Sequence
 
 from tensorflow.python.data.ops import iterator_ops
 from tensorflow.python.eager import context
 from tensorflow.python.eager import execute
 from tensorflow.python.framework import ops
-from tensorflow.python.platform import tf_logging
 
 # Whether a checkpoint holds stages.
 is_held = False
+# Weak references to what is to be done when that ends.
+_after_restores = []
 # The devices of the iterators that are read ahead.
 _devices = set()
 
@@ -29,6 +31,10 @@ def end_holds(iterators: Sequence[iterator_ops.OwnedIterator] = ()) -> None:
   """
   global is_held
   is_held = False
+  while _after_restores:
+    after_restore = _after_restores.pop()()
+    if after_restore is not None:
+      after_restore()
   _devices.update(iterator._iterator_resource.device for iterator in iterators)  # pylint: disable=protected-access
   # Each device has its own.
   for device in _devices:
@@ -36,30 +42,28 @@ def end_holds(iterators: Sequence[iterator_ops.OwnedIterator] = ()) -> None:
       execute.execute(b"StepEndHolds", 0, [], (), context.context())
 
 
-def note_checkpoints(iterator: iterator_ops.OwnedIterator, draws_ahead: bool) -> None:
+def note_checkpoints(iterator: iterator_ops.OwnedIterator, after_restore: Callable[[], None]) -> None:
   """Notes when `tf.train.Checkpoint` saves or restores an iterator.
 
   Args:
     iterator: The iterator.
-    draws_ahead: Whether the records hold random numbers of a generator, which were drawn from a copy of its state. A
-      checkpoint has no such copy.
+    after_restore: A method, called after it was restored, before its stage goes on. Its object is not kept alive.
   """
   # The iterator must not own a reference to itself: its end ends its stage.
   weak, kind = weakref.ref(iterator), type(iterator)
+  after_restore = weakref.WeakMethod(after_restore)
 
   def serialize():
     global is_held
-    if draws_ahead:
-      tf_logging.warning(
-          "A checkpoint of an iterator has records for which tf.random.Generator has drawn ahead. After it is restored,"
-          " the generator repeats the draws of the records that waited.")
     is_held = True
     return kind._serialize_to_tensors(weak())  # pylint: disable=protected-access
 
   def restore(restored):
     global is_held
     is_held = True
-    return kind._restore_from_tensors(weak(), restored)  # pylint: disable=protected-access
+    result = kind._restore_from_tensors(weak(), restored)  # pylint: disable=protected-access
+    _after_restores.append(after_restore)
+    return result
 
   iterator._serialize_to_tensors = serialize  # pylint: disable=protected-access
   iterator._restore_from_tensors = restore  # pylint: disable=protected-access

@@ -99,6 +99,23 @@ py::dict Divide(const py::bytes& serialized_library, const std::string& name,
   return result;
 }
 
+// Returns the variables of which a list has the handles.
+std::vector<core::RefCountPtr<Var>> VariablesOf(const py::list& handles) {
+  std::vector<core::RefCountPtr<Var>> variables;
+  for (const py::handle& handle : handles) {
+    Tensor tensor;
+    RaiseIfError(TensorOf(EagerHandleOf(handle), &tensor));
+    if (tensor.dtype() != DT_RESOURCE || tensor.NumElements() != 1) {
+      throw py::type_error("a state is no handle of a variable.");
+    }
+    const StatusOr<Var*> found =
+        tensor.flat<ResourceHandle>()(0).GetResource<Var>();
+    RaiseIfError(found.status());
+    variables.push_back(tsl::core::GetNewRef(*found));
+  }
+  return variables;
+}
+
 // The Python class StepProducers. Python calls every method with the GIL held.
 class PyStepProducers {
  public:
@@ -107,7 +124,7 @@ class PyStepProducers {
                   std::vector<std::pair<std::string, py::bytes>> py_attrs,
                   const py::list& inputs, const py::handle& buffer,
                   int num_threads, std::optional<int64_t> limit,
-                  std::shared_ptr<StepTuning> tuning) {
+                  std::shared_ptr<StepTuning> tuning, const py::list& states) {
     std::vector<std::pair<std::string, std::string>> attrs;
     for (auto& [name, value] : py_attrs) attrs.emplace_back(name, value);
     std::vector<TFE_TensorHandle*> handles;
@@ -126,6 +143,7 @@ class PyStepProducers {
     const auto call = std::make_shared<EagerCall>(
         EagerContextOf(context), function, device, std::move(attrs), handles);
     buffer_ = tsl::core::GetNewRef(*found);
+    buffer_->DrawFrom(VariablesOf(states));
     buffer_->SetLimit(limit.value_or(StepBuffer::kNoLimit));
     StepBuffer* const records = buffer_.get();
     py::gil_scoped_release release;
@@ -224,11 +242,12 @@ Raises:
       .def(py::init<const py::handle&, const std::string&, const std::string&,
                     std::vector<std::pair<std::string, py::bytes>>,
                     const py::list&, const py::handle&, int,
-                    std::optional<int64_t>, std::shared_ptr<StepTuning>>(),
+                    std::optional<int64_t>, std::shared_ptr<StepTuning>,
+                    const py::list&>(),
            py::arg("context"), py::arg("function"), py::arg("device"),
            py::arg("attrs"), py::arg("inputs"), py::arg("buffer"),
            py::arg("num_threads"), py::arg("limit"),
-           py::arg("tuning") = nullptr,
+           py::arg("tuning") = nullptr, py::arg("states") = py::list(),
            R"doc(Opens the buffer and starts the threads.
 
 Args:
@@ -241,6 +260,8 @@ Args:
   num_threads: How many threads.
   limit: As for `set_limit`.
   tuning: A `StepTuning`, which chooses the number of threads instead, or None.
+  states: The handles of the copies of random states from which the function
+    draws. The last tensors of a record are what they were after it.
 
 Raises:
   TypeError: If an input is no eager tensor.

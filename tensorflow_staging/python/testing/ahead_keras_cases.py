@@ -289,6 +289,37 @@ def case_compiled_again_by_a_callback():
   compare(hashing, train)
 
 
+def case_compiled_within_an_epoch():
+  class Compiles(tf.keras.callbacks.Callback):
+
+    def __init__(self, makes_function, **options):
+      super().__init__()
+      self.makes_function, self.options = makes_function, options
+
+    def on_train_batch_end(self, batch, logs=None):
+      if batch == 1:
+        self.model.compile("sgd", "mse", **self.options)
+        if self.makes_function:
+          self.model.make_train_function()
+
+  def train(makes_function, callbacks, **options):
+    model, x = hashing()
+    try:
+      model.fit(data(x), epochs=1, verbose=0, callbacks=[*callbacks, Compiles(makes_function, **options)])
+    except (RuntimeError, TypeError) as error:
+      assert type(model.train_function).__name__ != "_ModelStep", model.train_function
+      return type(error), str(error)
+    return None
+
+  # Keras fails by itself, if nobody makes the function.
+  assert train(False, []) == train(False, [tf.staging.SmartStage()])
+  # Records that wait do not fit another step. That is told, not trained on.
+  for options in ({}, {"run_eagerly": True}):
+    assert train(True, [], **options) is None
+    kind, text = train(True, [tf.staging.SmartStage()], **options)
+    assert kind is RuntimeError and "since the model was compiled again it cannot use them" in text, text
+
+
 def case_several_threads_train_on_each_record_once():
   class Count(tf.keras.callbacks.Callback):
     batches = 0

@@ -610,7 +610,7 @@ def case_another_trace_takes_no_records_of_which_it_needs_others():
   try:
     assert wrapped(iterator, tf.zeros([2])).numpy() == 4
   except RuntimeError as error:
-    assert "needs other records" in str(error)
+    assert "cannot use them: it needs other records. Give it a new iterator" in str(error), error
 
 
 def case_what_would_read_past_the_stage_is_refused():
@@ -745,6 +745,44 @@ def case_a_checkpoint_keeps_what_waits():
       return (values, after, back, total.numpy()), step
 
   compare(program)
+
+
+def case_a_checkpoint_keeps_what_a_generator_has_drawn_for_what_waits():
+  def make(wrap):
+    generator = tf.random.Generator.from_seed(3)
+    total = tf.Variable(0.0)
+
+    @tf.function
+    def step(iterator):
+      # How much it draws depends on the element.
+      number = next(iterator)
+      noise = tf.reduce_sum(generator.uniform([number + 1])) + tf.strings.to_number(tf.strings.as_string(number))
+      total.assign_add(noise)
+      return noise
+
+    iterator = iter(tf.data.Dataset.range(60))
+    return wrap(step), iterator, generator, tf.train.Checkpoint(total=total, generator=generator, iterator=iterator)
+
+  def program(wrap):
+    step, iterator, generator, checkpoint = make(wrap)
+    with tempfile.TemporaryDirectory() as folder:
+      first = checkpoint.write(folder + "/first")  # Nothing waits.
+      values = [step(iterator).numpy() for _ in range(5)]
+      path = checkpoint.write(folder + "/c")
+      after = [step(iterator).numpy() for _ in range(20)]
+      other_step, other_iterator, _, other = make(wrap)
+      other.read(path).assert_consumed()
+      resumed = [other_step(other_iterator).numpy() for _ in range(20)]
+      checkpoint.read(path).assert_consumed()
+      back = [step(iterator).numpy() for _ in range(20)]
+      assert after == resumed == back, (after, resumed, back)
+      checkpoint.read(first).assert_consumed()
+      again = [step(iterator).numpy() for _ in range(5)]
+      assert again == values, (again, values)
+      return (values, after, generator.state.numpy().tolist()), step
+
+  compare(program)
+  compare(program, capacity=1)
 
 
 def case_programs_end_at_once():

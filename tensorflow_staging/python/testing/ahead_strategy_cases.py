@@ -2,6 +2,7 @@
 """`tf.distribute` strategies with stages, compared with the same without; run by ahead/ahead_test.py."""
 
 import contextlib
+import json
 import logging
 import os
 import socket
@@ -122,9 +123,10 @@ def case_mirrored_strategies_train_unstaged():
 
 def case_a_multi_worker_strategy_with_one_worker_trains_unstaged():
   # Such a strategy must be the first thing of a program.
-  environment = {**os.environ, "TF_CONFIG": '{"cluster": {"worker": ["127.0.0.1:%d"]}, "task": {"type": "worker",'
-                                            ' "index": 0}}' % free_ports(1)[0]}
-  subprocess.run([sys.executable, __file__, "case__multi_worker"], env=environment, check=True, timeout=200)
+  worker = f"127.0.0.1:{free_ports(1)[0]}"
+  config = json.dumps({"cluster": {"worker": [worker]}, "task": {"type": "worker", "index": 0}})
+  subprocess.run(
+      [sys.executable, __file__, "case__multi_worker"], env={**os.environ, "TF_CONFIG": config}, check=True, timeout=200)
 
 
 def free_ports(number):
