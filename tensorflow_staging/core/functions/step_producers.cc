@@ -20,6 +20,10 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
+// How long Stop lets reads end by themselves: a dataset whose read is cancelled
+// may seem to be at its end from then on.
+constexpr std::chrono::milliseconds kReadPatience(50);
+
 // How long Stop waits for a thread in code that cannot be cancelled.
 constexpr std::chrono::milliseconds kStopPatience(1500);
 
@@ -203,17 +207,26 @@ void StepProducers::Stop() {
     buffer_->Cancel();
     mu_.lock();
   }
-  const auto deadline = std::chrono::steady_clock::now() + kStopPatience;
+  if (AwaitThreads(kReadPatience)) return;
+  // With the lock, so that each is alive. What is cancelled takes no lock of
+  // this object.
+  for (CancellationManager* cancellation : cancellations_) {
+    cancellation->StartCancel();
+  }
+  if (AwaitThreads(kStopPatience)) return;
+  LOG(WARNING) << "Stage '" << buffer_->name() << "' was stopped while its "
+               << "region is still running, in code that cannot be "
+               << "cancelled. Its thread ends after that run.";
+}
+
+bool StepProducers::AwaitThreads(std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   while (threads_ > 0) {
     const auto left = deadline - std::chrono::steady_clock::now();
-    if (left <= left.zero()) {
-      LOG(WARNING) << "Stage '" << buffer_->name() << "' was stopped while its "
-                   << "region is still running, in code that cannot be "
-                   << "cancelled. Its thread ends after that run.";
-      return;
-    }
+    if (left <= left.zero()) return false;
     changed_.WaitFor(&mu_, left);
   }
+  return true;
 }
 
 StepProducers::Times StepProducers::times() const {

@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_PRODUCERS_H_
 #define TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_PRODUCERS_H_
 
+#include <chrono>  // NOLINT
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -60,8 +61,9 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   // one or the limit changes.
   bool IsIdle() const TF_LOCKS_EXCLUDED(mu_);
 
-  // Cancels the runs, and waits until the threads have left; 1.5 seconds at most
-  // for code that cannot be cancelled. Such a thread leaves after its run.
+  // Waits until the threads have left, and cancels their runs if that takes
+  // longer than reads do; 1.6 seconds at most, for code that cannot be cancelled.
+  // Such a thread leaves after its run.
   void Stop() TF_LOCKS_EXCLUDED(mu_);
 
   // How many threads run the region.
@@ -85,6 +87,9 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
         tuning_(std::move(tuning)),
         number_(tuning_ != nullptr ? tuning_->Begin() : 0) {}
 
+  // Returns whether all threads have left in time.
+  bool AwaitThreads(std::chrono::milliseconds patience)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Lets so many threads run the region, and starts those that are missing.
   void UseThreads(int number) TF_LOCKS_EXCLUDED(mu_);
   void Work(int index) TF_LOCKS_EXCLUDED(mu_);
