@@ -91,7 +91,10 @@ class IteratorStage:
     self._producers.continue_after_error()
 
   def after_restore(self) -> None:
-    """After a checkpoint was restored, before the threads go on: draws where the step does, or after records that wait."""
+    """After a checkpoint was restored, before the threads go on: draws go on where the step's do.
+
+    If records wait, they have set that (step_buffer.h).
+    """
     if self.buffer_stats()["records"] == 0:
       self._copy_states_again()
 

@@ -125,8 +125,8 @@ def case_a_multi_worker_strategy_with_one_worker_trains_unstaged():
   # Such a strategy must be the first thing of a program.
   worker = f"127.0.0.1:{free_ports(1)[0]}"
   config = json.dumps({"cluster": {"worker": [worker]}, "task": {"type": "worker", "index": 0}})
-  subprocess.run(
-      [sys.executable, __file__, "case__multi_worker"], env={**os.environ, "TF_CONFIG": config}, check=True, timeout=200)
+  environment = {**os.environ, "TF_CONFIG": config}
+  subprocess.run([sys.executable, __file__, "case__multi_worker"], env=environment, check=True, timeout=200)
 
 
 def free_ports(number):
