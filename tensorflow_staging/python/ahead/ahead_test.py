@@ -13,7 +13,9 @@ from tensorflow_staging.python.testing import cases
 _FOLDER = pathlib.Path(cases.__file__).parent
 # For all cases of a file: each of them trains twice, and some start programs.
 _SECONDS = 500
-_FILES = ["ahead_loop_cases.py", "ahead_keras_cases.py", "ahead_strategy_cases.py", "ahead_random_cases.py"]
+_FILES = [
+    "ahead_loop_cases.py", "ahead_keras_cases.py", "ahead_xla_cases.py", "ahead_strategy_cases.py",
+    "ahead_random_cases.py"]
 
 
 @pytest.fixture(scope="module")

@@ -82,7 +82,8 @@ def _loop(staged: bool, folder: str, killed_after: int) -> dict:
       manager.save()
     if steps == killed_after:
       _kill_self()
-  return {"resumed_at": resumed_at, "count": int(count), "total": float(total), "state": generator.state.numpy().tolist()}
+  state = generator.state.numpy().tolist()
+  return {"resumed_at": resumed_at, "count": int(count), "total": float(total), "state": state}
 
 
 if __name__ == "__main__":
