@@ -203,16 +203,13 @@ void StepProducers::Stop() {
     stopping_ = true;
     changed_.NotifyAll();
     mu_.unlock();
-    cancellation_.StartCancel();
     buffer_->Cancel();
     mu_.lock();
   }
   if (AwaitThreads(kReadPatience)) return;
-  // With the lock, so that each is alive. What is cancelled takes no lock of
-  // this object.
-  for (CancellationManager* cancellation : cancellations_) {
-    cancellation->StartCancel();
-  }
+  mu_.unlock();
+  cancellation_.StartCancel();
+  mu_.lock();
   if (AwaitThreads(kStopPatience)) return;
   LOG(WARNING) << "Stage '" << buffer_->name() << "' was stopped while its "
                << "region is still running, in code that cannot be "
