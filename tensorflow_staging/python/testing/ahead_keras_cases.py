@@ -311,6 +311,18 @@ def case_compiled_within_an_epoch():
       return type(error), str(error)
     return None
 
+  def trained_with_another_rate(model, x, callbacks):
+    class Change(tf.keras.callbacks.Callback):
+
+      def on_train_batch_end(self, batch, logs=None):
+        if batch == 1:
+          model.compile(tf.keras.optimizers.Adam(0.1), "mse", metrics=["mae"])
+          model.make_train_function()
+
+    return model.fit(data(x), epochs=2, verbose=0, callbacks=[Change(), *callbacks]).history
+
+  # What runs ahead is the same, so what waits is used.
+  compare(hashing, trained_with_another_rate)
   # Keras fails by itself, if nobody makes the function.
   assert train(False, []) == train(False, [tf.staging.SmartStage()])
   # Records that wait do not fit another step. That is told, not trained on.
