@@ -2,12 +2,14 @@
 
 #include "tensorflow_staging/core/graph/facts/changing_resources.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 
 namespace tensorflow {
 namespace staging {
@@ -29,19 +31,15 @@ bool IsVariable(const Node& node) {
 
 // Returns whether nothing uses `node`, and only groups wait for it.
 bool OnlyGroupsWaitFor(const Node& node, const NodeFilter& counts) {
-  std::vector<const Node*> found = {&node};
-  absl::flat_hash_set<const Node*> seen = {&node};
-  while (!found.empty()) {
-    const Node* next = found.back();
-    found.pop_back();
-    for (const Edge* edge : next->out_edges()) {
-      const Node* user = edge->dst();
-      if (!user->IsOp() || !counts(*user)) continue;
-      if (user->type_string() != "NoOp") return false;
-      if (seen.insert(user).second) found.push_back(user);
-    }
-  }
-  return true;
+  const auto is_group = [](const Node* user) {
+    return user->type_string() == "NoOp";
+  };
+  const std::vector<const Node*> users =
+      WithDescendants({&node}, [&](const Edge& edge) {
+        return counts(*edge.dst()) &&
+               (edge.src() == &node || is_group(edge.src()));
+      });
+  return std::all_of(users.begin() + 1, users.end(), is_group);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 
 namespace tensorflow {
@@ -67,23 +68,15 @@ bool IsSlot(const Node& variable, const absl::flat_hash_set<std::string>& all) {
 // which a tensor leads to them.
 absl::flat_hash_set<const Node*> WhatLeadsToMarks(const Graph& graph,
                                                   const NodeFilter& counts) {
-  absl::flat_hash_set<const Node*> found;
-  std::vector<const Node*> to_visit;
+  std::vector<const Node*> marked;
   for (const Node* node : graph.op_nodes()) {
-    if (!Counts(*node, counts) || !IsMarkedEmbedding(*node)) continue;
-    if (found.insert(node).second) to_visit.push_back(node);
+    if (counts(*node) && IsMarkedEmbedding(*node)) marked.push_back(node);
   }
-  while (!to_visit.empty()) {
-    const Node* node = to_visit.back();
-    to_visit.pop_back();
-    for (const Edge* edge : node->in_edges()) {
-      if (!edge->IsControlEdge() && Counts(*edge->src(), counts) &&
-          found.insert(edge->src()).second) {
-        to_visit.push_back(edge->src());
-      }
-    }
-  }
-  return found;
+  const std::vector<const Node*> found =
+      WithAncestors(marked, [&counts](const Edge& edge) {
+        return !edge.IsControlEdge() && counts(*edge.src());
+      });
+  return {found.begin(), found.end()};
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/graph/facts/changing_resources.h"
 #include "tensorflow_staging/core/graph/facts/resources.h"
 
@@ -105,17 +106,12 @@ class ChangingData {
     for (const ResourceUse& use : resources_.UsesOf(owner)) {
       if (IsIteratorInitializer(*use.user)) found.push_back(use.user);
     }
-    while (!found.empty()) {
-      const Node* node = found.back();
-      found.pop_back();
-      for (const Edge* edge : node->in_edges()) {
-        if (!edge->IsControlEdge() &&
-            edge->src()->output_type(edge->src_output()) == DT_VARIANT &&
-            state_.Counts(*edge->src()) &&
-            datasets.insert(edge->src()).second) {
-          found.push_back(edge->src());
-        }
-      }
+    for (const Node* node : WithAncestors(found, [this](const Edge& edge) {
+           return !edge.IsControlEdge() &&
+                  edge.src()->output_type(edge.src_output()) == DT_VARIANT &&
+                  state_.Counts(*edge.src());
+         })) {
+      if (!IsIteratorInitializer(*node)) datasets.insert(node);
     }
     return datasets;
   }

@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/facts/control_flow.h"
@@ -36,7 +37,7 @@ class ManualRegion {
         put_set_(puts.begin(), puts.end()) {}
 
   StagedRegion Find(RecordContent content) {
-    leading_ = WithAncestors(puts_);
+    leading_ = LeadingTo(puts_);
     if (leading_.contains(&take_)) return {};
     FindControlFlowOfRegion();
     do {
@@ -58,17 +59,10 @@ class ManualRegion {
   }
 
  private:
-  static NodeSet WithAncestors(Nodes nodes) {
-    NodeSet found(nodes.begin(), nodes.end());
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      for (const Edge* edge : nodes[i]->in_edges()) {
-        if (edge->src()->IsOp() && !IsFedByStages(*edge) &&
-            found.insert(edge->src()).second) {
-          nodes.push_back(edge->src());
-        }
-      }
-    }
-    return found;
+  static NodeSet LeadingTo(const Nodes& nodes) {
+    const Nodes found = WithAncestors(
+        nodes, [](const Edge& edge) { return !IsFedByStages(edge); });
+    return {found.begin(), found.end()};
   }
 
   void FindControlFlowOfRegion() {
@@ -119,7 +113,7 @@ class ManualRegion {
           })) {
         continue;
       }
-      const NodeSet added = WithAncestors(construct);
+      const NodeSet added = LeadingTo(construct);
       leading_.insert(added.begin(), added.end());
     }
     return leading_.size() > size;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/graph/facts/other_iterator_readers.h"
 #include "tensorflow_staging/core/graph/facts/resources.h"
@@ -64,25 +65,14 @@ void MoveStepRoles(const NodeFilter& filter, const StaleReads* stale,
 
 // Moves the sources and once-per-record ops that lead to a Put.
 void MoveManualStages(PartitionState* state) {
-  std::vector<bool> seen(state->graph().num_node_ids(), false);
-  // Nodes of manual stages, each with its Put.
-  std::vector<std::pair<const Node*, const Node*>> to_visit;
-  for (const Node* node : state->graph().op_nodes()) {
-    if (state->Counts(*node) && IsBufferPut(*node)) {
-      to_visit.emplace_back(node, node);
-    }
-  }
-  while (!to_visit.empty()) {
-    const auto [node, put] = to_visit.back();
-    to_visit.pop_back();
-    for (const Edge* edge : node->in_edges()) {
-      const Node* input = edge->src();
-      if (!state->Counts(*input) || seen[input->id()]) continue;
-      seen[input->id()] = true;
-      to_visit.emplace_back(input, put);
-      const NodeRole role = state->role(*input);
+  for (const Node* put : state->graph().op_nodes()) {
+    if (!state->Counts(*put) || !IsBufferPut(*put)) continue;
+    for (const Node* node : WithAncestors({put}, [state](const Edge& edge) {
+           return state->Counts(*edge.src());
+         })) {
+      const NodeRole role = state->role(*node);
       if (role == NodeRole::kSource || role == NodeRole::kOncePerRecord) {
-        state->MoveToStep(*input, {StepReason::kManualStage, put});
+        state->MoveToStep(*node, {StepReason::kManualStage, put});
       }
     }
   }

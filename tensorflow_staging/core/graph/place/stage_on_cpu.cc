@@ -9,6 +9,7 @@
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/util/device_name_utils.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 
 namespace tensorflow {
@@ -95,15 +96,9 @@ Status CopyToCpu(Node* node, const std::string& scope, Graph* graph,
 }
 
 void MoveToCpu(const std::vector<const Node*>& puts, Graph* graph) {
-  absl::flat_hash_set<const Node*> leading_to_puts(puts.begin(), puts.end());
-  std::vector<const Node*> order(puts.begin(), puts.end());
-  for (size_t i = 0; i < order.size(); ++i) {
-    for (const Edge* edge : order[i]->in_edges()) {
-      if (edge->src()->IsOp() && leading_to_puts.insert(edge->src()).second) {
-        order.push_back(edge->src());
-      }
-    }
-  }
+  const std::vector<const Node*> order = WithAncestors(puts);
+  const absl::flat_hash_set<const Node*> leading_to_puts(order.begin(),
+                                                         order.end());
   for (size_t i = puts.size(); i < order.size(); ++i) {
     if (HoldsOrUsesResource(*order[i])) continue;
     bool shared = false;

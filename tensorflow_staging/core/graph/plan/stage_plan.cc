@@ -13,6 +13,7 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 
@@ -41,20 +42,6 @@ std::vector<const Node*> StringHandles(const std::vector<const Node*>& sources,
     }
   }
   return {handles.begin(), handles.end()};
-}
-
-// Returns `puts` and all nodes that lead to them.
-std::vector<const Node*> NodesOf(const std::vector<const Node*>& puts) {
-  absl::flat_hash_set<const Node*> seen(puts.begin(), puts.end());
-  std::vector<const Node*> found(puts.begin(), puts.end());
-  for (size_t i = 0; i < found.size(); ++i) {
-    for (const Edge* edge : found[i]->in_edges()) {
-      if (edge->src()->IsOp() && seen.insert(edge->src()).second) {
-        found.push_back(edge->src());
-      }
-    }
-  }
-  return found;
 }
 
 // Returns the sources among `nodes`; Takes are sources, too.
@@ -139,6 +126,13 @@ std::string PlannedStage::NodeName(absl::string_view suffix) const {
   return strings::StrCat(name, "/", suffix);
 }
 
+std::vector<const Node*> PlannedStage::Nodes() const {
+  if (!is_manual()) return InGraphOrder(region->nodes);
+  return InGraphOrder(WithAncestors(puts, [](const Edge& edge) {
+    return !IsBufferTake(*edge.src()) && !IsFedByStages(edge);
+  }));
+}
+
 StagePlan::StagePlan(const Graph& graph, bool smart_stage,
                      const std::string& name, const NodeFilter& counts,
                      RecordContent content) {
@@ -199,7 +193,7 @@ void StagePlan::AddManualStages(const Graph& graph, const NodeFilter& counts,
         several_takes.count(buffer) > 0) {
       continue;
     }
-    const std::vector<const Node*> nodes = NodesOf(stage.puts);
+    const std::vector<const Node*> nodes = WithAncestors(stage.puts);
     stage.check_puts = AnySwitch(nodes);
     stage.string_handles = StringHandles(SourcesIn(nodes, &roles), resources);
     stages_.push_back(std::move(stage));

@@ -51,6 +51,11 @@ struct PlannedStage {
   // Returns the full name of a node that SmartStage will create, or that
   // tf.staged has created.
   std::string NodeName(absl::string_view suffix) const;
+
+  // Returns the nodes that a staged run runs, in the order of the graph: what
+  // leads to the Puts of a manual stage, up to the records of earlier stages, or
+  // the region of a stage that SmartStage creates.
+  std::vector<const Node*> Nodes() const;
 };
 
 // All stages of a graph. The plan depends only on its arguments.

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/graph/facts/changing_resources.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
 #include "tensorflow_staging/core/graph/facts/other_iterator_readers.h"
 #include "tensorflow_staging/core/graph/facts/resource_effects.h"
 #include "tensorflow_staging/core/graph/facts/resources.h"
-#include "tensorflow_staging/core/graph/plan/stage_nodes.h"
 
 namespace tensorflow {
 namespace staging {
@@ -28,7 +28,7 @@ class ReadsFinder {
         other_readers_(graph, resources_, NodeFilter()) {}
 
   StageReads Find(const PlannedStage& stage) {
-    const std::vector<const Node*> in_order = NodesOfStage(stage);
+    const std::vector<const Node*> in_order = stage.Nodes();
     const NodeSet nodes(in_order.begin(), in_order.end());
     StageReads reads;
     for (const Node* owner : InGraphOrder(OwnersOf(nodes))) {

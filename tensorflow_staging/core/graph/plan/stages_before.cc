@@ -7,9 +7,9 @@
 #include <set>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 
 namespace tensorflow {
 namespace staging {
@@ -40,20 +40,11 @@ std::vector<Nodes> FindNodes(
 // Returns the buffers whose records are taken by what leads to `nodes`.
 std::set<BufferKey> BuffersTakenBefore(const Nodes& nodes) {
   std::set<BufferKey> taken;
-  absl::flat_hash_set<const Node*> seen(nodes.begin(), nodes.end());
-  Nodes to_visit = nodes;
-  while (!to_visit.empty()) {
-    const Node* node = to_visit.back();
-    to_visit.pop_back();
-    if (IsBufferTake(*node)) {
-      if (auto buffer = BufferOf(*node)) taken.insert(*buffer);
-      continue;
-    }
-    for (const Edge* edge : node->in_edges()) {
-      if (edge->src()->IsOp() && seen.insert(edge->src()).second) {
-        to_visit.push_back(edge->src());
-      }
-    }
+  for (const Node* node : WithAncestors(nodes, [](const Edge& edge) {
+         return !IsBufferTake(*edge.dst());
+       })) {
+    if (!IsBufferTake(*node)) continue;
+    if (auto buffer = BufferOf(*node)) taken.insert(*buffer);
   }
   return taken;
 }

@@ -7,11 +7,10 @@
 #include <utility>
 
 #include "tensorflow/core/framework/function.h"
-#include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/util/device_name_utils.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/graph/facts/function_names.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
-#include "tensorflow_staging/core/graph/plan/stage_nodes.h"
 
 namespace tensorflow {
 namespace staging {
@@ -41,16 +40,11 @@ bool Runs(const NodeDef& node, const std::string& op,
 }
 
 // The handles of iterators that `node` depends on.
-std::vector<const Node*> IteratorsBehind(const Graph& graph, const Node& node) {
+std::vector<const Node*> IteratorsBehind(const Node& node) {
   std::vector<const Node*> found;
-  ReverseDFSFrom(
-      graph, std::vector<const Node*>{&node},
-      [&found](const Node* input) {
-        if (input->IsOp() && IsIteratorHandle(*input)) {
-          found.push_back(input);
-        }
-      },
-      /*leave=*/{}, NodeComparatorID());
+  for (const Node* input : WithAncestors({&node})) {
+    if (IsIteratorHandle(*input)) found.push_back(input);
+  }
   return found;
 }
 
@@ -58,7 +52,7 @@ std::vector<UnownedRead> Find(const Graph& graph, const PlannedStage& stage) {
   using Reason = UnownedRead::Reason;
   std::vector<UnownedRead> reads;
   const std::string& buffer = stage.puts.front()->assigned_device_name();
-  for (const Node* node : NodesOfStage(stage)) {
+  for (const Node* node : stage.Nodes()) {
     if (IsIteratorHandle(*node)) {
       const std::string& device = node->assigned_device_name();
       if (!device.empty() && !buffer.empty() &&
@@ -66,7 +60,7 @@ std::vector<UnownedRead> Find(const Graph& graph, const PlannedStage& stage) {
         reads.push_back({Reason::kOtherProcess, node, node});
       }
     } else if (Runs(node->def(), kRemoteCallOp, graph.flib_def())) {
-      for (const Node* iterator : IteratorsBehind(graph, *node)) {
+      for (const Node* iterator : IteratorsBehind(*node)) {
         reads.push_back({Reason::kRemoteCall, iterator, node});
       }
     } else if (Runs(node->def(), kEagerPythonOp, graph.flib_def())) {

@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/graph/report/run_once.h"
 #include "tensorflow_staging/core/graph/report/stage_report.h"
@@ -103,20 +104,13 @@ void NodeSides::AssignManualStage(const PlannedStage& stage, int index) {
     side_[node->id()] = StageReport::kControl;
   }
   side_[stage.take->id()] = index;
-  std::vector<const Node*> found = stage.puts;
-  for (const Node* node : found) side_[node->id()] = index;
-  while (!found.empty()) {
-    const Node* node = found.back();
-    found.pop_back();
-    for (const Edge* edge : node->in_edges()) {
-      const Node* input = edge->src();
-      if (!input->IsOp() || IsBufferTake(*input) || HoldsState(*input) ||
-          side_[input->id()] != StageReport::kStep) {
-        continue;
-      }
-      side_[input->id()] = index;
-      found.push_back(input);
-    }
+  for (const Node* put : stage.puts) side_[put->id()] = index;
+  for (const Node* node : WithAncestors(stage.puts, [this](const Edge& edge) {
+         const Node& input = *edge.src();
+         return !IsBufferTake(input) && !HoldsState(input) &&
+                side_[input.id()] == StageReport::kStep;
+       })) {
+    side_[node->id()] = index;
   }
 }
 

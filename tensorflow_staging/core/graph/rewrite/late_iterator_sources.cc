@@ -16,6 +16,7 @@
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/graph_edits.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
@@ -73,11 +74,8 @@ absl::flat_hash_set<const Node*> NodesThatLeadToPuts(const Graph& graph) {
   for (const Node* node : graph.op_nodes()) {
     if (IsBufferPut(*node)) puts.push_back(node);
   }
-  absl::flat_hash_set<const Node*> nodes;
-  ReverseDFSFrom(graph, puts,
-                 [&nodes](const Node* node) { nodes.insert(node); },
-                 /*leave=*/{});
-  return nodes;
+  const std::vector<const Node*> nodes = WithAncestors(puts);
+  return {nodes.begin(), nodes.end()};
 }
 
 class LateSources {

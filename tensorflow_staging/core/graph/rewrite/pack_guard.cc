@@ -6,12 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/graph_edits.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
@@ -28,19 +29,13 @@ bool IsRemovable(const Node& node) {
 
 // Whether `edge` leads to a Pack directly or through removable nodes only.
 bool LeadsToPack(const Edge* edge) {
-  absl::flat_hash_set<const Node*> seen;
-  std::vector<const Node*> nodes = {edge->dst()};
-  while (!nodes.empty()) {
-    const Node* node = nodes.back();
-    nodes.pop_back();
-    if (!seen.insert(node).second) continue;
-    if (node->type_string() == "Pack") return true;
-    if (!IsRemovable(*node)) continue;
-    for (const Edge* next : node->out_edges()) {
-      if (!next->IsControlEdge()) nodes.push_back(next->dst());
-    }
-  }
-  return false;
+  return absl::c_any_of(
+      WithDescendants({edge->dst()},
+                      [](const Edge& next) {
+                        return !next.IsControlEdge() &&
+                               IsRemovable(*next.src());
+                      }),
+      [](const Node* node) { return node->type_string() == "Pack"; });
 }
 
 Status GuardTake(Node* take, Graph* graph) {

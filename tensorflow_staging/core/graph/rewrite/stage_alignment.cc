@@ -11,10 +11,10 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "tensorflow/core/framework/node_def_util.h"
-#include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/graph_edits.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
@@ -34,14 +34,12 @@ using NodeSet = absl::flat_hash_set<const Node*>;
 // the stage's own, so that a step which also uses it would draw again.
 void MarkFeeds(const std::vector<PlannedStage>& stages, Graph* graph) {
   for (const PlannedStage& stage : stages) {
-    bool has_feeds = false;
-    ReverseDFSFrom(*graph, stage.puts,
-                   [&has_feeds](const Node* node) {
-                     has_feeds |= absl::c_any_of(
-                         node->in_edges(),
-                         [](const Edge* edge) { return IsFedByStages(*edge); });
-                   },
-                   /*leave=*/{});
+    const bool has_feeds =
+        absl::c_any_of(WithAncestors(stage.puts), [](const Node* node) {
+          return absl::c_any_of(node->in_edges(), [](const Edge* edge) {
+            return IsFedByStages(*edge);
+          });
+        });
     if (has_feeds) MarkHasFeeds(Mutable(stage.take, graph));
   }
   std::vector<const Node*> values;
@@ -49,28 +47,20 @@ void MarkFeeds(const std::vector<PlannedStage>& stages, Graph* graph) {
     if (IsValueOfFeed(*node)) values.push_back(node);
   }
   NodeRoles roles(*graph);
-  std::vector<const Node*> drawn;
-  ReverseDFSFrom(*graph, values,
-                 [&](const Node* node) {
-                   if (node->IsOp() && IsDrawn(*node, &roles)) {
-                     drawn.push_back(node);
-                   }
-                 },
-                 /*leave=*/{});
-  for (Node* node : Mutable(drawn, graph)) MarkReadForFeeds(node);
+  for (const Node* node : WithAncestors(values)) {
+    if (IsDrawn(*node, &roles)) MarkReadForFeeds(Mutable(node, graph));
+  }
 }
 
 // Checks that no run that computes what a stage feeds needs records of `stage`.
 // It comes before the stage's own run, and would draw another element.
 Status CheckFeeds(const PlannedStage& stage, const StagedRegion& region,
                   const Graph& graph) {
-  const Node* value = nullptr;
-  DFSFrom(graph, region.nodes,
-          [&value](const Node* node) {
-            if (IsValueOfFeed(*node)) value = node;
-          },
-          /*leave=*/{});
-  if (value == nullptr) return OkStatus();
+  const std::vector<const Node*> nodes = WithDescendants(region.nodes);
+  const auto it = absl::c_find_if(
+      nodes, [](const Node* node) { return IsValueOfFeed(*node); });
+  if (it == nodes.end()) return OkStatus();
+  const Node* const value = *it;
   return errors::InvalidArgument(
       "A feed_dict of tf.staged feeds '", value->name(), "' (",
       value->type_string(), "), which depends on '",
@@ -90,11 +80,11 @@ void MoveWaits(const StagedRegion& region, Node* take, Graph* graph) {
                                        take->in_edges().end());
   for (const Edge* wait : waits) {
     Node* const awaited = wait->src();
-    bool depends = false;
-    ReverseDFSFrom(*graph, std::vector<const Node*>{awaited},
-                   [&](const Node* node) { depends |= nodes.contains(node); },
-                   /*leave=*/{});
-    if (!depends) continue;
+    if (absl::c_none_of(WithAncestors({awaited}), [&nodes](const Node* node) {
+          return nodes.contains(node);
+        })) {
+      continue;
+    }
     graph->RemoveEdge(wait);
     if (nodes.contains(awaited)) continue;
     const std::vector<Node*> users(take->out_nodes().begin(),
@@ -222,11 +212,11 @@ size_t NextStage(const std::vector<PlannedStage>& stages, const Graph& graph) {
   NodeSet takes;
   for (const PlannedStage& stage : stages) takes.insert(stage.take);
   for (size_t i = 0; i < stages.size(); ++i) {
-    bool waits = false;
-    ReverseDFSFrom(graph, stages[i].puts,
-                   [&](const Node* node) { waits |= takes.contains(node); },
-                   /*leave=*/{});
-    if (!waits) return i;
+    if (absl::c_none_of(
+            WithAncestors(stages[i].puts),
+            [&takes](const Node* node) { return takes.contains(node); })) {
+      return i;
+    }
   }
   return 0;
 }

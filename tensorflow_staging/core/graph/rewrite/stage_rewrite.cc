@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -14,6 +15,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/graph_edits.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
@@ -130,18 +132,15 @@ Status NameTensors(const PlannedStage& stage, const RewrittenStage& rewritten,
 // Checks that no Put of `puts` depends, directly or indirectly, on a Take of
 // `takes`: a stage must not wait for the step that waits for it.
 Status CheckNoPutNeedsTake(const std::vector<Node*>& puts,
-                           const absl::flat_hash_set<const Node*>& takes,
-                           const Graph& graph) {
-  const Node* needed = nullptr;
-  ReverseDFSFrom(graph, std::vector<const Node*>(puts.begin(), puts.end()),
-                 [&](const Node* node) {
-                   if (takes.contains(node)) needed = node;
-                 },
-                 /*leave=*/{});
-  if (needed == nullptr) return OkStatus();
+                           const absl::flat_hash_set<const Node*>& takes) {
+  const std::vector<const Node*> nodes =
+      WithAncestors({puts.begin(), puts.end()});
+  const auto needed = absl::c_find_if(
+      nodes, [&takes](const Node* node) { return takes.contains(node); });
+  if (needed == nodes.end()) return OkStatus();
   return errors::Internal(
       "SmartStage built a stage that waits for itself, through '",
-      needed->name(),
+      (*needed)->name(),
       "'. The graph is correct, SmartStage is not: please report this error, "
       "and turn do_smart_stage off until it is fixed.");
 }
@@ -182,7 +181,7 @@ Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
   TF_RETURN_IF_ERROR(GuardPacksOfTakenTensors(graph));
   FixupSourceAndSinkEdges(graph);
   TF_RETURN_IF_ERROR(CheckNamesAreUnique(*graph));
-  return CheckNoPutNeedsTake(puts, takes, *graph);
+  return CheckNoPutNeedsTake(puts, takes);
 }
 
 }  // namespace staging

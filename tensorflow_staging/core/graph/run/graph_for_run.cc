@@ -13,6 +13,7 @@
 #include "tensorflow/core/common_runtime/graph_constructor.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/run/marked_nodes.h"
@@ -56,18 +57,10 @@ std::vector<const Node*> ReachableNodes(const RunRequest& run,
                                         const NodeFinder& find,
                                         std::vector<const Node*> needed) {
   if (run.fed().empty()) return needed;
-  std::vector<const Node*> found = std::move(needed);
-  absl::flat_hash_set<const Node*> seen(found.begin(), found.end());
-  const auto reach = [&](const Node* node) {
-    if (node->IsOp() && seen.insert(node).second) found.push_back(node);
-  };
   for (const std::string& name : run.FedNames()) {
-    if (const Node* node = find(name)) reach(node);
+    if (const Node* node = find(name)) needed.push_back(node);
   }
-  for (size_t i = 0; i < found.size(); ++i) {
-    for (const Edge* edge : found[i]->in_edges()) reach(edge->src());
-  }
-  return found;
+  return WithAncestors(needed);
 }
 
 // Whether Grappler would leave a graph that consists of `nodes` as it is, for
@@ -85,8 +78,7 @@ bool LosesInlining(const std::vector<const Node*>& nodes) {
 std::unique_ptr<Graph> CopyNodes(std::vector<const Node*> nodes,
                                  const Graph& graph) {
   // In the order in which a copy of the whole graph has them.
-  std::sort(nodes.begin(), nodes.end(),
-            [](const Node* a, const Node* b) { return a->id() < b->id(); });
+  nodes = InGraphOrder(nodes);
   auto copy = std::make_unique<Graph>(graph.flib_def());
   copy->SetConstructionContext(graph.GetConstructionContextInternal());
   copy->set_versions(graph.versions());

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 
 namespace tensorflow {
 namespace staging {
@@ -69,23 +70,14 @@ NodeFinder RunRequest::FindNodes(const Graph& graph) const {
 }
 
 std::vector<const Node*> RunRequest::NeededNodes(const NodeFinder& find) const {
-  absl::flat_hash_set<const Node*> seen;
-  std::vector<const Node*> needed;
-  const auto need = [&](const Node* node) {
-    if (node->IsOp() && seen.insert(node).second) needed.push_back(node);
-  };
+  std::vector<const Node*> wanted;
   for (const std::string& name : WantedNames()) {
-    if (const Node* node = find(name)) need(node);
+    if (const Node* node = find(name)) wanted.push_back(node);
   }
-  for (size_t i = 0; i < needed.size(); ++i) {
-    for (const Edge* edge : needed[i]->in_edges()) {
-      if (edge->IsControlEdge() || fed_.empty() ||
-          FindFed(edge->src()->name(), edge->src_output()) == nullptr) {
-        need(edge->src());
-      }
-    }
-  }
-  return needed;
+  return WithAncestors(wanted, [this](const Edge& edge) {
+    return edge.IsControlEdge() || fed_.empty() ||
+           FindFed(edge.src()->name(), edge.src_output()) == nullptr;
+  });
 }
 
 }  // namespace staging
