@@ -8,160 +8,125 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// Returns the phrase for a reason that is about another node, whose name
-// follows, or about no particular node.
-const char* VerbPhrase(StepReason reason) {
+struct Texts {
+  // The phrase for a reason that is about another node, whose name follows, or
+  // about no particular node.
+  const char* verb_phrase = "runs ahead";
+  // The phrase for the node that the reason is about, if it is another one.
+  const char* own_verb_phrase = nullptr;
+  const char* advice = "";
+};
+
+Texts TextsOf(StepReason reason) {
   switch (reason) {
     case StepReason::kVariable:
-      return "depends on variable";
+      return {"depends on variable",
+              "is a variable, or forwards a variable reference",
+              "If only lookups read the variable and their values may be a "
+              "little old, let them run ahead with do_async_embedding and "
+              "tf.staging.allow_stale."};
     case StepReason::kPlaceholder:
-      return "depends on placeholder";
+      return {"depends on placeholder", "is a placeholder",
+              "Let a tf.data dataset yield the value, or let tf.staged feed it "
+              "with feed_dict."};
     case StepReason::kTable:
-      return "depends on a table that the graph writes to,";
+      return {"depends on a table that the graph writes to,",
+              "is a table that the graph writes to",
+              "Fill the table with its initialiser alone, before the first "
+              "step."};
     case StepReason::kControlFlow:
-      return "depends on control flow (Switch, Merge, Enter, ...) that cannot "
-             "run ahead as a whole, at";
+      return {
+          "depends on control flow (Switch, Merge, Enter, ...) that cannot "
+          "run ahead as a whole, at",
+          "is control flow (Switch, Merge, Enter, ...) that cannot run "
+          "ahead as a whole",
+          "Build it with tf.cond and tf.while_loop, or call "
+          "tf.enable_control_flow_v2() before you build the graph."};
     case StepReason::kCollective:
-      return "depends on communication between devices at";
+      return {"depends on communication between devices at",
+              "communicates between devices",
+              "Let it use what the step computes alone, not what leads from a "
+              "source to the step."};
     case StepReason::kSaver:
-      return "depends on saving or restoring at";
+      return {"depends on saving or restoring at", "saves or restores",
+              "Let it use what the step computes alone, not what leads from a "
+              "source to the step."};
     case StepReason::kSummary:
-      return "depends on summary";
+      return {"depends on summary", "creates a summary",
+              "Let no other node depend on the summary."};
     case StepReason::kTarget:
-      return "depends on a node marked by tf.train.mark_target_node,";
+      return {"depends on a node marked by tf.train.mark_target_node,",
+              "is marked by tf.train.mark_target_node",
+              "Do not give the node to tf.train.mark_target_node, or mark a "
+              "later node."};
     case StepReason::kManualStage:
-      return "belongs to or depends on the manual stage of";
+      return {"belongs to or depends on the manual stage of",
+              "belongs to a manual stage",
+              "Give the tensor to the tf.staged that reads its source, too."};
     case StepReason::kSideEffect:
-      return "depends on an op with a state or side effect,";
+      return {"depends on an op with a state or side effect,",
+              "has a state or side effect",
+              "Replace the op with one that has no state, such as tf.data "
+              "instead of a queue, a reader or a counter."};
     case StepReason::kConditionalSource:
-      return "depends on a source that is read in a branch or a loop,";
+      return {"depends on a source that is read in a branch or a loop,",
+              "is read in a branch or a loop",
+              "Call get_next() outside the branch or loop."};
     case StepReason::kSharedIterator:
-      return "depends on an iterator that the step may also read, through";
+      return {"depends on an iterator that the step may also read, through",
+              "may read an iterator in the step",
+              "Give the step an iterator of its own."};
     case StepReason::kChangingData:
-      return "depends on an iterator whose dataset uses a resource that the "
-             "graph may change,";
+      return {
+          "depends on an iterator whose dataset uses a resource that the "
+          "graph may change,",
+          nullptr,
+          "Let the dataset use a resource that only its initialiser "
+          "changes."};
     case StepReason::kOncePerRecordOnBothSides:
-      return "depends on an op that must run once per record and that the step "
-             "itself uses,";
+      return {
+          "depends on an op that must run once per record and that the "
+          "step itself uses,",
+          "must run once per record, and the step itself uses it",
+          "Give the step an op of its own."};
     case StepReason::kMixedSources:
-      return "depends on several sources that the step may advance "
-             "independently, at";
+      return {
+          "depends on several sources that the step may advance "
+          "independently, at",
+          "depends on several sources that the step may advance "
+          "independently",
+          "Put the datasets together with tf.data.Dataset.zip, so that "
+          "there is one source."};
     case StepReason::kNothingToCarry:
-      return "has only control dependents in the step";
+      return {"has only control dependents in the step"};
     case StepReason::kNoLookup:
-      return "could run ahead only with a lookup";
+      return {"could run ahead only with a lookup"};
     case StepReason::kUnneeded:
-      return "is computed only if a run asks for it";
+      return {"is computed only if a run asks for it"};
     case StepReason::kNoSource:
-      return "depends on no source of records";
+      return {"depends on no source of records"};
     case StepReason::kAddedLater:
-      return "was added after the stages had begun to run";
+      return {"was added after the stages had begun to run"};
     case StepReason::kNone:
       break;
   }
-  return "runs ahead";
-}
-
-// Returns the phrase for the node that the reason is about.
-const char* OwnVerbPhrase(StepReason reason) {
-  switch (reason) {
-    case StepReason::kVariable:
-      return "is a variable, or forwards a variable reference";
-    case StepReason::kPlaceholder:
-      return "is a placeholder";
-    case StepReason::kTable:
-      return "is a table that the graph writes to";
-    case StepReason::kControlFlow:
-      return "is control flow (Switch, Merge, Enter, ...) that cannot run "
-             "ahead as a whole";
-    case StepReason::kCollective:
-      return "communicates between devices";
-    case StepReason::kSaver:
-      return "saves or restores";
-    case StepReason::kSummary:
-      return "creates a summary";
-    case StepReason::kTarget:
-      return "is marked by tf.train.mark_target_node";
-    case StepReason::kManualStage:
-      return "belongs to a manual stage";
-    case StepReason::kSideEffect:
-      return "has a state or side effect";
-    case StepReason::kConditionalSource:
-      return "is read in a branch or a loop";
-    case StepReason::kSharedIterator:
-      return "may read an iterator in the step";
-    case StepReason::kOncePerRecordOnBothSides:
-      return "must run once per record, and the step itself uses it";
-    case StepReason::kMixedSources:
-      return "depends on several sources that the step may advance "
-             "independently";
-    default:
-      return VerbPhrase(reason);
-  }
+  return {};
 }
 
 }  // namespace
 
 std::string ReasonText(const Node& node, const LocatedReason& reason) {
-  if (reason.node == &node) return OwnVerbPhrase(reason.reason);
-  if (reason.node == nullptr) return VerbPhrase(reason.reason);
-  return strings::StrCat(VerbPhrase(reason.reason), " '", reason.node->name(),
-                         "' (", reason.node->type_string(), ")");
+  const Texts texts = TextsOf(reason.reason);
+  if (reason.node == nullptr) return texts.verb_phrase;
+  if (reason.node == &node) {
+    return texts.own_verb_phrase != nullptr ? texts.own_verb_phrase
+                                            : texts.verb_phrase;
+  }
+  return strings::StrCat(texts.verb_phrase, " '", reason.node->name(), "' (",
+                         reason.node->type_string(), ")");
 }
 
-const char* AdviceText(StepReason reason) {
-  switch (reason) {
-    case StepReason::kVariable:
-      return "If only lookups read the variable and their values may be a "
-             "little old, let them run ahead with do_async_embedding and "
-             "tf.staging.allow_stale.";
-    case StepReason::kPlaceholder:
-      return "Let a tf.data dataset yield the value, or let tf.staged feed it "
-             "with feed_dict.";
-    case StepReason::kTable:
-      return "Fill the table with its initialiser alone, before the first "
-             "step.";
-    case StepReason::kControlFlow:
-      return "Build it with tf.cond and tf.while_loop, or call "
-             "tf.enable_control_flow_v2() before you build the graph.";
-    case StepReason::kCollective:
-      return "Let it use what the step computes alone, not what leads from a "
-             "source to the step.";
-    case StepReason::kSaver:
-      return "Let it use what the step computes alone, not what leads from a "
-             "source to the step.";
-    case StepReason::kSummary:
-      return "Let no other node depend on the summary.";
-    case StepReason::kTarget:
-      return "Do not give the node to tf.train.mark_target_node, or mark a "
-             "later node.";
-    case StepReason::kManualStage:
-      return "Give the tensor to the tf.staged that reads its source, too.";
-    case StepReason::kSideEffect:
-      return "Replace the op with one that has no state, such as tf.data "
-             "instead of a queue, a reader or a counter.";
-    case StepReason::kConditionalSource:
-      return "Call get_next() outside the branch or loop.";
-    case StepReason::kSharedIterator:
-      return "Give the step an iterator of its own.";
-    case StepReason::kChangingData:
-      return "Let the dataset use a resource that only its initialiser "
-             "changes.";
-    case StepReason::kOncePerRecordOnBothSides:
-      return "Give the step an op of its own.";
-    case StepReason::kMixedSources:
-      return "Put the datasets together with tf.data.Dataset.zip, so that "
-             "there is one source.";
-    case StepReason::kNothingToCarry:
-    case StepReason::kNoLookup:
-    case StepReason::kUnneeded:
-    case StepReason::kNoSource:
-    case StepReason::kAddedLater:
-    case StepReason::kNone:
-      break;
-  }
-  return "";
-}
+const char* AdviceText(StepReason reason) { return TextsOf(reason).advice; }
 
 }  // namespace staging
 }  // namespace tensorflow
