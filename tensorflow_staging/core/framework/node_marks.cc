@@ -25,6 +25,11 @@ bool Has(const Node& node, const char* attr) {
   return node.attrs().Find(attr) != nullptr;
 }
 
+bool IsMarked(const Node& node, const char* attr) {
+  bool marked = false;
+  return TryGetNodeAttr(node.attrs(), attr, &marked) && marked;
+}
+
 std::optional<std::string> Text(const Node& node, const char* attr) {
   std::string text;
   if (!TryGetNodeAttr(node.attrs(), attr, &text)) return std::nullopt;
@@ -102,10 +107,7 @@ bool IsReadForFeeds(const Node& node) { return Has(node, kReadForFeedsAttr); }
 
 bool HasFeeds(const Node& take) { return Has(take, kHasFeedsAttr); }
 
-bool IsMarkedTarget(const Node& node) {
-  bool marked = false;
-  return TryGetNodeAttr(node.attrs(), kTargetAttr, &marked) && marked;
-}
+bool IsMarkedTarget(const Node& node) { return IsMarked(node, kTargetAttr); }
 
 bool IsFedByStages(const Edge& edge) {
   std::vector<int> outputs;
@@ -115,19 +117,12 @@ bool IsFedByStages(const Edge& edge) {
              outputs.end();
 }
 
-bool IsValueOfFeed(const Node& node) {
-  bool marked = false;
-  return TryGetNodeAttr(node.attrs(), kFeedValueAttr, &marked) && marked;
-}
+bool IsValueOfFeed(const Node& node) { return IsMarked(node, kFeedValueAttr); }
 
-bool MayBeStale(const Node& node) {
-  bool marked = false;
-  return TryGetNodeAttr(node.attrs(), kMayBeStaleAttr, &marked) && marked;
-}
+bool MayBeStale(const Node& node) { return IsMarked(node, kMayBeStaleAttr); }
 
 bool IsMarkedEmbedding(const Node& node) {
-  bool marked = false;
-  return TryGetNodeAttr(node.attrs(), kEmbeddingAttr, &marked) && marked;
+  return IsMarked(node, kEmbeddingAttr);
 }
 
 bool IsStandIn(const Node& node) { return Has(node, kStandInAttr); }

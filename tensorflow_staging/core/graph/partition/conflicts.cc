@@ -84,13 +84,21 @@ bool ResolveTensorArrays(PartitionState* state) {
   return state->SpreadToDependents();
 }
 
+// Returns whether a node of the step uses `node` or waits for it.
+bool FeedsStep(const Node& node, const PartitionState& state) {
+  for (const Edge* edge : node.out_edges()) {
+    if (state.IsUser(*edge->dst()) && !state.IsStaged(*edge->dst())) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool ResolveSharedDraws(PartitionState* state) {
   for (const Node* node : state->order()) {
-    if (!state->IsDraw(*node) || !state->IsStaged(*node)) continue;
-    for (const Edge* edge : node->out_edges()) {
-      if (state->IsUser(*edge->dst()) && !state->IsStaged(*edge->dst())) {
-        state->MoveToStep(*node, {StepReason::kOncePerRecordOnBothSides, node});
-      }
+    if (state->IsDraw(*node) && state->IsStaged(*node) &&
+        FeedsStep(*node, *state)) {
+      state->MoveToStep(*node, {StepReason::kOncePerRecordOnBothSides, node});
     }
   }
   return state->SpreadToDependents();
@@ -126,16 +134,6 @@ bool MayAdvanceAlone(const Node& source, const PartitionState& state) {
   return std::any_of(uses.begin(), uses.end(), [](const ResourceUse& use) {
     return IsIteratorInitializer(*use.user);
   });
-}
-
-// Returns whether a node of the step uses `node` or waits for it.
-bool FeedsStep(const Node& node, const PartitionState& state) {
-  for (const Edge* edge : node.out_edges()) {
-    if (state.IsUser(*edge->dst()) && !state.IsStaged(*edge->dst())) {
-      return true;
-    }
-  }
-  return false;
 }
 
 // Groups the sources that staged nodes join, and moves to the step the nodes

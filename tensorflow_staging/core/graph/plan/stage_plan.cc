@@ -8,7 +8,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/strcat.h"
@@ -29,29 +28,19 @@ struct ByNodeName {
 
 using NodeSet = std::set<const Node*, ByNodeName>;
 
-// Returns the ops that convert the handles of the iterators of `sources` to
-// strings.
-std::vector<const Node*> StringHandles(const std::vector<const Node*>& sources,
+// Returns the ops that convert the handles of the iterators that sources among
+// `nodes` read to strings.
+std::vector<const Node*> StringHandles(const std::vector<const Node*>& nodes,
                                        const Resources& resources) {
   NodeSet handles;
-  for (const Node* source : sources) {
-    if (IsBufferTake(*source)) continue;
+  for (const Node* source : nodes) {
+    if (!IsSourceOp(*source) || IsBufferTake(*source)) continue;
     for (const ResourceUse& use :
          resources.UsesOf(*resources.IteratorOf(*source))) {
       if (IsIteratorToStringHandle(*use.user)) handles.insert(use.user);
     }
   }
   return {handles.begin(), handles.end()};
-}
-
-// Returns the sources among `nodes`; Takes are sources, too.
-std::vector<const Node*> SourcesIn(const std::vector<const Node*>& nodes,
-                                   NodeRoles* roles) {
-  std::vector<const Node*> sources;
-  for (const Node* node : nodes) {
-    if (roles->Find(*node).role == NodeRole::kSource) sources.push_back(node);
-  }
-  return sources;
 }
 
 bool AnySwitch(const std::vector<const Node*>& nodes) {
@@ -185,7 +174,6 @@ void StagePlan::AddManualStages(const Graph& graph, const NodeFilter& counts,
       stage.control_ops.push_back(node);
     }
   }
-  NodeRoles roles(graph);
   for (auto& [buffer, stage] : by_buffer) {
     // An incomplete stage, or several Takes of one buffer: tf.staged did not
     // create it.
@@ -195,7 +183,7 @@ void StagePlan::AddManualStages(const Graph& graph, const NodeFilter& counts,
     }
     const std::vector<const Node*> nodes = WithAncestors(stage.puts);
     stage.check_puts = AnySwitch(nodes);
-    stage.string_handles = StringHandles(SourcesIn(nodes, &roles), resources);
+    stage.string_handles = StringHandles(nodes, resources);
     stages_.push_back(std::move(stage));
   }
   MakeNamesUnique(graph, counts, &stages_);

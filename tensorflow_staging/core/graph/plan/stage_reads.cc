@@ -22,7 +22,6 @@ class ReadsFinder {
  public:
   explicit ReadsFinder(const Graph& graph)
       : resources_(graph),
-        roles_(graph),
         effects_(graph.flib_def()),
         changing_(graph, resources_, NodeFilter()),
         other_readers_(graph, resources_, NodeFilter()) {}
@@ -61,8 +60,7 @@ class ReadsFinder {
     NodeSet readers;
     for (const ResourceUse& use : resources_.UsesOf(iterator)) {
       if (!nodes.contains(use.user) &&
-          (roles_.Find(*use.user).role == NodeRole::kSource ||
-           MayReadIterator(*use.user))) {
+          (IsSourceOp(*use.user) || MayReadIterator(*use.user))) {
         readers.insert(use.user);
       }
     }
@@ -94,7 +92,6 @@ class ReadsFinder {
   }
 
   const Resources resources_;
-  NodeRoles roles_;
   ResourceEffects effects_;
   ChangingResources changing_;
   const OtherIteratorReaders other_readers_;

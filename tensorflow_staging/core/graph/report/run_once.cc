@@ -118,8 +118,7 @@ class RunOnceFinder {
     for (size_t i = 0; i < found_.size(); ++i) {
       for (const Node* input : Inputs(*found_[i])) {
         const std::vector<const Node*> users = Users(*input);
-        if (!HoldsState(*input) &&
-            roles_.Find(*input).role != NodeRole::kSource &&
+        if (!HoldsState(*input) && !IsSourceOp(*input) &&
             std::all_of(users.begin(), users.end(), [this](const Node* user) {
               return once_[user->id()];
             })) {

@@ -188,10 +188,8 @@ class Reporter {
   }
 
   void AddUnstagedSources() {
-    NodeRoles roles(graph_);
     for (const Node* node : graph_.op_nodes()) {
-      if (!sides_.IsStaged(*node) &&
-          roles.Find(*node).role == NodeRole::kSource) {
+      if (!sides_.IsStaged(*node) && IsSourceOp(*node)) {
         report_.unstaged_sources.push_back(Outside(*node));
       }
     }
