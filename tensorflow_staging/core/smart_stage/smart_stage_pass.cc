@@ -42,6 +42,12 @@ bool HasStage(const Graph& graph) {
   return false;
 }
 
+// Whether a pass runs on the graph of a session, or of a run of one.
+bool ConcernsSession(const GraphOptimizationPassOptions& options) {
+  return options.graph != nullptr && options.session_options != nullptr &&
+         !options.is_function_graph;
+}
+
 // Returns the filter for `graph` after its rewrite: what the rewrite adds
 // counts, too.
 NodeFilter AfterRewrite(const NodeFilter& counts, const Graph& graph) {
@@ -81,10 +87,7 @@ Status StageLookups(const SmartStageSettings& settings,
 class SmartStagePass : public GraphOptimizationPass {
  public:
   Status Run(const GraphOptimizationPassOptions& options) override {
-    if (options.graph == nullptr || options.session_options == nullptr ||
-        options.is_function_graph) {
-      return OkStatus();
-    }
+    if (!ConcernsSession(options)) return OkStatus();
     SmartStageSettings settings;
     TF_RETURN_IF_ERROR(
         ReadSmartStageSettings(options.session_options->config, &settings));
@@ -160,10 +163,7 @@ bool AreOnSameGpu(const DeviceSet* devices, const std::string& a,
 class StageDeliveryPass : public GraphOptimizationPass {
  public:
   Status Run(const GraphOptimizationPassOptions& options) override {
-    if (options.graph == nullptr || options.session_options == nullptr ||
-        options.is_function_graph) {
-      return OkStatus();
-    }
+    if (!ConcernsSession(options)) return OkStatus();
     SmartStageSettings settings;
     TF_RETURN_IF_ERROR(
         ReadSmartStageSettings(options.session_options->config, &settings));
@@ -189,8 +189,7 @@ class StageDeliveryPass : public GraphOptimizationPass {
 class StageRunPass : public GraphOptimizationPass {
  public:
   Status Run(const GraphOptimizationPassOptions& options) override {
-    if (options.graph == nullptr || options.session_options == nullptr ||
-        options.device_set == nullptr || options.is_function_graph) {
+    if (!ConcernsSession(options) || options.device_set == nullptr) {
       return OkStatus();
     }
     TF_RETURN_IF_ERROR(CheckNoSourceReadsBeside(**options.graph));

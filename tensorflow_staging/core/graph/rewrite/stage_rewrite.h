@@ -36,8 +36,8 @@ struct RewriteOptions {
 // Rewrites `graph` according to `plan`, the plan of this graph, so that its
 // stages run ahead of the step.
 //
-// The nodes of a region get new names and run ahead: they compute the record,
-// which a Put puts into the stage's buffer. The original names stay on the
+// Clones of a region's nodes, with new names, run ahead: they compute the
+// record, which a Put puts into the stage's buffer. The original names stay on the
 // step's side, for the values that the step sees: a stand-in replaces each node
 // that the step uses, and passes on what the Take yields.
 //
