@@ -15,10 +15,12 @@
 #include "tensorflow/core/data/hash_utils.h"
 #include "tensorflow/core/data/serialization_utils.h"
 #include "tensorflow/core/framework/dataset.h"
+#include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/framework/variant.h"
+#include "tensorflow/core/lib/strings/proto_serialization.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/hash.h"
 #include "tensorflow/core/platform/notification.h"
@@ -66,13 +68,25 @@ uint64_t FingerprintOfDataset(OpKernelContext* ctx) {
   std::vector<std::pair<std::string, Tensor>> tensors;
   GraphDef graph;
   std::string node;
-  uint64_t fingerprint = 0;
   if (ctx->num_inputs() == 0 || ctx->input_dtype(0) != DT_VARIANT ||
       !data::GetDatasetFromVariantTensor(ctx->input(0), &dataset).ok() ||
-      !data::AsGraphDefForRewrite(ctx, dataset, &tensors, &graph, &node).ok() ||
-      !data::HashGraph(graph, &fingerprint).ok()) {
+      !data::AsGraphDefForRewrite(ctx, dataset, &tensors, &graph, &node).ok()) {
     return 0;
   }
+  // TensorFlow's HashGraph differs for equal graphs that have two functions: it
+  // knows their nodes by addresses, which the second function may have again.
+  uint64_t fingerprint = 0;
+  for (NodeDef& def : *graph.mutable_node()) {
+    // Has the number of the dataset in this process.
+    def.mutable_attr()->erase("metadata");
+    fingerprint = Hash64Combine(fingerprint, DeterministicProtoHash64(def));
+  }
+  uint64_t functions = 0;
+  for (const FunctionDef& function : graph.library().function()) {
+    functions =
+        Hash64CombineUnordered(functions, DeterministicProtoHash64(function));
+  }
+  fingerprint = Hash64Combine(fingerprint, functions);
   for (const auto& [name, tensor] : tensors) {
     uint64_t hash = Hash64(strings::StrCat(DataTypeString(tensor.dtype()),
                                            tensor.shape().DebugString()));

@@ -187,6 +187,23 @@ def test_an_initialiser_after_a_restore_continues_until_a_step_has_a_record(prog
     assert restored.steps(9) == list(range(9))
 
 
+def test_data_of_several_functions_are_the_same_each_time_they_are_given(tmp_path):
+  dataset = tf.data.Dataset.range(100).map(lambda n: n + 1).map(lambda n: n - 1).batch(1).map(lambda n: n[0])
+  iterator = tf.data.make_initializable_iterator(dataset)
+  number = iterator.get_next()
+  tf.staging.save_iterators()
+  saver = tf.train.Saver()
+  with tf.Session() as sess:
+    sess.run(iterator.initializer)
+    assert [sess.run(number) for _ in range(3)] == [0, 1, 2]
+    path = saver.save(sess, str(tmp_path / "model"))
+    for _ in range(20):
+      saver.restore(sess, path)
+      for _ in range(6):
+        sess.run(iterator.initializer)
+      assert sess.run(number) == 3
+
+
 def test_a_restore_after_the_end_of_the_data_goes_back(program, tmp_path):
   with program(stop=12) as training:
     training.initialise()
