@@ -45,11 +45,12 @@ void IteratorRead::Begin() {
   // A run that changes the iterator held only those that were readers then.
   const core::RefCountPtr<RunHolds> changing = source_->changing();
   if (changing != nullptr) due_.push_back(changing->Hold(run_->stage()));
+  // Before the run's lock, which comes after the source's and the buffer's.
+  const bool has_changed = source_->changed_at() > run_->admitted_at_;
   mutex_lock l(run_->mu_);
   run_->reads_.Add(source_, version_);
   // The element would be lost: the record that it belongs to is stale.
-  is_stale_ =
-      run_->reads_.IsStale() || source_->changed_at() > run_->admitted_at_;
+  is_stale_ = has_changed || run_->reads_.IsStale();
   if (is_stale_) {
     run_->is_aborted_ = true;
     return;

@@ -37,7 +37,11 @@ const char* __tsan_default_suppressions() {
       "race:absl::lts_20230125::Status::Unref\n"
       // Of TensorFlow's inline code, with Status::Unref inlined in it.
       "race:tensorflow::ExecutorBarrier::WhenDone\n"
-      "race:tensorflow::Tensor::~Tensor\n";
+      "race:tensorflow::Tensor::~Tensor\n"
+      "race:tensorflow::Tensor::ValueAndTensorBuffer\n"
+      // The same for the references to it, the last of which a step container
+      // may hold.
+      "race:tensorflow::staging::RunHolds::~RunHolds\n";
 }
 
 }  // extern "C"
