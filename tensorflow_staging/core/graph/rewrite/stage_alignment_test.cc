@@ -42,6 +42,17 @@ class StageAlignmentTest : public ::testing::Test {
     return node == nullptr ? "(none)" : node->type_string();
   }
 
+  // The result of a conditional of version 1, one of whose branches reads. Its
+  // predicate is not drawn.
+  Node* ConditionalRead() {
+    Node* predicate =
+        graph_.Less("predicate", graph_.Const("a", 1), graph_.Const("b", 2));
+    TestConditional conditional("cond", predicate, &graph_);
+    Node* next = graph_.Source("next");
+    graph_.AddControl(conditional.pivot(true), next);
+    return conditional.Result(conditional.Const(false, "none", 0), next);
+  }
+
   TestGraph graph_;
   RecordContent content_ = RecordContent::kElements;
   std::vector<LateStage> late_;
@@ -186,12 +197,7 @@ TEST_F(StageAlignmentTest, AConditionalIsComputedAheadAsAWhole) {
 }
 
 TEST_F(StageAlignmentTest, ASwitchWhosePredicateIsNotDrawnIsNotCarried) {
-  Node* predicate =
-      graph_.Less("predicate", graph_.Const("a", 1), graph_.Const("b", 2));
-  TestConditional conditional("cond", predicate, &graph_);
-  Node* next = graph_.Source("next");
-  graph_.AddControl(conditional.pivot(true), next);
-  Node* result = conditional.Result(conditional.Const(false, "none", 0), next);
+  Node* result = ConditionalRead();
   Node* take = graph_.Stage("prefetch", {result});
   graph_.Target("loss", {take, result});
   ASSERT_EQ(Align(), OkStatus());
@@ -202,12 +208,7 @@ TEST_F(StageAlignmentTest, ASwitchWhosePredicateIsNotDrawnIsNotCarried) {
 }
 
 TEST_F(StageAlignmentTest, TheResultOfABranchWithASourceCanBeFetched) {
-  Node* predicate =
-      graph_.Less("predicate", graph_.Const("a", 1), graph_.Const("b", 2));
-  TestConditional conditional("cond", predicate, &graph_);
-  Node* next = graph_.Source("next");
-  graph_.AddControl(conditional.pivot(true), next);
-  Node* result = conditional.Result(conditional.Const(false, "none", 0), next);
+  Node* result = ConditionalRead();
   graph_.Target("loss", {graph_.Stage("prefetch", {graph_.Neg("c", result)})});
   ASSERT_EQ(Align(), OkStatus());
   EXPECT_THAT(graph_.Inputs("prefetch/TensorBufferPut"),
