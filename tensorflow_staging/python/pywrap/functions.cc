@@ -14,9 +14,9 @@
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow_staging/core/functions/step_buffer.h"
-#include "tensorflow_staging/core/functions/step_division.h"
-#include "tensorflow_staging/core/functions/step_producers.h"
+#include "tensorflow_staging/core/ahead/step_buffer.h"
+#include "tensorflow_staging/core/ahead/step_division.h"
+#include "tensorflow_staging/core/ahead/step_producers.h"
 #include "tensorflow_staging/python/pywrap/buffer_stats_to_python.h"
 #include "tensorflow_staging/python/pywrap/eager_call.h"
 #include "tensorflow_staging/python/pywrap/raise_if_error.h"
@@ -220,7 +220,7 @@ Args:
   prefix: What the names of the new functions begin with.
 
 Returns:
-  A dict with the fields of `StepDivision` (core/functions/step_division.h) by
+  A dict with the fields of `StepDivision` (core/ahead/step_division.h) by
   name. `functions` are serialized, `record` is a list of (name, dtype, shape),
   and `outside` one of (name, op, why).
 

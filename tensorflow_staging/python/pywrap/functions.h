@@ -8,7 +8,7 @@
 namespace tensorflow {
 namespace staging {
 
-// Adds to the module what divided functions need (core/functions).
+// Adds to the module what divided functions need (core/ahead).
 void AddFunctions(pybind11::module_* module);
 
 }  // namespace staging

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/functions/flat_step.h"
+#include "tensorflow_staging/core/ahead/flat_step.h"
 
 #include <algorithm>
 

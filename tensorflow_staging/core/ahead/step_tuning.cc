@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/functions/step_tuning.h"
+#include "tensorflow_staging/core/ahead/step_tuning.h"
 
 #include <chrono>  // NOLINT
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/functions/loop_division.h"
+#include "tensorflow_staging/core/ahead/loop_division.h"
 
 #include <algorithm>
 #include <memory>

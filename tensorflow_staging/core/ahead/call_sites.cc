@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/functions/call_sites.h"
+#include "tensorflow_staging/core/ahead/call_sites.h"
 
 #include <unordered_set>
 #include <utility>

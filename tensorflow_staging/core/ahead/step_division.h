@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_DIVISION_H_
-#define TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_DIVISION_H_
+#ifndef TENSORFLOW_STAGING_CORE_AHEAD_STEP_DIVISION_H_
+#define TENSORFLOW_STAGING_CORE_AHEAD_STEP_DIVISION_H_
 
 #include <map>
 #include <string>
@@ -11,7 +11,7 @@
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/status.h"
-#include "tensorflow_staging/core/functions/step_input.h"
+#include "tensorflow_staging/core/ahead/step_input.h"
 
 namespace tensorflow {
 namespace staging {
@@ -81,4 +81,4 @@ Status DivideStep(const FunctionDef& step,
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_DIVISION_H_
+#endif  // TENSORFLOW_STAGING_CORE_AHEAD_STEP_DIVISION_H_

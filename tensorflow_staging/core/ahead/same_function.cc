@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/functions/same_function.h"
+#include "tensorflow_staging/core/ahead/same_function.h"
 
 #include <functional>
 #include <map>

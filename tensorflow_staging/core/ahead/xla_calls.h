@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_XLA_CALLS_H_
-#define TENSORFLOW_STAGING_CORE_FUNCTIONS_XLA_CALLS_H_
+#ifndef TENSORFLOW_STAGING_CORE_AHEAD_XLA_CALLS_H_
+#define TENSORFLOW_STAGING_CORE_AHEAD_XLA_CALLS_H_
 
 #include <set>
 #include <string>
 #include <vector>
 
-#include "tensorflow_staging/core/functions/flat_step.h"
+#include "tensorflow_staging/core/ahead/flat_step.h"
 
 namespace tensorflow {
 namespace staging {
@@ -35,4 +35,4 @@ XlaDivision DivideXlaCalls(const FlatStep& flat,
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_XLA_CALLS_H_
+#endif  // TENSORFLOW_STAGING_CORE_AHEAD_XLA_CALLS_H_

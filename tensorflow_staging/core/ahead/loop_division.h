@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_LOOP_DIVISION_H_
-#define TENSORFLOW_STAGING_CORE_FUNCTIONS_LOOP_DIVISION_H_
+#ifndef TENSORFLOW_STAGING_CORE_AHEAD_LOOP_DIVISION_H_
+#define TENSORFLOW_STAGING_CORE_AHEAD_LOOP_DIVISION_H_
 
 #include <string>
 #include <vector>
 
 #include "tensorflow/core/framework/function.h"
-#include "tensorflow_staging/core/functions/call_sites.h"
-#include "tensorflow_staging/core/functions/step_division.h"
-#include "tensorflow_staging/core/functions/step_input.h"
+#include "tensorflow_staging/core/ahead/call_sites.h"
+#include "tensorflow_staging/core/ahead/step_division.h"
+#include "tensorflow_staging/core/ahead/step_input.h"
 
 namespace tensorflow {
 namespace staging {
@@ -30,4 +30,4 @@ Status DivideLoop(const FunctionDef& step, const Node& loop,
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_LOOP_DIVISION_H_
+#endif  // TENSORFLOW_STAGING_CORE_AHEAD_LOOP_DIVISION_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/functions/step_producers.h"
+#include "tensorflow_staging/core/ahead/step_producers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/functions/xla_calls.h"
+#include "tensorflow_staging/core/ahead/xla_calls.h"
 
 #include <algorithm>
 #include <map>
 
 #include "absl/strings/str_cat.h"
 #include "tensorflow/compiler/tf2xla/xla_op_registry.h"
-#include "tensorflow_staging/core/functions/call_sites.h"
+#include "tensorflow_staging/core/ahead/call_sites.h"
 
 namespace tensorflow {
 namespace staging {

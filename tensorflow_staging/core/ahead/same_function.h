@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_SAME_FUNCTION_H_
-#define TENSORFLOW_STAGING_CORE_FUNCTIONS_SAME_FUNCTION_H_
+#ifndef TENSORFLOW_STAGING_CORE_AHEAD_SAME_FUNCTION_H_
+#define TENSORFLOW_STAGING_CORE_AHEAD_SAME_FUNCTION_H_
 
 #include <string>
 #include <vector>
@@ -22,4 +22,4 @@ bool IsSameFunction(const FunctionDef& a, const std::vector<int>& a_inputs,
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_SAME_FUNCTION_H_
+#endif  // TENSORFLOW_STAGING_CORE_AHEAD_SAME_FUNCTION_H_

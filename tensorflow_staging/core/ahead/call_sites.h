@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_CALL_SITES_H_
-#define TENSORFLOW_STAGING_CORE_FUNCTIONS_CALL_SITES_H_
+#ifndef TENSORFLOW_STAGING_CORE_AHEAD_CALL_SITES_H_
+#define TENSORFLOW_STAGING_CORE_AHEAD_CALL_SITES_H_
 
 #include <map>
 #include <memory>
@@ -56,4 +56,4 @@ Status FindCallSites(const FunctionDef& step,
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_CALL_SITES_H_
+#endif  // TENSORFLOW_STAGING_CORE_AHEAD_CALL_SITES_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_FLAT_STEP_H_
-#define TENSORFLOW_STAGING_CORE_FUNCTIONS_FLAT_STEP_H_
+#ifndef TENSORFLOW_STAGING_CORE_AHEAD_FLAT_STEP_H_
+#define TENSORFLOW_STAGING_CORE_AHEAD_FLAT_STEP_H_
 
 #include <map>
 #include <memory>
@@ -12,8 +12,8 @@
 
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/status.h"
-#include "tensorflow_staging/core/functions/call_sites.h"
-#include "tensorflow_staging/core/functions/step_input.h"
+#include "tensorflow_staging/core/ahead/call_sites.h"
+#include "tensorflow_staging/core/ahead/step_input.h"
 
 namespace tensorflow {
 namespace staging {
@@ -127,4 +127,4 @@ class FlatStep {
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_FLAT_STEP_H_
+#endif  // TENSORFLOW_STAGING_CORE_AHEAD_FLAT_STEP_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/functions/step_division.h"
+#include "tensorflow_staging/core/ahead/step_division.h"
 
 #include <algorithm>
 #include <map>
@@ -12,14 +12,14 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/ahead/call_sites.h"
+#include "tensorflow_staging/core/ahead/flat_step.h"
+#include "tensorflow_staging/core/ahead/function_part.h"
+#include "tensorflow_staging/core/ahead/loop_division.h"
+#include "tensorflow_staging/core/ahead/same_function.h"
+#include "tensorflow_staging/core/ahead/step_buffer.h"
+#include "tensorflow_staging/core/ahead/xla_calls.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/functions/call_sites.h"
-#include "tensorflow_staging/core/functions/flat_step.h"
-#include "tensorflow_staging/core/functions/function_part.h"
-#include "tensorflow_staging/core/functions/loop_division.h"
-#include "tensorflow_staging/core/functions/same_function.h"
-#include "tensorflow_staging/core/functions/step_buffer.h"
-#include "tensorflow_staging/core/functions/xla_calls.h"
 #include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
 #include "tensorflow_staging/core/graph/partition/reason_text.h"
 #include "tensorflow_staging/core/graph/partition/stage_partition.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_BUFFER_H_
-#define TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_BUFFER_H_
+#ifndef TENSORFLOW_STAGING_CORE_AHEAD_STEP_BUFFER_H_
+#define TENSORFLOW_STAGING_CORE_AHEAD_STEP_BUFFER_H_
 
 #include <algorithm>
 #include <atomic>
@@ -109,4 +109,4 @@ class StepBuffer : public TensorBuffer {
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_BUFFER_H_
+#endif  // TENSORFLOW_STAGING_CORE_AHEAD_STEP_BUFFER_H_

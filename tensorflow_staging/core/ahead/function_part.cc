@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/functions/function_part.h"
+#include "tensorflow_staging/core/ahead/function_part.h"
 
 #include <optional>
 #include <unordered_set>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_TUNING_H_
-#define TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_TUNING_H_
+#ifndef TENSORFLOW_STAGING_CORE_AHEAD_STEP_TUNING_H_
+#define TENSORFLOW_STAGING_CORE_AHEAD_STEP_TUNING_H_
 
 #include <cstdint>
 #include <string>
@@ -42,4 +42,4 @@ class StepTuning {
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_TUNING_H_
+#endif  // TENSORFLOW_STAGING_CORE_AHEAD_STEP_TUNING_H_

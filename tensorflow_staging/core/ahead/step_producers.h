@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_PRODUCERS_H_
-#define TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_PRODUCERS_H_
+#ifndef TENSORFLOW_STAGING_CORE_AHEAD_STEP_PRODUCERS_H_
+#define TENSORFLOW_STAGING_CORE_AHEAD_STEP_PRODUCERS_H_
 
 #include <chrono>  // NOLINT
 #include <cstdint>
@@ -13,9 +13,9 @@
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow_staging/core/ahead/step_buffer.h"
+#include "tensorflow_staging/core/ahead/step_tuning.h"
 #include "tensorflow_staging/core/framework/steady_condition.h"
-#include "tensorflow_staging/core/functions/step_buffer.h"
-#include "tensorflow_staging/core/functions/step_tuning.h"
 
 namespace tensorflow {
 namespace staging {
@@ -136,4 +136,4 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_PRODUCERS_H_
+#endif  // TENSORFLOW_STAGING_CORE_AHEAD_STEP_PRODUCERS_H_

@@ -10,7 +10,7 @@
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow_staging/core/functions/step_buffer.h"
+#include "tensorflow_staging/core/ahead/step_buffer.h"
 #include "tensorflow_staging/core/records/owned_tensor.h"
 #include "tensorflow_staging/core/sources/run_holds.h"
 #include "tensorflow_staging/core/sources/staged_run.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_INPUT_H_
-#define TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_INPUT_H_
+#ifndef TENSORFLOW_STAGING_CORE_AHEAD_STEP_INPUT_H_
+#define TENSORFLOW_STAGING_CORE_AHEAD_STEP_INPUT_H_
 
 #include <string>
 
@@ -33,4 +33,4 @@ struct StepInput {
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_STEP_INPUT_H_
+#endif  // TENSORFLOW_STAGING_CORE_AHEAD_STEP_INPUT_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_FUNCTIONS_FUNCTION_PART_H_
-#define TENSORFLOW_STAGING_CORE_FUNCTIONS_FUNCTION_PART_H_
+#ifndef TENSORFLOW_STAGING_CORE_AHEAD_FUNCTION_PART_H_
+#define TENSORFLOW_STAGING_CORE_AHEAD_FUNCTION_PART_H_
 
 #include <map>
 #include <set>
@@ -87,4 +87,4 @@ class FunctionPart {
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_FUNCTIONS_FUNCTION_PART_H_
+#endif  // TENSORFLOW_STAGING_CORE_AHEAD_FUNCTION_PART_H_
