@@ -12,6 +12,7 @@
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow_staging/core/ahead/step_input.h"
+#include "tensorflow_staging/core/ahead/step_sides.h"
 
 namespace tensorflow {
 namespace staging {
@@ -52,12 +53,11 @@ struct StepDivision {
   // nodes that use them and stay in the step, with the reason.
   std::vector<CarriedTensor> record;
   std::vector<std::string> nodes_ahead;
-  struct Outside {
-    std::string name;
-    std::string op;
-    std::string why;
-  };
-  std::vector<Outside> outside;
+  std::vector<NodeInStep> outside;
+
+  // Returns the name of the next new function, a part of `origin`.
+  std::string NewName(const std::string& prefix, const std::string& kind,
+                      const FunctionDef& origin);
 };
 
 // Divides `step`, a function whose iterators are among `inputs`, by the rules of

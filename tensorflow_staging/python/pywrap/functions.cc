@@ -92,7 +92,7 @@ py::dict Divide(const py::bytes& serialized_library, const std::string& name,
   result["record"] = record;
   result["nodes_ahead"] = division.nodes_ahead;
   py::list outside;
-  for (const StepDivision::Outside& node : division.outside) {
+  for (const NodeInStep& node : division.outside) {
     outside.append(py::make_tuple(node.name, node.op, node.why));
   }
   result["outside"] = outside;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_AHEAD_AHEAD_AND_REST_H_
+#define TENSORFLOW_STAGING_CORE_AHEAD_AHEAD_AND_REST_H_
+
+#include <string>
+
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/ahead/call_sites.h"
+#include "tensorflow_staging/core/ahead/site_sides.h"
+#include "tensorflow_staging/core/ahead/step_division.h"
+
+namespace tensorflow {
+namespace staging {
+
+// Define the functions `ahead` and `rest` of `division`, whose record and
+// random_states are set. `root` and `sides` are of `step`, with its calls
+// divided; `prefix` is as for DivideStep.
+
+// Also sets ahead_inputs.
+Status DefineAhead(const FunctionDef& step, const CallSite& root,
+                   const SiteSides& sides,
+                   const FunctionLibraryDefinition& library,
+                   const std::string& prefix, StepDivision* division);
+
+Status DefineRest(const FunctionDef& step, const CallSite& root,
+                  const SiteSides& sides,
+                  const FunctionLibraryDefinition& library,
+                  const std::string& prefix, StepDivision* division);
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_AHEAD_AHEAD_AND_REST_H_

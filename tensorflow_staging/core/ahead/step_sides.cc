@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/ahead/step_sides.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow_staging/core/ahead/xla_calls.h"
+#include "tensorflow_staging/core/graph/partition/reason_text.h"
+#include "tensorflow_staging/core/graph/partition/stage_partition.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+// How many nodes outside to name.
+constexpr size_t kMostOutside = 10;
+
+// Returns why an iterator is used in a way that a stage cannot stand for; empty
+// if it is read by next() alone.
+std::string OtherUse(const CallSite& root, const std::vector<StepInput>& inputs,
+                     const Node* loop, const FlatStep& flat) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].kind != InputKind::kIterator) continue;
+    const Node* handle = flat.Find({&root, root.body->arg_nodes[i]});
+    for (const Edge* edge : handle->out_edges()) {
+      // The body of a loop returns the iterator for the next iteration.
+      const SiteNode user = flat.Original(*edge->dst());
+      if (edge->IsControlEdge() || user.node == nullptr ||
+          user.node->type_string() == "Identity" || user.node == loop ||
+          absl::c_linear_search(flat.reads(), user)) {
+        continue;
+      }
+      return absl::StrCat("'", user.node->name(), "' (",
+                          user.node->type_string(),
+                          ") uses the iterator other than by next()");
+    }
+  }
+  return "";
+}
+
+// Returns why the reads are not in one region; empty if they are.
+std::string NotInOneRegion(const FlatStep& flat,
+                           const StagePartition& partition) {
+  for (const SiteNode& read : flat.reads()) {
+    const Node* reader = flat.Find(read);
+    const LocatedReason why = partition.WhyNot(*reader);
+    if (why.reason != StepReason::kNone) {
+      return absl::StrCat("'", reader->name(), "', which reads the iterator, ",
+                          ReasonText(*reader, why));
+    }
+  }
+  if (flat.reads().empty()) return "the step does not read the iterator";
+  if (partition.regions().size() != 1) {
+    return "it reads its iterator in several independent ways";
+  }
+  return "";
+}
+
+// Sets nodes_ahead and outside.
+void Describe(const StagePartition& partition,
+              const std::vector<const Node*>& region, StepSides* sides) {
+  const std::set<const Node*> ahead(region.begin(), region.end());
+  std::set<const Node*> named;
+  for (const Node* node : region) {
+    if (sides->flat->Original(*node).node != nullptr) {
+      sides->nodes_ahead.push_back(node->name());
+    }
+    for (const Edge* edge : node->out_edges()) {
+      const Node& user = *edge->dst();
+      if (edge->IsControlEdge() || !user.IsOp() || ahead.count(&user) > 0 ||
+          sides->flat->Original(user).node == nullptr ||
+          named.size() >= kMostOutside || !named.insert(&user).second) {
+        continue;
+      }
+      const LocatedReason why = partition.WhyNot(user);
+      sides->outside.push_back({user.name(), user.type_string(),
+                                why.reason == StepReason::kNone
+                                    ? "is compiled by XLA"
+                                    : ReasonText(user, why)});
+    }
+  }
+}
+
+// Sets all of `sides` but random_states, for its flat graph.
+void Partition(const CallSite& root, const std::vector<StepInput>& inputs,
+               const Node* loop, StepSides* sides) {
+  const FlatStep& flat = *sides->flat;
+  const StagePartition partition(flat.graph(), NodeFilter(),
+                                 RecordContent::kBoundaryOnly);
+  sides->why_not = OtherUse(root, inputs, loop, flat);
+  if (sides->why_not.empty()) sides->why_not = NotInOneRegion(flat, partition);
+  if (!sides->why_not.empty()) return;
+  const XlaDivision divided =
+      DivideXlaCalls(flat, partition.regions()[0].nodes);
+  sides->why_not = divided.why_not;
+  if (!divided.why_not.empty()) return;
+  size_t originals = 0;
+  for (const Node* node : divided.ahead) {
+    const SiteNode original = flat.Original(*node);
+    if (original.node == nullptr) continue;
+    ++originals;
+    SiteSides& site = sides->sites[original.site];
+    site.ahead.insert(original.node);
+    if (divided.repeated.count(node) > 0) site.repeated.insert(original.node);
+  }
+  Describe(partition, divided.ahead, sides);
+  if (originals > flat.reads().size()) return;
+  sides->why_not = "nothing that follows the data can run ahead";
+  if (!sides->outside.empty()) {
+    const NodeInStep& first = sides->outside[0];
+    absl::StrAppend(&sides->why_not, ": '", first.name, "' (", first.op, ") ",
+                    first.why);
+  }
+}
+
+// Sets random_states. Makes variables of the states that are used otherwise,
+// too, or whose draws are not all ahead. Returns whether there are such, which
+// changes what runs ahead.
+bool DropStates(const CallSite& root, std::vector<StepInput>* inputs,
+                StepSides* sides) {
+  bool dropped = false;
+  for (size_t i = 0; i < inputs->size(); ++i) {
+    const std::vector<SiteNode>& draws = sides->flat->DrawsOf(i);
+    const size_t ahead = absl::c_count_if(draws, [&](const SiteNode& draw) {
+      return sides->sites[draw.site].ahead.count(draw.node) > 0;
+    });
+    if (ahead == 0) continue;
+    const Node* state = sides->flat->Find({&root, root.body->arg_nodes[i]});
+    const bool other_uses =
+        absl::c_any_of(state->out_edges(), [](const Edge* edge) {
+          return !edge->IsControlEdge();
+        });
+    if (other_uses || ahead < draws.size()) {
+      (*inputs)[i].kind = InputKind::kVariable;
+      dropped = true;
+      continue;
+    }
+    for (const SiteNode& draw : draws) {
+      sides->sites[draw.site].twice.insert(draw.node);
+    }
+    sides->random_states.push_back(i);
+  }
+  return dropped;
+}
+
+}  // namespace
+
+Status FindStepSides(const CallSite& root, std::vector<StepInput> inputs,
+                     const Node* loop, const FunctionLibraryDefinition& library,
+                     StepSides* sides) {
+  // The draws show which variables are states of random generators.
+  for (StepInput& input : inputs) {
+    if (input.kind == InputKind::kVariable) {
+      input.kind = InputKind::kRandomState;
+    }
+  }
+  do {
+    *sides = StepSides();
+    TF_RETURN_IF_ERROR(
+        FlatStep::Create(root, inputs, library, loop, &sides->flat));
+    Partition(root, inputs, loop, sides);
+    if (!sides->why_not.empty()) return OkStatus();
+  } while (DropStates(root, &inputs, sides));
+  return OkStatus();
+}
+
+}  // namespace staging
+}  // namespace tensorflow

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_AHEAD_STEP_SIDES_H_
+#define TENSORFLOW_STAGING_CORE_AHEAD_STEP_SIDES_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/ahead/call_sites.h"
+#include "tensorflow_staging/core/ahead/flat_step.h"
+#include "tensorflow_staging/core/ahead/site_sides.h"
+#include "tensorflow_staging/core/ahead/step_input.h"
+
+namespace tensorflow {
+namespace staging {
+
+// A node that uses what runs ahead and stays in the step.
+struct NodeInStep {
+  std::string name;
+  std::string op;
+  std::string why;
+};
+
+// What of a step runs ahead, as the partition of sessions says of its flat
+// graph.
+struct StepSides {
+  // Why nothing runs ahead; empty if something does.
+  std::string why_not;
+
+  std::unique_ptr<FlatStep> flat;
+  // By site: `ahead`, `twice` and `repeated`.
+  std::map<const CallSite*, SiteSides> sites;
+  // The inputs that are states of random generators, all draws from which are
+  // ahead.
+  std::vector<int> random_states;
+
+  // For people: the nodes ahead, and the first that use them and stay in the
+  // step.
+  std::vector<std::string> nodes_ahead;
+  std::vector<NodeInStep> outside;
+};
+
+// Finds what of `root` runs ahead; its iterators are among `inputs`. `loop`, a
+// node of the root or null, reads records of its own.
+Status FindStepSides(const CallSite& root, std::vector<StepInput> inputs,
+                     const Node* loop, const FunctionLibraryDefinition& library,
+                     StepSides* sides);
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_AHEAD_STEP_SIDES_H_
