@@ -96,9 +96,8 @@ void Disconnect(const Node& node, Graph* graph) {
 bool CallDivision::HasAhead(const CallSite& site) const {
   const auto found = step_.sites.find(&site);
   if (found != step_.sites.end() && !found->second.ahead.empty()) return true;
-  return absl::c_any_of(site.calls, [this](const auto& call) {
-    return HasAhead(*call.second);
-  });
+  return absl::c_any_of(
+      site.calls, [this](const auto& call) { return HasAhead(*call.second); });
 }
 
 Status CallDivision::Divide(CallSite* site, SiteSides* sides) {
@@ -145,7 +144,8 @@ Status CallDivision::AddPart(CallSite* site, const CallSite& called,
       division_.NewName(prefix_, is_ahead ? "ahead" : "rest", function),
       function, ControlOutputsIn(called, nodes, part), defined));
   if (is_ahead) {
-    for (const char* attr : kCompiledAttrs) defined->mutable_attr()->erase(attr);
+    for (const char* attr : kCompiledAttrs)
+      defined->mutable_attr()->erase(attr);
   }
   Status status;
   *added = site->graph()->AddNode(CallOfPart(*called.call, *defined, is_ahead),

@@ -130,9 +130,8 @@ bool DropStates(const CallSite& root, std::vector<StepInput>* inputs,
     if (ahead == 0) continue;
     const Node* state = sides->flat->Find({&root, root.body->arg_nodes[i]});
     const bool other_uses =
-        absl::c_any_of(state->out_edges(), [](const Edge* edge) {
-          return !edge->IsControlEdge();
-        });
+        absl::c_any_of(state->out_edges(),
+                       [](const Edge* edge) { return !edge->IsControlEdge(); });
     if (other_uses || ahead < draws.size()) {
       (*inputs)[i].kind = InputKind::kVariable;
       dropped = true;

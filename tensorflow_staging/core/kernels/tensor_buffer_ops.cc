@@ -102,7 +102,7 @@ class TensorBufferPutOp : public AsyncBufferKernel {
     }
     for (int i : kept_on_host_) record[i] = OwnedTensor(record[i]);
     if (upload_ != nullptr) {
-      OP_REQUIRES_OK_ASYNC(ctx, upload_->Queue(ctx, &record), done);
+      OP_REQUIRES_OK_ASYNC(ctx, upload_->Queue(ctx->device(), &record), done);
     }
     HandOver(ctx, buffer, std::move(record), std::move(done));
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tensorflow_staging/core/records/device_memory.h"
 #include "tensorflow_staging/core/records/lent_tensor.h"
 
 namespace tensorflow {
@@ -21,19 +22,19 @@ int64_t RoundUp(int64_t bytes) {
 
 }  // namespace
 
-Status DeviceBlocks::Get(OpKernelContext* ctx, int64_t bytes,
+Status DeviceBlocks::Get(DeviceBase* gpu, int64_t bytes,
                          std::shared_ptr<CopyEvent> content, Tensor* block,
                          bool* in_use) {
   KernelStream stream;
-  TF_RETURN_IF_ERROR(KernelStream::Of(*ctx->device(), &stream));
+  TF_RETURN_IF_ERROR(KernelStream::Of(*gpu, &stream));
   Tensor memory;
   {
     mutex_lock l(mu_);
     *in_use = !Reuse(bytes, &memory);
   }
   if (*in_use) {
-    TF_RETURN_IF_ERROR(
-        ctx->allocate_temp(DT_INT8, TensorShape({RoundUp(bytes)}), &memory));
+    TF_RETURN_IF_ERROR(AllocateOn(gpu, AllocatorAttributes(), DT_INT8,
+                                  TensorShape({RoundUp(bytes)}), &memory));
   }
   *block = LendTensor(
       std::move(memory), stream,

@@ -7,7 +7,7 @@
 #include <deque>
 #include <memory>
 
-#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/macros.h"
 #include "tensorflow/core/platform/mutex.h"
@@ -33,15 +33,14 @@ class DeviceBlocks : public std::enable_shared_from_this<DeviceBlocks> {
   DeviceBlocks() = default;
 
   // Sets `*block` to a tensor of at least `bytes` bytes (DT_INT8) in the memory
-  // of the device of `ctx`, and `*in_use` to whether queued kernels may still
+  // of `gpu`, and `*in_use` to whether queued kernels may still
   // use that memory: a new block, which comes from the device's allocator.
   // `content` is the event of the copy into the block (AwaitContent).
   //
   // The block is given back when the last tensor that shares its memory is
   // destroyed. Returns the allocator's error.
-  Status Get(OpKernelContext* ctx, int64_t bytes,
-             std::shared_ptr<CopyEvent> content, Tensor* block, bool* in_use)
-      TF_LOCKS_EXCLUDED(mu_);
+  Status Get(DeviceBase* gpu, int64_t bytes, std::shared_ptr<CopyEvent> content,
+             Tensor* block, bool* in_use) TF_LOCKS_EXCLUDED(mu_);
 
   // How many blocks no record uses, for tests.
   size_t NumFree() const TF_LOCKS_EXCLUDED(mu_);

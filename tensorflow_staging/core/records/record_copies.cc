@@ -6,13 +6,13 @@
 
 #include "tensorflow/core/common_runtime/copy_tensor.h"
 #include "tensorflow/core/common_runtime/device.h"
-#include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/blocking_counter.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/util/device_name_utils.h"
+#include "tensorflow_staging/core/records/device_memory.h"
 #include "tensorflow_staging/core/records/lent_tensor.h"
 #include "tensorflow_staging/core/records/session_device.h"
 
@@ -62,19 +62,14 @@ void Copy(bool to_host, const Ends& ends, const std::string& name,
     done(OkStatus());
     return;
   }
-  AllocatorAttributes pinned;
-  pinned.set_on_host(true);
-  pinned.set_gpu_compatible(true);
+  const AllocatorAttributes pinned = PinnedMemory();
   const AllocatorAttributes in_place;
   // CopyTensor allocates variants by itself.
   if (!is_variant) {
-    Allocator* const allocator =
-        ends.device->GetAllocator(to_host ? pinned : in_place);
-    *to = Tensor(allocator, from.dtype(), from.shape());
-    if (!to->IsInitialized()) {
-      done(errors::ResourceExhausted("allocator ", allocator->Name(),
-                                     " has no ", from.TotalBytes(),
-                                     " bytes for it."));
+    const Status status = AllocateOn(ends.device, to_host ? pinned : in_place,
+                                     from.dtype(), from.shape(), to);
+    if (!status.ok()) {
+      done(status);
       return;
     }
   }

@@ -11,10 +11,9 @@
 #include "tensorflow/compiler/xla/stream_executor/device_memory.h"
 #include "tensorflow/compiler/xla/stream_executor/stream.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
-#include "tensorflow/core/framework/allocator.h"
-#include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/mutex.h"
+#include "tensorflow_staging/core/records/device_memory.h"
 #include "tensorflow_staging/core/records/kernel_stream.h"
 #include "tensorflow_staging/core/records/parallel_ranges.h"
 #include "tensorflow_staging/core/records/upload_plan.h"
@@ -88,12 +87,11 @@ struct Copied {
 
 }  // namespace
 
-Status RecordUpload::Queue(OpKernelContext* ctx,
-                           std::vector<Tensor>* record) const {
+Status RecordUpload::Queue(DeviceBase* gpu, std::vector<Tensor>* record) const {
   const UploadPlan plan = PlanUpload(*record, indices_);
   if (plan.bytes == 0) return OkStatus();
   KernelStream kernels;
-  TF_RETURN_IF_ERROR(KernelStream::Of(*ctx->device(), &kernels));
+  TF_RETURN_IF_ERROR(KernelStream::Of(*gpu, &kernels));
   se::Stream* const uploads = UploadStream(kernels);
   std::shared_ptr<CopyEvent> event;
   TF_RETURN_IF_ERROR(CopyEvent::Make(kernels, &event));
@@ -101,14 +99,12 @@ Status RecordUpload::Queue(OpKernelContext* ctx,
   Copied copied;
   bool in_use = false;
   if (plan.packed_bytes > 0) {
-    AllocatorAttributes pinned;
-    pinned.set_on_host(true);
-    pinned.set_gpu_compatible(true);
-    TF_RETURN_IF_ERROR(ctx->allocate_temp(
-        DT_INT8, TensorShape({plan.packed_bytes}), &copied.packed, pinned));
+    TF_RETURN_IF_ERROR(AllocateOn(gpu, PinnedMemory(), DT_INT8,
+                                  TensorShape({plan.packed_bytes}),
+                                  &copied.packed));
   }
   TF_RETURN_IF_ERROR(
-      blocks_->Get(ctx, plan.bytes, event, &copied.block, &in_use));
+      blocks_->Get(gpu, plan.bytes, event, &copied.block, &in_use));
   for (const UploadPlan::Part& part : plan.direct) {
     copied.direct.push_back((*record)[part.index]);
   }
@@ -121,9 +117,8 @@ Status RecordUpload::Queue(OpKernelContext* ctx,
   char* const packed = Memory(&copied.packed);
   for (int64_t begin = 0; begin < plan.packed_bytes; begin += kChunkBytes) {
     const int64_t end = std::min(begin + kChunkBytes, plan.packed_bytes);
-    InParallelRanges(*ctx->device()->tensorflow_cpu_worker_threads(),
-                     end - begin, kLeastBytesOfAThread,
-                     [&](int64_t first, int64_t last) {
+    InParallelRanges(*gpu->tensorflow_cpu_worker_threads(), end - begin,
+                     kLeastBytesOfAThread, [&](int64_t first, int64_t last) {
                        PackRange(plan, begin + first, begin + last, packed);
                      });
     Upload(packed + begin, target + begin, end - begin, uploads);

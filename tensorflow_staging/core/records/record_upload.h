@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/macros.h"
 #include "tensorflow/core/platform/status.h"
@@ -16,8 +16,7 @@
 namespace tensorflow {
 namespace staging {
 
-// Copies tensors of a kernel's records from the host to the kernel's GPU, as
-// UploadPlan says.
+// Copies tensors of records from the host to a GPU, as UploadPlan says.
 //
 // The copies of a record are queued at once, and nobody waits for them but what
 // uses the record: AwaitContent (lent_tensor.h) orders its kernels behind them.
@@ -34,10 +33,10 @@ class RecordUpload {
         blocks_(std::make_shared<DeviceBlocks>()) {}
 
   // Queues the copies of a record, and replaces its tensors by those in the
-  // memory of the GPU. Keeps references to tensors of the host until they have
+  // memory of `gpu`, which must always be the same. Keeps references to tensors of the host until they have
   // been copied. Returns the error of an allocator, or INTERNAL if the GPU has
   // refused a copy.
-  Status Queue(OpKernelContext* ctx, std::vector<Tensor>* record) const;
+  Status Queue(DeviceBase* gpu, std::vector<Tensor>* record) const;
 
   const DeviceBlocks& blocks() const { return *blocks_; }
 

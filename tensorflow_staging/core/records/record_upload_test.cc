@@ -14,11 +14,9 @@
 
 #include "absl/time/clock.h"
 #include "tensorflow/compiler/xla/stream_executor/stream.h"
-#include "tensorflow/core/framework/node_def.pb.h"
-#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/public/session.h"
-#include "tensorflow/core/public/version.h"
+#include "tensorflow_staging/core/records/device_memory.h"
 #include "tensorflow_staging/core/records/lent_tensor.h"
 #include "tensorflow_staging/core/records/upload_plan.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
@@ -29,23 +27,11 @@ namespace {
 
 using Record = std::vector<Tensor>;
 
-// A kernel's context on a fake GPU.
+// Copies to a fake GPU.
 class RecordUploadTest : public ::testing::Test {
  protected:
   RecordUploadTest()
-      : session_(NewTestSession()), gpu_(FakeGpu::Of(session_.get())) {
-    NodeDef node;
-    node.set_name("kernel");
-    node.set_op("NoOp");
-    Status status;
-    kernel_ = CreateOpKernel(DEVICE_GPU, gpu_, gpu_->GetAllocator({}), node,
-                             TF_GRAPH_DEF_VERSION, &status);
-    TF_CHECK_OK(status);
-    params_.device = gpu_;
-    params_.op_kernel = kernel_.get();
-    params_.op_device_context = Context();
-    ctx_ = std::make_unique<OpKernelContext>(&params_, 0);
-  }
+      : session_(NewTestSession()), gpu_(FakeGpu::Of(session_.get())) {}
 
   // The device has several threads, however many cores the machine has.
   static std::unique_ptr<Session> NewTestSession() {
@@ -60,7 +46,7 @@ class RecordUploadTest : public ::testing::Test {
   }
 
   Record Queue(const RecordUpload& upload, Record record) {
-    TF_CHECK_OK(upload.Queue(ctx_.get(), &record));
+    TF_CHECK_OK(upload.Queue(gpu_, &record));
     return record;
   }
 
@@ -93,10 +79,7 @@ class RecordUploadTest : public ::testing::Test {
   }
 
   Tensor Pinned(int64_t size, int64_t value) {
-    AllocatorAttributes attributes;
-    attributes.set_on_host(true);
-    attributes.set_gpu_compatible(true);
-    Tensor tensor(gpu_->GetAllocator(attributes), DT_INT64, {size});
+    Tensor tensor(gpu_->GetAllocator(PinnedMemory()), DT_INT64, {size});
     tensor.flat<int64_t>().setConstant(value);
     return tensor;
   }
@@ -105,9 +88,6 @@ class RecordUploadTest : public ::testing::Test {
 
   const std::unique_ptr<Session> session_;
   FakeGpu* const gpu_;
-  std::unique_ptr<OpKernel> kernel_;
-  OpKernelContext::Params params_;
-  std::unique_ptr<OpKernelContext> ctx_;
 };
 
 TEST_F(RecordUploadTest, SmallTensorsAreOneCopy) {
