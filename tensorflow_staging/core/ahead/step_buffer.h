@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow_staging/core/ahead/step_delivery.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 
 namespace tensorflow {
@@ -33,6 +35,8 @@ inline constexpr char kStepTakeOp[] = "StepBufferTake";
 //            only after the latter does the part ahead go on;
 //   takes    so that nothing is read that no step will use, where somebody
 //            knows how many steps are to come.
+//
+// It also knows where the step wants its records (StepDelivery).
 //
 // The last tensors of its records are states of random generators, as they were
 // after the record: with restored records, the copies from which the part ahead
@@ -53,6 +57,17 @@ class StepBuffer : public TensorBuffer {
                       const ReadSet& reads) override TF_LOCKS_EXCLUDED(mu_) {
     if (!restored.empty()) SetCopies(restored.back().tensors);
     return TensorBuffer::OnSourceChanged(step, std::move(restored), reads);
+  }
+
+  // Where Puts deliver their records; null is the host.
+  void DeliverTo(std::shared_ptr<const StepDelivery> delivery)
+      TF_LOCKS_EXCLUDED(mu_) {
+    mutex_lock l(mu_);
+    delivery_.swap(delivery);
+  }
+  std::shared_ptr<const StepDelivery> delivery() const TF_LOCKS_EXCLUDED(mu_) {
+    mutex_lock l(mu_);
+    return delivery_;
   }
 
   void NoteErrorTaken() { ++errors_taken_; }
@@ -101,7 +116,8 @@ class StepBuffer : public TensorBuffer {
   std::atomic<int64_t> errors_taken_{0};
   std::atomic<int64_t> takes_{0};
   std::atomic<int64_t> limit_{kNoLimit};
-  mutex mu_;
+  mutable mutex mu_;
+  std::shared_ptr<const StepDelivery> delivery_ TF_GUARDED_BY(mu_);
   std::vector<core::RefCountPtr<Var>> copies_ TF_GUARDED_BY(mu_);
   std::function<void()> on_wanted_ TF_GUARDED_BY(mu_);
 };

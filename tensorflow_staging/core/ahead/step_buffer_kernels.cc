@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Thin kernels over buffer/tensor_buffer.h, which find the buffer by its handle.
-// They run on the CPU; a record that a GPU uses is copied there as any tensor.
 
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/ahead/step_buffer.h"
+#include "tensorflow_staging/core/ahead/step_delivery.h"
+#include "tensorflow_staging/core/records/lent_tensor.h"
 #include "tensorflow_staging/core/records/owned_tensor.h"
 #include "tensorflow_staging/core/sources/run_holds.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
@@ -81,9 +85,8 @@ class StepBufferPutOp : public AsyncOpKernel {
     OP_REQUIRES_OK_ASYNC(ctx, found.status(), done);
     BufferRef buffer = *std::move(found);
     TensorBuffer::Record record;
-    for (int i = 1; i < ctx->num_inputs(); ++i) {
-      record.push_back(OwnedTensor(ctx->input(i)));
-    }
+    OP_REQUIRES_OK_ASYNC(
+        ctx, MakeRecord(ctx, buffer->delivery().get(), &record), done);
     std::shared_ptr<StagedRun> run =
         StagedRun::Find(ctx->cancellation_manager());
     StagedRun* const of_stage =
@@ -99,11 +102,41 @@ class StepBufferPutOp : public AsyncOpKernel {
         },
         of_stage);
   }
+
+ private:
+  static Status MakeRecord(OpKernelContext* ctx, const StepDelivery* delivery,
+                           TensorBuffer::Record* record) {
+    for (int i = 1; i < ctx->num_inputs(); ++i) {
+      record->push_back(ctx->input(i));
+    }
+    // The Take says what is wrong with a record that does not fit.
+    const bool delivers = delivery != nullptr && delivery->Fits(*record);
+    for (size_t i = 0; i < record->size(); ++i) {
+      if (!delivers || !delivery->Wants(i)) {
+        (*record)[i] = OwnedTensor((*record)[i]);
+      }
+    }
+    return delivers ? delivery->Deliver(*ctx, record) : OkStatus();
+  }
 };
 
 class StepBufferTakeOp : public AsyncOpKernel {
  public:
-  using AsyncOpKernel::AsyncOpKernel;
+  explicit StepBufferTakeOp(OpKernelConstruction* ctx) : AsyncOpKernel(ctx) {
+    if (ctx->device_type() == DEVICE_CPU) return;
+    std::vector<int> on_device;
+    for (int i = 0; i < ctx->num_outputs(); ++i) {
+      if (ctx->output_memory_types()[i] == HOST_MEMORY) continue;
+      OP_REQUIRES(ctx, DataTypeCanUseMemcpy(output_type(i)),
+                  errors::InvalidArgument("Output ", i, " of '", name(), "' (",
+                                          DataTypeString(output_type(i)),
+                                          ") cannot be copied to ",
+                                          ctx->device()->name(), "."));
+      on_device.push_back(i);
+    }
+    delivery_ = std::make_shared<const StepDelivery>(ctx->device()->name(),
+                                                     std::move(on_device));
+  }
 
   // Only moves references, which is not worth a switch to another thread.
   void ComputeAsync(OpKernelContext* ctx, DoneCallback done) override {
@@ -111,6 +144,7 @@ class StepBufferTakeOp : public AsyncOpKernel {
     OP_REQUIRES_OK_ASYNC(ctx, found.status(), done);
     BufferRef buffer = *std::move(found);
     TensorBuffer* const from = buffer.get();
+    if (delivery_ != nullptr) buffer->DeliverTo(delivery_);
     buffer->NoteTake();
     from->TakeAsync(
         ctx->cancellation_manager(),
@@ -120,15 +154,40 @@ class StepBufferTakeOp : public AsyncOpKernel {
               !errors::IsCancelled(status)) {
             buffer->NoteErrorTaken();
           }
-          ctx->SetStatus(status.ok() ? SetOutputs(ctx, std::move(taken.record))
-                                     : status);
-          done();
+          if (status.ok()) {
+            Use(ctx, std::move(taken.record), done);
+          } else {
+            ctx->SetStatus(status);
+            done();
+          }
         });
   }
 
  private:
+  void Use(OpKernelContext* ctx, TensorBuffer::Record record,
+           const DoneCallback& done) const {
+    const std::shared_ptr<const StepDelivery> by = RemoveMark(&record);
+    if (by == nullptr || by == delivery_) {
+      ctx->SetStatus(SetOutputs(ctx, by, std::move(record)));
+      done();
+      return;
+    }
+    // Another step has taken records of this buffer to where it runs. This
+    // thread may be one that calls back after events, and a copy waits for them.
+    Env::Default()->SchedClosure([this, ctx, by, record = std::move(record),
+                                  done]() mutable {
+      const Status status = by->TakeBack(ctx, &record);
+      ctx->SetStatus(status.ok() ? SetOutputs(ctx, nullptr, std::move(record))
+                                 : status);
+      done();
+    });
+  }
+
   // Checks the types of the record: a checkpoint may have one of another model.
-  Status SetOutputs(OpKernelContext* ctx, TensorBuffer::Record record) const {
+  // `by` has delivered the record, or is null.
+  Status SetOutputs(OpKernelContext* ctx,
+                    const std::shared_ptr<const StepDelivery>& by,
+                    TensorBuffer::Record record) const {
     bool fits = static_cast<int>(record.size()) == ctx->num_outputs();
     for (int i = 0; fits && i < ctx->num_outputs(); ++i) {
       fits = record[i].dtype() == output_type(i);
@@ -140,11 +199,20 @@ class StepBufferTakeOp : public AsyncOpKernel {
           "The record has the types ", DataTypeVectorString(dtypes), " where '",
           name(), "' expects ", DataTypeVectorString(output_types()), ".");
     }
+    if (delivery_ != nullptr) {
+      if (by == nullptr) {
+        TF_RETURN_IF_ERROR(delivery_->Deliver(*ctx, &record));
+      }
+      TF_RETURN_IF_ERROR(AwaitContent(record, *ctx->device()));
+    }
     for (int i = 0; i < ctx->num_outputs(); ++i) {
       ctx->set_output(i, std::move(record[i]));
     }
     return OkStatus();
   }
+
+  // Null on a CPU.
+  std::shared_ptr<const StepDelivery> delivery_;
 };
 
 REGISTER_KERNEL_BUILDER(Name(kStepBufferOp).Device(DEVICE_CPU), StepBufferOp);
@@ -152,6 +220,9 @@ REGISTER_KERNEL_BUILDER(Name("StepEndHolds").Device(DEVICE_CPU),
                         StepEndHoldsOp);
 REGISTER_KERNEL_BUILDER(Name(kStepPutOp).Device(DEVICE_CPU), StepBufferPutOp);
 REGISTER_KERNEL_BUILDER(Name(kStepTakeOp).Device(DEVICE_CPU), StepBufferTakeOp);
+REGISTER_KERNEL_BUILDER(
+    Name(kStepTakeOp).Device(DEVICE_GPU).HostMemory("buffer"),
+    StepBufferTakeOp);
 
 }  // namespace
 }  // namespace staging

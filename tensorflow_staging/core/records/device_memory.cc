@@ -19,9 +19,9 @@ Status AllocateOn(DeviceBase* device, AllocatorAttributes where, DataType dtype,
   Allocator* const allocator = device->GetAllocator(where);
   *tensor = Tensor(allocator, dtype, shape);
   if (tensor->IsInitialized()) return OkStatus();
-  return errors::ResourceExhausted(
-      "Allocator ", allocator->Name(), " has no ",
-      shape.num_elements() * DataTypeSize(dtype), " bytes for a record.");
+  return errors::ResourceExhausted("Allocator ", allocator->Name(), " has no ",
+                                   shape.num_elements() * DataTypeSize(dtype),
+                                   " bytes for a record.");
 }
 
 }  // namespace staging
