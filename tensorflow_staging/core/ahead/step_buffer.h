@@ -43,7 +43,8 @@ inline constexpr char kStepTakeOp[] = "StepBufferTake";
 // draws go on there.
 class StepBuffer : public TensorBuffer {
  public:
-  using TensorBuffer::TensorBuffer;
+  explicit StepBuffer(Options options)
+      : TensorBuffer(WithElements(std::move(options))) {}
 
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
@@ -101,6 +102,11 @@ class StepBuffer : public TensorBuffer {
   }
 
  private:
+  static Options WithElements(Options options) {
+    options.keeps_elements = true;
+    return options;
+  }
+
   void SetCopies(const std::vector<Tensor>& record) TF_LOCKS_EXCLUDED(mu_) {
     mutex_lock l(mu_);
     if (record.size() < copies_.size()) return;

@@ -128,15 +128,14 @@ class StepDeliveryTest : public ::testing::TestWithParam<bool> {
   void Put(int64_t value, const std::string& text) {
     Tensor values(DT_INT64, {4});
     values.flat<int64_t>().setConstant(value);
-    TF_ASSERT_OK(session_->Run({{"values", values},
-                                {"text", Tensor(tstring(text))}},
-                               {}, {"put"}, nullptr));
+    TF_ASSERT_OK(
+        session_->Run({{"values", values}, {"text", Tensor(tstring(text))}}, {},
+                      {"put"}, nullptr));
   }
 
   void ExpectStep(int64_t value, int length) {
     std::vector<Tensor> outputs;
-    TF_ASSERT_OK(session_->Run({}, {"result:0", "length:0"},
-                               {}, &outputs));
+    TF_ASSERT_OK(session_->Run({}, {"result:0", "length:0"}, {}, &outputs));
     const auto result = outputs[0].flat<int64_t>();
     ASSERT_EQ(result.size(), 4);
     for (int i = 0; i < 4; ++i) EXPECT_EQ(result(i), 10 * value);
@@ -183,12 +182,11 @@ TEST_P(StepDeliveryTest, APutGoesOnWhileTheGpuIsBusy) {
 TEST_P(StepDeliveryTest, AnEmptyTensorNeedsNoCopy) {
   Put(1, "a");
   ExpectStep(1, 1);
-  TF_ASSERT_OK(session_->Run({{"values", Tensor(DT_INT64, {0})},
-                              {"text", Tensor(tstring("ab"))}},
-                             {}, {"put"}, nullptr));
+  TF_ASSERT_OK(session_->Run(
+      {{"values", Tensor(DT_INT64, {0})}, {"text", Tensor(tstring("ab"))}}, {},
+      {"put"}, nullptr));
   std::vector<Tensor> outputs;
-  TF_ASSERT_OK(
-      session_->Run({}, {"result:0"}, {}, &outputs));
+  TF_ASSERT_OK(session_->Run({}, {"result:0"}, {}, &outputs));
   EXPECT_EQ(outputs[0].NumElements(), 0);
 }
 

@@ -65,8 +65,17 @@ void StepProducers::Work(int index) {
   const ScopedStageThread thread(buffer_->name());
   while (Produce(index)) {
   }
+  {
+    mutex_lock l(mu_);
+    if (--threads_ > 0) {
+      changed_.NotifyAll();
+      return;
+    }
+  }
+  // The last one.
+  buffer_->GiveBackElements();
   mutex_lock l(mu_);
-  --threads_;
+  has_given_back_ = true;
   changed_.NotifyAll();
 }
 
@@ -218,7 +227,7 @@ void StepProducers::Stop() {
 
 bool StepProducers::AwaitThreads(std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
-  while (threads_ > 0) {
+  while (!has_given_back_) {
     const auto left = deadline - std::chrono::steady_clock::now();
     if (left <= left.zero()) return false;
     changed_.WaitFor(&mu_, left);

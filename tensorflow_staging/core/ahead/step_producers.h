@@ -63,7 +63,8 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
 
   // Waits until the threads have left, and cancels their runs if that takes
   // longer than reads do; 1.6 seconds at most, for code that cannot be cancelled.
-  // Such a thread leaves after its run.
+  // Such a thread leaves after its run. What they have read and no step has used
+  // is given back to its sources.
   void Stop() TF_LOCKS_EXCLUDED(mu_);
 
   // How many threads run the region.
@@ -122,6 +123,7 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   int started_ TF_GUARDED_BY(mu_) = 0;
   int threads_ TF_GUARDED_BY(mu_) = 0;
   int in_use_ TF_GUARDED_BY(mu_) = 0;
+  bool has_given_back_ TF_GUARDED_BY(mu_) = false;
   // Threads that are about to begin a run, or in one, and those of them that
   // wait in AwaitOtherRuns.
   int beginning_ TF_GUARDED_BY(mu_) = 0;

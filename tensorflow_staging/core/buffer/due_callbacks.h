@@ -24,6 +24,8 @@ struct TakenRecord {
   ReadSet reads;
   // Whether the record comes from a checkpoint, in host memory.
   bool is_restored = false;
+  // Only so that they are not destroyed under the buffer's lock.
+  std::vector<ReadElement> elements;
 };
 
 // Callbacks that a buffer collects under its lock and runs without it.

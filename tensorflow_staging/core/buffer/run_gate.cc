@@ -66,14 +66,19 @@ std::optional<RunGate::End> RunGate::FindEnd(bool gives_back) {
     end.producer = run.producer;
   }
   if (!failed_.empty() && !end.producer.has_value()) return std::nullopt;
-  if (!gives_back) return end;
+  if (gives_back) GiveBack(TakeElements());
+  return end;
+}
+
+std::vector<ReadElement> RunGate::TakeElements() {
+  std::vector<ReadElement> elements;
   for (RunEnd& run : failed_) {
-    for (auto& [read, element] : run.elements) {
-      read.first->GiveBack(read.second, std::move(element));
+    for (ReadElement& element : run.elements) {
+      elements.push_back(std::move(element));
     }
     run.elements.clear();
   }
-  return end;
+  return elements;
 }
 
 }  // namespace staging

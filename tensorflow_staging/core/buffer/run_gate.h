@@ -65,6 +65,10 @@ class RunGate {
   // get back what they have read.
   std::optional<End> FindEnd(bool gives_back);
   bool has_failed_runs() const { return !failed_.empty(); }
+  // Returns the elements that runs have read which put no record, and forgets
+  // them.
+  std::vector<ReadElement> TakeElements();
+  const std::deque<RunEnd>& failed_runs() const { return failed_; }
   void ForgetFailedRuns() { failed_.clear(); }
 
  private:

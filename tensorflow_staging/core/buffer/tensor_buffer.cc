@@ -7,10 +7,12 @@
 #include <limits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/strcat.h"
+#include "tensorflow_staging/core/sources/source.h"
 
 namespace tensorflow {
 namespace staging {
@@ -70,10 +72,13 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
                             CancellationManager* cancellation, PutDone done,
                             const StagedRun* run) {
   StoredRecord stored;
-  stored.bytes = CountedBytes(record);
   stored.record = std::move(record);
   const bool is_admitted = run != nullptr && run->is_admitted();
-  if (run != nullptr) stored.reads = run->reads();
+  if (run != nullptr) {
+    stored.reads = run->reads();
+    if (options_.keeps_elements) stored.elements = run->elements();
+  }
+  stored.bytes = CountedBytes(stored);
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
   const bool late = cancelled_ || state_ == State::kClosed;
@@ -88,6 +93,8 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
   } else if (discarded) {
     ++counters_.put;
     ++counters_.discarded;
+    // Another source of the stage goes on where the steps are.
+    if (stored.reads.IsStale()) GiveBack(std::move(stored.elements));
     due.Add(std::move(done), OkStatus());
   } else if (!takes_.empty()) {
     due.Add(std::move(done), OkStatus());
@@ -129,7 +136,7 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
       GiveOldest(std::move(done), &due);
       settled = room_.NewlySettled();
     } else if (state_ == State::kClosed) {
-      due.AddTake(std::move(done), end_status_, {{}, end_.reads});
+      due.AddTake(std::move(done), end_status_, Ended());
     } else if (cancelled_) {
       due.AddTake(std::move(done), CancelledStatus());
     } else if (gate_.IsHeldBy(step_container)) {
@@ -261,8 +268,20 @@ BufferStats TensorBuffer::GetStats() const {
   return stats;
 }
 
-int64_t TensorBuffer::CountedBytes(const Record& record) const {
-  return options_.capacity_bytes > 0 ? BytesOf(record) : 0;
+int64_t TensorBuffer::CountedBytes(const StoredRecord& stored) const {
+  if (options_.capacity_bytes <= 0) return 0;
+  int64_t bytes = BytesOf(stored.record);
+  // The region may pass tensors of its elements on.
+  for (const ReadElement& element : stored.elements) {
+    for (const Tensor& tensor : element.tensors) {
+      if (absl::c_none_of(stored.record, [&tensor](const Tensor& other) {
+            return tensor.SharesBufferWith(other);
+          })) {
+        bytes += tensor.TotalBytes();
+      }
+    }
+  }
+  return bytes;
 }
 
 bool TensorBuffer::HasRoom(int64_t bytes) const {
@@ -286,9 +305,9 @@ void TensorBuffer::GiveToTake(StoredRecord stored, DueCallbacks* due) {
   room_.OnTakeWaited(waited);
   ++counters_.put;
   ++counters_.taken;
-  due->AddTake(
-      std::move(take.done), OkStatus(),
-      {std::move(stored.record), std::move(stored.reads), stored.is_restored});
+  due->AddTake(std::move(take.done), OkStatus(),
+               {std::move(stored.record), std::move(stored.reads),
+                stored.is_restored, std::move(stored.elements)});
 }
 
 void TensorBuffer::GiveOldest(TakeDone done, DueCallbacks* due) {
@@ -306,9 +325,9 @@ void TensorBuffer::GiveOldest(TakeDone done, DueCallbacks* due) {
   const int64_t now = NowMicros();
   room_.OnTake(records_.size(), counters_.steps.OnTake(now, now));
   AdmitPuts(due);
-  due->AddTake(
-      std::move(done), OkStatus(),
-      {std::move(stored.record), std::move(stored.reads), stored.is_restored});
+  due->AddTake(std::move(done), OkStatus(),
+               {std::move(stored.record), std::move(stored.reads),
+                stored.is_restored, std::move(stored.elements)});
 }
 
 void TensorBuffer::AdmitPuts(DueCallbacks* due) {
@@ -361,9 +380,15 @@ void TensorBuffer::FinishEnding(DueCallbacks* due) {
 
 void TensorBuffer::EndTakes(const Status& status, DueCallbacks* due) {
   while (!takes_.empty()) {
-    WaitingTake take = takes_.RemoveOldest();
-    due->AddTake(std::move(take.done), status, {{}, end_.reads});
+    due->AddTake(
+        takes_.RemoveOldest().done, status,
+        errors::IsCancelled(status) ? TakenRecord{{}, end_.reads} : Ended());
   }
+}
+
+TakenRecord TensorBuffer::Ended() {
+  // The program gets the errors of the runs that have read the elements.
+  return {{}, end_.reads, /*is_restored=*/false, gate_.TakeElements()};
 }
 
 bool TensorBuffer::HasEnded() const {

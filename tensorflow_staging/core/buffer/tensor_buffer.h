@@ -112,6 +112,10 @@ class TensorBuffer : public SourceReader {
     // chooses its capacity, means kTunedCapacityBytes. An empty buffer admits
     // even a larger record.
     int64_t capacity_bytes = 0;
+    // Whether records keep the elements from which they were made. Then a
+    // checkpoint gets these instead of the records, and GiveBackElements can
+    // undo the reads. Otherwise they are kept until the first record is put.
+    bool keeps_elements = false;
     // How long a take waits for the first put or Resume.
     int64_t idle_timeout_millis = 5000;
     // How long a pause waits for the runs admitted before it.
@@ -179,6 +183,10 @@ class TensorBuffer : public SourceReader {
   // many it has dropped so far.
   int64_t Discard() TF_LOCKS_EXCLUDED(mu_);
 
+  // Drops all records, and gives the elements from which they were made back to
+  // their sources; also those of runs whose errors no take has got.
+  void GiveBackElements() TF_LOCKS_EXCLUDED(mu_);
+
   // Implement SourceReader. A hold that waits for runs ends with
   // DEADLINE_EXCEEDED after pause_timeout_millis.
   RunBegin BeginRun(uint64_t producer) override TF_LOCKS_EXCLUDED(mu_);
@@ -186,8 +194,8 @@ class TensorBuffer : public SourceReader {
                 std::atomic<int64_t>* admitted_at, Done done) override
       TF_LOCKS_EXCLUDED(mu_);
   void EndRun(RunEnd end) override TF_LOCKS_EXCLUDED(mu_);
-  bool IsNew() const override {
-    return is_new_.load(std::memory_order_acquire);
+  bool KeepsElements() const override {
+    return options_.keeps_elements || IsNew();
   }
   int64_t discarded_at() const override {
     return discarded_at_.load(std::memory_order_acquire);
@@ -201,12 +209,17 @@ class TensorBuffer : public SourceReader {
   void Pause(const void* step_container, CancellationManager* cancellation,
              Done done) override TF_LOCKS_EXCLUDED(mu_);
   std::vector<SavedRecord> Records() const override TF_LOCKS_EXCLUDED(mu_);
+  std::vector<ReadElement> ElementsOf(const Source* source) const override
+      TF_LOCKS_EXCLUDED(mu_);
   RecordLayout Layout() const override TF_LOCKS_EXCLUDED(mu_);
 
   // Sets where the tensors of the records are, described by `place`. Returns
   // the `place` of the first call.
   std::string KeepRecordsOn(const std::string& place,
                             const RecordLayout& layout) TF_LOCKS_EXCLUDED(mu_);
+
+  // Whether no run has put a record yet.
+  bool IsNew() const { return is_new_.load(std::memory_order_acquire); }
 
   // How many records the buffer holds.
   int64_t Size() const TF_LOCKS_EXCLUDED(mu_);
@@ -233,6 +246,8 @@ class TensorBuffer : public SourceReader {
     // The session's run that restored it, and the names of its tensors.
     int64_t step = 0;
     std::vector<std::string> tensor_names;
+    // If the buffer keeps elements.
+    std::vector<ReadElement> elements;
   };
 
   struct WaitingPut {
@@ -258,7 +273,8 @@ class TensorBuffer : public SourceReader {
     Watch watch = {};
   };
 
-  int64_t CountedBytes(const Record& record) const;
+  // What of a record counts against capacity_bytes.
+  int64_t CountedBytes(const StoredRecord& stored) const;
   bool HasRoom(int64_t bytes) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Store(StoredRecord stored) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Gives the record to the oldest waiting take.
@@ -283,6 +299,8 @@ class TensorBuffer : public SourceReader {
   void FinishEnding(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndTakes(const Status& status, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // What a take gets with the error or the end of the stage.
+  TakenRecord Ended() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether no run can put another record that belongs before the end.
   bool HasEnded() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether nothing can open the closed buffer but Resume.
@@ -292,9 +310,11 @@ class TensorBuffer : public SourceReader {
   bool MayBegin() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Admits the runs that wait, if they may begin.
   void AdmitRuns(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Drops the records for which `is_dropped` is true. Returns how many.
+  // Drops the records for which `is_dropped` is true. Returns how many. Adds the
+  // elements from which they were made to `elements`, unless that is null.
   int64_t Drop(absl::FunctionRef<bool(const StoredRecord&)> is_dropped,
-               DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+               DueCallbacks* due, std::vector<ReadElement>* elements = nullptr)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns INVALID_ARGUMENT unless a restored record with these tensors fits
   // the stage.
   Status CheckNames(const std::vector<std::string>& tensor_names) const
@@ -367,7 +387,6 @@ class TensorBuffer : public SourceReader {
   // The timer reports the id when the program may pause.
   std::optional<uint64_t> program_watch_ TF_GUARDED_BY(mu_);
 
-  // Whether no run has put a record yet.
   std::atomic<bool> is_new_{true};
   // When Discard was called last, by Source::Now().
   std::atomic<int64_t> discarded_at_{0};

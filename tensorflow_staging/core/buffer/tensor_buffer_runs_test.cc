@@ -334,7 +334,8 @@ void FailRunWithElement(TensorBuffer* buffer, const TestIterator& iterator,
   RunEnd end;
   end.producer = 1;
   end.reads = iterator.reads();
-  end.elements.emplace_back(*end.reads.begin(), MakeRecord(element));
+  end.elements.push_back(
+      {*end.reads.begin(), MakeRecord(element), Source::NextOrder()});
   buffer->EndRun(std::move(end));
 }
 
@@ -348,7 +349,7 @@ TEST(TensorBufferRunsTest, WhatWasReadBeforeTheFirstRecordIsGivenBack) {
   for (int64_t element : {1, 2}) {
     const auto given_back = iterator.source()->TakeGivenBack();
     ASSERT_TRUE(given_back.has_value());
-    EXPECT_EQ((*given_back)[0].scalar<int64_t>()(), element);
+    EXPECT_EQ(given_back->tensors[0].scalar<int64_t>()(), element);
   }
   EXPECT_FALSE(iterator.source()->TakeGivenBack().has_value());
 }

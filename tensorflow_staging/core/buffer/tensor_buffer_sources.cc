@@ -46,7 +46,10 @@ void TensorBuffer::EndRun(RunEnd end) {
   RunEnd forgotten;  // Destroyed without the lock.
   {
     mutex_lock l(mu_);
+    const bool is_stale = end.is_stale;
     forgotten = gate_.Leave(std::move(end));
+    // Another source of the stage goes on where the steps are.
+    if (is_stale) GiveBack(std::move(forgotten.elements));
     if (state_ == State::kEnding && HasEnded()) FinishEnding(&due);
     StartPausesIfQuiet(&due);
   }
@@ -115,6 +118,7 @@ TensorBuffer::Due TensorBuffer::OnSourceChanged(
     int64_t step, std::vector<SavedRecord> restored, const ReadSet& reads) {
   DueCallbacks due;
   int64_t discarded;
+  std::vector<ReadElement> given_back;
   {
     mutex_lock l(mu_);
     // A restored record says nothing of what it was made from. It goes with any
@@ -124,13 +128,20 @@ TensorBuffer::Due TensorBuffer::OnSourceChanged(
           return stored.reads.IsStale() ||
                  (stored.is_restored && step != 0 && stored.step != step);
         },
-        &due);
-    if (state_ == State::kEnding || state_ == State::kClosed) Open();
+        &due, &given_back);
+    if (state_ == State::kEnding || state_ == State::kClosed) {
+      Open();
+      for (ReadElement& element : gate_.TakeElements()) {
+        given_back.push_back(std::move(element));
+      }
+    }
+    // Another source of the stage goes on where the steps are.
+    GiveBack(std::move(given_back));
     for (SavedRecord& saved : restored) {
       StoredRecord stored{
           std::move(saved.tensors), 0,    reads,
           /*is_restored=*/true,     step, std::move(saved.tensor_names)};
-      stored.bytes = CountedBytes(stored.record);
+      stored.bytes = CountedBytes(stored);
       if (takes_.empty()) {
         Store(std::move(stored));
       } else {
@@ -164,6 +175,7 @@ void TensorBuffer::Pause(const void* step_container,
 
 std::vector<SavedRecord> TensorBuffer::Records() const {
   std::vector<SavedRecord> records;
+  if (options_.keeps_elements) return records;
   mutex_lock l(mu_);
   records.reserve(records_.size() + puts_.size());
   for (const StoredRecord& stored : records_) {
@@ -177,20 +189,53 @@ std::vector<SavedRecord> TensorBuffer::Records() const {
   return records;
 }
 
+std::vector<ReadElement> TensorBuffer::ElementsOf(const Source* source) const {
+  std::vector<ReadElement> elements;
+  if (!options_.keeps_elements) return elements;
+  const auto add = [source, &elements](const std::vector<ReadElement>& from) {
+    for (const ReadElement& element : from) {
+      if (element.from.first.get() == source &&
+          element.from.second == source->version()) {
+        elements.push_back(element);
+      }
+    }
+  };
+  mutex_lock l(mu_);
+  for (const StoredRecord& stored : records_) add(stored.elements);
+  for (const auto& [id, put] : puts_) add(put.stored.elements);
+  for (const RunEnd& run : gate_.failed_runs()) add(run.elements);
+  return elements;
+}
+
+void TensorBuffer::GiveBackElements() {
+  ScopedDueCallbacks due;
+  mutex_lock l(mu_);
+  std::vector<ReadElement> elements = gate_.TakeElements();
+  Drop([](const StoredRecord&) { return true; }, &due, &elements);
+  GiveBack(std::move(elements));
+}
+
 RecordLayout TensorBuffer::Layout() const {
   mutex_lock l(mu_);
   return layout_;
 }
 
 int64_t TensorBuffer::Drop(
-    absl::FunctionRef<bool(const StoredRecord&)> is_dropped,
-    DueCallbacks* due) {
+    absl::FunctionRef<bool(const StoredRecord&)> is_dropped, DueCallbacks* due,
+    std::vector<ReadElement>* elements) {
+  const auto add_elements = [elements](StoredRecord* dropped) {
+    if (elements == nullptr) return;
+    for (ReadElement& element : dropped->elements) {
+      elements->push_back(std::move(element));
+    }
+  };
   int64_t dropped = 0;
   std::deque<StoredRecord> kept;
   for (StoredRecord& stored : records_) {
     if (is_dropped(stored)) {
       ++dropped;
       stored_bytes_ -= stored.bytes;
+      add_elements(&stored);
     } else {
       kept.push_back(std::move(stored));
     }
@@ -200,6 +245,7 @@ int64_t TensorBuffer::Drop(
                  [&](WaitingPut put) {
                    ++dropped;
                    ++counters_.put;
+                   add_elements(&put.stored);
                    due->Add(std::move(put.done), OkStatus());
                  });
   counters_.discarded += dropped;

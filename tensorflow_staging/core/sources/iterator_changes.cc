@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -154,6 +155,25 @@ Status RecordsOnHost(const SourceReader& reader, OpKernelContext* ctx,
     TF_RETURN_IF_ERROR(CopyToHost(ctx, layout, &record.tensors));
   }
   return OkStatus();
+}
+
+// The elements of `source` that its readers or nobody has.
+std::vector<Source::Element> ElementsInOrder(const Source* source,
+                                             const Readers& readers) {
+  std::map<int64_t, Source::Element> by_order;
+  for (Source::OrderedElement& element : source->GivenBack()) {
+    by_order[element.order] = std::move(element.tensors);
+  }
+  for (const auto& reader : readers) {
+    for (ReadElement& element : reader->ElementsOf(source)) {
+      by_order[element.order] = std::move(element.tensors);
+    }
+  }
+  std::vector<Source::Element> elements;
+  for (auto& [order, element] : by_order) {
+    elements.push_back(std::move(element));
+  }
+  return elements;
 }
 
 }  // namespace
@@ -315,7 +335,7 @@ Status SaveRecords(const void* iterator, OpKernelContext* ctx,
   for (auto& [stage, records] : waiting) {
     state.records.emplace(stage, std::move(records));
   }
-  state.elements = source->GivenBack();
+  state.elements = ElementsInOrder(source.get(), readers);
   return Write(state, writer);
 }
 

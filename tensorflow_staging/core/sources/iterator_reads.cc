@@ -81,17 +81,11 @@ bool IteratorRead::Answers(std::vector<Tensor>* element, Status* status) {
   if (source == nullptr) return false;
   *status = source->CheckNoneWaits(run_ == nullptr ? nullptr : run_->stage());
   if (!status->ok()) return true;
-  std::optional<Source::Element> given_back = source->TakeGivenBack();
+  std::optional<Source::OrderedElement> given_back = source->TakeGivenBack();
   if (!given_back.has_value()) return false;
-  *element = *std::move(given_back);
-  Keep(*element);
+  *element = std::move(given_back->tensors);
+  Keep(*element, given_back->order);
   return true;
-}
-
-void IteratorRead::Keep(const std::vector<Tensor>& element) {
-  if (run_ == nullptr || !run_->keeps_elements_) return;
-  mutex_lock l(run_->mu_);
-  run_->elements_.push_back({{source_, version_}, element});
 }
 
 }  // namespace staging

@@ -47,11 +47,15 @@ class IteratorRead {
   // The iterator has yielded an element.
   void End(const Status& status, const std::vector<Tensor>& element,
            bool end_of_sequence) {
-    if (status.ok() && !end_of_sequence) Keep(element);
+    if (status.ok() && !end_of_sequence) Keep(element, Source::NextOrder());
   }
 
  private:
-  void Keep(const std::vector<Tensor>& element);
+  void Keep(const std::vector<Tensor>& element, int64_t order) {
+    if (run_ != nullptr && run_->keeps_elements_) {
+      run_->Keep({{source_, version_}, element, order});
+    }
+  }
 
   OpKernelContext* const ctx_;
   const void* const iterator_;

@@ -3,6 +3,7 @@
 #include "tensorflow_staging/core/sources/source.h"
 
 #include <cstddef>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -59,6 +60,7 @@ SourceReader::~SourceReader() {
 }
 
 std::atomic<int64_t> Source::clock_{1};
+std::atomic<int64_t> Source::last_order_{0};
 std::atomic<int> Source::num_kept_{0};
 
 void ReadSet::Add(const std::shared_ptr<Source>& source, int64_t version) {
@@ -169,23 +171,34 @@ Status Source::AddReader(SourceReader* reader,
   return OkStatus();
 }
 
-void Source::GiveBack(int64_t version, Element element) {
+void Source::GiveBack(int64_t version, Element element, int64_t order) {
   mutex_lock l(mu_);
   if (version != version_) return;
-  given_back_.push_back(std::move(element));
+  auto place = given_back_.end();
+  while (place != given_back_.begin() && std::prev(place)->order > order) {
+    --place;
+  }
+  given_back_.insert(place, {std::move(element), order});
   CountKept();
 }
 
-std::optional<Source::Element> Source::TakeGivenBack() {
+void GiveBack(std::vector<ReadElement> elements) {
+  for (ReadElement& element : elements) {
+    const auto& [source, version] = element.from;
+    source->GiveBack(version, std::move(element.tensors), element.order);
+  }
+}
+
+std::optional<Source::OrderedElement> Source::TakeGivenBack() {
   mutex_lock l(mu_);
   if (given_back_.empty()) return std::nullopt;
-  Element element = std::move(given_back_.front());
+  OrderedElement element = std::move(given_back_.front());
   given_back_.pop_front();
   CountKept();
   return element;
 }
 
-std::vector<Source::Element> Source::GivenBack() const {
+std::vector<Source::OrderedElement> Source::GivenBack() const {
   mutex_lock l(mu_);
   return {given_back_.begin(), given_back_.end()};
 }

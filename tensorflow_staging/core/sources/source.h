@@ -49,6 +49,10 @@ class Source {
     int64_t restored_in = 0;
   };
   using Element = std::vector<Tensor>;
+  struct OrderedElement {
+    Element tensors;
+    int64_t order;
+  };
   using RestoredRecords = std::map<std::string, std::vector<SavedRecord>>;
 
   // The source of the iterator at an address.
@@ -96,11 +100,16 @@ class Source {
     return num_kept_.load(std::memory_order_relaxed) > 0;
   }
 
-  // Elements that were read by runs that could not use them, because something
-  // was not initialised yet. They come before those of the iterator.
-  void GiveBack(int64_t version, Element element) TF_LOCKS_EXCLUDED(mu_);
-  std::optional<Element> TakeGivenBack() TF_LOCKS_EXCLUDED(mu_);
-  std::vector<Element> GivenBack() const TF_LOCKS_EXCLUDED(mu_);
+  // Numbers the elements that are read from all sources.
+  static int64_t NextOrder() { return ++last_order_; }
+
+  // Elements that were read by runs that could not use them: something was not
+  // initialised yet, or the stage has ended. They come before those of the
+  // iterator, in their order.
+  void GiveBack(int64_t version, Element element, int64_t order = NextOrder())
+      TF_LOCKS_EXCLUDED(mu_);
+  std::optional<OrderedElement> TakeGivenBack() TF_LOCKS_EXCLUDED(mu_);
+  std::vector<OrderedElement> GivenBack() const TF_LOCKS_EXCLUDED(mu_);
 
   // Returns INVALID_ARGUMENT if restored records wait for a stage that is not
   // `reader`, which may be null.
@@ -139,6 +148,7 @@ class Source {
   void CountKept() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   static std::atomic<int64_t> clock_;
+  static std::atomic<int64_t> last_order_;
   static std::atomic<int> num_kept_;
 
   std::atomic<int64_t> version_{kNoDataset};
@@ -152,13 +162,17 @@ class Source {
   // Null at first.
   std::shared_ptr<const std::atomic<int64_t>> changed_at_ TF_GUARDED_BY(mu_);
   RestoredRecords restored_ TF_GUARDED_BY(mu_);
-  std::deque<Element> given_back_ TF_GUARDED_BY(mu_);
+  std::deque<OrderedElement> given_back_ TF_GUARDED_BY(mu_);
   std::string initializer_ TF_GUARDED_BY(mu_);
   std::optional<HeldPosition> held_ TF_GUARDED_BY(mu_);
   int claims_ TF_GUARDED_BY(mu_) = 0;
   condition_variable claims_changed_;
   int kept_ TF_GUARDED_BY(mu_) = 0;
 };
+
+// Gives elements back to their sources. One that has got another version since
+// ignores its own.
+void GiveBack(std::vector<ReadElement> elements);
 
 }  // namespace staging
 }  // namespace tensorflow

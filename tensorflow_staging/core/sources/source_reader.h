@@ -28,6 +28,15 @@ struct SavedRecord {
   std::vector<Tensor> tensors;
 };
 
+// An element that a staged run has read.
+struct ReadElement {
+  // The source, and the version that was read.
+  ReadSet::Read from;
+  std::vector<Tensor> tensors;
+  // Elements with lower numbers come first (Source::NextOrder).
+  int64_t order = 0;
+};
+
 // How a staged run began.
 enum class RunBegin {
   kAdmitted,  // It may read.
@@ -44,8 +53,8 @@ struct RunEnd {
   // Whether the run failed because of a change of a source: it says nothing of
   // the stage.
   bool is_stale = false;
-  // If the run put nothing: the elements that it has read.
-  std::vector<std::pair<ReadSet::Read, std::vector<Tensor>>> elements;
+  // If the run put nothing, and the stage keeps elements.
+  std::vector<ReadElement> elements;
 };
 
 // A stage, as seen from the sources that it reads: the buffer of its records.
@@ -76,8 +85,8 @@ class SourceReader : public ResourceBase {
   virtual void EndRun(RunEnd end) = 0;
   // Ends what waits, because the producers stop.
   virtual void Cancel() = 0;
-  // Whether the stage has not put any record yet.
-  virtual bool IsNew() const = 0;
+  // Whether to keep the elements that a run reads, to give them back.
+  virtual bool KeepsElements() const = 0;
   // When the program has discarded the records last, by Source::Now().
   virtual int64_t discarded_at() const = 0;
 
@@ -103,7 +112,10 @@ class SourceReader : public ResourceBase {
   // Records(). After an error, the hold has ended.
   virtual void Pause(const void* step_container,
                      CancellationManager* cancellation, Done done) = 0;
+  // What a checkpoint has of the stage: its records, or the elements of `source`
+  // from which they are made again.
   virtual std::vector<SavedRecord> Records() const = 0;
+  virtual std::vector<ReadElement> ElementsOf(const Source* source) const = 0;
   virtual RecordLayout Layout() const = 0;
 
  private:

@@ -199,8 +199,8 @@ TEST(SourceTest, ElementsOfTheCurrentVersionAreGivenBackInOrder) {
   source.GiveBack(source.version(), MakeRecord(2));
   EXPECT_TRUE(Source::AnyKept());
   EXPECT_EQ(source.GivenBack().size(), 2);
-  EXPECT_EQ((*source.TakeGivenBack())[0].scalar<int64_t>()(), 1);
-  EXPECT_EQ((*source.TakeGivenBack())[0].scalar<int64_t>()(), 2);
+  EXPECT_EQ(source.TakeGivenBack()->tensors[0].scalar<int64_t>()(), 1);
+  EXPECT_EQ(source.TakeGivenBack()->tensors[0].scalar<int64_t>()(), 2);
   EXPECT_FALSE(source.TakeGivenBack().has_value());
   EXPECT_FALSE(Source::AnyKept());
 }

@@ -26,7 +26,7 @@ StagedRun::StagedRun(core::RefCountPtr<SourceReader> stage, uint64_t producer)
     : stage_(std::move(stage)),
       producer_(producer),
       admitted_at_(Source::Now()),
-      keeps_elements_(stage_->IsNew()) {
+      keeps_elements_(stage_->KeepsElements()) {
   const RunBegin begin = stage_->BeginRun(producer_);
   is_admitted_ = begin == RunBegin::kAdmitted;
   is_refused_ = begin == RunBegin::kRefused;
@@ -87,6 +87,16 @@ Status StagedRun::AddReads(const ReadSet& reads) {
 ReadSet StagedRun::reads() const {
   mutex_lock l(mu_);
   return reads_;
+}
+
+void StagedRun::Keep(ReadElement element) {
+  mutex_lock l(mu_);
+  elements_.push_back(std::move(element));
+}
+
+std::vector<ReadElement> StagedRun::elements() const {
+  mutex_lock l(mu_);
+  return elements_;
 }
 
 bool StagedRun::IsStale() const {

@@ -61,6 +61,9 @@ class StagedRun {
   // INVALID_ARGUMENT if restored records of the stage do not fit it.
   Status AddReads(const ReadSet& reads) TF_LOCKS_EXCLUDED(mu_);
   ReadSet reads() const TF_LOCKS_EXCLUDED(mu_);
+  // What it has read, if the stage keeps elements.
+  void Keep(ReadElement element) TF_LOCKS_EXCLUDED(mu_);
+  std::vector<ReadElement> elements() const TF_LOCKS_EXCLUDED(mu_);
 
   // Whether what the run puts would be stale.
   bool IsStale() const TF_LOCKS_EXCLUDED(mu_);
@@ -92,8 +95,7 @@ class StagedRun {
   bool is_aborted_ TF_GUARDED_BY(mu_) = false;
   // Reads in progress.
   int inside_ TF_GUARDED_BY(mu_) = 0;
-  std::vector<std::pair<ReadSet::Read, std::vector<Tensor>>> elements_
-      TF_GUARDED_BY(mu_);
+  std::vector<ReadElement> elements_ TF_GUARDED_BY(mu_);
 };
 
 // What `cancellation` cancels belongs to `run`, which may be null, in the

@@ -91,12 +91,8 @@ class IteratorStage:
     self._producers.continue_after_error()
 
   def after_restore(self) -> None:
-    """After a checkpoint was restored, before the threads go on: draws go on where the step's do.
-
-    If records wait, they have set that (step_buffer.h).
-    """
-    if self.buffer_stats()["records"] == 0:
-      self._copy_states_again()
+    """After a checkpoint was restored, before the threads go on: draws go on where the step's do."""
+    self._copy_states_again()
 
   def _copy_states_again(self) -> None:
     for state, copy in self._states:
@@ -138,7 +134,7 @@ class IteratorStage:
     return self._tuning is not None and self._tuning.settled()
 
   def stop(self) -> None:
-    """Ends the threads. The records that wait are dropped with the buffer."""
+    """Ends the threads. What they have read and no step has used comes next for whoever reads the iterators."""
     self._producers.stop()
     _running.discard(self)
 
