@@ -183,10 +183,6 @@ class TensorBuffer : public SourceReader {
   // many it has dropped so far.
   int64_t Discard() TF_LOCKS_EXCLUDED(mu_);
 
-  // Drops all records, and gives the elements from which they were made back to
-  // their sources; also those of runs whose errors no take has got.
-  void GiveBackElements() TF_LOCKS_EXCLUDED(mu_);
-
   // Implement SourceReader. A hold that waits for runs ends with
   // DEADLINE_EXCEEDED after pause_timeout_millis.
   RunBegin BeginRun(uint64_t producer) override TF_LOCKS_EXCLUDED(mu_);
@@ -197,6 +193,8 @@ class TensorBuffer : public SourceReader {
   bool KeepsElements() const override {
     return options_.keeps_elements || IsNew();
   }
+  bool YieldsToOthers() const override { return options_.keeps_elements; }
+  void GiveBackElements() override TF_LOCKS_EXCLUDED(mu_);
   int64_t discarded_at() const override {
     return discarded_at_.load(std::memory_order_acquire);
   }

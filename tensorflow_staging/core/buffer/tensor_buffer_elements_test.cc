@@ -35,8 +35,8 @@ core::RefCountPtr<TensorBuffer> MakeKeeper(int64_t capacity,
 // Lets a run read the element `number` of `iterator`.
 void Read(StagedRun* run, const TestIterator& iterator, int64_t number) {
   EXPECT_EQ(run->AddReads(iterator.reads()), OkStatus());
-  run->Keep({*iterator.reads().begin(), MakeRecord(number),
-             Source::NextOrder()});
+  run->Keep(
+      {*iterator.reads().begin(), MakeRecord(number), Source::NextOrder()});
 }
 
 // A run reads an element, and puts a record with the same number.

@@ -211,8 +211,14 @@ void TensorBuffer::GiveBackElements() {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
   std::vector<ReadElement> elements = gate_.TakeElements();
+  // The error comes again, if its element does.
+  if (!elements.empty() &&
+      (state_ == State::kEnding || state_ == State::kClosed)) {
+    Open();
+  }
   Drop([](const StoredRecord&) { return true; }, &due, &elements);
   GiveBack(std::move(elements));
+  AdmitRuns(&due);
 }
 
 RecordLayout TensorBuffer::Layout() const {

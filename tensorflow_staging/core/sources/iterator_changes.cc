@@ -24,7 +24,6 @@
 #include "tensorflow/core/lib/strings/proto_serialization.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/hash.h"
-#include "tensorflow/core/platform/notification.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/records/record_copies.h"
 #include "tensorflow_staging/core/sources/saved_state.h"
@@ -128,14 +127,8 @@ Status PauseStages(const Readers& readers, const RunHolds& holds,
   // The last stage of a chain first: a stage that waits for a record gets it
   // from the stage before it.
   for (size_t i = readers.size(); i > 0; --i) {
-    Status paused;
-    Notification done;
-    readers[i - 1]->Pause(holds.step_container(), ctx->cancellation_manager(),
-                          [&paused, &done](const Status& status) {
-                            paused = status;
-                            done.Notify();
-                          });
-    done.WaitForNotification();
+    const Status paused = readers[i - 1]->AwaitPause(
+        holds.step_container(), ctx->cancellation_manager());
     if (paused.ok()) continue;
     for (size_t j = i; j < readers.size(); ++j) {
       readers[j]->EndHold(holds.step_container());

@@ -13,6 +13,7 @@ namespace tensorflow {
 namespace staging {
 
 IteratorRead::~IteratorRead() {
+  for (const auto& reader : held_) reader->EndHold(this);
   if (!is_inside_) return;
   --source_->staged_reads();
   mutex_lock l(run_->mu_);
@@ -79,6 +80,7 @@ bool IteratorRead::Answers(std::vector<Tensor>* element, Status* status) {
   if (!Source::AnyKept()) return false;
   const std::shared_ptr<Source> source = Source::Find(iterator_);
   if (source == nullptr) return false;
+  if (run_ == nullptr) HoldStages(source.get());
   *status = source->CheckNoneWaits(run_ == nullptr ? nullptr : run_->stage());
   if (!status->ok()) return true;
   std::optional<Source::OrderedElement> given_back = source->TakeGivenBack();
@@ -86,6 +88,17 @@ bool IteratorRead::Answers(std::vector<Tensor>* element, Status* status) {
   *element = std::move(given_back->tensors);
   Keep(*element, given_back->order);
   return true;
+}
+
+void IteratorRead::HoldStages(Source* source) {
+  for (core::RefCountPtr<SourceReader>& reader : source->Readers()) {
+    if (!reader->YieldsToOthers()) continue;
+    // A run that does not end may be waiting for this read; then this gets what
+    // comes after the stage's elements.
+    if (!reader->AwaitPause(this, ctx_->cancellation_manager()).ok()) continue;
+    reader->GiveBackElements();
+    held_.push_back(std::move(reader));
+  }
 }
 
 }  // namespace staging

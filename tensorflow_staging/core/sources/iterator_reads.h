@@ -40,8 +40,9 @@ class IteratorRead {
   void Begin();
 
   // Call this without a lock. Returns whether the call ends here: with an error
-  // in `*status`, or with an element in `*element` that an earlier run has given
-  // back.
+  // in `*status`, or with an element in `*element` that was given back. Outside
+  // of staged runs, stages that yield give back what they have read, and read on
+  // when this read has ended.
   bool Answers(std::vector<Tensor>* element, Status* status);
 
   // The iterator has yielded an element.
@@ -51,6 +52,7 @@ class IteratorRead {
   }
 
  private:
+  void HoldStages(Source* source);
   void Keep(const std::vector<Tensor>& element, int64_t order) {
     if (run_ != nullptr && run_->keeps_elements_) {
       run_->Keep({{source_, version_}, element, order});
@@ -60,6 +62,8 @@ class IteratorRead {
   OpKernelContext* const ctx_;
   const void* const iterator_;
   const std::shared_ptr<StagedRun> run_;
+  // The stages that read on when this read has ended.
+  std::vector<core::RefCountPtr<SourceReader>> held_;
   // Of a staged run.
   std::shared_ptr<Source> source_;
   int64_t version_ = 0;

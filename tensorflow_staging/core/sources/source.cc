@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/notification.h"
 #include "tensorflow_staging/core/sources/address_map.h"
 #include "tensorflow_staging/core/sources/run_holds.h"
 
@@ -57,6 +58,18 @@ SourceReader::~SourceReader() {
   StageNames* const stages = GetStageNames();
   mutex_lock l(stages->mu);
   stages->names.erase(stages->names.find(name_));
+}
+
+Status SourceReader::AwaitPause(const void* step_container,
+                                CancellationManager* cancellation) {
+  Status paused;
+  Notification done;
+  Pause(step_container, cancellation, [&paused, &done](const Status& status) {
+    paused = status;
+    done.Notify();
+  });
+  done.WaitForNotification();
+  return paused;
 }
 
 std::atomic<int64_t> Source::clock_{1};
@@ -161,6 +174,8 @@ Status Source::AddReader(SourceReader* reader,
   }
   if (!is_known) {
     readers_.emplace_back(reader, core::WeakPtr<SourceReader>(reader));
+    is_read_ahead_ |= reader->YieldsToOthers();
+    CountKept();
   }
   const auto waiting = restored_.find(reader->name());
   if (waiting == restored_.end()) return OkStatus();
@@ -294,7 +309,7 @@ void Source::ReleasePosition(int64_t version, bool with_others) {
 
 void Source::CountKept() {
   const int kept = static_cast<int>(given_back_.size() + restored_.size()) +
-                   (held_.has_value() ? 1 : 0);
+                   (held_.has_value() ? 1 : 0) + (is_read_ahead_ ? 1 : 0);
   num_kept_ += kept - kept_;
   kept_ = kept;
 }

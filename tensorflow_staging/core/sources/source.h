@@ -95,7 +95,8 @@ class Source {
       TF_LOCKS_EXCLUDED(mu_);
 
   // Whether anybody must call TakeGivenBack, CheckNoneWaits, IsClaimed or
-  // ReleasePosition: whether any source has elements, records or a position.
+  // ReleasePosition, or ask readers to give elements back: whether any source
+  // has elements, records, a position, or a reader that yields to others.
   static bool AnyKept() {
     return num_kept_.load(std::memory_order_relaxed) > 0;
   }
@@ -165,6 +166,8 @@ class Source {
   std::deque<OrderedElement> given_back_ TF_GUARDED_BY(mu_);
   std::string initializer_ TF_GUARDED_BY(mu_);
   std::optional<HeldPosition> held_ TF_GUARDED_BY(mu_);
+  // Whether a reader yields to others, or has.
+  bool is_read_ahead_ TF_GUARDED_BY(mu_) = false;
   int claims_ TF_GUARDED_BY(mu_) = 0;
   condition_variable claims_changed_;
   int kept_ TF_GUARDED_BY(mu_) = 0;

@@ -87,6 +87,12 @@ class SourceReader : public ResourceBase {
   virtual void Cancel() = 0;
   // Whether to keep the elements that a run reads, to give them back.
   virtual bool KeepsElements() const = 0;
+  // Whether something else than a staged run gets what the stage has read of a
+  // source, if it reads that source: then call GiveBackElements.
+  virtual bool YieldsToOthers() const = 0;
+  // Drops all records, and gives the elements from which they were made back to
+  // their sources; also those of runs whose errors no take has got.
+  virtual void GiveBackElements() = 0;
   // When the program has discarded the records last, by Source::Now().
   virtual int64_t discarded_at() const = 0;
 
@@ -112,6 +118,9 @@ class SourceReader : public ResourceBase {
   // Records(). After an error, the hold has ended.
   virtual void Pause(const void* step_container,
                      CancellationManager* cancellation, Done done) = 0;
+  // The same. Blocks the thread.
+  Status AwaitPause(const void* step_container,
+                    CancellationManager* cancellation);
   // What a checkpoint has of the stage: its records, or the elements of `source`
   // from which they are made again.
   virtual std::vector<SavedRecord> Records() const = 0;
