@@ -2,8 +2,8 @@
 """Checkpoints of iterators whose elements are read ahead.
 
 The op that saves an iterator pauses the iterator's stages, and writes the elements of which records wait beside its
-position; the op that restores it gives them back (core/sources). In a session, what they hold ends with the session's run. Eager ops
-have no such end: it ends with the next step, when everything that a checkpoint has is saved or restored.
+position; the op that restores it gives them back (core/sources). In a session, what they hold ends with the session's
+run. Eager ops have no such end: it ends with the next step, when everything that a checkpoint has is saved or restored.
 """
 
 import weakref
