@@ -14,8 +14,8 @@ _FOLDER = pathlib.Path(cases.__file__).parent
 # For all cases of a file: each of them trains twice, and some start programs.
 _SECONDS = 500
 _FILES = [
-    "ahead_loop_cases.py", "ahead_iterator_cases.py", "ahead_keras_cases.py", "ahead_xla_cases.py", "ahead_strategy_cases.py",
-    "ahead_random_cases.py"]
+    "ahead_loop_cases.py", "ahead_iterator_cases.py", "ahead_keras_cases.py", "ahead_xla_cases.py",
+    "ahead_strategy_cases.py", "ahead_random_cases.py"]
 
 
 @pytest.fixture(scope="module")
