@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from lib import autotune_cases as cases
 from lib import blocks
-from lib import command_line
 from lib import local_cluster
+from lib import parts_command_line
 from lib import pictures
 from lib import report
 from lib import spending
@@ -75,7 +75,7 @@ def _grid(
   return {setting: statistics.median(values) for setting, values in rounds.items()}
 
 
-def _write(results: dict[str, Any]) -> command_line.Page:
+def _write(results: dict[str, Any]) -> parts_command_line.Page:
   table = [
       ("record : step, or program", "tried", "chosen", "ms per step", "best fixed", "ms per step", "chosen / best",
        report.INTERVAL, "1, 1, ms", "worst fixed, ms")]
@@ -92,7 +92,7 @@ def _write(results: dict[str, Any]) -> command_line.Page:
         f"{ratio.median:.3f}{' **slower**' if ratio.low > _TARGET else ''}", report.interval(ratio, digits=3),
         report.milliseconds(grid[_ONE_RECORD]), report.milliseconds(max(grid.values()))))
     bars.append(pictures.Bar(title, *ratio))
-  return command_line.Page(
+  return parts_command_line.Page(
       f"""# What autotuning costs beside the best settings
 
 {report.command("autotune")}
@@ -129,7 +129,7 @@ because they could not go on so.""",
 
 
 if __name__ == "__main__":
-  command_line.main(
+  parts_command_line.main(
       __file__, __doc__,
       {name: lambda quick, case=case: _measure(case, quick) for name, case in cases.ALL.items()},
       _write, quick=("waits_2_6", "large", "hidden_32", "cluster_250", "dssm"))

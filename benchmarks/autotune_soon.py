@@ -14,7 +14,7 @@ from typing import Any
 
 from lib import autotune_cases as cases
 from lib import blocks
-from lib import command_line
+from lib import parts_command_line
 from lib import pictures
 from lib import report
 from lib import stage_turns
@@ -39,7 +39,7 @@ def _measure(case: cases.Case, quick: bool) -> list[tuple[cases.Setting, list[fl
   return list(seconds.items())
 
 
-def _write(results: dict[str, Any]) -> command_line.Page:
+def _write(results: dict[str, Any]) -> parts_command_line.Page:
   table = [("record : step", "producers tried", "best", "steps/s with it", "steps/s with AUTOTUNE",
             "AUTOTUNE / best, time", report.INTERVAL, "steps/s with one")]
   bars = []
@@ -56,7 +56,7 @@ def _write(results: dict[str, Any]) -> command_line.Page:
         case.title, ", ".join(str(setting.threads) for setting in seconds), str(best.threads), speeds[0], speeds[1],
         f"{ratio.median:.3f}{slower}", report.interval(ratio, digits=3), speeds[2]))
     bars.append(pictures.Bar(case.title, *ratio))
-  return command_line.Page(
+  return parts_command_line.Page(
       f"""# AUTOTUNE a second after the first step
 
 {report.command("autotune_soon")}
@@ -73,7 +73,7 @@ as the best number of producers; where the whole interval is above that, it is m
 
 
 if __name__ == "__main__":
-  command_line.main(
+  parts_command_line.main(
       __file__, __doc__,
       {name: lambda quick, case=case: _measure(case, quick) for name, case in cases.SOON.items()},
       _write, quick=("waits_30_2",))

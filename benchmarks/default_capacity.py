@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 from lib import autotune_cases as cases
 from lib import blocks
-from lib import command_line
+from lib import parts_command_line
 from lib import pictures
 from lib import report
 from lib import stage_turns
@@ -33,7 +33,7 @@ def _measure(case: cases.Case, quick: bool) -> stage_turns.Turns:
     return stage_turns.compare(opened, _ONE_RECORD, _DEFAULT, sessions, effort)
 
 
-def _write(results: dict[str, Any]) -> command_line.Page:
+def _write(results: dict[str, Any]) -> parts_command_line.Page:
   table = [
       ("record : step, or program", "capacity 1, ms per step", "the default, ms per step", "default / 1",
        report.INTERVAL, "chosen capacity")]
@@ -47,7 +47,7 @@ def _write(results: dict[str, Any]) -> command_line.Page:
         title, report.milliseconds(statistics.median(turns.fixed)), report.milliseconds(statistics.median(turns.tuned)),
         f"{ratio.median:.3f}", report.interval(ratio, digits=3), "; ".join(chosen)))
     bars.append(pictures.Bar(title, *ratio))
-  return command_line.Page(
+  return parts_command_line.Page(
       f"""# The default capacity of SmartStage, beside one record
 
 {report.command("default_capacity")}
@@ -66,6 +66,6 @@ confidence interval. *Chosen* is the capacity of each session in the end.""",
 
 
 if __name__ == "__main__":
-  command_line.main(
+  parts_command_line.main(
       __file__, __doc__, {name: lambda quick, case=case: _measure(case, quick) for name, case in _CASES.items()},
       _write, quick=("waits_2_6", "hidden_32"))

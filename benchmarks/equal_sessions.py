@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 from lib import blocks
-from lib import command_line
 from lib import model_runs
+from lib import parts_command_line
 from lib import pictures
 from lib import report
 
@@ -78,7 +78,7 @@ def _measure(case: Case, quick: bool) -> blocks.Rounds:
     return blocks.in_turns(steps, size.seconds, size.rounds)
 
 
-def _write(results: dict[str, Any]) -> command_line.Page:
+def _write(results: dict[str, Any]) -> parts_command_line.Page:
   table = [
       ("what trains", "session, as opened", "ms per step", "CPU ms per step", "times as fast as the first",
        report.INTERVAL)]
@@ -93,7 +93,7 @@ def _write(results: dict[str, Any]) -> command_line.Page:
           f"{ratio.median:.3f}", report.interval(ratio, digits=3)))
       bars.append(pictures.Bar(session, *ratio))
     groups.append(pictures.Group(title, bars))
-  return command_line.Page(
+  return parts_command_line.Page(
       f"""# How much do equal sessions of one process differ?
 
 {report.command("equal_sessions")}
@@ -111,7 +111,7 @@ sessions differ with two inter-op threads, and not with one, then they differ in
 
 
 if __name__ == "__main__":
-  command_line.main(
+  parts_command_line.main(
       __file__, __doc__,
       {name: lambda quick, case=case: _measure(case, quick) for name, case in _CASES.items()},
       _write, quick=("deepfm", "one_thread"))

@@ -13,8 +13,8 @@ from typing import Any
 from typing import NamedTuple
 
 from lib import blocks
-from lib import command_line
 from lib import model_runs
+from lib import parts_command_line
 from lib import pictures
 from lib import report
 from lib.model_runs import Way
@@ -77,7 +77,7 @@ def _measure(name: str, quick: bool) -> dict[str, Rounds]:
   return result
 
 
-def _write(results: dict[str, Any]) -> command_line.Page:
+def _write(results: dict[str, Any]) -> parts_command_line.Page:
   table = [
       ("model", "way", "first step, ms", f"steps 2 to {_STEPS}, ms each", "CPU ms each",
        f"steps 2 to {_STEPS}: times as fast", report.INTERVAL, f"all {_STEPS} steps: times as fast", report.INTERVAL)]
@@ -99,7 +99,7 @@ def _write(results: dict[str, Any]) -> command_line.Page:
         bars.append(pictures.Bar(way.replace("`", ""), *ratio))
       label = ""
     groups.append(pictures.Group(models.load(name).name, bars))
-  return command_line.Page(
+  return parts_command_line.Page(
       f"""# The first steps, while a buffer fills
 
 {report.command("first_steps")}
@@ -127,6 +127,6 @@ def _whole(rounds: Rounds) -> list[blocks.Cost]:
 
 
 if __name__ == "__main__":
-  command_line.main(
+  parts_command_line.main(
       __file__, __doc__, {name: lambda quick, name=name: _measure(name, quick) for name in _MODELS}, _write,
       quick=_MODELS[:1])

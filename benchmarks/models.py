@@ -14,8 +14,8 @@ import os
 from typing import Any
 
 from lib import blocks
-from lib import command_line
 from lib import model_runs
+from lib import parts_command_line
 from lib import pictures
 from lib import remote_files
 from lib import report
@@ -107,7 +107,7 @@ def _without_stage(way: str) -> str:
 _TITLES = {"local": "From local files", "remote": "From files behind the latency of remote storage"}
 
 
-def _write(results: dict[str, Any]) -> command_line.Page:
+def _write(results: dict[str, Any]) -> parts_command_line.Page:
   tables, groups = [], []
   for files in _FILES:
     table = [("model", "way", "steps/s", "ms per step", "CPU ms per step", "times as fast as no stage", report.INTERVAL,
@@ -121,7 +121,7 @@ def _write(results: dict[str, Any]) -> command_line.Page:
     if len(table) > 1:
       tables.append(f"## {_TITLES[files]}\n\n{report.markdown(table, left=2)}")
   text = "\n\n".join(tables)
-  return command_line.Page(
+  return parts_command_line.Page(
       f"""# Models, with and without stages
 
 {report.command("models")}
@@ -159,7 +159,7 @@ def _part(name: str, files: str) -> str:
 
 
 if __name__ == "__main__":
-  command_line.main(
+  parts_command_line.main(
       __file__, __doc__, {
           _part(name, files): lambda quick, name=name, files=files: _measure(name, files, quick)
           for files in _FILES for name in models.NAMES

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from lib import blocks
-from lib import command_line
 from lib import model_runs
+from lib import parts_command_line
 from lib import pictures
 from lib import report
 from lib import thread_times
@@ -111,7 +111,7 @@ def _thread_rows(label: str, pairs: Pairs) -> Iterator[tuple[str, ...]]:
     label = ""
 
 
-def _write(results: dict[str, Any]) -> command_line.Page:
+def _write(results: dict[str, Any]) -> parts_command_line.Page:
   speeds: list[tuple[str, ...]] = [
       ("model", "no stage, ms a step", "SmartStage, ms a step", "times as fast", report.INTERVAL, "times the CPU time",
        report.INTERVAL)]
@@ -123,7 +123,7 @@ def _write(results: dict[str, Any]) -> command_line.Page:
     speeds.append(_speed_row(label, pairs))
     threads += _thread_rows(label, pairs)
     bars.append(pictures.Bar(label, *_speed(pairs)))
-  return command_line.Page(
+  return parts_command_line.Page(
       f"""# Models with SmartStage, and without, compared closely
 
 {report.command("models_closely")}
@@ -152,5 +152,5 @@ CPU times are those of the kernel's scheduler.""",
 
 
 if __name__ == "__main__":
-  command_line.main(
+  parts_command_line.main(
       __file__, __doc__, {name: functools.partial(_measure, name) for name in models.NAMES}, _write, quick=("dssm",))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 from lib import blocks
-from lib import command_line
+from lib import parts_command_line
 from lib import pictures
 from lib import report
 from lib import spending
@@ -95,7 +95,7 @@ def _limit(case: Case, costs: dict[str, blocks.Cost]) -> float:
   return max(costs[_RECORD].seconds, costs[_STEP].seconds, report.limit(costs[_RECORD], costs[_STEP], os.cpu_count()))
 
 
-def _write(results: dict[str, Any]) -> command_line.Page:
+def _write(results: dict[str, Any]) -> parts_command_line.Page:
   table: list[tuple[str, ...]] = [
       ("preparation : step", "way", "ms per step", "CPU ms per step", "times as fast as no stage", report.INTERVAL,
        "time / limit")]
@@ -114,7 +114,7 @@ def _write(results: dict[str, Any]) -> command_line.Page:
       label = ""
     table.append(("", "the limit", report.milliseconds(limit), "", f"{costs[_BASE].seconds / limit:.3f}", "", "1"))
     groups.append(pictures.Group(case.name, bars[1:]))
-  return command_line.Page(
+  return parts_command_line.Page(
       f"""# Preparation and step in several proportions
 
 {report.command("overlap_ratios")}
@@ -134,6 +134,6 @@ is the median of the ratios of the rounds, with its confidence interval beside i
 
 
 if __name__ == "__main__":
-  command_line.main(
+  parts_command_line.main(
       __file__, __doc__, {key: lambda quick, case=case: _measure(case, quick) for key, case in _CASES.items()},
       _write, quick=("jitter",))

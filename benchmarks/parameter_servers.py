@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from lib import blocks
-from lib import command_line
 from lib import local_cluster
 from lib import model_runs
+from lib import parts_command_line
 from lib import pictures
 from lib import report
 
@@ -77,7 +77,7 @@ def _measure(delay: float, quick: bool) -> dict[str, list[blocks.Cost]]:
     return {name: [blocks.Cost(*(value / count for value in cost)) for cost in costs] for name, costs in rounds.items()}
 
 
-def _write(results: dict[str, Any]) -> command_line.Page:
+def _write(results: dict[str, Any]) -> parts_command_line.Page:
   table: list[tuple[str, ...]] = [
       ("one-way delay", "way", "steps/s", "ms per step", "CPU ms per step", "times as fast as no stage",
        report.INTERVAL, "time / limit")]
@@ -97,7 +97,7 @@ def _write(results: dict[str, Any]) -> command_line.Page:
     table.append(("", "the limit", f"{1 / limit:.1f}", report.milliseconds(limit),
                   report.milliseconds(limit * os.cpu_count()), "", "", "1"))
     groups.append(pictures.Group(f"{label} under way", bars[1:]))
-  return command_line.Page(
+  return parts_command_line.Page(
       f"""# A parameter server and two workers
 
 {report.command("parameter_servers")}
@@ -120,6 +120,6 @@ without the proxy. The limit is the CPU time of a step of the base, divided by t
 
 
 if __name__ == "__main__":
-  command_line.main(
+  parts_command_line.main(
       __file__, __doc__, {key: lambda quick, delay=delay: _measure(delay, quick) for key, delay in _DELAYS.items()},
       _write, quick=("250",))

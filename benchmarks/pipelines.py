@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from lib import blocks
-from lib import command_line
 from lib import hidden_layer
+from lib import parts_command_line
 from lib import pictures
 from lib import report
 from lib import ways
@@ -103,14 +103,14 @@ def _table(rounds: blocks.Rounds) -> tuple[str, list[pictures.Bar]]:
   return report.markdown(rows), found
 
 
-def _write(results: dict[str, Any]) -> command_line.Page:
+def _write(results: dict[str, Any]) -> parts_command_line.Page:
   tables, groups = [], []
   for name, rounds in results.items():
     table, bars = _table(rounds)
     tables.append(f"## Batches of {name} rows\n\n{table}")
     groups.append(pictures.Group(f"batches of {name} rows", bars))
   text = "\n\n".join(tables)
-  return command_line.Page(
+  return parts_command_line.Page(
       f"""# One model, fed by every kind of pipeline
 
 {report.command("pipelines")}
@@ -132,6 +132,6 @@ and handing over a record cost nothing.""",
 
 
 if __name__ == "__main__":
-  command_line.main(
+  parts_command_line.main(
       __file__, __doc__, {name: lambda quick, batch=batch: _measure(batch, quick) for name, batch in _BATCHES.items()},
       _write, quick=("32",))

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 from lib import blocks
-from lib import command_line
+from lib import parts_command_line
 from lib import pictures
 from lib import report
 from lib import spending
@@ -162,7 +162,7 @@ def _memory_row(size: int, capacity: int, memory: Memory) -> tuple[str, ...]:
           report.milliseconds(memory.seconds), report.milliseconds(memory.cpu_seconds))
 
 
-def _write(results: dict[str, Any]) -> command_line.Page:
+def _write(results: dict[str, Any]) -> parts_command_line.Page:
   producers = [("record", "producers", "records/s", "ms a record", "CPU ms a record", "times as fast as one",
                 report.INTERVAL, "time / limit")]
   groups = []
@@ -181,7 +181,7 @@ def _write(results: dict[str, Any]) -> command_line.Page:
   for name, size, capacity in _memory_parts():
     if name in results:
       memory.append(_memory_row(size, capacity, Memory(*results[name])))
-  return command_line.Page(
+  return parts_command_line.Page(
       f"""# Stages of many producers, many records and large records
 
 {report.command("scale")}
@@ -225,7 +225,7 @@ def _memory_parts() -> Iterator[tuple[str, int, int]]:
 
 
 if __name__ == "__main__":
-  command_line.main(
+  parts_command_line.main(
       __file__, __doc__, {
           **{kind: lambda quick, kind=kind: _producers(kind, quick) for kind in _COMPUTING},
           "capacity": _capacity,
