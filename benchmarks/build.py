@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import time
 
-from lib import no_arguments
+from lib import plain_command_line
 from lib import stock_wheel
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -108,5 +108,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  no_arguments.check(__doc__)
+  plain_command_line.check(__doc__)
   main()

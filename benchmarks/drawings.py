@@ -11,7 +11,7 @@ import pathlib
 import re
 from typing import NamedTuple
 
-from lib import no_arguments
+from lib import plain_command_line
 from lib import svg
 
 _ROOT = pathlib.Path(__file__).parent.parent
@@ -289,5 +289,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  no_arguments.check(__doc__)
+  plain_command_line.check(__doc__)
   main()

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
-from lib import no_arguments
+from lib import plain_command_line
 from lib import ways
 
 _ROUNDS = 7
@@ -113,5 +113,5 @@ process and take turns; the numbers are medians of {_ROUNDS} rounds of {_MEASURE
 
 
 if __name__ == "__main__":
-  no_arguments.check(__doc__)
+  plain_command_line.check(__doc__)
   main()

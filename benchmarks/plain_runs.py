@@ -91,7 +91,7 @@ if __name__ == "__main__":
   if sys.argv[1:] == ["measure"]:
     _measure()
   else:
-    from lib import no_arguments
+    from lib import plain_command_line
 
-    no_arguments.check(__doc__)
+    plain_command_line.check(__doc__)
     main()

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import stage_thread_pools
 import tensorflow as tf
-from lib import no_arguments
+from lib import plain_command_line
 from tensorflow.core.protobuf import config_pb2
 
 from tensorflow_staging.python.session import needed_runners
@@ -215,5 +215,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  no_arguments.check(__doc__)
+  plain_command_line.check(__doc__)
   main()

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
-from lib import no_arguments
 from lib import pass_graph
+from lib import plain_command_line
 
 # Sizes of graphs, without and with Grappler, which needs minutes for the largest ones.
 _START_NODES = {False: (1_000, 14_000, 50_000, 200_000), True: (1_000, 14_000)}
@@ -239,5 +239,5 @@ loss.""")
 
 
 if __name__ == "__main__":
-  no_arguments.check(__doc__)
+  plain_command_line.check(__doc__)
   main()

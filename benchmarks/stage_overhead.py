@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from lib import no_arguments
+from lib import plain_command_line
 from lib import ways
 
 _CAPACITIES = (1, 8)
@@ -133,5 +133,5 @@ hide.""")
 
 
 if __name__ == "__main__":
-  no_arguments.check(__doc__)
+  plain_command_line.check(__doc__)
   main()

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from lib import no_arguments
+from lib import plain_command_line
 
 tf1 = tf.compat.v1
 
@@ -158,5 +158,5 @@ queues ahead of the step; on a pool of one thread, it cannot use more than that 
 
 
 if __name__ == "__main__":
-  no_arguments.check(__doc__)
+  plain_command_line.check(__doc__)
   main()
