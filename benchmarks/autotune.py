@@ -20,8 +20,8 @@ from lib import local_cluster
 from lib import parts_command_line
 from lib import pictures
 from lib import report
-from lib import spending
 from lib import stage_turns
+from lib import timed_work
 
 _TARGET = 1.03
 # One producer, which keeps the order of the records, and one record.
@@ -114,7 +114,7 @@ settings are the first one's. The others are the [models](models.md) with their 
 In the last two, tf.data parses and prepares them as well, and reads them behind the latency of remote storage.
 
 All fixed settings of a case are open in one process and take turns, {_GRID_ROUNDS} rounds of
-{stage_turns.FULL.seconds} s, or until the times of a case repeat ({spending.JITTER_PERIOD:,} steps where they are
+{stage_turns.FULL.seconds} s, or until the times of a case repeat ({timed_work.JITTER_PERIOD:,} steps where they are
 random). They tell which is best, and what one producer with one record and the worst take. Then {cases.SESSIONS} new
 sessions of the best and of AUTOTUNE, which has {stage_turns.FULL.settling_seconds} s to choose, take
 {stage_turns.FULL.turns} turns each: chance helped the best in the rounds that chose it, and

@@ -19,7 +19,7 @@ from lib import blocks
 from lib import parts_command_line
 from lib import pictures
 from lib import report
-from lib import spending
+from lib import timed_work
 from lib import ways
 
 _CAPACITY = 4
@@ -55,9 +55,10 @@ _CASES = {
     "1_3": Case("1 : 3", lambda number: 3, lambda number: 9),
     "1_1": Case("1 : 1", lambda number: 6, lambda number: 6),
     "3_1": Case("3 : 1", lambda number: 9, lambda number: 3),
-    "jitter": Case("1 : 1, the preparation jitters", lambda number: spending.jitter(number, 12), lambda number: 6),
+    "jitter": Case("1 : 1, the preparation jitters", lambda number: timed_work.jitter(number, 12), lambda number: 6),
     "jitters": Case(
-        "1 : 1, both jitter", lambda number: spending.jitter(number, 12), lambda number: spending.jitter(-number, 12)),
+        "1 : 1, both jitter",
+        lambda number: timed_work.jitter(number, 12), lambda number: timed_work.jitter(-number, 12)),
     "computes": Case("1 : 1, both compute", lambda number: 6, lambda number: 6, computes=True),
 }
 
@@ -66,20 +67,20 @@ def _measure(case: Case, quick: bool) -> dict[str, list[blocks.Cost]]:
   """Returns the costs of the ways."""
 
   def prepared(number: tf.Tensor) -> tf.Tensor:
-    return spending.slow(number, case.record, case.computes)
+    return timed_work.slow(number, case.record, case.computes)
 
   def numbers() -> tf.Tensor:
-    return tf.compat.v1.data.make_one_shot_iterator(spending.counter()).get_next()
+    return tf.compat.v1.data.make_one_shot_iterator(timed_work.counter()).get_next()
 
   def train(record: ways.Record) -> tf.Operation:
-    trained = spending.slow(record[0], case.step, case.computes)
+    trained = timed_work.slow(record[0], case.step, case.computes)
     # A step without variables could run ahead as a whole. What is marked stays in the step: the function, not only
     # what gives its result a shape.
     tf.compat.v1.train.mark_target_node([trained.op.inputs[0]])
     return trained.op
 
   source = ways.Source(
-      lambda: [prepared(numbers())], lambda: spending.counter().map(lambda number: (prepared(number),)))
+      lambda: [prepared(numbers())], lambda: timed_work.counter().map(lambda number: (prepared(number),)))
   with contextlib.ExitStack() as stack:
     steps = {name: stack.enter_context(ways.step_of(way, source, train, _CAPACITY)) for name, way in _WAYS.items()}
     steps[_RECORD] = stack.enter_context(ways.step_of(ways.no_stage, source, ways.computed))

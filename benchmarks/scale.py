@@ -22,7 +22,7 @@ from lib import blocks
 from lib import parts_command_line
 from lib import pictures
 from lib import report
-from lib import spending
+from lib import timed_work
 from lib import ways
 
 _SECONDS = 10
@@ -46,7 +46,7 @@ _MEMORY_STEPS = 20
 
 
 def _numbers() -> tf.Tensor:
-  return tf.compat.v1.data.make_one_shot_iterator(spending.counter()).get_next()
+  return tf.compat.v1.data.make_one_shot_iterator(timed_work.counter()).get_next()
 
 
 def _staged(threads: int, capacity: int) -> ways.Way:
@@ -55,7 +55,7 @@ def _staged(threads: int, capacity: int) -> ways.Way:
 
 
 def _source(milliseconds: Callable[[int], float], computes: bool = False) -> ways.Source:
-  return ways.Source(lambda: [spending.slow(_numbers(), milliseconds, computes)], spending.counter)
+  return ways.Source(lambda: [timed_work.slow(_numbers(), milliseconds, computes)], timed_work.counter)
 
 
 def _rounds(steps: dict[str, blocks.Step], quick: bool) -> dict[str, list[blocks.Cost]]:
@@ -75,7 +75,7 @@ def _producers(kind: str, quick: bool) -> dict[str, list[blocks.Cost]]:
 def _capacity(quick: bool) -> dict[str, list[blocks.Cost]]:
   """Returns the costs of a step that takes half the time of the slow records, by the capacity."""
   source = _source(lambda number: 8 if number // _TURN % 2 else 0)
-  train = lambda record: spending.slow(record[0], lambda number: _STEP_MILLISECONDS).op
+  train = lambda record: timed_work.slow(record[0], lambda number: _STEP_MILLISECONDS).op
   with contextlib.ExitStack() as stack:
     return _rounds({
         str(capacity): stack.enter_context(ways.step_of(_staged(1, capacity), source, train))

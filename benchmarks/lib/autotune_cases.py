@@ -17,7 +17,7 @@ from lib import hidden_layer
 from lib import local_cluster
 from lib import model_runs
 from lib import remote_files
-from lib import spending
+from lib import timed_work
 from lib import ways
 from modelzoo.base import model as models
 from modelzoo.base.dataset import Input
@@ -126,7 +126,7 @@ class _Staged:
 
 
 def _numbers() -> tf.Tensor:
-  return tf.compat.v1.data.make_one_shot_iterator(spending.counter()).get_next()
+  return tf.compat.v1.data.make_one_shot_iterator(timed_work.counter()).get_next()
 
 
 def _times(
@@ -148,8 +148,8 @@ def _times(
     period: After how many records the times repeat.
   """
   staged = _Staged(
-      lambda: [spending.slow(_numbers(), record, computes)],
-      lambda taken: spending.slow(taken[0], step, computes).op,
+      lambda: [timed_work.slow(_numbers(), record, computes)],
+      lambda taken: timed_work.slow(taken[0], step, computes).op,
       tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1), period)
   return Case(title, staged.prepared, grid)
 
@@ -240,8 +240,8 @@ ALL: dict[str, Case] = {
         "waits 0 or 8 : 4.4 ms, by turns of 16", lambda number: 8 * (number // 16 % 2), lambda number: 4.4,
         grid=Grid((1, 2, 4), (1, 4, 16, 64)), period=32),
     "waits_jitter": _times(
-        "waits 0 to 6 : 0 to 6 ms", lambda number: spending.jitter(number, 6),
-        lambda number: spending.jitter(-number, 6), period=spending.JITTER_PERIOD),
+        "waits 0 to 6 : 0 to 6 ms", lambda number: timed_work.jitter(number, 6),
+        lambda number: timed_work.jitter(-number, 6), period=timed_work.JITTER_PERIOD),
     "computes_3_3": _times("computes 3 : 3 ms", lambda number: 3, lambda number: 3, computes=True),
     "computes_6_2": _times("computes 6 : 2 ms", lambda number: 6, lambda number: 2, computes=True),
     "large": _large(16),

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from lib import spending
+from lib import timed_work
 from lib import ways
 
 # The inputs of a row, and the units of the layer.
@@ -25,8 +25,8 @@ def numbered(number: tf.Tensor, batch: int) -> ways.Record:
 def source(batch: int) -> ways.Source:
   """Returns the records 0, 1, 2 and so on."""
   return ways.Source(
-      lambda: numbered(tf.compat.v1.data.make_one_shot_iterator(spending.counter()).get_next(), batch),
-      lambda: spending.counter().map(lambda number: tuple(numbered(number, batch))))
+      lambda: numbered(tf.compat.v1.data.make_one_shot_iterator(timed_work.counter()).get_next(), batch),
+      lambda: timed_work.counter().map(lambda number: tuple(numbered(number, batch))))
 
 
 def same_record(batch: int) -> ways.Source:
