@@ -17,10 +17,10 @@ from tensorflow.python.util.tf_export import tf_export
 from tensorflow_staging.python.ahead import ahead
 from tensorflow_staging.python.ahead import keras_callback
 from tensorflow_staging.python.ahead import step_report
-from tensorflow_staging.python.explain import explain_advice
 from tensorflow_staging.python.explain import explain_data
 from tensorflow_staging.python.explain import explain_graph
 from tensorflow_staging.python.explain import explain_report
+from tensorflow_staging.python.explain import limiting_nodes
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.session import needed_runners
 from tensorflow_staging.python.smart_stage import graph_key
@@ -116,7 +116,7 @@ def explain(
       reasons=tuple(
           explain_data.Reason(nodes=count, example=explain_data.OutsideNode(*example), about=tuple(about))
           for count, example, about in found["reasons"]),
-      advice=explain_advice.advice(staged_graph, [source.name for source in unstaged_sources]),
+      advice=limiting_nodes.advice(staged_graph, [source.name for source in unstaged_sources]),
       graph=staged_graph,
       notes=needed_runners.reported(graph))
 

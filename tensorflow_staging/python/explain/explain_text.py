@@ -5,10 +5,10 @@ import itertools
 from collections.abc import Iterable
 from collections.abc import Sequence
 
-from tensorflow_staging.python.explain import explain_advice
 from tensorflow_staging.python.explain import explain_data
 from tensorflow_staging.python.explain import explain_graph
 from tensorflow_staging.python.explain import explain_groups
+from tensorflow_staging.python.explain import limiting_nodes
 
 # The maximum number of items that a list shows, and of names within one line.
 _MAX_ITEMS = 20
@@ -84,7 +84,7 @@ def _share(report: explain_data.ReportData, staged: int) -> str:
   if any(stage.variables for stage in report.stages):
     return counted(staged, "node")
   names = {name for stage in report.stages for name in stage.nodes}
-  alone = explain_advice.on_records_alone(report.graph, [source.name for source in report.unstaged_sources])
+  alone = limiting_nodes.on_records_alone(report.graph, [source.name for source in report.unstaged_sources])
   total = len(names | alone)
   if total == staged:
     which = "all that depend" if staged > 1 else "the only one that depends"

@@ -6,9 +6,9 @@ import dataclasses
 import pytest
 import tensorflow as tf
 
-from tensorflow_staging.python.explain import explain_advice
 from tensorflow_staging.python.explain import explain_graph
 from tensorflow_staging.python.explain import explain_text
+from tensorflow_staging.python.explain import limiting_nodes
 from tensorflow_staging.python.testing import report_graphs
 
 _AHEAD = 0
@@ -40,7 +40,7 @@ def _graph(sides: dict[str, int], edges: list[str], reasons: dict[str, str], ste
 
 
 def _held_back(graph: explain_graph.StagedGraph, unstaged_sources=()) -> dict[str, int]:
-  found = explain_advice.held_back(graph, unstaged_sources)
+  found = limiting_nodes.held_back(graph, unstaged_sources)
   return {graph.nodes[node][0]: count for node, count in found.items()}
 
 
@@ -101,7 +101,7 @@ def test_what_runs_once_holds_nothing_back():
 
 
 def test_advice_names_the_node_its_reason_and_what_to_do():
-  advice, = explain_advice.advice(_CHAIN, [])
+  advice, = limiting_nodes.advice(_CHAIN, [])
   assert (advice.node.name, advice.node.why, advice.nodes, advice.advice) == ("v", "has the reason v", 2, "Change v.")
 
 
@@ -120,7 +120,7 @@ def _tables(count):
 
 
 def test_equal_advice_for_many_nodes_is_one_piece():
-  of_tables, other = explain_advice.advice(_tables(12), [])
+  of_tables, other = limiting_nodes.advice(_tables(12), [])
   assert (of_tables.node.name, of_tables.nodes, of_tables.advice) == ("t_0", 24, "Do it.")
   assert of_tables.others == tuple(f"t_{i}" for i in range(1, 12))
   assert (other.node.name, other.others) == ("other", ())
@@ -129,7 +129,7 @@ def test_equal_advice_for_many_nodes_is_one_piece():
 
 
 def test_two_nodes_have_advice_each():
-  assert [item.node.name for item in explain_advice.advice(_tables(2), [])] == ["t_0", "t_1", "other"]
+  assert [item.node.name for item in limiting_nodes.advice(_tables(2), [])] == ["t_0", "t_1", "other"]
 
 
 def test_what_depends_on_records_alone_is_counted_of_what_is_ahead_and_what_is_not():
@@ -140,7 +140,7 @@ def test_what_depends_on_records_alone_is_counted_of_what_is_ahead_and_what_is_n
       },
       ["next a", "a draw", "v row", "draw row", "a asked", "init v"],
       {"draw": "draw", "v": "v", "row": "v", "asked": "nothing"}, step_only=("v",))
-  assert explain_advice.on_records_alone(graph, []) == {"draw"}
+  assert limiting_nodes.on_records_alone(graph, []) == {"draw"}
 
 
 def _add_marked_model() -> list[tf.Tensor]:
