@@ -24,7 +24,7 @@ from tensorflow_staging.python.automatic import notices
 from tensorflow_staging.python.automatic import session_operations
 from tensorflow_staging.python.session import early_runs
 from tensorflow_staging.python.session import stage_lifecycle
-from tensorflow_staging.python.stats import end_lines
+from tensorflow_staging.python.stats import ended_stages
 
 # Those that are open, with what manages them.
 _managed: "weakref.WeakKeyDictionary[session_lib.BaseSession, _Management]" = weakref.WeakKeyDictionary()
@@ -86,7 +86,7 @@ class _Management:
         return
       self._has_collected = True
     stage_lifecycle.end(session)
-    notices.note_ended(end_lines.of_ended(session))
+    notices.note_ended(ended_stages.of_ended(session))
 
   def _close(self) -> None:
     session = self._session()

@@ -6,7 +6,7 @@ import threading
 
 from tensorflow_staging.python.automatic import setting
 from tensorflow_staging.python.automatic import spoken_line
-from tensorflow_staging.python.stats import end_lines
+from tensorflow_staging.python.stats import ended_stages
 from tensorflow_staging.python.stats import stage_stats
 
 # How many stages the end names.
@@ -66,7 +66,7 @@ def say_what_it_gained() -> None:
   # Those with the most records, in the order in which they ended.
   most = sorted(range(len(stages)), key=lambda index: -stages[index].taken)[:_MOST_STAGES]
   for index in sorted(most):
-    spoken_line.say(end_lines.line(stages[index]))
+    spoken_line.say(ended_stages.line(stages[index]))
   if len(stages) > _MOST_STAGES:
     spoken_line.say(f"{len(stages) - _MOST_STAGES} more stages had fewer records.")
 

@@ -12,7 +12,7 @@ from tensorflow.python.util.tf_export import tf_export
 from tensorflow_staging.python.session import early_runs
 from tensorflow_staging.python.session import stage_lifecycle
 from tensorflow_staging.python.session import step_hooks
-from tensorflow_staging.python.stats import end_lines
+from tensorflow_staging.python.stats import ended_stages
 
 
 class PrefetchRunnerHook(step_hooks.IdleHook):
@@ -70,7 +70,7 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
       session: The session, or None if it no longer exists.
     """
     if session is not None and stage_lifecycle.end(session):
-      end_lines.log(session)
+      ended_stages.log(session)
 
   @contextlib.contextmanager
   def running(
@@ -105,7 +105,7 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
       yield session
     finally:
       if stage_lifecycle.leave_block(session):
-        end_lines.log(session)
+        ended_stages.log(session)
 
 
 @tf_export("make_prefetch_hook")

@@ -15,7 +15,7 @@ from tensorflow.python.training import training_util
 
 from tensorflow_staging.python.session import core_times
 from tensorflow_staging.python.stats import advice
-from tensorflow_staging.python.stats import end_lines
+from tensorflow_staging.python.stats import ended_stages
 from tensorflow_staging.python.stats import gain
 from tensorflow_staging.python.stats import period as period_lib
 from tensorflow_staging.python.stats import stage_data
@@ -80,11 +80,11 @@ class StageReports:
     """Writes what the stages of the session have done in all, once they have ended. They log it by themselves."""
     if self._writer is None:
       return
-    stages = end_lines.of_ended(session)
+    stages = ended_stages.of_ended(session)
     global_step = _global_step(session) if stages else None
     for stage in stages:
       report = StageReport(stage, period_lib.Period.of_life(stage), global_step)
-      self._write(report, end_lines.line(stage))
+      self._write(report, ended_stages.line(stage))
 
   def publish(self, reports: list[StageReport]) -> None:
     """Logs and writes what `read` has returned; without a stage, warns once that there is none."""
