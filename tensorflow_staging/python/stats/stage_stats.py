@@ -18,10 +18,10 @@ from tensorflow_staging.python.session import stage_lifecycle
 from tensorflow_staging.python.session import started_runners
 from tensorflow_staging.python.stats import advice
 from tensorflow_staging.python.stats import gain
-from tensorflow_staging.python.stats import no_stage
 from tensorflow_staging.python.stats import period as period_lib
 from tensorflow_staging.python.stats import stage_data
 from tensorflow_staging.python.stats import stats_table
+from tensorflow_staging.python.stats import why_no_stage
 
 _MICRO = 1e-6
 # The states of a buffer that gets no more records.
@@ -112,7 +112,7 @@ def stats(
     return Stats(stages, without="" if stages else f"no stage runs: {session.why_not or 'no step has run'}.")
   session = _session_of(session)
   stages = stages_of(stage_lifecycle.stats(session)) if session is not None else []
-  return Stats(stages, without="" if stages else no_stage.reason(session))
+  return Stats(stages, without="" if stages else why_no_stage.reason(session))
 
 
 def stages_of(counts: Iterable[started_runners.StageCounts]) -> list[StageStats]:
