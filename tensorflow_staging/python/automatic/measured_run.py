@@ -24,7 +24,7 @@ from tensorflow.python.framework import ops
 
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.automatic import session_operations
-from tensorflow_staging.python.session import core_times
+from tensorflow_staging.python.session import busy_cores
 from tensorflow_staging.python.session import early_runs
 from tensorflow_staging.python.stats import advice
 from tensorflow_staging.python.stats import period as period_lib
@@ -122,7 +122,7 @@ class _Clock:
     self.seen = 0
     self._began = 0.0
     self._last = 0.0
-    self._cores: Optional[core_times.CoreTimes] = None
+    self._cores: Optional[busy_cores.CoreTimes] = None
     # Of the latest sample, and after how many measured steps the next one comes: a program may end, and with it its
     # stages, at any step.
     self._busy: Optional[float] = None
@@ -137,14 +137,14 @@ class _Clock:
     self._last = time.monotonic()
     measured = self.seen - self._plan.warm_up
     if measured == 0:
-      self._cores = core_times.now()
+      self._cores = busy_cores.now()
       self._began = self._last
     if measured < _LEAST_STEPS:
       return False
     is_last = measured >= self._plan.steps or self._last - self._began >= self._plan.seconds
     if is_last or measured >= self._next_sample:
       self._next_sample *= 2
-      self._busy = core_times.busy(self._cores, core_times.now())
+      self._busy = busy_cores.busy(self._cores, busy_cores.now())
       self._stages = _stages(session)
     return is_last
 

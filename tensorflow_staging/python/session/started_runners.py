@@ -21,7 +21,7 @@ from tensorflow.python.training import coordinator
 
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.pywrap import _pywrap_staging
-from tensorflow_staging.python.session import core_times
+from tensorflow_staging.python.session import busy_cores
 from tensorflow_staging.python.session import needed_runners
 from tensorflow_staging.python.session import stage_chains
 from tensorflow_staging.python.stages import feed_generator
@@ -130,7 +130,7 @@ class StartedRunners:
     # Reentrant, because a signal handler may stop the stages while the main thread holds the lock.
     self._lock = threading.RLock()
     # When the runners started, and what had been counted of their buffers before. Set by the thread that starts them.
-    self._began: Optional[core_times.CoreTimes] = None
+    self._began: Optional[busy_cores.CoreTimes] = None
     self._earlier: dict[str, dict[str, Any]] = {}
     # Only the thread that starts the runners adds to them.
     self._runners: list[_pywrap_staging.PrefetchRunner] = []  # Guarded by _lock.
@@ -158,7 +158,7 @@ class StartedRunners:
       tf.errors.CancelledError: If the runners are asked to stop before all of them have started.
       tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
     """
-    self._began = core_times.now()
+    self._began = busy_cores.now()
     self._earlier = {counts.runner["name"]: counts.buffer for counts in earlier}
     try:
       # Python's session passes new nodes to C++ only when it runs something, and the runners bypass
@@ -252,10 +252,10 @@ class StartedRunners:
 
   def _counts_of(self, runner: _pywrap_staging.PrefetchRunner) -> StageCounts:
     counted = runner.stats()
-    cores = core_times.now()
+    cores = busy_cores.now()
     return StageCounts(
         counted, runner.buffer_stats(), self._earlier.get(counted["name"]),
-        core_times.busy(self._began, cores), core_times.own(self._began, cores))
+        busy_cores.busy(self._began, cores), busy_cores.own(self._began, cores))
 
   def _add(self, runner: _pywrap_staging.PrefetchRunner) -> None:
     with self._lock:

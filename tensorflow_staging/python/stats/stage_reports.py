@@ -13,7 +13,7 @@ from tensorflow.python.platform import tf_logging
 from tensorflow.python.profiler import trace
 from tensorflow.python.training import training_util
 
-from tensorflow_staging.python.session import core_times
+from tensorflow_staging.python.session import busy_cores
 from tensorflow_staging.python.stats import advice
 from tensorflow_staging.python.stats import ended_stages
 from tensorflow_staging.python.stats import gain
@@ -50,7 +50,7 @@ class StageReports:
     # The statistics of each stage in the last report, and its time.
     self._last: dict[str, stage_stats.StageStats] = {}
     self._last_time = time.monotonic()
-    self._last_cores = core_times.now()
+    self._last_cores = busy_cores.now()
     self._found_stages = False
     # Why there was no stage in the last report.
     self._without = ""
@@ -66,8 +66,8 @@ class StageReports:
     stages = stage_stats.stats(session)
     self._without = "" if stages else str(stages)
     global_step = _global_step(session) if stages and self._writer is not None else None
-    now, cores = time.monotonic(), core_times.now()
-    busy, own = core_times.busy(self._last_cores, cores), core_times.own(self._last_cores, cores)
+    now, cores = time.monotonic(), busy_cores.now()
+    busy, own = busy_cores.busy(self._last_cores, cores), busy_cores.own(self._last_cores, cores)
     reports = []
     for stage in stages:
       period = period_lib.Period.between(self._last.get(stage.name), stage, now - self._last_time, busy, own)
