@@ -20,8 +20,8 @@ from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
 
 from tensorflow_staging.python import vocabulary
+from tensorflow_staging.python.automatic import callable_operations
 from tensorflow_staging.python.automatic import notices
-from tensorflow_staging.python.automatic import session_operations
 from tensorflow_staging.python.session import early_runs
 from tensorflow_staging.python.session import stage_lifecycle
 from tensorflow_staging.python.stats import ended_stages
@@ -109,7 +109,7 @@ class _Management:
     call = type(session).make_callable(session, fetches, feed_list, accept_options)
     if feed_list is not None:
       return call  # It calls the session's method `run`.
-    operations = session_operations.of_fetches(session, fetches)
+    operations = callable_operations.of_fetches(session, fetches)
 
     def managed_call(*arguments: Any, **keywords: Any) -> Any:
       self._start_if_needed(session, operations, {})
@@ -120,7 +120,7 @@ class _Management:
   def _make_callable_from_options(self, options: config_pb2.CallableOptions) -> Callable[..., Any]:
     session = self._session()
     call = type(session)._make_callable_from_options(session, options)
-    operations, feeds = session_operations.of_options(session, options)
+    operations, feeds = callable_operations.of_options(session, options)
 
     def managed_call(*arguments: Any, **keywords: Any) -> Any:
       self._start_if_needed(session, operations, feeds)

@@ -23,7 +23,7 @@ from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
 
 from tensorflow_staging.python import vocabulary
-from tensorflow_staging.python.automatic import session_operations
+from tensorflow_staging.python.automatic import callable_operations
 from tensorflow_staging.python.session import busy_cores
 from tensorflow_staging.python.session import early_runs
 from tensorflow_staging.python.stats import advice
@@ -216,10 +216,10 @@ def _measure(plan: Plan) -> None:
     call = make_callable(self, fetches, feed_list, accept_options)
     if feed_list is not None:
       return call  # It calls the session's method `run`.
-    return measured(self, call, is_step(self, session_operations.of_fetches(self, fetches), {}))
+    return measured(self, call, is_step(self, callable_operations.of_fetches(self, fetches), {}))
 
   def measured_from_options(self, options):
-    operations, feeds = session_operations.of_options(self, options)
+    operations, feeds = callable_operations.of_options(self, options)
     return measured(self, from_options(self, options), is_step(self, operations, feeds))
 
   base._do_run = measured_do_run
