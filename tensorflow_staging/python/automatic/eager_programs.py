@@ -7,8 +7,8 @@ import sys
 
 from tensorflow.python.eager import context
 
+from tensorflow_staging.python.automatic import printed_line
 from tensorflow_staging.python.automatic import setting
-from tensorflow_staging.python.automatic import spoken_line
 
 # Imported when a program creates its first session or server, or calls its first fit.
 _OF_WHAT_IS_STAGED = f"{__package__}.managed_sessions"
@@ -18,7 +18,7 @@ _OF_WHAT_IS_STAGED = f"{__package__}.managed_sessions"
 def _end() -> None:
   is_on = os.environ.get(setting.VARIABLE) == setting.Setting.ON.value
   if is_on and _OF_WHAT_IS_STAGED not in sys.modules and _has_run():
-    spoken_line.say(
+    printed_line.say(
         f"{setting.VARIABLE}=1 has changed nothing: this program opened no session and called no fit. For a tf.function"
         " of your own, call step = tf.staging.ahead(step).")
 

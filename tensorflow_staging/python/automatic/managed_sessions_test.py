@@ -7,8 +7,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from tensorflow_staging.python.automatic import notices
+from tensorflow_staging.python.automatic import printed_line
 from tensorflow_staging.python.automatic import setting
-from tensorflow_staging.python.automatic import spoken_line
 from tensorflow_staging.python.testing import stage_stats_data
 from tensorflow_staging.python.testing import test_util
 
@@ -17,7 +17,7 @@ from tensorflow_staging.python.testing import test_util
 def said(monkeypatch):
   """What is said to the user, and nothing that earlier tests have left."""
   texts = []
-  monkeypatch.setattr(spoken_line, "say", texts.append)
+  monkeypatch.setattr(printed_line, "say", texts.append)
   monkeypatch.setattr(notices, "_said", set())
   monkeypatch.setattr(notices, "_ended", [])
   return texts

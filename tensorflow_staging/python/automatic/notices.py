@@ -4,8 +4,8 @@
 import os
 import threading
 
+from tensorflow_staging.python.automatic import printed_line
 from tensorflow_staging.python.automatic import setting
-from tensorflow_staging.python.automatic import spoken_line
 from tensorflow_staging.python.stats import ended_stages
 from tensorflow_staging.python.stats import stage_stats
 
@@ -59,16 +59,16 @@ def say_what_it_gained() -> None:
   with _lock:
     stages = list(_ended)
   if not stages:
-    spoken_line.say(
+    printed_line.say(
         "SmartStage has found nothing to run ahead: no session took records from an iterator, or all that follows one"
         " needs a variable. A line print(tf.staging.explain(graph)) in the program, after it has built its graph, says"
         " why.")
   # Those with the most records, in the order in which they ended.
   most = sorted(range(len(stages)), key=lambda index: -stages[index].taken)[:_MOST_STAGES]
   for index in sorted(most):
-    spoken_line.say(ended_stages.line(stages[index]))
+    printed_line.say(ended_stages.line(stages[index]))
   if len(stages) > _MOST_STAGES:
-    spoken_line.say(f"{len(stages) - _MOST_STAGES} more stages had fewer records.")
+    printed_line.say(f"{len(stages) - _MOST_STAGES} more stages had fewer records.")
 
 
 def _say_once(text: str) -> None:
@@ -76,7 +76,7 @@ def _say_once(text: str) -> None:
     if text in _said:
       return
     _said.add(text)
-  spoken_line.say(text)
+  printed_line.say(text)
 
 
 def _forget() -> None:
