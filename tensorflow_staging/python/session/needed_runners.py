@@ -13,7 +13,7 @@ from tensorflow_staging.python.checkpoints import iterator_saveable
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.smart_stage import optimizer_options
 from tensorflow_staging.python.stages import stage_graph
-from tensorflow_staging.python.thread_pools import full_pools
+from tensorflow_staging.python.thread_pools import too_few_threads
 
 # Ten years.
 _NO_TIMEOUT_MILLIS = 10 * 365 * 24 * 3600 * 1000
@@ -42,7 +42,7 @@ def of_session(session: session_lib.BaseSession) -> list[bytes]:
   if _may_have_stages(session, config, bool(runners)):
     runners, notes = _pywrap_staging.runners_of_session(session._session, runners)
     _report(session.graph, notes)
-  full_pools.warn(runners, config)
+  too_few_threads.warn(runners, config)
   # A server may have a timeout in its own configuration.
   if config.operation_timeout_in_ms > 0 or session.sess_str:
     return [_without_timeout(runner) for runner in runners]
