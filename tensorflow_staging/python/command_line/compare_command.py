@@ -16,7 +16,7 @@ from tensorflow_staging.python.automatic import measured_run
 from tensorflow_staging.python.automatic import setting
 from tensorflow_staging.python.command_line import comparison
 from tensorflow_staging.python.command_line import process_tree
-from tensorflow_staging.python.command_line import program
+from tensorflow_staging.python.command_line import user_program
 
 _DESCRIPTION = """\
 Runs a Python program for some steps without and with SmartStage, by turns, and says how many times as fast it is with
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
   parser.add_argument(
       "--timeout", type=_seconds, default=120.0, metavar="S",
       help="how long a run may take in all, in seconds; the default is 120")
-  program.add_arguments(parser)
+  user_program.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
   Raises:
     UserError: If there is no such program.
   """
-  program.command(arguments)
+  user_program.command(arguments)
   process_tree.adopt_orphans()
   # What this process has started is to end with it, also when its terminal closes.
   previous = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
@@ -121,11 +121,11 @@ def _measure(arguments: argparse.Namespace, mode: str) -> measured_run.Result:
     plan = measured_run.Plan(
         os.getpid(), str(folder / "result.json"), arguments.warm_up, arguments.steps, arguments.seconds)
     environment = {
-        **program.environment(os.environ),
+        **user_program.environment(os.environ),
         setting.VARIABLE: _MODES[mode].value,
         measured_run.VARIABLE: plan.to_environment(),
     }
-    command = [word.replace("{folder}", str(folder / "folder")) for word in program.command(arguments)]
+    command = [word.replace("{folder}", str(folder / "folder")) for word in user_program.command(arguments)]
     status = process_tree.run(command, environment, folder / "output.txt", arguments.timeout)
     result = measured_run.Result.read(folder / "result.json")
     _check(status, result, folder / "output.txt", arguments)

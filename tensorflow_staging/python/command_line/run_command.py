@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 
 from tensorflow_staging.python.automatic import setting
-from tensorflow_staging.python.command_line import program
+from tensorflow_staging.python.command_line import user_program
 
 _DESCRIPTION = f"""\
 Runs a Python program with SmartStage in all sessions that do not set it themselves, and in those of its child
@@ -17,7 +17,7 @@ set the environment variable {setting.VARIABLE}=1."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
   """Adds the arguments of the command to its parser."""
   parser.description = _DESCRIPTION
-  program.add_arguments(parser)
+  user_program.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -29,10 +29,10 @@ def run(arguments: argparse.Namespace) -> int:
   Raises:
     UserError: If there is no such program.
   """
-  command = program.command(arguments)
+  command = user_program.command(arguments)
   os.execve(command[0], command, environment(os.environ))
 
 
 def environment(mine: Mapping[str, str]) -> dict[str, str]:
   """Returns the environment of the program, from that of this process."""
-  return {**program.environment(mine), setting.VARIABLE: setting.Setting.ON.value}
+  return {**user_program.environment(mine), setting.VARIABLE: setting.Setting.ON.value}

@@ -6,7 +6,7 @@ from typing import Optional
 
 from tensorflow.python.framework import ops
 
-from tensorflow_staging.python.smart_stage import async_embedding
+from tensorflow_staging.python.smart_stage import async_embedding_mark
 from tensorflow_staging.python.stages import argument_checks
 from tensorflow_staging.python.stages import staged
 
@@ -47,7 +47,7 @@ class AsyncEmbeddingStage:
     Raises:
       ValueError: If nothing is marked, or nothing uses what is marked.
     """
-    marked = async_embedding.marked_operations(graph)
+    marked = async_embedding_mark.marked_operations(graph)
     if not marked:
       raise ValueError(
           "The graph has no marked tensor. Mark what is looked up with tf.async_embedding_mark_node, or let a session"
