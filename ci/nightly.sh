@@ -34,7 +34,7 @@ command_of() {
     histories) command=(env STAGING_HISTORIES=2000 "$venv/bin/pytest" tests/exactly_once/histories_test.py) ;;
     exactly_once) command=("$venv/bin/python" benchmarks/exactly_once.py) ;;
     soak) command=("$venv/bin/python" benchmarks/soak.py "--picture=$logs/soak.svg") ;;
-    sessions) command=(env STAGING_SESSIONS=1000 "$venv/bin/pytest" tests/faults/many_test.py) ;;
+    sessions) command=(env STAGING_SESSIONS=1000 "$venv/bin/pytest" tests/faults/many_stages_test.py) ;;
     closes)
       command=(env STAGING_CLOSES=5000 "$venv/bin/pytest" tests/closing/closing_at_random_test.py)
       ;;
