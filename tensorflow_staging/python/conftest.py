@@ -3,9 +3,9 @@
 
 import pathlib
 
-from tensorflow_staging.python.testing import each_test
-from tensorflow_staging.python.testing.each_test import graph  # noqa: F401
-from tensorflow_staging.python.testing.each_test import no_stage_left  # noqa: F401
-from tensorflow_staging.python.testing.each_test import run_forked  # noqa: F401
+from tensorflow_staging.python.testing import test_fixtures
+from tensorflow_staging.python.testing.test_fixtures import graph  # noqa: F401
+from tensorflow_staging.python.testing.test_fixtures import no_stage_left  # noqa: F401
+from tensorflow_staging.python.testing.test_fixtures import run_forked  # noqa: F401
 
-pytest_collection_modifyitems = each_test.limit_time(pathlib.Path(__file__).parent)
+pytest_collection_modifyitems = test_fixtures.limit_time(pathlib.Path(__file__).parent)

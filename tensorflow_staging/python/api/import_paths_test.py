@@ -4,7 +4,7 @@
 import pytest
 import tensorflow as tf
 
-from tensorflow_staging.python.testing import programs
+from tensorflow_staging.python.testing import parallel_programs
 
 
 def test_prefetch_module():
@@ -126,7 +126,7 @@ def output_of(tmp_path_factory):
           print(tf.staged.__module__)
           """ for module in _MODULES
   }
-  with programs.running_ahead(sources, tmp_path_factory) as output:
+  with parallel_programs.running_ahead(sources, tmp_path_factory) as output:
     yield output
 
 

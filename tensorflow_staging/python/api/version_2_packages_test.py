@@ -3,7 +3,7 @@
 
 import pytest
 
-from tensorflow_staging.python.testing import programs
+from tensorflow_staging.python.testing import parallel_programs
 from tensorflow_staging.python.testing import test_util
 
 # The root's module is that of the same version.
@@ -134,7 +134,7 @@ _FIRST = [
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory):
   sources = {(first, "1"): _ROOTS.format(first=first) for first in _FIRST}
-  with programs.running_ahead(sources, tmp_path_factory) as output:
+  with parallel_programs.running_ahead(sources, tmp_path_factory) as output:
     yield output
 
 
