@@ -6,18 +6,18 @@ import threading
 
 import pytest
 
-from tensorflow_staging.python.session import stage_lifecycle
+from tensorflow_staging.python.session import all_sessions
 
 
 @pytest.fixture(autouse=True, scope="module")
 def nothing_left():
   """Fails the last test of a file if a session with stages, and so a buffer, or a thread of Python is left."""
   gc.collect()
-  sessions = set(stage_lifecycle._stages_of_session)
+  sessions = set(all_sessions._stages_of_session)
   threads = set(threading.enumerate())
   yield
   gc.collect()
-  assert set(stage_lifecycle._stages_of_session) <= sessions
+  assert set(all_sessions._stages_of_session) <= sessions
   sessions.clear()
   # The limit of the test has a timer, which is still running.
   begun = {thread for thread in threading.enumerate() if not isinstance(thread, threading.Timer)}

@@ -17,7 +17,7 @@ import sys
 
 import tensorflow as tf
 
-from tensorflow_staging.python.session import stage_lifecycle
+from tensorflow_staging.python.session import all_sessions
 
 {handler}
 number = tf.data.make_one_shot_iterator(tf.data.Dataset.range(10**9)).get_next()
@@ -35,7 +35,7 @@ try:
       if i == 10:
         print("trains", flush=True)
 finally:
-  print("closed", stage_lifecycle._any_running(), flush=True)
+  print("closed", all_sessions._any_running(), flush=True)
 """
 _ENDS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))"
 

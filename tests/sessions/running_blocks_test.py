@@ -6,7 +6,7 @@ import threading
 import pytest
 import tensorflow as tf
 
-from tensorflow_staging.python.session import stage_lifecycle
+from tensorflow_staging.python.session import all_sessions
 from tensorflow_staging.python.session import started_runners
 from tensorflow_staging.python.testing import test_util
 
@@ -93,7 +93,7 @@ def test_a_block_that_cannot_begin_counts_for_nothing(monkeypatch):
       raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-      patch.setattr(stage_lifecycle, "start", fail)
+      patch.setattr(all_sessions, "start", fail)
       with pytest.raises(ZeroDivisionError), hook.running(sess):
         pass
     with hook.running(sess):

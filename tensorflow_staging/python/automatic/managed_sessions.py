@@ -22,8 +22,8 @@ from tensorflow.python.framework import ops
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.automatic import callable_operations
 from tensorflow_staging.python.automatic import notices
+from tensorflow_staging.python.session import all_sessions
 from tensorflow_staging.python.session import early_runs
-from tensorflow_staging.python.session import stage_lifecycle
 from tensorflow_staging.python.stats import ended_stages
 
 # Those that are open, with what manages them.
@@ -85,7 +85,7 @@ class _Management:
       if self._has_collected:
         return
       self._has_collected = True
-    stage_lifecycle.end(session)
+    all_sessions.end(session)
     notices.note_ended(ended_stages.of_ended(session))
 
   def _close(self) -> None:
@@ -143,9 +143,9 @@ class _Management:
       before, self._sources = self._sources, sources
     if 0 < before < sources:
       # New sources make new stages, which a new start finds.
-      stage_lifecycle.end(session)
+      all_sessions.end(session)
     if before < sources:
-      stage_lifecycle.start(session)
+      all_sessions.start(session)
     # From now on, runs need not be looked at until the graph grows.
     with self._lock:
       self._version = version

@@ -9,8 +9,8 @@ from tensorflow.python.client import session as session_lib
 from tensorflow.python.training import coordinator
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python.session import all_sessions
 from tensorflow_staging.python.session import early_runs
-from tensorflow_staging.python.session import stage_lifecycle
 from tensorflow_staging.python.session import step_hooks
 from tensorflow_staging.python.stats import ended_stages
 
@@ -41,7 +41,7 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
       tf.errors.CancelledError: If another thread ends the hook before the stages have started.
       tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
     """
-    stage_lifecycle.start(session, coord)
+    all_sessions.start(session, coord)
     early_runs.unwatch(session)
 
   def start_early(self, session: session_lib.BaseSession) -> None:
@@ -55,7 +55,7 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
     Raises:
       tf.errors.OpError: If the session cannot run the stages.
     """
-    stage_lifecycle.start(session)
+    all_sessions.start(session)
 
   def end(self, session: Optional[session_lib.BaseSession]) -> None:
     """Stops the stages of a session, and waits until their threads have left it.
@@ -69,7 +69,7 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
     Args:
       session: The session, or None if it no longer exists.
     """
-    if session is not None and stage_lifecycle.end(session):
+    if session is not None and all_sessions.end(session):
       ended_stages.log(session)
 
   @contextlib.contextmanager
@@ -99,12 +99,12 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
       TypeError: If `session` is not a `tf.compat.v1.Session`.
       tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
     """
-    stage_lifecycle.enter_block(session)
+    all_sessions.enter_block(session)
     try:
       self.after_create_session(session)
       yield session
     finally:
-      if stage_lifecycle.leave_block(session):
+      if all_sessions.leave_block(session):
         ended_stages.log(session)
 
 

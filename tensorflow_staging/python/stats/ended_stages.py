@@ -4,7 +4,7 @@
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.platform import tf_logging
 
-from tensorflow_staging.python.session import stage_lifecycle
+from tensorflow_staging.python.session import all_sessions
 from tensorflow_staging.python.stats import advice
 from tensorflow_staging.python.stats import period as period_lib
 from tensorflow_staging.python.stats import stage_stats
@@ -22,7 +22,7 @@ def log(session: session_lib.BaseSession) -> None:
 
 def of_ended(session: session_lib.BaseSession) -> list[stage_stats.StageStats]:
   """Returns the last statistics of the stages that have ended in a session and of which steps have taken records."""
-  return [stage for stage in stage_stats.stages_of(stage_lifecycle.ended(session) or ()) if stage.taken > 0]
+  return [stage for stage in stage_stats.stages_of(all_sessions.ended(session) or ()) if stage.taken > 0]
 
 
 def line(stage: stage_stats.StageStats) -> str:

@@ -14,7 +14,7 @@ from tensorflow.python.training import monitored_session
 from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python.ahead import ahead
-from tensorflow_staging.python.session import stage_lifecycle
+from tensorflow_staging.python.session import all_sessions
 from tensorflow_staging.python.session import started_runners
 from tensorflow_staging.python.stats import advice
 from tensorflow_staging.python.stats import gain
@@ -111,7 +111,7 @@ def stats(
     stages = stages_of(map(_counts_of_step, session.stages()))
     return Stats(stages, without="" if stages else f"no stage runs: {session.why_not or 'no step has run'}.")
   session = _session_of(session)
-  stages = stages_of(stage_lifecycle.stats(session)) if session is not None else []
+  stages = stages_of(all_sessions.stats(session)) if session is not None else []
   return Stats(stages, without="" if stages else why_no_stage.reason(session))
 
 

@@ -6,7 +6,7 @@ from typing import Optional
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session as session_lib
 
-from tensorflow_staging.python.session import stage_lifecycle
+from tensorflow_staging.python.session import all_sessions
 from tensorflow_staging.python.stages import stage_graph
 
 
@@ -25,9 +25,9 @@ def reason(session: Optional[session_lib.BaseSession]) -> str:
     return (
         "no stage runs: the graph has no tf.staged, and SmartStage is off in the configuration of the session. Set"
         " config.graph_options.optimizer_options.do_smart_stage = True, and give the session this configuration.")
-  if stage_lifecycle.ended(session) is not None:
+  if all_sessions.ended(session) is not None:
     return "no stage runs: the hook of the stages has ended. It may be started again."
-  if stage_lifecycle.has_started(session):
+  if all_sessions.has_started(session):
     return (
         "no stage runs: SmartStage has found nothing to run ahead of the step. print(tf.staging.explain(graph,"
         " config)) says why.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts and stops the stages of sessions, and keeps track of which stages run in which session."""
+"""Knows the stages of all sessions: starts and stops them, and keeps track of which run in which session."""
 
 import atexit
 import ctypes
