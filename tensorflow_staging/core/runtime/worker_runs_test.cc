@@ -22,7 +22,7 @@
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/runtime/staged_call.h"
-#include "tensorflow_staging/core/runtime/worker_run_options.h"
+#include "tensorflow_staging/core/runtime/worker_run_pool.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 #include "tensorflow_staging/core/thread_pools/worker_session_pools.h"

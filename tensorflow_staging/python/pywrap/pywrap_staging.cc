@@ -33,7 +33,7 @@
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
-#include "tensorflow_staging/core/runtime/partial_run_options.h"
+#include "tensorflow_staging/core/runtime/partial_run_pool.h"
 #include "tensorflow_staging/core/smart_stage/runners_node.h"
 #include "tensorflow_staging/core/smart_stage/smart_stage_settings.h"
 #include "tensorflow_staging/python/pywrap/buffer_stats_to_python.h"
@@ -229,7 +229,7 @@ std::vector<std::vector<int>> StagesBeforeInSession(
   return before;
 }
 
-// Implements call_under_partial_run_options; see partial_run_options.py.
+// Implements call_under_partial_run_options; see partial_run_pool.py.
 py::object CallUnderPartialRunOptions(const py::bytes& serialized_options,
                                       const py::function& call) {
   const auto options = Parse<RunOptions>(serialized_options, "options");

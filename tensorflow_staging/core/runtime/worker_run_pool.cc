@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/runtime/worker_run_options.h"
+#include "tensorflow_staging/core/runtime/worker_run_pool.h"
 
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_RUNTIME_WORKER_RUN_OPTIONS_H_
-#define TENSORFLOW_STAGING_CORE_RUNTIME_WORKER_RUN_OPTIONS_H_
+#ifndef TENSORFLOW_STAGING_CORE_RUNTIME_WORKER_RUN_POOL_H_
+#define TENSORFLOW_STAGING_CORE_RUNTIME_WORKER_RUN_POOL_H_
 
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/protobuf/config.pb.h"
@@ -35,4 +35,4 @@ Status ForwardStageThreadPool(const RunStepRequest& request,
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_RUNTIME_WORKER_RUN_OPTIONS_H_
+#endif  // TENSORFLOW_STAGING_CORE_RUNTIME_WORKER_RUN_POOL_H_
