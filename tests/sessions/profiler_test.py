@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Staged runs, puts, takes and the threads of a pool appear in a trace, and takes in the statistics of a run.
 
-core/kernels/trace_test.cc tests that an event lasts as long as its op waits.
+core/kernels/buffer_kernels_test.cc tests that an event lasts as long as its op waits.
 """
 
 from __future__ import annotations
