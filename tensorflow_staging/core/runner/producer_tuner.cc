@@ -23,8 +23,8 @@ constexpr double kLarge = 0.15;
 constexpr size_t kPeriodsToSee = 2;
 // How many more producers there are than Little's law demands on average, so
 // that a record that takes longer does not make a step wait. Simulated with
-// times that vary by 30 % (producer_tuner_speed_test.cc), steps reach 97 % of the best
-// speed or more with it, and 93 % without.
+// times that vary by 30 % (producer_tuner_speed_test.cc), steps reach 97 % of the
+// best speed or more with it, and 93 % without.
 constexpr double kMargin = 0.05;
 // What a step takes that never waits, as a part of what one takes that waits for
 // each record: a thread that sleeps wakes up late, to cold caches. Producers that

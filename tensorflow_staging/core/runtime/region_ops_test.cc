@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include "tensorflow_staging/core/runtime/region_ops.h"
+
 #include <string>
 
 #include "gtest/gtest.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/graph/graph.h"
-#include "tensorflow_staging/core/runtime/region_ops.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 
 namespace tensorflow {
@@ -119,6 +120,34 @@ TEST_F(PythonInGraphTest, AnIteratorOfAnotherRunMayHaveAnyDataset) {
   EXPECT_FALSE(MayCall());
   AddPython("python");
   EXPECT_TRUE(MayCall());
+}
+
+TEST(RecordMovesTest, FromAnIteratorThroughIdentitiesToABuffer) {
+  TestGraph graph;
+  graph.Put("put", "stage",
+            {graph.Identity("identity", graph.Source("next")),
+             graph.Const("constant", 1)});
+  EXPECT_TRUE(OnlyMovesRecords(*graph.get()));
+}
+
+TEST(RecordMovesTest, FromBufferToBuffer) {
+  TestGraph graph;
+  graph.Put("put", "second", {graph.Take("first")});
+  EXPECT_TRUE(OnlyMovesRecords(*graph.get()));
+}
+
+TEST(RecordMovesTest, AnOpThatComputes) {
+  TestGraph graph;
+  graph.Put("put", "stage", {graph.Neg("neg", graph.Source("next"))});
+  EXPECT_FALSE(OnlyMovesRecords(*graph.get()));
+}
+
+// For example the transfer from another device.
+TEST(RecordMovesTest, AnOpThatIsNotKnown) {
+  TestGraph graph;
+  graph.Put("put", "stage", {graph.Source("next")});
+  graph.Lone("python", "PyFunc");
+  EXPECT_FALSE(OnlyMovesRecords(*graph.get()));
 }
 
 }  // namespace
