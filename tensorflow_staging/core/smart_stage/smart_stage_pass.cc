@@ -23,7 +23,7 @@
 #include "tensorflow_staging/core/graph/rewrite/late_iterator_sources.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_alignment.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
-#include "tensorflow_staging/core/graph/run/shared_iterators.h"
+#include "tensorflow_staging/core/graph/run/iterator_readers_of_run.h"
 #include "tensorflow_staging/core/records/kernel_stream.h"
 #include "tensorflow_staging/core/smart_stage/graph_history.h"
 #include "tensorflow_staging/core/smart_stage/runners_node.h"

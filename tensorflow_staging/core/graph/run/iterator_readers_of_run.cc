@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/graph/run/shared_iterators.h"
+#include "tensorflow_staging/core/graph/run/iterator_readers_of_run.h"
 
 #include <optional>
 #include <string>

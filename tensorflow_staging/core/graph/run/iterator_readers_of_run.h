@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_GRAPH_RUN_SHARED_ITERATORS_H_
-#define TENSORFLOW_STAGING_CORE_GRAPH_RUN_SHARED_ITERATORS_H_
+#ifndef TENSORFLOW_STAGING_CORE_GRAPH_RUN_ITERATOR_READERS_OF_RUN_H_
+#define TENSORFLOW_STAGING_CORE_GRAPH_RUN_ITERATOR_READERS_OF_RUN_H_
 
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/status.h"
@@ -30,4 +30,4 @@ void WarnOfStringHandles(const Graph& graph);
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_GRAPH_RUN_SHARED_ITERATORS_H_
+#endif  // TENSORFLOW_STAGING_CORE_GRAPH_RUN_ITERATOR_READERS_OF_RUN_H_
