@@ -20,7 +20,7 @@
 #include "tensorflow_staging/core/graph/place/stage_delivery.h"
 #include "tensorflow_staging/core/graph/place/stage_handover.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
-#include "tensorflow_staging/core/graph/rewrite/late_iterator_sources.h"
+#include "tensorflow_staging/core/graph/rewrite/late_iterator_readers.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_alignment.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
 #include "tensorflow_staging/core/graph/run/iterator_readers_of_run.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_LATE_ITERATOR_SOURCES_H_
-#define TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_LATE_ITERATOR_SOURCES_H_
+#ifndef TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_LATE_ITERATOR_READERS_H_
+#define TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_LATE_ITERATOR_READERS_H_
 
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/status.h"
@@ -38,4 +38,4 @@ Status ConnectLateSources(const NodeFilter& counts, Graph* graph);
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_LATE_ITERATOR_SOURCES_H_
+#endif  // TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_LATE_ITERATOR_READERS_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/graph/rewrite/late_iterator_sources.h"
+#include "tensorflow_staging/core/graph/rewrite/late_iterator_readers.h"
 
 #include <map>
 #include <optional>
