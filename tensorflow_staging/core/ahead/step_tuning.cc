@@ -21,8 +21,8 @@ void StepTuning::OnRecord(int64_t stage, int64_t records,
   mutex_lock l(mu_);
   if (stage != stages_) return;
   tuning_.OnRecord(std::chrono::steady_clock::now(), records,
-                   [&buffer](ProducerTuning::Totals* totals) {
-                     *totals = ProducerTuning::TotalsOf(buffer.GetStats());
+                   [&buffer](TuningPeriods::Totals* totals) {
+                     *totals = TuningPeriods::TotalsOf(buffer.GetStats());
                      return OkStatus();
                    });
   const int threads = tuning_.producers();
@@ -30,7 +30,7 @@ void StepTuning::OnRecord(int64_t stage, int64_t records,
   reported_ = threads;
   LOG(INFO) << "Stage '" << buffer.name() << "' has settled on " << threads
             << " producer" << (threads == 1 ? "" : "s") << " (of up to "
-            << ProducerTuning::MostProducers() << ").";
+            << TuningPeriods::MostProducers() << ").";
 }
 
 int StepTuning::threads() const {

@@ -9,7 +9,7 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
-#include "tensorflow_staging/core/runner/producer_tuning.h"
+#include "tensorflow_staging/core/runner/tuning_periods.h"
 
 namespace tensorflow {
 namespace staging {
@@ -33,7 +33,7 @@ class StepTuning {
 
  private:
   mutable mutex mu_;
-  ProducerTuning tuning_ TF_GUARDED_BY(mu_);
+  TuningPeriods tuning_ TF_GUARDED_BY(mu_);
   int64_t stages_ TF_GUARDED_BY(mu_) = 0;
   // What was logged last.
   int reported_ TF_GUARDED_BY(mu_) = 0;

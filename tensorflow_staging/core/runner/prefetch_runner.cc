@@ -146,10 +146,10 @@ void PrefetchRunner::Work(int index) {
 void PrefetchRunner::TuneThreads() {
   const bool changes =
       tuning_->OnRecord(std::chrono::steady_clock::now(), team_.records(),
-                        [this](ProducerTuning::Totals* totals) {
+                        [this](TuningPeriods::Totals* totals) {
                           BufferStats stats;
                           TF_RETURN_IF_ERROR(runs_.ReadStats(&stats));
-                          *totals = ProducerTuning::TotalsOf(stats);
+                          *totals = TuningPeriods::TotalsOf(stats);
                           return OkStatus();
                         });
   const int threads = tuning_->producers();
@@ -160,7 +160,7 @@ void PrefetchRunner::TuneThreads() {
     reported_threads_ = threads;
     LOG(INFO) << "Stage '" << options_.name() << "' has settled on " << threads
               << " producer" << (threads == 1 ? "" : "s") << " (of up to "
-              << ProducerTuning::MostProducers() << ").";
+              << TuningPeriods::MostProducers() << ").";
   }
 }
 

@@ -20,7 +20,7 @@
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/runner/prepared_runs.h"
 #include "tensorflow_staging/core/runner/producer_team.h"
-#include "tensorflow_staging/core/runner/producer_tuning.h"
+#include "tensorflow_staging/core/runner/tuning_periods.h"
 #include "tensorflow_staging/core/runtime/session_observers.h"
 
 namespace tensorflow {
@@ -134,7 +134,7 @@ class PrefetchRunner : public std::enable_shared_from_this<PrefetchRunner> {
   PreparedRuns runs_;
   ProducerTeam team_;
   // Of thread 0. Nothing if the number of producers is fixed.
-  std::optional<ProducerTuning> tuning_;
+  std::optional<TuningPeriods> tuning_;
   int reported_threads_ = 0;
 
   mutable mutex mu_;

@@ -13,7 +13,7 @@
 #include <tuple>
 
 #include "tensorflow/core/platform/strcat.h"
-#include "tensorflow_staging/core/runner/producer_tuning.h"
+#include "tensorflow_staging/core/runner/tuning_periods.h"
 #include "tensorflow_staging/core/testing/simulated_stage.h"
 
 namespace tensorflow {
@@ -79,12 +79,12 @@ class TunedStage : public Running {
 
  private:
   void OnRecord() override {
-    const ProducerTuning::Time now(
+    const TuningPeriods::Time now(
         std::chrono::hours(1) +
         std::chrono::microseconds(static_cast<int64_t>(stage_.now())));
     const SimulatedStage::Totals& totals = stage_.totals();
     const bool changes = tuning_.OnRecord(
-        now, totals.put, [&totals](ProducerTuning::Totals* read) {
+        now, totals.put, [&totals](TuningPeriods::Totals* read) {
           *read = {/*micros=*/0,
                    totals.put,
                    totals.taken,
@@ -96,7 +96,7 @@ class TunedStage : public Running {
     if (changes) stage_.SetProducers(tuning_.producers());
   }
 
-  ProducerTuning tuning_;
+  TuningPeriods tuning_;
 };
 
 // Returns the records a second with the best fixed number of producers.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/runner/producer_tuning.h"
+#include "tensorflow_staging/core/runner/tuning_periods.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 
 // A stage whose only producer needs all the time of each record, which steps
 // take at once, on idle cores.
-class ProducerTuningTest : public ::testing::Test {
+class TuningPeriodsTest : public ::testing::Test {
  protected:
   // Notes a record after `time` and `records` more. Returns whether the number
   // changes.
@@ -22,22 +22,21 @@ class ProducerTuningTest : public ::testing::Test {
     now_ += time;
     records_ += records;
     const int64_t micros = 1000 * (now_ - kStart).count();
-    return tuning_.OnRecord(now_, records_,
-                            [&](ProducerTuning::Totals* totals) {
-                              ++reads_;
-                              // As if the stage had worked for long before.
-                              totals->put = totals->taken = 1000 + records_;
-                              totals->take_wait_micros = 5000000 + micros;
-                              totals->put_wait_micros = 7000000;
-                              totals->cpu_micros = 9000000;
-                              return status_;
-                            });
+    return tuning_.OnRecord(now_, records_, [&](TuningPeriods::Totals* totals) {
+      ++reads_;
+      // As if the stage had worked for long before.
+      totals->put = totals->taken = 1000 + records_;
+      totals->take_wait_micros = 5000000 + micros;
+      totals->put_wait_micros = 7000000;
+      totals->cpu_micros = 9000000;
+      return status_;
+    });
   }
 
   static constexpr auto kStart =
       std::chrono::time_point<std::chrono::steady_clock, milliseconds>(
           std::chrono::hours(1));
-  ProducerTuning tuning_{/*most=*/8, /*cores=*/4};
+  TuningPeriods tuning_{/*most=*/8, /*cores=*/4};
   std::chrono::time_point<std::chrono::steady_clock, milliseconds> now_ =
       kStart;
   int64_t records_ = 0;
@@ -45,14 +44,14 @@ class ProducerTuningTest : public ::testing::Test {
   Status status_;
 };
 
-TEST_F(ProducerTuningTest, TheFirstPeriodHasNoKnownBeginning) {
+TEST_F(TuningPeriodsTest, TheFirstPeriodHasNoKnownBeginning) {
   EXPECT_FALSE(Pass(milliseconds(0), 3));
   EXPECT_EQ(reads_, 0);
   EXPECT_FALSE(Pass(milliseconds(0), 1));
   EXPECT_EQ(reads_, 1);
 }
 
-TEST_F(ProducerTuningTest, APeriodLastsLongEnoughThatChanceDoesNotDecide) {
+TEST_F(TuningPeriodsTest, APeriodLastsLongEnoughThatChanceDoesNotDecide) {
   Pass(milliseconds(0), 4);
   Pass(milliseconds(199), 1000);
   Pass(milliseconds(0), 1000);
@@ -65,7 +64,7 @@ TEST_F(ProducerTuningTest, APeriodLastsLongEnoughThatChanceDoesNotDecide) {
   EXPECT_EQ(reads_, 3);
 }
 
-TEST_F(ProducerTuningTest, APeriodHasWhatTheTotalsHaveGained) {
+TEST_F(TuningPeriodsTest, APeriodHasWhatTheTotalsHaveGained) {
   Pass(milliseconds(0), 4);
   EXPECT_FALSE(Pass(milliseconds(200), 10));
   EXPECT_EQ(tuning_.producers(), 1);
@@ -75,7 +74,7 @@ TEST_F(ProducerTuningTest, APeriodHasWhatTheTotalsHaveGained) {
   EXPECT_FALSE(tuning_.settled());
 }
 
-TEST_F(ProducerTuningTest, AfterAnErrorTheNumberStaysAsItIs) {
+TEST_F(TuningPeriodsTest, AfterAnErrorTheNumberStaysAsItIs) {
   Pass(milliseconds(0), 4);
   status_ = errors::Cancelled("closing");
   EXPECT_FALSE(Pass(milliseconds(200), 10));

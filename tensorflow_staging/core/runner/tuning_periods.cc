@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/runner/producer_tuning.h"
+#include "tensorflow_staging/core/runner/tuning_periods.h"
 
 #include <time.h>
 
@@ -32,11 +32,11 @@ int64_t CpuMicros() {
 
 }  // namespace
 
-int ProducerTuning::MostProducers() {
+int TuningPeriods::MostProducers() {
   return std::max(port::NumSchedulableCPUs(), kMostWaitingProducers);
 }
 
-ProducerTuning::Totals ProducerTuning::TotalsOf(const BufferStats& stats) {
+TuningPeriods::Totals TuningPeriods::TotalsOf(const BufferStats& stats) {
   return {/*micros=*/0,
           stats.put(),
           stats.taken(),
@@ -45,16 +45,16 @@ ProducerTuning::Totals ProducerTuning::TotalsOf(const BufferStats& stats) {
           CpuMicros()};
 }
 
-ProducerTuning::ProducerTuning()
-    : ProducerTuning(MostProducers(), port::NumSchedulableCPUs()) {}
+TuningPeriods::TuningPeriods()
+    : TuningPeriods(MostProducers(), port::NumSchedulableCPUs()) {}
 
-void ProducerTuning::Restart() {
+void TuningPeriods::Restart() {
   begin_.reset();
   records_ = 0;
 }
 
-bool ProducerTuning::OnRecord(Time now, int64_t records,
-                              absl::FunctionRef<Status(Totals*)> read) {
+bool TuningPeriods::OnRecord(Time now, int64_t records,
+                             absl::FunctionRef<Status(Totals*)> read) {
   const int64_t micros = std::chrono::duration_cast<std::chrono::microseconds>(
                              now.time_since_epoch())
                              .count();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_RUNNER_PRODUCER_TUNING_H_
-#define TENSORFLOW_STAGING_CORE_RUNNER_PRODUCER_TUNING_H_
+#ifndef TENSORFLOW_STAGING_CORE_RUNNER_TUNING_PERIODS_H_
+#define TENSORFLOW_STAGING_CORE_RUNNER_TUNING_PERIODS_H_
 
 #include <atomic>
 #include <chrono>  // NOLINT
@@ -19,7 +19,7 @@ namespace staging {
 // Adapts the number of producers of a stage to its load: divides the time of the
 // stage into the periods of a ProducerTuner. Used by one producer, except for
 // settled().
-class ProducerTuning {
+class TuningPeriods {
  public:
   using Time = std::chrono::steady_clock::time_point;
   // What has happened until now.
@@ -31,9 +31,9 @@ class ProducerTuning {
   static Totals TotalsOf(const BufferStats& stats);
 
   // For a stage of this process.
-  ProducerTuning();
+  TuningPeriods();
   // See ProducerTuner.
-  ProducerTuning(int most, int cores)
+  TuningPeriods(int most, int cores)
       : tuner_(std::in_place, most, cores), producers_(tuner_->producers()) {}
 
   // Notes that the producer, always the same, has put a record, of which the
@@ -67,4 +67,4 @@ class ProducerTuning {
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_RUNNER_PRODUCER_TUNING_H_
+#endif  // TENSORFLOW_STAGING_CORE_RUNNER_TUNING_PERIODS_H_
