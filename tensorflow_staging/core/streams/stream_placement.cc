@@ -16,7 +16,7 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
-#include "tensorflow_staging/core/graph/facts/groups.h"
+#include "tensorflow_staging/core/graph/facts/union_find.h"
 #include "tensorflow_staging/core/streams/gpu_devices.h"
 
 namespace tensorflow {
@@ -48,8 +48,8 @@ std::vector<std::string> OthersColocatedWith(const Node& node) {
 // Returns the groups of nodes, by id, that must be on one device. They are those
 // of TensorFlow's placer, apart from nodes that it has placed on different
 // devices.
-Groups GroupsOf(const Graph& graph) {
-  Groups groups(graph.num_node_ids());
+UnionFind GroupsOf(const Graph& graph) {
+  UnionFind groups(graph.num_node_ids());
   const auto join = [&groups](const Node& a, const Node& b) {
     if (a.assigned_device_name_index() == b.assigned_device_name_index()) {
       groups.Join(a.id(), b.id());
@@ -112,7 +112,7 @@ void PlaceOnStreams(int gpus, const RequestedStreams& requested, Graph* graph) {
     const int number = devices.Number(node);
     return number >= 0 && number < gpus;
   };
-  Groups groups = GroupsOf(*graph);
+  UnionFind groups = GroupsOf(*graph);
   absl::flat_hash_map<int, const Node*> leaders;
   for (const Node* node : graph->op_nodes()) {
     if (!may_move(*node)) continue;

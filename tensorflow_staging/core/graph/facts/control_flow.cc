@@ -12,8 +12,8 @@
 
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/graph/facts/groups.h"
 #include "tensorflow_staging/core/graph/facts/interned_sets.h"
+#include "tensorflow_staging/core/graph/facts/union_find.h"
 
 namespace tensorflow {
 namespace staging {
@@ -285,7 +285,7 @@ class Finder {
   }
 
   void FindConstructs() {
-    Groups groups(graph_.num_node_ids());
+    UnionFind groups(graph_.num_node_ids());
     for (const Edge* edge : graph_.edges()) {
       if (!Counts(*edge->src()) || !Counts(*edge->dst())) continue;
       if (ConditionOf(*edge) != kAlways ||

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
-#include "tensorflow_staging/core/graph/facts/groups.h"
 #include "tensorflow_staging/core/graph/facts/resources.h"
+#include "tensorflow_staging/core/graph/facts/union_find.h"
 
 namespace tensorflow {
 namespace staging {
@@ -168,7 +168,7 @@ class MixedSources {
   // Puts the sources of one iterator into one group, and likewise the sources
   // that one staged node depends on: they advance together.
   void GroupSources() {
-    Groups groups(sources_.size());
+    UnionFind groups(sources_.size());
     for (size_t i = 0; i < sources_.size(); ++i) {
       if (state_.IsStaged(*sources_[i])) {
         of_iterator_[IteratorOf(*sources_[i])].push_back(i);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_GRAPH_FACTS_GROUPS_H_
-#define TENSORFLOW_STAGING_CORE_GRAPH_FACTS_GROUPS_H_
+#ifndef TENSORFLOW_STAGING_CORE_GRAPH_FACTS_UNION_FIND_H_
+#define TENSORFLOW_STAGING_CORE_GRAPH_FACTS_UNION_FIND_H_
 
 #include <numeric>
 #include <vector>
@@ -10,9 +10,9 @@ namespace tensorflow {
 namespace staging {
 
 // Divides the numbers from 0 to size - 1 into disjoint groups (union-find).
-class Groups {
+class UnionFind {
  public:
-  explicit Groups(int size) : parent_(size) {
+  explicit UnionFind(int size) : parent_(size) {
     std::iota(parent_.begin(), parent_.end(), 0);
   }
 
@@ -34,4 +34,4 @@ class Groups {
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_GRAPH_FACTS_GROUPS_H_
+#endif  // TENSORFLOW_STAGING_CORE_GRAPH_FACTS_UNION_FIND_H_
