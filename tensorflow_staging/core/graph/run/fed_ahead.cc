@@ -16,7 +16,7 @@ namespace {
 // or of the body of a loop.
 class Spread {
  public:
-  Spread(const Graph& graph, const MarkedNodes& marks, const RunRequest& run,
+  Spread(const Graph& graph, const NameTable& marks, const RunRequest& run,
          ConstructNodes* construct_nodes)
       : graph_(graph),
         marks_(marks),
@@ -105,7 +105,7 @@ class Spread {
   }
 
   const Graph& graph_;
-  const MarkedNodes& marks_;
+  const NameTable& marks_;
   const RunRequest& run_;
   ConstructNodes& construct_nodes_;
   absl::flat_hash_map<const Node*, TensorId> reached_;
@@ -115,7 +115,7 @@ class Spread {
 
 }  // namespace
 
-FedAhead FindFedAhead(const Graph& graph, const MarkedNodes& marks,
+FedAhead FindFedAhead(const Graph& graph, const NameTable& marks,
                       const RunRequest& run, ConstructNodes* construct_nodes) {
   if (run.fed().empty() || marks.clones.empty()) return {};
   return Spread(graph, marks, run, construct_nodes).Run();

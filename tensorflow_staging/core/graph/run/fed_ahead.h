@@ -10,7 +10,7 @@
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/graph/tensor_id.h"
 #include "tensorflow_staging/core/graph/run/construct_nodes.h"
-#include "tensorflow_staging/core/graph/run/marked_nodes.h"
+#include "tensorflow_staging/core/graph/run/name_table.h"
 #include "tensorflow_staging/core/graph/run/run_request.h"
 
 namespace tensorflow {
@@ -29,7 +29,7 @@ struct FedAhead {
 // Finds the nodes of regions that depend on a fed tensor: on an output of
 // another node of the region, of the Take of their manual stage, or of a shared
 // node, such as a constant. `marks` and `construct_nodes` are those of `graph`.
-FedAhead FindFedAhead(const Graph& graph, const MarkedNodes& marks,
+FedAhead FindFedAhead(const Graph& graph, const NameTable& marks,
                       const RunRequest& run, ConstructNodes* construct_nodes);
 
 }  // namespace staging

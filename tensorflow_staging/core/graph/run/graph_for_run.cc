@@ -16,7 +16,7 @@
 #include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/graph/run/marked_nodes.h"
+#include "tensorflow_staging/core/graph/run/name_table.h"
 #include "tensorflow_staging/core/graph/run/run_request.h"
 #include "tensorflow_staging/core/graph/run/step_computation.h"
 
@@ -107,7 +107,7 @@ Status FindGraphForRun(const Graph& graph, const CallableOptions& options,
   std::vector<const Node*> needed = run.NeededNodes(find);
   // Reading the marks takes a while in a large graph.
   const bool concerns_no_record = ConcernsNoRecord(run, find, needed);
-  MarkedNodes marks;
+  NameTable marks;
   if (!concerns_no_record) TF_RETURN_IF_ERROR(ReadMarks(graph, &marks));
   StepComputation computation(graph, find, marks, run);
   if (!concerns_no_record) TF_RETURN_IF_ERROR(computation.Find());

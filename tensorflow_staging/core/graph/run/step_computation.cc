@@ -91,7 +91,7 @@ void RestoreFrameName(const Node& clone, Node* node) {
 // The names of the stand-ins of the sources on which a clone depends, itself
 // included.
 std::set<std::string> SourcesBehind(const std::string& name,
-                                    const MarkedNodes& marks) {
+                                    const NameTable& marks) {
   std::set<std::string> sources;
   std::set<std::string> seen = {name};
   std::vector<std::string> to_visit = {name};
@@ -151,8 +151,7 @@ Node* OriginalOfCopy(Node* node,
 }  // namespace
 
 StepComputation::StepComputation(const Graph& graph, const NodeFinder& find,
-                                 const MarkedNodes& marks,
-                                 const RunRequest& run)
+                                 const NameTable& marks, const RunRequest& run)
     : find_(find),
       marks_(marks),
       run_(run),
@@ -423,7 +422,7 @@ Status StepComputation::CheckSourcesAdvanceTogether() const {
   return OkStatus();
 }
 
-Status StepComputation::AddTo(const MarkedNodes& marks, Graph* copy) const {
+Status StepComputation::AddTo(const NameTable& marks, Graph* copy) const {
   const Originals originals = OriginalsOfCopies(*copy);
   Added added;
   TF_RETURN_IF_ERROR(AddNodes(marks, copy, &added));
@@ -436,7 +435,7 @@ Status StepComputation::AddTo(const MarkedNodes& marks, Graph* copy) const {
   return OkStatus();
 }
 
-Status StepComputation::AddNodes(const MarkedNodes& marks, Graph* copy,
+Status StepComputation::AddNodes(const NameTable& marks, Graph* copy,
                                  Added* added) const {
   for (const std::string& name : computed_) {
     Node* clone = marks.FindClone(name)->node;
@@ -462,7 +461,7 @@ Status StepComputation::AddNodes(const MarkedNodes& marks, Graph* copy,
   return OkStatus();
 }
 
-Status StepComputation::Connect(const MarkedNodes& marks,
+Status StepComputation::Connect(const NameTable& marks,
                                 const Originals& originals, const Added& added,
                                 Graph* copy) const {
   const auto find = [&](const std::string& name) -> Node* {

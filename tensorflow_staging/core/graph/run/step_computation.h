@@ -17,7 +17,7 @@
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
 #include "tensorflow_staging/core/graph/run/construct_nodes.h"
 #include "tensorflow_staging/core/graph/run/fed_ahead.h"
-#include "tensorflow_staging/core/graph/run/marked_nodes.h"
+#include "tensorflow_staging/core/graph/run/name_table.h"
 #include "tensorflow_staging/core/graph/run/run_request.h"
 
 namespace tensorflow {
@@ -35,7 +35,7 @@ class StepComputation {
   // The arguments must outlive this object. `find` and `marks` are those of
   // `graph`.
   StepComputation(const Graph& graph, const NodeFinder& find,
-                  const MarkedNodes& marks, const RunRequest& run);
+                  const NameTable& marks, const RunRequest& run);
 
   StepComputation(const StepComputation&) = delete;
   StepComputation& operator=(const StepComputation&) = delete;
@@ -58,7 +58,7 @@ class StepComputation {
   //
   // Returns INVALID_ARGUMENT, and leaves `copy` unusable, if marks connect
   // nodes of different types.
-  Status AddTo(const MarkedNodes& marks, Graph* copy) const;
+  Status AddTo(const NameTable& marks, Graph* copy) const;
 
  private:
   struct Item {
@@ -92,14 +92,14 @@ class StepComputation {
   // under their names.
   using Added = std::map<std::string, Node*>;
   using Originals = absl::flat_hash_map<std::string, Node*>;
-  Status AddNodes(const MarkedNodes& marks, Graph* copy, Added* added) const;
-  Status Connect(const MarkedNodes& marks, const Originals& originals,
+  Status AddNodes(const NameTable& marks, Graph* copy, Added* added) const;
+  Status Connect(const NameTable& marks, const Originals& originals,
                  const Added& added, Graph* copy) const;
   Status CheckNothingIsDrawnTwice() const;
   Status CheckSourcesAdvanceTogether() const;
 
   const NodeFinder& find_;
-  const MarkedNodes& marks_;
+  const NameTable& marks_;
   const RunRequest& run_;
   ConstructNodes construct_nodes_;
   const FedAhead fed_ahead_;

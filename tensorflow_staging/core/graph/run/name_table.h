@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_GRAPH_RUN_MARKED_NODES_H_
-#define TENSORFLOW_STAGING_CORE_GRAPH_RUN_MARKED_NODES_H_
+#ifndef TENSORFLOW_STAGING_CORE_GRAPH_RUN_NAME_TABLE_H_
+#define TENSORFLOW_STAGING_CORE_GRAPH_RUN_NAME_TABLE_H_
 
 #include <map>
 #include <optional>
@@ -31,7 +31,7 @@ struct MarkedStandIn {
 // The nodes of a rewritten graph that SmartStage marked, by the name of their
 // original. This is the table of the names that a run may use although the
 // graph has no such node, or only a stand-in of it.
-struct MarkedNodes {
+struct NameTable {
   // A manual stage with several Puts has several clones of each node. They
   // compute the same, so the table has one of them.
   absl::flat_hash_map<std::string, MarkedClone> clones;
@@ -71,9 +71,9 @@ struct MarkedNodes {
 };
 
 // Reads the marks of `graph`. Returns INVALID_ARGUMENT if a mark is malformed.
-Status ReadMarks(const Graph& graph, MarkedNodes* nodes);
+Status ReadMarks(const Graph& graph, NameTable* nodes);
 
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_GRAPH_RUN_MARKED_NODES_H_
+#endif  // TENSORFLOW_STAGING_CORE_GRAPH_RUN_NAME_TABLE_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/graph/run/marked_nodes.h"
+#include "tensorflow_staging/core/graph/run/name_table.h"
 
 #include <optional>
 #include <utility>
@@ -34,7 +34,7 @@ using Scopes = std::map<std::string, std::string>;
 // Adds those of `unmarked`, the nodes that are neither clones nor stand-ins,
 // that have a name in a scope of clones.
 void AddLoweredNodes(const Graph& graph, const std::vector<Node*>& unmarked,
-                     const Scopes& scopes, MarkedNodes* nodes) {
+                     const Scopes& scopes, NameTable* nodes) {
   std::vector<std::pair<Node*, const Scopes::value_type*>> found;
   for (Node* node : unmarked) {
     absl::string_view name = node->name();
@@ -66,7 +66,7 @@ void AddLoweredNodes(const Graph& graph, const std::vector<Node*>& unmarked,
 
 }  // namespace
 
-std::optional<std::string> MarkedNodes::OriginalOf(const Node& node) const {
+std::optional<std::string> NameTable::OriginalOf(const Node& node) const {
   const auto it = lowered.find(&node);
   if (it != lowered.end()) return it->second;
   std::string original;
@@ -76,37 +76,35 @@ std::optional<std::string> MarkedNodes::OriginalOf(const Node& node) const {
   return original;
 }
 
-const MarkedClone* MarkedNodes::FindClone(absl::string_view original) const {
+const MarkedClone* NameTable::FindClone(absl::string_view original) const {
   const auto it = clones.find(original);
   return it == clones.end() ? nullptr : &it->second;
 }
 
-const MarkedClone* MarkedNodes::FindPass(absl::string_view original) const {
+const MarkedClone* NameTable::FindPass(absl::string_view original) const {
   const auto it = passes.find(original);
   return it == passes.end() ? nullptr : &it->second;
 }
 
-const MarkedStandIn* MarkedNodes::FindStandIn(
-    absl::string_view original) const {
+const MarkedStandIn* NameTable::FindStandIn(absl::string_view original) const {
   const auto it = stand_ins.find(original);
   return it == stand_ins.end() ? nullptr : &it->second;
 }
 
-const std::string* MarkedNodes::FindTakeStandIn(
-    const std::string& stage) const {
+const std::string* NameTable::FindTakeStandIn(const std::string& stage) const {
   const auto it = take_stand_ins.find(stage);
   return it == take_stand_ins.end() ? nullptr : &it->second;
 }
 
-bool MarkedNodes::IsCarried(absl::string_view original, int output) const {
+bool NameTable::IsCarried(absl::string_view original, int output) const {
   const MarkedStandIn* stand_in = FindStandIn(original);
   return stand_in != nullptr && output >= 0 &&
          output < static_cast<int>(stand_in->carried.size()) &&
          stand_in->carried[output];
 }
 
-Status ReadMarks(const Graph& graph, MarkedNodes* nodes) {
-  *nodes = MarkedNodes();
+Status ReadMarks(const Graph& graph, NameTable* nodes) {
+  *nodes = NameTable();
   Scopes scopes;
   std::vector<Node*> unmarked;
   for (Node* node : graph.op_nodes()) {
