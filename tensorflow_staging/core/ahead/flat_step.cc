@@ -13,7 +13,7 @@
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/graph/facts/function_names.h"
+#include "tensorflow_staging/core/graph/facts/called_functions.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
 
 namespace tensorflow {

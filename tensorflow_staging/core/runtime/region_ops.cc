@@ -11,7 +11,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/graph/facts/function_names.h"
+#include "tensorflow_staging/core/graph/facts/called_functions.h"
 
 namespace tensorflow {
 namespace staging {

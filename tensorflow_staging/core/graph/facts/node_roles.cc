@@ -15,7 +15,7 @@
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/graph/facts/function_names.h"
+#include "tensorflow_staging/core/graph/facts/called_functions.h"
 
 namespace tensorflow {
 namespace staging {

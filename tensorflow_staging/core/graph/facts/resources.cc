@@ -17,7 +17,7 @@
 #include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/graph/facts/function_names.h"
+#include "tensorflow_staging/core/graph/facts/called_functions.h"
 
 namespace tensorflow {
 namespace staging {

@@ -9,7 +9,7 @@
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/framework/graph_walk.h"
-#include "tensorflow_staging/core/graph/facts/function_names.h"
+#include "tensorflow_staging/core/graph/facts/called_functions.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
 
 namespace tensorflow {

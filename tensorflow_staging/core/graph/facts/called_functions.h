@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_GRAPH_FACTS_FUNCTION_NAMES_H_
-#define TENSORFLOW_STAGING_CORE_GRAPH_FACTS_FUNCTION_NAMES_H_
+#ifndef TENSORFLOW_STAGING_CORE_GRAPH_FACTS_CALLED_FUNCTIONS_H_
+#define TENSORFLOW_STAGING_CORE_GRAPH_FACTS_CALLED_FUNCTIONS_H_
 
 #include <string>
 #include <vector>
@@ -24,4 +24,4 @@ std::vector<std::string> CalledFunctions(
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_GRAPH_FACTS_FUNCTION_NAMES_H_
+#endif  // TENSORFLOW_STAGING_CORE_GRAPH_FACTS_CALLED_FUNCTIONS_H_
