@@ -2,7 +2,7 @@
 
 #include "tensorflow_staging/core/runtime/region_ops.h"
 
-#include <set>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,29 +50,21 @@ bool OnlyMoves(absl::string_view op) {
 
 bool MayCallPython(const Graph& graph,
                    const FunctionLibraryDefinition& functions) {
-  std::set<std::string> seen;
-  // The functions among `seen` that are still to be searched.
-  std::vector<std::string> calls;
-  const auto is_python = [&](const NodeDef& node) {
-    for (std::string& name : IsIteratorOfOtherRun(node.op())
-                                 ? functions.ListFunctionNames()
-                                 : CalledFunctions(node, functions)) {
-      if (seen.insert(name).second) calls.push_back(std::move(name));
-    }
+  const auto is_python = [](const NodeDef& node) {
     return IsPython(node.op());
   };
+  const auto may_call = [&functions, is_python](const NodeDef& node) {
+    return is_python(node) || (IsIteratorOfOtherRun(node.op()) &&
+                               AnyNodeOfFunctions(functions.ListFunctionNames(),
+                                                  functions, is_python));
+  };
+  std::vector<std::string> calls;
   for (const Node* node : graph.op_nodes()) {
-    if (is_python(node->def())) return true;
+    if (may_call(node->def())) return true;
+    absl::c_move(CalledFunctions(node->def(), functions),
+                 std::back_inserter(calls));
   }
-  while (!calls.empty()) {
-    const FunctionDef* const function = functions.Find(calls.back());
-    calls.pop_back();
-    if (function != nullptr &&
-        absl::c_any_of(function->node_def(), is_python)) {
-      return true;
-    }
-  }
-  return false;
+  return AnyNodeOfFunctions(std::move(calls), functions, may_call);
 }
 
 bool UsesIteratorOfOtherRun(const Graph& graph) {

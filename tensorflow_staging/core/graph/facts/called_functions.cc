@@ -2,6 +2,9 @@
 
 #include "tensorflow_staging/core/graph/facts/called_functions.h"
 
+#include <set>
+#include <utility>
+
 namespace tensorflow {
 namespace staging {
 
@@ -23,6 +26,25 @@ std::vector<std::string> CalledFunctions(
     names.push_back(function.name());
   }
   return names;
+}
+
+bool AnyNodeOfFunctions(std::vector<std::string> names,
+                        const FunctionLibraryDefinition& functions,
+                        absl::FunctionRef<bool(const NodeDef&)> accepts) {
+  std::set<std::string> seen(names.begin(), names.end());
+  names.assign(seen.begin(), seen.end());
+  while (!names.empty()) {
+    const FunctionDef* const function = functions.Find(names.back());
+    names.pop_back();
+    if (function == nullptr) continue;
+    for (const NodeDef& node : function->node_def()) {
+      if (accepts(node)) return true;
+      for (std::string& called : CalledFunctions(node, functions)) {
+        if (seen.insert(called).second) names.push_back(std::move(called));
+      }
+    }
+  }
+  return false;
 }
 
 }  // namespace staging

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -20,6 +21,12 @@ std::vector<NameAttrList> FunctionAttrs(const NodeDef& node);
 // function of `functions`, and the functions among its attributes.
 std::vector<std::string> CalledFunctions(
     const NodeDef& node, const FunctionLibraryDefinition& functions);
+
+// Returns whether `accepts` accepts a node of the functions `names`, or of those
+// that these call, directly or indirectly. Visits no function twice.
+bool AnyNodeOfFunctions(std::vector<std::string> names,
+                        const FunctionLibraryDefinition& functions,
+                        absl::FunctionRef<bool(const NodeDef&)> accepts);
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -248,7 +249,7 @@ RoleAndReason NodeRoles::Find(const Node& node) {
   if (IsSummaryOp(op)) return step(StepReason::kSummary);
   if (IsCollective(op)) return step(StepReason::kCollective);
   if (!node.op_def().is_stateful()) return {NodeRole::kPure};
-  if (IsOncePerRecord(op) || CallsStageableFunctionsOnly(node.def())) {
+  if (IsOncePerRecord(op) || CallsOnly(&stageable_, node.def())) {
     return {NodeRole::kOncePerRecord};
   }
   return step(StepReason::kSideEffect);
@@ -277,60 +278,44 @@ std::vector<std::string> NodeRoles::FunctionsOfCall(const NodeDef& def) const {
   return calls ? CalledFunctions(def, functions_) : std::vector<std::string>();
 }
 
-bool NodeRoles::CallsStageableFunctionsOnly(const NodeDef& def) {
+bool NodeRoles::CallsOnly(Examined* functions, const NodeDef& def) {
   const std::vector<std::string> called = FunctionsOfCall(def);
-  return !called.empty() && std::all_of(called.begin(), called.end(),
-                                        [this](const std::string& name) {
-                                          return IsStageableFunction(name);
-                                        });
+  return !called.empty() &&
+         absl::c_all_of(called, [this, functions](const std::string& name) {
+           return Passes(functions, name);
+         });
 }
 
-bool NodeRoles::IsStageableFunction(const std::string& name) {
-  const auto [it, inserted] = stageable_functions_.try_emplace(name, false);
+bool NodeRoles::Passes(Examined* functions, const std::string& name) {
+  const auto [it, inserted] = functions->passes.try_emplace(name, false);
   if (!inserted) return it->second;
   const FunctionDef* function = functions_.Find(name);
-  if (function == nullptr) return false;
-  for (const NodeDef& def : function->node_def()) {
-    if (!IsStageableInFunction(def)) return false;
-  }
-  stageable_functions_[name] = true;
-  return true;
+  const bool passes =
+      function != nullptr &&
+      absl::c_all_of(function->node_def(), [&](const NodeDef& def) {
+        return (this->*functions->accepts)(def);
+      });
+  return functions->passes[name] = passes;
 }
 
-bool NodeRoles::IsStageableInFunction(const NodeDef& def) {
+bool NodeRoles::IsStageable(const NodeDef& def) {
   const OpDef* op = nullptr;
   if (!functions_.LookUpOpDef(def.op(), &op).ok()) return false;
   if (IsCollective(def.op()) || IsSummaryOp(def.op())) return false;
   if (!op->is_stateful()) return true;
-  return IsOncePerRecord(def.op()) || CallsStageableFunctionsOnly(def);
+  return IsOncePerRecord(def.op()) || CallsOnly(&stageable_, def);
 }
 
 bool NodeRoles::IsRepeatable(const Node& node) {
   return !IsSource(node.type_string()) && !IsBufferOp(node) &&
-         IsRepeatable(node.def());
+         IsRepeatableNode(node.def());
 }
 
-bool NodeRoles::IsRepeatable(const NodeDef& def) {
+bool NodeRoles::IsRepeatableNode(const NodeDef& def) {
   const OpDef* op = nullptr;
   if (!functions_.LookUpOpDef(def.op(), &op).ok()) return false;
-  if (!op->is_stateful() || IsRepeatableOp(def.op())) return true;
-  const std::vector<std::string> called = FunctionsOfCall(def);
-  return !called.empty() && std::all_of(called.begin(), called.end(),
-                                        [this](const std::string& name) {
-                                          return IsRepeatableFunction(name);
-                                        });
-}
-
-bool NodeRoles::IsRepeatableFunction(const std::string& name) {
-  const auto [it, inserted] = repeatable_functions_.try_emplace(name, false);
-  if (!inserted) return it->second;
-  const FunctionDef* function = functions_.Find(name);
-  if (function == nullptr) return false;
-  for (const NodeDef& def : function->node_def()) {
-    if (!IsRepeatable(def)) return false;
-  }
-  repeatable_functions_[name] = true;
-  return true;
+  return !op->is_stateful() || IsRepeatableOp(def.op()) ||
+         CallsOnly(&repeatable_, def);
 }
 
 }  // namespace staging

@@ -131,14 +131,19 @@ class NodeRoles {
   // Returns the names of the functions that a function call, a conditional or a
   // loop calls; nothing for other ops.
   std::vector<std::string> FunctionsOfCall(const NodeDef& def) const;
-  // Returns whether a stateful op calls functions, and all of them could run
-  // ahead if their nodes were in the graph.
-  bool CallsStageableFunctionsOnly(const NodeDef& def);
-  bool IsStageableFunction(const std::string& name);
-  bool IsStageableInFunction(const NodeDef& def);
+  // Whether functions have only nodes that `accepts` accepts, by name. False
+  // while a function is being examined, so that no recursive one passes.
+  struct Examined {
+    bool (NodeRoles::* const accepts)(const NodeDef&);
+    absl::flat_hash_map<std::string, bool> passes;
+  };
+  // Returns whether a stateful op calls functions, and all of them pass.
+  bool CallsOnly(Examined* functions, const NodeDef& def);
+  bool Passes(Examined* functions, const std::string& name);
+  // Returns whether `def` could run ahead if it were in the graph.
+  bool IsStageable(const NodeDef& def);
   // Returns whether `def`, a node that can run ahead, is repeatable.
-  bool IsRepeatable(const NodeDef& def);
-  bool IsRepeatableFunction(const std::string& name);
+  bool IsRepeatableNode(const NodeDef& def);
 
   const Graph& graph_;
   const NodeFilter counts_;
@@ -147,11 +152,8 @@ class NodeRoles {
   // Null until the first table.
   std::unique_ptr<Resources> resources_;
   ResourceEffects effects_;
-  // The results of IsStageableFunction, by function name. False while the
-  // function is being examined, so that a recursive function is not stageable.
-  absl::flat_hash_map<std::string, bool> stageable_functions_;
-  // The results of IsRepeatableFunction, likewise.
-  absl::flat_hash_map<std::string, bool> repeatable_functions_;
+  Examined stageable_{&NodeRoles::IsStageable, {}};
+  Examined repeatable_{&NodeRoles::IsRepeatableNode, {}};
 };
 
 }  // namespace staging

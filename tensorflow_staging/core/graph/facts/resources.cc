@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -75,9 +76,9 @@ class NamedInFunctions {
   NamedInFunctions(const FunctionLibraryDefinition& functions,
                    const Keys& wanted)
       : functions_(functions), wanted_(wanted) {
-    for (const std::string& name : functions.ListFunctionNames()) {
-      any_ = any_ || !NamedDirectly(name).empty();
-    }
+    any_ = AnyNodeOfFunctions(
+        functions.ListFunctionNames(), functions,
+        [this](const NodeDef& node) { return NamedBy(node).has_value(); });
   }
 
   // Returns whether any function names a resource.
@@ -94,36 +95,20 @@ class NamedInFunctions {
   }
 
  private:
-  Keys NamedDirectly(const std::string& name) const {
-    Keys keys;
-    const FunctionDef* function = functions_.Find(name);
-    if (function == nullptr) return keys;
-    for (const NodeDef& node : function->node_def()) {
-      const auto key = SharedResourceOf(node);
-      if (key && wanted_.count(*key) > 0) keys.insert(*key);
-    }
-    return keys;
+  std::optional<ResourceKey> NamedBy(const NodeDef& node) const {
+    auto key = SharedResourceOf(node);
+    return key && wanted_.count(*key) > 0 ? std::move(key) : std::nullopt;
   }
 
   const Keys& Named(const std::string& name) {
     const auto [it, inserted] = named_.try_emplace(name);
-    if (!inserted) return it->second;
-    Keys keys;
-    std::vector<std::string> calls = {name};
-    std::set<std::string> seen = {name};
-    while (!calls.empty()) {
-      const std::string next = calls.back();
-      calls.pop_back();
-      keys.merge(NamedDirectly(next));
-      const FunctionDef* function = functions_.Find(next);
-      if (function == nullptr) continue;
-      for (const NodeDef& node : function->node_def()) {
-        for (std::string& called : CalledFunctions(node, functions_)) {
-          if (seen.insert(called).second) calls.push_back(std::move(called));
-        }
-      }
-    }
-    return it->second = std::move(keys);
+    Keys& keys = it->second;
+    if (!inserted) return keys;
+    AnyNodeOfFunctions({name}, functions_, [this, &keys](const NodeDef& node) {
+      if (auto key = NamedBy(node)) keys.insert(*std::move(key));
+      return false;
+    });
+    return keys;
   }
 
   const FunctionLibraryDefinition& functions_;

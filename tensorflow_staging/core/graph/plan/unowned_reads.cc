@@ -2,9 +2,7 @@
 
 #include "tensorflow_staging/core/graph/plan/unowned_reads.h"
 
-#include <set>
 #include <string>
-#include <utility>
 
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/util/device_name_utils.h"
@@ -22,21 +20,9 @@ constexpr char kEagerPythonOp[] = "EagerPyFunc";
 // Whether `node` is of type `op`, or calls a function with such a node.
 bool Runs(const NodeDef& node, const std::string& op,
           const FunctionLibraryDefinition& functions) {
-  if (node.op() == op) return true;
-  std::vector<std::string> calls = CalledFunctions(node, functions);
-  std::set<std::string> seen(calls.begin(), calls.end());
-  while (!calls.empty()) {
-    const FunctionDef* const function = functions.Find(calls.back());
-    calls.pop_back();
-    if (function == nullptr) continue;
-    for (const NodeDef& inner : function->node_def()) {
-      if (inner.op() == op) return true;
-      for (std::string& name : CalledFunctions(inner, functions)) {
-        if (seen.insert(name).second) calls.push_back(std::move(name));
-      }
-    }
-  }
-  return false;
+  const auto is_op = [&op](const NodeDef& inner) { return inner.op() == op; };
+  return is_op(node) ||
+         AnyNodeOfFunctions(CalledFunctions(node, functions), functions, is_op);
 }
 
 // The handles of iterators that `node` depends on.
