@@ -2,6 +2,9 @@
 
 #include "tensorflow_staging/core/graph/partition/reason_text.h"
 
+#include <iterator>
+
+#include "absl/algorithm/container.h"
 #include "tensorflow/core/platform/strcat.h"
 
 namespace tensorflow {
@@ -9,6 +12,7 @@ namespace staging {
 namespace {
 
 struct Texts {
+  StepReason reason = StepReason::kNone;
   // The phrase for a reason that is about another node, whose name follows, or
   // about no particular node.
   const char* verb_phrase = "runs ahead";
@@ -17,100 +21,81 @@ struct Texts {
   const char* advice = "";
 };
 
+constexpr Texts kTexts[] = {
+    {StepReason::kVariable, "depends on variable",
+     "is a variable, or forwards a variable reference",
+     "If only lookups read the variable and their values may be a little "
+     "old, let them run ahead with do_async_embedding and "
+     "tf.staging.allow_stale."},
+    {StepReason::kPlaceholder, "depends on placeholder", "is a placeholder",
+     "Let a tf.data dataset yield the value, or let tf.staged feed it with "
+     "feed_dict."},
+    {StepReason::kTable, "depends on a table that the graph writes to,",
+     "is a table that the graph writes to",
+     "Fill the table with its initialiser alone, before the first step."},
+    {StepReason::kControlFlow,
+     "depends on control flow (Switch, Merge, Enter, ...) that cannot run "
+     "ahead as a whole, at",
+     "is control flow (Switch, Merge, Enter, ...) that cannot run ahead as a "
+     "whole",
+     "Build it with tf.cond and tf.while_loop, or call "
+     "tf.enable_control_flow_v2() before you build the graph."},
+    {StepReason::kCollective, "depends on communication between devices at",
+     "communicates between devices",
+     "Let it use what the step computes alone, not what leads from a source "
+     "to the step."},
+    {StepReason::kSaver, "depends on saving or restoring at",
+     "saves or restores",
+     "Let it use what the step computes alone, not what leads from a source "
+     "to the step."},
+    {StepReason::kSummary, "depends on summary", "creates a summary",
+     "Let no other node depend on the summary."},
+    {StepReason::kTarget,
+     "depends on a node marked by tf.train.mark_target_node,",
+     "is marked by tf.train.mark_target_node",
+     "Do not give the node to tf.train.mark_target_node, or mark a later "
+     "node."},
+    {StepReason::kManualStage, "belongs to or depends on the manual stage of",
+     "belongs to a manual stage",
+     "Give the tensor to the tf.staged that reads its source, too."},
+    {StepReason::kSideEffect, "depends on an op with a state or side effect,",
+     "has a state or side effect",
+     "Replace the op with one that has no state, such as tf.data instead of "
+     "a queue, a reader or a counter."},
+    {StepReason::kConditionalSource,
+     "depends on a source that is read in a branch or a loop,",
+     "is read in a branch or a loop",
+     "Call get_next() outside the branch or loop."},
+    {StepReason::kSharedIterator,
+     "depends on an iterator that the step may also read, through",
+     "may read an iterator in the step",
+     "Give the step an iterator of its own."},
+    {StepReason::kChangingData,
+     "depends on an iterator whose dataset uses a resource that the graph "
+     "may change,",
+     nullptr,
+     "Let the dataset use a resource that only its initialiser changes."},
+    {StepReason::kOncePerRecordOnBothSides,
+     "depends on an op that must run once per record and that the step "
+     "itself uses,",
+     "must run once per record, and the step itself uses it",
+     "Give the step an op of its own."},
+    {StepReason::kMixedSources,
+     "depends on several sources that the step may advance independently, at",
+     "depends on several sources that the step may advance independently",
+     "Put the datasets together with tf.data.Dataset.zip, so that there is "
+     "one source."},
+    {StepReason::kNothingToCarry, "has only control dependents in the step"},
+    {StepReason::kNoLookup, "could run ahead only with a lookup"},
+    {StepReason::kUnneeded, "is computed only if a run asks for it"},
+    {StepReason::kNoSource, "depends on no source of records"},
+    {StepReason::kAddedLater, "was added after the stages had begun to run"},
+};
+
 Texts TextsOf(StepReason reason) {
-  switch (reason) {
-    case StepReason::kVariable:
-      return {"depends on variable",
-              "is a variable, or forwards a variable reference",
-              "If only lookups read the variable and their values may be a "
-              "little old, let them run ahead with do_async_embedding and "
-              "tf.staging.allow_stale."};
-    case StepReason::kPlaceholder:
-      return {"depends on placeholder", "is a placeholder",
-              "Let a tf.data dataset yield the value, or let tf.staged feed it "
-              "with feed_dict."};
-    case StepReason::kTable:
-      return {"depends on a table that the graph writes to,",
-              "is a table that the graph writes to",
-              "Fill the table with its initialiser alone, before the first "
-              "step."};
-    case StepReason::kControlFlow:
-      return {
-          "depends on control flow (Switch, Merge, Enter, ...) that cannot "
-          "run ahead as a whole, at",
-          "is control flow (Switch, Merge, Enter, ...) that cannot run "
-          "ahead as a whole",
-          "Build it with tf.cond and tf.while_loop, or call "
-          "tf.enable_control_flow_v2() before you build the graph."};
-    case StepReason::kCollective:
-      return {"depends on communication between devices at",
-              "communicates between devices",
-              "Let it use what the step computes alone, not what leads from a "
-              "source to the step."};
-    case StepReason::kSaver:
-      return {"depends on saving or restoring at", "saves or restores",
-              "Let it use what the step computes alone, not what leads from a "
-              "source to the step."};
-    case StepReason::kSummary:
-      return {"depends on summary", "creates a summary",
-              "Let no other node depend on the summary."};
-    case StepReason::kTarget:
-      return {"depends on a node marked by tf.train.mark_target_node,",
-              "is marked by tf.train.mark_target_node",
-              "Do not give the node to tf.train.mark_target_node, or mark a "
-              "later node."};
-    case StepReason::kManualStage:
-      return {"belongs to or depends on the manual stage of",
-              "belongs to a manual stage",
-              "Give the tensor to the tf.staged that reads its source, too."};
-    case StepReason::kSideEffect:
-      return {"depends on an op with a state or side effect,",
-              "has a state or side effect",
-              "Replace the op with one that has no state, such as tf.data "
-              "instead of a queue, a reader or a counter."};
-    case StepReason::kConditionalSource:
-      return {"depends on a source that is read in a branch or a loop,",
-              "is read in a branch or a loop",
-              "Call get_next() outside the branch or loop."};
-    case StepReason::kSharedIterator:
-      return {"depends on an iterator that the step may also read, through",
-              "may read an iterator in the step",
-              "Give the step an iterator of its own."};
-    case StepReason::kChangingData:
-      return {
-          "depends on an iterator whose dataset uses a resource that the "
-          "graph may change,",
-          nullptr,
-          "Let the dataset use a resource that only its initialiser "
-          "changes."};
-    case StepReason::kOncePerRecordOnBothSides:
-      return {
-          "depends on an op that must run once per record and that the "
-          "step itself uses,",
-          "must run once per record, and the step itself uses it",
-          "Give the step an op of its own."};
-    case StepReason::kMixedSources:
-      return {
-          "depends on several sources that the step may advance "
-          "independently, at",
-          "depends on several sources that the step may advance "
-          "independently",
-          "Put the datasets together with tf.data.Dataset.zip, so that "
-          "there is one source."};
-    case StepReason::kNothingToCarry:
-      return {"has only control dependents in the step"};
-    case StepReason::kNoLookup:
-      return {"could run ahead only with a lookup"};
-    case StepReason::kUnneeded:
-      return {"is computed only if a run asks for it"};
-    case StepReason::kNoSource:
-      return {"depends on no source of records"};
-    case StepReason::kAddedLater:
-      return {"was added after the stages had begun to run"};
-    case StepReason::kNone:
-      break;
-  }
-  return {};
+  const auto* const found = absl::c_find_if(
+      kTexts, [reason](const Texts& texts) { return texts.reason == reason; });
+  return found == std::end(kTexts) ? Texts() : *found;
 }
 
 }  // namespace
