@@ -10,11 +10,11 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "tensorflow/core/common_runtime/device_set.h"
-#include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session_options.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/graph_pass.h"
 #include "tensorflow_staging/core/graph/facts/node_filter.h"
 #include "tensorflow_staging/core/graph/facts/stale_reads.h"
 #include "tensorflow_staging/core/graph/place/stage_delivery.h"
@@ -40,12 +40,6 @@ bool HasStage(const Graph& graph) {
     if (IsBufferPut(*node) || IsBufferTake(*node)) return true;
   }
   return false;
-}
-
-// Whether a pass runs on the graph of a session, or of a run of one.
-bool ConcernsSession(const GraphOptimizationPassOptions& options) {
-  return options.graph != nullptr && options.session_options != nullptr &&
-         !options.is_function_graph;
 }
 
 // Returns the filter for `graph` after its rewrite: what the rewrite adds
@@ -83,65 +77,76 @@ Status StageLookups(const SmartStageSettings& settings,
   return RewriteStages(plan, rewrite, graph);
 }
 
-// Runs on the whole graph whenever a session's graph is created or extended.
-class SmartStagePass : public GraphOptimizationPass {
- public:
-  Status Run(const GraphOptimizationPassOptions& options) override {
-    if (!ConcernsSession(options)) return OkStatus();
-    SmartStageSettings settings;
-    TF_RETURN_IF_ERROR(
-        ReadSmartStageSettings(options.session_options->config, &settings));
-    Graph* graph = options.graph->get();
-    if (!settings.finds_stages() && !HasStage(*graph)) return OkStatus();
-    ForgetDevicesOfBufferOps(graph);
-    core::RefCountPtr<GraphHistory> history;
-    NodeFilter counts;
-    if (options.device_set != nullptr) {
-      history = GraphHistory::Of(options.session_handle, *options.device_set);
-      if (history != nullptr) {
-        counts = history->FilterIfRunning(*options.device_set);
-        if (!counts.graph_grows()) history->RememberNodes(*graph);
-        if (history->HasStartedWithoutStages(*options.device_set)) {
-          settings.enabled = false;
-          settings.async_embedding.enabled = false;
-        }
-      }
-    }
-    RewriteOptions rewrite;
-    rewrite.buffer = settings.buffer;
-    rewrite.on_cpu = settings.on_cpu;
-    rewrite.session = options.session_handle;
-    rewrite.infer_shapes = !options.session_options->config.graph_options()
-                                .rewrite_options()
-                                .disable_meta_optimizer();
-    const NodeFilter counts_after = AfterRewrite(counts, *graph);
-    std::vector<LateStage> late;
-    TF_RETURN_IF_ERROR(
-        AlignStages(counts, settings.content, rewrite, graph, &late));
-    const StagePlan plan(*graph, settings.enabled, settings.name, counts_after,
-                         settings.content);
-    std::vector<PrefetchRunnerOptions> runners = RunnersOfPlan(plan, settings);
-    // Running stages do not change, and have been logged already.
-    if (settings.enabled && !counts.graph_grows()) {
-      LogStages(plan, *graph, history.get());
-    }
-    if (counts.graph_grows()) WarnOfLateReaders(plan, *graph, history.get());
-    const std::vector<StageNote> notes = NotesOnChangingState(plan, *graph);
-    TF_RETURN_IF_ERROR(RewriteStages(plan, rewrite, graph));
-    if (settings.async_embedding.enabled) {
-      TF_RETURN_IF_ERROR(StageLookups(settings, counts_after, rewrite,
-                                      history.get(), &runners, graph));
-    }
-    if (counts.graph_grows()) {
-      TF_RETURN_IF_ERROR(ConnectLateSources(counts_after, graph));
-    }
-    TF_RETURN_IF_ERROR(AddRunnersNode(runners, options.session_handle, graph));
-    TF_RETURN_IF_ERROR(AddNotes(notes, graph));
-    TF_RETURN_IF_ERROR(AddNotes(NotesOnLateStages(late), graph));
-    if (history != nullptr) history->RememberBuffers(*graph);
-    return OkStatus();
-  }
+// What the history of a session says of its graph.
+struct KnownOfGraph {
+  // Null if the session keeps none.
+  core::RefCountPtr<GraphHistory> history;
+  NodeFilter counts;
+  bool started_without_stages = false;
 };
+
+KnownOfGraph Recall(const GraphOptimizationPassOptions& options,
+                    const Graph& graph) {
+  KnownOfGraph known;
+  if (options.device_set == nullptr) return known;
+  const DeviceSet& devices = *options.device_set;
+  known.history = GraphHistory::Of(options.session_handle, devices);
+  if (known.history == nullptr) return known;
+  known.counts = known.history->FilterIfRunning(devices);
+  if (!known.counts.graph_grows()) known.history->RememberNodes(graph);
+  known.started_without_stages =
+      known.history->HasStartedWithoutStages(devices);
+  return known;
+}
+
+// Runs on the whole graph whenever a session's graph is created or extended.
+Status StageGraph(const GraphOptimizationPassOptions& options, Graph* graph) {
+  const ConfigProto& config = options.session_options->config;
+  SmartStageSettings settings;
+  TF_RETURN_IF_ERROR(ReadSmartStageSettings(config, &settings));
+  if (!settings.finds_stages() && !HasStage(*graph)) return OkStatus();
+  ForgetDevicesOfBufferOps(graph);
+  const KnownOfGraph known = Recall(options, *graph);
+  GraphHistory* const history = known.history.get();
+  const NodeFilter& counts = known.counts;
+  if (known.started_without_stages) {
+    settings.enabled = false;
+    settings.async_embedding.enabled = false;
+  }
+  RewriteOptions rewrite;
+  rewrite.buffer = settings.buffer;
+  rewrite.on_cpu = settings.on_cpu;
+  rewrite.session = options.session_handle;
+  rewrite.infer_shapes =
+      !config.graph_options().rewrite_options().disable_meta_optimizer();
+  const NodeFilter counts_after = AfterRewrite(counts, *graph);
+  std::vector<LateStage> late;
+  TF_RETURN_IF_ERROR(
+      AlignStages(counts, settings.content, rewrite, graph, &late));
+  const StagePlan plan(*graph, settings.enabled, settings.name, counts_after,
+                       settings.content);
+  std::vector<PrefetchRunnerOptions> runners = RunnersOfPlan(plan, settings);
+  if (counts.graph_grows()) {
+    // Running stages do not change, and have been logged already.
+    WarnOfLateReaders(plan, *graph, history);
+  } else if (settings.enabled) {
+    LogStages(plan, *graph, history);
+  }
+  const std::vector<StageNote> notes = NotesOnChangingState(plan, *graph);
+  TF_RETURN_IF_ERROR(RewriteStages(plan, rewrite, graph));
+  if (settings.async_embedding.enabled) {
+    TF_RETURN_IF_ERROR(StageLookups(settings, counts_after, rewrite, history,
+                                    &runners, graph));
+  }
+  if (counts.graph_grows()) {
+    TF_RETURN_IF_ERROR(ConnectLateSources(counts_after, graph));
+  }
+  TF_RETURN_IF_ERROR(AddRunnersNode(runners, options.session_handle, graph));
+  TF_RETURN_IF_ERROR(AddNotes(notes, graph));
+  TF_RETURN_IF_ERROR(AddNotes(NotesOnLateStages(late), graph));
+  if (history != nullptr) history->RememberBuffers(*graph);
+  return OkStatus();
+}
 
 // Whether two devices are streams of one GPU of this process.
 bool AreOnSameGpu(const DeviceSet* devices, const std::string& a,
@@ -160,54 +165,43 @@ bool AreOnSameGpu(const DeviceSet* devices, const std::string& a,
 
 // Chooses the devices of the ops around buffers after placement, when the
 // devices of the step are known.
-class StageDeliveryPass : public GraphOptimizationPass {
- public:
-  Status Run(const GraphOptimizationPassOptions& options) override {
-    if (!ConcernsSession(options)) return OkStatus();
-    SmartStageSettings settings;
-    TF_RETURN_IF_ERROR(
-        ReadSmartStageSettings(options.session_options->config, &settings));
-    Graph* graph = options.graph->get();
-    TF_RETURN_IF_ERROR(HandOverRecords(
-        [&options](const std::string& a, const std::string& b) {
-          return AreOnSameGpu(options.device_set, a, b);
-        },
-        graph));
-    TF_RETURN_IF_ERROR(settings.on_cpu ? DeliverToConsumers(graph)
-                                       : KeepOnHost(graph));
-    MoveControlOpsToCpu(graph);
-    if (HasStage(*graph)) {
-      TF_RETURN_IF_ERROR(AddNotes(NotesOnUnownedReads(*graph), graph));
-    }
-    return OkStatus();
-  }
-};
+Status DeliverRecords(const GraphOptimizationPassOptions& options,
+                      Graph* graph) {
+  SmartStageSettings settings;
+  TF_RETURN_IF_ERROR(
+      ReadSmartStageSettings(options.session_options->config, &settings));
+  TF_RETURN_IF_ERROR(HandOverRecords(
+      [&options](const std::string& a, const std::string& b) {
+        return AreOnSameGpu(options.device_set, a, b);
+      },
+      graph));
+  TF_RETURN_IF_ERROR(settings.on_cpu ? DeliverToConsumers(graph)
+                                     : KeepOnHost(graph));
+  MoveControlOpsToCpu(graph);
+  if (!HasStage(*graph)) return OkStatus();
+  return AddNotes(NotesOnUnownedReads(*graph), graph);
+}
 
 // Runs on the graph of each run. Rejects a run that would read an
 // iterator beside a stage, and marks the buffers that the run uses.
 // Once a buffer has been used, the regions no longer change.
-class StageRunPass : public GraphOptimizationPass {
- public:
-  Status Run(const GraphOptimizationPassOptions& options) override {
-    if (!ConcernsSession(options) || options.device_set == nullptr) {
-      return OkStatus();
-    }
-    TF_RETURN_IF_ERROR(CheckNoSourceReadsBeside(**options.graph));
-    TF_RETURN_IF_ERROR(CheckFeedsAreNotDrawnAgain(**options.graph));
-    WarnOfStringHandles(**options.graph);
-    GraphHistory::MarkBuffersUsed(**options.graph, *options.device_set);
-    return OkStatus();
-  }
-};
+Status CheckRun(const GraphOptimizationPassOptions& options, Graph* graph) {
+  if (options.device_set == nullptr) return OkStatus();
+  TF_RETURN_IF_ERROR(CheckNoSourceReadsBeside(*graph));
+  TF_RETURN_IF_ERROR(CheckFeedsAreNotDrawnAgain(*graph));
+  WarnOfStringHandles(*graph);
+  GraphHistory::MarkBuffersUsed(*graph, *options.device_set);
+  return OkStatus();
+}
 
 // Before functional control flow is lowered (10): a control flow op can be
 // staged while it is one node.
 REGISTER_OPTIMIZATION(OptimizationPassRegistry::PRE_PLACEMENT, 5,
-                      SmartStagePass);
+                      GraphPass<StageGraph>);
 REGISTER_OPTIMIZATION(OptimizationPassRegistry::POST_PLACEMENT, 5,
-                      StageDeliveryPass);
+                      GraphPass<DeliverRecords>);
 REGISTER_OPTIMIZATION(OptimizationPassRegistry::POST_REWRITE_FOR_EXEC, 5,
-                      StageRunPass);
+                      GraphPass<CheckRun>);
 
 }  // namespace
 }  // namespace staging

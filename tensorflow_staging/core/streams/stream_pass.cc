@@ -3,10 +3,10 @@
 // The graph passes that put the nodes of a session's graph on the streams of
 // its GPUs. They only read options and call the other files of this folder.
 
-#include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/public/session_options.h"
+#include "tensorflow_staging/core/framework/graph_pass.h"
 #include "tensorflow_staging/core/streams/requested_streams.h"
 #include "tensorflow_staging/core/streams/stream_constants.h"
 #include "tensorflow_staging/core/streams/stream_placement.h"
@@ -15,11 +15,6 @@
 namespace tensorflow {
 namespace staging {
 namespace {
-
-bool IsGraphOfSession(const GraphOptimizationPassOptions& options) {
-  return options.graph != nullptr && options.session_options != nullptr &&
-         !options.is_function_graph;
-}
 
 // Returns how many GPUs with several streams a session has. CreateGpuStreams
 // has described the streams in the session's options.
@@ -30,52 +25,43 @@ int GpusWithStreams(const ConfigProto& config, const StreamSettings& settings) {
 
 // Runs on the whole graph whenever a session's graph is created or extended,
 // after placement.
-class StreamPlacementPass : public GraphOptimizationPass {
- public:
-  Status Run(const GraphOptimizationPassOptions& options) override {
-    if (!IsGraphOfSession(options)) return OkStatus();
-    const ConfigProto& config = options.session_options->config;
-    StreamSettings settings;
-    TF_RETURN_IF_ERROR(ReadStreamSettings(config, &settings));
-    if (!settings.enabled) {
-      if (settings.stages) {
-        LOG_FIRST_N(WARNING, 1)
-            << "optimizer_options.stage_multi_stream has no effect, because "
-               "rewrite_options.use_multi_stream is not ON: stages run on the "
-               "only stream of their GPU.";
-      }
-      return OkStatus();
+Status PlaceStreams(const GraphOptimizationPassOptions& options, Graph* graph) {
+  const ConfigProto& config = options.session_options->config;
+  StreamSettings settings;
+  TF_RETURN_IF_ERROR(ReadStreamSettings(config, &settings));
+  if (!settings.enabled) {
+    if (settings.stages) {
+      LOG_FIRST_N(WARNING, 1)
+          << "optimizer_options.stage_multi_stream has no effect, because "
+             "rewrite_options.use_multi_stream is not ON: stages run on the "
+             "only stream of their GPU.";
     }
-    Graph* graph = options.graph->get();
-    RequestedStreams requested;
-    TF_RETURN_IF_ERROR(ReadRequestedStreams(settings, *graph, &requested));
-    const int gpus = GpusWithStreams(config, settings);
-    if (gpus > 0) PlaceOnStreams(gpus, requested, graph);
     return OkStatus();
   }
-};
+  RequestedStreams requested;
+  TF_RETURN_IF_ERROR(ReadRequestedStreams(settings, *graph, &requested));
+  const int gpus = GpusWithStreams(config, settings);
+  if (gpus > 0) PlaceOnStreams(gpus, requested, graph);
+  return OkStatus();
+}
 
 // Runs on the graph of each run. A run may feed a constant, so the constants of
 // the session's graph cannot have copies.
-class StreamConstantsPass : public GraphOptimizationPass {
- public:
-  Status Run(const GraphOptimizationPassOptions& options) override {
-    if (!IsGraphOfSession(options)) return OkStatus();
-    const ConfigProto& config = options.session_options->config;
-    StreamSettings settings;
-    TF_RETURN_IF_ERROR(ReadStreamSettings(config, &settings));
-    const int gpus = GpusWithStreams(config, settings);
-    if (gpus == 0) return OkStatus();
-    return CopyConstantsToStreams(gpus, options.graph->get());
-  }
-};
+Status CopyConstants(const GraphOptimizationPassOptions& options,
+                     Graph* graph) {
+  const ConfigProto& config = options.session_options->config;
+  StreamSettings settings;
+  TF_RETURN_IF_ERROR(ReadStreamSettings(config, &settings));
+  const int gpus = GpusWithStreams(config, settings);
+  return gpus == 0 ? OkStatus() : CopyConstantsToStreams(gpus, graph);
+}
 
 // Before stages deliver their records (5), to the devices where the step uses
 // them.
 REGISTER_OPTIMIZATION(OptimizationPassRegistry::POST_PLACEMENT, 4,
-                      StreamPlacementPass);
+                      GraphPass<PlaceStreams>);
 REGISTER_OPTIMIZATION(OptimizationPassRegistry::POST_REWRITE_FOR_EXEC, 6,
-                      StreamConstantsPass);
+                      GraphPass<CopyConstants>);
 
 }  // namespace
 }  // namespace staging
