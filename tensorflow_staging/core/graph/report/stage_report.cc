@@ -3,6 +3,7 @@
 #include "tensorflow_staging/core/graph/report/stage_report.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -11,6 +12,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
@@ -37,40 +39,40 @@ std::vector<std::string> NamesOf(const std::vector<const Node*>& nodes) {
   return names;
 }
 
-class Reporter {
+StageReport::Outside Outside(const Node& node, const NodeSides& sides) {
+  const NodeSides::Why& why = sides.WhyNot(node);
+  return {node.name(), node.type_string(), ReasonText(*why.node, why.reason)};
+}
+
+// Finds what a report says of the stages.
+class StagesReporter {
  public:
   // `lookups` may be null.
-  Reporter(const Graph& graph, const StagePlan& plan,
-           const PlannedLookups* lookups, const ReportOptions& options)
+  StagesReporter(const Graph& graph, const StagePlan& plan,
+                 const PlannedLookups* lookups, const ReportOptions& options,
+                 const NodeSides& sides)
       : graph_(graph),
         plan_(plan),
         lookups_(lookups),
         content_(options.content),
         stale_steps_(options.stale_steps),
-        sides_(graph, plan, lookups) {}
+        sides_(sides) {}
 
-  StageReport Run() {
+  std::vector<StageReport::Stage> Find() const {
+    std::vector<StageReport::Stage> stages;
     const std::vector<StageReads> reads = FindStageReads(graph_, plan_);
     for (size_t i = 0; i < reads.size(); ++i) {
-      AddStage(plan_.stages()[i], reads[i]);
+      stages.push_back(StageOf(plan_.stages()[i], reads[i]));
     }
     if (lookups_ != nullptr) {
       for (const PlannedStage& stage : lookups_->plan->stages()) {
-        AddStageOfLookups(stage);
+        stages.push_back(StageOfLookups(stage));
       }
     }
-    AddUnstagedSources();
-    AddReasons();
-    AddGraph();
-    return std::move(report_);
+    return stages;
   }
 
  private:
-  StageReport::Outside Outside(const Node& node) const {
-    const NodeSides::Why& why = sides_.WhyNot(node);
-    return {node.name(), node.type_string(), ReasonText(*why.node, why.reason)};
-  }
-
   // Returns the record of a manual stage to which SmartStage adds nothing: the
   // Take's outputs, and what the step uses of the stage's sources beside it.
   StagedRegion RecordOf(const PlannedStage& planned) const {
@@ -88,12 +90,33 @@ class Reporter {
     return record;
   }
 
-  void AddStage(const PlannedStage& planned, const StageReads& reads) {
+  // Returns what stages of both kinds have: a name, sources, and the tensors of
+  // their records, as `name_of` names them.
+  static StageReport::Stage WithRecord(
+      const PlannedStage& planned, const Graph& graph,
+      const StagedRegion& region,
+      absl::FunctionRef<std::string(const StagedTensor&)> name_of) {
+    StageReport::Stage stage;
+    stage.name = planned.name;
+    stage.sources = NamesOf(region.sources);
+    const std::vector<PartialTensorShape> shapes =
+        BoundaryShapes(graph, region);
+    for (size_t i = 0; i < region.boundary.size(); ++i) {
+      const StagedTensor& tensor = region.boundary[i];
+      auto& tensors = tensor.only_if_asked ? stage.elements : stage.boundary;
+      tensors.push_back(
+          {name_of(tensor), tensor.node->output_type(tensor.index), shapes[i]});
+    }
+    return stage;
+  }
+
+  StageReport::Stage StageOf(const PlannedStage& planned,
+                             const StageReads& reads) const {
     const StagedRegion take =
         planned.region == nullptr ? RecordOf(planned) : StagedRegion();
     const StagedRegion& region = planned.region ? *planned.region : take;
-    StageReport::Stage stage;
-    stage.name = planned.name;
+    StageReport::Stage stage =
+        WithRecord(planned, graph_, region, std::mem_fn(&StagedTensor::name));
     stage.by_hand = planned.is_manual();
     for (const StageReads::Iterator& read : reads.iterators) {
       stage.iterators.push_back({read.iterator->name(),
@@ -104,21 +127,10 @@ class Reporter {
       stage.changing.push_back({state.owner->name(), state.owner->type_string(),
                                 NamesOf(state.changers)});
     }
-    for (const Node* source : region.sources) {
-      stage.sources.push_back(source->name());
-    }
     if (planned.region != nullptr) {
       for (const Node* node : region.nodes) {
         if (node != planned.take) stage.nodes.push_back(node->name());
       }
-    }
-    const std::vector<PartialTensorShape> shapes =
-        BoundaryShapes(graph_, region);
-    for (size_t i = 0; i < region.boundary.size(); ++i) {
-      const StagedTensor& tensor = region.boundary[i];
-      auto& tensors = tensor.only_if_asked ? stage.elements : stage.boundary;
-      tensors.push_back(
-          {tensor.name(), tensor.node->output_type(tensor.index), shapes[i]});
     }
     // By node id, which is the order of the nodes in the GraphDef.
     std::map<int, const Node*> outside;
@@ -129,19 +141,17 @@ class Reporter {
       }
     }
     for (const auto& [id, node] : outside) {
-      stage.outside.push_back(Outside(*node));
+      stage.outside.push_back(Outside(*node, sides_));
     }
-    report_.stages.push_back(std::move(stage));
+    return stage;
   }
 
-  void AddStageOfLookups(const PlannedStage& planned) {
+  StageReport::Stage StageOfLookups(const PlannedStage& planned) const {
     const StagedRegion& region = *planned.region;
-    StageReport::Stage stage;
-    stage.name = planned.name;
+    StageReport::Stage stage = WithRecord(
+        planned, lookups_->graph, region,
+        [this](const StagedTensor& tensor) { return UsersName(tensor); });
     stage.stale_steps = stale_steps_;
-    for (const Node* source : region.sources) {
-      stage.sources.push_back(source->name());
-    }
     absl::flat_hash_set<absl::string_view> users;
     std::set<std::string> variables;
     for (const Node* node : region.nodes) {
@@ -156,20 +166,12 @@ class Reporter {
       }
     }
     stage.variables.assign(variables.begin(), variables.end());
-    const std::vector<PartialTensorShape> shapes =
-        BoundaryShapes(lookups_->graph, region);
-    for (size_t i = 0; i < region.boundary.size(); ++i) {
-      const StagedTensor& tensor = region.boundary[i];
-      auto& tensors = tensor.only_if_asked ? stage.elements : stage.boundary;
-      tensors.push_back({UsersName(tensor),
-                         tensor.node->output_type(tensor.index), shapes[i]});
-    }
     for (const Node* node : graph_.op_nodes()) {
       if (!sides_.IsStaged(*node) && users.contains(node->name())) {
-        stage.outside.push_back(Outside(*node));
+        stage.outside.push_back(Outside(*node, sides_));
       }
     }
-    report_.stages.push_back(std::move(stage));
+    return stage;
   }
 
   // Returns the name that a tensor of a record has in the graph of the user, if
@@ -187,108 +189,117 @@ class Reporter {
     return tensor.name();
   }
 
-  void AddUnstagedSources() {
-    for (const Node* node : graph_.op_nodes()) {
-      if (!sides_.IsStaged(*node) && IsSourceOp(*node)) {
-        report_.unstaged_sources.push_back(Outside(*node));
-      }
-    }
-    std::sort(report_.unstaged_sources.begin(), report_.unstaged_sources.end(),
-              [](const StageReport::Outside& a, const StageReport::Outside& b) {
-                return a.name < b.name;
-              });
-  }
-
-  void AddReasons() {
-    enum class About { kNothing, kItself, kAnother };
-    std::map<std::pair<StepReason, About>, StageReport::Reason> found;
-    absl::flat_hash_set<std::pair<StepReason, const Node*>> seen;
-    for (const Node* node : graph_.op_nodes()) {
-      const int side = sides_.Of(*node);
-      if (side != StageReport::kStep && side != StageReport::kShared) continue;
-      const LocatedReason& why = sides_.WhyNot(*node).reason;
-      const About about = why.node == nullptr ? About::kNothing
-                          : why.node == sides_.WhyNot(*node).node
-                              ? About::kItself
-                              : About::kAnother;
-      StageReport::Reason& reason = found[{why.reason, about}];
-      if (++reason.nodes == 1) reason.example = Outside(*node);
-      if (about == About::kAnother &&
-          seen.insert({why.reason, why.node}).second) {
-        reason.about.push_back(why.node->name());
-      }
-    }
-    for (auto& [key, reason] : found) {
-      report_.reasons.push_back(std::move(reason));
-    }
-    std::sort(report_.reasons.begin(), report_.reasons.end(),
-              [](const StageReport::Reason& a, const StageReport::Reason& b) {
-                return std::tie(b.nodes, a.example.why) <
-                       std::tie(a.nodes, b.example.why);
-              });
-  }
-
-  void AddGraph() {
-    NodeRoles roles(graph_);
-    std::vector<int> index(graph_.num_node_ids(), -1);
-    absl::flat_hash_map<absl::string_view, int> index_by_name;
-    for (const Node* node : graph_.op_nodes()) {
-      index[node->id()] = report_.nodes.size();
-      index_by_name[node->name()] = report_.nodes.size();
-      StageReport::GraphNode found;
-      found.name = node->name();
-      found.op = node->type_string();
-      found.side = sides_.Of(*node);
-      found.step_only = roles.Find(*node).role == NodeRole::kStepOnly;
-      report_.nodes.push_back(std::move(found));
-    }
-    // By reason and what it is about: null for nothing, and for the node itself
-    // the graph's source node, which no reason is about.
-    std::map<std::pair<StepReason, const Node*>, int> found;
-    for (const Node* node : graph_.op_nodes()) {
-      if (sides_.IsStaged(*node)) continue;
-      const NodeSides::Why& why = sides_.WhyNot(*node);
-      const Node* about = why.reason.node;
-      const bool itself = about != nullptr && about == why.node;
-      const auto [it, inserted] = found.try_emplace(
-          {why.reason.reason, itself ? graph_.source_node() : about},
-          report_.whys.size());
-      report_.nodes[index[node->id()]].why = it->second;
-      if (!inserted) continue;
-      StageReport::Why shown;
-      shown.text = ReasonText(*why.node, why.reason);
-      shown.advice = AdviceText(why.reason.reason);
-      if (itself) {
-        shown.about = StageReport::Why::kItself;
-      } else if (about != nullptr) {
-        const auto named = index_by_name.find(about->name());
-        if (named != index_by_name.end()) shown.about = named->second;
-      }
-      report_.whys.push_back(std::move(shown));
-    }
-    for (const Node* node : graph_.op_nodes()) {
-      for (const Edge* edge : node->out_edges()) {
-        if (!edge->dst()->IsOp()) continue;
-        report_.edges.push_back(
-            {index[node->id()], edge->src_output(), index[edge->dst()->id()]});
-      }
-    }
-    std::sort(
-        report_.edges.begin(), report_.edges.end(),
-        [](const StageReport::GraphEdge& a, const StageReport::GraphEdge& b) {
-          return std::tie(a.src, a.src_output, a.dst) <
-                 std::tie(b.src, b.src_output, b.dst);
-        });
-  }
-
   const Graph& graph_;
   const StagePlan& plan_;
   const PlannedLookups* const lookups_;
   const RecordContent content_;
   const int64_t stale_steps_;
-  const NodeSides sides_;
-  StageReport report_;
+  const NodeSides& sides_;
 };
+
+std::vector<StageReport::Outside> UnstagedSources(const Graph& graph,
+                                                  const NodeSides& sides) {
+  std::vector<StageReport::Outside> sources;
+  for (const Node* node : graph.op_nodes()) {
+    if (!sides.IsStaged(*node) && IsSourceOp(*node)) {
+      sources.push_back(Outside(*node, sides));
+    }
+  }
+  std::sort(sources.begin(), sources.end(),
+            [](const StageReport::Outside& a, const StageReport::Outside& b) {
+              return a.name < b.name;
+            });
+  return sources;
+}
+
+// Adds the nodes of the graph, and the reasons that they have in common.
+void AddNodes(const Graph& graph, const NodeSides& sides, StageReport* report) {
+  NodeRoles roles(graph);
+  absl::flat_hash_map<absl::string_view, int> index_by_name;
+  for (const Node* node : graph.op_nodes()) {
+    index_by_name[node->name()] = report->nodes.size();
+    StageReport::GraphNode found;
+    found.name = node->name();
+    found.op = node->type_string();
+    found.side = sides.Of(*node);
+    found.step_only = roles.Find(*node).role == NodeRole::kStepOnly;
+    report->nodes.push_back(std::move(found));
+  }
+  // By reason and what it is about: null for nothing, and for the node itself
+  // the graph's source node, which no reason is about.
+  std::map<std::pair<StepReason, const Node*>, int> found;
+  for (const Node* node : graph.op_nodes()) {
+    if (sides.IsStaged(*node)) continue;
+    const NodeSides::Why& why = sides.WhyNot(*node);
+    const Node* about = why.reason.node;
+    const bool itself = about != nullptr && about == why.node;
+    const auto [it, inserted] = found.try_emplace(
+        {why.reason.reason, itself ? graph.source_node() : about},
+        report->whys.size());
+    report->nodes[index_by_name[node->name()]].why = it->second;
+    if (!inserted) continue;
+    StageReport::Why shown;
+    shown.text = ReasonText(*why.node, why.reason);
+    shown.advice = AdviceText(why.reason.reason);
+    if (itself) {
+      shown.about = StageReport::Why::kItself;
+    } else if (about != nullptr) {
+      const auto named = index_by_name.find(about->name());
+      if (named != index_by_name.end()) shown.about = named->second;
+    }
+    report->whys.push_back(std::move(shown));
+  }
+}
+
+// Counts the nodes of the step and the shared ones by reason.
+std::vector<StageReport::Reason> Reasons(const Graph& graph,
+                                         const NodeSides& sides) {
+  enum class About { kNothing, kItself, kAnother };
+  std::map<std::pair<StepReason, About>, StageReport::Reason> found;
+  absl::flat_hash_set<std::pair<StepReason, const Node*>> seen;
+  for (const Node* node : graph.op_nodes()) {
+    const int side = sides.Of(*node);
+    if (side != StageReport::kStep && side != StageReport::kShared) continue;
+    const NodeSides::Why& why = sides.WhyNot(*node);
+    const Node* other = why.reason.node;
+    const About about = other == nullptr    ? About::kNothing
+                        : other == why.node ? About::kItself
+                                            : About::kAnother;
+    StageReport::Reason& reason = found[{why.reason.reason, about}];
+    if (++reason.nodes == 1) reason.example = Outside(*node, sides);
+    if (about == About::kAnother &&
+        seen.insert({why.reason.reason, other}).second) {
+      reason.about.push_back(other->name());
+    }
+  }
+  std::vector<StageReport::Reason> reasons;
+  for (auto& [key, reason] : found) reasons.push_back(std::move(reason));
+  std::sort(reasons.begin(), reasons.end(),
+            [](const StageReport::Reason& a, const StageReport::Reason& b) {
+              return std::tie(b.nodes, a.example.why) <
+                     std::tie(a.nodes, b.example.why);
+            });
+  return reasons;
+}
+
+void AddEdges(const Graph& graph, StageReport* report) {
+  std::vector<int> index(graph.num_node_ids(), -1);
+  int nodes = 0;
+  for (const Node* node : graph.op_nodes()) index[node->id()] = nodes++;
+  for (const Node* node : graph.op_nodes()) {
+    for (const Edge* edge : node->out_edges()) {
+      if (!edge->dst()->IsOp()) continue;
+      report->edges.push_back(
+          {index[node->id()], edge->src_output(), index[edge->dst()->id()]});
+    }
+  }
+  std::sort(
+      report->edges.begin(), report->edges.end(),
+      [](const StageReport::GraphEdge& a, const StageReport::GraphEdge& b) {
+        return std::tie(a.src, a.src_output, a.dst) <
+               std::tie(b.src, b.src_output, b.dst);
+      });
+}
 
 }  // namespace
 
@@ -301,7 +312,14 @@ Status ReportStages(const Graph& graph, const ReportOptions& options,
     lookups = std::make_unique<PlannedLookups>(graph);
     TF_RETURN_IF_ERROR(lookups->Plan(options));
   }
-  *report = Reporter(graph, plan, lookups.get(), options).Run();
+  const NodeSides sides(graph, plan, lookups.get());
+  *report = StageReport();
+  report->stages =
+      StagesReporter(graph, plan, lookups.get(), options, sides).Find();
+  report->unstaged_sources = UnstagedSources(graph, sides);
+  report->reasons = Reasons(graph, sides);
+  AddNodes(graph, sides, report);
+  AddEdges(graph, report);
   return OkStatus();
 }
 
