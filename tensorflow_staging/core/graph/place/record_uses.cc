@@ -40,6 +40,14 @@ bool IsAccelerator(const std::string& device) {
          name.type != DEVICE_CPU;
 }
 
+std::vector<int> IndicesWithout(const std::set<int>& some, int size) {
+  std::vector<int> others;
+  for (int i = 0; i < size; ++i) {
+    if (some.count(i) == 0) others.push_back(i);
+  }
+  return others;
+}
+
 std::vector<StageRecords> FindStageRecords(const Graph& graph) {
   std::map<BufferKey, StageRecords> stages;
   for (Node* node : graph.op_nodes()) {
@@ -94,12 +102,9 @@ void RecordUses::MoveTake(const std::string& device,
     stand_in->AddAttr(kInputHostMemoryAttr, tensors.first);
     stand_in->AddAttr(kOutputHostMemoryAttr, tensors.second);
   }
-  std::vector<int> outputs;
-  for (int i = 0; i < take_->num_outputs(); ++i) {
-    if (delivered.count(i) == 0) outputs.push_back(i);
-  }
   take_->set_assigned_device_name(device);
-  take_->AddAttr(kOutputHostMemoryAttr, outputs);
+  take_->AddAttr(kOutputHostMemoryAttr,
+                 IndicesWithout(delivered, take_->num_outputs()));
 }
 
 Status RecordUses::FindCarried() {

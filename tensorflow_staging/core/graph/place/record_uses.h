@@ -28,6 +28,9 @@ Status MemoryOn(const std::string& device, const Graph& graph, const Node& node,
 // Whether `device` is the name of a device that is no CPU.
 bool IsAccelerator(const std::string& device);
 
+// Returns the numbers from 0 to `size` - 1 that are not in `some`.
+std::vector<int> IndicesWithout(const std::set<int>& some, int size);
+
 // The ops that touch the records of one stage.
 struct StageRecords {
   std::vector<Node*> puts;

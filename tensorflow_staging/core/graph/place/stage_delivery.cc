@@ -29,108 +29,94 @@ Status IsFromHost(const Graph& graph, const Node& put, int i, bool* from_host) {
   return OkStatus();
 }
 
-// Sets `*for_device` to whether the record is to hold `carried` in the memory
-// of the accelerator `device`.
-Status IsForDevice(const Graph& graph, const RecordUses& uses,
-                   const std::string& device, const Carried& carried,
-                   bool* for_device) {
-  TF_RETURN_IF_ERROR(uses.IsUsedOnAccelerator(carried, for_device));
-  if (!*for_device || carried.stand_in == nullptr) return OkStatus();
-  MemoryTypeVector inputs, outputs;
-  TF_RETURN_IF_ERROR(
-      MemoryOn(device, graph, *carried.stand_in, &inputs, &outputs));
-  // Some kernels keep some types on the host, whatever the device.
-  *for_device = inputs[carried.stand_in_input] == DEVICE_MEMORY;
+// The uses of the records behind each Take of a stage.
+Status FindUses(const Graph& graph, const StageRecords& stage,
+                std::vector<RecordUses>* uses) {
+  for (Node* take : stage.takes) {
+    uses->emplace_back(graph, take);
+    TF_RETURN_IF_ERROR(uses->back().Find());
+  }
   return OkStatus();
 }
 
-// Moves the records behind one Take to where the step uses them.
-class Delivery {
- public:
-  Delivery(Graph* graph, Node* take) : graph_(graph), uses_(*graph, take) {}
-
-  // `others` are further Takes of the stage, which take the same records.
-  Status Run(const std::vector<Node*>& puts, const std::vector<Node*>& others) {
-    TF_RETURN_IF_ERROR(uses_.Find());
-    if (uses_.device().empty()) return OkStatus();
-    std::set<int> delivered;
-    for (const Carried& carried : uses_.carried()) {
-      bool is_delivered = false;
+// Adds to `*held` the tensors of a record that it is to hold in the memory of
+// the accelerator `device`.
+Status AddHeld(const Graph& graph, const RecordUses& uses,
+               const std::string& device, std::set<int>* held) {
+  for (const Carried& carried : uses.carried()) {
+    bool is_held = false;
+    TF_RETURN_IF_ERROR(uses.IsUsedOnAccelerator(carried, &is_held));
+    if (is_held && carried.stand_in != nullptr) {
+      // Some kernels keep some types on the host, whatever the device.
+      MemoryTypeVector inputs, outputs;
       TF_RETURN_IF_ERROR(
-          IsForDevice(*graph_, uses_, uses_.device(), carried, &is_delivered));
-      if (is_delivered) delivered.insert(carried.take_output);
+          MemoryOn(device, graph, *carried.stand_in, &inputs, &outputs));
+      is_held = inputs[carried.stand_in_input] == DEVICE_MEMORY;
     }
-    if (delivered.empty()) return OkStatus();
-    for (Node* put : puts) TF_RETURN_IF_ERROR(MovePut(delivered, put));
-    uses_.MoveTake(uses_.device(), delivered);
-    for (Node* other : others) {
-      RecordUses uses(*graph_, other);
-      TF_RETURN_IF_ERROR(uses.Find());
-      uses.MoveTake(uses_.device(), delivered);
+    if (is_held) held->insert(carried.take_output);
+  }
+  return OkStatus();
+}
+
+// Moves `put` to `device`, where the record holds `held`; its other inputs stay
+// in host memory. The Put copies to the device what is on the host, and can be
+// copied as bytes.
+Status MovePut(const Graph& graph, const std::string& device,
+               const std::set<int>& held, Node* put) {
+  std::vector<int> on_host, copied;
+  for (int i = 0; i < put->num_inputs(); ++i) {
+    const bool is_held = held.count(i) > 0;
+    bool copies = false;
+    if (is_held && DataTypeCanUseMemcpy(put->input_type(i))) {
+      TF_RETURN_IF_ERROR(IsFromHost(graph, *put, i, &copies));
     }
-    return OkStatus();
+    if (copies) copied.push_back(i);
+    if (copies || !is_held) on_host.push_back(i);
   }
+  put->set_assigned_device_name(device);
+  put->AddAttr(kInputHostMemoryAttr, on_host);
+  if (!copied.empty()) put->AddAttr(kCopiedInputsAttr, copied);
+  return OkStatus();
+}
 
- private:
-  // Moves `put`, of whose inputs those that are not `delivered` stay in host
-  // memory. The Put copies to the device what is on the host.
-  Status MovePut(const std::set<int>& delivered, Node* put) const {
-    std::vector<int> on_host, copied;
-    for (int i = 0; i < put->num_inputs(); ++i) {
-      const bool is_delivered = delivered.count(i) > 0;
-      bool copies = false;
-      if (is_delivered) TF_RETURN_IF_ERROR(CanCopy(*put, i, &copies));
-      if (copies) copied.push_back(i);
-      if (copies || !is_delivered) on_host.push_back(i);
-    }
-    put->set_assigned_device_name(uses_.device());
-    put->AddAttr(kInputHostMemoryAttr, on_host);
-    if (!copied.empty()) put->AddAttr(kCopiedInputsAttr, copied);
-    return OkStatus();
+// Moves the records of `stage` to where the step uses them.
+Status Deliver(const Graph& graph, const StageRecords& stage) {
+  std::vector<RecordUses> uses;
+  TF_RETURN_IF_ERROR(FindUses(graph, stage, &uses));
+  // The first Take is that of the stage itself; those of late sources come
+  // after it, and take the same records.
+  const std::string device = uses.front().device();
+  if (device.empty()) return OkStatus();
+  std::set<int> held;
+  TF_RETURN_IF_ERROR(AddHeld(graph, uses.front(), device, &held));
+  if (held.empty()) return OkStatus();
+  for (Node* put : stage.puts) {
+    TF_RETURN_IF_ERROR(MovePut(graph, device, held, put));
   }
-
-  // Sets `*copies` to whether input `i` of `put` is on the host, and is a
-  // tensor that can be copied as bytes.
-  Status CanCopy(const Node& put, int i, bool* copies) const {
-    *copies = false;
-    if (!DataTypeCanUseMemcpy(put.input_type(i))) return OkStatus();
-    return IsFromHost(*graph_, put, i, copies);
-  }
-
-  Graph* const graph_;
-  RecordUses uses_;
-};
+  for (RecordUses& of_take : uses) of_take.MoveTake(device, held);
+  return OkStatus();
+}
 
 // Keeps on the host what the records of `stage` need not hold on their device.
 Status KeepRecordsOnHost(const Graph& graph, const StageRecords& stage) {
   const std::string device = stage.takes.front()->assigned_device_name();
-  std::set<int> on_device;
+  std::set<int> held;
   for (const Node* put : stage.puts) {
     for (int i = 0; i < put->num_inputs(); ++i) {
       bool from_host = false;
       TF_RETURN_IF_ERROR(IsFromHost(graph, *put, i, &from_host));
-      if (!from_host) on_device.insert(i);
+      if (!from_host) held.insert(i);
     }
   }
-  std::vector<RecordUses> takes;
-  for (Node* take : stage.takes) {
-    takes.emplace_back(graph, take);
-    TF_RETURN_IF_ERROR(takes.back().Find());
-    for (const Carried& carried : takes.back().carried()) {
-      bool is_used = false;
-      TF_RETURN_IF_ERROR(
-          IsForDevice(graph, takes.back(), device, carried, &is_used));
-      if (is_used) on_device.insert(carried.take_output);
-    }
+  std::vector<RecordUses> uses;
+  TF_RETURN_IF_ERROR(FindUses(graph, stage, &uses));
+  for (const RecordUses& of_take : uses) {
+    TF_RETURN_IF_ERROR(AddHeld(graph, of_take, device, &held));
   }
   for (Node* put : stage.puts) {
-    std::vector<int> on_host;
-    for (int i = 0; i < put->num_inputs(); ++i) {
-      if (on_device.count(i) == 0) on_host.push_back(i);
-    }
-    put->AddAttr(kInputHostMemoryAttr, on_host);
+    put->AddAttr(kInputHostMemoryAttr, IndicesWithout(held, put->num_inputs()));
   }
-  for (RecordUses& uses : takes) uses.MoveTake(device, on_device);
+  for (RecordUses& of_take : uses) of_take.MoveTake(device, held);
   return OkStatus();
 }
 
@@ -154,12 +140,8 @@ bool AreHandedOver(const StageRecords& stage) {
 
 Status DeliverToConsumers(Graph* graph) {
   for (const StageRecords& stage : FindStageRecords(*graph)) {
-    if (AreHandedOver(stage) || stage.takes.empty()) continue;
-    // The first Take is that of the stage itself; those of late sources come
-    // after it.
-    TF_RETURN_IF_ERROR(
-        Delivery(graph, stage.takes.front())
-            .Run(stage.puts, {stage.takes.begin() + 1, stage.takes.end()}));
+    if (stage.takes.empty() || AreHandedOver(stage)) continue;
+    TF_RETURN_IF_ERROR(Deliver(*graph, stage));
   }
   return OkStatus();
 }
