@@ -28,114 +28,46 @@ using Condition = InternedSets::Id;
 constexpr Condition kAlways = InternedSets::kEmpty;
 constexpr int kTrueBranch = 1;
 
-// What Switches with one predicate choose.
-struct Choice {
-  const Node* predicate;
-  int branches;
-  int first_literal;  // The literal of the first branch.
-};
-
-bool HasControlFlow(const Graph& graph, const std::vector<bool>& counts) {
-  for (const Node* node : graph.op_nodes()) {
-    if (counts[node->id()] && (node->IsControlFlow() || node->IsLoopCond())) {
-      return true;
-    }
-  }
-  return false;
+std::vector<int> Difference(const std::vector<int>& a,
+                            const std::vector<int>& b) {
+  std::vector<int> difference;
+  std::set_difference(a.begin(), a.end(), b.begin(), b.end(),
+                      std::back_inserter(difference));
+  return difference;
 }
 
-class Finder {
+// The conditions that the Switches of a graph make.
+class Conditions {
  public:
-  Finder(const Graph& graph, const std::vector<bool>& counts)
-      : graph_(graph),
-        counts_(counts),
-        conditions_(graph.num_node_ids(), kAlways),
-        frames_(graph.num_node_ids(), kRootFrame) {}
+  // What Switches with one predicate choose.
+  struct Choice {
+    const Node* predicate;
+    int branches;
+    int first_literal;  // The literal of the first branch.
+  };
 
-  ControlFlow Find() {
-    for (const Node* node : Order()) {
-      if (!Visit(*node)) found_.irregular.push_back(node);
-    }
-    CheckLoops();
-    found_.is_inside.assign(graph_.num_node_ids(), false);
-    for (const Node* node : graph_.op_nodes()) {
-      const int id = node->id();
-      found_.is_inside[id] =
-          conditions_[id] != kAlways || frames_[id] != kRootFrame;
-    }
-    FindConstructs();
-    return std::move(found_);
+  const std::vector<int>& LiteralsOf(Condition condition) const {
+    return literals_.Members(condition);
+  }
+  const Choice& ChoiceOf(int literal) const {
+    return choices_[choice_of_literal_[literal]];
   }
 
- private:
-  bool Counts(const Node& node) const {
-    return node.IsOp() && counts_[node.id()];
-  }
+  Condition Both(Condition a, Condition b) { return literals_.Union(a, b); }
 
-  // Sorts the nodes topologically, without regard to back edges. Adds to the
-  // irregular nodes those that are behind other cycles.
-  std::vector<const Node*> Order() {
-    std::vector<const Node*> order;
-    std::vector<int> missing(graph_.num_node_ids(), 0);
-    for (const Node* node : graph_.op_nodes()) {
-      if (!Counts(*node)) continue;
-      for (const Edge* edge : node->in_edges()) {
-        if (Counts(*edge->src()) && !IsBackEdge(*edge)) ++missing[node->id()];
-      }
-      if (missing[node->id()] == 0) order.push_back(node);
-    }
-    for (size_t i = 0; i < order.size(); ++i) {
-      for (const Edge* edge : order[i]->out_edges()) {
-        const Node* next = edge->dst();
-        if (Counts(*next) && !IsBackEdge(*edge) && --missing[next->id()] == 0) {
-          order.push_back(next);
-        }
-      }
-    }
-    for (const Node* node : graph_.op_nodes()) {
-      if (missing[node->id()] > 0) found_.irregular.push_back(node);
-    }
-    return order;
-  }
-
-  // Finds the condition and the frame of the outputs of `node`. Returns false
-  // if the node is irregular.
-  bool Visit(const Node& node) {
-    Condition& condition = conditions_[node.id()];
-    int& frame = frames_[node.id()];
-    bool first = true;
-    for (const Edge* edge : node.in_edges()) {
-      if (!Counts(*edge->src()) || IsBackEdge(*edge)) continue;
-      if (!first && frame != frames_[edge->src()->id()]) return false;
-      first = false;
-      frame = frames_[edge->src()->id()];
-      condition = literals_.Union(condition, ConditionOf(*edge));
-    }
-    if (node.IsSwitch()) return FindChoice(node);
-    if (node.IsMerge()) return VisitMerge(node, &condition);
-    if (node.IsEnter()) return VisitEnter(node, condition, &frame);
-    if (node.IsExit()) return VisitExit(node, &condition, &frame);
-    if (node.IsNextIteration() || node.IsLoopCond()) {
-      return frame != kRootFrame;
-    }
-    return true;
-  }
-
-  // The condition under which the tensor of `edge` is alive.
-  Condition ConditionOf(const Edge& edge) {
-    const Condition condition = conditions_[edge.src()->id()];
-    if (!edge.src()->IsSwitch() || edge.IsControlEdge()) return condition;
-    const auto it = choice_of_switch_.find(edge.src());
+  // Returns the condition under which output `output` of `node` is alive if the
+  // node is under `condition`.
+  Condition OfOutput(const Node& node, Condition condition, int output) {
+    const auto it = choice_of_switch_.find(&node);
     if (it == choice_of_switch_.end()) return condition;
-    const int first_literal = choices_[it->second].first_literal;
-    return literals_.Union(condition,
-                           literals_.Single(first_literal + edge.src_output()));
+    return Both(condition,
+                literals_.Single(choices_[it->second].first_literal + output));
   }
 
   // Finds the choice that a Switch makes. Identities of one tensor are one
   // predicate: tf.cond has a Switch of the predicate itself, and others of its
-  // Identity.
-  bool FindChoice(const Node& node) {
+  // Identity. Returns false if the Switch makes none that is known.
+  bool AddSwitch(const Node& node) {
     const Edge* edge = nullptr;
     if ((node.type_string() != "Switch" && node.type_string() != "_SwitchN") ||
         !node.input_edge(1, &edge).ok()) {
@@ -159,6 +91,151 @@ class Finder {
     return true;
   }
 
+  // Sets `*any` to the condition under which one of `conditions` holds. Returns
+  // false if that is not found to be a conjunction of literals.
+  bool Any(const std::vector<Condition>& conditions, Condition* any) {
+    std::vector<int> common = LiteralsOf(conditions.front());
+    for (Condition condition : conditions) {
+      common = Difference(common, Difference(common, LiteralsOf(condition)));
+    }
+    *any = SetOf(common);
+    // All branches of a choice together are no condition.
+    std::set<Condition> found(conditions.begin(), conditions.end());
+    std::vector<Condition> to_visit(found.begin(), found.end());
+    // How many branches of a choice were found together with a condition.
+    std::map<std::pair<Condition, int>, int> branches;
+    while (!to_visit.empty() && found.count(*any) == 0) {
+      const std::vector<int>& members = LiteralsOf(to_visit.back());
+      to_visit.pop_back();
+      for (int literal : Difference(members, common)) {
+        const Condition rest = SetOf(Difference(members, {literal}));
+        const int choice = choice_of_literal_[literal];
+        if (++branches[{rest, choice}] == choices_[choice].branches &&
+            found.insert(rest).second) {
+          to_visit.push_back(rest);
+        }
+      }
+    }
+    return found.count(*any) > 0;
+  }
+
+ private:
+  Condition SetOf(const std::vector<int>& literals) {
+    Condition set = kAlways;
+    for (int literal : literals) set = Both(set, literals_.Single(literal));
+    return set;
+  }
+
+  InternedSets literals_;
+  std::vector<Choice> choices_;
+  // By predicate and number of branches.
+  std::map<std::tuple<const Node*, int, int>, int> choice_numbers_;
+  std::map<const Node*, int> choice_of_switch_;
+  std::vector<int> choice_of_literal_;
+};
+
+// By node id: whether the node counts.
+using Counts = std::vector<bool>;
+
+bool Has(const Counts& counts, const Node& node) {
+  return node.IsOp() && counts[node.id()];
+}
+
+bool HasControlFlow(const Graph& graph, const Counts& counts) {
+  for (const Node* node : graph.op_nodes()) {
+    if (counts[node->id()] && (node->IsControlFlow() || node->IsLoopCond())) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Sorts the nodes that count topologically, without regard to back edges. Adds
+// to `*irregular` those that are behind other cycles.
+std::vector<const Node*> Order(const Graph& graph, const Counts& counts,
+                               std::vector<const Node*>* irregular) {
+  std::vector<const Node*> order;
+  std::vector<int> missing(graph.num_node_ids(), 0);
+  for (const Node* node : graph.op_nodes()) {
+    if (!Has(counts, *node)) continue;
+    for (const Edge* edge : node->in_edges()) {
+      if (Has(counts, *edge->src()) && !IsBackEdge(*edge)) {
+        ++missing[node->id()];
+      }
+    }
+    if (missing[node->id()] == 0) order.push_back(node);
+  }
+  for (size_t i = 0; i < order.size(); ++i) {
+    for (const Edge* edge : order[i]->out_edges()) {
+      const Node* next = edge->dst();
+      if (Has(counts, *next) && !IsBackEdge(*edge) &&
+          --missing[next->id()] == 0) {
+        order.push_back(next);
+      }
+    }
+  }
+  for (const Node* node : graph.op_nodes()) {
+    if (missing[node->id()] > 0) irregular->push_back(node);
+  }
+  return order;
+}
+
+// Finds under which condition each node is alive, and the frame of what it
+// yields.
+class Finder {
+ public:
+  Finder(const Graph& graph, const Counts& counts)
+      : graph_(graph),
+        counts_(counts),
+        condition_of_(graph.num_node_ids(), kAlways),
+        frames_(graph.num_node_ids(), kRootFrame) {}
+
+  ControlFlow Find() {
+    for (const Node* node : Order(graph_, counts_, &found_.irregular)) {
+      if (!Visit(*node)) found_.irregular.push_back(node);
+    }
+    CheckLoops();
+    found_.is_inside.assign(graph_.num_node_ids(), false);
+    for (const Node* node : graph_.op_nodes()) {
+      const int id = node->id();
+      found_.is_inside[id] =
+          condition_of_[id] != kAlways || frames_[id] != kRootFrame;
+    }
+    FindConstructs();
+    return std::move(found_);
+  }
+
+ private:
+  // Finds the condition and the frame of the outputs of `node`. Returns false
+  // if the node is irregular.
+  bool Visit(const Node& node) {
+    Condition& condition = condition_of_[node.id()];
+    int& frame = frames_[node.id()];
+    bool first = true;
+    for (const Edge* edge : node.in_edges()) {
+      if (!Has(counts_, *edge->src()) || IsBackEdge(*edge)) continue;
+      if (!first && frame != frames_[edge->src()->id()]) return false;
+      first = false;
+      frame = frames_[edge->src()->id()];
+      condition = conditions_.Both(condition, ConditionOf(*edge));
+    }
+    if (node.IsSwitch()) return conditions_.AddSwitch(node);
+    if (node.IsMerge()) return VisitMerge(node, &condition);
+    if (node.IsEnter()) return VisitEnter(node, condition, &frame);
+    if (node.IsExit()) return VisitExit(node, &condition, &frame);
+    if (node.IsNextIteration() || node.IsLoopCond()) {
+      return frame != kRootFrame;
+    }
+    return true;
+  }
+
+  // The condition under which the tensor of `edge` is alive.
+  Condition ConditionOf(const Edge& edge) {
+    const Condition condition = condition_of_[edge.src()->id()];
+    if (!edge.src()->IsSwitch() || edge.IsControlEdge()) return condition;
+    return conditions_.OfOutput(*edge.src(), condition, edge.src_output());
+  }
+
   // A Merge is alive if one of its inputs is. Its control inputs may be dead.
   bool VisitMerge(const Node& node, Condition* condition) {
     const Edge* enter = nullptr;
@@ -175,55 +252,10 @@ class Finder {
       }
     }
     if (conditions.empty()) return false;
-    const bool known = Any(conditions, condition);
+    const bool known = conditions_.Any(conditions, condition);
     if (back_edge == nullptr) return known;
     back_edges_.push_back(back_edge);
     return node.num_inputs() == 2 && enter->src()->IsEnter();
-  }
-
-  // Sets `*any` to the condition under which one of `conditions` holds. Returns
-  // false if that is not found to be a conjunction of literals.
-  bool Any(const std::vector<Condition>& conditions, Condition* any) {
-    std::vector<int> common = literals_.Members(conditions.front());
-    for (Condition condition : conditions) {
-      const std::vector<int>& members = literals_.Members(condition);
-      common = Difference(common, Difference(common, members));
-    }
-    *any = SetOf(common);
-    // All branches of a choice together are no condition.
-    std::set<Condition> found(conditions.begin(), conditions.end());
-    std::vector<Condition> to_visit(found.begin(), found.end());
-    // How many branches of a choice were found together with a condition.
-    std::map<std::pair<Condition, int>, int> branches;
-    while (!to_visit.empty() && found.count(*any) == 0) {
-      const std::vector<int>& members = literals_.Members(to_visit.back());
-      to_visit.pop_back();
-      for (int literal : Difference(members, common)) {
-        const Condition rest = SetOf(Difference(members, {literal}));
-        const int choice = choice_of_literal_[literal];
-        if (++branches[{rest, choice}] == choices_[choice].branches &&
-            found.insert(rest).second) {
-          to_visit.push_back(rest);
-        }
-      }
-    }
-    return found.count(*any) > 0;
-  }
-
-  Condition SetOf(const std::vector<int>& literals) {
-    Condition set = kAlways;
-    for (int literal : literals) {
-      set = literals_.Union(set, literals_.Single(literal));
-    }
-    return set;
-  }
-
-  static std::vector<int> Difference(const std::vector<int>& a,
-                                     const std::vector<int>& b) {
-    std::vector<int> difference;
-    std::set_difference(a.begin(), a.end(), b.begin(), b.end(),
-                        std::back_inserter(difference));
-    return difference;
   }
 
   bool VisitEnter(const Node& node, Condition condition, int* frame) {
@@ -234,7 +266,7 @@ class Finder {
     if (inserted) loops_.push_back({*frame, &node, kAlways});
     *frame = it->second;
     Loop& loop = loops_[*frame];
-    loop.condition = literals_.Union(loop.condition, condition);
+    loop.condition = conditions_.Both(loop.condition, condition);
     return true;
   }
 
@@ -249,7 +281,7 @@ class Finder {
       return false;
     }
     exits_.emplace_back(&node, *frame);
-    *condition = conditions_[input->src()->id()];
+    *condition = condition_of_[input->src()->id()];
     *frame = loops_[*frame].parent;
     return true;
   }
@@ -261,11 +293,11 @@ class Finder {
       const Node* merge = edge->dst();
       const int frame = frames_[merge->id()];
       const std::vector<int> added =
-          Difference(literals_.Members(ConditionOf(*edge)),
-                     literals_.Members(conditions_[merge->id()]));
+          Difference(conditions_.LiteralsOf(ConditionOf(*edge)),
+                     conditions_.LiteralsOf(condition_of_[merge->id()]));
       const bool runs_on =
           std::all_of(added.begin(), added.end(), [this, frame](int literal) {
-            const Choice& choice = choices_[choice_of_literal_[literal]];
+            const Conditions::Choice& choice = conditions_.ChoiceOf(literal);
             return choice.predicate->IsLoopCond() &&
                    literal == choice.first_literal + kTrueBranch &&
                    frames_[choice.predicate->id()] == frame;
@@ -276,8 +308,8 @@ class Finder {
       }
     }
     for (const auto& [exit, frame] : exits_) {
-      if (!Difference(literals_.Members(conditions_[exit->id()]),
-                      literals_.Members(loops_[frame].condition))
+      if (!Difference(conditions_.LiteralsOf(condition_of_[exit->id()]),
+                      conditions_.LiteralsOf(loops_[frame].condition))
                .empty()) {
         found_.irregular.push_back(exit);
       }
@@ -287,7 +319,7 @@ class Finder {
   void FindConstructs() {
     UnionFind groups(graph_.num_node_ids());
     for (const Edge* edge : graph_.edges()) {
-      if (!Counts(*edge->src()) || !Counts(*edge->dst())) continue;
+      if (!Has(counts_, *edge->src()) || !Has(counts_, *edge->dst())) continue;
       if (ConditionOf(*edge) != kAlways ||
           frames_[edge->src()->id()] != kRootFrame) {
         groups.Join(edge->src()->id(), edge->dst()->id());
@@ -326,21 +358,16 @@ class Finder {
   };
 
   const Graph& graph_;
-  const std::vector<bool>& counts_;
+  const Counts& counts_;
   ControlFlow found_;
-  InternedSets literals_;
+  Conditions conditions_;
   // By node id, for the node's outputs. Outputs of a Switch have a literal
   // more.
-  std::vector<Condition> conditions_;
+  std::vector<Condition> condition_of_;
   std::vector<int> frames_;
   // By number of the frame.
   std::vector<Loop> loops_ = {{kRootFrame, nullptr, kAlways}};
   std::map<std::pair<int, std::string>, int> frame_numbers_;
-  std::vector<Choice> choices_;
-  // By predicate and number of branches.
-  std::map<std::tuple<const Node*, int, int>, int> choice_numbers_;
-  std::map<const Node*, int> choice_of_switch_;
-  std::vector<int> choice_of_literal_;
   std::vector<const Edge*> back_edges_;
   // The Exits, each with the frame that it leaves.
   std::vector<std::pair<const Node*, int>> exits_;
