@@ -18,7 +18,6 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/util/device_name_utils.h"
-#include "tensorflow_staging/core/framework/host_tensors.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
@@ -66,6 +65,22 @@ Status FindManager(OpKernelContext* ctx, ResourceMgr** manager) {
 const MemoryTypeVector& MemoryOfRecords(const OpKernel& kernel) {
   return kernel.type_string() == kPutOp ? kernel.input_memory_types()
                                         : kernel.output_memory_types();
+}
+
+// The indices of the tensors that are in host memory although their record is on
+// an accelerator.
+std::vector<int> HostTensors(const OpKernel& kernel) {
+  // These are on the accelerator once the Put has run.
+  std::vector<int> copied;
+  TryGetNodeAttr(kernel.def(), kCopiedInputsAttr, &copied);
+  const MemoryTypeVector& memory = MemoryOfRecords(kernel);
+  std::vector<int> on_host;
+  for (int i = 0; i < static_cast<int>(memory.size()); ++i) {
+    if (memory[i] == HOST_MEMORY && !absl::c_linear_search(copied, i)) {
+      on_host.push_back(i);
+    }
+  }
+  return on_host;
 }
 
 bool TouchesRecords(const OpKernel& kernel) {
@@ -141,7 +156,7 @@ std::string BufferReference::PlaceOfRecords(const OpKernelContext& ctx,
   if (hands_over_ || !borrows_from_.empty()) {
     strings::StrAppend(&place, ", lent to other streams");
   }
-  const std::vector<int> on_host = HostTensorsOf(kernel);
+  const std::vector<int> on_host = HostTensors(kernel);
   if (!on_host.empty()) {
     strings::StrAppend(&place, ", with tensors ", absl::StrJoin(on_host, ", "),
                        " on the host");
@@ -155,16 +170,12 @@ RecordLayout BufferReference::LayoutOfRecords(const OpKernelContext& ctx,
   TryGetNodeAttr(kernel.def(), kTensorNamesAttr, &layout.tensor_names);
   if (ctx.device()->parsed_name().type == DEVICE_CPU) return layout;
   layout.device = borrows_from_.empty() ? ctx.device()->name() : borrows_from_;
-  const std::vector<int> on_host = HostTensorsOf(kernel);
+  const std::vector<int> on_host = HostTensors(kernel);
   const int size = MemoryOfRecords(kernel).size();
   for (int i = 0; i < size; ++i) {
     if (!absl::c_linear_search(on_host, i)) layout.on_device.push_back(i);
   }
   return layout;
-}
-
-std::vector<int> BufferReference::HostTensorsOf(const OpKernel& kernel) const {
-  return HostTensors(kernel.def(), MemoryOfRecords(kernel));
 }
 
 }  // namespace staging

@@ -53,9 +53,6 @@ class BufferReference {
                              const OpKernel& kernel) const;
   RecordLayout LayoutOfRecords(const OpKernelContext& ctx,
                                const OpKernel& kernel) const;
-  // Returns the indices of the tensors of a record on an accelerator that are
-  // in host memory.
-  std::vector<int> HostTensorsOf(const OpKernel& kernel) const;
 
   TensorBuffer::Options options_;
   // Whether records are handed over, if the owner is no Take.
