@@ -9,25 +9,34 @@ _TEXT = (_FOLDER / "design.md").read_text()
 _ROOT = _FOLDER.parent
 _CORE = _ROOT / "tensorflow_staging/core"
 
-# A path of a file or folder in backquotes, with or without its folders.
-_PATH = re.compile(r"`((?:\.\./)?[\w/.]+(?:\.(?:cc|h|py|md)|/))`")
+# A path of a file or folder in backquotes.
+_PATH = re.compile(r"`([\w/.]+(?:\.(?:cc|h|py|md|proto)|/))`")
 
-# Upstream's own files.
-_UPSTREAM = {"direct_session_test.cc"}
+# A file that holds a lock.
+_LOCK = re.compile(r"^ *(?:mutable )?mutex \w+;|= threading\.(?:Lock|RLock|Condition)\(", re.MULTILINE)
 
 
-def _exists(path: str) -> bool:
+def _whole(path: str) -> pathlib.Path:
+  """The place of a path, by the rule at the page's beginning."""
   if path.startswith("python/"):
-    return (_ROOT / "tensorflow_staging" / path).exists()
-  if "/" in path:
-    return (_CORE / path).exists() or (_ROOT / path).exists()
-  return any(_CORE.rglob(path))
+    return _ROOT / "tensorflow_staging" / path
+  first = path.split("/")[0]
+  return _ROOT / path if (_ROOT / first).is_dir() and not (_CORE / first).is_dir() else _CORE / path
 
 
 def test_named_files_exist():
-  paths = set(_PATH.findall(_TEXT)) - _UPSTREAM
-  assert len(paths) > 40
-  assert [path for path in sorted(paths) if not _exists(path)] == []
+  paths = set(_PATH.findall(_TEXT))
+  assert len(paths) > 100
+  assert [path for path in sorted(paths) if "/" not in path or not _whole(path).exists()] == []
+
+
+def test_every_lock_has_a_row():
+  table = _TEXT.partition("\n## Locks")[2].partition("\n## ")[0]
+  listed = re.findall(r"^\| `[\w.:]+` \| `([\w/.]+)` \|", table, re.MULTILINE)
+  files = [path for folder in (_CORE, _CORE.parent / "python") for path in folder.rglob("*")
+           if path.suffix in (".cc", ".h", ".py") and not re.search(r"_test\.|/testing/", path.as_posix())]
+  holders = [path for path in files if _LOCK.search(path.read_text())]
+  assert sorted({_whole(path) for path in listed}) == sorted(holders)
 
 
 def test_every_patch_is_listed_once():
