@@ -2,9 +2,9 @@
 
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 
-#include <algorithm>
 #include <iterator>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -17,8 +17,7 @@ bool IsBufferOp(const Node& node) {
   const absl::string_view type = node.type_string();
   // In a large graph, almost every node ends here.
   if (!absl::StartsWith(type, "TensorBuffer")) return false;
-  return std::find(std::begin(kBufferOps), std::end(kBufferOps), type) !=
-         std::end(kBufferOps);
+  return absl::c_linear_search(kBufferOps, type);
 }
 
 bool IsBufferPut(const Node& node) { return node.type_string() == kPutOp; }

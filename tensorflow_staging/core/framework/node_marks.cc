@@ -2,9 +2,9 @@
 
 #include "tensorflow_staging/core/framework/node_marks.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -113,8 +113,7 @@ bool IsFedByStages(const Edge& edge) {
   std::vector<int> outputs;
   return !edge.IsControlEdge() && edge.src()->IsOp() &&
          TryGetNodeAttr(edge.src()->attrs(), kFedOutputsAttr, &outputs) &&
-         std::find(outputs.begin(), outputs.end(), edge.src_output()) !=
-             outputs.end();
+         absl::c_linear_search(outputs, edge.src_output());
 }
 
 bool IsValueOfFeed(const Node& node) { return IsMarked(node, kFeedValueAttr); }
@@ -186,7 +185,7 @@ TakenTensor TakenTensorOf(const Edge& edge) {
     std::vector<int> outputs;
     const Edge* next = nullptr;
     if (!OutputsOfInputs(*taken.node, &outputs).ok()) break;
-    const auto it = std::find(outputs.begin(), outputs.end(), taken.output);
+    const auto it = absl::c_find(outputs, taken.output);
     if (it == outputs.end() ||
         !taken.node->input_edge(it - outputs.begin(), &next).ok()) {
       break;

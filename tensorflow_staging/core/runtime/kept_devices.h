@@ -3,9 +3,9 @@
 #ifndef TENSORFLOW_STAGING_CORE_RUNTIME_KEPT_DEVICES_H_
 #define TENSORFLOW_STAGING_CORE_RUNTIME_KEPT_DEVICES_H_
 
-#include <algorithm>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/threadpool_options.h"
@@ -40,10 +40,9 @@ template <typename Partitions>
 thread::ThreadPoolInterface* IntraOpPoolOfRun(
     const thread::ThreadPoolOptions& options, const Partitions& partitions) {
   if (options.intra_op_threadpool == nullptr ||
-      std::any_of(
-          partitions.begin(), partitions.end(), [](const auto& partition) {
-            return partition.graph == nullptr || KeepsDevice(*partition.graph);
-          })) {
+      absl::c_any_of(partitions, [](const auto& partition) {
+        return partition.graph == nullptr || KeepsDevice(*partition.graph);
+      })) {
     return nullptr;
   }
   return options.intra_op_threadpool;

@@ -3,9 +3,9 @@
 #ifndef TENSORFLOW_STAGING_CORE_RUNTIME_STAGED_RUN_THREADS_H_
 #define TENSORFLOW_STAGING_CORE_RUNTIME_STAGED_RUN_THREADS_H_
 
-#include <algorithm>
 #include <memory>
 
+#include "absl/algorithm/container.h"
 #include "absl/base/call_once.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/framework/function.h"
@@ -48,8 +48,8 @@ class StagedRunThreads {
     StagedRunThreads* const run = TakeStagedRunThreads();
     if (run == nullptr || pool == nullptr) return nullptr;
     absl::call_once(run->searched_, [run, &partitions]() {
-      run->may_call_python_ = std::any_of(
-          partitions.begin(), partitions.end(), [](const auto& partition) {
+      run->may_call_python_ =
+          absl::c_any_of(partitions, [](const auto& partition) {
             return partition.graph == nullptr ||
                    MayCallPython(
                        *partition.graph,

@@ -2,7 +2,6 @@
 
 #include "tensorflow_staging/core/runtime/worker_runs.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/resource_mgr.h"
@@ -88,8 +88,8 @@ std::atomic<bool> has_python_dataset{false};
 
 bool HasOp(const Graph& graph, absl::Span<const char* const> ops) {
   const auto nodes = graph.op_nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [ops](const Node* node) {
-    return std::find(ops.begin(), ops.end(), node->type_string()) != ops.end();
+  return absl::c_any_of(nodes, [ops](const Node* node) {
+    return absl::c_linear_search(ops, node->type_string());
   });
 }
 

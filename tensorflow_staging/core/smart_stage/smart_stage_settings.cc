@@ -2,10 +2,10 @@
 
 #include "tensorflow_staging/core/smart_stage/smart_stage_settings.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/platform/errors.h"
@@ -66,7 +66,7 @@ Status CheckName(const std::string& name) {
            absl::string_view("_/\\>-").find(c) != absl::string_view::npos;
   };
   if (name.empty() || (may_begin(name.front()) && name.back() != '/' &&
-                       std::all_of(name.begin(), name.end(), may_follow))) {
+                       absl::c_all_of(name, may_follow))) {
     return OkStatus();
   }
   return errors::InvalidArgument(

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/facts/interned_sets.h"
@@ -295,13 +296,12 @@ class Finder {
       const std::vector<int> added =
           Difference(conditions_.LiteralsOf(ConditionOf(*edge)),
                      conditions_.LiteralsOf(condition_of_[merge->id()]));
-      const bool runs_on =
-          std::all_of(added.begin(), added.end(), [this, frame](int literal) {
-            const Conditions::Choice& choice = conditions_.ChoiceOf(literal);
-            return choice.predicate->IsLoopCond() &&
-                   literal == choice.first_literal + kTrueBranch &&
-                   frames_[choice.predicate->id()] == frame;
-          });
+      const bool runs_on = absl::c_all_of(added, [this, frame](int literal) {
+        const Conditions::Choice& choice = conditions_.ChoiceOf(literal);
+        return choice.predicate->IsLoopCond() &&
+               literal == choice.first_literal + kTrueBranch &&
+               frames_[choice.predicate->id()] == frame;
+      });
       if (frame == kRootFrame || !runs_on ||
           frames_[edge->src()->id()] != frame) {
         found_.irregular.push_back(merge);

@@ -144,12 +144,10 @@ bool HasRefOutput(const Node& node) {
 bool PassesOnWhatIsUsed(const Node& node) {
   std::vector<int> outputs;
   if (!IsStandIn(node) || !OutputsOfInputs(node, &outputs).ok()) return false;
-  return std::all_of(node.out_edges().begin(), node.out_edges().end(),
-                     [&outputs](const Edge* edge) {
-                       return edge->IsControlEdge() ||
-                              std::find(outputs.begin(), outputs.end(),
-                                        edge->src_output()) != outputs.end();
-                     });
+  return absl::c_all_of(node.out_edges(), [&outputs](const Edge* edge) {
+    return edge->IsControlEdge() ||
+           absl::c_linear_search(outputs, edge->src_output());
+  });
 }
 
 }  // namespace
@@ -262,11 +260,11 @@ bool NodeRoles::IsConstantTable(const Node& handle) {
   const Node& owner = *resources_->OwnerOf(handle);
   const std::vector<const Node*> handles = resources_->HandlesOf(owner);
   const std::vector<ResourceUse>& uses = resources_->UsesOf(owner);
-  return std::all_of(handles.begin(), handles.end(),
-                     [](const Node* node) {
-                       return IsFixedTable(node->type_string());
-                     }) ||
-         std::all_of(uses.begin(), uses.end(), [this](const ResourceUse& use) {
+  return absl::c_all_of(handles,
+                        [](const Node* node) {
+                          return IsFixedTable(node->type_string());
+                        }) ||
+         absl::c_all_of(uses, [this](const ResourceUse& use) {
            return effects_.Find(use) <= ResourceEffect::kInitialize;
          });
 }

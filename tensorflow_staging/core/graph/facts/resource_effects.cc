@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/function_body.h"
@@ -67,11 +68,9 @@ int InputsBeforeArguments(absl::string_view op) {
 }
 
 bool IsUsed(const Node& node, int output) {
-  return std::any_of(node.out_edges().begin(), node.out_edges().end(),
-                     [output](const Edge* edge) {
-                       return !edge->IsControlEdge() &&
-                              edge->src_output() == output;
-                     });
+  return absl::c_any_of(node.out_edges(), [output](const Edge* edge) {
+    return !edge->IsControlEdge() && edge->src_output() == output;
+  });
 }
 
 }  // namespace

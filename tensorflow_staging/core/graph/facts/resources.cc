@@ -2,7 +2,6 @@
 
 #include "tensorflow_staging/core/graph/facts/resources.h"
 
-#include <algorithm>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -10,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/function.h"
@@ -142,11 +142,10 @@ Resources::Resources(const Graph& graph, const NodeFilter& counts) {
   AddUsesByInput(graph, counts);
   AddUsesByName(graph, counts, handles);
   for (auto& [owner, uses] : uses_) {
-    std::sort(uses.begin(), uses.end(),
-              [](const ResourceUse& a, const ResourceUse& b) {
-                return std::make_tuple(a.user->id(), a.input) <
-                       std::make_tuple(b.user->id(), b.input);
-              });
+    absl::c_sort(uses, [](const ResourceUse& a, const ResourceUse& b) {
+      return std::make_tuple(a.user->id(), a.input) <
+             std::make_tuple(b.user->id(), b.input);
+    });
   }
 }
 

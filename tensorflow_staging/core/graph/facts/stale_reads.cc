@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
@@ -57,11 +58,10 @@ bool IsSlot(const Node& variable, const absl::flat_hash_set<std::string>& all) {
   if (!TryGetNodeAttr(variable.attrs(), kColocationAttrName, &colocation)) {
     return false;
   }
-  return std::any_of(
-      colocation.begin(), colocation.end(), [&](absl::string_view entry) {
-        return absl::ConsumePrefix(&entry, kColocationGroupPrefix) &&
-               entry != variable.name() && all.contains(entry);
-      });
+  return absl::c_any_of(colocation, [&](absl::string_view entry) {
+    return absl::ConsumePrefix(&entry, kColocationGroupPrefix) &&
+           entry != variable.name() && all.contains(entry);
+  });
 }
 
 // Returns the nodes that tf.async_embedding_mark_node has marked, and those from

@@ -2,12 +2,12 @@
 
 #include "tensorflow_staging/core/graph/partition/captured_resources.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
@@ -140,7 +140,7 @@ class ChangingData {
     const std::vector<const Node*>& changers = changing_.ChangersOf(owner);
     if (changers.empty()) return false;
     const std::vector<const Node*> users = changing_.UsersOf(owner);
-    return !std::all_of(users.begin(), users.end(), is_dataset);
+    return !absl::c_all_of(users, is_dataset);
   }
 
   const PartitionState& state_;

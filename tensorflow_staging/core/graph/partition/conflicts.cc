@@ -2,12 +2,12 @@
 
 #include "tensorflow_staging/core/graph/partition/conflicts.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/graph/facts/resources.h"
 #include "tensorflow_staging/core/graph/facts/union_find.h"
@@ -131,7 +131,7 @@ bool MayAdvanceAlone(const Node& source, const PartitionState& state) {
   const Resources& resources = state.resources();
   const std::vector<ResourceUse>& uses =
       resources.UsesOf(*resources.IteratorOf(source));
-  return std::any_of(uses.begin(), uses.end(), [](const ResourceUse& use) {
+  return absl::c_any_of(uses, [](const ResourceUse& use) {
     return IsIteratorInitializer(*use.user);
   });
 }

@@ -2,7 +2,6 @@
 
 #include "tensorflow_staging/core/graph/partition/regions.h"
 
-#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -190,14 +189,13 @@ StepReason WhyNoRegion(const PartitionState& state, const StaleReads* stale,
 }
 
 void Sort(StagedRegion* region) {
-  std::sort(region->sources.begin(), region->sources.end(), ByName);
-  std::sort(region->boundary.begin(), region->boundary.end(),
-            [](const StagedTensor& a, const StagedTensor& b) {
-              return std::tie(a.node->name(), a.index) <
-                     std::tie(b.node->name(), b.index);
-            });
-  std::sort(region->control_boundary.begin(), region->control_boundary.end(),
-            ByName);
+  absl::c_sort(region->sources, ByName);
+  absl::c_sort(region->boundary,
+               [](const StagedTensor& a, const StagedTensor& b) {
+                 return std::tie(a.node->name(), a.index) <
+                        std::tie(b.node->name(), b.index);
+               });
+  absl::c_sort(region->control_boundary, ByName);
 }
 
 // Gives a reason to the candidates that are not staged.
@@ -243,10 +241,9 @@ std::vector<StagedRegion> CollectRegions(RecordContent content,
     Sort(&region);
     regions.push_back(std::move(region));
   }
-  std::sort(regions.begin(), regions.end(),
-            [](const StagedRegion& a, const StagedRegion& b) {
-              return ByName(a.sources.front(), b.sources.front());
-            });
+  absl::c_sort(regions, [](const StagedRegion& a, const StagedRegion& b) {
+    return ByName(a.sources.front(), b.sources.front());
+  });
   ExplainUnstagedNodes(state);
   return regions;
 }

@@ -2,7 +2,6 @@
 
 #include "tensorflow_staging/core/graph/place/record_uses.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
@@ -113,8 +113,8 @@ Status RecordUses::FindCarried() {
     if (edge->IsControlEdge()) continue;
     if (!IsStandIn(*node)) {
       // One for all nodes of the step that use the output.
-      const bool is_known = std::any_of(
-          carried_.begin(), carried_.end(), [edge](const Carried& carried) {
+      const bool is_known =
+          absl::c_any_of(carried_, [edge](const Carried& carried) {
             return carried.stand_in == nullptr &&
                    carried.take_output == edge->src_output();
           });

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/strcat.h"
@@ -44,8 +45,8 @@ std::vector<const Node*> StringHandles(const std::vector<const Node*>& nodes,
 }
 
 bool AnySwitch(const std::vector<const Node*>& nodes) {
-  return std::any_of(nodes.begin(), nodes.end(),
-                     [](const Node* node) { return node->IsSwitch(); });
+  return absl::c_any_of(nodes,
+                        [](const Node* node) { return node->IsSwitch(); });
 }
 
 // Creates names that no node and no name scope of a graph has.
@@ -99,10 +100,9 @@ void MakeNamesUnique(const Graph& graph, const NodeFilter& counts,
   for (PlannedStage& stage : *stages) by_name[stage.name].push_back(&stage);
   for (auto& [name, of_name] : by_name) {
     if (of_name.size() == 1) continue;
-    std::sort(of_name.begin(), of_name.end(),
-              [](const PlannedStage* a, const PlannedStage* b) {
-                return FirstId(*a) < FirstId(*b);
-              });
+    absl::c_sort(of_name, [](const PlannedStage* a, const PlannedStage* b) {
+      return FirstId(*a) < FirstId(*b);
+    });
     NewNames names(graph, counts, name);
     for (const auto& [other, unused] : by_name) names.Reserve(other);
     for (size_t i = 1; i < of_name.size(); ++i) of_name[i]->name = names.Next();
@@ -134,10 +134,9 @@ StagePlan::StagePlan(const Graph& graph, bool smart_stage,
     AddRegions(graph, counts, resources,
                name.empty() ? kDefaultStageName : name);
   }
-  std::sort(stages_.begin(), stages_.end(),
-            [](const PlannedStage& a, const PlannedStage& b) {
-              return a.name < b.name;
-            });
+  absl::c_sort(stages_, [](const PlannedStage& a, const PlannedStage& b) {
+    return a.name < b.name;
+  });
 }
 
 StagePlan::StagePlan(const Graph& graph, const StaleReads& stale,
@@ -204,10 +203,9 @@ void StagePlan::AddRegions(const Graph& graph, const NodeFilter& counts,
     if (IsBufferTake(*source)) {
       const auto it = by_take.find(source);
       // The Take, and stand-ins for what it carries, add nothing to the stage.
-      const bool adds = std::any_of(
-          region.nodes.begin(), region.nodes.end(), [](const Node* node) {
-            return !IsBufferTake(*node) && !IsStandIn(*node);
-          });
+      const bool adds = absl::c_any_of(region.nodes, [](const Node* node) {
+        return !IsBufferTake(*node) && !IsStandIn(*node);
+      });
       if (it != by_take.end() && adds) {
         it->second->region = &region;
         it->second->check_puts |= AnySwitch(region.nodes);

@@ -2,8 +2,7 @@
 
 #include "tensorflow_staging/core/graph/report/run_once.h"
 
-#include <algorithm>
-
+#include "absl/algorithm/container.h"
 #include "tensorflow/core/framework/dataset.h"
 #include "tensorflow_staging/core/graph/facts/changing_resources.h"
 #include "tensorflow_staging/core/graph/facts/node_filter.h"
@@ -102,11 +101,10 @@ class RunOnceFinder {
     for (size_t i = 0; i < found_.size(); ++i) {
       for (const Node* user : Users(*found_[i])) {
         const std::vector<const Node*> inputs = Inputs(*user);
-        if (!HasOwnRole(*user) && std::all_of(inputs.begin(), inputs.end(),
-                                              [this](const Node* input) {
-                                                return once_[input->id()] ||
-                                                       input->IsConstant();
-                                              })) {
+        if (!HasOwnRole(*user) &&
+            absl::c_all_of(inputs, [this](const Node* input) {
+              return once_[input->id()] || input->IsConstant();
+            })) {
           Add(*user);
         }
       }
@@ -119,7 +117,7 @@ class RunOnceFinder {
       for (const Node* input : Inputs(*found_[i])) {
         const std::vector<const Node*> users = Users(*input);
         if (!HoldsState(*input) && !IsSourceOp(*input) &&
-            std::all_of(users.begin(), users.end(), [this](const Node* user) {
+            absl::c_all_of(users, [this](const Node* user) {
               return once_[user->id()];
             })) {
           Add(*input);

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
@@ -205,10 +206,9 @@ std::vector<StageReport::Outside> UnstagedSources(const Graph& graph,
       sources.push_back(Outside(*node, sides));
     }
   }
-  std::sort(sources.begin(), sources.end(),
-            [](const StageReport::Outside& a, const StageReport::Outside& b) {
-              return a.name < b.name;
-            });
+  absl::c_sort(sources,
+               [](const StageReport::Outside& a,
+                  const StageReport::Outside& b) { return a.name < b.name; });
   return sources;
 }
 
@@ -274,11 +274,10 @@ std::vector<StageReport::Reason> Reasons(const Graph& graph,
   }
   std::vector<StageReport::Reason> reasons;
   for (auto& [key, reason] : found) reasons.push_back(std::move(reason));
-  std::sort(reasons.begin(), reasons.end(),
-            [](const StageReport::Reason& a, const StageReport::Reason& b) {
-              return std::tie(b.nodes, a.example.why) <
-                     std::tie(a.nodes, b.example.why);
-            });
+  absl::c_sort(reasons, [](const StageReport::Reason& a,
+                           const StageReport::Reason& b) {
+    return std::tie(b.nodes, a.example.why) < std::tie(a.nodes, b.example.why);
+  });
   return reasons;
 }
 
@@ -293,12 +292,11 @@ void AddEdges(const Graph& graph, StageReport* report) {
           {index[node->id()], edge->src_output(), index[edge->dst()->id()]});
     }
   }
-  std::sort(
-      report->edges.begin(), report->edges.end(),
-      [](const StageReport::GraphEdge& a, const StageReport::GraphEdge& b) {
-        return std::tie(a.src, a.src_output, a.dst) <
-               std::tie(b.src, b.src_output, b.dst);
-      });
+  absl::c_sort(report->edges, [](const StageReport::GraphEdge& a,
+                                 const StageReport::GraphEdge& b) {
+    return std::tie(a.src, a.src_output, a.dst) <
+           std::tie(b.src, b.src_output, b.dst);
+  });
 }
 
 }  // namespace

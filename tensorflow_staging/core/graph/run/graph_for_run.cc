@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "tensorflow/core/common_runtime/graph_constructor.h"
@@ -45,10 +46,10 @@ bool HasStages(const Graph& graph) {
 bool ConcernsNoRecord(const RunRequest& run, const NodeFinder& find,
                       const std::vector<const Node*>& needed) {
   const std::set<std::string> names = run.Names();
-  return std::all_of(names.begin(), names.end(),
-                     [&](const std::string& name) { return find(name); }) &&
-         std::none_of(needed.begin(), needed.end(),
-                      [](const Node* node) { return IsStandIn(*node); });
+  return absl::c_all_of(names,
+                        [&](const std::string& name) { return find(name); }) &&
+         absl::c_none_of(needed,
+                         [](const Node* node) { return IsStandIn(*node); });
 }
 
 // Returns the nodes that a run may need, given those that it needs: also those
@@ -69,9 +70,8 @@ std::vector<const Node*> ReachableNodes(const RunRequest& run,
 bool LosesInlining(const std::vector<const Node*>& nodes) {
   constexpr size_t kMinGraphNodes = 4;
   return nodes.size() < kMinGraphNodes &&
-         std::any_of(
-             nodes.begin(), nodes.end(),
-             [](const Node* node) { return node->IsFunctionCall(); });
+         absl::c_any_of(
+             nodes, [](const Node* node) { return node->IsFunctionCall(); });
 }
 
 // Copies `nodes` of `graph`, with the edges between them.
