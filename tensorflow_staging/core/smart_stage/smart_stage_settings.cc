@@ -2,6 +2,7 @@
 
 #include "tensorflow_staging/core/smart_stage/smart_stage_settings.h"
 
+#include <initializer_list>
 #include <string>
 #include <utility>
 
@@ -24,34 +25,16 @@ Status CheckNumThreads(const char* field, int num_threads) {
                                  "; it must be at most ", kMaxThreads, ".");
 }
 
-// Checks the fields that may be AUTOTUNE.
-Status CheckTunable(const SmartStageOptions& options) {
-  const std::pair<const char*, int> fields[] = {
-      {"capacity", options.capacity()}, {"num_threads", options.num_threads()}};
-  for (const auto& [field, value] : fields) {
-    if (value < kAutotune) {
-      return errors::InvalidArgument(
-          "smart_stage_options.", field, " is ", value,
-          "; it must be at least 1, 0 for the default, or -1 "
-          "(tf.data.AUTOTUNE) to let the stage choose.");
-    }
-  }
-  return CheckNumThreads("smart_stage_options.num_threads",
-                         options.num_threads());
-}
+using Field = std::pair<const char*, int64_t>;
 
-Status CheckNotNegative(const SmartStageOptions& options) {
-  const std::pair<const char*, int64_t> fields[] = {
-      {"capacity_bytes", options.capacity_bytes()},
-      {"num_clients", options.num_clients()},
-      {"timeout_millis", options.timeout_millis()},
-      {"stage_subgraph_stream_id", options.stage_subgraph_stream_id()}};
+// Checks that some fields of the message `options` are at least `least`, and
+// tells `rule` otherwise.
+Status CheckAtLeast(int64_t least, const char* options,
+                    std::initializer_list<Field> fields, const char* rule) {
   for (const auto& [field, value] : fields) {
-    if (value < 0) {
-      return errors::InvalidArgument(
-          "smart_stage_options.", field, " is ", value,
-          "; it must not be negative (0 means the default).");
-    }
+    if (value >= least) continue;
+    return errors::InvalidArgument(options, ".", field, " is ", value, "; ",
+                                   rule);
   }
   return OkStatus();
 }
@@ -118,13 +101,27 @@ Status CheckStream(const SmartStageOptions& options,
 // Reads the settings of SmartStage itself.
 Status ReadSmartStage(const SmartStageOptions& options,
                       const ConfigProto& config, SmartStageSettings* settings) {
-  TF_RETURN_IF_ERROR(CheckTunable(options));
-  TF_RETURN_IF_ERROR(CheckNotNegative(options));
+  constexpr char kOptions[] = "smart_stage_options";
+  TF_RETURN_IF_ERROR(CheckAtLeast(
+      kAutotune, kOptions,
+      {{"capacity", options.capacity()},
+       {"num_threads", options.num_threads()}},
+      "it must be at least 1, 0 for the default, or -1 (tf.data.AUTOTUNE) to "
+      "let the stage choose."));
+  TF_RETURN_IF_ERROR(CheckNumThreads("smart_stage_options.num_threads",
+                                     options.num_threads()));
+  TF_RETURN_IF_ERROR(CheckAtLeast(
+      0, kOptions,
+      {{"capacity_bytes", options.capacity_bytes()},
+       {"num_clients", options.num_clients()},
+       {"timeout_millis", options.timeout_millis()},
+       {"stage_subgraph_stream_id", options.stage_subgraph_stream_id()}},
+      "it must not be negative (0 means the default)."));
   TF_RETURN_IF_ERROR(CheckName(options.name()));
   RunFields run;
   TF_RETURN_IF_ERROR(
       DecodeRunFields(options.runner_options().run_options(), &run));
-  TF_RETURN_IF_ERROR(CheckThreadPool("smart_stage_options", run, config));
+  TF_RETURN_IF_ERROR(CheckThreadPool(kOptions, run, config));
   TF_RETURN_IF_ERROR(CheckStream(options, config));
   settings->enabled = true;
   settings->name = options.name();
@@ -147,16 +144,13 @@ Status ReadSmartStage(const SmartStageOptions& options,
 Status ReadAsyncEmbedding(const AsyncEmbeddingOptions& options,
                           const ConfigProto& config,
                           AsyncEmbeddingSettings* settings) {
-  const std::pair<const char*, int> fields[] = {
-      {"capacity", options.capacity()}, {"threads_num", options.threads_num()}};
-  for (const auto& [field, value] : fields) {
-    if (value >= 1) continue;
-    return errors::InvalidArgument(
-        "async_embedding_options.", field, " is ", value,
-        "; with do_async_embedding it must be set, to at least 1. A lookup may "
-        "miss the updates of capacity + threads_num steps, so there is no "
-        "default.");
-  }
+  TF_RETURN_IF_ERROR(CheckAtLeast(
+      1, "async_embedding_options",
+      {{"capacity", options.capacity()},
+       {"threads_num", options.threads_num()}},
+      "with do_async_embedding it must be set, to at least 1. A lookup may "
+      "miss the updates of capacity + threads_num steps, so there is no "
+      "default."));
   TF_RETURN_IF_ERROR(CheckNumThreads("async_embedding_options.threads_num",
                                      options.threads_num()));
   RunFields run;

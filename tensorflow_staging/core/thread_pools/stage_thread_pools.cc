@@ -108,21 +108,12 @@ std::string Describe(const StageThreadPoolsSpec& spec) {
 }
 
 // The pools of one session.
-class SessionStageThreadPools : public ResourceBase {
- public:
-  void Add(std::shared_ptr<StageThreadPools> pools) {
-    pools_.push_back(std::move(pools));
-  }
-
-  int size() const { return pools_.size(); }
-  const StageThreadPools* at(int id) const { return pools_[id].get(); }
-
+struct SessionStageThreadPools : public ResourceBase {
   std::string DebugString() const override {
-    return strings::StrCat(size(), " stage thread pools");
+    return strings::StrCat(pools.size(), " stage thread pools");
   }
 
- private:
-  std::vector<std::shared_ptr<StageThreadPools>> pools_;
+  std::vector<std::shared_ptr<StageThreadPools>> pools;
 };
 
 // The pools of this process that have a global_name and are in use.
@@ -363,10 +354,10 @@ Status AddStageThreadPools(const SessionOptions& options,
   }
   core::RefCountPtr<SessionStageThreadPools> session_pools(
       new SessionStageThreadPools);
+  session_pools->pools.resize(entries.size());
   for (int id = 0; id < entries.size(); ++id) {
-    std::shared_ptr<StageThreadPools> pools;
-    TF_RETURN_IF_ERROR(GetOrCreatePools(specs[id], id, &pools));
-    session_pools->Add(std::move(pools));
+    TF_RETURN_IF_ERROR(
+        GetOrCreatePools(specs[id], id, &session_pools->pools[id]));
   }
   return resources->Create(kContainer, kResource, session_pools.release());
 }
@@ -385,9 +376,9 @@ Status FindStageThreadPools(const RunOptions& run_options,
   resources->Lookup(kContainer, kResource, &found).IgnoreError();
   // The session holds its own reference until its destruction.
   const core::RefCountPtr<SessionStageThreadPools> session_pools(found);
-  const int size = session_pools ? session_pools->size() : 0;
+  const int size = session_pools ? session_pools->pools.size() : 0;
   if (id < 0 || id >= size) return NoSuchStageThreadPools(id, size);
-  *pools = session_pools->at(id);
+  *pools = session_pools->pools[id].get();
   return OkStatus();
 }
 
