@@ -4,9 +4,12 @@
 
 #include <cstring>
 #include <typeinfo>
+#include <utility>
 
+#include "pybind11/pybind11.h"
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/python/client/session_ref.h"
+#include "tensorflow_staging/python/pywrap/raise_if_error.h"
 
 namespace tensorflow {
 namespace staging {
@@ -38,6 +41,21 @@ std::shared_ptr<Session> UnderlyingSession(TF_Session* session) {
   // A session without Python's wrapper belongs to its creator, so this pointer
   // does not own it.
   return std::shared_ptr<Session>(std::shared_ptr<Session>(), outer);
+}
+
+void WithSession(TF_Session* session,
+                 absl::FunctionRef<Status(std::shared_ptr<Session>)> use) {
+  bool closed;
+  Status status;
+  {
+    pybind11::gil_scoped_release release;
+    std::shared_ptr<Session> underlying =
+        session == nullptr ? nullptr : UnderlyingSession(session);
+    closed = underlying == nullptr;
+    if (!closed) status = use(std::move(underlying));
+  }
+  if (closed) throw pybind11::value_error("session is closed.");
+  RaiseIfError(status);
 }
 
 }  // namespace staging

@@ -5,7 +5,9 @@
 
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "tensorflow/c/c_api_internal.h"
+#include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/public/session.h"
 
 namespace tensorflow {
@@ -23,6 +25,12 @@ namespace staging {
 // Waits for the same lock, and so for a Close that is in progress; a server
 // that does not answer may keep that from ending. Call without the GIL.
 std::shared_ptr<Session> UnderlyingSession(TF_Session* session);
+
+// Calls `use` with the C++ session, without the GIL: it may wait, and so may a
+// thread that closes the session, as long as the session's server takes to
+// answer. Raises ValueError if the session is closed, and the error of `use`.
+void WithSession(TF_Session* session,
+                 absl::FunctionRef<Status(std::shared_ptr<Session>)> use);
 
 }  // namespace staging
 }  // namespace tensorflow
