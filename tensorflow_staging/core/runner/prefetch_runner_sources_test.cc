@@ -151,7 +151,7 @@ class EpochsTest : public ::testing::TestWithParam<int> {};
 TEST_P(EpochsTest, EachEpochIsCompleteAndEndsWithOutOfRange) {
   constexpr int64_t kSize = 40;
   Epochs epochs(kSource, kSize);
-  StageSession session(WithThreads(GetParam()));
+  RunnerSession session(WithThreads(GetParam()));
   auto runner = session.StartRunner();
   for (int64_t epoch = 0; epoch < 25; ++epoch) {
     std::vector<int64_t> values;
@@ -170,7 +170,7 @@ TEST_P(EpochsTest, EachEpochIsCompleteAndEndsWithOutOfRange) {
 
 TEST_P(EpochsTest, AnInitialisationInTheMiddleOfTheDataDiscardsTheRest) {
   Epochs epochs(kSource, kEndless);
-  StageSession session(WithThreads(GetParam()));
+  RunnerSession session(WithThreads(GetParam()));
   auto runner = session.StartRunner();
   for (int64_t epoch = 0; epoch < 25; ++epoch) {
     std::vector<int64_t> values(5);
@@ -190,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(Threads, EpochsTest, ::testing::Values(1, 4));
 
 TEST(PrefetchRunnerSourcesTest, TheInitialiserMayRunBeforeTheRunnerStarts) {
   Epochs epochs(kSource, 3);
-  StageSession session;
+  RunnerSession session;
   EXPECT_EQ(session.Initialize(), OkStatus());
   auto runner = session.StartRunner();
   std::vector<int64_t> values;
@@ -200,7 +200,7 @@ TEST(PrefetchRunnerSourcesTest, TheInitialiserMayRunBeforeTheRunnerStarts) {
 
 TEST(PrefetchRunnerSourcesTest, AnEmptyEpochEndsToo) {
   Epochs epochs(kSource, 0);
-  StageSession session;
+  RunnerSession session;
   auto runner = session.StartRunner();
   std::vector<int64_t> values;
   EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
@@ -216,7 +216,7 @@ TEST(PrefetchRunnerSourcesTest, AnEmptyEpochEndsToo) {
 TEST(PrefetchRunnerSourcesTest, AnErrorEndsItsEpochOnly) {
   Epochs epochs(kSource, 3);
   epochs.FailNext(errors::DataLoss("bad record"));
-  StageSession session;
+  RunnerSession session;
   auto runner = session.StartRunner();
   std::vector<int64_t> values;
   const Status status = session.TakeAll(&values);
@@ -241,7 +241,7 @@ TEST(PrefetchRunnerSourcesTest, JoinedSourcesEndWhenTheLastOneDoes) {
   });
   StageConfig config;
   config.join_other_source = true;
-  StageSession session(config);
+  RunnerSession session(config);
   auto runner = session.StartRunner();
   for (int64_t epoch = 0; epoch < 3; ++epoch) {
     std::vector<int64_t> values;
@@ -260,7 +260,7 @@ TEST(PrefetchRunnerSourcesTest, JoinedSourcesEndWhenTheLastOneDoes) {
 TEST(PrefetchRunnerSourcesTest, AStageThatBeginsTooEarlyTriesAgain) {
   Epochs epochs(kSource, 3);
   epochs.FailNext(errors::FailedPrecondition("not initialised"));
-  StageSession session;
+  RunnerSession session;
   auto runner = session.StartRunner();
   std::vector<int64_t> values;
   Status status = session.TakeAll(&values);
@@ -274,7 +274,7 @@ TEST(PrefetchRunnerSourcesTest, AnInitialiserDoesNotWaitForARunThatWaits) {
   Epochs epochs(kSource, 3);
   Notification began, may_end;
   epochs.HoldNext(&began, &may_end);
-  StageSession session;
+  RunnerSession session;
   auto runner = session.StartRunner();
   began.WaitForNotification();
   EXPECT_EQ(session.Initialize(), OkStatus());
@@ -286,7 +286,7 @@ TEST(PrefetchRunnerSourcesTest, AnInitialiserDoesNotWaitForARunThatWaits) {
 
 TEST(PrefetchRunnerSourcesTest, ThreadsLeaveIfNothingThatTheyReadCanChange) {
   Sources::Get()->Set(kSource, CountingTo(3));
-  StageSession session(WithThreads(3));
+  RunnerSession session(WithThreads(3));
   auto runner = session.StartRunner();
   std::vector<int64_t> values;
   EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
@@ -295,7 +295,7 @@ TEST(PrefetchRunnerSourcesTest, ThreadsLeaveIfNothingThatTheyReadCanChange) {
 
 TEST(PrefetchRunnerSourcesTest, StopEndsThreadsThatWaitForAChange) {
   Epochs epochs(kSource, 3);
-  StageSession session(WithThreads(3));
+  RunnerSession session(WithThreads(3));
   auto runner = session.StartRunner();
   std::vector<int64_t> values;
   EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
@@ -311,7 +311,7 @@ TEST(PrefetchRunnerSourcesTest, StopEndsThreadsThatWaitForAChange) {
 
 TEST(PrefetchRunnerSourcesTest, AClosingSessionEndsThreadsThatWaitForAChange) {
   Epochs epochs(kSource, 3);
-  StageSession session(WithThreads(3));
+  RunnerSession session(WithThreads(3));
   auto runner = session.StartRunner();
   std::vector<int64_t> values;
   EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
@@ -328,7 +328,7 @@ TEST(PrefetchRunnerSourcesTest, ARunnerThatDoesNotSeeItsBufferPauses) {
                         if (call == kCalls) enough.Notify();
                         return errors::OutOfRange("end of sequence");
                       }));
-  StageSession session;
+  RunnerSession session;
   session.options()->set_resume_op("prefetch/error_code");
   const uint64_t begin = Env::Default()->NowMicros();
   auto runner = session.StartRunner();

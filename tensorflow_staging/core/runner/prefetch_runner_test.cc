@@ -35,7 +35,7 @@ struct Taken {
 // Runs a stage with `config` that reads `source`.
 Taken TakeAll(TestSource source, const StageConfig& config = StageConfig()) {
   Sources::Get()->Set(kSource, std::move(source));
-  StageSession session(config);
+  RunnerSession session(config);
   const auto runner = session.StartRunner();
   Taken taken;
   taken.end = session.TakeAll(&taken.values);
@@ -62,7 +62,7 @@ TEST(PrefetchRunnerTest, RecordsArriveInOrderBeforeTheEndOfTheData) {
 
 TEST(PrefetchRunnerTest, ReadsTheStatisticsOfItsBuffer) {
   Sources::Get()->Set(kSource, CountingTo(10));
-  StageSession session;
+  RunnerSession session;
   auto runner = session.StartRunner();
   std::vector<int64_t> values;
   EXPECT_TRUE(errors::IsOutOfRange(session.TakeAll(&values)));
@@ -78,7 +78,7 @@ TEST(PrefetchRunnerTest, ReadsTheStatisticsOfItsBuffer) {
 
 TEST(PrefetchRunnerTest, AGraphOfAnEarlierVersionHasNoStatistics) {
   Sources::Get()->Set(kSource, CountingTo(10));
-  StageSession session;
+  RunnerSession session;
   session.options()->clear_stats_tensor();
   auto runner = session.StartRunner();
   BufferStats stats;
@@ -87,7 +87,7 @@ TEST(PrefetchRunnerTest, AGraphOfAnEarlierVersionHasNoStatistics) {
 
 TEST(PrefetchRunnerTest, AnotherTensorHoldsNoStatistics) {
   Sources::Get()->Set(kSource, CountingTo(10));
-  StageSession session;
+  RunnerSession session;
   session.options()->set_stats_tensor(session.options()->error_code_tensor());
   auto runner = session.StartRunner();
   BufferStats stats;
@@ -131,7 +131,7 @@ TEST(PrefetchRunnerTest, OneFailingThreadEndsTheOthers) {
                       }));
   StageConfig config;
   config.num_threads = 4;
-  StageSession session(config);
+  RunnerSession session(config);
   auto runner = session.StartRunner();
   std::vector<int64_t> values;
   const Status status = session.TakeAll(&values);
@@ -159,7 +159,7 @@ TEST(PrefetchRunnerTest, TheCauseWaitsForAnEarlierRecordOfItsSource) {
                       }));
   StageConfig config;
   config.num_threads = 2;
-  StageSession session(config);
+  RunnerSession session(config);
   auto runner = session.StartRunner();
   std::vector<int64_t> values;
   const Status status = session.TakeAll(&values);
@@ -217,7 +217,7 @@ TEST(PrefetchRunnerTest, ASourceThatOnlyFailsDoesNotSpin) {
                       }));
   StageConfig config;
   config.ignored = {error::DATA_LOSS};
-  StageSession session(config);
+  RunnerSession session(config);
   const auto start = std::chrono::steady_clock::now();
   auto runner = session.StartRunner();
   many.WaitForNotification();
@@ -240,7 +240,7 @@ TEST(PrefetchRunnerTest, ARunThatPutsNoRecordEndsTheStage) {
   StageConfig config;
   config.dead_record = true;
   config.ignored = {error::INVALID_ARGUMENT};
-  StageSession stage(config);
+  RunnerSession stage(config);
   const auto runner = stage.StartRunner();
   int64_t value;
   const Status status = stage.Take(&value);
@@ -313,7 +313,7 @@ TEST(PrefetchRunnerTest, StopKeepsTheRecordsThatWaitForRoom) {
                       }));
   StageConfig config;
   config.num_threads = 3;
-  StageSession session(config);
+  RunnerSession session(config);
   auto runner = session.StartRunner();
   int64_t value;
   EXPECT_EQ(session.Take(&value), OkStatus());
@@ -336,7 +336,7 @@ TEST(PrefetchRunnerTest, StopEndsAWaitingTrainingStep) {
                       }));
   StageConfig config;
   config.ignored = {error::DATA_LOSS};
-  StageSession session(config);
+  RunnerSession session(config);
   auto runner = session.StartRunner();
   {
     thread::ThreadPool pool(Env::Default(), "training", 1);
@@ -353,7 +353,7 @@ TEST(PrefetchRunnerTest, StopEndsAWaitingTrainingStep) {
 
 TEST(PrefetchRunnerTest, StopMayBeCalledAtAnyTimeAndRepeatedly) {
   Sources::Get()->Set(kSource, Endless());
-  StageSession session;
+  RunnerSession session;
   auto never_started = session.MakeRunner();
   never_started->Stop();
   never_started->Stop();
@@ -371,7 +371,7 @@ TEST(PrefetchRunnerTest, StopMayBeCalledAtAnyTimeAndRepeatedly) {
 
 TEST(PrefetchRunnerTest, StopRacesWithStart) {
   Sources::Get()->Set(kSource, Endless());
-  StageSession session;
+  RunnerSession session;
   for (int i = 0; i < 30; ++i) {
     auto runner = session.MakeRunner();
     {
@@ -386,7 +386,7 @@ TEST(PrefetchRunnerTest, StopRacesWithStart) {
 
 TEST(PrefetchRunnerTest, DestructionStopsTheRunner) {
   Sources::Get()->Set(kSource, Endless());
-  StageSession session;
+  RunnerSession session;
   session.StartRunner().reset();
   std::vector<int64_t> values;
   EXPECT_TRUE(errors::IsCancelled(session.TakeAll(&values)));
@@ -397,7 +397,7 @@ TEST(PrefetchRunnerTest, AnotherRunnerGoesOnWithTheNextRecord) {
     Sources::Get()->Set(kSource, CountingTo(1000));
     StageConfig config;
     config.num_threads = num_threads;
-    StageSession session(config);
+    RunnerSession session(config);
     auto first = session.StartRunner();
     int64_t value;
     EXPECT_EQ(session.Take(&value), OkStatus());
@@ -425,7 +425,7 @@ TEST(PrefetchRunnerTest, TheRecordOfARunThatOutlivesItsRunnerIsKept) {
     return call < 3 ? OkStatus() : errors::OutOfRange("end of sequence");
   });
   Sources::Get()->Set(kSource, source);
-  StageSession session;
+  RunnerSession session;
   auto first = session.StartRunner();
   began.WaitForNotification();
   first->Stop();
@@ -445,7 +445,7 @@ TEST(PrefetchRunnerTest, TheRecordOfARunThatOutlivesItsRunnerIsKept) {
 TEST(PrefetchRunnerTest, StopDoesNotWaitForeverForASlowSource) {
   Notification began;
   Sources::Get()->Set(kSource, WaitingForCancellation(&began));
-  StageSession session;
+  RunnerSession session;
   auto runner = session.StartRunner();
   began.WaitForNotification();
   runner->Stop();
@@ -457,7 +457,7 @@ TEST(PrefetchRunnerTest, StopDoesNotWaitForeverForASlowSource) {
 TEST(PrefetchRunnerTest, AClosingSessionWakesASlowSource) {
   Notification began;
   Sources::Get()->Set(kSource, WaitingForCancellation(&began));
-  StageSession session;
+  RunnerSession session;
   auto runner = session.StartRunner();
   began.WaitForNotification();
   session.Close();
@@ -468,7 +468,7 @@ TEST(PrefetchRunnerTest, AClosingSessionWakesAPutThatWaitsForRoom) {
   Sources::Get()->Set(kSource, Endless());
   StageConfig config;
   config.num_threads = 3;
-  StageSession session(config);
+  RunnerSession session(config);
   auto runner = session.StartRunner();
   int64_t value;
   EXPECT_EQ(session.Take(&value), OkStatus());
@@ -481,7 +481,7 @@ TEST(PrefetchRunnerTest, AClosingSessionWakesAPutThatWaitsForRoom) {
 // cancel the buffer itself.
 TEST(PrefetchRunnerTest, NotifySessionClosingAloneEndsTheRunner) {
   Sources::Get()->Set(kSource, Endless());
-  StageSession session;
+  RunnerSession session;
   auto runner = session.StartRunner();
   NotifySessionClosing(session.session().get());
   EXPECT_FALSE(runner->GetStats().running);
@@ -489,7 +489,7 @@ TEST(PrefetchRunnerTest, NotifySessionClosingAloneEndsTheRunner) {
 
 TEST(PrefetchRunnerTest, TheSessionMayBeDeletedFirst) {
   Sources::Get()->Set(kSource, Endless());
-  StageSession session;
+  RunnerSession session;
   auto started = session.StartRunner();
   auto never_started = session.MakeRunner();
   session.Delete();
@@ -500,7 +500,7 @@ TEST(PrefetchRunnerTest, TheSessionMayBeDeletedFirst) {
 
 TEST(PrefetchRunnerTest, TheRunnerReleasesAClosedSession) {
   Sources::Get()->Set(kSource, Endless());
-  StageSession session;
+  RunnerSession session;
   auto runner = session.StartRunner();
   std::weak_ptr<Session> alive = session.session();
   session.Delete();
@@ -509,10 +509,10 @@ TEST(PrefetchRunnerTest, TheRunnerReleasesAClosedSession) {
 
 TEST(PrefetchRunnerTest, AStoppedRunnerReleasesTheSession) {
   Sources::Get()->Set(kSource, Endless());
-  StageSession session;
+  RunnerSession session;
   auto runner = session.StartRunner();
   runner->Stop();
-  // The references of the StageSession and of this expression.
+  // The references of the RunnerSession and of this expression.
   EXPECT_EQ(session.session().use_count(), 2);
 }
 
@@ -527,7 +527,7 @@ TEST(PrefetchRunnerTest, TheRunnerMayHoldTheLastReferenceToTheSession) {
       delete session;
     }
   };
-  StageSession stage;
+  RunnerSession stage;
   Sources::Get()->Set(kSource, Endless());
   std::shared_ptr<Session> session(NewSession(SessionOptions()),
                                    NotifyingDeleter());
@@ -545,7 +545,7 @@ TEST(PrefetchRunnerTest, TheRunnerMayHoldTheLastReferenceToTheSession) {
 
 TEST(PrefetchRunnerTest, StartInAClosedSessionIsCancelled) {
   Sources::Get()->Set(kSource, Endless());
-  StageSession session;
+  RunnerSession session;
   session.Close();
   auto runner = session.MakeRunner();
   EXPECT_TRUE(errors::IsCancelled(runner->Start()));
@@ -554,7 +554,7 @@ TEST(PrefetchRunnerTest, StartInAClosedSessionIsCancelled) {
 TEST(PrefetchRunnerTest, StopRacesWithTheClosingOfTheSession) {
   Sources::Get()->Set(kSource, Endless());
   for (int i = 0; i < 30; ++i) {
-    StageSession session;
+    RunnerSession session;
     auto runner = session.StartRunner();
     {
       thread::ThreadPool pool(Env::Default(), "stopper", 1);
@@ -573,7 +573,7 @@ TEST(PrefetchRunnerTest, TwoHundredSessionsEndCleanly) {
     Sources::Get()->Set(kSource, ends_early ? CountingTo(2) : Endless());
     StageConfig config;
     config.num_threads = 1 + i % 2;
-    StageSession session(config);
+    RunnerSession session(config);
     auto runner = session.StartRunner();
     if (i % 2 == 0) {
       int64_t value;
@@ -607,7 +607,7 @@ TEST(PrefetchRunnerTest, TwoHundredSessionsEndCleanly) {
 
 TEST(PrefetchRunnerTest, StartNamesAnOpThatTheGraphLacks) {
   Sources::Get()->Set(kSource, Endless());
-  StageSession session;
+  RunnerSession session;
   session.options()->set_resume_op("nowhere");
   const Status status = session.MakeRunner()->Start();
   EXPECT_TRUE(errors::IsNotFound(status) || errors::IsInvalidArgument(status))
@@ -621,7 +621,7 @@ TEST(PrefetchRunnerTest, ARunThatCannotBePreparedEndsTheStage) {
   config.num_threads = 2;
   // Trying again would not help.
   config.ignored = {error::NOT_FOUND, error::INVALID_ARGUMENT};
-  StageSession session(config);
+  RunnerSession session(config);
   for (std::string& op : *session.options()->mutable_fetch_ops()) {
     op = "nowhere";
   }
@@ -632,7 +632,7 @@ TEST(PrefetchRunnerTest, ARunThatCannotBePreparedEndsTheStage) {
 }
 
 TEST(PrefetchRunnerTest, CreateNamesTheOptionThatIsMissing) {
-  StageSession session;
+  RunnerSession session;
   std::shared_ptr<PrefetchRunner> runner;
   PrefetchRunnerOptions options = *session.options();
   options.clear_cancel_op();
@@ -672,7 +672,7 @@ TestSource SlowCountingTo(int64_t end,
 // Takes records, with a pause after each, until `condition` holds. Returns how
 // many, or -1 if it does not hold for half a minute.
 template <typename Condition>
-int64_t TakeUntil(StageSession* session, std::chrono::microseconds pause,
+int64_t TakeUntil(RunnerSession* session, std::chrono::microseconds pause,
                   Condition condition) {
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -712,7 +712,7 @@ class TunedThreadsTest : public ::testing::Test {
 
   int Threads() const { return runner_->GetStats().threads; }
 
-  StageSession session_;
+  RunnerSession session_;
   std::shared_ptr<PrefetchRunner> runner_;
   int64_t taken_ = 0;
 };
@@ -732,7 +732,7 @@ TEST_F(TunedThreadsTest, StopEndsTheIdleProducer) {
 TEST(TunedThreadsOptionsTest, OneOpIsAllowed) {
   StageConfig config;
   config.num_threads = 2;
-  StageSession session(config);
+  RunnerSession session(config);
   session.options()->set_tune_threads(true);
   std::shared_ptr<PrefetchRunner> runner;
   const Status status =

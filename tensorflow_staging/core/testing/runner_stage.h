@@ -128,7 +128,7 @@ constexpr char kSource[] = "source";
 constexpr char kOtherSource[] = "other_source";
 constexpr char kInitializer[] = "initializer";
 
-// The options of a StageSession.
+// The options of a RunnerSession.
 struct StageConfig {
   int64_t capacity = 2;
   int num_threads = 1;
@@ -145,9 +145,9 @@ struct StageConfig {
 };
 
 // A session with one stage that reads the current sources.
-class StageSession {
+class RunnerSession {
  public:
-  explicit StageSession(const StageConfig& config = StageConfig()) {
+  explicit RunnerSession(const StageConfig& config = StageConfig()) {
     StageTestGraph stage;
     stage.capacity = config.capacity;
     for (const char* node : {kSource, kOtherSource, kInitializer}) {
@@ -202,7 +202,7 @@ class StageSession {
     TF_CHECK_OK(session_->Create(graph_));
   }
 
-  ~StageSession() {
+  ~RunnerSession() {
     if (session_ != nullptr) Close();
   }
 

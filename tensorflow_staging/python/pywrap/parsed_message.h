@@ -16,8 +16,8 @@ template <typename Message>
 Message Parse(const pybind11::bytes& serialized, const char* what) {
   Message message;
   if (!message.ParseFromString(std::string(serialized))) {
-    throw pybind11::value_error(strings::StrCat(what, " is not a serialized ",
-                                          message.GetTypeName(), " message."));
+    throw pybind11::value_error(strings::StrCat(
+        what, " is not a serialized ", message.GetTypeName(), " message."));
   }
   return message;
 }
