@@ -33,7 +33,7 @@
 #include "tensorflow_staging/core/runtime/partial_run_pool.h"
 #include "tensorflow_staging/core/smart_stage/runners_node.h"
 #include "tensorflow_staging/core/smart_stage/smart_stage_settings.h"
-#include "tensorflow_staging/python/pywrap/functions.h"
+#include "tensorflow_staging/python/pywrap/ahead_in_python.h"
 #include "tensorflow_staging/python/pywrap/parsed_message.h"
 #include "tensorflow_staging/python/pywrap/prefetch_runner_in_python.h"
 #include "tensorflow_staging/python/pywrap/raise_if_error.h"
@@ -249,7 +249,7 @@ PYBIND11_MODULE(_pywrap_staging, m) {
   AddQuestionsToSessions(m);
   AddReport(m);
   AddPartialRuns(m);
-  AddFunctions(&m);
+  AddAhead(&m);
 }
 
 }  // namespace staging

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/python/pywrap/functions.h"
+#include "tensorflow_staging/python/pywrap/ahead_in_python.h"
 
 #include <memory>
 #include <optional>
@@ -205,7 +205,7 @@ class PyStepProducers {
 
 }  // namespace
 
-void AddFunctions(py::module_* module) {
+void AddAhead(py::module_* module) {
   module->def(
       "divide_step", &Divide, py::arg("library"), py::arg("name"),
       py::arg("inputs"), py::arg("prefix"),
