@@ -12,9 +12,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import random
-import re
-from collections.abc import Collection
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
@@ -22,15 +19,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tensorflow_staging.python.testing import needed_ops
 from tensorflow_staging.python.testing import random_graph_ops as random_ops
 from tensorflow_staging.python.testing import random_graph_sources as random_sources
 
-# The types of the ops that yield records.
-SOURCE_TYPES = ("IteratorGetNext", "TensorBufferTake")
-
-# The types of the ops that draw random numbers, keep a count, or have a visible side effect.
-_STATEFUL = re.compile(
-    "(Random|Truncated|Multinomial|PyFunc$|EagerPyFunc|Assert|Print|If$|While$).*")
 # The rows of a variable from which a step gathers.
 _ROWS = 7
 
@@ -244,9 +236,10 @@ class _Builder:
     values = self._all_values()
     parts = self._rng.sample(values, min(len(values), self._rng.randrange(1, 4))) + self._reads
     controls = []
-    missing = (sources(graph) | _stateful_ops(graph)) - _needed_ops([_dense(part) for part in parts])
+    must_run = needed_ops.sources(graph) | needed_ops.stateful_ops(graph)
+    missing = must_run - needed_ops.of([_dense(part) for part in parts])
     for value in reversed(values):
-      needed = _needed_ops([_dense(value)])
+      needed = needed_ops.of([_dense(value)])
       if needed & missing:
         missing -= needed
         if self._rng.random() < 0.7:
@@ -268,9 +261,9 @@ class _Builder:
     return checksum, tf.group(*updates, name="train")
 
   def _random_steps(self, graph: tf.Graph, checksum: tf.Tensor, train: tf.Operation) -> list[Step]:
-    needed = sources(graph) | _stateful_ops(graph)
+    needed = needed_ops.sources(graph) | needed_ops.stateful_ops(graph)
     # A restart discards records, but their draws and counts are not undone, so graphs with stateful ops do not restart.
-    restarts = not _stateful_ops(graph) and self._rng.random() < 0.3
+    restarts = not needed_ops.stateful_ops(graph) and self._rng.random() < 0.3
     if len(needed) == 1:
       # Without stateful ops, a step need not run the only source.
       needed = set()
@@ -301,8 +294,8 @@ class _Builder:
       elements = [graph.as_graph_element(name) for name in fetches]
       # The fed value may pass a check that the record's own value fails, ahead of the step.
       checks = [op for op in graph.get_operations() if op.type == "Assert" and "failing" in self._families]
-      possible = possible and graph.as_graph_element(fed).op not in _needed_ops(checks)
-      if possible and needed <= _needed_ops(elements, {fed}):
+      possible = possible and graph.as_graph_element(fed).op not in needed_ops.of(checks)
+      if possible and needed <= needed_ops.of(elements, {fed}):
         feeds[fed] = value
     return Step(sorted(fetches), feeds)
 
@@ -336,65 +329,6 @@ class _Builder:
 def _dense(value: tf.Tensor | tf.SparseTensor) -> tf.Tensor:
   """Returns the value itself, or the values of a sparse tensor, where only one tensor is possible."""
   return value.values if isinstance(value, tf.SparseTensor) else value
-
-
-def sources(graph: tf.Graph) -> set[tf.Operation]:
-  """Returns the ops from which a step takes records."""
-  return {op for op in graph.get_operations() if op.type in SOURCE_TYPES} - _manual_regions(graph)
-
-
-def error_may_differ(graph: tf.Graph) -> bool:
-  """Whether a step may meet two errors at once, and report either of them.
-
-  This can happen if one source ends while the record of another fails, or while a check of the step's own values fails.
-  """
-  checks = [op for op in graph.get_operations() if op.type == "Assert"]
-  step_values = {"VarHandleOp", "VariableV2", "Placeholder", "PlaceholderWithDefault"}
-  return len(sources(graph)) > 1 or any(op.type in step_values for op in _needed_ops(checks))
-
-
-def _stateful_ops(graph: tf.Graph) -> set[tf.Operation]:
-  """Returns the ops of a step that draw random numbers, keep a count, or have a visible side effect."""
-  found = {op for op in graph.get_operations() if _STATEFUL.match(op.type) and op.op_def.is_stateful}
-  return found - _manual_regions(graph)
-
-
-def _manual_regions(graph: tf.Graph) -> set[tf.Operation]:
-  """Returns the ops in the regions of manual stages."""
-  return _needed_ops([op for op in graph.get_operations() if op.type == "TensorBufferPut"])
-
-
-def _needed_ops(
-    elements: Iterable[tf.Tensor | tf.Operation], fed: Collection[str] = ()) -> set[tf.Operation]:
-  """Returns the ops that a step runs to compute these elements if it feeds the tensors named in `fed`."""
-  found: set[tf.Operation] = set()
-  waiting: list[tf.Operation] = [
-      element if isinstance(element, tf.Operation) else element.op for element in elements
-  ]
-  while waiting:
-    op = waiting.pop()
-    if op in found:
-      continue
-    found.add(op)
-    waiting.extend(op.control_inputs)
-    waiting.extend(tensor.op for tensor in op.inputs if tensor.name not in fed)
-  return found
-
-
-def need_draw(graph: tf.Graph, names: Iterable[str]) -> bool:
-  """Whether a step that computes these tensors and ops draws random numbers, keeps a count or has a side effect."""
-  elements = [graph.as_graph_element(name) for name in names]
-  return any(_STATEFUL.match(op.type) and op.op_def.is_stateful for op in _needed_ops(elements))
-
-
-def has_op(graph: tf.Graph, name: str) -> bool:
-  """Whether the graph has an op of this name."""
-  return any(op.name == name for op in graph.get_operations())
-
-
-def need_op(graph: tf.Graph, name: str, op: str) -> bool:
-  """Whether a step that computes the tensor or op `name` runs the op of this name."""
-  return any(needed.name == op for needed in _needed_ops([graph.as_graph_element(name)]))
 
 
 def without_names(step: Step, refused: Sequence[str]) -> Step:

@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import rewriter_config_pb2
 
+from tensorflow_staging.python.testing import needed_ops
 from tensorflow_staging.python.testing import random_graphs
 
 # Much longer than any step takes. A step that takes longer counts as a difference.
@@ -209,19 +210,19 @@ def _check_refusal(case: random_graphs.RandomGraph, step: random_graphs.Step, me
   Raises:
     DifferenceError: If the refused step needs no draw. Then SmartStage should have allowed it.
   """
-  if not random_graphs.need_draw(case.graph, step.fetches):
+  if not needed_ops.need_draw(case.graph, step.fetches):
     raise DifferenceError(f"refused, but {step.fetches} need nothing that is drawn: {message}")
   fed = [name for name in step.feeds if f"'{name}' is fed" in message]
   if fed:
     return fed
   refused = re.search(r"Tensor '([^']+):\d+' is computed ahead.* The run needs it for '([^']+)'\.", message, re.DOTALL)
   names = [name for name in step.fetches if refused and name == refused.group(2)]
-  if not names or not random_graphs.need_draw(case.graph, names):
+  if not names or not needed_ops.need_draw(case.graph, names):
     raise DifferenceError(f"the refusal is not about a fetch that needs a draw: {message}")
   # The draw may be in a function, which TensorFlow has replaced by its nodes.
   drawn = refused.group(1)
-  if random_graphs.has_op(case.graph, drawn) and not (
-      random_graphs.need_draw(case.graph, [drawn]) and random_graphs.need_op(case.graph, names[0], drawn)):
+  if needed_ops.has_op(case.graph, drawn) and not (
+      needed_ops.need_draw(case.graph, [drawn]) and needed_ops.need_op(case.graph, names[0], drawn)):
     raise DifferenceError(f"the refusal does not name a draw that {names} need: {message}")
   return names
 
@@ -233,7 +234,7 @@ def _count_stages(case: random_graphs.RandomGraph, metadata: tf.RunMetadata, tal
   manual = _taken_types(case.graph.as_graph_def().node)
   staged = any(manual.get(node.name) != types for node in takes for types in _taken_types([node]).values())
   tally.staged += staged
-  sources = len(random_graphs.sources(case.graph)) - sum(node.op == "IteratorGetNext" for node in ran)
+  sources = len(needed_ops.sources(case.graph)) - sum(node.op == "IteratorGetNext" for node in ran)
   tally.joined += staged and len(takes) < sources
 
 
@@ -244,7 +245,7 @@ def _taken_types(nodes: Iterable[tf.NodeDef]) -> dict[str, list[int]]:
 
 def _compare_outcomes(
     case: random_graphs.RandomGraph, steps: list[random_graphs.Step], staged: Outcomes, expected: Outcomes) -> None:
-  error_may_differ = random_graphs.error_may_differ(case.graph)
+  error_may_differ = needed_ops.error_may_differ(case.graph)
   for number, (got, wanted) in enumerate(zip(staged, expected)):
     if isinstance(got, dict) and isinstance(wanted, dict):
       for name in steps[number].fetches:
