@@ -21,24 +21,20 @@ namespace {
 
 constexpr char kContainer[] = "staging_graph_history";
 
-// Marks a buffer that some run has used, or a session that was asked for its
-// stages. Only its existence matters. The buffer itself may be in another
-// process. The name of its mark includes the buffer's container, which belongs
-// to one session.
-class UsedBuffer : public ResourceBase {
- public:
-  static std::string Name(const BufferKey& key) {
-    return strings::StrCat(key.container, "|", key.name);
-  }
-  static std::string Name(const std::string& session_handle) {
-    return session_handle;
-  }
-
+// Marks a buffer that some run has used, or, by its handle, a session that was
+// asked for its stages. Only its existence matters. The buffer itself may be in
+// another process.
+class Mark : public ResourceBase {
   std::string DebugString() const override { return "Used staging buffer"; }
 };
 
+// The name of a buffer's mark. The container belongs to one session.
+std::string MarkOf(const BufferKey& key) {
+  return strings::StrCat(key.container, "|", key.name);
+}
+
 bool IsMarked(ResourceMgr* manager, const std::string& name) {
-  UsedBuffer* found = nullptr;
+  Mark* found = nullptr;
   if (!manager->Lookup(kContainer, name, &found).ok()) return false;
   found->Unref();
   return true;
@@ -91,12 +87,10 @@ void GraphHistory::Forget(const std::string& session_handle,
   const core::RefCountPtr<GraphHistory> history(found);
   manager->Delete<GraphHistory>(kContainer, session_handle).IgnoreError();
   // Each fails if it was not marked.
-  manager->Delete<UsedBuffer>(kContainer, UsedBuffer::Name(session_handle))
-      .IgnoreError();
+  manager->Delete<Mark>(kContainer, session_handle).IgnoreError();
   mutex_lock l(history->mu_);
-  for (const BufferKey& key : history->buffers_) {
-    manager->Delete<UsedBuffer>(kContainer, UsedBuffer::Name(key))
-        .IgnoreError();
+  for (const std::string& mark : history->buffers_) {
+    manager->Delete<Mark>(kContainer, mark).IgnoreError();
   }
 }
 
@@ -120,15 +114,14 @@ void GraphHistory::RememberBuffers(const Graph& graph) {
   buffers_.clear();
   for (const Node* node : graph.op_nodes()) {
     if (!IsBufferPut(*node)) continue;
-    if (auto key = BufferOf(*node)) buffers_.push_back(*std::move(key));
+    if (const auto key = BufferOf(*node)) buffers_.push_back(MarkOf(*key));
   }
 }
 
 bool GraphHistory::HasStartedWithoutStages(const DeviceSet& devices) {
   mutex_lock l(mu_);
   if (buffers_.empty() && !started_without_stages_) {
-    started_without_stages_ =
-        IsMarked(ManagerOf(devices), UsedBuffer::Name(session_handle_));
+    started_without_stages_ = IsMarked(ManagerOf(devices), session_handle_);
   }
   return started_without_stages_;
 }
@@ -144,23 +137,23 @@ void GraphHistory::MarkBuffersUsed(const Graph& graph,
   if (manager == nullptr) return;
   // Fails if an earlier run has made the mark.
   const auto mark = [manager](const std::string& name) {
-    manager->Create(kContainer, name, new UsedBuffer).IgnoreError();
+    manager->Create(kContainer, name, new Mark).IgnoreError();
   };
   for (const Node* node : graph.op_nodes()) {
     std::string session;
     if (node->name() == kRunnersNode &&
         TryGetNodeAttr(node->attrs(), kSessionAttr, &session)) {
-      mark(UsedBuffer::Name(session));
+      mark(session);
     }
     if (!UsesBuffer(*node)) continue;
-    if (const auto key = BufferOf(*node)) mark(UsedBuffer::Name(*key));
+    if (const auto key = BufferOf(*node)) mark(MarkOf(*key));
   }
 }
 
 bool GraphHistory::AnyBufferIsUsed(const DeviceSet& devices) const {
   ResourceMgr* manager = ManagerOf(devices);
-  return absl::c_any_of(buffers_, [manager](const BufferKey& key) {
-    return IsMarked(manager, UsedBuffer::Name(key));
+  return absl::c_any_of(buffers_, [manager](const std::string& mark) {
+    return IsMarked(manager, mark);
   });
 }
 

@@ -15,7 +15,6 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/thread_annotations.h"
-#include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
 
 namespace tensorflow {
@@ -85,7 +84,8 @@ class GraphHistory : public ResourceBase {
   const std::string session_handle_;
   mutable mutex mu_;
   std::shared_ptr<const Names> nodes_ TF_GUARDED_BY(mu_);
-  std::vector<BufferKey> buffers_ TF_GUARDED_BY(mu_);
+  // The names of the marks of the session's buffers.
+  std::vector<std::string> buffers_ TF_GUARDED_BY(mu_);
   bool started_without_stages_ TF_GUARDED_BY(mu_) = false;
   Names told_ TF_GUARDED_BY(mu_);
 };
