@@ -234,6 +234,7 @@ Status FlatStep::AddInput(const Node& arg, const StepInput& input,
       break;
     case InputKind::kRandomState:
     case InputKind::kVariable:
+    case InputKind::kShared:
       if (dtype == DT_RESOURCE) {
         TF_RETURN_IF_ERROR(NodeDefBuilder(name, "VarHandleOp")
                                .Attr("shared_name", unique)

@@ -39,8 +39,9 @@ inline constexpr char kStepTakeOp[] = "StepBufferTake";
 // It also knows where the step wants its records (StepDelivery).
 //
 // The last tensors of its records are states of random generators, as they were
-// after the record: with restored records, the copies from which the part ahead
-// draws go on there.
+// after the record: what the program's generators are after the step that takes
+// it, unless something else draws from them. The part ahead draws from copies,
+// which go back to these states when it makes records again.
 class StepBuffer : public TensorBuffer {
  public:
   explicit StepBuffer(Options options)
@@ -48,17 +49,30 @@ class StepBuffer : public TensorBuffer {
 
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
-  // Begins with copies of the states. Called before the first record.
-  void DrawFrom(std::vector<core::RefCountPtr<Var>> copies) {
+  // Begins with the copies of the states. Called before the first record.
+  void DrawFrom(std::vector<core::RefCountPtr<Var>> copies)
+      TF_LOCKS_EXCLUDED(mu_) {
     mutex_lock l(mu_);
     copies_ = std::move(copies);
   }
 
-  Due OnSourceChanged(int64_t step, std::vector<SavedRecord> restored,
-                      const ReadSet& reads) override TF_LOCKS_EXCLUDED(mu_) {
-    if (!restored.empty()) SetCopies(restored.back().tensors);
-    return TensorBuffer::OnSourceChanged(step, std::move(restored), reads);
+  // The next record was or will be drawn with these states; none: unknown.
+  void ExpectStates(std::vector<Tensor> states) TF_LOCKS_EXCLUDED(mu_) {
+    mutex_lock l(mu_);
+    expected_ = std::move(states);
   }
+  // Returns the index of the first of the program's states that is not that with
+  // which the next record was or will be drawn, or -1.
+  int FindChangedState(const std::vector<Tensor>& states) const
+      TF_LOCKS_EXCLUDED(mu_);
+  // A step has taken a record.
+  void NoteTaken(const std::vector<Tensor>& record) TF_LOCKS_EXCLUDED(mu_) {
+    mutex_lock l(mu_);
+    if (copies_.empty() || record.size() < copies_.size()) return;
+    expected_.assign(record.end() - copies_.size(), record.end());
+  }
+
+  void GiveBackElements() override TF_LOCKS_EXCLUDED(mu_);
 
   // Where Puts deliver their records; null is the host.
   void DeliverTo(std::shared_ptr<const StepDelivery> delivery)
@@ -90,6 +104,11 @@ class StepBuffer : public TensorBuffer {
   void SetLimit(int64_t steps) {
     limit_ = steps == kNoLimit ? kNoLimit : takes_ + steps;
   }
+  // Of how many more takes; kNoLimit if any number is allowed.
+  int64_t left() const {
+    const int64_t limit = limit_;
+    return limit == kNoLimit ? limit : std::max<int64_t>(limit - takes_, 0);
+  }
   // How many takes, those before included, may get records.
   int64_t allowed() const {
     return std::max<int64_t>(limit_.load(), takes_.load());
@@ -107,26 +126,42 @@ class StepBuffer : public TensorBuffer {
     return options;
   }
 
-  void SetCopies(const std::vector<Tensor>& record) TF_LOCKS_EXCLUDED(mu_) {
-    mutex_lock l(mu_);
-    if (record.size() < copies_.size()) return;
-    const size_t first = record.size() - copies_.size();
-    for (size_t i = 0; i < copies_.size(); ++i) {
-      // A checkpoint may have a record of another model. The step says so.
-      if (record[first + i].dtype() != DT_INT64) return;
-      mutex_lock of_copy(*copies_[i]->mu());
-      *copies_[i]->tensor() = tensor::DeepCopy(record[first + i]);
-    }
-  }
-
   std::atomic<int64_t> errors_taken_{0};
   std::atomic<int64_t> takes_{0};
   std::atomic<int64_t> limit_{kNoLimit};
   mutable mutex mu_;
   std::shared_ptr<const StepDelivery> delivery_ TF_GUARDED_BY(mu_);
+  std::vector<Tensor> expected_ TF_GUARDED_BY(mu_);
   std::vector<core::RefCountPtr<Var>> copies_ TF_GUARDED_BY(mu_);
   std::function<void()> on_wanted_ TF_GUARDED_BY(mu_);
 };
+
+inline void StepBuffer::GiveBackElements() {
+  TensorBuffer::GiveBackElements();
+  mutex_lock l(mu_);
+  if (expected_.size() < copies_.size()) {
+    // No state of the program is like this: it has to begin anew.
+    expected_.assign(copies_.size(), Tensor(false));
+    return;
+  }
+  for (size_t i = 0; i < copies_.size(); ++i) {
+    if (expected_[i].dtype() != DT_INT64) continue;
+    mutex_lock of_copy(*copies_[i]->mu());
+    *copies_[i]->tensor() = tensor::DeepCopy(expected_[i]);
+  }
+}
+
+inline int StepBuffer::FindChangedState(
+    const std::vector<Tensor>& states) const {
+  mutex_lock l(mu_);
+  for (size_t i = 0; i < std::min(states.size(), expected_.size()); ++i) {
+    if (states[i].dtype() != expected_[i].dtype() ||
+        states[i].tensor_data() != expected_[i].tensor_data()) {
+      return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -155,7 +155,7 @@ class StepBufferTakeOp : public AsyncOpKernel {
             buffer->NoteErrorTaken();
           }
           if (status.ok()) {
-            Use(ctx, std::move(taken.record), done);
+            Use(ctx, buffer.get(), std::move(taken.record), done);
           } else {
             ctx->SetStatus(status);
             done();
@@ -164,9 +164,11 @@ class StepBufferTakeOp : public AsyncOpKernel {
   }
 
  private:
-  void Use(OpKernelContext* ctx, TensorBuffer::Record record,
-           const DoneCallback& done) const {
+  void Use(OpKernelContext* ctx, StepBuffer* buffer,
+           TensorBuffer::Record record, const DoneCallback& done) const {
     const std::shared_ptr<const StepDelivery> by = RemoveMark(&record);
+    // Nothing in the step uses the states, so they are on the host.
+    buffer->NoteTaken(record);
     if (by == nullptr || by == delivery_) {
       ctx->SetStatus(SetOutputs(ctx, by, std::move(record)));
       done();

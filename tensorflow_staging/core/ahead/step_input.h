@@ -17,6 +17,8 @@ enum class InputKind {
   kTable,        // A table that nothing changes.
   kConstant,     // A tensor that is the same in all calls.
   kVariable,     // A variable, or another resource that may change.
+  kShared,       // A variable that something else changes while the step is in
+                 // use, so that no copy may stand in its place.
   kRandomState,  // A variable of which the step only draws random numbers; the
                  // division finds it.
   kOther,        // A tensor that may differ from call to call.

@@ -42,9 +42,8 @@ std::shared_ptr<StepProducers> StepProducers::Start(
           wanted->changed_.NotifyAll();
         }
       });
-  producers->UseThreads(producers->tuning_ != nullptr
-                            ? producers->tuning_->threads()
-                            : num_threads);
+  producers->UseThreads(
+      producers->TunesThreads() ? producers->tuning_->threads() : num_threads);
   return producers;
 }
 
@@ -127,7 +126,7 @@ bool StepProducers::Produce(int index) {
       (!status.ok() && absl::StrContains(status.message(), kIsStale));
   if (status.ok() && index == 0 && tuning_ != nullptr) {
     tuning_->OnRecord(number_, times().records, *buffer_);
-    UseThreads(tuning_->threads());
+    if (TunesThreads()) UseThreads(tuning_->threads());
   }
   if (status.ok() || is_stale) return true;
   if (errors::IsOutOfRange(status)) AwaitOtherRuns();
@@ -187,11 +186,6 @@ void StepProducers::SetLimit(int64_t steps) {
   buffer_->SetLimit(steps);
   mutex_lock l(mu_);
   changed_.NotifyAll();
-}
-
-bool StepProducers::IsIdle() const {
-  mutex_lock l(mu_);
-  return beginning_ == 0 && !MayBegin() && buffer_->Size() == 0;
 }
 
 void StepProducers::Continue() {

@@ -41,8 +41,9 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   // Runs the region once.
   using RunRegion = std::function<Status(CancellationManager*)>;
 
-  // Opens the buffer and starts the threads. If `tuning` is not null, it says
-  // how many there are from then on.
+  // Opens the buffer and starts the threads. If `tuning` is not null, the stage
+  // goes on with what others have found, and if it tunes threads, it says how
+  // many there are from then on.
   static std::shared_ptr<StepProducers> Start(
       core::RefCountPtr<StepBuffer> buffer, int num_threads,
       RunRegion run_region, std::shared_ptr<StepTuning> tuning = nullptr);
@@ -56,10 +57,6 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   // From here on makes the records of `steps` more steps, or any number:
   // StepBuffer::kNoLimit. A step beyond them gets its record all the same.
   void SetLimit(int64_t steps) TF_LOCKS_EXCLUDED(mu_);
-
-  // Returns whether no record waits, and none will be made until a step takes
-  // one or the limit changes.
-  bool IsIdle() const TF_LOCKS_EXCLUDED(mu_);
 
   // Waits until the threads have left, and cancels their runs if that takes
   // longer than reads do; 1.6 seconds at most, for code that cannot be cancelled.
@@ -86,11 +83,14 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
       : buffer_(std::move(buffer)),
         run_region_(std::move(run_region)),
         tuning_(std::move(tuning)),
-        number_(tuning_ != nullptr ? tuning_->Begin() : 0) {}
+        number_(tuning_ != nullptr ? tuning_->Begin(buffer_.get()) : 0) {}
 
   // Returns whether all threads have left in time.
   bool AwaitThreads(std::chrono::milliseconds patience)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool TunesThreads() const {
+    return tuning_ != nullptr && tuning_->tunes_threads();
+  }
   // Lets so many threads run the region, and starts those that are missing.
   void UseThreads(int number) TF_LOCKS_EXCLUDED(mu_);
   void Work(int index) TF_LOCKS_EXCLUDED(mu_);

@@ -16,6 +16,8 @@
 #include "tensorflow/core/lib/core/status_test_util.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/notification.h"
+#include "tensorflow_staging/core/buffer/capacity_tuner.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 
 namespace tensorflow {
@@ -192,7 +194,7 @@ void RunUntil(const std::shared_ptr<StepTuning>& tuning,
 }
 
 TEST(StepProducersTuningTest, StagesOfAStepGoOnWithTheNumberThatWasFound) {
-  const auto tuning = std::make_shared<StepTuning>();
+  const auto tuning = std::make_shared<StepTuning>(/*tunes_threads=*/true);
   EXPECT_EQ(tuning->threads(), 1);
   RunUntil(tuning, [](int threads) { return threads > 1; });
   EXPECT_GT(tuning->threads(), 1);
@@ -200,6 +202,33 @@ TEST(StepProducersTuningTest, StagesOfAStepGoOnWithTheNumberThatWasFound) {
     EXPECT_GT(threads, 1);
     return true;
   });
+}
+
+TEST(StepProducersTuningTest, StagesOfAStepGoOnWithTheCapacityThatWasFound) {
+  StepTuning tuning(/*tunes_threads=*/false);
+  const core::RefCountPtr<StepBuffer> first = MakeBuffer(kAutotune);
+  const int64_t stage = tuning.Begin(first.get());
+  EXPECT_EQ(first->GetStats().capacity(), CapacityTuner::kLeastCapacity);
+  CapacityTuner found;
+  // Full, empty and full again.
+  found.OnFull(1000);
+  found.OnTake(3, /*paused=*/false);
+  found.OnTakeWaited(1000);
+  found.OnFull(3000);
+  found.OnTake(3, /*paused=*/false);
+  ASSERT_EQ(found.capacity(), 2 * CapacityTuner::kLeastCapacity);
+  first->GoOnWith(found);
+  tuning.OnRecord(stage, /*records=*/1, *first);
+  const core::RefCountPtr<StepBuffer> second = MakeBuffer(kAutotune);
+  tuning.Begin(second.get());
+  EXPECT_EQ(second->GetStats().capacity(), found.capacity());
+  // The stage before tunes no more.
+  first->GoOnWith(CapacityTuner());
+  tuning.OnRecord(stage, /*records=*/2, *first);
+  const core::RefCountPtr<StepBuffer> third = MakeBuffer(kAutotune);
+  tuning.Begin(third.get());
+  EXPECT_EQ(third->GetStats().capacity(), found.capacity());
+  EXPECT_EQ(MakeBuffer(3)->GetStats().capacity(), 3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, StepProducersTest,

@@ -10,8 +10,9 @@
 namespace tensorflow {
 namespace staging {
 
-int64_t StepTuning::Begin() {
+int64_t StepTuning::Begin(TensorBuffer* buffer) {
   mutex_lock l(mu_);
+  if (capacity_.has_value()) buffer->GoOnWith(*capacity_);
   tuning_.Restart();
   return ++stages_;
 }
@@ -20,6 +21,8 @@ void StepTuning::OnRecord(int64_t stage, int64_t records,
                           const TensorBuffer& buffer) {
   mutex_lock l(mu_);
   if (stage != stages_) return;
+  capacity_ = buffer.FoundCapacity();
+  if (!tunes_threads_) return;
   tuning_.OnRecord(std::chrono::steady_clock::now(), records,
                    [&buffer](TuningPeriods::Totals* totals) {
                      *totals = TuningPeriods::TotalsOf(buffer.GetStats());
@@ -40,7 +43,7 @@ int StepTuning::threads() const {
 
 bool StepTuning::settled() const {
   mutex_lock l(mu_);
-  return tuning_.settled();
+  return tunes_threads_ && tuning_.settled();
 }
 
 }  // namespace staging

@@ -18,6 +18,13 @@ constexpr int64_t kMostTakesToHalve = int64_t{1} << 40;
 
 }  // namespace
 
+void CapacityTuner::Restart() {
+  // The wait for its first record says nothing about its capacity.
+  full_at_.reset();
+  full_since_.reset();
+  waited_micros_ = 0;
+}
+
 void CapacityTuner::OnFull(int64_t now_micros) {
   if (!full_at_.has_value()) full_at_ = now_micros;
 }

@@ -45,6 +45,9 @@ class CapacityTuner {
 
   bool settled() const { return takes_since_change_ >= kTakesToSettle; }
 
+  // From here on another buffer goes on with what was found.
+  void Restart();
+
   // Notes that the buffer holds capacity() records, and that another record
   // waits.
   void OnFull(int64_t now_micros);

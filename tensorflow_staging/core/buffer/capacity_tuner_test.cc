@@ -55,6 +55,9 @@ class TunedBuffer {
     return capacity() > before;
   }
 
+  // Another buffer goes on.
+  void Restart() { tuner_.Restart(); }
+
   // Lets the capacity become `capacity`, a power of two.
   void GrowTo(int64_t capacity) {
     while (this->capacity() < capacity) {
@@ -95,6 +98,22 @@ TEST(CapacityTunerTest, FastProducersNeedNoLargerBuffer) {
     buffer.TakeOften(1, kLeast);
   }
   EXPECT_EQ(buffer.capacity(), kLeast);
+}
+
+TEST(CapacityTunerTest, AnotherBufferGoesOnWithTheCapacity) {
+  TunedBuffer buffer;
+  buffer.GrowTo(16);
+  buffer.TakeOften(CapacityTuner::kTakesToSettle, 0);
+  buffer.Fill();
+  buffer.Restart();
+  EXPECT_EQ(buffer.capacity(), 16);
+  EXPECT_TRUE(buffer.settled());
+  // The wait for its first record does not count.
+  buffer.Wait(kSecond);
+  buffer.Fill();
+  buffer.Take(15);
+  EXPECT_EQ(buffer.capacity(), 16);
+  EXPECT_TRUE(buffer.FullEmptyFull(kMilli, 2 * kMilli));
 }
 
 TEST(CapacityTunerTest, OnePercentOfTheTimeIsTolerated) {

@@ -63,6 +63,15 @@ class Room {
   // Ends the slow start.
   void FillNow() { slow_start_.End(); }
 
+  // What a buffer that chooses its capacity has found.
+  const CapacityTuner& found() const { return tuner_; }
+  // Before the first record: goes on with what another buffer has found.
+  void GoOnWith(const CapacityTuner& found) {
+    tuner_ = found;
+    tuner_.Restart();
+    if (settled()) reported_capacity_ = capacity();
+  }
+
   // Returns the capacity if it has settled on another one than this returned
   // last.
   std::optional<int64_t> NewlySettled() {

@@ -212,6 +212,16 @@ std::string TensorBuffer::KeepRecordsOn(const std::string& place,
   return place_of_records_;
 }
 
+CapacityTuner TensorBuffer::FoundCapacity() const {
+  mutex_lock l(mu_);
+  return room_.found();
+}
+
+void TensorBuffer::GoOnWith(const CapacityTuner& found) {
+  mutex_lock l(mu_);
+  room_.GoOnWith(found);
+}
+
 int64_t TensorBuffer::Size() const {
   mutex_lock l(mu_);
   return records_.size();

@@ -20,6 +20,7 @@
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/buffer/buffer_counters.h"
+#include "tensorflow_staging/core/buffer/capacity_tuner.h"
 #include "tensorflow_staging/core/buffer/deadline_timer.h"
 #include "tensorflow_staging/core/buffer/due_callbacks.h"
 #include "tensorflow_staging/core/buffer/room.h"
@@ -218,6 +219,11 @@ class TensorBuffer : public SourceReader {
 
   // Whether no run has put a record yet.
   bool IsNew() const { return is_new_.load(std::memory_order_acquire); }
+
+  // What a buffer that chooses its capacity has found. Another may go on with
+  // that, before its first record.
+  CapacityTuner FoundCapacity() const TF_LOCKS_EXCLUDED(mu_);
+  void GoOnWith(const CapacityTuner& found) TF_LOCKS_EXCLUDED(mu_);
 
   // How many records the buffer holds.
   int64_t Size() const TF_LOCKS_EXCLUDED(mu_);

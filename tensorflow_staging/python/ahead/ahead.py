@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tf.staging.ahead`: runs the part of a `tf.function` step that needs no variable ahead of it."""
 
+import functools
 import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
 from typing import Optional
+from typing import Union
 
 from tensorflow.python.data.ops import iterator_ops
 from tensorflow.python.eager import context
@@ -13,6 +15,7 @@ from tensorflow.python.eager import record
 from tensorflow.python.eager.polymorphic_function import eager_function_run
 from tensorflow.python.eager.polymorphic_function import function_type_utils
 from tensorflow.python.framework import errors
+from tensorflow.python.framework import ops
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
 from tensorflow.python.util.tf_export import tf_export
@@ -29,8 +32,16 @@ from tensorflow_staging.python.automatic import setting
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.stages import argument_checks
 
+_OF_A_STRATEGY = "its iterator belongs to a tf.distribute strategy other than OneDeviceStrategy on a CPU"
+
+# The types of most arguments beside an iterator.
+_NO_ITERATORS = (ops.EagerTensor, int, float, str, type(None))
+
 # The attribute of an iterator that refers to the step that reads it ahead.
 _READER = "_staging_reader"
+# That which counts how often a stage of it has ended soon, because a call needed other records; and how often it may.
+_TURNS = "_staging_turns"
+_MOST_TURNS = 3
 
 
 @tf_export("staging.ahead")
@@ -93,6 +104,8 @@ def ahead(
     TypeError: If `step` cannot be called, or an argument has the wrong type.
     ValueError: If an argument is out of range.
   """
+  if isinstance(step, AheadStep):
+    raise TypeError(f"step must be a tf.function, got '{step.__name__}', which tf.staging.ahead has returned.")
   if not callable(step):
     raise TypeError(f"step must be a tf.function, got {step!r} of type {type(step).__name__}.")
   argument_checks.check_int("capacity", capacity, minimum=1, autotune=True)
@@ -118,19 +131,26 @@ class AheadStep:
     self._options = {
         "name": name, "capacity": capacity, "capacity_bytes": capacity_bytes, "num_threads": num_threads,
         # All iterators share it: what the stage of one has found serves the next.
-        "tuning": _pywrap_staging.StepTuning() if num_threads == vocabulary.AUTOTUNE else None}
+        "tuning": _pywrap_staging.StepTuning(tunes_threads=num_threads == vocabulary.AUTOTUNE)}
     self._warn = warn
     self._told = set()
+    # Why a call without an iterator has no stage, once there was one.
+    self._without_iterator: Optional[str] = None
     self._lock = threading.RLock()
     # By the id of a trace: its division, or why it has none.
     self._divisions = {}
     # By the ids of the iterators of a call: weak references to them, their stage and why they have none, and the
     # trace that the call needs, if the arguments are only an iterator.
     self._stages = {}
-    # The keys of stages of the step before, which may have other records than this one needs.
-    self._unchecked = set()
-    # How many calls a new iterator is for; None if that is not known.
+    # By the keys of stages of the step before, which may have other records than this one needs: what `expect` was told
+    # since then, in a list.
+    self._unchecked: dict[tuple[int, ...], list[Optional[int]]] = {}
+    # The ids of states of random generators from which something else draws by turns with this step.
+    self._drawn_elsewhere = set()
+    # How many calls a new iterator is for; None if that is not known. By the key of a stage that has ended within them:
+    # how many are left.
     self.limit: Optional[int] = None
+    self._limits: dict[tuple[int, ...], Optional[int]] = {}
     # The end of an iterator, or of this step, ends the threads.
     weakref.finalize(self, _stop_all, self._stages).atexit = False
     self.__name__ = name
@@ -139,11 +159,9 @@ class AheadStep:
   def __call__(self, *args, **kwargs) -> Any:
     if not context.executing_eagerly():
       return self.step(*args, **kwargs)  # A part of another function.
-    iterators, why_not = self._iterators_of(args, kwargs)
-    if not iterators:
-      if any(self.reads(a) for a in nest.flatten((args, kwargs))):
-        raise self._cannot_use(why_not)
-      return self._call_unstaged(why_not, args, kwargs)
+    iterators = self._iterators_of(args, kwargs)
+    if isinstance(iterators, str):
+      return self._call_unstaged(iterators, args, kwargs)
     key = tuple([id(i) for i in iterators])
     known = self._stages.get(key)
     if known is None:
@@ -154,11 +172,13 @@ class AheadStep:
       return self._call_unstaged(why_not, args, kwargs)
     if saved_iterator.is_held:
       saved_iterator.end_holds()
+    if (trace is None or kwargs or not _is_only_iterator(args) or record.could_possibly_record()
+        or eager_function_run.RUN_FUNCTIONS_EAGERLY):
+      trace = self._trace_for(stage, iterators, args, kwargs)
+    if trace is None or (stage.draws and not self._draws_go_on(stage, iterators)):
+      return self(*args, **kwargs)  # The stage has ended.
     self.why_not = None
-    if trace is None or record.could_possibly_record() or eager_function_run.RUN_FUNCTIONS_EAGERLY:
-      division, stage, inputs = self._rest(stage, iterators, args, kwargs)
-    else:
-      division, inputs = trace
+    division, inputs = trace
     try:
       return division.rest.flat_call(inputs)
     except errors.OpError:
@@ -173,58 +193,67 @@ class AheadStep:
     return self.step(*args, **kwargs)
 
   def _iterators_of(
-      self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[iterator_ops.OwnedIterator], str]:
-    """Returns the iterators among the arguments, or none and why there is no stage for them."""
+      self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Union[list[iterator_ops.OwnedIterator], str]:
+    """Returns the iterators among the arguments, or why there is no stage for them."""
     if len(args) == 1 and not kwargs and isinstance(args[0], iterator_ops.OwnedIterator):
-      return [args[0]], ""
-    flat = nest.flatten((args, kwargs))
-    iterators = {id(a): one_device.owned_iterator(a) for a in flat if _is_iterator(a)}
+      return [args[0]]
+    iterators = {id(a): one_device.owned_iterator(a) for a in nest.flatten((args, kwargs)) if _is_iterator(a)}
     if not iterators:
-      return [], "no argument is a tf.data.Iterator"
-    if None in iterators.values():
-      return [], "its iterator belongs to a tf.distribute strategy other than OneDeviceStrategy on a CPU"
-    if any(isinstance(a, (bool, int, float, str)) for a in flat):
-      # With another value, another trace might need other records than those that wait.
-      return [], "it has Python values among its arguments (give it tensors)"
-    return list(iterators.values()), ""
+      return self._without_iterator or self._say_without_iterator(args, kwargs)
+    if None not in iterators.values():
+      return list(iterators.values())
+    return _OF_A_STRATEGY
+
+  def _say_without_iterator(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    kinds = [type(a).__name__ for a in args] + [f"{key}={type(a).__name__}" for key, a in kwargs.items()]
+    given = f"only {', '.join(kinds)}" if kinds else "and it has none"
+    self._without_iterator = (
+        f"no argument is a tf.data.Iterator, as iter(dataset) returns, {given}")
+    return self._without_iterator
 
   def _begin(self, iterators: list[iterator_ops.OwnedIterator], args: tuple[Any, ...], kwargs: dict[str, Any]):
     """Starts a stage for the iterators of a call, and returns its entry."""
     trace = None
     key = tuple([id(i) for i in iterators])
+    for iterator in iterators:
+      self._take_over(iterator, key)
+    limit = self._limits.pop(key, self.limit)
     try:
       division, values = self._divide(iterators, args, kwargs)
-      for iterator in iterators:
-        self._check_no_other_reads(iterator, key)
+      if any(getattr(iterator, _TURNS, 0) > _MOST_TURNS for iterator in iterators):
+        raise step_division.NotStagedError("calls that need different records read its iterator by turns")
       saved_iterator.end_holds(iterators)
-      stage = iterator_stage.IteratorStage(division, iterators, values, limit=self.limit, **self._options)
+      stage = iterator_stage.IteratorStage(
+          division, iterators, values, limit=limit, **self._options)
       for iterator in iterators:
         saved_iterator.note_checkpoints(iterator, stage.after_restore)
       why_not = ""
-      if len(args) == 1 and not kwargs and not division.concrete.graph.deferred_external_captures:
+      if _is_only_iterator(args) and not kwargs and not division.concrete.graph.deferred_external_captures:
         trace = division, _with_buffer(values, division, stage)
     except step_division.NotStagedError as error:
       stage, why_not = None, str(error)
     entry = [weakref.ref(i) for i in iterators], stage, why_not, trace
+    if key not in self._stages:
+      for iterator in iterators:
+        weakref.finalize(iterator, _forget, self._stages, key).atexit = False
     self._stages[key] = entry
-    for iterator in iterators:
-      weakref.finalize(iterator, _forget, self._stages, key).atexit = False
     return entry
 
-  def _check_no_other_reads(self, iterator: iterator_ops.OwnedIterator, key: tuple[int, ...]) -> None:
-    """Raises RuntimeError if something else reads ahead of itself what the stage of `key` would read."""
+  def _take_over(self, iterator: iterator_ops.OwnedIterator, key: tuple[int, ...]) -> None:
+    """Ends what else reads ahead of itself what a call for `key` reads."""
     other = getattr(iterator, _READER, lambda: None)()
-    if other is not None and other.reads(iterator, but_not_for=key if other is self else None):
-      raise RuntimeError(
-          f"{other.__name__} has read elements of this iterator ahead, so {self.__name__} cannot use it. Give it an"
-          " iterator of its own.")
+    if other is not None:
+      other.release(iterator, but_not_for=key if other is self else None)
     setattr(iterator, _READER, weakref.ref(self))
 
   def _divide(
       self, iterators: list[iterator_ops.OwnedIterator], args: tuple[Any, ...], kwargs: dict[str, Any]
   ) -> tuple[step_division.StepDivision, list[Any]]:
     """Returns the division of the trace for these arguments, and the values of the trace's inputs."""
-    if not hasattr(self.step, "get_concrete_function"):
+    step = self.step
+    if isinstance(step, functools.partial):
+      step, args, kwargs = step.func, (*step.args, *args), {**step.keywords, **kwargs}
+    if not hasattr(step, "get_concrete_function"):
       raise step_division.NotStagedError("it is no tf.function, so it runs eagerly")
     if setting.current() == setting.Setting.OFF:
       raise step_division.NotStagedError(f"{setting.VARIABLE}=off")
@@ -232,14 +261,17 @@ class AheadStep:
       raise step_division.NotStagedError("tf.config.run_functions_eagerly is on")
     if record.could_possibly_record():
       raise step_division.NotStagedError("a tf.GradientTape around the step records it")
-    concrete = self.step.get_concrete_function(*args, **kwargs)
-    arguments = _arguments(self.step, concrete, args, kwargs)
+    concrete = _trace(step, args, kwargs)
+    arguments = _arguments(step, concrete, args, kwargs)
     values = [*arguments, *concrete.captured_inputs]
     key = id(concrete.graph)
     if key not in self._divisions:
       try:
-        found = step_division.StepDivision(
-            concrete, step_inputs.describe(concrete.graph, values, len(arguments), iterators))
+        found = step_division.divide(
+            concrete,
+            step_inputs.describe(concrete.graph, values, len(arguments), iterators, self._drawn_elsewhere))
+        if found.seeded_draw is not None and concrete.graph._staging_has_run:  # pylint: disable=protected-access
+          found = f"'{found.seeded_draw}' draws with a seed of its own, and has drawn without a stage before"
       except step_division.NotStagedError as error:
         found = str(error)
       self._divisions[key] = concrete, found
@@ -251,49 +283,70 @@ class AheadStep:
       raise step_division.NotStagedError(f"its data is made from '{changed}', which it changes")
     return found, values
 
-  def _rest(self, stage: iterator_stage.IteratorStage, iterators: list[iterator_ops.OwnedIterator], args, kwargs):
-    """Returns the division for these arguments, its stage, and the inputs of its rest."""
+  def _trace_for(self, stage: iterator_stage.IteratorStage, iterators: list[iterator_ops.OwnedIterator], args, kwargs):
+    """Returns the division for these arguments and the inputs of its rest; None if it has ended the stage for that."""
     key = tuple([id(i) for i in iterators])
+    # Other arguments, or another step, may need another trace.
+    expected = self._unchecked.pop(key, None)
     try:
       division, values = self._divide(iterators, args, kwargs)
-    except step_division.NotStagedError as error:
-      raise self._cannot_use(str(error), key in self._unchecked) from None
-    # Other arguments, or another step, may need another trace.
-    if division is not stage.division and division.definition_ahead != stage.division.definition_ahead:
-      if not stage.is_idle():
-        raise self._cannot_use("it needs other records", key in self._unchecked)
-      stage.stop()
-      with self._lock:
-        stage = self._begin(iterators, args, kwargs)[1]
-    elif key in self._unchecked:
-      stage.set_limit(self.limit)
-    self._unchecked.discard(key)
-    return division, stage, _with_buffer(values, division, stage)
+      if stage.makes_records_of(division, values):
+        if expected:
+          stage.set_limit(expected[-1])
+        return division, _with_buffer(values, division, stage)
+    except step_division.NotStagedError:
+      pass  # The next try says it.
+    self._end(key, stage, iterators)
+    if expected:
+      self._limits[key] = expected[-1]
+    return None
 
-  def _cannot_use(self, why: str, is_replaced: bool = False) -> RuntimeError:
-    since = "since the model was compiled again" if is_replaced else "with these arguments"
-    remedy = (
-        "Compile the model between epochs, or train without the callback" if is_replaced else "Give it a new iterator")
-    return RuntimeError(
-        f"{self.__name__} has read elements of this iterator ahead, and {since} it cannot use them: {why}. {remedy}.")
+  def _draws_go_on(self, stage: iterator_stage.IteratorStage, iterators: list[iterator_ops.OwnedIterator]) -> bool:
+    """Returns whether what waits was drawn from the program's random generators as they are. If not, ends the stage.
 
-  def reads(self, iterator: Any, but_not_for: Optional[tuple[int, ...]] = None) -> bool:
-    """Returns whether elements of an iterator are read ahead, other than for the calls with certain iterators.
+    Something else may have drawn from the generators, or have set them.
+    """
+    changed = stage.find_changed_state()
+    if changed is None:
+      return True
+    if stage.is_new:
+      # Something else draws by turns with the step, so its draws stay there.
+      self._drawn_elsewhere.add(changed)
+      self._divisions.clear()
+    self._end(tuple([id(i) for i in iterators]), stage, iterators)
+    return False
+
+  def _end(
+      self, key: tuple[int, ...], stage: iterator_stage.IteratorStage,
+      iterators: list[iterator_ops.OwnedIterator]) -> None:
+    """Ends a stage because a call needs other records."""
+    ends_soon = stage.is_new
+    stage.stop()
+    self._limits[key] = stage.limit
+    self._stages.pop(key, None)
+    if ends_soon:
+      for iterator in iterators:
+        setattr(iterator, _TURNS, getattr(iterator, _TURNS, 0) + 1)
+
+  def release(self, iterator: iterator_ops.OwnedIterator, but_not_for: Optional[tuple[int, ...]]) -> None:
+    """Ends the stages that read an iterator ahead.
 
     Args:
-      iterator: The iterator; of any other value, False is returned.
-      but_not_for: The ids of the iterators of those calls.
+      iterator: The iterator.
+      but_not_for: The ids of the iterators of the calls whose stage goes on.
     """
-    iterator = one_device.owned_iterator(iterator)
-    return iterator is not None and any(
-        id(iterator) in key and key != but_not_for and entry[1] is not None
-        for key, entry in list(self._stages.items()))
+    for key, entry in list(self._stages.items()):
+      if id(iterator) in key and key != but_not_for and entry[1] is not None:
+        self._end(key, entry[1], [iterator])
 
   def expect(self, steps: Optional[int]) -> None:
     """From here on reads ahead what so many more calls for each iterator need, and nothing more; None: any number."""
     self.limit = steps
+    self._limits.clear()
     for key, entry in list(self._stages.items()):
-      if entry[1] is not None and key not in self._unchecked:
+      if key in self._unchecked:
+        self._unchecked[key].append(steps)
+      elif entry[1] is not None:
         entry[1].set_limit(steps)
 
   def replace_step(self, step: Callable[..., Any]) -> None:
@@ -304,30 +357,42 @@ class AheadStep:
       for key, (iterators, stage, why_not, _) in list(self._stages.items()):
         if stage is not None:
           self._stages[key] = iterators, stage, why_not, None
-          self._unchecked.add(key)
+          self._unchecked[key] = []
         else:
           del self._stages[key]
 
   def report(self) -> step_report.StepReport:
     """Returns what runs ahead, for each trace with which the step was called."""
     steps = [
-        step_report.DividedStep(self.__name__, found) if isinstance(found, str) else
-        step_report.divided_step(self.__name__, found) for _, found in list(self._divisions.values())
+        step_report.DividedStep(self.__name__, found) if isinstance(found, str) else step_report.divided_step(
+            self.__name__, found, keeps_order=self._options["num_threads"] == 1)
+        for _, found in list(self._divisions.values())
     ]
     if not steps and self.why_not is not None:
       steps = [step_report.DividedStep(self.__name__, self.why_not)]
     return step_report.StepReport(tuple(steps))
+
+  def draws_with_seeds(self) -> bool:
+    """Returns whether draws of the step would not go on if it were called without this object."""
+    return any(
+        not isinstance(found, str) and found.seeded_draw is not None for _, found in list(self._divisions.values()))
 
   def stages(self) -> list[iterator_stage.IteratorStage]:
     """Returns the stages of the iterators that are alive."""
     return [entry[1] for entry in list(self._stages.values()) if entry[1] is not None]
 
   def stop(self) -> None:
-    """Ends the threads, and drops the records that wait."""
+    """Ends the threads. What they have read and no step has used comes next for whoever reads the iterators."""
     _stop_all(self._stages)
 
 
+def _is_only_iterator(args: tuple[Any, ...]) -> bool:
+  return len(args) == 1 and _is_iterator(args[0])
+
+
 def _is_iterator(value: Any) -> bool:
+  if isinstance(value, _NO_ITERATORS):
+    return False  # Sooner than one of Python's abstract classes says it.
   return isinstance(value, iterator_ops.OwnedIterator) or one_device.is_distributed(value)
 
 
@@ -343,6 +408,16 @@ def _stop_all(stages: dict[tuple[int, ...], Any]) -> None:
     _, entry = stages.popitem()
     if entry[1] is not None:
       entry[1].stop()
+
+
+def _trace(step: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+  """Returns the trace of a tf.function for some arguments. Its graph notes whether it may have run before."""
+  traces = step.experimental_get_tracing_count()
+  concrete = step.get_concrete_function(*args, **kwargs)
+  is_new = step.experimental_get_tracing_count() > traces
+  if not hasattr(concrete.graph, "_staging_has_run"):
+    concrete.graph._staging_has_run = not is_new  # pylint: disable=protected-access
+  return concrete
 
 
 def _arguments(step: Any, concrete: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

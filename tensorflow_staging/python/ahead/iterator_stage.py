@@ -2,6 +2,7 @@
 """The stage of the iterators of a step: the buffer of its records, and the threads that make them."""
 
 import atexit
+import operator
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +21,9 @@ from tensorflow_staging.python.ahead import one_device
 from tensorflow_staging.python.ahead import step_division
 from tensorflow_staging.python.pywrap import _pywrap_staging
 
+# So many steps are few for a stage.
+_FEW_STEPS = 8
+
 # The stages whose threads may run.
 _running = weakref.WeakSet()
 
@@ -35,7 +39,7 @@ class IteratorStage:
   def __init__(
       self, division: step_division.StepDivision, iterators: Sequence[iterator_ops.OwnedIterator],
       values: Sequence[Any], limit: Optional[int], name: str, capacity: int, capacity_bytes: int, num_threads: int,
-      tuning: Optional[Any] = None):
+      tuning: Any):
     """Starts the threads.
 
     Args:
@@ -47,7 +51,7 @@ class IteratorStage:
       capacity: How many records the buffer holds, or `tf.data.AUTOTUNE`.
       capacity_bytes: How many bytes it holds; 0 sets no bound.
       num_threads: How many threads.
-      tuning: The `StepTuning` that chooses their number instead, or None.
+      tuning: The `StepTuning` of the step, which says how many if `num_threads` is `tf.data.AUTOTUNE`.
     """
     self.division = division
     self.name = name
@@ -66,13 +70,30 @@ class IteratorStage:
     copies = {}
     for i in division.random_states:
       copies[i] = self._copy_state(values[i])
+    self._inputs = _kept_inputs(division, values)
     inputs = [copies.get(i, values[i]) for i in division.ahead_inputs]
     attrs = [(key, compat.as_bytes(value)) for key, value in ctx.function_call_options.as_attrs().items()]
+    # Whether random generators draw.
+    self.draws = bool(copies)
     self._producers = _pywrap_staging.StepProducers(
         context=ctx._handle, function=division.ahead, device="", attrs=attrs, inputs=inputs,  # pylint: disable=protected-access
         buffer=self.buffer, num_threads=num_threads, limit=limit, tuning=tuning,
         states=list(copies.values()))
+    self._producers.expect_states(self._read_states())
     _running.add(self)
+
+  def makes_records_of(self, division: step_division.StepDivision, values: Sequence[Any]) -> bool:
+    """Returns whether its records are those that the rest of a division takes.
+
+    Args:
+      division: The division of a trace.
+      values: The values of the inputs of the trace.
+    """
+    if division is not self.division and division.definition_ahead != self.division.definition_ahead:
+      return False
+    # A Python value may choose a table, for example.
+    inputs = _kept_inputs(division, values)
+    return len(inputs) == len(self._inputs) and all(map(operator.is_, inputs, self._inputs))
 
   def _copy_state(self, state: ops.EagerTensor) -> ops.EagerTensor:
     copy = resource_variable_ops.ResourceVariable(
@@ -80,10 +101,20 @@ class IteratorStage:
     self._states.append((state, copy))
     return copy.handle
 
+  def _read_states(self) -> list[ops.EagerTensor]:
+    return [gen_resource_variable_ops.read_variable_op(state, dtypes.int64) for state, _ in self._states]
+
+  def find_changed_state(self) -> Optional[int]:
+    """Returns the id of a random state that something else has changed since the last step, or None."""
+    changed = self._producers.find_changed_state(self._read_states())
+    return None if changed is None else id(self._states[changed][0])
+
   def on_error(self) -> None:
     """After a step has failed: goes on with the next element, if it has failed with an error of the part ahead."""
     taken = self._producers.errors_taken()
     if taken == self._errors_taken:
+      # The step may have taken a record without drawing as the record did.
+      self._producers.expect_states([])
       return
     self._errors_taken = taken
     # All records before the error were taken, so the step has drawn as often as it would have without a stage.
@@ -95,8 +126,10 @@ class IteratorStage:
     self._copy_states_again()
 
   def _copy_states_again(self) -> None:
-    for state, copy in self._states:
-      copy.assign(gen_resource_variable_ops.read_variable_op(state, dtypes.int64))
+    states = self._read_states()
+    for (_, copy), state in zip(self._states, states):
+      copy.assign(state)
+    self._producers.expect_states(states)
 
   def set_limit(self, steps: Optional[int]) -> None:
     """From here on makes the records of so many more steps, and then only those that steps ask for.
@@ -106,9 +139,15 @@ class IteratorStage:
     """
     self._producers.set_limit(steps)
 
-  def is_idle(self) -> bool:
-    """Returns whether nothing has been read that no step has used, and nothing will be until a step asks."""
-    return self._producers.is_idle()
+  @property
+  def limit(self) -> Optional[int]:
+    """How many more steps it makes records for; None for any number."""
+    return self._producers.limit()
+
+  @property
+  def is_new(self) -> bool:
+    """Whether it has served hardly any step."""
+    return self.buffer_stats()["taken"] < _FEW_STEPS
 
   def buffer_stats(self) -> dict[str, Any]:
     """Returns the fields of the message BufferStats by name."""
@@ -126,17 +165,22 @@ class IteratorStage:
   @property
   def tunes_threads(self) -> bool:
     """Whether their number is chosen while they run."""
-    return self._tuning is not None
+    return self._tuning.tunes_threads()
 
   @property
   def threads_settled(self) -> bool:
     """Whether the choice has settled."""
-    return self._tuning is not None and self._tuning.settled()
+    return self._tuning.settled()
 
   def stop(self) -> None:
     """Ends the threads. What they have read and no step has used comes next for whoever reads the iterators."""
     self._producers.stop()
     _running.discard(self)
+
+
+def _kept_inputs(division: step_division.StepDivision, values: Sequence[Any]) -> list[Any]:
+  """Returns the values that the part ahead takes, but for the iterators, which it must not keep alive."""
+  return [values[i] for i in division.ahead_inputs if i not in division.iterators]
 
 
 @atexit.register

@@ -4,6 +4,7 @@
 import itertools
 from collections.abc import Sequence
 from typing import Any
+from typing import Optional
 
 from tensorflow.core.framework import function_pb2
 from tensorflow.core.framework import graph_debug_info_pb2
@@ -36,6 +37,35 @@ class _Part(atomic_function.AtomicFunction):
     return self._bound_context.get_graph_debug_info(self._origin)
 
 
+def divide(
+    concrete: concrete_function.ConcreteFunction, inputs: Sequence[step_inputs.StepInput]
+) -> "StepDivision":
+  """Returns the division of a trace, the same one for all steps of `tf.staging.ahead` that call it.
+
+  So draws whose state a kernel has go on from one `fit` to the next.
+
+  Args:
+    concrete: The trace.
+    inputs: What its inputs stand for.
+
+  Raises:
+    NotStagedError: If nothing can run ahead.
+  """
+  # The graph owns them, and its end ends them.
+  if not hasattr(concrete.graph, "_staging_divisions"):
+    concrete.graph._staging_divisions = {}  # pylint: disable=protected-access
+  divisions = concrete.graph._staging_divisions  # pylint: disable=protected-access
+  key = repr(inputs)
+  if key not in divisions:
+    try:
+      divisions[key] = StepDivision(concrete, inputs)
+    except NotStagedError as error:
+      divisions[key] = str(error)
+  if isinstance(divisions[key], str):
+    raise NotStagedError(divisions[key])
+  return divisions[key]
+
+
 class StepDivision:
   """The two functions of one trace. They serve all iterators whose elements have its types and shapes.
 
@@ -44,9 +74,12 @@ class StepDivision:
     rest: Called as the trace is, with a buffer's handle in place of an iterator's.
     buffer_input: The index of the input that is the buffer's handle.
     ahead: The name of the function that puts a record into a buffer.
+    iterators: The indices of the inputs that are iterators.
     ahead_inputs: The indices of those inputs of the trace that `ahead` takes, before the buffer's handle.
     random_states: The indices of states of random generators, of which `ahead` takes copies.
     record: What a record carries: a list of (name, type, shape).
+    seeded_draw: The name of a node that draws with a seed of its own, or None. Its kernel has the state, and the trace
+      and `rest` have kernels of their own.
     nodes_ahead: The names of the nodes that run ahead.
     outside: The first nodes that use them and are in the rest: a list of (name, op, reason).
   """
@@ -70,6 +103,8 @@ class StepDivision:
         library.SerializeToString(), name, [tuple(i) for i in inputs], prefix)
     if divided["why_not"]:
       raise NotStagedError(divided["why_not"])
+    self.iterators = frozenset(i for i, given in enumerate(inputs) if given.kind == "iterator")
+    self.seeded_draw = _seeded_draw(library)
     self.ahead = divided["ahead"]
     self.ahead_inputs = divided["ahead_inputs"]
     self.buffer_input = divided["buffer_input"]
@@ -106,6 +141,14 @@ def _library(function: function_pb2.FunctionDef) -> function_pb2.FunctionDefLibr
           known.add(name)
           to_visit.append(context.context().get_function_def(name))
   return library
+
+
+def _seeded_draw(library: function_pb2.FunctionDefLibrary) -> Optional[str]:
+  for function in library.function:
+    for node in function.node_def:
+      if any(node.attr[key].i for key in ("seed", "seed2") if key in node.attr):
+        return node.name
+  return None
 
 
 def _definition(name: str, by_name: dict[str, function_pb2.FunctionDef]) -> str:

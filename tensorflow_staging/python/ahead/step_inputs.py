@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the inputs of a traced step stand for. The graph does not show it, so the values are asked."""
 
+from collections.abc import Collection
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
@@ -27,8 +28,8 @@ class StepInput(NamedTuple):
   """One input of a step, as `divide_step` of `_pywrap_staging` expects it.
 
   Attributes:
-    kind: "iterator", "table" (that nothing changes), "constant", "variable" (or another resource that may change) or
-      "other".
+    kind: "iterator", "table" (that nothing changes), "constant", "variable" (or another resource that may change),
+      "shared variable" (of which no copy may stand in its place) or "other".
     name: Its name, for reasons.
     shape: The shape of a constant; None otherwise.
   """
@@ -39,8 +40,8 @@ class StepInput(NamedTuple):
 
 
 def describe(
-    graph: Any, values: Sequence[Any], num_arguments: int, iterators: Sequence[iterator_ops.OwnedIterator]
-) -> list[StepInput]:
+    graph: Any, values: Sequence[Any], num_arguments: int, iterators: Sequence[iterator_ops.OwnedIterator],
+    shared: Collection[int] = ()) -> list[StepInput]:
   """Describes the inputs of a traced function.
 
   Args:
@@ -48,6 +49,7 @@ def describe(
     values: Their values, eager tensors: first the arguments, then what the function has captured.
     num_arguments: How many of the values are arguments.
     iterators: The iterators that are read ahead.
+    shared: The ids of the values that are shared variables.
 
   Returns:
     A `StepInput` for each.
@@ -58,7 +60,10 @@ def describe(
   described = []
   for i, (tensor, value) in enumerate(zip(graph.inputs, values)):
     name = names.get(id(value), tensor.op.name).partition(":")[0]
-    described.append(_describe(value, name, i >= num_arguments and id(value) in captured, handles))
+    if id(value) in shared:
+      described.append(StepInput("shared variable", name, None))
+    else:
+      described.append(_describe(value, name, i >= num_arguments and id(value) in captured, handles))
   return described
 
 
@@ -68,7 +73,8 @@ def _describe(value: Any, name: str, is_captured: bool, handles: set[int]) -> St
   if not isinstance(value, ops.EagerTensor):
     return StepInput("other", name, None)
   if value.dtype == dtypes.resource:
-    return StepInput("table" if _kind_of_resource(value) == "table" else "variable", name, None)
+    is_table = is_captured and _kind_of_resource(value) == "table"
+    return StepInput("table" if is_table else "variable", name, None)
   # A variant, such as a list of tensors, may be changed in place.
   if is_captured and value.dtype != dtypes.variant:
     return StepInput("constant", name, value.shape.as_list())

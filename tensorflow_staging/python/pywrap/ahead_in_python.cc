@@ -36,10 +36,11 @@ InputKind KindOf(const std::string& kind) {
   if (kind == "table") return InputKind::kTable;
   if (kind == "constant") return InputKind::kConstant;
   if (kind == "variable") return InputKind::kVariable;
+  if (kind == "shared variable") return InputKind::kShared;
   if (kind == "other") return InputKind::kOther;
   throw py::value_error("'" + kind +
                         "' is no kind of input: iterator, table, constant, "
-                        "variable or other.");
+                        "variable, shared variable or other.");
 }
 
 py::dict Divide(const py::bytes& serialized_library, const std::string& name,
@@ -116,6 +117,15 @@ std::vector<core::RefCountPtr<Var>> VariablesOf(const py::list& handles) {
   return variables;
 }
 
+// Returns what a list of eager tensors holds.
+std::vector<Tensor> TensorsOf(const py::list& tensors) {
+  std::vector<Tensor> held;
+  for (const py::handle& tensor : tensors) {
+    RaiseIfError(TensorOf(EagerHandleOf(tensor), &held.emplace_back()));
+  }
+  return held;
+}
+
 // The Python class StepProducers. Python calls every method with the GIL held.
 class PyStepProducers {
  public:
@@ -174,9 +184,10 @@ class PyStepProducers {
     producers_->SetLimit(steps.value_or(StepBuffer::kNoLimit));
   }
 
-  bool IsIdle() const {
-    py::gil_scoped_release release;
-    return producers_->IsIdle();
+  std::optional<int64_t> Limit() const {
+    const int64_t left = buffer_->left();
+    return left == StepBuffer::kNoLimit ? std::nullopt
+                                        : std::optional<int64_t>(left);
   }
 
   void Stop() {
@@ -194,6 +205,15 @@ class PyStepProducers {
   std::pair<int64_t, int64_t> Times() const {
     const StepProducers::Times times = producers_->times();
     return {times.records, times.micros};
+  }
+
+  void ExpectStates(const py::list& states) {
+    buffer_->ExpectStates(TensorsOf(states));
+  }
+
+  std::optional<int> FindChangedState(const py::list& states) const {
+    const int changed = buffer_->FindChangedState(TensorsOf(states));
+    return changed < 0 ? std::nullopt : std::optional<int>(changed);
   }
 
   int64_t ErrorsTaken() const { return buffer_->errors_taken(); }
@@ -216,7 +236,7 @@ Args:
     that it calls.
   name: The name of the function.
   inputs: For each of its inputs, its kind (iterator, table, constant,
-    variable or other), its name and, of a constant, its shape.
+    variable, shared variable or other), its name and, of a constant, its shape.
   prefix: What the names of the new functions begin with.
 
 Returns:
@@ -231,10 +251,12 @@ Raises:
 
   py::class_<StepTuning, std::shared_ptr<StepTuning>>(
       *module, "StepTuning",
-      "Chooses how many threads the stages of a step have.")
-      .def(py::init<>())
+      "What the stages of a step have found of their settings.")
+      .def(py::init<bool>(), py::arg("tunes_threads"))
+      .def("tunes_threads", &StepTuning::tunes_threads,
+           "Returns whether it chooses how many threads a stage has.")
       .def("settled", &StepTuning::settled,
-           "Returns whether their number has settled.");
+           "Returns whether the number of their threads has settled.");
 
   py::class_<PyStepProducers>(
       *module, "StepProducers",
@@ -259,7 +281,8 @@ Args:
   buffer: Its last input, the result of `StepBuffer`.
   num_threads: How many threads.
   limit: As for `set_limit`.
-  tuning: A `StepTuning`, which chooses the number of threads instead, or None.
+  tuning: A `StepTuning` with what other stages have found, or None. If it tunes
+    threads, it chooses their number instead.
   states: The handles of the copies of random states from which the function
     draws. The last tensors of a record are what they were after it.
 
@@ -276,9 +299,9 @@ Raises:
       .def("set_limit", &PyStepProducers::SetLimit, py::arg("steps"),
            "Makes the records of so many more steps, and then only those that "
            "steps ask for; with None, any number.")
-      .def("is_idle", &PyStepProducers::IsIdle,
-           "Returns whether no record waits, and none will be made until a "
-           "step takes one or the limit changes.")
+      .def("limit", &PyStepProducers::Limit,
+           "Returns of how many more steps it makes the records without being "
+           "asked; None for any number.")
       .def("stop", &PyStepProducers::Stop,
            R"doc(Cancels the calls and waits until the threads have left.
 
@@ -287,6 +310,14 @@ at most for code that cannot be cancelled; its thread leaves after the call.
 )doc")
       .def("num_threads", &PyStepProducers::NumThreads,
            "Returns how many threads there are.")
+      .def("expect_states", &PyStepProducers::ExpectStates, py::arg("states"),
+           "Notes with which random states the next record was or will be "
+           "drawn; with an empty list, that they are unknown.")
+      .def("find_changed_state", &PyStepProducers::FindChangedState,
+           py::arg("states"),
+           "Returns the index of the first of the program's random states that "
+           "is not that with which the next record was or will be drawn, or "
+           "None.")
       .def("errors_taken", &PyStepProducers::ErrorsTaken,
            "Returns how many errors of the function steps have taken.")
       .def("buffer_stats", &PyStepProducers::BufferStats,

@@ -16,10 +16,11 @@ _MIB = 2**20
 
 def line(stage: stage_data.StageData, period: period_lib.Period) -> str:
   """Returns one line about a stage: what it did in `period`, what it gained, and what to do next."""
+  order = "" if stage.keeps_order else ", in any order"
   later = f" (later {stage.capacity})" if stage.room < stage.capacity else ""
   return (
-      f"Stage '{stage.name}': {period.records_per_second:.1f} records/s, {stage.records} of {stage.room}{later} in the"
-      f" buffer ({stage.bytes / _MIB:.1f} MiB). It {gain.hid(period)}. Steps waited for records"
+      f"Stage '{stage.name}': {period.records_per_second:.1f} records/s{order}, {stage.records} of {stage.room}{later}"
+      f" in the buffer ({stage.bytes / _MIB:.1f} MiB). It {gain.hid(period)}. Steps waited for records"
       f" {period.step_waits:.0%} of the time; the stage was ahead of them, with nothing to do,"
       f" {period.producer_waits:.0%} of the time: {advice(stage, period)}")
 

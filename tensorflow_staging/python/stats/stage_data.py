@@ -119,3 +119,8 @@ class StageData:
   region: RegionStats = RegionStats(0, 0.0, 0.0)
   cores_busy: Optional[float] = None
   own_busy: Optional[float] = None
+
+  @property
+  def keeps_order(self) -> bool:
+    """Whether records come in the order of the data: one producer makes them."""
+    return self.num_threads <= 1 and not self.tunes_threads

@@ -96,7 +96,7 @@ def stats(
 
   Returns:
     A list with a `StageStats` for each stage: a data class with the attributes `name`, `running`,
-    `num_threads`, `capacity`, `room`, `autotune`, `capacity_bytes`, `records`, `bytes`, `put`,
+    `num_threads`, `keeps_order`, `capacity`, `room`, `autotune`, `capacity_bytes`, `records`, `bytes`, `put`,
     `taken`, `dropped`, `discarded`, `ignored`, `waiting_puts`, `waiting_takes`, `put_wait`,
     `take_wait`, `error`, `capacity_settled`, `tunes_threads`, `threads_settled`, `steps`, `region`, `cores_busy`,
     `own_busy` and `gain`, which its own documentation explains. It prints as one line for each stage: what it has

@@ -51,7 +51,7 @@ def two_fits(model, x, callbacks):
   return one, model.fit(data(x), epochs=2, verbose=0, callbacks=[*callbacks, stopping]).history
 
 
-def compare(build, train=two_fits, staged=True):
+def compare(build, train=two_fits, staged=True, restores=True):
   expected = run(build, train, [])
   callback = tf.staging.SmartStage(capacity=3)
   got = run(build, train, [callback])
@@ -59,8 +59,9 @@ def compare(build, train=two_fits, staged=True):
   assert got[1] == expected[1]
   steps = callback._steps
   assert (steps["train_function"].why_not is None) == staged, steps["train_function"].why_not
-  # The model has its own functions again, and no thread is left.
-  assert type(got[2].train_function).__module__.startswith("tensorflow.python.eager"), got[2].train_function
+  # The model has its own functions again, unless draws would not go on in them, and no thread is left.
+  is_own = type(got[2].train_function).__module__.startswith("tensorflow.python.eager")
+  assert is_own == restores, got[2].train_function
   assert not any(step.stages() for step in steps.values())
   return steps
 
@@ -110,7 +111,7 @@ def case_random_layers_and_dropout():
     features = layers.RandomContrast(0.2)(layers.RandomRotation(0.2)(layers.RandomFlip()(images)))
     return compiled(images, layers.Flatten()(layers.Dropout(0.1)(features))), IMAGES
 
-  compare(build)
+  compare(build, restores=False)
 
 
 def case_a_model_that_prepares_nothing():
@@ -118,7 +119,7 @@ def case_a_model_that_prepares_nothing():
     numbers = tf.keras.Input((4,))
     return compiled(numbers, layers.Dropout(0.3)(layers.Dense(4)(layers.BatchNormalization()(numbers)))), NUMBERS
 
-  compare(build)
+  compare(build, restores=False)
 
 
 def case_several_steps_per_execution():
@@ -217,6 +218,81 @@ def case_single_batches_and_evaluate_in_between():
     return values
 
   compare(hashing, train)
+
+
+def dropping_out():
+  words = tf.keras.Input((3,), dtype=tf.string)
+  return compiled(words, layers.Dropout(0.4)(layers.Hashing(9, output_mode="multi_hot")(words))), WORDS
+
+
+def case_draws_go_on_whatever_trains():
+  def train(model, x, callbacks):
+    class Fail(tf.keras.callbacks.Callback):
+
+      def on_train_batch_end(self, batch, logs=None):
+        if batch == 2:
+          raise ValueError("a callback fails")
+
+    values = []
+    for epochs in (1, 2):
+      given = [tf.staging.SmartStage()] if callbacks else []
+      values.append(model.fit(data(x), epochs=epochs, verbose=0, callbacks=given).history)
+      values.append(model.train_on_batch(x[:8], TARGETS[:8]))
+      values.append(model.fit(data(x), verbose=0, callbacks=callbacks).history)
+      try:
+        model.fit(data(x), verbose=0, callbacks=[*callbacks, Fail()])
+      except ValueError:
+        pass
+      values.append(model.fit(data(x), verbose=0).history)
+    return values
+
+  compare(dropping_out, train, restores=False)
+
+
+def case_training_without_a_stage_before_is_told():
+  def train(model, x, callbacks):
+    return [model.fit(data(x), verbose=0, callbacks=given).history for given in ([], callbacks)]
+
+  line, = told(dropping_out, train)
+  assert "draws with a seed of its own, and has drawn without a stage before" in line, line
+  compare(hashing, train)
+
+
+def case_predict_and_train_in_a_callback():
+  def train(model, x, callbacks):
+    values = []
+
+    class Trains(tf.keras.callbacks.Callback):
+
+      def on_train_batch_end(self, batch, logs=None):
+        values.append(model.predict(x[:3], verbose=0).tolist())
+        values.append(model.train_on_batch(x[:8], TARGETS[:8]))
+
+    values.append(model.fit(data(x), epochs=2, verbose=0, callbacks=[Trains(), *callbacks]).history)
+    return values
+
+  compare(hashing, train)
+  compare(dropping_out, train, restores=False)
+
+
+def case_a_random_layer_that_a_callback_calls():
+  def build():
+    images = tf.keras.Input((8, 8, 3))
+    return compiled(images, layers.Flatten()(layers.RandomRotation(0.2, seed=3)(images))), IMAGES
+
+  def train(model, x, callbacks):
+    values = []
+
+    class Draws(tf.keras.callbacks.Callback):
+
+      def on_train_batch_end(self, batch, logs=None):
+        if batch == 2:
+          values.append(model.layers[1](x[:1], training=True).numpy().tolist())
+
+    values.append(model.fit(data(x), epochs=3, verbose=0, callbacks=[Draws(), *callbacks]).history)
+    return values
+
+  compare(build, train)
 
 
 def case_evaluate_in_a_callback():

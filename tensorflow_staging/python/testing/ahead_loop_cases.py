@@ -2,6 +2,7 @@
 """Loops of one's own with `tf.staging.ahead`, compared with the same loops without; run by ahead/ahead_test.py."""
 
 import contextlib
+import functools
 import gc
 import pathlib
 import subprocess
@@ -444,6 +445,39 @@ def case_the_number_of_threads_is_chosen_over_several_iterators():
   stats, = tf.staging.stats(wrapped)
   # The third one has needed more, and the fourth one begins with them.
   assert stats.num_threads > 1 and stats.tunes_threads, stats
+  assert not stats.keeps_order and "records/s, in any order" in str(stats), stats
+  assert "any order" in str(tf.staging.explain(wrapped))
+
+
+def case_the_capacity_is_chosen_over_several_iterators():
+  total = tf.Variable(0, dtype=tf.int64)
+
+  @tf.function
+  def step(iterator):
+    # By turns many records come at once, and none for a while.
+    number = tf.numpy_function(lambda i: (time.sleep(0.05 if i % 8 == 0 else 0), i * 2)[1], [next(iterator)], tf.int64)
+    total.assign_add(number)
+    return number
+
+  wrapped = tf.staging.ahead(step)
+  capacity = 0
+  for _ in range(40):
+    iterator = iter(tf.data.Dataset.range(64))
+    wrapped(iterator)
+    stats, = tf.staging.stats(wrapped)
+    assert stats.capacity >= capacity, (stats, capacity)  # It begins with what was found.
+    for _ in range(63):
+      wrapped(iterator)
+      time.sleep(0.005)
+    stats, = tf.staging.stats(wrapped)
+    capacity = stats.capacity
+    if capacity > 4:
+      break
+  assert capacity > 4, stats
+  iterator = iter(tf.data.Dataset.range(64))
+  wrapped(iterator)
+  stats, = tf.staging.stats(wrapped)
+  assert stats.capacity == capacity, (stats, capacity)
 
 
 def case_an_error_is_not_lost_to_the_end_of_the_data():
@@ -531,6 +565,7 @@ def case_statistics():
     wrapped(iterator)
   stats, = tf.staging.stats(wrapped)
   assert (stats.name, stats.taken, stats.capacity, stats.num_threads, stats.running) == ("s", 5, 3, 1, True), stats
+  assert stats.keeps_order and "any order" not in str(stats), stats
   wrapped.stop()
   assert tf.staging.stats(wrapped) == []
 
@@ -582,9 +617,227 @@ def case_what_is_not_staged_runs_as_it_is_and_says_why():
   assert "other than by next()" in why_not(optional, iter(endless))
   assert "other than by next()" in why_not(all_at_once, iter(numbers(["1", "2"])))
   assert "which reads the iterator" in why_not(second_after_training, iter(endless))
-  assert "Python values" in why_not(tf.function(lambda iterator, flag: next(iterator)), iter(endless), True)
   assert "no tf.function" in why_not(eager, iter(endless))
-  assert "no argument" in why_not(tf.function(lambda x: x + 1), tf.constant(1))
+  no_iterator = why_not(tf.function(lambda x: x + 1), tf.constant(1))
+  assert no_iterator == "no argument is a tf.data.Iterator, as iter(dataset) returns, only EagerTensor", no_iterator
+
+
+def case_python_values_choose_a_trace():
+  def program(wrap):
+    total = tf.Variable(0, dtype=tf.int64)
+    generator = tf.random.Generator.from_seed(3)
+
+    @tf.function
+    def step(inputs, *, training=True, names=("a", None), scale=1):
+      text = next(inputs["iterator"])
+      ids = tf.strings.to_hash_bucket_fast(text, 9) * scale
+      if training:
+        ids += tf.cast(generator.uniform(tf.shape(ids)) * 9, tf.int64)
+      total.assign_add(tf.reduce_sum(ids))
+      return {"ids": ids if names[0] == "a" else tf.strings.length(text), "total": total.read_value(), "none": names[1]}
+
+    wrapped = wrap(step)
+    values = []
+    calls = [{}, {"training": True}, {"training": False}, {"names": ("b", None)}, {"scale": 3}]
+    for given in calls:  # A new iterator each.
+      inputs, results = {"iterator": iter(words())}, []
+      for _ in range(3):
+        result = wrapped(inputs, **given)
+        assert result.pop("none") is None
+        results.append({key: value.numpy().tolist() for key, value in result.items()})
+      values.append(results)
+    return values, wrapped
+
+  compare(program)
+
+
+def case_calls_that_need_other_records_lose_none():
+  tables = {
+      name: tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b"], tf.constant(ids, tf.int64)), -1)
+      for name, ids in {"one": [1, 2], "two": [3, 4]}.items()}
+
+  def program(wrap):
+    total = tf.Variable(0, dtype=tf.int64)
+
+    @tf.function
+    def inner(iterator, table):
+      return tables[table].lookup(next(iterator)["text"])
+
+    @tf.function
+    def step(iterator, table="one", log=False):
+      ids = inner(iterator, table)
+      total.assign_add(tf.reduce_sum(ids))
+      return (ids, total.read_value()) if log else total.read_value()
+
+    wrapped = wrap(step)
+    values = []
+    dataset = words(1).map(lambda text: {"text": text, "length": tf.strings.length(text)})
+    for turn in (1, 4, 12):  # How many calls need the same.
+      iterator = iter(dataset)
+      for i in range(len(WORDS)):
+        given = [{}, {"log": True}, {"table": "two"}][i // turn % 3]
+        values.append(tf.nest.map_structure(lambda t: t.numpy().tolist(), wrapped(iterator, **given)))
+        if turn == 12 and i == 3:
+          with tf.GradientTape():
+            values.append(wrapped(iterator).numpy())
+            i += 1
+        if i == len(WORDS) - 2:
+          break
+      values.append(drain(wrapped, iterator))
+    return values, wrapped
+
+  expected, _ = program(plain)
+  got, step = program(staged())
+  assert got == expected, f"{got} != {expected}"
+  assert step.why_not is None or "by turns" in step.why_not, step.why_not
+
+
+def case_an_error_waits_for_its_step_when_other_records_are_needed():
+  def program(wrap):
+    total = tf.Variable(0.0)
+
+    @tf.function
+    def step(iterator, scale=1.0):
+      number = tf.strings.to_number(next(iterator)) * scale
+      total.assign_add(number)
+      return total.read_value()
+
+    wrapped = wrap(step)
+    iterator = iter(numbers(["1", "2", "three", "4", "5"]).map(lambda text: tf.strings.join([text, ""])))
+    values = []
+    for i in range(7):
+      try:
+        values.append(wrapped(iterator, scale=1.0 if i < 1 else 2.0).numpy())
+      except tf.errors.OpError as error:
+        values.append(type(error).__name__)
+    return values, wrapped
+
+  compare(program)
+
+
+def case_several_steps_read_one_iterator():
+  def program(wrap):
+    total = tf.Variable(0, dtype=tf.int64)
+
+    def make(buckets):
+      @tf.function
+      def step(iterator, scale):
+        total.assign_add(tf.reduce_sum(tf.strings.to_hash_bucket_fast(next(iterator), buckets)) * scale)
+        return total.read_value()
+      return wrap(step)
+
+    one, two = make(7), make(9)
+    iterator, scale = iter(words(1)), tf.constant(2, tf.int64)
+    return [step(iterator, scale).numpy() for step in [one] * 5 + [two] * 3 + [one, two] * 4], one
+
+  compare_values(program)
+
+
+def compare_values(program):
+  expected, _ = program(plain)
+  got, _ = program(staged())
+  assert got == expected, f"{got} != {expected}"
+
+
+def case_something_else_draws_from_the_generator_of_a_step():
+  def program(wrap):
+    generator = tf.random.Generator.from_seed(3)
+    total = tf.Variable(0.0)
+
+    def make():
+      @tf.function
+      def step(iterator):
+        noise = generator.uniform([2]) + tf.strings.to_number(next(iterator))
+        total.assign_add(tf.reduce_sum(noise))
+        return noise
+      return wrap(step)
+
+    one, two = make(), make()
+    dataset = tf.data.Dataset.from_tensor_slices([str(i) for i in range(40)]).batch(2)
+    values, iterator, other = [], iter(dataset.repeat()), iter(dataset)
+    for epoch in range(3):
+      generator.reset_from_seed(epoch)
+      values += [one(iterator).numpy().tolist() for _ in range(12)]
+      values.append(generator.normal([1]).numpy().tolist())
+    for _ in range(10):  # By turns.
+      values += [one(iterator).numpy().tolist(), two(other).numpy().tolist()]
+    generator.state.assign(tf.random.Generator.from_seed(9).state)
+    values += [one(iterator).numpy().tolist() for _ in range(6)]
+    return (values, generator.state.numpy().tolist(), total.numpy()), one
+
+  compare(program)
+
+
+def case_a_step_goes_on_after_it_has_failed_between_its_draws():
+  def program(wrap):
+    generator = tf.random.Generator.from_seed(3)
+
+    @tf.function
+    def step(iterator, most):
+      number = tf.strings.to_number(next(iterator))
+      with tf.control_dependencies([tf.debugging.assert_less(number, most)]):
+        return generator.uniform([]) + number
+
+    wrapped = wrap(step)
+    iterator = iter(numbers([str(i) for i in range(20)]))
+    values = []
+    for i in range(20):
+      try:
+        values.append(wrapped(iterator, tf.constant(100.0 if i % 5 else 0.0)).numpy())
+      except tf.errors.InvalidArgumentError:
+        values.append("fails")
+    return values, wrapped
+
+  compare_values(program)
+
+
+def case_a_function_with_arguments_bound_to_it():
+  def program(wrap):
+    total = tf.Variable(0, dtype=tf.int64)
+
+    @tf.function
+    def step(scale, iterator, shift=0):
+      total.assign_add(tf.reduce_sum(tf.strings.to_hash_bucket_fast(next(iterator), 9)) * scale + shift)
+      return total.read_value()
+
+    wrapped = wrap(functools.partial(step, 3, shift=1))
+    return epochs(wrapped, words()), wrapped
+
+  compare(program)
+
+
+def case_seeded_draws_go_on_in_other_steps_of_the_same_function():
+  def program(wrap):
+    total = tf.Variable(0.0)
+
+    @tf.function
+    def step(iterator):
+      total.assign_add(tf.strings.to_number(next(iterator)))
+      return total + tf.random.uniform([], seed=7)
+
+    values, wrapped = [], None
+    for _ in range(3):
+      wrapped = wrap(step)
+      values.append(drain(wrapped, iter(numbers(["1", "2", "3"]))))
+    return values, wrapped
+
+  compare(program)
+
+
+def case_a_function_that_has_drawn_with_a_seed_before_is_not_staged():
+  def program(wrap):
+    @tf.function
+    def step(iterator):
+      return tf.strings.to_number(next(iterator)) + tf.random.uniform([], seed=7)
+
+    values = drain(step, iter(numbers(["1", "2"])))
+    wrapped = wrap(step)
+    return values + drain(wrapped, iter(numbers(["1", "2"]))), wrapped
+
+  expected, _ = program(plain)
+  got, step = program(staged())
+  assert got == expected, f"{got} != {expected}"
+  assert "has drawn without a stage before" in step.why_not, step.why_not
 
 
 def refused(call, message):
@@ -607,18 +860,14 @@ def case_another_trace_takes_no_records_of_which_it_needs_others():
 
   wrapped = tf.staging.ahead(step, capacity=4)
   iterator = iter(tf.data.Dataset.range(100))
-  assert wrapped(iterator, tf.zeros([1])).numpy() == 1
-  try:
-    assert wrapped(iterator, tf.zeros([2])).numpy() == 4
-  except RuntimeError as error:
-    assert "cannot use them: it needs other records. Give it a new iterator" in str(error), error
+  assert [wrapped(iterator, tf.zeros([n])).numpy() for n in (1, 2, 2, 1)] == [1, 4, 6, 7]
 
 
 def case_what_would_read_past_the_stage_is_refused():
   total = tf.Variable(0, dtype=tf.int64)
 
   @tf.function
-  def step(iterator, log=False):
+  def step(iterator):
     number = next(iterator) * 2
     total.assign_add(number)
     return number
@@ -626,7 +875,6 @@ def case_what_would_read_past_the_stage_is_refused():
   first, second = (tf.staging.ahead(step, capacity=4) for _ in range(2))
   iterator = iter(tf.data.Dataset.range(100))
   assert first(iterator).numpy() == 0
-  refused(lambda: first(iterator, log=True), "Python values among its arguments")
   refused(lambda: second(iterator), "cannot use it. Give it an iterator of its own")
 
   def with_tape():
@@ -669,7 +917,7 @@ def case_explain_says_what_runs_ahead():
   tensor, = explained.boundary
   assert (tensor.dtype, tensor.shape.rank) == (tf.int64, 1)
   assert any("Variable" in node.why for node in explained.outside), explained.outside
-  assert "2 nodes run ahead, and a record carries 1 tensor" in str(explained)
+  assert "2 nodes run ahead, and a record carries 1 tensor. Records come in the order of the data" in str(explained)
   total = tf.Variable(0.0)
   unstaged = tf.staging.ahead(tf.function(lambda iterator: total.assign_add(next(iterator))))
   unstaged(iter(tf.data.Dataset.from_tensors(1.0)))
@@ -784,6 +1032,36 @@ def case_a_checkpoint_keeps_what_a_generator_has_drawn_for_what_waits():
 
   compare(program)
   compare(program, capacity=1)
+
+
+def case_a_checkpoint_when_other_records_are_needed():
+  def program(wrap):
+    total = tf.Variable(0, dtype=tf.int64)
+
+    @tf.function
+    def step(iterator, scale=1):
+      total.assign_add(tf.strings.to_number(next(iterator), tf.int64) * scale)
+      return total.read_value()
+
+    wrapped = wrap(step)
+    iterator = iter(tf.data.Dataset.range(40).map(tf.strings.as_string))
+    checkpoint = tf.train.Checkpoint(total=total, iterator=iterator)
+    with tempfile.TemporaryDirectory() as folder:
+      values = [wrapped(iterator).numpy() for _ in range(3)]
+      path = checkpoint.write(folder + "/c")
+      values += [wrapped(iterator, scale=2).numpy() for _ in range(2)]
+      if wrap is not plain:
+        refused(lambda: checkpoint.write(folder + "/d"), "Call the step a few more times before")
+      checkpoint.read(path)  # What would be used next is not any more.
+      values += [wrapped(iterator).numpy() for _ in range(12)]
+      checkpoint.read(path)
+      values.append(wrapped(iterator).numpy())
+      values += [wrapped(iterator, scale=2).numpy() for _ in range(12)]
+      checkpoint.read(checkpoint.write(folder + "/d"))
+      values += [wrapped(iterator, scale=2).numpy() for _ in range(3)]
+    return values, wrapped
+
+  compare(program)
 
 
 def case_programs_end_at_once():
