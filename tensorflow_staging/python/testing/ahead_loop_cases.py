@@ -689,7 +689,7 @@ def case_calls_that_need_other_records_lose_none():
   expected, _ = program(plain)
   got, step = program(staged())
   assert got == expected, f"{got} != {expected}"
-  assert step.why_not is None or "by turns" in step.why_not, step.why_not
+  assert "GradientTape" in step.why_not, step.why_not
 
 
 def case_an_error_waits_for_its_step_when_other_records_are_needed():
@@ -840,15 +840,6 @@ def case_a_function_that_has_drawn_with_a_seed_before_is_not_staged():
   assert "has drawn without a stage before" in step.why_not, step.why_not
 
 
-def refused(call, message):
-  try:
-    call()
-  except RuntimeError as error:
-    assert message in str(error), error
-  else:
-    raise AssertionError(f"no error says {message!r}")
-
-
 def case_another_trace_takes_no_records_of_which_it_needs_others():
   total = tf.Variable(0, dtype=tf.int64)
 
@@ -863,7 +854,7 @@ def case_another_trace_takes_no_records_of_which_it_needs_others():
   assert [wrapped(iterator, tf.zeros([n])).numpy() for n in (1, 2, 2, 1)] == [1, 4, 6, 7]
 
 
-def case_what_would_read_past_the_stage_is_refused():
+def case_two_steps_read_an_iterator_by_turns():
   total = tf.Variable(0, dtype=tf.int64)
 
   @tf.function
@@ -873,16 +864,14 @@ def case_what_would_read_past_the_stage_is_refused():
     return number
 
   first, second = (tf.staging.ahead(step, capacity=4) for _ in range(2))
-  iterator = iter(tf.data.Dataset.range(100))
-  assert first(iterator).numpy() == 0
-  refused(lambda: second(iterator), "cannot use it. Give it an iterator of its own")
 
-  def with_tape():
+  def with_tape(iterator):
     with tf.GradientTape():
-      first(iterator)
+      return first(iterator)
 
-  refused(with_tape, "tf.GradientTape around the step records it")
-  assert first(iterator).numpy() == 2
+  iterator = iter(tf.data.Dataset.range(100))
+  turns = [first, second, first, with_tape, first, second] * 4
+  assert [turn(iterator).numpy() for turn in turns] == [2 * i for i in range(len(turns))]
 
 
 def case_the_statistics_say_what_the_stage_gained():
@@ -1050,9 +1039,11 @@ def case_a_checkpoint_when_other_records_are_needed():
       values = [wrapped(iterator).numpy() for _ in range(3)]
       path = checkpoint.write(folder + "/c")
       values += [wrapped(iterator, scale=2).numpy() for _ in range(2)]
-      if wrap is not plain:
-        refused(lambda: checkpoint.write(folder + "/d"), "Call the step a few more times before")
-      checkpoint.read(path)  # What would be used next is not any more.
+      between = checkpoint.write(folder + "/d")
+      values += [wrapped(iterator, scale=2).numpy() for _ in range(2)]
+      checkpoint.read(between)
+      values += [wrapped(iterator).numpy() for _ in range(2)]
+      checkpoint.read(path)
       values += [wrapped(iterator).numpy() for _ in range(12)]
       checkpoint.read(path)
       values.append(wrapped(iterator).numpy())
