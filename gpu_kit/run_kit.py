@@ -111,8 +111,7 @@ class _Run:
         "PYTHONPATH": str(self._folder / "packages"),
         "PYTHONNOUSERSITE": "1",
         "PYTHONUNBUFFERED": "1",
-        # Load only the kernels that are used; keep what the driver compiles.
-        "CUDA_MODULE_LOADING": "LAZY",
+        # Keep what the driver compiles.
         "CUDA_CACHE_PATH": str(self._folder / "cuda-cache"),
         "CUDA_CACHE_MAXSIZE": str(2 << 30),
         # Programs that follow each other may overlap a little.
