@@ -12,11 +12,12 @@
 
 FROM debian:bookworm-slim AS build
 WORKDIR /src
-# Apart from the sources, so that a change of them does not install the packages again.
+# Apart from the sources, so that a change of them does not install the packages again. apt's lists stay: they say which of
+# its mirrors is Debian's, where the build gets TensorFlow's sources.
 COPY ci/install_deps.sh ci/steps.sh ci/
 COPY third_party/versions.bzl third_party/
 RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates \
-    && ci/install_deps.sh && rm -rf /var/lib/apt/lists/*
+    && ci/install_deps.sh
 COPY . .
 ARG OPTIONS=
 RUN ci/build_wheel.sh $OPTIONS && bazel shutdown
