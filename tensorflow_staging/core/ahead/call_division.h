@@ -14,7 +14,7 @@
 #include "tensorflow_staging/core/ahead/function_part.h"
 #include "tensorflow_staging/core/ahead/site_sides.h"
 #include "tensorflow_staging/core/ahead/step_division.h"
-#include "tensorflow_staging/core/ahead/step_sides.h"
+#include "tensorflow_staging/core/ahead/step_partition.h"
 
 namespace tensorflow {
 namespace staging {
@@ -26,7 +26,7 @@ class CallDivision {
  public:
   // Adds the new functions to `division`.
   CallDivision(const FunctionLibraryDefinition& library,
-               const std::string& prefix, const StepSides& step,
+               const std::string& prefix, const StepPartition& step,
                StepDivision* division)
       : library_(library), prefix_(prefix), step_(step), division_(*division) {}
 
@@ -53,7 +53,7 @@ class CallDivision {
 
   const FunctionLibraryDefinition& library_;
   const std::string prefix_;
-  const StepSides& step_;
+  const StepPartition& step_;
   StepDivision& division_;
   // Of outputs of divided calls, in the graphs of all sites: the tensors of the
   // flat graph.

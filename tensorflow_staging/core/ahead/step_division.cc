@@ -80,9 +80,9 @@ void DescribeRecord(const Step& step, const CallSite& root,
 // null, reads records of its own.
 Status DivideFlat(const Step& step, const Node* loop, CallSite* root,
                   StepDivision* division) {
-  StepSides found;
+  StepPartition found;
   TF_RETURN_IF_ERROR(
-      FindStepSides(*root, step.inputs, loop, step.library, &found));
+      PartitionStep(*root, step.inputs, loop, step.library, &found));
   division->why_not = found.why_not;
   division->random_states = found.random_states;
   division->nodes_ahead = found.nodes_ahead;

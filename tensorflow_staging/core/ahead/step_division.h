@@ -12,7 +12,7 @@
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow_staging/core/ahead/step_input.h"
-#include "tensorflow_staging/core/ahead/step_sides.h"
+#include "tensorflow_staging/core/ahead/step_partition.h"
 
 namespace tensorflow {
 namespace staging {

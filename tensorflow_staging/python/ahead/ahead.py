@@ -21,9 +21,9 @@ from tensorflow.python.util import nest
 from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python import vocabulary
+from tensorflow_staging.python.ahead import iterator_checkpoints
 from tensorflow_staging.python.ahead import iterator_stage
 from tensorflow_staging.python.ahead import one_device
-from tensorflow_staging.python.ahead import saved_iterator
 from tensorflow_staging.python.ahead import step_division
 from tensorflow_staging.python.ahead import step_inputs
 from tensorflow_staging.python.ahead import step_report
@@ -170,8 +170,8 @@ class AheadStep:
     stage, why_not, trace = known[1:]
     if stage is None:
       return self._call_unstaged(why_not, args, kwargs)
-    if saved_iterator.is_held:
-      saved_iterator.end_holds()
+    if iterator_checkpoints.is_held:
+      iterator_checkpoints.end_holds()
     if (trace is None or kwargs or not _is_only_iterator(args) or record.could_possibly_record()
         or eager_function_run.RUN_FUNCTIONS_EAGERLY):
       trace = self._trace_for(stage, iterators, args, kwargs)
@@ -222,11 +222,11 @@ class AheadStep:
       division, values = self._divide(iterators, args, kwargs)
       if any(getattr(iterator, _TURNS, 0) > _MOST_TURNS for iterator in iterators):
         raise step_division.NotStagedError("calls that need different records read its iterator by turns")
-      saved_iterator.end_holds(iterators)
+      iterator_checkpoints.end_holds(iterators)
       stage = iterator_stage.IteratorStage(
           division, iterators, values, limit=limit, **self._options)
       for iterator in iterators:
-        saved_iterator.note_checkpoints(iterator, stage.after_restore)
+        iterator_checkpoints.note_checkpoints(iterator, stage.after_restore)
       why_not = ""
       if _is_only_iterator(args) and not kwargs and not division.concrete.graph.deferred_external_captures:
         trace = division, _with_buffer(values, division, stage)

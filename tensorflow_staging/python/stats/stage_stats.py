@@ -20,7 +20,7 @@ from tensorflow_staging.python.stats import advice
 from tensorflow_staging.python.stats import gain
 from tensorflow_staging.python.stats import period as period_lib
 from tensorflow_staging.python.stats import stage_data
-from tensorflow_staging.python.stats import stats_table
+from tensorflow_staging.python.stats import stats_html
 from tensorflow_staging.python.stats import why_no_stage
 
 _MICRO = 1e-6
@@ -64,7 +64,7 @@ class Stats(list[StageStats]):
 
   def _repr_html_(self) -> str:
     """Returns what a notebook shows."""
-    return stats_table.html([(stage, period_lib.Period.of_life(stage)) for stage in self], self._without)
+    return stats_html.html([(stage, period_lib.Period.of_life(stage)) for stage in self], self._without)
 
 
 @tf_export("staging.stats")

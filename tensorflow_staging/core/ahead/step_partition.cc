@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/ahead/step_sides.h"
+#include "tensorflow_staging/core/ahead/step_partition.h"
 
 #include <algorithm>
 #include <set>
@@ -61,22 +61,22 @@ std::string NotInOneRegion(const FlatStep& flat,
 
 // Sets nodes_ahead and outside.
 void Describe(const StagePartition& partition,
-              const std::vector<const Node*>& region, StepSides* sides) {
+              const std::vector<const Node*>& region, StepPartition* found) {
   const std::set<const Node*> ahead(region.begin(), region.end());
   std::set<const Node*> named;
   for (const Node* node : region) {
-    if (sides->flat->Original(*node).node != nullptr) {
-      sides->nodes_ahead.push_back(node->name());
+    if (found->flat->Original(*node).node != nullptr) {
+      found->nodes_ahead.push_back(node->name());
     }
     for (const Edge* edge : node->out_edges()) {
       const Node& user = *edge->dst();
       if (edge->IsControlEdge() || !user.IsOp() || ahead.count(&user) > 0 ||
-          sides->flat->Original(user).node == nullptr ||
+          found->flat->Original(user).node == nullptr ||
           named.size() >= kMostOutside || !named.insert(&user).second) {
         continue;
       }
       const LocatedReason why = partition.WhyNot(user);
-      sides->outside.push_back({user.name(), user.type_string(),
+      found->outside.push_back({user.name(), user.type_string(),
                                 why.reason == StepReason::kNone
                                     ? "is compiled by XLA"
                                     : ReasonText(user, why)});
@@ -84,34 +84,34 @@ void Describe(const StagePartition& partition,
   }
 }
 
-// Sets all of `sides` but random_states, for its flat graph.
+// Sets all of `found` but random_states, for its flat graph.
 void Partition(const CallSite& root, const std::vector<StepInput>& inputs,
-               const Node* loop, StepSides* sides) {
-  const FlatStep& flat = *sides->flat;
+               const Node* loop, StepPartition* found) {
+  const FlatStep& flat = *found->flat;
   const StagePartition partition(flat.graph(), NodeFilter(),
                                  RecordContent::kBoundaryOnly);
-  sides->why_not = OtherUse(root, inputs, loop, flat);
-  if (sides->why_not.empty()) sides->why_not = NotInOneRegion(flat, partition);
-  if (!sides->why_not.empty()) return;
+  found->why_not = OtherUse(root, inputs, loop, flat);
+  if (found->why_not.empty()) found->why_not = NotInOneRegion(flat, partition);
+  if (!found->why_not.empty()) return;
   const XlaDivision divided =
       DivideXlaCalls(flat, partition.regions()[0].nodes);
-  sides->why_not = divided.why_not;
+  found->why_not = divided.why_not;
   if (!divided.why_not.empty()) return;
   size_t originals = 0;
   for (const Node* node : divided.ahead) {
     const SiteNode original = flat.Original(*node);
     if (original.node == nullptr) continue;
     ++originals;
-    SiteSides& site = sides->sites[original.site];
+    SiteSides& site = found->sites[original.site];
     site.ahead.insert(original.node);
     if (divided.repeated.count(node) > 0) site.repeated.insert(original.node);
   }
-  Describe(partition, divided.ahead, sides);
+  Describe(partition, divided.ahead, found);
   if (originals > flat.reads().size()) return;
-  sides->why_not = "nothing that follows the data can run ahead";
-  if (!sides->outside.empty()) {
-    const NodeInStep& first = sides->outside[0];
-    absl::StrAppend(&sides->why_not, ": '", first.name, "' (", first.op, ") ",
+  found->why_not = "nothing that follows the data can run ahead";
+  if (!found->outside.empty()) {
+    const NodeInStep& first = found->outside[0];
+    absl::StrAppend(&found->why_not, ": '", first.name, "' (", first.op, ") ",
                     first.why);
   }
 }
@@ -120,15 +120,15 @@ void Partition(const CallSite& root, const std::vector<StepInput>& inputs,
 // too, or whose draws are not all ahead. Returns whether there are such, which
 // changes what runs ahead.
 bool DropStates(const CallSite& root, std::vector<StepInput>* inputs,
-                StepSides* sides) {
+                StepPartition* found) {
   bool dropped = false;
   for (size_t i = 0; i < inputs->size(); ++i) {
-    const std::vector<SiteNode>& draws = sides->flat->DrawsOf(i);
+    const std::vector<SiteNode>& draws = found->flat->DrawsOf(i);
     const size_t ahead = absl::c_count_if(draws, [&](const SiteNode& draw) {
-      return sides->sites[draw.site].ahead.count(draw.node) > 0;
+      return found->sites[draw.site].ahead.count(draw.node) > 0;
     });
     if (ahead == 0) continue;
-    const Node* state = sides->flat->Find({&root, root.body->arg_nodes[i]});
+    const Node* state = found->flat->Find({&root, root.body->arg_nodes[i]});
     const bool other_uses =
         absl::c_any_of(state->out_edges(),
                        [](const Edge* edge) { return !edge->IsControlEdge(); });
@@ -138,18 +138,18 @@ bool DropStates(const CallSite& root, std::vector<StepInput>* inputs,
       continue;
     }
     for (const SiteNode& draw : draws) {
-      sides->sites[draw.site].twice.insert(draw.node);
+      found->sites[draw.site].twice.insert(draw.node);
     }
-    sides->random_states.push_back(i);
+    found->random_states.push_back(i);
   }
   return dropped;
 }
 
 }  // namespace
 
-Status FindStepSides(const CallSite& root, std::vector<StepInput> inputs,
+Status PartitionStep(const CallSite& root, std::vector<StepInput> inputs,
                      const Node* loop, const FunctionLibraryDefinition& library,
-                     StepSides* sides) {
+                     StepPartition* found) {
   // The draws show which variables are states of random generators.
   for (StepInput& input : inputs) {
     if (input.kind == InputKind::kVariable) {
@@ -157,12 +157,12 @@ Status FindStepSides(const CallSite& root, std::vector<StepInput> inputs,
     }
   }
   do {
-    *sides = StepSides();
+    *found = StepPartition();
     TF_RETURN_IF_ERROR(
-        FlatStep::Create(root, inputs, library, loop, &sides->flat));
-    Partition(root, inputs, loop, sides);
-    if (!sides->why_not.empty()) return OkStatus();
-  } while (DropStates(root, &inputs, sides));
+        FlatStep::Create(root, inputs, library, loop, &found->flat));
+    Partition(root, inputs, loop, found);
+    if (!found->why_not.empty()) return OkStatus();
+  } while (DropStates(root, &inputs, found));
   return OkStatus();
 }
 

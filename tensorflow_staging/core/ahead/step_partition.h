@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_AHEAD_STEP_SIDES_H_
-#define TENSORFLOW_STAGING_CORE_AHEAD_STEP_SIDES_H_
+#ifndef TENSORFLOW_STAGING_CORE_AHEAD_STEP_PARTITION_H_
+#define TENSORFLOW_STAGING_CORE_AHEAD_STEP_PARTITION_H_
 
 #include <map>
 #include <memory>
@@ -27,7 +27,7 @@ struct NodeInStep {
 
 // What of a step runs ahead, as the partition of sessions says of its flat
 // graph.
-struct StepSides {
+struct StepPartition {
   // Why nothing runs ahead; empty if something does.
   std::string why_not;
 
@@ -46,11 +46,11 @@ struct StepSides {
 
 // Finds what of `root` runs ahead; its iterators are among `inputs`. `loop`, a
 // node of the root or null, reads records of its own.
-Status FindStepSides(const CallSite& root, std::vector<StepInput> inputs,
+Status PartitionStep(const CallSite& root, std::vector<StepInput> inputs,
                      const Node* loop, const FunctionLibraryDefinition& library,
-                     StepSides* sides);
+                     StepPartition* found);
 
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_AHEAD_STEP_SIDES_H_
+#endif  // TENSORFLOW_STAGING_CORE_AHEAD_STEP_PARTITION_H_
