@@ -65,7 +65,7 @@ struct StepDivision {
 // that the step calls are divided in place: a call becomes two calls, one ahead
 // and one in the rest. So is the body of a loop that reads the iterators
 // (loop_division.h). Of calls that XLA compiles, only what XLA cannot compile
-// runs ahead (xla_calls.h). Changes neither `step` nor `library`.
+// runs ahead (xla_division.h). Changes neither `step` nor `library`.
 //
 // `prefix` makes the names of the new functions unique in the process. `loops`
 // is how many loops are around the step.

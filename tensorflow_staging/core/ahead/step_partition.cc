@@ -7,7 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "tensorflow_staging/core/ahead/xla_calls.h"
+#include "tensorflow_staging/core/ahead/xla_division.h"
 #include "tensorflow_staging/core/graph/partition/reason_text.h"
 #include "tensorflow_staging/core/graph/partition/stage_partition.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_AHEAD_XLA_CALLS_H_
-#define TENSORFLOW_STAGING_CORE_AHEAD_XLA_CALLS_H_
+#ifndef TENSORFLOW_STAGING_CORE_AHEAD_XLA_DIVISION_H_
+#define TENSORFLOW_STAGING_CORE_AHEAD_XLA_DIVISION_H_
 
 #include <set>
 #include <string>
@@ -35,4 +35,4 @@ XlaDivision DivideXlaCalls(const FlatStep& flat,
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_AHEAD_XLA_CALLS_H_
+#endif  // TENSORFLOW_STAGING_CORE_AHEAD_XLA_DIVISION_H_

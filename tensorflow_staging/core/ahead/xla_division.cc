@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/ahead/xla_calls.h"
+#include "tensorflow_staging/core/ahead/xla_division.h"
 
 #include <algorithm>
 #include <map>
