@@ -40,3 +40,8 @@ def test_a_stage_that_is_copied_from_comes_before():
       seen.add(arguments.rpartition(" AS ")[2])
     for stage in re.findall(r"--from=(\w+)", arguments):
       assert stage in seen
+
+
+def test_apt_keeps_its_lists_for_the_build():
+  # third_party/tensorflow/source.bzl asks apt which of its mirrors is Debian's, and apt knows it from them.
+  assert "/var/lib/apt/lists" not in _TEXT
