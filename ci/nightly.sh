@@ -8,6 +8,7 @@
 #
 #   kills          kills a training process 200 times
 #   histories      compares 2,000 random histories of iterators with and without stages
+#   ahead          runs each case of TensorFlow 2's part a hundred times
 #   exactly_once   sends ten million records through stages that are interrupted all the time
 #   soak           does so for half an hour, and watches memory and threads
 #   sessions       opens a thousand sessions with SmartStage
@@ -18,13 +19,13 @@
 #   address, thread      our C++ tests under the sanitizers
 #
 # dist/nightly/PART.log keeps what each part prints. The last lines say how each part ended and how long it took.
-all_parts=(kills histories exactly_once soak sessions closes full pools smart variable cc address thread)
+all_parts=(kills histories ahead exactly_once soak sessions closes full pools smart variable cc address thread)
 parts=("${@:-${all_parts[@]}}")
 steps_total=$((2 + ${#parts[@]}))
 source "$(dirname "$0")/steps.sh"
 
-# Ends a part that hangs; the soak alone takes half an hour.
-most_seconds=$((2 * 3600))
+# Ends a part that hangs; the soak alone takes half an hour, and `ahead` a hundred times its three minutes.
+most_seconds=$((8 * 3600))
 logs=$root/dist/nightly
 
 # command_of PART: sets `command` to what runs a part.
@@ -32,6 +33,9 @@ command_of() {
   case $1 in
     kills) command=(env STAGING_KILLS=100 "$venv/bin/pytest" tests/exactly_once/killed_training_test.py) ;;
     histories) command=(env STAGING_HISTORIES=2000 "$venv/bin/pytest" tests/exactly_once/histories_test.py) ;;
+    ahead)
+      command=(env STAGING_REPEATS=100 "$venv/bin/pytest" -n 3 tensorflow_staging/python/ahead/ahead_test.py)
+      ;;
     exactly_once) command=("$venv/bin/python" benchmarks/exactly_once.py) ;;
     soak) command=("$venv/bin/python" benchmarks/soak.py "--picture=$logs/soak.svg") ;;
     sessions) command=(env STAGING_SESSIONS=1000 "$venv/bin/pytest" tests/faults/many_stages_test.py) ;;

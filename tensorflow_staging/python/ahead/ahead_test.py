@@ -12,7 +12,7 @@ from tensorflow_staging.python.testing import cases
 
 _FOLDER = pathlib.Path(cases.__file__).parent
 # For all cases of a file: each of them trains twice, and some start programs.
-_SECONDS = 500
+_SECONDS = 500 * cases.REPEATS
 _FILES = [
     "ahead_loop_cases.py", "ahead_iterator_cases.py", "ahead_keras_cases.py", "ahead_xla_cases.py",
     "ahead_strategy_cases.py", "ahead_random_cases.py"]
@@ -37,7 +37,7 @@ def outcome(tmp_path_factory):
 
 @pytest.mark.parametrize(
     "file, case", [(file, case) for file in _FILES for case in cases.names_in(_FOLDER / file)])
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(_SECONDS + 100)
 def test_case(outcome, file, case):
   error = outcome(file, case)
   assert not error, error
