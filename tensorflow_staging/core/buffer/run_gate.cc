@@ -61,21 +61,22 @@ bool RunGate::IsHeldBy(const void* step_container) const {
 std::optional<RunGate::End> RunGate::FindEnd(bool gives_back) {
   End end;
   for (const RunEnd& run : failed_) {
-    if (run.reads.IsStale()) continue;
+    if (run.is_undone || run.reads.IsStale()) continue;
     end.reads.Add(run.reads);
     end.producer = run.producer;
   }
   if (!failed_.empty() && !end.producer.has_value()) return std::nullopt;
-  if (gives_back) GiveBack(TakeElements());
+  if (gives_back) GiveBack(TakeElements(/*undo=*/false));
   return end;
 }
 
-std::vector<ReadElement> RunGate::TakeElements() {
+std::vector<ReadElement> RunGate::TakeElements(bool undo) {
   std::vector<ReadElement> elements;
   for (RunEnd& run : failed_) {
     for (ReadElement& element : run.elements) {
       elements.push_back(std::move(element));
     }
+    run.is_undone |= undo && !run.elements.empty();
     run.elements.clear();
   }
   return elements;

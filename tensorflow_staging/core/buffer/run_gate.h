@@ -61,13 +61,13 @@ class RunGate {
   bool IsHeldBy(const void* step_container) const;
 
   // Of the runs that have failed, those whose sources have not changed since.
-  // Returns nothing if all are stale. `gives_back` says whether their sources
+  // Returns nothing if all are stale or undone. `gives_back` says whether their sources
   // get back what they have read.
   std::optional<End> FindEnd(bool gives_back);
   bool has_failed_runs() const { return !failed_.empty(); }
   // Returns the elements that runs have read which put no record, and forgets
-  // them.
-  std::vector<ReadElement> TakeElements();
+  // them. With `undo`, they are given back, and these runs end no stage.
+  std::vector<ReadElement> TakeElements(bool undo);
   const std::deque<RunEnd>& failed_runs() const { return failed_; }
   void ForgetFailedRuns() { failed_.clear(); }
 

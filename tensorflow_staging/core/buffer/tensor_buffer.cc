@@ -398,7 +398,10 @@ void TensorBuffer::EndTakes(const Status& status, DueCallbacks* due) {
 
 TakenRecord TensorBuffer::Ended() {
   // The program gets the errors of the runs that have read the elements.
-  return {{}, end_.reads, /*is_restored=*/false, gate_.TakeElements()};
+  return {{},
+          end_.reads,
+          /*is_restored=*/false,
+          gate_.TakeElements(/*undo=*/false)};
 }
 
 bool TensorBuffer::HasEnded() const {

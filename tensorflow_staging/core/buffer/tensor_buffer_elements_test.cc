@@ -139,6 +139,19 @@ TEST(TensorBufferElementsTest, AnErrorThatNoTakeHasGotCanComeAgain) {
   EXPECT_EQ(GivenBack(iterator), Numbers({0, 1}));
 }
 
+TEST(TensorBufferElementsTest, AnErrorWhoseElementWasGivenBackEndsNoStage) {
+  auto buffer = MakeKeeper(2);
+  TestIterator iterator;
+  RunStage(buffer.get(), iterator, 0);
+  FailRun(buffer.get(), iterator, 1);
+  // Another read comes between the end of the run and what its producer says.
+  buffer->GiveBackElements();
+  buffer->Close(errors::DataLoss("bad record"));
+  EXPECT_EQ(GivenBack(iterator), Numbers({0, 1}));
+  RunStage(buffer.get(), iterator, 2);
+  EXPECT_EQ(Take(buffer.get()), 2);
+}
+
 TEST(TensorBufferElementsTest, AnErrorThatATakeHasGotDoesNotComeAgain) {
   auto buffer = MakeKeeper(2);
   TestIterator iterator;

@@ -131,7 +131,7 @@ TensorBuffer::Due TensorBuffer::OnSourceChanged(
         &due, &given_back);
     if (state_ == State::kEnding || state_ == State::kClosed) {
       Open();
-      for (ReadElement& element : gate_.TakeElements()) {
+      for (ReadElement& element : gate_.TakeElements(/*undo=*/true)) {
         given_back.push_back(std::move(element));
       }
     }
@@ -210,7 +210,7 @@ std::vector<ReadElement> TensorBuffer::ElementsOf(const Source* source) const {
 void TensorBuffer::GiveBackElements() {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
-  std::vector<ReadElement> elements = gate_.TakeElements();
+  std::vector<ReadElement> elements = gate_.TakeElements(/*undo=*/true);
   // The error comes again, if its element does.
   if (!elements.empty() &&
       (state_ == State::kEnding || state_ == State::kClosed)) {

@@ -55,6 +55,8 @@ struct RunEnd {
   bool is_stale = false;
   // If the run put nothing, and the stage keeps elements.
   std::vector<ReadElement> elements;
+  // Whether these were given back: what the run has found comes again.
+  bool is_undone = false;
 };
 
 // A stage, as seen from the sources that it reads: the buffer of its records.
