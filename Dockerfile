@@ -27,10 +27,11 @@ COPY --from=build /src/dist/ /
 
 FROM python:3.11-slim-bookworm
 COPY third_party/python/requirements.txt /tmp/
-COPY --from=wheel / /tmp/dist/
-RUN pip install --no-cache-dir --require-hashes --only-binary=:all: --requirement /tmp/requirements.txt \
+# The wheel is mounted: copied, it would stay in a layer of the image.
+RUN --mount=type=bind,from=wheel,target=/tmp/dist \
+    pip install --no-cache-dir --require-hashes --only-binary=:all: --requirement /tmp/requirements.txt \
     && pip install --no-cache-dir --no-index --no-deps /tmp/dist/*.whl \
-    && rm -r /tmp/requirements.txt /tmp/dist \
+    && rm /tmp/requirements.txt \
     && python -m tensorflow.staging doctor
 RUN useradd --create-home user
 USER user

@@ -38,7 +38,7 @@ def test_a_stage_that_is_copied_from_comes_before():
   for name, arguments in _STEPS:
     if name == "FROM" and " AS " in arguments:
       seen.add(arguments.rpartition(" AS ")[2])
-    for stage in re.findall(r"--from=(\w+)", arguments):
+    for stage in re.findall(r"\bfrom=(\w+)", arguments):
       assert stage in seen
 
 
