@@ -48,7 +48,6 @@ class StepBufferOp : public OpKernel {
     OP_REQUIRES_OK(ctx, ctx->GetAttr("capacity", &options_.capacity));
     OP_REQUIRES_OK(ctx,
                    ctx->GetAttr("capacity_bytes", &options_.capacity_bytes));
-    OP_REQUIRES_OK(ctx, ctx->GetAttr("tensor_names", &layout_.tensor_names));
     OP_REQUIRES(ctx, options_.capacity != 0,
                 errors::InvalidArgument(
                     "capacity is 0; it must be at least 1, or -1, with which "
@@ -59,14 +58,12 @@ class StepBufferOp : public OpKernel {
     Tensor* output = nullptr;
     OP_REQUIRES_OK(ctx, ctx->allocate_output(0, TensorShape({}), &output));
     auto* const buffer = new StepBuffer(options_);
-    buffer->KeepRecordsOn("CPU:0", layout_);
     output->scalar<ResourceHandle>()() =
         ResourceHandle::MakeRefCountingHandle(buffer, ctx->device()->name());
   }
 
  private:
   TensorBuffer::Options options_;
-  RecordLayout layout_;
 };
 
 class StepEndHoldsOp : public OpKernel {
@@ -185,7 +182,7 @@ class StepBufferTakeOp : public AsyncOpKernel {
     });
   }
 
-  // Checks the types of the record: a checkpoint may have one of another model.
+  // Checks the types of the record, because another op, the put, chose them.
   // `by` has delivered the record, or is null.
   Status SetOutputs(OpKernelContext* ctx,
                     const std::shared_ptr<const StepDelivery>& by,

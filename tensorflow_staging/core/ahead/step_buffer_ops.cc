@@ -17,7 +17,6 @@ REGISTER_OP("StepBuffer")
     .Attr("stage: string")
     .Attr("capacity: int >= -1 = 1")
     .Attr("capacity_bytes: int >= 0 = 0")
-    .Attr("tensor_names: list(string) = []")
     .SetShapeFn(shape_inference::ScalarShape)
     .Doc(R"doc(
 Makes a buffer for the records of a divided function.
@@ -28,8 +27,6 @@ capacity: How many records the buffer holds: at least 1, or -1
   (tf.data.AUTOTUNE) to let the buffer choose.
 capacity_bytes: How many bytes the buffer holds; 0 sets no bound, or 512 MiB if
   the buffer chooses its capacity. An empty buffer admits even a larger record.
-tensor_names: The names of the tensors of a record, by which a checkpoint knows
-  them.
 )doc");
 
 REGISTER_OP("StepEndHolds")

@@ -142,6 +142,8 @@ class AheadStep:
     # By the ids of the iterators of a call: weak references to them, their stage and why they have none, and the
     # trace that the call needs, if the arguments are only an iterator.
     self._stages = {}
+    # The keys whose iterators end their stage with themselves.
+    self._watched = set()
     # By the keys of stages of the step before, which may have other records than this one needs: what `expect` was told
     # since then, in a list.
     self._unchecked: dict[tuple[int, ...], list[Optional[int]]] = {}
@@ -233,9 +235,10 @@ class AheadStep:
     except step_division.NotStagedError as error:
       stage, why_not = None, str(error)
     entry = [weakref.ref(i) for i in iterators], stage, why_not, trace
-    if key not in self._stages:
+    if key not in self._watched:
+      self._watched.add(key)
       for iterator in iterators:
-        weakref.finalize(iterator, _forget, self._stages, key).atexit = False
+        weakref.finalize(iterator, _forget, key, self._stages, self._watched, self._limits).atexit = False
     self._stages[key] = entry
     return entry
 
@@ -396,8 +399,12 @@ def _is_iterator(value: Any) -> bool:
   return isinstance(value, iterator_ops.OwnedIterator) or one_device.is_distributed(value)
 
 
-def _forget(stages: dict[tuple[int, ...], Any], key: tuple[int, ...]) -> None:
-  """Ends the stage of an iterator that has been deleted."""
+def _forget(
+    key: tuple[int, ...], stages: dict[tuple[int, ...], Any], watched: set[tuple[int, ...]],
+    limits: dict[tuple[int, ...], Any]) -> None:
+  """Ends the stage of an iterator that has been deleted, whose id another may have now."""
+  watched.discard(key)
+  limits.pop(key, None)
   entry = stages.pop(key, None)
   if entry is not None and entry[1] is not None:
     entry[1].stop()

@@ -61,8 +61,7 @@ class IteratorStage:
     with ops.device("CPU:0"):
       self.buffer, = execute.execute(
           b"StepBuffer", 1, [],
-          ("stage", name, "capacity", capacity, "capacity_bytes", capacity_bytes,
-           "tensor_names", [entry[0] for entry in division.record]), ctx)
+          ("stage", name, "capacity", capacity, "capacity_bytes", capacity_bytes), ctx)
     self._tuning = tuning
     # The states of random generators, and the copies from which the part ahead draws.
     self._states = []
