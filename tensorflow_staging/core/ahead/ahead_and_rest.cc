@@ -16,8 +16,7 @@ namespace {
 
 // Adds what reads the states of the random generators after the draws.
 Status AddStateReads(const CallSite& root, const std::vector<int>& states,
-                     FunctionPart* part,
-                     std::vector<NodeBuilder::NodeOut>* values) {
+                     FunctionPart* part, std::vector<Node*>* reads) {
   for (const int index : states) {
     Node* const copy = part->Find(root.body->arg_nodes[index]);
     // After all draws.
@@ -30,8 +29,37 @@ Status AddStateReads(const CallSite& root, const std::vector<int>& states,
             .Attr("dtype", DT_INT64)
             .ControlInputs(draws)
             .Finalize(part->graph(), &read));
-    values->emplace_back(read, 0);
+    reads->push_back(read);
   }
+  return OkStatus();
+}
+
+// Adds what ends the turn of a run to read and to draw: after everything that
+// uses an iterator, and after `draws`.
+Status AddEndReads(const CallSite& root, const NodeSet& nodes,
+                   const std::vector<StepInput>& inputs, Node* handle,
+                   std::vector<Node*> draws, FunctionPart* part,
+                   std::vector<Node*>* control) {
+  std::vector<Node*> reads = std::move(draws);
+  for (const Node* arg : ArgsOf(root, nodes)) {
+    if (inputs[IndexOf(*arg)].kind != InputKind::kIterator) continue;
+    std::vector<Node*> handles = {part->Find(arg)};
+    while (!handles.empty()) {
+      const Node* const handle_of_iterator = handles.back();
+      handles.pop_back();
+      for (Node* user : handle_of_iterator->out_nodes()) {
+        if (!user->IsOp()) continue;
+        (user->IsIdentity() ? handles : reads).push_back(user);
+      }
+    }
+  }
+  Node* end = nullptr;
+  TF_RETURN_IF_ERROR(
+      NodeBuilder(part->NewName("staging_end_reads", nodes), kStepEndReadsOp)
+          .Input(handle)
+          .ControlInputs(reads)
+          .Finalize(part->graph(), &end));
+  control->push_back(end);
   return OkStatus();
 }
 
@@ -47,7 +75,7 @@ std::string NameOfTake(const NodeSet& ahead) {
 }  // namespace
 
 Status DefineAhead(const FunctionDef& step, const CallSite& root,
-                   const SiteSides& sides,
+                   const SiteSides& sides, const std::vector<StepInput>& inputs,
                    const FunctionLibraryDefinition& library,
                    const std::string& prefix, StepDivision* division) {
   FunctionPart part(library);
@@ -64,8 +92,10 @@ Status DefineAhead(const FunctionDef& step, const CallSite& root,
     const auto [node, output] = part.Find(tensor);
     values.emplace_back(node, output);
   }
+  std::vector<Node*> states;
   TF_RETURN_IF_ERROR(
-      AddStateReads(root, division->random_states, &part, &values));
+      AddStateReads(root, division->random_states, &part, &states));
+  for (Node* state : states) values.emplace_back(state, 0);
   Node* put = nullptr;
   TF_RETURN_IF_ERROR(NodeBuilder(part.NewName("staging_put", nodes), kStepPutOp)
                          .Input(handle)
@@ -75,6 +105,8 @@ Status DefineAhead(const FunctionDef& step, const CallSite& root,
   std::vector<Node*> control = ControlOutputsIn(root, sides.ahead, part);
   for (Node* node : control) part.graph()->AddControlEdge(node, put);
   control.push_back(put);
+  TF_RETURN_IF_ERROR(
+      AddEndReads(root, nodes, inputs, handle, states, &part, &control));
   division->ahead = division->NewName(prefix, "ahead", step);
   return part.Define(division->ahead, step, control,
                      division->functions.add_function());

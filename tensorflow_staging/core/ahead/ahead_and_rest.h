@@ -4,12 +4,14 @@
 #define TENSORFLOW_STAGING_CORE_AHEAD_AHEAD_AND_REST_H_
 
 #include <string>
+#include <vector>
 
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow_staging/core/ahead/call_sites.h"
 #include "tensorflow_staging/core/ahead/site_sides.h"
 #include "tensorflow_staging/core/ahead/step_division.h"
+#include "tensorflow_staging/core/ahead/step_input.h"
 
 namespace tensorflow {
 namespace staging {
@@ -18,9 +20,9 @@ namespace staging {
 // random_states are set. `root` and `sides` are of `step`, with its calls
 // divided; `prefix` is as for DivideStep.
 
-// Also sets ahead_inputs.
+// Also sets ahead_inputs. `inputs` are those of the step.
 Status DefineAhead(const FunctionDef& step, const CallSite& root,
-                   const SiteSides& sides,
+                   const SiteSides& sides, const std::vector<StepInput>& inputs,
                    const FunctionLibraryDefinition& library,
                    const std::string& prefix, StepDivision* division);
 

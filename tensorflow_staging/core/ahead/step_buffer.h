@@ -17,6 +17,7 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow_staging/core/ahead/run_order.h"
 #include "tensorflow_staging/core/ahead/step_delivery.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 
@@ -28,6 +29,7 @@ namespace staging {
 inline constexpr char kStepBufferOp[] = "StepBuffer";
 inline constexpr char kStepPutOp[] = "StepBufferPut";
 inline constexpr char kStepTakeOp[] = "StepBufferTake";
+inline constexpr char kStepEndReadsOp[] = "StepBufferEndReads";
 
 // The buffer of a divided function. It counts what steps have taken:
 //
@@ -36,7 +38,8 @@ inline constexpr char kStepTakeOp[] = "StepBufferTake";
 //   takes    so that nothing is read that no step will use, where somebody
 //            knows how many steps are to come.
 //
-// It also knows where the step wants its records (StepDelivery).
+// It also knows where the step wants its records (StepDelivery), and keeps the
+// order of the runs that put them (RunOrder).
 //
 // The last tensors of its records are states of random generators, as they were
 // after the record: what the program's generators are after the step that takes
@@ -61,6 +64,19 @@ class StepBuffer : public TensorBuffer {
     mutex_lock l(mu_);
     expected_ = std::move(states);
   }
+  // The program's generators have got these states: the next run draws on from
+  // there.
+  void DrawOnFrom(std::vector<Tensor> states) TF_LOCKS_EXCLUDED(mu_) {
+    mutex_lock l(mu_);
+    expected_ = std::move(states);
+    sets_copies_ = true;
+  }
+  // A run is about to draw, and no other run is drawing.
+  void BeginDraws() TF_LOCKS_EXCLUDED(mu_) {
+    mutex_lock l(mu_);
+    if (sets_copies_) SetCopies();
+    sets_copies_ = false;
+  }
   // Returns the index of the first of the program's states that is not that with
   // which the next record was or will be drawn, or -1.
   int FindChangedState(const std::vector<Tensor>& states) const
@@ -73,6 +89,8 @@ class StepBuffer : public TensorBuffer {
   }
 
   void GiveBackElements() override TF_LOCKS_EXCLUDED(mu_);
+
+  RunOrder* order() { return &order_; }
 
   // Where Puts deliver their records; null is the host.
   void DeliverTo(std::shared_ptr<const StepDelivery> delivery)
@@ -126,6 +144,10 @@ class StepBuffer : public TensorBuffer {
     return options;
   }
 
+  // Gives the copies the expected states, if they are known.
+  void SetCopies() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  RunOrder order_;
   std::atomic<int64_t> errors_taken_{0};
   std::atomic<int64_t> takes_{0};
   std::atomic<int64_t> limit_{kNoLimit};
@@ -133,6 +155,7 @@ class StepBuffer : public TensorBuffer {
   std::shared_ptr<const StepDelivery> delivery_ TF_GUARDED_BY(mu_);
   std::vector<Tensor> expected_ TF_GUARDED_BY(mu_);
   std::vector<core::RefCountPtr<Var>> copies_ TF_GUARDED_BY(mu_);
+  bool sets_copies_ TF_GUARDED_BY(mu_) = false;
   std::function<void()> on_wanted_ TF_GUARDED_BY(mu_);
 };
 
@@ -142,9 +165,12 @@ inline void StepBuffer::GiveBackElements() {
   if (expected_.size() < copies_.size()) {
     // No state of the program is like this: it has to begin anew.
     expected_.assign(copies_.size(), Tensor(false));
-    return;
   }
-  for (size_t i = 0; i < copies_.size(); ++i) {
+  SetCopies();
+}
+
+inline void StepBuffer::SetCopies() {
+  for (size_t i = 0; i < std::min(copies_.size(), expected_.size()); ++i) {
     if (expected_[i].dtype() != DT_INT64) continue;
     mutex_lock of_copy(*copies_[i]->mu());
     *copies_[i]->tensor() = tensor::DeepCopy(expected_[i]);

@@ -93,8 +93,8 @@ Status DivideFlat(const Step& step, const Node* loop, CallSite* root,
   TF_RETURN_IF_ERROR(calls.Divide(root, &sides));
   if (!division->why_not.empty()) return OkStatus();
   DescribeRecord(step, *root, sides, calls, found.flat->graph(), division);
-  TF_RETURN_IF_ERROR(DefineAhead(step.function, *root, sides, step.library,
-                                 step.prefix, division));
+  TF_RETURN_IF_ERROR(DefineAhead(step.function, *root, sides, step.inputs,
+                                 step.library, step.prefix, division));
   return DefineRest(step.function, *root, sides, step.library, step.prefix,
                     division);
 }

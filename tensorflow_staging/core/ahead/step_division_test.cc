@@ -90,6 +90,8 @@ TEST(StepDivisionTest, AStepBecomesTwoFunctions) {
   EXPECT_EQ(NodesOf(Find(division, division.ahead)),
             (Strings{"hash = StringToHashBucketFast(next:components:0,)",
                      "next = IteratorGetNext(iterator,)",
+                     "staging_end_reads = StepBufferEndReads(staging_buffer,"
+                     "^next,)",
                      "staging_put = StepBufferPut(staging_buffer,hash:output:0,"
                      "^next,)"}));
   EXPECT_EQ(NodesOf(Find(division, division.rest)),
@@ -171,7 +173,11 @@ TEST(StepDivisionTest, SeveralReadsMakeOneRecord) {
   EXPECT_EQ(division.buffer_input, 0);
   EXPECT_EQ(division.ahead_inputs, (std::vector<int>{0, 2}));
   const Strings ahead = NodesOf(Find(division, division.ahead));
-  EXPECT_EQ(ahead.size(), 6);
+  EXPECT_EQ(ahead.size(), 7);
+  EXPECT_EQ(std::count(ahead.begin(), ahead.end(),
+                       "staging_end_reads = StepBufferEndReads(staging_buffer,"
+                       "^next,^other,^second,)"),
+            1);
   EXPECT_EQ(std::count(ahead.begin(), ahead.end(),
                        "second = IteratorGetNext(iterator,^next,)"),
             1);

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "tensorflow/core/lib/gtl/cleanup.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/tsl/profiler/lib/traceme.h"
@@ -35,13 +34,14 @@ std::shared_ptr<StepProducers> StepProducers::Start(
   std::shared_ptr<StepProducers> producers(new StepProducers(
       std::move(buffer), std::move(run_region), std::move(tuning)));
   producers->buffer_->Resume();
-  producers->buffer_->WhenWanted(
-      [weak = std::weak_ptr<StepProducers>(producers)] {
-        if (const auto wanted = weak.lock()) {
-          mutex_lock l(wanted->mu_);
-          wanted->changed_.NotifyAll();
-        }
-      });
+  const auto notify = [weak = std::weak_ptr<StepProducers>(producers)] {
+    if (const auto strong = weak.lock()) {
+      mutex_lock l(strong->mu_);
+      strong->changed_.NotifyAll();
+    }
+  };
+  producers->buffer_->WhenWanted(notify);
+  producers->buffer_->order()->WhenChanged(notify);
   producers->UseThreads(
       producers->TunesThreads() ? producers->tuning_->threads() : num_threads);
   return producers;
@@ -80,11 +80,14 @@ void StepProducers::Work(int index) {
 
 bool StepProducers::MayBegin() const {
   const int64_t allowed = buffer_->allowed();
-  return allowed == StepBuffer::kNoLimit ||
-         buffer_->TakenOrHeld() + beginning_ < allowed;
+  return buffer_->order()->MayBegin() &&
+         (allowed == StepBuffer::kNoLimit ||
+          buffer_->TakenOrHeld() + beginning_ < allowed);
 }
 
 bool StepProducers::Produce(int index) {
+  RunOrder* const order = buffer_->order();
+  const uint64_t producer = index + 1;
   int64_t continued;
   {
     // Before the run is admitted: an iterator that is saved waits for it.
@@ -94,49 +97,51 @@ bool StepProducers::Produce(int index) {
     }
     if (stopping_) return false;
     ++beginning_;
+    order->Begin(producer);
     continued = continued_;
   }
-  const auto ended = gtl::MakeCleanup([this] {
+  const bool was_admitted = RunOnce(producer);
+  {
     mutex_lock l(mu_);
     --beginning_;
-    changed_.NotifyAll();
-  });
+  }
+  order->End(producer);
+  return was_admitted || AwaitContinue(continued);
+}
+
+bool StepProducers::RunOnce(uint64_t producer) {
   SourceReader* const stage = buffer_.get();
-  auto run = std::make_shared<StagedRun>(tsl::core::GetNewRef(stage),
-                                         /*producer=*/index + 1);
+  auto run = std::make_shared<StagedRun>(tsl::core::GetNewRef(stage), producer);
   if (run->is_refused() ||
       !run->AwaitAdmission(/*cancellation=*/nullptr).ok()) {
     // The stage has ended, and no change of an iterator can open it: a run has
     // failed before it read any.
-    return AwaitContinue(continued);
+    return false;
   }
-  {
-    mutex_lock l(mu_);
-    if (stopping_) return false;
-    ++running_;
+  RunOrder* const order = buffer_->order();
+  if (!order->SetRun(producer, run)) {
+    run->Abandon();
+    run->End(errors::Aborted("Another run has failed."));
+    return true;
   }
-  const auto cleanup = gtl::MakeCleanup([this] {
-    mutex_lock l(mu_);
-    --running_;
-    changed_.NotifyAll();
-  });
+  buffer_->BeginDraws();
   const Status status = Run(run);
+  // Errors and the end of the data come after the records before them.
+  order->AwaitTurn(producer);
   const bool is_stale =
       run->End(status) ||
       (!status.ok() && absl::StrContains(status.message(), kIsStale));
-  if (status.ok() && index == 0 && tuning_ != nullptr) {
+  if (status.ok() && producer == 1 && tuning_ != nullptr) {
     tuning_->OnRecord(number_, times().records, *buffer_);
     if (TunesThreads()) UseThreads(tuning_->threads());
   }
   if (status.ok() || is_stale) return true;
-  if (errors::IsOutOfRange(status)) AwaitOtherRuns();
   {
     mutex_lock l(mu_);
-    if (stopping_) return false;
+    if (stopping_) return true;
   }
-  // While this run still counts, so that no other thread takes the end of the
-  // data for the cause.
   buffer_->Close(errors::IsOutOfRange(status) ? OkStatus() : status);
+  order->AbandonLater(producer);
   return true;
 }
 
@@ -174,14 +179,6 @@ Status StepProducers::Run(const std::shared_ptr<StagedRun>& run) {
   return status;
 }
 
-void StepProducers::AwaitOtherRuns() {
-  mutex_lock l(mu_);
-  ++at_end_;
-  changed_.NotifyAll();
-  while (!stopping_ && at_end_ < running_) changed_.Wait(&mu_);
-  --at_end_;
-}
-
 void StepProducers::SetLimit(int64_t steps) {
   buffer_->SetLimit(steps);
   mutex_lock l(mu_);
@@ -207,6 +204,7 @@ void StepProducers::Stop() {
     changed_.NotifyAll();
     mu_.unlock();
     buffer_->Cancel();
+    buffer_->order()->Release();
     mu_.lock();
   }
   if (AwaitThreads(kReadPatience)) return;

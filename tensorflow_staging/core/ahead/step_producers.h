@@ -25,10 +25,12 @@ namespace staging {
 //
 //   result of a run       what its thread does
 //   OK                    runs it again
-//   OUT_OF_RANGE          the data has ended: closes the buffer, once the other
-//                         threads have finished their runs
+//   OUT_OF_RANGE          the data has ended: closes the buffer
 //   any other error       closes the buffer with it
 //   failed only because an iterator has got another position: runs it again
+//
+// Several threads make the records of one, in the same order (RunOrder): what a
+// run has read that began after one that fails comes again after the error.
 //
 // A run of a closed buffer waits until Continue, or a change of its iterator,
 // opens the buffer. So the step that takes records sees an error after as many
@@ -96,6 +98,8 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   void Work(int index) TF_LOCKS_EXCLUDED(mu_);
   // Returns whether the thread continues.
   bool Produce(int index) TF_LOCKS_EXCLUDED(mu_);
+  // Returns false if the stage does not admit the run.
+  bool RunOnce(uint64_t producer) TF_LOCKS_EXCLUDED(mu_);
   // Whether another run may begin.
   bool MayBegin() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits for the next call of Continue after the first `continued`. Returns
@@ -103,10 +107,6 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   bool AwaitContinue(int64_t continued) TF_LOCKS_EXCLUDED(mu_);
   // Runs the region as `run`, which has been admitted.
   Status Run(const std::shared_ptr<StagedRun>& run) TF_LOCKS_EXCLUDED(mu_);
-  // The data has ended. Waits until the other threads have found it, too, or
-  // have failed: their error comes before the end.
-  void AwaitOtherRuns() TF_LOCKS_EXCLUDED(mu_);
-
   const core::RefCountPtr<StepBuffer> buffer_;
   const RunRegion run_region_;
   const std::shared_ptr<StepTuning> tuning_;
@@ -124,11 +124,8 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   int threads_ TF_GUARDED_BY(mu_) = 0;
   int in_use_ TF_GUARDED_BY(mu_) = 0;
   bool has_given_back_ TF_GUARDED_BY(mu_) = false;
-  // Threads that are about to begin a run, or in one, and those of them that
-  // wait in AwaitOtherRuns.
+  // Threads that are about to begin a run, or in one.
   int beginning_ TF_GUARDED_BY(mu_) = 0;
-  int running_ TF_GUARDED_BY(mu_) = 0;
-  int at_end_ TF_GUARDED_BY(mu_) = 0;
   Times times_ TF_GUARDED_BY(mu_);
   // The parent of those of the runs, which each have one of their own: an error
   // cancels a run.

@@ -94,7 +94,7 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
     ++counters_.put;
     ++counters_.discarded;
     // Another source of the stage goes on where the steps are.
-    if (stored.reads.IsStale()) GiveBack(std::move(stored.elements));
+    if (!run->IsDiscarded()) GiveBack(std::move(stored.elements));
     due.Add(std::move(done), OkStatus());
   } else if (!takes_.empty()) {
     due.Add(std::move(done), OkStatus());

@@ -100,9 +100,14 @@ std::vector<ReadElement> StagedRun::elements() const {
 }
 
 bool StagedRun::IsStale() const {
-  if (admitted_at_ < stage_->discarded_at()) return true;
+  if (IsDiscarded()) return true;
   mutex_lock l(mu_);
   return is_aborted_ || reads_.IsStale();
+}
+
+void StagedRun::Abandon() {
+  mutex_lock l(mu_);
+  is_aborted_ = true;
 }
 
 bool StagedRun::End(const Status& status) {

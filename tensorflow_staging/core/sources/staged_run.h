@@ -44,6 +44,7 @@ class StagedRun {
       const CancellationManager* cancellation);
 
   SourceReader* stage() const { return stage_.get(); }
+  uint64_t producer() const { return producer_; }
 
   // Whether the stage refuses the run; then the run must not go on.
   bool is_refused() const { return is_refused_; }
@@ -67,6 +68,11 @@ class StagedRun {
 
   // Whether what the run puts would be stale.
   bool IsStale() const TF_LOCKS_EXCLUDED(mu_);
+  // Whether that is because the program has discarded it.
+  bool IsDiscarded() const { return admitted_at_ < stage_->discarded_at(); }
+
+  // From here on the run is stale: something else gets what it has read.
+  void Abandon() TF_LOCKS_EXCLUDED(mu_);
 
   void NotePut() { has_put_ = true; }
 
@@ -91,7 +97,7 @@ class StagedRun {
   mutable mutex mu_;
   condition_variable left_;
   ReadSet reads_ TF_GUARDED_BY(mu_);
-  // Whether it has tried to read a source that had changed.
+  // Whether it has tried to read a source that had changed, or was abandoned.
   bool is_aborted_ TF_GUARDED_BY(mu_) = false;
   // Reads in progress.
   int inside_ TF_GUARDED_BY(mu_) = 0;

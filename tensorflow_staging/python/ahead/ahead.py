@@ -91,8 +91,8 @@ def ahead(
   Args:
     step: The step, a `tf.function`.
     capacity: How many records may wait, at least 1, or `tf.data.AUTOTUNE`.
-    num_threads: How many threads prepare records, at least 1, or `tf.data.AUTOTUNE`. Several threads read elements in
-      any order.
+    num_threads: How many threads prepare records, at least 1, or `tf.data.AUTOTUNE`. Records come in
+      the order of the data.
     capacity_bytes: How many bytes the waiting records may take; 0 sets no bound, or 512 MiB if `capacity` is
       `tf.data.AUTOTUNE`.
     name: The name of the stage. None stands for the name of `step`.
@@ -368,7 +368,7 @@ class AheadStep:
     """Returns what runs ahead, for each trace with which the step was called."""
     steps = [
         step_report.DividedStep(self.__name__, found) if isinstance(found, str) else step_report.divided_step(
-            self.__name__, found, keeps_order=self._options["num_threads"] == 1)
+            self.__name__, found)
         for _, found in list(self._divisions.values())
     ]
     if not steps and self.why_not is not None:

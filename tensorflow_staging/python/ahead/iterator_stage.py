@@ -125,10 +125,7 @@ class IteratorStage:
     self._copy_states_again()
 
   def _copy_states_again(self) -> None:
-    states = self._read_states()
-    for (_, copy), state in zip(self._states, states):
-      copy.assign(state)
-    self._producers.expect_states(states)
+    self._producers.draw_on_from(self._read_states())
 
   def set_limit(self, steps: Optional[int]) -> None:
     """From here on makes the records of so many more steps, and then only those that steps ask for.

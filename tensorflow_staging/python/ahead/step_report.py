@@ -22,14 +22,12 @@ class DividedStep:
     name: The name of the step.
     why_not: Why nothing runs ahead, as the end of a sentence; None if something does.
     nodes: The names of the nodes that run ahead.
-    keeps_order: Whether records come in the order of the data. They may not if several threads make them.
     boundary: The tensors of a record.
     outside: The first nodes that use them and stay in the step, each with the reason.
   """
   name: str
   why_not: Optional[str]
   nodes: tuple[str, ...] = ()
-  keeps_order: bool = True
   boundary: tuple[explain_data.BoundaryTensor, ...] = ()
   outside: tuple[explain_data.OutsideNode, ...] = ()
 
@@ -37,8 +35,7 @@ class DividedStep:
     if self.why_not is not None:
       return f"'{self.name}' runs without a stage: {self.why_not}."
     lines = [f"'{self.name}': {_count(self.nodes, 'node')} run ahead, and a record carries"
-             f" {_count(self.boundary, 'tensor')}. Records come in"
-             f" {'the order of the data' if self.keeps_order else 'any order, since several threads may make them'}."]
+             f" {_count(self.boundary, 'tensor')}."]
     lines += _listed("Ahead", self.nodes)
     lines += _listed("In a record", [f"{t.name} ({t.dtype.name}, shape {t.shape})" for t in self.boundary])
     lines += _listed("In the step", self.outside)
@@ -58,13 +55,12 @@ class StepReport:
     return "\n\n".join(str(step) for step in self.steps) or "The step has not been called yet."
 
 
-def divided_step(name: str, division: step_division.StepDivision, keeps_order: bool) -> DividedStep:
+def divided_step(name: str, division: step_division.StepDivision) -> DividedStep:
   """Describes a trace that was divided."""
   return DividedStep(
       name=name,
       why_not=None,
       nodes=tuple(division.nodes_ahead),
-      keeps_order=keeps_order,
       boundary=tuple(
           explain_data.BoundaryTensor(tensor, dtypes.as_dtype(dtype), _shape(shape))
           for tensor, dtype, shape in division.record),

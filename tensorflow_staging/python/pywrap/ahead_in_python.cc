@@ -211,6 +211,10 @@ class PyStepProducers {
     buffer_->ExpectStates(TensorsOf(states));
   }
 
+  void DrawOnFrom(const py::list& states) {
+    buffer_->DrawOnFrom(TensorsOf(states));
+  }
+
   std::optional<int> FindChangedState(const py::list& states) const {
     const int changed = buffer_->FindChangedState(TensorsOf(states));
     return changed < 0 ? std::nullopt : std::optional<int>(changed);
@@ -313,6 +317,8 @@ at most for code that cannot be cancelled; its thread leaves after the call.
       .def("expect_states", &PyStepProducers::ExpectStates, py::arg("states"),
            "Notes with which random states the next record was or will be "
            "drawn; with an empty list, that they are unknown.")
+      .def("draw_on_from", &PyStepProducers::DrawOnFrom, py::arg("states"),
+           "Lets the next record be drawn with these random states.")
       .def("find_changed_state", &PyStepProducers::FindChangedState,
            py::arg("states"),
            "Returns the index of the first of the program's random states that "

@@ -71,6 +71,7 @@ class StageData:
     capacity_settled: Whether it has settled on one.
     tunes_threads: Whether the stage chooses its number of producers.
     threads_settled: Whether it has settled on one.
+    orders_threads: Whether several producers keep the order of the data, too.
     capacity_bytes: How many bytes the buffer may hold; 0 if there is no bound.
     records: How many records the buffer holds. It held all that were put and not taken or discarded.
     bytes: How many bytes these take, in host memory or in that of the device where the records are.
@@ -115,6 +116,7 @@ class StageData:
   capacity_settled: bool = False
   tunes_threads: bool = False
   threads_settled: bool = False
+  orders_threads: bool = False
   steps: StepStats = StepStats(0, 0.0, 0.0)
   region: RegionStats = RegionStats(0, 0.0, 0.0)
   cores_busy: Optional[float] = None
@@ -122,5 +124,5 @@ class StageData:
 
   @property
   def keeps_order(self) -> bool:
-    """Whether records come in the order of the data: one producer makes them."""
-    return self.num_threads <= 1 and not self.tunes_threads
+    """Whether records come in the order of the data."""
+    return self.orders_threads or (self.num_threads <= 1 and not self.tunes_threads)

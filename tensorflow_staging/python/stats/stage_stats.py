@@ -98,7 +98,7 @@ def stats(
     A list with a `StageStats` for each stage: a data class with the attributes `name`, `running`,
     `num_threads`, `keeps_order`, `capacity`, `room`, `autotune`, `capacity_bytes`, `records`, `bytes`, `put`,
     `taken`, `dropped`, `discarded`, `ignored`, `waiting_puts`, `waiting_takes`, `put_wait`,
-    `take_wait`, `error`, `capacity_settled`, `tunes_threads`, `threads_settled`, `steps`, `region`, `cores_busy`,
+    `take_wait`, `error`, `capacity_settled`, `tunes_threads`, `threads_settled`, `orders_threads`, `steps`, `region`, `cores_busy`,
     `own_busy` and `gain`, which its own documentation explains. It prints as one line for each stage: what it has
     done, what it gained, and what to do next. The list is empty if no stages run in the session, and then prints why.
 
@@ -142,6 +142,7 @@ def _counts_of_step(stage: Any) -> started_runners.StageCounts:
       "ignored": 0,
       "tunes_threads": stage.tunes_threads,
       "threads_settled": stage.threads_settled,
+      "orders_threads": True,
       "timed_records": records,
       "record_micros": micros,
   }
@@ -174,6 +175,7 @@ def _stage_stats(
       capacity_settled=buffer["capacity_settled"],
       tunes_threads=runner["tunes_threads"],
       threads_settled=runner["threads_settled"],
+      orders_threads=runner.get("orders_threads", False),
       steps=stage_data.StepStats(
           buffer["steps"], buffer["step_micros"] * _MICRO, buffer["step_wait_micros"] * _MICRO),
       region=_region_stats(runner, buffer["put_waits"], earlier["put_waits"] if earlier is not None else None),

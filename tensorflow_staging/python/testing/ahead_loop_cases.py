@@ -439,14 +439,13 @@ def case_the_number_of_threads_is_chosen_over_several_iterators():
   wrapped = tf.staging.ahead(step, num_threads=tf.data.AUTOTUNE)
   for size in (3, 20, 200):
     got = drain(wrapped, iter(tf.data.Dataset.range(size)))
-    assert sorted(got) == list(range(size)), got
+    assert got == list(range(size)), got
   iterator = iter(tf.data.Dataset.range(10**6))
   wrapped(iterator)
   stats, = tf.staging.stats(wrapped)
   # The third one has needed more, and the fourth one begins with them.
   assert stats.num_threads > 1 and stats.tunes_threads, stats
-  assert not stats.keeps_order and "records/s, in any order" in str(stats), stats
-  assert "any order" in str(tf.staging.explain(wrapped))
+  assert stats.keeps_order and "any order" not in str(stats), stats
 
 
 def case_the_capacity_is_chosen_over_several_iterators():

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_AHEAD_RUN_ORDER_H_
+#define TENSORFLOW_STAGING_CORE_AHEAD_RUN_ORDER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "absl/functional/any_invocable.h"
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow_staging/core/framework/steady_condition.h"
+#include "tensorflow_staging/core/sources/staged_run.h"
+
+namespace tensorflow {
+namespace staging {
+
+// The order of the runs of a stage with several threads. One run at a time
+// reads its elements and draws its random numbers, and each puts its record, or
+// ends, after all that began before it. In between they compute at the same
+// time. So the records of several threads are those of one, in the same order;
+// tf.data's parallel map is deterministic in the same way.
+//
+//   Begin ---> EndReads ---> Put or AwaitTurn ---> End
+//
+// A run is known by its producer, which has one at a time. Thread-safe. What it
+// calls, it calls without a lock.
+class RunOrder {
+ public:
+  using PutRecord = absl::AnyInvocable<void() &&>;
+
+  RunOrder() = default;
+  RunOrder(const RunOrder&) = delete;
+  RunOrder& operator=(const RunOrder&) = delete;
+
+  // Calls `on_change` whenever the answer of MayBegin may have changed.
+  void WhenChanged(std::function<void()> on_change) TF_LOCKS_EXCLUDED(mu_);
+
+  // Whether no run is reading. Begin may only be called if so.
+  bool MayBegin() const TF_LOCKS_EXCLUDED(mu_);
+  void Begin(uint64_t producer) TF_LOCKS_EXCLUDED(mu_);
+  // The run of the producer that has begun. Returns false if it has been
+  // abandoned since.
+  bool SetRun(uint64_t producer, std::shared_ptr<StagedRun> run)
+      TF_LOCKS_EXCLUDED(mu_);
+
+  // The run reads and draws no more, so the next one may begin.
+  void EndReads(uint64_t producer) TF_LOCKS_EXCLUDED(mu_);
+
+  // Calls `put` when all runs before have put their records or have ended.
+  void Put(uint64_t producer, PutRecord put) TF_LOCKS_EXCLUDED(mu_);
+  // Waits for the same if the run has not put its record.
+  void AwaitTurn(uint64_t producer) TF_LOCKS_EXCLUDED(mu_);
+
+  // The run has failed: those that began after it come too early, and give back
+  // what they have read.
+  void AbandonLater(uint64_t producer) TF_LOCKS_EXCLUDED(mu_);
+  void End(uint64_t producer) TF_LOCKS_EXCLUDED(mu_);
+
+  // From here on no run waits for another.
+  void Release() TF_LOCKS_EXCLUDED(mu_);
+
+ private:
+  struct Run {
+    uint64_t producer = 0;
+    std::shared_ptr<StagedRun> run;
+    bool is_abandoned = false;
+    bool reads = true;
+    // Waits for its turn; null before and after that.
+    PutRecord put;
+    bool has_put = false;
+  };
+  // By the number of the run. There are no more than threads.
+  using Runs = std::map<int64_t, Run>;
+
+  Runs::iterator Find(uint64_t producer) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool HasTurn(Runs::const_iterator run) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Calls the puts whose turn it is.
+  void CallPuts() TF_LOCKS_EXCLUDED(mu_);
+
+  mutable mutex mu_;
+  SteadyCondition changed_;
+  std::function<void()> on_change_ TF_GUARDED_BY(mu_);
+  int64_t last_ TF_GUARDED_BY(mu_) = 0;
+  Runs runs_ TF_GUARDED_BY(mu_);
+  bool is_released_ TF_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_AHEAD_RUN_ORDER_H_
