@@ -58,7 +58,11 @@ def _waits(rows: tf.data.Dataset) -> tf.data.Dataset:
     time.sleep(0.005)
     return x
 
-  return rows.map(lambda x, y: (tf.ensure_shape(tf.numpy_function(wait, [x], x.dtype), x.shape), y))
+  # tf.data would add a buffer of its own, which fills up while the others have their turn.
+  options = tf.data.Options()
+  options.experimental_optimization.inject_prefetch = False
+  rows = rows.map(lambda x, y: (tf.ensure_shape(tf.numpy_function(wait, [x], x.dtype), x.shape), y))
+  return rows.with_options(options)
 
 
 def _hashing() -> Callable:
@@ -206,8 +210,8 @@ Medians of {rounds} rounds of {steps} steps. Meanwhile, {watch.disturbance()}.
 
 The ways are open in one process and take turns, in alternating order; before each block, {_DRAINING_STEPS} steps that
 are not counted use up what a way has read while others had their turn. `SmartStage` and the map's `prefetch` hold
-{_BUFFER} records each; the map runs with `tf.data.AUTOTUNE`, on several threads, and `SmartStage` with one. A speed is
-the median of the rounds' ratios, with the range of the middle half of them; above 1.00, `SmartStage` is faster.
+{_BUFFER} records each, and both choose their number of threads (`tf.data.AUTOTUNE`). A speed is the median of the
+rounds' ratios, with the range of the middle half of them; above 1.00, `SmartStage` is faster.
 
 A staged step also skips the dispatch of `tf.function`: {_dispatch_seconds(20 if quick else 2000) * 1e3:.2f} ms of each
 of its steps are no staging.""")

@@ -90,21 +90,20 @@ class StepBufferPutOp : public AsyncOpKernel {
         run != nullptr && run->stage() == buffer.get() ? run.get() : nullptr;
     StepBuffer* const to = buffer.get();
     const uint64_t producer = of_stage == nullptr ? 0 : of_stage->producer();
-    to->order()->Put(
-        producer,
-        [ctx, to, record = std::move(record), run = std::move(run), of_stage,
-         buffer = std::move(buffer), done = std::move(done)]() mutable {
-          to->PutAsync(
-              std::move(record), /*timeout_millis=*/0,
-              ctx->cancellation_manager(),
-              [ctx, run = std::move(run), of_stage, buffer = std::move(buffer),
-               done = std::move(done)](const Status& status) {
-                if (status.ok() && of_stage != nullptr) of_stage->NotePut();
-                ctx->SetStatus(status);
-                done();
-              },
-              of_stage);
-        });
+    to->order()->Put(producer, [ctx, to, record = std::move(record),
+                                run = std::move(run), of_stage,
+                                buffer = std::move(buffer),
+                                done = std::move(done)]() mutable {
+      to->PutAsync(
+          std::move(record), /*timeout_millis=*/0, ctx->cancellation_manager(),
+          [ctx, run = std::move(run), of_stage, buffer = std::move(buffer),
+           done = std::move(done)](const Status& status) {
+            if (status.ok() && of_stage != nullptr) of_stage->NotePut();
+            ctx->SetStatus(status);
+            done();
+          },
+          of_stage);
+    });
   }
 
  private:

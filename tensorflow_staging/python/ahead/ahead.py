@@ -48,7 +48,7 @@ _MOST_TURNS = 3
 def ahead(
     step: Callable[..., Any],
     capacity: int = vocabulary.AUTOTUNE,
-    num_threads: int = 1,
+    num_threads: Optional[int] = None,
     *,
     capacity_bytes: int = 0,
     name: Optional[str] = None,
@@ -91,8 +91,9 @@ def ahead(
   Args:
     step: The step, a `tf.function`.
     capacity: How many records may wait, at least 1, or `tf.data.AUTOTUNE`.
-    num_threads: How many threads prepare records, at least 1, or `tf.data.AUTOTUNE`. Records come in
-      the order of the data.
+    num_threads: How many threads prepare records, at least 1, or `tf.data.AUTOTUNE`. Whatever their number, records
+      come in the order of the data, with the random numbers that one thread draws. None stands for `tf.data.AUTOTUNE`,
+      but for 1 if what runs ahead calls Python functions: they may not expect to be called by several threads.
     capacity_bytes: How many bytes the waiting records may take; 0 sets no bound, or 512 MiB if `capacity` is
       `tf.data.AUTOTUNE`.
     name: The name of the stage. None stands for the name of `step`.
@@ -109,7 +110,8 @@ def ahead(
   if not callable(step):
     raise TypeError(f"step must be a tf.function, got {step!r} of type {type(step).__name__}.")
   argument_checks.check_int("capacity", capacity, minimum=1, autotune=True)
-  argument_checks.check_int("num_threads", num_threads, minimum=1, maximum=vocabulary.MAX_THREADS, autotune=True)
+  if num_threads is not None:
+    argument_checks.check_int("num_threads", num_threads, minimum=1, maximum=vocabulary.MAX_THREADS, autotune=True)
   argument_checks.check_int("capacity_bytes", capacity_bytes, minimum=0, maximum=argument_checks.INT64_MAX)
   argument_checks.check_name(name)
   return AheadStep(step, capacity, num_threads, capacity_bytes, name or getattr(step, "__name__", "step"))
@@ -124,14 +126,15 @@ class AheadStep:
   """
 
   def __init__(
-      self, step: Callable[..., Any], capacity: int, num_threads: int, capacity_bytes: int, name: str,
+      self, step: Callable[..., Any], capacity: int, num_threads: Optional[int], capacity_bytes: int, name: str,
       warn: Callable[[str], None] = tf_logging.warning):
     self.step = step
     self.why_not: Optional[str] = None
-    self._options = {
-        "name": name, "capacity": capacity, "capacity_bytes": capacity_bytes, "num_threads": num_threads,
-        # All iterators share it: what the stage of one has found serves the next.
-        "tuning": _pywrap_staging.StepTuning(tunes_threads=num_threads == vocabulary.AUTOTUNE)}
+    self._options = {"name": name, "capacity": capacity, "capacity_bytes": capacity_bytes}
+    self._num_threads = num_threads
+    # By whether they tune the number of threads. All iterators share them: what the stage of one has found serves the
+    # next.
+    self._tunings = {tunes: _pywrap_staging.StepTuning(tunes_threads=tunes) for tunes in (False, True)}
     self._warn = warn
     self._told = set()
     # Why a call without an iterator has no stage, once there was one.
@@ -225,8 +228,12 @@ class AheadStep:
       if any(getattr(iterator, _TURNS, 0) > _MOST_TURNS for iterator in iterators):
         raise step_division.NotStagedError("calls that need different records read its iterator by turns")
       iterator_checkpoints.end_holds(iterators)
+      num_threads = self._num_threads
+      if num_threads is None:
+        num_threads = 1 if division.calls_python else vocabulary.AUTOTUNE
       stage = iterator_stage.IteratorStage(
-          division, iterators, values, limit=limit, **self._options)
+          division, iterators, values, limit=limit, num_threads=num_threads,
+          tuning=self._tunings[num_threads == vocabulary.AUTOTUNE], **self._options)
       for iterator in iterators:
         iterator_checkpoints.note_checkpoints(iterator, stage.after_restore)
       why_not = ""

@@ -22,7 +22,7 @@ _WITH_CALLBACKS = ("fit", "evaluate", "predict")
 @tf_export("staging.SmartStage")
 def SmartStage(
     capacity: int = vocabulary.AUTOTUNE,
-    num_threads: int = 1,
+    num_threads: Optional[int] = None,
     *,
     capacity_bytes: int = 0,
 ) -> Any:

@@ -2,6 +2,7 @@
 """A traced step as two functions of the eager context: one runs ahead, the other is the rest."""
 
 import itertools
+from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Optional
@@ -14,6 +15,8 @@ from tensorflow.python.eager.polymorphic_function import concrete_function
 
 from tensorflow_staging.python.ahead import step_inputs
 from tensorflow_staging.python.pywrap import _pywrap_staging
+
+_PYTHON_OPS = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 
 _numbers = itertools.count()
 
@@ -80,6 +83,7 @@ class StepDivision:
     record: What a record carries: a list of (name, type, shape).
     seeded_draw: The name of a node that draws with a seed of its own, or None. Its kernel has the state, and the trace
       and `rest` have kernels of their own.
+    calls_python: Whether `ahead` calls Python functions.
     nodes_ahead: The names of the nodes that run ahead.
     outside: The first nodes that use them and are in the rest: a list of (name, op, reason).
   """
@@ -117,6 +121,7 @@ class StepDivision:
       function = function_pb2.FunctionDef.FromString(serialized)
       by_name[function.signature.name] = function
     self.definition_ahead = _definition(self.ahead, by_name).replace(prefix, "")
+    self.calls_python = any(op in _PYTHON_OPS for op in _ops(self.ahead, by_name))
     # An error names all functions that it went through, and each part may call the others.
     children = list(concrete._inference_function.children)  # pylint: disable=protected-access
     self._parts = {}
@@ -165,6 +170,14 @@ def _definition(name: str, by_name: dict[str, function_pb2.FunctionDef]) -> str:
       if key.startswith("_") or attr.WhichOneof("value") == "func" or attr.list.func:
         del node.attr[key]
   return "".join([str(function), *called])
+
+
+def _ops(name: str, by_name: dict[str, function_pb2.FunctionDef]) -> Iterator[str]:
+  """Yields the ops of a function and of those that it calls."""
+  for node in by_name[name].node_def:
+    yield node.op
+    for callee in _called(node):
+      yield from _ops(callee, by_name)
 
 
 def _called(node: Any) -> list[str]:

@@ -51,9 +51,9 @@ def two_fits(model, x, callbacks):
   return one, model.fit(data(x), epochs=2, verbose=0, callbacks=[*callbacks, stopping]).history
 
 
-def compare(build, train=two_fits, staged=True, restores=True):
+def compare(build, train=two_fits, staged=True, restores=True, **options):
   expected = run(build, train, [])
-  callback = tf.staging.SmartStage(capacity=3)
+  callback = tf.staging.SmartStage(capacity=3, **options)
   got = run(build, train, [callback])
   assert got[0] == expected[0], f"{got[0]} != {expected[0]}"
   assert got[1] == expected[1]
@@ -112,6 +112,7 @@ def case_random_layers_and_dropout():
     return compiled(images, layers.Flatten()(layers.Dropout(0.1)(features))), IMAGES
 
   compare(build, restores=False)
+  compare(build, restores=False, num_threads=3)
 
 
 def case_a_model_that_prepares_nothing():
