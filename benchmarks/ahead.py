@@ -25,8 +25,9 @@ from lib import quietness
 layers = tf.keras.layers
 _ROUNDS = 15
 _STEPS = 60
-# Before each block: no way starts with what it has read while others had their turn.
-_DRAINING_STEPS = 7
+# Before each block: no way starts with what it has read while others had their turn, also in the buffer that tf.data adds
+# at the end of a dataset.
+_DRAINING_STEPS = 60
 _BUFFER = 4
 _PLAIN, _BY_HAND, _CALLBACK = "layers in the model", "layers in `dataset.map`", "`SmartStage`"
 
@@ -58,11 +59,7 @@ def _waits(rows: tf.data.Dataset) -> tf.data.Dataset:
     time.sleep(0.005)
     return x
 
-  # tf.data would add a buffer of its own, which fills up while the others have their turn.
-  options = tf.data.Options()
-  options.experimental_optimization.inject_prefetch = False
-  rows = rows.map(lambda x, y: (tf.ensure_shape(tf.numpy_function(wait, [x], x.dtype), x.shape), y))
-  return rows.with_options(options)
+  return rows.map(lambda x, y: (tf.ensure_shape(tf.numpy_function(wait, [x], x.dtype), x.shape), y))
 
 
 def _hashing() -> Callable:
@@ -143,7 +140,7 @@ def _step(model: Model, way: str) -> Callable[[], object]:
 
 
 def _seconds(step: Callable[[], object], steps: int) -> float:
-  for _ in range(_DRAINING_STEPS):
+  for _ in range(min(_DRAINING_STEPS, steps)):
     step()
   began = time.perf_counter()
   for _ in range(steps):

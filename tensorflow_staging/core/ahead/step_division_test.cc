@@ -88,12 +88,13 @@ TEST(StepDivisionTest, AStepBecomesTwoFunctions) {
   const StepDivision division = Divide({Step()}, Inputs());
   EXPECT_EQ(division.why_not, "");
   EXPECT_EQ(NodesOf(Find(division, division.ahead)),
-            (Strings{"hash = StringToHashBucketFast(next:components:0,)",
+            (Strings{"hash = StringToHashBucketFast(next:components:0,"
+                     "^staging_end_reads,)",
                      "next = IteratorGetNext(iterator,)",
                      "staging_end_reads = StepBufferEndReads(staging_buffer,"
                      "^next,)",
                      "staging_put = StepBufferPut(staging_buffer,hash:output:0,"
-                     "^next,)"}));
+                     "^next,^staging_end_reads,)"}));
   EXPECT_EQ(NodesOf(Find(division, division.rest)),
             (Strings{"gather = ResourceGather(weights,next:values:0,)",
                      "next = StepBufferTake(iterator,)"}));
