@@ -25,8 +25,8 @@ from lib import quietness
 layers = tf.keras.layers
 _ROUNDS = 15
 _STEPS = 60
-# Before each block: no way starts with what it has read while others had their turn, nor with what is in the buffer that
-# tf.data adds at the end of a dataset.
+# Before each block: no way starts with what it has read while others had their turn, also into the buffer that tf.data
+# adds at the end of a dataset.
 _DRAINING_STEPS = 60
 _BUFFER = 4
 _PLAIN, _BY_HAND, _CALLBACK = "layers in the model", "layers in `dataset.map`", "`SmartStage`"
