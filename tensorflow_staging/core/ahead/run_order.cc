@@ -17,8 +17,9 @@ void RunOrder::WhenChanged(std::function<void()> on_change) {
 
 bool RunOrder::MayBegin() const {
   mutex_lock l(mu_);
-  return absl::c_none_of(runs_,
-                         [](const auto& run) { return run.second.reads; });
+  return absl::c_none_of(runs_, [](const auto& run) {
+    return run.second.reads || run.second.is_abandoned;
+  });
 }
 
 void RunOrder::Begin(uint64_t producer) {
@@ -75,8 +76,12 @@ void RunOrder::AwaitTurn(uint64_t producer) {
 void RunOrder::AbandonLater(uint64_t producer) {
   mutex_lock l(mu_);
   const auto found = Find(producer);
-  if (found == runs_.end()) return;
-  for (auto later = std::next(found); later != runs_.end(); ++later) {
+  if (found != runs_.end()) Abandon(found);
+}
+
+void RunOrder::Abandon(Runs::iterator from) {
+  from->second.is_abandoned = true;
+  for (auto later = std::next(from); later != runs_.end(); ++later) {
     later->second.is_abandoned = true;
     if (later->second.run != nullptr) later->second.run->Abandon();
   }
@@ -128,6 +133,9 @@ void RunOrder::CallPuts() {
       const auto next = absl::c_find_if(
           runs_, [](const auto& run) { return run.second.put != nullptr; });
       if (next == runs_.end() || !HasTurn(next)) return;
+      if (next->second.run != nullptr && next->second.run->IsStale()) {
+        Abandon(next);
+      }
       number = next->first;
       put = std::move(next->second.put);
       next->second.put = nullptr;

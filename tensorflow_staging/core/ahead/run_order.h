@@ -38,7 +38,8 @@ class RunOrder {
   // Calls `on_change` whenever the answer of MayBegin may have changed.
   void WhenChanged(std::function<void()> on_change) TF_LOCKS_EXCLUDED(mu_);
 
-  // Whether no run is reading. Begin may only be called if so.
+  // Whether no run is reading, and none is about to give back what it has read.
+  // Begin may only be called if so.
   bool MayBegin() const TF_LOCKS_EXCLUDED(mu_);
   void Begin(uint64_t producer) TF_LOCKS_EXCLUDED(mu_);
   // The run of the producer that has begun. Returns false if it has been
@@ -49,13 +50,14 @@ class RunOrder {
   // The run reads and draws no more, so the next one may begin.
   void EndReads(uint64_t producer) TF_LOCKS_EXCLUDED(mu_);
 
-  // Calls `put` when all runs before have put their records or have ended.
+  // Calls `put` when all runs before have put their records or have ended. If the
+  // run is stale by then, abandons the later ones.
   void Put(uint64_t producer, PutRecord put) TF_LOCKS_EXCLUDED(mu_);
   // Waits for the same if the run has not put its record.
   void AwaitTurn(uint64_t producer) TF_LOCKS_EXCLUDED(mu_);
 
-  // The run has failed: those that began after it come too early, and give back
-  // what they have read.
+  // The run has failed or is stale: those that began after it come too early, and
+  // give back what they have read. None begins until all of them have ended.
   void AbandonLater(uint64_t producer) TF_LOCKS_EXCLUDED(mu_);
   void End(uint64_t producer) TF_LOCKS_EXCLUDED(mu_);
 
@@ -66,6 +68,7 @@ class RunOrder {
   struct Run {
     uint64_t producer = 0;
     std::shared_ptr<StagedRun> run;
+    // With all later runs.
     bool is_abandoned = false;
     bool reads = true;
     // Waits for its turn; null before and after that.
@@ -77,6 +80,7 @@ class RunOrder {
 
   Runs::iterator Find(uint64_t producer) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasTurn(Runs::const_iterator run) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Abandon(Runs::iterator from) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Calls the puts whose turn it is.
   void CallPuts() TF_LOCKS_EXCLUDED(mu_);
 

@@ -125,6 +125,30 @@ TEST_F(RunOrderTest, RunsAfterAFailedOneAreAbandoned) {
   EXPECT_TRUE(after->End(errors::Internal("It has failed, too.")));
 }
 
+TEST_F(RunOrderTest, NoRunBeginsUntilAbandonedOnesHaveGivenBackWhatTheyRead) {
+  BeginAndRead(1);
+  BeginAndRead(2);
+  order_.AbandonLater(1);
+  EXPECT_FALSE(order_.MayBegin());
+  order_.End(1);
+  EXPECT_FALSE(order_.MayBegin());
+  order_.End(2);
+  EXPECT_TRUE(order_.MayBegin());
+}
+
+TEST_F(RunOrderTest, ARunAfterAStaleOneIsAbandoned) {
+  BeginAndRead(1);
+  const auto stale = MakeRun(1);
+  EXPECT_TRUE(order_.SetRun(1, stale));
+  BeginAndRead(2);
+  const auto after = MakeRun(2);
+  EXPECT_TRUE(order_.SetRun(2, after));
+  stale->Abandon();
+  Put(1);
+  EXPECT_THAT(puts_, ElementsAre(1));
+  EXPECT_TRUE(after->IsStale());
+}
+
 TEST_F(RunOrderTest, NothingWaitsAfterRelease) {
   BeginAndRead(1);
   BeginAndRead(2);

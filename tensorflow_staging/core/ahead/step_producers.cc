@@ -135,13 +135,14 @@ bool StepProducers::RunOnce(uint64_t producer) {
     tuning_->OnRecord(number_, times().records, *buffer_);
     if (TunesThreads()) UseThreads(tuning_->threads());
   }
-  if (status.ok() || is_stale) return true;
+  if (status.ok()) return true;
+  // Before the step can see the error and go on.
+  order->AbandonLater(producer);
   {
     mutex_lock l(mu_);
-    if (stopping_) return true;
+    if (is_stale || stopping_) return true;
   }
   buffer_->Close(errors::IsOutOfRange(status) ? OkStatus() : status);
-  order->AbandonLater(producer);
   return true;
 }
 

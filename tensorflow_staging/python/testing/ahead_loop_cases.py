@@ -440,7 +440,7 @@ def case_several_threads_draw_and_fail_as_one():
 
     step, values = wrap(step), []
     for epoch in range(3):
-      iterator = iter(numbers([str(i * 331 % 997 + 1) if i % 7 != 5 else f"x{i}" for i in range(40)]))
+      iterator = iter(numbers([str(i * 331 % 997 + 1) if i % 5 != 3 else f"x{i}" for i in range(40)]))
       for turn in itertools.count():
         try:
           if turn % 13 == 12:
