@@ -35,9 +35,7 @@ Status AddStateReads(const CallSite& root, const std::vector<int>& states,
 }
 
 // Adds what ends the turn of a run to read and to draw: after everything that
-// uses an iterator, and after `draws`. What uses the elements waits for it: it
-// would stand before it in the queue of the threads, and keep the next run
-// waiting.
+// uses an iterator, and after `draws`.
 Status AddEndReads(const CallSite& root, const NodeSet& nodes,
                    const std::vector<StepInput>& inputs, Node* handle,
                    std::vector<Node*> draws, FunctionPart* part,
@@ -62,22 +60,6 @@ Status AddEndReads(const CallSite& root, const NodeSet& nodes,
           .ControlInputs(reads)
           .Finalize(part->graph(), &end));
   control->push_back(end);
-  std::vector<bool> leads_to_reads(part->graph()->num_node_ids());
-  std::vector<const Node*> leading(reads.begin(), reads.end());
-  while (!leading.empty()) {
-    const Node* const node = leading.back();
-    leading.pop_back();
-    if (leads_to_reads[node->id()]) continue;
-    leads_to_reads[node->id()] = true;
-    for (const Node* input : node->in_nodes()) leading.push_back(input);
-  }
-  for (const Node* read : reads) {
-    for (Node* user : read->out_nodes()) {
-      if (user->IsOp() && user != end && !leads_to_reads[user->id()]) {
-        part->graph()->AddControlEdge(end, user);
-      }
-    }
-  }
   return OkStatus();
 }
 

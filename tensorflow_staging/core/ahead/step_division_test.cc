@@ -88,13 +88,12 @@ TEST(StepDivisionTest, AStepBecomesTwoFunctions) {
   const StepDivision division = Divide({Step()}, Inputs());
   EXPECT_EQ(division.why_not, "");
   EXPECT_EQ(NodesOf(Find(division, division.ahead)),
-            (Strings{"hash = StringToHashBucketFast(next:components:0,"
-                     "^staging_end_reads,)",
+            (Strings{"hash = StringToHashBucketFast(next:components:0,)",
                      "next = IteratorGetNext(iterator,)",
                      "staging_end_reads = StepBufferEndReads(staging_buffer,"
                      "^next,)",
                      "staging_put = StepBufferPut(staging_buffer,hash:output:0,"
-                     "^next,^staging_end_reads,)"}));
+                     "^next,)"}));
   EXPECT_EQ(NodesOf(Find(division, division.rest)),
             (Strings{"gather = ResourceGather(weights,next:values:0,)",
                      "next = StepBufferTake(iterator,)"}));

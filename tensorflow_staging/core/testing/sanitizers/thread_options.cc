@@ -23,6 +23,7 @@ const char* __tsan_default_suppressions() {
       // library gives it up and takes it again. Our code does not use this
       // function.
       "mutex:std::condition_variable::wait\n"
+      "deadlock:std::condition_variable::wait\n"
       // A task of a fake GPU that reads or overwrites what another one has
       // written may owe its order to an executor, which counts the inputs of
       // a node that have come, or to the end of a tensor: the libraries count
