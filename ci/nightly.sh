@@ -9,6 +9,7 @@
 #   kills          kills a training process 200 times
 #   histories      compares 2,000 random histories of iterators with and without stages
 #   ahead          runs each case of TensorFlow 2's part a hundred times
+#   ahead_order    runs them thirty times with three threads for each stage
 #   exactly_once   sends ten million records through stages that are interrupted all the time
 #   soak           does so for half an hour, and watches memory and threads
 #   sessions       opens a thousand sessions with SmartStage
@@ -19,7 +20,7 @@
 #   address, thread      our C++ tests under the sanitizers
 #
 # dist/nightly/PART.log keeps what each part prints. The last lines say how each part ended and how long it took.
-all_parts=(kills histories ahead exactly_once soak sessions closes full pools smart variable cc address thread)
+all_parts=(kills histories ahead ahead_order exactly_once soak sessions closes full pools smart variable cc address thread)
 parts=("${@:-${all_parts[@]}}")
 steps_total=$((2 + ${#parts[@]}))
 source "$(dirname "$0")/steps.sh"
@@ -35,6 +36,10 @@ command_of() {
     histories) command=(env STAGING_HISTORIES=2000 "$venv/bin/pytest" tests/exactly_once/histories_test.py) ;;
     ahead)
       command=(env STAGING_REPEATS=100 "$venv/bin/pytest" -n 3 tensorflow_staging/python/ahead/ahead_test.py)
+      ;;
+    ahead_order)
+      command=(env STAGING_THREADS=3 STAGING_REPEATS=30 "$venv/bin/pytest" -n 3
+        tensorflow_staging/python/ahead/ahead_test.py)
       ;;
     exactly_once) command=("$venv/bin/python" benchmarks/exactly_once.py) ;;
     soak) command=("$venv/bin/python" benchmarks/soak.py "--picture=$logs/soak.svg") ;;

@@ -556,7 +556,7 @@ def case_threads_end_with_their_iterator_and_their_step():
   def tested_step(iterator):
     return tf.strings.to_number(next(iterator))
 
-  wrapped = tf.staging.ahead(tested_step, capacity=2)
+  wrapped = tf.staging.ahead(tested_step, capacity=2, num_threads=1)
   endless = numbers(["1", "2"]).repeat()
   one, two = iter(endless), iter(endless)
   wrapped(one)
@@ -592,7 +592,8 @@ def case_iterators_do_not_stay():
 
 
 def case_statistics():
-  wrapped = tf.staging.ahead(tf.function(lambda iterator: tf.strings.to_number(next(iterator))), capacity=3, name="s")
+  wrapped = tf.staging.ahead(
+      tf.function(lambda iterator: tf.strings.to_number(next(iterator))), capacity=3, num_threads=1, name="s")
   assert tf.staging.stats(wrapped) == []
   iterator = iter(numbers(["1", "2"]).repeat())
   for _ in range(5):

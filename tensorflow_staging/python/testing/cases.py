@@ -15,11 +15,15 @@ from typing import Any
 
 # How often each case runs. One that fails now and then needs many.
 REPEATS = int(os.environ.get("STAGING_REPEATS", "1"))
+# How many threads the stages of TensorFlow 2 have where a case does not say; 0 leaves it to them.
+THREADS = int(os.environ.get("STAGING_THREADS", "0"))
 
 
 def main(namespace: dict[str, Any]) -> None:
   """Runs the cases, and prints what came of each: a line of JSON with its name and its error, or an empty string."""
   wanted = sys.argv[1:]
+  if THREADS:
+    _use_threads(THREADS)
   for name, case in list(namespace.items()):
     if not name.startswith("case_") or (wanted and name not in wanted):
       continue
@@ -30,6 +34,17 @@ def main(namespace: dict[str, Any]) -> None:
     except BaseException:  # pylint: disable=broad-except
       error = traceback.format_exc()
     print(json.dumps([name, error]), flush=True)
+
+
+def _use_threads(number: int) -> None:
+  from tensorflow_staging.python.ahead import ahead  # pylint: disable=import-outside-toplevel
+
+  make_step = ahead.AheadStep.__init__
+
+  def make_step_with_threads(self, step, capacity, num_threads, *args, **kwargs):
+    make_step(self, step, capacity, number if num_threads is None else num_threads, *args, **kwargs)
+
+  ahead.AheadStep.__init__ = make_step_with_threads
 
 
 def names_in(path: pathlib.Path) -> list[str]:

@@ -40,9 +40,11 @@ const char* __tsan_default_suppressions() {
       "race:tensorflow::ExecutorBarrier::WhenDone\n"
       "race:tensorflow::Tensor::~Tensor\n"
       "race:tensorflow::Tensor::ValueAndTensorBuffer\n"
-      // The same for the references to it, the last of which a step container
-      // may hold.
-      "race:tensorflow::staging::RunHolds::~RunHolds\n";
+      // The same for the references to these, the last of which a step container,
+      // a handle or the runtime of an iterator may hold.
+      "race:tensorflow::staging::RunHolds::~RunHolds\n"
+      "race:tensorflow::staging::StepBuffer::~StepBuffer\n"
+      "race:std::_Sp_counted_ptr_inplace<tensorflow::data::IteratorResource::State*\n";
 }
 
 }  // extern "C"
