@@ -40,11 +40,14 @@ const char* __tsan_default_suppressions() {
       "race:tensorflow::ExecutorBarrier::WhenDone\n"
       "race:tensorflow::Tensor::~Tensor\n"
       "race:tensorflow::Tensor::ValueAndTensorBuffer\n"
-      // The same for the references to these, the last of which a step container,
-      // a handle or the runtime of an iterator may hold.
+      // The same for the references to these, the last of which a step container
+      // or a handle may hold.
       "race:tensorflow::staging::RunHolds::~RunHolds\n"
       "race:tensorflow::staging::StepBuffer::~StepBuffer\n"
-      "race:std::_Sp_counted_ptr_inplace<tensorflow::data::IteratorResource::State*\n";
+      // The patched resource makes the state of an iterator, and the libraries
+      // use it and let go of it.
+      "race:tensorflow::data::IteratorResource::State\n"
+      "race:tensorflow::data::ApproximateLatencyEstimator\n";
 }
 
 }  // extern "C"
