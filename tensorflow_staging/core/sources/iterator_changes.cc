@@ -319,11 +319,12 @@ Status SaveRecords(const void* iterator, OpKernelContext* ctx,
     holds->Keep(tsl::core::GetNewRef(reader.get()));
   }
   for (const auto& reader : readers) {
-    // Of several iterators of a stage, the first that is saved has its records.
+    if (reader->YieldsToOthers()) continue;
+    // Of several iterators of a stage, the first that is saved has its records,
+    // and the others say that it reads them, too.
+    std::vector<SavedRecord>& records = state.records[reader->name()];
     if (!holds->SavesFirst(reader.get())) continue;
-    std::vector<SavedRecord> records;
     TF_RETURN_IF_ERROR(RecordsOnHost(*reader, ctx, &records));
-    if (!records.empty()) state.records[reader->name()] = std::move(records);
   }
   for (auto& [stage, records] : waiting) {
     state.records.emplace(stage, std::move(records));

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow_staging/core/sources/address_map.h"
@@ -75,6 +76,7 @@ Status SourceReader::AwaitPause(const void* step_container,
 std::atomic<int64_t> Source::clock_{1};
 std::atomic<int64_t> Source::last_order_{0};
 std::atomic<int> Source::num_kept_{0};
+std::atomic<int> Source::num_restored_{0};
 
 void ReadSet::Add(const std::shared_ptr<Source>& source, int64_t version) {
   for (const Read& read : reads_) {
@@ -114,7 +116,10 @@ std::shared_ptr<Source> Source::Find(const void* iterator) {
 
 void Source::Forget(const void* iterator) { Sources()->Remove(iterator); }
 
-Source::~Source() { num_kept_ -= kept_; }
+Source::~Source() {
+  num_kept_ -= kept_;
+  num_restored_ -= waiting_;
+}
 
 std::vector<core::RefCountPtr<SourceReader>> Source::Change(
     const RestoredRecords& restored, RunHolds* changing) {
@@ -159,6 +164,31 @@ std::vector<core::RefCountPtr<SourceReader>> Source::Readers(
 
 Status Source::AddReader(SourceReader* reader,
                          std::vector<SavedRecord>* restored) {
+  if (num_restored_ == 0) return AddReaderHere(reader, restored);
+  std::shared_ptr<const std::atomic<int64_t>> changed_at;
+  {
+    mutex_lock l(mu_);
+    changed_at = changed_at_;
+  }
+  TF_RETURN_IF_ERROR(AddReaderHere(reader, restored));
+  // A stage need not read all its sources in each run, and must not put a record
+  // before those that wait at another one.
+  if (changed_at == nullptr) return OkStatus();
+  for (const std::shared_ptr<Source>& other : Sources()->All()) {
+    {
+      mutex_lock l(other->mu_);
+      if (other->changed_at_ != changed_at ||
+          other->restored_.count(reader->name()) == 0) {
+        continue;
+      }
+    }
+    TF_RETURN_IF_ERROR(other->AddReaderHere(reader, restored));
+  }
+  return OkStatus();
+}
+
+Status Source::AddReaderHere(SourceReader* reader,
+                             std::vector<SavedRecord>* restored) {
   // The last reference to a reader must not go with the lock held.
   std::vector<core::RefCountPtr<SourceReader>> alive;
   mutex_lock l(mu_);
@@ -180,7 +210,7 @@ Status Source::AddReader(SourceReader* reader,
   const auto waiting = restored_.find(reader->name());
   if (waiting == restored_.end()) return OkStatus();
   TF_RETURN_IF_ERROR(reader->Check(waiting->second));
-  *restored = std::move(waiting->second);
+  absl::c_move(waiting->second, std::back_inserter(*restored));
   restored_.erase(waiting);
   CountKept();
   return OkStatus();
@@ -221,6 +251,7 @@ std::vector<Source::OrderedElement> Source::GivenBack() const {
 Status Source::CheckNoneWaits(const SourceReader* reader) const {
   mutex_lock l(mu_);
   for (const auto& [stage, records] : restored_) {
+    if (records.empty()) continue;
     // It may take records of `reader`.
     if (reader != nullptr && IsStage(stage)) continue;
     return errors::InvalidArgument(
@@ -312,6 +343,9 @@ void Source::CountKept() {
                    (held_.has_value() ? 1 : 0) + (is_read_ahead_ ? 1 : 0);
   num_kept_ += kept - kept_;
   kept_ = kept;
+  const int waiting = static_cast<int>(restored_.size());
+  num_restored_ += waiting - waiting_;
+  waiting_ = waiting;
 }
 
 }  // namespace staging

@@ -89,8 +89,10 @@ class Source {
   std::vector<core::RefCountPtr<SourceReader>> Readers(
       RestoredRecords* restored = nullptr) TF_LOCKS_EXCLUDED(mu_);
 
-  // Makes a stage a reader. Sets `*restored` to the records that wait for it.
-  // Returns INVALID_ARGUMENT if they do not fit it.
+  // Makes a stage a reader, also of the sources that were restored in the same
+  // run of a session and which it read when the checkpoint was saved. Adds to
+  // `*restored` the records that wait for it there. Returns INVALID_ARGUMENT if
+  // they do not fit it.
   Status AddReader(SourceReader* reader, std::vector<SavedRecord>* restored)
       TF_LOCKS_EXCLUDED(mu_);
 
@@ -145,12 +147,15 @@ class Source {
   ~Source();
 
  private:
+  Status AddReaderHere(SourceReader* reader, std::vector<SavedRecord>* restored)
+      TF_LOCKS_EXCLUDED(mu_);
   // Recounts what this source adds to num_kept_.
   void CountKept() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   static std::atomic<int64_t> clock_;
   static std::atomic<int64_t> last_order_;
   static std::atomic<int> num_kept_;
+  static std::atomic<int> num_restored_;
 
   std::atomic<int64_t> version_{kNoDataset};
   std::atomic<int> staged_reads_{0};
@@ -162,6 +167,8 @@ class Source {
   core::WeakPtr<RunHolds> changing_ TF_GUARDED_BY(mu_);
   // Null at first.
   std::shared_ptr<const std::atomic<int64_t>> changed_at_ TF_GUARDED_BY(mu_);
+  // By the stages that were readers when the checkpoint was saved. One of the
+  // sources of a stage has its records, the others have none.
   RestoredRecords restored_ TF_GUARDED_BY(mu_);
   std::deque<OrderedElement> given_back_ TF_GUARDED_BY(mu_);
   std::string initializer_ TF_GUARDED_BY(mu_);
@@ -171,6 +178,7 @@ class Source {
   int claims_ TF_GUARDED_BY(mu_) = 0;
   condition_variable claims_changed_;
   int kept_ TF_GUARDED_BY(mu_) = 0;
+  int waiting_ TF_GUARDED_BY(mu_) = 0;
 };
 
 // Gives elements back to their sources. One that has got another version since

@@ -142,6 +142,25 @@ TEST(SourceTest, RestoredRecordsWaitForTheirStage) {
   EXPECT_TRUE(restored.empty());
 }
 
+TEST(SourceTest, AStageGetsItsRecordsWhicheverRestoredIteratorItReadsFirst) {
+  TestIterator one, two, of_another_run;
+  core::RefCountPtr<RunHolds> holds(new RunHolds(nullptr));
+  one.source()->Change({{"stage", Saved(7)}}, holds.get());
+  two.source()->Change({{"stage", {}}}, holds.get());
+  of_another_run.source()->Change({{"stage", Saved(9)}});
+  holds.reset();
+  // Nothing waits there that would come first.
+  EXPECT_EQ(two.source()->CheckNoneWaits(nullptr), OkStatus());
+  const auto stage = MakeStage("stage");
+  std::vector<SavedRecord> restored;
+  EXPECT_EQ(two.source()->AddReader(stage.get(), &restored), OkStatus());
+  ASSERT_EQ(restored.size(), 1);
+  EXPECT_EQ(restored[0].tensors[0].scalar<int64_t>()(), 7);
+  // A save of the other one waits for the stage, too.
+  EXPECT_EQ(one.source()->Readers().size(), 1);
+  EXPECT_TRUE(of_another_run.source()->Readers().empty());
+}
+
 TEST(SourceTest, RestoredRecordsThatDoNotFitTheirStageStay) {
   TestIterator iterator;
   Source& source = *iterator.source();

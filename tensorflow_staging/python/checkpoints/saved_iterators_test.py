@@ -174,6 +174,30 @@ def test_several_producers_lose_and_repeat_nothing(threads, tmp_path):
   assert sorted(seen) == list(range(200))
 
 
+@pytest.mark.parametrize("smart_stage", [False, True])
+def test_a_stage_that_reads_some_of_its_iterators_in_each_run(smart_stage, tmp_path):
+  config = tf.ConfigProto()
+  config.graph_options.optimizer_options.do_smart_stage = smart_stage
+  got, path = [], None
+  for steps, capacity in 3 * ((7, 3), (5, 1), (7, 8)):
+    with tf.Graph().as_default():
+      turns = tf.data.make_initializable_iterator(tf.data.Dataset.from_tensor_slices([True, False]).repeat())
+      one = tf.data.make_initializable_iterator(tf.data.Dataset.range(100))
+      two = tf.data.make_initializable_iterator(tf.data.Dataset.range(100, 200))
+      number = tf.staged(tf.cond(turns.get_next(), one.get_next, two.get_next), capacity=capacity)
+      tf.staging.save_iterators(one, two, turns)
+      saver = tf.train.Saver([tf.train.get_or_create_global_step()] + tf.get_collection(tf.GraphKeys.SAVEABLE_OBJECTS))
+      with tf.Session(config=config) as sess:
+        sess.run(tf.global_variables_initializer())
+        if path is not None:
+          saver.restore(sess, path)
+        sess.run([iterator.initializer for iterator in (one, two, turns)])
+        with tf.make_prefetch_hook().running(sess):
+          got += [int(sess.run(number)) for _ in range(steps)]
+          path = saver.save(sess, str(tmp_path / "model"), global_step=len(got))
+  assert got == [n // 2 + 100 * (n % 2) for n in range(len(got))]
+
+
 def test_tensors_of_every_kind_come_back(tmp_path):
   def build(**_):
     dataset = tf.data.Dataset.range(100).map(
