@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -26,6 +27,7 @@
 #include "tensorflow/core/platform/hash.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/records/record_copies.h"
+#include "tensorflow_staging/core/sources/iterator_reads.h"
 #include "tensorflow_staging/core/sources/saved_state.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 
@@ -151,14 +153,14 @@ Status RecordsOnHost(const SourceReader& reader, OpKernelContext* ctx,
 }
 
 // The elements of `source` that its readers or nobody has.
-std::vector<Source::Element> ElementsInOrder(const Source* source,
+std::vector<Source::Element> ElementsInOrder(const Source& source,
                                              const Readers& readers) {
   std::map<int64_t, Source::Element> by_order;
-  for (Source::OrderedElement& element : source->GivenBack()) {
+  for (Source::OrderedElement& element : source.GivenBack()) {
     by_order[element.order] = std::move(element.tensors);
   }
   for (const auto& reader : readers) {
-    for (ReadElement& element : reader->ElementsOf(source)) {
+    for (ReadElement& element : reader->ElementsOf(&source)) {
       by_order[element.order] = std::move(element.tensors);
     }
   }
@@ -169,11 +171,27 @@ std::vector<Source::Element> ElementsInOrder(const Source* source,
   return elements;
 }
 
+// Sets what `state` has of the stages that read `source`, which are paused: the
+// records of those in `claimed`, and the names of the others.
+Status CopyRecords(const Source& source, const Readers& readers,
+                   const std::set<const SourceReader*>& claimed,
+                   OpKernelContext* ctx, SavedState* state) {
+  for (const auto& reader : readers) {
+    if (reader->YieldsToOthers()) continue;
+    std::vector<SavedRecord>& records = state->records[reader->name()];
+    if (claimed.count(reader.get()) == 0) continue;
+    TF_RETURN_IF_ERROR(RecordsOnHost(*reader, ctx, &records));
+  }
+  state->elements = ElementsInOrder(source, readers);
+  return OkStatus();
+}
+
 }  // namespace
 
 IteratorChange::IteratorChange(const void* iterator, OpKernelContext* ctx,
                                bool is_initialiser)
-    : source_(Source::Of(iterator)),
+    : iterator_(iterator),
+      source_(Source::Of(iterator)),
       ctx_(ctx),
       is_initialiser_(is_initialiser) {}
 
@@ -247,9 +265,11 @@ void IteratorChange::HoldPosition() {
 
 void IteratorChange::Apply() {
   if (is_initialiser_) source_->SetInitializer(NameOfInitializer(ctx_));
-  // A region that initialises its own iterator does not restart its stage.
+  // A region that initialises its own iterator does not restart its stage. A
+  // one-shot iterator is initialised with its handle.
   if (StagedRun::Find(ctx_->cancellation_manager()) != nullptr) {
     HoldPosition();
+    due_.push_back(NoteHandle(ctx_, iterator_));
     return;
   }
   holds_ = RunHolds::Of(ctx_);
@@ -299,37 +319,36 @@ Status SaveRecords(const void* iterator, OpKernelContext* ctx,
   SavedState state;
   state.initializer = source->initializer();
   // Records of an earlier checkpoint may wait for stages that have not read yet.
-  // Such a stage may begin to read while another one is paused.
   Source::RestoredRecords waiting;
   Readers readers = source->Readers();
+  // Of several iterators of a stage, the first that is saved has its records.
+  std::set<const SourceReader*> claimed;
   while (true) {
     TF_RETURN_IF_ERROR(PauseStages(readers, *holds, ctx));
-    Readers now = source->Readers(&waiting);
-    if (absl::c_all_of(now, [&readers](const auto& reader) {
-          return absl::c_linear_search(readers, reader);
-        })) {
-      break;
-    }
     for (const auto& reader : readers) {
-      reader->EndHold(holds->step_container());
+      if (holds->ClaimRecords(reader.get())) claimed.insert(reader.get());
     }
+    const Status copied = CopyRecords(*source, readers, claimed, ctx, &state);
+    // Another stage may have begun to read meanwhile, also records of these. One
+    // that does so from here on finds that the iterator is being saved.
+    Readers now = source->ReadersToSave(holds.get(), &waiting);
+    const bool are_all = absl::c_all_of(now, [&readers](const auto& reader) {
+      return absl::c_linear_search(readers, reader);
+    });
+    for (const auto& reader : readers) {
+      if (are_all || !copied.ok()) {
+        holds->Keep(tsl::core::GetNewRef(reader.get()));
+      } else {
+        reader->EndHold(holds->step_container());
+      }
+    }
+    TF_RETURN_IF_ERROR(copied);
+    if (are_all) break;
     readers = std::move(now);
-  }
-  for (const auto& reader : readers) {
-    holds->Keep(tsl::core::GetNewRef(reader.get()));
-  }
-  for (const auto& reader : readers) {
-    if (reader->YieldsToOthers()) continue;
-    // Of several iterators of a stage, the first that is saved has its records,
-    // and the others say that it reads them, too.
-    std::vector<SavedRecord>& records = state.records[reader->name()];
-    if (!holds->SavesFirst(reader.get())) continue;
-    TF_RETURN_IF_ERROR(RecordsOnHost(*reader, ctx, &records));
   }
   for (auto& [stage, records] : waiting) {
     state.records.emplace(stage, std::move(records));
   }
-  state.elements = ElementsInOrder(source.get(), readers);
   return Write(state, writer);
 }
 

@@ -64,6 +64,7 @@ class IteratorChange {
   // again before the program has got anything.
   void HoldPosition();
 
+  const void* iterator_;
   std::shared_ptr<Source> source_;
   OpKernelContext* ctx_;
   bool is_initialiser_;

@@ -12,6 +12,25 @@
 namespace tensorflow {
 namespace staging {
 
+SourceReader::Due NoteHandle(OpKernelContext* ctx, const void* iterator) {
+  const std::shared_ptr<StagedRun> run =
+      StagedRun::Find(ctx->cancellation_manager());
+  // Later runs of a stage get the same handles.
+  if (run == nullptr || !run->keeps_elements()) return [] {};
+  const std::shared_ptr<Source> source = Source::Of(iterator);
+  core::RefCountPtr<RunHolds> saving;
+  std::vector<SourceReader::Due> due;
+  // The read tells the error.
+  run->MayRead(source, source->version(), &saving, &due).IgnoreError();
+  if (saving != nullptr) {
+    due.push_back(saving->Hold(run->stage()));
+    run->Abandon();
+  }
+  return [due = std::move(due)]() mutable {
+    for (SourceReader::Due& callback : due) callback();
+  };
+}
+
 IteratorRead::~IteratorRead() {
   for (const auto& reader : held_) reader->EndHold(this);
   if (!is_inside_) return;
@@ -35,15 +54,14 @@ void IteratorRead::Begin() {
     return;
   }
   version_ = source_->version();
-  std::vector<SavedRecord> restored;
-  status_ = source_->AddReader(run_->stage(), &restored);
-  if (!restored.empty()) {
-    ReadSet reads;
-    reads.Add(source_, version_);
-    due_.push_back(run_->stage()->OnSourceChanged(
-        /*step=*/0, std::move(restored), reads));
-  }
-  // A run that changes the iterator held only those that were readers then.
+  core::RefCountPtr<RunHolds> saving;
+  status_ = run_->MayRead(source_, version_, &saving, &due_);
+  // A run that saves the iterator paused only those that were readers then: the
+  // saved position would come before the element of a record that it saves with
+  // another iterator. A run that does not keep what it has read must go on.
+  if (!run_->keeps_elements()) saving.reset();
+  if (saving != nullptr) due_.push_back(saving->Hold(run_->stage()));
+  // A run that changes it held only those, too.
   const core::RefCountPtr<RunHolds> changing = source_->changing();
   if (changing != nullptr) due_.push_back(changing->Hold(run_->stage()));
   // Before the run's lock, which comes after the source's and the buffer's.
@@ -51,7 +69,8 @@ void IteratorRead::Begin() {
   mutex_lock l(run_->mu_);
   run_->reads_.Add(source_, version_);
   // The element would be lost: the record that it belongs to is stale.
-  is_stale_ = has_changed || run_->reads_.IsStale();
+  is_stale_ = has_changed || saving != nullptr || run_->is_aborted_ ||
+              run_->reads_.IsStale();
   if (is_stale_) {
     run_->is_aborted_ = true;
     return;
@@ -72,9 +91,10 @@ bool IteratorRead::Answers(std::vector<Tensor>* element, Status* status) {
     // iterators that it is reading.
     mutex_lock l(run_->mu_);
     while (run_->inside_ > 0) run_->left_.wait(l);
-    *status = errors::Aborted("Stage '", run_->stage()->name(),
-                              "' reads an iterator that has been initialised "
-                              "again, so its run is repeated.");
+    *status =
+        errors::Aborted("Stage '", run_->stage()->name(),
+                        "' reads an iterator that has been initialised "
+                        "again or is being saved, so its run is repeated.");
     return true;
   }
   if (!Source::AnyKept()) return false;

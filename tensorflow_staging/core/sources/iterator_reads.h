@@ -16,6 +16,11 @@
 namespace tensorflow {
 namespace staging {
 
+// The run of `ctx`, if it is a staged one, has got the handle of an iterator, so
+// its stage is a reader: it may read in a conditional only, later, while the
+// iterator is being saved. Call the returned function without locks.
+SourceReader::Due NoteHandle(OpKernelContext* ctx, const void* iterator);
+
 // A call of IteratorResource::GetNext, which calls the methods in this order.
 // Outside of staged runs, all that it costs is to look the run up among those
 // in progress, if there are any.
@@ -54,7 +59,7 @@ class IteratorRead {
  private:
   void HoldStages(Source* source);
   void Keep(const std::vector<Tensor>& element, int64_t order) {
-    if (run_ != nullptr && run_->keeps_elements_) {
+    if (run_ != nullptr && run_->keeps_elements()) {
       run_->Keep({{source_, version_}, element, order});
     }
   }

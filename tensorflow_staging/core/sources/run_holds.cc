@@ -61,7 +61,7 @@ SourceReader::Due RunHolds::Hold(SourceReader* reader) {
   // The hold has begun when any call returns: initialisers of a run, and staged
   // runs that read what it changes, call this at the same time.
   mutex_lock l(mu_);
-  if (!changing_.insert(reader).second) return [] {};
+  if (!begun_.insert(reader).second) return [] {};
   held_.push_back(tsl::core::GetNewRef(reader));
   return reader->BeginHold(step_container_);
 }
@@ -71,9 +71,9 @@ void RunHolds::Keep(core::RefCountPtr<SourceReader> reader) {
   held_.push_back(std::move(reader));
 }
 
-bool RunHolds::SavesFirst(const SourceReader* reader) {
+bool RunHolds::ClaimRecords(const SourceReader* reader) {
   mutex_lock l(mu_);
-  return saved_.insert(reader).second;
+  return claimed_.insert(reader).second;
 }
 
 }  // namespace staging

@@ -49,13 +49,15 @@ class RunHolds : public ResourceBase {
     return ended_at_;
   }
 
-  // Begins the hold of a stage; once for each run.
+  // Begins the hold of a stage that reads what the run changes or saves; once for
+  // each run.
   SourceReader::Due Hold(SourceReader* reader) TF_LOCKS_EXCLUDED(mu_);
   // Keeps a hold that has begun.
   void Keep(core::RefCountPtr<SourceReader> reader) TF_LOCKS_EXCLUDED(mu_);
 
-  // Returns whether the run has not saved the records of the stage yet.
-  bool SavesFirst(const SourceReader* reader) TF_LOCKS_EXCLUDED(mu_);
+  // Claims the records of a stage for one of the iterators that the run saves.
+  // Returns false if another one has them.
+  bool ClaimRecords(const SourceReader* reader) TF_LOCKS_EXCLUDED(mu_);
 
   std::string DebugString() const override { return "RunHolds"; }
 
@@ -65,8 +67,8 @@ class RunHolds : public ResourceBase {
   const std::shared_ptr<std::atomic<int64_t>> ended_at_;
   mutex mu_;
   std::vector<core::RefCountPtr<SourceReader>> held_ TF_GUARDED_BY(mu_);
-  std::set<const SourceReader*> changing_ TF_GUARDED_BY(mu_);
-  std::set<const SourceReader*> saved_ TF_GUARDED_BY(mu_);
+  std::set<const SourceReader*> begun_ TF_GUARDED_BY(mu_);
+  std::set<const SourceReader*> claimed_ TF_GUARDED_BY(mu_);
 };
 
 }  // namespace staging

@@ -147,10 +147,22 @@ core::RefCountPtr<RunHolds> Source::changing() const {
   return changing_.GetNewRef();
 }
 
-std::vector<core::RefCountPtr<SourceReader>> Source::Readers(
-    RestoredRecords* restored) {
-  std::vector<core::RefCountPtr<SourceReader>> readers;
+std::vector<core::RefCountPtr<SourceReader>> Source::Readers() {
   mutex_lock l(mu_);
+  return ReadersHere();
+}
+
+std::vector<core::RefCountPtr<SourceReader>> Source::ReadersToSave(
+    RunHolds* saving, RestoredRecords* restored) {
+  mutex_lock l(mu_);
+  saving_ = core::WeakPtr<RunHolds>(saving);
+  std::vector<core::RefCountPtr<SourceReader>> readers = ReadersHere();
+  *restored = restored_;
+  return readers;
+}
+
+std::vector<core::RefCountPtr<SourceReader>> Source::ReadersHere() {
+  std::vector<core::RefCountPtr<SourceReader>> readers;
   for (const auto& [address, weak] : readers_) {
     core::RefCountPtr<SourceReader> reader = weak.GetNewRef();
     if (reader == nullptr) continue;
@@ -158,19 +170,19 @@ std::vector<core::RefCountPtr<SourceReader>> Source::Readers(
     readers.push_back(std::move(reader));
   }
   CountKept();
-  if (restored != nullptr) *restored = restored_;
   return readers;
 }
 
 Status Source::AddReader(SourceReader* reader,
-                         std::vector<SavedRecord>* restored) {
-  if (num_restored_ == 0) return AddReaderHere(reader, restored);
+                         std::vector<SavedRecord>* restored,
+                         core::RefCountPtr<RunHolds>* saving) {
+  if (num_restored_ == 0) return AddReaderHere(reader, restored, saving);
   std::shared_ptr<const std::atomic<int64_t>> changed_at;
   {
     mutex_lock l(mu_);
     changed_at = changed_at_;
   }
-  TF_RETURN_IF_ERROR(AddReaderHere(reader, restored));
+  TF_RETURN_IF_ERROR(AddReaderHere(reader, restored, saving));
   // A stage need not read all its sources in each run, and must not put a record
   // before those that wait at another one.
   if (changed_at == nullptr) return OkStatus();
@@ -182,13 +194,14 @@ Status Source::AddReader(SourceReader* reader,
         continue;
       }
     }
-    TF_RETURN_IF_ERROR(other->AddReaderHere(reader, restored));
+    TF_RETURN_IF_ERROR(other->AddReaderHere(reader, restored, saving));
   }
   return OkStatus();
 }
 
 Status Source::AddReaderHere(SourceReader* reader,
-                             std::vector<SavedRecord>* restored) {
+                             std::vector<SavedRecord>* restored,
+                             core::RefCountPtr<RunHolds>* saving) {
   // The last reference to a reader must not go with the lock held.
   std::vector<core::RefCountPtr<SourceReader>> alive;
   mutex_lock l(mu_);
@@ -206,6 +219,8 @@ Status Source::AddReaderHere(SourceReader* reader,
     readers_.emplace_back(reader, core::WeakPtr<SourceReader>(reader));
     is_read_ahead_ |= reader->YieldsToOthers();
     CountKept();
+    core::RefCountPtr<RunHolds> now = saving_.GetNewRef();
+    if (now != nullptr) *saving = std::move(now);
   }
   const auto waiting = restored_.find(reader->name());
   if (waiting == restored_.end()) return OkStatus();

@@ -84,17 +84,20 @@ class Source {
   // The holds of the run that has changed the iterator last; null when that run
   // has ended. They must include each stage that tries to read until then.
   core::RefCountPtr<RunHolds> changing() const TF_LOCKS_EXCLUDED(mu_);
-  // The readers; also, unless `restored` is null, the restored records that wait
-  // for stages that are none yet.
-  std::vector<core::RefCountPtr<SourceReader>> Readers(
-      RestoredRecords* restored = nullptr) TF_LOCKS_EXCLUDED(mu_);
+  std::vector<core::RefCountPtr<SourceReader>> Readers() TF_LOCKS_EXCLUDED(mu_);
+  // The same for a save by the session's run of `saving`, and the restored
+  // records that wait for stages that are no readers yet.
+  std::vector<core::RefCountPtr<SourceReader>> ReadersToSave(
+      RunHolds* saving, RestoredRecords* restored) TF_LOCKS_EXCLUDED(mu_);
 
   // Makes a stage a reader, also of the sources that were restored in the same
   // run of a session and which it read when the checkpoint was saved. Adds to
   // `*restored` the records that wait for it there. Returns INVALID_ARGUMENT if
-  // they do not fit it.
-  Status AddReader(SourceReader* reader, std::vector<SavedRecord>* restored)
-      TF_LOCKS_EXCLUDED(mu_);
+  // they do not fit it. Sets `*saving` to the holds of a session's run that is
+  // saving the iterator, if the stage was no reader before: then it may not be
+  // paused.
+  Status AddReader(SourceReader* reader, std::vector<SavedRecord>* restored,
+                   core::RefCountPtr<RunHolds>* saving) TF_LOCKS_EXCLUDED(mu_);
 
   // Whether anybody must call TakeGivenBack, CheckNoneWaits, IsClaimed or
   // ReleasePosition, or ask readers to give elements back: whether any source
@@ -147,8 +150,11 @@ class Source {
   ~Source();
 
  private:
-  Status AddReaderHere(SourceReader* reader, std::vector<SavedRecord>* restored)
+  Status AddReaderHere(SourceReader* reader, std::vector<SavedRecord>* restored,
+                       core::RefCountPtr<RunHolds>* saving)
       TF_LOCKS_EXCLUDED(mu_);
+  std::vector<core::RefCountPtr<SourceReader>> ReadersHere()
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Recounts what this source adds to num_kept_.
   void CountKept() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -165,6 +171,7 @@ class Source {
   std::vector<std::pair<const SourceReader*, core::WeakPtr<SourceReader>>>
       readers_ TF_GUARDED_BY(mu_);
   core::WeakPtr<RunHolds> changing_ TF_GUARDED_BY(mu_);
+  core::WeakPtr<RunHolds> saving_ TF_GUARDED_BY(mu_);
   // Null at first.
   std::shared_ptr<const std::atomic<int64_t>> changed_at_ TF_GUARDED_BY(mu_);
   // By the stages that were readers when the checkpoint was saved. One of the

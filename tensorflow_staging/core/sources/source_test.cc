@@ -81,9 +81,10 @@ TEST(SourceTest, ReadersAreInTheOrderInWhichTheyBecameSo) {
   auto gone = MakeStage("gone");
   const auto last = MakeStage("last");
   std::vector<SavedRecord> restored;
+  core::RefCountPtr<RunHolds> saving;
   for (TensorBuffer* stage :
        {first.get(), gone.get(), last.get(), first.get()}) {
-    EXPECT_EQ(source.AddReader(stage, &restored), OkStatus());
+    EXPECT_EQ(source.AddReader(stage, &restored, &saving), OkStatus());
     EXPECT_TRUE(restored.empty());
   }
   gone.reset();
@@ -116,11 +117,34 @@ TEST(SourceTest, AReaderIsHeldOnceUntilTheRunEnds) {
   core::RefCountPtr<RunHolds> holds(new RunHolds(&stage));
   EXPECT_EQ(holds->step_container(), &stage);
   for (int i = 0; i < 2; ++i) holds->Hold(stage.get())();
-  EXPECT_TRUE(holds->SavesFirst(stage.get()));
-  EXPECT_FALSE(holds->SavesFirst(stage.get()));
+  EXPECT_TRUE(holds->ClaimRecords(stage.get()));
+  EXPECT_FALSE(holds->ClaimRecords(stage.get()));
   EXPECT_FALSE(BeginRun(stage.get())->is_admitted());
   holds.reset();
   EXPECT_TRUE(BeginRun(stage.get())->is_admitted());
+}
+
+TEST(SourceTest, AStageThatBecomesAReaderDuringASaveHearsOfIt) {
+  TestIterator iterator;
+  Source& source = *iterator.source();
+  const auto known = MakeStage("known");
+  const auto late = MakeStage("late");
+  std::vector<SavedRecord> restored;
+  core::RefCountPtr<RunHolds> saving;
+  EXPECT_EQ(source.AddReader(known.get(), &restored, &saving), OkStatus());
+  core::RefCountPtr<RunHolds> holds(new RunHolds(nullptr));
+  Source::RestoredRecords waiting;
+  EXPECT_EQ(source.ReadersToSave(holds.get(), &waiting).size(), 1);
+  // The save has paused this one.
+  EXPECT_EQ(source.AddReader(known.get(), &restored, &saving), OkStatus());
+  EXPECT_EQ(saving, nullptr);
+  EXPECT_EQ(source.AddReader(late.get(), &restored, &saving), OkStatus());
+  EXPECT_EQ(saving.get(), holds.get());
+  saving.reset();
+  holds.reset();
+  const auto later = MakeStage("later");
+  EXPECT_EQ(source.AddReader(later.get(), &restored, &saving), OkStatus());
+  EXPECT_EQ(saving, nullptr);
 }
 
 TEST(SourceTest, RestoredRecordsWaitForTheirStage) {
@@ -131,14 +155,15 @@ TEST(SourceTest, RestoredRecordsWaitForTheirStage) {
   const auto other = MakeStage("other");
   const auto late = MakeStage("late");
   std::vector<SavedRecord> restored;
-  EXPECT_EQ(source.AddReader(other.get(), &restored), OkStatus());
+  core::RefCountPtr<RunHolds> saving;
+  EXPECT_EQ(source.AddReader(other.get(), &restored, &saving), OkStatus());
   EXPECT_TRUE(restored.empty());
-  EXPECT_EQ(source.AddReader(late.get(), &restored), OkStatus());
+  EXPECT_EQ(source.AddReader(late.get(), &restored, &saving), OkStatus());
   ASSERT_EQ(restored.size(), 1);
   EXPECT_EQ(restored[0].tensors[0].scalar<int64_t>()(), 7);
   EXPECT_FALSE(Source::AnyKept());
   restored.clear();
-  EXPECT_EQ(source.AddReader(late.get(), &restored), OkStatus());
+  EXPECT_EQ(source.AddReader(late.get(), &restored, &saving), OkStatus());
   EXPECT_TRUE(restored.empty());
 }
 
@@ -153,7 +178,9 @@ TEST(SourceTest, AStageGetsItsRecordsWhicheverRestoredIteratorItReadsFirst) {
   EXPECT_EQ(two.source()->CheckNoneWaits(nullptr), OkStatus());
   const auto stage = MakeStage("stage");
   std::vector<SavedRecord> restored;
-  EXPECT_EQ(two.source()->AddReader(stage.get(), &restored), OkStatus());
+  core::RefCountPtr<RunHolds> saving;
+  EXPECT_EQ(two.source()->AddReader(stage.get(), &restored, &saving),
+            OkStatus());
   ASSERT_EQ(restored.size(), 1);
   EXPECT_EQ(restored[0].tensors[0].scalar<int64_t>()(), 7);
   // A save of the other one waits for the stage, too.
@@ -170,8 +197,9 @@ TEST(SourceTest, RestoredRecordsThatDoNotFitTheirStageStay) {
   layout.tensor_names = {"image:0"};
   stage->KeepRecordsOn("CPU:0", layout);
   std::vector<SavedRecord> restored;
+  core::RefCountPtr<RunHolds> saving;
   for (int i = 0; i < 2; ++i) {
-    const Status status = source.AddReader(stage.get(), &restored);
+    const Status status = source.AddReader(stage.get(), &restored, &saving);
     EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
     EXPECT_TRUE(restored.empty());
   }

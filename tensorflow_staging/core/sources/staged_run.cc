@@ -7,6 +7,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow_staging/core/sources/address_map.h"
+#include "tensorflow_staging/core/sources/run_holds.h"
 
 namespace tensorflow {
 namespace staging {
@@ -74,13 +75,26 @@ Status StagedRun::AddReads(const ReadSet& reads) {
     reads_.Add(reads);
   }
   for (const auto& [source, version] : reads) {
-    std::vector<SavedRecord> restored;
-    TF_RETURN_IF_ERROR(source->AddReader(stage_.get(), &restored));
-    if (restored.empty()) continue;
-    ReadSet from;
-    from.Add(source, version);
-    stage_->OnSourceChanged(/*step=*/0, std::move(restored), from)();
+    core::RefCountPtr<RunHolds> saving;
+    std::vector<SourceReader::Due> due;
+    TF_RETURN_IF_ERROR(MayRead(source, version, &saving, &due));
+    // A save has what this run has taken as a record of the stage before.
+    if (saving != nullptr) saving->ClaimRecords(stage_.get());
+    for (SourceReader::Due& callback : due) callback();
   }
+  return OkStatus();
+}
+
+Status StagedRun::MayRead(const std::shared_ptr<Source>& source,
+                          int64_t version, core::RefCountPtr<RunHolds>* saving,
+                          std::vector<SourceReader::Due>* due) {
+  std::vector<SavedRecord> restored;
+  TF_RETURN_IF_ERROR(source->AddReader(stage_.get(), &restored, saving));
+  if (restored.empty()) return OkStatus();
+  ReadSet from;
+  from.Add(source, version);
+  due->push_back(
+      stage_->OnSourceChanged(/*step=*/0, std::move(restored), from));
   return OkStatus();
 }
 

@@ -22,6 +22,8 @@
 namespace tensorflow {
 namespace staging {
 
+class RunHolds;
+
 // A run of a region, which reads sources and puts one record. What it has read
 // is observed while it runs, so it does not matter how the graph reads: in
 // functions, conditionals or loops, or by a handle that is fed.
@@ -62,7 +64,9 @@ class StagedRun {
   // INVALID_ARGUMENT if restored records of the stage do not fit it.
   Status AddReads(const ReadSet& reads) TF_LOCKS_EXCLUDED(mu_);
   ReadSet reads() const TF_LOCKS_EXCLUDED(mu_);
-  // What it has read, if the stage keeps elements.
+  // Whether to keep the elements that it reads, to give them back.
+  bool keeps_elements() const { return keeps_elements_; }
+  // What it has read, if it keeps it.
   void Keep(ReadElement element) TF_LOCKS_EXCLUDED(mu_);
   std::vector<ReadElement> elements() const TF_LOCKS_EXCLUDED(mu_);
 
@@ -73,6 +77,14 @@ class StagedRun {
 
   // From here on the run is stale: something else gets what it has read.
   void Abandon() TF_LOCKS_EXCLUDED(mu_);
+
+  // The run may read `source`, which has `version`: makes the stage a reader, and
+  // gives it the records that wait for it. Returns INVALID_ARGUMENT if these do
+  // not fit it. Sets `*saving` as Source::AddReader does. Call `due` without
+  // locks.
+  Status MayRead(const std::shared_ptr<Source>& source, int64_t version,
+                 core::RefCountPtr<RunHolds>* saving,
+                 std::vector<SourceReader::Due>* due);
 
   void NotePut() { has_put_ = true; }
 
@@ -89,7 +101,6 @@ class StagedRun {
   std::atomic<int64_t> admitted_at_;
   std::atomic<bool> is_admitted_{false};
   bool is_refused_ = false;
-  // Whether to keep the elements that it reads, to give them back.
   const bool keeps_elements_;
   std::atomic<bool> has_put_{false};
   std::atomic<bool> has_ended_{false};
@@ -97,7 +108,8 @@ class StagedRun {
   mutable mutex mu_;
   condition_variable left_;
   ReadSet reads_ TF_GUARDED_BY(mu_);
-  // Whether it has tried to read a source that had changed, or was abandoned.
+  // Whether it has tried to read a source that had changed or was being saved, or
+  // was abandoned.
   bool is_aborted_ TF_GUARDED_BY(mu_) = false;
   // Reads in progress.
   int inside_ TF_GUARDED_BY(mu_) = 0;

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A restored program goes on with the record after the last one that a step had taken."""
 
+import contextlib
+import time
+from concurrent import futures
+
 import pytest
 import tensorflow.compat.v1 as tf
 
@@ -196,6 +200,80 @@ def test_a_stage_that_reads_some_of_its_iterators_in_each_run(smart_stage, tmp_p
           got += [int(sess.run(number)) for _ in range(steps)]
           path = saver.save(sess, str(tmp_path / "model"), global_step=len(got))
   assert got == [n // 2 + 100 * (n % 2) for n in range(len(got))]
+
+
+def _pairs(make_iterator):
+  one, two = (make_iterator(tf.data.Dataset.range(100)) for _ in range(2))
+  return [one, two], one.get_next() * 100 + two.get_next()
+
+
+def _seldom_two(make_iterator):
+  is_one = make_iterator(tf.data.Dataset.range(100).map(lambda n: n % 8 < 5))
+  one, two = (make_iterator(tf.data.Dataset.range(100)) for _ in range(2))
+  return [is_one, one, two], tf.cond(is_one.get_next(), one.get_next, lambda: two.get_next() + 100)
+
+
+def _set_up(iterators):
+  """Returns ops after which each iterator has a position."""
+  if iterators[0]._initializer is None:
+    return [iterator.string_handle() for iterator in iterators]
+  return [iterator.initializer for iterator in iterators]
+
+
+@pytest.mark.parametrize("build, steps_before, expected", [
+    (_pairs, 0, [101 * n for n in range(8)]),
+    (_seldom_two, 2, [2, 3, 4, 100, 101, 102, 5, 6]),
+])
+@pytest.mark.parametrize("make_iterator", [tf.data.make_initializable_iterator, tf.data.make_one_shot_iterator])
+def test_a_stage_that_begins_to_read_an_iterator_while_it_is_saved(
+    make_iterator, build, steps_before, expected, tmp_path):
+  path = str(tmp_path / "positions")
+  with tf.Graph().as_default():
+    iterators, number = build(make_iterator)
+    number = tf.staged(number, capacity=3)
+    # Saves the last iterator before the others, and tells when it has.
+    is_saved, go_on = (tf.FIFOQueue(1, [tf.bool], [[]]) for _ in range(2))
+    last = tf.raw_ops.SerializeIterator(resource_handle=iterators[-1]._iterator_resource)
+    with tf.control_dependencies([last]):
+      with tf.control_dependencies([is_saved.enqueue(True)]):
+        go = go_on.dequeue()
+    with tf.control_dependencies([go]):
+      positions = [tf.raw_ops.SerializeIterator(resource_handle=it._iterator_resource) for it in iterators[:-1]] + [last]
+    names = [f"position_{i}" for i in range(len(positions))]
+    save = tf.raw_ops.SaveV2(prefix=path, tensor_names=names, shape_and_slices=[""] * len(names), tensors=positions)
+    wait, resume = is_saved.dequeue(), go_on.enqueue(True)
+    with tf.Session() as sess, contextlib.ExitStack() as stack, futures.ThreadPoolExecutor() as threads:
+      sess.run(_set_up(iterators))
+      running = tf.make_prefetch_hook().running(sess)
+      if steps_before:
+        stack.enter_context(running)
+        for _ in range(steps_before):
+          sess.run(number)
+      saving = threads.submit(sess.run, save)
+      sess.run(wait)
+      if not steps_before:
+        stack.enter_context(running)
+      # Empties the buffer, so that the stage reads on if nothing holds it.
+      stepping = threads.submit(lambda: [sess.run(number) for _ in range(6)])
+      time.sleep(0.3)
+      sess.run(resume)
+      saving.result(timeout=30)
+      stepping.result(timeout=30)
+
+  with tf.Graph().as_default():
+    iterators, number = build(make_iterator)
+    number = tf.staged(number, capacity=3)
+    positions = tf.raw_ops.RestoreV2(
+        prefix=path, tensor_names=names, shape_and_slices=[""] * len(names), dtypes=[tf.variant] * len(names))
+    restore = [
+        tf.raw_ops.DeserializeIterator(resource_handle=iterator._iterator_resource, serialized=position)
+        for iterator, position in zip(iterators, positions)
+    ]
+    with tf.Session() as sess:
+      sess.run(_set_up(iterators))
+      sess.run(restore)
+      with tf.make_prefetch_hook().running(sess):
+        assert [sess.run(number) for _ in expected] == expected
 
 
 def test_tensors_of_every_kind_come_back(tmp_path):
