@@ -238,7 +238,8 @@ def test_a_stage_that_begins_to_read_an_iterator_while_it_is_saved(
       with tf.control_dependencies([is_saved.enqueue(True)]):
         go = go_on.dequeue()
     with tf.control_dependencies([go]):
-      positions = [tf.raw_ops.SerializeIterator(resource_handle=it._iterator_resource) for it in iterators[:-1]] + [last]
+      positions = [tf.raw_ops.SerializeIterator(resource_handle=it._iterator_resource) for it in iterators[:-1]]
+      positions.append(last)
     names = [f"position_{i}" for i in range(len(positions))]
     save = tf.raw_ops.SaveV2(prefix=path, tensor_names=names, shape_and_slices=[""] * len(names), tensors=positions)
     wait, resume = is_saved.dequeue(), go_on.enqueue(True)
