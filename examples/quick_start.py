@@ -3,6 +3,7 @@
 
 import contextlib
 import random
+import shutil
 import statistics
 import time
 
@@ -51,7 +52,8 @@ def training(smart_stage):
     if smart_stage:
       config.graph_options.optimizer_options.do_smart_stage = True
       report = tf.staging.explain(config=config)
-      report.save_svg("staged.svg")
+      if shutil.which("dot"):  # Graphviz draws the picture.
+        report.save_svg("staged.svg")
       print(str(report).splitlines()[0])
 
     with tf.train.MonitoredTrainingSession(config=config, hooks=[tf.make_prefetch_hook()]) as sess:
@@ -95,7 +97,7 @@ with training(smart_stage=False) as train_plain, training(smart_stage=True) as t
     rounds.append((plain, staged))
     idle, total = idle + after[0] - before[0], total + after[1] - before[1]
 
-plain, staged = (statistics.median(times) * 1000 for times in zip(*rounds, strict=True))
+plain, staged = (statistics.median(round_[way] for round_ in rounds) * 1000 for way in (0, 1))
 ratios = sorted(plain / staged for plain, staged in rounds)
 low, high, idle = ratios[1], ratios[-2], idle / max(total, 1)
 print(f"without SmartStage: {plain:.2f} ms a step, loss {plain_loss:.4f}; the cores were idle {idle:.0%} of the time")

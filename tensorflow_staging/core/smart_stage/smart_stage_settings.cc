@@ -144,13 +144,14 @@ Status ReadSmartStage(const SmartStageOptions& options,
 Status ReadAsyncEmbedding(const AsyncEmbeddingOptions& options,
                           const ConfigProto& config,
                           AsyncEmbeddingSettings* settings) {
-  TF_RETURN_IF_ERROR(CheckAtLeast(
-      1, "async_embedding_options",
-      {{"capacity", options.capacity()},
-       {"threads_num", options.threads_num()}},
-      "with do_async_embedding it must be set, to at least 1. A lookup may "
-      "miss the updates of capacity + threads_num steps, so there is no "
-      "default."));
+  if (options.capacity() < 1 || options.threads_num() < 1) {
+    return errors::InvalidArgument(
+        "async_embedding_options.capacity is ", options.capacity(),
+        " and threads_num is ", options.threads_num(),
+        "; with do_async_embedding both must be set, to at least 1. A lookup "
+        "may miss the updates of capacity + threads_num steps, so there is no "
+        "default.");
+  }
   TF_RETURN_IF_ERROR(CheckNumThreads("async_embedding_options.threads_num",
                                      options.threads_num()));
   RunFields run;

@@ -281,13 +281,14 @@ TEST(SmartStageSettingsTest, TheNumbersOfLookupsMustBeSet) {
                      options->set_capacity(wrong);
                    }),
                    absl::StrCat("async_embedding_options.capacity is ", wrong,
-                                "; with do_async_embedding it must be set, to "
-                                "at least 1"));
+                                " and threads_num is "));
     ExpectRejected(
         ConfigWithLookups([wrong](AsyncEmbeddingOptions* options) {
           options->set_threads_num(wrong);
         }),
-        absl::StrCat("async_embedding_options.threads_num is ", wrong));
+        absl::StrCat(" and threads_num is ", wrong,
+                     "; with do_async_embedding both must be set, to at least "
+                     "1"));
   }
 }
 

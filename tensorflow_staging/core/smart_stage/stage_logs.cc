@@ -61,13 +61,14 @@ void LogStages(const StagePlan& plan, const Graph& graph,
     if (stage.region == nullptr) continue;
     any = true;
     LOG(INFO) << "SmartStage: stage '" << stage.name << "' runs "
-              << NodesAhead(*stage.region) << " nodes ahead of the step, over "
-              << NeededTensors(*stage.region) << " boundary tensors.";
+              << NodesAhead(*stage.region)
+              << " nodes ahead of the step, which takes "
+              << NeededTensors(*stage.region) << " tensors from each record.";
   }
   if (!any && ExpectsStages(graph)) {
     WarnOnce(
         "SmartStage found nothing to run ahead of the step; "
-        "tf.staging.explain(graph, config) reports the reasons.",
+        "print(tf.staging.explain(config=config)) says why.",
         history);
   }
 }
@@ -84,11 +85,12 @@ void LogLookups(const StagePlan& plan, const StaleReads& stale,
         history);
   }
   for (const PlannedStage& stage : plan.stages()) {
-    LOG(INFO) << "Async embedding: stage '" << stage.name << "' runs "
-              << NodesAhead(*stage.region) << " nodes ahead of the step, over "
-              << NeededTensors(*stage.region)
-              << " boundary tensors. Its lookups may miss the updates of "
-              << settings.capacity + settings.num_threads << " steps.";
+    LOG(INFO)
+        << "Async embedding: stage '" << stage.name << "' runs "
+        << NodesAhead(*stage.region) << " nodes ahead of the step, which takes "
+        << NeededTensors(*stage.region)
+        << " tensors from each record. Its lookups may miss the updates of "
+        << settings.capacity + settings.num_threads << " steps.";
   }
   if (plan.stages().empty() && ExpectsStages(graph)) {
     WarnOnce(
@@ -96,8 +98,7 @@ void LogLookups(const StagePlan& plan, const StaleReads& stale,
             "Async embedding found no lookup that can run ahead of the step, "
             "in ",
             stale.variables().size(),
-            " variables; tf.staging.explain(graph, config) reports the "
-            "reasons."),
+            " variables; print(tf.staging.explain(config=config)) says why."),
         history);
   }
 }

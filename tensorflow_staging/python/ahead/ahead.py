@@ -22,6 +22,7 @@ from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.ahead import iterator_checkpoints
+from tensorflow_staging.python.ahead import iterator_counts
 from tensorflow_staging.python.ahead import iterator_stage
 from tensorflow_staging.python.ahead import one_device
 from tensorflow_staging.python.ahead import step_division
@@ -42,6 +43,8 @@ _READER = "_staging_reader"
 # That which counts how often a stage of it has ended soon, because a call needed other records; and how often it may.
 _TURNS = "_staging_turns"
 _MOST_TURNS = 3
+# So many counts of stages that have ended become one sum.
+_MOST_COUNTS = 100
 
 
 @tf_export("staging.ahead")
@@ -156,8 +159,10 @@ class AheadStep:
     # how many are left.
     self.limit: Optional[int] = None
     self._limits: dict[tuple[int, ...], Optional[int]] = {}
+    # What the stages that have ended had counted.
+    self._ended: list[iterator_counts.IteratorCounts] = []
     # The end of an iterator, or of this step, ends the threads.
-    weakref.finalize(self, _stop_all, self._stages).atexit = False
+    weakref.finalize(self, _stop_all, self._stages, self._ended).atexit = False
     self.__name__ = name
     self.__doc__ = getattr(step, "__doc__", None)
 
@@ -245,7 +250,8 @@ class AheadStep:
     if key not in self._watched:
       self._watched.add(key)
       for iterator in iterators:
-        weakref.finalize(iterator, _forget, key, self._stages, self._watched, self._limits).atexit = False
+        weakref.finalize(
+            iterator, _forget, key, self._stages, self._watched, self._limits, self._ended).atexit = False
     self._stages[key] = entry
     return entry
 
@@ -331,7 +337,7 @@ class AheadStep:
       iterators: list[iterator_ops.OwnedIterator]) -> None:
     """Ends a stage because a call needs other records."""
     ends_soon = stage.is_new
-    stage.stop()
+    _stop(stage, self._ended)
     self._limits[key] = stage.limit
     self._stages.pop(key, None)
     if ends_soon:
@@ -391,9 +397,18 @@ class AheadStep:
     """Returns the stages of the iterators that are alive."""
     return [entry[1] for entry in list(self._stages.values()) if entry[1] is not None]
 
+  def counts(self) -> Optional[iterator_counts.IteratorCounts]:
+    """Returns what its stages have counted in all, those that have ended included; None if there was none."""
+    counts = [*self._ended, *(stage.counts() for stage in self.stages())]
+    return iterator_counts.in_all(counts) if counts else None
+
+  def count_anew(self) -> None:
+    """From here on counts what stages do that begin now."""
+    self._ended.clear()
+
   def stop(self) -> None:
     """Ends the threads. What they have read and no step has used comes next for whoever reads the iterators."""
-    _stop_all(self._stages)
+    _stop_all(self._stages, self._ended)
 
 
 def _is_only_iterator(args: tuple[Any, ...]) -> bool:
@@ -408,20 +423,28 @@ def _is_iterator(value: Any) -> bool:
 
 def _forget(
     key: tuple[int, ...], stages: dict[tuple[int, ...], Any], watched: set[tuple[int, ...]],
-    limits: dict[tuple[int, ...], Any]) -> None:
+    limits: dict[tuple[int, ...], Any], ended: list[iterator_counts.IteratorCounts]) -> None:
   """Ends the stage of an iterator that has been deleted, whose id another may have now."""
   watched.discard(key)
   limits.pop(key, None)
   entry = stages.pop(key, None)
   if entry is not None and entry[1] is not None:
-    entry[1].stop()
+    _stop(entry[1], ended)
 
 
-def _stop_all(stages: dict[tuple[int, ...], Any]) -> None:
+def _stop_all(stages: dict[tuple[int, ...], Any], ended: list[iterator_counts.IteratorCounts]) -> None:
   while stages:
     _, entry = stages.popitem()
     if entry[1] is not None:
-      entry[1].stop()
+      _stop(entry[1], ended)
+
+
+def _stop(stage: iterator_stage.IteratorStage, ended: list[iterator_counts.IteratorCounts]) -> None:
+  stage.stop()
+  # The collector of garbage may call this at any place, so only what a list does at once is safe.
+  ended.append(stage.counts())
+  if (several := len(ended)) >= _MOST_COUNTS:
+    ended[:several] = [iterator_counts.in_all(ended[:several])]
 
 
 def _trace(step: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -17,6 +17,7 @@ from tensorflow.python.ops import gen_resource_variable_ops
 from tensorflow.python.ops import resource_variable_ops
 from tensorflow.python.util import compat
 
+from tensorflow_staging.python.ahead import iterator_counts
 from tensorflow_staging.python.ahead import one_device
 from tensorflow_staging.python.ahead import step_division
 from tensorflow_staging.python.pywrap import _pywrap_staging
@@ -149,24 +150,13 @@ class IteratorStage:
     """Returns the fields of the message BufferStats by name."""
     return self._producers.buffer_stats()
 
-  def times(self) -> tuple[int, int]:
-    """Returns how many records were made, and in how many microseconds, the waits for room included."""
-    return self._producers.times()
-
-  @property
-  def num_threads(self) -> int:
-    """How many threads run the part ahead."""
-    return self._producers.num_threads()
-
-  @property
-  def tunes_threads(self) -> bool:
-    """Whether their number is chosen while they run."""
-    return self._tuning.tunes_threads()
-
-  @property
-  def threads_settled(self) -> bool:
-    """Whether the choice has settled."""
-    return self._tuning.settled()
+  def counts(self) -> iterator_counts.IteratorCounts:
+    """Returns what has been counted since it began."""
+    timed_records, record_micros = self._producers.times()
+    return iterator_counts.IteratorCounts(
+        name=self.name, num_threads=self._producers.num_threads(), tunes_threads=self._tuning.tunes_threads(),
+        threads_settled=self._tuning.settled(), buffer=self.buffer_stats(), timed_records=timed_records,
+        record_micros=record_micros)
 
   def stop(self) -> None:
     """Ends the threads. What they have read and no step has used comes next for whoever reads the iterators."""

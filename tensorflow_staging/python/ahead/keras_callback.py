@@ -5,10 +5,12 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 from typing import Optional
 
 from tensorflow.python.framework import errors
+from tensorflow.python.framework import ops
 from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python import vocabulary
@@ -58,7 +60,12 @@ def SmartStage(
   Raises:
     TypeError: If an argument has the wrong type.
     ValueError: If an argument is out of range.
+    RuntimeError: If eager execution is off, as in TensorFlow 1's root.
   """
+  if not ops.executing_eagerly_outside_functions():
+    raise RuntimeError(
+        "tf.staging.SmartStage() is for Keras in TensorFlow 2, and eager execution is off. Set the environment variable"
+        " TF_API_VERSION=2 before the program imports TensorFlow. For Keras in graph mode, see docs/tensorflow_2.md.")
   options = {"capacity": capacity, "num_threads": num_threads, "capacity_bytes": capacity_bytes}
   ahead.ahead(lambda: None, **options)  # Checks the arguments.
   return _callback_class()(options)
@@ -109,6 +116,12 @@ class _ModelStep:
       setattr(self._callback.model, self._attribute, self.plain)
 
 
+def _log_ended(steps: Sequence[ahead.AheadStep]) -> None:
+  """Logs what the stages of a `fit` have done and gained, with the level INFO, as a session does."""
+  from tensorflow_staging.python.stats import ended_stages  # pylint: disable=g-import-not-at-top
+  ended_stages.log_stages(ended_stages.of_steps(steps))
+
+
 def _runs_with(callback: Any) -> bool:
   """Returns whether a method of Keras that has a callback, such as `fit`, calls the caller."""
   frame = sys._getframe()  # pylint: disable=protected-access
@@ -135,13 +148,17 @@ def _callback_class() -> type:
       # By attribute of the model: the step that runs ahead.
       self._steps: dict[str, ahead.AheadStep] = {}
       self._is_new_epoch = False
-      # If not None, called with the step of `fit` before its stages end.
-      self.note_ended: Optional[Callable[[ahead.AheadStep], None]] = None
+      # Called at the end of `fit` with the steps that it has called.
+      self.note_ended: Callable[[Sequence[ahead.AheadStep]], None] = _log_ended
 
     def report(self) -> step_report.StepReport:
       """Returns what runs ahead of the model's functions; see `tf.staging.explain`."""
       return step_report.StepReport(
           tuple(divided for step in self._steps.values() for divided in step.report().steps))
+
+    def steps(self) -> list[ahead.AheadStep]:
+      """Returns the steps in place of the model's functions."""
+      return list(self._steps.values())
 
     def set_model(self, model: Any) -> None:
       super().set_model(model)
@@ -151,6 +168,8 @@ def _callback_class() -> type:
       self._wrap("test_function", "evaluate")
 
     def on_train_begin(self, logs: Optional[dict[str, Any]] = None) -> None:
+      for step in self._steps.values():
+        step.count_anew()
       self._wrap("train_function", "train")
 
     def on_epoch_begin(self, epoch: int, logs: Optional[dict[str, Any]] = None) -> None:
@@ -177,9 +196,8 @@ def _callback_class() -> type:
         self._expect("train_function", self._steps_to_come())
 
     def on_train_end(self, logs: Optional[dict[str, Any]] = None) -> None:
-      if self.note_ended is not None and "train_function" in self._steps:
-        self.note_ended(self._steps["train_function"])
       self._restore()
+      self.note_ended(self.steps())
 
     def on_test_end(self, logs: Optional[dict[str, Any]] = None) -> None:
       if "test_function" in self._steps:

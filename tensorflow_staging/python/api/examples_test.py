@@ -29,7 +29,7 @@ def test_smart_stage_examples_print_the_same_and_hash_ahead_of_the_step(program,
   done = test_util.completed([sys.executable, program], tmp_path, TF_CPP_MIN_LOG_LEVEL="0")
 
   _assert_five_batches(done.stdout, data)
-  staged = re.findall(r"SmartStage: stage '\w+' runs (\d+) nodes ahead .* (\d+) boundary tensors", done.stderr)
+  staged = re.findall(r"SmartStage: stage '\w+' runs (\d+) nodes ahead .* (\d+) tensors from", done.stderr)
   assert len(staged) == 1, done.stderr[-8000:]
   nodes, boundary = map(int, staged[0])
   # The region has at least the source (or the taken record), the op that hashes one column and the op that appends to

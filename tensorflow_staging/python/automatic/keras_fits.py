@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives every `fit` of a program the callback `tf.staging.SmartStage`, if the environment asks for it.
+"""Gives every `fit` of a program the callback `tf.staging.SmartStage`, or measures it, if the environment asks for it.
 
 Keras is not imported for that: when something imports it, the method is replaced.
 """
@@ -20,14 +20,14 @@ _MODULE = "keras.src.engine.training"
 
 
 def watch_if_asked(new_callback: Callable[[], Any], is_callback: Callable[[Any], bool]) -> None:
-  """Waits for the import of Keras, if the environment turns SmartStage on.
+  """Waits for the import of Keras, if the environment turns SmartStage on, or asks for a measurement.
 
   Args:
     new_callback: Returns a new callback `tf.staging.SmartStage`.
     is_callback: Says whether a value is one.
   """
   # Another value is an error where a session or a step begins.
-  if os.environ.get(setting.VARIABLE) != setting.Setting.ON.value:
+  if os.environ.get(setting.VARIABLE) != setting.Setting.ON.value and setting.COMPARE_VARIABLE not in os.environ:
     return
   if hasattr(sys.modules.get(_MODULE), "Model"):
     _replace_fit(sys.modules[_MODULE], new_callback, is_callback)
@@ -68,31 +68,11 @@ def _replace_fit(module: Any, new_callback: Callable[[], Any], is_callback: Call
       bound = signature.bind(*args, **kwargs)
     except TypeError:
       return fit(*args, **kwargs)  # Its error names what is wrong.
-    bound.arguments["callbacks"] = add_callback(bound.arguments.get("callbacks"))
-    return fit(*bound.args, **bound.kwargs)
-
-  def add_callback(callbacks: Any) -> Any:
     # TensorFlow is complete only now.
-    from tensorflow.python.util import nest  # pylint: disable=g-import-not-at-top
-
-    from tensorflow_staging.python.automatic import managed_sessions  # pylint: disable=g-import-not-at-top
-    from tensorflow_staging.python.automatic import notices  # pylint: disable=g-import-not-at-top
-    given = nest.flatten(getattr(callbacks, "callbacks", callbacks)) if callbacks else []
-    if setting.current() != setting.Setting.ON or any(map(is_callback, given)):
-      return callbacks
-    notices.say_it_is_on_in_fits()
-    managed_sessions.say_at_the_end()
-    callback = new_callback()
-    callback.note_ended = _note_ended
-    if hasattr(callbacks, "append") and not isinstance(callbacks, list):
-      callbacks.append(callback)  # A list of Keras's own class.
-      return callbacks
-    return [*given, callback]
+    from tensorflow_staging.python.automatic import fit_callbacks  # pylint: disable=g-import-not-at-top
+    bound.arguments["callbacks"] = fit_callbacks.added_to(
+        bound.arguments.get("callbacks"), new_callback, is_callback)
+    return fit(*bound.args, **bound.kwargs)
 
   module.Model.fit = fit_with_callback
 
-
-def _note_ended(step: Any) -> None:
-  from tensorflow_staging.python.automatic import notices  # pylint: disable=g-import-not-at-top
-  from tensorflow_staging.python.stats import stage_stats  # pylint: disable=g-import-not-at-top
-  notices.note_ended([stage for stage in stage_stats.stats(step) if stage.taken > 0])

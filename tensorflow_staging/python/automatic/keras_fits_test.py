@@ -42,6 +42,45 @@ def test_each_fit_is_staged_and_the_program_says_so(tmp_path):
   assert len(said) == 3
 
 
+def test_the_end_counts_all_epochs_and_the_validation(tmp_path):
+  source = _TRAINS.replace("verbose=0, callbacks", "epochs=5, validation_data=data, verbose=0, callbacks")
+  _, said = _run(tmp_path, source, TF_STAGING_SMART_STAGE="1")
+  assert [line.split(":")[1] for line in said[1:]] == [
+      f" Stage '{name}' has ended after {records} records"
+      for name, records in (("evaluate", 10), ("train", 10), ("train", 2))]
+
+
+def test_a_fit_with_the_callback_logs_what_it_gained(tmp_path):
+  source = _TRAINS.replace("callbacks = []", "callbacks = []\ntf.get_logger().setLevel('INFO')\n")
+  source += """
+callback = tf.staging.SmartStage()
+print(tf.staging.stats(callback))
+for epochs in (3, 2):
+  model.fit(data, epochs=epochs, verbose=0, callbacks=[callback])
+  print([(stage.name, stage.running, stage.taken, stage.put) for stage in tf.staging.stats(callback)])
+"""
+  (tmp_path / "program.py").write_text(source)
+  done = test_util.completed([sys.executable, "program.py"], tmp_path, TF_API_VERSION="2")
+  assert done.stdout.splitlines()[1:] == [
+      "no stage has run: no fit, evaluate or predict with the callback.", "[('train', False, 6, 6)]",
+      "[('train', False, 4, 4)]"]
+  logged = [line for line in done.stderr.splitlines() if "has ended after" in line]
+  assert [line.split("has ended after ")[1].split(":")[0] for line in logged] == ["6 records", "4 records"]
+
+
+def test_the_callback_needs_eager_execution(tmp_path):
+  (tmp_path / "program.py").write_text("""
+import tensorflow as tf
+try:
+  tf.staging.SmartStage()
+except RuntimeError as error:
+  print(error)
+""")
+  done = test_util.completed([sys.executable, "program.py"], tmp_path, TF_API_VERSION="1")
+  assert done.stdout.startswith(
+      "tf.staging.SmartStage() is for Keras in TensorFlow 2, and eager execution is off. Set the environment variable ")
+
+
 def test_the_callback_of_the_program_is_the_only_one(tmp_path):
   stdout, said = _run(tmp_path, _TRAINS, "own", TF_STAGING_SMART_STAGE="1")
   assert stdout == str(["_ModelStep"] * 4)

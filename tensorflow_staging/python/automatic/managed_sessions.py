@@ -72,6 +72,7 @@ class _Management:
     session.close = self._close
     if not runs_stages:
       return
+    all_sessions.note_managed(session)
     session._do_run = self._do_run
     session.make_callable = self._make_callable
     session._make_callable_from_options = self._make_callable_from_options

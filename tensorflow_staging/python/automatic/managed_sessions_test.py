@@ -52,6 +52,26 @@ def _config(smart_stage=True, **options):
 
 
 @pytest.mark.usefixtures("on")
+def test_a_session_that_takes_no_record():
+  with tf.Session() as sess:
+    sess.run(tf.constant(1))
+    assert "no run of the session has taken a record from an iterator so far" in str(tf.staging.stats(sess))
+
+
+@pytest.mark.usefixtures("on")
+def test_the_report_is_that_of_a_session():
+  _step()
+  assert str(tf.staging.explain()).startswith("SmartStage is on: 2 nodes")
+
+
+@pytest.mark.usefixtures("off")
+def test_the_report_says_what_turns_it_off():
+  _step()
+  text = str(tf.staging.explain(config=_config()))
+  assert text.startswith("SmartStage is off (by TF_STAGING_SMART_STAGE=off). If it were on: 2 nodes")
+
+
+@pytest.mark.usefixtures("on")
 def test_a_plain_session(said):
   step = _step()
   with tf.Session() as sess:

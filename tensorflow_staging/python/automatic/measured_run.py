@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the steps of a program that `python -m tensorflow.staging compare` runs, and ends it when it has enough.
 
-A step is a run of a session that takes an element of an iterator or a record of a stage. The program itself does not
-notice, but for its end.
+A step is a run of a session that takes an element of an iterator or a record of a stage, or a batch of Keras's `fit`.
+The program itself does not notice, but for its end.
 """
 
 import atexit
@@ -24,14 +24,12 @@ from tensorflow.python.framework import ops
 
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.automatic import callable_operations
+from tensorflow_staging.python.automatic import setting
 from tensorflow_staging.python.session import busy_cores
 from tensorflow_staging.python.session import early_runs
 from tensorflow_staging.python.stats import advice
 from tensorflow_staging.python.stats import period as period_lib
 from tensorflow_staging.python.stats import stage_stats
-
-# The environment variable in which `compare` says what to measure.
-VARIABLE = "TF_STAGING_COMPARE"
 
 _TYPES = (vocabulary.TAKE_OP, *early_runs.SOURCE_OPS)
 # Fewer steps are no measurement.
@@ -63,9 +61,9 @@ class Plan:
   @classmethod
   def from_environment(cls) -> Optional["Plan"]:
     """Returns what this process is to measure; None if nothing."""
-    if VARIABLE not in os.environ:
+    if setting.COMPARE_VARIABLE not in os.environ:
       return None
-    plan = cls(**json.loads(os.environ[VARIABLE]))
+    plan = cls(**json.loads(os.environ[setting.COMPARE_VARIABLE]))
     return plan if plan.parent == os.getppid() else None
 
 
@@ -74,11 +72,11 @@ class Result:
   """What was measured.
 
   Attributes:
-    seen: How many steps the session took that took most, those before the measurement included.
+    seen: How many steps the session or model took that took most, those before the measurement included.
     steps: How many of them were measured.
     seconds: How long these took; 0 if too few were.
     cores_busy: Which part of that time the cores were busy, from 0 to 1; None if that is unknown.
-    stages: The name of each stage of the session, what it gained, and what to do next, in words.
+    stages: The name of each stage, what it gained, and what to do next, in words.
   """
 
   seen: int
@@ -103,19 +101,36 @@ class Result:
 
 
 def begin_if_asked() -> None:
-  """Measures the steps of all sessions from now on if the environment says so. Later calls do nothing."""
+  """Measures all steps from now on if the environment says so. Later calls do nothing."""
   if not _State.asked:
     _State.asked = True
     if (plan := Plan.from_environment()) is not None:
-      _measure(plan)
+      _State.clocks = _Clocks(plan)
+      _watch_sessions(_State.clocks)
+
+
+def is_on() -> bool:
+  """Returns whether steps are measured."""
+  return _State.clocks is not None
+
+
+def note_step(trains: Any, stages: Callable[[], Iterable[stage_stats.StageStats]]) -> None:
+  """Notes a step that is no run of a session. Ends the program if it was the last one to measure.
+
+  Args:
+    trains: What has taken the step, such as a model.
+    stages: Returns the statistics of its stages.
+  """
+  _State.clocks.note(trains, stages)
 
 
 class _State:
   asked = False
+  clocks: Optional["_Clocks"] = None
 
 
 class _Clock:
-  """The steps of one session, from one to the next."""
+  """The steps of one session or model, from one to the next."""
 
   def __init__(self, plan: Plan):
     self._plan = plan
@@ -131,8 +146,8 @@ class _Clock:
     # Whether a run is a step, by what it runs.
     self.is_step: dict[Any, bool] = {}
 
-  def tick(self, session: session_lib.BaseSession) -> bool:
-    """Counts a step of the session. Returns whether it was the last one to measure."""
+  def tick(self, stages: Callable[[], Iterable[stage_stats.StageStats]]) -> bool:
+    """Counts a step. Returns whether it was the last one to measure."""
     self.seen += 1
     self._last = time.monotonic()
     measured = self.seen - self._plan.warm_up
@@ -145,7 +160,7 @@ class _Clock:
     if is_last or measured >= self._next_sample:
       self._next_sample *= 2
       self._busy = busy_cores.busy(self._cores, busy_cores.now())
-      self._stages = _stages(session)
+      self._stages = _in_words(stages)
     return is_last
 
   def result(self) -> Result:
@@ -154,44 +169,61 @@ class _Clock:
     return Result(self.seen, steps, seconds, self._busy, self._stages)
 
 
-def _stages(session: session_lib.BaseSession) -> list[tuple[str, str, str]]:
+def _in_words(stages: Callable[[], Iterable[stage_stats.StageStats]]) -> list[tuple[str, str, str]]:
   try:
     return [
-        (stage.name, stage.gain, advice.at_the_end(stage, period_lib.Period.of_life(stage)))
-        for stage in stage_stats.stats(session)
+        (stage.name, stage.gain, advice.at_the_end(stage, period_lib.Period.of_life(stage))) for stage in stages()
     ]
   except errors.OpError:
     return []
 
 
-def _measure(plan: Plan) -> None:
-  """Watches the runs of all sessions."""
-  base = session_lib.BaseSession
-  clocks: weakref.WeakKeyDictionary[session_lib.BaseSession, _Clock] = weakref.WeakKeyDictionary()
-  # Those of sessions that no longer exist, too.
-  all_clocks: list[_Clock] = []
-  lock = threading.Lock()
-  do_run, make_callable, from_options = base._do_run, base.make_callable, base._make_callable_from_options
+class _Clocks:
+  """The clocks of all sessions and models of the program."""
 
-  def clock_of(session: session_lib.BaseSession) -> _Clock:
-    if session not in clocks:
-      clocks[session] = _Clock(plan)
-      all_clocks.append(clocks[session])
-    return clocks[session]
+  def __init__(self, plan: Plan):
+    self._plan = plan
+    self._lock = threading.Lock()
+    self._clocks: weakref.WeakKeyDictionary[Any, _Clock] = weakref.WeakKeyDictionary()  # Guarded by _lock.
+    # Those of sessions and models that no longer exist, too.
+    self._all: list[_Clock] = []  # Guarded by _lock.
+    atexit.register(self._end)
 
-  def note(session: session_lib.BaseSession, is_step: bool) -> None:
-    if not is_step:
-      return
-    with lock:
-      clock = clock_of(session)
-      if clock.tick(session):
-        clock.result().write(pathlib.Path(plan.result))
+  def of(self, trains: Any) -> _Clock:
+    """Returns the clock of a session or a model."""
+    with self._lock:
+      if trains not in self._clocks:
+        self._clocks[trains] = _Clock(self._plan)
+        self._all.append(self._clocks[trains])
+      return self._clocks[trains]
+
+  def note(self, trains: Any, stages: Callable[[], Iterable[stage_stats.StageStats]]) -> None:
+    """Notes a step, and ends the program after the last one to measure."""
+    clock = self.of(trains)
+    with self._lock:
+      if clock.tick(stages):
+        clock.result().write(pathlib.Path(self._plan.result))
         # The rest of the program, such as its last checkpoint, does not matter.
         os._exit(0)
 
+  def _end(self) -> None:
+    """Says what there was if the program ends before it has taken all steps."""
+    with self._lock:
+      clock = max(self._all, key=lambda clock: clock.seen, default=_Clock(self._plan))
+      clock.result().write(pathlib.Path(self._plan.result))
+
+
+def _watch_sessions(clocks: _Clocks) -> None:
+  """Watches the runs of all sessions."""
+  base = session_lib.BaseSession
+  do_run, make_callable, from_options = base._do_run, base.make_callable, base._make_callable_from_options
+
+  def note(session: session_lib.BaseSession, is_step: bool) -> None:
+    if is_step:
+      clocks.note(session, lambda: stage_stats.stats(session))
+
   def is_step(session: session_lib.BaseSession, operations: Iterable[ops.Operation], feeds: Any) -> bool:
-    with lock:
-      known = clock_of(session).is_step
+    known = clocks.of(session).is_step
     operations = list(operations)
     key = (tuple(map(id, operations)), tuple(map(id, feeds)))
     if key not in known:
@@ -225,10 +257,3 @@ def _measure(plan: Plan) -> None:
   base._do_run = measured_do_run
   base.make_callable = measured_make_callable
   base._make_callable_from_options = measured_from_options
-
-  @atexit.register
-  def end() -> None:
-    """Says what there was if the program ends before it has taken all steps."""
-    with lock:
-      clock = max(all_clocks, key=lambda clock: clock.seen, default=_Clock(plan))
-      clock.result().write(pathlib.Path(plan.result))

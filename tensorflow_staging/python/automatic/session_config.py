@@ -23,11 +23,7 @@ def of_new_session(session: session_lib.BaseSession, config: config_pb2.ConfigPr
     ValueError: If the environment variable has a wrong value, or SmartStage is on with the options of another graph.
   """
   measured_run.begin_if_asked()
-  chosen = setting.current()
-  if chosen == setting.Setting.OFF:
-    config = _without_smart_stage(config)
-  elif chosen == setting.Setting.ON:
-    config = _with_smart_stage(session, config)
+  config = _changed(config, session)
   if config.graph_options.optimizer_options.do_smart_stage:
     graph_key.check(session.graph, config)
   return config
@@ -47,33 +43,25 @@ def of_new_server(config: config_pb2.ConfigProto) -> None:
   """
   server_config_check.check(config)
   if setting.current() == setting.Setting.OFF:
-    config.CopyFrom(_without_smart_stage(config))
+    changed = setting.applied_to(config)
+    if changed is not config:
+      notices.say_it_is_off()
+      config.CopyFrom(changed)
 
 
-def _with_smart_stage(session: session_lib.BaseSession, config: config_pb2.ConfigProto) -> config_pb2.ConfigProto:
-  if config.graph_options.optimizer_options.do_smart_stage:
-    notices.say_the_program_turns_it_on()
-    managed_sessions.watch_end(session)
-    return config
-  if config.graph_options.place_pruned_graph:
-    # The rest of its graph may have nodes that cannot be placed.
-    notices.say_it_stays_off()
-    return config
-  changed = config_pb2.ConfigProto()
-  changed.CopyFrom(config)
-  changed.graph_options.optimizer_options.do_smart_stage = True
-  notices.say_it_is_on()
-  managed_sessions.manage(session)
-  return changed
-
-
-def _without_smart_stage(config: config_pb2.ConfigProto) -> config_pb2.ConfigProto:
-  options = config.graph_options.optimizer_options
-  if not options.do_smart_stage and not options.do_async_embedding:
-    return config
-  changed = config_pb2.ConfigProto()
-  changed.CopyFrom(config)
-  changed.graph_options.optimizer_options.do_smart_stage = False
-  changed.graph_options.optimizer_options.do_async_embedding = False
-  notices.say_it_is_off()
+def _changed(config: config_pb2.ConfigProto, session: session_lib.BaseSession) -> config_pb2.ConfigProto:
+  """Returns what the environment makes of a session's configuration, tells the program, and watches the session."""
+  changed = setting.applied_to(config)
+  if setting.current() == setting.Setting.OFF:
+    if changed is not config:
+      notices.say_it_is_off()
+  elif setting.current() == setting.Setting.ON:
+    if changed is not config:
+      notices.say_it_is_on()
+      managed_sessions.manage(session)
+    elif config.graph_options.optimizer_options.do_smart_stage:
+      notices.say_the_program_turns_it_on()
+      managed_sessions.watch_end(session)
+    else:
+      notices.say_it_stays_off()
   return changed

@@ -22,7 +22,8 @@ _DESCRIPTION = """\
 Runs a Python program for some steps without and with SmartStage, by turns, and says how many times as fast it is with
 SmartStage, and why. The program needs no change. Each run is a new process, which is ended after its steps. It does all
 that it always does until then, such as writing checkpoints, so give it a folder that may be written: {folder} in its
-arguments stands for a new one, which is removed after the run."""
+arguments stands for a new one, which is removed after the run. Options of compare come before the program; what follows
+it are the arguments of the program."""
 
 # How much of its output shows why a program failed.
 _LAST_LINES = 15
@@ -123,7 +124,7 @@ def _measure(arguments: argparse.Namespace, mode: str) -> measured_run.Result:
     environment = {
         **user_program.environment(os.environ),
         setting.VARIABLE: _MODES[mode].value,
-        measured_run.VARIABLE: plan.to_environment(),
+        setting.COMPARE_VARIABLE: plan.to_environment(),
     }
     command = [word.replace("{folder}", str(folder / "folder")) for word in user_program.command(arguments)]
     status = process_tree.run(command, environment, folder / "output.txt", arguments.timeout)
@@ -145,8 +146,8 @@ def _check(
     raise _Problem("\n    ".join([f"the program failed with the exit status {status}. Its last lines:", *lines]))
   if result is None:
     raise _Problem(
-        "the program opened no session, so it took no step. A program of TensorFlow 2 uses tf.staging.SmartStage() or"
-        " tf.staging.ahead.")
+        "the program opened no session and called no fit, so it took no step that can be measured. For a step of"
+        " tf.staging.ahead, time the program with TF_STAGING_SMART_STAGE=1 and with TF_STAGING_SMART_STAGE=off.")
   if result.seen == 0:
     raise _Problem(
         "no step of the program took a record from an iterator. SmartStage runs ahead what follows an iterator's"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m tensorflow.staging compare` says what SmartStage gains a program, or why it cannot."""
 
+import os
 import pathlib
 import re
 import subprocess
@@ -36,14 +37,42 @@ with tf.train.MonitoredTrainingSession(checkpoint_dir=sys.argv[1]) as sess:
 """
 
 
-def _compare(folder: pathlib.Path, source: str, *options: str) -> subprocess.CompletedProcess:
+# Waits for each batch, and in each step.
+_FITS = """
+import sys, time
+import tensorflow as tf
+
+def wait(number):
+  time.sleep(0.01)
+  return number
+
+class Waits(tf.keras.layers.Layer):
+  def call(self, numbers):
+    waited = tf.numpy_function(wait, [numbers], tf.float32)
+    return tf.ensure_shape(waited, numbers.shape)
+
+numbers = tf.keras.Input((1,))
+model = tf.keras.Model(numbers, tf.keras.layers.Dense(1)(Waits()(numbers)))
+
+def loss(label, output):
+  with tf.control_dependencies([tf.numpy_function(wait, [output], tf.float32)]):
+    return tf.reduce_mean(label - output)
+
+model.compile("sgd", loss)
+data = tf.data.Dataset.from_tensors(([[1.0]], [[2.0]])).repeat(10)
+model.fit(data, epochs=1000, verbose=0)
+"""
+
+
+def _compare(folder: pathlib.Path, source: str, *options: str, **environment: str) -> subprocess.CompletedProcess:
   """Runs the command in a process of its own, which adopts orphans, on a program with this text."""
   (folder / "program.py").write_text(textwrap.dedent(source))
   command = [
       sys.executable, "-m", "tensorflow.staging", "compare", "--rounds=2", "--warm_up=5", "--steps=30", *options,
       "program.py", "{folder}"]
   return subprocess.run(
-      command, cwd=folder, capture_output=True, text=True, timeout=test_util.PROGRAM_SECONDS, check=False)
+      command, cwd=folder, env=os.environ | environment, capture_output=True, text=True,
+      timeout=test_util.PROGRAM_SECONDS, check=False)
 
 
 @pytest.mark.alone
@@ -55,10 +84,19 @@ def test_a_program_that_waits_gains(tmp_path):
   assert [line.split(":")[0] for line in lines[:4]] == [
       "round 1 of 2", "round 2 of 2", "without SmartStage", "with SmartStage"]
   assert re.fullmatch(r"    Stage 'prefetch' hid (about|at most) .* ms a step.*\.", lines[4])
-  ratio = float(lines[5].split(" times as fast with SmartStage (")[0])
+  ratio = float(lines[5].split(" times as fast with SmartStage, over the rounds (")[0])
   assert 1.2 < ratio < 3
   # What the program has written is gone.
   assert sorted(path.name for path in tmp_path.iterdir()) == ["program.py"]
+
+
+@pytest.mark.alone
+def test_a_fit_that_waits_gains(tmp_path):
+  done = _compare(tmp_path, _FITS, TF_API_VERSION="2")
+  assert done.returncode == 0, done
+  lines = done.stdout.splitlines()
+  assert lines[4].startswith("    Stage 'train' hid "), done.stdout
+  assert 1.2 < float(lines[5].split(" times as fast with SmartStage, over the rounds (")[0]) < 3
 
 
 @pytest.mark.parametrize("source,expected", [
@@ -89,7 +127,7 @@ def test_what_is_no_comparison(tmp_path, source, expected):
 
 @pytest.mark.parametrize("source,expected", [
     ("print(1)",
-     "Without SmartStage: the program opened no session, so it took no step. A program of TensorFlow 2 uses "),
+     "Without SmartStage: the program opened no session and called no fit, so it took no step that can be "),
     ("import time\ntime.sleep(1000)", "Without SmartStage: the program did not take its steps within 3 s. Raise "),
 ])
 def test_a_program_without_tensorflow(tmp_path, source, expected):

@@ -57,7 +57,8 @@ def report(rounds: Sequence[Round]) -> str:
       f"with SmartStage:    {_median_ms([each.with_stages for each in rounds]):.2f} ms a step",
       *(f"    Stage '{name}' {gained}{f': {advised}' if advised and not is_busy else '.'}"
         for name, gained, advised in stages),
-      f"{mean:.2f} times as fast with SmartStage ({low:.2f} to {high:.2f}, the 95% interval of {len(rounds)} rounds)",
+      f"{mean:.2f} times as fast with SmartStage, over the rounds ({low:.2f} to {high:.2f}, the 95% interval of"
+      f" {len(rounds)} rounds)",
       verdict(low, high, busy),
   ]
   return "\n".join(lines)
@@ -77,10 +78,10 @@ def verdict(low: float, high: float, busy: Optional[float]) -> str:
         " config.graph_options.optimizer_options.do_smart_stage = True and give the session"
         " hooks=[tf.make_prefetch_hook()].")
   if busy is not None and busy >= gain.BUSY:
-    kind = "A loss" if high < 1 else "No clear gain"
+    kind, more = ("A loss", "") if high < 1 else ("No clear gain", ", or measure more --rounds")
     return (
-        f"{kind}: a stage uses idle cores, and they were {busy:.0%} busy without one. Give the program more cores, or"
-        " run nothing else beside it.")
+        f"{kind}: a stage uses idle cores, and they were {busy:.0%} busy without one. Give the program more cores, run"
+        f" nothing else beside it{more}.")
   if high < 1:
     return (
         "A loss, although cores were idle. print(tf.staging.explain(graph)) in the program says what runs ahead; leave"

@@ -37,7 +37,7 @@ def test_the_report():
       "with SmartStage:    6.10 ms a step",
       "    Stage 'prefetch' hid about 3.0 of 9.0 ms a step: the step hardly waits; nothing to change.",
       "    Stage 'short' ran.",
-      "1.52 times as fast with SmartStage (1.47 to 1.57, the 95% interval of 3 rounds)",
+      "1.52 times as fast with SmartStage, over the rounds (1.47 to 1.57, the 95% interval of 3 rounds)",
       "A gain. To keep it, start the program with `python -m tensorflow.staging run`, or set"
       " config.graph_options.optimizer_options.do_smart_stage = True and give the session"
       " hooks=[tf.make_prefetch_hook()].",

@@ -56,7 +56,7 @@ def _findings() -> Iterator[finding.Finding]:
   yield finding.Finding(
       "build",
       f"{len(info.patches)} patches over TensorFlow {info.tensorflow_version}, {info.base} libraries,"
-      f" {code}commit {info.commit or 'unknown'}.")
+      f" {code}{f'commit {info.commit}' if info.commit else 'built from sources that are no commit'}.")
   yield from installed_files.check_other_distributions(site_packages)
   yield from installed_files.check_files(site_packages)
   yield from loaded_libraries.check_loaded(pathlib.Path("/proc/self/maps").read_text(), package)

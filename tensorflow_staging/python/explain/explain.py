@@ -17,6 +17,7 @@ from tensorflow.python.util.tf_export import tf_export
 from tensorflow_staging.python.ahead import ahead
 from tensorflow_staging.python.ahead import keras_callback
 from tensorflow_staging.python.ahead import step_report
+from tensorflow_staging.python.automatic import setting
 from tensorflow_staging.python.explain import explain_data
 from tensorflow_staging.python.explain import explain_graph
 from tensorflow_staging.python.explain import explain_report
@@ -58,7 +59,7 @@ def explain(
     graph: The graph that a session will run. None means the default graph. Or a step of `tf.staging.ahead` that has
       been called, or a callback `tf.staging.SmartStage()` that has been used.
     config: The configuration of the session, a `tf.compat.v1.ConfigProto`. None means the default
-      configuration.
+      configuration. The environment variable `TF_STAGING_SMART_STAGE` counts as for a session.
 
   Returns:
     A report with the fields `enabled`, `async_embedding`, `num_nodes`, `stages` (each with its name,
@@ -94,7 +95,7 @@ def explain(
         "graph must be given while eager execution is on. Call tf.staging.explain(graph) with the"
         " graph that a session will run.")
   graph = graph or ops.get_default_graph()
-  config = config or config_pb2.ConfigProto()
+  config = setting.applied_to(config or config_pb2.ConfigProto())
   enabled = optimizer_options.does_smart_stage(config)
   if enabled:
     graph_key.check(graph, config)

@@ -152,15 +152,16 @@ def _stages(report: explain_data.ReportData, links: _NodeLinks) -> str:
     return "<p>There is no stage.</p>\n"
   in_step = report.graph.count(explain_graph.STEP)
   return "".join(
-      _stage(stage, links, in_step, index < _MAX_OPEN_STAGES) for index, stage in enumerate(report.stages))
+      _stage(stage, report.enabled, links, in_step, index < _MAX_OPEN_STAGES)
+      for index, stage in enumerate(report.stages))
 
 
-def _stage(stage: explain_data.Stage, links: _NodeLinks, in_step: int, is_open: bool) -> str:
+def _stage(stage: explain_data.Stage, is_on: bool, links: _NodeLinks, in_step: int, is_open: bool) -> str:
   ahead = explain_text.counted(len(stage.nodes), "node")
   carried = explain_text.counted(len(stage.boundary), "tensor")
   parts = [
       f'<details class="stage"{" open" if is_open else ""}>',
-      f"<summary>{html.escape(explain_text.stage_title(stage))}</summary>",
+      f"<summary>{html.escape(explain_text.stage_title(stage, is_on))}</summary>",
       f'<div class="flow"><div class="box ahead"><b>{html.escape(stage.name)}</b>{ahead} ahead</div>',
       f'<div class="arrow">{carried}<br>{explain_text.total_size(stage.boundary)} a record</div>',
       f'<div class="box step"><b>the step</b>{explain_text.counted(in_step, "node")}</div></div>',

@@ -282,7 +282,7 @@ def test_a_manual_stage_that_is_extended():
   assert (stage.by_hand, stage.nodes) == (True, ("key",))
   assert [tensor.name for tensor in stage.boundary] == ["key:0"]
   assert "If it were on: 1 node, the only one that depends on records alone, would run" in str(report)
-  assert "Manual stage 'prefetch', extended by 1 node." in str(report)
+  assert "Manual stage 'prefetch', which SmartStage would extend by 1 node." in str(report)
 
 
 def test_a_join_is_not_called_a_stage_of_tf_staged():

@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Iterable
 from collections.abc import Sequence
 
+from tensorflow_staging.python.automatic import setting
 from tensorflow_staging.python.explain import explain_data
 from tensorflow_staging.python.explain import explain_graph
 from tensorflow_staging.python.explain import explain_groups
@@ -33,7 +34,7 @@ def text(report: explain_data.ReportData) -> str:
     lines += ["", "What would let more run ahead:"]
     lines += [f"    {advice(item)}" for item in report.advice[:MAX_ADVICE]]
   for stage in report.stages[:_MAX_ITEMS]:
-    lines += ["", *_stage(stage)]
+    lines += ["", *_stage(stage, report.enabled)]
   if len(report.stages) > _MAX_ITEMS:
     lines += ["", f"... and {len(report.stages) - _MAX_ITEMS} more stages"]
   if report.unstaged_sources:
@@ -56,7 +57,9 @@ def summary(report: explain_data.ReportData) -> str:
   elif report.enabled:
     condition, runs = "SmartStage is on", "run"
   else:
-    condition = "SmartStage is off (optimizer_options.do_smart_stage). If it were on"
+    is_off = setting.current() == setting.Setting.OFF
+    by = f"by {setting.VARIABLE}=off" if is_off else "optimizer_options.do_smart_stage"
+    condition = f"SmartStage is off ({by}). If it were on"
     runs = "would run"
   staged = sum(len(stage.nodes) for stage in report.stages)
   if staged:
@@ -92,19 +95,20 @@ def _share(report: explain_data.ReportData, staged: int) -> str:
   return f"{staged} of the {total} nodes that depend on records alone ({100 * staged / total:.0f} %)"
 
 
-def stage_title(stage: explain_data.Stage) -> str:
-  """Returns a sentence that says what a stage is made of."""
+def stage_title(stage: explain_data.Stage, is_on: bool) -> str:
+  """Returns a sentence that says what a stage is made of, with SmartStage on or off."""
   if stage.variables:
     return f"Stage '{stage.name}', made of {counted(len(stage.nodes), 'node')} for lookups of embeddings."
   if not stage.by_hand:
     return f"Stage '{stage.name}', made by SmartStage of {counted(len(stage.nodes), 'node')}."
   if stage.nodes:
-    return f"Manual stage '{stage.name}', extended by {counted(len(stage.nodes), 'node')}."
+    extends = "extends" if is_on else "would extend"
+    return f"Manual stage '{stage.name}', which SmartStage {extends} by {counted(len(stage.nodes), 'node')}."
   return f"Manual stage '{stage.name}', to which nothing is added."
 
 
-def _stage(stage: explain_data.Stage) -> list[str]:
-  lines = [stage_title(stage), "  Records come from:"]
+def _stage(stage: explain_data.Stage, is_on: bool) -> list[str]:
+  lines = [stage_title(stage, is_on), "  Records come from:"]
   lines += _listed((f"'{name}'" for name in stage.sources), len(stage.sources))
   for title, sentences in what_it_reads(stage):
     lines.append(f"  {title}:")
@@ -185,7 +189,7 @@ def advice(item: explain_data.Advice) -> str:
     names = _names([item.node.name, *item.others])
     cause = f"one of {1 + len(item.others)} ({item.node.op}): {names}"
   else:
-    cause = f"'{item.node.name}' ({item.node.op}), which {item.node.why}"
+    cause = f"'{item.node.name}' ({item.node.op})" + (f", which {item.node.why}" if item.node.why else "")
   return f"Up to {count} in the step only because of {cause}. {item.advice}"
 
 

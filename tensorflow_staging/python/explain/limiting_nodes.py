@@ -83,7 +83,9 @@ def advice(
     own = graph.whys[graph.why_of[node]] if graph.why_of[node] >= 0 else about[node]
     # What keeps the others may be another reason: a node that saves an iterator's position also has a side effect.
     others = about.get(node, own)
-    found.append(explain_data.Advice(explain_data.OutsideNode(name, op, own.text), count, others.advice))
+    # A text for the others names the node itself.
+    why = "" if own.text.endswith(f"'{name}' ({op})") else own.text
+    found.append(explain_data.Advice(explain_data.OutsideNode(name, op, why), count, others.advice))
   found.sort(key=_most_nodes_first)
   alike: dict[tuple[str, str], list[explain_data.Advice]] = {}
   for item in found:

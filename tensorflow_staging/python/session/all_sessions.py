@@ -24,6 +24,7 @@ _lock = threading.RLock()
 # Does not keep a session alive: the runners leave it by themselves when it closes.
 _stages_of_session: "weakref.WeakKeyDictionary[session_lib.BaseSession, session_stages.SessionStages]" = (
     weakref.WeakKeyDictionary())  # Guarded by _lock.
+_managed: "weakref.WeakSet[session_lib.BaseSession]" = weakref.WeakSet()
 
 
 def start(
@@ -92,6 +93,16 @@ def has_started(session: session_lib.BaseSession) -> bool:
     stages = _stages_of_session.get(session)
   runners = stages.latest() if stages is not None else None
   return runners is not None and runners.started()
+
+
+def note_managed(session: session_lib.BaseSession) -> None:
+  """Notes that no hook of the program starts the stages of a session, but its first run that needs a record."""
+  _managed.add(session)
+
+
+def is_managed(session: session_lib.BaseSession) -> bool:
+  """Returns whether the first run that needs a record starts the stages of a session."""
+  return session in _managed
 
 
 def end(session: session_lib.BaseSession) -> bool:

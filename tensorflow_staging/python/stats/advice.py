@@ -47,12 +47,14 @@ def _of_times(stage: stage_data.StageData, period: period_lib.Period, unsettled:
   """Returns the advice that follows from times. `unsettled` is what to do while the stage chooses by itself."""
   is_busy = period.cores_busy is not None and period.cores_busy >= gain.BUSY
   if period.step_waits <= _TOLERATED:
+    if gain.hidden_seconds(period) is None:
+      return "the step hardly waits, so far."
     if gain.is_little(period):
-      return "hardly anything runs ahead; tf.staging.explain(graph, config) says why not more."
+      return "hardly anything runs ahead; print(tf.staging.explain(config=config)) says why not more."
     if is_busy:
       return (
           "the step hardly waits, but what runs beside it slows it; only a run without the stage shows whether it gains"
-          " anything, which `python -m tensorflow.staging compare` does for SmartStage.")
+          " anything: `python -m tensorflow.staging compare` for SmartStage, or the time of a step without tf.staged.")
     return "the step hardly waits; nothing to change."
   if is_busy and period.own_busy is not None and period.own_busy < _MOST * period.cores_busy:
     return (

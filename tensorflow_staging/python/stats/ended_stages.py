@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a stage has done and gained, once it has ended: so a training too short for a report says it, too."""
 
+from collections.abc import Iterable
+
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.platform import tf_logging
 
+from tensorflow_staging.python.ahead import ahead
 from tensorflow_staging.python.session import all_sessions
 from tensorflow_staging.python.stats import advice
 from tensorflow_staging.python.stats import period as period_lib
@@ -16,8 +19,18 @@ def log(session: session_lib.BaseSession) -> None:
   Args:
     session: A session whose stages have just been stopped.
   """
-  for stage in of_ended(session):
+  log_stages(of_ended(session))
+
+
+def log_stages(stages: Iterable[stage_stats.StageStats]) -> None:
+  """Logs a line about each of some stages that have ended, with the level INFO."""
+  for stage in stages:
     tf_logging.info("%s", line(stage))
+
+
+def of_steps(steps: Iterable[ahead.AheadStep]) -> list[stage_stats.StageStats]:
+  """Returns the statistics of the steps that have taken records, as `of_ended` does."""
+  return [stage for stage in stage_stats.in_all(steps) if stage.taken > 0]
 
 
 def of_ended(session: session_lib.BaseSession) -> list[stage_stats.StageStats]:

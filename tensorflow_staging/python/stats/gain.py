@@ -42,7 +42,8 @@ def hid(period: period_lib.Period) -> str:
   """Returns what the stage gained, as the part of a sentence whose subject is the stage."""
   hidden, unstaged = hidden_seconds(period), unstaged_seconds(period)
   if hidden is None and period.steps < _ENOUGH_STEPS:
-    return f"ran for {period.steps} steps, too few to say what it gained; it takes {_ENOUGH_STEPS}"
+    steps = f"{period.steps} step{'' if period.steps == 1 else 's'}"
+    return f"ran for {steps}, too few to say what it gained; it takes {_ENOUGH_STEPS}"
   if hidden is None:
     return "has timed no record, so what it gained is unknown"
   if is_little(period):

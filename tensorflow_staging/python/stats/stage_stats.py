@@ -14,6 +14,8 @@ from tensorflow.python.training import monitored_session
 from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python.ahead import ahead
+from tensorflow_staging.python.ahead import iterator_counts
+from tensorflow_staging.python.ahead import keras_callback
 from tensorflow_staging.python.session import all_sessions
 from tensorflow_staging.python.session import started_runners
 from tensorflow_staging.python.stats import advice
@@ -69,8 +71,8 @@ class Stats(list[StageStats]):
 
 @tf_export("staging.stats")
 def stats(
-    session: Union[session_lib.BaseSession, monitored_session.MonitoredSession, ahead.AheadStep]) -> Stats:
-  """Returns the statistics of the stages that run in a session, or of a step of `tf.staging.ahead`.
+    session: Union[session_lib.BaseSession, monitored_session.MonitoredSession, ahead.AheadStep, Any]) -> Stats:
+  """Returns the statistics of the stages that run in a session, of a step of `tf.staging.ahead`, or of a callback.
 
   For example:
 
@@ -92,7 +94,9 @@ def stats(
 
   Args:
     session: A `tf.compat.v1.Session` whose stages `tf.make_prefetch_hook()` runs, or the
-      `MonitoredSession` around it; or what `tf.staging.ahead` has returned, which has a stage for each iterator.
+      `MonitoredSession` around it; or what `tf.staging.ahead` has returned, which has a stage for each iterator; or a
+      callback `tf.staging.SmartStage()`: then those of its training and validation, each summed up over the epochs of
+      the latest `fit`.
 
   Returns:
     A list with a `StageStats` for each stage: a data class with the attributes `name`, `running`, `num_threads`,
@@ -103,16 +107,25 @@ def stats(
     what to do next. The list is empty if no stages run in the session, and then prints why.
 
   Raises:
-    TypeError: If `session` is neither.
+    TypeError: If `session` is none of these.
     tf.errors.UnimplementedError: If the graph was written by a version without statistics.
     tf.errors.OpError: If the session cannot run, for example because its server was lost.
   """
   if isinstance(session, ahead.AheadStep):
-    stages = stages_of(map(_counts_of_step, session.stages()))
+    stages = stages_of(_counts_of_iterators(stage.counts(), is_alive=True) for stage in session.stages())
     return Stats(stages, without="" if stages else f"no stage runs: {session.why_not or 'no step has run'}.")
+  if keras_callback.is_callback(session):
+    stages = in_all(session.steps())
+    return Stats(stages, without="" if stages else "no stage has run: no fit, evaluate or predict with the callback.")
   session = _session_of(session)
   stages = stages_of(all_sessions.stats(session)) if session is not None else []
   return Stats(stages, without="" if stages else why_no_stage.reason(session))
+
+
+def in_all(steps: Iterable[ahead.AheadStep]) -> list[StageStats]:
+  """Returns the statistics of each step that has had stages, summed up over all of its iterators."""
+  counts = [(step.counts(), bool(step.stages())) for step in steps]
+  return stages_of(_counts_of_iterators(counted, is_alive) for counted, is_alive in counts if counted is not None)
 
 
 def stages_of(counts: Iterable[started_runners.StageCounts]) -> list[StageStats]:
@@ -127,26 +140,25 @@ def _session_of(session: Any) -> Optional[session_lib.BaseSession]:
   if isinstance(session, session_lib.BaseSession):
     return session
   raise TypeError(
-      "session must be a tf.compat.v1.Session, a MonitoredSession or a step of tf.staging.ahead, got"
+      "session must be a tf.compat.v1.Session, a MonitoredSession, a step of tf.staging.ahead or a callback"
+      " tf.staging.SmartStage(), got"
       f" {session!r} of type {type(session).__name__}.")
 
 
-def _counts_of_step(stage: Any) -> started_runners.StageCounts:
-  """Returns what has been counted of a stage outside of sessions."""
-  buffer = stage.buffer_stats()
-  records, micros = stage.times()
+def _counts_of_iterators(counts: iterator_counts.IteratorCounts, is_alive: bool) -> started_runners.StageCounts:
+  """Returns what has been counted of the stages of iterators, in the form in which sessions count."""
   runner = {
-      "name": stage.name,
-      "running": buffer["state"] == "open",
-      "threads": stage.num_threads,
+      "name": counts.name,
+      "running": is_alive and counts.buffer["state"] == "open",
+      "threads": counts.num_threads,
       "ignored": 0,
-      "tunes_threads": stage.tunes_threads,
-      "threads_settled": stage.threads_settled,
+      "tunes_threads": counts.tunes_threads,
+      "threads_settled": counts.threads_settled,
       "orders_threads": True,
-      "timed_records": records,
-      "record_micros": micros,
+      "timed_records": counts.timed_records,
+      "record_micros": counts.record_micros,
   }
-  return started_runners.StageCounts(runner, buffer, None, None, None)
+  return started_runners.StageCounts(runner, counts.buffer, None, None, None)
 
 
 def _stage_stats(

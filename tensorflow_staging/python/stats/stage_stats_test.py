@@ -128,7 +128,7 @@ def test_a_session_that_is_closed_runs_no_stages():
 
 
 def test_what_is_no_session():
-  with pytest.raises(TypeError, match="session must be .* or a step of tf.staging.ahead, got 3"):
+  with pytest.raises(TypeError, match="session must be .*, a step of tf.staging.ahead or a callback .*, got 3"):
     tf.staging.stats(3)
 
 
@@ -222,13 +222,13 @@ def test_without_a_stage_it_says_why():
   with tf.Session() as sess:
     assert "SmartStage is off in the configuration of the session. Set" in _without(sess)
   with tf.Session(config=config) as sess:
-    assert "Give the session hooks=[tf.make_prefetch_hook()]" in _without(sess)
+    assert "the session has no prefetch hook. Give it hooks=[tf.make_prefetch_hook()]" in _without(sess)
     with tf.make_prefetch_hook().running(sess):
       assert "SmartStage has found nothing to run ahead of the step." in _without(sess)
   assert "the session is closed" in _without(sess)
   staged = tf.staged(record)
   with tf.Session() as sess:
-    assert "Give the session hooks=[tf.make_prefetch_hook()]" in _without(sess)
+    assert "the session has no prefetch hook. Give it hooks=[tf.make_prefetch_hook()]" in _without(sess)
     with tf.make_prefetch_hook().running(sess):
       sess.run(staged)
     assert "the hook of the stages has ended" in _without(sess)

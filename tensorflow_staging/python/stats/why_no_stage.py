@@ -29,8 +29,12 @@ def reason(session: Optional[session_lib.BaseSession]) -> str:
     return "no stage runs: the hook of the stages has ended. It may be started again."
   if all_sessions.has_started(session):
     return (
-        "no stage runs: SmartStage has found nothing to run ahead of the step. print(tf.staging.explain(graph,"
-        " config)) says why.")
+        "no stage runs: SmartStage has found nothing to run ahead of the step."
+        " print(tf.staging.explain(config=config)) says why.")
+  if all_sessions.is_managed(session):
+    return (
+        "no stage runs: no run of the session has taken a record from an iterator so far, and SmartStage runs ahead"
+        " only what follows one.")
   return (
-      "no stage runs: no hook runs them. Give the session hooks=[tf.make_prefetch_hook()], or run its steps inside"
-      " `with tf.make_prefetch_hook().running(session):`.")
+      "no stage runs: the session has no prefetch hook. Give it hooks=[tf.make_prefetch_hook()], or run its steps"
+      " inside `with tf.make_prefetch_hook().running(session):`.")

@@ -25,8 +25,9 @@ constexpr Texts kTexts[] = {
     {StepReason::kVariable, "depends on variable",
      "is a variable, or forwards a variable reference",
      "If only lookups read the variable and their values may be a little "
-     "old, let them run ahead with do_async_embedding and "
-     "tf.staging.allow_stale."},
+     "old, let them run ahead: set do_async_embedding, and "
+     "async_embedding_options.capacity and threads_num, and mark the variable "
+     "with tf.staging.allow_stale."},
     {StepReason::kPlaceholder, "depends on placeholder", "is a placeholder",
      "Let a tf.data dataset yield the value, or let tf.staged feed it with "
      "feed_dict."},
@@ -55,9 +56,11 @@ constexpr Texts kTexts[] = {
      "is marked by tf.train.mark_target_node",
      "Do not give the node to tf.train.mark_target_node, or mark a later "
      "node."},
-    {StepReason::kManualStage, "belongs to or depends on the manual stage of",
+    {StepReason::kManualStage,
+     "depends on a source that a manual stage reads ahead, that of",
      "belongs to a manual stage",
-     "Give the tensor to the tf.staged that reads its source, too."},
+     "Give its tf.staged what they use of the source, such as a label, and let "
+     "them use what it returns."},
     {StepReason::kSideEffect, "depends on an op with a state or side effect,",
      "has a state or side effect",
      "Replace the op with one that has no state, such as tf.data instead of "
