@@ -94,7 +94,10 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
     ++counters_.put;
     ++counters_.discarded;
     // Another source of the stage goes on where the steps are.
-    if (!run->IsDiscarded()) GiveBack(std::move(stored.elements));
+    if (!run->IsDiscarded()) {
+      GiveBack(std::move(stored.elements));
+      due.Add([run](const Status&) { run->PutBackTaken(); }, OkStatus());
+    }
     due.Add(std::move(done), OkStatus());
   } else if (!takes_.empty()) {
     due.Add(std::move(done), OkStatus());
@@ -117,6 +120,24 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
     } else {
       due.Add(std::move(put.done), CancelledStatus());
     }
+  }
+}
+
+void TensorBuffer::PutBack(Taken taken) {
+  ScopedDueCallbacks due;
+  mutex_lock l(mu_);
+  if (taken.reads.IsStale()) return;
+  StoredRecord stored{std::move(taken.record), 0, std::move(taken.reads),
+                      taken.is_restored};
+  if (stored.is_restored) stored.tensor_names = layout_.tensor_names;
+  stored.bytes = CountedBytes(stored);
+  --counters_.taken;
+  if (takes_.empty()) {
+    stored_bytes_ += stored.bytes;
+    records_.push_front(std::move(stored));
+  } else {
+    --counters_.put;  // Counts it again.
+    GiveToTake(std::move(stored), &due);
   }
 }
 

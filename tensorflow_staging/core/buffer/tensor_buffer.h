@@ -161,6 +161,9 @@ class TensorBuffer : public SourceReader {
   void TakeAsync(CancellationManager* cancellation, TakeDone done,
                  const void* step_container = nullptr) TF_LOCKS_EXCLUDED(mu_);
 
+  // Makes a record that was taken the oldest again, unless it is stale by now.
+  void PutBack(Taken taken) TF_LOCKS_EXCLUDED(mu_);
+
   // Ends waiting puts, takes and runs with CANCELLED, and likewise those that
   // come before Resume. Stores the records of admitted runs: as many as a stage
   // has producers at most. For takes, a closed buffer stays closed.

@@ -51,6 +51,34 @@ TEST(TensorBufferTest, PutWithoutRoomWaitsForATake) {
   ExpectBalanced(*buffer);
 }
 
+TEST(TensorBufferTest, ARecordThatIsPutBackIsTheOldestAgain) {
+  auto buffer = MakeBuffer(1);
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  EXPECT_EQ(Take(buffer.get()), 1);
+  EXPECT_EQ(Put(buffer.get(), 2), OkStatus());
+  buffer->PutBack({MakeRecord(1)});
+  EXPECT_EQ(buffer->Size(), 2);
+  EXPECT_EQ(Take(buffer.get()), 1);
+  EXPECT_EQ(Take(buffer.get()), 2);
+  // A take that waits gets it.
+  TakeResult waits;
+  buffer->TakeAsync(nullptr, waits.Callback());
+  buffer->PutBack({MakeRecord(2)});
+  EXPECT_EQ(waits.value(), 2);
+  ExpectBalanced(*buffer);
+}
+
+TEST(TensorBufferTest, AStaleRecordIsNotPutBack) {
+  auto buffer = MakeBuffer(1);
+  TestIterator iterator;
+  const ReadSet reads = iterator.reads();
+  iterator.source()->Change({});
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  EXPECT_EQ(Take(buffer.get()), 1);
+  buffer->PutBack({MakeRecord(1), reads});
+  EXPECT_EQ(buffer->Size(), 0);
+}
+
 TEST(TensorBufferTest, WaitingTakesAreServedInOrder) {
   auto buffer = MakeBuffer(1);
   TakeResult first, second;

@@ -187,6 +187,11 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
             const Status& status, TensorBuffer::Taken taken) {
           Status result = status;
           if (run != nullptr) {
+            if (status.ok() && run->keeps_elements()) {
+              run->KeepTaken([buffer = tsl::core::GetNewRef(buffer), taken] {
+                buffer->PutBack(taken);
+              });
+            }
             result.Update(run->AddReads(taken.reads));
           } else {
             taken.reads.NoteUse(taken.is_restored);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/tsl/profiler/lib/traceme.h"
@@ -25,6 +27,22 @@ constexpr std::chrono::milliseconds kLongestPause(100);
 // quickly, and a source that is broken for good takes about 1 % of a core.
 constexpr int64_t kIgnoredWithoutPause = 100;
 constexpr std::chrono::milliseconds kLongestIgnoredPause(10);
+
+// Says what to do about an error that names a placeholder which the program may
+// well feed: to its steps.
+Status WithAdvice(const std::string& stage, const Status& cause) {
+  if (!absl::StrContains(cause.message(),
+                         "must feed a value for placeholder")) {
+    return cause;
+  }
+  Status advised = cause;
+  errors::AppendToMessage(
+      &advised, "Stage '", stage,
+      "' runs by itself, so what a step feeds does not reach it. Give "
+      "tf.staged the values, by feed_dict or feed_generator, or stage only "
+      "what does not depend on the placeholder.");
+  return advised;
+}
 
 }  // namespace
 
@@ -110,7 +128,7 @@ bool Producer::EndStage(const Status& cause) {
 }
 
 bool Producer::CloseBuffer(const Status& cause) {
-  const Status status = runs_->Close(cause);
+  const Status status = runs_->Close(WithAdvice(options_.name(), cause));
   // A stage that has started before the program has initialised what it reads:
   // the next step tries again, and a step that is too early gets the error.
   const bool awaits_initialization =

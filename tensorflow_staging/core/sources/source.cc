@@ -132,6 +132,7 @@ std::vector<core::RefCountPtr<SourceReader>> Source::Change(
     changed_at_ = changing == nullptr
                       ? std::make_shared<const std::atomic<int64_t>>(Tick())
                       : changing->ended_at();
+    changed_in_ = changing == nullptr ? 0 : changing->id();
     version_.fetch_add(1, std::memory_order_acq_rel);
   }
   return Readers();
@@ -140,6 +141,11 @@ std::vector<core::RefCountPtr<SourceReader>> Source::Change(
 int64_t Source::changed_at() const {
   mutex_lock l(mu_);
   return changed_at_ == nullptr ? 0 : changed_at_->load();
+}
+
+int64_t Source::changed_in() const {
+  mutex_lock l(mu_);
+  return changed_in_;
 }
 
 core::RefCountPtr<RunHolds> Source::changing() const {

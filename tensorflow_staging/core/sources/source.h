@@ -74,6 +74,8 @@ class Source {
   // any Now() until then. All iterators that a run changes have the same time, so
   // a staged run that began before it reads none of them.
   int64_t changed_at() const TF_LOCKS_EXCLUDED(mu_);
+  // The number of that run (RunHolds::id); 0 if there was none.
+  int64_t changed_in() const TF_LOCKS_EXCLUDED(mu_);
 
   // Begins the next version, which has `restored` records for stages that are
   // no readers yet. `changing` are the holds of the session's run that changes
@@ -174,6 +176,7 @@ class Source {
   core::WeakPtr<RunHolds> saving_ TF_GUARDED_BY(mu_);
   // Null at first.
   std::shared_ptr<const std::atomic<int64_t>> changed_at_ TF_GUARDED_BY(mu_);
+  int64_t changed_in_ TF_GUARDED_BY(mu_) = 0;
   // By the stages that were readers when the checkpoint was saved. One of the
   // sources of a stage has its records, the others have none.
   RestoredRecords restored_ TF_GUARDED_BY(mu_);

@@ -78,8 +78,14 @@ Status StagedRun::AddReads(const ReadSet& reads) {
     core::RefCountPtr<RunHolds> saving;
     std::vector<SourceReader::Due> due;
     TF_RETURN_IF_ERROR(MayRead(source, version, &saving, &due));
-    // A save has what this run has taken as a record of the stage before.
-    if (saving != nullptr) saving->ClaimRecords(stage_.get());
+    if (saving != nullptr && keeps_elements_) {
+      // As for a read (IteratorRead::Begin).
+      due.push_back(saving->Hold(stage_.get()));
+      Abandon();
+    } else if (saving != nullptr) {
+      // The save has what this run has taken as a record of the stage before.
+      saving->ClaimRecords(stage_.get());
+    }
     for (SourceReader::Due& callback : due) callback();
   }
   return OkStatus();
@@ -93,8 +99,10 @@ Status StagedRun::MayRead(const std::shared_ptr<Source>& source,
   if (restored.empty()) return OkStatus();
   ReadSet from;
   from.Add(source, version);
+  // That run may go on to restore other sources of the stage, which must not
+  // drop these records.
   due->push_back(
-      stage_->OnSourceChanged(/*step=*/0, std::move(restored), from));
+      stage_->OnSourceChanged(source->changed_in(), std::move(restored), from));
   return OkStatus();
 }
 
@@ -111,6 +119,21 @@ void StagedRun::Keep(ReadElement element) {
 std::vector<ReadElement> StagedRun::elements() const {
   mutex_lock l(mu_);
   return elements_;
+}
+
+void StagedRun::KeepTaken(absl::AnyInvocable<void()> put_back) {
+  mutex_lock l(mu_);
+  taken_.push_back(std::move(put_back));
+}
+
+void StagedRun::PutBackTaken() const {
+  std::vector<absl::AnyInvocable<void()>> taken;
+  {
+    mutex_lock l(mu_);
+    taken.swap(taken_);
+  }
+  // The first one becomes the oldest again.
+  for (auto it = taken.rbegin(); it != taken.rend(); ++it) (*it)();
 }
 
 bool StagedRun::IsStale() const {
@@ -131,6 +154,7 @@ bool StagedRun::End(const Status& status) {
   end.has_put = has_put_;
   end.is_stale = !status.ok() && !has_put_ && IsStale();
   const bool is_stale = end.is_stale;
+  if (is_stale) PutBackTaken();
   if (!end.has_put) {
     mutex_lock l(mu_);
     end.reads = reads_;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/mutex.h"
@@ -75,6 +76,12 @@ class StagedRun {
   // Whether that is because the program has discarded it.
   bool IsDiscarded() const { return admitted_at_ < stage_->discarded_at(); }
 
+  // Keeps a way to put back the record of another stage that the run has taken,
+  // in case the run is repeated. Only if it keeps elements.
+  void KeepTaken(absl::AnyInvocable<void()> put_back) TF_LOCKS_EXCLUDED(mu_);
+  // Puts back what it has taken.
+  void PutBackTaken() const TF_LOCKS_EXCLUDED(mu_);
+
   // From here on the run is stale: something else gets what it has read.
   void Abandon() TF_LOCKS_EXCLUDED(mu_);
 
@@ -114,6 +121,7 @@ class StagedRun {
   // Reads in progress.
   int inside_ TF_GUARDED_BY(mu_) = 0;
   std::vector<ReadElement> elements_ TF_GUARDED_BY(mu_);
+  mutable std::vector<absl::AnyInvocable<void()>> taken_ TF_GUARDED_BY(mu_);
 };
 
 // What `cancellation` cancels belongs to `run`, which may be null, in the

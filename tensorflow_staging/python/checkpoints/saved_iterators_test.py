@@ -207,6 +207,13 @@ def _pairs(make_iterator):
   return [one, two], one.get_next() * 100 + two.get_next()
 
 
+def _chain(make_iterator):
+  one, two = (make_iterator(tf.data.Dataset.range(100)) for _ in range(2))
+  number = tf.staged(one.get_next(), capacity=2)
+  with tf.control_dependencies([number]):
+    return [one, two], number * 100 + two.get_next()
+
+
 def _seldom_two(make_iterator):
   is_one = make_iterator(tf.data.Dataset.range(100).map(lambda n: n % 8 < 5))
   one, two = (make_iterator(tf.data.Dataset.range(100)) for _ in range(2))
@@ -222,6 +229,7 @@ def _set_up(iterators):
 
 @pytest.mark.parametrize("build, steps_before, expected", [
     (_pairs, 0, [101 * n for n in range(8)]),
+    (_chain, 0, [101 * n for n in range(8)]),
     (_seldom_two, 2, [2, 3, 4, 100, 101, 102, 5, 6]),
 ])
 @pytest.mark.parametrize("make_iterator", [tf.data.make_initializable_iterator, tf.data.make_one_shot_iterator])
@@ -259,7 +267,7 @@ def test_a_stage_that_begins_to_read_an_iterator_while_it_is_saved(
       time.sleep(0.3)
       sess.run(resume)
       saving.result(timeout=30)
-      stepping.result(timeout=30)
+      assert stepping.result(timeout=30) == expected[:6]
 
   with tf.Graph().as_default():
     iterators, number = build(make_iterator)

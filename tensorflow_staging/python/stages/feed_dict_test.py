@@ -2,6 +2,7 @@
 """The `feed_dict` of a stage is evaluated for each record."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tensorflow_staging.python.testing import test_util
@@ -12,6 +13,14 @@ def test_a_placeholder_is_fed_for_each_record():
   record = tf.staged(number * 10, feed_dict={number: test_util.dataset_record(5)})
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
     assert test_util.drain(sess, record) == [0, 10, 20, 30, 40]
+
+
+def test_what_a_step_feeds_does_not_reach_the_stage():
+  words = tf.placeholder(tf.string, [], name="words")
+  staged = tf.staged(tf.strings.length(words))
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="so what a step feeds does not reach it. Give tf.staged"):
+      sess.run(staged, {words: "abc"})
 
 
 def test_any_tensor_may_be_replaced():
