@@ -21,7 +21,7 @@ SourceReader::Due NoteHandle(OpKernelContext* ctx, const void* iterator) {
   core::RefCountPtr<RunHolds> saving;
   std::vector<SourceReader::Due> due;
   // The read tells the error.
-  run->MayRead(source, source->version(), &saving, &due).IgnoreError();
+  run->MayRead(source.get(), &saving, &due).IgnoreError();
   if (saving != nullptr) {
     due.push_back(saving->Hold(run->stage()));
     run->Abandon();
@@ -55,7 +55,7 @@ void IteratorRead::Begin() {
   }
   version_ = source_->version();
   core::RefCountPtr<RunHolds> saving;
-  status_ = run_->MayRead(source_, version_, &saving, &due_);
+  status_ = run_->MayRead(source_.get(), &saving, &due_);
   // A run that saves the iterator paused only those that were readers then: the
   // saved position would come before the element of a record that it saves with
   // another iterator. A run that does not keep what it has read must go on.

@@ -123,29 +123,21 @@ Source::~Source() {
 
 std::vector<core::RefCountPtr<SourceReader>> Source::Change(
     const RestoredRecords& restored, RunHolds* changing) {
-  {
-    mutex_lock l(mu_);
-    changing_ = core::WeakPtr<RunHolds>(changing);
-    given_back_.clear();
-    restored_ = restored;
-    CountKept();
-    changed_at_ = changing == nullptr
-                      ? std::make_shared<const std::atomic<int64_t>>(Tick())
-                      : changing->ended_at();
-    changed_in_ = changing == nullptr ? 0 : changing->id();
-    version_.fetch_add(1, std::memory_order_acq_rel);
-  }
-  return Readers();
+  mutex_lock l(mu_);
+  changing_ = core::WeakPtr<RunHolds>(changing);
+  given_back_.clear();
+  restored_ = restored;
+  changed_at_ = changing == nullptr
+                    ? std::make_shared<const std::atomic<int64_t>>(Tick())
+                    : changing->ended_at();
+  changed_in_ = changing == nullptr ? 0 : changing->id();
+  version_.fetch_add(1, std::memory_order_acq_rel);
+  return ReadersHere();
 }
 
 int64_t Source::changed_at() const {
   mutex_lock l(mu_);
   return changed_at_ == nullptr ? 0 : changed_at_->load();
-}
-
-int64_t Source::changed_in() const {
-  mutex_lock l(mu_);
-  return changed_in_;
 }
 
 core::RefCountPtr<RunHolds> Source::changing() const {
@@ -179,16 +171,15 @@ std::vector<core::RefCountPtr<SourceReader>> Source::ReadersHere() {
   return readers;
 }
 
-Status Source::AddReader(SourceReader* reader,
-                         std::vector<SavedRecord>* restored,
+Status Source::AddReader(SourceReader* reader, Waiting* waiting,
                          core::RefCountPtr<RunHolds>* saving) {
-  if (num_restored_ == 0) return AddReaderHere(reader, restored, saving);
+  if (num_restored_ == 0) return AddReaderHere(reader, waiting, saving);
   std::shared_ptr<const std::atomic<int64_t>> changed_at;
   {
     mutex_lock l(mu_);
     changed_at = changed_at_;
   }
-  TF_RETURN_IF_ERROR(AddReaderHere(reader, restored, saving));
+  TF_RETURN_IF_ERROR(AddReaderHere(reader, waiting, saving));
   // A stage need not read all its sources in each run, and must not put a record
   // before those that wait at another one.
   if (changed_at == nullptr) return OkStatus();
@@ -200,13 +191,12 @@ Status Source::AddReader(SourceReader* reader,
         continue;
       }
     }
-    TF_RETURN_IF_ERROR(other->AddReaderHere(reader, restored, saving));
+    TF_RETURN_IF_ERROR(other->AddReaderHere(reader, waiting, saving));
   }
   return OkStatus();
 }
 
-Status Source::AddReaderHere(SourceReader* reader,
-                             std::vector<SavedRecord>* restored,
+Status Source::AddReaderHere(SourceReader* reader, Waiting* waiting,
                              core::RefCountPtr<RunHolds>* saving) {
   // The last reference to a reader must not go with the lock held.
   std::vector<core::RefCountPtr<SourceReader>> alive;
@@ -228,11 +218,15 @@ Status Source::AddReaderHere(SourceReader* reader,
     core::RefCountPtr<RunHolds> now = saving_.GetNewRef();
     if (now != nullptr) *saving = std::move(now);
   }
-  const auto waiting = restored_.find(reader->name());
-  if (waiting == restored_.end()) return OkStatus();
-  TF_RETURN_IF_ERROR(reader->Check(waiting->second));
-  absl::c_move(waiting->second, std::back_inserter(*restored));
-  restored_.erase(waiting);
+  const auto restored = restored_.find(reader->name());
+  if (restored == restored_.end()) return OkStatus();
+  TF_RETURN_IF_ERROR(reader->Check(restored->second));
+  if (!restored->second.empty()) {
+    absl::c_move(restored->second, std::back_inserter(waiting->records));
+    waiting->reads.Add(shared_from_this(), version_);
+    waiting->restored_in = changed_in_;
+  }
+  restored_.erase(restored);
   CountKept();
   return OkStatus();
 }

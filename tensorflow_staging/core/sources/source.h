@@ -36,7 +36,7 @@ class RunHolds;
 //
 // Lock order: the iterator's lock, a buffer's lock, this object's lock.
 // Thread-safe.
-class Source {
+class Source : public std::enable_shared_from_this<Source> {
  public:
   // A position that was restored, for the dataset that an initialiser gives.
   struct HeldPosition {
@@ -54,6 +54,13 @@ class Source {
     int64_t order;
   };
   using RestoredRecords = std::map<std::string, std::vector<SavedRecord>>;
+  // The records that waited for a stage: what they count as made from, and the
+  // number of the session's run that has restored them (RunHolds::id).
+  struct Waiting {
+    std::vector<SavedRecord> records;
+    ReadSet reads;
+    int64_t restored_in = 0;
+  };
 
   // The source of the iterator at an address.
   static std::shared_ptr<Source> Of(const void* iterator);
@@ -74,8 +81,6 @@ class Source {
   // any Now() until then. All iterators that a run changes have the same time, so
   // a staged run that began before it reads none of them.
   int64_t changed_at() const TF_LOCKS_EXCLUDED(mu_);
-  // The number of that run (RunHolds::id); 0 if there was none.
-  int64_t changed_in() const TF_LOCKS_EXCLUDED(mu_);
 
   // Begins the next version, which has `restored` records for stages that are
   // no readers yet. `changing` are the holds of the session's run that changes
@@ -93,12 +98,12 @@ class Source {
       RunHolds* saving, RestoredRecords* restored) TF_LOCKS_EXCLUDED(mu_);
 
   // Makes a stage a reader, also of the sources that were restored in the same
-  // run of a session and which it read when the checkpoint was saved. Adds to
-  // `*restored` the records that wait for it there. Returns INVALID_ARGUMENT if
-  // they do not fit it. Sets `*saving` to the holds of a session's run that is
-  // saving the iterator, if the stage was no reader before: then it may not be
-  // paused.
-  Status AddReader(SourceReader* reader, std::vector<SavedRecord>* restored,
+  // run of a session and which it read when the checkpoint was saved. Sets
+  // `*waiting` to the records that wait for it there. Returns INVALID_ARGUMENT
+  // if they do not fit it. Sets `*saving` to the holds of a session's run that
+  // is saving the iterator, if the stage was no reader before: then it may not
+  // be paused.
+  Status AddReader(SourceReader* reader, Waiting* waiting,
                    core::RefCountPtr<RunHolds>* saving) TF_LOCKS_EXCLUDED(mu_);
 
   // Whether anybody must call TakeGivenBack, CheckNoneWaits, IsClaimed or
@@ -152,7 +157,7 @@ class Source {
   ~Source();
 
  private:
-  Status AddReaderHere(SourceReader* reader, std::vector<SavedRecord>* restored,
+  Status AddReaderHere(SourceReader* reader, Waiting* waiting,
                        core::RefCountPtr<RunHolds>* saving)
       TF_LOCKS_EXCLUDED(mu_);
   std::vector<core::RefCountPtr<SourceReader>> ReadersHere()

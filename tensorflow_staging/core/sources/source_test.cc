@@ -80,12 +80,12 @@ TEST(SourceTest, ReadersAreInTheOrderInWhichTheyBecameSo) {
   const auto first = MakeStage("first");
   auto gone = MakeStage("gone");
   const auto last = MakeStage("last");
-  std::vector<SavedRecord> restored;
+  Source::Waiting restored;
   core::RefCountPtr<RunHolds> saving;
   for (TensorBuffer* stage :
        {first.get(), gone.get(), last.get(), first.get()}) {
     EXPECT_EQ(source.AddReader(stage, &restored, &saving), OkStatus());
-    EXPECT_TRUE(restored.empty());
+    EXPECT_TRUE(restored.records.empty());
   }
   gone.reset();
   const auto readers = source.Readers();
@@ -129,7 +129,7 @@ TEST(SourceTest, AStageThatBecomesAReaderDuringASaveHearsOfIt) {
   Source& source = *iterator.source();
   const auto known = MakeStage("known");
   const auto late = MakeStage("late");
-  std::vector<SavedRecord> restored;
+  Source::Waiting restored;
   core::RefCountPtr<RunHolds> saving;
   EXPECT_EQ(source.AddReader(known.get(), &restored, &saving), OkStatus());
   core::RefCountPtr<RunHolds> holds(new RunHolds(nullptr));
@@ -154,17 +154,36 @@ TEST(SourceTest, RestoredRecordsWaitForTheirStage) {
   EXPECT_TRUE(Source::AnyKept());
   const auto other = MakeStage("other");
   const auto late = MakeStage("late");
-  std::vector<SavedRecord> restored;
+  Source::Waiting restored;
   core::RefCountPtr<RunHolds> saving;
   EXPECT_EQ(source.AddReader(other.get(), &restored, &saving), OkStatus());
-  EXPECT_TRUE(restored.empty());
+  EXPECT_TRUE(restored.records.empty());
   EXPECT_EQ(source.AddReader(late.get(), &restored, &saving), OkStatus());
-  ASSERT_EQ(restored.size(), 1);
-  EXPECT_EQ(restored[0].tensors[0].scalar<int64_t>()(), 7);
+  ASSERT_EQ(restored.records.size(), 1);
+  EXPECT_EQ(restored.records[0].tensors[0].scalar<int64_t>()(), 7);
   EXPECT_FALSE(Source::AnyKept());
-  restored.clear();
+  restored = {};
   EXPECT_EQ(source.AddReader(late.get(), &restored, &saving), OkStatus());
-  EXPECT_TRUE(restored.empty());
+  EXPECT_TRUE(restored.records.empty());
+}
+
+TEST(SourceTest, WaitingRecordsAreOfTheRunAndTheVersionThatRestoredThem) {
+  TestIterator one, two;
+  core::RefCountPtr<RunHolds> holds(new RunHolds(nullptr));
+  one.source()->Change({{"stage", Saved(7)}}, holds.get());
+  two.source()->Change({{"stage", {}}}, holds.get());
+  const auto stage = MakeStage("stage");
+  Source::Waiting restored;
+  core::RefCountPtr<RunHolds> saving;
+  EXPECT_EQ(two.source()->AddReader(stage.get(), &restored, &saving),
+            OkStatus());
+  EXPECT_EQ(restored.restored_in, holds->id());
+  EXPECT_FALSE(restored.reads.IsStale());
+  // They wait at the first iterator.
+  two.source()->Change({});
+  EXPECT_FALSE(restored.reads.IsStale());
+  one.source()->Change({});
+  EXPECT_TRUE(restored.reads.IsStale());
 }
 
 TEST(SourceTest, AStageGetsItsRecordsWhicheverRestoredIteratorItReadsFirst) {
@@ -177,12 +196,12 @@ TEST(SourceTest, AStageGetsItsRecordsWhicheverRestoredIteratorItReadsFirst) {
   // Nothing waits there that would come first.
   EXPECT_EQ(two.source()->CheckNoneWaits(nullptr), OkStatus());
   const auto stage = MakeStage("stage");
-  std::vector<SavedRecord> restored;
+  Source::Waiting restored;
   core::RefCountPtr<RunHolds> saving;
   EXPECT_EQ(two.source()->AddReader(stage.get(), &restored, &saving),
             OkStatus());
-  ASSERT_EQ(restored.size(), 1);
-  EXPECT_EQ(restored[0].tensors[0].scalar<int64_t>()(), 7);
+  ASSERT_EQ(restored.records.size(), 1);
+  EXPECT_EQ(restored.records[0].tensors[0].scalar<int64_t>()(), 7);
   // A save of the other one waits for the stage, too.
   EXPECT_EQ(one.source()->Readers().size(), 1);
   EXPECT_TRUE(of_another_run.source()->Readers().empty());
@@ -196,12 +215,12 @@ TEST(SourceTest, RestoredRecordsThatDoNotFitTheirStageStay) {
   RecordLayout layout;
   layout.tensor_names = {"image:0"};
   stage->KeepRecordsOn("CPU:0", layout);
-  std::vector<SavedRecord> restored;
+  Source::Waiting restored;
   core::RefCountPtr<RunHolds> saving;
   for (int i = 0; i < 2; ++i) {
     const Status status = source.AddReader(stage.get(), &restored, &saving);
     EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
-    EXPECT_TRUE(restored.empty());
+    EXPECT_TRUE(restored.records.empty());
   }
 }
 

@@ -77,7 +77,7 @@ Status StagedRun::AddReads(const ReadSet& reads) {
   for (const auto& [source, version] : reads) {
     core::RefCountPtr<RunHolds> saving;
     std::vector<SourceReader::Due> due;
-    TF_RETURN_IF_ERROR(MayRead(source, version, &saving, &due));
+    TF_RETURN_IF_ERROR(MayRead(source.get(), &saving, &due));
     if (saving != nullptr && keeps_elements_) {
       // As for a read (IteratorRead::Begin).
       due.push_back(saving->Hold(stage_.get()));
@@ -91,18 +91,13 @@ Status StagedRun::AddReads(const ReadSet& reads) {
   return OkStatus();
 }
 
-Status StagedRun::MayRead(const std::shared_ptr<Source>& source,
-                          int64_t version, core::RefCountPtr<RunHolds>* saving,
+Status StagedRun::MayRead(Source* source, core::RefCountPtr<RunHolds>* saving,
                           std::vector<SourceReader::Due>* due) {
-  std::vector<SavedRecord> restored;
-  TF_RETURN_IF_ERROR(source->AddReader(stage_.get(), &restored, saving));
-  if (restored.empty()) return OkStatus();
-  ReadSet from;
-  from.Add(source, version);
-  // That run may go on to restore other sources of the stage, which must not
-  // drop these records.
-  due->push_back(
-      stage_->OnSourceChanged(source->changed_in(), std::move(restored), from));
+  Source::Waiting waiting;
+  TF_RETURN_IF_ERROR(source->AddReader(stage_.get(), &waiting, saving));
+  if (waiting.records.empty()) return OkStatus();
+  due->push_back(stage_->OnSourceChanged(
+      waiting.restored_in, std::move(waiting.records), waiting.reads));
   return OkStatus();
 }
 

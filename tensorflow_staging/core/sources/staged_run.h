@@ -85,12 +85,10 @@ class StagedRun {
   // From here on the run is stale: something else gets what it has read.
   void Abandon() TF_LOCKS_EXCLUDED(mu_);
 
-  // The run may read `source`, which has `version`: makes the stage a reader, and
-  // gives it the records that wait for it. Returns INVALID_ARGUMENT if these do
-  // not fit it. Sets `*saving` as Source::AddReader does. Call `due` without
-  // locks.
-  Status MayRead(const std::shared_ptr<Source>& source, int64_t version,
-                 core::RefCountPtr<RunHolds>* saving,
+  // The run may read `source`: makes the stage a reader, and gives it the records
+  // that wait for it. Returns INVALID_ARGUMENT if these do not fit it. Sets
+  // `*saving` as Source::AddReader does. Call `due` without locks.
+  Status MayRead(Source* source, core::RefCountPtr<RunHolds>* saving,
                  std::vector<SourceReader::Due>* due);
 
   void NotePut() { has_put_ = true; }

@@ -2,6 +2,7 @@
 """A restored program goes on with the record after the last one that a step had taken."""
 
 import contextlib
+import os
 import time
 from concurrent import futures
 
@@ -10,6 +11,9 @@ import tensorflow.compat.v1 as tf
 
 from tensorflow_staging.python.testing import numbers_programs
 from tensorflow_staging.python.testing import test_util
+
+# How often a program restores while its stages begin.
+_RESTORES = int(os.environ.get("STAGING_REPEATS", "20"))
 
 
 @pytest.fixture(params=numbers_programs.KINDS)
@@ -283,6 +287,41 @@ def test_a_stage_that_begins_to_read_an_iterator_while_it_is_saved(
       sess.run(restore)
       with tf.make_prefetch_hook().running(sess):
         assert [sess.run(number) for _ in expected] == expected
+
+
+def _chosen_handle(make_iterator):
+  is_one = make_iterator(tf.data.Dataset.range(1000).map(lambda n: n % 8 < 5))
+  one, two = (make_iterator(tf.data.Dataset.range(1000)) for _ in range(2))
+
+  @tf.function
+  def read(handle):
+    return tf.data.Iterator.from_string_handle(handle, tf.int64, []).get_next()
+
+  return [is_one, one, two], read(tf.where(is_one.get_next(), one.string_handle(), two.string_handle()))
+
+
+@pytest.mark.parametrize("build", [_pairs, _seldom_two, _chosen_handle])
+def test_a_restore_while_a_stage_begins_to_read(build, tmp_path):
+  with tf.Graph().as_default():
+    iterators, number = build(tf.data.make_initializable_iterator)
+    number = tf.staged(number, capacity=2)
+    tf.staging.save_iterators(*iterators)
+    saver = tf.train.Saver(tf.get_collection(tf.GraphKeys.SAVEABLE_OBJECTS))
+    initializers = [iterator.initializer for iterator in iterators]
+    with tf.Session() as sess:
+      sess.run(initializers)
+      with tf.make_prefetch_hook().running(sess):
+        for _ in range(5):
+          sess.run(number)
+        path = saver.save(sess, str(tmp_path / "model"))
+        expected = [sess.run(number) for _ in range(6)]
+    for attempt in range(_RESTORES):
+      with tf.Session() as sess:
+        sess.run(initializers)
+        with tf.make_prefetch_hook().running(sess):
+          time.sleep(0.001 * (attempt % 4))
+          saver.restore(sess, path)
+          assert [sess.run(number) for _ in range(6)] == expected, attempt
 
 
 def test_tensors_of_every_kind_come_back(tmp_path):
