@@ -8,6 +8,7 @@
 #
 #   kills          kills a training process 200 times
 #   histories      compares 2,000 random histories of iterators with and without stages
+#   restores       restores 500 times into sessions whose stages have just started
 #   ahead          runs each case of TensorFlow 2's part a hundred times
 #   ahead_order    runs them thirty times with three threads for each stage
 #   exactly_once   sends ten million records through stages that are interrupted all the time
@@ -20,7 +21,7 @@
 #   address, thread      our C++ tests under the sanitizers
 #
 # dist/nightly/PART.log keeps what each part prints. The last lines say how each part ended and how long it took.
-all_parts=(kills histories ahead ahead_order exactly_once soak sessions closes full pools smart variable cc address thread)
+all_parts=(kills histories restores ahead ahead_order exactly_once soak sessions closes full pools smart variable cc address thread)
 parts=("${@:-${all_parts[@]}}")
 steps_total=$((2 + ${#parts[@]}))
 source "$(dirname "$0")/steps.sh"
@@ -34,6 +35,10 @@ command_of() {
   case $1 in
     kills) command=(env STAGING_KILLS=100 "$venv/bin/pytest" tests/exactly_once/killed_training_test.py) ;;
     histories) command=(env STAGING_HISTORIES=2000 "$venv/bin/pytest" tests/exactly_once/histories_test.py) ;;
+    restores)
+      command=(env STAGING_REPEATS=500 "$venv/bin/pytest" -k restore_while
+        tensorflow_staging/python/checkpoints/saved_iterators_test.py)
+      ;;
     ahead)
       command=(env STAGING_REPEATS=100 "$venv/bin/pytest" -n 3 tensorflow_staging/python/ahead/ahead_test.py)
       ;;

@@ -4,6 +4,8 @@
 Each of these has its tests elsewhere. Here they meet, in a table, and each cell is what a program without a stage does.
 """
 
+import os
+
 import pytest
 import tensorflow.compat.v1 as tf
 
@@ -14,6 +16,8 @@ from tensorflow_staging.python.testing import test_util
 # More than all stages of a chain hold.
 _COUNT = 12
 _CAPACITY = 3
+# How often the data of a chain begins anew.
+_BEGINNINGS = int(os.environ.get("STAGING_REPEATS", "200"))
 
 _WAYS = ("unstaged", "staged", "smart_stage", "both", "chain", "join")
 _SITUATIONS = ("second_consumer", "function", "fed_handle", "failing_initialiser", "branch_not_taken")
@@ -175,3 +179,24 @@ def test_a_checkpoint_while_records_wait(program, way, situation, tmp_path):
     assert restored.drain() == list(range(_COUNT))
   # The save changes nothing for the session that saved.
   assert program.drain() == list(range(2, _COUNT))
+
+
+@pytest.mark.parametrize("restores", [False, True])
+def test_a_chain_whose_stages_each_read_an_iterator_begins_anew(restores, tmp_path):
+  one, two = (tf.data.make_initializable_iterator(tf.data.Dataset.range(100)) for _ in range(2))
+  number = tf.staged(tf.staged(one.get_next(), capacity=3) * 100 + two.get_next(), capacity=3)
+  tf.staging.save_iterators(one, two)
+  saver = tf.train.Saver(tf.get_collection(tf.GraphKeys.SAVEABLE_OBJECTS))
+  with tf.Session() as sess:
+    initializers = [one.initializer, two.initializer]
+    sess.run(initializers)
+    path = saver.save(sess, str(tmp_path / "model"))
+    with tf.make_prefetch_hook().running(sess):
+      # What the stages are doing when the data begins anew differs each time.
+      for attempt in range(_BEGINNINGS):
+        steps = attempt % 7
+        assert [sess.run(number) for _ in range(steps)] == [101 * n for n in range(steps)], attempt
+        if restores:
+          saver.restore(sess, path)
+        else:
+          sess.run(initializers)

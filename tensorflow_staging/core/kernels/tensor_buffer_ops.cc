@@ -181,13 +181,14 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
   // `run` is the run of another stage that takes the record, or null.
   void Take(OpKernelContext* ctx, TensorBuffer* buffer,
             std::shared_ptr<StagedRun> run, DoneCallback done) const {
+    if (run != nullptr) buffer->AddTaker(run->stage());
     buffer->TakeAsync(
         ctx->cancellation_manager(),
         [this, ctx, buffer, run = std::move(run), done = std::move(done)](
             const Status& status, TensorBuffer::Taken taken) {
           Status result = status;
           if (run != nullptr) {
-            if (status.ok() && run->keeps_elements()) {
+            if (status.ok() && run->MayPutBack(taken.reads)) {
               run->KeepTaken([buffer = tsl::core::GetNewRef(buffer), taken] {
                 buffer->PutBack(taken);
               });

@@ -122,6 +122,29 @@ Status MakeReader(const Tensor& position,
 
 using Readers = std::vector<core::RefCountPtr<SourceReader>>;
 
+// Adds `reader` to `*after`, after the stages that take its records, unless it
+// is in `*visited`.
+void AddAfterTakers(core::RefCountPtr<SourceReader> reader,
+                    std::set<const SourceReader*>* visited, Readers* after) {
+  if (!visited->insert(reader.get()).second) return;
+  for (core::RefCountPtr<SourceReader>& taker : reader->Takers()) {
+    AddAfterTakers(std::move(taker), visited, after);
+  }
+  after->push_back(std::move(reader));
+}
+
+// Adds the stages that take records of `readers`, or of those. Each comes after
+// the stages whose records it takes.
+Readers WithTakers(Readers readers) {
+  std::set<const SourceReader*> visited;
+  Readers ordered;
+  for (core::RefCountPtr<SourceReader>& reader : readers) {
+    AddAfterTakers(std::move(reader), &visited, &ordered);
+  }
+  absl::c_reverse(ordered);
+  return ordered;
+}
+
 // Waits until all of `readers` are quiet, and holds them then; none after an
 // error.
 Status PauseStages(const Readers& readers, const RunHolds& holds,
@@ -320,7 +343,7 @@ Status SaveRecords(const void* iterator, OpKernelContext* ctx,
   state.initializer = source->initializer();
   // Records of an earlier checkpoint may wait for stages that have not read yet.
   Source::RestoredRecords waiting;
-  Readers readers = source->Readers();
+  Readers readers = WithTakers(source->Readers());
   // Of several iterators of a stage, the first that is saved has its records.
   std::set<const SourceReader*> claimed;
   while (true) {
@@ -329,9 +352,10 @@ Status SaveRecords(const void* iterator, OpKernelContext* ctx,
       if (holds->ClaimRecords(reader.get())) claimed.insert(reader.get());
     }
     const Status copied = CopyRecords(*source, readers, claimed, ctx, &state);
-    // Another stage may have begun to read meanwhile, also records of these. One
-    // that does so from here on finds that the iterator is being saved.
-    Readers now = source->ReadersToSave(holds.get(), &waiting);
+    // Another stage may have begun to read meanwhile, or to take records of
+    // these. One that does so from here on finds that the iterator is being
+    // saved.
+    Readers now = WithTakers(source->ReadersToSave(holds.get(), &waiting));
     const bool are_all = absl::c_all_of(now, [&readers](const auto& reader) {
       return absl::c_linear_search(readers, reader);
     });

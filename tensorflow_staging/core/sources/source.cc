@@ -61,6 +61,27 @@ SourceReader::~SourceReader() {
   stages->names.erase(stages->names.find(name_));
 }
 
+void SourceReader::AddTaker(SourceReader* taker) {
+  mutex_lock l(takers_mu_);
+  for (auto& [address, weak] : takers_) {
+    if (address != taker) continue;
+    // The one before, which is gone, may have had the same address.
+    weak = core::WeakPtr<SourceReader>(taker);
+    return;
+  }
+  takers_.emplace_back(taker, core::WeakPtr<SourceReader>(taker));
+}
+
+std::vector<core::RefCountPtr<SourceReader>> SourceReader::Takers() {
+  std::vector<core::RefCountPtr<SourceReader>> takers;
+  mutex_lock l(takers_mu_);
+  for (const auto& [address, weak] : takers_) {
+    core::RefCountPtr<SourceReader> taker = weak.GetNewRef();
+    if (taker != nullptr) takers.push_back(std::move(taker));
+  }
+  return takers;
+}
+
 Status SourceReader::AwaitPause(const void* step_container,
                                 CancellationManager* cancellation) {
   Status paused;

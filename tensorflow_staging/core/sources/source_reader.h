@@ -13,8 +13,10 @@
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/resource_base.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/status.h"
+#include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/framework/scoped_thread_value.h"
 #include "tensorflow_staging/core/records/record_copies.h"
 #include "tensorflow_staging/core/sources/read_set.h"
@@ -129,8 +131,18 @@ class SourceReader : public ResourceBase {
   virtual std::vector<ReadElement> ElementsOf(const Source* source) const = 0;
   virtual RecordLayout Layout() const = 0;
 
+  // Another stage, `taker`, is going to take a record of this one.
+  void AddTaker(SourceReader* taker) TF_LOCKS_EXCLUDED(takers_mu_);
+  // The stages that take records of this one.
+  std::vector<core::RefCountPtr<SourceReader>> Takers()
+      TF_LOCKS_EXCLUDED(takers_mu_);
+
  private:
   const std::string name_;
+  mutex takers_mu_;
+  // The address tells stages apart while the weak reference is alive.
+  std::vector<std::pair<const SourceReader*, core::WeakPtr<SourceReader>>>
+      takers_ TF_GUARDED_BY(takers_mu_);
 };
 
 // How a runner finds the buffer of its stage, if the session is a local one:

@@ -78,9 +78,12 @@ Status StagedRun::AddReads(const ReadSet& reads) {
     core::RefCountPtr<RunHolds> saving;
     std::vector<SourceReader::Due> due;
     TF_RETURN_IF_ERROR(MayRead(source.get(), &saving, &due));
-    if (saving != nullptr && keeps_elements_) {
-      // As for a read (IteratorRead::Begin).
-      due.push_back(saving->Hold(stage_.get()));
+    // As for a read (IteratorRead::Begin). A run that changes the source may go on
+    // to change others of the stage.
+    core::RefCountPtr<RunHolds> holds = source->changing();
+    if (holds == nullptr && keeps_elements_) holds = std::move(saving);
+    if (holds != nullptr) {
+      due.push_back(holds->Hold(stage_.get()));
       Abandon();
     } else if (saving != nullptr) {
       // The save has what this run has taken as a record of the stage before.
@@ -114,6 +117,14 @@ void StagedRun::Keep(ReadElement element) {
 std::vector<ReadElement> StagedRun::elements() const {
   mutex_lock l(mu_);
   return elements_;
+}
+
+bool StagedRun::MayPutBack(const ReadSet& reads) const {
+  if (keeps_elements_) return true;
+  for (const auto& [source, version] : reads) {
+    if (source->changed_at() > admitted_at_) return true;
+  }
+  return false;
 }
 
 void StagedRun::KeepTaken(absl::AnyInvocable<void()> put_back) {

@@ -76,8 +76,11 @@ class StagedRun {
   // Whether that is because the program has discarded it.
   bool IsDiscarded() const { return admitted_at_ < stage_->discarded_at(); }
 
-  // Keeps a way to put back the record of another stage that the run has taken,
-  // in case the run is repeated. Only if it keeps elements.
+  // Whether the run may have to put back a record that was made from `reads`: it
+  // keeps elements, or was admitted before these were changed, as it waited for
+  // the record. Then a read of what else has changed repeats it.
+  bool MayPutBack(const ReadSet& reads) const;
+  // Keeps a way to put back the record of another stage that the run has taken.
   void KeepTaken(absl::AnyInvocable<void()> put_back) TF_LOCKS_EXCLUDED(mu_);
   // Puts back what it has taken.
   void PutBackTaken() const TF_LOCKS_EXCLUDED(mu_);
