@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_BUFFER_DUE_CALLBACKS_H_
 #define TENSORFLOW_STAGING_CORE_BUFFER_DUE_CALLBACKS_H_
 
+#include <cstdint>
 #include <tuple>
 #include <utility>
 
@@ -26,6 +27,8 @@ struct TakenRecord {
   bool is_restored = false;
   // Only so that they are not destroyed under the buffer's lock.
   std::vector<ReadElement> elements;
+  // The session's run that restored it.
+  int64_t step = 0;
 };
 
 // Callbacks that a buffer collects under its lock and runs without it.

@@ -128,7 +128,7 @@ void TensorBuffer::PutBack(Taken taken) {
   mutex_lock l(mu_);
   if (taken.reads.IsStale()) return;
   StoredRecord stored{std::move(taken.record), 0, std::move(taken.reads),
-                      taken.is_restored};
+                      taken.is_restored, taken.step};
   if (stored.is_restored) stored.tensor_names = layout_.tensor_names;
   stored.bytes = CountedBytes(stored);
   --counters_.taken;
@@ -338,7 +338,7 @@ void TensorBuffer::GiveToTake(StoredRecord stored, DueCallbacks* due) {
   ++counters_.taken;
   due->AddTake(std::move(take.done), OkStatus(),
                {std::move(stored.record), std::move(stored.reads),
-                stored.is_restored, std::move(stored.elements)});
+                stored.is_restored, std::move(stored.elements), stored.step});
 }
 
 void TensorBuffer::GiveOldest(TakeDone done, DueCallbacks* due) {
@@ -358,7 +358,7 @@ void TensorBuffer::GiveOldest(TakeDone done, DueCallbacks* due) {
   AdmitPuts(due);
   due->AddTake(std::move(done), OkStatus(),
                {std::move(stored.record), std::move(stored.reads),
-                stored.is_restored, std::move(stored.elements)});
+                stored.is_restored, std::move(stored.elements), stored.step});
 }
 
 void TensorBuffer::AdmitPuts(DueCallbacks* due) {
