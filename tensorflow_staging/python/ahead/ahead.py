@@ -411,6 +411,14 @@ class AheadStep:
     _stop_all(self._stages, self._ended)
 
 
+class OwnsSteps:
+  """Calls steps for a program, as the Keras callback does."""
+
+  def steps(self) -> list[AheadStep]:
+    """Returns the steps that it has called, or calls."""
+    raise NotImplementedError
+
+
 def _is_only_iterator(args: tuple[Any, ...]) -> bool:
   return len(args) == 1 and _is_iterator(args[0])
 

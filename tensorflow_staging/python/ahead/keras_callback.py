@@ -138,7 +138,7 @@ def _callback_class() -> type:
   """Returns the class of the callback. Keras takes long to import, so who does not use it does not import it."""
   keras_callbacks = importlib.import_module("keras.src.callbacks")
 
-  class SmartStageCallback(keras_callbacks.Callback):
+  class SmartStageCallback(keras_callbacks.Callback, ahead.OwnsSteps):
     """See `tf.staging.SmartStage`."""
 
     def __init__(self, options: dict[str, Any]):
@@ -157,7 +157,6 @@ def _callback_class() -> type:
           tuple(divided for step in self._steps.values() for divided in step.report().steps))
 
     def steps(self) -> list[ahead.AheadStep]:
-      """Returns the steps in place of the model's functions."""
       return list(self._steps.values())
 
     def set_model(self, model: Any) -> None:

@@ -15,7 +15,6 @@ from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python.ahead import ahead
 from tensorflow_staging.python.ahead import iterator_counts
-from tensorflow_staging.python.ahead import keras_callback
 from tensorflow_staging.python.session import all_sessions
 from tensorflow_staging.python.session import started_runners
 from tensorflow_staging.python.stats import advice
@@ -114,7 +113,7 @@ def stats(
   if isinstance(session, ahead.AheadStep):
     stages = stages_of(_counts_of_iterators(stage.counts(), is_alive=True) for stage in session.stages())
     return Stats(stages, without="" if stages else f"no stage runs: {session.why_not or 'no step has run'}.")
-  if keras_callback.is_callback(session):
+  if isinstance(session, ahead.OwnsSteps):
     stages = in_all(session.steps())
     return Stats(stages, without="" if stages else "no stage has run: no fit, evaluate or predict with the callback.")
   session = _session_of(session)
