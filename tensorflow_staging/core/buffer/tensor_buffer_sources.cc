@@ -122,11 +122,11 @@ TensorBuffer::Due TensorBuffer::OnSourceChanged(
   {
     mutex_lock l(mu_);
     // A restored record says nothing of what it was made from. It goes with any
-    // source of the stage that another run changes.
+    // source of the stage that a later run changes.
     discarded = Drop(
         [step](const StoredRecord& stored) {
           return stored.reads.IsStale() ||
-                 (stored.is_restored && step != 0 && stored.step != step);
+                 (stored.is_restored && stored.step < step);
         },
         &due, &given_back);
     if (state_ == State::kEnding || state_ == State::kClosed) {
@@ -138,6 +138,8 @@ TensorBuffer::Due TensorBuffer::OnSourceChanged(
     // Another source of the stage goes on where the steps are.
     GiveBack(std::move(given_back));
     for (SavedRecord& saved : restored) {
+      // They may have waited at a source that has changed again meanwhile.
+      if (reads.IsStale()) break;
       StoredRecord stored{
           std::move(saved.tensors), 0,    reads,
           /*is_restored=*/true,     step, std::move(saved.tensor_names)};
