@@ -8,7 +8,7 @@
 #
 #   kills          kills a training process 200 times
 #   histories      compares 2,000 random histories of iterators with and without stages
-#   restores       restores, or begins the data anew, a thousand times while stages begin or run
+#   restores       restores, or begins the data anew, a thousand times while stages begin or run; histories of several iterators
 #   ahead          runs each case of TensorFlow 2's part a hundred times
 #   ahead_order    runs them thirty times with three threads for each stage
 #   exactly_once   sends ten million records through stages that are interrupted all the time
@@ -36,8 +36,8 @@ command_of() {
     kills) command=(env STAGING_KILLS=100 "$venv/bin/pytest" tests/exactly_once/killed_training_test.py) ;;
     histories) command=(env STAGING_HISTORIES=2000 "$venv/bin/pytest" tests/exactly_once/histories_test.py) ;;
     restores)
-      command=(env STAGING_REPEATS=1000 "$venv/bin/pytest" -k "restore_while or chain_whose"
-        tensorflow_staging/python/checkpoints/saved_iterators_test.py tests/exactly_once/restarts_test.py)
+      command=(env STAGING_REPEATS=1000 "$venv/bin/pytest" -n 3 -k "restore_while or chain_whose or several_iterators"
+        tensorflow_staging/python/checkpoints/saved_iterators_test.py tests/exactly_once)
       ;;
     ahead)
       command=(env STAGING_REPEATS=100 "$venv/bin/pytest" -n 3 tensorflow_staging/python/ahead/ahead_test.py)

@@ -95,7 +95,7 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
     ++counters_.discarded;
     // Another source of the stage goes on where the steps are.
     if (!run->IsDiscarded()) {
-      GiveBack(std::move(stored.elements));
+      GiveBack(run->elements());
       due.Add([run](const Status&) { run->PutBackTaken(); }, OkStatus());
     }
     due.Add(std::move(done), OkStatus());
@@ -142,7 +142,7 @@ void TensorBuffer::PutBack(Taken taken) {
 }
 
 void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
-                             const void* step_container) {
+                             const void* step_container, const StagedRun* run) {
   ScopedDueCallbacks due;
   std::optional<int64_t> settled;
   {
@@ -162,8 +162,10 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
       due.AddTake(std::move(done), CancelledStatus());
     } else if (gate_.IsHeldBy(step_container)) {
       due.AddTake(std::move(done), HeldByTakerStatus());
+    } else if (run != nullptr && run->is_abandoned()) {
+      due.AddTake(std::move(done), AbandonedStatus());
     } else {
-      WaitingTake take = {std::move(done), NowMicros(), step_container};
+      WaitingTake take = {std::move(done), NowMicros(), step_container, run};
       if (!Wait(&takes_, cancellation,
                 state_ == State::kIdle ? options_.idle_timeout_millis : 0,
                 &take)) {
@@ -176,6 +178,15 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
               << *settled << " record" << (*settled == 1 ? "" : "s")
               << " (within " << (options_.capacity_bytes >> 20) << " MiB).";
   }
+}
+
+void TensorBuffer::EndTakesOf(const StagedRun* run) {
+  ScopedDueCallbacks due;
+  mutex_lock l(mu_);
+  takes_.RemoveIf([run](const WaitingTake& take) { return take.run == run; },
+                  [this, &due](WaitingTake take) {
+                    due.AddTake(std::move(take.done), AbandonedStatus());
+                  });
 }
 
 void TensorBuffer::Cancel() {

@@ -157,9 +157,14 @@ class TensorBuffer : public SourceReader {
   //   FAILED_PRECONDITION  if nothing fed the buffer within
   //                        idle_timeout_millis;
   //   INVALID_ARGUMENT     if the record could only come when the session's run
-  //                        that takes it has ended, because it holds the stage.
+  //                        that takes it has ended, because it holds the stage;
+  //   ABORTED              if `run`, the staged run that takes the record, or
+  //                        null, is abandoned.
   void TakeAsync(CancellationManager* cancellation, TakeDone done,
-                 const void* step_container = nullptr) TF_LOCKS_EXCLUDED(mu_);
+                 const void* step_container = nullptr,
+                 const StagedRun* run = nullptr) TF_LOCKS_EXCLUDED(mu_);
+  // Ends the waits of an abandoned run.
+  void EndTakesOf(const StagedRun* run) TF_LOCKS_EXCLUDED(mu_);
 
   // Makes a record that was taken the oldest again, unless it is stale by now.
   void PutBack(Taken taken) TF_LOCKS_EXCLUDED(mu_);
@@ -270,6 +275,7 @@ class TensorBuffer : public SourceReader {
     TakeDone done;
     int64_t since_micros;
     const void* step_container;
+    const StagedRun* run;
     Watch watch = {};
   };
 
@@ -363,6 +369,7 @@ class TensorBuffer : public SourceReader {
   Status CancelledStatus() const;
   Status NotFedStatus() const;
   Status EndedStatus() const;
+  Status AbandonedStatus() const;
   Status HeldByTakerStatus() const;
   Status PauseTimedOutStatus() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

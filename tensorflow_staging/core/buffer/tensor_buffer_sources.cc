@@ -137,11 +137,13 @@ TensorBuffer::Due TensorBuffer::OnSourceChanged(
     }
     // Another source of the stage goes on where the steps are.
     GiveBack(std::move(given_back));
+    ReadSet made_from = reads;
+    made_from.MarkRestored();
     for (SavedRecord& saved : restored) {
       // They may have waited at a source that has changed again meanwhile.
       if (reads.IsStale()) break;
       StoredRecord stored{
-          std::move(saved.tensors), 0,    reads,
+          std::move(saved.tensors), 0,    made_from,
           /*is_restored=*/true,     step, std::move(saved.tensor_names)};
       stored.bytes = CountedBytes(stored);
       if (takes_.empty()) {
@@ -163,16 +165,21 @@ TensorBuffer::Due TensorBuffer::OnSourceChanged(
 
 void TensorBuffer::Pause(const void* step_container,
                          CancellationManager* cancellation, Done done) {
-  ScopedDueCallbacks due;
-  mutex_lock l(mu_);
-  Hold(step_container, &due);
-  WaitingPause pause = {std::move(done), step_container};
-  if (BusyRuns() <= 0) {
-    due.Add(std::move(pause.done), OkStatus());
-  } else if (!Wait(&pauses_, cancellation, options_.pause_timeout_millis,
-                   &pause)) {
-    EndPause(std::move(pause), CancelledStatus(), &due);
+  {
+    ScopedDueCallbacks due;
+    mutex_lock l(mu_);
+    Hold(step_container, &due);
+    WaitingPause pause = {std::move(done), step_container};
+    if (BusyRuns() <= 0) {
+      due.Add(std::move(pause.done), OkStatus());
+      return;
+    }
+    if (!Wait(&pauses_, cancellation, options_.pause_timeout_millis, &pause)) {
+      EndPause(std::move(pause), CancelledStatus(), &due);
+      return;
+    }
   }
+  StagedRun::EndWaitsOf(this);
 }
 
 std::vector<SavedRecord> TensorBuffer::Records() const {
@@ -297,6 +304,11 @@ void TensorBuffer::EndPause(WaitingPause pause, const Status& status,
 
 Status TensorBuffer::EndedStatus() const {
   return errors::Cancelled("Stage '", options_.name, "' ", kHasEnded);
+}
+
+Status TensorBuffer::AbandonedStatus() const {
+  return errors::Aborted("A run that waits for a record of stage '",
+                         options_.name, "' is repeated.");
 }
 
 Status TensorBuffer::HeldByTakerStatus() const {

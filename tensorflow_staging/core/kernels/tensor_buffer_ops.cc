@@ -181,7 +181,15 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
   // `run` is the run of another stage that takes the record, or null.
   void Take(OpKernelContext* ctx, TensorBuffer* buffer,
             std::shared_ptr<StagedRun> run, DoneCallback done) const {
-    if (run != nullptr) buffer->AddTaker(run->stage());
+    const StagedRun* const taker = run.get();
+    if (run != nullptr) {
+      buffer->AddTaker(run->stage());
+      if (run->keeps_elements()) {
+        run->KeepWait([buffer = tsl::core::GetNewRef(buffer), taker] {
+          buffer->EndTakesOf(taker);
+        });
+      }
+    }
     buffer->TakeAsync(
         ctx->cancellation_manager(),
         [this, ctx, buffer, run = std::move(run), done = std::move(done)](
@@ -195,7 +203,7 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
             }
             result.Update(run->AddReads(taken.reads));
           } else {
-            taken.reads.NoteUse(taken.is_restored);
+            taken.reads.NoteUse();
           }
           if (result.ok() && taken.is_restored) {
             SetRestored(ctx, *buffer, std::move(taken.record), done);
@@ -205,7 +213,7 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
                                      : result);
           done();
         },
-        ctx->step_container());
+        ctx->step_container(), taker);
   }
 
   // A restored record is in host memory.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -194,15 +195,14 @@ std::vector<Source::Element> ElementsInOrder(const Source& source,
   return elements;
 }
 
-// Sets what `state` has of the stages that read `source`, which are paused: the
-// records of those in `claimed`, and the names of the others.
+// Sets what `state` has of the stages that read `source`, which are paused:
+// their records, unless `holds` has them with another iterator, or their names.
 Status CopyRecords(const Source& source, const Readers& readers,
-                   const std::set<const SourceReader*>& claimed,
-                   OpKernelContext* ctx, SavedState* state) {
+                   RunHolds* holds, OpKernelContext* ctx, SavedState* state) {
   for (const auto& reader : readers) {
     if (reader->YieldsToOthers()) continue;
     std::vector<SavedRecord>& records = state->records[reader->name()];
-    if (claimed.count(reader.get()) == 0) continue;
+    if (!holds->ClaimRecords(reader->name(), &source)) continue;
     TF_RETURN_IF_ERROR(RecordsOnHost(*reader, ctx, &records));
   }
   state->elements = ElementsInOrder(source, readers);
@@ -282,8 +282,11 @@ Status IteratorChange::Prepare() {
 }
 
 void IteratorChange::HoldPosition() {
-  if (hold_.has_value()) source_->HoldPosition(*std::move(hold_));
-  if (held_.has_value()) source_->HoldPosition(*held_);
+  for (std::optional<Source::HeldPosition>* given : {&hold_, &held_}) {
+    if (!given->has_value()) continue;
+    (*given)->is_given = true;
+    source_->HoldPosition(**given);
+  }
 }
 
 void IteratorChange::Apply() {
@@ -342,16 +345,17 @@ Status SaveRecords(const void* iterator, OpKernelContext* ctx,
   SavedState state;
   state.initializer = source->initializer();
   // Records of an earlier checkpoint may wait for stages that have not read yet.
+  // A stage that gets them meanwhile has them twice.
   Source::RestoredRecords waiting;
+  for (const std::string& stage : source->AwaitedReaders()) {
+    holds->ClaimRecords(stage, source.get());
+  }
   Readers readers = WithTakers(source->Readers());
-  // Of several iterators of a stage, the first that is saved has its records.
-  std::set<const SourceReader*> claimed;
   while (true) {
     TF_RETURN_IF_ERROR(PauseStages(readers, *holds, ctx));
-    for (const auto& reader : readers) {
-      if (holds->ClaimRecords(reader.get())) claimed.insert(reader.get());
-    }
-    const Status copied = CopyRecords(*source, readers, claimed, ctx, &state);
+    // Of several iterators of a stage, the first that is saved has its records.
+    const Status copied =
+        CopyRecords(*source, readers, holds.get(), ctx, &state);
     // Another stage may have begun to read meanwhile, or to take records of
     // these. One that does so from here on finds that the iterator is being
     // saved.
@@ -371,7 +375,9 @@ Status SaveRecords(const void* iterator, OpKernelContext* ctx,
     readers = std::move(now);
   }
   for (auto& [stage, records] : waiting) {
-    state.records.emplace(stage, std::move(records));
+    std::vector<SavedRecord>& saved = state.records[stage];
+    absl::c_move(saved, std::back_inserter(records));
+    saved = std::move(records);
   }
   return Write(state, writer);
 }

@@ -20,8 +20,8 @@ SourceReader::Due NoteHandle(OpKernelContext* ctx, const void* iterator) {
   const std::shared_ptr<Source> source = Source::Of(iterator);
   core::RefCountPtr<RunHolds> saving;
   std::vector<SourceReader::Due> due;
-  // The read tells the error.
-  run->MayRead(source.get(), &saving, &due).IgnoreError();
+  // What waits for it, it gets when it reads.
+  source->AddReader(run->stage(), &saving);
   if (saving != nullptr) {
     due.push_back(saving->Hold(run->stage()));
     run->Abandon();

@@ -23,10 +23,14 @@ class ReadSet {
   void Add(const std::shared_ptr<Source>& source, int64_t version);
   void Add(const ReadSet& other);
 
+  // Some of it comes from restored records. A checkpoint has the records of a
+  // stage at one of its sources, so they count as made from that one alone.
+  void MarkRestored() { has_restored_ = true; }
+
   bool IsStale() const;
-  // The program gets what was read, or a restored record: restored positions of
-  // these versions are in use.
-  void NoteUse(bool is_restored) const;
+  // The program gets what was read: restored positions of these versions are in
+  // use.
+  void NoteUse() const;
   bool empty() const { return reads_.empty(); }
 
   auto begin() const { return reads_.begin(); }
@@ -34,6 +38,7 @@ class ReadSet {
 
  private:
   std::vector<Read> reads_;
+  bool has_restored_ = false;
 };
 
 }  // namespace staging

@@ -71,9 +71,9 @@ void RunHolds::Keep(core::RefCountPtr<SourceReader> reader) {
   held_.push_back(std::move(reader));
 }
 
-bool RunHolds::ClaimRecords(const SourceReader* reader) {
+bool RunHolds::ClaimRecords(const std::string& stage, const Source* source) {
   mutex_lock l(mu_);
-  return claimed_.insert(reader).second;
+  return claimed_.emplace(stage, source).first->second == source;
 }
 
 }  // namespace staging

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -57,7 +58,8 @@ class RunHolds : public ResourceBase {
 
   // Claims the records of a stage for one of the iterators that the run saves.
   // Returns false if another one has them.
-  bool ClaimRecords(const SourceReader* reader) TF_LOCKS_EXCLUDED(mu_);
+  bool ClaimRecords(const std::string& stage, const Source* source)
+      TF_LOCKS_EXCLUDED(mu_);
 
   std::string DebugString() const override { return "RunHolds"; }
 
@@ -68,7 +70,7 @@ class RunHolds : public ResourceBase {
   mutex mu_;
   std::vector<core::RefCountPtr<SourceReader>> held_ TF_GUARDED_BY(mu_);
   std::set<const SourceReader*> begun_ TF_GUARDED_BY(mu_);
-  std::set<const SourceReader*> claimed_ TF_GUARDED_BY(mu_);
+  std::map<std::string, const Source*> claimed_ TF_GUARDED_BY(mu_);
 };
 
 }  // namespace staging

@@ -108,6 +108,7 @@ void ReadSet::Add(const std::shared_ptr<Source>& source, int64_t version) {
 
 void ReadSet::Add(const ReadSet& other) {
   for (const auto& [source, version] : other) Add(source, version);
+  has_restored_ |= other.has_restored_;
 }
 
 bool ReadSet::IsStale() const {
@@ -117,10 +118,10 @@ bool ReadSet::IsStale() const {
   return false;
 }
 
-void ReadSet::NoteUse(bool is_restored) const {
+void ReadSet::NoteUse() const {
   if (!Source::AnyKept()) return;
   for (const auto& [source, version] : reads_) {
-    source->ReleasePosition(version, is_restored);
+    source->ReleasePosition(version, has_restored_);
   }
 }
 
@@ -153,7 +154,11 @@ std::vector<core::RefCountPtr<SourceReader>> Source::Change(
                     : changing->ended_at();
   changed_in_ = changing == nullptr ? 0 : changing->id();
   version_.fetch_add(1, std::memory_order_acq_rel);
-  return ReadersHere();
+  std::vector<core::RefCountPtr<SourceReader>> readers = ReadersHere();
+  // The caller gives them theirs.
+  for (const auto& reader : readers) restored_.erase(reader->name());
+  CountKept();
+  return readers;
 }
 
 int64_t Source::changed_at() const {
@@ -175,50 +180,30 @@ std::vector<core::RefCountPtr<SourceReader>> Source::ReadersToSave(
     RunHolds* saving, RestoredRecords* restored) {
   mutex_lock l(mu_);
   saving_ = core::WeakPtr<RunHolds>(saving);
-  std::vector<core::RefCountPtr<SourceReader>> readers = ReadersHere();
   *restored = restored_;
-  return readers;
+  return ReadersHere();
+}
+
+std::vector<std::string> Source::AwaitedReaders() const {
+  std::vector<std::string> names;
+  mutex_lock l(mu_);
+  for (const auto& [stage, records] : restored_) {
+    if (!records.empty()) names.push_back(stage);
+  }
+  return names;
 }
 
 std::vector<core::RefCountPtr<SourceReader>> Source::ReadersHere() {
   std::vector<core::RefCountPtr<SourceReader>> readers;
   for (const auto& [address, weak] : readers_) {
     core::RefCountPtr<SourceReader> reader = weak.GetNewRef();
-    if (reader == nullptr) continue;
-    restored_.erase(reader->name());
-    readers.push_back(std::move(reader));
+    if (reader != nullptr) readers.push_back(std::move(reader));
   }
-  CountKept();
   return readers;
 }
 
-Status Source::AddReader(SourceReader* reader, Waiting* waiting,
-                         core::RefCountPtr<RunHolds>* saving) {
-  if (num_restored_ == 0) return AddReaderHere(reader, waiting, saving);
-  std::shared_ptr<const std::atomic<int64_t>> changed_at;
-  {
-    mutex_lock l(mu_);
-    changed_at = changed_at_;
-  }
-  TF_RETURN_IF_ERROR(AddReaderHere(reader, waiting, saving));
-  // A stage need not read all its sources in each run, and must not put a record
-  // before those that wait at another one.
-  if (changed_at == nullptr) return OkStatus();
-  for (const std::shared_ptr<Source>& other : Sources()->All()) {
-    {
-      mutex_lock l(other->mu_);
-      if (other->changed_at_ != changed_at ||
-          other->restored_.count(reader->name()) == 0) {
-        continue;
-      }
-    }
-    TF_RETURN_IF_ERROR(other->AddReaderHere(reader, waiting, saving));
-  }
-  return OkStatus();
-}
-
-Status Source::AddReaderHere(SourceReader* reader, Waiting* waiting,
-                             core::RefCountPtr<RunHolds>* saving) {
+void Source::AddReader(SourceReader* reader,
+                       core::RefCountPtr<RunHolds>* saving) {
   // The last reference to a reader must not go with the lock held.
   std::vector<core::RefCountPtr<SourceReader>> alive;
   mutex_lock l(mu_);
@@ -232,20 +217,49 @@ Status Source::AddReaderHere(SourceReader* reader, Waiting* waiting,
     is_known |= readers_[i].first == reader;
     ++i;
   }
-  if (!is_known) {
-    readers_.emplace_back(reader, core::WeakPtr<SourceReader>(reader));
-    is_read_ahead_ |= reader->YieldsToOthers();
-    CountKept();
-    core::RefCountPtr<RunHolds> now = saving_.GetNewRef();
-    if (now != nullptr) *saving = std::move(now);
+  if (is_known) return;
+  readers_.emplace_back(reader, core::WeakPtr<SourceReader>(reader));
+  is_read_ahead_ |= reader->YieldsToOthers();
+  CountKept();
+  core::RefCountPtr<RunHolds> now = saving_.GetNewRef();
+  if (now != nullptr) *saving = std::move(now);
+}
+
+Status Source::TakeWaiting(SourceReader* reader, std::vector<Waiting>* waiting,
+                           core::RefCountPtr<RunHolds>* saving) {
+  if (num_restored_ == 0) return OkStatus();
+  std::shared_ptr<const std::atomic<int64_t>> changed_at;
+  {
+    mutex_lock l(mu_);
+    changed_at = changed_at_;
   }
+  TF_RETURN_IF_ERROR(TakeWaitingHere(reader, waiting));
+  if (changed_at == nullptr) return OkStatus();
+  for (const std::shared_ptr<Source>& other : Sources()->All()) {
+    {
+      mutex_lock l(other->mu_);
+      if (other->changed_at_ != changed_at ||
+          other->restored_.count(reader->name()) == 0) {
+        continue;
+      }
+    }
+    other->AddReader(reader, saving);
+    TF_RETURN_IF_ERROR(other->TakeWaitingHere(reader, waiting));
+  }
+  return OkStatus();
+}
+
+Status Source::TakeWaitingHere(SourceReader* reader,
+                               std::vector<Waiting>* waiting) {
+  mutex_lock l(mu_);
   const auto restored = restored_.find(reader->name());
   if (restored == restored_.end()) return OkStatus();
   TF_RETURN_IF_ERROR(reader->Check(restored->second));
   if (!restored->second.empty()) {
-    absl::c_move(restored->second, std::back_inserter(waiting->records));
-    waiting->reads.Add(shared_from_this(), version_);
-    waiting->restored_in = changed_in_;
+    Waiting& here = waiting->emplace_back();
+    here.records = std::move(restored->second);
+    here.reads.Add(shared_from_this(), version_);
+    here.restored_in = changed_in_;
   }
   restored_.erase(restored);
   CountKept();
@@ -355,7 +369,7 @@ void Source::AwaitEndOfClaims(CancellationManager* cancellation) {
   cancellation->DeregisterCallback(token);
 }
 
-void Source::ReleasePosition(int64_t version, bool with_others) {
+void Source::ReleasePosition(int64_t version, bool is_restored) {
   std::optional<HeldPosition> released;
   {
     mutex_lock l(mu_);
@@ -363,11 +377,12 @@ void Source::ReleasePosition(int64_t version, bool with_others) {
     released.swap(held_);
     CountKept();
   }
-  if (!released.has_value() || !with_others) return;
+  if (!released.has_value()) return;
   for (const std::shared_ptr<Source>& other : Sources()->All()) {
     mutex_lock l(other->mu_);
     if (other->held_.has_value() &&
-        other->held_->restored_in == released->restored_in) {
+        other->held_->restored_in == released->restored_in &&
+        (is_restored || other->held_->is_given)) {
       other->held_.reset();
       other->CountKept();
     }

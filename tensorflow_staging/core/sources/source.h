@@ -47,6 +47,8 @@ class Source : public std::enable_shared_from_this<Source> {
     std::optional<uint64_t> dataset;
     // The session's run that has restored it.
     int64_t restored_in = 0;
+    // Whether the iterator has got it already.
+    bool is_given = false;
   };
   using Element = std::vector<Tensor>;
   struct OrderedElement {
@@ -93,18 +95,26 @@ class Source : public std::enable_shared_from_this<Source> {
   core::RefCountPtr<RunHolds> changing() const TF_LOCKS_EXCLUDED(mu_);
   std::vector<core::RefCountPtr<SourceReader>> Readers() TF_LOCKS_EXCLUDED(mu_);
   // The same for a save by the session's run of `saving`, and the restored
-  // records that wait for stages that are no readers yet.
+  // records that wait for stages that have not read yet.
   std::vector<core::RefCountPtr<SourceReader>> ReadersToSave(
       RunHolds* saving, RestoredRecords* restored) TF_LOCKS_EXCLUDED(mu_);
+  // The stages that have not read yet, and for which restored records wait.
+  std::vector<std::string> AwaitedReaders() const TF_LOCKS_EXCLUDED(mu_);
 
-  // Makes a stage a reader, also of the sources that were restored in the same
-  // run of a session and which it read when the checkpoint was saved. Sets
-  // `*waiting` to the records that wait for it there. Returns INVALID_ARGUMENT
-  // if they do not fit it. Sets `*saving` to the holds of a session's run that
+  // Makes a stage a reader. Sets `*saving` to the holds of a session's run that
   // is saving the iterator, if the stage was no reader before: then it may not
   // be paused.
-  Status AddReader(SourceReader* reader, Waiting* waiting,
-                   core::RefCountPtr<RunHolds>* saving) TF_LOCKS_EXCLUDED(mu_);
+  void AddReader(SourceReader* reader, core::RefCountPtr<RunHolds>* saving)
+      TF_LOCKS_EXCLUDED(mu_);
+  // A run of `reader`, which a pause of the stage waits for, begins to read: adds
+  // the records that wait for the stage to `*waiting`. Makes it a reader, and
+  // gets what waits, also of the sources that were restored in the same run of a
+  // session and which it read when the checkpoint was saved: it need not read
+  // all of them in each run, and must not put a record before these. Returns
+  // INVALID_ARGUMENT if the records do not fit the stage.
+  Status TakeWaiting(SourceReader* reader, std::vector<Waiting>* waiting,
+                     core::RefCountPtr<RunHolds>* saving)
+      TF_LOCKS_EXCLUDED(mu_);
 
   // Whether anybody must call TakeGivenBack, CheckNoneWaits, IsClaimed or
   // ReleasePosition, or ask readers to give elements back: whether any source
@@ -145,10 +155,12 @@ class Source : public std::enable_shared_from_this<Source> {
   void AwaitEndOfClaims(CancellationManager* cancellation)
       TF_LOCKS_EXCLUDED(mu_);
   // The program gets something that was read in `version`: the position that
-  // this version has is in use. What a stage reads ahead is not in use before a
-  // step takes it. A restored record is of all sources of its stage but names
-  // one: then `with_others` releases what was restored in the same run.
-  void ReleasePosition(int64_t version, bool with_others = false)
+  // this version has is in use, and with it those that were restored in the same
+  // run and which their iterators have got: a step need not read all of them. A
+  // restored record (`is_restored`) may be of any iterator that the run has
+  // restored, and uses all. What a stage reads ahead is not in use before a step
+  // takes it.
+  void ReleasePosition(int64_t version, bool is_restored = false)
       TF_LOCKS_EXCLUDED(mu_);
 
   // Reads in progress of staged runs.
@@ -157,8 +169,7 @@ class Source : public std::enable_shared_from_this<Source> {
   ~Source();
 
  private:
-  Status AddReaderHere(SourceReader* reader, Waiting* waiting,
-                       core::RefCountPtr<RunHolds>* saving)
+  Status TakeWaitingHere(SourceReader* reader, std::vector<Waiting>* waiting)
       TF_LOCKS_EXCLUDED(mu_);
   std::vector<core::RefCountPtr<SourceReader>> ReadersHere()
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -35,6 +35,27 @@ std::vector<SavedRecord> Saved(int64_t number) {
   return {{{"record:0"}, MakeRecord(number)}};
 }
 
+// Makes `stage` a reader. Returns the run that saves the source, if the stage
+// must know of it.
+core::RefCountPtr<RunHolds> AddReader(Source* source, TensorBuffer* stage) {
+  core::RefCountPtr<RunHolds> saving;
+  source->AddReader(stage, &saving);
+  return saving;
+}
+
+// What `stage` gets that begins to read.
+std::vector<Source::Waiting> TakeWaiting(Source* source, TensorBuffer* stage) {
+  std::vector<Source::Waiting> waiting;
+  core::RefCountPtr<RunHolds> saving;
+  EXPECT_EQ(source->TakeWaiting(stage, &waiting, &saving), OkStatus());
+  return waiting;
+}
+
+int64_t NumberIn(const Source::Waiting& waiting) {
+  EXPECT_EQ(waiting.records.size(), 1);
+  return waiting.records[0].tensors[0].scalar<int64_t>()();
+}
+
 TEST(SourceTest, AnIteratorHasOneSourceUntilItIsForgotten) {
   const int iterator = 0;
   EXPECT_EQ(Source::Find(&iterator), nullptr);
@@ -80,12 +101,9 @@ TEST(SourceTest, ReadersAreInTheOrderInWhichTheyBecameSo) {
   const auto first = MakeStage("first");
   auto gone = MakeStage("gone");
   const auto last = MakeStage("last");
-  Source::Waiting restored;
-  core::RefCountPtr<RunHolds> saving;
   for (TensorBuffer* stage :
        {first.get(), gone.get(), last.get(), first.get()}) {
-    EXPECT_EQ(source.AddReader(stage, &restored, &saving), OkStatus());
-    EXPECT_TRUE(restored.records.empty());
+    EXPECT_EQ(AddReader(&source, stage), nullptr);
   }
   gone.reset();
   const auto readers = source.Readers();
@@ -117,11 +135,18 @@ TEST(SourceTest, AReaderIsHeldOnceUntilTheRunEnds) {
   core::RefCountPtr<RunHolds> holds(new RunHolds(&stage));
   EXPECT_EQ(holds->step_container(), &stage);
   for (int i = 0; i < 2; ++i) holds->Hold(stage.get())();
-  EXPECT_TRUE(holds->ClaimRecords(stage.get()));
-  EXPECT_FALSE(holds->ClaimRecords(stage.get()));
   EXPECT_FALSE(BeginRun(stage.get())->is_admitted());
   holds.reset();
   EXPECT_TRUE(BeginRun(stage.get())->is_admitted());
+}
+
+TEST(SourceTest, TheRecordsOfAStageAreSavedWithOneIterator) {
+  TestIterator one, other;
+  core::RefCountPtr<RunHolds> holds(new RunHolds(nullptr));
+  EXPECT_TRUE(holds->ClaimRecords("stage", one.source().get()));
+  EXPECT_FALSE(holds->ClaimRecords("stage", other.source().get()));
+  EXPECT_TRUE(holds->ClaimRecords("stage", one.source().get()));
+  EXPECT_TRUE(holds->ClaimRecords("another", other.source().get()));
 }
 
 TEST(SourceTest, AStageThatBecomesAReaderDuringASaveHearsOfIt) {
@@ -129,42 +154,47 @@ TEST(SourceTest, AStageThatBecomesAReaderDuringASaveHearsOfIt) {
   Source& source = *iterator.source();
   const auto known = MakeStage("known");
   const auto late = MakeStage("late");
-  Source::Waiting restored;
-  core::RefCountPtr<RunHolds> saving;
-  EXPECT_EQ(source.AddReader(known.get(), &restored, &saving), OkStatus());
+  EXPECT_EQ(AddReader(&source, known.get()), nullptr);
   core::RefCountPtr<RunHolds> holds(new RunHolds(nullptr));
   Source::RestoredRecords waiting;
   EXPECT_EQ(source.ReadersToSave(holds.get(), &waiting).size(), 1);
   // The save has paused this one.
-  EXPECT_EQ(source.AddReader(known.get(), &restored, &saving), OkStatus());
-  EXPECT_EQ(saving, nullptr);
-  EXPECT_EQ(source.AddReader(late.get(), &restored, &saving), OkStatus());
-  EXPECT_EQ(saving.get(), holds.get());
-  saving.reset();
+  EXPECT_EQ(AddReader(&source, known.get()), nullptr);
+  EXPECT_EQ(AddReader(&source, late.get()).get(), holds.get());
   holds.reset();
   const auto later = MakeStage("later");
-  EXPECT_EQ(source.AddReader(later.get(), &restored, &saving), OkStatus());
-  EXPECT_EQ(saving, nullptr);
+  EXPECT_EQ(AddReader(&source, later.get()), nullptr);
 }
 
-TEST(SourceTest, RestoredRecordsWaitForTheirStage) {
+TEST(SourceTest, RestoredRecordsWaitUntilTheirStageReads) {
   TestIterator iterator;
   Source& source = *iterator.source();
-  source.Change({{"late", Saved(7)}});
+  source.Change({{"late", Saved(7)}, {"nothing", {}}});
   EXPECT_TRUE(Source::AnyKept());
+  EXPECT_EQ(source.AwaitedReaders(), std::vector<std::string>{"late"});
   const auto other = MakeStage("other");
   const auto late = MakeStage("late");
-  Source::Waiting restored;
-  core::RefCountPtr<RunHolds> saving;
-  EXPECT_EQ(source.AddReader(other.get(), &restored, &saving), OkStatus());
-  EXPECT_TRUE(restored.records.empty());
-  EXPECT_EQ(source.AddReader(late.get(), &restored, &saving), OkStatus());
-  ASSERT_EQ(restored.records.size(), 1);
-  EXPECT_EQ(restored.records[0].tensors[0].scalar<int64_t>()(), 7);
+  EXPECT_TRUE(TakeWaiting(&source, other.get()).empty());
+  // A stage may be known as a reader long before it reads.
+  AddReader(&source, late.get());
+  Source::RestoredRecords to_save;
+  EXPECT_EQ(source.ReadersToSave(nullptr, &to_save).size(), 1);
+  EXPECT_EQ(to_save["late"].size(), 1);
+  const auto waiting = TakeWaiting(&source, late.get());
+  ASSERT_EQ(waiting.size(), 1);
+  EXPECT_EQ(NumberIn(waiting[0]), 7);
+  EXPECT_TRUE(source.AwaitedReaders().empty());
+  EXPECT_TRUE(TakeWaiting(&source, late.get()).empty());
+}
+
+TEST(SourceTest, TheReadersOfAnIteratorGetWhatItsChangeRestores) {
+  TestIterator iterator;
+  Source& source = *iterator.source();
+  const auto stage = MakeStage("stage");
+  AddReader(&source, stage.get());
+  // Whoever changes the iterator has the records, and gives them to the readers.
+  EXPECT_EQ(source.Change({{"stage", Saved(7)}}).size(), 1);
   EXPECT_FALSE(Source::AnyKept());
-  restored = {};
-  EXPECT_EQ(source.AddReader(late.get(), &restored, &saving), OkStatus());
-  EXPECT_TRUE(restored.records.empty());
 }
 
 TEST(SourceTest, WaitingRecordsAreOfTheRunAndTheVersionThatRestoredThem) {
@@ -173,17 +203,32 @@ TEST(SourceTest, WaitingRecordsAreOfTheRunAndTheVersionThatRestoredThem) {
   one.source()->Change({{"stage", Saved(7)}}, holds.get());
   two.source()->Change({{"stage", {}}}, holds.get());
   const auto stage = MakeStage("stage");
-  Source::Waiting restored;
-  core::RefCountPtr<RunHolds> saving;
-  EXPECT_EQ(two.source()->AddReader(stage.get(), &restored, &saving),
-            OkStatus());
-  EXPECT_EQ(restored.restored_in, holds->id());
-  EXPECT_FALSE(restored.reads.IsStale());
+  const auto waiting = TakeWaiting(two.source().get(), stage.get());
+  ASSERT_EQ(waiting.size(), 1);
+  EXPECT_EQ(waiting[0].restored_in, holds->id());
+  EXPECT_FALSE(waiting[0].reads.IsStale());
   // They wait at the first iterator.
   two.source()->Change({});
-  EXPECT_FALSE(restored.reads.IsStale());
+  EXPECT_FALSE(waiting[0].reads.IsStale());
   one.source()->Change({});
-  EXPECT_TRUE(restored.reads.IsStale());
+  EXPECT_TRUE(waiting[0].reads.IsStale());
+}
+
+// A run may initialise iterators with the records of one checkpoint, and then
+// restore another one.
+TEST(SourceTest, WhatWaitsAtSeveralIteratorsGoesWithEach) {
+  TestIterator one, two;
+  core::RefCountPtr<RunHolds> holds(new RunHolds(nullptr));
+  one.source()->Change({{"stage", Saved(7)}}, holds.get());
+  two.source()->Change({{"stage", Saved(9)}}, holds.get());
+  const auto stage = MakeStage("stage");
+  const auto waiting = TakeWaiting(one.source().get(), stage.get());
+  ASSERT_EQ(waiting.size(), 2);
+  EXPECT_EQ(NumberIn(waiting[0]), 7);
+  EXPECT_EQ(NumberIn(waiting[1]), 9);
+  one.source()->Change({}, holds.get());
+  EXPECT_TRUE(waiting[0].reads.IsStale());
+  EXPECT_FALSE(waiting[1].reads.IsStale());
 }
 
 TEST(SourceTest, AStageGetsItsRecordsWhicheverRestoredIteratorItReadsFirst) {
@@ -196,12 +241,9 @@ TEST(SourceTest, AStageGetsItsRecordsWhicheverRestoredIteratorItReadsFirst) {
   // Nothing waits there that would come first.
   EXPECT_EQ(two.source()->CheckNoneWaits(nullptr), OkStatus());
   const auto stage = MakeStage("stage");
-  Source::Waiting restored;
-  core::RefCountPtr<RunHolds> saving;
-  EXPECT_EQ(two.source()->AddReader(stage.get(), &restored, &saving),
-            OkStatus());
-  ASSERT_EQ(restored.records.size(), 1);
-  EXPECT_EQ(restored.records[0].tensors[0].scalar<int64_t>()(), 7);
+  const auto waiting = TakeWaiting(two.source().get(), stage.get());
+  ASSERT_EQ(waiting.size(), 1);
+  EXPECT_EQ(NumberIn(waiting[0]), 7);
   // A save of the other one waits for the stage, too.
   EXPECT_EQ(one.source()->Readers().size(), 1);
   EXPECT_TRUE(of_another_run.source()->Readers().empty());
@@ -215,12 +257,12 @@ TEST(SourceTest, RestoredRecordsThatDoNotFitTheirStageStay) {
   RecordLayout layout;
   layout.tensor_names = {"image:0"};
   stage->KeepRecordsOn("CPU:0", layout);
-  Source::Waiting restored;
+  std::vector<Source::Waiting> waiting;
   core::RefCountPtr<RunHolds> saving;
   for (int i = 0; i < 2; ++i) {
-    const Status status = source.AddReader(stage.get(), &restored, &saving);
+    const Status status = source.TakeWaiting(stage.get(), &waiting, &saving);
     EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
-    EXPECT_TRUE(restored.records.empty());
+    EXPECT_TRUE(waiting.empty());
   }
 }
 
@@ -294,27 +336,38 @@ TEST(SourceTest, APositionIsHeldForItsInitializerUntilTheFirstUse) {
   EXPECT_FALSE(source.IsClaimed());
   ReadSet record;
   record.Add(iterator.source(), source.version());
-  record.NoteUse(/*is_restored=*/false);
+  record.NoteUse();
   EXPECT_FALSE(source.ClaimPosition("initializer").has_value());
   EXPECT_FALSE(Source::AnyKept());
 }
 
-TEST(SourceTest, ARestoredRecordUsesAllPositionsThatItsRunHasRestored) {
-  TestIterator one, other, later;
-  for (const TestIterator* iterator : {&one, &other, &later}) {
-    Source& source = *iterator->source();
-    source.Change({}, /*changing=*/nullptr);
-    source.HoldPosition({Tensor(int64_t{3}), "initializer",
-                         /*dataset=*/std::nullopt,
-                         /*restored_in=*/iterator == &later ? 8 : 7});
+TEST(SourceTest, ARecordUsesThePositionsThatWereRestoredWithItsOwn) {
+  for (const bool is_restored : {false, true}) {
+    TestIterator one, given, kept, later;
+    for (const TestIterator* iterator : {&one, &given, &kept, &later}) {
+      iterator->source()->Change({});
+      iterator->source()->HoldPosition(
+          {Tensor(int64_t{3}), "initializer", /*dataset=*/std::nullopt,
+           /*restored_in=*/iterator == &later ? 8 : 7,
+           /*is_given=*/iterator != &kept});
+    }
+    ReadSet reads = one.reads();
+    if (is_restored) reads.MarkRestored();
+    // The record of a later stage of the chain, which was made from it.
+    ReadSet record;
+    record.Add(reads);
+    record.NoteUse();
+    const auto is_held = [](const TestIterator& iterator) {
+      const bool is_held =
+          iterator.source()->ClaimPosition("initializer").has_value();
+      if (is_held) iterator.source()->EndClaim();
+      return is_held;
+    };
+    EXPECT_FALSE(is_held(one));
+    EXPECT_FALSE(is_held(given));
+    EXPECT_EQ(is_held(kept), !is_restored);
+    EXPECT_TRUE(is_held(later));
   }
-  ReadSet record;
-  record.Add(one.source(), one.source()->version());
-  record.NoteUse(/*is_restored=*/true);
-  EXPECT_FALSE(one.source()->ClaimPosition("initializer").has_value());
-  EXPECT_FALSE(other.source()->ClaimPosition("initializer").has_value());
-  EXPECT_TRUE(later.source()->ClaimPosition("initializer").has_value());
-  later.source()->EndClaim();
 }
 
 TEST(SourceTest, AReadWaitsForTheEndOfAClaimOrItsCancellation) {

@@ -87,7 +87,7 @@ Status StagedRun::AddReads(const ReadSet& reads) {
       Abandon();
     } else if (saving != nullptr) {
       // The save has what this run has taken as a record of the stage before.
-      saving->ClaimRecords(stage_.get());
+      saving->ClaimRecords(stage_->name(), source.get());
     }
     for (SourceReader::Due& callback : due) callback();
   }
@@ -96,11 +96,13 @@ Status StagedRun::AddReads(const ReadSet& reads) {
 
 Status StagedRun::MayRead(Source* source, core::RefCountPtr<RunHolds>* saving,
                           std::vector<SourceReader::Due>* due) {
-  Source::Waiting waiting;
-  TF_RETURN_IF_ERROR(source->AddReader(stage_.get(), &waiting, saving));
-  if (waiting.records.empty()) return OkStatus();
-  due->push_back(stage_->OnSourceChanged(
-      waiting.restored_in, std::move(waiting.records), waiting.reads));
+  std::vector<Source::Waiting> waiting;
+  source->AddReader(stage_.get(), saving);
+  TF_RETURN_IF_ERROR(source->TakeWaiting(stage_.get(), &waiting, saving));
+  for (auto& [records, reads, restored_in] : waiting) {
+    due->push_back(
+        stage_->OnSourceChanged(restored_in, std::move(records), reads));
+  }
   return OkStatus();
 }
 
@@ -151,6 +153,30 @@ bool StagedRun::IsStale() const {
 void StagedRun::Abandon() {
   mutex_lock l(mu_);
   is_aborted_ = true;
+}
+
+bool StagedRun::is_abandoned() const {
+  mutex_lock l(mu_);
+  return is_aborted_;
+}
+
+void StagedRun::KeepWait(absl::AnyInvocable<void()> end_wait) {
+  mutex_lock l(mu_);
+  end_waits_.push_back(std::move(end_wait));
+}
+
+void StagedRun::EndWaitsOf(const SourceReader* stage) {
+  for (const std::shared_ptr<StagedRun>& run : Runs()->All()) {
+    if (run->stage() != stage || !run->keeps_elements()) continue;
+    std::vector<absl::AnyInvocable<void()>> end_waits;
+    {
+      mutex_lock l(run->mu_);
+      if (run->end_waits_.empty()) continue;
+      run->is_aborted_ = true;
+      end_waits.swap(run->end_waits_);
+    }
+    for (auto& end_wait : end_waits) end_wait();
+  }
 }
 
 bool StagedRun::End(const Status& status) {

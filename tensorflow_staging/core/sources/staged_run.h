@@ -87,6 +87,14 @@ class StagedRun {
 
   // From here on the run is stale: something else gets what it has read.
   void Abandon() TF_LOCKS_EXCLUDED(mu_);
+  bool is_abandoned() const TF_LOCKS_EXCLUDED(mu_);
+  // Keeps a way to end a wait for a record of another stage, if that can be
+  // repeated.
+  void KeepWait(absl::AnyInvocable<void()> end_wait) TF_LOCKS_EXCLUDED(mu_);
+  // Abandons the runs of `stage` that wait for a record of another stage, if
+  // these keep elements, and ends their waits: the other stage may be held by who
+  // pauses this one.
+  static void EndWaitsOf(const SourceReader* stage);
 
   // The run may read `source`: makes the stage a reader, and gives it the records
   // that wait for it. Returns INVALID_ARGUMENT if these do not fit it. Sets
@@ -123,6 +131,7 @@ class StagedRun {
   int inside_ TF_GUARDED_BY(mu_) = 0;
   std::vector<ReadElement> elements_ TF_GUARDED_BY(mu_);
   mutable std::vector<absl::AnyInvocable<void()>> taken_ TF_GUARDED_BY(mu_);
+  std::vector<absl::AnyInvocable<void()>> end_waits_ TF_GUARDED_BY(mu_);
 };
 
 // What `cancellation` cancels belongs to `run`, which may be null, in the

@@ -137,6 +137,65 @@ TEST(StagedRunTest, RestoredRecordsThatDoNotFitAreAnError) {
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
 }
 
+// The first runs of the stages of a chain: of `buffer`, and of `later`, which
+// waits for the record of the first.
+TEST(StagedRunTest, APauseEndsTheWaitOfARunThatCanBeRepeated) {
+  auto buffer = MakeBuffer(1);
+  auto later = MakeBuffer(1);
+  auto run = Begin(later.get());
+  CancellationManager manager;
+  auto scope = std::make_unique<ScopedStagedRun>(&manager, run);
+  run->KeepWait([&] { buffer->EndTakesOf(run.get()); });
+  TakeResult take;
+  buffer->TakeAsync(&manager, take.Callback(), /*step_container=*/nullptr,
+                    run.get());
+  // Who pauses the later stage may hold the other one already.
+  buffer->BeginHold(nullptr)();
+  PutResult paused;
+  later->Pause(&manager, /*cancellation=*/nullptr, paused.Callback());
+  EXPECT_TRUE(errors::IsAborted(take.Wait())) << take.Wait();
+  EXPECT_FALSE(paused.done());
+  TakeResult next;
+  buffer->TakeAsync(&manager, next.Callback(), /*step_container=*/nullptr,
+                    run.get());
+  EXPECT_TRUE(errors::IsAborted(next.Wait())) << next.Wait();
+  EXPECT_TRUE(run->End(take.Wait()));
+  EXPECT_EQ(paused.Wait(), OkStatus());
+  scope.reset();
+}
+
+TEST(StagedRunTest, APauseLeavesTheWaitOfAnotherRun) {
+  auto buffer = MakeBuffer(1);
+  auto later = MakeBuffer(1);
+  EXPECT_EQ(Put(BeginRun(later.get()).get(), 1), OkStatus());
+  // It keeps no elements, so that it cannot be repeated.
+  auto run = Begin(later.get());
+  CancellationManager manager;
+  const ScopedStagedRun scope(&manager, run);
+  run->KeepWait([] { FAIL(); });
+  PutResult paused;
+  later->Pause(&manager, /*cancellation=*/nullptr, paused.Callback());
+  EXPECT_FALSE(paused.done());
+  EXPECT_FALSE(run->IsStale());
+  EXPECT_FALSE(run->End(OkStatus()));
+  EXPECT_EQ(paused.Wait(), OkStatus());
+}
+
+TEST(StagedRunTest, AnAbandonedRunGivesBackWhatItHasReadWhenItPuts) {
+  auto buffer = MakeBuffer(1);
+  TestIterator iterator;
+  iterator.source()->Change({});
+  const auto run = Begin(buffer.get());
+  EXPECT_EQ(run->AddReads(iterator.reads()), OkStatus());
+  run->Keep({{iterator.source(), iterator.source()->version()}, MakeRecord(7)});
+  run->Abandon();
+  EXPECT_EQ(Put(run.get(), 8), OkStatus());
+  EXPECT_EQ(buffer->Size(), 0);
+  const auto element = iterator.source()->TakeGivenBack();
+  ASSERT_TRUE(element.has_value());
+  EXPECT_EQ(element->tensors[0].scalar<int64_t>()(), 7);
+}
+
 TEST(StagedRunTest, OnlyAFailedRunWithoutARecordIsRepeated) {
   auto buffer = MakeBuffer(4);
   TestIterator iterator;
