@@ -488,21 +488,21 @@ def case_the_capacity_is_chosen_over_several_iterators():
 
   @tf.function
   def step(iterator):
-    # By turns many records come at once, and none for a while.
-    number = tf.numpy_function(lambda i: (time.sleep(0.05 if i % 8 == 0 else 0), i * 2)[1], [next(iterator)], tf.int64)
+    # By turns many records come at once, and none for the time of eight steps, or of more than four on a busy machine.
+    number = tf.numpy_function(lambda i: (time.sleep(0.16 if i % 16 == 0 else 0), i * 2)[1], [next(iterator)], tf.int64)
     total.assign_add(number)
     return number
 
   wrapped = tf.staging.ahead(step)
   capacity = 0
-  for _ in range(40):
+  for _ in range(20):
     iterator = iter(tf.data.Dataset.range(64))
     wrapped(iterator)
     stats, = tf.staging.stats(wrapped)
     assert stats.capacity >= capacity, (stats, capacity)  # It begins with what was found.
     for _ in range(63):
       wrapped(iterator)
-      time.sleep(0.005)
+      time.sleep(0.02)
     stats, = tf.staging.stats(wrapped)
     capacity = stats.capacity
     if capacity > 4:
