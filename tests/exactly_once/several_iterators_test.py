@@ -33,9 +33,8 @@ class _Iterators:
     self.all = [self.flags, self.one, self.other]
     self.initializers = [iterator.initializer for iterator in self.all]
 
-  def chosen(self, flag):
-    handle = tf.where_v2(flag, self.one.string_handle(), self.other.string_handle())
-    return tf.data.Iterator.from_string_handle(handle, tf.int64, [])
+  def chosen_handle(self):
+    return tf.where_v2(self.flags.get_next(), self.one.string_handle(), self.other.string_handle())
 
 
 class _Model:
@@ -65,6 +64,10 @@ class _Model:
     return position
 
 
+def _of_handle(handle):
+  return tf.data.Iterator.from_string_handle(handle, tf.int64, [])
+
+
 def _read_after(iterator, before):
   with tf.control_dependencies([before]):
     return iterator.get_next()
@@ -76,27 +79,24 @@ def _twice(read, first=0):
       lambda i, _: i < 2, lambda i, number: (i + 1, number * _MANY + read(number)), [0, tf.cast(first, tf.int64)])[1]
 
 
-# Each program is a function that returns what its steps get, and one that says what that is.
+# Each program is a function that returns what its steps get, and one that says what that is. The first is given
+# what stages a structure, for a stage of its own in a chain.
 
 
-def _handle(iterators, stage):
-  del stage
-  return iterators.chosen(iterators.flags.get_next()).get_next()
+def _handle(iterators, _):
+  return _of_handle(iterators.chosen_handle()).get_next()
 
 
 def _model_of_handle(model):
   return model.one() if model.flag() else model.other()
 
 
-def _handle_in_function(iterators, stage):
-  del stage
-  handle = tf.where_v2(iterators.flags.get_next(), iterators.one.string_handle(), iterators.other.string_handle())
-  return tf.function(lambda h: tf.data.Iterator.from_string_handle(h, tf.int64, []).get_next())(handle)
+def _handle_in_function(iterators, _):
+  return tf.function(lambda handle: _of_handle(handle).get_next())(iterators.chosen_handle())
 
 
-def _handle_in_loop(iterators, stage):
-  del stage
-  chosen = iterators.chosen(iterators.flags.get_next())
+def _handle_in_loop(iterators, _):
+  chosen = _of_handle(iterators.chosen_handle())
   return _twice(lambda number: _read_after(chosen, number))
 
 
@@ -106,14 +106,12 @@ def _model_of_handle_in_loop(model):
   return first * _MANY + read()
 
 
-def _branch(iterators, stage):
-  del stage
+def _branch(iterators, _):
   flag = iterators.flags.get_next()
   return tf.cond(flag, lambda: _read_after(iterators.one, flag), lambda: _read_after(iterators.other, flag))
 
 
-def _loop_in_branch(iterators, stage):
-  del stage
+def _loop_in_branch(iterators, _):
   flag = iterators.flags.get_next()
   return tf.cond(flag, lambda: _twice(lambda number: _read_after(iterators.one, number)),
                  lambda: _read_after(iterators.other, flag))
@@ -126,8 +124,7 @@ def _model_of_loop_in_branch(model):
   return first * _MANY + model.one()
 
 
-def _branch_in_loop(iterators, stage):
-  del stage
+def _branch_in_loop(iterators, _):
   return _twice(
       lambda number: tf.cond(_read_after(iterators.flags, number), lambda: _read_after(iterators.one, number),
                              lambda: _read_after(iterators.other, number)), first=iterators.flags.get_next())
