@@ -86,11 +86,6 @@ class IteratorChange {
   core::RefCountPtr<RunHolds> holds_;
 };
 
-// Writes, beside the position of an iterator, the records of the stages that
-// read it. The stages are held until the session's run ends.
-Status SaveRecords(const void* iterator, OpKernelContext* ctx,
-                   data::IteratorStateWriter* writer);
-
 }  // namespace staging
 }  // namespace tensorflow
 

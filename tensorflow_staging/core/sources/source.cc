@@ -4,12 +4,9 @@
 
 #include <cstddef>
 #include <iterator>
-#include <set>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/platform/notification.h"
 #include "tensorflow_staging/core/sources/address_map.h"
 #include "tensorflow_staging/core/sources/run_holds.h"
 
@@ -23,107 +20,12 @@ AddressMap<Source>* Sources() {
   return sources;
 }
 
-// The names of the stages of this process.
-struct StageNames {
-  mutex mu;
-  std::multiset<std::string> names TF_GUARDED_BY(mu);
-};
-
-StageNames* GetStageNames() {
-  static auto* const names = new StageNames;
-  return names;
-}
-
-bool IsStage(const std::string& name) {
-  StageNames* const stages = GetStageNames();
-  mutex_lock l(stages->mu);
-  return stages->names.count(name) > 0;
-}
-
-thread_local core::WeakPtr<SourceReader>* resumed_stage = nullptr;
-
 }  // namespace
-
-core::WeakPtr<SourceReader>* ResumedStage() { return resumed_stage; }
-
-ScopedResumedStage::ScopedResumedStage(core::WeakPtr<SourceReader>* stage)
-    : stage_(&resumed_stage, stage) {}
-
-SourceReader::SourceReader(std::string name) : name_(std::move(name)) {
-  StageNames* const stages = GetStageNames();
-  mutex_lock l(stages->mu);
-  stages->names.insert(name_);
-}
-
-SourceReader::~SourceReader() {
-  StageNames* const stages = GetStageNames();
-  mutex_lock l(stages->mu);
-  stages->names.erase(stages->names.find(name_));
-}
-
-void SourceReader::AddTaker(SourceReader* taker) {
-  mutex_lock l(takers_mu_);
-  for (auto& [address, weak] : takers_) {
-    if (address != taker) continue;
-    // The one before, which is gone, may have had the same address.
-    weak = core::WeakPtr<SourceReader>(taker);
-    return;
-  }
-  takers_.emplace_back(taker, core::WeakPtr<SourceReader>(taker));
-}
-
-std::vector<core::RefCountPtr<SourceReader>> SourceReader::Takers() {
-  std::vector<core::RefCountPtr<SourceReader>> takers;
-  mutex_lock l(takers_mu_);
-  for (const auto& [address, weak] : takers_) {
-    core::RefCountPtr<SourceReader> taker = weak.GetNewRef();
-    if (taker != nullptr) takers.push_back(std::move(taker));
-  }
-  return takers;
-}
-
-Status SourceReader::AwaitPause(const void* step_container,
-                                CancellationManager* cancellation) {
-  Status paused;
-  Notification done;
-  Pause(step_container, cancellation, [&paused, &done](const Status& status) {
-    paused = status;
-    done.Notify();
-  });
-  done.WaitForNotification();
-  return paused;
-}
 
 std::atomic<int64_t> Source::clock_{1};
 std::atomic<int64_t> Source::last_order_{0};
 std::atomic<int> Source::num_kept_{0};
 std::atomic<int> Source::num_restored_{0};
-
-void ReadSet::Add(const std::shared_ptr<Source>& source, int64_t version) {
-  for (const Read& read : reads_) {
-    if (read.first == source && read.second == version) return;
-  }
-  reads_.emplace_back(source, version);
-}
-
-void ReadSet::Add(const ReadSet& other) {
-  for (const auto& [source, version] : other) Add(source, version);
-  has_restored_ |= other.has_restored_;
-}
-
-bool ReadSet::IsStale() const {
-  for (const auto& [source, version] : reads_) {
-    if (source->version() != version) return true;
-  }
-  return false;
-}
-
-void ReadSet::NoteUse() const {
-  if (!Source::AnyKept()) return;
-  for (const auto& [source, version] : reads_) {
-    source->ReleasePosition(version, has_restored_);
-  }
-}
 
 std::shared_ptr<Source> Source::Of(const void* iterator) {
   std::shared_ptr<Source> found = Find(iterator);
@@ -303,7 +205,7 @@ Status Source::CheckNoneWaits(const SourceReader* reader) const {
   for (const auto& [stage, records] : restored_) {
     if (records.empty()) continue;
     // It may take records of `reader`.
-    if (reader != nullptr && IsStage(stage)) continue;
+    if (reader != nullptr && SourceReader::Exists(stage)) continue;
     return errors::InvalidArgument(
         "The checkpoint has ", records.size(), " records of stage '", stage,
         "', which come before the restored position, but ",

@@ -76,6 +76,8 @@ class SourceReader : public ResourceBase {
 
   // The stage's name.
   const std::string& name() const { return name_; }
+  // Whether a stage of this process has the name.
+  static bool Exists(const std::string& name);
 
   // ---- Runs.
 

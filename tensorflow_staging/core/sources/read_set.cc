@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/sources/read_set.h"
+
+#include "tensorflow_staging/core/sources/source.h"
+
+namespace tensorflow {
+namespace staging {
+
+void ReadSet::Add(const std::shared_ptr<Source>& source, int64_t version) {
+  for (const Read& read : reads_) {
+    if (read.first == source && read.second == version) return;
+  }
+  reads_.emplace_back(source, version);
+}
+
+void ReadSet::Add(const ReadSet& other) {
+  for (const auto& [source, version] : other) Add(source, version);
+  has_restored_ |= other.has_restored_;
+}
+
+bool ReadSet::IsStale() const {
+  for (const auto& [source, version] : reads_) {
+    if (source->version() != version) return true;
+  }
+  return false;
+}
+
+void ReadSet::NoteUse() const {
+  if (!Source::AnyKept()) return;
+  for (const auto& [source, version] : reads_) {
+    source->ReleasePosition(version, has_restored_);
+  }
+}
+
+}  // namespace staging
+}  // namespace tensorflow
