@@ -56,20 +56,31 @@ void IteratorRead::Begin() {
   version_ = source_->version();
   core::RefCountPtr<RunHolds> saving;
   status_ = run_->MayRead(source_.get(), &saving, &due_);
-  // A run that saves the iterator paused only those that were readers then: the
-  // saved position would come before the element of a record that it saves with
-  // another iterator. A run that does not keep what it has read must go on.
-  if (!run_->keeps_elements()) saving.reset();
-  if (saving != nullptr) due_.push_back(saving->Hold(run_->stage()));
-  // A run that changes it held only those, too.
+  // A run that changes or saves the iterator held only those that were readers
+  // then.
   const core::RefCountPtr<RunHolds> changing = source_->changing();
   if (changing != nullptr) due_.push_back(changing->Hold(run_->stage()));
+  EnterRun(saving != nullptr);
+  if (saving == nullptr) return;
+  if (is_stale_) {
+    due_.push_back(saving->Hold(run_->stage()));
+  } else {
+    saving->NoteLateRead(run_->stage()->name());
+  }
+}
+
+void IteratorRead::EnterRun(bool is_being_saved) {
   // Before the run's lock, which comes after the source's and the buffer's.
   const bool has_changed = source_->changed_at() > run_->admitted_at_;
   mutex_lock l(run_->mu_);
+  // The saved position would come before the element of a record that the same
+  // session's run saves with another iterator. A run that has read something and
+  // does not keep it must go on.
+  const bool yields_to_save =
+      is_being_saved && (run_->keeps_elements() || run_->reads_.empty());
   run_->reads_.Add(source_, version_);
   // The element would be lost: the record that it belongs to is stale.
-  is_stale_ = has_changed || saving != nullptr || run_->is_aborted_ ||
+  is_stale_ = has_changed || yields_to_save || run_->is_aborted_ ||
               run_->reads_.IsStale();
   if (is_stale_) {
     run_->is_aborted_ = true;

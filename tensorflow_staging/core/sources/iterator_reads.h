@@ -57,6 +57,10 @@ class IteratorRead {
   }
 
  private:
+  // Adds the read to the run, or finds that the run is to be repeated.
+  // `is_being_saved` if the iterator is, by a session's run that did not pause
+  // the stage.
+  void EnterRun(bool is_being_saved);
   void HoldStages(Source* source);
   void Keep(const std::vector<Tensor>& element, int64_t order) {
     if (run_ != nullptr && run_->keeps_elements()) {

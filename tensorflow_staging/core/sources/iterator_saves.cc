@@ -103,6 +103,7 @@ Status CopyRecords(const Source& source, const Readers& readers,
                    RunHolds* holds, OpKernelContext* ctx, SavedState* state) {
   for (const auto& reader : readers) {
     if (reader->YieldsToOthers()) continue;
+    TF_RETURN_IF_ERROR(holds->CheckNoLateRead(reader->name()));
     std::vector<SavedRecord>& records = state->records[reader->name()];
     if (!holds->ClaimRecords(reader->name(), &source)) continue;
     TF_RETURN_IF_ERROR(RecordsOnHost(*reader, ctx, &records));

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/sources/source.h"
 
 namespace tensorflow {
@@ -74,6 +75,20 @@ void RunHolds::Keep(core::RefCountPtr<SourceReader> reader) {
 bool RunHolds::ClaimRecords(const std::string& stage, const Source* source) {
   mutex_lock l(mu_);
   return claimed_.emplace(stage, source).first->second == source;
+}
+
+void RunHolds::NoteLateRead(const std::string& stage) {
+  mutex_lock l(mu_);
+  late_.insert(stage);
+}
+
+Status RunHolds::CheckNoLateRead(const std::string& stage) {
+  mutex_lock l(mu_);
+  if (late_.count(stage) == 0) return OkStatus();
+  return errors::Aborted(
+      "Stage '", stage,
+      "' could not be saved: it began to read another iterator just after the "
+      "position of that one had been saved. Save again.");
 }
 
 }  // namespace staging

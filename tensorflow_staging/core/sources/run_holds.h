@@ -16,6 +16,7 @@
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/sources/source_reader.h"
 
@@ -61,6 +62,12 @@ class RunHolds : public ResourceBase {
   bool ClaimRecords(const std::string& stage, const Source* source)
       TF_LOCKS_EXCLUDED(mu_);
 
+  // A stage has begun to read an iterator after its position was saved: a
+  // record of the stage would come again if the run saved it.
+  void NoteLateRead(const std::string& stage) TF_LOCKS_EXCLUDED(mu_);
+  // Returns ABORTED if the stage has.
+  Status CheckNoLateRead(const std::string& stage) TF_LOCKS_EXCLUDED(mu_);
+
   std::string DebugString() const override { return "RunHolds"; }
 
  private:
@@ -71,6 +78,7 @@ class RunHolds : public ResourceBase {
   std::vector<core::RefCountPtr<SourceReader>> held_ TF_GUARDED_BY(mu_);
   std::set<const SourceReader*> begun_ TF_GUARDED_BY(mu_);
   std::map<std::string, const Source*> claimed_ TF_GUARDED_BY(mu_);
+  std::set<std::string> late_ TF_GUARDED_BY(mu_);
 };
 
 }  // namespace staging

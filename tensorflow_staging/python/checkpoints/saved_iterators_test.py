@@ -2,6 +2,7 @@
 """A restored program goes on with the record after the last one that a step had taken."""
 
 import contextlib
+import itertools
 import os
 import time
 from concurrent import futures
@@ -287,6 +288,84 @@ def test_a_stage_that_begins_to_read_an_iterator_while_it_is_saved(
       sess.run(restore)
       with tf.make_prefetch_hook().running(sess):
         assert [sess.run(number) for _ in expected] == expected
+
+
+class _SwitchedStage:
+  """A program whose stage reads one of two iterators, as a variable says, and saves the second before the first."""
+
+  def __init__(self, path, *, feeds):
+    self._path, self._names = path, ["one", "two"]
+    self._one, self._two = (
+        tf.data.make_initializable_iterator(tf.data.Dataset.range(begin, begin + 100)) for begin in (0, 100))
+    self._is_saved, self._go_on = (tf.FIFOQueue(1, [tf.bool], [[]]) for _ in range(2))
+    handle = tf.Variable("", trainable=False)
+    self._choose_one, self.choose_two = (
+        handle.assign(iterator.string_handle()) for iterator in (self._one, self._two))
+    number = tf.data.Iterator.from_string_handle(handle, tf.int64, []).get_next()
+    # Another source, which a run of the stage reads first.
+    zero = tf.placeholder_with_default(tf.constant(0, tf.int64), [])
+    feed = {"feed_list": [zero], "feed_generator": lambda: itertools.repeat([0])} if feeds else {}
+    self.number = tf.staged(number + zero, capacity=2, **feed)
+
+  def initialise(self, sess):
+    sess.run([self._one.initializer, self._two.initializer, self._choose_one])
+
+  def save_while_it_switches(self, sess):
+    """Lets the stage go on to the second iterator between the saves of the two. Returns the result of the save."""
+    saved_two = tf.raw_ops.SerializeIterator(resource_handle=self._two._iterator_resource)
+    with tf.control_dependencies([saved_two]):
+      with tf.control_dependencies([self._is_saved.enqueue(True)]):
+        go = self._go_on.dequeue()
+    with tf.control_dependencies([go]):
+      saved_one = tf.raw_ops.SerializeIterator(resource_handle=self._one._iterator_resource)
+    save = tf.raw_ops.SaveV2(
+        prefix=self._path, tensor_names=self._names, shape_and_slices=["", ""], tensors=[saved_one, saved_two])
+    wait, resume = self._is_saved.dequeue(), self._go_on.enqueue(True)
+    with futures.ThreadPoolExecutor() as threads:
+      saved = threads.submit(sess.run, save)
+      sess.run(wait)
+      sess.run(self.choose_two)
+      # Empties the buffer, so that the stage reads the iterator that has been saved, if nothing holds it.
+      stepping = threads.submit(lambda: [sess.run(self.number) for _ in range(12)])
+      time.sleep(0.3)
+      sess.run(resume)
+      stepping.result(timeout=30)
+    return saved
+
+  def restore(self, sess):
+    positions = tf.raw_ops.RestoreV2(
+        prefix=self._path, tensor_names=self._names, shape_and_slices=["", ""], dtypes=[tf.variant] * 2)
+    sess.run([
+        tf.raw_ops.DeserializeIterator(resource_handle=iterator._iterator_resource, serialized=position)
+        for iterator, position in zip((self._one, self._two), positions)
+    ])
+
+
+def _save_switched_stage(path, *, feeds):
+  with tf.Graph().as_default(), tf.Session() as sess:
+    program = _SwitchedStage(path, feeds=feeds)
+    program.initialise(sess)
+    with tf.make_prefetch_hook().running(sess):
+      assert sess.run(program.number) == 0
+      return program.save_while_it_switches(sess)
+
+
+def test_a_running_stage_that_begins_to_read_an_iterator_while_it_is_saved(tmp_path):
+  path = str(tmp_path / "positions")
+  _save_switched_stage(path, feeds=False).result(timeout=30)
+  with tf.Graph().as_default(), tf.Session() as sess:
+    program = _SwitchedStage(path, feeds=False)
+    program.initialise(sess)
+    sess.run(program.choose_two)
+    program.restore(sess)
+    with tf.make_prefetch_hook().running(sess):
+      assert [sess.run(program.number) for _ in range(6)] == list(range(100, 106))
+
+
+def test_a_save_that_would_repeat_a_record_is_aborted(tmp_path):
+  saved = _save_switched_stage(str(tmp_path / "positions"), feeds=True)
+  with pytest.raises(tf.errors.AbortedError, match="began to read another iterator .* Save again"):
+    saved.result(timeout=30)
 
 
 def _chosen_handle(make_iterator):
