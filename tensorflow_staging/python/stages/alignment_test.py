@@ -414,17 +414,24 @@ def test_a_graph_that_grows_while_the_stage_runs(smart):
     assert sess.run(staged).tolist() == [13]
 
 
-def test_a_run_that_feeds_a_raw_tensor_uses_the_fed_value():
+@pytest.mark.parametrize("mode", ("staged", "both"))
+def test_a_run_that_feeds_a_raw_tensor_uses_no_record_of_it(mode):
   features, label = _pairs()
   middle = features * 2
-  staged = tf.staged(middle + 1, capacity=2)
+  staged = _stage(middle + 1, mode)
+  number = tf.reduce_max(staged)
   step = [staged, middle, label + 0]
-  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+  with tf.Session(config=_config(mode)) as sess, tf.make_prefetch_hook().running(sess):
     assert _values(sess.run(step)) == [[1], [0], 0]
-    # The stage is before the step, so that the fed value does not reach it.
-    assert _values(sess.run(step, {features: [9], label: 8})) == [[3, 3], [18], 8]
+    for fetches in (step, staged, number):
+      for fed in (features, middle):
+        with pytest.raises(
+            tf.errors.InvalidArgumentError, match=f"'{fed.name}' is fed, but.*Feed what tf.staged has returned"):
+          sess.run(fetches, {fed: [9]})
     assert _values(sess.run(middle, {features: [9]})) == [18]
-    assert _values(sess.run(step)) == [[5, 5, 5], [4, 4, 4], 2]
+    assert sess.run(number, {features: [9], staged: [7]}) == 7
+    assert _values(sess.run(step)) == [[3, 3], [2, 2], 1]
+    assert _values(sess.run(step, {label: 8})) == [[5, 5, 5], [4, 4, 4], 8]
 
 
 def test_an_evaluation_feeds_the_handle_of_another_iterator():

@@ -17,6 +17,7 @@
 #include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/graph/run/fed_records.h"
 #include "tensorflow_staging/core/graph/run/name_table.h"
 #include "tensorflow_staging/core/graph/run/run_request.h"
 #include "tensorflow_staging/core/graph/run/step_computation.h"
@@ -108,7 +109,10 @@ Status FindGraphForRun(const Graph& graph, const CallableOptions& options,
   // Reading the marks takes a while in a large graph.
   const bool concerns_no_record = ConcernsNoRecord(run, find, needed);
   NameTable marks;
-  if (!concerns_no_record) TF_RETURN_IF_ERROR(ReadMarks(graph, &marks));
+  if (!concerns_no_record || FeedsAndTakes(run, needed)) {
+    TF_RETURN_IF_ERROR(ReadMarks(graph, &marks));
+    TF_RETURN_IF_ERROR(CheckRecordsAreNotFed(graph, marks, run, needed));
+  }
   StepComputation computation(graph, find, marks, run);
   if (!concerns_no_record) TF_RETURN_IF_ERROR(computation.Find());
   if (computation.empty()) {

@@ -28,8 +28,8 @@ namespace staging {
 // Sets `*run_graph` to a changed copy of `graph`, or to null if the run can
 // execute `graph` itself, and after an error.
 //
-// Returns the errors of StepComputation, or INVALID_ARGUMENT if the graph's
-// marks are malformed (node_marks.h).
+// Returns the errors of StepComputation and of CheckRecordsAreNotFed, or
+// INVALID_ARGUMENT if the graph's marks are malformed (node_marks.h).
 Status FindGraphForRun(const Graph& graph, const CallableOptions& run,
                        std::unique_ptr<Graph>* run_graph);
 

@@ -701,6 +701,73 @@ TEST_F(GraphForRunTest, ASourceIsReadInTheStepIfTheRunFeedsItsHandle) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("'fed:0' is fed, but"));
 }
 
+// A run that feeds what a manual stage uses ahead of the step would mix the fed
+// value with the record's.
+class FedRecordsTest : public GraphForRunTest {
+ protected:
+  void ExpectError(const std::string& fed) {
+    Feed({fed});
+    const Status status = Fetch({"target:0"});
+    EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(strings::StrCat("'", fed, "' is fed, but")),
+                      HasSubstr("a record of stage '"),
+                      HasSubstr("Feed what tf.staged has returned")));
+  }
+};
+
+TEST_F(FedRecordsTest, WhatAStageUsesCannotBeFedToItsStep) {
+  Node* next = graph_.Source("next", 2);
+  Node* take = graph_.Stage("manual", {graph_.Neg("a", {next, 0})});
+  graph_.Target("target", {take});
+  graph_.Target("label", {{next, 1}});
+  AlignAndRewrite();
+  ExpectError("next:0");
+  ExpectError("a:0");
+  // Nothing is mixed.
+  Feed({"next:1"});
+  EXPECT_EQ(Fetch({"target:0", "label:0"}), OkStatus());
+  Feed({"next:0"});
+  EXPECT_EQ(Fetch({"label:0"}), OkStatus());
+  Feed({"next:0"});
+  EXPECT_EQ(Fetch({"a:0"}), OkStatus());
+  Feed({"next:0", "manual/TensorBufferTake:0"});
+  EXPECT_EQ(Fetch({"target:0"}), OkStatus());
+  Feed({"next:0"});
+  const Status status = Fetch({"manual/TensorBufferTake:0"});
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+}
+
+TEST_F(FedRecordsTest, NorIfTheGraphHasOnlyTheStage) {
+  graph_.Target(
+      "target",
+      {graph_.Stage("manual", {graph_.Neg("a", graph_.Source("next"))})});
+  ExpectError("next:0");
+  Feed({"next:0"});
+  EXPECT_EQ(RunTarget("manual/TensorBufferPut"), OkStatus());
+}
+
+TEST_F(FedRecordsTest, NorIfSmartStageExtendsTheStage) {
+  Node* next = graph_.Source("next");
+  Node* take = graph_.Stage("manual", {graph_.Neg("a", next)});
+  graph_.Target("target", {graph_.Neg("c", graph_.Neg("b", take))});
+  AlignAndRewrite();
+  ExpectError("next:0");
+  for (const char* fed : {"b:0", "c:0", "manual/TensorBufferTake:0"}) {
+    Feed({"next:0", fed});
+    EXPECT_EQ(Fetch({"target:0"}), OkStatus()) << fed;
+  }
+}
+
+TEST_F(FedRecordsTest, NorThroughAChain) {
+  Node* first = graph_.Stage("first", {graph_.Neg("a", graph_.Source("next"))});
+  Node* second = graph_.Stage("second", {graph_.Neg("b", first)});
+  graph_.Target("target", {second});
+  AlignAndRewrite();
+  ExpectError("next:0");
+  ExpectError("b:0");
+}
+
 TEST_F(GraphForRunTest, NoRecordOfAJoinHasATensorOfOneSource) {
   Node* a = graph_.Source("a");
   graph_.Put("put_a", "join", {graph_.Neg("b", a)});
