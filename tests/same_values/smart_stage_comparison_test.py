@@ -36,6 +36,7 @@ def test_random_graphs_give_equal_results_with_and_without_smart_stage(part):
   # Without stages, all graphs would trivially be equal.
   assert tally["staged"] > 0.9 * count, tally
   assert tally["joined"] > 0.05 * count, tally
+  assert tally["manual"] > 0.2 * count, tally
   assert tally["ended"] > 0.2 * count, tally
   assert tally["failed"] > 0, tally
   assert tally["restarted"] > 0.02 * count, tally
@@ -72,7 +73,7 @@ def _counting_case() -> random_graphs.RandomGraph:
   return random_graphs.RandomGraph(
       seed=0, graph=tf.get_default_graph(), initializers=[variable.initializer],
       steps=[random_graphs.Step([record.name], {}) for _ in range(2)],
-      capacity=1, grappler=False, begins_all=False, counters=random_graphs.random_ops.Counters())
+      capacity=1, grappler=False, smart_stage=True, begins_all=False, counters=random_graphs.random_ops.Counters())
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ _STATEFUL = re.compile(
 
 def sources(graph: tf.Graph) -> set[tf.Operation]:
   """Returns the ops from which a step takes records."""
-  return {op for op in graph.get_operations() if op.type in SOURCE_TYPES} - _manual_regions(graph)
+  return {op for op in graph.get_operations() if op.type in SOURCE_TYPES} - manual_regions(graph)
 
 
 def error_may_differ(graph: tf.Graph) -> bool:
@@ -35,10 +35,10 @@ def error_may_differ(graph: tf.Graph) -> bool:
 def stateful_ops(graph: tf.Graph) -> set[tf.Operation]:
   """Returns the ops of a step that draw random numbers, keep a count, or have a visible side effect."""
   found = {op for op in graph.get_operations() if _STATEFUL.match(op.type) and op.op_def.is_stateful}
-  return found - _manual_regions(graph)
+  return found - manual_regions(graph)
 
 
-def _manual_regions(graph: tf.Graph) -> set[tf.Operation]:
+def manual_regions(graph: tf.Graph) -> set[tf.Operation]:
   """Returns the ops in the regions of manual stages."""
   return of([op for op in graph.get_operations() if op.type == "TensorBufferPut"])
 

@@ -50,6 +50,8 @@ class RandomGraph:
   capacity: int
   # Whether Grappler is on.
   grappler: bool
+  # Whether SmartStage is on, beside the graph's manual stages.
+  smart_stage: bool
   # Whether a step's `restart` initializes every source. If not, no step can run after the end of the data: a step that
   # fails at the end of one source may or may not have advanced the others.
   begins_all: bool
@@ -101,6 +103,9 @@ class _Builder:
         self._add_source()
       if self._mixed:
         self._mix_sources()
+      if rng.random() < 0.25:
+        self._add_ops(rng.randrange(1, 7))
+        self._add_manual_stage()
       if rng.random() < 0.3:
         self._add_step_values()
       self._add_ops(rng.randrange(3, 15))
@@ -111,7 +116,8 @@ class _Builder:
       initializers = [*self._initializers, tf.global_variables_initializer(), tf.tables_initializer()]
     return RandomGraph(
         self._seed, graph, initializers, self._random_steps(graph, checksum, train),
-        rng.randrange(1, 4), self._grappler, len(self._initializers) == self._sources, self._context.counters)
+        rng.randrange(1, 4), self._grappler, not needed_ops.manual_regions(graph) or rng.random() < 0.5,
+        len(self._initializers) == self._sources, self._context.counters)
 
   def _choose_families(self) -> list[str]:
     chances = {
@@ -159,6 +165,15 @@ class _Builder:
     total = tf.add_n([random_ops.scalar(value) for value in self._all_values()])
     number = tf.math.floormod(total * np.arange(1, self._batch + 1), random_ops.LIMIT)
     self._values = {"int": [number], "text": [tf.strings.join(["word", tf.as_string(number)])]}
+
+  def _add_manual_stage(self) -> None:
+    """Stages some of the values, which may be used beside their stage as well."""
+    kinds = self._rng.choices(sorted(self._values), k=self._rng.randrange(1, 4))
+    staged = tf.staged([self._pick(kind) for kind in kinds], capacity=self._rng.randrange(1, 4))
+    # With each of the values, a step without the stage computes all that a record has, and makes the same draws.
+    flat = tf.tuple(tf.nest.flatten(staged, expand_composites=True))
+    for kind, value in zip(kinds, tf.nest.pack_sequence_as(staged, flat, expand_composites=True)):
+      self._add(kind, value)
 
   def _add_ops(self, count: int) -> None:
     weights = [random_ops.FAMILIES[name][0] for name in self._families]

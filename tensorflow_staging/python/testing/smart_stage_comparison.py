@@ -15,13 +15,16 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import rewriter_config_pb2
 
+from tensorflow_staging.python.testing import graph_without_stages
 from tensorflow_staging.python.testing import needed_ops
 from tensorflow_staging.python.testing import random_graphs
 
 # Much longer than any step takes. A step that takes longer counts as a difference.
 _STEP_MILLIS = 30000
-# An error that refuses a fetch or a feed contains this text. Only draws are refused.
+# An error that refuses a fetch or a feed contains one of these texts: SmartStage refuses only draws, and a step of a
+# manual stage only feeds of what the stage uses.
 _REFUSAL = "tf.train.mark_target_node"
+_REFUSAL_OF_FEED = "Feed what tf.staged has returned"
 
 
 class DifferenceError(Exception):
@@ -34,9 +37,11 @@ class Tally:
 
   graphs: int = 0
   steps: int = 0
-  # Graphs in which SmartStage found a stage, and those of them in which several sources shared a stage.
+  # Graphs in which SmartStage found a stage or was off, and those of them in which several sources shared a stage.
   staged: int = 0
   joined: int = 0
+  # Graphs with manual stages.
+  manual: int = 0
   # Graphs that reached the end of their data, graphs in which a step failed, and graphs that restarted their data.
   ended: int = 0
   failed: int = 0
@@ -104,18 +109,20 @@ Outcomes = list[Union[dict[str, Any], type[Exception], str]]
 
 
 @contextlib.contextmanager
-def _session(case: random_graphs.RandomGraph, smart_stage: bool) -> Iterator[tf.Session]:
+def _staged_session(case: random_graphs.RandomGraph) -> Iterator[tf.Session]:
   case.counters.reset()
   with case.graph.as_default():
-    settings = config(smart_stage, case.grappler, case.capacity)
-    with tf.Session(config=settings) as sess:
+    with tf.Session(config=config(case.smart_stage, case.grappler, case.capacity)) as sess:
       sess.run(case.initializers)
       with tf.make_prefetch_hook().running(sess):
         yield sess
 
 
 def _run_unstaged(case: random_graphs.RandomGraph, steps: list[random_graphs.Step]) -> Outcomes:
-  with _session(case, False) as sess:
+  case.counters.reset()
+  graph = graph_without_stages.without_stages(case.graph)
+  with tf.Session(graph=graph, config=config(False, case.grappler)) as sess:
+    sess.run([initializer.name for initializer in case.initializers])
     return _run(sess, steps, case.begins_all)
 
 
@@ -139,7 +146,7 @@ def _run_staged(
 def _run_allowed(
     case: random_graphs.RandomGraph, steps: list[random_graphs.Step]) -> tuple[Outcomes, tf.RunMetadata]:
   metadata = tf.RunMetadata()
-  with _session(case, True) as sess:
+  with _staged_session(case) as sess:
     return _run(sess, steps, case.begins_all, metadata), metadata
 
 
@@ -189,7 +196,7 @@ def _outcome(sess: tf.Session, step: random_graphs.Step, metadata: tf.RunMetadat
   try:
     return sess.run({name: name for name in step.fetches}, step.feeds, options, metadata)
   except tf.errors.OpError as error:
-    if _REFUSAL in error.message:
+    if _REFUSAL in error.message or _REFUSAL_OF_FEED in error.message:
       raise _RefusedError(error.message, step) from error
     if isinstance(error, tf.errors.DeadlineExceededError):
       raise DifferenceError(f"a step did not end: {error.message}") from error
@@ -210,9 +217,13 @@ def _check_refusal(case: random_graphs.RandomGraph, step: random_graphs.Step, me
   Raises:
     DifferenceError: If the refused step needs no draw. Then SmartStage should have allowed it.
   """
+  fed = [name for name in step.feeds if f"'{name}' is fed" in message]
+  if _REFUSAL_OF_FEED in message:
+    if not fed or case.graph.as_graph_element(fed[0]).op not in needed_ops.manual_regions(case.graph):
+      raise DifferenceError(f"refused, but no manual stage uses {fed}: {message}")
+    return fed
   if not needed_ops.need_draw(case.graph, step.fetches):
     raise DifferenceError(f"refused, but {step.fetches} need nothing that is drawn: {message}")
-  fed = [name for name in step.feeds if f"'{name}' is fed" in message]
   if fed:
     return fed
   refused = re.search(r"Tensor '([^']+):\d+' is computed ahead.* The run needs it for '([^']+)'\.", message, re.DOTALL)
@@ -232,8 +243,10 @@ def _count_stages(case: random_graphs.RandomGraph, metadata: tf.RunMetadata, tal
   ran = [node for graph in metadata.partition_graphs for node in graph.node]
   takes = [node for node in ran if node.op == "TensorBufferTake"]
   manual = _taken_types(case.graph.as_graph_def().node)
-  staged = any(manual.get(node.name) != types for node in takes for types in _taken_types([node]).values())
+  staged = not case.smart_stage or any(
+      manual.get(node.name) != types for node in takes for types in _taken_types([node]).values())
   tally.staged += staged
+  tally.manual += bool(manual)
   sources = len(needed_ops.sources(case.graph)) - sum(node.op == "IteratorGetNext" for node in ran)
   tally.joined += staged and len(takes) < sources
 
