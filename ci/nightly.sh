@@ -37,7 +37,7 @@ command_of() {
     kills) command=(env STAGING_KILLS=100 "$venv/bin/pytest" tests/exactly_once/killed_training_test.py) ;;
     histories) command=(env STAGING_HISTORIES=2000 "$venv/bin/pytest" tests/exactly_once/histories_test.py) ;;
     restores)
-      command=(env STAGING_REPEATS=1000 "$venv/bin/pytest" -k "restore_while or chain_whose"
+      command=(env STAGING_REPEATS=1000 "$venv/bin/pytest" -k "restore_while or chain_whose or one_of_two"
         tensorflow_staging/python/checkpoints/saved_iterators_test.py tests/exactly_once/restarts_test.py)
       ;;
     several)

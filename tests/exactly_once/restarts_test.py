@@ -181,6 +181,24 @@ def test_a_checkpoint_while_records_wait(program, way, situation, tmp_path):
   assert program.drain() == list(range(2, _COUNT))
 
 
+@pytest.mark.parametrize("smart_stage", [False, True])
+@pytest.mark.parametrize("taken", [2, 4])
+def test_one_of_two_iterators_of_a_stage_begins_anew(taken, smart_stage):
+  """The stage reads to the end of the short one, also where the program takes only some of its elements."""
+  short = tf.data.make_initializable_iterator(tf.data.Dataset.range(4))
+  long = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100, 1000))
+  record = tf.staged((short.get_next(), long.get_next()), capacity=_CAPACITY)
+  config = smart_stage_sessions.smart_stage_config(capacity=_CAPACITY) if smart_stage else tf.ConfigProto()
+  config.operation_timeout_in_ms = 20000
+  with tf.Session(config=config) as sess:
+    sess.run(short.initializer)
+    with tf.make_prefetch_hook().running(sess):
+      for epoch in range(_BEGINNINGS // 2):
+        got = [sess.run(record) for _ in range(taken)]
+        assert got == [(n, 100 + epoch * taken + n) for n in range(taken)], epoch
+        sess.run(short.initializer)
+
+
 @pytest.mark.parametrize("restores", [False, True])
 def test_a_chain_whose_stages_each_read_an_iterator_begins_anew(restores, tmp_path):
   one, two = (tf.data.make_initializable_iterator(tf.data.Dataset.range(100)) for _ in range(2))

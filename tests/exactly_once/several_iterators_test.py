@@ -17,6 +17,8 @@ from tensorflow_staging.python.testing import smart_stage_sessions
 _HISTORIES = int(os.environ.get("STAGING_REPEATS", "2"))
 _SESSIONS = 3
 _EVENTS_PER_SESSION = 14
+# As many as a checkpoint has: they do not say of which iterators they are made, so they go with each of them.
+_MOST_RECORDS = 8
 _COUNT = 40
 _FLAGS = [True, True, False, True, False, False, False, True]
 _MANY = 10000
@@ -195,8 +197,7 @@ class _History:
     tf.staging.save_iterators(*iterators.all)
     self._saver = tf.train.Saver(tf.get_collection(tf.GraphKeys.SAVEABLE_OBJECTS), max_to_keep=None)
     self._model = _Model()
-    # Until the first step after a restore, an initialiser changes nothing.
-    self._is_restored = False
+    self._steps_since_restore = _MOST_RECORDS + 1
 
   def _run_session(self, *, is_first):
     self._sess.run(self._initializers)
@@ -213,8 +214,10 @@ class _History:
           self._save()
         elif event < 0.33 and self._checkpoints:
           self._restore()
-        elif event < 0.4:
+        elif event < 0.38:
           self._initialise()
+        elif event < 0.46 and self._steps_since_restore > _MOST_RECORDS:
+          self._initialise_one()
         else:
           self._steps(self._draw.randrange(1, 4))
       if not self._checkpoints:
@@ -222,7 +225,7 @@ class _History:
 
   def _steps(self, count):
     for _ in range(count):
-      self._is_restored = False
+      self._steps_since_restore += 1
       try:
         expected = self._next(self._model)
       except StopIteration:
@@ -236,8 +239,16 @@ class _History:
   def _initialise(self):
     self._events.append("initialise")
     self._sess.run(self._initializers)
-    if not self._is_restored:
+    # Until the first step after a restore, an initialiser changes nothing.
+    if self._steps_since_restore:
       self._model = _Model()
+
+  def _initialise_one(self):
+    # The stages keep what they have read of the others.
+    name, initializer = self._draw.choice(list(zip(self._model.positions, self._initializers)))
+    self._events.append(f"initialise {name}")
+    self._sess.run(initializer)
+    self._model.positions[name] = 0
 
   def _save(self):
     path = self._saver.save(self._sess, f"{self._folder}/{len(self._checkpoints)}")
@@ -249,7 +260,7 @@ class _History:
     self._events.append(f"restore {positions}")
     self._saver.restore(self._sess, path)
     self._model.positions = dict(positions)
-    self._is_restored = True
+    self._steps_since_restore = 0
 
 
 @pytest.mark.timeout(60 + 10 * _HISTORIES)

@@ -29,6 +29,8 @@ struct TakenRecord {
   std::vector<ReadElement> elements;
   // The session's run that restored it.
   int64_t step = 0;
+  // Where it was among the records of its buffer.
+  int64_t order = 0;
 };
 
 // Callbacks that a buffer collects under its lock and runs without it.

@@ -27,6 +27,10 @@ void RunGate::EndWaiting(const Status& status, DueCallbacks* due) {
 void RunGate::Admit(uint64_t producer) {
   ++active_;
   ++active_by_producer_[producer];
+  if (keeps_elements_) return;
+  for (RunEnd& run : failed_) {
+    if (run.producer == producer) run.elements.clear();
+  }
 }
 
 RunEnd RunGate::Leave(RunEnd end) {

@@ -37,6 +37,11 @@ class RunGate {
     std::optional<uint64_t> producer;
   };
 
+  // `keeps_elements` says whether to keep the elements of a failed run when its
+  // producer has begun another one: otherwise the program skips them.
+  explicit RunGate(bool keeps_elements = false)
+      : keeps_elements_(keeps_elements) {}
+
   WaitingList<Run>& waiting() { return waiting_; }
   const WaitingList<Run>& waiting() const { return waiting_; }
 
@@ -72,6 +77,7 @@ class RunGate {
   void ForgetFailedRuns() { failed_.clear(); }
 
  private:
+  const bool keeps_elements_;
   WaitingList<Run> waiting_;
   int64_t active_ = 0;
   std::map<uint64_t, int64_t> active_by_producer_;

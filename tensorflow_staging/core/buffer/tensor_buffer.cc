@@ -52,6 +52,7 @@ TensorBuffer::TensorBuffer(Options options)
     : SourceReader(options.name),
       options_(WithDefaults(std::move(options))),
       room_(options_.capacity, options_.capacity_bytes),
+      gate_(/*keeps_elements=*/options_.keeps_elements),
       timer_(Env::Default(), strings::StrCat(options_.name, "_deadlines"),
              [this](uint64_t id) { OnDeadline(id); }) {}
 
@@ -76,7 +77,9 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
   const bool is_admitted = run != nullptr && run->is_admitted();
   if (run != nullptr) {
     stored.reads = run->reads();
-    if (options_.keeps_elements) stored.elements = run->elements();
+    if (options_.keeps_elements || run->stage()->ReadsSeveral()) {
+      stored.elements = run->elements();
+    }
   }
   stored.bytes = CountedBytes(stored);
   ScopedDueCallbacks due;
@@ -86,7 +89,10 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
   const bool discarded = !refused && run != nullptr && run->IsStale();
   if (!refused && !discarded) {
     if (state_ == State::kIdle) Open();
-    if (run != nullptr) is_new_ = false;
+    if (run != nullptr) {
+      is_new_ = false;
+      if (ReadsSeveral()) stored.taken = run->ReleaseTaken();
+    }
   }
   if (refused) {
     due.Add(std::move(done), CancelledStatus());
@@ -126,15 +132,24 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
 void TensorBuffer::PutBack(Taken taken) {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
-  if (taken.reads.IsStale()) return;
+  if (taken.reads.IsStale()) {
+    GiveBack(std::move(taken.elements));
+    return;
+  }
   StoredRecord stored{std::move(taken.record), 0, std::move(taken.reads),
                       taken.is_restored, taken.step};
   if (stored.is_restored) stored.tensor_names = layout_.tensor_names;
+  stored.elements = std::move(taken.elements);
+  stored.order = taken.order;
   stored.bytes = CountedBytes(stored);
   --counters_.taken;
   if (takes_.empty()) {
     stored_bytes_ += stored.bytes;
-    records_.push_front(std::move(stored));
+    const auto newer =
+        absl::c_find_if(records_, [&stored](const StoredRecord& other) {
+          return other.order > stored.order;
+        });
+    records_.insert(newer, std::move(stored));
   } else {
     --counters_.put;  // Counts it again.
     GiveToTake(std::move(stored), &due);
@@ -334,11 +349,13 @@ bool TensorBuffer::HasRoom(int64_t bytes) const {
 
 void TensorBuffer::Store(StoredRecord stored) {
   stored_bytes_ += stored.bytes;
+  stored.order = ++last_order_;
   records_.push_back(std::move(stored));
   ++counters_.put;
 }
 
 void TensorBuffer::GiveToTake(StoredRecord stored, DueCallbacks* due) {
+  if (stored.order == 0) stored.order = ++last_order_;
   WaitingTake take = takes_.RemoveOldest();
   const int64_t now = NowMicros();
   const int64_t waited = now - take.since_micros;
@@ -347,9 +364,10 @@ void TensorBuffer::GiveToTake(StoredRecord stored, DueCallbacks* due) {
   room_.OnTakeWaited(waited);
   ++counters_.put;
   ++counters_.taken;
-  due->AddTake(std::move(take.done), OkStatus(),
-               {std::move(stored.record), std::move(stored.reads),
-                stored.is_restored, std::move(stored.elements), stored.step});
+  due->AddTake(
+      std::move(take.done), OkStatus(),
+      {std::move(stored.record), std::move(stored.reads), stored.is_restored,
+       std::move(stored.elements), stored.step, stored.order});
 }
 
 void TensorBuffer::GiveOldest(TakeDone done, DueCallbacks* due) {
@@ -367,9 +385,10 @@ void TensorBuffer::GiveOldest(TakeDone done, DueCallbacks* due) {
   const int64_t now = NowMicros();
   room_.OnTake(records_.size(), counters_.steps.OnTake(now, now));
   AdmitPuts(due);
-  due->AddTake(std::move(done), OkStatus(),
-               {std::move(stored.record), std::move(stored.reads),
-                stored.is_restored, std::move(stored.elements), stored.step});
+  due->AddTake(
+      std::move(done), OkStatus(),
+      {std::move(stored.record), std::move(stored.reads), stored.is_restored,
+       std::move(stored.elements), stored.step, stored.order});
 }
 
 void TensorBuffer::AdmitPuts(DueCallbacks* due) {

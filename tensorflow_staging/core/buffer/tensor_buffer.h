@@ -115,7 +115,8 @@ class TensorBuffer : public SourceReader {
     int64_t capacity_bytes = 0;
     // Whether records keep the elements from which they were made. Then a
     // checkpoint gets these instead of the records, and GiveBackElements can
-    // undo the reads. Otherwise they are kept until the first record is put.
+    // undo the reads. Otherwise they are kept until the first record is put, and
+    // with records that are made from several sources.
     bool keeps_elements = false;
     // How long a take waits for the first put or Resume.
     int64_t idle_timeout_millis = 5000;
@@ -166,7 +167,8 @@ class TensorBuffer : public SourceReader {
   // Ends the waits of an abandoned run.
   void EndTakesOf(const StagedRun* run) TF_LOCKS_EXCLUDED(mu_);
 
-  // Makes a record that was taken the oldest again, unless it is stale by now.
+  // Puts a record that was taken back where it was. If it is stale by now, the
+  // sources that have not changed get back what it had of them.
   void PutBack(Taken taken) TF_LOCKS_EXCLUDED(mu_);
 
   // Ends waiting puts, takes and runs with CANCELLED, and likewise those that
@@ -199,8 +201,11 @@ class TensorBuffer : public SourceReader {
                 std::atomic<int64_t>* admitted_at, Done done) override
       TF_LOCKS_EXCLUDED(mu_);
   void EndRun(RunEnd end) override TF_LOCKS_EXCLUDED(mu_);
+  bool IsNew() const override {
+    return is_new_.load(std::memory_order_acquire);
+  }
   bool KeepsElements() const override {
-    return options_.keeps_elements || IsNew();
+    return options_.keeps_elements || IsNew() || ReadsSeveral();
   }
   bool YieldsToOthers() const override { return options_.keeps_elements; }
   void GiveBackElements() override TF_LOCKS_EXCLUDED(mu_);
@@ -224,9 +229,6 @@ class TensorBuffer : public SourceReader {
   // the `place` of the first call.
   std::string KeepRecordsOn(const std::string& place,
                             const RecordLayout& layout) TF_LOCKS_EXCLUDED(mu_);
-
-  // Whether no run has put a record yet.
-  bool IsNew() const { return is_new_.load(std::memory_order_acquire); }
 
   // What a buffer that chooses its capacity has found. Another may go on with
   // that, before its first record.
@@ -258,8 +260,12 @@ class TensorBuffer : public SourceReader {
     // The session's run that restored it, and the names of its tensors.
     int64_t step = 0;
     std::vector<std::string> tensor_names;
-    // If the buffer keeps elements.
+    // If the buffer keeps elements, or `reads` has several sources.
     std::vector<ReadElement> elements;
+    // Ways to put back the records of other stages, likewise.
+    StagedRun::TakenRecords taken;
+    // Older records have lower numbers; 0 if it has not been among them yet.
+    int64_t order = 0;
   };
 
   struct WaitingPut {
@@ -323,10 +329,14 @@ class TensorBuffer : public SourceReader {
   bool MayBegin() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Admits the runs that wait, if they may begin.
   void AdmitRuns(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Drops the records for which `is_dropped` is true. Returns how many. Adds the
-  // elements from which they were made to `elements`, unless that is null.
-  int64_t Drop(absl::FunctionRef<bool(const StoredRecord&)> is_dropped,
-               DueCallbacks* due, std::vector<ReadElement>* elements = nullptr)
+  // Drops the records for which `is_dropped` is true, and returns them, the oldest
+  // first.
+  std::vector<StoredRecord> Drop(
+      absl::FunctionRef<bool(const StoredRecord&)> is_dropped,
+      DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Likewise those that a change of a source in the session's run number `step`
+  // has made stale.
+  std::vector<StoredRecord> DropStale(int64_t step, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns INVALID_ARGUMENT unless a restored record with these tensors fits
   // the stage.
@@ -387,7 +397,9 @@ class TensorBuffer : public SourceReader {
   RunGate::End end_ TF_GUARDED_BY(mu_);
   bool is_retried_ TF_GUARDED_BY(mu_) = false;
 
+  // By `order`.
   std::deque<StoredRecord> records_ TF_GUARDED_BY(mu_);
+  int64_t last_order_ TF_GUARDED_BY(mu_) = 0;
   int64_t stored_bytes_ TF_GUARDED_BY(mu_) = 0;
   Room room_ TF_GUARDED_BY(mu_);
   BufferCounters counters_ TF_GUARDED_BY(mu_);

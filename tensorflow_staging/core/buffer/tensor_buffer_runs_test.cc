@@ -327,12 +327,13 @@ TEST(TensorBufferRunsTest, ATakeTriesAgainAfterAFailedPreconditionAtFirst) {
   EXPECT_TRUE(BeginRun(buffer.get())->is_refused());
 }
 
-// Begins and ends a run that has read an element of `iterator`, but fails.
+// Begins and ends a run of a producer that has read an element of `iterator`,
+// but fails.
 void FailRunWithElement(TensorBuffer* buffer, const TestIterator& iterator,
-                        int64_t element) {
-  ASSERT_EQ(buffer->BeginRun(1), RunBegin::kAdmitted);
+                        int64_t element, uint64_t producer = 1) {
+  ASSERT_EQ(buffer->BeginRun(producer), RunBegin::kAdmitted);
   RunEnd end;
-  end.producer = 1;
+  end.producer = producer;
   end.reads = iterator.reads();
   end.elements.push_back(
       {*end.reads.begin(), MakeRecord(element), Source::NextOrder()});
@@ -342,8 +343,10 @@ void FailRunWithElement(TensorBuffer* buffer, const TestIterator& iterator,
 TEST(TensorBufferRunsTest, WhatWasReadBeforeTheFirstRecordIsGivenBack) {
   auto buffer = MakeBuffer(1);
   TestIterator iterator;
+  // The program skips this one: its producer has gone on.
+  FailRunWithElement(buffer.get(), iterator, 0);
   FailRunWithElement(buffer.get(), iterator, 1);
-  FailRunWithElement(buffer.get(), iterator, 2);
+  FailRunWithElement(buffer.get(), iterator, 2, /*producer=*/2);
   EXPECT_FALSE(iterator.source()->TakeGivenBack().has_value());
   buffer->Close(errors::FailedPrecondition("not initialised"));
   for (int64_t element : {1, 2}) {

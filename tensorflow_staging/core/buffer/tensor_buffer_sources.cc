@@ -3,8 +3,11 @@
 // The part of TensorBuffer that admits the runs of its producers, follows the
 // changes of its sources, and gives and gets the records of checkpoints.
 
+#include <iterator>
+#include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
@@ -70,7 +73,7 @@ int64_t TensorBuffer::Discard() {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
   discarded_at_ = Source::Tick();
-  return Drop([](const StoredRecord&) { return true; }, &due);
+  return Drop([](const StoredRecord&) { return true; }, &due).size();
 }
 
 Status TensorBuffer::Check(const std::vector<SavedRecord>& records) const {
@@ -117,23 +120,18 @@ void TensorBuffer::EndHold(const void* step_container) {
 TensorBuffer::Due TensorBuffer::OnSourceChanged(
     int64_t step, std::vector<SavedRecord> restored, const ReadSet& reads) {
   DueCallbacks due;
-  int64_t discarded;
-  std::vector<ReadElement> given_back;
+  std::vector<StoredRecord> dropped;
   {
     mutex_lock l(mu_);
-    // A restored record says nothing of what it was made from. It goes with any
-    // source of the stage that a later run changes.
-    discarded = Drop(
-        [step](const StoredRecord& stored) {
-          return stored.reads.IsStale() ||
-                 (stored.is_restored && stored.step < step);
-        },
-        &due, &given_back);
+    dropped = DropStale(step, &due);
+    std::vector<ReadElement> given_back;
+    for (StoredRecord& stored : dropped) {
+      absl::c_move(stored.elements, std::back_inserter(given_back));
+    }
     if (state_ == State::kEnding || state_ == State::kClosed) {
       Open();
-      for (ReadElement& element : gate_.TakeElements(/*undo=*/true)) {
-        given_back.push_back(std::move(element));
-      }
+      absl::c_move(gate_.TakeElements(/*undo=*/true),
+                   std::back_inserter(given_back));
     }
     // Another source of the stage goes on where the steps are.
     GiveBack(std::move(given_back));
@@ -155,12 +153,38 @@ TensorBuffer::Due TensorBuffer::OnSourceChanged(
     AdmitPuts(&due);
     AdmitRuns(&due);
   }
-  if (discarded > 0) {
-    VLOG(1) << "Stage '" << options_.name << "' discarded " << discarded
+  if (!dropped.empty()) {
+    VLOG(1) << "Stage '" << options_.name << "' discarded " << dropped.size()
             << " records, because an iterator that it reads was initialised "
             << "or restored.";
   }
-  return [due = std::move(due)]() mutable { due.Run(); };
+  return [due = std::move(due), dropped = std::move(dropped)]() mutable {
+    for (StoredRecord& stored : dropped) {
+      for (auto& put_back : stored.taken) put_back();
+    }
+    due.Run();
+  };
+}
+
+std::vector<TensorBuffer::StoredRecord> TensorBuffer::DropStale(
+    int64_t step, DueCallbacks* due) {
+  // The other sources of what is dropped, which get back what it had of them: what
+  // came after it and had more of them goes with it.
+  std::set<const Source*> others;
+  std::vector<StoredRecord> dropped = Drop(
+      [step, &others](const StoredRecord& stored) {
+        // A restored record says nothing of what it was made from. It goes with
+        // any source of the stage that a later run changes.
+        bool is_dropped = stored.reads.IsStale() ||
+                          (stored.is_restored && stored.step < step);
+        if (stored.elements.empty() && stored.taken.empty()) return is_dropped;
+        is_dropped |= stored.reads.HasAnyOf(others);
+        if (is_dropped) stored.reads.AddUnchanged(&others);
+        return is_dropped;
+      },
+      due);
+  StagedRun::AbandonReaders(this, others);
+  return dropped;
 }
 
 void TensorBuffer::Pause(const void* step_container,
@@ -225,7 +249,10 @@ void TensorBuffer::GiveBackElements() {
       (state_ == State::kEnding || state_ == State::kClosed)) {
     Open();
   }
-  Drop([](const StoredRecord&) { return true; }, &due, &elements);
+  for (StoredRecord& stored :
+       Drop([](const StoredRecord&) { return true; }, &due)) {
+    absl::c_move(stored.elements, std::back_inserter(elements));
+  }
   GiveBack(std::move(elements));
   AdmitRuns(&due);
 }
@@ -235,22 +262,15 @@ RecordLayout TensorBuffer::Layout() const {
   return layout_;
 }
 
-int64_t TensorBuffer::Drop(
-    absl::FunctionRef<bool(const StoredRecord&)> is_dropped, DueCallbacks* due,
-    std::vector<ReadElement>* elements) {
-  const auto add_elements = [elements](StoredRecord* dropped) {
-    if (elements == nullptr) return;
-    for (ReadElement& element : dropped->elements) {
-      elements->push_back(std::move(element));
-    }
-  };
-  int64_t dropped = 0;
+std::vector<TensorBuffer::StoredRecord> TensorBuffer::Drop(
+    absl::FunctionRef<bool(const StoredRecord&)> is_dropped,
+    DueCallbacks* due) {
+  std::vector<StoredRecord> dropped;
   std::deque<StoredRecord> kept;
   for (StoredRecord& stored : records_) {
     if (is_dropped(stored)) {
-      ++dropped;
       stored_bytes_ -= stored.bytes;
-      add_elements(&stored);
+      dropped.push_back(std::move(stored));
     } else {
       kept.push_back(std::move(stored));
     }
@@ -258,12 +278,11 @@ int64_t TensorBuffer::Drop(
   records_ = std::move(kept);
   puts_.RemoveIf([&](const WaitingPut& put) { return is_dropped(put.stored); },
                  [&](WaitingPut put) {
-                   ++dropped;
                    ++counters_.put;
-                   add_elements(&put.stored);
+                   dropped.push_back(std::move(put.stored));
                    due->Add(std::move(put.done), OkStatus());
                  });
-  counters_.discarded += dropped;
+  counters_.discarded += dropped.size();
   if (records_.empty()) room_.OnDropped();
   return dropped;
 }

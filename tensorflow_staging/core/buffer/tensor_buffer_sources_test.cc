@@ -106,6 +106,102 @@ TEST(TensorBufferSourcesTest, ARecordOfSeveralSourcesGoesWithEach) {
   EXPECT_EQ(buffer->Size(), 0);
 }
 
+TEST(TensorBufferSourcesTest, OtherSourcesGetBackWhatDroppedRecordsHad) {
+  auto buffer = MakeBuffer(1);
+  TestIterator one, other;
+  std::vector<std::unique_ptr<StagedRun>> runs;
+  std::vector<PutResult> puts(2);
+  for (int64_t i = 0; i < 2; ++i) {
+    runs.push_back(BeginRun(buffer.get(), one));
+    EXPECT_EQ(runs[i]->AddReads(other.reads()), OkStatus());
+    EXPECT_TRUE(runs[i]->keeps_elements());
+    for (const TestIterator* iterator : {&one, &other}) {
+      runs[i]->Keep(
+          {*iterator->reads().begin(), MakeRecord(i), Source::NextOrder()});
+    }
+    // The second one waits for room.
+    buffer->PutAsync(MakeRecord(i), kNoTimeout, nullptr, puts[i].Callback(),
+                     runs[i].get());
+  }
+  one.Change();
+  for (int64_t i = 0; i < 2; ++i) {
+    const auto element = other.source()->TakeGivenBack();
+    ASSERT_TRUE(element.has_value());
+    EXPECT_EQ(element->tensors[0].scalar<int64_t>()(), i);
+  }
+  EXPECT_FALSE(other.source()->TakeGivenBack().has_value());
+  EXPECT_FALSE(one.source()->TakeGivenBack().has_value());
+  // A step has what has been taken.
+  const auto run = BeginRun(buffer.get(), one);
+  EXPECT_EQ(run->AddReads(other.reads()), OkStatus());
+  run->Keep({*other.reads().begin(), MakeRecord(2), Source::NextOrder()});
+  EXPECT_EQ(Put(run.get(), 2), OkStatus());
+  EXPECT_EQ(Take(buffer.get()), 2);
+  one.Change();
+  EXPECT_FALSE(other.source()->TakeGivenBack().has_value());
+}
+
+TEST(TensorBufferSourcesTest, WhatCameAfterADroppedRecordGoesWithIt) {
+  auto buffer = MakeBuffer(4);
+  TestIterator changes, stays;
+  const auto read = [](StagedRun* run, const TestIterator& iterator,
+                       int64_t element) {
+    EXPECT_EQ(run->AddReads(iterator.reads()), OkStatus());
+    run->Keep(
+        {*iterator.reads().begin(), MakeRecord(element), Source::NextOrder()});
+  };
+  const auto put = [&](int64_t element, bool reads_both) {
+    const auto run = BeginRun(buffer.get(), stays);
+    read(run.get(), stays, element);
+    if (reads_both) read(run.get(), changes, element);
+    EXPECT_EQ(Put(run.get(), element), OkStatus());
+  };
+  put(1, /*reads_both=*/true);
+  EXPECT_EQ(Take(buffer.get()), 1);
+  put(2, /*reads_both=*/false);
+  put(3, /*reads_both=*/true);
+  put(4, /*reads_both=*/false);
+  // This one has read the element after that.
+  CancellationManager manager;
+  const std::shared_ptr<StagedRun> run = BeginRun(buffer.get());
+  const ScopedStagedRun scope(&manager, run);
+  read(run.get(), stays, 5);
+  changes.Change();
+  EXPECT_EQ(NumbersOf(*buffer), Numbers{2});
+  EXPECT_TRUE(run->IsStale());
+  EXPECT_TRUE(run->End(errors::Aborted("repeated")));
+  for (int64_t element : {3, 4, 5}) {
+    const auto given_back = stays.source()->TakeGivenBack();
+    ASSERT_TRUE(given_back.has_value());
+    EXPECT_EQ(given_back->tensors[0].scalar<int64_t>()(), element);
+  }
+  EXPECT_FALSE(stays.source()->TakeGivenBack().has_value());
+}
+
+TEST(TensorBufferSourcesTest, ADroppedRecordPutsBackThoseOfOtherStages) {
+  auto first = MakeBuffer(4);
+  auto second = MakeBuffer(4);
+  TestIterator of_first, of_second;
+  std::vector<std::unique_ptr<StagedRun>> runs;
+  for (int64_t i = 0; i < 3; ++i) {
+    RunStage(first.get(), of_first, i);
+    TakeResult take;
+    first->TakeAsync(nullptr, take.Callback());
+    EXPECT_EQ(take.Wait(), OkStatus());
+    runs.push_back(BeginRun(second.get(), of_second));
+    EXPECT_EQ(runs[i]->AddReads(take.taken().reads), OkStatus());
+    runs[i]->KeepTaken(
+        [&first, taken = take.taken()] { first->PutBack(taken); });
+  }
+  RunStage(first.get(), of_first, 3);
+  EXPECT_EQ(Put(runs[1].get(), 1), OkStatus());
+  EXPECT_EQ(Put(runs[0].get(), 0), OkStatus());
+  of_second.Change();
+  // Which comes last.
+  EXPECT_TRUE(runs[2]->End(errors::Aborted("repeated")));
+  EXPECT_EQ(NumbersOf(*first), (Numbers{0, 1, 2, 3}));
+}
+
 TEST(TensorBufferSourcesTest, TheBytesOfDroppedRecordsNoLongerCount) {
   auto buffer = MakeBuffer(/*capacity=*/4, /*capacity_bytes=*/100);
   TestIterator iterator;

@@ -184,7 +184,7 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
     const StagedRun* const taker = run.get();
     if (run != nullptr) {
       buffer->AddTaker(run->stage());
-      if (run->keeps_elements()) {
+      if (run->is_of_new_stage()) {
         run->KeepWait([buffer = tsl::core::GetNewRef(buffer), taker] {
           buffer->EndTakesOf(taker);
         });

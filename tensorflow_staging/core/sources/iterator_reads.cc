@@ -2,6 +2,7 @@
 
 #include "tensorflow_staging/core/sources/iterator_reads.h"
 
+#include <chrono>  // NOLINT
 #include <optional>
 #include <utility>
 
@@ -11,6 +12,13 @@
 
 namespace tensorflow {
 namespace staging {
+namespace {
+
+// How long a read that fails waits for slower ones. Chosen, not measured: longer
+// than most reads take, and shorter than a person waits for an error.
+constexpr std::chrono::milliseconds kMostWait(2000);
+
+}  // namespace
 
 SourceReader::Due NoteHandle(OpKernelContext* ctx, const void* iterator) {
   const std::shared_ptr<StagedRun> run =
@@ -33,11 +41,33 @@ SourceReader::Due NoteHandle(OpKernelContext* ctx, const void* iterator) {
 
 IteratorRead::~IteratorRead() {
   for (const auto& reader : held_) reader->EndHold(this);
+  LeaveRun(OkStatus());
+}
+
+void IteratorRead::LeaveRun(const Status& failure) {
   if (!is_inside_) return;
+  is_inside_ = false;
   --source_->staged_reads();
   mutex_lock l(run_->mu_);
   --run_->inside_;
   run_->left_.notify_all();
+  if (failure.ok()) return;
+  run_->failure_.Update(failure);
+  const auto deadline = std::chrono::steady_clock::now() + kMostWait;
+  while (run_->inside_ > 0 && std::chrono::steady_clock::now() < deadline) {
+    run_->left_.wait_for(l, kMostWait);
+  }
+}
+
+void IteratorRead::End(const Status& status, const std::vector<Tensor>& element,
+                       bool end_of_sequence) {
+  if (!status.ok()) {
+    LeaveRun(status);
+  } else if (!end_of_sequence) {
+    Keep(element, Source::NextOrder());
+  } else if (ctx_->op_kernel().type_string() != "IteratorGetNextAsOptional") {
+    LeaveRun(errors::OutOfRange("End of sequence"));
+  }
 }
 
 void IteratorRead::Begin() {
@@ -86,6 +116,8 @@ void IteratorRead::EnterRun(bool is_being_saved) {
     run_->is_aborted_ = true;
     return;
   }
+  status_.Update(run_->failure_);
+  if (!status_.ok()) return;
   ++run_->inside_;
   ++source_->staged_reads();
   is_inside_ = true;

@@ -50,11 +50,11 @@ class IteratorRead {
   // when this read has ended.
   bool Answers(std::vector<Tensor>* element, Status* status);
 
-  // The iterator has yielded an element.
+  // The iterator has yielded an element, or an error or its end, which fail the
+  // run. The failure cancels the run, and so for good the iterators that it is
+  // reading: call this without a lock, since it waits a while for the other reads.
   void End(const Status& status, const std::vector<Tensor>& element,
-           bool end_of_sequence) {
-    if (status.ok() && !end_of_sequence) Keep(element, Source::NextOrder());
-  }
+           bool end_of_sequence);
 
  private:
   // Adds the read to the run, or finds that the run is to be repeated.
@@ -67,6 +67,9 @@ class IteratorRead {
       run_->Keep({{source_, version_}, element, order});
     }
   }
+
+  // Leaves the run. If this fails it, waits a while until no other read is in it.
+  void LeaveRun(const Status& failure);
 
   OpKernelContext* const ctx_;
   const void* const iterator_;

@@ -2,6 +2,7 @@
 
 #include "tensorflow_staging/core/sources/read_set.h"
 
+#include "absl/algorithm/container.h"
 #include "tensorflow_staging/core/sources/source.h"
 
 namespace tensorflow {
@@ -24,6 +25,18 @@ bool ReadSet::IsStale() const {
     if (source->version() != version) return true;
   }
   return false;
+}
+
+void ReadSet::AddUnchanged(std::set<const Source*>* sources) const {
+  for (const auto& [source, version] : reads_) {
+    if (source->version() == version) sources->insert(source.get());
+  }
+}
+
+bool ReadSet::HasAnyOf(const std::set<const Source*>& sources) const {
+  return absl::c_any_of(reads_, [&sources](const Read& read) {
+    return sources.count(read.first.get()) > 0;
+  });
 }
 
 void ReadSet::NoteUse() const {

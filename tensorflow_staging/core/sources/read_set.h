@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,9 @@ class ReadSet {
   void MarkRestored() { has_restored_ = true; }
 
   bool IsStale() const;
+  // Adds the sources that still have their version.
+  void AddUnchanged(std::set<const Source*>* sources) const;
+  bool HasAnyOf(const std::set<const Source*>& sources) const;
   // The program gets what was read: restored positions of these versions are in
   // use.
   void NoteUse() const;

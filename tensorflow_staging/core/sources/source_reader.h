@@ -91,6 +91,8 @@ class SourceReader : public ResourceBase {
   virtual void EndRun(RunEnd end) = 0;
   // Ends what waits, because the producers stop.
   virtual void Cancel() = 0;
+  // Whether no run has put a record yet.
+  virtual bool IsNew() const = 0;
   // Whether to keep the elements that a run reads, to give them back.
   virtual bool KeepsElements() const = 0;
   // Whether something else than a staged run gets what the stage has read of a
@@ -101,6 +103,12 @@ class SourceReader : public ResourceBase {
   virtual void GiveBackElements() = 0;
   // When the program has discarded the records last, by Source::Now().
   virtual int64_t discarded_at() const = 0;
+
+  // Has become a reader of another source.
+  void NoteSource() { ++num_sources_; }
+  // Whether a record may be made from several sources. If one of them changes, the
+  // others get back what records had of them.
+  bool ReadsSeveral() const { return num_sources_ > 1; }
 
   // ---- Changes of a source.
 
@@ -141,6 +149,7 @@ class SourceReader : public ResourceBase {
 
  private:
   const std::string name_;
+  std::atomic<int> num_sources_{0};
   mutex takers_mu_;
   // The address tells stages apart while the weak reference is alive.
   std::vector<std::pair<const SourceReader*, core::WeakPtr<SourceReader>>>

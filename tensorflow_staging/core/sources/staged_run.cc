@@ -27,6 +27,7 @@ StagedRun::StagedRun(core::RefCountPtr<SourceReader> stage, uint64_t producer)
     : stage_(std::move(stage)),
       producer_(producer),
       admitted_at_(Source::Now()),
+      is_of_new_stage_(stage_->IsNew()),
       keeps_elements_(stage_->KeepsElements()) {
   const RunBegin begin = stage_->BeginRun(producer_);
   is_admitted_ = begin == RunBegin::kAdmitted;
@@ -134,14 +135,15 @@ void StagedRun::KeepTaken(absl::AnyInvocable<void()> put_back) {
   taken_.push_back(std::move(put_back));
 }
 
+StagedRun::TakenRecords StagedRun::ReleaseTaken() const {
+  TakenRecords taken;
+  mutex_lock l(mu_);
+  taken.swap(taken_);
+  return taken;
+}
+
 void StagedRun::PutBackTaken() const {
-  std::vector<absl::AnyInvocable<void()>> taken;
-  {
-    mutex_lock l(mu_);
-    taken.swap(taken_);
-  }
-  // The first one becomes the oldest again.
-  for (auto it = taken.rbegin(); it != taken.rend(); ++it) (*it)();
+  for (auto& put_back : ReleaseTaken()) put_back();
 }
 
 bool StagedRun::IsStale() const {
@@ -167,7 +169,7 @@ void StagedRun::KeepWait(absl::AnyInvocable<void()> end_wait) {
 
 void StagedRun::EndWaitsOf(const SourceReader* stage) {
   for (const std::shared_ptr<StagedRun>& run : Runs()->All()) {
-    if (run->stage() != stage || !run->keeps_elements()) continue;
+    if (run->stage() != stage || !run->is_of_new_stage()) continue;
     std::vector<absl::AnyInvocable<void()>> end_waits;
     {
       mutex_lock l(run->mu_);
@@ -176,6 +178,17 @@ void StagedRun::EndWaitsOf(const SourceReader* stage) {
       end_waits.swap(run->end_waits_);
     }
     for (auto& end_wait : end_waits) end_wait();
+  }
+}
+
+void StagedRun::AbandonReaders(const SourceReader* stage,
+                               const std::set<const Source*>& sources) {
+  if (sources.empty()) return;
+  for (const std::shared_ptr<StagedRun>& run : Runs()->All()) {
+    if (run->stage() == stage && run->keeps_elements() &&
+        run->reads().HasAnyOf(sources)) {
+      run->Abandon();
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -67,6 +68,8 @@ class StagedRun {
   ReadSet reads() const TF_LOCKS_EXCLUDED(mu_);
   // Whether to keep the elements that it reads, to give them back.
   bool keeps_elements() const { return keeps_elements_; }
+  // Whether the stage was new when it began.
+  bool is_of_new_stage() const { return is_of_new_stage_; }
   // What it has read, if it keeps it.
   void Keep(ReadElement element) TF_LOCKS_EXCLUDED(mu_);
   std::vector<ReadElement> elements() const TF_LOCKS_EXCLUDED(mu_);
@@ -80,21 +83,28 @@ class StagedRun {
   // keeps elements, or was admitted before these were changed, as it waited for
   // the record. Then a read of what else has changed repeats it.
   bool MayPutBack(const ReadSet& reads) const;
+  using TakenRecords = std::vector<absl::AnyInvocable<void()>>;
   // Keeps a way to put back the record of another stage that the run has taken.
   void KeepTaken(absl::AnyInvocable<void()> put_back) TF_LOCKS_EXCLUDED(mu_);
+  // What it has kept, which belongs to its record from here on.
+  TakenRecords ReleaseTaken() const TF_LOCKS_EXCLUDED(mu_);
   // Puts back what it has taken.
   void PutBackTaken() const TF_LOCKS_EXCLUDED(mu_);
 
   // From here on the run is stale: something else gets what it has read.
   void Abandon() TF_LOCKS_EXCLUDED(mu_);
   bool is_abandoned() const TF_LOCKS_EXCLUDED(mu_);
-  // Keeps a way to end a wait for a record of another stage, if that can be
-  // repeated.
+  // Keeps a way to end a wait for a record of another stage.
   void KeepWait(absl::AnyInvocable<void()> end_wait) TF_LOCKS_EXCLUDED(mu_);
-  // Abandons the runs of `stage` that wait for a record of another stage, if
-  // these keep elements, and ends their waits: the other stage may be held by who
-  // pauses this one.
+  // Abandons the first runs of `stage` that wait for a record of another stage,
+  // and ends their waits: the other stage may be held by who pauses this one. From
+  // then on, who pauses the other one knows who takes its records.
   static void EndWaitsOf(const SourceReader* stage);
+
+  // Abandons the runs of `stage` that have read any of `sources`, if they can give
+  // back what they have read.
+  static void AbandonReaders(const SourceReader* stage,
+                             const std::set<const Source*>& sources);
 
   // The run may read `source`: makes the stage a reader, and gives it the records
   // that wait for it. Returns INVALID_ARGUMENT if these do not fit it. Sets
@@ -117,6 +127,7 @@ class StagedRun {
   std::atomic<int64_t> admitted_at_;
   std::atomic<bool> is_admitted_{false};
   bool is_refused_ = false;
+  const bool is_of_new_stage_;
   const bool keeps_elements_;
   std::atomic<bool> has_put_{false};
   std::atomic<bool> has_ended_{false};
@@ -127,10 +138,11 @@ class StagedRun {
   // Whether it has tried to read a source that had changed or was being saved, or
   // was abandoned.
   bool is_aborted_ TF_GUARDED_BY(mu_) = false;
-  // Reads in progress.
+  // Reads in progress, and what has failed one: no other begins then.
   int inside_ TF_GUARDED_BY(mu_) = 0;
+  Status failure_ TF_GUARDED_BY(mu_);
   std::vector<ReadElement> elements_ TF_GUARDED_BY(mu_);
-  mutable std::vector<absl::AnyInvocable<void()>> taken_ TF_GUARDED_BY(mu_);
+  mutable TakenRecords taken_ TF_GUARDED_BY(mu_);
   std::vector<absl::AnyInvocable<void()>> end_waits_ TF_GUARDED_BY(mu_);
 };
 

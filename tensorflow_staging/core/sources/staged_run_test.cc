@@ -168,7 +168,7 @@ TEST(StagedRunTest, APauseLeavesTheWaitOfAnotherRun) {
   auto buffer = MakeBuffer(1);
   auto later = MakeBuffer(1);
   EXPECT_EQ(Put(BeginRun(later.get()).get(), 1), OkStatus());
-  // It keeps no elements, so that it cannot be repeated.
+  // It is not the first run of its stage.
   auto run = Begin(later.get());
   CancellationManager manager;
   const ScopedStagedRun scope(&manager, run);

@@ -105,12 +105,12 @@ class Walk {
 
   void VisitInputs(const Node& node, bool is_divided) {
     const std::optional<std::string> original = marks_.OriginalOf(node);
-    const MarkedClone* const clone = original && !IsPass(node)
-                                         ? marks_.FindClone(*original)
-                                         : nullptr;
+    const MarkedClone* const clone =
+        original && !IsPass(node) ? marks_.FindClone(*original) : nullptr;
     for (const Edge* edge : node.in_edges()) {
       if (edge->IsControlEdge() || !edge->src()->IsOp()) continue;
-      const bool is_taken = clone != nullptr && IsTakenInput(clone->mark, *edge);
+      const bool is_taken =
+          clone != nullptr && IsTakenInput(clone->mark, *edge);
       if (is_taken && IsTakeFed(clone->mark, edge->dst_input())) continue;
       const TakenTensor from = WithoutGuard(*edge);
       if (IsBufferTake(*from.node)) {
@@ -133,7 +133,8 @@ class Walk {
 
   Status FedError(const TensorId& fed) const {
     return errors::InvalidArgument(
-        "Tensor '", fed.ToString(), "' is fed, but the run uses a record of stage '",
+        "Tensor '", fed.ToString(),
+        "' is fed, but the run uses a record of stage '",
         BufferOf(*take_)->name,
         "', which was computed from that tensor ahead of the step, without the "
         "fed value. Feed what tf.staged has returned, as well or instead.");
