@@ -25,8 +25,10 @@ struct TakenRecord {
   ReadSet reads;
   // Whether the record comes from a checkpoint, in host memory.
   bool is_restored = false;
-  // Only so that they are not destroyed under the buffer's lock.
+  // What the record may give or put back. Otherwise only so that they are not
+  // destroyed under the buffer's lock.
   std::vector<ReadElement> elements;
+  PutBacks taken;
   // The session's run that restored it.
   int64_t step = 0;
   // Where it was among the records of its buffer.

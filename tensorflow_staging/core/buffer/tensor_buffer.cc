@@ -102,7 +102,9 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
     // Another source of the stage goes on where the steps are.
     if (!run->IsDiscarded()) {
       GiveBack(run->elements());
-      due.Add([run](const Status&) { run->PutBackTaken(); }, OkStatus());
+      due.Add(
+          [taken = run->ReleaseTaken()](const Status&) { PutBackAll(taken); },
+          OkStatus());
     }
     due.Add(std::move(done), OkStatus());
   } else if (!takes_.empty()) {
@@ -134,12 +136,16 @@ void TensorBuffer::PutBack(Taken taken) {
   mutex_lock l(mu_);
   if (taken.reads.IsStale()) {
     GiveBack(std::move(taken.elements));
+    due.Add(
+        [rest = std::move(taken.taken)](const Status&) { PutBackAll(rest); },
+        OkStatus());
     return;
   }
   StoredRecord stored{std::move(taken.record), 0, std::move(taken.reads),
                       taken.is_restored, taken.step};
   if (stored.is_restored) stored.tensor_names = layout_.tensor_names;
   stored.elements = std::move(taken.elements);
+  stored.taken = std::move(taken.taken);
   stored.order = taken.order;
   stored.bytes = CountedBytes(stored);
   --counters_.taken;
@@ -364,10 +370,10 @@ void TensorBuffer::GiveToTake(StoredRecord stored, DueCallbacks* due) {
   room_.OnTakeWaited(waited);
   ++counters_.put;
   ++counters_.taken;
-  due->AddTake(
-      std::move(take.done), OkStatus(),
-      {std::move(stored.record), std::move(stored.reads), stored.is_restored,
-       std::move(stored.elements), stored.step, stored.order});
+  due->AddTake(std::move(take.done), OkStatus(),
+               {std::move(stored.record), std::move(stored.reads),
+                stored.is_restored, std::move(stored.elements),
+                std::move(stored.taken), stored.step, stored.order});
 }
 
 void TensorBuffer::GiveOldest(TakeDone done, DueCallbacks* due) {
@@ -385,10 +391,10 @@ void TensorBuffer::GiveOldest(TakeDone done, DueCallbacks* due) {
   const int64_t now = NowMicros();
   room_.OnTake(records_.size(), counters_.steps.OnTake(now, now));
   AdmitPuts(due);
-  due->AddTake(
-      std::move(done), OkStatus(),
-      {std::move(stored.record), std::move(stored.reads), stored.is_restored,
-       std::move(stored.elements), stored.step, stored.order});
+  due->AddTake(std::move(done), OkStatus(),
+               {std::move(stored.record), std::move(stored.reads),
+                stored.is_restored, std::move(stored.elements),
+                std::move(stored.taken), stored.step, stored.order});
 }
 
 void TensorBuffer::AdmitPuts(DueCallbacks* due) {

@@ -263,7 +263,7 @@ class TensorBuffer : public SourceReader {
     // If the buffer keeps elements, or `reads` has several sources.
     std::vector<ReadElement> elements;
     // Ways to put back the records of other stages, likewise.
-    StagedRun::TakenRecords taken;
+    PutBacks taken;
     // Older records have lower numbers; 0 if it has not been among them yet.
     int64_t order = 0;
   };

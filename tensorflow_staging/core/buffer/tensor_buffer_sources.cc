@@ -159,9 +159,7 @@ TensorBuffer::Due TensorBuffer::OnSourceChanged(
             << "or restored.";
   }
   return [due = std::move(due), dropped = std::move(dropped)]() mutable {
-    for (StoredRecord& stored : dropped) {
-      for (auto& put_back : stored.taken) put_back();
-    }
+    for (StoredRecord& stored : dropped) PutBackAll(stored.taken);
     due.Run();
   };
 }
@@ -177,7 +175,8 @@ std::vector<TensorBuffer::StoredRecord> TensorBuffer::DropStale(
         // any source of the stage that a later run changes.
         bool is_dropped = stored.reads.IsStale() ||
                           (stored.is_restored && stored.step < step);
-        if (stored.elements.empty() && stored.taken.empty()) return is_dropped;
+        if (stored.elements.empty() && stored.taken == nullptr)
+          return is_dropped;
         is_dropped |= stored.reads.HasAnyOf(others);
         if (is_dropped) stored.reads.AddUnchanged(&others);
         return is_dropped;

@@ -30,6 +30,7 @@ SourceReader::Due NoteHandle(OpKernelContext* ctx, const void* iterator) {
   std::vector<SourceReader::Due> due;
   // What waits for it, it gets when it reads.
   source->AddReader(run->stage(), &saving);
+  run->NoteHandle(source);
   if (saving != nullptr) {
     due.push_back(saving->Hold(run->stage()));
     run->Abandon();
@@ -108,7 +109,7 @@ void IteratorRead::EnterRun(bool is_being_saved) {
   // does not keep it must go on.
   const bool yields_to_save =
       is_being_saved && (run_->keeps_elements() || run_->reads_.empty());
-  run_->reads_.Add(source_, version_);
+  run_->AddRead(source_, version_);
   // The element would be lost: the record that it belongs to is stale.
   is_stale_ = has_changed || yields_to_save || run_->is_aborted_ ||
               run_->reads_.IsStale();

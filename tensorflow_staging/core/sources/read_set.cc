@@ -33,6 +33,12 @@ void ReadSet::AddUnchanged(std::set<const Source*>* sources) const {
   }
 }
 
+bool ReadSet::HasSeveralSources() const {
+  return absl::c_any_of(reads_, [this](const Read& read) {
+    return read.first != reads_.front().first;
+  });
+}
+
 bool ReadSet::HasAnyOf(const std::set<const Source*>& sources) const {
   return absl::c_any_of(reads_, [&sources](const Read& read) {
     return sources.count(read.first.get()) > 0;

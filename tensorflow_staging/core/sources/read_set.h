@@ -36,6 +36,7 @@ class ReadSet {
   // use.
   void NoteUse() const;
   bool empty() const { return reads_.empty(); }
+  bool HasSeveralSources() const;
 
   auto begin() const { return reads_.begin(); }
   auto end() const { return reads_.end(); }

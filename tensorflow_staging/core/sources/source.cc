@@ -121,7 +121,6 @@ void Source::AddReader(SourceReader* reader,
   }
   if (is_known) return;
   readers_.emplace_back(reader, core::WeakPtr<SourceReader>(reader));
-  reader->NoteSource();
   is_read_ahead_ |= reader->YieldsToOthers();
   CountKept();
   core::RefCountPtr<RunHolds> now = saving_.GetNewRef();

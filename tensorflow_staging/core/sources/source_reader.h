@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,15 @@ struct ReadElement {
   // Elements with lower numbers come first (Source::NextOrder).
   int64_t order = 0;
 };
+
+// Ways to put back the records of other stages from which a record was made, the
+// oldest first. Null if there are none.
+using PutBacks = std::shared_ptr<std::vector<absl::AnyInvocable<void()>>>;
+
+inline void PutBackAll(const PutBacks& taken) {
+  if (taken == nullptr) return;
+  for (auto& put_back : *taken) put_back();
+}
 
 // How a staged run began.
 enum class RunBegin {
@@ -104,11 +114,10 @@ class SourceReader : public ResourceBase {
   // When the program has discarded the records last, by Source::Now().
   virtual int64_t discarded_at() const = 0;
 
-  // Has become a reader of another source.
-  void NoteSource() { ++num_sources_; }
-  // Whether a record may be made from several sources. If one of them changes, the
-  // others get back what records had of them.
-  bool ReadsSeveral() const { return num_sources_ > 1; }
+  // A run reads, or may read, several sources. If one of them changes, the others
+  // get back what records had of them.
+  void NoteReadsSeveral() { reads_several_ = true; }
+  bool ReadsSeveral() const { return reads_several_; }
 
   // ---- Changes of a source.
 
@@ -149,7 +158,7 @@ class SourceReader : public ResourceBase {
 
  private:
   const std::string name_;
-  std::atomic<int> num_sources_{0};
+  std::atomic<bool> reads_several_{false};
   mutex takers_mu_;
   // The address tells stages apart while the weak reference is alive.
   std::vector<std::pair<const SourceReader*, core::WeakPtr<SourceReader>>>

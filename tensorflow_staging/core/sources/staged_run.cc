@@ -74,6 +74,7 @@ Status StagedRun::AddReads(const ReadSet& reads) {
   {
     mutex_lock l(mu_);
     reads_.Add(reads);
+    if (reads_.HasSeveralSources()) stage_->NoteReadsSeveral();
   }
   for (const auto& [source, version] : reads) {
     core::RefCountPtr<RunHolds> saving;
@@ -107,6 +108,18 @@ Status StagedRun::MayRead(Source* source, core::RefCountPtr<RunHolds>* saving,
   return OkStatus();
 }
 
+void StagedRun::AddRead(const std::shared_ptr<Source>& source,
+                        int64_t version) {
+  reads_.Add(source, version);
+  if (reads_.HasSeveralSources()) stage_->NoteReadsSeveral();
+}
+
+void StagedRun::NoteHandle(const std::shared_ptr<Source>& source) {
+  mutex_lock l(mu_);
+  handles_.Add(source, source->version());
+  if (handles_.HasSeveralSources()) stage_->NoteReadsSeveral();
+}
+
 ReadSet StagedRun::reads() const {
   mutex_lock l(mu_);
   return reads_;
@@ -132,18 +145,13 @@ bool StagedRun::MayPutBack(const ReadSet& reads) const {
 
 void StagedRun::KeepTaken(absl::AnyInvocable<void()> put_back) {
   mutex_lock l(mu_);
-  taken_.push_back(std::move(put_back));
+  if (taken_ == nullptr) taken_ = std::make_shared<PutBacks::element_type>();
+  taken_->push_back(std::move(put_back));
 }
 
-StagedRun::TakenRecords StagedRun::ReleaseTaken() const {
-  TakenRecords taken;
+PutBacks StagedRun::ReleaseTaken() const {
   mutex_lock l(mu_);
-  taken.swap(taken_);
-  return taken;
-}
-
-void StagedRun::PutBackTaken() const {
-  for (auto& put_back : ReleaseTaken()) put_back();
+  return std::exchange(taken_, nullptr);
 }
 
 bool StagedRun::IsStale() const {
@@ -199,7 +207,7 @@ bool StagedRun::End(const Status& status) {
   end.has_put = has_put_;
   end.is_stale = !status.ok() && !has_put_ && IsStale();
   const bool is_stale = end.is_stale;
-  if (is_stale) PutBackTaken();
+  if (is_stale) PutBackAll(ReleaseTaken());
   if (!end.has_put) {
     mutex_lock l(mu_);
     end.reads = reads_;

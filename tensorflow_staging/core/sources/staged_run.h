@@ -70,6 +70,8 @@ class StagedRun {
   bool keeps_elements() const { return keeps_elements_; }
   // Whether the stage was new when it began.
   bool is_of_new_stage() const { return is_of_new_stage_; }
+  // It has got the handle of `source`.
+  void NoteHandle(const std::shared_ptr<Source>& source) TF_LOCKS_EXCLUDED(mu_);
   // What it has read, if it keeps it.
   void Keep(ReadElement element) TF_LOCKS_EXCLUDED(mu_);
   std::vector<ReadElement> elements() const TF_LOCKS_EXCLUDED(mu_);
@@ -83,13 +85,10 @@ class StagedRun {
   // keeps elements, or was admitted before these were changed, as it waited for
   // the record. Then a read of what else has changed repeats it.
   bool MayPutBack(const ReadSet& reads) const;
-  using TakenRecords = std::vector<absl::AnyInvocable<void()>>;
   // Keeps a way to put back the record of another stage that the run has taken.
   void KeepTaken(absl::AnyInvocable<void()> put_back) TF_LOCKS_EXCLUDED(mu_);
-  // What it has kept, which belongs to its record from here on.
-  TakenRecords ReleaseTaken() const TF_LOCKS_EXCLUDED(mu_);
-  // Puts back what it has taken.
-  void PutBackTaken() const TF_LOCKS_EXCLUDED(mu_);
+  // What it has kept, and keeps no longer.
+  PutBacks ReleaseTaken() const TF_LOCKS_EXCLUDED(mu_);
 
   // From here on the run is stale: something else gets what it has read.
   void Abandon() TF_LOCKS_EXCLUDED(mu_);
@@ -121,6 +120,9 @@ class StagedRun {
  private:
   friend class IteratorRead;
 
+  void AddRead(const std::shared_ptr<Source>& source, int64_t version)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   const core::RefCountPtr<SourceReader> stage_;
   const uint64_t producer_;
   // When the run was admitted, by Source::Now(): it has read nothing before.
@@ -135,6 +137,7 @@ class StagedRun {
   mutable mutex mu_;
   condition_variable left_;
   ReadSet reads_ TF_GUARDED_BY(mu_);
+  ReadSet handles_ TF_GUARDED_BY(mu_);
   // Whether it has tried to read a source that had changed or was being saved, or
   // was abandoned.
   bool is_aborted_ TF_GUARDED_BY(mu_) = false;
@@ -142,7 +145,7 @@ class StagedRun {
   int inside_ TF_GUARDED_BY(mu_) = 0;
   Status failure_ TF_GUARDED_BY(mu_);
   std::vector<ReadElement> elements_ TF_GUARDED_BY(mu_);
-  mutable TakenRecords taken_ TF_GUARDED_BY(mu_);
+  mutable PutBacks taken_ TF_GUARDED_BY(mu_);
   std::vector<absl::AnyInvocable<void()>> end_waits_ TF_GUARDED_BY(mu_);
 };
 
