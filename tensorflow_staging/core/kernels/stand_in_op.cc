@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,11 @@ class StagedNodeOp : public OpKernel {
         return errors::InvalidArgument("indices[", i, "] is ", indices_[i],
                                        "; it must be from 0 to ",
                                        ctx.num_outputs() - 1, ".");
+      }
+      if (std::count(indices_.begin(), indices_.end(), indices_[i]) > 1) {
+        return errors::InvalidArgument("indices has ", indices_[i],
+                                       " more than once; an output can carry "
+                                       "one value.");
       }
       if (ctx.input_type(i) != ctx.output_type(indices_[i])) {
         return errors::InvalidArgument(

@@ -84,18 +84,18 @@ TEST_F(StagedNodeOpTest, RunningItOrWaitingForItNeedsNoOutput) {
   EXPECT_EQ(Fetch({"stand_in:1"}, {"stand_in", "after"}), OkStatus());
 }
 
-// Creates the kernel of a node with an int64 input, as an eager run does.
-Status CreateKernel(const std::vector<int>& indices) {
+// Creates the kernel of a node with int64 inputs, as an eager run does.
+Status CreateKernel(const std::vector<int>& indices, int inputs = 1) {
   const std::unique_ptr<Device> device = DeviceFactory::NewDevice(
       "CPU", SessionOptions(), "/job:localhost/replica:0/task:0");
   NodeDef node;
-  TF_CHECK_OK(
-      NodeDefBuilder("stand_in", "StagedNode")
-          .Input(std::vector<NodeDefBuilder::NodeOut>{{"x", 0, DT_INT64}})
-          .Attr("dtypes", DataTypeVector{DT_STRING, DT_INT64})
-          .Attr("indices", indices)
-          .Attr("stage", "prefetch")
-          .Finalize(&node));
+  TF_CHECK_OK(NodeDefBuilder("stand_in", "StagedNode")
+                  .Input(std::vector<NodeDefBuilder::NodeOut>(
+                      inputs, {"x", 0, DT_INT64}))
+                  .Attr("dtypes", DataTypeVector{DT_STRING, DT_INT64})
+                  .Attr("indices", indices)
+                  .Attr("stage", "prefetch")
+                  .Finalize(&node));
   Status status;
   CreateOpKernel(DEVICE_CPU, device.get(), device->GetAllocator({}), node,
                  TF_GRAPH_DEF_VERSION, &status);
@@ -114,6 +114,9 @@ TEST(StagedNodeKernelTest, IndicesThatFitNoOutputAreRejected) {
     EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(reason));
   }
+  const Status twice = CreateKernel({1, 1}, /*inputs=*/2);
+  EXPECT_TRUE(errors::IsInvalidArgument(twice)) << twice;
+  EXPECT_THAT(std::string(twice.message()), HasSubstr("has 1 more than once"));
 }
 
 }  // namespace

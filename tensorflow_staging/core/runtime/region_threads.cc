@@ -55,28 +55,34 @@ void RegionThreads::Work() {
   // The threads that an iterator's ops start inherit the name and live longer,
   // so it names no stage.
   SetKernelThreadName("staging_region");
-  mutex_lock l(mu_);
   while (true) {
-    if (!closures_.empty()) {
-      Closure closure = std::move(closures_.front());
+    Closure closure;
+    {
+      mutex_lock l(mu_);
+      if (closures_.empty()) {
+        if (retired_) {
+          --threads_;
+          changed_.notify_all();
+          return;
+        }
+        Waiter waiter;
+        idle_.push_back(&waiter);
+        while (!waiter.is_called) waiter.changed.wait(l);
+        continue;
+      }
+      closure = std::move(closures_.front());
       closures_.pop_front();
       ++busy_;
       if (retired_) changed_.notify_all();
-      mu_.unlock();
-      closure();
-      // Destroys what the closure owns, which may call this object.
-      closure = nullptr;
-      mu_.lock();
-      --busy_;
-      continue;
     }
-    if (retired_) break;
-    Waiter waiter;
-    idle_.push_back(&waiter);
-    while (!waiter.is_called) waiter.changed.wait(l);
+    // No lock is alive here: an interpreter that has ended ends, in the middle of
+    // the call, a thread that calls Python.
+    closure();
+    // Destroys what the closure owns, which may call this object.
+    closure = nullptr;
+    mutex_lock l(mu_);
+    --busy_;
   }
-  --threads_;
-  changed_.notify_all();
 }
 
 void RegionThreads::Retire() {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -490,6 +491,17 @@ TEST_F(GraphForRunTest, AMalformedMarkIsRefused) {
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(kStandInAttr));
   EXPECT_TRUE(IsUnchanged());
+}
+
+TEST_F(GraphForRunTest, AMarkThatPassesOnWhatNobodyComputesIsRefused) {
+  Node* passes = graph_.Const("passes", 1);
+  Node* uses = graph_.Neg("uses", passes);
+  graph_.Stage("manual", {graph_.Source("next")});
+  MarkClone({"manual", "missing", {}, "other"}, passes);
+  MarkClone({"manual", "used", {}, std::nullopt}, uses);
+  const Status status = Fetch({"used:0"});
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'missing'"));
 }
 
 TEST_F(GraphForRunTest, MarksThatLeadToAnotherTypeAreRefused) {

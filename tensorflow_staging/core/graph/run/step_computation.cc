@@ -321,8 +321,15 @@ Status StepComputation::NeedControl(const std::string& name) {
 
 Status StepComputation::Compute(const std::string& name, int output) {
   const MarkedClone* clone = marks_.FindClone(name);
+  const MarkedStandIn* stand_in = marks_.FindStandIn(name);
+  if (clone == nullptr && stand_in == nullptr) {
+    return errors::InvalidArgument(
+        "SmartStage's attributes name '", name,
+        "' as the original of a node that passes it on, but no node computes it "
+        "or stands in for it.");
+  }
   const std::string& stage =
-      clone != nullptr ? clone->mark.stage : marks_.FindStandIn(name)->stage;
+      clone != nullptr ? clone->mark.stage : stand_in->stage;
   if (clone == nullptr) return UnavailableError(name, output, stage);
   if (!roles_.IsRepeatable(*clone->node)) {
     const bool may_run = IsSourceOp(*clone->node)
