@@ -55,6 +55,8 @@ def run_file(python: str, source: pathlib.Path, test: str, sessions: str) -> out
     log = folder / "stderr.txt"
     environment = {
         **os.environ,
+        # Otherwise TensorFlow asks the processor, and skips the tests of oneDNN on some.
+        "TF_ENABLE_ONEDNN_OPTS": "1",
         "CUDA_VISIBLE_DEVICES": "",
         # Writes the threads' stacks when a signal ends the process.
         "PYTHONFAULTHANDLER": "1",

@@ -106,8 +106,9 @@ std::vector<core::RefCountPtr<SourceReader>> Source::ReadersHere() {
 
 void Source::AddReader(SourceReader* reader,
                        core::RefCountPtr<RunHolds>* saving) {
-  // The last reference to a reader must not go with the lock held.
+  // The last references must not go with the lock held.
   std::vector<core::RefCountPtr<SourceReader>> alive;
+  core::RefCountPtr<RunHolds> before;
   mutex_lock l(mu_);
   bool is_known = false;
   for (size_t i = 0; i < readers_.size();) {
@@ -124,7 +125,9 @@ void Source::AddReader(SourceReader* reader,
   is_read_ahead_ |= reader->YieldsToOthers();
   CountKept();
   core::RefCountPtr<RunHolds> now = saving_.GetNewRef();
-  if (now != nullptr) *saving = std::move(now);
+  if (now == nullptr) return;
+  before = std::move(*saving);
+  *saving = std::move(now);
 }
 
 Status Source::TakeWaiting(SourceReader* reader, std::vector<Waiting>* waiting,

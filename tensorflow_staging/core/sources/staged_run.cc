@@ -172,6 +172,7 @@ bool StagedRun::is_abandoned() const {
 
 void StagedRun::KeepWait(absl::AnyInvocable<void()> end_wait) {
   mutex_lock l(mu_);
+  is_aborted_ |= ends_waits_;
   end_waits_.push_back(std::move(end_wait));
 }
 
@@ -181,6 +182,7 @@ void StagedRun::EndWaitsOf(const SourceReader* stage) {
     std::vector<absl::AnyInvocable<void()>> end_waits;
     {
       mutex_lock l(run->mu_);
+      run->ends_waits_ = true;
       if (run->end_waits_.empty()) continue;
       run->is_aborted_ = true;
       end_waits.swap(run->end_waits_);

@@ -93,10 +93,10 @@ class StagedRun {
   // From here on the run is stale: something else gets what it has read.
   void Abandon() TF_LOCKS_EXCLUDED(mu_);
   bool is_abandoned() const TF_LOCKS_EXCLUDED(mu_);
-  // Keeps a way to end a wait for a record of another stage.
+  // Keeps a way to end a wait for a record of another stage, which begins now.
   void KeepWait(absl::AnyInvocable<void()> end_wait) TF_LOCKS_EXCLUDED(mu_);
-  // Abandons the first runs of `stage` that wait for a record of another stage,
-  // and ends their waits: the other stage may be held by who pauses this one. From
+  // Abandons the first runs of `stage` that wait for a record of another stage, or
+  // will, and ends their waits: the other stage may be held by who pauses this one. From
   // then on, who pauses the other one knows who takes its records.
   static void EndWaitsOf(const SourceReader* stage);
 
@@ -147,6 +147,8 @@ class StagedRun {
   std::vector<ReadElement> elements_ TF_GUARDED_BY(mu_);
   mutable PutBacks taken_ TF_GUARDED_BY(mu_);
   std::vector<absl::AnyInvocable<void()>> end_waits_ TF_GUARDED_BY(mu_);
+  // Whether EndWaitsOf was called for it.
+  bool ends_waits_ TF_GUARDED_BY(mu_) = false;
 };
 
 // What `cancellation` cancels belongs to `run`, which may be null, in the

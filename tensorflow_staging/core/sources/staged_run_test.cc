@@ -164,6 +164,21 @@ TEST(StagedRunTest, APauseEndsTheWaitOfARunThatCanBeRepeated) {
   scope.reset();
 }
 
+TEST(StagedRunTest, ARunThatWaitsAfterThePauseHasBegunIsRepeated) {
+  auto later = MakeBuffer(1);
+  auto run = Begin(later.get());
+  CancellationManager manager;
+  auto scope = std::make_unique<ScopedStagedRun>(&manager, run);
+  PutResult paused;
+  later->Pause(&manager, /*cancellation=*/nullptr, paused.Callback());
+  EXPECT_FALSE(run->is_abandoned());
+  run->KeepWait([] {});
+  EXPECT_TRUE(run->is_abandoned());
+  EXPECT_TRUE(run->End(errors::Aborted("repeated")));
+  EXPECT_EQ(paused.Wait(), OkStatus());
+  scope.reset();
+}
+
 TEST(StagedRunTest, APauseLeavesTheWaitOfAnotherRun) {
   auto buffer = MakeBuffer(1);
   auto later = MakeBuffer(1);
