@@ -350,22 +350,17 @@ def _save_switched_stage(path, *, feeds):
       return program.save_while_it_switches(sess)
 
 
-def test_a_running_stage_that_begins_to_read_an_iterator_while_it_is_saved(tmp_path):
+@pytest.mark.parametrize("feeds", [False, True])
+def test_a_running_stage_that_begins_to_read_an_iterator_while_it_is_saved(feeds, tmp_path):
   path = str(tmp_path / "positions")
-  _save_switched_stage(path, feeds=False).result(timeout=30)
+  _save_switched_stage(path, feeds=feeds).result(timeout=30)
   with tf.Graph().as_default(), tf.Session() as sess:
-    program = _SwitchedStage(path, feeds=False)
+    program = _SwitchedStage(path, feeds=feeds)
     program.initialise(sess)
     sess.run(program.choose_two)
     program.restore(sess)
     with tf.make_prefetch_hook().running(sess):
       assert [sess.run(program.number) for _ in range(6)] == list(range(100, 106))
-
-
-def test_a_save_that_would_repeat_a_record_is_aborted(tmp_path):
-  saved = _save_switched_stage(str(tmp_path / "positions"), feeds=True)
-  with pytest.raises(tf.errors.AbortedError, match="began to read another iterator .* Save again"):
-    saved.result(timeout=30)
 
 
 def _chosen_handle(make_iterator):
