@@ -25,13 +25,13 @@ struct TakenRecord {
   ReadSet reads;
   // Whether the record comes from a checkpoint, in host memory.
   bool is_restored = false;
-  // What the record may give or put back. Otherwise only so that they are not
-  // destroyed under the buffer's lock.
+  // What it may give or put back: if the buffer keeps elements, or `reads` has
+  // several sources. Not to be destroyed under the buffer's lock.
   std::vector<ReadElement> elements;
   PutBacks taken;
   // The session's run that restored it.
   int64_t step = 0;
-  // Where it was among the records of its buffer.
+  // Older records of a buffer have lower numbers; 0 if it has not been among them.
   int64_t order = 0;
 };
 

@@ -77,7 +77,7 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
   const bool is_admitted = run != nullptr && run->is_admitted();
   if (run != nullptr) {
     stored.reads = run->reads();
-    if (options_.keeps_elements || run->stage()->ReadsSeveral()) {
+    if (options_.keeps_elements || ReadsSeveral()) {
       stored.elements = run->elements();
     }
   }
@@ -141,12 +141,8 @@ void TensorBuffer::PutBack(Taken taken) {
         OkStatus());
     return;
   }
-  StoredRecord stored{std::move(taken.record), 0, std::move(taken.reads),
-                      taken.is_restored, taken.step};
+  StoredRecord stored{std::move(taken)};
   if (stored.is_restored) stored.tensor_names = layout_.tensor_names;
-  stored.elements = std::move(taken.elements);
-  stored.taken = std::move(taken.taken);
-  stored.order = taken.order;
   stored.bytes = CountedBytes(stored);
   --counters_.taken;
   if (takes_.empty()) {
@@ -370,10 +366,7 @@ void TensorBuffer::GiveToTake(StoredRecord stored, DueCallbacks* due) {
   room_.OnTakeWaited(waited);
   ++counters_.put;
   ++counters_.taken;
-  due->AddTake(std::move(take.done), OkStatus(),
-               {std::move(stored.record), std::move(stored.reads),
-                stored.is_restored, std::move(stored.elements),
-                std::move(stored.taken), stored.step, stored.order});
+  due->AddTake(std::move(take.done), OkStatus(), std::move(stored));
 }
 
 void TensorBuffer::GiveOldest(TakeDone done, DueCallbacks* due) {
@@ -391,10 +384,7 @@ void TensorBuffer::GiveOldest(TakeDone done, DueCallbacks* due) {
   const int64_t now = NowMicros();
   room_.OnTake(records_.size(), counters_.steps.OnTake(now, now));
   AdmitPuts(due);
-  due->AddTake(std::move(done), OkStatus(),
-               {std::move(stored.record), std::move(stored.reads),
-                stored.is_restored, std::move(stored.elements),
-                std::move(stored.taken), stored.step, stored.order});
+  due->AddTake(std::move(done), OkStatus(), std::move(stored));
 }
 
 void TensorBuffer::AdmitPuts(DueCallbacks* due) {

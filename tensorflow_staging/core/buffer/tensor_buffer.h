@@ -250,22 +250,11 @@ class TensorBuffer : public SourceReader {
  private:
   enum class State { kIdle, kOpen, kEnding, kClosed };
 
-  struct StoredRecord {
-    Record record;
+  struct StoredRecord : TakenRecord {
     // The size that counts against capacity_bytes; 0 if that sets no bound.
     int64_t bytes = 0;
-    ReadSet reads;
-    // If it comes from a checkpoint.
-    bool is_restored = false;
-    // The session's run that restored it, and the names of its tensors.
-    int64_t step = 0;
-    std::vector<std::string> tensor_names;
-    // If the buffer keeps elements, or `reads` has several sources.
-    std::vector<ReadElement> elements;
-    // Ways to put back the records of other stages, likewise.
-    PutBacks taken;
-    // Older records have lower numbers; 0 if it has not been among them yet.
-    int64_t order = 0;
+    // The names of its tensors, if it comes from a checkpoint.
+    std::vector<std::string> tensor_names = {};
   };
 
   struct WaitingPut {

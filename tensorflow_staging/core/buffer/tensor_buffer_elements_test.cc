@@ -55,15 +55,6 @@ void FailRun(TensorBuffer* buffer, const TestIterator& iterator,
   EXPECT_FALSE(run->End(errors::DataLoss("bad record")));
 }
 
-// Takes what was given back.
-Numbers GivenBack(const TestIterator& iterator) {
-  Numbers numbers;
-  while (auto element = iterator.source()->TakeGivenBack()) {
-    numbers.push_back(element->tensors[0].scalar<int64_t>()());
-  }
-  return numbers;
-}
-
 Numbers ElementsOf(const TensorBuffer& buffer, const TestIterator& iterator) {
   Numbers numbers;
   for (const ReadElement& element :
@@ -79,10 +70,10 @@ TEST(TensorBufferElementsTest, WhatNoTakeHasUsedIsGivenBack) {
   for (int64_t number : {0, 1, 2}) RunStage(buffer.get(), iterator, number);
   EXPECT_EQ(Take(buffer.get()), 0);
   buffer->GiveBackElements();
-  EXPECT_EQ(GivenBack(iterator), Numbers({1, 2}));
+  EXPECT_EQ(iterator.TakeGivenBack(), Numbers({1, 2}));
   EXPECT_EQ(buffer->Size(), 0);
   buffer->GiveBackElements();
-  EXPECT_EQ(GivenBack(iterator), Numbers());
+  EXPECT_EQ(iterator.TakeGivenBack(), Numbers());
 }
 
 TEST(TensorBufferElementsTest, TheOrderIsThatOfTheReads) {
@@ -95,7 +86,7 @@ TEST(TensorBufferElementsTest, TheOrderIsThatOfTheReads) {
   EXPECT_EQ(Put(second.get(), 1), OkStatus());
   EXPECT_EQ(Put(first.get(), 0), OkStatus());
   buffer->GiveBackElements();
-  EXPECT_EQ(GivenBack(iterator), Numbers({0, 1}));
+  EXPECT_EQ(iterator.TakeGivenBack(), Numbers({0, 1}));
 }
 
 TEST(TensorBufferElementsTest, WhatIsReadAgainKeepsItsPlace) {
@@ -105,12 +96,12 @@ TEST(TensorBufferElementsTest, WhatIsReadAgainKeepsItsPlace) {
   buffer->GiveBackElements();
   const auto run = BeginRun(buffer.get());
   EXPECT_EQ(run->AddReads(iterator.reads()), OkStatus());
-  auto again = iterator.source()->TakeGivenBack();
+  auto again = iterator.source()->TakeGivenBack(iterator.source()->version());
   ASSERT_TRUE(again.has_value());
   run->Keep({*iterator.reads().begin(), again->tensors, again->order});
   EXPECT_EQ(Put(run.get(), 0), OkStatus());
   buffer->GiveBackElements();
-  EXPECT_EQ(GivenBack(iterator), Numbers({0, 1, 2}));
+  EXPECT_EQ(iterator.TakeGivenBack(), Numbers({0, 1, 2}));
 }
 
 TEST(TensorBufferElementsTest, ARecordThatWaitsForRoomIsGivenBack) {
@@ -126,7 +117,7 @@ TEST(TensorBufferElementsTest, ARecordThatWaitsForRoomIsGivenBack) {
   EXPECT_EQ(ElementsOf(*buffer, iterator), Numbers({0, 1}));
   buffer->GiveBackElements();
   EXPECT_EQ(put.Wait(), OkStatus());
-  EXPECT_EQ(GivenBack(iterator), Numbers({0, 1}));
+  EXPECT_EQ(iterator.TakeGivenBack(), Numbers({0, 1}));
 }
 
 TEST(TensorBufferElementsTest, AnErrorThatNoTakeHasGotCanComeAgain) {
@@ -136,7 +127,7 @@ TEST(TensorBufferElementsTest, AnErrorThatNoTakeHasGotCanComeAgain) {
   FailRun(buffer.get(), iterator, 1);
   buffer->Close(errors::DataLoss("bad record"));
   buffer->GiveBackElements();
-  EXPECT_EQ(GivenBack(iterator), Numbers({0, 1}));
+  EXPECT_EQ(iterator.TakeGivenBack(), Numbers({0, 1}));
 }
 
 TEST(TensorBufferElementsTest, AnErrorWhoseElementWasGivenBackEndsNoStage) {
@@ -147,7 +138,7 @@ TEST(TensorBufferElementsTest, AnErrorWhoseElementWasGivenBackEndsNoStage) {
   // Another read comes between the end of the run and what its producer says.
   buffer->GiveBackElements();
   buffer->Close(errors::DataLoss("bad record"));
-  EXPECT_EQ(GivenBack(iterator), Numbers({0, 1}));
+  EXPECT_EQ(iterator.TakeGivenBack(), Numbers({0, 1}));
   RunStage(buffer.get(), iterator, 2);
   EXPECT_EQ(Take(buffer.get()), 2);
 }
@@ -161,7 +152,7 @@ TEST(TensorBufferElementsTest, AnErrorThatATakeHasGotDoesNotComeAgain) {
   EXPECT_EQ(Take(buffer.get()), 0);
   EXPECT_TRUE(errors::IsDataLoss(TakeStatus(buffer.get())));
   buffer->GiveBackElements();
-  EXPECT_EQ(GivenBack(iterator), Numbers());
+  EXPECT_EQ(iterator.TakeGivenBack(), Numbers());
 }
 
 TEST(TensorBufferElementsTest, AnotherIteratorGoesOnIfOneGetsOtherData) {
@@ -173,8 +164,8 @@ TEST(TensorBufferElementsTest, AnotherIteratorGoesOnIfOneGetsOtherData) {
   EXPECT_EQ(Put(run.get(), 0), OkStatus());
   changes.Change();
   EXPECT_EQ(buffer->Size(), 0);
-  EXPECT_EQ(GivenBack(changes), Numbers());
-  EXPECT_EQ(GivenBack(stays), Numbers({10}));
+  EXPECT_EQ(changes.TakeGivenBack(), Numbers());
+  EXPECT_EQ(stays.TakeGivenBack(), Numbers({10}));
 }
 
 TEST(TensorBufferElementsTest, ACheckpointGetsElementsInsteadOfRecords) {

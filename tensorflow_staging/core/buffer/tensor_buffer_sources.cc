@@ -140,9 +140,10 @@ TensorBuffer::Due TensorBuffer::OnSourceChanged(
     for (SavedRecord& saved : restored) {
       // They may have waited at a source that has changed again meanwhile.
       if (reads.IsStale()) break;
-      StoredRecord stored{
-          std::move(saved.tensors), 0,    made_from,
-          /*is_restored=*/true,     step, std::move(saved.tensor_names)};
+      StoredRecord stored{{std::move(saved.tensors), made_from}};
+      stored.is_restored = true;
+      stored.step = step;
+      stored.tensor_names = std::move(saved.tensor_names);
       stored.bytes = CountedBytes(stored);
       if (takes_.empty()) {
         Store(std::move(stored));
@@ -213,10 +214,11 @@ std::vector<SavedRecord> TensorBuffer::Records() const {
   for (const StoredRecord& stored : records_) {
     records.push_back(
         {stored.is_restored ? stored.tensor_names : layout_.tensor_names,
-         stored.record});
+         stored.record, /*is_on_host=*/stored.is_restored});
   }
   for (const auto& [id, put] : puts_) {
-    records.push_back({layout_.tensor_names, put.stored.record});
+    records.push_back({layout_.tensor_names, put.stored.record,
+                       /*is_on_host=*/false});
   }
   return records;
 }

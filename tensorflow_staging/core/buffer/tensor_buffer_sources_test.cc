@@ -124,13 +124,8 @@ TEST(TensorBufferSourcesTest, OtherSourcesGetBackWhatDroppedRecordsHad) {
                      runs[i].get());
   }
   one.Change();
-  for (int64_t i = 0; i < 2; ++i) {
-    const auto element = other.source()->TakeGivenBack();
-    ASSERT_TRUE(element.has_value());
-    EXPECT_EQ(element->tensors[0].scalar<int64_t>()(), i);
-  }
-  EXPECT_FALSE(other.source()->TakeGivenBack().has_value());
-  EXPECT_FALSE(one.source()->TakeGivenBack().has_value());
+  EXPECT_EQ(other.TakeGivenBack(), (Numbers{0, 1}));
+  EXPECT_EQ(one.TakeGivenBack(), Numbers());
   // A step has what has been taken.
   const auto run = BeginRun(buffer.get(), one);
   EXPECT_EQ(run->AddReads(other.reads()), OkStatus());
@@ -138,7 +133,7 @@ TEST(TensorBufferSourcesTest, OtherSourcesGetBackWhatDroppedRecordsHad) {
   EXPECT_EQ(Put(run.get(), 2), OkStatus());
   EXPECT_EQ(Take(buffer.get()), 2);
   one.Change();
-  EXPECT_FALSE(other.source()->TakeGivenBack().has_value());
+  EXPECT_EQ(other.TakeGivenBack(), Numbers());
 }
 
 TEST(TensorBufferSourcesTest, WhatCameAfterADroppedRecordGoesWithIt) {
@@ -170,12 +165,7 @@ TEST(TensorBufferSourcesTest, WhatCameAfterADroppedRecordGoesWithIt) {
   EXPECT_EQ(NumbersOf(*buffer), Numbers{2});
   EXPECT_TRUE(run->IsStale());
   EXPECT_TRUE(run->End(errors::Aborted("repeated")));
-  for (int64_t element : {3, 4, 5}) {
-    const auto given_back = stays.source()->TakeGivenBack();
-    ASSERT_TRUE(given_back.has_value());
-    EXPECT_EQ(given_back->tensors[0].scalar<int64_t>()(), element);
-  }
-  EXPECT_FALSE(stays.source()->TakeGivenBack().has_value());
+  EXPECT_EQ(stays.TakeGivenBack(), (Numbers{3, 4, 5}));
 }
 
 TEST(TensorBufferSourcesTest, ADroppedRecordPutsBackThoseOfOtherStages) {
@@ -323,9 +313,13 @@ TEST(TensorBufferSourcesTest, DiscardDropsAllRecordsAndThoseOfTheActiveRuns) {
 
 TEST(TensorBufferSourcesTest, ARunThatIsDiscardedAndFailsIsToBeRepeated) {
   auto buffer = MakeBuffer(1);
-  const auto run = BeginRun(buffer.get());
+  TestIterator iterator;
+  const auto run = BeginRun(buffer.get(), iterator);
+  run->Keep({*iterator.reads().begin(), MakeRecord(1), Source::NextOrder()});
+  run->KeepTaken([] { FAIL(); });
   buffer->Discard();
   EXPECT_TRUE(run->End(errors::OutOfRange("end")));
+  EXPECT_EQ(iterator.TakeGivenBack(), Numbers());
 }
 
 TEST(TensorBufferSourcesTest, DiscardLeavesARunThatHasReadNothingYet) {
@@ -583,6 +577,22 @@ TEST(TensorBufferSourcesTest, RestoredRecordsGoWithTheirOwnSource) {
   iterator.Change(/*step=*/1, {{"prefetch", Saved({5})}});
   iterator.Change(/*step=*/1);
   EXPECT_EQ(buffer->Size(), 0);
+}
+
+// Whoever saves them again copies the others from where the stage keeps them.
+TEST(TensorBufferSourcesTest, RestoredRecordsAreInHostMemory) {
+  auto buffer = MakeBuffer(1);
+  TestIterator iterator;
+  RunStage(buffer.get(), iterator, 0);
+  iterator.Change(/*step=*/1, {{buffer->name(), Saved({1})}});
+  const auto run = BeginRun(buffer.get(), iterator);
+  PutResult waits;
+  buffer->PutAsync(MakeRecord(2), kNoTimeout, nullptr, waits.Callback(),
+                   run.get());
+  const std::vector<SavedRecord> records = buffer->Records();
+  ASSERT_EQ(records.size(), 2);
+  EXPECT_TRUE(records[0].is_on_host);
+  EXPECT_FALSE(records[1].is_on_host);
 }
 
 TEST(TensorBufferSourcesTest, RestoredRecordsMustFitTheStage) {

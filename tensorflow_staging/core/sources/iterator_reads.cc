@@ -51,12 +51,12 @@ void IteratorRead::LeaveRun(const Status& failure) {
   --source_->staged_reads();
   mutex_lock l(run_->mu_);
   --run_->inside_;
-  run_->left_.notify_all();
+  run_->left_.NotifyAll();
   if (failure.ok()) return;
   run_->failure_.Update(failure);
   const auto deadline = std::chrono::steady_clock::now() + kMostWait;
   while (run_->inside_ > 0 && std::chrono::steady_clock::now() < deadline) {
-    run_->left_.wait_for(l, kMostWait);
+    run_->left_.WaitFor(&run_->mu_, kMostWait);
   }
 }
 
@@ -74,7 +74,9 @@ void IteratorRead::End(const Status& status, const std::vector<Tensor>& element,
 void IteratorRead::Begin() {
   if (run_ == nullptr) {
     const auto source = Source::AnyKept() ? Source::Find(iterator_) : nullptr;
-    if (source != nullptr) source->ReleasePosition(source->version());
+    if (source == nullptr) return;
+    version_ = source->version();
+    source->ReleasePosition(version_);
     return;
   }
   source_ = Source::Of(iterator_);
@@ -134,7 +136,7 @@ bool IteratorRead::Answers(std::vector<Tensor>* element, Status* status) {
     // The error cancels the run, and a cancelled run cancels for good the
     // iterators that it is reading.
     mutex_lock l(run_->mu_);
-    while (run_->inside_ > 0) run_->left_.wait(l);
+    while (run_->inside_ > 0) run_->left_.Wait(&run_->mu_);
     *status =
         errors::Aborted("Stage '", run_->stage()->name(),
                         "' reads an iterator that has been initialised "
@@ -147,7 +149,8 @@ bool IteratorRead::Answers(std::vector<Tensor>* element, Status* status) {
   if (run_ == nullptr) HoldStages(source.get());
   *status = source->CheckNoneWaits(run_ == nullptr ? nullptr : run_->stage());
   if (!status->ok()) return true;
-  std::optional<Source::OrderedElement> given_back = source->TakeGivenBack();
+  std::optional<Source::OrderedElement> given_back =
+      source->TakeGivenBack(version_);
   if (!given_back.has_value()) return false;
   *element = std::move(given_back->tensors);
   Keep(*element, given_back->order);

@@ -76,9 +76,9 @@ class IteratorRead {
   const std::shared_ptr<StagedRun> run_;
   // The stages that read on when this read has ended.
   std::vector<core::RefCountPtr<SourceReader>> held_;
+  int64_t version_ = Source::kNoDataset;
   // Of a staged run.
   std::shared_ptr<Source> source_;
-  int64_t version_ = 0;
   Status status_;
   std::vector<SourceReader::Due> due_;
   bool is_stale_ = false;

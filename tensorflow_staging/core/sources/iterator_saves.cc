@@ -73,6 +73,7 @@ Status RecordsOnHost(const SourceReader& reader, OpKernelContext* ctx,
   *records = reader.Records();
   if (layout.on_device.empty()) return OkStatus();
   for (SavedRecord& record : *records) {
+    if (record.is_on_host) continue;
     TF_RETURN_IF_ERROR(CopyToHost(ctx, layout, &record.tensors));
   }
   return OkStatus();

@@ -189,9 +189,9 @@ void GiveBack(std::vector<ReadElement> elements) {
   }
 }
 
-std::optional<Source::OrderedElement> Source::TakeGivenBack() {
+std::optional<Source::OrderedElement> Source::TakeGivenBack(int64_t version) {
   mutex_lock l(mu_);
-  if (given_back_.empty()) return std::nullopt;
+  if (given_back_.empty() || version != version_) return std::nullopt;
   OrderedElement element = std::move(given_back_.front());
   given_back_.pop_front();
   CountKept();

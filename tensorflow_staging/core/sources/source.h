@@ -131,7 +131,9 @@ class Source : public std::enable_shared_from_this<Source> {
   // iterator, in their order.
   void GiveBack(int64_t version, Element element, int64_t order = NextOrder())
       TF_LOCKS_EXCLUDED(mu_);
-  std::optional<OrderedElement> TakeGivenBack() TF_LOCKS_EXCLUDED(mu_);
+  // For a read of `version`: those of another one are not for it.
+  std::optional<OrderedElement> TakeGivenBack(int64_t version)
+      TF_LOCKS_EXCLUDED(mu_);
   std::vector<OrderedElement> GivenBack() const TF_LOCKS_EXCLUDED(mu_);
 
   // Returns INVALID_ARGUMENT if restored records wait for a stage that is not

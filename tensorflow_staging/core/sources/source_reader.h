@@ -25,10 +25,12 @@
 namespace tensorflow {
 namespace staging {
 
-// A record as a checkpoint has it, in host memory.
+// A record as a checkpoint has it.
 struct SavedRecord {
   std::vector<std::string> tensor_names;
   std::vector<Tensor> tensors;
+  // Whether they are in host memory, wherever the stage keeps its records.
+  bool is_on_host = true;
 };
 
 // An element that a staged run has read.

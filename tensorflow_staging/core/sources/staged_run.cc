@@ -209,11 +209,13 @@ bool StagedRun::End(const Status& status) {
   end.has_put = has_put_;
   end.is_stale = !status.ok() && !has_put_ && IsStale();
   const bool is_stale = end.is_stale;
-  if (is_stale) PutBackAll(ReleaseTaken());
+  // What the program discards comes not again.
+  const bool is_discarded = IsDiscarded();
+  if (is_stale && !is_discarded) PutBackAll(ReleaseTaken());
   if (!end.has_put) {
     mutex_lock l(mu_);
     end.reads = reads_;
-    end.elements = std::move(elements_);
+    if (!is_discarded) end.elements = std::move(elements_);
   }
   if (is_admitted()) stage_->EndRun(std::move(end));
   return is_stale;

@@ -17,6 +17,7 @@
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow_staging/core/framework/steady_condition.h"
 #include "tensorflow_staging/core/sources/read_set.h"
 #include "tensorflow_staging/core/sources/source.h"
 #include "tensorflow_staging/core/sources/source_reader.h"
@@ -135,7 +136,7 @@ class StagedRun {
   std::atomic<bool> has_ended_{false};
 
   mutable mutex mu_;
-  condition_variable left_;
+  SteadyCondition left_;
   ReadSet reads_ TF_GUARDED_BY(mu_);
   ReadSet handles_ TF_GUARDED_BY(mu_);
   // Whether it has tried to read a source that had changed or was being saved, or

@@ -206,9 +206,7 @@ TEST(StagedRunTest, AnAbandonedRunGivesBackWhatItHasReadWhenItPuts) {
   run->Abandon();
   EXPECT_EQ(Put(run.get(), 8), OkStatus());
   EXPECT_EQ(buffer->Size(), 0);
-  const auto element = iterator.source()->TakeGivenBack();
-  ASSERT_TRUE(element.has_value());
-  EXPECT_EQ(element->tensors[0].scalar<int64_t>()(), 7);
+  EXPECT_EQ(iterator.TakeGivenBack(), std::vector<int64_t>{7});
 }
 
 TEST(StagedRunTest, OnlyAFailedRunWithoutARecordIsRepeated) {

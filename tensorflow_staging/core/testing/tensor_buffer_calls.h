@@ -156,6 +156,15 @@ class TestIterator {
     return reads;
   }
 
+  // Takes the numbers that it has got back.
+  std::vector<int64_t> TakeGivenBack() const {
+    std::vector<int64_t> numbers;
+    while (auto element = source_->TakeGivenBack(source_->version())) {
+      numbers.push_back(element->tensors[0].scalar<int64_t>()());
+    }
+    return numbers;
+  }
+
   // Gives the iterator other data, in the session's run number `step`.
   void Change(int64_t step = 1, Source::RestoredRecords restored = {}) {
     for (const auto& reader : source_->Change(restored)) {

@@ -161,7 +161,6 @@ bool FeedsAndTakes(const RunRequest& run,
 Status CheckRecordsAreNotFed(const Graph& graph, const NameTable& marks,
                              const RunRequest& run,
                              const std::vector<const Node*>& needed) {
-  if (!FeedsAndTakes(run, needed)) return OkStatus();
   Walk walk(graph, marks, run);
   for (const Node* node : needed) {
     for (const Edge* edge : node->in_edges()) {

@@ -108,9 +108,12 @@ Status FindGraphForRun(const Graph& graph, const CallableOptions& options,
   std::vector<const Node*> needed = run.NeededNodes(find);
   // Reading the marks takes a while in a large graph.
   const bool concerns_no_record = ConcernsNoRecord(run, find, needed);
+  const bool feeds_and_takes = FeedsAndTakes(run, needed);
   NameTable marks;
-  if (!concerns_no_record || FeedsAndTakes(run, needed)) {
+  if (!concerns_no_record || feeds_and_takes) {
     TF_RETURN_IF_ERROR(ReadMarks(graph, &marks));
+  }
+  if (feeds_and_takes) {
     TF_RETURN_IF_ERROR(CheckRecordsAreNotFed(graph, marks, run, needed));
   }
   StepComputation computation(graph, find, marks, run);
