@@ -6,6 +6,7 @@ import functools
 import gc
 import itertools
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -485,11 +486,16 @@ def case_the_number_of_threads_is_chosen_over_several_iterators():
 
 def case_the_capacity_is_chosen_over_several_iterators():
   total = tf.Variable(0, dtype=tf.int64)
+  # By turns many records come at once, and none for the time of eight steps, however long a busy machine makes a step.
+  pause = 0.16
+
+  def slow_at_times(number):
+    time.sleep(pause if number % 16 == 0 else 0)
+    return number * 2
 
   @tf.function
   def step(iterator):
-    # By turns many records come at once, and none for the time of eight steps, or of more than four on a busy machine.
-    number = tf.numpy_function(lambda i: (time.sleep(0.16 if i % 16 == 0 else 0), i * 2)[1], [next(iterator)], tf.int64)
+    number = tf.numpy_function(slow_at_times, [next(iterator)], tf.int64)
     total.assign_add(number)
     return number
 
@@ -500,13 +506,18 @@ def case_the_capacity_is_chosen_over_several_iterators():
     wrapped(iterator)
     stats, = tf.staging.stats(wrapped)
     assert stats.capacity >= capacity, (stats, capacity)  # It begins with what was found.
+    times = []
     for _ in range(63):
+      begin = time.monotonic()
       wrapped(iterator)
       time.sleep(0.02)
+      times.append(time.monotonic() - begin)
     stats, = tf.staging.stats(wrapped)
     capacity = stats.capacity
     if capacity > 4:
       break
+    # Few steps wait, so that the median is the time of a step that does not.
+    pause = max(0.16, 8 * statistics.median(times))
   assert capacity > 4, stats
   iterator = iter(tf.data.Dataset.range(64))
   wrapped(iterator)

@@ -34,8 +34,12 @@ def error_may_differ(graph: tf.Graph) -> bool:
 
 def stateful_ops(graph: tf.Graph) -> set[tf.Operation]:
   """Returns the ops of a step that draw random numbers, keep a count, or have a visible side effect."""
-  found = {op for op in graph.get_operations() if _STATEFUL.match(op.type) and op.op_def.is_stateful}
-  return found - manual_regions(graph)
+  return stateful(graph.get_operations()) - manual_regions(graph)
+
+
+def stateful(ops: Iterable[tf.Operation]) -> set[tf.Operation]:
+  """Returns those of the ops that draw random numbers, keep a count, or have a visible side effect."""
+  return {op for op in ops if _STATEFUL.match(op.type) and op.op_def.is_stateful}
 
 
 def manual_regions(graph: tf.Graph) -> set[tf.Operation]:
@@ -63,7 +67,7 @@ def of(
 def need_draw(graph: tf.Graph, names: Iterable[str]) -> bool:
   """Whether a step that computes these tensors and ops draws random numbers, keeps a count or has a side effect."""
   elements = [graph.as_graph_element(name) for name in names]
-  return any(_STATEFUL.match(op.type) and op.op_def.is_stateful for op in of(elements))
+  return bool(stateful(of(elements)))
 
 
 def has_op(graph: tf.Graph, name: str) -> bool:

@@ -277,9 +277,10 @@ class _Builder:
 
   def _random_steps(self, graph: tf.Graph, checksum: tf.Tensor, train: tf.Operation) -> list[Step]:
     needed = needed_ops.sources(graph) | needed_ops.stateful_ops(graph)
+    has_state = bool(needed_ops.stateful(graph.get_operations()))
     # A restart discards records, but their draws and counts are not undone, so graphs with stateful ops do not restart.
-    restarts = not needed_ops.stateful_ops(graph) and self._rng.random() < 0.3
-    if len(needed) == 1:
+    restarts = not has_state and self._rng.random() < 0.3
+    if self._sources == 1 and not has_state:
       # Without stateful ops, a step need not run the only source.
       needed = set()
     always = [checksum.name, train.name]
