@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A restored program goes on with the record after the last one that a step had taken."""
 
+import collections
 import contextlib
 import itertools
 import os
 import time
 from concurrent import futures
 
+import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
@@ -290,77 +292,127 @@ def test_a_stage_that_begins_to_read_an_iterator_while_it_is_saved(
         assert [sess.run(number) for _ in expected] == expected
 
 
-class _SwitchedStage:
-  """A program whose stage reads one of two iterators, as a variable says, and saves the second before the first."""
+# More than the stage has of the first iterator.
+_SWITCHED_STEPS = 12
 
-  def __init__(self, path, *, feeds):
+
+class _SwitchedStage:
+  """A program whose stage reads the iterator that a variable chooses, and whose save has the second one first."""
+
+  def __init__(self, path, build):
     self._path, self._names = path, ["one", "two"]
-    self._one, self._two = (
+    self.one, self.two = (
         tf.data.make_initializable_iterator(tf.data.Dataset.range(begin, begin + 100)) for begin in (0, 100))
     self._is_saved, self._go_on = (tf.FIFOQueue(1, [tf.bool], [[]]) for _ in range(2))
-    handle = tf.Variable("", trainable=False)
-    self._choose_one, self.choose_two = (
-        handle.assign(iterator.string_handle()) for iterator in (self._one, self._two))
-    number = tf.data.Iterator.from_string_handle(handle, tf.int64, []).get_next()
-    # Another source, which a run of the stage reads first.
-    zero = tf.placeholder_with_default(tf.constant(0, tf.int64), [])
-    feed = {"feed_list": [zero], "feed_generator": lambda: itertools.repeat([0])} if feeds else {}
-    self.number = tf.staged(number + zero, capacity=2, **feed)
+    self.handle = tf.Variable("", trainable=False)
+    self._choose_one, self.choose_two = (self.handle.assign(it.string_handle()) for it in (self.one, self.two))
+    # How often the stage has come to a read of each iterator, by handle.
+    self._tries = collections.Counter()
+    self.number = build(self)
+
+  def read_chosen(self):
+    def note(handle):
+      self._tries[handle] += 1
+      return np.int64(0)
+
+    with tf.control_dependencies([tf.py_func(note, [self.handle], tf.int64)]):
+      return tf.data.Iterator.from_string_handle(self.handle, tf.int64, []).get_next()
 
   def initialise(self, sess):
-    sess.run([self._one.initializer, self._two.initializer, self._choose_one])
+    sess.run([self.one.initializer, self.two.initializer, self._choose_one])
 
   def save_while_it_switches(self, sess):
     """Lets the stage go on to the second iterator between the saves of the two. Returns the result of the save."""
-    saved_two = tf.raw_ops.SerializeIterator(resource_handle=self._two._iterator_resource)
+    saved_two = tf.raw_ops.SerializeIterator(resource_handle=self.two._iterator_resource)
     with tf.control_dependencies([saved_two]):
       with tf.control_dependencies([self._is_saved.enqueue(True)]):
         go = self._go_on.dequeue()
     with tf.control_dependencies([go]):
-      saved_one = tf.raw_ops.SerializeIterator(resource_handle=self._one._iterator_resource)
+      saved_one = tf.raw_ops.SerializeIterator(resource_handle=self.one._iterator_resource)
     save = tf.raw_ops.SaveV2(
         prefix=self._path, tensor_names=self._names, shape_and_slices=["", ""], tensors=[saved_one, saved_two])
     wait, resume = self._is_saved.dequeue(), self._go_on.enqueue(True)
+    got = []
+
+    def step():
+      for _ in range(_SWITCHED_STEPS):
+        got.append(sess.run(self.number))
+
     with futures.ThreadPoolExecutor() as threads:
       saved = threads.submit(sess.run, save)
       sess.run(wait)
       sess.run(self.choose_two)
       # Empties the buffer, so that the stage reads the iterator that has been saved, if nothing holds it.
-      stepping = threads.submit(lambda: [sess.run(self.number) for _ in range(12)])
-      time.sleep(0.3)
+      stepping = threads.submit(step)
+      test_util.wait_until(lambda: self._has_met_the_save(sess, got))
+      time.sleep(0.3)  # A run that nothing holds reads meanwhile.
       sess.run(resume)
       stepping.result(timeout=30)
     return saved
+
+  def _has_met_the_save(self, sess, got):
+    """Whether the stage has come to the second iterator and steps wait for it, or is full again after all steps."""
+    stats = tf.staging.stats(sess)[0]
+    waits = self._tries[sess.run(self.handle)] > 0 and stats.waiting_takes > 0 and max(got, default=0) < 100
+    return waits or (len(got) == _SWITCHED_STEPS and stats.records == stats.capacity)
 
   def restore(self, sess):
     positions = tf.raw_ops.RestoreV2(
         prefix=self._path, tensor_names=self._names, shape_and_slices=["", ""], dtypes=[tf.variant] * 2)
     sess.run([
         tf.raw_ops.DeserializeIterator(resource_handle=iterator._iterator_resource, serialized=position)
-        for iterator, position in zip((self._one, self._two), positions)
+        for iterator, position in zip((self.one, self.two), positions)
     ])
 
 
-def _save_switched_stage(path, *, feeds):
+def _chosen_alone(program):
+  return tf.staged(program.read_chosen(), capacity=2)
+
+
+def _chosen_with_a_feed(program):
+  zero = tf.placeholder_with_default(tf.constant(0, tf.int64), [])
+  return tf.staged(
+      program.read_chosen() + zero, capacity=2, feed_list=[zero], feed_generator=lambda: itertools.repeat([0]))
+
+
+def _second_after_the_first(program):
+  number = program.one.get_next()
+  is_one = tf.equal(program.handle, program.one.string_handle())
+
+  def read_both():
+    with tf.control_dependencies([number]):
+      return program.read_chosen()
+
+  return tf.staged(tf.cond(is_one, lambda: number * 1, read_both), capacity=2)
+
+
+def _save_switched_stage(path, build):
   with tf.Graph().as_default(), tf.Session() as sess:
-    program = _SwitchedStage(path, feeds=feeds)
+    program = _SwitchedStage(path, build)
     program.initialise(sess)
     with tf.make_prefetch_hook().running(sess):
       assert sess.run(program.number) == 0
       return program.save_while_it_switches(sess)
 
 
-@pytest.mark.parametrize("feeds", [False, True])
-def test_a_running_stage_that_begins_to_read_an_iterator_while_it_is_saved(feeds, tmp_path):
+@pytest.mark.parametrize("build", [_chosen_alone, _chosen_with_a_feed])
+def test_a_running_stage_that_begins_to_read_an_iterator_while_it_is_saved(build, tmp_path):
   path = str(tmp_path / "positions")
-  _save_switched_stage(path, feeds=feeds).result(timeout=30)
+  _save_switched_stage(path, build).result(timeout=30)
   with tf.Graph().as_default(), tf.Session() as sess:
-    program = _SwitchedStage(path, feeds=feeds)
+    program = _SwitchedStage(path, build)
     program.initialise(sess)
     sess.run(program.choose_two)
     program.restore(sess)
     with tf.make_prefetch_hook().running(sess):
       assert [sess.run(program.number) for _ in range(6)] == list(range(100, 106))
+
+
+def test_a_save_that_would_repeat_a_record_is_aborted(tmp_path):
+  """The stage has read one iterator, of which it did not keep the element, when it comes to the other."""
+  saved = _save_switched_stage(str(tmp_path / "positions"), _second_after_the_first)
+  with pytest.raises(tf.errors.AbortedError, match="began to read another iterator .* Save again"):
+    saved.result(timeout=30)
 
 
 def _chosen_handle(make_iterator):
