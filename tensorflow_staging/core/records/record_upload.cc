@@ -11,11 +11,12 @@
 #include "tensorflow/compiler/xla/stream_executor/device_memory.h"
 #include "tensorflow/compiler/xla/stream_executor/stream.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
+#include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/threadpool.h"
 #include "tensorflow_staging/core/records/device_memory.h"
 #include "tensorflow_staging/core/records/kernel_stream.h"
-#include "tensorflow_staging/core/records/parallel_ranges.h"
 #include "tensorflow_staging/core/records/upload_plan.h"
 
 namespace tensorflow {
@@ -115,12 +116,17 @@ Status RecordUpload::Queue(DeviceBase* gpu, std::vector<Tensor>* record) const {
     Upload(part.source, target + part.offset, part.bytes, uploads);
   }
   char* const packed = Memory(&copied.packed);
+  const DeviceBase::CpuWorkerThreads& threads =
+      *gpu->tensorflow_cpu_worker_threads();
   for (int64_t begin = 0; begin < plan.packed_bytes; begin += kChunkBytes) {
     const int64_t end = std::min(begin + kChunkBytes, plan.packed_bytes);
-    InParallelRanges(*gpu->tensorflow_cpu_worker_threads(), end - begin,
-                     kLeastBytesOfAThread, [&](int64_t first, int64_t last) {
-                       PackRange(plan, begin + first, begin + last, packed);
-                     });
+    const int64_t share =
+        (end - begin + threads.num_threads - 1) / threads.num_threads;
+    threads.workers->TransformRangeConcurrently(
+        std::max(share, kLeastBytesOfAThread), end - begin,
+        [&](int64_t first, int64_t last) {
+          PackRange(plan, begin + first, begin + last, packed);
+        });
     Upload(packed + begin, target + begin, end - begin, uploads);
   }
   Status status = MoveTo(copied.block, plan.packed, record);
