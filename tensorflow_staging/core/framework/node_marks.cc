@@ -95,10 +95,6 @@ void MarkReadsBeside(const std::string& error, Node* node) {
   node->AddAttr(kReadsBesideAttr, error);
 }
 
-void MarkReadAhead(const std::string& stage, Node* node) {
-  node->AddAttr(kReadAheadAttr, stage);
-}
-
 void MarkReadForFeeds(Node* node) { node->AddAttr(kReadForFeedsAttr, true); }
 
 void MarkHasFeeds(Node* take) { take->AddAttr(kHasFeedsAttr, true); }
@@ -209,10 +205,6 @@ std::optional<std::string> CopiedNode(const Node& node) {
 
 std::optional<std::string> ErrorOfReadingBeside(const Node& node) {
   return Text(node, kReadsBesideAttr);
-}
-
-std::optional<std::string> StageThatReadsAhead(const Node& node) {
-  return Text(node, kReadAheadAttr);
 }
 
 }  // namespace staging

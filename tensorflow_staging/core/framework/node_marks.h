@@ -51,8 +51,6 @@ void MarkCopy(const std::string& original, Node* node);
 // Marks `node` as a source that would read its iterator beside a stage. A run
 // that needs it fails with the message `error`.
 void MarkReadsBeside(const std::string& error, Node* node);
-// Marks `node` as a string handle of an iterator that `stage` reads ahead.
-void MarkReadAhead(const std::string& stage, Node* node);
 
 // Marks `node` as one that is drawn to compute what manual stages feed, and
 // `take` as the Take of a stage with feeds. A run needs at most one of them.
@@ -108,9 +106,8 @@ bool IsTakenInput(const CloneMark& mark, const Edge& edge);
 // Returns the name of the node of which `node` is marked as a copy.
 std::optional<std::string> CopiedNode(const Node& node);
 
-// Returns the message of MarkReadsBeside, or the stage of MarkReadAhead.
+// Returns the message of MarkReadsBeside.
 std::optional<std::string> ErrorOfReadingBeside(const Node& node);
-std::optional<std::string> StageThatReadsAhead(const Node& node);
 
 bool IsReadForFeeds(const Node& node);
 bool HasFeeds(const Node& take);

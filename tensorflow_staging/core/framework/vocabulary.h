@@ -88,7 +88,6 @@ inline constexpr char kTakenInputsAttr[] = "_staging_taken_inputs";
 inline constexpr char kCopyOfAttr[] = "_staging_copy_of";
 inline constexpr char kPassesOnAttr[] = "_staging_passes_on";
 inline constexpr char kReadsBesideAttr[] = "_staging_reads_beside";
-inline constexpr char kReadAheadAttr[] = "_staging_read_ahead";
 inline constexpr char kReadForFeedsAttr[] = "_staging_read_for_feeds";
 inline constexpr char kHasFeedsAttr[] = "_staging_has_feeds";
 

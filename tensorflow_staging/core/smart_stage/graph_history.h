@@ -41,7 +41,7 @@ class GraphHistory : public ResourceBase {
                      const DeviceSet& devices);
 
   // Returns a filter that accepts the nodes that the session had when its
-  // stages began to run, or null if they have not begun.
+  // stages began to run; all nodes, if they have not begun.
   NodeFilter FilterIfRunning(const DeviceSet& devices) const
       TF_LOCKS_EXCLUDED(mu_);
 

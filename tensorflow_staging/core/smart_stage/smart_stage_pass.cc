@@ -67,8 +67,6 @@ Status StageLookups(const SmartStageSettings& settings,
   }
   if (!counts.graph_grows()) {
     LogLookups(plan, stale, settings.async_embedding, *graph, history);
-  } else {
-    WarnOfLateReaders(plan, *graph, history);
   }
   rewrite.buffer = lookups.buffer;
   // A lookup runs where its variable is.
@@ -126,10 +124,8 @@ Status StageGraph(const GraphOptimizationPassOptions& options, Graph* graph) {
   const StagePlan plan(*graph, settings.enabled, settings.name, counts_after,
                        settings.content);
   std::vector<PrefetchRunnerOptions> runners = RunnersOfPlan(plan, settings);
-  if (counts.graph_grows()) {
-    // Running stages do not change, and have been logged already.
-    WarnOfLateReaders(plan, *graph, history);
-  } else if (settings.enabled) {
+  // Running stages do not change, and have been logged already.
+  if (!counts.graph_grows() && settings.enabled) {
     LogStages(plan, *graph, history);
   }
   const std::vector<StageNote> notes = NotesOnChangingState(plan, *graph);
@@ -189,7 +185,6 @@ Status CheckRun(const GraphOptimizationPassOptions& options, Graph* graph) {
   if (options.device_set == nullptr) return OkStatus();
   TF_RETURN_IF_ERROR(CheckNoSourceReadsBeside(*graph));
   TF_RETURN_IF_ERROR(CheckFeedsAreNotDrawnAgain(*graph));
-  WarnOfStringHandles(*graph);
   GraphHistory::MarkBuffersUsed(*graph, *options.device_set);
   return OkStatus();
 }

@@ -22,7 +22,6 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -231,33 +230,6 @@ TEST_F(SmartStagePassTest, ACallableWorksAfterTheGraphIsExtended) {
   std::vector<Tensor> outputs;
   ASSERT_EQ(session_->RunCallable(handle, {}, &outputs, nullptr), OkStatus());
   EXPECT_EQ(outputs[0].scalar<int64_t>()(), 0);
-}
-
-TEST_F(SmartStagePassTest, NodesThatMayReadBesideAStageAreWarnedOfOnce) {
-  NodeBuilder to_string("to_string", "IteratorToStringHandle");
-  to_string.Input(iterator_);
-  graph_.Finalize(&to_string);
-  graph_.Target("target", {graph_.Neg("a", graph_.GetNext("next", iterator_))});
-  ASSERT_EQ(Start(), OkStatus());
-  Warnings warnings("ahead of the step");
-  std::vector<Tensor> outputs;
-  ASSERT_EQ(session_->Run({}, {"to_string:0"}, {}, &outputs), OkStatus());
-  EXPECT_THAT(warnings.Texts(), ElementsAre(HasSubstr("'to_string'")));
-  ASSERT_EQ(Extend([](TestGraph* later) {
-              NodeBuilder string("string", "Placeholder");
-              string.Attr("dtype", DT_STRING);
-              NodeBuilder handle("later", "IteratorFromStringHandleV2");
-              handle.Input(later->Finalize(&string))
-                  .Attr("output_types", DataTypeVector{DT_INT64});
-              later->Finalize(&handle);
-            }),
-            OkStatus());
-  ASSERT_EQ(Extend([](TestGraph* later) { later->Placeholder("last"); }),
-            OkStatus());
-  EXPECT_THAT(warnings.Texts(),
-              ElementsAre(HasSubstr("'to_string'"),
-                          AllOf(HasSubstr("'later'"), HasSubstr("'iterator'"),
-                                HasSubstr("stage 'prefetch'"))));
 }
 
 TEST_F(SmartStagePassTest, ThatNothingRunsAheadIsSaidOnce) {

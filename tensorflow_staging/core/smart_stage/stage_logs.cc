@@ -12,8 +12,6 @@
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
-#include "tensorflow_staging/core/graph/facts/other_iterator_readers.h"
-#include "tensorflow_staging/core/graph/facts/resources.h"
 
 namespace tensorflow {
 namespace staging {
@@ -100,33 +98,6 @@ void LogLookups(const StagePlan& plan, const StaleReads& stale,
             stale.variables().size(),
             " variables; print(tf.staging.explain(config=config)) says why."),
         history);
-  }
-}
-
-void WarnOfLateReaders(const StagePlan& plan, const Graph& graph,
-                       GraphHistory* history) {
-  const Resources resources(graph);
-  // What an op passes on has users of its own.
-  const NodeFilter uses(
-      [](const Node& node) { return !IsHandlePassThrough(node); });
-  const OtherIteratorReaders readers(graph, resources, uses);
-  for (const PlannedStage& stage : plan.stages()) {
-    if (stage.region == nullptr) continue;
-    for (const Node* source : stage.region->sources) {
-      if (IsBufferTake(*source)) continue;
-      const Node& iterator = *resources.IteratorOf(*source);
-      const Node* reader = readers.Find(iterator);
-      if (reader == nullptr) continue;
-      WarnOnce(
-          absl::StrCat("Node '", reader->name(), "' (", reader->type_string(),
-                       ") was added after stage '", stage.name,
-                       "' had begun to read iterator '", iterator.name(),
-                       "' ahead of the step. If it reads the iterator, too, it "
-                       "shares the records with the stage, out of order. Add "
-                       "it before the stages start, which keeps the iterator "
-                       "in the step, or let it read another iterator."),
-          history);
-    }
   }
 }
 

@@ -26,12 +26,6 @@ void LogLookups(const StagePlan& plan, const StaleReads& stale,
                 const AsyncEmbeddingSettings& settings, const Graph& graph,
                 GraphHistory* history);
 
-// Warns of nodes that may read an iterator of a running stage beside the stage
-// (OtherIteratorReaders). They were added after the stage had begun: those that
-// were there before keep their iterator in the step.
-void WarnOfLateReaders(const StagePlan& plan, const Graph& graph,
-                       GraphHistory* history);
-
 }  // namespace staging
 }  // namespace tensorflow
 

@@ -4,9 +4,11 @@
 
 #include <chrono>  // NOLINT
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow_staging/core/sources/run_holds.h"
 
@@ -65,10 +67,28 @@ void IteratorRead::End(const Status& status, const std::vector<Tensor>& element,
   if (!status.ok()) {
     LeaveRun(status);
   } else if (!end_of_sequence) {
+    if (run_ == nullptr) return WarnOfStage();
     Keep(element, Source::NextOrder());
   } else if (ctx_->op_kernel().type_string() != "IteratorGetNextAsOptional") {
     LeaveRun(errors::OutOfRange("End of sequence"));
   }
+}
+
+void IteratorRead::WarnOfStage() {
+  const std::shared_ptr<Source> source = Source::Find(iterator_);
+  if (source == nullptr) return;
+  const std::string stage = source->ReaderToWarnOf();
+  if (stage.empty()) return;
+  const OpKernel& op = ctx_->op_kernel();
+  LOG(WARNING) << "Node '" << op.name() << "' (" << op.type_string()
+               << ") has read an iterator that stage '" << stage
+               << "' reads ahead of the steps: it got the element after those "
+                  "of the records that the stage has made, and the stage goes "
+                  "on after it. To use the element of a record, use the "
+                  "outputs of the get_next() that the stage reads; to read "
+                  "elements of its own, give the node another iterator. "
+                  "SmartStage leaves an iterator in the step if such a node is "
+                  "in the graph before the stages start.";
 }
 
 void IteratorRead::Begin() {

@@ -61,6 +61,8 @@ class IteratorRead {
   // `is_being_saved` if the iterator is, by a session's run that did not pause
   // the stage.
   void EnterRun(bool is_being_saved);
+  // Warns if a stage reads the iterator, too, and has kept what it has read.
+  void WarnOfStage();
   void HoldStages(Source* source);
   void Keep(const std::vector<Tensor>& element, int64_t order) {
     if (run_ != nullptr && run_->keeps_elements()) {

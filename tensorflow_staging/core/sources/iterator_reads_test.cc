@@ -5,6 +5,7 @@
 
 #include "tensorflow_staging/core/sources/iterator_reads.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -31,10 +32,16 @@
 #include "tensorflow_staging/core/runtime/session_observers.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
 #include "tensorflow_staging/core/testing/stage_runner_options.h"
+#include "tensorflow_staging/core/testing/warnings.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 using Numbers = std::vector<int64_t>;
 
@@ -463,6 +470,25 @@ TEST_F(IteratorStageTest, NothingElseReadsARestoredIteratorBeforeItsStage) {
   EXPECT_TRUE(
       absl::StrContains(status.message(), "records of stage 'prefetch'"))
       << status;
+}
+
+TEST_F(IteratorStageTest, ANodeThatReadsBesideTheStageIsWarnedOfOnce) {
+  AddIterator("iterator");
+  AddInitialiser("init", "iterator", 0, 20);
+  Create("iterator/next");
+  EXPECT_EQ(Run({"init"}), OkStatus());
+  Warnings warnings("reads ahead of the steps");
+  // Before the stage has read anything, it skips nothing.
+  EXPECT_EQ(Run({"iterator/probe"}), OkStatus());
+  EXPECT_THAT(warnings.Texts(), IsEmpty());
+  StartRunner();
+  EXPECT_EQ(Take(), 1);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Run({"iterator/probe"}), OkStatus());
+    EXPECT_THAT(warnings.Texts(),
+                ElementsAre(AllOf(HasSubstr("'iterator/probe'"),
+                                  HasSubstr("stage 'prefetch'"))));
+  }
 }
 
 }  // namespace

@@ -123,11 +123,24 @@ void Source::AddReader(SourceReader* reader,
   if (is_known) return;
   readers_.emplace_back(reader, core::WeakPtr<SourceReader>(reader));
   is_read_ahead_ |= reader->YieldsToOthers();
+  if (!reader->YieldsToOthers()) may_warn_ = true;
   CountKept();
   core::RefCountPtr<RunHolds> now = saving_.GetNewRef();
   if (now == nullptr) return;
   before = std::move(*saving);
   *saving = std::move(now);
+}
+
+std::string Source::ReaderToWarnOf() {
+  // Each read beside a stage comes here.
+  if (!may_warn_.load(std::memory_order_relaxed) ||
+      !may_warn_.exchange(false)) {
+    return "";
+  }
+  for (const core::RefCountPtr<SourceReader>& reader : Readers()) {
+    if (!reader->YieldsToOthers()) return reader->name();
+  }
+  return "";
 }
 
 Status Source::TakeWaiting(SourceReader* reader, std::vector<Waiting>* waiting,

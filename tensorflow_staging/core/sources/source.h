@@ -136,6 +136,12 @@ class Source : public std::enable_shared_from_this<Source> {
       TF_LOCKS_EXCLUDED(mu_);
   std::vector<OrderedElement> GivenBack() const TF_LOCKS_EXCLUDED(mu_);
 
+  // After a read by something else than a staged run: returns the name of a stage
+  // that reads ahead and yields nothing to others, so that the read has skipped
+  // the elements of its records. Empty if there is none, or if the stage has been
+  // returned before.
+  std::string ReaderToWarnOf() TF_LOCKS_EXCLUDED(mu_);
+
   // Returns INVALID_ARGUMENT if restored records wait for a stage that is not
   // `reader`, which may be null.
   Status CheckNoneWaits(const SourceReader* reader) const
@@ -185,6 +191,8 @@ class Source : public std::enable_shared_from_this<Source> {
 
   std::atomic<int64_t> version_{kNoDataset};
   std::atomic<int> staged_reads_{0};
+  // Whether ReaderToWarnOf may find a stage.
+  std::atomic<bool> may_warn_{false};
 
   mutable mutex mu_;
   // The address tells readers apart while the weak reference is alive.

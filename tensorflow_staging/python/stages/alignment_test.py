@@ -474,6 +474,24 @@ def test_a_source_of_several_is_needed_with_the_others():
     assert sess.run([staged, second, first]) == [4, 2, 2]
 
 
+@pytest.mark.parametrize("mode", ["staged", "smart"])
+def test_what_reads_beside_a_stage_is_warned_of_once(mode, capfd):
+  iterator = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100))
+  number = iterator.get_next()
+  record = tf.staged(number, capacity=2) if mode == "staged" else tf.as_string(number)
+  step = _train(tf.strings.to_number(tf.as_string(record), tf.int64))
+  with tf.Session(config=_config("both" if mode == "smart" else mode)) as sess:
+    sess.run(tf.global_variables_initializer())
+    with tf.make_prefetch_hook().running(sess):
+      sess.run(step)
+      beside = tf.data.Iterator.from_string_handle(iterator.string_handle(), tf.int64, []).get_next("beside")
+      assert "beside" not in capfd.readouterr().err
+      read = [sess.run(beside) for _ in range(3)]
+      warnings = [line for line in capfd.readouterr().err.splitlines() if "ahead of the steps" in line]
+  assert read == sorted(read) and read[0] > 1
+  assert len(warnings) == 1 and "'beside'" in warnings[0] and "'prefetch'" in warnings[0], warnings
+
+
 def test_a_feed_from_a_source_of_the_region_is_an_error():
   features, label = _pairs()
   fed = tf.placeholder(tf.int64, [])

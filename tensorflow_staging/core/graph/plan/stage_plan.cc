@@ -21,29 +21,6 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-struct ByNodeName {
-  bool operator()(const Node* a, const Node* b) const {
-    return a->name() < b->name();
-  }
-};
-
-using NodeSet = std::set<const Node*, ByNodeName>;
-
-// Returns the ops that convert the handles of the iterators that sources among
-// `nodes` read to strings.
-std::vector<const Node*> StringHandles(const std::vector<const Node*>& nodes,
-                                       const Resources& resources) {
-  NodeSet handles;
-  for (const Node* source : nodes) {
-    if (!IsSourceOp(*source) || IsBufferTake(*source)) continue;
-    for (const ResourceUse& use :
-         resources.UsesOf(*resources.IteratorOf(*source))) {
-      if (IsIteratorToStringHandle(*use.user)) handles.insert(use.user);
-    }
-  }
-  return {handles.begin(), handles.end()};
-}
-
 bool AnySwitch(const std::vector<const Node*>& nodes) {
   return absl::c_any_of(nodes,
                         [](const Node* node) { return node->IsSwitch(); });
@@ -128,11 +105,9 @@ StagePlan::StagePlan(const Graph& graph, bool smart_stage,
   if (smart_stage) {
     partition_ = std::make_unique<StagePartition>(graph, counts, content);
   }
-  const Resources resources(graph);
-  AddManualStages(graph, counts, resources);
+  AddManualStages(graph, counts);
   if (smart_stage) {
-    AddRegions(graph, counts, resources,
-               name.empty() ? kDefaultStageName : name);
+    AddRegions(graph, counts, name.empty() ? kDefaultStageName : name);
   }
   absl::c_sort(stages_, [](const PlannedStage& a, const PlannedStage& b) {
     return a.name < b.name;
@@ -143,20 +118,17 @@ StagePlan::StagePlan(const Graph& graph, const StaleReads& stale,
                      const std::string& name, const NodeFilter& counts)
     : partition_(std::make_unique<StagePartition>(
           graph, counts, RecordContent::kElements, &stale)) {
-  const Resources resources(graph);
   NewNames names(graph, counts, name);
   for (const StagedRegion& region : partition_->regions()) {
     PlannedStage stage;
     stage.name = names.Next();
     stage.region = &region;
     stage.check_puts = AnySwitch(region.nodes);
-    stage.string_handles = StringHandles(region.sources, resources);
     stages_.push_back(std::move(stage));
   }
 }
 
-void StagePlan::AddManualStages(const Graph& graph, const NodeFilter& counts,
-                                const Resources& resources) {
+void StagePlan::AddManualStages(const Graph& graph, const NodeFilter& counts) {
   std::map<BufferKey, PlannedStage> by_buffer;
   std::set<BufferKey> several_takes;
   for (const Node* node : graph.op_nodes()) {
@@ -180,16 +152,13 @@ void StagePlan::AddManualStages(const Graph& graph, const NodeFilter& counts,
         several_takes.count(buffer) > 0) {
       continue;
     }
-    const std::vector<const Node*> nodes = WithAncestors(stage.puts);
-    stage.check_puts = AnySwitch(nodes);
-    stage.string_handles = StringHandles(nodes, resources);
+    stage.check_puts = AnySwitch(WithAncestors(stage.puts));
     stages_.push_back(std::move(stage));
   }
   MakeNamesUnique(graph, counts, &stages_);
 }
 
 void StagePlan::AddRegions(const Graph& graph, const NodeFilter& counts,
-                           const Resources& resources,
                            const std::string& name) {
   std::map<const Node*, PlannedStage*> by_take;
   for (PlannedStage& stage : stages_) by_take[stage.take] = &stage;
@@ -216,7 +185,6 @@ void StagePlan::AddRegions(const Graph& graph, const NodeFilter& counts,
     stage.name = names.Next();
     stage.region = &region;
     stage.check_puts = AnySwitch(region.nodes);
-    stage.string_handles = StringHandles(region.sources, resources);
     added.push_back(std::move(stage));
   }
   for (PlannedStage& stage : added) stages_.push_back(std::move(stage));

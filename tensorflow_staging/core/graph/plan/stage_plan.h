@@ -9,7 +9,6 @@
 
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/graph/graph.h"
-#include "tensorflow_staging/core/graph/facts/resources.h"
 #include "tensorflow_staging/core/graph/facts/stale_reads.h"
 #include "tensorflow_staging/core/graph/partition/stage_partition.h"
 
@@ -34,8 +33,6 @@ struct PlannedStage {
   const Node* take = nullptr;
   std::vector<const Node*> puts;
   std::vector<const Node*> control_ops;
-  // The ops that convert the handles of its own iterators to strings.
-  std::vector<const Node*> string_handles;
 
   // Whether the Puts need a check that they have put a record: some of the
   // nodes that lead to them are Switches, so a tensor of the record may be
@@ -90,11 +87,10 @@ class StagePlan {
   const std::vector<PlannedStage>& stages() const { return stages_; }
 
  private:
-  void AddManualStages(const Graph& graph, const NodeFilter& counts,
-                       const Resources& resources);
+  void AddManualStages(const Graph& graph, const NodeFilter& counts);
   // Adds the regions of the partition, to manual stages or as new stages.
   void AddRegions(const Graph& graph, const NodeFilter& counts,
-                  const Resources& resources, const std::string& name);
+                  const std::string& name);
 
   // Null without smart_stage, unless this is a plan of lookups.
   std::unique_ptr<StagePartition> partition_;

@@ -194,43 +194,6 @@ TEST(StagePlanTest, MalformedStagesAreNotInThePlan) {
   EXPECT_EQ(StageNames(StagePlan(*graph.get(), true, "")), Strings());
 }
 
-// Adds the node <iterator>/string, the handle of `iterator` as a string.
-void AddStringHandle(Node* iterator, TestGraph* graph) {
-  NodeBuilder handle(iterator->name() + "/string", "IteratorToStringHandle");
-  handle.Input(iterator);
-  graph->Finalize(&handle);
-}
-
-TEST(StagePlanTest, AStageHasTheStringHandlesOfItsIterators) {
-  TestGraph graph;
-  for (const char* name : {"a", "b", "c", "unused"}) {
-    AddStringHandle(graph.Iterator(name), &graph);
-  }
-  const auto next = [&graph](const std::string& iterator) {
-    return graph.GetNext(iterator + "/next",
-                         const_cast<Node*>(graph.Find(iterator)));
-  };
-  // The second stage reads the iterator of the first one only in its records.
-  Node* first = graph.Stage("first", {graph.Neg("neg", next("a"))});
-  graph.Target("target", {graph.Stage("second", {first, next("b")})});
-  graph.Target("smart", {next("c")});
-  const StagePlan plan(*graph.get(), true, "");
-  ASSERT_EQ(StageNames(plan), (Strings{"first", "prefetch", "second"}));
-  EXPECT_EQ(Names(plan.stages()[0].string_handles), Strings{"a/string"});
-  EXPECT_EQ(Names(plan.stages()[1].string_handles), Strings{"c/string"});
-  EXPECT_EQ(Names(plan.stages()[2].string_handles), Strings{"b/string"});
-}
-
-TEST(StagePlanTest, TheStringHandleMayBeThatOfAnotherOpOfTheIterator) {
-  TestGraph graph;
-  graph.Target("target", {graph.Source("next")});
-  AddStringHandle(graph.Iterator("same", 1, "next_iterator"), &graph);
-  const StagePlan plan(*graph.get(), true, "");
-  ASSERT_EQ(plan.stages().size(), 1);
-  EXPECT_EQ(Names(plan.stages().front().string_handles),
-            Strings{"same/string"});
-}
-
 }  // namespace
 }  // namespace staging
 }  // namespace tensorflow

@@ -171,9 +171,6 @@ Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
     }
     TF_RETURN_IF_ERROR(
         NameTensors(stage, rewritten, graph, &records.emplace_back()));
-    for (Node* handle : Mutable(stage.string_handles, graph)) {
-      MarkReadAhead(stage.name, handle);
-    }
   }
   for (const NamedRecord& record : records) {
     for (Node* op : record.ops) op->AddAttr(kTensorNamesAttr, record.tensors);

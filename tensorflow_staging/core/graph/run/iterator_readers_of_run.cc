@@ -7,7 +7,6 @@
 
 #include "absl/strings/match.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/platform/logging.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 
@@ -49,22 +48,6 @@ Status CheckFeedsAreNotDrawnAgain(const Graph& graph) {
         "tensors.");
   }
   return OkStatus();
-}
-
-void WarnOfStringHandles(const Graph& graph) {
-  for (const Node* node : graph.op_nodes()) {
-    if (!ConcernsIterator(*node)) continue;
-    const std::optional<std::string> stage = StageThatReadsAhead(*node);
-    if (!stage) continue;
-    LOG(WARNING)
-        << "A run computes the string handle '" << node->name()
-        << "' of an iterator that stage '" << *stage
-        << "' reads ahead of the step. What reads the iterator through the "
-           "string shares its records with the stage, out of order. Add the "
-           "tf.data.Iterator.from_string_handle to the graph before the "
-           "session starts its stages, which keeps the iterator in the step, "
-           "or read another iterator through it.";
-  }
 }
 
 }  // namespace staging

@@ -22,11 +22,6 @@ Status CheckNoSourceReadsBeside(const Graph& graph);
 // computed from another draw.
 Status CheckFeedsAreNotDrawnAgain(const Graph& graph);
 
-// Logs a warning for each string handle of such an iterator that the run
-// computes (MarkReadAhead). What gets the string, such as another session, may
-// read the iterator beside the stage.
-void WarnOfStringHandles(const Graph& graph);
-
 }  // namespace staging
 }  // namespace tensorflow
 

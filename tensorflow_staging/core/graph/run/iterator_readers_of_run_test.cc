@@ -10,23 +10,17 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
-#include "tensorflow_staging/core/testing/warnings.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 TEST(SharedIteratorsTest, ARunWithoutMarksPasses) {
   TestGraph graph;
   graph.Target("target", {graph.Source("next")});
-  Warnings warnings("string handle");
   EXPECT_EQ(CheckNoSourceReadsBeside(*graph.get()), OkStatus());
-  WarnOfStringHandles(*graph.get());
-  EXPECT_THAT(warnings.Texts(), IsEmpty());
 }
 
 TEST(SharedIteratorsTest, ASourceThatReadsBesideFailsTheRun) {
@@ -49,15 +43,6 @@ TEST(SharedIteratorsTest, WhatIsFedToAStageIsNotDrawnAgainForItsRecord) {
   EXPECT_THAT(
       std::string(status.message()),
       AllOf(HasSubstr("'stage/TensorBufferTake'"), HasSubstr("'next'")));
-}
-
-TEST(SharedIteratorsTest, AStringHandleIsWarnedOf) {
-  TestGraph graph;
-  MarkReadAhead("stage", graph.Lone("to_string", "IteratorToStringHandle"));
-  Warnings warnings("string handle");
-  WarnOfStringHandles(*graph.get());
-  EXPECT_THAT(warnings.Texts(), ElementsAre(AllOf(HasSubstr("'to_string'"),
-                                                  HasSubstr("stage 'stage'"))));
 }
 
 }  // namespace
