@@ -70,10 +70,13 @@ void TensorBuffer::AdmitRuns(DueCallbacks* due) {
 }
 
 int64_t TensorBuffer::Discard() {
+  // Before the lock, so that they are destroyed after it.
+  std::vector<StoredRecord> dropped;
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
   discarded_at_ = Source::Tick();
-  return Drop([](const StoredRecord&) { return true; }, &due).size();
+  dropped = Drop([](const StoredRecord&) { return true; }, &due);
+  return dropped.size();
 }
 
 Status TensorBuffer::Check(const std::vector<SavedRecord>& records) const {
@@ -242,6 +245,8 @@ std::vector<ReadElement> TensorBuffer::ElementsOf(const Source* source) const {
 }
 
 void TensorBuffer::GiveBackElements() {
+  // Before the lock, so that they are destroyed after it.
+  std::vector<StoredRecord> dropped;
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
   std::vector<ReadElement> elements = gate_.TakeElements(/*undo=*/true);
@@ -250,8 +255,8 @@ void TensorBuffer::GiveBackElements() {
       (state_ == State::kEnding || state_ == State::kClosed)) {
     Open();
   }
-  for (StoredRecord& stored :
-       Drop([](const StoredRecord&) { return true; }, &due)) {
+  dropped = Drop([](const StoredRecord&) { return true; }, &due);
+  for (StoredRecord& stored : dropped) {
     absl::c_move(stored.elements, std::back_inserter(elements));
   }
   GiveBack(std::move(elements));

@@ -19,6 +19,7 @@
 #include "tensorflow_staging/core/sources/saved_state.h"
 #include "tensorflow_staging/core/sources/source.h"
 #include "tensorflow_staging/core/sources/source_reader.h"
+
 namespace tensorflow {
 namespace staging {
 namespace {
