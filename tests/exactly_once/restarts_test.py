@@ -4,7 +4,9 @@
 Each of these has its tests elsewhere. Here they meet, in a table, and each cell is what a program without a stage does.
 """
 
+import contextlib
 import os
+import time
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -197,6 +199,60 @@ def test_one_of_two_iterators_of_a_stage_begins_anew(taken, smart_stage):
         got = [sess.run(record) for _ in range(taken)]
         assert got == [(n, 100 + epoch * taken + n) for n in range(taken)], epoch
         sess.run(short.initializer)
+
+
+@pytest.mark.parametrize("capacity", [1, 4])
+@pytest.mark.parametrize("first", ["one", "two"])
+def test_the_iterators_of_a_chain_begin_anew_one_after_the_other(first, capacity):
+  """Between the initialisers, after the end of the data, the later stage reads what has begun anew."""
+
+  def slow(number):
+    time.sleep(0.005)
+    return number
+
+  one = tf.data.make_initializable_iterator(tf.data.Dataset.range(3))
+  two = tf.data.make_initializable_iterator(
+      tf.data.Dataset.range(5).map(lambda n: tf.ensure_shape(tf.numpy_function(slow, [n], tf.int64), [])))
+  record = tf.staged((tf.staged(one.get_next(), capacity=capacity), two.get_next()), capacity=capacity)
+  initialisers = [one.initializer, two.initializer] if first == "one" else [two.initializer, one.initializer]
+  with tf.Session() as sess:
+    sess.run(initialisers)
+    with tf.make_prefetch_hook().running(sess):
+      for epoch in range(_BEGINNINGS // 4):
+        assert _rest(sess, record) == [(0, 0), (1, 1), (2, 2)], epoch
+        for initialiser in initialisers:
+          sess.run(initialiser)
+
+
+def _rest(sess, record):
+  """Takes what is left of the data."""
+  records = []
+  with contextlib.suppress(tf.errors.OutOfRangeError):
+    while True:
+      records.append(sess.run(record))
+  return records
+
+
+@pytest.mark.parametrize("smart_stage", [False, True])
+def test_an_error_that_no_step_has_got_comes_after_a_new_start(smart_stage):
+  iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(8).map(lambda n: 12 // (n - 2)))
+  record = iterator.get_next()
+  record = tf.as_string(record) if smart_stage else tf.staged(record, capacity=_CAPACITY)
+  step = tf.strings.join([tf.as_string(tf.get_variable("variable", initializer=1)), tf.as_string(record)])
+  config = smart_stage_sessions.smart_stage_config(capacity=_CAPACITY) if smart_stage else tf.ConfigProto()
+  with tf.Session(config=config) as sess:
+    sess.run([iterator.initializer, tf.global_variables_initializer()])
+    with tf.make_prefetch_hook().running(sess):
+      assert sess.run(step) == b"1-6"
+      test_util.wait_until(lambda: tf.staging.stats(sess)[0].error)
+    with tf.make_prefetch_hook().running(sess):
+      assert sess.run(step) == b"1-12"
+      for _ in range(2):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="division by zero"):
+          sess.run(step)
+    # A step has got it: the stage goes on behind the element.
+    with tf.make_prefetch_hook().running(sess):
+      assert sess.run(step) == b"112"
 
 
 @pytest.mark.parametrize("restores", [False, True])

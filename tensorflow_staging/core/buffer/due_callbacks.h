@@ -61,6 +61,12 @@ class DueCallbacks {
     takes_.emplace_back(std::move(done), std::move(status), std::move(taken));
   }
 
+  void PutBack(PutBacks taken) {
+    if (taken == nullptr) return;
+    Add([taken = std::move(taken)](const Status&) { PutBackAll(taken); },
+        OkStatus());
+  }
+
   void RunInAnotherThread() {
     if (calls_.empty() && takes_.empty()) return;
     Env::Default()->SchedClosure(

@@ -3,8 +3,10 @@
 #include "tensorflow_staging/core/buffer/run_gate.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/sources/source.h"
 
@@ -29,7 +31,7 @@ void RunGate::Admit(uint64_t producer) {
   ++active_by_producer_[producer];
   if (keeps_elements_) return;
   for (RunEnd& run : failed_) {
-    if (run.producer == producer) run.elements.clear();
+    if (run.producer == producer) run.unused = {};
   }
 }
 
@@ -62,7 +64,7 @@ bool RunGate::IsHeldBy(const void* step_container) const {
              holders_.end();
 }
 
-std::optional<RunGate::End> RunGate::FindEnd(bool gives_back) {
+std::optional<RunGate::End> RunGate::FindEnd() const {
   End end;
   for (const RunEnd& run : failed_) {
     if (run.is_undone || run.reads.IsStale()) continue;
@@ -70,20 +72,24 @@ std::optional<RunGate::End> RunGate::FindEnd(bool gives_back) {
     end.producer = run.producer;
   }
   if (!failed_.empty() && !end.producer.has_value()) return std::nullopt;
-  if (gives_back) GiveBack(TakeElements(/*undo=*/false));
   return end;
 }
 
-std::vector<ReadElement> RunGate::TakeElements(bool undo) {
-  std::vector<ReadElement> elements;
+UnusedReads RunGate::TakeUnused(bool undo) {
+  UnusedReads all;
   for (RunEnd& run : failed_) {
-    for (ReadElement& element : run.elements) {
-      elements.push_back(std::move(element));
+    UnusedReads unused = std::exchange(run.unused, {});
+    run.is_undone |=
+        undo && (!unused.elements.empty() || unused.taken != nullptr);
+    absl::c_move(unused.elements, std::back_inserter(all.elements));
+    if (unused.taken == nullptr) continue;
+    if (all.taken == nullptr) {
+      all.taken = std::move(unused.taken);
+    } else {
+      absl::c_move(*unused.taken, std::back_inserter(*all.taken));
     }
-    run.is_undone |= undo && !run.elements.empty();
-    run.elements.clear();
   }
-  return elements;
+  return all;
 }
 
 }  // namespace staging

@@ -37,7 +37,7 @@ class RunGate {
     std::optional<uint64_t> producer;
   };
 
-  // `keeps_elements` says whether to keep the elements of a failed run when its
+  // `keeps_elements` says whether to keep what a failed run has read when its
   // producer has begun another one: otherwise the program skips them.
   explicit RunGate(bool keeps_elements = false)
       : keeps_elements_(keeps_elements) {}
@@ -66,13 +66,12 @@ class RunGate {
   bool IsHeldBy(const void* step_container) const;
 
   // Of the runs that have failed, those whose sources have not changed since.
-  // Returns nothing if all are stale or undone. `gives_back` says whether their sources
-  // get back what they have read.
-  std::optional<End> FindEnd(bool gives_back);
+  // Returns nothing if all are stale or undone.
+  std::optional<End> FindEnd() const;
   bool has_failed_runs() const { return !failed_.empty(); }
-  // Returns the elements that runs have read which put no record, and forgets
-  // them. With `undo`, they are given back, and these runs end no stage.
-  std::vector<ReadElement> TakeElements(bool undo);
+  // Returns what the failed runs have read and taken, and forgets it. With `undo`,
+  // it is given back, and these runs end no stage.
+  UnusedReads TakeUnused(bool undo);
   const std::deque<RunEnd>& failed_runs() const { return failed_; }
   void ForgetFailedRuns() { failed_.clear(); }
 

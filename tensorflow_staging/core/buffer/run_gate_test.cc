@@ -77,20 +77,20 @@ TEST_F(RunGateTest, EachHoldNeedsItsRelease) {
 }
 
 TEST_F(RunGateTest, TheEndIsWhatFailedRunsHaveFound) {
-  std::optional<RunGate::End> end = gate_.FindEnd(/*gives_back=*/false);
+  std::optional<RunGate::End> end = gate_.FindEnd();
   ASSERT_TRUE(end.has_value());
   EXPECT_TRUE(end->reads.empty());
   EXPECT_EQ(end->producer, std::nullopt);
   gate_.Admit(3);
   gate_.Leave(Failed(3, source_));
-  end = gate_.FindEnd(/*gives_back=*/false);
+  end = gate_.FindEnd();
   ASSERT_TRUE(end.has_value());
   EXPECT_EQ(end->reads.begin()->first, source_);
   EXPECT_EQ(end->producer, 3);
   Change();
-  EXPECT_EQ(gate_.FindEnd(/*gives_back=*/false), std::nullopt);
+  EXPECT_EQ(gate_.FindEnd(), std::nullopt);
   gate_.ForgetFailedRuns();
-  EXPECT_TRUE(gate_.FindEnd(/*gives_back=*/false).has_value());
+  EXPECT_TRUE(gate_.FindEnd().has_value());
 }
 
 TEST_F(RunGateTest, AStaleRunSaysNothingOfTheStage) {
@@ -99,6 +99,23 @@ TEST_F(RunGateTest, AStaleRunSaysNothingOfTheStage) {
   stale.is_stale = true;
   gate_.Leave(std::move(stale));
   EXPECT_FALSE(gate_.has_failed_runs());
+}
+
+TEST_F(RunGateTest, WhatAFailedRunHasTakenIsPutBackUnlessItsProducerGoesOn) {
+  int put_back = 0;
+  for (uint64_t producer : {1, 2}) {
+    RunEnd failed = Failed(producer, source_);
+    failed.unused.taken = std::make_shared<PutBacks::element_type>();
+    failed.unused.taken->push_back([&put_back] { ++put_back; });
+    gate_.Admit(producer);
+    gate_.Leave(std::move(failed));
+  }
+  gate_.Admit(2);
+  PutBackAll(gate_.TakeUnused(/*undo=*/true).taken);
+  EXPECT_EQ(put_back, 1);
+  // The run of the other producer still ends the stage.
+  EXPECT_EQ(gate_.FindEnd()->producer, 2);
+  EXPECT_EQ(gate_.TakeUnused(/*undo=*/true).taken, nullptr);
 }
 
 }  // namespace

@@ -102,9 +102,7 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
     // Another source of the stage goes on where the steps are.
     if (!run->IsDiscarded()) {
       GiveBack(run->elements());
-      due.Add(
-          [taken = run->ReleaseTaken()](const Status&) { PutBackAll(taken); },
-          OkStatus());
+      due.PutBack(run->ReleaseTaken());
     }
     due.Add(std::move(done), OkStatus());
   } else if (!takes_.empty()) {
@@ -136,9 +134,7 @@ void TensorBuffer::PutBack(Taken taken) {
   mutex_lock l(mu_);
   if (taken.reads.IsStale()) {
     GiveBack(std::move(taken.elements));
-    due.Add(
-        [rest = std::move(taken.taken)](const Status&) { PutBackAll(rest); },
-        OkStatus());
+    due.PutBack(std::move(taken.taken));
     return;
   }
   StoredRecord stored{std::move(taken)};
@@ -175,6 +171,7 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
       settled = room_.NewlySettled();
     } else if (state_ == State::kClosed) {
       due.AddTake(std::move(done), end_status_, Ended());
+      is_end_taken_ = true;
     } else if (cancelled_) {
       due.AddTake(std::move(done), CancelledStatus());
     } else if (gate_.IsHeldBy(step_container)) {
@@ -225,8 +222,10 @@ void TensorBuffer::Cancel() {
 void TensorBuffer::Resume() {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
-  Open();
   cancelled_ = false;
+  // A step gets it first.
+  if (!UntakenError().ok()) return;
+  Open();
   gate_.ForgetFailedRuns();
   AdmitRuns(&due);
 }
@@ -237,8 +236,12 @@ void TensorBuffer::Close(const Status& cause) {
   if (state_ == State::kIdle || state_ == State::kOpen) {
     const bool is_retried = errors::IsFailedPrecondition(cause) && IsNew() &&
                             gate_.has_failed_runs();
-    if (std::optional<RunGate::End> end =
-            gate_.FindEnd(/*gives_back=*/is_retried)) {
+    if (std::optional<RunGate::End> end = gate_.FindEnd()) {
+      if (is_retried) {
+        UnusedReads unused = gate_.TakeUnused(/*undo=*/false);
+        GiveBack(std::move(unused.elements));
+        due.PutBack(std::move(unused.taken));
+      }
       state_ = State::kEnding;
       end_ = *std::move(end);
       is_retried_ = is_retried;
@@ -424,6 +427,7 @@ void TensorBuffer::Open() {
     for (auto& [id, take] : takes_) take.watch.RemoveDeadline();
   }
   state_ = State::kOpen;
+  is_end_taken_ = false;
   end_status_ = OkStatus();
   end_ = {};
   is_retried_ = false;
@@ -436,6 +440,7 @@ void TensorBuffer::FinishEnding(DueCallbacks* due) {
 }
 
 void TensorBuffer::EndTakes(const Status& status, DueCallbacks* due) {
+  is_end_taken_ |= !takes_.empty() && !errors::IsCancelled(status);
   while (!takes_.empty()) {
     due->AddTake(
         takes_.RemoveOldest().done, status,
@@ -444,17 +449,34 @@ void TensorBuffer::EndTakes(const Status& status, DueCallbacks* due) {
 }
 
 TakenRecord TensorBuffer::Ended() {
-  // The program gets the errors of the runs that have read the elements.
+  // The program gets the errors of the runs that have read this.
+  UnusedReads unused = gate_.TakeUnused(/*undo=*/false);
   return {{},
           end_.reads,
           /*is_restored=*/false,
-          gate_.TakeElements(/*undo=*/false)};
+          std::move(unused.elements),
+          std::move(unused.taken)};
 }
 
 bool TensorBuffer::HasEnded() const {
   if (cancelled_ || gate_.active() == 0) return true;
   return !errors::IsOutOfRange(end_status_) && end_.producer.has_value() &&
          !gate_.IsActive(*end_.producer);
+}
+
+Status TensorBuffer::UntakenError() const {
+  const bool has_ended = state_ == State::kEnding || state_ == State::kClosed;
+  return has_ended && !is_end_taken_ && !is_retried_ &&
+                 !options_.keeps_elements &&
+                 !errors::IsOutOfRange(end_status_) &&
+                 !errors::IsCancelled(end_status_)
+             ? end_status_
+             : OkStatus();
+}
+
+Status TensorBuffer::FailedAhead() const {
+  mutex_lock l(mu_);
+  return UntakenError();
 }
 
 bool TensorBuffer::IsFinal() const {

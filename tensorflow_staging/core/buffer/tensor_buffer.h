@@ -176,7 +176,8 @@ class TensorBuffer : public SourceReader {
   // has producers at most. For takes, a closed buffer stays closed.
   void Cancel() override TF_LOCKS_EXCLUDED(mu_);
 
-  // Opens the buffer from any state. Keeps the records.
+  // Opens the buffer, unless an error has ended the stage that no take has got
+  // yet. Keeps the records.
   void Resume() TF_LOCKS_EXCLUDED(mu_);
 
   // Declares that no more records will come. `cause` is OK at the end of the
@@ -207,6 +208,7 @@ class TensorBuffer : public SourceReader {
   bool KeepsElements() const override {
     return options_.keeps_elements || IsNew() || ReadsSeveral();
   }
+  Status FailedAhead() const override TF_LOCKS_EXCLUDED(mu_);
   bool YieldsToOthers() const override { return options_.keeps_elements; }
   void GiveBackElements() override TF_LOCKS_EXCLUDED(mu_);
   int64_t discarded_at() const override {
@@ -311,6 +313,8 @@ class TensorBuffer : public SourceReader {
   TakenRecord Ended() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether no run can put another record that belongs before the end.
   bool HasEnded() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // FailedAhead. An error of what keeps its elements comes again with these.
+  Status UntakenError() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether nothing can open the closed buffer but Resume.
   bool IsFinal() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -385,6 +389,7 @@ class TensorBuffer : public SourceReader {
   Status end_status_ TF_GUARDED_BY(mu_);
   RunGate::End end_ TF_GUARDED_BY(mu_);
   bool is_retried_ TF_GUARDED_BY(mu_) = false;
+  bool is_end_taken_ TF_GUARDED_BY(mu_) = false;
 
   // By `order`.
   std::deque<StoredRecord> records_ TF_GUARDED_BY(mu_);

@@ -335,7 +335,7 @@ void FailRunWithElement(TensorBuffer* buffer, const TestIterator& iterator,
   RunEnd end;
   end.producer = producer;
   end.reads = iterator.reads();
-  end.elements.push_back(
+  end.unused.elements.push_back(
       {*end.reads.begin(), MakeRecord(element), Source::NextOrder()});
   buffer->EndRun(std::move(end));
 }

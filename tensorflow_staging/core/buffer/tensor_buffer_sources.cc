@@ -52,7 +52,7 @@ void TensorBuffer::EndRun(RunEnd end) {
     const bool is_stale = end.is_stale;
     forgotten = gate_.Leave(std::move(end));
     // Another source of the stage goes on where the steps are.
-    if (is_stale) GiveBack(std::move(forgotten.elements));
+    if (is_stale) GiveBack(std::move(forgotten.unused.elements));
     if (state_ == State::kEnding && HasEnded()) FinishEnding(&due);
     StartPausesIfQuiet(&due);
   }
@@ -124,20 +124,19 @@ TensorBuffer::Due TensorBuffer::OnSourceChanged(
     int64_t step, std::vector<SavedRecord> restored, const ReadSet& reads) {
   DueCallbacks due;
   std::vector<StoredRecord> dropped;
+  UnusedReads unused;
   {
     mutex_lock l(mu_);
     dropped = DropStale(step, &due);
-    std::vector<ReadElement> given_back;
-    for (StoredRecord& stored : dropped) {
-      absl::c_move(stored.elements, std::back_inserter(given_back));
-    }
     if (state_ == State::kEnding || state_ == State::kClosed) {
       Open();
-      absl::c_move(gate_.TakeElements(/*undo=*/true),
-                   std::back_inserter(given_back));
+      unused = gate_.TakeUnused(/*undo=*/true);
+    }
+    for (StoredRecord& stored : dropped) {
+      absl::c_move(stored.elements, std::back_inserter(unused.elements));
     }
     // Another source of the stage goes on where the steps are.
-    GiveBack(std::move(given_back));
+    GiveBack(std::move(unused.elements));
     ReadSet made_from = reads;
     made_from.MarkRestored();
     for (SavedRecord& saved : restored) {
@@ -162,8 +161,10 @@ TensorBuffer::Due TensorBuffer::OnSourceChanged(
             << " records, because an iterator that it reads was initialised "
             << "or restored.";
   }
-  return [due = std::move(due), dropped = std::move(dropped)]() mutable {
+  return [due = std::move(due), dropped = std::move(dropped),
+          taken = std::move(unused.taken)]() mutable {
     for (StoredRecord& stored : dropped) PutBackAll(stored.taken);
+    PutBackAll(taken);
     due.Run();
   };
 }
@@ -240,7 +241,7 @@ std::vector<ReadElement> TensorBuffer::ElementsOf(const Source* source) const {
   mutex_lock l(mu_);
   for (const StoredRecord& stored : records_) add(stored.elements);
   for (const auto& [id, put] : puts_) add(put.stored.elements);
-  for (const RunEnd& run : gate_.failed_runs()) add(run.elements);
+  for (const RunEnd& run : gate_.failed_runs()) add(run.unused.elements);
   return elements;
 }
 
@@ -249,17 +250,18 @@ void TensorBuffer::GiveBackElements() {
   std::vector<StoredRecord> dropped;
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
-  std::vector<ReadElement> elements = gate_.TakeElements(/*undo=*/true);
+  UnusedReads unused = gate_.TakeUnused(/*undo=*/true);
   // The error comes again, if its element does.
-  if (!elements.empty() &&
+  if ((!unused.elements.empty() || unused.taken != nullptr) &&
       (state_ == State::kEnding || state_ == State::kClosed)) {
     Open();
   }
   dropped = Drop([](const StoredRecord&) { return true; }, &due);
   for (StoredRecord& stored : dropped) {
-    absl::c_move(stored.elements, std::back_inserter(elements));
+    absl::c_move(stored.elements, std::back_inserter(unused.elements));
   }
-  GiveBack(std::move(elements));
+  GiveBack(std::move(unused.elements));
+  due.PutBack(std::move(unused.taken));
   AdmitRuns(&due);
 }
 

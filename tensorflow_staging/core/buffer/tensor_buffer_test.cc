@@ -317,7 +317,7 @@ TEST(TensorBufferTest, ResumeOpensFromEveryStateAndKeepsTheRecords) {
   buffer->Cancel();
   buffer->Resume();
   EXPECT_EQ(Put(buffer.get(), 2), OkStatus());
-  buffer->Close(errors::Internal("broken"));
+  buffer->Close(OkStatus());
   buffer->Resume();
   EXPECT_EQ(Take(buffer.get()), 1);
   EXPECT_EQ(Take(buffer.get()), 2);
@@ -326,6 +326,23 @@ TEST(TensorBufferTest, ResumeOpensFromEveryStateAndKeepsTheRecords) {
   EXPECT_FALSE(take.done());
   EXPECT_EQ(Put(buffer.get(), 3), OkStatus());
   EXPECT_EQ(take.value(), 3);
+}
+
+TEST(TensorBufferTest, ResumeKeepsAnErrorUntilATakeHasGotIt) {
+  auto buffer = MakeBuffer(2);
+  const Status cause = errors::DataLoss("truncated at 42");
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  EXPECT_EQ(buffer->FailedAhead(), OkStatus());
+  buffer->Close(cause);
+  buffer->Cancel();
+  EXPECT_EQ(buffer->FailedAhead(), cause);
+  buffer->Resume();
+  EXPECT_EQ(Take(buffer.get()), 1);
+  EXPECT_EQ(TakeStatus(buffer.get()), cause);
+  EXPECT_EQ(buffer->FailedAhead(), OkStatus());
+  buffer->Resume();
+  EXPECT_EQ(Put(buffer.get(), 2), OkStatus());
+  EXPECT_EQ(Take(buffer.get()), 2);
 }
 
 TEST(TensorBufferTest, ACancelledStepEndsOnlyItsOwnWaits) {

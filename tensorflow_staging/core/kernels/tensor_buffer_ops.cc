@@ -209,11 +209,26 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
             SetRestored(ctx, *buffer, std::move(taken.record), done);
             return;
           }
+          if (!result.ok() && run != nullptr) {
+            Fail(ctx, std::move(run), result, std::move(done));
+            return;
+          }
           ctx->SetStatus(result.ok() ? SetOutputs(ctx, std::move(taken.record))
                                      : result);
           done();
         },
         ctx->step_container(), taker);
+  }
+
+  // This thread may be one that must not wait.
+  void Fail(OpKernelContext* ctx, std::shared_ptr<StagedRun> run,
+            const Status& status, DoneCallback done) const {
+    Env::Default()->SchedClosure(
+        [ctx, run = std::move(run), status, done = std::move(done)] {
+          if (!ctx->cancellation_manager()->IsCancelled()) run->Fail(status);
+          ctx->SetStatus(status);
+          done();
+        });
   }
 
   // A restored record is in host memory.

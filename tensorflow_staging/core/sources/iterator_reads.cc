@@ -2,7 +2,6 @@
 
 #include "tensorflow_staging/core/sources/iterator_reads.h"
 
-#include <chrono>  // NOLINT
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,13 +13,6 @@
 
 namespace tensorflow {
 namespace staging {
-namespace {
-
-// How long a read that fails waits for slower ones. Chosen, not measured: longer
-// than most reads take, and shorter than a person waits for an error.
-constexpr std::chrono::milliseconds kMostWait(2000);
-
-}  // namespace
 
 SourceReader::Due NoteHandle(OpKernelContext* ctx, const void* iterator) {
   const std::shared_ptr<StagedRun> run =
@@ -51,15 +43,12 @@ void IteratorRead::LeaveRun(const Status& failure) {
   if (!is_inside_) return;
   is_inside_ = false;
   --source_->staged_reads();
-  mutex_lock l(run_->mu_);
-  --run_->inside_;
-  run_->left_.NotifyAll();
-  if (failure.ok()) return;
-  run_->failure_.Update(failure);
-  const auto deadline = std::chrono::steady_clock::now() + kMostWait;
-  while (run_->inside_ > 0 && std::chrono::steady_clock::now() < deadline) {
-    run_->left_.WaitFor(&run_->mu_, kMostWait);
+  {
+    mutex_lock l(run_->mu_);
+    --run_->inside_;
+    run_->left_.NotifyAll();
   }
+  if (!failure.ok()) run_->Fail(failure);
 }
 
 void IteratorRead::End(const Status& status, const std::vector<Tensor>& element,

@@ -51,8 +51,7 @@ class IteratorRead {
   bool Answers(std::vector<Tensor>* element, Status* status);
 
   // The iterator has yielded an element, or an error or its end, which fail the
-  // run. The failure cancels the run, and so for good the iterators that it is
-  // reading: call this without a lock, since it waits a while for the other reads.
+  // run. Call this without a lock, since it waits for other reads then.
   void End(const Status& status, const std::vector<Tensor>& element,
            bool end_of_sequence);
 
@@ -70,7 +69,7 @@ class IteratorRead {
     }
   }
 
-  // Leaves the run. If this fails it, waits a while until no other read is in it.
+  // Leaves the run, which fails unless `failure` is OK.
   void LeaveRun(const Status& failure);
 
   OpKernelContext* const ctx_;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow_staging/core/records/record_copies.h"
 #include "tensorflow_staging/core/sources/run_holds.h"
@@ -109,6 +110,14 @@ Status CopyRecords(const Source& source, const Readers& readers,
     std::vector<SavedRecord>& records = state->records[reader->name()];
     if (!holds->ClaimRecords(reader->name(), &source)) continue;
     TF_RETURN_IF_ERROR(RecordsOnHost(*reader, ctx, &records));
+    const Status failed = reader->FailedAhead();
+    if (failed.ok()) continue;
+    LOG(WARNING) << "Stage '" << reader->name()
+                 << "' has met an error ahead of the steps, which no step has "
+                    "got yet. The checkpoint that is being saved has the "
+                    "records before it; a program that restores it goes on "
+                    "after the record that failed. The error: "
+                 << failed;
   }
   state->elements = ElementsInOrder(source, readers);
   return OkStatus();

@@ -51,6 +51,12 @@ inline void PutBackAll(const PutBacks& taken) {
   for (auto& put_back : *taken) put_back();
 }
 
+// What runs have read and taken that put no record.
+struct UnusedReads {
+  std::vector<ReadElement> elements;
+  PutBacks taken;
+};
+
 // How a staged run began.
 enum class RunBegin {
   kAdmitted,  // It may read.
@@ -68,7 +74,7 @@ struct RunEnd {
   // the stage.
   bool is_stale = false;
   // If the run put nothing, and the stage keeps elements.
-  std::vector<ReadElement> elements;
+  UnusedReads unused;
   // Whether these were given back: what the run has found comes again.
   bool is_undone = false;
 };
@@ -105,6 +111,8 @@ class SourceReader : public ResourceBase {
   virtual void Cancel() = 0;
   // Whether no run has put a record yet.
   virtual bool IsNew() const = 0;
+  // The error of a run that has ended the stage, if no take has got it yet.
+  virtual Status FailedAhead() const = 0;
   // Whether to keep the elements that a run reads, to give them back.
   virtual bool KeepsElements() const = 0;
   // Whether something else than a staged run gets what the stage has read of a

@@ -2,6 +2,7 @@
 
 #include "tensorflow_staging/core/sources/staged_run.h"
 
+#include <chrono>  // NOLINT
 #include <utility>
 
 #include "tensorflow/core/platform/errors.h"
@@ -20,6 +21,10 @@ AddressMap<StagedRun>* Runs() {
 }
 
 std::atomic<int> num_runs{0};
+
+// How long a failure waits for slower reads. Chosen, not measured: longer than
+// most reads take, and shorter than a person waits for an error.
+constexpr std::chrono::milliseconds kMostWait(2000);
 
 }  // namespace
 
@@ -154,6 +159,15 @@ PutBacks StagedRun::ReleaseTaken() const {
   return std::exchange(taken_, nullptr);
 }
 
+void StagedRun::Fail(const Status& failure) {
+  const auto deadline = std::chrono::steady_clock::now() + kMostWait;
+  mutex_lock l(mu_);
+  failure_.Update(failure);
+  while (inside_ > 0 && std::chrono::steady_clock::now() < deadline) {
+    left_.WaitFor(&mu_, kMostWait);
+  }
+}
+
 bool StagedRun::IsStale() const {
   if (IsDiscarded()) return true;
   mutex_lock l(mu_);
@@ -215,7 +229,9 @@ bool StagedRun::End(const Status& status) {
   if (!end.has_put) {
     mutex_lock l(mu_);
     end.reads = reads_;
-    if (!is_discarded) end.elements = std::move(elements_);
+    if (!is_discarded) {
+      end.unused = {std::move(elements_), std::exchange(taken_, nullptr)};
+    }
   }
   if (is_admitted()) stage_->EndRun(std::move(end));
   return is_stale;

@@ -91,6 +91,10 @@ class StagedRun {
   // What it has kept, and keeps no longer.
   PutBacks ReleaseTaken() const TF_LOCKS_EXCLUDED(mu_);
 
+  // A read or a take has failed, and with it the run. That cancels the run, and
+  // so for good the iterators that it is reading: waits a while for these reads.
+  void Fail(const Status& failure) TF_LOCKS_EXCLUDED(mu_);
+
   // From here on the run is stale: something else gets what it has read.
   void Abandon() TF_LOCKS_EXCLUDED(mu_);
   bool is_abandoned() const TF_LOCKS_EXCLUDED(mu_);

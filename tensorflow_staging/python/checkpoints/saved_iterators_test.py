@@ -415,6 +415,24 @@ def test_a_save_that_would_repeat_a_record_is_aborted(tmp_path):
     saved.result(timeout=30)
 
 
+def test_a_save_warns_of_an_error_that_no_step_has_got(tmp_path, capfd):
+  iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(8).map(lambda n: 12 // (n - 2)))
+  record = tf.staged(iterator.get_next(), capacity=4)
+  tf.staging.save_iterators(iterator)
+  saver = tf.train.Saver(tf.get_collection(tf.GraphKeys.SAVEABLE_OBJECTS))
+  with tf.Session() as sess:
+    sess.run(iterator.initializer)
+    with tf.make_prefetch_hook().running(sess):
+      test_util.wait_until(lambda: tf.staging.stats(sess)[0].error)
+      saver.save(sess, str(tmp_path / "positions"))
+      assert "'prefetch' has met an error ahead of the steps" in capfd.readouterr().err
+      assert [sess.run(record) for _ in range(2)] == [-6, -12]
+      with pytest.raises(tf.errors.InvalidArgumentError, match="division by zero"):
+        sess.run(record)
+      saver.save(sess, str(tmp_path / "positions"))
+      assert "ahead of the steps" not in capfd.readouterr().err
+
+
 def _chosen_handle(make_iterator):
   is_one = make_iterator(tf.data.Dataset.range(1000).map(lambda n: n % 8 < 5))
   one, two = (make_iterator(tf.data.Dataset.range(1000)) for _ in range(2))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tensorflow_staging.python.testing import control_flow
 from tensorflow_staging.python.testing import test_util
 
 # How a program runs: without a stage, with tf.staged, and with SmartStage, too.
@@ -73,6 +74,22 @@ def test_the_label_beside_the_stage():
 
   steps = _assert_alike(build)
   assert [step[1] for step in steps] == list(range(6))
+
+
+@pytest.mark.parametrize("fetched", [False, True])
+def test_the_other_result_of_a_map_fn(fetched):
+  """In control flow of version 1, each result is read from a TensorArray, which lives in one run."""
+
+  def build(stage):
+    with control_flow.version(1):
+      _, number = _pairs()
+      decoded, other = tf.map_fn(
+          lambda n: (n * 2, n + 1000), tf.fill([2], number), dtype=(tf.int64, tf.int64))
+    staged = stage(decoded)
+    return [staged, other] if fetched else _train(staged, other * 1)
+
+  steps = _assert_alike(build)
+  assert [step[1] for step in steps] == [[1000 + i] * 2 for i in range(6)]
 
 
 def test_the_size_of_a_raw_feature():

@@ -8,6 +8,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
@@ -42,7 +43,7 @@ class ManualRegion {
     FindControlFlowOfRegion();
     do {
       FindNodes();
-    } while (AddWholeConstructs());
+    } while (AddWholeConstructs() || AddArrayReaders());
     // Half of a construct cannot run ahead of the other half.
     if (leading_.contains(&take_)) return {};
     StagedRegion region;
@@ -117,6 +118,44 @@ class ManualRegion {
       leading_.insert(added.begin(), added.end());
     }
     return leading_.size() > size;
+  }
+
+  // A TensorArray lives in the run that has created it. Lets what uses one that
+  // the region uses lead to the Put, too, if it can run ahead. Returns whether
+  // that changes anything.
+  bool AddArrayReaders() {
+    const size_t size = leading_.size();
+    for (const Edge* used : graph_.edges()) {
+      const Node& array = *used->src();
+      if (!IsTensorArray(array) || !nodes_.contains(used->dst())) continue;
+      for (const Edge* edge : array.out_edges()) {
+        const Node* user = edge->dst();
+        if (edge->IsControlEdge() || leading_.contains(user) ||
+            !counts_(*user)) {
+          continue;
+        }
+        const int construct = control_flow_.construct_of[user->id()];
+        const NodeSet added =
+            LeadingTo(construct == ControlFlow::kNoConstruct
+                          ? Nodes{user}
+                          : control_flow_.constructs[construct]);
+        if (absl::c_any_of(added, [this](const Node* node) {
+              return !leading_.contains(node) && BelongsToStep(*node);
+            })) {
+          continue;
+        }
+        leading_.insert(added.begin(), added.end());
+        array_readers_.insert(user);
+      }
+    }
+    return leading_.size() > size;
+  }
+
+  // Whether it is the step's: what it feeds, its records, and the variables that
+  // it may change.
+  bool BelongsToStep(const Node& node) const {
+    return &node == &take_ || IsHandleOp(node) ||
+           absl::StartsWith(node.type_string(), "Placeholder");
   }
 
   bool IsOutsideHandleOp(const Node& node) const {
@@ -195,7 +234,9 @@ class ManualRegion {
       const bool is_element =
           content == RecordContent::kElements && IsElement(*node);
       for (int i = 0; i < node->num_outputs(); ++i) {
-        const bool is_used = IsUsedOutside(*node, i);
+        // A step cannot compute it from the elements, without the array.
+        const bool is_used =
+            IsUsedOutside(*node, i) || array_readers_.contains(node);
         if (!is_used && !is_element) continue;
         const TakenTensor passed_on = PassedOn(*node, i);
         carry(*passed_on.node, passed_on.output, !is_used);
@@ -220,6 +261,8 @@ class ManualRegion {
   NodeSet leading_;
   NodeSet drawn_;
   NodeSet nodes_;
+  // What reads a TensorArray of the region, only for the step.
+  NodeSet array_readers_;
 };
 
 }  // namespace
