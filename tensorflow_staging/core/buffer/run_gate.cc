@@ -75,9 +75,10 @@ std::optional<RunGate::End> RunGate::FindEnd() const {
   return end;
 }
 
-UnusedReads RunGate::TakeUnused(bool undo) {
+UnusedReads RunGate::TakeUnused(bool undo, bool only_stale) {
   UnusedReads all;
   for (RunEnd& run : failed_) {
+    if (only_stale && !run.reads.IsStale()) continue;
     UnusedReads unused = std::exchange(run.unused, {});
     run.is_undone |=
         undo && (!unused.elements.empty() || unused.taken != nullptr);

@@ -70,8 +70,9 @@ class RunGate {
   std::optional<End> FindEnd() const;
   bool has_failed_runs() const { return !failed_.empty(); }
   // Returns what the failed runs have read and taken, and forgets it. With `undo`,
-  // it is given back, and these runs end no stage.
-  UnusedReads TakeUnused(bool undo);
+  // it is given back, and these runs end no stage. With `only_stale`, only of those
+  // of which a source has changed since.
+  UnusedReads TakeUnused(bool undo, bool only_stale = false);
   const std::deque<RunEnd>& failed_runs() const { return failed_; }
   void ForgetFailedRuns() { failed_.clear(); }
 

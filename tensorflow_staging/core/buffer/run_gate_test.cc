@@ -111,6 +111,8 @@ TEST_F(RunGateTest, WhatAFailedRunHasTakenIsPutBackUnlessItsProducerGoesOn) {
     gate_.Leave(std::move(failed));
   }
   gate_.Admit(2);
+  EXPECT_EQ(gate_.TakeUnused(/*undo=*/true, /*only_stale=*/true).taken,
+            nullptr);
   PutBackAll(gate_.TakeUnused(/*undo=*/true).taken);
   EXPECT_EQ(put_back, 1);
   // The run of the other producer still ends the stage.

@@ -128,10 +128,10 @@ TensorBuffer::Due TensorBuffer::OnSourceChanged(
   {
     mutex_lock l(mu_);
     dropped = DropStale(step, &due);
-    if (state_ == State::kEnding || state_ == State::kClosed) {
-      Open();
-      unused = gate_.TakeUnused(/*undo=*/true);
-    }
+    // A run that has just failed may not have ended the stage yet.
+    const bool has_ended = state_ == State::kEnding || state_ == State::kClosed;
+    if (has_ended) Open();
+    unused = gate_.TakeUnused(/*undo=*/true, /*only_stale=*/!has_ended);
     for (StoredRecord& stored : dropped) {
       absl::c_move(stored.elements, std::back_inserter(unused.elements));
     }
