@@ -4,7 +4,6 @@
 Each of these has its tests elsewhere. Here they meet, in a table, and each cell is what a program without a stage does.
 """
 
-import contextlib
 import os
 import time
 
@@ -219,18 +218,9 @@ def test_the_iterators_of_a_chain_begin_anew_one_after_the_other(first, capacity
     sess.run(initialisers)
     with tf.make_prefetch_hook().running(sess):
       for epoch in range(_BEGINNINGS // 4):
-        assert _rest(sess, record) == [(0, 0), (1, 1), (2, 2)], epoch
+        assert test_util.drain(sess, record) == [(0, 0), (1, 1), (2, 2)], epoch
         for initialiser in initialisers:
           sess.run(initialiser)
-
-
-def _rest(sess, record):
-  """Takes what is left of the data."""
-  records = []
-  with contextlib.suppress(tf.errors.OutOfRangeError):
-    while True:
-      records.append(sess.run(record))
-  return records
 
 
 @pytest.mark.parametrize("smart_stage", [False, True])

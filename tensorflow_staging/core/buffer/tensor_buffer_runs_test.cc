@@ -21,6 +21,8 @@
 #include "tensorflow/core/platform/threadpool.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/sources/run_holds.h"
+#include "tensorflow_staging/core/sources/source.h"
 #include "tensorflow_staging/core/testing/tensor_buffer_calls.h"
 
 namespace tensorflow {
@@ -350,6 +352,25 @@ TEST(TensorBufferRunsTest, WhatWasReadBeforeTheFirstRecordIsGivenBack) {
   EXPECT_TRUE(iterator.TakeGivenBack().empty());
   buffer->Close(errors::FailedPrecondition("not initialised"));
   EXPECT_EQ(iterator.TakeGivenBack(), (std::vector<int64_t>{1, 2}));
+}
+
+// After a change, no Close follows the end of the run.
+TEST(TensorBufferRunsTest, AChangeBeforeTheCloseGivesBackWhatTheFailedRunHad) {
+  auto buffer = MakeBuffer(1);
+  TestIterator other, changed;
+  core::RefCountPtr<RunHolds> saving;
+  changed.source()->AddReader(buffer.get(), &saving);
+  ASSERT_EQ(buffer->BeginRun(/*producer=*/1), RunBegin::kAdmitted);
+  RunEnd end;
+  end.producer = 1;
+  end.reads = other.reads();
+  end.unused.elements.push_back(
+      {*end.reads.begin(), MakeRecord(7), Source::NextOrder()});
+  end.reads.Add(changed.reads());
+  buffer->EndRun(std::move(end));
+  changed.Change();
+  EXPECT_EQ(buffer->BeginRun(/*producer=*/1), RunBegin::kAdmitted);
+  EXPECT_EQ(other.TakeGivenBack(), std::vector<int64_t>{7});
 }
 
 TEST(TensorBufferRunsTest, AnotherErrorGivesNothingBack) {

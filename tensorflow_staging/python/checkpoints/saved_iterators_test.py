@@ -345,7 +345,8 @@ class _SwitchedStage:
       # Empties the buffer, so that the stage reads the iterator that has been saved, if nothing holds it.
       stepping = threads.submit(step)
       test_util.wait_until(lambda: self._has_met_the_save(sess, got))
-      time.sleep(0.3)  # A run that nothing holds reads meanwhile.
+      # A run that nothing holds reads meanwhile, at no event that the test could wait for if nothing is wrong.
+      time.sleep(0.3)
       sess.run(resume)
       stepping.result(timeout=30)
     return saved

@@ -125,30 +125,35 @@ class ManualRegion {
   // that changes anything.
   bool AddArrayReaders() {
     const size_t size = leading_.size();
-    for (const Edge* used : graph_.edges()) {
-      const Node& array = *used->src();
-      if (!IsTensorArray(array) || !nodes_.contains(used->dst())) continue;
-      for (const Edge* edge : array.out_edges()) {
-        const Node* user = edge->dst();
-        if (edge->IsControlEdge() || leading_.contains(user) ||
-            !counts_(*user)) {
-          continue;
-        }
-        const int construct = control_flow_.construct_of[user->id()];
-        const NodeSet added =
-            LeadingTo(construct == ControlFlow::kNoConstruct
-                          ? Nodes{user}
-                          : control_flow_.constructs[construct]);
-        if (absl::c_any_of(added, [this](const Node* node) {
-              return !leading_.contains(node) && BelongsToStep(*node);
-            })) {
-          continue;
-        }
-        leading_.insert(added.begin(), added.end());
-        array_readers_.insert(user);
+    for (const Node* array : graph_.op_nodes()) {
+      if (!IsTensorArray(*array) || !IsUsedInRegion(*array)) continue;
+      for (const Edge* edge : array->out_edges()) {
+        if (!edge->IsControlEdge()) AddArrayReader(*edge->dst());
       }
     }
     return leading_.size() > size;
+  }
+
+  bool IsUsedInRegion(const Node& node) const {
+    return absl::c_any_of(node.out_edges(), [this](const Edge* edge) {
+      return nodes_.contains(edge->dst());
+    });
+  }
+
+  void AddArrayReader(const Node& reader) {
+    if (leading_.contains(&reader) || !counts_(reader)) return;
+    const int construct = control_flow_.construct_of[reader.id()];
+    const Nodes readers = construct == ControlFlow::kNoConstruct
+                              ? Nodes{&reader}
+                              : control_flow_.constructs[construct];
+    const NodeSet added = LeadingTo(readers);
+    if (absl::c_any_of(added, [this](const Node* node) {
+          return !leading_.contains(node) && BelongsToStep(*node);
+        })) {
+      return;
+    }
+    leading_.insert(added.begin(), added.end());
+    array_readers_.insert(readers.begin(), readers.end());
   }
 
   // Whether it is the step's: what it feeds, its records, and the variables that
