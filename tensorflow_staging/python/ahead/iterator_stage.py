@@ -17,6 +17,7 @@ from tensorflow.python.ops import gen_resource_variable_ops
 from tensorflow.python.ops import resource_variable_ops
 from tensorflow.python.util import compat
 
+from tensorflow_staging.python.ahead import ended_iterators
 from tensorflow_staging.python.ahead import iterator_counts
 from tensorflow_staging.python.ahead import one_device
 from tensorflow_staging.python.ahead import step_division
@@ -56,6 +57,7 @@ class IteratorStage:
     """
     self.division = division
     self.name = name
+    self._iterators = [weakref.ref(iterator) for iterator in iterators]
     # The resource lives as long as its handle, and the dataset owns the Python functions that make its elements.
     self._datasets = [one_device.datasets_of(iterator) for iterator in iterators]
     ctx = context.context()
@@ -158,6 +160,10 @@ class IteratorStage:
         threads_settled=self._tuning.settled(), buffer=self.buffer_stats(), timed_records=timed_records,
         record_micros=record_micros)
 
+  def iterators(self) -> list[iterator_ops.OwnedIterator]:
+    """Returns the iterators that it reads and that are alive."""
+    return [iterator for reference in self._iterators if (iterator := reference()) is not None]
+
   def stop(self) -> None:
     """Ends the threads. What they have read and no step has used comes next for whoever reads the iterators."""
     self._producers.stop()
@@ -170,6 +176,9 @@ def _kept_inputs(division: step_division.StepDivision, values: Sequence[Any]) ->
 
 
 @atexit.register
-def _stop_all() -> None:
-  for stage in list(_running):
+def _end() -> None:
+  """Ends all threads that may call Python functions, before the interpreter can no longer run these."""
+  stages = list(_running)
+  for stage in stages:
     stage.stop()
+  ended_iterators.end_iterators([iterator for stage in stages for iterator in stage.iterators()])

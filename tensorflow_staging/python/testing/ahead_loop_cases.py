@@ -1108,28 +1108,43 @@ def case_a_checkpoint_when_other_records_are_needed():
 
 def case_programs_end_at_once():
   program = """
-import tensorflow as tf, {imports}
+import tensorflow as tf, os, signal, sys, time, types
 @tf.function
 def step(iterator):
   return tf.strings.to_number(next(iterator))
 step = tf.staging.ahead(step, capacity=2)
-def slow(i):
-  time.sleep(0.05)
+def slow(i, seconds={seconds}):
+  time.sleep(seconds if i else 0.05)
   return str(int(i))
 data = tf.data.Dataset.range(10**9).map(lambda i: tf.py_function(slow, [i], tf.string))
-iterator = iter(data)
-step(iterator)
 {end}
 """
+  read = "iterator = iter(data)\nstep(iterator)\n"
   # A shell that runs the tests in the background may ignore SIGINT, and programs inherit that.
   interrupted = "signal.signal(signal.SIGINT, signal.default_int_handler); os.kill(os.getpid(), signal.SIGINT)"
-  ends = {"": {0}, "raise SystemExit(3)": {3}, "1 / 0": {1}, f"{interrupted}; step(iterator)": {1, -2}}
+  # The interpreter deletes what a module has, while the dataset's own prefetch is in its Python function.
+  deleted = """
+sys.modules["m"] = module = types.ModuleType("m")
+module.iterator = iter(data.prefetch(8))
+module.iterator.step = step
+step(module.iterator)
+del module, step
+"""
+  ends = {
+      (0.05, read): {0},
+      (0.05, f"{read}raise SystemExit(3)"): {3},
+      (0.05, f"{read}1 / 0"): {1},
+      (0.05, f"{read}{interrupted}; step(iterator)"): {1, -2},
+      (0.5, deleted): {0},
+      (1000, deleted): {0},
+  }
   with contextlib.ExitStack() as stack:
     # Together: most of their time is the import.
-    running = {
-        end: stack.enter_context(subprocess.Popen(
-            [sys.executable, "-c", program.format(imports="os, signal, time", end=end)], stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True)) for end in ends}
+    running = {}
+    for seconds, end in ends:
+      source = program.format(seconds=seconds, end=end)
+      running[seconds, end] = stack.enter_context(subprocess.Popen(
+          [sys.executable, "-c", source], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
     for process in running.values():
       stack.callback(process.kill)
     for end, process in running.items():
