@@ -92,6 +92,44 @@ def test_the_other_result_of_a_map_fn(fetched):
   assert [step[1] for step in steps] == [[1000 + i] * 2 for i in range(6)]
 
 
+@pytest.mark.parametrize("reads_at", ["a variable", "the record", "a loop's counter"])
+def test_an_array_that_the_stage_and_the_step_read(reads_at):
+  """The step cannot read ahead at a place that it knows later, so it fills an array of its own."""
+
+  def build(stage):
+    with control_flow.version(1):
+      _, number = _pairs()
+      array = tf.TensorArray(tf.int64, 2, clear_after_read=False, element_shape=[])
+      array = array.unstack(tf.stack([number, number + 1000]))
+      staged = stage(array.read(0))
+      if reads_at == "a variable":
+        place = tf.get_variable("place", initializer=1)
+        other = array.read(place)
+      elif reads_at == "the record":
+        other = array.read(tf.cast(staged * 0 + 1, tf.int32))
+      else:
+        _, other = tf.while_loop(
+            lambda i, total: i < 2, lambda i, total: (i + 1, total + array.identity().read(i) + staged * 0),
+            [0, tf.constant(0, tf.int64)])
+        other -= staged
+    return _train(staged, other)
+
+  steps = _assert_alike(build)
+  assert [step[1] for step in steps] == [1000 + i for i in range(6)]
+
+
+def test_an_array_of_draws_that_the_step_reads_later():
+  with control_flow.version(1):
+    iterator = tf.data.make_one_shot_iterator(tf.data.Dataset.range(40))
+    _, array = tf.while_loop(
+        lambda i, _: i < 2, lambda i, array: (i + 1, array.write(i, iterator.get_next())),
+        [0, tf.TensorArray(tf.int64, 2, clear_after_read=False, element_shape=[])])
+    staged = tf.staged(array.read(0), capacity=2)
+    other = array.read(tf.get_variable("place", initializer=1))
+  with pytest.raises(tf.errors.FailedPreconditionError, match="records do not carry it.*give it to tf.staged"):
+    _run("staged", [staged, other])
+
+
 def test_the_size_of_a_raw_feature():
   def build(stage):
     features, _ = _pairs()

@@ -164,6 +164,14 @@ bool IsTensorArray(const Node& node) {
          node.type_string() == "TensorArrayGradWithShape";
 }
 
+bool IsTensorArrayFlow(const Node& node, int output) {
+  static const OpSet* const kReads = new OpSet(
+      {"TensorArrayConcatV3", "TensorArrayGatherV3", "TensorArrayReadV3"});
+  return node.output_type(output) == DT_FLOAT &&
+         IsTensorArrayOp(node.type_string()) &&
+         !kReads->contains(node.type_string());
+}
+
 bool IsIteratorHandle(const Node& node) {
   static const OpSet* const kOps = new OpSet(
       {"Iterator", "IteratorFromStringHandle", "IteratorFromStringHandleV2",

@@ -92,6 +92,10 @@ bool IsSummary(const Node& node);
 // handle that `node` yields.
 bool IsTensorArray(const Node& node);
 
+// Returns whether output `output` of `node` is the flow of a tensor array: a
+// number without a meaning, which only orders what is done with the array.
+bool IsTensorArrayFlow(const Node& node, int output);
+
 // Returns whether `node` yields the handle of an iterator.
 bool IsIteratorHandle(const Node& node);
 

@@ -196,6 +196,29 @@ class ManualRegion {
     });
   }
 
+  // Whether it is the flow of a TensorArray, also behind control flow. Whoever
+  // uses it uses the array, which lives in the run that has filled it: the step
+  // has to fill an array of its own.
+  static bool IsFlow(const Node& node, int output) {
+    NodeSet seen;
+    std::vector<std::pair<const Node*, int>> to_visit = {{&node, output}};
+    while (!to_visit.empty()) {
+      const auto [visited, index] = to_visit.back();
+      to_visit.pop_back();
+      if (IsTensorArrayFlow(*visited, index)) return true;
+      const bool passes_on = visited->IsIdentity() || visited->IsControlFlow();
+      if (!passes_on || visited->output_type(index) != DT_FLOAT ||
+          !seen.insert(visited).second) {
+        continue;
+      }
+      for (const Edge* edge : visited->in_edges()) {
+        if (edge->IsControlEdge()) continue;
+        to_visit.emplace_back(edge->src(), edge->src_output());
+      }
+    }
+    return false;
+  }
+
   bool IsUsedOutside(const Node& node, int output) const {
     return absl::c_any_of(node.out_edges(), [&](const Edge* edge) {
       const Node* user = edge->dst();
@@ -224,7 +247,7 @@ class ManualRegion {
     absl::flat_hash_set<std::pair<const Node*, int>> carried;
     const auto carry = [&](const Node& node, int output, bool only_if_asked) {
       if (!IsHandle(node.output_type(output)) &&
-          !control_flow_.is_inside[node.id()] &&
+          !control_flow_.is_inside[node.id()] && !IsFlow(node, output) &&
           carried.insert({&node, output}).second) {
         region->boundary.push_back({&node, output, only_if_asked});
       }
