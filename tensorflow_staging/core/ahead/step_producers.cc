@@ -208,11 +208,12 @@ void StepProducers::Stop() {
     buffer_->order()->Release();
     mu_.lock();
   }
-  if (AwaitThreads(kReadPatience)) return;
+  if (left_behind_ || AwaitThreads(kReadPatience)) return;
   mu_.unlock();
   cancellation_.StartCancel();
   mu_.lock();
-  if (AwaitThreads(kStopPatience)) return;
+  if (AwaitThreads(kStopPatience) || left_behind_) return;
+  left_behind_ = true;
   LOG(WARNING) << "Stage '" << buffer_->name() << "' was stopped while its "
                << "region is still running, in code that cannot be "
                << "cancelled. Its thread ends after that run.";

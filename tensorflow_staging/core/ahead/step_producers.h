@@ -62,8 +62,8 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
 
   // Waits until the threads have left, and cancels their runs if that takes
   // longer than reads do; 1.6 seconds at most, for code that cannot be cancelled.
-  // Such a thread leaves after its run. What they have read and no step has used
-  // is given back to its sources.
+  // Such a thread leaves after its run, for which no later call waits. What they
+  // have read and no step has used is given back to its sources.
   void Stop() TF_LOCKS_EXCLUDED(mu_);
 
   // How many threads run the region.
@@ -116,6 +116,8 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   mutable mutex mu_;
   SteadyCondition changed_;
   bool stopping_ TF_GUARDED_BY(mu_) = false;
+  // Whether Stop has left a thread behind.
+  bool left_behind_ TF_GUARDED_BY(mu_) = false;
   // How often Continue was called.
   int64_t continued_ TF_GUARDED_BY(mu_) = 0;
   // Threads that were started, that have not left, and that run the region:

@@ -181,6 +181,25 @@ TEST_P(StepProducersTest, StopCancelsWhatWaits) {
   producers->Stop();
 }
 
+TEST_P(StepProducersTest, StopWaitsOnceForCodeThatCannotBeCancelled) {
+  std::atomic<bool> is_running{false};
+  Notification may_return;
+  const auto producers = StepProducers::Start(
+      MakeBuffer(1), GetParam(), [&](CancellationManager*) {
+        is_running = true;
+        may_return.WaitForNotification();
+        return errors::OutOfRange("end");
+      });
+  while (!is_running) absl::SleepFor(absl::Milliseconds(1));
+  producers->Stop();
+  const absl::Time began = absl::Now();
+  producers->Stop();
+  EXPECT_LT(absl::Now() - began, absl::Seconds(1));
+  EXPECT_GT(producers->num_threads(), 0);
+  may_return.Notify();
+  while (producers->num_threads() > 0) absl::SleepFor(absl::Milliseconds(1));
+}
+
 // Runs a stage whose records take long, and whose steps do not, until `done`
 // says of its number of threads that it suffices.
 void RunUntil(const std::shared_ptr<StepTuning>& tuning,

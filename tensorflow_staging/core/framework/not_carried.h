@@ -18,8 +18,9 @@ inline Status NotCarriedError(const std::string& node, int output,
   return errors::FailedPrecondition(
       "Tensor '", node, ":", output,
       "' is computed ahead of the step, in stage '", stage,
-      "'. The records do not carry it, because the step does not use it, and "
-      "the step cannot compute it again: it is drawn, or calls Python or has "
+      "'. The records do not carry it: the step did not use it when the stage "
+      "began, or it is in a loop, a conditional or a tf.TensorArray. And the "
+      "step cannot compute it again: it is drawn, or calls Python or has "
       "another side effect, or it is an element of a source and "
       "tf.SmartStageOptions has carry_elements=False, or the stage joins "
       "sources by tf.prefetch_join and each record is of one of them. To use "
