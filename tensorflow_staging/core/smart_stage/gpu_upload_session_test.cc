@@ -35,7 +35,8 @@ namespace {
 struct Case {
   std::string name;
   int64_t capacity;
-  // How many numbers the first record has, and how many more each next one.
+  // How many numbers the first record has, and how many more each next one. A
+  // full buffer of the last ones has to fit into the fake GPU.
   int64_t size;
   int64_t growth;
   int threads = 1;
@@ -145,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(
     Cases, GpuUploadSessionTest,
     ::testing::Values(Case{"ALargeCapacity", 500, 1000, 0},
                       Case{"ManyProducers", 100, 1000, 0, 4},
-                      Case{"GrowingRecords", 100, 10, 1000},
+                      Case{"GrowingRecords", 100, 10, 100},
                       Case{"LargeRecords", 20, 20000, 0},
                       Case{"AutotunedCapacity", kAutotune, 1000, 10}),
     [](const ::testing::TestParamInfo<Case>& info) { return info.param.name; });
