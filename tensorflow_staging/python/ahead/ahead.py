@@ -145,8 +145,8 @@ class AheadStep:
     self._lock = threading.RLock()
     # By the id of a trace: its division, or why it has none.
     self._divisions = {}
-    # By the ids of the iterators of a call: weak references to them, their stage and why they have none, and the
-    # trace that the call needs, if the arguments are only an iterator.
+    # By the ids of the iterators of a call: their stage and why they have none, and the trace that the call needs, if
+    # the arguments are only an iterator.
     self._stages = {}
     # The keys whose iterators end their stage with themselves.
     self._watched = set()
@@ -177,7 +177,7 @@ class AheadStep:
     if known is None:
       with self._lock:
         known = self._stages.get(key) or self._begin(iterators, args, kwargs)
-    stage, why_not, trace = known[1:]
+    stage, why_not, trace = known
     if stage is None:
       return self._call_unstaged(why_not, args, kwargs)
     if iterator_checkpoints.is_held:
@@ -246,7 +246,7 @@ class AheadStep:
         trace = division, _with_buffer(values, division, stage)
     except step_division.NotStagedError as error:
       stage, why_not = None, str(error)
-    entry = [weakref.ref(i) for i in iterators], stage, why_not, trace
+    entry = stage, why_not, trace
     if key not in self._watched:
       self._watched.add(key)
       for iterator in iterators:
@@ -352,8 +352,8 @@ class AheadStep:
       but_not_for: The ids of the iterators of the calls whose stage goes on.
     """
     for key, entry in list(self._stages.items()):
-      if id(iterator) in key and key != but_not_for and entry[1] is not None:
-        self._end(key, entry[1], [iterator])
+      if id(iterator) in key and key != but_not_for and entry[0] is not None:
+        self._end(key, entry[0], [iterator])
 
   def expect(self, steps: Optional[int]) -> None:
     """From here on reads ahead what so many more calls for each iterator need, and nothing more; None: any number."""
@@ -362,17 +362,17 @@ class AheadStep:
     for key, entry in list(self._stages.items()):
       if key in self._unchecked:
         self._unchecked[key].append(steps)
-      elif entry[1] is not None:
-        entry[1].set_limit(steps)
+      elif entry[0] is not None:
+        entry[0].set_limit(steps)
 
   def replace_step(self, step: Callable[..., Any]) -> None:
     """From here on calls another step. What was read ahead is used, if both need the same of it."""
     with self._lock:
       self.step = step
       self._divisions.clear()
-      for key, (iterators, stage, why_not, _) in list(self._stages.items()):
+      for key, (stage, why_not, _) in list(self._stages.items()):
         if stage is not None:
-          self._stages[key] = iterators, stage, why_not, None
+          self._stages[key] = stage, why_not, None
           self._unchecked[key] = []
         else:
           del self._stages[key]
@@ -395,7 +395,7 @@ class AheadStep:
 
   def stages(self) -> list[iterator_stage.IteratorStage]:
     """Returns the stages of the iterators that are alive."""
-    return [entry[1] for entry in list(self._stages.values()) if entry[1] is not None]
+    return [entry[0] for entry in list(self._stages.values()) if entry[0] is not None]
 
   def counts(self) -> Optional[iterator_counts.IteratorCounts]:
     """Returns what its stages have counted in all, those that have ended included; None if there was none."""
@@ -436,15 +436,15 @@ def _forget(
   watched.discard(key)
   limits.pop(key, None)
   entry = stages.pop(key, None)
-  if entry is not None and entry[1] is not None:
-    _stop(entry[1], ended)
+  if entry is not None and entry[0] is not None:
+    _stop(entry[0], ended)
 
 
 def _stop_all(stages: dict[tuple[int, ...], Any], ended: list[iterator_counts.IteratorCounts]) -> None:
   while stages:
     _, entry = stages.popitem()
-    if entry[1] is not None:
-      _stop(entry[1], ended)
+    if entry[0] is not None:
+      _stop(entry[0], ended)
 
 
 def _stop(stage: iterator_stage.IteratorStage, ended: list[iterator_counts.IteratorCounts]) -> None:

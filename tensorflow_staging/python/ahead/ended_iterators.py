@@ -28,7 +28,9 @@ def end_iterators(iterators: Sequence[iterator_ops.OwnedIterator]) -> None:
   """
   deadline = time.monotonic() + _PATIENCE_SECONDS
   # Daemons do not keep the program alive, so a function that does not return in time does not either.
-  threads = [threading.Thread(target=_end_iterator, args=[iterator], daemon=True) for iterator in iterators]
+  threads = [
+      threading.Thread(target=_end_iterator, args=[iterator], name="staging_end_iterator", daemon=True)
+      for iterator in iterators]
   for thread in threads:
     thread.start()
   for thread in threads:

@@ -118,9 +118,8 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def resident_bytes() -> int:
-  """Returns the resident memory of this process, after the garbage has been collected."""
+  """Returns the resident memory of this process, without its garbage and without what the allocator keeps free."""
   gc.collect()
-  # What the allocator keeps of freed memory depends on the tests before.
   ctypes.CDLL(None).malloc_trim(0)
   pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
   return pages * os.sysconf("SC_PAGE_SIZE")

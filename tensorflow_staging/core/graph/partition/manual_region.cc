@@ -262,7 +262,8 @@ class ManualRegion {
       const bool is_element =
           content == RecordContent::kElements && IsElement(*node);
       for (int i = 0; i < node->num_outputs(); ++i) {
-        // A step cannot compute it from the elements, without the array.
+        // The step would fill an array of its own for it, which it cannot do
+        // again if that draws.
         const bool is_used =
             IsUsedOutside(*node, i) || array_readers_.contains(node);
         if (!is_used && !is_element) continue;
