@@ -22,6 +22,11 @@ bool RunOrder::MayBegin() const {
   });
 }
 
+int64_t RunOrder::active() const {
+  mutex_lock l(mu_);
+  return runs_.size();
+}
+
 void RunOrder::Begin(uint64_t producer) {
   mutex_lock l(mu_);
   runs_[++last_].producer = producer;
@@ -74,17 +79,23 @@ void RunOrder::AwaitTurn(uint64_t producer) {
 }
 
 void RunOrder::AbandonLater(uint64_t producer) {
-  mutex_lock l(mu_);
-  const auto found = Find(producer);
-  if (found != runs_.end()) Abandon(found);
+  std::vector<std::shared_ptr<StagedRun>> later;
+  {
+    mutex_lock l(mu_);
+    const auto found = Find(producer);
+    if (found != runs_.end()) later = Mark(found);
+  }
+  for (const auto& run : later) run->Abandon();
 }
 
-void RunOrder::Abandon(Runs::iterator from) {
+std::vector<std::shared_ptr<StagedRun>> RunOrder::Mark(Runs::iterator from) {
+  std::vector<std::shared_ptr<StagedRun>> later;
   from->second.is_abandoned = true;
-  for (auto later = std::next(from); later != runs_.end(); ++later) {
-    later->second.is_abandoned = true;
-    if (later->second.run != nullptr) later->second.run->Abandon();
+  for (auto run = std::next(from); run != runs_.end(); ++run) {
+    run->second.is_abandoned = true;
+    if (run->second.run != nullptr) later.push_back(run->second.run);
   }
+  return later;
 }
 
 void RunOrder::End(uint64_t producer) {
@@ -128,18 +139,20 @@ void RunOrder::CallPuts() {
   while (true) {
     PutRecord put;
     int64_t number = 0;
+    std::vector<std::shared_ptr<StagedRun>> later;
     {
       mutex_lock l(mu_);
       const auto next = absl::c_find_if(
           runs_, [](const auto& run) { return run.second.put != nullptr; });
       if (next == runs_.end() || !HasTurn(next)) return;
       if (next->second.run != nullptr && next->second.run->IsStale()) {
-        Abandon(next);
+        later = Mark(next);
       }
       number = next->first;
       put = std::move(next->second.put);
       next->second.put = nullptr;
     }
+    for (const auto& run : later) run->Abandon();
     std::move(put)();
     mutex_lock l(mu_);
     // Unless the run has ended since.

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "tensorflow/core/platform/mutex.h"
@@ -41,6 +42,8 @@ class RunOrder {
   // Whether no run is reading, and none is about to give back what it has read.
   // Begin may only be called if so.
   bool MayBegin() const TF_LOCKS_EXCLUDED(mu_);
+  // How many runs have begun and not ended.
+  int64_t active() const TF_LOCKS_EXCLUDED(mu_);
   void Begin(uint64_t producer) TF_LOCKS_EXCLUDED(mu_);
   // The run of the producer that has begun. Returns false if it has been
   // abandoned since.
@@ -80,7 +83,10 @@ class RunOrder {
 
   Runs::iterator Find(uint64_t producer) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasTurn(Runs::const_iterator run) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Abandon(Runs::iterator from) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Marks a run and all later ones. Returns the later ones, to be abandoned without
+  // the lock.
+  std::vector<std::shared_ptr<StagedRun>> Mark(Runs::iterator from)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Calls the puts whose turn it is.
   void CallPuts() TF_LOCKS_EXCLUDED(mu_);
 

@@ -48,7 +48,7 @@ inline constexpr char kStepEndReadsOp[] = "StepBufferEndReads";
 class StepBuffer : public TensorBuffer {
  public:
   explicit StepBuffer(Options options)
-      : TensorBuffer(WithElements(std::move(options))) {}
+      : TensorBuffer(AwaitingContinue(std::move(options))) {}
 
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
@@ -71,24 +71,27 @@ class StepBuffer : public TensorBuffer {
     expected_ = std::move(states);
     sets_copies_ = true;
   }
-  // A run is about to draw, and no other run is drawing.
-  void BeginDraws() TF_LOCKS_EXCLUDED(mu_) {
+  // Whether a run may draw while `active` others have begun and not put their
+  // records: after a roll-back, the states after these are not known yet.
+  bool MayDraw(int64_t active) const TF_LOCKS_EXCLUDED(mu_) {
     mutex_lock l(mu_);
-    if (sets_copies_) SetCopies();
-    sets_copies_ = false;
+    return active == 0 || !sets_copies_;
   }
+  // A run is about to draw, and no other run is drawing.
+  void BeginDraws() TF_LOCKS_EXCLUDED(mu_);
   // Returns the index of the first of the program's states that is not that with
-  // which the next record was or will be drawn, or -1.
-  int FindChangedState(const std::vector<Tensor>& states) const
-      TF_LOCKS_EXCLUDED(mu_);
+  // which the next record was or will be drawn, or -1. After a roll-back, which may
+  // be that of a checkpoint that has set the states, too, draws on from them.
+  int FindChangedState(std::vector<Tensor> states) TF_LOCKS_EXCLUDED(mu_);
   // A step has taken a record.
   void NoteTaken(const std::vector<Tensor>& record) TF_LOCKS_EXCLUDED(mu_) {
     mutex_lock l(mu_);
-    if (copies_.empty() || record.size() < copies_.size()) return;
-    expected_.assign(record.end() - copies_.size(), record.end());
+    is_rolled_back_ = false;
+    SetFrom(record, &expected_);
   }
 
-  void GiveBackElements() override TF_LOCKS_EXCLUDED(mu_);
+  // The part ahead draws again what records were drawn with that are dropped.
+  void OnRollBack() override TF_LOCKS_EXCLUDED(mu_);
 
   RunOrder* order() { return &order_; }
 
@@ -139,13 +142,18 @@ class StepBuffer : public TensorBuffer {
   }
 
  private:
-  static Options WithElements(Options options) {
-    options.keeps_elements = true;
+  static Options AwaitingContinue(Options options) {
+    options.goes_on = false;
     return options;
   }
 
-  // Gives the copies the expected states, if they are known.
-  void SetCopies() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Sets `*states` to those after a record, if it has them.
+  void SetFrom(const std::vector<Tensor>& record,
+               std::vector<Tensor>* states) const
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (copies_.empty() || record.size() < copies_.size()) return;
+    states->assign(record.end() - copies_.size(), record.end());
+  }
 
   RunOrder order_;
   std::atomic<int64_t> errors_taken_{0};
@@ -155,37 +163,57 @@ class StepBuffer : public TensorBuffer {
   std::shared_ptr<const StepDelivery> delivery_ TF_GUARDED_BY(mu_);
   std::vector<Tensor> expected_ TF_GUARDED_BY(mu_);
   std::vector<core::RefCountPtr<Var>> copies_ TF_GUARDED_BY(mu_);
+  // Whether the copies are to be set before the next run draws.
   bool sets_copies_ TF_GUARDED_BY(mu_) = false;
+  // Whether anything was rolled back since a step has taken a record.
+  bool is_rolled_back_ TF_GUARDED_BY(mu_) = false;
   std::function<void()> on_wanted_ TF_GUARDED_BY(mu_);
 };
 
-inline void StepBuffer::GiveBackElements() {
-  TensorBuffer::GiveBackElements();
+inline void StepBuffer::OnRollBack() {
+  {
+    // Before any run is admitted.
+    mutex_lock l(mu_);
+    sets_copies_ = is_rolled_back_ = true;
+  }
+  TensorBuffer::OnRollBack();
+}
+
+inline void StepBuffer::BeginDraws() {
+  std::vector<Tensor> newest = Newest();
+  RemoveMark(&newest);
   mutex_lock l(mu_);
+  if (!std::exchange(sets_copies_, false)) return;
   if (expected_.size() < copies_.size()) {
     // No state of the program is like this: it has to begin anew.
     expected_.assign(copies_.size(), Tensor(false));
   }
-  SetCopies();
-}
-
-inline void StepBuffer::SetCopies() {
-  for (size_t i = 0; i < std::min(copies_.size(), expected_.size()); ++i) {
-    if (expected_[i].dtype() != DT_INT64) continue;
+  std::vector<Tensor> states = expected_;
+  SetFrom(newest, &states);
+  for (size_t i = 0; i < std::min(copies_.size(), states.size()); ++i) {
+    if (states[i].dtype() != DT_INT64) continue;
     mutex_lock of_copy(*copies_[i]->mu());
-    *copies_[i]->tensor() = tensor::DeepCopy(expected_[i]);
+    *copies_[i]->tensor() = tensor::DeepCopy(states[i]);
   }
 }
 
-inline int StepBuffer::FindChangedState(
-    const std::vector<Tensor>& states) const {
-  mutex_lock l(mu_);
-  for (size_t i = 0; i < std::min(states.size(), expected_.size()); ++i) {
-    if (states[i].dtype() != expected_[i].dtype() ||
-        states[i].tensor_data() != expected_[i].tensor_data()) {
-      return static_cast<int>(i);
+inline int StepBuffer::FindChangedState(std::vector<Tensor> states) {
+  int changed = -1;
+  {
+    mutex_lock l(mu_);
+    const size_t size = std::min(states.size(), expected_.size());
+    for (size_t i = 0; i < size && changed < 0; ++i) {
+      if (states[i].dtype() != expected_[i].dtype() ||
+          states[i].tensor_data() != expected_[i].tensor_data()) {
+        changed = static_cast<int>(i);
+      }
     }
+    if (changed < 0 || !is_rolled_back_) return changed;
+    expected_ = std::move(states);
+    sets_copies_ = true;
   }
+  // They were drawn with the states before.
+  GiveBackRecords();
   return -1;
 }
 

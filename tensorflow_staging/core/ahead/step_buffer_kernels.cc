@@ -16,7 +16,6 @@
 #include "tensorflow_staging/core/ahead/step_delivery.h"
 #include "tensorflow_staging/core/records/lent_tensor.h"
 #include "tensorflow_staging/core/records/owned_tensor.h"
-#include "tensorflow_staging/core/sources/run_holds.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 
 namespace tensorflow {
@@ -64,13 +63,6 @@ class StepBufferOp : public OpKernel {
 
  private:
   TensorBuffer::Options options_;
-};
-
-class StepEndHoldsOp : public OpKernel {
- public:
-  using OpKernel::OpKernel;
-
-  void Compute(OpKernelContext* ctx) override { RunHolds::EndNow(ctx); }
 };
 
 class StepBufferPutOp : public AsyncOpKernel {
@@ -166,8 +158,7 @@ class StepBufferTakeOp : public AsyncOpKernel {
         ctx->cancellation_manager(),
         [this, ctx, buffer = std::move(buffer), done = std::move(done)](
             const Status& status, TensorBuffer::Taken taken) {
-          if (!status.ok() && !errors::IsOutOfRange(status) &&
-              !errors::IsCancelled(status)) {
+          if (!status.ok() && !errors::IsCancelled(status)) {
             buffer->NoteErrorTaken();
           }
           if (status.ok()) {
@@ -234,8 +225,6 @@ class StepBufferTakeOp : public AsyncOpKernel {
 };
 
 REGISTER_KERNEL_BUILDER(Name(kStepBufferOp).Device(DEVICE_CPU), StepBufferOp);
-REGISTER_KERNEL_BUILDER(Name("StepEndHolds").Device(DEVICE_CPU),
-                        StepEndHoldsOp);
 REGISTER_KERNEL_BUILDER(Name(kStepPutOp).Device(DEVICE_CPU), StepBufferPutOp);
 REGISTER_KERNEL_BUILDER(Name(kStepEndReadsOp).Device(DEVICE_CPU),
                         StepBufferEndReadsOp);

@@ -29,14 +29,6 @@ capacity_bytes: How many bytes the buffer holds; 0 sets no bound, or 512 MiB if
   the buffer chooses its capacity. An empty buffer admits even a larger record.
 )doc");
 
-REGISTER_OP("StepEndHolds")
-    .SetIsStateful()
-    .SetShapeFn(shape_inference::NoOutputs)
-    .Doc(R"doc(
-Ends what eager ops hold that have given iterators a dataset or a position, or
-have saved them: the stages of these iterators go on.
-)doc");
-
 REGISTER_OP("StepBufferPut")
     .Input("buffer: resource")
     .Input("values: dtypes")

@@ -72,7 +72,7 @@ void StepProducers::Work(int index) {
     }
   }
   // The last one.
-  buffer_->GiveBackElements();
+  buffer_->GiveBackRecords();
   mutex_lock l(mu_);
   has_given_back_ = true;
   changed_.NotifyAll();
@@ -81,6 +81,7 @@ void StepProducers::Work(int index) {
 bool StepProducers::MayBegin() const {
   const int64_t allowed = buffer_->allowed();
   return buffer_->order()->MayBegin() &&
+         buffer_->MayDraw(buffer_->order()->active()) &&
          (allowed == StepBuffer::kNoLimit ||
           buffer_->TakenOrHeld() + beginning_ < allowed);
 }
@@ -88,9 +89,7 @@ bool StepProducers::MayBegin() const {
 bool StepProducers::Produce(int index) {
   RunOrder* const order = buffer_->order();
   const uint64_t producer = index + 1;
-  int64_t continued;
   {
-    // Before the run is admitted: an iterator that is saved waits for it.
     mutex_lock l(mu_);
     while (!stopping_ && (index >= in_use_ || !MayBegin())) {
       changed_.Wait(&mu_);
@@ -98,7 +97,6 @@ bool StepProducers::Produce(int index) {
     if (stopping_) return false;
     ++beginning_;
     order->Begin(producer);
-    continued = continued_;
   }
   const bool was_admitted = RunOnce(producer);
   {
@@ -106,18 +104,13 @@ bool StepProducers::Produce(int index) {
     --beginning_;
   }
   order->End(producer);
-  return was_admitted || AwaitContinue(continued);
+  return was_admitted;
 }
 
 bool StepProducers::RunOnce(uint64_t producer) {
-  SourceReader* const stage = buffer_.get();
+  Stage* const stage = buffer_.get();
   auto run = std::make_shared<StagedRun>(tsl::core::GetNewRef(stage), producer);
-  if (run->is_refused() ||
-      !run->AwaitAdmission(/*cancellation=*/nullptr).ok()) {
-    // The stage has ended, and no change of an iterator can open it: a run has
-    // failed before it read any.
-    return false;
-  }
+  if (!run->AwaitAdmission(/*cancellation=*/nullptr).ok()) return false;
   RunOrder* const order = buffer_->order();
   if (!order->SetRun(producer, run)) {
     run->Abandon();
@@ -144,12 +137,6 @@ bool StepProducers::RunOnce(uint64_t producer) {
   }
   buffer_->Close(errors::IsOutOfRange(status) ? OkStatus() : status);
   return true;
-}
-
-bool StepProducers::AwaitContinue(int64_t continued) {
-  mutex_lock l(mu_);
-  while (!stopping_ && continued_ == continued) changed_.Wait(&mu_);
-  return !stopping_;
 }
 
 Status StepProducers::Run(const std::shared_ptr<StagedRun>& run) {
@@ -187,15 +174,13 @@ void StepProducers::SetLimit(int64_t steps) {
 }
 
 void StepProducers::Continue() {
+  buffer_->Resume();
   {
     mutex_lock l(mu_);
-    if (stopping_) return;
+    if (!stopping_) return;
   }
-  buffer_->Resume();
-  // Afterwards: a thread that the stage still refused has the number before.
-  mutex_lock l(mu_);
-  ++continued_;
-  changed_.NotifyAll();
+  // Stop may have cancelled the buffer before Resume opened it.
+  buffer_->Cancel();
 }
 
 void StepProducers::Stop() {

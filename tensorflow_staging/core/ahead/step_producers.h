@@ -98,13 +98,10 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   void Work(int index) TF_LOCKS_EXCLUDED(mu_);
   // Returns whether the thread continues.
   bool Produce(int index) TF_LOCKS_EXCLUDED(mu_);
-  // Returns false if the stage does not admit the run.
+  // Returns false if the stage was cancelled before it admitted the run.
   bool RunOnce(uint64_t producer) TF_LOCKS_EXCLUDED(mu_);
   // Whether another run may begin.
   bool MayBegin() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Waits for the next call of Continue after the first `continued`. Returns
-  // false if the producers are being stopped.
-  bool AwaitContinue(int64_t continued) TF_LOCKS_EXCLUDED(mu_);
   // Runs the region as `run`, which has been admitted.
   Status Run(const std::shared_ptr<StagedRun>& run) TF_LOCKS_EXCLUDED(mu_);
   const core::RefCountPtr<StepBuffer> buffer_;
@@ -118,8 +115,6 @@ class StepProducers : public std::enable_shared_from_this<StepProducers> {
   bool stopping_ TF_GUARDED_BY(mu_) = false;
   // Whether Stop has left a thread behind.
   bool left_behind_ TF_GUARDED_BY(mu_) = false;
-  // How often Continue was called.
-  int64_t continued_ TF_GUARDED_BY(mu_) = 0;
   // Threads that were started, that have not left, and that run the region:
   // those with the lowest indices.
   int started_ TF_GUARDED_BY(mu_) = 0;

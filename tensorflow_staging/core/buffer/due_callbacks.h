@@ -4,43 +4,38 @@
 #define TENSORFLOW_STAGING_CORE_BUFFER_DUE_CALLBACKS_H_
 
 #include <cstdint>
+#include <memory>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/functional/any_invocable.h"
+#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow_staging/core/sources/read_set.h"
-#include "tensorflow_staging/core/sources/source_reader.h"
+#include "tensorflow_staging/core/sources/roll_back.h"
+#include "tensorflow_staging/core/sources/stage.h"
 
 namespace tensorflow {
 namespace staging {
 
 // What a take receives.
 struct TakenRecord {
-  SourceReader::Record record;
-  // What the record was made from. Without a record, what the run had read
-  // that found the end.
-  ReadSet reads;
-  // Whether the record comes from a checkpoint, in host memory.
-  bool is_restored = false;
-  // What it may give or put back: if the buffer keeps elements, or `reads` has
-  // several sources. Not to be destroyed under the buffer's lock.
-  std::vector<ReadElement> elements;
-  PutBacks taken;
-  // The session's run that restored it.
-  int64_t step = 0;
-  // Older records of a buffer have lower numbers; 0 if it has not been among them.
-  int64_t order = 0;
+  std::vector<Tensor> record;
+  // What the record was made from, or what the run had read that found the error
+  // or the end. Null if no staged run has made it.
+  std::shared_ptr<ReadSet> reads;
 };
 
-// Callbacks that a buffer collects under its lock and runs without it.
+// What a buffer collects under its lock and does without it: callbacks, what goes
+// back to the iterators, and what is to be destroyed.
 //
-// Run calls the callbacks of puts, runs and pauses before those of takes: the
-// former only let a producer or a saver continue, while the callback of
-// a take may run the whole training step in this thread, if the session runs
-// its kernels on the caller's thread.
+// Run calls the callbacks of puts and runs before those of takes: the former only
+// let a producer continue, while the callback of a take may run the whole
+// training step in this thread, if the session runs its kernels on the caller's
+// thread.
 //
 // Run does not touch the buffer, because any callback may release the last
 // reference to it.
@@ -50,7 +45,7 @@ struct TakenRecord {
 // what was waiting for it goes on in another thread.
 class DueCallbacks {
  public:
-  using Done = SourceReader::Done;
+  using Done = Stage::Done;
   using TakeDone = absl::AnyInvocable<void(const Status&, TakenRecord)>;
 
   void Add(Done done, Status status) {
@@ -61,19 +56,24 @@ class DueCallbacks {
     takes_.emplace_back(std::move(done), std::move(status), std::move(taken));
   }
 
-  void PutBack(PutBacks taken) {
-    if (taken == nullptr) return;
-    Add([taken = std::move(taken)](const Status&) { PutBackAll(taken); },
-        OkStatus());
+  // What was read goes back to its iterators.
+  void GiveBack(std::shared_ptr<ReadSet> reads) {
+    if (reads != nullptr) given_back_.push_back(std::move(reads));
   }
 
+  void Destroy(TakenRecord record) { destroyed_.push_back(std::move(record)); }
+
   void RunInAnotherThread() {
-    if (calls_.empty() && takes_.empty()) return;
+    if (calls_.empty() && takes_.empty() && given_back_.empty()) return;
     Env::Default()->SchedClosure(
         [due = std::move(*this)]() mutable { due.Run(); });
   }
 
   void Run() {
+    if (!given_back_.empty()) {
+      RollBack roll_back;
+      for (const auto& reads : given_back_) roll_back.GiveBack(reads);
+    }
     for (auto& [done, status] : calls_) {
       done(status);
     }
@@ -86,6 +86,8 @@ class DueCallbacks {
   // A put or a take that succeeds adds at most one of each.
   absl::InlinedVector<std::pair<Done, Status>, 1> calls_;
   absl::InlinedVector<std::tuple<TakeDone, Status, TakenRecord>, 1> takes_;
+  std::vector<std::shared_ptr<ReadSet>> given_back_;
+  std::vector<TakenRecord> destroyed_;
 };
 
 // Runs them at its own end. Declared before the lock, it ends after the lock's

@@ -2,13 +2,10 @@
 
 #include "tensorflow_staging/core/buffer/run_gate.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/sources/source.h"
+#include "tensorflow/core/platform/errors.h"
 
 namespace tensorflow {
 namespace staging {
@@ -16,8 +13,7 @@ namespace staging {
 void RunGate::AdmitWaiting(DueCallbacks* due) {
   while (!waiting_.empty()) {
     Run run = waiting_.RemoveOldest();
-    Admit(run.producer);
-    *run.admitted_at = Source::Now();
+    Admit(run.producer, due);
     due->Add(std::move(run.done), OkStatus());
   }
 }
@@ -26,26 +22,31 @@ void RunGate::EndWaiting(const Status& status, DueCallbacks* due) {
   while (!waiting_.empty()) due->Add(waiting_.RemoveOldest().done, status);
 }
 
-void RunGate::Admit(uint64_t producer) {
+void RunGate::Admit(uint64_t producer, DueCallbacks* due) {
   ++active_;
   ++active_by_producer_[producer];
-  if (keeps_elements_) return;
-  for (RunEnd& run : failed_) {
-    if (run.producer == producer) run.unused = {};
+  if (failed_.empty()) return;
+  const auto failed = absl::c_find_if(failed_, [producer](const RunEnd& run) {
+    return run.producer == producer;
+  });
+  if (failed == failed_.end()) return;
+  if (errors::IsOutOfRange(failed->status)) {
+    due->GiveBack(std::move(failed->reads));
+  } else {
+    failed->reads->Use();
+    due->Destroy({{}, std::move(failed->reads)});
   }
+  failed_.erase(failed);
 }
 
-RunEnd RunGate::Leave(RunEnd end) {
+void RunGate::Leave(RunEnd end, DueCallbacks* due) {
   --active_;
   --active_by_producer_[end.producer];
-  if (end.has_put || end.is_stale) return end;
-  failed_.push_back(std::move(end));
-  RunEnd forgotten;
-  if (failed_.size() > kMaxThreads) {
-    forgotten = std::move(failed_.front());
-    failed_.pop_front();
+  if (end.is_over) {
+    due->Destroy({{}, std::move(end.reads)});
+  } else {
+    failed_.push_back(std::move(end));
   }
-  return forgotten;
 }
 
 bool RunGate::IsActive(uint64_t producer) const {
@@ -53,44 +54,19 @@ bool RunGate::IsActive(uint64_t producer) const {
   return active != active_by_producer_.end() && active->second > 0;
 }
 
-void RunGate::Release(const void* step_container) {
-  const auto it = std::find(holders_.begin(), holders_.end(), step_container);
-  if (it != holders_.end()) holders_.erase(it);
-}
-
-bool RunGate::IsHeldBy(const void* step_container) const {
-  return step_container != nullptr &&
-         std::find(holders_.begin(), holders_.end(), step_container) !=
-             holders_.end();
-}
-
-std::optional<RunGate::End> RunGate::FindEnd() const {
-  End end;
-  for (const RunEnd& run : failed_) {
-    if (run.is_undone || run.reads.IsStale()) continue;
-    end.reads.Add(run.reads);
-    end.producer = run.producer;
-  }
-  if (!failed_.empty() && !end.producer.has_value()) return std::nullopt;
+std::optional<RunEnd> RunGate::TakeFailed() {
+  const auto failed = absl::c_find_if(failed_, [](const RunEnd& run) {
+    return !run.reads->is_stale();
+  });
+  if (failed == failed_.end()) return std::nullopt;
+  RunEnd end = std::move(*failed);
+  failed_.erase(failed);
   return end;
 }
 
-UnusedReads RunGate::TakeUnused(bool undo, bool only_stale) {
-  UnusedReads all;
-  for (RunEnd& run : failed_) {
-    if (only_stale && !run.reads.IsStale()) continue;
-    UnusedReads unused = std::exchange(run.unused, {});
-    run.is_undone |=
-        undo && (!unused.elements.empty() || unused.taken != nullptr);
-    absl::c_move(unused.elements, std::back_inserter(all.elements));
-    if (unused.taken == nullptr) continue;
-    if (all.taken == nullptr) {
-      all.taken = std::move(unused.taken);
-    } else {
-      absl::c_move(*unused.taken, std::back_inserter(*all.taken));
-    }
-  }
-  return all;
+void RunGate::GiveBackFailed(DueCallbacks* due) {
+  for (RunEnd& run : failed_) due->GiveBack(std::move(run.reads));
+  failed_.clear();
 }
 
 }  // namespace staging

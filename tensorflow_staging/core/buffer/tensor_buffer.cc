@@ -12,7 +12,7 @@
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/strcat.h"
-#include "tensorflow_staging/core/sources/source.h"
+#include "tensorflow_staging/core/sources/ledger.h"
 
 namespace tensorflow {
 namespace staging {
@@ -49,24 +49,21 @@ int64_t BytesOf(const TensorBuffer::Record& record) {
 }  // namespace
 
 TensorBuffer::TensorBuffer(Options options)
-    : SourceReader(options.name),
+    : Stage(options.name),
       options_(WithDefaults(std::move(options))),
       room_(options_.capacity, options_.capacity_bytes),
-      gate_(/*keeps_elements=*/options_.keeps_elements),
       timer_(Env::Default(), strings::StrCat(options_.name, "_deadlines"),
              [this](uint64_t id) { OnDeadline(id); }) {}
 
 TensorBuffer::~TensorBuffer() {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
+  GiveBackRecords(&due);
   while (!puts_.empty()) {
     due.Add(puts_.RemoveOldest().done, CancelledStatus());
   }
-  EndTakes(CancelledStatus(), &due);
+  CancelTakes(&due);
   gate_.EndWaiting(CancelledStatus(), &due);
-  while (!pauses_.empty()) {
-    due.Add(pauses_.RemoveOldest().done, CancelledStatus());
-  }
 }
 
 void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
@@ -75,39 +72,33 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
   StoredRecord stored;
   stored.record = std::move(record);
   const bool is_admitted = run != nullptr && run->is_admitted();
-  if (run != nullptr) {
-    stored.reads = run->reads();
-    if (options_.keeps_elements || ReadsSeveral()) {
-      stored.elements = run->elements();
-    }
-  }
+  if (run != nullptr) stored.reads = run->reads();
   stored.bytes = CountedBytes(stored);
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
   const bool late = cancelled_ || state_ == State::kClosed;
-  const bool refused = late && !is_admitted;
-  const bool discarded = !refused && run != nullptr && run->IsStale();
-  if (!refused && !discarded) {
-    if (state_ == State::kIdle) Open();
-    if (run != nullptr) {
-      is_new_ = false;
-      if (ReadsSeveral()) stored.taken = run->ReleaseTaken();
+  if (late && !is_admitted) {
+    due.Add(std::move(done), CancelledStatus());
+    return;
+  }
+  bool is_stale = run != nullptr && run->IsStale();
+  if (!is_stale) {
+    if (state_ == State::kIdle) Open(&due);
+    if (run != nullptr) is_new_ = false;
+    if (!takes_.empty()) {
+      if (GiveToTake(&stored, &due)) {
+        due.Add(std::move(done), OkStatus());
+        return;
+      }
+      is_stale = true;
     }
   }
-  if (refused) {
-    due.Add(std::move(done), CancelledStatus());
-  } else if (discarded) {
+  if (is_stale) {
     ++counters_.put;
     ++counters_.discarded;
-    // Another source of the stage goes on where the steps are.
-    if (!run->IsDiscarded()) {
-      GiveBack(run->elements());
-      due.PutBack(run->ReleaseTaken());
-    }
+    due.GiveBack(std::move(stored.reads));
+    due.Destroy(std::move(stored));
     due.Add(std::move(done), OkStatus());
-  } else if (!takes_.empty()) {
-    due.Add(std::move(done), OkStatus());
-    GiveToTake(std::move(stored), &due);
   } else if (late || (puts_.empty() && HasRoom(stored.bytes))) {
     Store(std::move(stored));
     due.Add(std::move(done), OkStatus());
@@ -121,41 +112,16 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
       }
     }
     WaitingPut put = {std::move(stored), std::move(done), now, is_admitted};
-    if (Wait(&puts_, cancellation, timeout_millis, &put)) {
-      StartPausesIfQuiet(&due);
-    } else {
+    if (!Wait(&puts_, cancellation, timeout_millis, &put)) {
       due.Add(std::move(put.done), CancelledStatus());
+      due.Destroy(std::move(put.stored));
     }
   }
 }
 
-void TensorBuffer::PutBack(Taken taken) {
-  ScopedDueCallbacks due;
-  mutex_lock l(mu_);
-  if (taken.reads.IsStale()) {
-    GiveBack(std::move(taken.elements));
-    due.PutBack(std::move(taken.taken));
-    return;
-  }
-  StoredRecord stored{std::move(taken)};
-  if (stored.is_restored) stored.tensor_names = layout_.tensor_names;
-  stored.bytes = CountedBytes(stored);
-  --counters_.taken;
-  if (takes_.empty()) {
-    stored_bytes_ += stored.bytes;
-    const auto newer =
-        absl::c_find_if(records_, [&stored](const StoredRecord& other) {
-          return other.order > stored.order;
-        });
-    records_.insert(newer, std::move(stored));
-  } else {
-    --counters_.put;  // Counts it again.
-    GiveToTake(std::move(stored), &due);
-  }
-}
-
 void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
-                             const void* step_container, const StagedRun* run) {
+                             const StagedRun* run) {
+  const bool uses = run == nullptr;
   ScopedDueCallbacks due;
   std::optional<int64_t> settled;
   {
@@ -163,24 +129,18 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
     if (state_ == State::kClosed && records_.empty() && is_retried_ &&
         !cancelled_) {
       // Something was not initialised, and may be now.
-      Open();
+      Open(&due);
       AdmitRuns(&due);
     }
-    if (!records_.empty()) {
-      GiveOldest(std::move(done), &due);
+    if (auto stored = RemoveOldest(uses, &due)) {
+      GiveOldest(*std::move(stored), std::move(done), &due);
       settled = room_.NewlySettled();
-    } else if (state_ == State::kClosed) {
-      due.AddTake(std::move(done), end_status_, Ended());
-      is_end_taken_ = true;
-    } else if (cancelled_) {
-      due.AddTake(std::move(done), CancelledStatus());
-    } else if (gate_.IsHeldBy(step_container)) {
-      due.AddTake(std::move(done), HeldByTakerStatus());
-    } else if (run != nullptr && run->is_abandoned()) {
-      due.AddTake(std::move(done), AbandonedStatus());
+    } else if (state_ == State::kClosed && IsEndValid(uses, &due)) {
+      GiveEnd(std::move(done), &due);
     } else {
-      WaitingTake take = {std::move(done), NowMicros(), step_container, run};
-      if (!Wait(&takes_, cancellation,
+      WaitingTake take = {std::move(done), NowMicros(), uses};
+      if (cancelled_ ||
+          !Wait(&takes_, cancellation,
                 state_ == State::kIdle ? options_.idle_timeout_millis : 0,
                 &take)) {
         due.AddTake(std::move(take.done), CancelledStatus());
@@ -194,15 +154,6 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
   }
 }
 
-void TensorBuffer::EndTakesOf(const StagedRun* run) {
-  ScopedDueCallbacks due;
-  mutex_lock l(mu_);
-  takes_.RemoveIf([run](const WaitingTake& take) { return take.run == run; },
-                  [this, &due](WaitingTake take) {
-                    due.AddTake(std::move(take.done), AbandonedStatus());
-                  });
-}
-
 void TensorBuffer::Cancel() {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
@@ -212,55 +163,66 @@ void TensorBuffer::Cancel() {
     if (puts_.oldest().is_admitted) {
       AdmitOldestPut(&due);
     } else {
-      due.Add(puts_.RemoveOldest().done, CancelledStatus());
+      WaitingPut put = puts_.RemoveOldest();
+      due.Add(std::move(put.done), CancelledStatus());
+      due.Destroy(std::move(put.stored));
     }
   }
-  EndTakes(CancelledStatus(), &due);
+  CancelTakes(&due);
   gate_.EndWaiting(CancelledStatus(), &due);
+  gate_.GiveBackFailed(&due);
 }
 
 void TensorBuffer::Resume() {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
   cancelled_ = false;
-  // A step gets it first.
-  if (!UntakenError().ok()) return;
-  Open();
-  gate_.ForgetFailedRuns();
+  gate_.GiveBackFailed(&due);
+  if (is_closing() && !is_end_taken_ && !is_retried_) {
+    if (end_reads_ != nullptr && !end_reads_->empty()) {
+      due.GiveBack(std::move(end_reads_));
+    } else if (!errors::IsOutOfRange(end_status_) &&
+               !errors::IsCancelled(end_status_)) {
+      return;  // A step gets it first.
+    }
+  }
+  Open(&due);
   AdmitRuns(&due);
 }
 
 void TensorBuffer::Close(const Status& cause) {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
-  if (state_ == State::kIdle || state_ == State::kOpen) {
-    const bool is_retried = errors::IsFailedPrecondition(cause) && IsNew() &&
-                            gate_.has_failed_runs();
-    if (std::optional<RunGate::End> end = gate_.FindEnd()) {
-      if (is_retried) {
-        UnusedReads unused = gate_.TakeUnused(/*undo=*/false);
-        GiveBack(std::move(unused.elements));
-        due.PutBack(std::move(unused.taken));
-      }
-      state_ = State::kEnding;
-      end_ = *std::move(end);
-      is_retried_ = is_retried;
-      end_status_ =
-          cause.ok() ? errors::OutOfRange("Stage '", options_.name,
-                                          "' has reached the end of its data.")
-                     : cause;
-      if (HasEnded()) FinishEnding(&due);
+  const bool has_failed = gate_.has_failed_runs();
+  std::optional<RunEnd> failed = gate_.TakeFailed();
+  // Of several producers, the first one ends the stage; the others will find the
+  // same again.
+  gate_.GiveBackFailed(&due);
+  if (is_closing() || (has_failed && !failed.has_value())) {
+    if (failed.has_value()) due.GiveBack(std::move(failed->reads));
+    return;
+  }
+  state_ = State::kEnding;
+  is_retried_ =
+      errors::IsFailedPrecondition(cause) && is_new_ && failed.has_value();
+  end_status_ = cause.ok() ? errors::OutOfRange("Stage '", options_.name,
+                                                "' has reached the end of its "
+                                                "data.")
+                           : cause;
+  if (failed.has_value()) {
+    end_producer_ = failed->producer;
+    if (is_retried_) {
+      due.GiveBack(std::move(failed->reads));
+    } else {
+      end_reads_ = std::move(failed->reads);
     }
   }
+  if (HasEnded()) FinishEnding(&due);
 }
 
-std::string TensorBuffer::KeepRecordsOn(const std::string& place,
-                                        const RecordLayout& layout) {
+std::string TensorBuffer::KeepRecordsOn(const std::string& place) {
   mutex_lock l(mu_);
-  if (place_of_records_.empty()) {
-    place_of_records_ = place;
-    layout_ = layout;
-  }
+  if (place_of_records_.empty()) place_of_records_ = place;
   return place_of_records_;
 }
 
@@ -272,6 +234,11 @@ CapacityTuner TensorBuffer::FoundCapacity() const {
 void TensorBuffer::GoOnWith(const CapacityTuner& found) {
   mutex_lock l(mu_);
   room_.GoOnWith(found);
+}
+
+TensorBuffer::Record TensorBuffer::Newest() const {
+  mutex_lock l(mu_);
+  return records_.empty() ? Record() : records_.back().record;
 }
 
 int64_t TensorBuffer::Size() const {
@@ -288,7 +255,7 @@ std::string TensorBuffer::DebugString() const {
   mutex_lock l(mu_);
   return strings::StrCat(
       "TensorBuffer '", options_.name, "': ", StateName(),
-      cancelled_ ? ", cancelled" : "", gate_.is_held() ? ", held" : "", ", ",
+      cancelled_ ? ", cancelled" : "", ", ",
       records_.size(), " of ", room_.capacity(), " records, ", counters_.put,
       " put, ", counters_.taken, " taken, ", counters_.dropped, " dropped, ",
       counters_.discarded, " discarded, ", gate_.active(), " runs active, ",
@@ -333,16 +300,17 @@ BufferStats TensorBuffer::GetStats() const {
 int64_t TensorBuffer::CountedBytes(const StoredRecord& stored) const {
   if (options_.capacity_bytes <= 0) return 0;
   int64_t bytes = BytesOf(stored.record);
-  // The region may pass tensors of its elements on.
-  for (const ReadElement& element : stored.elements) {
-    for (const Tensor& tensor : element.tensors) {
+  if (stored.reads == nullptr) return bytes;
+  stored.reads->ForEach([&stored, &bytes](const HeldEntry& entry) {
+    for (const Tensor& tensor : entry.outcome->element) {
+      // The region may pass tensors of its elements on.
       if (absl::c_none_of(stored.record, [&tensor](const Tensor& other) {
             return tensor.SharesBufferWith(other);
           })) {
         bytes += tensor.TotalBytes();
       }
     }
-  }
+  });
   return bytes;
 }
 
@@ -354,13 +322,15 @@ bool TensorBuffer::HasRoom(int64_t bytes) const {
 
 void TensorBuffer::Store(StoredRecord stored) {
   stored_bytes_ += stored.bytes;
-  stored.order = ++last_order_;
   records_.push_back(std::move(stored));
   ++counters_.put;
 }
 
-void TensorBuffer::GiveToTake(StoredRecord stored, DueCallbacks* due) {
-  if (stored.order == 0) stored.order = ++last_order_;
+bool TensorBuffer::GiveToTake(StoredRecord* stored, DueCallbacks* due) {
+  if (takes_.oldest().uses && stored->reads != nullptr &&
+      !stored->reads->Use()) {
+    return false;
+  }
   WaitingTake take = takes_.RemoveOldest();
   const int64_t now = NowMicros();
   const int64_t waited = now - take.since_micros;
@@ -369,20 +339,30 @@ void TensorBuffer::GiveToTake(StoredRecord stored, DueCallbacks* due) {
   room_.OnTakeWaited(waited);
   ++counters_.put;
   ++counters_.taken;
-  due->AddTake(std::move(take.done), OkStatus(), std::move(stored));
+  due->AddTake(std::move(take.done), OkStatus(), std::move(*stored));
+  return true;
 }
 
-void TensorBuffer::GiveOldest(TakeDone done, DueCallbacks* due) {
-  if (records_.front().is_restored) {
-    const Status fits = CheckNames(records_.front().tensor_names);
-    if (!fits.ok()) {
-      due->AddTake(std::move(done), fits);
-      return;
-    }
+std::optional<TensorBuffer::StoredRecord> TensorBuffer::RemoveOldest(
+    bool uses, DueCallbacks* due) {
+  while (true) {
+    // What was full of stale records may have room now.
+    if (records_.empty()) AdmitPuts(due);
+    if (records_.empty()) return std::nullopt;
+    StoredRecord stored = std::move(records_.front());
+    records_.pop_front();
+    stored_bytes_ -= stored.bytes;
+    const bool is_valid =
+        stored.reads == nullptr ||
+        (uses ? stored.reads->Use() : !stored.reads->is_stale());
+    if (is_valid) return stored;
+    ++counters_.discarded;
+    due->Destroy(std::move(stored));
   }
-  StoredRecord stored = std::move(records_.front());
-  records_.pop_front();
-  stored_bytes_ -= stored.bytes;
+}
+
+void TensorBuffer::GiveOldest(StoredRecord stored, TakeDone done,
+                              DueCallbacks* due) {
   ++counters_.taken;
   const int64_t now = NowMicros();
   room_.OnTake(records_.size(), counters_.steps.OnTake(now, now));
@@ -420,7 +400,7 @@ void TensorBuffer::FillIfProgramPauses(DueCallbacks* due) {
   AdmitPuts(due);
 }
 
-void TensorBuffer::Open() {
+void TensorBuffer::Open(DueCallbacks* due) {
   // From now on a record may come at any time, so takes wait without a
   // deadline.
   if (state_ == State::kIdle) {
@@ -429,58 +409,52 @@ void TensorBuffer::Open() {
   state_ = State::kOpen;
   is_end_taken_ = false;
   end_status_ = OkStatus();
-  end_ = {};
+  due->Destroy({{}, std::move(end_reads_)});
+  end_producer_.reset();
   is_retried_ = false;
 }
 
 void TensorBuffer::FinishEnding(DueCallbacks* due) {
   state_ = State::kClosed;
-  EndTakes(end_status_, due);
-  if (IsFinal()) gate_.EndWaiting(EndedStatus(), due);
-}
-
-void TensorBuffer::EndTakes(const Status& status, DueCallbacks* due) {
-  is_end_taken_ |= !takes_.empty() && !errors::IsCancelled(status);
-  while (!takes_.empty()) {
-    due->AddTake(
-        takes_.RemoveOldest().done, status,
-        errors::IsCancelled(status) ? TakenRecord{{}, end_.reads} : Ended());
+  while (state_ == State::kClosed && !takes_.empty() &&
+         IsEndValid(takes_.oldest().uses, due)) {
+    GiveEnd(takes_.RemoveOldest().done, due);
   }
 }
 
-TakenRecord TensorBuffer::Ended() {
-  // The program gets the errors of the runs that have read this.
-  UnusedReads unused = gate_.TakeUnused(/*undo=*/false);
-  return {{},
-          end_.reads,
-          /*is_restored=*/false,
-          std::move(unused.elements),
-          std::move(unused.taken)};
+bool TensorBuffer::IsEndValid(bool uses, DueCallbacks* due) {
+  if (end_reads_ == nullptr ||
+      (uses ? end_reads_->Use() : !end_reads_->is_stale())) {
+    return true;
+  }
+  Open(due);
+  AdmitRuns(due);
+  return false;
+}
+
+void TensorBuffer::GiveEnd(TakeDone done, DueCallbacks* due) {
+  due->AddTake(std::move(done), end_status_, {{}, std::move(end_reads_)});
+  end_reads_ = nullptr;
+  is_end_taken_ = true;
+  if (!options_.goes_on || is_retried_ || cancelled_ ||
+      !gate_.has_producers()) {
+    return;
+  }
+  // As without a stage, the next step tries again.
+  Open(due);
+  AdmitRuns(due);
+}
+
+void TensorBuffer::CancelTakes(DueCallbacks* due) {
+  while (!takes_.empty()) {
+    due->AddTake(takes_.RemoveOldest().done, CancelledStatus());
+  }
 }
 
 bool TensorBuffer::HasEnded() const {
   if (cancelled_ || gate_.active() == 0) return true;
-  return !errors::IsOutOfRange(end_status_) && end_.producer.has_value() &&
-         !gate_.IsActive(*end_.producer);
-}
-
-Status TensorBuffer::UntakenError() const {
-  const bool has_ended = state_ == State::kEnding || state_ == State::kClosed;
-  return has_ended && !is_end_taken_ && !is_retried_ &&
-                 !options_.keeps_elements &&
-                 !errors::IsOutOfRange(end_status_) &&
-                 !errors::IsCancelled(end_status_)
-             ? end_status_
-             : OkStatus();
-}
-
-Status TensorBuffer::FailedAhead() const {
-  mutex_lock l(mu_);
-  return UntakenError();
-}
-
-bool TensorBuffer::IsFinal() const {
-  return end_.reads.empty() && !is_retried_;
+  return !errors::IsOutOfRange(end_status_) && end_producer_.has_value() &&
+         !gate_.IsActive(*end_producer_);
 }
 
 bool TensorBuffer::StartWatch(uint64_t id, CancellationManager* cancellation,
@@ -507,14 +481,13 @@ void TensorBuffer::OnCancelled(uint64_t id) {
   mutex_lock l(mu_);
   if (auto put = puts_.Remove(id)) {
     due.Add(std::move(put->done), CancelledStatus());
+    due.Destroy(std::move(put->stored));
     // The next put may be smaller, and fit.
     AdmitPuts(&due);
   } else if (auto take = takes_.Remove(id)) {
     due.AddTake(std::move(take->done), CancelledStatus());
   } else if (auto run = gate_.waiting().Remove(id)) {
     due.Add(std::move(run->done), CancelledStatus());
-  } else if (auto pause = pauses_.Remove(id)) {
-    EndPause(*std::move(pause), CancelledStatus(), &due);
   }
 }
 
@@ -531,7 +504,10 @@ void TensorBuffer::OnDeadline(uint64_t id) {
       AdmitPuts(&due);
     }
     if (auto put = puts_.Remove(id)) {
+      // The program skips it.
+      if (put->stored.reads != nullptr) put->stored.reads->Use();
       due.Add(std::move(put->done), OkStatus());
+      due.Destroy(std::move(put->stored));
       AdmitPuts(&due);
       timeouts = ++counters_.dropped;
     } else if (const WaitingTake* take = takes_.Find(id)) {
@@ -539,8 +515,6 @@ void TensorBuffer::OnDeadline(uint64_t id) {
       if (take->watch.has_deadline()) {
         due.AddTake(std::move(takes_.Remove(id)->done), NotFedStatus());
       }
-    } else if (auto pause = pauses_.Remove(id)) {
-      EndPause(*std::move(pause), PauseTimedOutStatus(), &due);
     } else if (program_watch_ == id) {
       FillIfProgramPauses(&due);
     }

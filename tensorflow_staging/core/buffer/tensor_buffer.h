@@ -3,9 +3,9 @@
 #ifndef TENSORFLOW_STAGING_CORE_BUFFER_TENSOR_BUFFER_H_
 #define TENSORFLOW_STAGING_CORE_BUFFER_TENSOR_BUFFER_H_
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,8 +27,7 @@
 #include "tensorflow_staging/core/buffer/run_gate.h"
 #include "tensorflow_staging/core/buffer/waiting_list.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
-#include "tensorflow_staging/core/sources/read_set.h"
-#include "tensorflow_staging/core/sources/source_reader.h"
+#include "tensorflow_staging/core/sources/stage.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 
 namespace tensorflow {
@@ -48,7 +47,8 @@ namespace staging {
 //   idle ---------> open -----------------> ending ----------> closed
 //                    ^                        |                  |
 //                    +------------------------+------------------+
-//                           Resume, or a source has changed
+//                Resume, a roll-back of what ended the stage, or a take
+//                that gets the end
 //
 //   idle    Nothing has fed the buffer yet. A take waits only for
 //           idle_timeout_millis, then fails with an error that names the
@@ -56,38 +56,37 @@ namespace staging {
 //   open    Puts wait for room, takes wait for records.
 //   ending  Like open, for the runs that were admitted before Close.
 //   closed  New puts fail with CANCELLED, except those of admitted runs; those
-//           that wait still get their room. Takes drain the records, then fail
-//           with the end of the data (OUT_OF_RANGE) or the cause given to
-//           Close. The first Close decides which, and a later Cancel does not
-//           hide it. If the cause is that something was not initialised, before
-//           the first record, a take opens the buffer for another try.
+//           that wait still get their room. Takes drain the records. The next
+//           one gets the end of the data (OUT_OF_RANGE) or the cause given to
+//           Close, and with it uses what the run had read that found it; then
+//           the producers go on, as the program would without a stage. If there
+//           are no producers, all takes get it. If the cause is that something
+//           was not initialised, before the first record, a take opens the
+//           buffer for another try.
 //
 // Independently of its state, the buffer may be
 //
 //   cancelled   from Cancel until Resume: the runs that are under way put
 //               their records even without room, because a record that has
-//               left its sources must stay for the next runner, or for a
-//               checkpoint. Other puts fail with CANCELLED, and so do takes
-//               when no record is left, unless the buffer is closed;
-//   held        from BeginHold or Pause until EndHold: no run begins to read.
-//               Puts and takes go on.
+//               left its sources must stay for the next runner. Other puts fail
+//               with CANCELLED, and so do takes when no record is left, unless
+//               the buffer is closed.
 //
-// A record is dropped when a source from which it was made has changed: when
-// the iterator got another dataset or position. Apart from that, from Discard
-// and from timeouts, a record that was put can be taken.
+// A record is dropped when it becomes stale (sources/roll_back.h): its stage makes
+// it again from the same elements. Apart from that and from timeouts, a record
+// that was put can be taken.
 //
 // Each run of a producer begins with BeginRun and ends with EndRun. It is
-// admitted while the buffer is idle or open, and not held.
+// admitted while the buffer is idle or open.
 //
 // Invariants, whenever the lock is free:
 //   * Takes wait only while there is no record and no waiting put.
 //   * Puts wait only while the oldest of them does not fit.
 //   * Puts wait only in the states open, ending and closed, takes only in idle,
 //     open and ending, and neither waits while the buffer is cancelled.
-//   * No record and no waiting put is stale, but for a source whose change is
-//     about to tell the buffer.
-//   * Runs wait only while they may not begin, and pauses only while the stage
-//     is not quiet.
+//   * No record and no waiting put is stale, but for those of which a roll-back
+//     is about to tell the buffer; no step gets these.
+//   * Runs wait only while they may not begin.
 //   * A waiter is in its list, or its callback has run or is about to run. The
 //     thread that removes a waiter from its list, under the lock, runs its
 //     callback, so each callback runs exactly once.
@@ -95,11 +94,12 @@ namespace staging {
 // Thread-safe. Callbacks run without the lock, in the thread of the call that
 // ended the wait, or in the timer's thread. They may call the buffer, and may
 // release the last reference to it. The caller of a method must hold a
-// reference during the call. The destructor ends every wait with CANCELLED.
-class TensorBuffer : public SourceReader {
+// reference during the call. The destructor ends every wait with CANCELLED, and
+// gives back what the records were made from.
+class TensorBuffer : public Stage {
  public:
-  using Record = SourceReader::Record;
-  using PutDone = SourceReader::Done;
+  using Record = std::vector<Tensor>;
+  using PutDone = Stage::Done;
   using Taken = TakenRecord;
   using TakeDone = DueCallbacks::TakeDone;
 
@@ -113,15 +113,11 @@ class TensorBuffer : public SourceReader {
     // chooses its capacity, means kTunedCapacityBytes. An empty buffer admits
     // even a larger record.
     int64_t capacity_bytes = 0;
-    // Whether records keep the elements from which they were made. Then a
-    // checkpoint gets these instead of the records, and GiveBackElements can
-    // undo the reads. Otherwise they are kept until the first record is put, and
-    // with records that are made from several sources.
-    bool keeps_elements = false;
+    // Whether the producers go on when a take has got the error or the end of the
+    // stage; otherwise, Resume lets them.
+    bool goes_on = true;
     // How long a take waits for the first put or Resume.
     int64_t idle_timeout_millis = 5000;
-    // How long a pause waits for the runs admitted before it.
-    int64_t pause_timeout_millis = 60000;
   };
 
   // Chosen, not measured: many records of most models.
@@ -148,36 +144,26 @@ class TensorBuffer : public SourceReader {
   // Takes the oldest record, after waiting for one if there is none. Waiting
   // takes are served in the order of their calls.
   //
-  // `cancellation` may be null, and `step_container` is that of the session's
-  // run that takes the record, or null. `done` receives OK and the record, or no
-  // record and
+  // `cancellation` may be null. `run` is the staged run that takes the record, or
+  // null if a step does, which uses what the record was made from. `done` receives
+  // OK and the record, or no record and
   //   OUT_OF_RANGE         after Close(OK);
   //   Close's status       after Close with an error;
   //   CANCELLED            if `cancellation`, Cancel or the destructor came
   //                        first;
   //   FAILED_PRECONDITION  if nothing fed the buffer within
-  //                        idle_timeout_millis;
-  //   INVALID_ARGUMENT     if the record could only come when the session's run
-  //                        that takes it has ended, because it holds the stage;
-  //   ABORTED              if `run`, the staged run that takes the record, or
-  //                        null, is abandoned.
+  //                        idle_timeout_millis.
   void TakeAsync(CancellationManager* cancellation, TakeDone done,
-                 const void* step_container = nullptr,
                  const StagedRun* run = nullptr) TF_LOCKS_EXCLUDED(mu_);
-  // Ends the waits of an abandoned run.
-  void EndTakesOf(const StagedRun* run) TF_LOCKS_EXCLUDED(mu_);
-
-  // Puts a record that was taken back where it was. If it is stale by now, the
-  // sources that have not changed get back what it had of them.
-  void PutBack(Taken taken) TF_LOCKS_EXCLUDED(mu_);
 
   // Ends waiting puts, takes and runs with CANCELLED, and likewise those that
   // come before Resume. Stores the records of admitted runs: as many as a stage
   // has producers at most. For takes, a closed buffer stays closed.
   void Cancel() override TF_LOCKS_EXCLUDED(mu_);
 
-  // Opens the buffer, unless an error has ended the stage that no take has got
-  // yet. Keeps the records.
+  // Opens the buffer, and tries again what had ended the stage, unless a take has
+  // to get it because it cannot come again: nothing of an iterator had been read.
+  // Keeps the records.
   void Resume() TF_LOCKS_EXCLUDED(mu_);
 
   // Declares that no more records will come. `cause` is OK at the end of the
@@ -187,55 +173,34 @@ class TensorBuffer : public SourceReader {
   // are the runs of the producer that failed: others may wait for their input
   // for ever.
   //
-  // Ignores a Close if all runs that have failed read a source that has changed
-  // since: it belongs to the data before the change.
+  // Ignores a Close if all runs that have failed are stale: it belongs to what has
+  // been rolled back since.
   void Close(const Status& cause) TF_LOCKS_EXCLUDED(mu_);
 
-  // Drops all records, and those of the runs that are under way. Returns how
-  // many it has dropped so far.
+  // What waits, or is being made, is made again from the same elements, with the
+  // state that holds now. What was made from no element is dropped. Returns how
+  // many records waited.
   int64_t Discard() TF_LOCKS_EXCLUDED(mu_);
+  // The same for what waits, without new state: something else reads on.
+  int64_t GiveBackRecords() TF_LOCKS_EXCLUDED(mu_);
 
-  // Implement SourceReader. A hold that waits for runs ends with
-  // DEADLINE_EXCEEDED after pause_timeout_millis.
-  RunBegin BeginRun(uint64_t producer) override TF_LOCKS_EXCLUDED(mu_);
+  bool BeginRun(uint64_t producer) override TF_LOCKS_EXCLUDED(mu_);
   void AwaitRun(uint64_t producer, CancellationManager* cancellation,
-                std::atomic<int64_t>* admitted_at, Done done) override
-      TF_LOCKS_EXCLUDED(mu_);
+                Done done) override TF_LOCKS_EXCLUDED(mu_);
   void EndRun(RunEnd end) override TF_LOCKS_EXCLUDED(mu_);
-  bool IsNew() const override {
-    return is_new_.load(std::memory_order_acquire);
-  }
-  bool KeepsElements() const override {
-    return options_.keeps_elements || IsNew() || ReadsSeveral();
-  }
-  Status FailedAhead() const override TF_LOCKS_EXCLUDED(mu_);
-  bool YieldsToOthers() const override { return options_.keeps_elements; }
-  void GiveBackElements() override TF_LOCKS_EXCLUDED(mu_);
-  int64_t discarded_at() const override {
-    return discarded_at_.load(std::memory_order_acquire);
-  }
-  Status Check(const std::vector<SavedRecord>& records) const override
-      TF_LOCKS_EXCLUDED(mu_);
-  Due BeginHold(const void* step_container) override TF_LOCKS_EXCLUDED(mu_);
-  void EndHold(const void* step_container) override TF_LOCKS_EXCLUDED(mu_);
-  Due OnSourceChanged(int64_t step, std::vector<SavedRecord> restored,
-                      const ReadSet& reads) override TF_LOCKS_EXCLUDED(mu_);
-  void Pause(const void* step_container, CancellationManager* cancellation,
-             Done done) override TF_LOCKS_EXCLUDED(mu_);
-  std::vector<SavedRecord> Records() const override TF_LOCKS_EXCLUDED(mu_);
-  std::vector<ReadElement> ElementsOf(const Source* source) const override
-      TF_LOCKS_EXCLUDED(mu_);
-  RecordLayout Layout() const override TF_LOCKS_EXCLUDED(mu_);
+  void OnRollBack() override TF_LOCKS_EXCLUDED(mu_);
 
   // Sets where the tensors of the records are, described by `place`. Returns
   // the `place` of the first call.
-  std::string KeepRecordsOn(const std::string& place,
-                            const RecordLayout& layout) TF_LOCKS_EXCLUDED(mu_);
+  std::string KeepRecordsOn(const std::string& place) TF_LOCKS_EXCLUDED(mu_);
 
   // What a buffer that chooses its capacity has found. Another may go on with
   // that, before its first record.
   CapacityTuner FoundCapacity() const TF_LOCKS_EXCLUDED(mu_);
   void GoOnWith(const CapacityTuner& found) TF_LOCKS_EXCLUDED(mu_);
+
+  // The newest record that the buffer holds; none if it is empty.
+  Record Newest() const TF_LOCKS_EXCLUDED(mu_);
 
   // How many records the buffer holds.
   int64_t Size() const TF_LOCKS_EXCLUDED(mu_);
@@ -255,8 +220,6 @@ class TensorBuffer : public SourceReader {
   struct StoredRecord : TakenRecord {
     // The size that counts against capacity_bytes; 0 if that sets no bound.
     int64_t bytes = 0;
-    // The names of its tensors, if it comes from a checkpoint.
-    std::vector<std::string> tensor_names = {};
   };
 
   struct WaitingPut {
@@ -271,15 +234,8 @@ class TensorBuffer : public SourceReader {
   struct WaitingTake {
     TakeDone done;
     int64_t since_micros;
-    const void* step_container;
-    const StagedRun* run;
-    Watch watch = {};
-  };
-
-  struct WaitingPause {
-    Done done;
-    // The step container of the run that holds the stage.
-    const void* holder;
+    // Whether a step takes the record.
+    bool uses;
     Watch watch = {};
   };
 
@@ -287,11 +243,14 @@ class TensorBuffer : public SourceReader {
   int64_t CountedBytes(const StoredRecord& stored) const;
   bool HasRoom(int64_t bytes) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Store(StoredRecord stored) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Gives the record to the oldest waiting take.
-  void GiveToTake(StoredRecord stored, DueCallbacks* due)
+  // Gives the record to the oldest waiting take. Returns false if it is stale.
+  bool GiveToTake(StoredRecord* stored, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Gives the oldest record to a take that need not wait.
-  void GiveOldest(TakeDone done, DueCallbacks* due)
+  // Removes the oldest record that is not stale; nothing if there is none. A step
+  // uses it if `uses`.
+  std::optional<StoredRecord> RemoveOldest(bool uses, DueCallbacks* due)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void GiveOldest(StoredRecord stored, TakeDone done, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Stores the records of waiting puts, oldest first, as long as they fit.
   void AdmitPuts(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -304,47 +263,31 @@ class TensorBuffer : public SourceReader {
   void FillIfProgramPauses(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Changes from any state to kOpen.
-  void Open() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Open(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Leaves kEnding, once no run can put another record.
   void FinishEnding(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndTakes(const Status& status, DueCallbacks* due)
+  // Returns whether what ended the stage is not stale; if it is, opens the buffer.
+  // A step uses it if `uses`.
+  bool IsEndValid(bool uses, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // What a take gets with the error or the end of the stage.
-  TakenRecord Ended() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Gives the end to a take, and lets the producers go on, if there are any.
+  void GiveEnd(TakeDone done, DueCallbacks* due)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CancelTakes(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether no run can put another record that belongs before the end.
   bool HasEnded() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // FailedAhead. An error of what keeps its elements comes again with these.
-  Status UntakenError() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Whether nothing can open the closed buffer but Resume.
-  bool IsFinal() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool is_closing() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return state_ == State::kEnding || state_ == State::kClosed;
+  }
 
-  // Runs, and changes of sources; implemented in tensor_buffer_sources.cc.
+  // Runs, and what is rolled back; implemented in tensor_buffer_runs.cc.
   bool MayBegin() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Admits the runs that wait, if they may begin.
   void AdmitRuns(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Drops the records for which `is_dropped` is true, and returns them, the oldest
-  // first.
-  std::vector<StoredRecord> Drop(
-      absl::FunctionRef<bool(const StoredRecord&)> is_dropped,
-      DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Likewise those that a change of a source in the session's run number `step`
-  // has made stale.
-  std::vector<StoredRecord> DropStale(int64_t step, DueCallbacks* due)
-      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns INVALID_ARGUMENT unless a restored record with these tensors fits
-  // the stage.
-  Status CheckNames(const std::vector<std::string>& tensor_names) const
-      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // How many admitted runs may still do something else than wait for room.
-  int64_t BusyRuns() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void StartPausesIfQuiet(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Hold(const void* step_container, DueCallbacks* due)
-      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void LeaveHold(const void* step_container, DueCallbacks* due)
-      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Ends a pause that has not begun.
-  void EndPause(WaitingPause pause, const Status& status, DueCallbacks* due)
-      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Drops the records for which `is_dropped` is true.
+  void Drop(absl::FunctionRef<bool(const StoredRecord&)> is_dropped,
+            DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  int64_t GiveBackRecords(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Adds `waiter` to `list`, and arranges for OnCancelled and, if timeout_millis
   // > 0, OnDeadline. If `cancellation` has already begun, returns false and
@@ -371,29 +314,26 @@ class TensorBuffer : public SourceReader {
   const char* StateName() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status CancelledStatus() const;
   Status NotFedStatus() const;
-  Status EndedStatus() const;
-  Status AbandonedStatus() const;
-  Status HeldByTakerStatus() const;
-  Status PauseTimedOutStatus() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
 
   mutable mutex mu_;
   std::string place_of_records_ TF_GUARDED_BY(mu_);
-  RecordLayout layout_ TF_GUARDED_BY(mu_);
 
   State state_ TF_GUARDED_BY(mu_) = State::kIdle;
   bool cancelled_ TF_GUARDED_BY(mu_) = false;
-  // From kEnding on: the result of a take without a record in kClosed, what had
-  // found the end, and whether a take opens the buffer for another try.
+  // From kEnding on: what a take gets without a record in kClosed, what the run had
+  // read that found it, its producer, and whether a take opens the buffer for
+  // another try instead.
   Status end_status_ TF_GUARDED_BY(mu_);
-  RunGate::End end_ TF_GUARDED_BY(mu_);
+  std::shared_ptr<ReadSet> end_reads_ TF_GUARDED_BY(mu_);
+  std::optional<uint64_t> end_producer_ TF_GUARDED_BY(mu_);
   bool is_retried_ TF_GUARDED_BY(mu_) = false;
   bool is_end_taken_ TF_GUARDED_BY(mu_) = false;
+  bool is_new_ TF_GUARDED_BY(mu_) = true;
 
-  // By `order`.
+  // The oldest first.
   std::deque<StoredRecord> records_ TF_GUARDED_BY(mu_);
-  int64_t last_order_ TF_GUARDED_BY(mu_) = 0;
   int64_t stored_bytes_ TF_GUARDED_BY(mu_) = 0;
   Room room_ TF_GUARDED_BY(mu_);
   BufferCounters counters_ TF_GUARDED_BY(mu_);
@@ -403,13 +343,8 @@ class TensorBuffer : public SourceReader {
   uint64_t next_id_ TF_GUARDED_BY(mu_) = 0;
   WaitingList<WaitingPut> puts_ TF_GUARDED_BY(mu_);
   WaitingList<WaitingTake> takes_ TF_GUARDED_BY(mu_);
-  WaitingList<WaitingPause> pauses_ TF_GUARDED_BY(mu_);
   // The timer reports the id when the program may pause.
   std::optional<uint64_t> program_watch_ TF_GUARDED_BY(mu_);
-
-  std::atomic<bool> is_new_{true};
-  // When Discard was called last, by Source::Now().
-  std::atomic<int64_t> discarded_at_{0};
 
   // The last member, so that it is destroyed first: its thread uses everything
   // above. It is called with mu_ held, and never holds its own lock while it

@@ -48,10 +48,6 @@ inline constexpr char kCopiedInputsAttr[] = "_staging_copied_inputs";
 inline constexpr char kHandsOverAttr[] = "_staging_hands_over";
 inline constexpr char kBorrowsFromAttr[] = "_staging_borrows_from";
 
-// On a Put and a Take: the names of the tensors of a record in the program's
-// graph, by which a checkpoint knows them.
-inline constexpr char kTensorNamesAttr[] = "_staging_tensor_names";
-
 // Attributes of Put, Take and StagedNode.
 inline constexpr char kDtypesAttr[] = "dtypes";
 inline constexpr char kShapesAttr[] = "shapes";
@@ -120,14 +116,10 @@ inline constexpr char kNotesNode[] = "_staging/notes";
 inline constexpr const char* kIteratorInitializerOps[] = {
     "MakeIterator", "MultiDeviceIteratorInit"};
 
-// What follows the name of a stage in the error of a run that it refuses.
-inline constexpr char kHasEnded[] =
-    "has ended, and nothing that it has read can begin anew.";
-
 // What follows the name of a stage in the error of a run that failed only
-// because one of its iterators has changed meanwhile.
+// because something else gets what it has read.
 inline constexpr char kIsStale[] =
-    "repeats a run, because an iterator that it reads has changed.";
+    "repeats a run, because something else gets what it has read.";
 
 // The name of a stage that the user does not name.
 inline constexpr char kDefaultStageName[] = "prefetch";

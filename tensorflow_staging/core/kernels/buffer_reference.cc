@@ -129,8 +129,7 @@ Status BufferReference::Find(OpKernelContext* ctx, const OpKernel& kernel) {
                                 info.name(), options_, &shared));
   if (TouchesRecords(kernel)) {
     const std::string place = PlaceOfRecords(*ctx, kernel);
-    const std::string of_records =
-        shared->KeepRecordsOn(place, LayoutOfRecords(*ctx, kernel));
+    const std::string of_records = shared->KeepRecordsOn(place);
     if (of_records != place) {
       return errors::InvalidArgument(
           kernel.type_string(), " '", kernel.name(), "' of stage '",
@@ -162,20 +161,6 @@ std::string BufferReference::PlaceOfRecords(const OpKernelContext& ctx,
                        " on the host");
   }
   return place;
-}
-
-RecordLayout BufferReference::LayoutOfRecords(const OpKernelContext& ctx,
-                                              const OpKernel& kernel) const {
-  RecordLayout layout;
-  TryGetNodeAttr(kernel.def(), kTensorNamesAttr, &layout.tensor_names);
-  if (ctx.device()->parsed_name().type == DEVICE_CPU) return layout;
-  layout.device = borrows_from_.empty() ? ctx.device()->name() : borrows_from_;
-  const std::vector<int> on_host = HostTensors(kernel);
-  const int size = MemoryOfRecords(kernel).size();
-  for (int i = 0; i < size; ++i) {
-    if (!absl::c_linear_search(on_host, i)) layout.on_device.push_back(i);
-  }
-  return layout;
 }
 
 }  // namespace staging

@@ -51,8 +51,6 @@ class BufferReference {
   // Returns where the records of `kernel`, the owner of this object, are.
   std::string PlaceOfRecords(const OpKernelContext& ctx,
                              const OpKernel& kernel) const;
-  RecordLayout LayoutOfRecords(const OpKernelContext& ctx,
-                               const OpKernel& kernel) const;
 
   TensorBuffer::Options options_;
   // Whether records are handed over, if the owner is no Take.

@@ -23,10 +23,10 @@
 #include "tensorflow_staging/core/records/kernel_stream.h"
 #include "tensorflow_staging/core/records/lent_tensor.h"
 #include "tensorflow_staging/core/records/owned_tensor.h"
-#include "tensorflow_staging/core/records/record_copies.h"
 #include "tensorflow_staging/core/records/record_loan.h"
 #include "tensorflow_staging/core/records/record_upload.h"
-#include "tensorflow_staging/core/sources/source_reader.h"
+#include "tensorflow_staging/core/sources/roll_back.h"
+#include "tensorflow_staging/core/sources/stage.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 
 namespace tensorflow {
@@ -182,73 +182,43 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
   void Take(OpKernelContext* ctx, TensorBuffer* buffer,
             std::shared_ptr<StagedRun> run, DoneCallback done) const {
     const StagedRun* const taker = run.get();
-    if (run != nullptr) {
-      buffer->AddTaker(run->stage());
-      if (run->is_of_new_stage()) {
-        run->KeepWait([buffer = tsl::core::GetNewRef(buffer), taker] {
-          buffer->EndTakesOf(taker);
-        });
-      }
-    }
     buffer->TakeAsync(
         ctx->cancellation_manager(),
         [this, ctx, buffer, run = std::move(run), done = std::move(done)](
-            const Status& status, TensorBuffer::Taken taken) {
-          Status result = status;
-          if (run != nullptr) {
-            if (status.ok() && run->MayPutBack(taken.reads)) {
-              run->KeepTaken([buffer = tsl::core::GetNewRef(buffer), taken] {
-                buffer->PutBack(taken);
-              });
-            }
-            result.Update(run->AddReads(taken.reads));
+            const Status& status, TensorBuffer::Taken taken) mutable {
+          if (run != nullptr && taken.reads != nullptr &&
+              !RollBack().Absorb(taken.reads, run->reads())) {
+            // It has become stale on its way; the next one has the same elements.
+            Take(ctx, buffer, std::move(run), std::move(done));
+            return;
+          }
+          const bool is_stale = run != nullptr && run->IsStale();
+          if (status.ok() && !is_stale) {
+            ctx->SetStatus(SetOutputs(ctx, std::move(taken.record)));
+            done();
+          } else if (run == nullptr) {
+            ctx->SetStatus(status);
+            done();
           } else {
-            taken.reads.NoteUse();
+            Fail(ctx, std::move(run), status, std::move(done));
           }
-          if (result.ok() && taken.is_restored) {
-            SetRestored(ctx, *buffer, std::move(taken.record), done);
-            return;
-          }
-          if (!result.ok() && run != nullptr) {
-            Fail(ctx, std::move(run), result, std::move(done));
-            return;
-          }
-          ctx->SetStatus(result.ok() ? SetOutputs(ctx, std::move(taken.record))
-                                     : result);
-          done();
         },
-        ctx->step_container(), taker);
+        taker);
   }
 
   // This thread may be one that must not wait.
   void Fail(OpKernelContext* ctx, std::shared_ptr<StagedRun> run,
             const Status& status, DoneCallback done) const {
-    Env::Default()->SchedClosure(
-        [ctx, run = std::move(run), status, done = std::move(done)] {
-          if (!ctx->cancellation_manager()->IsCancelled()) run->Fail(status);
-          ctx->SetStatus(status);
-          done();
-        });
-  }
-
-  // A restored record is in host memory.
-  void SetRestored(OpKernelContext* ctx, const TensorBuffer& buffer,
-                   TensorBuffer::Record record,
-                   const DoneCallback& done) const {
-    const RecordLayout layout = buffer.Layout();
-    // A checkpoint may have a record of another size.
-    if (layout.on_device.empty() ||
-        static_cast<int>(record.size()) != ctx->num_outputs()) {
-      ctx->SetStatus(SetOutputs(ctx, std::move(record)));
-      done();
-      return;
-    }
-    // This thread may be one that calls back after events, and a copy waits for
-    // them.
-    Env::Default()->SchedClosure([this, ctx, layout, record = std::move(record),
-                                  done]() mutable {
-      const Status copied = CopyToDevice(ctx, layout, &record);
-      ctx->SetStatus(copied.ok() ? SetOutputs(ctx, std::move(record)) : copied);
+    Env::Default()->SchedClosure([ctx, run = std::move(run), status,
+                                  done = std::move(done)] {
+      Status failure = status;
+      if (run->IsStale()) {
+        run->AwaitReads();
+        failure = run->StaleStatus();
+      } else if (!ctx->cancellation_manager()->IsCancelled()) {
+        run->Fail(status);
+      }
+      ctx->SetStatus(failure);
       done();
     });
   }
@@ -287,7 +257,7 @@ void Resume(OpKernelContext* ctx, TensorBuffer* buffer) {
   // Elsewhere, the worker knows its staged runs (runtime/worker_runs.h).
   if (ResumedStage() != nullptr &&
       absl::StartsWith(ctx->session_handle(), "direct")) {
-    *ResumedStage() = core::WeakPtr<SourceReader>(buffer);
+    *ResumedStage() = core::WeakPtr<Stage>(buffer);
   }
   buffer->Resume();
 }

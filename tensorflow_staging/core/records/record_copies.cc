@@ -50,8 +50,8 @@ Status FindEnds(const OpKernelContext& ctx, const std::string& device,
 }
 
 // Copies one tensor, and calls `done` when that has ended.
-void Copy(bool to_host, const Ends& ends, const std::string& name,
-          const Tensor& from, Tensor* to, StatusCallback done) {
+void Copy(const Ends& ends, const std::string& name, const Tensor& from,
+          Tensor* to, StatusCallback done) {
   const bool is_variant = from.dtype() == DT_VARIANT;
   if (!is_variant && !DataTypeCanUseMemcpy(from.dtype())) {
     done(errors::InvalidArgument("it is of type ", DataTypeString(from.dtype()),
@@ -62,55 +62,44 @@ void Copy(bool to_host, const Ends& ends, const std::string& name,
     done(OkStatus());
     return;
   }
-  const AllocatorAttributes pinned = PinnedMemory();
-  const AllocatorAttributes in_place;
   // CopyTensor allocates variants by itself.
   if (!is_variant) {
-    const Status status = AllocateOn(ends.device, to_host ? pinned : in_place,
-                                     from.dtype(), from.shape(), to);
+    const Status status = AllocateOn(ends.device, PinnedMemory(), from.dtype(),
+                                     from.shape(), to);
     if (!status.ok()) {
       done(status);
       return;
     }
   }
-  CopyTensor::ViaDMA(
-      name, to_host ? ends.context : nullptr, to_host ? nullptr : ends.context,
-      to_host ? ends.device : ends.host, to_host ? ends.host : ends.device,
-      to_host ? in_place : pinned, to_host ? pinned : in_place, &from, to,
-      /*dev_to_dev_stream_index=*/0, std::move(done),
-      /*sync_dst_compute=*/true);
+  CopyTensor::ViaDMA(name, ends.context, /*recv_dev_context=*/nullptr,
+                     ends.device, ends.host, /*src_alloc_attr=*/{},
+                     PinnedMemory(), &from, to, /*dev_to_dev_stream_index=*/0,
+                     std::move(done), /*sync_dst_compute=*/true);
 }
 
-// Adds to an error which tensor it concerns.
-Status Named(const Status& status, const RecordLayout& layout,
-             const std::string& name) {
-  if (status.ok()) return status;
-  return Status(
-      status.code(),
-      strings::StrCat("The tensor '", name,
-                      "' of a record could not be copied between ",
-                      layout.device, " and the host: ", status.message()));
-}
+}  // namespace
 
-Status CopyRecord(bool to_host, OpKernelContext* ctx,
-                  const RecordLayout& layout, std::vector<Tensor>* record) {
+Status CopyToHost(OpKernelContext* ctx, const RecordLayout& layout,
+                  std::vector<Tensor>* record) {
   Ends ends;
   TF_RETURN_IF_ERROR(FindEnds(*ctx, layout.device, &ends));
   // TensorFlow's copies to the host wait for the kernels.
-  if (to_host) TF_RETURN_IF_ERROR(AwaitContent(*record, *ends.device));
+  TF_RETURN_IF_ERROR(AwaitContent(*record, *ends.device));
   std::vector<Tensor> copies = *record;
   mutex mu;
   Status status;
   BlockingCounter under_way(layout.on_device.size());
   for (const int i : layout.on_device) {
-    const std::string name = i < static_cast<int>(layout.tensor_names.size())
-                                 ? layout.tensor_names[i]
-                                 : strings::StrCat("number ", i);
-    Copy(to_host, ends, name, (*record)[i], &copies[i],
-         [&layout, &mu, &status, &under_way, name](const Status& copied) {
-           {
+    Copy(ends, strings::StrCat("number ", i), (*record)[i], &copies[i],
+         [&layout, &mu, &status, &under_way, i](const Status& copied) {
+           if (!copied.ok()) {
              mutex_lock l(mu);
-             status.Update(Named(copied, layout, name));
+             status.Update(Status(
+                 copied.code(),
+                 strings::StrCat("The tensor number ", i,
+                                 " of a record could not be copied from ",
+                                 layout.device, " to the host: ",
+                                 copied.message())));
            }
            under_way.DecrementCount();
          });
@@ -118,18 +107,6 @@ Status CopyRecord(bool to_host, OpKernelContext* ctx,
   under_way.Wait();
   if (status.ok()) *record = std::move(copies);
   return status;
-}
-
-}  // namespace
-
-Status CopyToHost(OpKernelContext* ctx, const RecordLayout& layout,
-                  std::vector<Tensor>* record) {
-  return CopyRecord(/*to_host=*/true, ctx, layout, record);
-}
-
-Status CopyToDevice(OpKernelContext* ctx, const RecordLayout& layout,
-                    std::vector<Tensor>* record) {
-  return CopyRecord(/*to_host=*/false, ctx, layout, record);
 }
 
 }  // namespace staging

@@ -13,28 +13,22 @@
 namespace tensorflow {
 namespace staging {
 
-// Where the tensors of a stage's records are, and what they are called.
+// Where the tensors of a stage's records are.
 struct RecordLayout {
   // The device in whose memory `on_device` are; empty if the host has them all.
   std::string device;
   std::vector<int> on_device;
-  // Of each tensor, the name in the program's graph; empty if unknown.
-  std::vector<std::string> tensor_names;
 };
 
-// Replace the tensors `layout.on_device` of a record by copies in host memory,
-// or in the memory of the accelerator that keeps the records in a buffer.
-// Return the error of an allocator or of a copy, with the tensor's name; then
+// Replaces the tensors `layout.on_device` of a record by copies in host memory.
+// Returns the error of an allocator or of a copy, with the tensor's number; then
 // the record stays as it is.
 //
 // All copies are under way at the same time, and the caller waits for them. So
-// it must not be a thread that calls back after events. A copy to the host
-// begins after all that is queued on the stream that computes the records, and
-// a copy to the accelerator after all that may still use the memory there.
+// it must not be a thread that calls back after events. A copy begins after all
+// that is queued on the stream that computes the records.
 Status CopyToHost(OpKernelContext* ctx, const RecordLayout& layout,
                   std::vector<Tensor>* record);
-Status CopyToDevice(OpKernelContext* ctx, const RecordLayout& layout,
-                    std::vector<Tensor>* record);
 
 }  // namespace staging
 }  // namespace tensorflow

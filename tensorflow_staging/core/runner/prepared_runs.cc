@@ -189,7 +189,7 @@ Status PreparedRuns::ReadStats(BufferStats* stats) {
 }
 
 Status PreparedRuns::Resume() {
-  core::WeakPtr<SourceReader> stage;
+  core::WeakPtr<Stage> stage;
   Status status;
   {
     const ScopedResumedStage resumed(&stage);
@@ -200,7 +200,7 @@ Status PreparedRuns::Resume() {
   return status;
 }
 
-core::RefCountPtr<SourceReader> PreparedRuns::FindStage() const {
+core::RefCountPtr<Stage> PreparedRuns::FindStage() const {
   tf_shared_lock l(mu_);
   return stage_.GetNewRef();
 }
@@ -216,10 +216,9 @@ RunOutcome PreparedRuns::ProduceRecord(int source, Status* status,
                                        int64_t* micros) {
   Callable* const producer = producer_of_[source];
   std::shared_ptr<StagedRun> run;
-  if (core::RefCountPtr<SourceReader> stage = FindStage()) {
+  if (core::RefCountPtr<Stage> stage = FindStage()) {
     run = std::make_shared<StagedRun>(
         std::move(stage), reinterpret_cast<std::uintptr_t>(producer));
-    if (run->is_refused()) return RunOutcome::kRefused;
     *status = run->AwaitAdmission(/*cancellation=*/nullptr);
     if (!status->ok()) return OutcomeOf(*options_, *status);
   }

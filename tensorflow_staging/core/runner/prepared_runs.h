@@ -24,7 +24,7 @@
 #include "tensorflow_staging/core/runner/run_outcomes.h"
 #include "tensorflow_staging/core/runtime/staged_call.h"
 #include "tensorflow_staging/core/runtime/staged_run_threads.h"
-#include "tensorflow_staging/core/sources/source_reader.h"
+#include "tensorflow_staging/core/sources/stage.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 
 namespace tensorflow {
@@ -108,7 +108,7 @@ class PreparedRuns {
   Status DescribeProducers();
   Status Prepare(Callable* callable);
   bool HasFeeds() const { return feeds_.options.fetch_size() > 0; }
-  core::RefCountPtr<SourceReader> FindStage() const TF_LOCKS_EXCLUDED(mu_);
+  core::RefCountPtr<Stage> FindStage() const TF_LOCKS_EXCLUDED(mu_);
   // Runs the region as `run`, which is null in a distributed session. Sets
   // `*has_put` unless it returns an error.
   Status RunRegion(Callable* producer, const std::shared_ptr<StagedRun>& run,
@@ -133,7 +133,7 @@ class PreparedRuns {
   Callable feeds_;
   // The buffer, if the session is a local one. On a server, the worker knows
   // its staged runs (runtime/worker_runs.h).
-  core::WeakPtr<SourceReader> stage_ TF_GUARDED_BY(mu_);
+  core::WeakPtr<Stage> stage_ TF_GUARDED_BY(mu_);
   // By op. A producer is fed the values that `feeds_` fetches.
   std::map<std::string, Callable> producers_;
   // By entry of fetch_ops.

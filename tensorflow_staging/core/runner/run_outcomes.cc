@@ -28,9 +28,6 @@ int RaisedCode(const Status& status) {
 RunOutcome OutcomeOf(const PrefetchRunnerOptions& options,
                      const Status& error) {
   if (absl::StrContains(error.message(), kIsStale)) return RunOutcome::kStale;
-  if (absl::StrContains(error.message(), kHasEnded)) {
-    return RunOutcome::kRefused;
-  }
   const int code = RaisedCode(error);
   if (absl::c_linear_search(options.closed_exceptions(), code)) {
     return RunOutcome::kEndOfData;

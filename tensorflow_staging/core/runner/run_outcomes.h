@@ -12,7 +12,7 @@ namespace staging {
 // What a staged run means for its stage, and what its producer does then.
 enum class RunOutcome {
   kRecord,     // It put a record. Counts it, continues.
-  kStale,      // It failed only because an iterator that it reads has changed.
+  kStale,      // It failed only because something else gets what it has read.
                // Repeats it, whatever its error.
   kIgnored,    // It failed with one of ignored_exceptions. Counts and logs it,
                // continues.
@@ -21,7 +21,6 @@ enum class RunOutcome {
   kFailed,     // It failed otherwise, or put no record. Closes the buffer with
                // the error. The first such error is the cause that ends the
                // stage.
-  kRefused,    // The stage has ended, and no change can open it. Leaves.
 };
 
 // Returns the outcome of a run of a stage with `options` that failed with

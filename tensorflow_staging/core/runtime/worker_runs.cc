@@ -113,14 +113,14 @@ BufferPlace BufferOfPuts(const Graph& graph, const DeviceMgr& devices) {
 
 // Returns the stage of a graph; null if it has no Put, or no op of the stage has
 // run yet.
-core::RefCountPtr<SourceReader> StageOf(const WorkerGraph& graph) {
+core::RefCountPtr<Stage> StageOf(const WorkerGraph& graph) {
   const BufferPlace& place = graph.buffer;
   TensorBuffer* buffer = nullptr;
   if (place.manager == nullptr ||
       !place.manager->Lookup(place.container, place.name, &buffer).ok()) {
     return nullptr;
   }
-  return core::RefCountPtr<SourceReader>(buffer);
+  return core::RefCountPtr<Stage>(buffer);
 }
 
 // Whether the calling thread begins a run.
@@ -170,14 +170,11 @@ Executor::Args::Runner RunnerOf(const Pools& pools, thread::ThreadPool* pool) {
 Status BeginStagedRun(const void* item, const WorkerGraph& graph,
                       const CancellationManager* cancellation,
                       std::function<void(const Status&)>* done) {
-  core::RefCountPtr<SourceReader> stage = StageOf(graph);
+  core::RefCountPtr<Stage> stage = StageOf(graph);
   if (stage == nullptr) return OkStatus();
   const std::string name = stage->name();
   const auto run = std::make_shared<StagedRun>(
       std::move(stage), reinterpret_cast<std::uintptr_t>(item));
-  if (run->is_refused()) {
-    return errors::Cancelled("Stage '", name, "' ", kHasEnded);
-  }
   auto scope = std::make_shared<ScopedStagedRun>(cancellation, run);
   *done = [name, run, scope = std::move(scope),
            done = std::move(*done)](const Status& status) mutable {

@@ -12,7 +12,6 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/sources/dataset_identity.h"
-#include "tensorflow_staging/core/sources/iterator_reads.h"
 #include "tensorflow_staging/core/sources/saved_state.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 
@@ -42,28 +41,57 @@ Status MakeReader(const Tensor& position,
 
 IteratorChange::IteratorChange(const void* iterator, OpKernelContext* ctx,
                                bool is_initialiser)
-    : iterator_(iterator),
-      source_(Source::Of(iterator)),
+    : source_(Source::Of(iterator)),
       ctx_(ctx),
       is_initialiser_(is_initialiser) {}
 
 IteratorChange IteratorChange::Initialise(const void* iterator,
                                           OpKernelContext* ctx) {
   IteratorChange change(iterator, ctx, /*is_initialiser=*/true);
-  if (!Source::AnyKept()) return change;
-  std::optional<Source::HeldPosition> held =
-      change.source_->ClaimPosition(NameOfInitializer(ctx));
-  if (!held.has_value()) return change;
-  change.claim_.reset(change.source_.get());
+  std::optional<Position> restored = change.Claim();
+  if (!restored.has_value()) return change;
   const uint64_t dataset = FingerprintOfDataset(ctx);
-  if (held->dataset.has_value() && *held->dataset != dataset) return change;
-  held->dataset = dataset;
-  change.held_ = std::move(held);
-  // A held position was read when it was restored.
-  if (MakeReader(change.held_->position, &change.held_position_).ok()) {
-    change.position_ = change.held_position_.get();
+  if (restored->dataset.has_value() && *restored->dataset != dataset) {
+    return change;
   }
+  restored->dataset = dataset;
+  // The position was read when it was restored.
+  if (MakeReader(restored->position, &change.restored_reader_).ok()) {
+    change.position_ = change.restored_reader_.get();
+  }
+  change.restored_ = std::move(restored);
   return change;
+}
+
+std::optional<IteratorChange::Position> IteratorChange::Claim() {
+  RestoredPosition& restored = source_->restored_position();
+  std::optional<Position> position = restored.Get();
+  if (!position.has_value() ||
+      position->initializer != NameOfInitializer(ctx_)) {
+    return std::nullopt;
+  }
+  source_->BeginClaim();
+  claim_.reset(source_.get());
+  // From here on no step can use what waits.
+  roll_back_->GiveBackAll(source_);
+  roll_back_->TellStages();
+  if (!IsInUse(*position)) return position;
+  restored.Forget();
+  return std::nullopt;
+}
+
+bool IteratorChange::IsInUse(const Position& position) const {
+  if (source_->HasBeenUsed()) return true;
+  if (!position.is_given) return false;
+  // A step need not read all iterators that were restored in one run.
+  for (const std::shared_ptr<Source>& other : Source::All()) {
+    const std::optional<Position> same = other->restored_position().Get();
+    if (same.has_value() && same->restored_in == position.restored_in &&
+        other->HasBeenUsed()) {
+      return true;
+    }
+  }
+  return false;
 }
 
 IteratorChange IteratorChange::Restore(const void* iterator,
@@ -87,12 +115,14 @@ bool IteratorChange::IsHeld(bool is_initialised) {
       !MakeReader(ctx_->input(1), &reader).ok()) {
     return false;
   }
-  hold_ = {ctx_->input(1), state.initializer, /*dataset=*/std::nullopt,
-           ctx_->step_id()};
-  if (is_initialised && source_->initializer() == state.initializer) {
+  restored_ = {ctx_->input(1), state.initializer, /*dataset=*/std::nullopt,
+               ctx_->step_id()};
+  RestoredPosition& restored = source_->restored_position();
+  if (is_initialised && restored.initializer() == state.initializer) {
     return false;
   }
-  source_->HoldPosition(*std::move(hold_));
+  restored.Set(*std::move(restored_));
+  source_->BeginUse();
   return true;
 }
 
@@ -100,71 +130,28 @@ Status IteratorChange::Prepare() {
   if (position_ == nullptr || !HasSavedState(*position_)) return OkStatus();
   SavedState state;
   TF_RETURN_IF_ERROR(Read(position_, &state));
-  for (const auto& reader : source_->Readers()) {
-    const auto records = state.records.find(reader->name());
-    if (records == state.records.end()) continue;
-    TF_RETURN_IF_ERROR(reader->Check(records->second));
-  }
-  restored_ = std::move(state.records);
-  given_back_ = std::move(state.elements);
+  outcomes_ = std::move(state.outcomes);
   return OkStatus();
 }
 
-void IteratorChange::HoldPosition() {
-  for (std::optional<Source::HeldPosition>* given : {&hold_, &held_}) {
-    if (!given->has_value()) continue;
-    (*given)->is_given = true;
-    source_->HoldPosition(**given);
-  }
-}
-
 void IteratorChange::Apply() {
-  if (is_initialiser_) source_->SetInitializer(NameOfInitializer(ctx_));
+  RestoredPosition& restored = source_->restored_position();
+  if (is_initialiser_) restored.SetInitializer(NameOfInitializer(ctx_));
   // A region that initialises its own iterator does not restart its stage. A
   // one-shot iterator is initialised with its handle.
-  if (StagedRun::Find(ctx_->cancellation_manager()) != nullptr) {
-    HoldPosition();
-    due_.push_back(NoteHandle(ctx_, iterator_));
-    return;
+  if (StagedRun::Find(ctx_->cancellation_manager()) == nullptr) {
+    if (!outcomes_.empty()) source_->NoteReadAhead();
+    roll_back_->Change(source_, std::move(outcomes_));
   }
-  holds_ = RunHolds::Of(ctx_);
-  // 1. No run begins to read, so each run reads either only what was before all
-  //    changes of this session's run, or what is after them.
-  for (const auto& reader : source_->Readers()) {
-    due_.push_back(holds_->Hold(reader.get()));
-  }
-  // 2. From here on what has been read is stale.
-  staged_reads_ = source_->staged_reads();
-  //    A one-shot iterator gets its only dataset in the first run that needs it.
-  //    That may be a step, which takes a record of a stage that reads it next.
-  const bool is_one_shot = ctx_->op_kernel().type_string() == "OneShotIterator";
-  const auto readers =
-      source_->Change(restored_, is_one_shot ? nullptr : holds_.get());
-  //    A step that takes what was read before does not release the position.
-  HoldPosition();
-  ReadSet reads;
-  reads.Add(source_, source_->version());
-  for (Source::Element& element : given_back_) {
-    source_->GiveBack(source_->version(), std::move(element));
-  }
-  // 3. The stages drop it.
-  for (const auto& reader : readers) {
-    due_.push_back(holds_->Hold(reader.get()));
-    std::vector<SavedRecord> restored;
-    if (const auto it = restored_.find(reader->name()); it != restored_.end()) {
-      restored = std::move(it->second);
-      restored_.erase(it);
-    }
-    due_.push_back(
-        reader->OnSourceChanged(holds_->id(), std::move(restored), reads));
-  }
+  if (!restored_.has_value()) return;
+  restored_->is_given = true;
+  restored.Set(*std::move(restored_));
+  source_->BeginUse();
 }
 
 void IteratorChange::Finish() {
-  for (SourceReader::Due& due : due_) due();
-  due_.clear();
-  holds_.reset();
   claim_.reset();
+  roll_back_->TellStages();
 }
 
 }  // namespace staging

@@ -3,25 +3,25 @@
 #ifndef TENSORFLOW_STAGING_CORE_SOURCES_ITERATOR_CHANGES_H_
 #define TENSORFLOW_STAGING_CORE_SOURCES_ITERATOR_CHANGES_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "tensorflow/core/framework/dataset.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/status.h"
-#include "tensorflow_staging/core/sources/run_holds.h"
+#include "tensorflow_staging/core/sources/ledger.h"
+#include "tensorflow_staging/core/sources/restored_position.h"
+#include "tensorflow_staging/core/sources/roll_back.h"
 #include "tensorflow_staging/core/sources/source.h"
-#include "tensorflow_staging/core/sources/source_reader.h"
 
 namespace tensorflow {
 namespace staging {
 
 // A change of an iterator's dataset or position, by an initialiser or a restore
-// that has succeeded so far: IteratorResource has made the new iterator. The
-// stages that have read the old one drop their records of it. A failed
-// initialiser changes nothing.
+// that has succeeded so far: IteratorResource has made the new iterator. What
+// stages have read of the old one is void. A failed initialiser changes nothing.
 class IteratorChange {
  public:
   // An initialiser gives the iterator a dataset.
@@ -39,32 +39,34 @@ class IteratorChange {
   // (kAwaitsInitializerAttr). Then nothing changes now.
   bool IsHeld(bool is_initialised);
 
-  // Reads the records behind the position. An error says that they are damaged
-  // or do not fit a stage that reads the iterator; then nothing may change.
+  // Reads the ledger behind the position. An error says that it is damaged; then
+  // nothing may change.
   Status Prepare();
 
   // Call this with the iterator's lock, after its state has been replaced.
   void Apply();
 
   // Whether the reads in progress of the state before the change are all staged,
-  // of which there are `reads`: then they may be cancelled, because their
-  // records would be dropped.
-  bool MayCancelReads(int reads) const {
-    return staged_reads_ > 0 && reads <= staged_reads_;
+  // of which there are `reads`: then they may be cancelled, because what they get
+  // is void. Count them before this call.
+  bool MayCancelReads(int64_t reads) const {
+    return reads > 0 && reads <= source_->ReadsOfLastVersion();
   }
 
-  // Lets what waited for the change go on. Call this without a lock.
+  // Lets what the change concerns go on. Call this without a lock.
   void Finish();
 
  private:
+  using Position = RestoredPosition::Position;
+
   IteratorChange(const void* iterator, OpKernelContext* ctx,
                  bool is_initialiser);
 
-  // Keeps the position for the case that the initialiser of its dataset runs
-  // again before the program has got anything.
-  void HoldPosition();
+  // Finds the position for the dataset that the initialiser gives, if no step has
+  // used what comes after it, and keeps stages from reading until the end.
+  std::optional<Position> Claim();
+  bool IsInUse(const Position& position) const;
 
-  const void* iterator_;
   std::shared_ptr<Source> source_;
   OpKernelContext* ctx_;
   bool is_initialiser_;
@@ -73,17 +75,12 @@ class IteratorChange {
     void operator()(Source* source) const { source->EndClaim(); }
   };
   std::unique_ptr<Source, EndClaim> claim_;
-  // The reader refers to the tensor, which the source may release meanwhile.
-  std::optional<Source::HeldPosition> held_;
-  std::unique_ptr<data::IteratorStateReader> held_position_;
+  // What is to be restored again if the initialiser of the dataset runs next.
+  std::optional<Position> restored_;
+  std::unique_ptr<data::IteratorStateReader> restored_reader_;
   data::IteratorStateReader* position_ = nullptr;
-  // For Restore: what is held once the restore has succeeded.
-  std::optional<Source::HeldPosition> hold_;
-  Source::RestoredRecords restored_;
-  std::vector<Source::Element> given_back_;
-  int staged_reads_ = 0;
-  std::vector<SourceReader::Due> due_;
-  core::RefCountPtr<RunHolds> holds_;
+  Outcomes outcomes_;
+  std::unique_ptr<RollBack> roll_back_ = std::make_unique<RollBack>();
 };
 
 }  // namespace staging

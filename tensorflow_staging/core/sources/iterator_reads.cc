@@ -2,179 +2,168 @@
 
 #include "tensorflow_staging/core/sources/iterator_reads.h"
 
-#include <optional>
-#include <string>
 #include <utility>
 
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
-#include "tensorflow/core/platform/mutex.h"
-#include "tensorflow_staging/core/sources/run_holds.h"
+#include "tensorflow_staging/core/sources/roll_back.h"
 
 namespace tensorflow {
 namespace staging {
+namespace {
 
-SourceReader::Due NoteHandle(OpKernelContext* ctx, const void* iterator) {
-  const std::shared_ptr<StagedRun> run =
-      StagedRun::Find(ctx->cancellation_manager());
-  // Later runs of a stage get the same handles.
-  if (run == nullptr || !run->keeps_elements()) return [] {};
-  const std::shared_ptr<Source> source = Source::Of(iterator);
-  core::RefCountPtr<RunHolds> saving;
-  std::vector<SourceReader::Due> due;
-  // What waits for it, it gets when it reads.
-  source->AddReader(run->stage(), &saving);
-  run->NoteHandle(source);
-  if (saving != nullptr) {
-    due.push_back(saving->Hold(run->stage()));
-    run->Abandon();
+// A program that reads an iterator beside a stage so often does it in its steps.
+constexpr int64_t kOften = 10;
+
+// Returns the source of an iterator that `run` reads; null if it is not staged,
+// and nothing reads the iterator ahead.
+std::shared_ptr<Source> SourceOf(const void* iterator, const StagedRun* run) {
+  if (run != nullptr) {
+    std::shared_ptr<Source> source = Source::Of(iterator);
+    source->NoteReadAhead();
+    return source;
   }
-  return [due = std::move(due)]() mutable {
-    for (SourceReader::Due& callback : due) callback();
-  };
+  if (!Source::AnyIsReadAhead()) return nullptr;
+  std::shared_ptr<Source> source = Source::Find(iterator);
+  return source != nullptr && source->is_read_ahead() ? source : nullptr;
 }
+
+}  // namespace
+
+IteratorRead::IteratorRead(OpKernelContext* ctx, const void* iterator)
+    : ctx_(ctx),
+      run_(StagedRun::Find(ctx->cancellation_manager())),
+      source_(SourceOf(iterator, run_.get())) {}
 
 IteratorRead::~IteratorRead() {
-  for (const auto& reader : held_) reader->EndHold(this);
-  LeaveRun(OkStatus());
+  if (source_ == nullptr) return;
+  EndTurn();
+  LeaveRead();
+  // This waits for other reads of the run, so it comes last.
+  if (!failure_.ok()) run_->Fail(failure_);
 }
 
-void IteratorRead::LeaveRun(const Status& failure) {
-  if (!is_inside_) return;
-  is_inside_ = false;
-  --source_->staged_reads();
-  {
-    mutex_lock l(run_->mu_);
-    --run_->inside_;
-    run_->left_.NotifyAll();
+Status IteratorRead::Await() {
+  if (source_ == nullptr) return OkStatus();
+  if (run_ != nullptr) {
+    TF_RETURN_IF_ERROR(run_->AwaitAdmission(ctx_->cancellation_manager()));
   }
-  if (!failure.ok()) run_->Fail(failure);
-}
-
-void IteratorRead::End(const Status& status, const std::vector<Tensor>& element,
-                       bool end_of_sequence) {
-  if (!status.ok()) {
-    LeaveRun(status);
-  } else if (!end_of_sequence) {
-    if (run_ == nullptr) return WarnOfStage();
-    Keep(element, Source::NextOrder());
-  } else if (ctx_->op_kernel().type_string() != "IteratorGetNextAsOptional") {
-    LeaveRun(errors::OutOfRange("End of sequence"));
-  }
-}
-
-void IteratorRead::WarnOfStage() {
-  const std::shared_ptr<Source> source = Source::Find(iterator_);
-  if (source == nullptr) return;
-  const std::string stage = source->ReaderToWarnOf();
-  if (stage.empty()) return;
-  const OpKernel& op = ctx_->op_kernel();
-  LOG(WARNING) << "Node '" << op.name() << "' (" << op.type_string()
-               << ") has read an iterator that stage '" << stage
-               << "' reads ahead of the steps: it got the element after those "
-                  "of the records that the stage has made, and the stage goes "
-                  "on after it. To use the element of a record, use the "
-                  "outputs of the get_next() that the stage reads; to read "
-                  "elements of its own, give the node another iterator. "
-                  "SmartStage leaves an iterator in the step if such a node is "
-                  "in the graph before the stages start.";
+  TF_ASSIGN_OR_RETURN(turn_, source_->AwaitTurn(ctx_->cancellation_manager()));
+  return run_ == nullptr ? OkStatus() : run_->failure();
 }
 
 void IteratorRead::Begin() {
-  if (run_ == nullptr) {
-    const auto source = Source::AnyKept() ? Source::Find(iterator_) : nullptr;
-    if (source == nullptr) return;
-    version_ = source->version();
-    source->ReleasePosition(version_);
-    return;
-  }
-  source_ = Source::Of(iterator_);
-  if (Source::AnyKept() && source_->IsClaimed()) {
-    is_stale_ = is_claimed_ = true;
-    mutex_lock l(run_->mu_);
-    run_->is_aborted_ = true;
-    return;
-  }
+  if (source_ == nullptr) return;
   version_ = source_->version();
-  core::RefCountPtr<RunHolds> saving;
-  status_ = run_->MayRead(source_.get(), &saving, &due_);
-  // A run that changes or saves the iterator held only those that were readers
-  // then.
-  const core::RefCountPtr<RunHolds> changing = source_->changing();
-  if (changing != nullptr) due_.push_back(changing->Hold(run_->stage()));
-  EnterRun(saving != nullptr);
-  if (saving == nullptr) return;
-  if (is_stale_) {
-    due_.push_back(saving->Hold(run_->stage()));
-  } else {
-    saving->NoteLateRead(run_->stage()->name());
-  }
-}
-
-void IteratorRead::EnterRun(bool is_being_saved) {
-  // Before the run's lock, which comes after the source's and the buffer's.
-  const bool has_changed = source_->changed_at() > run_->admitted_at_;
-  mutex_lock l(run_->mu_);
-  // The saved position would come before the element of a record that the same
-  // session's run saves with another iterator. A run that has read something and
-  // does not keep it must go on.
-  const bool yields_to_save =
-      is_being_saved && (run_->keeps_elements() || run_->reads_.empty());
-  run_->AddRead(source_, version_);
-  // The element would be lost: the record that it belongs to is stale.
-  is_stale_ = has_changed || yields_to_save || run_->is_aborted_ ||
-              run_->reads_.IsStale();
-  if (is_stale_) {
-    run_->is_aborted_ = true;
-    return;
-  }
-  status_.Update(run_->failure_);
-  if (!status_.ok()) return;
-  ++run_->inside_;
-  ++source_->staged_reads();
+  if (run_ == nullptr) return;
+  source_->EnterRead(version_);
+  run_->EnterRead();
   is_inside_ = true;
 }
 
-bool IteratorRead::Answers(std::vector<Tensor>* element, Status* status) {
-  for (SourceReader::Due& due : due_) due();
-  *status = status_;
-  if (!status->ok()) return true;
-  if (is_stale_) {
-    // Otherwise the run would be repeated all the time until then.
-    if (is_claimed_) source_->AwaitEndOfClaims(ctx_->cancellation_manager());
-    // The error cancels the run, and a cancelled run cancels for good the
-    // iterators that it is reading.
-    mutex_lock l(run_->mu_);
-    while (run_->inside_ > 0) run_->left_.Wait(&run_->mu_);
-    *status =
-        errors::Aborted("Stage '", run_->stage()->name(),
-                        "' reads an iterator that has been initialised "
-                        "again or is being saved, so its run is repeated.");
+bool IteratorRead::Answers(std::vector<Tensor>* element, bool* is_end,
+                           Status* status) {
+  if (source_ == nullptr) return false;
+  if (run_ == nullptr) {
+    RollBack roll_back;
+    if (roll_back.GiveBackAll(source_)) NoteReadBeside();
+  } else if (run_->IsStale()) {
+    *status = EndStale();
     return true;
   }
-  if (!Source::AnyKept()) return false;
-  const std::shared_ptr<Source> source = Source::Find(iterator_);
-  if (source == nullptr) return false;
-  if (run_ == nullptr) HoldStages(source.get());
-  *status = source->CheckNoneWaits(run_ == nullptr ? nullptr : run_->stage());
-  if (!status->ok()) return true;
-  std::optional<Source::OrderedElement> given_back =
-      source->TakeGivenBack(version_);
-  if (!given_back.has_value()) return false;
-  *element = std::move(given_back->tensors);
-  Keep(*element, given_back->order);
+  std::shared_ptr<const Outcome> outcome;
+  const Source::Got got = source_->TakeBack(
+      version_, run_ == nullptr ? nullptr : run_->reads(), &outcome);
+  if (got == Source::Got::kEntry) {
+    Give(*outcome, element, is_end, status);
+    return true;
+  }
+  // A read of the program goes on with the iterator that it has found.
+  if (got == Source::Got::kNothing || run_ == nullptr) return false;
+  *status = EndStale();
   return true;
 }
 
-void IteratorRead::HoldStages(Source* source) {
-  for (core::RefCountPtr<SourceReader>& reader : source->Readers()) {
-    if (!reader->YieldsToOthers()) continue;
-    // A run that does not end may be waiting for this read; then this gets what
-    // comes after the stage's elements.
-    if (!reader->AwaitPause(this, ctx_->cancellation_manager()).ok()) continue;
-    reader->GiveBackElements();
-    held_.push_back(std::move(reader));
+void IteratorRead::End(std::vector<Tensor>* element, bool* is_end,
+                       Status* status) {
+  if (source_ != nullptr && run_ == nullptr) source_->NoteUse();
+  if (run_ == nullptr) return;
+  // What the run's end has cut short is nothing that the iterator has yielded,
+  // even if the iterator takes it for the end of its data.
+  if ((!status->ok() || *is_end) &&
+      ctx_->cancellation_manager()->IsCancelled()) {
+    status->Update(errors::Cancelled("The read was cancelled."));
+    failure_ = *status;
+    return;
   }
+  auto entered = std::make_shared<Outcome>();
+  entered->status = *status;
+  entered->is_end = *is_end;
+  if (status->ok() && !*is_end) entered->element = *element;
+  std::shared_ptr<const Outcome> outcome = std::move(entered);
+  if (source_->Enter(version_, run_->reads(), &outcome) ==
+      Source::Got::kEntry) {
+    Give(*outcome, element, is_end, status);
+  } else {
+    *status = EndStale();
+  }
+}
+
+void IteratorRead::EndWithoutDataset() {
+  if (run_ == nullptr) return;
+  std::vector<Tensor> element;
+  bool is_end = false;
+  Status status = errors::FailedPrecondition(
+      "GetNext() failed because the iterator has not been initialized.");
+  End(&element, &is_end, &status);
+}
+
+void IteratorRead::Give(const Outcome& outcome, std::vector<Tensor>* element,
+                        bool* is_end, Status* status) {
+  *status = outcome.status;
+  *is_end = outcome.is_end;
+  *element = outcome.element;
+  if (run_ == nullptr) return;
+  if (!status->ok()) {
+    failure_ = *status;
+  } else if (*is_end && EndFailsRun()) {
+    failure_ = errors::OutOfRange("End of sequence");
+  }
+}
+
+bool IteratorRead::EndFailsRun() const {
+  return ctx_->op_kernel().type_string() != "IteratorGetNextAsOptional";
+}
+
+Status IteratorRead::EndStale() {
+  // The error cancels the run, and with it other reads that have begun.
+  EndTurn();
+  LeaveRead();
+  run_->AwaitReads();
+  GiveBack(run_->reads());
+  return run_->StaleStatus();
+}
+
+void IteratorRead::EndTurn() {
+  if (turn_ != 0) source_->EndTurn(std::exchange(turn_, 0));
+}
+
+void IteratorRead::LeaveRead() {
+  if (!std::exchange(is_inside_, false)) return;
+  source_->LeaveRead(version_);
+  run_->LeaveRead();
+}
+
+void IteratorRead::NoteReadBeside() const {
+  if (source_->CountReadBeside() != kOften) return;
+  const OpKernel& op = ctx_->op_kernel();
+  LOG(WARNING) << "Node '" << op.name() << "' (" << op.type_string()
+               << ") reads an iterator that a stage reads ahead of the steps. "
+                  "It gets the next element, and the stage makes again what it "
+                  "had made of this and of later ones, each time. To use the "
+                  "element of a record, use the outputs of the get_next() that "
+                  "the stage reads; to read elements of its own, give the node "
+                  "another iterator.";
 }
 
 }  // namespace staging

@@ -16,75 +16,60 @@
 namespace tensorflow {
 namespace staging {
 
-// The run of `ctx`, if it is a staged one, has got the handle of an iterator, so
-// its stage is a reader: it may read in a conditional only, later, while the
-// iterator is being saved. Call the returned function without locks.
-SourceReader::Due NoteHandle(OpKernelContext* ctx, const void* iterator);
-
-// A call of IteratorResource::GetNext, which calls the methods in this order.
-// Outside of staged runs, all that it costs is to look the run up among those
-// in progress, if there are any.
+// A call of IteratorResource::GetNext, which calls the methods in this order:
+//
+//   Await    waits until a staged run may read, and for the iterator's turn;
+//   Begin    notes which version is read;
+//   Answers  gets an entry that is back, if there is one;
+//   End      enters what the iterator has yielded in the ledger.
+//
+// A read of the program itself first rolls everything back that stages have read
+// of the iterator, and so gets the element that it would get without them. In a
+// process in which nothing is read ahead, it only looks at two counters.
 class IteratorRead {
  public:
-  IteratorRead(OpKernelContext* ctx, const void* iterator)
-      : ctx_(ctx),
-        iterator_(iterator),
-        run_(StagedRun::Find(ctx->cancellation_manager())) {}
+  // Must end before what the caller holds of the iterator's state.
+  IteratorRead(OpKernelContext* ctx, const void* iterator);
   ~IteratorRead();
   IteratorRead(const IteratorRead&) = delete;
   IteratorRead& operator=(const IteratorRead&) = delete;
 
-  // Waits until a staged run may read.
-  Status Await() {
-    return run_ == nullptr ? OkStatus()
-                           : run_->AwaitAdmission(ctx_->cancellation_manager());
-  }
+  Status Await();
 
-  // Notes which version is read. The caller holds the iterator's lock, so that
-  // the version fits the state that it takes.
+  // The caller holds the iterator's lock, so that the version fits the state that
+  // it takes.
   void Begin();
 
-  // Call this without a lock. Returns whether the call ends here: with an error
-  // in `*status`, or with an element in `*element` that was given back. Outside
-  // of staged runs, stages that yield give back what they have read, and read on
-  // when this read has ended.
-  bool Answers(std::vector<Tensor>* element, Status* status);
+  // Returns whether the call ends here, with `*status`, `*element` and `*is_end`.
+  bool Answers(std::vector<Tensor>* element, bool* is_end, Status* status);
 
-  // The iterator has yielded an element, or an error or its end, which fail the
-  // run. Call this without a lock, since it waits for other reads then.
-  void End(const Status& status, const std::vector<Tensor>& element,
-           bool end_of_sequence);
+  // May replace what the iterator has yielded by what comes before it.
+  void End(std::vector<Tensor>* element, bool* is_end, Status* status);
+  // Instead of End: the iterator has no dataset.
+  void EndWithoutDataset();
 
  private:
-  // Adds the read to the run, or finds that the run is to be repeated.
-  // `is_being_saved` if the iterator is, by a session's run that did not pause
-  // the stage.
-  void EnterRun(bool is_being_saved);
-  // Warns if a stage reads the iterator, too, and has kept what it has read.
-  void WarnOfStage();
-  void HoldStages(Source* source);
-  void Keep(const std::vector<Tensor>& element, int64_t order) {
-    if (run_ != nullptr && run_->keeps_elements()) {
-      run_->Keep({{source_, version_}, element, order});
-    }
-  }
-
-  // Leaves the run, which fails unless `failure` is OK.
-  void LeaveRun(const Status& failure);
+  // The program reads beside a stage: warns once for each iterator if that is often.
+  void NoteReadBeside() const;
+  // Sets the arguments to `outcome`, which fails the run if it is no element.
+  void Give(const Outcome& outcome, std::vector<Tensor>* element,
+            bool* is_end, Status* status);
+  Status EndStale();
+  void EndTurn();
+  void LeaveRead();
+  // Whether a staged run ends with the end of its data.
+  bool EndFailsRun() const;
 
   OpKernelContext* const ctx_;
-  const void* const iterator_;
+  // Null if the program itself reads.
   const std::shared_ptr<StagedRun> run_;
-  // The stages that read on when this read has ended.
-  std::vector<core::RefCountPtr<SourceReader>> held_;
-  int64_t version_ = Source::kNoDataset;
-  // Of a staged run.
-  std::shared_ptr<Source> source_;
-  Status status_;
-  std::vector<SourceReader::Due> due_;
-  bool is_stale_ = false;
-  bool is_claimed_ = false;
+  // Null if nothing is read ahead of the iterator.
+  const std::shared_ptr<Source> source_;
+  int64_t turn_ = 0;
+  int64_t version_ = 0;
   bool is_inside_ = false;
+  // With which the run fails at the end of the read.
+  Status failure_;
 };
 
 }  // namespace staging

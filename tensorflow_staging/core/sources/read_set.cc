@@ -2,54 +2,48 @@
 
 #include "tensorflow_staging/core/sources/read_set.h"
 
+#include <iterator>
+
 #include "absl/algorithm/container.h"
-#include "tensorflow_staging/core/sources/source.h"
+#include "tensorflow_staging/core/sources/save_moment.h"
 
 namespace tensorflow {
 namespace staging {
 
-void ReadSet::Add(const std::shared_ptr<Source>& source, int64_t version) {
-  for (const Read& read : reads_) {
-    if (read.first == source && read.second == version) return;
-  }
-  reads_.emplace_back(source, version);
+bool ReadSet::IsUnusedAt(int64_t moment) const {
+  mutex_lock l(mu_);
+  return state() != State::kUsed || used_at_ >= moment;
 }
 
-void ReadSet::Add(const ReadSet& other) {
-  for (const auto& [source, version] : other) Add(source, version);
-  has_restored_ |= other.has_restored_;
+bool ReadSet::empty() const {
+  mutex_lock l(mu_);
+  return entries_.empty();
 }
 
-bool ReadSet::IsStale() const {
-  for (const auto& [source, version] : reads_) {
-    if (source->version() != version) return true;
-  }
-  return false;
+bool ReadSet::Add(HeldEntry entry) {
+  mutex_lock l(mu_);
+  if (state() == State::kStale) return false;
+  entries_.push_back(std::move(entry));
+  return true;
 }
 
-void ReadSet::AddUnchanged(std::set<const Source*>* sources) const {
-  for (const auto& [source, version] : reads_) {
-    if (source->version() == version) sources->insert(source.get());
-  }
+bool ReadSet::Use() {
+  mutex_lock l(mu_);
+  if (state() == State::kStale) return false;
+  // With the lock: a save sees either that it is held, and then this moment is
+  // that of the save or a later one, or when it was used.
+  if (state() == State::kHeld) used_at_ = SaveMoment::Now();
+  state_.store(State::kUsed, std::memory_order_release);
+  return true;
 }
 
-bool ReadSet::HasSeveralSources() const {
-  return absl::c_any_of(reads_, [this](const Read& read) {
-    return read.first != reads_.front().first;
-  });
-}
-
-bool ReadSet::HasAnyOf(const std::set<const Source*>& sources) const {
-  return absl::c_any_of(reads_, [&sources](const Read& read) {
-    return sources.count(read.first.get()) > 0;
-  });
-}
-
-void ReadSet::NoteUse() const {
-  if (!Source::AnyKept()) return;
-  for (const auto& [source, version] : reads_) {
-    source->ReleasePosition(version, has_restored_);
-  }
+bool ReadSet::MakeStale(std::vector<HeldEntry>* entries) {
+  mutex_lock l(mu_);
+  if (state() == State::kUsed) return false;
+  state_.store(State::kStale, std::memory_order_release);
+  absl::c_move(entries_, std::back_inserter(*entries));
+  entries_.clear();
+  return true;
 }
 
 }  // namespace staging

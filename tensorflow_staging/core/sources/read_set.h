@@ -3,47 +3,85 @@
 #ifndef TENSORFLOW_STAGING_CORE_SOURCES_READ_SET_H_
 #define TENSORFLOW_STAGING_CORE_SOURCES_READ_SET_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <utility>
 #include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/thread_annotations.h"
 
 namespace tensorflow {
 namespace staging {
 
+struct Outcome;
 class Source;
+class Stage;
 
-// The sources that a staged run has read, or from which a record was made, each
-// with the version that it had then. It is stale once one of them has another
-// version.
+// An entry of the ledger that an iterator had in one of its versions.
+struct HeldEntry {
+  std::shared_ptr<Source> source;
+  int64_t version;
+  int64_t number;
+  std::shared_ptr<const Outcome> outcome;
+};
+
+using HeldEntries = absl::InlinedVector<HeldEntry, 1>;
+
+// What a staged run has read, and then the record that it has put: the entries
+// that it holds in the ledgers of iterators.
+//
+//   held ----> used    a step has got the record, or the run's error
+//     |
+//     +------> stale   one of the entries went back (roll_back.h), or another
+//                      run holds them now
+//
+// Thread-safe. Lock order: after that of a source, and of a buffer.
 class ReadSet {
  public:
-  using Read = std::pair<std::shared_ptr<Source>, int64_t>;
+  // `stage` holds it. None if the program itself has read.
+  ReadSet() = default;
+  explicit ReadSet(core::WeakPtr<Stage> stage) : stage_(std::move(stage)) {}
+  ReadSet(const ReadSet&) = delete;
+  ReadSet& operator=(const ReadSet&) = delete;
 
-  void Add(const std::shared_ptr<Source>& source, int64_t version);
-  void Add(const ReadSet& other);
+  bool is_stale() const { return state() == State::kStale; }
+  bool is_used() const { return state() == State::kUsed; }
+  // Whether a save from `moment` on counts it as not yet used.
+  bool IsUnusedAt(int64_t moment) const TF_LOCKS_EXCLUDED(mu_);
+  bool empty() const TF_LOCKS_EXCLUDED(mu_);
+  // Calls `use` with each entry that it holds, with the lock.
+  template <typename Use>
+  void ForEach(Use use) const TF_LOCKS_EXCLUDED(mu_) {
+    mutex_lock l(mu_);
+    for (const HeldEntry& entry : entries_) use(entry);
+  }
 
-  // Some of it comes from restored records. A checkpoint has the records of a
-  // stage at one of its sources, so they count as made from that one alone.
-  void MarkRestored() { has_restored_ = true; }
-
-  bool IsStale() const;
-  // Adds the sources that still have their version.
-  void AddUnchanged(std::set<const Source*>* sources) const;
-  bool HasAnyOf(const std::set<const Source*>& sources) const;
-  // The program gets what was read: restored positions of these versions are in
-  // use.
-  void NoteUse() const;
-  bool empty() const { return reads_.empty(); }
-  bool HasSeveralSources() const;
-
-  auto begin() const { return reads_.begin(); }
-  auto end() const { return reads_.end(); }
+  // Adds an entry. Returns false, and adds nothing, if it is stale.
+  bool Add(HeldEntry entry) TF_LOCKS_EXCLUDED(mu_);
+  // A step gets what was made from it. Returns false if it is stale: then no step
+  // may.
+  bool Use() TF_LOCKS_EXCLUDED(mu_);
 
  private:
-  std::vector<Read> reads_;
-  bool has_restored_ = false;
+  // Only the rule makes it stale.
+  friend class RollBack;
+
+  enum class State { kHeld, kUsed, kStale };
+  State state() const { return state_.load(std::memory_order_acquire); }
+
+  // Makes it stale, and appends what it held to `*entries`. Returns false if it is
+  // used.
+  bool MakeStale(std::vector<HeldEntry>* entries) TF_LOCKS_EXCLUDED(mu_);
+
+  const core::WeakPtr<Stage> stage_;
+  mutable mutex mu_;
+  std::atomic<State> state_{State::kHeld};
+  int64_t used_at_ TF_GUARDED_BY(mu_) = 0;
+  HeldEntries entries_ TF_GUARDED_BY(mu_);
 };
 
 }  // namespace staging

@@ -3,7 +3,7 @@
 #include "tensorflow_staging/core/sources/saved_state.h"
 
 #include <cstdint>
-#include <utility>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/tensor_shape.h"
@@ -23,22 +23,28 @@ namespace {
 // names and keys must not change.
 constexpr char kName[] = "staging";
 constexpr char kInitializer[] = "initializer";
-constexpr char kStages[] = "stages";
-constexpr char kElements[] = "elements";
+constexpr char kOutcomes[] = "outcomes";
+constexpr char kKind[] = "kind";
 constexpr char kSize[] = "size";
+constexpr char kCode[] = "code";
+constexpr char kMessage[] = "message";
+// Only checkpoints from before the ledger have it.
+constexpr char kStages[] = "stages";
 
-// One entry for each record, since an entry has at most 2 GB.
-std::string RecordName(int64_t stage, int64_t record) {
-  return absl::StrCat(kName, "/", stage, "/", record);
+// Kinds of outcomes.
+constexpr int64_t kElement = 0;
+constexpr int64_t kEnd = 1;
+constexpr int64_t kError = 2;
+
+constexpr int64_t kLargestCode = 16;
+// Outcomes, and components of an element.
+constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+
+// One entry for each outcome, since an entry has at most 2 GB.
+std::string OutcomeName(int64_t i) {
+  return absl::StrCat(kName, "/outcome/", i);
 }
 
-std::string ElementName(int64_t element) {
-  return absl::StrCat(kName, "/element/", element);
-}
-
-std::string StageKey(int64_t stage) { return absl::StrCat("stage_", stage); }
-std::string CountKey(int64_t stage) { return absl::StrCat("records_", stage); }
-std::string NameKey(int64_t i) { return absl::StrCat("name_", i); }
 std::string TensorKey(int64_t i) { return absl::StrCat("tensor_", i); }
 
 // Returns whether a checkpoint with `variant` could be read again.
@@ -68,14 +74,36 @@ Status CheckCanBeSaved(const Tensor& tensor) {
   return OkStatus();
 }
 
-Status WriteTensors(const std::string& name, const std::vector<Tensor>& tensors,
+Status WriteElement(const std::string& name, const std::vector<Tensor>& element,
                     data::IteratorStateWriter* writer) {
   TF_RETURN_IF_ERROR(
-      writer->WriteScalar(name, kSize, static_cast<int64_t>(tensors.size())));
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    TF_RETURN_IF_ERROR(writer->WriteTensor(name, TensorKey(i), tensors[i]));
+      writer->WriteScalar(name, kSize, static_cast<int64_t>(element.size())));
+  for (size_t i = 0; i < element.size(); ++i) {
+    const Status status = CheckCanBeSaved(element[i]);
+    if (!status.ok()) {
+      return errors::InvalidArgument(
+          "An element that was read ahead cannot be saved: its component ", i,
+          " ", status.message(),
+          ". Do not save the position of this iterator, or do not read it "
+          "ahead.");
+    }
+    TF_RETURN_IF_ERROR(writer->WriteTensor(name, TensorKey(i), element[i]));
   }
   return OkStatus();
+}
+
+Status WriteOutcome(const std::string& name, const Outcome& outcome,
+                    data::IteratorStateWriter* writer) {
+  const int64_t kind = !outcome.status.ok() ? kError
+                       : outcome.is_end     ? kEnd
+                                            : kElement;
+  TF_RETURN_IF_ERROR(writer->WriteScalar(name, kKind, kind));
+  if (kind == kElement) return WriteElement(name, outcome.element, writer);
+  if (kind == kEnd) return OkStatus();
+  TF_RETURN_IF_ERROR(writer->WriteScalar(
+      name, kCode, static_cast<int64_t>(outcome.status.raw_code())));
+  return writer->WriteScalar(name, kMessage,
+                             tstring(outcome.status.message()));
 }
 
 // Reads a scalar. ReadScalar would end the process if the checkpoint had
@@ -97,54 +125,37 @@ Status ReadValue(data::IteratorStateReader* reader, const std::string& name,
   return OkStatus();
 }
 
-// Reads how many of something follow.
-Status ReadCount(data::IteratorStateReader* reader, const std::string& name,
-                 const std::string& key, int64_t* count) {
-  TF_RETURN_IF_ERROR(ReadValue(reader, name, key, count));
-  if (*count >= 0) return OkStatus();
+// Reads a number between 0 and `largest`.
+Status ReadNumber(data::IteratorStateReader* reader, const std::string& name,
+                  const std::string& key, int64_t largest, int64_t* number) {
+  TF_RETURN_IF_ERROR(ReadValue(reader, name, key, number));
+  if (*number >= 0 && *number <= largest) return OkStatus();
   return errors::InvalidArgument(
       "The checkpoint is damaged: '", key, "' of the entry '", name,
-      "' of a position is ", *count, "; it must be at least 0.");
+      "' of a position is ", *number, "; it must be between 0 and ", largest,
+      ".");
 }
 
-Status ReadTensors(const std::string& name, data::IteratorStateReader* reader,
-                   std::vector<Tensor>* tensors) {
-  int64_t size = 0;
-  TF_RETURN_IF_ERROR(ReadCount(reader, name, kSize, &size));
-  for (int64_t i = 0; i < size; ++i) {
-    TF_RETURN_IF_ERROR(
-        reader->ReadTensor(name, TensorKey(i), &tensors->emplace_back()));
-  }
-  return OkStatus();
-}
-
-Status WriteRecord(const std::string& stage, const std::string& name,
-                   const SavedRecord& record,
-                   data::IteratorStateWriter* writer) {
-  for (size_t i = 0; i < record.tensors.size(); ++i) {
-    const std::string tensor = i < record.tensor_names.size()
-                                   ? record.tensor_names[i]
-                                   : absl::StrCat("number ", i);
-    const Status status = CheckCanBeSaved(record.tensors[i]);
-    if (!status.ok()) {
-      return errors::InvalidArgument(
-          "The records of stage '", stage, "' cannot be saved: the tensor '",
-          tensor, "' ", status.message(),
-          ". Keep it out of the stage with tf.train.mark_target_node(), or do "
-          "not save the position of the stage's iterator.");
+Status ReadOutcome(const std::string& name, data::IteratorStateReader* reader,
+                   Outcome* outcome) {
+  int64_t kind = 0;
+  TF_RETURN_IF_ERROR(ReadNumber(reader, name, kKind, kError, &kind));
+  if (kind == kEnd) {
+    outcome->is_end = true;
+  } else if (kind == kError) {
+    int64_t code = 0;
+    tstring message;
+    TF_RETURN_IF_ERROR(ReadNumber(reader, name, kCode, kLargestCode, &code));
+    TF_RETURN_IF_ERROR(ReadValue(reader, name, kMessage, &message));
+    outcome->status =
+        Status(static_cast<absl::StatusCode>(code), std::string(message));
+  } else {
+    int64_t size = 0;
+    TF_RETURN_IF_ERROR(ReadNumber(reader, name, kSize, kMost, &size));
+    for (int64_t i = 0; i < size; ++i) {
+      TF_RETURN_IF_ERROR(reader->ReadTensor(name, TensorKey(i),
+                                            &outcome->element.emplace_back()));
     }
-    TF_RETURN_IF_ERROR(writer->WriteScalar(name, NameKey(i), tstring(tensor)));
-  }
-  return WriteTensors(name, record.tensors, writer);
-}
-
-Status ReadRecord(const std::string& name, data::IteratorStateReader* reader,
-                  SavedRecord* record) {
-  TF_RETURN_IF_ERROR(ReadTensors(name, reader, &record->tensors));
-  for (size_t i = 0; i < record->tensors.size(); ++i) {
-    tstring tensor;
-    TF_RETURN_IF_ERROR(ReadValue(reader, name, NameKey(i), &tensor));
-    record->tensor_names.push_back(tensor);
   }
   return OkStatus();
 }
@@ -159,49 +170,29 @@ Status Write(const SavedState& state, data::IteratorStateWriter* writer) {
   TF_RETURN_IF_ERROR(
       writer->WriteScalar(kName, kInitializer, tstring(state.initializer)));
   TF_RETURN_IF_ERROR(writer->WriteScalar(
-      kName, kStages, static_cast<int64_t>(state.records.size())));
-  int64_t stage = 0;
-  for (const auto& [name, records] : state.records) {
-    TF_RETURN_IF_ERROR(
-        writer->WriteScalar(kName, StageKey(stage), tstring(name)));
-    TF_RETURN_IF_ERROR(writer->WriteScalar(
-        kName, CountKey(stage), static_cast<int64_t>(records.size())));
-    for (size_t i = 0; i < records.size(); ++i) {
-      TF_RETURN_IF_ERROR(
-          WriteRecord(name, RecordName(stage, i), records[i], writer));
-    }
-    ++stage;
-  }
-  TF_RETURN_IF_ERROR(writer->WriteScalar(
-      kName, kElements, static_cast<int64_t>(state.elements.size())));
-  for (size_t i = 0; i < state.elements.size(); ++i) {
-    TF_RETURN_IF_ERROR(WriteTensors(ElementName(i), state.elements[i], writer));
+      kName, kOutcomes, static_cast<int64_t>(state.outcomes.size())));
+  for (size_t i = 0; i < state.outcomes.size(); ++i) {
+    TF_RETURN_IF_ERROR(WriteOutcome(OutcomeName(i), *state.outcomes[i], writer));
   }
   return OkStatus();
 }
 
 Status Read(data::IteratorStateReader* reader, SavedState* state) {
+  if (reader->Contains(kName, kStages)) {
+    return errors::InvalidArgument(
+        "An earlier version of tf.staging has written this checkpoint of an "
+        "iterator. This version cannot read what waited in its stages: restore "
+        "only the variables.");
+  }
   tstring initializer;
   TF_RETURN_IF_ERROR(ReadValue(reader, kName, kInitializer, &initializer));
   state->initializer = std::string(initializer);
-  int64_t stages = 0;
-  TF_RETURN_IF_ERROR(ReadCount(reader, kName, kStages, &stages));
-  for (int64_t stage = 0; stage < stages; ++stage) {
-    tstring name;
-    int64_t count = 0;
-    TF_RETURN_IF_ERROR(ReadValue(reader, kName, StageKey(stage), &name));
-    TF_RETURN_IF_ERROR(ReadCount(reader, kName, CountKey(stage), &count));
-    std::vector<SavedRecord>& records = state->records[name];
-    for (int64_t i = 0; i < count; ++i) {
-      TF_RETURN_IF_ERROR(
-          ReadRecord(RecordName(stage, i), reader, &records.emplace_back()));
-    }
-  }
-  int64_t elements = 0;
-  TF_RETURN_IF_ERROR(ReadCount(reader, kName, kElements, &elements));
-  for (int64_t i = 0; i < elements; ++i) {
-    TF_RETURN_IF_ERROR(
-        ReadTensors(ElementName(i), reader, &state->elements.emplace_back()));
+  int64_t outcomes = 0;
+  TF_RETURN_IF_ERROR(ReadNumber(reader, kName, kOutcomes, kMost, &outcomes));
+  for (int64_t i = 0; i < outcomes; ++i) {
+    auto outcome = std::make_shared<Outcome>();
+    TF_RETURN_IF_ERROR(ReadOutcome(OutcomeName(i), reader, outcome.get()));
+    state->outcomes.push_back(std::move(outcome));
   }
   return OkStatus();
 }

@@ -2,13 +2,11 @@
 
 #include "tensorflow_staging/core/sources/source.h"
 
-#include <cstddef>
-#include <iterator>
+#include <algorithm>
 #include <utility>
 
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/sources/address_map.h"
-#include "tensorflow_staging/core/sources/run_holds.h"
 
 namespace tensorflow {
 namespace staging {
@@ -22,10 +20,7 @@ AddressMap<Source>* Sources() {
 
 }  // namespace
 
-std::atomic<int64_t> Source::clock_{1};
-std::atomic<int64_t> Source::last_order_{0};
-std::atomic<int> Source::num_kept_{0};
-std::atomic<int> Source::num_restored_{0};
+std::atomic<int> Source::num_read_ahead_{0};
 
 std::shared_ptr<Source> Source::Of(const void* iterator) {
   std::shared_ptr<Source> found = Find(iterator);
@@ -38,283 +33,194 @@ std::shared_ptr<Source> Source::Find(const void* iterator) {
   return Sources()->Find(iterator);
 }
 
-void Source::Forget(const void* iterator) { Sources()->Remove(iterator); }
+void Source::Forget(const void* iterator) {
+  const std::shared_ptr<Source> source = Sources()->Remove(iterator);
+  if (source == nullptr) return;
+  // The holders of the entries own the source, too. Destroyed without the lock.
+  std::deque<Ledger::Entry> entries;
+  mutex_lock l(source->mu_);
+  entries = source->ledger_.Clear();
+}
+
+std::vector<std::shared_ptr<Source>> Source::All() { return Sources()->All(); }
 
 Source::~Source() {
-  num_kept_ -= kept_;
-  num_restored_ -= waiting_;
+  if (is_read_ahead()) --num_read_ahead_;
 }
 
-std::vector<core::RefCountPtr<SourceReader>> Source::Change(
-    const RestoredRecords& restored, RunHolds* changing) {
+void Source::NoteReadAhead() {
   mutex_lock l(mu_);
-  changing_ = core::WeakPtr<RunHolds>(changing);
-  given_back_.clear();
-  restored_ = restored;
-  changed_at_ = changing == nullptr
-                    ? std::make_shared<const std::atomic<int64_t>>(Tick())
-                    : changing->ended_at();
-  changed_in_ = changing == nullptr ? 0 : changing->id();
-  version_.fetch_add(1, std::memory_order_acq_rel);
-  std::vector<core::RefCountPtr<SourceReader>> readers = ReadersHere();
-  // The caller gives them theirs.
-  for (const auto& reader : readers) restored_.erase(reader->name());
-  CountKept();
-  return readers;
+  if (!std::exchange(is_read_ahead_, true)) ++num_read_ahead_;
 }
 
-int64_t Source::changed_at() const {
+bool Source::is_read_ahead() const {
   mutex_lock l(mu_);
-  return changed_at_ == nullptr ? 0 : changed_at_->load();
+  return is_read_ahead_;
 }
 
-core::RefCountPtr<RunHolds> Source::changing() const {
-  mutex_lock l(mu_);
-  return changing_.GetNewRef();
-}
-
-std::vector<core::RefCountPtr<SourceReader>> Source::Readers() {
-  mutex_lock l(mu_);
-  return ReadersHere();
-}
-
-std::vector<core::RefCountPtr<SourceReader>> Source::ReadersToSave(
-    RunHolds* saving, RestoredRecords* restored) {
-  mutex_lock l(mu_);
-  saving_ = core::WeakPtr<RunHolds>(saving);
-  *restored = restored_;
-  return ReadersHere();
-}
-
-std::vector<std::string> Source::AwaitedReaders() const {
-  std::vector<std::string> names;
-  mutex_lock l(mu_);
-  for (const auto& [stage, records] : restored_) {
-    if (!records.empty()) names.push_back(stage);
-  }
-  return names;
-}
-
-std::vector<core::RefCountPtr<SourceReader>> Source::ReadersHere() {
-  std::vector<core::RefCountPtr<SourceReader>> readers;
-  for (const auto& [address, weak] : readers_) {
-    core::RefCountPtr<SourceReader> reader = weak.GetNewRef();
-    if (reader != nullptr) readers.push_back(std::move(reader));
-  }
-  return readers;
-}
-
-void Source::AddReader(SourceReader* reader,
-                       core::RefCountPtr<RunHolds>* saving) {
-  // The last references must not go with the lock held.
-  std::vector<core::RefCountPtr<SourceReader>> alive;
-  core::RefCountPtr<RunHolds> before;
-  mutex_lock l(mu_);
-  bool is_known = false;
-  for (size_t i = 0; i < readers_.size();) {
-    alive.push_back(readers_[i].second.GetNewRef());
-    if (alive.back() == nullptr) {
-      readers_.erase(readers_.begin() + i);
-      continue;
-    }
-    is_known |= readers_[i].first == reader;
-    ++i;
-  }
-  if (is_known) return;
-  readers_.emplace_back(reader, core::WeakPtr<SourceReader>(reader));
-  is_read_ahead_ |= reader->YieldsToOthers();
-  if (!reader->YieldsToOthers()) may_warn_ = true;
-  CountKept();
-  core::RefCountPtr<RunHolds> now = saving_.GetNewRef();
-  if (now == nullptr) return;
-  before = std::move(*saving);
-  *saving = std::move(now);
-}
-
-std::string Source::ReaderToWarnOf() {
-  // Each read beside a stage comes here.
-  if (!may_warn_.load(std::memory_order_relaxed) ||
-      !may_warn_.exchange(false)) {
-    return "";
-  }
-  for (const core::RefCountPtr<SourceReader>& reader : Readers()) {
-    if (!reader->YieldsToOthers()) return reader->name();
-  }
-  return "";
-}
-
-Status Source::TakeWaiting(SourceReader* reader, std::vector<Waiting>* waiting,
-                           core::RefCountPtr<RunHolds>* saving) {
-  if (num_restored_ == 0) return OkStatus();
-  std::shared_ptr<const std::atomic<int64_t>> changed_at;
+StatusOr<int64_t> Source::AwaitTurn(CancellationManager* cancellation) {
   {
     mutex_lock l(mu_);
-    changed_at = changed_at_;
+    if (MayTakeTurn()) return turn_ = ++last_turn_;
   }
-  TF_RETURN_IF_ERROR(TakeWaitingHere(reader, waiting));
-  if (changed_at == nullptr) return OkStatus();
-  for (const std::shared_ptr<Source>& other : Sources()->All()) {
-    {
-      mutex_lock l(other->mu_);
-      if (other->changed_at_ != changed_at ||
-          other->restored_.count(reader->name()) == 0) {
-        continue;
-      }
-    }
-    other->AddReader(reader, saving);
-    TF_RETURN_IF_ERROR(other->TakeWaitingHere(reader, waiting));
+  bool is_cancelled = false;
+  const CancellationToken token = cancellation->get_cancellation_token();
+  if (!cancellation->RegisterCallback(token, [this, &is_cancelled] {
+        mutex_lock l(mu_);
+        is_cancelled = true;
+        turn_ended_.NotifyAll();
+      })) {
+    return errors::Cancelled("The read of an iterator was cancelled.");
   }
-  return OkStatus();
-}
-
-Status Source::TakeWaitingHere(SourceReader* reader,
-                               std::vector<Waiting>* waiting) {
-  mutex_lock l(mu_);
-  const auto restored = restored_.find(reader->name());
-  if (restored == restored_.end()) return OkStatus();
-  TF_RETURN_IF_ERROR(reader->Check(restored->second));
-  if (!restored->second.empty()) {
-    Waiting& here = waiting->emplace_back();
-    here.records = std::move(restored->second);
-    here.reads.Add(shared_from_this(), version_);
-    here.restored_in = changed_in_;
+  StatusOr<int64_t> turn =
+      errors::Cancelled("The read of an iterator was cancelled.");
+  {
+    mutex_lock l(mu_);
+    while (!MayTakeTurn() && !is_cancelled) turn_ended_.Wait(&mu_);
+    if (!is_cancelled) turn = turn_ = ++last_turn_;
   }
-  restored_.erase(restored);
-  CountKept();
-  return OkStatus();
+  cancellation->DeregisterCallback(token);
+  return turn;
 }
 
-void Source::GiveBack(int64_t version, Element element, int64_t order) {
+void Source::EndTurn(int64_t turn) {
   mutex_lock l(mu_);
-  if (version != version_) return;
-  auto place = given_back_.end();
-  while (place != given_back_.begin() && std::prev(place)->order > order) {
-    --place;
+  if (turn_ != turn) return;
+  turn_ = 0;
+  turn_ended_.NotifyAll();
+}
+
+Source::Got Source::TakeBack(int64_t version,
+                             const std::shared_ptr<ReadSet>& reads,
+                             std::shared_ptr<const Outcome>* outcome) {
+  std::vector<Ledger::Entry> pruned;  // Destroyed without the lock.
+  mutex_lock l(mu_);
+  if (version != version_ || (reads != nullptr && reads->is_stale())) {
+    return Got::kStale;
   }
-  given_back_.insert(place, {std::move(element), order});
-  CountKept();
+  ledger_.Prune(&pruned);
+  const int64_t number = ledger_.FirstBack();
+  return number == ledger_.end() ? Got::kNothing : Give(number, reads, outcome);
 }
 
-void GiveBack(std::vector<ReadElement> elements) {
-  for (ReadElement& element : elements) {
-    const auto& [source, version] = element.from;
-    source->GiveBack(version, std::move(element.tensors), element.order);
+Source::Got Source::Enter(int64_t version,
+                          const std::shared_ptr<ReadSet>& reads,
+                          std::shared_ptr<const Outcome>* outcome) {
+  std::vector<Ledger::Entry> pruned;
+  mutex_lock l(mu_);
+  if (version != version_) return Got::kStale;
+  ledger_.Prune(&pruned);
+  ledger_.Add(*outcome);
+  // The claim is for all that the iterator has yielded.
+  return claims_ > 0 ? Got::kStale : Give(ledger_.FirstBack(), reads, outcome);
+}
+
+Source::Got Source::Give(int64_t number, const std::shared_ptr<ReadSet>& reads,
+                         std::shared_ptr<const Outcome>* outcome) {
+  std::shared_ptr<ReadSet> reader = reads;
+  if (reader == nullptr) {
+    reader = std::make_shared<ReadSet>();
+    reader->Use();
+  } else if (!reader->Add({shared_from_this(), version_, number,
+                          ledger_[number].outcome})) {
+    return Got::kStale;
   }
+  ledger_.SetHolder(number, std::move(reader));
+  *outcome = ledger_[number].outcome;
+  return Got::kEntry;
 }
 
-std::optional<Source::OrderedElement> Source::TakeGivenBack(int64_t version) {
+Outcomes Source::UnusedAt(int64_t moment) {
+  std::vector<Ledger::Entry> pruned;
   mutex_lock l(mu_);
-  if (given_back_.empty() || version != version_) return std::nullopt;
-  OrderedElement element = std::move(given_back_.front());
-  given_back_.pop_front();
-  CountKept();
-  return element;
+  ledger_.Prune(&pruned);
+  return ledger_.UnusedAt(moment);
 }
 
-std::vector<Source::OrderedElement> Source::GivenBack() const {
+bool Source::HasBeenUsed() const {
   mutex_lock l(mu_);
-  return {given_back_.begin(), given_back_.end()};
+  return has_been_used_ || ledger_.HasBeenUsed();
 }
 
-Status Source::CheckNoneWaits(const SourceReader* reader) const {
+void Source::BeginUse() {
+  NoteReadAhead();
+  std::vector<Ledger::Entry> pruned;
   mutex_lock l(mu_);
-  for (const auto& [stage, records] : restored_) {
-    if (records.empty()) continue;
-    // It may take records of `reader`.
-    if (reader != nullptr && SourceReader::Exists(stage)) continue;
-    return errors::InvalidArgument(
-        "The checkpoint has ", records.size(), " records of stage '", stage,
-        "', which come before the restored position, but ",
-        reader == nullptr ? "something else than a stage"
-                          : "another stage, '" + reader->name() + "',",
-        " reads the iterator first. Restore it with the model and the settings "
-        "of SmartStage that saved it, or restore only the variables.");
-  }
-  return OkStatus();
+  ledger_.Prune(&pruned);
+  ledger_.BeginUse();
+  has_been_used_ = false;
 }
 
-void Source::SetInitializer(std::string name) {
+void Source::NoteUse() {
   mutex_lock l(mu_);
-  initializer_ = std::move(name);
+  has_been_used_ = true;
 }
 
-std::string Source::initializer() const {
+void Source::BeginClaim() {
   mutex_lock l(mu_);
-  return initializer_;
-}
-
-void Source::HoldPosition(HeldPosition held) {
-  mutex_lock l(mu_);
-  held_ = std::move(held);
-  CountKept();
-}
-
-std::optional<Source::HeldPosition> Source::ClaimPosition(
-    const std::string& initializer) {
-  mutex_lock l(mu_);
-  if (!held_.has_value() || held_->initializer != initializer) {
-    return std::nullopt;
-  }
   ++claims_;
-  return held_;
 }
 
 void Source::EndClaim() {
   mutex_lock l(mu_);
   --claims_;
-  claims_changed_.notify_all();
+  turn_ended_.NotifyAll();
 }
 
-bool Source::IsClaimed() const {
+void Source::EnterRead(int64_t version) {
   mutex_lock l(mu_);
-  return claims_ > 0;
+  if (version == version_) ++reads_;
 }
 
-void Source::AwaitEndOfClaims(CancellationManager* cancellation) {
-  const CancellationToken token = cancellation->get_cancellation_token();
-  bool cancelled = false;
-  if (!cancellation->RegisterCallback(token, [this, &cancelled] {
-        mutex_lock l(mu_);
-        cancelled = true;
-        claims_changed_.notify_all();
-      })) {
-    return;  // The cancellation has begun.
-  }
-  {
-    mutex_lock l(mu_);
-    while (claims_ > 0 && !cancelled) claims_changed_.wait(l);
-  }
-  cancellation->DeregisterCallback(token);
-}
-
-void Source::ReleasePosition(int64_t version, bool is_restored) {
-  std::optional<HeldPosition> released;
-  {
-    mutex_lock l(mu_);
-    if (version == kNoDataset || version != version_) return;
-    released.swap(held_);
-    CountKept();
-  }
-  if (!released.has_value()) return;
-  for (const std::shared_ptr<Source>& other : Sources()->All()) {
-    mutex_lock l(other->mu_);
-    if (other->held_.has_value() &&
-        other->held_->restored_in == released->restored_in &&
-        (is_restored || other->held_->is_given)) {
-      other->held_.reset();
-      other->CountKept();
-    }
+void Source::LeaveRead(int64_t version) {
+  mutex_lock l(mu_);
+  if (version == version_) {
+    --reads_;
+  } else if (version == version_ - 1) {
+    --reads_of_last_version_;
   }
 }
 
-void Source::CountKept() {
-  const int kept = static_cast<int>(given_back_.size() + restored_.size()) +
-                   (held_.has_value() ? 1 : 0) + (is_read_ahead_ ? 1 : 0);
-  num_kept_ += kept - kept_;
-  kept_ = kept;
-  const int waiting = static_cast<int>(restored_.size());
-  num_restored_ += waiting - waiting_;
-  waiting_ = waiting;
+int64_t Source::ReadsOfLastVersion() const {
+  mutex_lock l(mu_);
+  return reads_of_last_version_;
+}
+
+HeldEntry Source::FirstEntry() {
+  mutex_lock l(mu_);
+  return {shared_from_this(), version_, ledger_.begin(), nullptr};
+}
+
+void Source::GiveBackFrom(const HeldEntry& entry, MakeStale make_stale) {
+  std::vector<std::shared_ptr<ReadSet>> released;  // Destroyed without the lock.
+  mutex_lock l(mu_);
+  if (entry.version != version_) return;
+  for (int64_t i = std::max(entry.number, ledger_.begin()); i < ledger_.end();
+       ++i) {
+    const std::shared_ptr<ReadSet>& holder = ledger_[i].holder;
+    if (holder == nullptr || !make_stale(holder)) continue;
+    released.push_back(ledger_.SetHolder(i, nullptr));
+  }
+}
+
+std::deque<Ledger::Entry> Source::BeginVersion(Outcomes restored) {
+  mutex_lock l(mu_);
+  ++version_;
+  has_been_used_ |= ledger_.HasBeenUsed();
+  std::deque<Ledger::Entry> entries = ledger_.Clear();
+  for (auto& outcome : restored) ledger_.Add(std::move(outcome));
+  reads_of_last_version_ = std::exchange(reads_, 0);
+  // Who reads the old iterator does not hold up reads of the new one.
+  turn_ = 0;
+  turn_ended_.NotifyAll();
+  return entries;
+}
+
+void Source::HandOver(const HeldEntry& entry,
+                      const std::shared_ptr<ReadSet>& to) {
+  mutex_lock l(mu_);
+  if (entry.version != version_ || !ledger_.Has(entry.number)) return;
+  if (to->Add(entry)) ledger_.SetHolder(entry.number, to);
 }
 
 }  // namespace staging

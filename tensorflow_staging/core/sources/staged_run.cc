@@ -8,7 +8,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow_staging/core/sources/address_map.h"
-#include "tensorflow_staging/core/sources/run_holds.h"
+#include "tensorflow_staging/core/sources/roll_back.h"
 
 namespace tensorflow {
 namespace staging {
@@ -28,16 +28,12 @@ constexpr std::chrono::milliseconds kMostWait(2000);
 
 }  // namespace
 
-StagedRun::StagedRun(core::RefCountPtr<SourceReader> stage, uint64_t producer)
+StagedRun::StagedRun(core::RefCountPtr<Stage> stage, uint64_t producer)
     : stage_(std::move(stage)),
       producer_(producer),
-      admitted_at_(Source::Now()),
-      is_of_new_stage_(stage_->IsNew()),
-      keeps_elements_(stage_->KeepsElements()) {
-  const RunBegin begin = stage_->BeginRun(producer_);
-  is_admitted_ = begin == RunBegin::kAdmitted;
-  is_refused_ = begin == RunBegin::kRefused;
-}
+      discards_(stage_->discards()),
+      reads_(std::make_shared<ReadSet>(core::WeakPtr<Stage>(stage_.get()))),
+      is_admitted_(stage_->BeginRun(producer)) {}
 
 std::shared_ptr<StagedRun> StagedRun::Find(
     const CancellationManager* cancellation) {
@@ -58,105 +54,41 @@ Status StagedRun::AwaitAdmission(CancellationManager* cancellation) {
 }
 
 void StagedRun::AwaitAdmission(CancellationManager* cancellation,
-                               SourceReader::Done done) {
+                               Stage::Done done) {
   if (is_admitted()) {
     done(OkStatus());
     return;
   }
-  // It has read nothing yet, so it may read what changes until it is admitted.
-  stage_->AwaitRun(
-      producer_, cancellation, &admitted_at_,
-      [this, done = std::move(done)](const Status& status) mutable {
-        if (status.ok() && is_admitted_.exchange(true)) {
-          // Another read of the run has waited, too.
-          stage_->EndRun({producer_, {}, /*has_put=*/true});
-        }
-        done(status);
-      });
+  stage_->AwaitRun(producer_, cancellation,
+                   [this, done = std::move(done)](const Status& status) mutable {
+                     if (status.ok() && is_admitted_.exchange(true)) {
+                       // Another read of the run has waited, too.
+                       stage_->EndRun({producer_});
+                     }
+                     done(status);
+                   });
 }
 
-Status StagedRun::AddReads(const ReadSet& reads) {
-  {
-    mutex_lock l(mu_);
-    reads_.Add(reads);
-    if (reads_.HasSeveralSources()) stage_->NoteReadsSeveral();
-  }
-  for (const auto& [source, version] : reads) {
-    core::RefCountPtr<RunHolds> saving;
-    std::vector<SourceReader::Due> due;
-    TF_RETURN_IF_ERROR(MayRead(source.get(), &saving, &due));
-    // As for a read (IteratorRead::Begin). A run that changes the source may go on
-    // to change others of the stage.
-    core::RefCountPtr<RunHolds> holds = source->changing();
-    if (holds == nullptr && keeps_elements_) holds = std::move(saving);
-    if (holds != nullptr) {
-      due.push_back(holds->Hold(stage_.get()));
-      Abandon();
-    } else if (saving != nullptr) {
-      // The save has what this run has taken as a record of the stage before.
-      saving->ClaimRecords(stage_->name(), source.get());
-    }
-    for (SourceReader::Due& callback : due) callback();
-  }
-  return OkStatus();
+void StagedRun::Abandon() { GiveBack(reads_); }
+
+Status StagedRun::StaleStatus() const {
+  return errors::Aborted("Something else gets what a run of stage '",
+                         stage_->name(), "' has read, so it is repeated.");
 }
 
-Status StagedRun::MayRead(Source* source, core::RefCountPtr<RunHolds>* saving,
-                          std::vector<SourceReader::Due>* due) {
-  std::vector<Source::Waiting> waiting;
-  source->AddReader(stage_.get(), saving);
-  TF_RETURN_IF_ERROR(source->TakeWaiting(stage_.get(), &waiting, saving));
-  for (auto& [records, reads, restored_in] : waiting) {
-    due->push_back(
-        stage_->OnSourceChanged(restored_in, std::move(records), reads));
-  }
-  return OkStatus();
-}
-
-void StagedRun::AddRead(const std::shared_ptr<Source>& source,
-                        int64_t version) {
-  reads_.Add(source, version);
-  if (reads_.HasSeveralSources()) stage_->NoteReadsSeveral();
-}
-
-void StagedRun::NoteHandle(const std::shared_ptr<Source>& source) {
+void StagedRun::EnterRead() {
   mutex_lock l(mu_);
-  handles_.Add(source, source->version());
-  if (handles_.HasSeveralSources()) stage_->NoteReadsSeveral();
+  ++inside_;
 }
 
-ReadSet StagedRun::reads() const {
+void StagedRun::LeaveRead() {
   mutex_lock l(mu_);
-  return reads_;
+  if (--inside_ == 0) left_.NotifyAll();
 }
 
-void StagedRun::Keep(ReadElement element) {
+void StagedRun::AwaitReads() {
   mutex_lock l(mu_);
-  elements_.push_back(std::move(element));
-}
-
-std::vector<ReadElement> StagedRun::elements() const {
-  mutex_lock l(mu_);
-  return elements_;
-}
-
-bool StagedRun::MayPutBack(const ReadSet& reads) const {
-  if (keeps_elements_) return true;
-  for (const auto& [source, version] : reads) {
-    if (source->changed_at() > admitted_at_) return true;
-  }
-  return false;
-}
-
-void StagedRun::KeepTaken(absl::AnyInvocable<void()> put_back) {
-  mutex_lock l(mu_);
-  if (taken_ == nullptr) taken_ = std::make_shared<PutBacks::element_type>();
-  taken_->push_back(std::move(put_back));
-}
-
-PutBacks StagedRun::ReleaseTaken() const {
-  mutex_lock l(mu_);
-  return std::exchange(taken_, nullptr);
+  while (inside_ > 0) left_.Wait(&mu_);
 }
 
 void StagedRun::Fail(const Status& failure) {
@@ -168,72 +100,19 @@ void StagedRun::Fail(const Status& failure) {
   }
 }
 
-bool StagedRun::IsStale() const {
-  if (IsDiscarded()) return true;
+Status StagedRun::failure() const {
   mutex_lock l(mu_);
-  return is_aborted_ || reads_.IsStale();
-}
-
-void StagedRun::Abandon() {
-  mutex_lock l(mu_);
-  is_aborted_ = true;
-}
-
-bool StagedRun::is_abandoned() const {
-  mutex_lock l(mu_);
-  return is_aborted_;
-}
-
-void StagedRun::KeepWait(absl::AnyInvocable<void()> end_wait) {
-  mutex_lock l(mu_);
-  is_aborted_ |= ends_waits_;
-  end_waits_.push_back(std::move(end_wait));
-}
-
-void StagedRun::EndWaitsOf(const SourceReader* stage) {
-  for (const std::shared_ptr<StagedRun>& run : Runs()->All()) {
-    if (run->stage() != stage || !run->is_of_new_stage()) continue;
-    std::vector<absl::AnyInvocable<void()>> end_waits;
-    {
-      mutex_lock l(run->mu_);
-      run->ends_waits_ = true;
-      if (run->end_waits_.empty()) continue;
-      run->is_aborted_ = true;
-      end_waits.swap(run->end_waits_);
-    }
-    for (auto& end_wait : end_waits) end_wait();
-  }
-}
-
-void StagedRun::AbandonReaders(const SourceReader* stage,
-                               const std::set<const Source*>& sources) {
-  if (sources.empty()) return;
-  for (const std::shared_ptr<StagedRun>& run : Runs()->All()) {
-    if (run->stage() == stage && run->keeps_elements() &&
-        run->reads().HasAnyOf(sources)) {
-      run->Abandon();
-    }
-  }
+  return failure_;
 }
 
 bool StagedRun::End(const Status& status) {
   if (has_ended_.exchange(true)) return false;
-  RunEnd end;
-  end.producer = producer_;
-  end.has_put = has_put_;
-  end.is_stale = !status.ok() && !has_put_ && IsStale();
-  const bool is_stale = end.is_stale;
-  // What the program discards comes not again.
-  const bool is_discarded = IsDiscarded();
-  if (is_stale && !is_discarded) PutBackAll(ReleaseTaken());
-  if (!end.has_put) {
-    mutex_lock l(mu_);
-    end.reads = reads_;
-    if (!is_discarded) {
-      end.unused = {std::move(elements_), std::exchange(taken_, nullptr)};
-    }
+  const bool is_stale = !has_put_ && !status.ok() && IsStale();
+  // A discard has not made it stale for what it holds of its iterators.
+  if (is_stale) GiveBack(reads_);
+  if (is_admitted()) {
+    stage_->EndRun({producer_, reads_, has_put_ || is_stale, status});
   }
-  if (is_admitted()) stage_->EndRun(std::move(end));
   return is_stale;
 }
 

@@ -21,7 +21,6 @@ from tensorflow.python.util import nest
 from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python import vocabulary
-from tensorflow_staging.python.ahead import iterator_checkpoints
 from tensorflow_staging.python.ahead import iterator_counts
 from tensorflow_staging.python.ahead import iterator_stage
 from tensorflow_staging.python.ahead import one_device
@@ -180,8 +179,6 @@ class AheadStep:
     stage, why_not, trace = known
     if stage is None:
       return self._call_unstaged(why_not, args, kwargs)
-    if iterator_checkpoints.is_held:
-      iterator_checkpoints.end_holds()
     if (trace is None or kwargs or not _is_only_iterator(args) or record.could_possibly_record()
         or eager_function_run.RUN_FUNCTIONS_EAGERLY):
       trace = self._trace_for(stage, iterators, args, kwargs)
@@ -232,15 +229,12 @@ class AheadStep:
       division, values = self._divide(iterators, args, kwargs)
       if any(getattr(iterator, _TURNS, 0) > _MOST_TURNS for iterator in iterators):
         raise step_division.NotStagedError("calls that need different records read its iterator by turns")
-      iterator_checkpoints.end_holds(iterators)
       num_threads = self._num_threads
       if num_threads is None:
         num_threads = 1 if division.calls_python else vocabulary.AUTOTUNE
       stage = iterator_stage.IteratorStage(
           division, iterators, values, limit=limit, num_threads=num_threads,
           tuning=self._tunings[num_threads == vocabulary.AUTOTUNE], **self._options)
-      for iterator in iterators:
-        iterator_checkpoints.note_checkpoints(iterator, stage.after_restore)
       why_not = ""
       if _is_only_iterator(args) and not kwargs and not division.concrete.graph.deferred_external_captures:
         trace = division, _with_buffer(values, division, stage)

@@ -120,15 +120,8 @@ class IteratorStage:
       return
     self._errors_taken = taken
     # All records before the error were taken, so the step has drawn as often as it would have without a stage.
-    self._copy_states_again()
-    self._producers.continue_after_error()
-
-  def after_restore(self) -> None:
-    """After a checkpoint was restored, before the threads go on: draws go on where the step's do."""
-    self._copy_states_again()
-
-  def _copy_states_again(self) -> None:
     self._producers.draw_on_from(self._read_states())
+    self._producers.continue_after_error()
 
   def set_limit(self, steps: Optional[int]) -> None:
     """From here on makes the records of so many more steps, and then only those that steps ask for.

@@ -215,8 +215,10 @@ class PyStepProducers {
     buffer_->DrawOnFrom(TensorsOf(states));
   }
 
-  std::optional<int> FindChangedState(const py::list& states) const {
-    const int changed = buffer_->FindChangedState(TensorsOf(states));
+  std::optional<int> FindChangedState(const py::list& states) {
+    std::vector<Tensor> tensors = TensorsOf(states);
+    py::gil_scoped_release release;
+    const int changed = buffer_->FindChangedState(std::move(tensors));
     return changed < 0 ? std::nullopt : std::optional<int>(changed);
   }
 

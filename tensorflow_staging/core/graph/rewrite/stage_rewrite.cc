@@ -93,42 +93,6 @@ Status RewriteStage(const PlannedStage& stage, const RewriteOptions& options,
                            rewritten->take, graph);
 }
 
-// The ops that touch the records of a stage, and the names of a record's
-// tensors.
-struct NamedRecord {
-  std::vector<Node*> ops;
-  std::vector<std::string> tensors;
-};
-
-// Names the tensors of the stage's record as they are without the scope in
-// which the region runs, for checkpoints. What comes from a stage that an
-// earlier rewrite has added has the name that it has there.
-Status NameTensors(const PlannedStage& stage, const RewrittenStage& rewritten,
-                   Graph* graph, NamedRecord* record) {
-  std::vector<const Edge*> edges;
-  TF_RETURN_IF_ERROR(rewritten.puts.front()->input_edges(&edges));
-  const std::string scope = stage.NodeName(absl::StrCat(kCloneScope, "/"));
-  const std::string aligned_scope =
-      stage.NodeName(absl::StrCat(kManualRegionScope, "/"));
-  for (const Edge* edge : edges) {
-    std::vector<std::string> taken;
-    if (IsBufferTake(*edge->src()) &&
-        TryGetNodeAttr(edge->src()->attrs(), kTensorNamesAttr, &taken) &&
-        edge->src_output() < static_cast<int>(taken.size())) {
-      record->tensors.push_back(taken[edge->src_output()]);
-      continue;
-    }
-    absl::string_view node = edge->src()->name();
-    absl::ConsumePrefix(&node, scope);
-    absl::ConsumePrefix(&node, aligned_scope);
-    record->tensors.push_back(absl::StrCat(node, ":", edge->src_output()));
-  }
-  record->ops = rewritten.puts;
-  record->ops.push_back(rewritten.take != nullptr ? rewritten.take
-                                                  : Mutable(stage.take, graph));
-  return OkStatus();
-}
-
 // Checks that no Put of `puts` depends, directly or indirectly, on a Take of
 // `takes`: a stage must not wait for the step that waits for it.
 Status CheckNoPutNeedsTake(const std::vector<Node*>& puts,
@@ -157,7 +121,6 @@ Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
       NodesWithColocatedUsers(regions, *graph);
   std::vector<Node*> puts;
   absl::flat_hash_set<const Node*> takes;
-  std::vector<NamedRecord> records;
   for (const PlannedStage& stage : plan.stages()) {
     RewrittenStage rewritten;
     TF_RETURN_IF_ERROR(
@@ -169,11 +132,6 @@ Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
       puts.insert(puts.end(), rewritten.puts.begin(), rewritten.puts.end());
       takes.insert(rewritten.take);
     }
-    TF_RETURN_IF_ERROR(
-        NameTensors(stage, rewritten, graph, &records.emplace_back()));
-  }
-  for (const NamedRecord& record : records) {
-    for (Node* op : record.ops) op->AddAttr(kTensorNamesAttr, record.tensors);
   }
   TF_RETURN_IF_ERROR(GuardPacksOfTakenTensors(graph));
   FixupSourceAndSinkEdges(graph);

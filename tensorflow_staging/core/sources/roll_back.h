@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_SOURCES_ROLL_BACK_H_
+#define TENSORFLOW_STAGING_CORE_SOURCES_ROLL_BACK_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow_staging/core/sources/ledger.h"
+#include "tensorflow_staging/core/sources/read_set.h"
+#include "tensorflow_staging/core/sources/stage.h"
+
+namespace tensorflow {
+namespace staging {
+
+class Source;
+
+// The one rule that moves what was read ahead back to its iterators:
+//
+//   If an entry goes back, so do all later entries of its iterator that no step
+//   has used. The runs and the records that held any of these are stale, and
+//   what they held of other iterators goes back by the same rule.
+//
+// A failed or stopped run, a change of an iterator, a read of the program beside
+// a stage and tf.staging.discard are all cases of it. A stale record is taken by
+// no step, and a stale run puts none and is repeated: its stage reads the same
+// elements again.
+//
+// One roll-back at a time, in the whole process; reads, puts, takes and saves go
+// on meanwhile. Not thread-safe.
+class RollBack {
+ public:
+  RollBack() = default;
+  ~RollBack() { TellStages(); }
+  RollBack(const RollBack&) = delete;
+  RollBack& operator=(const RollBack&) = delete;
+
+  // What `reads` holds goes back, unless a step has used it.
+  void GiveBack(const std::shared_ptr<ReadSet>& reads) TF_LOCKS_EXCLUDED(mu_);
+  // Everything goes back that no step has used of a source. Returns whether a stage
+  // held any of it.
+  bool GiveBackAll(const std::shared_ptr<Source>& source)
+      TF_LOCKS_EXCLUDED(mu_);
+  // A source gets its next version, whose first entries are `restored`, back.
+  // What was read of the version before is void.
+  void Change(const std::shared_ptr<Source>& source,
+              Outcomes restored) TF_LOCKS_EXCLUDED(mu_);
+  // A run of another stage has taken a record: it holds from here on what the
+  // record held. Returns false, and changes nothing, if the record is stale. If
+  // the run is stale, what the record held goes back.
+  bool Absorb(const std::shared_ptr<ReadSet>& record,
+              const std::shared_ptr<ReadSet>& run) TF_LOCKS_EXCLUDED(mu_);
+
+  // Lets the stages of what has become stale drop it. Call this without locks; the
+  // destructor does it at the latest.
+  void TellStages() TF_LOCKS_EXCLUDED(mu_);
+
+ private:
+  // Returns false if a step has used it.
+  bool MakeStale(const std::shared_ptr<ReadSet>& reads)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Gives back an entry and all later ones of its source.
+  void GiveBackFrom(const HeldEntry& entry) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Gives back `todo_`.
+  void Finish() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Lock order: an iterator's own lock, this, that of a source, of a ReadSet.
+  static mutex mu_;
+  std::vector<HeldEntry> todo_;
+  std::vector<std::shared_ptr<ReadSet>> stale_;
+  // Outcomes that are void. They are destroyed without locks.
+  std::vector<Ledger::Entry> void_;
+};
+
+// What `reads` holds goes back. Call this without locks.
+inline void GiveBack(const std::shared_ptr<ReadSet>& reads) {
+  RollBack().GiveBack(reads);
+}
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_SOURCES_ROLL_BACK_H_

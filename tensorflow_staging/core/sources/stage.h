@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_SOURCES_STAGE_H_
+#define TENSORFLOW_STAGING_CORE_SOURCES_STAGE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "tensorflow/core/framework/cancellation.h"
+#include "tensorflow/core/framework/resource_base.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/framework/scoped_thread_value.h"
+#include "tensorflow_staging/core/sources/read_set.h"
+
+namespace tensorflow {
+namespace staging {
+
+// What a staged run leaves behind.
+struct RunEnd {
+  // Which of the stage's producers ran it.
+  uint64_t producer = 0;
+  std::shared_ptr<ReadSet> reads;
+  // Whether the run says nothing of the stage: it put a record, or is stale and
+  // comes again.
+  bool is_over = true;
+  // Otherwise, with what it failed.
+  Status status;
+};
+
+// A stage, as its runs and the iterators that they read see it: the buffer of its
+// records. Thread-safe.
+class Stage : public ResourceBase {
+ public:
+  using Done = absl::AnyInvocable<void(const Status&)>;
+
+  explicit Stage(std::string name) : name_(std::move(name)) {}
+
+  const std::string& name() const { return name_; }
+
+  // Begins a run of a producer. Returns whether it may read; if so, call EndRun.
+  // Otherwise, AwaitRun waits until it may.
+  virtual bool BeginRun(uint64_t producer) = 0;
+  // After OK, call EndRun. CANCELLED if `cancellation`, which may be null, or the
+  // stage was cancelled first.
+  virtual void AwaitRun(uint64_t producer, CancellationManager* cancellation,
+                        Done done) = 0;
+  virtual void EndRun(RunEnd end) = 0;
+  // Ends what waits, because the producers stop.
+  virtual void Cancel() = 0;
+
+  // Some of what the stage holds has become stale: drops it, and goes on if that
+  // was why the stage had ended.
+  virtual void OnRollBack() = 0;
+
+  // How often the program has said that what waits must be made again. What a run
+  // makes that began before is of no use.
+  int64_t discards() const { return discards_.load(std::memory_order_acquire); }
+
+ protected:
+  std::atomic<int64_t> discards_{0};
+
+ private:
+  const std::string name_;
+};
+
+// How a runner finds the buffer of its stage, if the session is a local one:
+// the op that opens the buffer runs in the thread that calls the session.
+
+// Where the ops that the calling thread runs leave the stage that they open;
+// null if nobody asks.
+core::WeakPtr<Stage>* ResumedStage();
+
+// Asks for it. Must live on the stack of one thread.
+class ScopedResumedStage {
+ public:
+  explicit ScopedResumedStage(core::WeakPtr<Stage>* stage);
+
+ private:
+  const ScopedThreadValue<core::WeakPtr<Stage>*> stage_;
+};
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_SOURCES_STAGE_H_
