@@ -97,6 +97,16 @@ def in_turns(
   return result
 
 
+def of_steps(steps: Mapping[str, Step], rounds: int, warm_up: int, measured: int) -> dict[str, list[Cost]]:
+  """Measures several ways like `in_turns`, in blocks of so many steps, after so many that warm up."""
+  result: dict[str, list[Cost]] = {name: [] for name in steps}
+  for turn in range(rounds):
+    for name, step in list(steps.items())[:: (-1) ** turn]:
+      cost(step, 0, warm_up)
+      result[name].append(cost(step, 0, measured))
+  return result
+
+
 def in_new_sessions(openers: Mapping[str, Open], effort: Effort) -> dict[str, list[Cost]]:
   """Measures several ways, each opened anew in each round, one at a time, in an order that alternates between rounds.
 
