@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares a stage that chooses its settings with each fixed setting of a grid, for benchmarks/autotune.md.
 
-`.venv/bin/python benchmarks/autotune.py --picture=benchmarks/autotune.svg > benchmarks/autotune.md` takes about
-85 minutes; `--quick` tries whether it works.
+`.venv/bin/python benchmarks/autotune.py > benchmarks/autotune.md` takes about 85 minutes; `--quick` tries whether it
+works.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from lib import autotune_cases as cases
 from lib import blocks
 from lib import local_cluster
 from lib import parts_command_line
-from lib import pictures
 from lib import report
 from lib import stage_turns
 from lib import timed_work
@@ -75,11 +74,10 @@ def _grid(
   return {setting: statistics.median(values) for setting, values in rounds.items()}
 
 
-def _write(results: dict[str, Any]) -> parts_command_line.Page:
+def _write(results: dict[str, Any]) -> str:
   table = [
       ("record : step, or program", "tried", "chosen", "ms per step", "best fixed", "ms per step", "chosen / best",
        report.INTERVAL, "1, 1, ms", "worst fixed, ms")]
-  bars = []
   for name in (name for name in cases.ALL if name in results):
     result = Result(*results[name])
     grid = {cases.Setting(*setting): seconds for setting, seconds in result.grid}
@@ -91,9 +89,7 @@ def _write(results: dict[str, Any]) -> parts_command_line.Page:
         str(cases.Setting(*result.best)), report.milliseconds(statistics.median(result.fixed)),
         f"{ratio.median:.3f}{' **slower**' if ratio.low > _TARGET else ''}", report.interval(ratio, digits=3),
         report.milliseconds(grid[_ONE_RECORD]), report.milliseconds(max(grid.values()))))
-    bars.append(pictures.Bar(title, *ratio))
-  return parts_command_line.Page(
-      f"""# What autotuning costs beside the best settings
+  return f"""# What autotuning costs beside the best settings
 
 {report.command("autotune")}
 
@@ -105,27 +101,25 @@ Settings are threads and capacity. *Tried* is the grid, all combinations of num_
 is above that, it is marked.
 
 In the cases with times, a record and a step each take the given time in a `tf.numpy_function`: asleep where the case
-*waits*, computing in one thread, measured in CPU time, where it *computes*. They are those of
-[preparation and step](overlap_ratios.md), and of [producers and capacity](scale.md); so are records that are filled
-with a number and not read. The model with one hidden layer is that of the [pipelines](pipelines.md), and the
-[parameter server](parameter_servers.md) has two workers; a step is {local_cluster.STEPS_AT_ONCE} of each, and the
-settings are the first one's. The others are the [models](models.md) with their default sizes and batches of
-{cases.BATCH} rows, whose lines of text SmartStage parses and prepares, because tf.data only reads them.
-In the last two, tf.data parses and prepares them as well, and reads them behind the latency of remote storage.
+*waits*, computing in one thread, measured in CPU time, where it *computes*. Some are those of
+[producers and capacity](scale.md), as are records that are filled with a number and not read. The model with one hidden
+layer is that of the [pipelines](pipelines.md), and the [parameter server](parameter_servers.md) has two workers; a step
+is {local_cluster.STEPS_AT_ONCE} of each, and the settings are the first one's. The others are the [models](models.md)
+with their default sizes and batches of {cases.BATCH} rows, whose lines of text SmartStage parses and prepares, because
+tf.data only reads them. In the last two, tf.data parses and prepares them as well, and reads them behind the latency of
+remote storage.
 
 All fixed settings of a case are open in one process and take turns, {_GRID_ROUNDS} rounds of
 {stage_turns.FULL.seconds} s, or until the times of a case repeat ({timed_work.JITTER_PERIOD:,} steps where they are
 random). They tell which is best, and what one producer with one record and the worst take. Then {cases.SESSIONS} new
 sessions of the best and of AUTOTUNE, which has {stage_turns.FULL.settling_seconds} s to choose, take
 {stage_turns.FULL.turns} turns each: chance helped the best in the rounds that chose it, and
-[equal sessions](equal_sessions.md) differ. Where turns of equal settings differ most, with a parameter server and with
+[equal sessions](results.md) differ. Where turns of equal settings differ most, with a parameter server and with
 large records, there are {cases.SESSIONS_OF_NOISY}. Behind remote storage, tf.data's own buffers fill as well while
 others are measured, so {_WITH_BUFFERS_BELOW.warm_up_seconds} s pass before each turn of
 {_WITH_BUFFERS_BELOW.seconds} s. *Chosen / best* is the median of the ratios of these turns, with its
 confidence interval. Steps that use up what a buffer held before count as long as the records that were put meanwhile,
-because they could not go on so.""",
-      pictures.bars("Time of a step with AUTOTUNE, over that with the best fixed setting",
-                    [pictures.Group("", bars)], mark=1.0))
+because they could not go on so."""
 
 
 if __name__ == "__main__":

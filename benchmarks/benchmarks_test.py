@@ -5,21 +5,18 @@ import os
 import pathlib
 import subprocess
 import sys
-from xml.etree import ElementTree
 
 import pytest
 
 _FOLDER = pathlib.Path(__file__).parent
 _PROGRAMS = {
-    "ahead": ["ahead.py", "--quick"],
-    "exactly_once": ["exactly_once.py", "--quick"],
-    "stats_hook": ["stats_hook.py", "--quick"],
+    name: [f"{name}.py", "--quick"]
+    for name in ("ahead", "autotune", "exactly_once", "models", "models_closely", "parameter_servers", "pipelines",
+                 "scale", "soak")
+} | {
     "gpu_ahead": ["gpu_ahead.py", "--device=cpu"],
     "gpu_models": ["gpu_models.py", "--device=cpu", "--models", "dssm", "--tf_data=best", "--quick"],
 }
-_WITH_PICTURES = (
-    "autotune", "autotune_soon", "default_capacity", "equal_sessions", "first_steps", "models", "models_closely",
-    "overlap_ratios", "parameter_servers", "pipelines", "scale", "soak")
 
 
 def _tables(name: str, *arguments: str) -> list[list[str]]:
@@ -50,13 +47,3 @@ def _check(tables: list[list[str]]) -> None:
 @pytest.mark.parametrize("program", _PROGRAMS)
 def test_a_benchmark_prints_its_table(program):
   _check(_tables(*_PROGRAMS[program]))
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("program", _WITH_PICTURES)
-def test_a_benchmark_prints_its_tables_and_draws_a_picture(program, tmp_path):
-  picture = tmp_path / "picture.svg"
-  _check(_tables(f"{program}.py", "--quick", f"--picture={picture}"))
-  # The background is a rectangle.
-  shapes = [element.tag.rpartition("}")[2] for element in ElementTree.parse(picture).iter()]
-  assert shapes.count("rect") + shapes.count("polyline") >= 2

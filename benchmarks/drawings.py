@@ -183,22 +183,18 @@ def steps_of_pipelines() -> dict[str, dict[str, float]]:
   }
 
 
-def _text(x: float, y: float, text: str, attributes: str = "") -> str:
-  return svg.lines(text, x, y, 200, attributes)[0][0]
-
-
 def _gain(texts: GainTexts) -> str:
-  shapes, y = [_text(10, 22, texts.title, _BOLD)], 34
+  shapes, y = [svg.text(10, 22, texts.title, _BOLD)], 34
   for batch, steps in steps_of_pipelines().items():
-    shapes.append(_text(10, y + 14, texts.batches.format(batch)))
+    shapes.append(svg.text(10, y + 14, texts.batches.format(batch)))
     y += 22
     values = [min(steps[row] for row in rows) for rows in _ROWS]
     for label, value, colour in zip(texts.labels, values, (_GREY, _AMBER, _BLUE, _GREEN), strict=True):
       width = 190 * value / max(values)
       shapes += [
-          _text(142, y + 15, label, 'text-anchor="end"'),
+          svg.text(142, y + 15, label, 'text-anchor="end"'),
           f'<rect x="150" y="{y + 2}" width="{width:.1f}" height="18" rx="2" fill="{colour}"/>',
-          _text(round(156 + width, 1), y + 16, f"{value:.1f} {texts.unit}"),
+          svg.text(round(156 + width, 1), y + 16, f"{value:.1f} {texts.unit}"),
       ]
       y += 24
     y += 6
@@ -214,7 +210,7 @@ def _overlap(texts: OverlapTexts) -> str:
       x = left + box * (first + stride * i)
       shapes += [
           f'<rect x="{x + 1}" y="{y}" width="{box - 2}" height="24" rx="3" fill="{colour}"/>',
-          _text(x + box / 2, y + 17, label.format(i + 1), f'{_MIDDLE} fill="#ffffff" font-size="12"'),
+          svg.text(x + box / 2, y + 17, label.format(i + 1), f'{_MIDDLE} fill="#ffffff" font-size="12"'),
       ]
     return shapes
 
@@ -223,19 +219,19 @@ def _overlap(texts: OverlapTexts) -> str:
     return [f'<path class="line" d="M{x} {top}V{bottom}" stroke-dasharray="3 3"/>']
 
   shapes = [
-      _text(left, 22, texts.without, _BOLD),
-      _text(left, 42, texts.step_lane),
+      svg.text(left, 22, texts.without, _BOLD),
+      svg.text(left, 42, texts.step_lane),
       *boxes(50, 0, 2, texts.read, "#b07415"),
       *boxes(50, 1, 2, texts.step, _BLUE),
       *done(6, 44, 80),
-      _text(left, 112, texts.with_stage, _BOLD),
-      _text(left, 132, texts.stage_lane),
+      svg.text(left, 112, texts.with_stage, _BOLD),
+      svg.text(left, 132, texts.stage_lane),
       *boxes(140, 0, 1, texts.read, "#b07415"),
-      _text(left, 184, texts.step_lane),
+      svg.text(left, 184, texts.step_lane),
       *boxes(192, 1, 1, texts.step, _BLUE),
       *done(4, 134, 222),
-      _text(left + box * 4 + 8, 209, texts.done),
-      _text(left + box * 6 - 8, 38, texts.done, 'text-anchor="end"'),
+      svg.text(left + box * 4 + 8, 209, texts.done),
+      svg.text(left + box * 6 - 8, 38, texts.done, 'text-anchor="end"'),
   ]
   return svg.document(texts.title, 230, shapes)
 
@@ -244,12 +240,12 @@ def _region(texts: RegionTexts) -> str:
 
   def part(y: int, kind: str, colour: str, lines: tuple[str, ...]) -> list[str]:
     frame = f'<rect class="{kind}" x="10" y="{y}" width="400" height="70" rx="6" stroke="{colour}"/>'
-    heading = _text(210, y + 20, lines[0], f"{_MIDDLE} {_BOLD}")
-    return [frame, heading, *(_text(210, y + 40 + 18 * i, line, _MIDDLE) for i, line in enumerate(lines[1:]))]
+    heading = svg.text(210, y + 20, lines[0], f"{_MIDDLE} {_BOLD}")
+    return [frame, heading, *(svg.text(210, y + 40 + 18 * i, line, _MIDDLE) for i, line in enumerate(lines[1:]))]
 
   shapes = [
       *part(10, "gain", _GREEN, texts.ahead),
-      _text(210, 100, f"↓ {texts.record}", _MIDDLE),
+      svg.text(210, 100, f"↓ {texts.record}", _MIDDLE),
       *part(112, "box", _BLUE, texts.step),
   ]
   return svg.document(texts.title, 192, shapes)
@@ -260,24 +256,24 @@ def _choice(texts: ChoiceTexts) -> str:
   for question in texts.questions:
     shapes += [
         f'<rect class="box" x="10" y="{y}" width="400" height="46" rx="6" stroke="{_BLUE}"/>',
-        _text(210, y + 19, question.text[0], _MIDDLE),
-        _text(210, y + 37, question.text[1], _MIDDLE),
-        _text(70, y + 75, f"{question.ends} →", 'text-anchor="end"'),
+        svg.text(210, y + 19, question.text[0], _MIDDLE),
+        svg.text(210, y + 37, question.text[1], _MIDDLE),
+        svg.text(70, y + 75, f"{question.ends} →", 'text-anchor="end"'),
         f'<rect class="gain" x="80" y="{y + 52}" width="330" height="42" rx="6" stroke="{_GREEN}"/>',
-        _text(245, y + 69, question.take[0], f"{_MIDDLE} {_BOLD}"),
-        _text(245, y + 86, question.take[1], _MIDDLE),
+        svg.text(245, y + 69, question.take[0], f"{_MIDDLE} {_BOLD}"),
+        svg.text(245, y + 86, question.take[1], _MIDDLE),
     ]
     y += 100
     if question.goes_on:
-      shapes.append(_text(20, y + 14, f"↓ {question.goes_on}"))
+      shapes.append(svg.text(20, y + 14, f"↓ {question.goes_on}"))
       y += 24
-  shapes.append(_text(10, y + 18, texts.then, _BOLD))
+  shapes.append(svg.text(10, y + 18, texts.then, _BOLD))
   y += 28
   for question, take in texts.extras:
     shapes += [
         f'<rect class="box" x="10" y="{y}" width="400" height="44" rx="6" stroke="{_AMBER}"/>',
-        _text(210, y + 18, question, _MIDDLE),
-        _text(210, y + 36, take, f"{_MIDDLE} {_BOLD}"),
+        svg.text(210, y + 18, question, _MIDDLE),
+        svg.text(210, y + 36, take, f"{_MIDDLE} {_BOLD}"),
     ]
     y += 52
   return svg.document(texts.title, y + 4, shapes)

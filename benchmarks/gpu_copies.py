@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from lib import blocks
 
 _CAPACITY = 4
 _WARM_UP_STEPS = 10
@@ -75,13 +75,8 @@ def _steps_per_second(record: _Record, way: str, device: str, seconds: float) ->
       sess.run(tf.global_variables_initializer())
       with tf.make_prefetch_hook().running(sess):
         run = sess.make_callable(step)
-        for _ in range(_WARM_UP_STEPS):
-          run()
-        steps, began = 0, time.perf_counter()
-        while time.perf_counter() - began < seconds:
-          run()
-          steps += 1
-        return steps / (time.perf_counter() - began)
+        blocks.cost(run, 0, _WARM_UP_STEPS)
+        return 1 / blocks.cost(run, seconds).seconds
 
 
 def main() -> int:

@@ -26,7 +26,6 @@ import tensorflow as tf
 from lib import blocks
 from lib import device_runs
 from lib import model_runs
-from lib import overlap_trace
 from lib import report
 
 from modelzoo.base import model as models
@@ -45,7 +44,6 @@ _FILES = 16
 # A block has so many steps for each record that the buffer holds, at least.
 _STEPS_PER_RECORD = 10
 _SOURCE_THREADS = (1, 8)
-_TRACED_STEPS = 10
 _SECONDS = 60
 # What is left of the budget for the end of the process.
 _END_SECONDS = 4
@@ -77,22 +75,20 @@ class Way(NamedTuple):
   # The stage, and how many records its buffer holds.
   staging: dict = {}
   capacity: int = 0
-  # Whether a profile of the GPU is of interest.
-  traced: bool = False
 
 
-def _stage(name: str, title: str, kind: str, threads: int, traced: bool = False, on_cpu: bool = False) -> Way:
+def _stage(name: str, title: str, kind: str, threads: int, on_cpu: bool = False) -> Way:
   """Returns the way with a stage. 0 producers let it choose, and its capacity, too."""
   capacity = max(4, threads) if threads else 0
   staging = dict(staging=kind, threads=threads, capacity=capacity, stage_on_cpu=on_cpu)
-  return Way(name, title, model_runs.stepping, staging, capacity or 8, traced)
+  return Way(name, title, model_runs.stepping, staging, capacity or 8)
 
 
 _STEP = Way("step", "the step alone", device_runs.step_alone)
 _SOURCES = tuple(
     Way(f"source_{threads}", f"the source alone, {threads} thread{'s' * (threads > 1)}",
         lambda run, threads=threads: device_runs.source_alone(run, threads)) for threads in _SOURCE_THREADS)
-_NONE = Way("none", "no stage", model_runs.stepping, traced=True)
+_NONE = Way("none", "no stage", model_runs.stepping)
 _TO_DEVICE = Way("prefetch_to_device", "`prefetch_to_device`", device_runs.prefetched_to_device, capacity=2)
 _AREA = Way("staging_area", "`StagingArea`", device_runs.staging_area, capacity=4)
 
@@ -101,7 +97,7 @@ def _ways(pipeline: str, on_gpu: bool) -> list[Way]:
   """Returns the ways of a pipeline; what matters most comes first."""
   on_cpu = ", stage_subgraph_on_cpu" if on_gpu else ""
   smart = [
-      _stage(f"smart_{threads or 'auto'}", f"SmartStage{on_cpu}, {what}", "smart", threads, threads == 4, on_gpu)
+      _stage(f"smart_{threads or 'auto'}", f"SmartStage{on_cpu}, {what}", "smart", threads, on_gpu)
       for threads, what in ((1, "1 producer"), (4, "4 producers"), (8, "8 producers"), (0, "AUTOTUNE"))
   ]
   # tf.data cannot copy strings to a GPU.
@@ -141,7 +137,6 @@ class Result(NamedTuple):
   cost: blocks.Cost
   # From opening the session to the end of its first step.
   first_seconds: float
-  trace: overlap_trace.Overlap | None
 
 
 def _measure(case: Case, data: pathlib.Path, on_gpu: bool, effort: Effort) -> Result:
@@ -157,16 +152,14 @@ def _measure(case: Case, data: pathlib.Path, on_gpu: bool, effort: Effort) -> Re
       chooses = case.way.staging.get("threads") == 0
       least = 1 if effort is _QUICK else _STEPS_PER_RECORD * max(1, case.way.capacity)
       blocks.cost(step, effort.settling_seconds if chooses else effort.warm_up_seconds, least // 2)
-      cost = blocks.cost(step, effort.seconds, least)
-      trace = overlap_trace.profile(step, _TRACED_STEPS) if case.way.traced and on_gpu else None
-      return Result(cost, first, trace)
+      return Result(blocks.cost(step, effort.seconds, least), first)
   finally:
     # The graph of a session that was closed has cycles; its memory must not be freed while the next is measured.
     gc.collect()
 
 
 _HEAD = ("model", "tf.data", "way", "steps/s", "ms a step", "CPU ms a step", "limit / time", "times no stage", "goal",
-         "first step, s", "kernels, ms a step", "copies to the GPU, ms a step", "of these beside kernels")
+         "first step, s")
 _LEFT = 3
 
 
@@ -186,12 +179,11 @@ class Table:
     limit = None if is_alone else self._limit(case)
     base = None if is_alone else self._costs.get(case._replace(way=_NONE).name)
     goal = _GOALS[case.model] if self._on_gpu and case.way.name.startswith("smart_") and case.pipeline == "best" else ""
-    trace = result.trace
     self._row(
         case, f"{1 / result.cost.seconds:.1f}", report.milliseconds(result.cost.seconds),
         report.milliseconds(result.cost.cpu_seconds), f"{limit / result.cost.seconds:.2f}" if limit else "",
         f"{base.seconds / result.cost.seconds:.2f}" if base else "", f"{goal:.4g}" if goal else "",
-        f"{result.first_seconds:.1f}", *(_trace_columns(trace) if trace else ("", "", "")))
+        f"{result.first_seconds:.1f}")
 
   def fail(self, case: Case, error: Exception) -> None:
     """Prints the row of a case that failed."""
@@ -218,11 +210,6 @@ class Table:
   @staticmethod
   def _print(text: str) -> None:
     print(text, flush=True)
-
-
-def _trace_columns(trace: overlap_trace.Overlap) -> tuple[str, ...]:
-  beside = f"{trace.copies_beside_kernels / trace.copies:.0%}" if trace.copies else "-"
-  return (*(f"{seconds / _TRACED_STEPS * 1e3:.2f}" for seconds in (trace.kernels, trace.copies)), beside)
 
 
 def _chosen(arguments: argparse.Namespace) -> dict[str, list[Case]]:

@@ -9,11 +9,11 @@ is known. With `--device=cpu` it tries itself on a machine without a GPU.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
+from lib import blocks
 from tensorflow.core.protobuf import rewriter_config_pb2
 
 _STREAMS = 2
@@ -91,13 +91,8 @@ def _steps_per_second(work: _Work, stream: int | None, on_gpu: bool) -> float:
       step = work.add(record, size)
     with tf.Session(config=_config()) as sess, tf.make_prefetch_hook().running(sess):
       run = sess.make_callable(step)
-      for _ in range(_WARM_UP_STEPS):
-        run()
-      steps, began = 0, time.perf_counter()
-      while time.perf_counter() - began < seconds:
-        run()
-        steps += 1
-      return steps / (time.perf_counter() - began)
+      blocks.cost(run, 0, _WARM_UP_STEPS)
+      return 1 / blocks.cost(run, seconds).seconds
 
 
 def main() -> None:

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what stages gain for the models of modelzoo/ beside the best of tf.data, for benchmarks/models.md.
 
-`.venv/bin/python benchmarks/models.py --picture=benchmarks/models.svg > benchmarks/models.md` takes about an hour;
-`--quick` tries whether it works.
+`.venv/bin/python benchmarks/models.py > benchmarks/models.md` takes about an hour; `--quick` tries whether it works.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from typing import Any
 from lib import blocks
 from lib import model_runs
 from lib import parts_command_line
-from lib import pictures
 from lib import remote_files
 from lib import report
 from lib.model_runs import Way
@@ -77,11 +75,11 @@ def _measure(name: str, files: str, quick: bool) -> blocks.Rounds:
     return rounds | alone
 
 
-def _rows(label: str, rounds: blocks.Rounds) -> tuple[list[tuple[str, ...]], list[pictures.Bar]]:
-  """Returns the rows of a model in the table, and its bars."""
+def _rows(label: str, rounds: blocks.Rounds) -> list[tuple[str, ...]]:
+  """Returns the rows of a model in the table."""
   costs = {name: blocks.median([blocks.Cost(*cost) for cost in values]) for name, values in rounds.items()}
   limit = report.limit(costs[_RECORD], costs[_STEP], os.cpu_count())
-  rows, bars = [], []
+  rows = []
   for way in (way for way in _WAYS if way in rounds):
     cost, ratio = costs[way], blocks.ratio(rounds, way, _BASE)
     slower = blocks.ratio(rounds, way, _without_stage(way)).high < _LEAST
@@ -89,12 +87,10 @@ def _rows(label: str, rounds: blocks.Rounds) -> tuple[list[tuple[str, ...]], lis
         label, way, f"{1 / cost.seconds:.1f}", report.milliseconds(cost.seconds),
         report.milliseconds(cost.cpu_seconds), f"{ratio.median:.3f}{' **slower**' if slower else ''}",
         report.interval(ratio, digits=3), f"{cost.seconds / limit:.2f}"))
-    if way != _BASE:
-      bars.append(pictures.Bar(way.replace("`", ""), *ratio))
     label = ""
   rows.append(("", "the limit", f"{1 / limit:.1f}", report.milliseconds(limit),
                report.milliseconds(limit * os.cpu_count()), "", "", "1"))
-  return rows, bars
+  return rows
 
 
 def _without_stage(way: str) -> str:
@@ -107,22 +103,18 @@ def _without_stage(way: str) -> str:
 _TITLES = {"local": "From local files", "remote": "From files behind the latency of remote storage"}
 
 
-def _write(results: dict[str, Any]) -> parts_command_line.Page:
-  tables, groups = [], []
+def _write(results: dict[str, Any]) -> str:
+  tables = []
   for files in _FILES:
     table = [("model", "way", "steps/s", "ms per step", "CPU ms per step", "times as fast as no stage", report.INTERVAL,
               "time / limit")]
     for name in models.NAMES:
       if _part(name, files) in results:
-        label = models.load(name).name
-        rows, bars = _rows(label, results[_part(name, files)])
-        table += rows
-        groups.append(pictures.Group(f"{label}, {files} files", bars))
+        table += _rows(models.load(name).name, results[_part(name, files)])
     if len(table) > 1:
       tables.append(f"## {_TITLES[files]}\n\n{report.markdown(table, left=2)}")
   text = "\n\n".join(tables)
-  return parts_command_line.Page(
-      f"""# Models, with and without stages
+  return f"""# Models, with and without stages
 
 {report.command("models")}
 
@@ -141,7 +133,7 @@ of it.
 
 In each round, each way of a model is opened in a new session, warmed up and measured, one after the other in one
 process; the numbers are medians of {_EFFORTS["local"].rounds} rounds for local files, and of
-{_EFFORTS["remote"].rounds} for remote ones. So a ratio covers what [equal sessions](equal_sessions.md) differ by. A
+{_EFFORTS["remote"].rounds} for remote ones. So a ratio covers what [equal sessions](results.md) differ by. A
 session is measured {_EFFORTS["local"].warm_up_seconds} s after its start, for {_EFFORTS["local"].seconds} s, or
 {_EFFORTS["remote"].seconds} s with remote files. tf.data's tuner may still be raising its parallelism then, and its
 buffers may still fill. [models_closely.md](models_closely.md) compares two of the ways more closely.
@@ -150,8 +142,7 @@ buffers may still fill. [models_closely.md](models_closely.md) compares two of t
 slower if the whole interval of its ratio to the same tf.data without a stage is below {_LEAST}.
 
 CPU time is that of all threads. The limit is the CPU time of a record and of a step, each measured alone without a
-stage, divided by the cores: the time of a step if no core ever idled, and running ahead cost nothing.""",
-      pictures.bars("Times as fast as without a stage, with tf.data's best", groups, mark=1.0))
+stage, divided by the cores: the time of a step if no core ever idled, and running ahead cost nothing."""
 
 
 def _part(name: str, files: str) -> str:

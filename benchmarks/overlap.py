@@ -8,15 +8,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import platform
 import statistics
-import time
-from collections.abc import Callable
 
-import numpy as np
 import tensorflow as tf
+from lib import blocks
 from lib import plain_command_line
+from lib import report
+from lib import timed_work
 from lib import ways
 
 _ROUNDS = 7
@@ -34,49 +32,31 @@ _PREPARATION = "the preparation alone"
 _STEP = "the step alone"
 
 
-def _sleep(value: np.ndarray) -> np.ndarray:
-  time.sleep(_SECONDS)
-  return value
-
-
 def _slow(value: tf.Tensor) -> tf.Tensor:
   """Returns `value` after the time that a preparation or a step takes, without keeping a core busy."""
-  return tf.ensure_shape(tf.numpy_function(_sleep, [value], value.dtype), value.shape)
+  return timed_work.slow(value, lambda _: _SECONDS * 1e3)
 
 
 def _dataset() -> tf.data.Dataset:
-  return tf.data.Dataset.from_tensors(1.0).repeat().map(lambda value: (_slow(value),))
+  return tf.data.Dataset.from_tensors(1).repeat().map(lambda value: (_slow(value),))
 
 
-_SOURCE = ways.Source(lambda: [_slow(tf.constant(1.0))], _dataset)
+_SOURCE = ways.Source(lambda: [_slow(tf.constant(1))], _dataset)
 
 
 def _step(record: ways.Record) -> tf.Operation:
   return _slow(record[0]).op
 
 
-def _seconds(step: Callable[[], None]) -> float:
-  """Returns the mean seconds of a step."""
-  for _ in range(_WARM_UP_STEPS):
-    step()
-  began = time.perf_counter()
-  for _ in range(_MEASURED_STEPS):
-    step()
-  return (time.perf_counter() - began) / _MEASURED_STEPS
-
-
 def _measure() -> dict[str, list[float]]:
-  """Returns the seconds of a step in each round. The ways take turns, in an order that alternates between rounds."""
+  """Returns the seconds of a step in each round."""
   with contextlib.ExitStack() as stack:
     steps = {name: stack.enter_context(ways.step_of(way, _SOURCE, _step)) for name, way in _WAYS.items()}
     preparation = ways.step_of(ways.no_stage, _SOURCE, lambda record: record[0].op)
-    step = ways.step_of(ways.no_stage, _SOURCE._replace(record=lambda: [tf.constant(1.0)]), _step)
+    step = ways.step_of(ways.no_stage, _SOURCE._replace(record=lambda: [tf.constant(1)]), _step)
     steps |= {_PREPARATION: stack.enter_context(preparation), _STEP: stack.enter_context(step)}
-    rounds: dict[str, list[float]] = {name: [] for name in steps}
-    for turn in range(_ROUNDS):
-      for name, run in list(steps.items())[:: (-1) ** turn]:
-        rounds[name].append(_seconds(run))
-    return rounds
+    costs = blocks.of_steps(steps, _ROUNDS, _WARM_UP_STEPS, _MEASURED_STEPS)
+    return {name: [cost.seconds for cost in values] for name, values in costs.items()}
 
 
 def main() -> None:
@@ -84,10 +64,7 @@ def main() -> None:
   rounds = _measure()
   medians = {name: statistics.median(values) for name, values in rounds.items()}
   limit = max(medians[_PREPARATION], medians[_STEP])
-  table = [
-      ("way", "steps/s", "ms per step", "min–max", "ratio to the limit", "ratio to the sleep"),
-      ("---", "---:", "---:", "---:", "---:", "---:"),
-  ]
+  table = [("way", "steps/s", "ms per step", "min–max", "ratio to the limit", "ratio to the sleep")]
   for name, seconds in medians.items():
     table.append((
         name,
@@ -98,12 +75,12 @@ def main() -> None:
         f"{seconds / _SECONDS:.3f}",
     ))
   milliseconds = f"{_SECONDS * 1e3:.0f} ms"
-  print("# How much of the preparation a stage hides\n")
-  print(
-      "`.venv/bin/python benchmarks/overlap.py > benchmarks/overlap.md`, one run on"
-      f" {os.cpu_count()} cores, {platform.system()} {platform.machine()}.\n")
-  print("\n".join(f"| {' | '.join(row)} |" for row in table))
-  print(f"""
+  print(f"""# How much of the preparation a stage hides
+
+{report.command("overlap")}
+
+{report.markdown(table)}
+
 The preparation of a record sleeps for {milliseconds}, and so does a step, each in a `tf.numpy_function`, so that
 they do not compete for a core. The limit is the longer of the two, measured alone; it exceeds {milliseconds} by the
 delay of the sleep and the call of the Python function. `tf.staged` should take at most {_TARGET} times the limit.

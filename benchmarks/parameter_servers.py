@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains DLRM with a parameter server and two workers behind a network's delay, for benchmarks/parameter_servers.md.
 
-`.venv/bin/python benchmarks/parameter_servers.py --picture=benchmarks/parameter_servers.svg >
+`.venv/bin/python benchmarks/parameter_servers.py >
 benchmarks/parameter_servers.md` takes about 15 minutes; `--quick` tries whether it works.
 """
 
@@ -18,7 +18,6 @@ from lib import blocks
 from lib import local_cluster
 from lib import model_runs
 from lib import parts_command_line
-from lib import pictures
 from lib import report
 
 from modelzoo.base import model as models
@@ -77,28 +76,23 @@ def _measure(delay: float, quick: bool) -> dict[str, list[blocks.Cost]]:
     return {name: [blocks.Cost(*(value / count for value in cost)) for cost in costs] for name, costs in rounds.items()}
 
 
-def _write(results: dict[str, Any]) -> parts_command_line.Page:
+def _write(results: dict[str, Any]) -> str:
   table: list[tuple[str, ...]] = [
       ("one-way delay", "way", "steps/s", "ms per step", "CPU ms per step", "times as fast as no stage",
        report.INTERVAL, "time / limit")]
-  groups = []
   for key, rounds in results.items():
     costs = {name: blocks.median([blocks.Cost(*cost) for cost in values]) for name, values in rounds.items()}
     limit = costs[_BASE].cpu_seconds / os.cpu_count()
     label = f"{_DELAYS[key] * 1e6:.0f} µs"
-    bars = []
     for way, cost in costs.items():
       ratio = blocks.ratio(rounds, way, _BASE)
       table.append((
           label if way == _BASE else "", way, f"{1 / cost.seconds:.1f}", report.milliseconds(cost.seconds),
           report.milliseconds(cost.cpu_seconds), f"{ratio.median:.3f}", report.interval(ratio, digits=3),
           f"{cost.seconds / limit:.2f}"))
-      bars.append(pictures.Bar(way.replace("`", ""), *ratio))
     table.append(("", "the limit", f"{1 / limit:.1f}", report.milliseconds(limit),
                   report.milliseconds(limit * os.cpu_count()), "", "", "1"))
-    groups.append(pictures.Group(f"{label} under way", bars[1:]))
-  return parts_command_line.Page(
-      f"""# A parameter server and two workers
+  return f"""# A parameter server and two workers
 
 {report.command("parameter_servers")}
 
@@ -115,8 +109,7 @@ cores, adds to it, also in the first case.
 The servers of a delay are in one process. In each round, each way is opened in new sessions, warmed up and measured,
 one after the other; the numbers are medians of {_EFFORT.rounds} rounds, the interval that of the median of their
 ratios. A worker runs {local_cluster.STEPS_AT_ONCE} steps, then waits for the other. CPU time is that of all servers,
-without the proxy. The limit is the CPU time of a step of the base, divided by the cores.""",
-      pictures.bars("Times as fast as without a stage", groups, mark=1.0))
+without the proxy. The limit is the CPU time of a step of the base, divided by the cores."""
 
 
 if __name__ == "__main__":

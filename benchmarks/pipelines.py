@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Feeds one model by every kind of input pipeline, with equal work, for benchmarks/pipelines.md.
 
-`.venv/bin/python benchmarks/pipelines.py --picture=benchmarks/pipelines.svg > benchmarks/pipelines.md` takes about
-seven minutes; `--quick` tries whether it works.
+`.venv/bin/python benchmarks/pipelines.py > benchmarks/pipelines.md` takes about seven minutes; `--quick` tries whether
+it works.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import tensorflow as tf
 from lib import blocks
 from lib import hidden_layer
 from lib import parts_command_line
-from lib import pictures
 from lib import report
 from lib import ways
 
@@ -82,13 +81,12 @@ def _measure(batch: int, quick: bool) -> blocks.Rounds:
   return blocks.in_new_sessions(openers, _QUICK_EFFORT if quick else _EFFORT)
 
 
-def _table(rounds: blocks.Rounds) -> tuple[str, list[pictures.Bar]]:
+def _table(rounds: blocks.Rounds) -> str:
   costs = {name: blocks.median([blocks.Cost(*cost) for cost in values]) for name, values in rounds.items()}
   limit = report.limit(costs[_RECORD], costs[_STEP], os.cpu_count())
   rows: list[tuple[str, ...]] = [
       ("way", "steps/s", "ms per step", "CPU ms per step", "times as fast as `feed_dict`", report.INTERVAL,
        "time / limit")]
-  found = []
   for name, cost in costs.items():
     alone = name in (_RECORD, _STEP)
     ratio = blocks.ratio(rounds, name, _BASE)
@@ -96,22 +94,14 @@ def _table(rounds: blocks.Rounds) -> tuple[str, list[pictures.Bar]]:
         name, f"{1 / cost.seconds:.1f}", report.milliseconds(cost.seconds), report.milliseconds(cost.cpu_seconds),
         "" if alone else f"{ratio.median:.3f}", "" if alone else report.interval(ratio, digits=3),
         "" if alone else f"{cost.seconds / limit:.2f}"))
-    if not alone:
-      found.append(pictures.Bar(name.replace("`", ""), *ratio))
   rows.append(("the limit", f"{1 / limit:.1f}", report.milliseconds(limit), report.milliseconds(limit * os.cpu_count()),
                "", "", "1"))
-  return report.markdown(rows), found
+  return report.markdown(rows)
 
 
-def _write(results: dict[str, Any]) -> parts_command_line.Page:
-  tables, groups = [], []
-  for name, rounds in results.items():
-    table, bars = _table(rounds)
-    tables.append(f"## Batches of {name} rows\n\n{table}")
-    groups.append(pictures.Group(f"batches of {name} rows", bars))
-  text = "\n\n".join(tables)
-  return parts_command_line.Page(
-      f"""# One model, fed by every kind of pipeline
+def _write(results: dict[str, Any]) -> str:
+  text = "\n\n".join(f"## Batches of {name} rows\n\n{_table(rounds)}" for name, rounds in results.items())
+  return f"""# One model, fed by every kind of pipeline
 
 {report.command("pipelines")}
 
@@ -127,8 +117,7 @@ as fast* is the median of the ratios of the rounds, with its confidence interval
 
 CPU time is that of all threads. *The record alone* only computes records; *the step alone* trains on one record that
 is in memory. The limit is the sum of their CPU times, divided by the cores: the time of a step if no core ever idled,
-and handing over a record cost nothing.""",
-      pictures.bars("Times as fast as a placeholder that is fed", groups, mark=1.0))
+and handing over a record cost nothing."""
 
 
 if __name__ == "__main__":

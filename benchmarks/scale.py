@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures stages of 1 to 8 producers, 1 to 64 records and up to 64 MB a record, for benchmarks/scale.md.
 
-`.venv/bin/python benchmarks/scale.py --picture=benchmarks/scale.svg > benchmarks/scale.md` takes about two minutes;
-`--quick` tries whether it works.
+`.venv/bin/python benchmarks/scale.py > benchmarks/scale.md` takes about two minutes; `--quick` tries whether it works.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from typing import NamedTuple
 import tensorflow as tf
 from lib import blocks
 from lib import parts_command_line
-from lib import pictures
 from lib import report
 from lib import timed_work
 from lib import ways
@@ -162,27 +160,20 @@ def _memory_row(size: int, capacity: int, memory: Memory) -> tuple[str, ...]:
           report.milliseconds(memory.seconds), report.milliseconds(memory.cpu_seconds))
 
 
-def _write(results: dict[str, Any]) -> parts_command_line.Page:
+def _write(results: dict[str, Any]) -> str:
   producers = [("record", "producers", "records/s", "ms a record", "CPU ms a record", "times as fast as one",
                 report.INTERVAL, "time / limit")]
-  groups = []
   for kind in _COMPUTING:
     if kind in results:
       producers += _producers_rows(kind, results[kind])
-      groups.append(pictures.Group(
-          f"producers, a record {kind} {_RECORD_MILLISECONDS} ms",
-          [pictures.Bar(name, *blocks.ratio(results[kind], name, "1")) for name in results[kind]]))
   capacities = [("capacity", "ms per step", "CPU ms per step", "times as fast as one", report.INTERVAL, "time / limit")]
   capacities += _capacity_rows(results["capacity"])
-  groups.append(pictures.Group(
-      "capacity", [pictures.Bar(name, *blocks.ratio(results["capacity"], name, "1")) for name in results["capacity"]]))
   memory = [("MB a record", "capacity", "capacity × record, MB", "the buffer's own count, MB", "memory when full, MB",
              "memory after steps, MB", "full / (capacity + 1) records", "ms per step", "CPU ms per step")]
   for name, size, capacity in _memory_parts():
     if name in results:
       memory.append(_memory_row(size, capacity, Memory(*results[name])))
-  return parts_command_line.Page(
-      f"""# Stages of many producers, many records and large records
+  return f"""# Stages of many producers, many records and large records
 
 {report.command("scale")}
 
@@ -214,8 +205,7 @@ than a MB, they include what the stage and its threads need. MB are 2²⁰ bytes
 
 The stages of a table of *producers* and *capacity* are open in one process and take turns; the numbers are medians of
 {_ROUNDS} rounds, and of {_MEMORY_STEPS} blocks of 3 steps for *memory*. *Times as fast* is the median of the ratios of
-the rounds, with its confidence interval beside it.""",
-      pictures.bars("Times as fast as with one", groups, mark=1.0))
+the rounds, with its confidence interval beside it."""
 
 
 def _memory_parts() -> Iterator[tuple[str, int, int]]:

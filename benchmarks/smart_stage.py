@@ -8,8 +8,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -17,8 +15,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
+from lib import blocks
 from lib import pass_graph
 from lib import plain_command_line
+from lib import report
 
 # Sizes of graphs, without and with Grappler, which needs minutes for the largest ones.
 _START_NODES = {False: (1_000, 14_000, 50_000, 200_000), True: (1_000, 14_000)}
@@ -69,9 +69,11 @@ def _first_step(graph: tf.Graph, smart_stage: Options, grappler: bool) -> float:
 
 def _start_row(nodes: int, grappler: bool) -> tuple[str, ...]:
   graph = pass_graph.make(nodes)
-  ways = {"plain": lambda: _first_step(graph, None, grappler), "smart": lambda: _first_step(graph, {}, grappler)}
-  if hasattr(tf, "staging"):
-    ways["explain"] = lambda: _seconds(lambda: tf.staging.explain(graph, _config({})))
+  ways = {
+      "plain": lambda: _first_step(graph, None, grappler),
+      "smart": lambda: _first_step(graph, {}, grappler),
+      "explain": lambda: _seconds(lambda: tf.staging.explain(graph, _config({}))),
+  }
   rounds: dict[str, list[float]] = {name: [] for name in ways}
   began = time.perf_counter()
   fewest, most = _START_ROUNDS
@@ -81,12 +83,11 @@ def _start_row(nodes: int, grappler: bool) -> tuple[str, ...]:
     for name, way in list(ways.items())[:: (-1) ** turn]:
       rounds[name].append(way())
   medians = {name: statistics.median(values) for name, values in rounds.items()}
-  explain = f"{medians['explain']:.3f}" if "explain" in medians else "–"
   plain, smart = medians["plain"], medians["smart"]
   ratio = statistics.median(s / p for p, s in zip(rounds["plain"], rounds["smart"], strict=True))
   return (
       f"{nodes:,}", "on" if grappler else "off", f"{plain:.3f}", f"{smart:.3f}", f"{smart - plain:.3f}", f"{ratio:.2f}",
-      explain)
+      f"{medians['explain']:.3f}")
 
 
 def _seconds(run: Callable[[], object]) -> float:
@@ -180,20 +181,12 @@ def _step_seconds() -> dict[str, list[float]]:
     # Only one way is open at a time; otherwise a stage would fill its buffer while another way is measured.
     for name, (make_features, smart_stage) in list(_WAYS.items())[:: (-1) ** turn]:
       with _open(make_features, smart_stage) as step:
-        for _ in range(_WARM_UP_STEPS):
-          step()
-        began = time.perf_counter()
-        for _ in range(_MEASURED_STEPS):
-          losses[name] = step()
-        rounds[name].append((time.perf_counter() - began) / _MEASURED_STEPS)
+        blocks.cost(step, 0, _WARM_UP_STEPS)
+        rounds[name].append(blocks.cost(step, 0, _MEASURED_STEPS).seconds)
+        losses[name] = step()
   # All ways train on the same records in the same order.
   np.testing.assert_allclose(list(losses.values()), losses[_PLAIN], rtol=1e-2)
   return rounds
-
-
-def _table(rows: list[tuple[str, ...]]) -> str:
-  rule = ("---", *("---:" for _ in rows[0][1:]))
-  return "\n".join(f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]])
 
 
 def main() -> None:
@@ -212,12 +205,14 @@ def main() -> None:
         f"{medians[_PLAIN] / seconds:.2f}",
         f"{medians[_DATASET] / seconds:.2f}",
     ))
-  print("# The cost of SmartStage's start, and the gain\n")
-  print(
-      "`.venv/bin/python benchmarks/smart_stage.py > benchmarks/smart_stage.md`, one run on"
-      f" {os.cpu_count()} cores, {platform.system()} {platform.machine()}.\n")
-  print(f"## The first step\n\n{_table(starts)}")
-  print(f"""
+  print(f"""# The cost of SmartStage's start, and the gain
+
+{report.command("smart_stage")}
+
+## The first step
+
+{report.markdown(starts)}
+
 The table shows the seconds from the creation of a session to the end of its first training step: the initialiser of
 the variable, the start of the stage and the step, with and without `do_smart_stage`. Half of the nodes depend only on
 an iterator, the other half also on a variable; each node adds two earlier ones, and the last one updates the variable.
@@ -227,7 +222,7 @@ partition, but it receives the graph from Python.
 
 ## The gain
 
-{_table(steps)}
+{report.markdown(steps)}
 
 A record has {_BATCH} rows. The work on a row cleans, splits and pads up to {_WORDS} words, crosses them with a pair
 of two other columns, hashes the results, and bucketizes 16 numbers. The training has an embedding of {_BUCKETS:,}

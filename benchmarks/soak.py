@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lets stages run and be interrupted for a long time, and watches the memory and the threads of the process.
 
-`.venv/bin/python benchmarks/soak.py --picture=benchmarks/soak.svg > benchmarks/soak.md` takes 30 minutes; `--minutes`
-sets another time, `--quick` tries whether it works. Exits with status 1 if a record is lost, repeated or misplaced.
+`.venv/bin/python benchmarks/soak.py > benchmarks/soak.md` takes 30 minutes; `--minutes` sets another time, `--quick`
+tries whether it works. Exits with status 1 if a record is lost, repeated or misplaced.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from lib import curves
 from lib import interrupted_run
 from lib import report
 from lib.interrupted_run import Account
@@ -124,7 +123,6 @@ def main() -> int:
   parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
   parser.add_argument("--minutes", type=float, default=30.0)
   parser.add_argument("--quick", action="store_true")
-  parser.add_argument("--picture", type=pathlib.Path, help="where to write the picture")
   arguments = parser.parse_args()
   if arguments.quick:
     watch = _soak(0.05, _QUICK_EPOCH)
@@ -139,14 +137,6 @@ def main() -> int:
       f" initialisations, {account.restarts:,} restarts of a stage and {account.checkpoints:,} checkpoints, each with a"
       f" new session. In the second half, the resident memory grew by {_growth(samples):.1f} MiB an hour.\n")
   print(_table(samples))
-  if arguments.picture:
-    columns = (
-        curves.Curve("resident memory, MiB", [sample.resident / _MIB for sample in samples]),
-        curves.Curve("bytes in buffers, KiB", [sample.buffered / 1024 for sample in samples]),
-        curves.Curve("threads", [sample.threads for sample in samples]),
-    )
-    arguments.picture.write_text(
-        curves.curves("A process with stages that are interrupted", [s.minutes for s in samples], "minutes", columns))
   return 0 if account.faultless else 1
 
 

@@ -8,16 +8,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import platform
 import statistics
-import time
-from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from lib import blocks
 from lib import plain_command_line
+from lib import report
 from lib import ways
 
 _CAPACITIES = (1, 8)
@@ -42,15 +39,7 @@ _WAYS: dict[str, ways.Way] = {
 }
 
 
-class Cost(NamedTuple):
-  """Microseconds of one step."""
-
-  wall: float
-  # The sum over all threads.
-  cpu: float
-
-
-def constants(count: int, shape: tuple[int, ...]) -> ways.Source:
+def _constants(count: int, shape: tuple[int, ...]) -> ways.Source:
   """Returns a source whose records are constants of the graph; they are in memory and are passed by reference."""
   values = [np.full(shape, i, np.float32) for i in range(count)]
 
@@ -60,41 +49,26 @@ def constants(count: int, shape: tuple[int, ...]) -> ways.Source:
   return ways.Source(record, lambda: tf.data.Dataset.from_tensors(tuple(record())).repeat())
 
 
-def _cost(step: Callable[[], None]) -> Cost:
-  for _ in range(_WARM_UP_STEPS):
-    step()
-  wall, cpu = time.perf_counter(), time.process_time()
-  for _ in range(_MEASURED_STEPS):
-    step()
-  wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-  return Cost(wall / _MEASURED_STEPS * 1e6, cpu / _MEASURED_STEPS * 1e6)
-
-
-def costs(source: ways.Source, capacity: int) -> dict[str, list[Cost]]:
-  """Returns the cost of each way in each round. The ways take turns, in an order that alternates between rounds."""
+def _costs(source: ways.Source, capacity: int) -> blocks.Rounds:
   with contextlib.ExitStack() as stack:
     steps = {
         name: stack.enter_context(ways.step_of(way, source, ways.computed, capacity)) for name, way in _WAYS.items()
     }
-    rounds: dict[str, list[Cost]] = {name: [] for name in steps}
-    for turn in range(_ROUNDS):
-      for name, step in list(steps.items())[:: (-1) ** turn]:
-        rounds[name].append(_cost(step))
-    return rounds
+    return blocks.of_steps(steps, _ROUNDS, _WARM_UP_STEPS, _MEASURED_STEPS)
 
 
-def cells(rounds: dict[str, list[Cost]]) -> dict[str, tuple[str, ...]]:
+def _cells(rounds: blocks.Rounds) -> dict[str, tuple[str, ...]]:
   """Returns the table's cells for each way, for one kind of record and one capacity."""
-  walls = {name: statistics.median(cost.wall for cost in values) for name, values in rounds.items()}
+  walls = {name: statistics.median(cost.seconds for cost in values) for name, values in rounds.items()}
   best_other = min(wall for name, wall in walls.items() if name not in (_STAGED, _NO_STAGE))
   result = {}
   for name, values in rounds.items():
-    quarter, _, three_quarters = statistics.quantiles((cost.wall for cost in values), n=4)
+    quarter, _, three_quarters = statistics.quantiles((cost.seconds * 1e6 for cost in values), n=4)
     result[name] = (
-        f"{walls[name]:.0f}",
+        f"{walls[name] * 1e6:.0f}",
         f"{quarter:.0f}–{three_quarters:.0f}",
         f"{walls[name] / best_other:.2f}",
-        f"{statistics.median(cost.cpu for cost in values):.0f}",
+        f"{statistics.median(cost.cpu_seconds for cost in values) * 1e6:.0f}",
     )
   return result
 
@@ -103,22 +77,20 @@ def main() -> None:
   tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
   columns = ("µs per step", "middle half", "ratio to the best other", "CPU µs")
   table: list[tuple[str, ...]] = [
-      ("record", "way", *(f"{column}, {capacity}" for capacity in _CAPACITIES for column in columns)),
-      ("---", "---", *("---:" for _ in _CAPACITIES for _ in columns)),
-  ]
+      ("record", "way", *(f"{column}, {capacity}" for capacity in _CAPACITIES for column in columns))]
   for title, (count, shape) in _RECORDS.items():
-    source = constants(count, shape)
-    by_capacity = [cells(costs(source, capacity)) for capacity in _CAPACITIES]
+    source = _constants(count, shape)
+    by_capacity = [_cells(_costs(source, capacity)) for capacity in _CAPACITIES]
     for name in _WAYS:
       table.append((title, name, *(cell for found in by_capacity for cell in found[name])))
       title = ""
-  print("# The cost of a stage per step\n")
-  print(
-      "`.venv/bin/python benchmarks/stage_overhead.py > benchmarks/stage_overhead.md`, one run on"
-      f" {os.cpu_count()} cores, {platform.system()} {platform.machine()}.\n")
-  print("\n".join(f"| {' | '.join(row)} |" for row in table))
   capacities = " and ".join(str(capacity) for capacity in _CAPACITIES)
-  print(f"""
+  print(f"""# The cost of a stage per step
+
+{report.command("stage_overhead")}
+
+{report.markdown(table, left=2)}
+
 The table shows the cost of the put, the take and the runner, for records that cost nothing to compute. The source
 is one `tf.constant` per component, passed by reference; for `tf.data` it is `Dataset.from_tensors` of the same
 constants, repeated. A step is one call of what `session.make_callable` returns for an `IdentityN` of all

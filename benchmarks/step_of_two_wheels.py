@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-# Equal sessions differ by several percent (equal_sessions.md), so there are several pairs of processes.
+# Equal sessions differ by several percent (results.md), so there are several pairs of processes.
 _PAIRS = 8
 _BLOCKS = 16
 _STEPS_PER_BLOCK = 1500

@@ -51,7 +51,7 @@ command_of() {
         tensorflow_staging/python/ahead/ahead_test.py)
       ;;
     exactly_once) command=("$venv/bin/python" benchmarks/exactly_once.py) ;;
-    soak) command=("$venv/bin/python" benchmarks/soak.py "--picture=$logs/soak.svg") ;;
+    soak) command=("$venv/bin/python" benchmarks/soak.py) ;;
     sessions) command=(env STAGING_SESSIONS=1000 "$venv/bin/pytest" tests/faults/many_stages_test.py) ;;
     closes)
       command=(env STAGING_CLOSES=5000 "$venv/bin/pytest" tests/closing/closing_at_random_test.py)

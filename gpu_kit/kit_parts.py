@@ -18,7 +18,6 @@ class Part(NamedTuple):
     command: Its program and arguments, for the kit's Python; {device} stands for "gpu" or "cpu".
     is_test: Whether it is files of tests for pytest.
     prints_markdown: Whether what it prints belongs into the report.
-    needs_gpu: Whether it cannot be tried without a GPU.
     trial: More arguments on a CPU, where a part only tries itself.
     environment: Variables that it needs besides those of all parts.
   """
@@ -28,7 +27,6 @@ class Part(NamedTuple):
   command: tuple[str, ...]
   is_test: bool = False
   prints_markdown: bool = True
-  needs_gpu: bool = False
   trial: tuple[str, ...] = ()
   environment: tuple[tuple[str, str], ...] = ()
 
@@ -49,9 +47,8 @@ def _model(name: str, seconds: float) -> Part:
 # What answers most in the least time comes first. Without the driver's compiler, a kernel without machine code is an
 # error.
 PARTS = (
-    Part("libraries", 15, ("gpu_kit/cuda_libraries.py", "packages/nvidia")),
+    Part("libraries", 15, ("gpu_kit/load_libraries.py", "packages/nvidia")),
     Part("native", 40, ("gpu_kit/warm_up.py", "--device", _DEVICE), environment=(("CUDA_DISABLE_PTX_JIT", "1"),)),
-    Part("launch", 15, ("gpu_kit/launch.py", "bin/launch"), needs_gpu=True),
     _test("values", 60, "gpu_values", "gpu_streams"),
     _test("function", 45, "gpu_ahead"),
     Part("overlap", 30, ("benchmarks/gpu_overlap.py", "--device", _DEVICE)),

@@ -18,6 +18,7 @@ import kit_parts
 import machine as machines
 import report
 
+_FOLDER = pathlib.Path(__file__).resolve().parent.parent
 _MACHINE_SECONDS = 20
 # Of a part's time, what its program gets for imports and for its end.
 _START_SECONDS = 8
@@ -30,15 +31,14 @@ class _Run:
 
   def __init__(self, arguments: argparse.Namespace):
     self._budget = budget.Budget(arguments.seconds)
-    self._folder = pathlib.Path(__file__).resolve().parent.parent
     self._device = arguments.device
     self._report = arguments.report
     self._report.parent.mkdir(parents=True, exist_ok=True)
     self._printed = self._report.with_name(self._report.name + ".log").open("a", buffering=1)
-    self._logs = self._folder / "logs"
+    self._logs = _FOLDER / "logs"
     self._logs.mkdir(exist_ok=True)
     self._junit: list[pathlib.Path] = []
-    self._about = json.loads((self._folder / "kit.json").read_text())
+    self._about = json.loads((_FOLDER / "kit.json").read_text())
     self._machine: machines.Machine | None = None
     self._problem: str | None = "This machine was not looked at."
     self._steps: list[report.Step] = []
@@ -53,8 +53,6 @@ class _Run:
     for part in chosen:
       if self._device == "gpu" and self._problem:
         self._skip(part, "not run: there is no GPU to use")
-      elif self._device == "cpu" and part.needs_gpu:
-        self._skip(part, "not run: it needs a GPU")
       elif part.is_test:
         self._test(part)
       else:
@@ -78,7 +76,7 @@ class _Run:
     self._junit.append(results)
     self._step(part._replace(prints_markdown=False, command=(
         "-m", "pytest", "-v", "-p", "no:cacheprovider", f"--junitxml={results}", "-o", "junit_family=xunit1",
-        f"--basetemp={self._folder / 'tests'}", *part.command)))
+        f"--basetemp={_FOLDER / 'tests'}", *part.command)))
 
   def _step(self, part: kit_parts.Part) -> bool:
     self._print(f"## {part.name}, at most {min(part.seconds, self._budget.left()):.0f} s")
@@ -90,7 +88,7 @@ class _Run:
         path.unlink(missing_ok=True)
     command = [sys.executable, "-s", *part.arguments(self._device)]
     result = self._budget.run(
-        command, part.seconds, log, self._environment(part), self._folder, output, self._print)
+        command, part.seconds, log, self._environment(part), _FOLDER, output, self._print)
     self._print(f"{part.name}: {result.outcome}, {result.seconds:.1f} s")
     self._steps.append(report.Step(part.name, result, log, output))
     self._write()
@@ -98,21 +96,21 @@ class _Run:
 
   def _skip(self, part: kit_parts.Part, reason: str) -> None:
     self._print(f"{part.name}: {reason}")
-    self._steps.append(report.Step(part.name, budget.Result(self._device == "cpu", reason, 0), self._logs / "missing"))
+    self._steps.append(report.Step(part.name, budget.Result(False, reason, 0), self._logs / "missing"))
     self._write()
 
   def _environment(self, part: kit_parts.Part) -> dict[str, str]:
-    folders = [str(self._folder / "lib"), str(self._folder / _CUPTI)]
+    folders = [str(_FOLDER / "lib"), str(_FOLDER / _CUPTI)]
     if self._machine and self._machine.driver and "/" in self._machine.driver:
       folders.append(os.path.dirname(self._machine.driver))
     folders += filter(None, [os.environ.get("LD_LIBRARY_PATH_OF_MACHINE")])
     return os.environ | {
         "LD_LIBRARY_PATH": ":".join(folders),
-        "PYTHONPATH": str(self._folder / "packages"),
+        "PYTHONPATH": str(_FOLDER / "packages"),
         "PYTHONNOUSERSITE": "1",
         "PYTHONUNBUFFERED": "1",
         # Keep what the driver compiles.
-        "CUDA_CACHE_PATH": str(self._folder / "cuda-cache"),
+        "CUDA_CACHE_PATH": str(_FOLDER / "cuda-cache"),
         "CUDA_CACHE_MAXSIZE": str(2 << 30),
         # Programs that follow each other may overlap a little.
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
@@ -136,8 +134,8 @@ class _Run:
 
 def main() -> int:
   parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-  parser.add_argument("--seconds", type=float, required=True, help="the time for all parts together")
-  parser.add_argument("--report", type=pathlib.Path, required=True, help="the file to write")
+  parser.add_argument("--seconds", type=float, default=300, help="the time for all parts together")
+  parser.add_argument("--report", type=pathlib.Path, default=_FOLDER / "report.md", help="the file to write")
   parser.add_argument("--only", action="append", default=[], metavar="PART", help="run this part, and others so named")
   parser.add_argument("--stretch", type=float, default=1, help="how many times as long each part may take")
   parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu", help="cpu tries the parts themselves")

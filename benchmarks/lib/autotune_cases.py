@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What autotune.py and default_capacity.py measure: stages whose settings are given, in sessions that train."""
+"""What autotune.py measures: stages whose settings are given, in sessions that train."""
 
 from __future__ import annotations
 
@@ -251,25 +251,4 @@ ALL: dict[str, Case] = {
     "cluster_3000": _behind(3000),
 } | {name: _model(name) for name in models.NAMES} | {
     f"{name}_remote": _remote(name) for name in ("dlrm", "wide_and_deep")
-}
-
-
-def _ratio(record: int, step: int, threads: tuple[int, ...], computes: bool = False) -> Case:
-  """Returns the case of records and steps that take so many milliseconds, with a capacity that the stage chooses."""
-  title = f"{'computes' if computes else 'waits'} {record} : {step} ms"
-  grid = Grid(threads, (tf.data.AUTOTUNE,))
-  return _times(title, lambda number: record, lambda number: step, computes, grid)
-
-
-# The share of the step that a record takes decides how many producers it needs: from a quarter of one to 32.
-SOON: dict[str, Case] = {
-    "waits_2_8": _ratio(2, 8, (1, 4, 16)),
-    "waits_4_4": _ratio(4, 4, (1, 4, 16)),
-    "waits_6_2": _ratio(6, 2, (1, 4, 8, 16)),
-    "waits_20_3": _ratio(20, 3, (1, 8, 16, 32)),
-    "waits_30_2": _ratio(30, 2, (1, 8, 16, 32)),
-    "waits_64_2": _ratio(64, 2, (1, 16, 32, 64)),
-    "computes_2_8": _ratio(2, 8, (1, 4), computes=True),
-    "computes_6_2": _ratio(6, 2, (1, 2, 4, 8), computes=True),
-    "computes_30_2": _ratio(30, 2, (1, 2, 8, 15, 30), computes=True),
 }

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import NamedTuple
-from typing import TypeVar
 
 _LEAST_STEPS = 3
 # A stage, and tf.data's own prefetch, hold a few records each when a block begins.
@@ -52,9 +51,6 @@ class Ratio(NamedTuple):
   high: float
 
 
-# Runs a step for so many seconds, and so often at least; returns what was measured.
-Measured = TypeVar("Measured")
-Measure = Callable[[Step, float, int], Measured]
 # The cost of each way in each round.
 Rounds = Mapping[str, Sequence[Cost]]
 
@@ -76,8 +72,7 @@ def in_turns(
     seconds: float,
     rounds: int,
     least_steps: int = _LEAST_STEPS,
-    measure: Measure[Measured] = cost,
-) -> dict[str, list[Measured]]:
+) -> dict[str, list[Cost]]:
   """Measures several ways, which take turns in an order that alternates between rounds.
 
   Args:
@@ -86,27 +81,36 @@ def in_turns(
       has filled its buffer while others were measured.
     rounds: How often each is measured.
     least_steps: How many steps a block has at least, however long they take.
-    measure: Measures a block.
 
   Returns:
-    What was measured of each way in each round.
+    The cost of a step of each way in each round.
   """
   each = seconds / len(steps) / (rounds + 1)
   for step in steps.values():
     cost(step, each)
-  result: dict[str, list[Measured]] = {name: [] for name in steps}
+  result: dict[str, list[Cost]] = {name: [] for name in steps}
   for turn in range(rounds):
     for name, step in list(steps.items())[:: (-1) ** turn]:
       _wait_until_idle()
       cost(step, each / 3, _LEAST_WARM_UP_STEPS)
-      result[name].append(measure(step, each * 2 / 3, least_steps))
+      result[name].append(cost(step, each * 2 / 3, least_steps))
+  return result
+
+
+def of_steps(steps: Mapping[str, Step], rounds: int, warm_up: int, measured: int) -> dict[str, list[Cost]]:
+  """Measures several ways like `in_turns`, in blocks of so many steps, after so many that warm up."""
+  result: dict[str, list[Cost]] = {name: [] for name in steps}
+  for turn in range(rounds):
+    for name, step in list(steps.items())[:: (-1) ** turn]:
+      cost(step, 0, warm_up)
+      result[name].append(cost(step, 0, measured))
   return result
 
 
 def in_new_sessions(openers: Mapping[str, Open], effort: Effort) -> dict[str, list[Cost]]:
   """Measures several ways, each opened anew in each round, one at a time, in an order that alternates between rounds.
 
-  Equal sessions of one process differ, and each keeps its speed for as long as it is open (equal_sessions.md). So a
+  Equal sessions of one process differ, and each keeps its speed for as long as it is open (results.md). So a
   ratio of two ways is known only over several sessions of each.
 
   Args:
@@ -133,8 +137,7 @@ def in_new_sessions_by_turns(
     rounds: int,
     turns: int,
     least_steps: int,
-    measure: Measure[Measured] = cost,
-) -> dict[str, list[list[Measured]]]:
+) -> dict[str, list[Cost]]:
   """Measures several ways like `in_new_sessions`, but those of a round are open together, and take turns.
 
   Where a machine's speed drifts, ways that are measured within a second of each other can be told apart best.
@@ -145,17 +148,16 @@ def in_new_sessions_by_turns(
     rounds: How often each way is opened.
     turns: How often each is measured in a round.
     least_steps: How many steps a turn has at least, however long they take.
-    measure: Measures a turn.
 
   Returns:
-    What was measured of each way in each turn of each round.
+    The cost of a step of each way in each round: the median of its turns.
   """
-  result: dict[str, list[list[Measured]]] = {name: [] for name in openers}
+  result: dict[str, list[Cost]] = {name: [] for name in openers}
   for number in range(rounds):
     with contextlib.ExitStack() as stack:
       steps = {name: stack.enter_context(openers[name]()) for name in list(openers)[:: (-1) ** number]}
-      for name, measured in in_turns(steps, seconds, turns, least_steps, measure).items():
-        result[name].append(measured)
+      for name, costs in in_turns(steps, seconds, turns, least_steps).items():
+        result[name].append(median(costs))
     gc.collect()
   return result
 

@@ -13,25 +13,15 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import NamedTuple
 
 import tensorflow as tf
 
 from lib import quietness
 
-
-class Page(NamedTuple):
-  """What a benchmark writes."""
-
-  markdown: str
-  # An SVG.
-  picture: str
-
-
 # Measures a part, given whether to be quick; returns what JSON can keep.
 Part = Callable[[bool], Any]
-# Returns the page, given the result of each part that was measured.
-Write = Callable[[dict[str, Any]], Page]
+# Returns the page in Markdown, given the result of each part that was measured.
+Write = Callable[[dict[str, Any]], str]
 
 
 def main(script: str, description: str, parts: Mapping[str, Part], write: Write, quick: Sequence[str]) -> None:
@@ -46,7 +36,6 @@ def main(script: str, description: str, parts: Mapping[str, Part], write: Write,
   """
   parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
   parser.add_argument("--quick", action="store_true", help="measure too little to mean anything")
-  parser.add_argument("--picture", type=pathlib.Path, help="the SVG to write")
   parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER",
                       help="keeps the result of each part, which the next run reuses")
   parser.add_argument("--under", default="", metavar="COMMAND",
@@ -61,12 +50,9 @@ def main(script: str, description: str, parts: Mapping[str, Part], write: Write,
     results = {name: _watched(parts[name], True) for name in quick}
   else:
     results = {name: _measure(script, name, arguments.under, arguments.keep) for name in parts}
-  page = write({name: result for name, (result, _) in results.items()})
-  print(page.markdown)
+  print(write({name: result for name, (result, _) in results.items()}))
   worst = quietness.Disturbance(*map(max, zip(*(disturbance for _, disturbance in results.values()), strict=True)))
   print(f"\nWhile a part was measured, {worst}, or less.")
-  if arguments.picture:
-    arguments.picture.write_text(page.picture)
 
 
 def _watched(part: Part, quick: bool) -> tuple[Any, quietness.Disturbance]:

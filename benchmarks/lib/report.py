@@ -30,9 +30,7 @@ def machine() -> str:
 
 def command(name: str) -> str:
   """Returns the line of a page that says how it was made."""
-  return (
-      f"`.venv/bin/python benchmarks/{name}.py --picture=benchmarks/{name}.svg > benchmarks/{name}.md`, one run on"
-      f" {machine()}.\n\n![The table below as a picture]({name}.svg)")
+  return f"`.venv/bin/python benchmarks/{name}.py > benchmarks/{name}.md`, one run on {machine()}."
 
 
 def milliseconds(seconds: float) -> str:

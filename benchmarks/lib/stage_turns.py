@@ -60,13 +60,6 @@ def compare(opened: cases.OpenStage, fixed: cases.Setting, tuned: cases.Setting,
   return result
 
 
-def seconds_soon(opened: cases.OpenStage, setting: cases.Setting, after: float, how: Effort) -> float:
-  """Returns what `seconds` does, in a new session, so many seconds after its first step."""
-  with opened(setting) as stage:
-    stage.step()
-    return seconds(stage, how._replace(warm_up_seconds=after))
-
-
 def seconds(stage: cases.Stage, how: Effort) -> float:
   """Returns how many seconds a step takes that goes on for ever.
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import html
-import textwrap
 from collections.abc import Sequence
 
 # A phone shows a picture of this width at nearly its size.
@@ -42,18 +41,6 @@ def document(title: str, height: int, shapes: Sequence[str], width: int = WIDTH)
   ))
 
 
-def lines(text: str, x: float, y: float, width: int, attributes: str = "") -> tuple[list[str], int]:
-  """Returns a text on as many lines as it needs, and how many these are.
-
-  Args:
-    text: The text.
-    x: Where the lines begin, or end if the attributes say so.
-    y: The base of the first line.
-    width: The most characters of a line.
-    attributes: Attributes of each line.
-  """
-  wrapped = textwrap.wrap(text, width, break_long_words=False) or [""]
-  return [
-      f'<text x="{x:g}" y="{y + 16 * i:g}"{attributes and " " + attributes}>{html.escape(line)}</text>'
-      for i, line in enumerate(wrapped)
-  ], len(wrapped)
+def text(x: float, y: float, content: str, attributes: str = "") -> str:
+  """Returns a line of text whose base is at `y`."""
+  return f'<text x="{x:g}" y="{y:g}"{attributes and " " + attributes}>{html.escape(content)}</text>'

@@ -45,13 +45,6 @@ def staged(source: Source, capacity: int) -> tuple[Record, Start]:
   return tf.staged(source.record(), capacity=capacity), tf.make_prefetch_hook().running
 
 
-def tuned(source: Source, capacity: int) -> tuple[Record, Start]:
-  """Uses a `tf.staged` that chooses how many records it holds, and how many producers it has."""
-  del capacity
-  record = tf.staged(source.record(), capacity=tf.data.AUTOTUNE, num_threads=tf.data.AUTOTUNE)
-  return record, tf.make_prefetch_hook().running
-
-
 def staging_area(source: Source, capacity: int) -> tuple[Record, Start]:
   """Uses a StagingArea that a Python thread fills."""
   record = source.record()
