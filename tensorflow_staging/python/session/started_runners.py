@@ -13,13 +13,11 @@ from typing import Any
 from typing import NamedTuple
 from typing import Optional
 
-from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import errors
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.training import coordinator
 
-from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.session import busy_cores
 from tensorflow_staging.python.session import needed_runners
@@ -165,10 +163,7 @@ class StartedRunners:
       # Python's session.
       session._extend_graph()
       self._raise_if_asked_to_stop()
-      all_options = needed_runners.of_session(session)
-      if len(all_options) > 1:
-        _create_buffers(session, all_options)
-      for options in all_options:
+      for options in needed_runners.of_session(session):
         feed_generator.open_data(session, options)
         self._add(_pywrap_staging.PrefetchRunner(session._session, options))
       for runner in self._runners:
@@ -280,20 +275,6 @@ class StartedRunners:
               other for other in self._stopping if stop.stage in self._stages_before.get(other.stage, ())
           ])
       return self._stopping
-
-
-def _create_buffers(session: session_lib.BaseSession, all_options: Iterable[bytes]) -> None:
-  """Creates the buffers of all stages before any stage runs.
-
-  The restored records of a stage that takes those of another one wait in the iterator that the other reads first. It
-  has to know then that their stage is there (core/sources/source.h).
-  """
-  parsed = [config_pb2.PrefetchRunnerOptions.FromString(options) for options in all_options]
-  sizes = [
-      options.discard_tensor.replace(vocabulary.DISCARD_OP, vocabulary.SIZE_OP) for options in parsed
-      if options.discard_tensor
-  ]
-  _pywrap_staging.fetch_counts(session._session, sizes)
 
 
 def stop_together(everything: Iterable[StartedRunners]) -> None:
