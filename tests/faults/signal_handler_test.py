@@ -20,7 +20,7 @@ from tensorflow_staging.python.session import all_sessions
 faulthandler.dump_traceback_later(100, exit=True)
 
 LIMIT_SECONDS = 5
-FOLDERS = ("session", "automatic", "stages")
+FOLDERS = ("session", "automatic", "stages", "ahead")
 
 class Interrupted(Exception):
   '''What a handler raises that ends the program.'''
@@ -136,4 +136,50 @@ for line in lines:
   assert not all_sessions._any_running(), line
 print(len(lines) > 100)
 """, tmp_path)
+  assert output == "True\n"
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize(
+    "handler", ["step.stop()", "taken.append(int(step(iterator)))"], ids=["stops", "takes a step"])
+def test_a_handler_that_uses_a_step_of_tensorflow_2(run_forked, tmp_path, handler):
+  output = run_forked(_HEAD + f"""
+tf.get_logger().setLevel("ERROR")
+weight = tf.Variable(0, dtype=tf.int64)
+
+@tf.function
+def function(iterator):
+  number = next(iterator)
+  weight.assign_add(tf.cast(tf.strings.length(tf.strings.as_string(number)), tf.int64))
+  return number
+
+def numbers():
+  return iter(tf.data.Dataset.range(6))
+
+def train():
+  try:
+    while True:
+      taken.append(int(step(iterator)))
+  except tf.errors.OutOfRangeError:
+    step.stop()
+
+def handle():
+  try:
+    {handler}
+  except tf.errors.OutOfRangeError:
+    pass
+
+def begin_anew():
+  global step, iterator, taken
+  step, iterator, taken = tf.staging.ahead(function, capacity=2), numbers(), []
+
+begin_anew()
+lines = lines_of(train)
+for line in lines:
+  begin_anew()
+  interrupted_at(line, train, handle)
+  train()
+  assert sorted(taken) == list(range(6)), (line, taken)
+print(len(lines) > 100)
+""", tmp_path, api_version="2")
   assert output == "True\n"

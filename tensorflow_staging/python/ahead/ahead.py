@@ -143,6 +143,8 @@ class AheadStep:
     # Why a call without an iterator has no stage, once there was one.
     self._without_iterator: Optional[str] = None
     self._lock = threading.RLock()
+    # Whether a call is dividing the step and starting a stage.
+    self._begins = False  # Guarded by _lock.
     # By the id of a trace: its division, or why it has none.
     self._divisions = {}
     # By the ids of the iterators of a call: their stage and why they have none, and the trace that the call needs, if
@@ -222,7 +224,18 @@ class AheadStep:
     return self._without_iterator
 
   def _begin(self, iterators: list[iterator_ops.OwnedIterator], args: tuple[Any, ...], kwargs: dict[str, Any]):
-    """Starts a stage for the iterators of a call, and returns its entry."""
+    """Returns the entry for the iterators of a call, which has a stage that it starts unless there is none."""
+    if self._begins:
+      # A signal handler calls it, say. Of two stages of an iterator, one would give back what comes before what the
+      # other has read.
+      return None, "it was called while a stage of it began, as by a signal handler", None
+    self._begins = True
+    try:
+      return self._begin_stage(iterators, args, kwargs)
+    finally:
+      self._begins = False
+
+  def _begin_stage(self, iterators: list[iterator_ops.OwnedIterator], args: tuple[Any, ...], kwargs: dict[str, Any]):
     trace = None
     key = tuple([id(i) for i in iterators])
     for iterator in iterators:
@@ -441,9 +454,10 @@ def _forget(
 
 
 def _stop_all(stages: dict[tuple[int, ...], Any], ended: list[iterator_counts.IteratorCounts]) -> None:
-  while stages:
-    _, entry = stages.popitem()
-    if entry[0] is not None:
+  for key in list(stages):
+    # The end of an iterator, or a signal handler, may have taken it meanwhile.
+    entry = stages.pop(key, None)
+    if entry is not None and entry[0] is not None:
       _stop(entry[0], ended)
 
 
