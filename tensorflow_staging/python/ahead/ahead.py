@@ -2,6 +2,7 @@
 """`tf.staging.ahead`: runs the part of a `tf.function` step that needs no variable ahead of it."""
 
 import functools
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from tensorflow.python.util import nest
 from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python import vocabulary
+from tensorflow_staging.python.ahead import forked_child
 from tensorflow_staging.python.ahead import iterator_checkpoints
 from tensorflow_staging.python.ahead import iterator_counts
 from tensorflow_staging.python.ahead import iterator_stage
@@ -43,6 +45,9 @@ _READER = "_staging_reader"
 # That which counts how often a stage of it has ended soon, because a call needed other records; and how often it may.
 _TURNS = "_staging_turns"
 _MOST_TURNS = 3
+# All of them.
+_steps: "weakref.WeakSet[AheadStep]" = weakref.WeakSet()
+
 # So many counts of stages that have ended become one sum.
 _MOST_COUNTS = 100
 
@@ -167,6 +172,7 @@ class AheadStep:
     weakref.finalize(self, _stop_all, self._stages, self._ended).atexit = False
     self.__name__ = name
     self.__doc__ = getattr(step, "__doc__", None)
+    _steps.add(self)
 
   def __call__(self, *args, **kwargs) -> Any:
     if not context.executing_eagerly():
@@ -288,6 +294,7 @@ class AheadStep:
       raise step_division.NotStagedError(f"{setting.VARIABLE}=off")
     if eager_function_run.RUN_FUNCTIONS_EAGERLY:
       raise step_division.NotStagedError("tf.config.run_functions_eagerly is on")
+    forked_child.raise_if_it_lacks_threads(self.__name__)
     if record.could_possibly_record():
       raise step_division.NotStagedError("a tf.GradientTape around the step records it")
     concrete = _trace(step, args, kwargs)
@@ -423,6 +430,14 @@ class AheadStep:
     """Ends the threads. What they have read and no step has used comes next for whoever reads the iterators."""
     _stop_all(self._stages, self._ended)
 
+  def abandon(self) -> None:
+    """In a forked child process, forgets the stages of its parent, without a call of any of them."""
+    # A thread that the child lacks may hold the lock.
+    self._lock = threading.RLock()
+    self._begins = False
+    for of_stages in (self._stages, self._watched, self._unchecked, self._limits, self._ended):
+      of_stages.clear()
+
 
 class OwnsSteps:
   """Calls steps for a program, as the Keras callback does."""
@@ -494,3 +509,12 @@ def _with_buffer(
   values = list(values)
   values[division.buffer_input] = stage.buffer
   return values
+
+
+def _abandon() -> None:
+  for step in list(_steps):
+    step.abandon()
+
+
+# After that of the stages, which keeps them from being destroyed.
+os.register_at_fork(after_in_child=_abandon)
