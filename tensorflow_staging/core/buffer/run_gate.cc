@@ -30,11 +30,11 @@ void RunGate::Admit(uint64_t producer, DueCallbacks* due) {
     return run.producer == producer;
   });
   if (failed == failed_.end()) return;
-  if (errors::IsOutOfRange(failed->status)) {
-    due->GiveBack(std::move(failed->reads));
-  } else {
+  if (failed->reads != nullptr && !errors::IsOutOfRange(failed->status)) {
     failed->reads->Use();
     due->Destroy({{}, std::move(failed->reads)});
+  } else {
+    due->GiveBack(std::move(failed->reads));
   }
   failed_.erase(failed);
 }
@@ -55,17 +55,25 @@ bool RunGate::IsActive(uint64_t producer) const {
 }
 
 std::optional<RunEnd> RunGate::TakeFailed() {
-  const auto failed = absl::c_find_if(failed_, [](const RunEnd& run) {
-    return !run.reads->is_stale();
-  });
-  if (failed == failed_.end()) return std::nullopt;
-  RunEnd end = std::move(*failed);
-  failed_.erase(failed);
-  return end;
+  RunEnd* first = nullptr;
+  for (RunEnd& run : failed_) {
+    if (run.reads == nullptr || run.reads->is_stale()) continue;
+    if (first == nullptr || run.reads->IsBefore(*first->reads)) first = &run;
+  }
+  if (first == nullptr) return std::nullopt;
+  RunEnd taken = *first;
+  first->reads = nullptr;
+  return taken;
 }
 
 void RunGate::GiveBackFailed(DueCallbacks* due) {
-  for (RunEnd& run : failed_) due->GiveBack(std::move(run.reads));
+  for (RunEnd& run : failed_) {
+    due->GiveBack(std::exchange(run.reads, nullptr));
+  }
+}
+
+void RunGate::ForgetFailed(DueCallbacks* due) {
+  GiveBackFailed(due);
   failed_.clear();
 }
 

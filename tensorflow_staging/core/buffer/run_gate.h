@@ -46,18 +46,22 @@ class RunGate {
   // Whether a run has ever been admitted: then others may follow.
   bool has_producers() const { return !active_by_producer_.empty(); }
 
-  // Takes the first failed run that is not stale; nothing if there is none.
+  // Takes what the first failed run has read that is not stale, in the order of the
+  // data; nothing if there is none.
   std::optional<RunEnd> TakeFailed();
+  // Whether any producer may still report how its run has failed.
   bool has_failed_runs() const { return !failed_.empty(); }
   // What failed runs have read goes back.
   void GiveBackFailed(DueCallbacks* due);
+  // From here on, no producer reports a run that has failed before.
+  void ForgetFailed(DueCallbacks* due);
 
  private:
   WaitingList<Run> waiting_;
   int64_t active_ = 0;
   std::map<uint64_t, int64_t> active_by_producer_;
   // The runs that have put no record, and whose producers have not gone on since;
-  // in the order of their ends.
+  // without reads, if these have been taken or given back.
   std::vector<RunEnd> failed_;
 };
 

@@ -71,7 +71,7 @@ TensorBuffer::~TensorBuffer() {
 
 void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
                             CancellationManager* cancellation, PutDone done,
-                            const StagedRun* run) {
+                            StagedRun* run) {
   StoredRecord stored;
   stored.record = std::move(record);
   const bool is_admitted = run != nullptr && run->is_admitted();
@@ -84,42 +84,61 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
     due.Add(std::move(done), CancelledStatus());
     return;
   }
-  bool is_stale = run != nullptr && run->IsStale();
-  if (!is_stale) {
+  if (is_admitted) {
+    // All that is left of the run is to wait for room.
+    gate_.Leave({run->producer()}, &due);
+    run->NoteOver();
+  }
+  if (run != nullptr && run->IsStale()) {
+    DropStale(std::move(stored), std::move(done), &due);
+  } else {
     if (state_ == State::kIdle) Open(&due);
     if (run != nullptr) is_new_ = false;
     if (!takes_.empty()) {
       if (GiveToTake(&stored, &due)) {
         due.Add(std::move(done), OkStatus());
-        return;
+      } else {
+        DropStale(std::move(stored), std::move(done), &due);
       }
-      is_stale = true;
+    } else if (late || (puts_.empty() && HasRoom(stored.bytes))) {
+      Store(std::move(stored));
+      due.Add(std::move(done), OkStatus());
+    } else {
+      WaitingPut put = {std::move(stored), std::move(done), NowMicros(),
+                        is_admitted};
+      AwaitRoom(std::move(put), timeout_millis, cancellation, &due);
     }
   }
-  if (is_stale) {
-    ++counters_.put;
-    ++counters_.discarded;
-    due.GiveBack(std::move(stored.reads));
-    due.Destroy(std::move(stored));
-    due.Add(std::move(done), OkStatus());
-  } else if (late || (puts_.empty() && HasRoom(stored.bytes))) {
-    Store(std::move(stored));
-    due.Add(std::move(done), OkStatus());
-  } else {
-    const int64_t now = NowMicros();
-    // A buffer that lacks bytes gains nothing from more room.
-    if (room_.HasBytes(stored_bytes_, stored.bytes)) {
-      room_.OnFull(now);
-      if (room_.fills_slowly() && !program_watch_.has_value()) {
-        WatchProgram();
-      }
-    }
-    WaitingPut put = {std::move(stored), std::move(done), now, is_admitted};
-    if (!Wait(&puts_, cancellation, timeout_millis, &put)) {
-      due.Add(std::move(put.done), CancelledStatus());
-      due.Destroy(std::move(put.stored));
-    }
+  if (state_ == State::kEnding && HasEnded()) FinishEnding(&due);
+}
+
+void TensorBuffer::DropStale(StoredRecord stored, PutDone done,
+                             DueCallbacks* due) {
+  ++counters_.put;
+  ++counters_.discarded;
+  due->GiveBack(std::move(stored.reads));
+  due->Destroy(std::move(stored));
+  due->Add(std::move(done), OkStatus());
+}
+
+void TensorBuffer::AwaitRoom(WaitingPut put, int64_t timeout_millis,
+                             CancellationManager* cancellation,
+                             DueCallbacks* due) {
+  // A buffer that lacks bytes gains nothing from more room.
+  if (room_.HasBytes(stored_bytes_, put.stored.bytes)) {
+    room_.OnFull(put.since_micros);
+    if (room_.fills_slowly() && !program_watch_.has_value()) WatchProgram();
   }
+  if (!Wait(&puts_, cancellation, timeout_millis, &put)) {
+    EndPut(std::move(put), CancelledStatus(), due);
+  }
+}
+
+void TensorBuffer::EndPut(WaitingPut put, const Status& status,
+                          DueCallbacks* due) {
+  due->Add(std::move(put.done), status);
+  due->GiveBack(std::move(put.stored.reads));
+  due->Destroy(std::move(put.stored));
 }
 
 void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
@@ -166,9 +185,7 @@ void TensorBuffer::Cancel() {
     if (puts_.oldest().is_admitted) {
       AdmitOldestPut(&due);
     } else {
-      WaitingPut put = puts_.RemoveOldest();
-      due.Add(std::move(put.done), CancelledStatus());
-      due.Destroy(std::move(put.stored));
+      EndPut(puts_.RemoveOldest(), CancelledStatus(), &due);
     }
   }
   CancelTakes(&due);
@@ -180,7 +197,7 @@ void TensorBuffer::Resume() {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
   cancelled_ = false;
-  gate_.GiveBackFailed(&due);
+  gate_.ForgetFailed(&due);
   if (is_closing() && !is_end_taken_ && !is_retried_) {
     if (end_reads_ != nullptr && !end_reads_->empty()) {
       due.GiveBack(std::move(end_reads_));
@@ -196,15 +213,15 @@ void TensorBuffer::Resume() {
 void TensorBuffer::Close(const Status& cause) {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
-  const bool has_failed = gate_.has_failed_runs();
-  std::optional<RunEnd> failed = gate_.TakeFailed();
-  // Of several producers, the first one ends the stage; the others will find the
-  // same again.
-  gate_.GiveBackFailed(&due);
-  if (is_closing() || (has_failed && !failed.has_value())) {
-    if (failed.has_value()) due.GiveBack(std::move(failed->reads));
+  if (is_closing()) {
+    // At the end of the data, FinishEnding sees to what other producers have found.
+    // After an error, they will find the same again.
+    if (!errors::IsOutOfRange(end_status_)) gate_.GiveBackFailed(&due);
     return;
   }
+  const bool has_failed = gate_.has_failed_runs();
+  std::optional<RunEnd> failed = gate_.TakeFailed();
+  if (has_failed && !failed.has_value()) return;
   state_ = State::kEnding;
   is_retried_ =
       errors::IsFailedPrecondition(cause) && is_new_ && failed.has_value();
@@ -414,9 +431,20 @@ void TensorBuffer::Open(DueCallbacks* due) {
 
 void TensorBuffer::FinishEnding(DueCallbacks* due) {
   state_ = State::kClosed;
+  TakeFirstEnd(due);
   while (state_ == State::kClosed && !takes_.empty() &&
          IsEndValid(takes_.oldest().uses, due)) {
     GiveEnd(takes_.RemoveOldest().done, due);
+  }
+}
+
+void TensorBuffer::TakeFirstEnd(DueCallbacks* due) {
+  if (!errors::IsOutOfRange(end_status_) || end_reads_ == nullptr) return;
+  // Of several producers, the one that has read first ends the stage. What the
+  // others have read after it comes again.
+  while (std::optional<RunEnd> failed = gate_.TakeFailed()) {
+    if (failed->reads->IsBefore(*end_reads_)) end_reads_.swap(failed->reads);
+    due->GiveBack(std::move(failed->reads));
   }
 }
 
@@ -478,8 +506,7 @@ void TensorBuffer::OnCancelled(uint64_t id) {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
   if (auto put = puts_.Remove(id)) {
-    due.Add(std::move(put->done), CancelledStatus());
-    due.Destroy(std::move(put->stored));
+    EndPut(*std::move(put), CancelledStatus(), &due);
     // The next put may be smaller, and fit.
     AdmitPuts(&due);
   } else if (auto take = takes_.Remove(id)) {

@@ -76,8 +76,8 @@ namespace staging {
 // it again from the same elements. Apart from that and from timeouts, a record
 // that was put can be taken.
 //
-// Each run of a producer begins with BeginRun and ends with EndRun. It is
-// admitted while the buffer is idle or open.
+// Each run of a producer begins with BeginRun and ends with its put, or with
+// EndRun. It is admitted while the buffer is idle or open.
 //
 // Invariants, whenever the lock is free:
 //   * Takes wait only while there is no record and no waiting put.
@@ -139,7 +139,7 @@ class TensorBuffer : public Stage {
   //              `run` was admitted, if the buffer was closed or cancelled.
   void PutAsync(Record record, int64_t timeout_millis,
                 CancellationManager* cancellation, PutDone done,
-                const StagedRun* run = nullptr) TF_LOCKS_EXCLUDED(mu_);
+                StagedRun* run = nullptr) TF_LOCKS_EXCLUDED(mu_);
 
   // Takes the oldest record, after waiting for one if there is none. Waiting
   // takes are served in the order of their calls.
@@ -240,6 +240,14 @@ class TensorBuffer : public Stage {
   int64_t CountedBytes(const StoredRecord& stored) const;
   bool HasRoom(int64_t bytes) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Store(StoredRecord stored) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void DropStale(StoredRecord stored, PutDone done, DueCallbacks* due)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AwaitRoom(WaitingPut put, int64_t timeout_millis,
+                 CancellationManager* cancellation, DueCallbacks* due)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Ends a put without a record.
+  void EndPut(WaitingPut put, const Status& status, DueCallbacks* due)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Gives the record to the oldest waiting take. Returns false if it is stale.
   bool GiveToTake(StoredRecord* stored, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -263,6 +271,7 @@ class TensorBuffer : public Stage {
   void Open(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Leaves kEnding, once no run can put another record.
   void FinishEnding(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TakeFirstEnd(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns whether what ended the stage is not stale; if it is, opens the buffer.
   // A step uses it if `uses`.
   bool IsEndValid(bool uses, DueCallbacks* due)

@@ -212,7 +212,8 @@ TEST(TensorBufferRunsTest, DestructionCancelsWaitingRuns) {
 TEST(TensorBufferRunsTest, CloseWaitsForTheRecordsOfTheActiveRuns) {
   auto buffer = MakeBuffer(1);
   TestIterator iterator;
-  auto active = BeginRun(buffer.get(), /*producer=*/2);
+  const auto puts = BeginRun(buffer.get(), /*producer=*/2);
+  auto ends = BeginRun(buffer.get(), /*producer=*/3);
   FailRun(buffer.get(), &iterator);
   buffer->Close(OkStatus());
   WaitingRun late(buffer.get());
@@ -221,29 +222,67 @@ TEST(TensorBufferRunsTest, CloseWaitsForTheRecordsOfTheActiveRuns) {
   buffer->TakeAsync(nullptr, first.Callback());
   buffer->TakeAsync(nullptr, second.Callback());
   EXPECT_FALSE(first.done());
-  EXPECT_EQ(Put(active.get(), 1), OkStatus());
+  EXPECT_EQ(Put(puts.get(), 1), OkStatus());
   EXPECT_EQ(first.value(), 1);
   EXPECT_FALSE(second.done());
   EXPECT_FALSE(late.admitted());
-  active.reset();
+  ends.reset();
   EXPECT_TRUE(errors::IsOutOfRange(second.Wait()));
   EXPECT_EQ(late.Await(), OkStatus());
+}
+
+// All that is left of a run that puts is to wait for room.
+TEST(TensorBufferRunsTest, ThePutOfTheLastActiveRunEndsTheStage) {
+  auto buffer = MakeBuffer(1);
+  TestIterator iterator;
+  RunStage(buffer.get(), {&iterator}, /*producer=*/2);
+  const auto active = BeginRun(buffer.get(), /*producer=*/2);
+  EXPECT_EQ(iterator.Read(*active), 1);
+  FailRun(buffer.get(), &iterator);
+  buffer->Close(OkStatus());
+  EXPECT_TRUE(IsIn("ending", *buffer)) << buffer->DebugString();
+  PutResult put;
+  buffer->PutAsync(MakeRecord(1), kNoTimeout, nullptr, put.Callback(),
+                   active.get());
+  EXPECT_FALSE(put.done());
+  EXPECT_TRUE(IsIn("closed", *buffer)) << buffer->DebugString();
+  EXPECT_EQ(Take(buffer.get()), 0);
+  EXPECT_EQ(put.Wait(), OkStatus());
+  EXPECT_EQ(Take(buffer.get()), 1);
+  EXPECT_TRUE(errors::IsOutOfRange(TakeStatus(buffer.get())));
+  EXPECT_FALSE(active->End(OkStatus()));
+}
+
+TEST(TensorBufferRunsTest, WhatACancelledPutHasReadGoesBack) {
+  auto buffer = MakeBuffer(1);
+  TestIterator iterator;
+  RunStage(buffer.get(), {&iterator});
+  const auto run = BeginRun(buffer.get());
+  EXPECT_EQ(iterator.Read(*run), 1);
+  CancellationManager cancellation;
+  PutResult put;
+  buffer->PutAsync(MakeRecord(1), kNoTimeout, &cancellation, put.Callback(),
+                   run.get());
+  cancellation.StartCancel();
+  EXPECT_TRUE(errors::IsCancelled(put.Wait()));
+  EXPECT_TRUE(run->End(put.Wait()));
+  EXPECT_EQ(Take(buffer.get()), 0);
+  EXPECT_EQ(RunStage(buffer.get(), {&iterator}), 1);
 }
 
 TEST(TensorBufferRunsTest, AnErrorWaitsOnlyForTheRunsOfItsProducer) {
   const Status cause = errors::DataLoss("cause");
   auto buffer = MakeBuffer(1);
   const auto of_another = BeginRun(buffer.get(), /*producer=*/2);
-  auto earlier = BeginRun(buffer.get());
+  const auto earlier = BeginRun(buffer.get());
   BeginRun(buffer.get())->End(cause);
   buffer->Close(cause);
   TakeResult first, second;
   buffer->TakeAsync(nullptr, first.Callback());
   buffer->TakeAsync(nullptr, second.Callback());
+  EXPECT_FALSE(first.done());
   EXPECT_EQ(Put(earlier.get(), 1), OkStatus());
   EXPECT_EQ(first.value(), 1);
-  EXPECT_FALSE(second.done());
-  earlier.reset();
   EXPECT_EQ(second.Wait(), cause);
   // Its record is not lost either.
   EXPECT_EQ(Put(of_another.get(), 2), OkStatus());

@@ -46,11 +46,12 @@ class IteratorChange {
   // Call this with the iterator's lock, after its state has been replaced.
   void Apply();
 
-  // Whether the reads in progress of the state before the change are all staged,
-  // of which there are `reads`: then they may be cancelled, because what they get
-  // is void. Count them before this call.
+  // Whether the reads in progress of the state before the change, of which there
+  // are `reads`, are staged: then they may be cancelled, because what they get is
+  // void. Staged reads take turns, so there is one at most. Count them before this
+  // call.
   bool MayCancelReads(int64_t reads) const {
-    return reads > 0 && reads <= source_->ReadsOfLastVersion();
+    return reads == 1 && source_->IsLastVersionRead();
   }
 
   // Lets what the change concerns go on. Call this without a lock.

@@ -58,7 +58,7 @@ void IteratorRead::Begin() {
   if (run_ == nullptr) return;
   entered_ = run_->EnterRead();
   if (!entered_.ok()) return;
-  source_->EnterRead(version_);
+  source_->NoteStagedRead(turn_);
   is_inside_ = true;
 }
 
@@ -153,9 +153,7 @@ void IteratorRead::EndTurn() {
 }
 
 void IteratorRead::LeaveRead() {
-  if (!std::exchange(is_inside_, false)) return;
-  source_->LeaveRead(version_);
-  run_->LeaveRead();
+  if (std::exchange(is_inside_, false)) run_->LeaveRead();
 }
 
 void IteratorRead::NoteReadBeside() const {

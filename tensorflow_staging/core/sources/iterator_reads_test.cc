@@ -8,7 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>  // NOLINT
@@ -20,11 +22,14 @@
 #include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/partial_tensor_shape.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/notification.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
@@ -38,7 +43,6 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -185,6 +189,15 @@ class IteratorStageTest : public ::testing::Test {
     return value;
   }
 
+  // Reads an iterator beside the stage, or fails the test and returns -1.
+  int64_t Probe(const std::string& iterator) {
+    std::vector<Tensor> outputs;
+    const Status status =
+        session_->Run({}, {iterator + "/probe:0"}, {}, &outputs);
+    EXPECT_EQ(status, OkStatus());
+    return status.ok() ? outputs[0].scalar<int64_t>()() : -1;
+  }
+
   // How many records the stage has.
   int64_t Size() {
     std::vector<Tensor> outputs;
@@ -316,8 +329,8 @@ TEST_F(IteratorStageTest, OneRunMayInitialiseTwoIterators) {
   }
 }
 
-// A stage that begins between the two changes has read neither iterator before.
-TEST_F(IteratorStageTest, AStageThatBeginsMeanwhileWaitsForTheEndOfTheRun) {
+// What a stage reads between the two changes is of one of them.
+TEST_F(IteratorStageTest, ARunThatChangesTwoIteratorsLeavesNoMixedRecord) {
   AddPair("one", "other");
   AddInitialiser("init_one", "one", 0, kMany);
   AddInitialiser("init_other", "other", 0, kMany);
@@ -333,23 +346,18 @@ TEST_F(IteratorStageTest, AStageThatBeginsMeanwhileWaitsForTheEndOfTheRun) {
           .Attr("component_types", Types())
           .ControlInput("init_one_again"));
   AddInitialiser("init_other_again", "other", -1000, kMany, /*step=*/1, "gate");
-  // The step may read one of the iterators by another node alone.
-  Add(NodeDefBuilder("probe", "IteratorGetNext")
-          .Input("one", 0, DT_RESOURCE)
-          .Attr("output_types", Types())
-          .Attr("output_shapes", Shapes()));
   Create("record");
   EXPECT_EQ(Run({"init_one", "init_other"}), OkStatus());
-  const std::unique_ptr<Thread> run(Env::Default()->StartThread(
+  std::unique_ptr<Thread> run(Env::Default()->StartThread(
       {}, "run", [this] { EXPECT_EQ(Run({"init_other_again"}), OkStatus()); }));
-  std::vector<Tensor> next;
-  do {
-    TF_CHECK_OK(session_->Run({}, {"probe:0"}, {}, &next));
-  } while (next[0].scalar<int64_t>()() >= 0);
+  while (Probe("one") >= 0) std::this_thread::yield();
   StartRunner();
-  while (!absl::StrContains(Buffer(), ", 1 runs, ")) std::this_thread::yield();
+  while (Size() < 3) std::this_thread::yield();
   EXPECT_EQ(Run({"enqueue"}), OkStatus());
-  EXPECT_EQ(Take(), -999 * kMany - 1000);
+  run.reset();
+  for (int64_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(Take(), (i - 999) * kMany + i - 1000);
+  }
 }
 
 TEST_F(IteratorStageTest, AStageMayBeginBeforeItsIterator) {
@@ -378,7 +386,7 @@ TEST_F(IteratorStageTest, NoElementIsLostIfOneOfTwoIteratorsComesLater) {
   for (int64_t i = 0; i < 10; ++i) EXPECT_EQ(Take(), i * (kMany + 1));
 }
 
-TEST_F(IteratorStageTest, TheRunThatInitialisesCannotTake) {
+TEST_F(IteratorStageTest, TheRunThatInitialisesMayTake) {
   AddIterator("iterator");
   AddInitialiser("init", "iterator", 0, 10);
   Add(NodeDefBuilder("take", "TensorBufferTake")
@@ -390,11 +398,12 @@ TEST_F(IteratorStageTest, TheRunThatInitialisesCannotTake) {
   Create("iterator/next");
   EXPECT_EQ(Run({"init"}), OkStatus());
   StartRunner();
-  EXPECT_EQ(Take(), 0);
-  const Status status = Run({"take"});
-  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
-  EXPECT_TRUE(absl::StrContains(status.message(), "'prefetch'")) << status;
-  EXPECT_EQ(TakeAll(), Range(0, 10));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Take(), 0);
+    EXPECT_EQ(Run({"take"}), OkStatus());
+    EXPECT_EQ(TakeAll(), Range(1, 10));
+    EXPECT_EQ(Run({"init"}), OkStatus());
+  }
 }
 
 TEST_F(IteratorStageTest, ARestoredStageGoesOnWhereItWasSaved) {
@@ -450,45 +459,280 @@ TEST_F(IteratorStageTest, ARestoreMayComeBeforeTheInitialiserAndTheStage) {
   EXPECT_EQ(TakeAll(), Range(0, 20));
 }
 
-// The records before the restored position would be lost without a word.
-TEST_F(IteratorStageTest, NothingElseReadsARestoredIteratorBeforeItsStage) {
+TEST_F(IteratorStageTest, WhatReadsARestoredIteratorFirstGetsTheNextElement) {
   AddIterator("iterator");
   AddInitialiser("init", "iterator", 0, 20);
   Create("iterator/next");
   EXPECT_EQ(Run({"init"}), OkStatus());
   StartRunner();
   EXPECT_EQ(Take(), 0);
-  // The buffer is full, so a record is saved.
   while (Size() < 3) std::this_thread::yield();
   const Tensor saved = Save("iterator");
   Close();
   Create("");
   EXPECT_EQ(Run({"init"}), OkStatus());
   EXPECT_EQ(Restore("iterator", saved), OkStatus());
-  const Status status = Run({"iterator/probe"});
-  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
-  EXPECT_TRUE(
-      absl::StrContains(status.message(), "records of stage 'prefetch'"))
-      << status;
+  EXPECT_EQ(Probe("iterator"), 1);
+  EXPECT_EQ(Probe("iterator"), 2);
+  StartRunner();
+  EXPECT_EQ(TakeAll(), Range(3, 20));
 }
 
-TEST_F(IteratorStageTest, ANodeThatReadsBesideTheStageIsWarnedOfOnce) {
+// The stage is full when it is saved: it has read the end, and no step has got
+// it.
+TEST_F(IteratorStageTest, AnEndThatNoStepHasGotIsRestoredToo) {
   AddIterator("iterator");
-  AddInitialiser("init", "iterator", 0, 20);
+  AddInitialiser("init", "iterator", 0, 3);
+  Create("iterator/next");
+  EXPECT_EQ(Run({"init"}), OkStatus());
+  StartRunner();
+  EXPECT_EQ(Take(), 0);
+  while (!absl::StrContains(Buffer(), "closed, 2 of")) {
+    std::this_thread::yield();
+  }
+  const Tensor saved = Save("iterator");
+  EXPECT_EQ(TakeAll(), Range(1, 3));
+  EXPECT_EQ(TakeAll(), Numbers());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(Restore("iterator", saved), OkStatus());
+    EXPECT_EQ(TakeAll(), Range(1, 3));
+    EXPECT_EQ(TakeAll(), Numbers());
+  }
+}
+
+TEST_F(IteratorStageTest, ANodeBesideTheStageGetsTheNextElement) {
+  AddIterator("iterator");
+  AddInitialiser("init", "iterator", 0, kMany);
+  Create("iterator/next");
+  EXPECT_EQ(Run({"init"}), OkStatus());
+  StartRunner();
+  for (int64_t i = 0; i < 300; ++i) {
+    ASSERT_EQ(i % 3 == 1 ? Probe("iterator") : Take(), i);
+  }
+}
+
+TEST_F(IteratorStageTest, ANodeThatOftenReadsBesideTheStageIsWarnedOfOnce) {
+  AddIterator("iterator");
+  AddInitialiser("init", "iterator", 0, kMany);
   Create("iterator/next");
   EXPECT_EQ(Run({"init"}), OkStatus());
   Warnings warnings("reads ahead of the steps");
-  // Before the stage has read anything, it skips nothing.
-  EXPECT_EQ(Run({"iterator/probe"}), OkStatus());
-  EXPECT_THAT(warnings.Texts(), IsEmpty());
+  // Before the stage has read anything, it makes nothing again.
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(Probe("iterator"), i);
   StartRunner();
-  EXPECT_EQ(Take(), 1);
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(Run({"iterator/probe"}), OkStatus());
-    EXPECT_THAT(warnings.Texts(),
-                ElementsAre(AllOf(HasSubstr("'iterator/probe'"),
-                                  HasSubstr("stage 'prefetch'"))));
+  for (int i = 0; i < 20; ++i) {
+    while (Size() < 1) std::this_thread::yield();
+    EXPECT_EQ(Probe("iterator"), 20 + i);
+    if (i < 9) {
+      EXPECT_THAT(warnings.Texts(), IsEmpty());
+    } else {
+      EXPECT_THAT(warnings.Texts(),
+                  ElementsAre(HasSubstr("'iterator/probe'")));
+    }
   }
+}
+
+// A run saves one iterator of a stage and initialises the other one.
+TEST_F(IteratorStageTest, ASaveBesideAnInitialiserDoesNotWaitForItself) {
+  AddPair("one", "other");
+  AddInitialiser("init_one", "one", 0, kMany);
+  AddInitialiser("init_other", "other", 0, kMany);
+  Create("record");
+  EXPECT_EQ(Run({"init_one", "init_other"}), OkStatus());
+  StartRunner(/*producers=*/2);
+  for (int64_t i = 0; i < 50; ++i) {
+    std::vector<Tensor> saved;
+    ASSERT_EQ(
+        session_->Run({{"init_other/begin", Tensor(1000 * i)}}, {"one/save:0"},
+                      {"init_other"}, &saved),
+        OkStatus());
+    // What the stage had of `one` comes again.
+    EXPECT_EQ(Take() / kMany, 2 * i);
+    EXPECT_EQ(Restore("one", saved[0]), OkStatus());
+    Take();
+    Take();
+  }
+}
+
+// A dataset whose elements pass a hook on their way.
+std::function<void(OpKernelContext*)>* PassHook() {
+  static auto* const hook = new std::function<void(OpKernelContext*)>;
+  return hook;
+}
+
+REGISTER_OP("StagingTestPass")
+    .Input("number: int64")
+    .Output("same: int64")
+    .SetIsStateful();
+
+class PassOp : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+
+  void Compute(OpKernelContext* ctx) override {
+    if (*PassHook() != nullptr) (*PassHook())(ctx);
+    ctx->set_output(0, ctx->input(0));
+  }
+};
+
+REGISTER_KERNEL_BUILDER(Name("StagingTestPass").Device(DEVICE_CPU), PassOp);
+
+class HookedIteratorTest : public IteratorStageTest {
+ protected:
+  ~HookedIteratorTest() override {
+    Close();
+    *PassHook() = nullptr;
+  }
+
+  void SetUp() override {
+    AddIterator("iterator");
+    AddInitialiser("plain", "iterator", 0, 20);
+    *graph_.mutable_library()->add_function() = FunctionDefHelper::Create(
+        "Passes", {"number: int64"}, {"same: int64"}, {},
+        {{{"pass"}, "StagingTestPass", {"number"}}},
+        {{"same", "pass:same:0"}});
+    NameAttrList function;
+    function.set_name("Passes");
+    Add(NodeDefBuilder("hooked/dataset", "MapDataset")
+            .Input("plain/dataset", 0, DT_VARIANT)
+            .Input(std::vector<NodeDefBuilder::NodeOut>{})
+            .Attr("f", function)
+            .Attr("Targuments", DataTypeVector{})
+            .Attr("output_types", Types())
+            .Attr("output_shapes", Shapes()));
+    Add(NodeDefBuilder("hooked", "MakeIterator")
+            .Input("hooked/dataset", 0, DT_VARIANT)
+            .Input("iterator", 0, DT_RESOURCE));
+    Create("iterator/next");
+  }
+
+  std::unique_ptr<Thread> InThread(std::function<void()> call) {
+    return std::unique_ptr<Thread>(
+        Env::Default()->StartThread({}, "test", std::move(call)));
+  }
+};
+
+TEST_F(HookedIteratorTest, SavesAtOnceWaitForAReadAndBothHaveItsElement) {
+  EXPECT_EQ(Run({"hooked"}), OkStatus());
+  Notification reads, may_go_on;
+  std::atomic<int> calls = 0;
+  *PassHook() = [&](OpKernelContext*) {
+    if (++calls != 3) return;
+    reads.Notify();
+    may_go_on.WaitForNotification();
+  };
+  StartRunner();
+  reads.WaitForNotification();
+  Tensor saved[2];
+  std::atomic<int> has_saved = 0;
+  {
+    std::unique_ptr<Thread> saves[2];
+    for (int i = 0; i < 2; ++i) {
+      saves[i] = InThread([&, i] {
+        saved[i] = Save("iterator");
+        ++has_saved;
+      });
+    }
+    Env::Default()->SleepForMicroseconds(20000);
+    EXPECT_EQ(has_saved, 0);
+    may_go_on.Notify();
+  }
+  EXPECT_EQ(TakeAll(), Range(0, 20));
+  for (const Tensor& position : saved) {
+    EXPECT_EQ(Restore("iterator", position), OkStatus());
+    EXPECT_EQ(TakeAll(), Range(0, 20));
+  }
+}
+
+TEST_F(HookedIteratorTest, SavesBesideStepsHaveWhatComesNext) {
+  EXPECT_EQ(Run({"hooked"}), OkStatus());
+  StartRunner(/*producers=*/1);
+  std::vector<Tensor> saved[2];
+  std::atomic<bool> stop = false;
+  {
+    std::unique_ptr<Thread> saves[2];
+    for (std::vector<Tensor>& positions : saved) {
+      saves[&positions - saved] = InThread([&] {
+        while (!stop) positions.push_back(Save("iterator"));
+      });
+    }
+    for (int64_t i = 0; i < 20; ++i) EXPECT_EQ(Take(), i);
+    stop = true;
+  }
+  for (const std::vector<Tensor>& positions : saved) {
+    int64_t begin = 0;
+    for (const Tensor& position : positions) {
+      EXPECT_EQ(Restore("iterator", position), OkStatus());
+      const Numbers rest = TakeAll();
+      const int64_t next = rest.empty() ? 20 : rest[0];
+      EXPECT_EQ(rest, Range(next, 20));
+      EXPECT_GE(next, begin);
+      begin = next;
+    }
+  }
+}
+
+// It would hold up nothing but itself, and what it yields is void.
+TEST_F(HookedIteratorTest, AnInitialiserCancelsAStagedReadThatTakesLong) {
+  EXPECT_EQ(Run({"hooked"}), OkStatus());
+  Notification reads, is_cancelled;
+  *PassHook() = [&](OpKernelContext* ctx) {
+    if (reads.HasBeenNotified()) return;
+    reads.Notify();
+    while (!ctx->cancellation_manager()->IsCancelled()) {
+      std::this_thread::yield();
+    }
+    is_cancelled.Notify();
+  };
+  StartRunner();
+  reads.WaitForNotification();
+  EXPECT_EQ(Run({"plain"}), OkStatus());
+  is_cancelled.WaitForNotification();
+  EXPECT_EQ(TakeAll(), Range(0, 20));
+}
+
+// A read that began before anything was read ahead takes no turn.
+TEST_F(HookedIteratorTest, AnInitialiserCancelsNoReadOfTheProgram) {
+  EXPECT_EQ(Run({"hooked"}), OkStatus());
+  std::atomic<int> reads = 0;
+  Notification may_go_on;
+  *PassHook() = [&](OpKernelContext* ctx) {
+    if (++reads > 2) return;
+    may_go_on.WaitForNotification();
+    EXPECT_FALSE(ctx->cancellation_manager()->IsCancelled());
+  };
+  int64_t value = -1;
+  std::unique_ptr<Thread> program = InThread([&] { value = Probe("iterator"); });
+  while (reads < 1) std::this_thread::yield();
+  StartRunner();
+  while (reads < 2) std::this_thread::yield();
+  EXPECT_EQ(Run({"plain"}), OkStatus());
+  may_go_on.Notify();
+  program.reset();
+  EXPECT_EQ(value, 0);
+  EXPECT_EQ(TakeAll(), Range(0, 20));
+}
+
+// An older element comes back while a run reads the next one.
+TEST_F(HookedIteratorTest, AReadThatANodeBesideTheStageOvertakesIsRepeated) {
+  EXPECT_EQ(Run({"hooked"}), OkStatus());
+  Notification reads, may_go_on;
+  std::atomic<int> calls = 0;
+  *PassHook() = [&](OpKernelContext*) {
+    if (++calls != 3) return;
+    reads.Notify();
+    may_go_on.WaitForNotification();
+  };
+  StartRunner();
+  reads.WaitForNotification();
+  EXPECT_EQ(Take(), 0);
+  // It waits for the read of 2, and then gets 1.
+  std::unique_ptr<Thread> program =
+      InThread([&] { EXPECT_EQ(Probe("iterator"), 1); });
+  EXPECT_EQ(Run({stage_.Node("TensorBufferDiscard")}), OkStatus());
+  may_go_on.Notify();
+  program.reset();
+  EXPECT_EQ(TakeAll(), Range(2, 20));
 }
 
 }  // namespace

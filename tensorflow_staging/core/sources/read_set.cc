@@ -20,6 +20,18 @@ bool ReadSet::empty() const {
   return entries_.empty();
 }
 
+bool ReadSet::IsBefore(const ReadSet& other) const {
+  HeldEntries theirs;
+  other.ForEach([&theirs](const HeldEntry& entry) { theirs.push_back(entry); });
+  bool is_before = false;
+  ForEach([&theirs, &is_before](const HeldEntry& entry) {
+    is_before |= absl::c_any_of(theirs, [&entry](const HeldEntry& other) {
+      return other.source == entry.source && entry.number < other.number;
+    });
+  });
+  return is_before;
+}
+
 bool ReadSet::Add(HeldEntry entry) {
   mutex_lock l(mu_);
   if (state() == State::kStale) return false;

@@ -53,6 +53,9 @@ class ReadSet {
   // Whether a save from `moment` on counts it as not yet used.
   bool IsUnusedAt(int64_t moment) const TF_LOCKS_EXCLUDED(mu_);
   bool empty() const TF_LOCKS_EXCLUDED(mu_);
+  // Whether it holds an entry that comes before one that `other` holds of the same
+  // source.
+  bool IsBefore(const ReadSet& other) const TF_LOCKS_EXCLUDED(mu_);
   // Calls `use` with each entry that it holds, with the lock.
   template <typename Use>
   void ForEach(Use use) const TF_LOCKS_EXCLUDED(mu_) {

@@ -63,13 +63,7 @@ Source::~Source() {
 }
 
 void Source::NoteReadAhead() {
-  mutex_lock l(mu_);
-  if (!std::exchange(is_read_ahead_, true)) ++num_read_ahead_;
-}
-
-bool Source::is_read_ahead() const {
-  mutex_lock l(mu_);
-  return is_read_ahead_;
+  if (!is_read_ahead() && !is_read_ahead_.exchange(true)) ++num_read_ahead_;
 }
 
 StatusOr<int64_t> Source::AwaitTurn(CancellationManager* cancellation) {
@@ -99,6 +93,7 @@ StatusOr<int64_t> Source::AwaitTurn(CancellationManager* cancellation) {
 
 void Source::EndTurn(int64_t turn) {
   mutex_lock l(mu_);
+  if (overtaken_turn_ == turn) overtaken_turn_ = 0;
   if (turn_ != turn) return;
   turn_ = 0;
   turn_ended_.NotifyAll();
@@ -181,23 +176,9 @@ void Source::EndClaim() {
   turn_ended_.NotifyAll();
 }
 
-void Source::EnterRead(int64_t version) {
+bool Source::IsLastVersionRead() const {
   mutex_lock l(mu_);
-  if (version == version_) ++reads_;
-}
-
-void Source::LeaveRead(int64_t version) {
-  mutex_lock l(mu_);
-  if (version == version_) {
-    --reads_;
-  } else if (version == version_ - 1) {
-    --reads_of_last_version_;
-  }
-}
-
-int64_t Source::ReadsOfLastVersion() const {
-  mutex_lock l(mu_);
-  return reads_of_last_version_;
+  return overtaken_turn_ != 0;
 }
 
 HeldEntry Source::FirstEntry() {
@@ -223,8 +204,8 @@ std::deque<Ledger::Entry> Source::BeginVersion(Outcomes restored) {
   has_been_used_ |= ledger_.HasBeenUsed();
   std::deque<Ledger::Entry> entries = ledger_.Clear();
   for (auto& outcome : restored) ledger_.Add(std::move(outcome));
-  reads_of_last_version_ = std::exchange(reads_, 0);
   // Who reads the old iterator does not hold up reads of the new one.
+  overtaken_turn_ = turn_ == staged_read_ ? turn_ : 0;
   turn_ = 0;
   turn_ended_.NotifyAll();
   return entries;

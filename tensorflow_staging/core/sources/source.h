@@ -54,8 +54,10 @@ class Source : public std::enable_shared_from_this<Source> {
     return num_read_ahead_.load(std::memory_order_relaxed) > 0;
   }
   // From here on, reads of this iterator take turns.
-  void NoteReadAhead() TF_LOCKS_EXCLUDED(mu_);
-  bool is_read_ahead() const TF_LOCKS_EXCLUDED(mu_);
+  void NoteReadAhead();
+  bool is_read_ahead() const {
+    return is_read_ahead_.load(std::memory_order_relaxed);
+  }
 
   int64_t version() const { return version_.load(std::memory_order_acquire); }
 
@@ -103,13 +105,12 @@ class Source : public std::enable_shared_from_this<Source> {
   void BeginClaim() TF_LOCKS_EXCLUDED(mu_);
   void EndClaim() TF_LOCKS_EXCLUDED(mu_);
 
-  // ---- Staged reads in progress, of the present version. Who has read holds the
-  // iterator's state until LeaveRead.
-
-  void EnterRead(int64_t version) TF_LOCKS_EXCLUDED(mu_);
-  void LeaveRead(int64_t version) TF_LOCKS_EXCLUDED(mu_);
-  // How many there are of the version before the present one.
-  int64_t ReadsOfLastVersion() const TF_LOCKS_EXCLUDED(mu_);
+  // A staged run whose turn it is takes the iterator's state, and holds it until
+  // EndTurn. The caller holds the iterator's lock.
+  void NoteStagedRead(int64_t turn) { staged_read_ = turn; }
+  // Whether a staged run reads the state that the iterator had in the version
+  // before.
+  bool IsLastVersionRead() const TF_LOCKS_EXCLUDED(mu_);
 
   // ---- For RollBack.
 
@@ -144,9 +145,11 @@ class Source : public std::enable_shared_from_this<Source> {
   RestoredPosition restored_position_;
   std::atomic<int64_t> version_{0};
   std::atomic<int64_t> reads_beside_{0};
+  std::atomic<bool> is_read_ahead_{false};
+  // The latest turn of NoteStagedRead.
+  std::atomic<int64_t> staged_read_{0};
 
   mutable mutex mu_;
-  bool is_read_ahead_ TF_GUARDED_BY(mu_) = false;
   Ledger ledger_ TF_GUARDED_BY(mu_);
   // Whether a step has used anything of the versions before.
   bool has_been_used_ TF_GUARDED_BY(mu_) = false;
@@ -155,8 +158,8 @@ class Source : public std::enable_shared_from_this<Source> {
   int64_t last_turn_ TF_GUARDED_BY(mu_) = 0;
   int claims_ TF_GUARDED_BY(mu_) = 0;
   SteadyCondition turn_ended_;
-  int64_t reads_ TF_GUARDED_BY(mu_) = 0;
-  int64_t reads_of_last_version_ TF_GUARDED_BY(mu_) = 0;
+  // The turn of a staged run that still reads the version before; 0 if none does.
+  int64_t overtaken_turn_ TF_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace staging

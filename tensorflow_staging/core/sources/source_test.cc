@@ -248,25 +248,34 @@ TEST(SourceTest, KnowsWhetherItHasBeenUsedSinceItWasRestored) {
   EXPECT_TRUE(source.HasBeenUsed());
 }
 
-TEST(SourceTest, CountsTheStagedReadsOfTheVersionBefore) {
+TEST(SourceTest, KnowsWhetherAStagedRunReadsTheVersionBefore) {
   TestIterator iterator;
   Source& source = *iterator.source();
-  const int64_t first = source.version();
-  source.EnterRead(first);
-  source.EnterRead(first);
-  source.LeaveRead(first);
-  EXPECT_EQ(source.ReadsOfLastVersion(), 0);
+  EXPECT_FALSE(source.IsLastVersionRead());
+  const int64_t staged = BeginTurn(&source);
+  source.NoteStagedRead(staged);
+  EXPECT_FALSE(source.IsLastVersionRead());
   iterator.Change();
-  EXPECT_EQ(source.ReadsOfLastVersion(), 1);
-  source.EnterRead(source.version());
-  EXPECT_EQ(source.ReadsOfLastVersion(), 1);
-  source.LeaveRead(first);
-  EXPECT_EQ(source.ReadsOfLastVersion(), 0);
+  EXPECT_TRUE(source.IsLastVersionRead());
+  // The next read is of the new version.
+  const int64_t next = BeginTurn(&source);
+  source.NoteStagedRead(next);
+  source.EndTurn(next);
+  EXPECT_TRUE(source.IsLastVersionRead());
+  source.EndTurn(staged);
+  EXPECT_FALSE(source.IsLastVersionRead());
+}
+
+TEST(SourceTest, AReadOfTheProgramIsNoStagedOne) {
+  TestIterator iterator;
+  Source& source = *iterator.source();
+  const int64_t staged = BeginTurn(&source);
+  source.NoteStagedRead(staged);
+  source.EndTurn(staged);
+  const int64_t program = BeginTurn(&source);
   iterator.Change();
-  iterator.Change();
-  // This one is older than that.
-  source.LeaveRead(first + 1);
-  EXPECT_EQ(source.ReadsOfLastVersion(), 0);
+  EXPECT_FALSE(source.IsLastVersionRead());
+  source.EndTurn(program);
 }
 
 // Several threads read and use, some give back what they have read, and the

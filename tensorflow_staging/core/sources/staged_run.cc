@@ -2,7 +2,6 @@
 
 #include "tensorflow_staging/core/sources/staged_run.h"
 
-#include <chrono>  // NOLINT
 #include <utility>
 
 #include "tensorflow/core/platform/errors.h"
@@ -84,20 +83,25 @@ Status StagedRun::EnterRead() {
 
 void StagedRun::LeaveRead() {
   mutex_lock l(mu_);
-  if (--inside_ == 0) left_.NotifyAll();
+  if (--inside_ == 0 && left_ != nullptr) left_->NotifyAll();
 }
 
 void StagedRun::AwaitReads() {
   mutex_lock l(mu_);
-  while (inside_ > 0) left_.Wait(&mu_);
+  AwaitReads(std::chrono::steady_clock::time_point::max());
 }
 
 void StagedRun::Fail(const Status& failure) {
-  const auto deadline = std::chrono::steady_clock::now() + kMostWait;
   mutex_lock l(mu_);
   failure_.Update(failure);
+  AwaitReads(std::chrono::steady_clock::now() + kMostWait);
+}
+
+void StagedRun::AwaitReads(std::chrono::steady_clock::time_point deadline) {
+  if (inside_ == 0) return;
+  if (left_ == nullptr) left_ = std::make_unique<SteadyCondition>();
   while (inside_ > 0 && std::chrono::steady_clock::now() < deadline) {
-    left_.WaitFor(&mu_, kMostWait);
+    left_->WaitFor(&mu_, kMostWait);
   }
 }
 
@@ -106,7 +110,7 @@ bool StagedRun::End(const Status& status) {
   const bool is_stale = !has_put_ && !status.ok() && IsStale();
   // A discard has not made it stale for what it holds of its iterators.
   if (is_stale) GiveBack(reads_);
-  if (is_admitted()) {
+  if (is_admitted() && !is_over_) {
     stage_->EndRun({producer_, reads_, has_put_ || is_stale, status});
   }
   return is_stale;

@@ -4,6 +4,7 @@
 #define TENSORFLOW_STAGING_CORE_SOURCES_STAGED_RUN_H_
 
 #include <atomic>
+#include <chrono>  // NOLINT
 #include <cstdint>
 #include <memory>
 
@@ -74,22 +75,31 @@ class StagedRun {
   void Fail(const Status& failure) TF_LOCKS_EXCLUDED(mu_);
 
   void NotePut() { has_put_ = true; }
+  // The stage knows that the run is over: it has put its record, or waits for room
+  // for it.
+  void NoteOver() { is_over_ = true; }
 
   // Ends the run, which ended with `status`. Returns whether it failed only
   // because it is stale; then it is to be repeated.
   bool End(const Status& status);
 
  private:
+  // Waits until no read is in progress, or until the deadline.
+  void AwaitReads(std::chrono::steady_clock::time_point deadline)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   const core::RefCountPtr<Stage> stage_;
   const uint64_t producer_;
   const int64_t discards_;
   const std::shared_ptr<ReadSet> reads_;
   std::atomic<bool> is_admitted_{false};
   std::atomic<bool> has_put_{false};
+  std::atomic<bool> is_over_{false};
   std::atomic<bool> has_ended_{false};
 
   mutable mutex mu_;
-  SteadyCondition left_;
+  // Of who waits for reads; null if nobody does.
+  std::unique_ptr<SteadyCondition> left_ TF_GUARDED_BY(mu_);
   // Reads in progress, and what has failed one.
   int inside_ TF_GUARDED_BY(mu_) = 0;
   Status failure_ TF_GUARDED_BY(mu_);

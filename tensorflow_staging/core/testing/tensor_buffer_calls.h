@@ -115,7 +115,7 @@ class TakeResult {
 
 inline Status Put(TensorBuffer* buffer, Record record,
                   int64_t timeout_millis = kNoTimeout,
-                  const StagedRun* run = nullptr) {
+                  StagedRun* run = nullptr) {
   PutResult result;
   buffer->PutAsync(std::move(record), timeout_millis, nullptr,
                    result.Callback(), run);

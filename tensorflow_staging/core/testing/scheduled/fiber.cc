@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/testing/scheduled/fiber.h"
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+namespace tensorflow {
+namespace scheduled {
+namespace {
+
+constexpr size_t kStackBytes = size_t{256} << 10;
+constexpr size_t kGuardBytes = size_t{4} << 10;
+
+// Of fibers that have been destroyed.
+std::vector<void*>* FreeStacks() {
+  static auto* const stacks = new std::vector<void*>;
+  return stacks;
+}
+
+void* NewStack() {
+  if (!FreeStacks()->empty()) {
+    void* const stack = FreeStacks()->back();
+    FreeStacks()->pop_back();
+    return stack;
+  }
+  void* const stack =
+      mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  // A call that needs more than the stack must not write to another one.
+  if (stack == MAP_FAILED || mprotect(stack, kGuardBytes, PROT_NONE) != 0) {
+    std::perror("A fiber has no stack");
+    std::abort();
+  }
+  return stack;
+}
+
+}  // namespace
+
+Fiber::Fiber(std::function<void()> body)
+    : body_(std::move(body)), stack_(NewStack()) {
+  getcontext(&context_);
+  context_.uc_stack.ss_sp = stack_;
+  context_.uc_stack.ss_size = kStackBytes;
+  context_.uc_link = nullptr;
+  const auto self = reinterpret_cast<uintptr_t>(this);
+  makecontext(&context_, reinterpret_cast<void (*)()>(&Fiber::Main), 2,
+              static_cast<unsigned int>(self >> 32),
+              static_cast<unsigned int>(self));
+}
+
+Fiber::~Fiber() { FreeStacks()->push_back(stack_); }
+
+void Fiber::Enter() { swapcontext(&caller_, &context_); }
+
+void Fiber::Leave() { swapcontext(&context_, &caller_); }
+
+// makecontext passes numbers of 32 bits.
+void Fiber::Main(unsigned int high, unsigned int low) {
+  auto* const self = reinterpret_cast<Fiber*>(
+      (static_cast<uintptr_t>(high) << 32) | static_cast<uintptr_t>(low));
+  self->body_();
+  self->body_ = nullptr;
+  self->has_returned_ = true;
+  self->Leave();
+}
+
+}  // namespace scheduled
+}  // namespace tensorflow

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_TESTING_SCHEDULED_MUTEX_H_
+#define TENSORFLOW_STAGING_CORE_TESTING_SCHEDULED_MUTEX_H_
+
+#include <algorithm>
+#include <chrono>  // NOLINT
+#include <cstdint>
+#include <vector>
+
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow_staging/core/testing/scheduled/scheduler.h"
+
+namespace tensorflow {
+namespace scheduled {
+
+// Threads that wait for the same.
+class Waiters {
+ public:
+  // Returns whether the thread was woken before the time had passed.
+  bool Wait(const char* what,
+            std::chrono::nanoseconds time = std::chrono::nanoseconds::max()) {
+    Scheduler* const scheduler = Scheduler::Current();
+    SimulatedThread* const thread = scheduler->thread();
+    threads_.push_back(thread);
+    const bool woken = scheduler->Wait(what, time);
+    if (!woken) threads_.erase(absl::c_find(threads_, thread));
+    return woken;
+  }
+  void WakeOne() {
+    if (threads_.empty()) return;
+    const auto one =
+        threads_.begin() +
+        Scheduler::Current()->random().Below(threads_.size());
+    SimulatedThread* const thread = *one;
+    threads_.erase(one);
+    Scheduler::Current()->Wake(thread);
+  }
+  void WakeAll() {
+    for (SimulatedThread* thread : threads_) {
+      Scheduler::Current()->Wake(thread);
+    }
+    threads_.clear();
+  }
+  void Clear() { threads_.clear(); }
+
+ private:
+  std::vector<SimulatedThread*> threads_;
+};
+
+// tensorflow::mutex. Outside of a scheduler there is one thread, which need not
+// wait.
+class TF_LOCKABLE Mutex {
+ public:
+  Mutex() = default;
+  explicit Mutex(LinkerInitialized) {}
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
+
+  void lock() TF_EXCLUSIVE_LOCK_FUNCTION() {
+    Scheduler* const scheduler = Scheduler::Current();
+    if (scheduler == nullptr) return;
+    scheduler->Point();
+    Forget(*scheduler);
+    CHECK(holder_ != scheduler->thread())
+        << scheduler->thread()->name() << " locks what it has locked";
+    while (holder_ != nullptr) waiters_.Wait("a mutex");
+    holder_ = scheduler->thread();
+  }
+  void unlock() TF_UNLOCK_FUNCTION() {
+    Scheduler* const scheduler = Scheduler::Current();
+    if (scheduler == nullptr) return;
+    CHECK(holder_ == scheduler->thread())
+        << scheduler->thread()->name() << " unlocks what it has not locked";
+    holder_ = nullptr;
+    waiters_.WakeAll();
+  }
+  void lock_shared() TF_SHARED_LOCK_FUNCTION() { lock(); }
+  void unlock_shared() TF_UNLOCK_FUNCTION() { unlock(); }
+
+ private:
+  // A thread of an earlier scheduler that did not end may have locked a mutex that
+  // outlives it.
+  void Forget(const Scheduler& scheduler) {
+    if (number_ == scheduler.number()) return;
+    number_ = scheduler.number();
+    holder_ = nullptr;
+    waiters_.Clear();
+  }
+
+  int64_t number_ = 0;
+  const SimulatedThread* holder_ = nullptr;
+  Waiters waiters_;
+};
+
+// tensorflow::mutex_lock and tf_shared_lock.
+class TF_SCOPED_LOCKABLE MutexLock {
+ public:
+  explicit MutexLock(Mutex& mu) TF_EXCLUSIVE_LOCK_FUNCTION(mu) : mu_(&mu) {
+    mu_->lock();
+  }
+  ~MutexLock() TF_UNLOCK_FUNCTION() { mu_->unlock(); }
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+
+ private:
+  Mutex* const mu_;
+};
+
+// staging::SteadyCondition. It wakes some threads that nobody has notified.
+class Condition {
+ public:
+  Condition() = default;
+  Condition(const Condition&) = delete;
+  Condition& operator=(const Condition&) = delete;
+
+  void Wait(Mutex* mu) { WaitFor(mu, std::chrono::nanoseconds::max()); }
+
+  void WaitFor(Mutex* mu, std::chrono::nanoseconds time) {
+    Random& random = Scheduler::Current()->random();
+    if (random.OneIn(50)) {
+      time = std::min(time, std::chrono::nanoseconds(random.Below(100000)));
+    }
+    mu->unlock();
+    waiters_.Wait("a condition", time);
+    mu->lock();
+  }
+
+  void NotifyOne() { waiters_.WakeOne(); }
+  void NotifyAll() { waiters_.WakeAll(); }
+
+ private:
+  Waiters waiters_;
+};
+
+// tensorflow::Notification.
+class Notification {
+ public:
+  Notification() = default;
+  // Notify may go on in another thread.
+  ~Notification() { MutexLock l(mu_); }
+  Notification(const Notification&) = delete;
+  Notification& operator=(const Notification&) = delete;
+
+  void Notify() {
+    MutexLock l(mu_);
+    CHECK(!notified_);
+    notified_ = true;
+    waiters_.WakeAll();
+  }
+  bool HasBeenNotified() const {
+    MutexLock l(mu_);
+    return notified_;
+  }
+  void WaitForNotification() {
+    while (!HasBeenNotified()) waiters_.Wait("a notification");
+  }
+
+ private:
+  mutable Mutex mu_;
+  bool notified_ = false;
+  Waiters waiters_;
+};
+
+}  // namespace scheduled
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_TESTING_SCHEDULED_MUTEX_H_
