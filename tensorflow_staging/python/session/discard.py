@@ -42,8 +42,8 @@ def discard(
         print(sess.run(record))  # 20
   ```
 
-  No element of an iterator is lost, of whichever stages read it. Records that were made from no iterator, such as those
-  of a queue or of a `feed_generator`, are dropped: the next step gets what these yield after the call.
+  No element of an iterator is lost. Records that were made from no iterator, such as those of a queue, are dropped: the
+  next step gets what comes after the call.
 
   Args:
     session: A `tf.compat.v1.Session`, or the `MonitoredSession` around it. Its stages may run or not.
