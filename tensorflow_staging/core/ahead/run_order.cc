@@ -22,11 +22,6 @@ bool RunOrder::MayBegin() const {
   });
 }
 
-int64_t RunOrder::active() const {
-  mutex_lock l(mu_);
-  return runs_.size();
-}
-
 void RunOrder::Begin(uint64_t producer) {
   mutex_lock l(mu_);
   runs_[++last_].producer = producer;

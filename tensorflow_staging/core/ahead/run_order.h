@@ -42,8 +42,6 @@ class RunOrder {
   // Whether no run is reading, and none is about to give back what it has read.
   // Begin may only be called if so.
   bool MayBegin() const TF_LOCKS_EXCLUDED(mu_);
-  // How many runs have begun and not ended.
-  int64_t active() const TF_LOCKS_EXCLUDED(mu_);
   void Begin(uint64_t producer) TF_LOCKS_EXCLUDED(mu_);
   // The run of the producer that has begun. Returns false if it has been
   // abandoned since.

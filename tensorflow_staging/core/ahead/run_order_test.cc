@@ -34,7 +34,7 @@ class RunOrderTest : public ::testing::Test {
     order_.Put(producer, [this, producer] { puts_.push_back(producer); });
   }
   std::shared_ptr<StagedRun> MakeRun(uint64_t producer) {
-    SourceReader* const stage = buffer_.get();
+    Stage* const stage = buffer_.get();
     return std::make_shared<StagedRun>(tsl::core::GetNewRef(stage), producer);
   }
 

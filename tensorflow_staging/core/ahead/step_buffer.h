@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "tensorflow/core/framework/resource_var.h"
-#include "tensorflow/core/framework/tensor_util.h"
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/ahead/run_order.h"
 #include "tensorflow_staging/core/ahead/step_delivery.h"
+#include "tensorflow_staging/core/ahead/step_draws.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 
 namespace tensorflow {
@@ -43,8 +43,8 @@ inline constexpr char kStepEndReadsOp[] = "StepBufferEndReads";
 //
 // The last tensors of its records are states of random generators, as they were
 // after the record: what the program's generators are after the step that takes
-// it, unless something else draws from them. The part ahead draws from copies,
-// which go back to these states when it makes records again.
+// it, unless something else draws from them. The part ahead draws from copies
+// (StepDraws).
 class StepBuffer : public TensorBuffer {
  public:
   explicit StepBuffer(Options options)
@@ -52,11 +52,13 @@ class StepBuffer : public TensorBuffer {
 
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
-  // Begins with the copies of the states. Called before the first record.
-  void DrawFrom(std::vector<core::RefCountPtr<Var>> copies)
-      TF_LOCKS_EXCLUDED(mu_) {
-    mutex_lock l(mu_);
-    copies_ = std::move(copies);
+  // The copies from which the part ahead draws. Called before the first record.
+  void DrawFrom(std::vector<core::RefCountPtr<Var>> copies) {
+    draws_.DrawFrom(std::move(copies));
+  }
+  // Runs are about to draw one after the other.
+  void BeginDraws(const std::shared_ptr<ReadSet>& reads) {
+    draws_.Begin(reads);
   }
 
   // The next record was or will be drawn with these states; none: unknown.
@@ -64,34 +66,30 @@ class StepBuffer : public TensorBuffer {
     mutex_lock l(mu_);
     expected_ = std::move(states);
   }
-  // The program's generators have got these states: the next run draws on from
-  // there.
-  void DrawOnFrom(std::vector<Tensor> states) TF_LOCKS_EXCLUDED(mu_) {
-    mutex_lock l(mu_);
-    expected_ = std::move(states);
-    sets_copies_ = true;
+  // The program's generators have got these states: what waits, and what comes, is
+  // drawn from there.
+  void DrawOnFrom(const std::vector<Tensor>& states) TF_LOCKS_EXCLUDED(mu_) {
+    ExpectStates(states);
+    draws_.GoOnFrom(states);
   }
-  // Whether a run may draw while `active` others have begun and not put their
-  // records: after a roll-back, the states after these are not known yet.
-  bool MayDraw(int64_t active) const TF_LOCKS_EXCLUDED(mu_) {
-    mutex_lock l(mu_);
-    return active == 0 || !sets_copies_;
-  }
-  // A run is about to draw, and no other run is drawing.
-  void BeginDraws() TF_LOCKS_EXCLUDED(mu_);
   // Returns the index of the first of the program's states that is not that with
-  // which the next record was or will be drawn, or -1. After a roll-back, which may
-  // be that of a checkpoint that has set the states, too, draws on from them.
-  int FindChangedState(std::vector<Tensor> states) TF_LOCKS_EXCLUDED(mu_);
+  // which the next record was or will be drawn, or -1. If what had been read ahead
+  // was rolled back, which a checkpoint may do that has set the states, too, draws
+  // on from them.
+  int FindChangedState(const std::vector<Tensor>& states)
+      TF_LOCKS_EXCLUDED(mu_);
   // A step has taken a record.
   void NoteTaken(const std::vector<Tensor>& record) TF_LOCKS_EXCLUDED(mu_) {
-    mutex_lock l(mu_);
     is_rolled_back_ = false;
-    SetFrom(record, &expected_);
+    const size_t size = draws_.size();
+    if (size == 0 || record.size() < size) return;
+    ExpectStates({record.end() - size, record.end()});
   }
 
-  // The part ahead draws again what records were drawn with that are dropped.
-  void OnRollBack() override TF_LOCKS_EXCLUDED(mu_);
+  void OnRollBack() override {
+    is_rolled_back_ = true;
+    TensorBuffer::OnRollBack();
+  }
 
   RunOrder* order() { return &order_; }
 
@@ -147,57 +145,20 @@ class StepBuffer : public TensorBuffer {
     return options;
   }
 
-  // Sets `*states` to those after a record, if it has them.
-  void SetFrom(const std::vector<Tensor>& record,
-               std::vector<Tensor>* states) const
-      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (copies_.empty() || record.size() < copies_.size()) return;
-    states->assign(record.end() - copies_.size(), record.end());
-  }
-
   RunOrder order_;
+  StepDraws draws_;
+  // Whether anything was rolled back since a step has taken a record.
+  std::atomic<bool> is_rolled_back_{false};
   std::atomic<int64_t> errors_taken_{0};
   std::atomic<int64_t> takes_{0};
   std::atomic<int64_t> limit_{kNoLimit};
   mutable mutex mu_;
   std::shared_ptr<const StepDelivery> delivery_ TF_GUARDED_BY(mu_);
   std::vector<Tensor> expected_ TF_GUARDED_BY(mu_);
-  std::vector<core::RefCountPtr<Var>> copies_ TF_GUARDED_BY(mu_);
-  // Whether the copies are to be set before the next run draws.
-  bool sets_copies_ TF_GUARDED_BY(mu_) = false;
-  // Whether anything was rolled back since a step has taken a record.
-  bool is_rolled_back_ TF_GUARDED_BY(mu_) = false;
   std::function<void()> on_wanted_ TF_GUARDED_BY(mu_);
 };
 
-inline void StepBuffer::OnRollBack() {
-  {
-    // Before any run is admitted.
-    mutex_lock l(mu_);
-    sets_copies_ = is_rolled_back_ = true;
-  }
-  TensorBuffer::OnRollBack();
-}
-
-inline void StepBuffer::BeginDraws() {
-  std::vector<Tensor> newest = Newest();
-  RemoveMark(&newest);
-  mutex_lock l(mu_);
-  if (!std::exchange(sets_copies_, false)) return;
-  if (expected_.size() < copies_.size()) {
-    // No state of the program is like this: it has to begin anew.
-    expected_.assign(copies_.size(), Tensor(false));
-  }
-  std::vector<Tensor> states = expected_;
-  SetFrom(newest, &states);
-  for (size_t i = 0; i < std::min(copies_.size(), states.size()); ++i) {
-    if (states[i].dtype() != DT_INT64) continue;
-    mutex_lock of_copy(*copies_[i]->mu());
-    *copies_[i]->tensor() = tensor::DeepCopy(states[i]);
-  }
-}
-
-inline int StepBuffer::FindChangedState(std::vector<Tensor> states) {
+inline int StepBuffer::FindChangedState(const std::vector<Tensor>& states) {
   int changed = -1;
   {
     mutex_lock l(mu_);
@@ -208,12 +169,10 @@ inline int StepBuffer::FindChangedState(std::vector<Tensor> states) {
         changed = static_cast<int>(i);
       }
     }
-    if (changed < 0 || !is_rolled_back_) return changed;
-    expected_ = std::move(states);
-    sets_copies_ = true;
+    if (size < states.size() && is_rolled_back_) changed = 0;
   }
-  // They were drawn with the states before.
-  GiveBackRecords();
+  if (changed < 0 || !is_rolled_back_) return changed;
+  DrawOnFrom(states);
   return -1;
 }
 

@@ -81,7 +81,6 @@ void StepProducers::Work(int index) {
 bool StepProducers::MayBegin() const {
   const int64_t allowed = buffer_->allowed();
   return buffer_->order()->MayBegin() &&
-         buffer_->MayDraw(buffer_->order()->active()) &&
          (allowed == StepBuffer::kNoLimit ||
           buffer_->TakenOrHeld() + beginning_ < allowed);
 }
@@ -117,7 +116,7 @@ bool StepProducers::RunOnce(uint64_t producer) {
     run->End(errors::Aborted("Another run has failed."));
     return true;
   }
-  buffer_->BeginDraws();
+  buffer_->BeginDraws(run->reads());
   const Status status = Run(run);
   // Errors and the end of the data come after the records before them.
   order->AwaitTurn(producer);

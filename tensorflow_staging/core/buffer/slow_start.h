@@ -12,7 +12,7 @@ namespace staging {
 // Lets a buffer of many records fill without taking from the steps.
 //
 // While a buffer fills, its producers compute more records than steps take. On
-// cores that are busy, the steps pay for them (benchmarks/first_steps.md). So,
+// cores that are busy, the steps pay for them (benchmarks/results.md). So,
 // until the buffer has room for its capacity, it has room for
 //   * as many records as its capacity allows before the first take, and while
 //     the program pauses, because no step needs the cores then. What it has

@@ -58,10 +58,13 @@ TensorBuffer::TensorBuffer(Options options)
 TensorBuffer::~TensorBuffer() {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
-  GiveBackRecords(&due);
   while (!puts_.empty()) {
-    due.Add(puts_.RemoveOldest().done, CancelledStatus());
+    WaitingPut put = puts_.RemoveOldest();
+    due.GiveBack(put.stored.reads);
+    due.Add(std::move(put.done), CancelledStatus());
+    due.Destroy(std::move(put.stored));
   }
+  GiveBackRecords(&due);
   CancelTakes(&due);
   gate_.EndWaiting(CancelledStatus(), &due);
 }
@@ -234,11 +237,6 @@ CapacityTuner TensorBuffer::FoundCapacity() const {
 void TensorBuffer::GoOnWith(const CapacityTuner& found) {
   mutex_lock l(mu_);
   room_.GoOnWith(found);
-}
-
-TensorBuffer::Record TensorBuffer::Newest() const {
-  mutex_lock l(mu_);
-  return records_.empty() ? Record() : records_.back().record;
 }
 
 int64_t TensorBuffer::Size() const {

@@ -199,9 +199,6 @@ class TensorBuffer : public Stage {
   CapacityTuner FoundCapacity() const TF_LOCKS_EXCLUDED(mu_);
   void GoOnWith(const CapacityTuner& found) TF_LOCKS_EXCLUDED(mu_);
 
-  // The newest record that the buffer holds; none if it is empty.
-  Record Newest() const TF_LOCKS_EXCLUDED(mu_);
-
   // How many records the buffer holds.
   int64_t Size() const TF_LOCKS_EXCLUDED(mu_);
 

@@ -7,8 +7,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>  // NOLINT
@@ -20,8 +18,6 @@
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow/core/platform/threadpool.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
-#include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/sources/run_holds.h"
 #include "tensorflow_staging/core/sources/source.h"
 #include "tensorflow_staging/core/testing/tensor_buffer_calls.h"
 
@@ -45,6 +41,7 @@ class WaitingRun {
 
   bool admitted() const { return admitted_.done(); }
   Status Await() { return admitted_.Wait(); }
+  StagedRun* get() const { return run_.get(); }
   void End() { run_->End(OkStatus()); }
 
  private:
@@ -52,12 +49,13 @@ class WaitingRun {
   PutResult admitted_;
 };
 
-// A run reads `iterator`, and fails.
-void FailRun(TensorBuffer* buffer, const TestIterator& iterator,
-             const Status& status = errors::OutOfRange("end")) {
-  const auto run = BeginRun(buffer);
+// A run reads the next of an iterator, and fails.
+void FailRun(TensorBuffer* buffer, TestIterator* iterator,
+             const Status& status = errors::OutOfRange("end"),
+             uint64_t producer = 1) {
+  const auto run = BeginRun(buffer, producer);
   ASSERT_TRUE(run->is_admitted());
-  ASSERT_EQ(run->AddReads(iterator.reads()), OkStatus());
+  iterator->Read(*run);
   EXPECT_FALSE(run->End(status));
 }
 
@@ -69,38 +67,11 @@ TEST(TensorBufferRunsTest, ANewAndAnOpenBufferAdmitRuns) {
   EXPECT_TRUE(BeginRun(buffer.get())->is_admitted());
 }
 
-TEST(TensorBufferRunsTest, ABufferIsNewUntilARunPutsARecord) {
+TEST(TensorBufferRunsTest, ARunWaitsAtAnEndThatNoTakeHasGot) {
   auto buffer = MakeBuffer(1);
-  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
-  EXPECT_TRUE(buffer->IsNew());
-  Take(buffer.get());
-  EXPECT_EQ(Put(BeginRun(buffer.get()).get(), 2), OkStatus());
-  EXPECT_FALSE(buffer->IsNew());
-}
-
-TEST(TensorBufferRunsTest, AClosedBufferThatNothingOpensRefusesRuns) {
-  auto buffer = MakeBuffer(1);
-  auto active = BeginRun(buffer.get());
+  TestIterator iterator(/*begin=*/0, /*end=*/0);
+  FailRun(buffer.get(), &iterator);
   buffer->Close(OkStatus());
-  WaitingRun waiting(buffer.get());
-  EXPECT_FALSE(waiting.admitted());
-  active.reset();
-  const Status status = waiting.Await();
-  EXPECT_TRUE(absl::StrContains(status.message(), kHasEnded)) << status;
-  EXPECT_TRUE(BeginRun(buffer.get())->is_refused());
-  PutResult late;
-  buffer->AwaitRun(1, nullptr, nullptr, late.Callback());
-  EXPECT_TRUE(absl::StrContains(late.Wait().message(), kHasEnded));
-  buffer->Resume();
-  EXPECT_TRUE(BeginRun(buffer.get())->is_admitted());
-}
-
-TEST(TensorBufferRunsTest, ARunWaitsAtTheEndOfDataThatMayChange) {
-  auto buffer = MakeBuffer(1);
-  TestIterator iterator;
-  FailRun(buffer.get(), iterator);
-  buffer->Close(OkStatus());
-  EXPECT_TRUE(errors::IsOutOfRange(TakeStatus(buffer.get())));
   WaitingRun run(buffer.get());
   EXPECT_FALSE(run.admitted());
   iterator.Change();
@@ -108,10 +79,95 @@ TEST(TensorBufferRunsTest, ARunWaitsAtTheEndOfDataThatMayChange) {
   EXPECT_TRUE(IsIn("open", *buffer)) << buffer->DebugString();
 }
 
+// As without a stage, each step that finds the end gets it.
+TEST(TensorBufferRunsTest, TheProducersGoOnWhenATakeHasGotTheEnd) {
+  auto buffer = MakeBuffer(1);
+  TestIterator iterator(/*begin=*/0, /*end=*/0);
+  for (const bool waits : {false, true, false}) {
+    FailRun(buffer.get(), &iterator);
+    TakeResult take, next;
+    if (waits) {
+      buffer->TakeAsync(nullptr, take.Callback());
+      buffer->TakeAsync(nullptr, next.Callback());
+    }
+    buffer->Close(OkStatus());
+    WaitingRun run(buffer.get());
+    if (!waits) {
+      EXPECT_FALSE(run.admitted());
+      buffer->TakeAsync(nullptr, take.Callback());
+    }
+    EXPECT_TRUE(errors::IsOutOfRange(take.Wait()));
+    EXPECT_EQ(run.Await(), OkStatus());
+    EXPECT_TRUE(IsIn("open", *buffer)) << buffer->DebugString();
+    // The step has used it.
+    EXPECT_EQ(iterator.Unused(), Numbers());
+    if (waits) {
+      // The end is for one take.
+      EXPECT_FALSE(next.done());
+      EXPECT_EQ(Put(run.get(), 7), OkStatus());
+      EXPECT_EQ(next.value(), 7);
+    }
+  }
+}
+
+TEST(TensorBufferRunsTest, AnErrorThatATakeHasGotDoesNotComeAgain) {
+  auto buffer = MakeBuffer(2);
+  TestIterator iterator;
+  const Status cause = errors::DataLoss("bad record");
+  RunStage(buffer.get(), {&iterator});
+  FailRun(buffer.get(), &iterator, cause);
+  buffer->Close(cause);
+  EXPECT_EQ(Take(buffer.get()), 0);
+  EXPECT_EQ(TakeStatus(buffer.get()), cause);
+  EXPECT_EQ(RunStage(buffer.get(), {&iterator}), 2);
+}
+
+TEST(TensorBufferRunsTest, AnErrorThatNoTakeHasGotComesAgainAfterARestart) {
+  auto buffer = MakeBuffer(2);
+  TestIterator iterator;
+  const Status cause = errors::DataLoss("bad record");
+  RunStage(buffer.get(), {&iterator});
+  FailRun(buffer.get(), &iterator, cause);
+  buffer->Close(cause);
+  buffer->Cancel();
+  buffer->Resume();
+  EXPECT_EQ(RunStage(buffer.get(), {&iterator}), 1);
+  EXPECT_EQ(Take(buffer.get()), 0);
+  EXPECT_EQ(Take(buffer.get()), 1);
+}
+
+// A step may fetch what is no stage's data.
+TEST(TensorBufferRunsTest, AnErrorWithoutAnElementStaysUntilATakeHasGotIt) {
+  auto buffer = MakeBuffer(2);
+  const Status cause = errors::DataLoss("of a queue");
+  BeginRun(buffer.get())->End(cause);
+  buffer->Close(cause);
+  buffer->Cancel();
+  buffer->Resume();
+  EXPECT_EQ(TakeStatus(buffer.get()), cause);
+  EXPECT_TRUE(BeginRun(buffer.get())->is_admitted());
+}
+
+TEST(TensorBufferRunsTest, AnEndStaysIfItsProducersDoNotGoOn) {
+  TensorBuffer::Options options;
+  options.name = "prefetch";
+  options.goes_on = false;
+  core::RefCountPtr<TensorBuffer> buffer(new TensorBuffer(options));
+  TestIterator iterator(/*begin=*/0, /*end=*/0);
+  FailRun(buffer.get(), &iterator);
+  buffer->Close(OkStatus());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(errors::IsOutOfRange(TakeStatus(buffer.get())));
+  }
+  EXPECT_FALSE(BeginRun(buffer.get())->is_admitted());
+  buffer->Resume();
+  EXPECT_TRUE(BeginRun(buffer.get())->is_admitted());
+}
+
 TEST(TensorBufferRunsTest, ResumeAlsoAdmitsWaitingRuns) {
   auto buffer = MakeBuffer(1);
-  TestIterator iterator;
-  FailRun(buffer.get(), iterator);
+  TestIterator iterator(/*begin=*/0, /*end=*/0);
+  FailRun(buffer.get(), &iterator);
   buffer->Close(OkStatus());
   WaitingRun run(buffer.get());
   EXPECT_FALSE(run.admitted());
@@ -120,24 +176,18 @@ TEST(TensorBufferRunsTest, ResumeAlsoAdmitsWaitingRuns) {
 }
 
 TEST(TensorBufferRunsTest, CancelEndsWaitingRuns) {
-  auto held = MakeBuffer(1);
-  held->BeginHold(nullptr)();
-  auto closed = MakeBuffer(1);
-  TestIterator iterator;
-  FailRun(closed.get(), iterator);
-  closed->Close(OkStatus());
-  for (TensorBuffer* buffer : {held.get(), closed.get()}) {
-    WaitingRun waiting(buffer);
-    EXPECT_FALSE(waiting.admitted());
-    buffer->Cancel();
-    EXPECT_TRUE(errors::IsCancelled(waiting.Await()));
-    EXPECT_TRUE(errors::IsCancelled(WaitingRun(buffer).Await()));
-  }
+  auto buffer = MakeBuffer(1);
+  buffer->Close(OkStatus());
+  WaitingRun waiting(buffer.get());
+  EXPECT_FALSE(waiting.admitted());
+  buffer->Cancel();
+  EXPECT_TRUE(errors::IsCancelled(waiting.Await()));
+  EXPECT_TRUE(errors::IsCancelled(WaitingRun(buffer.get()).Await()));
 }
 
 TEST(TensorBufferRunsTest, ACancellationEndsOnlyItsOwnWaitingRun) {
   auto buffer = MakeBuffer(1);
-  buffer->BeginHold(nullptr)();
+  buffer->Close(OkStatus());
   CancellationManager cancellation;
   WaitingRun cancelled(buffer.get(), &cancellation), other(buffer.get());
   cancellation.StartCancel();
@@ -145,17 +195,16 @@ TEST(TensorBufferRunsTest, ACancellationEndsOnlyItsOwnWaitingRun) {
   EXPECT_TRUE(
       errors::IsCancelled(WaitingRun(buffer.get(), &cancellation).Await()));
   EXPECT_FALSE(other.admitted());
-  buffer->EndHold(nullptr);
+  buffer->Resume();
   EXPECT_EQ(other.Await(), OkStatus());
 }
 
 TEST(TensorBufferRunsTest, DestructionCancelsWaitingRuns) {
   PutResult run;
-  std::atomic<int64_t> admitted_at{0};
   {
     auto buffer = MakeBuffer(1);
-    buffer->BeginHold(nullptr)();
-    buffer->AwaitRun(1, nullptr, &admitted_at, run.Callback());
+    buffer->Close(OkStatus());
+    buffer->AwaitRun(1, nullptr, run.Callback());
   }
   EXPECT_TRUE(errors::IsCancelled(run.Wait()));
 }
@@ -163,8 +212,8 @@ TEST(TensorBufferRunsTest, DestructionCancelsWaitingRuns) {
 TEST(TensorBufferRunsTest, CloseWaitsForTheRecordsOfTheActiveRuns) {
   auto buffer = MakeBuffer(1);
   TestIterator iterator;
-  auto active = BeginRun(buffer.get());
-  FailRun(buffer.get(), iterator);
+  auto active = BeginRun(buffer.get(), /*producer=*/2);
+  FailRun(buffer.get(), &iterator);
   buffer->Close(OkStatus());
   WaitingRun late(buffer.get());
   EXPECT_FALSE(late.admitted());
@@ -175,10 +224,10 @@ TEST(TensorBufferRunsTest, CloseWaitsForTheRecordsOfTheActiveRuns) {
   EXPECT_EQ(Put(active.get(), 1), OkStatus());
   EXPECT_EQ(first.value(), 1);
   EXPECT_FALSE(second.done());
+  EXPECT_FALSE(late.admitted());
   active.reset();
   EXPECT_TRUE(errors::IsOutOfRange(second.Wait()));
-  EXPECT_FALSE(late.admitted());
-  buffer->Cancel();
+  EXPECT_EQ(late.Await(), OkStatus());
 }
 
 TEST(TensorBufferRunsTest, AnErrorWaitsOnlyForTheRunsOfItsProducer) {
@@ -211,6 +260,19 @@ TEST(TensorBufferRunsTest, TheFirstCloseWinsAlsoWhileRunsAreActive) {
   EXPECT_EQ(TakeStatus(buffer.get()), cause);
 }
 
+// What the later one has read comes again when the first has been got.
+TEST(TensorBufferRunsTest, OfSeveralFailedRunsTheFirstEndsTheStage) {
+  auto buffer = MakeBuffer(1);
+  TestIterator iterator;
+  const Status first = errors::DataLoss("first");
+  FailRun(buffer.get(), &iterator, first, /*producer=*/1);
+  FailRun(buffer.get(), &iterator, errors::DataLoss("second"), /*producer=*/2);
+  buffer->Close(first);
+  EXPECT_EQ(iterator.Unused(), (Numbers{0, 1}));
+  EXPECT_EQ(TakeStatus(buffer.get()), first);
+  EXPECT_EQ(RunStage(buffer.get(), {&iterator}), 1);
+}
+
 TEST(TensorBufferRunsTest, CancelClosesABufferThatIsEnding) {
   auto buffer = MakeBuffer(1);
   const auto active = BeginRun(buffer.get());
@@ -226,49 +288,47 @@ TEST(TensorBufferRunsTest, CancelClosesABufferThatIsEnding) {
 TEST(TensorBufferRunsTest, ALateCloseDoesNotEndTheNewData) {
   auto buffer = MakeBuffer(1);
   buffer->Resume();
-  TestIterator iterator;
-  FailRun(buffer.get(), iterator);
+  TestIterator iterator(/*begin=*/0, /*end=*/0);
+  FailRun(buffer.get(), &iterator);
   iterator.Change();
   buffer->Close(OkStatus());
   EXPECT_TRUE(IsIn("open", *buffer)) << buffer->DebugString();
   // The next Close belongs to the new data.
   const Status cause = errors::DataLoss("of the new data");
-  FailRun(buffer.get(), iterator, cause);
+  FailRun(buffer.get(), &iterator, cause);
   buffer->Close(cause);
   EXPECT_EQ(TakeStatus(buffer.get()), cause);
 }
 
-TEST(TensorBufferRunsTest, EachProducerMayCallCloseLate) {
-  auto buffer = MakeBuffer(1);
+TEST(TensorBufferRunsTest, AnErrorWhoseElementWentBackEndsNoStage) {
+  auto buffer = MakeBuffer(2);
   TestIterator iterator;
-  FailRun(buffer.get(), iterator);
-  FailRun(buffer.get(), iterator);
-  FailRun(buffer.get(), iterator);
-  buffer->Close(OkStatus());
-  iterator.Change();
-  for (int late = 0; late < 2; ++late) buffer->Close(OkStatus());
-  EXPECT_TRUE(IsIn("open", *buffer)) << buffer->DebugString();
+  const Status cause = errors::DataLoss("bad record");
+  FailRun(buffer.get(), &iterator, cause);
+  // Another read comes between the end of the run and what its producer says.
+  EXPECT_EQ(iterator.ReadBeside(), 0);
+  buffer->Close(cause);
+  EXPECT_EQ(RunStage(buffer.get(), {&iterator}), 1);
+  EXPECT_EQ(Take(buffer.get()), 1);
 }
 
-// A stage that joins sources ends when all of them have.
-TEST(TensorBufferRunsTest, TheEndWasFoundByAllThatHaveFailed) {
+TEST(TensorBufferRunsTest, EachProducerMayCallCloseLate) {
   auto buffer = MakeBuffer(1);
-  TestIterator one, other;
-  FailRun(buffer.get(), one);
-  FailRun(buffer.get(), other);
+  TestIterator iterator(/*begin=*/0, /*end=*/0);
+  for (uint64_t producer : {1, 2, 3}) {
+    FailRun(buffer.get(), &iterator, errors::OutOfRange("end"), producer);
+  }
   buffer->Close(OkStatus());
-  TakeResult take;
-  buffer->TakeAsync(nullptr, take.Callback());
-  EXPECT_TRUE(errors::IsOutOfRange(take.Wait()));
-  const ReadSet& reads = take.taken().reads;
-  EXPECT_EQ(std::distance(reads.begin(), reads.end()), 2);
+  iterator.Change();
+  EXPECT_TRUE(IsIn("open", *buffer)) << buffer->DebugString();
+  EXPECT_EQ(RunStage(buffer.get(), {&iterator}), 0);
 }
 
 TEST(TensorBufferRunsTest, AStaleRunThatFailsIsToBeRepeated) {
   auto buffer = MakeBuffer(1);
   TestIterator iterator;
   const auto run = BeginRun(buffer.get());
-  ASSERT_EQ(run->AddReads(iterator.reads()), OkStatus());
+  EXPECT_EQ(iterator.Read(*run), 0);
   iterator.Change();
   EXPECT_TRUE(run->End(errors::OutOfRange("end")));
 }
@@ -277,7 +337,7 @@ TEST(TensorBufferRunsTest, ASuccessOfAStaleRunIsNone) {
   auto buffer = MakeBuffer(1);
   TestIterator iterator;
   const auto run = BeginRun(buffer.get());
-  ASSERT_EQ(run->AddReads(iterator.reads()), OkStatus());
+  EXPECT_EQ(iterator.Read(*run), 0);
   iterator.Change();
   EXPECT_EQ(Put(run.get(), 1), OkStatus());
   EXPECT_FALSE(run->End(OkStatus()));
@@ -288,9 +348,9 @@ TEST(TensorBufferRunsTest, ASuccessOfAStaleRunIsNone) {
 
 TEST(TensorBufferRunsTest, OneCurrentRunThatFailsIsEnough) {
   auto buffer = MakeBuffer(1);
-  TestIterator changes, stays;
-  FailRun(buffer.get(), changes);
-  FailRun(buffer.get(), stays);
+  TestIterator changes(/*begin=*/0, /*end=*/0), stays(/*begin=*/0, /*end=*/0);
+  FailRun(buffer.get(), &changes, errors::OutOfRange("end"), /*producer=*/1);
+  FailRun(buffer.get(), &stays, errors::OutOfRange("end"), /*producer=*/2);
   changes.Change();
   buffer->Close(OkStatus());
   EXPECT_TRUE(IsIn("closed", *buffer)) << buffer->DebugString();
@@ -304,6 +364,7 @@ TEST(TensorBufferRunsTest, OneCurrentRunThatFailsIsEnough) {
 // Something may not be initialised yet when the stage begins.
 TEST(TensorBufferRunsTest, ATakeTriesAgainAfterAFailedPreconditionAtFirst) {
   auto buffer = MakeBuffer(1);
+  TestIterator iterator;
   const Status cause = errors::FailedPrecondition("not initialised");
   for (int i = 0; i < 3; ++i) {
     WaitingRun run(buffer.get());
@@ -312,7 +373,8 @@ TEST(TensorBufferRunsTest, ATakeTriesAgainAfterAFailedPreconditionAtFirst) {
     buffer->TakeAsync(nullptr, take.Callback());
     EXPECT_EQ(run.Await(), OkStatus());
     EXPECT_FALSE(take.done());
-    BeginRun(buffer.get())->End(cause);
+    // It has read one of its iterators.
+    FailRun(buffer.get(), &iterator, cause);
     buffer->Close(cause);
     EXPECT_FALSE(take.done());
     run.End();
@@ -320,94 +382,61 @@ TEST(TensorBufferRunsTest, ATakeTriesAgainAfterAFailedPreconditionAtFirst) {
   }
   TakeResult take;
   buffer->TakeAsync(nullptr, take.Callback());
-  EXPECT_EQ(Put(BeginRun(buffer.get()).get(), 1), OkStatus());
-  EXPECT_EQ(take.value(), 1);
-  // After the first record, the same error is the end.
-  BeginRun(buffer.get())->End(cause);
+  EXPECT_EQ(RunStage(buffer.get(), {&iterator}), 0);
+  EXPECT_EQ(take.value(), 0);
+  // After the first record, the same error is one of the data.
+  FailRun(buffer.get(), &iterator, cause);
   buffer->Close(cause);
   EXPECT_EQ(TakeStatus(buffer.get()), cause);
-  EXPECT_TRUE(BeginRun(buffer.get())->is_refused());
-}
-
-// Begins and ends a run of a producer that has read an element of `iterator`,
-// but fails.
-void FailRunWithElement(TensorBuffer* buffer, const TestIterator& iterator,
-                        int64_t element, uint64_t producer = 1) {
-  ASSERT_EQ(buffer->BeginRun(producer), RunBegin::kAdmitted);
-  RunEnd end;
-  end.producer = producer;
-  end.reads = iterator.reads();
-  end.unused.elements.push_back(
-      {*end.reads.begin(), MakeRecord(element), Source::NextOrder()});
-  buffer->EndRun(std::move(end));
-}
-
-TEST(TensorBufferRunsTest, WhatWasReadBeforeTheFirstRecordIsGivenBack) {
-  auto buffer = MakeBuffer(1);
-  TestIterator iterator;
-  // The program skips this one: its producer has gone on.
-  FailRunWithElement(buffer.get(), iterator, 0);
-  FailRunWithElement(buffer.get(), iterator, 1);
-  FailRunWithElement(buffer.get(), iterator, 2, /*producer=*/2);
-  EXPECT_TRUE(iterator.TakeGivenBack().empty());
-  buffer->Close(errors::FailedPrecondition("not initialised"));
-  EXPECT_EQ(iterator.TakeGivenBack(), (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(RunStage(buffer.get(), {&iterator}), 2);
 }
 
 // After a change, no Close follows the end of the run.
 TEST(TensorBufferRunsTest, AChangeBeforeTheCloseGivesBackWhatTheFailedRunHad) {
   auto buffer = MakeBuffer(1);
   TestIterator other, changed;
-  core::RefCountPtr<RunHolds> saving;
-  changed.source()->AddReader(buffer.get(), &saving);
-  ASSERT_EQ(buffer->BeginRun(/*producer=*/1), RunBegin::kAdmitted);
-  RunEnd end;
-  end.producer = 1;
-  end.reads = other.reads();
-  end.unused.elements.push_back(
-      {*end.reads.begin(), MakeRecord(7), Source::NextOrder()});
-  end.reads.Add(changed.reads());
-  buffer->EndRun(std::move(end));
+  const auto run = BeginRun(buffer.get());
+  EXPECT_EQ(other.Read(*run), 0);
+  EXPECT_EQ(changed.Read(*run), 0);
+  EXPECT_FALSE(run->End(errors::DataLoss("bad record")));
   changed.Change();
-  EXPECT_EQ(buffer->BeginRun(/*producer=*/1), RunBegin::kAdmitted);
-  EXPECT_EQ(other.TakeGivenBack(), std::vector<int64_t>{7});
+  EXPECT_EQ(RunStage(buffer.get(), {&other}), 0);
 }
 
-TEST(TensorBufferRunsTest, AnotherErrorGivesNothingBack) {
+// It may be told to ignore the error.
+TEST(TensorBufferRunsTest, AProducerThatGoesOnSkipsWhatFailed) {
   auto buffer = MakeBuffer(1);
   TestIterator iterator;
-  FailRunWithElement(buffer.get(), iterator, 1);
-  buffer->Close(errors::DataLoss("bad record"));
-  EXPECT_TRUE(iterator.TakeGivenBack().empty());
+  FailRun(buffer.get(), &iterator, errors::DataLoss("ignored"));
+  EXPECT_EQ(iterator.Unused(), Numbers{0});
+  EXPECT_EQ(RunStage(buffer.get(), {&iterator}), 1);
+  EXPECT_EQ(iterator.Unused(), Numbers{1});
 }
 
 TEST(TensorBufferRunsTest, WhatWaitedForAnEndDoesNotGoOnUnderALockOfTheEnd) {
   auto buffer = MakeBuffer(1);
+  TestIterator iterator(/*begin=*/0, /*end=*/0);
   mutex locked_by_the_runtime;
-  Notification paused, admitted;
+  Notification taken, admitted;
   const auto notify = [&](Notification* notification) {
-    return [&locked_by_the_runtime, notification](const Status&) {
-      {
-        mutex_lock l(locked_by_the_runtime);
-      }
-      notification->Notify();
-    };
+    {
+      mutex_lock l(locked_by_the_runtime);
+    }
+    notification->Notify();
   };
-  auto active = BeginRun(buffer.get());
-  buffer->Pause(nullptr, nullptr, notify(&paused));
+  auto active = BeginRun(buffer.get(), /*producer=*/2);
+  FailRun(buffer.get(), &iterator);
+  buffer->Close(OkStatus());
+  buffer->AwaitRun(1, nullptr, [&](const Status&) { notify(&admitted); });
+  buffer->TakeAsync(nullptr, [&](const Status&, TensorBuffer::Taken) {
+    notify(&taken);
+  });
   {
     mutex_lock l(locked_by_the_runtime);
     active.reset();
   }
-  paused.WaitForNotification();
-  std::atomic<int64_t> admitted_at{0};
-  buffer->AwaitRun(1, nullptr, &admitted_at, notify(&admitted));
-  {
-    mutex_lock l(locked_by_the_runtime);
-    buffer->EndHold(nullptr);
-  }
+  taken.WaitForNotification();
   admitted.WaitForNotification();
-  EXPECT_GT(admitted_at, 0);
   buffer->EndRun({/*producer=*/1});
 }
 
@@ -423,8 +452,6 @@ TEST(TensorBufferRunsTest, ChangesRaceWithRunsAndTakes) {
   auto buffer = MakeBuffer(3);
   buffer->Resume();
   TestIterator iterator;
-  mutex iterator_lock;
-  int64_t next = 0;  // Guarded by iterator_lock.
   std::atomic<int64_t> oldest{0};
   std::atomic<int64_t> taken{0};
   std::atomic<bool> stop{false};
@@ -433,16 +460,11 @@ TEST(TensorBufferRunsTest, ChangesRaceWithRunsAndTakes) {
     for (int p = 0; p < kProducers; ++p) {
       pool.Schedule([&, p] {
         for (int64_t i = 0; !stop; ++i) {
-          const auto run = BeginRun(buffer.get());
+          const auto run = BeginRun(buffer.get(), /*producer=*/p);
           if (!run->AwaitAdmission(nullptr).ok()) return;
-          int64_t record;
-          {
-            mutex_lock l(iterator_lock);
-            record = next++;
-            EXPECT_EQ(run->AddReads(iterator.reads()), OkStatus());
-          }
+          const int64_t record = iterator.Read(*run);
           // Some runs fail, and some of the failed runs close the buffer.
-          const bool fails = (i + p) % 7 == 0;
+          const bool fails = record < 0 || (i + p) % 7 == 0;
           if (!fails) Put(run.get(), record).IgnoreError();
           const Status end =
               fails ? errors::OutOfRange("end of sequence") : OkStatus();
@@ -464,17 +486,9 @@ TEST(TensorBufferRunsTest, ChangesRaceWithRunsAndTakes) {
     }
     for (int i = 1; i <= kChanges; ++i) {
       const int64_t before = taken;
-      while (taken == before && !IsIn("closed", *buffer)) {
-        std::this_thread::yield();
-      }
-      std::invoke(buffer->BeginHold(&iterator));
-      {
-        mutex_lock l(iterator_lock);
-        next = i * kPerVersion;
-        iterator.Change(/*step=*/i);
-      }
+      while (taken == before) std::this_thread::yield();
+      iterator.Change(/*begin=*/i * kPerVersion);
       oldest = i * kPerVersion;
-      buffer->EndHold(&iterator);
     }
     stop = true;
     buffer->Cancel();

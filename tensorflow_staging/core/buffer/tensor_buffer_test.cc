@@ -51,34 +51,6 @@ TEST(TensorBufferTest, PutWithoutRoomWaitsForATake) {
   ExpectBalanced(*buffer);
 }
 
-TEST(TensorBufferTest, ARecordThatIsPutBackIsTheOldestAgain) {
-  auto buffer = MakeBuffer(1);
-  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
-  EXPECT_EQ(Take(buffer.get()), 1);
-  EXPECT_EQ(Put(buffer.get(), 2), OkStatus());
-  buffer->PutBack({MakeRecord(1)});
-  EXPECT_EQ(buffer->Size(), 2);
-  EXPECT_EQ(Take(buffer.get()), 1);
-  EXPECT_EQ(Take(buffer.get()), 2);
-  // A take that waits gets it.
-  TakeResult waits;
-  buffer->TakeAsync(nullptr, waits.Callback());
-  buffer->PutBack({MakeRecord(2)});
-  EXPECT_EQ(waits.value(), 2);
-  ExpectBalanced(*buffer);
-}
-
-TEST(TensorBufferTest, AStaleRecordIsNotPutBack) {
-  auto buffer = MakeBuffer(1);
-  TestIterator iterator;
-  const ReadSet reads = iterator.reads();
-  iterator.source()->Change({});
-  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
-  EXPECT_EQ(Take(buffer.get()), 1);
-  buffer->PutBack({MakeRecord(1), reads});
-  EXPECT_EQ(buffer->Size(), 0);
-}
-
 TEST(TensorBufferTest, WaitingTakesAreServedInOrder) {
   auto buffer = MakeBuffer(1);
   TakeResult first, second;
@@ -332,14 +304,11 @@ TEST(TensorBufferTest, ResumeKeepsAnErrorUntilATakeHasGotIt) {
   auto buffer = MakeBuffer(2);
   const Status cause = errors::DataLoss("truncated at 42");
   EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
-  EXPECT_EQ(buffer->FailedAhead(), OkStatus());
   buffer->Close(cause);
   buffer->Cancel();
-  EXPECT_EQ(buffer->FailedAhead(), cause);
   buffer->Resume();
   EXPECT_EQ(Take(buffer.get()), 1);
   EXPECT_EQ(TakeStatus(buffer.get()), cause);
-  EXPECT_EQ(buffer->FailedAhead(), OkStatus());
   buffer->Resume();
   EXPECT_EQ(Put(buffer.get(), 2), OkStatus());
   EXPECT_EQ(Take(buffer.get()), 2);

@@ -11,14 +11,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "tensorflow/core/common_runtime/device.h"
-#include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/framework/node_def_util.h"
-#include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/public/session.h"
-#include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
 #include "tensorflow_staging/core/testing/gpu_streams.h"
@@ -59,38 +54,6 @@ TEST(BufferOnGpuTest, ControlOpsOnTheCpuFindTheBuffer) {
   EXPECT_EQ(outputs[0].scalar<int64_t>()(), 1);
   TF_CHECK_OK(session->Run({}, {"prefetch/TensorBufferTake:0"}, {}, &outputs));
   EXPECT_EQ(outputs[0].scalar<int64_t>()(), 7);
-}
-
-TEST(BufferOnGpuTest, TheBufferKnowsWhereTheTensorsOfItsRecordsAre) {
-  for (const bool on_host : {false, true}) {
-    GraphDef graph;
-    StageTestGraph::Add(StageTestGraph::Const("record", Tensor(int64_t{7})),
-                        &graph);
-    StageTestGraph().AddTo(&graph, "record");
-    for (NodeDef& node : *graph.mutable_node()) {
-      const bool put = node.op() == kPutOp;
-      node.set_device(put ? kGpu : kCpu);
-      if (put && on_host) {
-        AddNodeAttr("_input_hostmem", std::vector<int>{0}, &node);
-      }
-    }
-    std::unique_ptr<Session> session(NewSession(SessionOptions()));
-    TF_CHECK_OK(session->Create(graph));
-    TF_CHECK_OK(session->Run({}, {}, {"prefetch/TensorBufferPut"}, nullptr));
-    const DeviceMgr* devices = nullptr;
-    TF_CHECK_OK(session->LocalDeviceManager(&devices));
-    Device* cpu = nullptr;
-    TF_CHECK_OK(devices->LookupDevice(kCpu, &cpu));
-    TensorBuffer* buffer = nullptr;
-    TF_CHECK_OK(cpu->resource_manager()->Lookup(StageTestGraph::kContainer,
-                                                "prefetch", &buffer));
-    const core::ScopedUnref unref(buffer);
-    const RecordLayout layout = buffer->Layout();
-    EXPECT_EQ(layout.device, "/job:localhost/replica:0/task:0/device:GPU:0");
-    EXPECT_EQ(layout.tensor_names, std::vector<std::string>{"record:0"});
-    EXPECT_EQ(layout.on_device,
-              on_host ? std::vector<int>{} : std::vector<int>{0});
-  }
 }
 
 TEST(BufferOnGpuTest, RecordsOfOneStageAreOnOneDevice) {

@@ -16,10 +16,10 @@
 #include "tensorflow/core/platform/threadpool.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/runtime/staged_call.h"
-#include "tensorflow_staging/core/sources/source.h"
-#include "tensorflow_staging/core/sources/source_reader.h"
+#include "tensorflow_staging/core/sources/stage.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 #include "tensorflow_staging/core/testing/stage_session.h"
+#include "tensorflow_staging/core/testing/tensor_buffer_calls.h"
 
 namespace tensorflow {
 namespace staging {
@@ -165,7 +165,7 @@ std::shared_ptr<StagedRun> BeginRun(StageSession* session) {
   TensorBuffer* buffer = nullptr;
   TF_CHECK_OK(session->resources()->Lookup(StageTestGraph::kContainer,
                                            "prefetch", &buffer));
-  return std::make_shared<StagedRun>(core::RefCountPtr<SourceReader>(buffer),
+  return std::make_shared<StagedRun>(core::RefCountPtr<Stage>(buffer),
                                      /*producer=*/1);
 }
 
@@ -192,29 +192,68 @@ TEST(TensorBufferKernelsTest, CancelKeepsTheRecordOfARun) {
   EXPECT_EQ(session.Take(), 2);
 }
 
-TEST(TensorBufferKernelsTest, ATakeOfARunSaysWhatTheRecordWasMadeFrom) {
+// A run of the stage reads the next of an iterator, and puts it.
+void PutNext(StageSession* session, TestIterator* iterator) {
+  const std::shared_ptr<StagedRun> run = BeginRun(session);
+  const int64_t number = iterator->Read(*run);
+  const ScopedStagedCall call(Of(run));
+  EXPECT_EQ(session->Put(number), OkStatus());
+}
+
+TEST(TensorBufferKernelsTest, ATakeOfARunHoldsWhatTheRecordWasMadeFrom) {
   StageSession session(/*capacity=*/1);
   EXPECT_EQ(session.Run("TensorBufferResume"), OkStatus());
-  const int iterator = 0;
-  const std::shared_ptr<Source> source = Source::Of(&iterator);
-  const std::shared_ptr<StagedRun> puts = BeginRun(&session);
-  ReadSet reads;
-  reads.Add(source, source->version());
-  EXPECT_EQ(puts->AddReads(reads), OkStatus());
-  {
-    const ScopedStagedCall call(Of(puts));
-    EXPECT_EQ(session.Put(1), OkStatus());
-  }
+  TestIterator iterator;
+  PutNext(&session, &iterator);
   const std::shared_ptr<StagedRun> takes = BeginRun(&session);
   {
     const ScopedStagedCall call(Of(takes));
-    EXPECT_EQ(session.Take(), 1);
+    EXPECT_EQ(session.Take(), 0);
   }
-  EXPECT_FALSE(takes->reads().empty());
+  EXPECT_FALSE(takes->reads()->empty());
   EXPECT_FALSE(takes->IsStale());
-  source->Change({});
+  EXPECT_EQ(iterator.Unused(), Numbers{0});
+  iterator.Change();
   EXPECT_TRUE(takes->IsStale());
-  Source::Forget(&iterator);
+}
+
+TEST(TensorBufferKernelsTest, ATakeOfAStepUsesWhatTheRecordWasMadeFrom) {
+  StageSession session(/*capacity=*/1);
+  EXPECT_EQ(session.Run("TensorBufferResume"), OkStatus());
+  TestIterator iterator;
+  PutNext(&session, &iterator);
+  EXPECT_EQ(session.Take(), 0);
+  EXPECT_EQ(iterator.Unused(), Numbers());
+}
+
+TEST(TensorBufferKernelsTest, ATakeOfAStaleRunFailsAndGivesBackTheRecord) {
+  StageSession session(/*capacity=*/1);
+  EXPECT_EQ(session.Run("TensorBufferResume"), OkStatus());
+  TestIterator iterator;
+  PutNext(&session, &iterator);
+  const std::shared_ptr<StagedRun> run = BeginRun(&session);
+  run->Abandon();
+  {
+    const ScopedStagedCall call(Of(run));
+    const Status status = session.TakeStatus();
+    EXPECT_TRUE(Contains(status, "is repeated")) << status;
+  }
+  EXPECT_EQ(iterator.ReadBeside(), 0);
+}
+
+TEST(TensorBufferKernelsTest, AnEndThatARunTakesFailsItsLaterReads) {
+  StageSession session(/*capacity=*/1);
+  EXPECT_EQ(session.Run("TensorBufferResume"), OkStatus());
+  EXPECT_EQ(session.Run("TensorBufferClose"), OkStatus());
+  TensorBuffer::Options options;
+  options.name = "later";
+  core::RefCountPtr<TensorBuffer> later(new TensorBuffer(options));
+  const auto run = std::make_shared<StagedRun>(
+      tsl::core::GetNewRef<Stage>(later.get()), /*producer=*/1);
+  const ScopedStagedCall call(Of(run));
+  EXPECT_TRUE(errors::IsOutOfRange(session.TakeStatus()));
+  const Status failure = run->EnterRead();
+  EXPECT_TRUE(errors::IsOutOfRange(failure)) << failure;
 }
 
 TEST(TensorBufferKernelsTest, ATakeOfARunWaitsUntilTheRunMayRead) {
@@ -223,9 +262,9 @@ TEST(TensorBufferKernelsTest, ATakeOfARunWaitsUntilTheRunMayRead) {
   TensorBuffer::Options options;
   options.name = "later";
   core::RefCountPtr<TensorBuffer> later(new TensorBuffer(options));
-  later->BeginHold(nullptr)();
+  later->Close(OkStatus());
   const auto run = std::make_shared<StagedRun>(
-      tsl::core::GetNewRef<SourceReader>(later.get()), /*producer=*/1);
+      tsl::core::GetNewRef<Stage>(later.get()), /*producer=*/1);
   {
     InThread take([&] {
       const ScopedStagedCall call(Of(run));
@@ -235,7 +274,7 @@ TEST(TensorBufferKernelsTest, ATakeOfARunWaitsUntilTheRunMayRead) {
       std::this_thread::yield();
     }
     EXPECT_EQ(session.Size(), 1);
-    later->EndHold(nullptr);
+    later->Resume();
   }
   EXPECT_EQ(session.Size(), 0);
 }
@@ -255,7 +294,7 @@ TEST(TensorBufferKernelsTest, ResumeShowsItsStageToAnyoneInTheThreadWhoAsks) {
   RunOptions in_caller;
   in_caller.set_inter_op_thread_pool(-1);
   RunMetadata metadata;
-  core::WeakPtr<SourceReader> stage;
+  core::WeakPtr<Stage> stage;
   {
     const ScopedResumedStage resumed(&stage);
     EXPECT_EQ(session.session()->Run(in_caller, {}, {},
@@ -263,7 +302,7 @@ TEST(TensorBufferKernelsTest, ResumeShowsItsStageToAnyoneInTheThreadWhoAsks) {
                                      &metadata),
               OkStatus());
   }
-  const core::RefCountPtr<SourceReader> found = stage.GetNewRef();
+  const core::RefCountPtr<Stage> found = stage.GetNewRef();
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->name(), "prefetch");
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests copies of records to and from a fake GPU, and what becomes of records
-// that cannot be copied. smart_stage/gpu_checkpoint_session_test.cc tests the
-// copies of whole stages.
+// Tests copies of records from a fake GPU, and what becomes of records that
+// cannot be copied.
 
 #include "tensorflow_staging/core/records/record_copies.h"
 
@@ -32,8 +31,7 @@ namespace {
 
 constexpr char kGpu[] = "/job:localhost/replica:0/task:0/device:GPU:0";
 
-// Copies a record of two tensors, of which the first is on `device`, there and
-// back.
+// Copies a record of two tensors, of which the first is on `device`, to the host.
 REGISTER_OP("StagingTestCopyRecord")
     .Input("on_device: T")
     .Input("on_host: int64")
@@ -47,12 +45,10 @@ class CopyRecordOp : public OpKernel {
   explicit CopyRecordOp(OpKernelConstruction* ctx) : OpKernel(ctx) {
     OP_REQUIRES_OK(ctx, ctx->GetAttr("device", &layout_.device));
     layout_.on_device = {0};
-    layout_.tensor_names = {"image:0", "label:0"};
   }
 
   void Compute(OpKernelContext* ctx) override {
     std::vector<Tensor> record = {ctx->input(0), ctx->input(1)};
-    OP_REQUIRES_OK(ctx, CopyToDevice(ctx, layout_, &record));
     OP_REQUIRES_OK(ctx, CopyToHost(ctx, layout_, &record));
     ctx->set_output(0, record[0]);
     ctx->set_output(1, record[1]);

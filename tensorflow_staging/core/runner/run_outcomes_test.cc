@@ -44,10 +44,9 @@ TEST(RunOutcomesTest, UnavailableIsRecognisedAfterItsReplacement) {
 }
 
 // Whatever the type of the error.
-TEST(RunOutcomesTest, AWorkerSaysWhetherARunIsStaleOrRefused) {
+TEST(RunOutcomesTest, AWorkerSaysWhetherARunIsStale) {
   EXPECT_EQ(Of(errors::Aborted("Stage 's' ", kIsStale)), RunOutcome::kStale);
-  EXPECT_EQ(Of(errors::OutOfRange("Stage 's' ", kHasEnded)),
-            RunOutcome::kRefused);
+  EXPECT_EQ(Of(errors::OutOfRange("Stage 's' ", kIsStale)), RunOutcome::kStale);
 }
 
 }  // namespace

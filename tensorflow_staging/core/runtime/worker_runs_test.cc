@@ -202,12 +202,21 @@ TEST_F(WorkerStageTest, ARunThatHasToBeRepeatedSaysSo) {
   EXPECT_TRUE(absl::StrContains(status.message(), kIsStale)) << status;
 }
 
-TEST_F(WorkerStageTest, AStageThatHasEndedRefusesTheRun) {
+TEST_F(WorkerStageTest, ARunOfAStageThatHasEndedWaitsBeforeItReads) {
   buffer_->Close(OkStatus());
-  const Status status = Begin();
-  EXPECT_TRUE(errors::IsCancelled(status)) << status;
-  EXPECT_TRUE(absl::StrContains(status.message(), kHasEnded)) << status;
-  EXPECT_EQ(StagedRun::Find(&cancellation_), nullptr);
+  ASSERT_EQ(Begin(), OkStatus());
+  const std::shared_ptr<StagedRun> run = StagedRun::Find(&cancellation_);
+  ASSERT_NE(run, nullptr);
+  EXPECT_FALSE(run->is_admitted());
+  Notification admitted;
+  run->AwaitAdmission(&cancellation_, [&](const Status& status) {
+    EXPECT_EQ(status, OkStatus());
+    admitted.Notify();
+  });
+  EXPECT_FALSE(admitted.HasBeenNotified());
+  buffer_->Resume();
+  admitted.WaitForNotification();
+  EXPECT_EQ(End(OkStatus()), OkStatus());
 }
 
 // What a worker's run has: the pools' threads until it is done.

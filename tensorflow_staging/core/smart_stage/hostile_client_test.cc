@@ -26,6 +26,7 @@
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/framework/variant.h"
 #include "tensorflow/core/framework/variant_tensor_data.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
@@ -239,23 +240,22 @@ std::unique_ptr<VariantTensorData> HostileEntry(const VariantTensorData& good,
   return entry;
 }
 
-// Returns the position `position` of an iterator, with the records that a
-// client wants its stage to have.
+// Returns the position `position` of an iterator, with what a client wants to be
+// read before the data after it.
 Tensor HostilePosition(const Tensor& position, Chance* chance) {
   SavedState state;
   state.initializer = chance->Below(4) == 0 ? "other" : "initializer";
-  std::vector<SavedRecord>& records =
-      state.records[chance->Below(4) == 0 ? "other" : "prefetch"];
   for (int i = chance->Below(4); i > 0; --i) {
-    SavedRecord& record = records.emplace_back();
-    for (int j = chance->Below(4) == 0 ? chance->Below(3) : 1; j > 0; --j) {
-      record.tensor_names.push_back("record:0");
-      record.tensors.push_back(chance->Below(4) == 0 ? Tensor(7.0f)
-                                                     : Tensor(int64_t{7}));
+    auto outcome = std::make_shared<Outcome>();
+    outcome->is_end = chance->Below(8) == 0;
+    if (!outcome->is_end && chance->Below(8) == 0) {
+      outcome->status = errors::DataLoss("of the client");
     }
-  }
-  for (int i = chance->Below(2); i > 0; --i) {
-    state.elements.push_back({Tensor(int64_t{3})});
+    for (int j = chance->Below(4) == 0 ? chance->Below(3) : 1; j > 0; --j) {
+      outcome->element.push_back(chance->Below(4) == 0 ? Tensor(7.0f)
+                                                       : Tensor(int64_t{7}));
+    }
+    state.outcomes.push_back(std::move(outcome));
   }
   data::VariantTensorDataWriter writer;
   TF_CHECK_OK(Write(state, &writer));

@@ -12,6 +12,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/framework/variant_tensor_data.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/sources/saved_state.h"
 
 namespace tensorflow {
@@ -35,13 +36,17 @@ std::unique_ptr<data::VariantTensorDataReader> ReaderOf(
   return std::make_unique<data::VariantTensorDataReader>(data);
 }
 
-SavedState TwoStages() {
+// An element of two components, an end, and an error.
+SavedState ThreeOutcomes() {
+  auto element = std::make_shared<Outcome>();
+  element->element = {Tensor(int64_t{1}), Tensor("one")};
+  auto end = std::make_shared<Outcome>();
+  end->is_end = true;
+  auto error = std::make_shared<Outcome>();
+  error->status = errors::DataLoss("truncated");
   SavedState state;
   state.initializer = "initializer";
-  state.records["a"] = {{{"x:0", "y:1"}, {Tensor(int64_t{1}), Tensor("one")}},
-                        {{"x:0", "y:1"}, {Tensor(int64_t{2}), Tensor("two")}}};
-  state.records["b"] = {{{"z:0"}, {Tensor(0.5f)}}};
-  state.elements = {{Tensor(int64_t{3})}};
+  state.outcomes = {element, end, error};
   return state;
 }
 
@@ -49,12 +54,12 @@ SavedState TwoStages() {
 TEST(DamagedStateTest, ReadRefusesIt) {
   const Tensor others[] = {Tensor(int64_t{-1}), Tensor(int64_t{1} << 60),
                            Tensor(0.5f), Tensor(DT_STRING, TensorShape({2}))};
-  const Entries good = Written(TwoStages());
+  const Entries good = Written(ThreeOutcomes());
   int refused = 0;
   for (size_t entry = 0; entry < good.size(); ++entry) {
     for (int tensor = 0; tensor < good[entry]->tensors_size(); ++tensor) {
       for (const Tensor& other : others) {
-        Entries entries = Written(TwoStages());
+        Entries entries = Written(ThreeOutcomes());
         auto damaged = std::make_unique<VariantTensorData>();
         damaged->set_metadata(good[entry]->metadata_string());
         for (int i = 0; i < good[entry]->tensors_size(); ++i) {
@@ -63,18 +68,18 @@ TEST(DamagedStateTest, ReadRefusesIt) {
         }
         entries[entry] = std::move(damaged);
         SavedState state;
-        // The tensors of records and elements themselves may be any.
+        // The components of elements themselves may be any.
         if (!Read(ReaderOf(entries).get(), &state).ok()) ++refused;
       }
     }
-    Entries missing = Written(TwoStages());
+    Entries missing = Written(ThreeOutcomes());
     missing.erase(missing.begin() + entry);
     SavedState state;
     EXPECT_FALSE(Read(ReaderOf(missing).get(), &state).ok()) << entry;
   }
-  // An initialiser, 2 stages, 2 names of stages, 2 counts, and the elements; of
-  // each record and element its size, and 5 names of tensors.
-  EXPECT_EQ(refused, 4 * (1 + 1 + 2 + 2 + 1 + 4 + 5));
+  // An initialiser, the number of outcomes, and of each its kind; the size of the
+  // element, and the code and the message of the error.
+  EXPECT_EQ(refused, 4 * (1 + 1 + 3 + 1 + 2));
 }
 
 }  // namespace

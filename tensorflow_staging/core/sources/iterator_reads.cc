@@ -49,15 +49,16 @@ Status IteratorRead::Await() {
     TF_RETURN_IF_ERROR(run_->AwaitAdmission(ctx_->cancellation_manager()));
   }
   TF_ASSIGN_OR_RETURN(turn_, source_->AwaitTurn(ctx_->cancellation_manager()));
-  return run_ == nullptr ? OkStatus() : run_->failure();
+  return OkStatus();
 }
 
 void IteratorRead::Begin() {
   if (source_ == nullptr) return;
   version_ = source_->version();
   if (run_ == nullptr) return;
+  entered_ = run_->EnterRead();
+  if (!entered_.ok()) return;
   source_->EnterRead(version_);
-  run_->EnterRead();
   is_inside_ = true;
 }
 
@@ -67,6 +68,9 @@ bool IteratorRead::Answers(std::vector<Tensor>* element, bool* is_end,
   if (run_ == nullptr) {
     RollBack roll_back;
     if (roll_back.GiveBackAll(source_)) NoteReadBeside();
+  } else if (!entered_.ok()) {
+    *status = entered_;
+    return true;
   } else if (run_->IsStale()) {
     *status = EndStale();
     return true;

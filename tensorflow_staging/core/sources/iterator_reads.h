@@ -68,6 +68,7 @@ class IteratorRead {
   int64_t turn_ = 0;
   int64_t version_ = 0;
   bool is_inside_ = false;
+  Status entered_;
   // With which the run fails at the end of the read.
   Status failure_;
 };

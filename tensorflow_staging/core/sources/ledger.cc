@@ -63,6 +63,14 @@ void Ledger::Prune(std::vector<Entry>* removed) {
   }
 }
 
+void Ledger::RemoveFrom(int64_t number, std::vector<Entry>* removed) {
+  while (end() > number) {
+    if (entries_.back().holder == nullptr) --num_back_;
+    removed->push_back(std::move(entries_.back()));
+    entries_.pop_back();
+  }
+}
+
 std::deque<Ledger::Entry> Ledger::Clear() {
   first_ = end();
   num_back_ = 0;

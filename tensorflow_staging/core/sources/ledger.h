@@ -69,6 +69,8 @@ class Ledger {
   // Removes the oldest entries as long as they are used and no save needs them.
   // Adds them to `*removed`, to be destroyed without the owner's lock.
   void Prune(std::vector<Entry>* removed);
+  // Removes the entries from `number` on, which are back.
+  void RemoveFrom(int64_t number, std::vector<Entry>* removed);
   // Removes all.
   std::deque<Entry> Clear();
 

@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -33,38 +36,42 @@ Status RoundTrip(const SavedState& state, SavedState* read) {
   return Read(&reader, read);
 }
 
+std::shared_ptr<const Outcome> Element(std::vector<Tensor> element) {
+  auto outcome = std::make_shared<Outcome>();
+  outcome->element = std::move(element);
+  return outcome;
+}
+
 TEST(SavedStateTest, IsReadAsItWasWritten) {
+  auto end = std::make_shared<Outcome>();
+  end->is_end = true;
+  auto error = std::make_shared<Outcome>();
+  error->status = errors::DataLoss("truncated at 42");
   SavedState state;
   state.initializer = "train/initializer";
-  state.records["first"] = {
-      {{"image:0", "label:0"}, {Tensor(1.5f), Tensor("cat")}},
-      {{"image:0", "label:0"}, {Tensor(2.5f), Tensor("dog")}}};
-  state.records["second"] = {{{"ids:0"}, {Tensor(int64_t{7})}}};
-  state.elements = {{Tensor(int64_t{8}), Tensor(true)}, {}};
+  state.outcomes = {Element({Tensor(1.5f), Tensor("cat")}), end, error,
+                    Element({}), Element({Tensor(int64_t{7}), Tensor(true)})};
   SavedState read;
   ASSERT_EQ(RoundTrip(state, &read), OkStatus());
   EXPECT_EQ(read.initializer, "train/initializer");
-  ASSERT_EQ(read.records.size(), 2);
-  const std::vector<SavedRecord>& first = read.records["first"];
-  ASSERT_EQ(first.size(), 2);
-  EXPECT_EQ(first[1].tensor_names,
-            (std::vector<std::string>{"image:0", "label:0"}));
-  EXPECT_EQ(first[0].tensors[0].scalar<float>()(), 1.5f);
-  EXPECT_EQ(first[1].tensors[1].scalar<tstring>()(), "dog");
-  ASSERT_EQ(read.records["second"].size(), 1);
-  EXPECT_EQ(read.records["second"][0].tensors[0].scalar<int64_t>()(), 7);
-  ASSERT_EQ(read.elements.size(), 2);
-  ASSERT_EQ(read.elements[0].size(), 2);
-  EXPECT_EQ(read.elements[0][0].scalar<int64_t>()(), 8);
-  EXPECT_TRUE(read.elements[1].empty());
+  const Outcomes& outcomes = read.outcomes;
+  ASSERT_EQ(outcomes.size(), 5);
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    EXPECT_EQ(outcomes[i]->status, state.outcomes[i]->status);
+    EXPECT_EQ(outcomes[i]->is_end, state.outcomes[i]->is_end);
+    ASSERT_EQ(outcomes[i]->element.size(), state.outcomes[i]->element.size());
+  }
+  EXPECT_EQ(outcomes[0]->element[0].scalar<float>()(), 1.5f);
+  EXPECT_EQ(outcomes[0]->element[1].scalar<tstring>()(), "cat");
+  EXPECT_EQ(outcomes[4]->element[0].scalar<int64_t>()(), 7);
+  EXPECT_TRUE(outcomes[4]->element[1].scalar<bool>()());
 }
 
 TEST(SavedStateTest, MayHaveNothingButTheInitializer) {
   SavedState read;
   ASSERT_EQ(RoundTrip(SavedState(), &read), OkStatus());
   EXPECT_EQ(read.initializer, "");
-  EXPECT_TRUE(read.records.empty());
-  EXPECT_TRUE(read.elements.empty());
+  EXPECT_TRUE(read.outcomes.empty());
 }
 
 TEST(SavedStateTest, APositionOfAnotherTensorFlowHasNone) {
@@ -83,22 +90,37 @@ struct Unregistered {
   bool Decode(const VariantTensorData& data) { return true; }
 };
 
-TEST(SavedStateTest, ARecordThatNoCheckpointCanKeepIsNamed) {
+TEST(SavedStateTest, AnElementThatNoCheckpointCanKeepIsNamed) {
   Tensor variant(DT_VARIANT, TensorShape({}));
   variant.scalar<Variant>()() = Unregistered();
   Tensor handle(DT_RESOURCE, TensorShape({}));
   handle.scalar<ResourceHandle>()() = ResourceHandle();
   for (const Tensor& tensor : {variant, handle}) {
     SavedState state;
-    state.records["prefetch"] = {{{"image:0"}, {tensor}}};
+    state.outcomes = {Element({Tensor(1.5f), tensor})};
     data::VariantTensorDataWriter writer;
     const Status status = Write(state, &writer);
     EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
     EXPECT_TRUE(absl::StrContains(status.message(),
-                                  "The records of stage 'prefetch' cannot be "
-                                  "saved: the tensor 'image:0' "))
+                                  "An element that was read ahead cannot be "
+                                  "saved: its component 1 "))
         << status;
   }
+}
+
+TEST(SavedStateTest, ACheckpointFromBeforeTheLedgerIsRefused) {
+  data::VariantTensorDataWriter writer;
+  ASSERT_EQ(writer.WriteScalar("staging", "initializer", tstring("init")),
+            OkStatus());
+  ASSERT_EQ(writer.WriteScalar("staging", "stages", int64_t{0}), OkStatus());
+  std::vector<const VariantTensorData*> entries;
+  writer.GetData(&entries);
+  data::VariantTensorDataReader reader(entries);
+  EXPECT_TRUE(HasSavedState(reader));
+  SavedState state;
+  const Status status = Read(&reader, &state);
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "earlier version")) << status;
 }
 
 }  // namespace

@@ -35,11 +35,25 @@ std::shared_ptr<Source> Source::Find(const void* iterator) {
 
 void Source::Forget(const void* iterator) {
   const std::shared_ptr<Source> source = Sources()->Remove(iterator);
-  if (source == nullptr) return;
-  // The holders of the entries own the source, too. Destroyed without the lock.
-  std::deque<Ledger::Entry> entries;
-  mutex_lock l(source->mu_);
-  entries = source->ledger_.Clear();
+  // The holders of the entries own the source, too.
+  if (source != nullptr) source->Clear();
+}
+
+void Source::Clear() {
+  std::deque<Ledger::Entry> entries;  // Destroyed without the lock.
+  mutex_lock l(mu_);
+  entries = ledger_.Clear();
+}
+
+std::shared_ptr<const Outcome> Source::ForgetBack() {
+  std::vector<Ledger::Entry> forgotten;  // Destroyed without the lock.
+  mutex_lock l(mu_);
+  ledger_.Prune(&forgotten);
+  const int64_t first = ledger_.FirstBack();
+  if (first == ledger_.end()) return nullptr;
+  const std::shared_ptr<const Outcome> outcome = ledger_[first].outcome;
+  ledger_.RemoveFrom(first, &forgotten);
+  return outcome;
 }
 
 std::vector<std::shared_ptr<Source>> Source::All() { return Sources()->All(); }

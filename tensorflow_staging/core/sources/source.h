@@ -83,6 +83,11 @@ class Source : public std::enable_shared_from_this<Source> {
   // Returns how often that was.
   int64_t CountReadBeside() { return ++reads_beside_; }
 
+  // Forgets the entries from the oldest one that is back. Returns that one, or null.
+  std::shared_ptr<const Outcome> ForgetBack() TF_LOCKS_EXCLUDED(mu_);
+  // Forgets all entries.
+  void Clear() TF_LOCKS_EXCLUDED(mu_);
+
   // ---- Saves.
 
   // What a save from `moment` on has beside the position.

@@ -76,9 +76,10 @@ Status StagedRun::StaleStatus() const {
                          stage_->name(), "' has read, so it is repeated.");
 }
 
-void StagedRun::EnterRead() {
+Status StagedRun::EnterRead() {
   mutex_lock l(mu_);
-  ++inside_;
+  if (failure_.ok()) ++inside_;
+  return failure_;
 }
 
 void StagedRun::LeaveRead() {
@@ -98,11 +99,6 @@ void StagedRun::Fail(const Status& failure) {
   while (inside_ > 0 && std::chrono::steady_clock::now() < deadline) {
     left_.WaitFor(&mu_, kMostWait);
   }
-}
-
-Status StagedRun::failure() const {
-  mutex_lock l(mu_);
-  return failure_;
 }
 
 bool StagedRun::End(const Status& status) {

@@ -62,8 +62,9 @@ class StagedRun {
   // What a stale run fails with.
   Status StaleStatus() const;
 
-  // The run is in an iterator's GetNext.
-  void EnterRead() TF_LOCKS_EXCLUDED(mu_);
+  // The run is in an iterator's GetNext from here on, unless another read or a take
+  // has failed it: returns that failure.
+  Status EnterRead() TF_LOCKS_EXCLUDED(mu_);
   void LeaveRead() TF_LOCKS_EXCLUDED(mu_);
   // Waits until no other read is in one. An error cancels the run, and a cancelled
   // run cancels for good the iterators that it is reading.
@@ -71,7 +72,6 @@ class StagedRun {
   // The same for a while at most, before a read or a take fails with `failure`.
   // Later reads fail with it, too.
   void Fail(const Status& failure) TF_LOCKS_EXCLUDED(mu_);
-  Status failure() const TF_LOCKS_EXCLUDED(mu_);
 
   void NotePut() { has_put_ = true; }
 

@@ -4,16 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
-#include <iterator>
 #include <memory>
-#include <vector>
+#include <thread>  // NOLINT
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow_staging/core/sources/source.h"
+#include "tensorflow_staging/core/sources/roll_back.h"
 #include "tensorflow_staging/core/testing/tensor_buffer_calls.h"
 
 namespace tensorflow {
@@ -63,22 +63,23 @@ TEST(StagedRunTest, EndsOnce) {
 
 TEST(StagedRunTest, ARunThatWasNeverAdmittedLeavesNothing) {
   auto buffer = MakeBuffer(1);
-  buffer->BeginHold(nullptr)();
+  buffer->Close(OkStatus());
   {
     const auto run = Begin(buffer.get());
+    EXPECT_FALSE(run->is_admitted());
   }
   EXPECT_TRUE(HasActive(0, *buffer)) << buffer->DebugString();
 }
 
 TEST(StagedRunTest, SeveralReadsOfARunMayWaitForItsAdmission) {
   auto buffer = MakeBuffer(1);
-  buffer->BeginHold(nullptr)();
+  buffer->Close(OkStatus());
   auto run = Begin(buffer.get());
   PutResult first, second;
   run->AwaitAdmission(nullptr, first.Callback());
   run->AwaitAdmission(nullptr, second.Callback());
   EXPECT_FALSE(run->is_admitted());
-  buffer->EndHold(nullptr);
+  buffer->Resume();
   EXPECT_EQ(first.Wait(), OkStatus());
   EXPECT_EQ(second.Wait(), OkStatus());
   EXPECT_TRUE(run->is_admitted());
@@ -90,7 +91,7 @@ TEST(StagedRunTest, SeveralReadsOfARunMayWaitForItsAdmission) {
 
 TEST(StagedRunTest, ACancelledRunWaitsNoLonger) {
   auto buffer = MakeBuffer(1);
-  buffer->BeginHold(nullptr)();
+  buffer->Close(OkStatus());
   const auto run = Begin(buffer.get());
   CancellationManager cancellation;
   PutResult admitted;
@@ -100,126 +101,38 @@ TEST(StagedRunTest, ACancelledRunWaitsNoLonger) {
   EXPECT_FALSE(run->is_admitted());
 }
 
-TEST(StagedRunTest, WhatItTakesMakesItsStageAReader) {
-  auto buffer = MakeBuffer(2);
-  TestIterator iterator;
-  const auto run = Begin(buffer.get());
-  EXPECT_EQ(run->AddReads(iterator.reads()), OkStatus());
-  EXPECT_EQ(run->AddReads(iterator.reads()), OkStatus());
-  const ReadSet reads = run->reads();
-  EXPECT_EQ(std::distance(reads.begin(), reads.end()), 1);
-  EXPECT_EQ(iterator.source()->Readers().size(), 1);
-  EXPECT_FALSE(run->IsStale());
-  iterator.Change();
-  EXPECT_TRUE(run->IsStale());
-}
-
-TEST(StagedRunTest, RestoredRecordsComeBeforeWhatItTakes) {
-  auto buffer = MakeBuffer(2);
-  TestIterator iterator;
-  iterator.source()->Change({{"prefetch", {{{"record:0"}, MakeRecord(7)}}}});
-  const auto run = Begin(buffer.get());
-  EXPECT_EQ(run->AddReads(iterator.reads()), OkStatus());
-  EXPECT_EQ(Put(run.get(), 8), OkStatus());
-  EXPECT_EQ(Take(buffer.get()), 7);
-  EXPECT_EQ(Take(buffer.get()), 8);
-}
-
-TEST(StagedRunTest, RestoredRecordsThatDoNotFitAreAnError) {
-  auto buffer = MakeBuffer(2);
-  RecordLayout layout;
-  layout.tensor_names = {"image:0"};
-  buffer->KeepRecordsOn("CPU:0", layout);
-  TestIterator iterator;
-  iterator.source()->Change({{"prefetch", {{{"record:0"}, MakeRecord(7)}}}});
-  const auto run = Begin(buffer.get());
-  const Status status = run->AddReads(iterator.reads());
-  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
-}
-
-// The first runs of the stages of a chain: of `buffer`, and of `later`, which
-// waits for the record of the first.
-TEST(StagedRunTest, APauseEndsTheWaitOfARunThatCanBeRepeated) {
-  auto buffer = MakeBuffer(1);
-  auto later = MakeBuffer(1);
-  auto run = Begin(later.get());
-  CancellationManager manager;
-  auto scope = std::make_unique<ScopedStagedRun>(&manager, run);
-  run->KeepWait([&] { buffer->EndTakesOf(run.get()); });
-  TakeResult take;
-  buffer->TakeAsync(&manager, take.Callback(), /*step_container=*/nullptr,
-                    run.get());
-  // Who pauses the later stage may hold the other one already.
-  buffer->BeginHold(nullptr)();
-  PutResult paused;
-  later->Pause(&manager, /*cancellation=*/nullptr, paused.Callback());
-  EXPECT_TRUE(errors::IsAborted(take.Wait())) << take.Wait();
-  EXPECT_FALSE(paused.done());
-  TakeResult next;
-  buffer->TakeAsync(&manager, next.Callback(), /*step_container=*/nullptr,
-                    run.get());
-  EXPECT_TRUE(errors::IsAborted(next.Wait())) << next.Wait();
-  EXPECT_TRUE(run->End(take.Wait()));
-  EXPECT_EQ(paused.Wait(), OkStatus());
-  scope.reset();
-}
-
-TEST(StagedRunTest, ARunThatWaitsAfterThePauseHasBegunIsRepeated) {
-  auto later = MakeBuffer(1);
-  auto run = Begin(later.get());
-  CancellationManager manager;
-  auto scope = std::make_unique<ScopedStagedRun>(&manager, run);
-  PutResult paused;
-  later->Pause(&manager, /*cancellation=*/nullptr, paused.Callback());
-  EXPECT_FALSE(run->is_abandoned());
-  run->KeepWait([] {});
-  EXPECT_TRUE(run->is_abandoned());
-  EXPECT_TRUE(run->End(errors::Aborted("repeated")));
-  EXPECT_EQ(paused.Wait(), OkStatus());
-  scope.reset();
-}
-
-TEST(StagedRunTest, APauseLeavesTheWaitOfAnotherRun) {
-  auto buffer = MakeBuffer(1);
-  auto later = MakeBuffer(1);
-  EXPECT_EQ(Put(BeginRun(later.get()).get(), 1), OkStatus());
-  // It is not the first run of its stage.
-  auto run = Begin(later.get());
-  CancellationManager manager;
-  const ScopedStagedRun scope(&manager, run);
-  run->KeepWait([] { FAIL(); });
-  PutResult paused;
-  later->Pause(&manager, /*cancellation=*/nullptr, paused.Callback());
-  EXPECT_FALSE(paused.done());
-  EXPECT_FALSE(run->IsStale());
-  EXPECT_FALSE(run->End(OkStatus()));
-  EXPECT_EQ(paused.Wait(), OkStatus());
-}
-
-TEST(StagedRunTest, AnAbandonedRunGivesBackWhatItHasReadWhenItPuts) {
+TEST(StagedRunTest, IsStaleWhenSomethingElseGetsWhatItHasRead) {
   auto buffer = MakeBuffer(1);
   TestIterator iterator;
-  iterator.source()->Change({});
-  const auto run = Begin(buffer.get());
-  EXPECT_EQ(run->AddReads(iterator.reads()), OkStatus());
-  run->Keep({{iterator.source(), iterator.source()->version()}, MakeRecord(7)});
-  run->Abandon();
-  EXPECT_EQ(Put(run.get(), 8), OkStatus());
-  EXPECT_EQ(buffer->Size(), 0);
-  EXPECT_EQ(iterator.TakeGivenBack(), std::vector<int64_t>{7});
+  for (int i = 0; i < 4; ++i) {
+    const auto run = Begin(buffer.get());
+    EXPECT_FALSE(run->IsStale());
+    EXPECT_EQ(iterator.Read(*run), i == 3 ? 100 : 0);
+    EXPECT_FALSE(run->IsStale());
+    if (i == 0) RollBack().GiveBackAll(iterator.source());
+    if (i == 1) run->Abandon();
+    if (i == 2) iterator.Change(/*begin=*/100);
+    if (i == 3) buffer->Discard();
+    EXPECT_TRUE(run->IsStale());
+    EXPECT_TRUE(absl::StrContains(run->StaleStatus().message(), "'prefetch'"));
+    EXPECT_TRUE(run->End(run->StaleStatus()));
+  }
+  // A discard lets the element come again, too.
+  EXPECT_EQ(iterator.ReadBeside(), 100);
 }
 
 TEST(StagedRunTest, OnlyAFailedRunWithoutARecordIsRepeated) {
   auto buffer = MakeBuffer(4);
-  TestIterator iterator;
   const Status error = errors::OutOfRange("end of sequence");
   for (const bool changes : {false, true}) {
     for (const bool puts : {false, true}) {
       for (const bool fails : {false, true}) {
+        TestIterator iterator;
         const auto run = Begin(buffer.get());
-        EXPECT_EQ(run->AddReads(iterator.reads()), OkStatus());
+        EXPECT_EQ(iterator.Read(*run), 0);
         if (puts) {
           EXPECT_EQ(Put(run.get(), 1), OkStatus());
+          EXPECT_EQ(Take(buffer.get()), 1);
         }
         if (changes) iterator.Change();
         EXPECT_EQ(run->End(fails ? error : OkStatus()),
@@ -227,6 +140,40 @@ TEST(StagedRunTest, OnlyAFailedRunWithoutARecordIsRepeated) {
       }
     }
   }
+}
+
+// An error cancels the run, and with it other reads for good.
+TEST(StagedRunTest, AStaleRunLetsItsOtherReadsReturnFirst) {
+  auto buffer = MakeBuffer(1);
+  const auto run = Begin(buffer.get());
+  EXPECT_EQ(run->EnterRead(), OkStatus());
+  std::atomic<bool> has_left = false;
+  std::thread fails([&] {
+    run->AwaitReads();
+    EXPECT_TRUE(has_left);
+  });
+  has_left = true;
+  run->LeaveRead();
+  fails.join();
+}
+
+TEST(StagedRunTest, AFailureWaitsForOtherReadsAndFailsLaterOnes) {
+  auto buffer = MakeBuffer(1);
+  const auto run = Begin(buffer.get());
+  EXPECT_EQ(run->EnterRead(), OkStatus());
+  const Status failure = errors::DataLoss("bad record");
+  std::atomic<bool> has_left = false;
+  std::thread fails([&] {
+    run->Fail(failure);
+    EXPECT_TRUE(has_left);
+  });
+  while (run->EnterRead().ok()) run->LeaveRead();
+  has_left = true;
+  run->LeaveRead();
+  fails.join();
+  // The first one counts.
+  run->Fail(errors::Internal("second"));
+  EXPECT_EQ(run->EnterRead(), failure);
 }
 
 }  // namespace

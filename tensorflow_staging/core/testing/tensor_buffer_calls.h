@@ -9,13 +9,25 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <limits>
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "tensorflow/core/framework/cancellation.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/statusor.h"
+#include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/sources/ledger.h"
 #include "tensorflow_staging/core/sources/read_set.h"
+#include "tensorflow_staging/core/sources/roll_back.h"
+#include "tensorflow_staging/core/sources/save_moment.h"
 #include "tensorflow_staging/core/sources/source.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 
@@ -130,7 +142,7 @@ inline Status TakeStatus(TensorBuffer* buffer) {
 // Begins a run of a producer.
 inline std::unique_ptr<StagedRun> BeginRun(TensorBuffer* buffer,
                                            uint64_t producer = 1) {
-  return std::make_unique<StagedRun>(tsl::core::GetNewRef<SourceReader>(buffer),
+  return std::make_unique<StagedRun>(tsl::core::GetNewRef<Stage>(buffer),
                                      producer);
 }
 
@@ -142,41 +154,171 @@ inline Status Put(StagedRun* run, int64_t value) {
   return status;
 }
 
-// An iterator, as stages see it.
+// Begins a save of iterators, which ends with the result.
+inline core::RefCountPtr<SaveMoment> BeginSave() {
+  return core::RefCountPtr<SaveMoment>(new SaveMoment);
+}
+
+using Numbers = std::vector<int64_t>;
+
+// What a read of a TestIterator returns instead of a number.
+constexpr int64_t kEndOfData = -1;
+constexpr int64_t kStaleRead = -2;
+
+// An iterator over numbers, as stages see it. It is read and changed as
+// IteratorResource does it. Thread-safe.
 class TestIterator {
  public:
+  explicit TestIterator(int64_t begin = 0, int64_t end = kNoEnd)
+      : data_(std::make_shared<Data>(begin, end)) {}
   ~TestIterator() { Source::Forget(&iterator_); }
 
   const std::shared_ptr<Source>& source() const { return source_; }
 
-  // What a run has read that has read this iterator now.
-  ReadSet reads() const {
-    ReadSet reads;
-    reads.Add(source_, source_->version());
-    return reads;
+  // Reads the next number for a run. Gives back what a stale run has read.
+  int64_t Read(const std::shared_ptr<ReadSet>& reads) {
+    CancellationManager cancellation;
+    const StatusOr<int64_t> turn = source_->AwaitTurn(&cancellation);
+    TF_CHECK_OK(turn.status());
+    const auto [data, version] = Capture();
+    std::shared_ptr<const Outcome> outcome;
+    Source::Got got = source_->TakeBack(version, reads, &outcome);
+    if (got == Source::Got::kNothing) {
+      outcome = data->Next();
+      got = source_->Enter(version, reads, &outcome);
+    }
+    source_->EndTurn(*turn);
+    if (got == Source::Got::kEntry) return NumberIn(*outcome);
+    GiveBack(reads);
+    return kStaleRead;
+  }
+  int64_t Read(const StagedRun& run) { return Read(run.reads()); }
+
+  // The program itself reads the next number.
+  int64_t ReadBeside() {
+    CancellationManager cancellation;
+    const StatusOr<int64_t> turn = source_->AwaitTurn(&cancellation);
+    TF_CHECK_OK(turn.status());
+    const auto [data, version] = Capture();
+    RollBack().GiveBackAll(source_);
+    std::shared_ptr<const Outcome> outcome;
+    if (source_->TakeBack(version, /*reads=*/nullptr, &outcome) !=
+        Source::Got::kEntry) {
+      outcome = data->Next();
+      source_->NoteUse();
+    }
+    source_->EndTurn(*turn);
+    return NumberIn(*outcome);
   }
 
-  // Takes the numbers that it has got back.
-  std::vector<int64_t> TakeGivenBack() const {
-    std::vector<int64_t> numbers;
-    while (auto element = source_->TakeGivenBack(source_->version())) {
-      numbers.push_back(element->tensors[0].scalar<int64_t>()());
+  // Gives the iterator other data, after the numbers `restored`.
+  void Change(int64_t begin = 0, int64_t end = kNoEnd,
+              const Numbers& restored = {}) {
+    Outcomes outcomes;
+    for (int64_t number : restored) outcomes.push_back(OutcomeOf(number));
+    RollBack roll_back;
+    mutex_lock l(mu_);
+    data_ = std::make_shared<Data>(begin, end);
+    roll_back.Change(source_, std::move(outcomes));
+    // The lock is released before `roll_back` tells the stages.
+  }
+
+  // Calls `call` in the next read that gets no entry that is back.
+  void DuringNextRead(std::function<void()> call) {
+    mutex_lock l(mu_);
+    mutex_lock l_data(data_->mu);
+    data_->during_next = std::move(call);
+  }
+
+  // What a save from `moment` on would have beside the position.
+  Numbers UnusedAt(int64_t moment) const {
+    Numbers numbers;
+    for (const auto& outcome : source_->UnusedAt(moment)) {
+      numbers.push_back(NumberIn(*outcome));
     }
     return numbers;
   }
-
-  // Gives the iterator other data, in the session's run number `step`.
-  void Change(int64_t step = 1, Source::RestoredRecords restored = {}) {
-    for (const auto& reader : source_->Change(restored)) {
-      reader->OnSourceChanged(step, restored[reader->name()], reads())();
-    }
-  }
+  Numbers Unused() const { return UnusedAt(BeginSave()->value()); }
 
  private:
+  static constexpr int64_t kNoEnd = std::numeric_limits<int64_t>::max();
+
+  static std::shared_ptr<const Outcome> OutcomeOf(int64_t number) {
+    auto outcome = std::make_shared<Outcome>();
+    outcome->is_end = number == kEndOfData;
+    if (!outcome->is_end) outcome->element = MakeRecord(number);
+    return outcome;
+  }
+  static int64_t NumberIn(const Outcome& outcome) {
+    return outcome.is_end ? kEndOfData : outcome.element[0].scalar<int64_t>()();
+  }
+
+  struct Data {
+    Data(int64_t begin, int64_t end) : next(begin), end(end) {}
+
+    std::shared_ptr<const Outcome> Next() {
+      std::function<void()> call;
+      {
+        mutex_lock l(mu);
+        call = std::exchange(during_next, nullptr);
+      }
+      if (call != nullptr) call();
+      mutex_lock l(mu);
+      return OutcomeOf(next < end ? next++ : kEndOfData);
+    }
+
+    mutex mu;
+    int64_t next TF_GUARDED_BY(mu);
+    const int64_t end;
+    std::function<void()> during_next TF_GUARDED_BY(mu);
+  };
+
+  std::pair<std::shared_ptr<Data>, int64_t> Capture() {
+    mutex_lock l(mu_);
+    return {data_, source_->version()};
+  }
+
   // Only its address counts.
   const char iterator_ = 0;
   const std::shared_ptr<Source> source_ = Source::Of(&iterator_);
+  mutex mu_;
+  std::shared_ptr<Data> data_ TF_GUARDED_BY(mu_);
 };
+
+// Runs a region that puts the next number of each of `iterators`, added up.
+// Returns the put number, or what ended the run instead.
+inline int64_t RunStage(TensorBuffer* buffer,
+                        std::initializer_list<TestIterator*> iterators,
+                        uint64_t producer = 1) {
+  const auto run = BeginRun(buffer, producer);
+  EXPECT_TRUE(run->is_admitted());
+  int64_t sum = 0;
+  for (TestIterator* iterator : iterators) {
+    const int64_t number = iterator->Read(*run);
+    if (number < 0) {
+      run->End(number == kEndOfData
+                   ? errors::OutOfRange("End of sequence")
+                   : run->StaleStatus());
+      return number;
+    }
+    sum += number;
+  }
+  EXPECT_EQ(Put(run.get(), sum), OkStatus());
+  return sum;
+}
+
+// Takes `buffer`'s oldest record for `run`, as the Take of a later stage of a
+// chain does. Returns its number.
+inline int64_t Take(TensorBuffer* buffer, const StagedRun& run) {
+  while (true) {
+    TakeResult take;
+    buffer->TakeAsync(nullptr, take.Callback(), &run);
+    const TensorBuffer::Taken& taken = take.taken();
+    if (taken.reads == nullptr || RollBack().Absorb(taken.reads, run.reads())) {
+      return take.value();
+    }
+  }
+}
 
 // Expects that each record that was put was taken, was discarded or is still in
 // the buffer.

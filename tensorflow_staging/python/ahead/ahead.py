@@ -2,6 +2,7 @@
 """`tf.staging.ahead`: runs the part of a `tf.function` step that needs no variable ahead of it."""
 
 import functools
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from tensorflow.python.util import nest
 from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python import vocabulary
+from tensorflow_staging.python.ahead import forked_child
 from tensorflow_staging.python.ahead import iterator_counts
 from tensorflow_staging.python.ahead import iterator_stage
 from tensorflow_staging.python.ahead import one_device
@@ -42,6 +44,9 @@ _READER = "_staging_reader"
 # That which counts how often a stage of it has ended soon, because a call needed other records; and how often it may.
 _TURNS = "_staging_turns"
 _MOST_TURNS = 3
+# All of them.
+_steps: "weakref.WeakSet[AheadStep]" = weakref.WeakSet()
+
 # So many counts of stages that have ended become one sum.
 _MOST_COUNTS = 100
 
@@ -142,6 +147,8 @@ class AheadStep:
     # Why a call without an iterator has no stage, once there was one.
     self._without_iterator: Optional[str] = None
     self._lock = threading.RLock()
+    # Whether a call is dividing the step and starting a stage.
+    self._begins = False  # Guarded by _lock.
     # By the id of a trace: its division, or why it has none.
     self._divisions = {}
     # By the ids of the iterators of a call: their stage and why they have none, and the trace that the call needs, if
@@ -164,6 +171,7 @@ class AheadStep:
     weakref.finalize(self, _stop_all, self._stages, self._ended).atexit = False
     self.__name__ = name
     self.__doc__ = getattr(step, "__doc__", None)
+    _steps.add(self)
 
   def __call__(self, *args, **kwargs) -> Any:
     if not context.executing_eagerly():
@@ -219,7 +227,18 @@ class AheadStep:
     return self._without_iterator
 
   def _begin(self, iterators: list[iterator_ops.OwnedIterator], args: tuple[Any, ...], kwargs: dict[str, Any]):
-    """Starts a stage for the iterators of a call, and returns its entry."""
+    """Returns the entry for the iterators of a call, which has a stage that it starts unless there is none."""
+    if self._begins:
+      # A signal handler calls it, say. Of two stages of an iterator, one would give back what comes before what the
+      # other has read.
+      return None, "it was called while a stage of it began, as by a signal handler", None
+    self._begins = True
+    try:
+      return self._begin_stage(iterators, args, kwargs)
+    finally:
+      self._begins = False
+
+  def _begin_stage(self, iterators: list[iterator_ops.OwnedIterator], args: tuple[Any, ...], kwargs: dict[str, Any]):
     trace = None
     key = tuple([id(i) for i in iterators])
     for iterator in iterators:
@@ -269,6 +288,7 @@ class AheadStep:
       raise step_division.NotStagedError(f"{setting.VARIABLE}=off")
     if eager_function_run.RUN_FUNCTIONS_EAGERLY:
       raise step_division.NotStagedError("tf.config.run_functions_eagerly is on")
+    forked_child.raise_if_it_lacks_threads(self.__name__)
     if record.could_possibly_record():
       raise step_division.NotStagedError("a tf.GradientTape around the step records it")
     concrete = _trace(step, args, kwargs)
@@ -404,6 +424,14 @@ class AheadStep:
     """Ends the threads. What they have read and no step has used comes next for whoever reads the iterators."""
     _stop_all(self._stages, self._ended)
 
+  def abandon(self) -> None:
+    """In a forked child process, forgets the stages of its parent, without a call of any of them."""
+    # A thread that the child lacks may hold the lock.
+    self._lock = threading.RLock()
+    self._begins = False
+    for of_stages in (self._stages, self._watched, self._unchecked, self._limits, self._ended):
+      of_stages.clear()
+
 
 class OwnsSteps:
   """Calls steps for a program, as the Keras callback does."""
@@ -435,9 +463,10 @@ def _forget(
 
 
 def _stop_all(stages: dict[tuple[int, ...], Any], ended: list[iterator_counts.IteratorCounts]) -> None:
-  while stages:
-    _, entry = stages.popitem()
-    if entry[0] is not None:
+  for key in list(stages):
+    # The end of an iterator, or a signal handler, may have taken it meanwhile.
+    entry = stages.pop(key, None)
+    if entry is not None and entry[0] is not None:
       _stop(entry[0], ended)
 
 
@@ -474,3 +503,12 @@ def _with_buffer(
   values = list(values)
   values[division.buffer_input] = stage.buffer
   return values
+
+
+def _abandon() -> None:
+  for step in list(_steps):
+    step.abandon()
+
+
+# After that of the stages, which keeps them from being destroyed.
+os.register_at_fork(after_in_child=_abandon)

@@ -3,6 +3,7 @@
 
 import atexit
 import operator
+import os
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from tensorflow.python.ops import resource_variable_ops
 from tensorflow.python.util import compat
 
 from tensorflow_staging.python.ahead import ended_iterators
+from tensorflow_staging.python.ahead import forked_child
 from tensorflow_staging.python.ahead import iterator_counts
 from tensorflow_staging.python.ahead import one_device
 from tensorflow_staging.python.ahead import step_division
@@ -28,6 +30,9 @@ _FEW_STEPS = 8
 
 # The stages whose threads may run.
 _running = weakref.WeakSet()
+
+# What reads an iterator, and what saves and restores it.
+_USES_OF_ITERATOR = ("_next_internal", "get_next_as_optional", "_serialize_to_tensors", "_restore_from_tensors")
 
 
 class IteratorStage:
@@ -166,6 +171,21 @@ class IteratorStage:
 def _kept_inputs(division: step_division.StepDivision, values: Sequence[Any]) -> list[Any]:
   """Returns the values that the part ahead takes, but for the iterators, which it must not keep alive."""
   return [values[i] for i in division.ahead_inputs if i not in division.iterators]
+
+
+def _abandon() -> None:
+  """In a forked child process, makes sure that nothing waits for the threads of the stages, which the child lacks."""
+  for stage in list(_running):
+    iterators = stage.iterators()
+    for owner in (stage, *iterators):
+      forked_child.keep_for_ever(owner)
+    for iterator in iterators:
+      for name in _USES_OF_ITERATOR:
+        setattr(iterator, name, forked_child.refuse_read)
+  _running.clear()
+
+
+os.register_at_fork(after_in_child=_abandon)
 
 
 @atexit.register

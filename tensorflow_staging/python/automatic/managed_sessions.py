@@ -6,6 +6,7 @@ on the object alone, so other sessions do not notice.
 """
 
 import atexit
+import itertools
 import os
 import threading
 import weakref
@@ -64,11 +65,14 @@ class _Management:
     """
     # The session refers to this object, and should not live longer for it.
     self._session = weakref.ref(session)
-    self._lock = threading.Lock()
+    # Reentrant, because a signal handler may run a step, too.
+    self._lock = threading.RLock()
     # The version of the graph that the latest run had, and how many sources it had when the stages were started.
-    self._version: Optional[int] = None  # Guarded by _lock.
+    self._version: Optional[int] = None
     self._sources = 0  # Guarded by _lock.
-    self._has_collected = False  # Guarded by _lock.
+    # How often `collect` was called. The next number is taken without a lock, which a signal handler that closes the
+    # session might find the main thread holding.
+    self._collections = itertools.count()
     session.close = self._close
     if not runs_stages:
       return
@@ -82,10 +86,8 @@ class _Management:
     session = self._session()
     if session is None:
       return
-    with self._lock:
-      if self._has_collected:
-        return
-      self._has_collected = True
+    if next(self._collections) > 0:
+      return
     all_sessions.end(session)
     notices.note_ended(ended_stages.of_ended(session))
 
@@ -134,9 +136,8 @@ class _Management:
       feeds: dict[ops.Tensor, Any]) -> None:
     """Starts the stages before a run that needs a record, and anew if the graph has grown by a source since."""
     version = session.graph.version
-    with self._lock:
-      if self._version == version:
-        return
+    if self._version == version:
+      return
     if session._closed or not early_runs.needs_record(session, operations, feeds):
       return
     sources = _count_sources(session.graph)
@@ -148,8 +149,7 @@ class _Management:
     if before < sources:
       all_sessions.start(session)
     # From now on, runs need not be looked at until the graph grows.
-    with self._lock:
-      self._version = version
+    self._version = version
 
 
 def _count_sources(graph: ops.Graph) -> int:

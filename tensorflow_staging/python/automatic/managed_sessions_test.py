@@ -18,7 +18,7 @@ def said(monkeypatch):
   """What is said to the user, and nothing that earlier tests have left."""
   texts = []
   monkeypatch.setattr(printed_line, "say", texts.append)
-  monkeypatch.setattr(notices, "_said", set())
+  monkeypatch.setattr(notices, "_said", {})
   monkeypatch.setattr(notices, "_ended", [])
   return texts
 

@@ -183,11 +183,17 @@ class _Clocks:
 
   def __init__(self, plan: Plan):
     self._plan = plan
-    self._lock = threading.Lock()
+    self._renew_lock()
+    # A thread that a forked child lacks may hold the lock.
+    os.register_at_fork(after_in_child=self._renew_lock)
     self._clocks: weakref.WeakKeyDictionary[Any, _Clock] = weakref.WeakKeyDictionary()  # Guarded by _lock.
     # Those of sessions and models that no longer exist, too.
     self._all: list[_Clock] = []  # Guarded by _lock.
     atexit.register(self._end)
+
+  def _renew_lock(self) -> None:
+    # Reentrant, because a signal handler may run a step while the main thread holds the lock.
+    self._lock = threading.RLock()
 
   def of(self, trains: Any) -> _Clock:
     """Returns the clock of a session or a model."""

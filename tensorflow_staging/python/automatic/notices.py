@@ -2,7 +2,6 @@
 """What a program prints whose sessions have SmartStage by the environment: a line at the start, and some at the end."""
 
 import os
-import threading
 
 from tensorflow_staging.python.automatic import printed_line
 from tensorflow_staging.python.automatic import setting
@@ -12,9 +11,10 @@ from tensorflow_staging.python.stats import stage_stats
 # How many stages the end names.
 _MOST_STAGES = 5
 
-_lock = threading.Lock()
-_said: set[str] = set()  # Guarded by _lock.
-_ended: list[stage_stats.StageStats] = []  # Guarded by _lock.
+# There is no lock, which a signal handler might find the main thread holding: each operation is indivisible.
+# By what was said, who has said it.
+_said: dict[str, object] = {}
+_ended: list[stage_stats.StageStats] = []
 
 
 def say_it_is_on() -> None:
@@ -50,14 +50,12 @@ def say_it_is_off() -> None:
 
 def note_ended(stages: list[stage_stats.StageStats]) -> None:
   """Notes stages that have ended, for the end of the program."""
-  with _lock:
-    _ended.extend(stages)
+  _ended.extend(stages)
 
 
 def say_what_it_gained() -> None:
   """Says what the stages have gained that have ended since the process began, or why there was none."""
-  with _lock:
-    stages = list(_ended)
+  stages = list(_ended)
   if not stages:
     printed_line.say(
         "SmartStage has found nothing to run ahead: no session took records from an iterator, or all that follows one"
@@ -72,17 +70,13 @@ def say_what_it_gained() -> None:
 
 
 def _say_once(text: str) -> None:
-  with _lock:
-    if text in _said:
-      return
-    _said.add(text)
-  printed_line.say(text)
+  caller = object()
+  if _said.setdefault(text, caller) is caller:
+    printed_line.say(text)
 
 
 def _forget() -> None:
   """In a forked child process, forgets what the parent has done."""
-  global _lock
-  _lock = threading.Lock()
   _ended.clear()
 
 

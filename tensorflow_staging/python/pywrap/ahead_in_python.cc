@@ -212,13 +212,15 @@ class PyStepProducers {
   }
 
   void DrawOnFrom(const py::list& states) {
-    buffer_->DrawOnFrom(TensorsOf(states));
+    const std::vector<Tensor> tensors = TensorsOf(states);
+    py::gil_scoped_release release;
+    buffer_->DrawOnFrom(tensors);
   }
 
   std::optional<int> FindChangedState(const py::list& states) {
-    std::vector<Tensor> tensors = TensorsOf(states);
+    const std::vector<Tensor> tensors = TensorsOf(states);
     py::gil_scoped_release release;
-    const int changed = buffer_->FindChangedState(std::move(tensors));
+    const int changed = buffer_->FindChangedState(tensors);
     return changed < 0 ? std::nullopt : std::optional<int>(changed);
   }
 

@@ -18,12 +18,10 @@ from tensorflow_staging.python.session import interrupts
 from tensorflow_staging.python.session import session_stages
 from tensorflow_staging.python.session import started_runners
 
-# Guards the dictionary alone: whoever waits for one session must not keep the others waiting. Reentrant, because
-# a signal handler may stop the stages while the main thread holds the lock.
-_lock = threading.RLock()
-# Does not keep a session alive: the runners leave it by themselves when it closes.
+# Does not keep a session alive: the runners leave it by themselves when it closes. There is no lock, which a signal
+# handler might find the main thread holding: a look-up, `setdefault` and `keyrefs` are indivisible.
 _stages_of_session: "weakref.WeakKeyDictionary[session_lib.BaseSession, session_stages.SessionStages]" = (
-    weakref.WeakKeyDictionary())  # Guarded by _lock.
+    weakref.WeakKeyDictionary())
 _managed: "weakref.WeakSet[session_lib.BaseSession]" = weakref.WeakSet()
 
 
@@ -67,8 +65,7 @@ def stats(session: session_lib.BaseSession) -> list[started_runners.StageCounts]
   Raises:
     tf.errors.OpError: If the session cannot run, for example because its server was lost.
   """
-  with _lock:
-    stages = _stages_of_session.get(session)
+  stages = _stages_of_session.get(session)
   runners = stages.latest() if stages is not None else None
   return runners.stats() if runners is not None else []
 
@@ -82,15 +79,13 @@ def ended(session: session_lib.BaseSession) -> Optional[list[started_runners.Sta
   Returns:
     An entry for each stage that could still say it; None if no stages have stopped, which includes those that run.
   """
-  with _lock:
-    stages = _stages_of_session.get(session)
+  stages = _stages_of_session.get(session)
   return stages.ended() if stages is not None and stages.latest() is None else None
 
 
 def has_started(session: session_lib.BaseSession) -> bool:
   """Returns whether the stages of a session have been started and not stopped since, even if there is none."""
-  with _lock:
-    stages = _stages_of_session.get(session)
+  stages = _stages_of_session.get(session)
   runners = stages.latest() if stages is not None else None
   return runners is not None and runners.started()
 
@@ -114,8 +109,7 @@ def end(session: session_lib.BaseSession) -> bool:
   Returns:
     Whether stages had run and have stopped.
   """
-  with _lock:
-    stages = _stages_of_session.get(session)
+  stages = _stages_of_session.get(session)
   runners = stages.latest() if stages is not None else None
   if runners is not None:
     for coord in runners.coordinators():
@@ -135,8 +129,7 @@ def stop(session: session_lib.BaseSession) -> None:
   Args:
     session: Any session.
   """
-  with _lock:
-    stages = _stages_of_session.get(session)
+  stages = _stages_of_session.get(session)
   if stages is not None:
     session_stages.stop_together([stages])
   _interrupt_watch.end_if_not_needed()
@@ -175,8 +168,7 @@ def _stages_of(session: session_lib.BaseSession) -> session_stages.SessionStages
     raise TypeError(
         "session must be a tf.compat.v1.Session, got"
         f" {session!r} of type {type(session).__name__}.")
-  with _lock:
-    return _stages_of_session.setdefault(session, session_stages.SessionStages())
+  return _stages_of_session.setdefault(session, session_stages.SessionStages())
 
 
 def _stop_with(coord: coordinator.Coordinator, runners: started_runners.StartedRunners) -> None:
@@ -190,12 +182,12 @@ def _stop_with(coord: coordinator.Coordinator, runners: started_runners.StartedR
 
 
 def _of_all_sessions() -> list[session_stages.SessionStages]:
-  with _lock:
-    return list(_stages_of_session.values())
+  sessions = [reference() for reference in _stages_of_session.keyrefs()]
+  return [_stages_of_session[session] for session in sessions if session is not None]
 
 
 def _any_running() -> bool:
-  """Returns whether the stages of any session are running, so that a step may wait for them."""
+  """Returns whether the stages of any session are running, so that a step may wait for them. Never waits."""
   return any(stages.running() for stages in _of_all_sessions())
 
 
@@ -229,9 +221,7 @@ def _abandon_sessions() -> None:
   The child has none of the threads of the stages. Whatever waits for one of them would wait for ever or crash, also
   the destructor of a session or of a runner, so the child does not destroy what it has copied from its parent.
   """
-  global _lock, _stages_of_session
-  # A thread that the child lacks may hold the lock.
-  _lock = threading.RLock()
+  global _stages_of_session
   abandoned, _stages_of_session = dict(_stages_of_session), weakref.WeakKeyDictionary()
   for session, stages in abandoned.items():
     for owner in (session._session, stages):

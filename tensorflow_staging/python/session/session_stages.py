@@ -18,6 +18,9 @@ class SessionStages:
   success: if two of them sent the graph, TensorFlow would let the second one wait with the lock of the graph,
   and all other sessions of that graph with it. Nothing else waits for a start, which takes for ever if the
   server of the session does not answer. The lock is therefore never held while the session is called.
+
+  What only reads takes no lock: a signal handler that interrupts the main thread while that holds the lock may wait for
+  the thread that reads.
   """
 
   def __init__(self):
@@ -26,11 +29,11 @@ class SessionStages:
     # The runners that a thread is starting now.
     self._starting: Optional[started_runners.StartedRunners] = None  # Guarded by _changed.
     # The runners that use the stages' buffers: those of the latest start, until they have stopped.
-    self._latest: Optional[started_runners.StartedRunners] = None  # Guarded by _changed.
+    self._latest: Optional[started_runners.StartedRunners] = None  # Changes are guarded by _changed.
     # How often the stages were asked to stop. A change cancels the starts that are in progress.
     self._stops = 0  # Guarded by _changed.
     # What had been counted of the stages that ran last, when they stopped; None if none has stopped.
-    self._ended: Optional[list[started_runners.StageCounts]] = None  # Guarded by _changed.
+    self._ended: Optional[list[started_runners.StageCounts]] = None  # Changes are guarded by _changed.
     # The blocks of the program that run the stages, nested or in several threads.
     self._blocks = 0  # Guarded by _changed.
 
@@ -73,18 +76,16 @@ class SessionStages:
 
   def latest(self) -> Optional[started_runners.StartedRunners]:
     """Returns the runners of the latest start, unless they have stopped."""
-    with self._changed:
-      return self._latest
+    return self._latest
 
   def ended(self) -> Optional[list[started_runners.StageCounts]]:
     """Returns what had been counted of the stages that ran last, when they stopped; None if none has stopped."""
-    with self._changed:
-      return self._ended
+    return self._ended
 
   def running(self) -> bool:
     """Returns whether any stage may still produce records. Never waits."""
-    with self._changed:
-      return self._latest is not None and self._latest.running()
+    latest = self._latest
+    return latest is not None and latest.running()
 
   def _take_turn(self, runners: started_runners.StartedRunners) -> Optional[started_runners.StartedRunners]:
     """Waits until no other thread is starting the stages.
@@ -144,8 +145,10 @@ class SessionStages:
     with self._changed:
       latest = self._latest  # Destroyed without the lock.
       if latest is not None and latest.stopped():
-        self._ended = latest.last_stats()
-        self._latest = None
+        ended = latest.last_stats()
+        # A signal handler may have started the stages again meanwhile.
+        if self._latest is latest:
+          self._ended, self._latest = ended, None
 
 
 def stop_together(sessions: Iterable[SessionStages]) -> None:

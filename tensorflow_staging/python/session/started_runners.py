@@ -13,13 +13,11 @@ from typing import Any
 from typing import NamedTuple
 from typing import Optional
 
-from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import errors
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.training import coordinator
 
-from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.session import busy_cores
 from tensorflow_staging.python.session import needed_runners
@@ -72,7 +70,7 @@ class _RunnerStop:
     self.stage = runner.stats()["name"]
 
   def begin(self, later: Sequence["_RunnerStop"]) -> None:
-    """Begins to stop the runner.
+    """Begins to stop the runner, unless that has begun. If two callers begin at once, one of them changes nothing.
 
     A run of a later stage may have taken one record and wait for another that belongs to it. If it did not get
     that, the first one would be lost, and the next run would take records that do not belong together.
@@ -80,20 +78,23 @@ class _RunnerStop:
     Args:
       later: The stops of the stages that take records of this one. They go first, but have a second at most.
     """
+    if self._thread is not None:
+      return
     # Daemon threads let the program exit while the server does not answer.
-    self._thread = threading.Thread(target=self._stop, args=[later], name="staging_stop_runner", daemon=True)
-    try:
-      self._thread.start()
-    except RuntimeError:
-      self._thread = None
+    thread = threading.Thread(target=self._stop, args=[later], name="staging_stop_runner", daemon=True)
+    with contextlib.suppress(RuntimeError):  # The process can start no thread.
+      thread.start()
+      self._thread = thread
 
   def _stop(self, later: Sequence["_RunnerStop"]) -> None:
     self._read_counts()
     deadline = time.monotonic() + _CHAIN_PATIENCE_SECONDS
     for stop in later:
       stop._ended.wait(max(0, deadline - time.monotonic()))
-    self._runner.stop()
-    self._ended.set()
+    try:
+      self._runner.stop()
+    finally:
+      self._ended.set()
 
   def _read_counts(self) -> None:
     """Reads what the stage has counted, which a runner that has stopped cannot do. Waits only a moment."""
@@ -115,37 +116,37 @@ class _RunnerStop:
     else:
       self._stop([])
 
-  def in_progress(self) -> bool:
-    return self._thread is not None and self._thread.is_alive()
+  def has_ended(self) -> bool:
+    return self._ended.is_set()
 
 
 class StartedRunners:
   """Starts its runners once and stops them once. Safe to use from several threads.
 
-  A thread may stop the runners while another one starts them and waits for a server that does not answer:
-  nobody holds the lock while calling the session, or a method of a runner that may wait.
+  A thread may stop the runners while another one starts them and waits for a server that does not answer.
+
+  There is no lock. A signal handler that closes the session waits for threads that stop the runners, and may interrupt
+  the main thread anywhere. What it interrupts is therefore one operation of Python, which is indivisible, or may be
+  done twice.
   """
 
   def __init__(self):
-    # Reentrant, because a signal handler may stop the stages while the main thread holds the lock.
-    self._lock = threading.RLock()
     # When the runners started, and what had been counted of their buffers before. Set by the thread that starts them.
     self._began: Optional[busy_cores.CoreTimes] = None
     self._earlier: dict[str, dict[str, Any]] = {}
     # Only the thread that starts the runners adds to them.
-    self._runners: list[_pywrap_staging.PrefetchRunner] = []  # Guarded by _lock.
-    self._asked_to_stop = False  # Guarded by _lock.
-    # One for each runner. None until the runners begin to stop.
-    self._stopping: Optional[list[_RunnerStop]] = None  # Guarded by _lock.
-    self._started = False  # Guarded by _lock.
+    self._runners: list[_pywrap_staging.PrefetchRunner] = []
+    self._asked_to_stop = False
+    # Empty until the runners begin to stop. The first entry counts: a stop for each runner.
+    self._stopping: list[list[_RunnerStop]] = []
+    self._started = False
     # For the name of a stage, those of the stages whose records it takes.
-    self._stages_before: dict[str, set[str]] = {}  # Guarded by _lock.
-    # Their stop ends the runners.
-    self._coordinators: weakref.WeakSet[coordinator.Coordinator] = weakref.WeakSet()  # Guarded by _lock.
+    self._stages_before: dict[str, set[str]] = {}
+    # Their stop ends the runners. The values tell apart who has noted them.
+    self._coordinators: weakref.WeakKeyDictionary[coordinator.Coordinator, object] = weakref.WeakKeyDictionary()
 
   def __len__(self) -> int:
-    with self._lock:
-      return len(self._runners)
+    return len(self._runners)
 
   def start(self, session: session_lib.BaseSession, earlier: Iterable[StageCounts] = ()) -> None:
     """Starts all runners, or none: if one cannot start, stops those that have started.
@@ -165,56 +166,45 @@ class StartedRunners:
       # Python's session.
       session._extend_graph()
       self._raise_if_asked_to_stop()
-      all_options = needed_runners.of_session(session)
-      if len(all_options) > 1:
-        _create_buffers(session, all_options)
-      for options in all_options:
+      for options in needed_runners.of_session(session):
         feed_generator.open_data(session, options)
         self._add(_pywrap_staging.PrefetchRunner(session._session, options))
       for runner in self._runners:
         runner.start()
       # The stages run meanwhile.
       stages_before = stage_chains.stages_before(session)
-      with self._lock:
-        self._raise_if_asked_to_stop()
-        self._started = True
-        self._stages_before = stages_before
+      self._raise_if_asked_to_stop()
+      self._stages_before = stages_before
+      self._started = True
     except BaseException:
       stop_together([self])
       raise
 
   def add_coordinator(self, coord: coordinator.Coordinator) -> bool:
     """Notes a coordinator that will end the runners when it stops. Returns whether it is new to them."""
-    with self._lock:
-      if coord in self._coordinators:
-        return False
-      self._coordinators.add(coord)
-      return True
+    mine = object()
+    return self._coordinators.setdefault(coord, mine) is mine
 
   def coordinators(self) -> list[coordinator.Coordinator]:
     """Returns the coordinators that will end the runners."""
-    with self._lock:
-      return list(self._coordinators)
+    coordinators = [reference() for reference in self._coordinators.keyrefs()]
+    return [coord for coord in coordinators if coord is not None]
 
   def started(self) -> bool:
     """Returns whether all runners have been started, even if they have stopped since."""
-    with self._lock:
-      return self._started
+    return self._started
 
   def ask_to_stop(self) -> None:
     """Notes that somebody is about to stop the runners. Never waits."""
-    with self._lock:
-      self._asked_to_stop = True
+    self._asked_to_stop = True
 
   def asked_to_stop(self) -> bool:
     """Returns whether the runners stop, or somebody is about to stop them."""
-    with self._lock:
-      return self._asked_to_stop
+    return self._asked_to_stop
 
   def running(self) -> bool:
     """Returns whether the runners are not to stop, and any may still produce records. Never waits."""
-    with self._lock:
-      return not self._asked_to_stop and any(runner.stats()["running"] for runner in self._runners)
+    return not self._asked_to_stop and any(runner.stats()["running"] for runner in self._runners)
 
   def stats(self) -> list[StageCounts]:
     """Returns what has been counted of each stage that runs.
@@ -224,12 +214,10 @@ class StartedRunners:
     Raises:
       tf.errors.OpError: If the statistics of a stage that is running cannot be read.
     """
-    with self._lock:
-      if self._asked_to_stop:
-        return []
-      runners = list(self._runners)
+    if self._asked_to_stop:
+      return []
     stats = []
-    for runner in runners:
+    for runner in list(self._runners):
       # A runner that another thread is still starting, or whose session is closed, does not run.
       with contextlib.suppress(errors.FailedPreconditionError):
         stats.append(self._counts_of(runner))
@@ -237,13 +225,11 @@ class StartedRunners:
 
   def last_stats(self) -> list[StageCounts]:
     """Returns what had been counted of each stage when the runners stopped, if the session could say."""
-    with self._lock:
-      return [stop.counts for stop in self._stopping or () if stop.counts is not None]
+    return [stop.counts for stops in self._stopping[:1] for stop in stops if stop.counts is not None]
 
   def stopped(self) -> bool:
     """Returns whether all runners have stopped because they were asked to."""
-    with self._lock:
-      return self._stopping is not None and not any(stop.in_progress() for stop in self._stopping)
+    return bool(self._stopping) and all(stop.has_ended() for stop in self._stopping[0])
 
   def await_stopped(self) -> None:
     """Asks the runners to stop and waits until they have, however long their server takes to answer."""
@@ -258,42 +244,25 @@ class StartedRunners:
         busy_cores.busy(self._began, cores), busy_cores.own(self._began, cores))
 
   def _add(self, runner: _pywrap_staging.PrefetchRunner) -> None:
-    with self._lock:
-      self._raise_if_asked_to_stop()
-      self._runners.append(runner)
+    # In this order: whoever asks for the stop after the check finds the runner.
+    self._runners.append(runner)
+    self._raise_if_asked_to_stop()
 
   def _raise_if_asked_to_stop(self) -> None:
-    with self._lock:
-      if self._asked_to_stop:
-        raise errors.CancelledError(None, None, "The stages were stopped before they had started.")
+    if self._asked_to_stop:
+      raise errors.CancelledError(None, None, "The stages were stopped before they had started.")
 
   def _begin_to_stop(self) -> list[_RunnerStop]:
     """Begins to stop each runner; a second call does not stop them again."""
-    with self._lock:
-      self._asked_to_stop = True
-      if self._stopping is None:
-        self._stopping = [
-            _RunnerStop(runner, functools.partial(self._counts_of, runner)) for runner in self._runners
-        ]
-        for stop in self._stopping:
-          stop.begin([
-              other for other in self._stopping if stop.stage in self._stages_before.get(other.stage, ())
-          ])
-      return self._stopping
-
-
-def _create_buffers(session: session_lib.BaseSession, all_options: Iterable[bytes]) -> None:
-  """Creates the buffers of all stages before any stage runs.
-
-  The restored records of a stage that takes those of another one wait in the iterator that the other reads first. It
-  has to know then that their stage is there (core/sources/source.h).
-  """
-  parsed = [config_pb2.PrefetchRunnerOptions.FromString(options) for options in all_options]
-  sizes = [
-      options.discard_tensor.replace(vocabulary.DISCARD_OP, vocabulary.SIZE_OP) for options in parsed
-      if options.discard_tensor
-  ]
-  _pywrap_staging.fetch_counts(session._session, sizes)
+    self._asked_to_stop = True
+    if not self._stopping:
+      self._stopping.append([
+          _RunnerStop(runner, functools.partial(self._counts_of, runner)) for runner in list(self._runners)
+      ])
+    stopping = self._stopping[0]
+    for stop in stopping:
+      stop.begin([other for other in stopping if stop.stage in self._stages_before.get(other.stage, ())])
+    return stopping
 
 
 def stop_together(everything: Iterable[StartedRunners]) -> None:
@@ -309,7 +278,7 @@ def stop_together(everything: Iterable[StartedRunners]) -> None:
   late = []
   for stop in stopping:
     stop.wait(max(0, deadline - time.monotonic()))
-    if stop.in_progress():
+    if not stop.has_ended():
       late.append(stop.stage)
   if late:
     tf_logging.warning(

@@ -58,7 +58,7 @@ def SmartStageOptions(
   Args:
     capacity: As for `tf.staged`, but the default is `tf.data.AUTOTUNE`; DeepRec's is 1. Beside 1, steps
       took 0.73 to 0.90 times as long where the times of records vary, and about as long elsewhere
-      (benchmarks/default_capacity.md).
+      (benchmarks/results.md).
     num_threads: As for `tf.staged`.
     num_clients: As for `tf.staged`.
     timeout_millis: As for `tf.staged`, but at least 1: there is always a limit.

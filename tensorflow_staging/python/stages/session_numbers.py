@@ -2,18 +2,15 @@
 """Numbers that stand for sessions: a graph can pass a number, but not a session, to its Python code."""
 
 import itertools
-import threading
 import weakref
 from typing import Optional
 
 from tensorflow.python.client import session as session_lib
 
-_lock = threading.Lock()
-_new_numbers = itertools.count(1)  # Guarded by _lock.
-_number_of_session: "weakref.WeakKeyDictionary[session_lib.BaseSession, int]" = (
-    weakref.WeakKeyDictionary())  # Guarded by _lock.
-_session_of_number: "weakref.WeakValueDictionary[int, session_lib.BaseSession]" = (
-    weakref.WeakValueDictionary())  # Guarded by _lock.
+# There is no lock, which a signal handler might find the main thread holding: each operation is indivisible.
+_new_numbers = itertools.count(1)
+_number_of_session: "weakref.WeakKeyDictionary[session_lib.BaseSession, int]" = weakref.WeakKeyDictionary()
+_session_of_number: "weakref.WeakValueDictionary[int, session_lib.BaseSession]" = weakref.WeakValueDictionary()
 
 
 def number_of(session: session_lib.BaseSession) -> int:
@@ -25,13 +22,13 @@ def number_of(session: session_lib.BaseSession) -> int:
   Returns:
     The number, at least 1.
   """
-  with _lock:
-    number = _number_of_session.get(session)
-    if number is None:
-      number = next(_new_numbers)
-      _number_of_session[session] = number
-      _session_of_number[number] = session
-    return number
+  number = _number_of_session.get(session)
+  if number is None:
+    number = next(_new_numbers)
+    # Before anyone else can learn the number.
+    _session_of_number[number] = session
+    number = _number_of_session.setdefault(session, number)
+  return number
 
 
 def session_of(number: int) -> Optional[session_lib.BaseSession]:
@@ -43,5 +40,4 @@ def session_of(number: int) -> Optional[session_lib.BaseSession]:
   Returns:
     The session, or None if it no longer exists.
   """
-  with _lock:
-    return _session_of_number.get(number)
+  return _session_of_number.get(number)

@@ -133,20 +133,6 @@ TEST_F(ChainedLookupsTest, LookupsOfAnIteratorThatIsSavedRunAheadToo) {
   EXPECT_EQ(Op("lookups/staged/row"), "ResourceGather");
 }
 
-// Not of the rewritten graph, which differs between settings.
-TEST_F(ChainedLookupsTest, TensorsAreNamedAsInTheGraphOfTheUser) {
-  graph_.AddStep(graph_.Neg("hash", graph_.Source("next")));
-  ASSERT_EQ(Rewrite(/*smart_stage=*/true), OkStatus());
-  for (const char* op :
-       {"lookups/TensorBufferPut", "lookups/TensorBufferTake"}) {
-    Strings names;
-    TF_CHECK_OK(
-        GetNodeAttr(graph_.Find(op)->attrs(), kTensorNamesAttr, &names));
-    EXPECT_THAT(names, ElementsAre("hash:0", "next:0", "row:0", "twice:0"))
-        << op;
-  }
-}
-
 TEST_F(ChainedLookupsTest, NothingIsStagedWithoutALookup) {
   graph_.Target("target", {graph_.Neg("hash", graph_.Source("next")),
                            graph_.ReadVariable("weight")});
