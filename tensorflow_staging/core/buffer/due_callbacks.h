@@ -40,9 +40,8 @@ struct TakenRecord {
 // Run does not touch the buffer, because any callback may release the last
 // reference to it.
 //
-// What ends with a session's run ends while that run's step container is
-// emptied, which the runtime of a server does with the lock of its devices. So
-// what was waiting for it goes on in another thread.
+// The runtime of a server ends a staged run with the lock of its devices. So what
+// was waiting for that end goes on in another thread.
 class DueCallbacks {
  public:
   using Done = Stage::Done;

@@ -133,8 +133,8 @@ class TensorBuffer : public Stage {
   // null. `run` is the run of a producer that puts the record, or null. `done`
   // receives
   //   OK         if the record was stored or taken, if it was dropped because
-  //              the timeout passed, or if it is stale (drops and discards are
-  //              counted and logged);
+  //              the timeout passed, or if it is stale (both are counted, and the
+  //              former is logged);
   //   CANCELLED  if `cancellation` or the destructor came first, or, unless
   //              `run` was admitted, if the buffer was closed or cancelled.
   void PutAsync(Record record, int64_t timeout_millis,

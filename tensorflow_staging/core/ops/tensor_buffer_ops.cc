@@ -66,8 +66,9 @@ Puts one record into a stage's buffer.
 Waits for room, without blocking a thread. Fails with CANCELLED if the buffer
 is cancelled or closed, or if the session's run is cancelled. If the wait times
 out, the record is dropped, counted and logged, and the op succeeds. If an
-iterator that the record was made from has got another dataset or position
-meanwhile, the record is discarded, counted and logged, and the op succeeds.
+element that the record was made from has gone back to its iterator meanwhile,
+or the iterator has got another dataset or position, the record is discarded and
+counted, and the op succeeds.
 
 values: The record, which may have no tensor.
 timeout_millis: How many milliseconds to wait for room; 0 waits without a limit.
@@ -91,9 +92,11 @@ and the message of the cause if an error ended the stage, with CANCELLED if the
 buffer or the session's run is cancelled, and with FAILED_PRECONDITION if
 nothing begins to feed the stage within seconds.
 
-Fails with INVALID_ARGUMENT if the dtypes of the record are not `dtypes`, or if
-the session's run initialises, restores or saves an iterator of the stage and no
-record is left.
+A step that takes a record, or gets the end or the error, uses what was read for
+it, and the stage goes on, if it runs. A run of another stage that takes a record
+holds the elements of that until its own record is taken.
+
+Fails with INVALID_ARGUMENT if the dtypes of the record are not `dtypes`.
 
 values: The record, which may have no tensor.
 shapes: The static shapes of the outputs, one for each dtype; unknown if empty.
@@ -107,7 +110,8 @@ Cancels a stage's buffer.
 Every waiting TensorBufferPut and TensorBufferTake of the buffer fails with
 CANCELLED, except the puts of runners. Until TensorBufferResume, so does every
 later put, and every take that finds no record. The buffer keeps its records.
-For takes, a closed buffer stays closed.
+For takes, a closed buffer stays closed. What runs have read that put no record
+goes back to its iterators.
 
 )doc"));
 
@@ -116,7 +120,8 @@ REGISTER_BUFFER_OP("TensorBufferResume")
     .Doc(BufferOpDoc(R"doc(
 Opens a stage's buffer, whether it is new, cancelled or closed.
 
-The buffer keeps its records.
+The buffer keeps its records. What had ended the stage is tried again, if no
+take has got it and it came from an iterator.
 
 )doc"));
 
@@ -129,8 +134,8 @@ Declares that no more records will come to a stage's buffer.
 
 Only the runs of runners that have already begun may still put their records.
 The records in the buffer can still be taken. The op has no effect if the buffer
-is already closed, or if the close belongs to data that an iterator of the stage
-no longer has.
+is already closed, or if all that the failed runs had read has gone back to its
+iterators, or belongs to data that these no longer have.
 
 Fails with INVALID_ARGUMENT if an input is not a scalar.
 
@@ -143,9 +148,13 @@ REGISTER_BUFFER_OP("TensorBufferDiscard")
     .Output("discarded: int64")
     .SetShapeFn(shape_inference::ScalarShape)
     .Doc(BufferOpDoc(R"doc(
-Drops the records of a stage, and those that its runners are making.
+Lets the records of a stage, and those that its runners are making, be made
+again.
 
-discarded: Scalar. The number of records that were dropped at once.
+What they were made from goes back to its iterators. Records that were made from
+no iterator are dropped.
+
+discarded: Scalar. The number of records that waited.
 )doc"));
 
 REGISTER_BUFFER_OP("TensorBufferSize")

@@ -19,8 +19,8 @@ namespace staging {
 // runners (runners_node.h), the session's graph holds the notes, in a
 // constant that a client fetches by its name, kNotesNode.
 struct StageNote {
-  // The name of the iterator whose waiting records a checkpoint would leave
-  // out; empty if the note is about something else.
+  // The name of the iterator of which a checkpoint would leave out what was read
+  // ahead; empty if the note is about something else.
   std::string unsaved_iterator;
   std::string text;
 };

@@ -34,8 +34,8 @@ _PASSING_OPS = ("Enter", "Exit", "Identity", "Merge", "NextIteration", "Switch")
 class IteratorSaveable(saver_lib.BaseSaverBuilder.SaveableObject):
   """The position of one iterator, under the name that TensorFlow's own saveable gives it.
 
-  The iterator itself adds the records of its stages to what is saved. A restored position waits in it for the
-  initialiser of its dataset, which a program may run after the restore (core/sources/iterator_changes.h).
+  The iterator itself adds its ledger to what is saved (core/sources/saved_state.h). A restored position waits in it for
+  the initialiser of its dataset, which a program may run after the restore (core/sources/restored_position.h).
   """
 
   def __init__(self, graph: ops.Graph, scope: str):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.staging.save_iterators`: keeps positions in the data, and the records that wait in stages, in checkpoints."""
+"""`tf.staging.save_iterators`: keeps positions in the data, and what was read ahead of the steps, in checkpoints."""
 
 from collections.abc import Iterator
 
@@ -25,13 +25,13 @@ _ITERATOR_OPS = ("Iterator", "IteratorV2", "OneShotIterator")
 @tf_export("staging.save_iterators")
 def save_iterators(
     *iterators: iterator_ops.Iterator, external_state_policy: str = "fail") -> None:
-  """Makes checkpoints hold positions in the data, so that training resumes with exactly the next record.
+  """Makes checkpoints hold positions in the data, so that training resumes with exactly the next element.
 
   Every `tf.compat.v1.train.Saver` without a `var_list` that is created later, and so those of
   `MonitoredTrainingSession` and Estimators, saves beside the variables the position of each iterator
-  and the records that wait in its stages. A program that restores such a checkpoint goes on with the
-  record after the last one that a step had taken: none is lost, none comes twice. The capacity and the
-  number of threads of the stages may differ; the model and what is staged must be the same.
+  and the elements that were read ahead and that no step has used. A program that restores such a
+  checkpoint goes on with the element after the last one that a step had used: none is lost, none comes
+  twice. Its model and its stages may differ, and it may have no stage. Each iterator may be restored alone.
 
   For example:
 
@@ -55,14 +55,17 @@ def save_iterators(
         print(sess.run(record))  # 2
   ```
 
-  While a checkpoint is written, the stages begin no new runs, and the save waits until those that have
-  begun are over or wait for room. It fails with `tf.errors.DeadlineExceededError` if that takes longer
-  than a minute, because the input is slower than that.
+  The stages go on while a checkpoint is written. The save of an iterator waits only for a read of it that is
+  in progress. It fails with `tf.errors.InvalidArgumentError` if an element that was read ahead has a component
+  without a serialized form, such as a dataset or a handle.
+
+  After a restore, the stages make their records again from the elements, and draw random numbers anew. What
+  a stage had read from anything but an iterator, such as a queue, is not saved.
 
   A session that restores an iterator initialises it first. In a monitored session, the position
-  outlasts `local_init_op`, which initialises tables and with them the iterators of Estimators: the
-  stages set it again when they start. An iterator whose initialiser needs feeds, or that has several,
-  gets its position only then.
+  outlasts `local_init_op`, which initialises tables and with them the iterators of Estimators: until a step
+  has used an element, the initialiser of the saved dataset gives the iterator the position again. An iterator
+  whose initialiser needs feeds, or that has several, gets its position from that initialiser.
 
   Call this for training only: a graph that evaluates would restore the position of training, and leave out
   the data before it.

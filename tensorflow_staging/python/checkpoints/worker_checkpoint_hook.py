@@ -22,12 +22,12 @@ from tensorflow_staging.python.checkpoints import iterator_saveable
 
 @tf_export("staging.WorkerCheckpointHook")
 class WorkerCheckpointHook(session_run_hook.SessionRunHook):
-  """Lets a worker that is not the chief go on with its next record after a restart.
+  """Lets a worker that is not the chief go on with its next element after a restart.
 
   The chief's checkpoints hold the variables, and what `tf.staging.save_iterators` gave it to save: the
   chief's own positions in the data. With this hook, another worker writes a file of its own beside each
-  of these checkpoints, under the same global step: its own positions, and the records that wait in its
-  stages. A new session of that worker goes on from its last file that is not newer than the chief's last
+  of these checkpoints, under the same global step: its own positions, and what its stages have read ahead
+  and no step has used. A new session of that worker goes on from its last file that is not newer than the chief's last
   checkpoint; without such a file, it begins at the start of its data.
 
   A worker looks for a new checkpoint after its steps, and so saves a little later than the chief. What it

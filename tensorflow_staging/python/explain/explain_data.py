@@ -79,7 +79,7 @@ class StageIterator:
 class ChangingState:
   """A variable or a table that a stage reads, and that the program may change while it trains.
 
-  Records that wait when it changes were computed from its old value; `tf.staging.discard` drops them.
+  Records that wait when it changes were computed from its old value; `tf.staging.discard` lets them be made again.
 
   Attributes:
     name: The name of the node that stands for it.

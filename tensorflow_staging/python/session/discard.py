@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.staging.discard`: drops what stages have prepared."""
+"""`tf.staging.discard`: lets stages make again what they have prepared."""
 
 from typing import Optional
 from typing import Union
@@ -18,11 +18,11 @@ from tensorflow_staging.python.session import stage_chains
 def discard(
     session: Union[session_lib.BaseSession, monitored_session.MonitoredSession],
     stage: Optional[str] = None) -> int:
-  """Drops the records that wait in the stages of a session, and those that the stages are making.
+  """Lets the stages of a session make again the records that wait, and those that they are making.
 
-  The next step gets what the sources yield after the call. A stage whose region reads something that the program
-  changes, such as a variable that chooses the data, needs this after the change. An iterator that is initialised or
-  restored does it by itself.
+  They make them from the same elements, with the state that holds after the call. A stage whose region reads something
+  that the program changes, such as a variable or a table, needs this after the change. An iterator that is initialised
+  or restored does it by itself.
 
   For example:
 
@@ -42,15 +42,15 @@ def discard(
         print(sess.run(record))  # 20
   ```
 
-  What the sources of a dropped record had yielded is dropped with it.
+  No element of an iterator is lost. Records that were made from no iterator, such as those of a queue, are dropped: the
+  next step gets what comes after the call.
 
   Args:
     session: A `tf.compat.v1.Session`, or the `MonitoredSession` around it. Its stages may run or not.
     stage: The name of a stage, as in `tf.staging.stats`. Without it, all stages of the session.
 
   Returns:
-    How many waiting records were dropped. Those that are being made are dropped later, and are not in this number;
-    `tf.staging.stats` counts them, too.
+    How many records waited. `tf.staging.stats` counts as `discarded` these and those that were being made.
 
   Raises:
     TypeError: If `session` is no session.
@@ -73,7 +73,7 @@ def discard(
 def _in_order(names: list[str], before: dict[str, set[str]]) -> list[str]:
   """Sorts stages so that each comes after those whose records it takes.
 
-  A run of a later stage may have taken an old record of an earlier one. It is dropped if the later stage comes after.
+  A run of a later stage may have taken an old record of an earlier one. It is stale if the later stage comes after.
   """
   ordered = []
 

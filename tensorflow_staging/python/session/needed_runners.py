@@ -34,7 +34,7 @@ def of_session(session: session_lib.BaseSession) -> list[bytes]:
     A serialized `PrefetchRunnerOptions` message for each stage.
 
   Raises:
-    tf.errors.FailedPreconditionError: If a checkpoint would lose records that wait in a stage.
+    tf.errors.FailedPreconditionError: If a checkpoint would lose what a stage has read ahead.
     tf.errors.OpError: If the session cannot run, for example because it is closed.
   """
   config = session._config or config_pb2.ConfigProto()
@@ -66,8 +66,8 @@ def _report(graph: ops.Graph, notes: list[tuple[str, str]]) -> None:
 
   Args:
     graph: The graph of a session.
-    notes: What the session says of its stages (core/smart_stage/stage_notes.h): the name of an iterator whose waiting
-      records a checkpoint would leave out, or "", and a text.
+    notes: What the session says of its stages (core/smart_stage/stage_notes.h): the name of an iterator of which
+      a checkpoint would leave out what was read ahead, or "", and a text.
 
   Raises:
     tf.errors.FailedPreconditionError: If `tf.staging.save_iterators` is to save such an iterator.

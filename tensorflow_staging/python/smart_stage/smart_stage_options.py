@@ -74,10 +74,10 @@ def SmartStageOptions(
       has several stages, or another node has the name.
     num_client: Another spelling of `num_clients`, which some documents use.
     capacity_bytes: As for `tf.staged`.
-    carry_elements: Whether each record also keeps the elements that its sources yielded, such as the
-      serialized examples, so that a step can fetch every tensor that was computed from them. It keeps
-      a reference to each, in host memory. Set this to False if the elements are too large for that; the
-      step can then fetch only what it uses.
+    carry_elements: Whether each record also carries the elements that its sources yielded, such as the
+      serialized examples, so that a step can fetch every tensor that was computed from them. It has
+      a reference to each, in host memory. With False, the step can fetch only what it uses. That saves no
+      memory while the record waits: its iterator keeps the elements until a step takes the record.
 
   Returns:
     A `SmartStageOptions` message of `tensorflow.core.protobuf.config_pb2`.

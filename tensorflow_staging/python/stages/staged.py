@@ -82,10 +82,12 @@ def staged(
       `tf.data.AUTOTUNE` begins with 4 and lets the buffer choose: it grows while it is both full and
       empty by turns and steps wait for records, and shrinks if half of it is never needed.
     num_threads: The number of threads that produce records, from 1 to 4096. If it is above 1, the
-      order of the records is not defined. `tf.data.AUTOTUNE` allows any order, begins with one thread
-      and lets the stage choose: while steps wait for records, it adds as many threads as the times of a
-      record and of a step demand, keeps them if records then come faster, up to the number of the
-      machine's cores or 64, whichever is larger, and takes away those that are idle.
+      order of the records is not defined. They read an iterator one after the other, so its dataset runs
+      in parallel only by its own settings, such as `num_parallel_calls` of `map`. `tf.data.AUTOTUNE`
+      allows any order, begins with one thread and lets the stage choose: while steps wait for records, it
+      adds as many threads as the times of a record and of a step demand, keeps them if records then come
+      faster, up to the number of the machine's cores or 64, whichever is larger, and takes away those
+      that are idle.
     num_clients: The number of consumers that take records, at least 1. It only documents the
       intention: any number of consumers may take records at any time.
     timeout_millis: How many milliseconds a finished record waits for room in the buffer. After
@@ -110,7 +112,8 @@ def staged(
     name: The name scope of the stage's ops, and the name of the stage in threads, logs and errors.
       None stands for "prefetch", made unique in the graph.
     num_client: Another spelling of `num_clients`, which some documents use.
-    capacity_bytes: The number of bytes that the buffer holds, at least 0. A record waits for room
+    capacity_bytes: The number of bytes that the buffer holds, at least 0. A record counts with the
+      elements from which it was made; memory that both have counts once. A record waits for room
       while the buffer holds another record and the sum would exceed it. 0 sets no bound, or 512 MiB
       if `capacity` is `tf.data.AUTOTUNE`.
     feed_list: A list or tuple of the placeholders, other tensors or SparseTensors that

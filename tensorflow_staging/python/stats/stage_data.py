@@ -78,7 +78,9 @@ class StageData:
     put: How many records producers have put.
     taken: How many records steps have taken.
     dropped: How many records were lost because they found no room within `timeout_millis`.
-    discarded: How many records a new initialization of their iterator has discarded.
+    discarded: How many records were given up because something else got their elements, an iterator of theirs was
+      initialised or restored, or `tf.staging.discard` was called. Their elements come again, unless the iterator has
+      got other data.
     ignored: How many runs of the region failed with one of `ignored_exception_types`, since the stage
       was last started.
     waiting_puts: How many producers wait for room now.

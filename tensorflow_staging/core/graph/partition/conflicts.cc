@@ -123,8 +123,8 @@ bool ResolveSharedIterators(PartitionState* state) {
 
 // Returns whether `source` may advance or begin anew without the sources that
 // it is joined with. The Take of a manual stage may, because that stage has its
-// own runner. So may an iterator that can be initialised again: that discards
-// the staged records, although the step would still need the elements of the
+// own runner. So may an iterator that can be initialised again: that makes the
+// staged records stale, although the step would still need the elements of the
 // other sources in them.
 bool MayAdvanceAlone(const Node& source, const PartitionState& state) {
   if (IsBufferTake(source)) return true;

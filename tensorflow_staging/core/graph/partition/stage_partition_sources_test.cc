@@ -156,7 +156,7 @@ TEST_F(SeveralSourcesTest, AnIteratorWithAnUnusedElementStays) {
   EXPECT_EQ(Regions(), std::vector<Strings>());
 }
 
-// Its records are saved and restored with its position.
+// What was read ahead is saved and restored with its position.
 TEST_F(SeveralSourcesTest, AnIteratorThatIsSavedAndRestoredRunsAhead) {
   Node* iterator = graph_.Iterator("iterator");
   graph_.Target("target", {graph_.GetNext("next", iterator)});

@@ -78,8 +78,8 @@ void MoveManualStages(PartitionState* state) {
   }
 }
 
-// Moves the sources of iterators that may have another reader, which would read
-// them during the step and miss the records that ran ahead.
+// Moves the sources of iterators that may have another reader: each of its reads
+// would make the stage do its work again.
 void MoveIteratorsReadElsewhere(const NodeFilter& filter,
                                 PartitionState* state) {
   const OtherIteratorReaders readers(state->graph(), state->resources(),

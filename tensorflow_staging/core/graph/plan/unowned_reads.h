@@ -14,7 +14,7 @@ namespace staging {
 
 // A read of which a staged run learns nothing (core/sources/staged_run.h), so
 // that its stage keeps old records when the iterator is initialised or
-// restored, and saves none with it.
+// restored, and a save of the iterator lacks what was read ahead.
 struct UnownedRead {
   enum class Reason {
     kOtherProcess,  // The iterator is not in the process of the buffer.

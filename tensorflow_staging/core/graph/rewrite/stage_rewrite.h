@@ -51,8 +51,7 @@ struct RewriteOptions {
 // names it computes it from the record (core/graph/run/step_computation.h).
 //
 // In a manual stage, the clones begin at the inputs of its Put, and the Put
-// keeps its name. The Puts and the Take of each stage name the tensors of its
-// records, so that a checkpoint does.
+// keeps its name.
 //
 // Returns ALREADY_EXISTS if a node has the name of a node that the rewrite
 // creates. This is possible only if the plan was made with a filter.

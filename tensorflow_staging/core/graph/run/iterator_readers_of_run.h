@@ -13,8 +13,8 @@ namespace staging {
 // reads ahead. `graph` is the graph of the run.
 
 // Returns FAILED_PRECONDITION if the run needs a source that would read such an
-// iterator beside the stage (MarkReadsBeside). The records of the run and of
-// the steps would come out of order.
+// iterator beside the stage (MarkReadsBeside): each such run would make the stage
+// do its work again.
 Status CheckNoSourceReadsBeside(const Graph& graph);
 
 // Returns FAILED_PRECONDITION if the run takes a record of a manual stage with
