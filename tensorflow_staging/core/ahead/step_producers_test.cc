@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <thread>  // NOLINT
 #include <utility>
 #include <vector>
 
@@ -89,6 +90,16 @@ class Region {
   const int64_t end_;
   std::atomic<int64_t> next_{0};
 };
+
+// Expects that the records end, and that no run begins.
+void ExpectStopped(StepBuffer* buffer) {
+  int64_t value = 0;
+  Status status;
+  while ((status = Take(buffer, &value)).ok()) {
+  }
+  EXPECT_TRUE(errors::IsCancelled(status)) << status;
+  EXPECT_FALSE(buffer->BeginRun(/*producer=*/100));
+}
 
 class StepProducersTest : public ::testing::TestWithParam<int> {};
 
@@ -179,6 +190,68 @@ TEST_P(StepProducersTest, StopCancelsWhatWaits) {
   producers->Stop();
   EXPECT_EQ(producers->num_threads(), 0);
   producers->Stop();
+}
+
+// A step goes on after an error while another thread stops the stage.
+TEST_P(StepProducersTest, ContinueAfterStopLeavesTheStageStopped) {
+  core::RefCountPtr<StepBuffer> buffer = MakeBuffer(1);
+  StepBuffer* const records = buffer.get();
+  Region region(/*failing=*/0, /*end=*/1000);
+  const auto producers = StepProducers::Start(std::move(buffer), GetParam(),
+                                              region.PuttingInto(records));
+  int64_t value = 0;
+  EXPECT_TRUE(errors::IsInvalidArgument(Take(records, &value)));
+  producers->Stop();
+  producers->Continue();
+  ExpectStopped(records);
+}
+
+// The thread of Stop has cancelled the buffer, and is stopped there.
+TEST_P(StepProducersTest, ContinueInTheMiddleOfStopLeavesTheStageStopped) {
+  core::RefCountPtr<StepBuffer> buffer = MakeBuffer(1);
+  StepBuffer* const records = buffer.get();
+  Region region(/*failing=*/0, /*end=*/1000);
+  const auto producers = StepProducers::Start(std::move(buffer), GetParam(),
+                                              region.PuttingInto(records));
+  int64_t value = 0;
+  EXPECT_TRUE(errors::IsInvalidArgument(Take(records, &value)));
+  Notification is_stopped, may_go_on;
+  records->AwaitRun(/*producer=*/99, nullptr, [&](const Status& status) {
+    EXPECT_TRUE(errors::IsCancelled(status)) << status;
+    is_stopped.Notify();
+    may_go_on.WaitForNotification();
+  });
+  std::thread stop([&] { producers->Stop(); });
+  is_stopped.WaitForNotification();
+  producers->Continue();
+  ExpectStopped(records);
+  may_go_on.Notify();
+  stop.join();
+  ExpectStopped(records);
+}
+
+// The thread of Continue has opened the buffer, and is stopped there.
+TEST_P(StepProducersTest, StopInTheMiddleOfContinueLeavesTheStageStopped) {
+  core::RefCountPtr<StepBuffer> buffer = MakeBuffer(1);
+  StepBuffer* const records = buffer.get();
+  Region region(/*failing=*/0, /*end=*/1000);
+  const auto producers = StepProducers::Start(std::move(buffer), GetParam(),
+                                              region.PuttingInto(records));
+  int64_t value = 0;
+  EXPECT_TRUE(errors::IsInvalidArgument(Take(records, &value)));
+  Notification is_stopped, may_go_on;
+  records->AwaitRun(/*producer=*/99, nullptr, [&](const Status& status) {
+    EXPECT_EQ(status, OkStatus());
+    is_stopped.Notify();
+    may_go_on.WaitForNotification();
+  });
+  std::thread continues([&] { producers->Continue(); });
+  is_stopped.WaitForNotification();
+  producers->Stop();
+  records->EndRun({/*producer=*/99});
+  may_go_on.Notify();
+  continues.join();
+  ExpectStopped(records);
 }
 
 TEST_P(StepProducersTest, StopWaitsOnceForCodeThatCannotBeCancelled) {

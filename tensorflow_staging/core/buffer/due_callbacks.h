@@ -41,7 +41,8 @@ struct TakenRecord {
 // reference to it.
 //
 // The runtime of a server ends a staged run with the lock of its devices. So what
-// was waiting for that end goes on in another thread.
+// was waiting for that end goes on in another thread. But what goes back to the
+// iterators does so at once, before another run can read on.
 class DueCallbacks {
  public:
   using Done = Stage::Done;
@@ -63,16 +64,17 @@ class DueCallbacks {
   void Destroy(TakenRecord record) { destroyed_.push_back(std::move(record)); }
 
   void RunInAnotherThread() {
-    if (calls_.empty() && takes_.empty() && given_back_.empty()) return;
+    std::unique_ptr<RollBack> roll_back = GiveBackAll();
+    if (calls_.empty() && takes_.empty() && roll_back == nullptr) return;
     Env::Default()->SchedClosure(
-        [due = std::move(*this)]() mutable { due.Run(); });
+        [due = std::move(*this), roll_back = std::move(roll_back)]() mutable {
+          roll_back.reset();
+          due.Run();
+        });
   }
 
   void Run() {
-    if (!given_back_.empty()) {
-      RollBack roll_back;
-      for (const auto& reads : given_back_) roll_back.GiveBack(reads);
-    }
+    GiveBackAll().reset();
     for (auto& [done, status] : calls_) {
       done(status);
     }
@@ -82,6 +84,16 @@ class DueCallbacks {
   }
 
  private:
+  // Null if nothing goes back. The stages hear of it at the end of the result.
+  std::unique_ptr<RollBack> GiveBackAll() {
+    if (given_back_.empty()) return nullptr;
+    auto roll_back = std::make_unique<RollBack>();
+    for (const auto& reads : std::exchange(given_back_, {})) {
+      roll_back->GiveBack(reads);
+    }
+    return roll_back;
+  }
+
   // A put or a take that succeeds adds at most one of each.
   absl::InlinedVector<std::pair<Done, Status>, 1> calls_;
   absl::InlinedVector<std::tuple<TakeDone, Status, TakenRecord>, 1> takes_;

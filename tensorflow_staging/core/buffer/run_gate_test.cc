@@ -11,6 +11,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/sources/read_set.h"
 #include "tensorflow_staging/core/sources/roll_back.h"
+#include "tensorflow_staging/core/testing/tensor_buffer_calls.h"
 
 namespace tensorflow {
 namespace staging {
@@ -94,8 +95,7 @@ TEST_F(RunGateTest, AProducerThatGoesOnSkipsWhatItsFailedRunHasRead) {
   EXPECT_TRUE(skipped->is_used());
   EXPECT_FALSE(of_another->is_used());
   EXPECT_FALSE(of_another->is_stale());
-  EXPECT_TRUE(gate_.TakeFailed().has_value());
-  EXPECT_FALSE(gate_.has_failed_runs());
+  EXPECT_EQ(gate_.TakeFailed()->reads, of_another);
 }
 
 // A stage may be told to take the end of its data for an error to ignore.
@@ -110,9 +110,25 @@ TEST_F(RunGateTest, AProducerThatGoesOnTriesTheEndOfTheDataAgain) {
 TEST_F(RunGateTest, WhatFailedRunsHaveReadGoesBackIfTheStageStops) {
   const Reads reads[] = {FailRun(1), FailRun(2)};
   gate_.GiveBackFailed(&due_);
-  EXPECT_FALSE(gate_.has_failed_runs());
   RunDue();
   for (const Reads& read : reads) EXPECT_TRUE(read->is_stale());
+  EXPECT_FALSE(gate_.TakeFailed().has_value());
+  // What their producers say of them comes too late.
+  EXPECT_TRUE(gate_.has_failed_runs());
+  gate_.ForgetFailed(&due_);
+  EXPECT_FALSE(gate_.has_failed_runs());
+}
+
+TEST_F(RunGateTest, TheFailedRunThatHasReadFirstCounts) {
+  TestIterator iterator;
+  const auto first = std::make_shared<ReadSet>();
+  EXPECT_EQ(iterator.Read(first), 0);
+  const Reads second = FailRun(2);
+  EXPECT_EQ(iterator.Read(second), 1);
+  gate_.Admit(1, &due_);
+  gate_.Leave({/*producer=*/1, first, /*is_over=*/false, DataLoss()}, &due_);
+  EXPECT_EQ(gate_.TakeFailed()->reads, first);
+  EXPECT_EQ(gate_.TakeFailed()->reads, second);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "absl/algorithm/container.h"
+#include "tensorflow_staging/core/sources/roll_back.h"
 #include "tensorflow_staging/core/sources/save_moment.h"
 
 namespace tensorflow {
@@ -39,7 +40,18 @@ bool ReadSet::Add(HeldEntry entry) {
   return true;
 }
 
+std::shared_ptr<ReadSet> ReadSet::MakeUsed() {
+  auto used = std::make_shared<ReadSet>();
+  used->UseBetweenRollBacks();
+  return used;
+}
+
 bool ReadSet::Use() {
+  tf_shared_lock between_roll_backs(RollBack::mu_);
+  return UseBetweenRollBacks();
+}
+
+bool ReadSet::UseBetweenRollBacks() {
   mutex_lock l(mu_);
   if (state() == State::kStale) return false;
   // With the lock: a save sees either that it is held, and then this moment is

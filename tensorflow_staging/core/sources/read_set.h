@@ -39,12 +39,15 @@ using HeldEntries = absl::InlinedVector<HeldEntry, 1>;
 //     +------> stale   one of the entries went back (roll_back.h), or another
 //                      run holds them now
 //
-// Thread-safe. Lock order: after that of a source, and of a buffer.
+// Thread-safe. Lock order: that of a buffer, of roll-backs, of a source, of this
+// object.
 class ReadSet {
  public:
   // `stage` holds it. None if the program itself has read.
   ReadSet() = default;
   explicit ReadSet(core::WeakPtr<Stage> stage) : stage_(std::move(stage)) {}
+  // Returns what the program itself has read, and uses.
+  static std::shared_ptr<ReadSet> MakeUsed();
   ReadSet(const ReadSet&) = delete;
   ReadSet& operator=(const ReadSet&) = delete;
 
@@ -66,7 +69,8 @@ class ReadSet {
   // Adds an entry. Returns false, and adds nothing, if it is stale.
   bool Add(HeldEntry entry) TF_LOCKS_EXCLUDED(mu_);
   // A step gets what was made from it. Returns false if it is stale: then no step
-  // may.
+  // may. Waits for a roll-back that is under way: it may be about to give back what
+  // comes before.
   bool Use() TF_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -76,6 +80,7 @@ class ReadSet {
   enum class State { kHeld, kUsed, kStale };
   State state() const { return state_.load(std::memory_order_acquire); }
 
+  bool UseBetweenRollBacks() TF_LOCKS_EXCLUDED(mu_);
   // Makes it stale, and appends what it held to `*entries`. Returns false if it is
   // used.
   bool MakeStale(std::vector<HeldEntry>* entries) TF_LOCKS_EXCLUDED(mu_);

@@ -30,8 +30,8 @@ class Source;
 // no step, and a stale run puts none and is repeated: its stage reads the same
 // elements again.
 //
-// One roll-back at a time, in the whole process; reads, puts, takes and saves go
-// on meanwhile. Not thread-safe.
+// One roll-back at a time, in the whole process; reads, puts and saves go on
+// meanwhile, and takes for as long as nothing is used. Not thread-safe.
 class RollBack {
  public:
   RollBack() = default;
@@ -60,6 +60,8 @@ class RollBack {
   void TellStages() TF_LOCKS_EXCLUDED(mu_);
 
  private:
+  friend class ReadSet;
+
   // Returns false if a step has used it.
   bool MakeStale(const std::shared_ptr<ReadSet>& reads)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -68,7 +70,8 @@ class RollBack {
   // Gives back `todo_`.
   void Finish() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Lock order: an iterator's own lock, this, that of a source, of a ReadSet.
+  // Lock order: an iterator's own lock or that of a buffer, this, that of a source,
+  // of a ReadSet.
   static mutex mu_;
   std::vector<HeldEntry> todo_;
   std::vector<std::shared_ptr<ReadSet>> stale_;

@@ -6,9 +6,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
+#include <string>
+#include <thread>  // NOLINT
 
 #include "tensorflow/core/framework/cancellation.h"
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/platform/notification.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow_staging/core/sources/stage.h"
 #include "tensorflow_staging/core/testing/tensor_buffer_calls.h"
@@ -223,6 +226,37 @@ TEST_F(RollBackTest, WhatAStaleRunTakesGoesBack) {
   EXPECT_TRUE(later->is_stale());
   EXPECT_EQ(one_.Read(MakeReads()), 0);
   EXPECT_EQ(other_.Read(MakeReads()), 100);
+}
+
+// A thread is stopped in the middle of a roll-back: of what a run held, the entry
+// of one iterator is back, and that of another is not yet.
+TEST_F(RollBackTest, NoStepUsesWhatWasReadInTheMiddleOfARollBack) {
+  TestIterator last;
+  const Reads run = ReadNext(&one_, &other_, &last);
+  const Reads stops = ReadNext(&last);
+  Notification is_stopped, may_go_on;
+  std::thread holds_the_lock([&] {
+    stops->ForEach([&](const HeldEntry&) {
+      is_stopped.Notify();
+      may_go_on.WaitForNotification();
+    });
+  });
+  is_stopped.WaitForNotification();
+  std::thread rolls_back([&] { RollBack().GiveBackAll(one_.source()); });
+  while (!run->is_stale()) std::this_thread::yield();
+  const Reads next = MakeReads();
+  EXPECT_EQ(one_.Read(next), 0);
+  EXPECT_EQ(other_.Read(next), 101);
+  std::thread step([&] { EXPECT_FALSE(next->Use()); });
+  // Time for the step, if it does not wait.
+  Env::Default()->SleepForMicroseconds(20000);
+  may_go_on.Notify();
+  for (std::thread* thread : {&holds_the_lock, &rolls_back, &step}) {
+    thread->join();
+  }
+  const Reads repeated = MakeReads();
+  EXPECT_EQ(one_.Read(repeated), 0);
+  EXPECT_EQ(other_.Read(repeated), 100);
 }
 
 TEST_F(RollBackTest, EachStageHearsOfARollBackOnce) {

@@ -128,8 +128,7 @@ Source::Got Source::Give(int64_t number, const std::shared_ptr<ReadSet>& reads,
                          std::shared_ptr<const Outcome>* outcome) {
   std::shared_ptr<ReadSet> reader = reads;
   if (reader == nullptr) {
-    reader = std::make_shared<ReadSet>();
-    reader->Use();
+    reader = ReadSet::MakeUsed();
   } else if (!reader->Add({shared_from_this(), version_, number,
                           ledger_[number].outcome})) {
     return Got::kStale;

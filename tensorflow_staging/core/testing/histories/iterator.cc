@@ -68,8 +68,7 @@ void Iterator::Change(const Saved& saved) {
   }
   // What a staged read gets of the old state is void, so it is cut short. Who else
   // reads it goes on.
-  const int64_t reads = state.use_count() - 1;
-  if (reads > 0 && reads <= source_->ReadsOfLastVersion()) {
+  if (state.use_count() == 2 && source_->IsLastVersionRead()) {
     mutex_lock l(state->mu);
     state->is_cancelled = true;
   }

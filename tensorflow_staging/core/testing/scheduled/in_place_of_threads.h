@@ -32,7 +32,7 @@ namespace staging {
 
 using mutex = scheduled::Mutex;
 using mutex_lock = scheduled::MutexLock;
-using tf_shared_lock = scheduled::MutexLock;
+using tf_shared_lock = scheduled::SharedLock;
 using SteadyCondition = scheduled::Condition;
 using Notification = scheduled::Notification;
 using CancellationManager = scheduled::CancellationManager;

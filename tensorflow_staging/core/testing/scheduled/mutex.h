@@ -66,7 +66,7 @@ class TF_LOCKABLE Mutex {
     Forget(*scheduler);
     CHECK(holder_ != scheduler->thread())
         << scheduler->thread()->name() << " locks what it has locked";
-    while (holder_ != nullptr) waiters_.Wait("a mutex");
+    while (holder_ != nullptr || shared_ > 0) waiters_.Wait("a mutex");
     holder_ = scheduler->thread();
   }
   void unlock() TF_UNLOCK_FUNCTION() {
@@ -77,8 +77,20 @@ class TF_LOCKABLE Mutex {
     holder_ = nullptr;
     waiters_.WakeAll();
   }
-  void lock_shared() TF_SHARED_LOCK_FUNCTION() { lock(); }
-  void unlock_shared() TF_UNLOCK_FUNCTION() { unlock(); }
+  void lock_shared() TF_SHARED_LOCK_FUNCTION() {
+    Scheduler* const scheduler = Scheduler::Current();
+    if (scheduler == nullptr) return;
+    scheduler->Point();
+    Forget(*scheduler);
+    CHECK(holder_ != scheduler->thread())
+        << scheduler->thread()->name() << " locks what it has locked";
+    while (holder_ != nullptr) waiters_.Wait("a mutex");
+    ++shared_;
+  }
+  void unlock_shared() TF_UNLOCK_FUNCTION() {
+    if (Scheduler::Current() == nullptr) return;
+    if (--shared_ == 0) waiters_.WakeAll();
+  }
 
  private:
   // A thread of an earlier scheduler that did not end may have locked a mutex that
@@ -87,15 +99,17 @@ class TF_LOCKABLE Mutex {
     if (number_ == scheduler.number()) return;
     number_ = scheduler.number();
     holder_ = nullptr;
+    shared_ = 0;
     waiters_.Clear();
   }
 
   int64_t number_ = 0;
   const SimulatedThread* holder_ = nullptr;
+  int shared_ = 0;
   Waiters waiters_;
 };
 
-// tensorflow::mutex_lock and tf_shared_lock.
+// tensorflow::mutex_lock.
 class TF_SCOPED_LOCKABLE MutexLock {
  public:
   explicit MutexLock(Mutex& mu) TF_EXCLUSIVE_LOCK_FUNCTION(mu) : mu_(&mu) {
@@ -104,6 +118,20 @@ class TF_SCOPED_LOCKABLE MutexLock {
   ~MutexLock() TF_UNLOCK_FUNCTION() { mu_->unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
+
+ private:
+  Mutex* const mu_;
+};
+
+// tensorflow::tf_shared_lock.
+class TF_SCOPED_LOCKABLE SharedLock {
+ public:
+  explicit SharedLock(Mutex& mu) TF_SHARED_LOCK_FUNCTION(mu) : mu_(&mu) {
+    mu_->lock_shared();
+  }
+  ~SharedLock() TF_UNLOCK_FUNCTION() { mu_->unlock_shared(); }
+  SharedLock(const SharedLock&) = delete;
+  SharedLock& operator=(const SharedLock&) = delete;
 
  private:
   Mutex* const mu_;
