@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The graph of a random program, as a session runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from tensorflow_staging.python.testing import control_flow
+from tensorflow_staging.python.testing import smart_stage_sessions
+from tensorflow_staging.python.testing.histories import graph_ops
+from tensorflow_staging.python.testing.histories import iterator_model
+from tensorflow_staging.python.testing.histories import outcomes
+from tensorflow_staging.python.testing.histories import programs
+
+# Much longer than any run takes; one that takes longer fails.
+_RUN_MILLIS = 20000
+
+
+class _Source:
+  """An iterator whose initialiser is fed what it has to yield."""
+
+  def __init__(self, number: int, *, prefetches: bool):
+    self._base = tf.placeholder(tf.int64, [])
+    self._length = tf.placeholder(tf.string, [])
+    self._invalid, self._missing = (tf.placeholder(tf.int64, [None]) for _ in range(2))
+    length = tf.strings.to_number(self._length, tf.int64)
+    dataset = graph_ops.dataset(
+        number, self._base, length, self._invalid, self._missing, prefetches=prefetches)
+    self.iterator = tf.data.make_initializable_iterator(dataset)
+    self.of_another_type = tf.raw_ops.MakeIterator(
+        dataset=tf.data.Dataset.from_tensors("text")._variant_tensor, iterator=self.iterator._iterator_resource)
+    self.handle = self.iterator.string_handle()
+
+  def feeds(self, data: iterator_model.Data) -> dict[tf.Tensor, Any]:
+    return {
+        self._base: data.base, self._length: str(data.length), self._invalid: sorted(data.invalid),
+        self._missing: sorted(data.missing)}
+
+  def feeds_in_vain(self) -> dict[tf.Tensor, Any]:
+    return {self._base: 0, self._length: "no number", self._invalid: [], self._missing: []}
+
+
+class SessionGraph:
+  """A graph, and what may be run in it.
+
+  Attributes:
+    graph: The graph.
+    step: What a step fetches: the values of its record, and what trains.
+    beside: Reads the iterator whose string handle is fed to `handle`.
+  """
+
+  def __init__(self, program: programs.Program, layout: programs.Layout):
+    """Builds the graph.
+
+    Args:
+      program: The program.
+      layout: Its stages.
+    """
+    self._program = program
+    self._layout = layout
+    self.graph = tf.Graph()
+    with self.graph.as_default(), control_flow.version(program.control_flow):
+      self._build()
+
+  def config(self) -> tf.ConfigProto:
+    """Returns the configuration for a session."""
+    config = tf.ConfigProto()
+    if self._layout.smart_stage:
+      config = smart_stage_sessions.smart_stage_config(**self._options(self._layout.capacities[-1]))
+    config.operation_timeout_in_ms = _RUN_MILLIS
+    config.intra_op_parallelism_threads = 2
+    config.inter_op_parallelism_threads = 2
+    return config
+
+  def initialisers(self, names: Iterable[str]) -> list[tf.Operation]:
+    """Returns what initialises sources."""
+    return [self._sources[name].iterator.initializer for name in names]
+
+  def feeds(self, data: dict[str, iterator_model.Data]) -> dict[tf.Tensor, Any]:
+    """Returns what initialisers are fed.
+
+    Args:
+      data: The data of each source.
+    """
+    return {tensor: value for name, its in data.items() for tensor, value in self._sources[name].feeds(its).items()}
+
+  def initialiser_in_vain(self, name: str, way: int) -> tuple[tf.Operation, dict[tf.Tensor, Any]]:
+    """Returns an initialiser that fails, and its feeds.
+
+    Args:
+      name: The source.
+      way: Even if what it needs fails, odd if it fails itself.
+    """
+    source = self._sources[name]
+    return (source.of_another_type, {}) if way % 2 else (source.iterator.initializer, source.feeds_in_vain())
+
+  def handle_of(self, name: str) -> tf.Tensor:
+    """Returns the string handle of a source."""
+    return self._sources[name].handle
+
+  def savers(self, names: Iterable[str]) -> list[tf.train.Saver]:
+    """Returns what saves and restores sources."""
+    return [self._saver] if set(names) == set(self._savers) else [self._savers[name] for name in names]
+
+  def _build(self) -> None:
+    self._sources = {
+        name: _Source(i, prefetches=self._program.prefetches) for i, name in enumerate(self._program.names)}
+    iterators = {name: source.iterator for name, source in self._sources.items()}
+    self._ops = graph_ops.Ops(self._program, iterators, self.handle_of)
+    values = graph_ops.nothing_read()
+    for i, stage in enumerate(self._program.stages(self._layout)):
+      values = self._add_stage(stage, values, is_manual=i < self._layout.manual)
+    zero = tf.get_variable("zero", initializer=tf.zeros([], tf.int64), use_resource=True)
+    total = tf.get_variable("total", initializer=tf.zeros([], tf.int64), use_resource=True)
+    self.step = {"record": tf.stack(values.record) + zero, "train": tf.assign_add(total, values.total)}
+    self.initialise_variables = tf.global_variables_initializer()
+    self.handle = tf.placeholder(tf.string, [])
+    self.beside = tf.data.Iterator.from_string_handle(self.handle, tf.int64, []).get_next()
+    self._add_savers(iterators)
+
+  def _add_stage(self, stage: programs.Stage, values: graph_ops.Values, *, is_manual: bool) -> graph_ops.Values:
+    branches = [self._ops.add(branch, values) for branch in stage.branches]
+    if not is_manual:
+      values, = branches
+      return values
+    options = self._options(stage.capacity)
+    # SmartStage and a stage compute nothing that is only passed on.
+    branches = [values._replace(last=values.last + 0) for values in branches]
+    if len(branches) == 1:
+      return tf.staged(branches[0], **options)
+    del options["num_threads"]
+    return tf.prefetch_join(branches, **options)
+
+  def _options(self, capacity: int) -> dict[str, Any]:
+    ignored = [tf.errors.NotFoundError] if self._program.ignores else None
+    return {"capacity": capacity, "num_threads": self._program.num_threads, "ignored_exception_types": ignored}
+
+  def _add_savers(self, iterators: dict[str, Any]) -> None:
+    if self._program.holds_positions:
+      tf.staging.save_iterators(*iterators.values())
+      saveables = tf.get_collection(tf.GraphKeys.SAVEABLE_OBJECTS)
+    else:
+      saveables = [tf.data.experimental.make_saveable_from_iterator(iterator) for iterator in iterators.values()]
+    self._savers = {name: tf.train.Saver([saveable]) for name, saveable in zip(iterators, saveables)}
+    self._saver = tf.train.Saver(saveables, max_to_keep=None)
+
+
+def record_of(fetched: dict[str, Any]) -> outcomes.Record:
+  """Returns the record of what a step has fetched.
+
+  Args:
+    fetched: The values of `SessionGraph.step`.
+  """
+  return tuple(int(number) for number in fetched["record"])

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plays histories to sessions with stages."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import threading
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from tensorflow_staging.python.testing.histories import graph_ops
+from tensorflow_staging.python.testing.histories import iterator_model
+from tensorflow_staging.python.testing.histories import outcomes
+from tensorflow_staging.python.testing.histories import programs
+from tensorflow_staging.python.testing.histories import session_graph
+
+_SECONDS_PER_TICK = 0.0003
+
+
+class Saved(NamedTuple):
+  """A checkpoint, and the data that the sources had."""
+
+  path: str
+  data: dict[str, iterator_model.Data]
+
+
+class SessionPlayer:
+  """A program in sessions; `ledger_model.LedgerModel` describes its methods. A context manager.
+
+  Attributes:
+    is_running: Whether the stages run.
+  """
+
+  def __init__(self, program: programs.Program, folder: pathlib.Path):
+    """Makes the player.
+
+    Args:
+      program: The program. All histories of a player have it.
+      folder: Where checkpoints are written.
+    """
+    self._program = program
+    self._folder = folder
+    self._graphs: dict[programs.Layout, session_graph.SessionGraph] = {}
+    self._sess: tf.Session | None = None
+    self._stages = contextlib.ExitStack()
+    self._saves = 0
+    self._data: dict[str, iterator_model.Data] = {}
+    self.is_running = False
+
+  def __enter__(self) -> SessionPlayer:
+    return self
+
+  def __exit__(self, *_) -> None:
+    self._close()
+
+  def new_session(self, layout: programs.Layout) -> None:
+    self._close()
+    if layout not in self._graphs:
+      self._graphs[layout] = session_graph.SessionGraph(self._program, layout)
+    self._graph = self._graphs[layout]
+    self._has_stage = layout.has_stage
+    self._sess = tf.Session(graph=self._graph.graph, config=self._graph.config())
+    self._sess.run(self._graph.initialise_variables)
+    self._data = {}
+
+  def step(self) -> outcomes.Outcome:
+    outcome = graph_ops.outcome_of(lambda: session_graph.record_of(self._sess.run(self._graph.step)))
+    # Only a stage can leave out a record.
+    return self.step() if self._program.ignored(outcome) and not self._has_stage else outcome
+
+  def initialise(self, names: Iterable[str], data: iterator_model.Data) -> None:
+    self._initialise({name: data for name in names})
+
+  def initialise_in_vain(self, name: str, way: int) -> None:
+    initialiser, feeds = self._graph.initialiser_in_vain(name, way)
+    try:
+      self._sess.run(initialiser, feeds)
+    except tf.errors.InvalidArgumentError:
+      return
+    raise AssertionError("An initialiser that had to fail has succeeded.")
+
+  def initialise_again(self, names: Iterable[str]) -> None:
+    self._initialise({name: self._data[name] for name in names})
+
+  def save(self, steps: int) -> tuple[Saved, list[outcomes.Outcome]]:
+    got = []
+    stepping = threading.Thread(target=lambda: got.extend(self.step() for _ in range(steps)))
+    if steps:
+      stepping.start()
+    path = str(self._folder / str(self._saves))
+    self._saves += 1
+    saver, = self._graph.savers(self._program.names)
+    saver.save(self._sess, path, write_meta_graph=False, write_state=False)
+    if steps:
+      stepping.join()
+    assert len(got) == steps, "A step that ran during a save has failed."
+    return Saved(path, dict(self._data)), got
+
+  def restore(self, names: Iterable[str], saved: Saved, way: int) -> None:
+    data = {name: saved.data[name] for name in names}
+    # A program that restores first needs what keeps the position for the initialiser.
+    restores_first = self._program.holds_positions and way % 2
+    if not restores_first:
+      self._initialise(data)
+    for saver in self._graph.savers(names):
+      saver.restore(self._sess, saved.path)
+    if restores_first:
+      self._initialise(data)
+
+  def read_beside(self, name: str, way: int) -> outcomes.Outcome:
+    del way
+    handle = self._sess.run(self._graph.handle_of(name))
+    return graph_ops.outcome_of(lambda: int(self._sess.run(self._graph.beside, {self._graph.handle: handle})))
+
+  def start(self, layout: programs.Layout) -> None:
+    del layout
+    self._stages.enter_context(tf.make_prefetch_hook().running(self._sess))
+    self.is_running = True
+
+  def stop(self) -> None:
+    self.is_running = False
+    self._stages.close()
+
+  def discard(self) -> None:
+    tf.staging.discard(self._sess)
+
+  def wait(self, ticks: int) -> None:
+    time.sleep(ticks * _SECONDS_PER_TICK)
+
+  def _initialise(self, data: dict[str, iterator_model.Data]) -> None:
+    self._sess.run(self._graph.initialisers(data), self._graph.feeds(data))
+    self._data |= data
+
+  def _close(self) -> None:
+    self.stop()
+    if self._sess is not None:
+      self._sess.close()
+      self._sess = None
