@@ -39,7 +39,7 @@ class Player(Protocol):
 
   def restore(self, names: Iterable[str], saved: Any, way: int) -> None: ...
 
-  def read_beside(self, name: str, way: int) -> outcomes.Outcome: ...
+  def read_beside(self, name: str, way: int) -> outcomes.Outcome | None: ...
 
   def start(self, layout: programs.Layout) -> None: ...
 
@@ -110,8 +110,9 @@ class Playing:
       self._oracle.restore(operation.names, states)
       self._has_failed = False
     elif kind is Kind.READ_BESIDE:
-      got = self._got(player.read_beside(operation.names[0], operation.count))
-      self._oracle.read_beside(operation.names[0], got)
+      got = player.read_beside(operation.names[0], operation.count)
+      if got is not None:
+        self._oracle.read_beside(operation.names[0], self._got(got))
     elif kind is Kind.STOP and player.is_running:
       player.stop()
     elif kind is Kind.START and not player.is_running:

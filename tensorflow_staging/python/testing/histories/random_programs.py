@@ -35,12 +35,14 @@ def random_program(rng: random.Random, *, in_functions: bool) -> programs.Progra
     names, num_threads = ("A",), rng.randint(2, 3)
     ops = (programs.Read(names), *_checks(rng, 0.5))
   else:
-    ops = _ops(rng, names, first=True)
+    # SmartStage and functions read ahead only what no conditional and no loop reads, and SmartStage what is read once.
+    is_straight = rng.random() < (0.85 if in_functions else 0.4)
+    ops = _straight_ops(rng, names, once=not in_functions) if is_straight else _ops(rng, names, first=True)
   return programs.Program(
       names=names, joined=joined, ops=ops, ignores=not in_functions and rng.random() < 0.25, num_threads=num_threads,
       layouts=tuple(_layout(rng, ops, joined, in_functions=in_functions) for _ in range(_LAYOUTS)),
       prefetches=rng.random() < 0.2, holds_positions=not in_functions and num_threads == 1 and rng.random() < 0.4,
-      in_functions=rng.random() < 0.25, by_handle=rng.random() < 0.5, control_flow=rng.randint(1, 2))
+      in_functions=rng.random() < 0.2, by_handle=rng.random() < 0.5, control_flow=rng.randint(1, 2))
 
 
 def _ops(rng: random.Random, names: Sequence[str], *, first: bool) -> tuple[programs.Op, ...]:
@@ -54,6 +56,12 @@ def _ops(rng: random.Random, names: Sequence[str], *, first: bool) -> tuple[prog
         only_if_even=not always and rng.random() < 0.3, times=2 if rng.random() < 0.15 else 1))
     ops += _checks(rng, 0.2)
   return tuple(ops)
+
+
+def _straight_ops(rng: random.Random, names: Sequence[str], *, once: bool) -> tuple[programs.Op, ...]:
+  """Draws what reads some sources in each step, once or several times."""
+  read = rng.sample(names, len(names)) if once else [rng.choice(names) for _ in range(rng.randint(1, _MOST_READS))]
+  return tuple(op for name in read for op in (programs.Read((name,)), *_checks(rng, 0.2)))
 
 
 def _checks(rng: random.Random, chance: float) -> list[programs.Check]:

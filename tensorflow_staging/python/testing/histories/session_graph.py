@@ -49,7 +49,8 @@ class SessionGraph:
   Attributes:
     graph: The graph.
     step: What a step fetches: the values of its record, and what trains.
-    beside: Reads the iterator whose string handle is fed to `handle`.
+    beside: Reads the iterator whose string handle is fed to `handle`. None with SmartStage: whatever else may read an
+      iterator keeps it in the step.
   """
 
   def __init__(self, program: programs.Program, layout: programs.Layout):
@@ -118,7 +119,9 @@ class SessionGraph:
     self.step = {"record": tf.stack(values.record) + zero, "train": tf.assign_add(total, values.total)}
     self.initialise_variables = tf.global_variables_initializer()
     self.handle = tf.placeholder(tf.string, [])
-    self.beside = tf.data.Iterator.from_string_handle(self.handle, tf.int64, []).get_next()
+    self.beside = None
+    if not self._layout.smart_stage:
+      self.beside = tf.data.Iterator.from_string_handle(self.handle, tf.int64, []).get_next()
     self._add_savers(iterators)
 
   def _add_stage(self, stage: programs.Stage, values: graph_ops.Values, *, is_manual: bool) -> graph_ops.Values:

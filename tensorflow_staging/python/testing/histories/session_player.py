@@ -45,6 +45,7 @@ class SessionPlayer:
     self._program = program
     self._folder = folder
     self._graphs: dict[programs.Layout, session_graph.SessionGraph] = {}
+    self._notes: dict[programs.Layout, str] = {}
     self._sess: tf.Session | None = None
     self._stages = contextlib.ExitStack()
     self._saves = 0
@@ -57,20 +58,25 @@ class SessionPlayer:
   def __exit__(self, *_) -> None:
     self._close()
 
+  def notes(self) -> list[str]:
+    """Returns which stages the layouts had."""
+    return [f"had {note}" for note in self._notes.values()]
+
   def new_session(self, layout: programs.Layout) -> None:
     self._close()
     if layout not in self._graphs:
       self._graphs[layout] = session_graph.SessionGraph(self._program, layout)
     self._graph = self._graphs[layout]
-    self._has_stage = layout.has_stage
+    self._layout = layout
+    # What stays in the step cannot leave out a record, and the step fails.
+    self._retries = self._program.ignores and layout.manual < len(self._program.stages(layout))
     self._sess = tf.Session(graph=self._graph.graph, config=self._graph.config())
     self._sess.run(self._graph.initialise_variables)
     self._data = {}
 
   def step(self) -> outcomes.Outcome:
     outcome = graph_ops.outcome_of(lambda: session_graph.record_of(self._sess.run(self._graph.step)))
-    # Only a stage can leave out a record.
-    return self.step() if self._program.ignored(outcome) and not self._has_stage else outcome
+    return self.step() if self._retries and self._program.ignored(outcome) else outcome
 
   def initialise(self, names: Iterable[str], data: iterator_model.Data) -> None:
     self._initialise({name: data for name in names})
@@ -111,14 +117,18 @@ class SessionPlayer:
     if restores_first:
       self._initialise(data)
 
-  def read_beside(self, name: str, way: int) -> outcomes.Outcome:
+  def read_beside(self, name: str, way: int) -> outcomes.Outcome | None:
     del way
+    if self._graph.beside is None:
+      return None
     handle = self._sess.run(self._graph.handle_of(name))
     return graph_ops.outcome_of(lambda: int(self._sess.run(self._graph.beside, {self._graph.handle: handle})))
 
   def start(self, layout: programs.Layout) -> None:
     del layout
     self._stages.enter_context(tf.make_prefetch_hook().running(self._sess))
+    if self._layout not in self._notes:
+      self._notes[self._layout] = self._kinds_of_stages()
     self.is_running = True
 
   def stop(self) -> None:
@@ -130,6 +140,13 @@ class SessionPlayer:
 
   def wait(self, ticks: int) -> None:
     time.sleep(ticks * _SECONDS_PER_TICK)
+
+  def _kinds_of_stages(self) -> str:
+    manual = self._layout.manual
+    kinds = ["tf.staged"] if manual else []
+    if len(tf.staging.stats(self._sess)) > manual:
+      kinds.append("SmartStage")
+    return " and ".join(kinds) or "no stage"
 
   def _initialise(self, data: dict[str, iterator_model.Data]) -> None:
     self._sess.run(self._graph.initialisers(data), self._graph.feeds(data))
