@@ -19,6 +19,8 @@ from tensorflow_staging.python.testing.histories import regions
 
 # What a method that waits at most may do before it counts as hanging.
 _MOST_TICKS = 100000
+# What a stage chooses that may choose its capacity.
+_CHOSEN_CAPACITY = 4
 
 Saved = dict[str, tuple[iterator_model.Iterator, list[outcomes.Outcome]]]
 Waits = Generator[None, None, Any]
@@ -42,6 +44,7 @@ class Stage:
 
   def __init__(self, stage: programs.Stage):
     self.stage = stage
+    self.capacity = stage.capacity if stage.capacity > 0 else _CHOSEN_CAPACITY
     self.records: list[Run] = []
     self.failures: dict[int, Run] = {}
     self.runs: dict[int, list[Run]] = {branch: [] for branch in range(len(stage.branches))}
@@ -260,7 +263,7 @@ class LedgerModel:
   def _produce(self, i: int, branch: int) -> Waits:
     stage = self.stages[i]
     while self.is_running:
-      if branch in stage.failures or len(stage.records) >= stage.stage.capacity or not self._is_initialised():
+      if branch in stage.failures or len(stage.records) >= stage.capacity or not self._is_initialised():
         yield
         continue
       run = Run()
@@ -294,7 +297,7 @@ class LedgerModel:
       ignores = not run.is_stale and self.program.ignored(run.failure)
       if ignores:
         self._ignore(run)
-    while self.is_running and not run.is_stale and run.failure is None and len(stage.records) >= stage.stage.capacity:
+    while self.is_running and not run.is_stale and run.failure is None and len(stage.records) >= stage.capacity:
       yield
 
   def _ignore(self, run: Run) -> None:

@@ -5,25 +5,26 @@
   play.py sessions FIRST [COUNT]    to sessions with stages
   play.py functions FIRST [COUNT]   to `tf.staging.ahead`, in a process that has TensorFlow 2's API
 
-FIRST is the seed of the first history. Each history that differs is a line with its seed; a single one is printed in full.
+FIRST is the seed of the first history. Each history that differs is a line with its seed; a single one is printed in
+full. A history that hangs ends the process: the last line of stderr that begins with "seed" names it.
 """
 
 import argparse
 import faulthandler
-import json
 import os
 import pathlib
 import sys
 import tempfile
 import time
 
-_ROOT = pathlib.Path(__file__).parents[4]
+_ROOT = pathlib.Path(__file__).resolve().parents[4]
 _SECONDS_PER_HISTORY = 60
 
 
 def _find_package() -> None:
   """Lets Python find the modules beside this file, and the installed wheel, which lacks them."""
-  sys.path[:] = [entry for entry in sys.path if pathlib.Path(entry).resolve() not in (_ROOT, pathlib.Path(__file__).parent)]
+  folder = pathlib.Path(__file__).resolve().parent
+  sys.path[:] = [entry for entry in sys.path if pathlib.Path(entry).resolve() not in (_ROOT, folder)]
   try:
     import tensorflow_staging.python as package
   except ImportError:
@@ -49,7 +50,7 @@ def main() -> int:
   with tempfile.TemporaryDirectory() as folder:
     attempt = tries.Tries(arguments.player, pathlib.Path(folder), tells=arguments.count == 1)
     for seed in range(arguments.first, arguments.first + arguments.count):
-      print(json.dumps({"begins": seed}), file=sys.stderr, flush=True)
+      print(f"seed {seed} begins", file=sys.stderr, flush=True)
       faulthandler.dump_traceback_later(_SECONDS_PER_HISTORY, exit=True)
       difference = attempt.play(seed)
       if difference:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Union
 
+from tensorflow_staging.python.testing.histories import iterator_model
 from tensorflow_staging.python.testing.histories import outcomes
 
 
@@ -46,7 +47,7 @@ class Stage:
 
   Attributes:
     branches: What it does. A stage with several of these is a join: each makes records of its own.
-    capacity: How many records wait.
+    capacity: How many records wait; -1 lets the stage choose.
     num_threads: How many producers each branch has.
   """
 
@@ -61,7 +62,7 @@ class Layout:
 
   Attributes:
     cuts: After how many ops each stage ends but the last one. A join is a stage of its own before all of them.
-    capacities: The capacity of each stage.
+    capacities: The capacity of each stage, as above.
     manual: How many stages, the first ones, are those of `tf.staged` or `tf.prefetch_join`.
     smart_stage: Whether SmartStage is on, which makes a stage of what comes after these.
   """
@@ -88,6 +89,8 @@ class Program:
     ignores: Whether a record that fails with `outcomes.MISSING` is left out.
     num_threads: How many producers a stage has.
     layouts: How it may be divided.
+    data: What its initialisers give each source; None if they are fed other data each time.
+    two_initialisers: Whether each source has a second initialiser, in a conditional.
     prefetches: Whether tf.data itself reads ahead.
     holds_positions: Whether a restored position outlasts the initialiser of its data, up to the next record.
     in_functions: Whether the ops are in functions.
@@ -101,6 +104,8 @@ class Program:
   ignores: bool
   num_threads: int
   layouts: tuple[Layout, ...]
+  data: iterator_model.Data | None
+  two_initialisers: bool
   prefetches: bool
   holds_positions: bool
   in_functions: bool

@@ -6,7 +6,6 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-from tensorflow_staging.python.testing.histories import iterator_model
 from tensorflow_staging.python.testing.histories import programs
 from tensorflow_staging.python.testing.histories import random_programs
 from tensorflow_staging.python.testing.histories.operations import Kind
@@ -16,7 +15,6 @@ from tensorflow_staging.python.testing.histories.operations import Operation
 SEEDS_OF_A_PROGRAM = 10
 
 _FEWEST, _MOST = 5, 35
-_MOST_ELEMENTS = 14
 _WEIGHTS = {
     Kind.STEP: 8, Kind.WAIT: 2, Kind.INITIALISE: 1, Kind.INITIALISE_IN_VAIN: 0.2, Kind.SAVE: 1.3, Kind.RESTORE: 1.2,
     Kind.READ_BESIDE: 1, Kind.STOP: 1, Kind.START: 1, Kind.DISCARD: 0.7, Kind.FINISH: 0.2, Kind.NEW_SESSION: 0.5}
@@ -80,7 +78,7 @@ class _Draw:
     for _ in range(self._rng.randint(1, 4)):
       where = self._rng.choice(["unused", "used", "exhausted", "broken"])
       if where == "used":
-        self._add(Kind.STEP, count=_MOST_ELEMENTS)
+        self._add(Kind.STEP, count=random_programs.MOST_ELEMENTS)
       elif where == "exhausted":
         self._add(Kind.FINISH)
       elif where == "broken":
@@ -126,13 +124,8 @@ class _Draw:
 
   def _initialise(self, names: tuple[str, ...]) -> None:
     self._base += 1
-    length = self._rng.randint(1, _MOST_ELEMENTS)
-    invalid, missing = self._faults(length), self._faults(length)
-    self._add(Kind.INITIALISE, names=names, data=iterator_model.Data(
-        self._base, length, invalid=invalid, missing=missing - invalid))
-
-  def _faults(self, length: int) -> frozenset[int]:
-    return frozenset(self._rng.randrange(length) for _ in range(self._rng.choice([0, 0, 0, 1, 2])))
+    data = self._program.data or random_programs.random_data(self._rng, self._base)
+    self._add(Kind.INITIALISE, names=names, data=data)
 
   def _save(self) -> None:
     steps = self._rng.randint(1, 3) if self._program.keeps_order and self._rng.random() < 0.4 else 0

@@ -6,9 +6,11 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+from tensorflow_staging.python.testing.histories import iterator_model
 from tensorflow_staging.python.testing.histories import outcomes
 from tensorflow_staging.python.testing.histories import programs
 
+MOST_ELEMENTS = 14
 _LAYOUTS = 3
 _MOST_READS = 4
 _JOINS = 0.12
@@ -41,8 +43,23 @@ def random_program(rng: random.Random, *, in_functions: bool) -> programs.Progra
   return programs.Program(
       names=names, joined=joined, ops=ops, ignores=not in_functions and rng.random() < 0.25, num_threads=num_threads,
       layouts=tuple(_layout(rng, ops, joined, in_functions=in_functions) for _ in range(_LAYOUTS)),
-      prefetches=rng.random() < 0.2, holds_positions=not in_functions and num_threads == 1 and rng.random() < 0.4,
+      data=random_data(rng, 1) if not in_functions and rng.random() < 0.15 else None,
+      two_initialisers=rng.random() < 0.15, prefetches=rng.random() < 0.2,
+      holds_positions=not in_functions and num_threads == 1 and rng.random() < 0.4,
       in_functions=rng.random() < 0.2, by_handle=rng.random() < 0.5, control_flow=rng.randint(1, 2))
+
+
+def random_data(rng: random.Random, base: int) -> iterator_model.Data:
+  """Draws data of a source.
+
+  Args:
+    rng: The source of chance.
+    base: The number of the data.
+  """
+  length = rng.randint(1, MOST_ELEMENTS)
+  invalid, missing = (
+      frozenset(rng.randrange(length) for _ in range(rng.choice([0, 0, 0, 1, 2]))) for _ in range(2))
+  return iterator_model.Data(base, length, invalid, missing - invalid)
 
 
 def _ops(rng: random.Random, names: Sequence[str], *, first: bool) -> tuple[programs.Op, ...]:
@@ -87,7 +104,7 @@ def _layout(
     cuts, stages, manual = (), 1, 0
   is_unstaged = not manual and rng.random() < 0.2
   return programs.Layout(
-      cuts=cuts, capacities=tuple(rng.randint(1, 4) for _ in range(stages)), manual=manual,
+      cuts=cuts, capacities=tuple(rng.choice([1, 2, 3, 4, -1]) for _ in range(stages)), manual=manual,
       smart_stage=not is_unstaged and (manual < stages or rng.random() < 0.3))
 
 

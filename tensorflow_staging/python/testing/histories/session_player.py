@@ -8,6 +8,7 @@ import pathlib
 import threading
 import time
 from collections.abc import Iterable
+from typing import Any
 from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
@@ -48,7 +49,7 @@ class SessionPlayer:
     self._notes: dict[programs.Layout, str] = {}
     self._sess: tf.Session | None = None
     self._stages = contextlib.ExitStack()
-    self._saves = 0
+    self._saves = self._initialisations = self._count = 0
     self._data: dict[str, iterator_model.Data] = {}
     self.is_running = False
 
@@ -73,21 +74,22 @@ class SessionPlayer:
     self._sess = tf.Session(graph=self._graph.graph, config=self._graph.config())
     self._sess.run(self._graph.initialise_variables)
     self._data = {}
+    self._initialisations = self._count = 0
 
   def step(self) -> outcomes.Outcome:
-    outcome = graph_ops.outcome_of(lambda: session_graph.record_of(self._sess.run(self._graph.step)))
+    self._count += 1
+    step = self._graph.step
+    if self._count % 3 == 0 and self._graph.step_and_element is not None:
+      step = self._graph.step_and_element
+    outcome = graph_ops.outcome_of(lambda: session_graph.record_of(self._sess.run(step)))
     return self.step() if self._retries and self._program.ignored(outcome) else outcome
 
   def initialise(self, names: Iterable[str], data: iterator_model.Data) -> None:
     self._initialise({name: data for name in names})
 
   def initialise_in_vain(self, name: str, way: int) -> None:
-    initialiser, feeds = self._graph.initialiser_in_vain(name, way)
-    try:
-      self._sess.run(initialiser, feeds)
-    except tf.errors.InvalidArgumentError:
-      return
-    raise AssertionError("An initialiser that had to fail has succeeded.")
+    initialiser, feeds, fails = self._graph.initialiser_in_vain(name, way)
+    self._run(initialiser, feeds, fails=fails)
 
   def initialise_again(self, names: Iterable[str]) -> None:
     self._initialise({name: self._data[name] for name in names})
@@ -108,14 +110,16 @@ class SessionPlayer:
 
   def restore(self, names: Iterable[str], saved: Saved, way: int) -> None:
     data = {name: saved.data[name] for name in names}
-    # A program that restores first needs what keeps the position for the initialiser.
-    restores_first = self._program.holds_positions and way % 2
-    if not restores_first:
+    # A program can leave the initialiser for later, or to the restore, if its positions wait for an initialiser.
+    restores_first = self._program.holds_positions and way > 1
+    runs_it = self._program.holds_positions and self._program.data and not self._program.two_initialisers and way == 1
+    if not restores_first and not runs_it:
       self._initialise(data)
     for saver in self._graph.savers(names):
       saver.restore(self._sess, saved.path)
     if restores_first:
       self._initialise(data)
+    self._data |= data
 
   def read_beside(self, name: str, way: int) -> outcomes.Outcome | None:
     del way
@@ -149,8 +153,19 @@ class SessionPlayer:
     return " and ".join(kinds) or "no stage"
 
   def _initialise(self, data: dict[str, iterator_model.Data]) -> None:
-    self._sess.run(self._graph.initialisers(data), self._graph.feeds(data))
+    self._initialisations += 1
+    failing = self._graph.initialiser_in_a_failing_run(data) if self._initialisations % 4 == 0 else None
+    self._run(failing or self._graph.initialisers(data), self._graph.feeds(data), fails=failing is not None)
     self._data |= data
+
+  def _run(self, fetches: Any, feeds: dict[tf.Tensor, Any], *, fails: bool) -> None:
+    try:
+      self._sess.run(fetches, feeds)
+    except tf.errors.InvalidArgumentError:
+      if fails:
+        return
+      raise
+    assert not fails, "A run that had to fail has succeeded."
 
   def _close(self) -> None:
     self.stop()
