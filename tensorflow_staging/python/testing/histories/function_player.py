@@ -94,8 +94,9 @@ class FunctionPlayer:
   def save(self, steps: int) -> tuple[Saved, list[outcomes.Outcome]]:
     got = []
     stepping = threading.Thread(target=lambda: got.extend(self.step() for _ in range(steps)))
-    # Eager ops save one iterator after the other, so a step between them is in one and not in the next.
-    at_once = len(self._program.names) == 1
+    # Eager ops save one iterator after the other, so a step between them is in one and not in the next. Nor is a step
+    # without a stage in one piece.
+    at_once = len(self._program.names) == 1 and getattr(self._step, "why_not", "no stage") is None
     if steps and at_once:
       stepping.start()
     saved = Saved(str(self._folder / str(self._saves)), dict(self._data))

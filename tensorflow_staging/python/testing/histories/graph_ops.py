@@ -105,24 +105,38 @@ class Ops:
     return read
 
   def _read_chosen(self, op: programs.Read, total: tf.Tensor) -> Sequence[tf.Tensor]:
+    if op.chooses_anew:
+      return _read_times(lambda before: self._choose(op, before, _get_next_after(before)), op.times, total)
+    return self._choose(op, total, lambda iterator: _read_times(
+        lambda before: _get_next_after(before)(iterator), op.times, total))
+
+  def _choose(self, op: programs.Read, total: tf.Tensor, read: Callable[[Any], Any]) -> Any:
+    """Returns what `read` returns for the iterator that the total chooses."""
     iterators = [self._iterators[name] for name in op.names]
     if len(iterators) == 1:
-      return _read_times(iterators[0], op.times, total)
+      return read(iterators[0])
     is_first = tf.equal(total % 2, 0)
     if self._program.by_handle and self._handle is not None:
       handle = tf.where(is_first, *(self._handle(name) for name in op.names))
-      return _read_times(tf.compat.v1.data.Iterator.from_string_handle(handle, tf.int64, []), op.times, total)
+      return read(tf.compat.v1.data.Iterator.from_string_handle(handle, tf.int64, []))
     first, second = iterators
-    return tf.cond(
-        is_first, lambda: _read_times(first, op.times, total), lambda: _read_times(second, op.times, total))
+    return tf.cond(is_first, lambda: read(first), lambda: read(second))
 
 
-def _read_times(iterator: Any, times: int, total: tf.Tensor) -> Sequence[tf.Tensor]:
+def _get_next_after(before: tf.Tensor) -> Callable[[Any], tf.Tensor]:
+  """Returns what reads an iterator once a tensor is known: only so do the elements have an order."""
+
+  def get_next(iterator):
+    with tf.control_dependencies([before]):
+      return iterator.get_next()
+
+  return get_next
+
+
+def _read_times(read: Callable[[tf.Tensor], tf.Tensor], times: int, total: tf.Tensor) -> Sequence[tf.Tensor]:
   def body(i, number, total, last):
     del last
-    # The elements have an order only if each read waits for the one before it.
-    with tf.control_dependencies([total]):
-      element = iterator.get_next()
+    element = read(total)
     return i + 1, number * outcomes.MANY + element, total + element % outcomes.POSITIONS, element
 
   if times == 1:

@@ -17,12 +17,14 @@ class Read:
   Attributes:
     names: One source, or two; of two, the sum of what the step has read before says which.
     only_if_even: Whether nothing is read if that sum is odd.
-    times: How often the source is read.
+    times: How often a source is read.
+    chooses_anew: Whether the sum says each time which one that is, and not only the first time.
   """
 
   names: tuple[str, ...]
   only_if_even: bool = False
   times: int = 1
+  chooses_anew: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

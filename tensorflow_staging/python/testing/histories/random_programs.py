@@ -70,7 +70,8 @@ def _ops(rng: random.Random, names: Sequence[str], *, first: bool) -> tuple[prog
     chooses = not always and len(names) > 1 and rng.random() < 0.25
     ops.append(programs.Read(
         tuple(rng.sample(names, 2)) if chooses else (rng.choice(names),),
-        only_if_even=not always and rng.random() < 0.3, times=2 if rng.random() < 0.15 else 1))
+        only_if_even=not always and rng.random() < 0.3, times=2 if rng.random() < 0.2 else 1,
+        chooses_anew=rng.random() < 0.5))
     ops += _checks(rng, 0.2)
   return tuple(ops)
 

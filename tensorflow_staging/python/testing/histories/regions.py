@@ -44,10 +44,10 @@ def run(ops: Sequence[programs.Op], values: Values) -> Region:
     if op.only_if_even and values.total % 2:
       values = values._replace(record=(*values.record, outcomes.NOTHING))
       continue
-    name = op.names[values.total % len(op.names)]
+    chosen = values.total
     read = 0
     for _ in range(op.times):
-      outcome = yield name
+      outcome = yield op.names[(values.total if op.chooses_anew else chosen) % len(op.names)]
       if outcomes.failed(outcome):
         return outcome
       read = read * outcomes.MANY + outcome

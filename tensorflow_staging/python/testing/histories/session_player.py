@@ -69,8 +69,9 @@ class SessionPlayer:
       self._graphs[layout] = session_graph.SessionGraph(self._program, layout)
     self._graph = self._graphs[layout]
     self._layout = layout
+    self._reads_in_step = layout.manual < len(self._program.stages(layout))
     # What stays in the step cannot leave out a record, and the step fails.
-    self._retries = self._program.ignores and layout.manual < len(self._program.stages(layout))
+    self._retries = self._program.ignores and self._reads_in_step
     self._sess = tf.Session(graph=self._graph.graph, config=self._graph.config())
     self._sess.run(self._graph.initialise_variables)
     self._data = {}
@@ -97,13 +98,17 @@ class SessionPlayer:
   def save(self, steps: int) -> tuple[Saved, list[outcomes.Outcome]]:
     got = []
     stepping = threading.Thread(target=lambda: got.extend(self.step() for _ in range(steps)))
-    if steps:
+    # A save may come between two reads of a step that reads itself.
+    at_once = steps and not self._reads_in_step
+    if at_once:
       stepping.start()
     path = str(self._folder / str(self._saves))
     self._saves += 1
     saver, = self._graph.savers(self._program.names)
     saver.save(self._sess, path, write_meta_graph=False, write_state=False)
     if steps:
+      if not at_once:
+        stepping.start()
       stepping.join()
     assert len(got) == steps, "A step that ran during a save has failed."
     return Saved(path, dict(self._data)), got
