@@ -91,8 +91,8 @@ class SessionGraph:
   Attributes:
     graph: The graph.
     step: What a step fetches: the values of its record, and what trains.
-    step_and_element: The same, and beside it what the step has read first, before a stage. None for a join, whose
-      records do not say which source that was.
+    step_and_element: The same, and beside it what the step has read first, before the stage. None for a join, whose
+      records do not say which source that was, and for a chain, where a step may not fetch that.
     beside: Reads the iterator whose string handle is fed to `handle`. None with SmartStage: whatever else may read an
       iterator keeps it in the step.
   """
@@ -175,7 +175,9 @@ class SessionGraph:
     zero = tf.get_variable("zero", initializer=tf.zeros([], tf.int64), use_resource=True)
     total = tf.get_variable("total", initializer=tf.zeros([], tf.int64), use_resource=True)
     self.step = {"record": tf.stack(values.record) + zero, "train": tf.assign_add(total, values.total)}
-    self.step_and_element = None if self._program.joined else {**self.step, "element": self._first_read}
+    self.step_and_element = None
+    if len(self._program.stages(self._layout)) == 1 and not self._program.joined:
+      self.step_and_element = {**self.step, "element": self._first_read}
     self.initialise_variables = tf.global_variables_initializer()
     self.handle = tf.placeholder(tf.string, [])
     self.beside = None
