@@ -49,9 +49,12 @@ class _Source:
       self._initialisers = [self.iterator.initializer]
     with tf.control_dependencies([self._initialisers[0]]):
       self.in_a_failing_run = tf.raw_ops.Assert(condition=False, data=["after the initialiser"])
+    self.handle = self.iterator.string_handle()
+
+  def add_initialiser_of_another_type(self) -> None:
+    """Adds what always fails. Savers that know it do not initialise the iterator."""
     self._of_another_type = tf.raw_ops.MakeIterator(
         dataset=tf.data.Dataset.from_tensors("text")._variant_tensor, iterator=self.iterator._iterator_resource)
-    self.handle = self.iterator.string_handle()
 
   def initialiser(self, data: iterator_model.Data) -> tf.Operation | tf.Tensor:
     """Returns the initialiser for some data, always the same."""
@@ -184,6 +187,8 @@ class SessionGraph:
     if not self._layout.smart_stage:
       self.beside = tf.data.Iterator.from_string_handle(self.handle, tf.int64, []).get_next()
     self._add_savers(iterators)
+    for source in self._sources.values():
+      source.add_initialiser_of_another_type()
 
   def _add_stage(self, stage: programs.Stage, values: graph_ops.Values, *, is_manual: bool) -> graph_ops.Values:
     branches = [self._ops.add(branch, values) for branch in stage.branches]
