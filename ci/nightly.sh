@@ -7,9 +7,9 @@
 #   ci/nightly.sh [PART...]   runs all parts, or only these, in this order:
 #
 #   kills          kills a training process 200 times
-#   histories      compares 2,000 random histories of iterators with and without stages
+#   histories      plays 60,000 random histories to sessions and functions, and compares them with no stage
+#   ledgers        plays two million of them to the model of the ledgers
 #   restores       restores, or begins the data anew, a thousand times while stages begin or run
-#   several        compares 2,800 random histories of programs with several iterators with what these yield
 #   ahead          runs each case of TensorFlow 2's part a hundred times
 #   ahead_order    runs them thirty times with three threads for each stage
 #   exactly_once   sends ten million records through stages that are interrupted all the time
@@ -22,7 +22,7 @@
 #   address, thread      our C++ tests under the sanitizers
 #
 # dist/nightly/PART.log keeps what each part prints. The last lines say how each part ended and how long it took.
-all_parts=(kills histories restores several ahead ahead_order exactly_once soak sessions closes full pools smart variable cc address thread)
+all_parts=(kills histories ledgers restores ahead ahead_order exactly_once soak sessions closes full pools smart variable cc address thread)
 parts=("${@:-${all_parts[@]}}")
 steps_total=$((2 + ${#parts[@]}))
 source "$(dirname "$0")/steps.sh"
@@ -35,13 +35,14 @@ logs=$root/dist/nightly
 command_of() {
   case $1 in
     kills) command=(env STAGING_KILLS=100 "$venv/bin/pytest" tests/exactly_once/killed_training_test.py) ;;
-    histories) command=(env STAGING_HISTORIES=2000 "$venv/bin/pytest" tests/exactly_once/histories_test.py) ;;
+    histories) command=(env STAGING_HISTORIES=60000 "$venv/bin/pytest" -n 3 tests/exactly_once/histories_test.py) ;;
     restores)
       command=(env STAGING_REPEATS=1000 "$venv/bin/pytest" -k "restore_while or chain_whose or one_of_two"
         tensorflow_staging/python/checkpoints/saved_iterators_test.py tests/exactly_once/restarts_test.py)
       ;;
-    several)
-      command=(env STAGING_REPEATS=100 "$venv/bin/pytest" -n 3 tests/exactly_once/several_iterators_test.py)
+    ledgers)
+      command=(env STAGING_HISTORIES=1000000 "$venv/bin/pytest" -n 2
+        tensorflow_staging/python/testing/histories/ledger_model_test.py)
       ;;
     ahead)
       command=(env STAGING_REPEATS=100 "$venv/bin/pytest" -n 3 tensorflow_staging/python/ahead/ahead_test.py)
