@@ -61,6 +61,16 @@ class DueCallbacks {
     if (reads != nullptr) given_back_.push_back(std::move(reads));
   }
 
+  // The same without the errors (RollBack::GiveBackElements).
+  void GiveBackElements(std::shared_ptr<ReadSet> reads) {
+    if (reads != nullptr) given_back_elements_.push_back(std::move(reads));
+  }
+
+  // Who uses `to` uses what `from` holds, too.
+  void HandOver(std::shared_ptr<ReadSet> from, std::shared_ptr<ReadSet> to) {
+    handed_over_.emplace_back(std::move(from), std::move(to));
+  }
+
   void Destroy(TakenRecord record) { destroyed_.push_back(std::move(record)); }
 
   void RunInAnotherThread() {
@@ -86,8 +96,17 @@ class DueCallbacks {
  private:
   // Null if nothing goes back. The stages hear of it at the end of the result.
   std::unique_ptr<RollBack> GiveBackAll() {
-    if (given_back_.empty()) return nullptr;
+    if (given_back_.empty() && given_back_elements_.empty() &&
+        handed_over_.empty()) {
+      return nullptr;
+    }
     auto roll_back = std::make_unique<RollBack>();
+    for (const auto& [from, to] : std::exchange(handed_over_, {})) {
+      roll_back->Absorb(from, to);
+    }
+    for (const auto& reads : std::exchange(given_back_elements_, {})) {
+      roll_back->GiveBackElements(reads);
+    }
     for (const auto& reads : std::exchange(given_back_, {})) {
       roll_back->GiveBack(reads);
     }
@@ -98,6 +117,9 @@ class DueCallbacks {
   absl::InlinedVector<std::pair<Done, Status>, 1> calls_;
   absl::InlinedVector<std::tuple<TakeDone, Status, TakenRecord>, 1> takes_;
   std::vector<std::shared_ptr<ReadSet>> given_back_;
+  std::vector<std::shared_ptr<ReadSet>> given_back_elements_;
+  std::vector<std::pair<std::shared_ptr<ReadSet>, std::shared_ptr<ReadSet>>>
+      handed_over_;
   std::vector<TakenRecord> destroyed_;
 };
 

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
 namespace staging {
@@ -25,18 +27,16 @@ void RunGate::EndWaiting(const Status& status, DueCallbacks* due) {
 void RunGate::Admit(uint64_t producer, DueCallbacks* due) {
   ++active_;
   ++active_by_producer_[producer];
-  if (failed_.empty()) return;
-  const auto failed = absl::c_find_if(failed_, [producer](const RunEnd& run) {
-    return run.producer == producer;
-  });
-  if (failed == failed_.end()) return;
-  if (failed->reads != nullptr && !errors::IsOutOfRange(failed->status)) {
-    failed->reads->Use();
-    due->Destroy({{}, std::move(failed->reads)});
-  } else {
+  if (producer == kUnknownProducer) return;
+  for (auto failed = failed_.begin(); failed != failed_.end();) {
+    if (failed->producer != producer ||
+        (failed->is_open() && !failed->is_end_of_data)) {
+      ++failed;
+      continue;
+    }
     due->GiveBack(std::move(failed->reads));
+    failed = failed_.erase(failed);
   }
-  failed_.erase(failed);
 }
 
 void RunGate::Leave(RunEnd end, DueCallbacks* due) {
@@ -44,9 +44,13 @@ void RunGate::Leave(RunEnd end, DueCallbacks* due) {
   --active_by_producer_[end.producer];
   if (end.is_over) {
     due->Destroy({{}, std::move(end.reads)});
-  } else {
-    failed_.push_back(std::move(end));
+    return;
   }
+  failed_.push_back({end.producer, end.status,
+                     errors::IsOutOfRange(end.status), std::move(end.reads)});
+  if (failed_.size() <= kMaxThreads) return;
+  due->GiveBack(std::move(failed_.front().reads));
+  failed_.pop_front();
 }
 
 bool RunGate::IsActive(uint64_t producer) const {
@@ -54,21 +58,73 @@ bool RunGate::IsActive(uint64_t producer) const {
   return active != active_by_producer_.end() && active->second > 0;
 }
 
-std::optional<RunEnd> RunGate::TakeFailed() {
-  RunEnd* first = nullptr;
-  for (RunEnd& run : failed_) {
-    if (run.reads == nullptr || run.reads->is_stale()) continue;
-    if (first == nullptr || run.reads->IsBefore(*first->reads)) first = &run;
+void RunGate::PassFailed(const std::shared_ptr<ReadSet>& reads,
+                         DueCallbacks* due) {
+  for (Failed& failed : failed_) {
+    if (!failed.is_open() || failed.is_end_of_data ||
+        !(failed.reads->empty() || failed.reads->IsBefore(*reads))) {
+      continue;
+    }
+    failed.is_passed = true;
+    due->HandOver(std::exchange(failed.reads, nullptr), reads);
   }
-  if (first == nullptr) return std::nullopt;
-  RunEnd taken = *first;
-  first->reads = nullptr;
-  return taken;
+}
+
+template <typename Predicate>
+RunGate::Failed* RunGate::FirstOpen(Predicate predicate) {
+  Failed* first = nullptr;
+  for (Failed& failed : failed_) {
+    if (!failed.is_open() || !predicate(failed)) continue;
+    if (first == nullptr || failed.reads->IsBefore(*first->reads)) {
+      first = &failed;
+    }
+  }
+  return first;
+}
+
+std::optional<RunGate::Report> RunGate::TakeReport(const Status& cause) {
+  // The producer may have added to the message of the run, and so may the runtime
+  // of a server.
+  const auto is_reported = [&cause](const Failed& failed) {
+    return cause.ok() ? failed.is_end_of_data
+                      : absl::StrContains(cause.message(),
+                                          failed.status.message());
+  };
+  Failed* first = FirstOpen(is_reported);
+  if (first == nullptr) {
+    const auto passed = absl::c_find_if(failed_, [&](const Failed& failed) {
+      return failed.is_passed && is_reported(failed);
+    });
+    if (passed != failed_.end()) {
+      const uint64_t producer = passed->producer;
+      failed_.erase(passed);
+      return Report{nullptr, producer};
+    }
+    const auto rolled_back =
+        absl::c_find_if(failed_, [&](const Failed& failed) {
+          return !failed.is_open() && is_reported(failed);
+        });
+    if (rolled_back != failed_.end()) {
+      // A producer that is not told apart from others reports once.
+      if (rolled_back->producer == kUnknownProducer) failed_.erase(rolled_back);
+      return std::nullopt;
+    }
+    // The stage may take another error for the end of its data.
+    first = FirstOpen([](const Failed&) { return true; });
+  }
+  if (first == nullptr) return Report();
+  return Report{std::exchange(first->reads, nullptr), first->producer};
+}
+
+std::shared_ptr<ReadSet> RunGate::TakeEnd() {
+  Failed* const first = FirstOpen(
+      [](const Failed& failed) { return failed.is_end_of_data; });
+  return first == nullptr ? nullptr : std::exchange(first->reads, nullptr);
 }
 
 void RunGate::GiveBackFailed(DueCallbacks* due) {
-  for (RunEnd& run : failed_) {
-    due->GiveBack(std::exchange(run.reads, nullptr));
+  for (Failed& failed : failed_) {
+    due->GiveBack(std::exchange(failed.reads, nullptr));
   }
 }
 

@@ -4,10 +4,12 @@
 #define TENSORFLOW_STAGING_CORE_BUFFER_RUN_GATE_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <memory>
 #include <optional>
-#include <vector>
 
+#include "tensorflow/core/platform/status.h"
 #include "tensorflow_staging/core/buffer/due_callbacks.h"
 #include "tensorflow_staging/core/buffer/waiting_list.h"
 #include "tensorflow_staging/core/sources/stage.h"
@@ -33,9 +35,8 @@ class RunGate {
   // Admits the runs that wait.
   void AdmitWaiting(DueCallbacks* due);
   void EndWaiting(const Status& status, DueCallbacks* due);
-  // Admits a run. That the producer goes on says what its failed run meant: the
-  // program skips what that has read or, if it was the end of the data, tries it
-  // again.
+  // Admits a run. If the last one of its producer has met the end of its data, it
+  // tries again.
   void Admit(uint64_t producer, DueCallbacks* due);
   // Notes the end of an admitted run.
   void Leave(RunEnd end, DueCallbacks* due);
@@ -46,23 +47,50 @@ class RunGate {
   // Whether a run has ever been admitted: then others may follow.
   bool has_producers() const { return !active_by_producer_.empty(); }
 
-  // Takes what the first failed run has read that is not stale, in the order of the
-  // data; nothing if there is none.
-  std::optional<RunEnd> TakeFailed();
-  // Whether any producer may still report how its run has failed.
-  bool has_failed_runs() const { return !failed_.empty(); }
+  // A run puts a record that was made from `reads`. Failed runs that have read
+  // before it have been ignored, if their producers do not report them yet: the
+  // step that takes the record uses what they have read, too.
+  void PassFailed(const std::shared_ptr<ReadSet>& reads, DueCallbacks* due);
+
+  // A producer's report that its run has failed.
+  struct Report {
+    // What the run had read; null if it was no run, or a record has it by now.
+    std::shared_ptr<ReadSet> reads;
+    std::optional<uint64_t> producer;
+  };
+  // Returns the report that ends the stage, with `cause`, which is OK at the end of
+  // the data: of the run that has failed with it, or has read first. Nothing if the
+  // producer reports what has been rolled back since.
+  std::optional<Report> TakeReport(const Status& cause);
+  // Takes another run that has met the end of the data; null if there is none.
+  std::shared_ptr<ReadSet> TakeEnd();
   // What failed runs have read goes back.
   void GiveBackFailed(DueCallbacks* due);
   // From here on, no producer reports a run that has failed before.
   void ForgetFailed(DueCallbacks* due);
 
  private:
+  struct Failed {
+    uint64_t producer;
+    Status status;
+    bool is_end_of_data;
+    // Null if these have been taken, given back or passed.
+    std::shared_ptr<ReadSet> reads;
+    bool is_passed = false;
+
+    bool is_open() const { return reads != nullptr && !reads->is_stale(); }
+  };
+  // Returns the open one that has read first of those for which `predicate` is true;
+  // null if there is none.
+  template <typename Predicate>
+  Failed* FirstOpen(Predicate predicate);
+
   WaitingList<Run> waiting_;
   int64_t active_ = 0;
   std::map<uint64_t, int64_t> active_by_producer_;
-  // The runs that have put no record, and whose producers have not gone on since;
-  // without reads, if these have been taken or given back.
-  std::vector<RunEnd> failed_;
+  // Runs that have put no record, until their producers have reported them or gone
+  // on. Producers of a server are not told apart, so theirs stay.
+  std::deque<Failed> failed_;
 };
 
 }  // namespace staging

@@ -64,47 +64,74 @@ TEST_F(RunGateTest, ARunThatWaitsIsAdmittedOrEnds) {
   EXPECT_TRUE(errors::IsCancelled(second));
   gate_.Leave({/*producer=*/7, std::make_shared<ReadSet>()}, &due_);
   EXPECT_FALSE(gate_.IsActive(7));
-  EXPECT_FALSE(gate_.has_failed_runs());
   EXPECT_TRUE(gate_.has_producers());
 }
 
 TEST_F(RunGateTest, ARunThatIsOverSaysNothingOfTheStage) {
   gate_.Admit(3, &due_);
   gate_.Leave({/*producer=*/3, std::make_shared<ReadSet>()}, &due_);
-  EXPECT_FALSE(gate_.has_failed_runs());
-  EXPECT_FALSE(gate_.TakeFailed().has_value());
+  const std::optional<RunGate::Report> report = gate_.TakeReport(DataLoss());
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->reads, nullptr);
+  EXPECT_EQ(report->producer, std::nullopt);
 }
 
-TEST_F(RunGateTest, TheFirstFailedRunThatIsNotStaleCounts) {
-  const Reads stale = FailRun(1), first = FailRun(2), second = FailRun(3);
-  GiveBack(stale);
-  const std::optional<RunEnd> failed = gate_.TakeFailed();
-  ASSERT_TRUE(failed.has_value());
-  EXPECT_EQ(failed->reads, first);
-  EXPECT_EQ(failed->producer, 2);
-  EXPECT_EQ(failed->status, DataLoss());
-  GiveBack(second);
-  EXPECT_FALSE(gate_.TakeFailed().has_value());
-  EXPECT_TRUE(gate_.has_failed_runs());
+TEST_F(RunGateTest, AReportIsOfTheRunThatHasFailedWithIt) {
+  const Reads one = FailRun(1), other = FailRun(2, errors::Internal("other"));
+  // The producer adds to the message.
+  const std::optional<RunGate::Report> report =
+      gate_.TakeReport(errors::Internal("other. Advice."));
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->reads, other);
+  EXPECT_EQ(report->producer, 2);
+  EXPECT_EQ(gate_.TakeReport(DataLoss())->reads, one);
 }
 
-TEST_F(RunGateTest, AProducerThatGoesOnSkipsWhatItsFailedRunHasRead) {
-  const Reads skipped = FailRun(1), of_another = FailRun(2);
+TEST_F(RunGateTest, OfSeveralRunsThatFailTheOneThatHasReadFirstCounts) {
+  TestIterator iterator;
+  const auto first = std::make_shared<ReadSet>();
+  EXPECT_EQ(iterator.Read(first), 0);
+  const Reads second = FailRun(2, errors::OutOfRange("end"));
+  EXPECT_EQ(iterator.Read(second), 1);
   gate_.Admit(1, &due_);
-  RunDue();
-  EXPECT_TRUE(skipped->is_used());
-  EXPECT_FALSE(of_another->is_used());
-  EXPECT_FALSE(of_another->is_stale());
-  EXPECT_EQ(gate_.TakeFailed()->reads, of_another);
+  gate_.Leave({/*producer=*/1, first, /*is_over=*/false,
+               errors::OutOfRange("end")},
+              &due_);
+  EXPECT_EQ(gate_.TakeReport(OkStatus())->reads, first);
+  EXPECT_EQ(gate_.TakeEnd(), second);
+  EXPECT_EQ(gate_.TakeEnd(), nullptr);
 }
 
-// A stage may be told to take the end of its data for an error to ignore.
+TEST_F(RunGateTest, AReportOfWhatWasRolledBackEndsNoStage) {
+  GiveBack(FailRun(1));
+  EXPECT_FALSE(gate_.TakeReport(DataLoss()).has_value());
+}
+
+// A stage may be told to take an error for the end of its data, or to ignore it.
+TEST_F(RunGateTest, ARecordPassesWhatFailedBeforeIt) {
+  TestIterator iterator;
+  const Reads passed = FailRun(1);
+  EXPECT_EQ(iterator.Read(passed), 0);
+  const auto record = std::make_shared<ReadSet>();
+  EXPECT_EQ(iterator.Read(record), 1);
+  const Reads later = FailRun(2);
+  EXPECT_EQ(iterator.Read(later), 2);
+  gate_.PassFailed(record, &due_);
+  RunDue();
+  EXPECT_FALSE(later->is_stale());
+  // The step that takes the record uses both.
+  EXPECT_TRUE(record->Use());
+  EXPECT_EQ(iterator.Unused(), Numbers{2});
+}
+
 TEST_F(RunGateTest, AProducerThatGoesOnTriesTheEndOfTheDataAgain) {
   const Reads end = FailRun(1, errors::OutOfRange("end"));
+  const Reads of_another = FailRun(2, errors::OutOfRange("end"));
   gate_.Admit(1, &due_);
   RunDue();
   EXPECT_TRUE(end->is_stale());
-  EXPECT_FALSE(gate_.has_failed_runs());
+  EXPECT_FALSE(of_another->is_stale());
+  EXPECT_EQ(gate_.TakeReport(OkStatus())->reads, of_another);
 }
 
 TEST_F(RunGateTest, WhatFailedRunsHaveReadGoesBackIfTheStageStops) {
@@ -112,23 +139,10 @@ TEST_F(RunGateTest, WhatFailedRunsHaveReadGoesBackIfTheStageStops) {
   gate_.GiveBackFailed(&due_);
   RunDue();
   for (const Reads& read : reads) EXPECT_TRUE(read->is_stale());
-  EXPECT_FALSE(gate_.TakeFailed().has_value());
   // What their producers say of them comes too late.
-  EXPECT_TRUE(gate_.has_failed_runs());
+  EXPECT_FALSE(gate_.TakeReport(DataLoss()).has_value());
   gate_.ForgetFailed(&due_);
-  EXPECT_FALSE(gate_.has_failed_runs());
-}
-
-TEST_F(RunGateTest, TheFailedRunThatHasReadFirstCounts) {
-  TestIterator iterator;
-  const auto first = std::make_shared<ReadSet>();
-  EXPECT_EQ(iterator.Read(first), 0);
-  const Reads second = FailRun(2);
-  EXPECT_EQ(iterator.Read(second), 1);
-  gate_.Admit(1, &due_);
-  gate_.Leave({/*producer=*/1, first, /*is_over=*/false, DataLoss()}, &due_);
-  EXPECT_EQ(gate_.TakeFailed()->reads, first);
-  EXPECT_EQ(gate_.TakeFailed()->reads, second);
+  EXPECT_TRUE(gate_.TakeReport(DataLoss()).has_value());
 }
 
 }  // namespace

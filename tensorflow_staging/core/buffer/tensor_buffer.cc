@@ -93,7 +93,10 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
     DropStale(std::move(stored), std::move(done), &due);
   } else {
     if (state_ == State::kIdle) Open(&due);
-    if (run != nullptr) is_new_ = false;
+    if (run != nullptr) {
+      is_new_ = false;
+      gate_.PassFailed(run->reads(), &due);
+    }
     if (!takes_.empty()) {
       if (GiveToTake(&stored, &due)) {
         due.Add(std::move(done), OkStatus());
@@ -219,23 +222,20 @@ void TensorBuffer::Close(const Status& cause) {
     if (!errors::IsOutOfRange(end_status_)) gate_.GiveBackFailed(&due);
     return;
   }
-  const bool has_failed = gate_.has_failed_runs();
-  std::optional<RunEnd> failed = gate_.TakeFailed();
-  if (has_failed && !failed.has_value()) return;
+  std::optional<RunGate::Report> report = gate_.TakeReport(cause);
+  if (!report.has_value()) return;
   state_ = State::kEnding;
   is_retried_ =
-      errors::IsFailedPrecondition(cause) && is_new_ && failed.has_value();
+      errors::IsFailedPrecondition(cause) && is_new_ && report->reads != nullptr;
   end_status_ = cause.ok() ? errors::OutOfRange("Stage '", options_.name,
                                                 "' has reached the end of its "
                                                 "data.")
                            : cause;
-  if (failed.has_value()) {
-    end_producer_ = failed->producer;
-    if (is_retried_) {
-      due.GiveBack(std::move(failed->reads));
-    } else {
-      end_reads_ = std::move(failed->reads);
-    }
+  end_producer_ = report->producer;
+  if (is_retried_) {
+    due.GiveBackElements(std::move(report->reads));
+  } else {
+    end_reads_ = std::move(report->reads);
   }
   if (HasEnded()) FinishEnding(&due);
 }
@@ -441,10 +441,15 @@ void TensorBuffer::FinishEnding(DueCallbacks* due) {
 void TensorBuffer::TakeFirstEnd(DueCallbacks* due) {
   if (!errors::IsOutOfRange(end_status_) || end_reads_ == nullptr) return;
   // Of several producers, the one that has read first ends the stage. What the
-  // others have read after it comes again.
-  while (std::optional<RunEnd> failed = gate_.TakeFailed()) {
-    if (failed->reads->IsBefore(*end_reads_)) end_reads_.swap(failed->reads);
-    due->GiveBack(std::move(failed->reads));
+  // others have read after it comes again; what they have read of other sources
+  // belongs to the end as well.
+  while (std::shared_ptr<ReadSet> other = gate_.TakeEnd()) {
+    if (other->IsBefore(*end_reads_)) end_reads_.swap(other);
+    if (end_reads_->IsBefore(*other)) {
+      due->GiveBack(std::move(other));
+    } else {
+      due->HandOver(std::move(other), end_reads_);
+    }
   }
 }
 

@@ -129,6 +129,28 @@ class TensorBufferPutOp : public AsyncBufferKernel {
     // A run of another stage may contain this Put.
     StagedRun* const of_stage =
         run != nullptr && run->stage() == buffer ? run.get() : nullptr;
+    if (of_stage == nullptr || of_stage->is_admitted()) {
+      Put(ctx, buffer, std::move(record), run, of_stage, std::move(done));
+      return;
+    }
+    // A run on a server that has read no iterator, so that nothing has waited yet.
+    of_stage->AwaitAdmission(
+        ctx->cancellation_manager(),
+        [this, ctx, buffer, run, of_stage, record = std::move(record),
+         done = std::move(done)](const Status& status) mutable {
+          if (status.ok()) {
+            Put(ctx, buffer, std::move(record), run, of_stage, std::move(done));
+          } else {
+            ctx->SetStatus(status);
+            done();
+          }
+        });
+  }
+
+  // `of_stage` is `run`, or null if that is the run of another stage.
+  void Put(OpKernelContext* ctx, TensorBuffer* buffer,
+           TensorBuffer::Record record, const std::shared_ptr<StagedRun>& run,
+           StagedRun* of_stage, DoneCallback done) const {
     buffer->PutAsync(
         std::move(record), timeout_millis_, ctx->cancellation_manager(),
         [ctx, run, of_stage, done = std::move(done)](const Status& status) {

@@ -279,6 +279,23 @@ TEST(TensorBufferKernelsTest, ATakeOfARunWaitsUntilTheRunMayRead) {
   EXPECT_EQ(session.Size(), 0);
 }
 
+// It may have read what is no iterator, and cannot be read again.
+TEST(TensorBufferKernelsTest, APutOfARunWaitsUntilTheStageGoesOn) {
+  StageSession session(/*capacity=*/1);
+  EXPECT_EQ(session.Run("TensorBufferClose"), OkStatus());
+  {
+    InThread put([&] {
+      const std::shared_ptr<StagedRun> run = BeginRun(&session);
+      EXPECT_FALSE(run->is_admitted());
+      const ScopedStagedCall call(Of(run));
+      EXPECT_EQ(session.Put(1), OkStatus());
+    });
+    session.AwaitWaiting("1 runs, 0 puts and 0 takes");
+    EXPECT_EQ(session.Run("TensorBufferResume"), OkStatus());
+  }
+  EXPECT_EQ(session.Take(), 1);
+}
+
 TEST(TensorBufferKernelsTest, DiscardDropsTheRecords) {
   StageSession session(/*capacity=*/2);
   EXPECT_EQ(session.Discard(), 0);

@@ -212,13 +212,12 @@ Status PreparedRuns::Cancel() {
   return RunOp(&cancel_, {});
 }
 
-RunOutcome PreparedRuns::ProduceRecord(int source, Status* status,
-                                       int64_t* micros) {
+RunOutcome PreparedRuns::ProduceRecord(int source, uint64_t number,
+                                       Status* status, int64_t* micros) {
   Callable* const producer = producer_of_[source];
   std::shared_ptr<StagedRun> run;
   if (core::RefCountPtr<Stage> stage = FindStage()) {
-    run = std::make_shared<StagedRun>(
-        std::move(stage), reinterpret_cast<std::uintptr_t>(producer));
+    run = std::make_shared<StagedRun>(std::move(stage), number);
     *status = run->AwaitAdmission(/*cancellation=*/nullptr);
     if (!status->ok()) return OutcomeOf(*options_, *status);
   }

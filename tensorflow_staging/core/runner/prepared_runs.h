@@ -80,7 +80,9 @@ class PreparedRuns {
   // waiting until the stage admits the run. Sets `*status` to the error of a run
   // that put no record, and `*micros` to how long the region ran, with the
   // put's wait for room but without the wait for the stage.
-  RunOutcome ProduceRecord(int source, Status* status, int64_t* micros);
+  // `producer` tells the producers of the process apart.
+  RunOutcome ProduceRecord(int source, uint64_t producer, Status* status,
+                           int64_t* micros);
 
   // Whether a run waits for its stage before it begins.
   bool AwaitsStage() const { return FindStage() != nullptr; }

@@ -3,6 +3,7 @@
 #include "tensorflow_staging/core/runner/producer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/tsl/profiler/lib/traceme.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
 namespace staging {
@@ -27,6 +29,12 @@ constexpr std::chrono::milliseconds kLongestPause(100);
 // quickly, and a source that is broken for good takes about 1 % of a core.
 constexpr int64_t kIgnoredWithoutPause = 100;
 constexpr std::chrono::milliseconds kLongestIgnoredPause(10);
+
+// Not kUnknownProducer.
+uint64_t NextNumber() {
+  static std::atomic<uint64_t> last{kUnknownProducer};
+  return ++last;
+}
 
 // Says what to do about an error that names a placeholder which the program may
 // well feed: to its steps.
@@ -50,6 +58,7 @@ Producer::Producer(int index, const PrefetchRunnerOptions& options,
                    PreparedRuns* runs, ProducerTeam* team,
                    std::function<void()> on_record)
     : index_(index),
+      number_(NextNumber()),
       source_(index % options.fetch_ops_size()),
       options_(options),
       runs_(runs),
@@ -75,7 +84,7 @@ bool Producer::Produce() {
       return tsl::profiler::TraceMeEncode("StagedRun",
                                           {{"stage", options_.name()}});
     });
-    return runs_->ProduceRecord(source_, &status, &micros);
+    return runs_->ProduceRecord(source_, number_, &status, &micros);
   }();
   if (outcome == RunOutcome::kRecord) {
     // The first run prepares what later ones reuse.

@@ -45,6 +45,8 @@ class Producer {
   bool PauseLonger(std::chrono::milliseconds longest);
 
   const int index_;
+  // Tells it apart from all producers of the process.
+  const uint64_t number_;
   // Of its op in fetch_ops.
   const int source_;
   const PrefetchRunnerOptions& options_;

@@ -697,18 +697,20 @@ TEST_F(HookedIteratorTest, AnInitialiserCancelsAStagedReadThatTakesLong) {
 // A read that began before anything was read ahead takes no turn.
 TEST_F(HookedIteratorTest, AnInitialiserCancelsNoReadOfTheProgram) {
   EXPECT_EQ(Run({"hooked"}), OkStatus());
-  std::atomic<int> reads = 0;
-  Notification may_go_on;
+  Notification reads, may_go_on;
   *PassHook() = [&](OpKernelContext* ctx) {
-    if (++reads > 2) return;
+    if (reads.HasBeenNotified()) return;
+    reads.Notify();
     may_go_on.WaitForNotification();
     EXPECT_FALSE(ctx->cancellation_manager()->IsCancelled());
   };
   int64_t value = -1;
-  std::unique_ptr<Thread> program = InThread([&] { value = Probe("iterator"); });
-  while (reads < 1) std::this_thread::yield();
+  std::unique_ptr<Thread> program =
+      InThread([&] { value = Probe("iterator"); });
+  reads.WaitForNotification();
   StartRunner();
-  while (reads < 2) std::this_thread::yield();
+  // Time for the stage to wait for the same dataset.
+  Env::Default()->SleepForMicroseconds(20000);
   EXPECT_EQ(Run({"plain"}), OkStatus());
   may_go_on.Notify();
   program.reset();

@@ -19,6 +19,16 @@ void RollBack::GiveBack(const std::shared_ptr<ReadSet>& reads) {
   Finish();
 }
 
+void RollBack::GiveBackElements(const std::shared_ptr<ReadSet>& reads) {
+  mutex_lock l(mu_);
+  MakeStale(reads);
+  const std::shared_ptr<ReadSet> used = ReadSet::MakeUsed();
+  for (const HeldEntry& entry : todo_) {
+    if (!entry.outcome->status.ok()) entry.source->HandOver(entry, used);
+  }
+  Finish();
+}
+
 bool RollBack::GiveBackAll(const std::shared_ptr<Source>& source) {
   mutex_lock l(mu_);
   GiveBackFrom(source->FirstEntry());

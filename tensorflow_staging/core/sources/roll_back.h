@@ -41,6 +41,10 @@ class RollBack {
 
   // What `reads` holds goes back, unless a step has used it.
   void GiveBack(const std::shared_ptr<ReadSet>& reads) TF_LOCKS_EXCLUDED(mu_);
+  // The same, but errors of iterators are used: the program gets one and tries
+  // again, and they may not come again then.
+  void GiveBackElements(const std::shared_ptr<ReadSet>& reads)
+      TF_LOCKS_EXCLUDED(mu_);
   // Everything goes back that no step has used of a source. Returns whether a stage
   // held any of it.
   bool GiveBackAll(const std::shared_ptr<Source>& source)

@@ -11,6 +11,7 @@
 
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow_staging/core/sources/stage.h"
@@ -180,6 +181,20 @@ TEST_F(RollBackTest, AnEndGoesBackAsAnElementDoes) {
   EXPECT_EQ(one_.Unused(), Numbers{kEndOfData});
   GiveBack(end);
   EXPECT_EQ(one_.Read(MakeReads()), kEndOfData);
+}
+
+// What failed may be initialised when the run is repeated.
+TEST_F(RollBackTest, AnErrorNeedNotComeAgainWithTheElementsBeforeIt) {
+  const Reads reads = ReadNext(&one_);
+  Outcome error;
+  error.status = errors::FailedPrecondition("not initialised");
+  std::shared_ptr<const Outcome> outcome = std::make_shared<Outcome>(error);
+  EXPECT_EQ(one_.source()->Enter(one_.source()->version(), reads, &outcome),
+            Source::Got::kEntry);
+  RollBack().GiveBackElements(reads);
+  EXPECT_TRUE(reads->is_stale());
+  EXPECT_EQ(one_.Read(MakeReads()), 0);
+  EXPECT_EQ(one_.Read(MakeReads()), 1);
 }
 
 TEST_F(RollBackTest, ARunThatTakesARecordHoldsWhatThatHeld) {

@@ -363,28 +363,6 @@ TEST_F(StageRewriteTest, WhatChangesOrSavesAnIteratorStaysAsItIs) {
               ElementsAre("next_iterator"));
 }
 
-TEST_F(StageRewriteTest, PutsAndTakesNameTheTensorsOfTheRecord) {
-  Node* staged = graph_.Source("staged", 2);
-  graph_.Target("plain", {graph_.Stage("plain_stage", {{staged, 1}})});
-  Node* take = graph_.Stage("extended", {graph_.Source("other")});
-  graph_.Target("target", {graph_.Neg("a", graph_.Source("next")),
-                           graph_.Neg("b", take)});
-  content_ = RecordContent::kElements;
-  ASSERT_EQ(Rewrite(), OkStatus());
-  const auto names = [this](const std::string& node) {
-    return Attr<Strings>(node, "_staging_tensor_names");
-  };
-  for (const char* op : {"TensorBufferPut", "TensorBufferTake"}) {
-    EXPECT_THAT(names(strings::StrCat("prefetch/", op)),
-                ElementsAre("a:0", "next:0"));
-    EXPECT_THAT(names(strings::StrCat("plain_stage/", op)),
-                ElementsAre("staged:1"));
-  }
-  EXPECT_THAT(names("extended/TensorBufferPut"), ElementsAre("b:0", "other:0"));
-  EXPECT_EQ(names("extended/TensorBufferTake/record"),
-            names("extended/TensorBufferPut"));
-}
-
 TEST_F(StageRewriteTest, AManualStageIsExtended) {
   Node* take = graph_.Stage("manual", {graph_.Neg("a", graph_.Source("next")),
                                        graph_.Const("value", 1)});

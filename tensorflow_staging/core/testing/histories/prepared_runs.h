@@ -27,22 +27,20 @@ class PreparedRuns {
   using RunRegion = std::function<Status(
       const std::shared_ptr<StagedRun>& run, bool* has_put)>;
 
-  // `producer` is what the runs of the engine call it.
-  PreparedRuns(const PrefetchRunnerOptions& options, uint64_t producer,
-               TensorBuffer* buffer, RunRegion run_region)
+  PreparedRuns(const PrefetchRunnerOptions& options, TensorBuffer* buffer,
+               RunRegion run_region)
       : options_(options),
-        producer_(producer),
         buffer_(buffer),
         run_region_(std::move(run_region)) {}
 
   Status PrepareProducer(int source) { return OkStatus(); }
-  RunOutcome ProduceRecord(int source, Status* status, int64_t* micros);
+  RunOutcome ProduceRecord(int source, uint64_t producer, Status* status,
+                           int64_t* micros);
   Status Close(const Status& cause);
   bool AwaitsStage() const { return true; }
 
  private:
   const PrefetchRunnerOptions& options_;
-  const uint64_t producer_;
   TensorBuffer* const buffer_;
   const RunRegion run_region_;
 };

@@ -73,7 +73,6 @@ Program Program::Choose(Random* random) {
   Program program;
   program.num_sources = random->Between(1, 3);
   program.data_has_errors = random->OneIn(4);
-  program.reuses_producers = random->OneIn(2);
   program.ignores_errors =
       program.data_has_errors && program.num_sources == 1;
   std::vector<int64_t> sources(program.num_sources);

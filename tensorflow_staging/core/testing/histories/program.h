@@ -63,8 +63,6 @@ struct Program {
   bool data_has_errors = false;
   // Whether steps skip the errors of the data.
   bool ignores_errors = false;
-  // Whether the engine takes producers for those of the start before.
-  bool reuses_producers = false;
 
   static Program Choose(scheduled::Random* random);
   // In which each element makes one record, in any order.

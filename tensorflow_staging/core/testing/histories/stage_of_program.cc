@@ -62,10 +62,10 @@ void TakeForRun(TensorBuffer* buffer, std::shared_ptr<StagedRun> run,
 }  // namespace
 
 // As the method of runner/prepared_runs.cc.
-RunOutcome PreparedRuns::ProduceRecord(int source, Status* status,
-                                       int64_t* micros) {
+RunOutcome PreparedRuns::ProduceRecord(int source, uint64_t producer,
+                                       Status* status, int64_t* micros) {
   const auto run = std::make_shared<StagedRun>(
-      tsl::core::GetNewRef<Stage>(buffer_), producer_);
+      tsl::core::GetNewRef<Stage>(buffer_), producer);
   *status = run->AwaitAdmission(/*cancellation=*/nullptr);
   if (!status->ok()) return OutcomeOf(options_, *status);
   bool has_put = false;
@@ -100,10 +100,8 @@ StageOfProgram::StageOfProgram(const Program& program, int64_t index,
 }
 
 void StageOfProgram::Start() {
-  // In production it is an address, which a later runner may have, too.
-  if (!program_.reuses_producers) ++producer_;
   runs_ = std::make_unique<PreparedRuns>(
-      options_, producer_, buffer_.get(),
+      options_, buffer_.get(),
       [this](const std::shared_ptr<StagedRun>& run, bool* has_put) {
         return RunRegion(run, has_put);
       });

@@ -55,7 +55,6 @@ class StageOfProgram {
   PrefetchRunnerOptions options_;
   const core::RefCountPtr<TensorBuffer> buffer_;
 
-  uint64_t producer_ = 1;
   // Of one start.
   std::unique_ptr<PreparedRuns> runs_;
   std::unique_ptr<ProducerTeam> team_;
