@@ -33,8 +33,7 @@ class StepDelivery : public std::enable_shared_from_this<StepDelivery> {
   // `indices` are those of the tensors that are wanted in the memory of
   // `device`. They must be such that DataTypeCanUseMemcpy.
   StepDelivery(std::string device, std::vector<int> indices)
-      : layout_{std::move(device), indices},
-        upload_(std::move(indices)) {}
+      : layout_{std::move(device), indices}, upload_(std::move(indices)) {}
 
   // Whether the tensor with this index is wanted on the device.
   bool Wants(int index) const;

@@ -26,7 +26,8 @@ void StepDraws::Begin(const std::shared_ptr<ReadSet>& reads) {
   mutex_lock l(mu_);
   if (copies_.empty()) return;
   const std::shared_ptr<const Outcome> back = ledger_->ForgetBack();
-  std::optional<std::vector<Tensor>> states = std::exchange(next_, std::nullopt);
+  std::optional<std::vector<Tensor>> states =
+      std::exchange(next_, std::nullopt);
   if (!states.has_value() && back != nullptr) states = back->element;
   auto begun = std::make_shared<Outcome>();
   for (size_t i = 0; i < copies_.size(); ++i) {

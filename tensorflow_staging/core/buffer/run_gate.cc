@@ -46,8 +46,8 @@ void RunGate::Leave(RunEnd end, DueCallbacks* due) {
     due->Destroy({{}, std::move(end.reads)});
     return;
   }
-  failed_.push_back({end.producer, end.status,
-                     errors::IsOutOfRange(end.status), std::move(end.reads)});
+  failed_.push_back({end.producer, end.status, errors::IsOutOfRange(end.status),
+                     std::move(end.reads)});
   if (failed_.size() <= kMaxThreads) return;
   due->GiveBack(std::move(failed_.front().reads));
   failed_.pop_front();
@@ -58,11 +58,14 @@ bool RunGate::IsActive(uint64_t producer) const {
   return active != active_by_producer_.end() && active->second > 0;
 }
 
-void RunGate::PassFailed(const std::shared_ptr<ReadSet>& reads,
+void RunGate::PassFailed(uint64_t producer,
+                         const std::shared_ptr<ReadSet>& reads,
                          DueCallbacks* due) {
   for (Failed& failed : failed_) {
     if (!failed.is_open() || failed.is_end_of_data ||
-        !(failed.reads->empty() || failed.reads->IsBefore(*reads))) {
+        failed.producer != producer ||
+        (producer == kUnknownProducer && !failed.reads->empty() &&
+         !failed.reads->IsBefore(*reads))) {
       continue;
     }
     failed.is_passed = true;
@@ -86,9 +89,9 @@ std::optional<RunGate::Report> RunGate::TakeReport(const Status& cause) {
   // The producer may have added to the message of the run, and so may the runtime
   // of a server.
   const auto is_reported = [&cause](const Failed& failed) {
-    return cause.ok() ? failed.is_end_of_data
-                      : absl::StrContains(cause.message(),
-                                          failed.status.message());
+    return cause.ok()
+               ? failed.is_end_of_data
+               : absl::StrContains(cause.message(), failed.status.message());
   };
   Failed* first = FirstOpen(is_reported);
   if (first == nullptr) {
@@ -117,8 +120,8 @@ std::optional<RunGate::Report> RunGate::TakeReport(const Status& cause) {
 }
 
 std::shared_ptr<ReadSet> RunGate::TakeEnd() {
-  Failed* const first = FirstOpen(
-      [](const Failed& failed) { return failed.is_end_of_data; });
+  Failed* const first =
+      FirstOpen([](const Failed& failed) { return failed.is_end_of_data; });
   return first == nullptr ? nullptr : std::exchange(first->reads, nullptr);
 }
 

@@ -47,10 +47,12 @@ class RunGate {
   // Whether a run has ever been admitted: then others may follow.
   bool has_producers() const { return !active_by_producer_.empty(); }
 
-  // A run puts a record that was made from `reads`. Failed runs that have read
-  // before it have been ignored, if their producers do not report them yet: the
-  // step that takes the record uses what they have read, too.
-  void PassFailed(const std::shared_ptr<ReadSet>& reads, DueCallbacks* due);
+  // A run of `producer` has put a record, or has ended the stage, with what `reads`
+  // has read. The failed runs of the producer before it have been ignored: the step
+  // that gets what this one has made uses what they have read, too. Of a producer
+  // that is not told apart from others, these are all that have read before it.
+  void PassFailed(uint64_t producer, const std::shared_ptr<ReadSet>& reads,
+                  DueCallbacks* due);
 
   // A producer's report that its run has failed.
   struct Report {

@@ -94,9 +94,9 @@ TEST_F(RunGateTest, OfSeveralRunsThatFailTheOneThatHasReadFirstCounts) {
   const Reads second = FailRun(2, errors::OutOfRange("end"));
   EXPECT_EQ(iterator.Read(second), 1);
   gate_.Admit(1, &due_);
-  gate_.Leave({/*producer=*/1, first, /*is_over=*/false,
-               errors::OutOfRange("end")},
-              &due_);
+  gate_.Leave(
+      {/*producer=*/1, first, /*is_over=*/false, errors::OutOfRange("end")},
+      &due_);
   EXPECT_EQ(gate_.TakeReport(OkStatus())->reads, first);
   EXPECT_EQ(gate_.TakeEnd(), second);
   EXPECT_EQ(gate_.TakeEnd(), nullptr);

@@ -95,7 +95,7 @@ void TensorBuffer::PutAsync(Record record, int64_t timeout_millis,
     if (state_ == State::kIdle) Open(&due);
     if (run != nullptr) {
       is_new_ = false;
-      gate_.PassFailed(run->reads(), &due);
+      gate_.PassFailed(run->producer(), run->reads(), &due);
     }
     if (!takes_.empty()) {
       if (GiveToTake(&stored, &due)) {
@@ -225,8 +225,8 @@ void TensorBuffer::Close(const Status& cause) {
   std::optional<RunGate::Report> report = gate_.TakeReport(cause);
   if (!report.has_value()) return;
   state_ = State::kEnding;
-  is_retried_ =
-      errors::IsFailedPrecondition(cause) && is_new_ && report->reads != nullptr;
+  is_retried_ = errors::IsFailedPrecondition(cause) && is_new_ &&
+                report->reads != nullptr;
   end_status_ = cause.ok() ? errors::OutOfRange("Stage '", options_.name,
                                                 "' has reached the end of its "
                                                 "data.")
@@ -236,6 +236,9 @@ void TensorBuffer::Close(const Status& cause) {
     due.GiveBackElements(std::move(report->reads));
   } else {
     end_reads_ = std::move(report->reads);
+    if (end_reads_ != nullptr) {
+      gate_.PassFailed(*end_producer_, end_reads_, &due);
+    }
   }
   if (HasEnded()) FinishEnding(&due);
 }
@@ -270,12 +273,11 @@ std::string TensorBuffer::DebugString() const {
   mutex_lock l(mu_);
   return strings::StrCat(
       "TensorBuffer '", options_.name, "': ", StateName(),
-      cancelled_ ? ", cancelled" : "", ", ",
-      records_.size(), " of ", room_.capacity(), " records, ", counters_.put,
-      " put, ", counters_.taken, " taken, ", counters_.dropped, " dropped, ",
-      counters_.discarded, " discarded, ", gate_.active(), " runs active, ",
-      gate_.waiting().size(), " runs, ", puts_.size(), " puts and ",
-      takes_.size(), " takes waiting");
+      cancelled_ ? ", cancelled" : "", ", ", records_.size(), " of ",
+      room_.capacity(), " records, ", counters_.put, " put, ", counters_.taken,
+      " taken, ", counters_.dropped, " dropped, ", counters_.discarded,
+      " discarded, ", gate_.active(), " runs active, ", gate_.waiting().size(),
+      " runs, ", puts_.size(), " puts and ", takes_.size(), " takes waiting");
 }
 
 int64_t TensorBuffer::MemoryUsed() const {

@@ -101,9 +101,8 @@ void TensorBuffer::OnRollBack() {
              "iterator.";
 }
 
-void TensorBuffer::Drop(
-    absl::FunctionRef<bool(const StoredRecord&)> is_dropped,
-    DueCallbacks* due) {
+void TensorBuffer::Drop(absl::FunctionRef<bool(const StoredRecord&)> is_dropped,
+                        DueCallbacks* due) {
   const int64_t before = counters_.discarded;
   std::deque<StoredRecord> kept;
   for (StoredRecord& stored : records_) {

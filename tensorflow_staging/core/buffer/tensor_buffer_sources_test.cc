@@ -171,8 +171,7 @@ TEST(TensorBufferSourcesTest, AClosedBufferOpensIfItsEndGoesBack) {
     } else {
       EXPECT_EQ(iterator.ReadBeside(), 0);
     }
-    EXPECT_EQ(RunStage(buffer.get(), {&iterator}),
-              changes ? 100 : kEndOfData);
+    EXPECT_EQ(RunStage(buffer.get(), {&iterator}), changes ? 100 : kEndOfData);
     if (changes) {
       EXPECT_EQ(Take(buffer.get()), 100);
     } else {

@@ -231,18 +231,18 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
   // This thread may be one that must not wait.
   void Fail(OpKernelContext* ctx, std::shared_ptr<StagedRun> run,
             const Status& status, DoneCallback done) const {
-    Env::Default()->SchedClosure([ctx, run = std::move(run), status,
-                                  done = std::move(done)] {
-      Status failure = status;
-      if (run->IsStale()) {
-        run->AwaitReads();
-        failure = run->StaleStatus();
-      } else if (!ctx->cancellation_manager()->IsCancelled()) {
-        run->Fail(status);
-      }
-      ctx->SetStatus(failure);
-      done();
-    });
+    Env::Default()->SchedClosure(
+        [ctx, run = std::move(run), status, done = std::move(done)] {
+          Status failure = status;
+          if (run->IsStale()) {
+            run->AwaitReads();
+            failure = run->StaleStatus();
+          } else if (!ctx->cancellation_manager()->IsCancelled()) {
+            run->Fail(status);
+          }
+          ctx->SetStatus(failure);
+          done();
+        });
   }
 
   // Checks the types of the record, because another op, the put, chose them.

@@ -64,8 +64,8 @@ void Copy(const Ends& ends, const std::string& name, const Tensor& from,
   }
   // CopyTensor allocates variants by itself.
   if (!is_variant) {
-    const Status status = AllocateOn(ends.device, PinnedMemory(), from.dtype(),
-                                     from.shape(), to);
+    const Status status =
+        AllocateOn(ends.device, PinnedMemory(), from.dtype(), from.shape(), to);
     if (!status.ok()) {
       done(status);
       return;
@@ -98,8 +98,8 @@ Status CopyToHost(OpKernelContext* ctx, const RecordLayout& layout,
                  copied.code(),
                  strings::StrCat("The tensor number ", i,
                                  " of a record could not be copied from ",
-                                 layout.device, " to the host: ",
-                                 copied.message())));
+                                 layout.device,
+                                 " to the host: ", copied.message())));
            }
            under_way.DecrementCount();
          });

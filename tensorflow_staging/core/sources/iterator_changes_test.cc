@@ -25,7 +25,8 @@ class IteratorChangesTest : public ::testing::Test {
   using State = std::shared_ptr<int>;
 
   IteratorChangesTest()
-      : device_(DeviceFactory::NewDevice("CPU", {}, "/job:a/replica:0/task:0")) {
+      : device_(
+            DeviceFactory::NewDevice("CPU", {}, "/job:a/replica:0/task:0")) {
     params_.device = device_.get();
     params_.cancellation_manager = &cancellation_;
     context_ = std::make_unique<OpKernelContext>(&params_, /*num_outputs=*/0);

@@ -52,8 +52,8 @@ class IteratorRead {
   // The program reads beside a stage: warns once for each iterator if that is often.
   void NoteReadBeside() const;
   // Sets the arguments to `outcome`, which fails the run if it is no element.
-  void Give(const Outcome& outcome, std::vector<Tensor>* element,
-            bool* is_end, Status* status);
+  void Give(const Outcome& outcome, std::vector<Tensor>* element, bool* is_end,
+            Status* status);
   Status EndStale();
   void EndTurn();
   void LeaveRead();

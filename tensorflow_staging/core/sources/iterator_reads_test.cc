@@ -529,8 +529,7 @@ TEST_F(IteratorStageTest, ANodeThatOftenReadsBesideTheStageIsWarnedOfOnce) {
     if (i < 9) {
       EXPECT_THAT(warnings.Texts(), IsEmpty());
     } else {
-      EXPECT_THAT(warnings.Texts(),
-                  ElementsAre(HasSubstr("'iterator/probe'")));
+      EXPECT_THAT(warnings.Texts(), ElementsAre(HasSubstr("'iterator/probe'")));
     }
   }
 }
@@ -545,10 +544,9 @@ TEST_F(IteratorStageTest, ASaveBesideAnInitialiserDoesNotWaitForItself) {
   StartRunner();
   for (int64_t i = 0; i < 50; ++i) {
     std::vector<Tensor> saved;
-    ASSERT_EQ(
-        session_->Run({{"init_other/begin", Tensor(1000 * i)}}, {"one/save:0"},
-                      {"init_other"}, &saved),
-        OkStatus());
+    ASSERT_EQ(session_->Run({{"init_other/begin", Tensor(1000 * i)}},
+                            {"one/save:0"}, {"init_other"}, &saved),
+              OkStatus());
     // What the stage had of `one` comes again.
     ASSERT_EQ(Take(), 2 * i * kMany + 1000 * i);
     EXPECT_EQ(Restore("one", saved[0]), OkStatus());
@@ -592,8 +590,7 @@ class HookedIteratorTest : public IteratorStageTest {
     AddInitialiser("plain", "iterator", 0, 20);
     *graph_.mutable_library()->add_function() = FunctionDefHelper::Create(
         "Passes", {"number: int64"}, {"same: int64"}, {},
-        {{{"pass"}, "StagingTestPass", {"number"}}},
-        {{"same", "pass:same:0"}});
+        {{{"pass"}, "StagingTestPass", {"number"}}}, {{"same", "pass:same:0"}});
     NameAttrList function;
     function.set_name("Passes");
     Add(NodeDefBuilder("hooked/dataset", "MapDataset")

@@ -46,9 +46,7 @@ class Ledger {
   bool empty() const { return entries_.empty(); }
   // From the oldest on. Those of a range are valid until one is added or pruned.
   int64_t begin() const { return first_; }
-  int64_t end() const {
-    return first_ + static_cast<int64_t>(entries_.size());
-  }
+  int64_t end() const { return first_ + static_cast<int64_t>(entries_.size()); }
   bool Has(int64_t number) const { return number >= begin() && number < end(); }
   Entry& operator[](int64_t number) { return entries_[number - first_]; }
 

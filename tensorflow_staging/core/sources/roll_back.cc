@@ -69,8 +69,9 @@ bool RollBack::MakeStale(const std::shared_ptr<ReadSet>& reads) {
 
 void RollBack::GiveBackFrom(const HeldEntry& entry) {
   entry.source->GiveBackFrom(
-      entry, [this](const std::shared_ptr<ReadSet>& holder)
-                 TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return MakeStale(holder); });
+      entry,
+      [this](const std::shared_ptr<ReadSet>& holder)
+          TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return MakeStale(holder); });
 }
 
 void RollBack::Finish() {

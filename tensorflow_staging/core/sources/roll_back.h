@@ -51,8 +51,8 @@ class RollBack {
       TF_LOCKS_EXCLUDED(mu_);
   // A source gets its next version, whose first entries are `restored`, back.
   // What was read of the version before is void.
-  void Change(const std::shared_ptr<Source>& source,
-              Outcomes restored) TF_LOCKS_EXCLUDED(mu_);
+  void Change(const std::shared_ptr<Source>& source, Outcomes restored)
+      TF_LOCKS_EXCLUDED(mu_);
   // A run of another stage has taken a record: it holds from here on what the
   // record held. Returns false, and changes nothing, if the record is stale. If
   // the run is stale, what the record held goes back.

@@ -102,8 +102,7 @@ Status WriteOutcome(const std::string& name, const Outcome& outcome,
   if (kind == kEnd) return OkStatus();
   TF_RETURN_IF_ERROR(writer->WriteScalar(
       name, kCode, static_cast<int64_t>(outcome.status.raw_code())));
-  return writer->WriteScalar(name, kMessage,
-                             tstring(outcome.status.message()));
+  return writer->WriteScalar(name, kMessage, tstring(outcome.status.message()));
 }
 
 // Reads a scalar. ReadScalar would end the process if the checkpoint had
@@ -130,10 +129,10 @@ Status ReadNumber(data::IteratorStateReader* reader, const std::string& name,
                   const std::string& key, int64_t largest, int64_t* number) {
   TF_RETURN_IF_ERROR(ReadValue(reader, name, key, number));
   if (*number >= 0 && *number <= largest) return OkStatus();
-  return errors::InvalidArgument(
-      "The checkpoint is damaged: '", key, "' of the entry '", name,
-      "' of a position is ", *number, "; it must be between 0 and ", largest,
-      ".");
+  return errors::InvalidArgument("The checkpoint is damaged: '", key,
+                                 "' of the entry '", name,
+                                 "' of a position is ", *number,
+                                 "; it must be between 0 and ", largest, ".");
 }
 
 Status ReadOutcome(const std::string& name, data::IteratorStateReader* reader,
@@ -172,7 +171,8 @@ Status Write(const SavedState& state, data::IteratorStateWriter* writer) {
   TF_RETURN_IF_ERROR(writer->WriteScalar(
       kName, kOutcomes, static_cast<int64_t>(state.outcomes.size())));
   for (size_t i = 0; i < state.outcomes.size(); ++i) {
-    TF_RETURN_IF_ERROR(WriteOutcome(OutcomeName(i), *state.outcomes[i], writer));
+    TF_RETURN_IF_ERROR(
+        WriteOutcome(OutcomeName(i), *state.outcomes[i], writer));
   }
   return OkStatus();
 }

@@ -130,7 +130,7 @@ Source::Got Source::Give(int64_t number, const std::shared_ptr<ReadSet>& reads,
   if (reader == nullptr) {
     reader = ReadSet::MakeUsed();
   } else if (!reader->Add({shared_from_this(), version_, number,
-                          ledger_[number].outcome})) {
+                           ledger_[number].outcome})) {
     return Got::kStale;
   }
   ledger_.SetHolder(number, std::move(reader));
@@ -186,7 +186,8 @@ HeldEntry Source::FirstEntry() {
 }
 
 void Source::GiveBackFrom(const HeldEntry& entry, MakeStale make_stale) {
-  std::vector<std::shared_ptr<ReadSet>> released;  // Destroyed without the lock.
+  std::vector<std::shared_ptr<ReadSet>>
+      released;  // Destroyed without the lock.
   mutex_lock l(mu_);
   if (entry.version != version_) return;
   for (int64_t i = std::max(entry.number, ledger_.begin()); i < ledger_.end();

@@ -74,8 +74,7 @@ class Source : public std::enable_shared_from_this<Source> {
   // if the program itself reads, which uses the entry. kStale if the iterator has
   // another version by now, or `reads` is stale.
   Got TakeBack(int64_t version, const std::shared_ptr<ReadSet>& reads,
-               std::shared_ptr<const Outcome>* outcome)
-      TF_LOCKS_EXCLUDED(mu_);
+               std::shared_ptr<const Outcome>* outcome) TF_LOCKS_EXCLUDED(mu_);
   // Enters what the iterator has yielded in this turn, for `reads`. If an older
   // entry has come back meanwhile, `reads` gets that, and `*outcome` is set to it.
   Got Enter(int64_t version, const std::shared_ptr<ReadSet>& reads,

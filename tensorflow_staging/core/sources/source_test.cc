@@ -291,7 +291,8 @@ TEST(SourceTest, EachElementIsUsedOnce) {
       for (int i = 0;; ++i) {
         Numbers numbers;
         const Reads reads = MakeReads();
-        for (int j = 0; j <= i % 3; ++j) numbers.push_back(iterator.Read(reads));
+        for (int j = 0; j <= i % 3; ++j)
+          numbers.push_back(iterator.Read(reads));
         if (numbers[0] == kEndOfData) {
           if (!reads->is_stale()) return;
         } else if ((i + t) % 5 == 0) {

@@ -58,14 +58,15 @@ void StagedRun::AwaitAdmission(CancellationManager* cancellation,
     done(OkStatus());
     return;
   }
-  stage_->AwaitRun(producer_, cancellation,
-                   [this, done = std::move(done)](const Status& status) mutable {
-                     if (status.ok() && is_admitted_.exchange(true)) {
-                       // Another read of the run has waited, too.
-                       stage_->EndRun({producer_});
-                     }
-                     done(status);
-                   });
+  stage_->AwaitRun(
+      producer_, cancellation,
+      [this, done = std::move(done)](const Status& status) mutable {
+        if (status.ok() && is_admitted_.exchange(true)) {
+          // Another read of the run has waited, too.
+          stage_->EndRun({producer_});
+        }
+        done(status);
+      });
 }
 
 void StagedRun::Abandon() { GiveBack(reads_); }

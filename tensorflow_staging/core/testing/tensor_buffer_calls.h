@@ -296,9 +296,8 @@ inline int64_t RunStage(TensorBuffer* buffer,
   for (TestIterator* iterator : iterators) {
     const int64_t number = iterator->Read(*run);
     if (number < 0) {
-      run->End(number == kEndOfData
-                   ? errors::OutOfRange("End of sequence")
-                   : run->StaleStatus());
+      run->End(number == kEndOfData ? errors::OutOfRange("End of sequence")
+                                    : run->StaleStatus());
       return number;
     }
     sum += number;

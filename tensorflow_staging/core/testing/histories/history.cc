@@ -145,9 +145,8 @@ class History {
     Effects other;
     Effects steps;
     {
-      const Thread thread("other", [this, &other] {
-        other = Operation(/*may_step=*/false);
-      });
+      const Thread thread(
+          "other", [this, &other] { other = Operation(/*may_step=*/false); });
       for (int64_t i = random_.Between(1, 3); i > 0; --i) {
         for (Effect& effect : Step()) steps.push_back(std::move(effect));
       }
@@ -186,8 +185,8 @@ class History {
     const bool may_be_cancelled =
         cancellation != nullptr || !staged_.is_running();
     // A stage that does not run gives the same end to all steps.
-    const bool may_be_same = !staged_.is_running() && !got.status.ok() &&
-                             last_step_ == got;
+    const bool may_be_same =
+        !staged_.is_running() && !got.status.ok() && last_step_ == got;
     last_step_ = got;
     return {[=](const PlainProgram& state) -> PlainPrograms {
       PlainPrograms states;
@@ -209,8 +208,8 @@ class History {
       PlainProgram::Source fresh;
       fresh.is_initialised = true;
       fresh.data = {source, base, length, program_.data_has_errors};
-      Trace(absl::StrCat("initialise ", source, ": ", base, ", length ",
-                         length));
+      Trace(
+          absl::StrCat("initialise ", source, ": ", base, ", length ", length));
       staged_.Change(source, {fresh});
       effects.push_back([=](PlainProgram state) -> PlainPrograms {
         state.sources[source] = fresh;
@@ -231,8 +230,8 @@ class History {
     bool is_first = true;
     for (int64_t source : Shuffled(AllSources())) {
       // Another thread's step, which counts as after the save.
-      if (may_step && !std::exchange(is_first, false) && random_.Below(10) < 3 &&
-          staged_.is_running()) {
+      if (may_step && !std::exchange(is_first, false) &&
+          random_.Below(10) < 3 && staged_.is_running()) {
         for (Effect& effect : Step()) effects.push_back(std::move(effect));
       }
       saved[source] = staged_.Save(source, *moment);
@@ -264,6 +263,7 @@ class History {
   Effects ReadBeside() {
     const int64_t source = random_.Below(program_.num_sources);
     const Result got = staged_.ReadBeside(source);
+    last_beside_ = got;
     Trace(absl::StrCat("beside ", source, ": ", got.ToString()));
     return {[=](PlainProgram state) -> PlainPrograms {
       if (state.ReadBeside(source) == got) return {state};
@@ -314,8 +314,8 @@ class History {
     bool is_once = static_cast<int64_t>(used.size()) == length;
     for (int64_t i = 0; is_once && i < length; ++i) is_once = used[i] == i;
     if (!is_once) {
-      failure_ = absl::StrCat("Not each of ", length, " elements once: ",
-                              absl::StrJoin(used, " "));
+      failure_ = absl::StrCat("Not each of ", length,
+                              " elements once: ", absl::StrJoin(used, " "));
     }
   }
 
@@ -338,9 +338,10 @@ class History {
     PlainPrograms next;
     for (const PlainProgram& state : states_) add_next(state, &next);
     if (next.empty()) {
-      failure_ = absl::StrCat("The last operation yielded ",
-                              last_step_.ToString(),
-                              ", but the next step yields one of:");
+      failure_ = absl::StrCat("An operation is wrong. The last ones yielded ",
+                              last_step_.ToString(), " or, beside steps, ",
+                              last_beside_.ToString(),
+                              ". The next step yields one of:");
       for (PlainProgram& state : states_) {
         absl::StrAppend(&failure_, "\n  ", state.Step(program_).ToString());
       }
@@ -372,6 +373,7 @@ class History {
   StagedProgram staged_;
   std::vector<std::vector<Iterator::Saved>> saved_;
   Result last_step_;
+  Result last_beside_;
   // In which the program without stages may be.
   PlainPrograms states_;
   std::string failure_;
@@ -386,9 +388,8 @@ HistoryOutcome RunHistory(uint64_t seed, bool is_traced) {
   Scheduler scheduler(random.Next());
   HistoryOutcome outcome;
   std::string wrong;
-  outcome.failure = scheduler.Run([&] {
-    wrong = History(program, random, is_traced).Run();
-  });
+  outcome.failure =
+      scheduler.Run([&] { wrong = History(program, random, is_traced).Run(); });
   if (outcome.failure.empty()) outcome.failure = wrong;
   outcome.fingerprint = scheduler.fingerprint();
   outcome.scheduling_steps = scheduler.steps();

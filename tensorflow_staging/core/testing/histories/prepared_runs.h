@@ -24,8 +24,8 @@ class TensorBuffer;
 
 class PreparedRuns {
  public:
-  using RunRegion = std::function<Status(
-      const std::shared_ptr<StagedRun>& run, bool* has_put)>;
+  using RunRegion = std::function<Status(const std::shared_ptr<StagedRun>& run,
+                                         bool* has_put)>;
 
   PreparedRuns(const PrefetchRunnerOptions& options, TensorBuffer* buffer,
                RunRegion run_region)

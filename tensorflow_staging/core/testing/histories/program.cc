@@ -55,7 +55,8 @@ Status Region::Run(int64_t mode, const GetNext& get_next,
                    Values* values) const {
   if (reads_mode) values->push_back(kModes + mode);
   for (const Read& read : reads) {
-    const int64_t sum = std::accumulate(values->begin(), values->end(), int64_t{0});
+    const int64_t sum =
+        std::accumulate(values->begin(), values->end(), int64_t{0});
     if (read.is_conditional && sum % 2 != 0) continue;
     int64_t value = 0;
     TF_RETURN_IF_ERROR(get_next(read, &value));
@@ -73,8 +74,7 @@ Program Program::Choose(Random* random) {
   Program program;
   program.num_sources = random->Between(1, 3);
   program.data_has_errors = random->OneIn(4);
-  program.ignores_errors =
-      program.data_has_errors && program.num_sources == 1;
+  program.ignores_errors = program.data_has_errors && program.num_sources == 1;
   std::vector<int64_t> sources(program.num_sources);
   std::iota(sources.begin(), sources.end(), 0);
   const int64_t regions = random->Between(1, 3);
@@ -113,8 +113,7 @@ std::string Program::ToString() const {
                     region.has_errors ? ", with errors" : "",
                     region.reads_mode ? ", reads the mode" : "", ": reads");
     for (const Read& read : region.reads) {
-      absl::StrAppend(&text, " ", read.source,
-                      read.is_conditional ? "?" : "",
+      absl::StrAppend(&text, " ", read.source, read.is_conditional ? "?" : "",
                       read.is_optional ? "o" : "");
     }
   }

@@ -153,8 +153,7 @@ Status StageOfProgram::RunRegion(const std::shared_ptr<StagedRun>& run,
 }
 
 Status StageOfProgram::Take(const std::shared_ptr<StagedRun>& run,
-                            CancellationManager* cancellation,
-                            Values* values) {
+                            CancellationManager* cancellation, Values* values) {
   TF_RETURN_IF_ERROR(run->AwaitAdmission(cancellation));
   Notification done;
   Status taken;

@@ -20,8 +20,7 @@ class Thread {
  public:
   Thread(std::string name, absl::AnyInvocable<void()> body)
       : end_(std::make_shared<Notification>()) {
-    auto shared =
-        std::make_shared<absl::AnyInvocable<void()>>(std::move(body));
+    auto shared = std::make_shared<absl::AnyInvocable<void()>>(std::move(body));
     Scheduler::Current()->Start(std::move(name), [shared, end = end_] {
       (*shared)();
       *shared = nullptr;
@@ -51,8 +50,7 @@ class Env {
     return new Thread(name, std::move(body));
   }
   void SchedClosure(absl::AnyInvocable<void()> call) {
-    auto shared =
-        std::make_shared<absl::AnyInvocable<void()>>(std::move(call));
+    auto shared = std::make_shared<absl::AnyInvocable<void()>>(std::move(call));
     Scheduler::Current()->Start("a closure", [shared] {
       (*shared)();
       *shared = nullptr;

@@ -11,6 +11,15 @@
 #include <utility>
 #include <vector>
 
+// AddressSanitizer has to know which stack is used; null without it.
+extern "C" {
+void __sanitizer_start_switch_fiber(void** fake_stack_save, const void* bottom,
+                                    size_t size) __attribute__((weak));
+void __sanitizer_finish_switch_fiber(void* fake_stack_save,
+                                     const void** bottom_old, size_t* size_old)
+    __attribute__((weak));
+}
+
 namespace tensorflow {
 namespace scheduled {
 namespace {
@@ -41,6 +50,15 @@ void* NewStack() {
   return stack;
 }
 
+// Goes on in `to`. `*fake_stack` is null if the stack is never used again.
+void Switch(ucontext_t* from, const ucontext_t* to, void** fake_stack,
+            const void* bottom, size_t size) {
+  if (__sanitizer_start_switch_fiber != nullptr) {
+    __sanitizer_start_switch_fiber(fake_stack, bottom, size);
+  }
+  swapcontext(from, to);
+}
+
 }  // namespace
 
 Fiber::Fiber(std::function<void()> body)
@@ -57,14 +75,32 @@ Fiber::Fiber(std::function<void()> body)
 
 Fiber::~Fiber() { FreeStacks()->push_back(stack_); }
 
-void Fiber::Enter() { swapcontext(&caller_, &context_); }
+void Fiber::Enter() {
+  void* fake_stack = nullptr;
+  Switch(&caller_, &context_, &fake_stack, stack_, kStackBytes);
+  if (__sanitizer_finish_switch_fiber != nullptr) {
+    __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
+  }
+}
 
-void Fiber::Leave() { swapcontext(&context_, &caller_); }
+void Fiber::Leave() {
+  void* fake_stack = nullptr;
+  Switch(&context_, &caller_, has_returned_ ? nullptr : &fake_stack,
+         caller_stack_, caller_stack_bytes_);
+  if (__sanitizer_finish_switch_fiber != nullptr) {
+    __sanitizer_finish_switch_fiber(fake_stack, &caller_stack_,
+                                    &caller_stack_bytes_);
+  }
+}
 
 // makecontext passes numbers of 32 bits.
 void Fiber::Main(unsigned int high, unsigned int low) {
   auto* const self = reinterpret_cast<Fiber*>(
       (static_cast<uintptr_t>(high) << 32) | static_cast<uintptr_t>(low));
+  if (__sanitizer_finish_switch_fiber != nullptr) {
+    __sanitizer_finish_switch_fiber(nullptr, &self->caller_stack_,
+                                    &self->caller_stack_bytes_);
+  }
   self->body_();
   self->body_ = nullptr;
   self->has_returned_ = true;

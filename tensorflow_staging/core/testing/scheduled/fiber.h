@@ -5,6 +5,7 @@
 
 #include <ucontext.h>
 
+#include <cstddef>
 #include <functional>
 
 namespace tensorflow {
@@ -32,6 +33,9 @@ class Fiber {
   bool has_returned_ = false;
   ucontext_t caller_;
   ucontext_t context_;
+  // For AddressSanitizer.
+  const void* caller_stack_ = nullptr;
+  size_t caller_stack_bytes_ = 0;
 };
 
 }  // namespace scheduled

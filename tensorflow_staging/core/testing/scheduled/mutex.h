@@ -31,9 +31,8 @@ class Waiters {
   }
   void WakeOne() {
     if (threads_.empty()) return;
-    const auto one =
-        threads_.begin() +
-        Scheduler::Current()->random().Below(threads_.size());
+    const auto one = threads_.begin() +
+                     Scheduler::Current()->random().Below(threads_.size());
     SimulatedThread* const thread = *one;
     threads_.erase(one);
     Scheduler::Current()->Wake(thread);

@@ -84,7 +84,8 @@ bool Scheduler::Wait(const char* what, std::chrono::nanoseconds time) {
   ++steps_;
   SimulatedThread* const thread = running_;
   thread->waits_for_ = what;
-  thread->wakes_at_ = time.count() > kNever - now_ ? kNever : now_ + time.count();
+  thread->wakes_at_ =
+      time.count() > kNever - now_ ? kNever : now_ + time.count();
   thread->has_timed_out_ = false;
   thread->fiber_.Leave();
   return !thread->has_timed_out_;
