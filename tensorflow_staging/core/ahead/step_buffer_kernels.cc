@@ -81,7 +81,7 @@ class StepBufferPutOp : public AsyncOpKernel {
     StagedRun* const of_stage =
         run != nullptr && run->stage() == buffer.get() ? run.get() : nullptr;
     StepBuffer* const to = buffer.get();
-    const uint64_t producer = of_stage == nullptr ? 0 : of_stage->producer();
+    const uint64_t producer = of_stage == nullptr ? 0 : of_stage->producer().number;
     to->order()->Put(producer, [ctx, to, record = std::move(record),
                                 run = std::move(run), of_stage,
                                 buffer = std::move(buffer),
@@ -124,7 +124,7 @@ class StepBufferEndReadsOp : public OpKernel {
     OP_REQUIRES_OK(ctx, buffer.status());
     const auto run = StagedRun::Find(ctx->cancellation_manager());
     if (run == nullptr || run->stage() != buffer->get()) return;
-    (*buffer)->order()->EndReads(run->producer());
+    (*buffer)->order()->EndReads(run->producer().number);
   }
 };
 

@@ -134,7 +134,7 @@ bool StepProducers::RunOnce(uint64_t producer) {
     mutex_lock l(mu_);
     if (is_stale || stopping_) return true;
   }
-  buffer_->Close(errors::IsOutOfRange(status) ? OkStatus() : status);
+  buffer_->Close(errors::IsOutOfRange(status) ? OkStatus() : status, producer);
   return true;
 }
 

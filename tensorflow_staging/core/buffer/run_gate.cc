@@ -2,6 +2,7 @@
 
 #include "tensorflow_staging/core/buffer/run_gate.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -24,12 +25,12 @@ void RunGate::EndWaiting(const Status& status, DueCallbacks* due) {
   while (!waiting_.empty()) due->Add(waiting_.RemoveOldest().done, status);
 }
 
-void RunGate::Admit(uint64_t producer, DueCallbacks* due) {
+void RunGate::Admit(ProducerId producer, DueCallbacks* due) {
   ++active_;
-  ++active_by_producer_[producer];
-  if (producer == kUnknownProducer) return;
+  ++active_by_source_[producer.source];
+  if (!producer.is_known()) return;
   for (auto failed = failed_.begin(); failed != failed_.end();) {
-    if (failed->producer != producer ||
+    if (failed->producer.number != producer.number ||
         (failed->is_open() && !failed->is_end_of_data)) {
       ++failed;
       continue;
@@ -41,7 +42,7 @@ void RunGate::Admit(uint64_t producer, DueCallbacks* due) {
 
 void RunGate::Leave(RunEnd end, DueCallbacks* due) {
   --active_;
-  --active_by_producer_[end.producer];
+  --active_by_source_[end.producer.source];
   if (end.is_over) {
     due->Destroy({{}, std::move(end.reads)});
     return;
@@ -53,18 +54,18 @@ void RunGate::Leave(RunEnd end, DueCallbacks* due) {
   failed_.pop_front();
 }
 
-bool RunGate::IsActive(uint64_t producer) const {
-  const auto active = active_by_producer_.find(producer);
-  return active != active_by_producer_.end() && active->second > 0;
+bool RunGate::IsActive(ProducerId producer) const {
+  const auto active = active_by_source_.find(producer.source);
+  return active != active_by_source_.end() && active->second > 0;
 }
 
-void RunGate::PassFailed(uint64_t producer,
+void RunGate::PassFailed(ProducerId producer,
                          const std::shared_ptr<ReadSet>& reads,
                          DueCallbacks* due) {
   for (Failed& failed : failed_) {
     if (!failed.is_open() || failed.is_end_of_data ||
-        failed.producer != producer ||
-        (producer == kUnknownProducer && !failed.reads->empty() &&
+        failed.producer.number != producer.number ||
+        (!producer.is_known() && !failed.reads->empty() &&
          !failed.reads->IsBefore(*reads))) {
       continue;
     }
@@ -85,7 +86,23 @@ RunGate::Failed* RunGate::FirstOpen(Predicate predicate) {
   return first;
 }
 
-std::optional<RunGate::Report> RunGate::TakeReport(const Status& cause) {
+std::optional<RunGate::Report> RunGate::TakeReport(const Status& cause,
+                                                   ProducerId producer) {
+  return producer.is_known() ? TakeReportOf(producer) : TakeReportOfAny(cause);
+}
+
+std::optional<RunGate::Report> RunGate::TakeReportOf(ProducerId producer) {
+  // Its last run comes last.
+  const auto failed = std::find_if(
+      failed_.rbegin(), failed_.rend(), [producer](const Failed& failed) {
+        return failed.producer.number == producer.number;
+      });
+  if (failed == failed_.rend()) return Report{nullptr, producer};
+  if (!failed->is_open()) return std::nullopt;
+  return Report{std::exchange(failed->reads, nullptr), producer};
+}
+
+std::optional<RunGate::Report> RunGate::TakeReportOfAny(const Status& cause) {
   // The producer may have added to the message of the run, and so may the runtime
   // of a server.
   const auto is_reported = [&cause](const Failed& failed) {
@@ -99,7 +116,7 @@ std::optional<RunGate::Report> RunGate::TakeReport(const Status& cause) {
       return failed.is_passed && is_reported(failed);
     });
     if (passed != failed_.end()) {
-      const uint64_t producer = passed->producer;
+      const ProducerId producer = passed->producer;
       failed_.erase(passed);
       return Report{nullptr, producer};
     }
@@ -109,7 +126,7 @@ std::optional<RunGate::Report> RunGate::TakeReport(const Status& cause) {
         });
     if (rolled_back != failed_.end()) {
       // A producer that is not told apart from others reports once.
-      if (rolled_back->producer == kUnknownProducer) failed_.erase(rolled_back);
+      if (!rolled_back->producer.is_known()) failed_.erase(rolled_back);
       return std::nullopt;
     }
     // The stage may take another error for the end of its data.
@@ -125,8 +142,9 @@ std::shared_ptr<ReadSet> RunGate::TakeEnd() {
   return first == nullptr ? nullptr : std::exchange(first->reads, nullptr);
 }
 
-void RunGate::GiveBackFailed(DueCallbacks* due) {
+void RunGate::GiveBackFailed(DueCallbacks* due, bool keeps_ends) {
   for (Failed& failed : failed_) {
+    if (keeps_ends && failed.is_end_of_data) continue;
     due->GiveBack(std::exchange(failed.reads, nullptr));
   }
 }

@@ -25,7 +25,7 @@ class RunGate {
   // A run that waits to begin.
   struct Run {
     Stage::Done done;
-    uint64_t producer = 0;
+    ProducerId producer;
     Watch watch = {};
   };
 
@@ -37,43 +37,46 @@ class RunGate {
   void EndWaiting(const Status& status, DueCallbacks* due);
   // Admits a run. If the last one of its producer has met the end of its data, it
   // tries again.
-  void Admit(uint64_t producer, DueCallbacks* due);
+  void Admit(ProducerId producer, DueCallbacks* due);
   // Notes the end of an admitted run.
   void Leave(RunEnd end, DueCallbacks* due);
 
   // How many runs have been admitted and have not ended.
   int64_t active() const { return active_; }
-  bool IsActive(uint64_t producer) const;
+  // Whether a run of its source has not ended.
+  bool IsActive(ProducerId producer) const;
   // Whether a run has ever been admitted: then others may follow.
-  bool has_producers() const { return !active_by_producer_.empty(); }
+  bool has_producers() const { return !active_by_source_.empty(); }
 
   // A run of `producer` has put a record, or has ended the stage, with what `reads`
   // has read. The failed runs of the producer before it have been ignored: the step
   // that gets what this one has made uses what they have read, too. Of a producer
   // that is not told apart from others, these are all that have read before it.
-  void PassFailed(uint64_t producer, const std::shared_ptr<ReadSet>& reads,
+  void PassFailed(ProducerId producer, const std::shared_ptr<ReadSet>& reads,
                   DueCallbacks* due);
 
   // A producer's report that its run has failed.
   struct Report {
     // What the run had read; null if it was no run, or a record has it by now.
     std::shared_ptr<ReadSet> reads;
-    std::optional<uint64_t> producer;
+    std::optional<ProducerId> producer;
   };
-  // Returns the report that ends the stage, with `cause`, which is OK at the end of
-  // the data: of the run that has failed with it, or has read first. Nothing if the
-  // producer reports what has been rolled back since.
-  std::optional<Report> TakeReport(const Status& cause);
+  // Returns what ends the stage when `producer` reports `cause`, which is OK at the
+  // end of the data; nothing if what it reports has been rolled back since. If the
+  // producer is not told apart from others, this is what the run has read that has
+  // failed with the cause, or that has read first.
+  std::optional<Report> TakeReport(const Status& cause, ProducerId producer);
   // Takes another run that has met the end of the data; null if there is none.
   std::shared_ptr<ReadSet> TakeEnd();
-  // What failed runs have read goes back.
-  void GiveBackFailed(DueCallbacks* due);
+  // What failed runs have read goes back; with `keeps_ends`, but for those that have
+  // met the end of the data.
+  void GiveBackFailed(DueCallbacks* due, bool keeps_ends = false);
   // From here on, no producer reports a run that has failed before.
   void ForgetFailed(DueCallbacks* due);
 
  private:
   struct Failed {
-    uint64_t producer;
+    ProducerId producer;
     Status status;
     bool is_end_of_data;
     // Null if these have been taken, given back or passed.
@@ -86,10 +89,12 @@ class RunGate {
   // null if there is none.
   template <typename Predicate>
   Failed* FirstOpen(Predicate predicate);
+  std::optional<Report> TakeReportOf(ProducerId producer);
+  std::optional<Report> TakeReportOfAny(const Status& cause);
 
   WaitingList<Run> waiting_;
   int64_t active_ = 0;
-  std::map<uint64_t, int64_t> active_by_producer_;
+  std::map<uint64_t, int64_t> active_by_source_;
   // Runs that have put no record, until their producers have reported them or gone
   // on. Producers of a server are not told apart, so theirs stay.
   std::deque<Failed> failed_;

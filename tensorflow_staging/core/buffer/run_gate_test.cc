@@ -22,6 +22,9 @@ const Status& DataLoss() {
   return *status;
 }
 
+// As the reports of a server's producers.
+const ProducerId kNotToldApart(/*source=*/0, /*number=*/0);
+
 class RunGateTest : public ::testing::Test {
  protected:
   using Reads = std::shared_ptr<ReadSet>;
@@ -70,21 +73,31 @@ TEST_F(RunGateTest, ARunThatWaitsIsAdmittedOrEnds) {
 TEST_F(RunGateTest, ARunThatIsOverSaysNothingOfTheStage) {
   gate_.Admit(3, &due_);
   gate_.Leave({/*producer=*/3, std::make_shared<ReadSet>()}, &due_);
-  const std::optional<RunGate::Report> report = gate_.TakeReport(DataLoss());
+  const std::optional<RunGate::Report> report = gate_.TakeReport(DataLoss(), kNotToldApart);
   ASSERT_TRUE(report.has_value());
   EXPECT_EQ(report->reads, nullptr);
-  EXPECT_EQ(report->producer, std::nullopt);
 }
 
 TEST_F(RunGateTest, AReportIsOfTheRunThatHasFailedWithIt) {
   const Reads one = FailRun(1), other = FailRun(2, errors::Internal("other"));
   // The producer adds to the message.
   const std::optional<RunGate::Report> report =
-      gate_.TakeReport(errors::Internal("other. Advice."));
+      gate_.TakeReport(errors::Internal("other. Advice."), kNotToldApart);
   ASSERT_TRUE(report.has_value());
   EXPECT_EQ(report->reads, other);
-  EXPECT_EQ(report->producer, 2);
-  EXPECT_EQ(gate_.TakeReport(DataLoss())->reads, one);
+  EXPECT_EQ(report->producer->number, 2);
+  EXPECT_EQ(gate_.TakeReport(DataLoss(), kNotToldApart)->reads, one);
+}
+
+TEST_F(RunGateTest, AKnownProducerReportsItsOwnRun) {
+  const Reads one = FailRun(1), other = FailRun(2);
+  EXPECT_EQ(gate_.TakeReport(DataLoss(), 2)->reads, other);
+  // Late, of what has been seen to.
+  EXPECT_FALSE(gate_.TakeReport(OkStatus(), 2).has_value());
+  GiveBack(one);
+  EXPECT_FALSE(gate_.TakeReport(DataLoss(), 1).has_value());
+  // It could not run at all.
+  EXPECT_EQ(gate_.TakeReport(DataLoss(), 3)->reads, nullptr);
 }
 
 TEST_F(RunGateTest, OfSeveralRunsThatFailTheOneThatHasReadFirstCounts) {
@@ -97,14 +110,14 @@ TEST_F(RunGateTest, OfSeveralRunsThatFailTheOneThatHasReadFirstCounts) {
   gate_.Leave(
       {/*producer=*/1, first, /*is_over=*/false, errors::OutOfRange("end")},
       &due_);
-  EXPECT_EQ(gate_.TakeReport(OkStatus())->reads, first);
+  EXPECT_EQ(gate_.TakeReport(OkStatus(), kNotToldApart)->reads, first);
   EXPECT_EQ(gate_.TakeEnd(), second);
   EXPECT_EQ(gate_.TakeEnd(), nullptr);
 }
 
 TEST_F(RunGateTest, AReportOfWhatWasRolledBackEndsNoStage) {
   GiveBack(FailRun(1));
-  EXPECT_FALSE(gate_.TakeReport(DataLoss()).has_value());
+  EXPECT_FALSE(gate_.TakeReport(DataLoss(), kNotToldApart).has_value());
 }
 
 // A stage may be told to take an error for the end of its data, or to ignore it.
@@ -116,7 +129,7 @@ TEST_F(RunGateTest, ARecordPassesWhatFailedBeforeIt) {
   EXPECT_EQ(iterator.Read(record), 1);
   const Reads later = FailRun(2);
   EXPECT_EQ(iterator.Read(later), 2);
-  gate_.PassFailed(record, &due_);
+  gate_.PassFailed(1, record, &due_);
   RunDue();
   EXPECT_FALSE(later->is_stale());
   // The step that takes the record uses both.
@@ -131,7 +144,7 @@ TEST_F(RunGateTest, AProducerThatGoesOnTriesTheEndOfTheDataAgain) {
   RunDue();
   EXPECT_TRUE(end->is_stale());
   EXPECT_FALSE(of_another->is_stale());
-  EXPECT_EQ(gate_.TakeReport(OkStatus())->reads, of_another);
+  EXPECT_EQ(gate_.TakeReport(OkStatus(), kNotToldApart)->reads, of_another);
 }
 
 TEST_F(RunGateTest, WhatFailedRunsHaveReadGoesBackIfTheStageStops) {
@@ -140,9 +153,9 @@ TEST_F(RunGateTest, WhatFailedRunsHaveReadGoesBackIfTheStageStops) {
   RunDue();
   for (const Reads& read : reads) EXPECT_TRUE(read->is_stale());
   // What their producers say of them comes too late.
-  EXPECT_FALSE(gate_.TakeReport(DataLoss()).has_value());
+  EXPECT_FALSE(gate_.TakeReport(DataLoss(), kNotToldApart).has_value());
   gate_.ForgetFailed(&due_);
-  EXPECT_TRUE(gate_.TakeReport(DataLoss()).has_value());
+  EXPECT_TRUE(gate_.TakeReport(DataLoss(), kNotToldApart).has_value());
 }
 
 }  // namespace

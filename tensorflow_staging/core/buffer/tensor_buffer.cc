@@ -213,16 +213,15 @@ void TensorBuffer::Resume() {
   AdmitRuns(&due);
 }
 
-void TensorBuffer::Close(const Status& cause) {
+void TensorBuffer::Close(const Status& cause, ProducerId producer) {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
   if (is_closing()) {
-    // At the end of the data, FinishEnding sees to what other producers have found.
-    // After an error, they will find the same again.
-    if (!errors::IsOutOfRange(end_status_)) gate_.GiveBackFailed(&due);
+    // FinishEnding sees to other ends. Other errors will come again.
+    gate_.GiveBackFailed(&due, /*keeps_ends=*/errors::IsOutOfRange(end_status_));
     return;
   }
-  std::optional<RunGate::Report> report = gate_.TakeReport(cause);
+  std::optional<RunGate::Report> report = gate_.TakeReport(cause, producer);
   if (!report.has_value()) return;
   state_ = State::kEnding;
   is_retried_ = errors::IsFailedPrecondition(cause) && is_new_ &&

@@ -175,7 +175,8 @@ class TensorBuffer : public Stage {
   //
   // Ignores a Close if all runs that have failed are stale: it belongs to what has
   // been rolled back since.
-  void Close(const Status& cause) TF_LOCKS_EXCLUDED(mu_);
+  void Close(const Status& cause, ProducerId producer = {}) override
+      TF_LOCKS_EXCLUDED(mu_);
 
   // What waits, or is being made, is made again from the same elements, with the
   // state that holds now. What was made from no element is dropped. Returns how
@@ -184,8 +185,8 @@ class TensorBuffer : public Stage {
   // The same for what waits, without new state: something else reads on.
   int64_t GiveBackRecords() TF_LOCKS_EXCLUDED(mu_);
 
-  bool BeginRun(uint64_t producer) override TF_LOCKS_EXCLUDED(mu_);
-  void AwaitRun(uint64_t producer, CancellationManager* cancellation,
+  bool BeginRun(ProducerId producer) override TF_LOCKS_EXCLUDED(mu_);
+  void AwaitRun(ProducerId producer, CancellationManager* cancellation,
                 Done done) override TF_LOCKS_EXCLUDED(mu_);
   void EndRun(RunEnd end) override TF_LOCKS_EXCLUDED(mu_);
   void OnRollBack() override TF_LOCKS_EXCLUDED(mu_);
@@ -333,7 +334,7 @@ class TensorBuffer : public Stage {
   // another try instead.
   Status end_status_ TF_GUARDED_BY(mu_);
   std::shared_ptr<ReadSet> end_reads_ TF_GUARDED_BY(mu_);
-  std::optional<uint64_t> end_producer_ TF_GUARDED_BY(mu_);
+  std::optional<ProducerId> end_producer_ TF_GUARDED_BY(mu_);
   bool is_retried_ TF_GUARDED_BY(mu_) = false;
   bool is_end_taken_ TF_GUARDED_BY(mu_) = false;
   bool is_new_ TF_GUARDED_BY(mu_) = true;

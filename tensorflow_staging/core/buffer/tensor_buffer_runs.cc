@@ -11,7 +11,7 @@
 namespace tensorflow {
 namespace staging {
 
-bool TensorBuffer::BeginRun(uint64_t producer) {
+bool TensorBuffer::BeginRun(ProducerId producer) {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
   if (!MayBegin()) return false;
@@ -19,7 +19,7 @@ bool TensorBuffer::BeginRun(uint64_t producer) {
   return true;
 }
 
-void TensorBuffer::AwaitRun(uint64_t producer,
+void TensorBuffer::AwaitRun(ProducerId producer,
                             CancellationManager* cancellation, Done done) {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);

@@ -135,10 +135,6 @@ inline constexpr int64_t kAutotune = -1;
 // starts 32768 threads at most unless it is told otherwise.
 inline constexpr int kMaxThreads = 4096;
 
-// The number of a producer that its stage does not tell apart from others: a
-// worker does not know which thread of a client has begun a run.
-inline constexpr uint64_t kUnknownProducer = 0;
-
 // The default capacity of a buffer, except for SmartStage's, and the default
 // time that a record waits for room in it.
 inline constexpr int64_t kDefaultCapacity = 1;

@@ -166,7 +166,12 @@ Status PreparedRuns::Prepare(Callable* callable) {
   return callable->status;
 }
 
-Status PreparedRuns::Close(const Status& cause) {
+Status PreparedRuns::Close(int source, uint64_t producer, const Status& cause) {
+  // The op does not say who reports.
+  if (const auto stage = FindStage()) {
+    stage->Close(cause, IdOf(*producer_of_[source], producer));
+    return OkStatus();
+  }
   return RunOp(&close_, {Tensor(static_cast<int32>(cause.raw_code())),
                          Tensor(tstring(cause.message()))});
 }
@@ -217,7 +222,8 @@ RunOutcome PreparedRuns::ProduceRecord(int source, uint64_t number,
   Callable* const producer = producer_of_[source];
   std::shared_ptr<StagedRun> run;
   if (core::RefCountPtr<Stage> stage = FindStage()) {
-    run = std::make_shared<StagedRun>(std::move(stage), number);
+    run = std::make_shared<StagedRun>(std::move(stage),
+                                      IdOf(*producer, number));
     *status = run->AwaitAdmission(/*cancellation=*/nullptr);
     if (!status->ok()) return OutcomeOf(*options_, *status);
   }

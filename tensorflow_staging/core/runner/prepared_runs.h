@@ -68,9 +68,9 @@ class PreparedRuns {
   // a change of their source.
   Status Cancel();
 
-  // Closes the buffer with the cause that ended the stage; OK at the end of the
-  // data.
-  Status Close(const Status& cause);
+  // Closes the buffer with the cause with which a run of fetch_ops[source] has ended
+  // the stage; OK at the end of the data. `producer` is that of ProduceRecord.
+  Status Close(int source, uint64_t producer, const Status& cause);
 
   // Reads the statistics of the buffer. Returns UNIMPLEMENTED if the graph of
   // the stage has no op for that: an earlier version has written it.
@@ -111,6 +111,10 @@ class PreparedRuns {
   Status Prepare(Callable* callable);
   bool HasFeeds() const { return feeds_.options.fetch_size() > 0; }
   core::RefCountPtr<Stage> FindStage() const TF_LOCKS_EXCLUDED(mu_);
+  // Producers of one op have one source.
+  static ProducerId IdOf(const Callable& source, uint64_t producer) {
+    return {reinterpret_cast<std::uintptr_t>(&source), producer};
+  }
   // Runs the region as `run`, which is null in a distributed session. Sets
   // `*has_put` unless it returns an error.
   Status RunRegion(Callable* producer, const std::shared_ptr<StagedRun>& run,

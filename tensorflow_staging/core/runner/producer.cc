@@ -12,7 +12,6 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/tsl/profiler/lib/traceme.h"
-#include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
 namespace staging {
@@ -30,9 +29,9 @@ constexpr std::chrono::milliseconds kLongestPause(100);
 constexpr int64_t kIgnoredWithoutPause = 100;
 constexpr std::chrono::milliseconds kLongestIgnoredPause(10);
 
-// Not kUnknownProducer.
+// Not 0, which is no producer's (ProducerId).
 uint64_t NextNumber() {
-  static std::atomic<uint64_t> last{kUnknownProducer};
+  static std::atomic<uint64_t> last{0};
   return ++last;
 }
 
@@ -137,7 +136,7 @@ bool Producer::EndStage(const Status& cause) {
 }
 
 bool Producer::CloseBuffer(const Status& cause) {
-  const Status status = runs_->Close(WithAdvice(options_.name(), cause));
+  const Status status = runs_->Close(source_, number_, WithAdvice(options_.name(), cause));
   // A stage that has started before the program has initialised what it reads:
   // the next step tries again, and a step that is too early gets the error.
   const bool awaits_initialization =

@@ -165,16 +165,17 @@ Executor::Args::Runner RunnerOf(const Pools& pools, thread::ThreadPool* pool) {
   };
 }
 
-// Makes the run that `cancellation` cancels a staged run until `*done`
+// Makes the run of `item` that `cancellation` cancels a staged run until `*done`
 // is called, if its graph belongs to a stage.
-Status BeginStagedRun(const WorkerGraph& graph,
+Status BeginStagedRun(const void* item, const WorkerGraph& graph,
                       const CancellationManager* cancellation,
                       std::function<void(const Status&)>* done) {
   core::RefCountPtr<Stage> stage = StageOf(graph);
   if (stage == nullptr) return OkStatus();
   const std::string name = stage->name();
-  const auto run =
-      std::make_shared<StagedRun>(std::move(stage), kUnknownProducer);
+  const ProducerId producer(reinterpret_cast<std::uintptr_t>(item),
+                            /*number=*/0);
+  const auto run = std::make_shared<StagedRun>(std::move(stage), producer);
   auto scope = std::make_shared<ScopedStagedRun>(cancellation, run);
   *done = [name, run, scope = std::move(scope),
            done = std::move(*done)](const Status& status) mutable {
@@ -247,7 +248,7 @@ ScopedWorkerRun::ScopedWorkerRun(const void* item, const ExecutorOpts& options,
     : current_(&current_pools, &pools_) {
   const auto graph = FindGraph(item);
   if (graph != nullptr) {
-    status_ = BeginStagedRun(*graph, cancellation, done);
+    status_ = BeginStagedRun(item, *graph, cancellation, done);
     if (!status_.ok()) return;
   }
   Choice choice;

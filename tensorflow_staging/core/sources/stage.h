@@ -20,10 +20,24 @@
 namespace tensorflow {
 namespace staging {
 
+// Who runs a region. A stage may join several sources, of which each has producers
+// of its own. A worker does not know which thread of its client has begun a run, so
+// there the producers of a source are not told apart: `number` is 0.
+struct ProducerId {
+  ProducerId(uint64_t number = 0)  // NOLINT(runtime/explicit)
+      : source(number), number(number) {}
+  ProducerId(uint64_t source, uint64_t number)
+      : source(source), number(number) {}
+
+  bool is_known() const { return number != 0; }
+
+  uint64_t source;
+  uint64_t number;
+};
+
 // What a staged run leaves behind.
 struct RunEnd {
-  // Which of the stage's producers ran it.
-  uint64_t producer = 0;
+  ProducerId producer;
   std::shared_ptr<ReadSet> reads;
   // Whether the run says nothing of the stage: it put a record, or is stale and
   // comes again.
@@ -44,12 +58,15 @@ class Stage : public ResourceBase {
 
   // Begins a run of a producer. Returns whether it may read; if so, call EndRun.
   // Otherwise, AwaitRun waits until it may.
-  virtual bool BeginRun(uint64_t producer) = 0;
+  virtual bool BeginRun(ProducerId producer) = 0;
   // After OK, call EndRun. CANCELLED if `cancellation`, which may be null, or the
   // stage was cancelled first.
-  virtual void AwaitRun(uint64_t producer, CancellationManager* cancellation,
+  virtual void AwaitRun(ProducerId producer, CancellationManager* cancellation,
                         Done done) = 0;
   virtual void EndRun(RunEnd end) = 0;
+  // A producer reports that its last run has ended the stage, with `cause`, or OK at
+  // the end of the data.
+  virtual void Close(const Status& cause, ProducerId producer) = 0;
   // Ends what waits, because the producers stop.
   virtual void Cancel() = 0;
 

@@ -27,7 +27,7 @@ constexpr std::chrono::milliseconds kMostWait(2000);
 
 }  // namespace
 
-StagedRun::StagedRun(core::RefCountPtr<Stage> stage, uint64_t producer)
+StagedRun::StagedRun(core::RefCountPtr<Stage> stage, ProducerId producer)
     : stage_(std::move(stage)),
       producer_(producer),
       discards_(stage_->discards()),

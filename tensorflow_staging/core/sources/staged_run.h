@@ -32,7 +32,7 @@ namespace staging {
 class StagedRun {
  public:
   // Begins a run of the producer `producer` of `stage`.
-  StagedRun(core::RefCountPtr<Stage> stage, uint64_t producer);
+  StagedRun(core::RefCountPtr<Stage> stage, ProducerId producer);
   ~StagedRun() { End(OkStatus()); }
   StagedRun(const StagedRun&) = delete;
   StagedRun& operator=(const StagedRun&) = delete;
@@ -42,7 +42,7 @@ class StagedRun {
       const CancellationManager* cancellation);
 
   Stage* stage() const { return stage_.get(); }
-  uint64_t producer() const { return producer_; }
+  ProducerId producer() const { return producer_; }
 
   // Waits until the run may read. Blocks the thread.
   Status AwaitAdmission(CancellationManager* cancellation);
@@ -89,7 +89,7 @@ class StagedRun {
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const core::RefCountPtr<Stage> stage_;
-  const uint64_t producer_;
+  const ProducerId producer_;
   const int64_t discards_;
   const std::shared_ptr<ReadSet> reads_;
   std::atomic<bool> is_admitted_{false};

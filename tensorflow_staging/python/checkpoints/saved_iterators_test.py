@@ -521,7 +521,8 @@ def test_another_model_goes_on_with_the_next_element(tmp_path):
     iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(1000).map(lambda n: n + 1 - 1).prefetch(2))
     return iterator, iterator.get_next() + 1
 
-  for build, smart_stage in [(other, True), (numbers_programs.numbers, False), (numbers_programs.staged_numbers, False)]:
+  kinds = [(other, True), (numbers_programs.numbers, False), (numbers_programs.staged_numbers, False)]
+  for build, smart_stage in kinds:
     with numbers_programs.Program(build, smart_stage) as second:
       second.saver.restore(second.sess, path)
       second.start()

@@ -36,7 +36,7 @@ class PreparedRuns {
   Status PrepareProducer(int source) { return OkStatus(); }
   RunOutcome ProduceRecord(int source, uint64_t producer, Status* status,
                            int64_t* micros);
-  Status Close(const Status& cause);
+  Status Close(int source, uint64_t producer, const Status& cause);
   bool AwaitsStage() const { return true; }
 
  private:

@@ -76,8 +76,8 @@ RunOutcome PreparedRuns::ProduceRecord(int source, uint64_t producer,
   return RunOutcome::kRecord;
 }
 
-Status PreparedRuns::Close(const Status& cause) {
-  buffer_->Close(cause);
+Status PreparedRuns::Close(int source, uint64_t producer, const Status& cause) {
+  buffer_->Close(cause, producer);
   return OkStatus();
 }
 

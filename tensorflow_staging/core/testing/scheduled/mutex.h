@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/thread_annotations.h"
@@ -25,9 +26,12 @@ class Waiters {
     Scheduler* const scheduler = Scheduler::Current();
     SimulatedThread* const thread = scheduler->thread();
     threads_.push_back(thread);
-    const bool woken = scheduler->Wait(what, time);
-    if (!woken) threads_.erase(absl::c_find(threads_, thread));
-    return woken;
+    if (scheduler->Wait(what, time)) return true;
+    const auto left = absl::c_find(threads_, thread);
+    // It may have been woken after its time.
+    if (left == threads_.end()) return true;
+    threads_.erase(left);
+    return false;
   }
   void WakeOne() {
     if (threads_.empty()) return;
