@@ -81,6 +81,17 @@ LINK_OPTS = ["-Wl,--no-as-needed"] + select({
     ],
 })
 
+# The same without the overlay.
+FRAMEWORK_INPUTS = select({
+    "//:cuda": ["@tensorflow_wheel_cuda//:tensorflow/libtensorflow_framework.so.2"],
+    "//conditions:default": ["@tensorflow_wheel_cpu//:tensorflow/libtensorflow_framework.so.2"],
+})
+
+FRAMEWORK_OPTS = select({
+    "//:cuda": ["$(location @tensorflow_wheel_cuda//:tensorflow/libtensorflow_framework.so.2)"],
+    "//conditions:default": ["$(location @tensorflow_wheel_cpu//:tensorflow/libtensorflow_framework.so.2)"],
+})
+
 # What a test contains under --config=asan and --config=tsan.
 _SANITIZER = select({
     "//:asan": ["//tensorflow_staging/core/testing/sanitizers:address_sanitizer"],
@@ -219,6 +230,42 @@ def staging_cc_test(
         deps = [_headers(dep) for dep in deps] + libraries + TENSORFLOW_HEADERS + (_PRECOMPILED if precompiled else []) +
                _SANITIZER + ["@googletest//:gtest_main"],
         linkopts = LINK_OPTS + ["-Wl,-rpath,$$ORIGIN/%s/relink/lib" % up] + linkopts,
+        **kwargs
+    )
+
+def staging_cc_scheduled_test(name, srcs, engine, deps = [], protos = [], size = "medium", **kwargs):
+    """Declares a GoogleTest in which a seed decides which thread goes on: core/testing/scheduled.
+
+    It compiles files of the overlay once more, with simulated threads, and links against TensorFlow without the overlay.
+
+    Args:
+      name: The target.
+      srcs: Source files of the test.
+      engine: Source files of the overlay.
+      deps: staging_cc_library targets whose interfaces these use.
+      protos: staging_cc_proto targets that these use.
+      size: Bazel's test size.
+      **kwargs: Passed to cc_test.
+    """
+    up = "/".join([".."] * len(native.package_name().split("/")))
+    native.cc_test(
+        name = name,
+        size = size,
+        srcs = srcs + engine,
+        additional_linker_inputs = FRAMEWORK_INPUTS,
+        copts = STAGING_COPTS + STAGING_WARNINGS + _INCLUDE_PRECOMPILED + [
+            "-include",
+            "tensorflow_staging/core/testing/scheduled/in_place_of_threads.h",
+            "-include",
+            "tensorflow_staging/core/testing/histories/prepared_runs.h",
+        ],
+        data = ["//relink:framework"],
+        deps = [_headers(dep) for dep in deps] + protos + TENSORFLOW_HEADERS + _PRECOMPILED + [
+            "//tensorflow_staging/core/testing/scheduled",
+            "@googletest//:gtest_main",
+        ],
+        linkopts = ["-Wl,--no-as-needed"] + FRAMEWORK_OPTS + ["-Wl,-rpath,$$ORIGIN/%s/relink/lib" % up],
+        linkstatic = True,
         **kwargs
     )
 

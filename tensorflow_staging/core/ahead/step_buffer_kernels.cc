@@ -81,7 +81,8 @@ class StepBufferPutOp : public AsyncOpKernel {
     StagedRun* const of_stage =
         run != nullptr && run->stage() == buffer.get() ? run.get() : nullptr;
     StepBuffer* const to = buffer.get();
-    const uint64_t producer = of_stage == nullptr ? 0 : of_stage->producer().number;
+    const uint64_t producer =
+        of_stage == nullptr ? 0 : of_stage->producer().number;
     to->order()->Put(producer, [ctx, to, record = std::move(record),
                                 run = std::move(run), of_stage,
                                 buffer = std::move(buffer),

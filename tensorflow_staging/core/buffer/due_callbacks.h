@@ -66,9 +66,12 @@ class DueCallbacks {
     if (reads != nullptr) given_back_elements_.push_back(std::move(reads));
   }
 
-  // Who uses `to` uses what `from` holds, too.
-  void HandOver(std::shared_ptr<ReadSet> from, std::shared_ptr<ReadSet> to) {
-    handed_over_.emplace_back(std::move(from), std::move(to));
+  // Who uses `to` uses what `from` holds, too: from here on, since a step may get
+  // `to` as soon as the lock is free.
+  void HandOver(const std::shared_ptr<ReadSet>& from,
+                const std::shared_ptr<ReadSet>& to) {
+    if (roll_back_ == nullptr) roll_back_ = std::make_unique<RollBack>();
+    roll_back_->Absorb(from, to);
   }
 
   void Destroy(TakenRecord record) { destroyed_.push_back(std::move(record)); }
@@ -96,14 +99,9 @@ class DueCallbacks {
  private:
   // Null if nothing goes back. The stages hear of it at the end of the result.
   std::unique_ptr<RollBack> GiveBackAll() {
-    if (given_back_.empty() && given_back_elements_.empty() &&
-        handed_over_.empty()) {
-      return nullptr;
-    }
-    auto roll_back = std::make_unique<RollBack>();
-    for (const auto& [from, to] : std::exchange(handed_over_, {})) {
-      roll_back->Absorb(from, to);
-    }
+    std::unique_ptr<RollBack> roll_back = std::move(roll_back_);
+    if (given_back_.empty() && given_back_elements_.empty()) return roll_back;
+    if (roll_back == nullptr) roll_back = std::make_unique<RollBack>();
     for (const auto& reads : std::exchange(given_back_elements_, {})) {
       roll_back->GiveBackElements(reads);
     }
@@ -118,8 +116,8 @@ class DueCallbacks {
   absl::InlinedVector<std::tuple<TakeDone, Status, TakenRecord>, 1> takes_;
   std::vector<std::shared_ptr<ReadSet>> given_back_;
   std::vector<std::shared_ptr<ReadSet>> given_back_elements_;
-  std::vector<std::pair<std::shared_ptr<ReadSet>, std::shared_ptr<ReadSet>>>
-      handed_over_;
+  // Of what was handed over; null if nothing was.
+  std::unique_ptr<RollBack> roll_back_;
   std::vector<TakenRecord> destroyed_;
 };
 

@@ -73,7 +73,8 @@ TEST_F(RunGateTest, ARunThatWaitsIsAdmittedOrEnds) {
 TEST_F(RunGateTest, ARunThatIsOverSaysNothingOfTheStage) {
   gate_.Admit(3, &due_);
   gate_.Leave({/*producer=*/3, std::make_shared<ReadSet>()}, &due_);
-  const std::optional<RunGate::Report> report = gate_.TakeReport(DataLoss(), kNotToldApart);
+  const std::optional<RunGate::Report> report =
+      gate_.TakeReport(DataLoss(), kNotToldApart);
   ASSERT_TRUE(report.has_value());
   EXPECT_EQ(report->reads, nullptr);
 }

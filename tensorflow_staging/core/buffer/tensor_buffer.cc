@@ -161,7 +161,7 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
       GiveOldest(*std::move(stored), std::move(done), &due);
       settled = room_.NewlySettled();
     } else if (state_ == State::kClosed && IsEndValid(uses, &due)) {
-      GiveEnd(std::move(done), &due);
+      GiveEnd(uses, std::move(done), &due);
     } else {
       WaitingTake take = {std::move(done), NowMicros(), uses};
       if (cancelled_ ||
@@ -218,7 +218,8 @@ void TensorBuffer::Close(const Status& cause, ProducerId producer) {
   mutex_lock l(mu_);
   if (is_closing()) {
     // FinishEnding sees to other ends. Other errors will come again.
-    gate_.GiveBackFailed(&due, /*keeps_ends=*/errors::IsOutOfRange(end_status_));
+    gate_.GiveBackFailed(&due,
+                         /*keeps_ends=*/errors::IsOutOfRange(end_status_));
     return;
   }
   std::optional<RunGate::Report> report = gate_.TakeReport(cause, producer);
@@ -231,13 +232,9 @@ void TensorBuffer::Close(const Status& cause, ProducerId producer) {
                                                 "data.")
                            : cause;
   end_producer_ = report->producer;
-  if (is_retried_) {
-    due.GiveBackElements(std::move(report->reads));
-  } else {
-    end_reads_ = std::move(report->reads);
-    if (end_reads_ != nullptr) {
-      gate_.PassFailed(*end_producer_, end_reads_, &due);
-    }
+  end_reads_ = std::move(report->reads);
+  if (end_reads_ != nullptr && !is_retried_) {
+    gate_.PassFailed(*end_producer_, end_reads_, &due);
   }
   if (HasEnded()) FinishEnding(&due);
 }
@@ -425,7 +422,9 @@ void TensorBuffer::Open(DueCallbacks* due) {
   state_ = State::kOpen;
   is_end_taken_ = false;
   end_status_ = OkStatus();
-  due->Destroy({{}, std::move(end_reads_)});
+  is_retried_ ? due->GiveBackElements(std::move(end_reads_))
+              : due->Destroy({{}, std::move(end_reads_)});
+  end_reads_ = nullptr;
   end_producer_.reset();
   is_retried_ = false;
 }
@@ -435,7 +434,8 @@ void TensorBuffer::FinishEnding(DueCallbacks* due) {
   TakeFirstEnd(due);
   while (state_ == State::kClosed && !takes_.empty() &&
          IsEndValid(takes_.oldest().uses, due)) {
-    GiveEnd(takes_.RemoveOldest().done, due);
+    const bool uses = takes_.oldest().uses;
+    GiveEnd(uses, takes_.RemoveOldest().done, due);
   }
 }
 
@@ -456,7 +456,7 @@ void TensorBuffer::TakeFirstEnd(DueCallbacks* due) {
 
 bool TensorBuffer::IsEndValid(bool uses, DueCallbacks* due) {
   if (end_reads_ == nullptr ||
-      (uses ? end_reads_->Use() : !end_reads_->is_stale())) {
+      (uses && !is_retried_ ? end_reads_->Use() : !end_reads_->is_stale())) {
     return true;
   }
   Open(due);
@@ -464,7 +464,8 @@ bool TensorBuffer::IsEndValid(bool uses, DueCallbacks* due) {
   return false;
 }
 
-void TensorBuffer::GiveEnd(TakeDone done, DueCallbacks* due) {
+void TensorBuffer::GiveEnd(bool uses, TakeDone done, DueCallbacks* due) {
+  if (uses && is_retried_) due->GiveBackElements(std::move(end_reads_));
   due->AddTake(std::move(done), end_status_, {{}, std::move(end_reads_)});
   end_reads_ = nullptr;
   is_end_taken_ = true;

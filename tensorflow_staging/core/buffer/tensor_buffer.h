@@ -277,8 +277,9 @@ class TensorBuffer : public Stage {
   // A step uses it if `uses`.
   bool IsEndValid(bool uses, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Gives the end to a take, and lets the producers go on, if there are any.
-  void GiveEnd(TakeDone done, DueCallbacks* due)
+  // Gives the end to a take, which uses it if `uses`, and lets the producers go on,
+  // if there are any.
+  void GiveEnd(bool uses, TakeDone done, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CancelTakes(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether no run can put another record that belongs before the end.

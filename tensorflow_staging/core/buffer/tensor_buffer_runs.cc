@@ -36,9 +36,11 @@ void TensorBuffer::EndRun(RunEnd end) {
   DueCallbacks due;
   {
     mutex_lock l(mu_);
+    // The run was stopped, or has failed with what the program has changed since.
+    const bool is_void =
+        cancelled_ || (!end.is_over && end.discards != discards_);
     gate_.Leave(std::move(end), &due);
-    // The run was stopped.
-    if (cancelled_) gate_.GiveBackFailed(&due);
+    if (is_void) gate_.GiveBackFailed(&due);
     if (state_ == State::kEnding && HasEnded()) FinishEnding(&due);
   }
   // The runtime of a server ends a run with the lock of its devices.
@@ -71,7 +73,7 @@ int64_t TensorBuffer::GiveBackRecords(DueCallbacks* due) {
   for (const StoredRecord& stored : records_) due->GiveBack(stored.reads);
   for (const auto& [id, put] : puts_) due->GiveBack(put.stored.reads);
   gate_.GiveBackFailed(due);
-  if (!is_retried_) due->GiveBack(end_reads_);
+  is_retried_ ? due->GiveBackElements(end_reads_) : due->GiveBack(end_reads_);
   // No roll-back makes these again.
   Drop(
       [](const StoredRecord& stored) {

@@ -222,8 +222,8 @@ RunOutcome PreparedRuns::ProduceRecord(int source, uint64_t number,
   Callable* const producer = producer_of_[source];
   std::shared_ptr<StagedRun> run;
   if (core::RefCountPtr<Stage> stage = FindStage()) {
-    run = std::make_shared<StagedRun>(std::move(stage),
-                                      IdOf(*producer, number));
+    run =
+        std::make_shared<StagedRun>(std::move(stage), IdOf(*producer, number));
     *status = run->AwaitAdmission(/*cancellation=*/nullptr);
     if (!status->ok()) return OutcomeOf(*options_, *status);
   }

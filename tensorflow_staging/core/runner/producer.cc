@@ -136,7 +136,8 @@ bool Producer::EndStage(const Status& cause) {
 }
 
 bool Producer::CloseBuffer(const Status& cause) {
-  const Status status = runs_->Close(source_, number_, WithAdvice(options_.name(), cause));
+  const Status status =
+      runs_->Close(source_, number_, WithAdvice(options_.name(), cause));
   // A stage that has started before the program has initialised what it reads:
   // the next step tries again, and a step that is too early gets the error.
   const bool awaits_initialization =

@@ -12,6 +12,12 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
+// IsCancelled becomes true only after the callbacks of a cancellation, one of which
+// may have ended the read.
+bool HasBeenCancelled(CancellationManager* manager) {
+  return manager->IsCancelling() || manager->IsCancelled();
+}
+
 // A program that reads an iterator beside a stage so often does it in its steps.
 constexpr int64_t kOften = 10;
 
@@ -38,9 +44,14 @@ IteratorRead::IteratorRead(OpKernelContext* ctx, const void* iterator)
 IteratorRead::~IteratorRead() {
   if (source_ == nullptr) return;
   EndTurn();
-  LeaveRead();
-  // This waits for other reads of the run, so it comes last.
-  if (!failure_.ok()) run_->Fail(failure_);
+  if (std::exchange(is_inside_, false)) run_->LeaveRead();
+  // What fails the run cancels it, and with it other reads that have begun, so
+  // these come first.
+  if (fails_as_stale_) {
+    run_->AwaitReads();
+  } else if (!failure_.ok()) {
+    run_->Fail(failure_);
+  }
 }
 
 Status IteratorRead::Await() {
@@ -55,6 +66,7 @@ Status IteratorRead::Await() {
 void IteratorRead::Begin() {
   if (source_ == nullptr) return;
   version_ = source_->version();
+  source_->NoteRead(turn_);
   if (run_ == nullptr) return;
   entered_ = run_->EnterRead();
   if (!entered_.ok()) return;
@@ -95,7 +107,7 @@ void IteratorRead::End(std::vector<Tensor>* element, bool* is_end,
   // What the run's end has cut short is nothing that the iterator has yielded,
   // even if the iterator takes it for the end of its data.
   if ((!status->ok() || *is_end) &&
-      ctx_->cancellation_manager()->IsCancelled()) {
+      HasBeenCancelled(ctx_->cancellation_manager())) {
     status->Update(errors::Cancelled("The read was cancelled."));
     failure_ = *status;
     return;
@@ -140,20 +152,13 @@ bool IteratorRead::EndFailsRun() const {
 }
 
 Status IteratorRead::EndStale() {
-  // The error cancels the run, and with it other reads that have begun.
-  EndTurn();
-  LeaveRead();
-  run_->AwaitReads();
+  fails_as_stale_ = true;
   GiveBack(run_->reads());
   return run_->StaleStatus();
 }
 
 void IteratorRead::EndTurn() {
   if (turn_ != 0) source_->EndTurn(std::exchange(turn_, 0));
-}
-
-void IteratorRead::LeaveRead() {
-  if (std::exchange(is_inside_, false)) run_->LeaveRead();
 }
 
 void IteratorRead::NoteReadBeside() const {

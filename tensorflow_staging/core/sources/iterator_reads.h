@@ -56,7 +56,6 @@ class IteratorRead {
             Status* status);
   Status EndStale();
   void EndTurn();
-  void LeaveRead();
   // Whether a staged run ends with the end of its data.
   bool EndFailsRun() const;
 
@@ -69,8 +68,11 @@ class IteratorRead {
   int64_t version_ = 0;
   bool is_inside_ = false;
   Status entered_;
-  // With which the run fails at the end of the read.
+  // With which the run fails at the end of the read, and whether because it is stale.
+  // The read leaves the run only with its own end: until then, a run that is
+  // cancelled cancels the iterator.
   Status failure_;
+  bool fails_as_stale_ = false;
 };
 
 }  // namespace staging

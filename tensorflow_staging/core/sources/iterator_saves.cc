@@ -18,6 +18,7 @@ Status IteratorSave::Await() {
 }
 
 void IteratorSave::Begin() {
+  source_->NoteRead(turn_);
   state_.initializer = source_->restored_position().initializer();
   state_.outcomes = source_->UnusedAt(moment_->value());
 }

@@ -204,10 +204,12 @@ std::deque<Ledger::Entry> Source::BeginVersion(Outcomes restored) {
   has_been_used_ |= ledger_.HasBeenUsed();
   std::deque<Ledger::Entry> entries = ledger_.Clear();
   for (auto& outcome : restored) ledger_.Add(std::move(outcome));
-  // Who reads the old iterator does not hold up reads of the new one.
-  overtaken_turn_ = turn_ == staged_read_ ? turn_ : 0;
-  turn_ = 0;
-  turn_ended_.NotifyAll();
+  if (turn_ == read_) {
+    // Who reads the old iterator does not hold up reads of the new one.
+    overtaken_turn_ = turn_ == staged_read_ ? turn_ : 0;
+    turn_ = 0;
+    turn_ended_.NotifyAll();
+  }
   return entries;
 }
 

@@ -104,9 +104,15 @@ class Source : public std::enable_shared_from_this<Source> {
   void BeginClaim() TF_LOCKS_EXCLUDED(mu_);
   void EndClaim() TF_LOCKS_EXCLUDED(mu_);
 
-  // A staged run whose turn it is takes the iterator's state, and holds it until
-  // EndTurn. The caller holds the iterator's lock.
-  void NoteStagedRead(int64_t turn) { staged_read_ = turn; }
+  // Whose turn it is takes the iterator's state. The caller holds the iterator's
+  // lock. Until then, a change of the iterator leaves it the turn: it will read
+  // the new version.
+  void NoteRead(int64_t turn) { read_ = turn; }
+  // The same for a staged run, which holds the state until EndTurn.
+  void NoteStagedRead(int64_t turn) {
+    staged_read_ = turn;
+    NoteRead(turn);
+  }
   // Whether a staged run reads the state that the iterator had in the version
   // before.
   bool IsLastVersionRead() const TF_LOCKS_EXCLUDED(mu_);
@@ -145,7 +151,8 @@ class Source : public std::enable_shared_from_this<Source> {
   std::atomic<int64_t> version_{0};
   std::atomic<int64_t> reads_beside_{0};
   std::atomic<bool> is_read_ahead_{false};
-  // The latest turn of NoteStagedRead.
+  // The latest turns of NoteRead and NoteStagedRead.
+  std::atomic<int64_t> read_{0};
   std::atomic<int64_t> staged_read_{0};
 
   mutable mutex mu_;

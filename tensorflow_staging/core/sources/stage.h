@@ -44,6 +44,8 @@ struct RunEnd {
   bool is_over = true;
   // Otherwise, with what it failed.
   Status status;
+  // The stage's discards() when it began.
+  int64_t discards = 0;
 };
 
 // A stage, as its runs and the iterators that they read see it: the buffer of its

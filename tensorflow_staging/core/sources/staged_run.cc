@@ -112,7 +112,8 @@ bool StagedRun::End(const Status& status) {
   // A discard has not made it stale for what it holds of its iterators.
   if (is_stale) GiveBack(reads_);
   if (is_admitted() && !is_over_) {
-    stage_->EndRun({producer_, reads_, has_put_ || is_stale, status});
+    stage_->EndRun(
+        {producer_, reads_, has_put_ || is_stale, status, discards_});
   }
   return is_stale;
 }

@@ -180,7 +180,7 @@ class TestIterator {
     CancellationManager cancellation;
     const StatusOr<int64_t> turn = source_->AwaitTurn(&cancellation);
     TF_CHECK_OK(turn.status());
-    const auto [data, version] = Capture();
+    const auto [data, version] = Capture(*turn);
     std::shared_ptr<const Outcome> outcome;
     Source::Got got = source_->TakeBack(version, reads, &outcome);
     if (got == Source::Got::kNothing) {
@@ -199,7 +199,7 @@ class TestIterator {
     CancellationManager cancellation;
     const StatusOr<int64_t> turn = source_->AwaitTurn(&cancellation);
     TF_CHECK_OK(turn.status());
-    const auto [data, version] = Capture();
+    const auto [data, version] = Capture(*turn);
     RollBack().GiveBackAll(source_);
     std::shared_ptr<const Outcome> outcome;
     if (source_->TakeBack(version, /*reads=*/nullptr, &outcome) !=
@@ -273,8 +273,9 @@ class TestIterator {
     std::function<void()> during_next TF_GUARDED_BY(mu);
   };
 
-  std::pair<std::shared_ptr<Data>, int64_t> Capture() {
+  std::pair<std::shared_ptr<Data>, int64_t> Capture(int64_t turn) {
     mutex_lock l(mu_);
+    source_->NoteRead(turn);
     return {data_, source_->version()};
   }
 

@@ -84,6 +84,7 @@ Iterator::Saved Iterator::Save(const SaveMoment& moment) {
   {
     tf_shared_lock l(mu_);
     state = state_;
+    source_->NoteRead(*turn);
     saved.outcomes = source_->UnusedAt(moment.value());
   }
   {

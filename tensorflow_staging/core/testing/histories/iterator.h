@@ -27,7 +27,9 @@ class Iterator {
     Outcomes outcomes;
   };
 
-  Iterator() = default;
+  // As after the first staged read: who has begun to read before that does not
+  // wait for a turn.
+  Iterator() { source_->NoteReadAhead(); }
   ~Iterator();
   Iterator(const Iterator&) = delete;
   Iterator& operator=(const Iterator&) = delete;

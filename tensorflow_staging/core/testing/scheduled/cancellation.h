@@ -39,6 +39,10 @@ class CancellationManager {
     cancelled_.NotifyAll();
   }
 
+  bool IsCancelling() {
+    MutexLock l(mu_);
+    return is_cancelling_;
+  }
   bool IsCancelled() {
     MutexLock l(mu_);
     return is_cancelled_;

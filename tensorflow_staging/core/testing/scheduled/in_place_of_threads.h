@@ -59,18 +59,20 @@ using steady_clock = scheduled::Clock;
 
 }  // namespace chrono
 
+struct thread {
+  struct id {
+    const void* running = nullptr;
+    bool operator==(const id& other) const { return running == other.running; }
+  };
+};
+
 namespace this_thread {
 
-// An object of the thread that runs.
-inline const void* get_id() {
-  return scheduled::Scheduler::Current()->thread();
+inline thread::id get_id() {
+  return {scheduled::Scheduler::Current()->thread()};
 }
 
 }  // namespace this_thread
-
-struct thread {
-  using id = const void*;
-};
 
 }  // namespace std
 }  // namespace staging
