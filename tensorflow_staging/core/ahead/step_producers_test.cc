@@ -37,7 +37,7 @@ Status Put(StepBuffer* buffer, int64_t value,
   const std::shared_ptr<StagedRun> run = StagedRun::Find(cancellation);
   Status result;
   Notification done;
-  buffer->order()->Put(run->producer(), [&] {
+  buffer->order()->Put(run->producer().number, [&] {
     buffer->PutAsync(
         {Tensor(value)}, /*timeout_millis=*/0, cancellation,
         [&](const Status& status) {
@@ -77,7 +77,8 @@ class Region {
       const int64_t element = next_++;
       if (element == failing_) return errors::InvalidArgument("element");
       if (element >= end_) return errors::OutOfRange("end");
-      buffer->order()->EndReads(StagedRun::Find(cancellation)->producer());
+      buffer->order()->EndReads(
+          StagedRun::Find(cancellation)->producer().number);
       if (element % 3 == 0) absl::SleepFor(absl::Milliseconds(1));
       return Put(buffer, element, cancellation);
     };

@@ -26,12 +26,13 @@ class FakeStage : public Stage {
  public:
   FakeStage() : Stage("fake") {}
 
-  bool BeginRun(uint64_t producer) override { return true; }
-  void AwaitRun(uint64_t producer, CancellationManager* cancellation,
+  bool BeginRun(ProducerId producer) override { return true; }
+  void AwaitRun(ProducerId producer, CancellationManager* cancellation,
                 Done done) override {
     done(OkStatus());
   }
   void EndRun(RunEnd end) override {}
+  void Close(const Status& cause, ProducerId producer) override {}
   void Cancel() override {}
   void OnRollBack() override { ++roll_backs_; }
   std::string DebugString() const override { return "FakeStage"; }

@@ -110,9 +110,20 @@ TEST(SourceTest, ACancelledReadWaitsForNoTurn) {
 TEST(SourceTest, WhoReadsTheOldIteratorHoldsUpNobody) {
   TestIterator iterator;
   const int64_t old_turn = BeginTurn(iterator.source().get());
+  iterator.source()->NoteRead(old_turn);
   iterator.Change();
   const int64_t turn = BeginTurn(iterator.source().get());
   iterator.source()->EndTurn(old_turn);
+  CancellationManager cancelled;
+  cancelled.StartCancel();
+  EXPECT_FALSE(iterator.source()->AwaitTurn(&cancelled).ok());
+  iterator.source()->EndTurn(turn);
+}
+
+TEST(SourceTest, WhoHasNotBegunToReadKeepsItsTurn) {
+  TestIterator iterator;
+  const int64_t turn = BeginTurn(iterator.source().get());
+  iterator.Change();
   CancellationManager cancelled;
   cancelled.StartCancel();
   EXPECT_FALSE(iterator.source()->AwaitTurn(&cancelled).ok());

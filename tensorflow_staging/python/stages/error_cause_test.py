@@ -23,11 +23,15 @@ def test_type_message_and_node_arrive_after_the_good_records():
   assert "parse_line" in raised.value.message
 
 
-def test_every_later_step_sees_the_same_cause():
-  record = _staged_parse(["seven"])
+def test_each_step_sees_the_cause_of_its_own_element():
+  record = _staged_parse(["seven", "eight", "9"])
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    for word in ("seven", "eight"):
+      with pytest.raises(tf.errors.InvalidArgumentError, match=word):
+        sess.run(record)
+    assert sess.run(record) == 9
     for _ in range(3):
-      with pytest.raises(tf.errors.InvalidArgumentError, match="seven"):
+      with pytest.raises(tf.errors.OutOfRangeError):
         sess.run(record)
 
 

@@ -73,6 +73,8 @@ def test_the_end_of_the_data():
     with pytest.raises(tf.errors.OutOfRangeError):
       while True:
         sess.run(record)
+    # The stage meets the end once more, for the next step.
+    test_util.wait_until(lambda: _only(tf.staging.stats(sess)).error)
     stats = _only(tf.staging.stats(sess))
   assert not stats.running
   assert stats.num_threads == 0
@@ -146,6 +148,7 @@ def test_a_stage_at_the_end_of_its_data_does_not_run(kind, threads):
       sess.run(iterator.initializer)
     with tf.make_prefetch_hook().running(sess):
       assert len(test_util.drain(sess, record)) == 3
+      test_util.wait_until(lambda: _only(tf.staging.stats(sess)).error)
       stats = _only(tf.staging.stats(sess))
       assert not stats.running
       assert str(stats).endswith(": the data has ended.")

@@ -34,7 +34,7 @@ TEST(HistoriesTest, AreThoseOfTheProgramWithoutStages) {
     return;
   }
   const int64_t first = NumberIn("STAGING_FIRST_SEED", 0);
-  const int64_t count = NumberIn("STAGING_SEEDS", 300);
+  const int64_t count = NumberIn("STAGING_SEEDS", 3000);
   int failed = 0;
   int64_t steps = 0;
   for (int64_t i = first; i < first + count; ++i) {

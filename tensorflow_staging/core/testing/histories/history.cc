@@ -94,17 +94,17 @@ class History {
     Apply(Initialise(AllSources()));
     if (!staged_.is_running()) staged_.Start();
     for (int64_t i = random_.Between(5, 40); i > 0 && failure_.empty(); --i) {
-      const int64_t chance = random_.Below(16);
+      const int64_t chance = random_.Below(20);
       if (chance < 8) {
         StepOnce();
-      } else if (chance == 15) {
+      } else if (chance < 12) {
         Together();
-      } else if (chance == 14) {
+      } else if (chance < 13) {
         CancelStep();
-      } else if (chance == 13 && staged_.is_running()) {
+      } else if (chance < 14 && staged_.is_running()) {
         Trace("stop");
         staged_.Stop(&random_);
-      } else if (chance == 12) {
+      } else if (chance < 16) {
         ChangeMode();
       } else {
         Apply(Operation(/*may_step=*/true));

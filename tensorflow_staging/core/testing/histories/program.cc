@@ -34,8 +34,8 @@ Region ChooseRegion(const std::vector<int64_t>& sources, bool is_first,
     read.is_optional = random->OneIn(12);
     region.reads.push_back(read);
   }
-  region.has_errors = random->OneIn(6);
-  region.reads_mode = random->OneIn(4);
+  region.has_errors = random->OneIn(4);
+  region.reads_mode = random->OneIn(3);
   return region;
 }
 

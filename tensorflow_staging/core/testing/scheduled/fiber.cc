@@ -11,8 +11,12 @@
 #include <utility>
 #include <vector>
 
-// AddressSanitizer has to know which stack is used; null without it.
+// The sanitizers have to know which stack is used; null without them.
 extern "C" {
+void* __tsan_get_current_fiber() __attribute__((weak));
+void* __tsan_create_fiber(unsigned flags) __attribute__((weak));
+void __tsan_destroy_fiber(void* fiber) __attribute__((weak));
+void __tsan_switch_to_fiber(void* fiber, unsigned flags) __attribute__((weak));
 void __sanitizer_start_switch_fiber(void** fake_stack_save, const void* bottom,
                                     size_t size) __attribute__((weak));
 void __sanitizer_finish_switch_fiber(void* fake_stack_save,
@@ -73,10 +77,18 @@ Fiber::Fiber(std::function<void()> body)
               static_cast<unsigned int>(self));
 }
 
-Fiber::~Fiber() { FreeStacks()->push_back(stack_); }
+Fiber::~Fiber() {
+  if (tsan_fiber_ != nullptr) __tsan_destroy_fiber(tsan_fiber_);
+  FreeStacks()->push_back(stack_);
+}
 
 void Fiber::Enter() {
   void* fake_stack = nullptr;
+  if (__tsan_create_fiber != nullptr) {
+    if (tsan_fiber_ == nullptr) tsan_fiber_ = __tsan_create_fiber(0);
+    tsan_caller_ = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(tsan_fiber_, 0);
+  }
   Switch(&caller_, &context_, &fake_stack, stack_, kStackBytes);
   if (__sanitizer_finish_switch_fiber != nullptr) {
     __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
@@ -85,6 +97,9 @@ void Fiber::Enter() {
 
 void Fiber::Leave() {
   void* fake_stack = nullptr;
+  if (__tsan_switch_to_fiber != nullptr) {
+    __tsan_switch_to_fiber(tsan_caller_, 0);
+  }
   Switch(&context_, &caller_, has_returned_ ? nullptr : &fake_stack,
          caller_stack_, caller_stack_bytes_);
   if (__sanitizer_finish_switch_fiber != nullptr) {

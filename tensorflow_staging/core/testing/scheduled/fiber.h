@@ -33,7 +33,9 @@ class Fiber {
   bool has_returned_ = false;
   ucontext_t caller_;
   ucontext_t context_;
-  // For AddressSanitizer.
+  // For the sanitizers.
+  void* tsan_fiber_ = nullptr;
+  void* tsan_caller_ = nullptr;
   const void* caller_stack_ = nullptr;
   size_t caller_stack_bytes_ = 0;
 };
