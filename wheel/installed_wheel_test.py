@@ -116,6 +116,8 @@ def test_bill_of_materials():
   assert (_SITE_PACKAGES / "tensorflow/THIRD_PARTY_NOTICES.txt").stat().st_size > 100_000
 
 
+# Reads all of the wheel's libraries: about a minute on a core of its own.
+@pytest.mark.timeout(400)
 def test_auditwheel_finds_the_same_platform():
   wheel, = _DIST.glob("*.whl")
   command = [sys.executable, "-m", "auditwheel", "show", str(wheel)]

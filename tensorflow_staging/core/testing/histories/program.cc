@@ -74,7 +74,7 @@ Program Program::Choose(Random* random) {
   Program program;
   program.num_sources = random->Between(1, 3);
   program.data_has_errors = random->OneIn(4);
-  program.ignores_errors = program.data_has_errors && program.num_sources == 1;
+  program.ignores_errors = program.data_has_errors && random->OneIn(2);
   std::vector<int64_t> sources(program.num_sources);
   std::iota(sources.begin(), sources.end(), 0);
   const int64_t regions = random->Between(1, 3);
@@ -85,10 +85,6 @@ Program Program::Choose(Random* random) {
       sources.erase(std::remove(sources.begin(), sources.end(), read.source),
                     sources.end());
     }
-  }
-  // What is skipped is skipped when it is read, not in the order of the steps.
-  if (program.ignores_errors && program.regions.size() > 1) {
-    program.ignores_errors = false;
   }
   return program;
 }
