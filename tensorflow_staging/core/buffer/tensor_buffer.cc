@@ -157,10 +157,14 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
       Open(&due);
       AdmitRuns(&due);
     }
+    // A stage that was cancelled gives its end to all steps, but to one run of
+    // another stage only, which passes it on.
+    const bool is_passed_on = !uses && cancelled_ && is_end_taken_;
     if (auto stored = RemoveOldest(uses, &due)) {
       GiveOldest(*std::move(stored), std::move(done), &due);
       settled = room_.NewlySettled();
-    } else if (state_ == State::kClosed && IsEndValid(uses, &due)) {
+    } else if (state_ == State::kClosed && !is_passed_on &&
+               IsEndValid(uses, &due)) {
       GiveEnd(uses, std::move(done), &due);
     } else {
       WaitingTake take = {std::move(done), NowMicros(), uses};

@@ -101,10 +101,10 @@ class History {
         Together();
       } else if (chance < 13) {
         CancelStep();
-      } else if (chance < 14 && staged_.is_running()) {
+      } else if (chance < 15 && staged_.is_running()) {
         Trace("stop");
         staged_.Stop(&random_);
-      } else if (chance < 16) {
+      } else if (chance < 17) {
         ChangeMode();
       } else {
         Apply(Operation(/*may_step=*/true));
