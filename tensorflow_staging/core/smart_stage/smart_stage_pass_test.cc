@@ -195,12 +195,16 @@ TEST_F(SmartStagePassTest, ARunThatInitialisesTheIteratorDoesNotWaitForItself) {
     std::vector<Tensor> outputs;
     const Status status =
         session_->Run({}, {"target:0"}, {"initialize"}, &outputs);
+    int64_t next = 0;
     if (!status.ok()) {
       EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
       EXPECT_THAT(std::string(status.message()), HasSubstr("stage 'prefetch'"));
+    } else if (outputs[0].scalar<int64_t>()() == 0) {
+      // The run read what it had initialised, and so has used its first element.
+      next = 1;
     }
     ASSERT_EQ(Run("target:0", &value), OkStatus()) << i << ": " << status;
-    EXPECT_EQ(value, 0) << i << ": " << status;
+    EXPECT_EQ(value, next) << i << ": " << status;
   }
 }
 
