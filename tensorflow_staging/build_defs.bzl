@@ -256,8 +256,6 @@ def staging_cc_scheduled_test(name, srcs, engine, deps = [], protos = [], size =
         copts = STAGING_COPTS + STAGING_WARNINGS + _INCLUDE_PRECOMPILED + [
             "-include",
             "tensorflow_staging/core/testing/scheduled/in_place_of_threads.h",
-            "-include",
-            "tensorflow_staging/core/testing/histories/prepared_runs.h",
         ],
         data = ["//relink:framework"],
         deps = [_headers(dep) for dep in deps] + protos + TENSORFLOW_HEADERS + _PRECOMPILED + [

@@ -32,6 +32,7 @@ TARGET_ATTR = "_staging_target"
 MAY_BE_STALE_ATTR = "_staging_may_be_stale"
 EMBEDDING_ATTR = "_staging_embedding"
 STREAM_ATTR = "_stream_id"
+IS_ORDERED_ATTR = "_staging_is_ordered"
 AWAITS_INITIALIZER_ATTR = "_staging_awaits_initializer"
 
 ITERATOR_INITIALIZER_OPS = ("MakeIterator", "MultiDeviceIteratorInit")

@@ -37,7 +37,7 @@ Status AddStateReads(const CallSite& root, const std::vector<int>& states,
 // Adds what ends the turn of a run to read and to draw: after everything that
 // uses an iterator, and after `draws`.
 Status AddEndReads(const CallSite& root, const NodeSet& nodes,
-                   const std::vector<StepInput>& inputs, Node* handle,
+                   const std::vector<StepInput>& inputs,
                    std::vector<Node*> draws, FunctionPart* part,
                    std::vector<Node*>* control) {
   std::vector<Node*> reads = std::move(draws);
@@ -55,8 +55,7 @@ Status AddEndReads(const CallSite& root, const NodeSet& nodes,
   }
   Node* end = nullptr;
   TF_RETURN_IF_ERROR(
-      NodeBuilder(part->NewName("staging_end_reads", nodes), kStepEndReadsOp)
-          .Input(handle)
+      NodeBuilder(part->NewName("staging_end_reads", nodes), kEndReadsOp)
           .ControlInputs(reads)
           .Finalize(part->graph(), &end));
   control->push_back(end);
@@ -106,7 +105,7 @@ Status DefineAhead(const FunctionDef& step, const CallSite& root,
   for (Node* node : control) part.graph()->AddControlEdge(node, put);
   control.push_back(put);
   TF_RETURN_IF_ERROR(
-      AddEndReads(root, nodes, inputs, handle, states, &part, &control));
+      AddEndReads(root, nodes, inputs, states, &part, &control));
   division->ahead = division->NewName(prefix, "ahead", step);
   return part.Define(division->ahead, step, control,
                      division->functions.add_function());

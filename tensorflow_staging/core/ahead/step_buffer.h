@@ -16,7 +16,6 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/thread_annotations.h"
-#include "tensorflow_staging/core/ahead/run_order.h"
 #include "tensorflow_staging/core/ahead/step_delivery.h"
 #include "tensorflow_staging/core/ahead/step_draws.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
@@ -29,7 +28,6 @@ namespace staging {
 inline constexpr char kStepBufferOp[] = "StepBuffer";
 inline constexpr char kStepPutOp[] = "StepBufferPut";
 inline constexpr char kStepTakeOp[] = "StepBufferTake";
-inline constexpr char kStepEndReadsOp[] = "StepBufferEndReads";
 
 // The buffer of a divided function. It counts what steps have taken:
 //
@@ -38,8 +36,7 @@ inline constexpr char kStepEndReadsOp[] = "StepBufferEndReads";
 //   takes    so that nothing is read that no step will use, where somebody
 //            knows how many steps are to come.
 //
-// It also knows where the step wants its records (StepDelivery), and keeps the
-// order of the runs that put them (RunOrder).
+// It also knows where the step wants its records (StepDelivery).
 //
 // The last tensors of its records are states of random generators, as they were
 // after the record: what the program's generators are after the step that takes
@@ -90,8 +87,6 @@ class StepBuffer : public TensorBuffer {
     is_rolled_back_ = true;
     TensorBuffer::OnRollBack();
   }
-
-  RunOrder* order() { return &order_; }
 
   // Where Puts deliver their records; null is the host.
   void DeliverTo(std::shared_ptr<const StepDelivery> delivery)
@@ -145,7 +140,6 @@ class StepBuffer : public TensorBuffer {
     return options;
   }
 
-  RunOrder order_;
   StepDraws draws_;
   // Whether anything was rolled back since a step has taken a record.
   std::atomic<bool> is_rolled_back_{false};

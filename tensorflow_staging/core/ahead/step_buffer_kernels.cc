@@ -80,13 +80,9 @@ class StepBufferPutOp : public AsyncOpKernel {
         StagedRun::Find(ctx->cancellation_manager());
     StagedRun* const of_stage =
         run != nullptr && run->stage() == buffer.get() ? run.get() : nullptr;
-    StepBuffer* const to = buffer.get();
-    const uint64_t producer =
-        of_stage == nullptr ? 0 : of_stage->producer().number;
-    to->order()->Put(producer, [ctx, to, record = std::move(record),
-                                run = std::move(run), of_stage,
-                                buffer = std::move(buffer),
-                                done = std::move(done)]() mutable {
+    auto put = [ctx, record = std::move(record), run, of_stage,
+                buffer = std::move(buffer), done = std::move(done)]() mutable {
+      StepBuffer* const to = buffer.get();
       to->PutAsync(
           std::move(record), /*timeout_millis=*/0, ctx->cancellation_manager(),
           [ctx, run = std::move(run), of_stage, buffer = std::move(buffer),
@@ -96,7 +92,12 @@ class StepBufferPutOp : public AsyncOpKernel {
             done();
           },
           of_stage);
-    });
+    };
+    if (of_stage != nullptr) {
+      of_stage->PutInTurn(std::move(put));
+    } else {
+      put();
+    }
   }
 
  private:
@@ -113,19 +114,6 @@ class StepBufferPutOp : public AsyncOpKernel {
       }
     }
     return delivers ? delivery->Deliver(*ctx, record) : OkStatus();
-  }
-};
-
-class StepBufferEndReadsOp : public OpKernel {
- public:
-  using OpKernel::OpKernel;
-
-  void Compute(OpKernelContext* ctx) override {
-    const StatusOr<BufferRef> buffer = BufferOf(ctx);
-    OP_REQUIRES_OK(ctx, buffer.status());
-    const auto run = StagedRun::Find(ctx->cancellation_manager());
-    if (run == nullptr || run->stage() != buffer->get()) return;
-    (*buffer)->order()->EndReads(run->producer().number);
   }
 };
 
@@ -227,8 +215,6 @@ class StepBufferTakeOp : public AsyncOpKernel {
 
 REGISTER_KERNEL_BUILDER(Name(kStepBufferOp).Device(DEVICE_CPU), StepBufferOp);
 REGISTER_KERNEL_BUILDER(Name(kStepPutOp).Device(DEVICE_CPU), StepBufferPutOp);
-REGISTER_KERNEL_BUILDER(Name(kStepEndReadsOp).Device(DEVICE_CPU),
-                        StepBufferEndReadsOp);
 REGISTER_KERNEL_BUILDER(Name(kStepTakeOp).Device(DEVICE_CPU), StepBufferTakeOp);
 REGISTER_KERNEL_BUILDER(
     Name(kStepTakeOp).Device(DEVICE_GPU).HostMemory("buffer"),

@@ -42,16 +42,6 @@ buffer: The handle of the buffer.
 values: The record.
 )doc");
 
-REGISTER_OP("StepBufferEndReads")
-    .Input("buffer: resource")
-    .SetIsStateful()
-    .SetShapeFn(shape_inference::NoOutputs)
-    .Doc(R"doc(
-Says that the run of a stage reads and draws no more: another may begin.
-
-buffer: The handle of the buffer.
-)doc");
-
 REGISTER_OP("StepBufferTake")
     .Input("buffer: resource")
     .Output("values: dtypes")

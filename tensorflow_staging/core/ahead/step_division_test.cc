@@ -90,8 +90,7 @@ TEST(StepDivisionTest, AStepBecomesTwoFunctions) {
   EXPECT_EQ(NodesOf(Find(division, division.ahead)),
             (Strings{"hash = StringToHashBucketFast(next:components:0,)",
                      "next = IteratorGetNext(iterator,)",
-                     "staging_end_reads = StepBufferEndReads(staging_buffer,"
-                     "^next,)",
+                     "staging_end_reads = StagedRunEndReads(^next,)",
                      "staging_put = StepBufferPut(staging_buffer,hash:output:0,"
                      "^next,)"}));
   EXPECT_EQ(NodesOf(Find(division, division.rest)),
@@ -175,7 +174,7 @@ TEST(StepDivisionTest, SeveralReadsMakeOneRecord) {
   const Strings ahead = NodesOf(Find(division, division.ahead));
   EXPECT_EQ(ahead.size(), 7);
   EXPECT_EQ(std::count(ahead.begin(), ahead.end(),
-                       "staging_end_reads = StepBufferEndReads(staging_buffer,"
+                       "staging_end_reads = StagedRunEndReads("
                        "^next,^other,^second,)"),
             1);
   EXPECT_EQ(std::count(ahead.begin(), ahead.end(),

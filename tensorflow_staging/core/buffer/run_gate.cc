@@ -54,7 +54,8 @@ void RunGate::Leave(RunEnd end, DueCallbacks* due) {
   failed_.pop_front();
 }
 
-bool RunGate::IsActive(ProducerId producer) const {
+bool RunGate::IsEarlierActive(ProducerId producer) const {
+  if (producer.is_ordered) return false;
   const auto active = active_by_source_.find(producer.source);
   return active != active_by_source_.end() && active->second > 0;
 }
@@ -63,8 +64,10 @@ void RunGate::PassFailed(ProducerId producer,
                          const std::shared_ptr<ReadSet>& reads,
                          DueCallbacks* due) {
   for (Failed& failed : failed_) {
-    if (!failed.is_open() || failed.is_end_of_data ||
-        failed.producer.number != producer.number ||
+    const bool is_of_same =
+        producer.is_ordered ? failed.producer.source == producer.source
+                            : failed.producer.number == producer.number;
+    if (!failed.is_open() || failed.is_end_of_data || !is_of_same ||
         (!producer.is_known() && !failed.reads->empty() &&
          !failed.reads->IsBefore(*reads))) {
       continue;
@@ -99,7 +102,7 @@ std::optional<RunGate::Report> RunGate::TakeReportOf(ProducerId producer) {
       });
   if (failed == failed_.rend()) return Report{nullptr, producer};
   if (!failed->is_open()) return std::nullopt;
-  return Report{std::exchange(failed->reads, nullptr), producer};
+  return Report{std::exchange(failed->reads, nullptr), failed->producer};
 }
 
 std::optional<RunGate::Report> RunGate::TakeReportOfAny(const Status& cause) {

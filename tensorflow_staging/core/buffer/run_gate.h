@@ -43,15 +43,17 @@ class RunGate {
 
   // How many runs have been admitted and have not ended.
   int64_t active() const { return active_; }
-  // Whether a run of its source has not ended.
-  bool IsActive(ProducerId producer) const;
+  // Whether a run of its source has not ended that may have begun before the last
+  // one of the producer.
+  bool IsEarlierActive(ProducerId producer) const;
   // Whether a run has ever been admitted: then others may follow.
   bool has_producers() const { return !active_by_source_.empty(); }
 
   // A run of `producer` has put a record, or has ended the stage, with what `reads`
   // has read. The failed runs of the producer before it have been ignored: the step
-  // that gets what this one has made uses what they have read, too. Of a producer
-  // that is not told apart from others, these are all that have read before it.
+  // that gets what this one has made uses what they have read, too. Of producers that
+  // keep an order, these are all of the source that have failed, and of a producer
+  // that is not told apart from others, all that have read before it.
   void PassFailed(ProducerId producer, const std::shared_ptr<ReadSet>& reads,
                   DueCallbacks* due);
 

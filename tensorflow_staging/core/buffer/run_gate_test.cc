@@ -58,15 +58,15 @@ TEST_F(RunGateTest, ARunThatWaitsIsAdmittedOrEnds) {
   EXPECT_FALSE(gate_.has_producers());
   gate_.AdmitWaiting(&due_);
   EXPECT_EQ(gate_.active(), 1);
-  EXPECT_TRUE(gate_.IsActive(7));
-  EXPECT_FALSE(gate_.IsActive(8));
+  EXPECT_TRUE(gate_.IsEarlierActive(7));
+  EXPECT_FALSE(gate_.IsEarlierActive(8));
   gate_.waiting().Add(2, {[&](const Status& status) { second = status; }, 7});
   gate_.EndWaiting(errors::Cancelled("end"), &due_);
   RunDue();
   EXPECT_EQ(first, OkStatus());
   EXPECT_TRUE(errors::IsCancelled(second));
   gate_.Leave({/*producer=*/7, std::make_shared<ReadSet>()}, &due_);
-  EXPECT_FALSE(gate_.IsActive(7));
+  EXPECT_FALSE(gate_.IsEarlierActive(7));
   EXPECT_TRUE(gate_.has_producers());
 }
 

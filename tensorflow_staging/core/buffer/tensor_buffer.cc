@@ -491,7 +491,7 @@ void TensorBuffer::CancelTakes(DueCallbacks* due) {
 bool TensorBuffer::HasEnded() const {
   if (cancelled_ || gate_.active() == 0) return true;
   return !errors::IsOutOfRange(end_status_) && end_producer_.has_value() &&
-         !gate_.IsActive(*end_producer_);
+         !gate_.IsEarlierActive(*end_producer_);
 }
 
 bool TensorBuffer::StartWatch(uint64_t id, CancellationManager* cancellation,

@@ -280,7 +280,7 @@ TEST(TensorBufferSourcesTest, ARecordThatIsStaleWhenItIsPutIsGivenToNoTake) {
   EXPECT_EQ(iterator.Read(*run), 0);
   TakeResult take;
   buffer->TakeAsync(nullptr, take.Callback());
-  run->Abandon();
+  GiveBack(run->reads());
   EXPECT_EQ(Put(run.get(), 0), OkStatus());
   EXPECT_FALSE(take.done());
   EXPECT_EQ(buffer->GetStats().discarded(), 1);

@@ -19,6 +19,8 @@ struct BufferSettings {
   // How many milliseconds a put waits for room before it drops its record;
   // 0 sets no limit.
   int64_t timeout_millis = kDefaultTimeoutMillis;
+  // Whether several producers make its records, in order (kIsOrderedAttr).
+  bool is_ordered = false;
   // The GPU stream that the region asks for; 0 asks for none.
   int64_t stream_id = 0;
 };

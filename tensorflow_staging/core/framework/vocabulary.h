@@ -25,6 +25,9 @@ inline constexpr const char* kBufferOps[] = {kPutOp,    kTakeOp,   kCancelOp,
                                              kResumeOp, kCloseOp,  kSizeOp,
                                              kStatsOp,  kDiscardOp};
 
+// What a staged run does when it reads and draws no more.
+inline constexpr char kEndReadsOp[] = "StagedRunEndReads";
+
 // The stand-in of a node that has several outputs, or an output that no record
 // carries.
 inline constexpr char kStagedNodeOp[] = "StagedNode";
@@ -41,6 +44,10 @@ inline constexpr char kTimeoutMillisAttr[] = "timeout_millis";
 // Which inputs a Put on an accelerator copies there from the host; set after
 // placement.
 inline constexpr char kCopiedInputsAttr[] = "_staging_copied_inputs";
+
+// Whether several producers make the records of a Put, in order: then the graph of
+// their runs says when they read no more.
+inline constexpr char kIsOrderedAttr[] = "_staging_is_ordered";
 
 // Whether a Put waits until its stream has computed the record, because a Take
 // is on another stream of the GPU; and the device of the Puts from which a Take

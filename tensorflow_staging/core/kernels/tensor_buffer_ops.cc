@@ -151,14 +151,22 @@ class TensorBufferPutOp : public AsyncBufferKernel {
   void Put(OpKernelContext* ctx, TensorBuffer* buffer,
            TensorBuffer::Record record, const std::shared_ptr<StagedRun>& run,
            StagedRun* of_stage, DoneCallback done) const {
-    buffer->PutAsync(
-        std::move(record), timeout_millis_, ctx->cancellation_manager(),
-        [ctx, run, of_stage, done = std::move(done)](const Status& status) {
-          if (status.ok() && of_stage != nullptr) of_stage->NotePut();
-          ctx->SetStatus(status);
-          done();
-        },
-        of_stage);
+    auto put = [this, ctx, buffer, run, of_stage, record = std::move(record),
+                done = std::move(done)]() mutable {
+      buffer->PutAsync(
+          std::move(record), timeout_millis_, ctx->cancellation_manager(),
+          [ctx, run, of_stage, done = std::move(done)](const Status& status) {
+            if (status.ok() && of_stage != nullptr) of_stage->NotePut();
+            ctx->SetStatus(status);
+            done();
+          },
+          of_stage);
+    };
+    if (of_stage != nullptr) {
+      of_stage->PutInTurn(std::move(put));
+    } else {
+      put();
+    }
   }
 
   const bool on_cpu_;

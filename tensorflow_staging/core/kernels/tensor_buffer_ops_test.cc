@@ -232,7 +232,7 @@ TEST(TensorBufferKernelsTest, ATakeOfAStaleRunFailsAndGivesBackTheRecord) {
   TestIterator iterator;
   PutNext(&session, &iterator);
   const std::shared_ptr<StagedRun> run = BeginRun(&session);
-  run->Abandon();
+  GiveBack(run->reads());
   {
     const ScopedStagedCall call(Of(run));
     const Status status = session.TakeStatus();

@@ -3,14 +3,10 @@
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 
 #include <functional>
-#include <set>
 #include <utility>
 
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
-#include "tensorflow/core/platform/strcat.h"
-#include "tensorflow_staging/core/framework/thread_name.h"
-#include "tensorflow_staging/core/runner/producer.h"
 
 namespace tensorflow {
 namespace staging {
@@ -52,11 +48,15 @@ Status CheckOptions(const PrefetchRunnerOptions& options) {
   return OkStatus();
 }
 
-// How many different ops the producers run.
-size_t NumSources(const PrefetchRunnerOptions& options) {
-  return std::set<std::string>(options.fetch_ops().begin(),
-                               options.fetch_ops().end())
-      .size();
+ProducersOptions OptionsOfProducers(const PrefetchRunnerOptions& options,
+                                    std::function<void()> on_last_left) {
+  ProducersOptions producers;
+  producers.stage = options.name();
+  producers.sources = {options.fetch_ops().begin(), options.fetch_ops().end()};
+  producers.any_order = options.any_order();
+  producers.tuning = std::make_shared<StageTuning>(options.tune_threads());
+  producers.on_last_left = std::move(on_last_left);
+  return producers;
 }
 
 }  // namespace
@@ -81,16 +81,13 @@ PrefetchRunner::PrefetchRunner(std::shared_ptr<Session> session,
                                const PrefetchRunnerOptions& options)
     : session_(std::move(session)),
       options_(options),
-      team_(NumSources(options)) {
-  if (options.tune_threads()) {
-    tuning_.emplace();
-  }
-}
+      producers_(std::make_shared<Producers>(
+          OptionsOfProducers(options, [this] { Leave(); }), &runs_)) {}
 
 Status PrefetchRunner::Start() {
   {
     mutex_lock l(mu_);
-    if (team_.stopped() || session_gone_) return StoppedStatus();
+    if (producers_->stopped() || session_gone_) return StoppedStatus();
     if (started_) {
       return errors::FailedPrecondition("The runner of stage '",
                                         options_.name(),
@@ -100,7 +97,7 @@ Status PrefetchRunner::Start() {
     ++inside_;
   }
   const Status status = Open();
-  if (!status.ok()) team_.Stop();
+  if (!status.ok()) producers_->Stop();
   Leave();
   return status;
 }
@@ -108,68 +105,28 @@ Status PrefetchRunner::Start() {
 Status PrefetchRunner::Open() {
   TF_RETURN_IF_ERROR(runs_.Describe(session_.get(), options_));
   // The producers prepare their runs, which takes the longest, meanwhile.
-  StartThreads(options_.fetch_ops_size());
+  {
+    mutex_lock l(mu_);
+    ++inside_;
+  }
+  if (!producers_->Start()) Leave();
   TF_RETURN_IF_ERROR(runs_.PrepareControlOps());
   {
     mutex_lock l(mu_);
     prepared_ = true;
   }
   TF_RETURN_IF_ERROR(runs_.Resume());
-  if (team_.SetActive(options_.fetch_ops_size())) return OkStatus();
+  if (producers_->Begin()) return OkStatus();
   // Stop may have cancelled the buffer before Resume opened it.
   CancelBuffer();
   return StoppedStatus();
 }
 
-void PrefetchRunner::StartThreads(int count) {
-  mutex_lock l(mu_);
-  if (team_.stopped()) return;
-  for (int i = threads_.size(); i < count; ++i) {
-    ++inside_;
-    team_.Join();
-    threads_.emplace_back(Env::Default()->StartThread(
-        ThreadOptions(), strings::StrCat(options_.name(), "_prefetch_", i),
-        [runner = shared_from_this(), i]() { runner->Work(i); }));
-  }
-}
-
-void PrefetchRunner::Work(int index) {
-  const ScopedStageThread thread(options_.name());
-  std::function<void()> on_record;
-  if (index == 0 && tuning_.has_value()) on_record = [this] { TuneThreads(); };
-  Producer(index, options_, &runs_, &team_, std::move(on_record)).Work();
-  team_.Leave();
-  // From here on the session may be destroyed.
-  Leave();
-}
-
-void PrefetchRunner::TuneThreads() {
-  const bool changes =
-      tuning_->OnRecord(std::chrono::steady_clock::now(), team_.records(),
-                        [this](TuningPeriods::Totals* totals) {
-                          BufferStats stats;
-                          TF_RETURN_IF_ERROR(runs_.ReadStats(&stats));
-                          *totals = TuningPeriods::TotalsOf(stats);
-                          return OkStatus();
-                        });
-  const int threads = tuning_->producers();
-  if (changes) {
-    StartThreads(threads);
-    team_.SetActive(threads);
-  } else if (tuning_->settled() && threads != reported_threads_) {
-    reported_threads_ = threads;
-    LOG(INFO) << "Stage '" << options_.name() << "' has settled on " << threads
-              << " producer" << (threads == 1 ? "" : "s") << " (of up to "
-              << TuningPeriods::MostProducers() << ").";
-  }
-}
-
 bool PrefetchRunner::Stop() {
   // 1. Ask the threads to leave. Cancel the buffer only once, because another
   //    runner may use it later.
-  if (team_.Stop()) CancelBuffer();
+  if (producers_->Stop()) CancelBuffer();
   // 2. Wait until they have left.
-  std::vector<std::unique_ptr<Thread>> threads;
   std::shared_ptr<Session> session;
   {
     mutex_lock l(mu_);
@@ -183,7 +140,6 @@ bool PrefetchRunner::Stop() {
       stop_gave_up_ = true;
       return false;
     }
-    threads.swap(threads_);
     prepared_ = false;
     if (!session_gone_) session.swap(session_);
     if (session != nullptr) ++inside_;
@@ -191,7 +147,7 @@ bool PrefetchRunner::Stop() {
   // 3. Clean up, unless the closing session or another Stop does. Release the
   //    session last: this may be its last reference, and its destructor waits
   //    until inside_ is 0.
-  threads.clear();
+  producers_->Join();
   runs_.RetireThreads();
   if (session != nullptr) {
     runs_.Release();
@@ -204,7 +160,7 @@ void PrefetchRunner::OnSessionClosing() {
   // 1. Ask the threads to leave, as Stop does. Another thread may be in Stop
   //    without having cancelled the buffer yet; in a closing session, it does
   //    no harm to cancel twice.
-  team_.Stop();
+  producers_->Stop();
   CancelBuffer();
   // 2. Prevent further use of the session, and wait until inside_ is 0. If this
   //    object shares ownership of the session, do not wait long: the threads
@@ -230,31 +186,29 @@ void PrefetchRunner::OnSessionClosing() {
 }
 
 void PrefetchRunner::JoinAndReleaseSession() {
-  std::vector<std::unique_ptr<Thread>> threads;
   {
     mutex_lock l(mu_);
     while (inside_ > 0) nobody_inside_.Wait(&mu_);
-    threads.swap(threads_);
   }
   // The session goes last: this may be its last reference.
-  threads.clear();
+  producers_->Join();
   runs_.RetireThreads();
   session_.reset();
 }
 
 PrefetchRunner::Stats PrefetchRunner::GetStats() const {
   Stats stats;
-  static_cast<ProducerTeam::Counts&>(stats) = team_.GetCounts();
+  static_cast<ProducerTeam::Counts&>(stats) = producers_->GetCounts();
   stats.name = options_.name();
-  stats.tunes_threads = tuning_.has_value();
-  stats.threads_settled = tuning_.has_value() && tuning_->settled();
+  stats.tunes_threads = producers_->tuning().tunes_threads();
+  stats.threads_settled = producers_->tuning().settled();
   return stats;
 }
 
 Status PrefetchRunner::ReadBuffer(BufferStats* stats) {
   {
     mutex_lock l(mu_);
-    if (!prepared_ || team_.stopped() || session_gone_) {
+    if (!prepared_ || producers_->stopped() || session_gone_) {
       return errors::FailedPrecondition("Stage '", options_.name(),
                                         "' is not running.");
     }

@@ -5,33 +5,28 @@
 
 #include <chrono>  // NOLINT
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
-#include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/macros.h"
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/framework/steady_condition.h"
+#include "tensorflow_staging/core/producers/producers.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/runner/prepared_runs.h"
-#include "tensorflow_staging/core/runner/producer_team.h"
-#include "tensorflow_staging/core/runner/tuning_periods.h"
 #include "tensorflow_staging/core/runtime/session_observers.h"
 
 namespace tensorflow {
 namespace staging {
 
-// Runs a region ahead of the training step: one producer for each entry of
-// fetch_ops runs its op in the session again and again, until the data ends, an
-// error occurs, the runner is stopped or the session closes. An entry may also
-// be the name of a bool tensor behind an op: the producer fetches it, which runs
+// Runs a region ahead of the training step: one producer (producers/producer.h) for
+// each entry of fetch_ops runs its op in the session again and again, until the data
+// ends, an error occurs, the runner is stopped or the session closes. An entry may
+// also be the name of a bool tensor behind an op: the producer fetches it, which runs
 // the op, and a run that succeeds without yielding it has put no record.
-// run_outcomes.h says what each outcome of a run leads to.
 //
 // The step reports the cause that ended the stage after the records that have
 // been put, whatever the other producers are waiting for. The producers of a
@@ -46,9 +41,9 @@ namespace staging {
 // run that cannot be cancelled keeps it alive until that run ends. For any other
 // kind of session, stop the runner before the session is closed.
 //
-// Each function holds an inside_ count while it uses the session; a producer
-// holds one during its whole life. Once session_gone_ is set, nothing acquires
-// a count, and the closing session waits until inside_ is 0.
+// Each function holds an inside_ count while it uses the session; the producers
+// hold one until the last of them has left. Once session_gone_ is set, nothing
+// acquires a count, and the closing session waits until inside_ is 0.
 //
 // Thread-safe. Holds no lock during calls to the session.
 class PrefetchRunner : public std::enable_shared_from_this<PrefetchRunner> {
@@ -63,9 +58,9 @@ class PrefetchRunner : public std::enable_shared_from_this<PrefetchRunner> {
   // Creates a runner. Returns INVALID_ARGUMENT, with the name of the option, if
   // a required option is empty.
   //
-  // The end of the last reference that comes from `*runner` stops the runner.
-  // Its threads and the session's observer share ownership, so that a thread
-  // that Stop left behind keeps it alive until the thread is joined.
+  // The end of the last reference that comes from `*runner` stops the runner. The
+  // session's observer shares ownership, and so keeps it alive until a thread that
+  // Stop left behind is joined.
   //
   // Shares ownership of `session` until it closes or the runner has stopped.
   // `session` must be the session that does the work. A wrapper that holds a
@@ -102,13 +97,6 @@ class PrefetchRunner : public std::enable_shared_from_this<PrefetchRunner> {
   // Starts the threads, and lets the producers work once the buffer is open. The
   // caller holds an inside_ count.
   Status Open() TF_LOCKS_EXCLUDED(mu_);
-  // Starts threads until there are `count`, unless the runner is being stopped.
-  void StartThreads(int count) TF_LOCKS_EXCLUDED(mu_);
-  // The body of thread `index`.
-  void Work(int index) TF_LOCKS_EXCLUDED(mu_);
-  // Adapts the number of producers, in thread 0 after a record.
-  void TuneThreads() TF_LOCKS_EXCLUDED(mu_);
-
   // Ends the threads because the session is closing, and releases the session.
   void OnSessionClosing() TF_LOCKS_EXCLUDED(mu_);
   // Ends OnSessionClosing: waits until inside_ is 0, joins the threads, and
@@ -132,10 +120,7 @@ class PrefetchRunner : public std::enable_shared_from_this<PrefetchRunner> {
   const PrefetchRunnerOptions options_;
   // Start describes them before it starts the threads; others check prepared_.
   PreparedRuns runs_;
-  ProducerTeam team_;
-  // Of thread 0. Nothing if the number of producers is fixed.
-  std::optional<TuningPeriods> tuning_;
-  int reported_threads_ = 0;
+  const std::shared_ptr<Producers> producers_;
 
   mutable mutex mu_;
   // inside_ is 0.
@@ -148,7 +133,6 @@ class PrefetchRunner : public std::enable_shared_from_this<PrefetchRunner> {
   // Whether the control ops of runs_ are prepared and not yet released.
   bool prepared_ TF_GUARDED_BY(mu_) = false;
   int inside_ TF_GUARDED_BY(mu_) = 0;
-  std::vector<std::unique_ptr<Thread>> threads_ TF_GUARDED_BY(mu_);
 
   TF_DISALLOW_COPY_AND_ASSIGN(PrefetchRunner);
 };

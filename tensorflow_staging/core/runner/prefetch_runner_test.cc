@@ -164,6 +164,7 @@ TEST(PrefetchRunnerTest, TheCauseWaitsForAnEarlierRecordOfItsSource) {
   StageConfig config;
   config.num_threads = 2;
   RunnerSession session(config);
+  session.options()->set_any_order(true);
   auto runner = session.StartRunner();
   std::vector<int64_t> values;
   const Status status = session.TakeAll(&values);
@@ -700,6 +701,8 @@ class TunedThreadsTest : public ::testing::Test {
     auto micros = std::make_shared<std::atomic<int>>(5000);
     Sources::Get()->Set(kSource, SlowCountingTo(kRecords, micros));
     session_.options()->set_tune_threads(true);
+    // The source does not say when it has been read.
+    session_.options()->set_any_order(true);
     runner_ = session_.StartRunner();
     EXPECT_EQ(Threads(), 1);
     // The step waits, and a second producer helps.

@@ -47,18 +47,6 @@ bool IsDeadFetch(const CallableOptions& options, const Status& status,
          absl::StrContains(status.message(), "was not valid");
 }
 
-// Of a run that succeeded without putting a record. Ends the stage, also if a
-// run may fail with the same type of error: the step would silently skip a
-// record, or wait for ever.
-Status NoRecordStatus() {
-  return errors::InvalidArgument(
-      "The run put no record, because a tensor of the record has no value: it "
-      "belongs to a branch that was not chosen. If it does not, TensorFlow's "
-      "optimizers can cause this for conditionals of version 1 within each "
-      "other: set graph_options.rewrite_options.disable_meta_optimizer, or "
-      "call tf.enable_control_flow_v2().");
-}
-
 Status UsesSessionThreads(const RunOptions& options, bool* uses) {
   RunFields fields;
   TF_RETURN_IF_ERROR(DecodeRunFields(options, &fields));
@@ -166,10 +154,10 @@ Status PreparedRuns::Prepare(Callable* callable) {
   return callable->status;
 }
 
-Status PreparedRuns::Close(int source, uint64_t producer, const Status& cause) {
+Status PreparedRuns::Close(int source, uint64_t number, const Status& cause) {
   // The op does not say who reports.
   if (const auto stage = FindStage()) {
-    stage->Close(cause, IdOf(*producer_of_[source], producer));
+    stage->Close(cause, IdOf(source, number));
     return OkStatus();
   }
   return RunOp(&close_, {Tensor(static_cast<int32>(cause.raw_code())),
@@ -183,7 +171,7 @@ Status PreparedRuns::ReadStats(BufferStats* stats) {
   }
   TF_RETURN_IF_ERROR(Prepare(&stats_));
   std::vector<Tensor> fetched;
-  TF_RETURN_IF_ERROR(Run(&stats_, {}, &fetched));
+  TF_RETURN_IF_ERROR(Call(&stats_, {}, &fetched));
   if (fetched.size() != 1 || fetched[0].dtype() != DT_STRING ||
       fetched[0].NumElements() != 1 ||
       !stats->ParseFromString(std::string(fetched[0].flat<tstring>()(0)))) {
@@ -217,40 +205,17 @@ Status PreparedRuns::Cancel() {
   return RunOp(&cancel_, {});
 }
 
-RunOutcome PreparedRuns::ProduceRecord(int source, uint64_t number,
-                                       Status* status, int64_t* micros) {
+Status PreparedRuns::Run(int source, const std::shared_ptr<StagedRun>& run,
+                         bool* has_put) {
   Callable* const producer = producer_of_[source];
-  std::shared_ptr<StagedRun> run;
-  if (core::RefCountPtr<Stage> stage = FindStage()) {
-    run =
-        std::make_shared<StagedRun>(std::move(stage), IdOf(*producer, number));
-    *status = run->AwaitAdmission(/*cancellation=*/nullptr);
-    if (!status->ok()) return OutcomeOf(*options_, *status);
-  }
-  bool has_put = false;
-  const auto began = std::chrono::steady_clock::now();
-  *status = RunRegion(producer, run, &has_put);
-  *micros = std::chrono::duration_cast<std::chrono::microseconds>(
-                std::chrono::steady_clock::now() - began)
-                .count();
-  if (run != nullptr && run->End(*status)) return RunOutcome::kStale;
-  if (!status->ok()) return OutcomeOf(*options_, *status);
-  if (has_put) return RunOutcome::kRecord;
-  *status = NoRecordStatus();
-  return RunOutcome::kFailed;
-}
-
-Status PreparedRuns::RunRegion(Callable* producer,
-                               const std::shared_ptr<StagedRun>& run,
-                               bool* has_put) {
   StagedCall call;
   call.run = run;
   call.timeout_millis = producer->options.run_options().timeout_in_ms();
   call.runs_in_caller = true;
   std::vector<Tensor> feeds;
-  if (HasFeeds()) TF_RETURN_IF_ERROR(Run(&feeds_, {}, &feeds, call));
+  if (HasFeeds()) TF_RETURN_IF_ERROR(Call(&feeds_, {}, &feeds, call));
   std::vector<Tensor> done;
-  const Status status = Run(producer, feeds, &done, std::move(call));
+  const Status status = Call(producer, feeds, &done, std::move(call));
   *has_put = !IsDeadFetch(producer->options, status, done);
   return *has_put ? status : OkStatus();
 }
@@ -273,8 +238,8 @@ void PreparedRuns::RetireThreads() {
   }
 }
 
-Status PreparedRuns::Run(Callable* callable, const std::vector<Tensor>& feeds,
-                         std::vector<Tensor>* fetches, StagedCall call) {
+Status PreparedRuns::Call(Callable* callable, const std::vector<Tensor>& feeds,
+                          std::vector<Tensor>* fetches, StagedCall call) {
   if (callable->threads.has_value()) call.threads = &*callable->threads;
   const ScopedStagedCall scope(std::move(call));
   // The runner does not read the metadata, but a session writes to it if the
@@ -291,10 +256,10 @@ Status PreparedRuns::Run(Callable* callable, const std::vector<Tensor>& feeds,
 Status PreparedRuns::RunOp(Callable* callable,
                            const std::vector<Tensor>& feeds) {
   std::vector<Tensor> nothing;
-  const Status status = Run(callable, feeds, &nothing);
+  const Status status = Call(callable, feeds, &nothing);
   // A second run says which of the two it was: a session that the program has
   // closed knows it before it asks the server.
-  return IsUnknownToServer(status) ? Run(callable, feeds, &nothing) : status;
+  return IsUnknownToServer(status) ? Call(callable, feeds, &nothing) : status;
 }
 
 }  // namespace staging

@@ -19,6 +19,7 @@
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/public/session.h"
+#include "tensorflow_staging/core/producers/region_runs.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/runner/run_outcomes.h"
@@ -44,7 +45,7 @@ namespace staging {
 // method, PrepareControlOps with any but PrepareProducer, nor RetireThreads
 // with a run of a producer; the other methods may run concurrently with each
 // other.
-class PreparedRuns {
+class PreparedRuns : public RegionRuns {
  public:
   PreparedRuns() = default;
 
@@ -59,7 +60,7 @@ class PreparedRuns {
   // Prepares the runs of a producer of fetch_ops[source]. In a large graph this
   // takes as long as a session's first step takes to begin, so each producer
   // does it in its own thread, while the session prepares the step.
-  Status PrepareProducer(int source);
+  Status PrepareProducer(int source) override;
 
   // Opens the buffer.
   Status Resume();
@@ -68,24 +69,21 @@ class PreparedRuns {
   // a change of their source.
   Status Cancel();
 
-  // Closes the buffer with the cause with which a run of fetch_ops[source] has ended
-  // the stage; OK at the end of the data. `producer` is that of ProduceRecord.
-  Status Close(int source, uint64_t producer, const Status& cause);
+  // Returns UNIMPLEMENTED if the graph of the stage has no op for that: an earlier
+  // version has written it.
+  Status ReadStats(BufferStats* stats) override;
 
-  // Reads the statistics of the buffer. Returns UNIMPLEMENTED if the graph of
-  // the stage has no op for that: an earlier version has written it.
-  Status ReadStats(BufferStats* stats);
-
-  // Runs fetch_ops[source] once, for a producer that has been prepared, after
-  // waiting until the stage admits the run. Sets `*status` to the error of a run
-  // that put no record, and `*micros` to how long the region ran, with the
-  // put's wait for room but without the wait for the stage.
-  // `producer` tells the producers of the process apart.
-  RunOutcome ProduceRecord(int source, uint64_t producer, Status* status,
-                           int64_t* micros);
-
-  // Whether a run waits for its stage before it begins.
-  bool AwaitsStage() const { return FindStage() != nullptr; }
+  core::RefCountPtr<Stage> FindStage() const override TF_LOCKS_EXCLUDED(mu_);
+  // Producers of one op have one source.
+  ProducerId IdOf(int source, uint64_t number) const override {
+    return {reinterpret_cast<std::uintptr_t>(producer_of_[source]), number};
+  }
+  Status Run(int source, const std::shared_ptr<StagedRun>& run,
+             bool* has_put) override;
+  RunOutcome OutcomeOf(const Status& error) const override {
+    return staging::OutcomeOf(*options_, error);
+  }
+  Status Close(int source, uint64_t number, const Status& cause) override;
 
   // Releases the callables.
   void Release();
@@ -110,18 +108,9 @@ class PreparedRuns {
   Status DescribeProducers();
   Status Prepare(Callable* callable);
   bool HasFeeds() const { return feeds_.options.fetch_size() > 0; }
-  core::RefCountPtr<Stage> FindStage() const TF_LOCKS_EXCLUDED(mu_);
-  // Producers of one op have one source.
-  static ProducerId IdOf(const Callable& source, uint64_t producer) {
-    return {reinterpret_cast<std::uintptr_t>(&source), producer};
-  }
-  // Runs the region as `run`, which is null in a distributed session. Sets
-  // `*has_put` unless it returns an error.
-  Status RunRegion(Callable* producer, const std::shared_ptr<StagedRun>& run,
-                   bool* has_put);
   // Runs a callable that has been prepared.
-  Status Run(Callable* callable, const std::vector<Tensor>& feeds,
-             std::vector<Tensor>* fetches, StagedCall call = {});
+  Status Call(Callable* callable, const std::vector<Tensor>& feeds,
+              std::vector<Tensor>* fetches, StagedCall call = {});
   // Runs one that has no fetches.
   Status RunOp(Callable* callable, const std::vector<Tensor>& feeds);
 

@@ -23,6 +23,7 @@
 #include "tensorflow_staging/core/graph/rewrite/late_iterator_readers.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_alignment.h"
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
+#include "tensorflow_staging/core/graph/run/end_of_reads.h"
 #include "tensorflow_staging/core/graph/run/iterator_readers_of_run.h"
 #include "tensorflow_staging/core/records/kernel_stream.h"
 #include "tensorflow_staging/core/smart_stage/graph_history.h"
@@ -180,13 +181,14 @@ Status DeliverRecords(const GraphOptimizationPassOptions& options,
 
 // Runs on the graph of each run. Rejects a run that would read an
 // iterator beside a stage, and marks the buffers that the run uses.
-// Once a buffer has been used, the regions no longer change.
-Status CheckRun(const GraphOptimizationPassOptions& options, Graph* graph) {
+// Once a buffer has been used, the regions no longer change. A run of one of several
+// producers says when it reads no more.
+Status PrepareRun(const GraphOptimizationPassOptions& options, Graph* graph) {
   if (options.device_set == nullptr) return OkStatus();
   TF_RETURN_IF_ERROR(CheckNoSourceReadsBeside(*graph));
   TF_RETURN_IF_ERROR(CheckFeedsAreNotDrawnAgain(*graph));
   GraphHistory::MarkBuffersUsed(*graph, *options.device_set);
-  return OkStatus();
+  return AddEndOfReads(graph);
 }
 
 // Before functional control flow is lowered (10): a control flow op can be
@@ -196,7 +198,7 @@ REGISTER_OPTIMIZATION(OptimizationPassRegistry::PRE_PLACEMENT, 5,
 REGISTER_OPTIMIZATION(OptimizationPassRegistry::POST_PLACEMENT, 5,
                       GraphPass<DeliverRecords>);
 REGISTER_OPTIMIZATION(OptimizationPassRegistry::POST_REWRITE_FOR_EXEC, 5,
-                      GraphPass<CheckRun>);
+                      GraphPass<PrepareRun>);
 
 }  // namespace
 }  // namespace staging

@@ -98,6 +98,12 @@ Status CheckStream(const SmartStageOptions& options,
   return OkStatus();
 }
 
+// Whether several producers make records in the order of one.
+bool MakesRecordsInOrder(const SmartStageSettings& settings) {
+  return (settings.tune_threads || settings.num_threads > 1) &&
+         !settings.runner.any_order();
+}
+
 // Reads the settings of SmartStage itself.
 Status ReadSmartStage(const SmartStageOptions& options,
                       const ConfigProto& config, SmartStageSettings* settings) {
@@ -138,6 +144,7 @@ Status ReadSmartStage(const SmartStageOptions& options,
   if (!options.has_runner_options()) {
     settings->runner.add_closed_exceptions(error::OUT_OF_RANGE);
   }
+  settings->buffer.is_ordered = MakesRecordsInOrder(*settings);
   return OkStatus();
 }
 
@@ -198,6 +205,7 @@ SmartStageSettings SettingsOfLookups(const SmartStageSettings& settings) {
   lookups.buffer.capacity = settings.async_embedding.capacity;
   lookups.num_threads = settings.async_embedding.num_threads;
   lookups.runner = settings.async_embedding.runner;
+  lookups.buffer.is_ordered = MakesRecordsInOrder(lookups);
   return lookups;
 }
 

@@ -26,13 +26,17 @@ namespace staging {
 struct ProducerId {
   ProducerId(uint64_t number = 0)  // NOLINT(runtime/explicit)
       : source(number), number(number) {}
-  ProducerId(uint64_t source, uint64_t number)
-      : source(source), number(number) {}
+  ProducerId(uint64_t source, uint64_t number, bool is_ordered = false)
+      : source(source), number(number), is_ordered(is_ordered) {}
 
   bool is_known() const { return number != 0; }
 
   uint64_t source;
   uint64_t number;
+  // Whether the producers of the source make their records, and fail, in the order of
+  // their runs (run_order.h): what one of them does comes after all that the others
+  // have done before it.
+  bool is_ordered = false;
 };
 
 // What a staged run leaves behind.

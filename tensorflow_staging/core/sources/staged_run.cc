@@ -27,12 +27,16 @@ constexpr std::chrono::milliseconds kMostWait(2000);
 
 }  // namespace
 
-StagedRun::StagedRun(core::RefCountPtr<Stage> stage, ProducerId producer)
+StagedRun::StagedRun(core::RefCountPtr<Stage> stage, ProducerId producer,
+                     std::shared_ptr<RunOrder> order)
     : stage_(std::move(stage)),
-      producer_(producer),
+      producer_{producer.source, producer.number, order != nullptr},
+      order_(std::move(order)),
       discards_(stage_->discards()),
       reads_(std::make_shared<ReadSet>(core::WeakPtr<Stage>(stage_.get()))),
-      is_admitted_(stage_->BeginRun(producer)) {}
+      is_admitted_(stage_->BeginRun(producer_)) {
+  if (order_ != nullptr) order_->SetReads(producer_.number, reads_);
+}
 
 std::shared_ptr<StagedRun> StagedRun::Find(
     const CancellationManager* cancellation) {
@@ -69,8 +73,6 @@ void StagedRun::AwaitAdmission(CancellationManager* cancellation,
       });
 }
 
-void StagedRun::Abandon() { GiveBack(reads_); }
-
 Status StagedRun::StaleStatus() const {
   return errors::Aborted("Something else gets what a run of stage '",
                          stage_->name(), "' has read, so it is repeated.");
@@ -103,6 +105,18 @@ void StagedRun::AwaitReads(std::chrono::steady_clock::time_point deadline) {
   if (left_ == nullptr) left_ = std::make_unique<SteadyCondition>();
   while (inside_ > 0 && std::chrono::steady_clock::now() < deadline) {
     left_->WaitFor(&mu_, kMostWait);
+  }
+}
+
+void StagedRun::EndReads() {
+  if (order_ != nullptr) order_->EndReads(producer_.number);
+}
+
+void StagedRun::PutInTurn(RunOrder::PutRecord put) {
+  if (order_ != nullptr) {
+    order_->Put(producer_.number, std::move(put));
+  } else {
+    std::move(put)();
   }
 }
 

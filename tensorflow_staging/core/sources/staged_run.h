@@ -15,6 +15,7 @@
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/framework/steady_condition.h"
 #include "tensorflow_staging/core/sources/read_set.h"
+#include "tensorflow_staging/core/sources/run_order.h"
 #include "tensorflow_staging/core/sources/stage.h"
 
 namespace tensorflow {
@@ -31,8 +32,10 @@ namespace staging {
 // Thread-safe.
 class StagedRun {
  public:
-  // Begins a run of the producer `producer` of `stage`.
-  StagedRun(core::RefCountPtr<Stage> stage, ProducerId producer);
+  // Begins a run of the producer `producer` of `stage`. `order` is the order in which
+  // it has begun; null if its record may come in any order.
+  StagedRun(core::RefCountPtr<Stage> stage, ProducerId producer,
+            std::shared_ptr<RunOrder> order = nullptr);
   ~StagedRun() { End(OkStatus()); }
   StagedRun(const StagedRun&) = delete;
   StagedRun& operator=(const StagedRun&) = delete;
@@ -58,8 +61,6 @@ class StagedRun {
   bool IsStale() const {
     return reads_->is_stale() || discards_ != stage_->discards();
   }
-  // From here on it is: something else gets what it has read.
-  void Abandon();
   // What a stale run fails with.
   Status StaleStatus() const;
 
@@ -74,6 +75,10 @@ class StagedRun {
   // Later reads fail with it, too.
   void Fail(const Status& failure) TF_LOCKS_EXCLUDED(mu_);
 
+  // It reads and draws no more.
+  void EndReads();
+  // Calls `put`, which puts its record, when it is its turn.
+  void PutInTurn(RunOrder::PutRecord put);
   void NotePut() { has_put_ = true; }
   // The stage knows that the run is over: it has put its record, or waits for room
   // for it.
@@ -90,6 +95,7 @@ class StagedRun {
 
   const core::RefCountPtr<Stage> stage_;
   const ProducerId producer_;
+  const std::shared_ptr<RunOrder> order_;
   const int64_t discards_;
   const std::shared_ptr<ReadSet> reads_;
   std::atomic<bool> is_admitted_{false};

@@ -110,7 +110,7 @@ TEST(StagedRunTest, IsStaleWhenSomethingElseGetsWhatItHasRead) {
     EXPECT_EQ(iterator.Read(*run), i == 3 ? 100 : 0);
     EXPECT_FALSE(run->IsStale());
     if (i == 0) RollBack().GiveBackAll(iterator.source());
-    if (i == 1) run->Abandon();
+    if (i == 1) GiveBack(run->reads());
     if (i == 2) iterator.Change(/*begin=*/100);
     if (i == 3) buffer->Discard();
     EXPECT_TRUE(run->IsStale());

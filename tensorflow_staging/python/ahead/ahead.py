@@ -141,7 +141,7 @@ class AheadStep:
     self._num_threads = num_threads
     # By whether they tune the number of threads. All iterators share them: what the stage of one has found serves the
     # next.
-    self._tunings = {tunes: _pywrap_staging.StepTuning(tunes_threads=tunes) for tunes in (False, True)}
+    self._tunings = {tunes: _pywrap_staging.StageTuning(tunes_threads=tunes) for tunes in (False, True)}
     self._warn = warn
     self._told = set()
     # Why a call without an iterator has no stage, once there was one.

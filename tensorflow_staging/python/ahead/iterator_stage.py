@@ -58,7 +58,7 @@ class IteratorStage:
       capacity: How many records the buffer holds, or `tf.data.AUTOTUNE`.
       capacity_bytes: How many bytes it holds; 0 sets no bound.
       num_threads: How many threads.
-      tuning: The `StepTuning` of the step, which says how many if `num_threads` is `tf.data.AUTOTUNE`.
+      tuning: The `StageTuning` of the step, which says how many if `num_threads` is `tf.data.AUTOTUNE`.
     """
     self.division = division
     self.name = name
@@ -82,7 +82,7 @@ class IteratorStage:
     attrs = [(key, compat.as_bytes(value)) for key, value in ctx.function_call_options.as_attrs().items()]
     # Whether random generators draw.
     self.draws = bool(copies)
-    self._producers = _pywrap_staging.StepProducers(
+    self._producers = _pywrap_staging.FunctionRunner(
         context=ctx._handle, function=division.ahead, device="", attrs=attrs, inputs=inputs,  # pylint: disable=protected-access
         buffer=self.buffer, num_threads=num_threads, limit=limit, tuning=tuning,
         states=list(copies.values()))

@@ -47,6 +47,7 @@ runner.error_message_tensor=message:0
 runner.discard_tensor=discard:0
 runner.stats_tensor=stats:0
 runner.tune_threads=1
+runner.any_order=1
 do_smart_stage_gpu=1
 do_async_embedding=1
 async_embedding.threads_num=41

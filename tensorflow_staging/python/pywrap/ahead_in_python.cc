@@ -16,7 +16,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/ahead/step_buffer.h"
 #include "tensorflow_staging/core/ahead/step_division.h"
-#include "tensorflow_staging/core/ahead/step_producers.h"
+#include "tensorflow_staging/core/ahead/function_runner.h"
 #include "tensorflow_staging/python/pywrap/buffer_stats_to_python.h"
 #include "tensorflow_staging/python/pywrap/eager_call.h"
 #include "tensorflow_staging/python/pywrap/raise_if_error.h"
@@ -126,15 +126,15 @@ std::vector<Tensor> TensorsOf(const py::list& tensors) {
   return held;
 }
 
-// The Python class StepProducers. Python calls every method with the GIL held.
-class PyStepProducers {
+// The Python class FunctionRunner. Python calls every method with the GIL held.
+class PyFunctionRunner {
  public:
-  PyStepProducers(const py::handle& context, const std::string& function,
+  PyFunctionRunner(const py::handle& context, const std::string& function,
                   const std::string& device,
                   std::vector<std::pair<std::string, py::bytes>> py_attrs,
                   const py::list& inputs, const py::handle& buffer,
                   int num_threads, std::optional<int64_t> limit,
-                  std::shared_ptr<StepTuning> tuning, const py::list& states) {
+                  std::shared_ptr<StageTuning> tuning, const py::list& states) {
     std::vector<std::pair<std::string, std::string>> attrs;
     for (auto& [name, value] : py_attrs) attrs.emplace_back(name, value);
     std::vector<TFE_TensorHandle*> handles;
@@ -157,7 +157,7 @@ class PyStepProducers {
     buffer_->SetLimit(limit.value_or(StepBuffer::kNoLimit));
     StepBuffer* const records = buffer_.get();
     py::gil_scoped_release release;
-    producers_ = StepProducers::Start(
+    runner_ = std::make_unique<FunctionRunner>(
         tsl::core::GetNewRef(records), num_threads,
         [call](CancellationManager* cancellation) {
           return call->Run(cancellation);
@@ -165,23 +165,22 @@ class PyStepProducers {
         std::move(tuning));
   }
 
-  ~PyStepProducers() {
+  ~PyFunctionRunner() {
     // The last handle of an iterator may go here, and what ends with it may call
     // Python on another thread.
     py::gil_scoped_release release;
-    producers_->Stop();
-    producers_.reset();
+    runner_.reset();
     buffer_.reset();
   }
 
   void Continue() {
     py::gil_scoped_release release;
-    producers_->Continue();
+    runner_->Continue();
   }
 
   void SetLimit(std::optional<int64_t> steps) {
     py::gil_scoped_release release;
-    producers_->SetLimit(steps.value_or(StepBuffer::kNoLimit));
+    runner_->SetLimit(steps.value_or(StepBuffer::kNoLimit));
   }
 
   std::optional<int64_t> Limit() const {
@@ -193,18 +192,18 @@ class PyStepProducers {
   void Stop() {
     // Waits for threads that may need the GIL, in a tf.py_function.
     py::gil_scoped_release release;
-    producers_->Stop();
+    runner_->Stop();
   }
 
-  int NumThreads() const { return producers_->num_threads(); }
+  int NumThreads() const { return runner_->GetCounts().threads; }
 
   py::dict BufferStats() const {
-    return ToPython(producers_->buffer().GetStats());
+    return ToPython(runner_->buffer().GetStats());
   }
 
   std::pair<int64_t, int64_t> Times() const {
-    const StepProducers::Times times = producers_->times();
-    return {times.records, times.micros};
+    const ProducerTeam::Counts counts = runner_->GetCounts();
+    return {counts.timed_records, counts.record_micros};
   }
 
   void ExpectStates(const py::list& states) {
@@ -228,7 +227,7 @@ class PyStepProducers {
 
  private:
   core::RefCountPtr<StepBuffer> buffer_;
-  std::shared_ptr<StepProducers> producers_;
+  std::unique_ptr<FunctionRunner> runner_;
 };
 
 }  // namespace
@@ -257,27 +256,27 @@ Raises:
   tf.errors.OpError: If the functions are no valid graphs.
 )doc");
 
-  py::class_<StepTuning, std::shared_ptr<StepTuning>>(
-      *module, "StepTuning",
+  py::class_<StageTuning, std::shared_ptr<StageTuning>>(
+      *module, "StageTuning",
       "What the stages of a step have found of their settings.")
       .def(py::init<bool>(), py::arg("tunes_threads"))
-      .def("tunes_threads", &StepTuning::tunes_threads,
+      .def("tunes_threads", &StageTuning::tunes_threads,
            "Returns whether it chooses how many threads a stage has.")
-      .def("settled", &StepTuning::settled,
+      .def("settled", &StageTuning::settled,
            "Returns whether the number of their threads has settled.");
 
-  py::class_<PyStepProducers>(
-      *module, "StepProducers",
+  py::class_<PyFunctionRunner>(
+      *module, "FunctionRunner",
       "Threads that call a function of the eager context, which puts records.")
       .def(py::init<const py::handle&, const std::string&, const std::string&,
                     std::vector<std::pair<std::string, py::bytes>>,
                     const py::list&, const py::handle&, int,
-                    std::optional<int64_t>, std::shared_ptr<StepTuning>,
+                    std::optional<int64_t>, std::shared_ptr<StageTuning>,
                     const py::list&>(),
            py::arg("context"), py::arg("function"), py::arg("device"),
            py::arg("attrs"), py::arg("inputs"), py::arg("buffer"),
-           py::arg("num_threads"), py::arg("limit"),
-           py::arg("tuning") = nullptr, py::arg("states") = py::list(),
+           py::arg("num_threads"), py::arg("limit"), py::arg("tuning"),
+           py::arg("states") = py::list(),
            R"doc(Opens the buffer and starts the threads.
 
 Args:
@@ -289,8 +288,8 @@ Args:
   buffer: Its last input, the result of `StepBuffer`.
   num_threads: How many threads.
   limit: As for `set_limit`.
-  tuning: A `StepTuning` with what other stages have found, or None. If it tunes
-    threads, it chooses their number instead.
+  tuning: A `StageTuning` with what other stages have found. If it tunes threads,
+    it chooses their number instead.
   states: The handles of the copies of random states from which the function
     draws. The last tensors of a record are what they were after it.
 
@@ -299,38 +298,38 @@ Raises:
   tf.errors.InvalidArgumentError: If `buffer` is no handle of a buffer.
 )doc")
       .def(
-          "times", &PyStepProducers::Times,
-          "Returns how many calls have put a record, and how many microseconds "
-          "they took in all.")
-      .def("continue_after_error", &PyStepProducers::Continue,
+          "times", &PyFunctionRunner::Times,
+          "Returns how many calls have put a record, but for the first of each "
+          "thread, and how many microseconds they took in all.")
+      .def("continue_after_error", &PyFunctionRunner::Continue,
            "Goes on with the next element, after the step has seen an error.")
-      .def("set_limit", &PyStepProducers::SetLimit, py::arg("steps"),
+      .def("set_limit", &PyFunctionRunner::SetLimit, py::arg("steps"),
            "Makes the records of so many more steps, and then only those that "
            "steps ask for; with None, any number.")
-      .def("limit", &PyStepProducers::Limit,
+      .def("limit", &PyFunctionRunner::Limit,
            "Returns of how many more steps it makes the records without being "
            "asked; None for any number.")
-      .def("stop", &PyStepProducers::Stop,
+      .def("stop", &PyFunctionRunner::Stop,
            R"doc(Cancels the calls and waits until the threads have left.
 
 May be called at any time, from any thread, and more than once. Waits 1.5 seconds
 at most for code that cannot be cancelled; its thread leaves after the call.
 )doc")
-      .def("num_threads", &PyStepProducers::NumThreads,
+      .def("num_threads", &PyFunctionRunner::NumThreads,
            "Returns how many threads there are.")
-      .def("expect_states", &PyStepProducers::ExpectStates, py::arg("states"),
+      .def("expect_states", &PyFunctionRunner::ExpectStates, py::arg("states"),
            "Notes with which random states the next record was or will be "
            "drawn; with an empty list, that they are unknown.")
-      .def("draw_on_from", &PyStepProducers::DrawOnFrom, py::arg("states"),
+      .def("draw_on_from", &PyFunctionRunner::DrawOnFrom, py::arg("states"),
            "Lets the next record be drawn with these random states.")
-      .def("find_changed_state", &PyStepProducers::FindChangedState,
+      .def("find_changed_state", &PyFunctionRunner::FindChangedState,
            py::arg("states"),
            "Returns the index of the first of the program's random states that "
            "is not that with which the next record was or will be drawn, or "
            "None.")
-      .def("errors_taken", &PyStepProducers::ErrorsTaken,
+      .def("errors_taken", &PyFunctionRunner::ErrorsTaken,
            "Returns how many errors of the function steps have taken.")
-      .def("buffer_stats", &PyStepProducers::BufferStats,
+      .def("buffer_stats", &PyFunctionRunner::BufferStats,
            "Returns a dict with the fields of the message BufferStats.");
 }
 

@@ -35,6 +35,7 @@ def SmartStageOptions(
     *,
     num_client: Optional[int] = None,
     capacity_bytes: int = 0,
+    deterministic: bool = True,
     carry_elements: bool = True,
 ) -> config_pb2.SmartStageOptions:
   """Creates the options of SmartStage, for `ConfigProto.graph_options.optimizer_options`.
@@ -74,6 +75,7 @@ def SmartStageOptions(
       has several stages, or another node has the name.
     num_client: Another spelling of `num_clients`, which some documents use.
     capacity_bytes: As for `tf.staged`.
+    deterministic: As for `tf.staged`.
     carry_elements: Whether each record also carries the elements that its sources yielded, such as the
       serialized examples, so that a step can fetch every tensor that was computed from them. It has
       a reference to each, in host memory. With False, the step can fetch only what it uses. That saves no
@@ -101,6 +103,7 @@ def SmartStageOptions(
       capacity=capacity,
       capacity_bytes=capacity_bytes,
       num_threads=num_threads,
+      deterministic=deterministic,
       num_clients=num_clients,
       timeout_millis=timeout_millis,
       closed_exception_types=closed_exception_types,

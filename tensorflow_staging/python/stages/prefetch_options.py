@@ -22,6 +22,7 @@ class PrefetchOptions:
     capacity: The number of records that the buffer holds; `tf.data.AUTOTUNE` lets it choose.
     capacity_bytes: The number of bytes that the buffer holds; 0 sets no bound.
     num_threads: The number of threads that produce records; `tf.data.AUTOTUNE` lets the runner choose.
+    deterministic: Whether several threads produce records in the order in which one does.
     num_clients: The expected number of consumers.
     timeout_millis: How many milliseconds a finished record waits for room; 0 sets no limit.
     closed_exception_types: Codes or classes of the errors that mean the end of the data; None
@@ -44,6 +45,7 @@ class PrefetchOptions:
   capacity: int = vocabulary.DEFAULT_CAPACITY
   capacity_bytes: int = 0
   num_threads: int = 1
+  deterministic: bool = True
   num_clients: int = 1
   timeout_millis: int = vocabulary.DEFAULT_TIMEOUT_MILLIS
   closed_exception_types: Optional[Iterable[Any]] = None
@@ -64,8 +66,8 @@ class PrefetchOptions:
     for argument in (
         "timeout_millis", "stage_subgraph_thread_pool_id", "stage_subgraph_stream_id"):
       argument_checks.check_int(argument, getattr(self, argument), minimum=0)
-    argument_checks.check_bool(
-        "use_stage_subgraph_thread_pool", self.use_stage_subgraph_thread_pool)
+    for argument in ("deterministic", "use_stage_subgraph_thread_pool"):
+      argument_checks.check_bool(argument, getattr(self, argument))
     if self.stage_subgraph_thread_pool_id and not self.use_stage_subgraph_thread_pool:
       raise ValueError(
           "stage_subgraph_thread_pool_id must be 0 unless use_stage_subgraph_thread_pool=True,"
@@ -88,6 +90,11 @@ class PrefetchOptions:
     """Whether the runner chooses the number of threads, beginning with one."""
     return bool(self.num_threads == vocabulary.AUTOTUNE)
 
+  @property
+  def is_ordered(self) -> bool:
+    """Whether there may be several threads, which keep an order."""
+    return self.deterministic and self.num_threads != 1
+
   def runner_options(self, name: str) -> config_pb2.PrefetchRunnerOptions:
     """Writes these options to the message that configures the stage's runner.
 
@@ -103,5 +110,6 @@ class PrefetchOptions:
             use_stage_subgraph_thread_pool=self.use_stage_subgraph_thread_pool,
             stage_subgraph_thread_pool_id=self.stage_subgraph_thread_pool_id),
         tune_threads=self.tunes_threads,
+        any_order=not self.deterministic,
         closed_exceptions=self.closed_codes,
         ignored_exceptions=self.ignored_codes)

@@ -99,6 +99,8 @@ def _put(record, options, attrs, graph) -> ops.Operation:
   if options.stage_subgraph_stream_id or vocabulary.STREAM_ATTR in put.node_def.attr:
     put._set_attr(
         vocabulary.STREAM_ATTR, attr_value_pb2.AttrValue(i=options.stage_subgraph_stream_id))
+  if options.is_ordered:
+    put._set_attr(vocabulary.IS_ORDERED_ATTR, attr_value_pb2.AttrValue(b=True))
   return put
 
 

@@ -38,6 +38,7 @@ def staged(
     *,
     num_client: Optional[int] = None,
     capacity_bytes: int = 0,
+    deterministic: bool = True,
     feed_list: Optional[Sequence[Any]] = None,
     feed_generator: Optional[Union[Iterable[Any], Callable[..., Iterable[Any]]]] = None,
 ) -> Any:
@@ -49,7 +50,7 @@ def staged(
   empty. Give the session `tf.make_prefetch_hook()`, which runs the region; without it, the step
   raises `tf.errors.FailedPreconditionError`.
 
-  Each record is taken once. With one thread, records are taken in the order of production. At the
+  Each record is taken once, in the order of production. At the
   end of the data, steps take the records that are left in the buffer; after that, a step raises
   `tf.errors.OutOfRangeError`. If the region fails, steps take the records from before the error;
   after that, a step raises the error with its own type and message.
@@ -81,13 +82,13 @@ def staged(
       divided by the time to produce a record is enough. Each record in the buffer costs memory.
       `tf.data.AUTOTUNE` begins with 4 and lets the buffer choose: it grows while it is both full and
       empty by turns and steps wait for records, and shrinks if half of it is never needed.
-    num_threads: The number of threads that produce records, from 1 to 4096. If it is above 1, the
-      order of the records is not defined. They read an iterator one after the other, so its dataset runs
-      in parallel only by its own settings, such as `num_parallel_calls` of `map`. `tf.data.AUTOTUNE`
-      allows any order, begins with one thread and lets the stage choose: while steps wait for records, it
-      adds as many threads as the times of a record and of a step demand, keeps them if records then come
-      faster, up to the number of the machine's cores or 64, whichever is larger, and takes away those
-      that are idle.
+    num_threads: The number of threads that produce records, from 1 to 4096. They make the records of
+      one thread, in the same order, with the same random numbers (see `deterministic`). They read an
+      iterator one after the other, so its dataset runs in parallel only by its own settings, such as
+      `num_parallel_calls` of `map`. `tf.data.AUTOTUNE` begins with one thread and lets the stage choose:
+      while steps wait for records, it adds as many threads as the times of a record and of a step
+      demand, keeps them if records then come faster, up to the number of the machine's cores or 64,
+      whichever is larger, and takes away those that are idle.
     num_clients: The number of consumers that take records, at least 1. It only documents the
       intention: any number of consumers may take records at any time.
     timeout_millis: How many milliseconds a finished record waits for room in the buffer. After
@@ -116,6 +117,11 @@ def staged(
       elements from which it was made; memory that both have counts once. A record waits for room
       while the buffer holds another record and the sum would exceed it. 0 sets no bound, or 512 MiB
       if `capacity` is `tf.data.AUTOTUNE`.
+    deterministic: Whether several threads produce records in the order in which one does, as tf.data's
+      parallel `map` does by default. Then one run at a time reads and draws random numbers, and a record
+      waits for those before it. `False` lets each record come as soon as it is made, which gains
+      something if their times differ a lot. A stage on a server knows no order: there, several threads
+      produce records in any order, and `tf.data.AUTOTUNE` stays at one thread unless this is `False`.
     feed_list: A list or tuple of the placeholders, other tensors or SparseTensors that
       `feed_generator` feeds.
     feed_generator: Python code that yields, for each record, a list or tuple of values in the
@@ -148,6 +154,7 @@ def staged(
       capacity=capacity,
       capacity_bytes=capacity_bytes,
       num_threads=num_threads,
+      deterministic=deterministic,
       num_clients=argument_checks.resolve_num_clients(num_clients, num_client),
       timeout_millis=timeout_millis,
       closed_exception_types=closed_exception_types,

@@ -58,4 +58,5 @@ def _smart_stage_options() -> config_pb2.SmartStageOptions:
   runner.discard_tensor = "discard:0"
   runner.stats_tensor = "stats:0"
   runner.tune_threads = True
+  runner.any_order = True
   return options

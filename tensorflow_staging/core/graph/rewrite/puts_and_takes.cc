@@ -75,6 +75,7 @@ Status AddPut(const PlannedStage& stage, const std::string& container,
   builder.Attr(kTimeoutMillisAttr, buffer.timeout_millis)
       .Device(CpuOfTask(*stage.region->sources.front()));
   if (buffer.stream_id != 0) builder.Attr(kStreamAttr, buffer.stream_id);
+  if (buffer.is_ordered) builder.Attr(kIsOrderedAttr, true);
   SetBuffer(stage, container, buffer, &builder);
   return builder.Finalize(graph, put);
 }

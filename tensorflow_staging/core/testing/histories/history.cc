@@ -70,7 +70,7 @@ class History {
   // Returns what was wrong.
   std::string Run() {
     Trace(program_.ToString());
-    if (program_.num_producers > 1) {
+    if (program_.any_order) {
       UseEachOnce();
     } else {
       Compare();
@@ -271,7 +271,7 @@ class History {
     }};
   }
 
-  // With several producers the order is free, but each element comes once.
+  // In any order, but each element comes once.
   void UseEachOnce() {
     const int64_t length = random_.Between(5, 30);
     PlainProgram::Source fresh;
@@ -383,7 +383,7 @@ class History {
 
 HistoryOutcome RunHistory(uint64_t seed, bool is_traced) {
   Random random(seed);
-  const Program program = seed % 10 == 9 ? Program::ChooseWithProducers(&random)
+  const Program program = seed % 10 == 9 ? Program::ChooseInAnyOrder(&random)
                                          : Program::Choose(&random);
   Scheduler scheduler(random.Next());
   HistoryOutcome outcome;

@@ -73,6 +73,7 @@ Status Region::Run(int64_t mode, const GetNext& get_next,
 Program Program::Choose(Random* random) {
   Program program;
   program.num_sources = random->Between(1, 3);
+  program.num_producers = random->OneIn(2) ? random->Between(2, 3) : 1;
   program.data_has_errors = random->OneIn(4);
   program.ignores_errors = program.data_has_errors && random->OneIn(2);
   std::vector<int64_t> sources(program.num_sources);
@@ -89,9 +90,10 @@ Program Program::Choose(Random* random) {
   return program;
 }
 
-Program Program::ChooseWithProducers(Random* random) {
+Program Program::ChooseInAnyOrder(Random* random) {
   Program program;
   program.num_producers = 3;
+  program.any_order = true;
   Region region;
   region.capacity = random->Between(1, 4);
   region.reads = {Read()};
@@ -102,6 +104,7 @@ Program Program::ChooseWithProducers(Random* random) {
 std::string Program::ToString() const {
   std::string text =
       absl::StrCat(num_sources, " sources, ", num_producers, " producers",
+                   any_order ? " in any order" : "",
                    data_has_errors ? ", damaged elements" : "",
                    ignores_errors ? ", which are skipped" : "");
   for (const Region& region : regions) {

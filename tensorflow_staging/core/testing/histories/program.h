@@ -60,13 +60,15 @@ struct Program {
   // Each one begins with what the one before has made.
   std::vector<Region> regions;
   int64_t num_producers = 1;
+  // Whether they make records in any order.
+  bool any_order = false;
   bool data_has_errors = false;
   // Whether steps skip the errors of the data.
   bool ignores_errors = false;
 
   static Program Choose(scheduled::Random* random);
   // In which each element makes one record, in any order.
-  static Program ChooseWithProducers(scheduled::Random* random);
+  static Program ChooseInAnyOrder(scheduled::Random* random);
 
   std::string ToString() const;
 };

@@ -9,7 +9,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/notification.h"
-#include "tensorflow_staging/core/runner/producer.h"
+#include "tensorflow_staging/core/runner/run_outcomes.h"
 #include "tensorflow_staging/core/sources/roll_back.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 
@@ -61,26 +61,6 @@ void TakeForRun(TensorBuffer* buffer, std::shared_ptr<StagedRun> run,
 
 }  // namespace
 
-// As the method of runner/prepared_runs.cc.
-RunOutcome PreparedRuns::ProduceRecord(int source, uint64_t producer,
-                                       Status* status, int64_t* micros) {
-  const auto run = std::make_shared<StagedRun>(
-      tsl::core::GetNewRef<Stage>(buffer_), producer);
-  *status = run->AwaitAdmission(/*cancellation=*/nullptr);
-  if (!status->ok()) return OutcomeOf(options_, *status);
-  bool has_put = false;
-  *status = run_region_(run, &has_put);
-  if (run->End(*status)) return RunOutcome::kStale;
-  if (!status->ok()) return OutcomeOf(options_, *status);
-  CHECK(has_put);
-  return RunOutcome::kRecord;
-}
-
-Status PreparedRuns::Close(int source, uint64_t producer, const Status& cause) {
-  buffer_->Close(cause, producer);
-  return OkStatus();
-}
-
 StageOfProgram::StageOfProgram(const Program& program, int64_t index,
                                StageOfProgram* before,
                                const Iterators* iterators,
@@ -92,39 +72,47 @@ StageOfProgram::StageOfProgram(const Program& program, int64_t index,
       mode_(*mode),
       buffer_(MakeBuffer(absl::StrCat("stage_", index), region_)) {
   options_.set_name(buffer_->name());
-  for (int64_t i = 0; i < program.num_producers; ++i) {
-    options_.add_fetch_ops("put");
-  }
   options_.add_closed_exceptions(error::OUT_OF_RANGE);
   if (program.ignores_errors) options_.add_ignored_exceptions(error::DATA_LOSS);
 }
 
 void StageOfProgram::Start() {
-  runs_ = std::make_unique<PreparedRuns>(
-      options_, buffer_.get(),
-      [this](const std::shared_ptr<StagedRun>& run, bool* has_put) {
-        return RunRegion(run, has_put);
-      });
-  team_ = std::make_unique<ProducerTeam>(/*sources=*/1);
-  for (int i = 0; i < options_.fetch_ops_size(); ++i) {
-    team_->Join();
-    threads_.push_back(std::make_unique<Thread>(
-        absl::StrCat(options_.name(), "_producer_", i), [this, i] {
-          Producer(i, options_, runs_.get(), team_.get(), nullptr).Work();
-          team_->Leave();
-        }));
-  }
+  ProducersOptions options;
+  options.stage = options_.name();
+  options.sources.resize(program_.num_producers);
+  options.any_order = program_.any_order;
+  producers_ = std::make_shared<Producers>(std::move(options), this);
+  producers_->Start();
   buffer_->Resume();
-  team_->SetActive(options_.fetch_ops_size());
+  producers_->Begin();
 }
 
 void StageOfProgram::Stop() {
-  team_->Stop();
+  producers_->Stop();
   buffer_->Cancel();
 }
 
-Status StageOfProgram::RunRegion(const std::shared_ptr<StagedRun>& run,
-                                 bool* has_put) {
+void StageOfProgram::AwaitStop() { producers_->Join(); }
+
+core::RefCountPtr<Stage> StageOfProgram::FindStage() const {
+  return tsl::core::GetNewRef<Stage>(buffer_.get());
+}
+
+RunOutcome StageOfProgram::OutcomeOf(const Status& error) const {
+  return staging::OutcomeOf(options_, error);
+}
+
+Status StageOfProgram::Close(int source, uint64_t number, const Status& cause) {
+  buffer_->Close(cause, number);
+  return OkStatus();
+}
+
+Status StageOfProgram::ReadStats(BufferStats* stats) {
+  return errors::Unimplemented("No number of producers is chosen.");
+}
+
+Status StageOfProgram::Run(int source, const std::shared_ptr<StagedRun>& run,
+                           bool* has_put) {
   CancellationManager cancellation;
   const ScopedStagedRun scope(&cancellation, run);
   Values values;
@@ -147,6 +135,7 @@ Status StageOfProgram::RunRegion(const std::shared_ptr<StagedRun>& run,
     return OkStatus();
   };
   TF_RETURN_IF_ERROR(region_.Run(mode_, get_next, &values));
+  run->EndReads();
   TF_RETURN_IF_ERROR(Put(run, &cancellation, values));
   *has_put = true;
   return OkStatus();
@@ -176,14 +165,16 @@ Status StageOfProgram::Put(const std::shared_ptr<StagedRun>& run,
   for (int64_t value : values) record.emplace_back(value);
   Notification done;
   Status put;
-  buffer_->PutAsync(
-      std::move(record), /*timeout_millis=*/0, cancellation,
-      [&](const Status& status) {
-        if (status.ok()) run->NotePut();
-        put = status;
-        done.Notify();
-      },
-      run.get());
+  run->PutInTurn([&] {
+    buffer_->PutAsync(
+        std::move(record), /*timeout_millis=*/0, cancellation,
+        [&](const Status& status) {
+          if (status.ok()) run->NotePut();
+          put = status;
+          done.Notify();
+        },
+        run.get());
+  });
   done.WaitForNotification();
   return put;
 }

@@ -6,17 +6,16 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
-#include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/producers/producers.h"
+#include "tensorflow_staging/core/producers/region_runs.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
-#include "tensorflow_staging/core/runner/producer_team.h"
+#include "tensorflow_staging/core/sources/staged_run.h"
 #include "tensorflow_staging/core/testing/histories/iterator.h"
-#include "tensorflow_staging/core/testing/histories/prepared_runs.h"
 #include "tensorflow_staging/core/testing/histories/program.h"
 
 namespace tensorflow {
@@ -26,7 +25,7 @@ using Iterators = std::vector<std::unique_ptr<Iterator>>;
 
 // A stage with its producers: what a runner, the executor and the kernels do with
 // the engine.
-class StageOfProgram {
+class StageOfProgram : public RegionRuns {
  public:
   // `before` is the stage whose records it takes; null if there is none. What is
   // not owned outlives it.
@@ -38,10 +37,19 @@ class StageOfProgram {
   void Start();
   // Asks the producers to leave.
   void Stop();
-  void AwaitStop() { threads_.clear(); }
+  void AwaitStop();
+
+  core::RefCountPtr<Stage> FindStage() const override;
+  ProducerId IdOf(int source, uint64_t number) const override {
+    return {/*source=*/1, number};
+  }
+  Status Run(int source, const std::shared_ptr<StagedRun>& run,
+             bool* has_put) override;
+  RunOutcome OutcomeOf(const Status& error) const override;
+  Status Close(int source, uint64_t number, const Status& cause) override;
+  Status ReadStats(BufferStats* stats) override;
 
  private:
-  Status RunRegion(const std::shared_ptr<StagedRun>& run, bool* has_put);
   Status Take(const std::shared_ptr<StagedRun>& run,
               CancellationManager* cancellation, Values* values);
   Status Put(const std::shared_ptr<StagedRun>& run,
@@ -55,10 +63,8 @@ class StageOfProgram {
   PrefetchRunnerOptions options_;
   const core::RefCountPtr<TensorBuffer> buffer_;
 
-  // Of one start.
-  std::unique_ptr<PreparedRuns> runs_;
-  std::unique_ptr<ProducerTeam> team_;
-  std::vector<std::unique_ptr<Thread>> threads_;
+  // Of one start; null before that.
+  std::shared_ptr<Producers> producers_;
 };
 
 }  // namespace staging

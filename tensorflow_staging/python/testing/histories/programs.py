@@ -89,7 +89,8 @@ class Program:
     joined: What each source of a join does before the ops; empty without a join.
     ops: What the step does, in this order.
     ignores: Whether a record that fails with `outcomes.MISSING` is left out.
-    num_threads: How many producers a stage has.
+    num_threads: How many producers a stage has; -1 lets it choose.
+    deterministic: Whether they make the records of one.
     layouts: How it may be divided.
     data: What its initialisers give each source; None if they are fed other data each time.
     two_initialisers: Whether each source has a second initialiser, in a conditional.
@@ -105,6 +106,7 @@ class Program:
   ops: tuple[Op, ...]
   ignores: bool
   num_threads: int
+  deterministic: bool
   layouts: tuple[Layout, ...]
   data: iterator_model.Data | None
   two_initialisers: bool
@@ -117,7 +119,7 @@ class Program:
   @property
   def keeps_order(self) -> bool:
     """Whether records come in the order of the elements."""
-    return self.num_threads == 1
+    return self.deterministic
 
   def ignored(self, outcome: outcomes.Outcome) -> bool:
     """Whether a record with this outcome is left out."""
@@ -129,4 +131,5 @@ class Program:
     parts = [(self.ops[begin:end],) for begin, end in zip(bounds, bounds[1:])]
     if self.joined:
       parts = [self.joined, *(part for part in parts if part[0])]
-    return [Stage(part, capacity, self.num_threads) for part, capacity in zip(parts, layout.capacities)]
+    num_threads = 1 if self.deterministic else self.num_threads
+    return [Stage(part, capacity, num_threads) for part, capacity in zip(parts, layout.capacities)]

@@ -28,13 +28,14 @@ def random_program(rng: random.Random, *, in_functions: bool) -> programs.Progra
   """
   names = tuple("ABC"[:rng.randint(1, 3)])
   kind = rng.random()
-  joined, num_threads = (), 1
+  joined, deterministic = (), True
+  num_threads = 1 if in_functions else rng.choice([1, 1, 2, 3, -1])
   if not in_functions and kind < _JOINS:
     names = tuple("ABC"[:rng.randint(2, 3)])
     joined = _joined(rng, names[:2])
     ops = _ops(rng, names[2:], first=False) if names[2:] else ()
   elif not in_functions and kind < _JOINS + _UNORDERED:
-    names, num_threads = ("A",), rng.randint(2, 3)
+    names, num_threads, deterministic = ("A",), rng.randint(2, 3), False
     ops = (programs.Read(names), *_checks(rng, 0.5))
   else:
     # SmartStage and functions read ahead only what no conditional and no loop reads, and SmartStage what is read once.
@@ -42,10 +43,10 @@ def random_program(rng: random.Random, *, in_functions: bool) -> programs.Progra
     ops = _straight_ops(rng, names, once=not in_functions) if is_straight else _ops(rng, names, first=True)
   return programs.Program(
       names=names, joined=joined, ops=ops, ignores=not in_functions and rng.random() < 0.25, num_threads=num_threads,
-      layouts=tuple(_layout(rng, ops, joined, in_functions=in_functions) for _ in range(_LAYOUTS)),
+      deterministic=deterministic, layouts=tuple(_layout(rng, ops, joined, in_functions=in_functions) for _ in range(_LAYOUTS)),
       data=random_data(rng, 1) if not in_functions and rng.random() < 0.15 else None,
       two_initialisers=rng.random() < 0.15, prefetches=rng.random() < 0.2,
-      holds_positions=not in_functions and num_threads == 1 and rng.random() < 0.4,
+      holds_positions=not in_functions and deterministic and rng.random() < 0.4,
       in_functions=rng.random() < 0.2, by_handle=rng.random() < 0.5, control_flow=rng.randint(1, 2))
 
 

@@ -202,12 +202,14 @@ class SessionGraph:
     branches = [values._replace(last=values.last + 0) for values in branches]
     if len(branches) == 1:
       return tf.staged(branches[0], **options)
-    del options["num_threads"]
+    del options["num_threads"], options["deterministic"]
     return tf.prefetch_join(branches, **options)
 
   def _options(self, capacity: int) -> dict[str, Any]:
     ignored = [tf.errors.NotFoundError] if self._program.ignores else None
-    return {"capacity": capacity, "num_threads": self._program.num_threads, "ignored_exception_types": ignored}
+    return {
+        "capacity": capacity, "num_threads": self._program.num_threads, "deterministic": self._program.deterministic,
+        "ignored_exception_types": ignored}
 
   def _add_savers(self, iterators: dict[str, Any]) -> None:
     if self._program.holds_positions:

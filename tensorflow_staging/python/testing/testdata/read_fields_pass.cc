@@ -75,6 +75,7 @@ Status WriteRunner(const PrefetchRunnerOptions& runner) {
   Line("runner.discard_tensor", runner.discard_tensor());
   Line("runner.stats_tensor", runner.stats_tensor());
   Line("runner.tune_threads", runner.tune_threads());
+  Line("runner.any_order", runner.any_order());
   return tensorflow::OkStatus();
 }
 

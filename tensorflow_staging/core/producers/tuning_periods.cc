@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/runner/tuning_periods.h"
+#include "tensorflow_staging/core/producers/tuning_periods.h"
 
 #include <time.h>
 
@@ -30,6 +30,12 @@ int64_t CpuMicros() {
          time.tv_nsec / EnvTime::kMicrosToNanos;
 }
 
+int64_t MicrosOf(TuningPeriods::Time time) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             time.time_since_epoch())
+      .count();
+}
+
 }  // namespace
 
 int TuningPeriods::MostProducers() {
@@ -53,22 +59,20 @@ void TuningPeriods::Restart() {
   records_ = 0;
 }
 
-bool TuningPeriods::OnRecord(Time now, int64_t records,
-                             absl::FunctionRef<Status(Totals*)> read) {
-  const int64_t micros = std::chrono::duration_cast<std::chrono::microseconds>(
-                             now.time_since_epoch())
-                             .count();
+bool TuningPeriods::IsDue(Time now, int64_t records) const {
   const int64_t began = begin_.has_value() ? begin_->micros : 0;
-  if (!tuner_.has_value() || micros - began < kShortestMicros ||
-      records < records_ + kFewestRecords) {
-    return false;
-  }
-  Totals period;
-  if (!read(&period).ok()) {
+  return tuner_.has_value() && MicrosOf(now) - began >= kShortestMicros &&
+         records >= records_ + kFewestRecords;
+}
+
+bool TuningPeriods::EndPeriod(Time now, int64_t records,
+                              const StatusOr<Totals>& totals) {
+  if (!totals.ok()) {
     tuner_.reset();
     return false;
   }
-  period.micros = micros;
+  Totals period = *totals;
+  period.micros = MicrosOf(now);
   records_ = records;
   const std::optional<Totals> begin = std::exchange(begin_, period);
   if (!begin.has_value()) return false;

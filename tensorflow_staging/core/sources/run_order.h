@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_AHEAD_RUN_ORDER_H_
-#define TENSORFLOW_STAGING_CORE_AHEAD_RUN_ORDER_H_
+#ifndef TENSORFLOW_STAGING_CORE_SOURCES_RUN_ORDER_H_
+#define TENSORFLOW_STAGING_CORE_SOURCES_RUN_ORDER_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -13,15 +12,15 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/framework/steady_condition.h"
-#include "tensorflow_staging/core/sources/staged_run.h"
+#include "tensorflow_staging/core/sources/read_set.h"
 
 namespace tensorflow {
 namespace staging {
 
-// The order of the runs of a stage with several threads. One run at a time
+// The order of the runs of several producers of a source. One run at a time
 // reads its elements and draws its random numbers, and each puts its record, or
-// ends, after all that began before it. In between they compute at the same
-// time. So the records of several threads are those of one, in the same order;
+// fails, after all that began before it. In between they compute at the same
+// time. So the records of several producers are those of one, in the same order;
 // tf.data's parallel map is deterministic in the same way.
 //
 //   Begin ---> EndReads ---> Put or AwaitTurn ---> End
@@ -36,18 +35,13 @@ class RunOrder {
   RunOrder(const RunOrder&) = delete;
   RunOrder& operator=(const RunOrder&) = delete;
 
-  // Calls `on_change` whenever the answer of MayBegin may have changed.
-  void WhenChanged(std::function<void()> on_change) TF_LOCKS_EXCLUDED(mu_);
-
-  // Whether no run is reading, and none is about to give back what it has read.
-  // Begin may only be called if so.
-  bool MayBegin() const TF_LOCKS_EXCLUDED(mu_);
+  // Begins a run, after waiting until no run is reading, and none is about to give
+  // back what it has read.
   void Begin(uint64_t producer) TF_LOCKS_EXCLUDED(mu_);
-  // The run of the producer that has begun. Returns false if it has been
-  // abandoned since.
-  bool SetRun(uint64_t producer, std::shared_ptr<StagedRun> run)
+  // The run holds what it reads in `reads`. If it has been abandoned since it began,
+  // gives that back.
+  void SetReads(uint64_t producer, std::shared_ptr<ReadSet> reads)
       TF_LOCKS_EXCLUDED(mu_);
-
   // The run reads and draws no more, so the next one may begin.
   void EndReads(uint64_t producer) TF_LOCKS_EXCLUDED(mu_);
 
@@ -62,35 +56,37 @@ class RunOrder {
   void AbandonLater(uint64_t producer) TF_LOCKS_EXCLUDED(mu_);
   void End(uint64_t producer) TF_LOCKS_EXCLUDED(mu_);
 
-  // From here on no run waits for another.
+  // The producers stop: from here on no run waits for another. A run that makes its
+  // record before an earlier one does gives back what it has read.
   void Release() TF_LOCKS_EXCLUDED(mu_);
 
  private:
   struct Run {
     uint64_t producer = 0;
-    std::shared_ptr<StagedRun> run;
+    std::shared_ptr<ReadSet> reads;
     // With all later runs.
     bool is_abandoned = false;
-    bool reads = true;
+    bool is_reading = true;
     // Waits for its turn; null before and after that.
     PutRecord put;
     bool has_put = false;
   };
-  // By the number of the run. There are no more than threads.
+  // By the number of the run. There are no more than producers.
   using Runs = std::map<int64_t, Run>;
+  using Abandoned = std::vector<std::shared_ptr<ReadSet>>;
 
+  bool MayBegin() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Runs::iterator Find(uint64_t producer) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool HasTurn(Runs::const_iterator run) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Marks a run and all later ones. Returns the later ones, to be abandoned without
-  // the lock.
-  std::vector<std::shared_ptr<StagedRun>> Mark(Runs::iterator from)
+  bool IsNext(Runs::const_iterator run) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Marks all runs from this one on. Adds to `*abandoned` what is to be given back
+  // without the lock.
+  void Mark(Runs::iterator from, Abandoned* abandoned)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Calls the puts whose turn it is.
   void CallPuts() TF_LOCKS_EXCLUDED(mu_);
 
   mutable mutex mu_;
   SteadyCondition changed_;
-  std::function<void()> on_change_ TF_GUARDED_BY(mu_);
   int64_t last_ TF_GUARDED_BY(mu_) = 0;
   Runs runs_ TF_GUARDED_BY(mu_);
   bool is_released_ TF_GUARDED_BY(mu_) = false;
@@ -99,4 +95,4 @@ class RunOrder {
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_AHEAD_RUN_ORDER_H_
+#endif  // TENSORFLOW_STAGING_CORE_SOURCES_RUN_ORDER_H_

@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_RUNNER_TUNING_PERIODS_H_
-#define TENSORFLOW_STAGING_CORE_RUNNER_TUNING_PERIODS_H_
+#ifndef TENSORFLOW_STAGING_CORE_PRODUCERS_TUNING_PERIODS_H_
+#define TENSORFLOW_STAGING_CORE_PRODUCERS_TUNING_PERIODS_H_
 
-#include <atomic>
 #include <chrono>  // NOLINT
 #include <cstdint>
 #include <optional>
 
-#include "absl/functional/function_ref.h"
-#include "tensorflow/core/platform/status.h"
+#include "tensorflow/core/platform/statusor.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
-#include "tensorflow_staging/core/runner/producer_tuner.h"
+#include "tensorflow_staging/core/producers/producer_tuner.h"
 
 namespace tensorflow {
 namespace staging {
 
 // Adapts the number of producers of a stage to its load: divides the time of the
-// stage into the periods of a ProducerTuner. Used by one producer, except for
-// settled().
+// stage into the periods of a ProducerTuner. Not thread-safe.
 class TuningPeriods {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -36,28 +33,29 @@ class TuningPeriods {
   TuningPeriods(int most, int cores)
       : tuner_(std::in_place, most, cores), producers_(tuner_->producers()) {}
 
-  // Notes that the producer, always the same, has put a record, of which the
-  // stage has put `records` in all: the other producers have put about as many.
-  // Ends the period if it has had enough records and has lasted long enough that
-  // chance does not decide. `read` then sets the totals, but for their time.
-  // Returns whether the number changes. It never does after an error of `read`,
-  // which the closing session may cause.
-  bool OnRecord(Time now, int64_t records,
-                absl::FunctionRef<Status(Totals*)> read);
+  // Whether the period ends with a record of the producer, always the same, of which
+  // the stage has put `records` in all: the other producers have put about as many.
+  // It then has had enough records, and has lasted long enough that chance does not
+  // decide.
+  bool IsDue(Time now, int64_t records) const;
+  // Ends the period with the totals, but for their time. Returns whether the number
+  // changes. It never does after an error in place of them, which the closing
+  // session may cause.
+  bool EndPeriod(Time now, int64_t records, const StatusOr<Totals>& totals);
 
   // From here on another stage, whose totals begin at 0, goes on with what was
   // found.
   void Restart();
 
   int producers() const { return producers_; }
-  // Whether the number has settled. Safe in any thread.
+  // Whether the number has settled.
   bool settled() const { return settled_; }
 
  private:
   // Nothing once the number stays as it is.
   std::optional<ProducerTuner> tuner_;
   int producers_;
-  std::atomic<bool> settled_{false};
+  bool settled_ = false;
   // When the period began, and how many records there were; nothing in the first
   // one, whose beginning is not known.
   std::optional<Totals> begin_;
@@ -67,4 +65,4 @@ class TuningPeriods {
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_RUNNER_TUNING_PERIODS_H_
+#endif  // TENSORFLOW_STAGING_CORE_PRODUCERS_TUNING_PERIODS_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/runner/rank_sum.h"
+#include "tensorflow_staging/core/producers/rank_sum.h"
 
 #include <gtest/gtest.h>
 

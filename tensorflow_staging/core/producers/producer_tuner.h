@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_RUNNER_PRODUCER_TUNER_H_
-#define TENSORFLOW_STAGING_CORE_RUNNER_PRODUCER_TUNER_H_
+#ifndef TENSORFLOW_STAGING_CORE_PRODUCERS_PRODUCER_TUNER_H_
+#define TENSORFLOW_STAGING_CORE_PRODUCERS_PRODUCER_TUNER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -187,4 +187,4 @@ class ProducerTuner {
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_RUNNER_PRODUCER_TUNER_H_
+#endif  // TENSORFLOW_STAGING_CORE_PRODUCERS_PRODUCER_TUNER_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/runner/producer_tuner.h"
+#include "tensorflow_staging/core/producers/producer_tuner.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "tensorflow_staging/core/runner/rank_sum.h"
+#include "tensorflow_staging/core/producers/rank_sum.h"
 
 namespace tensorflow {
 namespace staging {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_RUNNER_RANK_SUM_H_
-#define TENSORFLOW_STAGING_CORE_RUNNER_RANK_SUM_H_
+#ifndef TENSORFLOW_STAGING_CORE_PRODUCERS_RANK_SUM_H_
+#define TENSORFLOW_STAGING_CORE_PRODUCERS_RANK_SUM_H_
 
 #include <cmath>
 #include <vector>
@@ -33,4 +33,4 @@ inline double RankSumScore(const std::vector<double>& before,
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_RUNNER_RANK_SUM_H_
+#endif  // TENSORFLOW_STAGING_CORE_PRODUCERS_RANK_SUM_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/runner/producer_tuner.h"
+#include "tensorflow_staging/core/producers/producer_tuner.h"
 
 #include <gtest/gtest.h>
 

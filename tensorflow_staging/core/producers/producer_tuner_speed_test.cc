@@ -13,7 +13,7 @@
 #include <tuple>
 
 #include "tensorflow/core/platform/strcat.h"
-#include "tensorflow_staging/core/runner/tuning_periods.h"
+#include "tensorflow_staging/core/producers/tuning_periods.h"
 #include "tensorflow_staging/core/testing/simulated_stage.h"
 
 namespace tensorflow {
@@ -83,16 +83,13 @@ class TunedStage : public Running {
         std::chrono::hours(1) +
         std::chrono::microseconds(static_cast<int64_t>(stage_.now())));
     const SimulatedStage::Totals& totals = stage_.totals();
-    const bool changes = tuning_.OnRecord(
-        now, totals.put, [&totals](TuningPeriods::Totals* read) {
-          *read = {/*micros=*/0,
-                   totals.put,
-                   totals.taken,
-                   static_cast<int64_t>(totals.take_wait),
-                   static_cast<int64_t>(totals.put_wait),
-                   static_cast<int64_t>(totals.cpu)};
-          return OkStatus();
-        });
+    if (!tuning_.IsDue(now, totals.put)) return;
+    const bool changes = tuning_.EndPeriod(
+        now, totals.put,
+        TuningPeriods::Totals{/*micros=*/0, totals.put, totals.taken,
+                              static_cast<int64_t>(totals.take_wait),
+                              static_cast<int64_t>(totals.put_wait),
+                              static_cast<int64_t>(totals.cpu)});
     if (changes) stage_.SetProducers(tuning_.producers());
   }
 

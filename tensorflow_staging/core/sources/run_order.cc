@@ -1,50 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/ahead/run_order.h"
+#include "tensorflow_staging/core/sources/run_order.h"
 
 #include <iterator>
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "tensorflow_staging/core/sources/roll_back.h"
 
 namespace tensorflow {
 namespace staging {
+namespace {
 
-void RunOrder::WhenChanged(std::function<void()> on_change) {
-  mutex_lock l(mu_);
-  on_change_ = std::move(on_change);
+void GiveBackAll(const std::vector<std::shared_ptr<ReadSet>>& abandoned) {
+  for (const std::shared_ptr<ReadSet>& reads : abandoned) GiveBack(reads);
 }
 
+}  // namespace
+
 bool RunOrder::MayBegin() const {
-  mutex_lock l(mu_);
-  return absl::c_none_of(runs_, [](const auto& run) {
-    return run.second.reads || run.second.is_abandoned;
-  });
+  return is_released_ || absl::c_none_of(runs_, [](const auto& run) {
+           return run.second.is_reading || run.second.is_abandoned;
+         });
 }
 
 void RunOrder::Begin(uint64_t producer) {
   mutex_lock l(mu_);
+  while (!MayBegin()) changed_.Wait(&mu_);
   runs_[++last_].producer = producer;
 }
 
-bool RunOrder::SetRun(uint64_t producer, std::shared_ptr<StagedRun> run) {
-  mutex_lock l(mu_);
-  const auto found = Find(producer);
-  if (found == runs_.end() || found->second.is_abandoned) return false;
-  found->second.run = std::move(run);
-  return true;
-}
-
-void RunOrder::EndReads(uint64_t producer) {
-  std::function<void()> on_change;
+void RunOrder::SetReads(uint64_t producer, std::shared_ptr<ReadSet> reads) {
   {
     mutex_lock l(mu_);
     const auto found = Find(producer);
-    if (found == runs_.end() || !found->second.reads) return;
-    found->second.reads = false;
-    on_change = on_change_;
+    if (found == runs_.end()) return;
+    found->second.reads = reads;
+    if (!found->second.is_abandoned) return;
   }
-  if (on_change != nullptr) on_change();
+  GiveBack(reads);
+}
+
+void RunOrder::EndReads(uint64_t producer) {
+  mutex_lock l(mu_);
+  const auto found = Find(producer);
+  if (found == runs_.end() || !found->second.is_reading) return;
+  found->second.is_reading = false;
+  changed_.NotifyAll();
 }
 
 void RunOrder::Put(uint64_t producer, PutRecord put) {
@@ -66,45 +68,41 @@ void RunOrder::Put(uint64_t producer, PutRecord put) {
 
 void RunOrder::AwaitTurn(uint64_t producer) {
   mutex_lock l(mu_);
-  while (true) {
+  while (!is_released_) {
     const auto found = Find(producer);
-    if (found == runs_.end() || found->second.has_put || HasTurn(found)) return;
+    if (found == runs_.end() || found->second.has_put || IsNext(found)) return;
     changed_.Wait(&mu_);
   }
 }
 
 void RunOrder::AbandonLater(uint64_t producer) {
-  std::vector<std::shared_ptr<StagedRun>> later;
+  Abandoned later;
   {
     mutex_lock l(mu_);
     const auto found = Find(producer);
-    if (found != runs_.end()) later = Mark(found);
+    if (found == runs_.end()) return;
+    found->second.is_abandoned = true;
+    Mark(std::next(found), &later);
   }
-  for (const auto& run : later) run->Abandon();
+  GiveBackAll(later);
 }
 
-std::vector<std::shared_ptr<StagedRun>> RunOrder::Mark(Runs::iterator from) {
-  std::vector<std::shared_ptr<StagedRun>> later;
-  from->second.is_abandoned = true;
-  for (auto run = std::next(from); run != runs_.end(); ++run) {
+void RunOrder::Mark(Runs::iterator from, Abandoned* abandoned) {
+  for (auto run = from; run != runs_.end(); ++run) {
     run->second.is_abandoned = true;
-    if (run->second.run != nullptr) later.push_back(run->second.run);
+    if (run->second.reads != nullptr) abandoned->push_back(run->second.reads);
   }
-  return later;
 }
 
 void RunOrder::End(uint64_t producer) {
-  std::function<void()> on_change;
   {
     mutex_lock l(mu_);
     const auto found = Find(producer);
     if (found == runs_.end()) return;
     runs_.erase(found);
     changed_.NotifyAll();
-    on_change = on_change_;
   }
   CallPuts();
-  if (on_change != nullptr) on_change();
 }
 
 void RunOrder::Release() {
@@ -122,8 +120,7 @@ RunOrder::Runs::iterator RunOrder::Find(uint64_t producer) {
   });
 }
 
-bool RunOrder::HasTurn(Runs::const_iterator run) const {
-  if (is_released_) return true;
+bool RunOrder::IsNext(Runs::const_iterator run) const {
   for (auto before = runs_.begin(); before != run; ++before) {
     if (!before->second.has_put) return false;
   }
@@ -134,20 +131,26 @@ void RunOrder::CallPuts() {
   while (true) {
     PutRecord put;
     int64_t number = 0;
-    std::vector<std::shared_ptr<StagedRun>> later;
+    Abandoned abandoned;
     {
       mutex_lock l(mu_);
       const auto next = absl::c_find_if(
           runs_, [](const auto& run) { return run.second.put != nullptr; });
-      if (next == runs_.end() || !HasTurn(next)) return;
-      if (next->second.run != nullptr && next->second.run->IsStale()) {
-        later = Mark(next);
+      if (next == runs_.end()) return;
+      const bool is_next = IsNext(next);
+      if (!is_next && !is_released_) return;
+      const std::shared_ptr<ReadSet>& reads = next->second.reads;
+      if (!is_next) {
+        // What comes from no iterator would be lost.
+        if (reads != nullptr && !reads->empty()) Mark(next, &abandoned);
+      } else if (reads != nullptr && reads->is_stale()) {
+        next->second.is_abandoned = true;
+        Mark(std::next(next), &abandoned);
       }
       number = next->first;
-      put = std::move(next->second.put);
-      next->second.put = nullptr;
+      put = std::exchange(next->second.put, nullptr);
     }
-    for (const auto& run : later) run->Abandon();
+    GiveBackAll(abandoned);
     std::move(put)();
     mutex_lock l(mu_);
     // Unless the run has ended since.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef TENSORFLOW_STAGING_CORE_RUNNER_PRODUCER_TEAM_H_
-#define TENSORFLOW_STAGING_CORE_RUNNER_PRODUCER_TEAM_H_
+#ifndef TENSORFLOW_STAGING_CORE_PRODUCERS_PRODUCER_TEAM_H_
+#define TENSORFLOW_STAGING_CORE_PRODUCERS_PRODUCER_TEAM_H_
 
 #include <atomic>
 #include <chrono>  // NOLINT
@@ -14,6 +14,7 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/framework/steady_condition.h"
+#include "tensorflow_staging/core/producers/region_runs.h"
 
 namespace tensorflow {
 namespace staging {
@@ -44,6 +45,8 @@ class ProducerTeam {
 
   // ---- For the runner.
 
+  // Producers may begin again: what bounds their runs has changed.
+  void Wake() TF_LOCKS_EXCLUDED(mu_);
   // Lets the producers with a lower index than `active` work. The others wait
   // for their turn. Returns false after Stop.
   bool SetActive(int active) TF_LOCKS_EXCLUDED(mu_);
@@ -60,20 +63,24 @@ class ProducerTeam {
 
   // ---- For a producer.
 
-  // Returns whether producer `index` is to run the region, after waiting for its
-  // turn. Locks nothing if it need not wait.
-  bool AwaitTurn(int index) TF_LOCKS_EXCLUDED(mu_);
   // Waits until the time has passed, a source has ended, or Stop. Returns
   // whether the producer continues.
   bool Pause(std::chrono::milliseconds time) TF_LOCKS_EXCLUDED(mu_);
 
-  // A run of a producer, until its result has been handled.
+  // A run of producer `index`, until its result has been handled. Begins after
+  // waiting for the producer's turn, and until `runs` admits another. Locks nothing
+  // if it need not wait and there is no bound.
   class Run {
    public:
-    explicit Run(ProducerTeam* team);
-    ~Run() { --team_->producing_; }
+    Run(ProducerTeam* team, int index, const RegionRuns& runs);
+    ~Run() {
+      if (has_begun_) --team_->producing_;
+    }
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
+
+    // Whether it has. If not, the producer must leave.
+    bool has_begun() const { return has_begun_; }
 
     // The run has put a record. `micros` is how long it took, if that counts.
     void CountRecord(std::optional<int64_t> micros);
@@ -85,6 +92,7 @@ class ProducerTeam {
 
    private:
     ProducerTeam* const team_;
+    const bool has_begun_;
     // How many records and ends there were before it began.
     const int64_t records_before_;
     const int64_t ends_before_;
@@ -101,6 +109,9 @@ class ProducerTeam {
   bool LetErrorsComeFirst() TF_LOCKS_EXCLUDED(mu_);
 
  private:
+  // Begins a run, and counts it. Returns whether it has begun.
+  bool BeginRun(int index, const RegionRuns& runs) TF_LOCKS_EXCLUDED(mu_);
+
   const size_t num_sources_;
 
   // Changes under mu_, as active_ does. Each producer reads both before each
@@ -112,7 +123,8 @@ class ProducerTeam {
   std::atomic<int64_t> ignored_{0};
   std::atomic<int64_t> timed_records_{0};
   std::atomic<int64_t> record_micros_{0};
-  // How many producers are in a run or handle its result.
+  // How many producers are in a run or handle its result. Grows under mu_ if there
+  // is a bound.
   std::atomic<int> producing_{0};
   // How often an error has closed the buffer.
   std::atomic<int64_t> failures_{0};
@@ -133,4 +145,4 @@ class ProducerTeam {
 }  // namespace staging
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_STAGING_CORE_RUNNER_PRODUCER_TEAM_H_
+#endif  // TENSORFLOW_STAGING_CORE_PRODUCERS_PRODUCER_TEAM_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/runner/producer.h"
+#include "tensorflow_staging/core/producers/producer.h"
 
 #include <algorithm>
 #include <atomic>
@@ -51,93 +51,149 @@ Status WithAdvice(const std::string& stage, const Status& cause) {
   return advised;
 }
 
+// Of a run that succeeded without putting a record. Ends the stage, also if a
+// run may fail with the same type of error: the step would silently skip a
+// record, or wait for ever.
+Status NoRecordStatus() {
+  return errors::InvalidArgument(
+      "The run put no record, because a tensor of the record has no value: it "
+      "belongs to a branch that was not chosen. If it does not, TensorFlow's "
+      "optimizers can cause this for conditionals of version 1 within each "
+      "other: set graph_options.rewrite_options.disable_meta_optimizer, or "
+      "call tf.enable_control_flow_v2().");
+}
+
 }  // namespace
 
-Producer::Producer(int index, const PrefetchRunnerOptions& options,
-                   PreparedRuns* runs, ProducerTeam* team,
-                   std::function<void()> on_record)
-    : index_(index),
+Producer::Producer(Options options, RegionRuns* runs, ProducerTeam* team)
+    : options_(std::move(options)),
       number_(NextNumber()),
-      source_(index % options.fetch_ops_size()),
-      options_(options),
       runs_(runs),
-      team_(team),
-      on_record_(std::move(on_record)) {}
+      team_(team) {}
 
 void Producer::Work() {
   // What cannot be prepared ends the stage, also if a run may fail with the same
   // type of error.
-  const Status prepared = runs_->PrepareProducer(source_);
-  while (team_->AwaitTurn(index_) &&
-         (prepared.ok() ? Produce() : EndStage(prepared))) {
+  const Status prepared = runs_->PrepareProducer(options_.source);
+  while (Produce(prepared)) {
   }
 }
 
-bool Producer::Produce() {
-  ProducerTeam::Run run(team_);
+bool Producer::Produce(const Status& prepared) {
+  ProducerTeam::Run run(team_, options_.index, *runs_);
+  if (!run.has_begun()) return false;
+  if (!prepared.ok()) return EndStage(prepared);
+  if (runs_->FindStage() != nullptr) order_ = options_.order;
+  if (order_ != nullptr) order_->Begin(number_);
+  if (team_->stopped()) {
+    EndInOrder();
+    return false;
+  }
   Status status;
   int64_t micros = 0;
-  const RunOutcome outcome = [&] {
+  const RunOutcome outcome = RunOnce(&status, &micros);
+  const bool continues = [&] {
+    if (outcome == RunOutcome::kRecord) {
+      // The first run prepares what later ones reuse.
+      run.CountRecord(has_produced_ ? std::optional(micros) : std::nullopt);
+      has_produced_ = true;
+      pause_ = pause_.zero();
+      ignored_in_a_row_ = 0;
+      has_closed_ = false;
+      if (options_.on_record != nullptr) options_.on_record();
+      return true;
+    }
+    if (team_->stopped()) return false;
+    switch (outcome) {
+      case RunOutcome::kIgnored:
+        return CountIgnored(status);
+      case RunOutcome::kEndOfData:
+        return EndSource(&run);
+      case RunOutcome::kFailed:
+        return EndStage(status);
+      default:
+        return outcome == RunOutcome::kStale;
+    }
+  }();
+  EndInOrder();
+  return continues;
+}
+
+RunOutcome Producer::RunOnce(Status* status, int64_t* micros) {
+  std::shared_ptr<StagedRun> run;
+  if (core::RefCountPtr<Stage> stage = runs_->FindStage()) {
+    run = std::make_shared<StagedRun>(
+        std::move(stage), runs_->IdOf(options_.source, number_), order_);
+    *status = run->AwaitAdmission(/*cancellation=*/nullptr);
+    if (!status->ok()) return runs_->OutcomeOf(*status);
+  }
+  bool has_put = false;
+  const auto began = std::chrono::steady_clock::now();
+  {
     // In a profiler's trace, the run is an event on its producer's thread.
     const tsl::profiler::TraceMe trace([this] {
       return tsl::profiler::TraceMeEncode("StagedRun",
-                                          {{"stage", options_.name()}});
+                                          {{"stage", options_.stage}});
     });
-    return runs_->ProduceRecord(source_, number_, &status, &micros);
-  }();
-  if (outcome == RunOutcome::kRecord) {
-    // The first run prepares what later ones reuse.
-    run.CountRecord(has_produced_ ? std::optional(micros) : std::nullopt);
-    has_produced_ = true;
-    pause_ = pause_.zero();
-    ignored_in_a_row_ = 0;
-    has_closed_ = false;
-    if (on_record_ != nullptr) on_record_();
-    return true;
+    *status = runs_->Run(options_.source, run, &has_put);
   }
-  if (team_->stopped()) return false;
-  switch (outcome) {
-    case RunOutcome::kIgnored:
-      return CountIgnored(status);
-    case RunOutcome::kEndOfData:
-      return EndSource(&run);
-    case RunOutcome::kFailed:
-      return EndStage(status);
-    default:
-      return outcome == RunOutcome::kStale;
+  *micros = std::chrono::duration_cast<std::chrono::microseconds>(
+                std::chrono::steady_clock::now() - began)
+                .count();
+  // Errors and the end of the data come after the records before them.
+  if (order_ != nullptr) order_->AwaitTurn(number_);
+  RunOutcome outcome = RunOutcome::kRecord;
+  if (run != nullptr && run->End(*status)) {
+    outcome = RunOutcome::kStale;
+  } else if (!status->ok()) {
+    outcome = runs_->OutcomeOf(*status);
+  } else if (!has_put) {
+    *status = NoRecordStatus();
+    outcome = RunOutcome::kFailed;
   }
+  // Before the step can see the error and go on.
+  if (order_ != nullptr && outcome != RunOutcome::kRecord &&
+      outcome != RunOutcome::kIgnored) {
+    order_->AbandonLater(number_);
+  }
+  return outcome;
 }
 
 bool Producer::CountIgnored(const Status& error) {
   const int64_t ignored = team_->CountIgnored();
   LOG_EVERY_N_SEC(WARNING, 1)
-      << "Stage '" << options_.name() << "' ignored an error, because "
+      << "Stage '" << options_.stage << "' ignored an error, because "
       << "ignored_exception_types contains its type; " << ignored << " so far. "
       << error;
+  EndInOrder();
   return ++ignored_in_a_row_ <= kIgnoredWithoutPause ||
          PauseLonger(kLongestIgnoredPause);
 }
 
 bool Producer::EndSource(ProducerTeam::Run* run) {
   bool run_again = false;
-  if (run->EndSource(options_.fetch_ops(source_), &run_again)) {
+  if (run->EndSource(options_.source_name, &run_again)) {
     return EndStage(OkStatus());
   }
+  EndInOrder();
   return run_again || team_->Pause(kEndedSourcePeriod);
 }
 
 bool Producer::EndStage(const Status& cause) {
-  if (cause.ok() && team_->LetErrorsComeFirst()) return true;
+  if (cause.ok() && order_ == nullptr && team_->LetErrorsComeFirst()) {
+    return true;
+  }
   team_->CountEnd(/*is_error=*/!cause.ok());
   if (!CloseBuffer(cause)) return false;
   has_closed_ = true;
+  EndInOrder();
   // The next run waits for the stage, unless it is on a server.
-  return runs_->AwaitsStage() || PauseLonger(kLongestPause);
+  return runs_->FindStage() != nullptr || PauseLonger(kLongestPause);
 }
 
 bool Producer::CloseBuffer(const Status& cause) {
   const Status status =
-      runs_->Close(source_, number_, WithAdvice(options_.name(), cause));
+      runs_->Close(options_.source, number_, WithAdvice(options_.stage, cause));
   // A stage that has started before the program has initialised what it reads:
   // the next step tries again, and a step that is too early gets the error.
   const bool awaits_initialization =
@@ -147,13 +203,13 @@ bool Producer::CloseBuffer(const Status& cause) {
   // know the session any more, and no step asks for it. A closing session
   // cancels its runs first, so CANCELLED as the cause needs no warning either.
   if (!status.ok() && !errors::IsCancelled(status)) {
-    LOG(ERROR) << "Stage '" << options_.name()
+    LOG(ERROR) << "Stage '" << options_.stage
                << "' could not close its buffer: " << status
                << (cause.ok() ? "" : " The stage ended with an error: ")
                << (cause.ok() ? "" : cause.ToString());
   } else if (status.ok() && !cause.ok() && !errors::IsCancelled(cause) &&
              !has_closed_ && !awaits_initialization) {
-    LOG(WARNING) << "Stage '" << options_.name() << "' ends with an error, "
+    LOG(WARNING) << "Stage '" << options_.stage << "' ends with an error, "
                  << "which the step that takes its records will report: "
                  << cause;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/runner/tuning_periods.h"
+#include "tensorflow_staging/core/producers/tuning_periods.h"
 
 #include <gtest/gtest.h>
 
@@ -22,15 +22,16 @@ class TuningPeriodsTest : public ::testing::Test {
     now_ += time;
     records_ += records;
     const int64_t micros = 1000 * (now_ - kStart).count();
-    return tuning_.OnRecord(now_, records_, [&](TuningPeriods::Totals* totals) {
-      ++reads_;
-      // As if the stage had worked for long before.
-      totals->put = totals->taken = 1000 + records_;
-      totals->take_wait_micros = 5000000 + micros;
-      totals->put_wait_micros = 7000000;
-      totals->cpu_micros = 9000000;
-      return status_;
-    });
+    if (!tuning_.IsDue(now_, records_)) return false;
+    ++reads_;
+    if (!status_.ok()) return tuning_.EndPeriod(now_, records_, status_);
+    // As if the stage had worked for long before.
+    TuningPeriods::Totals totals = {};
+    totals.put = totals.taken = 1000 + records_;
+    totals.take_wait_micros = 5000000 + micros;
+    totals.put_wait_micros = 7000000;
+    totals.cpu_micros = 9000000;
+    return tuning_.EndPeriod(now_, records_, totals);
   }
 
   static constexpr auto kStart =

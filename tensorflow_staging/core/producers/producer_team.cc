@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/runner/producer_team.h"
+#include "tensorflow_staging/core/producers/producer_team.h"
 
 #include <algorithm>
 
@@ -51,12 +51,25 @@ void ProducerTeam::Leave() {
   changed_.NotifyAll();
 }
 
-bool ProducerTeam::AwaitTurn(int index) {
-  if (stopped()) return false;
-  if (index < active_.load(std::memory_order_relaxed)) return true;
+void ProducerTeam::Wake() {
   mutex_lock l(mu_);
-  while (index >= active_ && !stopped_ && !one_has_left_) changed_.Wait(&mu_);
-  return index < active_ && !stopped_;
+  changed_.NotifyAll();
+}
+
+bool ProducerTeam::BeginRun(int index, const RegionRuns& runs) {
+  if (stopped()) return false;
+  if (index < active_.load(std::memory_order_relaxed) && !runs.is_bounded()) {
+    ++producing_;
+    return true;
+  }
+  mutex_lock l(mu_);
+  while (!stopped_ && (index < active_ ? !runs.MayBegin(producing_)
+                                       : !one_has_left_)) {
+    changed_.Wait(&mu_);
+  }
+  if (stopped_ || index >= active_) return false;
+  ++producing_;
+  return true;
 }
 
 bool ProducerTeam::Pause(std::chrono::milliseconds time) {
@@ -65,10 +78,11 @@ bool ProducerTeam::Pause(std::chrono::milliseconds time) {
   return !stopped_;
 }
 
-ProducerTeam::Run::Run(ProducerTeam* team)
-    : team_(team), records_before_(team->records_), ends_before_(team->ends_) {
-  ++team->producing_;
-}
+ProducerTeam::Run::Run(ProducerTeam* team, int index, const RegionRuns& runs)
+    : team_(team),
+      has_begun_(team->BeginRun(index, runs)),
+      records_before_(team->records_),
+      ends_before_(team->ends_) {}
 
 void ProducerTeam::Run::CountRecord(std::optional<int64_t> micros) {
   if (micros.has_value()) {

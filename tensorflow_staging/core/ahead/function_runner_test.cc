@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow_staging/core/ahead/step_producers.h"
+#include "tensorflow_staging/core/ahead/function_runner.h"
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ Status Put(StepBuffer* buffer, int64_t value,
   const std::shared_ptr<StagedRun> run = StagedRun::Find(cancellation);
   Status result;
   Notification done;
-  buffer->order()->Put(run->producer().number, [&] {
+  run->PutInTurn([&] {
     buffer->PutAsync(
         {Tensor(value)}, /*timeout_millis=*/0, cancellation,
         [&](const Status& status) {
@@ -72,13 +72,12 @@ class Region {
  public:
   Region(int64_t failing, int64_t end) : failing_(failing), end_(end) {}
 
-  StepProducers::RunRegion PuttingInto(StepBuffer* buffer) {
+  FunctionRuns::RunRegion PuttingInto(StepBuffer* buffer) {
     return [this, buffer](CancellationManager* cancellation) -> Status {
       const int64_t element = next_++;
       if (element == failing_) return errors::InvalidArgument("element");
       if (element >= end_) return errors::OutOfRange("end");
-      buffer->order()->EndReads(
-          StagedRun::Find(cancellation)->producer().number);
+      StagedRun::Find(cancellation)->EndReads();
       if (element % 3 == 0) absl::SleepFor(absl::Milliseconds(1));
       return Put(buffer, element, cancellation);
     };
@@ -102,29 +101,29 @@ void ExpectStopped(StepBuffer* buffer) {
   EXPECT_FALSE(buffer->BeginRun(/*producer=*/100));
 }
 
-class StepProducersTest : public ::testing::TestWithParam<int> {};
+class FunctionRunnerTest : public ::testing::TestWithParam<int> {};
 
-TEST_P(StepProducersTest, EachRecordIsPutOnceInOrder) {
+TEST_P(FunctionRunnerTest, EachRecordIsPutOnceInOrder) {
   core::RefCountPtr<StepBuffer> buffer = MakeBuffer(2);
   StepBuffer* const records = buffer.get();
   Region region(/*failing=*/-1, /*end=*/50);
-  const auto producers = StepProducers::Start(std::move(buffer), GetParam(),
-                                              region.PuttingInto(records));
+  FunctionRunner runner(std::move(buffer), GetParam(),
+                        region.PuttingInto(records));
   int64_t value = 0;
   int taken = 0;
   while (Take(records, &value).ok()) EXPECT_EQ(value, taken++);
   EXPECT_EQ(taken, 50);
   EXPECT_TRUE(errors::IsOutOfRange(Take(records, &value)));
-  producers->Stop();
-  EXPECT_EQ(producers->num_threads(), 0);
+  runner.Stop();
+  EXPECT_EQ(runner.GetCounts().threads, 0);
 }
 
-TEST_P(StepProducersTest, AnErrorIsTakenOnceAndTheNextElementFollows) {
+TEST_P(FunctionRunnerTest, AnErrorIsTakenOnceAndTheNextElementFollows) {
   core::RefCountPtr<StepBuffer> buffer = MakeBuffer(2);
   StepBuffer* const records = buffer.get();
   Region region(/*failing=*/3, /*end=*/6);
-  const auto producers = StepProducers::Start(std::move(buffer), GetParam(),
-                                              region.PuttingInto(records));
+  FunctionRunner runner(std::move(buffer), GetParam(),
+                        region.PuttingInto(records));
   int64_t value = 0;
   int taken = 0, failed = 0;
   while (true) {
@@ -137,21 +136,21 @@ TEST_P(StepProducersTest, AnErrorIsTakenOnceAndTheNextElementFollows) {
       ++failed;
       ASSERT_EQ(failed, 1) << status;
       EXPECT_EQ(taken, 3);
-      producers->Continue();
+      runner.Continue();
     }
   }
   EXPECT_EQ(taken, 5);
   EXPECT_EQ(failed, 1);
-  producers->Stop();
+  runner.Stop();
 }
 
-TEST_P(StepProducersTest, NothingIsReadBeyondTheLimitUntilAStepAsks) {
+TEST_P(FunctionRunnerTest, NothingIsReadBeyondTheLimitUntilAStepAsks) {
   core::RefCountPtr<StepBuffer> buffer = MakeBuffer(10);
   StepBuffer* const records = buffer.get();
   records->SetLimit(3);
   Region region(/*failing=*/-1, /*end=*/1000);
-  const auto producers = StepProducers::Start(std::move(buffer), GetParam(),
-                                              region.PuttingInto(records));
+  FunctionRunner runner(std::move(buffer), GetParam(),
+                        region.PuttingInto(records));
   int64_t value = 0;
   const auto take = [&](int number) {
     for (int i = 0; i < number; ++i) {
@@ -162,58 +161,58 @@ TEST_P(StepProducersTest, NothingIsReadBeyondTheLimitUntilAStepAsks) {
   EXPECT_EQ(region.read(), 3);
   take(2);
   EXPECT_EQ(region.read(), 5);
-  producers->SetLimit(4);
+  runner.SetLimit(4);
   take(4);
-  producers->Stop();
+  runner.Stop();
   EXPECT_EQ(region.read(), 9);
 }
 
-TEST_P(StepProducersTest, ALimitCanBeLifted) {
+TEST_P(FunctionRunnerTest, ALimitCanBeLifted) {
   core::RefCountPtr<StepBuffer> buffer = MakeBuffer(10);
   StepBuffer* const records = buffer.get();
   records->SetLimit(1);
   Region region(/*failing=*/-1, /*end=*/1000);
-  const auto producers = StepProducers::Start(std::move(buffer), GetParam(),
-                                              region.PuttingInto(records));
-  producers->SetLimit(StepBuffer::kNoLimit);
+  FunctionRunner runner(std::move(buffer), GetParam(),
+                        region.PuttingInto(records));
+  runner.SetLimit(StepBuffer::kNoLimit);
   while (region.read() < 10) Env::Default()->SleepForMicroseconds(100);
-  producers->Stop();
+  runner.Stop();
 }
 
-TEST_P(StepProducersTest, StopCancelsWhatWaits) {
+TEST_P(FunctionRunnerTest, StopCancelsWhatWaits) {
   core::RefCountPtr<StepBuffer> buffer = MakeBuffer(1);
   StepBuffer* const records = buffer.get();
   Region region(/*failing=*/-1, /*end=*/1000);
-  const auto producers = StepProducers::Start(std::move(buffer), GetParam(),
-                                              region.PuttingInto(records));
+  FunctionRunner runner(std::move(buffer), GetParam(),
+                        region.PuttingInto(records));
   int64_t value = 0;
   EXPECT_TRUE(Take(records, &value).ok());
-  producers->Stop();
-  EXPECT_EQ(producers->num_threads(), 0);
-  producers->Stop();
+  runner.Stop();
+  EXPECT_EQ(runner.GetCounts().threads, 0);
+  runner.Stop();
 }
 
 // A step goes on after an error while another thread stops the stage.
-TEST_P(StepProducersTest, ContinueAfterStopLeavesTheStageStopped) {
+TEST_P(FunctionRunnerTest, ContinueAfterStopLeavesTheStageStopped) {
   core::RefCountPtr<StepBuffer> buffer = MakeBuffer(1);
   StepBuffer* const records = buffer.get();
   Region region(/*failing=*/0, /*end=*/1000);
-  const auto producers = StepProducers::Start(std::move(buffer), GetParam(),
-                                              region.PuttingInto(records));
+  FunctionRunner runner(std::move(buffer), GetParam(),
+                        region.PuttingInto(records));
   int64_t value = 0;
   EXPECT_TRUE(errors::IsInvalidArgument(Take(records, &value)));
-  producers->Stop();
-  producers->Continue();
+  runner.Stop();
+  runner.Continue();
   ExpectStopped(records);
 }
 
 // The thread of Stop has cancelled the buffer, and is stopped there.
-TEST_P(StepProducersTest, ContinueInTheMiddleOfStopLeavesTheStageStopped) {
+TEST_P(FunctionRunnerTest, ContinueInTheMiddleOfStopLeavesTheStageStopped) {
   core::RefCountPtr<StepBuffer> buffer = MakeBuffer(1);
   StepBuffer* const records = buffer.get();
   Region region(/*failing=*/0, /*end=*/1000);
-  const auto producers = StepProducers::Start(std::move(buffer), GetParam(),
-                                              region.PuttingInto(records));
+  FunctionRunner runner(std::move(buffer), GetParam(),
+                        region.PuttingInto(records));
   int64_t value = 0;
   EXPECT_TRUE(errors::IsInvalidArgument(Take(records, &value)));
   Notification is_stopped, may_go_on;
@@ -222,9 +221,9 @@ TEST_P(StepProducersTest, ContinueInTheMiddleOfStopLeavesTheStageStopped) {
     is_stopped.Notify();
     may_go_on.WaitForNotification();
   });
-  std::thread stop([&] { producers->Stop(); });
+  std::thread stop([&] { runner.Stop(); });
   is_stopped.WaitForNotification();
-  producers->Continue();
+  runner.Continue();
   ExpectStopped(records);
   may_go_on.Notify();
   stop.join();
@@ -232,12 +231,12 @@ TEST_P(StepProducersTest, ContinueInTheMiddleOfStopLeavesTheStageStopped) {
 }
 
 // The thread of Continue has opened the buffer, and is stopped there.
-TEST_P(StepProducersTest, StopInTheMiddleOfContinueLeavesTheStageStopped) {
+TEST_P(FunctionRunnerTest, StopInTheMiddleOfContinueLeavesTheStageStopped) {
   core::RefCountPtr<StepBuffer> buffer = MakeBuffer(1);
   StepBuffer* const records = buffer.get();
   Region region(/*failing=*/0, /*end=*/1000);
-  const auto producers = StepProducers::Start(std::move(buffer), GetParam(),
-                                              region.PuttingInto(records));
+  FunctionRunner runner(std::move(buffer), GetParam(),
+                        region.PuttingInto(records));
   int64_t value = 0;
   EXPECT_TRUE(errors::IsInvalidArgument(Take(records, &value)));
   Notification is_stopped, may_go_on;
@@ -246,41 +245,41 @@ TEST_P(StepProducersTest, StopInTheMiddleOfContinueLeavesTheStageStopped) {
     is_stopped.Notify();
     may_go_on.WaitForNotification();
   });
-  std::thread continues([&] { producers->Continue(); });
+  std::thread continues([&] { runner.Continue(); });
   is_stopped.WaitForNotification();
-  producers->Stop();
+  runner.Stop();
   records->EndRun({/*producer=*/99});
   may_go_on.Notify();
   continues.join();
   ExpectStopped(records);
 }
 
-TEST_P(StepProducersTest, StopWaitsOnceForCodeThatCannotBeCancelled) {
+TEST_P(FunctionRunnerTest, StopWaitsOnceForCodeThatCannotBeCancelled) {
   std::atomic<bool> is_running{false};
   Notification may_return;
-  const auto producers = StepProducers::Start(
+  FunctionRunner runner(
       MakeBuffer(1), GetParam(), [&](CancellationManager*) {
         is_running = true;
         may_return.WaitForNotification();
         return errors::OutOfRange("end");
       });
   while (!is_running) absl::SleepFor(absl::Milliseconds(1));
-  producers->Stop();
+  runner.Stop();
   const absl::Time began = absl::Now();
-  producers->Stop();
+  runner.Stop();
   EXPECT_LT(absl::Now() - began, absl::Seconds(1));
-  EXPECT_GT(producers->num_threads(), 0);
+  EXPECT_GT(runner.GetCounts().threads, 0);
   may_return.Notify();
-  while (producers->num_threads() > 0) absl::SleepFor(absl::Milliseconds(1));
+  while (runner.GetCounts().threads > 0) absl::SleepFor(absl::Milliseconds(1));
 }
 
 // Runs a stage whose records take long, and whose steps do not, until `done`
 // says of its number of threads that it suffices.
-void RunUntil(const std::shared_ptr<StepTuning>& tuning,
+void RunUntil(const std::shared_ptr<StageTuning>& tuning,
               const std::function<bool(int)>& done) {
   core::RefCountPtr<StepBuffer> buffer = MakeBuffer(8);
   StepBuffer* const records = buffer.get();
-  const auto producers = StepProducers::Start(
+  FunctionRunner runner(
       std::move(buffer), /*num_threads=*/1,
       [records](CancellationManager* cancellation) {
         absl::SleepFor(absl::Milliseconds(10));
@@ -288,12 +287,12 @@ void RunUntil(const std::shared_ptr<StepTuning>& tuning,
       },
       tuning);
   int64_t value;
-  while (!done(producers->num_threads())) TF_ASSERT_OK(Take(records, &value));
-  producers->Stop();
+  while (!done(runner.GetCounts().threads)) TF_ASSERT_OK(Take(records, &value));
+  runner.Stop();
 }
 
-TEST(StepProducersTuningTest, StagesOfAStepGoOnWithTheNumberThatWasFound) {
-  const auto tuning = std::make_shared<StepTuning>(/*tunes_threads=*/true);
+TEST(FunctionRunnerTuningTest, StagesOfAStepGoOnWithTheNumberThatWasFound) {
+  const auto tuning = std::make_shared<StageTuning>(/*tunes_threads=*/true);
   EXPECT_EQ(tuning->threads(), 1);
   RunUntil(tuning, [](int threads) { return threads > 1; });
   EXPECT_GT(tuning->threads(), 1);
@@ -303,11 +302,15 @@ TEST(StepProducersTuningTest, StagesOfAStepGoOnWithTheNumberThatWasFound) {
   });
 }
 
-TEST(StepProducersTuningTest, StagesOfAStepGoOnWithTheCapacityThatWasFound) {
-  StepTuning tuning(/*tunes_threads=*/false);
-  const core::RefCountPtr<StepBuffer> first = MakeBuffer(kAutotune);
-  const int64_t stage = tuning.Begin(first.get());
-  EXPECT_EQ(first->GetStats().capacity(), CapacityTuner::kLeastCapacity);
+TEST(FunctionRunnerTuningTest, StagesOfAStepGoOnWithTheCapacityThatWasFound) {
+  StageTuning tuning(/*tunes_threads=*/false);
+  const auto make_runs = [] {
+    return FunctionRuns(MakeBuffer(kAutotune), nullptr);
+  };
+  FunctionRuns first = make_runs();
+  const int64_t stage = tuning.Begin();
+  EXPECT_EQ(first.buffer()->GetStats().capacity(),
+            CapacityTuner::kLeastCapacity);
   CapacityTuner found;
   // Full, empty and full again.
   found.OnFull(1000);
@@ -316,21 +319,21 @@ TEST(StepProducersTuningTest, StagesOfAStepGoOnWithTheCapacityThatWasFound) {
   found.OnFull(3000);
   found.OnTake(3, /*paused=*/false);
   ASSERT_EQ(found.capacity(), 2 * CapacityTuner::kLeastCapacity);
-  first->GoOnWith(found);
-  tuning.OnRecord(stage, /*records=*/1, *first);
-  const core::RefCountPtr<StepBuffer> second = MakeBuffer(kAutotune);
-  tuning.Begin(second.get());
-  EXPECT_EQ(second->GetStats().capacity(), found.capacity());
+  first.buffer()->GoOnWith(found);
+  tuning.OnRecord(stage, "first", /*records=*/1, &first);
+  FunctionRuns second = make_runs();
+  tuning.Begin();
+  tuning.GiveCapacityTo(second.buffer());
+  EXPECT_EQ(second.buffer()->GetStats().capacity(), found.capacity());
   // The stage before tunes no more.
-  first->GoOnWith(CapacityTuner());
-  tuning.OnRecord(stage, /*records=*/2, *first);
-  const core::RefCountPtr<StepBuffer> third = MakeBuffer(kAutotune);
-  tuning.Begin(third.get());
-  EXPECT_EQ(third->GetStats().capacity(), found.capacity());
-  EXPECT_EQ(MakeBuffer(3)->GetStats().capacity(), 3);
+  first.buffer()->GoOnWith(CapacityTuner());
+  tuning.OnRecord(stage, "first", /*records=*/2, &first);
+  FunctionRuns third = make_runs();
+  tuning.GiveCapacityTo(third.buffer());
+  EXPECT_EQ(third.buffer()->GetStats().capacity(), found.capacity());
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, StepProducersTest,
+INSTANTIATE_TEST_SUITE_P(Threads, FunctionRunnerTest,
                          ::testing::Values(1, 2, 4));
 
 }  // namespace

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow_staging/core/graph/run/end_of_reads.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/graph/node_builder.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/util/device_name_utils.h"
+#include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/graph/facts/node_roles.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+const Node* FindOrderedPut(const Graph& graph) {
+  for (const Node* node : graph.op_nodes()) {
+    bool is_ordered = false;
+    if (IsBufferPut(*node) &&
+        TryGetNodeAttr(node->attrs(), kIsOrderedAttr, &is_ordered) &&
+        is_ordered) {
+      return node;
+    }
+  }
+  return nullptr;
+}
+
+// Stateful ops that each run may execute when it comes to them. What they do does
+// not depend on other runs, or concerns nobody but the run; Python functions run as
+// in tf.data's map, at the same time and in any order.
+bool IsInAnyOrder(const Node& node) {
+  static const auto* const kOps = new absl::flat_hash_set<absl::string_view>({
+      "Assert",
+      "CheckNumerics",
+      "CheckNumericsV2",
+      "EagerPyFunc",
+      "Empty",
+      "GuaranteeConst",
+      "Print",
+      "PrintV2",
+      "PyFunc",
+      "ReadVariableOp",
+      "ResourceGather",
+      "ResourceGatherNd",
+      "StatelessRandomGetAlg",
+      "VarHandleOp",
+  });
+  const std::string& op = node.type_string();
+  return node.IsArg() || node.IsRetval() || IsBufferPut(node) ||
+         IsIteratorHandle(node) || kOps->contains(op) ||
+         absl::StartsWith(op, "LookupTable") ||
+         absl::StartsWith(op, "TensorArray") ||
+         absl::EndsWith(op, "HashTableV2");
+}
+
+std::vector<Node*> FindOrdered(const Graph& graph) {
+  std::vector<Node*> ordered;
+  for (Node* node : graph.op_nodes()) {
+    if (node->op_def().is_stateful() && !IsInAnyOrder(*node)) {
+      ordered.push_back(node);
+    }
+  }
+  return ordered;
+}
+
+// Whether control flow of version 1 decides whether, or how often, one of `nodes`
+// runs.
+bool IsConditional(const Graph& graph, const std::vector<Node*>& nodes) {
+  std::vector<const Node*> begin(nodes.begin(), nodes.end());
+  bool is_conditional = false;
+  ReverseDFSFrom(
+      graph, begin, [](const Node*) {},
+      [&is_conditional](const Node* node) {
+        is_conditional |= node->IsSwitch() || node->IsMerge() ||
+                          node->IsEnter();
+      });
+  return is_conditional;
+}
+
+// Returns the CPU of the task that has `node`.
+Status CpuOf(const Node& node, std::string* cpu) {
+  DeviceNameUtils::ParsedName device;
+  if (!DeviceNameUtils::ParseFullName(node.assigned_device_name(), &device)) {
+    return errors::Internal("'", node.name(), "' has no device, but '",
+                            node.assigned_device_name(), "'.");
+  }
+  device.has_type = device.has_id = true;
+  device.type = DEVICE_CPU;
+  device.id = 0;
+  *cpu = DeviceNameUtils::ParsedNameToString(device);
+  return OkStatus();
+}
+
+}  // namespace
+
+Status AddEndOfReads(Graph* graph) {
+  const Node* const put = FindOrderedPut(*graph);
+  if (put == nullptr) return OkStatus();
+  const std::vector<Node*> ordered = FindOrdered(*graph);
+  if (IsConditional(*graph, ordered)) return OkStatus();
+  std::string cpu;
+  TF_RETURN_IF_ERROR(CpuOf(*put, &cpu));
+  Node* end = nullptr;
+  TF_RETURN_IF_ERROR(
+      NodeBuilder(graph->NewName(put->name() + "/end_reads"), kEndReadsOp)
+          .ControlInputs(ordered)
+          .Finalize(graph, &end));
+  end->set_assigned_device_name(cpu);
+  if (ordered.empty()) graph->AddControlEdge(graph->source_node(), end);
+  graph->AddControlEdge(end, graph->sink_node());
+  return OkStatus();
+}
+
+}  // namespace staging
+}  // namespace tensorflow
