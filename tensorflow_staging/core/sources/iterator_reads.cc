@@ -21,17 +21,17 @@ bool HasBeenCancelled(CancellationManager* manager) {
 // A program that reads an iterator beside a stage so often does it in its steps.
 constexpr int64_t kOften = 10;
 
-// Returns the source of an iterator that `run` reads; null if it is not staged,
-// and nothing reads the iterator ahead.
+// Returns the source of an iterator that `run` reads, or the program, if that is
+// null. Null if no stage can read the iterator ahead: once there is a stage, its first
+// read has to wait for a read of the program that has begun before it.
 std::shared_ptr<Source> SourceOf(const void* iterator, const StagedRun* run) {
   if (run != nullptr) {
     std::shared_ptr<Source> source = Source::Of(iterator);
     source->NoteReadAhead();
     return source;
   }
-  if (!Source::AnyIsReadAhead()) return nullptr;
-  std::shared_ptr<Source> source = Source::Find(iterator);
-  return source != nullptr && source->is_read_ahead() ? source : nullptr;
+  if (!Stage::AnyExists() && !Source::AnyIsReadAhead()) return nullptr;
+  return Source::Of(iterator);
 }
 
 }  // namespace
@@ -78,6 +78,7 @@ bool IteratorRead::Answers(std::vector<Tensor>* element, bool* is_end,
                            Status* status) {
   if (source_ == nullptr) return false;
   if (run_ == nullptr) {
+    if (!source_->is_read_ahead()) return false;
     RollBack roll_back;
     if (roll_back.GiveBackAll(source_)) NoteReadBeside();
   } else if (!entered_.ok()) {

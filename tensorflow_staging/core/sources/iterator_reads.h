@@ -25,7 +25,7 @@ namespace staging {
 //
 // A read of the program itself first rolls everything back that stages have read
 // of the iterator, and so gets the element that it would get without them. In a
-// process in which nothing is read ahead, it only looks at two counters.
+// process without a stage, it only looks at two counters.
 class IteratorRead {
  public:
   // Must end before what the caller holds of the iterator's state.
@@ -62,7 +62,7 @@ class IteratorRead {
   OpKernelContext* const ctx_;
   // Null if the program itself reads.
   const std::shared_ptr<StagedRun> run_;
-  // Null if nothing is read ahead of the iterator.
+  // Null if no stage can read the iterator ahead.
   const std::shared_ptr<Source> source_;
   int64_t turn_ = 0;
   int64_t version_ = 0;

@@ -48,12 +48,11 @@ class Source : public std::enable_shared_from_this<Source> {
   // All that are known.
   static std::vector<std::shared_ptr<Source>> All();
 
-  // Whether any iterator is read ahead or restored. If not, what the program reads
-  // needs no turn.
+  // Whether any iterator is read ahead or restored.
   static bool AnyIsReadAhead() {
     return num_read_ahead_.load(std::memory_order_relaxed) > 0;
   }
-  // From here on, reads of this iterator take turns.
+  // From here on, what the program reads of this iterator may be in the ledger.
   void NoteReadAhead();
   bool is_read_ahead() const {
     return is_read_ahead_.load(std::memory_order_relaxed);

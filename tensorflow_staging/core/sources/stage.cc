@@ -10,6 +10,8 @@ thread_local core::WeakPtr<Stage>* resumed_stage = nullptr;
 
 }  // namespace
 
+std::atomic<int> Stage::num_stages_{0};
+
 core::WeakPtr<Stage>* ResumedStage() { return resumed_stage; }
 
 ScopedResumedStage::ScopedResumedStage(core::WeakPtr<Stage>* stage)

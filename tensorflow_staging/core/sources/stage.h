@@ -58,7 +58,13 @@ class Stage : public ResourceBase {
  public:
   using Done = absl::AnyInvocable<void(const Status&)>;
 
-  explicit Stage(std::string name) : name_(std::move(name)) {}
+  explicit Stage(std::string name) : name_(std::move(name)) { ++num_stages_; }
+  ~Stage() override { --num_stages_; }
+
+  // Whether the process has any stage.
+  static bool AnyExists() {
+    return num_stages_.load(std::memory_order_relaxed) > 0;
+  }
 
   const std::string& name() const { return name_; }
 
@@ -88,6 +94,8 @@ class Stage : public ResourceBase {
   std::atomic<int64_t> discards_{0};
 
  private:
+  static std::atomic<int> num_stages_;
+
   const std::string name_;
 };
 

@@ -27,9 +27,7 @@ class Iterator {
     Outcomes outcomes;
   };
 
-  // As after the first staged read: who has begun to read before that does not
-  // wait for a turn.
-  Iterator() { source_->NoteReadAhead(); }
+  Iterator() = default;
   ~Iterator();
   Iterator(const Iterator&) = delete;
   Iterator& operator=(const Iterator&) = delete;
