@@ -241,7 +241,7 @@ def compile_wheel(
   return changed
 
 
-def main() -> int:
+def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
   parser.add_argument("--wheel", type=pathlib.Path, required=True, help="the official wheel")
   parser.add_argument("--ptxas", type=pathlib.Path, required=True, help="CUDA's assembler")
@@ -253,10 +253,8 @@ def main() -> int:
     for name, counts in compile_wheel(arguments.wheel, target, arguments.ptxas, arguments.out).items():
       print(f"{name}: " + ", ".join(f"{number} containers {kind}" for kind, number in counts.items()))
   except ValueError as error:
-    print(f"error: {error}", file=sys.stderr)
-    return 1
-  return 0
+    sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":
-  sys.exit(main())
+  main()

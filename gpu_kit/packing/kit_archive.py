@@ -161,7 +161,7 @@ def _write(out: pathlib.Path, files: Files, about: bytes) -> None:
       archive.add(path, f"gpu-kit/{name}", recursive=False, filter=plain)
 
 
-def main() -> int:
+def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
   parser.add_argument("--packages", type=pathlib.Path, required=True, help="the folder of packages, which is changed")
   parser.add_argument("--out", type=pathlib.Path, required=True, help="the archive to write")
@@ -173,10 +173,8 @@ def main() -> int:
   try:
     pack(arguments.packages, arguments.out, arguments.chip or [chips.Chip(9, 0)], arguments.stand_in)
   except ValueError as error:
-    print(f"error: {error}", file=sys.stderr)
-    return 1
-  return 0
+    sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":
-  sys.exit(main())
+  main()

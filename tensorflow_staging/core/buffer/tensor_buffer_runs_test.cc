@@ -10,7 +10,6 @@
 #include <memory>
 #include <string>
 #include <thread>  // NOLINT
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "tensorflow/core/platform/errors.h"
@@ -59,6 +58,14 @@ void FailRun(TensorBuffer* buffer, TestIterator* iterator,
   EXPECT_FALSE(run->End(status));
 }
 
+// The same, and its producer reports it: the stage ends with `cause`, or with OK
+// at the end of the data.
+void EndStage(TensorBuffer* buffer, TestIterator* iterator,
+              const Status& cause = OkStatus()) {
+  FailRun(buffer, iterator, cause.ok() ? errors::OutOfRange("end") : cause);
+  buffer->Close(cause);
+}
+
 TEST(TensorBufferRunsTest, ANewAndAnOpenBufferAdmitRuns) {
   auto buffer = MakeBuffer(1);
   EXPECT_TRUE(BeginRun(buffer.get())->is_admitted());
@@ -70,8 +77,7 @@ TEST(TensorBufferRunsTest, ANewAndAnOpenBufferAdmitRuns) {
 TEST(TensorBufferRunsTest, ARunWaitsAtAnEndThatNoTakeHasGot) {
   auto buffer = MakeBuffer(1);
   TestIterator iterator(/*begin=*/0, /*end=*/0);
-  FailRun(buffer.get(), &iterator);
-  buffer->Close(OkStatus());
+  EndStage(buffer.get(), &iterator);
   WaitingRun run(buffer.get());
   EXPECT_FALSE(run.admitted());
   iterator.Change();
@@ -115,8 +121,7 @@ TEST(TensorBufferRunsTest, AnErrorThatATakeHasGotDoesNotComeAgain) {
   TestIterator iterator;
   const Status cause = errors::DataLoss("bad record");
   RunStage(buffer.get(), {&iterator});
-  FailRun(buffer.get(), &iterator, cause);
-  buffer->Close(cause);
+  EndStage(buffer.get(), &iterator, cause);
   EXPECT_EQ(Take(buffer.get()), 0);
   EXPECT_EQ(TakeStatus(buffer.get()), cause);
   EXPECT_EQ(RunStage(buffer.get(), {&iterator}), 2);
@@ -127,8 +132,7 @@ TEST(TensorBufferRunsTest, AnErrorThatNoTakeHasGotComesAgainAfterARestart) {
   TestIterator iterator;
   const Status cause = errors::DataLoss("bad record");
   RunStage(buffer.get(), {&iterator});
-  FailRun(buffer.get(), &iterator, cause);
-  buffer->Close(cause);
+  EndStage(buffer.get(), &iterator, cause);
   buffer->Cancel();
   buffer->Resume();
   EXPECT_EQ(RunStage(buffer.get(), {&iterator}), 1);
@@ -154,8 +158,7 @@ TEST(TensorBufferRunsTest, AnEndStaysIfItsProducersDoNotGoOn) {
   options.goes_on = false;
   core::RefCountPtr<TensorBuffer> buffer(new TensorBuffer(options));
   TestIterator iterator(/*begin=*/0, /*end=*/0);
-  FailRun(buffer.get(), &iterator);
-  buffer->Close(OkStatus());
+  EndStage(buffer.get(), &iterator);
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(errors::IsOutOfRange(TakeStatus(buffer.get())));
   }
@@ -167,8 +170,7 @@ TEST(TensorBufferRunsTest, AnEndStaysIfItsProducersDoNotGoOn) {
 TEST(TensorBufferRunsTest, ResumeAlsoAdmitsWaitingRuns) {
   auto buffer = MakeBuffer(1);
   TestIterator iterator(/*begin=*/0, /*end=*/0);
-  FailRun(buffer.get(), &iterator);
-  buffer->Close(OkStatus());
+  EndStage(buffer.get(), &iterator);
   WaitingRun run(buffer.get());
   EXPECT_FALSE(run.admitted());
   buffer->Resume();
@@ -214,8 +216,7 @@ TEST(TensorBufferRunsTest, CloseWaitsForTheRecordsOfTheActiveRuns) {
   TestIterator iterator;
   const auto puts = BeginRun(buffer.get(), /*producer=*/2);
   auto ends = BeginRun(buffer.get(), /*producer=*/3);
-  FailRun(buffer.get(), &iterator);
-  buffer->Close(OkStatus());
+  EndStage(buffer.get(), &iterator);
   WaitingRun late(buffer.get());
   EXPECT_FALSE(late.admitted());
   TakeResult first, second;
@@ -238,8 +239,7 @@ TEST(TensorBufferRunsTest, ThePutOfTheLastActiveRunEndsTheStage) {
   RunStage(buffer.get(), {&iterator}, /*producer=*/2);
   const auto active = BeginRun(buffer.get(), /*producer=*/2);
   EXPECT_EQ(iterator.Read(*active), 1);
-  FailRun(buffer.get(), &iterator);
-  buffer->Close(OkStatus());
+  EndStage(buffer.get(), &iterator);
   EXPECT_TRUE(IsIn("ending", *buffer)) << buffer->DebugString();
   PutResult put;
   buffer->PutAsync(MakeRecord(1), kNoTimeout, nullptr, put.Callback(),
@@ -342,8 +342,7 @@ TEST(TensorBufferRunsTest, ALateCloseDoesNotEndTheNewData) {
   EXPECT_TRUE(IsIn("open", *buffer)) << buffer->DebugString();
   // The next Close belongs to the new data.
   const Status cause = errors::DataLoss("of the new data");
-  FailRun(buffer.get(), &iterator, cause);
-  buffer->Close(cause);
+  EndStage(buffer.get(), &iterator, cause);
   EXPECT_EQ(TakeStatus(buffer.get()), cause);
 }
 
@@ -421,8 +420,7 @@ TEST(TensorBufferRunsTest, ATakeTriesAgainAfterAFailedPreconditionAtFirst) {
     EXPECT_EQ(run.Await(), OkStatus());
     EXPECT_FALSE(take.done());
     // It has read one of its iterators.
-    FailRun(buffer.get(), &iterator, cause);
-    buffer->Close(cause);
+    EndStage(buffer.get(), &iterator, cause);
     EXPECT_FALSE(take.done());
     run.End();
     EXPECT_EQ(take.Wait(), cause);
@@ -432,8 +430,7 @@ TEST(TensorBufferRunsTest, ATakeTriesAgainAfterAFailedPreconditionAtFirst) {
   EXPECT_EQ(RunStage(buffer.get(), {&iterator}), 0);
   EXPECT_EQ(take.value(), 0);
   // After the first record, the same error is one of the data.
-  FailRun(buffer.get(), &iterator, cause);
-  buffer->Close(cause);
+  EndStage(buffer.get(), &iterator, cause);
   EXPECT_EQ(TakeStatus(buffer.get()), cause);
   EXPECT_EQ(RunStage(buffer.get(), {&iterator}), 2);
 }
@@ -474,8 +471,7 @@ TEST(TensorBufferRunsTest, WhatWaitedForAnEndDoesNotGoOnUnderALockOfTheEnd) {
     notification->Notify();
   };
   auto active = BeginRun(buffer.get(), /*producer=*/2);
-  FailRun(buffer.get(), &iterator);
-  buffer->Close(OkStatus());
+  EndStage(buffer.get(), &iterator);
   buffer->AwaitRun(1, nullptr, [&](const Status&) { notify(&admitted); });
   buffer->TakeAsync(
       nullptr, [&](const Status&, TensorBuffer::Taken) { notify(&taken); });

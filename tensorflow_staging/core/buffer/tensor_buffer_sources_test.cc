@@ -10,7 +10,6 @@
 #include <memory>
 #include <thread>  // NOLINT
 #include <utility>
-#include <vector>
 
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/refcount.h"
@@ -32,6 +31,22 @@ struct WaitingRun {
   const std::unique_ptr<StagedRun> run;
   const int64_t number;
   PutResult put;
+};
+
+// A stage whose record of 0 is in the buffer. That of 1 waits for room, and a run
+// computes that of 2.
+struct BusyStage {
+  BusyStage() {
+    EXPECT_EQ(stored, 0);
+    EXPECT_EQ(waits.number, 1);
+    EXPECT_EQ(iterator.Read(*computes), 2);
+  }
+
+  const core::RefCountPtr<TensorBuffer> buffer = MakeBuffer(1);
+  TestIterator iterator;
+  const int64_t stored = RunStage(buffer.get(), {&iterator});
+  WaitingRun waits{buffer.get(), &iterator};
+  const std::unique_ptr<StagedRun> computes = BeginRun(buffer.get());
 };
 
 TEST(TensorBufferSourcesTest, AChangeDropsAndCountsWhatIsStale) {
@@ -289,22 +304,18 @@ TEST(TensorBufferSourcesTest, ARecordThatIsStaleWhenItIsPutIsGivenToNoTake) {
 }
 
 TEST(TensorBufferSourcesTest, DiscardLetsAllRecordsBeMadeAgain) {
-  auto buffer = MakeBuffer(1);
-  TestIterator iterator;
-  RunStage(buffer.get(), {&iterator});
-  WaitingRun waits(buffer.get(), &iterator);
-  const auto computes = BeginRun(buffer.get());
-  EXPECT_EQ(iterator.Read(*computes), 2);
+  BusyStage stage;
+  TensorBuffer* const buffer = stage.buffer.get();
   EXPECT_EQ(buffer->Discard(), 2);
-  EXPECT_EQ(waits.put.Wait(), OkStatus());
-  EXPECT_TRUE(computes->IsStale());
-  EXPECT_EQ(Put(computes.get(), 2), OkStatus());
+  EXPECT_EQ(stage.waits.put.Wait(), OkStatus());
+  EXPECT_TRUE(stage.computes->IsStale());
+  EXPECT_EQ(Put(stage.computes.get(), 2), OkStatus());
   EXPECT_EQ(buffer->Size(), 0);
   EXPECT_EQ(buffer->GetStats().discarded(), 3);
   ExpectBalanced(*buffer);
   for (int64_t i = 0; i < 3; ++i) {
-    RunStage(buffer.get(), {&iterator});
-    EXPECT_EQ(Take(buffer.get()), i);
+    RunStage(buffer, {&stage.iterator});
+    EXPECT_EQ(Take(buffer), i);
   }
 }
 
@@ -374,21 +385,17 @@ TEST(TensorBufferSourcesTest, ElementsComeBackInTheOrderOfTheReads) {
 }
 
 TEST(TensorBufferSourcesTest, AStoppedStageKeepsItsRecordsAndGivesBackTheRest) {
-  auto buffer = MakeBuffer(1);
-  TestIterator iterator;
-  RunStage(buffer.get(), {&iterator});
-  WaitingRun waits(buffer.get(), &iterator);
-  const auto computes = BeginRun(buffer.get());
-  EXPECT_EQ(iterator.Read(*computes), 2);
+  BusyStage stage;
+  TensorBuffer* const buffer = stage.buffer.get();
   buffer->Cancel();
-  EXPECT_EQ(waits.put.Wait(), OkStatus());
-  EXPECT_FALSE(computes->End(errors::Cancelled("stopped")));
-  EXPECT_TRUE(computes->IsStale());
-  EXPECT_EQ(Take(buffer.get()), 0);
-  EXPECT_EQ(Take(buffer.get()), 1);
+  EXPECT_EQ(stage.waits.put.Wait(), OkStatus());
+  EXPECT_FALSE(stage.computes->End(errors::Cancelled("stopped")));
+  EXPECT_TRUE(stage.computes->IsStale());
+  EXPECT_EQ(Take(buffer), 0);
+  EXPECT_EQ(Take(buffer), 1);
   buffer->Resume();
-  RunStage(buffer.get(), {&iterator});
-  EXPECT_EQ(Take(buffer.get()), 2);
+  RunStage(buffer, {&stage.iterator});
+  EXPECT_EQ(Take(buffer), 2);
 }
 
 TEST(TensorBufferSourcesTest, ABufferThatGoesGivesBackItsRecords) {

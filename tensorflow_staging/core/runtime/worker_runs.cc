@@ -167,11 +167,11 @@ Executor::Args::Runner RunnerOf(const Pools& pools, thread::ThreadPool* pool) {
 
 // Makes the run of `item` that `cancellation` cancels a staged run until `*done`
 // is called, if its graph belongs to a stage.
-Status BeginStagedRun(const void* item, const WorkerGraph& graph,
-                      const CancellationManager* cancellation,
-                      std::function<void(const Status&)>* done) {
+void BeginStagedRun(const void* item, const WorkerGraph& graph,
+                    const CancellationManager* cancellation,
+                    std::function<void(const Status&)>* done) {
   core::RefCountPtr<Stage> stage = StageOf(graph);
-  if (stage == nullptr) return OkStatus();
+  if (stage == nullptr) return;
   const std::string name = stage->name();
   const ProducerId producer(reinterpret_cast<std::uintptr_t>(item),
                             /*number=*/0);
@@ -183,7 +183,6 @@ Status BeginStagedRun(const void* item, const WorkerGraph& graph,
     done(run->End(status) ? errors::Aborted("Stage '", name, "' ", kIsStale)
                           : status);
   };
-  return OkStatus();
 }
 
 }  // namespace
@@ -247,10 +246,7 @@ ScopedWorkerRun::ScopedWorkerRun(const void* item, const ExecutorOpts& options,
                                  std::function<void(const Status&)>* done)
     : current_(&current_pools, &pools_) {
   const auto graph = FindGraph(item);
-  if (graph != nullptr) {
-    status_ = BeginStagedRun(item, *graph, cancellation, done);
-    if (!status_.ok()) return;
-  }
+  if (graph != nullptr) BeginStagedRun(item, *graph, cancellation, done);
   Choice choice;
   status_ = FindPools(graph.get(), options, &choice);
   pools_ = choice.pools;

@@ -81,8 +81,8 @@ Executor::Args::Runner RunnerInCaller(thread::ThreadPool* pool);
 // calling thread only within this scope.
 //
 // A run of a graph with a Put is a staged run until `*done` is called
-// (sources/staged_run.h). Its stage may refuse it, or let it fail because it has
-// to be repeated; the runner knows both by the error (kHasEnded, kIsStale).
+// (sources/staged_run.h). Its stage may let it fail because it has to be repeated,
+// which the runner knows by the error (kIsStale).
 //
 // Must live on the stack of one thread. Scopes nest.
 class ScopedWorkerRun {
@@ -91,8 +91,7 @@ class ScopedWorkerRun {
                   const CancellationManager* cancellation,
                   std::function<void(const Status&)>* done);
 
-  // Why the run must not begin: it cannot have the pool that it asks for, or
-  // its stage has ended.
+  // Why the run must not begin: it cannot have the pool that it asks for.
   const Status& status() const { return status_; }
 
  private:

@@ -154,6 +154,15 @@ class IteratorStageTest : public ::testing::Test {
     TF_CHECK_OK(session_->Create(graph_));
   }
 
+  // Creates the session with a stage of the numbers from 0 to `end` - 1, which
+  // "init" has given "iterator".
+  void CreateWithNumbers(int64_t end) {
+    AddIterator("iterator");
+    AddInitialiser("init", "iterator", 0, end);
+    Create("iterator/next");
+    EXPECT_EQ(Run({"init"}), OkStatus());
+  }
+
   void StartRunner(int producers = 1) {
     PrefetchRunnerOptions options = RunnerOptionsOf(stage_);
     for (int i = 0; i < producers; ++i) {
@@ -264,10 +273,7 @@ TEST_F(IteratorStageTest, AnotherDatasetBeginsTheStageAnew) {
 }
 
 TEST_F(IteratorStageTest, InTheMiddleOfTheDataTheRestIsDropped) {
-  AddIterator("iterator");
-  AddInitialiser("init", "iterator", 0, kMany);
-  Create("iterator/next");
-  EXPECT_EQ(Run({"init"}), OkStatus());
+  CreateWithNumbers(kMany);
   StartRunner();
   for (int64_t i = 1; i <= 50; ++i) {
     EXPECT_EQ(Run({"init"}, {{"init/begin", Tensor(100 * i)}}), OkStatus());
@@ -410,10 +416,7 @@ TEST_F(IteratorStageTest, TheRunThatInitialisesMayTake) {
 }
 
 TEST_F(IteratorStageTest, ARestoredStageGoesOnWhereItWasSaved) {
-  AddIterator("iterator");
-  AddInitialiser("init", "iterator", 0, 20);
-  Create("iterator/next");
-  EXPECT_EQ(Run({"init"}), OkStatus());
+  CreateWithNumbers(20);
   StartRunner();
   EXPECT_EQ(Take(), 0);
   const Tensor saved = Save("iterator");
@@ -426,10 +429,7 @@ TEST_F(IteratorStageTest, ARestoredStageGoesOnWhereItWasSaved) {
 }
 
 TEST_F(IteratorStageTest, SeveralProducersLoseNothingInACheckpoint) {
-  AddIterator("iterator");
-  AddInitialiser("init", "iterator", 0, 200);
-  Create("iterator/next");
-  EXPECT_EQ(Run({"init"}), OkStatus());
+  CreateWithNumbers(200);
   StartRunner(/*producers=*/4);
   for (int64_t i = 0; i < 20; ++i) {
     Take();
@@ -463,10 +463,7 @@ TEST_F(IteratorStageTest, ARestoreMayComeBeforeTheInitialiserAndTheStage) {
 }
 
 TEST_F(IteratorStageTest, WhatReadsARestoredIteratorFirstGetsTheNextElement) {
-  AddIterator("iterator");
-  AddInitialiser("init", "iterator", 0, 20);
-  Create("iterator/next");
-  EXPECT_EQ(Run({"init"}), OkStatus());
+  CreateWithNumbers(20);
   StartRunner();
   EXPECT_EQ(Take(), 0);
   while (Size() < 3) std::this_thread::yield();
@@ -484,10 +481,7 @@ TEST_F(IteratorStageTest, WhatReadsARestoredIteratorFirstGetsTheNextElement) {
 // The stage is full when it is saved: it has read the end, and no step has got
 // it.
 TEST_F(IteratorStageTest, AnEndThatNoStepHasGotIsRestoredToo) {
-  AddIterator("iterator");
-  AddInitialiser("init", "iterator", 0, 3);
-  Create("iterator/next");
-  EXPECT_EQ(Run({"init"}), OkStatus());
+  CreateWithNumbers(3);
   StartRunner();
   EXPECT_EQ(Take(), 0);
   while (!absl::StrContains(Buffer(), "closed, 2 of")) {
@@ -504,10 +498,7 @@ TEST_F(IteratorStageTest, AnEndThatNoStepHasGotIsRestoredToo) {
 }
 
 TEST_F(IteratorStageTest, ANodeBesideTheStageGetsTheNextElement) {
-  AddIterator("iterator");
-  AddInitialiser("init", "iterator", 0, kMany);
-  Create("iterator/next");
-  EXPECT_EQ(Run({"init"}), OkStatus());
+  CreateWithNumbers(kMany);
   StartRunner();
   for (int64_t i = 0; i < 300; ++i) {
     ASSERT_EQ(i % 3 == 1 ? Probe("iterator") : Take(), i);
@@ -515,10 +506,7 @@ TEST_F(IteratorStageTest, ANodeBesideTheStageGetsTheNextElement) {
 }
 
 TEST_F(IteratorStageTest, ANodeThatOftenReadsBesideTheStageIsWarnedOfOnce) {
-  AddIterator("iterator");
-  AddInitialiser("init", "iterator", 0, kMany);
-  Create("iterator/next");
-  EXPECT_EQ(Run({"init"}), OkStatus());
+  CreateWithNumbers(kMany);
   Warnings warnings("reads ahead of the steps");
   // Before the stage has read anything, it makes nothing again.
   for (int i = 0; i < 20; ++i) EXPECT_EQ(Probe("iterator"), i);
@@ -604,25 +592,32 @@ class HookedIteratorTest : public IteratorStageTest {
             .Input("hooked/dataset", 0, DT_VARIANT)
             .Input("iterator", 0, DT_RESOURCE));
     Create("iterator/next");
+    ASSERT_EQ(Run({"hooked"}), OkStatus());
+  }
+
+  // Starts the stage. Its read after `before` others stops in the midst, until
+  // may_go_on_.
+  void StartAndStopReadAfter(int before) {
+    *PassHook() = [this, before](OpKernelContext*) {
+      if (calls_++ != before) return;
+      reads_.Notify();
+      may_go_on_.WaitForNotification();
+    };
+    StartRunner();
+    reads_.WaitForNotification();
   }
 
   std::unique_ptr<Thread> InThread(std::function<void()> call) {
     return std::unique_ptr<Thread>(
         Env::Default()->StartThread({}, "test", std::move(call)));
   }
+
+  std::atomic<int> calls_ = 0;
+  Notification reads_, may_go_on_;
 };
 
 TEST_F(HookedIteratorTest, SavesAtOnceWaitForAReadAndBothHaveItsElement) {
-  EXPECT_EQ(Run({"hooked"}), OkStatus());
-  Notification reads, may_go_on;
-  std::atomic<int> calls = 0;
-  *PassHook() = [&](OpKernelContext*) {
-    if (++calls != 3) return;
-    reads.Notify();
-    may_go_on.WaitForNotification();
-  };
-  StartRunner();
-  reads.WaitForNotification();
+  StartAndStopReadAfter(2);
   Tensor saved[2];
   std::atomic<int> has_saved = 0;
   {
@@ -635,7 +630,7 @@ TEST_F(HookedIteratorTest, SavesAtOnceWaitForAReadAndBothHaveItsElement) {
     }
     Env::Default()->SleepForMicroseconds(20000);
     EXPECT_EQ(has_saved, 0);
-    may_go_on.Notify();
+    may_go_on_.Notify();
   }
   EXPECT_EQ(TakeAll(), Range(0, 20));
   for (const Tensor& position : saved) {
@@ -645,7 +640,6 @@ TEST_F(HookedIteratorTest, SavesAtOnceWaitForAReadAndBothHaveItsElement) {
 }
 
 TEST_F(HookedIteratorTest, SavesBesideStepsHaveWhatComesNext) {
-  EXPECT_EQ(Run({"hooked"}), OkStatus());
   StartRunner(/*producers=*/1);
   std::vector<Tensor> saved[2];
   std::atomic<bool> stop = false;
@@ -653,7 +647,9 @@ TEST_F(HookedIteratorTest, SavesBesideStepsHaveWhatComesNext) {
     std::unique_ptr<Thread> saves[2];
     for (std::vector<Tensor>& positions : saved) {
       saves[&positions - saved] = InThread([&] {
-        while (!stop) positions.push_back(Save("iterator"));
+        do {
+          positions.push_back(Save("iterator"));
+        } while (!stop);
       });
     }
     for (int64_t i = 0; i < 20; ++i) EXPECT_EQ(Take(), i);
@@ -674,18 +670,18 @@ TEST_F(HookedIteratorTest, SavesBesideStepsHaveWhatComesNext) {
 
 // It would hold up nothing but itself, and what it yields is void.
 TEST_F(HookedIteratorTest, AnInitialiserCancelsAStagedReadThatTakesLong) {
-  EXPECT_EQ(Run({"hooked"}), OkStatus());
-  Notification reads, is_cancelled;
+  Notification is_cancelled;
   *PassHook() = [&](OpKernelContext* ctx) {
-    if (reads.HasBeenNotified()) return;
-    reads.Notify();
-    while (!ctx->cancellation_manager()->IsCancelled()) {
-      std::this_thread::yield();
-    }
-    is_cancelled.Notify();
+    if (reads_.HasBeenNotified()) return;
+    CancellationManager* const cancellation = ctx->cancellation_manager();
+    EXPECT_TRUE(cancellation->RegisterCallback(
+        cancellation->get_cancellation_token(),
+        [&is_cancelled] { is_cancelled.Notify(); }));
+    reads_.Notify();
+    is_cancelled.WaitForNotification();
   };
   StartRunner();
-  reads.WaitForNotification();
+  reads_.WaitForNotification();
   EXPECT_EQ(Run({"plain"}), OkStatus());
   is_cancelled.WaitForNotification();
   EXPECT_EQ(TakeAll(), Range(0, 20));
@@ -693,23 +689,21 @@ TEST_F(HookedIteratorTest, AnInitialiserCancelsAStagedReadThatTakesLong) {
 
 // A read that began before anything was read ahead takes no turn.
 TEST_F(HookedIteratorTest, AnInitialiserCancelsNoReadOfTheProgram) {
-  EXPECT_EQ(Run({"hooked"}), OkStatus());
-  Notification reads, may_go_on;
-  *PassHook() = [&](OpKernelContext* ctx) {
-    if (reads.HasBeenNotified()) return;
-    reads.Notify();
-    may_go_on.WaitForNotification();
+  *PassHook() = [this](OpKernelContext* ctx) {
+    if (reads_.HasBeenNotified()) return;
+    reads_.Notify();
+    may_go_on_.WaitForNotification();
     EXPECT_FALSE(ctx->cancellation_manager()->IsCancelled());
   };
   int64_t value = -1;
   std::unique_ptr<Thread> program =
       InThread([&] { value = Probe("iterator"); });
-  reads.WaitForNotification();
+  reads_.WaitForNotification();
   StartRunner();
   // Time for the stage to wait for the same dataset.
   Env::Default()->SleepForMicroseconds(20000);
   EXPECT_EQ(Run({"plain"}), OkStatus());
-  may_go_on.Notify();
+  may_go_on_.Notify();
   program.reset();
   EXPECT_EQ(value, 0);
   EXPECT_EQ(TakeAll(), Range(0, 20));
@@ -717,22 +711,13 @@ TEST_F(HookedIteratorTest, AnInitialiserCancelsNoReadOfTheProgram) {
 
 // An older element comes back while a run reads the next one.
 TEST_F(HookedIteratorTest, AReadThatANodeBesideTheStageOvertakesIsRepeated) {
-  EXPECT_EQ(Run({"hooked"}), OkStatus());
-  Notification reads, may_go_on;
-  std::atomic<int> calls = 0;
-  *PassHook() = [&](OpKernelContext*) {
-    if (++calls != 3) return;
-    reads.Notify();
-    may_go_on.WaitForNotification();
-  };
-  StartRunner();
-  reads.WaitForNotification();
+  StartAndStopReadAfter(2);
   EXPECT_EQ(Take(), 0);
   // It waits for the read of 2, and then gets 1.
   std::unique_ptr<Thread> program =
       InThread([&] { EXPECT_EQ(Probe("iterator"), 1); });
   EXPECT_EQ(Run({stage_.Node("TensorBufferDiscard")}), OkStatus());
-  may_go_on.Notify();
+  may_go_on_.Notify();
   program.reset();
   EXPECT_EQ(TakeAll(), Range(2, 20));
 }

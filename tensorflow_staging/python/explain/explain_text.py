@@ -134,7 +134,7 @@ def what_it_reads(stage: explain_data.Stage) -> list[tuple[str, list[str]]]:
     found.append(("Reads the iterators", [_iterator(iterator) for iterator in stage.iterators]))
   if stage.changing:
     found.append((
-        "Reads what the program may change. After a change, tf.staging.discard(session) drops the records that wait",
+        "Reads what the program may change. After a change, tf.staging.discard(session) lets its records be made again",
         [f"'{state.name}' ({state.op}), which {_names(state.changers)} may change" for state in stage.changing]))
   return found
 

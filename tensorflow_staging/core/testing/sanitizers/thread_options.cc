@@ -40,9 +40,7 @@ const char* __tsan_default_suppressions() {
       "race:tensorflow::ExecutorBarrier::WhenDone\n"
       "race:tensorflow::Tensor::~Tensor\n"
       "race:tensorflow::Tensor::ValueAndTensorBuffer\n"
-      // The same for the references to these, the last of which a step container
-      // or a handle may hold.
-      "race:tensorflow::staging::RunHolds::~RunHolds\n"
+      // The same for the references to this, the last of which a handle may hold.
       "race:tensorflow::staging::StepBuffer::~StepBuffer\n"
       // The patched resource makes the state of an iterator, and the libraries
       // use it and let go of it.

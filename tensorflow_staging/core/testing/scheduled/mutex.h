@@ -63,12 +63,8 @@ class TF_LOCKABLE Mutex {
   Mutex& operator=(const Mutex&) = delete;
 
   void lock() TF_EXCLUSIVE_LOCK_FUNCTION() {
-    Scheduler* const scheduler = Scheduler::Current();
+    Scheduler* const scheduler = BeginLock();
     if (scheduler == nullptr) return;
-    scheduler->Point();
-    Forget(*scheduler);
-    CHECK(holder_ != scheduler->thread())
-        << scheduler->thread()->name() << " locks what it has locked";
     while (holder_ != nullptr || shared_ > 0) waiters_.Wait("a mutex");
     holder_ = scheduler->thread();
   }
@@ -81,12 +77,7 @@ class TF_LOCKABLE Mutex {
     waiters_.WakeAll();
   }
   void lock_shared() TF_SHARED_LOCK_FUNCTION() {
-    Scheduler* const scheduler = Scheduler::Current();
-    if (scheduler == nullptr) return;
-    scheduler->Point();
-    Forget(*scheduler);
-    CHECK(holder_ != scheduler->thread())
-        << scheduler->thread()->name() << " locks what it has locked";
+    if (BeginLock() == nullptr) return;
     while (holder_ != nullptr) waiters_.Wait("a mutex");
     ++shared_;
   }
@@ -96,6 +87,17 @@ class TF_LOCKABLE Mutex {
   }
 
  private:
+  // Returns the scheduler; null outside of one.
+  Scheduler* BeginLock() {
+    Scheduler* const scheduler = Scheduler::Current();
+    if (scheduler == nullptr) return nullptr;
+    scheduler->Point();
+    Forget(*scheduler);
+    CHECK(holder_ != scheduler->thread())
+        << scheduler->thread()->name() << " locks what it has locked";
+    return scheduler;
+  }
+
   // A thread of an earlier scheduler that did not end may have locked a mutex that
   // outlives it.
   void Forget(const Scheduler& scheduler) {
@@ -112,32 +114,35 @@ class TF_LOCKABLE Mutex {
   Waiters waiters_;
 };
 
-// tensorflow::mutex_lock.
-class TF_SCOPED_LOCKABLE MutexLock {
+// What a scope has locked.
+class LockOfScope {
  public:
-  explicit MutexLock(Mutex& mu) TF_EXCLUSIVE_LOCK_FUNCTION(mu) : mu_(&mu) {
-    mu_->lock();
-  }
-  ~MutexLock() TF_UNLOCK_FUNCTION() { mu_->unlock(); }
-  MutexLock(const MutexLock&) = delete;
-  MutexLock& operator=(const MutexLock&) = delete;
+  LockOfScope(const LockOfScope&) = delete;
+  LockOfScope& operator=(const LockOfScope&) = delete;
 
- private:
+ protected:
+  explicit LockOfScope(Mutex& mu) : mu_(&mu) {}
+
   Mutex* const mu_;
 };
 
-// tensorflow::tf_shared_lock.
-class TF_SCOPED_LOCKABLE SharedLock {
+// tensorflow::mutex_lock.
+class TF_SCOPED_LOCKABLE MutexLock : public LockOfScope {
  public:
-  explicit SharedLock(Mutex& mu) TF_SHARED_LOCK_FUNCTION(mu) : mu_(&mu) {
+  explicit MutexLock(Mutex& mu) TF_EXCLUSIVE_LOCK_FUNCTION(mu)
+      : LockOfScope(mu) {
+    mu_->lock();
+  }
+  ~MutexLock() TF_UNLOCK_FUNCTION() { mu_->unlock(); }
+};
+
+// tensorflow::tf_shared_lock.
+class TF_SCOPED_LOCKABLE SharedLock : public LockOfScope {
+ public:
+  explicit SharedLock(Mutex& mu) TF_SHARED_LOCK_FUNCTION(mu) : LockOfScope(mu) {
     mu_->lock_shared();
   }
   ~SharedLock() TF_UNLOCK_FUNCTION() { mu_->unlock_shared(); }
-  SharedLock(const SharedLock&) = delete;
-  SharedLock& operator=(const SharedLock&) = delete;
-
- private:
-  Mutex* const mu_;
 };
 
 // staging::SteadyCondition. It wakes some threads that nobody has notified.

@@ -4,53 +4,29 @@
 from __future__ import annotations
 
 import pathlib
-import threading
-import time
 from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
-from typing import NamedTuple
 
 import tensorflow as tf
 
 from tensorflow_staging.python.testing.histories import graph_ops
 from tensorflow_staging.python.testing.histories import iterator_model
 from tensorflow_staging.python.testing.histories import outcomes
+from tensorflow_staging.python.testing.histories import product_player
 from tensorflow_staging.python.testing.histories import programs
 
-_SECONDS_PER_TICK = 0.0003
 
-
-class Saved(NamedTuple):
-  """A checkpoint, and the data that the sources had."""
-
-  path: str
-  data: dict[str, iterator_model.Data]
-
-
-class FunctionPlayer:
-  """A program in functions; `ledger_model.LedgerModel` describes its methods. A context manager.
-
-  Attributes:
-    is_running: Whether the stages may run. They begin with a step.
-  """
+class FunctionPlayer(product_player.ProductPlayer):
+  """A program in functions, whose stages begin with a step."""
 
   def __init__(self, program: programs.Program, folder: pathlib.Path):
-    """Makes the player.
-
-    Args:
-      program: The program. All histories of a player have it.
-      folder: Where checkpoints are written.
-    """
-    self._program = program
-    self._folder = folder
+    super().__init__(program, folder)
     self._template = tf.data.Dataset.range(0)
     self._makers = {name: _maker(i, prefetches=program.prefetches) for i, name in enumerate(program.names)}
     self._function = self._make_step()
     self._steps: dict[programs.Layout, Any] = {}
     self._iterators: dict[str, Any] = {}
-    self._data: dict[str, iterator_model.Data] = {}
-    self._saves = 0
-    self.is_running = False
     self._whys: set[str] = set()
 
   def __enter__(self) -> FunctionPlayer:
@@ -88,28 +64,7 @@ class FunctionPlayer:
       return
     raise AssertionError("An initialiser that had to fail has succeeded.")
 
-  def initialise_again(self, names: Iterable[str]) -> None:
-    raise NotImplementedError("No position of a function's iterator waits for an initialiser.")
-
-  def save(self, steps: int) -> tuple[Saved, list[outcomes.Outcome]]:
-    got = []
-    stepping = threading.Thread(target=lambda: got.extend(self.step() for _ in range(steps)))
-    # Eager ops save one iterator after the other, so a step between them is in one and not in the next. Nor is a step
-    # without a stage in one piece.
-    at_once = len(self._program.names) == 1 and getattr(self._step, "why_not", "no stage") is None
-    if steps and at_once:
-      stepping.start()
-    saved = Saved(str(self._folder / str(self._saves)), dict(self._data))
-    self._saves += 1
-    tf.train.Checkpoint(**self._iterators).write(saved.path)
-    if steps:
-      if not at_once:
-        stepping.start()
-      stepping.join()
-    assert len(got) == steps, "A step that ran during a save has failed."
-    return saved, got
-
-  def restore(self, names: Iterable[str], saved: Saved, way: int) -> None:
+  def restore(self, names: Iterable[str], saved: product_player.Saved, way: int) -> None:
     self._initialise({name: saved.data[name] for name in names}, in_place=way % 2 == 0)
     tf.train.Checkpoint(**{name: self._iterators[name] for name in names}).read(saved.path).expect_partial()
 
@@ -134,8 +89,16 @@ class FunctionPlayer:
     # What is read ahead goes back, and the next step reads it again.
     self._stop(self._step)
 
-  def wait(self, ticks: int) -> None:
-    time.sleep(ticks * _SECONDS_PER_TICK)
+  def _may_step_during_a_save(self) -> bool:
+    # Eager ops save one iterator after the other, so a step between them is in one and not in the next. Nor is a step
+    # without a stage in one piece.
+    return len(self._program.names) == 1 and getattr(self._step, "why_not", "no stage") is None
+
+  def _write(self, path: str) -> None:
+    tf.train.Checkpoint(**self._iterators).write(path)
+
+  def _do_something_else(self) -> None:
+    _nothing()
 
   def _make_step(self) -> Any:
     self._total = tf.Variable(0, dtype=tf.int64)
@@ -162,7 +125,7 @@ class FunctionPlayer:
     if step is not self._function:
       step.stop()
 
-  def _initialise(self, data: dict[str, iterator_model.Data], *, in_place: bool) -> None:
+  def _initialise(self, data: Mapping[str, iterator_model.Data], *, in_place: bool = True) -> None:
     for name, its in data.items():
       if not in_place:
         self._iterators[name] = iter(self._template)
@@ -184,6 +147,11 @@ def _maker(source: int, *, prefetches: bool) -> Any:
     tf.raw_ops.MakeIterator(dataset=data._variant_tensor, iterator=iterator)
 
   return make
+
+
+@tf.function
+def _nothing():
+  return tf.constant(0)
 
 
 @tf.function

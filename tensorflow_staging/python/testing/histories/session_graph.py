@@ -96,6 +96,7 @@ class SessionGraph:
     step: What a step fetches: the values of its record, and what trains.
     step_and_element: The same, and beside it what the step has read first, before the stage. None for a join, whose
       records do not say which source that was, and for a chain, where a step may not fetch that.
+    nothing: An op that reads no source.
     beside: Reads the iterator whose string handle is fed to `handle`. None with SmartStage: whatever else may read an
       iterator keeps it in the step.
   """
@@ -182,6 +183,7 @@ class SessionGraph:
     if len(self._program.stages(self._layout)) == 1 and not self._program.joined:
       self.step_and_element = {**self.step, "element": self._first_read}
     self.initialise_variables = tf.global_variables_initializer()
+    self.nothing = tf.no_op()
     self.handle = tf.placeholder(tf.string, [])
     self.beside = None
     if not self._layout.smart_stage:

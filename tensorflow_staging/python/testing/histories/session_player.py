@@ -5,53 +5,30 @@ from __future__ import annotations
 
 import contextlib
 import pathlib
-import threading
-import time
 from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
-from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
 
 from tensorflow_staging.python.testing.histories import graph_ops
 from tensorflow_staging.python.testing.histories import iterator_model
 from tensorflow_staging.python.testing.histories import outcomes
+from tensorflow_staging.python.testing.histories import product_player
 from tensorflow_staging.python.testing.histories import programs
 from tensorflow_staging.python.testing.histories import session_graph
 
-_SECONDS_PER_TICK = 0.0003
 
-
-class Saved(NamedTuple):
-  """A checkpoint, and the data that the sources had."""
-
-  path: str
-  data: dict[str, iterator_model.Data]
-
-
-class SessionPlayer:
-  """A program in sessions; `ledger_model.LedgerModel` describes its methods. A context manager.
-
-  Attributes:
-    is_running: Whether the stages run.
-  """
+class SessionPlayer(product_player.ProductPlayer):
+  """A program in sessions."""
 
   def __init__(self, program: programs.Program, folder: pathlib.Path):
-    """Makes the player.
-
-    Args:
-      program: The program. All histories of a player have it.
-      folder: Where checkpoints are written.
-    """
-    self._program = program
-    self._folder = folder
+    super().__init__(program, folder)
     self._graphs: dict[programs.Layout, session_graph.SessionGraph] = {}
     self._notes: dict[programs.Layout, str] = {}
     self._sess: tf.Session | None = None
     self._stages = contextlib.ExitStack()
-    self._saves = self._initialisations = self._count = 0
-    self._data: dict[str, iterator_model.Data] = {}
-    self.is_running = False
+    self._initialisations = self._count = 0
 
   def __enter__(self) -> SessionPlayer:
     return self
@@ -92,28 +69,7 @@ class SessionPlayer:
     initialiser, feeds, fails = self._graph.initialiser_in_vain(name, way)
     self._run(initialiser, feeds, fails=fails)
 
-  def initialise_again(self, names: Iterable[str]) -> None:
-    self._initialise({name: self._data[name] for name in names})
-
-  def save(self, steps: int) -> tuple[Saved, list[outcomes.Outcome]]:
-    got = []
-    stepping = threading.Thread(target=lambda: got.extend(self.step() for _ in range(steps)))
-    # A save may come between two reads of a step that reads itself.
-    at_once = steps and not self._reads_in_step
-    if at_once:
-      stepping.start()
-    path = str(self._folder / str(self._saves))
-    self._saves += 1
-    saver, = self._graph.savers(self._program.names)
-    saver.save(self._sess, path, write_meta_graph=False, write_state=False)
-    if steps:
-      if not at_once:
-        stepping.start()
-      stepping.join()
-    assert len(got) == steps, "A step that ran during a save has failed."
-    return Saved(path, dict(self._data)), got
-
-  def restore(self, names: Iterable[str], saved: Saved, way: int) -> None:
+  def restore(self, names: Iterable[str], saved: product_player.Saved, way: int) -> None:
     data = {name: saved.data[name] for name in names}
     # A program can leave the initialiser for later, or to the restore, if its positions wait for an initialiser.
     restores_first = self._program.holds_positions and way > 1
@@ -147,8 +103,16 @@ class SessionPlayer:
   def discard(self) -> None:
     tf.staging.discard(self._sess)
 
-  def wait(self, ticks: int) -> None:
-    time.sleep(ticks * _SECONDS_PER_TICK)
+  def _may_step_during_a_save(self) -> bool:
+    # Otherwise, a save may come between two reads of a step that reads itself.
+    return not self._reads_in_step
+
+  def _write(self, path: str) -> None:
+    saver, = self._graph.savers(self._program.names)
+    saver.save(self._sess, path, write_meta_graph=False, write_state=False)
+
+  def _do_something_else(self) -> None:
+    self._sess.run(self._graph.nothing)
 
   def _kinds_of_stages(self) -> str:
     manual = self._layout.manual
@@ -157,7 +121,7 @@ class SessionPlayer:
       kinds.append("SmartStage")
     return " and ".join(kinds) or "no stage"
 
-  def _initialise(self, data: dict[str, iterator_model.Data]) -> None:
+  def _initialise(self, data: Mapping[str, iterator_model.Data]) -> None:
     self._initialisations += 1
     failing = self._graph.initialiser_in_a_failing_run(data) if self._initialisations % 4 == 0 else None
     self._run(failing or self._graph.initialisers(data), self._graph.feeds(data), fails=failing is not None)
