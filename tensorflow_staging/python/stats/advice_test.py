@@ -79,6 +79,12 @@ _RAISE_CAPACITY = (
     "the times of steps and records vary; raise capacity (now 8), or let the stage choose with tf.data.AUTOTUNE.")
 _ADAPTS = (
     "the times of steps and records vary, and the buffer still adapts its capacity (now 8); wait until it has settled.")
+_HAS_TRIED = (
+    "the stage was slower than the step, and had not found out how many producers help (4 at the end); train longer to"
+    " let it settle.")
+_HAS_ADAPTED = (
+    "the times of steps and records vary, and the buffer had not found its capacity (8 at the end); train longer to let"
+    " it settle.")
 
 _TABLE = [
     *((stage, period, _NOTHING) for stage, period in itertools.product(_ALL, (_STEP, _STEP_ALONE))),
@@ -154,12 +160,28 @@ def test_no_advice_before_the_first_record():
     (_FIXED, _SLOWER, _RAISE_THREADS),
     # The end of the data is no news, and its stage has nothing more to settle.
     (dict(_FIXED, error="OUT_OF_RANGE: end"), _STEP, _NOTHING),
-    (_THREADS, _SLOWER, _TRIES.replace("wait until it has settled", "train longer to let it settle")),
-    (_CAPACITY, _VARYING, _ADAPTS.replace("wait until it has settled", "train longer to let it settle")),
+    (_THREADS, _SLOWER, _HAS_TRIED),
+    (_CAPACITY, _VARYING, _HAS_ADAPTED),
+    (_BOTH_CAPACITY_SETTLED, _VARYING,
+     "the times of steps and records vary, and the stage had not found out how many producers help (4 at the end); train"
+     " longer to let it settle."),
+    (dict(_FIXED, room=4), _VARYING,
+     "the times of steps and records vary, and the buffer had not grown to its capacity; train longer to let it"
+     " settle."),
     (_FIXED, period_lib.Period(10.0, 0.0, 0.0, steps=3), ""),
 ])
 def test_the_advice_at_the_end(stage, period, expected):
   assert advice.at_the_end(_stats(**stage), period) == expected
+
+
+@pytest.mark.parametrize("stage,period,expected", [
+    (_THREADS, _SLOWER, _HAS_TRIED),
+    (dict(_THREADS, threads=0), _SLOWER, _HAS_TRIED.replace(" (4 at the end)", "")),
+    (_CAPACITY, _VARYING, _HAS_ADAPTED),
+    (dict(taken=0), _STEP, "it has ended, and no step has taken a record."),
+])
+def test_a_stage_that_has_ended_does_nothing_more(stage, period, expected):
+  assert advice.advice(_stats(**stage, running=False), period) == expected
 
 
 def test_a_step_that_waits_all_the_time():
