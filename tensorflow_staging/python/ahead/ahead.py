@@ -487,6 +487,12 @@ class AheadStep:
     counts = [*self._ended, *(stage.counts() for stage in self.stages())]
     return iterator_counts.in_all(counts) if counts else None
 
+  def why_no_stage(self) -> str:
+    """Returns why no stage runs, as the end of a sentence."""
+    if self.why_not is not None:
+      return self.why_not
+    return "no step has run" if self.counts() is None else "those of its iterators have ended"
+
   def count_anew(self) -> None:
     """From here on counts what stages do that begin now."""
     self._ended.clear()
@@ -509,6 +515,10 @@ class OwnsSteps:
 
   def steps(self) -> list[AheadStep]:
     """Returns the steps that it has called, or calls."""
+    raise NotImplementedError
+
+  def why_no_stage(self) -> str:
+    """Returns why none of them has had a stage, as the end of a sentence."""
     raise NotImplementedError
 
 

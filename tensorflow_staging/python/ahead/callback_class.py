@@ -9,12 +9,16 @@ from typing import Optional
 # The first import, since a process that reads a pickled callback may begin with this module: Keras imports TensorFlow,
 # and that imports the modules below in its own order.
 from keras.src import callbacks
+from tensorflow.python.platform import tf_logging
 
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.ahead import ahead
 from tensorflow_staging.python.ahead import model_step
 from tensorflow_staging.python.ahead import step_function
 from tensorflow_staging.python.ahead import step_report
+
+_REPLACED = (
+    "another callback tf.staging.SmartStage() after it in the same list stages the model; give one of them alone")
 
 
 def _log_ended(steps: Sequence[ahead.AheadStep]) -> None:
@@ -39,8 +43,11 @@ class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
 
   def _unused_state(self) -> dict[str, Any]:
     """Returns the attributes of a callback that no model has used, but for its arguments."""
-    # The steps that run ahead, by attribute of the model.
-    return {"model": None, "params": None, "validation_data": None, "_steps": {}, "_is_new_epoch": False}
+    # _steps: those that run ahead, by attribute of the model. _is_replaced: whether another callback stages the model.
+    return {
+        "model": None, "params": None, "validation_data": None, "_steps": {}, "_is_new_epoch": False,
+        "_is_replaced": False
+    }
 
   def __getstate__(self) -> dict[str, Any]:
     """Returns what a copy has. The threads and the records of a stage cannot be copied, and are those of one model."""
@@ -48,11 +55,27 @@ class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
 
   def report(self) -> step_report.StepReport:
     """Returns what runs ahead of the model's functions; see `tf.staging.explain`."""
+    if self._is_replaced:
+      return step_report.StepReport((step_report.DividedStep("fit", _REPLACED),))
     return step_report.StepReport(
         tuple(divided for step in self._steps.values() for divided in step.report().steps))
 
   def steps(self) -> list[ahead.AheadStep]:
     return list(self._steps.values())
+
+  def why_no_stage(self) -> str:
+    if self._is_replaced:
+      return _REPLACED
+    if self.model is None:
+      return "no fit, evaluate or predict with the callback"
+    reasons = [f"'{step.__name__}' runs without one: {step.why_not}" for step in self.steps() if step.why_not]
+    return "; ".join(reasons) or "no step has run with the callback"
+
+  def note_replaced(self) -> None:
+    """Says once that another callback of the same `fit` stages it."""
+    if not self._is_replaced:
+      self._is_replaced = True
+      tf_logging.warning("A callback tf.staging.SmartStage() does nothing: %s.", _REPLACED)
 
   def set_model(self, model: Any) -> None:
     super().set_model(model)
@@ -62,6 +85,7 @@ class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
     self._wrap("test_function", "evaluate")
 
   def on_train_begin(self, logs: Optional[dict[str, Any]] = None) -> None:
+    self._is_replaced = False
     for step in self._steps.values():
       step.count_anew()
     self._wrap("train_function", "train")
@@ -71,6 +95,11 @@ class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
     self._is_new_epoch = True
 
   def on_test_begin(self, logs: Optional[dict[str, Any]] = None) -> None:
+    if not self._trains():
+      current = self.model.test_function
+      self._is_replaced = False
+      if isinstance(current, model_step.ModelStep) and current.callback is not self:
+        self.note_replaced()
     handler = getattr(self.model, "_eval_data_handler", None)  # That of the validation in `fit`.
     steps = self._steps_to_come()
     if self._trains():
@@ -120,6 +149,8 @@ class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
   def _wrap(self, attribute: str, name: str) -> None:
     plain = getattr(self.model, attribute, None)
     if isinstance(plain, model_step.ModelStep):
+      if plain.callback is not self and model_step.runs_with(plain.callback):
+        plain.callback.note_replaced()
       plain = plain.plain
     if plain is None:
       return

@@ -16,7 +16,7 @@ class ModelStep:
   """What stands in the place of a model's train or test function while the callback is on."""
 
   def __init__(self, callback: Any, attribute: str, plain: Callable[..., Any], step: ahead.AheadStep):
-    self._callback = callback
+    self.callback = callback
     self._attribute = attribute
     self.plain = plain
     self._step = step
@@ -24,10 +24,10 @@ class ModelStep:
     self._is_over = False
 
   def __call__(self, iterator: Any) -> Any:
-    model = self._callback.model
+    model = self.callback.model
     history = getattr(model, "history", None)
     if history is not self._history and not self._is_over:
-      if _runs_with(self._callback):
+      if runs_with(self.callback):
         self._history = history  # A callback has evaluated or predicted.
       else:
         # An exception has ended the `fit` with the callback, which Keras does not tell. This is another one.
@@ -48,11 +48,11 @@ class ModelStep:
     if self._step.draws_with_seeds():
       self._is_over = True
       self._step.limit = 0
-    elif getattr(self._callback.model, self._attribute, None) is self:
-      setattr(self._callback.model, self._attribute, self.plain)
+    elif getattr(self.callback.model, self._attribute, None) is self:
+      setattr(self.callback.model, self._attribute, self.plain)
 
 
-def _runs_with(callback: Any) -> bool:
+def runs_with(callback: Any) -> bool:
   """Returns whether a method of Keras that has a callback, such as `fit`, calls the caller."""
   frame = sys._getframe()  # pylint: disable=protected-access
   while frame is not None:

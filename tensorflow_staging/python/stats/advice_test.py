@@ -163,8 +163,8 @@ def test_no_advice_before_the_first_record():
     (_THREADS, _SLOWER, _HAS_TRIED),
     (_CAPACITY, _VARYING, _HAS_ADAPTED),
     (_BOTH_CAPACITY_SETTLED, _VARYING,
-     "the times of steps and records vary, and the stage had not found out how many producers help (4 at the end); train"
-     " longer to let it settle."),
+     "the times of steps and records vary, and the stage had not found out how many producers help (4 at the end);"
+     " train longer to let it settle."),
     (dict(_FIXED, room=4), _VARYING,
      "the times of steps and records vary, and the buffer had not grown to its capacity; train longer to let it"
      " settle."),

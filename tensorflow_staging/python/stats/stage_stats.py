@@ -112,10 +112,10 @@ def stats(
   """
   if isinstance(session, ahead.AheadStep):
     stages = stages_of(_counts_of_iterators(stage.counts(), is_alive=True) for stage in session.stages())
-    return Stats(stages, without="" if stages else f"no stage runs: {session.why_not or 'no step has run'}.")
+    return Stats(stages, without="" if stages else f"no stage runs: {session.why_no_stage()}.")
   if isinstance(session, ahead.OwnsSteps):
     stages = in_all(session.steps())
-    return Stats(stages, without="" if stages else "no stage has run: no fit, evaluate or predict with the callback.")
+    return Stats(stages, without="" if stages else f"no stage has run: {session.why_no_stage()}.")
   session = _session_of(session)
   stages = stages_of(all_sessions.stats(session)) if session is not None else []
   return Stats(stages, without="" if stages else why_no_stage.reason(session))

@@ -10,6 +10,7 @@ from unittest import mock
 import cases
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.platform import tf_logging
 
 from tensorflow_staging.python.ahead import iterator_stage
 
@@ -185,6 +186,31 @@ def case_single_batches_within_a_fit_make_no_stages():
   with mock.patch.object(iterator_stage, "IteratorStage", stages):
     assert run([tf.staging.SmartStage()]) == expected
   assert stages.call_count == 2, stages.call_count  # One for each epoch.
+
+
+def case_the_statistics_say_why_there_is_no_stage():
+  callback = tf.staging.SmartStage()
+  assert str(tf.staging.stats(callback)) == "no stage has run: no fit, evaluate or predict with the callback."
+  fit([callback], lambda: compiled(layers.Hashing(8, output_mode="multi_hot"), run_eagerly=True))
+  assert str(tf.staging.stats(callback)) == (
+      "no stage has run: 'train' runs without one: it is no tf.function, so it runs eagerly.")
+
+
+def case_a_callback_that_another_replaces_says_so():
+  for use in (fit, _evaluated):
+    first, second = tf.staging.SmartStage(), tf.staging.SmartStage()
+    with mock.patch.object(tf_logging, "warning") as warning:
+      assert use([first, second]) == use([])
+    assert warning.call_count == 1, warning.mock_calls
+    told = "another callback tf.staging.SmartStage() after it in the same list stages the model; give one of them alone"
+    assert str(tf.staging.stats(first)) == f"no stage has run: {told}."
+    assert str(tf.staging.explain(first)) == f"'fit' runs without a stage: {told}."
+    assert tf.staging.stats(second)
+    assert use([first]) == use([]) and tf.staging.stats(first)
+
+
+def _evaluated(callbacks):
+  return hashing().evaluate(data(), verbose=0, callbacks=callbacks)
 
 
 def case_asynchronous_execution_trains_without_a_stage():
