@@ -21,6 +21,7 @@ from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python import uncalled
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.ahead import bound_steps
 from tensorflow_staging.python.ahead import forked_child
@@ -121,6 +122,7 @@ def ahead(
     TypeError: If `step` cannot be called, or an argument has the wrong type.
     ValueError: If an argument is out of range.
   """
+  uncalled.check(step)
   if not callable(step):
     raise TypeError(f"step must be a tf.function, got {step!r} of type {type(step).__name__}.{_hint_for(step)}")
   inner = step_function.of(step).function

@@ -9,6 +9,7 @@ from typing import Optional
 from tensorflow.python.framework import ops
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python import uncalled
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.automatic import keras_fits
 
@@ -74,5 +75,6 @@ def _callback_class() -> type:
   return importlib.import_module(_MODULE_OF_CLASS).SmartStageCallback
 
 
+uncalled.refuse_methods(SmartStage, "tf.staging.SmartStage", ("set_model", "set_params"))
 # This module is imported with TensorFlow.
 keras_fits.watch_if_asked(SmartStage, is_callback)

@@ -209,6 +209,32 @@ def case_a_callback_that_another_replaces_says_so():
     assert use([first]) == use([]) and tf.staging.stats(first)
 
 
+def case_the_callback_without_parentheses_says_so():
+  for callbacks in ([tf.staging.SmartStage], tf.staging.SmartStage):
+    for use in (fit, _evaluated):
+      try:
+        use(callbacks)
+      except TypeError as error:
+        assert "Write tf.staging.SmartStage()" in str(error), error
+      else:
+        raise AssertionError("It was taken.")
+
+
+def case_what_has_no_stage_itself_says_what_has_one():
+  model = hashing()
+  for ask in (tf.staging.explain, tf.staging.stats):
+    for value, expected in (
+        (tf.function(lambda: 1), "call step = tf.staging.ahead(step)"),
+        (tf.function(lambda: 1).get_concrete_function(), "call step = tf.staging.ahead(step)"),
+        (model, f"then call tf.staging.{ask.__name__}(callback)")):
+      try:
+        ask(value)
+      except TypeError as error:
+        assert expected in str(error), error
+      else:
+        raise AssertionError(f"{value} was taken.")
+
+
 def _evaluated(callbacks):
   return hashing().evaluate(data(), verbose=0, callbacks=callbacks)
 
