@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 from typing import Optional
 
-# The first import, since a process that reads a pickled callback may begin with this module: Keras imports TensorFlow,
-# and that imports the modules below in its own order.
 from keras.src import callbacks
 from tensorflow.python.platform import tf_logging
 
