@@ -150,7 +150,8 @@ class AheadStep:
 
   Attributes:
     step: The step as the program made it.
-    why_not: Why the latest step was called as it is; None if it was not.
+    why_not: Why the latest step was called as it is; None if it was not. Once there was a stage, calls with data of one
+      element do not count.
   """
 
   def __init__(
@@ -269,7 +270,9 @@ class AheadStep:
       raise
 
   def _call_unstaged(self, why_not: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    self.why_not = why_not
+    # Single batches beside a stage, as of `train_on_batch` in a `fit`, say nothing about the other calls.
+    if why_not != _ONE_ELEMENT or not (self._ended or self.stages()):
+      self.why_not = why_not
     if why_not not in self._told:
       self._told.add(why_not)
       self._warn(f"{self.__name__} runs without a stage: {why_not}.")

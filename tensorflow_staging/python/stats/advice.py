@@ -18,11 +18,28 @@ def line(stage: stage_data.StageData, period: period_lib.Period) -> str:
   """Returns one line about a stage: what it did in `period`, what it gained, and what to do next."""
   order = "" if stage.keeps_order else ", in any order"
   later = f" (later {stage.capacity})" if stage.room < stage.capacity else ""
+  losses = f" {sentences}" if (sentences := lost(stage)) else ""
   return (
       f"Stage '{stage.name}': {period.records_per_second:.1f} records/s{order}, {stage.records} of {stage.room}{later}"
-      f" in the buffer ({stage.bytes / _MIB:.1f} MiB). It {gain.hid(period)}. Steps waited for records"
+      f" in the buffer ({stage.bytes / _MIB:.1f} MiB). It {gain.hid(period)}.{losses} Steps waited for records"
       f" {period.step_waits:.0%} of the time; the stage was ahead of them, with nothing to do,"
       f" {period.producer_waits:.0%} of the time: {advice(stage, period)}")
+
+
+def lost(stage: stage_data.StageData) -> str:
+  """Returns what no step gets of a stage and why, in sentences; empty if nothing is lost."""
+  # C++ warns of it, too, but many programs set TF_CPP_MIN_LOG_LEVEL so that nobody sees that.
+  sentences = []
+  if stage.dropped:
+    sentences.append(
+        f"It dropped {_count(stage.dropped, 'record')}, which had found no room within timeout_millis.")
+  if stage.ignored:
+    sentences.append(f"It left out {_count(stage.ignored, 'record')} whose errors ignored_exception_types names.")
+  return " ".join(sentences)
+
+
+def _count(number: int, noun: str) -> str:
+  return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def advice(stage: stage_data.StageData, period: period_lib.Period) -> str:

@@ -30,6 +30,14 @@ def test_the_whole_line():
       " may come in another order. If what it reads is the limit, only a quicker source helps.")
 
 
+def test_records_that_are_lost():
+  assert "lost" not in _line(_stats()) and advice.lost(_stats()) == ""
+  assert " ms a step. It dropped 2 records, which had found no room within timeout_millis. Steps waited" in _line(
+      _stats(taken=512, dropped=2, steps=stage_data.StepStats(412, 10.0, 3.8),
+             region=stage_data.RegionStats(412, 9.9, 0.0)))
+  assert advice.lost(_stats(ignored=1)) == "It left out 1 record whose errors ignored_exception_types names."
+
+
 def test_a_buffer_that_fills_slowly():
   assert "records/s, 1 of 4 (later 40) in the buffer (1.5 MiB)." in _line(_stats(capacity=40, room=4))
 
