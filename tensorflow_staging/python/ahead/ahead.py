@@ -251,14 +251,16 @@ class AheadStep:
         with self._lock:
           known = self._stages.get(key) or self._begin(iterators, args, kwargs)
       except step_function.MakesVariablesError:
-        self.why_not = step_function.FIRST_CALL
-        return step_function.make_variables(self._function.function, args, kwargs)
+        return self._make_variables(args, kwargs)
     stage, why_not, trace = known
     if stage is None:
       return self._call_unstaged(why_not, args, kwargs)
     if (trace is None or kwargs or not _is_only_iterator(args) or record.could_possibly_record()
         or eager_function_run.RUN_FUNCTIONS_EAGERLY or context.is_async()):
-      trace = self._trace_for(stage, iterators, args, kwargs)
+      try:
+        trace = self._trace_for(stage, iterators, args, kwargs)
+      except step_function.MakesVariablesError:
+        return self._make_variables(args, kwargs)
     if trace is None or (stage.draws and not self._draws_go_on(stage, iterators)):
       return self._call(args, kwargs)  # The stage has ended.
     self.why_not = None
@@ -268,6 +270,10 @@ class AheadStep:
     except errors.OpError:
       stage.on_error()
       raise
+
+  def _make_variables(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    self.why_not = step_function.FIRST_CALL
+    return step_function.make_variables(self._function.function, args, kwargs)
 
   def _call_unstaged(self, why_not: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     # Single batches beside a stage, as of `train_on_batch` in a `fit`, say nothing about the other calls.
@@ -399,8 +405,12 @@ class AheadStep:
         if expected:
           stage.set_limit(expected[-1])
         return division, _with_buffer(values, division, stage)
-    except (step_division.NotStagedError, step_function.MakesVariablesError):
+    except step_division.NotStagedError:
       pass  # The next try says it.
+    except step_function.MakesVariablesError:
+      self._end(key, stage, iterators)
+      self._limits[key] = None if stage.limit is None else 0
+      raise
     self._end(key, stage, iterators)
     if expected:
       self._limits[key] = expected[-1]

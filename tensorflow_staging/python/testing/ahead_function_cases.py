@@ -389,6 +389,24 @@ def case_the_first_call_reads_nothing_ahead_that_is_not_used():
   assert len(taken) == 3, taken
 
 
+def case_a_step_that_replaces_another_makes_variables_in_its_first_call():
+  def program(wrap):
+    step = wrap(tf.function(Reading(tf.identity)))
+    iterator = iter(tf.data.Dataset.range(8))
+    values = [step(iterator) for _ in range(3)]
+    other = tf.function(Reading(Normalization()))
+    if wrap is plain:
+      step = other
+    else:
+      step.replace_step(other)
+    values += [step(iterator) for _ in range(5)]
+    return [float(value) for value in values], step
+
+  expected, _ = program(plain)
+  got, step = program(staged)
+  assert got == expected and step.why_not is None, (got, expected, step.why_not)
+
+
 class Reading:
   """Calls a function with what an iterator has."""
 
