@@ -51,3 +51,7 @@ except ImportError as _error:
   from tensorflow_staging.python.doctor import failed_import as _failed_import
 
   _sys.exit(_failed_import.report(_error))
+
+from tensorflow_staging.python.deeprec import missing_names as _missing_names  # noqa: E402  # Needs the whole API.
+
+_missing_names.install(_sys.modules[__name__])

@@ -4,6 +4,7 @@
 import functools
 import os
 import threading
+import types
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -14,19 +15,21 @@ from tensorflow.python.data.ops import iterator_ops
 from tensorflow.python.eager import context
 from tensorflow.python.eager import record
 from tensorflow.python.eager.polymorphic_function import eager_function_run
-from tensorflow.python.eager.polymorphic_function import function_type_utils
 from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python import uncalled
 from tensorflow_staging.python import vocabulary
+from tensorflow_staging.python.ahead import bound_steps
 from tensorflow_staging.python.ahead import forked_child
 from tensorflow_staging.python.ahead import iterator_counts
 from tensorflow_staging.python.ahead import iterator_stage
 from tensorflow_staging.python.ahead import one_device
 from tensorflow_staging.python.ahead import step_division
+from tensorflow_staging.python.ahead import step_function
 from tensorflow_staging.python.ahead import step_inputs
 from tensorflow_staging.python.ahead import step_report
 from tensorflow_staging.python.automatic import eager_programs  # noqa: F401  # Speaks at the end of a program.
@@ -35,6 +38,10 @@ from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.stages import argument_checks
 
 _OF_A_STRATEGY = "its iterator belongs to a tf.distribute strategy other than OneDeviceStrategy on a CPU"
+
+_ASYNCHRONOUS = "TensorFlow runs its ops asynchronously, after tf.config.experimental.set_synchronous_execution(False)"
+# Of each call of Keras's `train_on_batch`, for example.
+_ONE_ELEMENT = "its data has one element, so there is nothing to read ahead"
 
 # The types of most arguments beside an iterator.
 _NO_ITERATORS = (ops.EagerTensor, int, float, str, type(None))
@@ -66,6 +73,9 @@ def ahead(
   result is called as `step` is, and returns what it returns. While one step trains, threads prepare the records of the
   next steps: strings are split and hashed, looked up in tables that do not change, and images augmented.
 
+  It also decorates methods, above `@tf.function`: each object has a step of its own. Other attributes are those of
+  `step`.
+
   For example:
 
   ```python
@@ -96,7 +106,7 @@ def ahead(
   called as it is; a warning in one line says why, and `tf.staging.explain(step)` says more.
 
   Args:
-    step: The step, a `tf.function`.
+    step: The step, a `tf.function`, one of its `ConcreteFunction`s, or a `functools.partial` of either.
     capacity: How many records may wait, at least 1, or `tf.data.AUTOTUNE`.
     num_threads: How many threads prepare records, at least 1, or `tf.data.AUTOTUNE`. Whatever their number, records
       come in the order of the data, with the random numbers that one thread draws. None stands for `tf.data.AUTOTUNE`,
@@ -112,16 +122,27 @@ def ahead(
     TypeError: If `step` cannot be called, or an argument has the wrong type.
     ValueError: If an argument is out of range.
   """
-  if isinstance(step, AheadStep):
-    raise TypeError(f"step must be a tf.function, got '{step.__name__}', which tf.staging.ahead has returned.")
+  uncalled.check(step)
   if not callable(step):
-    raise TypeError(f"step must be a tf.function, got {step!r} of type {type(step).__name__}.")
+    raise TypeError(f"step must be a tf.function, got {step!r} of type {type(step).__name__}.{_hint_for(step)}")
+  inner = step_function.of(step).function
+  if isinstance(inner, AheadStep):
+    raise TypeError(f"step must be a tf.function, got '{inner.__name__}', which tf.staging.ahead has returned.")
+  check_options(capacity, num_threads, capacity_bytes)
+  argument_checks.check_name(name)
+  return AheadStep(step, capacity, num_threads, capacity_bytes, name or getattr(step, "__name__", "step"))
+
+
+def check_options(capacity: int, num_threads: Optional[int], capacity_bytes: int) -> None:
+  """Raises an error if an argument of `tf.staging.ahead` has the wrong type or is out of range."""
   argument_checks.check_int("capacity", capacity, minimum=1, autotune=True)
   if num_threads is not None:
     argument_checks.check_int("num_threads", num_threads, minimum=1, maximum=vocabulary.MAX_THREADS, autotune=True)
   argument_checks.check_int("capacity_bytes", capacity_bytes, minimum=0, maximum=argument_checks.INT64_MAX)
-  argument_checks.check_name(name)
-  return AheadStep(step, capacity, num_threads, capacity_bytes, name or getattr(step, "__name__", "step"))
+
+
+def _hint_for(step: Any) -> str:
+  return " Put @classmethod above @tf.staging.ahead." if isinstance(step, classmethod) else ""
 
 
 class AheadStep:
@@ -129,13 +150,17 @@ class AheadStep:
 
   Attributes:
     step: The step as the program made it.
-    why_not: Why the latest step was called as it is; None if it was not.
+    why_not: Why the latest step was called as it is; None if it was not. Once there was a stage, calls with data of one
+      element do not count.
   """
 
   def __init__(
       self, step: Callable[..., Any], capacity: int, num_threads: Optional[int], capacity_bytes: int, name: str,
       warn: Callable[[str], None] = tf_logging.warning):
     self.step = step
+    self._function = step_function.of(step)
+    # The steps of the objects of a class of which this is a method.
+    self._bound = bound_steps.BoundSteps()
     self.why_not: Optional[str] = None
     self._options = {"name": name, "capacity": capacity, "capacity_bytes": capacity_bytes}
     self._num_threads = num_threads
@@ -143,7 +168,8 @@ class AheadStep:
     # next.
     self._tunings = {tunes: _pywrap_staging.StageTuning(tunes_threads=tunes) for tunes in (False, True)}
     self._warn = warn
-    self._told = set()
+    # The reasons of which nobody has to be warned, or has been.
+    self._told = {_ONE_ELEMENT}
     # Why a call without an iterator has no stage, once there was one.
     self._without_iterator: Optional[str] = None
     self._lock = threading.RLock()
@@ -169,29 +195,74 @@ class AheadStep:
     self._ended: list[iterator_counts.IteratorCounts] = []
     # The end of an iterator, or of this step, ends the threads.
     weakref.finalize(self, _stop_all, self._stages, self._ended).atexit = False
+    functools.update_wrapper(
+        self, self._function.function, assigned=("__module__", "__qualname__", "__doc__"), updated=())
     self.__name__ = name
-    self.__doc__ = getattr(step, "__doc__", None)
     _steps.add(self)
+
+  def __get__(self, instance: Any, owner: Optional[type] = None) -> "AheadStep":
+    """Returns the step of an object of which this is a method."""
+    if instance is None or isinstance(self.step, staticmethod) or not hasattr(self.step, "__get__"):
+      return self
+    bound = self.step.__get__(instance, owner)
+    if isinstance(bound, types.MethodType):
+      # It keeps the object alive, so it must not stay here.
+      step = self._with_step(bound)
+      step._told = self._told
+      return step
+    return self._bound.of(instance, lambda: self._with_step(bound))
+
+  def __getattr__(self, name: str) -> Any:
+    """Returns an attribute of the program's step, such as `python_function`."""
+    if name.startswith("_") or name == "step":
+      raise AttributeError(f"A step of tf.staging.ahead has no attribute {name!r}.")
+    try:
+      return getattr(self.step, name)
+    except AttributeError as error:
+      raise AttributeError(f"A step of tf.staging.ahead has no attribute {name!r}, and {error}.") from None
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Makes copies, which have stages of their own."""
+    return AheadStep, (self.step, *self._arguments())
+
+  def _with_step(self, step: Callable[..., Any]) -> "AheadStep":
+    return AheadStep(step, *self._arguments(), self._warn)
+
+  def _arguments(self) -> tuple[Any, ...]:
+    options = self._options
+    return options["capacity"], self._num_threads, options["capacity_bytes"], options["name"]
 
   def __call__(self, *args, **kwargs) -> Any:
     if not context.executing_eagerly():
       return self.step(*args, **kwargs)  # A part of another function.
+    function = self._function
+    if function.args or function.kwargs:
+      args, kwargs = (*function.args, *args), {**function.kwargs, **kwargs}
+    return self._call(args, kwargs)
+
+  def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     iterators = self._iterators_of(args, kwargs)
     if isinstance(iterators, str):
       return self._call_unstaged(iterators, args, kwargs)
     key = tuple([id(i) for i in iterators])
     known = self._stages.get(key)
     if known is None:
-      with self._lock:
-        known = self._stages.get(key) or self._begin(iterators, args, kwargs)
+      try:
+        with self._lock:
+          known = self._stages.get(key) or self._begin(iterators, args, kwargs)
+      except step_function.MakesVariablesError:
+        return self._make_variables(args, kwargs)
     stage, why_not, trace = known
     if stage is None:
       return self._call_unstaged(why_not, args, kwargs)
     if (trace is None or kwargs or not _is_only_iterator(args) or record.could_possibly_record()
-        or eager_function_run.RUN_FUNCTIONS_EAGERLY):
-      trace = self._trace_for(stage, iterators, args, kwargs)
+        or eager_function_run.RUN_FUNCTIONS_EAGERLY or context.is_async()):
+      try:
+        trace = self._trace_for(stage, iterators, args, kwargs)
+      except step_function.MakesVariablesError:
+        return self._make_variables(args, kwargs)
     if trace is None or (stage.draws and not self._draws_go_on(stage, iterators)):
-      return self(*args, **kwargs)  # The stage has ended.
+      return self._call(args, kwargs)  # The stage has ended.
     self.why_not = None
     division, inputs = trace
     try:
@@ -200,12 +271,18 @@ class AheadStep:
       stage.on_error()
       raise
 
+  def _make_variables(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    self.why_not = step_function.FIRST_CALL
+    return step_function.make_variables(self._function.function, args, kwargs)
+
   def _call_unstaged(self, why_not: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    self.why_not = why_not
+    # Single batches beside a stage, as of `train_on_batch` in a `fit`, say nothing about the other calls.
+    if why_not != _ONE_ELEMENT or not (self._ended or self.stages()):
+      self.why_not = why_not
     if why_not not in self._told:
       self._told.add(why_not)
       self._warn(f"{self.__name__} runs without a stage: {why_not}.")
-    return self.step(*args, **kwargs)
+    return self._function.function(*args, **kwargs)
 
   def _iterators_of(
       self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Union[list[iterator_ops.OwnedIterator], str]:
@@ -248,6 +325,8 @@ class AheadStep:
       division, values = self._divide(iterators, args, kwargs)
       if any(getattr(iterator, _TURNS, 0) > _MOST_TURNS for iterator in iterators):
         raise step_division.NotStagedError("calls that need different records read its iterator by turns")
+      if not division.is_needed and all(one_device.has_one_element(iterator) for iterator in iterators):
+        raise step_division.NotStagedError(_ONE_ELEMENT)
       num_threads = self._num_threads
       if num_threads is None:
         num_threads = 1 if division.calls_python else vocabulary.AUTOTUNE
@@ -259,6 +338,10 @@ class AheadStep:
         trace = division, _with_buffer(values, division, stage)
     except step_division.NotStagedError as error:
       stage, why_not = None, str(error)
+    except step_function.MakesVariablesError:
+      # How many elements the call reads that makes them is not known, so nothing is read that might be one too many.
+      self._limits[key] = None if limit is None else 0
+      raise
     entry = stage, why_not, trace
     if key not in self._watched:
       self._watched.add(key)
@@ -279,20 +362,18 @@ class AheadStep:
       self, iterators: list[iterator_ops.OwnedIterator], args: tuple[Any, ...], kwargs: dict[str, Any]
   ) -> tuple[step_division.StepDivision, list[Any]]:
     """Returns the division of the trace for these arguments, and the values of the trace's inputs."""
-    step = self.step
-    if isinstance(step, functools.partial):
-      step, args, kwargs = step.func, (*step.args, *args), {**step.keywords, **kwargs}
-    if not hasattr(step, "get_concrete_function"):
+    if not step_function.is_traced(self._function):
       raise step_division.NotStagedError("it is no tf.function, so it runs eagerly")
     if setting.current() == setting.Setting.OFF:
       raise step_division.NotStagedError(f"{setting.VARIABLE}=off")
     if eager_function_run.RUN_FUNCTIONS_EAGERLY:
       raise step_division.NotStagedError("tf.config.run_functions_eagerly is on")
+    if context.is_async():
+      raise step_division.NotStagedError(_ASYNCHRONOUS)
     forked_child.raise_if_it_lacks_threads(self.__name__)
     if record.could_possibly_record():
       raise step_division.NotStagedError("a tf.GradientTape around the step records it")
-    concrete = _trace(step, args, kwargs)
-    arguments = _arguments(step, concrete, args, kwargs)
+    concrete, arguments = step_function.trace(self._function.function, args, kwargs)
     values = [*arguments, *concrete.captured_inputs]
     key = id(concrete.graph)
     if key not in self._divisions:
@@ -308,7 +389,7 @@ class AheadStep:
     found = self._divisions[key][1]
     if isinstance(found, str):
       raise step_division.NotStagedError(found)
-    changed = step_inputs.changed_by_step_and_read_by_dataset(concrete.graph, values, iterators)
+    changed = step_inputs.changed_by_step_and_read_by_dataset(concrete.graph, values, found.changes, iterators)
     if changed is not None:
       raise step_division.NotStagedError(f"its data is made from '{changed}', which it changes")
     return found, values
@@ -326,6 +407,10 @@ class AheadStep:
         return division, _with_buffer(values, division, stage)
     except step_division.NotStagedError:
       pass  # The next try says it.
+    except step_function.MakesVariablesError:
+      self._end(key, stage, iterators)
+      self._limits[key] = None if stage.limit is None else 0
+      raise
     self._end(key, stage, iterators)
     if expected:
       self._limits[key] = expected[-1]
@@ -383,6 +468,7 @@ class AheadStep:
     """From here on calls another step. What was read ahead is used, if both need the same of it."""
     with self._lock:
       self.step = step
+      self._function = step_function.of(step)
       self._divisions.clear()
       for key, (stage, why_not, _) in list(self._stages.items()):
         if stage is not None:
@@ -416,6 +502,12 @@ class AheadStep:
     counts = [*self._ended, *(stage.counts() for stage in self.stages())]
     return iterator_counts.in_all(counts) if counts else None
 
+  def why_no_stage(self) -> str:
+    """Returns why no stage runs, as the end of a sentence."""
+    if self.why_not is not None:
+      return self.why_not
+    return "no step has run" if self.counts() is None else "those of its iterators have ended"
+
   def count_anew(self) -> None:
     """From here on counts what stages do that begin now."""
     self._ended.clear()
@@ -438,6 +530,10 @@ class OwnsSteps:
 
   def steps(self) -> list[AheadStep]:
     """Returns the steps that it has called, or calls."""
+    raise NotImplementedError
+
+  def why_no_stage(self) -> str:
+    """Returns why none of them has had a stage, as the end of a sentence."""
     raise NotImplementedError
 
 
@@ -476,26 +572,6 @@ def _stop(stage: iterator_stage.IteratorStage, ended: list[iterator_counts.Itera
   ended.append(stage.counts())
   if (several := len(ended)) >= _MOST_COUNTS:
     ended[:several] = [iterator_counts.in_all(ended[:several])]
-
-
-def _trace(step: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-  """Returns the trace of a tf.function for some arguments. Its graph notes whether it may have run before."""
-  traces = step.experimental_get_tracing_count()
-  concrete = step.get_concrete_function(*args, **kwargs)
-  is_new = step.experimental_get_tracing_count() > traces
-  if not hasattr(concrete.graph, "_staging_has_run"):
-    concrete.graph._staging_has_run = not is_new  # pylint: disable=protected-access
-  return concrete
-
-
-def _arguments(step: Any, concrete: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-  """Returns the flat arguments of a trace."""
-  # As a tf.function does it.
-  if hasattr(step, "_function_type"):
-    bound = function_type_utils.canonicalize_function_inputs(
-        args, kwargs, step._function_type, step._default_values, step._is_pure)  # pylint: disable=protected-access
-    args, kwargs = bound.args, bound.kwargs
-  return list(concrete.function_type.unpack_inputs(concrete.function_type.bind(*args, **kwargs)))
 
 
 def _with_buffer(

@@ -39,3 +39,9 @@ def datasets_of(iterator: iterator_ops.OwnedIterator) -> list[Any]:
   """Returns the datasets that make the elements of an iterator."""
   datasets = [getattr(iterator, name, None) for name in ("_dataset", "_staging_original")]
   return [dataset for dataset in datasets if dataset is not None]
+
+
+def has_one_element(iterator: iterator_ops.OwnedIterator) -> bool:
+  """Returns whether an iterator has at most one element, as far as that is known."""
+  datasets = datasets_of(iterator)
+  return bool(datasets) and datasets[-1].cardinality().numpy() in (0, 1)

@@ -83,6 +83,9 @@ class StepDivision:
     record: What a record carries: a list of (name, type, shape).
     seeded_draw: The name of a node that draws with a seed of its own, or None. Its kernel has the state, and the trace
       and `rest` have kernels of their own.
+    changes: The indices of the inputs that are variables or tables which the trace may change.
+    is_needed: Whether the trace cannot run in place of `rest`, since its draws would begin anew, or since XLA may be
+      unable to compile what `ahead` has of it.
     calls_python: Whether `ahead` calls Python functions.
     nodes_ahead: The names of the nodes that run ahead.
     outside: The first nodes that use them and are in the rest: a list of (name, op, reason).
@@ -108,7 +111,9 @@ class StepDivision:
     if divided["why_not"]:
       raise NotStagedError(divided["why_not"])
     self.iterators = frozenset(i for i, given in enumerate(inputs) if given.kind == "iterator")
+    self.changes = step_inputs.changed_by_step(concrete.graph)
     self.seeded_draw = _seeded_draw(library)
+    self.is_needed = self.seeded_draw is not None or any(f.attr["_XlaMustCompile"].b for f in library.function)
     self.ahead = divided["ahead"]
     self.ahead_inputs = divided["ahead_inputs"]
     self.buffer_input = divided["buffer_input"]

@@ -22,6 +22,8 @@ _READS = frozenset({
 })
 # Those of tables.
 _TABLE_READS = ("LookupTableFind", "LookupTableSize", "LookupTableExport")
+# The attribute of an iterator that has what `_resources_of_datasets` returns.
+_RESOURCES = "_staging_resources"
 
 
 class StepInput(NamedTuple):
@@ -54,7 +56,9 @@ def describe(
   Returns:
     A `StepInput` for each.
   """
-  names = {id(variable.handle): variable.name for variable in graph.variables}
+  # Python may have deleted a variable, which the trace goes on using.
+  variables = [variable for reference in graph._weak_variables if (variable := reference()) is not None]  # pylint: disable=protected-access
+  names = {id(variable.handle): variable.name for variable in variables}
   captured = {id(value) for value in graph.external_captures}
   handles = {id(iterator._iterator_resource) for iterator in iterators}  # pylint: disable=protected-access
   described = []
@@ -86,19 +90,45 @@ def _kind_of_resource(handle: ops.EagerTensor) -> str:
   return kind.numpy().decode()
 
 
+def changed_by_step(graph: Any) -> list[int]:
+  """Returns the indices of the inputs of a traced function that are variables or tables, and that it may change."""
+  return [
+      i for i, tensor in enumerate(graph.inputs) if tensor.dtype == dtypes.resource and
+      not all(op.type in _READS or op.type.startswith(_TABLE_READS) for op in tensor.consumers())
+  ]
+
+
 def changed_by_step_and_read_by_dataset(
-    graph: Any, values: Sequence[Any], iterators: Sequence[iterator_ops.OwnedIterator]) -> Optional[str]:
+    graph: Any, values: Sequence[Any], changes: Sequence[int], iterators: Sequence[iterator_ops.OwnedIterator]
+) -> Optional[str]:
   """Returns the name of a variable or table that a step changes and that its data is made from, or None.
 
   Elements that are made ahead would miss the change.
+
+  Args:
+    graph: The step's `FuncGraph`.
+    values: The values of its inputs.
+    changes: What `changed_by_step` has returned for it.
+    iterators: The iterators that it reads.
   """
-  datasets = [dataset for iterator in iterators for dataset in one_device.datasets_of(iterator)]
-  read = {id(value) for dataset in datasets for value in _captured_by_dataset(dataset)}
-  for tensor, value in zip(graph.inputs, values):
-    if id(value) in read and getattr(value, "dtype", None) == dtypes.resource:
-      if not all(op.type in _READS or op.type.startswith(_TABLE_READS) for op in tensor.consumers()):
-        return tensor.op.name
+  for iterator in iterators:
+    read = _resources_of_datasets(iterator)
+    for i in changes if read else ():
+      if id(values[i]) in read:
+        return graph.inputs[i].op.name
   return None
+
+
+def _resources_of_datasets(iterator: iterator_ops.OwnedIterator) -> frozenset[int]:
+  """Returns the ids of the variables and tables from which the elements of an iterator are made."""
+  # The datasets, which live as long as the iterator, keep them alive. Many datasets take long to visit.
+  read = getattr(iterator, _RESOURCES, None)
+  if read is None:
+    read = frozenset(
+        id(value) for dataset in one_device.datasets_of(iterator) for value in _captured_by_dataset(dataset)
+        if getattr(value, "dtype", None) == dtypes.resource)
+    setattr(iterator, _RESOURCES, read)
+  return read
 
 
 def _captured_by_dataset(dataset: dataset_ops.DatasetV2) -> list[Any]:

@@ -36,7 +36,7 @@ def _run(folder, source, *arguments, **environment):
 
 def test_each_fit_is_staged_and_the_program_says_so(tmp_path):
   stdout, said = _run(tmp_path, _TRAINS, TF_STAGING_SMART_STAGE="1")
-  assert stdout == str(["_ModelStep"] * 4)
+  assert stdout == str(["ModelStep"] * 4)
   assert said[0].startswith("tensorflow.staging: SmartStage is on in every fit of this program, by TF_STAGING_SMART_")
   assert said[1].startswith("tensorflow.staging: Stage 'train' has ended after 2 records: it ")
   assert len(said) == 3
@@ -83,7 +83,7 @@ except RuntimeError as error:
 
 def test_the_callback_of_the_program_is_the_only_one(tmp_path):
   stdout, said = _run(tmp_path, _TRAINS, "own", TF_STAGING_SMART_STAGE="1")
-  assert stdout == str(["_ModelStep"] * 4)
+  assert stdout == str(["ModelStep"] * 4)
   assert len(said) == 2, said  # The first fit says nothing.
 
 

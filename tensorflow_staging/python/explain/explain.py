@@ -14,7 +14,9 @@ from tensorflow.python.framework import ops
 from tensorflow.python.framework import tensor_shape
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python import uncalled
 from tensorflow_staging.python.ahead import ahead
+from tensorflow_staging.python.ahead import hints
 from tensorflow_staging.python.ahead import keras_callback
 from tensorflow_staging.python.ahead import step_report
 from tensorflow_staging.python.automatic import setting
@@ -83,9 +85,11 @@ def explain(
     raise TypeError(
         "graph must be None or a tf.Graph, got a ConfigProto, which is the second argument: call"
         " tf.staging.explain(config=config).")
+  uncalled.check(graph)
   if not isinstance(graph, (ops.Graph, type(None))):
     raise TypeError(
-        f"graph must be None or a tf.Graph, got {graph!r} of type {type(graph).__name__}.")
+        "graph must be None, a tf.Graph, a step of tf.staging.ahead or a callback tf.staging.SmartStage(), got"
+        f" {graph!r} of type {type(graph).__name__}.{hints.hint_for(graph, 'tf.staging.explain')}")
   if not isinstance(config, (config_pb2.ConfigProto, type(None))):
     raise TypeError(
         f"config must be None or a tf.compat.v1.ConfigProto, got {config!r} of type"

@@ -9,6 +9,7 @@ from tensorflow.python.client import session as session_lib
 from tensorflow.python.training import coordinator
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python import uncalled
 from tensorflow_staging.python.session import all_sessions
 from tensorflow_staging.python.session import early_runs
 from tensorflow_staging.python.session import step_hooks
@@ -146,3 +147,6 @@ def make_prefetch_hook(
   """
   del daemon, start
   return PrefetchRunnerHook()
+
+
+uncalled.refuse_methods(make_prefetch_hook, "tf.make_prefetch_hook", ("begin", "after_create_session", "running"))

@@ -18,11 +18,28 @@ def line(stage: stage_data.StageData, period: period_lib.Period) -> str:
   """Returns one line about a stage: what it did in `period`, what it gained, and what to do next."""
   order = "" if stage.keeps_order else ", in any order"
   later = f" (later {stage.capacity})" if stage.room < stage.capacity else ""
+  losses = f" {sentences}" if (sentences := lost(stage)) else ""
   return (
       f"Stage '{stage.name}': {period.records_per_second:.1f} records/s{order}, {stage.records} of {stage.room}{later}"
-      f" in the buffer ({stage.bytes / _MIB:.1f} MiB). It {gain.hid(period)}. Steps waited for records"
+      f" in the buffer ({stage.bytes / _MIB:.1f} MiB). It {gain.hid(period)}.{losses} Steps waited for records"
       f" {period.step_waits:.0%} of the time; the stage was ahead of them, with nothing to do,"
       f" {period.producer_waits:.0%} of the time: {advice(stage, period)}")
+
+
+def lost(stage: stage_data.StageData) -> str:
+  """Returns what no step gets of a stage and why, in sentences; empty if nothing is lost."""
+  # C++ warns of it, too, but many programs set TF_CPP_MIN_LOG_LEVEL so that nobody sees that.
+  sentences = []
+  if stage.dropped:
+    sentences.append(
+        f"It dropped {_count(stage.dropped, 'record')}, which had found no room within timeout_millis.")
+  if stage.ignored:
+    sentences.append(f"It left out {_count(stage.ignored, 'record')} whose errors ignored_exception_types names.")
+  return " ".join(sentences)
+
+
+def _count(number: int, noun: str) -> str:
+  return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def advice(stage: stage_data.StageData, period: period_lib.Period) -> str:
@@ -32,19 +49,19 @@ def advice(stage: stage_data.StageData, period: period_lib.Period) -> str:
   if stage.waiting_takes > 0 and period.records_per_second == 0:
     return "a step waits, and no record has come; the input of the stage is slow, or hangs."
   if stage.taken == 0:
-    return "no step has taken a record yet."
-  return _of_times(stage, period, "wait until it has settled")
+    return "no step has taken a record yet." if stage.running else "it has ended, and no step has taken a record."
+  return _of_times(stage, period, is_over=not stage.running)
 
 
 def at_the_end(stage: stage_data.StageData, period: period_lib.Period) -> str:
   """Returns what held training back, and what to change in the next one; empty if too little was measured."""
   if gain.hidden_seconds(period) is None:
     return ""
-  return _of_times(stage, period, "train longer to let it settle")
+  return _of_times(stage, period, is_over=True)
 
 
-def _of_times(stage: stage_data.StageData, period: period_lib.Period, unsettled: str) -> str:
-  """Returns the advice that follows from times. `unsettled` is what to do while the stage chooses by itself."""
+def _of_times(stage: stage_data.StageData, period: period_lib.Period, is_over: bool) -> str:
+  """Returns the advice that follows from times. `is_over` says whether the stage has ended."""
   is_busy = period.cores_busy is not None and period.cores_busy >= gain.BUSY
   if period.step_waits <= _TOLERATED:
     if gain.hidden_seconds(period) is None:
@@ -65,8 +82,8 @@ def _of_times(stage: stage_data.StageData, period: period_lib.Period, unsettled:
         f"the cores are {period.cores_busy:.0%} busy, so no setting helps; give the program more cores, or less to"
         " compute.")
   if period.producer_waits <= _TOLERATED:
-    return _if_slower(stage, unsettled)
-  return "the times of steps and records vary" + _if_varying(stage, unsettled)
+    return _if_slower(stage, is_over)
+  return "the times of steps and records vary" + _if_varying(stage, is_over)
 
 
 def _of_end(error: str) -> str:
@@ -75,7 +92,16 @@ def _of_end(error: str) -> str:
   return f"the stage has ended ({error})"
 
 
-def _if_slower(stage: stage_data.StageData, unsettled: str) -> str:
+def _trying(stage: stage_data.StageData, is_over: bool) -> str:
+  """Says that a stage has not settled how many producers it has, and what to do."""
+  if is_over:
+    # The threads of a stage whose data has ended are gone.
+    at_the_end = f" ({stage.num_threads} at the end)" if stage.num_threads else ""
+    return f"had not found out how many producers help{at_the_end}; train longer to let it settle."
+  return f"still tries how many producers help (now {stage.num_threads}); wait until it has settled."
+
+
+def _if_slower(stage: stage_data.StageData, is_over: bool) -> str:
   """The advice if the stage is slower than the step, and cores are idle."""
   if not stage.tunes_threads:
     return (
@@ -83,21 +109,22 @@ def _if_slower(stage: stage_data.StageData, unsettled: str) -> str:
         " tf.data.AUTOTUNE, if records may come in another order. If what it reads is the limit, only a quicker source"
         " helps.")
   if not stage.threads_settled:
-    return (
-        f"the stage is slower than the step, and still tries how many producers help (now {stage.num_threads});"
-        f" {unsettled}.")
+    return f"the stage {'was' if is_over else 'is'} slower than the step, and {_trying(stage, is_over)}"
   return (
       f"more producers than {stage.num_threads} gain nothing, although cores are idle, so what they read is the limit;"
       " speed up its storage, or its dataset with num_parallel_calls.")
 
 
-def _if_varying(stage: stage_data.StageData, unsettled: str) -> str:
+def _if_varying(stage: stage_data.StageData, is_over: bool) -> str:
   """The advice if steps and producers wait for each other by turns, without the beginning of its sentence."""
+  unsettled = "train longer to let it settle" if is_over else "wait until it has settled"
   if stage.room < stage.capacity:
-    return f", and the buffer still grows to its capacity; {unsettled}."
+    return f", and the buffer {'had not grown' if is_over else 'still grows'} to its capacity; {unsettled}."
   if not stage.autotune:
     return f"; raise capacity (now {stage.capacity}), or let the stage choose with tf.data.AUTOTUNE."
   if not stage.capacity_settled:
+    if is_over:
+      return f", and the buffer had not found its capacity ({stage.capacity} at the end); {unsettled}."
     return f", and the buffer still adapts its capacity (now {stage.capacity}); {unsettled}."
   if stage.capacity_bytes and stage.bytes >= _FULL * stage.capacity_bytes:
     return f", and the buffer is full; raise capacity_bytes (now {stage.capacity_bytes / _MIB:.0f} MiB)."
@@ -106,7 +133,7 @@ def _if_varying(stage: stage_data.StageData, unsettled: str) -> str:
         f", and more capacity than {stage.capacity} gains nothing; raise num_threads (now {stage.num_threads}), or let"
         " the stage choose with tf.data.AUTOTUNE, if records may come in another order.")
   if not stage.threads_settled:
-    return f", and the stage still tries how many producers help (now {stage.num_threads}); {unsettled}."
+    return f", and the stage {_trying(stage, is_over)}"
   return (
       f", and neither more capacity than {stage.capacity} nor more producers than {stage.num_threads} gain anything;"
       " nothing to change.")

@@ -30,6 +30,14 @@ def test_the_whole_line():
       " may come in another order. If what it reads is the limit, only a quicker source helps.")
 
 
+def test_records_that_are_lost():
+  assert "lost" not in _line(_stats()) and advice.lost(_stats()) == ""
+  assert " ms a step. It dropped 2 records, which had found no room within timeout_millis. Steps waited" in _line(
+      _stats(taken=512, dropped=2, steps=stage_data.StepStats(412, 10.0, 3.8),
+             region=stage_data.RegionStats(412, 9.9, 0.0)))
+  assert advice.lost(_stats(ignored=1)) == "It left out 1 record whose errors ignored_exception_types names."
+
+
 def test_a_buffer_that_fills_slowly():
   assert "records/s, 1 of 4 (later 40) in the buffer (1.5 MiB)." in _line(_stats(capacity=40, room=4))
 
@@ -79,6 +87,12 @@ _RAISE_CAPACITY = (
     "the times of steps and records vary; raise capacity (now 8), or let the stage choose with tf.data.AUTOTUNE.")
 _ADAPTS = (
     "the times of steps and records vary, and the buffer still adapts its capacity (now 8); wait until it has settled.")
+_HAS_TRIED = (
+    "the stage was slower than the step, and had not found out how many producers help (4 at the end); train longer to"
+    " let it settle.")
+_HAS_ADAPTED = (
+    "the times of steps and records vary, and the buffer had not found its capacity (8 at the end); train longer to let"
+    " it settle.")
 
 _TABLE = [
     *((stage, period, _NOTHING) for stage, period in itertools.product(_ALL, (_STEP, _STEP_ALONE))),
@@ -154,12 +168,28 @@ def test_no_advice_before_the_first_record():
     (_FIXED, _SLOWER, _RAISE_THREADS),
     # The end of the data is no news, and its stage has nothing more to settle.
     (dict(_FIXED, error="OUT_OF_RANGE: end"), _STEP, _NOTHING),
-    (_THREADS, _SLOWER, _TRIES.replace("wait until it has settled", "train longer to let it settle")),
-    (_CAPACITY, _VARYING, _ADAPTS.replace("wait until it has settled", "train longer to let it settle")),
+    (_THREADS, _SLOWER, _HAS_TRIED),
+    (_CAPACITY, _VARYING, _HAS_ADAPTED),
+    (_BOTH_CAPACITY_SETTLED, _VARYING,
+     "the times of steps and records vary, and the stage had not found out how many producers help (4 at the end);"
+     " train longer to let it settle."),
+    (dict(_FIXED, room=4), _VARYING,
+     "the times of steps and records vary, and the buffer had not grown to its capacity; train longer to let it"
+     " settle."),
     (_FIXED, period_lib.Period(10.0, 0.0, 0.0, steps=3), ""),
 ])
 def test_the_advice_at_the_end(stage, period, expected):
   assert advice.at_the_end(_stats(**stage), period) == expected
+
+
+@pytest.mark.parametrize("stage,period,expected", [
+    (_THREADS, _SLOWER, _HAS_TRIED),
+    (dict(_THREADS, threads=0), _SLOWER, _HAS_TRIED.replace(" (4 at the end)", "")),
+    (_CAPACITY, _VARYING, _HAS_ADAPTED),
+    (dict(taken=0), _STEP, "it has ended, and no step has taken a record."),
+])
+def test_a_stage_that_has_ended_does_nothing_more(stage, period, expected):
+  assert advice.advice(_stats(**stage, running=False), period) == expected
 
 
 def test_a_step_that_waits_all_the_time():

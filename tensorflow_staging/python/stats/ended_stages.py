@@ -23,9 +23,11 @@ def log(session: session_lib.BaseSession) -> None:
 
 
 def log_stages(stages: Iterable[stage_stats.StageStats]) -> None:
-  """Logs a line about each of some stages that have ended, with the level INFO."""
+  """Logs a line about each of some stages that have ended, with the level INFO, and warns of records that were lost."""
   for stage in stages:
     tf_logging.info("%s", line(stage))
+    if losses := advice.lost(stage):
+      tf_logging.warning("Stage '%s' has ended. %s", stage.name, losses)
 
 
 def of_steps(steps: Iterable[ahead.AheadStep]) -> list[stage_stats.StageStats]:

@@ -127,3 +127,15 @@ def test_nested_blocks_say_it_once(lines):
       sess.run(record)
     assert lines == []
   assert len(lines) == 1
+
+
+def test_records_that_were_lost_are_a_warning(monkeypatch):
+  warnings = []
+  monkeypatch.setattr(tf_logging, "warning", lambda text, *args: warnings.append(text % args))
+  rows = tf.data.Dataset.from_tensor_slices(["1", "two", "3"])
+  number = tf.strings.to_number(tf.data.make_one_shot_iterator(rows).get_next())
+  record = tf.staged(number, ignored_exception_types=(tf.errors.InvalidArgumentError,))
+  with tf.train.MonitoredSession(hooks=[tf.make_prefetch_hook()]) as sess:
+    assert test_util.drain(sess, record) == [1, 3]
+  assert warnings == [
+      "Stage 'prefetch' has ended. It left out 1 record whose errors ignored_exception_types names."]

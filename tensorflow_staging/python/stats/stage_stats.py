@@ -13,7 +13,9 @@ from tensorflow.python.framework import errors
 from tensorflow.python.training import monitored_session
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python import uncalled
 from tensorflow_staging.python.ahead import ahead
+from tensorflow_staging.python.ahead import hints
 from tensorflow_staging.python.ahead import iterator_counts
 from tensorflow_staging.python.session import all_sessions
 from tensorflow_staging.python.session import started_runners
@@ -112,10 +114,10 @@ def stats(
   """
   if isinstance(session, ahead.AheadStep):
     stages = stages_of(_counts_of_iterators(stage.counts(), is_alive=True) for stage in session.stages())
-    return Stats(stages, without="" if stages else f"no stage runs: {session.why_not or 'no step has run'}.")
+    return Stats(stages, without="" if stages else f"no stage runs: {session.why_no_stage()}.")
   if isinstance(session, ahead.OwnsSteps):
     stages = in_all(session.steps())
-    return Stats(stages, without="" if stages else "no stage has run: no fit, evaluate or predict with the callback.")
+    return Stats(stages, without="" if stages else f"no stage has run: {session.why_no_stage()}.")
   session = _session_of(session)
   stages = stages_of(all_sessions.stats(session)) if session is not None else []
   return Stats(stages, without="" if stages else why_no_stage.reason(session))
@@ -138,10 +140,11 @@ def _session_of(session: Any) -> Optional[session_lib.BaseSession]:
     return session._tf_sess() if session._sess is not None else None
   if isinstance(session, session_lib.BaseSession):
     return session
+  uncalled.check(session)
   raise TypeError(
       "session must be a tf.compat.v1.Session, a MonitoredSession, a step of tf.staging.ahead or a callback"
       " tf.staging.SmartStage(), got"
-      f" {session!r} of type {type(session).__name__}.")
+      f" {session!r} of type {type(session).__name__}.{hints.hint_for(session, 'tf.staging.stats')}")
 
 
 def _counts_of_iterators(counts: iterator_counts.IteratorCounts, is_alive: bool) -> started_runners.StageCounts:

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The class of the callback that `tf.staging.SmartStage()` returns. Only its use imports Keras, which takes long."""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+from typing import Optional
+
+from keras.src import callbacks
+from tensorflow.python.platform import tf_logging
+
+from tensorflow_staging.python import vocabulary
+from tensorflow_staging.python.ahead import ahead
+from tensorflow_staging.python.ahead import model_step
+from tensorflow_staging.python.ahead import step_function
+from tensorflow_staging.python.ahead import step_report
+
+_REPLACED = (
+    "another callback tf.staging.SmartStage() after it in the same list stages the model; give one of them alone")
+
+
+def _log_ended(steps: Sequence[ahead.AheadStep]) -> None:
+  """Logs what the stages of a `fit` have done and gained, with the level INFO, as a session does."""
+  from tensorflow_staging.python.stats import ended_stages  # pylint: disable=g-import-not-at-top
+  ended_stages.log_stages(ended_stages.of_steps(steps))
+
+
+class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
+  """See `tf.staging.SmartStage`."""
+
+  def __init__(
+      self, capacity: int = vocabulary.AUTOTUNE, num_threads: Optional[int] = None, *, capacity_bytes: int = 0):
+    """Creates the callback; see `tf.staging.SmartStage` for the arguments."""
+    super().__init__()
+    self._supports_tf_logs = True
+    self._options = {"capacity": capacity, "num_threads": num_threads, "capacity_bytes": capacity_bytes}
+    ahead.check_options(**self._options)
+    # Called at the end of `fit` with the steps that it has called.
+    self.note_ended: Callable[[Sequence[ahead.AheadStep]], None] = _log_ended
+    self.__dict__.update(self._unused_state())
+
+  def _unused_state(self) -> dict[str, Any]:
+    """Returns the attributes of a callback that no model has used, but for its arguments."""
+    # _steps: those that run ahead, by attribute of the model. _is_replaced: whether another callback stages the model.
+    return {
+        "model": None, "params": None, "validation_data": None, "_steps": {}, "_is_new_epoch": False,
+        "_is_replaced": False
+    }
+
+  def __getstate__(self) -> dict[str, Any]:
+    """Returns what a copy has. The threads and the records of a stage cannot be copied, and are those of one model."""
+    return self.__dict__ | self._unused_state()
+
+  def report(self) -> step_report.StepReport:
+    """Returns what runs ahead of the model's functions; see `tf.staging.explain`."""
+    if self._is_replaced:
+      return step_report.StepReport((step_report.DividedStep("fit", _REPLACED),))
+    return step_report.StepReport(
+        tuple(divided for step in self._steps.values() for divided in step.report().steps))
+
+  def steps(self) -> list[ahead.AheadStep]:
+    return list(self._steps.values())
+
+  def why_no_stage(self) -> str:
+    if self._is_replaced:
+      return _REPLACED
+    if self.model is None:
+      return "no fit, evaluate or predict with the callback"
+    reasons = [f"'{step.__name__}' runs without one: {step.why_not}" for step in self.steps() if step.why_not]
+    return "; ".join(reasons) or "no step has run with the callback"
+
+  def note_replaced(self) -> None:
+    """Says once that another callback of the same `fit` stages it."""
+    if not self._is_replaced:
+      self._is_replaced = True
+      tf_logging.warning("A callback tf.staging.SmartStage() does nothing: %s.", _REPLACED)
+
+  def set_model(self, model: Any) -> None:
+    super().set_model(model)
+    # `evaluate` takes its function before it tells that it begins.
+    if not isinstance(getattr(model, "test_function", None), model_step.ModelStep) and model.compiled_loss is not None:
+      model.make_test_function()
+    self._wrap("test_function", "evaluate")
+
+  def on_train_begin(self, logs: Optional[dict[str, Any]] = None) -> None:
+    self._is_replaced = False
+    for step in self._steps.values():
+      step.count_anew()
+    self._wrap("train_function", "train")
+
+  def on_epoch_begin(self, epoch: int, logs: Optional[dict[str, Any]] = None) -> None:
+    # One iterator may serve several epochs, and training may end with any of them.
+    self._is_new_epoch = True
+
+  def on_test_begin(self, logs: Optional[dict[str, Any]] = None) -> None:
+    if not self._trains():
+      current = self.model.test_function
+      self._is_replaced = False
+      if isinstance(current, model_step.ModelStep) and current.callback is not self:
+        self.note_replaced()
+    handler = getattr(self.model, "_eval_data_handler", None)  # That of the validation in `fit`.
+    steps = self._steps_to_come()
+    if self._trains():
+      steps = handler.inferred_steps if handler is not None else None
+    self._expect("test_function", steps)
+
+  def on_predict_begin(self, logs: Optional[dict[str, Any]] = None) -> None:
+    self._wrap("predict_function", "predict")
+    self._expect("predict_function", None if self._trains() else self._steps_to_come())
+
+  def on_train_batch_begin(self, batch: int, logs: Optional[dict[str, Any]] = None) -> None:
+    # Another callback may have compiled the model.
+    if not isinstance(self.model.train_function, model_step.ModelStep):
+      self._wrap("train_function", "train")
+    step = self._steps.get("train_function")
+    # The call that makes variables from the data reads nothing ahead, and may be several steps.
+    if self._is_new_epoch or (step is not None and step.why_not == step_function.FIRST_CALL):
+      self._is_new_epoch = False
+      steps = self._steps_to_come()
+      self._expect("train_function", None if steps is None else steps - batch)
+
+  def on_train_end(self, logs: Optional[dict[str, Any]] = None) -> None:
+    self._restore()
+    self.note_ended(self.steps())
+
+  def on_test_end(self, logs: Optional[dict[str, Any]] = None) -> None:
+    if "test_function" in self._steps:
+      self._steps["test_function"].limit = None
+    # In `fit`, its end is the end.
+    if not self._trains():
+      self._restore()
+
+  def on_predict_end(self, logs: Optional[dict[str, Any]] = None) -> None:
+    if not self._trains():
+      self._restore()
+
+  def _steps_to_come(self) -> Optional[int]:
+    return (self.params or {}).get("steps")
+
+  def _trains(self) -> bool:
+    return isinstance(self.model.train_function, model_step.ModelStep)
+
+  def _expect(self, attribute: str, steps: Optional[int]) -> None:
+    if attribute in self._steps:
+      self._steps[attribute].expect(steps)
+
+  def _wrap(self, attribute: str, name: str) -> None:
+    plain = getattr(self.model, attribute, None)
+    if isinstance(plain, model_step.ModelStep):
+      if plain.callback is not self and model_step.runs_with(plain.callback):
+        plain.callback.note_replaced()
+      plain = plain.plain
+    if plain is None:
+      return
+    step = self._steps.get(attribute)
+    if step is None:
+      step = self._steps[attribute] = ahead.ahead(plain, name=name, **self._options)
+    elif step.step is not plain:
+      step.replace_step(plain)
+    setattr(self.model, attribute, model_step.ModelStep(self, attribute, plain, step))
+
+  def _restore(self) -> None:
+    for attribute in ("train_function", "test_function", "predict_function"):
+      wrapped = getattr(self.model, attribute, None)
+      if isinstance(wrapped, model_step.ModelStep):
+        wrapped.restore()

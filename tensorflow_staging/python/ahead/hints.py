@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What to ask instead, for values of TensorFlow 2 that have no stage themselves."""
+
+import sys
+from typing import Any
+
+# The module with the class of all models.
+_KERAS_MODULE = "keras.src.engine.training"
+
+
+def hint_for(value: Any, asks: str) -> str:
+  """Returns a sentence that says what has the stage of a step or a model, or an empty string.
+
+  Args:
+    value: What was asked.
+    asks: The name of the function that was called with it.
+  """
+  if hasattr(value, "get_concrete_function") or hasattr(value, "captured_inputs"):
+    return (
+        f" A tf.function has no stage by itself: call step = tf.staging.ahead(step), train with that, and then"
+        f" {asks}(step).")
+  # Keras takes long to import, so who does not use it does not import it.
+  keras = sys.modules.get(_KERAS_MODULE)
+  if keras is not None and isinstance(value, keras.Model):
+    return (
+        f" A model has no stage by itself: give fit callbacks=[callback], with callback = tf.staging.SmartStage(), and"
+        f" then call {asks}(callback).")
+  return ""

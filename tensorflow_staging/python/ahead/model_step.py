@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the callback `tf.staging.SmartStage` puts in the place of a model's train or test function."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.python.framework import errors
+
+from tensorflow_staging.python.ahead import ahead
+
+_WITH_CALLBACKS = ("fit", "evaluate", "predict")
+
+
+class ModelStep:
+  """What stands in the place of a model's train or test function while the callback is on."""
+
+  def __init__(self, callback: Any, attribute: str, plain: Callable[..., Any], step: ahead.AheadStep):
+    self.callback = callback
+    self._attribute = attribute
+    self.plain = plain
+    self._step = step
+    self._history = getattr(callback.model, "history", None)
+    self._is_over = False
+
+  def __call__(self, iterator: Any) -> Any:
+    model = self.callback.model
+    history = getattr(model, "history", None)
+    if history is not self._history and not self._is_over:
+      if runs_with(self.callback):
+        self._history = history  # A callback has evaluated or predicted.
+      else:
+        # An exception has ended the `fit` with the callback, which Keras does not tell. This is another one.
+        self.restore()
+        if not self._is_over:
+          return self.plain(iterator)
+    try:
+      return self._step(iterator)
+    except (errors.OutOfRangeError, StopIteration):
+      raise
+    except BaseException:
+      self.restore()
+      raise
+
+  def restore(self) -> None:
+    """Gives the model its own function back, or keeps this and reads nothing ahead, so that seeded draws go on."""
+    self._step.stop()
+    if self._step.draws_with_seeds():
+      self._is_over = True
+      self._step.limit = 0
+    elif getattr(self.callback.model, self._attribute, None) is self:
+      setattr(self.callback.model, self._attribute, self.plain)
+
+
+def runs_with(callback: Any) -> bool:
+  """Returns whether a method of Keras that has a callback, such as `fit`, calls the caller."""
+  frame = sys._getframe()  # pylint: disable=protected-access
+  while frame is not None:
+    callbacks = frame.f_locals.get("callbacks") if frame.f_code.co_name in _WITH_CALLBACKS else None
+    if any(given is callback for given in getattr(callbacks, "callbacks", ())):
+      return True
+    frame = frame.f_back
+  return False
