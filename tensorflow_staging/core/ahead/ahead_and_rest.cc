@@ -104,8 +104,7 @@ Status DefineAhead(const FunctionDef& step, const CallSite& root,
   std::vector<Node*> control = ControlOutputsIn(root, sides.ahead, part);
   for (Node* node : control) part.graph()->AddControlEdge(node, put);
   control.push_back(put);
-  TF_RETURN_IF_ERROR(
-      AddEndReads(root, nodes, inputs, states, &part, &control));
+  TF_RETURN_IF_ERROR(AddEndReads(root, nodes, inputs, states, &part, &control));
   division->ahead = division->NewName(prefix, "ahead", step);
   return part.Define(division->ahead, step, control,
                      division->functions.add_function());

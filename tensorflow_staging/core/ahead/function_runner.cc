@@ -42,10 +42,9 @@ FunctionRunner::FunctionRunner(core::RefCountPtr<StepBuffer> buffer,
       producers_(std::make_shared<Producers>(
           OptionsFor(runs_, num_threads, tuning), runs_.get())) {
   tuning->GiveCapacityTo(runs_->buffer());
-  runs_->buffer()->WhenWanted(
-      [weak = std::weak_ptr<Producers>(producers_)] {
-        if (const auto producers = weak.lock()) producers->Wake();
-      });
+  runs_->buffer()->WhenWanted([weak = std::weak_ptr<Producers>(producers_)] {
+    if (const auto producers = weak.lock()) producers->Wake();
+  });
   runs_->buffer()->Resume();
   producers_->Start();
   producers_->Begin();
@@ -84,8 +83,7 @@ void FunctionRunner::Stop() {
   LOG(WARNING) << "Stage '" << buffer().name() << "' was stopped while its "
                << "region is still running, in code that cannot be "
                << "cancelled. Its thread ends after that run.";
-  Env::Default()->SchedClosure(
-      [producers = producers_] { producers->Join(); });
+  Env::Default()->SchedClosure([producers = producers_] { producers->Join(); });
 }
 
 }  // namespace staging

@@ -257,12 +257,11 @@ TEST_P(FunctionRunnerTest, StopInTheMiddleOfContinueLeavesTheStageStopped) {
 TEST_P(FunctionRunnerTest, StopWaitsOnceForCodeThatCannotBeCancelled) {
   std::atomic<bool> is_running{false};
   Notification may_return;
-  FunctionRunner runner(
-      MakeBuffer(1), GetParam(), [&](CancellationManager*) {
-        is_running = true;
-        may_return.WaitForNotification();
-        return errors::OutOfRange("end");
-      });
+  FunctionRunner runner(MakeBuffer(1), GetParam(), [&](CancellationManager*) {
+    is_running = true;
+    may_return.WaitForNotification();
+    return errors::OutOfRange("end");
+  });
   while (!is_running) absl::SleepFor(absl::Milliseconds(1));
   runner.Stop();
   const absl::Time began = absl::Now();

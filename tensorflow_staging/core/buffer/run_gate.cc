@@ -64,9 +64,9 @@ void RunGate::PassFailed(ProducerId producer,
                          const std::shared_ptr<ReadSet>& reads,
                          DueCallbacks* due) {
   for (Failed& failed : failed_) {
-    const bool is_of_same =
-        producer.is_ordered ? failed.producer.source == producer.source
-                            : failed.producer.number == producer.number;
+    const bool is_of_same = producer.is_ordered
+                                ? failed.producer.source == producer.source
+                                : failed.producer.number == producer.number;
     if (!failed.is_open() || failed.is_end_of_data || !is_of_same ||
         (!producer.is_known() && !failed.reads->empty() &&
          !failed.reads->IsBefore(*reads))) {

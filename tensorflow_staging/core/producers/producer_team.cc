@@ -63,8 +63,8 @@ bool ProducerTeam::BeginRun(int index, const RegionRuns& runs) {
     return true;
   }
   mutex_lock l(mu_);
-  while (!stopped_ && (index < active_ ? !runs.MayBegin(producing_)
-                                       : !one_has_left_)) {
+  while (!stopped_ &&
+         (index < active_ ? !runs.MayBegin(producing_) : !one_has_left_)) {
     changed_.Wait(&mu_);
   }
   if (stopped_ || index >= active_) return false;

@@ -126,7 +126,8 @@ TEST_F(ProducerTeamTest, ARecordOfAnotherSourceMayMeanOtherData) {
   // What has ended was the data before that record.
   EXPECT_FALSE(before.EndSource("first", &run_again));
   EXPECT_FALSE(run_again);
-  EXPECT_FALSE(ProducerTeam::Run(team.get(), 0, runs_).EndSource("second", &run_again));
+  EXPECT_FALSE(
+      ProducerTeam::Run(team.get(), 0, runs_).EndSource("second", &run_again));
   EXPECT_FALSE(before.EndSource("first", &run_again));
   EXPECT_TRUE(run_again);
 }

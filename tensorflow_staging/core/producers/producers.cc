@@ -35,8 +35,9 @@ Producers::Producers(ProducersOptions options, RegionRuns* runs)
 }
 
 bool Producers::Start() {
-  return StartThreads(options_.tuning->tunes_threads() ? options_.tuning->threads()
-                                                : options_.sources.size());
+  return StartThreads(options_.tuning->tunes_threads()
+                          ? options_.tuning->threads()
+                          : options_.sources.size());
 }
 
 bool Producers::Begin() {

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "tensorflow/core/platform/statusor.h"
-#include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/producers/producer_tuner.h"
+#include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 
 namespace tensorflow {
 namespace staging {

@@ -14,9 +14,9 @@
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/ahead/function_runner.h"
 #include "tensorflow_staging/core/ahead/step_buffer.h"
 #include "tensorflow_staging/core/ahead/step_division.h"
-#include "tensorflow_staging/core/ahead/function_runner.h"
 #include "tensorflow_staging/python/pywrap/buffer_stats_to_python.h"
 #include "tensorflow_staging/python/pywrap/eager_call.h"
 #include "tensorflow_staging/python/pywrap/raise_if_error.h"
@@ -130,11 +130,12 @@ std::vector<Tensor> TensorsOf(const py::list& tensors) {
 class PyFunctionRunner {
  public:
   PyFunctionRunner(const py::handle& context, const std::string& function,
-                  const std::string& device,
-                  std::vector<std::pair<std::string, py::bytes>> py_attrs,
-                  const py::list& inputs, const py::handle& buffer,
-                  int num_threads, std::optional<int64_t> limit,
-                  std::shared_ptr<StageTuning> tuning, const py::list& states) {
+                   const std::string& device,
+                   std::vector<std::pair<std::string, py::bytes>> py_attrs,
+                   const py::list& inputs, const py::handle& buffer,
+                   int num_threads, std::optional<int64_t> limit,
+                   std::shared_ptr<StageTuning> tuning,
+                   const py::list& states) {
     std::vector<std::pair<std::string, std::string>> attrs;
     for (auto& [name, value] : py_attrs) attrs.emplace_back(name, value);
     std::vector<TFE_TensorHandle*> handles;

@@ -81,8 +81,8 @@ bool IsConditional(const Graph& graph, const std::vector<Node*>& nodes) {
   ReverseDFSFrom(
       graph, begin, [](const Node*) {},
       [&is_conditional](const Node* node) {
-        is_conditional |= node->IsSwitch() || node->IsMerge() ||
-                          node->IsEnter();
+        is_conditional |=
+            node->IsSwitch() || node->IsMerge() || node->IsEnter();
       });
   return is_conditional;
 }

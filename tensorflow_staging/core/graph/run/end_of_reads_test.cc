@@ -59,7 +59,8 @@ class EndOfReadsTest : public ::testing::Test {
 
 TEST_F(EndOfReadsTest, ComesAfterReadsAndDraws) {
   Node* next = graph_.GetNext("next", iterator_);
-  Put(graph_.AddN("sum", {graph_.Neg("negative", next), graph_.Random("draw")}));
+  Put(graph_.AddN("sum",
+                  {graph_.Neg("negative", next), graph_.Random("draw")}));
   TF_ASSERT_OK(AddEndOfReads(graph_.get()));
   EXPECT_THAT(Ordered(), UnorderedElementsAre("next", "draw"));
 }
