@@ -77,12 +77,14 @@ class Spread {
 
   void ReachAlong(const Edge& edge, const TensorId& fed) {
     const Node& node = *edge.dst();
-    if (!node.IsOp()) return;
+    // What has the name of another node passes on that node's value, which does
+    // not depend on the name of the Take.
+    if (!node.IsOp() || IsStandIn(node) || IsPass(node)) return;
     const std::optional<std::string> original = marks_.OriginalOf(node);
     // The user divided the graph at the Take of a manual stage, so what is fed
     // before it does not reach the region.
     const MarkedClone* clone = original ? marks_.FindClone(*original) : nullptr;
-    if (clone != nullptr && !IsPass(node) && IsTakenInput(clone->mark, edge)) {
+    if (clone != nullptr && IsTakenInput(clone->mark, edge)) {
       return;
     }
     Reach(node, fed);
