@@ -32,6 +32,8 @@ TARGET_ATTR = "_staging_target"
 MAY_BE_STALE_ATTR = "_staging_may_be_stale"
 EMBEDDING_ATTR = "_staging_embedding"
 STREAM_ATTR = "_stream_id"
+STAYS_IN_STEP_ATTR = "_staging_stays_in_step"
+STAYS_AS_PYTHON = "python"
 AWAITS_INITIALIZER_ATTR = "_staging_awaits_initializer"
 
 ITERATOR_INITIALIZER_OPS = ("MakeIterator", "MultiDeviceIteratorInit")

@@ -7,21 +7,11 @@ from typing import Any
 from typing import NamedTuple
 from typing import Optional
 
-from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.data.ops import iterator_ops
 from tensorflow.python.eager import context
 from tensorflow.python.eager import execute
 from tensorflow.python.framework import dtypes
 from tensorflow.python.framework import ops
-
-from tensorflow_staging.python.ahead import one_device
-
-# The ops that use a variable's handle without changing the variable.
-_READS = frozenset({
-    "Identity", "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp", "VariableShape"
-})
-# Those of tables.
-_TABLE_READS = ("LookupTableFind", "LookupTableSize", "LookupTableExport")
 
 
 class StepInput(NamedTuple):
@@ -73,7 +63,7 @@ def _describe(value: Any, name: str, is_captured: bool, handles: set[int]) -> St
   if not isinstance(value, ops.EagerTensor):
     return StepInput("other", name, None)
   if value.dtype == dtypes.resource:
-    is_table = is_captured and _kind_of_resource(value) == "table"
+    is_table = is_captured and kind_of_resource(value) == "table"
     return StepInput("table" if is_table else "variable", name, None)
   # A variant, such as a list of tensors, may be changed in place.
   if is_captured and value.dtype != dtypes.variant:
@@ -81,34 +71,7 @@ def _describe(value: Any, name: str, is_captured: bool, handles: set[int]) -> St
   return StepInput("other", name, None)
 
 
-def _kind_of_resource(handle: ops.EagerTensor) -> str:
+def kind_of_resource(handle: ops.EagerTensor) -> str:
+  """Returns "table" for a table that nothing changes any more, "variable" or "other"."""
   kind, = execute.execute(b"StepInputKind", 1, [handle], (), context.context())
   return kind.numpy().decode()
-
-
-def changed_by_step_and_read_by_dataset(
-    graph: Any, values: Sequence[Any], iterators: Sequence[iterator_ops.OwnedIterator]) -> Optional[str]:
-  """Returns the name of a variable or table that a step changes and that its data is made from, or None.
-
-  Elements that are made ahead would miss the change.
-  """
-  datasets = [dataset for iterator in iterators for dataset in one_device.datasets_of(iterator)]
-  read = {id(value) for dataset in datasets for value in _captured_by_dataset(dataset)}
-  for tensor, value in zip(graph.inputs, values):
-    if id(value) in read and getattr(value, "dtype", None) == dtypes.resource:
-      if not all(op.type in _READS or op.type.startswith(_TABLE_READS) for op in tensor.consumers()):
-        return tensor.op.name
-  return None
-
-
-def _captured_by_dataset(dataset: dataset_ops.DatasetV2) -> list[Any]:
-  captured, to_visit, seen = [], [dataset], set()
-  while to_visit:
-    at = to_visit.pop()
-    if id(at) in seen:
-      continue
-    seen.add(id(at))
-    to_visit.extend(at._inputs())  # pylint: disable=protected-access
-    for function in at._functions():  # pylint: disable=protected-access
-      captured.extend(function.function.captured_inputs)
-  return captured

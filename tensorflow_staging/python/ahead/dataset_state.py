@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the datasets behind an iterator read that may change: elements that are made ahead would miss the change."""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+from typing import Optional
+
+from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.data.ops import iterator_ops
+from tensorflow.python.framework import dtypes
+
+from tensorflow_staging.python.ahead import function_library
+from tensorflow_staging.python.ahead import one_device
+from tensorflow_staging.python.ahead import step_inputs
+
+# The ops that use a variable's handle without changing the variable; those of them that read it; and those of tables.
+_USES = frozenset({
+    "Identity", "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp", "VariableShape"
+})
+_READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd"})
+_TABLE_READS = ("LookupTableFind", "LookupTableSize", "LookupTableExport")
+
+
+def changed_by_step(
+    graph: Any, values: Sequence[Any], iterators: Sequence[iterator_ops.OwnedIterator]) -> Optional[str]:
+  """Returns the name of a variable or table that a step changes and that its data is made from, or None."""
+  read = {id(value) for function in _functions(iterators) for value in function.captured_inputs}
+  for tensor, value in zip(graph.inputs, values):
+    if id(value) in read and getattr(value, "dtype", None) == dtypes.resource:
+      if not all(op.type in _USES or op.type.startswith(_TABLE_READS) for op in tensor.consumers()):
+        return tensor.op.name
+  return None
+
+
+def variable_read(iterators: Sequence[iterator_ops.OwnedIterator]) -> Optional[str]:
+  """Returns the name of a variable that the data is made from, or None.
+
+  The states of random generators do not count: the data itself draws from them, one element after the other.
+  """
+  for function in _functions(iterators):
+    names = {id(variable.handle): variable for variable in function.graph.variables}
+    read = None
+    for value in function.captured_inputs:
+      if value.dtype != dtypes.resource or step_inputs.kind_of_resource(value) != "variable":
+        continue
+      if read is None:
+        read = _types_read(function.function_def)
+      variable = names.get(id(value))
+      if variable is None and read:
+        return "a variable"
+      if variable is not None and variable.dtype.as_datatype_enum in read:
+        return variable.name.partition(":")[0]
+  return None
+
+
+def _types_read(function: Any) -> set[int]:
+  """Returns the types of the variables that a function reads, or one that it calls."""
+  return {
+      node.attr["dtype"].type for called in function_library.library_of(function).function
+      for node in called.node_def if node.op in _READS
+  }
+
+
+def _functions(iterators: Sequence[iterator_ops.OwnedIterator]) -> Iterator[Any]:
+  """Yields the functions of the datasets that make the elements of iterators."""
+  to_visit: list[dataset_ops.DatasetV2] = [
+      dataset for iterator in iterators for dataset in one_device.datasets_of(iterator)]
+  seen = set()
+  while to_visit:
+    at = to_visit.pop()
+    if id(at) in seen:
+      continue
+    seen.add(id(at))
+    to_visit.extend(at._inputs())  # pylint: disable=protected-access
+    for function in at._functions():  # pylint: disable=protected-access
+      yield function.function
