@@ -10,6 +10,7 @@
 #   histories      plays 60,000 random histories to sessions and functions, and compares them with no stage
 #   ledgers        plays two million of them to the model of the ledgers
 #   scheduled      plays a million to the C++ engine under a scheduler that a seed determines
+#   feeds          feeds and fetches at random in a thousand random graphs with tf.staged
 #   restores       restores, or begins the data anew, a thousand times while stages begin or run
 #   ahead          runs each case of TensorFlow 2's part a hundred times
 #   ahead_order    runs them thirty times with three threads for each stage
@@ -23,7 +24,7 @@
 #   address, thread      our C++ tests under the sanitizers
 #
 # dist/nightly/PART.log keeps what each part prints. The last lines say how each part ended and how long it took.
-all_parts=(kills histories ledgers scheduled restores ahead ahead_order exactly_once soak sessions closes full pools smart variable cc address thread)
+all_parts=(kills histories ledgers scheduled feeds restores ahead ahead_order exactly_once soak sessions closes full pools smart variable cc address thread)
 parts=("${@:-${all_parts[@]}}")
 steps_total=$((2 + ${#parts[@]}))
 source "$(dirname "$0")/steps.sh"
@@ -40,6 +41,9 @@ command_of() {
     scheduled)
       command=(bazel test --test_env=STAGING_SEEDS=1000000 --test_timeout=14400 --test_output=all
         //tensorflow_staging/core/testing/histories/...)
+      ;;
+    feeds)
+      command=(env STAGING_FEED_GRAPHS=1000 "$venv/bin/pytest" -n 2 tests/same_values/staged_feeds_random_test.py)
       ;;
     restores)
       command=(env STAGING_REPEATS=1000 "$venv/bin/pytest" -k "restore_while or chain_whose or one_of_two"

@@ -85,6 +85,25 @@ def test_numpy_functions_say_nothing(warnings):
   assert warnings == []
 
 
+@pytest.mark.parametrize("stateful", (True, False))
+def test_smart_stage_says_that_it_calls_a_stateful_python_function_ahead(warnings, stateful):
+  called = tf.numpy_function(lambda n: n + 1, [_next()], tf.int64, stateful=stateful, name="called")
+  called.set_shape([])
+  total = tf.compat.v1.get_variable("total", [], tf.int64, initializer=tf.zeros_initializer())
+  train = tf.compat.v1.assign_add(total, called)
+  config = tf.ConfigProto()
+  config.graph_options.optimizer_options.do_smart_stage = True
+  with tf.Session(config=config) as sess:
+    sess.run(total.initializer)
+    _start(sess)
+    with tf.make_prefetch_hook().running(sess):
+      assert sess.run(train) == 1
+  assert len(warnings) == int(stateful)
+  if stateful:
+    assert "'prefetch' calls the Python function of 'called' (PyFunc)" in warnings[0], warnings
+    assert "tf.train.mark_target_node" in warnings[0]
+
+
 @pytest.fixture
 def target():
   """The target of the first of two tasks of a cluster."""

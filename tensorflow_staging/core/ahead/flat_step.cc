@@ -353,6 +353,7 @@ Status FlatStep::AddNodes(const CallSite& site, const std::string& scope,
       if ((node->op_def().is_stateful() && HasSeed(node->attrs())) ||
           CallsSeededDraw(node->def(), graph_.flib_def(), /*depth=*/16)) {
         AddNodeAttr(kTargetAttr, true, &def);
+        AddNodeAttr(kStaysInStepAttr, kStaysAsSeededDraw, &def);
       }
       TF_RETURN_IF_ERROR(Add(std::move(def), &added));
     }

@@ -105,11 +105,15 @@ bool HasFeeds(const Node& take) { return Has(take, kHasFeedsAttr); }
 
 bool IsMarkedTarget(const Node& node) { return IsMarked(node, kTargetAttr); }
 
-bool IsFedByStages(const Edge& edge) {
+bool IsFedByStages(const Node& node, int output) {
   std::vector<int> outputs;
+  return TryGetNodeAttr(node.attrs(), kFedOutputsAttr, &outputs) &&
+         absl::c_linear_search(outputs, output);
+}
+
+bool IsFedByStages(const Edge& edge) {
   return !edge.IsControlEdge() && edge.src()->IsOp() &&
-         TryGetNodeAttr(edge.src()->attrs(), kFedOutputsAttr, &outputs) &&
-         absl::c_linear_search(outputs, edge.src_output());
+         IsFedByStages(*edge.src(), edge.src_output());
 }
 
 bool IsValueOfFeed(const Node& node) { return IsMarked(node, kFeedValueAttr); }
@@ -171,21 +175,29 @@ Status OutputsOfInputs(const Node& stand_in, std::vector<int>* outputs) {
   return OkStatus();
 }
 
+bool PassesOn(const Node& node) {
+  return IsStandIn(node) || node.type_string() == kStagedNodeOp;
+}
+
+const Edge* EdgePassedOn(const Node& node, int output) {
+  std::vector<int> outputs;
+  if (!OutputsOfInputs(node, &outputs).ok()) return nullptr;
+  const auto it = absl::c_find(outputs, output);
+  const Edge* edge = nullptr;
+  if (it == outputs.end() ||
+      !node.input_edge(it - outputs.begin(), &edge).ok()) {
+    return nullptr;
+  }
+  return edge;
+}
+
 TakenTensor TakenTensorOf(const Edge& edge) {
   TakenTensor taken = {edge.src(), edge.src_output()};
   // Attributes that a client has set may make a circle.
   absl::flat_hash_set<const Node*> seen;
-  while (
-      (IsStandIn(*taken.node) || taken.node->type_string() == kStagedNodeOp) &&
-      seen.insert(taken.node).second) {
-    std::vector<int> outputs;
-    const Edge* next = nullptr;
-    if (!OutputsOfInputs(*taken.node, &outputs).ok()) break;
-    const auto it = absl::c_find(outputs, taken.output);
-    if (it == outputs.end() ||
-        !taken.node->input_edge(it - outputs.begin(), &next).ok()) {
-      break;
-    }
+  while (PassesOn(*taken.node) && seen.insert(taken.node).second) {
+    const Edge* const next = EdgePassedOn(*taken.node, taken.output);
+    if (next == nullptr) break;
     taken = {next->src(), next->src_output()};
   }
   return taken;

@@ -61,8 +61,9 @@ void MarkHasFeeds(Node* take);
 // user's graph.
 bool IsMarkedTarget(const Node& node);
 
-// Returns whether the edge passes on a tensor that manual stages feed; and
+// Returns whether manual stages feed the tensor, or the tensor of the edge; and
 // whether what `node` yields is fed by one.
+bool IsFedByStages(const Node& node, int output);
 bool IsFedByStages(const Edge& edge);
 bool IsValueOfFeed(const Node& node);
 
@@ -87,6 +88,12 @@ Status ReadCloneMark(const Node& node, std::optional<CloneMark>* mark);
 // Sets `*outputs` to the outputs at which `stand_in` passes on its inputs, by
 // input. Returns INVALID_ARGUMENT if it has wrong attributes.
 Status OutputsOfInputs(const Node& stand_in, std::vector<int>* outputs);
+
+// Returns whether `node` only passes on tensors: a stand-in, or a node between a
+// Take and its users. EdgePassedOn returns the edge by which it gets what it
+// passes on at `output`, or null.
+bool PassesOn(const Node& node);
+const Edge* EdgePassedOn(const Node& node, int output);
 
 // An output of a Take, or of another source.
 struct TakenTensor {

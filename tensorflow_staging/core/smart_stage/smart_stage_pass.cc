@@ -130,6 +130,7 @@ Status StageGraph(const GraphOptimizationPassOptions& options, Graph* graph) {
     LogStages(plan, *graph, history);
   }
   const std::vector<StageNote> notes = NotesOnChangingState(plan, *graph);
+  const std::vector<StageNote> notes_on_python = NotesOnPython(plan);
   TF_RETURN_IF_ERROR(RewriteStages(plan, rewrite, graph));
   if (settings.async_embedding.enabled) {
     TF_RETURN_IF_ERROR(StageLookups(settings, counts_after, rewrite, history,
@@ -140,6 +141,7 @@ Status StageGraph(const GraphOptimizationPassOptions& options, Graph* graph) {
   }
   TF_RETURN_IF_ERROR(AddRunnersNode(runners, options.session_handle, graph));
   TF_RETURN_IF_ERROR(AddNotes(notes, graph));
+  TF_RETURN_IF_ERROR(AddNotes(notes_on_python, graph));
   TF_RETURN_IF_ERROR(AddNotes(NotesOnLateStages(late), graph));
   if (history != nullptr) history->RememberBuffers(*graph);
   return OkStatus();

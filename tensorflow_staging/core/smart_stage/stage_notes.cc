@@ -94,6 +94,29 @@ std::vector<StageNote> NotesOnChangingState(const StagePlan& plan,
   return notes;
 }
 
+std::vector<StageNote> NotesOnPython(const StagePlan& plan) {
+  std::vector<StageNote> notes;
+  for (const PlannedStage& stage : plan.stages()) {
+    if (stage.region == nullptr) continue;
+    for (const Node* node : stage.region->nodes) {
+      if (node->type_string() != "PyFunc" &&
+          node->type_string() != "EagerPyFunc") {
+        continue;
+      }
+      notes.push_back(
+          {"", absl::StrCat(
+                   "Stage '", stage.name, "' calls the Python function of ",
+                   Described(*node),
+                   " ahead of the step. If it reads what the program changes "
+                   "while it trains, such as a variable, an object or NumPy's "
+                   "generator, give its result to tf.train.mark_target_node, "
+                   "which keeps it in the step. If not, "
+                   "tf.numpy_function(..., stateful=False) says so.")});
+    }
+  }
+  return notes;
+}
+
 std::vector<StageNote> NotesOnLateStages(const std::vector<LateStage>& stages) {
   std::vector<StageNote> notes;
   for (const LateStage& stage : stages) {

@@ -30,6 +30,10 @@ struct StageNote {
 std::vector<StageNote> NotesOnChangingState(const StagePlan& plan,
                                             const Graph& graph);
 
+// Returns a note for each call of a stateful Python function that SmartStage runs
+// ahead: a graph does not show what of the program the function reads.
+std::vector<StageNote> NotesOnPython(const StagePlan& plan);
+
 // Returns a note for each stage that steps may use beside its own source.
 std::vector<StageNote> NotesOnLateStages(const std::vector<LateStage>& stages);
 

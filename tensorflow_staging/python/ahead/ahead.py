@@ -24,6 +24,7 @@ from tensorflow.python.util.tf_export import tf_export
 from tensorflow_staging.python import uncalled
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.ahead import bound_steps
+from tensorflow_staging.python.ahead import dataset_state
 from tensorflow_staging.python.ahead import forked_child
 from tensorflow_staging.python.ahead import iterator_counts
 from tensorflow_staging.python.ahead import iterator_stage
@@ -66,6 +67,7 @@ def ahead(
     *,
     capacity_bytes: int = 0,
     name: Optional[str] = None,
+    python_ahead: bool = False,
 ) -> "AheadStep":
   """Returns a step that runs its input ahead: what it computes of its data without a variable.
 
@@ -114,6 +116,9 @@ def ahead(
     capacity_bytes: How many bytes the waiting records may take; 0 sets no bound, or 512 MiB if `capacity` is
       `tf.data.AUTOTUNE`.
     name: The name of the stage. None stands for the name of `step`.
+    python_ahead: Whether `tf.py_function`, and `tf.numpy_function` unless it has `stateful=False`, may run ahead, too.
+      There they see the variables, objects and random generators of Python as they are up to `capacity` records before
+      their step, and so may give other values.
 
   Returns:
     A callable. Its `why_not` says why the latest step was called as it is; None if it was not.
@@ -128,17 +133,19 @@ def ahead(
   inner = step_function.of(step).function
   if isinstance(inner, AheadStep):
     raise TypeError(f"step must be a tf.function, got '{inner.__name__}', which tf.staging.ahead has returned.")
-  check_options(capacity, num_threads, capacity_bytes)
+  check_options(capacity, num_threads, capacity_bytes, python_ahead)
   argument_checks.check_name(name)
-  return AheadStep(step, capacity, num_threads, capacity_bytes, name or getattr(step, "__name__", "step"))
+  return AheadStep(
+      step, capacity, num_threads, capacity_bytes, name or getattr(step, "__name__", "step"), python_ahead)
 
 
-def check_options(capacity: int, num_threads: Optional[int], capacity_bytes: int) -> None:
+def check_options(capacity: int, num_threads: Optional[int], capacity_bytes: int, python_ahead: bool = False) -> None:
   """Raises an error if an argument of `tf.staging.ahead` has the wrong type or is out of range."""
   argument_checks.check_int("capacity", capacity, minimum=1, autotune=True)
   if num_threads is not None:
     argument_checks.check_int("num_threads", num_threads, minimum=1, maximum=vocabulary.MAX_THREADS, autotune=True)
   argument_checks.check_int("capacity_bytes", capacity_bytes, minimum=0, maximum=argument_checks.INT64_MAX)
+  argument_checks.check_bool("python_ahead", python_ahead)
 
 
 def _hint_for(step: Any) -> str:
@@ -156,7 +163,7 @@ class AheadStep:
 
   def __init__(
       self, step: Callable[..., Any], capacity: int, num_threads: Optional[int], capacity_bytes: int, name: str,
-      warn: Callable[[str], None] = tf_logging.warning):
+      python_ahead: bool = False, warn: Callable[[str], None] = tf_logging.warning):
     self.step = step
     self._function = step_function.of(step)
     # The steps of the objects of a class of which this is a method.
@@ -164,6 +171,7 @@ class AheadStep:
     self.why_not: Optional[str] = None
     self._options = {"name": name, "capacity": capacity, "capacity_bytes": capacity_bytes}
     self._num_threads = num_threads
+    self._python_ahead = python_ahead
     # By whether they tune the number of threads. All iterators share them: what the stage of one has found serves the
     # next.
     self._tunings = {tunes: _pywrap_staging.StageTuning(tunes_threads=tunes) for tunes in (False, True)}
@@ -230,7 +238,8 @@ class AheadStep:
 
   def _arguments(self) -> tuple[Any, ...]:
     options = self._options
-    return options["capacity"], self._num_threads, options["capacity_bytes"], options["name"]
+    return (
+        options["capacity"], self._num_threads, options["capacity_bytes"], options["name"], self._python_ahead)
 
   def __call__(self, *args, **kwargs) -> Any:
     if not context.executing_eagerly():
@@ -323,6 +332,11 @@ class AheadStep:
     limit = self._limits.pop(key, self.limit)
     try:
       division, values = self._divide(iterators, args, kwargs)
+      read = dataset_state.variable_read(iterators)
+      if read is not None:
+        raise step_division.NotStagedError(
+            f"its data is made from variable '{read}', which may change meanwhile; if it does not, let the dataset use"
+            " its value, as tf.convert_to_tensor returns it")
       if any(getattr(iterator, _TURNS, 0) > _MOST_TURNS for iterator in iterators):
         raise step_division.NotStagedError("calls that need different records read its iterator by turns")
       if not division.is_needed and all(one_device.has_one_element(iterator) for iterator in iterators):
@@ -380,7 +394,8 @@ class AheadStep:
       try:
         found = step_division.divide(
             concrete,
-            step_inputs.describe(concrete.graph, values, len(arguments), iterators, self._drawn_elsewhere))
+            step_inputs.describe(concrete.graph, values, len(arguments), iterators, self._drawn_elsewhere),
+            self._python_ahead)
         if found.seeded_draw is not None and concrete.graph._staging_has_run:  # pylint: disable=protected-access
           found = f"'{found.seeded_draw}' draws with a seed of its own, and has drawn without a stage before"
       except step_division.NotStagedError as error:
@@ -389,7 +404,7 @@ class AheadStep:
     found = self._divisions[key][1]
     if isinstance(found, str):
       raise step_division.NotStagedError(found)
-    changed = step_inputs.changed_by_step_and_read_by_dataset(concrete.graph, values, found.changes, iterators)
+    changed = dataset_state.changed_by_step(concrete.graph, values, found.changes, iterators)
     if changed is not None:
       raise step_division.NotStagedError(f"its data is made from '{changed}', which it changes")
     return found, values

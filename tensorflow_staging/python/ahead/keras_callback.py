@@ -22,6 +22,7 @@ def SmartStage(
     num_threads: Optional[int] = None,
     *,
     capacity_bytes: int = 0,
+    python_ahead: bool = False,
 ) -> Any:
   """Returns a callback with which `fit` and `evaluate` run their input ahead, as `tf.staging.ahead` does.
 
@@ -48,6 +49,7 @@ def SmartStage(
     capacity: As for `tf.staging.ahead`.
     num_threads: As for `tf.staging.ahead`.
     capacity_bytes: As for `tf.staging.ahead`.
+    python_ahead: As for `tf.staging.ahead`.
 
   Returns:
     A `tf.keras.callbacks.Callback`. It may be given to several calls of `fit` and `evaluate`, one after the other. It
@@ -62,7 +64,8 @@ def SmartStage(
     raise RuntimeError(
         "tf.staging.SmartStage() is for Keras in TensorFlow 2, and eager execution is off. Set the environment variable"
         " TF_API_VERSION=2 before the program imports TensorFlow. For Keras in graph mode, see docs/tensorflow_2.md.")
-  return _callback_class()(capacity, num_threads, capacity_bytes=capacity_bytes)
+  return _callback_class()(
+      capacity, num_threads, capacity_bytes=capacity_bytes, python_ahead=python_ahead)
 
 
 def is_callback(value: Any) -> bool:

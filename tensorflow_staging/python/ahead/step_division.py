@@ -13,10 +13,14 @@ from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.eager.polymorphic_function import concrete_function
 
+from tensorflow_staging.python import vocabulary
+from tensorflow_staging.python.ahead import changed_resources
+from tensorflow_staging.python.ahead import function_library
 from tensorflow_staging.python.ahead import step_inputs
 from tensorflow_staging.python.pywrap import _pywrap_staging
 
-_PYTHON_OPS = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
+_STATEFUL_PYTHON_OPS = ("PyFunc", "EagerPyFunc")
+_PYTHON_OPS = (*_STATEFUL_PYTHON_OPS, "PyFuncStateless")
 
 _numbers = itertools.count()
 
@@ -41,7 +45,7 @@ class _Part(atomic_function.AtomicFunction):
 
 
 def divide(
-    concrete: concrete_function.ConcreteFunction, inputs: Sequence[step_inputs.StepInput]
+    concrete: concrete_function.ConcreteFunction, inputs: Sequence[step_inputs.StepInput], python_ahead: bool = False
 ) -> "StepDivision":
   """Returns the division of a trace, the same one for all steps of `tf.staging.ahead` that call it.
 
@@ -50,6 +54,7 @@ def divide(
   Args:
     concrete: The trace.
     inputs: What its inputs stand for.
+    python_ahead: Whether stateful Python functions may run ahead.
 
   Raises:
     NotStagedError: If nothing can run ahead.
@@ -58,10 +63,10 @@ def divide(
   if not hasattr(concrete.graph, "_staging_divisions"):
     concrete.graph._staging_divisions = {}  # pylint: disable=protected-access
   divisions = concrete.graph._staging_divisions  # pylint: disable=protected-access
-  key = repr(inputs)
+  key = repr((inputs, python_ahead))
   if key not in divisions:
     try:
-      divisions[key] = StepDivision(concrete, inputs)
+      divisions[key] = StepDivision(concrete, inputs, python_ahead)
     except NotStagedError as error:
       divisions[key] = str(error)
   if isinstance(divisions[key], str):
@@ -92,12 +97,14 @@ class StepDivision:
   """
 
   def __init__(
-      self, concrete: concrete_function.ConcreteFunction, inputs: Sequence[step_inputs.StepInput]):
+      self, concrete: concrete_function.ConcreteFunction, inputs: Sequence[step_inputs.StepInput],
+      python_ahead: bool = False):
     """Divides a trace.
 
     Args:
       concrete: The trace.
       inputs: What its inputs stand for.
+      python_ahead: Whether stateful Python functions may run ahead.
 
     Raises:
       NotStagedError: If nothing can run ahead.
@@ -105,13 +112,15 @@ class StepDivision:
     self.concrete = concrete
     name = concrete.name.decode() if isinstance(concrete.name, bytes) else concrete.name
     prefix = f"__inference_staged_{next(_numbers)}_"
-    library = _library(concrete.function_def)
+    library = function_library.library_of(concrete.function_def)
+    if not python_ahead:
+      _keep_python_in_step(library, name)
     divided = _pywrap_staging.divide_step(
         library.SerializeToString(), name, [tuple(i) for i in inputs], prefix)
     if divided["why_not"]:
       raise NotStagedError(divided["why_not"])
     self.iterators = frozenset(i for i, given in enumerate(inputs) if given.kind == "iterator")
-    self.changes = step_inputs.changed_by_step(concrete.graph)
+    self.changes = changed_resources.of_graph(concrete.graph)
     self.seeded_draw = _seeded_draw(library)
     self.is_needed = self.seeded_draw is not None or any(f.attr["_XlaMustCompile"].b for f in library.function)
     self.ahead = divided["ahead"]
@@ -139,18 +148,23 @@ class StepDivision:
     self.rest = self._parts[divided["rest"]]
 
 
-def _library(function: function_pb2.FunctionDef) -> function_pb2.FunctionDefLibrary:
-  """Returns a function with all functions that it calls."""
-  library, known, to_visit = function_pb2.FunctionDefLibrary(), {function.signature.name}, [function]
+def _keep_python_in_step(library: function_pb2.FunctionDefLibrary, name: str) -> None:
+  """Marks the calls of stateful Python functions, except those that XLA, which cannot compile them, would meet.
+
+  Such a function may read what the program changes, of which a graph shows nothing.
+  """
+  by_name = {function.signature.name: function for function in library.function}
+  known, to_visit = {name}, [by_name[name]]
   while to_visit:
-    at = to_visit.pop()
-    library.function.add().CopyFrom(at)
-    for node in at.node_def:
-      for name in _called(node):
-        if name not in known:
-          known.add(name)
-          to_visit.append(context.context().get_function_def(name))
-  return library
+    for node in to_visit.pop().node_def:
+      if node.op in _STATEFUL_PYTHON_OPS:
+        node.attr[vocabulary.STAYS_IN_STEP_ATTR].s = vocabulary.STAYS_AS_PYTHON.encode()
+      if node.attr["_XlaMustCompile"].b if "_XlaMustCompile" in node.attr else False:
+        continue
+      for callee in function_library.called_by(node):
+        if callee not in known:
+          known.add(callee)
+          to_visit.append(by_name[callee])
 
 
 def _seeded_draw(library: function_pb2.FunctionDefLibrary) -> Optional[str]:
@@ -170,7 +184,7 @@ def _definition(name: str, by_name: dict[str, function_pb2.FunctionDef]) -> str:
   called = []
   for node in function.node_def:
     node.ClearField("experimental_debug_info")
-    called.extend(_definition(callee, by_name) for callee in _called(node))
+    called.extend(_definition(callee, by_name) for callee in function_library.called_by(node))
     for key, attr in list(node.attr.items()):
       if key.startswith("_") or attr.WhichOneof("value") == "func" or attr.list.func:
         del node.attr[key]
@@ -181,16 +195,5 @@ def _ops(name: str, by_name: dict[str, function_pb2.FunctionDef]) -> Iterator[st
   """Yields the ops of a function and of those that it calls."""
   for node in by_name[name].node_def:
     yield node.op
-    for callee in _called(node):
+    for callee in function_library.called_by(node):
       yield from _ops(callee, by_name)
-
-
-def _called(node: Any) -> list[str]:
-  called = []
-  for _, attr in sorted(node.attr.items()):
-    kind = attr.WhichOneof("value")
-    if kind == "func":
-      called.append(attr.func.name)
-    elif kind == "list":
-      called.extend(function.name for function in attr.list.func)
-  return [name for name in called if name]

@@ -7,23 +7,11 @@ from typing import Any
 from typing import NamedTuple
 from typing import Optional
 
-from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.data.ops import iterator_ops
 from tensorflow.python.eager import context
 from tensorflow.python.eager import execute
 from tensorflow.python.framework import dtypes
 from tensorflow.python.framework import ops
-
-from tensorflow_staging.python.ahead import one_device
-
-# The ops that use a variable's handle without changing the variable.
-_READS = frozenset({
-    "Identity", "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp", "VariableShape"
-})
-# Those of tables.
-_TABLE_READS = ("LookupTableFind", "LookupTableSize", "LookupTableExport")
-# The attribute of an iterator that has what `_resources_of_datasets` returns.
-_RESOURCES = "_staging_resources"
 
 
 class StepInput(NamedTuple):
@@ -77,7 +65,7 @@ def _describe(value: Any, name: str, is_captured: bool, handles: set[int]) -> St
   if not isinstance(value, ops.EagerTensor):
     return StepInput("other", name, None)
   if value.dtype == dtypes.resource:
-    is_table = is_captured and _kind_of_resource(value) == "table"
+    is_table = is_captured and kind_of_resource(value) == "table"
     return StepInput("table" if is_table else "variable", name, None)
   # A variant, such as a list of tensors, may be changed in place.
   if is_captured and value.dtype != dtypes.variant:
@@ -85,60 +73,7 @@ def _describe(value: Any, name: str, is_captured: bool, handles: set[int]) -> St
   return StepInput("other", name, None)
 
 
-def _kind_of_resource(handle: ops.EagerTensor) -> str:
+def kind_of_resource(handle: ops.EagerTensor) -> str:
+  """Returns "table" for a table that nothing changes any more, "variable" or "other"."""
   kind, = execute.execute(b"StepInputKind", 1, [handle], (), context.context())
   return kind.numpy().decode()
-
-
-def changed_by_step(graph: Any) -> list[int]:
-  """Returns the indices of the inputs of a traced function that are variables or tables, and that it may change."""
-  return [
-      i for i, tensor in enumerate(graph.inputs) if tensor.dtype == dtypes.resource and
-      not all(op.type in _READS or op.type.startswith(_TABLE_READS) for op in tensor.consumers())
-  ]
-
-
-def changed_by_step_and_read_by_dataset(
-    graph: Any, values: Sequence[Any], changes: Sequence[int], iterators: Sequence[iterator_ops.OwnedIterator]
-) -> Optional[str]:
-  """Returns the name of a variable or table that a step changes and that its data is made from, or None.
-
-  Elements that are made ahead would miss the change.
-
-  Args:
-    graph: The step's `FuncGraph`.
-    values: The values of its inputs.
-    changes: What `changed_by_step` has returned for it.
-    iterators: The iterators that it reads.
-  """
-  for iterator in iterators:
-    read = _resources_of_datasets(iterator)
-    for i in changes if read else ():
-      if id(values[i]) in read:
-        return graph.inputs[i].op.name
-  return None
-
-
-def _resources_of_datasets(iterator: iterator_ops.OwnedIterator) -> frozenset[int]:
-  """Returns the ids of the variables and tables from which the elements of an iterator are made."""
-  # The datasets, which live as long as the iterator, keep them alive. Many datasets take long to visit.
-  read = getattr(iterator, _RESOURCES, None)
-  if read is None:
-    read = frozenset(
-        id(value) for dataset in one_device.datasets_of(iterator) for value in _captured_by_dataset(dataset)
-        if getattr(value, "dtype", None) == dtypes.resource)
-    setattr(iterator, _RESOURCES, read)
-  return read
-
-
-def _captured_by_dataset(dataset: dataset_ops.DatasetV2) -> list[Any]:
-  captured, to_visit, seen = [], [dataset], set()
-  while to_visit:
-    at = to_visit.pop()
-    if id(at) in seen:
-      continue
-    seen.add(id(at))
-    to_visit.extend(at._inputs())  # pylint: disable=protected-access
-    for function in at._functions():  # pylint: disable=protected-access
-      captured.extend(function.function.captured_inputs)
-  return captured

@@ -489,6 +489,30 @@ def test_a_run_that_feeds_a_raw_tensor_uses_no_record_of_it(mode):
     assert _values(sess.run(step, {label: 8})) == [[5, 5, 5], [4, 4, 4], 8]
 
 
+@pytest.mark.parametrize("mode", ("staged", "both"))
+def test_the_output_of_the_first_stage_of_a_chain_is_fed(mode):
+  features, label = _pairs()
+  first = _stage(tf.reduce_max(features), mode)
+  last = _stage(first + label, mode)
+  with tf.Session(config=_config(mode)) as sess, tf.make_prefetch_hook().running(sess):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"'{first.name}' is fed, but.*'prefetch_1'"):
+      sess.run([label, last], {first: 800})
+    assert sess.run([label, first + 1, last], {first: 800, last: 7}) == [0, 801, 7]
+    assert sess.run([label, last]) == [1, 2]
+
+
+@pytest.mark.parametrize("mode", ("staged", "both"))
+def test_what_is_ahead_of_a_fed_stage_keeps_the_values_of_the_record(mode):
+  features, label = _pairs()
+  between = (tf.reduce_max(features) + 5) * 2
+  staged = _stage([between, label + 1], mode)
+  out = staged[0] * 7
+  with tf.Session(config=_config(mode)) as sess, tf.make_prefetch_hook().running(sess):
+    assert sess.run([label, between, out, staged], {staged[0]: 700}) == [0, 10, 4900, [700, 1]]
+    assert sess.run([tf.stack([between, between]), tf.stack([staged[0]] * 2)], {staged[0]: 700})[0].tolist() == [12, 12]
+    assert sess.run([label, between, out, staged]) == [2, 14, 98, [14, 3]]
+
+
 def test_an_evaluation_feeds_the_handle_of_another_iterator():
   handle = tf.placeholder(tf.string, [])
   train = tf.data.make_one_shot_iterator(tf.data.Dataset.range(40))

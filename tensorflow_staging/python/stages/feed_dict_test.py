@@ -23,6 +23,54 @@ def test_what_a_step_feeds_does_not_reach_the_stage():
       sess.run(staged, {words: "abc"})
 
 
+def test_a_step_cannot_feed_what_the_stage_feeds():
+  scale = tf.placeholder(tf.int64, [], name="scale")
+  staged = tf.staged(test_util.dataset_record(9) * scale, feed_dict={scale: tf.constant(10, tf.int64)})
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    assert sess.run(staged) == 0
+    for fetches in (staged, [staged, scale + 1]):
+      with pytest.raises(tf.errors.InvalidArgumentError, match="'scale:0' is fed, but.*'prefetch'.*feeds it itself"):
+        sess.run(fetches, {scale: 7})
+    assert sess.run([staged + 0, scale + 1], {staged: 5, scale: 7}) == [5, 8]
+    assert sess.run(staged) == 10
+
+
+def test_what_a_step_feeds_reaches_the_value_of_a_feed_or_is_an_error():
+  scale = tf.placeholder(tf.int64, [])
+  ten = tf.constant(10, tf.int64, name="ten")
+  staged = tf.staged(test_util.dataset_record(9) * scale, feed_dict={scale: ten * 1})
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="'ten:0' is fed, but"):
+      sess.run(staged, {ten: 7})
+    assert sess.run(staged) == 0
+
+
+def test_stages_of_a_chain_may_feed_the_same_placeholder():
+  scale = tf.placeholder(tf.int64, [])
+  feed_dict = {scale: tf.constant(10, tf.int64)}
+  first = tf.staged((test_util.dataset_record(5) + 1) * scale, feed_dict=feed_dict)
+  second = tf.staged(first * scale, feed_dict=feed_dict)
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    assert test_util.drain(sess, second) == [100, 200, 300, 400, 500]
+
+
+def test_an_evaluation_feeds_what_it_has_read():
+  handle = tf.placeholder(tf.string, [])
+  train, test = (
+      tf.data.make_one_shot_iterator(tf.data.Dataset.range(start, start + 9)) for start in (0, 100))
+  features = tf.data.Iterator.from_string_handle(handle, tf.int64, []).get_next() * 2
+  staged = tf.staged(features, feed_dict={handle: train.string_handle()})
+  loss = staged + 1
+  with tf.Session() as sess:
+    test_handle = sess.run(test.string_handle())
+    with tf.make_prefetch_hook().running(sess):
+      assert sess.run(loss) == 1
+      with pytest.raises(tf.errors.InvalidArgumentError, match="is fed, but.*sess.run.features, feeds"):
+        sess.run(loss, {handle: test_handle})
+      assert sess.run(loss, {staged: sess.run(features, {handle: test_handle})}) == 201
+      assert sess.run(loss) == 3
+
+
 def test_any_tensor_may_be_replaced():
   replaced = tf.constant(-1, tf.int64) + 0
   record = tf.staged((replaced, replaced + 1),

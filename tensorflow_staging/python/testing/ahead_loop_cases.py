@@ -467,7 +467,7 @@ def case_the_number_of_threads_is_chosen_over_several_iterators():
 
   @tf.function
   def step(iterator):
-    number = tf.numpy_function(slow, [next(iterator)], tf.int64)
+    number = tf.numpy_function(slow, [next(iterator)], tf.int64, stateful=False)
     total.assign_add(number)
     return number
 
@@ -494,7 +494,7 @@ def case_the_capacity_is_chosen_over_several_iterators():
 
   @tf.function
   def step(iterator):
-    number = tf.numpy_function(slow_at_times, [next(iterator)], tf.int64)
+    number = tf.numpy_function(slow_at_times, [next(iterator)], tf.int64, stateful=False)
     total.assign_add(number)
     return number
 

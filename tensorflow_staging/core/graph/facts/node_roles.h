@@ -4,6 +4,7 @@
 #define TENSORFLOW_STAGING_CORE_GRAPH_FACTS_NODE_ROLES_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,9 @@ enum class StepReason {
   kTarget,
   kManualStage,
   kSideEffect,
+  // Only in a tf.function (kStaysInStepAttr).
+  kPython,
+  kSeededDraw,
   // The partition finds the next reasons.
   // A source that is read in a branch or a loop.
   kConditionalSource,
@@ -146,6 +150,9 @@ class NodeRoles {
   bool Passes(Examined* functions, const std::string& name);
   // Returns whether `def` could run ahead if it were in the graph.
   bool IsStageable(const NodeDef& def);
+  // Returns why a node of a function that `def` calls is marked to stay in the
+  // step, if one is.
+  std::optional<StepReason> ReasonInCall(const NodeDef& def);
   // Returns whether `def`, a node that can run ahead, is repeatable.
   bool IsRepeatableNode(const NodeDef& def);
 
@@ -156,6 +163,8 @@ class NodeRoles {
   // Null until the first table.
   std::unique_ptr<Resources> resources_;
   ResourceEffects effects_;
+  // The result of ReasonInCall, by function.
+  absl::flat_hash_map<std::string, std::optional<StepReason>> marked_;
   Examined stageable_{&NodeRoles::IsStageable, {}};
   Examined repeatable_{&NodeRoles::IsRepeatableNode, {}};
 };

@@ -65,6 +65,17 @@ constexpr Texts kTexts[] = {
      "has a state or side effect",
      "Replace the op with one that has no state, such as tf.data instead of "
      "a queue, a reader or a counter."},
+    {StepReason::kPython,
+     "depends on a Python function, which may read what the program changes,",
+     "calls a Python function, which may read what the program changes: "
+     "tf.numpy_function(..., stateful=False) and the option python_ahead=True "
+     "let it run ahead",
+     "If it reads nothing that changes, call it by "
+     "tf.numpy_function(..., stateful=False), or let all Python functions run "
+     "ahead by the option python_ahead=True."},
+    {StepReason::kSeededDraw, "depends on a draw with a seed of its own,",
+     "draws with a seed of its own",
+     "Draw from a tf.random.Generator, or with tf.random.stateless_uniform."},
     {StepReason::kConditionalSource,
      "depends on a source that is read in a branch or a loop,",
      "is read in a branch or a loop",

@@ -2,7 +2,9 @@
 
 #include "tensorflow_staging/core/graph/run/fed_ahead.h"
 
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,6 +26,12 @@ class Spread {
         construct_nodes_(*construct_nodes) {}
 
   FedAhead Run() {
+    for (const Node* node : graph_.op_nodes()) {
+      if (!IsPass(*node)) continue;
+      if (const auto original = marks_.OriginalOf(*node)) {
+        passes_.emplace(*original, node);
+      }
+    }
     // Manual stages: clones read the Put's inputs, and their originals read the
     // Take.
     for (const auto& [name, clone] : marks_.clones) {
@@ -77,12 +85,14 @@ class Spread {
 
   void ReachAlong(const Edge& edge, const TensorId& fed) {
     const Node& node = *edge.dst();
-    if (!node.IsOp()) return;
+    // What has the name of another node passes on that node's value, which does
+    // not depend on the name of the Take.
+    if (!node.IsOp() || IsStandIn(node) || IsPass(node)) return;
     const std::optional<std::string> original = marks_.OriginalOf(node);
     // The user divided the graph at the Take of a manual stage, so what is fed
     // before it does not reach the region.
     const MarkedClone* clone = original ? marks_.FindClone(*original) : nullptr;
-    if (clone != nullptr && !IsPass(node) && IsTakenInput(clone->mark, edge)) {
+    if (clone != nullptr && IsTakenInput(clone->mark, edge)) {
       return;
     }
     Reach(node, fed);
@@ -97,10 +107,15 @@ class Spread {
       found_.stages.emplace(clone->mark.stage, fed);
     }
     found_.nodes.emplace(*original, fed);
-    // The next stage of a chain uses the value through its passes.
-    if (const MarkedClone* pass = marks_.FindPass(*original)) {
-      found_.stages.emplace(pass->mark.stage, fed);
-      Reach(*pass->node, fed);
+    // The next stages of a chain use the value through their passes.
+    const auto passes = passes_.equal_range(*original);
+    for (auto it = passes.first; it != passes.second; ++it) {
+      if (!reached_.emplace(it->second, fed).second) continue;
+      to_visit_.emplace_back(it->second, fed);
+      std::optional<CloneMark> mark;
+      if (ReadCloneMark(*it->second, &mark).ok() && mark) {
+        found_.stages.emplace(mark->stage, fed);
+      }
     }
   }
 
@@ -108,6 +123,8 @@ class Spread {
   const NameTable& marks_;
   const RunRequest& run_;
   ConstructNodes& construct_nodes_;
+  // By the name of what they pass on.
+  std::multimap<std::string, const Node*> passes_;
   absl::flat_hash_map<const Node*, TensorId> reached_;
   std::vector<std::pair<const Node*, TensorId>> to_visit_;
   FedAhead found_;

@@ -17,7 +17,9 @@
 #include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/graph/run/construct_nodes.h"
 #include "tensorflow_staging/core/graph/run/fed_records.h"
+#include "tensorflow_staging/core/graph/run/fed_takes.h"
 #include "tensorflow_staging/core/graph/run/name_table.h"
 #include "tensorflow_staging/core/graph/run/run_request.h"
 #include "tensorflow_staging/core/graph/run/step_computation.h"
@@ -108,17 +110,19 @@ Status FindGraphForRun(const Graph& graph, const CallableOptions& options,
   std::vector<const Node*> needed = run.NeededNodes(find);
   // Reading the marks takes a while in a large graph.
   const bool concerns_no_record = ConcernsNoRecord(run, find, needed);
-  const bool feeds_and_takes = FeedsAndTakes(run, needed);
   NameTable marks;
-  if (!concerns_no_record || feeds_and_takes) {
+  if (!concerns_no_record || FeedsAndTakes(run, needed)) {
     TF_RETURN_IF_ERROR(ReadMarks(graph, &marks));
-  }
-  if (feeds_and_takes) {
-    TF_RETURN_IF_ERROR(CheckRecordsAreNotFed(graph, marks, run, needed));
   }
   StepComputation computation(graph, find, marks, run);
   if (!concerns_no_record) TF_RETURN_IF_ERROR(computation.Find());
-  if (computation.empty()) {
+  const auto check_records = [&](const std::vector<const Node*>& executed) {
+    if (!FeedsAndTakes(run, executed)) return OkStatus();
+    ConstructNodes construct_nodes(graph);
+    return CheckRecordsAreNotFed(graph, marks, run, executed, &construct_nodes);
+  };
+  if (computation.empty() && !HasFedStandIn(run, needed)) {
+    TF_RETURN_IF_ERROR(check_records(needed));
     std::vector<const Node*> nodes =
         ReachableNodes(run, find, std::move(needed));
     // Otherwise, copying the nodes would save less than it costs.
@@ -129,12 +133,15 @@ Status FindGraphForRun(const Graph& graph, const CallableOptions& options,
   }
   auto copy = std::make_unique<Graph>(graph.flib_def());
   CopyGraph(graph, copy.get());
-  TF_RETURN_IF_ERROR(ReadMarks(*copy, &marks));
-  TF_RETURN_IF_ERROR(computation.AddTo(marks, copy.get()));
+  TF_RETURN_IF_ERROR(SeparateFedTakes(run, copy.get()));
+  NameTable marks_of_copy;
+  TF_RETURN_IF_ERROR(ReadMarks(*copy, &marks_of_copy));
+  TF_RETURN_IF_ERROR(computation.AddTo(marks_of_copy, copy.get()));
   // An optimizer could make the run wait for a node that it does not need.
   const NodeFinder find_copy = run.FindNodes(*copy);
-  const std::vector<const Node*> nodes =
-      ReachableNodes(run, find_copy, run.NeededNodes(find_copy));
+  std::vector<const Node*> nodes = run.NeededNodes(find_copy);
+  TF_RETURN_IF_ERROR(check_records(nodes));
+  nodes = ReachableNodes(run, find_copy, std::move(nodes));
   PruneForReverseReachability(copy.get(), {nodes.begin(), nodes.end()});
   FixupSourceAndSinkEdges(copy.get());
   *run_graph = std::move(copy);

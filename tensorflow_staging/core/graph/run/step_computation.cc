@@ -348,13 +348,18 @@ Status StepComputation::UnavailableError(const std::string& name, int output,
   if (fed == fed_ahead_.stages.end()) {
     return NotCarriedError(name, output, stage);
   }
+  // What it depends on, or else what else of the stage depends on a fed tensor.
+  const auto cause = fed_ahead_.nodes.find(name);
+  const TensorId& tensor =
+      cause == fed_ahead_.nodes.end() ? fed->second : cause->second;
   return errors::InvalidArgument(
-      "Tensor '", fed->second.ToString(),
+      "Tensor '", tensor.ToString(),
       "' is fed, but nodes that depend on it are computed ahead of the step, "
       "in stage '",
       stage, "', and the step also needs '", name, ":", output,
       "', which the records do not carry and which it cannot compute again. "
-      "Feed everything that the step needs of the stage, or call "
+      "Feed everything that the step needs of the stage, as what tf.staged has "
+      "returned, or, if SmartStage has found the stage, call "
       "tf.train.mark_target_node([x]) with the fed tensor before the session "
       "is created, which keeps the nodes that depend on it in the step.");
 }
