@@ -43,7 +43,8 @@ def random_program(rng: random.Random, *, in_functions: bool) -> programs.Progra
     ops = _straight_ops(rng, names, once=not in_functions) if is_straight else _ops(rng, names, first=True)
   return programs.Program(
       names=names, joined=joined, ops=ops, ignores=not in_functions and rng.random() < 0.25, num_threads=num_threads,
-      deterministic=deterministic, layouts=tuple(_layout(rng, ops, joined, in_functions=in_functions) for _ in range(_LAYOUTS)),
+      deterministic=deterministic,
+      layouts=tuple(_layout(rng, ops, joined, in_functions=in_functions) for _ in range(_LAYOUTS)),
       data=random_data(rng, 1) if not in_functions and rng.random() < 0.15 else None,
       two_initialisers=rng.random() < 0.15, prefetches=rng.random() < 0.2,
       holds_positions=not in_functions and deterministic and rng.random() < 0.4,
