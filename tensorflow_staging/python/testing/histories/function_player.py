@@ -22,7 +22,8 @@ class FunctionPlayer(product_player.ProductPlayer):
 
   def __init__(self, program: programs.Program, folder: pathlib.Path):
     super().__init__(program, folder)
-    self._template = tf.data.Dataset.range(0)
+    # Of an unknown length, as the data that take its place: data of one element have no stage.
+    self._template = tf.data.Dataset.range(1).filter(lambda _: False)
     self._makers = {name: _maker(i, prefetches=program.prefetches) for i, name in enumerate(program.names)}
     self._function = self._make_step()
     self._steps: dict[programs.Layout, Any] = {}
