@@ -83,7 +83,10 @@ bool Producer::Produce(const Status& prepared) {
   ProducerTeam::Run run(team_, options_.index, *runs_);
   if (!run.has_begun()) return false;
   if (!prepared.ok()) return EndStage(prepared);
-  if (runs_->FindStage() != nullptr) order_ = options_.order;
+  if (order_ == nullptr && options_.order != nullptr &&
+      runs_->FindStage() != nullptr) {
+    order_ = options_.order;
+  }
   if (order_ != nullptr) order_->Begin(number_);
   if (team_->stopped()) {
     EndInOrder();

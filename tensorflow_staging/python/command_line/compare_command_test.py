@@ -48,7 +48,7 @@ def wait(number):
 
 class Waits(tf.keras.layers.Layer):
   def call(self, numbers):
-    waited = tf.numpy_function(wait, [numbers], tf.float32)
+    waited = tf.numpy_function(wait, [numbers], tf.float32, stateful=False)
     return tf.ensure_shape(waited, numbers.shape)
 
 numbers = tf.keras.Input((1,))

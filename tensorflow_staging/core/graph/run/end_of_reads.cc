@@ -3,13 +3,16 @@
 #include "tensorflow_staging/core/graph/run/end_of_reads.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op_def.pb.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/node_builder.h"
@@ -17,7 +20,7 @@
 #include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
-#include "tensorflow_staging/core/graph/facts/node_roles.h"
+#include "tensorflow_staging/core/graph/facts/called_functions.h"
 
 namespace tensorflow {
 namespace staging {
@@ -38,14 +41,19 @@ const Node* FindOrderedPut(const Graph& graph) {
 // Stateful ops that each run may execute when it comes to them. What they do does
 // not depend on other runs, or concerns nobody but the run; Python functions run as
 // in tf.data's map, at the same time and in any order.
-bool IsInAnyOrder(const Node& node) {
+bool IsInAnyOrder(absl::string_view op) {
   static const auto* const kOps = new absl::flat_hash_set<absl::string_view>({
+      kPutOp,
       "Assert",
       "CheckNumerics",
       "CheckNumericsV2",
       "EagerPyFunc",
       "Empty",
       "GuaranteeConst",
+      "Iterator",
+      "IteratorFromStringHandleV2",
+      "IteratorV2",
+      "OneShotIterator",
       "Print",
       "PrintV2",
       "PyFunc",
@@ -54,21 +62,35 @@ bool IsInAnyOrder(const Node& node) {
       "ResourceGatherNd",
       "StatelessRandomGetAlg",
       "VarHandleOp",
+      "_Arg",
+      "_Retval",
   });
-  const std::string& op = node.type_string();
-  return node.IsArg() || node.IsRetval() || IsBufferPut(node) ||
-         IsIteratorHandle(node) || kOps->contains(op) ||
-         absl::StartsWith(op, "LookupTable") ||
+  return kOps->contains(op) || absl::StartsWith(op, "LookupTable") ||
          absl::StartsWith(op, "TensorArray") ||
          absl::EndsWith(op, "HashTableV2");
+}
+
+// Whether a node has to happen in the order of the runs, or calls a function with
+// one that has to.
+bool IsOrdered(const NodeDef& def, const FunctionLibraryDefinition& functions) {
+  const OpDef* op = nullptr;
+  if (!functions.LookUpOpDef(def.op(), &op).ok()) return true;
+  if (!op->is_stateful() || IsInAnyOrder(def.op())) return false;
+  std::vector<std::string> called = CalledFunctions(def, functions);
+  if (called.empty()) return true;
+  return AnyNodeOfFunctions(
+      std::move(called), functions, [&functions](const NodeDef& inner) {
+        const OpDef* inner_op = nullptr;
+        return !functions.LookUpOpDef(inner.op(), &inner_op).ok() ||
+               (inner_op->is_stateful() && !IsInAnyOrder(inner.op()) &&
+                CalledFunctions(inner, functions).empty());
+      });
 }
 
 std::vector<Node*> FindOrdered(const Graph& graph) {
   std::vector<Node*> ordered;
   for (Node* node : graph.op_nodes()) {
-    if (node->op_def().is_stateful() && !IsInAnyOrder(*node)) {
-      ordered.push_back(node);
-    }
+    if (IsOrdered(node->def(), graph.flib_def())) ordered.push_back(node);
   }
   return ordered;
 }
