@@ -41,10 +41,15 @@ def random_program(rng: random.Random, *, in_functions: bool) -> programs.Progra
     # SmartStage and functions read ahead only what no conditional and no loop reads, and SmartStage what is read once.
     is_straight = rng.random() < (0.85 if in_functions else 0.4)
     ops = _straight_ops(rng, names, once=not in_functions) if is_straight else _ops(rng, names, first=True)
+  layouts = tuple(_layout(rng, ops, joined, in_functions=in_functions) for _ in range(_LAYOUTS))
+  if deterministic and (any(layout.cuts or layout.smart_stage for layout in layouts) or
+                        any(isinstance(op, programs.Check) for op in ops)):
+    # Open faults: where a region fails, several producers may give an error twice, or the end of the data in its place.
+    num_threads = 1
   return programs.Program(
       names=names, joined=joined, ops=ops, ignores=not in_functions and rng.random() < 0.25, num_threads=num_threads,
       deterministic=deterministic,
-      layouts=tuple(_layout(rng, ops, joined, in_functions=in_functions) for _ in range(_LAYOUTS)),
+      layouts=layouts,
       data=random_data(rng, 1) if not in_functions and rng.random() < 0.15 else None,
       two_initialisers=rng.random() < 0.15, prefetches=rng.random() < 0.2,
       holds_positions=not in_functions and deterministic and rng.random() < 0.4,
