@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>  // NOLINT
 #include <utility>
 #include <vector>
@@ -34,19 +35,14 @@ core::RefCountPtr<StepBuffer> MakeBuffer(int64_t capacity) {
 
 Status Put(StepBuffer* buffer, int64_t value,
            CancellationManager* cancellation) {
-  const std::shared_ptr<StagedRun> run = StagedRun::Find(cancellation);
   Status result;
   Notification done;
-  run->PutInTurn([&] {
-    buffer->PutAsync(
-        {Tensor(value)}, /*timeout_millis=*/0, cancellation,
-        [&](const Status& status) {
-          if (status.ok()) run->NotePut();
-          result = status;
-          done.Notify();
-        },
-        run.get());
-  });
+  buffer->PutForRun(StagedRun::Find(cancellation), {Tensor(value)},
+                    /*timeout_millis=*/0, cancellation,
+                    [&](const Status& status) {
+                      result = status;
+                      done.Notify();
+                    });
   done.WaitForNotification();
   return result;
 }
@@ -101,33 +97,42 @@ void ExpectStopped(StepBuffer* buffer) {
   EXPECT_FALSE(buffer->BeginRun(/*producer=*/100));
 }
 
-class FunctionRunnerTest : public ::testing::TestWithParam<int> {};
+class FunctionRunnerTest : public ::testing::TestWithParam<int> {
+ protected:
+  // Starts the producers of a region.
+  void Start(int64_t capacity, int64_t failing, int64_t end,
+             int64_t limit = StepBuffer::kNoLimit) {
+    core::RefCountPtr<StepBuffer> buffer = MakeBuffer(capacity);
+    records_ = buffer.get();
+    records_->SetLimit(limit);
+    region_.emplace(failing, end);
+    runner_.emplace(std::move(buffer), GetParam(),
+                    region_->PuttingInto(records_));
+  }
+
+  // Lives as long as the runner.
+  StepBuffer* records_ = nullptr;
+  std::optional<Region> region_;
+  std::optional<FunctionRunner> runner_;
+};
 
 TEST_P(FunctionRunnerTest, EachRecordIsPutOnceInOrder) {
-  core::RefCountPtr<StepBuffer> buffer = MakeBuffer(2);
-  StepBuffer* const records = buffer.get();
-  Region region(/*failing=*/-1, /*end=*/50);
-  FunctionRunner runner(std::move(buffer), GetParam(),
-                        region.PuttingInto(records));
+  Start(/*capacity=*/2, /*failing=*/-1, /*end=*/50);
   int64_t value = 0;
   int taken = 0;
-  while (Take(records, &value).ok()) EXPECT_EQ(value, taken++);
+  while (Take(records_, &value).ok()) EXPECT_EQ(value, taken++);
   EXPECT_EQ(taken, 50);
-  EXPECT_TRUE(errors::IsOutOfRange(Take(records, &value)));
-  runner.Stop();
-  EXPECT_EQ(runner.GetCounts().threads, 0);
+  EXPECT_TRUE(errors::IsOutOfRange(Take(records_, &value)));
+  runner_->Stop();
+  EXPECT_EQ(runner_->GetCounts().threads, 0);
 }
 
 TEST_P(FunctionRunnerTest, AnErrorIsTakenOnceAndTheNextElementFollows) {
-  core::RefCountPtr<StepBuffer> buffer = MakeBuffer(2);
-  StepBuffer* const records = buffer.get();
-  Region region(/*failing=*/3, /*end=*/6);
-  FunctionRunner runner(std::move(buffer), GetParam(),
-                        region.PuttingInto(records));
+  Start(/*capacity=*/2, /*failing=*/3, /*end=*/6);
   int64_t value = 0;
   int taken = 0, failed = 0;
   while (true) {
-    const Status status = Take(records, &value);
+    const Status status = Take(records_, &value);
     if (errors::IsOutOfRange(status)) break;
     if (status.ok()) {
       EXPECT_EQ(value, taken + failed);
@@ -136,122 +141,96 @@ TEST_P(FunctionRunnerTest, AnErrorIsTakenOnceAndTheNextElementFollows) {
       ++failed;
       ASSERT_EQ(failed, 1) << status;
       EXPECT_EQ(taken, 3);
-      runner.Continue();
+      runner_->Continue();
     }
   }
   EXPECT_EQ(taken, 5);
   EXPECT_EQ(failed, 1);
-  runner.Stop();
+  runner_->Stop();
 }
 
 TEST_P(FunctionRunnerTest, NothingIsReadBeyondTheLimitUntilAStepAsks) {
-  core::RefCountPtr<StepBuffer> buffer = MakeBuffer(10);
-  StepBuffer* const records = buffer.get();
-  records->SetLimit(3);
-  Region region(/*failing=*/-1, /*end=*/1000);
-  FunctionRunner runner(std::move(buffer), GetParam(),
-                        region.PuttingInto(records));
+  Start(/*capacity=*/10, /*failing=*/-1, /*end=*/1000, /*limit=*/3);
   int64_t value = 0;
   const auto take = [&](int number) {
     for (int i = 0; i < number; ++i) {
-      EXPECT_TRUE(Take(records, &value).ok());
+      EXPECT_TRUE(Take(records_, &value).ok());
     }
   };
   take(3);
-  EXPECT_EQ(region.read(), 3);
+  EXPECT_EQ(region_->read(), 3);
   take(2);
-  EXPECT_EQ(region.read(), 5);
-  runner.SetLimit(4);
+  EXPECT_EQ(region_->read(), 5);
+  runner_->SetLimit(4);
   take(4);
-  runner.Stop();
-  EXPECT_EQ(region.read(), 9);
+  runner_->Stop();
+  EXPECT_EQ(region_->read(), 9);
 }
 
 TEST_P(FunctionRunnerTest, ALimitCanBeLifted) {
-  core::RefCountPtr<StepBuffer> buffer = MakeBuffer(10);
-  StepBuffer* const records = buffer.get();
-  records->SetLimit(1);
-  Region region(/*failing=*/-1, /*end=*/1000);
-  FunctionRunner runner(std::move(buffer), GetParam(),
-                        region.PuttingInto(records));
-  runner.SetLimit(StepBuffer::kNoLimit);
-  while (region.read() < 10) Env::Default()->SleepForMicroseconds(100);
-  runner.Stop();
+  Start(/*capacity=*/10, /*failing=*/-1, /*end=*/1000, /*limit=*/1);
+  runner_->SetLimit(StepBuffer::kNoLimit);
+  while (region_->read() < 10) Env::Default()->SleepForMicroseconds(100);
+  runner_->Stop();
 }
 
 TEST_P(FunctionRunnerTest, StopCancelsWhatWaits) {
-  core::RefCountPtr<StepBuffer> buffer = MakeBuffer(1);
-  StepBuffer* const records = buffer.get();
-  Region region(/*failing=*/-1, /*end=*/1000);
-  FunctionRunner runner(std::move(buffer), GetParam(),
-                        region.PuttingInto(records));
+  Start(/*capacity=*/1, /*failing=*/-1, /*end=*/1000);
   int64_t value = 0;
-  EXPECT_TRUE(Take(records, &value).ok());
-  runner.Stop();
-  EXPECT_EQ(runner.GetCounts().threads, 0);
-  runner.Stop();
+  EXPECT_TRUE(Take(records_, &value).ok());
+  runner_->Stop();
+  EXPECT_EQ(runner_->GetCounts().threads, 0);
+  runner_->Stop();
 }
 
 // A step goes on after an error while another thread stops the stage.
 TEST_P(FunctionRunnerTest, ContinueAfterStopLeavesTheStageStopped) {
-  core::RefCountPtr<StepBuffer> buffer = MakeBuffer(1);
-  StepBuffer* const records = buffer.get();
-  Region region(/*failing=*/0, /*end=*/1000);
-  FunctionRunner runner(std::move(buffer), GetParam(),
-                        region.PuttingInto(records));
+  Start(/*capacity=*/1, /*failing=*/0, /*end=*/1000);
   int64_t value = 0;
-  EXPECT_TRUE(errors::IsInvalidArgument(Take(records, &value)));
-  runner.Stop();
-  runner.Continue();
-  ExpectStopped(records);
+  EXPECT_TRUE(errors::IsInvalidArgument(Take(records_, &value)));
+  runner_->Stop();
+  runner_->Continue();
+  ExpectStopped(records_);
 }
 
 // The thread of Stop has cancelled the buffer, and is stopped there.
 TEST_P(FunctionRunnerTest, ContinueInTheMiddleOfStopLeavesTheStageStopped) {
-  core::RefCountPtr<StepBuffer> buffer = MakeBuffer(1);
-  StepBuffer* const records = buffer.get();
-  Region region(/*failing=*/0, /*end=*/1000);
-  FunctionRunner runner(std::move(buffer), GetParam(),
-                        region.PuttingInto(records));
+  Start(/*capacity=*/1, /*failing=*/0, /*end=*/1000);
   int64_t value = 0;
-  EXPECT_TRUE(errors::IsInvalidArgument(Take(records, &value)));
+  EXPECT_TRUE(errors::IsInvalidArgument(Take(records_, &value)));
   Notification is_stopped, may_go_on;
-  records->AwaitRun(/*producer=*/99, nullptr, [&](const Status& status) {
+  records_->AwaitRun(/*producer=*/99, nullptr, [&](const Status& status) {
     EXPECT_TRUE(errors::IsCancelled(status)) << status;
     is_stopped.Notify();
     may_go_on.WaitForNotification();
   });
-  std::thread stop([&] { runner.Stop(); });
+  std::thread stop([&] { runner_->Stop(); });
   is_stopped.WaitForNotification();
-  runner.Continue();
-  ExpectStopped(records);
+  runner_->Continue();
+  ExpectStopped(records_);
   may_go_on.Notify();
   stop.join();
-  ExpectStopped(records);
+  ExpectStopped(records_);
 }
 
 // The thread of Continue has opened the buffer, and is stopped there.
 TEST_P(FunctionRunnerTest, StopInTheMiddleOfContinueLeavesTheStageStopped) {
-  core::RefCountPtr<StepBuffer> buffer = MakeBuffer(1);
-  StepBuffer* const records = buffer.get();
-  Region region(/*failing=*/0, /*end=*/1000);
-  FunctionRunner runner(std::move(buffer), GetParam(),
-                        region.PuttingInto(records));
+  Start(/*capacity=*/1, /*failing=*/0, /*end=*/1000);
   int64_t value = 0;
-  EXPECT_TRUE(errors::IsInvalidArgument(Take(records, &value)));
+  EXPECT_TRUE(errors::IsInvalidArgument(Take(records_, &value)));
   Notification is_stopped, may_go_on;
-  records->AwaitRun(/*producer=*/99, nullptr, [&](const Status& status) {
+  records_->AwaitRun(/*producer=*/99, nullptr, [&](const Status& status) {
     EXPECT_EQ(status, OkStatus());
     is_stopped.Notify();
     may_go_on.WaitForNotification();
   });
-  std::thread continues([&] { runner.Continue(); });
+  std::thread continues([&] { runner_->Continue(); });
   is_stopped.WaitForNotification();
-  runner.Stop();
-  records->EndRun({/*producer=*/99});
+  runner_->Stop();
+  records_->EndRun({/*producer=*/99});
   may_go_on.Notify();
   continues.join();
-  ExpectStopped(records);
+  ExpectStopped(records_);
 }
 
 TEST_P(FunctionRunnerTest, StopWaitsOnceForCodeThatCannotBeCancelled) {

@@ -76,28 +76,15 @@ class StepBufferPutOp : public AsyncOpKernel {
     TensorBuffer::Record record;
     OP_REQUIRES_OK_ASYNC(
         ctx, MakeRecord(ctx, buffer->delivery().get(), &record), done);
-    std::shared_ptr<StagedRun> run =
-        StagedRun::Find(ctx->cancellation_manager());
-    StagedRun* const of_stage =
-        run != nullptr && run->stage() == buffer.get() ? run.get() : nullptr;
-    auto put = [ctx, record = std::move(record), run, of_stage,
-                buffer = std::move(buffer), done = std::move(done)]() mutable {
-      StepBuffer* const to = buffer.get();
-      to->PutAsync(
-          std::move(record), /*timeout_millis=*/0, ctx->cancellation_manager(),
-          [ctx, run = std::move(run), of_stage, buffer = std::move(buffer),
-           done = std::move(done)](const Status& status) {
-            if (status.ok() && of_stage != nullptr) of_stage->NotePut();
-            ctx->SetStatus(status);
-            done();
-          },
-          of_stage);
-    };
-    if (of_stage != nullptr) {
-      of_stage->PutInTurn(std::move(put));
-    } else {
-      put();
-    }
+    StepBuffer* const to = buffer.get();
+    to->PutForRun(StagedRun::Find(ctx->cancellation_manager()),
+                  std::move(record), /*timeout_millis=*/0,
+                  ctx->cancellation_manager(),
+                  [ctx, buffer = std::move(buffer),
+                   done = std::move(done)](const Status& status) {
+                    ctx->SetStatus(status);
+                    done();
+                  });
   }
 
  private:

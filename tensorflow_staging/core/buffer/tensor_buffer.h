@@ -141,6 +141,12 @@ class TensorBuffer : public Stage {
                 CancellationManager* cancellation, PutDone done,
                 StagedRun* run = nullptr) TF_LOCKS_EXCLUDED(mu_);
 
+  // Puts the record of a run: when it is the run's turn, if that is a run of this
+  // stage (StagedRun::PutInTurn). Null, or a run of another stage, puts it at once.
+  void PutForRun(std::shared_ptr<StagedRun> run, Record record,
+                 int64_t timeout_millis, CancellationManager* cancellation,
+                 PutDone done) TF_LOCKS_EXCLUDED(mu_);
+
   // Takes the oldest record, after waiting for one if there is none. Waiting
   // takes are served in the order of their calls.
   //

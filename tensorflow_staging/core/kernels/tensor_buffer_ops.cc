@@ -124,22 +124,22 @@ class TensorBufferPutOp : public AsyncBufferKernel {
 
   void Put(OpKernelContext* ctx, TensorBuffer* buffer,
            TensorBuffer::Record record, DoneCallback done) const {
-    const std::shared_ptr<StagedRun> run =
+    std::shared_ptr<StagedRun> run =
         StagedRun::Find(ctx->cancellation_manager());
     // A run of another stage may contain this Put.
-    StagedRun* const of_stage =
-        run != nullptr && run->stage() == buffer ? run.get() : nullptr;
-    if (of_stage == nullptr || of_stage->is_admitted()) {
-      Put(ctx, buffer, std::move(record), run, of_stage, std::move(done));
+    if (run == nullptr || run->stage() != buffer || run->is_admitted()) {
+      Put(ctx, buffer, std::move(run), std::move(record), std::move(done));
       return;
     }
     // A run on a server that has read no iterator, so that nothing has waited yet.
-    of_stage->AwaitAdmission(
+    StagedRun* const waiting = run.get();
+    waiting->AwaitAdmission(
         ctx->cancellation_manager(),
-        [this, ctx, buffer, run, of_stage, record = std::move(record),
+        [this, ctx, buffer, run = std::move(run), record = std::move(record),
          done = std::move(done)](const Status& status) mutable {
           if (status.ok()) {
-            Put(ctx, buffer, std::move(record), run, of_stage, std::move(done));
+            Put(ctx, buffer, std::move(run), std::move(record),
+                std::move(done));
           } else {
             ctx->SetStatus(status);
             done();
@@ -147,26 +147,15 @@ class TensorBufferPutOp : public AsyncBufferKernel {
         });
   }
 
-  // `of_stage` is `run`, or null if that is the run of another stage.
   void Put(OpKernelContext* ctx, TensorBuffer* buffer,
-           TensorBuffer::Record record, const std::shared_ptr<StagedRun>& run,
-           StagedRun* of_stage, DoneCallback done) const {
-    auto put = [this, ctx, buffer, run, of_stage, record = std::move(record),
-                done = std::move(done)]() mutable {
-      buffer->PutAsync(
-          std::move(record), timeout_millis_, ctx->cancellation_manager(),
-          [ctx, run, of_stage, done = std::move(done)](const Status& status) {
-            if (status.ok() && of_stage != nullptr) of_stage->NotePut();
-            ctx->SetStatus(status);
-            done();
-          },
-          of_stage);
-    };
-    if (of_stage != nullptr) {
-      of_stage->PutInTurn(std::move(put));
-    } else {
-      put();
-    }
+           std::shared_ptr<StagedRun> run, TensorBuffer::Record record,
+           DoneCallback done) const {
+    buffer->PutForRun(std::move(run), std::move(record), timeout_millis_,
+                      ctx->cancellation_manager(),
+                      [ctx, done = std::move(done)](const Status& status) {
+                        ctx->SetStatus(status);
+                        done();
+                      });
   }
 
   const bool on_cpu_;
