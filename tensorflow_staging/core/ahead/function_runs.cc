@@ -52,7 +52,7 @@ RunOutcome FunctionRuns::OutcomeOf(const Status& error) const {
 }
 
 Status FunctionRuns::Close(int source, uint64_t number, const Status& cause) {
-  buffer_->Close(cause, number);
+  buffer_->Close(cause, IdOf(source, number));
   return OkStatus();
 }
 

@@ -40,9 +40,11 @@ struct TakenRecord {
 // Run does not touch the buffer, because any callback may release the last
 // reference to it.
 //
+// What goes back to the iterators does so at once, with the lock: as soon as that is
+// free, another run may read on. Only the stages hear of it later.
+//
 // The runtime of a server ends a staged run with the lock of its devices. So what
-// was waiting for that end goes on in another thread. But what goes back to the
-// iterators does so at once, before another run can read on.
+// was waiting for that end goes on in another thread.
 class DueCallbacks {
  public:
   using Done = Stage::Done;
@@ -58,36 +60,34 @@ class DueCallbacks {
 
   // What was read goes back to its iterators.
   void GiveBack(std::shared_ptr<ReadSet> reads) {
-    if (reads != nullptr) given_back_.push_back(std::move(reads));
+    if (reads == nullptr) return;
+    roll_back()->GiveBack(reads);
+    Destroy({{}, std::move(reads)});
   }
 
   // The same without the errors (RollBack::GiveBackElements).
   void GiveBackElements(std::shared_ptr<ReadSet> reads) {
-    if (reads != nullptr) given_back_elements_.push_back(std::move(reads));
+    if (reads == nullptr) return;
+    roll_back()->GiveBackElements(reads);
+    Destroy({{}, std::move(reads)});
   }
 
-  // Who uses `to` uses what `from` holds, too: from here on, since a step may get
-  // `to` as soon as the lock is free.
+  // Who uses `to` uses what `from` holds, too.
   void HandOver(const std::shared_ptr<ReadSet>& from,
                 const std::shared_ptr<ReadSet>& to) {
-    if (roll_back_ == nullptr) roll_back_ = std::make_unique<RollBack>();
-    roll_back_->Absorb(from, to);
+    roll_back()->Absorb(from, to);
   }
 
   void Destroy(TakenRecord record) { destroyed_.push_back(std::move(record)); }
 
   void RunInAnotherThread() {
-    std::unique_ptr<RollBack> roll_back = GiveBackAll();
-    if (calls_.empty() && takes_.empty() && roll_back == nullptr) return;
+    if (calls_.empty() && takes_.empty() && roll_back_ == nullptr) return;
     Env::Default()->SchedClosure(
-        [due = std::move(*this), roll_back = std::move(roll_back)]() mutable {
-          roll_back.reset();
-          due.Run();
-        });
+        [due = std::move(*this)]() mutable { due.Run(); });
   }
 
   void Run() {
-    GiveBackAll().reset();
+    roll_back_.reset();
     for (auto& [done, status] : calls_) {
       done(status);
     }
@@ -97,26 +97,15 @@ class DueCallbacks {
   }
 
  private:
-  // Null if nothing goes back. The stages hear of it at the end of the result.
-  std::unique_ptr<RollBack> GiveBackAll() {
-    std::unique_ptr<RollBack> roll_back = std::move(roll_back_);
-    if (given_back_.empty() && given_back_elements_.empty()) return roll_back;
-    if (roll_back == nullptr) roll_back = std::make_unique<RollBack>();
-    for (const auto& reads : std::exchange(given_back_elements_, {})) {
-      roll_back->GiveBackElements(reads);
-    }
-    for (const auto& reads : std::exchange(given_back_, {})) {
-      roll_back->GiveBack(reads);
-    }
-    return roll_back;
+  RollBack* roll_back() {
+    if (roll_back_ == nullptr) roll_back_ = std::make_unique<RollBack>();
+    return roll_back_.get();
   }
 
   // A put or a take that succeeds adds at most one of each.
   absl::InlinedVector<std::pair<Done, Status>, 1> calls_;
   absl::InlinedVector<std::tuple<TakeDone, Status, TakenRecord>, 1> takes_;
-  std::vector<std::shared_ptr<ReadSet>> given_back_;
-  std::vector<std::shared_ptr<ReadSet>> given_back_elements_;
-  // Of what was handed over; null if nothing was.
+  // Null if nothing went back or was handed over.
   std::unique_ptr<RollBack> roll_back_;
   std::vector<TakenRecord> destroyed_;
 };

@@ -28,10 +28,16 @@ void RunGate::EndWaiting(const Status& status, DueCallbacks* due) {
 void RunGate::Admit(ProducerId producer, DueCallbacks* due) {
   ++active_;
   ++active_by_source_[producer.source];
+  sources_.insert(producer.source);
   if (!producer.is_known()) return;
   for (auto failed = failed_.begin(); failed != failed_.end();) {
-    if (failed->producer.number != producer.number ||
-        (failed->is_open() && !failed->is_end_of_data)) {
+    if (failed->producer.number != producer.number) {
+      ++failed;
+      continue;
+    }
+    if (failed->is_open() && !failed->is_end_of_data) {
+      // The producer goes on without a report.
+      failed->is_ignored = true;
       ++failed;
       continue;
     }
@@ -91,7 +97,19 @@ RunGate::Failed* RunGate::FirstOpen(Predicate predicate) {
 
 std::optional<RunGate::Report> RunGate::TakeReport(const Status& cause,
                                                    ProducerId producer) {
-  return producer.is_known() ? TakeReportOf(producer) : TakeReportOfAny(cause);
+  if (!producer.is_known()) return TakeReportOfAny(cause);
+  if (cause.ok() && HasOtherSourceMore(producer)) return std::nullopt;
+  return TakeReportOf(producer);
+}
+
+bool RunGate::HasOtherSourceMore(ProducerId producer) const {
+  return absl::c_any_of(sources_, [this, producer](uint64_t source) {
+    return source != producer.source &&
+           absl::c_none_of(failed_, [source](const Failed& failed) {
+             return failed.producer.source == source && failed.is_end_of_data &&
+                    failed.is_open();
+           });
+  });
 }
 
 std::optional<RunGate::Report> RunGate::TakeReportOf(ProducerId producer) {
@@ -145,6 +163,15 @@ std::shared_ptr<ReadSet> RunGate::TakeEnd() {
   return first == nullptr ? nullptr : std::exchange(first->reads, nullptr);
 }
 
+void RunGate::PassIgnored(const std::shared_ptr<ReadSet>& end,
+                          DueCallbacks* due) {
+  for (Failed& failed : failed_) {
+    if (!failed.is_ignored || !failed.is_open()) continue;
+    failed.is_passed = true;
+    due->HandOver(std::exchange(failed.reads, nullptr), end);
+  }
+}
+
 void RunGate::GiveBackFailed(DueCallbacks* due, bool keeps_ends) {
   for (Failed& failed : failed_) {
     if (keeps_ends && failed.is_end_of_data) continue;
@@ -155,6 +182,7 @@ void RunGate::GiveBackFailed(DueCallbacks* due, bool keeps_ends) {
 void RunGate::ForgetFailed(DueCallbacks* due) {
   GiveBackFailed(due);
   failed_.clear();
+  sources_.clear();
 }
 
 }  // namespace staging

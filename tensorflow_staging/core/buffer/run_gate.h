@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow_staging/core/buffer/due_callbacks.h"
@@ -64,16 +65,20 @@ class RunGate {
     std::optional<ProducerId> producer;
   };
   // Returns what ends the stage when `producer` reports `cause`, which is OK at the
-  // end of the data; nothing if what it reports has been rolled back since. If the
-  // producer is not told apart from others, this is what the run has read that has
-  // failed with the cause, or that has read first.
+  // end of the data. Nothing if what it reports has been rolled back since, or if the
+  // last run of another source has not found an end that still holds. If the producer
+  // is not told apart from others, this is what the run has read that has failed with
+  // the cause, or that has read first.
   std::optional<Report> TakeReport(const Status& cause, ProducerId producer);
   // Takes another run that has met the end of the data; null if there is none.
   std::shared_ptr<ReadSet> TakeEnd();
+  // The stage ends, and no run of a producer is left: whoever gets what `end` has read
+  // uses what ignored runs of any producer have read, too.
+  void PassIgnored(const std::shared_ptr<ReadSet>& end, DueCallbacks* due);
   // What failed runs have read goes back; with `keeps_ends`, but for those that have
   // met the end of the data.
   void GiveBackFailed(DueCallbacks* due, bool keeps_ends = false);
-  // From here on, no producer reports a run that has failed before.
+  // Other producers begin: none reports a run that has failed before.
   void ForgetFailed(DueCallbacks* due);
 
  private:
@@ -83,6 +88,8 @@ class RunGate {
     bool is_end_of_data;
     // Null if these have been taken, given back or passed.
     std::shared_ptr<ReadSet> reads;
+    // Whether its producer has begun another run, and so has ignored it.
+    bool is_ignored = false;
     bool is_passed = false;
 
     bool is_open() const { return reads != nullptr && !reads->is_stale(); }
@@ -91,12 +98,15 @@ class RunGate {
   // null if there is none.
   template <typename Predicate>
   Failed* FirstOpen(Predicate predicate);
+  bool HasOtherSourceMore(ProducerId producer) const;
   std::optional<Report> TakeReportOf(ProducerId producer);
   std::optional<Report> TakeReportOfAny(const Status& cause);
 
   WaitingList<Run> waiting_;
   int64_t active_ = 0;
   std::map<uint64_t, int64_t> active_by_source_;
+  // Those of the producers that have begun since ForgetFailed.
+  std::set<uint64_t> sources_;
   // Runs that have put no record, until their producers have reported them or gone
   // on. Producers of a server are not told apart, so theirs stay.
   std::deque<Failed> failed_;

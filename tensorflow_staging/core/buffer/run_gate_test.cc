@@ -159,6 +159,28 @@ TEST_F(RunGateTest, WhatFailedRunsHaveReadGoesBackIfTheStageStops) {
   EXPECT_TRUE(gate_.TakeReport(DataLoss(), kNotToldApart).has_value());
 }
 
+TEST_F(RunGateTest, AJoinHasNoEndWhileAnotherSourceMayHaveMore) {
+  const Status end = errors::OutOfRange("end");
+  const ProducerId one(/*source=*/1, /*number=*/1), other(2, 2);
+  const auto fail = [&](ProducerId producer) {
+    gate_.Admit(producer, &due_);
+    RunEnd run = {producer, std::make_shared<ReadSet>(), /*is_over=*/false,
+                  end};
+    const Reads reads = run.reads;
+    gate_.Leave(std::move(run), &due_);
+    return reads;
+  };
+  GiveBack(fail(one));
+  fail(other);
+  EXPECT_FALSE(gate_.TakeReport(OkStatus(), other).has_value());
+  // It reads on.
+  gate_.Admit(one, &due_);
+  EXPECT_FALSE(gate_.TakeReport(OkStatus(), other).has_value());
+  gate_.Leave({one}, &due_);
+  fail(one);
+  EXPECT_TRUE(gate_.TakeReport(OkStatus(), other).has_value());
+}
+
 }  // namespace
 }  // namespace staging
 }  // namespace tensorflow

@@ -456,6 +456,7 @@ void TensorBuffer::TakeFirstEnd(DueCallbacks* due) {
       due->HandOver(std::move(other), end_reads_);
     }
   }
+  gate_.PassIgnored(end_reads_, due);
 }
 
 bool TensorBuffer::IsEndValid(bool uses, DueCallbacks* due) {

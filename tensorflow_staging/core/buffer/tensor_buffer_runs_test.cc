@@ -459,6 +459,37 @@ TEST(TensorBufferRunsTest, AProducerThatGoesOnSkipsWhatFailed) {
   EXPECT_EQ(iterator.Unused(), Numbers());
 }
 
+// Another producer has found the end of the data meanwhile.
+TEST(TensorBufferRunsTest, WhoGetsTheEndUsesWhatWasIgnoredBeforeIt) {
+  const auto buffer = MakeBuffer(1);
+  TestIterator iterator(0, 1);
+  const auto ignored = BeginRun(buffer.get(), /*producer=*/1);
+  EXPECT_EQ(iterator.Read(*ignored), 0);
+  ignored->End(errors::DataLoss("ignored"));
+  // The first producer goes on, and both find the end.
+  for (const uint64_t producer : {1, 2}) {
+    EXPECT_EQ(RunStage(buffer.get(), {&iterator}, producer), kEndOfData);
+  }
+  buffer->Close(OkStatus(), /*producer=*/2);
+  EXPECT_TRUE(errors::IsOutOfRange(TakeStatus(buffer.get())));
+  buffer->Close(OkStatus(), /*producer=*/1);
+  EXPECT_EQ(iterator.ReadBeside(), kEndOfData);
+}
+
+// As soon as the buffer is free, another run of the producer may read.
+TEST(TensorBufferRunsTest, WhatGoesBackHasGoneBackBeforeTheBufferIsFree) {
+  const auto buffer = MakeBuffer(1);
+  TestIterator iterator;
+  const auto failed = BeginRun(buffer.get());
+  EXPECT_EQ(iterator.Read(*failed), 0);
+  failed->End(errors::DataLoss("error"));
+  DueCallbacks due;
+  due.GiveBack(failed->reads());
+  // Before due.Run().
+  EXPECT_EQ(iterator.Read(*BeginRun(buffer.get(), /*producer=*/2)), 0);
+  due.Run();
+}
+
 TEST(TensorBufferRunsTest, WhatWaitedForAnEndDoesNotGoOnUnderALockOfTheEnd) {
   auto buffer = MakeBuffer(1);
   TestIterator iterator(/*begin=*/0, /*end=*/0);

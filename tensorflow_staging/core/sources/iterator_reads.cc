@@ -103,7 +103,7 @@ bool IteratorRead::Answers(std::vector<Tensor>* element, bool* is_end,
 
 void IteratorRead::End(std::vector<Tensor>* element, bool* is_end,
                        Status* status) {
-  if (source_ != nullptr && run_ == nullptr) source_->NoteUse();
+  if (source_ != nullptr && run_ == nullptr && status->ok()) source_->NoteUse();
   if (run_ == nullptr) return;
   // What the run's end has cut short is nothing that the iterator has yielded,
   // even if the iterator takes it for the end of its data.

@@ -45,7 +45,8 @@ Outcomes Ledger::UnusedAt(int64_t moment) const {
 
 bool Ledger::HasBeenUsed() const {
   return has_pruned_ || absl::c_any_of(entries_, [](const Entry& entry) {
-           return entry.holder != nullptr && entry.holder->is_used();
+           return entry.outcome->status.ok() && entry.holder != nullptr &&
+                  entry.holder->is_used();
          });
 }
 
@@ -56,10 +57,10 @@ void Ledger::Prune(std::vector<Entry>* removed) {
         SaveMoment::MayNeed(*oldest.holder)) {
       return;
     }
+    has_pruned_ |= oldest.outcome->status.ok();
     removed->push_back(std::move(oldest));
     entries_.pop_front();
     ++first_;
-    has_pruned_ = true;
   }
 }
 

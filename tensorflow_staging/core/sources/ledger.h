@@ -60,7 +60,8 @@ class Ledger {
   // The outcomes that a save from `moment` on has: those that no step has used
   // before it.
   Outcomes UnusedAt(int64_t moment) const;
-  // Whether a step has used an entry since Clear or BeginUse.
+  // Whether a step has used an entry since Clear or BeginUse. An error does not count:
+  // after one, the program may initialise anew, and none of its data is used.
   bool HasBeenUsed() const;
   void BeginUse() { has_pruned_ = false; }
 

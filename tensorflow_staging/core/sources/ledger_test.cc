@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/sources/read_set.h"
 #include "tensorflow_staging/core/testing/tensor_buffer_calls.h"
 
@@ -120,6 +121,17 @@ TEST(LedgerTest, KnowsWhetherAnythingHasBeenUsed) {
   EXPECT_EQ(Prune(&ledger), 1);
   EXPECT_TRUE(ledger.HasBeenUsed());
   ledger.BeginUse();
+  EXPECT_FALSE(ledger.HasBeenUsed());
+}
+
+TEST(LedgerTest, AnErrorIsNoUseOfTheData) {
+  Ledger ledger;
+  auto error = std::make_shared<Outcome>();
+  error->status = errors::FailedPrecondition("not initialised");
+  ledger.Add(error);
+  ledger.SetHolder(0, Used());
+  EXPECT_FALSE(ledger.HasBeenUsed());
+  EXPECT_EQ(Prune(&ledger), 1);
   EXPECT_FALSE(ledger.HasBeenUsed());
 }
 

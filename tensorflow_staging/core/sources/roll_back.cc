@@ -76,9 +76,9 @@ void RollBack::GiveBackFrom(const HeldEntry& entry) {
 
 void RollBack::Finish() {
   while (!todo_.empty()) {
-    const HeldEntry entry = std::move(todo_.back());
+    done_.push_back(std::move(todo_.back()));
     todo_.pop_back();
-    GiveBackFrom(entry);
+    GiveBackFrom(done_.back());
   }
 }
 
@@ -90,6 +90,7 @@ void RollBack::TellStages() {
     stages.push_back(std::move(stage));
   }
   stale_.clear();
+  done_.clear();
   void_.clear();
   for (const core::RefCountPtr<Stage>& stage : stages) stage->OnRollBack();
 }

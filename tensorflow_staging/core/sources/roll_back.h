@@ -79,7 +79,8 @@ class RollBack {
   static mutex mu_;
   std::vector<HeldEntry> todo_;
   std::vector<std::shared_ptr<ReadSet>> stale_;
-  // Outcomes that are void. They are destroyed without locks.
+  // What may be the last references to outcomes. They are destroyed without locks.
+  std::vector<HeldEntry> done_;
   std::vector<Ledger::Entry> void_;
 };
 

@@ -92,7 +92,8 @@ class Source : public std::enable_shared_from_this<Source> {
 
   // What a save from `moment` on has beside the position.
   Outcomes UnusedAt(int64_t moment) TF_LOCKS_EXCLUDED(mu_);
-  // Whether a step has used anything, or the program has read, since BeginUse.
+  // Whether a step has used an element or the end, or the program has read one, since
+  // BeginUse.
   bool HasBeenUsed() const TF_LOCKS_EXCLUDED(mu_);
   void BeginUse() TF_LOCKS_EXCLUDED(mu_);
   void NoteUse() TF_LOCKS_EXCLUDED(mu_);

@@ -50,9 +50,11 @@ struct Region {
   // It reads what the program changes beside the data.
   bool reads_mode = false;
 
-  // Runs it, after what the region before has made. `read` gets an element.
+  // Runs its reads, after what the region before has made. `get_next` gets an element.
   using GetNext = std::function<Status(const Read& read, int64_t* value)>;
-  Status Run(int64_t mode, const GetNext& get_next, Values* values) const;
+  Status RunReads(int64_t mode, const GetNext& get_next, Values* values) const;
+  // Runs the rest of it.
+  Status Compute(const Values& values) const;
 };
 
 struct Program {

@@ -103,7 +103,7 @@ RunOutcome StageOfProgram::OutcomeOf(const Status& error) const {
 }
 
 Status StageOfProgram::Close(int source, uint64_t number, const Status& cause) {
-  buffer_->Close(cause, number);
+  buffer_->Close(cause, IdOf(source, number));
   return OkStatus();
 }
 
@@ -134,8 +134,9 @@ Status StageOfProgram::Run(int source, const std::shared_ptr<StagedRun>& run,
     *value = is_end ? kNoValue : element[0].scalar<int64_t>()();
     return OkStatus();
   };
-  TF_RETURN_IF_ERROR(region_.Run(mode_, get_next, &values));
+  TF_RETURN_IF_ERROR(region_.RunReads(mode_, get_next, &values));
   run->EndReads();
+  TF_RETURN_IF_ERROR(region_.Compute(values));
   TF_RETURN_IF_ERROR(Put(run, &cancellation, values));
   *has_put = true;
   return OkStatus();
@@ -165,16 +166,11 @@ Status StageOfProgram::Put(const std::shared_ptr<StagedRun>& run,
   for (int64_t value : values) record.emplace_back(value);
   Notification done;
   Status put;
-  run->PutInTurn([&] {
-    buffer_->PutAsync(
-        std::move(record), /*timeout_millis=*/0, cancellation,
-        [&](const Status& status) {
-          if (status.ok()) run->NotePut();
-          put = status;
-          done.Notify();
-        },
-        run.get());
-  });
+  buffer_->PutForRun(run, std::move(record), /*timeout_millis=*/0, cancellation,
+                     [&](const Status& status) {
+                       put = status;
+                       done.Notify();
+                     });
   done.WaitForNotification();
   return put;
 }
