@@ -29,8 +29,7 @@ def random_program(rng: random.Random, *, in_functions: bool) -> programs.Progra
   names = tuple("ABC"[:rng.randint(1, 3)])
   kind = rng.random()
   joined, deterministic = (), True
-  # Several producers that keep the order have open faults in sessions; testing/histories in C++ has them.
-  num_threads = 1
+  num_threads = 1 if in_functions else rng.choice([1, 1, 2, 3, -1])
   if not in_functions and kind < _JOINS:
     names = tuple("ABC"[:rng.randint(2, 3)])
     joined = _joined(rng, names[:2])

@@ -210,8 +210,8 @@ class SessionGraph:
   def _options(self, capacity: int) -> dict[str, Any]:
     ignored = [tf.errors.NotFoundError] if self._program.ignores else None
     return {
-        "capacity": capacity, "num_threads": self._program.num_threads, "deterministic": self._program.deterministic,
-        "ignored_exception_types": ignored}
+        "capacity": capacity, "num_threads": self._program.num_threads,
+        "deterministic": self._program.deterministic, "ignored_exception_types": ignored}
 
   def _add_savers(self, iterators: dict[str, Any]) -> None:
     if self._program.holds_positions:
