@@ -12,6 +12,12 @@
 
 namespace tensorflow {
 namespace staging {
+namespace {
+
+// gRPC cuts a message after 3072 bytes, in which others may be before that of the run.
+constexpr size_t kKeptByServers = 2048;
+
+}  // namespace
 
 void RunGate::AdmitWaiting(DueCallbacks* due) {
   while (!waiting_.empty()) {
@@ -127,9 +133,10 @@ std::optional<RunGate::Report> RunGate::TakeReportOfAny(const Status& cause) {
   // The producer may have added to the message of the run, and so may the runtime
   // of a server.
   const auto is_reported = [&cause](const Failed& failed) {
-    return cause.ok()
-               ? failed.is_end_of_data
-               : absl::StrContains(cause.message(), failed.status.message());
+    return cause.ok() ? failed.is_end_of_data
+                      : absl::StrContains(
+                            cause.message(),
+                            failed.status.message().substr(0, kKeptByServers));
   };
   Failed* first = FirstOpen(is_reported);
   if (first == nullptr) {

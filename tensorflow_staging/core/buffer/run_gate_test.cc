@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/sources/read_set.h"
@@ -88,6 +89,16 @@ TEST_F(RunGateTest, AReportIsOfTheRunThatHasFailedWithIt) {
   EXPECT_EQ(report->reads, other);
   EXPECT_EQ(report->producer->number, 2);
   EXPECT_EQ(gate_.TakeReport(DataLoss(), kNotToldApart)->reads, one);
+}
+
+TEST_F(RunGateTest, AReportWhoseMessageAServerHasCutIsOfItsRun) {
+  const std::string message(5000, 'x');
+  const Reads one = FailRun(1, errors::Internal(message));
+  const std::optional<RunGate::Report> report = gate_.TakeReport(
+      errors::Internal("From a worker: ", message.substr(0, 3000)),
+      kNotToldApart);
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->reads, one);
 }
 
 TEST_F(RunGateTest, AKnownProducerReportsItsOwnRun) {

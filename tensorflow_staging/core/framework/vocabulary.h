@@ -130,11 +130,6 @@ inline constexpr char kNotesNode[] = "_staging/notes";
 inline constexpr const char* kIteratorInitializerOps[] = {
     "MakeIterator", "MultiDeviceIteratorInit"};
 
-// What follows the name of a stage in the error of a run that failed only
-// because something else gets what it has read.
-inline constexpr char kIsStale[] =
-    "repeats a run, because something else gets what it has read.";
-
 // The name of a stage that the user does not name.
 inline constexpr char kDefaultStageName[] = "prefetch";
 

@@ -5,7 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/framework/stale_run_error.h"
 
 namespace tensorflow {
 namespace staging {
@@ -27,7 +27,7 @@ int RaisedCode(const Status& status) {
 
 RunOutcome OutcomeOf(const PrefetchRunnerOptions& options,
                      const Status& error) {
-  if (absl::StrContains(error.message(), kIsStale)) return RunOutcome::kStale;
+  if (IsStaleRunError(error)) return RunOutcome::kStale;
   const int code = RaisedCode(error);
   if (absl::c_linear_search(options.closed_exceptions(), code)) {
     return RunOutcome::kEndOfData;

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/framework/stale_run_error.h"
 
 namespace tensorflow {
 namespace staging {
@@ -43,10 +43,13 @@ TEST(RunOutcomesTest, UnavailableIsRecognisedAfterItsReplacement) {
   EXPECT_EQ(Of(errors::Internal("another")), RunOutcome::kFailed);
 }
 
-// Whatever the type of the error.
+// The code is one that ends the stage, and gRPC has cut the message.
 TEST(RunOutcomesTest, AWorkerSaysWhetherARunIsStale) {
-  EXPECT_EQ(Of(errors::Aborted("Stage 's' ", kIsStale)), RunOutcome::kStale);
-  EXPECT_EQ(Of(errors::OutOfRange("Stage 's' ", kIsStale)), RunOutcome::kStale);
+  const Status error = StaleRunError("s");
+  EXPECT_EQ(Of(error), RunOutcome::kStale);
+  EXPECT_EQ(Of(errors::CreateWithUpdatedMessage(error, "[truncated]")),
+            RunOutcome::kStale);
+  EXPECT_EQ(Of(errors::Aborted(error.message())), RunOutcome::kEndOfData);
 }
 
 }  // namespace

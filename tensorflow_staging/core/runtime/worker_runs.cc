@@ -20,6 +20,7 @@
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/stale_run_error.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 #include "tensorflow_staging/core/runtime/kept_devices.h"
@@ -180,8 +181,7 @@ void BeginStagedRun(const void* item, const WorkerGraph& graph,
   *done = [name, run, scope = std::move(scope),
            done = std::move(*done)](const Status& status) mutable {
     scope.reset();
-    done(run->End(status) ? errors::Aborted("Stage '", name, "' ", kIsStale)
-                          : status);
+    done(run->End(status) ? StaleRunError(name) : status);
   };
 }
 

@@ -82,7 +82,7 @@ Executor::Args::Runner RunnerInCaller(thread::ThreadPool* pool);
 //
 // A run of a graph with a Put is a staged run until `*done` is called
 // (sources/staged_run.h). Its stage may let it fail because it has to be repeated,
-// which the runner knows by the error (kIsStale).
+// which the runner knows by the error (StaleRunError).
 //
 // Must live on the stack of one thread. Scopes nest.
 class ScopedWorkerRun {

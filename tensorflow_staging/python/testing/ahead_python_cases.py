@@ -49,7 +49,9 @@ def _program(call, change, state):
     def step(iterator):
       number = tf.strings.to_hash_bucket_fast(next(iterator), 50)
       result = call(number)
-      weight.assign_add(1)
+      # TensorFlow does not know what a Python function reads, so it orders nothing by itself.
+      with tf.control_dependencies([result]):
+        weight.assign_add(1)
       return number, result
 
     return step, _words(), change

@@ -42,6 +42,7 @@ class Walk {
         construct_nodes_(*construct_nodes) {
     for (const Node* node : graph.op_nodes()) {
       if (IsValueOfFeed(*node)) values_of_feeds_.push_back(node);
+      if (IsBufferTake(*node)) take_names_.insert(NameOf(*node));
       if (!IsBufferPut(*node)) continue;
       if (const auto buffer = BufferOf(*node)) puts_[*buffer].push_back(node);
     }
@@ -210,7 +211,7 @@ class Walk {
   std::map<BufferKey, std::vector<const Node*>> puts_;
   // What yields the values that stages feed.
   std::vector<const Node*> values_of_feeds_;
-  // The names of the Takes that have stand-ins.
+  // The names of the Takes, those that have only stand-ins included.
   std::set<std::string> take_names_;
   std::string stage_;
   std::set<Tensor> seen_;

@@ -39,7 +39,7 @@ def random_program(rng: random.Random, *, in_functions: bool) -> programs.Progra
     ops = (programs.Read(names), *_checks(rng, 0.5))
   else:
     # SmartStage and functions read ahead only what no conditional and no loop reads, and SmartStage what is read once.
-    is_straight = rng.random() < (0.85 if in_functions else 0.4)
+    is_straight = rng.random() < (0.85 if in_functions else 0.6)
     ops = _straight_ops(rng, names, once=not in_functions) if is_straight else _ops(rng, names, first=True)
   layouts = tuple(_layout(rng, ops, joined, in_functions=in_functions) for _ in range(_LAYOUTS))
   return programs.Program(
