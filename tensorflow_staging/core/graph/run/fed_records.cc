@@ -28,7 +28,8 @@ bool IsPlaceholder(const Node& node) {
          node.num_inputs() == 0;
 }
 
-bool IsPassed(const Node& node) { return PassesOn(node) || IsPass(node); }
+// The name of a tensor.
+using Name = std::pair<std::string, int>;
 
 // Walks from the tensors of records that a run uses back to what they are made
 // from. All of it is ahead of the step.
@@ -42,21 +43,18 @@ class Walk {
         construct_nodes_(*construct_nodes) {
     for (const Node* node : graph.op_nodes()) {
       if (IsValueOfFeed(*node)) values_of_feeds_.push_back(node);
-      if (IsBufferTake(*node)) take_names_.insert(NameOf(*node));
       if (!IsBufferPut(*node)) continue;
       if (const auto buffer = BufferOf(*node)) puts_[*buffer].push_back(node);
     }
-    for (const auto& [stage, name] : marks.take_stand_ins) {
-      take_names_.insert(name);
-    }
   }
 
-  // The run uses `output` of `take`, by the name of the Take if `is_named`.
-  Status Visit(const Node& take, int output, bool is_named) {
+  // The run uses `output` of `take`: by its own name, or as the tensor `sought`.
+  Status Visit(const Node& take, int output,
+               const std::optional<Name>& sought) {
     const std::optional<BufferKey> buffer = BufferOf(take);
     if (!buffer) return OkStatus();
     stage_ = buffer->name;
-    EnterRecord(*buffer, output, is_named);
+    EnterRecord(*buffer, output, sought);
     while (!to_visit_.empty()) {
       const Tensor tensor = to_visit_.back();
       to_visit_.pop_back();
@@ -65,17 +63,11 @@ class Walk {
     return OkStatus();
   }
 
-  // Whether `node` passes on a tensor under a name that is not that of a Take. So
-  // its value does not depend on what is fed to a Take from which it gets that.
-  bool HasOwnName(const Node& node) const {
-    return (IsStandIn(node) || IsPass(node)) &&
-           take_names_.count(NameOf(node)) == 0;
-  }
-
  private:
-  // An output of a node, and whether its name matters. In a chain, what a record
-  // carries under another name may come from the Take of the stage before.
-  using Tensor = std::tuple<const Node*, int, bool>;
+  // An output of a node. Its name does not matter if it only passes on a tensor with
+  // another name, which is sought: a record carries equal tensors once, and in a
+  // chain also what no region behind it has computed.
+  using Tensor = std::tuple<const Node*, int, std::optional<Name>>;
 
   // The name under which a run feeds `node`.
   std::string NameOf(const Node& node) const {
@@ -83,33 +75,40 @@ class Walk {
     return CopiedNode(node).value_or(node.name());
   }
 
-  void Add(const Node* node, int output, bool is_named = true) {
-    const Tensor tensor = {node, output, is_named};
+  void Add(const Node* node, int output,
+           const std::optional<Name>& sought = std::nullopt) {
+    const Tensor tensor = {node, output, sought};
     if (node->IsOp() && seen_.insert(tensor).second) {
       to_visit_.push_back(tensor);
     }
   }
 
   // Visits what the Puts of `buffer` put at `output`.
-  void EnterRecord(const BufferKey& buffer, int output, bool is_named) {
+  void EnterRecord(const BufferKey& buffer, int output,
+                   std::optional<Name> sought) {
+    // A Take that has a stand-in has lost its name to that.
+    const std::string* const take = marks_.FindTakeStandIn(buffer.name);
+    if (sought && take != nullptr && sought->first == *take) sought.reset();
     for (const Node* put : puts_[buffer]) {
       const Edge* edge = nullptr;
       if (put->input_edge(output, &edge).ok()) {
-        Add(edge->src(), edge->src_output(), is_named);
+        Add(edge->src(), edge->src_output(), sought);
       }
     }
   }
 
   Status VisitTensor(const Tensor& tensor) {
-    const auto [visited, output, is_named] = tensor;
+    const auto& [visited, output, sought] = tensor;
     const Node& node = *visited;
+    const std::string name = NameOf(node);
     const std::optional<BufferKey> buffer =
         IsBufferTake(node) ? BufferOf(node) : std::nullopt;
-    if (buffer && !is_named) {
-      EnterRecord(*buffer, output, is_named);
+    const bool only_passes_on = buffer || PassesOn(node) || IsPass(node);
+    if (only_passes_on && sought && *sought != Name(name, output)) {
+      VisitBehind(node, output, buffer, sought);
       return OkStatus();
     }
-    const TensorId* const fed = run_.FindFed(NameOf(node), output);
+    const TensorId* const fed = run_.FindFed(name, output);
     if (IsFedByStages(node, output)) {
       // The run of a stage feeds what its stage does, and its records come from
       // stages that do so by themselves.
@@ -122,18 +121,17 @@ class Walk {
       return OkStatus();
     }
     if (fed != nullptr) return FedError(*fed, node);
-    if (buffer) {
-      EnterRecord(*buffer, output, is_named);
+    if (only_passes_on) {
+      const bool has_own_name = IsStandIn(node) || IsPass(node);
+      VisitBehind(
+          node, output, buffer,
+          has_own_name ? std::optional<Name>({name, output}) : std::nullopt);
       return OkStatus();
     }
-    return VisitInputs(node, output);
+    return VisitInputs(node);
   }
 
-  Status VisitInputs(const Node& node, int output) {
-    if (IsPassed(node)) {
-      VisitBehind(node, output);
-      return OkStatus();
-    }
+  Status VisitInputs(const Node& node) {
     if (const TensorId* fed = FedTake(node)) return FedError(*fed, node);
     for (const Edge* edge : node.in_edges()) {
       if (!edge->IsControlEdge()) {
@@ -148,16 +146,15 @@ class Walk {
     return OkStatus();
   }
 
-  // Visits what `node` passes on.
-  void VisitBehind(const Node& node, int output) {
-    const Edge* edge = EdgePassedOn(node, output);
-    absl::flat_hash_set<const Node*> seen;
-    while (edge != nullptr && IsPassed(*edge->src()) &&
-           seen.insert(edge->src()).second) {
-      edge = EdgePassedOn(*edge->src(), edge->src_output());
+  // Visits what `node`, the Take of `buffer` if that is set, passes on.
+  void VisitBehind(const Node& node, int output,
+                   const std::optional<BufferKey>& buffer,
+                   const std::optional<Name>& sought) {
+    if (buffer) {
+      EnterRecord(*buffer, output, sought);
+    } else if (const Edge* edge = EdgePassedOn(node, output)) {
+      Add(edge->src(), edge->src_output(), sought);
     }
-    if (edge == nullptr) return;
-    Add(edge->src(), edge->src_output(), !HasOwnName(node));
   }
 
   // Returns what the run feeds of a manual stage's Take that the original of
@@ -211,8 +208,6 @@ class Walk {
   std::map<BufferKey, std::vector<const Node*>> puts_;
   // What yields the values that stages feed.
   std::vector<const Node*> values_of_feeds_;
-  // The names of the Takes, those that have only stand-ins included.
-  std::set<std::string> take_names_;
   std::string stage_;
   std::set<Tensor> seen_;
   std::vector<Tensor> to_visit_;
@@ -222,12 +217,15 @@ class Walk {
 Status VisitUsed(const Node* node, int output, const RunRequest& run,
                  Walk* walk) {
   std::set<std::pair<const Node*, int>> seen;
-  bool is_named = true;
+  std::optional<Name> sought;
   while (seen.insert({node, output}).second) {
-    if (is_named && run.FindFed(node->name(), output)) return OkStatus();
-    if (IsBufferTake(*node)) return walk->Visit(*node, output, is_named);
-    is_named &= !walk->HasOwnName(*node);
+    const bool is_sought = !sought || *sought == Name(node->name(), output);
+    if (is_sought && run.FindFed(node->name(), output)) return OkStatus();
+    if (IsBufferTake(*node)) {
+      return walk->Visit(*node, output, is_sought ? std::nullopt : sought);
+    }
     if (!PassesOn(*node)) return OkStatus();
+    if (is_sought && IsStandIn(*node)) sought = {node->name(), output};
     const Edge* const edge = EdgePassedOn(*node, output);
     if (edge == nullptr) return OkStatus();
     node = edge->src();
