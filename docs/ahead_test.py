@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of ahead.md run under TensorFlow 2's root."""
+"""The examples of ahead.md, and the first one of quick_start.md, run with TensorFlow 2's API."""
 
 import os
 import subprocess
@@ -9,7 +9,8 @@ import page_examples
 import pytest
 
 
-@pytest.mark.parametrize("code, shown", page_examples.examples("docs/ahead.md"))
+@pytest.mark.parametrize("code, shown", [
+    *page_examples.examples("docs/ahead.md"), page_examples.examples("docs/quick_start.md")[0]])
 def test_an_example(code, shown, tmp_path):
   done = subprocess.run(
       [sys.executable, "-c", code], cwd=tmp_path, env=os.environ | {"TF_API_VERSION": "2"}, capture_output=True,
