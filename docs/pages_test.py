@@ -50,7 +50,7 @@ log_folder = "logs"
 _IMPORTED = ("modelzoo", "tensorflow.contrib")
 # Its second program takes long, and prints measured numbers: a test of its own runs it on little data.
 _QUICK_START = "docs/quick_start.md"
-# Needs the root of TensorFlow 2, so tests of its own run its examples.
+# Needs TensorFlow 2's API, so tests of its own run its examples.
 _AHEAD = "docs/ahead.md"
 
 
