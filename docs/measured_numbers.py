@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measured numbers that pages quote, each read from the one benchmark that has it."""
+"""The numbers that pages quote, each read from the one benchmark that has it, or counted."""
 
 import decimal
 import functools
@@ -217,5 +217,6 @@ def numbers() -> dict[str, str]:
   return once | _of_pipelines() | _of_models() | _of_gpus() | _of_small_programs() | _of_costs() | {
       "no_stage": f"{(float(once['no_stage_times']) - 1) * 100:.1f}",
       "imports": _span([float(once["import_v1_times"]), float(once["import_v2_times"])]),
+      "patches": str(len(list((BENCHMARKS.parent / "patches").glob("*.patch")))),
       "python": str(round(float(once["python_with"]) - float(once["python_without"]), -1)).partition(".")[0],
   }
