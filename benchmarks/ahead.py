@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -20,7 +19,9 @@ os.environ.setdefault("TF_API_VERSION", "2")
 
 import numpy as np
 import tensorflow as tf
+from lib import blocks
 from lib import quietness
+from lib import report
 
 layers = tf.keras.layers
 _ROUNDS = 15
@@ -178,9 +179,9 @@ def _dispatch_seconds(steps: int) -> float:
 
 
 def _ratio(slow: list[float], fast: list[float]) -> str:
-  """Returns the median ratio of the rounds, and the interval in which the middle half of them is."""
-  ratios = sorted(a / b for a, b in zip(slow, fast, strict=True))
-  return f"{statistics.median(ratios):.2f} ({ratios[len(ratios) // 4]:.2f}–{ratios[-1 - len(ratios) // 4]:.2f})"
+  """Returns the median ratio of the rounds, with its 95 % interval."""
+  ratio = blocks.interval([a / b for a, b in zip(slow, fast, strict=True)])
+  return f"{ratio.median:.2f} ({report.interval(ratio)})"
 
 
 def main() -> None:
@@ -191,9 +192,7 @@ def main() -> None:
   rounds, steps = (2, 2) if quick else (_ROUNDS, _STEPS)
   watch = quietness.Watch()
   print("# Keras steps whose layers prepare their input\n")
-  print(
-      "`TF_API_VERSION=2 .venv/bin/python benchmarks/ahead.py > benchmarks/ahead.md`, one run on"
-      f" {os.cpu_count()} cores, {platform.system()} {platform.machine()}.\n")
+  print(f"`TF_API_VERSION=2 .venv/bin/python benchmarks/ahead.py > benchmarks/ahead.md`\n\n{report.run()}\n")
   print(f"| model | {_PLAIN}, ms | {_BY_HAND}, ms | {_CALLBACK}, ms | speed beside the model | ... beside the map |")
   print("| --- | ---: | ---: | ---: | ---: | ---: |")
   for name, model in MODELS.items():
@@ -208,7 +207,7 @@ Medians of {rounds} rounds of {steps} steps. Meanwhile, {watch.disturbance()}.
 The ways are open in one process and take turns, in alternating order; before each block, {_DRAINING_STEPS} steps that
 are not counted use up what a way has read while others had their turn. `SmartStage` and the map's `prefetch` hold
 {_BUFFER} records each, and both choose their number of threads (`tf.data.AUTOTUNE`). A speed is the median of the
-rounds' ratios, with the range of the middle half of them; above 1.00, `SmartStage` is faster.
+rounds' ratios, with its 95 % confidence interval; above 1.00, `SmartStage` is faster.
 
 A staged step also skips the dispatch of `tf.function`: {_dispatch_seconds(20 if quick else 2000) * 1e3:.2f} ms of each
 of its steps are no staging.""")

@@ -15,7 +15,7 @@ from lib import plain_command_line
 from lib import svg
 
 _ROOT = pathlib.Path(__file__).parent.parent
-_GREY, _AMBER, _BLUE, _GREEN = "#8a8a8a", "#e8a33d", "#3d7fb8", "#5a9e5f"
+_GREY, _AMBER, _PURPLE, _BLUE, _GREEN = "#8a8a8a", "#e8a33d", "#8f6fb0", "#3d7fb8", "#5a9e5f"
 _MIDDLE = 'text-anchor="middle"'
 _BOLD = 'font-weight="bold"'
 
@@ -25,22 +25,23 @@ class GainTexts(NamedTuple):
 
   title: str
   batches: str
-  labels: tuple[str, str, str, str]
+  labels: tuple[str, str, str, str, str]
   unit: str
 
 
 _GAIN = {
     "docs/gain.svg": GainTexts(
-        "One model, four ways to feed it: time per step", "batches of {} rows",
-        ("no stage", "tf.data at its best", "tf.staged", "SmartStage"), "ms"),
+        "One model, five ways to feed it: time per step", "batches of {} rows",
+        ("no stage", "tf.data at its best", "queue, StagingArea", "tf.staged", "SmartStage"), "ms"),
     "docs/zh/gain.svg": GainTexts(
-        "同一个模型，四种输入方式：每步耗时", "每批 {} 行",
-        ("不用流水线", "tf.data（最快的设置）", "tf.staged", "SmartStage"), "毫秒"),
+        "同一个模型，五种输入方式：每步耗时", "每批 {} 行",
+        ("不用流水线", "tf.data（最快的设置）", "队列、StagingArea", "tf.staged", "SmartStage"), "毫秒"),
 }
 # Of several rows of pipelines.md the quickest.
 _ROWS = (
     ("`tf.data`",),
     ("`tf.data`, `prefetch`", "`tf.data`, `map` and `prefetch` of AUTOTUNE"),
+    ("queue, `FIFOQueue` and `QueueRunner`", "`StagingArea`, a Python thread"),
     ("`tf.staged`",),
     ("SmartStage",),
 )
@@ -189,7 +190,7 @@ def _gain(texts: GainTexts) -> str:
     shapes.append(svg.text(10, y + 14, texts.batches.format(batch)))
     y += 22
     values = [min(steps[row] for row in rows) for rows in _ROWS]
-    for label, value, colour in zip(texts.labels, values, (_GREY, _AMBER, _BLUE, _GREEN), strict=True):
+    for label, value, colour in zip(texts.labels, values, (_GREY, _AMBER, _PURPLE, _BLUE, _GREEN), strict=True):
       width = 190 * value / max(values)
       shapes += [
           svg.text(142, y + 15, label, 'text-anchor="end"'),

@@ -67,7 +67,7 @@ def main() -> int:
   arguments = parser.parse_args()
   records = _QUICK_RECORDS if arguments.quick else arguments.records
   print("# Does each record arrive exactly once?\n")
-  print(f"`.venv/bin/python benchmarks/exactly_once.py --records={records}`, one run on {report.machine()}.\n")
+  print(f"`.venv/bin/python benchmarks/exactly_once.py --records={records}`\n\n{report.run()}\n")
   print(report.markdown([_HEADING]))
   total = Account()
   for setting in _SETTINGS:

@@ -64,13 +64,13 @@ def main() -> None:
   rounds = _measure()
   medians = {name: statistics.median(values) for name, values in rounds.items()}
   limit = max(medians[_PREPARATION], medians[_STEP])
-  table = [("way", "steps/s", "ms per step", "min–max", "ratio to the limit", "ratio to the sleep")]
+  table = [("way", "steps/s", "ms per step", report.INTERVAL, "ratio to the limit", "ratio to the sleep")]
   for name, seconds in medians.items():
     table.append((
         name,
         f"{1 / seconds:.1f}",
         f"{seconds * 1e3:.2f}",
-        f"{min(rounds[name]) * 1e3:.2f}–{max(rounds[name]) * 1e3:.2f}",
+        report.milliseconds_interval(rounds[name]),
         f"{seconds / limit:.3f}",
         f"{seconds / _SECONDS:.3f}",
     ))
@@ -86,7 +86,7 @@ they do not compete for a core. The limit is the longer of the two, measured alo
 delay of the sleep and the call of the Python function. `tf.staged` should take at most {_TARGET} times the limit.
 For `tf.data`, the dataset's `map` prepares the record. Every buffer holds one record. All ways are open in one
 process and take turns; the numbers are medians of {_ROUNDS} rounds of {_MEASURED_STEPS} steps each, after
-{_WARM_UP_STEPS} steps that are not counted.""")
+{_WARM_UP_STEPS} steps that are not counted, with the confidence interval of the median.""")
 
 
 if __name__ == "__main__":

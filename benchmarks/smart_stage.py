@@ -195,13 +195,13 @@ def main() -> None:
   starts += [_start_row(nodes, grappler) for grappler, sizes in _START_NODES.items() for nodes in sizes]
   rounds = _step_seconds()
   medians = {name: statistics.median(values) for name, values in rounds.items()}
-  steps = [("way", "steps/s", "ms per step", "min–max", "speed-up over the plain way", "speed-up over `map`")]
+  steps = [("way", "steps/s", "ms per step", report.INTERVAL, "speed-up over the plain way", "speed-up over `map`")]
   for name, seconds in medians.items():
     steps.append((
         name,
         f"{1 / seconds:.1f}",
         f"{seconds * 1e3:.2f}",
-        f"{min(rounds[name]) * 1e3:.2f}–{max(rounds[name]) * 1e3:.2f}",
+        report.milliseconds_interval(rounds[name]),
         f"{medians[_PLAIN] / seconds:.2f}",
         f"{medians[_DATASET] / seconds:.2f}",
     ))
@@ -229,8 +229,8 @@ of two other columns, hashes the results, and bucketizes 16 numbers. The trainin
 rows, two dense layers and Adagrad. All ways but `map` are the same program. SmartStage's buffer holds {_CAPACITY}
 records. The plain way is `tf.data` with the work in the step; the last two columns say how many times as fast a way
 is. Each way has its own graph and session, and only one way is open at a time. The numbers are medians of {_ROUNDS}
-rounds of {_MEASURED_STEPS} steps, after {_WARM_UP_STEPS} steps that are not counted. All ways end with the same
-loss.""")
+rounds of {_MEASURED_STEPS} steps, after {_WARM_UP_STEPS} steps that are not counted, with the confidence interval of
+the median. All ways end with the same loss.""")
 
 
 if __name__ == "__main__":

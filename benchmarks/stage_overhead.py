@@ -63,10 +63,10 @@ def _cells(rounds: blocks.Rounds) -> dict[str, tuple[str, ...]]:
   best_other = min(wall for name, wall in walls.items() if name not in (_STAGED, _NO_STAGE))
   result = {}
   for name, values in rounds.items():
-    quarter, _, three_quarters = statistics.quantiles((cost.seconds * 1e6 for cost in values), n=4)
+    step = blocks.interval([cost.seconds * 1e6 for cost in values])
     result[name] = (
         f"{walls[name] * 1e6:.0f}",
-        f"{quarter:.0f}–{three_quarters:.0f}",
+        report.interval(step, digits=0),
         f"{walls[name] / best_other:.2f}",
         f"{statistics.median(cost.cpu_seconds for cost in values) * 1e6:.0f}",
     )
@@ -75,7 +75,7 @@ def _cells(rounds: blocks.Rounds) -> dict[str, tuple[str, ...]]:
 
 def main() -> None:
   tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
-  columns = ("µs per step", "middle half", "ratio to the best other", "CPU µs")
+  columns = ("µs per step", report.INTERVAL, "ratio to the best other", "CPU µs")
   table: list[tuple[str, ...]] = [
       ("record", "way", *(f"{column}, {capacity}" for capacity in _CAPACITIES for column in columns))]
   for title, (count, shape) in _RECORDS.items():
@@ -97,7 +97,7 @@ constants, repeated. A step is one call of what `session.make_callable` returns 
 components; without a stage, the `IdentityN` uses the constants directly. The number after each column's name is the
 capacity of the buffer: {capacities}. Each way has its own graph and session with the default configuration. All are
 open in one process and take turns; the numbers are medians of {_ROUNDS} rounds of {_MEASURED_STEPS} steps each,
-after {_WARM_UP_STEPS} steps that are not counted. "Middle half" is the range of the middle half of the rounds.
+after {_WARM_UP_STEPS} steps that are not counted. The interval is the confidence interval of the median.
 "Ratio to the best other" compares with the fastest of the other three ways that run ahead. "CPU µs" is the time of
 all threads, including the producer; where it equals the time of the step, the kernel ran all threads on one core. A
 producer without work is the worst case: each step waits until one thread has woken another, and there is no work to

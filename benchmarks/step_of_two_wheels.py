@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import os
 import pathlib
-import platform
 import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+from lib import report
 
 # Equal sessions differ by several percent (results.md), so there are several pairs of processes.
 _PAIRS = 8
@@ -90,9 +91,8 @@ def _interval(ratios: list[float]) -> str:
 
 def main(python: str) -> None:
   print("# What a step costs in two wheels\n")
-  print(
-      "`.venv/bin/python benchmarks/step_of_two_wheels.py PYTHON > benchmarks/step_of_two_wheels.md`, one run on"
-      f" {os.cpu_count()} cores, {platform.system()} {platform.machine()}.\n")
+  command = "`.venv/bin/python benchmarks/step_of_two_wheels.py PYTHON > benchmarks/step_of_two_wheels.md`"
+  print(f"{command}\n\n{report.run()}\n")
   print("| source of `tf.staged` | µs here | µs in the other wheel | ratio | 95 % interval |")
   print("| --- | ---: | ---: | ---: | ---: |")
   for source in _SOURCES:

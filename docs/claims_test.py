@@ -18,7 +18,7 @@ _FOR_USERS = sorted(
     if path.name not in _FOR_MAINTAINERS)
 
 # The name of a test file in backquotes, with or without its folder, or that of a C++ test.
-_TEST = re.compile(r"`(?:[\w/]+_test\.(?:py|cc)(?:::\w+)?|\w+Test\.\w+)`")
+_TEST = re.compile(r"`(?:[\w/]+_(?:test|cases)\.(?:py|cc)(?:::\w+)?|\w+Test\.\w+)`")
 # What says how to run the tests, and not what they show.
 _ABOUT_TESTS = {"gpu.md": {"`random_gpu_graphs_test.cc`", "`handover_session_test.cc`"}}
 

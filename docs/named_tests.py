@@ -18,7 +18,7 @@ def python_tests(text: str) -> list[tuple[str, str]]:
   Returns:
     Of each test its file's name and its function; the function is empty where only the file is named.
   """
-  return re.findall(r"`(\w+_test\.py)(?:::(\w+))?`", text)
+  return re.findall(r"`(\w+_(?:test|cases)\.py)(?:::(\w+))?`", text)
 
 
 def missing_python_tests(text: str) -> list[str]:

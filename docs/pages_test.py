@@ -48,9 +48,9 @@ log_folder = "logs"
 }
 # What they import that no other test should find.
 _IMPORTED = ("modelzoo", "tensorflow.contrib")
-# Takes long, and prints measured numbers: a test of its own runs it on little data.
+# Its second program takes long, and prints measured numbers: a test of its own runs it on little data.
 _QUICK_START = "docs/quick_start.md"
-# Needs the root of TensorFlow 2, so tests of its own run its examples.
+# Needs TensorFlow 2's API, so tests of its own run its examples.
 _AHEAD = "docs/ahead.md"
 
 
@@ -90,7 +90,7 @@ def test_examples_print_what_the_page_shows(page):
 
 
 def test_the_quick_start_is_the_file_prints_what_the_page_shows_and_draws_what_was_staged():
-  (code, _), = page_examples.examples(_QUICK_START)
+  _, (code, _) = page_examples.examples(_QUICK_START)
   text = (page_examples.ROOT / _QUICK_START).read_text()
   assert (page_examples.ROOT / "examples/quick_start.py").read_text().endswith(f"\n{code}")
 

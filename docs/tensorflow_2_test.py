@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example of tensorflow_2.md runs under TensorFlow 2's root as well."""
+"""The example of tensorflow_2.md runs under TensorFlow 2's API as well."""
 
 import os
 import subprocess

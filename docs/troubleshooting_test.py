@@ -2,7 +2,10 @@
 """troubleshooting.md is true: each error that it quotes appears, and its remedy helps."""
 
 import contextlib
+import logging
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -49,6 +52,48 @@ def _raises(error: type[Exception], quoted: str):
   """Expects an error that the page quotes."""
   assert f'"{quoted}"' in _SYMPTOMS
   return pytest.raises(error, match=re.escape(quoted))
+
+
+def test_a_wheel_for_another_python(tmp_path):
+  wheel = tmp_path / "tensorflow-2.14.1+staging.1-cp27-cp27m-manylinux_2_34_x86_64.whl"
+  wheel.touch()
+  done = subprocess.run(
+      [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--target", tmp_path / "target", wheel],
+      capture_output=True, text=True, timeout=100, check=False)
+  quoted = "is not a supported wheel on this platform"
+  assert quoted in done.stderr
+  assert f'"{quoted}"' in _SYMPTOMS
+
+
+@pytest.mark.parametrize("call,error,quoted", [
+    (lambda: tf.keras.layers.StringLookup(), AttributeError, "has no attribute 'StringLookup'"),
+    (lambda: tf.random.set_seed(1), AttributeError, "has no attribute 'set_seed'"),
+    (lambda: tf.constant(1).numpy(), AttributeError, "has no attribute 'numpy'"),
+    (lambda: iter(tf.data.Dataset.range(2)), RuntimeError,
+     "`tf.data.Dataset` only supports Python-style iteration in eager mode or within tf.function"),
+    (lambda: tf.staging.SmartStage(), RuntimeError, "is for Keras in TensorFlow 2, and eager execution is off"),
+])
+def test_a_program_of_version_2_with_the_api_of_version_1(call, error, quoted):
+  with _raises(error, quoted):
+    call()
+
+
+def test_a_filter_silences_deprecations_alone():
+  added, = re.findall(r"`(tf\.get_logger\(\)\.addFilter\(.*?\)\))`", _TEXT)
+  kept: list[str] = []
+  logger = tf.get_logger()
+  handler = logging.Handler()
+  handler.emit = lambda record: kept.append(record.getMessage())
+  logger.addHandler(handler)
+  filters = list(logger.filters)
+  try:
+    exec(added)
+    logger.warning("The name tf.x is deprecated.")
+    logger.warning("Stage 'prefetch' dropped a record.")
+  finally:
+    logger.removeHandler(handler)
+    logger.filters[:] = filters
+  assert kept == ["Stage 'prefetch' dropped a record."]
 
 
 def test_no_hook():

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import pathlib
 import platform
 import re
 from collections.abc import Sequence
+
+import tensorflow as tf
 
 from lib import blocks
 
@@ -28,9 +31,18 @@ def machine() -> str:
       f" {platform.system()} {platform.machine()}")
 
 
+def run() -> str:
+  """Returns the line of a page that says where and when it was measured, and the commit of the wheel."""
+  today = datetime.date.today()
+  commit = tf.staging.build_info().commit
+  return (
+      f"One run on {machine()}, {today.day} {today:%B %Y},"
+      f" {f'commit {commit[:7]}' if commit else 'a wheel of no commit'}.")
+
+
 def command(name: str) -> str:
-  """Returns the line of a page that says how it was made."""
-  return f"`.venv/bin/python benchmarks/{name}.py > benchmarks/{name}.md`, one run on {machine()}."
+  """Returns the lines of a page that say how it was made."""
+  return f"`.venv/bin/python benchmarks/{name}.py > benchmarks/{name}.md`\n\n{run()}"
 
 
 def milliseconds(seconds: float) -> str:
@@ -44,6 +56,12 @@ INTERVAL = "95 % interval"
 def interval(ratio: blocks.Ratio, digits: int = 2) -> str:
   """Returns the interval of a ratio's median, for a column with the title `INTERVAL`."""
   return f"{ratio.low:.{digits}f}–{ratio.high:.{digits}f}"
+
+
+def milliseconds_interval(seconds: Sequence[float]) -> str:
+  """Returns the interval of the median of times, in milliseconds, for a column with the title `INTERVAL`."""
+  found = blocks.interval(seconds)
+  return f"{found.low * 1e3:.2f}–{found.high * 1e3:.2f}"
 
 
 def limit(record: blocks.Cost, step: blocks.Cost, cores: int) -> float:

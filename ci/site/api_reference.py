@@ -28,7 +28,7 @@ _ENTRY = re.compile(r"^  (\*{0,2}[\w.]+): +(.*)$")
 _INTRODUCTION = """# API reference
 
 What this fork adds to TensorFlow, from the docstrings of the installed wheel, which `help(tf.staged)` shows as well.
-The names are in TensorFlow 1's root and TensorFlow 2's, in `tf.compat.v1` and in `tf.compat.v2`. The fields that the
+The names are in TensorFlow 1's API and in TensorFlow 2's, in `tf.compat.v1` and in `tf.compat.v2`. The fields that the
 fork adds to `tf.ConfigProto` and `tf.RunOptions` are described with [SmartStage](smart_stage.md#turning-it-on),
 [thread pools](stage_thread_pools.md#configprotosession_stage_subgraph_thread_pool) and
 [streams](gpu.md#several-streams-on-a-gpu).

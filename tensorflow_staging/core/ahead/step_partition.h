@@ -25,8 +25,8 @@ struct NodeInStep {
   std::string why;
 };
 
-// What of a step runs ahead, as the partition of sessions says of its flat
-// graph.
+// The nodes of a step that run ahead, as the partition of sessions decides for
+// its flat graph.
 struct StepPartition {
   // Why nothing runs ahead; empty if something does.
   std::string why_not;

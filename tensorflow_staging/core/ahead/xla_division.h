@@ -12,7 +12,7 @@
 namespace tensorflow {
 namespace staging {
 
-// What of a region leaves the calls that XLA compiles.
+// The part of a region that leaves the calls which XLA compiles.
 struct XlaDivision {
   // The nodes of the region that run ahead.
   std::vector<const Node*> ahead;

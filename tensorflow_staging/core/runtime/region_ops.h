@@ -9,7 +9,7 @@
 namespace tensorflow {
 namespace staging {
 
-// What the ops of a run do that decides on its threads.
+// The properties of a run's ops that decide on which threads it runs.
 
 // Returns whether a run of `graph` may call Python, which can wait for anything
 // for any time: in its own ops, in the functions among `functions` that these

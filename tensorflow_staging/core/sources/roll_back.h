@@ -26,12 +26,12 @@ class Source;
 //   what they held of other iterators goes back by the same rule.
 //
 // A failed or stopped run, a change of an iterator, a read of the program beside
-// a stage and tf.staging.discard are all cases of it. A stale record is taken by
-// no step, and a stale run puts none and is repeated: its stage reads the same
-// elements again.
+// a stage and tf.staging.discard are all cases of this rule. No step takes a
+// stale record. A stale run puts no record and is repeated: its stage reads the
+// same elements again.
 //
-// One roll-back at a time, in the whole process; reads, puts and saves go on
-// meanwhile, and takes for as long as nothing is used. Not thread-safe.
+// The process makes one roll-back at a time. Reads, puts and saves go on
+// meanwhile, and so do takes for as long as nothing is used. Not thread-safe.
 class RollBack {
  public:
   RollBack() = default;
@@ -39,18 +39,18 @@ class RollBack {
   RollBack(const RollBack&) = delete;
   RollBack& operator=(const RollBack&) = delete;
 
-  // What `reads` holds goes back, unless a step has used it.
+  // Gives back what `reads` holds, unless a step has used it.
   void GiveBack(const std::shared_ptr<ReadSet>& reads) TF_LOCKS_EXCLUDED(mu_);
-  // The same, but errors of iterators are used: the program gets one and tries
-  // again, and they may not come again then.
+  // Gives back elements alone, and uses the errors of iterators: the program gets
+  // an error and tries again, and the error may not come again then.
   void GiveBackElements(const std::shared_ptr<ReadSet>& reads)
       TF_LOCKS_EXCLUDED(mu_);
-  // Everything goes back that no step has used of a source. Returns whether a stage
-  // held any of it.
+  // Gives back everything of a source that no step has used. Returns whether a
+  // stage held any of it.
   bool GiveBackAll(const std::shared_ptr<Source>& source)
       TF_LOCKS_EXCLUDED(mu_);
-  // A source gets its next version, whose first entries are `restored`, back.
-  // What was read of the version before is void.
+  // Begins the next version of a source. Its first entries are `restored`, which
+  // are back. Voids what was read of the version before.
   void Change(const std::shared_ptr<Source>& source, Outcomes restored)
       TF_LOCKS_EXCLUDED(mu_);
   // A run of another stage has taken a record: it holds from here on what the
@@ -84,7 +84,7 @@ class RollBack {
   std::vector<Ledger::Entry> void_;
 };
 
-// What `reads` holds goes back. Call this without locks.
+// Gives back what `reads` holds. Call this without locks.
 inline void GiveBack(const std::shared_ptr<ReadSet>& reads) {
   RollBack().GiveBack(reads);
 }

@@ -85,10 +85,10 @@ def staged(
     num_threads: The number of threads that produce records, from 1 to 4096. They make the records of
       one thread, in the same order, with the same random numbers (see `deterministic`). They read an
       iterator one after the other, so its dataset runs in parallel only by its own settings, such as
-      `num_parallel_calls` of `map`. `tf.data.AUTOTUNE` begins with one thread and lets the stage choose:
-      while steps wait for records, it adds as many threads as the times of a record and of a step
-      demand, keeps them if records then come faster, up to the number of the machine's cores or 64,
-      whichever is larger, and takes away those that are idle.
+      `num_parallel_calls` of `map`. `tf.data.AUTOTUNE` begins with one thread and lets the stage choose.
+      While steps wait for records, it adds as many threads as the times of a record and of a step
+      demand, and keeps them if records then come faster. There are at most 64, or as many as the
+      machine has cores if that is more. The stage takes away threads that are idle.
     num_clients: The number of consumers that take records, at least 1. It only documents the
       intention: any number of consumers may take records at any time.
     timeout_millis: How many milliseconds a finished record waits for room in the buffer. After

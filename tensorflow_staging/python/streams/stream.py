@@ -48,9 +48,9 @@ def stream(stream_idx: int = 0) -> contextlib.AbstractContextManager[None]:
   variable, and those in `tf.colocate_with(op)` on that of `op`. TensorFlow copies each tensor that
   goes from one stream to another.
 
-  A scope has no effect on ops on a CPU, in a session whose configuration does not turn on
-  `use_multi_stream`, and on the ops of functions that are created in it, such as the branches of a
-  `tf.cond` of version 2 of control flow; open a scope inside the function instead. A local session
+  A scope has no effect on ops on a CPU, nor in a session whose configuration does not turn on
+  `use_multi_stream`. It has none on the ops of functions that are created in it, such as the branches
+  of a `tf.cond` of version 2 of control flow: open a scope inside the function instead. A local session
   that turns on `use_multi_stream` raises `tf.errors.InvalidArgumentError` if its graph has an op in a
   scope with a number that is not less than `multi_stream_num`.
 
