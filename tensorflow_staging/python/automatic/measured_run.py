@@ -23,9 +23,9 @@ from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
 
 from tensorflow_staging.python import vocabulary
-from tensorflow_staging.python.automatic import callable_operations
 from tensorflow_staging.python.automatic import setting
 from tensorflow_staging.python.session import busy_cores
+from tensorflow_staging.python.session import callable_operations
 from tensorflow_staging.python.session import early_runs
 from tensorflow_staging.python.stats import advice
 from tensorflow_staging.python.stats import period as period_lib
