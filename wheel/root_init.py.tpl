@@ -52,6 +52,11 @@ except ImportError as _error:
 
   _sys.exit(_failed_import.report(_error))
 
+if _version == "1":
+  from tensorflow_staging.python.api import version_2_names as _version_2_names
+
+  _version_2_names.install(_sys.modules[__name__])
+
 from tensorflow_staging.python.deeprec import missing_names as _missing_names  # noqa: E402  # Needs the whole API.
 
 _missing_names.install(_sys.modules[__name__])

@@ -28,8 +28,10 @@ void StageTuning::OnRecord(int64_t number, const std::string& name,
   }
   BufferStats stats;
   const Status read = runs->ReadStats(&stats);
-  StatusOr<TuningPeriods::Totals> totals = read;
-  if (read.ok()) totals = TuningPeriods::TotalsOf(stats);
+  // Of an OK status, absl makes no StatusOr: it logs an error each time.
+  using Totals = StatusOr<TuningPeriods::Totals>;
+  const Totals totals =
+      read.ok() ? Totals(TuningPeriods::TotalsOf(stats)) : Totals(read);
   int settled_on = 0;
   {
     mutex_lock l(mu_);

@@ -25,6 +25,7 @@ from tensorflow_staging.python import uncalled
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.ahead import bound_steps
 from tensorflow_staging.python.ahead import dataset_state
+from tensorflow_staging.python.ahead import eager_mode
 from tensorflow_staging.python.ahead import forked_child
 from tensorflow_staging.python.ahead import iterator_counts
 from tensorflow_staging.python.ahead import iterator_stage
@@ -243,6 +244,7 @@ class AheadStep:
 
   def __call__(self, *args, **kwargs) -> Any:
     if not context.executing_eagerly():
+      eager_mode.raise_if_off("A step of tf.staging.ahead")
       return self.step(*args, **kwargs)  # A part of another function.
     function = self._function
     if function.args or function.kwargs:
@@ -332,11 +334,10 @@ class AheadStep:
     limit = self._limits.pop(key, self.limit)
     try:
       division, values = self._divide(iterators, args, kwargs)
-      read = dataset_state.variable_read(iterators)
+      read = dataset_state.changing_state_read(iterators)
       if read is not None:
         raise step_division.NotStagedError(
-            f"its data is made from variable '{read}', which may change meanwhile; if it does not, let the dataset use"
-            " its value, as tf.convert_to_tensor returns it")
+            f"its data is made from {read}, which may change meanwhile; {_instead_of(read)}")
       if any(getattr(iterator, _TURNS, 0) > _MOST_TURNS for iterator in iterators):
         raise step_division.NotStagedError("calls that need different records read its iterator by turns")
       if not division.is_needed and all(one_device.has_one_element(iterator) for iterator in iterators):
@@ -550,6 +551,13 @@ class OwnsSteps:
   def why_no_stage(self) -> str:
     """Returns why none of them has had a stage, as the end of a sentence."""
     raise NotImplementedError
+
+
+def _instead_of(read: str) -> str:
+  """Returns what data may use that is made from something that may change."""
+  if read == "a table":
+    return "if it does not, use a tf.lookup.StaticHashTable"
+  return "if it does not, let the dataset use its value, as tf.convert_to_tensor returns it"
 
 
 def _is_only_iterator(args: tuple[Any, ...]) -> bool:

@@ -19,6 +19,9 @@ _REPLACED = (
     "another callback tf.staging.SmartStage() after it in the same list stages the model; give one of them alone")
 
 
+_BATCH_HOOKS = ("on_batch_begin", "on_batch_end", "on_train_batch_begin", "on_train_batch_end")
+
+
 def _log_ended(steps: Sequence[ahead.AheadStep]) -> None:
   """Logs what the stages of a `fit` have done and gained, with the level INFO, as a session does."""
   from tensorflow_staging.python.stats import ended_stages  # pylint: disable=g-import-not-at-top
@@ -112,15 +115,28 @@ class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
     self._expect("predict_function", None if self._trains() else self._steps_to_come())
 
   def on_train_batch_begin(self, batch: int, logs: Optional[dict[str, Any]] = None) -> None:
-    # Another callback may have compiled the model.
+    # Another callback may have compiled the model, which it can only do where batch hooks are called.
     if not isinstance(self.model.train_function, model_step.ModelStep):
       self._wrap("train_function", "train")
+    if self.needs_batch():
+      self.note_batch(batch)
+
+  def needs_batch(self) -> bool:
+    """Returns whether it has to know, before the next step, which batch of the epoch that is."""
     step = self._steps.get("train_function")
     # The call that makes variables from the data reads nothing ahead, and may be several steps.
-    if self._is_new_epoch or (step is not None and step.why_not == step_function.FIRST_CALL):
-      self._is_new_epoch = False
-      steps = self._steps_to_come()
-      self._expect("train_function", None if steps is None else steps - batch)
+    return self._is_new_epoch or (step is not None and step.why_not == step_function.FIRST_CALL)
+
+  def note_batch(self, batch: int) -> None:
+    """Notes that the next step is that of a batch, the number of which begins with 0 in each epoch."""
+    self._is_new_epoch = False
+    steps = self._steps_to_come()
+    self._expect("train_function", None if steps is None else steps - batch)
+
+  def _implements_train_batch_hooks(self) -> bool:
+    """Returns whether `fit` has to call the batch hooks, those of all callbacks, for this one: for a subclass's."""
+    # `ModelStep` says which batch it is.
+    return any(getattr(type(self), name) is not getattr(SmartStageCallback, name) for name in _BATCH_HOOKS)
 
   def on_train_end(self, logs: Optional[dict[str, Any]] = None) -> None:
     self._restore()

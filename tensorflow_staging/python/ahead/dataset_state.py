@@ -8,6 +8,7 @@ from typing import Optional
 
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.data.ops import iterator_ops
+from tensorflow.python.eager import context
 from tensorflow.python.framework import dtypes
 
 from tensorflow_staging.python.ahead import function_library
@@ -16,6 +17,8 @@ from tensorflow_staging.python.ahead import step_inputs
 
 # The ops that read a variable.
 _READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd"})
+# How those of tables begin.
+_TABLE_OPS = "LookupTable"
 # The attribute of an iterator that has what `_resources_read` returns.
 _RESOURCES = "_staging_resources"
 
@@ -39,10 +42,11 @@ def changed_by_step(
   return None
 
 
-def variable_read(iterators: Sequence[iterator_ops.OwnedIterator]) -> Optional[str]:
-  """Returns the name of a variable that the data is made from, or None.
+def changing_state_read(iterators: Sequence[iterator_ops.OwnedIterator]) -> Optional[str]:
+  """Returns what the data is made from that something may change, such as "variable 'scale'", or None.
 
-  The states of random generators do not count: the data itself draws from them, one element after the other.
+  That are variables, and tables with other writers than their initialiser. The states of random generators do not
+  count: the data itself draws from them, one element after the other.
 
   Args:
     iterators: The iterators of the data.
@@ -50,8 +54,13 @@ def variable_read(iterators: Sequence[iterator_ops.OwnedIterator]) -> Optional[s
   for function in (function for iterator in iterators for function in _functions(iterator)):
     names = {id(variable.handle): variable for variable in function.graph.variables}
     read = None
-    for value in function.captured_inputs:
-      if value.dtype != dtypes.resource or step_inputs.kind_of_resource(value) != "variable":
+    for value, inside in function.graph.captures:
+      if value.dtype != dtypes.resource:
+        continue
+      kind = step_inputs.kind_of_resource(value)
+      if kind == "other" and _is_table(inside):
+        return "a table"  # Most have only the name of an op.
+      if kind != "variable":
         continue
       if read is None:
         read = _types_read(function.function_def)
@@ -59,8 +68,21 @@ def variable_read(iterators: Sequence[iterator_ops.OwnedIterator]) -> Optional[s
       if variable is None and read:
         return "a variable"
       if variable is not None and variable.dtype.as_datatype_enum in read:
-        return variable.name.partition(":")[0]
+        return f"variable '{variable.name.partition(':')[0]}'"
   return None
+
+
+def _is_table(handle: Any) -> bool:
+  """Returns whether a function uses one of its inputs as a table, or may do so in a function that it calls."""
+  for op in handle.consumers():
+    if op.type.startswith(_TABLE_OPS):
+      return True
+    called = function_library.called_by(op.node_def)
+    library = [context.context().get_function_def(name) for name in called]
+    if any(node.op.startswith(_TABLE_OPS) for function in library
+           for inner in function_library.library_of(function).function for node in inner.node_def):
+      return True
+  return False
 
 
 def _types_read(function: Any) -> set[int]:

@@ -4,6 +4,7 @@
 import dataclasses
 from collections.abc import Sequence
 from typing import Any
+from typing import Optional
 
 # The fields of BufferStats that count from the beginning of a buffer on; of these, the ones that are messages.
 _COUNTERS = ("put", "taken", "dropped", "discarded", "steps", "step_micros", "step_wait_micros")
@@ -23,6 +24,9 @@ class IteratorCounts:
     buffer: The fields of the message BufferStats by name.
     timed_records: How many records were timed.
     record_micros: How many microseconds these took, the waits for room included.
+    seconds: How long it has been there.
+    cores_busy: Which part of that time the cores were busy, from 0 to 1; None if that is unknown.
+    own_busy: Which part of it this process itself kept them busy.
   """
 
   name: str
@@ -32,6 +36,9 @@ class IteratorCounts:
   buffer: dict[str, Any]
   timed_records: int
   record_micros: int
+  seconds: float = 0.0
+  cores_busy: Optional[float] = None
+  own_busy: Optional[float] = None
 
 
 def in_all(counts: Sequence[IteratorCounts]) -> IteratorCounts:
@@ -52,4 +59,13 @@ def in_all(counts: Sequence[IteratorCounts]) -> IteratorCounts:
     }
   return dataclasses.replace(
       last, buffer=buffer, timed_records=sum(each.timed_records for each in counts),
-      record_micros=sum(each.record_micros for each in counts))
+      record_micros=sum(each.record_micros for each in counts), seconds=sum(each.seconds for each in counts),
+      cores_busy=_mean([(each.cores_busy, each.seconds) for each in counts]),
+      own_busy=_mean([(each.own_busy, each.seconds) for each in counts]))
+
+
+def _mean(parts: Sequence[tuple[Optional[float], float]]) -> Optional[float]:
+  """Returns the mean of what is known, by how long it was so."""
+  known = [(part, seconds) for part, seconds in parts if part is not None]
+  total = sum(seconds for _, seconds in known)
+  return sum(part * seconds for part, seconds in known) / total if total > 0 else None

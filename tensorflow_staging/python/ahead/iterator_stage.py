@@ -4,6 +4,7 @@
 import atexit
 import operator
 import os
+import time
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -24,6 +25,7 @@ from tensorflow_staging.python.ahead import iterator_counts
 from tensorflow_staging.python.ahead import one_device
 from tensorflow_staging.python.ahead import step_division
 from tensorflow_staging.python.pywrap import _pywrap_staging
+from tensorflow_staging.python.session import busy_cores
 
 # So many steps are few for a stage.
 _FEW_STEPS = 8
@@ -74,6 +76,7 @@ class IteratorStage:
     # The states of random generators, and the copies from which the part ahead draws.
     self._states = []
     self._errors_taken = 0
+    self._began, self._cores_began = time.monotonic(), busy_cores.now()
     copies = {}
     for i in division.random_states:
       copies[i] = self._copy_state(values[i])
@@ -153,10 +156,12 @@ class IteratorStage:
   def counts(self) -> iterator_counts.IteratorCounts:
     """Returns what has been counted since it began."""
     timed_records, record_micros = self._producers.times()
+    cores = busy_cores.now()
     return iterator_counts.IteratorCounts(
         name=self.name, num_threads=self._producers.num_threads(), tunes_threads=self._tuning.tunes_threads(),
         threads_settled=self._tuning.settled(), buffer=self.buffer_stats(), timed_records=timed_records,
-        record_micros=record_micros)
+        record_micros=record_micros, seconds=time.monotonic() - self._began,
+        cores_busy=busy_cores.busy(self._cores_began, cores), own_busy=busy_cores.own(self._cores_began, cores))
 
   def iterators(self) -> list[iterator_ops.OwnedIterator]:
     """Returns the iterators that it reads and that are alive."""

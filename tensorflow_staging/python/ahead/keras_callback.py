@@ -11,6 +11,7 @@ from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python import uncalled
 from tensorflow_staging.python import vocabulary
+from tensorflow_staging.python.ahead import eager_mode
 from tensorflow_staging.python.automatic import keras_fits
 
 _MODULE_OF_CLASS = "tensorflow_staging.python.ahead.callback_class"
@@ -61,9 +62,7 @@ def SmartStage(
     RuntimeError: If eager execution is off, as in TensorFlow 1's root.
   """
   if not ops.executing_eagerly_outside_functions():
-    raise RuntimeError(
-        "tf.staging.SmartStage() is for Keras in TensorFlow 2, and eager execution is off. Set the environment variable"
-        " TF_API_VERSION=2 before the program imports TensorFlow. For Keras in graph mode, see docs/tensorflow_2.md.")
+    eager_mode.raise_off("tf.staging.SmartStage()", "For Keras in graph mode, see docs/tensorflow_2.md.")
   return _callback_class()(
       capacity, num_threads, capacity_bytes=capacity_bytes, python_ahead=python_ahead)
 

@@ -34,6 +34,11 @@ class ModelStep:
         self.restore()
         if not self._is_over:
           return self.plain(iterator)
+    if self._attribute == "train_function" and self.callback.needs_batch():
+      # Without a callback that has batch hooks, `fit` calls none.
+      caller = sys._getframe(1)  # pylint: disable=protected-access
+      if caller.f_code.co_name == "fit" and "step" in caller.f_locals:
+        self.callback.note_batch(caller.f_locals["step"])
     try:
       return self._step(iterator)
     except (errors.OutOfRangeError, StopIteration):

@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from typing import Any
 from typing import Optional
 
+from tensorflow_staging.python.api import version_2_names
+
 _ROOT = "tensorflow"
 
 # The packages that the wheel requires and that have such modules.
@@ -94,6 +96,7 @@ def _prepare_modules_of(loader: Any) -> None:
   def exec_module(module: types.ModuleType) -> None:
     _use_import(module)
     load(module)
+    version_2_names.say_in_keras(module)
 
   loader.exec_module = exec_module
 

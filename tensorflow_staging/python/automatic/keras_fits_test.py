@@ -78,7 +78,8 @@ except RuntimeError as error:
 """)
   done = test_util.completed([sys.executable, "program.py"], tmp_path, TF_API_VERSION="1")
   assert done.stdout.startswith(
-      "tf.staging.SmartStage() is for Keras in TensorFlow 2, and eager execution is off. Set the environment variable ")
+      "tf.staging.SmartStage() is for TensorFlow 2, and eager execution is off. This program runs with TensorFlow 1's")
+  assert "TF_API_VERSION=2" in done.stdout
 
 
 def test_the_callback_of_the_program_is_the_only_one(tmp_path):

@@ -21,9 +21,9 @@ from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
 
 from tensorflow_staging.python import vocabulary
-from tensorflow_staging.python.automatic import callable_operations
 from tensorflow_staging.python.automatic import notices
 from tensorflow_staging.python.session import all_sessions
+from tensorflow_staging.python.session import callable_operations
 from tensorflow_staging.python.session import early_runs
 from tensorflow_staging.python.stats import ended_stages
 

@@ -23,11 +23,12 @@ from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
 
 from tensorflow_staging.python import vocabulary
-from tensorflow_staging.python.automatic import callable_operations
 from tensorflow_staging.python.automatic import setting
 from tensorflow_staging.python.session import busy_cores
+from tensorflow_staging.python.session import callable_operations
 from tensorflow_staging.python.session import early_runs
 from tensorflow_staging.python.stats import advice
+from tensorflow_staging.python.stats import gain
 from tensorflow_staging.python.stats import period as period_lib
 from tensorflow_staging.python.stats import stage_stats
 
@@ -76,7 +77,7 @@ class Result:
     steps: How many of them were measured.
     seconds: How long these took; 0 if too few were.
     cores_busy: Which part of that time the cores were busy, from 0 to 1; None if that is unknown.
-    stages: The name of each stage, what it gained, and what to do next, in words.
+    stages: The name of each stage, what it did, and what to do next, in words.
   """
 
   seen: int
@@ -171,9 +172,8 @@ class _Clock:
 
 def _in_words(stages: Callable[[], Iterable[stage_stats.StageStats]]) -> list[tuple[str, str, str]]:
   try:
-    return [
-        (stage.name, stage.gain, advice.at_the_end(stage, period_lib.Period.of_life(stage))) for stage in stages()
-    ]
+    lives = [(stage, period_lib.Period.of_life(stage)) for stage in stages()]
+    return [(stage.name, gain.of_comparison(life), advice.at_the_end(stage, life)) for stage, life in lives]
   except errors.OpError:
     return []
 

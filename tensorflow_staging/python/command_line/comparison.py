@@ -14,6 +14,8 @@ from tensorflow_staging.python.stats import gain
 _QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
               2.120, 2.110, 2.101, 2.093)
 MOST_ROUNDS = len(_QUANTILES) + 1
+# An interval whose upper end is so many times its lower end says nothing.
+_WIDE = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,13 +57,22 @@ def report(rounds: Sequence[Round]) -> str:
   lines = [
       f"without SmartStage: {_median_ms([each.without for each in rounds]):.2f} ms a step{busy_text}",
       f"with SmartStage:    {_median_ms([each.with_stages for each in rounds]):.2f} ms a step",
-      *(f"    Stage '{name}' {gained}{f': {advised}' if advised and not is_busy else '.'}"
-        for name, gained, advised in stages),
-      f"{mean:.2f} times as fast with SmartStage, over the rounds ({low:.2f} to {high:.2f}, the 95% interval of"
-      f" {len(rounds)} rounds)",
+      *(f"    Stage '{name}' {done}{f': {advised}' if advised and not is_busy else '.'}"
+        for name, done, advised in stages),
+      f"{mean:.2f} times as fast with SmartStage, over the rounds ({_scatter(rounds, low, high)})",
       verdict(low, high, busy),
   ]
   return "\n".join(lines)
+
+
+def _scatter(rounds: Sequence[Round], low: float, high: float) -> str:
+  """Says how far the ratio can be trusted, with the ends of its interval."""
+  if high <= _WIDE * low:
+    return f"{low:.2f} to {high:.2f}, the 95% interval of {len(rounds)} rounds"
+  ratios = [each.ratio() for each in rounds]
+  return (
+      f"{min(ratios):.2f} to {max(ratios):.2f} in {len(rounds)} rounds, which are too few, or differ too much, for a"
+      " 95% interval")
 
 
 def verdict(low: float, high: float, busy: Optional[float]) -> str:

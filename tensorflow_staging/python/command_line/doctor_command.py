@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import tensorflow
 
 from tensorflow_staging.python.build_info import build_info
+from tensorflow_staging.python.doctor import api_root
 from tensorflow_staging.python.doctor import devices
 from tensorflow_staging.python.doctor import finding
 from tensorflow_staging.python.doctor import gpu_code
@@ -57,6 +58,7 @@ def _findings() -> Iterator[finding.Finding]:
       "build",
       f"{len(info.patches)} patches over TensorFlow {info.tensorflow_version}, {info.base} libraries,"
       f" {code}{f'commit {info.commit}' if info.commit else 'built from sources that are no commit'}.")
+  yield from api_root.check_root(info.default_api_version)
   yield from installed_files.check_other_distributions(site_packages)
   yield from installed_files.check_files(site_packages)
   yield from loaded_libraries.check_loaded(pathlib.Path("/proc/self/maps").read_text(), package)

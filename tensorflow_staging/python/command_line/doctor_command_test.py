@@ -21,7 +21,7 @@ def test_the_doctor(tmp_path):
   assert last == "No problem found."
   assert all(line.startswith("ok      ") for line in lines)
   assert [re.match(r"ok +([^:]+):", line)[1] for line in lines] == [
-      "version", "build", "other distributions", "files", "loaded libraries", "order of libraries", "session", "GPUs",
-      "tf.staged", "SmartStage", "stage thread pool"
+      "version", "build", "API", "other distributions", "files", "loaded libraries", "order of libraries", "session",
+      "GPUs", "tf.staged", "SmartStage", "stage thread pool"
   ]
   assert f"version: tensorflow {tf.staging.build_info().version}." in done.stdout

@@ -80,6 +80,41 @@ def test_updates_of_batch_normalisation_under_a_synchronous_optimizer(kind):
     assert sess.run([value, train])[0] > first
 
 
+class _AwaitsQueue(tf.train.SessionRunHook):
+  """Waits for a queue runner, as a hook does that needs longer than the queue runner."""
+
+  def __init__(self, queue):
+    self._is_full = tf.equal(queue.size(), 3)
+
+  def after_create_session(self, session, coord):
+    test_util.wait_until(lambda: session.run(self._is_full) or coord.should_stop())
+
+
+@_KINDS
+def test_a_queue_runner_takes_records_before_the_hook_is_called(kind):
+  queue = tf.FIFOQueue(3, [tf.int64], [[]])
+  tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(_record(kind))]))
+  record = queue.dequeue()
+  with _session(kind, [_AwaitsQueue(queue)]) as sess:
+    assert test_util.drain(sess, record) == list(range(8))
+
+
+@_KINDS
+def test_a_callable_takes_a_record_before_the_hook_is_called(kind):
+  record = _record(kind)
+
+  class Calls(_RunsFirst):
+
+    def after_create_session(self, session, coord):
+      self.call = session.make_callable(self._op)
+      self.value = self.call()
+
+  first = Calls(record)
+  with _session(kind, [first]) as sess:
+    assert first.value == 0
+    assert [int(first.call()), *test_util.drain(sess, record)] == list(range(1, 8))
+
+
 class _LosesSession(_RunsFirst):
   """Behaves in the first step as if the server of the session were lost."""
 
@@ -138,6 +173,7 @@ def test_other_sessions_of_the_graph_are_not_watched():
   record = _record("staged")
   with _session("staged") as sess:
     assert sess.run(record) == 0
-    assert "_do_run" not in vars(sess._tf_sess())
     with tf.Session() as other:
-      assert "_do_run" not in vars(other)
+      for name in ("_do_run", "make_callable", "_make_callable_from_options"):
+        assert name not in vars(sess._tf_sess())
+        assert name not in vars(other)

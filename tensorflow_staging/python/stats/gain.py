@@ -63,6 +63,18 @@ def sentence(period: period_lib.Period) -> str:
   return f"{hid(period)}; steps waited for records {period.step_waits:.0%} of the time"
 
 
+def of_comparison(period: period_lib.Period) -> str:
+  """Returns what a stage did, beside what steps took with and without it: in place of what it would estimate of these.
+
+  It is a plain sentence as that of `sentence`.
+  """
+  if hidden_seconds(period) is None:
+    return hid(period)
+  if is_little(period):
+    return "had nothing to gain: what runs ahead takes less than 1% of a step"
+  return f"made its records ahead; steps waited for them {period.step_waits:.0%} of the time"
+
+
 def _of(part: float, whole: float) -> str:
   return f"{_in_ms(part, whole)} of {_in_ms(whole, whole)}"
 

@@ -48,6 +48,16 @@ def test_the_sentence(period, sentence):
   assert gain.sentence(period) == sentence
 
 
+@pytest.mark.parametrize("period,sentence", [
+    (_period(step=8, wait=2, region=6), "made its records ahead; steps waited for them 25% of the time"),
+    (_period(step=8, wait=2, region=6, busy=0.97), "made its records ahead; steps waited for them 25% of the time"),
+    (_period(step=9, region=0.02), "had nothing to gain: what runs ahead takes less than 1% of a step"),
+    (_period(step=5.9, region=3.1, steps=7), "ran for 7 steps, too few to say what it gained; it takes 10"),
+])
+def test_beside_what_was_measured_there_is_no_estimate(period, sentence):
+  assert gain.of_comparison(period) == sentence
+
+
 def test_hidden_time_in_seconds():
   period = _period(step=8, wait=2, region=6)
   assert gain.hidden_seconds(period) == pytest.approx(4e-3)

@@ -160,7 +160,7 @@ def _counts_of_iterators(counts: iterator_counts.IteratorCounts, is_alive: bool)
       "timed_records": counts.timed_records,
       "record_micros": counts.record_micros,
   }
-  return started_runners.StageCounts(runner, counts.buffer, None, None, None)
+  return started_runners.StageCounts(runner, counts.buffer, None, counts.cores_busy, counts.own_busy)
 
 
 def _stage_stats(

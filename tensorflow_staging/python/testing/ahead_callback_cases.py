@@ -235,6 +235,46 @@ def case_what_has_no_stage_itself_says_what_has_one():
         raise AssertionError(f"{value} was taken.")
 
 
+def case_fit_calls_no_batch_hooks_for_the_callback():
+  class Quiet(tf.keras.callbacks.Callback):
+    """Has a batch hook, but needs no call of it, as TensorBoard."""
+
+    calls = 0
+
+    def on_train_batch_begin(self, batch, logs=None):
+      self.calls += 1
+
+    def _implements_train_batch_hooks(self):
+      return False
+
+  class Counts(type(tf.staging.SmartStage())):
+    calls = 0
+
+    def on_train_batch_end(self, batch, logs=None):
+      self.calls += 1
+
+  read = []
+
+  def train(callbacks):
+    model = hashing()
+    elements = tf.data.Dataset.from_generator(
+        lambda: (read.append(0) or (TEXTS[:4], TARGETS[:4]) for _ in range(100)),
+        output_signature=(tf.TensorSpec([4, 3], tf.string), tf.TensorSpec([4, 1], tf.float32)))
+    options = tf.data.Options()
+    options.experimental_optimization.inject_prefetch = False
+    del read[:]
+    history = model.fit(
+        elements.with_options(options), epochs=2, steps_per_epoch=3, verbose=0, callbacks=callbacks).history
+    return history, len(read)
+
+  quiet, counts = Quiet(), Counts()
+  expected = train([])
+  assert train([quiet, tf.staging.SmartStage()]) == expected
+  assert quiet.calls == 0
+  assert train([counts, quiet]) == expected
+  assert counts.calls == quiet.calls == 6
+
+
 def _evaluated(callbacks):
   return hashing().evaluate(data(), verbose=0, callbacks=callbacks)
 

@@ -156,6 +156,50 @@ def case_data_that_is_made_from_a_variable_is_not_read_ahead():
     assert "curriculum" in compared.why_not, compared.why_not
 
 
+def case_data_that_is_made_from_a_table_that_may_change_is_not_read_ahead():
+  for kind in ("map", "called", "experimental"):
+
+    def make(kind=kind):
+      weight = tf.Variable(0, dtype=tf.int64)
+      table = (
+          tf.lookup.experimental.DenseHashTable(tf.string, tf.int64, -1, "", "-") if kind == "experimental" else
+          tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1))
+      look_up = tf.function(table.lookup) if kind == "called" else table.lookup
+      dataset = _words().map(lambda word: tf.strings.join([word, tf.strings.as_string(look_up(word))]))
+      words = iter([word for word in _words().as_numpy_iterator()] * 3)
+
+      @tf.function
+      def step(iterator):
+        number = tf.strings.to_hash_bucket_fast(next(iterator), 1000)
+        weight.assign_add(number)
+        return number
+
+      def insert():
+        next(words)
+        table.insert(tf.constant([next(words)]), tf.constant([7], tf.int64))
+
+      return step, dataset, insert
+
+    compared = _compare(make, is_staged=False)
+    assert "made from a table" in compared.why_not, compared.why_not
+
+
+def case_data_that_is_made_from_a_fixed_table_is_read_ahead():
+  def make():
+    weight = tf.Variable(0, dtype=tf.int64)
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a"], [3]), -1)
+
+    @tf.function
+    def step(iterator):
+      number = tf.strings.to_hash_bucket_fast(next(iterator), 1000)
+      weight.assign_add(number)
+      return number
+
+    return step, _words().map(lambda word: tf.strings.join([word, tf.strings.as_string(table[word])])), lambda: None
+
+  _compare(make)
+
+
 def case_data_that_draws_is_read_ahead():
   def make():
     generator, weight = tf.random.Generator.from_seed(3), tf.Variable(0, dtype=tf.int64)
