@@ -28,8 +28,10 @@ void StageTuning::OnRecord(int64_t number, const std::string& name,
   }
   BufferStats stats;
   const Status read = runs->ReadStats(&stats);
-  StatusOr<TuningPeriods::Totals> totals = read;
-  if (read.ok()) totals = TuningPeriods::TotalsOf(stats);
+  const StatusOr<TuningPeriods::Totals> totals =
+      read.ok()
+          ? StatusOr<TuningPeriods::Totals>(TuningPeriods::TotalsOf(stats))
+          : read;
   int settled_on = 0;
   {
     mutex_lock l(mu_);

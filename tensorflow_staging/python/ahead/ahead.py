@@ -21,6 +21,7 @@ from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python import compat
 from tensorflow_staging.python import uncalled
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.ahead import bound_steps
@@ -275,7 +276,7 @@ class AheadStep:
     self.why_not = None
     division, inputs = trace
     try:
-      return division.rest.flat_call(inputs)
+      return compat.call_with_tensors(division.rest, inputs)
     except errors.OpError:
       stage.on_error()
       raise
