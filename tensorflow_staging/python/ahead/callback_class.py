@@ -11,6 +11,7 @@ from tensorflow.python.platform import tf_logging
 
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.ahead import ahead
+from tensorflow_staging.python.ahead import keras_model
 from tensorflow_staging.python.ahead import model_step
 from tensorflow_staging.python.ahead import step_function
 from tensorflow_staging.python.ahead import step_report
@@ -46,7 +47,7 @@ class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
     """Returns the attributes of a callback that no model has used, but for its arguments."""
     # _steps: those that run ahead, by attribute of the model. _is_replaced: whether another callback stages the model.
     return {
-        "model": None, "params": None, "validation_data": None, "_steps": {}, "_is_new_epoch": False,
+        "model": None, "_model": None, "params": None, "validation_data": None, "_steps": {}, "_is_new_epoch": False,
         "_is_replaced": False
     }
 
@@ -80,8 +81,9 @@ class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
 
   def set_model(self, model: Any) -> None:
     super().set_model(model)
-    # `evaluate` takes its function before it tells that it begins.
-    if not isinstance(getattr(model, "test_function", None), model_step.ModelStep) and model.compiled_loss is not None:
+    if not keras_model.takes_test_function_early(model):
+      return
+    if not isinstance(getattr(model, "test_function", None), model_step.ModelStep) and keras_model.can_evaluate(model):
       model.make_test_function()
     self._wrap("test_function", "evaluate")
 
@@ -101,11 +103,10 @@ class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
       self._is_replaced = False
       if isinstance(current, model_step.ModelStep) and current.callback is not self:
         self.note_replaced()
-    handler = getattr(self.model, "_eval_data_handler", None)  # That of the validation in `fit`.
-    steps = self._steps_to_come()
-    if self._trains():
-      steps = handler.inferred_steps if handler is not None else None
-    self._expect("test_function", steps)
+    if not keras_model.takes_test_function_early(self.model):
+      self._wrap("test_function", "evaluate")
+    self._expect(
+        "test_function", keras_model.validation_steps(self.model) if self._trains() else self._steps_to_come())
 
   def on_predict_begin(self, logs: Optional[dict[str, Any]] = None) -> None:
     self._wrap("predict_function", "predict")
@@ -156,10 +157,11 @@ class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
     if plain is None:
       return
     step = self._steps.get(attribute)
+    traced = keras_model.traced_part(plain)
     if step is None:
-      step = self._steps[attribute] = ahead.ahead(plain, name=name, **self._options)
-    elif step.step is not plain:
-      step.replace_step(plain)
+      step = self._steps[attribute] = ahead.ahead(traced, name=name, **self._options)
+    elif step.step is not traced:
+      step.replace_step(traced)
     setattr(self.model, attribute, model_step.ModelStep(self, attribute, plain, step))
 
   def _restore(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from tensorflow.python.framework import errors
 
 from tensorflow_staging.python.ahead import ahead
+from tensorflow_staging.python.ahead import keras_model
 
 _WITH_CALLBACKS = ("fit", "evaluate", "predict")
 
@@ -20,6 +21,7 @@ class ModelStep:
     self._attribute = attribute
     self.plain = plain
     self._step = step
+    self._staged = keras_model.with_traced_part(plain, step)
     self._history = getattr(callback.model, "history", None)
     self._is_over = False
 
@@ -35,7 +37,7 @@ class ModelStep:
         if not self._is_over:
           return self.plain(iterator)
     try:
-      return self._step(iterator)
+      return self._staged(iterator)
     except (errors.OutOfRangeError, StopIteration):
       raise
     except BaseException:

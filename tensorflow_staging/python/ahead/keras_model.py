@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the callback `tf.staging.SmartStage` has to know of a model, which differs between Keras 2 and Keras 3."""
+
+import types
+from collections.abc import Callable
+from typing import Any
+from typing import Optional
+
+# The train and test function of Keras 3 is a Python function that calls this `tf.function` of its closure.
+_TRACED = "multi_step_on_iterator"
+
+
+def traced_part(function: Callable[..., Any]) -> Callable[..., Any]:
+  """Returns the part of a model's train or test function that reads the iterator: in Keras 2, all of it."""
+  index = _index_of_traced(function)
+  return function if index is None else function.__closure__[index].cell_contents
+
+
+def with_traced_part(function: Callable[..., Any], step: Callable[..., Any]) -> Callable[..., Any]:
+  """Returns a model's train or test function with another one in the place of its traced part."""
+  index = _index_of_traced(function)
+  if index is None:
+    return step
+  cells = list(function.__closure__)
+  cells[index] = types.CellType(step)
+  return types.FunctionType(
+      function.__code__, function.__globals__, function.__name__, function.__defaults__, tuple(cells))
+
+
+def _index_of_traced(function: Callable[..., Any]) -> Optional[int]:
+  names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+  return names.index(_TRACED) if _TRACED in names else None
+
+
+def takes_test_function_early(model: Any) -> bool:
+  """Returns whether `evaluate` takes the model's function before it tells that it begins, as in Keras 2."""
+  return hasattr(model, "compiled_loss")
+
+
+def can_evaluate(model: Any) -> bool:
+  """Returns whether a model of Keras 2 has been compiled."""
+  return model.compiled_loss is not None
+
+
+def validation_steps(model: Any) -> Optional[int]:
+  """Returns how many steps the validation of a `fit` has; None if that is not known."""
+  handler = getattr(model, "_eval_data_handler", None)
+  if handler is not None:
+    return handler.inferred_steps
+  iterator = getattr(model, "_eval_epoch_iterator", None)
+  return iterator.num_batches if iterator is not None else None
