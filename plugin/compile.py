@@ -4,6 +4,7 @@
 import argparse
 import concurrent.futures
 import hashlib
+import os
 import pathlib
 import re
 import shlex
@@ -83,11 +84,20 @@ class Build:
     libraries = [f"-l:lib{name}.so.2" for name in ("tensorflow_cc", "tensorflow_framework")]
     _run_if_changed(library, [
         "g++", "-shared", "-pthread", "-o", str(library), *map(str, objects), f"-L{self._tensorflow}", *libraries,
-        # An undefined symbol would be found only where the library is loaded, perhaps late.
-        "-Wl,--no-undefined", "-Wl,--gc-sections", "-Wl,-s", f"-Wl,-soname,{library.name}",
-        # Python's own symbols come from the interpreter.
-        "-Wl,--warn-unresolved-symbols",
+        "-Wl,--gc-sections", "-Wl,-s", f"-Wl,-soname,{library.name}",
     ], list(objects))
+    if missing := self._missing_symbols(library):
+      library.unlink()
+      raise SystemExit(f"TensorFlow does not export what {library.name} needs:\n" + "\n".join(missing))
+
+  def _missing_symbols(self, library: pathlib.Path) -> list[str]:
+    """Returns the symbols that nothing defines. Without this, only a program would find them, perhaps late."""
+    printed = subprocess.run(
+        ["ldd", "-r", str(library)], capture_output=True, text=True, check=False,
+        env={**os.environ, "LD_LIBRARY_PATH": str(self._tensorflow)})
+    names = re.findall(r"undefined symbol: (\S+)", printed.stdout + printed.stderr)
+    # Python's own come from the interpreter.
+    return [name for name in names if not name.startswith(("Py", "_Py"))]
 
   def _precompiled(self) -> pathlib.Path:
     """Returns a header of which a compiled form lies beside it: what most files include of TensorFlow."""

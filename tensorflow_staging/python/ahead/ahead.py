@@ -170,6 +170,8 @@ class AheadStep:
     # The steps of the objects of a class of which this is a method.
     self._bound = bound_steps.BoundSteps()
     self.why_not: Optional[str] = None
+    # What is called where there is no stage, instead of the step; for one that XLA compiles only with a stage.
+    self.unstaged: Optional[Callable[..., Any]] = None
     self._options = {"name": name, "capacity": capacity, "capacity_bytes": capacity_bytes}
     self._num_threads = num_threads
     self._python_ahead = python_ahead
@@ -292,7 +294,7 @@ class AheadStep:
     if why_not not in self._told:
       self._told.add(why_not)
       self._warn(f"{self.__name__} runs without a stage: {why_not}.")
-    return self._function.function(*args, **kwargs)
+    return (self.unstaged or self._function.function)(*args, **kwargs)
 
   def _iterators_of(
       self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Union[list[iterator_ops.OwnedIterator], str]:

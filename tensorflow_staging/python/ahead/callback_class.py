@@ -45,10 +45,11 @@ class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
 
   def _unused_state(self) -> dict[str, Any]:
     """Returns the attributes of a callback that no model has used, but for its arguments."""
-    # _steps: those that run ahead, by attribute of the model. _is_replaced: whether another callback stages the model.
+    # _steps: those that run ahead, by attribute of the model; _plain: the model's own functions of which they are made.
+    # _is_replaced: whether another callback stages the model.
     return {
-        "model": None, "_model": None, "params": None, "validation_data": None, "_steps": {}, "_is_new_epoch": False,
-        "_is_replaced": False
+        "model": None, "_model": None, "params": None, "validation_data": None, "_steps": {}, "_plain": {},
+        "_is_new_epoch": False, "_is_replaced": False
     }
 
   def __getstate__(self) -> dict[str, Any]:
@@ -158,10 +159,16 @@ class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
       return
     step = self._steps.get(attribute)
     traced = keras_model.traced_part(plain)
-    if step is None:
-      step = self._steps[attribute] = ahead.ahead(traced, name=name, **self._options)
-    elif step.step is not traced:
-      step.replace_step(traced)
+    # Made anew for a new function only, since a trace takes long.
+    if step is None or self._plain.get(attribute) is not plain:
+      self._plain[attribute] = plain
+      compiled = keras_model.compiled_by_xla(self.model, attribute)
+      staged = traced if compiled is None else keras_model.traced_part(compiled)
+      if step is None:
+        step = self._steps[attribute] = ahead.ahead(staged, name=name, **self._options)
+      else:
+        step.replace_step(staged)
+      step.unstaged = None if compiled is None else traced
     setattr(self.model, attribute, model_step.ModelStep(self, attribute, plain, step))
 
   def _restore(self) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 from typing import Optional
 
+from tensorflow.python.framework import config
+
 # The train and test function of Keras 3 is a Python function that calls this `tf.function` of its closure.
 _TRACED = "multi_step_on_iterator"
 
@@ -30,6 +32,35 @@ def with_traced_part(function: Callable[..., Any], step: Callable[..., Any]) -> 
 def _index_of_traced(function: Callable[..., Any]) -> Optional[int]:
   names = getattr(getattr(function, "__code__", None), "co_freevars", ())
   return names.index(_TRACED) if _TRACED in names else None
+
+
+def compiled_by_xla(model: Any, attribute: str) -> Optional[Callable[..., Any]]:
+  """Returns a model's function as `compile(jit_compile=True)` has asked for it, or None if it is so already.
+
+  Keras 3 does not compile a model with a layer that XLA cannot compile, such as `StringLookup`. With a stage, such
+  layers run ahead, and XLA compiles the rest.
+
+  Args:
+    model: The model.
+    attribute: The attribute of the function.
+  """
+  make = {"train_function": "train_step", "test_function": "test_step"}.get(attribute)
+  asked = getattr(getattr(model, "_compile_config", None), "config", {}).get("jit_compile")
+  if make is None or asked is not True or not hasattr(model, "_make_function") or not _is_only_for_layers(model):
+    return None
+  # pylint: disable=protected-access
+  refused, model._jit_compile = model._jit_compile, True
+  try:
+    return model._make_function(getattr(model, make))
+  finally:
+    model._jit_compile = refused
+
+
+def _is_only_for_layers(model: Any) -> bool:
+  """Returns whether XLA is off only because of layers that it cannot compile."""
+  return not (
+      model.jit_compile or model.run_eagerly or config.is_op_determinism_enabled()
+      or all(layer.supports_jit for layer in model._flatten_layers()))  # pylint: disable=protected-access
 
 
 def takes_test_function_early(model: Any) -> bool:
