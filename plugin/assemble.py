@@ -49,7 +49,8 @@ def python_files() -> dict[str, pathlib.Path]:
   for path in files.values():
     to_visit += _modules_of(path)
   while to_visit:
-    path = _ROOT / (to_visit.pop().replace(".", "/") + ".py")
+    module = _ROOT / to_visit.pop().replace(".", "/")
+    path = module / "__init__.py" if module.is_dir() else module.with_name(module.name + ".py")
     name = str(path.relative_to(_ROOT))
     if name in files or not path.exists():
       continue
