@@ -33,11 +33,13 @@ def _text():
   return model, tf.data.Dataset.from_tensor_slices((_TEXTS, labels)).shuffle(100, seed=5).batch(8)
 
 
-def _fit(make, callbacks, epochs: int = 3, **options):
+def _fit(make, callbacks, epochs: int = 3, steps_per_epoch=None, **options):
   keras.utils.set_random_seed(7)
   model, data = make()
   model.compile(keras.optimizers.Adam(0.05), "mse", metrics=["mae"], **options)
-  history = model.fit(data, epochs=epochs, verbose=0, callbacks=callbacks, validation_data=data.take(3)).history
+  history = model.fit(
+      data, epochs=epochs, verbose=0, callbacks=callbacks, steps_per_epoch=steps_per_epoch,
+      validation_data=data.take(3)).history
   return model, history
 
 
@@ -77,10 +79,24 @@ def test_evaluate_alone_is_staged():
   assert stage.taken == 5
 
 
-def test_several_steps_at_once_are_not_staged_yet_and_train_the_same():
+@pytest.mark.parametrize("several", [4, 5])
+@pytest.mark.parametrize("change", [lambda data: data, lambda data: data.repeat()], ids=["finite", "endless"])
+def test_several_steps_in_a_call(several, change):
+  make = lambda: (lambda model, data: (model, change(data)))(*_structured())
+  options = {"steps_per_execution": several, "steps_per_epoch": None}
+  if change(tf.data.Dataset.range(1)).cardinality() < 0:
+    options["steps_per_epoch"] = 11  # No multiple: Keras makes the steps of the last call all the same.
   callback = tensorflow_staging.SmartStage()
-  _assert_same(_fit(_structured, [callback], steps_per_execution=4), _fit(_structured, [], steps_per_execution=4))
-  assert "other than by next()" in str(tensorflow_staging.explain(callback))
+  _assert_same(_fit(make, [callback], **options), _fit(make, [], **options))
+  by_name = {stage.name: stage for stage in tensorflow_staging.stats(callback)}
+  assert by_name["train"].taken >= 3 * 11
+
+
+def test_several_steps_in_a_call_with_data_of_an_unknown_length():
+  make = lambda: (lambda model, data: (model, data.filter(lambda *_: True)))(*_structured())
+  callback = tensorflow_staging.SmartStage()
+  _assert_same(_fit(make, [callback], steps_per_execution=4), _fit(make, [], steps_per_execution=4))
+  assert "does not know how many elements" in str(tensorflow_staging.stats(callback))
 
 
 def _text_in_map():

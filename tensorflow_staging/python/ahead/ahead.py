@@ -288,13 +288,17 @@ class AheadStep:
     return step_function.make_variables(self._function.function, args, kwargs)
 
   def _call_unstaged(self, why_not: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    self.note_unstaged(why_not)
+    return (self.unstaged or self._function.function)(*args, **kwargs)
+
+  def note_unstaged(self, why_not: str) -> None:
+    """Notes why a call has no stage, and warns of it once."""
     # Single batches beside a stage, as of `train_on_batch` in a `fit`, say nothing about the other calls.
     if why_not != _ONE_ELEMENT or not (self._ended or self.stages()):
       self.why_not = why_not
     if why_not not in self._told:
       self._told.add(why_not)
       self._warn(f"{self.__name__} runs without a stage: {why_not}.")
-    return (self.unstaged or self._function.function)(*args, **kwargs)
 
   def _iterators_of(
       self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Union[list[iterator_ops.OwnedIterator], str]:

@@ -155,21 +155,27 @@ class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
       if plain.callback is not self and model_step.runs_with(plain.callback):
         plain.callback.note_replaced()
       plain = plain.plain
-    if plain is None:
+    if plain is None or not keras_model.reads_iterator(self.model, attribute):
       return
     step = self._steps.get(attribute)
     traced = keras_model.traced_part(plain)
+    calls_several = keras_model.calls_several_steps(self.model, plain)
     # Made anew for a new function only, since a trace takes long.
     if step is None or self._plain.get(attribute) is not plain:
       self._plain[attribute] = plain
       compiled = keras_model.compiled_by_xla(self.model, attribute)
-      staged = traced if compiled is None else keras_model.traced_part(compiled)
+      staged = compiled or plain
+      staged = keras_model.several_steps(staged) if calls_several else keras_model.traced_part(staged)
       if step is None:
         step = self._steps[attribute] = ahead.ahead(staged, name=name, **self._options)
       else:
         step.replace_step(staged)
-      step.unstaged = None if compiled is None else traced
-    setattr(self.model, attribute, model_step.ModelStep(self, attribute, plain, step))
+      if calls_several:
+        # The count of a call is Keras's own.
+        step.unstaged = lambda iterator, _: traced(iterator).get_value()
+      else:
+        step.unstaged = None if compiled is None else traced
+    setattr(self.model, attribute, model_step.ModelStep(self, attribute, plain, step, calls_several))
 
   def _restore(self) -> None:
     for attribute in ("train_function", "test_function", "predict_function"):

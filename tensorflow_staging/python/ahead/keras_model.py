@@ -6,21 +6,26 @@ from collections.abc import Callable
 from typing import Any
 from typing import Optional
 
+from tensorflow.python.eager import def_function
 from tensorflow.python.framework import config
+from tensorflow.python.framework import constant_op
+from tensorflow.python.ops import while_loop
 
-# The train and test function of Keras 3 is a Python function that calls this `tf.function` of its closure.
+# The train and test function of Keras 3 is a Python function that calls this `tf.function` of its closure, which reads
+# the iterator and calls that one.
 _TRACED = "multi_step_on_iterator"
+_ONE_STEP = "one_step_on_data"
 
 
 def traced_part(function: Callable[..., Any]) -> Callable[..., Any]:
   """Returns the part of a model's train or test function that reads the iterator: in Keras 2, all of it."""
-  index = _index_of_traced(function)
+  index = _index_of(_TRACED, function)
   return function if index is None else function.__closure__[index].cell_contents
 
 
 def with_traced_part(function: Callable[..., Any], step: Callable[..., Any]) -> Callable[..., Any]:
   """Returns a model's train or test function with another one in the place of its traced part."""
-  index = _index_of_traced(function)
+  index = _index_of(_TRACED, function)
   if index is None:
     return step
   cells = list(function.__closure__)
@@ -29,9 +34,39 @@ def with_traced_part(function: Callable[..., Any], step: Callable[..., Any]) -> 
       function.__code__, function.__globals__, function.__name__, function.__defaults__, tuple(cells))
 
 
-def _index_of_traced(function: Callable[..., Any]) -> Optional[int]:
+def _index_of(variable: str, function: Callable[..., Any]) -> Optional[int]:
   names = getattr(getattr(function, "__code__", None), "co_freevars", ())
-  return names.index(_TRACED) if _TRACED in names else None
+  return names.index(variable) if variable in names else None
+
+
+def calls_several_steps(model: Any, function: Callable[..., Any]) -> bool:
+  """Returns whether a call of a function of Keras 3 is several steps, as with `steps_per_execution`."""
+  return _index_of(_TRACED, function) is not None and model.steps_per_execution > 1
+
+
+def several_steps(function: Callable[..., Any]) -> Callable[..., Any]:
+  """Returns a `tf.function` of an iterator and a count that makes so many steps of a function of Keras 3.
+
+  Keras's own one asks the iterator before each step whether it has an element. Where the count is known, that is not
+  needed, and the elements can be read ahead. The result is that of the last step, as of Keras's function.
+  """
+  one_step = function.__closure__[_index_of(_ONE_STEP, function)].cell_contents
+
+  def several_steps_on_iterator(iterator: Any, count: Any) -> Any:
+
+    def next_step(done: Any, _: Any) -> tuple[Any, Any]:
+      return done + 1, one_step(iterator.get_next())
+
+    _, outputs = while_loop.while_loop(
+        lambda done, _: done < count, next_step, (constant_op.constant(1), one_step(iterator.get_next())))
+    return outputs
+
+  return def_function.function(several_steps_on_iterator, reduce_retracing=True, autograph=False)
+
+
+def reads_iterator(model: Any, attribute: str) -> bool:
+  """Returns whether a model's function takes an iterator. In Keras 3, `predict` reads its data in Python."""
+  return attribute != "predict_function" or takes_test_function_early(model)
 
 
 def compiled_by_xla(model: Any, attribute: str) -> Optional[Callable[..., Any]]:
