@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 from typing import Optional
 
-from keras.src import callbacks
 from tensorflow.python.platform import tf_logging
 
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.ahead import ahead
 from tensorflow_staging.python.ahead import keras_model
+from tensorflow_staging.python.ahead import keras_package
 from tensorflow_staging.python.ahead import model_step
 from tensorflow_staging.python.ahead import step_function
 from tensorflow_staging.python.ahead import step_report
@@ -26,7 +26,7 @@ def _log_ended(steps: Sequence[ahead.AheadStep]) -> None:
   ended_stages.log_stages(ended_stages.of_steps(steps))
 
 
-class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
+class SmartStageCallback(keras_package.callbacks().Callback, ahead.OwnsSteps):
   """See `tf.staging.SmartStage`."""
 
   def __init__(
