@@ -35,6 +35,7 @@ def _text():
 
 def _fit(make, callbacks, epochs: int = 3, steps_per_epoch=None, **options):
   # Another dataset: those that share a shuffle share its random state, too, and what is read ahead draws from it.
+  keras.utils.set_random_seed(7)
   validation = make()[1].take(3)
   keras.utils.set_random_seed(7)
   model, data = make()
