@@ -5,6 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow_staging/core/compat/function_body.h"
 #include "tensorflow_staging/core/framework/graph_edits.h"
 
 namespace tensorflow {
@@ -138,7 +139,7 @@ Status CallDivision::AddPart(CallSite* site, const CallSite& called,
   for (const NodeOutput& tensor : returned) {
     TF_RETURN_IF_ERROR(part.AddOutput(tensor));
   }
-  const FunctionDef& function = called.body->fdef;
+  const FunctionDef& function = DefinitionOf(*called.body);
   FunctionDef* const defined = division_.functions.add_function();
   TF_RETURN_IF_ERROR(part.Define(
       division_.NewName(prefix_, is_ahead ? "ahead" : "rest", function),

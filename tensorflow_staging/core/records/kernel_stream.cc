@@ -5,7 +5,6 @@
 #include <memory>
 #include <utility>
 
-#include "tensorflow/compiler/xla/stream_executor/stream.h"
 #include "tensorflow/core/common_runtime/device/device_event_mgr.h"
 #include "tensorflow/core/platform/errors.h"
 
@@ -37,18 +36,21 @@ bool KernelStream::IsOnSameGpu(const KernelStream& other) const {
 
 Status CopyEvent::Make(const KernelStream& stream,
                        std::shared_ptr<CopyEvent>* event) {
-  event->reset(new CopyEvent(stream.stream()->parent()));
-  if ((*event)->event_.Init()) return OkStatus();
-  return errors::Internal("The GPU has no event for the copy of a record.");
+  auto made = compat::NewEvent(stream.stream()->parent());
+  if (made == nullptr) {
+    return errors::Internal("The GPU has no event for the copy of a record.");
+  }
+  event->reset(new CopyEvent(std::move(made)));
+  return OkStatus();
 }
 
-void CopyEvent::RecordOn(stream_executor::Stream* copies) {
-  copies->ThenRecordEvent(&event_);
+Status CopyEvent::RecordOn(stream_executor::Stream* copies) {
+  return compat::Record(event_.get(), copies);
 }
 
-void CopyEvent::AwaitOn(const KernelStream& stream) {
-  if (over_.load(std::memory_order_acquire)) return;
-  stream.stream()->ThenWaitFor(&event_);
+Status CopyEvent::AwaitOn(const KernelStream& stream) {
+  if (over_.load(std::memory_order_acquire)) return OkStatus();
+  return compat::WaitFor(event_.get(), stream.stream());
 }
 
 }  // namespace staging

@@ -5,12 +5,13 @@
 
 #include <atomic>
 #include <memory>
+#include <utility>
 
 #include "absl/functional/any_invocable.h"
-#include "tensorflow/compiler/xla/stream_executor/event.h"
 #include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/platform/macros.h"
 #include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/compat/gpu_stream.h"
 
 namespace tensorflow {
 namespace staging {
@@ -53,19 +54,20 @@ class CopyEvent {
                      std::shared_ptr<CopyEvent>* event);
 
   // Lets the event happen when all that is queued on `copies` now is over.
-  void RecordOn(stream_executor::Stream* copies);
+  Status RecordOn(stream_executor::Stream* copies);
 
   // Notes that the event has happened.
   void SetOver() { over_.store(true, std::memory_order_release); }
 
   // Lets what is queued on `stream` from now on wait for the event. Queues
   // nothing if it has been noted to have happened.
-  void AwaitOn(const KernelStream& stream);
+  Status AwaitOn(const KernelStream& stream);
 
  private:
-  explicit CopyEvent(stream_executor::StreamExecutor* gpu) : event_(gpu) {}
+  explicit CopyEvent(std::unique_ptr<stream_executor::Event> event)
+      : event_(std::move(event)) {}
 
-  stream_executor::Event event_;
+  const std::unique_ptr<stream_executor::Event> event_;
   std::atomic<bool> over_{false};
 
   TF_DISALLOW_COPY_AND_ASSIGN(CopyEvent);

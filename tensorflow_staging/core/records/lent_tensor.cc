@@ -81,7 +81,7 @@ Status AwaitContent(const std::vector<Tensor>& record,
     last = loan;
     KernelStream stream;
     TF_RETURN_IF_ERROR(KernelStream::Of(device, &stream));
-    loan->content()->AwaitOn(stream);
+    TF_RETURN_IF_ERROR(loan->content()->AwaitOn(stream));
   }
   return OkStatus();
 }

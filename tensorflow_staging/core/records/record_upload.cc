@@ -8,13 +8,12 @@
 #include <memory>
 #include <utility>
 
-#include "tensorflow/compiler/xla/stream_executor/device_memory.h"
-#include "tensorflow/compiler/xla/stream_executor/stream.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
 #include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/threadpool.h"
+#include "tensorflow_staging/core/compat/gpu_stream.h"
 #include "tensorflow_staging/core/records/device_memory.h"
 #include "tensorflow_staging/core/records/kernel_stream.h"
 #include "tensorflow_staging/core/records/upload_plan.h"
@@ -33,24 +32,23 @@ namespace se = ::stream_executor;
 // What is queued here waits only for kernels that were queued before it, and
 // kernels wait only for copies that were queued before them (CopyEvent), so
 // they never wait for each other. Streams live as long as the process. Copies
-// of several callers may alternate.
+// of several callers may alternate. Null if the GPU has no stream.
 se::Stream* UploadStream(const KernelStream& kernels) {
   static auto* const mu = new mutex;
   static auto* const streams = new std::map<se::Stream*, se::Stream*>;
   mutex_lock l(*mu);
   se::Stream*& uploads = (*streams)[kernels.stream()];
   if (uploads == nullptr) {
-    uploads = new se::Stream(kernels.stream()->parent());
-    uploads->Init();
+    uploads = compat::NewStream(kernels.stream()->parent()).release();
   }
   return uploads;
 }
 
 // Queues a copy from pinned memory, which must live until the copy is over.
-void Upload(const void* host, void* device, int64_t bytes,
-            se::Stream* uploads) {
+Status Upload(const void* host, void* device, int64_t bytes,
+              se::Stream* uploads) {
   se::DeviceMemoryBase target(device, bytes);
-  uploads->ThenMemcpy(&target, host, bytes);
+  return compat::Copy(host, &target, bytes, uploads);
 }
 
 // The GPU copies a chunk while the host packs the next one. Chosen, not
@@ -94,6 +92,9 @@ Status RecordUpload::Queue(DeviceBase* gpu, std::vector<Tensor>* record) const {
   KernelStream kernels;
   TF_RETURN_IF_ERROR(KernelStream::Of(*gpu, &kernels));
   se::Stream* const uploads = UploadStream(kernels);
+  if (uploads == nullptr) {
+    return errors::Internal("The GPU has no stream for the copy of a record.");
+  }
   std::shared_ptr<CopyEvent> event;
   TF_RETURN_IF_ERROR(CopyEvent::Make(kernels, &event));
 
@@ -111,9 +112,12 @@ Status RecordUpload::Queue(DeviceBase* gpu, std::vector<Tensor>* record) const {
   }
 
   char* const target = Memory(&copied.block);
-  if (in_use) uploads->ThenWaitFor(kernels.stream());
+  // What has been queued needs its memory until it is over, so no error ends this.
+  Status status;
+  if (in_use) status.Update(compat::WaitFor(kernels.stream(), uploads));
   for (const UploadPlan::Part& part : plan.direct) {
-    Upload(part.source, target + part.offset, part.bytes, uploads);
+    status.Update(
+        Upload(part.source, target + part.offset, part.bytes, uploads));
   }
   char* const packed = Memory(&copied.packed);
   const DeviceBase::CpuWorkerThreads& threads =
@@ -127,11 +131,11 @@ Status RecordUpload::Queue(DeviceBase* gpu, std::vector<Tensor>* record) const {
         [&](int64_t first, int64_t last) {
           PackRange(plan, begin + first, begin + last, packed);
         });
-    Upload(packed + begin, target + begin, end - begin, uploads);
+    status.Update(Upload(packed + begin, target + begin, end - begin, uploads));
   }
-  Status status = MoveTo(copied.block, plan.packed, record);
+  status.Update(MoveTo(copied.block, plan.packed, record));
   status.Update(MoveTo(copied.block, plan.direct, record));
-  event->RecordOn(uploads);
+  status.Update(event->RecordOn(uploads));
   KernelStream(uploads, kernels.events())
       .ThenCall([event, copied = std::move(copied)] { event->SetOver(); });
   if (!uploads->ok()) {

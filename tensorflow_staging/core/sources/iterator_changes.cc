@@ -17,9 +17,6 @@
 
 namespace tensorflow {
 namespace staging {
-namespace {
-
-// Reads a position from the tensor that SerializeIterator writes.
 Status MakeReader(const Tensor& position,
                   std::unique_ptr<data::IteratorStateReader>* reader) {
   std::vector<const VariantTensorData*> entries;
@@ -36,8 +33,6 @@ Status MakeReader(const Tensor& position,
   *reader = std::make_unique<data::VariantTensorDataReader>(entries);
   return OkStatus();
 }
-
-}  // namespace
 
 IteratorChange::IteratorChange(const void* iterator, OpKernelContext* ctx,
                                bool is_initialiser)

@@ -19,6 +19,11 @@
 namespace tensorflow {
 namespace staging {
 
+// Reads a position from the tensor that SerializeIterator writes. `position` must
+// live as long as the reader.
+Status MakeReader(const Tensor& position,
+                  std::unique_ptr<data::IteratorStateReader>* reader);
+
 // A change of an iterator's dataset or position, by an initialiser or a restore
 // that has succeeded so far: IteratorResource has made the new iterator. What
 // stages have read of the old one is void. A failed initialiser changes nothing.

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/platform/notification.h"
+#include "tensorflow_staging/core/compat/notification.h"
 #include "tensorflow_staging/core/sources/address_map.h"
 #include "tensorflow_staging/core/sources/roll_back.h"
 

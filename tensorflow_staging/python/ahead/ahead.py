@@ -21,6 +21,7 @@ from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python import compat
 from tensorflow_staging.python import uncalled
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.ahead import bound_steps
@@ -170,6 +171,8 @@ class AheadStep:
     # The steps of the objects of a class of which this is a method.
     self._bound = bound_steps.BoundSteps()
     self.why_not: Optional[str] = None
+    # What is called where there is no stage, instead of the step; for one that XLA compiles only with a stage.
+    self.unstaged: Optional[Callable[..., Any]] = None
     self._options = {"name": name, "capacity": capacity, "capacity_bytes": capacity_bytes}
     self._num_threads = num_threads
     self._python_ahead = python_ahead
@@ -277,7 +280,7 @@ class AheadStep:
     self.why_not = None
     division, inputs = trace
     try:
-      return division.rest.flat_call(inputs)
+      return compat.call_with_tensors(division.rest, inputs)
     except errors.OpError:
       stage.on_error()
       raise
@@ -287,13 +290,17 @@ class AheadStep:
     return step_function.make_variables(self._function.function, args, kwargs)
 
   def _call_unstaged(self, why_not: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    self.note_unstaged(why_not)
+    return (self.unstaged or self._function.function)(*args, **kwargs)
+
+  def note_unstaged(self, why_not: str) -> None:
+    """Notes why a call has no stage, and warns of it once."""
     # Single batches beside a stage, as of `train_on_batch` in a `fit`, say nothing about the other calls.
     if why_not != _ONE_ELEMENT or not (self._ended or self.stages()):
       self.why_not = why_not
     if why_not not in self._told:
       self._told.add(why_not)
       self._warn(f"{self.__name__} runs without a stage: {why_not}.")
-    return self._function.function(*args, **kwargs)
 
   def _iterators_of(
       self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Union[list[iterator_ops.OwnedIterator], str]:

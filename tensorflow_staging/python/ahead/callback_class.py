@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 from typing import Optional
 
-from keras.src import callbacks
 from tensorflow.python.platform import tf_logging
 
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.ahead import ahead
+from tensorflow_staging.python.ahead import keras_model
+from tensorflow_staging.python.ahead import keras_package
 from tensorflow_staging.python.ahead import model_step
 from tensorflow_staging.python.ahead import step_function
 from tensorflow_staging.python.ahead import step_report
@@ -28,7 +29,7 @@ def _log_ended(steps: Sequence[ahead.AheadStep]) -> None:
   ended_stages.log_stages(ended_stages.of_steps(steps))
 
 
-class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
+class SmartStageCallback(keras_package.callbacks().Callback, ahead.OwnsSteps):
   """See `tf.staging.SmartStage`."""
 
   def __init__(
@@ -47,10 +48,11 @@ class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
 
   def _unused_state(self) -> dict[str, Any]:
     """Returns the attributes of a callback that no model has used, but for its arguments."""
-    # _steps: those that run ahead, by attribute of the model. _is_replaced: whether another callback stages the model.
+    # _steps: those that run ahead, by attribute of the model; _plain: the model's own functions of which they are made.
+    # _is_replaced: whether another callback stages the model.
     return {
-        "model": None, "params": None, "validation_data": None, "_steps": {}, "_is_new_epoch": False,
-        "_is_replaced": False
+        "model": None, "_model": None, "params": None, "validation_data": None, "_steps": {}, "_plain": {},
+        "_is_new_epoch": False, "_is_replaced": False
     }
 
   def __getstate__(self) -> dict[str, Any]:
@@ -83,8 +85,9 @@ class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
 
   def set_model(self, model: Any) -> None:
     super().set_model(model)
-    # `evaluate` takes its function before it tells that it begins.
-    if not isinstance(getattr(model, "test_function", None), model_step.ModelStep) and model.compiled_loss is not None:
+    if not keras_model.takes_test_function_early(model):
+      return
+    if not isinstance(getattr(model, "test_function", None), model_step.ModelStep) and keras_model.can_evaluate(model):
       model.make_test_function()
     self._wrap("test_function", "evaluate")
 
@@ -104,11 +107,10 @@ class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
       self._is_replaced = False
       if isinstance(current, model_step.ModelStep) and current.callback is not self:
         self.note_replaced()
-    handler = getattr(self.model, "_eval_data_handler", None)  # That of the validation in `fit`.
-    steps = self._steps_to_come()
-    if self._trains():
-      steps = handler.inferred_steps if handler is not None else None
-    self._expect("test_function", steps)
+    if not keras_model.takes_test_function_early(self.model):
+      self._wrap("test_function", "evaluate")
+    self._expect(
+        "test_function", keras_model.validation_steps(self.model) if self._trains() else self._steps_to_come())
 
   def on_predict_begin(self, logs: Optional[dict[str, Any]] = None) -> None:
     self._wrap("predict_function", "predict")
@@ -169,14 +171,27 @@ class SmartStageCallback(callbacks.Callback, ahead.OwnsSteps):
       if plain.callback is not self and model_step.runs_with(plain.callback):
         plain.callback.note_replaced()
       plain = plain.plain
-    if plain is None:
+    if plain is None or not keras_model.reads_iterator(self.model, attribute):
       return
     step = self._steps.get(attribute)
-    if step is None:
-      step = self._steps[attribute] = ahead.ahead(plain, name=name, **self._options)
-    elif step.step is not plain:
-      step.replace_step(plain)
-    setattr(self.model, attribute, model_step.ModelStep(self, attribute, plain, step))
+    traced = keras_model.traced_part(plain)
+    calls_several = keras_model.calls_several_steps(self.model, plain)
+    # Made anew for a new function only, since a trace takes long.
+    if step is None or self._plain.get(attribute) is not plain:
+      self._plain[attribute] = plain
+      compiled = keras_model.compiled_by_xla(self.model, attribute)
+      staged = compiled or plain
+      staged = keras_model.several_steps(staged) if calls_several else keras_model.traced_part(staged)
+      if step is None:
+        step = self._steps[attribute] = ahead.ahead(staged, name=name, **self._options)
+      else:
+        step.replace_step(staged)
+      if calls_several:
+        # The count of a call is Keras's own.
+        step.unstaged = lambda iterator, _: traced(iterator).get_value()
+      else:
+        step.unstaged = None if compiled is None else traced
+    setattr(self.model, attribute, model_step.ModelStep(self, attribute, plain, step, calls_several))
 
   def _restore(self) -> None:
     for attribute in ("train_function", "test_function", "predict_function"):

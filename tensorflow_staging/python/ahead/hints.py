@@ -4,8 +4,8 @@
 import sys
 from typing import Any
 
-# The module with the class of all models.
-_KERAS_MODULE = "keras.src.engine.training"
+# The packages that may have the class of a model.
+_KERAS = ("keras", "tf_keras")
 
 
 def hint_for(value: Any, asks: str) -> str:
@@ -20,8 +20,8 @@ def hint_for(value: Any, asks: str) -> str:
         f" A tf.function has no stage by itself: call step = tf.staging.ahead(step), train with that, and then"
         f" {asks}(step).")
   # Keras takes long to import, so who does not use it does not import it.
-  keras = sys.modules.get(_KERAS_MODULE)
-  if keras is not None and isinstance(value, keras.Model):
+  models = tuple(model for name in _KERAS if (model := getattr(sys.modules.get(name), "Model", None)) is not None)
+  if isinstance(value, models):
     return (
         f" A model has no stage by itself: give fit callbacks=[callback], with callback = tf.staging.SmartStage(), and"
         f" then call {asks}(callback).")

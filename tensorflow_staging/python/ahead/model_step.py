@@ -5,9 +5,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow.python.framework import constant_op
 from tensorflow.python.framework import errors
 
 from tensorflow_staging.python.ahead import ahead
+from tensorflow_staging.python.ahead import keras_model
+from tensorflow_staging.python.ahead import known_length
+
+_UNKNOWN_LENGTH = "steps_per_execution is above 1, and tf.data does not know how many elements its data has"
 
 _WITH_CALLBACKS = ("fit", "evaluate", "predict")
 
@@ -15,11 +20,23 @@ _WITH_CALLBACKS = ("fit", "evaluate", "predict")
 class ModelStep:
   """What stands in the place of a model's train or test function while the callback is on."""
 
-  def __init__(self, callback: Any, attribute: str, plain: Callable[..., Any], step: ahead.AheadStep):
+  def __init__(
+      self, callback: Any, attribute: str, plain: Callable[..., Any], step: ahead.AheadStep,
+      calls_several: bool = False):
+    """Creates it.
+
+    Args:
+      callback: The callback.
+      attribute: The attribute of the model that has the function.
+      plain: The model's own function.
+      step: The staged step.
+      calls_several: Whether it takes the number of steps that it makes.
+    """
     self.callback = callback
     self._attribute = attribute
     self.plain = plain
     self._step = step
+    self._staged = self._call_several if calls_several else keras_model.with_traced_part(plain, step)
     self._history = getattr(callback.model, "history", None)
     self._is_over = False
 
@@ -40,12 +57,21 @@ class ModelStep:
       if caller.f_code.co_name == "fit" and "step" in caller.f_locals:
         self.callback.note_batch(caller.f_locals["step"])
     try:
-      return self._step(iterator)
+      return self._staged(iterator)
     except (errors.OutOfRangeError, StopIteration):
       raise
     except BaseException:
       self.restore()
       raise
+
+  def _call_several(self, iterator: Any) -> Any:
+    count = known_length.take(iterator, self.callback.model.steps_per_execution)
+    if count is None:
+      self._step.note_unstaged(_UNKNOWN_LENGTH)
+      return self.plain(iterator)
+    if count == 0:
+      raise StopIteration
+    return self._step(iterator, constant_op.constant(count))
 
   def restore(self) -> None:
     """Gives the model its own function back, or keeps this and reads nothing ahead, so that seeded draws go on."""

@@ -25,7 +25,7 @@ from tensorflow_staging.python.automatic import notices
 from tensorflow_staging.python.session import all_sessions
 from tensorflow_staging.python.session import callable_operations
 from tensorflow_staging.python.session import early_runs
-from tensorflow_staging.python.stats import ended_stages
+from tensorflow_staging.python.stats import ended_sessions
 
 # Those that are open, with what manages them.
 _managed: "weakref.WeakKeyDictionary[session_lib.BaseSession, _Management]" = weakref.WeakKeyDictionary()
@@ -89,7 +89,7 @@ class _Management:
     if next(self._collections) > 0:
       return
     all_sessions.end(session)
-    notices.note_ended(ended_stages.of_ended(session))
+    notices.note_ended(ended_sessions.of_ended(session))
 
   def _close(self) -> None:
     session = self._session()

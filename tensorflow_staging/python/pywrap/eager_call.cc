@@ -3,6 +3,7 @@
 #include "tensorflow_staging/python/pywrap/eager_call.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <memory>
 
@@ -18,16 +19,25 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// EagerTensor_Handle of TensorFlow's Python module, which has no import library:
-// the module is loaded whenever there is an eager tensor.
+// EagerTensor_Handle of TensorFlow's Python modules, which have no import library.
+// The one that has it is loaded whenever there is an eager tensor; its name differs
+// between versions, and only its path finds it.
 using HandleOfTensor = TFE_TensorHandle* (*)(const PyObject*);
 
+int FindIn(dl_phdr_info* loaded, size_t size, void* found) {
+  void* const library = dlopen(loaded->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
+  if (library == nullptr) return 0;
+  void* const function = dlsym(library, "_Z18EagerTensor_HandlePK7_object");
+  dlclose(library);
+  if (function == nullptr) return 0;
+  *static_cast<void**>(found) = function;
+  return 1;
+}
+
 HandleOfTensor FindHandleOfTensor() {
-  void* const module =
-      dlopen("_pywrap_tensorflow_internal.so", RTLD_NOLOAD | RTLD_LAZY);
-  if (module == nullptr) return nullptr;
-  return reinterpret_cast<HandleOfTensor>(
-      dlsym(module, "_Z18EagerTensor_HandlePK7_object"));
+  void* found = nullptr;
+  dl_iterate_phdr(FindIn, &found);
+  return reinterpret_cast<HandleOfTensor>(found);
 }
 
 struct DeleteStatus {

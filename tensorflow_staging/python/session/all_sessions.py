@@ -17,6 +17,7 @@ from tensorflow_staging.python.session import coordinator_stop
 from tensorflow_staging.python.session import interrupts
 from tensorflow_staging.python.session import session_stages
 from tensorflow_staging.python.session import started_runners
+from tensorflow_staging.python.stats import stage_counts
 
 # Does not keep a session alive: the runners leave it by themselves when it closes. There is no lock, which a signal
 # handler might find the main thread holding: a look-up, `setdefault` and `keyrefs` are indivisible.
@@ -56,7 +57,7 @@ def start(
     _stop_with(coord, runners)
 
 
-def stats(session: session_lib.BaseSession) -> list[started_runners.StageCounts]:
+def stats(session: session_lib.BaseSession) -> list[stage_counts.StageCounts]:
   """Returns what has been counted of each stage of a session.
 
   Args:
@@ -70,7 +71,7 @@ def stats(session: session_lib.BaseSession) -> list[started_runners.StageCounts]
   return runners.stats() if runners is not None else []
 
 
-def ended(session: session_lib.BaseSession) -> Optional[list[started_runners.StageCounts]]:
+def ended(session: session_lib.BaseSession) -> Optional[list[stage_counts.StageCounts]]:
   """Returns what had been counted of the stages that ran last in a session, when they stopped.
 
   Args:

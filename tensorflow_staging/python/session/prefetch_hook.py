@@ -13,7 +13,7 @@ from tensorflow_staging.python import uncalled
 from tensorflow_staging.python.session import all_sessions
 from tensorflow_staging.python.session import early_runs
 from tensorflow_staging.python.session import step_hooks
-from tensorflow_staging.python.stats import ended_stages
+from tensorflow_staging.python.stats import ended_sessions
 
 
 class PrefetchRunnerHook(step_hooks.IdleHook):
@@ -71,7 +71,7 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
       session: The session, or None if it no longer exists.
     """
     if session is not None and all_sessions.end(session):
-      ended_stages.log(session)
+      ended_sessions.log(session)
 
   @contextlib.contextmanager
   def running(
@@ -106,7 +106,7 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
       yield session
     finally:
       if all_sessions.leave_block(session):
-        ended_stages.log(session)
+        ended_sessions.log(session)
 
 
 @tf_export("make_prefetch_hook")

@@ -9,6 +9,7 @@ from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import errors
 
 from tensorflow_staging.python.session import started_runners
+from tensorflow_staging.python.stats import stage_counts
 
 
 class SessionStages:
@@ -33,7 +34,7 @@ class SessionStages:
     # How often the stages were asked to stop. A change cancels the starts that are in progress.
     self._stops = 0  # Guarded by _changed.
     # What had been counted of the stages that ran last, when they stopped; None if none has stopped.
-    self._ended: Optional[list[started_runners.StageCounts]] = None  # Changes are guarded by _changed.
+    self._ended: Optional[list[stage_counts.StageCounts]] = None  # Changes are guarded by _changed.
     # The blocks of the program that run the stages, nested or in several threads.
     self._blocks = 0  # Guarded by _changed.
 
@@ -78,7 +79,7 @@ class SessionStages:
     """Returns the runners of the latest start, unless they have stopped."""
     return self._latest
 
-  def ended(self) -> Optional[list[started_runners.StageCounts]]:
+  def ended(self) -> Optional[list[stage_counts.StageCounts]]:
     """Returns what had been counted of the stages that ran last, when they stopped; None if none has stopped."""
     return self._ended
 

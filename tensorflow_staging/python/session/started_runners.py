@@ -10,7 +10,6 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
-from typing import NamedTuple
 from typing import Optional
 
 from tensorflow.python.client import session as session_lib
@@ -23,6 +22,7 @@ from tensorflow_staging.python.session import busy_cores
 from tensorflow_staging.python.session import needed_runners
 from tensorflow_staging.python.session import stage_chains
 from tensorflow_staging.python.stages import feed_generator
+from tensorflow_staging.python.stats import stage_counts
 
 # How long to wait for runners that stop. A runner waits up to a second for those of the stages that take its records,
 # and up to 1.5 seconds for a run that cannot be cancelled; only a server that does not answer takes longer.
@@ -33,28 +33,10 @@ _CHAIN_PATIENCE_SECONDS = 1
 _READ_PATIENCE_SECONDS = 0.3
 
 
-class StageCounts(NamedTuple):
-  """What has been counted of one stage up to a moment.
-
-  Attributes:
-    runner: The counters of its runner, since the stage was started.
-    buffer: The statistics of its buffer, since that was created.
-    earlier: Those of the buffer when the stage was started; None if it was new.
-    cores_busy: Which part of the time since then the cores were busy, from 0 to 1; None if that is unknown.
-    own_busy: Which part of that time this process itself kept them busy.
-  """
-
-  runner: dict[str, Any]
-  buffer: dict[str, Any]
-  earlier: Optional[dict[str, Any]]
-  cores_busy: Optional[float]
-  own_busy: Optional[float]
-
-
 class _RunnerStop:
   """The stop of a runner, in a thread of its own; if the process can start no thread, in those that wait for it."""
 
-  def __init__(self, runner: _pywrap_staging.PrefetchRunner, read: Callable[[], Optional[StageCounts]]):
+  def __init__(self, runner: _pywrap_staging.PrefetchRunner, read: Callable[[], Optional[stage_counts.StageCounts]]):
     """Creates a stop that has not begun.
 
     Args:
@@ -64,7 +46,7 @@ class _RunnerStop:
     self._runner = runner
     self._read = read
     # What `read` has returned before the runner stopped.
-    self.counts: Optional[StageCounts] = None
+    self.counts: Optional[stage_counts.StageCounts] = None
     self._thread: Optional[threading.Thread] = None
     self._ended = threading.Event()
     self.stage = runner.stats()["name"]
@@ -148,7 +130,7 @@ class StartedRunners:
   def __len__(self) -> int:
     return len(self._runners)
 
-  def start(self, session: session_lib.BaseSession, earlier: Iterable[StageCounts] = ()) -> None:
+  def start(self, session: session_lib.BaseSession, earlier: Iterable[stage_counts.StageCounts] = ()) -> None:
     """Starts all runners, or none: if one cannot start, stops those that have started.
 
     Args:
@@ -206,7 +188,7 @@ class StartedRunners:
     """Returns whether the runners are not to stop, and any may still produce records. Never waits."""
     return not self._asked_to_stop and any(runner.stats()["running"] for runner in self._runners)
 
-  def stats(self) -> list[StageCounts]:
+  def stats(self) -> list[stage_counts.StageCounts]:
     """Returns what has been counted of each stage that runs.
 
     Waits for the session's server.
@@ -223,7 +205,7 @@ class StartedRunners:
         stats.append(self._counts_of(runner))
     return stats
 
-  def last_stats(self) -> list[StageCounts]:
+  def last_stats(self) -> list[stage_counts.StageCounts]:
     """Returns what had been counted of each stage when the runners stopped, if the session could say."""
     return [stop.counts for stops in self._stopping[:1] for stop in stops if stop.counts is not None]
 
@@ -236,10 +218,10 @@ class StartedRunners:
     for stop in self._begin_to_stop():
       stop.wait()
 
-  def _counts_of(self, runner: _pywrap_staging.PrefetchRunner) -> StageCounts:
+  def _counts_of(self, runner: _pywrap_staging.PrefetchRunner) -> stage_counts.StageCounts:
     counted = runner.stats()
     cores = busy_cores.now()
-    return StageCounts(
+    return stage_counts.StageCounts(
         counted, runner.buffer_stats(), self._earlier.get(counted["name"]),
         busy_cores.busy(self._began, cores), busy_cores.own(self._began, cores))
 

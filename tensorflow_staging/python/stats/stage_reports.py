@@ -15,6 +15,7 @@ from tensorflow.python.training import training_util
 
 from tensorflow_staging.python.session import busy_cores
 from tensorflow_staging.python.stats import advice
+from tensorflow_staging.python.stats import ended_sessions
 from tensorflow_staging.python.stats import ended_stages
 from tensorflow_staging.python.stats import gain
 from tensorflow_staging.python.stats import period as period_lib
@@ -80,7 +81,7 @@ class StageReports:
     """Writes what the stages of the session have done in all, once they have ended. They log it by themselves."""
     if self._writer is None:
       return
-    stages = ended_stages.of_ended(session)
+    stages = ended_sessions.of_ended(session)
     global_step = _global_step(session) if stages else None
     for stage in stages:
       report = StageReport(stage, period_lib.Period.of_life(stage), global_step)

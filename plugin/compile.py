@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles and links the plugin's library against an installed TensorFlow, and compiles again only what has changed."""
+
+import argparse
+import concurrent.futures
+import hashlib
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sysconfig
+
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
+_ROOM = "tensorflow_staging/plugin"
+# Included first, so before the file of the same name that Bazel generates for the fork.
+_IN_PLACE_OF_MESSAGES = f"{_ROOM}/in_place_of_messages"
+
+# The files from which everything else is found. Nothing includes the ones that register ops, kernels or passes.
+_ENTRIES = (
+    f"{_ROOM}/module.cc",
+    f"{_ROOM}/iterator_kernels.cc",
+    "tensorflow_staging/core/ahead/input_kind_op.cc",
+    "tensorflow_staging/core/ahead/step_buffer_kernels.cc",
+    "tensorflow_staging/core/ahead/step_buffer_ops.cc",
+    "tensorflow_staging/core/ahead/step_delivery_pass.cc",
+    "tensorflow_staging/core/kernels/end_reads_op.cc",
+    "tensorflow_staging/core/ops/end_reads_op.cc",
+)
+
+# The declarations of a header may be defined in files with other names.
+_DEFINED_IN = {
+    "tensorflow_staging/core/buffer/tensor_buffer.h": ("tensorflow_staging/core/buffer/tensor_buffer_runs.cc",),
+}
+
+_INCLUDE = re.compile(r'^#include "(tensorflow_staging/[^"]+)"$', re.MULTILINE)
+
+
+def sources() -> list[str]:
+  """Returns the C++ files of the plugin: the entries, and what defines what they and their headers declare."""
+  known, to_visit = set(), list(_ENTRIES)
+  while to_visit:
+    path = to_visit.pop()
+    if path in known or not (_ROOT / path).exists():
+      continue
+    known.add(path)
+    for header in _INCLUDE.findall((_ROOT / path).read_text()):
+      to_visit += [header, header.removesuffix(".h") + ".cc", *_DEFINED_IN.get(header, ())]
+  return sorted(path for path in known if path.endswith(".cc"))
+
+
+class Build:
+  """One build of the library: where its files are, and the commands that make them."""
+
+  def __init__(self, tensorflow: pathlib.Path, pybind11: pathlib.Path, folder: pathlib.Path, optimize: str):
+    """Sets up a build.
+
+    Args:
+      tensorflow: The folder of the package tensorflow.
+      pybind11: The folder with pybind11's headers.
+      folder: Where object files go.
+      optimize: The compiler's flag, such as -O2.
+    """
+    self._tensorflow = tensorflow
+    self._folder = folder
+    self._flags = [
+        "g++", "-std=c++17", optimize, "-DNDEBUG", "-fPIC", "-pthread", "-fvisibility=hidden",
+        # The flags of TensorFlow's wheels that change the layout of classes; tf.sysconfig.get_compile_flags() has them.
+        "-D_GLIBCXX_USE_CXX11_ABI=1", "-DEIGEN_MAX_ALIGN_BYTES=64",
+        # As in the fork. The official headers are system headers here, since they are not free of warnings.
+        "-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-missing-field-initializers",
+        # The older names of Abseil's Status are the ones that 2.14 has.
+        "-Wno-deprecated-declarations", "-Werror",
+        f"-I{_IN_PLACE_OF_MESSAGES}", "-I.", "-isystem", str(tensorflow / "include"), "-isystem", str(pybind11),
+        "-isystem", sysconfig.get_path("include"),
+    ]
+
+  def make(self, library: pathlib.Path, jobs: int) -> None:
+    """Makes the library, with so many compilers at the same time."""
+    self._folder.mkdir(parents=True, exist_ok=True)
+    flags = [*self._flags, "-include", str(self._precompiled())]
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+      objects = list(pool.map(lambda source: self._compile(source, flags), sources()))
+    libraries = [f"-l:lib{name}.so.2" for name in ("tensorflow_cc", "tensorflow_framework")]
+    _run_if_changed(library, [
+        "g++", "-shared", "-pthread", "-o", str(library), *map(str, objects), f"-L{self._tensorflow}", *libraries,
+        "-Wl,--gc-sections", "-Wl,-s", f"-Wl,-soname,{library.name}",
+    ], list(objects))
+    if missing := self._missing_symbols(library):
+      library.unlink()
+      raise SystemExit(f"TensorFlow does not export what {library.name} needs:\n" + "\n".join(missing))
+
+  def _missing_symbols(self, library: pathlib.Path) -> list[str]:
+    """Returns the symbols that nothing defines. Without this, only a program would find them, perhaps late."""
+    printed = subprocess.run(
+        ["ldd", "-r", str(library)], capture_output=True, text=True, check=False,
+        env={**os.environ, "LD_LIBRARY_PATH": str(self._tensorflow)})
+    names = re.findall(r"undefined symbol: (\S+)", printed.stdout + printed.stderr)
+    # Python's own come from the interpreter.
+    return [name for name in names if not name.startswith(("Py", "_Py"))]
+
+  def _precompiled(self) -> pathlib.Path:
+    """Returns a header of which a compiled form lies beside it: what most files include of TensorFlow."""
+    listed = re.findall(r'^        "(.*\.h)",$', (_ROOT / "tensorflow_staging/precompiled/BUILD").read_text(), re.M)
+    header = self._folder / "tensorflow_headers.h"
+    text = "".join(f"#include <{name}>\n" for name in listed)
+    if not header.exists() or header.read_text() != text:
+      header.write_text(text)
+    compiled = header.with_suffix(".h.gch")
+    _run_if_changed(compiled, [*self._flags, "-x", "c++-header", str(header), "-o", str(compiled)], [header])
+    return header
+
+  def _compile(self, source: str, flags: list[str]) -> pathlib.Path:
+    made = self._folder / (source.removesuffix(".cc").replace("/", "_") + ".o")
+    dependencies = made.with_suffix(".d")
+    inputs = [_ROOT / source, self._folder / "tensorflow_headers.h.gch"]
+    if dependencies.exists():
+      listed = shlex.split(dependencies.read_text().replace("\\\n", " ").partition(":")[2])
+      inputs += [_ROOT / name for name in listed]
+    _run_if_changed(made, [*flags, "-MMD", "-MF", str(dependencies), "-c", source, "-o", str(made)], inputs)
+    return made
+
+
+def _run_if_changed(made: pathlib.Path, command: list[str], inputs: list[pathlib.Path]) -> None:
+  """Runs a command unless what it makes is newer than its inputs, and was made by the same command."""
+  digest = made.with_name(made.name + ".command")
+  text = hashlib.sha256("\0".join(command).encode()).hexdigest()
+  if made.exists() and digest.exists() and digest.read_text() == text:
+    made_at = made.stat().st_mtime_ns
+    if all(path.exists() and path.stat().st_mtime_ns <= made_at for path in inputs):
+      return
+  done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
+  if done.returncode != 0:
+    raise SystemExit(f"{shlex.join(command)}\n{done.stdout}{done.stderr}")
+  digest.write_text(text)
+
+
+def main() -> None:
+  parser = argparse.ArgumentParser(description=__doc__)
+  parser.add_argument("--tensorflow", type=pathlib.Path, required=True, help="the folder of the package tensorflow")
+  parser.add_argument("--pybind11", type=pathlib.Path, required=True, help="the folder with pybind11's headers")
+  parser.add_argument("--folder", type=pathlib.Path, required=True, help="where object files go")
+  parser.add_argument("--optimize", default="-O2")
+  parser.add_argument("--jobs", type=int, default=2)
+  parser.add_argument("library", type=pathlib.Path, help="what to make")
+  args = parser.parse_args()
+  Build(args.tensorflow.resolve(), args.pybind11.resolve(), args.folder.resolve(), args.optimize).make(
+      args.library.resolve(), args.jobs)
+
+
+if __name__ == "__main__":
+  main()

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stages for an official TensorFlow: the part of a training step that needs no variable runs ahead of it.
+
+```python
+model.fit(data, callbacks=[tensorflow_staging.SmartStage()])  # Keras
+step = tensorflow_staging.ahead(step)                         # a tf.function with a tf.data.Iterator
+```
+"""
+
+# Our modules never see a half-loaded TensorFlow, whichever of the two a program imports first.
+import tensorflow as _tensorflow  # noqa: F401
+
+from tensorflow_staging import native_library as _native_library
+
+_native_library.load()
+
+# pylint: disable=g-import-not-at-top,wrong-import-position
+from tensorflow_staging.reports import explain  # noqa: E402
+from tensorflow_staging.reports import stats  # noqa: E402
+
+from tensorflow_staging.python.ahead.ahead import ahead  # noqa: E402
+from tensorflow_staging.python.ahead.keras_callback import SmartStage  # noqa: E402
+
+__all__ = ["SmartStage", "ahead", "explain", "stats"]

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tensorflow_staging.SmartStage` with Keras 3: losses and weights are those without it, and lookups are staged."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tensorflow_staging
+
+_COLORS = ["red", "green", "blue", "red"] * 32
+_TEXTS = ["the good film", "a bad film", "good good", "bad the bad"] * 32
+
+
+def _structured():
+  color = keras.Input((1,), name="color", dtype="string")
+  size = keras.Input((1,), name="size")
+  colors = keras.layers.StringLookup(vocabulary=["red", "green", "blue"], output_mode="one_hot")(color)
+  sizes = keras.layers.Discretization([1.5, 2.5, 3.5], output_mode="one_hot")(size)
+  hidden = keras.layers.Dense(8, "relu")(keras.layers.Concatenate()([colors, sizes]))
+  model = keras.Model([color, size], keras.layers.Dense(1)(hidden))
+  sizes = np.tile([[1.0], [2.0], [3.0], [4.0]], (32, 1)).astype("float32")
+  data = tf.data.Dataset.from_tensor_slices(({"color": np.array(_COLORS)[:, None], "size": sizes}, sizes * sizes))
+  return model, data.shuffle(100, seed=5).batch(8)
+
+
+def _text():
+  text = keras.Input((), dtype="string", name="text")
+  words = keras.layers.TextVectorization(vocabulary=["a", "bad", "good", "the", "film"], output_sequence_length=4)(text)
+  mean = keras.layers.GlobalAveragePooling1D()(keras.layers.Embedding(8, 4)(words))
+  model = keras.Model(text, keras.layers.Dense(1, "sigmoid")(keras.layers.Dropout(0.3)(mean)))
+  labels = np.tile([[1.0], [0.0], [1.0], [0.0]], (32, 1)).astype("float32")
+  return model, tf.data.Dataset.from_tensor_slices((_TEXTS, labels)).shuffle(100, seed=5).batch(8)
+
+
+def _fit(make, callbacks, epochs: int = 3, steps_per_epoch=None, **options):
+  # Another dataset: those that share a shuffle share its random state, too, and what is read ahead draws from it.
+  keras.utils.set_random_seed(7)
+  validation = make()[1].take(3)
+  keras.utils.set_random_seed(7)
+  model, data = make()
+  model.compile(keras.optimizers.Adam(0.05), "mse", metrics=["mae"], **options)
+  history = model.fit(
+      data, epochs=epochs, verbose=0, callbacks=callbacks, steps_per_epoch=steps_per_epoch,
+      validation_data=validation).history
+  return model, history
+
+
+def _assert_same(one, other) -> None:
+  (model, history), (other_model, other_history) = one, other
+  assert history == other_history
+  for weights, others in zip(model.get_weights(), other_model.get_weights(), strict=True):
+    np.testing.assert_array_equal(weights, others)
+
+
+@pytest.mark.parametrize("make, node", [(_structured, "LookupTableFindV2"), (_text, "StringSplitV2")])
+def test_losses_and_weights_are_those_without_the_callback(make, node):
+  callback = tensorflow_staging.SmartStage()
+  staged = _fit(make, [callback])
+  _assert_same(staged, _fit(make, []))
+  by_name = {stage.name: stage for stage in tensorflow_staging.stats(callback)}
+  assert by_name["train"].taken == 3 * 16
+  assert by_name["evaluate"].taken == 3 * 3
+  for step in tensorflow_staging.explain(callback).steps:
+    assert any(name.endswith(node) for name in step.nodes)
+
+
+def test_the_model_has_its_own_functions_again():
+  model, _ = _fit(_structured, [tensorflow_staging.SmartStage()], epochs=1)
+  for function in (model.train_function, model.test_function):
+    assert function is None or type(function).__name__ == "function"
+
+
+def test_evaluate_alone_is_staged():
+  model, data = _structured()
+  model.compile("sgd", "mse")
+  data = data.take(5).cache()  # Shuffled once.
+  expected = model.evaluate(data, verbose=0)
+  callback = tensorflow_staging.SmartStage()
+  assert model.evaluate(data, verbose=0, callbacks=[callback]) == expected
+  stage, = tensorflow_staging.stats(callback)
+  assert stage.taken == 5
+
+
+@pytest.mark.parametrize("several", [4, 5])
+@pytest.mark.parametrize("change", [lambda data: data, lambda data: data.repeat()], ids=["finite", "endless"])
+def test_several_steps_in_a_call(several, change):
+  make = lambda: (lambda model, data: (model, change(data)))(*_structured())
+  options = {"steps_per_execution": several, "steps_per_epoch": None}
+  if change(tf.data.Dataset.range(1)).cardinality() < 0:
+    options["steps_per_epoch"] = 11  # No multiple: Keras makes the steps of the last call all the same.
+  callback = tensorflow_staging.SmartStage()
+  _assert_same(_fit(make, [callback], **options), _fit(make, [], **options))
+  by_name = {stage.name: stage for stage in tensorflow_staging.stats(callback)}
+  assert by_name["train"].taken >= 3 * 11
+
+
+def test_several_steps_in_a_call_with_data_of_an_unknown_length():
+  make = lambda: (lambda model, data: (model, data.filter(lambda *_: True)))(*_structured())
+  callback = tensorflow_staging.SmartStage()
+  _assert_same(_fit(make, [callback], steps_per_execution=4), _fit(make, [], steps_per_execution=4))
+  assert "does not know how many elements" in str(tensorflow_staging.stats(callback))
+
+
+def _text_in_map():
+  """Returns the model of `_text` without its lookup layer, which is in the dataset."""
+  words = keras.layers.TextVectorization(vocabulary=["a", "bad", "good", "the", "film"], output_sequence_length=4)
+  text = keras.Input((4,), dtype="int64", name="text")
+  mean = keras.layers.GlobalAveragePooling1D()(keras.layers.Embedding(8, 4)(text))
+  model = keras.Model(text, keras.layers.Dense(1, "sigmoid")(keras.layers.Dropout(0.3)(mean)))
+  labels = np.tile([[1.0], [0.0], [1.0], [0.0]], (32, 1)).astype("float32")
+  data = tf.data.Dataset.from_tensor_slices((_TEXTS, labels)).shuffle(100, seed=5).batch(8)
+  return model, data.map(lambda text, label: (words(text), label))
+
+
+def test_xla_compiles_the_rest_of_a_model_with_a_text_layer():
+  callback = tensorflow_staging.SmartStage()
+  with pytest.warns(UserWarning, match="Model doesn't support `jit_compile=True`"):
+    staged = _fit(_text, [callback], jit_compile=True)
+  _assert_same(staged, _fit(_text_in_map, [], jit_compile=True))
+  for step in tensorflow_staging.explain(callback).steps:
+    assert "is compiled by XLA" in str(step)
+  # Without the callback, XLA cannot compile it.
+  assert not staged[0].jit_compile
+  staged[0].evaluate(_text()[1].take(1), verbose=0)

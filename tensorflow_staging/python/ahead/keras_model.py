@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the callback `tf.staging.SmartStage` has to know of a model, which differs between Keras 2 and Keras 3."""
+
+import types
+from collections.abc import Callable
+from typing import Any
+from typing import Optional
+
+from tensorflow.python.eager import def_function
+from tensorflow.python.framework import config
+from tensorflow.python.framework import constant_op
+from tensorflow.python.ops import while_loop
+
+# The train and test function of Keras 3 is a Python function that calls this `tf.function` of its closure, which reads
+# the iterator and calls that one.
+_TRACED = "multi_step_on_iterator"
+_ONE_STEP = "one_step_on_data"
+
+
+def traced_part(function: Callable[..., Any]) -> Callable[..., Any]:
+  """Returns the part of a model's train or test function that reads the iterator: in Keras 2, all of it."""
+  index = _index_of(_TRACED, function)
+  return function if index is None else function.__closure__[index].cell_contents
+
+
+def with_traced_part(function: Callable[..., Any], step: Callable[..., Any]) -> Callable[..., Any]:
+  """Returns a model's train or test function with another one in the place of its traced part."""
+  index = _index_of(_TRACED, function)
+  if index is None:
+    return step
+  cells = list(function.__closure__)
+  cells[index] = types.CellType(step)
+  return types.FunctionType(
+      function.__code__, function.__globals__, function.__name__, function.__defaults__, tuple(cells))
+
+
+def _index_of(variable: str, function: Callable[..., Any]) -> Optional[int]:
+  names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+  return names.index(variable) if variable in names else None
+
+
+def calls_several_steps(model: Any, function: Callable[..., Any]) -> bool:
+  """Returns whether a call of a function of Keras 3 is several steps, as with `steps_per_execution`."""
+  return _index_of(_TRACED, function) is not None and model.steps_per_execution > 1
+
+
+def several_steps(function: Callable[..., Any]) -> Callable[..., Any]:
+  """Returns a `tf.function` of an iterator and a count that makes so many steps of a function of Keras 3.
+
+  Keras's own one asks the iterator before each step whether it has an element. Where the count is known, that is not
+  needed, and the elements can be read ahead. The result is that of the last step, as of Keras's function.
+  """
+  one_step = function.__closure__[_index_of(_ONE_STEP, function)].cell_contents
+
+  def several_steps_on_iterator(iterator: Any, count: Any) -> Any:
+
+    def next_step(done: Any, _: Any) -> tuple[Any, Any]:
+      return done + 1, one_step(iterator.get_next())
+
+    _, outputs = while_loop.while_loop(
+        lambda done, _: done < count, next_step, (constant_op.constant(1), one_step(iterator.get_next())))
+    return outputs
+
+  return def_function.function(several_steps_on_iterator, reduce_retracing=True, autograph=False)
+
+
+def reads_iterator(model: Any, attribute: str) -> bool:
+  """Returns whether a model's function takes an iterator. In Keras 3, `predict` reads its data in Python."""
+  return attribute != "predict_function" or takes_test_function_early(model)
+
+
+def compiled_by_xla(model: Any, attribute: str) -> Optional[Callable[..., Any]]:
+  """Returns a model's function as `compile(jit_compile=True)` has asked for it, or None if it is so already.
+
+  Keras 3 does not compile a model with a layer that XLA cannot compile, such as `StringLookup`. With a stage, such
+  layers run ahead, and XLA compiles the rest.
+
+  Args:
+    model: The model.
+    attribute: The attribute of the function.
+  """
+  make = {"train_function": "train_step", "test_function": "test_step"}.get(attribute)
+  asked = getattr(getattr(model, "_compile_config", None), "config", {}).get("jit_compile")
+  if make is None or asked is not True or not hasattr(model, "_make_function") or not _is_only_for_layers(model):
+    return None
+  # pylint: disable=protected-access
+  refused, model._jit_compile = model._jit_compile, True
+  try:
+    return model._make_function(getattr(model, make))
+  finally:
+    model._jit_compile = refused
+
+
+def _is_only_for_layers(model: Any) -> bool:
+  """Returns whether XLA is off only because of layers that it cannot compile."""
+  return not (
+      model.jit_compile or model.run_eagerly or config.is_op_determinism_enabled()
+      or all(layer.supports_jit for layer in model._flatten_layers()))  # pylint: disable=protected-access
+
+
+def takes_test_function_early(model: Any) -> bool:
+  """Returns whether `evaluate` takes the model's function before it tells that it begins, as in Keras 2."""
+  return hasattr(model, "compiled_loss")
+
+
+def can_evaluate(model: Any) -> bool:
+  """Returns whether a model of Keras 2 has been compiled."""
+  return model.compiled_loss is not None
+
+
+def validation_steps(model: Any) -> Optional[int]:
+  """Returns how many steps the validation of a `fit` has; None if that is not known."""
+  handler = getattr(model, "_eval_data_handler", None)
+  if handler is not None:
+    return handler.inferred_steps
+  iterator = getattr(model, "_eval_epoch_iterator", None)
+  return iterator.num_batches if iterator is not None else None

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many elements an iterator has left, as far as its dataset knows."""
+
+from typing import Any
+from typing import Optional
+
+from tensorflow.python.data.ops import dataset_ops
+
+from tensorflow_staging.python.ahead import one_device
+
+# The attribute of an iterator that has how many elements are left.
+_LEFT = "_staging_elements_left"
+
+
+def take(iterator: Any, most: int) -> Optional[int]:
+  """Counts the elements that the next steps read, which nothing else reads from the iterator.
+
+  Args:
+    iterator: The iterator.
+    most: How many steps want an element.
+
+  Returns:
+    How many of them get one; None if that is not known.
+  """
+  left = getattr(iterator, _LEFT, None)
+  if left is None:
+    datasets = one_device.datasets_of(iterator)
+    left = int(datasets[-1].cardinality()) if datasets else dataset_ops.UNKNOWN
+  if left == dataset_ops.INFINITE:
+    taken = most
+  elif left == dataset_ops.UNKNOWN:
+    taken = None
+  else:
+    taken = min(most, left)
+    left -= taken
+  setattr(iterator, _LEFT, left)
+  return taken
