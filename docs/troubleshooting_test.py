@@ -65,16 +65,15 @@ def test_a_wheel_for_another_python(tmp_path):
   assert f'"{quoted}"' in _SYMPTOMS
 
 
-@pytest.mark.parametrize("call,error,quoted", [
-    (lambda: tf.keras.layers.StringLookup(), AttributeError, "has no attribute 'StringLookup'"),
-    (lambda: tf.random.set_seed(1), AttributeError, "has no attribute 'set_seed'"),
-    (lambda: tf.constant(1).numpy(), AttributeError, "has no attribute 'numpy'"),
-    (lambda: iter(tf.data.Dataset.range(2)), RuntimeError,
-     "`tf.data.Dataset` only supports Python-style iteration in eager mode or within tf.function"),
-    (lambda: tf.staging.SmartStage(), RuntimeError, "is for Keras in TensorFlow 2, and eager execution is off"),
+@pytest.mark.parametrize("call,error", [
+    (lambda: tf.keras.layers.StringLookup(), AttributeError),
+    (lambda: tf.random.set_seed(1), AttributeError),
+    (lambda: tf.constant(1).numpy(), AttributeError),
+    (lambda: iter(tf.data.Dataset.range(2)), RuntimeError),
+    (lambda: tf.staging.SmartStage(), RuntimeError),
 ])
-def test_a_program_of_version_2_with_the_api_of_version_1(call, error, quoted):
-  with _raises(error, quoted):
+def test_a_program_of_version_2_with_the_api_of_version_1(call, error):
+  with _raises(error, "This program runs with TensorFlow 1's API"):
     call()
 
 

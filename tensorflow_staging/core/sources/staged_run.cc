@@ -109,12 +109,16 @@ void StagedRun::AwaitReads(std::chrono::steady_clock::time_point deadline) {
 }
 
 void StagedRun::EndReads() {
-  if (order_ != nullptr) order_->EndReads(producer_.number);
+  // Puts that waited for this may end their runs.
+  if (const std::shared_ptr<RunOrder> order = order_) {
+    order->EndReads(producer_.number);
+  }
 }
 
 void StagedRun::PutInTurn(RunOrder::PutRecord put) {
-  if (order_ != nullptr) {
-    order_->Put(producer_.number, std::move(put));
+  // The put may end the run, and destroy this object.
+  if (const std::shared_ptr<RunOrder> order = order_) {
+    order->Put(producer_.number, std::move(put));
   } else {
     std::move(put)();
   }

@@ -4,7 +4,7 @@
 import pytest
 
 from tensorflow_staging.python.ahead import iterator_counts
-from tensorflow_staging.python.stats import stage_stats
+from tensorflow_staging.python.stats import counted_stages
 
 _WAITS = {"calls": 20, "waits": 0, "total_micros": 0, "p50_micros": 0, "p99_micros": 0}
 
@@ -30,6 +30,6 @@ def test_the_mean_is_by_time():
 
 @pytest.mark.parametrize("busy, expected", [(0.5, "hid about 5.0 of 15.0 ms a step; "), (0.97, "hid at most 5.0 of ")])
 def test_on_busy_cores_a_step_of_tensorflow_2_has_only_a_bound(busy, expected):
-  counted = stage_stats._counts_of_iterators(_counts(1, busy, busy), is_alive=True)
-  stage, = stage_stats.stages_of([counted])
+  counted = counted_stages._counts_of_iterators(_counts(1, busy, busy), is_alive=True)
+  stage, = counted_stages.stages_of([counted])
   assert stage.cores_busy == busy and stage.gain.startswith(expected)
