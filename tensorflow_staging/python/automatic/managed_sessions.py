@@ -10,12 +10,9 @@ import itertools
 import os
 import threading
 import weakref
-from collections.abc import Callable
-from collections.abc import Iterable
 from typing import Any
 from typing import Optional
 
-from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
@@ -23,8 +20,8 @@ from tensorflow.python.framework import ops
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.automatic import notices
 from tensorflow_staging.python.session import all_sessions
-from tensorflow_staging.python.session import callable_operations
 from tensorflow_staging.python.session import early_runs
+from tensorflow_staging.python.session import watched_runs
 from tensorflow_staging.python.stats import ended_sessions
 
 # Those that are open, with what manages them.
@@ -77,9 +74,7 @@ class _Management:
     if not runs_stages:
       return
     all_sessions.note_managed(session)
-    session._do_run = self._do_run
-    session.make_callable = self._make_callable
-    session._make_callable_from_options = self._make_callable_from_options
+    watched_runs.watch(session, self._start_if_needed)
 
   def collect(self) -> None:
     """Ends the stages, and notes what they have gained for the end of the program."""
@@ -99,41 +94,8 @@ class _Management:
       self.collect()
     type(session).close(session)
 
-  def _do_run(
-      self, handle: Any, targets: list[ops.Operation], fetches: list[ops.Tensor], feeds: dict[ops.Tensor, Any],
-      *options: Any) -> Any:
-    session = self._session()
-    self._start_if_needed(session, [*targets, *(tensor.op for tensor in fetches)], feeds)
-    return type(session)._do_run(session, handle, targets, fetches, feeds, *options)
-
-  def _make_callable(
-      self, fetches: Any, feed_list: Optional[list[Any]] = None, accept_options: bool = False) -> Callable[..., Any]:
-    session = self._session()
-    call = type(session).make_callable(session, fetches, feed_list, accept_options)
-    if feed_list is not None:
-      return call  # It calls the session's method `run`.
-    operations = callable_operations.of_fetches(session, fetches)
-
-    def managed_call(*arguments: Any, **keywords: Any) -> Any:
-      self._start_if_needed(session, operations, {})
-      return call(*arguments, **keywords)
-
-    return managed_call
-
-  def _make_callable_from_options(self, options: config_pb2.CallableOptions) -> Callable[..., Any]:
-    session = self._session()
-    call = type(session)._make_callable_from_options(session, options)
-    operations, feeds = callable_operations.of_options(session, options)
-
-    def managed_call(*arguments: Any, **keywords: Any) -> Any:
-      self._start_if_needed(session, operations, feeds)
-      return call(*arguments, **keywords)
-
-    return managed_call
-
   def _start_if_needed(
-      self, session: session_lib.BaseSession, operations: Iterable[ops.Operation],
-      feeds: dict[ops.Tensor, Any]) -> None:
+      self, session: session_lib.BaseSession, operations: list[ops.Operation], feeds: dict[ops.Tensor, Any]) -> None:
     """Starts the stages before a run that needs a record, and anew if the graph has grown by a source since."""
     version = session.graph.version
     if self._version == version:

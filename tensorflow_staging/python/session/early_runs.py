@@ -14,13 +14,11 @@ Other runs do not start the stages: what they initialise or restore, a region ma
 
 import contextlib
 import threading
-import weakref
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session as session_lib
@@ -28,7 +26,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.training import session_run_hook
 
 from tensorflow_staging.python import vocabulary
-from tensorflow_staging.python.session import callable_operations
+from tensorflow_staging.python.session import watched_runs
 from tensorflow_staging.python.smart_stage import optimizer_options
 
 # What SmartStage may run ahead, and with it all that depends on it.
@@ -37,9 +35,6 @@ SOURCE_OPS = (
 
 # What starts the stages of a session that a thread creates now, if it creates one for a hook.
 _created_now = threading.local()
-
-# The methods of a session that all runs of Python's sessions pass.
-_WATCHED = ("_do_run", "make_callable", "_make_callable_from_options")
 
 _Start = Callable[[session_lib.BaseSession], None]
 
@@ -60,73 +55,25 @@ def of_new_session(hooks: Iterable[session_run_hook.SessionRunHook]) -> Iterator
 
 
 def watch(session: session_lib.BaseSession) -> None:
-  """Watches the runs of a new session if it is created inside of `of_new_session`, until `unwatch`."""
+  """Watches the runs of a new session if it is created inside of `of_new_session`."""
   start = getattr(_created_now, "start", None)
   if start is not None:
-    _Watch(session, start).begin()
+    watched_runs.watch(session, _EarlyStart(start))
 
 
 def is_watched(session: session_lib.BaseSession) -> bool:
   """Returns whether a hook will start the stages of a session, and the session's runs are watched until then."""
-  return isinstance(vars(session).get("_do_run"), _Watch)
+  return isinstance(watched_runs.watcher_of(session), _EarlyStart)
 
 
-def unwatch(session: session_lib.BaseSession) -> None:
-  """Ends the watch over the runs of a session, if there is one."""
-  for name in _WATCHED:
-    vars(session).pop(name, None)
+class _EarlyStart:
+  """Starts the stages before a run that needs a record."""
 
-
-class _Watch:
-  """Stands in place of the methods of a session that run ops."""
-
-  def __init__(self, session: session_lib.BaseSession, start: _Start):
-    # The session refers to this object, and should not live longer for it.
-    self._session = weakref.ref(session)
+  def __init__(self, start: _Start):
     self._start = start
 
-  def begin(self) -> None:
-    """Begins to watch."""
-    session = self._session()
-    session._do_run = self
-    session.make_callable = self._make_callable
-    session._make_callable_from_options = self._make_callable_from_options
-
   def __call__(
-      self, handle: Any, targets: list[ops.Operation], fetches: list[ops.Tensor], feeds: dict[ops.Tensor, Any],
-      *options: Any) -> Any:
-    session = self._session()
-    self._start_if_needed(session, [*targets, *(tensor.op for tensor in fetches)], feeds)
-    return type(session)._do_run(session, handle, targets, fetches, feeds, *options)
-
-  def _make_callable(
-      self, fetches: Any, feed_list: Optional[list[Any]] = None, accept_options: bool = False) -> Callable[..., Any]:
-    session = self._session()
-    call = type(session).make_callable(session, fetches, feed_list, accept_options)
-    if feed_list is not None:
-      return call  # It calls the session's method `run`.
-    return self._watched(session, call, callable_operations.of_fetches(session, fetches), {})
-
-  def _make_callable_from_options(self, options: config_pb2.CallableOptions) -> Callable[..., Any]:
-    session = self._session()
-    call = type(session)._make_callable_from_options(session, options)
-    return self._watched(session, call, *callable_operations.of_options(session, options))
-
-  def _watched(
-      self, session: session_lib.BaseSession, call: Callable[..., Any], operations: list[ops.Operation],
-      feeds: dict[ops.Tensor, Any]) -> Callable[..., Any]:
-
-    def watched_call(*arguments: Any, **keywords: Any) -> Any:
-      # Most callables outlive the watch.
-      if is_watched(session):
-        self._start_if_needed(session, operations, feeds)
-      return call(*arguments, **keywords)
-
-    return watched_call
-
-  def _start_if_needed(
-      self, session: session_lib.BaseSession, operations: Iterable[ops.Operation],
-      feeds: dict[ops.Tensor, Any]) -> None:
+      self, session: session_lib.BaseSession, operations: list[ops.Operation], feeds: dict[ops.Tensor, Any]) -> None:
     if needs_record(session, operations, feeds):
       self._start(session)
 

@@ -11,8 +11,8 @@ from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python import uncalled
 from tensorflow_staging.python.session import all_sessions
-from tensorflow_staging.python.session import early_runs
 from tensorflow_staging.python.session import step_hooks
+from tensorflow_staging.python.session import watched_runs
 from tensorflow_staging.python.stats import ended_sessions
 
 
@@ -43,7 +43,8 @@ class PrefetchRunnerHook(step_hooks.IdleHook):
       tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
     """
     all_sessions.start(session, coord)
-    early_runs.unwatch(session)
+    # The hook has them now, whoever was to start them.
+    watched_runs.unwatch(session)
 
   def start_early(self, session: session_lib.BaseSession) -> None:
     """Starts the stages for a run that needs a record while a monitored session is being created.
