@@ -27,6 +27,7 @@ def test_random_feeds_and_fetches_agree_with_the_graph_without_stages(part):
     except comparison.DifferenceError as difference:
       differences.append(str(difference))
   assert not differences, f"{len(differences)} differ:\n" + "\n".join(differences[:10])
+  assert counts["ambiguous"] < 0.05 * counts["graphs"]
   assert counts["fed"] > 0.6 * counts["runs"]
   # If all were refused, the comparison would show nothing.
   assert counts["runs"] * 0.05 < counts["refused"] < counts["runs"] * 0.5, counts

@@ -8,14 +8,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
+#include "tensorflow_staging/core/graph/facts/node_roles.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
 
-// Spreads fed tensors along the data edges, and from node to node of a branch
-// or of the body of a loop.
+// Spreads fed tensors along the data edges, from node to node of a branch or of
+// the body of a loop, and to what waits for a source with a fed handle.
 class Spread {
  public:
   Spread(const Graph& graph, const NameTable& marks, const RunRequest& run,
@@ -52,11 +54,15 @@ class Spread {
       }
     }
     while (!to_visit_.empty()) {
-      const auto [node, fed] = to_visit_.back();
+      const Item item = to_visit_.back();
       to_visit_.pop_back();
-      for (const Edge* edge : node->out_edges()) {
-        if (!edge->IsControlEdge() || construct_nodes_.IsChoice(*edge)) {
-          ReachAlong(*edge, fed);
+      // What only waits for a node does not depend on what is fed to it. But a
+      // source yields an element of the iterator whose handle is fed.
+      const bool yields = item.after_source || IsSourceOp(*item.node);
+      for (const Edge* edge : item.node->out_edges()) {
+        if (yields || !edge->IsControlEdge() ||
+            construct_nodes_.IsChoice(*edge)) {
+          ReachAlong(*edge, item.fed, yields);
         }
       }
     }
@@ -64,6 +70,13 @@ class Spread {
   }
 
  private:
+  struct Item {
+    const Node* node;
+    TensorId fed;
+    // Whether the node comes after a source that depends on what is fed.
+    bool after_source;
+  };
+
   // The name under which a run feeds `node`, if the node has another name.
   std::optional<std::string> OriginalName(const Node& node) const {
     const std::optional<std::string> original = marks_.OriginalOf(node);
@@ -83,7 +96,8 @@ class Spread {
     return nullptr;
   }
 
-  void ReachAlong(const Edge& edge, const TensorId& fed) {
+  void ReachAlong(const Edge& edge, const TensorId& fed,
+                  bool after_source = false) {
     const Node& node = *edge.dst();
     // What has the name of another node passes on that node's value, which does
     // not depend on the name of the Take.
@@ -95,12 +109,12 @@ class Spread {
     if (clone != nullptr && IsTakenInput(clone->mark, edge)) {
       return;
     }
-    Reach(node, fed);
+    Reach(node, fed, after_source);
   }
 
-  void Reach(const Node& node, const TensorId& fed) {
-    if (!reached_.emplace(&node, fed).second) return;
-    to_visit_.emplace_back(&node, fed);
+  void Reach(const Node& node, const TensorId& fed, bool after_source = false) {
+    if (!reached_.emplace(&node, after_source).second) return;
+    to_visit_.push_back({&node, fed, after_source});
     const std::optional<std::string> original = marks_.OriginalOf(node);
     if (!original) return;
     if (const MarkedClone* clone = marks_.FindClone(*original)) {
@@ -110,8 +124,8 @@ class Spread {
     // The next stages of a chain use the value through their passes.
     const auto passes = passes_.equal_range(*original);
     for (auto it = passes.first; it != passes.second; ++it) {
-      if (!reached_.emplace(it->second, fed).second) continue;
-      to_visit_.emplace_back(it->second, fed);
+      if (!reached_.emplace(it->second, after_source).second) continue;
+      to_visit_.push_back({it->second, fed, after_source});
       std::optional<CloneMark> mark;
       if (ReadCloneMark(*it->second, &mark).ok() && mark) {
         found_.stages.emplace(mark->stage, fed);
@@ -125,8 +139,9 @@ class Spread {
   ConstructNodes& construct_nodes_;
   // By the name of what they pass on.
   std::multimap<std::string, const Node*> passes_;
-  absl::flat_hash_map<const Node*, TensorId> reached_;
-  std::vector<std::pair<const Node*, TensorId>> to_visit_;
+  // With whether they wait for a source that was reached.
+  absl::flat_hash_set<std::pair<const Node*, bool>> reached_;
+  std::vector<Item> to_visit_;
   FedAhead found_;
 };
 

@@ -20,7 +20,7 @@ namespace staging {
 // fed values.
 struct FedAhead {
   // The original names of the nodes of regions whose values depend on a fed
-  // tensor, with that tensor.
+  // tensor, or that wait for an element of a fed handle, with that tensor.
   absl::flat_hash_map<std::string, TensorId> nodes;
   // The stages of these nodes.
   std::map<std::string, TensorId> stages;

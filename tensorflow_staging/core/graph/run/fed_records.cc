@@ -18,6 +18,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
+#include "tensorflow_staging/core/graph/facts/node_roles.h"
 
 namespace tensorflow {
 namespace staging {
@@ -27,6 +28,9 @@ bool IsPlaceholder(const Node& node) {
   return absl::StartsWith(node.type_string(), "Placeholder") &&
          node.num_inputs() == 0;
 }
+
+// In place of an output: what is made from the node only waits for it.
+constexpr int kAwaited = Graph::kControlSlot - 1;
 
 // The name of a tensor.
 using Name = std::pair<std::string, int>;
@@ -100,6 +104,7 @@ class Walk {
   Status VisitTensor(const Tensor& tensor) {
     const auto& [visited, output, sought] = tensor;
     const Node& node = *visited;
+    if (output == kAwaited) return VisitAwaited(node);
     const std::string name = NameOf(node);
     const std::optional<BufferKey> buffer =
         IsBufferTake(node) ? BufferOf(node) : std::nullopt;
@@ -141,8 +146,18 @@ class Walk {
         for (int i = Graph::kControlSlot; i < edge->src()->num_outputs(); ++i) {
           Add(edge->src(), i);
         }
+      } else {
+        Add(edge->src(), kAwaited);
       }
     }
+    return OkStatus();
+  }
+
+  // A value that only waits for `node` does not depend on what the run feeds to it.
+  // But a source has yielded an element, whichever iterator a fed handle names.
+  Status VisitAwaited(const Node& node) {
+    if (IsSourceOp(node)) return VisitInputs(node);
+    for (const Edge* edge : node.in_edges()) Add(edge->src(), kAwaited);
     return OkStatus();
   }
 

@@ -59,6 +59,18 @@ class GraphForRunTest : public ::testing::Test {
     }
   }
 
+  // A source whose iterator has the handle `fed`.
+  Node* AddSourceOfFedHandle() {
+    NodeBuilder handle("handle", "IteratorFromStringHandleV2");
+    Node* fed = graph_.Lone("fed", "Placeholder",
+                            {{"dtype", TestGraph::Attr(DT_STRING)}});
+    handle.Input(fed)
+        .Attr("output_types", DataTypeVector{DT_INT64})
+        .Attr("output_shapes",
+              std::vector<PartialTensorShape>{TensorShape({})});
+    return graph_.GetNext("next", graph_.Finalize(&handle));
+  }
+
   void Feed(const Strings& tensors) {
     for (const std::string& tensor : tensors) run_.add_feed(tensor);
   }
@@ -696,13 +708,7 @@ TEST_F(GraphForRunTest, ARunOfAManualStageNeedsAllItsSourcesOrItsRecord) {
 }
 
 TEST_F(GraphForRunTest, ASourceIsReadInTheStepIfTheRunFeedsItsHandle) {
-  NodeBuilder handle("handle", "IteratorFromStringHandleV2");
-  Node* fed = graph_.Lone("fed", "Placeholder",
-                          {{"dtype", TestGraph::Attr(DT_STRING)}});
-  handle.Input(fed)
-      .Attr("output_types", DataTypeVector{DT_INT64})
-      .Attr("output_shapes", std::vector<PartialTensorShape>{TensorShape({})});
-  Node* next = graph_.GetNext("next", graph_.Finalize(&handle));
+  Node* next = AddSourceOfFedHandle();
   graph_.Target("target", {graph_.Stage("prefetch", {graph_.Neg("a", next)})});
   graph_.Neg("evaluation", next);
   AlignAndRewrite();
@@ -715,6 +721,22 @@ TEST_F(GraphForRunTest, ASourceIsReadInTheStepIfTheRunFeedsItsHandle) {
   const Status status = Fetch({"evaluation:0", "target:0"});
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("'fed:0' is fed, but"));
+}
+
+TEST_F(GraphForRunTest, WhatWaitsForASourceWaitsForTheOneThatTheStepReads) {
+  Node* next = AddSourceOfFedHandle();
+  Node* a = graph_.Neg("a", next);
+  Node* group = graph_.Lone("group", "NoOp", {});
+  graph_.get()->AddControlEdge(a, group);
+  Node* b = graph_.Neg("b", a);
+  graph_.get()->AddControlEdge(group, b);
+  graph_.Target("target", {graph_.Stage("prefetch", {b})});
+  AlignAndRewrite();
+  Feed({"fed:0"});
+  ASSERT_EQ(Fetch({"b:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_EQ(Op("next"), "IteratorGetNext");
+  EXPECT_THAT(Inputs("b"), ElementsAre("a", "^group"));
 }
 
 // A run that feeds what a manual stage uses ahead of the step would mix the fed
@@ -731,6 +753,14 @@ class FedRecordsTest : public GraphForRunTest {
                       HasSubstr("Feed what tf.staged has returned")));
   }
 };
+
+TEST_F(FedRecordsTest, AHandleOfAnElementThatTheRecordOnlyWaitsFor) {
+  Node* a = graph_.Neg("a", graph_.Const("one", 1));
+  graph_.get()->AddControlEdge(AddSourceOfFedHandle(), a);
+  graph_.Target("target", {graph_.Stage("prefetch", {a})});
+  AlignAndRewrite();
+  ExpectError("fed:0");
+}
 
 TEST_F(FedRecordsTest, WhatAStageUsesCannotBeFedToItsStep) {
   Node* next = graph_.Source("next", 2);
