@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
 
@@ -37,7 +36,9 @@ class Spread {
     // Manual stages: clones read the Put's inputs, and their originals read the
     // Take.
     for (const auto& [name, clone] : marks_.clones) {
-      if (const TensorId* fed = FedTake(clone.mark)) Reach(*clone.node, *fed);
+      if (const TensorId* fed = FedTake(clone.mark)) {
+        Reach(*clone.node, *fed, /*only_waits=*/false);
+      }
     }
     for (const Node* node : graph_.op_nodes()) {
       const std::optional<std::string> original = OriginalName(*node);
@@ -48,7 +49,7 @@ class Spread {
         for (const Edge* edge : node->out_edges()) {
           if (edge->src_output() == output ||
               construct_nodes_.IsChoice(*edge)) {
-            ReachAlong(*edge, *fed);
+            ReachAlong(*edge, *fed, /*only_waits=*/false);
           }
         }
       }
@@ -56,14 +57,8 @@ class Spread {
     while (!to_visit_.empty()) {
       const Item item = to_visit_.back();
       to_visit_.pop_back();
-      // What only waits for a node does not depend on what is fed to it. But a
-      // source yields an element of the iterator whose handle is fed.
-      const bool yields = item.after_source || IsSourceOp(*item.node);
       for (const Edge* edge : item.node->out_edges()) {
-        if (yields || !edge->IsControlEdge() ||
-            construct_nodes_.IsChoice(*edge)) {
-          ReachAlong(*edge, item.fed, yields);
-        }
+        ReachAlong(*edge, item.fed, item.only_waits || OnlyWaits(*edge));
       }
     }
     return std::move(found_);
@@ -73,8 +68,8 @@ class Spread {
   struct Item {
     const Node* node;
     TensorId fed;
-    // Whether the node comes after a source that depends on what is fed.
-    bool after_source;
+    // Whether the node only waits for one that depends on what is fed.
+    bool only_waits;
   };
 
   // The name under which a run feeds `node`, if the node has another name.
@@ -96,8 +91,14 @@ class Spread {
     return nullptr;
   }
 
-  void ReachAlong(const Edge& edge, const TensorId& fed,
-                  bool after_source = false) {
+  // What only waits for a node does not depend on what is fed to it. But a source
+  // yields an element of the iterator whose handle is fed.
+  bool OnlyWaits(const Edge& edge) {
+    return edge.IsControlEdge() && !construct_nodes_.IsChoice(edge) &&
+           !IsSourceOp(*edge.src());
+  }
+
+  void ReachAlong(const Edge& edge, const TensorId& fed, bool only_waits) {
     const Node& node = *edge.dst();
     // What has the name of another node passes on that node's value, which does
     // not depend on the name of the Take.
@@ -109,28 +110,37 @@ class Spread {
     if (clone != nullptr && IsTakenInput(clone->mark, edge)) {
       return;
     }
-    Reach(node, fed, after_source);
+    Reach(node, fed, only_waits);
   }
 
-  void Reach(const Node& node, const TensorId& fed, bool after_source = false) {
-    if (!reached_.emplace(&node, after_source).second) return;
-    to_visit_.push_back({&node, fed, after_source});
+  void Reach(const Node& node, const TensorId& fed, bool only_waits) {
+    if (!Visit(node, fed, only_waits)) return;
     const std::optional<std::string> original = marks_.OriginalOf(node);
     if (!original) return;
-    if (const MarkedClone* clone = marks_.FindClone(*original)) {
-      found_.stages.emplace(clone->mark.stage, fed);
+    if (only_waits) {
+      found_.waiting.insert(*original);
+    } else {
+      if (const MarkedClone* clone = marks_.FindClone(*original)) {
+        found_.stages.emplace(clone->mark.stage, fed);
+      }
+      found_.nodes.emplace(*original, fed);
     }
-    found_.nodes.emplace(*original, fed);
     // The next stages of a chain use the value through their passes.
     const auto passes = passes_.equal_range(*original);
     for (auto it = passes.first; it != passes.second; ++it) {
-      if (!reached_.emplace(it->second, after_source).second) continue;
-      to_visit_.push_back({it->second, fed, after_source});
+      if (!Visit(*it->second, fed, only_waits) || only_waits) continue;
       std::optional<CloneMark> mark;
       if (ReadCloneMark(*it->second, &mark).ok() && mark) {
         found_.stages.emplace(mark->stage, fed);
       }
     }
+  }
+
+  // Returns whether the node had not been reached in this way.
+  bool Visit(const Node& node, const TensorId& fed, bool only_waits) {
+    if (!reached_.emplace(&node, only_waits).second) return false;
+    to_visit_.push_back({&node, fed, only_waits});
+    return true;
   }
 
   const Graph& graph_;
@@ -139,7 +149,7 @@ class Spread {
   ConstructNodes& construct_nodes_;
   // By the name of what they pass on.
   std::multimap<std::string, const Node*> passes_;
-  // With whether they wait for a source that was reached.
+  // With whether they only wait.
   absl::flat_hash_set<std::pair<const Node*, bool>> reached_;
   std::vector<Item> to_visit_;
   FedAhead found_;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/graph/tensor_id.h"
 #include "tensorflow_staging/core/graph/run/construct_nodes.h"
@@ -22,7 +23,9 @@ struct FedAhead {
   // The original names of the nodes of regions whose values depend on a fed
   // tensor, or that wait for an element of a fed handle, with that tensor.
   absl::flat_hash_map<std::string, TensorId> nodes;
-  // The stages of these nodes.
+  // The original names of the nodes that only wait for those, or for what does.
+  absl::flat_hash_set<std::string> waiting;
+  // The stages of the nodes whose values depend on a fed tensor.
   std::map<std::string, TensorId> stages;
 };
 

@@ -739,6 +739,37 @@ TEST_F(GraphForRunTest, WhatWaitsForASourceWaitsForTheOneThatTheStepReads) {
   EXPECT_THAT(Inputs("b"), ElementsAre("a", "^group"));
 }
 
+TEST_F(GraphForRunTest, WaitingForWhatIsFedTakesNoRecord) {
+  Node* next = graph_.Source("next");
+  Node* a = graph_.Neg("a", next);
+  Node* group = graph_.Lone("group", "NoOp", {});
+  graph_.get()->AddControlEdge(a, group);
+  Node* b = graph_.Neg("b", a);
+  graph_.get()->AddControlEdge(group, b);
+  // The step waits for it, too, so that it has a stand-in.
+  Node* evaluation = graph_.Neg("evaluation", graph_.Const("one", 1));
+  graph_.get()->AddControlEdge(group, evaluation);
+  graph_.Target("target", {graph_.Stage("prefetch", {b}), evaluation});
+  AlignAndRewrite();
+  Feed({"next:0"});
+  ASSERT_EQ(Fetch({"b:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_EQ(Op("prefetch/TensorBufferTake"), "(none)");
+  EXPECT_THAT(Inputs("group"), ElementsAre("^a"));
+}
+
+TEST_F(GraphForRunTest, AFedRecordIsNotTakenBesideASourceThatTheStepReads) {
+  Node* next = AddSourceOfFedHandle();
+  Node* take = graph_.Stage("prefetch", {graph_.Neg("a", next)});
+  graph_.Target("target", {graph_.Neg("b", take)});
+  graph_.Neg("evaluation", next);
+  AlignStagesOnly();
+  Feed({"fed:0", "prefetch/TensorBufferTake:0"});
+  ASSERT_EQ(Fetch({"evaluation:0", "b:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_EQ(Op("next"), "IteratorGetNext");
+}
+
 // A run that feeds what a manual stage uses ahead of the step would mix the fed
 // value with the record's.
 class FedRecordsTest : public GraphForRunTest {

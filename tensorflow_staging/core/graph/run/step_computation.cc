@@ -304,8 +304,16 @@ Status StepComputation::NeedTensor(const std::string& name, int output) {
   return Compute(name, output);
 }
 
+bool StepComputation::WaitsForFed(const std::string& name) {
+  const MarkedClone* clone = marks_.FindClone(name);
+  return clone != nullptr && fed_ahead_.waiting.contains(name) &&
+         roles_.IsRepeatable(*clone->node);
+}
+
 Status StepComputation::NeedControl(const std::string& name) {
-  if (fed_ahead_.nodes.contains(name)) return Compute(name, 0);
+  if (fed_ahead_.nodes.contains(name) || WaitsForFed(name)) {
+    return Compute(name, 0);
+  }
   if (const MarkedStandIn* stand_in = marks_.FindStandIn(name)) {
     NeedNode(*stand_in->node);
     return OkStatus();
@@ -373,7 +381,12 @@ std::set<std::string> StepComputation::StagesTakenDirectly() const {
   for (const std::string& name : run_.WantedNames()) add(find_(name));
   for (const Node* node : needed_) {
     if (IsStandIn(*node)) continue;
-    for (const Edge* edge : node->in_edges()) add(edge->src());
+    for (const Edge* edge : node->in_edges()) {
+      if (edge->IsControlEdge() ||
+          run_.FindFed(edge->src()->name(), edge->src_output()) == nullptr) {
+        add(edge->src());
+      }
+    }
   }
   return stages;
 }

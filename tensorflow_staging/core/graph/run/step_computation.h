@@ -79,6 +79,9 @@ class StepComputation {
   Status NeedInputsOfComputed(const std::string& name);
   void NeedNode(const Node& node);
   Status NeedTensor(const std::string& name, int output);
+  // Whether the step can wait for what the clone `name` waits for by itself, as a
+  // fed tensor takes the place of some of that.
+  bool WaitsForFed(const std::string& name);
   // Makes the run wait for what the clone `name` waited for.
   Status NeedControl(const std::string& name);
   Status Compute(const std::string& name, int output);
