@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What autotune.py measures: stages whose settings are given, in sessions that train."""
+"""What autotune.py and order.py measure: stages whose settings are given, in sessions that train."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ class Setting(NamedTuple):
 
   threads: int
   capacity: int
+  # Whether several threads keep the order of the records. The models of modelzoo/ always do.
+  deterministic: bool = True
 
   def __str__(self) -> str:
     return f"{self.threads}, {self.capacity}"
@@ -118,7 +120,9 @@ class _Staged:
   @contextlib.contextmanager
   def _open(self, setting: Setting) -> Iterator[Stage]:
     with tf.Graph().as_default():
-      step = self.train(tf.staged(self.record(), num_threads=setting.threads, capacity=setting.capacity))
+      staged = tf.staged(
+          self.record(), num_threads=setting.threads, capacity=setting.capacity, deterministic=setting.deterministic)
+      step = self.train(staged)
       with tf.compat.v1.Session(config=self.config) as session:
         session.run(tf.compat.v1.global_variables_initializer())
         with tf.make_prefetch_hook().running(session):
@@ -168,7 +172,7 @@ def _one_hidden_layer(batch: int) -> Case:
 
 def _staging(setting: Setting) -> Staging:
   """Returns what modelzoo/ calls a setting of SmartStage."""
-  threads, capacity = (0 if value == tf.data.AUTOTUNE else value for value in setting)
+  threads, capacity = (0 if value == tf.data.AUTOTUNE else value for value in setting[:2])
   return Staging(staging="smart", threads=threads, capacity=capacity)
 
 
