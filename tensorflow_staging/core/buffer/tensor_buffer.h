@@ -27,6 +27,7 @@
 #include "tensorflow_staging/core/buffer/run_gate.h"
 #include "tensorflow_staging/core/buffer/waiting_list.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
+#include "tensorflow_staging/core/sources/lock_levels.h"
 #include "tensorflow_staging/core/sources/stage.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 
@@ -331,7 +332,7 @@ class TensorBuffer : public Stage {
 
   const Options options_;
 
-  mutable mutex mu_;
+  mutable mutex mu_ TF_ACQUIRED_BEFORE(kBeforeRollBack);
   std::string place_of_records_ TF_GUARDED_BY(mu_);
 
   State state_ TF_GUARDED_BY(mu_) = State::kIdle;

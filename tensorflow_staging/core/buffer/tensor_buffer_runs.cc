@@ -140,13 +140,14 @@ void TensorBuffer::Drop(absl::FunctionRef<bool(const StoredRecord&)> is_dropped,
     }
   }
   records_ = std::move(kept);
-  puts_.RemoveIf([&](const WaitingPut& put) { return is_dropped(put.stored); },
-                 [&](WaitingPut put) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-                   ++counters_.put;
-                   ++counters_.discarded;
-                   due->Destroy(std::move(put.stored));
-                   due->Add(std::move(put.done), OkStatus());
-                 });
+  for (WaitingPut& put : puts_.RemoveIf([&](const WaitingPut& waiting) {
+         return is_dropped(waiting.stored);
+       })) {
+    ++counters_.put;
+    ++counters_.discarded;
+    due->Destroy(std::move(put.stored));
+    due->Add(std::move(put.done), OkStatus());
+  }
   if (records_.empty() && counters_.discarded > before) room_.OnDropped();
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow_staging/core/buffer/deadline_timer.h"
@@ -70,13 +71,15 @@ class WaitingList {
     if (it == waiters_.end()) return std::nullopt;
     return Remove(it);
   }
-  // Removes each waiter for which `predicate` is true, and gives it to `use`.
-  template <typename Predicate, typename Use>
-  void RemoveIf(Predicate predicate, Use use) {
+  // Removes and returns the waiters for which `predicate` is true.
+  template <typename Predicate>
+  std::vector<Waiter> RemoveIf(Predicate predicate) {
+    std::vector<Waiter> removed;
     for (auto it = waiters_.begin(); it != waiters_.end();) {
       const auto waiter = it++;
-      if (predicate(waiter->second)) use(Remove(waiter));
+      if (predicate(waiter->second)) removed.push_back(Remove(waiter));
     }
+    return removed;
   }
 
  private:

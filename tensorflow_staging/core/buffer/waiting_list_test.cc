@@ -35,8 +35,10 @@ TEST(WaitingListTest, SomeMayLeaveTogether) {
   WaitingList<Waiter> list;
   for (int i : {1, 2, 3, 4}) list.Add(i, {i});
   std::vector<int> left;
-  list.RemoveIf([](const Waiter& waiter) { return waiter.number % 2 == 0; },
-                [&](Waiter waiter) { left.push_back(waiter.number); });
+  for (const Waiter& waiter :
+       list.RemoveIf([](const Waiter& each) { return each.number % 2 == 0; })) {
+    left.push_back(waiter.number);
+  }
   EXPECT_EQ(left, (std::vector<int>{2, 4}));
   EXPECT_EQ(list.size(), 2);
 }

@@ -13,6 +13,7 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/thread_annotations.h"
+#include "tensorflow_staging/core/sources/lock_levels.h"
 
 namespace tensorflow {
 namespace staging {
@@ -39,8 +40,7 @@ using HeldEntries = absl::InlinedVector<HeldEntry, 1>;
 //     +------> stale   one of the entries went back (roll_back.h), or another
 //                      run holds them now
 //
-// Thread-safe. Lock order: that of a buffer, of roll-backs, of a source, of this
-// object.
+// Thread-safe.
 class ReadSet {
  public:
   // `stage` holds it. None if the program itself has read.
@@ -86,7 +86,7 @@ class ReadSet {
   bool MakeStale(std::vector<HeldEntry>* entries) TF_LOCKS_EXCLUDED(mu_);
 
   const core::WeakPtr<Stage> stage_;
-  mutable mutex mu_;
+  mutable mutex mu_ TF_ACQUIRED_AFTER(kBeforeReadSets);
   std::atomic<State> state_{State::kHeld};
   int64_t used_at_ TF_GUARDED_BY(mu_) = 0;
   HeldEntries entries_ TF_GUARDED_BY(mu_);

@@ -11,6 +11,7 @@
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/sources/ledger.h"
+#include "tensorflow_staging/core/sources/lock_levels.h"
 #include "tensorflow_staging/core/sources/read_set.h"
 #include "tensorflow_staging/core/sources/stage.h"
 
@@ -74,9 +75,8 @@ class RollBack {
   // Gives back `todo_`.
   void Finish() TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Lock order: an iterator's own lock or that of a buffer, this, that of a source,
-  // of a ReadSet.
-  static mutex mu_;
+  static mutex mu_ TF_ACQUIRED_AFTER(kBeforeRollBack)
+      TF_ACQUIRED_BEFORE(kBeforeSources);
   std::vector<HeldEntry> todo_;
   std::vector<std::shared_ptr<ReadSet>> stale_;
   // What may be the last references to outcomes. They are destroyed without locks.

@@ -17,6 +17,7 @@
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/framework/steady_condition.h"
 #include "tensorflow_staging/core/sources/ledger.h"
+#include "tensorflow_staging/core/sources/lock_levels.h"
 #include "tensorflow_staging/core/sources/read_set.h"
 #include "tensorflow_staging/core/sources/restored_position.h"
 
@@ -36,7 +37,7 @@ namespace staging {
 //   AwaitTurn ─▶ TakeBack ─┬──────────────────────────────▶ EndTurn
 //                          └▶ the iterator's GetNext ─▶ Enter ─┘
 //
-// Thread-safe. Lock order: the iterator's lock, RollBack's, this object's.
+// Thread-safe.
 class Source : public std::enable_shared_from_this<Source> {
  public:
   // The source of the iterator at an address.
@@ -155,7 +156,8 @@ class Source : public std::enable_shared_from_this<Source> {
   std::atomic<int64_t> read_{0};
   std::atomic<int64_t> staged_read_{0};
 
-  mutable mutex mu_;
+  mutable mutex mu_ TF_ACQUIRED_AFTER(kBeforeSources)
+      TF_ACQUIRED_BEFORE(kBeforeReadSets);
   Ledger ledger_ TF_GUARDED_BY(mu_);
   // Whether a step has used anything of the versions before.
   bool has_been_used_ TF_GUARDED_BY(mu_) = false;
