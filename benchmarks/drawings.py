@@ -133,7 +133,6 @@ _CHOICE = {
         ), "Then, for either:", (
             ("The stage is wide and delays the step?", "a stage thread pool"),
             ("Steps wait for rows of parameter servers?", "do_async_embedding"),
-            ("The step is on a GPU?", "stage_subgraph_on_cpu"),
         )),
     "docs/zh/which_stage.svg": ChoiceTexts(
         "需要哪种流水线？", (
@@ -156,7 +155,6 @@ _CHOICE = {
         ), "在此基础上：", (
             ("流水线线程多或算子大，拖慢了训练步？", "独立线程池"),
             ("训练步在等参数服务器上的 embedding？", "do_async_embedding"),
-            ("训练步在 GPU 上？", "stage_subgraph_on_cpu"),
         )),
 }
 

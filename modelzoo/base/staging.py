@@ -29,16 +29,14 @@ class Staging(Settings):
       0, "records whose embeddings are looked up ahead of the step, so that they may be a little old; 0 is none",
       least=0)
   gpu: bool = setting(False, "train on a GPU")
-  stage_on_cpu: bool = setting(False, "place what runs ahead on the CPU, and copy records to the GPU at once")
+  stage_on_cpu: bool = setting(True, "place what runs ahead on the CPU, and copy records to the GPU at once")
   streams: int = setting(1, "streams of the GPU; of several, the stage uses stream 1, and the step stream 0", least=1)
 
   def __post_init__(self):
     """Checks the values as `Settings` does, and that settings of a stage or a GPU have one."""
     super().__post_init__()
-    if self.staging == "none":
-      for name in ("pool", "stage_on_cpu"):
-        if getattr(self, name):
-          raise ValueError(f"{name} is {getattr(self, name)}, but staging is none; it must be staged or smart")
+    if self.staging == "none" and self.pool:
+      raise ValueError(f"pool is {self.pool}, but staging is none; it must be staged or smart")
     if self.streams > 1 and not self.gpu:
       raise ValueError(f"streams is {self.streams}, but must be 1 without gpu")
 

@@ -33,9 +33,11 @@ std::string OtherUse(const CallSite& root, const std::vector<StepInput>& inputs,
           absl::c_linear_search(flat.reads(), user)) {
         continue;
       }
-      return absl::StrCat("'", user.node->name(), "' (",
-                          user.node->type_string(),
-                          ") uses the iterator other than by next()");
+      const bool branches = user.node->IsIfNode() || user.node->IsCaseNode();
+      return absl::StrCat(
+          "'", user.node->name(), "' (", user.node->type_string(),
+          branches ? ") reads the iterator in a branch"
+                   : ") uses the iterator other than by next()");
     }
   }
   return "";

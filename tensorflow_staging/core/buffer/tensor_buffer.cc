@@ -562,7 +562,8 @@ void TensorBuffer::OnDeadline(uint64_t id) {
         << capacity << " records had no room for it within "
         << "timeout_millis, because consumers took records too slowly. "
         << "Dropped so far: " << timeouts
-        << ". A larger timeout_millis waits longer; 0 waits without a limit.";
+        << ". A larger timeout_millis waits longer; that of tf.staged may be 0, "
+        << "which sets no limit.";
   }
 }
 

@@ -45,6 +45,9 @@ inline constexpr char kTimeoutMillisAttr[] = "timeout_millis";
 // placement.
 inline constexpr char kCopiedInputsAttr[] = "_staging_copied_inputs";
 
+// On a Put whose stage delivers its records to where the step uses them.
+inline constexpr char kDeliversAttr[] = "_staging_delivers";
+
 // Whether several producers make the records of a Put, in order: then the graph of
 // their runs says when they read no more.
 inline constexpr char kIsOrderedAttr[] = "_staging_is_ordered";

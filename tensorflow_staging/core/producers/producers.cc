@@ -93,8 +93,7 @@ void Producers::Work(int index) {
 
 void Producers::OnRecord() {
   StageTuning* const tuning = options_.tuning.get();
-  // Only producers of this process can keep an order.
-  if (!options_.any_order && runs_->FindStage() == nullptr) return;
+  if (!options_.any_order && !CanKeepOrder()) return;
   const int before = tuning->threads();
   tuning->OnRecord(number_, options_.stage, team_.records(), runs_);
   const int threads = tuning->threads();
@@ -112,6 +111,11 @@ bool Producers::Stop() {
   }
   for (const auto& [source, order] : orders_) order->Release();
   return is_first;
+}
+
+bool Producers::keep_order() const {
+  return !options_.any_order && NumDifferent(options_.sources) == 1 &&
+         CanKeepOrder();
 }
 
 bool Producers::AwaitLeft(std::chrono::milliseconds patience) {

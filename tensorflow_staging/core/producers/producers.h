@@ -63,6 +63,8 @@ class Producers : public std::enable_shared_from_this<Producers> {
   void Join() TF_LOCKS_EXCLUDED(mu_);
 
   ProducerTeam::Counts GetCounts() const { return team_.GetCounts(); }
+  // Whether several of them keep the order of one; false until they have begun.
+  bool keep_order() const;
   const StageTuning& tuning() const { return *options_.tuning; }
 
  private:
@@ -70,6 +72,8 @@ class Producers : public std::enable_shared_from_this<Producers> {
   bool StartThreads(int count) TF_LOCKS_EXCLUDED(mu_);
   // The body of thread `index`.
   void Work(int index) TF_LOCKS_EXCLUDED(mu_);
+  // Only producers of this process can keep an order.
+  bool CanKeepOrder() const { return runs_->FindStage() != nullptr; }
   // In thread 0, after a record.
   void OnRecord() TF_LOCKS_EXCLUDED(mu_);
 

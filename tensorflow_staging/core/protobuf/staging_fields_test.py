@@ -36,10 +36,10 @@ def _declared(kind: str) -> dict[str, str]:
   return dict(re.findall(rf"^{kind} (\w+) {{\n(.*?)^}}$", VIEW, re.MULTILINE | re.DOTALL))
 
 
-def _in_view(body: str) -> set[tuple[bool, str, str, int]]:
-  """Returns each field of a message's body as (repeated, type name without package, name, number)."""
-  fields = re.findall(r"^ *(repeated )?([\w.]+|map<.*>)\s+(\w+) = (\d+);", body, re.MULTILINE)
-  return {(bool(r), type_.rpartition(".")[2], name, int(number)) for r, type_, name, number in fields}
+def _in_view(body: str) -> set[tuple[str, str, str, int]]:
+  """Returns each field of a message's body as (label, type name without package, name, number)."""
+  fields = re.findall(r"^ *(repeated |optional |)([\w.]+|map<.*>)\s+(\w+) = (\d+);", body, re.MULTILINE)
+  return {(label.strip(), type_.rpartition(".")[2], name, int(number)) for label, type_, name, number in fields}
 
 
 def _type_name(field) -> str:
@@ -59,12 +59,19 @@ def _type_name(field) -> str:
   return names[field.type]
 
 
-def _of_python(descriptor, first_number: int) -> set[tuple[bool, str, str, int]]:
+def _label(field) -> str:
+  """Returns what a .proto file writes before a field's type."""
+  if field.label == field.LABEL_REPEATED:
+    return "" if _type_name(field).startswith("map<") else "repeated"
+  # The compiler puts an optional field into a oneof of its own.
+  return "optional" if field.containing_oneof and len(field.containing_oneof.fields) == 1 else ""
+
+
+def _of_python(descriptor, first_number: int) -> set[tuple[str, str, str, int]]:
   """Returns the fields of a Python descriptor from `first_number` on, in the form of `_in_view`."""
   return {
-      (field.label == field.LABEL_REPEATED and not type_.startswith("map<"), type_, field.name, field.number)
+      (_label(field), _type_name(field), field.name, field.number)
       for field in descriptor.fields if field.number >= first_number
-      for type_ in [_type_name(field)]
   }
 
 

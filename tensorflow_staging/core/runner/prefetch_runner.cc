@@ -202,6 +202,7 @@ PrefetchRunner::Stats PrefetchRunner::GetStats() const {
   stats.name = options_.name();
   stats.tunes_threads = producers_->tuning().tunes_threads();
   stats.threads_settled = producers_->tuning().settled();
+  stats.orders_threads = producers_->keep_order();
   return stats;
 }
 

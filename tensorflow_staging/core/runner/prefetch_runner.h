@@ -53,6 +53,8 @@ class PrefetchRunner : public std::enable_shared_from_this<PrefetchRunner> {
     // Whether the runner chooses how many producers work, and has settled on it.
     bool tunes_threads = false;
     bool threads_settled = false;
+    // Whether several producers keep the order of one.
+    bool orders_threads = false;
   };
 
   // Creates a runner. Returns INVALID_ARGUMENT, with the name of the option, if

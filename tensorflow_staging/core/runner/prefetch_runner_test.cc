@@ -58,6 +58,7 @@ TEST(PrefetchRunnerTest, RecordsArriveInOrderBeforeTheEndOfTheData) {
   EXPECT_EQ(taken.stats.records, 100);
   EXPECT_EQ(taken.stats.ignored, 0);
   EXPECT_FALSE(taken.stats.running);
+  EXPECT_TRUE(taken.stats.orders_threads);
 }
 
 TEST(PrefetchRunnerTest, ReadsTheStatisticsOfItsBuffer) {
@@ -171,6 +172,7 @@ TEST(PrefetchRunnerTest, TheCauseWaitsForAnEarlierRecordOfItsSource) {
   step_has_ended.Notify();
   EXPECT_TRUE(errors::IsDataLoss(status)) << status;
   EXPECT_EQ(values, Range(1));
+  EXPECT_FALSE(runner->GetStats().orders_threads);
 }
 
 TEST(PrefetchRunnerTest, AClosedExceptionIsTheEndOfTheData) {

@@ -8,8 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
+#include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/device_set.h"
+#include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session_options.h"
@@ -70,8 +73,7 @@ Status StageLookups(const SmartStageSettings& settings,
     LogLookups(plan, stale, settings.async_embedding, *graph, history);
   }
   rewrite.buffer = lookups.buffer;
-  // A lookup runs where its variable is.
-  rewrite.on_cpu = false;
+  rewrite.with_variables = true;
   rewrite.beside_take = true;
   return RewriteStages(plan, rewrite, graph);
 }
@@ -98,6 +100,13 @@ KnownOfGraph Recall(const GraphOptimizationPassOptions& options,
   return known;
 }
 
+bool HasGpu(const DeviceSet* devices) {
+  return devices != nullptr &&
+         absl::c_any_of(devices->devices(), [](const Device* device) {
+           return device->device_type() == DEVICE_GPU;
+         });
+}
+
 // Runs on the whole graph whenever a session's graph is created or extended.
 Status StageGraph(const GraphOptimizationPassOptions& options, Graph* graph) {
   const ConfigProto& config = options.session_options->config;
@@ -115,6 +124,8 @@ Status StageGraph(const GraphOptimizationPassOptions& options, Graph* graph) {
   RewriteOptions rewrite;
   rewrite.buffer = settings.buffer;
   rewrite.on_cpu = settings.on_cpu;
+  if (!HasGpu(options.device_set))
+    rewrite.on_cpu = settings.on_cpu.value_or(false);
   rewrite.session = options.session_handle;
   rewrite.infer_shapes =
       !config.graph_options().rewrite_options().disable_meta_optimizer();
@@ -166,16 +177,12 @@ bool AreOnSameGpu(const DeviceSet* devices, const std::string& a,
 // devices of the step are known.
 Status DeliverRecords(const GraphOptimizationPassOptions& options,
                       Graph* graph) {
-  SmartStageSettings settings;
-  TF_RETURN_IF_ERROR(
-      ReadSmartStageSettings(options.session_options->config, &settings));
   TF_RETURN_IF_ERROR(HandOverRecords(
       [&options](const std::string& a, const std::string& b) {
         return AreOnSameGpu(options.device_set, a, b);
       },
       graph));
-  TF_RETURN_IF_ERROR(settings.on_cpu ? DeliverToConsumers(graph)
-                                     : KeepOnHost(graph));
+  TF_RETURN_IF_ERROR(PlaceRecords(graph));
   MoveControlOpsToCpu(graph);
   if (!HasStage(*graph)) return OkStatus();
   return AddNotes(NotesOnUnownedReads(*graph), graph);

@@ -186,7 +186,9 @@ Status ReadSmartStageSettings(const ConfigProto& config,
   OptimizerFields fields;
   TF_RETURN_IF_ERROR(DecodeOptimizerFields(
       config.graph_options().optimizer_options(), &fields));
-  settings->on_cpu = fields.stage_subgraph_on_cpu();
+  if (fields.has_stage_subgraph_on_cpu()) {
+    settings->on_cpu = fields.stage_subgraph_on_cpu();
+  }
   if (fields.do_smart_stage()) {
     TF_RETURN_IF_ERROR(
         ReadSmartStage(fields.smart_stage_options(), config, settings));

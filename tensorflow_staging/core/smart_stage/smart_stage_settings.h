@@ -4,6 +4,7 @@
 #define TENSORFLOW_STAGING_CORE_SMART_STAGE_SMART_STAGE_SETTINGS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "tensorflow/core/platform/status.h"
@@ -29,9 +30,9 @@ struct AsyncEmbeddingSettings {
 // that are not set.
 struct SmartStageSettings {
   bool enabled = false;
-  // Whether stages run on the CPU. Applies without `enabled` too, to manual
-  // stages.
-  bool on_cpu = false;
+  // Whether stages run on the CPU, if the program says so. Applies without
+  // `enabled` too, to manual stages.
+  std::optional<bool> on_cpu;
   // The preferred name of the stages; empty for the default.
   std::string name;
   BufferSettings buffer = {kAutotune};

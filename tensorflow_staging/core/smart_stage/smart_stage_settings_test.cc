@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/platform/errors.h"
@@ -95,6 +97,21 @@ TEST(SmartStageSettingsTest, DefaultsAreThoseOfTheDocumentation) {
   EXPECT_THAT(settings.runner.closed_exceptions(),
               ElementsAre(error::OUT_OF_RANGE));
   EXPECT_THAT(settings.runner.ignored_exceptions(), ElementsAre());
+}
+
+TEST(SmartStageSettingsTest, AProgramNeedNotSayWhetherStagesRunOnTheCpu) {
+  for (const std::optional<bool> said :
+       std::vector<std::optional<bool>>{std::nullopt, true, false}) {
+    OptimizerFields fields;
+    if (said.has_value()) fields.set_stage_subgraph_on_cpu(*said);
+    ConfigProto config;
+    ASSERT_TRUE(config.mutable_graph_options()
+                    ->mutable_optimizer_options()
+                    ->MergeFromString(fields.SerializeAsString()));
+    SmartStageSettings settings;
+    ASSERT_EQ(ReadSmartStageSettings(config, &settings), OkStatus());
+    EXPECT_EQ(settings.on_cpu, said);
+  }
 }
 
 TEST(SmartStageSettingsTest, FieldsThatAreSetReplaceDefaults) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -305,6 +306,79 @@ TEST_F(StageOnCpuSessionTest, TheStagedRunComputesOnTheCpuAndCopies) {
 
 TEST_F(StageOnCpuSessionTest, ARecordIsCopiedToTheGpuAtOnce) {
   ExpectOneCopyForEachRecord([this]() { StartStage(); });
+}
+
+// Returns options that say whether stages run on the CPU, or say nothing.
+SessionOptions OptionsThatSay(std::optional<bool> on_cpu = std::nullopt) {
+  OptimizerFields fields;
+  fields.set_do_smart_stage(true);
+  if (on_cpu.has_value()) fields.set_stage_subgraph_on_cpu(*on_cpu);
+  SessionOptions options;
+  CHECK(options.config.mutable_graph_options()
+            ->mutable_optimizer_options()
+            ->MergeFromString(fields.SerializeAsString()));
+  return options;
+}
+
+// Returns a graph for SmartStage whose region asks for no device.
+GraphDef GraphWithoutDevices() {
+  GraphDef graph = Region();
+  AddStep({"number", 0, DT_FLOAT}, {"integer", 0, DT_INT32},
+          {"string", 0, DT_STRING}, &graph);
+  return graph;
+}
+
+// Returns a graph for SmartStage with `linear` in the region, on the GPU.
+GraphDef GraphWithGpuInRegion() {
+  GraphDef graph = Region();
+  Add(NodeDefBuilder("linear", "StagingTestLinear")
+          .Input(std::vector<NodeDefBuilder::NodeOut>{{"number", 0, DT_FLOAT}})
+          .Device(kGpu),
+      &graph);
+  AddStep({"linear", 0, DT_FLOAT}, {"integer", 0, DT_INT32},
+          {"string", 0, DT_STRING}, &graph);
+  return graph;
+}
+
+class DefaultSessionTest : public StageOnCpuSessionTest {
+ protected:
+  DefaultSessionTest()
+      : StageOnCpuSessionTest(OptionsThatSay(), GraphWithoutDevices()) {}
+};
+
+TEST_F(DefaultSessionTest, ARegionThatAsksForNoGpuIsOnTheCpuAndDelivers) {
+  StartStage();
+  const auto graphs = GraphsOf({}, {"tenfold"});
+  ASSERT_EQ(graphs.count("GPU"), 1);
+  EXPECT_TRUE(Has(graphs.at("GPU"), "TensorBufferTake"));
+  EXPECT_FALSE(Has(graphs.at("GPU"), "_Recv"));
+}
+
+class NotOnCpuSessionTest : public StageOnCpuSessionTest {
+ protected:
+  NotOnCpuSessionTest()
+      : StageOnCpuSessionTest(OptionsThatSay(/*on_cpu=*/false),
+                              GraphWithoutDevices()) {}
+};
+
+TEST_F(NotOnCpuSessionTest, TensorFlowCopiesTheRecordsInTheStep) {
+  StartStage();
+  const auto graphs = GraphsOf({}, {"tenfold"});
+  ASSERT_EQ(graphs.count("GPU"), 1);
+  EXPECT_FALSE(Has(graphs.at("GPU"), "TensorBufferTake"));
+  EXPECT_TRUE(Has(graphs.at("GPU"), "_Recv"));
+}
+
+class RegionOnGpuSessionTest : public StageOnCpuSessionTest {
+ protected:
+  RegionOnGpuSessionTest()
+      : StageOnCpuSessionTest(OptionsThatSay(), GraphWithGpuInRegion()) {}
+};
+
+TEST_F(RegionOnGpuSessionTest, ARegionThatAsksForAGpuStaysThere) {
+  const auto graphs = GraphsOf({}, {"prefetch/TensorBufferPut"});
+  ASSERT_EQ(graphs.count("GPU"), 1);
+  EXPECT_TRUE(Has(graphs.at("GPU"), "StagingTestLinear"));
 }
 
 // Returns a graph for SmartStage in which the step uses both elements of an

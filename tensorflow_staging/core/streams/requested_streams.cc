@@ -103,8 +103,10 @@ Status ReadRequestedStreams(const StreamSettings& settings, const Graph& graph,
     for (const Node* node : NodesOnlyFor(puts_on_stream, graph)) {
       (*requested)[node->id()] = stream;
     }
-    if (settings.stages_on_cpu) continue;
-    for (const Node* put : puts_on_stream) (*requested)[put->id()] = stream;
+    for (const Node* put : puts_on_stream) {
+      const bool delivers = put->attrs().Find(kDeliversAttr) != nullptr;
+      if (!delivers) (*requested)[put->id()] = stream;
+    }
   }
   return OkStatus();
 }

@@ -262,9 +262,9 @@ TEST_F(StreamPlacementTest, RecordsAreOnTheStreamOfTheStage) {
 
 // What a stage on the CPU delivers goes to the step.
 TEST_F(StreamPlacementTest, RecordsOfTheCpuAreNotOnTheStreamOfTheStage) {
-  settings_.stages_on_cpu = true;
   Node* source = On("CPU:0", graph_.Const("source", 1));
-  In(1, Put("stage", {graph_.Neg("on_gpu", source)}));
+  In(1, Put("stage", {graph_.Neg("on_gpu", source)}))
+      ->AddAttr(kDeliversAttr, true);
   Take("stage");
   ASSERT_EQ(Place(), OkStatus());
   EXPECT_THAT(Devices({"source", "on_gpu", "stage/put", "stage/take"}),

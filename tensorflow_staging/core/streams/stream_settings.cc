@@ -51,7 +51,6 @@ Status ReadStreamSettings(const ConfigProto& config, StreamSettings* settings) {
   TF_RETURN_IF_ERROR(DecodeOptimizerFields(
       config.graph_options().optimizer_options(), &optimizer));
   settings->stages = optimizer.stage_multi_stream();
-  settings->stages_on_cpu = optimizer.stage_subgraph_on_cpu();
   RewriterFields rewriter;
   TF_RETURN_IF_ERROR(DecodeRewriterFields(
       config.graph_options().rewrite_options(), &rewriter));

@@ -29,9 +29,6 @@ struct StreamSettings {
   // OptimizerOptions.stage_multi_stream: whether stages run on the streams that
   // they ask for.
   bool stages = false;
-  // OptimizerOptions.stage_subgraph_on_cpu: whether stages compute their
-  // records on the CPU, which then go to where the step uses them.
-  bool stages_on_cpu = false;
 };
 
 // Reads the settings of `config`. Looks at no others.

@@ -59,10 +59,10 @@ def divide(
   Raises:
     NotStagedError: If nothing can run ahead.
   """
-  # The graph owns them, and its end ends them.
-  if not hasattr(concrete.graph, "_staging_divisions"):
-    concrete.graph._staging_divisions = {}  # pylint: disable=protected-access
-  divisions = concrete.graph._staging_divisions  # pylint: disable=protected-access
+  # The trace owns them, and its end ends them. TensorFlow may keep its graph for ever.
+  if not hasattr(concrete, "_staging_divisions"):
+    concrete._staging_divisions = {}  # pylint: disable=protected-access
+  divisions = concrete._staging_divisions  # pylint: disable=protected-access
   key = repr((inputs, python_ahead))
   if key not in divisions:
     try:

@@ -68,6 +68,7 @@ class PyPrefetchRunner {
     result["record_micros"] = stats.record_micros;
     result["tunes_threads"] = stats.tunes_threads;
     result["threads_settled"] = stats.threads_settled;
+    result["orders_threads"] = stats.orders_threads;
     return result;
   }
 
@@ -132,7 +133,8 @@ Returns:
   `threads` (int, the producers that may), `timed_records` and `record_micros`
   (int, how many runs were timed, and how long they took), `tunes_threads` and
   `threads_settled` (bool, whether the runner chooses how many threads work, and
-  has settled on it).
+  has settled on it), `orders_threads` (bool, whether several of them keep the
+  order of one).
 )doc")
       .def("buffer_stats", &PyPrefetchRunner::ReadBuffer,
            R"doc(Reads the statistics of the stage's buffer.

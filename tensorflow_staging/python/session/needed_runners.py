@@ -11,7 +11,6 @@ from tensorflow.python.platform import tf_logging
 
 from tensorflow_staging.python.checkpoints import iterator_saveable
 from tensorflow_staging.python.pywrap import _pywrap_staging
-from tensorflow_staging.python.session import stages_on_gpu
 from tensorflow_staging.python.smart_stage import optimizer_options
 from tensorflow_staging.python.stages import stage_graph
 from tensorflow_staging.python.thread_pools import too_few_threads
@@ -21,8 +20,6 @@ _NO_TIMEOUT_MILLIS = 10 * 365 * 24 * 3600 * 1000
 
 # The warnings that have been logged, in their order.
 _reported: "weakref.WeakKeyDictionary[ops.Graph, list[str]]" = weakref.WeakKeyDictionary()
-# What has been logged with the level INFO.
-_informed: "weakref.WeakKeyDictionary[ops.Graph, set[str]]" = weakref.WeakKeyDictionary()
 
 
 def of_session(session: session_lib.BaseSession) -> list[bytes]:
@@ -45,7 +42,6 @@ def of_session(session: session_lib.BaseSession) -> list[bytes]:
   if _may_have_stages(session, config, bool(runners)):
     runners, notes = _pywrap_staging.runners_of_session(session._session, runners)
     _report(session.graph, notes)
-  _inform(session.graph, stages_on_gpu.note(session, config, bool(runners)))
   too_few_threads.warn(runners, config)
   # A server may have a timeout in its own configuration.
   if config.operation_timeout_in_ms > 0 or session.sess_str:
@@ -85,14 +81,6 @@ def _report(graph: ops.Graph, notes: list[tuple[str, str]]) -> None:
     if text not in logged:
       logged.append(text)
       tf_logging.warning("%s", text)
-
-
-def _inform(graph: ops.Graph, text: str) -> None:
-  """Logs a text with the level INFO, once for each graph."""
-  informed = _informed.setdefault(graph, set())
-  if text and text not in informed:
-    informed.add(text)
-    tf_logging.info("%s", text)
 
 
 def _without_timeout(runner: bytes) -> bytes:

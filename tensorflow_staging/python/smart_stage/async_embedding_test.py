@@ -63,6 +63,28 @@ def test_a_lookup_runs_ahead_and_misses_at_most_the_updates_that_are_promised(us
       assert max(step - 3, 0) <= value.item() <= step
 
 
+@pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])
+def test_the_row_of_the_default_id_misses_at_most_the_updates_that_are_promised(use_resource):
+  # Two of three steps have no ids, and share that row.
+  numbers = _ids(*[[step] for step in range(30)])
+  empty = tf.SparseTensor(tf.zeros([0, 2], tf.int64), tf.zeros([0], tf.int64), [1, 1])
+  ids = tf.cond(
+      tf.equal(numbers[0] % 3, 0), lambda: tf.SparseTensor([[0, 0]], numbers % 3 + 1, [1, 1]), lambda: empty)
+  with tf.variable_scope("", use_resource=use_resource):
+    table = tf.get_variable("table", [4, 1], initializer=tf.ones_initializer())
+  row = tf.nn.safe_embedding_lookup_sparse([table], ids, default_id=2, combiner="sum")
+  train = tf.train.AdagradOptimizer(0.5).minimize(tf.reduce_sum(row))
+  used = tf.identity(row)
+  tf.train.mark_target_node([used])
+  with _session(async_embedding_config(capacity=2)) as sess:
+    states = []
+    for step in range(30):
+      states.append(sess.run(table))
+      (value, _), lookups = _run_and_look(sess, [used, train])
+      assert not lookups
+      assert value.item() in [state[1 if step % 3 == 0 else 2].item() for state in states[-4:]]
+
+
 def _disjoint_rows():
   """A model in which no step looks up a row that one of the steps before it updates.
 

@@ -101,13 +101,19 @@ def _trying(stage: stage_data.StageData, is_over: bool) -> str:
   return f"still tries how many producers help (now {stage.num_threads}); wait until it has settled."
 
 
+def _more_producers(stage: stage_data.StageData) -> str:
+  """Advises more producers to a stage that has a fixed number of them."""
+  loses_order = stage.keeps_order and not stage.orders_threads
+  order = ", if records may come in another order" if loses_order else ""
+  return f"raise num_threads (now {stage.num_threads}), or let the stage choose with tf.data.AUTOTUNE{order}."
+
+
 def _if_slower(stage: stage_data.StageData, is_over: bool) -> str:
   """The advice if the stage is slower than the step, and cores are idle."""
   if not stage.tunes_threads:
     return (
-        f"the stage is slower than the step; raise num_threads (now {stage.num_threads}), or let the stage choose with"
-        " tf.data.AUTOTUNE, if records may come in another order. If what it reads is the limit, only a quicker source"
-        " helps.")
+        f"the stage is slower than the step; {_more_producers(stage)} If what it reads is the limit, only a quicker"
+        " source helps.")
   if not stage.threads_settled:
     return f"the stage {'was' if is_over else 'is'} slower than the step, and {_trying(stage, is_over)}"
   return (
@@ -129,9 +135,7 @@ def _if_varying(stage: stage_data.StageData, is_over: bool) -> str:
   if stage.capacity_bytes and stage.bytes >= _FULL * stage.capacity_bytes:
     return f", and the buffer is full; raise capacity_bytes (now {stage.capacity_bytes / _MIB:.0f} MiB)."
   if not stage.tunes_threads:
-    return (
-        f", and more capacity than {stage.capacity} gains nothing; raise num_threads (now {stage.num_threads}), or let"
-        " the stage choose with tf.data.AUTOTUNE, if records may come in another order.")
+    return f", and more capacity than {stage.capacity} gains nothing; {_more_producers(stage)}"
   if not stage.threads_settled:
     return f", and the stage {_trying(stage, is_over)}"
   return (

@@ -26,8 +26,8 @@ def test_the_whole_line():
   assert _line(after, before) == (
       "Stage 'prefetch': 41.2 records/s, 1 of 1 in the buffer (1.5 MiB). It hid about 14.8 of 39.1 ms a step. Steps"
       " waited for records 38% of the time; the stage was ahead of them, with nothing to do, 0% of the time: the stage"
-      " is slower than the step; raise num_threads (now 1), or let the stage choose with tf.data.AUTOTUNE, if records"
-      " may come in another order. If what it reads is the limit, only a quicker source helps.")
+      " is slower than the step; raise num_threads (now 1), or let the stage choose with tf.data.AUTOTUNE. If what it"
+      " reads is the limit, only a quicker source helps.")
 
 
 def test_records_that_are_lost():
@@ -76,8 +76,8 @@ _HARDLY_WAITS = (
     " anything: `python -m tensorflow.staging compare` for SmartStage, or the time of a step without tf.staged.")
 _COMPUTES = "the cores are 95% busy, so no setting helps; give the program more cores, or less to compute."
 _RAISE_THREADS = (
-    "the stage is slower than the step; raise num_threads (now 4), or let the stage choose with tf.data.AUTOTUNE, if"
-    " records may come in another order. If what it reads is the limit, only a quicker source helps.")
+    "the stage is slower than the step; raise num_threads (now 4), or let the stage choose with tf.data.AUTOTUNE. If"
+    " what it reads is the limit, only a quicker source helps.")
 _TRIES = (
     "the stage is slower than the step, and still tries how many producers help (now 4); wait until it has settled.")
 _SOURCE = (
@@ -113,7 +113,7 @@ _TABLE = [
     (_BOTH, _VARYING, _ADAPTS),
     (_CAPACITY_SETTLED, _VARYING,
      "the times of steps and records vary, and more capacity than 8 gains nothing; raise num_threads (now 4), or let"
-     " the stage choose with tf.data.AUTOTUNE, if records may come in another order."),
+     " the stage choose with tf.data.AUTOTUNE."),
     (_CAPACITY_FULL, _VARYING,
      "the times of steps and records vary, and the buffer is full; raise capacity_bytes (now 2 MiB)."),
     (_BOTH_CAPACITY_SETTLED, _VARYING,
@@ -157,6 +157,20 @@ def test_it_never_advises_what_the_stage_does_by_itself(stage, period):
 ])
 def test_the_advice_says_whose_work_keeps_the_cores_busy(period, expected):
   assert advice.advice(_stats(**_FIXED), period) == expected
+
+
+@pytest.mark.parametrize("stage,keeps_order,warns", [
+    (dict(threads=1), True, False),
+    (dict(threads=4), True, False),
+    # What a server's stage, or deterministic=False, has.
+    (dict(threads=1, orders_threads=False), True, True),
+    (dict(threads=4, orders_threads=False), False, False),
+])
+def test_the_line_says_when_records_lose_their_order(stage, keeps_order, warns):
+  line = advice.line(_stats(**stage), _SLOWER)
+  assert "raise num_threads" in line
+  assert (" records/s, in any order, " not in line) == keeps_order
+  assert ("tf.data.AUTOTUNE, if records may come in another order." in line) == warns
 
 
 def test_no_advice_before_the_first_record():

@@ -126,7 +126,7 @@ def _stage_stats(
       capacity_settled=buffer["capacity_settled"],
       tunes_threads=runner["tunes_threads"],
       threads_settled=runner["threads_settled"],
-      orders_threads=runner.get("orders_threads", False),
+      orders_threads=runner["orders_threads"],
       steps=stage_data.StepStats(
           buffer["steps"], buffer["step_micros"] * _MICRO, buffer["step_wait_micros"] * _MICRO),
       region=_region_stats(runner, buffer["put_waits"], earlier["put_waits"] if earlier is not None else None),

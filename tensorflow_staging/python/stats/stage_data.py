@@ -118,7 +118,7 @@ class StageData:
   capacity_settled: bool = False
   tunes_threads: bool = False
   threads_settled: bool = False
-  orders_threads: bool = False
+  orders_threads: bool = True
   steps: StepStats = StepStats(0, 0.0, 0.0)
   region: RegionStats = RegionStats(0, 0.0, 0.0)
   cores_busy: Optional[float] = None

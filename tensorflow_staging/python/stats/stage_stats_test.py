@@ -199,6 +199,18 @@ def test_what_a_stage_chooses(tuned):
   assert (stats.capacity_settled, stats.threads_settled) == (False, False)
 
 
+@pytest.mark.parametrize("deterministic,on_server", [(True, False), (False, False), (True, True)])
+def test_whether_several_producers_keep_the_order(deterministic, on_server):
+  record = tf.staged(test_util.dataset_record(100), num_threads=2, deterministic=deterministic)
+  target = tf.train.Server.create_local_server().target if on_server else ""
+  with tf.Session(target) as sess, tf.make_prefetch_hook().running(sess):
+    sess.run(record)
+    stats = _only(tf.staging.stats(sess))
+  keeps_order = deterministic and not on_server
+  assert (stats.orders_threads, stats.keeps_order) == (keeps_order, keeps_order)
+  assert (", in any order, " in str(stats)) != keeps_order
+
+
 def test_a_capacity_that_has_settled():
   record = tf.staged(test_util.dataset_record(10**9), capacity=tf.data.AUTOTUNE)
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):

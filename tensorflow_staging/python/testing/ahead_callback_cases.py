@@ -2,6 +2,7 @@
 """What people do with the callback `tf.staging.SmartStage()` beside one `fit`; run by ahead/ahead_test.py."""
 
 import copy
+import gc
 import pickle
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from unittest import mock
 import cases
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager import context
 from tensorflow.python.platform import tf_logging
 
 from tensorflow_staging.python.ahead import iterator_stage
@@ -135,6 +137,19 @@ def case_the_first_step_makes_variables_from_the_data():
     assert fit([callback], make, validation_data=data()) == fit([], make, validation_data=data())
     step = callback._steps["train_function"]
     assert step.why_not is None and step.counts().buffer["taken"] > 0, step.why_not
+
+
+def case_models_that_are_dropped_leave_no_functions():
+
+  def functions():
+    gc.collect()
+    return set(context.context().list_function_names())
+
+  fit([tf.staging.SmartStage()])
+  before = functions()
+  for _ in range(2):
+    fit([tf.staging.SmartStage()])
+  assert len(functions()) == len(before), functions() - before
 
 
 def case_nothing_is_read_after_the_steps_of_the_epoch_in_which_variables_were_made():

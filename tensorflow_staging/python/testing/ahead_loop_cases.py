@@ -648,6 +648,10 @@ def case_what_is_not_staged_runs_as_it_is_and_says_why():
     return total
 
   @tf.function
+  def in_a_branch(iterator, reads):
+    return tf.cond(reads, lambda: tf.strings.length(next(iterator)), lambda: tf.constant(0))
+
+  @tf.function
   def second_after_training(iterator):
     variable.assign_add(tf.strings.to_number(next(iterator)))
     with tf.control_dependencies([variable.read_value()]):
@@ -661,6 +665,7 @@ def case_what_is_not_staged_runs_as_it_is_and_says_why():
   assert "can run ahead" in why_not(only_read, iter(floats)), why_not(only_read, iter(floats))
   assert "other than by next()" in why_not(optional, iter(endless))
   assert "other than by next()" in why_not(all_at_once, iter(numbers(["1", "2"])))
+  assert "reads the iterator in a branch" in why_not(in_a_branch, iter(endless), tf.constant(True))
   assert "which reads the iterator" in why_not(second_after_training, iter(endless))
   assert "no tf.function" in why_not(eager, iter(endless))
   no_iterator = why_not(tf.function(lambda x: x + 1), tf.constant(1))

@@ -130,29 +130,23 @@ bool IsOnOneAccelerator(const StageRecords& stage) {
          absl::c_all_of(stage.takes, is_there);
 }
 
-bool AreHandedOver(const StageRecords& stage) {
-  return absl::c_any_of(stage.puts, [](const Node* put) {
-    return put->attrs().Find(kHandsOverAttr) != nullptr;
+// Whether a Put of the stage has the attribute `attr`.
+bool IsMarked(const StageRecords& stage, const char* attr) {
+  return absl::c_any_of(stage.puts, [attr](const Node* put) {
+    return put->attrs().Find(attr) != nullptr;
   });
 }
 
 }  // namespace
 
-Status DeliverToConsumers(Graph* graph) {
+Status PlaceRecords(Graph* graph) {
   for (const StageRecords& stage : FindStageRecords(*graph)) {
-    if (stage.takes.empty() || AreHandedOver(stage)) continue;
-    TF_RETURN_IF_ERROR(Deliver(*graph, stage));
-  }
-  return OkStatus();
-}
-
-Status KeepOnHost(Graph* graph) {
-  for (const StageRecords& stage : FindStageRecords(*graph)) {
-    if (stage.takes.empty() || AreHandedOver(stage) ||
-        !IsOnOneAccelerator(stage)) {
-      continue;
+    if (stage.takes.empty() || IsMarked(stage, kHandsOverAttr)) continue;
+    if (IsMarked(stage, kDeliversAttr)) {
+      TF_RETURN_IF_ERROR(Deliver(*graph, stage));
+    } else if (IsOnOneAccelerator(stage)) {
+      TF_RETURN_IF_ERROR(KeepRecordsOnHost(*graph, stage));
     }
-    TF_RETURN_IF_ERROR(KeepRecordsOnHost(*graph, stage));
   }
   return OkStatus();
 }

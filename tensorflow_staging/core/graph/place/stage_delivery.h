@@ -12,22 +12,21 @@ namespace staging {
 // These functions change the placement of a graph that has been rewritten by
 // AlignStages and RewriteStages and then placed.
 
-// Moves the records of stages that run on the CPU to the devices where the step
-// uses them.
+// Chooses where the records of stages are.
 //
-// If the step uses a tensor of a record in the memory of an accelerator of the
-// same task, the stage's Puts and Takes move to that accelerator; if it uses
-// several accelerators, to the one with the most uses. The Put then copies its
-// inputs from the host to that accelerator (kCopiedInputsAttr), and the step
-// finds them there. Tensors that the step uses on the host stay in host memory,
-// in the same record.
-Status DeliverToConsumers(Graph* graph);
-
-// Keeps on the host what stages on accelerators get from there and the step
-// does not use on the accelerator, such as the elements of which steps only use
-// what has been computed. Copying it would cost the stage a transfer that
-// nobody needs, and strings can't be copied.
-Status KeepOnHost(Graph* graph);
+// A stage that delivers its records (kDeliversAttr) moves them to the devices
+// where the step uses them. If the step uses a tensor of a record in the memory
+// of an accelerator of the same task, the stage's Puts and Takes move to that
+// accelerator; if it uses several accelerators, to the one with the most uses.
+// The Put then copies its inputs from the host to that accelerator
+// (kCopiedInputsAttr), and the step finds them there. Tensors that the step uses
+// on the host stay in host memory, in the same record.
+//
+// Any other stage on an accelerator keeps on the host what it gets from there
+// and the step does not use on the accelerator, such as the elements of which
+// steps only use what has been computed. Copying it would cost the stage a
+// transfer that nobody needs, and strings can't be copied.
+Status PlaceRecords(Graph* graph);
 
 // Moves the control ops of stages from accelerators to the first CPU of the
 // same task; they find their buffers from there. A control edge from an

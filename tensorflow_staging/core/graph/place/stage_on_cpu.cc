@@ -4,13 +4,17 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
+#include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/graph/place/record_uses.h"
 
 namespace tensorflow {
 namespace staging {
@@ -93,6 +97,14 @@ Status CopyToCpu(Node* node, const std::string& scope, Graph* graph,
     }
   }
   return OkStatus();
+}
+
+bool AskForNoAccelerator(const std::vector<const Node*>& nodes) {
+  return absl::c_none_of(nodes, [](const Node* node) {
+    const AttrValue* const stream = node->attrs().Find(kStreamAttr);
+    return IsAccelerator(node->requested_device()) ||
+           (stream != nullptr && stream->i() != 0);
+  });
 }
 
 void MoveToCpu(const std::vector<const Node*>& puts, Graph* graph) {

@@ -30,6 +30,9 @@ using CpuCopies = absl::flat_hash_map<const Node*, Node*>;
 Status CopyToCpu(Node* node, const std::string& scope, Graph* graph,
                  CpuCopies* copies, Node** copy);
 
+// Whether none of `nodes` asks for an accelerator, or for a stream of one.
+bool AskForNoAccelerator(const std::vector<const Node*>& nodes);
+
 // Places on the CPU all nodes that lead to `puts` and to nothing else, except
 // those that hold or use a resource.
 void MoveToCpu(const std::vector<const Node*>& puts, Graph* graph);

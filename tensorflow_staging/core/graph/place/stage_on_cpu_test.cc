@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/testing/test_graph.h"
 
 namespace tensorflow {
@@ -47,6 +48,26 @@ TEST(StageOnCpuTest, ANodeThatUsesAResourceIsNotCopied) {
   EXPECT_EQ(copy->name(), "stage/sum");
   EXPECT_EQ(InputsOf(*graph.get(), "stage/sum"),
             (std::vector<std::string>{read->name(), "stage/constant"}));
+}
+
+TEST(StageOnCpuTest, ADeviceOrAStreamAsksForAnAccelerator) {
+  TestGraph graph;
+  Node* node = graph.Const("constant", 1);
+  EXPECT_TRUE(AskForNoAccelerator({node}));
+  for (const char* device : {"/cpu:0", "/device:CPU:0", "/job:worker/task:1"}) {
+    node->set_requested_device(device);
+    EXPECT_TRUE(AskForNoAccelerator({node})) << device;
+  }
+  for (const char* device : {"/gpu:0", "/job:worker/device:GPU:1"}) {
+    node->set_requested_device(device);
+    EXPECT_FALSE(AskForNoAccelerator({node})) << device;
+  }
+  Node* in_stream = graph.Const("in_stream", 1);
+  in_stream->AddAttr(kStreamAttr, 0);
+  EXPECT_TRUE(AskForNoAccelerator({in_stream}));
+  in_stream->ClearAttr(kStreamAttr);
+  in_stream->AddAttr(kStreamAttr, 1);
+  EXPECT_FALSE(AskForNoAccelerator({in_stream}));
 }
 
 }  // namespace

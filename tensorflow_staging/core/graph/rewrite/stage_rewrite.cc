@@ -2,6 +2,7 @@
 
 #include "tensorflow_staging/core/graph/rewrite/stage_rewrite.h"
 
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -35,15 +36,27 @@ struct RewrittenStage {
   Node* take = nullptr;
 };
 
+// Whether a stage delivers its records to where the step uses them.
+bool Delivers(const PlannedStage& stage, const RewriteOptions& options) {
+  if (options.on_cpu.has_value()) return *options.on_cpu;
+  std::vector<const Node*> nodes = stage.Nodes();
+  absl::c_copy(stage.puts, std::back_inserter(nodes));
+  if (stage.region != nullptr) {
+    absl::c_copy(stage.region->nodes, std::back_inserter(nodes));
+  }
+  const bool has_stream = !stage.is_manual() && options.buffer.stream_id != 0;
+  return !has_stream && AskForNoAccelerator(nodes);
+}
+
 // Builds a stage that SmartStage found.
 Status AddStage(const PlannedStage& stage, const RewriteOptions& options,
-                const std::vector<PartialTensorShape>& shapes, Graph* graph,
-                RewrittenStage* added) {
+                const std::vector<PartialTensorShape>& shapes, bool on_cpu,
+                Graph* graph, RewrittenStage* added) {
   CpuCopies copies;
   RegionClones clones;
   TF_RETURN_IF_ERROR(CloneRegion(stage, /*put=*/nullptr,
-                                 {stage.NodeName(kCloneScope), options.on_cpu},
-                                 &copies, graph, &clones));
+                                 {stage.NodeName(kCloneScope), on_cpu}, &copies,
+                                 graph, &clones));
   added->puts.push_back(nullptr);
   return AddBufferNodes(stage, ContainerOfRegion(stage, options.session),
                         options.buffer, clones, shapes, graph,
@@ -52,15 +65,15 @@ Status AddStage(const PlannedStage& stage, const RewriteOptions& options,
 
 // Adds the region that SmartStage found to a manual stage.
 Status ExtendStage(const PlannedStage& stage, const RewriteOptions& options,
-                   const std::vector<PartialTensorShape>& shapes, Graph* graph,
-                   RewrittenStage* extended) {
+                   const std::vector<PartialTensorShape>& shapes, bool on_cpu,
+                   Graph* graph, RewrittenStage* extended) {
   const std::string container = ContainerOfRegion(stage, options.session);
   CpuCopies copies;
   extended->puts.resize(stage.puts.size());
   for (size_t i = 0; i < stage.puts.size(); ++i) {
     const std::string scope = stage.NodeName(
         i == 0 ? kCloneScope : absl::StrCat(kCloneScope, "_", i));
-    const CloneOptions clone = {scope, options.on_cpu};
+    const CloneOptions clone = {scope, on_cpu};
     RegionClones clones;
     TF_RETURN_IF_ERROR(
         CloneRegion(stage, stage.puts[i], clone, &copies, graph, &clones));
@@ -71,12 +84,18 @@ Status ExtendStage(const PlannedStage& stage, const RewriteOptions& options,
                     container, shapes, graph, &extended->take);
 }
 
+void MarkDelivers(const std::vector<Node*>& puts) {
+  for (Node* put : puts) put->AddAttr(kDeliversAttr, true);
+}
+
 Status RewriteStage(const PlannedStage& stage, const RewriteOptions& options,
                     const absl::flat_hash_set<std::string>& colocated_with,
-                    Graph* graph, RewrittenStage* rewritten) {
-  if (options.on_cpu) MoveToCpu(stage.puts, graph);
+                    bool delivers, Graph* graph, RewrittenStage* rewritten) {
+  const bool on_cpu = delivers && !options.with_variables;
+  if (on_cpu) MoveToCpu(stage.puts, graph);
   if (stage.region == nullptr) {
     rewritten->puts = Mutable(stage.puts, graph);
+    if (delivers) MarkDelivers(rewritten->puts);
     if (!options.session.empty()) MoveToSession(stage, options.session, graph);
     return OkStatus();
   }
@@ -84,9 +103,9 @@ Status RewriteStage(const PlannedStage& stage, const RewriteOptions& options,
       options.infer_shapes
           ? BoundaryShapes(*graph, *stage.region)
           : std::vector<PartialTensorShape>(stage.region->boundary.size());
-  TF_RETURN_IF_ERROR(stage.is_manual()
-                         ? ExtendStage(stage, options, shapes, graph, rewritten)
-                         : AddStage(stage, options, shapes, graph, rewritten));
+  const auto build = stage.is_manual() ? ExtendStage : AddStage;
+  TF_RETURN_IF_ERROR(build(stage, options, shapes, on_cpu, graph, rewritten));
+  if (delivers) MarkDelivers(rewritten->puts);
   return ReplaceByStandIns(stage, colocated_with, shapes, options.beside_take,
                            rewritten->take, graph);
 }
@@ -117,12 +136,18 @@ Status RewriteStages(const StagePlan& plan, const RewriteOptions& options,
   }
   const absl::flat_hash_set<std::string> colocated_with =
       NodesWithColocatedUsers(regions, *graph);
+  // Says what the nodes ask for before the rewrite.
+  std::vector<bool> delivers;
+  for (const PlannedStage& stage : plan.stages()) {
+    delivers.push_back(Delivers(stage, options));
+  }
   std::vector<Node*> puts;
   absl::flat_hash_set<const Node*> takes;
-  for (const PlannedStage& stage : plan.stages()) {
+  for (size_t i = 0; i < plan.stages().size(); ++i) {
+    const PlannedStage& stage = plan.stages()[i];
     RewrittenStage rewritten;
-    TF_RETURN_IF_ERROR(
-        RewriteStage(stage, options, colocated_with, graph, &rewritten));
+    TF_RETURN_IF_ERROR(RewriteStage(stage, options, colocated_with, delivers[i],
+                                    graph, &rewritten));
     for (Node* put : rewritten.puts) {
       if (stage.check_puts) TF_RETURN_IF_ERROR(AddPutCheck(put, graph));
     }

@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_STAGE_REWRITE_H_
 #define TENSORFLOW_STAGING_CORE_GRAPH_REWRITE_STAGE_REWRITE_H_
 
+#include <optional>
 #include <string>
 
 #include "tensorflow/core/graph/graph.h"
@@ -19,9 +20,13 @@ struct RewriteOptions {
   // Those of the stages that SmartStage finds.
   BufferSettings buffer;
   // Whether to place regions on the CPU of the task where they would run
-  // otherwise. Applies to manual stages, too. DeliverToConsumers completes this
-  // once the graph is placed.
-  bool on_cpu = false;
+  // otherwise; if unset, those that ask for no accelerator. Such a stage
+  // delivers its records, once the graph is placed (PlaceRecords). Applies to
+  // manual stages, too.
+  std::optional<bool> on_cpu = false;
+  // Whether a stage runs where the variables are that it reads, even if it
+  // delivers its records.
+  bool with_variables = false;
   // Whether the stand-ins are in the task of the Take (ReplaceByStandIns).
   bool beside_take = false;
   // Whether to infer the static shapes of what the step takes. Optimizers use

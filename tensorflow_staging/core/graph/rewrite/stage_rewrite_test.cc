@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -221,6 +222,22 @@ TEST_F(StageRewriteTest, ASharedLoopIsNotCopiedToTheCpu) {
       graph_.Inputs("prefetch/staged/sum"),
       ElementsAre("prefetch/staged/next", "loop/exit0", "prefetch/staged/one"));
   EXPECT_EQ(Op("prefetch/staged/loop/enter0"), "(none)");
+}
+
+TEST_F(StageRewriteTest, AStageThatAsksForNoAcceleratorIsOnTheCpuByDefault) {
+  options_.on_cpu = std::nullopt;
+  Node* on_gpu = graph_.Neg("on_gpu", graph_.Source("next"));
+  on_gpu->set_requested_device("/device:GPU:0");
+  Node* anywhere = graph_.Neg("anywhere", graph_.Source("other"));
+  graph_.Target("target", {on_gpu});
+  graph_.Target("other_target", {anywhere});
+  ASSERT_EQ(Rewrite(), OkStatus());
+  EXPECT_EQ(Device("prefetch/staged/on_gpu"), "/device:GPU:0");
+  EXPECT_EQ(Device("prefetch_1/staged/anywhere"), "/device:CPU:0");
+  EXPECT_FALSE(HasNodeAttr(graph_.Find("prefetch/TensorBufferPut")->def(),
+                           kDeliversAttr));
+  EXPECT_TRUE(HasNodeAttr(graph_.Find("prefetch_1/TensorBufferPut")->def(),
+                          kDeliversAttr));
 }
 
 TEST_F(StageRewriteTest, AttributesAndDevicesSurviveOnBothSides) {

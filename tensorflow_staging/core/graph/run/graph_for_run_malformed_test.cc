@@ -228,8 +228,9 @@ class MalformedGraphsTest : public ::testing::Test {
     placed.Copy(graph);
     for (Node* node : placed.op_nodes()) {
       node->set_assigned_device_name(chance->Of(kDevices));
+      if (IsBufferPut(*node)) node->AddAttr(kDeliversAttr, true);
     }
-    Count(DeliverToConsumers(&placed));
+    Count(PlaceRecords(&placed));
 
     const StagePlan plan(graph, /*smart_stage=*/chance->Below(4) > 0, "");
     RewriteOptions options;
@@ -290,6 +291,9 @@ TEST_F(MalformedGraphsTest, NodesGiveAResultOrAnError) {
 TEST_F(MalformedGraphsTest, AStandInWithoutAnIndexForItsInputIsRefused) {
   TestGraph graph;
   Node* take = graph.Stage("stage", {graph.Source("next", 2)});
+  for (Node* node : graph.get()->op_nodes()) {
+    if (IsBufferPut(*node)) node->AddAttr(kDeliversAttr, true);
+  }
   for (const std::vector<int>& indices :
        std::vector<std::vector<int>>{{}, {0}, {0, -1}, {0, 100000000}}) {
     Node* sum = graph.AddN(absl::StrCat("sum_", indices.size(),
@@ -297,7 +301,7 @@ TEST_F(MalformedGraphsTest, AStandInWithoutAnIndexForItsInputIsRefused) {
                            {take, take});
     MarkStandIn("stage", sum);
     if (!indices.empty()) sum->AddAttr(kIndicesAttr, indices);
-    const Status status = DeliverToConsumers(graph.get());
+    const Status status = PlaceRecords(graph.get());
     EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
     EXPECT_TRUE(absl::StrContains(status.message(), sum->name())) << status;
     graph.get()->RemoveNode(sum);
