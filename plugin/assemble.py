@@ -34,6 +34,12 @@ Each version is for one minor version of the official TensorFlow. It is not a re
 # What the package's modules import where they need it, by name.
 _IMPORTED_LATER = (
     "tensorflow_staging.python.ahead.callback_class",
+    "tensorflow_staging.python.automatic.fit_callbacks",
+    "tensorflow_staging.python.backup.callback_class",
+    "tensorflow_staging.python.command_line.compare_command",
+    "tensorflow_staging.python.command_line.doctor_command",
+    "tensorflow_staging.python.command_line.plugin_installation",
+    "tensorflow_staging.python.command_line.run_command",
     "tensorflow_staging.python.stats.ended_stages",
 )
 _IMPORT = re.compile(r"^from (tensorflow_staging[\w.]*) import (\w+)", re.MULTILINE)
