@@ -10,7 +10,6 @@ import pytest
 _TRAINS = """
 import numpy as np
 import tensorflow as tf
-import tensorflow_staging
 
 words = tf.keras.Input((), dtype="string")
 hidden = tf.keras.layers.Embedding(100, 4)(tf.keras.layers.Hashing(100)(words))
@@ -50,8 +49,8 @@ def test_each_fit_is_staged_and_the_program_says_so(keras, is_command, tmp_path)
 
 
 def test_the_variable_does_not_change_a_program_that_it_turns_off(tmp_path):
-  program = _TRAINS.replace("verbose=0", "verbose=0, callbacks=[callback]").replace(
-      "words =", "callback = tensorflow_staging.SmartStage()\nwords =") + "print(tensorflow_staging.stats(callback))\n"
+  program = "import tensorflow_staging\ncallback = tensorflow_staging.SmartStage()\n" + _TRAINS.replace(
+      "verbose=0", "verbose=0, callbacks=[callback]") + "print(tensorflow_staging.stats(callback))\n"
   printed, said, status = _run(tmp_path, "program.py", program=program, TF_STAGING_SMART_STAGE="off")
   assert printed.endswith("'train' runs without one: TF_STAGING_SMART_STAGE=off.")
   assert (said, status) == ([], 0)

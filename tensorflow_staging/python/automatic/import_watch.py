@@ -7,6 +7,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+# The classes with the method `fit` of all models: of TensorFlow's own Keras 2, of tf_keras, and of Keras 3.
+KERAS_CLASSES = (
+    ("keras.src.engine.training", "Model"), ("tf_keras.src.engine.training", "Model"),
+    ("keras.src.backend.tensorflow.trainer", "TensorFlowTrainer"))
+
 
 def when_imported(name: str, class_name: str, change: Callable[[Any], None]) -> None:
   """Calls a function with a class when its module has been imported: now, if it has been already.

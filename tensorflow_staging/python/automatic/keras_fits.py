@@ -10,11 +10,6 @@ from typing import Any
 from tensorflow_staging.python.automatic import import_watch
 from tensorflow_staging.python.automatic import setting
 
-# The classes with the method `fit` of all models: of TensorFlow's own Keras 2, of tf_keras, and of Keras 3.
-_CLASSES = (
-    ("keras.src.engine.training", "Model"), ("tf_keras.src.engine.training", "Model"),
-    ("keras.src.backend.tensorflow.trainer", "TensorFlowTrainer"))
-
 
 def watch_if_asked(new_callback: Callable[[], Any], is_callback: Callable[[Any], bool]) -> None:
   """Waits for the import of Keras, if the environment turns SmartStage on, or asks for a measurement.
@@ -26,7 +21,7 @@ def watch_if_asked(new_callback: Callable[[], Any], is_callback: Callable[[Any],
   # Another value is an error where a session or a step begins.
   if os.environ.get(setting.VARIABLE) != setting.Setting.ON.value and setting.COMPARE_VARIABLE not in os.environ:
     return
-  for module, class_name in _CLASSES:
+  for module, class_name in import_watch.KERAS_CLASSES:
     import_watch.when_imported(module, class_name, lambda model: _replace_fit(model, new_callback, is_callback))
 
 
