@@ -34,8 +34,19 @@ Each version is for one minor version of the official TensorFlow. It is not a re
 # What the package's modules import where they need it, by name.
 _IMPORTED_LATER = (
     "tensorflow_staging.python.ahead.callback_class",
+    "tensorflow_staging.python.automatic.fit_callbacks",
+    "tensorflow_staging.python.backup.callback_class",
+    "tensorflow_staging.python.command_line.compare_command",
+    "tensorflow_staging.python.command_line.doctor_command",
+    "tensorflow_staging.python.command_line.plugin_installation",
+    "tensorflow_staging.python.command_line.run_command",
     "tensorflow_staging.python.stats.ended_stages",
 )
+# What Python runs at its start, and the line that makes it do so.
+_AT_START = f"{_NAME}_at_start"
+_PTH = (
+    'import os; (os.environ.get("TF_STAGING_SMART_STAGE") == "1" or "TF_STAGING_COMPARE" in os.environ)'
+    f' and __import__("{_AT_START}")\n')
 _IMPORT = re.compile(r"^from (tensorflow_staging[\w.]*) import (\w+)", re.MULTILINE)
 # Files of the wheel get the earliest time that a zip file can have, so that equal contents make equal wheels.
 _TIME = (1980, 1, 1, 0, 0, 0)
@@ -48,6 +59,7 @@ def python_files() -> dict[str, pathlib.Path]:
   to_visit = [*_IMPORTED_LATER]
   for path in files.values():
     to_visit += _modules_of(path)
+  files[f"{_AT_START}.py"] = files.pop(f"{_NAME}/at_start.py")
   while to_visit:
     module = _ROOT / to_visit.pop().replace(".", "/")
     path = module / "__init__.py" if module.is_dir() else module.with_name(module.name + ".py")
@@ -109,6 +121,7 @@ def assemble(library: pathlib.Path, tensorflow: str, staging: str, folder: pathl
       "# SPDX-License-Identifier: Apache-2.0\n"
       f'"""What the plugin was built for."""\n\nTENSORFLOW = "{tensorflow}"\nPLUGIN = "{version}"\n').encode()
   contents[f"{_NAME}/{library.name}"] = library.read_bytes()
+  contents[f"{_AT_START}.pth"] = _PTH.encode()
   contents[f"{info}/METADATA"] = _metadata(version, tensorflow, python).encode()
   contents[f"{info}/WHEEL"] = (
       f"Wheel-Version: 1.0\nGenerator: plugin/assemble.py\nRoot-Is-Purelib: false\nTag: {tag}\n").encode()

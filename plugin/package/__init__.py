@@ -18,7 +18,11 @@ _native_library.load()
 from tensorflow_staging.reports import explain  # noqa: E402
 from tensorflow_staging.reports import stats  # noqa: E402
 
+from tensorflow_staging.python.ahead import keras_compile as _keras_compile  # noqa: E402
 from tensorflow_staging.python.ahead.ahead import ahead  # noqa: E402
 from tensorflow_staging.python.ahead.keras_callback import SmartStage  # noqa: E402
+from tensorflow_staging.python.backup.backup_callback import BackupAndRestore  # noqa: E402
 
-__all__ = ["SmartStage", "ahead", "explain", "stats"]
+_keras_compile.watch()
+
+__all__ = ["BackupAndRestore", "SmartStage", "ahead", "explain", "stats"]

@@ -15,8 +15,6 @@ _FILES = ("function", "loop", "iterator", "keras", "xla", "random", "callback", 
 _SECONDS = 600
 # The cases that differ there.
 _DIFFERENT = {
-    # The messages of explain and stats name this package.
-    "callback": ("case_what_has_no_stage_itself_says_what_has_one",),
     # Without a stage, too: from run to run, 2.21 calls the function before the step's change or after it.
     "python": ("case_a_python_function_sees_the_variable_that_the_step_changes",),
 }

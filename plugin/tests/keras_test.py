@@ -123,3 +123,87 @@ def test_xla_compiles_the_rest_of_a_model_with_a_text_layer():
   # Without the callback, XLA cannot compile it.
   assert not staged[0].jit_compile
   staged[0].evaluate(_text()[1].take(1), verbose=0)
+
+
+@pytest.mark.parametrize("several", [1, 3])
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_predict_is_staged(several, jit_compile):
+  model, data = _text()
+  model.compile("sgd", "mse", steps_per_execution=several, jit_compile=jit_compile)
+  texts = data.map(lambda text, _: text).take(11).cache()  # Shuffled once.
+  expected = model.predict(texts, verbose=0)
+  own = model.predict_function
+  callback = tensorflow_staging.SmartStage()
+  predicted = model.predict(texts, verbose=0, callbacks=[callback])
+  compare = np.testing.assert_allclose if jit_compile else np.testing.assert_array_equal
+  compare(predicted, expected, **({"rtol": 1e-5} if jit_compile else {}))
+  stage, = tensorflow_staging.stats(callback)
+  # Each call takes one record, and the last one reads fewer elements.
+  assert stage.taken == -(-11 // several)
+  assert any("StringSplitV2" in node for step in tensorflow_staging.explain(callback).steps for node in step.nodes)
+  assert ("is compiled by XLA" in str(tensorflow_staging.explain(callback))) == jit_compile
+  assert model.predict_function is own
+  np.testing.assert_array_equal(model.predict(texts, verbose=0), expected)
+
+
+_UNKNOWN = lambda data: data.filter(lambda _: True)
+
+
+@pytest.mark.parametrize("several, change", [(1, _UNKNOWN), (3, _UNKNOWN), (3, lambda data: data.repeat())])
+def test_predict_of_data_of_an_unknown_length(several, change):
+  model, data = _text()
+  model.compile("sgd", "mse", steps_per_execution=several)
+  texts = change(data.map(lambda text, _: text).take(11).cache())
+  steps = 14 if texts.cardinality() == tf.data.INFINITE_CARDINALITY else None
+  expected = model.predict(texts, verbose=0, steps=steps)
+  callback = tensorflow_staging.SmartStage()
+  np.testing.assert_array_equal(model.predict(texts, verbose=0, steps=steps, callbacks=[callback]), expected)
+  assert bool(tensorflow_staging.stats(callback)) == (steps is not None or several == 1)
+
+
+def test_predict_within_fit_and_eagerly():
+  model, data = _structured()
+  model.compile("sgd", "mse", run_eagerly=True)
+  rows = data.map(lambda row, _: row).take(3).cache()
+  expected = model.predict(rows, verbose=0)
+  callback = tensorflow_staging.SmartStage()
+  np.testing.assert_array_equal(model.predict(rows, verbose=0, callbacks=[callback]), expected)
+  assert "runs eagerly" in str(tensorflow_staging.stats(callback))
+
+  class Predict(keras.callbacks.Callback):
+
+    def on_train_batch_end(self, batch, logs=None):
+      if batch == 2:
+        given = self.model.predict(rows, verbose=0, callbacks=[callback])
+        np.testing.assert_array_equal(given, self.model.predict(rows, verbose=0))
+        np.testing.assert_array_equal(given[:8], self.model.predict_on_batch(next(iter(rows))))
+
+  _assert_same(_fit(_structured, [Predict(), callback]), _fit(_structured, []))
+
+
+def _with_a_gpu(kind=None):
+  """Stands for `tf.config.list_physical_devices` on a machine with a GPU, where Keras's "auto" stands for XLA."""
+  return [tf.config.PhysicalDevice(f"/physical_device:{name}:0", name) for name in ("CPU", "GPU")
+          if kind in (None, name)]
+
+
+@pytest.mark.parametrize("options", [{}, {"jit_compile": "auto"}])
+def test_auto_compiles_where_it_compiles_a_model_without_such_layers(monkeypatch, options):
+  reports = {}
+  for place in ("cpu", "gpu"):
+    if place == "gpu":
+      monkeypatch.setattr(tf.config, "list_physical_devices", _with_a_gpu)
+    callback = tensorflow_staging.SmartStage()
+    staged = _fit(_text, [callback], **options)
+    plain = _fit(_text_in_map, [], **options)
+    assert plain[0].jit_compile == (place == "gpu") and not staged[0].jit_compile
+    _assert_same(staged, plain)
+    reports[place] = str(tensorflow_staging.explain(callback))
+  assert "is compiled by XLA" in reports["gpu"] and "is compiled by XLA" not in reports["cpu"]
+
+
+def test_no_xla_where_the_program_does_not_want_it(monkeypatch):
+  monkeypatch.setattr(tf.config, "list_physical_devices", _with_a_gpu)
+  callback = tensorflow_staging.SmartStage()
+  _fit(_text, [callback], jit_compile=False)
+  assert "is compiled by XLA" not in str(tensorflow_staging.explain(callback))

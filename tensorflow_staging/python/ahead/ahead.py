@@ -21,6 +21,7 @@ from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python import api_name
 from tensorflow_staging.python import compat
 from tensorflow_staging.python import uncalled
 from tensorflow_staging.python import vocabulary
@@ -40,6 +41,7 @@ from tensorflow_staging.python.automatic import setting
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.stages import argument_checks
 
+_A_STEP = f"A step of {api_name.API}.ahead"
 _OF_A_STRATEGY = "its iterator belongs to a tf.distribute strategy other than OneDeviceStrategy on a CPU"
 
 _ASYNCHRONOUS = "TensorFlow runs its ops asynchronously, after tf.config.experimental.set_synchronous_execution(False)"
@@ -134,7 +136,7 @@ def ahead(
     raise TypeError(f"step must be a tf.function, got {step!r} of type {type(step).__name__}.{_hint_for(step)}")
   inner = step_function.of(step).function
   if isinstance(inner, AheadStep):
-    raise TypeError(f"step must be a tf.function, got '{inner.__name__}', which tf.staging.ahead has returned.")
+    raise TypeError(f"step must be a tf.function, got '{inner.__name__}', which {api_name.API}.ahead has returned.")
   check_options(capacity, num_threads, capacity_bytes, python_ahead)
   argument_checks.check_name(name)
   return AheadStep(
@@ -151,7 +153,7 @@ def check_options(capacity: int, num_threads: Optional[int], capacity_bytes: int
 
 
 def _hint_for(step: Any) -> str:
-  return " Put @classmethod above @tf.staging.ahead." if isinstance(step, classmethod) else ""
+  return f" Put @classmethod above @{api_name.API}.ahead." if isinstance(step, classmethod) else ""
 
 
 class AheadStep:
@@ -227,11 +229,11 @@ class AheadStep:
   def __getattr__(self, name: str) -> Any:
     """Returns an attribute of the program's step, such as `python_function`."""
     if name.startswith("_") or name == "step":
-      raise AttributeError(f"A step of tf.staging.ahead has no attribute {name!r}.")
+      raise AttributeError(f"{_A_STEP} has no attribute {name!r}.")
     try:
       return getattr(self.step, name)
     except AttributeError as error:
-      raise AttributeError(f"A step of tf.staging.ahead has no attribute {name!r}, and {error}.") from None
+      raise AttributeError(f"{_A_STEP} has no attribute {name!r}, and {error}.") from None
 
   def __reduce__(self) -> tuple[Any, ...]:
     """Makes copies, which have stages of their own."""
@@ -247,7 +249,7 @@ class AheadStep:
 
   def __call__(self, *args, **kwargs) -> Any:
     if not context.executing_eagerly():
-      eager_mode.raise_if_off("A step of tf.staging.ahead")
+      eager_mode.raise_if_off(_A_STEP)
       return self.step(*args, **kwargs)  # A part of another function.
     function = self._function
     if function.args or function.kwargs:

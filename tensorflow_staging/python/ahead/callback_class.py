@@ -8,16 +8,18 @@ from typing import Optional
 
 from tensorflow.python.platform import tf_logging
 
+from tensorflow_staging.python import api_name
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.ahead import ahead
 from tensorflow_staging.python.ahead import keras_model
 from tensorflow_staging.python.ahead import keras_package
 from tensorflow_staging.python.ahead import model_step
+from tensorflow_staging.python.ahead import predict_data
 from tensorflow_staging.python.ahead import step_function
 from tensorflow_staging.python.ahead import step_report
 
 _REPLACED = (
-    "another callback tf.staging.SmartStage() after it in the same list stages the model; give one of them alone")
+    f"another callback {api_name.API}.SmartStage() after it in the same list stages the model; give one of them alone")
 
 
 _BATCH_HOOKS = ("on_batch_begin", "on_batch_end", "on_train_batch_begin", "on_train_batch_end")
@@ -81,7 +83,7 @@ class SmartStageCallback(keras_package.callbacks().Callback, ahead.OwnsSteps):
     """Says once that another callback of the same `fit` stages it."""
     if not self._is_replaced:
       self._is_replaced = True
-      tf_logging.warning("A callback tf.staging.SmartStage() does nothing: %s.", _REPLACED)
+      tf_logging.warning("A callback %s.SmartStage() does nothing: %s.", api_name.API, _REPLACED)
 
   def set_model(self, model: Any) -> None:
     super().set_model(model)
@@ -114,7 +116,12 @@ class SmartStageCallback(keras_package.callbacks().Callback, ahead.OwnsSteps):
 
   def on_predict_begin(self, logs: Optional[dict[str, Any]] = None) -> None:
     self._wrap("predict_function", "predict")
-    self._expect("predict_function", None if self._trains() else self._steps_to_come())
+    steps = None if self._trains() else self._steps_to_come()
+    if keras_model.gets_elements(self.model, "predict_function"):
+      predict_data.leave_unread()
+      # A call reads several.
+      steps = steps and -(-steps // self.model.steps_per_execution)
+    self._expect("predict_function", steps)
 
   def on_train_batch_begin(self, batch: int, logs: Optional[dict[str, Any]] = None) -> None:
     # Another callback may have compiled the model, which it can only do where batch hooks are called.
@@ -171,17 +178,22 @@ class SmartStageCallback(keras_package.callbacks().Callback, ahead.OwnsSteps):
       if plain.callback is not self and model_step.runs_with(plain.callback):
         plain.callback.note_replaced()
       plain = plain.plain
-    if plain is None or not keras_model.reads_iterator(self.model, attribute):
+    if plain is None:
       return
     step = self._steps.get(attribute)
     traced = keras_model.traced_part(plain)
-    calls_several = keras_model.calls_several_steps(self.model, plain)
+    gets_elements = keras_model.gets_elements(self.model, attribute)
+    calls_several = not gets_elements and keras_model.calls_several_steps(self.model, plain)
     # Made anew for a new function only, since a trace takes long.
     if step is None or self._plain.get(attribute) is not plain:
       self._plain[attribute] = plain
       compiled = keras_model.compiled_by_xla(self.model, attribute)
       staged = compiled or plain
-      staged = keras_model.several_steps(staged) if calls_several else keras_model.traced_part(staged)
+      if gets_elements:
+        staged = predict_data.reading(staged, self.model.run_eagerly)
+        traced = predict_data.reading(plain, self.model.run_eagerly)
+      else:
+        staged = keras_model.several_steps(staged) if calls_several else keras_model.traced_part(staged)
       if step is None:
         step = self._steps[attribute] = ahead.ahead(staged, name=name, **self._options)
       else:

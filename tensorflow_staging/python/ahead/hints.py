@@ -4,6 +4,8 @@
 import sys
 from typing import Any
 
+from tensorflow_staging.python import api_name
+
 # The packages that may have the class of a model.
 _KERAS = ("keras", "tf_keras")
 
@@ -17,12 +19,13 @@ def hint_for(value: Any, asks: str) -> str:
   """
   if hasattr(value, "get_concrete_function") or hasattr(value, "captured_inputs"):
     return (
-        f" A tf.function has no stage by itself: call step = tf.staging.ahead(step), train with that, and then"
+        f" A tf.function has no stage by itself: call step = {api_name.API}.ahead(step), train with that, and then"
         f" {asks}(step).")
   # Keras takes long to import, so who does not use it does not import it.
   models = tuple(model for name in _KERAS if (model := getattr(sys.modules.get(name), "Model", None)) is not None)
   if isinstance(value, models):
     return (
-        f" A model has no stage by itself: give fit callbacks=[callback], with callback = tf.staging.SmartStage(), and"
+        f" A model has no stage by itself: give fit callbacks=[callback], with callback ="
+        f" {api_name.API}.SmartStage(), and"
         f" then call {asks}(callback).")
   return ""

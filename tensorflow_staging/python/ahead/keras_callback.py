@@ -9,11 +9,13 @@ from typing import Optional
 from tensorflow.python.framework import ops
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python import api_name
 from tensorflow_staging.python import uncalled
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.ahead import eager_mode
 from tensorflow_staging.python.automatic import keras_fits
 
+_NAME = f"{api_name.API}.SmartStage"
 _MODULE_OF_CLASS = "tensorflow_staging.python.ahead.callback_class"
 
 
@@ -62,7 +64,7 @@ def SmartStage(
     RuntimeError: If eager execution is off, as in TensorFlow 1's root.
   """
   if not ops.executing_eagerly_outside_functions():
-    eager_mode.raise_off("tf.staging.SmartStage()", "For Keras in graph mode, see docs/tensorflow_2.md.")
+    eager_mode.raise_off(f"{_NAME}()", "For Keras in graph mode, see docs/tensorflow_2.md.")
   return _callback_class()(
       capacity, num_threads, capacity_bytes=capacity_bytes, python_ahead=python_ahead)
 
@@ -77,6 +79,6 @@ def _callback_class() -> type:
   return importlib.import_module(_MODULE_OF_CLASS).SmartStageCallback
 
 
-uncalled.refuse_methods(SmartStage, "tf.staging.SmartStage", ("set_model", "set_params"))
+uncalled.refuse_methods(SmartStage, _NAME, ("set_model", "set_params"))
 # This module is imported with TensorFlow.
 keras_fits.watch_if_asked(SmartStage, is_callback)

@@ -11,6 +11,8 @@ from tensorflow.python.framework import config
 from tensorflow.python.framework import constant_op
 from tensorflow.python.ops import while_loop
 
+from tensorflow_staging.python.ahead import keras_compile
+
 # The train and test function of Keras 3 is a Python function that calls this `tf.function` of its closure, which reads
 # the iterator and calls that one.
 _TRACED = "multi_step_on_iterator"
@@ -64,13 +66,13 @@ def several_steps(function: Callable[..., Any]) -> Callable[..., Any]:
   return def_function.function(several_steps_on_iterator, reduce_retracing=True, autograph=False)
 
 
-def reads_iterator(model: Any, attribute: str) -> bool:
-  """Returns whether a model's function takes an iterator. In Keras 3, `predict` reads its data in Python."""
-  return attribute != "predict_function" or takes_test_function_early(model)
+def gets_elements(model: Any, attribute: str) -> bool:
+  """Returns whether a model's function takes elements, and no iterator: that of Keras 3's `predict`."""
+  return attribute == "predict_function" and not is_keras_2(model)
 
 
 def compiled_by_xla(model: Any, attribute: str) -> Optional[Callable[..., Any]]:
-  """Returns a model's function as `compile(jit_compile=True)` has asked for it, or None if it is so already.
+  """Returns a model's function compiled by XLA if `compile` has asked for that; None if it is not, or is so already.
 
   Keras 3 does not compile a model with a layer that XLA cannot compile, such as `StringLookup`. With a stage, such
   layers run ahead, and XLA compiles the rest.
@@ -79,16 +81,26 @@ def compiled_by_xla(model: Any, attribute: str) -> Optional[Callable[..., Any]]:
     model: The model.
     attribute: The attribute of the function.
   """
-  make = {"train_function": "train_step", "test_function": "test_step"}.get(attribute)
-  asked = getattr(getattr(model, "_compile_config", None), "config", {}).get("jit_compile")
-  if make is None or asked is not True or not hasattr(model, "_make_function") or not _is_only_for_layers(model):
+  if is_keras_2(model) or not _is_asked_for(model) or not _is_only_for_layers(model):
     return None
   # pylint: disable=protected-access
-  refused, model._jit_compile = model._jit_compile, True
+  refused, plain = model._jit_compile, getattr(model, attribute)
+  model._jit_compile = True
   try:
-    return model._make_function(getattr(model, make))
+    getattr(model, f"make_{attribute}")(force=True)
+    return getattr(model, attribute)
   finally:
     model._jit_compile = refused
+    setattr(model, attribute, plain)
+
+
+def _is_asked_for(model: Any) -> bool:
+  """Returns whether `compile` has been asked for XLA, also by "auto", which has it where Keras finds it useful."""
+  asked = keras_compile.jit_compile_of(model)
+  if asked == "auto":
+    # Keras's own rule says it, for a model without layers that XLA cannot compile.
+    return type(model)._resolve_auto_jit_compile(_WithoutLayers(model))
+  return asked is True
 
 
 def _is_only_for_layers(model: Any) -> bool:
@@ -98,9 +110,24 @@ def _is_only_for_layers(model: Any) -> bool:
       or all(layer.supports_jit for layer in model._flatten_layers()))  # pylint: disable=protected-access
 
 
+class _WithoutLayers:
+  """What Keras's rule for `jit_compile="auto"` reads of a model."""
+
+  def __init__(self, model: Any):
+    self._distribute_strategy = model._distribute_strategy
+
+  def _flatten_layers(self) -> tuple[Any, ...]:
+    return ()
+
+
+def is_keras_2(model: Any) -> bool:
+  """Returns whether a model is one of Keras 2."""
+  return hasattr(model, "_train_counter")
+
+
 def takes_test_function_early(model: Any) -> bool:
   """Returns whether `evaluate` takes the model's function before it tells that it begins, as in Keras 2."""
-  return hasattr(model, "compiled_loss")
+  return is_keras_2(model)
 
 
 def can_evaluate(model: Any) -> bool:

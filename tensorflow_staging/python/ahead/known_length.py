@@ -24,8 +24,7 @@ def take(iterator: Any, most: int) -> Optional[int]:
   """
   left = getattr(iterator, _LEFT, None)
   if left is None:
-    datasets = one_device.datasets_of(iterator)
-    left = int(datasets[-1].cardinality()) if datasets else dataset_ops.UNKNOWN
+    left = _length(iterator)
   if left == dataset_ops.INFINITE:
     taken = most
   elif left == dataset_ops.UNKNOWN:
@@ -35,3 +34,15 @@ def take(iterator: Any, most: int) -> Optional[int]:
     left -= taken
   setattr(iterator, _LEFT, left)
   return taken
+
+
+def begin_after(iterator: Any, steps: int) -> None:
+  """Counts the elements that an iterator has left which was restored to the state after some steps."""
+  length = _length(iterator)
+  setattr(iterator, _LEFT, max(0, length - steps) if length >= 0 else length)
+
+
+def _length(iterator: Any) -> int:
+  """Returns how many elements a new iterator has, or one of the numbers below 0 with which tf.data tells more."""
+  datasets = one_device.datasets_of(iterator)
+  return int(datasets[-1].cardinality()) if datasets else dataset_ops.UNKNOWN

@@ -11,6 +11,7 @@ from tensorflow.python.framework import errors
 from tensorflow_staging.python.ahead import ahead
 from tensorflow_staging.python.ahead import keras_model
 from tensorflow_staging.python.ahead import known_length
+from tensorflow_staging.python.ahead import predict_data
 
 _UNKNOWN_LENGTH = "steps_per_execution is above 1, and tf.data does not know how many elements its data has"
 
@@ -36,7 +37,10 @@ class ModelStep:
     self._attribute = attribute
     self.plain = plain
     self._step = step
-    self._staged = self._call_several if calls_several else keras_model.with_traced_part(plain, step)
+    if keras_model.gets_elements(callback.model, attribute):
+      self._staged = self._predict
+    else:
+      self._staged = self._call_several if calls_several else keras_model.with_traced_part(plain, step)
     self._history = getattr(callback.model, "history", None)
     self._is_over = False
 
@@ -50,7 +54,7 @@ class ModelStep:
         # An exception has ended the `fit` with the callback, which Keras does not tell. This is another one.
         self.restore()
         if not self._is_over:
-          return self.plain(iterator)
+          return self.plain(predict_data.read(iterator))
     if self._attribute == "train_function" and self.callback.needs_batch():
       # Without a callback that has batch hooks, `fit` calls none.
       caller = sys._getframe(1)  # pylint: disable=protected-access
@@ -72,6 +76,18 @@ class ModelStep:
     if count == 0:
       raise StopIteration
     return self._step(iterator, constant_op.constant(count))
+
+  def _predict(self, data: Any) -> Any:
+    iterator = predict_data.iterator_of(data)
+    if iterator is None:
+      return self.plain(data)  # Of `predict_on_batch`, for example.
+    count = known_length.take(iterator, len(data)) if len(data) > 1 else 1
+    if count is None:
+      self._step.note_unstaged(_UNKNOWN_LENGTH)
+      return self.plain(predict_data.read(data))
+    if count == 0:
+      raise StopIteration
+    return self._step(iterator, count)
 
   def restore(self) -> None:
     """Gives the model its own function back, or keeps this and reads nothing ahead, so that seeded draws go on."""

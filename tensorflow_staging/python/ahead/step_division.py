@@ -121,7 +121,7 @@ class StepDivision:
       raise NotStagedError(divided["why_not"])
     self.iterators = frozenset(i for i, given in enumerate(inputs) if given.kind == "iterator")
     self.changes = changed_resources.of_graph(concrete.graph)
-    self.seeded_draw = _seeded_draw(library)
+    self.seeded_draw = seeded_draw(library)
     self.is_needed = self.seeded_draw is not None or any(f.attr["_XlaMustCompile"].b for f in library.function)
     self.ahead = divided["ahead"]
     self.ahead_inputs = divided["ahead_inputs"]
@@ -167,7 +167,8 @@ def _keep_python_in_step(library: function_pb2.FunctionDefLibrary, name: str) ->
           to_visit.append(by_name[callee])
 
 
-def _seeded_draw(library: function_pb2.FunctionDefLibrary) -> Optional[str]:
+def seeded_draw(library: function_pb2.FunctionDefLibrary) -> Optional[str]:
+  """Returns the name of a node of a library that draws with a seed of its own, or None."""
   for function in library.function:
     for node in function.node_def:
       if any(node.attr[key].i for key in ("seed", "seed2") if key in node.attr):

@@ -4,6 +4,7 @@
 # ruff: noqa: F401
 from tensorflow_staging.python.ahead import ahead
 from tensorflow_staging.python.ahead import keras_callback
+from tensorflow_staging.python.backup import backup_callback
 from tensorflow_staging.python.build_info import build_info
 from tensorflow_staging.python.checkpoints import saved_iterators
 from tensorflow_staging.python.checkpoints import worker_checkpoint_hook

@@ -7,11 +7,12 @@ import sys
 
 from tensorflow.python.eager import context
 
+from tensorflow_staging.python import api_name
 from tensorflow_staging.python.automatic import printed_line
 from tensorflow_staging.python.automatic import setting
 
 # Imported when a program creates its first session or server, or calls its first fit.
-_OF_WHAT_IS_STAGED = f"{__package__}.managed_sessions"
+_OF_WHAT_IS_STAGED = f"{__package__}.program_end"
 
 
 @atexit.register
@@ -20,7 +21,7 @@ def _end() -> None:
   if is_on and _OF_WHAT_IS_STAGED not in sys.modules and _has_run():
     printed_line.say(
         f"{setting.VARIABLE}=1 has changed nothing: this program opened no session and called no fit. For a tf.function"
-        " of your own, call step = tf.staging.ahead(step).")
+        f" of your own, call step = {api_name.API}.ahead(step).")
 
 
 def _has_run() -> bool:

@@ -8,13 +8,13 @@ from typing import Any
 from tensorflow.python.framework import ops
 from tensorflow.python.util import nest
 
-from tensorflow_staging.python.automatic import managed_sessions
 from tensorflow_staging.python.automatic import measured_fits
 from tensorflow_staging.python.automatic import measured_run
 from tensorflow_staging.python.automatic import notices
+from tensorflow_staging.python.automatic import program_end
 from tensorflow_staging.python.automatic import setting
+from tensorflow_staging.python.stats import counted_stages
 from tensorflow_staging.python.stats import ended_stages
-from tensorflow_staging.python.stats import stage_stats
 
 
 def added_to(callbacks: Any, new_callback: Callable[[], Any], is_callback: Callable[[Any], bool]) -> Any:
@@ -25,19 +25,20 @@ def added_to(callbacks: Any, new_callback: Callable[[], Any], is_callback: Calla
     new_callback: Returns a new callback `tf.staging.SmartStage`.
     is_callback: Says whether a value is one.
   """
-  measured_run.begin_if_asked()
+  clocks = measured_run.begin_if_asked()
   given = nest.flatten(getattr(callbacks, "callbacks", callbacks)) if callbacks else []
   staging = [callback for callback in given if is_callback(callback)]
   added = []
   if not staging and setting.current() == setting.Setting.ON and ops.executing_eagerly_outside_functions():
     notices.say_it_is_on_in_fits()
-    managed_sessions.say_at_the_end()
+    program_end.say_what_it_gained()
     staging = added = [new_callback()]
     staging[0].note_ended = _note_ended
-  if measured_run.is_on():
+  if clocks is not None:
     added = [
         *added,
-        measured_fits.callback(lambda: stage_stats.in_all(step for callback in staging for step in callback.steps()))
+        measured_fits.callback(
+            clocks, lambda: counted_stages.in_all(step for callback in staging for step in callback.steps()))
     ]
   if not added:
     return callbacks

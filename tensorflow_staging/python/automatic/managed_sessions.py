@@ -5,7 +5,6 @@ A session whose program gives it a hook of its own leaves its stages to that hoo
 on the object alone, so other sessions do not notice.
 """
 
-import atexit
 import itertools
 import os
 import threading
@@ -19,6 +18,7 @@ from tensorflow.python.framework import ops
 
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.automatic import notices
+from tensorflow_staging.python.automatic import program_end
 from tensorflow_staging.python.session import all_sessions
 from tensorflow_staging.python.session import early_runs
 from tensorflow_staging.python.session import watched_runs
@@ -26,7 +26,6 @@ from tensorflow_staging.python.stats import ended_sessions
 
 # Those that are open, with what manages them.
 _managed: "weakref.WeakKeyDictionary[session_lib.BaseSession, _Management]" = weakref.WeakKeyDictionary()
-_has_managed = False
 
 
 def manage(session: session_lib.BaseSession) -> None:
@@ -40,14 +39,8 @@ def watch_end(session: session_lib.BaseSession) -> None:
 
 
 def _manage(session: session_lib.BaseSession, runs_stages: bool) -> None:
-  say_at_the_end()
+  program_end.say_what_it_gained()
   _managed[session] = _Management(session, runs_stages)
-
-
-def say_at_the_end() -> None:
-  """Says at the end of the program what the stages have gained."""
-  global _has_managed
-  _has_managed = True
 
 
 class _Management:
@@ -119,24 +112,19 @@ def _count_sources(graph: ops.Graph) -> int:
   return sum(operation.type in types for operation in graph.get_operations())
 
 
-@atexit.register
-def _end() -> None:
-  """Ends the stages of sessions that are still open, and says what all stages have gained."""
-  if not _has_managed:
-    return
+def _collect_all() -> None:
+  """Ends the stages of sessions that are still open."""
   for management in list(_managed.values()):
     try:
       management.collect()
     except errors.OpError:
       pass  # The session can no longer say.
-  notices.say_what_it_gained()
 
 
 def _forget() -> None:
   """In a forked child process, which says only what it does itself."""
-  global _has_managed
-  _has_managed = False
   _managed.clear()
 
 
+program_end.collect_with(_collect_all)
 os.register_at_fork(after_in_child=_forget)

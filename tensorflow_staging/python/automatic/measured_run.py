@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the steps of a program that `python -m tensorflow.staging compare` runs, and ends it when it has enough.
+"""Measures the steps of a program that the command `compare` runs, and ends it when it has enough.
 
 A step is a run of a session that takes an element of an iterator or a record of a stage, or a batch of Keras's `fit`.
 The program itself does not notice, but for its end.
@@ -18,21 +18,15 @@ from collections.abc import Iterable
 from typing import Any
 from typing import Optional
 
-from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import errors
-from tensorflow.python.framework import ops
 
-from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.automatic import setting
 from tensorflow_staging.python.session import busy_cores
-from tensorflow_staging.python.session import callable_operations
-from tensorflow_staging.python.session import early_runs
 from tensorflow_staging.python.stats import advice
+from tensorflow_staging.python.stats import counted_stages
 from tensorflow_staging.python.stats import gain
 from tensorflow_staging.python.stats import period as period_lib
-from tensorflow_staging.python.stats import stage_stats
 
-_TYPES = (vocabulary.TAKE_OP, *early_runs.SOURCE_OPS)
 # Fewer steps are no measurement.
 _LEAST_STEPS = 10
 
@@ -78,6 +72,7 @@ class Result:
     seconds: How long these took; 0 if too few were.
     cores_busy: Which part of that time the cores were busy, from 0 to 1; None if that is unknown.
     stages: The name of each stage, what it did, and what to do next, in words.
+    is_fit: Whether the steps were those of Keras's `fit`.
   """
 
   seen: int
@@ -85,6 +80,7 @@ class Result:
   seconds: float
   cores_busy: Optional[float]
   stages: list[tuple[str, str, str]]
+  is_fit: bool = False
 
   @classmethod
   def read(cls, path: pathlib.Path) -> Optional["Result"]:
@@ -101,33 +97,22 @@ class Result:
     part.replace(path)
 
 
-def begin_if_asked() -> None:
-  """Measures all steps from now on if the environment says so. Later calls do nothing."""
+def begin_if_asked() -> Optional["Clocks"]:
+  """Measures all steps that are noted from now on, if the environment says so.
+
+  Returns:
+    What notes them, the same for each call; None if nothing is measured.
+  """
   if not _State.asked:
     _State.asked = True
     if (plan := Plan.from_environment()) is not None:
-      _State.clocks = _Clocks(plan)
-      _watch_sessions(_State.clocks)
-
-
-def is_on() -> bool:
-  """Returns whether steps are measured."""
-  return _State.clocks is not None
-
-
-def note_step(trains: Any, stages: Callable[[], Iterable[stage_stats.StageStats]]) -> None:
-  """Notes a step that is no run of a session. Ends the program if it was the last one to measure.
-
-  Args:
-    trains: What has taken the step, such as a model.
-    stages: Returns the statistics of its stages.
-  """
-  _State.clocks.note(trains, stages)
+      _State.clocks = Clocks(plan)
+  return _State.clocks
 
 
 class _State:
   asked = False
-  clocks: Optional["_Clocks"] = None
+  clocks: Optional["Clocks"] = None
 
 
 class _Clock:
@@ -144,10 +129,12 @@ class _Clock:
     self._busy: Optional[float] = None
     self._stages: list[tuple[str, str, str]] = []
     self._next_sample = _LEAST_STEPS
-    # Whether a run is a step, by what it runs.
+    # Whether a run of a session is a step, by what it runs.
     self.is_step: dict[Any, bool] = {}
+    # Whether the steps are those of a `fit`.
+    self.is_fit = False
 
-  def tick(self, stages: Callable[[], Iterable[stage_stats.StageStats]]) -> bool:
+  def tick(self, stages: Callable[[], Iterable[counted_stages.StageStats]]) -> bool:
     """Counts a step. Returns whether it was the last one to measure."""
     self.seen += 1
     self._last = time.monotonic()
@@ -167,10 +154,10 @@ class _Clock:
   def result(self) -> Result:
     steps = max(0, self.seen - self._plan.warm_up)
     seconds = self._last - self._began if steps >= _LEAST_STEPS else 0.0
-    return Result(self.seen, steps, seconds, self._busy, self._stages)
+    return Result(self.seen, steps, seconds, self._busy, self._stages, self.is_fit)
 
 
-def _in_words(stages: Callable[[], Iterable[stage_stats.StageStats]]) -> list[tuple[str, str, str]]:
+def _in_words(stages: Callable[[], Iterable[counted_stages.StageStats]]) -> list[tuple[str, str, str]]:
   try:
     lives = [(stage, period_lib.Period.of_life(stage)) for stage in stages()]
     return [(stage.name, gain.of_comparison(life), advice.at_the_end(stage, life)) for stage, life in lives]
@@ -178,7 +165,7 @@ def _in_words(stages: Callable[[], Iterable[stage_stats.StageStats]]) -> list[tu
     return []
 
 
-class _Clocks:
+class Clocks:
   """The clocks of all sessions and models of the program."""
 
   def __init__(self, plan: Plan):
@@ -203,9 +190,17 @@ class _Clocks:
         self._all.append(self._clocks[trains])
       return self._clocks[trains]
 
-  def note(self, trains: Any, stages: Callable[[], Iterable[stage_stats.StageStats]]) -> None:
-    """Notes a step, and ends the program after the last one to measure."""
+  def note(
+      self, trains: Any, stages: Callable[[], Iterable[counted_stages.StageStats]], is_fit: bool = False) -> None:
+    """Notes a step, and ends the program after the last one to measure.
+
+    Args:
+      trains: The session or the model that has taken the step.
+      stages: Returns the statistics of its stages.
+      is_fit: Whether it was a step of Keras's `fit`.
+    """
     clock = self.of(trains)
+    clock.is_fit = is_fit
     with self._lock:
       if clock.tick(stages):
         clock.result().write(pathlib.Path(self._plan.result))
@@ -217,49 +212,3 @@ class _Clocks:
     with self._lock:
       clock = max(self._all, key=lambda clock: clock.seen, default=_Clock(self._plan))
       clock.result().write(pathlib.Path(self._plan.result))
-
-
-def _watch_sessions(clocks: _Clocks) -> None:
-  """Watches the runs of all sessions."""
-  base = session_lib.BaseSession
-  do_run, make_callable, from_options = base._do_run, base.make_callable, base._make_callable_from_options
-
-  def note(session: session_lib.BaseSession, is_step: bool) -> None:
-    if is_step:
-      clocks.note(session, lambda: stage_stats.stats(session))
-
-  def is_step(session: session_lib.BaseSession, operations: Iterable[ops.Operation], feeds: Any) -> bool:
-    known = clocks.of(session).is_step
-    operations = list(operations)
-    key = (tuple(map(id, operations)), tuple(map(id, feeds)))
-    if key not in known:
-      known[key] = early_runs.depends_on(_TYPES, operations, feeds)
-    return known[key]
-
-  def measured_do_run(self, handle, targets, fetches, feeds, *options):
-    result = do_run(self, handle, targets, fetches, feeds, *options)
-    note(self, is_step(self, [*targets, *(tensor.op for tensor in fetches)], feeds))
-    return result
-
-  def measured(self, call: Callable[..., Any], counts: bool) -> Callable[..., Any]:
-
-    def measured_call(*arguments, **keywords):
-      result = call(*arguments, **keywords)
-      note(self, counts)
-      return result
-
-    return measured_call
-
-  def measured_make_callable(self, fetches, feed_list=None, accept_options=False):
-    call = make_callable(self, fetches, feed_list, accept_options)
-    if feed_list is not None:
-      return call  # It calls the session's method `run`.
-    return measured(self, call, is_step(self, callable_operations.of_fetches(self, fetches), {}))
-
-  def measured_from_options(self, options):
-    operations, feeds = callable_operations.of_options(self, options)
-    return measured(self, from_options(self, options), is_step(self, operations, feeds))
-
-  base._do_run = measured_do_run
-  base.make_callable = measured_make_callable
-  base._make_callable_from_options = measured_from_options

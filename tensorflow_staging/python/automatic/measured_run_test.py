@@ -22,7 +22,7 @@ class _Model:
 def clocks(tmp_path):
   plan = measured_run.Plan(
       parent=os.getppid(), result=str(tmp_path / "result"), warm_up=0, steps=10**9, seconds=10**9)
-  clocks = measured_run._Clocks(plan)
+  clocks = measured_run.Clocks(plan)
   atexit.unregister(clocks._end)
   return clocks
 

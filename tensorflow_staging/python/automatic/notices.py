@@ -3,18 +3,21 @@
 
 import os
 
+from tensorflow_staging.python import api_name
 from tensorflow_staging.python.automatic import printed_line
 from tensorflow_staging.python.automatic import setting
+from tensorflow_staging.python.stats import counted_stages
 from tensorflow_staging.python.stats import ended_stages
-from tensorflow_staging.python.stats import stage_stats
 
+_IN_FITS = (
+    f"SmartStage is on in every fit of this program, by {setting.VARIABLE}=1. {setting.VARIABLE}=off turns it off.")
 # How many stages the end names.
 _MOST_STAGES = 5
 
 # There is no lock, which a signal handler might find the main thread holding: each operation is indivisible.
 # By what was said, who has said it.
 _said: dict[str, object] = {}
-_ended: list[stage_stats.StageStats] = []
+_ended: list[counted_stages.StageStats] = []
 
 
 def say_it_is_on() -> None:
@@ -39,8 +42,7 @@ def say_it_stays_off() -> None:
 
 def say_it_is_on_in_fits() -> None:
   """Says once a process that SmartStage is on in Keras's `fit`, and how to turn it off."""
-  _say_once(
-      f"SmartStage is on in every fit of this program, by {setting.VARIABLE}=1. {setting.VARIABLE}=off turns it off.")
+  _say_once(_IN_FITS)
 
 
 def say_it_is_off() -> None:
@@ -48,7 +50,7 @@ def say_it_is_off() -> None:
   _say_once(f"SmartStage is off, although the program turns it on, by {setting.VARIABLE}=off.")
 
 
-def note_ended(stages: list[stage_stats.StageStats]) -> None:
+def note_ended(stages: list[counted_stages.StageStats]) -> None:
   """Notes stages that have ended, for the end of the program."""
   _ended.extend(stages)
 
@@ -57,16 +59,21 @@ def say_what_it_gained() -> None:
   """Says what the stages have gained that have ended since the process began, or why there was none."""
   stages = list(_ended)
   if not stages:
-    printed_line.say(
-        "SmartStage has found nothing to run ahead: no session took records from an iterator, or all that follows one"
-        " needs a variable. A line print(tf.staging.explain(graph)) in the program, after it has built its graph, says"
-        " why.")
+    printed_line.say(f"SmartStage has found nothing to run ahead: {_why_none()}")
   # Those with the most records, in the order in which they ended.
   most = sorted(range(len(stages)), key=lambda index: -stages[index].taken)[:_MOST_STAGES]
   for index in sorted(most):
     printed_line.say(ended_stages.line(stages[index]))
   if len(stages) > _MOST_STAGES:
     printed_line.say(f"{len(stages) - _MOST_STAGES} more stages had fewer records.")
+
+
+def _why_none() -> str:
+  if _IN_FITS in _said:
+    return f"the line 'runs without a stage' above, and {api_name.API}.explain of a callback, say why."
+  return (
+      "no session took records from an iterator, or all that follows one needs a variable. A line"
+      f" print({api_name.API}.explain(graph)) in the program, after it has built its graph, says why.")
 
 
 def _say_once(text: str) -> None:

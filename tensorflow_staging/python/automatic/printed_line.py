@@ -3,7 +3,9 @@
 
 import sys
 
-_PREFIX = "tensorflow.staging: "
+from tensorflow_staging.python import api_name
+
+_PREFIX = f"{api_name.PACKAGE}: "
 
 
 def say(text: str) -> None:

@@ -5,7 +5,7 @@ from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session as session_lib
 
 from tensorflow_staging.python.automatic import managed_sessions
-from tensorflow_staging.python.automatic import measured_run
+from tensorflow_staging.python.automatic import measured_sessions
 from tensorflow_staging.python.automatic import notices
 from tensorflow_staging.python.automatic import setting
 from tensorflow_staging.python.session import server_config_check
@@ -22,7 +22,7 @@ def of_new_session(session: session_lib.BaseSession, config: config_pb2.ConfigPr
   Raises:
     ValueError: If the environment variable has a wrong value, or SmartStage is on with the options of another graph.
   """
-  measured_run.begin_if_asked()
+  measured_sessions.watch_if_asked()
   config = _changed(config, session)
   if config.graph_options.optimizer_options.do_smart_stage:
     graph_key.check(session.graph, config)

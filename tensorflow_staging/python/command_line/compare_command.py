@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tensorflow.staging compare`: measures what SmartStage gains a program."""
+"""The command `compare`: measures what SmartStage gains a program."""
 
 import argparse
 import math
@@ -12,6 +12,7 @@ from typing import Any
 from typing import NoReturn
 from typing import Optional
 
+from tensorflow_staging.python import api_name
 from tensorflow_staging.python.automatic import measured_run
 from tensorflow_staging.python.automatic import setting
 from tensorflow_staging.python.command_line import comparison
@@ -100,7 +101,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     if not results["with"].stages:
       print(
           "No stage ran: SmartStage has found nothing to run ahead of a step, so there is nothing to compare."
-          " A line print(tf.staging.explain(graph)) in the program, after it has built its graph, says why.")
+          f" {comparison.what_says_why(results['with'].is_fit)}")
       return 1
     rounds.append(comparison.Round(results["without"], results["with"]))
     print(
@@ -147,7 +148,7 @@ def _check(
   if result is None:
     raise _Problem(
         "the program opened no session and called no fit, so it took no step that can be measured. For a step of"
-        " tf.staging.ahead, time the program with TF_STAGING_SMART_STAGE=1 and with TF_STAGING_SMART_STAGE=off.")
+        f" {api_name.API}.ahead, time the program with TF_STAGING_SMART_STAGE=1 and with TF_STAGING_SMART_STAGE=off.")
   if result.seen == 0:
     raise _Problem(
         "no step of the program took a record from an iterator. SmartStage runs ahead what follows an iterator's"

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Optional
 
+from tensorflow_staging.python import api_name
 from tensorflow_staging.python.automatic import measured_run
 from tensorflow_staging.python.stats import gain
 
@@ -60,7 +61,7 @@ def report(rounds: Sequence[Round]) -> str:
       *(f"    Stage '{name}' {done}{f': {advised}' if advised and not is_busy else '.'}"
         for name, done, advised in stages),
       f"{mean:.2f} times as fast with SmartStage, over the rounds ({_scatter(rounds, low, high)})",
-      verdict(low, high, busy),
+      verdict(low, high, busy, rounds[-1].with_stages.is_fit),
   ]
   return "\n".join(lines)
 
@@ -75,19 +76,34 @@ def _scatter(rounds: Sequence[Round], low: float, high: float) -> str:
       " 95% interval")
 
 
-def verdict(low: float, high: float, busy: Optional[float]) -> str:
+def what_says_why(is_fit: bool) -> str:
+  """Returns a sentence on what in the program says why not more runs ahead.
+
+  Args:
+    is_fit: Whether its steps are those of Keras's `fit`, and not runs of a session.
+  """
+  if is_fit:
+    return (
+        f"A line print({api_name.API}.explain(callback)) in the program, after a fit with callback ="
+        f" {api_name.API}.SmartStage(), says why.")
+  return f"A line print({api_name.API}.explain(graph)) in the program, after it has built its graph, says why."
+
+
+def verdict(low: float, high: float, busy: Optional[float], is_fit: bool = False) -> str:
   """Says in one line what an interval of ratios means, and what to do next.
 
   Args:
     low: The lower end.
     high: The upper end.
     busy: Which part of the time the cores were busy without a stage, from 0 to 1; None if that is unknown.
+    is_fit: Whether the steps were those of Keras's `fit`, and not runs of a session.
   """
+  explain = f"print({api_name.API}.explain({'callback' if is_fit else 'graph'}))"
   if low > 1:
-    return (
-        "A gain. To keep it, start the program with `python -m tensorflow.staging run`, or set"
-        " config.graph_options.optimizer_options.do_smart_stage = True and give the session"
-        " hooks=[tf.make_prefetch_hook()].")
+    by_hand = f"give fit callbacks=[{api_name.API}.SmartStage()]" if is_fit else (
+        "set config.graph_options.optimizer_options.do_smart_stage = True and give the session"
+        " hooks=[tf.make_prefetch_hook()]")
+    return f"A gain. To keep it, start the program with `{api_name.PROGRAM} run`, or {by_hand}."
   if busy is not None and busy >= gain.BUSY:
     kind, more = ("A loss", "") if high < 1 else ("No clear gain", ", or measure more --rounds")
     return (
@@ -95,11 +111,11 @@ def verdict(low: float, high: float, busy: Optional[float]) -> str:
         f" nothing else beside it{more}.")
   if high < 1:
     return (
-        "A loss, although cores were idle. print(tf.staging.explain(graph)) in the program says what runs ahead; leave"
+        f"A loss, although cores were idle. {explain} in the program says what runs ahead; leave"
         " SmartStage off if it stays so with more --rounds.")
   return (
       "No clear gain. More --rounds or --steps make the interval narrower; the line of the stage says what limits it,"
-      " and print(tf.staging.explain(graph)) in the program what runs ahead, and why not more.")
+      f" and {explain} in the program what runs ahead, and why not more.")
 
 
 def _median_ms(results: Sequence[measured_run.Result]) -> float:

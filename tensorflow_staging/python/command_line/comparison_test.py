@@ -70,6 +70,15 @@ def test_the_verdict(low, high, busy, expected):
   assert comparison.verdict(low, high, busy).startswith(expected)
 
 
+@pytest.mark.parametrize("low, high, expected", [
+    (1.1, 1.2, "give fit callbacks=[tf.staging.SmartStage()]."),
+    (0.8, 0.9, "print(tf.staging.explain(callback))"), (0.9, 1.2, "print(tf.staging.explain(callback))")])
+def test_the_verdict_on_a_fit_has_no_remedy_of_sessions(low, high, expected):
+  verdict = comparison.verdict(low, high, 0.5, is_fit=True)
+  assert expected in verdict
+  assert not any(word in verdict for word in ("do_smart_stage", "hook", "graph", "session"))
+
+
 def test_there_is_a_quantile_for_each_number_of_rounds():
   for rounds in range(2, comparison.MOST_ROUNDS + 1):
     assert comparison.interval([1.0, 2.0] + [1.5] * (rounds - 2))[1] > 0

@@ -1,27 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tensorflow.staging doctor`: checks the installation."""
+"""The command `doctor`: checks the installation."""
 
 import argparse
-import pathlib
-from collections.abc import Iterator
 
-import tensorflow
-
-from tensorflow_staging.python.build_info import build_info
-from tensorflow_staging.python.doctor import api_root
-from tensorflow_staging.python.doctor import devices
+from tensorflow_staging.python.command_line import installation
 from tensorflow_staging.python.doctor import finding
-from tensorflow_staging.python.doctor import gpu_code
-from tensorflow_staging.python.doctor import installed_files
-from tensorflow_staging.python.doctor import loaded_libraries
-from tensorflow_staging.python.doctor import trial_runs
 
 _DESCRIPTION = """\
-Checks the version, the files and libraries of the installation, GPUs and streams, and trains for a second with stages.
+Checks the version, the files and libraries of the installation, and GPUs, and trains for a second with stages.
 Prints what it found, and for each problem what to do. The exit status is 1 if there is a problem."""
-
-# The three trials together train for a second.
-_SECONDS = 1 / 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,33 +27,9 @@ def run(arguments: argparse.Namespace) -> int:
   """
   del arguments
   findings = []
-  for found in _findings():
+  for found in installation.of_this().findings():
     print(found, flush=True)
     findings.append(found)
   problems = sum(found.is_problem for found in findings)
   print("No problem found." if not problems else f"Problems: {problems}.")
   return finding.exit_status(findings)
-
-
-def _findings() -> Iterator[finding.Finding]:
-  package = pathlib.Path(tensorflow.__file__).parent
-  site_packages = package.parent
-  info = build_info.build_info()
-  code = f"machine code for {', '.join(info.chips)}, " if info.chips else ""
-  yield from installed_files.check_version(site_packages)
-  yield finding.Finding(
-      "build",
-      f"{len(info.patches)} patches over TensorFlow {info.tensorflow_version}, {info.base} libraries,"
-      f" {code}{f'commit {info.commit}' if info.commit else 'built from sources that are no commit'}.")
-  yield from api_root.check_root(info.default_api_version)
-  yield from installed_files.check_other_distributions(site_packages)
-  yield from installed_files.check_files(site_packages)
-  yield from loaded_libraries.check_loaded(pathlib.Path("/proc/self/maps").read_text(), package)
-  yield from loaded_libraries.check_order(package / "libtensorflow_cc.so.2")
-  yield from loaded_libraries.check_session()
-  yield from devices.check_gpus(info.base)
-  if info.chips:
-    yield from gpu_code.check_gpu_code(info.chips, gpu_code.find(devices.DRIVER))
-  yield from trial_runs.check_stage(_SECONDS)
-  yield from trial_runs.check_smart_stage(_SECONDS)
-  yield from trial_runs.check_pool(_SECONDS)

@@ -1,30 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program `python -m tensorflow.staging`."""
+"""The program `python -m tensorflow.staging`; beside an official TensorFlow, `python -m tensorflow_staging`."""
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 from typing import NoReturn
 from typing import Optional
 
 from tensorflow.python.framework import ops
 from tensorflow.python.platform import tf_logging
 
-from tensorflow_staging.python.build_info import build_info
-from tensorflow_staging.python.command_line import compare_command
-from tensorflow_staging.python.command_line import doctor_command
-from tensorflow_staging.python.command_line import explain_command
-from tensorflow_staging.python.command_line import run_command
+from tensorflow_staging.python import api_name
+from tensorflow_staging.python.command_line import installation
 from tensorflow_staging.python.command_line import user_error
 
-_PROGRAM = "python -m tensorflow.staging"
 _COMMANDS = {
-    "run": (run_command, "run a program with SmartStage, without a change to it"),
-    "compare": (compare_command, "measure what SmartStage gains a program"),
-    "explain": (explain_command, "report what runs ahead of the step in a graph"),
-    "doctor": (doctor_command, "check the installation, and say what is wrong"),
+    "run": "run a program with SmartStage, without a change to it",
+    "compare": "measure what SmartStage gains a program",
+    "explain": "report what runs ahead of the step in a graph",
+    "doctor": "check the installation, and say what is wrong",
 }
+if api_name.IS_PLUGIN:
+  del _COMMANDS["explain"]  # Of the graphs of sessions.
 _USAGE_STATUS = 2
 
 
@@ -46,18 +46,21 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
   """
   # Otherwise the version is wrapped to the width of the terminal, between the words of its commit.
   parser = _Parser(
-      prog=_PROGRAM, description="Tools for pipeline staging.", formatter_class=argparse.RawDescriptionHelpFormatter)
-  parser.add_argument("--version", action="version", version=_version(), help="print the wheel's version, and exit")
+      prog=api_name.PROGRAM, description="Tools for pipeline staging.",
+      formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser.add_argument(
+      "--version", action="version", version=installation.of_this().version(),
+      help="print the wheel's version, and exit")
   commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-  for name, (command, summary) in _COMMANDS.items():
-    command.add_arguments(commands.add_parser(name, help=summary))
+  for name, summary in _COMMANDS.items():
+    _command(name).add_arguments(commands.add_parser(name, help=summary))
   parsed = parser.parse_args(arguments)
   verbosity = tf_logging.get_verbosity()
   tf_logging.set_verbosity(tf_logging.ERROR)
   try:
     # The commands work on graphs, also where `import tensorflow` gives TensorFlow 2's API.
     with ops.Graph().as_default():
-      status = _COMMANDS[parsed.command][0].run(parsed)
+      status = _command(parsed.command).run(parsed)
     sys.stdout.flush()
     return status
   except BrokenPipeError:
@@ -65,14 +68,13 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
   except user_error.UserError as error:
-    print(f"{_PROGRAM} {parsed.command}: error: {error}", file=sys.stderr)
+    print(f"{api_name.PROGRAM} {parsed.command}: error: {error}", file=sys.stderr)
     return _USAGE_STATUS
   finally:
     # A program that calls this function keeps its own choice.
     tf_logging.set_verbosity(verbosity)
 
 
-def _version() -> str:
-  info = build_info.build_info()
-  commit = f", commit {info.commit}" if info.commit else ""
-  return f"tensorflow {info.version} ({info.base}){commit}"
+def _command(name: str) -> Any:
+  """Returns the module of a command."""
+  return importlib.import_module(f"tensorflow_staging.python.command_line.{name}_command")

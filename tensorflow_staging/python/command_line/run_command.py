@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tensorflow.staging run`: runs a program with SmartStage in all of its sessions."""
+"""The command `run`: runs a program with SmartStage in each `fit` and in all of its sessions."""
 
 import argparse
 import os
@@ -9,9 +9,9 @@ from tensorflow_staging.python.automatic import setting
 from tensorflow_staging.python.command_line import user_program
 
 _DESCRIPTION = f"""\
-Runs a Python program with SmartStage in all sessions that do not set it themselves, and in those of its child
-processes. The program says at its start that SmartStage is on, and at its end what that gained. It is the same as to
-set the environment variable {setting.VARIABLE}=1."""
+Runs a Python program with SmartStage in each fit of Keras and in all sessions that do not set it themselves, and in
+those of its child processes. The program says at its start that SmartStage is on, and at its end what that gained. It
+is the same as to set the environment variable {setting.VARIABLE}=1."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

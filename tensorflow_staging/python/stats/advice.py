@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Says in plain words what a stage did in a period, and what to do next."""
 
+from tensorflow_staging.python import api_name
 from tensorflow_staging.python.stats import gain
 from tensorflow_staging.python.stats import period as period_lib
 from tensorflow_staging.python.stats import stage_data
@@ -67,11 +68,11 @@ def _of_times(stage: stage_data.StageData, period: period_lib.Period, is_over: b
     if gain.hidden_seconds(period) is None:
       return "the step hardly waits, so far."
     if gain.is_little(period):
-      return "hardly anything runs ahead; print(tf.staging.explain(config=config)) says why not more."
+      return f"hardly anything runs ahead; {api_name.API}.explain says why not more."
     if is_busy:
       return (
           "the step hardly waits, but what runs beside it slows it; only a run without the stage shows whether it gains"
-          " anything: `python -m tensorflow.staging compare` for SmartStage, or the time of a step without tf.staged.")
+          f" anything: `{api_name.PROGRAM} compare` for SmartStage, or the time of a step without it.")
     return "the step hardly waits; nothing to change."
   if is_busy and period.own_busy is not None and period.own_busy < _MOST * period.cores_busy:
     return (

@@ -73,7 +73,7 @@ _ALL = (
 _NOTHING = "the step hardly waits; nothing to change."
 _HARDLY_WAITS = (
     "the step hardly waits, but what runs beside it slows it; only a run without the stage shows whether it gains"
-    " anything: `python -m tensorflow.staging compare` for SmartStage, or the time of a step without tf.staged.")
+    " anything: `python -m tensorflow.staging compare` for SmartStage, or the time of a step without it.")
 _COMPUTES = "the cores are 95% busy, so no setting helps; give the program more cores, or less to compute."
 _RAISE_THREADS = (
     "the stage is slower than the step; raise num_threads (now 4), or let the stage choose with tf.data.AUTOTUNE. If"
@@ -127,7 +127,7 @@ _TABLE = [
      " settled."),
     (_FIXED, period_lib.Period(10.0, 0.0, 0.0, steps=3, cores_busy=0.95), "the step hardly waits, so far."),
     (_FIXED, _period(region_ms=0.05),
-     "hardly anything runs ahead; print(tf.staging.explain(config=config)) says why not more."),
+     "hardly anything runs ahead; tf.staging.explain says why not more."),
     (dict(_FIXED, waiting_takes=1), _period(rate=0.0),
      "a step waits, and no record has come; the input of the stage is slow, or hangs."),
     (dict(_FIXED, error="OUT_OF_RANGE: Stage 'prefetch' has reached the end of its data."), _SLOWER,

@@ -15,6 +15,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.platform import tf_logging
 
 from tensorflow_staging.python.ahead import iterator_stage
+from tensorflow_staging.python.api_name import API
 
 tf.config.threading.set_intra_op_parallelism_threads(1)  # Sums in one order.
 layers = tf.keras.layers
@@ -217,7 +218,8 @@ def case_a_callback_that_another_replaces_says_so():
     with mock.patch.object(tf_logging, "warning") as warning:
       assert use([first, second]) == use([])
     assert warning.call_count == 1, warning.mock_calls
-    told = "another callback tf.staging.SmartStage() after it in the same list stages the model; give one of them alone"
+    told = (
+        f"another callback {API}.SmartStage() after it in the same list stages the model; give one of them alone")
     assert str(tf.staging.stats(first)) == f"no stage has run: {told}."
     assert str(tf.staging.explain(first)) == f"'fit' runs without a stage: {told}."
     assert tf.staging.stats(second)
@@ -230,7 +232,7 @@ def case_the_callback_without_parentheses_says_so():
       try:
         use(callbacks)
       except TypeError as error:
-        assert "Write tf.staging.SmartStage()" in str(error), error
+        assert f"Write {API}.SmartStage()" in str(error), error
       else:
         raise AssertionError("It was taken.")
 
@@ -239,9 +241,9 @@ def case_what_has_no_stage_itself_says_what_has_one():
   model = hashing()
   for ask in (tf.staging.explain, tf.staging.stats):
     for value, expected in (
-        (tf.function(lambda: 1), "call step = tf.staging.ahead(step)"),
-        (tf.function(lambda: 1).get_concrete_function(), "call step = tf.staging.ahead(step)"),
-        (model, f"then call tf.staging.{ask.__name__}(callback)")):
+        (tf.function(lambda: 1), f"call step = {API}.ahead(step)"),
+        (tf.function(lambda: 1).get_concrete_function(), f"call step = {API}.ahead(step)"),
+        (model, f"then call {API}.{ask.__name__}(callback)")):
       try:
         ask(value)
       except TypeError as error:

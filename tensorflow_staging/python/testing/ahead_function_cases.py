@@ -14,6 +14,7 @@ import cases
 import tensorflow as tf
 
 from tensorflow_staging.python.ahead import dataset_state
+from tensorflow_staging.python.api_name import API
 
 WORDS = ["a", "b", "c", "a", "q"]
 
@@ -308,8 +309,8 @@ def case_copies_of_a_step_have_stages_of_their_own():
 def case_what_cannot_be_a_step_is_refused():
   step = staged(tf.function(train))
   for value, expected in (
-      (functools.partial(step, 1), "got 'train', which tf.staging.ahead has returned"),
-      (classmethod(train), "of type classmethod. Put @classmethod above @tf.staging.ahead."),
+      (functools.partial(step, 1), f"got 'train', which {API}.ahead has returned"),
+      (classmethod(train), f"of type classmethod. Put @classmethod above @{API}.ahead."),
       (3, "step must be a tf.function, got 3 of type int.")):
     try:
       tf.staging.ahead(value)

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training under TensorFlow 2 that kills itself in the middle of an epoch, and resumes; killed_fit_test.py runs it.
 
-Usage: killed_fit.py fit|loop plain|staged FOLDER KILLED_AFTER
+Usage: killed_fit.py fit|finite|endless|unknown|loop plain|staged FOLDER KILLED_AFTER
 
-  fit     Keras's `fit` with BackupAndRestore, every few batches.
+  fit     Keras's `fit` with its BackupAndRestore, every few batches.
+  finite, endless, unknown    `fit` with tf.staging.BackupAndRestore, every few batches, and data of such a length. It
+          writes a line for each step to FOLDER.steps.
   loop    A loop of its own, whose checkpoints have the iterator. Its step fails unless the n-th element comes n-th.
 
 After KILLED_AFTER steps of this process it is killed; 0 stands for never. Then it prints what has come of the training.
 """
 
+import functools
 import json
 import os
 import signal
@@ -20,6 +23,7 @@ import tensorflow as tf
 tf.config.threading.set_intra_op_parallelism_threads(1)  # Sums in one order.
 _ROWS = 48
 _STEPS_PER_CHECKPOINT = 5
+_STEPS_PER_BACKUP = 4
 
 
 def _kill_self() -> None:
@@ -35,7 +39,7 @@ def _fit(staged: bool, folder: str, killed_after: int) -> dict:
   inputs = tf.keras.Input((3,), dtype=tf.string)
   counts = layers.StringLookup(vocabulary=list("abcde"), output_mode="count")(inputs)
   # It draws ahead.
-  outputs = layers.Dense(1)(layers.Dense(4, "relu")(layers.GaussianNoise(0.1)(counts)))
+  outputs = layers.Dense(1)(layers.Dense(4, "relu")(layers.GaussianNoise(0.1)(layers.Rescaling(0.5)(counts))))
   model = tf.keras.Model(inputs, outputs)
   model.compile("adam", "mse")
   steps = 0
@@ -53,6 +57,67 @@ def _fit(staged: bool, folder: str, killed_after: int) -> dict:
     callbacks.append(tf.staging.SmartStage())
   history = model.fit(data, epochs=3, verbose=0, callbacks=callbacks).history
   return {"steps": steps, "history": history, "weights": [w.tolist() for w in model.get_weights()]}
+
+
+class _Order(tf.keras.metrics.Metric):
+  """A number that says which records the steps of an epoch had, and in which order."""
+
+  def __init__(self):
+    super().__init__(name="order")
+    self.order = self.add_weight(name="order", shape=(), initializer="zeros")
+
+  def update_state(self, y_true, y_pred, sample_weight=None):
+    rows = tf.cast(y_true, tf.float32)[:, 0] * _ROWS
+    places = tf.range(1, tf.shape(rows)[0] + 1)
+    # Small enough to be exact.
+    self.order.assign((self.order * 31 + tf.reduce_sum(rows * tf.cast(places, tf.float32))) % 65521)
+
+  def result(self):
+    return self.order + 0
+
+
+def _exact(length: str, staged: bool, folder: str, killed_after: int) -> dict:
+  if hasattr(tf.keras.backend, "experimental"):
+    # Keras 2's other random numbers are those of kernels, whose states nothing can save.
+    tf.keras.backend.experimental.enable_tf_random_generator()
+  tf.keras.utils.set_random_seed(5)
+  words = np.random.RandomState(0).choice(list("abcdefg"), [_ROWS, 3])
+  rows = tf.data.Dataset.from_tensor_slices((words, np.arange(_ROWS, dtype=np.float32)[:, None] / _ROWS))
+  data = rows.shuffle(20, seed=7)
+  data = {"finite": data, "endless": data.repeat(), "unknown": data.filter(lambda *_: True)}[length].batch(4)
+  layers = tf.keras.layers
+  inputs = tf.keras.Input((3,), dtype="string")
+  counts = layers.StringLookup(vocabulary=list("abcde"), output_mode="count")(inputs)
+  outputs = layers.Dense(1)(layers.Dense(4, "relu")(layers.GaussianNoise(0.1)(layers.Rescaling(0.5)(counts))))
+  model = tf.keras.Model(inputs, outputs)
+  model.compile("adam", "mse", metrics=[_Order()])
+  steps = 0
+
+  class Tell(tf.keras.callbacks.Callback):
+    epoch = 0
+
+    def on_epoch_begin(self, epoch, logs=None):
+      self.epoch = epoch
+
+    def on_train_batch_end(self, batch, logs=None):
+      nonlocal steps
+      steps += 1
+      with open(f"{folder}.steps", "a") as file:
+        print(json.dumps([self.epoch, batch, *(float(logs[name]) for name in ("order", "loss"))]), file=file)
+      if steps == killed_after:
+        _kill_self()
+
+  callbacks = [tf.staging.BackupAndRestore(folder, save_freq=_STEPS_PER_BACKUP), Tell()]
+  if staged:
+    callbacks.append(tf.staging.SmartStage())
+  history = model.fit(
+      data, epochs=3, verbose=0, callbacks=callbacks, steps_per_epoch=8 if length == "endless" else None,
+      validation_data=rows.batch(5).take(2)).history
+  if staged:
+    assert all(step.why_not is None for step in callbacks[-1].steps())
+  return {
+      "steps": steps, "last": {name: values[-1] for name, values in history.items()},
+      "weights": [w.tolist() for w in model.get_weights()]}
 
 
 def _loop(staged: bool, folder: str, killed_after: int) -> dict:
@@ -87,5 +152,5 @@ def _loop(staged: bool, folder: str, killed_after: int) -> dict:
 
 
 if __name__ == "__main__":
-  _of = {"fit": _fit, "loop": _loop}[sys.argv[1]]
+  _of = {"fit": _fit, "loop": _loop}.get(sys.argv[1], functools.partial(_exact, sys.argv[1]))
   print(json.dumps(_of(sys.argv[2] == "staged", sys.argv[3], int(sys.argv[4]))), flush=True)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of an iterator of tf.data, apart from the iterator."""
+
+from typing import Any
+
+from tensorflow.python.framework import errors
+from tensorflow.python.trackable import base
+
+from tensorflow_staging.python import api_name
+from tensorflow_staging.python.ahead import one_device
+
+_NAME = f"{api_name.API}.BackupAndRestore"
+_OF_A_STRATEGY = (
+    f"{_NAME} cannot save the position in data of a tf.distribute strategy other than OneDeviceStrategy on a CPU.")
+_NOT_SAVED = (
+    f"{_NAME} cannot save the position in the data of this fit. Give fit a tf.data.Dataset without Python functions and"
+    " without random ops such as those that shuffle NumPy arrays; Dataset.shuffle is fine. The reason: ")
+
+
+class IteratorState(base.Trackable):
+  """What a checkpoint has of an iterator: its position, and the elements that a stage has read ahead."""
+
+  def __init__(self, iterator: Any):
+    """Takes the state of an iterator as it is now.
+
+    Args:
+      iterator: An iterator of `fit`.
+
+    Raises:
+      ValueError: If it cannot be saved.
+    """
+    try:
+      self._tensors = _owned(iterator)._serialize_to_tensors()
+    except errors.OpError as error:
+      raise ValueError(f"{_NOT_SAVED}{error.message}") from error
+
+  def give_to(self, iterator: Any) -> None:
+    """Restores an iterator of the same data to this state, which includes how often a shuffled dataset has begun."""
+    _owned(iterator)._restore_from_tensors(self._tensors)
+
+  def _serialize_to_tensors(self) -> dict[str, Any]:
+    return self._tensors
+
+  def _restore_from_tensors(self, restored_tensors: dict[str, Any]) -> None:
+    self._tensors = restored_tensors
+
+
+def _owned(iterator: Any) -> Any:
+  """Returns the iterator of tf.data that an iterator of `fit` is, or reads."""
+  owned = one_device.owned_iterator(iterator)
+  if owned is None:
+    raise ValueError(_OF_A_STRATEGY)
+  return owned
