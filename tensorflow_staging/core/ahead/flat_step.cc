@@ -391,6 +391,9 @@ Status FlatStep::AddEdges(const CallSite& site) {
     for (const Edge* edge : node->in_edges()) {
       if (!edge->src()->IsOp()) continue;
       if (edge->IsControlEdge()) {
+        // tf.function lets what uses a resource wait for a call that does, and so
+        // for all effects of the call. A lookup sees none of them.
+        if (ReadsTable(*node) && site.SiteOf(*edge->src()) != nullptr) continue;
         AddControlEdge(site, *edge->src(), to);
       } else if (called == nullptr && !(is_call && edge->dst_input() == 0)) {
         auto [src, output] = Resolve(site, *edge->src(), edge->src_output());

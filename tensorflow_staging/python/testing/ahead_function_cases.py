@@ -464,6 +464,35 @@ def case_data_of_one_element_has_no_stage_and_no_warning():
   assert "run ahead" in str(tf.staging.explain(step))
 
 
+def case_a_lookup_runs_ahead_although_a_call_before_it_has_the_same_table():
+  table = tf.lookup.StaticHashTable(
+      tf.lookup.KeyValueTensorInitializer(tf.constant(["a", "b", "c"]), tf.range(3, dtype=tf.int64)), 3)
+
+  def program(wrap):
+    weight = weights()
+
+    @tf.function
+    def layer(keys):
+      return tf.gather(weight, table.lookup(keys))
+
+    @wrap
+    @tf.function
+    def step(iterator):
+      keys = next(iterator)
+      value = layer(keys)
+      ids = table.lookup(tf.strings.lower(keys))
+      weight.scatter_add(tf.IndexedSlices(tf.ones_like(ids, tf.float32), ids))
+      return value
+
+    steps.append(step)
+    return step, step
+
+  steps = []
+  compare(program)
+  explained, = tf.staging.explain(steps[-1]).steps
+  assert sum(node.endswith("LookupTableFindV2") for node in explained.nodes) == 2, explained.nodes
+
+
 def case_asynchronous_execution():
   def run(wrap, *is_synchronous):
     owner, values = trainer(wrap)(), []
