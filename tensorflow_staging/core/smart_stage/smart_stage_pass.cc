@@ -124,8 +124,9 @@ Status StageGraph(const GraphOptimizationPassOptions& options, Graph* graph) {
   RewriteOptions rewrite;
   rewrite.buffer = settings.buffer;
   rewrite.on_cpu = settings.on_cpu;
-  if (!HasGpu(options.device_set))
+  if (!HasGpu(options.device_set)) {
     rewrite.on_cpu = settings.on_cpu.value_or(false);
+  }
   rewrite.session = options.session_handle;
   rewrite.infer_shapes =
       !config.graph_options().rewrite_options().disable_meta_optimizer();
