@@ -82,6 +82,15 @@ def autotuned() -> list[str]:
   return re.findall(r"^\| ([^|]+?) \| [^|]+ \| [^|]+ \| [\d.]+ \|", text, re.MULTILINE)
 
 
+def _of_order() -> dict[str, str]:
+  """Returns what order costs, in percent: where records wait or compute at most, and with large ones."""
+  text = (BENCHMARKS / "order.md").read_text(encoding="utf-8")
+  cases = re.findall(r"^\| ([^|]+?) \| \d+ \|", text, re.MULTILINE)
+  of = {case: _percent(max(1, table("order.md").number(case, column="in order / any order"))) for case in cases}
+  large = of.pop("fills records of 16 MB")
+  return {"order": str(max(of.values())), "order_large": str(large)}
+
+
 def _percent(ratio: float) -> int:
   """Returns how many percent faster, or slower, a way is that is so many times as fast."""
   return int(abs(decimal.Decimal(str(ratio)) - 1) * 100 + decimal.Decimal("0.5"))
@@ -199,6 +208,7 @@ def _of_costs() -> dict[str, str]:
       "lookups_lose": _span(map(lookups, ("0 µs", "250 µs"))),
       "scale_waits": f"{producers.number('waits', '8', column='times as fast as one'):.1f}",
       "scale_computes": f"{producers.number('computes', '4', column='times as fast as one'):.1f}",
+      **_of_order(),
       "autotune": str(max(_percent(table("autotune.md").number(case, column="chosen / best")) for case in autotuned())),
   }
 
