@@ -13,7 +13,8 @@ _CORE = _ROOT / "tensorflow_staging/core"
 _PATH = re.compile(r"`([\w/.]+(?:\.(?:cc|h|py|md|proto)|/))`")
 
 # A file that holds a lock.
-_LOCK = re.compile(r"^ *(?:mutable |static )?mutex \w+;|= threading\.(?:Lock|RLock|Condition)\(", re.MULTILINE)
+_LOCK = re.compile(
+    r"^ *(?:mutable |static )?mutex \w+(?:;|\s+TF_)|= threading\.(?:Lock|RLock|Condition)\(", re.MULTILINE)
 
 
 def _whole(path: str) -> pathlib.Path:
