@@ -3,13 +3,19 @@
 #
 # Checks the thread-safety annotations of tensorflow_staging/core, which g++ does not know: that what a lock guards is used
 # with it, and that locks are taken in the order that TF_ACQUIRED_AFTER gives. Compiles nothing, so it takes the headers of
-# the wheel that is installed in .venv. Takes some minutes, because each file is read with all of TensorFlow's headers.
+# the wheel that is installed in .venv. Installs clang if it is missing. Takes some minutes, because each file is read with all of TensorFlow's headers.
 #
 #   ci/thread_safety.sh [FILE...]   checks these files, or all that have a lock or a class with one
 steps_total=1
 source "$(dirname "$0")/steps.sh"
 
-command -v clang++-14 >/dev/null || die "clang++-14 was not found. On Debian: apt-get install clang-14"
+if ! command -v clang++-14 >/dev/null; then
+  command -v apt-get >/dev/null || die "There is no apt-get here; install clang 14 with your own package manager."
+  [ "$(id -u)" -eq 0 ] || die "As root: apt-get update && apt-get install --no-install-recommends clang-14"
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update --quiet --quiet
+  apt-get install --quiet --quiet --yes --no-install-recommends clang-14 >/dev/null
+fi
 packages=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
 include=$packages/tensorflow/include
 [ -d "$include/tensorflow/core" ] || die "TensorFlow's headers were not found: run ci/build_wheel.sh and ci/install_wheel.sh."

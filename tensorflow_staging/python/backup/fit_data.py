@@ -5,6 +5,7 @@ Keras asks an object of its own for the iterator of each epoch and for the numbe
 replaced on the object alone, so other calls of `fit` do not notice.
 """
 
+import abc
 from collections.abc import Iterator
 from typing import Any
 from typing import Optional
@@ -35,7 +36,7 @@ def of_caller() -> "FitData":
   raise RuntimeError("BackupAndRestore was called by something else than Keras's fit.")
 
 
-class FitData:
+class FitData(abc.ABC):
   """The data of a `fit`.
 
   Attributes:
@@ -81,13 +82,13 @@ class FitData:
     """Returns states of new iterators, to read those of a backup into."""
     return _states(self.new_iterator(), self.new_iterator())
 
+  @abc.abstractmethod
   def new_iterator(self) -> Any:
     """Returns a new iterator of the data."""
-    raise NotImplementedError
 
+  @abc.abstractmethod
   def note_begun(self, model: Any) -> None:
     """Notes that the first epoch of a `fit` that goes on has begun."""
-    raise NotImplementedError
 
   def _take_resumed(self) -> Any:
     """Returns the position and the states with which an epoch goes on; None if it is new."""
@@ -116,13 +117,13 @@ class FitData:
       state.give_to(self._unread)
     self.iterator = iterator
 
+  @abc.abstractmethod
   def _begin_with(self, model: Any, position: position_lib.Position) -> None:
     """Tells Keras the epoch with which the `fit` begins."""
-    raise NotImplementedError
 
+  @abc.abstractmethod
   def _continues(self) -> bool:
     """Returns at the end of an epoch whether the next one goes on with an iterator that there is."""
-    raise NotImplementedError
 
   def _kept(self) -> Any:
     """Returns the iterator of the next step."""
