@@ -53,7 +53,7 @@ FunctionRunner::FunctionRunner(core::RefCountPtr<StepBuffer> buffer,
 void FunctionRunner::Continue() {
   runs_->buffer()->Resume();
   // Stop may have cancelled the buffer before Resume opened it.
-  if (producers_->stopped()) runs_->buffer()->Cancel();
+  if (producers_->stopped() && !has_next_) runs_->buffer()->Cancel();
 }
 
 void FunctionRunner::SetLimit(int64_t steps) {
@@ -61,13 +61,19 @@ void FunctionRunner::SetLimit(int64_t steps) {
   producers_->Wake();
 }
 
-void FunctionRunner::Stop() {
-  if (producers_->Stop()) runs_->buffer()->Cancel();
+void FunctionRunner::Stop(bool cancels_takes) {
+  StepBuffer* const buffer = runs_->buffer();
+  if (producers_->Stop()) {
+    cancels_takes ? buffer->Cancel() : buffer->CancelRuns();
+  }
   {
     mutex_lock l(mu_);
     if (left_behind_) return;
   }
-  bool have_left = producers_->AwaitLeft(kReadPatience);
+  bool have_left = false;
+  do {
+    have_left = producers_->AwaitLeft(kReadPatience);
+  } while (!have_left && !cancels_takes && buffer->HasWaitingTakes());
   if (!have_left) {
     runs_->Cancel();
     have_left = producers_->AwaitLeft(kStopPatience);
@@ -80,7 +86,7 @@ void FunctionRunner::Stop() {
     mutex_lock l(mu_);
     if (std::exchange(left_behind_, true)) return;
   }
-  LOG(WARNING) << "Stage '" << buffer().name() << "' was stopped while its "
+  LOG(WARNING) << "Stage '" << buffer->name() << "' was stopped while its "
                << "region is still running, in code that cannot be "
                << "cancelled. Its thread ends after that run.";
   Env::Default()->SchedClosure([producers = producers_] { producers->Join(); });

@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_AHEAD_FUNCTION_RUNNER_H_
 #define TENSORFLOW_STAGING_CORE_AHEAD_FUNCTION_RUNNER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -49,16 +50,28 @@ class FunctionRunner {
   // longer than reads do; 1.6 seconds at most, for code that cannot be cancelled.
   // Such a thread leaves after its run, for which no later call waits. What they
   // have read and no step has used is given back to its sources.
-  void Stop() TF_LOCKS_EXCLUDED(mu_);
+  void Stop() { Stop(/*cancels_takes=*/true); }
+  // The same, but takes wait for a runner that begins after this one. Lets reads for
+  // takes that wait end by themselves, however long that takes: without a stage,
+  // the next step would wait for them as well.
+  void StopForNext() {
+    has_next_ = true;
+    Stop(/*cancels_takes=*/false);
+  }
 
   ProducerTeam::Counts GetCounts() const { return producers_->GetCounts(); }
   const TensorBuffer& buffer() const { return *runs_->buffer(); }
 
  private:
+  void Stop(bool cancels_takes) TF_LOCKS_EXCLUDED(mu_);
+
   // Shared with the producers, so that one that Stop leaves behind keeps alive what
   // it uses.
   const std::shared_ptr<FunctionRuns> runs_;
   const std::shared_ptr<Producers> producers_;
+
+  // Whether StopForNext has been called.
+  std::atomic<bool> has_next_{false};
 
   mutex mu_;
   // Whether Stop has left a thread behind.

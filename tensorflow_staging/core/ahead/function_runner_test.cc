@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -125,6 +126,56 @@ TEST_P(FunctionRunnerTest, EachRecordIsPutOnceInOrder) {
   EXPECT_TRUE(errors::IsOutOfRange(Take(records_, &value)));
   runner_->Stop();
   EXPECT_EQ(runner_->GetCounts().threads, 0);
+}
+
+TEST_P(FunctionRunnerTest, TakesWaitForTheNextRunner) {
+  Start(/*capacity=*/2, /*failing=*/-1, /*end=*/50, /*limit=*/0);
+  constexpr int kTakes = 4;
+  std::vector<int64_t> taken(kTakes, -1);
+  std::vector<std::thread> takes;
+  runner_->StopForNext();
+  EXPECT_EQ(region_->read(), 0);
+  for (int64_t& value : taken) {
+    takes.emplace_back(
+        [this, &value] { TF_EXPECT_OK(Take(records_, &value)); });
+  }
+  StepBuffer* const buffer = records_;
+  FunctionRunner next(tsl::core::GetNewRef(buffer), /*num_threads=*/1,
+                      region_->PuttingInto(records_));
+  for (std::thread& take : takes) take.join();
+  std::sort(taken.begin(), taken.end());
+  EXPECT_EQ(taken, (std::vector<int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(region_->read(), kTakes);
+  next.Stop();
+  ExpectStopped(records_);
+}
+
+TEST_P(FunctionRunnerTest, ATakeThatWaitsKeepsItsRead) {
+  core::RefCountPtr<StepBuffer> buffer = MakeBuffer(2);
+  StepBuffer* const records = buffer.get();
+  Notification reads, may_end;
+  std::atomic<int> cancelled{0};
+  FunctionRunner runner(std::move(buffer), /*num_threads=*/1,
+                        [&](CancellationManager* cancellation) -> Status {
+                          if (!reads.HasBeenNotified()) reads.Notify();
+                          may_end.WaitForNotification();
+                          if (cancellation->IsCancelled()) ++cancelled;
+                          return Put(records, 7, cancellation);
+                        });
+  int64_t value = 0;
+  std::thread take([&] { TF_EXPECT_OK(Take(records, &value)); });
+  reads.WaitForNotification();
+  while (!records->HasWaitingTakes()) absl::SleepFor(absl::Milliseconds(1));
+  // Far longer than a stage whose records nobody awaits lets a read go on.
+  std::thread ends([&] {
+    absl::SleepFor(absl::Milliseconds(200));
+    may_end.Notify();
+  });
+  runner.StopForNext();
+  take.join();
+  ends.join();
+  EXPECT_EQ(value, 7);
+  EXPECT_EQ(cancelled, 0);
 }
 
 TEST_P(FunctionRunnerTest, AnErrorIsTakenOnceAndTheNextElementFollows) {

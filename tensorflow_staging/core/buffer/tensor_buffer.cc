@@ -168,7 +168,7 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
       GiveEnd(uses, std::move(done), &due);
     } else {
       WaitingTake take = {std::move(done), NowMicros(), uses};
-      if (cancelled_ ||
+      if (takes_cancelled_ ||
           !Wait(&takes_, cancellation,
                 state_ == State::kIdle ? options_.idle_timeout_millis : 0,
                 &take)) {
@@ -186,24 +186,36 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
 void TensorBuffer::Cancel() {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
+  CancelRuns(&due);
+  takes_cancelled_ = true;
+  CancelTakes(&due);
+}
+
+void TensorBuffer::CancelRuns() {
+  ScopedDueCallbacks due;
+  mutex_lock l(mu_);
+  CancelRuns(&due);
+}
+
+void TensorBuffer::CancelRuns(DueCallbacks* due) {
   cancelled_ = true;
-  if (state_ == State::kEnding) FinishEnding(&due);
+  if (state_ == State::kEnding) FinishEnding(due);
   while (!puts_.empty()) {
     if (puts_.oldest().is_admitted) {
-      AdmitOldestPut(&due);
+      AdmitOldestPut(due);
     } else {
-      EndPut(puts_.RemoveOldest(), CancelledStatus(), &due);
+      EndPut(puts_.RemoveOldest(), CancelledStatus(), due);
     }
   }
-  CancelTakes(&due);
-  gate_.EndWaiting(CancelledStatus(), &due);
-  gate_.GiveBackFailed(&due);
+  gate_.EndWaiting(CancelledStatus(), due);
+  gate_.GiveBackFailed(due);
 }
 
 void TensorBuffer::Resume() {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
   cancelled_ = false;
+  takes_cancelled_ = false;
   gate_.ForgetFailed(&due);
   if (is_closing() && !is_end_taken_ && !is_retried_) {
     if (end_reads_ != nullptr && !end_reads_->empty()) {
@@ -262,6 +274,11 @@ void TensorBuffer::GoOnWith(const CapacityTuner& found) {
 int64_t TensorBuffer::Size() const {
   mutex_lock l(mu_);
   return records_.size();
+}
+
+bool TensorBuffer::HasWaitingTakes() const {
+  mutex_lock l(mu_);
+  return !takes_.empty();
 }
 
 int64_t TensorBuffer::TakenOrHeld() const {

@@ -71,7 +71,7 @@ namespace staging {
 //               their records even without room, because a record that has
 //               left its sources must stay for the next runner. Other puts fail
 //               with CANCELLED, and so do takes when no record is left, unless
-//               the buffer is closed.
+//               the buffer is closed. After CancelRuns, takes wait for Resume.
 //
 // A record is dropped when it becomes stale (sources/roll_back.h): its stage makes
 // it again from the same elements. Apart from that and from timeouts, a record
@@ -84,7 +84,8 @@ namespace staging {
 //   * Takes wait only while there is no record and no waiting put.
 //   * Puts wait only while the oldest of them does not fit.
 //   * Puts wait only in the states open, ending and closed, takes only in idle,
-//     open and ending, and neither waits while the buffer is cancelled.
+//     open and ending. While the buffer is cancelled, only takes may wait, and
+//     only after CancelRuns.
 //   * No record and no waiting put is stale, but for those of which a roll-back
 //     is about to tell the buffer; no step gets these.
 //   * Runs wait only while they may not begin.
@@ -167,6 +168,8 @@ class TensorBuffer : public Stage {
   // come before Resume. Stores the records of admitted runs: as many as a stage
   // has producers at most. For takes, a closed buffer stays closed.
   void Cancel() override TF_LOCKS_EXCLUDED(mu_);
+  // The same for puts and runs alone. Takes wait for other producers.
+  void CancelRuns() TF_LOCKS_EXCLUDED(mu_);
 
   // Opens the buffer, and tries again what had ended the stage, unless a take has
   // to get it because it cannot come again: nothing of an iterator had been read.
@@ -209,6 +212,8 @@ class TensorBuffer : public Stage {
 
   // How many records the buffer holds.
   int64_t Size() const TF_LOCKS_EXCLUDED(mu_);
+
+  bool HasWaitingTakes() const TF_LOCKS_EXCLUDED(mu_);
 
   // How many records takes have received, or can receive: at one moment, since
   // a take moves a record from the second to the first.
@@ -288,6 +293,7 @@ class TensorBuffer : public Stage {
   // if there are any.
   void GiveEnd(bool uses, TakeDone done, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CancelRuns(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CancelTakes(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether no run can put another record that belongs before the end.
   bool HasEnded() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -337,6 +343,8 @@ class TensorBuffer : public Stage {
 
   State state_ TF_GUARDED_BY(mu_) = State::kIdle;
   bool cancelled_ TF_GUARDED_BY(mu_) = false;
+  // Whether takes are cancelled, too.
+  bool takes_cancelled_ TF_GUARDED_BY(mu_) = false;
   // From kEnding on: what a take gets without a record in kClosed, what the run had
   // read that found it, its producer, and whether a take opens the buffer for
   // another try instead.

@@ -261,24 +261,26 @@ class AheadStep:
     if isinstance(iterators, str):
       return self._call_unstaged(iterators, args, kwargs)
     key = tuple([id(i) for i in iterators])
-    known = self._stages.get(key)
-    if known is None:
-      try:
-        with self._lock:
-          known = self._stages.get(key) or self._begin(iterators, args, kwargs)
-      except step_function.MakesVariablesError:
-        return self._make_variables(args, kwargs)
-    stage, why_not, trace = known
-    if stage is None:
-      return self._call_unstaged(why_not, args, kwargs)
-    if (trace is None or kwargs or not _is_only_iterator(args) or record.could_possibly_record()
-        or eager_function_run.RUN_FUNCTIONS_EAGERLY or context.is_async()):
-      try:
-        trace = self._trace_for(stage, iterators, args, kwargs)
-      except step_function.MakesVariablesError:
-        return self._make_variables(args, kwargs)
-    if trace is None or (stage.draws and not self._draws_go_on(stage, iterators)):
-      return self._call(args, kwargs)  # The stage has ended.
+    while True:
+      known = self._stages.get(key)
+      if known is None:
+        try:
+          with self._lock:
+            known = self._stages.get(key) or self._begin(iterators, args, kwargs)
+        except step_function.MakesVariablesError:
+          return self._make_variables(args, kwargs)
+      stage, why_not, trace = known
+      if stage is None:
+        return self._call_unstaged(why_not, args, kwargs)
+      if (trace is None or kwargs or not _is_only_iterator(args) or record.could_possibly_record()
+          or eager_function_run.RUN_FUNCTIONS_EAGERLY or context.is_async()):
+        try:
+          trace = self._trace_for(stage, iterators, args, kwargs)
+        except step_function.MakesVariablesError:
+          return self._make_variables(args, kwargs)
+      if trace is not None and (not stage.draws or self._draws_go_on(stage, iterators)):
+        break
+      # The stage has ended.
     self.why_not = None
     division, inputs = trace
     try:
@@ -434,7 +436,8 @@ class AheadStep:
       pass  # The next try says it.
     except step_function.MakesVariablesError:
       self._end(key, stage, iterators)
-      self._limits[key] = None if stage.limit is None else 0
+      if self._limits.get(key) is not None:
+        self._limits[key] = 0
       raise
     self._end(key, stage, iterators)
     if expected:
@@ -460,10 +463,13 @@ class AheadStep:
       self, key: tuple[int, ...], stage: iterator_stage.IteratorStage,
       iterators: list[iterator_ops.OwnedIterator]) -> None:
     """Ends a stage because a call needs other records."""
-    ends_soon = stage.is_new
-    _stop(stage, self._ended)
-    self._limits[key] = stage.limit
+    ends_soon, limit = stage.is_new, stage.limit
+    if not stage.ends.acquire(blocking=False):
+      return  # Another thread sees to it.
+    self._limits[key] = limit
     self._stages.pop(key, None)
+    stage.stop_reading_ahead()
+    _count(stage, self._ended)
     if ends_soon:
       for iterator in iterators:
         setattr(iterator, _TURNS, getattr(iterator, _TURNS, 0) + 1)
@@ -600,6 +606,10 @@ def _stop_all(stages: dict[tuple[int, ...], Any], ended: list[iterator_counts.It
 
 def _stop(stage: iterator_stage.IteratorStage, ended: list[iterator_counts.IteratorCounts]) -> None:
   stage.stop()
+  _count(stage, ended)
+
+
+def _count(stage: iterator_stage.IteratorStage, ended: list[iterator_counts.IteratorCounts]) -> None:
   # The collector of garbage may call this at any place, so only what a list does at once is safe.
   ended.append(stage.counts())
   if (several := len(ended)) >= _MOST_COUNTS:

@@ -4,6 +4,7 @@
 import atexit
 import operator
 import os
+import threading
 import time
 import weakref
 from collections.abc import Sequence
@@ -43,6 +44,7 @@ class IteratorStage:
   Attributes:
     division: The step's two functions.
     buffer: The handle of the buffer.
+    ends: Whoever acquires it, for good, ends the stage because a call needs other records.
   """
 
   def __init__(
@@ -64,6 +66,7 @@ class IteratorStage:
     """
     self.division = division
     self.name = name
+    self.ends = threading.Lock()
     self._iterators = [weakref.ref(iterator) for iterator in iterators]
     # The resource lives as long as its handle, and the dataset owns the Python functions that make its elements.
     self._datasets = [one_device.datasets_of(iterator) for iterator in iterators]
@@ -166,6 +169,14 @@ class IteratorStage:
   def iterators(self) -> list[iterator_ops.OwnedIterator]:
     """Returns the iterators that it reads and that are alive."""
     return [iterator for reference in self._iterators if (iterator := reference()) is not None]
+
+  def stop_reading_ahead(self) -> None:
+    """Gives back what no step has used, to whoever reads the iterators next.
+
+    A call that another thread has begun gets its record all the same. The last such call ends the threads, since it
+    refers to this object.
+    """
+    self._producers.stop_reading_ahead()
 
   def stop(self) -> None:
     """Ends the threads. What they have read and no step has used comes next for whoever reads the iterators."""

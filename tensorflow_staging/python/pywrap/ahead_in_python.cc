@@ -156,32 +156,34 @@ class PyFunctionRunner {
     buffer_ = tsl::core::GetNewRef(*found);
     buffer_->DrawFrom(VariablesOf(states));
     buffer_->SetLimit(limit.value_or(StepBuffer::kNoLimit));
-    StepBuffer* const records = buffer_.get();
+    run_region_ = [call](CancellationManager* cancellation) {
+      return call->Run(cancellation);
+    };
     py::gil_scoped_release release;
-    runner_ = std::make_unique<FunctionRunner>(
-        tsl::core::GetNewRef(records), num_threads,
-        [call](CancellationManager* cancellation) {
-          return call->Run(cancellation);
-        },
-        std::move(tuning));
+    reads_ahead_ = std::make_unique<FunctionRunner>(
+        NewRefToBuffer(), num_threads, run_region_, std::move(tuning));
   }
 
   ~PyFunctionRunner() {
     // The last handle of an iterator may go here, and what ends with it may call
     // Python on another thread.
     py::gil_scoped_release release;
-    runner_.reset();
+    on_demand_.reset();
+    reads_ahead_.reset();
+    run_region_ = nullptr;
     buffer_.reset();
   }
 
   void Continue() {
+    FunctionRunner* const runner = current();
     py::gil_scoped_release release;
-    runner_->Continue();
+    runner->Continue();
   }
 
   void SetLimit(std::optional<int64_t> steps) {
+    FunctionRunner* const runner = current();
     py::gil_scoped_release release;
-    runner_->SetLimit(steps.value_or(StepBuffer::kNoLimit));
+    runner->SetLimit(steps.value_or(StepBuffer::kNoLimit));
   }
 
   std::optional<int64_t> Limit() const {
@@ -192,18 +194,32 @@ class PyFunctionRunner {
 
   void Stop() {
     // Waits for threads that may need the GIL, in a tf.py_function.
+    is_stopped_ = true;
+    FunctionRunner* const runner = current();
     py::gil_scoped_release release;
-    runner_->Stop();
+    runner->Stop();
   }
 
-  int NumThreads() const { return runner_->GetCounts().threads; }
-
-  py::dict BufferStats() const {
-    return ToPython(runner_->buffer().GetStats());
+  void StopReadingAhead() {
+    if (is_stopped_ || std::exchange(is_on_demand_, true)) return;
+    std::unique_ptr<FunctionRunner> on_demand;
+    {
+      py::gil_scoped_release release;
+      reads_ahead_->StopForNext();
+      buffer_->SetLimit(0);
+      on_demand = std::make_unique<FunctionRunner>(
+          NewRefToBuffer(), /*num_threads=*/1, run_region_);
+    }
+    on_demand_ = std::move(on_demand);
+    if (is_stopped_) Stop();
   }
+
+  int NumThreads() const { return current()->GetCounts().threads; }
+
+  py::dict BufferStats() const { return ToPython(buffer_->GetStats()); }
 
   std::pair<int64_t, int64_t> Times() const {
-    const ProducerTeam::Counts counts = runner_->GetCounts();
+    const ProducerTeam::Counts counts = reads_ahead_->GetCounts();
     return {counts.timed_records, counts.record_micros};
   }
 
@@ -227,8 +243,23 @@ class PyFunctionRunner {
   int64_t ErrorsTaken() const { return buffer_->errors_taken(); }
 
  private:
+  core::RefCountPtr<StepBuffer> NewRefToBuffer() const {
+    StepBuffer* const buffer = buffer_.get();
+    return tsl::core::GetNewRef(buffer);
+  }
+
+  FunctionRunner* current() const {
+    return on_demand_ == nullptr ? reads_ahead_.get() : on_demand_.get();
+  }
+
   core::RefCountPtr<StepBuffer> buffer_;
-  std::unique_ptr<FunctionRunner> runner_;
+  FunctionRuns::RunRegion run_region_;
+  std::unique_ptr<FunctionRunner> reads_ahead_;
+  // What follows it after StopReadingAhead.
+  std::unique_ptr<FunctionRunner> on_demand_;
+  // Whether Stop and StopReadingAhead have been called. The GIL guards them.
+  bool is_stopped_ = false;
+  bool is_on_demand_ = false;
 };
 
 }  // namespace
@@ -316,6 +347,9 @@ Raises:
 May be called at any time, from any thread, and more than once. Waits 1.5 seconds
 at most for code that cannot be cancelled; its thread leaves after the call.
 )doc")
+      .def("stop_reading_ahead", &PyFunctionRunner::StopReadingAhead,
+           "Gives back what no step has used, as stop does. But a step that "
+           "waits for a record, or asks for one from here on, gets it.")
       .def("num_threads", &PyFunctionRunner::NumThreads,
            "Returns how many threads there are.")
       .def("expect_states", &PyFunctionRunner::ExpectStates, py::arg("states"),

@@ -4,6 +4,7 @@
 Everything that reads gets the element that it would get without a stage.
 """
 
+import concurrent.futures
 import gc
 import tempfile
 import time
@@ -73,6 +74,16 @@ def case_several_threads_read_each_element_once():
     numbers += [int(step(iterator)), int(next(iterator))]
   numbers += _rest(step, iterator)
   assert sorted(numbers) == list(range(_COUNT)), numbers
+
+
+def case_threads_call_several_steps_with_one_iterator():
+  # A step that begins its stage ends that of the step that another thread is in.
+  for _ in range(20):
+    iterator = _numbers()
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+      parts = [pool.submit(_rest, step, iterator) for step in (_staged(), _staged(), _staged(num_threads=2))]
+    numbers = [number for part in parts for number in part.result()]
+    assert sorted(numbers) == list(range(_COUNT)), numbers
 
 
 def case_an_error_comes_where_its_element_is_read():
