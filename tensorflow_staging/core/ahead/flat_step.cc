@@ -3,6 +3,7 @@
 #include "tensorflow_staging/core/ahead/flat_step.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -149,6 +150,7 @@ void FlatStep::LetDrawsAwaitRecords() {
     }
   }
   for (const auto& [shaped, call] : call_before_) draws.push_back(call);
+  for (const auto& [draw, inputs] : loop_draws_) draws.push_back(nodes_[draw]);
   for (const auto& [original, flat] : nodes_) {
     if (original.site->is_compiled && call_before_.count(flat) == 0 &&
         !XlaCanCompile(original.node->def(), graph_.flib_def())) {
@@ -172,13 +174,15 @@ Status FlatStep::Add(NodeDef def, Node** added) {
   return status;
 }
 
-int FlatStep::StepInputOf(const CallSite& site, const Node& node) const {
+int FlatStep::StepInputOf(const CallSite& site, const Node& node,
+                          int input) const {
   SiteOutput from = {&site, &node, 0};
   do {
     const Edge* edge = nullptr;
-    if (!from.node->input_edge(0, &edge).ok()) return -1;
+    if (!from.node->input_edge(input, &edge).ok()) return -1;
     from = BehindCalls({from.site, edge->src(), edge->src_output()});
     if (from.node == nullptr) return -1;
+    input = 0;
   } while (from.node->type_string() == "Identity");
   return from.node->IsArg() ? IndexOf(*from.node) : -1;
 }
@@ -190,16 +194,31 @@ void FlatStep::FindDrawsAndReads(const CallSite& site,
       FindDrawsAndReads(*called, inputs);
       continue;
     }
+    if (node != loop_) FindLoopDraws(site, *node, inputs);
     const bool is_read = IsRead(*node);
     if (!is_read && !IsDrawFromState(*node)) continue;
-    const int index = StepInputOf(site, *node);
+    const int index = StepInputOf(site, *node, 0);
     if (index < 0) continue;
     if (is_read && inputs[index].kind == InputKind::kIterator) {
       reads_.push_back({&site, node});
     } else if (!is_read && inputs[index].kind == InputKind::kRandomState) {
-      draws_[index].push_back({&site, node});
+      draws_[index].push_back({&site, node, 0});
       calls_of_python_.insert({&site, node});
     }
+  }
+}
+
+void FlatStep::FindLoopDraws(const CallSite& site, const Node& node,
+                             const std::vector<StepInput>& inputs) {
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    if (node.input_type(i) != DT_RESOURCE) continue;
+    const int index = StepInputOf(site, node, i);
+    if (index < 0 || inputs[index].kind != InputKind::kRandomState) continue;
+    const std::optional<int> algorithm =
+        AlgorithmOfDraws(node, i, graph_.flib_def());
+    if (!algorithm.has_value()) continue;
+    draws_[index].push_back({&site, &node, i, *algorithm});
+    loop_draws_[{&site, &node}].insert(i);
   }
 }
 
@@ -376,6 +395,20 @@ Status FlatStep::AddLoopInput(const Node** added) {
   return OkStatus();
 }
 
+Status FlatStep::AddLoopState(const Node** added) {
+  *added = loop_state_;
+  if (loop_state_ != nullptr) return OkStatus();
+  NodeDef def;
+  TF_RETURN_IF_ERROR(NodeDefBuilder("staging_state", "ImmutableConst")
+                         .Attr("dtype", DT_RESOURCE)
+                         .Attr("shape", TensorShape())
+                         .Attr("memory_region_name", "")
+                         .Finalize(&def));
+  TF_RETURN_IF_ERROR(Add(std::move(def), &loop_state_));
+  *added = loop_state_;
+  return OkStatus();
+}
+
 Status FlatStep::AddEdges(const CallSite& site) {
   for (const Node* node : site.graph()->op_nodes()) {
     const CallSite* const called = site.SiteOf(*node);
@@ -400,6 +433,12 @@ Status FlatStep::AddEdges(const CallSite& site) {
         if (node == loop_ && src != nullptr &&
             src->type_string() == "IteratorV2") {
           TF_RETURN_IF_ERROR(AddLoopInput(&src));
+        }
+        const auto draws = loop_draws_.find({&site, node});
+        if (draws != loop_draws_.end() &&
+            draws->second.count(edge->dst_input()) > 0) {
+          TF_RETURN_IF_ERROR(AddLoopState(&src));
+          output = 0;
         }
         if (src == nullptr) {
           return errors::Internal("No node yields input ", edge->dst_input(),

@@ -13,6 +13,7 @@
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow_staging/core/ahead/call_sites.h"
+#include "tensorflow_staging/core/ahead/loop_draws.h"
 #include "tensorflow_staging/core/ahead/step_input.h"
 
 namespace tensorflow {
@@ -40,6 +41,8 @@ struct SiteNode {
 //                                      a table, a variable …
 //   an output, the control outputs     marked nodes: they are always needed
 //   a draw from a generator's state    an op that runs once for each record
+//   a loop or a conditional with       itself, with a constant as the state: so
+//   such draws                         it depends on no variable
 //   a read of an iterator, where the   an op that runs once for each record,
 //   step has several                   behind a source of its own
 //   a seeded draw, whose kernel has    a marked node: it stays in the step, so
@@ -71,10 +74,8 @@ class FlatStep {
   // The nodes that read iterators by next().
   const std::vector<SiteNode>& reads() const { return reads_; }
 
-  // The nodes that draw from the state that is input `index` of the step.
-  const std::vector<SiteNode>& DrawsOf(int index) const {
-    return draws_[index];
-  }
+  // What draws from the state that is input `index` of the step.
+  const std::vector<Draw>& DrawsOf(int index) const { return draws_[index]; }
 
  private:
   FlatStep(const FunctionLibraryDefinition& library, const Node* loop)
@@ -104,19 +105,26 @@ class FlatStep {
   void LetDrawsAwaitRecords();
   void FindDrawsAndReads(const CallSite& site,
                          const std::vector<StepInput>& inputs);
-  // The index of the step's input that is input 0 of `node`, or -1.
-  int StepInputOf(const CallSite& site, const Node& node) const;
+  void FindLoopDraws(const CallSite& site, const Node& node,
+                     const std::vector<StepInput>& inputs);
+  // The index of the step's input that is input `input` of `node`, or -1.
+  int StepInputOf(const CallSite& site, const Node& node, int input) const;
+  // What stands for the states of the generators that loops draw from.
+  Status AddLoopState(const Node** added);
   Status Add(NodeDef def, Node** added);
 
   Graph graph_;
   const Node* const loop_;
   Node* loop_input_ = nullptr;
+  Node* loop_state_ = nullptr;
   std::map<SiteNode, Node*> nodes_;
   std::vector<SiteNode> originals_;
   // The nodes that come before and after those of a call.
   std::map<const CallSite*, std::pair<Node*, Node*>> ends_;
   // By input of the step.
-  std::vector<std::vector<SiteNode>> draws_;
+  std::vector<std::vector<Draw>> draws_;
+  // The loops that draw, and the inputs that are states.
+  std::map<SiteNode, std::set<int>> loop_draws_;
   std::vector<SiteNode> reads_;
   // The nodes for which a call of Python stands.
   std::set<SiteNode> calls_of_python_;

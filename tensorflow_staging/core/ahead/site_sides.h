@@ -18,7 +18,8 @@ namespace staging {
 // is ahead, CompleteSides the rest.
 struct SiteSides {
   NodeSet ahead;
-  // Of those: draws from a generator's state, which both sides make.
+  // Of those: draws from a generator's state, which both sides make. Other draws
+  // move the state in the rest (loop_draws.h).
   NodeSet twice;
   // Of those: pure nodes that both sides compute; the rest uses its own results.
   NodeSet repeated;

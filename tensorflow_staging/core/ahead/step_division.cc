@@ -59,14 +59,20 @@ void DescribeRecord(const Step& step, const CallSite& root,
   StagedRegion region;
   for (const NodeOutput& tensor : sides.boundary) {
     const auto [node, index] = calls.OriginOf(root, tensor);
-    region.boundary.push_back({node, index});
+    if (node != nullptr) region.boundary.push_back({node, index});
   }
   const std::vector<PartialTensorShape> shapes = BoundaryShapes(flat, region);
-  for (size_t i = 0; i < sides.boundary.size(); ++i) {
+  size_t known = 0;
+  for (const NodeOutput& tensor : sides.boundary) {
+    const DataType dtype = tensor.node->output_type(tensor.index);
+    if (calls.OriginOf(root, tensor).first == nullptr) {
+      // How far a loop moves a state.
+      division->record.push_back({tensor.node->name(), dtype, {}});
+      continue;
+    }
     division->record.push_back(
-        {region.boundary[i].name(),
-         sides.boundary[i].node->output_type(sides.boundary[i].index),
-         shapes[i]});
+        {region.boundary[known].name(), dtype, shapes[known]});
+    ++known;
   }
   // Their states come last.
   for (const int index : division->random_states) {

@@ -4,6 +4,7 @@
 AHEAD_SEEDS sets how many (12). The seed decides the step, so a failure can be repeated.
 """
 
+import functools
 import os
 import random
 
@@ -70,6 +71,21 @@ def _draw(state, texts, numbers, iterator, pick):
   numbers.append(state.generator.uniform(tf.shape(pick(texts))))
 
 
+def _draw_in_loop(state, texts, numbers, iterator, pick):
+  numbers.append(tf.map_fn(lambda x: x + state.generator.uniform([]), pick(numbers)))
+
+
+def _draw_in_condition(state, texts, numbers, iterator, pick):
+  number = pick(numbers)
+  drawn = functools.partial(state.generator.uniform, tf.shape(number))
+  numbers.append(tf.cond(tf.reduce_sum(number) > 1, lambda: number + drawn(), lambda: number / 2))
+
+
+def _draw_in_loop_without_data(state, texts, numbers, iterator, pick):
+  drawn = tf.while_loop(lambda x: x < 1.0, lambda x: x + state.generator.uniform([]), [0.0])[0]
+  numbers.append(pick(numbers) - drawn)
+
+
 def _seeded_draw(state, texts, numbers, iterator, pick):
   numbers.append(tf.random.uniform(tf.shape(pick(texts)), seed=7))
 
@@ -99,7 +115,7 @@ def _read(state, texts, numbers, iterator, pick):
 
 
 _OPS = [_hash, _hash, _upper, _lookup, _changing_lookup, _gather, _multiply, _multiply, _train, _draw, _seeded_draw,
-        _condition, _loop, _check, _python]
+        _draw_in_loop, _draw_in_condition, _draw_in_loop_without_data, _condition, _loop, _check, _python]
 
 
 def make_function(choices, depth, ops):

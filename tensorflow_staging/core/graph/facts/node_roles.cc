@@ -78,6 +78,8 @@ bool IsOncePerRecord(absl::string_view op) {
       "RandomStandardNormal",
       "RandomUniform",
       "RandomUniformInt",
+      // From the state that its first input is the handle of.
+      "RngReadAndSkip",
       "SampleDistortedBoundingBox",
       "SampleDistortedBoundingBoxV2",
       "StatelessRandomGetAlg",

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random generators that draw in loops and conditionals of a step; run by ahead/ahead_test.py.
+
+How often they draw may depend on the data. Values and states are those without a stage.
+"""
+
+from collections.abc import Callable
+
+import cases
+import tensorflow as tf
+
+
+def _epochs(stage: bool, compute: Callable, num_threads: int = 1):
+  """Trains three epochs, of which the second is left early; returns what was seen, and the step."""
+  generator, total = tf.random.Generator.from_seed(3), tf.Variable(0.0)
+
+  @tf.function
+  def step(iterator):
+    number = compute(generator, next(iterator))
+    total.assign_add(tf.reduce_sum(number))
+    return number
+
+  called = tf.staging.ahead(step, capacity=3, num_threads=num_threads) if stage else step
+  dataset = tf.data.Dataset.range(11).map(lambda n: tf.cast(n, tf.float32)).batch(2)
+  seen = []
+  for epoch in range(3):
+    iterator = iter(dataset)
+    for _ in range(2 if epoch == 1 else 9):
+      try:
+        seen.append(called(iterator).numpy().tolist())
+      except tf.errors.OutOfRangeError:
+        seen.append("end")
+        break
+      seen.append(generator.state.numpy().tolist())
+    generator.uniform([epoch])
+  return (seen, total.numpy()), called
+
+
+def _compare(compute: Callable, ahead: str) -> None:
+  """Expects the same with a stage, and that a node whose name ends with `ahead` runs ahead."""
+  expected, _ = _epochs(False, compute)
+  for num_threads in (1, 3):
+    got, step = _epochs(True, compute, num_threads)
+    assert got == expected, (num_threads, got, expected)
+    nodes = step.report().steps[0].nodes
+    assert any(node.endswith(ahead) for node in nodes), (ahead, nodes)
+
+
+def case_a_map():
+  _compare(lambda generator, numbers: tf.map_fn(lambda x: x + generator.uniform([]), numbers), "map/while")
+
+
+def case_a_map_that_chooses_at_random():
+  def augment(generator, number):
+    chosen = generator.uniform([], 0, 3, tf.int32)
+    return tf.switch_case(
+        chosen, [lambda: number, lambda: number + generator.uniform([]), lambda: number * generator.normal([2])[1]])
+
+  _compare(lambda generator, numbers: tf.map_fn(lambda x: augment(generator, x), numbers), "map/while")
+
+
+def case_draws_before_and_after_a_map():
+  def compute(generator, numbers):
+    numbers += generator.uniform([])
+    numbers = tf.map_fn(lambda x: x + generator.uniform([]), numbers)
+    return numbers * generator.uniform(tf.shape(numbers)) + generator.normal([])
+
+  _compare(compute, "map/while")
+
+
+def case_a_conditional_that_the_data_decides():
+  _compare(
+      lambda generator, numbers: tf.cond(
+          tf.reduce_sum(numbers) > 9, lambda: numbers + generator.uniform(tf.shape(numbers)), lambda: numbers / 2),
+      "cond")
+
+
+def case_as_many_draws_as_the_data_says():
+  def compute(generator, numbers):
+    return tf.while_loop(
+        lambda x: tf.reduce_sum(x) < 20.0, lambda x: x + generator.uniform([], 1, 4), [numbers],
+        shape_invariants=[tf.TensorShape([None])])[0]
+
+  _compare(compute, "while")
+
+
+def case_calls_of_a_function_with_a_loop():
+  def compute(generator, numbers):
+    augment = tf.function(lambda n: tf.map_fn(lambda x: x + tf.reduce_sum(generator.uniform([2])), n))
+    return augment(augment(numbers) + generator.uniform([]))
+
+  _compare(compute, "map/while")
+
+
+def case_a_conditional_that_draws_its_choice_stays_in_the_step():
+  # At the end of the data, its draws are made without an element.
+  def compute(generator, numbers):
+    numbers = tf.sin(numbers)
+    return tf.switch_case(
+        generator.uniform([], 0, 2, tf.int32), [lambda: numbers + generator.uniform([]), lambda: numbers])
+
+  _compare(compute, "Sin")
+
+
+if __name__ == "__main__":
+  cases.main(globals())
