@@ -156,6 +156,11 @@ class Walk {
   // A value that only waits for `node` does not depend on what the run feeds to it.
   // But a source has yielded an element, whichever iterator a fed handle names.
   Status VisitAwaited(const Node& node) {
+    if (const auto buffer =
+            IsBufferTake(node) ? BufferOf(node) : std::nullopt) {
+      for (const Node* put : puts_[*buffer]) Add(put, kAwaited);
+      return OkStatus();
+    }
     if (IsSourceOp(node)) return VisitInputs(node);
     for (const Edge* edge : node.in_edges()) Add(edge->src(), kAwaited);
     return OkStatus();

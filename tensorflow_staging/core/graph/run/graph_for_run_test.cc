@@ -793,6 +793,15 @@ TEST_F(FedRecordsTest, AHandleOfAnElementThatTheRecordOnlyWaitsFor) {
   ExpectError("fed:0");
 }
 
+TEST_F(FedRecordsTest, AHandleOfAnElementThatTheRecordBeforeWaitsFor) {
+  Node* first = graph_.Stage("first", {AddSourceOfFedHandle()});
+  Node* a = graph_.Neg("a", graph_.Const("one", 1));
+  graph_.get()->AddControlEdge(first, a);
+  graph_.Target("target", {graph_.Stage("second", {a})});
+  AlignAndRewrite();
+  ExpectError("fed:0");
+}
+
 TEST_F(FedRecordsTest, WhatAStageUsesCannotBeFedToItsStep) {
   Node* next = graph_.Source("next", 2);
   Node* take = graph_.Stage("manual", {graph_.Neg("a", {next, 0})});
