@@ -31,18 +31,19 @@ from tensorflow_staging.python.ahead import eager_mode
 from tensorflow_staging.python.ahead import forked_child
 from tensorflow_staging.python.ahead import iterator_counts
 from tensorflow_staging.python.ahead import iterator_stage
-from tensorflow_staging.python.ahead import one_device
 from tensorflow_staging.python.ahead import step_division
 from tensorflow_staging.python.ahead import step_function
 from tensorflow_staging.python.ahead import step_inputs
 from tensorflow_staging.python.ahead import step_report
+from tensorflow_staging.python.ahead import strategy_iterators
 from tensorflow_staging.python.automatic import eager_programs  # noqa: F401  # Speaks at the end of a program.
 from tensorflow_staging.python.automatic import setting
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.stages import argument_checks
 
 _A_STEP = f"A step of {api_name.API}.ahead"
-_OF_A_STRATEGY = "its iterator belongs to a tf.distribute strategy other than OneDeviceStrategy on a CPU"
+_OF_A_STRATEGY = (
+    "its iterator belongs to a tf.distribute strategy other than OneDeviceStrategy and MirroredStrategy on CPUs")
 
 _ASYNCHRONOUS = "TensorFlow runs its ops asynchronously, after tf.config.experimental.set_synchronous_execution(False)"
 # Of each call of Keras's `train_on_batch`, for example.
@@ -311,12 +312,13 @@ class AheadStep:
     """Returns the iterators among the arguments, or why there is no stage for them."""
     if len(args) == 1 and not kwargs and isinstance(args[0], iterator_ops.OwnedIterator):
       return [args[0]]
-    iterators = {id(a): one_device.owned_iterator(a) for a in nest.flatten((args, kwargs)) if _is_iterator(a)}
-    if not iterators:
+    read = {
+        id(a): strategy_iterators.owned_iterators(a) for a in nest.flatten((args, kwargs)) if _is_iterator(a)}
+    if not read:
       return self._without_iterator or self._say_without_iterator(args, kwargs)
-    if None not in iterators.values():
-      return list(iterators.values())
-    return _OF_A_STRATEGY
+    if None in read.values():
+      return _OF_A_STRATEGY
+    return [iterator for by_argument in read.values() for iterator in by_argument]
 
   def _say_without_iterator(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     kinds = [type(a).__name__ for a in args] + [f"{key}={type(a).__name__}" for key, a in kwargs.items()]
@@ -351,7 +353,7 @@ class AheadStep:
             f"its data is made from {read}, which may change meanwhile; {_instead_of(read)}")
       if any(getattr(iterator, _TURNS, 0) > _MOST_TURNS for iterator in iterators):
         raise step_division.NotStagedError("calls that need different records read its iterator by turns")
-      if not division.is_needed and all(one_device.has_one_element(iterator) for iterator in iterators):
+      if not division.is_needed and all(strategy_iterators.has_one_element(iterator) for iterator in iterators):
         raise step_division.NotStagedError(_ONE_ELEMENT)
       num_threads = self._num_threads
       if num_threads is None:
@@ -582,7 +584,7 @@ def _is_only_iterator(args: tuple[Any, ...]) -> bool:
 def _is_iterator(value: Any) -> bool:
   if isinstance(value, _NO_ITERATORS):
     return False  # Sooner than one of Python's abstract classes says it.
-  return isinstance(value, iterator_ops.OwnedIterator) or one_device.is_distributed(value)
+  return isinstance(value, iterator_ops.OwnedIterator) or strategy_iterators.is_distributed(value)
 
 
 def _forget(

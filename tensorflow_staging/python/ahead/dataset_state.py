@@ -12,8 +12,8 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import dtypes
 
 from tensorflow_staging.python.ahead import function_library
-from tensorflow_staging.python.ahead import one_device
 from tensorflow_staging.python.ahead import step_inputs
+from tensorflow_staging.python.ahead import strategy_iterators
 
 # The ops that read a variable.
 _READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd"})
@@ -107,7 +107,7 @@ def _resources_read(iterator: iterator_ops.OwnedIterator) -> frozenset[int]:
 
 def _functions(iterator: iterator_ops.OwnedIterator) -> Iterator[Any]:
   """Yields the functions of the datasets that make the elements of an iterator."""
-  to_visit: list[dataset_ops.DatasetV2] = list(one_device.datasets_of(iterator))
+  to_visit: list[dataset_ops.DatasetV2] = list(strategy_iterators.datasets_of(iterator))
   seen = set()
   while to_visit:
     at = to_visit.pop()

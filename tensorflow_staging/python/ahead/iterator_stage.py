@@ -23,8 +23,8 @@ from tensorflow.python.util import compat
 from tensorflow_staging.python.ahead import ended_iterators
 from tensorflow_staging.python.ahead import forked_child
 from tensorflow_staging.python.ahead import iterator_counts
-from tensorflow_staging.python.ahead import one_device
 from tensorflow_staging.python.ahead import step_division
+from tensorflow_staging.python.ahead import strategy_iterators
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.session import busy_cores
 
@@ -69,7 +69,7 @@ class IteratorStage:
     self.ends = threading.Lock()
     self._iterators = [weakref.ref(iterator) for iterator in iterators]
     # The resource lives as long as its handle, and the dataset owns the Python functions that make its elements.
-    self._datasets = [one_device.datasets_of(iterator) for iterator in iterators]
+    self._datasets = [strategy_iterators.datasets_of(iterator) for iterator in iterators]
     ctx = context.context()
     with ops.device("CPU:0"):
       self.buffer, = execute.execute(

@@ -6,7 +6,7 @@ from typing import Optional
 
 from tensorflow.python.data.ops import dataset_ops
 
-from tensorflow_staging.python.ahead import one_device
+from tensorflow_staging.python.ahead import strategy_iterators
 
 # The attribute of an iterator that has how many elements are left.
 _LEFT = "_staging_elements_left"
@@ -44,5 +44,5 @@ def begin_after(iterator: Any, steps: int) -> None:
 
 def _length(iterator: Any) -> int:
   """Returns how many elements a new iterator has, or one of the numbers below 0 with which tf.data tells more."""
-  datasets = one_device.datasets_of(iterator)
-  return int(datasets[-1].cardinality()) if datasets else dataset_ops.UNKNOWN
+  length = strategy_iterators.length_of(iterator)
+  return dataset_ops.UNKNOWN if length is None else length

@@ -14,7 +14,7 @@ from tensorflow.python.eager import def_function
 from tensorflow.python.framework import errors
 
 from tensorflow_staging.python.ahead import keras_frames
-from tensorflow_staging.python.ahead import one_device
+from tensorflow_staging.python.ahead import strategy_iterators
 
 
 class _Unread:
@@ -36,7 +36,7 @@ def leave_unread() -> None:
 
   def steps() -> Iterator[tuple[int, int, Any]]:
     for first, last, iterator in enumerate_iterator():
-      yield first, last, iterator if one_device.owned_iterator(iterator) is None else _Unread(iterator)
+      yield first, last, iterator if strategy_iterators.owned_iterators(iterator) is None else _Unread(iterator)
 
   of_predict._enumerate_iterator = steps
 

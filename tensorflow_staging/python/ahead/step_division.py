@@ -16,6 +16,7 @@ from tensorflow.python.eager.polymorphic_function import concrete_function
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.ahead import changed_resources
 from tensorflow_staging.python.ahead import function_library
+from tensorflow_staging.python.ahead import optional_reads
 from tensorflow_staging.python.ahead import step_inputs
 from tensorflow_staging.python.pywrap import _pywrap_staging
 
@@ -115,6 +116,7 @@ class StepDivision:
     library = function_library.library_of(concrete.function_def)
     if not python_ahead:
       _keep_python_in_step(library, name)
+    replaced = optional_reads.replace(library)
     divided = _pywrap_staging.divide_step(
         library.SerializeToString(), name, [tuple(i) for i in inputs], prefix)
     if divided["why_not"]:
@@ -131,16 +133,16 @@ class StepDivision:
     self.nodes_ahead = divided["nodes_ahead"]
     self.outside = divided["outside"]
     by_name = {function.signature.name: function for function in library.function}
-    for serialized in divided["functions"]:
-      function = function_pb2.FunctionDef.FromString(serialized)
+    parts = [function_pb2.FunctionDef.FromString(serialized) for serialized in divided["functions"]]
+    for function in parts:
+      optional_reads.restore(function, replaced.get(divided["origins"][function.signature.name], ()))
       by_name[function.signature.name] = function
     self.definition_ahead = _definition(self.ahead, by_name).replace(prefix, "")
     self.calls_python = any(op in _PYTHON_OPS for op in _ops(self.ahead, by_name))
     # An error names all functions that it went through, and each part may call the others.
     children = list(concrete._inference_function.children)  # pylint: disable=protected-access
     self._parts = {}
-    for serialized in divided["functions"]:
-      function = function_pb2.FunctionDef.FromString(serialized)
+    for function in parts:
       context.context().add_function_def(function)
       part = function.signature.name
       self._parts[part] = _Part(part, divided["origins"][part], concrete.function_type, children)

@@ -7,7 +7,7 @@ from tensorflow.python.framework import errors
 from tensorflow.python.trackable import base
 
 from tensorflow_staging.python import api_name
-from tensorflow_staging.python.ahead import one_device
+from tensorflow_staging.python.ahead import strategy_iterators
 
 _NAME = f"{api_name.API}.BackupAndRestore"
 _OF_A_STRATEGY = (
@@ -47,7 +47,7 @@ class IteratorState(base.Trackable):
 
 def _owned(iterator: Any) -> Any:
   """Returns the iterator of tf.data that an iterator of `fit` is, or reads."""
-  owned = one_device.owned_iterator(iterator)
-  if owned is None:
+  owned = strategy_iterators.owned_iterators(iterator)
+  if owned is None or len(owned) > 1:
     raise ValueError(_OF_A_STRATEGY)
-  return owned
+  return owned[0]

@@ -116,9 +116,13 @@ def case_the_threads_of_one_device_end_with_its_iterator():
     assert not step.stages()
 
 
-def case_mirrored_strategies_train_unstaged():
-  compare(tf.distribute.MirroredStrategy(["/cpu:0"]), staged=False)
-  compare(tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"]), staged=False, steps_per_execution=2)
+def case_mirrored_strategies_are_staged():
+  compare(tf.distribute.MirroredStrategy(["/cpu:0"]), staged=True)
+  compare(tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"]), staged=True)
+
+
+def case_a_mirrored_strategy_with_several_steps_per_execution_is_staged():
+  compare(tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"]), staged=True, steps_per_execution=2)
 
 
 def case_a_multi_worker_strategy_with_one_worker_trains_unstaged():

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The iterators of `tf.distribute` strategies: each reads one iterator of tf.data for each replica.
+
+These can be read ahead, all those of a step together, as the iterators of any step that has several.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+from typing import NamedTuple
+from typing import Optional
+
+from tensorflow.python.data.ops import iterator_ops
+from tensorflow.python.data.ops import multi_device_iterator_ops
+from tensorflow.python.distribute import mirrored_strategy
+from tensorflow.python.distribute import one_device_strategy
+from tensorflow.python.distribute.coordinator import values
+from tensorflow.python.framework import device
+from tensorflow.python.types import distribute as distribute_types
+
+# The strategies whose replicas are all in this process, so that no other process has to know what one of them has read.
+_OF_ONE_PROCESS = (one_device_strategy.OneDeviceStrategy, mirrored_strategy.MirroredStrategy)
+
+# The attribute of an iterator that has the `_Share` of what it yields.
+_SHARE = "_staging_share"
+
+
+class _Share(NamedTuple):
+  """What an iterator of one replica yields: of every `replicas` elements of a dataset, the one at `index`."""
+
+  dataset: Any
+  index: int
+  replicas: int
+
+
+def owned_iterators(value: Any) -> Optional[list[iterator_ops.OwnedIterator]]:
+  """Returns the iterators of tf.data that one `next()` of an iterator reads, in the order of the replicas.
+
+  Args:
+    value: An iterator of tf.data or of a strategy.
+
+  Returns:
+    The iterator itself, or one for each replica of a strategy whose replicas are CPUs of this process. None if they
+    cannot be read ahead.
+  """
+  if isinstance(value, iterator_ops.OwnedIterator):
+    return [value]
+  if not is_distributed(value) or not isinstance(getattr(value, "_strategy", None), _OF_ONE_PROCESS):
+    return None
+  owned = []
+  for of_worker in value._iterators:  # pylint: disable=protected-access
+    if any(device.DeviceSpec.from_string(name).device_type != "CPU" for name in of_worker._devices):  # pylint: disable=protected-access
+      return None
+    owned.extend(_of_worker(of_worker))
+  return owned
+
+
+def _of_worker(of_worker: Any) -> Iterator[iterator_ops.OwnedIterator]:
+  """Yields the iterators of the devices of a worker."""
+  # pylint: disable=protected-access
+  iterator = of_worker._iterator
+  if not isinstance(iterator, multi_device_iterator_ops.OwnedMultiDeviceIterator):
+    yield iterator
+    return
+  replicas = len(iterator._device_iterators)
+  for index, of_device in enumerate(iterator._device_iterators):
+    # It copies what this dataset makes, and does not own it.
+    setattr(of_device, _SHARE, _Share(of_worker._dataset, index, replicas))
+    yield of_device
+
+
+def is_distributed(value: Any) -> bool:
+  """Returns whether a value is an iterator of a strategy, or has one for each worker of a ClusterCoordinator."""
+  return isinstance(value, (distribute_types.DistributedIteratorInterface, values.PerWorkerValues))
+
+
+def datasets_of(iterator: iterator_ops.OwnedIterator) -> list[Any]:
+  """Returns the datasets that make the elements of an iterator."""
+  share = getattr(iterator, _SHARE, None)
+  datasets = [getattr(iterator, "_dataset", None), share and share.dataset]
+  return [dataset for dataset in datasets if dataset is not None]
+
+
+def length_of(iterator: iterator_ops.OwnedIterator) -> Optional[int]:
+  """Returns how many elements a new iterator has, or one of the numbers below 0 with which tf.data tells more.
+
+  None stands for an iterator of which no dataset is known.
+  """
+  datasets = datasets_of(iterator)
+  if not datasets:
+    return None
+  length = int(datasets[-1].cardinality())
+  share = getattr(iterator, _SHARE, None)
+  if share is None or length < 0:
+    return length
+  return len(range(share.index, length, share.replicas))
+
+
+def has_one_element(iterator: iterator_ops.OwnedIterator) -> bool:
+  """Returns whether an iterator has at most one element, as far as that is known."""
+  return length_of(iterator) in (0, 1)
