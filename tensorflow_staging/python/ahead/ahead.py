@@ -7,6 +7,8 @@ import threading
 import types
 import weakref
 from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Any
 from typing import Optional
 from typing import Union
@@ -29,6 +31,7 @@ from tensorflow_staging.python.ahead import bound_steps
 from tensorflow_staging.python.ahead import dataset_state
 from tensorflow_staging.python.ahead import eager_mode
 from tensorflow_staging.python.ahead import forked_child
+from tensorflow_staging.python.ahead import host_iterators
 from tensorflow_staging.python.ahead import iterator_counts
 from tensorflow_staging.python.ahead import iterator_stage
 from tensorflow_staging.python.ahead import step_division
@@ -42,8 +45,8 @@ from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.stages import argument_checks
 
 _A_STEP = f"A step of {api_name.API}.ahead"
-_OF_A_STRATEGY = (
-    "its iterator belongs to a tf.distribute strategy other than OneDeviceStrategy and MirroredStrategy on CPUs")
+_OF_A_STRATEGY = "its iterator belongs to a tf.distribute strategy other than OneDeviceStrategy and MirroredStrategy"
+_READ_BEFORE = "something has read its iterator before, which holds elements in the memory of a GPU"
 
 _ASYNCHRONOUS = "TensorFlow runs its ops asynchronously, after tf.config.experimental.set_synchronous_execution(False)"
 # Of each call of Keras's `train_on_batch`, for example.
@@ -52,6 +55,8 @@ _ONE_ELEMENT = "its data has one element, so there is nothing to read ahead"
 # The types of most arguments beside an iterator.
 _NO_ITERATORS = (ops.EagerTensor, int, float, str, type(None))
 
+# The attribute of an iterator of a strategy that has why it yields its elements on a GPU.
+_WHY_NOT_MOVED = "_staging_why_not_moved"
 # The attribute of an iterator that refers to the step that reads it ahead.
 _READER = "_staging_reader"
 # That which counts how often a stage of it has ended soon, because a call needed other records; and how often it may.
@@ -258,7 +263,10 @@ class AheadStep:
     return self._call(args, kwargs)
 
   def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    iterators = self._iterators_of(args, kwargs)
+    try:
+      iterators = self._iterators_of(args, kwargs)
+    except step_function.MakesVariablesError:
+      return self._make_variables(args, kwargs)
     if isinstance(iterators, str):
       return self._call_unstaged(iterators, args, kwargs)
     key = tuple([id(i) for i in iterators])
@@ -312,13 +320,49 @@ class AheadStep:
     """Returns the iterators among the arguments, or why there is no stage for them."""
     if len(args) == 1 and not kwargs and isinstance(args[0], iterator_ops.OwnedIterator):
       return [args[0]]
-    read = {
-        id(a): strategy_iterators.owned_iterators(a) for a in nest.flatten((args, kwargs)) if _is_iterator(a)}
+    read = {id(a): a for a in nest.flatten((args, kwargs)) if _is_iterator(a)}.values()
     if not read:
       return self._without_iterator or self._say_without_iterator(args, kwargs)
-    if None in read.values():
+    if any(strategy_iterators.owned_iterators(value) is None for value in read):
       return _OF_A_STRATEGY
-    return [iterator for by_argument in read.values() for iterator in by_argument]
+    elsewhere = [value for value in read if not strategy_iterators.are_on_host(value)]
+    why_not = self._move_to_host(elsewhere, read, args, kwargs) if elsewhere else ""
+    return why_not or _owned_iterators(read)
+
+  def _move_to_host(
+      self, elsewhere: list[Any], read: Collection[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Lets iterators of a strategy yield their elements on the host, if the step can be divided then.
+
+    Args:
+      elsewhere: Those that do not yield them there.
+      read: All that the call reads.
+      args: The arguments of the call.
+      kwargs: Its keyword arguments.
+
+    Returns:
+      Why the call has no stage; an empty string if that is not known yet.
+    """
+    with self._lock:
+      why_not = next((known for value in elsewhere if (known := getattr(value, _WHY_NOT_MOVED, ""))), "")
+      if why_not or all(map(strategy_iterators.are_on_host, elsewhere)):
+        return why_not
+      moves = [host_iterators.move(value) for value in elsewhere]
+      iterators = _owned_iterators(read)
+      try:
+        if None in moves:
+          raise step_division.NotStagedError(_READ_BEFORE)
+        self._divide(iterators, args, kwargs)
+      except step_function.MakesVariablesError:
+        # The call that makes them reads the host as well.
+        self._limits[tuple([id(i) for i in iterators])] = None if self.limit is None else 0
+        raise
+      except step_division.NotStagedError as error:
+        why_not = str(error)
+        for take_back in filter(None, moves):
+          take_back()
+        for value in elsewhere:
+          setattr(value, _WHY_NOT_MOVED, why_not)
+      return why_not
 
   def _say_without_iterator(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     kinds = [type(a).__name__ for a in args] + [f"{key}={type(a).__name__}" for key, a in kwargs.items()]
@@ -409,7 +453,7 @@ class AheadStep:
         found = step_division.divide(
             concrete,
             step_inputs.describe(concrete.graph, values, len(arguments), iterators, self._drawn_elsewhere),
-            self._python_ahead)
+            self._python_ahead, any(map(strategy_iterators.is_dealt, iterators)))
         if found.seeded_draw is not None and concrete.graph._staging_has_run:  # pylint: disable=protected-access
           found = f"'{found.seeded_draw}' draws with a seed of its own, and has drawn without a stage before"
       except step_division.NotStagedError as error:
@@ -585,6 +629,10 @@ def _is_iterator(value: Any) -> bool:
   if isinstance(value, _NO_ITERATORS):
     return False  # Sooner than one of Python's abstract classes says it.
   return isinstance(value, iterator_ops.OwnedIterator) or strategy_iterators.is_distributed(value)
+
+
+def _owned_iterators(read: Iterable[Any]) -> list[iterator_ops.OwnedIterator]:
+  return [iterator for value in read for iterator in strategy_iterators.owned_iterators(value)]
 
 
 def _forget(

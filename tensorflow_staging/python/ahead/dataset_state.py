@@ -52,7 +52,7 @@ def changing_state_read(iterators: Sequence[iterator_ops.OwnedIterator]) -> Opti
     iterators: The iterators of the data.
   """
   for function in (function for iterator in iterators for function in _functions(iterator)):
-    names = {id(variable.handle): variable for variable in function.graph.variables}
+    names = step_inputs.by_handle(function.graph.variables)
     read = None
     for value, inside in function.graph.captures:
       if value.dtype != dtypes.resource:

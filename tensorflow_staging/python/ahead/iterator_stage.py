@@ -109,8 +109,10 @@ class IteratorStage:
     return len(inputs) == len(self._inputs) and all(map(operator.is_, inputs, self._inputs))
 
   def _copy_state(self, state: ops.EagerTensor) -> ops.EagerTensor:
-    copy = resource_variable_ops.ResourceVariable(
-        gen_resource_variable_ops.read_variable_op(state, dtypes.int64), trainable=False)
+    # Where the part ahead draws.
+    with ops.device("CPU:0" if self.division.is_on_host else state.device):
+      copy = resource_variable_ops.ResourceVariable(
+          gen_resource_variable_ops.read_variable_op(state, dtypes.int64), trainable=False)
     self._states.append((state, copy))
     return copy.handle
 

@@ -31,8 +31,6 @@ from tensorflow_staging.python.ahead import function_library
 _OPTIONAL_READ = "IteratorGetNextAsOptional"
 _READ = "IteratorGetNext"
 _CONDITIONALS = ("If", "StatelessIf")
-# What the branch that reads the end of the data has beside reads.
-_BESIDE_READS = ("Identity", "NoOp")
 
 
 class OptionalReads(NamedTuple):
@@ -164,9 +162,9 @@ def _restore(found: OptionalReads, function: function_pb2.FunctionDef) -> None:
 
 
 def _only_reads(branch: function_pb2.FunctionDef) -> bool:
-  """Returns whether a function does nothing but read its inputs."""
-  reads = [node for node in branch.node_def if node.op not in _BESIDE_READS]
-  return bool(reads) and all(node.op == _READ for node in reads)
+  """Returns whether a function does nothing but read iterators and compute with what it reads."""
+  beside = [node for node in branch.node_def if node.op != _READ]
+  return len(beside) < len(branch.node_def) and not any(map(_has_effect, beside))
 
 
 def _has_effect(node: node_def_pb2.NodeDef) -> bool:

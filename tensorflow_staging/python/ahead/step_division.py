@@ -16,6 +16,7 @@ from tensorflow.python.eager.polymorphic_function import concrete_function
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.ahead import changed_resources
 from tensorflow_staging.python.ahead import function_library
+from tensorflow_staging.python.ahead import host_functions
 from tensorflow_staging.python.ahead import optional_reads
 from tensorflow_staging.python.ahead import step_inputs
 from tensorflow_staging.python.pywrap import _pywrap_staging
@@ -46,8 +47,8 @@ class _Part(atomic_function.AtomicFunction):
 
 
 def divide(
-    concrete: concrete_function.ConcreteFunction, inputs: Sequence[step_inputs.StepInput], python_ahead: bool = False
-) -> "StepDivision":
+    concrete: concrete_function.ConcreteFunction, inputs: Sequence[step_inputs.StepInput], python_ahead: bool = False,
+    has_replicas: bool = False) -> "StepDivision":
   """Returns the division of a trace, the same one for all steps of `tf.staging.ahead` that call it.
 
   So draws whose state a kernel has go on from one `fit` to the next.
@@ -56,6 +57,7 @@ def divide(
     concrete: The trace.
     inputs: What its inputs stand for.
     python_ahead: Whether stateful Python functions may run ahead.
+    has_replicas: As for `StepDivision`.
 
   Raises:
     NotStagedError: If nothing can run ahead.
@@ -64,10 +66,10 @@ def divide(
   if not hasattr(concrete, "_staging_divisions"):
     concrete._staging_divisions = {}  # pylint: disable=protected-access
   divisions = concrete._staging_divisions  # pylint: disable=protected-access
-  key = repr((inputs, python_ahead))
+  key = repr((inputs, python_ahead, has_replicas))
   if key not in divisions:
     try:
-      divisions[key] = StepDivision(concrete, inputs, python_ahead)
+      divisions[key] = StepDivision(concrete, inputs, python_ahead, has_replicas)
     except NotStagedError as error:
       divisions[key] = str(error)
   if isinstance(divisions[key], str):
@@ -93,19 +95,22 @@ class StepDivision:
     is_needed: Whether the trace cannot run in place of `rest`, since its draws would begin anew, or since XLA may be
       unable to compile what `ahead` has of it.
     calls_python: Whether `ahead` calls Python functions.
+    is_on_host: Whether nodes of `ahead` that a strategy has put on other devices are on the host.
     nodes_ahead: The names of the nodes that run ahead.
     outside: The first nodes that use them and are in the rest: a list of (name, op, reason).
   """
 
   def __init__(
       self, concrete: concrete_function.ConcreteFunction, inputs: Sequence[step_inputs.StepInput],
-      python_ahead: bool = False):
+      python_ahead: bool = False, has_replicas: bool = False):
     """Divides a trace.
 
     Args:
       concrete: The trace.
       inputs: What its inputs stand for.
       python_ahead: Whether stateful Python functions may run ahead.
+      has_replicas: Whether a strategy has put the nodes of each replica on a device. What runs ahead is on the host all
+        the same.
 
     Raises:
       NotStagedError: If nothing can run ahead.
@@ -137,6 +142,14 @@ class StepDivision:
     for function in parts:
       optional_reads.restore(function, replaced.get(divided["origins"][function.signature.name], ()))
       by_name[function.signature.name] = function
+    origins = divided["origins"]
+    self.is_on_host = has_replicas and host_functions.any_elsewhere(self.ahead, by_name)
+    if self.is_on_host:
+      for name, function in host_functions.on_host(self.ahead, by_name, f"{prefix}host_").items():
+        parts.append(function)
+        by_name[function.signature.name] = function
+        origins[function.signature.name] = origins.get(name, name)
+      self.ahead = f"{prefix}host_{self.ahead}"
     self.definition_ahead = _definition(self.ahead, by_name).replace(prefix, "")
     self.calls_python = any(op in _PYTHON_OPS for op in _ops(self.ahead, by_name))
     # An error names all functions that it went through, and each part may call the others.
@@ -145,7 +158,7 @@ class StepDivision:
     for function in parts:
       context.context().add_function_def(function)
       part = function.signature.name
-      self._parts[part] = _Part(part, divided["origins"][part], concrete.function_type, children)
+      self._parts[part] = _Part(part, origins[part], concrete.function_type, children)
     children.extend(self._parts.values())
     self.rest = self._parts[divided["rest"]]
 

@@ -2,6 +2,7 @@
 """What the inputs of a traced step stand for. The graph does not show it, so the values are asked."""
 
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
@@ -46,7 +47,7 @@ def describe(
   """
   # Python may have deleted a variable, which the trace goes on using.
   variables = [variable for reference in graph._weak_variables if (variable := reference()) is not None]  # pylint: disable=protected-access
-  names = {id(variable.handle): variable.name for variable in variables}
+  names = {handle: variable.name for handle, variable in by_handle(variables).items()}
   captured = {id(value) for value in graph.external_captures}
   handles = {id(iterator._iterator_resource) for iterator in iterators}  # pylint: disable=protected-access
   described = []
@@ -57,6 +58,12 @@ def describe(
     else:
       described.append(_describe(value, name, i >= num_arguments and id(value) in captured, handles))
   return described
+
+
+def by_handle(variables: Iterable[Any]) -> dict[int, Any]:
+  """Returns variables by the ids of their handles; of one of a strategy, the variable of each replica."""
+  return {id(of_device.handle): of_device for variable in variables
+          for of_device in getattr(variable, "values", (variable,))}
 
 
 def _describe(value: Any, name: str, is_captured: bool, handles: set[int]) -> StepInput:

@@ -4,18 +4,17 @@
 These can be read ahead, all those of a step together, as the iterators of any step that has several.
 """
 
-from collections.abc import Iterator
 from typing import Any
 from typing import NamedTuple
 from typing import Optional
 
 from tensorflow.python.data.ops import iterator_ops
-from tensorflow.python.data.ops import multi_device_iterator_ops
 from tensorflow.python.distribute import mirrored_strategy
 from tensorflow.python.distribute import one_device_strategy
 from tensorflow.python.distribute.coordinator import values
-from tensorflow.python.framework import device
 from tensorflow.python.types import distribute as distribute_types
+
+from tensorflow_staging.python.ahead import host_iterators
 
 # The strategies whose replicas are all in this process, so that no other process has to know what one of them has read.
 _OF_ONE_PROCESS = (one_device_strategy.OneDeviceStrategy, mirrored_strategy.MirroredStrategy)
@@ -39,8 +38,8 @@ def owned_iterators(value: Any) -> Optional[list[iterator_ops.OwnedIterator]]:
     value: An iterator of tf.data or of a strategy.
 
   Returns:
-    The iterator itself, or one for each replica of a strategy whose replicas are CPUs of this process. None if they
-    cannot be read ahead.
+    The iterator itself, or one for each replica of a strategy whose replicas are all in this process; None for other
+    strategies.
   """
   if isinstance(value, iterator_ops.OwnedIterator):
     return [value]
@@ -48,24 +47,29 @@ def owned_iterators(value: Any) -> Optional[list[iterator_ops.OwnedIterator]]:
     return None
   owned = []
   for of_worker in value._iterators:  # pylint: disable=protected-access
-    if any(device.DeviceSpec.from_string(name).device_type != "CPU" for name in of_worker._devices):  # pylint: disable=protected-access
-      return None
     owned.extend(_of_worker(of_worker))
   return owned
 
 
-def _of_worker(of_worker: Any) -> Iterator[iterator_ops.OwnedIterator]:
-  """Yields the iterators of the devices of a worker."""
+def _of_worker(of_worker: Any) -> list[iterator_ops.OwnedIterator]:
+  """Returns the iterators of the devices of a worker."""
   # pylint: disable=protected-access
-  iterator = of_worker._iterator
-  if not isinstance(iterator, multi_device_iterator_ops.OwnedMultiDeviceIterator):
-    yield iterator
-    return
-  replicas = len(iterator._device_iterators)
-  for index, of_device in enumerate(iterator._device_iterators):
-    # It copies what this dataset makes, and does not own it.
-    setattr(of_device, _SHARE, _Share(of_worker._dataset, index, replicas))
-    yield of_device
+  several = getattr(of_worker._iterator, "_device_iterators", [of_worker._iterator])
+  for index, of_device in enumerate(several):
+    if not is_dealt(of_device):
+      # It copies what this dataset makes, and does not own it.
+      setattr(of_device, _SHARE, _Share(of_worker._dataset, index, len(several)))
+  return several
+
+
+def is_dealt(iterator: iterator_ops.OwnedIterator) -> bool:
+  """Returns whether an iterator is that of one replica of a strategy."""
+  return hasattr(iterator, _SHARE)
+
+
+def are_on_host(value: Any) -> bool:
+  """Returns whether the iterators that `owned_iterators` returns yield their elements on the host."""
+  return not is_distributed(value) or all(map(host_iterators.is_on_host, value._iterators))  # pylint: disable=protected-access
 
 
 def is_distributed(value: Any) -> bool:

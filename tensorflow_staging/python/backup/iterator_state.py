@@ -3,15 +3,14 @@
 
 from typing import Any
 
+from tensorflow.python.data.ops import iterator_ops
 from tensorflow.python.framework import errors
 from tensorflow.python.trackable import base
 
 from tensorflow_staging.python import api_name
-from tensorflow_staging.python.ahead import strategy_iterators
 
 _NAME = f"{api_name.API}.BackupAndRestore"
-_OF_A_STRATEGY = (
-    f"{_NAME} cannot save the position in data of a tf.distribute strategy other than OneDeviceStrategy on a CPU.")
+_OF_A_STRATEGY = f"{_NAME} cannot save the position in data of a tf.distribute strategy."
 _NOT_SAVED = (
     f"{_NAME} cannot save the position in the data of this fit. Give fit a tf.data.Dataset without Python functions and"
     " without random ops such as those that shuffle NumPy arrays; Dataset.shuffle is fine. The reason: ")
@@ -46,8 +45,8 @@ class IteratorState(base.Trackable):
 
 
 def _owned(iterator: Any) -> Any:
-  """Returns the iterator of tf.data that an iterator of `fit` is, or reads."""
-  owned = strategy_iterators.owned_iterators(iterator)
-  if owned is None or len(owned) > 1:
+  """Returns the iterator of tf.data that an iterator of `fit` is."""
+  # One of a strategy reads queues, whose position tf.data cannot save.
+  if not isinstance(iterator, iterator_ops.OwnedIterator):
     raise ValueError(_OF_A_STRATEGY)
-  return owned[0]
+  return iterator

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tf.distribute` strategies on GPUs with stages, compared with CPUs without; run by ahead/ahead_test.py.
+
+The GPUs are those of fake_gpus.py, which compute on the CPU and so give its values.
+"""
+
+import contextlib
+
+import cases
+import fake_gpus
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+fake_gpus.load(2)
+tf.config.threading.set_intra_op_parallelism_threads(1)  # Sums in one order.
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2)
+layers = tf.keras.layers
+Dataset = tf.data.Dataset
+_RANDOM = np.random.RandomState(0)
+LETTERS = list("abcdefg")
+WORDS = _RANDOM.choice(LETTERS, [41, 3])
+SIZES = _RANDOM.rand(41, 2).astype(np.float32)
+TARGETS = _RANDOM.rand(41, 1).astype(np.float32)
+GPUS = tf.distribute.MirroredStrategy(["/gpu:0", "/gpu:1"], tf.distribute.ReductionToOneDevice())
+CPUS = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+ONE_GPU = tf.distribute.OneDeviceStrategy("/gpu:1")
+ONE_CPU = tf.distribute.OneDeviceStrategy("/cpu:0")
+
+
+def data(rows, drop):
+  features = WORDS[:rows], SIZES[:rows], [" ".join(words) for words in WORDS[:rows]]
+  return Dataset.from_tensor_slices((features, TARGETS[:rows])).shuffle(16, seed=3).batch(8, drop_remainder=drop)
+
+
+def trained(strategy, callbacks, drop, **options):
+  """Trains a model with layers that look words up; returns its values."""
+  tf.keras.backend.clear_session()
+  tf.keras.utils.set_random_seed(5)
+  with strategy.scope():
+    words, text = tf.keras.Input((3,), dtype=tf.string), tf.keras.Input((), dtype=tf.string)
+    sizes = tf.keras.Input((2,))
+    known = layers.StringLookup(vocabulary=LETTERS, output_mode="multi_hot")(words)
+    counts = layers.TextVectorization(vocabulary=LETTERS, output_mode="count")(text)
+    scaled = layers.Normalization(mean=[0.5, 0.5], variance=[0.1, 0.1])(sizes)
+    model = tf.keras.Model([words, sizes, text], layers.Dense(1)(layers.Concatenate()([known, counts, scaled])))
+    model.compile(tf.keras.optimizers.SGD(0.1), "mse", metrics=["mae"], **options)
+  values = [model.fit(data(41, drop), epochs=2, validation_data=data(17, drop), verbose=0, callbacks=callbacks).history]
+  values.append(model.predict(data(19, drop), verbose=0, callbacks=callbacks).tolist())
+  return values, [w.numpy().tolist() for w in model.weights]
+
+
+def looped(strategy, wrap, dataset, prepare, peek=False):
+  """Trains in a loop of one's own; returns its values and the step."""
+  with strategy.scope():
+    counts = tf.Variable(tf.zeros([50]), aggregation=tf.VariableAggregation.MEAN)
+
+  def train(element):
+    counts.assign_add(prepare(element, counts))
+    return tf.reduce_sum(counts * tf.range(50.0))
+
+  step = wrap(tf.function(lambda iterator: strategy.run(train, args=(next(iterator),))))
+  distributed = strategy.distribute_datasets_from_function(lambda _: dataset)
+  values, devices = [], []
+  for _ in range(2):
+    iterator = iter(distributed)
+    if peek:
+      next(iterator)
+    with contextlib.suppress(tf.errors.OutOfRangeError):
+      while True:
+        values.append([v.numpy().tolist() for v in strategy.experimental_local_results(step(iterator))])
+    devices.append([tf.DeviceSpec.from_string(name).device_type for name in iterator._iterators[0]._iterator._devices])
+  return values, step, devices
+
+
+def counted(words, _):
+  flat = words.values if isinstance(words, tf.RaggedTensor) else words
+  return tf.reduce_sum(tf.one_hot(tf.strings.to_hash_bucket_fast(flat, 50), 50), 0)
+
+
+def check_fit(gpus, cpus, **options):
+  expected = trained(cpus, [], **options)
+  callback = tf.staging.SmartStage()
+  assert trained(gpus, [callback], **options) == expected
+  assert {attribute: step.why_not for attribute, step in callback._steps.items()} == dict.fromkeys(
+      ("train_function", "test_function", "predict_function"))
+
+
+def case_models_that_look_words_up_train_on_several_gpus():
+  check_fit(GPUS, CPUS, drop=False)
+  check_fit(GPUS, CPUS, drop=True)
+
+
+def case_several_steps_per_execution_on_several_gpus():
+  check_fit(GPUS, CPUS, drop=False, steps_per_execution=2)
+
+
+def case_models_that_look_words_up_train_on_one_gpu():
+  check_fit(ONE_GPU, ONE_CPU, drop=False)
+
+
+def case_a_loop_of_ones_own_has_its_records_made_on_the_host():
+  words = Dataset.from_tensor_slices(LETTERS)
+  for dataset in (words.batch(2), words.batch(2, drop_remainder=True), words.repeat(3).ragged_batch(3)):
+    expected, _, _ = looped(CPUS, lambda step: step, dataset, counted)
+    values, step, devices = looped(GPUS, tf.staging.ahead, dataset, counted)
+    assert values == expected, (values, expected)
+    assert step.why_not is None, step.why_not
+    assert devices == [["CPU", "CPU"]] * 2, devices
+    divisions = [division for _, division in step._divisions.values()]
+    nodes = [node for division in divisions for node in context.context().get_function_def(division.ahead).node_def]
+    assert nodes
+    assert [node.name for node in nodes if "GPU" in node.device] == []
+
+
+def case_ragged_strings_fail_on_gpus_without_a_stage_and_train_with_it():
+  pieces = Dataset.from_tensor_slices(["ab", "c", "def", "gh", "i"]).map(tf.strings.bytes_split).ragged_batch(1)
+  expected, _, _ = looped(CPUS, lambda step: step, pieces, counted)
+  values, step, _ = looped(GPUS, tf.staging.ahead, pieces, counted)
+  assert values == expected, (values, expected)
+  assert step.why_not is None, step.why_not
+  with contextlib.suppress(tf.errors.InvalidArgumentError):
+    looped(GPUS, lambda step: step, pieces, counted)
+    raise AssertionError("TensorFlow trains with ragged strings on GPUs; docs/ahead.md says that it fails.")
+
+
+def case_a_step_on_gpus_may_make_its_variables_from_the_data():
+
+  def made(strategy, wrap):
+    variables = []
+
+    def train(words):
+      if not variables:
+        variables.append(tf.Variable(counted(words, None), aggregation=tf.VariableAggregation.MEAN))
+      variables[0].assign_add(counted(words, None))
+      return tf.reduce_sum(variables[0] * tf.range(50.0))
+
+    step = wrap(tf.function(lambda iterator: strategy.run(train, args=(next(iterator),))))
+    dataset = Dataset.from_tensor_slices(LETTERS).batch(1)
+    iterator = iter(strategy.distribute_datasets_from_function(lambda _: dataset))
+    values = [[float(v) for v in strategy.experimental_local_results(step(iterator))] for _ in range(4)]
+    return values, step
+
+  expected, _ = made(CPUS, lambda step: step)
+  values, step = made(GPUS, tf.staging.ahead)
+  assert values == expected, (values, expected)
+  assert step.why_not is None, step.why_not
+
+
+def case_an_iterator_that_was_read_before_stays_on_the_gpus():
+  words = Dataset.from_tensor_slices(LETTERS * 3).batch(2)
+  expected, _, _ = looped(CPUS, lambda step: step, words, counted, peek=True)
+  values, step, devices = looped(GPUS, tf.staging.ahead, words, counted, peek=True)
+  assert values == expected, (values, expected)
+  assert "has read its iterator before" in step.why_not, step.why_not
+  assert devices == [["GPU", "GPU"]] * 2, devices
+
+
+def case_iterators_of_what_cannot_be_staged_stay_on_the_gpus():
+  numbers = Dataset.from_tensor_slices(tf.ones([7, 50])).batch(1, drop_remainder=True).map(lambda row: row[0])
+  expected, _, _ = looped(CPUS, lambda step: step, numbers, lambda row, counts: row * (1 + counts))
+  values, step, devices = looped(GPUS, tf.staging.ahead, numbers, lambda row, counts: row * (1 + counts))
+  assert values == expected, (values, expected)
+  assert "nothing that follows the data can run ahead" in step.why_not, step.why_not
+  assert devices == [["GPU", "GPU"]] * 2, devices
+
+
+if __name__ == "__main__":
+  cases.main(globals())
