@@ -14,6 +14,8 @@ from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import gen_dataset_ops
 
+from tensorflow_staging.python.ahead import strategy_iterators
+
 # As long as the threads of stages have: a function may never return.
 _PATIENCE_SECONDS = 1.5
 
@@ -48,6 +50,9 @@ def _end_iterator(iterator: iterator_ops.OwnedIterator) -> None:
       nothing = gen_dataset_ops.take_dataset(
           dataset._variant_tensor, 0, output_types=iterator._flat_output_types,
           output_shapes=iterator._flat_output_shapes)
+      queue = strategy_iterators.queue_of(iterator)
+      if queue is not None:
+        gen_dataset_ops.multi_device_iterator_init(nothing, queue, max_buffer_size=1)
       gen_dataset_ops.make_iterator(nothing, iterator._iterator_resource)
   except errors.OpError:
     pass  # The program ends either way.

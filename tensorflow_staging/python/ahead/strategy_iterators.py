@@ -12,6 +12,7 @@ from tensorflow.python.data.ops import iterator_ops
 from tensorflow.python.distribute import mirrored_strategy
 from tensorflow.python.distribute import one_device_strategy
 from tensorflow.python.distribute.coordinator import values
+from tensorflow.python.framework import ops
 from tensorflow.python.types import distribute as distribute_types
 
 from tensorflow_staging.python.ahead import host_iterators
@@ -24,9 +25,13 @@ _SHARE = "_staging_share"
 
 
 class _Share(NamedTuple):
-  """What an iterator of one replica yields: of every `replicas` elements of a dataset, the one at `index`."""
+  """What an iterator of one replica yields: of every `replicas` elements of a dataset, the one at `index`.
+
+  `queue` is the handle of the `MultiDeviceIterator` that deals them; None if there is none.
+  """
 
   dataset: Any
+  queue: Any
   index: int
   replicas: int
 
@@ -54,17 +59,25 @@ def owned_iterators(value: Any) -> Optional[list[iterator_ops.OwnedIterator]]:
 def _of_worker(of_worker: Any) -> list[iterator_ops.OwnedIterator]:
   """Returns the iterators of the devices of a worker."""
   # pylint: disable=protected-access
-  several = getattr(of_worker._iterator, "_device_iterators", [of_worker._iterator])
+  iterator = of_worker._iterator
+  queue = getattr(iterator, "_multi_device_iterator_resource", None)
+  several = [iterator] if queue is None else iterator._device_iterators
   for index, of_device in enumerate(several):
     if not is_dealt(of_device):
       # It copies what this dataset makes, and does not own it.
-      setattr(of_device, _SHARE, _Share(of_worker._dataset, index, len(several)))
+      setattr(of_device, _SHARE, _Share(of_worker._dataset, queue, index, len(several)))
   return several
 
 
 def is_dealt(iterator: iterator_ops.OwnedIterator) -> bool:
   """Returns whether an iterator is that of one replica of a strategy."""
   return hasattr(iterator, _SHARE)
+
+
+def queue_of(iterator: iterator_ops.OwnedIterator) -> Optional[ops.EagerTensor]:
+  """Returns the handle of what deals elements to an iterator of one replica; None for other iterators."""
+  share = getattr(iterator, _SHARE, None)
+  return share and share.queue
 
 
 def are_on_host(value: Any) -> bool:
