@@ -46,6 +46,7 @@ from tensorflow_staging.python.stages import argument_checks
 
 _A_STEP = f"A step of {api_name.API}.ahead"
 _OF_A_STRATEGY = "its iterator belongs to a tf.distribute strategy other than OneDeviceStrategy and MirroredStrategy"
+_NO_HOST_TRACE = "it cannot be traced for an iterator of a strategy that yields its elements on the host"
 _READ_BEFORE = "something has read its iterator before, which holds elements in the memory of a GPU"
 
 _ASYNCHRONOUS = "TensorFlow runs its ops asynchronously, after tf.config.experimental.set_synchronous_execution(False)"
@@ -356,8 +357,9 @@ class AheadStep:
         # The call that makes them reads the host as well.
         self._limits[tuple([id(i) for i in iterators])] = None if self.limit is None else 0
         raise
-      except step_division.NotStagedError as error:
-        why_not = str(error)
+      except (step_division.NotStagedError, TypeError, ValueError) as error:
+        # Its signature may name the devices. The call without a stage raises its own error.
+        why_not = str(error) if isinstance(error, step_division.NotStagedError) else _NO_HOST_TRACE
         for take_back in filter(None, moves):
           take_back()
         for value in elsewhere:

@@ -26,19 +26,19 @@ _WAS_READ = "_staging_was_read"
 
 def watch() -> None:
   """From here on notes which iterators are read."""
-  spec = multi_device_iterator_ops.MultiDeviceIteratorSpec
+  iterator, spec = multi_device_iterator_ops.OwnedMultiDeviceIterator, multi_device_iterator_ops.MultiDeviceIteratorSpec
   # The last one is called when a tf.function gets an iterator.
-  for owner, name in (
-      (multi_device_iterator_ops.OwnedMultiDeviceIterator, "get_next"),
-      (multi_device_iterator_ops.OwnedMultiDeviceIterator, "get_next_as_optional"), (spec, "_to_components")):
-    setattr(owner, name, _noting(getattr(owner, name), is_spec=owner is spec))
+  for owner, name, position in (
+      (iterator, "get_next", 0), (iterator, "get_next_as_optional", 0), (spec, "_to_components", 1)):
+    setattr(owner, name, _noting(getattr(owner, name), position))
 
 
-def _noting(method: Callable[..., Any], is_spec: bool) -> Callable[..., Any]:
+def _noting(method: Callable[..., Any], position: int) -> Callable[..., Any]:
+  """Returns a method that notes a read of the iterator which is its argument at `position`."""
 
   @functools.wraps(method)
   def noting(*args: Any, **kwargs: Any) -> Any:
-    setattr(args[is_spec], _WAS_READ, True)
+    setattr(args[position], _WAS_READ, True)
     return method(*args, **kwargs)
 
   return noting

@@ -157,6 +157,22 @@ def case_an_iterator_that_was_read_before_stays_on_the_gpus():
   assert devices == [["GPU", "GPU"]] * 2, devices
 
 
+def case_a_signature_may_name_the_gpus():
+  dataset = Dataset.from_tensor_slices(LETTERS).batch(2, drop_remainder=True)
+  distributed = GPUS.experimental_distribute_dataset(dataset)
+  steps = tf.Variable(0)
+
+  @tf.staging.ahead
+  @tf.function(input_signature=[iter(distributed)._type_spec])
+  def step(iterator):
+    steps.assign_add(1)
+    return GPUS.run(lambda words: counted(words, None), args=(next(iterator),))
+
+  got = GPUS.experimental_local_results(step(iter(distributed)))
+  assert [float(tf.reduce_sum(of_replica)) for of_replica in got] == [1.0, 1.0], got
+  assert step.why_not is None, step.why_not
+
+
 def case_iterators_of_what_cannot_be_staged_stay_on_the_gpus():
   numbers = Dataset.from_tensor_slices(tf.ones([7, 50])).batch(1, drop_remainder=True).map(lambda row: row[0])
   expected, _, _ = looped(CPUS, lambda step: step, numbers, lambda row, counts: row * (1 + counts))
