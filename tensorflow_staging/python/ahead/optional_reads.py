@@ -82,7 +82,8 @@ def _reads_of(
     conditional: node_def_pb2.NodeDef, function: function_pb2.FunctionDef,
     by_name: dict[str, function_pb2.FunctionDef]) -> Optional[OptionalReads]:
   """Returns what leads to a conditional, if that is only reads of Optionals and what computes with them."""
-  if not _only_reads(by_name[conditional.attr["else_branch"].func.name]):
+  values, end = (by_name[conditional.attr[branch].func.name] for branch in ("then_branch", "else_branch"))
+  if not _only_reads(end) or not _only_computes(values, by_name):
     return None
   before = _before([conditional], function, stop_at=_OPTIONAL_READ)
   reads = [node for node in before if node.op == _OPTIONAL_READ]
@@ -167,9 +168,21 @@ def _only_reads(branch: function_pb2.FunctionDef) -> bool:
   return len(beside) < len(branch.node_def) and not any(map(_has_effect, beside))
 
 
+def _only_computes(function: function_pb2.FunctionDef, by_name: dict[str, function_pb2.FunctionDef]) -> bool:
+  """Returns whether a function, with those that it calls, has no effect and draws nothing."""
+  return all(
+      (node.op in _CONDITIONALS or not _is_stateful(node)) and
+      all(_only_computes(by_name[called], by_name) for called in function_library.called_by(node))
+      for node in function.node_def)
+
+
 def _has_effect(node: node_def_pb2.NodeDef) -> bool:
+  return _is_stateful(node) or bool(function_library.called_by(node))
+
+
+def _is_stateful(node: node_def_pb2.NodeDef) -> bool:
   op = op_def_registry.get(node.op)
-  return op is None or op.is_stateful or bool(function_library.called_by(node))
+  return op is None or op.is_stateful
 
 
 def _live(function: function_pb2.FunctionDef) -> list[node_def_pb2.NodeDef]:

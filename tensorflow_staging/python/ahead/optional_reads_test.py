@@ -28,6 +28,17 @@ _STEP = """
   control_ret { key: "a" value: "a" }
   control_ret { key: "cond" value: "cond" }
 """
+_VALUES = """
+  signature { name: "values" }
+  node_def {
+    name: "value_a" op: "StatelessIf"
+    attr { key: "then_branch" value { func { name: "value" } } }
+    attr { key: "else_branch" value { func { name: "value" } } } }
+"""
+_VALUE = """
+  signature { name: "value" }
+  node_def { name: "value" op: "OptionalGetValue" }
+"""
 _END = """
   signature { name: "end" }
   node_def { name: "read" op: "IteratorGetNext" input: "it" }
@@ -35,9 +46,9 @@ _END = """
 """
 
 
-def _library(step: str = _STEP, end: str = _END) -> function_pb2.FunctionDefLibrary:
+def _library(step: str = _STEP, end: str = _END, value: str = _VALUE) -> function_pb2.FunctionDefLibrary:
   return function_pb2.FunctionDefLibrary(
-      function=[text_format.Parse(text, function_pb2.FunctionDef()) for text in (step, end)])
+      function=[text_format.Parse(text, function_pb2.FunctionDef()) for text in (step, _VALUES, value, end)])
 
 
 def test_a_read_stands_for_the_conditional_until_it_comes_back():
@@ -80,19 +91,20 @@ def test_what_only_has_the_name_of_a_read_stays():
   assert str(rest) == before
 
 
-@pytest.mark.parametrize("step, end", [
+@pytest.mark.parametrize("step, end, value", [
     # Something else uses an Optional, or whether there is a value.
-    (_STEP.replace("hash:output:0", "has_b:has_value:0"), _END),
-    (_STEP.replace('input: "cond:output:1"', 'input: "cond:output:1" input: "b:optional:0"'), _END),
+    (_STEP.replace("hash:output:0", "has_b:has_value:0"), _END, _VALUE),
+    (_STEP.replace('input: "cond:output:1"', 'input: "cond:output:1" input: "b:optional:0"'), _END, _VALUE),
     # One iterator is read twice, or what is read does not decide.
-    (_STEP.replace('input: "it_1" }', 'input: "it_0" }'), _END),
-    (_STEP.replace('input: "has_b:has_value:0"', 'input: "it_1"'), _END),
-    # The other branch does not read, or does more.
-    (_STEP, _END.replace('op: "IteratorGetNext"', 'op: "Identity"')),
-    (_STEP, _END.replace('op: "Identity"', 'op: "AssignAddVariableOp"')),
+    (_STEP.replace('input: "it_1" }', 'input: "it_0" }'), _END, _VALUE),
+    (_STEP.replace('input: "has_b:has_value:0"', 'input: "it_1"'), _END, _VALUE),
+    # The branch at the end of the data does not read, or does more; so does the other one.
+    (_STEP, _END.replace('op: "IteratorGetNext"', 'op: "Identity"'), _VALUE),
+    (_STEP, _END.replace('op: "Identity"', 'op: "AssignAddVariableOp"'), _VALUE),
+    (_STEP, _END, _VALUE.replace("OptionalGetValue", "RandomUniform")),
 ])
-def test_other_conditionals_stay(step, end):
-  library = _library(step, end)
+def test_other_conditionals_stay(step, end, value):
+  library = _library(step, end, value)
   before = str(library)
   assert optional_reads.replace(library) == {}
   assert str(library) == before
