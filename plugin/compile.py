@@ -16,6 +16,8 @@ _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _ROOM = "tensorflow_staging/plugin"
 # Included first, so before the file of the same name that Bazel generates for the fork.
 _IN_PLACE_OF_MESSAGES = f"{_ROOM}/in_place_of_messages"
+# Included last: what TensorFlow's headers include and some wheels do not have.
+_IN_PLACE_OF_LLVM = f"{_ROOM}/in_place_of_llvm"
 
 # The files from which everything else is found. Nothing includes the ones that register ops, kernels or passes.
 _ENTRIES = (
@@ -77,6 +79,7 @@ class Build:
         # The older names of Abseil's Status are the ones that 2.14 has.
         "-Wno-deprecated-declarations", "-Werror",
         f"-I{_IN_PLACE_OF_MESSAGES}", "-I.", "-isystem", str(self._link_to(tensorflow / "include")),
+        "-idirafter", _IN_PLACE_OF_LLVM,
     ]
     self._flags_for_python = ["-isystem", str(pybind11), "-isystem", sysconfig.get_path("include")]
 
