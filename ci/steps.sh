@@ -27,10 +27,11 @@ default_python=$(sed -n 's/^DEFAULT_PYTHON = "\(.*\)"$/\1/p' third_party/version
 supported_pythons=$(sed -n 's/^    "\(3\.[0-9]*\)": struct($/\1/p' third_party/versions.bzl | paste -sd ' ')
 
 # find_python [VERSION]: prints the path of a Python of that version, such as 3.10, or of the default one: PYTHON_BIN_PATH
-# if it is one, or the machine's. Otherwise says on the standard error where it looked.
+# if it is one, the machine's, or one that pyenv has installed. Otherwise says on the standard error where it looked.
 find_python() {
-  local version=${1:-$default_python} candidate found looked=
-  for candidate in "${PYTHON_BIN_PATH:-}" "python$version" python3; do
+  local version=${1:-$default_python} candidate found looked= of_pyenv
+  mapfile -t of_pyenv < <(compgen -G "${PYENV_ROOT:-${HOME:-}/.pyenv}/versions/$version.*/bin/python")
+  for candidate in "${PYTHON_BIN_PATH:-}" "python$version" python3 "${of_pyenv[@]}"; do
     [ -n "$candidate" ] || continue
     if ! command -v "$candidate" >/dev/null; then
       found="not found"

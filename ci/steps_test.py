@@ -115,6 +115,16 @@ def test_a_python_is_found_by_its_version(run_with_pythons, tmp_path):
   assert (found.stdout, found.stderr) == (f"{tmp_path}/python3\n", "")
 
 
+def test_a_python_that_pyenv_has_installed_is_found(run_with_pythons, tmp_path):
+  python = tmp_path / "versions/3.10.13/bin/python"
+  python.parent.mkdir(parents=True)
+  python.write_text(f"#!/usr/bin/env bash\n{_stand_in('3.10')}\n")
+  python.chmod(0o755)
+  command = ["env", f"PYENV_ROOT={tmp_path}", *_find_python("3.10")]
+  found = run_with_pythons(command, python3_10="exit 127", python3=_stand_in("3.12"))
+  assert (found.stdout, found.stderr) == (f"{python}\n", "")
+
+
 def test_where_a_python_was_sought_is_said(run_with_pythons, tmp_path):
   found = run_with_pythons(_find_python("3.10"), python3_10="exit 127", python3=_stand_in("3.12"))
   assert found.returncode == 1

@@ -9,12 +9,15 @@ import pathlib
 import re
 import shlex
 import subprocess
+import sys
 import sysconfig
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _ROOM = "tensorflow_staging/plugin"
 # Included first, so before the file of the same name that Bazel generates for the fork.
 _IN_PLACE_OF_MESSAGES = f"{_ROOM}/in_place_of_messages"
+# Included last: what TensorFlow's headers include and some wheels do not have.
+_IN_PLACE_OF_LLVM = f"{_ROOM}/in_place_of_llvm"
 
 # The files from which everything else is found. Nothing includes the ones that register ops, kernels or passes.
 _ENTRIES = (
@@ -32,6 +35,9 @@ _ENTRIES = (
 _DEFINED_IN = {
     "tensorflow_staging/core/buffer/tensor_buffer.h": ("tensorflow_staging/core/buffer/tensor_buffer_runs.cc",),
 }
+
+# Only these may include Python's headers. Each Python gets its own objects of them, and shares all others.
+_USE_PYTHON = (f"{_ROOM}/module.cc", "tensorflow_staging/python/")
 
 _INCLUDE = re.compile(r'^#include "(tensorflow_staging/[^"]+)"$', re.MULTILINE)
 
@@ -58,9 +64,10 @@ class Build:
     Args:
       tensorflow: The folder of the package tensorflow.
       pybind11: The folder with pybind11's headers.
-      folder: Where object files go.
+      folder: Where object files go, of one TensorFlow.
       optimize: The compiler's flag, such as -O2.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     self._tensorflow = tensorflow
     self._folder = folder
     self._flags = [
@@ -71,13 +78,13 @@ class Build:
         "-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-missing-field-initializers",
         # The older names of Abseil's Status are the ones that 2.14 has.
         "-Wno-deprecated-declarations", "-Werror",
-        f"-I{_IN_PLACE_OF_MESSAGES}", "-I.", "-isystem", str(tensorflow / "include"), "-isystem", str(pybind11),
-        "-isystem", sysconfig.get_path("include"),
+        f"-I{_IN_PLACE_OF_MESSAGES}", "-I.", "-isystem", str(self._link_to(tensorflow / "include")),
+        "-idirafter", _IN_PLACE_OF_LLVM,
     ]
+    self._flags_for_python = ["-isystem", str(pybind11), "-isystem", sysconfig.get_path("include")]
 
   def make(self, library: pathlib.Path, jobs: int) -> None:
     """Makes the library, with so many compilers at the same time."""
-    self._folder.mkdir(parents=True, exist_ok=True)
     flags = [*self._flags, "-include", str(self._precompiled())]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
       objects = list(pool.map(lambda source: self._compile(source, flags), sources()))
@@ -89,6 +96,14 @@ class Build:
     if missing := self._missing_symbols(library):
       library.unlink()
       raise SystemExit(f"TensorFlow does not export what {library.name} needs:\n" + "\n".join(missing))
+
+  def _link_to(self, headers: pathlib.Path) -> pathlib.Path:
+    """Returns the path of TensorFlow's headers that compilers get: the same for each Python, as the headers are."""
+    link = self._folder / "include"
+    if not link.is_symlink() or link.readlink() != headers:
+      link.unlink(missing_ok=True)
+      link.symlink_to(headers)
+    return link
 
   def _missing_symbols(self, library: pathlib.Path) -> list[str]:
     """Returns the symbols that nothing defines. Without this, only a program would find them, perhaps late."""
@@ -112,6 +127,9 @@ class Build:
 
   def _compile(self, source: str, flags: list[str]) -> pathlib.Path:
     made = self._folder / (source.removesuffix(".cc").replace("/", "_") + ".o")
+    if source.startswith(_USE_PYTHON):
+      made = made.with_suffix(f".{sys.implementation.cache_tag}.o")
+      flags = [*flags, *self._flags_for_python]
     dependencies = made.with_suffix(".d")
     inputs = [_ROOT / source, self._folder / "tensorflow_headers.h.gch"]
     if dependencies.exists():
@@ -139,7 +157,7 @@ def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__)
   parser.add_argument("--tensorflow", type=pathlib.Path, required=True, help="the folder of the package tensorflow")
   parser.add_argument("--pybind11", type=pathlib.Path, required=True, help="the folder with pybind11's headers")
-  parser.add_argument("--folder", type=pathlib.Path, required=True, help="where object files go")
+  parser.add_argument("--folder", type=pathlib.Path, required=True, help="where object files go, of one TensorFlow")
   parser.add_argument("--optimize", default="-O2")
   parser.add_argument("--jobs", type=int, default=2)
   parser.add_argument("library", type=pathlib.Path, help="what to make")

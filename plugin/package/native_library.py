@@ -27,7 +27,8 @@ def load() -> None:
     raise ImportError(
         f"tensorflow_staging {built_for.PLUGIN} was built for TensorFlow {_minor(built_for.TENSORFLOW)}, and the"
         f" imported one is {imported}. Install the one that it was built for: pip install"
-        f" 'tensorflow=={_minor(built_for.TENSORFLOW)}.*'")
+        f" 'tensorflow=={_minor(built_for.TENSORFLOW)}.*'; or the plugin for the imported one, if there is one:"
+        f" ci/build_plugin.sh --tensorflow={_minor(imported)}")
   path = pathlib.Path(__file__).parent / "_pywrap_staging.so"
   loader = importlib.machinery.ExtensionFileLoader(_MODULE, str(path))
   spec = importlib.util.spec_from_file_location(_MODULE, path, loader=loader)

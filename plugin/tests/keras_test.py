@@ -16,7 +16,8 @@ def _structured():
   color = keras.Input((1,), name="color", dtype="string")
   size = keras.Input((1,), name="size")
   colors = keras.layers.StringLookup(vocabulary=["red", "green", "blue"], output_mode="one_hot")(color)
-  sizes = keras.layers.Discretization([1.5, 2.5, 3.5], output_mode="one_hot")(size)
+  # In two layers, since Keras 3.12 gives Discretization(output_mode="one_hot") a wrong shape, also without a stage.
+  sizes = keras.layers.CategoryEncoding(4, output_mode="one_hot")(keras.layers.Discretization([1.5, 2.5, 3.5])(size))
   hidden = keras.layers.Dense(8, "relu")(keras.layers.Concatenate()([colors, sizes]))
   model = keras.Model([color, size], keras.layers.Dense(1)(hidden))
   sizes = np.tile([[1.0], [2.0], [3.0], [4.0]], (32, 1)).astype("float32")

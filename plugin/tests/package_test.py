@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package: what it refuses, and what it says."""
 
+import importlib.metadata
 import subprocess
 import sys
 
 import pytest
 
-_IMPORT = """
+_MINOR = importlib.metadata.version("tensorflow").rpartition(".")[0]
+_OTHER = "2.14.1"
+_IMPORT = f"""
 import tensorflow as tf
 from tensorflow.python.framework import versions
-versions.VERSION = "2.19.1"
+versions.VERSION = "{_OTHER}"
 import tensorflow_staging
 """
 
@@ -18,8 +21,9 @@ def test_import_beside_another_tensorflow_names_both_and_the_command():
   done = subprocess.run([sys.executable, "-B", "-c", _IMPORT], capture_output=True, text=True, timeout=100, check=False)
   assert done.returncode != 0
   message = done.stderr.strip().splitlines()[-1]
-  assert "was built for TensorFlow 2.21" in message and "2.19.1" in message
-  assert "pip install 'tensorflow==2.21.*'" in message
+  assert f"was built for TensorFlow {_MINOR}," in message and _OTHER in message
+  assert "ci/build_plugin.sh --tensorflow=2.14" in message
+  assert f"pip install 'tensorflow=={_MINOR}.*'" in message
 
 
 @pytest.mark.parametrize("name", ["explain", "stats"])
