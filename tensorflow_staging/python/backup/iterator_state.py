@@ -12,6 +12,8 @@ from tensorflow_staging.python.ahead import one_device
 _NAME = f"{api_name.API}.BackupAndRestore"
 _OF_A_STRATEGY = (
     f"{_NAME} cannot save the position in data of a tf.distribute strategy other than OneDeviceStrategy on a CPU.")
+_NOT_OF_TF_DATA = (
+    f"{_NAME} cannot save the position in data that tf.data does not read. Keras's backend must be TensorFlow.")
 _NOT_SAVED = (
     f"{_NAME} cannot save the position in the data of this fit. Give fit a tf.data.Dataset without Python functions and"
     " without random ops such as those that shuffle NumPy arrays; Dataset.shuffle is fine. The reason: ")
@@ -49,5 +51,5 @@ def _owned(iterator: Any) -> Any:
   """Returns the iterator of tf.data that an iterator of `fit` is, or reads."""
   owned = one_device.owned_iterator(iterator)
   if owned is None:
-    raise ValueError(_OF_A_STRATEGY)
+    raise ValueError(_OF_A_STRATEGY if one_device.is_distributed(iterator) else _NOT_OF_TF_DATA)
   return owned
