@@ -23,9 +23,11 @@
 #   cc             TensorFlow's own C++ tests
 #   address, thread      our C++ tests under the sanitizers
 #   locks                the thread-safety annotations of our C++, with clang
+#   programs             trains programs that use other packages with the plugin's callback and without it
+#   keras                Keras's own tests, with the callback and without it
 #
 # dist/nightly/PART.log keeps what each part prints. The last lines say how each part ended and how long it took.
-all_parts=(kills histories ledgers scheduled feeds restores ahead ahead_order exactly_once soak sessions closes full pools smart variable cc address thread locks)
+all_parts=(kills histories ledgers scheduled feeds restores ahead ahead_order exactly_once soak sessions closes full pools smart variable cc address thread locks programs keras)
 parts=("${@:-${all_parts[@]}}")
 steps_total=$((2 + ${#parts[@]}))
 source "$(dirname "$0")/steps.sh"
@@ -73,6 +75,7 @@ command_of() {
     cc) command=(bazel test --keep_going //relink/upstream:all_tests) ;;
     address | thread) command=(ci/sanitizers.sh "$1") ;;
     locks) command=(ci/thread_safety.sh) ;;
+    programs | keras) command=(ci/plugin_programs.sh "$1") ;;
     *) die "'$1' is no part; there are: ${all_parts[*]}." ;;
   esac
 }
