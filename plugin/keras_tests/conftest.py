@@ -29,6 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Each `fit` has it anyway.
     for name in ("evaluate", "predict"):
       _give_callback(name)
+    _note_records()
 
 
 def _give_callback(name: str) -> None:
@@ -49,6 +50,18 @@ def _give_callback(name: str) -> None:
   setattr(trainer.TensorFlowTrainer, name, with_callback)
 
 
+def _note_records() -> None:
+  """Records how many records the steps of each `fit` have taken."""
+  from tensorflow_staging.python.automatic import notices  # pylint: disable=g-import-not-at-top
+  note_ended = notices.note_ended
+
+  def note_ended_here(stages: list[Any]) -> None:
+    note_ended(stages)
+    _record("records", sum(stage.taken for stage in stages))
+
+  notices.note_ended = note_ended_here
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
   if report.when == "call" or report.outcome != "passed":
     _record(report.nodeid, report.outcome)
@@ -59,6 +72,6 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
     _record(report.nodeid, "not collected")
 
 
-def _record(name: str, outcome: str) -> None:
+def _record(name: str, outcome: str | int) -> None:
   with pathlib.Path(_OUTCOMES).open("a") as file:
     file.write(json.dumps([name, outcome]) + "\n")
