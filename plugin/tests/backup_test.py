@@ -8,6 +8,7 @@ import tensorflow as tf
 
 import tensorflow_staging
 from tensorflow_staging.python.backup import backup_files
+from tensorflow_staging.python.backup import iterator_state
 
 _ROWS = 48
 
@@ -132,3 +133,8 @@ def test_wrong_arguments(arguments, error, text):
 def test_the_callback_without_parentheses():
   with pytest.raises(TypeError, match=r"Write tensorflow_staging.BackupAndRestore\(\)"):
     _fit([tensorflow_staging.BackupAndRestore])
+
+
+def test_data_that_tf_data_does_not_read_is_an_error():
+  with pytest.raises(ValueError, match="that tf.data does not read. Keras's backend must be TensorFlow"):
+    iterator_state.IteratorState(iter([1, 2]))

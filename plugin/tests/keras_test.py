@@ -208,3 +208,17 @@ def test_no_xla_where_the_program_does_not_want_it(monkeypatch):
   callback = tensorflow_staging.SmartStage()
   _fit(_text, [callback], jit_compile=False)
   assert "is compiled by XLA" not in str(tensorflow_staging.explain(callback))
+
+
+def test_another_backend_of_keras_is_left_alone(monkeypatch):
+  expected = _fit(_structured, [])
+  monkeypatch.setattr("keras.src.backend.config.backend", lambda: "jax")
+  callback = tensorflow_staging.SmartStage()
+  staged = _fit(_structured, [callback])
+  _assert_same(staged, expected)
+  rows = _structured()[1].map(lambda row, _: row).take(2).cache()
+  predicted = [staged[0].predict(rows, verbose=0, callbacks=callbacks) for callbacks in ([], [callback])]
+  np.testing.assert_array_equal(*predicted)
+  told = "Keras's backend is jax, and only functions of TensorFlow have stages."
+  assert str(tensorflow_staging.stats(callback)) == f"no stage has run: {told}"
+  assert str(tensorflow_staging.explain(callback)) == f"'fit' runs without a stage: {told}"

@@ -20,6 +20,7 @@ from tensorflow_staging.python.ahead import step_report
 
 _REPLACED = (
     f"another callback {api_name.API}.SmartStage() after it in the same list stages the model; give one of them alone")
+_OTHER_BACKEND = "Keras's backend is {}, and only functions of TensorFlow have stages"
 
 
 _BATCH_HOOKS = ("on_batch_begin", "on_batch_end", "on_train_batch_begin", "on_train_batch_end")
@@ -51,10 +52,10 @@ class SmartStageCallback(keras_package.callbacks().Callback, ahead.OwnsSteps):
   def _unused_state(self) -> dict[str, Any]:
     """Returns the attributes of a callback that no model has used, but for its arguments."""
     # _steps: those that run ahead, by attribute of the model; _plain: the model's own functions of which they are made.
-    # _is_replaced: whether another callback stages the model.
+    # _why_idle: why the callback does nothing at all; None if it does.
     return {
         "model": None, "_model": None, "params": None, "validation_data": None, "_steps": {}, "_plain": {},
-        "_is_new_epoch": False, "_is_replaced": False
+        "_is_new_epoch": False, "_why_idle": None
     }
 
   def __getstate__(self) -> dict[str, Any]:
@@ -63,8 +64,8 @@ class SmartStageCallback(keras_package.callbacks().Callback, ahead.OwnsSteps):
 
   def report(self) -> step_report.StepReport:
     """Returns what runs ahead of the model's functions; see `tf.staging.explain`."""
-    if self._is_replaced:
-      return step_report.StepReport((step_report.DividedStep("fit", _REPLACED),))
+    if self._why_idle is not None:
+      return step_report.StepReport((step_report.DividedStep("fit", self._why_idle),))
     return step_report.StepReport(
         tuple(divided for step in self._steps.values() for divided in step.report().steps))
 
@@ -72,8 +73,8 @@ class SmartStageCallback(keras_package.callbacks().Callback, ahead.OwnsSteps):
     return list(self._steps.values())
 
   def why_no_stage(self) -> str:
-    if self._is_replaced:
-      return _REPLACED
+    if self._why_idle is not None:
+      return self._why_idle
     if self.model is None:
       return "no fit, evaluate or predict with the callback"
     reasons = [f"'{step.__name__}' runs without one: {step.why_not}" for step in self.steps() if step.why_not]
@@ -81,9 +82,17 @@ class SmartStageCallback(keras_package.callbacks().Callback, ahead.OwnsSteps):
 
   def note_replaced(self) -> None:
     """Says once that another callback of the same `fit` stages it."""
-    if not self._is_replaced:
-      self._is_replaced = True
-      tf_logging.warning("A callback %s.SmartStage() does nothing: %s.", api_name.API, _REPLACED)
+    self._note_idle(_REPLACED)
+
+  def _note_idle(self, why: str) -> None:
+    if self._why_idle != why:
+      self._why_idle = why
+      tf_logging.warning("A callback %s.SmartStage() does nothing: %s.", api_name.API, why)
+
+  def _may_stage_again(self) -> None:
+    """Notes that a method of Keras begins, which may have no other such callback."""
+    if self._why_idle == _REPLACED:
+      self._why_idle = None
 
   def set_model(self, model: Any) -> None:
     super().set_model(model)
@@ -94,7 +103,7 @@ class SmartStageCallback(keras_package.callbacks().Callback, ahead.OwnsSteps):
     self._wrap("test_function", "evaluate")
 
   def on_train_begin(self, logs: Optional[dict[str, Any]] = None) -> None:
-    self._is_replaced = False
+    self._may_stage_again()
     for step in self._steps.values():
       step.count_anew()
     self._wrap("train_function", "train")
@@ -106,7 +115,7 @@ class SmartStageCallback(keras_package.callbacks().Callback, ahead.OwnsSteps):
   def on_test_begin(self, logs: Optional[dict[str, Any]] = None) -> None:
     if not self._trains():
       current = self.model.test_function
-      self._is_replaced = False
+      self._may_stage_again()
       if isinstance(current, model_step.ModelStep) and current.callback is not self:
         self.note_replaced()
     if not keras_model.takes_test_function_early(self.model):
@@ -117,7 +126,8 @@ class SmartStageCallback(keras_package.callbacks().Callback, ahead.OwnsSteps):
   def on_predict_begin(self, logs: Optional[dict[str, Any]] = None) -> None:
     self._wrap("predict_function", "predict")
     steps = None if self._trains() else self._steps_to_come()
-    if keras_model.gets_elements(self.model, "predict_function"):
+    is_staged = isinstance(self.model.predict_function, model_step.ModelStep)
+    if is_staged and keras_model.gets_elements(self.model, "predict_function"):
       predict_data.leave_unread()
       # A call reads several.
       steps = steps and -(-steps // self.model.steps_per_execution)
@@ -173,6 +183,10 @@ class SmartStageCallback(keras_package.callbacks().Callback, ahead.OwnsSteps):
       self._steps[attribute].expect(steps)
 
   def _wrap(self, attribute: str, name: str) -> None:
+    backend = keras_model.other_backend(self.model)
+    if backend is not None:
+      self._note_idle(_OTHER_BACKEND.format(backend))
+      return
     plain = getattr(self.model, attribute, None)
     if isinstance(plain, model_step.ModelStep):
       if plain.callback is not self and model_step.runs_with(plain.callback):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the callback `tf.staging.SmartStage` has to know of a model, which differs between Keras 2 and Keras 3."""
 
+import importlib
 import types
 from collections.abc import Callable
 from typing import Any
@@ -123,6 +124,12 @@ class _WithoutLayers:
 def is_keras_2(model: Any) -> bool:
   """Returns whether a model is one of Keras 2."""
   return hasattr(model, "_train_counter")
+
+
+def other_backend(model: Any) -> Optional[str]:
+  """Returns the name of Keras 3's backend if a model's functions are its own and not TensorFlow's; None if they are."""
+  name = "tensorflow" if is_keras_2(model) else importlib.import_module("keras.src.backend.config").backend()
+  return None if name == "tensorflow" else name
 
 
 def takes_test_function_early(model: Any) -> bool:

@@ -8,9 +8,12 @@ from tensorflow.python.framework import errors
 from tensorflow.python.trackable import base
 
 from tensorflow_staging.python import api_name
+from tensorflow_staging.python.ahead import strategy_iterators
 
 _NAME = f"{api_name.API}.BackupAndRestore"
 _OF_A_STRATEGY = f"{_NAME} cannot save the position in data of a tf.distribute strategy."
+_NOT_OF_TF_DATA = (
+    f"{_NAME} cannot save the position in data that tf.data does not read. Keras's backend must be TensorFlow.")
 _NOT_SAVED = (
     f"{_NAME} cannot save the position in the data of this fit. Give fit a tf.data.Dataset without Python functions and"
     " without random ops such as those that shuffle NumPy arrays; Dataset.shuffle is fine. The reason: ")
@@ -48,5 +51,5 @@ def _owned(iterator: Any) -> Any:
   """Returns the iterator of tf.data that an iterator of `fit` is."""
   # One of a strategy reads queues, whose position tf.data cannot save.
   if not isinstance(iterator, iterator_ops.OwnedIterator):
-    raise ValueError(_OF_A_STRATEGY)
+    raise ValueError(_OF_A_STRATEGY if strategy_iterators.is_distributed(iterator) else _NOT_OF_TF_DATA)
   return iterator
