@@ -512,7 +512,7 @@ class AheadStep:
       iterators: list[iterator_ops.OwnedIterator]) -> None:
     """Ends a stage because a call needs other records."""
     ends_soon, limit = stage.is_new, stage.limit
-    if not stage.ends.acquire(blocking=False):
+    if not stage.begins_to_end():
       return  # Another thread sees to it.
     self._limits[key] = limit
     self._stages.pop(key, None)

@@ -4,7 +4,6 @@
 import atexit
 import operator
 import os
-import threading
 import time
 import weakref
 from collections.abc import Sequence
@@ -44,7 +43,6 @@ class IteratorStage:
   Attributes:
     division: The step's two functions.
     buffer: The handle of the buffer.
-    ends: Whoever acquires it, for good, ends the stage because a call needs other records.
   """
 
   def __init__(
@@ -66,7 +64,8 @@ class IteratorStage:
     """
     self.division = division
     self.name = name
-    self.ends = threading.Lock()
+    # Whichever thread gets its only element ends the stage because a call needs other records.
+    self._endings = iter((True,))
     self._iterators = [weakref.ref(iterator) for iterator in iterators]
     # The resource lives as long as its handle, and the dataset owns the Python functions that make its elements.
     self._datasets = [strategy_iterators.datasets_of(iterator) for iterator in iterators]
@@ -171,6 +170,10 @@ class IteratorStage:
   def iterators(self) -> list[iterator_ops.OwnedIterator]:
     """Returns the iterators that it reads and that are alive."""
     return [iterator for reference in self._iterators if (iterator := reference()) is not None]
+
+  def begins_to_end(self) -> bool:
+    """Returns True to its first caller, which is to call `stop_reading_ahead`, and False to all others."""
+    return next(self._endings, False)
 
   def stop_reading_ahead(self) -> None:
     """Gives back what no step has used, to whoever reads the iterators next.
