@@ -289,7 +289,7 @@ def sparse_features(callbacks):
   return result(model, model.fit(data, epochs=3, verbose=0, callbacks=callbacks))
 
 
-@program(staged="StringToHashBucketFast")
+@program(staged="hashing_1/hash")
 def several_outputs_and_averages_of_weights(callbacks):
   text = keras.Input((1,), dtype="string", name="text")
   hidden = keras.layers.Flatten()(keras.layers.Embedding(30, 4)(keras.layers.Hashing(30)(text)))

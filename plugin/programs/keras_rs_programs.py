@@ -102,7 +102,7 @@ def distributed_embedding(callbacks):
   return result(model, model.fit(data, epochs=3, verbose=0, callbacks=callbacks))
 
 
-@program(staged="StringToHashBucketFast")
+@program(staged="hashing_1/hash")
 def list_wise_ranking(callbacks):
   movies = keras.Input((5,), dtype="string")
   embedded = keras_rs.layers.EmbedReduce(40, 8, combiner="sqrtn")(
