@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -16,6 +15,7 @@
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/facts/called_functions.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
+#include "tensorflow_staging/core/graph/facts/resource_effects.h"
 
 namespace tensorflow {
 namespace staging {
@@ -37,11 +37,6 @@ bool HasSeed(AttrSlice attrs) {
   TryGetNodeAttr(attrs, "seed", &seed);
   TryGetNodeAttr(attrs, "seed2", &seed2);
   return seed != 0 || seed2 != 0;
-}
-
-bool ReadsTable(const Node& node) {
-  return absl::StartsWith(node.type_string(), "LookupTableFind") ||
-         absl::StartsWith(node.type_string(), "LookupTableSize");
 }
 
 // Whether any function that `node` calls, as the branch of a conditional for
@@ -426,7 +421,9 @@ Status FlatStep::AddEdges(const CallSite& site) {
       if (edge->IsControlEdge()) {
         // tf.function lets what uses a resource wait for a call that does, and so
         // for all effects of the call. A lookup sees none of them.
-        if (ReadsTable(*node) && site.SiteOf(*edge->src()) != nullptr) continue;
+        if (IsTableRead(node->type_string()) &&
+            site.SiteOf(*edge->src()) != nullptr)
+          continue;
         AddControlEdge(site, *edge->src(), to);
       } else if (called == nullptr && !(is_call && edge->dst_input() == 0)) {
         auto [src, output] = Resolve(site, *edge->src(), edge->src_output());
@@ -451,7 +448,7 @@ Status FlatStep::AddEdges(const CallSite& site) {
     // What a call waits for orders effects. Pure nodes, and lookups in tables
     // that nothing changes, have none.
     if (site.caller != nullptr && called == nullptr &&
-        node->op_def().is_stateful() && !ReadsTable(*node)) {
+        node->op_def().is_stateful() && !IsTableRead(node->type_string())) {
       graph_.AddControlEdge(ends_[&site].first, to);
     }
   }

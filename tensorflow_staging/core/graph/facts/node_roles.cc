@@ -41,13 +41,6 @@ bool IsMutableTable(absl::string_view op) {
   return kOps->contains(op);
 }
 
-bool IsTableRead(absl::string_view op) {
-  static const OpSet* const kOps =
-      new OpSet({"LookupTableExport", "LookupTableExportV2", "LookupTableFind",
-                 "LookupTableFindV2", "LookupTableSize", "LookupTableSizeV2"});
-  return kOps->contains(op);
-}
-
 // Ops on the arrays of version 1 loops, which live in one run.
 bool IsTensorArrayOp(absl::string_view op) {
   static const OpSet* const kOps = new OpSet(

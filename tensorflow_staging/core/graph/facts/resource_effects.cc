@@ -8,6 +8,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/function_def_utils.h"
@@ -28,12 +29,6 @@ const Effects& EffectsOfOps() {
       {"IsVariableInitialized", ResourceEffect::kNone},
       {"VarIsInitializedOp", ResourceEffect::kNone},
       {"VariableShape", ResourceEffect::kNone},
-      {"LookupTableExport", ResourceEffect::kRead},
-      {"LookupTableExportV2", ResourceEffect::kRead},
-      {"LookupTableFind", ResourceEffect::kRead},
-      {"LookupTableFindV2", ResourceEffect::kRead},
-      {"LookupTableSize", ResourceEffect::kRead},
-      {"LookupTableSizeV2", ResourceEffect::kRead},
       {"ReadVariableOp", ResourceEffect::kRead},
       {"ResourceGather", ResourceEffect::kRead},
       {"ResourceGatherNd", ResourceEffect::kRead},
@@ -79,6 +74,15 @@ bool IsFixedTable(absl::string_view op) {
   return op == "HashTable" || op == "HashTableV2";
 }
 
+bool IsTableRead(absl::string_view op) {
+  static const auto* const kOps = new absl::flat_hash_set<absl::string_view>(
+      {"LookupTableExport", "LookupTableExportV2", "LookupTableFind",
+       "LookupTableFindV2", "LookupTableSize", "LookupTableSizeV2",
+       // TensorFlow Text's.
+       "WordpieceTokenizeWithOffsets"});
+  return kOps->contains(op);
+}
+
 ResourceEffect ResourceEffects::Find(const ResourceUse& use) {
   // A function that names a resource may do anything with it.
   if (use.input == ResourceUse::kByName) return ResourceEffect::kWrite;
@@ -95,6 +99,7 @@ ResourceEffect ResourceEffects::Find(const ResourceUse& use) {
     // Copies the value of the variable.
     return ResourceEffect::kRead;
   }
+  if (IsTableRead(user.type_string())) return ResourceEffect::kRead;
   const auto it = EffectsOfOps().find(user.type_string());
   if (it == EffectsOfOps().end()) return FindInFunctions(use);
   const Node* handle = Resources::HandleOfInput(user, use.input);

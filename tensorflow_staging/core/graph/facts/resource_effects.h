@@ -31,6 +31,9 @@ enum class ResourceEffect {
 // change after that.
 bool IsFixedTable(absl::string_view op);
 
+// Returns whether all that `op` does with a table is to read it.
+bool IsTableRead(absl::string_view op);
+
 // Finds the effects of the uses of resources. Looks into the functions that a
 // user calls. An op that it does not know may do anything. Not thread-safe.
 class ResourceEffects {
