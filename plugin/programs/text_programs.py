@@ -46,7 +46,7 @@ def word_pieces(callbacks):
   return _fit(callbacks, tokenizer.tokenize)
 
 
-@program(staged="RegexSplitWithOffsets")
+@program(staged="WordpieceTokenizeWithOffsets")
 def table_of_word_pieces(callbacks):
   keys = tf.lookup.KeyValueTensorInitializer(["[UNK]", *_WORDS], tf.range(7, dtype=tf.int64))
   table = tf.lookup.StaticVocabularyTable(keys, 1, lookup_key_dtype=tf.string)
