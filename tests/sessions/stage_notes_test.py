@@ -66,7 +66,8 @@ def test_a_stage_that_comes_too_late_to_carry_the_label_is_named(warnings):
   first = tf.staged(features, name="first")
   with tf.Session() as sess:
     _start(sess)
-    sess.run([first])
+    with tf.make_prefetch_hook().running(sess):
+      sess.run([first])
     assert warnings == []
     tf.staged(label, name="second")
     _start(sess)
