@@ -60,7 +60,6 @@ class FunctionRunner {
   }
 
   ProducerTeam::Counts GetCounts() const { return producers_->GetCounts(); }
-  const TensorBuffer& buffer() const { return *runs_->buffer(); }
 
  private:
   void Stop(bool cancels_takes) TF_LOCKS_EXCLUDED(mu_);
