@@ -12,7 +12,8 @@ import pytest
 _HERE = pathlib.Path(__file__).parent
 _CASES = _HERE.parent.parent / "tensorflow_staging/python/testing"
 _FILES = (
-    "function", "loop", "iterator", "keras", "xla", "random", "draw", "callback", "python", "strategy", "replicas")
+    "function", "loop", "iterator", "keras", "xla", "random", "draw", "counter", "callback", "python", "strategy",
+    "replicas")
 _SECONDS = 600
 # The cases that differ there.
 _DIFFERENT = {

@@ -15,10 +15,11 @@ namespace staging {
 namespace {
 
 // Adds what reads the states of the random generators after the draws.
-Status AddStateReads(const CallSite& root, const std::vector<int>& states,
-                     FunctionPart* part, std::vector<Node*>* reads) {
-  for (const int index : states) {
-    Node* const copy = part->Find(root.body->arg_nodes[index]);
+Status AddStateReads(const CallSite& root,
+                     const std::vector<RandomState>& states, FunctionPart* part,
+                     std::vector<Node*>* reads) {
+  for (const RandomState& state : states) {
+    Node* const copy = part->Find(root.body->arg_nodes[state.input]);
     // After all draws.
     std::vector<Node*> draws;
     for (const Edge* edge : copy->out_edges()) draws.push_back(edge->dst());
@@ -26,7 +27,7 @@ Status AddStateReads(const CallSite& root, const std::vector<int>& states,
     TF_RETURN_IF_ERROR(
         NodeBuilder(part->NewName("staging_state", {}), "ReadVariableOp")
             .Input(copy)
-            .Attr("dtype", DT_INT64)
+            .Attr("dtype", state.dtype)
             .ControlInputs(draws)
             .Finalize(part->graph(), &read));
     reads->push_back(read);
@@ -135,7 +136,11 @@ Status DefineRest(const FunctionDef& step, const CallSite& root,
   for (size_t i = 0; i < sides.boundary.size(); ++i) {
     part.Replace(sides.boundary[i], take, i);
   }
-  TF_RETURN_IF_ERROR(part.AddNodes(sides.rest, sides.ahead, take));
+  // A draw waits for those before it, but for no record: a step that fails without
+  // an element draws.
+  NodeSet awaited = sides.ahead;
+  for (const Node* call : sides.drawing_calls) awaited.erase(call);
+  TF_RETURN_IF_ERROR(part.AddNodes(sides.rest, awaited, take));
   std::vector<NodeOutput> outputs;
   TF_RETURN_IF_ERROR(OutputsOf(root, &outputs));
   for (const NodeOutput& output : outputs) {

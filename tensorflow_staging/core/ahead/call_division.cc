@@ -188,6 +188,12 @@ Status CallDivision::DivideCall(CallSite* site, CallSite* called,
     origins_[{result.node, result.index}] = OriginOf(*called, tensor);
   }
   sides->ahead.insert(parts[0]);
+  if (absl::c_all_of(called->body->control_ret_nodes, [&inner](Node* node) {
+        return inner.ahead.count(node) == 0 || inner.twice.count(node) > 0 ||
+               inner.drawing_calls.count(node) > 0;
+      })) {
+    sides->drawing_calls.insert(parts[0]);
+  }
   // 2. The rest of the callee gets what it uses of that.
   if (!inner.rest.empty()) {
     parts.push_back(nullptr);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -12,6 +13,7 @@
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/ahead/loop_draws.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/facts/called_functions.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
@@ -20,10 +22,6 @@
 namespace tensorflow {
 namespace staging {
 namespace {
-
-bool IsDrawFromState(const Node& node) {
-  return node.type_string() == "RngReadAndSkip";
-}
 
 bool IsRead(const Node& node) {
   return node.type_string() == "IteratorGetNext" ||
@@ -118,6 +116,7 @@ Status FlatStep::Create(const CallSite& root,
   FlatStep& step = **flat;
   step.draws_.resize(inputs.size());
   step.FindDrawsAndReads(root, inputs);
+  step.ForgetReads();
   if (step.reads_.size() > 1) {
     step.calls_of_python_.insert(step.reads_.begin(), step.reads_.end());
     TF_RETURN_IF_ERROR(step.AddSource());
@@ -125,7 +124,7 @@ Status FlatStep::Create(const CallSite& root,
   TF_RETURN_IF_ERROR(step.AddNodes(root, "", inputs));
   TF_RETURN_IF_ERROR(step.AddEdges(root));
   step.LetDrawsAwaitRecords();
-  TF_RETURN_IF_ERROR(step.AddOutputs(root));
+  TF_RETURN_IF_ERROR(step.AddOutputs(root, inputs));
   step.originals_.resize(step.graph_.num_node_ids());
   for (const auto& [original, node] : step.nodes_) {
     step.originals_[node->id()] = original;
@@ -191,7 +190,10 @@ void FlatStep::FindDrawsAndReads(const CallSite& site,
     }
     if (node != loop_) FindLoopDraws(site, *node, inputs);
     const bool is_read = IsRead(*node);
-    if (!is_read && !IsDrawFromState(*node)) continue;
+    if (!is_read && !IsReadAndSkip(*node) && !IsCounterRead(*node) &&
+        !IsCounterAssignment(*node)) {
+      continue;
+    }
     const int index = StepInputOf(site, *node, 0);
     if (index < 0) continue;
     if (is_read && inputs[index].kind == InputKind::kIterator) {
@@ -200,6 +202,20 @@ void FlatStep::FindDrawsAndReads(const CallSite& site,
       draws_[index].push_back({&site, node, 0});
       calls_of_python_.insert({&site, node});
     }
+  }
+}
+
+void FlatStep::ForgetReads() {
+  for (std::vector<Draw>& draws : draws_) {
+    if (!absl::c_all_of(draws, [](const Draw& draw) {
+          return IsCounterRead(*draw.node);
+        })) {
+      continue;
+    }
+    for (const Draw& draw : draws) {
+      calls_of_python_.erase({draw.site, draw.node});
+    }
+    draws.clear();
   }
 }
 
@@ -271,16 +287,24 @@ Status FlatStep::AddInput(const Node& arg, const StepInput& input,
   return OkStatus();
 }
 
-Status FlatStep::AddCallOfPython(const DataTypeVector& inputs, DataType output,
-                                 NodeDef def, Node** added) {
-  NodeDef call_def;
-  call_def.set_name(def.name());
-  call_def.set_op("PyFunc");
-  AddNodeAttr("token", "", &call_def);
-  AddNodeAttr("Tin", inputs, &call_def);
-  AddNodeAttr("Tout", DataTypeVector{output}, &call_def);
+Status FlatStep::AddCallOfPython(const std::string& name,
+                                 const DataTypeVector& inputs,
+                                 const DataTypeVector& outputs, Node** added) {
+  NodeDef call;
+  call.set_name(name);
+  call.set_op("PyFunc");
+  AddNodeAttr("token", "", &call);
+  AddNodeAttr("Tin", inputs, &call);
+  AddNodeAttr("Tout", outputs, &call);
+  TF_RETURN_IF_ERROR(Add(std::move(call), added));
+  call_before_[*added] = *added;
+  return OkStatus();
+}
+
+Status FlatStep::AddCallBefore(const DataTypeVector& inputs, DataType output,
+                               NodeDef def, Node** added) {
   Node* call = nullptr;
-  TF_RETURN_IF_ERROR(Add(std::move(call_def), &call));
+  TF_RETURN_IF_ERROR(AddCallOfPython(def.name(), inputs, {output}, &call));
   TF_RETURN_IF_ERROR(Add(std::move(def), added));
   graph_.AddEdge(call, 0, *added, 0);
   call_before_[*added] = call;
@@ -294,9 +318,18 @@ Status FlatStep::AddDraw(const Node& node, const std::string& name,
   def.set_op("EnsureShape");
   AddNodeAttr("T", DT_INT64, &def);
   AddNodeAttr("shape", PartialTensorShape({3}), &def);
-  return AddCallOfPython(
+  return AddCallBefore(
       DataTypeVector(node.input_types().begin() + 1, node.input_types().end()),
       DT_INT64, std::move(def), added);
+}
+
+Status FlatStep::AddCounterRead(const Node& node, const std::string& name,
+                                Node** added) {
+  NodeDef def;
+  def.set_name(name);
+  def.set_op("Identity");
+  AddNodeAttr("T", TypeOfVariable(node), &def);
+  return AddCallBefore({}, TypeOfVariable(node), std::move(def), added);
 }
 
 Status FlatStep::AddRead(const Node& node, const std::string& name,
@@ -312,7 +345,16 @@ Status FlatStep::AddRead(const Node& node, const std::string& name,
     }
     AddNodeAttr(attr, *value, &def);
   }
-  return AddCallOfPython({}, DT_VARIANT, std::move(def), added);
+  return AddCallBefore({}, DT_VARIANT, std::move(def), added);
+}
+
+Status FlatStep::AddOncePerRecord(const Node& node, const std::string& name,
+                                  Node** added) {
+  if (IsRead(node)) return AddRead(node, name, added);
+  if (IsReadAndSkip(node)) return AddDraw(node, name, added);
+  if (IsCounterRead(node)) return AddCounterRead(node, name, added);
+  // An assignment to a counter yields nothing.
+  return AddCallOfPython(name, {TypeOfVariable(node)}, {}, added);
 }
 
 Status FlatStep::AddSource() {
@@ -358,8 +400,7 @@ Status FlatStep::AddNodes(const CallSite& site, const std::string& scope,
     const std::string name = scope + node->name();
     Node* added = nullptr;
     if (calls_of_python_.count({&site, node}) > 0) {
-      TF_RETURN_IF_ERROR(IsRead(*node) ? AddRead(*node, name, &added)
-                                       : AddDraw(*node, name, &added));
+      TF_RETURN_IF_ERROR(AddOncePerRecord(*node, name, &added));
     } else {
       NodeDef def = node->def();
       def.set_name(name);
@@ -473,10 +514,17 @@ void FlatStep::AddControlEdge(const CallSite& site, const Node& from,
   }
 }
 
-Status FlatStep::AddOutputs(const CallSite& root) {
+Status FlatStep::AddOutputs(const CallSite& root,
+                            const std::vector<StepInput>& inputs) {
   for (const Node* node : root.body->ret_nodes) {
     const Edge* edge = nullptr;
     TF_RETURN_IF_ERROR(node->input_edge(0, &edge));
+    // The body of a loop returns the state for the next iteration.
+    const Node* const returned = BehindIdentities(edge);
+    if (returned->IsArg() && IndexOf(*returned) == IndexOf(*node) &&
+        inputs[IndexOf(*returned)].kind == InputKind::kRandomState) {
+      continue;
+    }
     const auto [src, output] = Resolve(root, *edge->src(), edge->src_output());
     if (src == nullptr) {
       return errors::Internal("No node yields output '", node->name(), "'.");

@@ -13,7 +13,7 @@
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow_staging/core/ahead/call_sites.h"
-#include "tensorflow_staging/core/ahead/loop_draws.h"
+#include "tensorflow_staging/core/ahead/draw.h"
 #include "tensorflow_staging/core/ahead/step_input.h"
 
 namespace tensorflow {
@@ -40,7 +40,8 @@ struct SiteNode {
 //   an input of the step               the op for which it stands: an iterator,
 //                                      a table, a variable …
 //   an output, the control outputs     marked nodes: they are always needed
-//   a draw from a generator's state    an op that runs once for each record
+//   a draw from a generator's state,   an op that runs once for each record
+//   a counter's read or assignment
 //   a loop or a conditional with       itself, with a constant as the state: so
 //   such draws                         it depends on no variable
 //   a read of an iterator, where the   an op that runs once for each record,
@@ -88,18 +89,25 @@ class FlatStep {
   Status AddLoopInput(const Node** added);
   Status AddInput(const Node& arg, const StepInput& input,
                   const CallSite& root);
-  // Adds a call of Python, which runs once for each record, and behind it `def`.
-  Status AddCallOfPython(const DataTypeVector& inputs, DataType output,
-                         NodeDef def, Node** added);
-  // Add what stands for a draw or a read: behind a call of Python, a node that
-  // has the static shapes of what `node` yields.
+  // Adds a call of Python, which runs once for each record.
+  Status AddCallOfPython(const std::string& name, const DataTypeVector& inputs,
+                         const DataTypeVector& outputs, Node** added);
+  // Adds `def` behind such a call.
+  Status AddCallBefore(const DataTypeVector& inputs, DataType output,
+                       NodeDef def, Node** added);
+  // Adds what stands for a node of calls_of_python_: such a call, and behind it,
+  // if `node` yields anything, a node that has the static shapes.
+  Status AddOncePerRecord(const Node& node, const std::string& name,
+                          Node** added);
   Status AddDraw(const Node& node, const std::string& name, Node** added);
+  Status AddCounterRead(const Node& node, const std::string& name,
+                        Node** added);
   Status AddRead(const Node& node, const std::string& name, Node** added);
   // Adds the source for which several reads stand.
   Status AddSource();
   // Adds a control edge from what stands for a node of a site.
   void AddControlEdge(const CallSite& site, const Node& from, Node* to);
-  Status AddOutputs(const CallSite& root);
+  Status AddOutputs(const CallSite& root, const std::vector<StepInput>& inputs);
   // A draw that depends on no data runs once for each step, and so once for each
   // record. So does what must leave a call that XLA compiles.
   void LetDrawsAwaitRecords();
@@ -107,6 +115,8 @@ class FlatStep {
                          const std::vector<StepInput>& inputs);
   void FindLoopDraws(const CallSite& site, const Node& node,
                      const std::vector<StepInput>& inputs);
+  // Forgets the draws of counters that are only read, as any variable is.
+  void ForgetReads();
   // The index of the step's input that is input `input` of `node`, or -1.
   int StepInputOf(const CallSite& site, const Node& node, int input) const;
   // What stands for the states of the generators that loops draw from.
@@ -128,7 +138,8 @@ class FlatStep {
   std::vector<SiteNode> reads_;
   // The nodes for which a call of Python stands.
   std::set<SiteNode> calls_of_python_;
-  // Of a node of AddDraw or AddRead: the call of Python before it.
+  // Of a node for which a call of Python stands: that call, which may be the node
+  // itself.
   std::map<Node*, Node*> call_before_;
 };
 

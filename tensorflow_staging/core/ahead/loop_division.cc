@@ -94,9 +94,9 @@ Status DivideLoop(const FunctionDef& step, const Node& loop,
     division->why_not = inner.why_not;
     return OkStatus();
   }
-  for (std::vector<int>* indices :
-       {&inner.ahead_inputs, &inner.random_states}) {
-    for (int& index : *indices) index = outer[index];
+  for (int& index : inner.ahead_inputs) index = outer[index];
+  for (RandomState& state : inner.random_states) {
+    state.input = outer[state.input];
   }
   inner.buffer_input = outer[inner.buffer_input];
   if (std::count(inner.ahead_inputs.begin(), inner.ahead_inputs.end(), -1) >

@@ -69,7 +69,7 @@ class DrawsOfFunctions {
       const Node& user = *edge->dst();
       if (edge->IsControlEdge() || !user.IsOp()) continue;
       bool draws = false;
-      if (user.type_string() == "RngReadAndSkip") {
+      if (IsReadAndSkip(user)) {
         draws = edge->dst_input() == 0 && NoteAlgorithm(user);
       } else if (user.IsIdentity()) {
         draws = OnlyDrawFrom(user, parameter, loops, depth);

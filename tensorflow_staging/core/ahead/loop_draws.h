@@ -8,22 +8,11 @@
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/status.h"
-#include "tensorflow_staging/core/ahead/call_sites.h"
+#include "tensorflow_staging/core/ahead/draw.h"
 #include "tensorflow_staging/core/ahead/site_sides.h"
 
 namespace tensorflow {
 namespace staging {
-
-// A node that draws from a random generator, whose state is the variable of which
-// input `input` is the handle: RngReadAndSkip, or a loop, a conditional or a call
-// in which there are such draws.
-struct Draw {
-  const CallSite* site = nullptr;
-  const Node* node = nullptr;
-  int input = 0;
-  // TensorFlow's number of the algorithm; 0 for RngReadAndSkip, which says it.
-  int algorithm = 0;
-};
 
 // If all that `node`, a loop, a conditional or a call, does with its input `input`
 // is to draw from the generator of that state, returns its algorithm.

@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_AHEAD_SITE_SIDES_H_
 #define TENSORFLOW_STAGING_CORE_AHEAD_SITE_SIDES_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,11 @@ namespace staging {
 // is ahead, CompleteSides the rest.
 struct SiteSides {
   NodeSet ahead;
-  // Of those: draws from a generator's state, which both sides make. Other draws
-  // move the state in the rest (loop_draws.h).
+  // Of those: draws from a generator's state, which both sides make. The draws of
+  // loops move the state in the rest instead (loop_draws.h).
   NodeSet twice;
-  // Of those: pure nodes that both sides compute; the rest uses its own results.
+  // Of those: what both sides compute, without effects; the rest uses its own
+  // results.
   NodeSet repeated;
 
   NodeSet rest;
@@ -32,6 +34,9 @@ struct SiteSides {
 
   // The calls that are the rests of divided calls.
   NodeSet called_rests;
+  // The calls that are the parts ahead of divided calls, and have no effects but
+  // draws that the rests make as well.
+  NodeSet drawing_calls;
 
   NodeSet AheadAndShared() const {
     NodeSet both = ahead;
@@ -39,6 +44,8 @@ struct SiteSides {
     return both;
   }
 };
+
+using SidesBySite = std::map<const CallSite*, SiteSides>;
 
 // Finds what the outputs of `site` need of the nodes that are not ahead, and
 // what the nodes ahead need of those. Sets `*why_not` if the two cannot be

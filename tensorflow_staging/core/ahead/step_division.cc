@@ -75,10 +75,10 @@ void DescribeRecord(const Step& step, const CallSite& root,
     ++known;
   }
   // Their states come last.
-  for (const int index : division->random_states) {
+  for (const RandomState& state : division->random_states) {
     division->record.push_back(
-        {absl::StrCat("state of ", step.inputs[index].name), DT_INT64,
-         PartialTensorShape({-1})});
+        {absl::StrCat("state of ", step.inputs[state.input].name), state.dtype,
+         PartialTensorShape()});
   }
 }
 

@@ -42,7 +42,7 @@ struct StepDivision {
   // must draw from a copy: `rest` draws from the state as the step does, and
   // uses what the record carries. The last tensors of a record are what these
   // states were after it.
-  std::vector<int> random_states;
+  std::vector<RandomState> random_states;
 
   // All new functions, `ahead` and `rest` included, and of which functions each
   // is a part.

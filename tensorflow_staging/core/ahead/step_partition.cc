@@ -7,7 +7,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "tensorflow_staging/core/ahead/loop_draws.h"
 #include "tensorflow_staging/core/ahead/xla_division.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
 #include "tensorflow_staging/core/graph/partition/reason_text.h"
@@ -120,81 +119,6 @@ void Partition(const CallSite& root, const std::vector<StepInput>& inputs,
   }
 }
 
-// Whether what a node of the flat graph computes depends on an element.
-bool DependsOnElement(const FlatStep& flat, const Node& of) {
-  std::set<const Node*> visited = {&of};
-  std::vector<const Node*> to_visit = {&of};
-  while (!to_visit.empty()) {
-    const Node* const node = to_visit.back();
-    to_visit.pop_back();
-    if (IsSourceOp(*node) ||
-        absl::c_linear_search(flat.reads(), flat.Original(*node))) {
-      return true;
-    }
-    for (const Edge* edge : node->in_edges()) {
-      if (!edge->IsControlEdge() && visited.insert(edge->src()).second) {
-        to_visit.push_back(edge->src());
-      }
-    }
-  }
-  return false;
-}
-
-// Whether the rest can move the state as far as `draw` does. In a step that fails
-// without an element, a conditional that chooses without one makes the draws of its
-// branch, and none that the rest could take from a record.
-bool CanFollow(const FlatStep& flat, const Draw& draw) {
-  const Node& node = *flat.Find({draw.site, draw.node});
-  const Edge* choice = nullptr;
-  return !(node.IsIfNode() || node.IsCaseNode()) ||
-         !DependsOnElement(flat, node) ||
-         (node.input_edge(0, &choice).ok() &&
-          DependsOnElement(flat, *choice->src()));
-}
-
-// Lets the rest move the state as far as `draw` does, which is ahead.
-Status FollowInRest(const Draw& draw, StepPartition* found) {
-  SiteSides& sides = found->sites[draw.site];
-  const Node& flat = *found->flat->Find({draw.site, draw.node});
-  // A step that fails without an element makes such draws all the same.
-  if (draw.algorithm == 0 || !DependsOnElement(*found->flat, flat)) {
-    sides.twice.insert(draw.node);
-    return OkStatus();
-  }
-  return MoveStateInRest(draw, &sides);
-}
-
-// Sets random_states. Makes variables of the states that are used otherwise,
-// too, or whose draws are not all ahead. Returns whether there are such, which
-// changes what runs ahead.
-bool DropStates(const CallSite& root, std::vector<StepInput>* inputs,
-                StepPartition* found) {
-  bool dropped = false;
-  for (size_t i = 0; i < inputs->size(); ++i) {
-    const std::vector<Draw>& draws = found->flat->DrawsOf(i);
-    const size_t ahead = absl::c_count_if(draws, [&](const Draw& draw) {
-      return found->sites[draw.site].ahead.count(draw.node) > 0;
-    });
-    if (ahead == 0) continue;
-    const Node* state = found->flat->Find({&root, root.body->arg_nodes[i]});
-    const bool other_uses =
-        absl::c_any_of(state->out_edges(),
-                       [](const Edge* edge) { return !edge->IsControlEdge(); });
-    if (other_uses || ahead < draws.size() ||
-        !absl::c_all_of(
-            draws,
-            [found](const Draw& draw) {
-              return CanFollow(*found->flat, draw);
-            })) {
-      (*inputs)[i].kind = InputKind::kVariable;
-      dropped = true;
-      continue;
-    }
-    found->random_states.push_back(i);
-  }
-  return dropped;
-}
-
 }  // namespace
 
 Status PartitionStep(const CallSite& root, std::vector<StepInput> inputs,
@@ -206,17 +130,20 @@ Status PartitionStep(const CallSite& root, std::vector<StepInput> inputs,
       input.kind = InputKind::kRandomState;
     }
   }
+  bool dropped = false;
   do {
     *found = StepPartition();
     TF_RETURN_IF_ERROR(
         FlatStep::Create(root, inputs, library, loop, &found->flat));
     Partition(root, inputs, loop, found);
-    if (!found->why_not.empty()) return OkStatus();
-  } while (DropStates(root, &inputs, found));
-  for (const int index : found->random_states) {
-    for (const Draw& draw : found->flat->DrawsOf(index)) {
-      TF_RETURN_IF_ERROR(FollowInRest(draw, found));
-    }
+    dropped = found->why_not.empty()
+                  ? FindRandomStates(root, *found->flat, found->sites, &inputs,
+                                     &found->random_states)
+                  : DropRandomStates(*found->flat, &inputs);
+  } while (dropped);
+  if (!found->why_not.empty()) return OkStatus();
+  for (const RandomState& state : found->random_states) {
+    TF_RETURN_IF_ERROR(FollowInRest(*found->flat, state, &found->sites));
   }
   return OkStatus();
 }

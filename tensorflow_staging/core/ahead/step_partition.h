@@ -3,7 +3,6 @@
 #ifndef TENSORFLOW_STAGING_CORE_AHEAD_STEP_PARTITION_H_
 #define TENSORFLOW_STAGING_CORE_AHEAD_STEP_PARTITION_H_
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow_staging/core/ahead/call_sites.h"
 #include "tensorflow_staging/core/ahead/flat_step.h"
+#include "tensorflow_staging/core/ahead/random_states.h"
 #include "tensorflow_staging/core/ahead/site_sides.h"
 #include "tensorflow_staging/core/ahead/step_input.h"
 
@@ -33,10 +33,8 @@ struct StepPartition {
 
   std::unique_ptr<FlatStep> flat;
   // By site: `ahead`, `twice` and `repeated`.
-  std::map<const CallSite*, SiteSides> sites;
-  // The inputs that are states of random generators, all draws from which are
-  // ahead.
-  std::vector<int> random_states;
+  SidesBySite sites;
+  std::vector<RandomState> random_states;
 
   // For people: the nodes ahead, and the first that use them and stay in the
   // step.

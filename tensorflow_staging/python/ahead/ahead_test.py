@@ -15,8 +15,9 @@ _FOLDER = pathlib.Path(cases.__file__).parent
 _SECONDS = 500 * cases.REPEATS
 _FILES = [
     "ahead_loop_cases.py", "ahead_iterator_cases.py", "ahead_keras_cases.py", "ahead_xla_cases.py",
-    "ahead_strategy_cases.py", "ahead_random_cases.py", "ahead_draw_cases.py", "ahead_function_cases.py",
-    "ahead_callback_cases.py", "ahead_python_cases.py", "ahead_replicas_cases.py", "ahead_gpu_cases.py"]
+    "ahead_strategy_cases.py", "ahead_random_cases.py", "ahead_draw_cases.py", "ahead_counter_cases.py",
+    "ahead_function_cases.py", "ahead_callback_cases.py", "ahead_python_cases.py", "ahead_replicas_cases.py",
+    "ahead_gpu_cases.py"]
 
 
 @pytest.fixture(scope="module")

@@ -80,8 +80,8 @@ class IteratorStage:
     self._errors_taken = 0
     self._began, self._cores_began = time.monotonic(), busy_cores.now()
     copies = {}
-    for i in division.random_states:
-      copies[i] = self._copy_state(values[i])
+    for i, dtype in division.random_states:
+      copies[i] = self._copy_state(values[i], dtypes.as_dtype(dtype))
     self._inputs = _kept_inputs(division, values)
     inputs = [copies.get(i, values[i]) for i in division.ahead_inputs]
     attrs = [(key, compat.as_bytes(value)) for key, value in ctx.function_call_options.as_attrs().items()]
@@ -107,16 +107,16 @@ class IteratorStage:
     inputs = _kept_inputs(division, values)
     return len(inputs) == len(self._inputs) and all(map(operator.is_, inputs, self._inputs))
 
-  def _copy_state(self, state: ops.EagerTensor) -> ops.EagerTensor:
+  def _copy_state(self, state: ops.EagerTensor, dtype: dtypes.DType) -> ops.EagerTensor:
     # Where the part ahead draws.
     with ops.device("CPU:0" if self.division.is_on_host else state.device):
       copy = resource_variable_ops.ResourceVariable(
-          gen_resource_variable_ops.read_variable_op(state, dtypes.int64), trainable=False)
+          gen_resource_variable_ops.read_variable_op(state, dtype), trainable=False)
     self._states.append((state, copy))
     return copy.handle
 
   def _read_states(self) -> list[ops.EagerTensor]:
-    return [gen_resource_variable_ops.read_variable_op(state, dtypes.int64) for state, _ in self._states]
+    return [gen_resource_variable_ops.read_variable_op(state, copy.dtype) for state, copy in self._states]
 
   def find_changed_state(self) -> Optional[int]:
     """Returns the id of a random state that something else has changed since the last step, or None."""

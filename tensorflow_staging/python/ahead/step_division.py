@@ -87,7 +87,7 @@ class StepDivision:
     ahead: The name of the function that puts a record into a buffer.
     iterators: The indices of the inputs that are iterators.
     ahead_inputs: The indices of those inputs of the trace that `ahead` takes, before the buffer's handle.
-    random_states: The indices of states of random generators, of which `ahead` takes copies.
+    random_states: The indices of states of random generators, of which `ahead` takes copies, with their types' names.
     record: What a record carries: a list of (name, type, shape).
     seeded_draw: The name of a node that draws with a seed of its own, or None. Its kernel has the state, and the trace
       and `rest` have kernels of their own.

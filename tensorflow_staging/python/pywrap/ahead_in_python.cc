@@ -78,7 +78,12 @@ py::dict Divide(const py::bytes& serialized_library, const std::string& name,
   result["ahead_inputs"] = division.ahead_inputs;
   result["rest"] = division.rest;
   result["buffer_input"] = division.buffer_input;
-  result["random_states"] = division.random_states;
+  py::list random_states;
+  for (const RandomState& state : division.random_states) {
+    random_states.append(
+        py::make_tuple(state.input, DataTypeString(state.dtype)));
+  }
+  result["random_states"] = random_states;
   result["origins"] = division.origins;
   py::list functions;
   for (const FunctionDef& function : division.functions.function()) {
@@ -280,8 +285,9 @@ Args:
 
 Returns:
   A dict with the fields of `StepDivision` (core/ahead/step_division.h) by
-  name. `functions` are serialized, `record` is a list of (name, dtype, shape),
-  and `outside` one of (name, op, why).
+  name. `functions` are serialized, `random_states` is a list of (input,
+  dtype), `record` one of (name, dtype, shape), and `outside` one of (name, op,
+  why).
 
 Raises:
   ValueError: If `library` is not such a message, or an input has another kind.

@@ -4,46 +4,13 @@
 How often they draw may depend on the data. Values and states are those without a stage.
 """
 
-from collections.abc import Callable
-
 import cases
+import drawing_steps
 import tensorflow as tf
 
 
-def _epochs(stage: bool, compute: Callable, num_threads: int = 1):
-  """Trains three epochs, of which the second is left early; returns what was seen, and the step."""
-  generator, total = tf.random.Generator.from_seed(3), tf.Variable(0.0)
-
-  @tf.function
-  def step(iterator):
-    number = compute(generator, next(iterator))
-    total.assign_add(tf.reduce_sum(number))
-    return number
-
-  called = tf.staging.ahead(step, capacity=3, num_threads=num_threads) if stage else step
-  dataset = tf.data.Dataset.range(11).map(lambda n: tf.cast(n, tf.float32)).batch(2)
-  seen = []
-  for epoch in range(3):
-    iterator = iter(dataset)
-    for _ in range(2 if epoch == 1 else 9):
-      try:
-        seen.append(called(iterator).numpy().tolist())
-      except tf.errors.OutOfRangeError:
-        seen.append("end")
-        break
-      seen.append(generator.state.numpy().tolist())
-    generator.uniform([epoch])
-  return (seen, total.numpy()), called
-
-
-def _compare(compute: Callable, ahead: str) -> None:
-  """Expects the same with a stage, and that a node whose name ends with `ahead` runs ahead."""
-  expected, _ = _epochs(False, compute)
-  for num_threads in (1, 3):
-    got, step = _epochs(True, compute, num_threads)
-    assert got == expected, (num_threads, got, expected)
-    nodes = step.report().steps[0].nodes
-    assert any(node.endswith(ahead) for node in nodes), (ahead, nodes)
+def _compare(compute, ahead: str) -> None:
+  drawing_steps.compare(compute, lambda: tf.random.Generator.from_seed(3), ahead)
 
 
 def case_a_map():
@@ -90,6 +57,14 @@ def case_calls_of_a_function_with_a_loop():
     return augment(augment(numbers) + generator.uniform([]))
 
   _compare(compute, "map/while")
+
+
+def case_calls_that_follow_one_another():
+  def compute(generator, numbers):
+    augment = tf.function(lambda n: n + generator.uniform(tf.shape(n)))
+    return augment(augment(numbers)) * generator.uniform([])
+
+  _compare(compute, "StatelessRandomUniformV2")
 
 
 def case_a_conditional_that_draws_its_choice_stays_in_the_step():

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef TENSORFLOW_STAGING_CORE_AHEAD_RANDOM_STATES_H_
+#define TENSORFLOW_STAGING_CORE_AHEAD_RANDOM_STATES_H_
+
+#include <vector>
+
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/status.h"
+#include "tensorflow_staging/core/ahead/call_sites.h"
+#include "tensorflow_staging/core/ahead/flat_step.h"
+#include "tensorflow_staging/core/ahead/site_sides.h"
+#include "tensorflow_staging/core/ahead/step_input.h"
+
+namespace tensorflow {
+namespace staging {
+
+// An input of a step that is the state of a random generator. What runs ahead
+// draws from a copy, and the step draws from the state as well, so that the state
+// is at any time what it is without a stage.
+struct RandomState {
+  int input = -1;
+  DataType dtype = DT_INT64;
+
+  bool operator==(const RandomState& other) const {
+    return input == other.input && dtype == other.dtype;
+  }
+};
+
+// Sets `*states` to the inputs of `root` that are such states, where `sites` says
+// what of `flat` is ahead. Makes variables of the other inputs that `flat` takes
+// for states, which changes what can run ahead: of those that are used otherwise,
+// too; that have draws which are not ahead or that the step could not repeat; and
+// whose draws meet no element ahead. The masks of a dropout deep in the model, for
+// example, would only fill the records. Returns whether it made any.
+bool FindRandomStates(const CallSite& root, const FlatStep& flat,
+                      const SidesBySite& sites, std::vector<StepInput>* inputs,
+                      std::vector<RandomState>* states);
+
+// Makes variables of all inputs that `flat` takes for states. Returns whether
+// there were any.
+bool DropRandomStates(const FlatStep& flat, std::vector<StepInput>* inputs);
+
+// Lets the rest of the step change `state` as the draws ahead change its copy.
+Status FollowInRest(const FlatStep& flat, const RandomState& state,
+                    SidesBySite* sites);
+
+}  // namespace staging
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_STAGING_CORE_AHEAD_RANDOM_STATES_H_
