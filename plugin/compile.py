@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles and links the plugin's library against an installed TensorFlow, and compiles again only what has changed."""
+"""Compiles and links the plugin's library against an installed TensorFlow, and compiles again only what has changed.
+
+Many files are compiled as one: a compiler spends most of its time on what each of them includes of TensorFlow.
+"""
 
 import argparse
 import concurrent.futures
@@ -36,8 +39,11 @@ _DEFINED_IN = {
     "tensorflow_staging/core/buffer/tensor_buffer.h": ("tensorflow_staging/core/buffer/tensor_buffer_runs.cc",),
 }
 
-# Only these may include Python's headers. Each Python gets its own objects of them, and shares all others.
+# Only these may include Python's headers. They are one unit, of which each Python gets its own object.
 _USE_PYTHON = (f"{_ROOM}/module.cc", "tensorflow_staging/python/")
+_PYTHON_UNIT = "python"
+# How many units the other files are compiled in: as many as take about as long each as that one.
+_OTHER_UNITS = 5
 
 _INCLUDE = re.compile(r'^#include "(tensorflow_staging/[^"]+)"$', re.MULTILINE)
 
@@ -53,6 +59,23 @@ def sources() -> list[str]:
     for header in _INCLUDE.findall((_ROOT / path).read_text()):
       to_visit += [header, header.removesuffix(".h") + ".cc", *_DEFINED_IN.get(header, ())]
   return sorted(path for path in known if path.endswith(".cc"))
+
+
+def units() -> dict[str, str]:
+  """Returns the names and the text of what is compiled: each unit includes its share of the sources, by their size.
+
+  A name in an anonymous namespace can be defined once in a unit, so no two sources should have the same one.
+  """
+  of_unit: dict[str, list[str]] = {}
+  sizes = {path: (_ROOT / path).stat().st_size for path in sources()}
+  of_unit[_PYTHON_UNIT] = [path for path in sizes if path.startswith(_USE_PYTHON)]
+  total = sum(sizes.values()) - sum(sizes[path] for path in of_unit[_PYTHON_UNIT])
+  before = 0
+  for path in sizes:
+    if not path.startswith(_USE_PYTHON):
+      of_unit.setdefault(f"unit_{before * _OTHER_UNITS // total}", []).append(path)
+      before += sizes[path]
+  return {name: "".join(f'#include "{path}"\n' for path in paths) for name, paths in of_unit.items()}
 
 
 class Build:
@@ -85,14 +108,13 @@ class Build:
 
   def make(self, library: pathlib.Path, jobs: int) -> None:
     """Makes the library, with so many compilers at the same time."""
-    flags = [*self._flags, "-include", str(self._precompiled())]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-      objects = list(pool.map(lambda source: self._compile(source, flags), sources()))
+      objects = list(pool.map(self._compile, units().items()))
     libraries = [f"-l:lib{name}.so.2" for name in ("tensorflow_cc", "tensorflow_framework")]
     _run_if_changed(library, [
         "g++", "-shared", "-pthread", "-o", str(library), *map(str, objects), f"-L{self._tensorflow}", *libraries,
         "-Wl,--gc-sections", "-Wl,-s", f"-Wl,-soname,{library.name}",
-    ], list(objects))
+    ], objects)
     if missing := self._missing_symbols(library):
       library.unlink()
       raise SystemExit(f"TensorFlow does not export what {library.name} needs:\n" + "\n".join(missing))
@@ -114,28 +136,22 @@ class Build:
     # Python's own come from the interpreter.
     return [name for name in names if not name.startswith(("Py", "_Py"))]
 
-  def _precompiled(self) -> pathlib.Path:
-    """Returns a header of which a compiled form lies beside it: what most files include of TensorFlow."""
-    listed = re.findall(r'^        "(.*\.h)",$', (_ROOT / "tensorflow_staging/precompiled/BUILD").read_text(), re.M)
-    header = self._folder / "tensorflow_headers.h"
-    text = "".join(f"#include <{name}>\n" for name in listed)
-    if not header.exists() or header.read_text() != text:
-      header.write_text(text)
-    compiled = header.with_suffix(".h.gch")
-    _run_if_changed(compiled, [*self._flags, "-x", "c++-header", str(header), "-o", str(compiled)], [header])
-    return header
-
-  def _compile(self, source: str, flags: list[str]) -> pathlib.Path:
-    made = self._folder / (source.removesuffix(".cc").replace("/", "_") + ".o")
-    if source.startswith(_USE_PYTHON):
+  def _compile(self, unit: tuple[str, str]) -> pathlib.Path:
+    """Compiles a unit, given by its name and text, and returns its object file."""
+    name, text = unit
+    source = self._folder / f"{name}.cc"
+    if not source.exists() or source.read_text() != text:
+      source.write_text(text)
+    made, flags = source.with_suffix(".o"), self._flags
+    if name == _PYTHON_UNIT:
       made = made.with_suffix(f".{sys.implementation.cache_tag}.o")
       flags = [*flags, *self._flags_for_python]
     dependencies = made.with_suffix(".d")
-    inputs = [_ROOT / source, self._folder / "tensorflow_headers.h.gch"]
+    inputs = [source]
     if dependencies.exists():
       listed = shlex.split(dependencies.read_text().replace("\\\n", " ").partition(":")[2])
-      inputs += [_ROOT / name for name in listed]
-    _run_if_changed(made, [*flags, "-MMD", "-MF", str(dependencies), "-c", source, "-o", str(made)], inputs)
+      inputs += [_ROOT / path for path in listed]
+    _run_if_changed(made, [*flags, "-MMD", "-MF", str(dependencies), "-c", str(source), "-o", str(made)], inputs)
     return made
 
 

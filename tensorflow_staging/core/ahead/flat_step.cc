@@ -87,9 +87,9 @@ SiteOutput BehindCalls(SiteOutput at) {
   }
 }
 
-// The types and the shapes of the elements of the iterator `arg`.
-void ElementSpec(const Node& arg, const CallSite& site,
-                 NodeDefBuilder* builder) {
+// Adds the types and the shapes of the elements of the iterator `arg`.
+void AddElementSpec(const Node& arg, const CallSite& site,
+                    NodeDefBuilder* builder) {
   for (const Edge* edge : arg.out_edges()) {
     DataTypeVector types;
     std::vector<PartialTensorShape> shapes;
@@ -243,7 +243,7 @@ Status FlatStep::AddInput(const Node& arg, const StepInput& input,
     case InputKind::kIterator: {
       NodeDefBuilder builder(name, "IteratorV2");
       builder.Attr("shared_name", unique).Attr("container", "");
-      ElementSpec(arg, root, &builder);
+      AddElementSpec(arg, root, &builder);
       TF_RETURN_IF_ERROR(builder.Finalize(&def));
       break;
     }

@@ -20,7 +20,7 @@ namespace staging {
 namespace {
 
 // Functions that are nested deeper are not followed.
-constexpr int kDeepest = 16;
+constexpr int kDeepestFunction = 16;
 
 // RngReadAndSkip moves the counter of a state by so many times its argument, for
 // each algorithm. The documentation leaves it open; values with a stage are
@@ -42,7 +42,7 @@ class DrawsOfFunctions {
   bool OnlyDraw(const Node& node, int input, int depth) {
     const int parameter =
         node.IsIfNode() || node.IsCaseNode() ? input - 1 : input;
-    if (parameter < 0 || depth > kDeepest) return false;
+    if (parameter < 0 || depth > kDeepestFunction) return false;
     for (const NameAttrList& called : FunctionAttrs(node.def())) {
       const FunctionDef* const function = library_.Find(called.name());
       std::unique_ptr<FunctionBody> body;

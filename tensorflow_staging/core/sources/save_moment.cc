@@ -15,7 +15,7 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-constexpr char kName[] = "staging_save_moment";
+constexpr char kResourceName[] = "staging_save_moment";
 constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 
 struct Moments {
@@ -43,8 +43,8 @@ core::RefCountPtr<SaveMoment> SaveMoment::Of(OpKernelContext* ctx) {
   // Eager contexts number their container 0, and sessions no run.
   if (container == nullptr || container->StepId() == 0 ||
       !container
-           ->LookupOrCreate<SaveMoment>(ctx->resource_manager(), kName, &moment,
-                                        make)
+           ->LookupOrCreate<SaveMoment>(ctx->resource_manager(), kResourceName,
+                                        &moment, make)
            .ok()) {
     moment = new SaveMoment;
   }

@@ -28,6 +28,10 @@ class NodeFilter {
     return counts_ == nullptr || counts_(node);
   }
 
+  // As above, for a node that may be the graph's source or sink, which do not
+  // count.
+  bool CountsOp(const Node& node) const { return node.IsOp() && (*this)(node); }
+
  private:
   std::function<bool(const Node&)> counts_;
 };

@@ -14,20 +14,16 @@ OtherIteratorReaders::OtherIteratorReaders(const Graph& graph,
     : resources_(resources), counts_(counts) {
   for (const Node* node : graph.op_nodes()) {
     std::vector<DataType> types;
-    if (Counts(*node) && IsIteratorFromStringHandle(*node) &&
+    if (counts_.CountsOp(*node) && IsIteratorFromStringHandle(*node) &&
         TryGetNodeAttr(node->attrs(), "output_types", &types)) {
       from_string_[types].push_back(node);
     }
   }
 }
 
-bool OtherIteratorReaders::Counts(const Node& node) const {
-  return node.IsOp() && counts_(node);
-}
-
 const Node* OtherIteratorReaders::Find(const Node& owner) const {
   for (const ResourceUse& use : resources_.UsesOf(owner)) {
-    if (!Counts(*use.user)) continue;
+    if (!counts_.CountsOp(*use.user)) continue;
     if (MayReadIterator(*use.user)) return use.user;
     if (!IsIteratorToStringHandle(*use.user)) continue;
     if (const Node* user = FindUserOfString(*use.user)) return user;
@@ -39,7 +35,9 @@ const Node* OtherIteratorReaders::Find(const Node& owner) const {
 const Node* OtherIteratorReaders::FindUserOfString(
     const Node& to_string) const {
   for (const Edge* edge : to_string.out_edges()) {
-    if (!edge->IsControlEdge() && Counts(*edge->dst())) return edge->dst();
+    if (!edge->IsControlEdge() && counts_.CountsOp(*edge->dst())) {
+      return edge->dst();
+    }
   }
   return nullptr;
 }

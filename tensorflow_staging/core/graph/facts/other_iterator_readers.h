@@ -33,7 +33,6 @@ class OtherIteratorReaders {
   const Node* Find(const Node& owner) const;
 
  private:
-  bool Counts(const Node& node) const;
   const Node* FindUserOfString(const Node& to_string) const;
   const Node* FindHandleFromString(const Node& owner) const;
 

@@ -55,10 +55,6 @@ const Node* HandleOf(const Node& node, int output) {
   }
 }
 
-bool Counts(const Node& node, const NodeFilter& counts) {
-  return node.IsOp() && counts(node);
-}
-
 bool MayBeOneDevice(const std::string& a, const std::string& b) {
   DeviceNameUtils::ParsedName first;
   DeviceNameUtils::ParsedName second;
@@ -130,7 +126,7 @@ bool IsHandlePassThrough(const Node& node) {
 Resources::Resources(const Graph& graph, const NodeFilter& counts) {
   HandlesByKey handles;
   for (const Node* node : graph.op_nodes()) {
-    if (!Counts(*node, counts) || node->num_outputs() == 0 ||
+    if (!counts.CountsOp(*node) || node->num_outputs() == 0 ||
         !IsHandle(node->output_type(0)) || ForwardedInput(*node, 0) >= 0) {
       continue;
     }
@@ -185,11 +181,11 @@ void Resources::ShareBetweenDevices(const HandlesByKey& handles) {
 
 void Resources::AddUsesByInput(const Graph& graph, const NodeFilter& counts) {
   for (const Node* node : graph.op_nodes()) {
-    if (!Counts(*node, counts)) continue;
+    if (!counts.CountsOp(*node)) continue;
     for (const Edge* edge : node->out_edges()) {
       if (edge->IsControlEdge() ||
           !IsHandle(node->output_type(edge->src_output())) ||
-          !Counts(*edge->dst(), counts)) {
+          !counts.CountsOp(*edge->dst())) {
         continue;
       }
       const Node* handle = HandleOf(*node, edge->src_output());
@@ -206,7 +202,7 @@ void Resources::AddUsesByName(const Graph& graph, const NodeFilter& counts,
   NamedInFunctions named(graph.flib_def(), wanted);
   if (!named.any()) return;
   for (const Node* node : graph.op_nodes()) {
-    if (!Counts(*node, counts)) continue;
+    if (!counts.CountsOp(*node)) continue;
     for (const ResourceKey& key : named.Find(node->def())) {
       const auto it = handles.find(key);
       if (it == handles.end()) continue;

@@ -47,10 +47,6 @@ bool IsBesideTraining(absl::string_view op) {
          absl::EndsWith(op, "SummaryV2");
 }
 
-bool Counts(const Node& node, const NodeFilter& counts) {
-  return node.IsOp() && counts(node);
-}
-
 // Returns whether `variable` is colocated with one of `variables`, another
 // variable, as an optimizer's slots are.
 bool IsSlot(const Node& variable, const absl::flat_hash_set<std::string>& all) {
@@ -89,7 +85,7 @@ StaleReads::StaleReads(const Graph& graph, const NodeFilter& counts)
   absl::flat_hash_set<std::string> names;
   absl::flat_hash_set<const Node*> marked;
   for (const Node* node : graph.op_nodes()) {
-    if (!Counts(*node, counts) || !IsVariable(node->type_string())) continue;
+    if (!counts.CountsOp(*node) || !IsVariable(node->type_string())) continue;
     names.insert(node->name());
     const Node* owner = resources.OwnerOf(*node);
     if (owner == node) all.push_back(node);
@@ -167,7 +163,7 @@ StaleReads::Uses StaleReads::FindUses(const Node& variable,
 void StaleReads::AddUsersOfValue(const Node& value, const NodeFilter& counts,
                                  Uses* uses) {
   for (const Edge* edge : value.out_edges()) {
-    if (!edge->IsControlEdge() && Counts(*edge->dst(), counts)) {
+    if (!edge->IsControlEdge() && counts.CountsOp(*edge->dst())) {
       AddUserOfValue(*edge, counts, uses);
     }
   }
