@@ -40,12 +40,12 @@ def _fit_images(callbacks, layers, **options):
   return result(model, history, model.predict(_IMAGES[:9], verbose=0))
 
 
-@program()
+@program(staged="StatelessRandomUniformV2")
 def rand_augment(callbacks):
   return _fit_images(callbacks, [keras.layers.RandAugment()])
 
 
-@program()
+@program(staged="StatelessRandomUniformV2")
 def random_layers(callbacks):
   layers = keras.layers
   return _fit_images(callbacks, [
@@ -53,7 +53,7 @@ def random_layers(callbacks):
       layers.RandomCrop(12, 12), layers.Rescaling(1 / 255)])
 
 
-@program()
+@program(staged="StatelessRandomUniformV2")
 def random_layers_with_seeds(callbacks):
   layers = keras.layers
   return _fit_images(callbacks, [layers.RandomFlip(seed=3), layers.RandomTranslation(0.1, 0.1, seed=4)])

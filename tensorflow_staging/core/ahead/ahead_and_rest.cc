@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow_staging/core/ahead/function_part.h"
 #include "tensorflow_staging/core/ahead/step_buffer.h"
@@ -106,6 +107,14 @@ Status DefineAhead(const FunctionDef& step, const CallSite& root,
   for (Node* node : control) part.graph()->AddControlEdge(node, put);
   control.push_back(put);
   TF_RETURN_IF_ERROR(AddEndReads(root, nodes, inputs, states, &part, &control));
+  // TensorFlow's optimizers do less for a function that returns nothing, and the
+  // step computes what they have made of it without a stage.
+  Node* done = nullptr;
+  TF_RETURN_IF_ERROR(NodeBuilder(part.NewName("staging_done", nodes), "Const")
+                         .Attr("dtype", DT_BOOL)
+                         .Attr("value", Tensor(true))
+                         .Finalize(part.graph(), &done));
+  TF_RETURN_IF_ERROR(part.AddOutput(done, 0));
   division->ahead = division->NewName(prefix, "ahead", step);
   return part.Define(division->ahead, step, control,
                      division->functions.add_function());

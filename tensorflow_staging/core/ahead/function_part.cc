@@ -131,10 +131,14 @@ Status FunctionPart::AddOutput(const NodeOutput& tensor) {
     return errors::Internal("Nothing yields '", tensor.node->name(),
                             "', an output of a part of its function.");
   }
+  return AddOutput(src, output);
+}
+
+Status FunctionPart::AddOutput(Node* node, int output) {
   const int index = num_outputs_++;
   Node* added = nullptr;
   return NodeBuilder(absl::StrCat("staged_result_", index), "_Retval")
-      .Input(src, output)
+      .Input(node, output)
       .Attr("index", index)
       .Finalize(&graph_, &added);
 }

@@ -67,6 +67,8 @@ class FunctionPart {
   Node* Find(const Node* node) const;
   std::pair<Node*, int> Find(const NodeOutput& tensor) const;
   Status AddOutput(const NodeOutput& tensor);
+  // Adds an output that is one of `node`, a node of the part.
+  Status AddOutput(Node* node, int output);
 
   Graph* graph() { return &graph_; }
 

@@ -124,20 +124,22 @@ bool CanFollow(const FlatStep& flat, const Draw& draw,
           DependsOnElement(flat, *choice->src()));
 }
 
-// Whether anything but draws uses `state`, or an identity of it.
-bool HasOtherUses(const FlatStep& flat, const Node& state) {
-  return absl::c_any_of(state.out_edges(), [&flat](const Edge* edge) {
+// Whether anything but draws and `loop` uses `state`, or an identity of it.
+bool HasOtherUses(const FlatStep& flat, const Node& state, const Node* loop) {
+  return absl::c_any_of(state.out_edges(), [&flat, loop](const Edge* edge) {
     if (edge->IsControlEdge()) return false;
-    const Node& user = *edge->dst();
-    return !user.IsIdentity() || flat.Original(user).node == nullptr ||
-           HasOtherUses(flat, user);
+    const Node* const user = flat.Original(*edge->dst()).node;
+    if (user == nullptr) return true;
+    return user != loop &&
+           (!user->IsIdentity() || HasOtherUses(flat, *edge->dst(), loop));
   });
 }
 
 }  // namespace
 
-bool FindRandomStates(const CallSite& root, const FlatStep& flat,
-                      const SidesBySite& sites, std::vector<StepInput>* inputs,
+bool FindRandomStates(const CallSite& root, const Node* loop,
+                      const FlatStep& flat, const SidesBySite& sites,
+                      std::vector<StepInput>* inputs,
                       std::vector<RandomState>* states) {
   bool dropped = false;
   for (size_t i = 0; i < inputs->size(); ++i) {
@@ -145,7 +147,7 @@ bool FindRandomStates(const CallSite& root, const FlatStep& flat,
     if (draws.empty()) continue;
     const Node* state = flat.Find({&root, root.body->arg_nodes[i]});
     const bool can_be_ahead =
-        !HasOtherUses(flat, *state) &&
+        !HasOtherUses(flat, *state, loop) &&
         absl::c_all_of(draws, [&](const Draw& draw) {
           return IsAhead(sites, draw) && CanFollow(flat, draw, draws);
         });

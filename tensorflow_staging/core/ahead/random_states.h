@@ -33,8 +33,12 @@ struct RandomState {
 // too; that have draws which are not ahead or that the step could not repeat; and
 // whose draws meet no element ahead. The masks of a dropout deep in the model, for
 // example, would only fill the records. Returns whether it made any.
-bool FindRandomStates(const CallSite& root, const FlatStep& flat,
-                      const SidesBySite& sites, std::vector<StepInput>* inputs,
+//
+// `loop`, a node of the root or null, reads records of its own, with draws of its
+// own.
+bool FindRandomStates(const CallSite& root, const Node* loop,
+                      const FlatStep& flat, const SidesBySite& sites,
+                      std::vector<StepInput>* inputs,
                       std::vector<RandomState>* states);
 
 // Makes variables of all inputs that `flat` takes for states. Returns whether

@@ -2,16 +2,21 @@
 
 #include "tensorflow_staging/core/ahead/same_function.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <numeric>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/attr_value_util.h"
+#include "tensorflow/core/platform/hash.h"
 
 namespace tensorflow {
 namespace staging {
@@ -20,93 +25,177 @@ namespace {
 // Functions may call each other so deep.
 constexpr int kDeepestCall = 64;
 
+// The name of the node of an input, and what follows it: the output, for example.
+std::pair<absl::string_view, absl::string_view> SplitInput(
+    absl::string_view input) {
+  return absl::StrSplit(input, absl::MaxSplits(':', 1));
+}
+
 // One of the two functions.
 class Side {
  public:
-  Side(const FunctionDef& function, const std::vector<int>& inputs)
-      : function_(function) {
-    for (const NodeDef& node : function.node_def()) nodes_[node.name()] = &node;
+  Side(const FunctionDef& function, const std::vector<int>& inputs) {
     for (int i = 0; i < function.signature().input_arg_size(); ++i) {
       args_[function.signature().input_arg(i).name()] = inputs[i];
+    }
+    // Each comes after its inputs.
+    for (const NodeDef& node : function.node_def()) Add(node);
+    for (const auto& output : function.signature().output_arg()) {
+      results_.push_back(Value(function.ret(), output.name()));
+    }
+    for (const std::string& name : function.signature().control_output()) {
+      AddControl(Value(function.control_ret(), name), &must_run_);
     }
   }
 
   const NodeDef* Find(absl::string_view name) const {
     const auto found = nodes_.find(name);
-    return found == nodes_.end() ? nullptr : found->second;
+    return found == nodes_.end() ? nullptr : found->second.def;
   }
   // The number of a parameter; -1 if it is none.
   int InputOf(absl::string_view name) const {
     const auto found = args_.find(name);
     return found == args_.end() ? -1 : found->second;
   }
-  // What the function returns, and then what it must have run.
-  std::vector<std::string> Results() const {
-    std::vector<std::string> results;
-    for (const auto& output : function_.signature().output_arg()) {
-      results.push_back(Value(function_.ret(), output.name()));
-    }
-    for (const std::string& name : function_.signature().control_output()) {
-      results.push_back("^" + Value(function_.control_ret(), name));
-    }
-    return results;
+  // The nodes that a node waits for. A NoOp stands for those before it.
+  using Controls = std::set<const NodeDef*>;
+  const Controls& ControlsOf(const NodeDef& node) const {
+    return nodes_.find(node.name())->second.controls;
   }
+  // Equal for nodes that compute the same from the same.
+  uint64_t FingerprintOf(const NodeDef& node) const {
+    return nodes_.find(node.name())->second.fingerprint;
+  }
+  // What the function returns.
+  const std::vector<std::string>& results() const { return results_; }
+  const Controls& must_run() const { return must_run_; }
 
  private:
+  struct Known {
+    const NodeDef* def = nullptr;
+    Controls controls;
+    uint64_t fingerprint = 0;
+  };
+
   template <class Map>
   static std::string Value(const Map& map, const std::string& key) {
     const auto found = map.find(key);
     return found == map.end() ? "" : found->second;
   }
 
-  const FunctionDef& function_;
-  std::map<std::string, const NodeDef*, std::less<>> nodes_;
+  void Add(const NodeDef& node) {
+    Known known;
+    known.def = &node;
+    known.fingerprint = Hash64(node.op());
+    for (const std::string& input : node.input()) {
+      if (absl::StartsWith(input, "^")) {
+        AddControl(absl::string_view(input).substr(1), &known.controls);
+        continue;
+      }
+      const auto [name, output] = SplitInput(input);
+      const auto from = nodes_.find(name);
+      known.fingerprint = Hash64Combine(
+          known.fingerprint,
+          Hash64Combine(from == nodes_.end() ? InputOf(name) + 1
+                                             : from->second.fingerprint,
+                        Hash64(output.data(), output.size())));
+    }
+    uint64_t unordered = 0;
+    for (const NodeDef* before : known.controls) {
+      unordered += FingerprintOf(*before);
+    }
+    for (const auto& [name, value] : node.attr()) {
+      if (absl::StartsWith(name, "_") || value.has_func()) continue;
+      unordered += Hash64Combine(Hash64(name), AttrValueHash(value));
+    }
+    known.fingerprint = Hash64Combine(known.fingerprint, unordered);
+    nodes_[node.name()] = std::move(known);
+  }
+
+  void AddControl(absl::string_view name, Controls* controls) const {
+    const auto found = nodes_.find(name);
+    if (found == nodes_.end()) return;
+    if (found->second.def->op() == "NoOp") {
+      controls->insert(found->second.controls.begin(),
+                       found->second.controls.end());
+    } else {
+      controls->insert(found->second.def);
+    }
+  }
+
+  std::map<std::string, Known, std::less<>> nodes_;
   std::map<std::string, int, std::less<>> args_;
+  std::vector<std::string> results_;
+  Controls must_run_;
 };
 
+// Pairs the nodes of two functions, beginning with what they return.
 class Comparison {
  public:
   Comparison(const Side& a, const Side& b,
              const FunctionLibraryDefinition& library, int depth)
       : a_(a), b_(b), library_(library), depth_(depth) {}
 
-  bool Run() { return SameInputs(a_.Results(), b_.Results()) && Visit(); }
+  bool Run() {
+    if (a_.results().size() != b_.results().size()) return false;
+    for (size_t i = 0; i < a_.results().size(); ++i) {
+      if (!SameInput(a_.results()[i], b_.results()[i])) return false;
+    }
+    if (!Visit() || !SameControls(a_.must_run(), b_.must_run())) return false;
+    // Inputs tell more of a node than what waits for it, so they come first.
+    while (true) {
+      if (!Visit()) return false;
+      if (waiting_.empty()) return true;
+      const auto [a, b] = waiting_.back();
+      waiting_.pop_back();
+      if (!SameControls(a_.ControlsOf(*a), b_.ControlsOf(*b))) return false;
+    }
+  }
 
  private:
-  // Compares what follows the names, and notes nodes to visit.
-  template <class Inputs>
-  bool SameInputs(const Inputs& a, const Inputs& b) {
-    if (a.size() != b.size()) return false;
-    for (int i = 0; i < static_cast<int>(a.size()); ++i) {
-      if (!SameInput(a[i], b[i])) return false;
+  bool SameInput(absl::string_view a, absl::string_view b) {
+    const auto [a_name, a_output] = SplitInput(a);
+    const auto [b_name, b_output] = SplitInput(b);
+    if (a_output != b_output) return false;
+    if (a_.InputOf(a_name) >= 0 || b_.InputOf(b_name) >= 0) {
+      return a_.InputOf(a_name) == b_.InputOf(b_name);
     }
+    const NodeDef* const a_node = a_.Find(a_name);
+    const NodeDef* const b_node = b_.Find(b_name);
+    return a_node != nullptr && b_node != nullptr && Pair(a_node, b_node);
+  }
+
+  bool Pair(const NodeDef* a, const NodeDef* b) {
+    const auto [pair, is_new] = pairs_.emplace(a, b);
+    if (!is_new) return pair->second == b;
+    // Two nodes are not one.
+    if (!known_.insert(b).second) return false;
+    to_visit_.emplace_back(a, b);
     return true;
   }
 
-  bool SameInput(absl::string_view a, absl::string_view b) {
-    const std::pair<absl::string_view, absl::string_view> a_parts =
-        absl::StrSplit(a, absl::MaxSplits(':', 1));
-    const std::pair<absl::string_view, absl::string_view> b_parts =
-        absl::StrSplit(b, absl::MaxSplits(':', 1));
-    if (a_parts.second != b_parts.second) return false;
-    a = a_parts.first;
-    b = b_parts.first;
-    if (absl::StartsWith(a, "^") != absl::StartsWith(b, "^")) return false;
-    if (absl::StartsWith(a, "^")) {
-      a.remove_prefix(1);
-      b.remove_prefix(1);
+  bool SameControls(const Side::Controls& a, const Side::Controls& b) {
+    if (a.size() != b.size()) return false;
+    std::vector<const NodeDef*> unpaired;
+    std::multimap<uint64_t, const NodeDef*> candidates;
+    for (const NodeDef* node : b) {
+      if (known_.count(node) == 0) {
+        candidates.emplace(b_.FingerprintOf(*node), node);
+      }
     }
-    if (a_.InputOf(a) >= 0 || b_.InputOf(b) >= 0) {
-      return a_.InputOf(a) == b_.InputOf(b);
+    for (const NodeDef* node : a) {
+      const auto pair = pairs_.find(node);
+      if (pair == pairs_.end()) {
+        unpaired.push_back(node);
+      } else if (b.count(pair->second) == 0) {
+        return false;
+      }
     }
-    const NodeDef* const a_node = a_.Find(a);
-    const NodeDef* const b_node = b_.Find(b);
-    if (a_node == nullptr || b_node == nullptr) return false;
-    const auto [pair, is_new] = pairs_.emplace(a_node, b_node);
-    if (!is_new) return pair->second == b_node;
-    // Two nodes are not one.
-    if (!known_.insert(b_node).second) return false;
-    to_visit_.emplace_back(a_node, b_node);
+    for (const NodeDef* node : unpaired) {
+      const auto found = candidates.find(a_.FingerprintOf(*node));
+      if (found == candidates.end() || !Pair(node, found->second)) return false;
+      candidates.erase(found);
+    }
     return true;
   }
 
@@ -114,14 +203,22 @@ class Comparison {
     while (!to_visit_.empty()) {
       const auto [a, b] = to_visit_.back();
       to_visit_.pop_back();
+      waiting_.emplace_back(a, b);
       if (a->op() != b->op() || a->device() != b->device() ||
-          a->input_size() != b->input_size() || !SameAttrs(*a, *b) ||
-          !SameAttrs(*b, *a)) {
+          !SameAttrs(*a, *b) || !SameAttrs(*b, *a) || !SameInputs(*a, *b)) {
         return false;
       }
-      for (int i = 0; i < a->input_size(); ++i) {
-        if (!SameInput(a->input(i), b->input(i))) return false;
-      }
+    }
+    return true;
+  }
+
+  // The control inputs come last.
+  bool SameInputs(const NodeDef& a, const NodeDef& b) {
+    for (int i = 0; i < std::max(a.input_size(), b.input_size()); ++i) {
+      const bool a_ends = i >= a.input_size() || a.input(i)[0] == '^';
+      const bool b_ends = i >= b.input_size() || b.input(i)[0] == '^';
+      if (a_ends || b_ends) return a_ends && b_ends;
+      if (!SameInput(a.input(i), b.input(i))) return false;
     }
     return true;
   }
@@ -165,6 +262,8 @@ class Comparison {
   std::map<const NodeDef*, const NodeDef*> pairs_;
   std::set<const NodeDef*> known_;
   std::vector<std::pair<const NodeDef*, const NodeDef*>> to_visit_;
+  // Their control inputs are still to be compared.
+  std::vector<std::pair<const NodeDef*, const NodeDef*>> waiting_;
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ struct StepDivision {
   std::string why_not;
 
   // `ahead` is a function of the step's inputs `ahead_inputs` and of a buffer's
-  // handle. It puts one record into the buffer.
+  // handle. It puts one record into the buffer, and returns true.
   std::string ahead;
   std::vector<int> ahead_inputs;
   // `rest` has the inputs and the outputs of the step, except that the buffer's

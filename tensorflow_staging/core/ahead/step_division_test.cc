@@ -90,6 +90,7 @@ TEST(StepDivisionTest, AStepBecomesTwoFunctions) {
   EXPECT_EQ(NodesOf(Find(division, division.ahead)),
             (Strings{"hash = StringToHashBucketFast(next:components:0,)",
                      "next = IteratorGetNext(iterator,)",
+                     "staging_done = Const()",
                      "staging_end_reads = StagedRunEndReads(^next,)",
                      "staging_put = StepBufferPut(staging_buffer,hash:output:0,"
                      "^next,)"}));
@@ -172,7 +173,7 @@ TEST(StepDivisionTest, SeveralReadsMakeOneRecord) {
   EXPECT_EQ(division.buffer_input, 0);
   EXPECT_EQ(division.ahead_inputs, (std::vector<int>{0, 2}));
   const Strings ahead = NodesOf(Find(division, division.ahead));
-  EXPECT_EQ(ahead.size(), 7);
+  EXPECT_EQ(ahead.size(), 8);
   EXPECT_EQ(std::count(ahead.begin(), ahead.end(),
                        "staging_end_reads = StagedRunEndReads("
                        "^next,^other,^second,)"),

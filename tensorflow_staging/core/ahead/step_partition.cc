@@ -137,8 +137,8 @@ Status PartitionStep(const CallSite& root, std::vector<StepInput> inputs,
         FlatStep::Create(root, inputs, library, loop, &found->flat));
     Partition(root, inputs, loop, found);
     dropped = found->why_not.empty()
-                  ? FindRandomStates(root, *found->flat, found->sites, &inputs,
-                                     &found->random_states)
+                  ? FindRandomStates(root, loop, *found->flat, found->sites,
+                                     &inputs, &found->random_states)
                   : DropRandomStates(*found->flat, &inputs);
   } while (dropped);
   if (!found->why_not.empty()) return OkStatus();

@@ -125,8 +125,10 @@ Status EagerCall::Run(CancellationManager* cancellation) const {
   }
   TFE_OpSetCancellationManager(op.get(), wrap(cancellation), status.get());
   if (failed()) return StatusFromTF_Status(status.get());
-  int num_outputs = 0;
-  TFE_Execute(op.get(), nullptr, &num_outputs, status.get());
+  TFE_TensorHandle* output = nullptr;
+  int num_outputs = 1;
+  TFE_Execute(op.get(), &output, &num_outputs, status.get());
+  if (output != nullptr) TFE_DeleteTensorHandle(output);
   return StatusFromTF_Status(status.get());
 }
 

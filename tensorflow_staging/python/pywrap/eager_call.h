@@ -40,7 +40,7 @@ class EagerCall {
   EagerCall(const EagerCall&) = delete;
   EagerCall& operator=(const EagerCall&) = delete;
 
-  // Calls the function, which has no outputs. Thread-safe.
+  // Calls the function, which has one output, and drops that. Thread-safe.
   Status Run(CancellationManager* cancellation) const;
 
  private:

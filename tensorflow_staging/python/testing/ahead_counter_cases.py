@@ -176,6 +176,29 @@ def case_a_loop_of_steps():
   assert any(node.endswith(_DRAW) for node in nodes), nodes
 
 
+def case_a_loop_after_a_step():
+  def train(stage):
+    counter = _Counter()
+    compute = lambda iterator: next(iterator) * counter.uniform([2])
+
+    @tf.function
+    def steps(iterator):
+      total = compute(iterator)
+      for _ in tf.range(2):
+        total += compute(iterator)
+      return total
+
+    called = tf.staging.ahead(steps, capacity=3) if stage else steps
+    iterator = iter(tf.data.Dataset.range(24).map(lambda n: tf.cast(n, tf.float32)).batch(2))
+    seen = [(called(iterator).numpy().tolist(), counter.state.numpy().tolist()) for _ in range(4)]
+    return seen, called.report().steps[0] if stage else None
+
+  expected, _ = train(False)
+  got, report = train(True)
+  assert got == expected, (got, expected)
+  assert any(node.endswith(_DRAW) for node in report.nodes), report
+
+
 def case_a_call_that_xla_compiles():
   def compute(counter, numbers):
     augmented = numbers + counter.uniform(tf.shape(numbers))
