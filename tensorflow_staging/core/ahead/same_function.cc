@@ -141,15 +141,19 @@ class Comparison {
     for (size_t i = 0; i < a_.results().size(); ++i) {
       if (!SameInput(a_.results()[i], b_.results()[i])) return false;
     }
-    if (!Visit() || !SameControls(a_.must_run(), b_.must_run())) return false;
-    // Inputs tell more of a node than what waits for it, so they come first.
-    while (true) {
-      if (!Visit()) return false;
+    waiting_.emplace_back(&a_.must_run(), &b_.must_run());
+    while (Visit()) {
       if (waiting_.empty()) return true;
-      const auto [a, b] = waiting_.back();
-      waiting_.pop_back();
-      if (!SameControls(a_.ControlsOf(*a), b_.ControlsOf(*b))) return false;
+      // What uses nodes that are alike tells them apart, so these come last.
+      const size_t pairs = pairs_.size();
+      for (const bool alike : {false, true}) {
+        if (pairs_.size() > pairs) break;
+        for (const auto& [a, b] : std::exchange(waiting_, {})) {
+          if (!PairControls(*a, *b, alike)) return false;
+        }
+      }
     }
+    return false;
   }
 
  private:
@@ -174,28 +178,35 @@ class Comparison {
     return true;
   }
 
-  bool SameControls(const Side::Controls& a, const Side::Controls& b) {
+  // Pairs the nodes of two sets; if not `alike`, only those that no other of the
+  // set is like.
+  bool PairControls(const Side::Controls& a, const Side::Controls& b,
+                    bool alike) {
     if (a.size() != b.size()) return false;
-    std::vector<const NodeDef*> unpaired;
-    std::multimap<uint64_t, const NodeDef*> candidates;
+    std::multimap<uint64_t, const NodeDef*> unpaired;
     for (const NodeDef* node : b) {
       if (known_.count(node) == 0) {
-        candidates.emplace(b_.FingerprintOf(*node), node);
+        unpaired.emplace(b_.FingerprintOf(*node), node);
       }
     }
+    bool all = true;
     for (const NodeDef* node : a) {
       const auto pair = pairs_.find(node);
-      if (pair == pairs_.end()) {
-        unpaired.push_back(node);
-      } else if (b.count(pair->second) == 0) {
-        return false;
+      if (pair != pairs_.end()) {
+        if (b.count(pair->second) == 0) return false;
+        continue;
       }
+      const uint64_t fingerprint = a_.FingerprintOf(*node);
+      const auto found = unpaired.find(fingerprint);
+      if (found == unpaired.end()) return false;
+      if (!alike && unpaired.count(fingerprint) > 1) {
+        all = false;
+        continue;
+      }
+      if (!Pair(node, found->second)) return false;
+      unpaired.erase(found);
     }
-    for (const NodeDef* node : unpaired) {
-      const auto found = candidates.find(a_.FingerprintOf(*node));
-      if (found == candidates.end() || !Pair(node, found->second)) return false;
-      candidates.erase(found);
-    }
+    if (!all) waiting_.emplace_back(&a, &b);
     return true;
   }
 
@@ -203,7 +214,7 @@ class Comparison {
     while (!to_visit_.empty()) {
       const auto [a, b] = to_visit_.back();
       to_visit_.pop_back();
-      waiting_.emplace_back(a, b);
+      waiting_.emplace_back(&a_.ControlsOf(*a), &b_.ControlsOf(*b));
       if (a->op() != b->op() || a->device() != b->device() ||
           !SameAttrs(*a, *b) || !SameAttrs(*b, *a) || !SameInputs(*a, *b)) {
         return false;
@@ -262,8 +273,8 @@ class Comparison {
   std::map<const NodeDef*, const NodeDef*> pairs_;
   std::set<const NodeDef*> known_;
   std::vector<std::pair<const NodeDef*, const NodeDef*>> to_visit_;
-  // Their control inputs are still to be compared.
-  std::vector<std::pair<const NodeDef*, const NodeDef*>> waiting_;
+  // Sets of nodes of which some are still to be paired.
+  std::vector<std::pair<const Side::Controls*, const Side::Controls*>> waiting_;
 };
 
 }  // namespace

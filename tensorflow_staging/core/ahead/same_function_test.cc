@@ -43,7 +43,8 @@ FDH::Node Assign(const std::string& name, const std::string& value,
 FunctionDef Function(const Nodes& nodes, const std::string& output,
                      const std::vector<std::string>& effects) {
   std::vector<std::pair<std::string, std::string>> control;
-  for (const std::string& effect : effects) control.emplace_back(effect, effect);
+  for (const std::string& effect : effects)
+    control.emplace_back(effect, effect);
   return FDH::Create("f", {"counter: resource"}, {"out: int64"}, {}, nodes,
                      {{"out", output}}, control);
 }
@@ -55,31 +56,29 @@ bool IsSame(const FunctionDef& a, const FunctionDef& b) {
 
 // Reads twice, adds the two, and assigns the sum.
 FunctionDef Counts() {
-  return Function({Read("one"), Read("two"),
-                   Add("sum", "one:value:0", "two:value:0"),
-                   Assign("assign", "sum:z:0", {"one", "two"})},
-                  "sum:z:0", {"one", "two", "assign"});
+  return Function(
+      {Read("one"), Read("two"), Add("sum", "one:value:0", "two:value:0"),
+       Assign("assign", "sum:z:0", {"one", "two"})},
+      "sum:z:0", {"one", "two", "assign"});
 }
 
 TEST(SameFunctionTest, NamesAndTheOrderOfControlInputsDoNotMatter) {
   EXPECT_TRUE(IsSame(Counts(), Counts()));
-  EXPECT_TRUE(
-      IsSame(Counts(), Function({Read("z"), Read("y"),
-                                 Add("a", "z:value:0", "y:value:0"),
-                                 Assign("b", "a:z:0", {"y", "z"})},
-                                "a:z:0", {"b", "y", "z"})));
+  EXPECT_TRUE(IsSame(Counts(), Function({Read("z"), Read("y"),
+                                         Add("a", "z:value:0", "y:value:0"),
+                                         Assign("b", "a:z:0", {"y", "z"})},
+                                        "a:z:0", {"b", "y", "z"})));
 }
 
 TEST(SameFunctionTest, ANoOpStandsForWhatItWaitsFor) {
-  EXPECT_TRUE(IsSame(
-      Counts(),
-      Function({Read("one"),
-                Read("two"),
-                Add("sum", "one:value:0", "two:value:0"),
-                {{"both"}, "NoOp", {}, {}, {"one", "two"}},
-                Assign("assign", "sum:z:0", {"both"}),
-                {{"all"}, "NoOp", {}, {}, {"assign", "both"}}},
-               "sum:z:0", {"all"})));
+  EXPECT_TRUE(
+      IsSame(Counts(), Function({Read("one"),
+                                 Read("two"),
+                                 Add("sum", "one:value:0", "two:value:0"),
+                                 {{"both"}, "NoOp", {}, {}, {"one", "two"}},
+                                 Assign("assign", "sum:z:0", {"both"}),
+                                 {{"all"}, "NoOp", {}, {}, {"assign", "both"}}},
+                                "sum:z:0", {"all"})));
 }
 
 TEST(SameFunctionTest, TwoNodesAreNotOne) {

@@ -87,13 +87,13 @@ Strings NodesOf(const FunctionDef& function) {
 TEST(StepDivisionTest, AStepBecomesTwoFunctions) {
   const StepDivision division = Divide({Step()}, Inputs());
   EXPECT_EQ(division.why_not, "");
-  EXPECT_EQ(NodesOf(Find(division, division.ahead)),
-            (Strings{"hash = StringToHashBucketFast(next:components:0,)",
-                     "next = IteratorGetNext(iterator,)",
-                     "staging_done = Const()",
-                     "staging_end_reads = StagedRunEndReads(^next,)",
-                     "staging_put = StepBufferPut(staging_buffer,hash:output:0,"
-                     "^next,)"}));
+  EXPECT_EQ(
+      NodesOf(Find(division, division.ahead)),
+      (Strings{"hash = StringToHashBucketFast(next:components:0,)",
+               "next = IteratorGetNext(iterator,)", "staging_done = Const()",
+               "staging_end_reads = StagedRunEndReads(^next,)",
+               "staging_put = StepBufferPut(staging_buffer,hash:output:0,"
+               "^next,)"}));
   EXPECT_EQ(NodesOf(Find(division, division.rest)),
             (Strings{"gather = ResourceGather(weights,next:values:0,)",
                      "next = StepBufferTake(iterator,)"}));
