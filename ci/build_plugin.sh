@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Builds the wheel tensorflow-staging, for an official TensorFlow, into dist/plugin/. pip fetches that TensorFlow into
-# .venv-plugin-TENSORFLOW-PYTHON.
+# .venv-plugin-TENSORFLOW-PYTHON, and installs the wheel beside it.
 #
 #   ci/build_plugin.sh [OPTION...]
 #
 #   --tensorflow=2.20   for this minor version instead of the latest: one that has a folder in plugin/requirements/
 #   --python=3.13       for another Python: one whose pinned requirements are in that folder
-#   --test [ARGUMENT...]  also installs the wheel there and runs its tests; what follows are pytest's arguments
+#   --test [ARGUMENT...]  also runs the wheel's tests there; what follows are pytest's arguments
 steps_total=3
 source "$(dirname "$0")/steps.sh"
 cd plugin/requirements
@@ -50,14 +50,14 @@ mkdir -p "$venv/build" dist/plugin
 "$venv/bin/python" -B plugin/compile.py --tensorflow "$packages/tensorflow" --pybind11 "$packages/pybind11/include" \
   --folder "dist/plugin/objects/$exact" --jobs "$(nproc)" "$library"
 
-step "Assembling the wheel"
+step "Assembling the wheel, and installing it"
 staging=$(sed -n 's/^STAGING_VERSION = "\(.*\)"$/\1/p' third_party/versions.bzl)
 rm -f dist/plugin/tensorflow_staging-"$tensorflow".*-cp"${version/./}"-*.whl
 wheel=$("$venv/bin/python" -B plugin/assemble.py --library "$library" --tensorflow "$exact" --staging "$staging" dist/plugin)
 ls -l "$wheel"
+"$venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-index --no-deps --force-reinstall "$wheel"
 
 if [ "$test" ]; then
-  step "Installing the wheel and running its tests"
-  "$venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-deps --force-reinstall "$wheel"
+  step "Running its tests"
   cd plugin && "$venv/bin/python" -B -m pytest -c tests/pytest.ini -p no:cacheprovider tests "$@"
 fi

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs all tests: checks the patch series, runs the C++ tests with Bazel, and runs TensorFlow's own Python tests and ours
-# against the installed wheel. The last lines of the output are pytest's summary. Passes its arguments to our pytest run.
-steps_total=9
+# Runs all tests of the fork: checks the patch series, runs the C++ tests with Bazel, and runs TensorFlow's own Python tests
+# and ours against the installed wheel. Builds the plugin for the latest TensorFlow, and runs those of its tests that say
+# most in the shortest time. The last lines of the output are pytest's summary. Passes its arguments to our pytest run.
+steps_total=10
 source "$(dirname "$0")/steps.sh"
 
 step "Installing the packages that the build needs"
@@ -31,6 +32,9 @@ ci/upstream_tests.sh quick
 
 step "Running them with every run on a stage thread pool"
 ci/upstream_tests.sh pools
+
+step "Building the plugin for the latest TensorFlow, and running its tests of steps, Keras 3 and backups"
+ci/build_plugin.sh --test -k "steps_test or keras_test or backup_test or package_test"
 
 step "Running the Python tests against the installed wheel"
 # On two cores: many tests wait for a process or for an event.

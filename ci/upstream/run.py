@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import contextlib
 import os
 import pathlib
+import queue
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 
 import differences
+import forks
 import outcome
 import results
 
@@ -30,14 +31,13 @@ _SECONDS_PER_FILE = 600
 _SECONDS_FOR_STACKS = 10
 
 
-def run_file(python: str, source: pathlib.Path, test: str, sessions: str) -> outcome.Outcome:
-  """Runs one test file in a new process outside the source tree, and kills every process that it leaves.
+def run_file(server: forks.Server, source: pathlib.Path, test: str) -> outcome.Outcome:
+  """Runs one test file in a process of its own outside the source tree, and kills every process that it leaves.
 
   Args:
-    python: The interpreter of the environment under test.
+    server: Makes the process.
     source: TensorFlow's source tree.
     test: The file's path relative to tensorflow/python.
-    sessions: How run_as_v1.py changes all sessions.
 
   Returns:
     The outcome. Its results are empty if the process crashed or took too long.
@@ -54,45 +54,35 @@ def run_file(python: str, source: pathlib.Path, test: str, sessions: str) -> out
     report = folder / "report.xml"
     log = folder / "stderr.txt"
     environment = {
-        **os.environ,
-        # Otherwise TensorFlow asks the processor, and skips the tests of oneDNN on some.
-        "TF_ENABLE_ONEDNN_OPTS": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-        # Writes the threads' stacks when a signal ends the process.
-        "PYTHONFAULTHANDLER": "1",
-        # session_test counts log lines, so logging must be on.
-        "TF_CPP_MIN_LOG_LEVEL": "0",
         "TEST_TMPDIR": str(folder / "tmp"),
         "TEST_SRCDIR": str(folder / "srcdir"),
         "XML_OUTPUT_FILE": str(report),
     }
-    with log.open("wb") as stderr:
-      process = subprocess.Popen(
-          [python, str(_HERE / "run_as_v1.py"), sessions, str(source), str(copy)],
-          cwd=folder,
-          env=environment,
-          stdout=subprocess.DEVNULL,
-          stderr=stderr,
-          start_new_session=True,
-      )
-    status: int | None = None
-    try:
-      status = process.wait(timeout=_SECONDS_PER_FILE)
-    except subprocess.TimeoutExpired:
-      process.send_signal(signal.SIGABRT)
-      try:
-        process.wait(timeout=_SECONDS_FOR_STACKS)
-      except subprocess.TimeoutExpired:
-        pass
-    finally:
-      try:
-        os.killpg(process.pid, signal.SIGKILL)
-      except ProcessLookupError:
-        pass
-      process.wait()
+    status = server.run(str(copy), str(log), environment, _SECONDS_PER_FILE, _SECONDS_FOR_STACKS)
     if status is None:
       return outcome.crashed(f"took longer than {_SECONDS_PER_FILE} s", log)
     return outcome.ended(status, report, log)
+
+
+def new_server(python: str, source: pathlib.Path, sessions: str) -> forks.Server:
+  """Starts an interpreter from which test files are forked.
+
+  Args:
+    python: The interpreter of the environment under test.
+    source: TensorFlow's source tree.
+    sessions: How run_as_v1.py changes all sessions.
+  """
+  environment = {
+      **os.environ,
+      # Otherwise TensorFlow asks the processor, and skips the tests of oneDNN on some.
+      "TF_ENABLE_ONEDNN_OPTS": "1",
+      "CUDA_VISIBLE_DEVICES": "",
+      # Writes the threads' stacks when a signal ends the process.
+      "PYTHONFAULTHANDLER": "1",
+      # session_test counts log lines, so logging must be on.
+      "TF_CPP_MIN_LOG_LEVEL": "0",
+  }
+  return forks.Server([python, str(_HERE / "run_as_v1.py"), sessions, str(source)], environment)
 
 
 def main() -> int:
@@ -108,22 +98,32 @@ def main() -> int:
   parser.add_argument("--differences", type=pathlib.Path, help="a file that lists the known differences")
   arguments = parser.parse_args()
 
-  def run(test: str) -> outcome.Outcome:
-    return run_file(arguments.python, arguments.source.resolve(), test, arguments.sessions)
-
+  source = arguments.source.resolve()
   lines = [line for path in arguments.list for line in path.read_text().splitlines()]
   tests = [line for line in lines if line and not line.startswith("#")]
   outcomes: dict[str, outcome.Outcome] = {}
-  # Two at a time, because most tests wait about as long as they compute.
-  with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-    jobs = {pool.submit(run, test): test for test in tests}
-    for job in concurrent.futures.as_completed(jobs):
-      outcomes[jobs[job]] = job.result()
-      print(f"{jobs[job]}: {job.result().text()}", flush=True)
-  crashes = {test: first for test, first in outcomes.items() if first.crash}
-  for test in crashes:
-    outcomes[test] = run(test)
-    print(f"{test}, repeated: {outcomes[test].text()}", flush=True)
+  with contextlib.ExitStack() as stack:
+    # Two at a time, because most tests wait about as long as they compute.
+    servers: queue.SimpleQueue[forks.Server] = queue.SimpleQueue()
+    for _ in range(2):
+      servers.put(stack.enter_context(new_server(arguments.python, source, arguments.sessions)))
+
+    def run(test: str) -> outcome.Outcome:
+      server = servers.get()
+      try:
+        return run_file(server, source, test)
+      finally:
+        servers.put(server)
+
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+      jobs = {pool.submit(run, test): test for test in tests}
+      for job in concurrent.futures.as_completed(jobs):
+        outcomes[jobs[job]] = job.result()
+        print(f"{jobs[job]}: {job.result().text()}", flush=True)
+    crashes = {test: first for test, first in outcomes.items() if first.crash}
+    for test in crashes:
+      outcomes[test] = run(test)
+      print(f"{test}, repeated: {outcomes[test].text()}", flush=True)
 
   now = {test: last.tests for test, last in outcomes.items()}
   found = []

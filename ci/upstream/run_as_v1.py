@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one of TensorFlow's test files as upstream's build does: with TensorFlow 2's behaviour off.
+"""Runs TensorFlow's test files as upstream's build does: with TensorFlow 2's behaviour off, and each in its process.
 
-usage: run_as_v1.py SESSIONS SOURCE TEST_FILE
+usage: run_as_v1.py SESSIONS SOURCE
+
+Forks for each test file that its input names (forks.py).
 
 SESSIONS is "plain", or the module beside this file that changes all sessions: "stage_pools" or "smart_sessions". SOURCE
 is TensorFlow's source tree, from which a test imports the few helper modules that wheels do not have.
@@ -11,9 +13,12 @@ import contextlib
 import importlib
 import importlib.machinery
 import importlib.util
+import os
 import pathlib
 import runpy
 import sys
+
+import forks
 
 _HELPERS = {
     "tensorflow.python.summary.writer.fake_summary_writer",
@@ -35,17 +40,25 @@ class _HelperFinder:
 
 
 def main() -> None:
-  sessions = sys.argv[1]
-  source, test = map(pathlib.Path, sys.argv[2:4])
+  sessions, source = sys.argv[1:]
+  from absl import flags
   from tensorflow.python.compat import v2_compat
 
   v2_compat.disable_v2_behavior()
-  sys.meta_path.append(_HelperFinder(source))
-  changed = contextlib.nullcontext() if sessions == "plain" else importlib.import_module(sessions).everywhere()
-  sys.argv[:] = [str(test), *sys.argv[4:]]
-  sys.path[0] = str(test.parent)
-  with changed:
-    runpy.run_path(str(test), run_name="__main__")
+  sys.meta_path.append(_HelperFinder(pathlib.Path(source)))
+  changes = contextlib.nullcontext if sessions == "plain" else importlib.import_module(sessions).everywhere
+
+  def run(name: str) -> None:
+    test = pathlib.Path(name)
+    # absl has read these variables when TensorFlow imported it.
+    for flag in ("test_tmpdir", "test_srcdir"):
+      flags.FLAGS.set_default(flag, os.environ[flag.upper()])
+    sys.argv[:] = [str(test)]
+    sys.path[0] = str(test.parent)
+    with changes():
+      runpy.run_path(str(test), run_name="__main__")
+
+  forks.serve(run)
 
 
 if __name__ == "__main__":

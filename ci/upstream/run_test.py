@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the run of test files with a shell script in place of the interpreter."""
+"""Tests the run of test files with shell scripts in place of test files and a server that runs them."""
 
 import os
 import pathlib
@@ -26,8 +26,10 @@ class _Upstream:
     self._tests: list[str] = []
     (self.source / "tensorflow/python").mkdir(parents=True)
     self.python = folder / "python"
-    # The copy of the test file is the last argument; it is the shell script of one run, and knows where to count runs.
-    self.python.write_text("#!/bin/sh\nfor file; do :; done\n. $file\n")
+    # The copy of the test file is the shell script of one run, and knows where to count runs.
+    serve = "forks.serve(lambda file: os.execv('/bin/sh', ['sh', file]))"
+    path = str(pathlib.Path(run.__file__).parent)
+    self.python.write_text(f"#!{sys.executable}\nimport os, sys\nsys.path.insert(0, {path!r})\nimport forks\n{serve}\n")
     self.python.chmod(0o755)
 
   def add(self, test: str, *runs: str) -> None:
@@ -44,7 +46,8 @@ class _Upstream:
     return len((self._folder / f"{test}.runs").read_text().splitlines())
 
   def run_file(self, test: str):
-    return run.run_file(str(self.python), self.source, test, "plain")
+    with run.new_server(str(self.python), self.source, "plain") as server:
+      return run.run_file(server, self.source, test)
 
   def main(self, monkeypatch, *options: str) -> int:
     """Runs all files, with one test that passes on the stock wheel in each."""
