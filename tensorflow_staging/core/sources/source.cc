@@ -45,8 +45,14 @@ void Source::Clear() {
   entries = ledger_.Clear();
 }
 
+void Source::Prune() {
+  Ledger::Removed pruned;  // Destroyed without the lock.
+  mutex_lock l(mu_);
+  ledger_.Prune(&pruned);
+}
+
 std::shared_ptr<const Outcome> Source::ForgetBack() {
-  std::vector<Ledger::Entry> forgotten;  // Destroyed without the lock.
+  Ledger::Removed forgotten;  // Destroyed without the lock.
   mutex_lock l(mu_);
   ledger_.Prune(&forgotten);
   const int64_t first = ledger_.FirstBack();
@@ -84,7 +90,9 @@ StatusOr<int64_t> Source::AwaitTurn(CancellationManager* cancellation) {
       errors::Cancelled("The read of an iterator was cancelled.");
   {
     mutex_lock l(mu_);
+    ++waiting_;
     while (!MayTakeTurn() && !is_cancelled) turn_ended_.Wait(&mu_);
+    --waiting_;
     if (!is_cancelled) turn = turn_ = ++last_turn_;
   }
   cancellation->DeregisterCallback(token);
@@ -96,13 +104,13 @@ void Source::EndTurn(int64_t turn) {
   if (overtaken_turn_ == turn) overtaken_turn_ = 0;
   if (turn_ != turn) return;
   turn_ = 0;
-  turn_ended_.NotifyAll();
+  if (waiting_ > 0) turn_ended_.NotifyAll();
 }
 
 Source::Got Source::TakeBack(int64_t version,
                              const std::shared_ptr<ReadSet>& reads,
                              std::shared_ptr<const Outcome>* outcome) {
-  std::vector<Ledger::Entry> pruned;  // Destroyed without the lock.
+  Ledger::Removed pruned;  // Destroyed without the lock.
   mutex_lock l(mu_);
   if (version != version_ || (reads != nullptr && reads->is_stale())) {
     return Got::kStale;
@@ -115,13 +123,13 @@ Source::Got Source::TakeBack(int64_t version,
 Source::Got Source::Enter(int64_t version,
                           const std::shared_ptr<ReadSet>& reads,
                           std::shared_ptr<const Outcome>* outcome) {
-  std::vector<Ledger::Entry> pruned;
   mutex_lock l(mu_);
   if (version != version_) return Got::kStale;
-  ledger_.Prune(&pruned);
+  // If no entry is back, this is the number of the one that is added.
+  const int64_t number = ledger_.FirstBack();
   ledger_.Add(*outcome);
   // The claim is for all that the iterator has yielded.
-  return claims_ > 0 ? Got::kStale : Give(ledger_.FirstBack(), reads, outcome);
+  return claims_ > 0 ? Got::kStale : Give(number, reads, outcome);
 }
 
 Source::Got Source::Give(int64_t number, const std::shared_ptr<ReadSet>& reads,
@@ -139,7 +147,7 @@ Source::Got Source::Give(int64_t number, const std::shared_ptr<ReadSet>& reads,
 }
 
 Outcomes Source::UnusedAt(int64_t moment) {
-  std::vector<Ledger::Entry> pruned;
+  Ledger::Removed pruned;
   mutex_lock l(mu_);
   ledger_.Prune(&pruned);
   return ledger_.UnusedAt(moment);
@@ -152,7 +160,7 @@ bool Source::HasBeenUsed() const {
 
 void Source::BeginUse() {
   NoteReadAhead();
-  std::vector<Ledger::Entry> pruned;
+  Ledger::Removed pruned;
   mutex_lock l(mu_);
   ledger_.Prune(&pruned);
   ledger_.BeginUse();
