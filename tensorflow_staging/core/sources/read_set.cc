@@ -3,7 +3,6 @@
 #include "tensorflow_staging/core/sources/read_set.h"
 
 #include <iterator>
-#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "tensorflow_staging/core/sources/roll_back.h"
@@ -57,7 +56,7 @@ void ReadSet::ForgetUsed() {
   HeldEntries used;  // Destroyed without locks.
   {
     mutex_lock l(mu_);
-    if (state() == State::kUsed) used = std::exchange(entries_, {});
+    if (state() == State::kUsed) used.swap(entries_);
   }
   const Source* pruned = nullptr;
   for (const HeldEntry& entry : used) {

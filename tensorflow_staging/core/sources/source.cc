@@ -24,9 +24,8 @@ std::atomic<int> Source::num_read_ahead_{0};
 
 std::shared_ptr<Source> Source::Of(const void* iterator) {
   std::shared_ptr<Source> found = Find(iterator);
-  return found != nullptr
-             ? found
-             : Sources()->Add(iterator, std::make_shared<Source>());
+  if (found != nullptr) return found;
+  return Sources()->Add(iterator, std::make_shared<Source>());
 }
 
 std::shared_ptr<Source> Source::Find(const void* iterator) {
@@ -134,15 +133,14 @@ Source::Got Source::Enter(int64_t version,
 
 Source::Got Source::Give(int64_t number, const std::shared_ptr<ReadSet>& reads,
                          std::shared_ptr<const Outcome>* outcome) {
+  *outcome = ledger_[number].outcome;
   std::shared_ptr<ReadSet> reader = reads;
   if (reader == nullptr) {
     reader = ReadSet::MakeUsed();
-  } else if (!reader->Add({shared_from_this(), version_, number,
-                           ledger_[number].outcome})) {
+  } else if (!reader->Add({shared_from_this(), version_, number, *outcome})) {
     return Got::kStale;
   }
   ledger_.SetHolder(number, std::move(reader));
-  *outcome = ledger_[number].outcome;
   return Got::kEntry;
 }
 
