@@ -97,7 +97,7 @@ class StepBufferPutOp : public AsyncOpKernel {
     const bool delivers = delivery != nullptr && delivery->Fits(*record);
     for (size_t i = 0; i < record->size(); ++i) {
       if (!delivers || !delivery->Wants(i)) {
-        (*record)[i] = OwnedTensor((*record)[i]);
+        (*record)[i] = OwnedTensor(std::move((*record)[i]));
       }
     }
     return delivers ? delivery->Deliver(*ctx, record) : OkStatus();

@@ -78,7 +78,10 @@ class DueCallbacks {
     roll_back()->Absorb(from, to);
   }
 
-  void Destroy(TakenRecord record) { destroyed_.push_back(std::move(record)); }
+  void Destroy(TakenRecord record) {
+    if (record.record.empty() && record.reads == nullptr) return;
+    destroyed_.push_back(std::move(record));
+  }
 
   void RunInAnotherThread() {
     if (calls_.empty() && takes_.empty() && roll_back_ == nullptr) return;
@@ -92,7 +95,9 @@ class DueCallbacks {
       done(status);
     }
     for (auto& [done, status, taken] : takes_) {
+      const std::shared_ptr<ReadSet> reads = taken.reads;
       done(status, std::move(taken));
+      if (reads != nullptr) reads->ForgetUsed();
     }
   }
 

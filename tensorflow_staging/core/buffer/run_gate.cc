@@ -33,8 +33,9 @@ void RunGate::EndWaiting(const Status& status, DueCallbacks* due) {
 
 void RunGate::Admit(ProducerId producer, DueCallbacks* due) {
   ++active_;
-  ++active_by_source_[producer.source];
-  sources_.insert(producer.source);
+  SourceRuns& source = sources_[producer.source];
+  ++source.active;
+  source.has_begun = true;
   if (!producer.is_known()) return;
   for (auto failed = failed_.begin(); failed != failed_.end();) {
     if (failed->producer.number != producer.number) {
@@ -54,7 +55,7 @@ void RunGate::Admit(ProducerId producer, DueCallbacks* due) {
 
 void RunGate::Leave(RunEnd end, DueCallbacks* due) {
   --active_;
-  --active_by_source_[end.producer.source];
+  --sources_[end.producer.source].active;
   if (end.is_over) {
     due->Destroy({{}, std::move(end.reads)});
     return;
@@ -68,8 +69,8 @@ void RunGate::Leave(RunEnd end, DueCallbacks* due) {
 
 bool RunGate::IsEarlierActive(ProducerId producer) const {
   if (producer.is_ordered) return false;
-  const auto active = active_by_source_.find(producer.source);
-  return active != active_by_source_.end() && active->second > 0;
+  const auto source = sources_.find(producer.source);
+  return source != sources_.end() && source->second.active > 0;
 }
 
 void RunGate::PassFailed(ProducerId producer,
@@ -109,11 +110,11 @@ std::optional<RunGate::Report> RunGate::TakeReport(const Status& cause,
 }
 
 bool RunGate::HasOtherSourceMore(ProducerId producer) const {
-  return absl::c_any_of(sources_, [this, producer](uint64_t source) {
-    return source != producer.source &&
-           absl::c_none_of(failed_, [source](const Failed& failed) {
-             return failed.producer.source == source && failed.is_end_of_data &&
-                    failed.is_open();
+  return absl::c_any_of(sources_, [this, producer](const auto& other) {
+    return other.second.has_begun && other.first != producer.source &&
+           absl::c_none_of(failed_, [&other](const Failed& failed) {
+             return failed.producer.source == other.first &&
+                    failed.is_end_of_data && failed.is_open();
            });
   });
 }
@@ -189,7 +190,7 @@ void RunGate::GiveBackFailed(DueCallbacks* due, bool keeps_ends) {
 void RunGate::ForgetFailed(DueCallbacks* due) {
   GiveBackFailed(due);
   failed_.clear();
-  sources_.clear();
+  for (auto& [number, source] : sources_) source.has_begun = false;
 }
 
 }  // namespace staging

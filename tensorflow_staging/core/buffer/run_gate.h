@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow_staging/core/buffer/due_callbacks.h"
@@ -48,7 +47,7 @@ class RunGate {
   // one of the producer.
   bool IsEarlierActive(ProducerId producer) const;
   // Whether a run has ever been admitted: then others may follow.
-  bool has_producers() const { return !active_by_source_.empty(); }
+  bool has_producers() const { return !sources_.empty(); }
 
   // A run of `producer` has put a record, or has ended the stage, with what `reads`
   // has read. The failed runs of the producer before it have been ignored: the step
@@ -94,6 +93,13 @@ class RunGate {
 
     bool is_open() const { return reads != nullptr && !reads->is_stale(); }
   };
+  // The runs of one source.
+  struct SourceRuns {
+    // How many have been admitted and have not ended.
+    int64_t active = 0;
+    // Whether one has been admitted since ForgetFailed.
+    bool has_begun = false;
+  };
   // Returns the open one that has read first of those for which `predicate` is true;
   // null if there is none.
   template <typename Predicate>
@@ -104,9 +110,7 @@ class RunGate {
 
   WaitingList<Run> waiting_;
   int64_t active_ = 0;
-  std::map<uint64_t, int64_t> active_by_source_;
-  // Those of the producers that have begun since ForgetFailed.
-  std::set<uint64_t> sources_;
+  std::map<uint64_t, SourceRuns> sources_;
   // Runs that have put no record, until their producers have reported them or gone
   // on. Producers of a server are not told apart, so theirs stay.
   std::deque<Failed> failed_;

@@ -145,9 +145,34 @@ class TensorBuffer : public Stage {
 
   // Puts the record of a run: when it is the run's turn, if that is a run of this
   // stage (StagedRun::PutInTurn). Null, or a run of another stage, puts it at once.
+  // A template, so that `done` and what is noted of the run are one closure.
+  template <typename Done>
   void PutForRun(std::shared_ptr<StagedRun> run, Record record,
                  int64_t timeout_millis, CancellationManager* cancellation,
-                 PutDone done) TF_LOCKS_EXCLUDED(mu_);
+                 Done done) TF_LOCKS_EXCLUDED(mu_) {
+    if (run == nullptr || run->stage() != this) {
+      PutAsync(std::move(record), timeout_millis, cancellation,
+               std::move(done));
+      return;
+    }
+    StagedRun* const putting = run.get();
+    PutDone noted = [run = std::move(run),
+                     done = std::move(done)](const Status& status) mutable {
+      if (status.ok()) run->NotePut();
+      done(status);
+    };
+    if (!putting->producer().is_ordered) {
+      PutAsync(std::move(record), timeout_millis, cancellation,
+               std::move(noted), putting);
+      return;
+    }
+    putting->PutInTurn([this, putting, record = std::move(record),
+                        timeout_millis, cancellation,
+                        done = std::move(noted)]() mutable {
+      PutAsync(std::move(record), timeout_millis, cancellation, std::move(done),
+               putting);
+    });
+  }
 
   // Takes the oldest record, after waiting for one if there is none. Waiting
   // takes are served in the order of their calls.

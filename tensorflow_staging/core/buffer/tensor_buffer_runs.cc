@@ -11,29 +11,6 @@
 namespace tensorflow {
 namespace staging {
 
-void TensorBuffer::PutForRun(std::shared_ptr<StagedRun> run, Record record,
-                             int64_t timeout_millis,
-                             CancellationManager* cancellation, PutDone done) {
-  if (run == nullptr || run->stage() != this) {
-    PutAsync(std::move(record), timeout_millis, cancellation, std::move(done));
-    return;
-  }
-  StagedRun* const putting = run.get();
-  putting->PutInTurn([this, run = std::move(run), record = std::move(record),
-                      timeout_millis, cancellation,
-                      done = std::move(done)]() mutable {
-    StagedRun* const of_stage = run.get();
-    PutAsync(
-        std::move(record), timeout_millis, cancellation,
-        [run = std::move(run),
-         done = std::move(done)](const Status& status) mutable {
-          if (status.ok()) run->NotePut();
-          done(status);
-        },
-        of_stage);
-  });
-}
-
 bool TensorBuffer::BeginRun(ProducerId producer) {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);

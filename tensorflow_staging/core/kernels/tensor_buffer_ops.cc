@@ -100,7 +100,9 @@ class TensorBufferPutOp : public AsyncBufferKernel {
     for (int i = 0; i < ctx->num_inputs(); ++i) {
       record.push_back(ctx->input(i));
     }
-    for (int i : kept_on_host_) record[i] = OwnedTensor(record[i]);
+    for (int i : kept_on_host_) {
+      record[i] = OwnedTensor(std::move(record[i]));
+    }
     if (upload_ != nullptr) {
       OP_REQUIRES_OK_ASYNC(ctx, upload_->Queue(ctx->device(), &record), done);
     }

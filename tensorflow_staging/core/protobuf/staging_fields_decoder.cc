@@ -23,7 +23,8 @@ bool FieldsAreUnknown() {
 
 template <typename Message>
 const protobuf::UnknownFieldSet& UnknownFields(const Message& message) {
-  return message.GetReflection()->GetUnknownFields(message);
+  static const auto* const reflection = Message::GetReflection();
+  return reflection->GetUnknownFields(message);
 }
 
 // The parser leaves a field with a wrong wire type among the unknown fields.

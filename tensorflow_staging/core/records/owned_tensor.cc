@@ -8,7 +8,7 @@
 namespace tensorflow {
 namespace staging {
 
-Tensor OwnedTensor(const Tensor& tensor) {
+Tensor OwnedTensor(Tensor tensor) {
   // Null for a tensor without elements.
   const ::tensorflow::TensorBuffer* buffer = DMAHelper::buffer(&tensor);
   // A slice owns its memory if the whole does.

@@ -17,7 +17,7 @@ namespace staging {
 // record waits in a buffer meanwhile.
 //
 // The tensor must be in host memory.
-Tensor OwnedTensor(const Tensor& tensor);
+Tensor OwnedTensor(Tensor tensor);
 
 }  // namespace staging
 }  // namespace tensorflow

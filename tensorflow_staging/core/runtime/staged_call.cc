@@ -2,6 +2,7 @@
 
 #include "tensorflow_staging/core/runtime/staged_call.h"
 
+#include <functional>
 #include <utility>
 
 namespace tensorflow {
@@ -28,6 +29,16 @@ int64_t CallableTimeout(int64_t operation_timeout_in_ms) {
 }
 
 bool RunsInCaller() { return current != nullptr && current->runs_in_caller; }
+
+Executor::Args::Runner RunnerInCaller(thread::ThreadPool* pool) {
+  return [pool](std::function<void()> closure) {
+    if (RunsInCaller()) {
+      closure();
+    } else {
+      pool->Schedule(std::move(closure));
+    }
+  };
+}
 
 std::shared_ptr<StagedRun> TakeStagedRun() {
   return current == nullptr ? nullptr : std::exchange(current->run, nullptr);

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/lib/core/threadpool.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow_staging/core/framework/scoped_thread_value.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
@@ -32,8 +34,8 @@ struct StagedCall {
   int64_t timeout_millis = 0;
 
   // Whether it may compute in the calling thread, which would otherwise only
-  // wait for it. On a server, to hand a small run from thread to thread costs
-  // more than all else of it (worker_runs.h).
+  // wait for it. To hand a small run from thread to thread costs more than to
+  // compute it, and on a server more than all else of it (worker_runs.h).
   bool runs_in_caller = false;
 };
 
@@ -76,6 +78,11 @@ bool SyncOnFinish(const RunOptions& options);
 int64_t CallableTimeout(int64_t operation_timeout_in_ms);
 
 bool RunsInCaller();
+
+// Returns a runner that runs closures at once where RunsInCaller(), and schedules
+// all others on `pool`. All kernels that the calling thread begins compute one
+// after the other, so this is for graphs that only move records (region_ops.h).
+Executor::Args::Runner RunnerInCaller(thread::ThreadPool* pool);
 
 // Return what the run that the thread begins belongs to, which the next run
 // does not; null if it is not staged.

@@ -20,7 +20,9 @@ namespace staging {
 // Chooses the threads on which the staged runs of one source compute in a local
 // session: on RegionThreads if they may call Python, because Python may wait
 // for anything, also for what the step does; otherwise on the session's
-// inter-op threads, which are often awake already.
+// inter-op threads, which are often awake already. Of a run that only moves
+// records, the thread that begins it computes what it can at once: to hand that
+// to another thread costs more than to do it.
 //
 // All of its runs execute the same callable. Thread-safe.
 class StagedRunThreads {
@@ -31,8 +33,7 @@ class StagedRunThreads {
   StagedRunThreads& operator=(const StagedRunThreads&) = delete;
 
   // Returns what schedules the ops of the session's run that the calling thread
-  // begins. Returns null if that run computes on `pool`, because it is no
-  // staged run or cannot call Python.
+  // begins. Returns null if that run computes on `pool` alone.
   //
   // `pool` has the inter-op threads of the session; if it is null, the run uses
   // its caller's thread alone. `partitions` is what the run executes:
@@ -43,7 +44,7 @@ class StagedRunThreads {
   // Each run calls this once: a session that an op of the region runs in the
   // same thread is another run.
   template <typename Partitions>
-  static Executor::Args::Runner RunnerOfThisRun(const thread::ThreadPool* pool,
+  static Executor::Args::Runner RunnerOfThisRun(thread::ThreadPool* pool,
                                                 const Partitions& partitions) {
     StagedRunThreads* const run = TakeStagedRunThreads();
     if (run == nullptr || pool == nullptr) return nullptr;
@@ -55,9 +56,14 @@ class StagedRunThreads {
                        *partition.graph,
                        *partition.flib->GetFunctionLibraryDefinition());
           });
+      run->only_moves_records_ =
+          !run->may_call_python_ &&
+          absl::c_all_of(partitions, [](const auto& partition) {
+            return OnlyMovesRecords(*partition.graph);
+          });
     });
-    return run->may_call_python_ ? run->threads_->RunnerInsteadOf(*pool)
-                                 : nullptr;
+    if (run->may_call_python_) return run->threads_->RunnerInsteadOf(*pool);
+    return run->only_moves_records_ ? RunnerInCaller(pool) : nullptr;
   }
 
   // Lets one more run take place at the same time. Must be called before the
@@ -72,6 +78,7 @@ class StagedRunThreads {
   absl::once_flag searched_;
   // What the search of the callable's graph has found.
   bool may_call_python_ = false;
+  bool only_moves_records_ = false;
 };
 
 }  // namespace staging

@@ -2,6 +2,10 @@
 
 #include "tensorflow_staging/core/runtime/staged_run_threads.h"
 
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -45,6 +49,7 @@ class StagedRunThreadsTest : public ::testing::Test {
 
   StagedRunThreadsTest() {
     constant_.Const("op", 1);
+    clock_.Lone("op", "Timestamp");
     python_.Lone("op", "PyFunc");
     threads_.AddProducer();
   }
@@ -55,12 +60,33 @@ class StagedRunThreadsTest : public ::testing::Test {
     return StagedRunThreads::RunnerOfThisRun(&pool_, partitions);
   }
 
+  static int64_t ThisThread() { return Env::Default()->GetCurrentThreadId(); }
+
+  static void RunInOtherThread(std::function<void()> run) {
+    const std::unique_ptr<Thread> other(
+        Env::Default()->StartThread({}, "other", std::move(run)));
+  }
+
+  int64_t ThreadOfPool() {
+    int64_t thread = 0;
+    Notification done;
+    pool_.Schedule([&]() {
+      thread = ThisThread();
+      done.Notify();
+    });
+    done.WaitForNotification();
+    return thread;
+  }
+
   const Library library_;
   TestGraph constant_;
+  TestGraph clock_;
   TestGraph python_;
   const Partitions with_python_ = {{constant_.get(), &library_},
                                    {python_.get(), &library_}};
-  const Partitions without_python_ = {{constant_.get(), &library_}};
+  const Partitions without_python_ = {{constant_.get(), &library_},
+                                      {clock_.get(), &library_}};
+  const Partitions only_moves_ = {{constant_.get(), &library_}};
   thread::ThreadPool pool_{Env::Default(), "pool", 1};
   StagedRunThreads threads_;
 };
@@ -93,6 +119,27 @@ TEST_F(StagedRunThreadsTest, ARunWithoutPythonStaysOnTheSessionsThreads) {
     const ScopedStagedCall scope(OnThreads(&threads_));
     EXPECT_EQ(Run(without_python_), nullptr);
   }
+}
+
+TEST_F(StagedRunThreadsTest, ARunThatOnlyMovesRecordsBeginsInItsCallersThread) {
+  StagedCall call = OnThreads(&threads_);
+  call.runs_in_caller = true;
+  const ScopedStagedCall scope(std::move(call));
+  const Executor::Args::Runner runner = Run(only_moves_);
+  int64_t beginner = 0, other = 0;
+  runner([&]() { beginner = ThisThread(); });
+  EXPECT_EQ(beginner, ThisThread());
+  // What goes on later does so on the session's threads.
+  Notification done;
+  RunInOtherThread([&]() {
+    runner([&]() {
+      other = ThisThread();
+      done.Notify();
+    });
+  });
+  done.WaitForNotification();
+  EXPECT_NE(other, ThisThread());
+  EXPECT_EQ(other, ThreadOfPool());
 }
 
 TEST_F(StagedRunThreadsTest, ARunOfAnUnknownGraphMayCallPython) {

@@ -231,14 +231,15 @@ void ForgetWorkerGraph(const void* item) {
 
 ScopedRunBegin::ScopedRunBegin() : begins_run_(&begins_run, true) {}
 
-Executor::Args::Runner RunnerInCaller(thread::ThreadPool* pool) {
-  return [pool](std::function<void()> closure) {
-    if (RunsInCaller() && begins_run) {
-      closure();
-    } else {
-      pool->Schedule(std::move(closure));
-    }
-  };
+Executor::Args::Runner RunnerInBeginner(thread::ThreadPool* pool) {
+  return
+      [pool, in_caller = RunnerInCaller(pool)](std::function<void()> closure) {
+        if (begins_run) {
+          in_caller(std::move(closure));
+        } else {
+          pool->Schedule(std::move(closure));
+        }
+      };
 }
 
 ScopedWorkerRun::ScopedWorkerRun(const void* item, const ExecutorOpts& options,
@@ -272,7 +273,7 @@ WorkerRun WorkerRunOf(const void* item, thread::ThreadPool* pool) {
              (graph->calls_python || has_python_dataset)) {
     run.runner = graph->threads->RunnerInsteadOf(*pool);
   } else if (graph->only_moves_records && RunsInCaller()) {
-    run.runner = RunnerInCaller(pool);
+    run.runner = RunnerInBeginner(pool);
   }
   return run;
 }

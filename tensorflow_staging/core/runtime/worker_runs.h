@@ -68,11 +68,9 @@ class ScopedRunBegin {
   const ScopedThreadValue<bool> begins_run_;
 };
 
-// Returns a runner that runs closures at once where RunsInCaller()
-// (staged_call.h) and the thread begins a run, and schedules all others on
-// `pool`. All kernels that the calling thread begins compute one after the
-// other, so this is for graphs that only move records (region_ops.h).
-Executor::Args::Runner RunnerInCaller(thread::ThreadPool* pool);
+// Returns RunnerInCaller(pool) of staged_call.h for the time in which the thread
+// begins a run; from then on, the runner schedules all closures on `pool`.
+Executor::Args::Runner RunnerInBeginner(thread::ThreadPool* pool);
 
 // Finds the stage thread pool that `options` choose for a run of `item`, which
 // the calling thread begins in the lifetime of this object. Lets `*done`, which

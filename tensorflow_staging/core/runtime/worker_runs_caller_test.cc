@@ -37,7 +37,7 @@ class RunInCallerTest : public ::testing::Test {
   }
 
   thread::ThreadPool pool_{Env::Default(), "pool", 1};
-  const Executor::Args::Runner runner_ = RunnerInCaller(&pool_);
+  const Executor::Args::Runner runner_ = RunnerInBeginner(&pool_);
 };
 
 TEST_F(RunInCallerTest, OnlyAScopeRunsClosuresInItsThread) {

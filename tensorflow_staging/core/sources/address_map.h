@@ -4,12 +4,12 @@
 #define TENSORFLOW_STAGING_CORE_SOURCES_ADDRESS_MAP_H_
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/hash/hash.h"
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 
@@ -64,7 +64,10 @@ class AddressMap {
   };
 
   Part& PartOf(const void* address) {
-    return parts_[absl::Hash<const void*>()(address) % parts_.size()];
+    // Fibonacci hashing: managers on stacks have equal last bits.
+    return parts_[(reinterpret_cast<std::uintptr_t>(address) *
+                   uint64_t{0x9E3779B97F4A7C15}) >>
+                  60];
   }
 
   std::array<Part, 16> parts_;

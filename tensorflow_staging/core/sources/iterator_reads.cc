@@ -117,12 +117,14 @@ void IteratorRead::End(std::vector<Tensor>* element, bool* is_end,
   entered->status = *status;
   entered->is_end = *is_end;
   if (status->ok() && !*is_end) entered->element = *element;
-  std::shared_ptr<const Outcome> outcome = std::move(entered);
-  if (source_->Enter(version_, run_->reads(), &outcome) ==
+  std::shared_ptr<const Outcome> outcome = entered;
+  if (source_->Enter(version_, run_->reads(), &outcome) !=
       Source::Got::kEntry) {
-    Give(*outcome, element, is_end, status);
-  } else {
     *status = EndStale();
+  } else if (outcome == entered) {
+    NoteFailure(*outcome);
+  } else {
+    Give(*outcome, element, is_end, status);
   }
 }
 
@@ -140,10 +142,13 @@ void IteratorRead::Give(const Outcome& outcome, std::vector<Tensor>* element,
   *status = outcome.status;
   *is_end = outcome.is_end;
   *element = outcome.element;
-  if (run_ == nullptr) return;
-  if (!status->ok()) {
-    failure_ = *status;
-  } else if (*is_end && EndFailsRun()) {
+  if (run_ != nullptr) NoteFailure(outcome);
+}
+
+void IteratorRead::NoteFailure(const Outcome& outcome) {
+  if (!outcome.status.ok()) {
+    failure_ = outcome.status;
+  } else if (outcome.is_end && EndFailsRun()) {
     failure_ = errors::OutOfRange("End of sequence");
   }
 }

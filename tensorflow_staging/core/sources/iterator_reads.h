@@ -51,9 +51,11 @@ class IteratorRead {
  private:
   // The program reads beside a stage: warns once for each iterator if that is often.
   void NoteReadBeside() const;
-  // Sets the arguments to `outcome`, which fails the run if it is no element.
+  // Sets the arguments to `outcome`, which a run has got.
   void Give(const Outcome& outcome, std::vector<Tensor>* element, bool* is_end,
             Status* status);
+  // Fails the run, which has got `outcome`, if that is no element.
+  void NoteFailure(const Outcome& outcome);
   Status EndStale();
   void EndTurn();
   // Whether a staged run ends with the end of its data.

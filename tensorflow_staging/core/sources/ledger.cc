@@ -50,7 +50,7 @@ bool Ledger::HasBeenUsed() const {
          });
 }
 
-void Ledger::Prune(std::vector<Entry>* removed) {
+void Ledger::Prune(Removed* removed) {
   while (!entries_.empty()) {
     Entry& oldest = entries_.front();
     if (oldest.holder == nullptr || !oldest.holder->is_used() ||
@@ -64,7 +64,7 @@ void Ledger::Prune(std::vector<Entry>* removed) {
   }
 }
 
-void Ledger::RemoveFrom(int64_t number, std::vector<Entry>* removed) {
+void Ledger::RemoveFrom(int64_t number, Removed* removed) {
   while (end() > number) {
     if (entries_.back().holder == nullptr) --num_back_;
     removed->push_back(std::move(entries_.back()));

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/status.h"
 
@@ -65,11 +66,13 @@ class Ledger {
   bool HasBeenUsed() const;
   void BeginUse() { has_pruned_ = false; }
 
+  // What has been removed, to be destroyed without the owner's lock. A read removes
+  // one entry on average: what the step before it has used.
+  using Removed = absl::InlinedVector<Entry, 1>;
   // Removes the oldest entries as long as they are used and no save needs them.
-  // Adds them to `*removed`, to be destroyed without the owner's lock.
-  void Prune(std::vector<Entry>* removed);
+  void Prune(Removed* removed);
   // Removes the entries from `number` on, which are back.
-  void RemoveFrom(int64_t number, std::vector<Entry>* removed);
+  void RemoveFrom(int64_t number, Removed* removed);
   // Removes all.
   std::deque<Entry> Clear();
 

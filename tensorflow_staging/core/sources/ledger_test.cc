@@ -27,7 +27,7 @@ std::shared_ptr<ReadSet> Used() {
 }
 
 int64_t Prune(Ledger* ledger) {
-  std::vector<Ledger::Entry> removed;
+  Ledger::Removed removed;
   ledger->Prune(&removed);
   return removed.size();
 }

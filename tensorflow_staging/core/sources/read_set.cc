@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "tensorflow_staging/core/sources/roll_back.h"
 #include "tensorflow_staging/core/sources/save_moment.h"
+#include "tensorflow_staging/core/sources/source.h"
 
 namespace tensorflow {
 namespace staging {
@@ -49,6 +50,20 @@ std::shared_ptr<ReadSet> ReadSet::MakeUsed() {
 bool ReadSet::Use() {
   tf_shared_lock between_roll_backs(RollBack::mu_);
   return UseBetweenRollBacks();
+}
+
+void ReadSet::ForgetUsed() {
+  HeldEntries used;  // Destroyed without locks.
+  {
+    mutex_lock l(mu_);
+    if (state() == State::kUsed) used.swap(entries_);
+  }
+  const Source* pruned = nullptr;
+  for (const HeldEntry& entry : used) {
+    if (entry.source.get() == pruned) continue;
+    entry.source->Prune();
+    pruned = entry.source.get();
+  }
 }
 
 bool ReadSet::UseBetweenRollBacks() {

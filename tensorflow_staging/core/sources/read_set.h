@@ -72,6 +72,10 @@ class ReadSet {
   // may. Waits for a roll-back that is under way: it may be about to give back what
   // comes before.
   bool Use() TF_LOCKS_EXCLUDED(mu_);
+  // The step has gone on: forgets what it has used, and lets the ledgers forget it. A
+  // read or the end of a run would otherwise destroy the elements, and the next record
+  // would wait for that. Call this without locks.
+  void ForgetUsed() TF_LOCKS_EXCLUDED(mu_);
 
  private:
   // Only the rule makes it stale.

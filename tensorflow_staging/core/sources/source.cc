@@ -24,9 +24,8 @@ std::atomic<int> Source::num_read_ahead_{0};
 
 std::shared_ptr<Source> Source::Of(const void* iterator) {
   std::shared_ptr<Source> found = Find(iterator);
-  return found != nullptr
-             ? found
-             : Sources()->Add(iterator, std::make_shared<Source>());
+  if (found != nullptr) return found;
+  return Sources()->Add(iterator, std::make_shared<Source>());
 }
 
 std::shared_ptr<Source> Source::Find(const void* iterator) {
@@ -45,8 +44,14 @@ void Source::Clear() {
   entries = ledger_.Clear();
 }
 
+void Source::Prune() {
+  Ledger::Removed pruned;  // Destroyed without the lock.
+  mutex_lock l(mu_);
+  ledger_.Prune(&pruned);
+}
+
 std::shared_ptr<const Outcome> Source::ForgetBack() {
-  std::vector<Ledger::Entry> forgotten;  // Destroyed without the lock.
+  Ledger::Removed forgotten;  // Destroyed without the lock.
   mutex_lock l(mu_);
   ledger_.Prune(&forgotten);
   const int64_t first = ledger_.FirstBack();
@@ -84,7 +89,9 @@ StatusOr<int64_t> Source::AwaitTurn(CancellationManager* cancellation) {
       errors::Cancelled("The read of an iterator was cancelled.");
   {
     mutex_lock l(mu_);
+    ++waiting_;
     while (!MayTakeTurn() && !is_cancelled) turn_ended_.Wait(&mu_);
+    --waiting_;
     if (!is_cancelled) turn = turn_ = ++last_turn_;
   }
   cancellation->DeregisterCallback(token);
@@ -96,13 +103,13 @@ void Source::EndTurn(int64_t turn) {
   if (overtaken_turn_ == turn) overtaken_turn_ = 0;
   if (turn_ != turn) return;
   turn_ = 0;
-  turn_ended_.NotifyAll();
+  if (waiting_ > 0) turn_ended_.NotifyAll();
 }
 
 Source::Got Source::TakeBack(int64_t version,
                              const std::shared_ptr<ReadSet>& reads,
                              std::shared_ptr<const Outcome>* outcome) {
-  std::vector<Ledger::Entry> pruned;  // Destroyed without the lock.
+  Ledger::Removed pruned;  // Destroyed without the lock.
   mutex_lock l(mu_);
   if (version != version_ || (reads != nullptr && reads->is_stale())) {
     return Got::kStale;
@@ -115,31 +122,30 @@ Source::Got Source::TakeBack(int64_t version,
 Source::Got Source::Enter(int64_t version,
                           const std::shared_ptr<ReadSet>& reads,
                           std::shared_ptr<const Outcome>* outcome) {
-  std::vector<Ledger::Entry> pruned;
   mutex_lock l(mu_);
   if (version != version_) return Got::kStale;
-  ledger_.Prune(&pruned);
+  // If no entry is back, this is the number of the one that is added.
+  const int64_t number = ledger_.FirstBack();
   ledger_.Add(*outcome);
   // The claim is for all that the iterator has yielded.
-  return claims_ > 0 ? Got::kStale : Give(ledger_.FirstBack(), reads, outcome);
+  return claims_ > 0 ? Got::kStale : Give(number, reads, outcome);
 }
 
 Source::Got Source::Give(int64_t number, const std::shared_ptr<ReadSet>& reads,
                          std::shared_ptr<const Outcome>* outcome) {
+  *outcome = ledger_[number].outcome;
   std::shared_ptr<ReadSet> reader = reads;
   if (reader == nullptr) {
     reader = ReadSet::MakeUsed();
-  } else if (!reader->Add({shared_from_this(), version_, number,
-                           ledger_[number].outcome})) {
+  } else if (!reader->Add({shared_from_this(), version_, number, *outcome})) {
     return Got::kStale;
   }
   ledger_.SetHolder(number, std::move(reader));
-  *outcome = ledger_[number].outcome;
   return Got::kEntry;
 }
 
 Outcomes Source::UnusedAt(int64_t moment) {
-  std::vector<Ledger::Entry> pruned;
+  Ledger::Removed pruned;
   mutex_lock l(mu_);
   ledger_.Prune(&pruned);
   return ledger_.UnusedAt(moment);
@@ -152,7 +158,7 @@ bool Source::HasBeenUsed() const {
 
 void Source::BeginUse() {
   NoteReadAhead();
-  std::vector<Ledger::Entry> pruned;
+  Ledger::Removed pruned;
   mutex_lock l(mu_);
   ledger_.Prune(&pruned);
   ledger_.BeginUse();

@@ -84,6 +84,8 @@ class Source : public std::enable_shared_from_this<Source> {
   // Returns how often that was.
   int64_t CountReadBeside() { return ++reads_beside_; }
 
+  // Forgets the oldest entries that steps have used, and destroys them.
+  void Prune() TF_LOCKS_EXCLUDED(mu_);
   // Forgets the entries from the oldest one that is back. Returns that one, or null.
   std::shared_ptr<const Outcome> ForgetBack() TF_LOCKS_EXCLUDED(mu_);
   // Forgets all entries.
@@ -166,6 +168,8 @@ class Source : public std::enable_shared_from_this<Source> {
   int64_t last_turn_ TF_GUARDED_BY(mu_) = 0;
   int claims_ TF_GUARDED_BY(mu_) = 0;
   SteadyCondition turn_ended_;
+  // How many wait for it, most often none.
+  int waiting_ TF_GUARDED_BY(mu_) = 0;
   // The turn of a staged run that still reads the version before; 0 if none does.
   int64_t overtaken_turn_ TF_GUARDED_BY(mu_) = 0;
 };

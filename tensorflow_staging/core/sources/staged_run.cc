@@ -117,11 +117,8 @@ void StagedRun::EndReads() {
 
 void StagedRun::PutInTurn(RunOrder::PutRecord put) {
   // The put may end the run, and destroy this object.
-  if (const std::shared_ptr<RunOrder> order = order_) {
-    order->Put(producer_.number, std::move(put));
-  } else {
-    std::move(put)();
-  }
+  const std::shared_ptr<RunOrder> order = order_;
+  order->Put(producer_.number, std::move(put));
 }
 
 bool StagedRun::End(const Status& status) {

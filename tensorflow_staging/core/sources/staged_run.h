@@ -77,7 +77,8 @@ class StagedRun {
 
   // It reads and draws no more.
   void EndReads();
-  // Calls `put`, which puts its record, when it is its turn.
+  // Calls `put`, which puts its record, when it is its turn. Its producer must be
+  // ordered.
   void PutInTurn(RunOrder::PutRecord put);
   void NotePut() { has_put_ = true; }
   // The stage knows that the run is over: it has put its record, or waits for room
