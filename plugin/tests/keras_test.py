@@ -104,6 +104,50 @@ def test_several_steps_in_a_call_with_data_of_an_unknown_length():
   assert "does not know how many elements" in str(tensorflow_staging.stats(callback))
 
 
+@pytest.mark.parametrize("options", [{}, {"shuffle": False}, {"batch_size": 50}])
+def test_several_steps_in_a_call_with_arrays(options):
+  texts, labels = tf.constant(_TEXTS), np.tile([[1.0], [0.0]], (64, 1)).astype("float32")
+
+  def fit(callbacks):
+    keras.utils.set_random_seed(7)
+    model, data = _text()
+    model.compile("adam", "mse", steps_per_execution=3)
+    # tf.data does not know how many elements this has.
+    validation = data.take(5).cache().filter(lambda *_: True)
+    history = model.fit(
+        texts, labels, epochs=2, verbose=0, callbacks=callbacks, validation_data=validation,
+        **{"batch_size": 9, **options}).history
+    return model, history
+
+  callback = tensorflow_staging.SmartStage()
+  _assert_same(fit([callback]), fit([]))
+  train, = tensorflow_staging.stats(callback)
+  assert train.name == "train" and train.taken == 2 * -(-128 // options.get("batch_size", 9))
+
+
+@pytest.mark.parametrize("options", [{}, {"steps_per_execution": 3}])
+def test_random_layers_run_ahead(options):
+  images = np.random.RandomState(1).rand(40, 8, 8, 3).astype("float32")
+
+  def make():
+    model = keras.Sequential([
+        keras.Input((8, 8, 3)), keras.layers.RandomFlip(), keras.layers.RandomRotation(0.2),
+        keras.layers.RandomBrightness(0.1), keras.layers.GaussianNoise(0.1), keras.layers.Flatten(),
+        keras.layers.Dense(4, name="hidden"), keras.layers.Dropout(0.5, name="dropout"), keras.layers.Dense(1)])
+    return model, tf.data.Dataset.from_tensor_slices((images, images[:, 0, 0, :1])).batch(8)
+
+  callback = tensorflow_staging.SmartStage()
+  staged, plain = _fit(make, [callback], **options), _fit(make, [], **options)
+  _assert_same(staged, plain)
+  for one, other in zip(staged[0].non_trainable_variables, plain[0].non_trainable_variables, strict=True):
+    np.testing.assert_array_equal(one, other)
+  train, = (step for step in tensorflow_staging.explain(callback).steps if step.name == "train")
+  for layer in ("random_flip", "random_rotation", "random_brightness", "gaussian_noise"):
+    assert any(layer in node and "StatelessRandom" in node for node in train.nodes), layer
+  # The mask of a dropout in the model meets no element ahead.
+  assert not any("dropout" in node for node in train.nodes)
+
+
 def _text_in_map():
   """Returns the model of `_text` without its lookup layer, which is in the dataset."""
   words = keras.layers.TextVectorization(vocabulary=["a", "bad", "good", "the", "film"], output_sequence_length=4)

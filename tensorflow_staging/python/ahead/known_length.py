@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many elements an iterator has left, as far as its dataset knows."""
+"""How many elements an iterator has left, as far as its dataset or Keras knows."""
 
 from typing import Any
 from typing import Optional
 
 from tensorflow.python.data.ops import dataset_ops
 
+from tensorflow_staging.python.ahead import keras_frames
 from tensorflow_staging.python.ahead import strategy_iterators
 
 # The attribute of an iterator that has how many elements are left.
@@ -45,4 +46,19 @@ def begin_after(iterator: Any, steps: int) -> None:
 def _length(iterator: Any) -> int:
   """Returns how many elements a new iterator has, or one of the numbers below 0 with which tf.data tells more."""
   length = strategy_iterators.length_of(iterator)
+  if length == dataset_ops.UNKNOWN:
+    length = _batches_of_arrays(iterator)
   return dataset_ops.UNKNOWN if length is None else length
+
+
+def _batches_of_arrays(iterator: Any) -> Optional[int]:
+  """Returns how many elements an iterator has that a method of Keras 3 has made of arrays; None for others.
+
+  Keras cuts the batches by a function whose results tf.data does not count.
+  """
+  # pylint: disable=protected-access
+  data = keras_frames.local_of("epoch_iterator", "fit", "evaluate", "predict")
+  adapter = getattr(data, "data_adapter", None)
+  if type(adapter).__name__ != "ArrayDataAdapter" or data._distributed_dataset is not iterator._dataset:
+    return None
+  return adapter.num_batches

@@ -29,7 +29,7 @@ class _Unread:
 
 def leave_unread() -> None:
   """Lets the `predict` that calls the caller leave its data to the model's function."""
-  of_predict = keras_frames.local_of("predict", "epoch_iterator")
+  of_predict = keras_frames.local_of("epoch_iterator", "predict")
   if of_predict is None:
     return
   enumerate_iterator = of_predict._enumerate_iterator

@@ -29,9 +29,9 @@ def of_caller() -> "FitData":
   Raises:
     RuntimeError: If no `fit` of Keras calls it.
   """
-  if (of_fit := keras_frames.local_of("fit", "epoch_iterator")) is not None:
+  if (of_fit := keras_frames.local_of("epoch_iterator", "fit")) is not None:
     return _Keras3Data(of_fit)
-  if (of_fit := keras_frames.local_of("fit", "data_handler")) is not None:
+  if (of_fit := keras_frames.local_of("data_handler", "fit")) is not None:
     return _Keras2Data(of_fit)
   raise RuntimeError("BackupAndRestore was called by something else than Keras's fit.")
 
