@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures Keras steps with `tf.staging.SmartStage` and with the layers in `dataset.map`, for benchmarks/ahead.md.
+"""Measures `fit` with `SmartStage` and with the layers in `dataset.map`, for benchmarks/ahead.md and ahead_plugin.md.
 
-`TF_API_VERSION=2 .venv/bin/python benchmarks/ahead.py > benchmarks/ahead.md` takes some minutes. `--quick` only tries
-whether it works.
+`.venv/bin/python benchmarks/ahead.py > benchmarks/ahead.md` measures the fork with Keras 2, and
+`.venv-plugin-2.21-3.11/bin/python benchmarks/ahead.py > benchmarks/ahead_plugin.md` the plugin with Keras 3, also with
+XLA. Each takes some minutes. `--quick` only tries whether it works.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import pathlib
 import statistics
+import sys
 import time
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -19,6 +23,15 @@ os.environ.setdefault("TF_API_VERSION", "2")
 
 import numpy as np
 import tensorflow as tf
+
+if hasattr(tf, "staging"):
+  _PAGE, _KERAS = "ahead", f"Keras {tf.keras.__version__} in the fork"
+else:
+  import tensorflow_staging
+
+  tf.staging = tensorflow_staging
+  _PAGE, _KERAS = "ahead_plugin", f"TensorFlow {tf.__version__} with Keras {tf.keras.__version__} and the plugin"
+
 from lib import blocks
 from lib import quietness
 from lib import report
@@ -26,9 +39,6 @@ from lib import report
 layers = tf.keras.layers
 _ROUNDS = 15
 _STEPS = 60
-# Before each block: no way starts with what it has read while others had their turn, also into the buffer that tf.data
-# adds at the end of a dataset.
-_DRAINING_STEPS = 60
 _BUFFER = 4
 _PLAIN, _BY_HAND, _CALLBACK = "layers in the model", "layers in `dataset.map`", "`SmartStage`"
 
@@ -40,6 +50,7 @@ class Model(NamedTuple):
   inputs: Callable[[], tf.keras.Input]
   prepare: Callable[[], Callable]
   train: Callable[[], Callable]
+  jit_compile: bool = False
 
 
 def _rows(x: np.ndarray, batch: int) -> tf.data.Dataset:
@@ -65,7 +76,9 @@ def _waits(rows: tf.data.Dataset) -> tf.data.Dataset:
 
 def _hashing() -> Callable:
   hashes = [layers.Hashing(10000) for _ in range(26)]
-  return lambda x: tf.stack([hashed(x[:, i]) for i, hashed in enumerate(hashes)], 1)
+  # Keras 2 has no ops.
+  stack = tf.keras.ops.stack if hasattr(tf.keras, "ops") else tf.stack
+  return lambda x: stack([hashed(x[:, i]) for i, hashed in enumerate(hashes)], 1)
 
 
 def _embedding(buckets: int, units: int) -> Callable:
@@ -119,9 +132,24 @@ MODELS = {
         lambda: lambda x: x, lambda: layers.Dense(1)),
 }
 
+if _PAGE == "ahead_plugin":
+  # Keras 2 does not switch XLA off for a model with such layers: it cannot train.
+  MODELS |= {f"{name}, `jit_compile=True`": MODELS[name]._replace(jit_compile=True)
+             for name in ("26 `Hashing`, 512 rows", "`TextVectorization`, 256 texts of 100 words")}
 
-def _step(model: Model, way: str) -> Callable[[], object]:
-  """Returns a call of one training step."""
+
+class _EpochTime(tf.keras.callbacks.Callback):
+  """Measures the last epoch."""
+
+  def on_epoch_begin(self, epoch: int, logs: object = None) -> None:
+    self._began = time.perf_counter()
+
+  def on_epoch_end(self, epoch: int, logs: object = None) -> None:
+    self.seconds = time.perf_counter() - self._began
+
+
+def _block(model: Model, way: str) -> Callable[[int], float]:
+  """Returns a function that returns the seconds of a step in a block of so many."""
   tf.keras.utils.set_random_seed(1)
   prepare, rows = model.prepare(), model.rows()
   inputs = model.inputs()
@@ -133,49 +161,31 @@ def _step(model: Model, way: str) -> Callable[[], object]:
   else:
     outputs = model.train()(prepare(inputs))
   trained = tf.keras.Model(inputs, outputs)
-  trained.compile("sgd", "mse")
-  step, iterator = trained.make_train_function(), iter(rows)
-  if way == _CALLBACK:
-    step = tf.staging.ahead(step, capacity=_BUFFER)
-  return lambda: step(iterator)
+  with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # Keras 3 switches XLA off for layers that XLA cannot compile.
+    trained.compile("sgd", "mse", jit_compile=model.jit_compile)
+  timed = _EpochTime()
+  callbacks = [timed, *([tf.staging.SmartStage(_BUFFER)] if way == _CALLBACK else [])]
 
+  def seconds(steps: int) -> float:
+    # The first epoch is not counted. It uses up what a way has read ahead when it begins, also into the buffer that
+    # tf.data adds at the end of a dataset.
+    trained.fit(rows, epochs=2, steps_per_epoch=steps, shuffle=False, verbose=0, callbacks=callbacks)
+    return timed.seconds / steps
 
-def _seconds(step: Callable[[], object], steps: int) -> float:
-  for _ in range(min(_DRAINING_STEPS, steps)):
-    step()
-  began = time.perf_counter()
-  for _ in range(steps):
-    logs = step()
-  float(logs["loss"])
-  return (time.perf_counter() - began) / steps
+  return seconds
 
 
 def _measure(model: Model, rounds: int, steps: int) -> dict[str, list[float]]:
   """Returns the seconds of a step in each round; the ways take turns, in alternating order."""
-  calls = {way: _step(model, way) for way in (_PLAIN, _BY_HAND, _CALLBACK)}
-  seconds: dict[str, list[float]] = {way: [] for way in calls}
-  for call in calls.values():
-    _seconds(call, 1)
+  measured = {way: _block(model, way) for way in (_PLAIN, _BY_HAND, _CALLBACK)}
+  seconds: dict[str, list[float]] = {way: [] for way in measured}
+  for block in measured.values():
+    block(1)
   for turn in range(rounds):
-    for way, call in list(calls.items())[:: (-1) ** turn]:
-      seconds[way].append(_seconds(call, steps))
+    for way, block in list(measured.items())[:: (-1) ** turn]:
+      seconds[way].append(block(steps))
   return seconds
-
-
-def _dispatch_seconds(steps: int) -> float:
-  """Returns how much of a step is the dispatch of `tf.function`, which a staged step skips."""
-  total = tf.Variable(0.0)
-  step = tf.function(lambda: total.assign_add(1.0))
-  concrete = step.get_concrete_function()
-  inputs, flat_call = concrete.captured_inputs, concrete._inference_function.flat_call  # pylint: disable=protected-access
-  times: dict[bool, list[float]] = {False: [], True: []}
-  for _ in range(_ROUNDS):
-    for flat in times:
-      began = time.perf_counter()
-      for _ in range(steps):
-        flat_call(inputs) if flat else step()  # pylint: disable=expression-not-assigned
-      times[flat].append((time.perf_counter() - began) / steps)
-  return statistics.median(times[False]) - statistics.median(times[True])
 
 
 def _ratio(slow: list[float], fast: list[float]) -> str:
@@ -192,7 +202,8 @@ def main() -> None:
   rounds, steps = (2, 2) if quick else (_ROUNDS, _STEPS)
   watch = quietness.Watch()
   print("# Keras steps whose layers prepare their input\n")
-  print(f"`TF_API_VERSION=2 .venv/bin/python benchmarks/ahead.py > benchmarks/ahead.md`\n\n{report.run()}\n")
+  command = f"`{pathlib.Path(sys.prefix).name}/bin/python benchmarks/ahead.py > benchmarks/{_PAGE}.md`"
+  print(f"{command}\n\n{report.run()} {_KERAS}.\n")
   print(f"| model | {_PLAIN}, ms | {_BY_HAND}, ms | {_CALLBACK}, ms | speed beside the model | ... beside the map |")
   print("| --- | ---: | ---: | ---: | ---: | ---: |")
   for name, model in MODELS.items():
@@ -204,13 +215,14 @@ def main() -> None:
   print(f"""
 Medians of {rounds} rounds of {steps} steps. Meanwhile, {watch.disturbance()}.
 
-The ways are open in one process and take turns, in alternating order; before each block, {_DRAINING_STEPS} steps that
-are not counted use up what a way has read while others had their turn. `SmartStage` and the map's `prefetch` hold
-{_BUFFER} records each, and both choose their number of threads (`tf.data.AUTOTUNE`). A speed is the median of the
-rounds' ratios, with its 95 % confidence interval; above 1.00, `SmartStage` is faster.
-
-A staged step also skips the dispatch of `tf.function`: {_dispatch_seconds(20 if quick else 2000) * 1e3:.2f} ms of each
-of its steps are no staging.""")
+The ways are open in one process and take turns, in alternating order. Each turn is a `fit` of two epochs, of which
+the second is measured, so a time has what `fit` does for a step. `SmartStage` and the map's `prefetch` hold {_BUFFER}
+records each, and both choose their number of threads (`tf.data.AUTOTUNE`). A speed is the median of the rounds' ratios,
+with its 95 % confidence interval; above 1.00, `SmartStage` is faster.""")
+  if _PAGE == "ahead_plugin":
+    print("""
+With `jit_compile=True`, Keras uses XLA for no part of a model that has such layers, unless the callback is there: then
+XLA compiles all but these layers. With the layers in `dataset.map`, it compiles the whole model.""")
 
 
 if __name__ == "__main__":

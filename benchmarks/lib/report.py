@@ -8,6 +8,7 @@ import os
 import pathlib
 import platform
 import re
+import subprocess
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -34,10 +35,18 @@ def machine() -> str:
 def run() -> str:
   """Returns the line of a page that says where and when it was measured, and the commit of the wheel."""
   today = datetime.date.today()
-  commit = tf.staging.build_info().commit
+  commit = _commit()
   return (
       f"One run on {machine()}, {today.day} {today:%B %Y},"
       f" {f'commit {commit[:7]}' if commit else 'a wheel of no commit'}.")
+
+
+def _commit() -> str:
+  """Returns the commit of the wheel; of the plugin, whose wheel does not tell, that of this clone."""
+  if hasattr(tf.staging, "build_info"):
+    return tf.staging.build_info().commit
+  git = ["git", "-C", os.path.dirname(__file__), "rev-parse", "HEAD"]
+  return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def command(name: str) -> str:
