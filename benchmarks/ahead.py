@@ -3,7 +3,7 @@
 """Measures `fit` with `SmartStage` and with the layers in `dataset.map`, for benchmarks/ahead.md and ahead_plugin.md.
 
 `.venv/bin/python benchmarks/ahead.py > benchmarks/ahead.md` measures the fork with Keras 2, and
-`.venv-plugin-2.21-3.11/bin/python benchmarks/ahead.py > benchmarks/ahead_plugin.md` the plugin with Keras 3, also with
+`.venv-plugin/2.21-3.11/bin/python benchmarks/ahead.py > benchmarks/ahead_plugin.md` the plugin with Keras 3, also with
 XLA. Each takes some minutes. `--quick` only tries whether it works.
 """
 
@@ -202,7 +202,8 @@ def main() -> None:
   rounds, steps = (2, 2) if quick else (_ROUNDS, _STEPS)
   watch = quietness.Watch()
   print("# Keras steps whose layers prepare their input\n")
-  command = f"`{pathlib.Path(sys.prefix).name}/bin/python benchmarks/ahead.py > benchmarks/{_PAGE}.md`"
+  prefix = os.path.relpath(sys.prefix, pathlib.Path(__file__).parent.parent)
+  command = f"`{prefix}/bin/python benchmarks/ahead.py > benchmarks/{_PAGE}.md`"
   print(f"{command}\n\n{report.run()} {_KERAS}.\n")
   print(f"| model | {_PLAIN}, ms | {_BY_HAND}, ms | {_CALLBACK}, ms | speed beside the model | ... beside the map |")
   print("| --- | ---: | ---: | ---: | ---: | ---: |")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Builds the wheel tensorflow-staging, for an official TensorFlow, into dist/plugin/. pip fetches that TensorFlow into
-# .venv-plugin-TENSORFLOW-PYTHON, and installs the wheel beside it.
+# .venv-plugin/TENSORFLOW-PYTHON, and installs the wheel beside it.
 #
 #   ci/build_plugin.sh [OPTION...]
 #
@@ -38,7 +38,7 @@ python=$(find_python "$version") || die "nothing was built."
   die "Python's headers were not found. On Debian: apt-get install python$version-dev"
 
 step "Fetching the official TensorFlow $tensorflow for Python $version"
-venv=$root/.venv-plugin-$tensorflow-$version
+venv=$root/.venv-plugin/$tensorflow-$version
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
 install_pinned "$venv/bin/python" "$requirements"
 

@@ -16,7 +16,7 @@ ci/build_plugin.sh "--tensorflow=$tensorflow"
 
 export TF_CPP_MIN_LOG_LEVEL=2
 step "Training a Keras model that looks up words, without and with SmartStage"
-".venv-plugin-$tensorflow-$default_python/bin/python" -W ignore examples/keras_fit.py 2>/dev/null
+".venv-plugin/$tensorflow-$default_python/bin/python" -W ignore examples/keras_fit.py 2>/dev/null
 
 step "Building the fork's wheel into dist/"
 ci/build_wheel.sh

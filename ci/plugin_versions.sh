@@ -31,7 +31,7 @@ for target in "${targets[@]}"; do
   read -r tensorflow python <<<"$target"
   step "TensorFlow $tensorflow, Python $python"
   log=$logs/$tensorflow-$python.log
-  venv=$root/.venv-plugin-$tensorflow-$python
+  venv=$root/.venv-plugin/$tensorflow-$python
   is_new=
   [ -d "$venv" ] || is_new=yes
   ci/build_plugin.sh "--tensorflow=$tensorflow" "--python=$python" --test >"$log" 2>&1 || failed=1
