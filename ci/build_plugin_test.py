@@ -98,3 +98,11 @@ def test_each_source_of_the_plugin_is_in_one_unit():
   sizes = {name: sum((module._ROOT / path).stat().st_size for path in re.findall('"(.*)"', text))
            for name, text in texts.items() if name != "python"}
   assert max(sizes.values()) < 2 * min(sizes.values())
+
+
+def test_bazel_looks_for_packages_in_no_environment():
+  """A wheel may have files named BUILD, which Bazel would take for packages of ours."""
+  scripts = _BUILD_PLUGIN.parent.glob("*.sh")
+  environments = {name for script in scripts for name in re.findall(r"\$root/(\.venv[\w-]*)", script.read_text())}
+  assert environments >= {".venv", ".venv-plugin", ".venv-programs"}
+  assert environments <= set((_BUILD_PLUGIN.parent.parent / ".bazelignore").read_text().split())
