@@ -21,9 +21,12 @@ import sys
 import tempfile
 
 import differences
-import forks
 import outcome
 import results
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tensorflow_staging/python/testing"))
+
+import forks
 
 _HERE = pathlib.Path(__file__).resolve().parent
 _SECONDS_PER_FILE = 600
@@ -58,7 +61,9 @@ def run_file(server: forks.Server, source: pathlib.Path, test: str) -> outcome.O
         "TEST_SRCDIR": str(folder / "srcdir"),
         "XML_OUTPUT_FILE": str(report),
     }
-    status = server.run(str(copy), str(log), environment, _SECONDS_PER_FILE, _SECONDS_FOR_STACKS)
+    status = server.run(
+        str(copy), folder=str(folder), stderr=str(log), environment=environment, seconds=_SECONDS_PER_FILE,
+        more_seconds=_SECONDS_FOR_STACKS)
     if status is None:
       return outcome.crashed(f"took longer than {_SECONDS_PER_FILE} s", log)
     return outcome.ended(status, report, log)

@@ -3,7 +3,7 @@
 
 usage: run_as_v1.py SESSIONS SOURCE
 
-Forks for each test file that its input names (forks.py).
+Forks for each test file that its input names (forks.py, which our own tests use as well).
 
 SESSIONS is "plain", or the module beside this file that changes all sessions: "stage_pools" or "smart_sessions". SOURCE
 is TensorFlow's source tree, from which a test imports the few helper modules that wheels do not have.
@@ -15,8 +15,9 @@ import importlib.machinery
 import importlib.util
 import os
 import pathlib
-import runpy
 import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tensorflow_staging/python/testing"))
 
 import forks
 
@@ -48,15 +49,12 @@ def main() -> None:
   sys.meta_path.append(_HelperFinder(pathlib.Path(source)))
   changes = contextlib.nullcontext if sessions == "plain" else importlib.import_module(sessions).everywhere
 
-  def run(name: str) -> None:
-    test = pathlib.Path(name)
+  def run(test: str) -> None:
     # absl has read these variables when TensorFlow imported it.
     for flag in ("test_tmpdir", "test_srcdir"):
       flags.FLAGS.set_default(flag, os.environ[flag.upper()])
-    sys.argv[:] = [str(test)]
-    sys.path[0] = str(test.parent)
     with changes():
-      runpy.run_path(str(test), run_name="__main__")
+      forks.run_program(test)
 
   forks.serve(run)
 

@@ -28,7 +28,7 @@ class _Upstream:
     self.python = folder / "python"
     # The copy of the test file is the shell script of one run, and knows where to count runs.
     serve = "forks.serve(lambda file: os.execv('/bin/sh', ['sh', file]))"
-    path = str(pathlib.Path(run.__file__).parent)
+    path = str(pathlib.Path(run.forks.__file__).parent)
     self.python.write_text(f"#!{sys.executable}\nimport os, sys\nsys.path.insert(0, {path!r})\nimport forks\n{serve}\n")
     self.python.chmod(0o755)
 

@@ -61,6 +61,13 @@ void FunctionRunner::SetLimit(int64_t steps) {
   producers_->Wake();
 }
 
+bool FunctionRunner::HasWaitingTakes() {
+  return runs_->buffer()->AwaitNoTake(
+      [weak = std::weak_ptr<Producers>(producers_)](const Status&) {
+        if (const auto producers = weak.lock()) producers->CheckAwaited();
+      });
+}
+
 void FunctionRunner::Stop(bool cancels_takes) {
   StepBuffer* const buffer = runs_->buffer();
   if (producers_->Stop()) {
@@ -70,10 +77,9 @@ void FunctionRunner::Stop(bool cancels_takes) {
     mutex_lock l(mu_);
     if (left_behind_) return;
   }
-  bool have_left = false;
-  do {
-    have_left = producers_->AwaitLeft(kReadPatience);
-  } while (!have_left && !cancels_takes && buffer->HasWaitingTakes());
+  bool have_left = producers_->AwaitLeft(kReadPatience, [this, cancels_takes] {
+    return !cancels_takes && HasWaitingTakes();
+  });
   if (!have_left) {
     runs_->Cancel();
     have_left = producers_->AwaitLeft(kStopPatience);

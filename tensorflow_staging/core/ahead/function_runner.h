@@ -63,6 +63,8 @@ class FunctionRunner {
 
  private:
   void Stop(bool cancels_takes) TF_LOCKS_EXCLUDED(mu_);
+  // Whether takes wait. If so, the producers hear of it when none does any more.
+  bool HasWaitingTakes();
 
   // Shared with the producers, so that one that Stop leaves behind keeps alive what
   // it uses.

@@ -48,11 +48,12 @@ Status Put(StepBuffer* buffer, int64_t value,
   return result;
 }
 
-Status Take(StepBuffer* buffer, int64_t* value) {
+Status Take(StepBuffer* buffer, int64_t* value,
+            CancellationManager* cancellation = nullptr) {
   buffer->NoteTake();
   Status result;
   Notification done;
-  buffer->TakeAsync(nullptr,
+  buffer->TakeAsync(cancellation,
                     [&](const Status& status, TensorBuffer::Taken taken) {
                       result = status;
                       if (status.ok())
@@ -61,6 +62,13 @@ Status Take(StepBuffer* buffer, int64_t* value) {
                     });
   done.WaitForNotification();
   return result;
+}
+
+// Waits until a take waits.
+void AwaitTake(const StepBuffer& buffer) {
+  while (buffer.GetStats().waiting_takes() == 0) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
 }
 
 // A region whose element `failing` is an error, and whose data ends at `end`.
@@ -165,7 +173,7 @@ TEST_P(FunctionRunnerTest, ATakeThatWaitsKeepsItsRead) {
   int64_t value = 0;
   std::thread take([&] { TF_EXPECT_OK(Take(records, &value)); });
   reads.WaitForNotification();
-  while (!records->HasWaitingTakes()) absl::SleepFor(absl::Milliseconds(1));
+  AwaitTake(*records);
   // Far longer than a stage whose records nobody awaits lets a read go on.
   std::thread ends([&] {
     absl::SleepFor(absl::Milliseconds(200));
@@ -300,6 +308,73 @@ TEST_P(FunctionRunnerTest, StopWaitsOnceForCodeThatCannotBeCancelled) {
   EXPECT_GT(runner.GetCounts().threads, 0);
   may_return.Notify();
   while (runner.GetCounts().threads > 0) absl::SleepFor(absl::Milliseconds(1));
+}
+
+// A stage whose only run is in code that cannot be cancelled, for which a take
+// waits.
+class AwaitedRunTest : public ::testing::Test {
+ protected:
+  AwaitedRunTest()
+      : buffer_(MakeBuffer(1)),
+        runner_(tsl::core::GetNewRef(buffer_.get()), /*num_threads=*/1,
+                [this](CancellationManager* cancellation) -> Status {
+                  if (!is_running_.HasBeenNotified()) is_running_.Notify();
+                  may_put_.WaitForNotification();
+                  return Put(buffer_.get(), 7, cancellation);
+                }),
+        take_([this] { taken_ = Take(buffer_.get(), &value_, &of_take_); }) {
+    is_running_.WaitForNotification();
+    AwaitTake(*buffer_);
+  }
+  ~AwaitedRunTest() override {
+    while (runner_.GetCounts().threads > 0) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+  }
+
+  const core::RefCountPtr<StepBuffer> buffer_;
+  Notification is_running_, may_put_;
+  CancellationManager of_take_;
+  Status taken_;
+  int64_t value_ = 0;
+  FunctionRunner runner_;
+  std::thread take_;
+};
+
+TEST_F(AwaitedRunTest, StopForNextAwaitsItUntilNoTakeDoes) {
+  Notification has_stopped;
+  std::thread stop([&] {
+    runner_.StopForNext();
+    has_stopped.Notify();
+  });
+  // Longer than any stop waits for code that no take awaits.
+  absl::SleepFor(absl::Seconds(2));
+  EXPECT_FALSE(has_stopped.HasBeenNotified());
+  of_take_.StartCancel();
+  take_.join();
+  EXPECT_TRUE(errors::IsCancelled(taken_)) << taken_;
+  stop.join();
+  EXPECT_GT(runner_.GetCounts().threads, 0);
+  may_put_.Notify();
+}
+
+TEST_F(AwaitedRunTest, StopEndsBesideAStopForNext) {
+  Notification has_stopped;
+  std::thread stop([&] {
+    runner_.StopForNext();
+    has_stopped.Notify();
+  });
+  while (buffer_->BeginRun(/*producer=*/100)) {
+    buffer_->EndRun({/*producer=*/100});
+  }
+  runner_.Stop();
+  EXPECT_FALSE(has_stopped.HasBeenNotified());
+  // The take still gets what it waits for.
+  may_put_.Notify();
+  take_.join();
+  TF_EXPECT_OK(taken_);
+  EXPECT_EQ(value_, 7);
+  stop.join();
 }
 
 // Runs a stage whose records take long, and whose steps do not, until `done`

@@ -2,11 +2,10 @@
 
 #include "tensorflow_staging/core/ahead/random_states.h"
 
-#include <optional>
-#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow_staging/core/ahead/draw.h"
 #include "tensorflow_staging/core/ahead/loop_draws.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
@@ -22,21 +21,26 @@ bool IsElement(const FlatStep& flat, const Node& node) {
          absl::c_linear_search(flat.reads(), flat.Original(node));
 }
 
-// Whether what a node of the flat graph computes depends on an element.
-bool DependsOnElement(const FlatStep& flat, const Node& of) {
-  std::set<const Node*> visited = {&of};
-  NodesInOrder to_visit = {&of};
-  while (!to_visit.empty()) {
-    const Node* const node = to_visit.back();
-    to_visit.pop_back();
-    if (IsElement(flat, *node)) return true;
-    for (const Edge* edge : node->in_edges()) {
-      if (!edge->IsControlEdge() && visited.insert(edge->src()).second) {
-        to_visit.push_back(edge->src());
-      }
-    }
+// Returns the nodes of the flat graph to which `start` leads along the edges that
+// pass the filter, with `start` itself.
+NodeSet ReachedFrom(const FlatStep& flat, const NodesInOrder& start,
+                    const EdgeFilter& passes) {
+  NodeSet reached;
+  DFSFrom(
+      flat.graph(), start,
+      [&reached](const Node* node) { reached.insert(node); }, /*leave=*/{},
+      /*stable_comparator=*/{}, passes);
+  return reached;
+}
+
+// Returns the nodes of the flat graph that compute with an element.
+NodeSet DependentOnElements(const FlatStep& flat) {
+  NodesInOrder elements;
+  for (const Node* node : flat.graph().op_nodes()) {
+    if (IsElement(flat, *node)) elements.push_back(node);
   }
-  return false;
+  return ReachedFrom(flat, elements,
+                     [](const Edge& edge) { return !edge.IsControlEdge(); });
 }
 
 bool IsAhead(const SidesBySite& sites, const SiteNode& node) {
@@ -48,80 +52,91 @@ bool IsAhead(const SidesBySite& sites, const Draw& draw) {
   return IsAhead(sites, SiteNode{draw.site, draw.node});
 }
 
-// Whether anything ahead computes with one of the draws and with an element.
+// Whether anything ahead computes with one of the draws, which are ahead, and is
+// one of the nodes that are `dependent` on an element.
 bool MeetElement(const FlatStep& flat, const SidesBySite& sites,
-                 const std::vector<Draw>& draws) {
-  std::set<const Node*> visited;
-  NodesInOrder to_visit;
+                 const std::vector<Draw>& draws, const NodeSet& dependent) {
+  NodesInOrder start;
   for (const Draw& draw : draws) {
-    to_visit.push_back(flat.Find({draw.site, draw.node}));
+    start.push_back(flat.Find({draw.site, draw.node}));
   }
-  while (!to_visit.empty()) {
-    const Node* const node = to_visit.back();
-    to_visit.pop_back();
-    if (!IsAhead(sites, flat.Original(*node)) || !visited.insert(node).second) {
-      continue;
-    }
-    if (DependsOnElement(flat, *node)) return true;
-    for (const Edge* edge : node->out_edges()) {
-      if (!edge->IsControlEdge()) to_visit.push_back(edge->dst());
-    }
-  }
-  return false;
+  const NodeSet reached = ReachedFrom(flat, start, [&](const Edge& edge) {
+    return !edge.IsControlEdge() && IsAhead(sites, flat.Original(*edge.dst()));
+  });
+  return absl::c_any_of(reached, [&dependent](const Node* node) {
+    return dependent.count(node) > 0;
+  });
 }
 
-// Returns the nodes of the flat graph from which a counter's assignment has its
-// value, if these are constants, reads of the counter, and what is computed from
-// them alone.
-std::optional<NodesInOrder> ValueOf(const FlatStep& flat,
-                                    const Draw& assignment,
-                                    const std::vector<Draw>& draws) {
-  std::set<const Node*> visited;
-  NodesInOrder to_visit;
-  const auto visit_inputs = [&](const Node* of) {
+// Adds to `*value` the nodes of the flat graph from which a counter's assignment
+// has its value. Returns whether these are constants, reads of the counter, and
+// what is computed from them alone.
+bool AddValueOf(const FlatStep& flat, const Draw& assignment,
+                const std::vector<Draw>& draws, NodeSet* value) {
+  NodesInOrder to_visit = {flat.Find({assignment.site, assignment.node})};
+  while (!to_visit.empty()) {
+    const Node* const of = to_visit.back();
+    to_visit.pop_back();
     for (const Edge* edge : of->in_edges()) {
-      if (!edge->IsControlEdge() && visited.insert(edge->src()).second) {
-        to_visit.push_back(edge->src());
+      const Node* const node = edge->src();
+      if (edge->IsControlEdge() || !value->insert(node).second) continue;
+      const SiteNode original = flat.Original(*node);
+      if (original.node == nullptr) return false;
+      if (IsCounterRead(*original.node)) {
+        const bool of_counter = absl::c_any_of(draws, [&](const Draw& draw) {
+          return original == SiteNode{draw.site, draw.node};
+        });
+        if (!of_counter) return false;
+      } else if (node->op_def().is_stateful() || IsElement(flat, *node)) {
+        return false;
+      } else {
+        to_visit.push_back(node);
       }
     }
-  };
-  visit_inputs(flat.Find({assignment.site, assignment.node}));
-  NodesInOrder value;
-  while (!to_visit.empty()) {
-    const Node* const node = to_visit.back();
-    to_visit.pop_back();
-    value.push_back(node);
-    const SiteNode original = flat.Original(*node);
-    if (original.node == nullptr) return std::nullopt;
-    if (IsCounterRead(*original.node)) {
-      const bool of_counter = absl::c_any_of(draws, [&](const Draw& draw) {
-        return original == SiteNode{draw.site, draw.node};
-      });
-      if (!of_counter) return std::nullopt;
-      continue;
-    }
-    if (node->op_def().is_stateful() || IsElement(flat, *node)) {
-      return std::nullopt;
-    }
-    visit_inputs(node);
   }
-  return value;
+  return true;
 }
 
 // Whether the rest can change the state as `draw` does, one of `draws`. In a step
 // that fails without an element, a conditional that chooses without one makes the
-// draws of its branch, and none that the rest could take from a record.
+// draws of its branch, and none that the rest could take from a record. Adds to
+// `*value` what of the flat graph computes the next value of a counter.
 bool CanFollow(const FlatStep& flat, const Draw& draw,
-               const std::vector<Draw>& draws) {
-  const Node& node = *flat.Find({draw.site, draw.node});
+               const std::vector<Draw>& draws, const NodeSet& dependent,
+               NodeSet* value) {
   if (IsCounterAssignment(*draw.node)) {
-    return ValueOf(flat, draw, draws).has_value();
+    return AddValueOf(flat, draw, draws, value);
   }
+  const Node* const node = flat.Find({draw.site, draw.node});
   const Edge* choice = nullptr;
-  return !(node.IsIfNode() || node.IsCaseNode()) ||
-         !DependsOnElement(flat, node) ||
-         (node.input_edge(0, &choice).ok() &&
-          DependsOnElement(flat, *choice->src()));
+  return !(node->IsIfNode() || node->IsCaseNode()) ||
+         dependent.count(node) == 0 ||
+         (node->input_edge(0, &choice).ok() &&
+          dependent.count(choice->src()) > 0);
+}
+
+// Lets the rest of the step change a state as the draws ahead change its copy;
+// `value` is what computes the next value of a counter.
+Status FollowInRest(const FlatStep& flat, const std::vector<Draw>& draws,
+                    const NodeSet& dependent, const NodeSet& value,
+                    SidesBySite* sites) {
+  for (const Draw& draw : draws) {
+    SiteSides& sides = (*sites)[draw.site];
+    const bool is_op = draw.algorithm == 0;
+    // A step that fails without an element makes such draws all the same.
+    if (!is_op && dependent.count(flat.Find({draw.site, draw.node})) > 0) {
+      TF_RETURN_IF_ERROR(MoveStateInRest(draw, &sides));
+    } else {
+      sides.twice.insert(draw.node);
+    }
+  }
+  for (const Node* node : value) {
+    const SiteNode original = flat.Original(*node);
+    if (IsAhead(*sites, original)) {
+      (*sites)[original.site].repeated.insert(original.node);
+    }
+  }
+  return OkStatus();
 }
 
 // Whether anything but draws and `loop` uses `state`, or an identity of it.
@@ -137,28 +152,39 @@ bool HasOtherUses(const FlatStep& flat, const Node& state, const Node* loop) {
 
 }  // namespace
 
-bool FindRandomStates(const CallSite& root, const Node* loop,
-                      const FlatStep& flat, const SidesBySite& sites,
-                      std::vector<StepInput>* inputs,
-                      std::vector<RandomState>* states) {
-  bool dropped = false;
+Status FindRandomStates(const CallSite& root, const Node* loop,
+                        const FlatStep& flat, std::vector<StepInput>* inputs,
+                        SidesBySite* sites, std::vector<RandomState>* states,
+                        bool* dropped) {
+  *dropped = false;
+  const NodeSet dependent = DependentOnElements(flat);
+  // By state.
+  std::vector<NodeSet> values;
   for (size_t i = 0; i < inputs->size(); ++i) {
     const std::vector<Draw>& draws = flat.DrawsOf(i);
     if (draws.empty()) continue;
     const Node* state = flat.Find({&root, root.body->arg_nodes[i]});
+    NodeSet value;
     const bool can_be_ahead =
         !HasOtherUses(flat, *state, loop) &&
         absl::c_all_of(draws, [&](const Draw& draw) {
-          return IsAhead(sites, draw) && CanFollow(flat, draw, draws);
+          return IsAhead(*sites, draw) &&
+                 CanFollow(flat, draw, draws, dependent, &value);
         });
-    if (can_be_ahead && MeetElement(flat, sites, draws)) {
+    if (can_be_ahead && MeetElement(flat, *sites, draws, dependent)) {
       states->push_back({static_cast<int>(i), TypeOfState(draws[0])});
+      values.push_back(std::move(value));
     } else {
       (*inputs)[i].kind = InputKind::kVariable;
-      dropped = true;
+      *dropped = true;
     }
   }
-  return dropped;
+  if (*dropped) return OkStatus();
+  for (size_t i = 0; i < states->size(); ++i) {
+    TF_RETURN_IF_ERROR(FollowInRest(flat, flat.DrawsOf((*states)[i].input),
+                                    dependent, values[i], sites));
+  }
+  return OkStatus();
 }
 
 bool DropRandomStates(const FlatStep& flat, std::vector<StepInput>* inputs) {
@@ -169,31 +195,6 @@ bool DropRandomStates(const FlatStep& flat, std::vector<StepInput>* inputs) {
     dropped = true;
   }
   return dropped;
-}
-
-Status FollowInRest(const FlatStep& flat, const RandomState& state,
-                    SidesBySite* sites) {
-  const std::vector<Draw>& draws = flat.DrawsOf(state.input);
-  for (const Draw& draw : draws) {
-    SiteSides& sides = (*sites)[draw.site];
-    const bool is_op = draw.algorithm == 0;
-    // A step that fails without an element makes such draws all the same.
-    if (!is_op && DependsOnElement(flat, *flat.Find({draw.site, draw.node}))) {
-      TF_RETURN_IF_ERROR(MoveStateInRest(draw, &sides));
-      continue;
-    }
-    sides.twice.insert(draw.node);
-    if (!IsCounterAssignment(*draw.node)) continue;
-    const std::optional<NodesInOrder> value = ValueOf(flat, draw, draws);
-    if (!value.has_value()) continue;
-    for (const Node* node : *value) {
-      const SiteNode original = flat.Original(*node);
-      if (IsAhead(*sites, original)) {
-        (*sites)[original.site].repeated.insert(original.node);
-      }
-    }
-  }
-  return OkStatus();
 }
 
 }  // namespace staging

@@ -27,27 +27,26 @@ struct RandomState {
   }
 };
 
-// Sets `*states` to the inputs of `root` that are such states, where `sites` says
-// what of `flat` is ahead. Makes variables of the other inputs that `flat` takes
-// for states, which changes what can run ahead: of those that are used otherwise,
-// too; that have draws which are not ahead or that the step could not repeat; and
-// whose draws meet no element ahead. The masks of a dropout deep in the model, for
-// example, would only fill the records. Returns whether it made any.
+// Sets `*states` to the inputs of `root` that are such states, where `*sites` says
+// what of `flat` is ahead, and lets the rest of the step change them there as the
+// draws ahead change their copies.
+//
+// Makes variables of the other inputs that `flat` takes for states: of those that
+// are used otherwise, too; that have draws which are not ahead or that the step
+// could not repeat; and whose draws meet no element ahead. The masks of a dropout
+// deep in the model, for example, would only fill the records. If it makes any,
+// sets `*dropped` and does nothing else: what can run ahead has changed.
 //
 // `loop`, a node of the root or null, reads records of its own, with draws of its
 // own.
-bool FindRandomStates(const CallSite& root, const Node* loop,
-                      const FlatStep& flat, const SidesBySite& sites,
-                      std::vector<StepInput>* inputs,
-                      std::vector<RandomState>* states);
+Status FindRandomStates(const CallSite& root, const Node* loop,
+                        const FlatStep& flat, std::vector<StepInput>* inputs,
+                        SidesBySite* sites, std::vector<RandomState>* states,
+                        bool* dropped);
 
 // Makes variables of all inputs that `flat` takes for states. Returns whether
 // there were any.
 bool DropRandomStates(const FlatStep& flat, std::vector<StepInput>* inputs);
-
-// Lets the rest of the step change `state` as the draws ahead change its copy.
-Status FollowInRest(const FlatStep& flat, const RandomState& state,
-                    SidesBySite* sites);
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -107,6 +107,8 @@ TEST(RandomStatesTest, ACounterThatMeetsAnElementIsAhead) {
   EXPECT_EQ(partition.states(), std::vector<RandomState>({{1, DT_INT64}}));
   EXPECT_EQ(partition.Names(&SiteSides::twice),
             (std::vector<std::string>{"assign", "counted"}));
+  EXPECT_EQ(partition.Names(&SiteSides::repeated),
+            (std::vector<std::string>{"counted", "counts"}));
   const std::vector<std::string> ahead = partition.Names(&SiteSides::ahead);
   for (const char* node : {"assign", "counted", "next", "sum"}) {
     EXPECT_TRUE(std::count(ahead.begin(), ahead.end(), node) > 0) << node;

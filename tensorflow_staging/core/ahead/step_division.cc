@@ -56,29 +56,27 @@ Status ReturnsIterator(const Step& step, const CallSite& root, bool* does) {
 void DescribeRecord(const Step& step, const CallSite& root,
                     const SiteSides& sides, const CallDivision& calls,
                     const Graph& flat, StepDivision* division) {
+  std::vector<CarriedTensor>& record = division->record;
   StagedRegion region;
+  // Where in the record the tensors of the region's boundary are.
+  std::vector<size_t> places;
   for (const NodeOutput& tensor : sides.boundary) {
+    record.push_back(
+        {tensor.node->name(), tensor.node->output_type(tensor.index), {}});
     const auto [node, index] = calls.OriginOf(root, tensor);
-    if (node != nullptr) region.boundary.push_back({node, index});
+    if (node == nullptr) continue;  // How far a loop moves a state.
+    places.push_back(record.size() - 1);
+    region.boundary.push_back({node, index});
+    record.back().name = region.boundary.back().name();
   }
   const std::vector<PartialTensorShape> shapes = BoundaryShapes(flat, region);
-  size_t known = 0;
-  for (const NodeOutput& tensor : sides.boundary) {
-    const DataType dtype = tensor.node->output_type(tensor.index);
-    if (calls.OriginOf(root, tensor).first == nullptr) {
-      // How far a loop moves a state.
-      division->record.push_back({tensor.node->name(), dtype, {}});
-      continue;
-    }
-    division->record.push_back(
-        {region.boundary[known].name(), dtype, shapes[known]});
-    ++known;
+  for (size_t i = 0; i < places.size(); ++i) {
+    record[places[i]].shape = shapes[i];
   }
   // Their states come last.
   for (const RandomState& state : division->random_states) {
-    division->record.push_back(
-        {absl::StrCat("state of ", step.inputs[state.input].name), state.dtype,
-         PartialTensorShape()});
+    record.push_back({absl::StrCat("state of ", step.inputs[state.input].name),
+                      state.dtype, PartialTensorShape()});
   }
 }
 

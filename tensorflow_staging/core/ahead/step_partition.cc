@@ -87,7 +87,7 @@ void Describe(const StagePartition& partition,
   }
 }
 
-// Sets all of `found` but random_states, for its flat graph.
+// Sets all of `found` but what random states change, for its flat graph.
 void Partition(const CallSite& root, const std::vector<StepInput>& inputs,
                const Node* loop, StepPartition* found) {
   const FlatStep& flat = *found->flat;
@@ -136,15 +136,14 @@ Status PartitionStep(const CallSite& root, std::vector<StepInput> inputs,
     TF_RETURN_IF_ERROR(
         FlatStep::Create(root, inputs, library, loop, &found->flat));
     Partition(root, inputs, loop, found);
-    dropped = found->why_not.empty()
-                  ? FindRandomStates(root, loop, *found->flat, found->sites,
-                                     &inputs, &found->random_states)
-                  : DropRandomStates(*found->flat, &inputs);
+    if (found->why_not.empty()) {
+      TF_RETURN_IF_ERROR(FindRandomStates(root, loop, *found->flat, &inputs,
+                                          &found->sites, &found->random_states,
+                                          &dropped));
+    } else {
+      dropped = DropRandomStates(*found->flat, &inputs);
+    }
   } while (dropped);
-  if (!found->why_not.empty()) return OkStatus();
-  for (const RandomState& state : found->random_states) {
-    TF_RETURN_IF_ERROR(FollowInRest(*found->flat, state, &found->sites));
-  }
   return OkStatus();
 }
 

@@ -276,9 +276,11 @@ int64_t TensorBuffer::Size() const {
   return records_.size();
 }
 
-bool TensorBuffer::HasWaitingTakes() const {
+bool TensorBuffer::AwaitNoTake(Done done) {
   mutex_lock l(mu_);
-  return !takes_.empty();
+  if (takes_.empty()) return false;
+  on_no_take_.push_back(std::move(done));
+  return true;
 }
 
 int64_t TensorBuffer::TakenOrHeld() const {
@@ -365,7 +367,7 @@ bool TensorBuffer::GiveToTake(StoredRecord* stored, DueCallbacks* due) {
       !stored->reads->Use()) {
     return false;
   }
-  WaitingTake take = takes_.RemoveOldest();
+  WaitingTake take = RemoveTake(takes_.oldest_id(), due);
   const int64_t now = NowMicros();
   const int64_t waited = now - take.since_micros;
   counters_.take_waits.Add(waited);
@@ -456,7 +458,7 @@ void TensorBuffer::FinishEnding(DueCallbacks* due) {
   while (state_ == State::kClosed && !takes_.empty() &&
          IsEndValid(takes_.oldest().uses, due)) {
     const bool uses = takes_.oldest().uses;
-    GiveEnd(uses, takes_.RemoveOldest().done, due);
+    GiveEnd(uses, RemoveTake(takes_.oldest_id(), due).done, due);
   }
 }
 
@@ -502,8 +504,18 @@ void TensorBuffer::GiveEnd(bool uses, TakeDone done, DueCallbacks* due) {
 
 void TensorBuffer::CancelTakes(DueCallbacks* due) {
   while (!takes_.empty()) {
-    due->AddTake(takes_.RemoveOldest().done, CancelledStatus());
+    due->AddTake(RemoveTake(takes_.oldest_id(), due).done, CancelledStatus());
   }
+}
+
+TensorBuffer::WaitingTake TensorBuffer::RemoveTake(uint64_t id,
+                                                   DueCallbacks* due) {
+  WaitingTake take = *takes_.Remove(id);
+  if (takes_.empty()) {
+    for (Done& done : on_no_take_) due->Add(std::move(done), OkStatus());
+    on_no_take_.clear();
+  }
+  return take;
 }
 
 bool TensorBuffer::HasEnded() const {
@@ -538,8 +550,8 @@ void TensorBuffer::OnCancelled(uint64_t id) {
     EndPut(*std::move(put), CancelledStatus(), &due);
     // The next put may be smaller, and fit.
     AdmitPuts(&due);
-  } else if (auto take = takes_.Remove(id)) {
-    due.AddTake(std::move(take->done), CancelledStatus());
+  } else if (takes_.Find(id) != nullptr) {
+    due.AddTake(RemoveTake(id, &due).done, CancelledStatus());
   } else if (auto run = gate_.waiting().Remove(id)) {
     due.Add(std::move(run->done), CancelledStatus());
   }
@@ -567,7 +579,7 @@ void TensorBuffer::OnDeadline(uint64_t id) {
     } else if (const WaitingTake* take = takes_.Find(id)) {
       // Open may have removed the deadline meanwhile.
       if (take->watch.has_deadline()) {
-        due.AddTake(std::move(takes_.Remove(id)->done), NotFedStatus());
+        due.AddTake(RemoveTake(id, &due).done, NotFedStatus());
       }
     } else if (program_watch_ == id) {
       FillIfProgramPauses(&due);

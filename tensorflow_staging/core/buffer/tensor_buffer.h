@@ -238,7 +238,8 @@ class TensorBuffer : public Stage {
   // How many records the buffer holds.
   int64_t Size() const TF_LOCKS_EXCLUDED(mu_);
 
-  bool HasWaitingTakes() const TF_LOCKS_EXCLUDED(mu_);
+  // Returns whether takes wait. If so, calls `done` when none waits any more.
+  bool AwaitNoTake(Done done) TF_LOCKS_EXCLUDED(mu_);
 
   // How many records takes have received, or can receive: at one moment, since
   // a take moves a record from the second to the first.
@@ -320,6 +321,9 @@ class TensorBuffer : public Stage {
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CancelRuns(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CancelTakes(DueCallbacks* due) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Take `id` waits no more.
+  WaitingTake RemoveTake(uint64_t id, DueCallbacks* due)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether no run can put another record that belongs before the end.
   bool HasEnded() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool is_closing() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -391,6 +395,8 @@ class TensorBuffer : public Stage {
   uint64_t next_id_ TF_GUARDED_BY(mu_) = 0;
   WaitingList<WaitingPut> puts_ TF_GUARDED_BY(mu_);
   WaitingList<WaitingTake> takes_ TF_GUARDED_BY(mu_);
+  // What is called when no take waits.
+  std::vector<Done> on_no_take_ TF_GUARDED_BY(mu_);
   // The timer reports the id when the program may pause.
   std::optional<uint64_t> program_watch_ TF_GUARDED_BY(mu_);
 

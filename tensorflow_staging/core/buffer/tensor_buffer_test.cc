@@ -65,6 +65,26 @@ TEST(TensorBufferTest, WaitingTakesAreServedInOrder) {
   ExpectBalanced(*buffer);
 }
 
+TEST(TensorBufferTest, AwaitNoTakeEndsWithTheLastWait) {
+  auto buffer = MakeBuffer(1);
+  int calls = 0;
+  const auto count = [&calls](const Status&) { ++calls; };
+  EXPECT_FALSE(buffer->AwaitNoTake(count));
+  CancellationManager cancellation;
+  TakeResult served, cancelled;
+  buffer->TakeAsync(nullptr, served.Callback());
+  buffer->TakeAsync(&cancellation, cancelled.Callback());
+  EXPECT_TRUE(buffer->AwaitNoTake(count));
+  EXPECT_EQ(Put(buffer.get(), 1), OkStatus());
+  EXPECT_EQ(calls, 0);
+  cancellation.StartCancel();
+  EXPECT_EQ(calls, 1);
+  TakeResult later;
+  buffer->TakeAsync(nullptr, later.Callback());
+  EXPECT_EQ(Put(buffer.get(), 2), OkStatus());
+  EXPECT_EQ(calls, 1);
+}
+
 TEST(TensorBufferTest, ALatePutDoesNotOvertakeAWaitingOne) {
   auto buffer = MakeBuffer(/*capacity=*/4, /*capacity_bytes=*/100);
   EXPECT_EQ(Put(buffer.get(), RecordOfBytes(60)), OkStatus());

@@ -53,6 +53,7 @@ class WaitingList {
   auto begin() const { return waiters_.begin(); }
   auto end() const { return waiters_.end(); }
 
+  uint64_t oldest_id() const { return waiters_.begin()->first; }
   const Waiter& oldest() const { return waiters_.begin()->second; }
   // Null if `id` does not wait here.
   const Waiter* Find(uint64_t id) const {

@@ -118,15 +118,26 @@ bool Producers::keep_order() const {
          CanKeepOrder();
 }
 
-bool Producers::AwaitLeft(std::chrono::milliseconds patience) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+bool Producers::AwaitLeft(std::chrono::milliseconds patience,
+                          const std::function<bool()>& is_awaited) {
+  auto began = std::chrono::steady_clock::now();
   mutex_lock l(mu_);
   while (working_ > 0) {
-    const auto left = deadline - std::chrono::steady_clock::now();
+    if (is_awaited != nullptr && is_awaited()) {
+      left_.Wait(&mu_);
+      began = std::chrono::steady_clock::now();
+      continue;
+    }
+    const auto left = began + patience - std::chrono::steady_clock::now();
     if (left <= left.zero()) return false;
     left_.WaitFor(&mu_, left);
   }
   return true;
+}
+
+void Producers::CheckAwaited() {
+  mutex_lock l(mu_);
+  left_.NotifyAll();
 }
 
 void Producers::Join() {

@@ -57,8 +57,13 @@ class Producers : public std::enable_shared_from_this<Producers> {
   // the first time. Does not wake what waits in the stage.
   bool Stop() TF_LOCKS_EXCLUDED(mu_);
   bool stopped() const { return team_.stopped(); }
-  // Waits until all have left. Returns false if that takes longer than `patience`.
-  bool AwaitLeft(std::chrono::milliseconds patience) TF_LOCKS_EXCLUDED(mu_);
+  // Waits until all have left. Returns false if that takes longer than `patience`,
+  // which begins anew while `is_awaited`, unless it is null, returns true. That is
+  // asked again after each CheckAwaited, and must not call this object.
+  bool AwaitLeft(std::chrono::milliseconds patience,
+                 const std::function<bool()>& is_awaited = nullptr)
+      TF_LOCKS_EXCLUDED(mu_);
+  void CheckAwaited() TF_LOCKS_EXCLUDED(mu_);
   // Waits until all threads have ended. Call this after Stop, in none of them.
   void Join() TF_LOCKS_EXCLUDED(mu_);
 

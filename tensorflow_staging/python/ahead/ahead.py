@@ -31,7 +31,7 @@ from tensorflow_staging.python.ahead import bound_steps
 from tensorflow_staging.python.ahead import dataset_state
 from tensorflow_staging.python.ahead import eager_mode
 from tensorflow_staging.python.ahead import forked_child
-from tensorflow_staging.python.ahead import host_iterators
+from tensorflow_staging.python.ahead import host_moves
 from tensorflow_staging.python.ahead import iterator_counts
 from tensorflow_staging.python.ahead import iterator_stage
 from tensorflow_staging.python.ahead import step_division
@@ -46,8 +46,6 @@ from tensorflow_staging.python.stages import argument_checks
 
 _A_STEP = f"A step of {api_name.API}.ahead"
 _OF_A_STRATEGY = "its iterator belongs to a tf.distribute strategy other than OneDeviceStrategy and MirroredStrategy"
-_NO_HOST_TRACE = "it cannot be traced for an iterator of a strategy that yields its elements on the host"
-_READ_BEFORE = "something has read its iterator before, which holds elements in the memory of a GPU"
 
 _ASYNCHRONOUS = "TensorFlow runs its ops asynchronously, after tf.config.experimental.set_synchronous_execution(False)"
 # Of each call of Keras's `train_on_batch`, for example.
@@ -56,8 +54,6 @@ _ONE_ELEMENT = "its data has one element, so there is nothing to read ahead"
 # The types of most arguments beside an iterator.
 _NO_ITERATORS = (ops.EagerTensor, int, float, str, type(None))
 
-# The attribute of an iterator of a strategy that has why it yields its elements on a GPU.
-_WHY_NOT_MOVED = "_staging_why_not_moved"
 # The attribute of an iterator that refers to the step that reads it ahead.
 _READER = "_staging_reader"
 # That which counts how often a stage of it has ended soon, because a call needed other records; and how often it may.
@@ -332,39 +328,19 @@ class AheadStep:
 
   def _move_to_host(
       self, elsewhere: list[Any], read: Collection[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """Lets iterators of a strategy yield their elements on the host, if the step can be divided then.
+    """Lets those of the iterators `read` that are `elsewhere` yield their elements on the host, or says why not."""
 
-    Args:
-      elsewhere: Those that do not yield them there.
-      read: All that the call reads.
-      args: The arguments of the call.
-      kwargs: Its keyword arguments.
-
-    Returns:
-      Why the call has no stage; an empty string if that is not known yet.
-    """
-    with self._lock:
-      why_not = next((known for value in elsewhere if (known := getattr(value, _WHY_NOT_MOVED, ""))), "")
-      if why_not or all(map(strategy_iterators.are_on_host, elsewhere)):
-        return why_not
-      moves = [host_iterators.move(value) for value in elsewhere]
+    def divide() -> None:
       iterators = _owned_iterators(read)
       try:
-        if None in moves:
-          raise step_division.NotStagedError(_READ_BEFORE)
         self._divide(iterators, args, kwargs)
       except step_function.MakesVariablesError:
         # The call that makes them reads the host as well.
         self._limits[tuple([id(i) for i in iterators])] = None if self.limit is None else 0
         raise
-      except (step_division.NotStagedError, TypeError, ValueError) as error:
-        # Its signature may name the devices. The call without a stage raises its own error.
-        why_not = str(error) if isinstance(error, step_division.NotStagedError) else _NO_HOST_TRACE
-        for take_back in filter(None, moves):
-          take_back()
-        for value in elsewhere:
-          setattr(value, _WHY_NOT_MOVED, why_not)
-      return why_not
+
+    with self._lock:
+      return host_moves.move_if_divisible(elsewhere, divide)
 
   def _say_without_iterator(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     kinds = [type(a).__name__ for a in args] + [f"{key}={type(a).__name__}" for key, a in kwargs.items()]

@@ -4,13 +4,15 @@
 How often they draw may depend on the data. Values and states are those without a stage.
 """
 
+import functools
+
 import cases
 import drawing_steps
 import tensorflow as tf
 
 
-def _compare(compute, ahead: str) -> None:
-  drawing_steps.compare(compute, lambda: tf.random.Generator.from_seed(3), ahead)
+def _compare(compute, ahead: str, **options) -> None:
+  drawing_steps.compare(compute, lambda: tf.random.Generator.from_seed(3), ahead, **options)
 
 
 def case_a_map():
@@ -65,6 +67,28 @@ def case_calls_that_follow_one_another():
     return augment(augment(numbers)) * generator.uniform([])
 
   _compare(compute, "StatelessRandomUniformV2")
+
+
+def case_a_loop_in_a_call_that_xla_compiles_stays_in_the_step():
+  def compute(generator, numbers):
+    compiled = tf.function(lambda n: tf.map_fn(lambda x: x + generator.uniform([]), n), jit_compile=True)
+    return compiled(tf.sin(numbers))
+
+  _compare(compute, "Sin", in_step="map/while")
+
+
+def case_a_loop_in_such_a_call_before_what_xla_cannot_compile():
+  weight = tf.Variable(2.0)
+
+  def compute(generator, numbers, jit_compile=True):
+    def augment(numbers):
+      numbers = tf.map_fn(lambda x: x + generator.uniform([]), numbers)
+      return weight * tf.strings.to_number(tf.strings.as_string(numbers))
+
+    return tf.function(augment, jit_compile=jit_compile)(numbers)
+
+  # Without a stage, XLA would have to compile the strings.
+  _compare(compute, "map/while", unstaged=functools.partial(compute, jit_compile=False))
 
 
 def case_a_conditional_that_draws_its_choice_stays_in_the_step():

@@ -45,7 +45,8 @@ def train(stage: bool, compute: Callable, generator: Any, num_threads: int = 1) 
 
 
 def compare(
-    compute: Callable, new_generator: Callable, ahead: Optional[str], in_step: Optional[str] = None) -> None:
+    compute: Callable, new_generator: Callable, ahead: Optional[str], in_step: Optional[str] = None,
+    unstaged: Optional[Callable] = None) -> None:
   """Expects the same with a stage.
 
   Args:
@@ -53,8 +54,9 @@ def compare(
     new_generator: Returns a new generator.
     ahead: How the name of a node ends that runs ahead.
     in_step: How the name of a node ends that does not.
+    unstaged: What computes the same without a stage; None stands for `compute`.
   """
-  expected, _ = train(False, compute, new_generator())
+  expected, _ = train(False, unstaged or compute, new_generator())
   for num_threads in (1, 3):
     got, step = train(True, compute, new_generator(), num_threads)
     assert got == expected, (num_threads, got, expected)
