@@ -40,6 +40,7 @@ layers = tf.keras.layers
 _ROUNDS = 15
 _STEPS = 60
 _BUFFER = 4
+_WAITING = "... whose source waits 5 ms"
 _PLAIN, _BY_HAND, _CALLBACK = "layers in the model", "layers in `dataset.map`", "`SmartStage`"
 
 
@@ -118,7 +119,7 @@ MODELS = {
     "26 `Hashing`, 512 rows": Model(
         lambda: _rows(_words((4096, 26)), 512), lambda: tf.keras.Input((26,), dtype=tf.string), _hashing,
         lambda: _embedding(10000, 256)),
-    "... whose source waits 5 ms": Model(
+    _WAITING: Model(
         lambda: _waits(_rows(_words((4096, 26)), 512)), lambda: tf.keras.Input((26,), dtype=tf.string), _hashing,
         lambda: _embedding(10000, 256)),
     "`TextVectorization`, 256 texts of 100 words": Model(
@@ -188,6 +189,19 @@ def _measure(model: Model, rounds: int, steps: int) -> dict[str, list[float]]:
   return seconds
 
 
+def _source_alone(rows: tf.data.Dataset, rounds: int, elements: int) -> float:
+  """Returns the seconds that an element of a source takes which is read as fast as it can be, with no model."""
+  iterator = iter(rows)
+  next(iterator)
+  seconds = []
+  for _ in range(rounds):
+    began = time.perf_counter()
+    for _ in range(elements):
+      next(iterator)
+    seconds.append((time.perf_counter() - began) / elements)
+  return statistics.median(seconds)
+
+
 def _ratio(slow: list[float], fast: list[float]) -> str:
   """Returns the median ratio of the rounds, with its 95 % interval."""
   ratio = blocks.interval([a / b for a, b in zip(slow, fast, strict=True)])
@@ -213,13 +227,17 @@ def main() -> None:
     print(
         f"| {name} | {' | '.join(medians)} | {_ratio(seconds[_PLAIN], seconds[_CALLBACK])} |"
         f" {_ratio(seconds[_BY_HAND], seconds[_CALLBACK])} |", flush=True)
+  alone = _source_alone(MODELS[_WAITING].rows(), rounds, steps)
   print(f"""
 Medians of {rounds} rounds of {steps} steps. Meanwhile, {watch.disturbance()}.
 
 The ways are open in one process and take turns, in alternating order. Each turn is a `fit` of two epochs, of which
 the second is measured, so a time has what `fit` does for a step. `SmartStage` and the map's `prefetch` hold {_BUFFER}
 records each, and both choose their number of threads (`tf.data.AUTOTUNE`). A speed is the median of the rounds' ratios,
-with its 95 % confidence interval; above 1.00, `SmartStage` is faster.""")
+with its 95 % confidence interval; above 1.00, `SmartStage` is faster.
+
+The source that waits takes {alone * 1e3:.2f} ms for an element if nothing else runs: it also makes the batch, and hands
+its strings to Python and back. tf.data reads it ahead in all three ways, so it is the limit of all three.""")
   if _PAGE == "ahead_plugin":
     print("""
 With `jit_compile=True`, Keras uses XLA for no part of a model that has such layers, unless the callback is there: then
