@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/refcount.h"
@@ -177,9 +178,10 @@ void TensorBuffer::TakeAsync(CancellationManager* cancellation, TakeDone done,
     }
   }
   if (settled.has_value()) {
-    LOG(INFO) << "Stage '" << options_.name << "' has settled on a capacity of "
-              << *settled << " record" << (*settled == 1 ? "" : "s")
-              << " (within " << (options_.capacity_bytes >> 20) << " MiB).";
+    LOG(INFO) << absl::StrCat("Stage '", options_.name,
+                              "' has settled on a capacity of ", *settled,
+                              " record", *settled == 1 ? "" : "s", " (within ",
+                              options_.capacity_bytes >> 20, " MiB).");
   }
 }
 

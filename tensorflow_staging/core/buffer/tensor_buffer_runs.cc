@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 
@@ -97,10 +98,10 @@ void TensorBuffer::OnRollBack() {
   }
   AdmitPuts(&due);
   AdmitRuns(&due);
-  VLOG(1) << "Stage '" << options_.name << "' makes "
-          << counters_.discarded - before
-          << " records again, because something else reads or changes an "
-             "iterator.";
+  VLOG(1) << absl::StrCat("Stage '", options_.name, "' makes ",
+                          counters_.discarded - before,
+                          " records again, because something else reads or "
+                          "changes an iterator.");
 }
 
 void TensorBuffer::Drop(absl::FunctionRef<bool(const StoredRecord&)> is_dropped,

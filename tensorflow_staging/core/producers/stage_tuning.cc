@@ -4,6 +4,7 @@
 
 #include <chrono>  // NOLINT
 
+#include "absl/strings/str_cat.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/statusor.h"
 
@@ -41,9 +42,10 @@ void StageTuning::OnRecord(int64_t number, const std::string& name,
     if (!periods_.settled() || threads == reported_) return;
     settled_on = reported_ = threads;
   }
-  LOG(INFO) << "Stage '" << name << "' has settled on " << settled_on
-            << " producer" << (settled_on == 1 ? "" : "s") << " (of up to "
-            << TuningPeriods::MostProducers() << ").";
+  LOG(INFO) << absl::StrCat("Stage '", name, "' has settled on ", settled_on,
+                            " producer", settled_on == 1 ? "" : "s",
+                            " (of up to ", TuningPeriods::MostProducers(),
+                            ").");
 }
 
 int StageTuning::threads() const {

@@ -58,10 +58,10 @@ void LogStages(const StagePlan& plan, const Graph& graph,
   for (const PlannedStage& stage : plan.stages()) {
     if (stage.region == nullptr) continue;
     any = true;
-    LOG(INFO) << "SmartStage: stage '" << stage.name << "' runs "
-              << NodesAhead(*stage.region)
-              << " nodes ahead of the step, which takes "
-              << NeededTensors(*stage.region) << " tensors from each record.";
+    LOG(INFO) << absl::StrCat(
+        "SmartStage: stage '", stage.name, "' runs ", NodesAhead(*stage.region),
+        " nodes ahead of the step, which takes ", NeededTensors(*stage.region),
+        " tensors from each record.");
   }
   if (!any && ExpectsStages(graph)) {
     WarnOnce(
@@ -83,12 +83,12 @@ void LogLookups(const StagePlan& plan, const StaleReads& stale,
         history);
   }
   for (const PlannedStage& stage : plan.stages()) {
-    LOG(INFO)
-        << "Async embedding: stage '" << stage.name << "' runs "
-        << NodesAhead(*stage.region) << " nodes ahead of the step, which takes "
-        << NeededTensors(*stage.region)
-        << " tensors from each record. Its lookups may miss the updates of "
-        << settings.capacity + settings.num_threads << " steps.";
+    LOG(INFO) << absl::StrCat(
+        "Async embedding: stage '", stage.name, "' runs ",
+        NodesAhead(*stage.region), " nodes ahead of the step, which takes ",
+        NeededTensors(*stage.region),
+        " tensors from each record. Its lookups may miss the updates of ",
+        settings.capacity + settings.num_threads, " steps.");
   }
   if (plan.stages().empty() && ExpectsStages(graph)) {
     WarnOnce(
