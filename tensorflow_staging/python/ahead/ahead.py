@@ -294,6 +294,8 @@ class AheadStep:
     self.why_not = None
     division, inputs = trace
     try:
+      if division.has_late_inputs:
+        inputs = step_function.evaluated(inputs)
       return compat.call_with_tensors(division.rest, inputs)
     except errors.OpError:
       stage.on_error()
@@ -408,7 +410,7 @@ class AheadStep:
           division, iterators, values, limit=limit, num_threads=num_threads,
           tuning=self._tunings[num_threads == vocabulary.AUTOTUNE], **self._options)
       why_not = ""
-      if _is_only_iterator(args) and not kwargs and not division.concrete.graph.deferred_external_captures:
+      if _is_only_iterator(args) and not kwargs:
         trace = division, _with_buffer(values, division, stage)
     except step_division.NotStagedError as error:
       stage, why_not = None, str(error)
@@ -448,7 +450,7 @@ class AheadStep:
     if record.could_possibly_record():
       raise step_division.NotStagedError("a tf.GradientTape around the step records it")
     concrete, arguments = step_function.trace(self._function.function, args, kwargs)
-    values = [*arguments, *concrete.captured_inputs]
+    values = [*arguments, *step_function.captured(concrete, len(arguments))]
     key = id(concrete.graph)
     if key not in self._divisions:
       try:

@@ -94,6 +94,7 @@ class StepDivision:
     changes: The indices of the inputs that are variables or tables which the trace may change.
     is_needed: Whether the trace cannot run in place of `rest`, since its draws would begin anew, or since XLA may be
       unable to compile what `ahead` has of it.
+    has_late_inputs: Whether there are inputs that each call evaluates.
     calls_python: Whether `ahead` calls Python functions.
     is_on_host: Whether nodes of `ahead` that a strategy has put on other devices are on the host.
     nodes_ahead: The names of the nodes that run ahead.
@@ -127,6 +128,7 @@ class StepDivision:
     if divided["why_not"]:
       raise NotStagedError(divided["why_not"])
     self.iterators = frozenset(i for i, given in enumerate(inputs) if given.kind == "iterator")
+    self.has_late_inputs = bool(concrete.graph.deferred_external_captures)
     self.changes = changed_resources.of_graph(concrete.graph)
     self.seeded_draw = seeded_draw(library)
     self.is_needed = self.seeded_draw is not None or any(f.attr["_XlaMustCompile"].b for f in library.function)
