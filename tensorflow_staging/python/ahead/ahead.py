@@ -45,7 +45,6 @@ from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.stages import argument_checks
 
 _A_STEP = f"A step of {api_name.API}.ahead"
-_OF_A_STRATEGY = "its iterator belongs to a tf.distribute strategy other than OneDeviceStrategy and MirroredStrategy"
 _NO_HOST_TRACE = "it cannot be traced for an iterator of a strategy that yields its elements on the host"
 _READ_BEFORE = "something has read its iterator before, which holds elements in the memory of a GPU"
 
@@ -326,8 +325,8 @@ class AheadStep:
     read = {id(a): a for a in nest.flatten((args, kwargs)) if _is_iterator(a)}.values()
     if not read:
       return self._without_iterator or self._say_without_iterator(args, kwargs)
-    if any(strategy_iterators.owned_iterators(value) is None for value in read):
-      return _OF_A_STRATEGY
+    if why_not := next(filter(None, map(strategy_iterators.why_not_read, read)), ""):
+      return why_not
     elsewhere = [value for value in read if not strategy_iterators.are_on_host(value)]
     why_not = self._move_to_host(elsewhere, read, args, kwargs) if elsewhere else ""
     return why_not or _owned_iterators(read)

@@ -19,10 +19,13 @@ from tensorflow_staging.python.ahead import function_library
 from tensorflow_staging.python.ahead import host_functions
 from tensorflow_staging.python.ahead import optional_reads
 from tensorflow_staging.python.ahead import step_inputs
+from tensorflow_staging.python.ahead import worker_reads
 from tensorflow_staging.python.pywrap import _pywrap_staging
 
 _STATEFUL_PYTHON_OPS = ("PyFunc", "EagerPyFunc")
 _PYTHON_OPS = (*_STATEFUL_PYTHON_OPS, "PyFuncStateless")
+
+_ASKS_IN_A_CALL = "a function that it calls reads the iterator, and asks the other workers there whether they have data"
 
 _numbers = itertools.count()
 
@@ -143,6 +146,8 @@ class StepDivision:
     parts = [function_pb2.FunctionDef.FromString(serialized) for serialized in divided["functions"]]
     for function in parts:
       optional_reads.restore(function, replaced.get(divided["origins"][function.signature.name], ()))
+      if not worker_reads.let_elements_wait(function):
+        raise NotStagedError(_ASKS_IN_A_CALL)
       by_name[function.signature.name] = function
     origins = divided["origins"]
     self.is_on_host = has_replicas and host_functions.any_elsewhere(self.ahead, by_name)
