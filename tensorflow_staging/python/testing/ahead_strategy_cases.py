@@ -125,16 +125,6 @@ def case_a_multi_worker_strategy_with_one_worker_is_staged():
   assert status == 0
 
 
-def case_another_strategy_trains_unstaged():
-  strategy = tf.distribute.experimental.CentralStorageStrategy(["/cpu:0", "/cpu:1"], "/cpu:0")
-  expected, _ = looped(strategy, lambda step: step)
-  with lines() as got:
-    values, step = looped(strategy, tf.staging.ahead)
-  assert values == expected, (values, expected)
-  assert "belongs to a tf.distribute strategy other than" in step.why_not, step.why_not
-  assert len([line for line in got if step.why_not in line]) == 1, got
-
-
 def case_parameter_servers_train_unstaged():
   worker, ps = loopback.free_ports(2)
   cluster = tf.train.ClusterSpec({"worker": [f"127.0.0.1:{worker}"], "ps": [f"127.0.0.1:{ps}"]})
