@@ -30,6 +30,7 @@ _ENTRIES = (
     "tensorflow_staging/core/ahead/step_buffer_kernels.cc",
     "tensorflow_staging/core/ahead/step_buffer_ops.cc",
     "tensorflow_staging/core/ahead/step_delivery_pass.cc",
+    "tensorflow_staging/core/ahead/workers_data_op.cc",
     "tensorflow_staging/core/kernels/end_reads_op.cc",
     "tensorflow_staging/core/ops/end_reads_op.cc",
 )

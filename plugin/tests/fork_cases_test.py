@@ -13,7 +13,7 @@ _HERE = pathlib.Path(__file__).parent
 _CASES = _HERE.parent.parent / "tensorflow_staging/python/testing"
 _FILES = (
     "function", "loop", "iterator", "keras", "xla", "random", "draw", "counter", "callback", "python", "strategy",
-    "replicas")
+    "replicas", "workers", "killed_worker")
 _SECONDS = 600
 # The cases that differ there.
 _DIFFERENT = {

@@ -45,7 +45,6 @@ from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.stages import argument_checks
 
 _A_STEP = f"A step of {api_name.API}.ahead"
-_OF_A_STRATEGY = "its iterator belongs to a tf.distribute strategy other than OneDeviceStrategy and MirroredStrategy"
 
 _ASYNCHRONOUS = "TensorFlow runs its ops asynchronously, after tf.config.experimental.set_synchronous_execution(False)"
 # Of each call of Keras's `train_on_batch`, for example.
@@ -290,6 +289,8 @@ class AheadStep:
     self.why_not = None
     division, inputs = trace
     try:
+      if division.has_late_inputs:
+        inputs = step_function.evaluated(inputs)
       return compat.call_with_tensors(division.rest, inputs)
     except errors.OpError:
       stage.on_error()
@@ -320,8 +321,8 @@ class AheadStep:
     read = {id(a): a for a in nest.flatten((args, kwargs)) if _is_iterator(a)}.values()
     if not read:
       return self._without_iterator or self._say_without_iterator(args, kwargs)
-    if any(strategy_iterators.owned_iterators(value) is None for value in read):
-      return _OF_A_STRATEGY
+    if why_not := next(filter(None, map(strategy_iterators.why_not_read, read)), ""):
+      return why_not
     elsewhere = [value for value in read if not strategy_iterators.are_on_host(value)]
     why_not = self._move_to_host(elsewhere, read, args, kwargs) if elsewhere else ""
     return why_not or _owned_iterators(read)
@@ -384,7 +385,7 @@ class AheadStep:
           division, iterators, values, limit=limit, num_threads=num_threads,
           tuning=self._tunings[num_threads == vocabulary.AUTOTUNE], **self._options)
       why_not = ""
-      if _is_only_iterator(args) and not kwargs and not division.concrete.graph.deferred_external_captures:
+      if _is_only_iterator(args) and not kwargs:
         trace = division, _with_buffer(values, division, stage)
     except step_division.NotStagedError as error:
       stage, why_not = None, str(error)
@@ -424,7 +425,7 @@ class AheadStep:
     if record.could_possibly_record():
       raise step_division.NotStagedError("a tf.GradientTape around the step records it")
     concrete, arguments = step_function.trace(self._function.function, args, kwargs)
-    values = [*arguments, *concrete.captured_inputs]
+    values = [*arguments, *step_function.captured(concrete, len(arguments))]
     key = id(concrete.graph)
     if key not in self._divisions:
       try:

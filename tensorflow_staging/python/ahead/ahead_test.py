@@ -17,7 +17,7 @@ _FILES = [
     "ahead_loop_cases.py", "ahead_iterator_cases.py", "ahead_keras_cases.py", "ahead_xla_cases.py",
     "ahead_strategy_cases.py", "ahead_random_cases.py", "ahead_draw_cases.py", "ahead_counter_cases.py",
     "ahead_function_cases.py", "ahead_callback_cases.py", "ahead_python_cases.py", "ahead_replicas_cases.py",
-    "ahead_gpu_cases.py"]
+    "ahead_gpu_cases.py", "ahead_workers_cases.py", "ahead_killed_worker_cases.py"]
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,10 @@ step: values, or empty ones for replicas without an element. If none has an elem
 
 What divides steps knows `IteratorGetNext`, so that stands for all of it, and what was there comes back in the part
 ahead. So records have the elements of the last step, too, with the empty ones.
+
+The workers of a strategy also ask each other whether any of them has an element, by collective ops between the reads
+and the conditional. These stay in the step (`worker_reads.py`), and the record has what they ask with. The part ahead
+has the elements or empty ones as long as steps come, since it cannot know when the other workers have none left.
 """
 
 from collections.abc import Sequence
@@ -27,6 +31,8 @@ from tensorflow.core.framework import types_pb2
 from tensorflow.python.framework import op_def_registry
 
 from tensorflow_staging.python.ahead import function_library
+from tensorflow_staging.python.ahead import function_nodes
+from tensorflow_staging.python.ahead import worker_reads
 
 _OPTIONAL_READ = "IteratorGetNextAsOptional"
 _READ = "IteratorGetNext"
@@ -38,13 +44,20 @@ class OptionalReads(NamedTuple):
 
   Attributes:
     reads: The nodes that read Optionals, in the order of the replicas.
-    between: The nodes between these and the conditional.
+    between: The nodes between these and the conditional, or what workers ask each other with.
     conditional: The conditional.
+    asked: The names and types of the tensors with which workers ask each other; empty if they do not.
   """
 
   reads: list[node_def_pb2.NodeDef]
   between: list[node_def_pb2.NodeDef]
   conditional: node_def_pb2.NodeDef
+  asked: dict[str, int]
+
+  def outputs(self) -> list[str]:
+    """Returns the names of the tensors for which those of the read that stands for it all stand."""
+    elements = [f"{self.conditional.name}:output:{i}" for i in range(len(self.conditional.attr["Tout"].list.type))]
+    return [*elements, *self.asked]
 
 
 def replace(library: function_pb2.FunctionDefLibrary) -> dict[str, list[OptionalReads]]:
@@ -85,9 +98,11 @@ def _reads_of(
   values, end = (by_name[conditional.attr[branch].func.name] for branch in ("then_branch", "else_branch"))
   if not _only_reads(end) or not _only_computes(values, by_name):
     return None
-  before = _before([conditional], function, stop_at=_OPTIONAL_READ)
+  before = function_nodes.before([conditional], function, _followed)
   reads = [node for node in before if node.op == _OPTIONAL_READ]
-  between = [node for node in before if node.op != _OPTIONAL_READ]
+  told = function_nodes.from_on(filter(worker_reads.is_collective, before), before)
+  told_names = function_nodes.names_of(told)
+  between = [node for node in before if node.op != _OPTIONAL_READ and node.name not in told_names]
   iterators = [read.input[0] for read in reads]
   given = {name for name in conditional.input if name in _inputs_of(function)}
   # Each iterator is read once, and the conditional gets no other iterator.
@@ -95,39 +110,62 @@ def _reads_of(
     return None
   if any(_has_effect(node) or _inputs_of(function) & set(node.input) for node in between):
     return None
-  # Nothing else uses what goes.
-  names = {read.name for read in reads} | {node.name for node in between if node.op != "Const"}
-  inside = names | {conditional.name}
+  # Nothing else uses what goes, but for what asks the other workers. Of what these tell, only the choice is used.
+  names = function_nodes.names_of(function_nodes.from_on(reads, before)) - told_names
+  inside = names | told_names | {conditional.name}
   used = [name for node in _live(function) if node.name not in inside for name in node.input]
-  if any(_data_name(name) in names for name in (*used, *function.ret.values())):
+  if any(function_nodes.data_name(name) in names for name in (*used, *function.ret.values())):
     return None
-  return OptionalReads(*([_copy(node) for node in part] for part in (reads, between)), _copy(conditional))
+  asked = worker_reads.asked(told, names)
+  if asked is None or bool(asked) != bool(told):
+    return None
+  chosen_by = [function_nodes.data_name(name) in told_names for name in conditional.input]
+  if any(_has_effect(node) for node in told if not worker_reads.is_collective(node)) or any(chosen_by[1:]):
+    return None
+  return OptionalReads(*([_copy(node) for node in part] for part in (reads, between)), _copy(conditional), asked)
+
+
+def _followed(node: node_def_pb2.NodeDef) -> Sequence[str]:
+  """Returns the inputs of a node that lead to the reads of its conditional."""
+  if node.op == _OPTIONAL_READ:
+    return ()
+  # Collective ops also wait for each other.
+  return node.input[:1] if worker_reads.is_collective(node) else node.input
 
 
 def _replace(found: OptionalReads, function: function_pb2.FunctionDef) -> None:
   conditional = found.conditional
   first, *others = [read.name for read in found.reads]
-  gone = {conditional.name} | {node.name for node in found.between if node.op != "Const"}
+  names = function_nodes.names_of(found.reads)
+  gone = function_nodes.names_of(function_nodes.from_on(found.reads, found.between)) | {conditional.name}
   kept = [_copy(node) for node in _live(function) if node.name not in gone]
+  if found.asked:
+    kept.append(worker_reads.need_of_data(conditional))
+  renamed = {name: f"{first}:components:{i}" for i, name in enumerate(found.outputs())}
   del function.node_def[:]
   for node in kept:
-    if node.name in (first, *others):
+    if node.name in names:
       node.op = _READ
       node.ClearField("experimental_type")
     if node.name == first:
-      node.attr["output_types"].CopyFrom(conditional.attr["Tout"])
-      node.attr["output_shapes"].CopyFrom(conditional.attr["output_shapes"])
+      node.attr["output_types"].list.type[:] = [*conditional.attr["Tout"].list.type, *found.asked.values()]
+      shapes = node.attr["output_shapes"].list.shape
+      del shapes[:]
+      shapes.extend(conditional.attr["output_shapes"].list.shape)
+      for _ in found.asked:
+        shapes.add().unknown_rank = True
       node.input.extend(f"^{name}" for name in others)
     elif node.name in others:
       # Any element stands for what nothing uses.
       node.attr["output_types"].list.type[:] = [types_pb2.DT_INT64]
       node.attr["output_shapes"].CopyFrom(attr_value_pb2.AttrValue(list={"shape": [{}]}))
     awaited = [f"^{first}" if name.startswith("^") and name[1:] in gone else name for name in node.input]
-    _set_inputs(node, [_renamed(name, f"{conditional.name}:output:", f"{first}:components:") for name in awaited])
+    _set_inputs(node, [renamed.get(name, name) for name in awaited])
     function.node_def.append(node)
   for result, name in list(function.ret.items()):
-    function.ret[result] = _renamed(name, f"{conditional.name}:output:", f"{first}:components:")
-  for output in [output for output, name in function.control_ret.items() if name in gone]:
+    function.ret[result] = renamed.get(name, name)
+  left = function_nodes.names_of(kept)
+  for output in [output for output, name in function.control_ret.items() if name not in left]:
     del function.control_ret[output]
     function.signature.control_output.remove(output)
 
@@ -146,14 +184,15 @@ def _restore(found: OptionalReads, function: function_pb2.FunctionDef) -> None:
     awaited = [name for name in node.input[1:] if name[1:] not in names]
     node.CopyFrom(read)
     _set_inputs(node, [iterators[read.input[0]], *awaited])
+  renamed = {f"{names[0]}:components:{i}": name for i, name in enumerate(found.outputs())}
   for node in function.node_def:
     # What waits for the reads waits for the conditional, too.
     awaited = [f"^{conditional}"] if f"^{names[0]}" in node.input else []
-    used = [_renamed(name, f"{names[0]}:components:", f"{conditional}:output:") for name in node.input]
-    _set_inputs(node, [*used, *awaited])
+    _set_inputs(node, [*(renamed.get(name, name) for name in node.input), *awaited])
   for result, name in list(function.ret.items()):
-    function.ret[result] = _renamed(name, f"{names[0]}:components:", f"{conditional}:output:")
-  added = [node for node in (*found.between, found.conditional) if node.name not in nodes]
+    function.ret[result] = renamed.get(name, name)
+  elements = worker_reads.elements_of(found.conditional) if found.asked else found.conditional
+  added = [node for node in (*found.between, elements) if node.name not in nodes]
   known = {node.name for node in added} | set(nodes)
   for node in added:
     copy = function.node_def.add()
@@ -187,41 +226,14 @@ def _is_stateful(node: node_def_pb2.NodeDef) -> bool:
 
 def _live(function: function_pb2.FunctionDef) -> list[node_def_pb2.NodeDef]:
   """Returns the nodes that lead to an output. The others do not run, and may use anything."""
-  roots = {*map(_data_name, function.ret.values()), *function.control_ret.values()}
+  roots = {*map(function_nodes.data_name, function.ret.values()), *function.control_ret.values()}
   found = [node for node in function.node_def if node.name in roots]
-  before = {node.name for node in _before(found, function)}
+  before = {node.name for node in function_nodes.before(found, function)}
   return [node for node in function.node_def if node.name in before or node.name in roots]
-
-
-def _before(
-    nodes: Sequence[node_def_pb2.NodeDef], function: function_pb2.FunctionDef, stop_at: str = ""
-) -> list[node_def_pb2.NodeDef]:
-  """Returns the nodes on which some nodes of a function depend; not those behind nodes of the op `stop_at`."""
-  by_name = {node.name: node for node in function.node_def}
-  found, to_visit = set(), list(nodes)
-  while to_visit:
-    for name in to_visit.pop().input:
-      name = _data_name(name) or name[1:]
-      # An input of the function is no node.
-      if name in by_name and name not in found:
-        found.add(name)
-        if by_name[name].op != stop_at:
-          to_visit.append(by_name[name])
-  return [node for node in function.node_def if node.name in found]
-
-
-def _data_name(tensor: str) -> str:
-  """Returns the node or the input of a function that yields a tensor; an empty string for a control edge."""
-  return "" if tensor.startswith("^") else tensor.partition(":")[0]
 
 
 def _inputs_of(function: function_pb2.FunctionDef) -> set[str]:
   return {arg.name for arg in function.signature.input_arg}
-
-
-def _renamed(tensor: str, old: str, new: str) -> str:
-  """Returns the name of a tensor with another beginning, if it has the old one."""
-  return new + tensor[len(old):] if tensor.startswith(old) else tensor
 
 
 def _set_inputs(node: node_def_pb2.NodeDef, inputs: Sequence[str]) -> None:

@@ -19,10 +19,13 @@ from tensorflow_staging.python.ahead import function_library
 from tensorflow_staging.python.ahead import host_functions
 from tensorflow_staging.python.ahead import optional_reads
 from tensorflow_staging.python.ahead import step_inputs
+from tensorflow_staging.python.ahead import worker_reads
 from tensorflow_staging.python.pywrap import _pywrap_staging
 
 _STATEFUL_PYTHON_OPS = ("PyFunc", "EagerPyFunc")
 _PYTHON_OPS = (*_STATEFUL_PYTHON_OPS, "PyFuncStateless")
+
+_ASKS_IN_A_CALL = "a function that it calls reads the iterator, and asks the other workers there whether they have data"
 
 _numbers = itertools.count()
 
@@ -94,6 +97,7 @@ class StepDivision:
     changes: The indices of the inputs that are variables or tables which the trace may change.
     is_needed: Whether the trace cannot run in place of `rest`, since its draws would begin anew, or since XLA may be
       unable to compile what `ahead` has of it.
+    has_late_inputs: Whether there are inputs that each call evaluates.
     calls_python: Whether `ahead` calls Python functions.
     is_on_host: Whether nodes of `ahead` that a strategy has put on other devices are on the host.
     nodes_ahead: The names of the nodes that run ahead.
@@ -127,6 +131,7 @@ class StepDivision:
     if divided["why_not"]:
       raise NotStagedError(divided["why_not"])
     self.iterators = frozenset(i for i, given in enumerate(inputs) if given.kind == "iterator")
+    self.has_late_inputs = bool(concrete.graph.deferred_external_captures)
     self.changes = changed_resources.of_graph(concrete.graph)
     self.seeded_draw = seeded_draw(library)
     self.is_needed = self.seeded_draw is not None or any(f.attr["_XlaMustCompile"].b for f in library.function)
@@ -141,6 +146,8 @@ class StepDivision:
     parts = [function_pb2.FunctionDef.FromString(serialized) for serialized in divided["functions"]]
     for function in parts:
       optional_reads.restore(function, replaced.get(divided["origins"][function.signature.name], ()))
+      if not worker_reads.let_elements_wait(function):
+        raise NotStagedError(_ASKS_IN_A_CALL)
       by_name[function.signature.name] = function
     origins = divided["origins"]
     self.is_on_host = has_replicas and host_functions.any_elsewhere(self.ahead, by_name)

@@ -4,6 +4,7 @@
 import functools
 import types
 from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from tensorflow.python.eager import lift_to_graph
 from tensorflow.python.eager.polymorphic_function import concrete_function
 from tensorflow.python.eager.polymorphic_function import function_type_utils
 from tensorflow.python.framework import errors
+from tensorflow.python.util import nest
 
 from tensorflow_staging.python.ahead import step_division
 
@@ -82,6 +84,25 @@ def trace(
     raise MakesVariablesError from error
   _note_runs(concrete, function.experimental_get_tracing_count() == traces)
   return concrete, _flat_arguments(function, concrete, args, kwargs)
+
+
+def captured(concrete: concrete_function.ConcreteFunction, num_arguments: int) -> list[Any]:
+  """Returns what a trace has captured; in the place of what each call evaluates, a function that does.
+
+  Each evaluation may count: the workers of a strategy number their messages by it, so that all have to make as many.
+
+  Args:
+    concrete: The trace.
+    num_arguments: How many of its inputs are arguments.
+  """
+  values = concrete._captured_inputs  # pylint: disable=protected-access
+  # What is evaluated may have several tensors.
+  return list(values) if len(values) == len(concrete.inputs) - num_arguments else list(concrete.captured_inputs)
+
+
+def evaluated(inputs: Sequence[Any]) -> list[Any]:
+  """Returns the inputs of a call, with what it evaluates."""
+  return nest.flatten([value() if callable(value) else value for value in inputs])
 
 
 def make_variables(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -9,16 +9,26 @@ from typing import NamedTuple
 from typing import Optional
 
 from tensorflow.python.data.ops import iterator_ops
+from tensorflow.python.distribute import collective_all_reduce_strategy
 from tensorflow.python.distribute import mirrored_strategy
 from tensorflow.python.distribute import one_device_strategy
+from tensorflow.python.distribute import parameter_server_strategy_v2
 from tensorflow.python.distribute.coordinator import values
+from tensorflow.python.framework import device
 from tensorflow.python.framework import ops
 from tensorflow.python.types import distribute as distribute_types
 
 from tensorflow_staging.python.ahead import host_iterators
 
-# The strategies whose replicas are all in this process, so that no other process has to know what one of them has read.
-_OF_ONE_PROCESS = (one_device_strategy.OneDeviceStrategy, mirrored_strategy.MirroredStrategy)
+# MultiWorkerMirroredStrategy, of which each process reads its own data.
+_OF_WORKERS = collective_all_reduce_strategy.CollectiveAllReduceStrategy
+_STAGED = (one_device_strategy.OneDeviceStrategy, mirrored_strategy.MirroredStrategy, _OF_WORKERS)
+
+_ON_SERVERS = "a ParameterServerStrategy runs its steps in the processes of its workers, where no stage runs"
+_WORKERS_ON_GPUS = "a MultiWorkerMirroredStrategy has stages on CPUs only"
+_OTHER_STRATEGY = (
+    "its iterator belongs to a tf.distribute strategy other than OneDeviceStrategy, MirroredStrategy and"
+    " MultiWorkerMirroredStrategy")
 
 # The attribute of an iterator that has the `_Share` of what it yields.
 _SHARE = "_staging_share"
@@ -43,17 +53,35 @@ def owned_iterators(value: Any) -> Optional[list[iterator_ops.OwnedIterator]]:
     value: An iterator of tf.data or of a strategy.
 
   Returns:
-    The iterator itself, or one for each replica of a strategy whose replicas are all in this process; None for other
-    strategies.
+    The iterator itself, or one for each replica of a strategy that is in this process; None if `why_not_read` says why
+    not.
   """
   if isinstance(value, iterator_ops.OwnedIterator):
     return [value]
-  if not is_distributed(value) or not isinstance(getattr(value, "_strategy", None), _OF_ONE_PROCESS):
+  if why_not_read(value):
     return None
   owned = []
   for of_worker in value._iterators:  # pylint: disable=protected-access
     owned.extend(_of_worker(of_worker))
   return owned
+
+
+def why_not_read(value: Any) -> str:
+  """Returns why this process cannot read an iterator ahead, as the end of a sentence; an empty string if it can."""
+  if isinstance(value, iterator_ops.OwnedIterator):
+    return ""
+  strategy = getattr(value, "_strategy", None)
+  if isinstance(value, values.PerWorkerValues) or isinstance(
+      strategy, parameter_server_strategy_v2.ParameterServerStrategyV2):
+    return _ON_SERVERS
+  if not is_distributed(value) or not isinstance(strategy, _STAGED):
+    return _OTHER_STRATEGY
+  return _WORKERS_ON_GPUS if isinstance(strategy, _OF_WORKERS) and not _is_on_cpus(strategy) else ""
+
+
+def _is_on_cpus(strategy: Any) -> bool:
+  """Returns whether all replicas of a strategy are on CPUs."""
+  return all(device.DeviceSpec.from_string(name).device_type == "CPU" for name in strategy.extended.worker_devices)
 
 
 def _of_worker(of_worker: Any) -> list[iterator_ops.OwnedIterator]:

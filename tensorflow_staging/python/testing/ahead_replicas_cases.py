@@ -124,5 +124,13 @@ def case_the_threads_of_several_replicas_end_with_their_iterator():
     assert not step.stages()
 
 
+def case_another_strategy_runs_unstaged():
+  strategy = tf.distribute.experimental.CentralStorageStrategy(["/cpu:0", "/cpu:1"], "/cpu:0")
+  step = tf.staging.ahead(tf.function(lambda iterator: strategy.run(tf.strings.length, args=(next(iterator),))))
+  iterator = iter(strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices(["a", "bc"]).batch(2)))
+  assert [value.numpy().tolist() for value in strategy.experimental_local_results(step(iterator))] == [[1], [2]]
+  assert "belongs to a tf.distribute strategy other than" in step.why_not, step.why_not
+
+
 if __name__ == "__main__":
   cases.main(globals())

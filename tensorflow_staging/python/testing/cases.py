@@ -19,8 +19,13 @@ REPEATS = int(os.environ.get("STAGING_REPEATS", "1"))
 THREADS = int(os.environ.get("STAGING_THREADS", "0"))
 
 
-def main(namespace: dict[str, Any]) -> None:
-  """Runs the cases, and prints what came of each: a line of JSON with its name and its error, or an empty string."""
+def main(namespace: dict[str, Any], goes_on: bool = True) -> None:
+  """Runs the cases, and prints what came of each: a line of JSON with its name and its error, or an empty string.
+
+  Args:
+    namespace: What the file has defined.
+    goes_on: Whether the next case runs after one has failed. If not, the process ends.
+  """
   wanted = sys.argv[1:]
   if THREADS:
     _use_threads(THREADS)
@@ -34,6 +39,8 @@ def main(namespace: dict[str, Any]) -> None:
     except BaseException:  # pylint: disable=broad-except
       error = traceback.format_exc()
     print(json.dumps([name, error]), flush=True)
+    if error and not goes_on:
+      raise SystemExit(1)
 
 
 def _use_threads(number: int) -> None:
