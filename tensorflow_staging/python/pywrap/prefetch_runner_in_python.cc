@@ -5,7 +5,6 @@
 #include <memory>
 #include <utility>
 
-#include "tensorflow/c/c_api_internal.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
@@ -23,7 +22,7 @@ namespace {
 // The Python class PrefetchRunner. Python calls every method with the GIL held.
 class PyPrefetchRunner {
  public:
-  PyPrefetchRunner(TF_Session* session, const py::bytes& serialized_options) {
+  PyPrefetchRunner(py::handle session, const py::bytes& serialized_options) {
     const auto options =
         Parse<PrefetchRunnerOptions>(serialized_options, "options");
     WithSession(session, [&](std::shared_ptr<Session> underlying) {
@@ -94,7 +93,7 @@ void AddPrefetchRunner(py::module_* module) {
   py::class_<PyPrefetchRunner>(
       *module, "PrefetchRunner",
       "Runs a region of a graph ahead of the training step.")
-      .def(py::init<TF_Session*, const py::bytes&>(), py::arg("session"),
+      .def(py::init<py::handle, const py::bytes&>(), py::arg("session"),
            py::arg("options"),
            R"doc(Creates a runner without starting it.
 

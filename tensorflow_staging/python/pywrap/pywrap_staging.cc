@@ -3,10 +3,6 @@
 // The module _pywrap_staging, through which all Python code of staging calls
 // C++. It holds no logic: it converts arguments, results and errors, and
 // releases the GIL while C++ waits or computes for long.
-//
-// It accepts `Session._session` of TensorFlow's Python session as a TF_Session.
-// This works only if the build lets the module share the type registry of
-// TensorFlow's own modules; see the BUILD file.
 
 #include <memory>
 #include <string>
@@ -15,30 +11,24 @@
 
 #include "pybind11/pybind11.h"
 #include "pybind11/stl.h"
-#include "tensorflow/c/c_api_internal.h"
 #include "tensorflow/core/common_runtime/graph_constructor.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow_staging/core/framework/thread_name.h"
-#include "tensorflow_staging/core/graph/plan/stages_before.h"
 #include "tensorflow_staging/core/graph/report/stage_report.h"
-#include "tensorflow_staging/core/graph/rewrite/stage_alignment.h"
-#include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 #include "tensorflow_staging/core/runtime/partial_run_pool.h"
-#include "tensorflow_staging/core/smart_stage/runners_node.h"
 #include "tensorflow_staging/core/smart_stage/smart_stage_settings.h"
 #include "tensorflow_staging/python/pywrap/ahead_in_python.h"
 #include "tensorflow_staging/python/pywrap/parsed_message.h"
 #include "tensorflow_staging/python/pywrap/prefetch_runner_in_python.h"
 #include "tensorflow_staging/python/pywrap/raise_if_error.h"
+#include "tensorflow_staging/python/pywrap/session_questions_in_python.h"
 #include "tensorflow_staging/python/pywrap/stage_report_to_python.h"
-#include "tensorflow_staging/python/pywrap/underlying_session.h"
 
 namespace py = pybind11;
 
@@ -58,58 +48,6 @@ std::unique_ptr<Graph> BuildGraph(const py::bytes& graph_def) {
   }
   RaiseIfError(status);
   return graph;
-}
-
-// Returns the runners and the notes of a session.
-py::tuple RunnersOfSession(TF_Session* session,
-                           const std::vector<py::bytes>& manual_stages) {
-  std::vector<PrefetchRunnerOptions> known;
-  for (const py::bytes& options : manual_stages) {
-    known.push_back(Parse<PrefetchRunnerOptions>(options, "manual_stages"));
-  }
-  std::vector<PrefetchRunnerOptions> runners;
-  std::vector<StageNote> notes;
-  WithSession(session, [&](const std::shared_ptr<Session>& underlying) {
-    return FindRunnersOfSession(underlying.get(), known, &runners, &notes);
-  });
-  py::list result;
-  for (const PrefetchRunnerOptions& runner : runners) {
-    result.append(py::bytes(runner.SerializeAsString()));
-  }
-  py::list texts;
-  for (const StageNote& note : notes) {
-    texts.append(py::make_tuple(note.unsaved_iterator, note.text));
-  }
-  return py::make_tuple(result, texts);
-}
-
-std::vector<int64_t> FetchCountsInSession(
-    TF_Session* session, const std::vector<std::string>& tensors) {
-  std::vector<int64_t> counts;
-  WithSession(session, [&](const std::shared_ptr<Session>& underlying) {
-    return FetchCounts(underlying.get(), tensors, &counts);
-  });
-  return counts;
-}
-
-std::vector<std::vector<int>> StagesBeforeInSession(
-    TF_Session* session, const std::vector<std::vector<std::string>>& stages) {
-  if (session == nullptr) throw py::value_error("session is closed.");
-  std::vector<std::vector<int>> before;
-  Status status;
-  {
-    // Another thread may hold the graph's lock for long.
-    py::gil_scoped_release release;
-    mutex_lock l(session->graph->mu);
-    Graph graph(session->graph->graph.flib_def());
-    CopyGraph(session->graph->graph, &graph);
-    // Stages that read one source become a chain.
-    status = AlignStages(NodeFilter(), RecordContent::kElements,
-                         RewriteOptions(), &graph);
-    if (status.ok()) before = StagesBefore(graph, stages);
-  }
-  RaiseIfError(status);
-  return before;
 }
 
 // Implements call_under_partial_run_options; see partial_run_pool.py.
@@ -145,61 +83,6 @@ py::dict ReportOnGraph(const py::bytes& graph_def, const py::bytes& config) {
   }
   RaiseIfError(status);
   return ToPython(report);
-}
-
-void AddQuestionsToSessions(py::module_& m) {
-  m.def("runners_of_session", &RunnersOfSession, py::arg("session"),
-        py::arg("manual_stages"),
-        R"doc(Asks a session for the runners that its stages need.
-
-Args:
-  session: `Session._session` of a `tf.compat.v1.Session`. The session must
-    already have the whole graph.
-  manual_stages: The serialized `PrefetchRunnerOptions` of the graph's manual
-    stages.
-
-Returns:
-  A list of serialized `PrefetchRunnerOptions`: of the manual stages and of the
-  stages that SmartStage made.
-
-Raises:
-  ValueError: If `session` is closed, or an entry of `manual_stages` is not such
-    a message.
-  tf.errors.OpError: The session's error, if it cannot run.
-)doc");
-
-  m.def("fetch_counts", &FetchCountsInSession, py::arg("session"),
-        py::arg("tensors"),
-        R"doc(Runs ops of stages that yield a number, one after the other.
-
-Args:
-  session: `Session._session` of a `tf.compat.v1.Session`.
-  tensors: The outputs of these ops, int64 scalars.
-
-Returns:
-  The number that each has yielded.
-
-Raises:
-  ValueError: If `session` is closed.
-  tf.errors.OpError: The session's error, if it cannot run.
-)doc");
-
-  m.def("stages_before", &StagesBeforeInSession, py::arg("session"),
-        py::arg("stages"),
-        R"doc(Finds out which manual stages take the records of which others.
-
-Args:
-  session: `Session._session` of a `tf.compat.v1.Session`.
-  stages: For each stage, the names of its Puts and of the ops whose values it
-    feeds.
-
-Returns:
-  For each stage, the indices of the stages directly before it.
-
-Raises:
-  ValueError: If `session` is closed.
-  tf.errors.OpError: If a session cannot run the graph's stages.
-)doc");
 }
 
 void AddReport(py::module_& m) {
@@ -246,7 +129,7 @@ PYBIND11_MODULE(_pywrap_staging, m) {
   m.def("num_stage_threads", &ScopedStageThread::Count,
         "Returns how many threads of this process run stages.");
   AddPrefetchRunner(&m);
-  AddQuestionsToSessions(m);
+  AddSessionQuestions(&m);
   AddReport(m);
   AddPartialRuns(m);
   AddAhead(&m);

@@ -3,6 +3,7 @@
 #include "tensorflow_staging/python/pywrap/underlying_session.h"
 
 #include <cstring>
+#include <string>
 #include <typeinfo>
 #include <utility>
 
@@ -10,6 +11,8 @@
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/python/client/session_ref.h"
 #include "tensorflow_staging/python/pywrap/raise_if_error.h"
+
+namespace py = pybind11;
 
 namespace tensorflow {
 namespace staging {
@@ -43,18 +46,33 @@ std::shared_ptr<Session> UnderlyingSession(TF_Session* session) {
   return std::shared_ptr<Session>(std::shared_ptr<Session>(), outer);
 }
 
-void WithSession(TF_Session* session,
+TF_Session* SessionOfPython(py::handle session) {
+  if (session.is_none()) return nullptr;
+  // The types that TensorFlow's own modules have registered are known only to modules
+  // of the same compiler and pybind11. The layout of an object is the same for all.
+  const auto* const object =
+      reinterpret_cast<const py::detail::instance*>(session.ptr());
+  if (py::str(py::type::handle_of(session).attr("__name__"))
+              .cast<std::string>() != "TF_Session" ||
+      !object->simple_layout) {
+    throw py::type_error("session must be Session._session.");
+  }
+  return static_cast<TF_Session*>(object->simple_value_holder[0]);
+}
+
+void WithSession(py::handle py_session,
                  absl::FunctionRef<Status(std::shared_ptr<Session>)> use) {
+  TF_Session* const session = SessionOfPython(py_session);
   bool closed;
   Status status;
   {
-    pybind11::gil_scoped_release release;
+    py::gil_scoped_release release;
     std::shared_ptr<Session> underlying =
         session == nullptr ? nullptr : UnderlyingSession(session);
     closed = underlying == nullptr;
     if (!closed) status = use(std::move(underlying));
   }
-  if (closed) throw pybind11::value_error("session is closed.");
+  if (closed) throw py::value_error("session is closed.");
   RaiseIfError(status);
 }
 

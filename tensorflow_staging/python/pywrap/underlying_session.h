@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/functional/function_ref.h"
+#include "pybind11/pybind11.h"
 #include "tensorflow/c/c_api_internal.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/public/session.h"
@@ -26,10 +27,14 @@ namespace staging {
 // that does not answer may keep that from ending. Call without the GIL.
 std::shared_ptr<Session> UnderlyingSession(TF_Session* session);
 
+// Returns what `Session._session` of TensorFlow's Python session holds; null for None.
+// Raises TypeError for any other object.
+TF_Session* SessionOfPython(pybind11::handle session);
+
 // Calls `use` with the C++ session, without the GIL: it may wait, and so may a
 // thread that closes the session, as long as the session's server takes to
 // answer. Raises ValueError if the session is closed, and the error of `use`.
-void WithSession(TF_Session* session,
+void WithSession(pybind11::handle py_session,
                  absl::FunctionRef<Status(std::shared_ptr<Session>)> use);
 
 }  // namespace staging
