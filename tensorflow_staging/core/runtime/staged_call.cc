@@ -49,5 +49,12 @@ StagedRunThreads* TakeStagedRunThreads() {
                             : std::exchange(current->threads, nullptr);
 }
 
+void BeginStagedRun(const CancellationManager* cancellation) {
+  if (std::shared_ptr<StagedRun> run = TakeStagedRun()) {
+    current->begun =
+        std::make_shared<ScopedStagedRun>(cancellation, std::move(run));
+  }
+}
+
 }  // namespace staging
 }  // namespace tensorflow

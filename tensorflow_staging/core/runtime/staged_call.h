@@ -37,6 +37,10 @@ struct StagedCall {
   // wait for it. To hand a small run from thread to thread costs more than to
   // compute it, and on a server more than all else of it (worker_runs.h).
   bool runs_in_caller = false;
+
+  // What tells the ops of the run that they belong to `run`, where no hook of the
+  // runtime does (BeginStagedRun).
+  std::shared_ptr<ScopedStagedRun> begun;
 };
 
 // The runs that the calling thread begins in the lifetime of this object belong
@@ -88,6 +92,10 @@ Executor::Args::Runner RunnerInCaller(thread::ThreadPool* pool);
 // does not; null if it is not staged.
 std::shared_ptr<StagedRun> TakeStagedRun();
 StagedRunThreads* TakeStagedRunThreads();
+
+// Does what the runtime does in the fork: what `cancellation` cancels belongs to that
+// run until the scope ends.
+void BeginStagedRun(const CancellationManager* cancellation);
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -14,6 +14,7 @@ from tensorflow_staging.python.exports import unstaged
 from tensorflow_staging.python.session import discard
 from tensorflow_staging.python.session import prefetch_hook
 from tensorflow_staging.python.smart_stage import async_embedding_mark
+from tensorflow_staging.python.smart_stage import smart_stage_config
 from tensorflow_staging.python.smart_stage import smart_stage_options
 from tensorflow_staging.python.smart_stage import stale_variables
 from tensorflow_staging.python.smart_stage import target_nodes

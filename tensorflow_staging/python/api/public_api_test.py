@@ -10,7 +10,7 @@ _NAMES = [
     "staging.allow_stale", "staging.explain", "staging.stats", "staging.StatsHook", "staging.save_iterators",
     "staging.WorkerCheckpointHook", "staging.build_info", "staging.unstaged",
     "staging.discard", "async_embedding_mark_node", "staging.use_deeprec_names", "staging.ahead", "staging.SmartStage",
-    "staging.BackupAndRestore",
+    "staging.BackupAndRestore", "staging.smart_stage_config",
 ]
 
 

@@ -15,6 +15,7 @@ from typing import Optional
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.automatic import notices
@@ -88,7 +89,8 @@ class _Management:
     type(session).close(session)
 
   def _start_if_needed(
-      self, session: session_lib.BaseSession, operations: list[ops.Operation], feeds: dict[ops.Tensor, Any]) -> None:
+      self, session: session_lib.BaseSession, operations: list[ops.Operation],
+      feeds: dict[tensor_lib.Tensor, Any]) -> None:
     """Starts the stages before a run that needs a record, and anew if the graph has grown by a source since."""
     version = session.graph.version
     if self._version == version:

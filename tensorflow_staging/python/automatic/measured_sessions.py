@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.automatic import measured_run
@@ -33,7 +34,7 @@ def _watch(clocks: measured_run.Clocks) -> None:
   base = session_lib.BaseSession
 
   def measure(
-      session: session_lib.BaseSession, operations: list[ops.Operation], feeds: dict[ops.Tensor, Any],
+      session: session_lib.BaseSession, operations: list[ops.Operation], feeds: dict[tensor_lib.Tensor, Any],
       run: Callable[[], Any]) -> Any:
     result = run()
     if is_step(session, operations, feeds):
@@ -41,7 +42,7 @@ def _watch(clocks: measured_run.Clocks) -> None:
     return result
 
   def is_step(
-      session: session_lib.BaseSession, operations: list[ops.Operation], feeds: dict[ops.Tensor, Any]) -> bool:
+      session: session_lib.BaseSession, operations: list[ops.Operation], feeds: dict[tensor_lib.Tensor, Any]) -> bool:
     known = clocks.of(session).is_step
     key = (tuple(map(id, operations)), tuple(map(id, feeds)))
     if key not in known:

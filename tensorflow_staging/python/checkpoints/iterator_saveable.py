@@ -14,6 +14,7 @@ from tensorflow.core.framework import attr_value_pb2
 from tensorflow.core.framework import node_def_pb2
 from tensorflow.python.data.ops import options as options_lib
 from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 from tensorflow.python.ops import gen_dataset_ops
 from tensorflow.python.training import saver as saver_lib
 
@@ -52,7 +53,7 @@ class IteratorSaveable(saver_lib.BaseSaverBuilder.SaveableObject):
     ]
     super().__init__(handle, specs, handle.op.name)
 
-  def restore(self, restored_tensors: list[ops.Tensor], restored_shapes: list) -> ops.Operation:
+  def restore(self, restored_tensors: list[tensor_lib.Tensor], restored_shapes: list) -> ops.Operation:
     """Returns the op that restores a position, after initialising the iterator if that is possible now."""
     del restored_shapes
     position, = restored_tensors
@@ -91,7 +92,7 @@ class IteratorSaveable(saver_lib.BaseSaverBuilder.SaveableObject):
     return found
 
 
-def add_to_graph(handle: ops.Tensor, policy: options_lib.ExternalStatePolicy) -> None:
+def add_to_graph(handle: tensor_lib.Tensor, policy: options_lib.ExternalStatePolicy) -> None:
   """Lets the savers that are created later save the position of an iterator.
 
   Args:
@@ -116,7 +117,7 @@ def _list(graph: ops.Graph, saveable: IteratorSaveable) -> None:
   setattr(graph, _SAVEABLES, [*saveables_of(graph), saveable])
 
 
-def _initializers(handle: ops.Tensor) -> list[ops.Operation]:
+def _initializers(handle: tensor_lib.Tensor) -> list[ops.Operation]:
   return [user for user in handle.consumers() if user.type in vocabulary.ITERATOR_INITIALIZER_OPS]
 
 

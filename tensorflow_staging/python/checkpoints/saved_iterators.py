@@ -7,6 +7,7 @@ from tensorflow.python.data.ops import iterator_ops
 from tensorflow.python.data.ops import options as options_lib
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 from tensorflow.python.util.tf_export import tf_export
 
 from tensorflow_staging.python.checkpoints import iterator_saveable
@@ -111,7 +112,7 @@ def save_iterators(
           " first call.")
 
 
-def _handle(iterator: iterator_ops.Iterator, graph: ops.Graph) -> ops.Tensor:
+def _handle(iterator: iterator_ops.Iterator, graph: ops.Graph) -> tensor_lib.Tensor:
   """Returns the handle of an iterator, after checking it."""
   if not isinstance(iterator, iterator_ops.Iterator):
     raise TypeError(
@@ -128,7 +129,7 @@ def _handle(iterator: iterator_ops.Iterator, graph: ops.Graph) -> ops.Tensor:
   return handle
 
 
-def _handles_of(graph: ops.Graph) -> Iterator[ops.Tensor]:
+def _handles_of(graph: ops.Graph) -> Iterator[tensor_lib.Tensor]:
   return (
       op.outputs[0] for op in graph.get_operations()
       if op.type in _ITERATOR_OPS and not feed_generator.yields_values(op))

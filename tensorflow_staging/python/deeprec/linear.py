@@ -7,13 +7,13 @@ from typing import Any
 from typing import Optional
 from typing import Union
 
-from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 from tensorflow.python.ops import array_ops
 from tensorflow.python.ops import init_ops
 from tensorflow.python.ops import math_ops
 from tensorflow.python.ops import variable_scope
 
-_Inputs = Union[ops.Tensor, Sequence[ops.Tensor]]
+_Inputs = Union[tensor_lib.Tensor, Sequence[tensor_lib.Tensor]]
 
 
 class Linear:
@@ -55,11 +55,11 @@ class Linear:
       self._bias = variable_scope.get_variable(
           "bias", [output_size], dtype=dtype, initializer=bias_initializer or init_ops.zeros_initializer())
 
-  def __call__(self, args: _Inputs) -> ops.Tensor:
+  def __call__(self, args: _Inputs) -> tensor_lib.Tensor:
     """Returns a tensor of shape `[batch, output_size]`, computed from inputs as those of the constructor."""
     result = math_ops.matmul(array_ops.concat(_listed(args), axis=1), self._kernel)
     return result if self._bias is None else result + self._bias
 
 
-def _listed(args: _Inputs) -> list[ops.Tensor]:
+def _listed(args: _Inputs) -> list[tensor_lib.Tensor]:
   return list(args) if isinstance(args, (list, tuple)) else [args]

@@ -8,6 +8,7 @@ from typing import Optional
 
 from tensorflow.python.feature_column import feature_column
 from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 from tensorflow.python.ops import array_ops
 from tensorflow.python.ops import check_ops
 from tensorflow.python.ops import variable_scope
@@ -18,7 +19,7 @@ def sequence_input_layer(
     feature_columns: Iterable[Any],
     weight_collections: Optional[Iterable[str]] = None,
     trainable: bool = True,
-) -> tuple[ops.Tensor, ops.Tensor]:
+) -> tuple[tensor_lib.Tensor, tensor_lib.Tensor]:
   """Returns sequences of dense rows, such as embeddings, and the lengths of the sequences.
 
   Args:

@@ -10,6 +10,7 @@ from tensorflow.python.client import session
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 from tensorflow.python.ops import array_ops
 
 from tensorflow_staging.python.doctor import finding
@@ -23,7 +24,7 @@ _STEP_MILLIS = 20_000
 _ADVICE = "Run a program of your own with TF_CPP_MIN_LOG_LEVEL=0, and report what it logs."
 
 # Makes the graph of a test and returns what a step fetches, given the record: 0, 1, 2, ...
-Program = Callable[[ops.Tensor, config_pb2.ConfigProto], ops.Tensor]
+Program = Callable[[tensor_lib.Tensor, config_pb2.ConfigProto], tensor_lib.Tensor]
 
 
 def check_stage(seconds: float) -> list[finding.Finding]:
@@ -60,7 +61,7 @@ def train(check: str, program: Program, seconds: float) -> list[finding.Finding]
     return [finding.Finding(check, f"Training fails: {error.message}", _ADVICE)]
 
 
-def _run_steps(check: str, sess: session.Session, fetch: ops.Tensor, seconds: float) -> list[finding.Finding]:
+def _run_steps(check: str, sess: session.Session, fetch: tensor_lib.Tensor, seconds: float) -> list[finding.Finding]:
   end = time.monotonic() + seconds
   for expected in itertools.count():
     found = sess.run(fetch)
@@ -74,18 +75,18 @@ def _run_steps(check: str, sess: session.Session, fetch: ops.Tensor, seconds: fl
   return [finding.Finding(check, f"{expected + 1} steps in {seconds:.1f} s, each with the right record.")]
 
 
-def _staged(record: ops.Tensor, config: config_pb2.ConfigProto) -> ops.Tensor:
+def _staged(record: tensor_lib.Tensor, config: config_pb2.ConfigProto) -> tensor_lib.Tensor:
   del config
   return array_ops.identity(staged.staged(record, capacity=4))
 
 
-def _smart_stage(record: ops.Tensor, config: config_pb2.ConfigProto) -> ops.Tensor:
+def _smart_stage(record: tensor_lib.Tensor, config: config_pb2.ConfigProto) -> tensor_lib.Tensor:
   config.graph_options.optimizer_options.do_smart_stage = True
   fetch = array_ops.identity(array_ops.identity(record))
   target_nodes.mark_target_node(fetch)
   return fetch
 
 
-def _pool(record: ops.Tensor, config: config_pb2.ConfigProto) -> ops.Tensor:
+def _pool(record: tensor_lib.Tensor, config: config_pb2.ConfigProto) -> tensor_lib.Tensor:
   config.session_stage_subgraph_thread_pool.add(inter_op_threads_num=1, intra_op_threads_num=1)
   return array_ops.identity(staged.staged(record, capacity=4, use_stage_subgraph_thread_pool=True))

@@ -12,12 +12,13 @@ from google.protobuf import message
 from tensorflow.core.framework import function_pb2
 from tensorflow.core.framework import graph_pb2
 from tensorflow.core.framework import node_def_pb2
-from tensorflow.core.protobuf import config_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow.python.framework import meta_graph
 from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python import messages
 from tensorflow_staging.python.exports import node_names
 from tensorflow_staging.python.exports import stageless_nodes
 from tensorflow_staging.python.stages import runner_options_collection
@@ -160,7 +161,7 @@ def _has_stages(graph_def: graph_pb2.GraphDef) -> bool:
 
 def _feeds(runners: Iterable[bytes]) -> _Feeds:
   try:
-    options = [config_pb2.PrefetchRunnerOptions.FromString(runner) for runner in runners]
+    options = [messages.PrefetchRunnerOptions.FromString(runner) for runner in runners]
   except message.DecodeError as error:
     raise ValueError(
         f"The collection {runner_options_collection.NAME!r} has an entry that is no PrefetchRunnerOptions.") from error
@@ -169,7 +170,7 @@ def _feeds(runners: Iterable[bytes]) -> _Feeds:
 
 def _output_nodes(outputs: Any, graph_def: graph_pb2.GraphDef) -> list[str]:
   """Returns the names of the nodes that compute the outputs."""
-  if isinstance(outputs, (str, bytes, ops.Tensor, ops.Operation)) or not isinstance(outputs, Iterable):
+  if isinstance(outputs, (str, bytes, tensor_lib.Tensor, ops.Operation)) or not isinstance(outputs, Iterable):
     raise TypeError(f"outputs must be None or a list of names, tensors or operations, got {outputs!r}.")
   nodes = {node.name: node for node in graph_def.node}
   names = []

@@ -11,8 +11,11 @@ import weakref
 from typing import Optional
 
 from tensorflow.python.client import session as session_lib
+from tensorflow.python.framework import errors
 from tensorflow.python.training import coordinator
 
+from tensorflow_staging.python import api_name
+from tensorflow_staging.python.session import closed_sessions
 from tensorflow_staging.python.session import coordinator_stop
 from tensorflow_staging.python.session import interrupts
 from tensorflow_staging.python.session import session_stages
@@ -45,6 +48,10 @@ def start(
     tf.errors.OpError: If the session cannot run the stages, for example because it is closed.
   """
   stages = _stages_of(session)
+  if api_name.IS_PLUGIN and session.sess_str:
+    raise errors.UnimplementedError(
+        None, None, f"The session is one of the server {session.sess_str!r}. Beside an official TensorFlow, only local"
+        " sessions have stages.")
   if not isinstance(coord, (coordinator.Coordinator, type(None))):
     raise TypeError(
         f"coord must be None or a tf.train.Coordinator, got {coord!r} of type"
@@ -52,6 +59,8 @@ def start(
   runners = stages.start(session)
   if not runners:
     return
+  if api_name.IS_PLUGIN:
+    closed_sessions.watch(session, stop)
   _interrupt_watch.begin()
   if coord is not None and runners.add_coordinator(coord):
     _stop_with(coord, runners)

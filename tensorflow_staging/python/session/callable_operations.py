@@ -6,6 +6,7 @@ from typing import Any
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 
 
 def of_fetches(session: session_lib.BaseSession, fetches: Any) -> list[ops.Operation]:
@@ -16,7 +17,7 @@ def of_fetches(session: session_lib.BaseSession, fetches: Any) -> list[ops.Opera
 
 def of_options(
     session: session_lib.BaseSession,
-    options: config_pb2.CallableOptions) -> tuple[list[ops.Operation], dict[ops.Tensor, None]]:
+    options: config_pb2.CallableOptions) -> tuple[list[ops.Operation], dict[tensor_lib.Tensor, None]]:
   """Returns the targets of a callable with the operations of its fetches, and what it is fed, as keys."""
   graph = session.graph
   elements = [graph.as_graph_element(name) for name in (*options.target, *options.fetch)]

@@ -4,11 +4,11 @@
 from typing import Optional
 from typing import Union
 
-from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.training import monitored_session
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python import messages
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.session import needed_runners
 from tensorflow_staging.python.session import stage_chains
@@ -61,7 +61,7 @@ def discard(
   session._extend_graph()
   stages = {}
   for serialized in needed_runners.of_session(session):
-    options = config_pb2.PrefetchRunnerOptions.FromString(serialized)
+    options = messages.PrefetchRunnerOptions.FromString(serialized)
     if options.discard_tensor:
       stages[options.name] = options.discard_tensor
   if stage is not None and stage not in stages:

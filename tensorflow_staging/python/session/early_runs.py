@@ -23,6 +23,7 @@ from typing import Any
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 from tensorflow.python.training import session_run_hook
 
 from tensorflow_staging.python import vocabulary
@@ -73,13 +74,14 @@ class _EarlyStart:
     self._start = start
 
   def __call__(
-      self, session: session_lib.BaseSession, operations: list[ops.Operation], feeds: dict[ops.Tensor, Any]) -> None:
+      self, session: session_lib.BaseSession, operations: list[ops.Operation],
+      feeds: dict[tensor_lib.Tensor, Any]) -> None:
     if needs_record(session, operations, feeds):
       self._start(session)
 
 
 def needs_record(
-    session: session_lib.BaseSession, operations: Iterable[ops.Operation], feeds: dict[ops.Tensor, Any]) -> bool:
+    session: session_lib.BaseSession, operations: Iterable[ops.Operation], feeds: dict[tensor_lib.Tensor, Any]) -> bool:
   """Returns whether a run takes a record, or an element that SmartStage may have made a part of one.
 
   Args:
@@ -91,7 +93,7 @@ def needs_record(
       (vocabulary.TAKE_OP, *(SOURCE_OPS if _may_have_own_stages(session) else ())), operations, feeds)
 
 
-def depends_on(types: Sequence[str], operations: Iterable[ops.Operation], feeds: dict[ops.Tensor, Any]) -> bool:
+def depends_on(types: Sequence[str], operations: Iterable[ops.Operation], feeds: dict[tensor_lib.Tensor, Any]) -> bool:
   """Returns whether a run executes an op of one of these types.
 
   Args:
@@ -99,7 +101,7 @@ def depends_on(types: Sequence[str], operations: Iterable[ops.Operation], feeds:
     operations: What the run fetches and its targets.
     feeds: What is fed, as keys.
   """
-  fed = {tensor.ref() if isinstance(tensor, ops.Tensor) else tensor for tensor in feeds}
+  fed = {tensor.ref() if isinstance(tensor, tensor_lib.Tensor) else tensor for tensor in feeds}
   visited = set(operations)
   waiting = list(visited)
   while waiting:

@@ -9,6 +9,8 @@ from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
 from tensorflow.python.platform import tf_logging
 
+from tensorflow_staging.python import api_name
+from tensorflow_staging.python import messages
 from tensorflow_staging.python.checkpoints import iterator_saveable
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.smart_stage import optimizer_options
@@ -42,7 +44,10 @@ def of_session(session: session_lib.BaseSession) -> list[bytes]:
   if _may_have_stages(session, config, bool(runners)):
     runners, notes = _pywrap_staging.runners_of_session(session._session, runners)
     _report(session.graph, notes)
-  too_few_threads.warn(runners, config)
+  if api_name.IS_PLUGIN:
+    runners = [_in_callers_thread(runner) for runner in runners]
+  else:
+    too_few_threads.warn(runners, config)
   # A server may have a timeout in its own configuration.
   if config.operation_timeout_in_ms > 0 or session.sess_str:
     return [_without_timeout(runner) for runner in runners]
@@ -83,8 +88,15 @@ def _report(graph: ops.Graph, notes: list[tuple[str, str]]) -> None:
       tf_logging.warning("%s", text)
 
 
+def _in_callers_thread(runner: bytes) -> bytes:
+  """Lets a producer compute its staged runs itself: their first op tells by its thread to which run it belongs."""
+  options = messages.PrefetchRunnerOptions.FromString(runner)
+  options.run_options.inter_op_thread_pool = -1
+  return options.SerializeToString()
+
+
 def _without_timeout(runner: bytes) -> bytes:
   """Exempts staged runs from the session's timeout, which is meant for steps."""
-  options = config_pb2.PrefetchRunnerOptions.FromString(runner)
+  options = messages.PrefetchRunnerOptions.FromString(runner)
   options.run_options.timeout_in_ms = _NO_TIMEOUT_MILLIS
   return options.SerializeToString()

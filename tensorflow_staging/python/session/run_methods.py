@@ -8,6 +8,7 @@ from typing import Optional
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 
 from tensorflow_staging.python.session import callable_operations
 
@@ -16,7 +17,7 @@ NAMES = ("_do_run", "make_callable", "_make_callable_from_options")
 # Gets the session, the targets of a run with the operations of its fetches, what is fed, as keys, and what runs it.
 # Returns what the run returns.
 AroundRun = Callable[
-    [session_lib.BaseSession, list[ops.Operation], dict[ops.Tensor, Any], Callable[[], Any]], Any]
+    [session_lib.BaseSession, list[ops.Operation], dict[tensor_lib.Tensor, Any], Callable[[], Any]], Any]
 
 
 def surrounded(own: Callable[[str], Callable[..., Any]], around: AroundRun) -> dict[str, Callable[..., Any]]:
@@ -28,8 +29,8 @@ def surrounded(own: Callable[[str], Callable[..., Any]], around: AroundRun) -> d
   """
 
   def do_run(
-      session: session_lib.BaseSession, handle: Any, targets: list[ops.Operation], fetches: list[ops.Tensor],
-      feeds: dict[ops.Tensor, Any], *options: Any) -> Any:
+      session: session_lib.BaseSession, handle: Any, targets: list[ops.Operation], fetches: list[tensor_lib.Tensor],
+      feeds: dict[tensor_lib.Tensor, Any], *options: Any) -> Any:
     run = lambda: own("_do_run")(session, handle, targets, fetches, feeds, *options)
     return around(session, [*targets, *(tensor.op for tensor in fetches)], feeds, run)
 
@@ -48,7 +49,7 @@ def surrounded(own: Callable[[str], Callable[..., Any]], around: AroundRun) -> d
 
   def around_calls(
       session: session_lib.BaseSession, call: Callable[..., Any], operations: list[ops.Operation],
-      feeds: dict[ops.Tensor, Any]) -> Callable[..., Any]:
+      feeds: dict[tensor_lib.Tensor, Any]) -> Callable[..., Any]:
     return lambda *arguments, **keywords: around(session, operations, feeds, lambda: call(*arguments, **keywords))
 
   return dict(zip(NAMES, (do_run, make_callable, make_callable_from_options)))

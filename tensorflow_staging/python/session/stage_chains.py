@@ -3,9 +3,9 @@
 
 import collections
 
-from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session as session_lib
 
+from tensorflow_staging.python import messages
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.stages import stage_graph
 
@@ -21,7 +21,7 @@ def stages_before(session: session_lib.BaseSession) -> dict[str, set[str]]:
     stages, which can form no chain.
   """
   stages = [
-      config_pb2.PrefetchRunnerOptions.FromString(runner)
+      messages.PrefetchRunnerOptions.FromString(runner)
       for runner in session.graph.get_collection(stage_graph.RUNNERS_COLLECTION)
   ]
   if len(stages) < 2:
@@ -33,7 +33,7 @@ def stages_before(session: session_lib.BaseSession) -> dict[str, set[str]]:
   return before
 
 
-def _ops_of(stage: config_pb2.PrefetchRunnerOptions) -> list[str]:
+def _ops_of(stage: messages.PrefetchRunnerOptions) -> list[str]:
   """Returns the names of what a stage runs: its Puts, and the ops whose values it feeds."""
   fed = (tensor.split(":")[0] for tensor in stage.named_feed_input_tensors.values())
   return list(dict.fromkeys([*stage.fetch_ops, *fed]))

@@ -12,11 +12,12 @@ from typing import Optional
 
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 
 from tensorflow_staging.python.session import run_methods
 
 # Gets the session, the targets of the run with the operations of its fetches, and what is fed, as keys.
-BeforeRun = Callable[[session_lib.BaseSession, list[ops.Operation], dict[ops.Tensor, Any]], None]
+BeforeRun = Callable[[session_lib.BaseSession, list[ops.Operation], dict[tensor_lib.Tensor, Any]], None]
 
 # The attribute of a watched session that has what is called before its runs.
 _BEFORE_RUN = "_staging_before_run"
@@ -26,7 +27,7 @@ def watch(session: session_lib.BaseSession, before_run: BeforeRun) -> None:
   """Calls `before_run` before each run of a session, of its callables too, until `unwatch`."""
 
   def around(
-      session: session_lib.BaseSession, operations: list[ops.Operation], feeds: dict[ops.Tensor, Any],
+      session: session_lib.BaseSession, operations: list[ops.Operation], feeds: dict[tensor_lib.Tensor, Any],
       run: Callable[[], Any]) -> Any:
     # Most callables outlive the watch.
     if watcher_of(session) is before_run:

@@ -6,6 +6,7 @@ from typing import Any
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 from tensorflow.python.util import nest
 from tensorflow.python.util.tf_export import tf_export
 
@@ -52,7 +53,7 @@ def async_embedding_mark_node(embedding_tensor: Any) -> None:
     raise ValueError(f"embedding_tensor must have at least one tensor, got {embedding_tensor!r}.")
   # All entries are checked before the first node is marked.
   for path, entry in entries:
-    if not isinstance(entry, ops.Tensor) or isinstance(entry, ops.EagerTensor):
+    if not isinstance(entry, tensor_lib.Tensor) or isinstance(entry, ops.EagerTensor):
       label = "embedding_tensor" + "".join(f"[{key!r}]" for key in path)
       raise TypeError(f"{label} must be a tensor of a graph, got {entry!r} of type {type(entry).__name__}.")
   for _, entry in entries:

@@ -6,6 +6,8 @@ from typing import Optional
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.framework import ops
 
+from tensorflow_staging.python.smart_stage import optimizer_options
+
 
 def of(graph: Optional[ops.Graph]) -> str:
   """Returns a key that identifies a graph within this process.
@@ -30,7 +32,7 @@ def check(graph: ops.Graph, config: config_pb2.ConfigProto) -> None:
   Raises:
     ValueError: If the options name a graph, and it is not the graph of the session.
   """
-  key = config.graph_options.optimizer_options.smart_stage_options.graph_key
+  key = optimizer_options.fields_of(config).smart_stage_options.graph_key
   if key and key != of(graph):
     raise ValueError(
         f"smart_stage_options.graph_key is {key!r}, but the key of the session's graph is"

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 from typing import Optional
 
-from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.framework import ops
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python import messages
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.smart_stage import graph_key
 from tensorflow_staging.python.stages import argument_checks
@@ -37,7 +37,7 @@ def SmartStageOptions(
     capacity_bytes: int = 0,
     deterministic: bool = True,
     carry_elements: bool = True,
-) -> config_pb2.SmartStageOptions:
+) -> messages.SmartStageOptions:
   """Creates the options of SmartStage, for `ConfigProto.graph_options.optimizer_options`.
 
   SmartStage finds the part of a graph that can run ahead of the training step, and runs it as
@@ -114,7 +114,7 @@ def SmartStageOptions(
   argument_checks.check_bool("carry_elements", carry_elements)
   # The proto3 message does not distinguish 0 from an unset field.
   argument_checks.check_int("timeout_millis", timeout_millis, minimum=1)
-  return config_pb2.SmartStageOptions(
+  return messages.SmartStageOptions(
       capacity=capacity,
       capacity_bytes=capacity_bytes,
       num_threads=num_threads,

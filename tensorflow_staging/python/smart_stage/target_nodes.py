@@ -6,6 +6,7 @@ from typing import Any
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 from tensorflow.python.ops import variables
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
@@ -67,7 +68,7 @@ def _operations(label: str, entry: Any) -> list[ops.Operation]:
   """Returns the operations that an entry stands for, and warns if that may not be what was meant."""
   if isinstance(entry, ops.Operation):
     return [entry]
-  if isinstance(entry, (ops.Tensor, variables.Variable)) and not isinstance(
+  if isinstance(entry, (tensor_lib.Tensor, variables.Variable)) and not isinstance(
       entry, ops.EagerTensor):
     return [entry.op]
   if isinstance(entry, variables.PartitionedVariable):
@@ -95,4 +96,4 @@ def _named(label: str, name: str) -> list[ops.Operation]:
         "%s is %r, which names neither a tensor nor an operation of the default graph, and marks"
         " nothing. %s", label, name, _ALLOWED)
     return []
-  return [element.op if isinstance(element, ops.Tensor) else element]
+  return [element.op if isinstance(element, tensor_lib.Tensor) else element]

@@ -21,9 +21,7 @@ def _pairs(count=40):
 
 
 def _config(mode):
-  config = tf.ConfigProto()
-  config.graph_options.optimizer_options.do_smart_stage = mode == "both"
-  return config
+  return tf.staging.smart_stage_config() if mode == "both" else tf.ConfigProto()
 
 
 def _stage(features, mode, **kwargs):

@@ -18,10 +18,12 @@ from tensorflow.python.data.ops import options as options_lib
 from tensorflow.python.framework import dtypes
 from tensorflow.python.framework import ops
 from tensorflow.python.framework import sparse_tensor
+from tensorflow.python.framework import tensor as tensor_lib
 from tensorflow.python.framework import tensor_spec
 from tensorflow.python.ops import array_ops
 from tensorflow.python.ops import control_flow_ops
 
+from tensorflow_staging.python import messages
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.stages import named_feeds
 from tensorflow_staging.python.stages import session_numbers
@@ -68,7 +70,7 @@ class GeneratorFeed:
           "feed_list must be a list or tuple of at least one placeholder or tensor, got"
           f" {feed_list!r} of type {type(feed_list).__name__}.")
     for i, entry in enumerate(feed_list):
-      if not isinstance(entry, (ops.Tensor, sparse_tensor.SparseTensor)):
+      if not isinstance(entry, (tensor_lib.Tensor, sparse_tensor.SparseTensor)):
         raise TypeError(
             f"feed_list[{i}] must be a tf.Tensor or tf.SparseTensor, got {entry!r} of type"
             f" {type(entry).__name__}.")
@@ -162,7 +164,7 @@ def open_data(session: session_lib.BaseSession, options: bytes) -> None:
     tf.errors.OpError: If the session cannot run the op, for example because it is closed.
     RuntimeError: If the session is closed.
   """
-  runner = config_pb2.PrefetchRunnerOptions.FromString(options)
+  runner = messages.PrefetchRunnerOptions.FromString(options)
   try:
     open_op = session.graph.get_operation_by_name(f"{runner.name}/{SCOPE}/{_OPEN_OP}")
   except KeyError:
@@ -178,7 +180,7 @@ def open_data(session: session_lib.BaseSession, options: bytes) -> None:
   session.run(open_op, number, options=run_options)
 
 
-def _has_records(session: session_lib.BaseSession, runner: config_pb2.PrefetchRunnerOptions) -> bool:
+def _has_records(session: session_lib.BaseSession, runner: messages.PrefetchRunnerOptions) -> bool:
   """Returns whether records wait in a stage's buffer."""
   run_options = config_pb2.RunOptions(inter_op_thread_pool=-1, timeout_in_ms=runner.run_options.timeout_in_ms)
   return session.run(f"{runner.name}/{vocabulary.SIZE_OP}:0", options=run_options) > 0

@@ -5,12 +5,13 @@ from typing import Any
 from typing import Optional
 
 from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 from tensorflow.python.util import nest
 
 _TENSORS = "a tf.Tensor, tf.SparseTensor or tf.RaggedTensor"
 
 
-def components(argument: str, structure: Any, graph: ops.Graph) -> list[Optional[ops.Tensor]]:
+def components(argument: str, structure: Any, graph: ops.Graph) -> list[Optional[tensor_lib.Tensor]]:
   """Flattens a structure into its tensors, in the order of `tf.nest.flatten`.
 
   Args:
@@ -65,7 +66,7 @@ def check(
     raise ValueError(
         f"{label} must be a tensor of a graph, got an eager tensor: its value is fixed, so a stage"
         " would have nothing to compute. Build the input inside the graph.")
-  if not isinstance(component, ops.Tensor):
+  if not isinstance(component, tensor_lib.Tensor):
     advice = (
         "Use what its get_next() returns."
         if hasattr(component, "get_next") else f"Use tf.convert_to_tensor(...) to convert {convertible}.")

@@ -6,6 +6,7 @@ from typing import Any
 from typing import Optional
 
 from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 
 from tensorflow_staging.python.stages import graph_tensors
 
@@ -48,7 +49,7 @@ def named_feeds(feed_dict: Optional[Mapping[Any, Any]], graph: ops.Graph) -> dic
   return names
 
 
-def fed_tensors(label: str, structure: Any, graph: ops.Graph) -> list[ops.Tensor]:
+def fed_tensors(label: str, structure: Any, graph: ops.Graph) -> list[tensor_lib.Tensor]:
   """Flattens a structure into tensors, and checks that each of them can be fed.
 
   Args:
@@ -70,14 +71,14 @@ def fed_tensors(label: str, structure: Any, graph: ops.Graph) -> list[ops.Tensor
   return tensors
 
 
-def _tensors(label: str, structure: Any, graph: ops.Graph) -> list[ops.Tensor]:
+def _tensors(label: str, structure: Any, graph: ops.Graph) -> list[tensor_lib.Tensor]:
   tensors = graph_tensors.components(label, structure, graph)
   if not tensors or any(tensor is None for tensor in tensors):
     raise TypeError(f"{label} must hold tensors only, got {structure!r}.")
   return tensors
 
 
-def _check_feed(label: str, fed: ops.Tensor, value: ops.Tensor) -> None:
+def _check_feed(label: str, fed: tensor_lib.Tensor, value: tensor_lib.Tensor) -> None:
   if fed.dtype.base_dtype != value.dtype.base_dtype:
     raise ValueError(
         f"{label} must have type {fed.dtype.base_dtype.name}, the type of {fed.name!r}, but"

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 from typing import Optional
 
-from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.framework import errors
 
+from tensorflow_staging.python import api_name
+from tensorflow_staging.python import messages
 from tensorflow_staging.python import vocabulary
 from tensorflow_staging.python.stages import argument_checks
 from tensorflow_staging.python.stages import exception_codes
@@ -68,6 +69,10 @@ class PrefetchOptions:
       argument_checks.check_int(argument, getattr(self, argument), minimum=0)
     for argument in ("deterministic", "use_stage_subgraph_thread_pool"):
       argument_checks.check_bool(argument, getattr(self, argument))
+    if api_name.IS_PLUGIN:
+      for argument in ("use_stage_subgraph_thread_pool", "stage_subgraph_stream_id"):
+        if value := getattr(self, argument):
+          raise ValueError(f"{argument} is {value}, but thread pools and streams of stages are only in the fork.")
     if self.stage_subgraph_thread_pool_id and not self.use_stage_subgraph_thread_pool:
       raise ValueError(
           "stage_subgraph_thread_pool_id must be 0 unless use_stage_subgraph_thread_pool=True,"
@@ -95,7 +100,7 @@ class PrefetchOptions:
     """Whether there may be several threads, which keep an order."""
     return self.deterministic and self.num_threads != 1
 
-  def runner_options(self, name: str) -> config_pb2.PrefetchRunnerOptions:
+  def runner_options(self, name: str) -> messages.PrefetchRunnerOptions:
     """Writes these options to the message that configures the stage's runner.
 
     Args:
@@ -104,12 +109,13 @@ class PrefetchOptions:
     Returns:
       A new message. The caller adds the names of the ops and tensors.
     """
-    return config_pb2.PrefetchRunnerOptions(
+    options = messages.PrefetchRunnerOptions(
         name=name,
-        run_options=config_pb2.RunOptions(
-            use_stage_subgraph_thread_pool=self.use_stage_subgraph_thread_pool,
-            stage_subgraph_thread_pool_id=self.stage_subgraph_thread_pool_id),
         tune_threads=self.tunes_threads,
         any_order=not self.deterministic,
         closed_exceptions=self.closed_codes,
         ignored_exceptions=self.ignored_codes)
+    if self.use_stage_subgraph_thread_pool:
+      options.run_options.use_stage_subgraph_thread_pool = True
+      options.run_options.stage_subgraph_thread_pool_id = self.stage_subgraph_thread_pool_id
+    return options

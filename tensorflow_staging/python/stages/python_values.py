@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from tensorflow.python.framework import constant_op
 from tensorflow.python.framework import dtypes
-from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 from tensorflow.python.framework import tensor_util
 
 # NumPy's own numbers, such as np.int64(3), are np.generic.
@@ -40,7 +40,7 @@ class PythonValue:
           f" {error}") from error
     self.dtype = dtypes.as_dtype(self._proto.dtype)
 
-  def add_to_graph(self) -> ops.Tensor:
+  def add_to_graph(self) -> tensor_lib.Tensor:
     """Adds the constant to the default graph, and returns its tensor."""
     return constant_op.constant(self._proto, name="constant")
 

@@ -8,6 +8,7 @@ from typing import Union
 
 from tensorflow.python.framework import composite_tensor
 from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 from tensorflow.python.framework import type_spec
 from tensorflow.python.ops import handle_data_util
 from tensorflow.python.util import nest
@@ -68,7 +69,7 @@ class RecordStructure:
     nest.assert_same_structure(self._layout, other._layout, expand_composites=True)
     self._layout = nest.map_structure(_common, self._layout, other._layout)
 
-  def pack(self, taken: Sequence[ops.Tensor]) -> Any:
+  def pack(self, taken: Sequence[tensor_lib.Tensor]) -> Any:
     """Rebuilds the features from a taken record.
 
     Args:
@@ -87,7 +88,7 @@ class RecordStructure:
 
 def _component(
     label: str, component: Any,
-    graph: ops.Graph) -> Optional[Union[ops.Tensor, python_values.PythonValue]]:
+    graph: ops.Graph) -> Optional[Union[tensor_lib.Tensor, python_values.PythonValue]]:
   """Checks a component, and wraps the value of a constant."""
   if component is None:
     return None

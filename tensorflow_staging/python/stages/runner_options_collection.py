@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import Optional
 
 from tensorflow.core.framework import attr_value_pb2
-from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.framework import ops
 from tensorflow.python.platform import tf_logging
 
+from tensorflow_staging.python import messages
 from tensorflow_staging.python import vocabulary
 
 # The name of the collection.
@@ -22,7 +22,7 @@ NAME = "staging_prefetch_runners"
 
 
 def to_proto(
-    runner: bytes, export_scope: Optional[str] = None) -> Optional[config_pb2.PrefetchRunnerOptions]:
+    runner: bytes, export_scope: Optional[str] = None) -> Optional[messages.PrefetchRunnerOptions]:
   """Strips a name scope from all names in the options of a runner.
 
   Args:
@@ -33,7 +33,7 @@ def to_proto(
     The message to export, or None if the stage is not wholly inside the scope. A stage that is
     only partly inside could not run in the exported graph; this is logged.
   """
-  options = config_pb2.PrefetchRunnerOptions.FromString(runner)
+  options = messages.PrefetchRunnerOptions.FromString(runner)
   if not export_scope:
     return options
   inside = [name.startswith(f"{export_scope.rstrip('/')}/") for name in _names(options)]
@@ -48,7 +48,7 @@ def to_proto(
 
 
 def from_proto(
-    options: config_pb2.PrefetchRunnerOptions, import_scope: Optional[str] = None) -> bytes:
+    options: messages.PrefetchRunnerOptions, import_scope: Optional[str] = None) -> bytes:
   """Prepends a name scope to all names in the options of a runner, and renames the stage's buffer.
 
   Args:
@@ -66,7 +66,7 @@ def from_proto(
   _rename(options, lambda name: ops.prepend_name_scope(name, import_scope))
   graph = ops.get_default_graph()
   for runner in graph.get_collection(NAME):
-    if config_pb2.PrefetchRunnerOptions.FromString(runner).cancel_op == options.cancel_op:
+    if messages.PrefetchRunnerOptions.FromString(runner).cancel_op == options.cancel_op:
       raise ValueError(
           f"The graph has a stage {options.name!r} already, and the two stages would share a"
           " buffer. Pass an unused import_scope to tf.train.import_meta_graph.")
@@ -74,7 +74,7 @@ def from_proto(
   return options.SerializeToString()
 
 
-def _names(options: config_pb2.PrefetchRunnerOptions) -> Iterator[str]:
+def _names(options: messages.PrefetchRunnerOptions) -> Iterator[str]:
   """Yields the names of all ops and tensors that the options refer to."""
   yield from options.fetch_ops
   yield from (options.cancel_op, options.resume_op, options.close_op)
@@ -85,7 +85,7 @@ def _names(options: config_pb2.PrefetchRunnerOptions) -> Iterator[str]:
     yield from (fed, value)
 
 
-def _rename(options: config_pb2.PrefetchRunnerOptions, rename: Callable[[str], str]) -> None:
+def _rename(options: messages.PrefetchRunnerOptions, rename: Callable[[str], str]) -> None:
   """Renames the stage and everything that `_names` yields."""
   options.name = rename(options.name)
   options.fetch_ops[:] = [rename(name) for name in options.fetch_ops]
@@ -100,7 +100,7 @@ def _rename(options: config_pb2.PrefetchRunnerOptions, rename: Callable[[str], s
   options.named_feed_input_tensors.update(feeds)
 
 
-def _name_buffer(graph: ops.Graph, options: config_pb2.PrefetchRunnerOptions) -> None:
+def _name_buffer(graph: ops.Graph, options: messages.PrefetchRunnerOptions) -> None:
   """Names the stage's buffer after the stage, whose name is unique in the graph.
 
   Imported ops still carry the buffer's name from the exported graph, and so would the ops of a
@@ -115,4 +115,4 @@ def _name_buffer(graph: ops.Graph, options: config_pb2.PrefetchRunnerOptions) ->
 
 
 ops.register_proto_function(
-    NAME, proto_type=config_pb2.PrefetchRunnerOptions, to_proto=to_proto, from_proto=from_proto)
+    NAME, proto_type=messages.PrefetchRunnerOptions, to_proto=to_proto, from_proto=from_proto)

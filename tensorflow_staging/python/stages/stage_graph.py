@@ -11,6 +11,7 @@ from tensorflow.python.framework import constant_op
 from tensorflow.python.framework import dtypes
 from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
+from tensorflow.python.framework import tensor as tensor_lib
 from tensorflow.python.framework import tensor_shape
 
 from tensorflow_staging.python import vocabulary
@@ -25,13 +26,13 @@ RUNNERS_COLLECTION = runner_options_collection.NAME
 
 
 def add_stage(
-    records: Sequence[Sequence[Union[ops.Tensor, python_values.PythonValue]]],
+    records: Sequence[Sequence[Union[tensor_lib.Tensor, python_values.PythonValue]]],
     feeds: Mapping[str, str],
     options: prefetch_options.PrefetchOptions,
     name: Optional[str],
     graph: ops.Graph,
     generator_feed: Optional[feed_generator.GeneratorFeed] = None,
-) -> list[ops.Tensor]:
+) -> list[tensor_lib.Tensor]:
   """Cuts a graph with a buffer: the region puts records into it, and the step takes them.
 
   Args:
@@ -81,7 +82,7 @@ def add_stage(
   return taken
 
 
-def _with_constants(record, graph) -> list[ops.Tensor]:
+def _with_constants(record, graph) -> list[tensor_lib.Tensor]:
   """Adds the constants of a record to the graph, and returns the record's tensors."""
   # As in _add_control_ops: strings have no kernel on an accelerator, and the values are on the host.
   with graph.colocate_with(None, ignore_existing=True), graph.device("/cpu:0"):
@@ -104,7 +105,7 @@ def _put(record, options, attrs, graph) -> ops.Operation:
   return put
 
 
-def _mark_feed(fed: ops.Tensor, value: ops.Tensor) -> None:
+def _mark_feed(fed: tensor_lib.Tensor, value: tensor_lib.Tensor) -> None:
   """Marks a fed tensor, which regions do not compute, and what yields its value ahead of them."""
   outputs = {fed.value_index}
   if vocabulary.FED_OUTPUTS_ATTR in fed.op.node_def.attr:

@@ -9,6 +9,7 @@ from tensorflow.python.client import session as session_lib
 from tensorflow.python.training import monitored_session
 from tensorflow.python.util.tf_export import tf_export
 
+from tensorflow_staging.python import api_name
 from tensorflow_staging.python import uncalled
 from tensorflow_staging.python.ahead import ahead
 from tensorflow_staging.python.ahead import hints
@@ -80,6 +81,6 @@ def _session_of(session: Any) -> Optional[session_lib.BaseSession]:
     return session
   uncalled.check(session)
   raise TypeError(
-      "session must be a tf.compat.v1.Session, a MonitoredSession, a step of tf.staging.ahead or a callback"
-      " tf.staging.SmartStage(), got"
-      f" {session!r} of type {type(session).__name__}.{hints.hint_for(session, 'tf.staging.stats')}")
+      f"session must be a tf.compat.v1.Session, a MonitoredSession, a step of {api_name.API}.ahead or a callback"
+      f" {api_name.API}.SmartStage(), got"
+      f" {session!r} of type {type(session).__name__}.{hints.hint_for(session, f'{api_name.API}.stats')}")

@@ -235,7 +235,7 @@ def test_without_a_stage_it_says_why():
   config = tf.ConfigProto()
   config.graph_options.optimizer_options.do_smart_stage = True
   with tf.Session() as sess:
-    assert "SmartStage is off in the configuration of the session. Set" in _without(sess)
+    assert "SmartStage is off in the configuration of the session. Give the session config=" in _without(sess)
   with tf.Session(config=config) as sess:
     assert "the session has no prefetch hook. Give it hooks=[tf.make_prefetch_hook()]" in _without(sess)
     with tf.make_prefetch_hook().running(sess):

@@ -6,7 +6,9 @@ from typing import Optional
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session as session_lib
 
+from tensorflow_staging.python import api_name
 from tensorflow_staging.python.session import all_sessions
+from tensorflow_staging.python.smart_stage import optimizer_options
 from tensorflow_staging.python.stages import stage_graph
 
 
@@ -18,13 +20,12 @@ def reason(session: Optional[session_lib.BaseSession]) -> str:
   """
   if session is None or session._closed:
     return "no stage runs: the session is closed. Ask while it is open."
-  options = (session._config or config_pb2.ConfigProto()).graph_options.optimizer_options
   has_manual_stages = bool(session.graph.get_collection_ref(stage_graph.RUNNERS_COLLECTION))
-  finds_stages = options.do_smart_stage or options.do_async_embedding
+  finds_stages = optimizer_options.makes_stages(session._config or config_pb2.ConfigProto())
   if not has_manual_stages and not finds_stages:
     return (
-        "no stage runs: the graph has no tf.staged, and SmartStage is off in the configuration of the session. Set"
-        " config.graph_options.optimizer_options.do_smart_stage = True, and give the session this configuration.")
+        "no stage runs: the graph has no tf.staged, and SmartStage is off in the configuration of the session. Give the"
+        f" session config={api_name.API}.smart_stage_config(config).")
   if all_sessions.ended(session) is not None:
     return "no stage runs: the hook of the stages has ended. It may be started again."
   if all_sessions.has_started(session):

@@ -94,10 +94,8 @@ def config(smart_stage: bool, grappler: bool, capacity: int = 1) -> tf.ConfigPro
   result.graph_options.rewrite_options.disable_meta_optimizer = not grappler
   result.graph_options.rewrite_options.min_graph_nodes = -1
   result.graph_options.rewrite_options.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
-  options = result.graph_options.optimizer_options
-  options.do_smart_stage = smart_stage
   if smart_stage:
-    options.smart_stage_options.CopyFrom(tf.SmartStageOptions(capacity=capacity))
+    return tf.staging.smart_stage_config(result, tf.SmartStageOptions(capacity=capacity))
   return result
 
 

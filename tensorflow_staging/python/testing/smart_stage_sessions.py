@@ -13,12 +13,7 @@ def smart_stage_config(**options) -> tf.ConfigProto:
   Args:
     **options: Arguments of `tf.SmartStageOptions`. Without any, `smart_stage_options` stays unset.
   """
-  config = tf.ConfigProto()
-  optimizer_options = config.graph_options.optimizer_options
-  optimizer_options.do_smart_stage = True
-  if options:
-    optimizer_options.smart_stage_options.CopyFrom(tf.SmartStageOptions(**options))
-  return config
+  return tf.staging.smart_stage_config(options=tf.SmartStageOptions(**options) if options else None)
 
 
 def async_embedding_config(smart_stage: bool = True, capacity: int = 1, threads_num: int = 1) -> tf.ConfigProto:

@@ -6,6 +6,8 @@ import collections
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.platform import tf_logging
 
+from tensorflow_staging.python import messages
+
 
 def warn(runners: list[bytes], config: config_pb2.ConfigProto) -> None:
   """Logs a warning where producers can occupy all inter-op threads that others need too.
@@ -17,9 +19,9 @@ def warn(runners: list[bytes], config: config_pb2.ConfigProto) -> None:
     runners: The serialized `PrefetchRunnerOptions` of a session's stages.
     config: The configuration of the session.
   """
-  on_session: list[config_pb2.PrefetchRunnerOptions] = []
-  on_pool: dict[int, list[config_pb2.PrefetchRunnerOptions]] = collections.defaultdict(list)
-  for runner in map(config_pb2.PrefetchRunnerOptions.FromString, runners):
+  on_session: list[messages.PrefetchRunnerOptions] = []
+  on_pool: dict[int, list[messages.PrefetchRunnerOptions]] = collections.defaultdict(list)
+  for runner in map(messages.PrefetchRunnerOptions.FromString, runners):
     if runner.run_options.use_stage_subgraph_thread_pool:
       on_pool[runner.run_options.stage_subgraph_thread_pool_id].append(runner)
     else:
@@ -30,7 +32,7 @@ def warn(runners: list[bytes], config: config_pb2.ConfigProto) -> None:
       _warn_of_pool(pool, on_pool[pool], options.inter_op_threads_num)
 
 
-def _warn_of_session(sharing: list[config_pb2.PrefetchRunnerOptions], threads: int) -> None:
+def _warn_of_session(sharing: list[messages.PrefetchRunnerOptions], threads: int) -> None:
   producers = _num_producers(sharing)
   if 0 < threads <= producers:
     tf_logging.warning(
@@ -39,7 +41,7 @@ def _warn_of_session(sharing: list[config_pb2.PrefetchRunnerOptions], threads: i
         " have threads of their own, and do not count.", _names(sharing), producers, threads, producers + 1)
 
 
-def _warn_of_pool(pool: int, sharing: list[config_pb2.PrefetchRunnerOptions], threads: int) -> None:
+def _warn_of_pool(pool: int, sharing: list[messages.PrefetchRunnerOptions], threads: int) -> None:
   producers = _num_producers(sharing)
   if 0 < threads < producers:
     tf_logging.warning(
@@ -48,9 +50,9 @@ def _warn_of_pool(pool: int, sharing: list[config_pb2.PrefetchRunnerOptions], th
         " or each stage a pool of its own.", _names(sharing), producers, pool, threads, producers)
 
 
-def _num_producers(runners: list[config_pb2.PrefetchRunnerOptions]) -> int:
+def _num_producers(runners: list[messages.PrefetchRunnerOptions]) -> int:
   return sum(len(runner.fetch_ops) for runner in runners)
 
 
-def _names(runners: list[config_pb2.PrefetchRunnerOptions]) -> str:
+def _names(runners: list[messages.PrefetchRunnerOptions]) -> str:
   return ", ".join(repr(runner.name) for runner in runners)
