@@ -100,6 +100,18 @@ def test_each_source_of_the_plugin_is_in_one_unit():
   assert max(sizes.values()) < 2 * min(sizes.values())
 
 
+def test_each_message_gets_a_class_and_what_is_unknown_is_named():
+  module = _load_compile().message_classes
+  root = pathlib.Path(module.__file__).parent.parent
+  for path in (root / "tensorflow_staging/core/protobuf").glob("*.proto"):
+    text = path.read_text()
+    header = module.header_of(text)
+    for kind, name in re.findall(r"^ *(message|enum) (\w+) {", text, re.MULTILINE):
+      assert f"{'class' if kind == 'message' else 'enum'} {name} " in header
+  with pytest.raises(ValueError, match="Message M has 'map<int32, string> f = 1', which is unknown here."):
+    module.header_of("message M { map<int32, string> f = 1; }")
+
+
 def test_bazel_looks_for_packages_in_no_environment():
   """A wheel may have files named BUILD, which Bazel would take for packages of ours."""
   scripts = _BUILD_PLUGIN.parent.glob("*.sh")

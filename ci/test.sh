@@ -33,8 +33,8 @@ ci/upstream_tests.sh quick
 step "Running them with every run on a stage thread pool"
 ci/upstream_tests.sh pools
 
-step "Building the plugin for the latest TensorFlow, and running its tests of steps, Keras 3 and backups"
-ci/build_plugin.sh --test -k "steps_test or keras_test or backup_test or package_test"
+step "Building the plugin for the latest TensorFlow, and running its tests of steps, Keras 3, backups and sessions"
+ci/build_plugin.sh --test -k "(steps_test or keras_test or backup_test or package_test or sessions_test) and not fork_"
 
 step "Running the Python tests against the installed wheel"
 # On two cores: many tests wait for a process or for an event.

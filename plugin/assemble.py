@@ -42,6 +42,10 @@ _IMPORTED_LATER = (
     "tensorflow_staging.python.command_line.run_command",
     "tensorflow_staging.python.stats.ended_stages",
 )
+# Modules of the package that are generated in the fork, and their places in the wheel.
+_GENERATED = {"gen_tensor_buffer_ops.py": f"{_NAME}/python/stages/gen_tensor_buffer_ops.py"}
+# What messages.py reads.
+_MESSAGES = _ROOT / "tensorflow_staging/core/protobuf/staging_fields.proto"
 # What Python runs at its start, and the line that makes it do so.
 _AT_START = f"{_NAME}_at_start"
 _PTH = (
@@ -60,6 +64,8 @@ def python_files() -> dict[str, pathlib.Path]:
   for path in files.values():
     to_visit += _modules_of(path)
   files[f"{_AT_START}.py"] = files.pop(f"{_NAME}/at_start.py")
+  for name, place in _GENERATED.items():
+    files[place] = files.pop(f"{_NAME}/{name}")
   while to_visit:
     module = _ROOT / to_visit.pop().replace(".", "/")
     path = module / "__init__.py" if module.is_dir() else module.with_name(module.name + ".py")
@@ -120,6 +126,7 @@ def assemble(library: pathlib.Path, tensorflow: str, staging: str, folder: pathl
   contents[f"{_NAME}/built_for.py"] = (
       "# SPDX-License-Identifier: Apache-2.0\n"
       f'"""What the plugin was built for."""\n\nTENSORFLOW = "{tensorflow}"\nPLUGIN = "{version}"\n').encode()
+  contents[f"{_NAME}/{_MESSAGES.name}"] = _MESSAGES.read_bytes()
   contents[f"{_NAME}/{library.name}"] = library.read_bytes()
   contents[f"{_AT_START}.pth"] = _PTH.encode()
   contents[f"{info}/METADATA"] = _metadata(version, tensorflow, python).encode()

@@ -16,28 +16,42 @@ import sys
 import sysconfig
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(_ROOT / "plugin"))
+
+import message_classes  # noqa: E402  # pylint: disable=g-import-not-at-top,wrong-import-position
+
 _ROOM = "tensorflow_staging/plugin"
-# Included first, so before the file of the same name that Bazel generates for the fork.
-_IN_PLACE_OF_MESSAGES = f"{_ROOM}/in_place_of_messages"
 # Included last: what TensorFlow's headers include and some wheels do not have.
 _IN_PLACE_OF_LLVM = f"{_ROOM}/in_place_of_llvm"
 
 # The files from which everything else is found. Nothing includes the ones that register ops, kernels or passes.
 _ENTRIES = (
     f"{_ROOM}/module.cc",
+    f"{_ROOM}/begin_run_op.cc",
     f"{_ROOM}/iterator_kernels.cc",
+    f"{_ROOM}/session_passes.cc",
     "tensorflow_staging/core/ahead/input_kind_op.cc",
     "tensorflow_staging/core/ahead/step_buffer_kernels.cc",
     "tensorflow_staging/core/ahead/step_buffer_ops.cc",
     "tensorflow_staging/core/ahead/step_delivery_pass.cc",
     "tensorflow_staging/core/ahead/workers_data_op.cc",
     "tensorflow_staging/core/kernels/end_reads_op.cc",
+    "tensorflow_staging/core/kernels/stand_in_op.cc",
+    "tensorflow_staging/core/kernels/tensor_buffer_ops.cc",
     "tensorflow_staging/core/ops/end_reads_op.cc",
+    "tensorflow_staging/core/ops/stand_in_op.cc",
+    "tensorflow_staging/core/ops/tensor_buffer_ops.cc",
+    "tensorflow_staging/core/smart_stage/smart_stage_pass.cc",
 )
 
 # The declarations of a header may be defined in files with other names.
 _DEFINED_IN = {
     "tensorflow_staging/core/buffer/tensor_buffer.h": ("tensorflow_staging/core/buffer/tensor_buffer_runs.cc",),
+}
+
+# Files of core/ that depend on protoc's classes, and what is compiled in their place.
+_IN_PLACE_OF = {
+    "tensorflow_staging/core/protobuf/staging_fields_decoder.cc": f"{_ROOM}/staging_fields_decoder.cc",
 }
 
 # Only these may include Python's headers. They are one unit, of which each Python gets its own object.
@@ -54,6 +68,7 @@ def sources() -> list[str]:
   known, to_visit = set(), list(_ENTRIES)
   while to_visit:
     path = to_visit.pop()
+    path = _IN_PLACE_OF.get(path, path)
     if path in known or not (_ROOT / path).exists():
       continue
     known.add(path)
@@ -92,6 +107,7 @@ class Build:
       optimize: The compiler's flag, such as -O2.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    message_classes.write_headers(_ROOT, folder / "messages")
     self._tensorflow = tensorflow
     self._folder = folder
     self._flags = [
@@ -102,7 +118,8 @@ class Build:
         "-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-missing-field-initializers",
         # The older names of Abseil's Status are the ones that 2.14 has.
         "-Wno-deprecated-declarations", "-Werror",
-        f"-I{_IN_PLACE_OF_MESSAGES}", "-I.", "-isystem", str(self._link_to(tensorflow / "include")),
+        # First, so before what Bazel generates for the fork.
+        f"-I{folder / 'messages'}", "-I.", "-isystem", str(self._link_to(tensorflow / "include")),
         "-idirafter", _IN_PLACE_OF_LLVM,
     ]
     self._flags_for_python = ["-isystem", str(pybind11), "-isystem", sysconfig.get_path("include")]
