@@ -202,7 +202,7 @@ def _of_costs() -> dict[str, str]:
       "scalar_area": step("one scalar", _STAGING_AREA), "scalar_no_stage": step("one scalar", "no stage"),
       "many": step(many, "`tf.staged`"), "many_area": step(many, _STAGING_AREA), "many_fifo": step(many, _FIFO_QUEUE),
       "large": step("one tensor of 64 MB", "`tf.staged`"),
-      "wheel_initialisable": str(_percent(wheels.number("an initialisable iterator", column="ratio"))),
+      "wheel_constant": str(_percent(wheels.number("a constant", column="ratio"))),
       "wheel_one_shot": str(_percent(wheels.number("a one-shot iterator", column="ratio"))),
       "lookups_gain": str(_percent(lookups("3000 µs"))),
       "lookups_lose": _span(map(lookups, ("0 µs", "250 µs"))),
