@@ -588,13 +588,14 @@ void TensorBuffer::OnDeadline(uint64_t id) {
     }
   }
   if (timeouts > 0) {
-    LOG_EVERY_N_SEC(WARNING, 1)
-        << "Stage '" << options_.name << "' dropped a record: its buffer of "
-        << capacity << " records had no room for it within "
-        << "timeout_millis, because consumers took records too slowly. "
-        << "Dropped so far: " << timeouts
-        << ". A larger timeout_millis waits longer; that of tf.staged may be 0, "
-        << "which sets no limit.";
+    LOG_EVERY_N_SEC(WARNING, 1) << absl::StrCat(
+        "Stage '", options_.name, "' dropped a record: its buffer of ",
+        capacity,
+        " records had no room for it within timeout_millis, because "
+        "consumers took records too slowly. Dropped so far: ",
+        timeouts,
+        ". A larger timeout_millis waits longer; that of tf.staged may "
+        "be 0, which sets no limit.");
   }
 }
 

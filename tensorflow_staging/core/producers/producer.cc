@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/tsl/profiler/lib/traceme.h"
@@ -165,8 +166,10 @@ RunOutcome Producer::RunOnce(Status* status, int64_t* micros) {
 bool Producer::CountIgnored(const Status& error) {
   const int64_t ignored = team_->CountIgnored();
   LOG_EVERY_N_SEC(WARNING, 1)
-      << "Stage '" << options_.stage << "' ignored an error, because "
-      << "ignored_exception_types contains its type; " << ignored << " so far. "
+      << absl::StrCat("Stage '", options_.stage,
+                      "' ignored an error, because ignored_exception_types "
+                      "contains its type; ",
+                      ignored, " so far. ")
       << error;
   EndInOrder();
   return ++ignored_in_a_row_ <= kIgnoredWithoutPause ||
