@@ -97,15 +97,14 @@ Status CheckNothingAheadIsFed(const Graph& graph) {
                                         "' in a run that does not feed that.");
     }
     std::vector<std::string> ahead;
-    if (!IsBufferTake(*node) ||
-        !TryGetNodeAttr(node->attrs(), kAheadAttr, &ahead)) {
-      continue;
-    }
+    const auto buffer =
+        IsBufferTake(*node) ? BufferOf(*node) : std::optional<BufferKey>();
+    if (!buffer || !TryGetNodeAttr(node->attrs(), kAheadAttr, &ahead)) continue;
     for (const std::string& fed : feeds) {
       const std::string name(ParseTensorName(fed).node());
       if (!absl::c_binary_search(ahead, name)) continue;
       return errors::FailedPrecondition(
-          "The run feeds '", fed, "', which stage '", BufferOf(*node)->name,
+          "The run feeds '", fed, "', which stage '", buffer->name,
           "' computes ahead, so the record that the run takes has been computed "
           "without the fed value. Beside an official TensorFlow, feed it with "
           "feed_dict of tf.staged, or in a session whose graph has no stage.");

@@ -3,6 +3,7 @@
 #include "tensorflow_staging/plugin/joined_sources.h"
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -82,9 +83,14 @@ void NameSources(Graph* graph) {
 
 Status CheckAllSourcesAreUsed(const Graph& graph) {
   for (const Node* node : graph.op_nodes()) {
+    // The run of a later stage of a chain: its record has what steps use.
+    if (IsBufferPut(*node)) return OkStatus();
+  }
+  for (const Node* node : graph.op_nodes()) {
     std::vector<std::string> texts;
-    if (!IsBufferTake(*node) ||
-        !TryGetNodeAttr(node->attrs(), kSourcesAttr, &texts)) {
+    const auto buffer =
+        IsBufferTake(*node) ? BufferOf(*node) : std::optional<BufferKey>();
+    if (!buffer || !TryGetNodeAttr(node->attrs(), kSourcesAttr, &texts)) {
       continue;
     }
     std::vector<Names> sources;
@@ -101,7 +107,7 @@ Status CheckAllSourcesAreUsed(const Graph& graph) {
     const Names needed = UnionOf(used), all = UnionOf(sources);
     // A run that uses no tensor of the record only waits for it.
     if (!used.empty() && needed != all) {
-      return SkippedElements(BufferOf(*node)->name, needed, all);
+      return SkippedElements(buffer->name, needed, all);
     }
   }
   return OkStatus();
