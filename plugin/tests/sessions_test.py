@@ -187,6 +187,17 @@ def test_a_run_that_feeds_what_a_stage_yields():
       sess.run(last, {first[0]: 100})
 
 
+def test_a_region_on_two_devices():
+  number = _element(9)
+  with tf.device("/cpu:1"):
+    tens = number * 10
+  staged = tensorflow_staging.staged(tens)
+  with v1.Session(config=v1.ConfigProto(device_count={"CPU": 2})) as sess:
+    with tensorflow_staging.make_prefetch_hook().running(sess):
+      with pytest.raises(tf.errors.FailedPreconditionError, match="a stage of a session runs on one device"):
+        sess.run(staged)
+
+
 def test_a_session_of_a_server():
   server = v1.train.Server.create_local_server()
   tensorflow_staging.staged(_element(9))
