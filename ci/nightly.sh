@@ -24,11 +24,12 @@
 #   address, thread      our C++ tests under the sanitizers
 #   locks                the thread-safety annotations of our C++, with clang
 #   plugins              the plugin, for each TensorFlow and Python that it supports
+#   gpus                 the cases of GPUs with the plugin, on fake ones
 #   programs             trains programs that use other packages with the plugin's callback and without it
 #   keras                Keras's own tests, with the callback and without it
 #
 # dist/nightly/PART.log keeps what each part prints. The last lines say how each part ended and how long it took.
-all_parts=(kills histories ledgers scheduled feeds restores ahead ahead_order exactly_once soak sessions closes full pools smart variable cc address thread locks plugins programs keras)
+all_parts=(kills histories ledgers scheduled feeds restores ahead ahead_order exactly_once soak sessions closes full pools smart variable cc address thread locks plugins gpus programs keras)
 parts=("${@:-${all_parts[@]}}")
 steps_total=$((2 + ${#parts[@]}))
 source "$(dirname "$0")/steps.sh"
@@ -77,6 +78,7 @@ command_of() {
     address | thread) command=(ci/sanitizers.sh "$1") ;;
     locks) command=(ci/thread_safety.sh) ;;
     plugins) command=(ci/plugin_versions.sh) ;;
+    gpus) command=(ci/plugin_fake_gpus.sh) ;;
     programs | keras) command=(ci/plugin_programs.sh "$1") ;;
     *) die "'$1' is no part; there are: ${all_parts[*]}." ;;
   esac

@@ -26,7 +26,7 @@ class _Stop(keras.callbacks.Callback):
       raise InterruptedError
 
 
-def _fit(callbacks, several: int = 1, data=None):
+def _fit(callbacks, several: int = 1, data=None, targets=None):
   keras.utils.set_random_seed(3)
   words = keras.Input((), dtype="string")
   ids = keras.layers.Hashing(20)(words)
@@ -36,7 +36,9 @@ def _fit(callbacks, several: int = 1, data=None):
   rows = tf.data.Dataset.from_tensor_slices((np.arange(_ROWS).astype(str), np.arange(_ROWS) % 2))
   if data is None:
     data = rows.shuffle(20, seed=7).batch(4)
-  history = model.fit(data, epochs=3, verbose=0, callbacks=callbacks, validation_data=rows.batch(4).take(2)).history
+  history = model.fit(
+      data, targets, batch_size=None if targets is None else 4, epochs=3, verbose=0, callbacks=callbacks,
+      validation_data=rows.batch(4).take(2)).history
   return history, model.get_weights()
 
 
@@ -67,6 +69,22 @@ def test_an_interrupted_fit_goes_on(several, save_freq, stops, is_staged, tmp_pa
   expected, expected_weights = _fit([], several)
   # Of the epochs that the last fit has ended.
   assert history == {name: values[-len(history["loss"]):] for name, values in expected.items()}
+  _assert_same(({}, weights), ({}, expected_weights))
+
+
+@pytest.mark.parametrize("is_staged", [False, True])
+def test_the_epoch_of_shuffled_arrays_goes_on_in_its_order(is_staged, tmp_path):
+  words, targets = tf.constant(np.arange(_ROWS).astype(str)), np.arange(_ROWS) % 2
+
+  def callbacks():
+    staged = [tensorflow_staging.SmartStage()] if is_staged else []
+    return [*staged, tensorflow_staging.BackupAndRestore(tmp_path, 5)]
+
+  with pytest.raises(InterruptedError):
+    _fit([*callbacks(), _Stop(17)], data=words, targets=targets)
+  history, weights = _fit(callbacks(), data=words, targets=targets)
+  expected, expected_weights = _fit([], data=words, targets=targets)
+  assert history == {name: values[-2:] for name, values in expected.items()}
   _assert_same(({}, weights), ({}, expected_weights))
 
 

@@ -42,8 +42,12 @@ def BackupAndRestore(
 
   If the process is killed, the same program continues. At any moment the latest backup is whole; so losses and weights
   are those of a `fit` that was never killed, to the bit, unless random ops draw with seeds of their own: only random
-  generators that are variables can be saved. `fit` returns the history of the epochs that it has run itself. What other
-  callbacks count, such as `EarlyStopping`, begins anew.
+  generators that are variables can be saved. Of NumPy arrays, an epoch goes on in the order in which Keras has shuffled
+  them. With `shuffle="batch"`, the batches that follow are shuffled anew, and with Keras 2 the epochs from the one
+  after the next; each epoch still has each record once.
+
+  `fit` returns the history of the epochs that it has run itself. What other callbacks count, such as `EarlyStopping`,
+  begins anew.
 
   Args:
     backup_dir: The folder of the backups, which nothing else uses.
@@ -57,7 +61,8 @@ def BackupAndRestore(
   Raises:
     TypeError: If an argument has the wrong type.
     ValueError: If an argument is out of range. `fit` raises it if the position in its data cannot be saved: that in
-      Python generators, in NumPy arrays that are shuffled, and in data of most `tf.distribute` strategies.
+      Python generators, in a dataset whose functions have random ops or call Python, and in data of most
+      `tf.distribute` strategies.
     RuntimeError: If eager execution is off, as in TensorFlow 1's root.
   """
   if not ops.executing_eagerly_outside_functions():

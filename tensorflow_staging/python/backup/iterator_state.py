@@ -16,7 +16,7 @@ _NOT_OF_TF_DATA = (
     f"{_NAME} cannot save the position in data that tf.data does not read. Keras's backend must be TensorFlow.")
 _NOT_SAVED = (
     f"{_NAME} cannot save the position in the data of this fit. Give fit a tf.data.Dataset without Python functions and"
-    " without random ops such as those that shuffle NumPy arrays; Dataset.shuffle is fine. The reason: ")
+    " without random ops in its functions, or NumPy arrays; Dataset.shuffle is fine. The reason: ")
 
 
 class IteratorState(base.Trackable):

@@ -157,6 +157,36 @@ def case_an_iterator_that_was_read_before_stays_on_the_gpus():
   assert devices == [["GPU", "GPU"]] * 2, devices
 
 
+def case_a_gpu_has_its_records_ahead_of_the_step():
+  ctx = context.context()
+  with tf.device("/gpu:1"):
+    counts = tf.Variable(tf.zeros([50]))
+
+  @tf.staging.ahead
+  @tf.function
+  def step(iterator):
+    added = counted(next(iterator), None)
+    with tf.device("/gpu:1"):
+      counts.assign_add(added)
+
+  iterator = iter(Dataset.from_tensor_slices(LETTERS * 3).batch(2))
+  ctx.enable_run_metadata()
+  placed = {}
+  try:
+    with contextlib.suppress(tf.errors.OutOfRangeError):
+      while True:
+        step(iterator)
+        placed |= {
+            node.op: node.device[-5:] for graph in ctx.export_run_metadata().partition_graphs for node in graph.node}
+  finally:
+    ctx.disable_run_metadata()
+  assert step.why_not is None, step.why_not
+  assert counts.numpy().tolist() == (3 * counted(tf.constant(LETTERS), None)).numpy().tolist()
+  # What the step adds comes out of the buffer on the GPU: only the iterator itself crosses from the host.
+  assert placed["StepBufferPut"] == "CPU:0" and placed["StepBufferTake"] == "GPU:1", placed
+  assert "_Recv" not in placed, placed
+
+
 def case_a_signature_may_name_the_gpus():
   dataset = Dataset.from_tensor_slices(LETTERS).batch(2, drop_remainder=True)
   distributed = GPUS.experimental_distribute_dataset(dataset)

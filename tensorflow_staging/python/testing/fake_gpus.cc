@@ -14,16 +14,17 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <initializer_list>
 
 #include "tensorflow/c/experimental/stream_executor/stream_executor.h"
-#include "tensorflow/c/kernels.h"
-#include "tensorflow/c/kernels_experimental.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/resource_var.h"
 
 struct SP_Stream_st {};
 struct SP_Event_st {};
 struct SP_Timer_st {};
 
+namespace tensorflow {
 namespace {
 
 using Bool = TF_Bool;  // A macro.
@@ -173,64 +174,58 @@ void FillPlatform(SP_PlatformFns* functions) {
   functions->destroy_timer_fns = [](Platform, SP_TimerFns*) {};
 }
 
-template <typename T>
-void AddTo(TF_Tensor* variable, TF_Tensor* value, int sign) {
-  auto* const to = static_cast<T*>(TF_TensorData(variable));
-  auto* const from = static_cast<T*>(TF_TensorData(value));
-  for (int64_t i = 0; i < TF_TensorElementCount(variable); ++i) {
-    T sum, added;
-    Invert(&sum, &to[i], sizeof(T));
-    Invert(&added, &from[i], sizeof(T));
-    sum += sign * added;
-    Invert(&to[i], &sum, sizeof(T));
-  }
-}
-
 // Adds `sign` times the value to the variable.
-template <int sign>
-void Assign(void*, TF_OpKernelContext* ctx) {
-  TF_Status* const status = TF_NewStatus();
-  TF_AssignUpdateVariable(
-      ctx, /*input_index=*/0, /*value_index=*/1, sign, /*isVariantType=*/0,
-      [](TF_OpKernelContext*, TF_Tensor* from, TF_Tensor* to) {
-        memcpy(TF_TensorData(to), TF_TensorData(from), TF_TensorByteSize(to));
-        TF_DeleteTensor(from);
-        TF_DeleteTensor(to);
-      },
-      [](TF_OpKernelContext*, TF_Tensor* variable, TF_Tensor* value, int op) {
-        if (TF_TensorType(variable) == TF_FLOAT) {
-          AddTo<float>(variable, value, op);
-        } else {
-          AddTo<int64_t>(variable, value, op);
-        }
-        TF_DeleteTensor(variable);
-        TF_DeleteTensor(value);
-      },
-      status);
-  if (TF_GetCode(status) != TF_OK) TF_OpKernelContext_Failure(ctx, status);
-  TF_DeleteStatus(status);
-}
+template <typename T, int sign>
+class AddToVariable : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
 
-template <int sign>
-void RegisterAssign(const char* op) {
-  for (const TF_DataType type : {TF_FLOAT, TF_INT64}) {
-    TF_Status* const status = TF_NewStatus();
-    TF_KernelBuilder* const builder = TF_NewKernelBuilder(
-        op, "GPU", /*create_func=*/nullptr, &Assign<sign>, nullptr);
-    TF_KernelBuilder_HostMemory(builder, "resource");
-    TF_KernelBuilder_TypeConstraint(builder, "dtype", type, status);
-    TF_RegisterKernelBuilder(op, builder, status);
-    if (TF_GetCode(status) != TF_OK) abort();
-    TF_DeleteStatus(status);
+  void Compute(OpKernelContext* ctx) override {
+    core::RefCountPtr<Var> variable;
+    OP_REQUIRES_OK(ctx,
+                   LookupResource(ctx, HandleFromInput(ctx, 0), &variable));
+    const Tensor& value = ctx->input(1);
+    const mutex_lock lock(*variable->mu());
+    const Tensor old = *variable->tensor();
+    OP_REQUIRES(ctx,
+                old.dtype() == value.dtype() && old.shape() == value.shape(),
+                errors::InvalidArgument("A ", value.DebugString(), " for a ",
+                                        old.DebugString(), "."));
+    Tensor sum;
+    OP_REQUIRES_OK(ctx, ctx->allocate_temp(old.dtype(), old.shape(), &sum));
+    const T* const from = static_cast<const T*>(old.data());
+    const T* const by = static_cast<const T*>(value.data());
+    T* const to = static_cast<T*>(sum.data());
+    for (int64_t i = 0; i < sum.NumElements(); ++i) {
+      T number, added;
+      Invert(&number, &from[i], sizeof(T));
+      Invert(&added, &by[i], sizeof(T));
+      number += sign * added;
+      Invert(&to[i], &number, sizeof(T));
+    }
+    *variable->tensor() = sum;
   }
-}
+};
+
+#define REGISTER_ADD(op, type, sign)                          \
+  REGISTER_KERNEL_BUILDER(Name(op)                            \
+                              .Device("GPU")                  \
+                              .HostMemory("resource")         \
+                              .TypeConstraint<type>("dtype"), \
+                          AddToVariable<type, sign>)
+
+REGISTER_ADD("AssignAddVariableOp", float, 1);
+REGISTER_ADD("AssignAddVariableOp", int64_t, 1);
+REGISTER_ADD("AssignSubVariableOp", float, -1);
+REGISTER_ADD("AssignSubVariableOp", int64_t, -1);
+
+#undef REGISTER_ADD
 
 }  // namespace
+}  // namespace tensorflow
 
-extern "C" void TF_InitKernel() {
-  RegisterAssign<1>("AssignAddVariableOp");
-  RegisterAssign<-1>("AssignSubVariableOp");
-}
+// The C API calls these two.
+extern "C" void TF_InitKernel() {}
 
 extern "C" void SE_InitPlugin(SE_PlatformRegistrationParams* params,
                               TF_Status*) {
@@ -240,7 +235,7 @@ extern "C" void SE_InitPlugin(SE_PlatformRegistrationParams* params,
   params->platform->supports_unified_memory = 0;
   params->platform->use_bfc_allocator = 1;
   params->platform->force_memory_growth = 1;
-  FillPlatform(params->platform_fns);
+  tensorflow::FillPlatform(params->platform_fns);
   params->destroy_platform = [](SP_Platform*) {};
   params->destroy_platform_fns = [](SP_PlatformFns*) {};
 }

@@ -31,6 +31,6 @@ def load(number: int) -> None:
   with tempfile.TemporaryDirectory() as folder:
     library = pathlib.Path(folder, "fake_gpus.so")
     subprocess.run(
-        [compiler, "-shared", "-fPIC", f"-o{library}", _SOURCE, *tf.sysconfig.get_compile_flags(),
+        [compiler, "-w", "-shared", "-fPIC", f"-o{library}", _SOURCE, *tf.sysconfig.get_compile_flags(),
          *tf.sysconfig.get_link_flags()], check=True, timeout=_SECONDS)
     load_library.load_pluggable_device_library(str(library))
