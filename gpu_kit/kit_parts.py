@@ -59,6 +59,7 @@ PARTS = (
     _model("dssm", 30),
     _model("din", 30),
     _model("dien", 35),
+    _test("two_gpus", 60, "two_gpus"),
     Part("streams", 25, ("benchmarks/gpu_streams.py", "--device", _DEVICE)),
     Part("ahead", 45, ("benchmarks/gpu_ahead.py", "--device", _DEVICE)),
     # All other parts load kernels when they are first used, as the wheel chooses.

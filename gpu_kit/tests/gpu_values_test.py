@@ -3,32 +3,10 @@
 
 import numpy as np
 import pytest
+import staged_runs
 import tensorflow as tf
 
-_STEPS = 40
 _BATCH = 16
-_WAYS = ["tf.staged", "SmartStage"]
-
-
-def _config(way: str, on_cpu: bool) -> tf.ConfigProto:
-  config = tf.ConfigProto()
-  options = config.graph_options.optimizer_options
-  options.stage_subgraph_on_cpu = on_cpu
-  if way == "SmartStage":
-    options.do_smart_stage = True
-    options.smart_stage_options.CopyFrom(tf.SmartStageOptions(capacity=4))
-  return config
-
-
-def _staged(way: str, features):
-  return tf.staged(features, capacity=4) if way == "tf.staged" else features
-
-
-def _run(step, config: tf.ConfigProto) -> list:
-  with tf.Session(config=config) as sess:
-    sess.run(tf.global_variables_initializer())
-    with tf.make_prefetch_hook().running(sess):
-      return [sess.run(step) for _ in range(_STEPS)]
 
 
 def _training_step(way: str, device: str) -> dict[str, tf.Tensor]:
@@ -39,7 +17,7 @@ def _training_step(way: str, device: str) -> dict[str, tf.Tensor]:
     words = tf.strings.join(["word", tf.as_string(number)])
     ids = tf.strings.to_hash_bucket_fast(words, 13)
     dense = tf.cast(number % 5, tf.float32)
-  staged = _staged(way, {"ids": ids, "dense": dense, "words": words})
+  staged = staged_runs.staged(way, {"ids": ids, "dense": dense, "words": words})
   with tf.device(device):
     table = tf.get_variable("table", initializer=np.arange(26, dtype=np.float32).reshape(13, 2) % 7)
     weights = tf.get_variable("weights", initializer=np.array([[1.0], [2.0]], np.float32))
@@ -58,14 +36,14 @@ def _training_step(way: str, device: str) -> dict[str, tf.Tensor]:
 def expected(device) -> list[dict[str, np.ndarray]]:
   """The values without a stage, on the CPU."""
   with tf.Graph().as_default():
-    return _run(_training_step("none", "/cpu:0"), _config("none", False))
+    return staged_runs.values(_training_step("none", "/cpu:0"), staged_runs.config("none", False))
 
 
 @pytest.mark.parametrize("on_cpu", [False, True], ids=["", "stage_subgraph_on_cpu"])
-@pytest.mark.parametrize("way", ["none", *_WAYS])
+@pytest.mark.parametrize("way", ["none", *staged_runs.WAYS])
 def test_a_training_step_has_the_values_of_the_cpu_without_a_stage(device, expected, way, on_cpu):
-  for number, (got, wanted) in enumerate(zip(_run(_training_step(way, device), _config(way, on_cpu)), expected,
-                                             strict=True)):
+  values = staged_runs.values(_training_step(way, device), staged_runs.config(way, on_cpu))
+  for number, (got, wanted) in enumerate(zip(values, expected, strict=True)):
     for name, value in wanted.items():
       np.testing.assert_array_equal(got[name], value, err_msg=f"step {number}: {name}")
 
@@ -73,7 +51,7 @@ def test_a_training_step_has_the_values_of_the_cpu_without_a_stage(device, expec
 def test_the_step_is_on_the_gpu_and_the_region_on_the_cpu(device):
   step = _training_step("SmartStage", device)
   metadata = tf.RunMetadata()
-  with tf.Session(config=_config("SmartStage", True)) as sess:
+  with tf.Session(config=staged_runs.config("SmartStage", True)) as sess:
     sess.run(tf.global_variables_initializer())
     with tf.make_prefetch_hook().running(sess):
       sess.run(step, options=tf.RunOptions(output_partition_graphs=True), run_metadata=metadata)
@@ -87,7 +65,7 @@ def test_the_step_is_on_the_gpu_and_the_region_on_the_cpu(device):
   assert "IteratorGetNext" not in devices
 
 
-@pytest.mark.parametrize("way", _WAYS)
+@pytest.mark.parametrize("way", staged_runs.WAYS)
 def test_records_of_many_tensors_arrive_whole(device, way):
   """A record goes to the GPU in one copy, whose parts have many types and sizes, also none."""
   types = [tf.float32, tf.int64, tf.float64, tf.uint8, tf.float16]
@@ -97,11 +75,11 @@ def test_records_of_many_tensors_arrive_whole(device, way):
         tf.fill([index * 37 % 300 + tf.cast(number % 4, tf.int32)], tf.cast((number + index) % 100, types[index % 5]))
         for index in range(60)
     ]
-  parts = _staged(way, parts)
+  parts = staged_runs.staged(way, parts)
   with tf.device(device):
     # Cast, which has GPU kernels for all of the types, makes the step use the tensors there.
     used = [tf.cast(part, tf.float32) * 2 for part in parts]
-  for number, values in enumerate(_run(used, _config(way, True))):
+  for number, values in enumerate(staged_runs.values(used, staged_runs.config(way, True))):
     for index, value in enumerate(values):
       wanted = np.full(index * 37 % 300 + number % 4, (number + index) % 100 * 2, np.float32)
       np.testing.assert_array_equal(value, wanted, err_msg=f"step {number}: tensor {index}")
