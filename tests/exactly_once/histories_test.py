@@ -14,6 +14,7 @@ import sys
 
 import pytest
 
+from tensorflow_staging.python.testing import program_environment
 from tensorflow_staging.python.testing.histories import play
 from tensorflow_staging.python.testing.histories import random_histories
 
@@ -42,7 +43,7 @@ def _first_seed(part: int) -> int:
 @pytest.mark.parametrize("player, part", _PARTS)
 def test_stages_change_nothing(player, part):
   command = [sys.executable, play.__file__, player]
-  environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+  environment = program_environment.without_source_tree()
   done = subprocess.run(
       [*command, str(_first_seed(part)), str(_HISTORIES_PER_PART)], capture_output=True,
       text=True, env=environment, check=False)

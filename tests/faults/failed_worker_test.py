@@ -8,7 +8,7 @@ server that was started again says, and from which a monitored session recovers,
 import pytest
 import tensorflow.compat.v1 as tf
 
-from tensorflow_staging.python.testing import parameter_server_cluster
+from tensorflow_staging.python.testing import loopback
 
 _STEPS = 20
 
@@ -16,7 +16,7 @@ _STEPS = 20
 @pytest.fixture(scope="module")
 def master():
   """The master of two workers in this process: the first is called directly, the second by gRPC."""
-  addresses = [f"127.0.0.1:{port}" for port in parameter_server_cluster.free_ports(2)]
+  addresses = [f"127.0.0.1:{port}" for port in loopback.free_ports(2)]
   spec = tf.train.ClusterSpec({"worker": addresses})
   return [tf.train.Server(spec, "worker", index) for index in range(2)][0].target
 

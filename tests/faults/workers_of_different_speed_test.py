@@ -7,7 +7,7 @@ import time
 import pytest
 import tensorflow as tf
 
-from tensorflow_staging.python.testing import parameter_server_cluster
+from tensorflow_staging.python.testing import loopback
 from tensorflow_staging.python.testing import smart_stage_sessions
 from tensorflow_staging.python.testing import stage_kinds
 from tensorflow_staging.python.testing import test_util
@@ -28,7 +28,7 @@ def targets():
   """The addresses of the workers' servers."""
   global _cluster
   if _cluster is None:
-    addresses = [f"127.0.0.1:{port}" for port in parameter_server_cluster.free_ports(1 + _WORKERS)]
+    addresses = [f"127.0.0.1:{port}" for port in loopback.free_ports(1 + _WORKERS)]
     spec = tf.train.ClusterSpec({"ps": addresses[:1], "worker": addresses[1:]})
     _cluster = [tf.train.Server(spec, "ps", 0)] + [tf.train.Server(spec, "worker", index) for index in range(_WORKERS)]
   return [server.target for server in _cluster[1:]]

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tensorflow_staging.python.session import needed_runners
-from tensorflow_staging.python.testing import parameter_server_cluster
+from tensorflow_staging.python.testing import loopback
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_smart_stage_says_that_it_calls_a_stateful_python_function_ahead(warning
 def target():
   """The target of the first of two tasks of a cluster."""
   cluster = tf.train.ClusterSpec(
-      {"worker": [f"localhost:{port}" for port in parameter_server_cluster.free_ports(2)]})
+      {"worker": [f"localhost:{port}" for port in loopback.free_ports(2)]})
   servers = [tf.train.Server(cluster, job_name="worker", task_index=i) for i in range(2)]
   return servers[0].target
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tf.staging.ahead` and `tf.staging.SmartStage` under TensorFlow 2's API, in processes that have it."""
 
-import os
 import pathlib
 import subprocess
 import sys
@@ -9,6 +8,7 @@ import sys
 import pytest
 
 from tensorflow_staging.python.testing import cases
+from tensorflow_staging.python.testing import program_environment
 
 _FOLDER = pathlib.Path(cases.__file__).parent
 # For all cases of a file: each of them trains twice, and some start programs.
@@ -27,7 +27,7 @@ def outcome(tmp_path_factory):
 
   def of(file: str, case: str) -> str:
     if file not in outcomes:
-      environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+      environment = program_environment.without_source_tree()
       done = subprocess.run(
           [sys.executable, _FOLDER / file], cwd=tmp_path_factory.mktemp("cases"), stdout=subprocess.PIPE, text=True,
           env=environment | {"TF_API_VERSION": "2"}, timeout=_SECONDS, check=False)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples run unchanged, in a folder with their data."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -9,7 +8,8 @@ import sys
 
 import pytest
 
-from tensorflow_staging.python.testing import parameter_server_cluster
+from tensorflow_staging.python.testing import loopback
+from tensorflow_staging.python.testing import program_environment
 from tensorflow_staging.python.testing import test_util
 
 _EXAMPLES = test_util.ROOT / "examples"
@@ -40,9 +40,9 @@ def test_smart_stage_examples_print_the_same_and_hash_ahead_of_the_step(program,
 
 def test_parameter_server_example_trains_two_workers_on_lines_of_their_own(tmp_path):
   shutil.copytree(_EXAMPLES, tmp_path, dirs_exist_ok=True)
-  ps, *workers = [f"127.0.0.1:{port}" for port in parameter_server_cluster.free_ports(3)]
+  ps, *workers = [f"127.0.0.1:{port}" for port in loopback.free_ports(3)]
   command = [sys.executable, "parameter_server.py", f"--ps={ps}", f"--workers={','.join(workers)}"]
-  environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+  environment = program_environment.without_source_tree()
   # A parameter server never ends by itself; `timeout` ends it even if this test cannot.
   limited = ["timeout", str(2 * test_util.PROGRAM_SECONDS), *command, "--job=ps"]
   server = subprocess.Popen(limited, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)

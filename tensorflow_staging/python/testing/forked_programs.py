@@ -8,13 +8,13 @@ A program whose subject is the import, or what happens when an interpreter start
 from __future__ import annotations
 
 import contextlib
-import os
 import pathlib
 import sys
 import tempfile
 import textwrap
 
 from tensorflow_staging.python.testing import forks
+from tensorflow_staging.python.testing import program_environment
 from tensorflow_staging.python.testing import test_util
 
 _INTERPRETER = pathlib.Path(__file__).with_name("prepared_interpreter.py")
@@ -60,7 +60,7 @@ class ForkedPrograms:
   def _interpreter(self, api_version: str) -> forks.Server:
     """Returns that of an API, which it starts for the first program."""
     if api_version not in self._interpreters:
-      environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+      environment = program_environment.without_source_tree()
       server = forks.Server([sys.executable, str(_INTERPRETER)], environment | {"TF_API_VERSION": api_version})
       self._interpreters[api_version] = self._end.enter_context(server)
     return self._interpreters[api_version]

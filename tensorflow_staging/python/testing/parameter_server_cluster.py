@@ -6,15 +6,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import multiprocessing
-import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
+
+from tensorflow_staging.python.testing import loopback
+from tensorflow_staging.python.testing import program_environment
 
 _PROGRAM = pathlib.Path(__file__).parent / "parameter_server_task.py"
 
@@ -48,7 +49,7 @@ class Task:
     """
     self._log = log
     self._connection, other_end = multiprocessing.Pipe()
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    environment = program_environment.without_source_tree()
     with other_end, log.open("w") as output:
       # -I keeps the program's folder off the import path, so that the process imports the installed wheel.
       self._process = subprocess.Popen(
@@ -117,7 +118,7 @@ class Cluster:
     """
     self._folder = folder
     self._tasks = []
-    ports = free_ports(1 + workers)
+    ports = loopback.free_ports(1 + workers)
     addresses = [f"127.0.0.1:{port}" for port in ports]
     # As `tf.train.ClusterSpec` takes it.
     self.spec = {"ps": addresses[:1], "worker": addresses[1:]}
@@ -181,10 +182,3 @@ class Cluster:
     task = Task(self._folder / f"task_{len(self._tasks)}.log")
     self._tasks.append(task)
     return task
-
-
-def free_ports(count: int) -> list[int]:
-  """Returns ports of this machine on which no process listens."""
-  with contextlib.ExitStack() as stack:
-    sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-    return [each.getsockname()[1] for each in sockets]

@@ -19,6 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from tensorflow_staging.python.pywrap import _pywrap_staging
+from tensorflow_staging.python.testing import program_environment
 
 # How long a test waits for an event before it fails.
 WAIT_SECONDS = 30
@@ -205,20 +206,16 @@ def start(
   """
   with contextlib.nullcontext(subprocess.PIPE) if log is None else log.open("a") as stderr:
     return subprocess.Popen(
-        [str(word) for word in command], cwd=folder, env=_environment() | environment, stdout=subprocess.PIPE,
-        stderr=stderr, text=True)
+        [str(word) for word in command], cwd=folder, env=program_environment.without_source_tree() | environment,
+        stdout=subprocess.PIPE, stderr=stderr, text=True)
 
 
 def completed(
     command: list, folder: pathlib.Path, **environment: str) -> subprocess.CompletedProcess[str]:
   """Runs a command that must succeed, and returns its exit status and both of its outputs."""
   done = subprocess.run(
-      [str(word) for word in command], cwd=folder, env=_environment() | environment,
+      [str(word) for word in command], cwd=folder, env=program_environment.without_source_tree() | environment,
       capture_output=True, text=True, timeout=PROGRAM_SECONDS, check=False)
   assert done.returncode == 0, f"{command} exited with status {done.returncode}:\n{done.stderr[-8000:]}"
   return done
 
-
-def _environment() -> dict[str, str]:
-  """The environment of this process, without what would show the source tree to a program."""
-  return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
