@@ -78,6 +78,22 @@ def test_producers_and_consumers_wait_for_input(way):
 
 
 @_WAYS
+def test_an_iterator_waits_for_input(way):
+  # The producer's own thread waits in the iterator.
+  queue = tf.FIFOQueue(1, [tf.int64], shapes=[[]])
+  iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(9).map(lambda _: queue.dequeue()))
+  tf.staged(iterator.get_next())
+  with tf.Session() as sess:
+    sess.run(iterator.initializer)
+    hook, coord = tf.make_prefetch_hook(), tf.train.Coordinator()
+    hook.after_create_session(sess, coord)
+    begin = time.monotonic()
+    way(sess, hook, coord)
+    assert time.monotonic() - begin < _LIMIT_SECONDS
+  test_util.assert_no_stage_thread()
+
+
+@_WAYS
 def test_several_stages_wait_for_input(way):
   for _ in range(3):
     tf.staged(tf.FIFOQueue(1, [tf.int64]).dequeue())

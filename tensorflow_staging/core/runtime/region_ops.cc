@@ -33,17 +33,22 @@ bool IsIteratorOfOtherRun(absl::string_view op) {
   return kOps->contains(op);
 }
 
-bool OnlyMoves(absl::string_view op) {
+bool Reads(absl::string_view op) {
   // The kernel of IteratorGetNext has a thread of its own, in which the dataset
   // computes; that of IteratorGetNextSync has not. Those of queues and buffers
   // wait without a thread.
   static const OpSet* const kOps =
-      new OpSet({"Const", "FIFOQueue", "FIFOQueueV2", "HostConst", "Identity",
-                 "IdentityN", "Iterator", "IteratorGetNext", "IteratorV2",
-                 "NoOp", "OneShotIterator", "PaddingFIFOQueueV2",
-                 "QueueDequeueManyV2", "QueueDequeueUpToV2", "QueueDequeueV2",
-                 "RandomShuffleQueueV2", "_Retval", kPutOp, kTakeOp});
+      new OpSet({"IteratorGetNext", "QueueDequeueManyV2", "QueueDequeueUpToV2",
+                 "QueueDequeueV2", kTakeOp});
   return kOps->contains(op);
+}
+
+bool OnlyMoves(absl::string_view op) {
+  static const OpSet* const kOps = new OpSet(
+      {"Const", "FIFOQueue", "FIFOQueueV2", "HostConst", "Identity",
+       "IdentityN", "Iterator", "IteratorV2", "NoOp", "OneShotIterator",
+       "PaddingFIFOQueueV2", "RandomShuffleQueueV2", "_Retval", kPutOp});
+  return Reads(op) || kOps->contains(op);
 }
 
 }  // namespace
@@ -76,6 +81,12 @@ bool UsesIteratorOfOtherRun(const Graph& graph) {
 bool OnlyMovesRecords(const Graph& graph) {
   return absl::c_all_of(graph.op_nodes(), [](const Node* node) {
     return OnlyMoves(node->type_string());
+  });
+}
+
+int NumReads(const Graph& graph) {
+  return absl::c_count_if(graph.op_nodes(), [](const Node* node) {
+    return Reads(node->type_string());
   });
 }
 

@@ -29,6 +29,10 @@ bool UsesIteratorOfOtherRun(const Graph& graph);
 // of this are listed; any other op may.
 bool OnlyMovesRecords(const Graph& graph);
 
+// Returns how many ops of such a graph get a record, for which they may wait, from
+// an iterator, a queue or a buffer.
+int NumReads(const Graph& graph);
+
 }  // namespace staging
 }  // namespace tensorflow
 

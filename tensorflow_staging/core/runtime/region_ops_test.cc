@@ -136,6 +136,14 @@ TEST(RecordMovesTest, FromBufferToBuffer) {
   EXPECT_TRUE(OnlyMovesRecords(*graph.get()));
 }
 
+TEST(RecordMovesTest, HowOftenARunMayWaitForARecord) {
+  TestGraph graph;
+  graph.Put("constant", "stage", {graph.Const("value", 1)});
+  EXPECT_EQ(NumReads(*graph.get()), 0);
+  graph.Put("put", "second", {graph.Source("next"), graph.Take("first")});
+  EXPECT_EQ(NumReads(*graph.get()), 2);
+}
+
 TEST(RecordMovesTest, AnOpThatComputes) {
   TestGraph graph;
   graph.Put("put", "stage", {graph.Neg("neg", graph.Source("next"))});

@@ -40,8 +40,27 @@ Executor::Args::Runner RunnerInCaller(thread::ThreadPool* pool) {
   };
 }
 
+void AllowReadInCaller() {
+  if (current != nullptr) current->reads_in_caller = current->runs_in_caller;
+}
+
+bool ReadInCaller(OpKernelContext* ctx, absl::FunctionRef<void()> read) {
+  // The thread may also compute for a run of another stage, to which it has given a
+  // record.
+  if (current == nullptr || !current->reads_in_caller ||
+      current->taken == nullptr || ctx->deadline().has_value() ||
+      StagedRun::Find(ctx->cancellation_manager()).get() != current->taken) {
+    return false;
+  }
+  const ScopedThreadValue<StagedCall*> outside(&current, nullptr);
+  read();
+  return true;
+}
+
 std::shared_ptr<StagedRun> TakeStagedRun() {
-  return current == nullptr ? nullptr : std::exchange(current->run, nullptr);
+  if (current == nullptr || current->run == nullptr) return nullptr;
+  current->taken = current->run.get();
+  return std::exchange(current->run, nullptr);
 }
 
 StagedRunThreads* TakeStagedRunThreads() {

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/lib/core/threadpool.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow_staging/core/framework/scoped_thread_value.h"
@@ -37,6 +39,12 @@ struct StagedCall {
   // wait for it. To hand a small run from thread to thread costs more than to
   // compute it, and on a server more than all else of it (worker_runs.h).
   bool runs_in_caller = false;
+
+  // Whether it may also wait there, in an iterator's kernel, for its record
+  // (ReadsInCaller). Known once a local session begins it.
+  bool reads_in_caller = false;
+  // The run that has been taken from `run`.
+  const StagedRun* taken = nullptr;
 
   // What tells the ops of the run that they belong to `run`, where no hook of the
   // runtime does (BeginStagedRun).
@@ -87,6 +95,20 @@ bool RunsInCaller();
 // all others on `pool`. All kernels that the calling thread begins compute one
 // after the other, so this is for graphs that only move records (region_ops.h).
 Executor::Args::Runner RunnerInCaller(thread::ThreadPool* pool);
+
+// The run that the calling thread begins waits for one record at most, so that no
+// other op of it is held up while the thread waits.
+void AllowReadInCaller();
+
+// Calls `read`, which may wait for a record, and returns true, if `ctx` belongs to a
+// run that may wait in the calling thread. There, a read costs no switch to the
+// kernel's own thread and back. Nothing else of the run has anything to do meanwhile,
+// its session cancels it as it does in any thread, and a run with a deadline, which
+// its caller has to watch, does not wait here.
+//
+// What `read` runs, such as the functions of a dataset, does so as it would in the
+// kernel's own thread.
+bool ReadInCaller(OpKernelContext* ctx, absl::FunctionRef<void()> read);
 
 // Return what the run that the thread begins belongs to, which the next run
 // does not; null if it is not staged.

@@ -61,9 +61,15 @@ class StagedRunThreads {
           absl::c_all_of(partitions, [](const auto& partition) {
             return OnlyMovesRecords(*partition.graph);
           });
+      if (!run->only_moves_records_) return;
+      for (const auto& partition : partitions) {
+        run->num_reads_ += NumReads(*partition.graph);
+      }
     });
     if (run->may_call_python_) return run->threads_->RunnerInsteadOf(*pool);
-    return run->only_moves_records_ ? RunnerInCaller(pool) : nullptr;
+    if (!run->only_moves_records_) return nullptr;
+    if (run->num_reads_ <= 1) AllowReadInCaller();
+    return RunnerInCaller(pool);
   }
 
   // Lets one more run take place at the same time. Must be called before the
@@ -79,6 +85,7 @@ class StagedRunThreads {
   // What the search of the callable's graph has found.
   bool may_call_python_ = false;
   bool only_moves_records_ = false;
+  int num_reads_ = 0;
 };
 
 }  // namespace staging
