@@ -34,7 +34,6 @@ EMBEDDING_ATTR = "_staging_embedding"
 STREAM_ATTR = "_stream_id"
 IS_ORDERED_ATTR = "_staging_is_ordered"
 STAYS_IN_STEP_ATTR = "_staging_stays_in_step"
-STAYS_AS_PYTHON = "python"
 AWAITS_INITIALIZER_ATTR = "_staging_awaits_initializer"
 
 ITERATOR_INITIALIZER_OPS = ("MakeIterator", "MultiDeviceIteratorInit")

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/framework/function.h"
@@ -34,6 +35,19 @@ struct CallSite {
   Graph* graph() const { return body->graph; }
   // The site of a call, or null.
   CallSite* SiteOf(const Node& node) const;
+};
+
+// A node of a site.
+struct SiteNode {
+  const CallSite* site = nullptr;
+  const Node* node = nullptr;
+
+  bool operator==(const SiteNode& other) const {
+    return site == other.site && node == other.node;
+  }
+  bool operator<(const SiteNode& other) const {
+    return std::make_pair(site, node) < std::make_pair(other.site, other.node);
+  }
 };
 
 // Whether XLA has kernels for a node, and for those of the functions that it

@@ -17,9 +17,7 @@ namespace staging {
 //                          and calls
 //   a counter, such as     is read and assigned; what is assigned depends on the
 //   Keras 3's SeedGenerator  counter alone
-struct Draw {
-  const CallSite* site = nullptr;
-  const Node* node = nullptr;
+struct Draw : SiteNode {
   int input = 0;
   // Of a loop, a conditional or a call: TensorFlow's number of the algorithm with
   // which all of it draws. 0 for others.

@@ -2,21 +2,16 @@
 
 #include "tensorflow_staging/core/ahead/flat_step.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/node_def_util.h"
-#include "tensorflow/core/framework/types.h"
-#include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/ahead/loop_draws.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/facts/called_functions.h"
-#include "tensorflow_staging/core/graph/facts/node_roles.h"
 #include "tensorflow_staging/core/graph/facts/resource_effects.h"
 
 namespace tensorflow {
@@ -28,33 +23,32 @@ bool IsRead(const Node& node) {
          node.type_string() == "IteratorGetNextSync";
 }
 
-// Whether a stateful kernel with these attributes has a state that decides what
-// it yields next.
-bool HasSeed(AttrSlice attrs) {
-  int64_t seed = 0, seed2 = 0;
-  TryGetNodeAttr(attrs, "seed", &seed);
-  TryGetNodeAttr(attrs, "seed2", &seed2);
-  return seed != 0 || seed2 != 0;
-}
-
-// Whether any function that `node` calls, as the branch of a conditional for
-// example, contains a seeded draw.
-bool CallsSeededDraw(const NodeDef& def,
-                     const FunctionLibraryDefinition& library, int depth) {
-  for (const NameAttrList& called : FunctionAttrs(def)) {
-    const FunctionDef* callee = library.Find(called.name());
-    if (callee == nullptr) continue;
-    if (depth == 0) return true;
-    for (const NodeDef& inner : callee->node_def()) {
-      const OpDef* op = nullptr;
-      if (!library.LookUpOpDef(inner.op(), &op).ok()) return true;
-      if ((op->is_stateful() && HasSeed(AttrSlice(inner))) ||
-          CallsSeededDraw(inner, library, depth - 1)) {
-        return true;
+// Returns why a node stays in the step whatever it depends on: for itself, or for
+// a node of a function that it calls, such as the branch of a conditional.
+// Returns kNone if it may run ahead.
+StepReason WhyItStays(const NodeDef& def,
+                      const FunctionLibraryDefinition& library) {
+  StepReason why = StepReason::kNone;
+  const auto stays = [&library, &why](const NodeDef& node) {
+    bool is_marked = false;
+    int64_t seed = 0, seed2 = 0;
+    const OpDef* op = nullptr;
+    if (TryGetNodeAttr(node, kStaysInStepAttr, &is_marked) && is_marked) {
+      why = StepReason::kPython;
+    } else if ((TryGetNodeAttr(node, "seed", &seed) && seed != 0) ||
+               (TryGetNodeAttr(node, "seed2", &seed2) && seed2 != 0)) {
+      // The kernel has the state. Ahead, records that are dropped would draw
+      // from it.
+      if (library.LookUpOpDef(node.op(), &op).ok() && op->is_stateful()) {
+        why = StepReason::kSeededDraw;
       }
     }
+    return why != StepReason::kNone;
+  };
+  if (!stays(def)) {
+    AnyNodeOfFunctions(CalledFunctions(def, library), library, stays);
   }
-  return false;
+  return why;
 }
 
 struct SiteOutput {
@@ -87,25 +81,6 @@ SiteOutput BehindCalls(SiteOutput at) {
   }
 }
 
-// Adds the types and the shapes of the elements of the iterator `arg`.
-void AddElementSpec(const Node& arg, const CallSite& site,
-                    NodeDefBuilder* builder) {
-  for (const Edge* edge : arg.out_edges()) {
-    DataTypeVector types;
-    std::vector<PartialTensorShape> shapes;
-    if (!edge->IsControlEdge() &&
-        GetNodeAttr(edge->dst()->attrs(), "output_types", &types).ok() &&
-        GetNodeAttr(edge->dst()->attrs(), "output_shapes", &shapes).ok() &&
-        !types.empty()) {
-      builder->Attr("output_types", types).Attr("output_shapes", shapes);
-      return;
-    }
-  }
-  // The types do not matter to the partition.
-  builder->Attr("output_types", DataTypeVector{DT_INT64})
-      .Attr("output_shapes", std::vector<PartialTensorShape>{{}});
-}
-
 }  // namespace
 
 Status FlatStep::Create(const CallSite& root,
@@ -116,56 +91,27 @@ Status FlatStep::Create(const CallSite& root,
   FlatStep& step = **flat;
   step.draws_.resize(inputs.size());
   step.FindDrawsAndReads(root, inputs);
-  step.ForgetReads();
-  if (step.reads_.size() > 1) {
-    step.calls_of_python_.insert(step.reads_.begin(), step.reads_.end());
-    TF_RETURN_IF_ERROR(step.AddSource());
+  step.reads_and_draws_.insert(step.reads_.begin(), step.reads_.end());
+  for (std::vector<Draw>& draws : step.draws_) {
+    // A counter that is only read is as any variable.
+    if (absl::c_all_of(draws, [](const Draw& draw) {
+          return IsCounterRead(*draw.node);
+        })) {
+      draws.clear();
+    }
+    step.reads_and_draws_.insert(draws.begin(), draws.end());
   }
+  TF_RETURN_IF_ERROR(NodeBuilder("staging_records", "NoOp")
+                         .Finalize(&step.graph_, &step.source_));
+  step.roles_[step.source_] = {NodeRole::kSource};
   TF_RETURN_IF_ERROR(step.AddNodes(root, "", inputs));
   TF_RETURN_IF_ERROR(step.AddEdges(root));
-  step.LetDrawsAwaitRecords();
   TF_RETURN_IF_ERROR(step.AddOutputs(root, inputs));
   step.originals_.resize(step.graph_.num_node_ids());
   for (const auto& [original, node] : step.nodes_) {
     step.originals_[node->id()] = original;
   }
   return OkStatus();
-}
-
-void FlatStep::LetDrawsAwaitRecords() {
-  Node* source = nullptr;
-  std::vector<Node*> draws;
-  for (Node* node : graph_.op_nodes()) {
-    if (source == nullptr && IsSourceOp(*node)) source = node;
-    int64_t seed = 0;
-    if (node->op_def().is_stateful() &&
-        TryGetNodeAttr(node->attrs(), "seed", &seed)) {
-      draws.push_back(node);
-    }
-  }
-  for (const auto& [shaped, call] : call_before_) draws.push_back(call);
-  for (const auto& [draw, inputs] : loop_draws_) draws.push_back(nodes_[draw]);
-  for (const auto& [original, flat] : nodes_) {
-    if (original.site->is_compiled && call_before_.count(flat) == 0 &&
-        !XlaCanCompile(original.node->def(), graph_.flib_def())) {
-      draws.push_back(flat);
-    }
-  }
-  if (source == nullptr || draws.empty()) return;
-  std::vector<bool> before_source(graph_.num_node_ids());
-  ReverseDFSFrom(graph_, {source}, /*enter=*/{}, [&before_source](Node* node) {
-    before_source[node->id()] = true;
-  });
-  for (Node* draw : draws) {
-    if (!before_source[draw->id()]) graph_.AddControlEdge(source, draw);
-  }
-}
-
-Status FlatStep::Add(NodeDef def, Node** added) {
-  def.clear_input();
-  Status status;
-  *added = graph_.AddNode(std::move(def), &status);
-  return status;
 }
 
 int FlatStep::StepInputOf(const CallSite& site, const Node& node,
@@ -188,191 +134,64 @@ void FlatStep::FindDrawsAndReads(const CallSite& site,
       FindDrawsAndReads(*called, inputs);
       continue;
     }
-    if (node != loop_) FindLoopDraws(site, *node, inputs);
-    const bool is_read = IsRead(*node);
-    if (!is_read && !IsReadAndSkip(*node) && !IsCounterRead(*node) &&
-        !IsCounterAssignment(*node)) {
-      continue;
-    }
-    const int index = StepInputOf(site, *node, 0);
-    if (index < 0) continue;
-    if (is_read && inputs[index].kind == InputKind::kIterator) {
-      reads_.push_back({&site, node});
-    } else if (!is_read && inputs[index].kind == InputKind::kRandomState) {
-      draws_[index].push_back({&site, node, 0});
-      calls_of_python_.insert({&site, node});
+    for (int i = 0; i < node->num_inputs(); ++i) {
+      if (node->input_type(i) != DT_RESOURCE) continue;
+      const int index = StepInputOf(site, *node, i);
+      if (index < 0) continue;
+      if (inputs[index].kind == InputKind::kIterator && IsRead(*node)) {
+        reads_.push_back({&site, node});
+      }
+      if (inputs[index].kind != InputKind::kRandomState) continue;
+      if (IsReadAndSkip(*node) || IsCounterRead(*node) ||
+          IsCounterAssignment(*node)) {
+        draws_[index].push_back({{&site, node}, i});
+      } else if (node != loop_) {
+        const std::optional<int> algorithm =
+            AlgorithmOfDraws(*node, i, graph_.flib_def());
+        if (!algorithm.has_value()) continue;
+        draws_[index].push_back({{&site, node}, i, *algorithm});
+      }
     }
   }
 }
 
-void FlatStep::ForgetReads() {
-  for (std::vector<Draw>& draws : draws_) {
-    if (!absl::c_all_of(draws, [](const Draw& draw) {
-          return IsCounterRead(*draw.node);
-        })) {
-      continue;
-    }
-    for (const Draw& draw : draws) {
-      calls_of_python_.erase({draw.site, draw.node});
-    }
-    draws.clear();
-  }
-}
-
-void FlatStep::FindLoopDraws(const CallSite& site, const Node& node,
-                             const std::vector<StepInput>& inputs) {
-  for (int i = 0; i < node.num_inputs(); ++i) {
-    if (node.input_type(i) != DT_RESOURCE) continue;
-    const int index = StepInputOf(site, node, i);
-    if (index < 0 || inputs[index].kind != InputKind::kRandomState) continue;
-    const std::optional<int> algorithm =
-        AlgorithmOfDraws(node, i, graph_.flib_def());
-    if (!algorithm.has_value()) continue;
-    draws_[index].push_back({&site, &node, i, *algorithm});
-    loop_draws_[{&site, &node}].insert(i);
-  }
-}
-
-Status FlatStep::AddInput(const Node& arg, const StepInput& input,
-                          const CallSite& root) {
-  const DataType dtype = arg.output_type(0);
-  const std::string name = input.name.empty() ? arg.name() : input.name;
-  const std::string unique = absl::StrCat(name, "/", arg.name());
-  NodeDef def;
-  switch (input.kind) {
-    case InputKind::kIterator: {
-      NodeDefBuilder builder(name, "IteratorV2");
-      builder.Attr("shared_name", unique).Attr("container", "");
-      AddElementSpec(arg, root, &builder);
-      TF_RETURN_IF_ERROR(builder.Finalize(&def));
-      break;
-    }
+RoleAndReason FlatStep::RoleOfInput(int index, InputKind kind) const {
+  switch (kind) {
+    case InputKind::kIterator:
     case InputKind::kTable:
-      TF_RETURN_IF_ERROR(NodeDefBuilder(name, "HashTableV2")
-                             .Attr("shared_name", unique)
-                             .Attr("key_dtype", DT_STRING)
-                             .Attr("value_dtype", DT_INT64)
-                             .Finalize(&def));
-      break;
+      return {NodeRole::kHandle};
     case InputKind::kConstant:
-      // No Const: shape functions must not see a value that is not there.
-      TF_RETURN_IF_ERROR(NodeDefBuilder(name, "ImmutableConst")
-                             .Attr("dtype", dtype)
-                             .Attr("shape", input.shape)
-                             .Attr("memory_region_name", "")
-                             .Finalize(&def));
-      break;
+      return {NodeRole::kPure};
     case InputKind::kRandomState:
+      if (!draws_[index].empty()) return {NodeRole::kHandle};
+      [[fallthrough]];
     case InputKind::kVariable:
     case InputKind::kShared:
-      if (dtype == DT_RESOURCE) {
-        TF_RETURN_IF_ERROR(NodeDefBuilder(name, "VarHandleOp")
-                               .Attr("shared_name", unique)
-                               .Attr("dtype", DT_FLOAT)
-                               .Attr("shape", PartialTensorShape())
-                               .Finalize(&def));
-        break;
-      }
-      [[fallthrough]];
+      return {NodeRole::kStepOnly, StepReason::kVariable};
     case InputKind::kOther:
-      TF_RETURN_IF_ERROR(NodeDefBuilder(name, "Placeholder")
-                             .Attr("dtype", dtype)
-                             .Attr("shape", PartialTensorShape())
-                             .Finalize(&def));
       break;
   }
-  Node* added = nullptr;
-  TF_RETURN_IF_ERROR(Add(std::move(def), &added));
-  nodes_[{&root, &arg}] = added;
-  return OkStatus();
+  return {NodeRole::kStepOnly, StepReason::kPlaceholder};
 }
 
-Status FlatStep::AddCallOfPython(const std::string& name,
-                                 const DataTypeVector& inputs,
-                                 const DataTypeVector& outputs, Node** added) {
-  NodeDef call;
-  call.set_name(name);
-  call.set_op("PyFunc");
-  AddNodeAttr("token", "", &call);
-  AddNodeAttr("Tin", inputs, &call);
-  AddNodeAttr("Tout", outputs, &call);
-  TF_RETURN_IF_ERROR(Add(std::move(call), added));
-  call_before_[*added] = *added;
-  return OkStatus();
+bool FlatStep::AwaitsRecord(const SiteNode& original) const {
+  const Node& node = *original.node;
+  return reads_and_draws_.count(original) > 0 ||
+         (node.op_def().is_stateful() && node.attrs().Find("seed")) ||
+         // It must leave its call, and so goes with a record.
+         (original.site->is_compiled &&
+          !XlaCanCompile(node.def(), graph_.flib_def()));
 }
 
-Status FlatStep::AddCallBefore(const DataTypeVector& inputs, DataType output,
-                               NodeDef def, Node** added) {
-  Node* call = nullptr;
-  TF_RETURN_IF_ERROR(AddCallOfPython(def.name(), inputs, {output}, &call));
-  TF_RETURN_IF_ERROR(Add(std::move(def), added));
-  graph_.AddEdge(call, 0, *added, 0);
-  call_before_[*added] = call;
-  return OkStatus();
-}
-
-Status FlatStep::AddDraw(const Node& node, const std::string& name,
-                         Node** added) {
-  NodeDef def;
+Status FlatStep::Add(const SiteNode& original, const std::string& name,
+                     Node** added) {
+  NodeDef def = original.node->def();
   def.set_name(name);
-  def.set_op("EnsureShape");
-  AddNodeAttr("T", DT_INT64, &def);
-  AddNodeAttr("shape", PartialTensorShape({3}), &def);
-  return AddCallBefore(
-      DataTypeVector(node.input_types().begin() + 1, node.input_types().end()),
-      DT_INT64, std::move(def), added);
-}
-
-Status FlatStep::AddCounterRead(const Node& node, const std::string& name,
-                                Node** added) {
-  NodeDef def;
-  def.set_name(name);
-  def.set_op("Identity");
-  AddNodeAttr("T", TypeOfVariable(node), &def);
-  return AddCallBefore({}, TypeOfVariable(node), std::move(def), added);
-}
-
-Status FlatStep::AddRead(const Node& node, const std::string& name,
-                         Node** added) {
-  NodeDef def;
-  def.set_name(name);
-  def.set_op("OptionalGetValue");
-  for (const char* attr : {"output_types", "output_shapes"}) {
-    const AttrValue* value = node.attrs().Find(attr);
-    if (value == nullptr) {
-      return errors::InvalidArgument("'", node.name(), "' has no attribute '",
-                                     attr, "'.");
-    }
-    AddNodeAttr(attr, *value, &def);
-  }
-  return AddCallBefore({}, DT_VARIANT, std::move(def), added);
-}
-
-Status FlatStep::AddOncePerRecord(const Node& node, const std::string& name,
-                                  Node** added) {
-  if (IsRead(node)) return AddRead(node, name, added);
-  if (IsReadAndSkip(node)) return AddDraw(node, name, added);
-  if (IsCounterRead(node)) return AddCounterRead(node, name, added);
-  // An assignment to a counter yields nothing.
-  return AddCallOfPython(name, {TypeOfVariable(node)}, {}, added);
-}
-
-Status FlatStep::AddSource() {
-  const DataTypeVector types = {DT_INT64};
-  const std::vector<PartialTensorShape> shapes = {{}};
-  Node* iterator = nullptr;
-  TF_RETURN_IF_ERROR(NodeBuilder("staging_iterators", "IteratorV2")
-                         .Attr("shared_name", "staging_iterators")
-                         .Attr("container", "")
-                         .Attr("output_types", types)
-                         .Attr("output_shapes", shapes)
-                         .Finalize(&graph_, &iterator));
-  Node* elements = nullptr;
-  return NodeBuilder("staging_elements", "IteratorGetNext")
-      .Input(iterator)
-      .Attr("output_types", types)
-      .Attr("output_shapes", shapes)
-      .Finalize(&graph_, &elements);
+  def.clear_input();
+  def.mutable_attr()->erase("_class");
+  Status status;
+  *added = nodes_[original] = graph_.AddNode(std::move(def), &status);
+  return status;
 }
 
 Status FlatStep::AddNodes(const CallSite& site, const std::string& scope,
@@ -390,58 +209,27 @@ Status FlatStep::AddNodes(const CallSite& site, const std::string& scope,
           AddNodes(*called, absl::StrCat(scope, node->name(), "/"), inputs));
       continue;
     }
-    if (node->IsRetval()) continue;
+    const SiteNode original = {&site, node};
+    Node* added = nullptr;
+    if (node->IsRetval() || (node->IsArg() && site.caller != nullptr)) continue;
     if (node->IsArg()) {
-      if (site.caller == nullptr) {
-        TF_RETURN_IF_ERROR(AddInput(*node, inputs[IndexOf(*node)], site));
-      }
+      const StepInput& input = inputs[IndexOf(*node)];
+      TF_RETURN_IF_ERROR(Add(
+          original, input.name.empty() ? node->name() : input.name, &added));
+      roles_[added] = RoleOfInput(IndexOf(*node), input.kind);
       continue;
     }
-    const std::string name = scope + node->name();
-    Node* added = nullptr;
-    if (calls_of_python_.count({&site, node}) > 0) {
-      TF_RETURN_IF_ERROR(AddOncePerRecord(*node, name, &added));
-    } else {
-      NodeDef def = node->def();
-      def.set_name(name);
-      def.mutable_attr()->erase("_class");
-      if ((node->op_def().is_stateful() && HasSeed(node->attrs())) ||
-          CallsSeededDraw(node->def(), graph_.flib_def(), /*depth=*/16)) {
-        AddNodeAttr(kTargetAttr, true, &def);
-        AddNodeAttr(kStaysInStepAttr, kStaysAsSeededDraw, &def);
-      }
-      TF_RETURN_IF_ERROR(Add(std::move(def), &added));
+    TF_RETURN_IF_ERROR(Add(original, scope + node->name(), &added));
+    if (AwaitsRecord(original)) graph_.AddControlEdge(source_, added);
+    const StepReason why = WhyItStays(node->def(), graph_.flib_def());
+    if (why != StepReason::kNone) {
+      roles_[added] = {NodeRole::kStepOnly, why};
+    } else if (reads_and_draws_.count(original) > 0 &&
+               FunctionAttrs(node->def()).empty()) {
+      // What else the functions of a loop do decides on its role.
+      roles_[added] = {NodeRole::kOncePerRecord};
     }
-    nodes_[{&site, node}] = added;
   }
-  return OkStatus();
-}
-
-Status FlatStep::AddLoopInput(const Node** added) {
-  *added = loop_input_;
-  if (loop_input_ != nullptr) return OkStatus();
-  NodeDef def;
-  TF_RETURN_IF_ERROR(NodeDefBuilder("staging_loop", "VarHandleOp")
-                         .Attr("shared_name", "staging_loop")
-                         .Attr("dtype", DT_FLOAT)
-                         .Attr("shape", PartialTensorShape())
-                         .Finalize(&def));
-  TF_RETURN_IF_ERROR(Add(std::move(def), &loop_input_));
-  *added = loop_input_;
-  return OkStatus();
-}
-
-Status FlatStep::AddLoopState(const Node** added) {
-  *added = loop_state_;
-  if (loop_state_ != nullptr) return OkStatus();
-  NodeDef def;
-  TF_RETURN_IF_ERROR(NodeDefBuilder("staging_state", "ImmutableConst")
-                         .Attr("dtype", DT_RESOURCE)
-                         .Attr("shape", TensorShape())
-                         .Attr("memory_region_name", "")
-                         .Finalize(&def));
-  TF_RETURN_IF_ERROR(Add(std::move(def), &loop_state_));
-  *added = loop_state_;
   return OkStatus();
 }
 
@@ -451,12 +239,7 @@ Status FlatStep::AddEdges(const CallSite& site) {
     if (called != nullptr) TF_RETURN_IF_ERROR(AddEdges(*called));
     const auto found = nodes_.find({&site, node});
     if (called == nullptr && (found == nodes_.end() || node->IsArg())) continue;
-    // Its first input is the state or the iterator.
-    const bool is_call =
-        called == nullptr && calls_of_python_.count({&site, node}) > 0;
-    Node* const to = called != nullptr ? ends_[called].first
-                     : is_call         ? call_before_[found->second]
-                                       : found->second;
+    Node* const to = called != nullptr ? ends_[called].first : found->second;
     for (const Edge* edge : node->in_edges()) {
       if (!edge->src()->IsOp()) continue;
       if (edge->IsControlEdge()) {
@@ -466,24 +249,14 @@ Status FlatStep::AddEdges(const CallSite& site) {
             site.SiteOf(*edge->src()) != nullptr)
           continue;
         AddControlEdge(site, *edge->src(), to);
-      } else if (called == nullptr && !(is_call && edge->dst_input() == 0)) {
-        auto [src, output] = Resolve(site, *edge->src(), edge->src_output());
-        if (node == loop_ && src != nullptr &&
-            src->type_string() == "IteratorV2") {
-          TF_RETURN_IF_ERROR(AddLoopInput(&src));
-        }
-        const auto draws = loop_draws_.find({&site, node});
-        if (draws != loop_draws_.end() &&
-            draws->second.count(edge->dst_input()) > 0) {
-          TF_RETURN_IF_ERROR(AddLoopState(&src));
-          output = 0;
-        }
+      } else if (called == nullptr) {
+        const auto [src, output] =
+            Resolve(site, *edge->src(), edge->src_output());
         if (src == nullptr) {
           return errors::Internal("No node yields input ", edge->dst_input(),
                                   " of '", node->name(), "'.");
         }
-        graph_.AddEdge(const_cast<Node*>(src), output, to,
-                       edge->dst_input() - (is_call ? 1 : 0));
+        graph_.AddEdge(const_cast<Node*>(src), output, to, edge->dst_input());
       }
     }
     // What a call waits for orders effects. Pure nodes, and lookups in tables

@@ -15,40 +15,21 @@
 #include "tensorflow_staging/core/ahead/call_sites.h"
 #include "tensorflow_staging/core/ahead/draw.h"
 #include "tensorflow_staging/core/ahead/step_input.h"
+#include "tensorflow_staging/core/graph/facts/node_roles.h"
 
 namespace tensorflow {
 namespace staging {
 
-// A node of a site.
-struct SiteNode {
-  const CallSite* site = nullptr;
-  const Node* node = nullptr;
-
-  bool operator==(const SiteNode& other) const {
-    return site == other.site && node == other.node;
-  }
-  bool operator<(const SiteNode& other) const {
-    return std::make_pair(site, node) < std::make_pair(other.site, other.node);
-  }
-};
-
-// A step as the graph that the partition of sessions understands. Nothing runs
-// this graph.
+// A step as a graph for the partition of sessions: the nodes of the step and of
+// the functions that it calls, with what a partition has to know of them and
+// their ops do not show. Nothing runs this graph. Besides these nodes it has
 //
-//   in the step                        in the flat graph
-//   a call                             the nodes of its function
-//   an input of the step               the op for which it stands: an iterator,
-//                                      a table, a variable …
-//   an output, the control outputs     marked nodes: they are always needed
-//   a draw from a generator's state,   an op that runs once for each record
-//   a counter's read or assignment
-//   a loop or a conditional with       itself, with a constant as the state: so
-//   such draws                         it depends on no variable
-//   a read of an iterator, where the   an op that runs once for each record,
-//   step has several                   behind a source of its own
-//   a seeded draw, whose kernel has    a marked node: it stays in the step, so
-//   the state                          that records that are dropped draw
-//                                      nothing
+//   a source         of records, for which all reads of iterators and all draws
+//                    from generators wait: they run once for each record, and a
+//                    step that reads several iterators reads all of them
+//   marked nodes     for the outputs and the control outputs: they are always
+//                    needed
+//   two for a call   one before the nodes of its function, and one after them
 class FlatStep {
  public:
   // `inputs` are those of the root. `library` must outlive this object. `loop`,
@@ -78,69 +59,41 @@ class FlatStep {
   // What draws from the state that is input `index` of the step.
   const std::vector<Draw>& DrawsOf(int index) const { return draws_[index]; }
 
+  // The roles of the inputs, and of other nodes whose ops do not show them.
+  const GivenRoles& roles() const { return roles_; }
+
  private:
   FlatStep(const FunctionLibraryDefinition& library, const Node* loop)
       : graph_(library), loop_(loop) {}
 
+  void FindDrawsAndReads(const CallSite& site,
+                         const std::vector<StepInput>& inputs);
+  // The index of the step's input that is input `input` of `node`, or -1.
+  int StepInputOf(const CallSite& site, const Node& node, int input) const;
   Status AddNodes(const CallSite& site, const std::string& scope,
                   const std::vector<StepInput>& inputs);
+  // Adds a node with the name `name` that stands for a node of a site.
+  Status Add(const SiteNode& original, const std::string& name, Node** added);
+  RoleAndReason RoleOfInput(int index, InputKind kind) const;
+  // Whether a node runs once for each record even if it depends on no data.
+  bool AwaitsRecord(const SiteNode& original) const;
   Status AddEdges(const CallSite& site);
-  // Adds what stands for an iterator as an input of the loop.
-  Status AddLoopInput(const Node** added);
-  Status AddInput(const Node& arg, const StepInput& input,
-                  const CallSite& root);
-  // Adds a call of Python, which runs once for each record.
-  Status AddCallOfPython(const std::string& name, const DataTypeVector& inputs,
-                         const DataTypeVector& outputs, Node** added);
-  // Adds `def` behind such a call.
-  Status AddCallBefore(const DataTypeVector& inputs, DataType output,
-                       NodeDef def, Node** added);
-  // Adds what stands for a node of calls_of_python_: such a call, and behind it,
-  // if `node` yields anything, a node that has the static shapes.
-  Status AddOncePerRecord(const Node& node, const std::string& name,
-                          Node** added);
-  Status AddDraw(const Node& node, const std::string& name, Node** added);
-  Status AddCounterRead(const Node& node, const std::string& name,
-                        Node** added);
-  Status AddRead(const Node& node, const std::string& name, Node** added);
-  // Adds the source for which several reads stand.
-  Status AddSource();
   // Adds a control edge from what stands for a node of a site.
   void AddControlEdge(const CallSite& site, const Node& from, Node* to);
   Status AddOutputs(const CallSite& root, const std::vector<StepInput>& inputs);
-  // A draw that depends on no data runs once for each step, and so once for each
-  // record. So does what must leave a call that XLA compiles.
-  void LetDrawsAwaitRecords();
-  void FindDrawsAndReads(const CallSite& site,
-                         const std::vector<StepInput>& inputs);
-  void FindLoopDraws(const CallSite& site, const Node& node,
-                     const std::vector<StepInput>& inputs);
-  // Forgets the draws of counters that are only read, as any variable is.
-  void ForgetReads();
-  // The index of the step's input that is input `input` of `node`, or -1.
-  int StepInputOf(const CallSite& site, const Node& node, int input) const;
-  // What stands for the states of the generators that loops draw from.
-  Status AddLoopState(const Node** added);
-  Status Add(NodeDef def, Node** added);
 
   Graph graph_;
   const Node* const loop_;
-  Node* loop_input_ = nullptr;
-  Node* loop_state_ = nullptr;
+  Node* source_ = nullptr;
+  GivenRoles roles_;
   std::map<SiteNode, Node*> nodes_;
   std::vector<SiteNode> originals_;
   // The nodes that come before and after those of a call.
   std::map<const CallSite*, std::pair<Node*, Node*>> ends_;
   // By input of the step.
   std::vector<std::vector<Draw>> draws_;
-  // The loops that draw, and the inputs that are states.
-  std::map<SiteNode, std::set<int>> loop_draws_;
   std::vector<SiteNode> reads_;
-  // The nodes for which a call of Python stands.
-  std::set<SiteNode> calls_of_python_;
-  // Of a node for which a call of Python stands: that call, which may be the node
-  // itself.
-  std::map<Node*, Node*> call_before_;
+  std::set<SiteNode> reads_and_draws_;
 };
 
 }  // namespace staging

@@ -8,18 +8,12 @@
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow_staging/core/ahead/draw.h"
 #include "tensorflow_staging/core/ahead/loop_draws.h"
-#include "tensorflow_staging/core/graph/facts/node_roles.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
 
 using NodesInOrder = std::vector<const Node*>;
-
-bool IsElement(const FlatStep& flat, const Node& node) {
-  return IsSourceOp(node) ||
-         absl::c_linear_search(flat.reads(), flat.Original(node));
-}
 
 // Returns the nodes of the flat graph to which `start` leads along the edges that
 // pass the filter, with `start` itself.
@@ -36,9 +30,7 @@ NodeSet ReachedFrom(const FlatStep& flat, const NodesInOrder& start,
 // Returns the nodes of the flat graph that compute with an element.
 NodeSet DependentOnElements(const FlatStep& flat) {
   NodesInOrder elements;
-  for (const Node* node : flat.graph().op_nodes()) {
-    if (IsElement(flat, *node)) elements.push_back(node);
-  }
+  for (const SiteNode& read : flat.reads()) elements.push_back(flat.Find(read));
   return ReachedFrom(flat, elements,
                      [](const Edge& edge) { return !edge.IsControlEdge(); });
 }
@@ -48,18 +40,12 @@ bool IsAhead(const SidesBySite& sites, const SiteNode& node) {
   return sides != sites.end() && sides->second.ahead.count(node.node) > 0;
 }
 
-bool IsAhead(const SidesBySite& sites, const Draw& draw) {
-  return IsAhead(sites, SiteNode{draw.site, draw.node});
-}
-
 // Whether anything ahead computes with one of the draws, which are ahead, and is
 // one of the nodes that are `dependent` on an element.
 bool MeetElement(const FlatStep& flat, const SidesBySite& sites,
                  const std::vector<Draw>& draws, const NodeSet& dependent) {
   NodesInOrder start;
-  for (const Draw& draw : draws) {
-    start.push_back(flat.Find({draw.site, draw.node}));
-  }
+  for (const Draw& draw : draws) start.push_back(flat.Find(draw));
   const NodeSet reached = ReachedFrom(flat, start, [&](const Edge& edge) {
     return !edge.IsControlEdge() && IsAhead(sites, flat.Original(*edge.dst()));
   });
@@ -73,21 +59,22 @@ bool MeetElement(const FlatStep& flat, const SidesBySite& sites,
 // what is computed from them alone.
 bool AddValueOf(const FlatStep& flat, const Draw& assignment,
                 const std::vector<Draw>& draws, NodeSet* value) {
-  NodesInOrder to_visit = {flat.Find({assignment.site, assignment.node})};
+  NodesInOrder to_visit = {flat.Find(assignment)};
   while (!to_visit.empty()) {
     const Node* const of = to_visit.back();
     to_visit.pop_back();
     for (const Edge* edge : of->in_edges()) {
       const Node* const node = edge->src();
-      if (edge->IsControlEdge() || !value->insert(node).second) continue;
+      // What is ahead has no input but handles and constants.
+      if (edge->IsControlEdge() || node->IsArg() ||
+          !value->insert(node).second) {
+        continue;
+      }
       const SiteNode original = flat.Original(*node);
       if (original.node == nullptr) return false;
       if (IsCounterRead(*original.node)) {
-        const bool of_counter = absl::c_any_of(draws, [&](const Draw& draw) {
-          return original == SiteNode{draw.site, draw.node};
-        });
-        if (!of_counter) return false;
-      } else if (node->op_def().is_stateful() || IsElement(flat, *node)) {
+        if (!absl::c_linear_search(draws, original)) return false;
+      } else if (node->op_def().is_stateful()) {
         return false;
       } else {
         to_visit.push_back(node);
@@ -107,7 +94,7 @@ bool CanFollow(const FlatStep& flat, const Draw& draw,
   if (IsCounterAssignment(*draw.node)) {
     return AddValueOf(flat, draw, draws, value);
   }
-  const Node* const node = flat.Find({draw.site, draw.node});
+  const Node* const node = flat.Find(draw);
   const Edge* choice = nullptr;
   return !(node->IsIfNode() || node->IsCaseNode()) ||
          dependent.count(node) == 0 ||
@@ -124,7 +111,7 @@ Status FollowInRest(const FlatStep& flat, const std::vector<Draw>& draws,
     SiteSides& sides = (*sites)[draw.site];
     const bool is_op = draw.algorithm == 0;
     // A step that fails without an element makes such draws all the same.
-    if (!is_op && dependent.count(flat.Find({draw.site, draw.node})) > 0) {
+    if (!is_op && dependent.count(flat.Find(draw)) > 0) {
       TF_RETURN_IF_ERROR(MoveStateInRest(draw, &sides));
     } else {
       sides.twice.insert(draw.node);
@@ -139,14 +126,18 @@ Status FollowInRest(const FlatStep& flat, const std::vector<Draw>& draws,
   return OkStatus();
 }
 
-// Whether anything but draws and `loop` uses `state`, or an identity of it.
-bool HasOtherUses(const FlatStep& flat, const Node& state, const Node* loop) {
-  return absl::c_any_of(state.out_edges(), [&flat, loop](const Edge* edge) {
-    if (edge->IsControlEdge()) return false;
-    const Node* const user = flat.Original(*edge->dst()).node;
-    if (user == nullptr) return true;
-    return user != loop &&
-           (!user->IsIdentity() || HasOtherUses(flat, *edge->dst(), loop));
+// Whether anything but `draws` and `loop` uses `state`, or an identity of it.
+bool HasOtherUses(const FlatStep& flat, const Node& state,
+                  const std::vector<Draw>& draws, const Node* loop) {
+  return absl::c_any_of(state.out_edges(), [&](const Edge* edge) {
+    const SiteNode user = flat.Original(*edge->dst());
+    const bool draws_from_it = absl::c_any_of(draws, [&](const Draw& draw) {
+      return draw == user && draw.input == edge->dst_input();
+    });
+    if (edge->IsControlEdge() || draws_from_it) return false;
+    if (user.node == nullptr) return true;
+    return user.node != loop && (!user.node->IsIdentity() ||
+                                 HasOtherUses(flat, *edge->dst(), draws, loop));
   });
 }
 
@@ -166,7 +157,7 @@ Status FindRandomStates(const CallSite& root, const Node* loop,
     const Node* state = flat.Find({&root, root.body->arg_nodes[i]});
     NodeSet value;
     const bool can_be_ahead =
-        !HasOtherUses(flat, *state, loop) &&
+        !HasOtherUses(flat, *state, draws, loop) &&
         absl::c_all_of(draws, [&](const Draw& draw) {
           return IsAhead(*sites, draw) &&
                  CanFollow(flat, draw, draws, dependent, &value);

@@ -5,8 +5,6 @@
 
 #include <string>
 
-#include "tensorflow/core/framework/tensor_shape.h"
-
 namespace tensorflow {
 namespace staging {
 
@@ -28,8 +26,6 @@ struct StepInput {
   InputKind kind = InputKind::kOther;
   // For reasons: the name of the variable, for example.
   std::string name;
-  // Of a constant.
-  PartialTensorShape shape;
 };
 
 }  // namespace staging

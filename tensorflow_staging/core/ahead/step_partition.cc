@@ -92,7 +92,8 @@ void Partition(const CallSite& root, const std::vector<StepInput>& inputs,
                const Node* loop, StepPartition* found) {
   const FlatStep& flat = *found->flat;
   const StagePartition partition(flat.graph(), NodeFilter(),
-                                 RecordContent::kBoundaryOnly);
+                                 RecordContent::kBoundaryOnly,
+                                 /*stale=*/nullptr, flat.roles());
   found->why_not = OtherUse(root, inputs, loop, flat);
   if (found->why_not.empty()) found->why_not = NotInOneRegion(flat, partition);
   if (!found->why_not.empty()) return;

@@ -82,12 +82,9 @@ inline constexpr char kMayBeStaleAttr[] = "_staging_may_be_stale";
 inline constexpr char kEmbeddingAttr[] = "_staging_embedding";
 inline constexpr char kStreamAttr[] = "_stream_id";
 
-// Marks a node of a tf.function that stays in the step, with one of the reasons
-// below: a call of a Python function, which may read what the program changes;
-// or a draw with a seed of its own, whose kernel has the state.
+// Marks a call of a Python function, in a tf.function, that stays in the step: it
+// may read what the program changes.
 inline constexpr char kStaysInStepAttr[] = "_staging_stays_in_step";
-inline constexpr char kStaysAsPython[] = "python";
-inline constexpr char kStaysAsSeededDraw[] = "seeded draw";
 
 // Marks a restore of save_iterators(): the position waits in the iterator for
 // the initialiser of its dataset, which may run after the restore.

@@ -180,7 +180,7 @@ def _keep_python_in_step(library: function_pb2.FunctionDefLibrary, name: str) ->
   while to_visit:
     for node in to_visit.pop().node_def:
       if node.op in _STATEFUL_PYTHON_OPS:
-        node.attr[vocabulary.STAYS_IN_STEP_ATTR].s = vocabulary.STAYS_AS_PYTHON.encode()
+        node.attr[vocabulary.STAYS_IN_STEP_ATTR].b = True
       if node.attr["_XlaMustCompile"].b if "_XlaMustCompile" in node.attr else False:
         continue
       for callee in function_library.called_by(node):

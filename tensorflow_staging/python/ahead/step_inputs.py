@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
-from typing import Optional
 
 from tensorflow.python.data.ops import iterator_ops
 from tensorflow.python.eager import context
@@ -22,12 +21,10 @@ class StepInput(NamedTuple):
     kind: "iterator", "table" (that nothing changes), "constant", "variable" (or another resource that may change),
       "shared variable" (of which no copy may stand in its place) or "other".
     name: Its name, for reasons.
-    shape: The shape of a constant; None otherwise.
   """
 
   kind: str
   name: str
-  shape: Optional[list[int]]
 
 
 def describe(
@@ -54,7 +51,7 @@ def describe(
   for i, (tensor, value) in enumerate(zip(graph.inputs, values)):
     name = names.get(id(value), tensor.op.name).partition(":")[0]
     if id(value) in shared:
-      described.append(StepInput("shared variable", name, None))
+      described.append(StepInput("shared variable", name))
     else:
       described.append(_describe(value, name, i >= num_arguments and id(value) in captured, handles))
   return described
@@ -68,16 +65,16 @@ def by_handle(variables: Iterable[Any]) -> dict[int, Any]:
 
 def _describe(value: Any, name: str, is_captured: bool, handles: set[int]) -> StepInput:
   if id(value) in handles:
-    return StepInput("iterator", name, None)
+    return StepInput("iterator", name)
   if not isinstance(value, ops.EagerTensor):
-    return StepInput("other", name, None)
+    return StepInput("other", name)
   if value.dtype == dtypes.resource:
     is_table = is_captured and kind_of_resource(value) == "table"
-    return StepInput("table" if is_table else "variable", name, None)
+    return StepInput("table" if is_table else "variable", name)
   # A variant, such as a list of tensors, may be changed in place.
   if is_captured and value.dtype != dtypes.variant:
-    return StepInput("constant", name, value.shape.as_list())
-  return StepInput("other", name, None)
+    return StepInput("constant", name)
+  return StepInput("other", name)
 
 
 def kind_of_resource(handle: ops.EagerTensor) -> str:

@@ -27,9 +27,8 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// An input of a step: its kind, its name and, of a constant, its shape.
-using PyStepInput =
-    std::tuple<std::string, std::string, std::optional<std::vector<int64_t>>>;
+// An input of a step: its kind and its name.
+using PyStepInput = std::pair<std::string, std::string>;
 
 InputKind KindOf(const std::string& kind) {
   if (kind == "iterator") return InputKind::kIterator;
@@ -51,15 +50,8 @@ py::dict Divide(const py::bytes& serialized_library, const std::string& name,
     throw py::value_error("library is not a serialized FunctionDefLibrary.");
   }
   std::vector<StepInput> inputs;
-  for (const auto& [kind, input_name, shape] : py_inputs) {
-    StepInput input;
-    input.kind = KindOf(kind);
-    input.name = input_name;
-    if (shape.has_value()) {
-      RaiseIfError(PartialTensorShape::MakePartialShape(
-          shape->data(), static_cast<int>(shape->size()), &input.shape));
-    }
-    inputs.push_back(std::move(input));
+  for (const auto& [kind, input_name] : py_inputs) {
+    inputs.push_back({KindOf(kind), input_name});
   }
   StepDivision division;
   Status status;
@@ -280,7 +272,7 @@ Args:
     that it calls.
   name: The name of the function.
   inputs: For each of its inputs, its kind (iterator, table, constant,
-    variable, shared variable or other), its name and, of a constant, its shape.
+    variable, shared variable or other) and its name.
   prefix: What the names of the new functions begin with.
 
 Returns:

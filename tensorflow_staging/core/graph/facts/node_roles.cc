@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -103,13 +102,6 @@ bool IsRepeatableOp(absl::string_view op) {
                  "ReadVariableOp", "ResourceGather", "ResourceGatherNd",
                  kStagedNodeOp, "StatelessRandomGetAlg"});
   return kOps->contains(op) || IsTableRead(op) || IsTensorArrayOp(op);
-}
-
-// Returns why the node is marked to stay in the step, if it is.
-std::optional<StepReason> MarkedReason(const NodeDef& def) {
-  std::string why;
-  if (!TryGetNodeAttr(def, kStaysInStepAttr, &why)) return std::nullopt;
-  return why == kStaysAsPython ? StepReason::kPython : StepReason::kSeededDraw;
 }
 
 // Control flow that the partition does not follow. TensorFlow creates these ops
@@ -225,7 +217,6 @@ RoleAndReason NodeRoles::Find(const Node& node) {
     return step(StepReason::kManualStage);
   }
   if (IsSource(op)) return {NodeRole::kSource};
-  if (const auto marked = MarkedReason(node.def())) return step(*marked);
   if (IsMarkedTarget(node)) return step(StepReason::kTarget);
   if (stale_ != nullptr) {
     if (const StaleReads::Use* use = stale_->Find(node)) {
@@ -263,25 +254,7 @@ RoleAndReason NodeRoles::Find(const Node& node) {
   if (IsOncePerRecord(op) || CallsOnly(&stageable_, node.def())) {
     return {NodeRole::kOncePerRecord};
   }
-  return step(ReasonInCall(node.def()).value_or(StepReason::kSideEffect));
-}
-
-std::optional<StepReason> NodeRoles::ReasonInCall(const NodeDef& def) {
-  for (const std::string& name : FunctionsOfCall(def)) {
-    const auto [it, inserted] = marked_.try_emplace(name, std::nullopt);
-    std::optional<StepReason> reason = it->second;
-    const FunctionDef* function = functions_.Find(name);
-    if (inserted && function != nullptr) {
-      for (const NodeDef& inner : function->node_def()) {
-        reason = MarkedReason(inner);
-        if (!reason) reason = ReasonInCall(inner);
-        if (reason) break;
-      }
-      marked_[name] = reason;
-    }
-    if (reason) return reason;
-  }
-  return std::nullopt;
+  return step(StepReason::kSideEffect);
 }
 
 bool NodeRoles::IsConstantTable(const Node& handle) {
@@ -330,10 +303,7 @@ bool NodeRoles::Passes(Examined* functions, const std::string& name) {
 bool NodeRoles::IsStageable(const NodeDef& def) {
   const OpDef* op = nullptr;
   if (!functions_.LookUpOpDef(def.op(), &op).ok()) return false;
-  if (IsCollective(def.op()) || IsSummaryOp(def.op()) ||
-      MarkedReason(def).has_value()) {
-    return false;
-  }
+  if (IsCollective(def.op()) || IsSummaryOp(def.op())) return false;
   if (!op->is_stateful()) return true;
   return IsOncePerRecord(def.op()) || CallsOnly(&stageable_, def);
 }

@@ -4,7 +4,6 @@
 #define TENSORFLOW_STAGING_CORE_GRAPH_FACTS_NODE_ROLES_H_
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,7 +58,7 @@ enum class StepReason {
   kTarget,
   kManualStage,
   kSideEffect,
-  // Only in a tf.function (kStaysInStepAttr).
+  // Only in a tf.function, whose FlatStep gives them.
   kPython,
   kSeededDraw,
   // The partition finds the next reasons.
@@ -85,6 +84,9 @@ struct RoleAndReason {
   // kNone unless the role is kStepOnly.
   StepReason reason = StepReason::kNone;
 };
+
+// The roles of nodes that whoever made a graph knows better than their ops show.
+using GivenRoles = absl::flat_hash_map<const Node*, RoleAndReason>;
 
 // Returns whether the role of `node` is kSource.
 bool IsSourceOp(const Node& node);
@@ -150,9 +152,6 @@ class NodeRoles {
   bool Passes(Examined* functions, const std::string& name);
   // Returns whether `def` could run ahead if it were in the graph.
   bool IsStageable(const NodeDef& def);
-  // Returns why a node of a function that `def` calls is marked to stay in the
-  // step, if one is.
-  std::optional<StepReason> ReasonInCall(const NodeDef& def);
   // Returns whether `def`, a node that can run ahead, is repeatable.
   bool IsRepeatableNode(const NodeDef& def);
 
@@ -163,8 +162,6 @@ class NodeRoles {
   // Null until the first table.
   std::unique_ptr<Resources> resources_;
   ResourceEffects effects_;
-  // The result of ReasonInCall, by function.
-  absl::flat_hash_map<std::string, std::optional<StepReason>> marked_;
   Examined stageable_{&NodeRoles::IsStageable, {}};
   Examined repeatable_{&NodeRoles::IsRepeatableNode, {}};
 };

@@ -121,8 +121,12 @@ std::string ReasonText(const Node& node, const LocatedReason& reason) {
     return texts.own_verb_phrase != nullptr ? texts.own_verb_phrase
                                             : texts.verb_phrase;
   }
-  return strings::StrCat(texts.verb_phrase, " '", reason.node->name(), "' (",
-                         reason.node->type_string(), ")");
+  // Of an input of a function, the op says nothing.
+  const std::string op =
+      reason.node->IsArg()
+          ? ""
+          : strings::StrCat(" (", reason.node->type_string(), ")");
+  return strings::StrCat(texts.verb_phrase, " '", reason.node->name(), "'", op);
 }
 
 const char* AdviceText(StepReason reason) { return TextsOf(reason).advice; }

@@ -13,10 +13,11 @@ namespace tensorflow {
 namespace staging {
 
 StagePartition::StagePartition(const Graph& graph, const NodeFilter& filter,
-                               RecordContent content, const StaleReads* stale) {
+                               RecordContent content, const StaleReads* stale,
+                               const GivenRoles& given) {
   PartitionState state(graph, filter);
   // 1. Move to the step the nodes that cannot run ahead in any case.
-  FindStepNodes(filter, stale, &state);
+  FindStepNodes(filter, stale, given, &state);
   TrainingNodes training = FindTrainingNodes(state);
   state.SetTrainingNodes(std::move(training.needed),
                          std::move(training.lead_to_update));

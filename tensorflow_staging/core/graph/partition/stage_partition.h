@@ -50,9 +50,12 @@ class StagePartition {
   // With `stale`, which must outlive the constructor, lookups in the variables
   // of `stale` may run ahead. The records carry what they yield, because the
   // step could not look it up again: the variables have changed by then.
+  //
+  // `given` are the roles of nodes whose ops do not show them.
   explicit StagePartition(const Graph& graph, const NodeFilter& filter = {},
                           RecordContent content = RecordContent::kElements,
-                          const StaleReads* stale = nullptr);
+                          const StaleReads* stale = nullptr,
+                          const GivenRoles& given = {});
 
   StagePartition(const StagePartition&) = delete;
   StagePartition& operator=(const StagePartition&) = delete;

@@ -18,12 +18,14 @@ namespace staging {
 namespace {
 
 void MoveStepRoles(const NodeFilter& filter, const StaleReads* stale,
-                   PartitionState* state) {
+                   const GivenRoles& given, PartitionState* state) {
   NodeRoles roles(state->graph(), filter, stale);
   std::vector<const Node*> with_side_effect;
   for (const Node* node : state->graph().op_nodes()) {
     if (!state->Counts(*node)) continue;
-    const RoleAndReason found = roles.Find(*node);
+    const auto known = given.find(node);
+    const RoleAndReason found =
+        known == given.end() ? roles.Find(*node) : known->second;
     state->SetRole(*node, found.role);
     if (found.reason == StepReason::kSideEffect) {
       with_side_effect.push_back(node);
@@ -99,8 +101,8 @@ void MoveIteratorsReadElsewhere(const NodeFilter& filter,
 }  // namespace
 
 void FindStepNodes(const NodeFilter& filter, const StaleReads* stale,
-                   PartitionState* state) {
-  MoveStepRoles(filter, stale, state);
+                   const GivenRoles& given, PartitionState* state) {
+  MoveStepRoles(filter, stale, given, state);
   MoveManualStages(state);
   MoveIteratorsReadElsewhere(filter, state);
   MoveIteratorsOfChangingData(filter, state);

@@ -20,9 +20,10 @@ namespace staging {
 //     already runs them ahead;
 //   * sources of iterators that the step may also read in another way;
 //   * sources of iterators whose datasets use a resource that the step changes.
-// `stale`, which may be null, says which uses of variables may run ahead.
+// `stale`, which may be null, says which uses of variables may run ahead. The
+// roles are those of `given` and, for other nodes, those that their ops show.
 void FindStepNodes(const NodeFilter& filter, const StaleReads* stale,
-                   PartitionState* state);
+                   const GivenRoles& given, PartitionState* state);
 
 }  // namespace staging
 }  // namespace tensorflow
