@@ -14,9 +14,9 @@
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow_staging/core/ahead/function_runner.h"
-#include "tensorflow_staging/core/ahead/step_buffer.h"
-#include "tensorflow_staging/core/ahead/step_division.h"
+#include "tensorflow_staging/core/ahead/buffer/step_buffer.h"
+#include "tensorflow_staging/core/ahead/division/step_division.h"
+#include "tensorflow_staging/core/ahead/producers/function_runner.h"
 #include "tensorflow_staging/python/pywrap/buffer_stats_to_python.h"
 #include "tensorflow_staging/python/pywrap/eager_call.h"
 #include "tensorflow_staging/python/pywrap/raise_if_error.h"
@@ -90,7 +90,7 @@ py::dict Divide(const py::bytes& serialized_library, const std::string& name,
   result["record"] = record;
   result["nodes_ahead"] = division.nodes_ahead;
   py::list outside;
-  for (const NodeInStep& node : division.outside) {
+  for (const NodeInRest& node : division.outside) {
     outside.append(py::make_tuple(node.name, node.op, node.why));
   }
   result["outside"] = outside;
@@ -276,7 +276,7 @@ Args:
   prefix: What the names of the new functions begin with.
 
 Returns:
-  A dict with the fields of `StepDivision` (core/ahead/step_division.h) by
+  A dict with the fields of `StepDivision` (core/ahead/division/step_division.h) by
   name. `functions` are serialized, `random_states` is a list of (input,
   dtype), `record` one of (name, dtype, shape), and `outside` one of (name, op,
   why).

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Thin kernels over buffer/tensor_buffer.h, which find the buffer by its handle.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/ahead/buffer/step_buffer.h"
+#include "tensorflow_staging/core/ahead/buffer/step_delivery.h"
+#include "tensorflow_staging/core/records/lent_tensor.h"
+#include "tensorflow_staging/core/records/owned_tensor.h"
+#include "tensorflow_staging/core/sources/staged_run.h"
+
+namespace tensorflow {
+namespace staging {
+namespace {
+
+using BufferRef = core::RefCountPtr<StepBuffer>;
+
+// Returns the buffer whose handle is input 0.
+StatusOr<BufferRef> BufferOf(OpKernelContext* ctx) {
+  const Tensor& tensor = ctx->input(0);
+  if (tensor.NumElements() != 1) {
+    return errors::InvalidArgument("buffer must be a scalar, got shape ",
+                                   tensor.shape().DebugString(), ".");
+  }
+  const ResourceHandle& handle = tensor.flat<ResourceHandle>()(0);
+  if (!handle.IsRefCounting()) {
+    return errors::InvalidArgument("'", handle.name(),
+                                   "' is no handle of a StepBuffer.");
+  }
+  TF_ASSIGN_OR_RETURN(StepBuffer * buffer, handle.GetResource<StepBuffer>());
+  return tsl::core::GetNewRef(buffer);
+}
+
+class StepBufferOp : public OpKernel {
+ public:
+  explicit StepBufferOp(OpKernelConstruction* ctx) : OpKernel(ctx) {
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("stage", &options_.name));
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("capacity", &options_.capacity));
+    OP_REQUIRES_OK(ctx,
+                   ctx->GetAttr("capacity_bytes", &options_.capacity_bytes));
+    OP_REQUIRES(ctx, options_.capacity != 0,
+                errors::InvalidArgument(
+                    "capacity is 0; it must be at least 1, or -1, with which "
+                    "the buffer chooses it."));
+  }
+
+  void Compute(OpKernelContext* ctx) override {
+    Tensor* output = nullptr;
+    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, TensorShape({}), &output));
+    auto* const buffer = new StepBuffer(options_);
+    output->scalar<ResourceHandle>()() =
+        ResourceHandle::MakeRefCountingHandle(buffer, ctx->device()->name());
+  }
+
+ private:
+  TensorBuffer::Options options_;
+};
+
+class StepBufferPutOp : public AsyncOpKernel {
+ public:
+  using AsyncOpKernel::AsyncOpKernel;
+
+  void ComputeAsync(OpKernelContext* ctx, DoneCallback done) override {
+    StatusOr<BufferRef> found = BufferOf(ctx);
+    OP_REQUIRES_OK_ASYNC(ctx, found.status(), done);
+    BufferRef buffer = *std::move(found);
+    TensorBuffer::Record record;
+    OP_REQUIRES_OK_ASYNC(
+        ctx, MakeRecord(ctx, buffer->delivery().get(), &record), done);
+    StepBuffer* const to = buffer.get();
+    to->PutForRun(StagedRun::Find(ctx->cancellation_manager()),
+                  std::move(record), /*timeout_millis=*/0,
+                  ctx->cancellation_manager(),
+                  [ctx, buffer = std::move(buffer),
+                   done = std::move(done)](const Status& status) {
+                    ctx->SetStatus(status);
+                    done();
+                  });
+  }
+
+ private:
+  static Status MakeRecord(OpKernelContext* ctx, const StepDelivery* delivery,
+                           TensorBuffer::Record* record) {
+    for (int i = 1; i < ctx->num_inputs(); ++i) {
+      record->push_back(ctx->input(i));
+    }
+    // The Take says what is wrong with a record that does not fit.
+    const bool delivers = delivery != nullptr && delivery->Fits(*record);
+    for (size_t i = 0; i < record->size(); ++i) {
+      if (!delivers || !delivery->Wants(i)) {
+        (*record)[i] = OwnedTensor(std::move((*record)[i]));
+      }
+    }
+    return delivers ? delivery->Deliver(*ctx, record) : OkStatus();
+  }
+};
+
+class StepBufferTakeOp : public AsyncOpKernel {
+ public:
+  explicit StepBufferTakeOp(OpKernelConstruction* ctx) : AsyncOpKernel(ctx) {
+    if (ctx->device_type() == DEVICE_CPU) return;
+    std::vector<int> on_device;
+    for (int i = 0; i < ctx->num_outputs(); ++i) {
+      if (ctx->output_memory_types()[i] == HOST_MEMORY) continue;
+      OP_REQUIRES(ctx, DataTypeCanUseMemcpy(output_type(i)),
+                  errors::InvalidArgument("Output ", i, " of '", name(), "' (",
+                                          DataTypeString(output_type(i)),
+                                          ") cannot be copied to ",
+                                          ctx->device()->name(), "."));
+      on_device.push_back(i);
+    }
+    delivery_ = std::make_shared<const StepDelivery>(ctx->device()->name(),
+                                                     std::move(on_device));
+  }
+
+  // Only moves references, which is not worth a switch to another thread.
+  void ComputeAsync(OpKernelContext* ctx, DoneCallback done) override {
+    StatusOr<BufferRef> found = BufferOf(ctx);
+    OP_REQUIRES_OK_ASYNC(ctx, found.status(), done);
+    BufferRef buffer = *std::move(found);
+    TensorBuffer* const from = buffer.get();
+    if (delivery_ != nullptr) buffer->DeliverTo(delivery_);
+    buffer->NoteTake();
+    from->TakeAsync(
+        ctx->cancellation_manager(),
+        [this, ctx, buffer = std::move(buffer), done = std::move(done)](
+            const Status& status, TensorBuffer::Taken taken) {
+          if (!status.ok() && !errors::IsCancelled(status)) {
+            buffer->NoteErrorTaken();
+          }
+          if (status.ok()) {
+            Use(ctx, buffer.get(), std::move(taken.record), done);
+          } else {
+            ctx->SetStatus(status);
+            done();
+          }
+        });
+  }
+
+ private:
+  void Use(OpKernelContext* ctx, StepBuffer* buffer,
+           TensorBuffer::Record record, const DoneCallback& done) const {
+    const std::shared_ptr<const StepDelivery> by = RemoveMark(&record);
+    // Nothing in the rest uses the states, so they are on the host.
+    buffer->NoteTaken(record);
+    if (by == nullptr || by == delivery_) {
+      ctx->SetStatus(SetOutputs(ctx, by, std::move(record)));
+      done();
+      return;
+    }
+    // Another step has taken records of this buffer to where it runs. This
+    // thread may be one that calls back after events, and a copy waits for them.
+    Env::Default()->SchedClosure([this, ctx, by, record = std::move(record),
+                                  done]() mutable {
+      const Status status = by->TakeBack(ctx, &record);
+      ctx->SetStatus(status.ok() ? SetOutputs(ctx, nullptr, std::move(record))
+                                 : status);
+      done();
+    });
+  }
+
+  // Checks the types of the record, because another op, the put, chose them.
+  // `by` has delivered the record, or is null.
+  Status SetOutputs(OpKernelContext* ctx,
+                    const std::shared_ptr<const StepDelivery>& by,
+                    TensorBuffer::Record record) const {
+    bool fits = static_cast<int>(record.size()) == ctx->num_outputs();
+    for (int i = 0; fits && i < ctx->num_outputs(); ++i) {
+      fits = record[i].dtype() == output_type(i);
+    }
+    if (!fits) {
+      DataTypeVector dtypes;
+      for (const Tensor& tensor : record) dtypes.push_back(tensor.dtype());
+      return errors::InvalidArgument(
+          "The record has the types ", DataTypeVectorString(dtypes), " where '",
+          name(), "' expects ", DataTypeVectorString(output_types()), ".");
+    }
+    if (delivery_ != nullptr) {
+      if (by == nullptr) {
+        TF_RETURN_IF_ERROR(delivery_->Deliver(*ctx, &record));
+      }
+      TF_RETURN_IF_ERROR(AwaitContent(record, *ctx->device()));
+    }
+    for (int i = 0; i < ctx->num_outputs(); ++i) {
+      ctx->set_output(i, std::move(record[i]));
+    }
+    return OkStatus();
+  }
+
+  // Null on a CPU.
+  std::shared_ptr<const StepDelivery> delivery_;
+};
+
+REGISTER_KERNEL_BUILDER(Name(kStepBufferOp).Device(DEVICE_CPU), StepBufferOp);
+REGISTER_KERNEL_BUILDER(Name(kStepPutOp).Device(DEVICE_CPU), StepBufferPutOp);
+REGISTER_KERNEL_BUILDER(Name(kStepTakeOp).Device(DEVICE_CPU), StepBufferTakeOp);
+REGISTER_KERNEL_BUILDER(
+    Name(kStepTakeOp).Device(DEVICE_GPU).HostMemory("buffer"),
+    StepBufferTakeOp);
+
+}  // namespace
+}  // namespace staging
+}  // namespace tensorflow
