@@ -22,9 +22,6 @@ namespace {
 // Deeper calls are left as they are.
 constexpr int kDeepest = 32;
 
-// Functions that are nested deeper count as compilable.
-constexpr int kDeepestCompiled = 16;
-
 // Removes the nodes that lead to no output and to no control output, as the
 // runtime does before it runs the function.
 void Prune(const FunctionBody& body) {
@@ -88,25 +85,6 @@ Status Find(const FunctionDef& function,
   return OkStatus();
 }
 
-bool CanCompile(const NodeDef& node, const FunctionLibraryDefinition& library,
-                int depth) {
-  if (library.Find(node.op()) == nullptr &&
-      !FindKernelDef(DeviceType(DEVICE_CPU_XLA_JIT), node, /*def=*/nullptr,
-                     /*kernel_class_name=*/nullptr)
-           .ok()) {
-    return false;
-  }
-  if (depth == 0) return true;
-  for (const NameAttrList& called : FunctionAttrs(node)) {
-    const FunctionDef* callee = library.Find(called.name());
-    if (callee == nullptr) continue;
-    for (const NodeDef& inner : callee->node_def()) {
-      if (!CanCompile(inner, library, depth - 1)) return false;
-    }
-  }
-  return true;
-}
-
 }  // namespace
 
 CallSite* CallSite::SiteOf(const Node& node) const {
@@ -117,7 +95,15 @@ CallSite* CallSite::SiteOf(const Node& node) const {
 bool XlaCanCompile(const NodeDef& node,
                    const FunctionLibraryDefinition& library) {
   XlaOpRegistry::RegisterCompilationKernels();  // Once a process.
-  return CanCompile(node, library, kDeepestCompiled);
+  const auto has_no_kernel = [&library](const NodeDef& def) {
+    return library.Find(def.op()) == nullptr &&
+           !FindKernelDef(DeviceType(DEVICE_CPU_XLA_JIT), def, /*def=*/nullptr,
+                          /*kernel_class_name=*/nullptr)
+                .ok();
+  };
+  return !has_no_kernel(node) &&
+         !AnyNodeOfFunctions(CalledFunctions(node, library), library,
+                             has_no_kernel);
 }
 
 int IndexOf(const Node& arg) {

@@ -51,7 +51,7 @@ struct SiteNode {
 };
 
 // Whether XLA has kernels for a node, and for those of the functions that it
-// calls, up to 16 calls deep. It has the same for the CPU and for GPUs.
+// calls. It has the same for the CPU and for GPUs.
 bool XlaCanCompile(const NodeDef& node,
                    const FunctionLibraryDefinition& library);
 

@@ -221,7 +221,10 @@ Status FlatStep::AddNodes(const CallSite& site, const std::string& scope,
     }
     TF_RETURN_IF_ERROR(Add(original, scope + node->name(), &added));
     if (AwaitsRecord(original)) graph_.AddControlEdge(source_, added);
-    const StepReason why = WhyItStays(node->def(), graph_.flib_def());
+    // `loop` reads for itself what the step would read beside it.
+    const StepReason why = node == loop_
+                               ? StepReason::kConditionalSource
+                               : WhyItStays(node->def(), graph_.flib_def());
     if (why != StepReason::kNone) {
       roles_[added] = {NodeRole::kStepOnly, why};
     } else if (reads_and_draws_.count(original) > 0 &&
