@@ -24,8 +24,6 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-bool IsHandle(DataType type) { return type == DT_RESOURCE || IsRefType(type); }
-
 // Returns the input of `node` that its output `output` forwards, or -1 if the
 // output is no handle of an input.
 int ForwardedInput(const Node& node, int output) {
@@ -115,6 +113,8 @@ class NamedInFunctions {
 };
 
 }  // namespace
+
+bool IsHandle(DataType type) { return type == DT_RESOURCE || IsRefType(type); }
 
 bool IsHandlePassThrough(const Node& node) {
   static const auto* const kOps = new absl::flat_hash_set<absl::string_view>(

@@ -82,6 +82,10 @@ class Resources {
   absl::flat_hash_map<const Node*, std::vector<const Node*>> named_by_;
 };
 
+// Whether a tensor only names something that lives elsewhere, so that a record
+// cannot hold it: a handle, or a reference to a variable.
+bool IsHandle(DataType type);
+
 // Returns whether `node` yields at its outputs the handles or references that
 // it gets, and does nothing else with them.
 bool IsHandlePassThrough(const Node& node);

@@ -27,7 +27,7 @@ struct ById {
 };
 
 // In the order of the graph.
-using Nodes = std::set<const Node*, ById>;
+using NodesById = std::set<const Node*, ById>;
 
 // Returns the inputs that `dataset` keeps as long as it exists: components and
 // arguments of its functions, which are lists. It reads all others, such as a
@@ -55,8 +55,8 @@ std::vector<const Edge*> KeptInputs(const Node& dataset) {
 // Returns the variables whose memory `dataset` may keep. An op such as Identity
 // or Reshape yields the memory of a variable with references, and not a copy:
 // the dataset then sees each update.
-Nodes VariablesInMemoryOf(const Node& dataset) {
-  Nodes variables;
+NodesById VariablesInMemoryOf(const Node& dataset) {
+  NodesById variables;
   std::vector<const Edge*> found = KeptInputs(dataset);
   absl::flat_hash_set<const Node*> seen;
   while (!found.empty()) {
@@ -88,7 +88,7 @@ class ChangingData {
   // Returns a handle op whose resource keeps the iterator of `owner` from
   // running ahead. Returns null if there is none.
   const Node* FindHandle(const Node& owner) {
-    const Nodes datasets = DatasetsOf(owner);
+    const NodesById datasets = DatasetsOf(owner);
     for (const Node* dataset : datasets) {
       for (const Node* handle : HandlesUsedBy(*dataset)) {
         if (IsShared(*resources_.OwnerOf(*handle), datasets)) return handle;
@@ -99,8 +99,8 @@ class ChangingData {
 
  private:
   // Returns the ops that build the datasets of the iterator of `owner`.
-  Nodes DatasetsOf(const Node& owner) const {
-    Nodes datasets;
+  NodesById DatasetsOf(const Node& owner) const {
+    NodesById datasets;
     std::vector<const Node*> found;
     if (owner.type_string() == "OneShotIterator") datasets.insert(&owner);
     for (const ResourceUse& use : resources_.UsesOf(owner)) {
@@ -116,10 +116,10 @@ class ChangingData {
     return datasets;
   }
 
-  const Nodes& HandlesUsedBy(const Node& dataset) {
+  const NodesById& HandlesUsedBy(const Node& dataset) {
     const auto [it, inserted] = handles_.try_emplace(&dataset);
     if (!inserted) return it->second;
-    Nodes handles = VariablesInMemoryOf(dataset);
+    NodesById handles = VariablesInMemoryOf(dataset);
     for (int i = 0; i < dataset.num_inputs(); ++i) {
       if (dataset.input_type(i) != DT_RESOURCE) continue;
       const Node* handle = Resources::HandleOfInput(dataset, i);
@@ -133,7 +133,7 @@ class ChangingData {
 
   // Returns whether other nodes than `datasets` may change the resource, or use
   // it while `datasets` may change it.
-  bool IsShared(const Node& owner, const Nodes& datasets) {
+  bool IsShared(const Node& owner, const NodesById& datasets) {
     const auto is_dataset = [&datasets](const Node* node) {
       return datasets.count(node) > 0;
     };
@@ -146,7 +146,7 @@ class ChangingData {
   const PartitionState& state_;
   const Resources& resources_;
   ChangingResources changing_;
-  std::map<const Node*, Nodes> handles_;  // By dataset.
+  std::map<const Node*, NodesById> handles_;  // By dataset.
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/facts/control_flow.h"
+#include "tensorflow_staging/core/graph/facts/resources.h"
 
 namespace tensorflow {
 namespace staging {
@@ -21,10 +22,6 @@ namespace {
 
 using Nodes = std::vector<const Node*>;
 using NodeSet = absl::flat_hash_set<const Node*>;
-
-// Whether a tensor only names something that lives elsewhere, so that a record
-// cannot hold it.
-bool IsHandle(DataType type) { return IsRefType(type) || type == DT_RESOURCE; }
 
 class ManualRegion {
  public:
