@@ -24,7 +24,7 @@
 #   address, thread      our C++ tests under the sanitizers
 #   locks                the thread-safety annotations of our C++, with clang
 #   plugins              the plugin, for each TensorFlow and Python that it supports
-#   gpus                 the cases of GPUs with the plugin, on fake ones
+#   gpus                 the plugin on this machine's GPUs, or else on fake ones
 #   programs             trains programs that use other packages with the plugin's callback and without it
 #   keras                Keras's own tests, with the callback and without it
 #
@@ -78,7 +78,7 @@ command_of() {
     address | thread) command=(ci/sanitizers.sh "$1") ;;
     locks) command=(ci/thread_safety.sh) ;;
     plugins) command=(ci/plugin_versions.sh) ;;
-    gpus) command=(ci/plugin_fake_gpus.sh) ;;
+    gpus) command=(ci/plugin_gpus.sh) ;;
     programs | keras) command=(ci/plugin_programs.sh "$1") ;;
     *) die "'$1' is no part; there are: ${all_parts[*]}." ;;
   esac

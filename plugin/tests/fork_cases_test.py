@@ -36,7 +36,7 @@ def _load_cases():
 @pytest.mark.timeout(_SECONDS + 20)
 def test_cases(name, tmp_path):
   if name == "gpu" and tf.test.is_built_with_cuda():
-    pytest.skip("The fake GPUs cannot run CUDA's kernels; ci/plugin_fake_gpus.sh runs this without them.")
+    pytest.skip("The fake GPUs cannot run CUDA's kernels; ci/plugin_gpus.sh runs this without them.")
   cases = _load_cases()
   file = _CASES / f"ahead_{name}_cases.py"
   paths = os.pathsep.join(filter(None, (str(_HERE / "as_fork"), os.environ.get("PYTHONPATH"))))
