@@ -11,7 +11,7 @@ import pathlib
 import sys
 
 # Of ci/, which pyproject.toml adds to Python's path.
-pytest_plugins = ["side_by_side"]
+pytest_plugins = ["side_by_side", "hanging_tests"]
 
 _ROOT = pathlib.Path(__file__).parent
 

@@ -202,8 +202,8 @@ def _of_costs() -> dict[str, str]:
       "scalar_area": step("one scalar", _STAGING_AREA), "scalar_no_stage": step("one scalar", "no stage"),
       "many": step(many, "`tf.staged`"), "many_area": step(many, _STAGING_AREA), "many_fifo": step(many, _FIFO_QUEUE),
       "large": step("one tensor of 64 MB", "`tf.staged`"),
-      "wheel_constant": str(_percent(wheels.number("a constant", column="ratio"))),
-      "wheel_one_shot": str(_percent(wheels.number("a one-shot iterator", column="ratio"))),
+      **{f"wheel_{name}": f"{wheels.number(source, column='ratio'):.2f}" for name, source in
+         {"one_shot": "a one-shot iterator", "initialisable": "an initialisable iterator"}.items()},
       "lookups_gain": str(_percent(lookups("3000 µs"))),
       "lookups_lose": _span(map(lookups, ("0 µs", "250 µs"))),
       "scale_waits": f"{producers.number('waits', '8', column='times as fast as one'):.1f}",

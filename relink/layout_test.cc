@@ -344,22 +344,41 @@ TEST(LayoutTest, IteratorResource) {
   iterator->~IteratorResource();
 }
 
-// The stock library's factory allocates the kernel. The patch gives it another
-// base class, which has to be as large.
-TEST(LayoutTest, SerializeIteratorOp) {
-  EXPECT_EQ(sizeof(AsyncOpKernel), sizeof(OpKernel));
-  const std::unique_ptr<Device> device = DeviceFactory::NewDevice(
+// The stock library's factories allocate kernels.
+class KernelLayoutTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<OpKernel> Create(const NodeDefBuilder& builder) {
+    NodeDef node;
+    TF_CHECK_OK(NodeDefBuilder(builder).Finalize(&node));
+    Status status;
+    std::unique_ptr<OpKernel> kernel =
+        CreateOpKernel(DEVICE_CPU, device_.get(), cpu_allocator(), node,
+                       TF_GRAPH_DEF_VERSION, &status);
+    TF_CHECK_OK(status);
+    return kernel;
+  }
+
+ private:
+  const std::unique_ptr<Device> device_ = DeviceFactory::NewDevice(
       "CPU", SessionOptions(), "/job:localhost/replica:0/task:0");
-  NodeDef node;
-  TF_ASSERT_OK(NodeDefBuilder("save", "SerializeIterator")
-                   .Input("iterator", 0, DT_RESOURCE)
-                   .Finalize(&node));
-  Status status;
-  const std::unique_ptr<OpKernel> kernel =
-      CreateOpKernel(DEVICE_CPU, device.get(), cpu_allocator(), node,
-                     TF_GRAPH_DEF_VERSION, &status);
-  TF_ASSERT_OK(status);
+};
+
+// The patch gives it another base class, which has to be as large.
+TEST_F(KernelLayoutTest, SerializeIteratorOp) {
+  EXPECT_EQ(sizeof(AsyncOpKernel), sizeof(OpKernel));
+  NodeDefBuilder node("save", "SerializeIterator");
+  const auto kernel = Create(node.Input("iterator", 0, DT_RESOURCE));
   EXPECT_EQ(blocks.SizeOf(kernel.get()), sizeof(data::SerializeIteratorOp));
+}
+
+// Kernels of the stock library have it as their base class.
+TEST_F(KernelLayoutTest, HybridAsyncOpKernel) {
+  NodeDefBuilder node("read", "IteratorGetNext");
+  node.Input("iterator", 0, DT_RESOURCE)
+      .Attr("output_types", {DT_INT64})
+      .Attr("output_shapes", {TensorShape({})});
+  const auto kernel = Create(node);
+  EXPECT_EQ(blocks.SizeOf(kernel.get()), sizeof(data::IteratorGetNextOp));
 }
 
 }  // namespace

@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fixtures of every test of a promise; a cluster for the tests of a file, and a variable on it for each test."""
 
-import pathlib
-
 import pytest
 
 from tensorflow_staging.python.testing import parameter_server_cluster
-from tensorflow_staging.python.testing import test_fixtures
 from tensorflow_staging.python.testing.test_fixtures import graph  # noqa: F401
 from tensorflow_staging.python.testing.test_fixtures import no_stage_left  # noqa: F401
 from tensorflow_staging.python.testing.test_fixtures import run_forked  # noqa: F401
-
-pytest_collection_modifyitems = test_fixtures.limit_time(pathlib.Path(__file__).parent)
 
 
 @pytest.fixture(scope="module")

@@ -155,7 +155,7 @@ def test_overlay_exports_only_replaced_classes_and_our_own():
   ours = re.compile(
       r"(.* for |non-virtual thunk to |guard variable for )?tensorflow::"
       r"(staging::|GraphMgr::|data::RootDataset::Iterator::|data::Iterator(Resource|HandleOp|FromStringHandleOp)(::|\b)|"
-      r"data::SerializeIteratorOp(::|\b)|(Direct|Grpc|Master)Session(Factory)?(::|\b)).*"
+      r"data::(HybridAsyncOpKernel|SerializeIteratorOp)(::|\b)|(Direct|Grpc|Master)Session(Factory)?(::|\b)).*"
       r"|tensorflow(@@tensorflow)?$"
   )
   assert [name for name in names if not ours.match(name)] == []

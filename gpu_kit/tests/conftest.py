@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Skips the tests of this folder where TensorFlow has no GPU, and gives each a new graph and a time limit."""
+"""Skips the tests of this folder where TensorFlow has no GPU, and gives each a new graph."""
 
 import os
 from collections.abc import Iterator
@@ -10,7 +10,6 @@ from tensorflow.python.client import device_lib
 
 # GPU_TESTS_DEVICE=/cpu:0 tries the tests themselves on a machine without a GPU.
 _DEVICE = os.environ.get("GPU_TESTS_DEVICE", "/gpu:0")
-_TIMEOUT_SECONDS = 120
 
 
 def _reason() -> str | None:
@@ -35,9 +34,3 @@ def graph(device) -> Iterator[tf.Graph]:
   """Makes a new graph the default graph of the test."""
   with tf.Graph().as_default() as new_graph:
     yield new_graph
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-  for item in items:
-    if "device" in getattr(item, "fixturenames", ()):
-      item.add_marker(pytest.mark.timeout(_TIMEOUT_SECONDS, method="thread"), append=False)

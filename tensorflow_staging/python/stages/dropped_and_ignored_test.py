@@ -38,7 +38,7 @@ def test_ignored_errors_are_logged_once_a_second(tmp_path):
   begin = time.monotonic()
   output = test_util.run_program(
       _HEAD + """
-      lines = tf.data.Dataset.from_tensors("bad").repeat(2000)
+      lines = tf.data.Dataset.from_tensors("bad").repeat(400)
       number = tf.string_to_number(tf.data.make_one_shot_iterator(lines).get_next(), tf.int64)
       tf.staged(number, name="numbers", ignored_exception_types=(tf.errors.InvalidArgumentError,))
       with tf.train.MonitoredTrainingSession(hooks=[tf.make_prefetch_hook()]) as sess:
