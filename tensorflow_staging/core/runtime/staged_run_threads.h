@@ -56,19 +56,17 @@ class StagedRunThreads {
                        *partition.graph,
                        *partition.flib->GetFunctionLibraryDefinition());
           });
-      run->only_moves_records_ =
-          !run->may_call_python_ &&
-          absl::c_all_of(partitions, [](const auto& partition) {
-            return OnlyMovesRecords(*partition.graph);
-          });
-      if (!run->only_moves_records_) return;
+      if (run->may_call_python_) return;
+      int reads = 0;
       for (const auto& partition : partitions) {
-        run->num_reads_ += NumReads(*partition.graph);
+        if (!OnlyMovesRecords(*partition.graph)) return;
+        reads += NumReads(*partition.graph);
       }
+      run->in_caller_ = reads <= 1 ? InCaller::kAll : InCaller::kAllButReads;
     });
     if (run->may_call_python_) return run->threads_->RunnerInsteadOf(*pool);
-    if (!run->only_moves_records_) return nullptr;
-    if (run->num_reads_ <= 1) AllowReadInCaller();
+    if (run->in_caller_ == InCaller::kNothing) return nullptr;
+    if (run->in_caller_ == InCaller::kAll) AllowReadInCaller();
     return RunnerInCaller(pool);
   }
 
@@ -80,12 +78,14 @@ class StagedRunThreads {
   void Retire() { threads_->Retire(); }
 
  private:
+  // What of a run the thread that begins it may compute.
+  enum class InCaller { kNothing, kAllButReads, kAll };
+
   const std::shared_ptr<RegionThreads> threads_;
   absl::once_flag searched_;
   // What the search of the callable's graph has found.
   bool may_call_python_ = false;
-  bool only_moves_records_ = false;
-  int num_reads_ = 0;
+  InCaller in_caller_ = InCaller::kNothing;
 };
 
 }  // namespace staging

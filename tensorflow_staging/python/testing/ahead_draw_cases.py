@@ -37,6 +37,12 @@ def case_draws_before_and_after_a_map():
   _compare(compute, "map/while")
 
 
+def case_a_draw_before_the_read():
+  _compare(
+      lambda generator, numbers, noise: noise * tf.strings.to_number(tf.strings.as_string(numbers)), "AsString",
+      before=lambda generator: generator.uniform([]))
+
+
 def case_a_conditional_that_the_data_decides():
   _compare(
       lambda generator, numbers: tf.cond(

@@ -8,7 +8,9 @@ from typing import Optional
 import tensorflow as tf
 
 
-def train(stage: bool, compute: Callable, generator: Any, num_threads: int = 1) -> tuple[Any, Callable]:
+def train(
+    stage: bool, compute: Callable, generator: Any, num_threads: int = 1,
+    before: Callable = lambda generator: None) -> tuple[Any, Callable]:
   """Trains three epochs, of which the second is left early, and draws after each.
 
   Args:
@@ -16,6 +18,8 @@ def train(stage: bool, compute: Callable, generator: Any, num_threads: int = 1) 
     compute: Called with the generator and the numbers of a batch; returns numbers.
     generator: Has a variable `state`, and `uniform`.
     num_threads: How many threads the stage has.
+    before: Called with the generator before a batch is read. What it returns is the last argument of `compute`, unless
+      it is None.
 
   Returns:
     What was seen, and the step.
@@ -24,7 +28,8 @@ def train(stage: bool, compute: Callable, generator: Any, num_threads: int = 1) 
 
   @tf.function
   def step(iterator):
-    number = compute(generator, next(iterator))
+    drawn = before(generator)
+    number = compute(generator, next(iterator), *([] if drawn is None else [drawn]))
     total.assign_add(tf.reduce_sum(number))
     return number
 
@@ -46,7 +51,7 @@ def train(stage: bool, compute: Callable, generator: Any, num_threads: int = 1) 
 
 def compare(
     compute: Callable, new_generator: Callable, ahead: Optional[str], in_step: Optional[str] = None,
-    unstaged: Optional[Callable] = None) -> None:
+    unstaged: Optional[Callable] = None, **options) -> None:
   """Expects the same with a stage.
 
   Args:
@@ -55,10 +60,11 @@ def compare(
     ahead: How the name of a node ends that runs ahead.
     in_step: How the name of a node ends that does not.
     unstaged: What computes the same without a stage; None stands for `compute`.
+    **options: Others of `train`.
   """
-  expected, _ = train(False, unstaged or compute, new_generator())
+  expected, _ = train(False, unstaged or compute, new_generator(), **options)
   for num_threads in (1, 3):
-    got, step = train(True, compute, new_generator(), num_threads)
+    got, step = train(True, compute, new_generator(), num_threads, **options)
     assert got == expected, (num_threads, got, expected)
     nodes = step.report().steps[0].nodes
     assert any(node.endswith(ahead) for node in nodes), (ahead, nodes)
