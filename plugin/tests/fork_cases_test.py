@@ -11,10 +11,9 @@ import pytest
 import tensorflow as tf
 
 _HERE = pathlib.Path(__file__).parent
-_CASES = _HERE.parent.parent / "tensorflow_staging/python/testing"
-_FILES = (
-    "function", "loop", "iterator", "keras", "xla", "random", "draw", "counter", "callback", "python", "strategy",
-    "replicas", "workers", "killed_worker", "gpu")
+_PYTHON = _HERE.parent.parent / "tensorflow_staging/python"
+_TESTING, _CASES = _PYTHON / "testing", _PYTHON / "ahead/cases"
+_FILES = sorted(path.name.removesuffix("_cases.py") for path in _CASES.glob("*_cases.py"))
 _SECONDS = 600
 # The cases that differ there.
 _DIFFERENT = {
@@ -26,7 +25,7 @@ _DIFFERENT = {
 
 
 def _load_cases():
-  spec = importlib.util.spec_from_file_location("cases", _CASES / "cases.py")
+  spec = importlib.util.spec_from_file_location("cases", _TESTING / "cases.py")
   module = importlib.util.module_from_spec(spec)
   spec.loader.exec_module(module)
   return module
@@ -38,8 +37,8 @@ def test_cases(name, tmp_path):
   if name == "gpu" and tf.test.is_built_with_cuda():
     pytest.skip("The fake GPUs cannot run CUDA's kernels; ci/plugin_gpus.sh runs this without them.")
   cases = _load_cases()
-  file = _CASES / f"ahead_{name}_cases.py"
-  paths = os.pathsep.join(filter(None, (str(_HERE / "as_fork"), os.environ.get("PYTHONPATH"))))
+  file = _CASES / f"{name}_cases.py"
+  paths = os.pathsep.join(filter(None, (str(_HERE / "as_fork"), str(_TESTING), os.environ.get("PYTHONPATH"))))
   environment = {**os.environ, "PYTHONPATH": paths, "TF_USE_LEGACY_KERAS": "1", "TF_API_VERSION": "2"}
   done = subprocess.run(
       [sys.executable, "-B", file], cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment, timeout=_SECONDS,

@@ -1,44 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.staging.ahead` and `tf.staging.SmartStage` under TensorFlow 2's API, in processes that have it."""
+"""`ahead` and `SmartStage` under TensorFlow 2's API: the cases of cases/, in processes of their own."""
 
 import pathlib
-import subprocess
 import sys
 
 import pytest
 
 from tensorflow_staging.python.testing import cases
+from tensorflow_staging.python.testing import forks
 from tensorflow_staging.python.testing import program_environment
 
-_FOLDER = pathlib.Path(cases.__file__).parent
+_CASES = pathlib.Path(__file__).parent / "cases"
+_TESTING = pathlib.Path(forks.__file__).parent
 # For all cases of a file: each of them trains twice, and some start programs.
 _SECONDS = 500 * cases.REPEATS
-_FILES = [
-    "ahead_loop_cases.py", "ahead_iterator_cases.py", "ahead_keras_cases.py", "ahead_xla_cases.py",
-    "ahead_strategy_cases.py", "ahead_random_cases.py", "ahead_draw_cases.py", "ahead_counter_cases.py",
-    "ahead_function_cases.py", "ahead_callback_cases.py", "ahead_python_cases.py", "ahead_replicas_cases.py",
-    "ahead_gpu_cases.py", "ahead_workers_cases.py", "ahead_killed_worker_cases.py"]
+# What takes long comes first.
+_FILES = [f"{name}_cases.py" for name in (
+    "keras", "killed_worker", "strategy", "gpu", "random", "workers", "loop", "read", "generator", "resource", "error",
+    "thread", "checkpoint", "statistics", "iterator", "xla", "draw", "counter", "function", "callback", "python",
+    "replicas")]
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory):
+def interpreter():
+  environment = program_environment.without_source_tree() | {"TF_API_VERSION": "2", "PYTHONPATH": str(_TESTING)}
+  with forks.Server([sys.executable, str(_TESTING / "prepared_interpreter.py")], environment) as server:
+    yield server
+
+
+@pytest.fixture(scope="module")
+def outcome(interpreter, tmp_path_factory):
   """A function that returns the error of a case of a file; each file runs once."""
   outcomes = {}
 
   def of(file: str, case: str) -> str:
     if file not in outcomes:
-      environment = program_environment.without_source_tree()
-      done = subprocess.run(
-          [sys.executable, _FOLDER / file], cwd=tmp_path_factory.mktemp("cases"), stdout=subprocess.PIPE, text=True,
-          env=environment | {"TF_API_VERSION": "2"}, timeout=_SECONDS, check=False)
-      outcomes[file] = cases.outcomes(done.stdout)
-    return outcomes[file].get(case, "The process has ended before.")
+      folder = tmp_path_factory.mktemp("cases")
+      stdout, stderr = folder / "stdout", folder / "stderr"
+      outcomes[file] = {}
+      interpreter.run(
+          str(_CASES / file), folder=str(folder), stdout=str(stdout), stderr=str(stderr), seconds=_SECONDS)
+      print(stderr.read_text()[-20000:], file=sys.stderr)
+      outcomes[file] = cases.outcomes(stdout.read_text())
+    return outcomes[file].get(case, "The process has ended before, or took too long.")
 
   return of
 
 
+def test_each_file_of_cases_runs():
+  assert sorted(path.name for path in _CASES.glob("*_cases.py")) == sorted(_FILES)
+
+
 @pytest.mark.parametrize(
-    "file, case", [(file, case) for file in _FILES for case in cases.names_in(_FOLDER / file)])
+    "file, case", [(file, case) for file in _FILES for case in cases.names_in(_CASES / file)])
 @pytest.mark.timeout(_SECONDS + 100)
 def test_case(outcome, file, case):
   error = outcome(file, case)

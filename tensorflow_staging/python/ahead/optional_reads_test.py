@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which conditionals count as reads, and that what was there comes back. ahead_replicas_cases.py runs such steps."""
+"""Which conditionals count as reads, and that what was there comes back. cases/replicas_cases.py runs such steps."""
 
 import pytest
 from google.protobuf import text_format

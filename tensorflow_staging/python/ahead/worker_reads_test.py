@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a step asks the other workers for data, and what waits for that. ahead_workers_cases.py runs such steps."""
+"""How a step asks the other workers for data, and what waits for that. cases/workers_cases.py runs such steps."""
 
 import pytest
 from google.protobuf import text_format

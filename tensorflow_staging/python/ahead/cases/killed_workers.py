@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker of `MultiWorkerMirroredStrategy` that resumes with stages; ahead_killed_worker_cases.py runs two of them.
+"""A worker of `MultiWorkerMirroredStrategy` that resumes with stages; killed_worker_cases.py runs two of them.
 
 Usage: killed_workers.py loop|fit|end FOLDER
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keras models with `jit_compile=True` and `tf.staging.SmartStage`, compared with the same layers in `dataset.map`."""
 
-import ahead_keras_cases as keras_cases
 import cases
+import keras_cases
 import numpy as np
 import tensorflow as tf
 
