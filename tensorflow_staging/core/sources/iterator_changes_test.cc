@@ -13,6 +13,7 @@
 #include "tensorflow/core/data/serialization_utils.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/public/session_options.h"
 #include "tensorflow_staging/core/sources/source.h"
 
 namespace tensorflow {
