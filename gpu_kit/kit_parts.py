@@ -77,7 +77,7 @@ PARTS = (
     _test("mirrored", 40, "gpu_mirrored", kinds=_BOTH, calls_staging=True),
     Part("streams", 25, ("benchmarks/gpu_streams.py", "--device", _DEVICE)),
     Part("ahead", 45, _KERAS, kinds=_BOTH, calls_staging=True),
-    Part("keras3", 60, (*_KERAS, "--xla"), kinds=(PLUGIN,), environment=(("TF_USE_LEGACY_KERAS", "0"),),
+    Part("keras3", 120, (*_KERAS, "--xla"), kinds=(PLUGIN,), environment=(("TF_USE_LEGACY_KERAS", "0"),),
          calls_staging=True),
     # All other parts load kernels when they are first used, as the wheel chooses.
     Part("eager", 40, _WARM_UP, environment=(("CUDA_MODULE_LOADING", "EAGER"),)),
