@@ -4,6 +4,10 @@
 
 Compares the losses of each way, then how fast they are, in rounds in which they take turns. Prints a table in Markdown,
 each row when it is known. With `--device=cpu` it tries itself on a machine without a GPU.
+
+With `--xla`, for Keras 3, XLA compiles what it can: without the callback nothing of a model that has such layers, and
+with it all but these layers. So losses are then compared with those of the same layers in `dataset.map`. There they may
+differ by what XLA sums in another order, since it has no fixed one on a GPU.
 """
 
 from __future__ import annotations
@@ -11,7 +15,9 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
+import sys
 import time
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -20,11 +26,14 @@ os.environ["TF_API_VERSION"] = "2"
 import numpy as np
 import tensorflow as tf
 
+_KERAS_3 = hasattr(tf.keras, "ops")
 _BATCH = 1024
 _ROUNDS = 5
 _SECONDS = 0.7
 _EQUAL_STEPS = 12
 _WARM_UP_STEPS = 5
+# By how much losses may differ, in proportion, where XLA sums in any order.
+_XLA_TOLERANCE = 1e-4
 
 
 class _Model(NamedTuple):
@@ -83,7 +92,7 @@ _INSIDE, _AHEAD, _MAPPED = "in the model", "in the model, with `tf.staging.Smart
 class _Training:
   """A model in training, with its layers of the host in the model or in its dataset."""
 
-  def __init__(self, model: _Model, way: str, device: str):
+  def __init__(self, model: _Model, way: str, device: str, xla: bool):
     tf.keras.utils.set_random_seed(1)
     targets = np.linspace(0, 1, len(model.inputs), dtype=np.float32)[:, None]
     with tf.device(device):
@@ -96,8 +105,11 @@ class _Training:
         keras_input = tf.keras.Input(model.inputs.shape[1:], dtype=tf.string)
         outputs = rest(prepare(keras_input))
       self._model = tf.keras.Model(keras_input, outputs)
-    # Keras compiles an optimizer's update with XLA on a GPU, and XLA needs cuDNN, which a kit may lack.
-    self._model.compile(tf.keras.optimizers.SGD(jit_compile=False), "mse")
+    # Keras 2 compiles an optimizer's update with XLA on a GPU, and XLA needs cuDNN, which a kit may lack.
+    optimizer = tf.keras.optimizers.SGD(**({} if _KERAS_3 else {"jit_compile": False}))
+    with warnings.catch_warnings():
+      warnings.simplefilter("ignore")  # Keras 3 switches XLA off for layers that XLA cannot compile.
+      self._model.compile(optimizer, "mse", jit_compile=xla)
     data = tf.data.Dataset.from_tensors((model.inputs, targets)).repeat()
     if way == _MAPPED:
       data = data.map(lambda x, y: (prepare(x), y), num_parallel_calls=tf.data.AUTOTUNE)
@@ -133,23 +145,45 @@ class _Clock(tf.keras.callbacks.Callback):
       self.model.stop_training = True
 
 
-def main() -> None:
+def _largest_difference(values: list[float], wanted: list[float]) -> float:
+  """Returns by how much values differ from others at most, in proportion."""
+  return float(np.max(np.abs(np.subtract(values, wanted)) / np.abs(wanted)))
+
+
+def main() -> int:
+  """Prints the table.
+
+  Returns:
+    The number of models whose losses differ.
+  """
   parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
   parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu", help="where the rest of the model is computed")
-  quick = parser.parse_args().device == "cpu"
-  tf.config.experimental.enable_op_determinism()
+  parser.add_argument("--xla", action="store_true", help="let XLA compile what it can; needs Keras 3")
+  arguments = parser.parse_args()
+  quick, xla = arguments.device == "cpu", arguments.xla
+  if xla and not _KERAS_3:
+    parser.error("--xla needs Keras 3: Keras 2 does not train models whose layers XLA cannot compile")
+  if not xla:  # Keras 3 does not use XLA where ops are deterministic.
+    tf.config.experimental.enable_op_determinism()
   ways = (_INSIDE, _AHEAD, _MAPPED)
-  print(f"| layers of the host | {', steps/s | '.join(ways)}, steps/s | equal losses |\n"
-        f"|---|{'---:|' * (len(ways) + 1)}", flush=True)
+  same, tolerance = (_MAPPED, _XLA_TOLERANCE) if xla else (_INSIDE, 0.0)
+  print(f"| layers of the host | {', steps/s | '.join(ways)}, steps/s | losses beside those {same} |\n"
+        f"|---|{'---:|' * len(ways)}---|", flush=True)
+  differing = 0
   for model in _models(quick):
-    trainings = [_Training(model, way, "/cpu:0" if quick else "/gpu:0") for way in ways]
-    losses = [training.losses(_EQUAL_STEPS) for training in trainings]
-    rounds = [[training.seconds_per_step(0.05 if quick else _SECONDS) for training in trainings]
+    trainings = {way: _Training(model, way, "/cpu:0" if quick else "/gpu:0", xla) for way in ways}
+    losses = {way: training.losses(_EQUAL_STEPS) for way, training in trainings.items()}
+    rounds = [[training.seconds_per_step(0.05 if quick else _SECONDS) for training in trainings.values()]
               for _ in range(1 if quick else _ROUNDS)]
     speeds = [1 / statistics.median(values) for values in zip(*rounds, strict=True)]
-    equal = "yes" if losses[0] == losses[1] else f"**no**: {losses[0]}, {losses[1]}"
-    print(f"| {model.name} | {' | '.join(f'{speed:.1f}' for speed in speeds)} | {equal} |", flush=True)
+    difference = _largest_difference(losses[_AHEAD], losses[same])
+    shown = f"at most {difference:.1e} apart, in proportion" if difference else "equal to the bit"
+    if not difference <= tolerance:
+      differing += 1
+      shown = f"**differ**: {losses[_AHEAD]}, {losses[same]}"
+    print(f"| {model.name} | {' | '.join(f'{speed:.1f}' for speed in speeds)} | {shown} |", flush=True)
+  return differing
 
 
 if __name__ == "__main__":
-  main()
+  sys.exit(main())

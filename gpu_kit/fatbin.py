@@ -5,8 +5,8 @@ A library holds *containers*, one for each compiled file. A container has the sa
 the driver loads one of them, by the entries' headers.
 
 Most containers are in sections of their own. Others are constants in the data of a library that loads them by itself:
-TensorFlow's generated kernels, and those of cuFFT. NVIDIA does not document the format. In the sections, a layout that
-this module does not know is an error; among other data, it stays as it is.
+TensorFlow's generated kernels, and those of cuFFT and cuBLASLt. NVIDIA does not document the format. In the sections, a
+layout that this module does not know is an error; among other data, it stays as it is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import elf
 # The sections that hold nothing but containers, and those in which containers can be constants.
 _LINKABLE_SECTION = "__nv_relfatbin"
 _CONTAINER_SECTIONS = (".nv_fatbin", _LINKABLE_SECTION)
-_DATA_SECTIONS = (".rodata", ".data", ".data.rel.ro")
+_DATA_SECTIONS = (".rodata", ".data", ".data.rel.ro", ".lrodata", ".ldata", ".cask_resource")
 
 _MAGIC = 0xBA55ED50
 _CONTAINER = struct.Struct("<IHHQ")

@@ -22,8 +22,6 @@ import chips
 _FOLDERS = (
     "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64/nvidia", "/usr/lib64",
     "/usr/lib/wsl/lib", "/run/opengl-driver/lib")
-# The wheel is built for CUDA 11.8. A driver that is older cannot compile its PTX.
-_CUDA = 11080
 _NO_DEVICE = 100
 _MAJOR, _MINOR = 75, 76
 
@@ -94,22 +92,26 @@ def find() -> Machine:
   return machine
 
 
-def problem(machine: Machine, code: dict[str, list[list[str]]]) -> str | None:
+def problem(machine: Machine, cuda: str | None, code: dict[str, list[list[str]]]) -> str | None:
   """Says why a kit cannot run on a machine, and what to do.
 
   Args:
     machine: The machine.
+    cuda: The version of CUDA that TensorFlow was compiled with, as in "11.8", or None. An older driver cannot compile
+      its PTX.
     code: For each library with GPU code, the combinations of code that its containers have.
 
   Returns:
     One or more sentences, or None if it can.
   """
+  if cuda is None:
+    return "TensorFlow was compiled without CUDA, so it cannot use a GPU."
   if machine.driver is None:
-    return ("There is no NVIDIA driver: libcuda.so.1 was not found. Install a driver of version 520 or later; in a"
+    return (f"There is no NVIDIA driver: libcuda.so.1 was not found. Install one that knows CUDA {cuda}; in a"
             " container, pass the GPU and the driver on, as `--gpus all` does.")
-  if machine.cuda < _CUDA:
-    return (f"The NVIDIA driver knows CUDA {_version(machine.cuda)}, and the kit needs {_version(_CUDA)}. Install a"
-            " driver of version 520 or later.")
+  if machine.cuda < _number(cuda):
+    return (f"The NVIDIA driver knows CUDA {_version(machine.cuda)}, and the kit needs {cuda}. Install a newer one:"
+            " `nvidia-smi` shows which CUDA a driver knows.")
   if machine.status == _NO_DEVICE or (machine.status == 0 and not machine.gpus):
     return ("The NVIDIA driver finds no GPU. Check that `nvidia-smi` lists one, that /dev/nvidia0 can be opened, and"
             " that CUDA_VISIBLE_DEVICES does not hide it.")
@@ -137,6 +139,11 @@ def _runs(combination: Iterable[str], chip: chips.Chip) -> bool:
 
 def _version(number: int) -> str:
   return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _number(version: str) -> int:
+  major, minor = version.split(".")
+  return int(major) * 1000 + int(minor) * 10
 
 
 def _ask(library: Any, machine: Machine) -> None:

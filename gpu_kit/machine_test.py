@@ -18,14 +18,14 @@ def _machine(chip: str = "sm_90", **changed) -> machine.Machine:
 
 
 def test_a_machine_that_can_run_the_kit():
-  assert machine.problem(_machine(), _CODE) is None
+  assert machine.problem(_machine(), "11.8", _CODE) is None
 
 
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
         ({"driver": None}, ["no NVIDIA driver", "libcuda.so.1", "--gpus all"]),
-        ({"cuda": 11070}, ["knows CUDA 11.7", "needs 11.8", "version 520"]),
+        ({"cuda": 11070}, ["knows CUDA 11.7", "needs 11.8", "newer"]),
         ({"status": 100, "gpus": []}, ["finds no GPU", "/dev/nvidia0"]),
         ({"gpus": []}, ["finds no GPU", "CUDA_VISIBLE_DEVICES"]),
         ({"status": 803, "gpus": []}, ["cuInit returned 803", "nvidia-smi"]),
@@ -33,9 +33,13 @@ def test_a_machine_that_can_run_the_kit():
     ],
 )
 def test_each_problem_says_what_to_do(changed, words):
-  text = machine.problem(_machine(**changed), _CODE)
+  text = machine.problem(_machine(**changed), "11.8", _CODE)
   for word in words:
     assert word in text
+
+
+def test_a_wheel_without_cuda_cannot_use_a_gpu():
+  assert "without CUDA" in machine.problem(_machine(), None, {})
 
 
 @pytest.mark.parametrize(

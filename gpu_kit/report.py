@@ -50,7 +50,7 @@ def report(
     junit: The tests' results in JUnit's format. A file that does not exist is of a program that crashed.
   """
   gpu = machine.gpus[0].name if machine and machine.gpus else "a machine without a GPU"
-  parts = [f"# tensorflow {about['tensorflow']} on {gpu}", *([f"**{problem}**"] if problem else [])]
+  parts = [f"# {about['wheel']} on {gpu}", *([f"**{problem}**"] if problem else [])]
   parts.append(_table(("", ""), _facts(about, machine)))
   parts.append("## Steps")
   parts.append(_table(
@@ -70,7 +70,9 @@ def report(
 def _facts(about: dict[str, Any], machine: machines.Machine | None) -> list[tuple[str, str]]:
   facts = [
       ("date", datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")),
-      ("kit", f"tensorflow {about['tensorflow']}, commit {about['commit']}, code for {', '.join(about['chips'])}"),
+      (f"kit of the {about['kind']}", f"{about['wheel']}, commit {about['commit']}"),
+      ("TensorFlow", f"{about['tensorflow']}, compiled with CUDA {about['cuda']}"),
+      ("code for", ", ".join(about["chips"]) or "all chips"),
       ("empty stand-ins", ", ".join(about["stand_ins"]) or "none"),
   ]
   facts += [(name, version) for name, version in about["packages"].items() if name.startswith("nvidia-")]

@@ -26,7 +26,7 @@ def main() -> None:
     began = time.perf_counter()
 
   print("| | |\n|---|---|", flush=True)
-  import tensorflow as tf
+  import tensorflow.compat.v1 as tf
   from tensorflow.python.client import device_lib
 
   done("import of TensorFlow")
@@ -37,10 +37,12 @@ def main() -> None:
     print(f"| {device.name} | {description}, {device.memory_limit / 1e9:.1f} GB |", flush=True)
   if not any(device.device_type == arguments.device.upper() for device in devices):
     raise ValueError("TensorFlow finds no GPU: its log above says why")
-  with tf.device(f"/{arguments.device}:0"):
+  graph = tf.Graph()
+  with graph.as_default(), tf.device(f"/{arguments.device}:0"):
     train, loss = _model(tf)
-  with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as sess:
-    sess.run(tf.global_variables_initializer())
+    initialize = tf.global_variables_initializer()
+  with tf.Session(graph=graph, config=tf.ConfigProto(allow_soft_placement=True)) as sess:
+    sess.run(initialize)
     done("initialization of the variables")
     for step in range(_STEPS):
       sess.run(train)

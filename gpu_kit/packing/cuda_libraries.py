@@ -8,31 +8,34 @@ function of a library, an empty one of the same name does as well.
 from __future__ import annotations
 
 import pathlib
-import re
 import subprocess
 from collections.abc import Iterable
 
+from packaging import requirements
+
 # Neither TensorFlow nor another of CUDA's libraries names these, so nothing can call them.
-_UNNAMED = ("cufftw", "cusolverMg", "nvblas")
+_UNNAMED = ("cufftw", "curand", "cusolverMg", "nvblas")
 
 
 def check_versions(required: Iterable[str], versions: dict[str, str]) -> None:
-  """Checks that CUDA's libraries have the versions that the wheel's extra names.
+  """Checks that CUDA's libraries are those that TensorFlow's extra and-cuda names, in versions that it allows.
 
   Args:
-    required: The wheel's requirements.
+    required: TensorFlow's requirements.
     versions: The packages in the kit.
 
   Raises:
-    ValueError: If the wheel has no such extra, so it is not a CUDA wheel; or if a version differs.
+    ValueError: If TensorFlow has no such extra, so it is not a CUDA wheel; or if a version differs.
   """
-  extra = dict(re.findall(r"^(nvidia-[\w-]+) \(==([\d.]+)\) ; extra == 'and-cuda'$", "\n".join(required), re.M))
+  extra = {}
+  for requirement in map(requirements.Requirement, required):
+    if requirement.marker is not None and requirement.marker.evaluate({"extra": "and-cuda"}):
+      extra[requirement.name] = requirement.specifier
   if not extra:
     raise ValueError("the wheel is not a CUDA wheel: build it with ci/build_wheel.sh --config=cuda")
   for name, version in versions.items():
-    if name.startswith("nvidia-") and extra.get(name) != version:
-      raise ValueError(
-          f"gpu_kit/packing/requirements.txt has {name} {version}, but the wheel requires {extra.get(name)}")
+    if name.startswith("nvidia-") and version not in extra.get(name, ()):
+      raise ValueError(f"the kit's requirements have {name} {version}, but the wheel requires {extra.get(name)}")
 
 
 def leave_out(folder: pathlib.Path, stand_ins: Iterable[str]) -> list[str]:

@@ -13,14 +13,27 @@ _REQUIRED = [
 ]
 
 
+# Newer wheels name ranges, and write markers in another way.
+_RANGES = [
+    "numpy>=1.26.0",
+    'nvidia-cublas-cu12<13.0,>=12.5.3.2; extra == "and-cuda"',
+    'tensorflow-io-gcs-filesystem>=0.23.1; (sys_platform != "win32" and python_version < "3.13")'
+    ' and extra == "gcs-filesystem"',
+]
+
+
 def test_versions_of_the_extra():
   cuda_libraries.check_versions(_REQUIRED, {"numpy": "1.26.4", "nvidia-cublas-cu11": "11.11.3.6"})
+  cuda_libraries.check_versions(_RANGES, {"numpy": "2.4.6", "nvidia-cublas-cu12": "12.9.3.13"})
 
 
-@pytest.mark.parametrize("name", ["nvidia-cublas-cu11", "nvidia-other"])
-def test_other_versions_are_refused(name):
-  with pytest.raises(ValueError, match=f"requirements.txt has {name} 12.1, but the wheel requires"):
-    cuda_libraries.check_versions(_REQUIRED, {name: "12.1"})
+@pytest.mark.parametrize(
+    ("required", "name"),
+    [(_REQUIRED, "nvidia-cublas-cu11"), (_REQUIRED, "nvidia-other"), (_RANGES, "nvidia-cublas-cu12"),
+     (_RANGES, "nvidia-cublas-cu11")])
+def test_other_versions_are_refused(required, name):
+  with pytest.raises(ValueError, match=f"requirements have {name} 12.1, but the wheel requires"):
+    cuda_libraries.check_versions(required, {name: "12.1"})
 
 
 def test_a_wheel_for_cpus_is_refused():

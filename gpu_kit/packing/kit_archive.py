@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import email.parser
-import importlib.metadata
 import io
 import json
 import pathlib
@@ -20,22 +19,31 @@ import sysconfig
 import tarfile
 from collections.abc import Iterable
 
+import about as descriptions
 import chips
 import cuda_libraries
 import elf
+import kit_parts
 import machine_libraries
 import zeroing
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 # What the parts of a run need of the repository.
-_REPOSITORY = ("benchmarks", "ci", "conftest.py", "gpu_kit", "modelzoo", "pyproject.toml", "tensorflow_staging/python")
+_REPOSITORY = ("benchmarks", "ci", "conftest.py", "gpu_kit", "modelzoo", "plugin/tests/as_fork", "pyproject.toml",
+               "tensorflow_staging/python")
 # Parts of Python, and of the packages, that no part of a run uses.
 _UNUSED_PYTHON = re.compile(
     r"(test|idlelib|tkinter|turtledemo|ensurepip|lib2to3|pydoc_data|site-packages|dist-packages|config-[^/]*)/"
     r"|lib-dynload/(_tkinter|nis|_test\w*|_xx\w*)\.|.*__pycache__/")
-_UNUSED_PACKAGES = re.compile(
-    r"(tensorflow/include|clang|pip|setuptools|jedi|parso|auditwheel|elftools|lz4|nvidia/cuda_nvcc"
-    r"|tensorboard_data_server|tensorflow_io_gcs_filesystem|nvidia/\w+/include)/|.*__pycache__/|nvidia/.*\.a$")
+_UNUSED_PACKAGES = (
+    r"(tensorflow/include|clang|pip|setuptools|jedi|parso|auditwheel|elftools|lz4|pybind11|tensorboard_data_server"
+    r"|tensorflow_io_gcs_filesystem|nvidia/\w+/include)/|.*__pycache__/"
+    r"|nvidia/.*\.(a|alt\.so.*|ltoir)$|nvidia/nccl/.*\.bc$")
+# Of CUDA's compiler, XLA needs what turns its code into a GPU's. No part of the fork's kit uses XLA.
+_UNUSED_COMPILER = {
+    kit_parts.FORK: "nvidia/cuda_nvcc/", kit_parts.PLUGIN: "nvidia/cuda_nvcc/(?!bin/ptxas$|nvvm/libdevice/)"}
+# What can be carried at a time to some machines.
+_PIECE = 60_000_000
 
 Files = dict[str, pathlib.Path]
 
@@ -63,11 +71,6 @@ def _repository() -> Files:
   command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", "--", *_REPOSITORY]
   listed = subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
   return {name: _ROOT / name for name in sorted(set(listed) - {""}) if (_ROOT / name).is_file()}
-
-
-def _commit() -> str:
-  command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-  return subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def _shrink(files: Files, target: list[chips.Chip]) -> dict[str, list[list[str]]]:
@@ -119,31 +122,25 @@ def pack(packages: pathlib.Path, out: pathlib.Path, target: list[chips.Chip], st
   Raises:
     ValueError: If a kit of these packages could not run.
   """
-  found = importlib.metadata.distributions(path=[str(packages)])
-  versions = dict(sorted((package.metadata["Name"], package.version) for package in found))
+  about = descriptions.packages(packages)
   metadata, = packages.glob("tensorflow-*.dist-info/METADATA")
   required = email.parser.Parser().parsestr(metadata.read_text()).get_all("Requires-Dist", [])
-  cuda_libraries.check_versions(required, versions)
+  cuda_libraries.check_versions(required, about["packages"])
   empty = cuda_libraries.leave_out(packages / "nvidia", stand_ins)
 
-  files = _tree(packages, _UNUSED_PACKAGES)
+  files = _tree(packages, re.compile(f"{_UNUSED_PACKAGES}|{_UNUSED_COMPILER[about['kind']]}"))
   code = _shrink({name: path for name, path in files.items() if elf.is_elf(path)}, target)
-  check_native(code, target)
+  if about["kind"] == kit_parts.FORK:
+    check_native(code, target)
   files = _python() | {f"packages/{name}": path for name, path in files.items()}
   needed = machine_libraries.needed_by(path for path in files.values() if elf.is_elf(path))
   files |= {f"lib/{name}": path for name, path in needed.items()}
   files |= _repository() | {"run.sh": _ROOT / "gpu_kit/run.sh"}
-  about = {
-      "tensorflow": versions["tensorflow"],
-      "commit": _commit(),
-      "chips": [str(chip) for chip in target],
-      "stand_ins": empty,
-      "code": code,
-      "packages": versions,
-  }
+  about |= {"chips": [str(chip) for chip in target], "stand_ins": empty, "code": code}
   _write(out, files, (json.dumps(about, indent=2) + "\n").encode())
   size = sum(path.stat().st_size for path in files.values())
-  print(f"{out}: {out.stat().st_size / 1e6:,.0f} MB, {size / 1e9:.1f} GB unpacked")
+  packed = out.stat().st_size
+  print(f"{out}: {packed / 1e6:,.0f} MB, which is {-(-packed // _PIECE)} pieces of 60 MB; {size / 1e9:.1f} GB unpacked")
 
 
 def _write(out: pathlib.Path, files: Files, about: bytes) -> None:

@@ -13,16 +13,23 @@ import pytest
 _HOPPER = chips.Chip(9, 0)
 _CODE = elf_files.container(elf_files.entry("sm_80", b"a" * 8), elf_files.entry("sm_90", b"h" * 8))
 _REQUIRES = "Requires-Dist: nvidia-cublas-cu11 (==11.11.3.6) ; extra == 'and-cuda'\n"
+_NO_PACKAGES = ("tensorflow/include/a.h", "tensorflow/__pycache__/a.pyc", "nvidia/nccl/lib/libnccl_device.bc",
+                "nvidia/cuda_nvrtc/lib/libnvrtc.alt.so.12", "nvidia/cuda_nvcc/nvvm/lib64/libnvvm.so")
+_COMPILER = ("nvidia/cuda_nvcc/bin/ptxas", "nvidia/cuda_nvcc/nvvm/libdevice/libdevice.10.bc")
 
 
-def _packages(folder: pathlib.Path, code: bytes = _CODE) -> pathlib.Path:
+def _packages(folder: pathlib.Path, code: bytes = _CODE, plugin: bool = False) -> pathlib.Path:
   """Makes a folder of packages, with one library that has GPU code."""
-  about = folder / "tensorflow-2.14.1.dist-info"
-  about.mkdir(parents=True)
-  (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: tensorflow\nVersion: 2.14.1\n{_REQUIRES}")
-  for name in ("tensorflow/__init__.py", "tensorflow/include/a.h", "tensorflow/__pycache__/a.pyc"):
-    (folder / name).parent.mkdir(exist_ok=True)
+  for name, version, more in (("tensorflow", "2.14.1", _REQUIRES), ("tensorflow-staging", "2.21.1", ""))[:1 + plugin]:
+    about = folder / f"{name.replace('-', '_')}-{version}.dist-info/METADATA"
+    about.parent.mkdir(parents=True)
+    about.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{more}")
+  for name in ("tensorflow/__init__.py", *_NO_PACKAGES, *_COMPILER):
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).touch()
+  build = folder / "tensorflow/python/platform/build_info.py"
+  build.parent.mkdir(parents=True)
+  build.write_text("build_info = collections.OrderedDict([('cuda_version', '11.8')])\n")
   (folder / "tensorflow/libtensorflow_cc.so.2").write_bytes(elf_files.library({".nv_fatbin": code}))
   return folder
 
@@ -36,18 +43,37 @@ def kit(tmp_path_factory) -> pathlib.Path:
   return folder / "gpu-kit"
 
 
+def _files(folder: pathlib.Path) -> set[str]:
+  """Returns the paths of all files in a folder."""
+  return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
 def test_a_kit_has_the_packages_and_what_it_runs_of_the_repository(kit):
-  packages = {path.relative_to(kit / "packages").as_posix() for path in (kit / "packages").rglob("*.*")}
-  assert packages == {"tensorflow-2.14.1.dist-info", "tensorflow/__init__.py", "tensorflow/libtensorflow_cc.so.2"}
+  assert _files(kit / "packages") == {
+      "tensorflow-2.14.1.dist-info/METADATA", "tensorflow/__init__.py", "tensorflow/libtensorflow_cc.so.2",
+      "tensorflow/python/platform/build_info.py"}
   for name in ("gpu_kit/run_kit.py", "benchmarks/gpu_models.py", "modelzoo/base/training.py", "conftest.py",
                "tensorflow_staging/python/testing/random_graphs.py"):
     assert (kit / name).is_file()
   about = json.loads((kit / "kit.json").read_text())
-  assert (about["tensorflow"], about["chips"]) == ("2.14.1", ["sm_90"])
+  assert (about["kind"], about["tensorflow"], about["cuda"], about["chips"]) == ("fork", "2.14.1", "11.8", ["sm_90"])
   assert about["code"] == {"libtensorflow_cc.so.2": [["sm_90"]]}
   library = (kit / "packages/tensorflow/libtensorflow_cc.so.2").read_bytes()
   assert b"h" * 8 in library
   assert b"a" * 8 not in library
+
+
+def test_a_kit_of_the_plugin_has_what_xla_compiles_with(tmp_path, capsys):
+  out = tmp_path / "kit.tar.gz"
+  kit_archive.pack(_packages(tmp_path / "packages", plugin=True), out, [_HOPPER], [])
+  assert "MB, which is 1 pieces of 60 MB; " in capsys.readouterr().out
+  subprocess.run(["tar", "xzf", out, "--directory", tmp_path], check=True, timeout=60)
+  kit = tmp_path / "gpu-kit"
+  found = {name for name in _files(kit / "packages") if name.startswith("nvidia/")}
+  assert found == set(_COMPILER)
+  assert (kit / "plugin/tests/as_fork/sitecustomize.py").is_file()
+  about = json.loads((kit / "kit.json").read_text())
+  assert (about["kind"], about["wheel"]) == ("plugin", "tensorflow-staging 2.21.1")
 
 
 def test_a_kit_runs_with_its_own_python_in_an_empty_environment(kit, tmp_path):
@@ -83,6 +109,7 @@ def test_a_wheel_without_machine_code_for_the_chip_is_refused(codes, allowed):
         (["--chips", "sm_90"], "unknown option --chips"),
         (["--chip"], "--chip needs a value"),
         (["/missing.whl"], "There is no /missing.whl: build it with ci/build_wheel.sh --config=cuda --chip=sm_90"),
+        (["--plugin", "/missing.whl"], "There is no /missing.whl: build it with ci/build_plugin.sh --tensorflow=2."),
     ],
 )
 def test_wrong_arguments(arguments, message):

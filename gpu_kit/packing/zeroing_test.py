@@ -72,10 +72,14 @@ def test_several_chips_keep_the_code_of_each(tmp_path):
 def test_containers_among_other_data_are_found(tmp_path):
   # One at an odd place; one that ends behind its section; and bytes that only begin as a container does.
   odd = elf_files.container(elf_files.entry("sm_90", b"k" * 8, kind=16))
-  data = elf_files.library({".rodata": b"abc" + _SEVERAL + b"between" + odd + _AMPERE_ONLY, ".data": _SEVERAL[:-4]})
+  data = elf_files.library({
+      ".rodata": b"abc" + _SEVERAL + b"between" + odd + _AMPERE_ONLY, ".data": _SEVERAL[:-4],
+      ".cask_resource": b"table" + _SEVERAL, ".text": _SEVERAL})
   changed, kept = _kept(tmp_path, data, _HOPPER)
-  assert kept.containers == {(chips.parse_code("sm_90"),): 1, (): 1}
+  assert kept.containers == {(chips.parse_code("sm_90"),): 2, (): 1}
   assert b"A" * 24 not in changed[:changed.index(b"between")]
+  assert b"table" + _SEVERAL not in changed
+  assert changed.count(_SEVERAL) == 1
   assert odd in changed
   assert _SEVERAL[:-4] in changed
 

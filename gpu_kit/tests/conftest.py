@@ -29,6 +29,17 @@ def device() -> str:
   return _DEVICE
 
 
+@pytest.fixture
+def devices(device) -> list[str]:
+  """Two devices; skips the test if there is one GPU."""
+  if "gpu" not in device:
+    return [device, device]
+  found = len(tf.config.experimental.list_physical_devices("GPU"))
+  if found < 2:
+    pytest.skip(f"needs two GPUs: this machine has {found}")
+  return ["/gpu:0", "/gpu:1"]
+
+
 @pytest.fixture(autouse=True)
 def graph(device) -> Iterator[tf.Graph]:
   """Makes a new graph the default graph of the test."""

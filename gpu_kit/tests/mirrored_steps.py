@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs steps under `MirroredStrategy` whose strings are looked up ahead of them, and checks the values.
 
-two_gpus_test.py starts it with TensorFlow 2's API: mirrored_steps.py DEVICE. The replicas are on the first two GPUs if
-the device is a GPU; otherwise on two CPUs, to try the program.
+gpu_mirrored_test.py starts it with TensorFlow 2's API: mirrored_steps.py DEVICE. The replicas are on the first two
+GPUs if the device is a GPU; otherwise on two CPUs, to try the program.
 """
 
 import sys
