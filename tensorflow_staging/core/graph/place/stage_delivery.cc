@@ -2,6 +2,7 @@
 
 #include "tensorflow_staging/core/graph/place/stage_delivery.h"
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/device_shares.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/place/record_uses.h"
 
@@ -39,23 +41,87 @@ Status FindUses(const Graph& graph, const StageRecords& stage,
   return OkStatus();
 }
 
-// Adds to `*held` the tensors of a record that it is to hold in the memory of
-// the accelerator `device`.
+// Whether a record can hold `carried` in the memory of the accelerator `device`:
+// some kernels keep some types on the host, whatever the device.
+Status CanHold(const Graph& graph, const Carried& carried,
+               const std::string& device, bool* can) {
+  *can = true;
+  if (carried.stand_in == nullptr) return OkStatus();
+  MemoryTypeVector inputs, outputs;
+  TF_RETURN_IF_ERROR(
+      MemoryOn(device, graph, *carried.stand_in, &inputs, &outputs));
+  *can = inputs[carried.stand_in_input] == DEVICE_MEMORY;
+  return OkStatus();
+}
+
+// Adds to `*held` the tensors that the step uses on any accelerator, and a record
+// can hold in the memory of the accelerator `device`.
 Status AddHeld(const Graph& graph, const RecordUses& uses,
                const std::string& device, std::set<int>* held) {
   for (const Carried& carried : uses.carried()) {
-    bool is_held = false;
-    TF_RETURN_IF_ERROR(uses.IsUsedOnAccelerator(carried, &is_held));
-    if (is_held && carried.stand_in != nullptr) {
-      // Some kernels keep some types on the host, whatever the device.
-      MemoryTypeVector inputs, outputs;
-      TF_RETURN_IF_ERROR(
-          MemoryOn(device, graph, *carried.stand_in, &inputs, &outputs));
-      is_held = inputs[carried.stand_in_input] == DEVICE_MEMORY;
-    }
-    if (is_held) held->insert(carried.take_output);
+    std::set<std::string> devices;
+    TF_RETURN_IF_ERROR(uses.FindDevices(carried, &devices));
+    bool can_hold = false;
+    TF_RETURN_IF_ERROR(CanHold(graph, carried, device, &can_hold));
+    if (can_hold && !devices.empty()) held->insert(carried.take_output);
   }
   return OkStatus();
+}
+
+// Whether any accelerator can get tensor `i` of a record from the host, ahead of
+// the step.
+Status IsCopiedFromHost(const Graph& graph, const StageRecords& stage, int i,
+                        bool* is_copied) {
+  for (const Node* put : stage.puts) {
+    *is_copied =
+        i < put->num_inputs() && DataTypeCanUseMemcpy(put->input_type(i));
+    if (*is_copied) {
+      TF_RETURN_IF_ERROR(IsFromHost(graph, *put, i, is_copied));
+    }
+    if (!*is_copied) break;
+  }
+  return OkStatus();
+}
+
+// Where the tensors of a record are ahead of the step.
+struct Places {
+  // What the record holds in the memory of the accelerator with the Take; all else
+  // is in host memory.
+  std::set<int> held;
+  // What each further accelerator gets.
+  std::map<std::string, std::set<int>> shares;
+};
+
+// Chooses these places for the uses of a Take that is on the accelerator `device`.
+Status FindPlaces(const Graph& graph, const StageRecords& stage,
+                  const RecordUses& uses, const std::string& device,
+                  Places* places) {
+  for (const Carried& carried : uses.carried()) {
+    const int i = carried.take_output;
+    std::set<std::string> devices;
+    TF_RETURN_IF_ERROR(uses.FindDevices(carried, &devices));
+    bool is_copied = false;
+    TF_RETURN_IF_ERROR(IsCopiedFromHost(graph, stage, i, &is_copied));
+    bool can_hold = false;
+    TF_RETURN_IF_ERROR(CanHold(graph, carried, device, &can_hold));
+    // TensorFlow copies what cannot be shared from one accelerator to another.
+    const bool is_held =
+        is_copied ? devices.count(device) > 0 : !devices.empty();
+    if (can_hold && is_held) places->held.insert(i);
+    if (!is_copied) continue;
+    for (const std::string& further : devices) {
+      if (further != device) places->shares[further].insert(i);
+    }
+  }
+  return OkStatus();
+}
+
+std::vector<DeviceShare> SharesIn(const Places& places) {
+  std::vector<DeviceShare> shares;
+  for (const auto& [device, tensors] : places.shares) {
+    shares.push_back({device, {tensors.begin(), tensors.end()}});
+  }
+  return shares;
 }
 
 // Moves `put` to `device`, where the record holds `held`; its other inputs stay
@@ -87,13 +153,18 @@ Status Deliver(const Graph& graph, const StageRecords& stage) {
   // after it, and take the same records.
   const std::string device = uses.front().device();
   if (device.empty()) return OkStatus();
-  std::set<int> held;
-  TF_RETURN_IF_ERROR(AddHeld(graph, uses.front(), device, &held));
-  if (held.empty()) return OkStatus();
+  Places places;
+  TF_RETURN_IF_ERROR(FindPlaces(graph, stage, uses.front(), device, &places));
+  const std::vector<DeviceShare> shares = SharesIn(places);
+  if (places.held.empty() && shares.empty()) return OkStatus();
   for (Node* put : stage.puts) {
-    TF_RETURN_IF_ERROR(MovePut(graph, device, held, put));
+    TF_RETURN_IF_ERROR(MovePut(graph, device, places.held, put));
+    if (!shares.empty()) WriteShares(shares, put);
   }
-  for (RecordUses& of_take : uses) of_take.MoveTake(device, held);
+  for (size_t i = 0; i < uses.size(); ++i) {
+    uses[i].MoveTake(device, places.held);
+    if (!shares.empty()) WriteShares(shares, stage.takes[i]);
+  }
   return OkStatus();
 }
 

@@ -19,8 +19,9 @@ namespace staging {
 // of an accelerator of the same task, the stage's Puts and Takes move to that
 // accelerator; if it uses several accelerators, to the one with the most uses.
 // The Put then copies its inputs from the host to that accelerator
-// (kCopiedInputsAttr), and the step finds them there. Tensors that the step uses
-// on the host stay in host memory, in the same record.
+// (kCopiedInputsAttr), and what the step uses on further ones to these
+// (device_shares.h), where the step finds them (give_shares.h). Tensors that the
+// step uses on the host stay in host memory, in the same record.
 //
 // Any other stage on an accelerator keeps on the host what it gets from there
 // and the step does not use on the accelerator, such as the elements of which
