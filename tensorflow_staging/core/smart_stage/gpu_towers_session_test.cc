@@ -91,6 +91,9 @@ class GpuTowersSessionTest : public ::testing::TestWithParam<Case> {
     fields.mutable_smart_stage_options()->set_capacity(kCapacity);
     SessionOptions options;
     options.config.set_inter_op_parallelism_threads(4);
+    // As Python's sessions, whose graphs may grow.
+    options.config.mutable_experimental()
+        ->set_disable_optimize_for_static_graph(true);
     CHECK(options.config.mutable_graph_options()
               ->mutable_optimizer_options()
               ->MergeFromString(fields.SerializeAsString()));
@@ -204,10 +207,6 @@ class GpuTowersSessionTest : public ::testing::TestWithParam<Case> {
     return ops;
   }
 
-  std::shared_ptr<Session> session_;
-  std::shared_ptr<PrefetchRunner> runner_;
-
- private:
   static void Add(NodeDefBuilder builder, GraphDef* graph) {
     StageTestGraph::Add(builder, graph);
   }
@@ -217,6 +216,12 @@ class GpuTowersSessionTest : public ::testing::TestWithParam<Case> {
         .Input(std::vector<NodeOut>{input});
   }
 
+  std::shared_ptr<Session> session_;
+  std::shared_ptr<PrefetchRunner> runner_;
+  // Where a step has the piece of each tower.
+  std::vector<NodeOut> pieces_;
+
+ private:
   // Adds `name`, the `count` numbers from `start` on.
   static void AddRange(const std::string& name, const std::string& start,
                        int64_t count, GraphDef* graph) {
@@ -321,7 +326,6 @@ class GpuTowersSessionTest : public ::testing::TestWithParam<Case> {
   }
 
   StageTestGraph stage_;
-  std::vector<NodeOut> pieces_;
   NodeOut common_{"", 0, DT_INT64};
 };
 
@@ -372,10 +376,9 @@ TEST_P(GpuTowersSessionTest, OneTowerAloneGetsItsShare) {
 // A copy by TensorFlow would wait for the stream of the step.
 TEST_P(GpuTowersSessionTest, EachGpuGetsOneCopyOfEachRecordAheadOfTheStep) {
   constexpr int kSteps = 60;
-  std::vector<int64_t> copies, copy_waits, compute_waits;
+  std::vector<int64_t> copies, compute_waits;
   for (int gpu = 0; gpu < gpus(); ++gpu) {
     copies.push_back(Counts(gpu).host_to_device.count);
-    copy_waits.push_back(Counts(gpu).copy_waits);
     compute_waits.push_back(Counts(gpu).compute_waits);
   }
   StartStage();
@@ -389,8 +392,6 @@ TEST_P(GpuTowersSessionTest, EachGpuGetsOneCopyOfEachRecordAheadOfTheStep) {
     EXPECT_GE(Counts(gpu).host_to_device.count - copies[gpu], records) << gpu;
     EXPECT_LE(Counts(gpu).host_to_device.count - copies[gpu], records + 1)
         << gpu;
-    // The first copy into a block.
-    EXPECT_LE(Counts(gpu).copy_waits - copy_waits[gpu], kSteps / 2) << gpu;
     // The use of a record that is still being copied.
     EXPECT_LE(Counts(gpu).compute_waits - compute_waits[gpu], kSteps) << gpu;
     EXPECT_EQ(Counts(gpu).device_to_device.count, 0) << gpu;
@@ -430,6 +431,40 @@ TEST_P(GpuTowersSessionTest, TheShareOfAGpuDoesNotWaitForAnother) {
   }
 }
 
+// The kernels of the stage stay as they are, so TensorFlow copies what is new.
+TEST_P(GpuTowersSessionTest, AnOpThatIsAddedLaterGetsTheValuesOfItsStep) {
+  StartStage();
+  ExpectStep(0);
+  // The piece of the first tower, on the last GPU, and that of the last tower, on
+  // the first.
+  GraphDef later;
+  for (const int gpu : {0, gpus() - 1}) {
+    const NodeOut& piece = pieces_[gpus() - 1 - gpu];
+    Add(Linear(absl::StrCat("later_", gpu), piece)
+            .Attr("scale", 10)
+            .Device(absl::StrCat("/device:GPU:", gpu)),
+        &later);
+  }
+  ASSERT_EQ(session_->Extend(later), OkStatus());
+  for (int64_t record = 1; record < 10; ++record) {
+    const int last = gpus() - 1;
+    std::vector<Tensor> outputs;
+    ASSERT_EQ(session_->Run({},
+                            {Tower(0), absl::StrCat("later_", last),
+                             Tower(last), "later_0"},
+                            {}, &outputs),
+              OkStatus());
+    for (const int i : {0, 2}) {
+      for (int64_t j = 0; j < kPiece; ++j) {
+        ASSERT_EQ(outputs[i + 1].flat<int64_t>()(j),
+                  outputs[i].flat<int64_t>()(j));
+      }
+    }
+    ExpectStep(++record);
+    if (HasFatalFailure()) return;
+  }
+}
+
 // With what the GPU of the Take gets, all pieces are on GPUs. Those of the others
 // are on the host as well.
 TEST_P(GpuTowersSessionTest, SharesCountAsBytes) {
@@ -466,7 +501,7 @@ TEST_P(GpuTowersSessionTest, FailingStepsKeepNoMemory) {
   run(60, 600);
   for (int gpu = 0; gpu < gpus(); ++gpu) {
     // A loan may end late, when a thread is not scheduled.
-    EXPECT_LE(peak(gpu), 2 * before[gpu]) << gpu;
+    EXPECT_LE(peak(gpu), 4 * before[gpu]) << gpu;
   }
 }
 

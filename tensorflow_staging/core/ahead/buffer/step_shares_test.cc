@@ -16,6 +16,7 @@
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/lib/core/status_test_util.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/ahead/buffer/step_buffer.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
@@ -238,6 +239,40 @@ TEST_P(StepSharesTest, AStepOnTheCpuGetsARecordThatHasShares) {
   EXPECT_EQ(outputs[0].flat<int64_t>()(3), 2);
   EXPECT_EQ(outputs[1].flat<int64_t>()(3), 2 + 3);
   EXPECT_EQ(outputs[2].flat<int64_t>()(3), 2000);
+}
+
+// What a step that fails has taken is given back, on each GPU.
+TEST_P(StepSharesTest, FailingStepsKeepNoMemory) {
+  const auto fail = [this](int steps) {
+    for (int step = 0; step < steps; ++step) {
+      std::vector<std::pair<std::string, Tensor>> feeds = {
+          {"common", Tensor(DT_INT64, {3})}};
+      for (int gpu = 0; gpu < kGpus; ++gpu) {
+        feeds.emplace_back(absl::StrCat("values_", gpu), Values(gpu));
+      }
+      TF_ASSERT_OK(session_->Run(feeds, {}, {"put"}, nullptr));
+      std::vector<Tensor> outputs;
+      const Status status =
+          session_->Run({}, {Result(0), Result(3)}, {}, &outputs);
+      ASSERT_TRUE(errors::IsInvalidArgument(status)) << status;
+    }
+  };
+  const auto peak = [this](int gpu) {
+    return FakeGpu::Of(session_.get(), gpu)
+        ->GetAllocator({})
+        ->GetStats()
+        ->peak_bytes_in_use;
+  };
+  fail(5);
+  std::vector<int64_t> before;
+  for (int gpu = 0; gpu < kGpus; ++gpu) before.push_back(peak(gpu));
+  fail(500);
+  for (int gpu = 0; gpu < kGpus; ++gpu) {
+    // A loan may end late, when a thread is not scheduled.
+    EXPECT_LE(peak(gpu), 20 * before[gpu]) << gpu;
+  }
+  Put(1);
+  ExpectStep(1);
 }
 
 TEST_P(StepSharesTest, EmptyTensorsNeedNoCopy) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -158,6 +159,9 @@ REGISTER_OPTIMIZATION(OptimizationPassRegistry::POST_REWRITE_FOR_EXEC, 7,
 Status GiveShares(bool is_function, Graph* graph) {
   std::vector<Node*> takes;
   for (Node* node : graph->op_nodes()) {
+    // In a large graph, almost every node ends here. There are Takes of sessions
+    // and of functions.
+    if (!absl::EndsWith(node->type_string(), "BufferTake")) continue;
     if (HasShares(node->def()) && node->num_outputs() > 0) {
       takes.push_back(node);
     }

@@ -62,7 +62,7 @@ class GiveSharesTest : public ::testing::Test {
   }
 
   void PlaceAndGive(bool is_function = false) {
-    TF_CHECK_OK(PlaceRecords(graph_.get()));
+    TF_CHECK_OK(PlaceRecords(&places_, graph_.get()));
     TF_CHECK_OK(GiveShares(is_function, graph_.get()));
   }
 
@@ -96,6 +96,7 @@ class GiveSharesTest : public ::testing::Test {
   TestGraph graph_;
   Node* put_;
   Node* take_;
+  PlacesOfStages places_;
 };
 
 TEST_F(GiveSharesTest, OneGpuHasNoShare) {
@@ -201,7 +202,7 @@ TEST_F(GiveSharesTest, AStandInIsForTheGpuOfTheTake) {
 TEST_F(GiveSharesTest, ATakeKeepsItsNameInAFunction) {
   AddUse("a", 0, 0);
   AddUse("b", 1, 1);
-  TF_CHECK_OK(PlaceRecords(graph_.get()));
+  TF_CHECK_OK(PlaceRecords(&places_, graph_.get()));
   TF_CHECK_OK(GiveShares(/*is_function=*/true, graph_.get()));
   EXPECT_EQ(NodesOf(kTakeOp).front()->name(), "prefetch/TensorBufferTake");
 }
@@ -209,7 +210,7 @@ TEST_F(GiveSharesTest, ATakeKeepsItsNameInAFunction) {
 TEST_F(GiveSharesTest, ATakeWithoutSharesKeepsItsNameInASession) {
   AddUse("a", 0, 0);
   Node* const b = AddUse("b", 1, 1);
-  TF_CHECK_OK(PlaceRecords(graph_.get()));
+  TF_CHECK_OK(PlaceRecords(&places_, graph_.get()));
   // As in a run without the node.
   graph_.get()->RemoveNode(b);
   TF_CHECK_OK(GiveShares(/*is_function=*/false, graph_.get()));
@@ -217,6 +218,22 @@ TEST_F(GiveSharesTest, ATakeWithoutSharesKeepsItsNameInASession) {
   EXPECT_EQ(take.name(), "prefetch/TensorBufferTake");
   EXPECT_EQ(take.num_outputs(), 3);
   EXPECT_EQ(SharesOf(take), "GPU:1[1]");
+}
+
+// The kernels of a stage that runs know where its records are.
+TEST_F(GiveSharesTest, RecordsOfAStageThatRunsStayWhereTheyAre) {
+  places_[{"", "prefetch"}] = {On("GPU", 2), {0}, {{On("GPU", 1), {1}}}};
+  AddUse("a", 0, 0);
+  AddUse("b", 1, 1);
+  AddUse("c", 2, 1);
+  PlaceAndGive();
+  EXPECT_EQ(put_->assigned_device_name(), On("GPU", 2));
+  EXPECT_EQ(SharesOf(*put_), "GPU:1[1]");
+  const Node& take = *NodesOf(kTakeOp).front();
+  EXPECT_EQ(take.assigned_device_name(), On("GPU", 2));
+  EXPECT_EQ(IndicesIn(take, kOutputHostMemoryAttr),
+            (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(graph_.Inputs("c"), (std::vector<std::string>{take.name() + ":2"}));
 }
 
 TEST_F(GiveSharesTest, WrongAttributesAreRefused) {

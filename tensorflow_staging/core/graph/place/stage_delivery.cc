@@ -72,6 +72,7 @@ Status AddHeld(const Graph& graph, const RecordUses& uses,
 // the step.
 Status IsCopiedFromHost(const Graph& graph, const StageRecords& stage, int i,
                         bool* is_copied) {
+  *is_copied = false;
   for (const Node* put : stage.puts) {
     *is_copied =
         i < put->num_inputs() && DataTypeCanUseMemcpy(put->input_type(i));
@@ -83,19 +84,11 @@ Status IsCopiedFromHost(const Graph& graph, const StageRecords& stage, int i,
   return OkStatus();
 }
 
-// Where the tensors of a record are ahead of the step.
-struct Places {
-  // What the record holds in the memory of the accelerator with the Take; all else
-  // is in host memory.
-  std::set<int> held;
-  // What each further accelerator gets.
-  std::map<std::string, std::set<int>> shares;
-};
-
-// Chooses these places for the uses of a Take that is on the accelerator `device`.
+// Chooses where the records of `stage` are. `uses` are those of its Take.
 Status FindPlaces(const Graph& graph, const StageRecords& stage,
-                  const RecordUses& uses, const std::string& device,
-                  Places* places) {
+                  const RecordUses& uses, RecordPlaces* places) {
+  if (uses.device().empty()) return OkStatus();
+  std::map<std::string, std::set<int>> shares;
   for (const Carried& carried : uses.carried()) {
     const int i = carried.take_output;
     std::set<std::string> devices;
@@ -103,25 +96,21 @@ Status FindPlaces(const Graph& graph, const StageRecords& stage,
     bool is_copied = false;
     TF_RETURN_IF_ERROR(IsCopiedFromHost(graph, stage, i, &is_copied));
     bool can_hold = false;
-    TF_RETURN_IF_ERROR(CanHold(graph, carried, device, &can_hold));
+    TF_RETURN_IF_ERROR(CanHold(graph, carried, uses.device(), &can_hold));
     // TensorFlow copies what cannot be shared from one accelerator to another.
     const bool is_held =
-        is_copied ? devices.count(device) > 0 : !devices.empty();
+        is_copied ? devices.count(uses.device()) > 0 : !devices.empty();
     if (can_hold && is_held) places->held.insert(i);
     if (!is_copied) continue;
-    for (const std::string& further : devices) {
-      if (further != device) places->shares[further].insert(i);
+    for (const std::string& device : devices) {
+      if (device != uses.device()) shares[device].insert(i);
     }
   }
-  return OkStatus();
-}
-
-std::vector<DeviceShare> SharesIn(const Places& places) {
-  std::vector<DeviceShare> shares;
-  for (const auto& [device, tensors] : places.shares) {
-    shares.push_back({device, {tensors.begin(), tensors.end()}});
+  for (const auto& [device, tensors] : shares) {
+    places->shares.push_back({device, {tensors.begin(), tensors.end()}});
   }
-  return shares;
+  if (!places->held.empty() || !shares.empty()) places->device = uses.device();
+  return OkStatus();
 }
 
 // Moves `put` to `device`, where the record holds `held`; its other inputs stay
@@ -145,25 +134,28 @@ Status MovePut(const Graph& graph, const std::string& device,
   return OkStatus();
 }
 
-// Moves the records of `stage` to where the step uses them.
-Status Deliver(const Graph& graph, const StageRecords& stage) {
+// Moves the records of `stage` to where the step uses them, unless `*all` says
+// where they are.
+Status Deliver(const Graph& graph, const StageRecords& stage,
+               PlacesOfStages* all) {
   std::vector<RecordUses> uses;
   TF_RETURN_IF_ERROR(FindUses(graph, stage, &uses));
   // The first Take is that of the stage itself; those of late sources come
   // after it, and take the same records.
-  const std::string device = uses.front().device();
-  if (device.empty()) return OkStatus();
-  Places places;
-  TF_RETURN_IF_ERROR(FindPlaces(graph, stage, uses.front(), device, &places));
-  const std::vector<DeviceShare> shares = SharesIn(places);
-  if (places.held.empty() && shares.empty()) return OkStatus();
+  const auto [known, is_new] =
+      all->emplace(*BufferOf(*stage.takes.front()), RecordPlaces());
+  RecordPlaces& places = known->second;
+  if (is_new) {
+    TF_RETURN_IF_ERROR(FindPlaces(graph, stage, uses.front(), &places));
+  }
+  if (places.device.empty()) return OkStatus();
   for (Node* put : stage.puts) {
-    TF_RETURN_IF_ERROR(MovePut(graph, device, places.held, put));
-    if (!shares.empty()) WriteShares(shares, put);
+    TF_RETURN_IF_ERROR(MovePut(graph, places.device, places.held, put));
+    if (!places.shares.empty()) WriteShares(places.shares, put);
   }
   for (size_t i = 0; i < uses.size(); ++i) {
-    uses[i].MoveTake(device, places.held);
-    if (!shares.empty()) WriteShares(shares, stage.takes[i]);
+    uses[i].MoveTake(places.device, places.held);
+    if (!places.shares.empty()) WriteShares(places.shares, stage.takes[i]);
   }
   return OkStatus();
 }
@@ -210,11 +202,11 @@ bool IsMarked(const StageRecords& stage, const char* attr) {
 
 }  // namespace
 
-Status PlaceRecords(Graph* graph) {
+Status PlaceRecords(PlacesOfStages* places, Graph* graph) {
   for (const StageRecords& stage : FindStageRecords(*graph)) {
     if (stage.takes.empty() || IsMarked(stage, kHandsOverAttr)) continue;
     if (IsMarked(stage, kDeliversAttr)) {
-      TF_RETURN_IF_ERROR(Deliver(*graph, stage));
+      TF_RETURN_IF_ERROR(Deliver(*graph, stage, places));
     } else if (IsOnOneAccelerator(stage)) {
       TF_RETURN_IF_ERROR(KeepRecordsOnHost(*graph, stage));
     }
