@@ -28,6 +28,10 @@ inline constexpr const char* kBufferOps[] = {kPutOp,    kTakeOp,   kCancelOp,
 // What a staged run does when it reads and draws no more.
 inline constexpr char kEndReadsOp[] = "StagedRunEndReads";
 
+// What gives an accelerator its share of the record that a Take has taken
+// (device_shares.h).
+inline constexpr char kShareOp[] = "RecordShare";
+
 // The stand-in of a node that has several outputs, or an output that no record
 // carries.
 inline constexpr char kStagedNodeOp[] = "StagedNode";
@@ -57,6 +61,13 @@ inline constexpr char kIsOrderedAttr[] = "_staging_is_ordered";
 // borrows the memory of records. Set after placement.
 inline constexpr char kHandsOverAttr[] = "_staging_hands_over";
 inline constexpr char kBorrowsFromAttr[] = "_staging_borrows_from";
+
+// On Puts and Takes: the shares of further accelerators, as device_shares.h
+// writes and reads them; set after placement. And whether a Take gives them to
+// these accelerators, as its last output; set in the graph of a run.
+inline constexpr char kShareDevicesAttr[] = "_staging_share_devices";
+inline constexpr char kShareTensorsAttr[] = "_staging_share_tensors";
+inline constexpr char kGivesSharesAttr[] = "_staging_gives_shares";
 
 // Attributes of Put, Take and StagedNode.
 inline constexpr char kDtypesAttr[] = "dtypes";

@@ -18,6 +18,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/strcat.h"
 #include "tensorflow/core/util/device_name_utils.h"
+#include "tensorflow_staging/core/framework/device_shares.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
@@ -67,6 +68,15 @@ const MemoryTypeVector& MemoryOfRecords(const OpKernel& kernel) {
                                         : kernel.output_memory_types();
 }
 
+// Of how many tensors the Put makes a record, or the Take gets one.
+int NumTensors(const OpKernel& kernel) {
+  bool gives_shares = false;
+  TryGetNodeAttr(kernel.def(), kGivesSharesAttr, &gives_shares);
+  // The last output gives the shares.
+  return static_cast<int>(MemoryOfRecords(kernel).size()) -
+         (gives_shares ? 1 : 0);
+}
+
 // The indices of the tensors that are in host memory although their record is on
 // an accelerator.
 std::vector<int> HostTensors(const OpKernel& kernel) {
@@ -75,12 +85,17 @@ std::vector<int> HostTensors(const OpKernel& kernel) {
   TryGetNodeAttr(kernel.def(), kCopiedInputsAttr, &copied);
   const MemoryTypeVector& memory = MemoryOfRecords(kernel);
   std::vector<int> on_host;
-  for (int i = 0; i < static_cast<int>(memory.size()); ++i) {
+  for (int i = 0; i < NumTensors(kernel); ++i) {
     if (memory[i] == HOST_MEMORY && !absl::c_linear_search(copied, i)) {
       on_host.push_back(i);
     }
   }
   return on_host;
+}
+
+// Sessions of a server may give their common device other names.
+std::string TypeAndNumber(const DeviceNameUtils::ParsedName& name) {
+  return strings::StrCat(name.type, ":", name.id);
 }
 
 bool TouchesRecords(const OpKernel& kernel) {
@@ -149,8 +164,7 @@ std::string BufferReference::PlaceOfRecords(const OpKernelContext& ctx,
   if (!borrows_from_.empty()) {
     DeviceNameUtils::ParseFullName(borrows_from_, &name);
   }
-  // Sessions of a server may give their common device other names.
-  std::string place = strings::StrCat(name.type, ":", name.id);
+  std::string place = TypeAndNumber(name);
   if (name.type == DEVICE_CPU) return place;
   if (hands_over_ || !borrows_from_.empty()) {
     strings::StrAppend(&place, ", lent to other streams");
@@ -159,6 +173,16 @@ std::string BufferReference::PlaceOfRecords(const OpKernelContext& ctx,
   if (!on_host.empty()) {
     strings::StrAppend(&place, ", with tensors ", absl::StrJoin(on_host, ", "),
                        " on the host");
+  }
+  std::vector<DeviceShare> shares;
+  // The kernel has checked its attributes.
+  if (ReadShares(kernel.def(), NumTensors(kernel), &shares).ok()) {
+    for (const DeviceShare& share : shares) {
+      DeviceNameUtils::ParseFullName(share.device, &name);
+      strings::StrAppend(&place, ", with tensors ",
+                         absl::StrJoin(share.tensors, ", "), " also for ",
+                         TypeAndNumber(name));
+    }
   }
   return place;
 }

@@ -4,11 +4,13 @@
 // and translates inputs, outputs and attributes into a call of the buffer.
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -18,12 +20,14 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/tstring.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/framework/device_shares.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/kernels/buffer_kernels.h"
 #include "tensorflow_staging/core/records/kernel_stream.h"
 #include "tensorflow_staging/core/records/lent_tensor.h"
 #include "tensorflow_staging/core/records/owned_tensor.h"
 #include "tensorflow_staging/core/records/record_loan.h"
+#include "tensorflow_staging/core/records/record_shares.h"
 #include "tensorflow_staging/core/records/record_upload.h"
 #include "tensorflow_staging/core/sources/roll_back.h"
 #include "tensorflow_staging/core/sources/stage.h"
@@ -49,6 +53,9 @@ class TensorBufferPutOp : public AsyncBufferKernel {
     if (!copied.empty()) {
       upload_ = std::make_unique<RecordUpload>(std::move(copied));
     }
+    std::vector<DeviceShare> shares;
+    OP_REQUIRES_OK(ctx, ReadSharesOfPut(*ctx, &shares));
+    shares_ = std::make_unique<RecordShares>(std::move(shares));
     if (TryGetNodeAttr(def(), kHandsOverAttr, &hands_over_)) {
       OP_REQUIRES(ctx, ctx->device_type() != DEVICE_CPU,
                   errors::InvalidArgument(kHandsOverAttr, " of ", def().name(),
@@ -57,7 +64,9 @@ class TensorBufferPutOp : public AsyncBufferKernel {
     }
   }
 
-  bool IsExpensive() override { return upload_ != nullptr; }
+  bool IsExpensive() override {
+    return upload_ != nullptr || !shares_->empty();
+  }
 
  private:
   // Anybody can write a graph with the attribute.
@@ -103,9 +112,12 @@ class TensorBufferPutOp : public AsyncBufferKernel {
     for (int i : kept_on_host_) {
       record[i] = OwnedTensor(std::move(record[i]));
     }
+    TensorBuffer::Record shares;
+    OP_REQUIRES_OK_ASYNC(ctx, shares_->Queue(*ctx, record, &shares), done);
     if (upload_ != nullptr) {
       OP_REQUIRES_OK_ASYNC(ctx, upload_->Queue(ctx->device(), &record), done);
     }
+    absl::c_move(shares, std::back_inserter(record));
     HandOver(ctx, buffer, std::move(record), std::move(done));
   }
 
@@ -164,8 +176,10 @@ class TensorBufferPutOp : public AsyncBufferKernel {
   int64_t timeout_millis_ = 0;
   // The inputs that the buffer keeps in host memory.
   std::vector<int> kept_on_host_;
-  // Null if the record goes into the buffer as it is.
+  // Null if this device gets nothing from the host.
   std::unique_ptr<RecordUpload> upload_;
+  // Those of further devices.
+  std::unique_ptr<RecordShares> shares_;
   bool hands_over_ = false;
 };
 
@@ -174,6 +188,10 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
   explicit TensorBufferTakeOp(OpKernelConstruction* ctx)
       : AsyncBufferKernel(ctx), on_cpu_(ctx->device_type() == DEVICE_CPU) {
     OP_REQUIRES_OK(ctx, RecordLoan::Read(*ctx, &loan_));
+    std::vector<DeviceShare> shares;
+    OP_REQUIRES_OK(ctx, ReadSharesOfTake(*ctx, &shares, &gives_shares_));
+    shares_ = std::make_unique<RecordShares>(std::move(shares));
+    num_tensors_ = ctx->num_outputs() - (gives_shares_ ? 1 : 0);
   }
 
  private:
@@ -246,8 +264,9 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
 
   // Checks the types of the record, because another op, the put, chose them.
   Status SetOutputs(OpKernelContext* ctx, TensorBuffer::Record record) const {
-    bool fits = static_cast<int>(record.size()) == ctx->num_outputs();
-    for (int i = 0; fits && i < ctx->num_outputs(); ++i) {
+    bool fits = static_cast<int>(record.size()) ==
+                num_tensors_ + shares_->num_tensors();
+    for (int i = 0; fits && i < num_tensors_; ++i) {
       fits = record[i].dtype() == output_type(i);
     }
     if (!fits) {
@@ -259,15 +278,22 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
                                      DataTypeVectorString(output_types()),
                                      ". Both must have the same dtypes.");
     }
+    Tensor shares = shares_->RemoveFrom(&record);
     if (!on_cpu_) TF_RETURN_IF_ERROR(AwaitContent(record, *ctx->device()));
     if (loan_ != nullptr) TF_RETURN_IF_ERROR(loan_->Lend(ctx, &record));
-    for (int i = 0; i < ctx->num_outputs(); ++i) {
+    for (int i = 0; i < num_tensors_; ++i) {
       ctx->set_output(i, std::move(record[i]));
     }
+    if (gives_shares_) ctx->set_output(num_tensors_, std::move(shares));
     return OkStatus();
   }
 
   const bool on_cpu_;
+  // Whether the last output has the shares of further devices.
+  bool gives_shares_ = false;
+  // Of a record, without its shares.
+  int num_tensors_ = 0;
+  std::unique_ptr<RecordShares> shares_;
   // Null if the record is in the memory of this kernel's device.
   std::unique_ptr<RecordLoan> loan_;
 };

@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
 #include "tensorflow_staging/core/testing/gpu_streams.h"
+#include "tensorflow_staging/core/testing/range_source.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
 
 namespace tensorflow {
@@ -99,6 +101,99 @@ TEST(BufferOnGpuTest, AGraphWithWrongCopiedInputsIsRefused) {
   expect(PutWithCopiedInputs(kGpu, {0}, {-1}), "contains -1; it must contain");
   expect(PutWithCopiedInputs(kGpu, {0}, {0, 0}), "in ascending order");
   expect(PutWithCopiedInputs(kGpu, {}, {0}), "is not a tensor in host memory");
+}
+
+// Runs a Put with an input on the host that the attributes say is for `device`.
+Status PutWithShares(const std::string& put_device, const std::string& device,
+                     int tensor) {
+  GraphDef graph;
+  StageTestGraph::Add(StageTestGraph::Const("record", Tensor(int64_t{7})),
+                      &graph);
+  StageTestGraph().AddTo(&graph, "record");
+  for (NodeDef& node : *graph.mutable_node()) {
+    const bool put = node.op() == kPutOp;
+    node.set_device(put ? put_device : kCpu);
+    if (!put) continue;
+    AddNodeAttr("_input_hostmem", std::vector<int>{0}, &node);
+    AddNodeAttr(kShareDevicesAttr, std::vector<std::string>{device}, &node);
+    AddNodeAttr(kShareTensorsAttr, std::vector<int>{tensor}, &node);
+  }
+  std::unique_ptr<Session> session(NewSession(SessionOptions()));
+  TF_RETURN_IF_ERROR(session->Create(graph));
+  return session->Run({}, {}, {"prefetch/TensorBufferPut"}, nullptr);
+}
+
+TEST(BufferOnGpuTest, AGraphWithWrongSharesIsRefused) {
+  const auto expect = [](const Status& status, const std::string& text) {
+    EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), text)) << status;
+  };
+  const std::string task = "/job:localhost/replica:0/task:0";
+  EXPECT_EQ(PutWithShares(kGpu, task + kGpu, 0), OkStatus());
+  expect(PutWithShares(kCpu, task + kGpu, 0), "it is for Puts on accelerators");
+  expect(PutWithShares(kGpu, task + kGpu, 1), "contains 1; it must contain");
+  expect(PutWithShares(kGpu, "GPU", 0), "which is no full name");
+  expect(PutWithShares(kGpu, task + "/device:GPU:9", 0),
+         "which is no device of this session");
+}
+
+// Runs a Take, of whose records the attributes say that another GPU gets a part.
+Status TakeWithShares(bool gives, const DataTypeVector& dtypes) {
+  StageTestGraph stage;
+  GraphDef graph;
+  StageTestGraph::Add(StageTestGraph::Const("record", Tensor(int64_t{7})),
+                      &graph);
+  stage.AddTo(&graph, "record");
+  for (NodeDef& node : *graph.mutable_node()) {
+    const bool take = node.op() == kTakeOp;
+    node.set_device(take || node.op() == kPutOp ? kGpu : kCpu);
+    if (!take) continue;
+    node.mutable_attr()->erase("dtypes");
+    AddNodeAttr("dtypes", dtypes, &node);
+    AddNodeAttr(kShareDevicesAttr,
+                std::vector<std::string>{
+                    "/job:localhost/replica:0/task:0/device:GPU:1"},
+                &node);
+    AddNodeAttr(kShareTensorsAttr, std::vector<int>{0}, &node);
+    AddNodeAttr(kGivesSharesAttr, gives, &node);
+  }
+  std::unique_ptr<Session> session(NewSession(SessionOptions()));
+  TF_RETURN_IF_ERROR(session->Create(graph));
+  TF_RETURN_IF_ERROR(session->Run({}, {}, {stage.Node(kPutOp)}, nullptr));
+  return session->Run({}, {}, {stage.Node(kTakeOp)}, nullptr);
+}
+
+TEST(BufferOnGpuTest, ATakeWithWrongSharesIsRefused) {
+  const auto expect = [](const Status& status, const std::string& text) {
+    EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), text)) << status;
+  };
+  expect(TakeWithShares(false, {DT_INT64}),
+         "is on GPU:0, with tensors 0 on the host, with tensors 0 also for "
+         "GPU:1, but the stage's records are on GPU:0, with tensors 0 on the "
+         "host.");
+  expect(TakeWithShares(true, {DT_INT64}),
+         "its last output is not a variant in host memory");
+  expect(TakeWithShares(true, {DT_VARIANT}), "contains 0; it must contain");
+  expect(TakeWithShares(false, {DT_STRING}), "cannot be copied as bytes");
+}
+
+// Anybody can write a graph with the op.
+TEST(BufferOnGpuTest, ATensorThatIsNoShareIsRefused) {
+  GraphDef graph;
+  AddRangeSource(/*stop=*/10, &graph);
+  StageTestGraph::Add(NodeDefBuilder("share", kShareOp)
+                          .Input("dataset", 0, DT_VARIANT)
+                          .Attr("dtypes", DataTypeVector{DT_INT64})
+                          .Attr("indices", std::vector<int>{0})
+                          .Device(kGpu),
+                      &graph);
+  std::unique_ptr<Session> session(NewSession(SessionOptions()));
+  TF_CHECK_OK(session->Create(graph));
+  const Status status = session->Run({}, {}, {"share"}, nullptr);
+  EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "the shares of a record"))
+      << status;
 }
 
 // Runs the Put and the Take of a stage, each with its attributes, in a session

@@ -34,6 +34,7 @@ class Loan : public ::tensorflow::TensorBuffer {
 
   // Null if the memory was filled when it was lent.
   CopyEvent* content() const { return content_.get(); }
+  const KernelStream& borrower() const { return borrower_; }
 
   size_t size() const override { return tensor_.TotalBytes(); }
   ::tensorflow::TensorBuffer* root_buffer() override { return this; }
@@ -84,6 +85,11 @@ Status AwaitContent(const std::vector<Tensor>& record,
     TF_RETURN_IF_ERROR(loan->content()->AwaitOn(stream));
   }
   return OkStatus();
+}
+
+bool IsLentTo(const Tensor& tensor, const KernelStream& borrower) {
+  const auto* loan = dynamic_cast<const Loan*>(Root(tensor));
+  return loan != nullptr && loan->borrower().stream() == borrower.stream();
 }
 
 }  // namespace staging

@@ -39,6 +39,9 @@ Tensor LendTensor(Tensor tensor, const KernelStream& borrower,
 Status AwaitContent(const std::vector<Tensor>& record,
                     const DeviceBase& device);
 
+// Whether `tensor` is in memory that is lent to kernels on `borrower`.
+bool IsLentTo(const Tensor& tensor, const KernelStream& borrower);
+
 }  // namespace staging
 }  // namespace tensorflow
 

@@ -109,6 +109,16 @@ void GraphHistory::RememberNodes(const Graph& graph) {
   nodes_ = std::move(nodes);
 }
 
+PlacesOfStages GraphHistory::PlacesIfRunning(const DeviceSet& devices) const {
+  mutex_lock l(mu_);
+  return AnyBufferIsUsed(devices) ? places_ : PlacesOfStages();
+}
+
+void GraphHistory::RememberPlaces(PlacesOfStages places) {
+  mutex_lock l(mu_);
+  places_ = std::move(places);
+}
+
 void GraphHistory::RememberBuffers(const Graph& graph) {
   mutex_lock l(mu_);
   buffers_.clear();

@@ -16,15 +16,18 @@
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/graph/facts/node_roles.h"
+#include "tensorflow_staging/core/graph/place/stage_delivery.h"
 
 namespace tensorflow {
 namespace staging {
 
-// Remembers which nodes a session's graph had when its stages began to run.
+// Remembers which nodes a session's graph had when its stages began to run, and
+// where their records were.
 //
 // When a session's graph is extended, the graph passes see the whole graph
 // again. The new nodes must not change the regions: the buffers hold records of
-// the old partition, and the runners continue to put records of that partition.
+// the old partition, and the runners continue to put records of that partition,
+// with the kernels that they have.
 //
 // A history is a resource of the session's client device. Thread-safe.
 class GraphHistory : public ResourceBase {
@@ -51,6 +54,15 @@ class GraphHistory : public ResourceBase {
 
   // Remembers the buffers of the session's graph. Call this after the rewrite.
   void RememberBuffers(const Graph& graph) TF_LOCKS_EXCLUDED(mu_);
+
+  // Returns where the records of stages are that run; of no stage, if they have
+  // not begun.
+  PlacesOfStages PlacesIfRunning(const DeviceSet& devices) const
+      TF_LOCKS_EXCLUDED(mu_);
+
+  // Remembers where the records of the session's stages are. Call this after
+  // placement.
+  void RememberPlaces(PlacesOfStages places) TF_LOCKS_EXCLUDED(mu_);
 
   // Returns whether this is the first call with `text`. What the graph passes
   // tell the user, they tell once, not each time that the graph grows.
@@ -86,6 +98,7 @@ class GraphHistory : public ResourceBase {
   std::shared_ptr<const Names> nodes_ TF_GUARDED_BY(mu_);
   // The names of the marks of the session's buffers.
   std::vector<std::string> buffers_ TF_GUARDED_BY(mu_);
+  PlacesOfStages places_ TF_GUARDED_BY(mu_);
   bool started_without_stages_ TF_GUARDED_BY(mu_) = false;
   Names told_ TF_GUARDED_BY(mu_);
 };

@@ -174,6 +174,22 @@ bool AreOnSameGpu(const DeviceSet* devices, const std::string& a,
   return streams[0].IsOnSameGpu(streams[1]);
 }
 
+// Chooses where the records are. Those of stages that run stay there.
+Status PlaceRecordsOfSession(const GraphOptimizationPassOptions& options,
+                             Graph* graph) {
+  core::RefCountPtr<GraphHistory> history;
+  PlacesOfStages places;
+  if (options.device_set != nullptr) {
+    history = GraphHistory::Of(options.session_handle, *options.device_set);
+    if (history != nullptr) {
+      places = history->PlacesIfRunning(*options.device_set);
+    }
+  }
+  TF_RETURN_IF_ERROR(PlaceRecords(&places, graph));
+  if (history != nullptr) history->RememberPlaces(std::move(places));
+  return OkStatus();
+}
+
 // Chooses the devices of the ops around buffers after placement, when the
 // devices of the step are known.
 Status DeliverRecords(const GraphOptimizationPassOptions& options,
@@ -183,9 +199,9 @@ Status DeliverRecords(const GraphOptimizationPassOptions& options,
         return AreOnSameGpu(options.device_set, a, b);
       },
       graph));
-  TF_RETURN_IF_ERROR(PlaceRecords(graph));
   MoveControlOpsToCpu(graph);
   if (!HasStage(*graph)) return OkStatus();
+  TF_RETURN_IF_ERROR(PlaceRecordsOfSession(options, graph));
   return AddNotes(NotesOnUnownedReads(*graph), graph);
 }
 

@@ -74,7 +74,7 @@ class StageData:
     orders_threads: Whether several producers keep the order of the data, too.
     capacity_bytes: How many bytes the buffer may hold; 0 if there is no bound.
     records: How many records the buffer holds. It held all that were put and not taken or discarded.
-    bytes: How many bytes these take, in host memory or in that of the device where the records are.
+    bytes: How many bytes these take, in host memory and in that of the devices to which they have been copied.
     put: How many records producers have put.
     taken: How many records steps have taken.
     dropped: How many records were lost because they found no room within `timeout_millis`.

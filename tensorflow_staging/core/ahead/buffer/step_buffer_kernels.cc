@@ -14,8 +14,10 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/ahead/buffer/step_buffer.h"
 #include "tensorflow_staging/core/ahead/buffer/step_delivery.h"
+#include "tensorflow_staging/core/framework/device_shares.h"
 #include "tensorflow_staging/core/records/lent_tensor.h"
 #include "tensorflow_staging/core/records/owned_tensor.h"
+#include "tensorflow_staging/core/records/record_shares.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 
 namespace tensorflow {
@@ -107,9 +109,12 @@ class StepBufferPutOp : public AsyncOpKernel {
 class StepBufferTakeOp : public AsyncOpKernel {
  public:
   explicit StepBufferTakeOp(OpKernelConstruction* ctx) : AsyncOpKernel(ctx) {
+    std::vector<DeviceShare> shares;
+    OP_REQUIRES_OK(ctx, ReadSharesOfTake(*ctx, &shares, &gives_shares_));
+    num_tensors_ = ctx->num_outputs() - (gives_shares_ ? 1 : 0);
     if (ctx->device_type() == DEVICE_CPU) return;
     std::vector<int> on_device;
-    for (int i = 0; i < ctx->num_outputs(); ++i) {
+    for (int i = 0; i < num_tensors_; ++i) {
       if (ctx->output_memory_types()[i] == HOST_MEMORY) continue;
       OP_REQUIRES(ctx, DataTypeCanUseMemcpy(output_type(i)),
                   errors::InvalidArgument("Output ", i, " of '", name(), "' (",
@@ -118,8 +123,8 @@ class StepBufferTakeOp : public AsyncOpKernel {
                                           ctx->device()->name(), "."));
       on_device.push_back(i);
     }
-    delivery_ = std::make_shared<const StepDelivery>(ctx->device()->name(),
-                                                     std::move(on_device));
+    delivery_ = std::make_shared<const StepDelivery>(
+        ctx->device()->name(), std::move(on_device), std::move(shares));
   }
 
   // Only moves references, which is not worth a switch to another thread.
@@ -150,52 +155,76 @@ class StepBufferTakeOp : public AsyncOpKernel {
   void Use(OpKernelContext* ctx, StepBuffer* buffer,
            TensorBuffer::Record record, const DoneCallback& done) const {
     const std::shared_ptr<const StepDelivery> by = RemoveMark(&record);
+    Tensor shares;
+    if (by != nullptr) shares = by->RemoveShares(&record);
     // Nothing in the rest uses the states, so they are on the host.
     buffer->NoteTaken(record);
-    if (by == nullptr || by == delivery_) {
-      ctx->SetStatus(SetOutputs(ctx, by, std::move(record)));
+    if (by == nullptr) {
+      ctx->SetStatus(UseFromHost(ctx, std::move(record)));
+      done();
+      return;
+    }
+    if (by == delivery_) {
+      ctx->SetStatus(SetOutputs(ctx, std::move(record), std::move(shares)));
       done();
       return;
     }
     // Another step has taken records of this buffer to where it runs. This
     // thread may be one that calls back after events, and a copy waits for them.
-    Env::Default()->SchedClosure([this, ctx, by, record = std::move(record),
-                                  done]() mutable {
-      const Status status = by->TakeBack(ctx, &record);
-      ctx->SetStatus(status.ok() ? SetOutputs(ctx, nullptr, std::move(record))
-                                 : status);
-      done();
-    });
+    Env::Default()->SchedClosure(
+        [this, ctx, by, record = std::move(record), done]() mutable {
+          const Status status = by->TakeBack(ctx, &record);
+          ctx->SetStatus(status.ok() ? UseFromHost(ctx, std::move(record))
+                                     : status);
+          done();
+        });
   }
 
   // Checks the types of the record, because another op, the put, chose them.
-  // `by` has delivered the record, or is null.
-  Status SetOutputs(OpKernelContext* ctx,
-                    const std::shared_ptr<const StepDelivery>& by,
-                    TensorBuffer::Record record) const {
-    bool fits = static_cast<int>(record.size()) == ctx->num_outputs();
-    for (int i = 0; fits && i < ctx->num_outputs(); ++i) {
+  Status CheckTypes(const TensorBuffer::Record& record) const {
+    bool fits = static_cast<int>(record.size()) == num_tensors_;
+    for (int i = 0; fits && i < num_tensors_; ++i) {
       fits = record[i].dtype() == output_type(i);
     }
-    if (!fits) {
-      DataTypeVector dtypes;
-      for (const Tensor& tensor : record) dtypes.push_back(tensor.dtype());
-      return errors::InvalidArgument(
-          "The record has the types ", DataTypeVectorString(dtypes), " where '",
-          name(), "' expects ", DataTypeVectorString(output_types()), ".");
-    }
+    if (fits) return OkStatus();
+    DataTypeVector dtypes, expected;
+    for (const Tensor& tensor : record) dtypes.push_back(tensor.dtype());
+    for (int i = 0; i < num_tensors_; ++i) expected.push_back(output_type(i));
+    return errors::InvalidArgument(
+        "The record has the types ", DataTypeVectorString(dtypes), " where '",
+        name(), "' expects ", DataTypeVectorString(expected), ".");
+  }
+
+  // Uses a record that the host has.
+  Status UseFromHost(OpKernelContext* ctx, TensorBuffer::Record record) const {
+    TF_RETURN_IF_ERROR(CheckTypes(record));
+    Tensor shares;
     if (delivery_ != nullptr) {
-      if (by == nullptr) {
-        TF_RETURN_IF_ERROR(delivery_->Deliver(*ctx, &record));
-      }
+      TF_RETURN_IF_ERROR(delivery_->Deliver(*ctx, &record));
+      RemoveMark(&record);
+      shares = delivery_->RemoveShares(&record);
+    }
+    return SetOutputs(ctx, std::move(record), std::move(shares));
+  }
+
+  // Uses a record that is where this Take wants it.
+  Status SetOutputs(OpKernelContext* ctx, TensorBuffer::Record record,
+                    Tensor shares) const {
+    TF_RETURN_IF_ERROR(CheckTypes(record));
+    if (delivery_ != nullptr) {
       TF_RETURN_IF_ERROR(AwaitContent(record, *ctx->device()));
     }
-    for (int i = 0; i < ctx->num_outputs(); ++i) {
+    for (int i = 0; i < num_tensors_; ++i) {
       ctx->set_output(i, std::move(record[i]));
     }
+    if (gives_shares_) ctx->set_output(num_tensors_, std::move(shares));
     return OkStatus();
   }
 
+  // Whether the last output has the shares of further devices.
+  bool gives_shares_ = false;
+  // Of a record.
+  int num_tensors_ = 0;
   // Null on a CPU.
   std::shared_ptr<const StepDelivery> delivery_;
 };

@@ -2,34 +2,34 @@
 
 #include "tensorflow_staging/core/ahead/buffer/step_delivery_pass.h"
 
+#include <cstdint>
+#include <map>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow_staging/core/ahead/buffer/step_buffer.h"
+#include "tensorflow_staging/core/framework/device_shares.h"
 #include "tensorflow_staging/core/graph/place/record_uses.h"
 
 namespace tensorflow {
 namespace staging {
 namespace {
 
-// Sets `*does` to whether a node uses an output of `take` anywhere but in the
-// memory of `device`.
-Status IsUsedElsewhere(const Graph& graph, const Node& take, int output,
-                       const std::string& device, bool* does) {
-  *does = false;
-  for (const Edge* edge : take.out_edges()) {
-    if (edge->src_output() != output) continue;
-    const Node& user = *edge->dst();
-    if (user.assigned_device_name() != device) {
-      *does = true;
-      continue;
-    }
-    MemoryTypeVector inputs, outputs;
-    TF_RETURN_IF_ERROR(MemoryOn(device, graph, user, &inputs, &outputs));
-    *does |= inputs[edge->dst_input()] == HOST_MEMORY;
-  }
+// Sets `*is_used` to whether a node uses an output of `take` anywhere but in the
+// memory of an accelerator of its task.
+Status IsUsedOnHost(const RecordUses& uses, const Node& take,
+                    const Carried& carried, bool* is_used) {
+  std::vector<const Edge*> on_accelerators;
+  TF_RETURN_IF_ERROR(uses.FindUses(carried, &on_accelerators));
+  const auto all =
+      absl::c_count_if(take.out_edges(), [&carried](const Edge* edge) {
+        return edge->src_output() == carried.take_output;
+      });
+  *is_used = all > static_cast<int64_t>(on_accelerators.size());
   return OkStatus();
 }
 
@@ -38,16 +38,29 @@ Status Deliver(const Graph& graph, Node* take) {
   TF_RETURN_IF_ERROR(uses.Find());
   if (uses.device().empty()) return OkStatus();
   std::set<int> delivered;
+  std::map<std::string, std::set<int>> further;
   for (const Carried& carried : uses.carried()) {
-    bool elsewhere = false;
-    TF_RETURN_IF_ERROR(IsUsedElsewhere(graph, *take, carried.take_output,
-                                       uses.device(), &elsewhere));
-    if (!elsewhere &&
-        DataTypeCanUseMemcpy(take->output_type(carried.take_output))) {
-      delivered.insert(carried.take_output);
+    const int i = carried.take_output;
+    if (!DataTypeCanUseMemcpy(take->output_type(i))) continue;
+    std::set<std::string> devices;
+    TF_RETURN_IF_ERROR(uses.FindDevices(carried, &devices));
+    bool on_host = false;
+    TF_RETURN_IF_ERROR(IsUsedOnHost(uses, *take, carried, &on_host));
+    for (const std::string& device : devices) {
+      if (device != uses.device()) {
+        further[device].insert(i);
+      } else if (!on_host) {
+        delivered.insert(i);
+      }
     }
   }
-  if (!delivered.empty()) uses.MoveTake(uses.device(), delivered);
+  if (delivered.empty() && further.empty()) return OkStatus();
+  uses.MoveTake(uses.device(), delivered);
+  std::vector<DeviceShare> shares;
+  for (const auto& [device, tensors] : further) {
+    shares.push_back({device, {tensors.begin(), tensors.end()}});
+  }
+  if (!shares.empty()) WriteShares(shares, take);
   return OkStatus();
 }
 

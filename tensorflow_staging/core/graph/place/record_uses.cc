@@ -63,12 +63,14 @@ std::vector<StageRecords> FindStageRecords(const Graph& graph) {
 
 Status RecordUses::Find() {
   TF_RETURN_IF_ERROR(FindCarried());
-  std::map<std::string, int> uses;
+  std::map<std::string, int> counts;
   for (const Carried& carried : carried_) {
-    TF_RETURN_IF_ERROR(CountUses(carried, &uses));
+    std::vector<const Edge*> uses;
+    TF_RETURN_IF_ERROR(FindUses(carried, &uses));
+    for (const Edge* use : uses) ++counts[use->dst()->assigned_device_name()];
   }
   int most = 0;
-  for (const auto& [device, count] : uses) {
+  for (const auto& [device, count] : counts) {
     if (count > most) {
       most = count;
       device_ = device;
@@ -77,11 +79,14 @@ Status RecordUses::Find() {
   return OkStatus();
 }
 
-Status RecordUses::IsUsedOnAccelerator(const Carried& carried,
-                                       bool* used) const {
-  std::map<std::string, int> uses;
-  TF_RETURN_IF_ERROR(CountUses(carried, &uses));
-  *used = !uses.empty();
+Status RecordUses::FindDevices(const Carried& carried,
+                               std::set<std::string>* devices) const {
+  std::vector<const Edge*> uses;
+  TF_RETURN_IF_ERROR(FindUses(carried, &uses));
+  devices->clear();
+  for (const Edge* use : uses) {
+    devices->insert(use->dst()->assigned_device_name());
+  }
   return OkStatus();
 }
 
@@ -139,8 +144,9 @@ Status RecordUses::FindCarried() {
   return OkStatus();
 }
 
-Status RecordUses::CountUses(const Carried& carried,
-                             std::map<std::string, int>* uses) const {
+Status RecordUses::FindUses(const Carried& carried,
+                            std::vector<const Edge*>* uses) const {
+  uses->clear();
   const bool is_direct = carried.stand_in == nullptr;
   const Node& node = is_direct ? *take_ : *carried.stand_in;
   const int output = is_direct ? carried.take_output : carried.stand_in_output;
@@ -155,7 +161,7 @@ Status RecordUses::CountUses(const Carried& carried,
     MemoryTypeVector inputs, outputs;
     TF_RETURN_IF_ERROR(
         MemoryOn(device, graph_, *edge->dst(), &inputs, &outputs));
-    if (inputs[edge->dst_input()] == DEVICE_MEMORY) ++(*uses)[device];
+    if (inputs[edge->dst_input()] == DEVICE_MEMORY) uses->push_back(edge);
   }
   return OkStatus();
 }

@@ -3,7 +3,6 @@
 #ifndef TENSORFLOW_STAGING_CORE_GRAPH_PLACE_RECORD_USES_H_
 #define TENSORFLOW_STAGING_CORE_GRAPH_PLACE_RECORD_USES_H_
 
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -65,9 +64,12 @@ class RecordUses {
   // uses of the records; empty if it has none.
   const std::string& device() const { return device_; }
 
-  // Sets `*used` to whether the step uses `carried` in the memory of an
+  // Sets `*uses` to the edges by which the step uses `carried` in the memory of an
   // accelerator of the Take's task.
-  Status IsUsedOnAccelerator(const Carried& carried, bool* used) const;
+  Status FindUses(const Carried& carried, std::vector<const Edge*>* uses) const;
+  // Sets `*devices` to these accelerators.
+  Status FindDevices(const Carried& carried,
+                     std::set<std::string>* devices) const;
 
   // Moves the Take and its stand-ins to `device`, where the outputs `delivered`
   // of the Take are in the memory of the device, and the others on the host.
@@ -75,10 +77,6 @@ class RecordUses {
 
  private:
   Status FindCarried();
-  // Adds to `uses`, by accelerator, the number of edges by which the step uses
-  // `carried` in the memory of an accelerator of the Take's task.
-  Status CountUses(const Carried& carried,
-                   std::map<std::string, int>* uses) const;
 
   const Graph& graph_;
   Node* const take_;

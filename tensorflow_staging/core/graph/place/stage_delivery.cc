@@ -2,6 +2,7 @@
 
 #include "tensorflow_staging/core/graph/place/stage_delivery.h"
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/device_shares.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/place/record_uses.h"
 
@@ -39,22 +41,75 @@ Status FindUses(const Graph& graph, const StageRecords& stage,
   return OkStatus();
 }
 
-// Adds to `*held` the tensors of a record that it is to hold in the memory of
-// the accelerator `device`.
+// Whether a record can hold `carried` in the memory of the accelerator `device`:
+// some kernels keep some types on the host, whatever the device.
+Status CanHold(const Graph& graph, const Carried& carried,
+               const std::string& device, bool* can) {
+  *can = true;
+  if (carried.stand_in == nullptr) return OkStatus();
+  MemoryTypeVector inputs, outputs;
+  TF_RETURN_IF_ERROR(
+      MemoryOn(device, graph, *carried.stand_in, &inputs, &outputs));
+  *can = inputs[carried.stand_in_input] == DEVICE_MEMORY;
+  return OkStatus();
+}
+
+// Adds to `*held` the tensors that the step uses on any accelerator, and a record
+// can hold in the memory of the accelerator `device`.
 Status AddHeld(const Graph& graph, const RecordUses& uses,
                const std::string& device, std::set<int>* held) {
   for (const Carried& carried : uses.carried()) {
-    bool is_held = false;
-    TF_RETURN_IF_ERROR(uses.IsUsedOnAccelerator(carried, &is_held));
-    if (is_held && carried.stand_in != nullptr) {
-      // Some kernels keep some types on the host, whatever the device.
-      MemoryTypeVector inputs, outputs;
-      TF_RETURN_IF_ERROR(
-          MemoryOn(device, graph, *carried.stand_in, &inputs, &outputs));
-      is_held = inputs[carried.stand_in_input] == DEVICE_MEMORY;
-    }
-    if (is_held) held->insert(carried.take_output);
+    std::set<std::string> devices;
+    TF_RETURN_IF_ERROR(uses.FindDevices(carried, &devices));
+    bool can_hold = false;
+    TF_RETURN_IF_ERROR(CanHold(graph, carried, device, &can_hold));
+    if (can_hold && !devices.empty()) held->insert(carried.take_output);
   }
+  return OkStatus();
+}
+
+// Whether any accelerator can get tensor `i` of a record from the host, ahead of
+// the step.
+Status IsCopiedFromHost(const Graph& graph, const StageRecords& stage, int i,
+                        bool* is_copied) {
+  *is_copied = false;
+  for (const Node* put : stage.puts) {
+    *is_copied =
+        i < put->num_inputs() && DataTypeCanUseMemcpy(put->input_type(i));
+    if (*is_copied) {
+      TF_RETURN_IF_ERROR(IsFromHost(graph, *put, i, is_copied));
+    }
+    if (!*is_copied) break;
+  }
+  return OkStatus();
+}
+
+// Chooses where the records of `stage` are. `uses` are those of its Take.
+Status FindPlaces(const Graph& graph, const StageRecords& stage,
+                  const RecordUses& uses, RecordPlaces* places) {
+  if (uses.device().empty()) return OkStatus();
+  std::map<std::string, std::set<int>> shares;
+  for (const Carried& carried : uses.carried()) {
+    const int i = carried.take_output;
+    std::set<std::string> devices;
+    TF_RETURN_IF_ERROR(uses.FindDevices(carried, &devices));
+    bool is_copied = false;
+    TF_RETURN_IF_ERROR(IsCopiedFromHost(graph, stage, i, &is_copied));
+    bool can_hold = false;
+    TF_RETURN_IF_ERROR(CanHold(graph, carried, uses.device(), &can_hold));
+    // TensorFlow copies what cannot be shared from one accelerator to another.
+    const bool is_held =
+        is_copied ? devices.count(uses.device()) > 0 : !devices.empty();
+    if (can_hold && is_held) places->held.insert(i);
+    if (!is_copied) continue;
+    for (const std::string& device : devices) {
+      if (device != uses.device()) shares[device].insert(i);
+    }
+  }
+  for (const auto& [device, tensors] : shares) {
+    places->shares.push_back({device, {tensors.begin(), tensors.end()}});
+  }
+  if (!places->held.empty() || !shares.empty()) places->device = uses.device();
   return OkStatus();
 }
 
@@ -79,21 +134,29 @@ Status MovePut(const Graph& graph, const std::string& device,
   return OkStatus();
 }
 
-// Moves the records of `stage` to where the step uses them.
-Status Deliver(const Graph& graph, const StageRecords& stage) {
+// Moves the records of `stage` to where the step uses them, unless `*all` says
+// where they are.
+Status Deliver(const Graph& graph, const StageRecords& stage,
+               PlacesOfStages* all) {
   std::vector<RecordUses> uses;
   TF_RETURN_IF_ERROR(FindUses(graph, stage, &uses));
   // The first Take is that of the stage itself; those of late sources come
   // after it, and take the same records.
-  const std::string device = uses.front().device();
-  if (device.empty()) return OkStatus();
-  std::set<int> held;
-  TF_RETURN_IF_ERROR(AddHeld(graph, uses.front(), device, &held));
-  if (held.empty()) return OkStatus();
-  for (Node* put : stage.puts) {
-    TF_RETURN_IF_ERROR(MovePut(graph, device, held, put));
+  const auto [known, is_new] =
+      all->emplace(*BufferOf(*stage.takes.front()), RecordPlaces());
+  RecordPlaces& places = known->second;
+  if (is_new) {
+    TF_RETURN_IF_ERROR(FindPlaces(graph, stage, uses.front(), &places));
   }
-  for (RecordUses& of_take : uses) of_take.MoveTake(device, held);
+  if (places.device.empty()) return OkStatus();
+  for (Node* put : stage.puts) {
+    TF_RETURN_IF_ERROR(MovePut(graph, places.device, places.held, put));
+    if (!places.shares.empty()) WriteShares(places.shares, put);
+  }
+  for (size_t i = 0; i < uses.size(); ++i) {
+    uses[i].MoveTake(places.device, places.held);
+    if (!places.shares.empty()) WriteShares(places.shares, stage.takes[i]);
+  }
   return OkStatus();
 }
 
@@ -139,11 +202,11 @@ bool IsMarked(const StageRecords& stage, const char* attr) {
 
 }  // namespace
 
-Status PlaceRecords(Graph* graph) {
+Status PlaceRecords(PlacesOfStages* places, Graph* graph) {
   for (const StageRecords& stage : FindStageRecords(*graph)) {
     if (stage.takes.empty() || IsMarked(stage, kHandsOverAttr)) continue;
     if (IsMarked(stage, kDeliversAttr)) {
-      TF_RETURN_IF_ERROR(Deliver(*graph, stage));
+      TF_RETURN_IF_ERROR(Deliver(*graph, stage, places));
     } else if (IsOnOneAccelerator(stage)) {
       TF_RETURN_IF_ERROR(KeepRecordsOnHost(*graph, stage));
     }

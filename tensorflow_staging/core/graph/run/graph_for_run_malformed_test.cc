@@ -30,6 +30,7 @@
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/graph/facts/stale_reads.h"
+#include "tensorflow_staging/core/graph/place/give_shares.h"
 #include "tensorflow_staging/core/graph/place/stage_delivery.h"
 #include "tensorflow_staging/core/graph/plan/stage_plan.h"
 #include "tensorflow_staging/core/graph/report/stage_report.h"
@@ -230,7 +231,9 @@ class MalformedGraphsTest : public ::testing::Test {
       node->set_assigned_device_name(chance->Of(kDevices));
       if (IsBufferPut(*node)) node->AddAttr(kDeliversAttr, true);
     }
-    Count(PlaceRecords(&placed));
+    PlacesOfStages places;
+    Count(PlaceRecords(&places, &placed));
+    Count(GiveShares(/*is_function=*/false, &placed));
 
     const StagePlan plan(graph, /*smart_stage=*/chance->Below(4) > 0, "");
     RewriteOptions options;
@@ -301,7 +304,8 @@ TEST_F(MalformedGraphsTest, AStandInWithoutAnIndexForItsInputIsRefused) {
                            {take, take});
     MarkStandIn("stage", sum);
     if (!indices.empty()) sum->AddAttr(kIndicesAttr, indices);
-    const Status status = PlaceRecords(graph.get());
+    PlacesOfStages places;
+    const Status status = PlaceRecords(&places, graph.get());
     EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
     EXPECT_TRUE(absl::StrContains(status.message(), sum->name())) << status;
     graph.get()->RemoveNode(sum);

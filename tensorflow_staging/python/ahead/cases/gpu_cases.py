@@ -187,6 +187,37 @@ def case_a_gpu_has_its_records_ahead_of_the_step():
   assert "_Recv" not in placed, placed
 
 
+def case_each_replica_has_its_share_ahead_of_the_step():
+  ctx = context.context()
+  with GPUS.scope():
+    counts = tf.Variable(tf.zeros([50]), aggregation=tf.VariableAggregation.MEAN)
+
+  @tf.staging.ahead
+  @tf.function
+  def step(iterator):
+    GPUS.run(lambda words: counts.assign_add(counted(words, None), read_value=False), args=(next(iterator),))
+
+  iterator = iter(GPUS.distribute_datasets_from_function(
+      lambda _: Dataset.from_tensor_slices(LETTERS[:6] * 3).batch(2, drop_remainder=True)))
+  ctx.enable_run_metadata()
+  ops = {}
+  try:
+    with contextlib.suppress(tf.errors.OutOfRangeError):
+      while True:
+        step(iterator)
+        for graph in ctx.export_run_metadata().partition_graphs:
+          for node in graph.node:
+            ops.setdefault(node.device[-5:], set()).add(node.op)
+  finally:
+    ctx.disable_run_metadata()
+  assert step.why_not is None, step.why_not
+  # One replica has the Take, and the other its share: only iterators cross from the host.
+  on_gpus = ops["GPU:0"], ops["GPU:1"]
+  assert sorted("StepBufferTake" in of_gpu for of_gpu in on_gpus) == [False, True], ops
+  assert sorted("RecordShare" in of_gpu for of_gpu in on_gpus) == [False, True], ops
+  assert not any("_Recv" in of_gpu for of_gpu in on_gpus), ops
+
+
 def case_a_signature_may_name_the_gpus():
   dataset = Dataset.from_tensor_slices(LETTERS).batch(2, drop_remainder=True)
   distributed = GPUS.experimental_distribute_dataset(dataset)
