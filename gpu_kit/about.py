@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says what a kit is of: the packages in a folder, and the repository's commit. That is the begin of kit.json."""
+"""Says what a kit is of: the packages in a folder, and the repository's commit. That is the beginning of kit.json."""
 
 from __future__ import annotations
 
