@@ -65,7 +65,7 @@ void FillExecutor(SP_StreamExecutor* executor) {
     return Bool{0};
   };
   executor->device_memory_usage = [](Device, int64_t* free, int64_t* total) {
-    *free = *total = int64_t{1} << 28;
+    *free = *total = int64_t{1} << 30;
     return Bool{1};
   };
   executor->create_stream = [](Device, SP_Stream* stream, TF_Status*) {
