@@ -29,7 +29,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def _limit(item: pytest.Item) -> float:
   """Returns how long pytest-timeout lets a test take, in seconds; 0 if it has no limit."""
   marker = item.get_closest_marker("timeout")
-  return float(marker.args[0] if marker else item.config.getini("timeout") or 0)
+  if marker:
+    return float(marker.args[0] if marker.args else marker.kwargs["timeout"])
+  option = item.config.getoption("timeout")
+  return float(item.config.getini("timeout") or 0) if option is None else option
 
 
 def _watch(item: pytest.Item) -> None:

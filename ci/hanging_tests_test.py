@@ -72,3 +72,12 @@ def test_a_hanging_test(tmp_path, workers):
     assert "in no_end" in printed
     assert "Timeout (>1.0s) from pytest-timeout" in printed
     assert "1 passed" in done.stdout.splitlines()[-1], printed
+
+
+def test_the_command_line_can_give_tests_more_time(tmp_path):
+  (tmp_path / "conftest.py").write_text(_CONFTEST)
+  (tmp_path / "pytest.ini").write_text("[pytest]\ntimeout = 0.2\n")
+  (tmp_path / "slow_test.py").write_text("import time\n\n\ndef test_takes_long():\n  time.sleep(3)\n")
+  subprocess.run(
+      [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--timeout=60", "slow_test.py"], cwd=tmp_path,
+      check=True, timeout=100)
