@@ -15,7 +15,8 @@ _CORE = pathlib.Path(__file__).parent.parent / "tensorflow_staging/core"
 
 # What each promise needs, as patterns of paths in core/. A file belongs to the first one that has it.
 _PROMISES = {
-    "Stages of functions: a step is divided at its first call": r"ahead/division/(ahead|call|flat|function|site|step|input)",
+    "Stages of functions: a step is divided at its first call": (
+        r"ahead/division/(ahead|call|flat|function|site|step|input)"),
     "... loops of steps": r"ahead/division/loop_division",
     "... random numbers ahead are those of the step": r"ahead/(division/(draw|loop_draws|random)|buffer/draws)",
     "... XLA beside layers that it cannot compile": r"ahead/division/xla",
@@ -27,10 +28,12 @@ _PROMISES = {
     "... each of several devices has its share": r"(.*shares|kernels/record_share|ops/record_share)",
     "... a stage is on the CPU unless asked": r"graph/place/stage_on_cpu",
     "... several streams on a GPU, `tf.stream`": r"streams/",
-    "Exactly once: ledgers, roll-backs, changes of iterators": r"sources/(?!(saved|save_|iterator_saves|restored|run_order))",
+    "Exactly once: ledgers, roll-backs, changes of iterators": (
+        r"sources/(?!(saved|save_|iterator_saves|restored|run_order))"),
     "... checkpoints": r"sources/(saved|save_|iterator_saves|restored)",
     "... several producers make the records of one": r"(sources/run_order|graph/run/end_of_reads|.*/end_reads_op)",
-    "Settings that find themselves (AUTOTUNE)": r"(buffer/(capacity_tuner|step_times|slow_start)|producers/(.*tun|rank_sum))",
+    "Settings that find themselves (AUTOTUNE)": (
+        r"(buffer/(capacity_tuner|step_times|slow_start)|producers/(.*tun|rank_sum))"),
     "The engine: buffer, producers, runs of a session, kernels, ops": (
         r"(buffer|producers|runner|kernels|ops|records|protobuf)/"),
     "SmartStage: what a node of a graph does": r"graph/facts/(?!stale)",
@@ -48,8 +51,9 @@ _PROMISES = {
 }
 # Asked for since the bound of 28,000 lines was set.
 _LATER = {
-    "... loops of steps", "... random numbers ahead are those of the step", "... XLA beside layers that it cannot compile",
-    "... each of several devices has its share", "Several versions of TensorFlow",
+    "... loops of steps", "... random numbers ahead are those of the step",
+    "... XLA beside layers that it cannot compile", "... each of several devices has its share",
+    "Several versions of TensorFlow",
 }
 
 

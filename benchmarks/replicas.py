@@ -25,7 +25,7 @@ from lib import report
 from lib import timed_work
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tensorflow_staging/python/testing"))
-import fake_gpus  # noqa: E402  # pylint: disable=g-import-not-at-top,wrong-import-position
+import fake_gpus  # pylint: disable=g-import-not-at-top,wrong-import-position
 
 _SECONDS = 20
 _ROUNDS = 9

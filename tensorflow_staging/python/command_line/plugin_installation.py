@@ -3,13 +3,13 @@
 
 import importlib.metadata
 import importlib.util
+import pathlib
 import time
 from collections.abc import Iterator
 
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.eager import context
 from tensorflow.python.eager import def_function
-from tensorflow.python.framework import config
 from tensorflow.python.framework import errors
 from tensorflow.python.framework import versions
 from tensorflow.python.ops import string_ops
@@ -17,8 +17,10 @@ from tensorflow.python.ops import string_ops
 from tensorflow_staging import built_for
 from tensorflow_staging.python.ahead import ahead
 from tensorflow_staging.python.doctor import finding
+from tensorflow_staging.python.doctor import official_gpus
 from tensorflow_staging.python.stats import counted_stages
 
+_SITE_PACKAGES = pathlib.Path(importlib.util.find_spec("tensorflow").origin).parent.parent
 _SECONDS = 1
 _ADVICE = "Run a program of your own with TF_CPP_MIN_LOG_LEVEL=0, and report what it logs."
 _KERAS = ("keras", "tf_keras")
@@ -33,8 +35,7 @@ def findings() -> Iterator[finding.Finding]:
   """Checks the installation, one thing after the other."""
   yield finding.Finding("version", f"{version()}; imported beside tensorflow {versions.VERSION}.")
   yield _keras()
-  gpus = len(config.list_physical_devices("GPU"))
-  yield finding.Finding("GPUs", f"TensorFlow sees {gpus}. Stages run on the CPU.")
+  yield official_gpus.check_gpus(_SITE_PACKAGES)
   # The commands work within a graph.
   with context.eager_mode():
     yield _trial()
