@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
@@ -76,17 +77,24 @@ bool RunGate::IsEarlierActive(ProducerId producer) const {
 void RunGate::PassFailed(ProducerId producer,
                          const std::shared_ptr<ReadSet>& reads,
                          DueCallbacks* due) {
+  std::vector<Failed*> passed;
   for (Failed& failed : failed_) {
     const bool is_of_same = producer.is_ordered
                                 ? failed.producer.source == producer.source
                                 : failed.producer.number == producer.number;
     if (!failed.is_open() || failed.is_end_of_data || !is_of_same ||
         (!producer.is_known() && !failed.reads->empty() &&
-         !failed.reads->IsBefore(*reads))) {
+         !failed.reads->IsBefore(*reads)) ||
+        // While producers stop, a run may fail before an earlier one puts.
+        reads->IsBefore(*failed.reads)) {
       continue;
     }
-    failed.is_passed = true;
-    due->HandOver(std::exchange(failed.reads, nullptr), reads);
+    passed.push_back(&failed);
+  }
+  // Only now, because `reads` is compared as it is.
+  for (Failed* failed : passed) {
+    failed->is_passed = true;
+    due->HandOver(std::exchange(failed->reads, nullptr), reads);
   }
 }
 

@@ -52,8 +52,8 @@ class RunGate {
   // A run of `producer` has put a record, or has ended the stage, with what `reads`
   // has read. The failed runs of the producer before it have been ignored: the step
   // that gets what this one has made uses what they have read, too. Of producers that
-  // keep an order, these are all of the source that have failed, and of a producer
-  // that is not told apart from others, all that have read before it.
+  // keep an order, these are all of the source that have not read after it, and of a
+  // producer that is not told apart from others, all that have read before it.
   void PassFailed(ProducerId producer, const std::shared_ptr<ReadSet>& reads,
                   DueCallbacks* due);
 

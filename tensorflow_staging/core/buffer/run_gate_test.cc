@@ -31,7 +31,7 @@ class RunGateTest : public ::testing::Test {
   using Reads = std::shared_ptr<ReadSet>;
 
   // A run of a producer fails. Returns what it had read.
-  Reads FailRun(uint64_t producer, const Status& status = DataLoss()) {
+  Reads FailRun(ProducerId producer, const Status& status = DataLoss()) {
     gate_.Admit(producer, &due_);
     RunEnd end;
     end.producer = producer;
@@ -147,6 +147,26 @@ TEST_F(RunGateTest, ARecordPassesWhatFailedBeforeIt) {
   // The step that takes the record uses both.
   EXPECT_TRUE(record->Use());
   EXPECT_EQ(iterator.Unused(), Numbers{2});
+}
+
+// Producers that stop do not wait for each other any more.
+TEST_F(RunGateTest, ARecordDoesNotPassARunThatFailsAfterItHasRead) {
+  const ProducerId one(/*source=*/0, /*number=*/1, /*is_ordered=*/true);
+  const ProducerId other(/*source=*/0, /*number=*/2, /*is_ordered=*/true);
+  TestIterator iterator;
+  const Reads passed = FailRun(other);
+  EXPECT_EQ(iterator.Read(passed), 0);
+  const auto record = std::make_shared<ReadSet>();
+  EXPECT_EQ(iterator.Read(record), 1);
+  const Reads later = FailRun(other);
+  EXPECT_EQ(iterator.Read(later), 2);
+  gate_.PassFailed(one, record, &due_);
+  RunDue();
+  EXPECT_TRUE(record->Use());
+  EXPECT_EQ(iterator.Unused(), Numbers{2});
+  gate_.GiveBackFailed(&due_);
+  RunDue();
+  EXPECT_TRUE(later->is_stale());
 }
 
 TEST_F(RunGateTest, AProducerThatGoesOnTriesTheEndOfTheDataAgain) {
