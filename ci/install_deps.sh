@@ -2,7 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the Debian packages that the build and the tests need and that are missing. Only then does it need root.
+#
+#   ci/install_deps.sh [--plugin=PYTHON]   all, or only what ci/build_plugin.sh needs for that Python, such as 3.13
 source "$(dirname "$0")/steps.sh"
+
+version=$default_python
+all=yes
+case ${1:-} in
+  --plugin=*) version=${1#*=} all= ;;
+esac
 
 missing=()
 # need PACKAGES COMMAND...: the packages are missing unless the command succeeds.
@@ -14,23 +22,28 @@ need() {
 
 need bazel-bootstrap command -v bazel
 need g++ command -v g++
-need binutils command -v readelf
-need patch command -v patch
-need unzip command -v unzip
-need xz-utils command -v xz
-need git command -v git
-need "libgtest-dev libgmock-dev" test -e /usr/include/gmock/gmock.h -a -e /usr/include/gtest/gtest.h
-need graphviz command -v dot
-need libbenchmark-dev test -e /usr/include/benchmark/benchmark.h
-need debian-archive-keyring test -e /usr/share/keyrings/debian-archive-keyring.gpg
+if [ "$all" ]; then
+  need binutils command -v readelf
+  need patch command -v patch
+  need unzip command -v unzip
+  need xz-utils command -v xz
+  need git command -v git
+  need "libgtest-dev libgmock-dev" test -e /usr/include/gmock/gmock.h -a -e /usr/include/gtest/gtest.h
+  need graphviz command -v dot
+  need libbenchmark-dev test -e /usr/include/benchmark/benchmark.h
+  need debian-archive-keyring test -e /usr/share/keyrings/debian-archive-keyring.gpg
+fi
 
-python=$(find_python 2>/dev/null || true)
-if [ -z "$python" ]; then
-  missing+=("python$default_python"{,-dev,-venv} python3-pip)
-else
-  need "python$default_python-dev" "$python" -c 'import os, sysconfig; open(os.path.join(sysconfig.get_path("include"), "Python.h"))'
-  need python3-pip "$python" -m pip --version
-  need "python$default_python-venv" "$python" -c 'import ensurepip, venv'
+# Debian has no other Python.
+if [ "$version" = "$default_python" ]; then
+  python=$(find_python 2>/dev/null || true)
+  if [ -z "$python" ]; then
+    missing+=("python$default_python"{,-dev,-venv} python3-pip)
+  else
+    need "python$default_python-dev" "$python" -c 'import os, sysconfig; open(os.path.join(sysconfig.get_path("include"), "Python.h"))'
+    need python3-pip "$python" -m pip --version
+    need "python$default_python-venv" "$python" -c 'import ensurepip, venv'
+  fi
 fi
 
 if [ ${#missing[@]} -eq 0 ]; then

@@ -3,6 +3,8 @@
 
 They have those functions of the classes that protoc generates which core/ uses. Generated ones would tie a library to
 one version of protobuf's C++, and each TensorFlow has another.
+
+  message_classes.py FILE.proto HEADER
 """
 
 import pathlib
@@ -129,11 +131,10 @@ namespace staging {{
 """
 
 
-def write_headers(root: pathlib.Path, folder: pathlib.Path) -> None:
-  """Writes a header for each file of messages below `root`, in its place below `folder`, unless it has not changed."""
-  for path in sorted((root / "tensorflow_staging/core/protobuf").glob("*.proto")):
-    header = (folder / path.relative_to(root)).with_suffix(".pb.h")
-    text = header_of(path.read_text())
-    if not header.exists() or header.read_text() != text:
-      header.parent.mkdir(parents=True, exist_ok=True)
-      header.write_text(text)
+def main() -> None:
+  source, header = map(pathlib.Path, sys.argv[1:])
+  header.write_text(header_of(source.read_text()))
+
+
+if __name__ == "__main__":
+  main()

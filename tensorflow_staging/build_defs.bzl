@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The macros with which the BUILD files of this project compile, link and test C++.
 
-Each library has two targets: NAME is its code, which ends up in the overlay (//relink), and NAME.headers is its
-interface. A test links against the shared libraries that the wheel ships, never against a second copy of the code,
+Each library has three targets: NAME is its code, which ends up in the overlay (//relink), NAME.headers is its interface,
+and NAME.sources are the files of both and of what they depend on, for the plugin (//tensorflow_staging/plugin). A test links against the shared libraries that the wheel ships, never against a second copy of the code,
 because code that registers itself when it is loaded (ops, kernels, session observers) must exist once in a process.
 """
 
@@ -99,23 +99,46 @@ _SANITIZER = select({
     "//conditions:default": [],
 })
 
+def _whole(dep):
+    """Returns the label of a library with its name."""
+    return dep if ":" in dep else dep + ":" + dep.split("/")[-1]
+
 def _headers(dep):
     """Returns the label of a library's interface target."""
-    if ":" in dep:
-        return dep + ".headers"
-    return dep + ":" + dep.split("/")[-1] + ".headers"
+    return _whole(dep) + ".headers"
 
-def staging_cc_library(name, srcs = [], hdrs = [], deps = [], warnings = STAGING_WARNINGS, **kwargs):
+def staging_sources(deps):
+    """Returns the labels of the source files of libraries.
+
+    Args:
+      deps: staging_cc_library or staging_cc_proto targets.
+    """
+    return [_whole(dep) + ".sources" for dep in deps]
+
+def staging_cc_library(
+        name,
+        srcs = [],
+        hdrs = [],
+        deps = [],
+        sources = None,
+        warnings = STAGING_WARNINGS,
+        **kwargs):
     """Declares a library of the overlay.
 
     Args:
-      name: The target. NAME.headers is its interface.
+      name: The target. NAME.headers is its interface, and NAME.sources are its files.
       srcs: Source files.
       hdrs: Headers that other libraries include.
       deps: staging_cc_library or staging_cc_proto targets.
+      sources: The files of NAME.sources, if these are not srcs and hdrs.
       warnings: Compiler flags for the warnings about srcs.
       **kwargs: Passed to cc_library.
     """
+    native.filegroup(
+        name = name + ".sources",
+        srcs = (srcs + hdrs if sources == None else sources) + staging_sources(deps),
+        **kwargs
+    )
     native.cc_library(
         name = name + ".headers",
         hdrs = hdrs,
@@ -166,6 +189,8 @@ def staging_cc_proto(name, src, **kwargs):
         name = name,
         srcs = [stem + ".pb.cc"],
         hdrs = [stem + ".pb.h"],
+        # The plugin makes other classes of it.
+        sources = [],
         # protoc wrote it.
         warnings = [],
         **kwargs

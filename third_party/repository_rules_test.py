@@ -60,7 +60,9 @@ class _Context:
   def __init__(
       self, failing: int | None = None, folder: str | None = None, python: str = "3.11.7", named: bool = False,
       flavor: str = "cpu"):
-    self.os = types.SimpleNamespace(environ={} if folder is None else {"TF_STAGING_DISTDIR": folder})
+    self.os = types.SimpleNamespace(environ={"TF_STAGING_PLUGIN_PYTHON": "/opt/python"})
+    if folder is not None:
+      self.os.environ["TF_STAGING_DISTDIR"] = folder
     if named:
       self.os.environ["PYTHON_BIN_PATH"] = "/opt/python"
     self.attr = types.SimpleNamespace(flavor=flavor)
@@ -82,6 +84,8 @@ class _Context:
     match self.commands[-1]:
       case ["sha256sum", path]:
         return f"{_PINS[pathlib.Path(path).name]}  {path}\n"
+      case [_, "-c", code] if "platlib" in code:
+        return "/opt/packages\n/usr/include/python\n"
       case [_, "-c", code]:
         return f"{self.python}\n/usr/bin/python\n" if "sys.version" in code else "/usr/include/python\n"
       case [_, "indextargets", *_]:
@@ -124,6 +128,7 @@ _RULES = [
     ("//third_party/protoc:protoc.bzl", "protoc"),
     ("//third_party/pybind11:pybind11.bzl", "pybind11"),
     ("//third_party/python:python.bzl", "python"),
+    ("//third_party/tensorflow:installed.bzl", "tensorflow_installed"),
     ("//third_party/tensorflow:source.bzl", "tensorflow_patched"),
     ("//third_party/tensorflow:source.bzl", "tensorflow_source"),
     ("//third_party/tensorflow:wheel.bzl", "tensorflow_wheel"),
