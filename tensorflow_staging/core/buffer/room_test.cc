@@ -58,6 +58,37 @@ TEST(RoomTest, ATunedCapacityIsReportedOnceItHasSettled) {
   EXPECT_EQ(room.NewlySettled(), std::nullopt);
 }
 
+TEST(RoomTest, ADeviceWithoutMemoryLeavesRoomForFewer) {
+  Room room(/*capacity=*/4, /*capacity_bytes=*/0);
+  EXPECT_TRUE(room.HoldFewer(/*held=*/4));
+  EXPECT_EQ(room.capacity(), 3);
+  // It still holds the fourth.
+  EXPECT_FALSE(room.HoldFewer(/*held=*/4));
+  EXPECT_TRUE(room.HoldFewer(/*held=*/1));
+  EXPECT_EQ(room.records(), 1);
+  EXPECT_FALSE(room.HoldFewer(/*held=*/0)) << "One always has room.";
+  EXPECT_EQ(room.capacity(), 1);
+  EXPECT_FALSE(room.fills_slowly());
+}
+
+TEST(RoomTest, ATunedCapacityStaysWithinADevicesMemory) {
+  constexpr int64_t kMillisecond = 1000;
+  Room room(kAutotune, /*capacity_bytes=*/0);
+  EXPECT_TRUE(room.HoldFewer(/*held=*/3));
+  Room next(kAutotune, /*capacity_bytes=*/0);
+  next.GoOnWith(room.found());
+  for (int64_t i = 1; i < 100; ++i) {
+    // Full, empty, and full again.
+    for (Room* each : {&room, &next}) {
+      each->OnFull(10 * i * kMillisecond);
+      each->OnTakeWaited(/*waited_micros=*/5 * kMillisecond);
+      each->OnFull((10 * i + 8) * kMillisecond);
+      each->OnTake(/*left=*/2, /*paused=*/false);
+      EXPECT_EQ(each->capacity(), 3);
+    }
+  }
+}
+
 TEST(RoomTest, BytesAreBoundedIfAskedFor) {
   EXPECT_TRUE(
       Room(1, 0).HasBytes(/*stored=*/0, std::numeric_limits<int64_t>::max()));

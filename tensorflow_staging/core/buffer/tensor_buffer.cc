@@ -273,6 +273,22 @@ void TensorBuffer::GoOnWith(const CapacityTuner& found) {
   room_.GoOnWith(found);
 }
 
+void TensorBuffer::HoldFewer(const Status& cause) {
+  int64_t capacity = 0;
+  {
+    mutex_lock l(mu_);
+    const bool is_first = counters_.kept_on_host++ == 0;
+    if (!room_.HoldFewer(records_.size()) && !is_first) return;
+    capacity = room_.capacity();
+  }
+  LOG(WARNING) << absl::StrCat(
+      "Stage '", options_.name, "' keeps a record on the host, from where the ",
+      "step copies it: ", cause.message(), " The stage holds ", capacity,
+      " record", capacity == 1 ? "" : "s",
+      " at most from now on. A smaller batch, model or capacity leaves room for "
+      "more.");
+}
+
 int64_t TensorBuffer::Size() const {
   mutex_lock l(mu_);
   return records_.size();

@@ -235,6 +235,11 @@ class TensorBuffer : public Stage {
   CapacityTuner FoundCapacity() const TF_LOCKS_EXCLUDED(mu_);
   void GoOnWith(const CapacityTuner& found) TF_LOCKS_EXCLUDED(mu_);
 
+  // Notes that a device had no memory for a record that is about to be put, and
+  // stays on the host: `cause` says which. From here on the buffer holds fewer
+  // records, and logs that.
+  void HoldFewer(const Status& cause) TF_LOCKS_EXCLUDED(mu_);
+
   // How many records the buffer holds.
   int64_t Size() const TF_LOCKS_EXCLUDED(mu_);
 

@@ -32,6 +32,7 @@ py::dict ToPython(const BufferStats& stats) {
   result["taken"] = stats.taken();
   result["dropped"] = stats.dropped();
   result["discarded"] = stats.discarded();
+  result["kept_on_host"] = stats.kept_on_host();
   result["waiting_puts"] = stats.waiting_puts();
   result["waiting_takes"] = stats.waiting_takes();
   result["put_waits"] = ToPython(stats.put_waits());

@@ -22,9 +22,17 @@ def line(stage: stage_data.StageData, period: period_lib.Period) -> str:
   losses = f" {sentences}" if (sentences := lost(stage)) else ""
   return (
       f"Stage '{stage.name}': {period.records_per_second:.1f} records/s{order}, {stage.records} of {stage.room}{later}"
-      f" in the buffer ({stage.bytes / _MIB:.1f} MiB). It {gain.hid(period)}.{losses} Steps waited for records"
-      f" {period.step_waits:.0%} of the time; the stage was ahead of them, with nothing to do,"
+      f" in the buffer ({stage.bytes / _MIB:.1f} MiB). It {gain.hid(period)}.{losses}{_kept_on_host(stage)}"
+      f" Steps waited for records {period.step_waits:.0%} of the time; the stage was ahead of them, with nothing to do,"
       f" {period.producer_waits:.0%} of the time: {advice(stage, period)}")
+
+
+def _kept_on_host(stage: stage_data.StageData) -> str:
+  if not stage.kept_on_host:
+    return ""
+  return (
+      f" A GPU had no memory for {_count(stage.kept_on_host, 'record')}, which steps copied, so the stage holds at most"
+      f" {stage.capacity}.")
 
 
 def lost(stage: stage_data.StageData) -> str:
@@ -127,6 +135,8 @@ def _if_varying(stage: stage_data.StageData, is_over: bool) -> str:
   unsettled = "train longer to let it settle" if is_over else "wait until it has settled"
   if stage.room < stage.capacity:
     return f", and the buffer {'had not grown' if is_over else 'still grows'} to its capacity; {unsettled}."
+  if stage.kept_on_host:
+    return f", and a GPU has no memory for more records than {stage.capacity}; a smaller batch or model leaves more."
   if not stage.autotune:
     return f"; raise capacity (now {stage.capacity}), or let the stage choose with tf.data.AUTOTUNE."
   if not stage.capacity_settled:

@@ -38,6 +38,12 @@ def test_records_that_are_lost():
   assert advice.lost(_stats(ignored=1)) == "It left out 1 record whose errors ignored_exception_types names."
 
 
+def test_records_for_which_a_gpu_has_no_memory():
+  line = advice.line(_stats(capacity=3, kept_on_host=2), _STEP)
+  assert " A GPU had no memory for 2 records, which steps copied, so the stage holds at most 3. Steps waited" in line
+  assert "A GPU" not in advice.line(_stats(), _STEP)
+
+
 def test_a_buffer_that_fills_slowly():
   assert "records/s, 1 of 4 (later 40) in the buffer (1.5 MiB)." in _line(_stats(capacity=40, room=4))
 
@@ -122,6 +128,9 @@ _TABLE = [
     (_BOTH_SETTLED, _VARYING,
      "the times of steps and records vary, and neither more capacity than 8 nor more producers than 4 gain anything;"
      " nothing to change."),
+    (dict(_CAPACITY, capacity=3, kept_on_host=2), _VARYING,
+     "the times of steps and records vary, and a GPU has no memory for more records than 3; a smaller batch or model"
+     " leaves more."),
     (dict(_FIXED, room=4), _VARYING,
      "the times of steps and records vary, and the buffer still grows to its capacity; wait until it has"
      " settled."),

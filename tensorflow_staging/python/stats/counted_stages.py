@@ -117,6 +117,7 @@ def _stage_stats(
       taken=buffer["taken"],
       dropped=buffer["dropped"],
       discarded=buffer["discarded"],
+      kept_on_host=buffer["kept_on_host"],
       ignored=runner["ignored"],
       waiting_puts=buffer["waiting_puts"],
       waiting_takes=buffer["waiting_takes"],

@@ -65,7 +65,7 @@ class StageData:
     name: The name of the stage.
     running: Whether a producer may still add records: not at the end of the data.
     num_threads: How many producers may.
-    capacity: How many records the buffer may hold.
+    capacity: How many records the buffer may hold: what the program or the stage chose, or what a GPU has memory for.
     room: How many it may hold now: `capacity`, or fewer while a buffer of many records fills slowly.
     autotune: Whether the buffer chooses its capacity.
     capacity_settled: Whether it has settled on one.
@@ -81,6 +81,7 @@ class StageData:
     discarded: How many records were given up because something else got their elements, an iterator of theirs was
       initialised or restored, or `tf.staging.discard` was called. Their elements come again, unless the iterator has
       got other data.
+    kept_on_host: How many records stayed on the host until their step, because a GPU had no memory for them.
     ignored: How many runs of the region failed with one of `ignored_exception_types`, since the stage
       was last started.
     waiting_puts: How many producers wait for room now.
@@ -115,6 +116,7 @@ class StageData:
   put_wait: WaitStats
   take_wait: WaitStats
   error: Optional[str]
+  kept_on_host: int = 0
   capacity_settled: bool = False
   tunes_threads: bool = False
   threads_settled: bool = False
