@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "tensorflow_staging/core/buffer/capacity_tuner.h"
 #include "tensorflow_staging/core/buffer/slow_start.h"
@@ -14,6 +16,9 @@
 namespace tensorflow {
 namespace staging {
 
+// How many bytes records take in each memory: by device; the host is "".
+using BytesByPlace = std::map<std::string, int64_t>;
+
 // How many records a buffer may hold, and how many bytes: what it was told, what
 // it has found out (CapacityTuner), less while it fills (SlowStart), or less than
 // any of these if a device has no memory for more.
@@ -21,11 +26,12 @@ namespace staging {
 // Times are those of any monotonic clock, in microseconds. Not thread-safe.
 class Room {
  public:
-  // `capacity` is at least 1, or kAutotune. If `capacity_bytes` is 0, bytes have
-  // no bound.
-  Room(int64_t capacity, int64_t capacity_bytes)
+  // `capacity` is at least 1, or kAutotune. The others bound the bytes of the host,
+  // and of each device; 0 sets no bound.
+  Room(int64_t capacity, int64_t capacity_bytes, int64_t device_capacity_bytes)
       : given_capacity_(capacity),
         capacity_bytes_(capacity_bytes),
+        device_capacity_bytes_(device_capacity_bytes),
         slow_start_(capacity) {}
 
   bool tunes() const { return given_capacity_ == kAutotune; }
@@ -40,8 +46,15 @@ class Room {
                    : std::min(slow_start_.room(), tuner_.limit());
   }
   // Whether there is room for `bytes` bytes beside `stored` others.
-  bool HasBytes(int64_t stored, int64_t bytes) const {
-    return capacity_bytes_ == 0 || bytes <= capacity_bytes_ - stored;
+  bool HasBytes(const BytesByPlace& stored, const BytesByPlace& bytes) const {
+    for (const auto& [place, size] : bytes) {
+      const int64_t bound =
+          place.empty() ? capacity_bytes_ : device_capacity_bytes_;
+      const auto found = stored.find(place);
+      const int64_t used = found == stored.end() ? 0 : found->second;
+      if (bound > 0 && size > bound - used) return false;
+    }
+    return true;
   }
   // Whether there is less room than the capacity, which grows with the program's
   // pauses.
@@ -99,6 +112,7 @@ class Room {
  private:
   const int64_t given_capacity_;
   const int64_t capacity_bytes_;
+  const int64_t device_capacity_bytes_;
   // Of a buffer that chooses its capacity; of any other, only the limit.
   CapacityTuner tuner_;
   int64_t reported_capacity_ = 0;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/strcat.h"
 #include "tensorflow_staging/core/records/device_memory.h"
 #include "tensorflow_staging/core/records/lent_tensor.h"
 
@@ -41,7 +42,8 @@ Status DeviceBlocks::Get(DeviceBase* gpu, int64_t bytes, IfFull if_full,
       [blocks = shared_from_this()](Tensor given_back) {
         blocks->Return(std::move(given_back));
       },
-      std::move(content));
+      std::move(content),
+      strings::StrCat(gpu->parsed_name().type, ":", gpu->parsed_name().id));
   mutex_lock l(mu_);
   ++lent_;
   most_lent_ = std::max(most_lent_, lent_);

@@ -26,8 +26,14 @@ py::dict ToPython(const BufferStats& stats) {
   result["room"] = stats.room();
   result["tunes_capacity"] = stats.tunes_capacity();
   result["capacity_bytes"] = stats.capacity_bytes();
+  result["device_capacity_bytes"] = stats.device_capacity_bytes();
   result["records"] = stats.records();
   result["bytes"] = stats.bytes();
+  py::dict device_bytes;
+  for (const auto& [device, bytes] : stats.device_bytes()) {
+    device_bytes[py::str(device)] = bytes;
+  }
+  result["device_bytes"] = device_bytes;
   result["put"] = stats.put();
   result["taken"] = stats.taken();
   result["dropped"] = stats.dropped();

@@ -44,6 +44,11 @@ def test_records_for_which_a_gpu_has_no_memory():
   assert "A GPU" not in advice.line(_stats(), _STEP)
 
 
+def test_bytes_on_gpus():
+  line = _line(_stats(device_bytes={"GPU:1": _MIB // 2, "GPU:0": _MIB}))
+  assert " in the buffer (1.5 MiB, 1.0 of them on GPU:0, 0.5 of them on GPU:1). " in line
+
+
 def test_a_buffer_that_fills_slowly():
   assert "records/s, 1 of 4 (later 40) in the buffer (1.5 MiB)." in _line(_stats(capacity=40, room=4))
 
@@ -122,6 +127,8 @@ _TABLE = [
      " the stage choose with tf.data.AUTOTUNE."),
     (_CAPACITY_FULL, _VARYING,
      "the times of steps and records vary, and the buffer is full; raise capacity_bytes (now 2 MiB)."),
+    (dict(_CAPACITY_SETTLED, device_capacity_bytes=_MIB, device_bytes={"GPU:0": _MIB}), _VARYING,
+     "the times of steps and records vary, and the buffer is full; raise device_capacity_bytes (now 1 MiB)."),
     (_BOTH_CAPACITY_SETTLED, _VARYING,
      "the times of steps and records vary, and the stage still tries how many producers help (now 4); wait until it has"
      " settled."),

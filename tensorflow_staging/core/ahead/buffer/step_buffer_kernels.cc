@@ -49,6 +49,8 @@ class StepBufferOp : public OpKernel {
     OP_REQUIRES_OK(ctx, ctx->GetAttr("capacity", &options_.capacity));
     OP_REQUIRES_OK(ctx,
                    ctx->GetAttr("capacity_bytes", &options_.capacity_bytes));
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("device_capacity_bytes",
+                                     &options_.device_capacity_bytes));
     OP_REQUIRES(ctx, options_.capacity != 0,
                 errors::InvalidArgument(
                     "capacity is 0; it must be at least 1, or -1, with which "
