@@ -26,6 +26,7 @@ BUFFER_OPS = (
 SHARED_NAME_ATTR = "shared_name"
 CAPACITY_ATTR = "capacity"
 CAPACITY_BYTES_ATTR = "capacity_bytes"
+DEVICE_CAPACITY_BYTES_ATTR = "device_capacity_bytes"
 FED_OUTPUTS_ATTR = "_staging_fed_outputs"
 FEED_VALUE_ATTR = "_staging_feed_value"
 TARGET_ATTR = "_staging_target"

@@ -19,6 +19,8 @@ struct BufferCounters {
   int64_t taken = 0;      // Records that takes received.
   int64_t dropped = 0;    // Records whose put timed out.
   int64_t discarded = 0;  // Records that were stale, or that Discard dropped.
+  // Records that were put from the host for want of a device's memory.
+  int64_t kept_on_host = 0;
   // Of the puts that `put` counts, and of the takes.
   WaitTimes put_waits;
   WaitTimes take_waits;
@@ -29,6 +31,7 @@ struct BufferCounters {
     stats->set_taken(taken);
     stats->set_dropped(dropped);
     stats->set_discarded(discarded);
+    stats->set_kept_on_host(kept_on_host);
     *stats->mutable_put_waits() = put_waits.Summarize(put);
     *stats->mutable_take_waits() = take_waits.Summarize(taken);
     stats->mutable_steps()->set_count(steps.count());

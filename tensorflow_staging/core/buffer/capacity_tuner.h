@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_STAGING_CORE_BUFFER_CAPACITY_TUNER_H_
 #define TENSORFLOW_STAGING_CORE_BUFFER_CAPACITY_TUNER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -19,7 +20,8 @@ namespace staging {
 // time that a buffer which was full is empty, however short the wait, and it
 // never shrinks.
 //
-// The capacity is 4 at first, and never smaller. Where a record takes about as
+// The capacity is 4 at first, and never smaller, unless a device has no memory for
+// so many records. Where a record takes about as
 // long as a step, a buffer of one record lets the producer and the step wait
 // for each other all the time: where both computed 3 ms, on two cores, a step
 // took 3.56 ms with a capacity of 1, 3.41 with 2, 3.30 with 4, and no less with
@@ -41,7 +43,11 @@ class CapacityTuner {
   // After how many takes without a change the capacity has settled.
   static constexpr int64_t kTakesToSettle = 1000;
 
-  int64_t capacity() const { return capacity_; }
+  int64_t capacity() const { return std::min(capacity_, limit_); }
+
+  // From here on the capacity is at most `limit`, which is at least 1.
+  void Limit(int64_t limit) { limit_ = limit; }
+  int64_t limit() const { return limit_; }
 
   bool settled() const { return takes_since_change_ >= kTakesToSettle; }
 
@@ -66,6 +72,7 @@ class CapacityTuner {
   void Change(int64_t capacity);
 
   int64_t capacity_ = kLeastCapacity;
+  int64_t limit_ = std::numeric_limits<int64_t>::max();
 
   // When the buffer was full first since the last take.
   std::optional<int64_t> full_at_;

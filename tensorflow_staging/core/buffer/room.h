@@ -3,8 +3,11 @@
 #ifndef TENSORFLOW_STAGING_CORE_BUFFER_ROOM_H_
 #define TENSORFLOW_STAGING_CORE_BUFFER_ROOM_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "tensorflow_staging/core/buffer/capacity_tuner.h"
 #include "tensorflow_staging/core/buffer/slow_start.h"
@@ -13,35 +16,61 @@
 namespace tensorflow {
 namespace staging {
 
+// How many bytes records take in each memory: by device; the host is "".
+using BytesByPlace = std::map<std::string, int64_t>;
+
 // How many records a buffer may hold, and how many bytes: what it was told, what
-// it has found out (CapacityTuner), or less while it fills (SlowStart).
+// it has found out (CapacityTuner), less while it fills (SlowStart), or less than
+// any of these if a device has no memory for more.
 //
 // Times are those of any monotonic clock, in microseconds. Not thread-safe.
 class Room {
  public:
-  // `capacity` is at least 1, or kAutotune. If `capacity_bytes` is 0, bytes have
-  // no bound.
-  Room(int64_t capacity, int64_t capacity_bytes)
+  // `capacity` is at least 1, or kAutotune. The others bound the bytes of the host,
+  // and of each device; 0 sets no bound.
+  Room(int64_t capacity, int64_t capacity_bytes, int64_t device_capacity_bytes)
       : given_capacity_(capacity),
         capacity_bytes_(capacity_bytes),
+        device_capacity_bytes_(device_capacity_bytes),
         slow_start_(capacity) {}
 
   bool tunes() const { return given_capacity_ == kAutotune; }
   bool settled() const { return tunes() && tuner_.settled(); }
   int64_t capacity() const {
-    return tunes() ? tuner_.capacity() : given_capacity_;
+    return tunes() ? tuner_.capacity()
+                   : std::min(given_capacity_, tuner_.limit());
   }
   // How many records there is room for now.
   int64_t records() const {
-    return tunes() ? tuner_.capacity() : slow_start_.room();
+    return tunes() ? tuner_.capacity()
+                   : std::min(slow_start_.room(), tuner_.limit());
   }
   // Whether there is room for `bytes` bytes beside `stored` others.
-  bool HasBytes(int64_t stored, int64_t bytes) const {
-    return capacity_bytes_ == 0 || bytes <= capacity_bytes_ - stored;
+  bool HasBytes(const BytesByPlace& stored, const BytesByPlace& bytes) const {
+    for (const auto& [place, size] : bytes) {
+      const int64_t bound =
+          place.empty() ? capacity_bytes_ : device_capacity_bytes_;
+      const auto found = stored.find(place);
+      const int64_t used = found == stored.end() ? 0 : found->second;
+      if (bound > 0 && size > bound - used) return false;
+    }
+    return true;
   }
   // Whether there is less room than the capacity, which grows with the program's
   // pauses.
   bool fills_slowly() const { return records() < capacity(); }
+
+  // Notes that a device has no memory for a record beside those of which the buffer
+  // holds `held`. Returns whether there is room for fewer from here on; one always
+  // has room.
+  bool HoldFewer(int64_t held) {
+    const int64_t before = capacity();
+    // If it holds more than it may, that is on its way.
+    if (held <= before) {
+      tuner_.Limit(std::max<int64_t>(std::min(held, before - 1), 1));
+    }
+    return capacity() < before;
+  }
 
   // Notes that a put waits for room, but not for bytes.
   void OnFull(int64_t now_micros) {
@@ -83,7 +112,8 @@ class Room {
  private:
   const int64_t given_capacity_;
   const int64_t capacity_bytes_;
-  // Of a buffer that chooses its capacity.
+  const int64_t device_capacity_bytes_;
+  // Of a buffer that chooses its capacity; of any other, only the limit.
   CapacityTuner tuner_;
   int64_t reported_capacity_ = 0;
   // Of a buffer whose capacity is given.

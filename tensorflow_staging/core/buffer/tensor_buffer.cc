@@ -13,6 +13,7 @@
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/strcat.h"
+#include "tensorflow_staging/core/records/lent_tensor.h"
 #include "tensorflow_staging/core/sources/ledger.h"
 
 namespace tensorflow {
@@ -28,8 +29,10 @@ int64_t MillisToMicros(int64_t millis) {
 }
 
 TensorBuffer::Options WithDefaults(TensorBuffer::Options options) {
-  if (options.capacity == kAutotune && options.capacity_bytes == 0) {
-    options.capacity_bytes = TensorBuffer::kTunedCapacityBytes;
+  if (options.capacity != kAutotune) return options;
+  for (int64_t* bytes :
+       {&options.capacity_bytes, &options.device_capacity_bytes}) {
+    if (*bytes == 0) *bytes = TensorBuffer::kTunedCapacityBytes;
   }
   return options;
 }
@@ -52,7 +55,8 @@ int64_t BytesOf(const TensorBuffer::Record& record) {
 TensorBuffer::TensorBuffer(Options options)
     : Stage(options.name),
       options_(WithDefaults(std::move(options))),
-      room_(options_.capacity, options_.capacity_bytes),
+      room_(options_.capacity, options_.capacity_bytes,
+            options_.device_capacity_bytes),
       timer_(Env::Default(), strings::StrCat(options_.name, "_deadlines"),
              [this](uint64_t id) { OnDeadline(id); }) {}
 
@@ -273,6 +277,22 @@ void TensorBuffer::GoOnWith(const CapacityTuner& found) {
   room_.GoOnWith(found);
 }
 
+void TensorBuffer::HoldFewer(const Status& cause) {
+  int64_t capacity = 0;
+  {
+    mutex_lock l(mu_);
+    const bool is_first = counters_.kept_on_host++ == 0;
+    if (!room_.HoldFewer(records_.size()) && !is_first) return;
+    capacity = room_.capacity();
+  }
+  LOG(WARNING) << absl::StrCat(
+      "Stage '", options_.name, "' keeps a record on the host, from where the ",
+      "step copies it: ", cause.message(), " The stage holds ", capacity,
+      " record", capacity == 1 ? "" : "s",
+      " at most from now on. A smaller batch, model or capacity leaves room for "
+      "more.");
+}
+
 int64_t TensorBuffer::Size() const {
   mutex_lock l(mu_);
   return records_.size();
@@ -301,25 +321,36 @@ std::string TensorBuffer::DebugString() const {
       " runs, ", puts_.size(), " puts and ", takes_.size(), " takes waiting");
 }
 
-int64_t TensorBuffer::MemoryUsed() const {
-  // Counting strings takes long, so this uses references, without the lock.
+std::vector<TensorBuffer::Record> TensorBuffer::Records() const {
   std::vector<Record> records;
-  {
-    mutex_lock l(mu_);
-    records.reserve(records_.size());
-    for (const StoredRecord& stored : records_) {
-      records.push_back(stored.record);
-    }
-  }
+  mutex_lock l(mu_);
+  records.reserve(records_.size());
+  for (const StoredRecord& stored : records_) records.push_back(stored.record);
+  return records;
+}
+
+int64_t TensorBuffer::MemoryUsed() const {
+  // Counting strings takes long.
   int64_t bytes = 0;
-  for (const Record& record : records) bytes += BytesOf(record);
+  for (const Record& record : Records()) bytes += BytesOf(record);
   return bytes;
 }
 
 BufferStats TensorBuffer::GetStats() const {
   BufferStats stats;
-  stats.set_bytes(MemoryUsed());
+  const std::string place = Place();
+  int64_t bytes = 0;
+  for (const Record& record : Records()) {
+    bytes += BytesOf(record);
+    for (const Tensor& tensor : record) {
+      const std::string device = PlaceOf(tensor, place);
+      if (device.empty()) continue;
+      (*stats.mutable_device_bytes())[device] += tensor.TotalBytes();
+    }
+  }
+  stats.set_bytes(bytes);
   stats.set_capacity_bytes(options_.capacity_bytes);
+  stats.set_device_capacity_bytes(options_.device_capacity_bytes);
   mutex_lock l(mu_);
   counters_.Write(&stats);
   stats.set_tunes_capacity(room_.tunes());
@@ -335,33 +366,55 @@ BufferStats TensorBuffer::GetStats() const {
   return stats;
 }
 
-int64_t TensorBuffer::CountedBytes(const StoredRecord& stored) const {
-  if (options_.capacity_bytes <= 0) return 0;
-  int64_t bytes = BytesOf(stored.record);
+std::string TensorBuffer::Place() const {
+  mutex_lock l(mu_);
+  // What comes after a comma says more of it.
+  return place_of_records_.substr(0, place_of_records_.find(','));
+}
+
+BytesByPlace TensorBuffer::CountedBytes(const StoredRecord& stored) const {
+  BytesByPlace bytes;
+  if (options_.capacity_bytes <= 0 && options_.device_capacity_bytes <= 0) {
+    return bytes;
+  }
+  int64_t& on_host = bytes[""];
+  const std::string place = Place();
+  for (const Tensor& tensor : stored.record) {
+    const std::string device = PlaceOf(tensor, place);
+    (device.empty() ? on_host : bytes[device]) += tensor.TotalBytes();
+  }
   if (stored.reads == nullptr) return bytes;
-  stored.reads->ForEach([&stored, &bytes](const HeldEntry& entry) {
+  stored.reads->ForEach([&stored, &on_host](const HeldEntry& entry) {
     for (const Tensor& tensor : entry.outcome->element) {
       // The region may pass tensors of its elements on.
       if (absl::c_none_of(stored.record, [&tensor](const Tensor& other) {
             return tensor.SharesBufferWith(other);
           })) {
-        bytes += tensor.TotalBytes();
+        on_host += tensor.TotalBytes();
       }
     }
   });
   return bytes;
 }
 
-bool TensorBuffer::HasRoom(int64_t bytes) const {
+bool TensorBuffer::HasRoom(const BytesByPlace& bytes) const {
   return records_.empty() ||
          (static_cast<int64_t>(records_.size()) < room_.records() &&
           room_.HasBytes(stored_bytes_, bytes));
 }
 
 void TensorBuffer::Store(StoredRecord stored) {
-  stored_bytes_ += stored.bytes;
+  for (const auto& [place, bytes] : stored.bytes) {
+    stored_bytes_[place] += bytes;
+  }
   records_.push_back(std::move(stored));
   ++counters_.put;
+}
+
+void TensorBuffer::Uncount(const StoredRecord& stored) {
+  for (const auto& [place, bytes] : stored.bytes) {
+    stored_bytes_[place] -= bytes;
+  }
 }
 
 bool TensorBuffer::GiveToTake(StoredRecord* stored, DueCallbacks* due) {
@@ -389,7 +442,7 @@ std::optional<TensorBuffer::StoredRecord> TensorBuffer::RemoveOldest(
     if (records_.empty()) return std::nullopt;
     StoredRecord stored = std::move(records_.front());
     records_.pop_front();
-    stored_bytes_ -= stored.bytes;
+    Uncount(stored);
     const bool is_valid =
         stored.reads == nullptr ||
         (uses ? stored.reads->Use() : !stored.reads->is_stale());

@@ -111,10 +111,11 @@ class TensorBuffer : public Stage {
     // How many records the buffer holds: at least 1, or kAutotune, with
     // which the buffer chooses (Room).
     int64_t capacity = 1;
-    // How many bytes the buffer holds; 0 sets no bound or, if the buffer
-    // chooses its capacity, means kTunedCapacityBytes. An empty buffer admits
-    // even a larger record.
+    // How many bytes the buffer holds in host memory, and in that of each device;
+    // 0 sets no bound or, if the buffer chooses its capacity, means
+    // kTunedCapacityBytes. An empty buffer admits even a larger record.
     int64_t capacity_bytes = 0;
+    int64_t device_capacity_bytes = 0;
     // Whether the producers go on when a take has got the error or the end of the
     // stage; otherwise, Resume lets them.
     bool goes_on = true;
@@ -235,6 +236,11 @@ class TensorBuffer : public Stage {
   CapacityTuner FoundCapacity() const TF_LOCKS_EXCLUDED(mu_);
   void GoOnWith(const CapacityTuner& found) TF_LOCKS_EXCLUDED(mu_);
 
+  // Notes that a device had no memory for a record that is about to be put, and
+  // stays on the host: `cause` says which. From here on the buffer holds fewer
+  // records, and logs that.
+  void HoldFewer(const Status& cause) TF_LOCKS_EXCLUDED(mu_);
+
   // How many records the buffer holds.
   int64_t Size() const TF_LOCKS_EXCLUDED(mu_);
 
@@ -254,8 +260,8 @@ class TensorBuffer : public Stage {
   enum class State { kIdle, kOpen, kEnding, kClosed };
 
   struct StoredRecord : TakenRecord {
-    // The size that counts against capacity_bytes; 0 if that sets no bound.
-    int64_t bytes = 0;
+    // What counts against the bounds; empty if there are none.
+    BytesByPlace bytes;
   };
 
   struct WaitingPut {
@@ -275,9 +281,17 @@ class TensorBuffer : public Stage {
     Watch watch = {};
   };
 
-  // What of a record counts against capacity_bytes.
-  int64_t CountedBytes(const StoredRecord& stored) const;
-  bool HasRoom(int64_t bytes) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // References to the records, for what takes too long with the lock.
+  std::vector<Record> Records() const TF_LOCKS_EXCLUDED(mu_);
+  // The device that computes the records, such as GPU:0.
+  std::string Place() const TF_LOCKS_EXCLUDED(mu_);
+  // What of a record counts against the bounds on bytes.
+  BytesByPlace CountedBytes(const StoredRecord& stored) const
+      TF_LOCKS_EXCLUDED(mu_);
+  bool HasRoom(const BytesByPlace& bytes) const
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // `stored` is no longer in records_.
+  void Uncount(const StoredRecord& stored) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Store(StoredRecord stored) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DropStale(StoredRecord stored, PutDone done, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -386,7 +400,7 @@ class TensorBuffer : public Stage {
 
   // The oldest first.
   std::deque<StoredRecord> records_ TF_GUARDED_BY(mu_);
-  int64_t stored_bytes_ TF_GUARDED_BY(mu_) = 0;
+  BytesByPlace stored_bytes_ TF_GUARDED_BY(mu_);
   Room room_ TF_GUARDED_BY(mu_);
   BufferCounters counters_ TF_GUARDED_BY(mu_);
   RunGate gate_ TF_GUARDED_BY(mu_);

@@ -109,6 +109,50 @@ TEST(TensorBufferTest, ARecordLargerThanTheBoundEntersAnEmptyBuffer) {
   EXPECT_EQ(next.Wait(), OkStatus());
 }
 
+// Memory of a device, for a buffer.
+class DeviceMemory : public AllocatorWrapper {
+ public:
+  DeviceMemory() : AllocatorWrapper(cpu_allocator()) {}
+
+  AllocatorMemoryType GetMemoryType() const override {
+    return AllocatorMemoryType::kDevice;
+  }
+};
+
+TEST(TensorBufferTest, BytesOfADeviceHaveABoundOfTheirOwn) {
+  DeviceMemory memory;
+  const auto record = [&memory](int64_t on_host, int64_t on_device) {
+    return Record{Tensor(DT_INT8, {on_host}),
+                  Tensor(&memory, DT_INT8, {on_device})};
+  };
+  TensorBuffer::Options options;
+  options.capacity = 10;
+  options.capacity_bytes = 1000;
+  options.device_capacity_bytes = 100;
+  const core::RefCountPtr<TensorBuffer> buffer(new TensorBuffer(options));
+  buffer->KeepRecordsOn("GPU:0, with tensors 0 on the host");
+  EXPECT_EQ(Put(buffer.get(), record(400, 40)), OkStatus());
+  EXPECT_EQ(Put(buffer.get(), record(400, 60)), OkStatus());
+  const BufferStats stats = buffer->GetStats();
+  EXPECT_EQ(stats.bytes(), 900);
+  EXPECT_EQ(stats.device_bytes_size(), 1);
+  EXPECT_EQ(stats.device_bytes().at("GPU:0"), 100);
+  EXPECT_EQ(stats.device_capacity_bytes(), 100);
+  PutResult of_device, of_host;
+  buffer->PutAsync(record(1, 1), kNoTimeout, nullptr, of_device.Callback());
+  EXPECT_FALSE(of_device.done());
+  EXPECT_EQ(TakeStatus(buffer.get()), OkStatus());
+  EXPECT_EQ(of_device.Wait(), OkStatus());
+  buffer->PutAsync(record(600, 1), kNoTimeout, nullptr, of_host.Callback());
+  EXPECT_FALSE(of_host.done());
+  EXPECT_EQ(TakeStatus(buffer.get()), OkStatus());
+  EXPECT_EQ(of_host.Wait(), OkStatus());
+  // An empty buffer admits any.
+  EXPECT_EQ(TakeStatus(buffer.get()), OkStatus());
+  EXPECT_EQ(TakeStatus(buffer.get()), OkStatus());
+  EXPECT_EQ(Put(buffer.get(), record(5000, 5000)), OkStatus());
+}
+
 TEST(TensorBufferTest, ACancelledLargePutLetsTheSmallerOneBehindItIn) {
   auto buffer = MakeBuffer(/*capacity=*/4, /*capacity_bytes=*/100);
   CancellationManager cancellation;

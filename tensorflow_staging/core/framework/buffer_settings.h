@@ -14,8 +14,10 @@ namespace staging {
 struct BufferSettings {
   // How many records it holds; kAutotune lets it choose.
   int64_t capacity = kDefaultCapacity;
-  // How many bytes it holds; 0 sets no bound.
+  // How many bytes it holds in host memory, and in that of each device; 0 sets no
+  // bound.
   int64_t capacity_bytes = 0;
+  int64_t device_capacity_bytes = 0;
   // How many milliseconds a put waits for room before it drops its record;
   // 0 sets no limit.
   int64_t timeout_millis = kDefaultTimeoutMillis;

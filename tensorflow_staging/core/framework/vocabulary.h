@@ -43,6 +43,7 @@ inline constexpr char kContainerAttr[] = "container";
 inline constexpr char kSharedNameAttr[] = "shared_name";
 inline constexpr char kCapacityAttr[] = "capacity";
 inline constexpr char kCapacityBytesAttr[] = "capacity_bytes";
+inline constexpr char kDeviceCapacityBytesAttr[] = "device_capacity_bytes";
 inline constexpr char kTimeoutMillisAttr[] = "timeout_millis";
 
 // Which inputs a Put on an accelerator copies there from the host; set after

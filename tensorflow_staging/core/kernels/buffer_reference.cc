@@ -110,6 +110,8 @@ BufferReference::BufferReference(OpKernelConstruction* ctx) {
   OP_REQUIRES_OK(ctx, ctx->GetAttr(kCapacityAttr, &options_.capacity));
   OP_REQUIRES_OK(ctx,
                  ctx->GetAttr(kCapacityBytesAttr, &options_.capacity_bytes));
+  OP_REQUIRES_OK(ctx, ctx->GetAttr(kDeviceCapacityBytesAttr,
+                                   &options_.device_capacity_bytes));
   OP_REQUIRES(ctx, options_.capacity != 0,
               errors::InvalidArgument("capacity of ", ctx->def().name(), " (",
                                       ctx->def().op(),

@@ -4,13 +4,11 @@
 // and translates inputs, outputs and attributes into a call of the buffer.
 
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -26,9 +24,9 @@
 #include "tensorflow_staging/core/records/kernel_stream.h"
 #include "tensorflow_staging/core/records/lent_tensor.h"
 #include "tensorflow_staging/core/records/owned_tensor.h"
+#include "tensorflow_staging/core/records/record_delivery.h"
 #include "tensorflow_staging/core/records/record_loan.h"
 #include "tensorflow_staging/core/records/record_shares.h"
-#include "tensorflow_staging/core/records/record_upload.h"
 #include "tensorflow_staging/core/sources/roll_back.h"
 #include "tensorflow_staging/core/sources/stage.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
@@ -50,12 +48,12 @@ class TensorBufferPutOp : public AsyncBufferKernel {
       const bool is_copied = std::count(copied.begin(), copied.end(), i) > 0;
       if (OnHost(i) && !is_copied) kept_on_host_.push_back(i);
     }
-    if (!copied.empty()) {
-      upload_ = std::make_unique<RecordUpload>(std::move(copied));
-    }
     std::vector<DeviceShare> shares;
     OP_REQUIRES_OK(ctx, ReadSharesOfPut(*ctx, &shares));
-    shares_ = std::make_unique<RecordShares>(std::move(shares));
+    if (!copied.empty() || !shares.empty()) {
+      delivery_ = std::make_shared<const RecordDelivery>(
+          ctx->device()->name(), std::move(copied), std::move(shares));
+    }
     if (TryGetNodeAttr(def(), kHandsOverAttr, &hands_over_)) {
       OP_REQUIRES(ctx, ctx->device_type() != DEVICE_CPU,
                   errors::InvalidArgument(kHandsOverAttr, " of ", def().name(),
@@ -64,9 +62,7 @@ class TensorBufferPutOp : public AsyncBufferKernel {
     }
   }
 
-  bool IsExpensive() override {
-    return upload_ != nullptr || !shares_->empty();
-  }
+  bool IsExpensive() override { return delivery_ != nullptr; }
 
  private:
   // Anybody can write a graph with the attribute.
@@ -112,12 +108,12 @@ class TensorBufferPutOp : public AsyncBufferKernel {
     for (int i : kept_on_host_) {
       record[i] = OwnedTensor(std::move(record[i]));
     }
-    TensorBuffer::Record shares;
-    OP_REQUIRES_OK_ASYNC(ctx, shares_->Queue(*ctx, record, &shares), done);
-    if (upload_ != nullptr) {
-      OP_REQUIRES_OK_ASYNC(ctx, upload_->Queue(ctx->device(), &record), done);
+    if (delivery_ != nullptr) {
+      Status full;
+      OP_REQUIRES_OK_ASYNC(ctx, delivery_->DeliverOrKeep(*ctx, &record, &full),
+                           done);
+      if (!full.ok()) buffer->HoldFewer(full);
     }
-    absl::c_move(shares, std::back_inserter(record));
     HandOver(ctx, buffer, std::move(record), std::move(done));
   }
 
@@ -176,10 +172,8 @@ class TensorBufferPutOp : public AsyncBufferKernel {
   int64_t timeout_millis_ = 0;
   // The inputs that the buffer keeps in host memory.
   std::vector<int> kept_on_host_;
-  // Null if this device gets nothing from the host.
-  std::unique_ptr<RecordUpload> upload_;
-  // Those of further devices.
-  std::unique_ptr<RecordShares> shares_;
+  // Null if no device gets anything from the host.
+  std::shared_ptr<const RecordDelivery> delivery_;
   bool hands_over_ = false;
 };
 
@@ -233,8 +227,7 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
           }
           const bool is_stale = run != nullptr && run->IsStale();
           if (status.ok() && !is_stale) {
-            ctx->SetStatus(SetOutputs(ctx, std::move(taken.record)));
-            done();
+            Use(ctx, std::move(taken.record), std::move(done));
           } else if (run == nullptr) {
             ctx->SetStatus(status);
             done();
@@ -243,6 +236,26 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
           }
         },
         taker);
+  }
+
+  void Use(OpKernelContext* ctx, TensorBuffer::Record record,
+           DoneCallback done) const {
+    RecordMark mark = RemoveMark(&record);
+    if (mark.by == nullptr || !mark.is_on_host()) {
+      ctx->SetStatus(SetOutputs(ctx, std::move(record)));
+      done();
+      return;
+    }
+    // There may be no memory yet, and this thread may be one that gives it back.
+    Env::Default()->SchedClosure([this, ctx, mark = std::move(mark),
+                                  record = std::move(record),
+                                  done = std::move(done)]() mutable {
+      Status status = mark.by->Deliver(*ctx, &record);
+      mark = {};
+      if (status.ok()) status = SetOutputs(ctx, std::move(record));
+      ctx->SetStatus(status);
+      done();
+    });
   }
 
   // This thread may be one that must not wait.

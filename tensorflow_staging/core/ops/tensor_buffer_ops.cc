@@ -37,21 +37,24 @@ shared_name: The name of the stage; must not be empty.
 capacity: How many records the buffer holds: at least 1, or -1
   (tf.data.AUTOTUNE) to let the buffer choose. Only the value of the op that
   runs first counts.
-capacity_bytes: How many bytes the buffer holds; 0 sets no bound, or 512 MiB if
-  the buffer chooses its capacity. An empty buffer admits even a larger record.
+capacity_bytes: How many bytes the buffer holds in host memory; 0 sets no bound,
+  or 512 MiB if the buffer chooses its capacity. An empty buffer admits even a
+  larger record.
   Only the value of the op that runs first counts.
+device_capacity_bytes: The same for the memory of each device.
 )doc");
 }
 
 // Registers an op with the attributes that the ops of a stage use to find or
 // create its buffer.
-#define REGISTER_BUFFER_OP(name)        \
-  REGISTER_OP(name)                     \
-      .SetIsStateful()                  \
-      .Attr("container: string = ''")   \
-      .Attr("shared_name: string = ''") \
-      .Attr("capacity: int >= -1 = 1")  \
-      .Attr("capacity_bytes: int >= 0 = 0")
+#define REGISTER_BUFFER_OP(name)            \
+  REGISTER_OP(name)                         \
+      .SetIsStateful()                      \
+      .Attr("container: string = ''")       \
+      .Attr("shared_name: string = ''")     \
+      .Attr("capacity: int >= -1 = 1")      \
+      .Attr("capacity_bytes: int >= 0 = 0") \
+      .Attr("device_capacity_bytes: int >= 0 = 0")
 
 }  // namespace
 

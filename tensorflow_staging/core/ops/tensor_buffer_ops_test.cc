@@ -131,9 +131,10 @@ TEST(TensorBufferOpsTest, AllAreStatefulAndShareTheBuffersAttributes) {
     EXPECT_TRUE(op->is_stateful()) << name;
     std::vector<std::string> attrs;
     for (const OpDef::AttrDef& attr : op->attr()) attrs.push_back(attr.name());
-    attrs.resize(4);
+    attrs.resize(5);
     EXPECT_EQ(attrs, (std::vector<std::string>{"container", "shared_name",
-                                               "capacity", "capacity_bytes"}))
+                                               "capacity", "capacity_bytes",
+                                               "device_capacity_bytes"}))
         << name;
   }
 }

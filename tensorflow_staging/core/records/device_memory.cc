@@ -15,13 +15,16 @@ AllocatorAttributes PinnedMemory() {
 }
 
 Status AllocateOn(DeviceBase* device, AllocatorAttributes where, DataType dtype,
-                  const TensorShape& shape, Tensor* tensor) {
+                  const TensorShape& shape, Tensor* tensor,
+                  bool after_waiting) {
   Allocator* const allocator = device->GetAllocator(where);
-  *tensor = Tensor(allocator, dtype, shape);
+  AllocationAttributes how;
+  how.retry_on_failure = after_waiting;
+  *tensor = Tensor(allocator, dtype, shape, how);
   if (tensor->IsInitialized()) return OkStatus();
-  return errors::ResourceExhausted("Allocator ", allocator->Name(), " has no ",
-                                   shape.num_elements() * DataTypeSize(dtype),
-                                   " bytes for a record.");
+  return errors::ResourceExhausted(
+      device->name(), " has no ", shape.num_elements() * DataTypeSize(dtype),
+      " bytes for a record (allocator ", allocator->Name(), ").");
 }
 
 }  // namespace staging

@@ -18,9 +18,11 @@ AllocatorAttributes PinnedMemory();
 
 // Sets `*tensor` to a new one in the memory of `device` that `where` describes.
 // Unlike OpKernelContext::allocate_temp, this needs no kernel on that device.
-// Returns RESOURCE_EXHAUSTED, with the allocator's name, if it has no room.
+// Returns RESOURCE_EXHAUSTED, with the allocator's name, if it has no room: at
+// once, or `after_waiting` for up to ten seconds, as TensorFlow's allocators do.
 Status AllocateOn(DeviceBase* device, AllocatorAttributes where, DataType dtype,
-                  const TensorShape& shape, Tensor* tensor);
+                  const TensorShape& shape, Tensor* tensor,
+                  bool after_waiting = true);
 
 }  // namespace staging
 }  // namespace tensorflow

@@ -17,13 +17,14 @@ class Loan : public ::tensorflow::TensorBuffer {
  public:
   Loan(Tensor tensor, const KernelStream& borrower,
        absl::AnyInvocable<void(Tensor) &&> give_back,
-       std::shared_ptr<CopyEvent> content)
+       std::shared_ptr<CopyEvent> content, std::string place)
       : ::tensorflow::TensorBuffer(DMAHelper::base(&tensor)),
         is_only_tensor_(tensor.RefCountIsOne()),
         tensor_(std::move(tensor)),
         borrower_(borrower),
         give_back_(std::move(give_back)),
-        content_(std::move(content)) {}
+        content_(std::move(content)),
+        place_(std::move(place)) {}
 
   ~Loan() override {
     borrower_.ThenCall([tensor = std::move(tensor_),
@@ -35,11 +36,15 @@ class Loan : public ::tensorflow::TensorBuffer {
   // Null if the memory was filled when it was lent.
   CopyEvent* content() const { return content_.get(); }
   const KernelStream& borrower() const { return borrower_; }
+  const std::string& place() const { return place_; }
 
   size_t size() const override { return tensor_.TotalBytes(); }
   ::tensorflow::TensorBuffer* root_buffer() override { return this; }
   // Whether kernels may reuse the memory for an output.
   bool OwnsMemory() const override { return is_only_tensor_; }
+  AllocatorMemoryType GetMemoryType() const override {
+    return tensor_.GetMemoryType();
+  }
   void FillAllocationDescription(AllocationDescription* proto) const override {
     proto->set_requested_bytes(size());
     proto->set_allocated_bytes(size());
@@ -51,6 +56,7 @@ class Loan : public ::tensorflow::TensorBuffer {
   const KernelStream borrower_;
   absl::AnyInvocable<void(Tensor) &&> give_back_;
   const std::shared_ptr<CopyEvent> content_;
+  const std::string place_;
 };
 
 // Returns the memory that `tensor` is in a part of; null if it has no elements.
@@ -64,11 +70,12 @@ class Loan : public ::tensorflow::TensorBuffer {
 
 Tensor LendTensor(Tensor tensor, const KernelStream& borrower,
                   absl::AnyInvocable<void(Tensor) &&> give_back,
-                  std::shared_ptr<CopyEvent> content) {
+                  std::shared_ptr<CopyEvent> content, std::string place) {
   const DataType dtype = tensor.dtype();
   const TensorShape shape = tensor.shape();
-  const core::RefCountPtr<Loan> loan(new Loan(
-      std::move(tensor), borrower, std::move(give_back), std::move(content)));
+  const core::RefCountPtr<Loan> loan(
+      new Loan(std::move(tensor), borrower, std::move(give_back),
+               std::move(content), std::move(place)));
   return Tensor(dtype, shape, loan.get());
 }
 
@@ -85,6 +92,17 @@ Status AwaitContent(const std::vector<Tensor>& record,
     TF_RETURN_IF_ERROR(loan->content()->AwaitOn(stream));
   }
   return OkStatus();
+}
+
+std::string PlaceOf(const Tensor& tensor, const std::string& computed_on) {
+  const ::tensorflow::TensorBuffer* const root = Root(tensor);
+  if (root == nullptr ||
+      root->GetMemoryType() != AllocatorMemoryType::kDevice) {
+    return "";
+  }
+  const auto* loan = dynamic_cast<const Loan*>(root);
+  return loan != nullptr && !loan->place().empty() ? loan->place()
+                                                   : computed_on;
 }
 
 bool IsLentTo(const Tensor& tensor, const KernelStream& borrower) {

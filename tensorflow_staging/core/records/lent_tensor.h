@@ -4,6 +4,7 @@
 #define TENSORFLOW_STAGING_CORE_RECORDS_LENT_TENSOR_H_
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -29,15 +30,22 @@ namespace staging {
 //
 // Kernels may write their outputs into the lent memory if `tensor` is the only
 // tensor that uses it.
+//
+// `place` names the device to which `content` copies (PlaceOf).
 Tensor LendTensor(Tensor tensor, const KernelStream& borrower,
                   absl::AnyInvocable<void(Tensor) &&> give_back,
-                  std::shared_ptr<CopyEvent> content = nullptr);
+                  std::shared_ptr<CopyEvent> content = nullptr,
+                  std::string place = "");
 
 // Lets the kernels that are queued on `device` from now on wait until the
 // memory of lent tensors among `record` has been filled. Whoever gets a record
 // from a buffer must call this before it uses the record's tensors on a GPU.
 Status AwaitContent(const std::vector<Tensor>& record,
                     const DeviceBase& device);
+
+// Returns the device in whose memory a tensor of a record is, such as GPU:0; the
+// host is "". `computed_on` is the device that has computed what is no copy.
+std::string PlaceOf(const Tensor& tensor, const std::string& computed_on);
 
 // Whether `tensor` is in memory that is lent to kernels on `borrower`.
 bool IsLentTo(const Tensor& tensor, const KernelStream& borrower);

@@ -104,7 +104,7 @@ RecordShares::RecordShares(std::vector<DeviceShare> shares)
   }
 }
 
-Status RecordShares::Queue(const OpKernelContext& ctx,
+Status RecordShares::Queue(const OpKernelContext& ctx, IfFull if_full,
                            const std::vector<Tensor>& record,
                            std::vector<Tensor>* copies) const {
   for (const OfDevice& of_device : uploads_) {
@@ -112,12 +112,18 @@ Status RecordShares::Queue(const OpKernelContext& ctx,
     TF_RETURN_IF_ERROR(FindSessionDevice(ctx, kShareDevicesAttr,
                                          of_device.share.device, &gpu));
     std::vector<Tensor> there = record;
-    TF_RETURN_IF_ERROR(of_device.upload->Queue(gpu, &there));
+    TF_RETURN_IF_ERROR(of_device.upload->Queue(gpu, if_full, &there));
     for (const int i : of_device.share.tensors) {
       copies->push_back(std::move(there[i]));
     }
   }
   return OkStatus();
+}
+
+void RecordShares::KeepOneFree(std::vector<std::shared_ptr<void>>* kept) const {
+  for (const OfDevice& of_device : uploads_) {
+    kept->push_back(of_device.upload->KeepOneFree());
+  }
 }
 
 Tensor RecordShares::RemoveFrom(std::vector<Tensor>* record) const {

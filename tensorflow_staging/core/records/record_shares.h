@@ -53,11 +53,16 @@ class RecordShares {
   int num_tensors() const { return static_cast<int>(indices_->size()); }
 
   // Queues the copies of a record from the host, and appends the tensors of its
-  // shares to `copies`. `ctx` is that of a kernel of the same process. Returns the
-  // error of an allocator, INVALID_ARGUMENT if the session lacks an accelerator,
-  // or INTERNAL if one has refused a copy.
-  Status Queue(const OpKernelContext& ctx, const std::vector<Tensor>& record,
+  // shares to `copies`. `ctx` is that of a kernel of the same process. Returns
+  // RESOURCE_EXHAUSTED if there is no memory, INVALID_ARGUMENT if the session lacks
+  // an accelerator, or INTERNAL if one has refused a copy.
+  Status Queue(const OpKernelContext& ctx, IfFull if_full,
+               const std::vector<Tensor>& record,
                std::vector<Tensor>* copies) const;
+
+  // Adds what says, while it lives, that a record is on the host for want of
+  // memory (RecordUpload::KeepOneFree).
+  void KeepOneFree(std::vector<std::shared_ptr<void>>* kept) const;
 
   // Removes the tensors of the shares from the end of `record`, which has at least
   // so many. If there are any, returns the tensor that gives each accelerator its

@@ -77,6 +77,19 @@ Status MoveTo(const Tensor& block, const std::vector<UploadPlan::Part>& parts,
   return OkStatus();
 }
 
+// Sets `*packed` to host memory from which the GPU copies.
+Status AllocatePacked(DeviceBase* gpu, int64_t bytes, IfFull if_full,
+                      Tensor* packed) {
+  const TensorShape shape({bytes});
+  const Status status = AllocateOn(gpu, PinnedMemory(), DT_INT8, shape, packed,
+                                   /*after_waiting=*/false);
+  if (status.ok() || if_full == IfFull::kGiveUp) return status;
+  // The driver makes a detour if the memory is not pinned.
+  AllocatorAttributes pageable;
+  pageable.set_on_host(true);
+  return AllocateOn(gpu, pageable, DT_INT8, shape, packed);
+}
+
 // What must live until the copies of a record are over.
 struct Copied {
   Tensor packed;
@@ -86,7 +99,8 @@ struct Copied {
 
 }  // namespace
 
-Status RecordUpload::Queue(DeviceBase* gpu, std::vector<Tensor>* record) const {
+Status RecordUpload::Queue(DeviceBase* gpu, IfFull if_full,
+                           std::vector<Tensor>* record) const {
   const UploadPlan plan = PlanUpload(*record, indices_);
   if (plan.bytes == 0) return OkStatus();
   KernelStream kernels;
@@ -101,12 +115,11 @@ Status RecordUpload::Queue(DeviceBase* gpu, std::vector<Tensor>* record) const {
   Copied copied;
   bool in_use = false;
   if (plan.packed_bytes > 0) {
-    TF_RETURN_IF_ERROR(AllocateOn(gpu, PinnedMemory(), DT_INT8,
-                                  TensorShape({plan.packed_bytes}),
-                                  &copied.packed));
+    TF_RETURN_IF_ERROR(
+        AllocatePacked(gpu, plan.packed_bytes, if_full, &copied.packed));
   }
   TF_RETURN_IF_ERROR(
-      blocks_->Get(gpu, plan.bytes, event, &copied.block, &in_use));
+      blocks_->Get(gpu, plan.bytes, if_full, event, &copied.block, &in_use));
   for (const UploadPlan::Part& part : plan.direct) {
     copied.direct.push_back((*record)[part.index]);
   }

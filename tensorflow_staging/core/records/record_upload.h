@@ -33,10 +33,14 @@ class RecordUpload {
         blocks_(std::make_shared<DeviceBlocks>()) {}
 
   // Queues the copies of a record, and replaces its tensors by those in the
-  // memory of `gpu`, which must always be the same. Keeps references to tensors of the host until they have
-  // been copied. Returns the error of an allocator, or INTERNAL if the GPU has
-  // refused a copy.
-  Status Queue(DeviceBase* gpu, std::vector<Tensor>* record) const;
+  // memory of `gpu`, which must always be the same. Keeps references to tensors of
+  // the host until they have been copied. Returns RESOURCE_EXHAUSTED, and leaves
+  // the record, if there is no memory, or INTERNAL if the GPU has refused a copy.
+  Status Queue(DeviceBase* gpu, IfFull if_full,
+               std::vector<Tensor>* record) const;
+
+  // While the result lives, a record is on the host for want of memory.
+  std::shared_ptr<void> KeepOneFree() const { return blocks_->KeepOneFree(); }
 
   const DeviceBlocks& blocks() const { return *blocks_; }
 

@@ -12,9 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "tensorflow/compiler/xla/stream_executor/stream.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/records/device_memory.h"
 #include "tensorflow_staging/core/records/lent_tensor.h"
@@ -46,7 +48,7 @@ class RecordUploadTest : public ::testing::Test {
   }
 
   Record Queue(const RecordUpload& upload, Record record) {
-    TF_CHECK_OK(upload.Queue(gpu_, &record));
+    TF_CHECK_OK(upload.Queue(gpu_, IfFull::kGiveUp, &record));
     return record;
   }
 
@@ -270,6 +272,64 @@ TEST_F(RecordUploadTest, ACopyIntoANewBlockWaitsForQueuedKernels) {
   }
   EXPECT_EQ(OnHost(there[0]).flat<int64_t>()(50), 3);
   EXPECT_EQ(seen, 5);
+}
+
+TEST_F(RecordUploadTest, WithoutMemoryARecordStaysOnTheHost) {
+  const LimitedFakeGpu limited(gpu_, /*bytes=*/1000);
+  const RecordUpload upload({0, 1});
+  Record record = {Filled(10, 1), Filled(100, 2)};
+  const absl::Time begin = absl::Now();
+  const Status status = upload.Queue(gpu_, IfFull::kGiveUp, &record);
+  EXPECT_TRUE(errors::IsResourceExhausted(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), gpu_->name())) << status;
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(5)) << "It has waited.";
+  EXPECT_EQ(record[0].flat<int64_t>()(9), 1);
+  EXPECT_EQ(record[1].flat<int64_t>()(99), 2);
+}
+
+TEST_F(RecordUploadTest, ATakeWaitsForABlock) {
+  const LimitedFakeGpu limited(gpu_, /*bytes=*/1100);
+  const RecordUpload upload({0});
+  Record first = Queue(upload, {Filled(100, 1)});
+  Record second = {Filled(100, 2)};
+  std::thread take([this, &upload, &second] {
+    TF_CHECK_OK(upload.Queue(gpu_, IfFull::kWait, &second));
+  });
+  absl::SleepFor(absl::Milliseconds(30));
+  first.clear();
+  take.join();
+  EXPECT_EQ(OnHost(second[0]).flat<int64_t>()(99), 2);
+}
+
+TEST_F(RecordUploadTest, FreeBlocksOfOtherSizesMakeRoom) {
+  const LimitedFakeGpu limited(gpu_, /*bytes=*/9000);
+  const RecordUpload upload({0});
+  RunAndFree(upload, {Filled(1000, 1)});
+  const Record there = Queue(upload, {Filled(200, 2)});
+  EXPECT_EQ(OnHost(there[0]).flat<int64_t>()(199), 2);
+}
+
+// Later records could hold all memory, and would be taken only after it.
+TEST_F(RecordUploadTest, ARecordOnTheHostFindsABlock) {
+  const LimitedFakeGpu limited(gpu_, /*bytes=*/2100);
+  const RecordUpload upload({0});
+  Record first = Queue(upload, {Filled(100, 1)});
+  Record second = Queue(upload, {Filled(100, 2)});
+  Record third = {Filled(100, 3)};
+  EXPECT_TRUE(
+      errors::IsResourceExhausted(upload.Queue(gpu_, IfFull::kGiveUp, &third)));
+  std::shared_ptr<void> kept_free = upload.KeepOneFree();
+  first.clear();
+  AwaitFreeBlock(upload);
+  Record fourth = {Filled(100, 4)};
+  EXPECT_TRUE(errors::IsResourceExhausted(
+      upload.Queue(gpu_, IfFull::kGiveUp, &fourth)));
+  TF_CHECK_OK(upload.Queue(gpu_, IfFull::kWait, &third));
+  EXPECT_EQ(OnHost(third[0]).flat<int64_t>()(0), 3);
+  kept_free = nullptr;
+  second.clear();
+  AwaitFreeBlock(upload);
+  EXPECT_EQ(OnHost(Queue(upload, fourth)[0]).flat<int64_t>()(0), 4);
 }
 
 TEST_F(RecordUploadTest, ManyRecordsOfManySizesUseLittleMemory) {

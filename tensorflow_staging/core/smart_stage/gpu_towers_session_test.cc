@@ -473,6 +473,12 @@ TEST_P(GpuTowersSessionTest, SharesCountAsBytes) {
   BufferStats stats;
   ASSERT_EQ(runner_->ReadBuffer(&stats), OkStatus());
   EXPECT_GE(stats.bytes(), stats.records() * (2 * gpus() - 1) * kPiece * 8);
+  ASSERT_EQ(stats.device_bytes_size(), gpus()) << stats.ShortDebugString();
+  for (int gpu = 0; gpu < gpus(); ++gpu) {
+    const int64_t bytes = stats.device_bytes().at(absl::StrCat("GPU:", gpu));
+    EXPECT_GE(bytes, stats.records() * kPiece * 8) << gpu;
+    EXPECT_LE(bytes, stats.records() * (kPiece + 10) * 8) << gpu;
+  }
 }
 
 // What a step that fails has taken is given back, on each GPU.
@@ -502,6 +508,53 @@ TEST_P(GpuTowersSessionTest, FailingStepsKeepNoMemory) {
   for (int gpu = 0; gpu < gpus(); ++gpu) {
     // A loan may end late, when a thread is not scheduled.
     EXPECT_LE(peak(gpu), 4 * before[gpu]) << gpu;
+  }
+}
+
+// Each GPU has memory for `records` records at most.
+class LimitedGpus {
+ public:
+  LimitedGpus(Session* session, int gpus, int records) {
+    for (int gpu = 0; gpu < gpus; ++gpu) {
+      limited_.push_back(std::make_unique<LimitedFakeGpu>(
+          FakeGpu::Of(session, gpu), records * (kPiece * 8 + 1000)));
+    }
+  }
+
+ private:
+  std::vector<std::unique_ptr<LimitedFakeGpu>> limited_;
+};
+
+TEST_P(GpuTowersSessionTest, WithLittleMemoryTheStageHoldsFewerRecords) {
+  SetFakeGpuDelay(absl::Microseconds(100));
+  for (int records = kCapacity; records > 0; --records) {
+    SCOPED_TRACE(records);
+    const LimitedGpus limited(session_.get(), gpus(), records);
+    StartStage();
+    for (int64_t record = 0; record < 50; ++record) {
+      ExpectStep(record);
+      if (HasFatalFailure()) return;
+    }
+    BufferStats stats;
+    ASSERT_EQ(runner_->ReadBuffer(&stats), OkStatus());
+    EXPECT_GT(stats.kept_on_host(), 0);
+    EXPECT_LT(stats.capacity(), kCapacity);
+    EXPECT_GE(stats.capacity(), 1);
+    runner_.reset();
+    TF_CHECK_OK(session_->Run({}, {}, {"initializer"}, nullptr));
+  }
+}
+
+// What is on the host for want of memory is rolled back like any other record.
+TEST_P(GpuTowersSessionTest, AnInitializerRollsBackWhatFoundNoMemory) {
+  const LimitedGpus limited(session_.get(), gpus(), /*records=*/2);
+  StartStage();
+  for (int round = 0; round < 5; ++round) {
+    for (int64_t record = 0; record < 5; ++record) {
+      ExpectStep(record);
+      if (HasFatalFailure()) return;
+    }
+    TF_CHECK_OK(session_->Run({}, {}, {"initializer"}, nullptr));
   }
 }
 

@@ -119,6 +119,7 @@ Status ReadSmartStage(const SmartStageOptions& options,
   TF_RETURN_IF_ERROR(CheckAtLeast(
       0, kOptions,
       {{"capacity_bytes", options.capacity_bytes()},
+       {"device_capacity_bytes", options.device_capacity_bytes()},
        {"num_clients", options.num_clients()},
        {"timeout_millis", options.timeout_millis()},
        {"stage_subgraph_stream_id", options.stage_subgraph_stream_id()}},
@@ -133,6 +134,7 @@ Status ReadSmartStage(const SmartStageOptions& options,
   settings->name = options.name();
   if (options.capacity() != 0) settings->buffer.capacity = options.capacity();
   settings->buffer.capacity_bytes = options.capacity_bytes();
+  settings->buffer.device_capacity_bytes = options.device_capacity_bytes();
   if (options.num_threads() > 0) settings->num_threads = options.num_threads();
   settings->tune_threads = options.num_threads() == kAutotune;
   if (options.timeout_millis() > 0) {

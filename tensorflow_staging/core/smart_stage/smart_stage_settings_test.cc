@@ -142,12 +142,14 @@ TEST(SmartStageSettingsTest, AStageMayChooseCapacityAndThreads) {
   const ConfigProto config = ConfigWith([](SmartStageOptions* options) {
     options->set_capacity(-1);
     options->set_capacity_bytes(int64_t{1} << 40);
+    options->set_device_capacity_bytes(int64_t{1} << 41);
     options->set_num_threads(-1);
   });
   SmartStageSettings settings;
   ASSERT_EQ(ReadSmartStageSettings(config, &settings), OkStatus());
   EXPECT_EQ(settings.buffer.capacity, kAutotune);
   EXPECT_EQ(settings.buffer.capacity_bytes, int64_t{1} << 40);
+  EXPECT_EQ(settings.buffer.device_capacity_bytes, int64_t{1} << 41);
   EXPECT_EQ(settings.num_threads, 1);
   EXPECT_TRUE(settings.tune_threads);
 }

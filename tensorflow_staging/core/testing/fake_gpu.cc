@@ -101,8 +101,9 @@ struct FakeGpu::Parts {
 
   Parts(const std::string& name, int gpu, int64_t memory_limit)
       : executor(FakeGpuExecutor::Get(gpu)),
-        memory(NewAllocator(tsl::AllocatorMemoryType::kDevice, memory_limit,
-                            absl::StrCat(name, "_bfc"))) {
+        memory(new FakeGpuMemory(NewAllocator(tsl::AllocatorMemoryType::kDevice,
+                                              memory_limit,
+                                              absl::StrCat(name, "_bfc")))) {
     compute = NewStream(/*is_compute=*/true);
     host_to_device = NewStream(/*is_compute=*/false);
     device_to_host = NewStream(/*is_compute=*/false);
@@ -145,7 +146,7 @@ struct FakeGpu::Parts {
 
   FakeGpuCounts counts;
   se::StreamExecutor* const executor;
-  Allocator* const memory;
+  FakeGpuMemory* const memory;
   se::Stream* compute;
   se::Stream* host_to_device;
   se::Stream* device_to_host;
@@ -215,6 +216,8 @@ Status FakeGpu::Sync() {
 se::Stream* FakeGpu::compute_stream() { return parts_->compute; }
 
 FakeGpuCounts& FakeGpu::counts() { return parts_->counts; }
+
+FakeGpuMemory& FakeGpu::memory() { return *parts_->memory; }
 
 void SetFakeGpuCount(int count) {
   CHECK(count >= 1 && count <= 4) << count;

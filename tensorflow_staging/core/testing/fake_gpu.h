@@ -15,6 +15,7 @@
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/testing/fake_gpu_executor.h"
+#include "tensorflow_staging/core/testing/fake_gpu_memory.h"
 
 namespace tensorflow {
 namespace staging {
@@ -51,6 +52,7 @@ class FakeGpu : public LocalDevice {
 
   stream_executor::Stream* compute_stream();
   FakeGpuCounts& counts();
+  FakeGpuMemory& memory();
 
  private:
   Parts* const parts_;
@@ -77,6 +79,18 @@ class StoppedFakeGpu {
 
  private:
   const std::shared_ptr<absl::Notification> released_;
+};
+
+// Limits the memory for records until the end of the scope (FakeGpuMemory).
+class LimitedFakeGpu {
+ public:
+  LimitedFakeGpu(FakeGpu* gpu, int64_t bytes) : memory_(gpu->memory()) {
+    memory_.Limit(bytes);
+  }
+  ~LimitedFakeGpu() { memory_.Limit(FakeGpuMemory::kNoLimit); }
+
+ private:
+  FakeGpuMemory& memory_;
 };
 
 }  // namespace staging

@@ -72,6 +72,7 @@ def ahead(
     num_threads: Optional[int] = None,
     *,
     capacity_bytes: int = 0,
+    device_capacity_bytes: int = 0,
     name: Optional[str] = None,
     python_ahead: bool = False,
 ) -> "AheadStep":
@@ -119,8 +120,9 @@ def ahead(
     num_threads: How many threads prepare records, at least 1, or `tf.data.AUTOTUNE`. Whatever their number, records
       come in the order of the data, with the random numbers that one thread draws. None stands for `tf.data.AUTOTUNE`,
       but for 1 if what runs ahead calls Python functions: they may not expect to be called by several threads.
-    capacity_bytes: How many bytes the waiting records may take; 0 sets no bound, or 512 MiB if `capacity` is
-      `tf.data.AUTOTUNE`.
+    capacity_bytes: How many bytes the waiting records may take in host memory; 0 sets no bound, or 512 MiB if
+      `capacity` is `tf.data.AUTOTUNE`.
+    device_capacity_bytes: The same for the memory of each GPU to which records are copied.
     name: The name of the stage. None stands for the name of `step`.
     python_ahead: Whether `tf.py_function`, and `tf.numpy_function` unless it has `stateful=False`, may run ahead, too.
       There they see the variables, objects and random generators of Python as they are up to `capacity` records before
@@ -139,18 +141,22 @@ def ahead(
   inner = step_function.of(step).function
   if isinstance(inner, AheadStep):
     raise TypeError(f"step must be a tf.function, got '{inner.__name__}', which {api_name.API}.ahead has returned.")
-  check_options(capacity, num_threads, capacity_bytes, python_ahead)
+  check_options(capacity, num_threads, capacity_bytes, device_capacity_bytes, python_ahead)
   argument_checks.check_name(name)
   return AheadStep(
-      step, capacity, num_threads, capacity_bytes, name or getattr(step, "__name__", "step"), python_ahead)
+      step, capacity, num_threads, capacity_bytes, device_capacity_bytes, name or getattr(step, "__name__", "step"),
+      python_ahead)
 
 
-def check_options(capacity: int, num_threads: Optional[int], capacity_bytes: int, python_ahead: bool = False) -> None:
+def check_options(
+    capacity: int, num_threads: Optional[int], capacity_bytes: int, device_capacity_bytes: int,
+    python_ahead: bool = False) -> None:
   """Raises an error if an argument of `tf.staging.ahead` has the wrong type or is out of range."""
   argument_checks.check_int("capacity", capacity, minimum=1, autotune=True)
   if num_threads is not None:
     argument_checks.check_int("num_threads", num_threads, minimum=1, maximum=vocabulary.MAX_THREADS, autotune=True)
-  argument_checks.check_int("capacity_bytes", capacity_bytes, minimum=0, maximum=argument_checks.INT64_MAX)
+  for name, value in (("capacity_bytes", capacity_bytes), ("device_capacity_bytes", device_capacity_bytes)):
+    argument_checks.check_int(name, value, minimum=0, maximum=argument_checks.INT64_MAX)
   argument_checks.check_bool("python_ahead", python_ahead)
 
 
@@ -168,8 +174,9 @@ class AheadStep:
   """
 
   def __init__(
-      self, step: Callable[..., Any], capacity: int, num_threads: Optional[int], capacity_bytes: int, name: str,
-      python_ahead: bool = False, warn: Callable[[str], None] = tf_logging.warning):
+      self, step: Callable[..., Any], capacity: int, num_threads: Optional[int], capacity_bytes: int,
+      device_capacity_bytes: int, name: str, python_ahead: bool = False,
+      warn: Callable[[str], None] = tf_logging.warning):
     self.step = step
     self._function = step_function.of(step)
     # The steps of the objects of a class of which this is a method.
@@ -177,7 +184,9 @@ class AheadStep:
     self.why_not: Optional[str] = None
     # What is called where there is no stage, instead of the step; for one that XLA compiles only with a stage.
     self.unstaged: Optional[Callable[..., Any]] = None
-    self._options = {"name": name, "capacity": capacity, "capacity_bytes": capacity_bytes}
+    self._options = {
+        "name": name, "capacity": capacity, "capacity_bytes": capacity_bytes,
+        "device_capacity_bytes": device_capacity_bytes}
     self._num_threads = num_threads
     self._python_ahead = python_ahead
     # By whether they tune the number of threads. All iterators share them: what the stage of one has found serves the
@@ -247,7 +256,8 @@ class AheadStep:
   def _arguments(self) -> tuple[Any, ...]:
     options = self._options
     return (
-        options["capacity"], self._num_threads, options["capacity_bytes"], options["name"], self._python_ahead)
+        options["capacity"], self._num_threads, options["capacity_bytes"], options["device_capacity_bytes"],
+        options["name"], self._python_ahead)
 
   def __call__(self, *args, **kwargs) -> Any:
     if not context.executing_eagerly():

@@ -37,13 +37,13 @@ class SmartStageCallback(keras_package.callbacks().Callback, ahead.OwnsSteps):
 
   def __init__(
       self, capacity: int = vocabulary.AUTOTUNE, num_threads: Optional[int] = None, *, capacity_bytes: int = 0,
-      python_ahead: bool = False):
+      device_capacity_bytes: int = 0, python_ahead: bool = False):
     """Creates the callback; see `tf.staging.SmartStage` for the arguments."""
     super().__init__()
     self._supports_tf_logs = True
     self._options = {
         "capacity": capacity, "num_threads": num_threads, "capacity_bytes": capacity_bytes,
-        "python_ahead": python_ahead}
+        "device_capacity_bytes": device_capacity_bytes, "python_ahead": python_ahead}
     ahead.check_options(**self._options)
     # Called at the end of `fit` with the steps that it has called.
     self.note_ended: Callable[[Sequence[ahead.AheadStep]], None] = _log_ended

@@ -7,7 +7,7 @@ from typing import Any
 from typing import Optional
 
 # The fields of BufferStats that count from the beginning of a buffer on; of these, the ones that are messages.
-_COUNTERS = ("put", "taken", "dropped", "discarded", "steps", "step_micros", "step_wait_micros")
+_COUNTERS = ("put", "taken", "dropped", "discarded", "kept_on_host", "steps", "step_micros", "step_wait_micros")
 _WAITS = ("put_waits", "take_waits")
 _WAIT_COUNTERS = ("calls", "waits", "total_micros")
 

@@ -11,10 +11,11 @@ _WAITS = {"calls": 20, "waits": 0, "total_micros": 0, "p50_micros": 0, "p99_micr
 
 def _counts(seconds, cores_busy, own_busy):
   buffer = {
-      "capacity": 4, "room": 4, "tunes_capacity": True, "capacity_bytes": 0, "records": 0, "bytes": 0, "put": 20,
-      "taken": 20, "dropped": 0, "discarded": 0, "waiting_puts": 0, "waiting_takes": 0, "put_waits": _WAITS,
-      "take_waits": _WAITS, "error_code": 0, "error_message": b"", "capacity_settled": True, "steps": 20,
-      "step_micros": 200_000, "step_wait_micros": 0, "state": "open"
+      "capacity": 4, "room": 4, "tunes_capacity": True, "capacity_bytes": 0, "device_capacity_bytes": 0, "records": 0,
+      "bytes": 0, "device_bytes": {}, "put": 20, "taken": 20, "dropped": 0, "discarded": 0, "kept_on_host": 0,
+      "waiting_puts": 0, "waiting_takes": 0, "put_waits": _WAITS, "take_waits": _WAITS, "error_code": 0,
+      "error_message": b"", "capacity_settled": True, "steps": 20, "step_micros": 200_000, "step_wait_micros": 0,
+      "state": "open"
   }
   return iterator_counts.IteratorCounts(
       name="train", num_threads=1, tunes_threads=False, threads_settled=True, buffer=buffer, timed_records=20,

@@ -47,8 +47,8 @@ class IteratorStage:
 
   def __init__(
       self, division: step_division.StepDivision, iterators: Sequence[iterator_ops.OwnedIterator],
-      values: Sequence[Any], limit: Optional[int], name: str, capacity: int, capacity_bytes: int, num_threads: int,
-      tuning: Any):
+      values: Sequence[Any], limit: Optional[int], name: str, capacity: int, capacity_bytes: int,
+      device_capacity_bytes: int, num_threads: int, tuning: Any):
     """Starts the threads.
 
     Args:
@@ -58,7 +58,8 @@ class IteratorStage:
       limit: As for `set_limit`.
       name: The name of the stage.
       capacity: How many records the buffer holds, or `tf.data.AUTOTUNE`.
-      capacity_bytes: How many bytes it holds; 0 sets no bound.
+      capacity_bytes: How many bytes it holds in host memory; 0 sets no bound.
+      device_capacity_bytes: The same for the memory of each device.
       num_threads: How many threads.
       tuning: The `StageTuning` of the step, which says how many if `num_threads` is `tf.data.AUTOTUNE`.
     """
@@ -73,7 +74,8 @@ class IteratorStage:
     with ops.device("CPU:0"):
       self.buffer, = execute.execute(
           b"StepBuffer", 1, [],
-          ("stage", name, "capacity", capacity, "capacity_bytes", capacity_bytes), ctx)
+          ("stage", name, "capacity", capacity, "capacity_bytes", capacity_bytes, "device_capacity_bytes",
+           device_capacity_bytes), ctx)
     self._tuning = tuning
     # The states of random generators, and the copies from which the part ahead draws.
     self._states = []

@@ -25,6 +25,7 @@ def SmartStage(
     num_threads: Optional[int] = None,
     *,
     capacity_bytes: int = 0,
+    device_capacity_bytes: int = 0,
     python_ahead: bool = False,
 ) -> Any:
   """Returns a callback with which `fit` and `evaluate` run their input ahead, as `tf.staging.ahead` does.
@@ -52,6 +53,7 @@ def SmartStage(
     capacity: As for `tf.staging.ahead`.
     num_threads: As for `tf.staging.ahead`.
     capacity_bytes: As for `tf.staging.ahead`.
+    device_capacity_bytes: As for `tf.staging.ahead`.
     python_ahead: As for `tf.staging.ahead`.
 
   Returns:
@@ -66,7 +68,8 @@ def SmartStage(
   if not ops.executing_eagerly_outside_functions():
     eager_mode.raise_off(f"{_NAME}()", "For Keras in graph mode, see docs/tensorflow_2.md.")
   return _callback_class()(
-      capacity, num_threads, capacity_bytes=capacity_bytes, python_ahead=python_ahead)
+      capacity, num_threads, capacity_bytes=capacity_bytes, device_capacity_bytes=device_capacity_bytes,
+      python_ahead=python_ahead)
 
 
 def is_callback(value: Any) -> bool:

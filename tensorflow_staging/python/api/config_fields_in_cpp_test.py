@@ -30,6 +30,7 @@ smart_stage.graph_key={graph_key}
 smart_stage.name=ahead
 smart_stage.omit_elements=1
 smart_stage.capacity_bytes=1099511627776
+smart_stage.device_capacity_bytes=2199023255552
 runner.use_stage_subgraph_thread_pool=1
 runner.stage_subgraph_thread_pool_id=1
 runner.fetch_ops.0=put_1

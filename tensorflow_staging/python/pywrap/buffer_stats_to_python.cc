@@ -26,12 +26,19 @@ py::dict ToPython(const BufferStats& stats) {
   result["room"] = stats.room();
   result["tunes_capacity"] = stats.tunes_capacity();
   result["capacity_bytes"] = stats.capacity_bytes();
+  result["device_capacity_bytes"] = stats.device_capacity_bytes();
   result["records"] = stats.records();
   result["bytes"] = stats.bytes();
+  py::dict device_bytes;
+  for (const auto& [device, bytes] : stats.device_bytes()) {
+    device_bytes[py::str(device)] = bytes;
+  }
+  result["device_bytes"] = device_bytes;
   result["put"] = stats.put();
   result["taken"] = stats.taken();
   result["dropped"] = stats.dropped();
   result["discarded"] = stats.discarded();
+  result["kept_on_host"] = stats.kept_on_host();
   result["waiting_puts"] = stats.waiting_puts();
   result["waiting_takes"] = stats.waiting_takes();
   result["put_waits"] = ToPython(stats.put_waits());

@@ -35,6 +35,7 @@ def SmartStageOptions(
     *,
     num_client: Optional[int] = None,
     capacity_bytes: int = 0,
+    device_capacity_bytes: int = 0,
     deterministic: bool = True,
     carry_elements: bool = True,
 ) -> messages.SmartStageOptions:
@@ -75,6 +76,7 @@ def SmartStageOptions(
       has several stages, or another node has the name.
     num_client: Another spelling of `num_clients`, which some documents use.
     capacity_bytes: As for `tf.staged`.
+    device_capacity_bytes: As for `tf.staged`.
     deterministic: As for `tf.staged`.
     carry_elements: Whether each record also carries the elements that its sources yielded, such as the
       serialized examples, so that a step can fetch every tensor that was computed from them. It has
@@ -102,6 +104,7 @@ def SmartStageOptions(
   options = prefetch_options.PrefetchOptions(
       capacity=capacity,
       capacity_bytes=capacity_bytes,
+      device_capacity_bytes=device_capacity_bytes,
       num_threads=num_threads,
       deterministic=deterministic,
       num_clients=num_clients,
@@ -117,6 +120,7 @@ def SmartStageOptions(
   return messages.SmartStageOptions(
       capacity=capacity,
       capacity_bytes=capacity_bytes,
+      device_capacity_bytes=device_capacity_bytes,
       num_threads=num_threads,
       num_clients=num_clients,
       timeout_millis=timeout_millis,

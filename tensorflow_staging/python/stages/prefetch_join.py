@@ -29,6 +29,7 @@ def prefetch_join(
     name: Optional[str] = None,
     *,
     capacity_bytes: int = 0,
+    device_capacity_bytes: int = 0,
 ) -> Any:
   """Computes the records of several sources ahead of the step, with one thread for each source.
 
@@ -68,6 +69,7 @@ def prefetch_join(
     ignored_exception_types: As for `tf.staged`.
     name: As for `tf.staged`.
     capacity_bytes: As for `tf.staged`.
+    device_capacity_bytes: As for `tf.staged`.
 
   Returns:
     The features of the taken record. They have the structure and types of every entry, and the
@@ -84,6 +86,7 @@ def prefetch_join(
   options = prefetch_options.PrefetchOptions(
       capacity=capacity,
       capacity_bytes=capacity_bytes,
+      device_capacity_bytes=device_capacity_bytes,
       num_clients=num_clients,
       timeout_millis=timeout_millis,
       closed_exception_types=closed_exception_types,

@@ -21,7 +21,8 @@ class PrefetchOptions:
 
   Attributes:
     capacity: The number of records that the buffer holds; `tf.data.AUTOTUNE` lets it choose.
-    capacity_bytes: The number of bytes that the buffer holds; 0 sets no bound.
+    capacity_bytes: The number of bytes that the buffer holds in host memory; 0 sets no bound.
+    device_capacity_bytes: The same for the memory of each device.
     num_threads: The number of threads that produce records; `tf.data.AUTOTUNE` lets the runner choose.
     deterministic: Whether several threads produce records in the order in which one does.
     num_clients: The expected number of consumers.
@@ -45,6 +46,7 @@ class PrefetchOptions:
 
   capacity: int = vocabulary.DEFAULT_CAPACITY
   capacity_bytes: int = 0
+  device_capacity_bytes: int = 0
   num_threads: int = 1
   deterministic: bool = True
   num_clients: int = 1
@@ -61,6 +63,8 @@ class PrefetchOptions:
     argument_checks.check_int("capacity", self.capacity, minimum=1, autotune=True)
     argument_checks.check_int(
         "capacity_bytes", self.capacity_bytes, minimum=0, maximum=argument_checks.INT64_MAX)
+    argument_checks.check_int(
+        "device_capacity_bytes", self.device_capacity_bytes, minimum=0, maximum=argument_checks.INT64_MAX)
     argument_checks.check_int(
         "num_threads", self.num_threads, minimum=1, maximum=vocabulary.MAX_THREADS, autotune=True)
     argument_checks.check_int("num_clients", self.num_clients, minimum=1)

@@ -55,6 +55,7 @@ def add_stage(
         vocabulary.SHARED_NAME_ATTR: stage,
         vocabulary.CAPACITY_ATTR: options.capacity,
         vocabulary.CAPACITY_BYTES_ATTR: options.capacity_bytes,
+        vocabulary.DEVICE_CAPACITY_BYTES_ATTR: options.device_capacity_bytes,
     }
     # Control dependencies that surround the call belong to the step. The region must not run them
     # for every record.

@@ -38,6 +38,7 @@ def staged(
     *,
     num_client: Optional[int] = None,
     capacity_bytes: int = 0,
+    device_capacity_bytes: int = 0,
     deterministic: bool = True,
     feed_list: Optional[Sequence[Any]] = None,
     feed_generator: Optional[Union[Iterable[Any], Callable[..., Iterable[Any]]]] = None,
@@ -113,10 +114,12 @@ def staged(
     name: The name scope of the stage's ops, and the name of the stage in threads, logs and errors.
       None stands for "prefetch", made unique in the graph.
     num_client: Another spelling of `num_clients`, which some documents use.
-    capacity_bytes: The number of bytes that the buffer holds, at least 0. A record counts with the
+    capacity_bytes: The number of bytes that the buffer holds in host memory, at least 0. A record counts with the
       elements from which it was made; memory that both have counts once. A record waits for room
       while the buffer holds another record and the sum would exceed it. 0 sets no bound, or 512 MiB
       if `capacity` is `tf.data.AUTOTUNE`.
+    device_capacity_bytes: The same for the memory of each GPU to which the stage copies records, or on which it
+      computes them.
     deterministic: Whether several threads produce records in the order in which one does, as tf.data's
       parallel `map` does by default. Then one run at a time reads and draws random numbers, and a record
       waits for those before it. `False` lets each record come as soon as it is made, which gains
@@ -153,6 +156,7 @@ def staged(
   options = prefetch_options.PrefetchOptions(
       capacity=capacity,
       capacity_bytes=capacity_bytes,
+      device_capacity_bytes=device_capacity_bytes,
       num_threads=num_threads,
       deterministic=deterministic,
       num_clients=argument_checks.resolve_num_clients(num_clients, num_client),

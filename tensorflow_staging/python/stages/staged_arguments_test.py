@@ -10,6 +10,8 @@ import tensorflow as tf
 _NUMBER_CASES = [
     ("capacity", 0, ValueError, "capacity must be an integer from 1 to 2147483647, or tf.data.AUTOTUNE, got 0"),
     ("capacity", -2, ValueError, "capacity must be an integer from 1 to .* got -2"),
+    ("device_capacity_bytes", -1, ValueError,
+     "device_capacity_bytes must be an integer from 0 to 9223372036854775807, got -1"),
     ("capacity_bytes", -1, ValueError, "capacity_bytes must be an integer from 0 to 9223372036854775807, got -1"),
     ("capacity", 2**31, ValueError, "capacity must be an integer from 1 to .* got 2147483648"),
     ("capacity", 1.5, TypeError, "capacity must be an integer .* got 1.5 of type float"),

@@ -22,9 +22,21 @@ def line(stage: stage_data.StageData, period: period_lib.Period) -> str:
   losses = f" {sentences}" if (sentences := lost(stage)) else ""
   return (
       f"Stage '{stage.name}': {period.records_per_second:.1f} records/s{order}, {stage.records} of {stage.room}{later}"
-      f" in the buffer ({stage.bytes / _MIB:.1f} MiB). It {gain.hid(period)}.{losses} Steps waited for records"
-      f" {period.step_waits:.0%} of the time; the stage was ahead of them, with nothing to do,"
-      f" {period.producer_waits:.0%} of the time: {advice(stage, period)}")
+      f" in the buffer ({stage.bytes / _MIB:.1f} MiB{_on_devices(stage)}). It {gain.hid(period)}.{losses}"
+      f"{_kept_on_host(stage)} Steps waited for records {period.step_waits:.0%} of the time; the stage was ahead of"
+      f" them, with nothing to do, {period.producer_waits:.0%} of the time: {advice(stage, period)}")
+
+
+def _on_devices(stage: stage_data.StageData) -> str:
+  return "".join(f", {size / _MIB:.1f} of them on {device}" for device, size in sorted(stage.device_bytes.items()))
+
+
+def _kept_on_host(stage: stage_data.StageData) -> str:
+  if not stage.kept_on_host:
+    return ""
+  return (
+      f" A GPU had no memory for {_count(stage.kept_on_host, 'record')}, which steps copied, so the stage holds at most"
+      f" {stage.capacity}.")
 
 
 def lost(stage: stage_data.StageData) -> str:
@@ -127,14 +139,19 @@ def _if_varying(stage: stage_data.StageData, is_over: bool) -> str:
   unsettled = "train longer to let it settle" if is_over else "wait until it has settled"
   if stage.room < stage.capacity:
     return f", and the buffer {'had not grown' if is_over else 'still grows'} to its capacity; {unsettled}."
+  if stage.kept_on_host:
+    return f", and a GPU has no memory for more records than {stage.capacity}; a smaller batch or model leaves more."
   if not stage.autotune:
     return f"; raise capacity (now {stage.capacity}), or let the stage choose with tf.data.AUTOTUNE."
   if not stage.capacity_settled:
     if is_over:
       return f", and the buffer had not found its capacity ({stage.capacity} at the end); {unsettled}."
     return f", and the buffer still adapts its capacity (now {stage.capacity}); {unsettled}."
-  if stage.capacity_bytes and stage.bytes >= _FULL * stage.capacity_bytes:
-    return f", and the buffer is full; raise capacity_bytes (now {stage.capacity_bytes / _MIB:.0f} MiB)."
+  for option, bound, sizes in (
+      ("capacity_bytes", stage.capacity_bytes, [stage.bytes - sum(stage.device_bytes.values())]),
+      ("device_capacity_bytes", stage.device_capacity_bytes, stage.device_bytes.values())):
+    if bound and max(sizes, default=0) >= _FULL * bound:
+      return f", and the buffer is full; raise {option} (now {bound / _MIB:.0f} MiB)."
   if not stage.tunes_threads:
     return f", and more capacity than {stage.capacity} gains nothing; {_more_producers(stage)}"
   if not stage.threads_settled:

@@ -38,6 +38,17 @@ def test_records_that_are_lost():
   assert advice.lost(_stats(ignored=1)) == "It left out 1 record whose errors ignored_exception_types names."
 
 
+def test_records_for_which_a_gpu_has_no_memory():
+  line = advice.line(_stats(capacity=3, kept_on_host=2), _STEP)
+  assert " A GPU had no memory for 2 records, which steps copied, so the stage holds at most 3. Steps waited" in line
+  assert "A GPU" not in advice.line(_stats(), _STEP)
+
+
+def test_bytes_on_gpus():
+  line = _line(_stats(device_bytes={"GPU:1": _MIB // 2, "GPU:0": _MIB}))
+  assert " in the buffer (1.5 MiB, 1.0 of them on GPU:0, 0.5 of them on GPU:1). " in line
+
+
 def test_a_buffer_that_fills_slowly():
   assert "records/s, 1 of 4 (later 40) in the buffer (1.5 MiB)." in _line(_stats(capacity=40, room=4))
 
@@ -116,12 +127,17 @@ _TABLE = [
      " the stage choose with tf.data.AUTOTUNE."),
     (_CAPACITY_FULL, _VARYING,
      "the times of steps and records vary, and the buffer is full; raise capacity_bytes (now 2 MiB)."),
+    (dict(_CAPACITY_SETTLED, device_capacity_bytes=_MIB, device_bytes={"GPU:0": _MIB}), _VARYING,
+     "the times of steps and records vary, and the buffer is full; raise device_capacity_bytes (now 1 MiB)."),
     (_BOTH_CAPACITY_SETTLED, _VARYING,
      "the times of steps and records vary, and the stage still tries how many producers help (now 4); wait until it has"
      " settled."),
     (_BOTH_SETTLED, _VARYING,
      "the times of steps and records vary, and neither more capacity than 8 nor more producers than 4 gain anything;"
      " nothing to change."),
+    (dict(_CAPACITY, capacity=3, kept_on_host=2), _VARYING,
+     "the times of steps and records vary, and a GPU has no memory for more records than 3; a smaller batch or model"
+     " leaves more."),
     (dict(_FIXED, room=4), _VARYING,
      "the times of steps and records vary, and the buffer still grows to its capacity; wait until it has"
      " settled."),

@@ -2,6 +2,7 @@
 """What `tf.staging.stats` says of a stage."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Optional
 
 
@@ -65,22 +66,26 @@ class StageData:
     name: The name of the stage.
     running: Whether a producer may still add records: not at the end of the data.
     num_threads: How many producers may.
-    capacity: How many records the buffer may hold.
+    capacity: How many records the buffer may hold: what the program or the stage chose, or what a GPU has memory for.
     room: How many it may hold now: `capacity`, or fewer while a buffer of many records fills slowly.
     autotune: Whether the buffer chooses its capacity.
     capacity_settled: Whether it has settled on one.
     tunes_threads: Whether the stage chooses its number of producers.
     threads_settled: Whether it has settled on one.
     orders_threads: Whether several producers keep the order of the data, too.
-    capacity_bytes: How many bytes the buffer may hold; 0 if there is no bound.
+    capacity_bytes: How many bytes the buffer may hold in host memory; 0 if there is no bound.
+    device_capacity_bytes: How many bytes it may hold in the memory of each device; 0 if there is no bound.
     records: How many records the buffer holds. It held all that were put and not taken or discarded.
     bytes: How many bytes these take, in host memory and in that of the devices to which they have been copied.
+    device_bytes: How many of these bytes are in the memory of each device, by names such as "GPU:0". The others are in
+      host memory.
     put: How many records producers have put.
     taken: How many records steps have taken.
     dropped: How many records were lost because they found no room within `timeout_millis`.
     discarded: How many records were given up because something else got their elements, an iterator of theirs was
       initialised or restored, or `tf.staging.discard` was called. Their elements come again, unless the iterator has
       got other data.
+    kept_on_host: How many records stayed on the host until their step, because a GPU had no memory for them.
     ignored: How many runs of the region failed with one of `ignored_exception_types`, since the stage
       was last started.
     waiting_puts: How many producers wait for room now.
@@ -115,6 +120,9 @@ class StageData:
   put_wait: WaitStats
   take_wait: WaitStats
   error: Optional[str]
+  kept_on_host: int = 0
+  device_capacity_bytes: int = 0
+  device_bytes: Mapping[str, int] = dataclasses.field(default_factory=dict)
   capacity_settled: bool = False
   tunes_threads: bool = False
   threads_settled: bool = False

@@ -54,11 +54,12 @@ def stats(
 
   Returns:
     A list with a `StageStats` for each stage: a data class with the attributes `name`, `running`, `num_threads`,
-    `keeps_order`, `capacity`, `room`, `autotune`, `capacity_bytes`, `records`, `bytes`, `put`, `taken`, `dropped`,
-    `discarded`, `ignored`, `waiting_puts`, `waiting_takes`, `put_wait`, `take_wait`, `error`, `capacity_settled`,
-    `tunes_threads`, `threads_settled`, `orders_threads`, `steps`, `region`, `cores_busy`, `own_busy` and `gain`,
-    which its own documentation explains. It prints as one line for each stage: what it has done, what it gained, and
-    what to do next. The list is empty if no stages run in the session, and then prints why.
+    `keeps_order`, `capacity`, `room`, `autotune`, `capacity_bytes`, `device_capacity_bytes`, `records`, `bytes`,
+    `device_bytes`, `put`, `taken`, `dropped`, `discarded`, `kept_on_host`, `ignored`, `waiting_puts`, `waiting_takes`,
+    `put_wait`, `take_wait`, `error`, `capacity_settled`, `tunes_threads`, `threads_settled`, `orders_threads`, `steps`,
+    `region`, `cores_busy`, `own_busy` and `gain`, which its own documentation explains. It prints as one line for each
+    stage: what it has done, what it gained, and what to do next. The list is empty if no stages run in the session, and
+    then prints why.
 
   Raises:
     TypeError: If `session` is none of these.

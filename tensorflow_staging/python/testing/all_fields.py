@@ -46,7 +46,8 @@ def _smart_stage_options() -> config_pb2.SmartStageOptions:
       closed_exception_types=(tf.errors.OUT_OF_RANGE, tf.errors.ABORTED),
       ignored_exception_types=(tf.errors.DATA_LOSS,),
       use_stage_subgraph_thread_pool=True, stage_subgraph_thread_pool_id=1,
-      graph=tf.compat.v1.get_default_graph(), name="ahead", carry_elements=False, capacity_bytes=2**40)
+      graph=tf.compat.v1.get_default_graph(), name="ahead", carry_elements=False, capacity_bytes=2**40,
+      device_capacity_bytes=2**41)
   runner = options.runner_options
   runner.fetch_ops.extend(["put_1", "put_2"])
   runner.cancel_op = "cancel"

@@ -17,8 +17,8 @@
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/ahead/buffer/draws_ahead.h"
-#include "tensorflow_staging/core/ahead/buffer/step_delivery.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/records/record_delivery.h"
 
 namespace tensorflow {
 namespace staging {
@@ -36,7 +36,15 @@ inline constexpr char kStepTakeOp[] = "StepBufferTake";
 //   takes    so that nothing is read that no step will use, where somebody
 //            knows how many steps are to come.
 //
-// It also knows where the rest wants its records (StepDelivery).
+// Its records are made on the CPU. It also knows where the rest wants them
+// (RecordDelivery), so that they are copied there ahead of the step, as in sessions
+// with stage_subgraph_on_cpu:
+//
+//   1. When the rest is placed, a pass moves its Take to the GPU, or to one of
+//      several (step_delivery_pass.h).
+//   2. The Take tells its buffer where it wants the records.
+//   3. From then on a Put queues the copies. The records before are copied by
+//      their Takes.
 //
 // The last tensors of its records are states of random generators, as they were
 // after the record: what the program's generators are after the step that takes
@@ -89,12 +97,13 @@ class StepBuffer : public TensorBuffer {
   }
 
   // Where Puts deliver their records; null is the host.
-  void DeliverTo(std::shared_ptr<const StepDelivery> delivery)
+  void DeliverTo(std::shared_ptr<const RecordDelivery> delivery)
       TF_LOCKS_EXCLUDED(mu_) {
     mutex_lock l(mu_);
     delivery_.swap(delivery);
   }
-  std::shared_ptr<const StepDelivery> delivery() const TF_LOCKS_EXCLUDED(mu_) {
+  std::shared_ptr<const RecordDelivery> delivery() const
+      TF_LOCKS_EXCLUDED(mu_) {
     mutex_lock l(mu_);
     return delivery_;
   }
@@ -147,7 +156,7 @@ class StepBuffer : public TensorBuffer {
   std::atomic<int64_t> takes_{0};
   std::atomic<int64_t> limit_{kNoLimit};
   mutable mutex mu_;
-  std::shared_ptr<const StepDelivery> delivery_ TF_GUARDED_BY(mu_);
+  std::shared_ptr<const RecordDelivery> delivery_ TF_GUARDED_BY(mu_);
   std::vector<Tensor> expected_ TF_GUARDED_BY(mu_);
   std::function<void()> on_wanted_ TF_GUARDED_BY(mu_);
 };

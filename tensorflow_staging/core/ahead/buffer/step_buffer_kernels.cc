@@ -13,10 +13,10 @@
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow_staging/core/ahead/buffer/step_buffer.h"
-#include "tensorflow_staging/core/ahead/buffer/step_delivery.h"
 #include "tensorflow_staging/core/framework/device_shares.h"
 #include "tensorflow_staging/core/records/lent_tensor.h"
 #include "tensorflow_staging/core/records/owned_tensor.h"
+#include "tensorflow_staging/core/records/record_delivery.h"
 #include "tensorflow_staging/core/records/record_shares.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 
@@ -49,6 +49,8 @@ class StepBufferOp : public OpKernel {
     OP_REQUIRES_OK(ctx, ctx->GetAttr("capacity", &options_.capacity));
     OP_REQUIRES_OK(ctx,
                    ctx->GetAttr("capacity_bytes", &options_.capacity_bytes));
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("device_capacity_bytes",
+                                     &options_.device_capacity_bytes));
     OP_REQUIRES(ctx, options_.capacity != 0,
                 errors::InvalidArgument(
                     "capacity is 0; it must be at least 1, or -1, with which "
@@ -76,8 +78,7 @@ class StepBufferPutOp : public AsyncOpKernel {
     OP_REQUIRES_OK_ASYNC(ctx, found.status(), done);
     BufferRef buffer = *std::move(found);
     TensorBuffer::Record record;
-    OP_REQUIRES_OK_ASYNC(
-        ctx, MakeRecord(ctx, buffer->delivery().get(), &record), done);
+    OP_REQUIRES_OK_ASYNC(ctx, MakeRecord(ctx, buffer.get(), &record), done);
     StepBuffer* const to = buffer.get();
     to->PutForRun(StagedRun::Find(ctx->cancellation_manager()),
                   std::move(record), /*timeout_millis=*/0,
@@ -90,8 +91,9 @@ class StepBufferPutOp : public AsyncOpKernel {
   }
 
  private:
-  static Status MakeRecord(OpKernelContext* ctx, const StepDelivery* delivery,
+  static Status MakeRecord(OpKernelContext* ctx, StepBuffer* buffer,
                            TensorBuffer::Record* record) {
+    const std::shared_ptr<const RecordDelivery> delivery = buffer->delivery();
     for (int i = 1; i < ctx->num_inputs(); ++i) {
       record->push_back(ctx->input(i));
     }
@@ -102,7 +104,11 @@ class StepBufferPutOp : public AsyncOpKernel {
         (*record)[i] = OwnedTensor(std::move((*record)[i]));
       }
     }
-    return delivers ? delivery->Deliver(*ctx, record) : OkStatus();
+    if (!delivers) return OkStatus();
+    Status full;
+    TF_RETURN_IF_ERROR(delivery->DeliverOrKeep(*ctx, record, &full));
+    if (!full.ok()) buffer->HoldFewer(full);
+    return OkStatus();
   }
 };
 
@@ -123,7 +129,7 @@ class StepBufferTakeOp : public AsyncOpKernel {
                                           ctx->device()->name(), "."));
       on_device.push_back(i);
     }
-    delivery_ = std::make_shared<const StepDelivery>(
+    delivery_ = std::make_shared<const RecordDelivery>(
         ctx->device()->name(), std::move(on_device), std::move(shares));
   }
 
@@ -154,30 +160,34 @@ class StepBufferTakeOp : public AsyncOpKernel {
  private:
   void Use(OpKernelContext* ctx, StepBuffer* buffer,
            TensorBuffer::Record record, const DoneCallback& done) const {
-    const std::shared_ptr<const StepDelivery> by = RemoveMark(&record);
+    RecordMark mark = RemoveMark(&record);
+    const bool on_host = mark.is_on_host();
     Tensor shares;
-    if (by != nullptr) shares = by->RemoveShares(&record);
+    if (!on_host) shares = mark.by->RemoveShares(&record);
     // Nothing in the rest uses the states, so they are on the host.
     buffer->NoteTaken(record);
-    if (by == nullptr) {
-      ctx->SetStatus(UseFromHost(ctx, std::move(record)));
+    if (on_host && delivery_ == nullptr) {
+      ctx->SetStatus(SetOutputs(ctx, std::move(record), Tensor()));
       done();
       return;
     }
-    if (by == delivery_) {
+    if (!on_host && mark.by == delivery_) {
       ctx->SetStatus(SetOutputs(ctx, std::move(record), std::move(shares)));
       done();
       return;
     }
-    // Another step has taken records of this buffer to where it runs. This
-    // thread may be one that calls back after events, and a copy waits for them.
-    Env::Default()->SchedClosure(
-        [this, ctx, by, record = std::move(record), done]() mutable {
-          const Status status = by->TakeBack(ctx, &record);
-          ctx->SetStatus(status.ok() ? UseFromHost(ctx, std::move(record))
-                                     : status);
-          done();
-        });
+    // There may be no memory yet; or another step has taken records of this buffer
+    // to where it runs. This thread may be one that calls back after events, for
+    // which memory and copies wait.
+    Env::Default()->SchedClosure([this, ctx, mark = std::move(mark),
+                                  record = std::move(record), done]() mutable {
+      Status status;
+      if (!mark.is_on_host()) status = mark.by->TakeBack(ctx, &record);
+      if (status.ok()) status = UseFromHost(ctx, std::move(record));
+      mark = {};
+      ctx->SetStatus(status);
+      done();
+    });
   }
 
   // Checks the types of the record, because another op, the put, chose them.
@@ -201,7 +211,6 @@ class StepBufferTakeOp : public AsyncOpKernel {
     Tensor shares;
     if (delivery_ != nullptr) {
       TF_RETURN_IF_ERROR(delivery_->Deliver(*ctx, &record));
-      RemoveMark(&record);
       shares = delivery_->RemoveShares(&record);
     }
     return SetOutputs(ctx, std::move(record), std::move(shares));
@@ -226,7 +235,7 @@ class StepBufferTakeOp : public AsyncOpKernel {
   // Of a record.
   int num_tensors_ = 0;
   // Null on a CPU.
-  std::shared_ptr<const StepDelivery> delivery_;
+  std::shared_ptr<const RecordDelivery> delivery_;
 };
 
 REGISTER_KERNEL_BUILDER(Name(kStepBufferOp).Device(DEVICE_CPU), StepBufferOp);

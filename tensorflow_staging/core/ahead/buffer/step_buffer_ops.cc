@@ -17,6 +17,7 @@ REGISTER_OP("StepBuffer")
     .Attr("stage: string")
     .Attr("capacity: int >= -1 = 1")
     .Attr("capacity_bytes: int >= 0 = 0")
+    .Attr("device_capacity_bytes: int >= 0 = 0")
     .SetShapeFn(shape_inference::ScalarShape)
     .Doc(R"doc(
 Makes a buffer for the records of a divided function.
@@ -25,8 +26,10 @@ buffer: Scalar. The handle of the buffer, which lives as long as its handles.
 stage: The name of the stage, for errors and statistics.
 capacity: How many records the buffer holds: at least 1, or -1
   (tf.data.AUTOTUNE) to let the buffer choose.
-capacity_bytes: How many bytes the buffer holds; 0 sets no bound, or 512 MiB if
-  the buffer chooses its capacity. An empty buffer admits even a larger record.
+capacity_bytes: How many bytes the buffer holds in host memory; 0 sets no bound,
+  or 512 MiB if the buffer chooses its capacity. An empty buffer admits even a
+  larger record.
+device_capacity_bytes: The same for the memory of each device.
 )doc");
 
 REGISTER_OP("StepBufferPut")

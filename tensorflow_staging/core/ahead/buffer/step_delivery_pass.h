@@ -10,7 +10,7 @@ namespace tensorflow {
 namespace staging {
 
 // Moves each StepBufferTake of a placed graph to the accelerator in whose memory
-// the rest uses most of its record (StepDelivery). What is used on the host,
+// the rest uses most of its record (RecordDelivery). What is used on the host,
 // too, stays there. Further accelerators get shares (framework/device_shares.h).
 Status DeliverRecords(Graph* graph);
 

@@ -5,12 +5,15 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>  // NOLINT
 #include <utility>
 #include <vector>
 
+#include "tensorflow/core/framework/allocation_description.pb.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -24,6 +27,19 @@ namespace staging {
 namespace {
 
 using NodeOut = NodeDefBuilder::NodeOut;
+
+// Memory of somebody else.
+class Foreign : public ::tensorflow::TensorBuffer {
+ public:
+  static constexpr int64_t kSize = 100;
+
+  explicit Foreign(int64_t* values) : ::tensorflow::TensorBuffer(values) {}
+
+  size_t size() const override { return kSize * sizeof(int64_t); }
+  ::tensorflow::TensorBuffer* root_buffer() override { return this; }
+  bool OwnsMemory() const override { return false; }
+  void FillAllocationDescription(AllocationDescription*) const override {}
+};
 
 // A session over
 //
@@ -207,6 +223,50 @@ TEST_P(StepDeliveryTest, AnotherRecordIsAnError) {
   std::vector<Tensor> outputs;
   const Status status = session_->Run({}, {"result:0"}, {}, &outputs);
   EXPECT_TRUE(errors::IsInvalidArgument(status)) << status;
+}
+
+// The GPU has memory for one record, which the step gives back late.
+TEST_P(StepDeliveryTest, WithoutMemoryStepsCopy) {
+  const LimitedFakeGpu limited(gpu_, /*bytes=*/256);
+  Put(1, "a");
+  ExpectStep(1, 1);
+  std::thread producer([this] {
+    for (int64_t value = 2; value < 40; ++value) Put(value, "ab");
+  });
+  for (int64_t value = 2; value < 40; ++value) ExpectStep(value, 2);
+  producer.join();
+}
+
+// The array may be filled anew while the record waits.
+TEST_P(StepDeliveryTest, WithoutMemoryAnArrayOfPythonIsCopied) {
+  Put(1, "a");
+  ExpectStep(1, 1);
+  // No free block has room for it.
+  alignas(64) std::array<int64_t, Foreign::kSize> array;
+  array.fill(2);
+  const core::RefCountPtr<Foreign> foreign(new Foreign(array.data()));
+  {
+    const LimitedFakeGpu limited(gpu_, /*bytes=*/0);
+    TF_ASSERT_OK(session_->Run(
+        {{"values", Tensor(DT_INT64, {Foreign::kSize}, foreign.get())},
+         {"text", Tensor(tstring("ab"))}},
+        {}, {"put"}, nullptr));
+  }
+  array.fill(3);
+  std::vector<Tensor> outputs;
+  TF_ASSERT_OK(session_->Run({}, {"result:0"}, {}, &outputs));
+  EXPECT_EQ(outputs[0].flat<int64_t>()(0), 20);
+  EXPECT_EQ(outputs[0].flat<int64_t>()(Foreign::kSize - 1), 20);
+}
+
+TEST_P(StepDeliveryTest, AStepOnTheCpuGetsARecordWithoutMemory) {
+  Put(1, "a");
+  ExpectStep(1, 1);
+  const LimitedFakeGpu limited(gpu_, /*bytes=*/0);
+  Put(2, "ab");
+  std::vector<Tensor> outputs;
+  TF_ASSERT_OK(session_->Run({}, {"on_cpu:0"}, {}, &outputs));
+  EXPECT_EQ(outputs[0].flat<int64_t>()(3), 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(InFunction, StepDeliveryTest, ::testing::Bool());

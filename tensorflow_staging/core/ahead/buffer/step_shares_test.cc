@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>  // NOLINT
 #include <utility>
 #include <vector>
 
@@ -289,6 +290,21 @@ TEST_P(StepSharesTest, EmptyTensorsNeedNoCopy) {
   std::vector<Tensor> outputs;
   TF_ASSERT_OK(session_->Run({}, fetches, {}, &outputs));
   for (const Tensor& output : outputs) EXPECT_EQ(output.NumElements(), 0);
+}
+
+// One GPU after the other has memory for one record.
+TEST_P(StepSharesTest, WithoutMemoryOnAGpuStepsCopy) {
+  Put(1);
+  ExpectStep(1);
+  for (int gpu = 0; gpu < kGpus; ++gpu) {
+    const LimitedFakeGpu limited(FakeGpu::Of(session_.get(), gpu),
+                                 /*bytes=*/256);
+    std::thread producer([this] {
+      for (int64_t value = 2; value < 20; ++value) Put(value);
+    });
+    for (int64_t value = 2; value < 20; ++value) ExpectStep(value);
+    producer.join();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(InFunction, StepSharesTest, ::testing::Bool());

@@ -59,7 +59,8 @@ void SetBuffer(const PlannedStage& stage, const std::string& container,
   builder->Attr(kSharedNameAttr, stage.name)
       .Attr(kContainerAttr, container)
       .Attr(kCapacityAttr, buffer.capacity)
-      .Attr(kCapacityBytesAttr, buffer.capacity_bytes);
+      .Attr(kCapacityBytesAttr, buffer.capacity_bytes)
+      .Attr(kDeviceCapacityBytesAttr, buffer.device_capacity_bytes);
 }
 
 void ColocateWith(const Node& put, NodeBuilder* builder) {

@@ -97,6 +97,7 @@ Status WriteOptimizer(const tensorflow::OptimizerOptions& options) {
   Line("smart_stage.name", smart.name());
   Line("smart_stage.omit_elements", smart.omit_elements());
   Line("smart_stage.capacity_bytes", smart.capacity_bytes());
+  Line("smart_stage.device_capacity_bytes", smart.device_capacity_bytes());
   TF_RETURN_IF_ERROR(WriteRunner(smart.runner_options()));
   Line("do_smart_stage_gpu", fields.do_smart_stage_gpu());
   Line("do_async_embedding", fields.do_async_embedding());
