@@ -52,9 +52,10 @@ _DEFINED_IN = {
     "tensorflow_staging/core/buffer/tensor_buffer.h": ("tensorflow_staging/core/buffer/tensor_buffer_runs.cc",),
 }
 
-# Files of core/ that depend on protoc's classes, and what is compiled in their place.
+# Files of core/ that depend on protoc's classes or on a patch, and what is compiled in their place.
 _IN_PLACE_OF = {
     "tensorflow_staging/core/protobuf/staging_fields_decoder.cc": f"{_ROOM}/staging_fields_decoder.cc",
+    "tensorflow_staging/core/smart_stage/unstaged_runs.cc": f"{_ROOM}/unstaged_runs.cc",
 }
 
 # Only these may include Python's headers. They are one unit, of which each Python gets its own object.
