@@ -125,7 +125,7 @@ def _do_something(towers: _Towers, sess: tf.Session, choice: random.Random) -> b
   return towers.run(sess, list(range(towers.count)))
 
 
-@pytest.mark.parametrize("options", [{}, {"num_threads": 2}, {"capacity": 1}, {"carry_elements": False}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"num_threads": 2}, {"capacity": 1}], ids=str)
 def test_runs_of_some_towers_read_their_elements(towers, options):
   choice = random.Random(towers.count)
   with smart_stage_sessions.smart_stage_session(*towers.initializers, **{"capacity": _CAPACITY, **options}) as sess:
@@ -141,6 +141,20 @@ def test_runs_of_some_towers_read_their_elements(towers, options):
       for _ in range(choice.randrange(6)):
         _do_something(towers, sess, choice)
       towers.initialize(sess)
+
+
+def test_runs_of_some_towers_whose_elements_no_record_carries(towers):
+  with smart_stage_sessions.smart_stage_session(*towers.initializers, carry_elements=False) as sess:
+
+    def losses(fetches):
+      values = sess.run(fetches)
+      return [loss / (3 * towers.expected_weight) for loss in values], values
+
+    towers.assert_staged(sess)
+    for k in range(5):
+      # The loss of one tower after those of all.
+      assert towers.check(lambda: losses(towers.losses), towers.count)
+      assert towers.check(lambda k=k: losses(towers.losses[k % 2:][:1]), 1)
 
 
 def test_a_tower_gets_the_last_element_that_no_step_has_used():
@@ -205,15 +219,15 @@ def test_callables(towers):
 def test_partial_runs(towers):
   with smart_stage_sessions.smart_stage_session(*towers.initializers) as sess:
     for _ in range(3):
-      # The handle says what the run needs, so each part has the record of the step.
-      handle = sess.partial_run_setup([*towers.numbers, *towers.losses, towers.train])
+      # The setup says what the run needs, so its parts have one record.
+      handle = sess.partial_run_setup([*towers.numbers, *towers.losses])
 
       def parts(handle=handle):
         first = sess.partial_run(handle, [towers.numbers[0], towers.losses[0]])
-        numbers, losses, _ = sess.partial_run(handle, [towers.numbers[1:], towers.losses[1:], towers.train])
+        numbers, losses = sess.partial_run(handle, [towers.numbers[1:], towers.losses[1:]])
         return [first[0], *numbers], [first[1], *losses]
 
-      assert towers.check(parts, towers.count, train=True)
+      assert towers.check(parts, towers.count)
       handle = sess.partial_run_setup([towers.numbers[1], towers.losses[1]])
       number, loss = sess.partial_run(handle, [towers.numbers[1], towers.losses[1]])
       assert towers.check(lambda number=number, loss=loss: ([number], [loss]), 1)
