@@ -30,6 +30,8 @@ iterator = tf.data.make_one_shot_iterator(row.repeat())
 import tensorflow as tf
 items, users = (tf.get_variable(name, [10, 4]) for name in ("items", "users"))
 optimizer_options = tf.ConfigProto().graph_options.optimizer_options
+dataset = tf.data.Dataset.from_tensors(1.)
+weight = tf.get_variable("weight", [])
 """,
     "modelzoo/README.md": """
 import tensorflow as tf

@@ -22,6 +22,7 @@
 #include "tensorflow/core/framework/attr_value_util.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/partial_tensor_shape.h"
+#include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/public/session.h"
@@ -51,6 +52,8 @@ enum class Kind {
   kSmartStage,
   // Of a split, by tf.staged.
   kStaged,
+  // Of a get_next for each of them, by SmartStage.
+  kSmartGetNexts,
   // Of a get_next for each of them, by tf.staged.
   kGetNexts,
 };
@@ -77,13 +80,14 @@ class GpuTowersSessionTest : public ::testing::TestWithParam<Case> {
     SetFakeGpuCount(gpus());
     GraphDef graph;
     AddRangeSource(/*stop=*/int64_t{1} << 40, &graph);
-    if (GetParam().kind == Kind::kGetNexts) {
+    if (HasGetNexts()) {
       AddPiecesOfGetNexts(&graph);
     } else {
       AddSplit(&graph);
     }
     if (!IsSmart()) AddStage(&graph);
     for (int gpu = 0; gpu < gpus(); ++gpu) AddTower(gpu, &graph);
+    AddTraining(&graph);
 
     OptimizerFields fields;
     fields.set_do_smart_stage(IsSmart());
@@ -110,7 +114,14 @@ class GpuTowersSessionTest : public ::testing::TestWithParam<Case> {
   }
 
   static int gpus() { return GetParam().gpus; }
-  static bool IsSmart() { return GetParam().kind == Kind::kSmartStage; }
+  static bool IsSmart() {
+    return GetParam().kind == Kind::kSmartStage ||
+           GetParam().kind == Kind::kSmartGetNexts;
+  }
+  static bool HasGetNexts() {
+    return GetParam().kind == Kind::kGetNexts ||
+           GetParam().kind == Kind::kSmartGetNexts;
+  }
 
   void StartStage() {
     PrefetchRunnerOptions options;
@@ -135,8 +146,9 @@ class GpuTowersSessionTest : public ::testing::TestWithParam<Case> {
   static std::string Keep(int gpu) { return absl::StrCat("keep_", gpu); }
   static std::string Kept(int gpu) { return absl::StrCat("kept_", gpu); }
 
-  static std::vector<std::string> AllTowers() {
-    std::vector<std::string> names;
+  // What the towers have, and these nodes.
+  static std::vector<std::string> AllTowers(
+      std::vector<std::string> names = {}) {
     for (int gpu = 0; gpu < gpus(); ++gpu) {
       names.push_back(Tower(gpu));
       names.push_back(Common(gpu));
@@ -160,7 +172,7 @@ class GpuTowersSessionTest : public ::testing::TestWithParam<Case> {
         ASSERT_EQ(values(i), values(0) + 10 * i) << i << " on GPU " << gpu;
       }
       const int64_t common = outputs[2 * gpu + 1].scalar<int64_t>()();
-      if (GetParam().kind == Kind::kGetNexts) {
+      if (HasGetNexts()) {
         ASSERT_EQ(common, outputs[1].scalar<int64_t>()());
         elements.insert(values(0) / 10);
       } else {
@@ -168,7 +180,7 @@ class GpuTowersSessionTest : public ::testing::TestWithParam<Case> {
         ASSERT_EQ(common, 3 * record);
       }
     }
-    if (GetParam().kind != Kind::kGetNexts) return;
+    if (!HasGetNexts()) return;
     std::set<int64_t> expected;
     for (int gpu = 0; gpu < gpus(); ++gpu) {
       expected.insert(record * gpus() + gpu);
@@ -325,6 +337,25 @@ class GpuTowersSessionTest : public ::testing::TestWithParam<Case> {
         graph);
   }
 
+  // Adds an update that needs all towers.
+  static void AddTraining(GraphDef* graph) {
+    Add(NodeDefBuilder("total", "VarHandleOp")
+            .Attr("dtype", DT_INT64)
+            .Attr("shape", TensorShape({}))
+            .Device("/device:CPU:0"),
+        graph);
+    NodeDefBuilder train("train", "AssignAddVariableOp");
+    train.Input("total", 0, DT_RESOURCE)
+        .Input("step", 0, DT_INT64)
+        .Device("/device:CPU:0");
+    for (int gpu = 0; gpu < gpus(); ++gpu) {
+      for (const std::string& node : {Tower(gpu), Common(gpu), Keep(gpu)}) {
+        train.ControlInput(node);
+      }
+    }
+    Add(train, graph);
+  }
+
   StageTestGraph stage_;
   NodeOut common_{"", 0, DT_INT64};
 };
@@ -333,6 +364,8 @@ INSTANTIATE_TEST_SUITE_P(
     Cases, GpuTowersSessionTest,
     ::testing::Values(Case{"SmartStageOnTwo", Kind::kSmartStage, 2},
                       Case{"SmartStageOnFour", Kind::kSmartStage, 4},
+                      Case{"SmartGetNextsOnTwo", Kind::kSmartGetNexts, 2},
+                      Case{"SmartGetNextsOnFour", Kind::kSmartGetNexts, 4},
                       Case{"StagedOnTwo", Kind::kStaged, 2},
                       Case{"StagedOnFour", Kind::kStaged, 4},
                       Case{"GetNextsOnTwo", Kind::kGetNexts, 2},
@@ -365,12 +398,28 @@ TEST_P(GpuTowersSessionTest, NoTowerReceivesACopy) {
 
 // A run without the other towers.
 TEST_P(GpuTowersSessionTest, OneTowerAloneGetsItsShare) {
+  if (GetParam().kind == Kind::kSmartGetNexts) GTEST_SKIP();
   StartStage();
   for (int gpu = 0; gpu < gpus(); ++gpu) {
     const auto ops = OpsOf({Tower(gpu), Common(gpu)});
     EXPECT_EQ(ops.at(absl::StrCat("GPU:", gpu)).count("_Recv"), 0) << gpu;
   }
   ExpectStep(gpus());
+}
+
+// Without the stage, it would read no element of the others.
+TEST_P(GpuTowersSessionTest, OneTowerAloneMayReadItsElement) {
+  if (GetParam().kind != Kind::kSmartGetNexts) GTEST_SKIP();
+  StartStage();
+  ExpectStep(0);
+  AwaitFullBuffer();
+  for (int gpu = 0; gpu < gpus(); ++gpu) {
+    std::vector<Tensor> outputs;
+    ASSERT_EQ(session_->Run({}, {Tower(gpu)}, {}, &outputs), OkStatus());
+    EXPECT_EQ(outputs[0].flat<int64_t>()(0), 10 * (gpus() + gpu));
+    EXPECT_EQ(outputs[0].flat<int64_t>()(1), 10 * (gpus() + gpu + 1));
+  }
+  ExpectStep(2);
 }
 
 // A copy by TensorFlow would wait for the stream of the step.
@@ -452,7 +501,7 @@ TEST_P(GpuTowersSessionTest, AnOpThatIsAddedLaterGetsTheValuesOfItsStep) {
     ASSERT_EQ(session_->Run({},
                             {Tower(0), absl::StrCat("later_", last),
                              Tower(last), "later_0"},
-                            {}, &outputs),
+                            AllTowers(), &outputs),
               OkStatus());
     for (const int i : {0, 2}) {
       for (int64_t j = 0; j < kPiece; ++j) {
@@ -491,7 +540,7 @@ TEST_P(GpuTowersSessionTest, FailingStepsKeepNoMemory) {
         continue;
       }
       const Status status =
-          session_->Run({}, {}, {Failure(i % gpus())}, nullptr);
+          session_->Run({}, {}, AllTowers({Failure(i % gpus())}), nullptr);
       ASSERT_TRUE(errors::IsInvalidArgument(status)) << status;
     }
   };

@@ -34,6 +34,7 @@
 #include "tensorflow_staging/core/smart_stage/smart_stage_settings.h"
 #include "tensorflow_staging/core/smart_stage/stage_logs.h"
 #include "tensorflow_staging/core/smart_stage/stage_notes.h"
+#include "tensorflow_staging/core/smart_stage/unstaged_runs.h"
 
 namespace tensorflow {
 namespace staging {
@@ -134,8 +135,13 @@ Status StageGraph(const GraphOptimizationPassOptions& options, Graph* graph) {
   std::vector<LateStage> late;
   TF_RETURN_IF_ERROR(
       AlignStages(counts, settings.content, rewrite, graph, &late));
+  // The stages of lookups, which follow the others, cannot be unstaged.
+  const AlignedWith aligned =
+      CanUnstageForRun() && !settings.async_embedding.enabled
+          ? AlignedWith::kTraining
+          : AlignedWith::kEachRun;
   const StagePlan plan(*graph, settings.enabled, settings.name, counts_after,
-                       settings.content);
+                       settings.content, aligned);
   std::vector<PrefetchRunnerOptions> runners = RunnersOfPlan(plan, settings);
   // Running stages do not change, and have been logged already.
   if (!counts.graph_grows() && settings.enabled) {

@@ -9,6 +9,7 @@
 
 #include "absl/algorithm/container.h"
 #include "tensorflow_staging/core/framework/buffer_nodes.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/graph/facts/resources.h"
 #include "tensorflow_staging/core/graph/facts/union_find.h"
 
@@ -205,16 +206,44 @@ class MixedSources {
     // A tensor that goes to the step must depend on all sources of its group.
     // Otherwise a step that uses only this tensor would advance sources that it
     // would not advance without the stage.
+    std::map<int, bool> aligned;  // By group.
     for (const Node* node : state_.order()) {
       if (!state_.IsStaged(*node) || state_.IsDraw(*node) ||
           !FeedsStep(*node, state_)) {
         continue;
       }
       const int group = state_.GroupOf(*node);
-      if (state_.JoinedSources(*node) != group_set_[group]) {
-        must_split_[group] = true;
+      if (state_.JoinedSources(*node) == group_set_[group]) continue;
+      const auto [it, is_new] = aligned.try_emplace(group, false);
+      if (is_new) it->second = IsAlignedWithTraining(group);
+      if (!it->second) must_split_[group] = true;
+    }
+  }
+
+  // Whether the group may stay together although the step uses some of its
+  // sources separately (AlignedWith::kTraining).
+  bool IsAlignedWithTraining(int group) const {
+    const std::vector<int>& members =
+        state_.source_sets().Members(group_set_[group]);
+    std::set<const Node*> iterators;
+    for (int i : members) iterators.insert(IteratorOf(*sources_[i]));
+    // Without the node that joins them, each iterator still has a region.
+    if (iterators.size() == members.size()) return false;
+    // How many sources lead to each of the nodes that decide.
+    std::map<const Node*, size_t> led_to;
+    for (const Node* node : state_.aligned_with()) led_to[node] = 0;
+    for (int i : members) {
+      for (const Node* node : WithDescendants({sources_[i]})) {
+        const auto it = led_to.find(node);
+        if (it != led_to.end()) ++it->second;
       }
     }
+    const size_t all = members.size();
+    return absl::c_any_of(led_to,
+                          [=](const auto& led) { return led.second == all; }) &&
+           absl::c_all_of(led_to, [=](const auto& led) {
+             return led.second == 0 || led.second == all;
+           });
   }
 
   const Node* IteratorOf(const Node& source) const {

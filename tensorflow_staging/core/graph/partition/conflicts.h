@@ -17,7 +17,8 @@ namespace staging {
 //   * draws that the step also uses: each side would draw a different value;
 //   * sources of iterators that the step also reads: the step would miss the
 //     records that run ahead;
-//   * nodes that join sources which the step may advance independently.
+//   * nodes that join sources which the step may advance independently
+//     (AlignedWith).
 //
 // Returns whether any node moved; if so, the caller must analyze `state` again.
 // Otherwise, sets the groups of `state`: the sources of one group advance

@@ -88,6 +88,13 @@ class PartitionState {
     lead_to_update_ = std::move(lead_to_update);
   }
 
+  // Says which nodes decide whether the sources of an iterator advance together;
+  // none if each run of the step does.
+  void AlignWith(std::vector<const Node*> nodes) {
+    aligned_with_ = std::move(nodes);
+  }
+  const std::vector<const Node*>& aligned_with() const { return aligned_with_; }
+
   // Sorts the candidates topologically, without regard to the back edges of
   // loops. Other cycles are in the step. Call this once, after FindStepNodes.
   void OrderCandidates();
@@ -194,6 +201,7 @@ class PartitionState {
   std::vector<const Node*> order_;
   std::vector<bool> training_;
   std::vector<bool> lead_to_update_;
+  std::vector<const Node*> aligned_with_;
 
   // The results of AnalyzeCandidates, for candidates.
   InternedSets source_sets_;

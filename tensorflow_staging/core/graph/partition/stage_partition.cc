@@ -14,13 +14,16 @@ namespace staging {
 
 StagePartition::StagePartition(const Graph& graph, const NodeFilter& filter,
                                RecordContent content, const StaleReads* stale,
-                               const GivenRoles& given) {
+                               const GivenRoles& given, AlignedWith aligned) {
   PartitionState state(graph, filter);
   // 1. Move to the step the nodes that cannot run ahead in any case.
   FindStepNodes(filter, stale, given, &state);
   TrainingNodes training = FindTrainingNodes(state);
   state.SetTrainingNodes(std::move(training.needed),
                          std::move(training.lead_to_update));
+  if (aligned == AlignedWith::kTraining) {
+    state.AlignWith(std::move(training.last_updates));
+  }
   // 2. Find the nodes between a source and what training needs. Move to the
   //    step those that conflict with each other, and repeat until no node moves.
   //    Only conflicts of the first round can cause further ones, so that there

@@ -15,6 +15,18 @@
 namespace tensorflow {
 namespace staging {
 
+// The runs that advance all sources of a region, or none.
+enum class AlignedWith {
+  // Each run: each tensor that goes to the step depends on all sources.
+  kEachRun,
+  // At least those that train, if an iterator has several sources, such as one
+  // for each tower of a model. Of an update with which a step of training ends,
+  // that depends on any of the sources, all of them are inputs. For a run that
+  // needs some of the sources alone, the stage has to be unstaged
+  // (graph/run/step_computation.h).
+  kTraining,
+};
+
 // The division of a graph into regions, which run ahead of the step, and the
 // step, with a reason for every node that does not run ahead.
 //
@@ -38,7 +50,8 @@ namespace staging {
 // each record depends on all of the region's sources: without the stage, a step
 // that uses the record would have advanced exactly these sources. Where this
 // would not hold, nodes that join sources stay in the step, and so do the
-// sources of an iterator that the step also reads.
+// sources of an iterator that the step also reads. AlignedWith makes an
+// exception of this.
 class StagePartition {
  public:
   // Takes time and memory linear in the nodes and edges of `graph`, apart from
@@ -55,7 +68,8 @@ class StagePartition {
   explicit StagePartition(const Graph& graph, const NodeFilter& filter = {},
                           RecordContent content = RecordContent::kElements,
                           const StaleReads* stale = nullptr,
-                          const GivenRoles& given = {});
+                          const GivenRoles& given = {},
+                          AlignedWith aligned = AlignedWith::kEachRun);
 
   StagePartition(const StagePartition&) = delete;
   StagePartition& operator=(const StagePartition&) = delete;

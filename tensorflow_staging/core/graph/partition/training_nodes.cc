@@ -2,7 +2,12 @@
 
 #include "tensorflow_staging/core/graph/partition/training_nodes.h"
 
+#include <iterator>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow_staging/core/framework/graph_walk.h"
 #include "tensorflow_staging/core/framework/node_marks.h"
 #include "tensorflow_staging/core/graph/facts/resource_effects.h"
 
@@ -47,6 +52,22 @@ void AddAncestors(const PartitionState& state,
   }
 }
 
+std::vector<const Node*> LastOf(const std::vector<const Node*>& updates) {
+  std::vector<const Node*> inputs;
+  for (const Node* update : updates) {
+    for (const Edge* edge : update->in_edges()) {
+      if (edge->src()->IsOp()) inputs.push_back(edge->src());
+    }
+  }
+  const std::vector<const Node*> before = WithAncestors(inputs);
+  const absl::flat_hash_set<const Node*> earlier(before.begin(), before.end());
+  std::vector<const Node*> last;
+  absl::c_copy_if(updates, std::back_inserter(last), [&](const Node* update) {
+    return !earlier.contains(update);
+  });
+  return last;
+}
+
 }  // namespace
 
 TrainingNodes FindTrainingNodes(const PartitionState& state) {
@@ -63,6 +84,7 @@ TrainingNodes FindTrainingNodes(const PartitionState& state) {
   AddAncestors(state, updates, &training.lead_to_update);
   training.needed = training.lead_to_update;
   AddAncestors(state, marked, &training.needed);
+  training.last_updates = LastOf(updates);
   return training;
 }
 

@@ -10,13 +10,16 @@
 namespace tensorflow {
 namespace staging {
 
-// Sets of nodes, by node id.
+// What training consists of. The sets are by node id.
 struct TrainingNodes {
   // The nodes of the step that update a variable, a table or another resource,
   // and all nodes that these depend on.
   std::vector<bool> lead_to_update;
   // These, and marked nodes with all nodes that they depend on.
   std::vector<bool> needed;
+  // The updates on which no other update depends, in the order of the graph:
+  // those with which a step of training ends.
+  std::vector<const Node*> last_updates;
 };
 
 // Finds the nodes that training needs. Summaries and values that are only

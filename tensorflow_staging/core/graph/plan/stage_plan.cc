@@ -101,9 +101,10 @@ std::vector<const Node*> PlannedStage::Nodes() const {
 
 StagePlan::StagePlan(const Graph& graph, bool smart_stage,
                      const std::string& name, const NodeFilter& counts,
-                     RecordContent content) {
+                     RecordContent content, AlignedWith aligned) {
   if (smart_stage) {
-    partition_ = std::make_unique<StagePartition>(graph, counts, content);
+    partition_ = std::make_unique<StagePartition>(
+        graph, counts, content, /*stale=*/nullptr, GivenRoles(), aligned);
   }
   AddManualStages(graph, counts);
   if (smart_stage) {

@@ -65,11 +65,12 @@ class StagePlan {
   // empty `name` means "prefetch". A number is appended to a name that is
   // taken.
   //
-  // `counts` is as for StagePartition: nodes that do not count change neither
+  // `counts`, `content` and `aligned` are as for StagePartition: nodes that do not count change neither
   // the partition nor the names of the stages that SmartStage creates.
   StagePlan(const Graph& graph, bool smart_stage, const std::string& name,
             const NodeFilter& counts = {},
-            RecordContent content = RecordContent::kElements);
+            RecordContent content = RecordContent::kElements,
+            AlignedWith aligned = AlignedWith::kEachRun);
 
   // Plans the stages of the lookups that may run ahead according to `stale`.
   // `graph` is a rewritten graph. Where it has stages already, these stages are

@@ -20,7 +20,10 @@ NodeSides::NodeSides(const Graph& graph, const StagePlan& plan,
       lookups_(lookups),
       partition_(plan.partition()) {
   if (partition_ == nullptr) {
-    without_smart_stage_ = std::make_unique<StagePartition>(graph);
+    without_smart_stage_ = std::make_unique<StagePartition>(
+        graph, NodeFilter(), RecordContent::kElements, /*stale=*/nullptr,
+        GivenRoles(),
+        lookups == nullptr ? AlignedWith::kTraining : AlignedWith::kEachRun);
     partition_ = without_smart_stage_.get();
   }
   FindReasons();

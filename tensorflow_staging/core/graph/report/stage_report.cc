@@ -303,8 +303,10 @@ void AddEdges(const Graph& graph, StageReport* report) {
 
 Status ReportStages(const Graph& graph, const ReportOptions& options,
                     StageReport* report) {
-  const StagePlan plan(graph, options.smart_stage, options.name, NodeFilter(),
-                       options.content);
+  // As smart_stage_pass.cc does.
+  const StagePlan plan(
+      graph, options.smart_stage, options.name, NodeFilter(), options.content,
+      options.stale_steps > 0 ? AlignedWith::kEachRun : AlignedWith::kTraining);
   std::unique_ptr<PlannedLookups> lookups;
   if (options.stale_steps > 0) {
     lookups = std::make_unique<PlannedLookups>(graph);

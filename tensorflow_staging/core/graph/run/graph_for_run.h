@@ -21,9 +21,11 @@ namespace staging {
 //   2. If the run feeds a tensor that a region uses, the record was computed
 //      without the fed value. So the stage is unstaged for this run: the step
 //      computes all that it needs of the region, as it would without the stage.
-//   3. If the run feeds what tf.staged has returned, names ahead of the stage keep
+//   3. If the run needs only some of the sources that a region joins, the stage
+//      is unstaged, too: the step reads these sources, and no others.
+//   4. If the run feeds what tf.staged has returned, names ahead of the stage keep
 //      the values of the record.
-//   4. A run that needs only a part of the graph, as a staged run does, gets
+//   5. A run that needs only a part of the graph, as a staged run does, gets
 //      only this part, because TensorFlow copies and optimizes the graph for
 //      each set of feeds and fetches.
 //

@@ -193,21 +193,154 @@ TEST_F(GraphForRunTest, ADrawThatIsNotCarriedCannotBeFetched) {
 }
 
 // Without the stage, such a run would advance one of the sources.
-TEST_F(GraphForRunTest, SourcesOfOneRecordAdvanceTogether) {
+TEST_F(GraphForRunTest, ARunOfOneSourceReadsItBesideTheStage) {
   Node* a = graph_.Neg("a", graph_.Source("next"));
   Node* b = graph_.Neg("b", graph_.Source("other"));
   graph_.Target("target", {graph_.AddN("sum", {a, b})});
   Rewrite();
-  for (const char* tensor : {"a:0", "next:0"}) {
-    const Status status = Fetch({tensor});
-    EXPECT_TRUE(errors::IsFailedPrecondition(status)) << status;
-    EXPECT_THAT(std::string(status.message()),
-                HasSubstr("next element of 'next', but not of 'other'"));
-    EXPECT_THAT(std::string(status.message()), HasSubstr("stage 'prefetch'"));
+  ASSERT_EQ(Fetch({"a:0"}), OkStatus());
+  ASSERT_NE(unstaged_, nullptr);
+  EXPECT_THAT(Inputs("a"), ElementsAre("next"));
+  EXPECT_EQ(Op("next"), "IteratorGetNext");
+  EXPECT_THAT(Inputs("next"), ElementsAre("next_iterator"));
+  EXPECT_EQ(Op("other"), "(none)");
+  EXPECT_EQ(Op("prefetch/TensorBufferTake"), "(none)");
+  ASSERT_EQ(RunTarget("a"), OkStatus());
+  EXPECT_EQ(Op("next"), "IteratorGetNext");
+  ASSERT_EQ(Fetch({"next:0"}), OkStatus());
+  EXPECT_EQ(Op("next"), "IteratorGetNext");
+  for (const Strings& fetches :
+       {Strings{"a:0", "target:0"}, {"a:0", "b:0"}, {"next:0", "sum:0"}}) {
+    ASSERT_EQ(Fetch(fetches), OkStatus());
+    EXPECT_NE(Op("next"), "IteratorGetNext");
   }
-  EXPECT_EQ(Fetch({"a:0", "target:0"}), OkStatus());
-  EXPECT_EQ(Fetch({"a:0", "b:0"}), OkStatus());
-  EXPECT_EQ(Fetch({"next:0", "sum:0"}), OkStatus());
+}
+
+// Builds, for each of two towers k, iterator --> next_k --> h_k --> loss_k, with
+// an update that needs all losses.
+class TowersForRunTest : public GraphForRunTest {
+ protected:
+  // With `draws`, a tower adds a random number.
+  void AddTowers(bool draws = false) {
+    Node* iterator = graph_.Iterator("iterator", 2);
+    Node* weight = graph_.ReadVariable("weight");
+    TestGraph::Outs losses;
+    for (const std::string k : {"0", "1"}) {
+      Node* next = graph_.GetNext("next_" + k, iterator, 2);
+      TestGraph::Outs terms = {{next, 0}, graph_.Const("constant_" + k, 1)};
+      if (draws) terms.push_back(graph_.Random("draw_" + k));
+      Node* h = graph_.AddN("h_" + k, terms);
+      losses.push_back(graph_.AddN("loss_" + k, {h, {next, 1}, weight}));
+    }
+    NodeBuilder update("train", "AssignAddVariableOp");
+    update.Input(const_cast<Node*>(graph_.Find("weight_handle")))
+        .Input(graph_.AddN("loss", losses))
+        .Attr("dtype", DT_INT64);
+    graph_.Finalize(&update);
+    const StagePlan plan(*graph_.get(), /*smart_stage=*/true, /*name=*/"",
+                         NodeFilter(), content_, AlignedWith::kTraining);
+    TF_CHECK_OK(RewriteStages(plan, rewrite_, graph_.get()));
+    for (Node* node : graph_.get()->op_nodes()) {
+      node->set_assigned_device_name(kCpu);
+    }
+    ASSERT_NE(graph_.Find("prefetch/staged/h_1"), nullptr);
+  }
+
+  void ExpectRecord() {
+    const Graph& graph = unstaged_ == nullptr ? *graph_.get() : *unstaged_;
+    for (const char* name : {"next_0", "next_1"}) {
+      const Node* node = FindNode(graph, name);
+      EXPECT_TRUE(node == nullptr || IsStandIn(*node)) << name;
+    }
+    EXPECT_NE(FindNode(graph, "prefetch/TensorBufferTake"), nullptr);
+  }
+
+  void ExpectOnlyTheFirstTower() const {
+    ASSERT_NE(unstaged_, nullptr);
+    EXPECT_EQ(Op("prefetch/TensorBufferTake"), "(none)");
+    EXPECT_EQ(Op("next_0"), "IteratorGetNext");
+    EXPECT_EQ(Op("next_1"), "(none)");
+    EXPECT_THAT(Inputs("next_0"), ElementsAre("iterator"));
+  }
+};
+
+TEST_F(TowersForRunTest, ARunOfAllTowersTakesARecord) {
+  AddTowers();
+  for (const Strings& fetches :
+       {Strings{"loss:0"}, {"loss_0:0", "loss_1:0"}, {"next_0:0", "h_1:0"}}) {
+    ASSERT_EQ(Fetch(fetches), OkStatus());
+    ExpectRecord();
+  }
+  ASSERT_EQ(RunTarget("train"), OkStatus());
+  ExpectRecord();
+}
+
+TEST_F(TowersForRunTest, ARunOfOneTowerReadsItsElement) {
+  for (const RecordContent content :
+       {RecordContent::kElements, RecordContent::kBoundaryOnly}) {
+    content_ = content;
+    graph_.get()->Clear();
+    AddTowers();
+    for (const char* tensor : {"loss_0:0", "h_0:0"}) {
+      ASSERT_EQ(Fetch({tensor, "weight:0"}), OkStatus());
+      ExpectOnlyTheFirstTower();
+      EXPECT_THAT(Inputs("h_0"), ElementsAre("next_0", "constant_0"));
+    }
+    for (const char* tensor : {"next_0:0", "next_0:1"}) {
+      ASSERT_EQ(Fetch({tensor}), OkStatus());
+      ExpectOnlyTheFirstTower();
+    }
+    for (const char* node : {"loss_0", "h_0", "next_0"}) {
+      ASSERT_EQ(RunTarget(node), OkStatus());
+      ExpectOnlyTheFirstTower();
+    }
+  }
+}
+
+// It would draw without the stage.
+TEST_F(TowersForRunTest, ARunOfOneTowerDraws) {
+  AddTowers(/*draws=*/true);
+  ASSERT_EQ(Fetch({"loss_0:0"}), OkStatus());
+  ExpectOnlyTheFirstTower();
+  EXPECT_THAT(Inputs("h_0"), ElementsAre("next_0", "constant_0", "draw_0"));
+  EXPECT_EQ(Op("draw_0"), "RandomUniformInt");
+  // The record has what was drawn for it.
+  EXPECT_TRUE(errors::IsFailedPrecondition(Fetch({"loss:0", "draw_0:0"})));
+}
+
+TEST_F(TowersForRunTest, ARunThatFeedsOneTowerReadsTheElementOfTheOther) {
+  AddTowers();
+  Feed({"next_1:0", "next_1:1"});
+  ASSERT_EQ(Fetch({"loss:0"}), OkStatus());
+  EXPECT_EQ(Op("prefetch/TensorBufferTake"), "(none)");
+  EXPECT_EQ(Op("next_0"), "IteratorGetNext");
+  EXPECT_NE(Op("next_1"), "IteratorGetNext");
+  EXPECT_THAT(Inputs("h_1"), ElementsAre("next_1", "constant_1"));
+  // The other output of the element is not fed.
+  Feed({"next_1:0"});
+  ASSERT_EQ(Fetch({"loss:0"}), OkStatus());
+  ExpectRecord();
+  Feed({"next_0:0", "next_0:1", "next_1:0", "next_1:1"});
+  ASSERT_EQ(Fetch({"loss:0"}), OkStatus());
+  EXPECT_EQ(Op("prefetch/TensorBufferTake"), "(none)");
+  EXPECT_NE(Op("next_0"), "IteratorGetNext");
+}
+
+TEST_F(TowersForRunTest, AFedConstantOfOneTower) {
+  AddTowers();
+  Feed({"constant_1:0"});
+  ASSERT_EQ(Fetch({"loss:0"}), OkStatus());
+  ExpectRecord();
+  EXPECT_THAT(Inputs("h_1"), ElementsAre("next_1", "constant_1"));
+  Feed({"constant_0:0"});
+  ASSERT_EQ(Fetch({"loss_0:0"}), OkStatus());
+  ExpectOnlyTheFirstTower();
+}
+
+TEST_F(TowersForRunTest, ARunThatAlsoTakesTheRecordItselfUsesIt) {
+  AddTowers();
+  ASSERT_EQ(Fetch({"loss_0:0", "prefetch/TensorBufferTake:0"}), OkStatus());
+  ExpectRecord();
 }
 
 TEST_F(GraphForRunTest, ASmallPartOfTheGraphIsCopiedForASmallRun) {

@@ -5,7 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -86,6 +88,13 @@ void RestoreFrameName(const Node& clone, Node* node) {
     node->ClearAttr(kFrameNameAttr);
     node->AddAttr(kFrameNameAttr, std::string(original));
   }
+}
+
+// Whether a clone leads to the Put of a manual stage.
+bool IsOfManualRegion(const MarkedClone& clone) {
+  return absl::StartsWith(
+      clone.node->name(),
+      absl::StrCat(clone.mark.stage, "/", kManualRegionScope, "/"));
 }
 
 // The names of the stand-ins of the sources on which a clone depends, itself
@@ -174,7 +183,64 @@ StepComputation::StepComputation(const Graph& graph, const NodeFinder& find,
   }
 }
 
+std::set<std::string> StepComputation::JoinsOfSmartStage() const {
+  std::set<std::string> joins;
+  for (const auto& [stage, sources] : sources_) {
+    if (sources.size() > 1) joins.insert(stage);
+  }
+  if (joins.empty()) return joins;
+  for (const auto& [name, clone] : marks_.clones) {
+    if (IsOfManualRegion(clone)) joins.erase(clone.mark.stage);
+  }
+  for (const auto& [name, pass] : marks_.passes) {
+    joins.erase(pass.mark.stage);
+    joins.erase(*pass.mark.passes_on);
+  }
+  return joins;
+}
+
+std::set<std::string> StepComputation::PartlyNeeded() const {
+  const std::set<std::string> taken = StagesTakenDirectly();
+  std::set<std::string> partly;
+  for (const std::string& stage : beside_) {
+    if (taken.count(stage) > 0) continue;
+    const std::set<std::string>& sources = sources_.at(stage);
+    const size_t needed =
+        absl::c_count_if(sources, [this](const std::string& source) {
+          // With another handle, it reads something else.
+          return computed_.count(source) > 0 &&
+                 !fed_ahead_.nodes.contains(source);
+        });
+    if (needed > 0 && needed < sources.size()) partly.insert(stage);
+  }
+  return partly;
+}
+
+bool StepComputation::IsBesideStage(const std::string& name) const {
+  if (beside_.empty()) return false;
+  const MarkedClone* clone = marks_.FindClone(name);
+  return clone != nullptr && beside_.count(clone->mark.stage) > 0;
+}
+
 Status StepComputation::Find() {
+  // What the run would read without these stages says whether it can use their
+  // records.
+  beside_ = JoinsOfSmartStage();
+  if (!beside_.empty()) {
+    TF_RETURN_IF_ERROR(FindNodes());
+    beside_ = PartlyNeeded();
+  }
+  TF_RETURN_IF_ERROR(FindNodes());
+  TF_RETURN_IF_ERROR(CheckNothingIsDrawnTwice());
+  return CheckSourcesAdvanceTogether();
+}
+
+Status StepComputation::FindNodes() {
+  needed_.clear();
+  computed_.clear();
+  drawn_.clear();
+  fed_originals_.clear();
+  awaited_.clear();
   for (const TensorId& tensor : run_.wanted()) {
     TF_RETURN_IF_ERROR(Visit(tensor.ToString(), NeedWanted(tensor)));
   }
@@ -193,13 +259,13 @@ Status StepComputation::Find() {
       fed_originals_.insert(name);
     }
   }
-  TF_RETURN_IF_ERROR(CheckNothingIsDrawnTwice());
-  return CheckSourcesAdvanceTogether();
+  return OkStatus();
 }
 
 const Node* StepComputation::Available(const std::string& name,
                                        int output) const {
-  if (!marks_.IsCarried(name, output) || fed_ahead_.nodes.contains(name)) {
+  if (!marks_.IsCarried(name, output) || fed_ahead_.nodes.contains(name) ||
+      IsBesideStage(name)) {
     return nullptr;
   }
   return marks_.FindStandIn(name)->node;
@@ -311,7 +377,8 @@ bool StepComputation::WaitsForFed(const std::string& name) {
 }
 
 Status StepComputation::NeedControl(const std::string& name) {
-  if (fed_ahead_.nodes.contains(name) || WaitsForFed(name)) {
+  if (fed_ahead_.nodes.contains(name) || WaitsForFed(name) ||
+      IsBesideStage(name)) {
     return Compute(name, 0);
   }
   if (const MarkedStandIn* stand_in = marks_.FindStandIn(name)) {
@@ -340,9 +407,10 @@ Status StepComputation::Compute(const std::string& name, int output) {
       clone != nullptr ? clone->mark.stage : stand_in->stage;
   if (clone == nullptr) return UnavailableError(name, output, stage);
   if (!roles_.IsRepeatable(*clone->node)) {
-    const bool may_run = IsSourceOp(*clone->node)
-                             ? fed_ahead_.nodes.contains(name)
-                             : fed_ahead_.stages.count(stage) > 0;
+    const bool may_run =
+        beside_.count(stage) > 0 ||
+        (IsSourceOp(*clone->node) ? fed_ahead_.nodes.contains(name)
+                                  : fed_ahead_.stages.count(stage) > 0);
     if (!may_run) return UnavailableError(name, output, stage);
     drawn_.emplace(stage, std::make_pair(name, output));
   }

@@ -29,7 +29,10 @@ namespace staging {
 //   * nodes that depend on a tensor that the run feeds: the records were
 //     computed without the fed value. The stage is unstaged for this run. The
 //     step computes what it needs of the region, as it would without the stage.
-//     It reads a source of a manual stage if it feeds the string of the handle.
+//     It reads a source of a manual stage if it feeds the string of the handle;
+//   * all that the run needs of a stage that joins sources, if it needs only some
+//     of the sources: with a record, it would advance the others, too. The stage
+//     is unstaged for this run as well, and the step reads the sources beside it.
 class StepComputation {
  public:
   // The arguments must outlive this object. `find` and `marks` are those of
@@ -44,8 +47,8 @@ class StepComputation {
   //
   // Returns FAILED_PRECONDITION if the run asks for a tensor that is not
   // carried and cannot be computed again, such as a random number, or for the
-  // elements of only some of the sources whose elements a record joins. Returns
-  // INVALID_ARGUMENT if such a tensor is needed because the run feeds another.
+  // elements of only some of the sources whose elements the record of a manual
+  // stage or of a chain joins. Returns INVALID_ARGUMENT if such a tensor is needed because the run feeds another.
   Status Find();
 
   // Whether the run can execute the graph as it is.
@@ -65,6 +68,17 @@ class StepComputation {
     const Node* node;     // A node of the graph, or
     std::string compute;  // the original name of a node to compute.
   };
+
+  // Returns the stages that can be unstaged and whose records join sources.
+  std::set<std::string> JoinsOfSmartStage() const;
+  // Returns those of beside_ of which the run needs some of the sources, but not
+  // all. Call this when the nodes of the run were found with beside_.
+  std::set<std::string> PartlyNeeded() const;
+  // Finds the nodes, given beside_.
+  Status FindNodes();
+  // Whether the step computes all that the run needs of the region of the node
+  // with this name.
+  bool IsBesideStage(const std::string& name) const;
 
   // Returns the stand-in that passes on the tensor, or null if the step has to
   // compute it.
@@ -111,6 +125,9 @@ class StepComputation {
   std::map<std::string, std::set<std::string>> sources_;
   // The stages with stand-ins, by their Takes.
   std::map<const Node*, std::string> takes_;
+  // The stages that are unstaged because the run needs only some of their
+  // sources.
+  std::set<std::string> beside_;
 
   std::vector<Item> to_visit_;
   absl::flat_hash_set<const Node*> needed_;
