@@ -340,15 +340,19 @@ BufferStats TensorBuffer::GetStats() const {
   BufferStats stats;
   const std::string place = Place();
   int64_t bytes = 0;
+  BytesByPlace by_place;
   for (const Record& record : Records()) {
     bytes += BytesOf(record);
     for (const Tensor& tensor : record) {
-      const std::string device = PlaceOf(tensor, place);
-      if (device.empty()) continue;
-      (*stats.mutable_device_bytes())[device] += tensor.TotalBytes();
+      by_place[PlaceOf(tensor, place)] += tensor.TotalBytes();
     }
   }
   stats.set_bytes(bytes);
+  by_place.erase("");
+  for (const auto& [device, size] : by_place) {
+    stats.add_devices(device);
+    stats.add_device_bytes(size);
+  }
   stats.set_capacity_bytes(options_.capacity_bytes);
   stats.set_device_capacity_bytes(options_.device_capacity_bytes);
   mutex_lock l(mu_);

@@ -135,8 +135,9 @@ TEST(TensorBufferTest, BytesOfADeviceHaveABoundOfTheirOwn) {
   EXPECT_EQ(Put(buffer.get(), record(400, 60)), OkStatus());
   const BufferStats stats = buffer->GetStats();
   EXPECT_EQ(stats.bytes(), 900);
-  EXPECT_EQ(stats.device_bytes_size(), 1);
-  EXPECT_EQ(stats.device_bytes().at("GPU:0"), 100);
+  ASSERT_EQ(stats.devices_size(), 1);
+  EXPECT_EQ(stats.devices(0), "GPU:0");
+  EXPECT_EQ(stats.device_bytes(0), 100);
   EXPECT_EQ(stats.device_capacity_bytes(), 100);
   PutResult of_device, of_host;
   buffer->PutAsync(record(1, 1), kNoTimeout, nullptr, of_device.Callback());

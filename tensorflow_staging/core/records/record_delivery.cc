@@ -21,7 +21,7 @@ namespace {
 
 // The last tensor of a record. No other code can make one, so no graph can claim
 // that a tensor of the host is in a GPU's memory.
-struct Mark : RecordMark {
+struct Delivered : RecordMark {
   std::string TypeName() const { return "tensorflow::staging::Delivered"; }
   void Encode(VariantTensorData* data) const {}
   bool Decode(const VariantTensorData& data) { return false; }
@@ -75,7 +75,7 @@ Status RecordDelivery::Deliver(const OpKernelContext& ctx, IfFull if_full,
 Status RecordDelivery::DeliverOrKeep(const OpKernelContext& ctx,
                                      std::vector<Tensor>* record,
                                      Status* full) const {
-  Mark mark;
+  Delivered mark;
   mark.by = shared_from_this();
   const Status status = Deliver(ctx, IfFull::kGiveUp, record);
   if (errors::IsResourceExhausted(status)) {
@@ -99,7 +99,7 @@ RecordMark RemoveMark(std::vector<Tensor>* record) {
       record->back().dims() != 0) {
     return {};
   }
-  const Mark* const found = record->back().scalar<Variant>()().get<Mark>();
+  const auto* const found = record->back().scalar<Variant>()().get<Delivered>();
   if (found == nullptr) return {};
   RecordMark mark = *found;
   record->pop_back();

@@ -524,7 +524,8 @@ TEST_P(GpuTowersSessionTest, SharesCountAsBytes) {
   EXPECT_GE(stats.bytes(), stats.records() * (2 * gpus() - 1) * kPiece * 8);
   ASSERT_EQ(stats.device_bytes_size(), gpus()) << stats.ShortDebugString();
   for (int gpu = 0; gpu < gpus(); ++gpu) {
-    const int64_t bytes = stats.device_bytes().at(absl::StrCat("GPU:", gpu));
+    EXPECT_EQ(stats.devices(gpu), absl::StrCat("GPU:", gpu));
+    const int64_t bytes = stats.device_bytes(gpu);
     EXPECT_GE(bytes, stats.records() * kPiece * 8) << gpu;
     EXPECT_LE(bytes, stats.records() * (kPiece + 10) * 8) << gpu;
   }

@@ -30,8 +30,8 @@ py::dict ToPython(const BufferStats& stats) {
   result["records"] = stats.records();
   result["bytes"] = stats.bytes();
   py::dict device_bytes;
-  for (const auto& [device, bytes] : stats.device_bytes()) {
-    device_bytes[py::str(device)] = bytes;
+  for (int i = 0; i < stats.devices_size(); ++i) {
+    device_bytes[py::str(stats.devices()[i])] = stats.device_bytes()[i];
   }
   result["device_bytes"] = device_bytes;
   result["put"] = stats.put();
