@@ -21,6 +21,10 @@ bias = 1.
 features = [tf.constant(1)]
 config = tf.ConfigProto()
 """,
+    "docs/several_devices.md": """
+import tensorflow as tf
+x = weight_x = tf.ones([2, 2])
+""",
     "docs/tensorflow_2.md": """
 import tensorflow as tf
 row = tf.data.Dataset.from_tensors(([[1.]], [[2.]]))
