@@ -22,10 +22,11 @@ import tensorflow as tf
 from lib import blocks
 from lib import parts_command_line
 from lib import report
-from lib import timed_work
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tensorflow_staging/python/testing"))
-import fake_gpus  # pylint: disable=g-import-not-at-top,wrong-import-position
+_FOLDER = pathlib.Path(__file__).parent
+sys.path.insert(0, str(_FOLDER.parent / "tensorflow_staging/python/testing"))
+import compiled_library  # noqa: E402  # pylint: disable=g-import-not-at-top,wrong-import-position
+import fake_gpus  # noqa: E402  # pylint: disable=g-import-not-at-top,wrong-import-position
 
 _SECONDS = 20
 _ROUNDS = 9
@@ -48,25 +49,30 @@ class Case(NamedTuple):
 
 
 _CASES = {
-    "nothing but copies": Case(0, False, 0),
-    "prepares 4 ms, asleep; trains 4 ms": Case(4, False, 4),
-    "prepares 2 ms of a core; trains 8 ms": Case(2, True, 8),
+    "only copies": Case(0, False, 0),
+    "waits 4 ms for its input and trains 4 ms": Case(4, False, 4),
+    "prepares for 2 ms of a core and trains 8 ms": Case(2, True, 8),
 }
 
 
-def _after(value: tf.Tensor, milliseconds: float, computes: bool = False) -> tf.Tensor:
-  """Returns a tensor after some time; those of several replicas take theirs at the same time."""
-  if not milliseconds:
-    return value
-  spent = tf.numpy_function(
-      lambda given: timed_work.spend(milliseconds, computes) or given, [value], value.dtype, stateful=False)
-  return tf.ensure_shape(spent, value.shape)
+class _Work:
+  """Passes tensors on after some time; that of several replicas goes on at the same time."""
+
+  def __init__(self):
+    self._ops = compiled_library.load(_FOLDER / "lib/timed_ops.cc", tf.load_op_library)
+
+  def after(self, value: tf.Tensor, milliseconds: float, computes: bool = False) -> tf.Tensor:
+    """Returns the tensor after so much time, waiting or computing."""
+    if not milliseconds:
+      return value
+    op = self._ops.pass_on_after_computing if computes else self._ops.pass_on_after_waiting
+    return op(value, micros=round(milliseconds * 1e3))
 
 
-def _step(case: Case, way: str, strategy: tf.distribute.Strategy) -> blocks.Step:
+def _step(case: Case, way: str, strategy: tf.distribute.Strategy, work: _Work) -> blocks.Step:
   """Returns a step in which each replica adds what it reads to a variable on its GPU."""
   # What nothing is prepared for has no stage, so there is an addition at least.
-  prepare = lambda element: _after(element + 1.0, case.prepares, case.computes)
+  prepare = lambda element: work.after(element + 1.0, case.prepares, case.computes)
   rows = tf.data.Dataset.counter().map(lambda number: tf.fill([_BYTES // 4], tf.cast(number, tf.float32)))
   if way == _IN_MAP:
     rows = rows.map(prepare, num_parallel_calls=tf.data.AUTOTUNE).prefetch(_CAPACITY)
@@ -78,11 +84,11 @@ def _step(case: Case, way: str, strategy: tf.distribute.Strategy) -> blocks.Step
   def train(element: tf.Tensor) -> None:
     total.assign_add(element if way == _IN_MAP else prepare(element))
     # Depends on a variable, so it is in the step.
-    steps.assign_add(_after(1.0 + 0.0 * steps.read_value(), case.trains))
+    steps.assign(work.after(steps.read_value(), case.trains) + 1.0)
 
   step = tf.function(lambda iterator: strategy.run(train, args=(next(iterator),)))
   if way == _STAGED:
-    step = tf.staging.ahead(step, _CAPACITY, python_ahead=True)
+    step = tf.staging.ahead(step, _CAPACITY)
   iterator = iter(strategy.distribute_datasets_from_function(lambda _: rows))
   step(iterator)
   if way == _STAGED and step.why_not is not None:
@@ -94,10 +100,11 @@ def _part(replicas: int) -> Callable[[bool], Any]:
 
   def measure(quick: bool) -> dict[str, dict[str, list[blocks.Cost]]]:
     fake_gpus.load(replicas)
+    work = _Work()
     strategy = tf.distribute.MirroredStrategy([f"/gpu:{i}" for i in range(replicas)])
     result = {}
     for name, case in _CASES.items():
-      steps = {way: _step(case, way, strategy) for way in _WAYS}
+      steps = {way: _step(case, way, strategy, work) for way in _WAYS}
       result[name] = blocks.in_turns(steps, _QUICK_SECONDS if quick else _SECONDS, 1 if quick else _ROUNDS)
       del steps
     return result

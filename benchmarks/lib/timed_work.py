@@ -26,7 +26,7 @@ def slow(value: tf.Tensor, milliseconds: Callable[[int], float], computes: bool 
   """
 
   def spend(number: np.ndarray) -> np.ndarray:
-    spend(milliseconds(int(number)), computes)
+    _spend(milliseconds(int(number)), computes)
     return number
 
   return tf.ensure_shape(tf.numpy_function(spend, [value], value.dtype), value.shape)
@@ -44,7 +44,7 @@ def counter() -> tf.data.Dataset:
   return tf.data.Dataset.counter().with_options(options)
 
 
-def spend(milliseconds: float, computes: bool) -> None:
+def _spend(milliseconds: float, computes: bool) -> None:
   if not computes:
     time.sleep(milliseconds / 1e3)
     return
