@@ -12,8 +12,9 @@ _FOLDER = pathlib.Path(__file__).parent
 _PROGRAMS = {
     name: [f"{name}.py", "--quick"]
     for name in ("ahead", "autotune", "exactly_once", "models", "models_closely", "order", "parameter_servers",
-                 "pipelines", "scale", "soak")
+                 "pipelines", "replicas", "scale", "soak")
 } | {
+    "lines": ["lines.py"],
     "gpu_ahead": ["gpu_ahead.py", "--device=cpu"],
     "gpu_models": ["gpu_models.py", "--device=cpu", "--models", "dssm", "--tf_data=best", "--quick"],
 }
