@@ -5,8 +5,10 @@
 `python3 benchmarks/lines.py > benchmarks/lines.md`
 """
 
+import datetime
 import pathlib
 import re
+import subprocess
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -86,7 +88,11 @@ def main() -> None:
   for name, count in _files():
     counts[next(promise for promise in order if re.match(_PROMISES[promise], name))].append(count)
   sums = {promise: _sum(of_promise) for promise, of_promise in counts.items()}
+  git = ["git", "-C", str(_CORE), "rev-parse", "--short=7", "HEAD"]
+  commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+  today = datetime.date.today()
   print("# What each promise costs in lines of core/\n\n`python3 benchmarks/lines.py > benchmarks/lines.md`\n")
+  print(f"{today.day} {today:%B %Y}, commit {commit}.\n")
   print("| promise | lines | of these code |\n| --- | ---: | ---: |")
   for promise, (lines, code) in sums.items():
     print(f"| {promise}{' *' if promise in _LATER else ''} | {lines:,} | {code:,} |")
