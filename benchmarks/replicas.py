@@ -133,11 +133,12 @@ def _page(results: dict[str, Any]) -> str:
 
 {tables}
 
-A replica of a `MirroredStrategy` gets {_BYTES // 1024} KiB of an element, prepares it, and adds it to a variable on its GPU. The GPUs are
-fake: they have memory and copies, and what they compute runs on the cores of the host. So the table shows what the host does for
-each replica, and not how fast a GPU is. A ratio says how many times as fast the staged step is; "map" is the dataset that prepares
-with as many calls as tf.data chooses, read by TensorFlow's own iterator for several devices, which fetches each replica's element
-to its GPU ahead of the step. The ways are open in one process and take turns, in {_ROUNDS} rounds.
+A replica of a `MirroredStrategy` gets {_BYTES // 1024} KiB of an element, prepares it, and adds it to a variable on its
+GPU. The GPUs are fake: they have memory and copies, and what they compute runs on the cores of the host. So the table
+shows what the host does for each replica, and not how fast a GPU is. A ratio says how many times as fast the staged
+step is; "map" is the dataset that prepares with as many calls as tf.data chooses, read by TensorFlow's own iterator for
+several devices, which fetches each replica's element to its GPU ahead of the step. The ways are open in one process and
+take turns, in {_ROUNDS} rounds.
 """
 
 
