@@ -21,12 +21,12 @@ namespace staging {
 // never shrinks.
 //
 // The capacity is 4 at first, and never smaller, unless a device has no memory for
-// so many records. Where a record takes about as
-// long as a step, a buffer of one record lets the producer and the step wait
-// for each other all the time: where both computed 3 ms, on two cores, a step
-// took 3.56 ms with a capacity of 1, 3.41 with 2, 3.30 with 4, and no less with
-// more. The waits that count below do not show most of that; the cause may be
-// that a woken thread shares the other's core at first.
+// so many records. Where a record takes about as long as a step, a buffer of one
+// record lets the producer and the step wait for each other all the time: where
+// both computed 3 ms, on two cores, a step took 3.56 ms with a capacity of 1, 3.41
+// with 2, 3.30 with 4, and no less with more. The waits that count below do not
+// show most of that; the cause may be that a woken thread shares the other's core
+// at first.
 //   * It doubles if takes have waited for more than 1 % of the time, and the
 //     buffer was full both before and after those waits. What fills while the
 //     program pauses, as for an evaluation, does not count.

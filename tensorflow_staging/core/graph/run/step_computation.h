@@ -48,7 +48,8 @@ class StepComputation {
   // Returns FAILED_PRECONDITION if the run asks for a tensor that is not
   // carried and cannot be computed again, such as a random number, or for the
   // elements of only some of the sources whose elements the record of a manual
-  // stage or of a chain joins. Returns INVALID_ARGUMENT if such a tensor is needed because the run feeds another.
+  // stage or of a chain joins. Returns INVALID_ARGUMENT if such a tensor is needed
+  // because the run feeds another.
   Status Find();
 
   // Whether the run can execute the graph as it is.
