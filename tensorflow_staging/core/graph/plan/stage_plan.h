@@ -65,8 +65,9 @@ class StagePlan {
   // empty `name` means "prefetch". A number is appended to a name that is
   // taken.
   //
-  // `counts`, `content` and `aligned` are as for StagePartition: nodes that do not count change neither
-  // the partition nor the names of the stages that SmartStage creates.
+  // `counts`, `content` and `aligned` are as for StagePartition: nodes that do not
+  // count change neither the partition nor the names of the stages that SmartStage
+  // creates.
   StagePlan(const Graph& graph, bool smart_stage, const std::string& name,
             const NodeFilter& counts = {},
             RecordContent content = RecordContent::kElements,
