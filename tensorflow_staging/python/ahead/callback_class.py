@@ -207,17 +207,15 @@ class SmartStageCallback(keras_package.callbacks().Callback, ahead.OwnsSteps):
         staged = predict_data.reading(staged, self.model.run_eagerly)
         traced = predict_data.reading(plain, self.model.run_eagerly)
       else:
-        staged = keras_model.several_steps(staged) if calls_several else keras_model.traced_part(staged)
+        staged = (
+            keras_model.several_steps(staged, self.model.steps_per_execution)
+            if calls_several else keras_model.traced_part(staged))
       if step is None:
         step = self._steps[attribute] = ahead.ahead(staged, name=name, **self._options)
       else:
         step.replace_step(staged)
-      if calls_several:
-        # The count of a call is Keras's own.
-        step.unstaged = lambda iterator, _: traced(iterator).get_value()
-      else:
-        step.unstaged = None if compiled is None else traced
-    setattr(self.model, attribute, model_step.ModelStep(self, attribute, plain, step, calls_several))
+      step.unstaged = None if compiled is None and not calls_several else traced
+    setattr(self.model, attribute, model_step.ModelStep(self, attribute, plain, step))
 
   def _restore(self) -> None:
     for attribute in ("train_function", "test_function", "predict_function"):

@@ -4,13 +4,18 @@
 import importlib
 import types
 from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 from typing import Optional
 
+from tensorflow.python.data.ops import optional_ops
 from tensorflow.python.eager import def_function
 from tensorflow.python.framework import config
 from tensorflow.python.framework import constant_op
+from tensorflow.python.ops import cond
+from tensorflow.python.ops import math_ops
 from tensorflow.python.ops import while_loop
+from tensorflow.python.util import nest
 
 from tensorflow_staging.python.ahead import keras_compile
 
@@ -47,24 +52,50 @@ def calls_several_steps(model: Any, function: Callable[..., Any]) -> bool:
   return _index_of(_TRACED, function) is not None and model.steps_per_execution > 1
 
 
-def several_steps(function: Callable[..., Any]) -> Callable[..., Any]:
-  """Returns a `tf.function` of an iterator and a count that makes so many steps of a function of Keras 3.
+def several_steps(function: Callable[..., Any], most: int) -> Callable[..., Any]:
+  """Returns a `tf.function` that stands for the traced part of a function of Keras 3 that makes several steps.
 
-  Keras's own one asks the iterator before each step whether it has an element. Where the count is known, that is not
-  needed, and the elements can be read ahead. The result is that of the last step, as of Keras's function.
+  Keras's own one reads each element in the step before, so what uses an element is not where it is read. This one makes
+  the same steps, and its result is that of the last step, too: an Optional, without a value if there was no element.
+
+  Args:
+    function: The function of Keras.
+    most: How many steps a call makes if the data does not end.
   """
   one_step = function.__closure__[_index_of(_ONE_STEP, function)].cell_contents
 
-  def several_steps_on_iterator(iterator: Any, count: Any) -> Any:
+  def several_steps_on_iterator(iterator: Any) -> Any:
+    # What a step returns is known once it has been traced.
+    none = optional_ops.Optional.empty(None)
 
-    def next_step(done: Any, _: Any) -> tuple[Any, Any]:
-      return done + 1, one_step(iterator.get_next())
+    def next_step(done: Any, _: Any, outputs: Any) -> tuple[Any, Any, Any]:
+      element = iterator.get_next_as_optional()
+      has_element = element.has_value()
 
-    _, outputs = while_loop.while_loop(
-        lambda done, _: done < count, next_step, (constant_op.constant(1), one_step(iterator.get_next())))
+      def train() -> Any:
+        result = optional_ops.Optional.from_value(one_step(element.get_value()))
+        none._element_spec = result.element_spec  # pylint: disable=protected-access
+        return result
+
+      def keep() -> Any:
+        outputs._element_spec = none._element_spec  # pylint: disable=protected-access
+        return outputs
+
+      return done + 1, has_element, cond.cond(has_element, train, keep)
+
+    _, _, outputs = while_loop.while_loop(
+        lambda done, goes_on, _: math_ops.logical_and(goes_on, done < most), next_step,
+        (constant_op.constant(0), constant_op.constant(True), none))
+    outputs._element_spec = none.element_spec  # pylint: disable=protected-access
     return outputs
 
   return def_function.function(several_steps_on_iterator, reduce_retracing=True, autograph=False)
+
+
+def joined(results: Sequence[Any]) -> Any:
+  """Returns what Keras 3 makes of the results of a call's steps: the predictions of all their elements."""
+  concat = importlib.import_module("keras.src.backend.tensorflow.trainer").concat
+  return nest.map_structure(lambda *parts: concat(parts), *results) if len(results) > 1 else results[0]
 
 
 def gets_elements(model: Any, attribute: str) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many elements an iterator has left, as far as its dataset or Keras knows."""
+"""How many elements the iterator of a `predict` has left, as far as its dataset or Keras knows."""
 
 from typing import Any
 from typing import Optional
@@ -37,12 +37,6 @@ def take(iterator: Any, most: int) -> Optional[int]:
   return taken
 
 
-def begin_after(iterator: Any, steps: int) -> None:
-  """Counts the elements that an iterator has left which was restored to the state after some steps."""
-  length = _length(iterator)
-  setattr(iterator, _LEFT, max(0, length - steps) if length >= 0 else length)
-
-
 def _length(iterator: Any) -> int:
   """Returns how many elements a new iterator has, or one of the numbers below 0 with which tf.data tells more."""
   length = strategy_iterators.length_of(iterator)
@@ -57,7 +51,7 @@ def _batches_of_arrays(iterator: Any) -> Optional[int]:
   Keras cuts the batches by a function whose results tf.data does not count.
   """
   # pylint: disable=protected-access
-  data = keras_frames.local_of("epoch_iterator", "fit", "evaluate", "predict")
+  data = keras_frames.local_of("epoch_iterator", "predict")
   adapter = getattr(data, "data_adapter", None)
   if type(adapter).__name__ != "ArrayDataAdapter" or data._distributed_dataset is not iterator._dataset:
     return None

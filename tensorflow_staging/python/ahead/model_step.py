@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.python.framework import constant_op
 from tensorflow.python.framework import errors
 
 from tensorflow_staging.python.ahead import ahead
@@ -13,17 +12,13 @@ from tensorflow_staging.python.ahead import keras_model
 from tensorflow_staging.python.ahead import known_length
 from tensorflow_staging.python.ahead import predict_data
 
-_UNKNOWN_LENGTH = "steps_per_execution is above 1, and tf.data does not know how many elements its data has"
-
 _WITH_CALLBACKS = ("fit", "evaluate", "predict")
 
 
 class ModelStep:
   """What stands in the place of a model's train or test function while the callback is on."""
 
-  def __init__(
-      self, callback: Any, attribute: str, plain: Callable[..., Any], step: ahead.AheadStep,
-      calls_several: bool = False):
+  def __init__(self, callback: Any, attribute: str, plain: Callable[..., Any], step: ahead.AheadStep):
     """Creates it.
 
     Args:
@@ -31,7 +26,6 @@ class ModelStep:
       attribute: The attribute of the model that has the function.
       plain: The model's own function.
       step: The staged step.
-      calls_several: Whether it takes the number of steps that it makes.
     """
     self.callback = callback
     self._attribute = attribute
@@ -40,7 +34,7 @@ class ModelStep:
     if keras_model.gets_elements(callback.model, attribute):
       self._staged = self._predict
     else:
-      self._staged = self._call_several if calls_several else keras_model.with_traced_part(plain, step)
+      self._staged = keras_model.with_traced_part(plain, step)
     self._history = getattr(callback.model, "history", None)
     self._is_over = False
 
@@ -68,26 +62,26 @@ class ModelStep:
       self.restore()
       raise
 
-  def _call_several(self, iterator: Any) -> Any:
-    count = known_length.take(iterator, self.callback.model.steps_per_execution)
-    if count is None:
-      self._step.note_unstaged(_UNKNOWN_LENGTH)
-      return self.plain(iterator)
-    if count == 0:
-      raise StopIteration
-    return self._step(iterator, constant_op.constant(count))
-
   def _predict(self, data: Any) -> Any:
     iterator = predict_data.iterator_of(data)
     if iterator is None:
       return self.plain(data)  # Of `predict_on_batch`, for example.
     count = known_length.take(iterator, len(data)) if len(data) > 1 else 1
     if count is None:
-      self._step.note_unstaged(_UNKNOWN_LENGTH)
-      return self.plain(predict_data.read(data))
+      return keras_model.joined(self._predict_singly(iterator, len(data)))
     if count == 0:
       raise StopIteration
     return self._step(iterator, count)
+
+  def _predict_singly(self, iterator: Any, most: int) -> list[Any]:
+    """Returns the predictions for each of the next elements, at least one, of which there may be fewer than `most`."""
+    predictions = [self._step(iterator, 1)]
+    try:
+      while len(predictions) < most:
+        predictions.append(self._step(iterator, 1))
+    except (errors.OutOfRangeError, StopIteration):
+      pass
+    return predictions
 
   def restore(self) -> None:
     """Gives the model its own function back, or keeps this and reads nothing ahead, so that seeded draws go on."""

@@ -11,7 +11,6 @@ from typing import Any
 from typing import Optional
 
 from tensorflow_staging.python.ahead import keras_frames
-from tensorflow_staging.python.ahead import known_length
 from tensorflow_staging.python.backup import iterator_state
 from tensorflow_staging.python.backup import position as position_lib
 
@@ -106,7 +105,6 @@ class FitData(abc.ABC):
     else:
       states["unread"].give_to(self._unread)
       iterator_state.IteratorState(self.new_iterator()).give_to(iterator)
-    known_length.begin_after(iterator, position.steps_seen)
 
   def _note(self, iterator: Any) -> None:
     """Notes the iterator of the next step."""

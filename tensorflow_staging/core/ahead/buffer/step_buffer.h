@@ -28,6 +28,7 @@ namespace staging {
 inline constexpr char kStepBufferOp[] = "StepBuffer";
 inline constexpr char kStepPutOp[] = "StepBufferPut";
 inline constexpr char kStepTakeOp[] = "StepBufferTake";
+inline constexpr char kStepTakeIfAnyOp[] = "StepBufferTakeIfAny";
 
 // The buffer of a divided function. It counts what steps have taken:
 //

@@ -3,16 +3,18 @@
 // Thin kernels over buffer/tensor_buffer.h, which find the buffer by its handle.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/ahead/buffer/record_in_hand.h"
 #include "tensorflow_staging/core/ahead/buffer/step_buffer.h"
+#include "tensorflow_staging/core/ahead/buffer/step_buffer_handle.h"
 #include "tensorflow_staging/core/framework/device_shares.h"
 #include "tensorflow_staging/core/records/lent_tensor.h"
 #include "tensorflow_staging/core/records/owned_tensor.h"
@@ -23,24 +25,6 @@
 namespace tensorflow {
 namespace staging {
 namespace {
-
-using BufferRef = core::RefCountPtr<StepBuffer>;
-
-// Returns the buffer whose handle is input 0.
-StatusOr<BufferRef> BufferOf(OpKernelContext* ctx) {
-  const Tensor& tensor = ctx->input(0);
-  if (tensor.NumElements() != 1) {
-    return errors::InvalidArgument("buffer must be a scalar, got shape ",
-                                   tensor.shape().DebugString(), ".");
-  }
-  const ResourceHandle& handle = tensor.flat<ResourceHandle>()(0);
-  if (!handle.IsRefCounting()) {
-    return errors::InvalidArgument("'", handle.name(),
-                                   "' is no handle of a StepBuffer.");
-  }
-  TF_ASSIGN_OR_RETURN(StepBuffer * buffer, handle.GetResource<StepBuffer>());
-  return tsl::core::GetNewRef(buffer);
-}
 
 class StepBufferOp : public OpKernel {
  public:
@@ -74,9 +58,9 @@ class StepBufferPutOp : public AsyncOpKernel {
   using AsyncOpKernel::AsyncOpKernel;
 
   void ComputeAsync(OpKernelContext* ctx, DoneCallback done) override {
-    StatusOr<BufferRef> found = BufferOf(ctx);
+    StatusOr<StepBufferRef> found = StepBufferOf(ctx->input(0));
     OP_REQUIRES_OK_ASYNC(ctx, found.status(), done);
-    BufferRef buffer = *std::move(found);
+    StepBufferRef buffer = *std::move(found);
     TensorBuffer::Record record;
     OP_REQUIRES_OK_ASYNC(ctx, MakeRecord(ctx, buffer.get(), &record), done);
     StepBuffer* const to = buffer.get();
@@ -135,9 +119,13 @@ class StepBufferTakeOp : public AsyncOpKernel {
 
   // Only moves references, which is not worth a switch to another thread.
   void ComputeAsync(OpKernelContext* ctx, DoneCallback done) override {
-    StatusOr<BufferRef> found = BufferOf(ctx);
+    if (RecordInHand* const record = RecordInHandOf(ctx->input(0))) {
+      UseInHand(ctx, record, done);
+      return;
+    }
+    StatusOr<StepBufferRef> found = StepBufferOf(ctx->input(0));
     OP_REQUIRES_OK_ASYNC(ctx, found.status(), done);
-    BufferRef buffer = *std::move(found);
+    StepBufferRef buffer = *std::move(found);
     TensorBuffer* const from = buffer.get();
     if (delivery_ != nullptr) buffer->DeliverTo(delivery_);
     buffer->NoteTake();
@@ -158,6 +146,19 @@ class StepBufferTakeOp : public AsyncOpKernel {
   }
 
  private:
+  // Uses a record that StepBufferTakeIfAny has taken.
+  void UseInHand(OpKernelContext* ctx, RecordInHand* in_hand,
+                 const DoneCallback& done) const {
+    if (delivery_ != nullptr) in_hand->buffer()->DeliverTo(delivery_);
+    std::optional<TensorBuffer::Record> record = in_hand->Use();
+    OP_REQUIRES_ASYNC(ctx, record.has_value(),
+                      errors::FailedPrecondition(
+                          "'", name(), "' uses a record of stage '",
+                          in_hand->buffer()->name(), "' that was used before."),
+                      done);
+    Use(ctx, in_hand->buffer(), *std::move(record), done);
+  }
+
   void Use(OpKernelContext* ctx, StepBuffer* buffer,
            TensorBuffer::Record record, const DoneCallback& done) const {
     RecordMark mark = RemoveMark(&record);

@@ -2,7 +2,6 @@
 
 #include "tensorflow_staging/core/ahead/division/loop_division.h"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "tensorflow/core/common_runtime/function_def_utils.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow_staging/core/ahead/division/inner_division.h"
 
 namespace tensorflow {
 namespace staging {
@@ -82,26 +82,12 @@ Status DivideLoop(const FunctionDef& step, const Node& loop,
                                              &library, &parsed));
   std::vector<int> outer;
   TF_RETURN_IF_ERROR(FindOuterInputs(loop, *parsed, &outer));
-  std::vector<StepInput> inner_inputs(outer.size());
-  for (size_t i = 0; i < outer.size(); ++i) {
-    if (outer[i] >= 0) inner_inputs[i] = inputs[outer[i]];
-  }
   StepDivision inner;
-  TF_RETURN_IF_ERROR(DivideStep(*body, library, inner_inputs,
-                                absl::StrCat(prefix, "body_"), &inner,
-                                loops + 1));
+  TF_RETURN_IF_ERROR(DivideInner(*body, outer, inputs, library,
+                                 absl::StrCat(prefix, "body_"), loops + 1,
+                                 &inner));
   if (!inner.why_not.empty()) {
     division->why_not = inner.why_not;
-    return OkStatus();
-  }
-  for (int& index : inner.ahead_inputs) index = outer[index];
-  for (RandomState& state : inner.random_states) {
-    state.input = outer[state.input];
-  }
-  inner.buffer_input = outer[inner.buffer_input];
-  if (std::count(inner.ahead_inputs.begin(), inner.ahead_inputs.end(), -1) >
-      0) {
-    division->why_not = "what runs ahead needs what the loop computes";
     return OkStatus();
   }
   FunctionDef rest = step;

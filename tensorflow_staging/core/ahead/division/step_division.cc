@@ -11,6 +11,7 @@
 #include "tensorflow_staging/core/ahead/division/call_division.h"
 #include "tensorflow_staging/core/ahead/division/call_sites.h"
 #include "tensorflow_staging/core/ahead/division/loop_division.h"
+#include "tensorflow_staging/core/ahead/division/optional_division.h"
 #include "tensorflow_staging/core/ahead/division/same_function.h"
 #include "tensorflow_staging/core/ahead/division/site_sides.h"
 #include "tensorflow_staging/core/graph/partition/boundary_shapes.h"
@@ -170,6 +171,11 @@ Status Divide(const Step& step, StepDivision* division) {
   if (step.loops == 0 && returns_iterator) {
     division->why_not = "it returns its iterator";
     return OkStatus();
+  }
+  OptionalRead optional;
+  if (FindOptionalRead(*root, step.inputs, &optional)) {
+    return DivideOptional(*root, optional, step.inputs, step.library,
+                          step.prefix, step.loops, division);
   }
   bool loop_alone = true;
   const Node* const loop = LoopThatReads(*root, step.inputs, &loop_alone);

@@ -187,6 +187,34 @@ def case_a_gpu_has_its_records_ahead_of_the_step():
   assert "_Recv" not in placed, placed
 
 
+def case_a_loop_over_the_iterator_is_delivered():
+  ctx = context.context()
+  with tf.device("/gpu:1"):
+    counts = tf.Variable(tf.zeros([50]))
+
+  @tf.staging.ahead
+  @tf.function
+  def all_of(iterator):
+    for words in iterator:
+      added = counted(words, None)
+      with tf.device("/gpu:1"):
+        counts.assign_add(added)
+
+  ctx.enable_run_metadata()
+  placed = {}
+  try:
+    for _ in range(2):
+      all_of(iter(Dataset.from_tensor_slices(LETTERS * 3).batch(2)))
+      placed |= {
+          node.op: node.device[-5:] for graph in ctx.export_run_metadata().partition_graphs for node in graph.node}
+  finally:
+    ctx.disable_run_metadata()
+  assert all_of.why_not is None, all_of.why_not
+  assert counts.numpy().tolist() == (6 * counted(tf.constant(LETTERS), None)).numpy().tolist()
+  # The record is taken in the loop on the host, and its tensors in the branch on the GPU.
+  assert placed["StepBufferTakeIfAny"] == "CPU:0" and placed["StepBufferTake"] == "GPU:1", placed
+
+
 def case_each_replica_has_its_share_ahead_of_the_step():
   ctx = context.context()
   with GPUS.scope():

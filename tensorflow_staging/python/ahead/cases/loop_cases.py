@@ -109,6 +109,79 @@ def case_a_loop_in_the_step():
   loops.compare(program)
 
 
+def case_a_loop_over_the_iterator():
+  def program(wrap):
+    counts = tf.Variable(tf.zeros([10]))
+    generator = tf.random.Generator.from_seed(3)
+
+    @tf.function
+    def some(iterator):
+      texts = tf.constant(0)
+      for text in iterator:
+        ids = tf.strings.to_hash_bucket_fast(text, 9) + generator.uniform(tf.shape(text), maxval=2, dtype=tf.int64)
+        counts.scatter_add(tf.IndexedSlices(tf.ones_like(ids, tf.float32), ids))
+        texts += tf.size(ids)
+        if texts >= 8:
+          break
+      return texts, tf.reduce_sum(counts * tf.range(10.0))
+
+    wrapped = wrap(some)
+    values = []
+    for _ in range(3):  # An epoch each, of which the last call finds the end.
+      iterator = iter(loops.words())
+      values.append([[value.numpy() for value in wrapped(iterator)] for _ in range(5)])
+    return (values, generator.state.numpy().tolist()), wrapped
+
+  loops.compare(program)
+
+
+def case_a_step_asks_whether_there_is_an_element():
+  def program(wrap, takes_each):
+    total = tf.Variable(0, dtype=tf.int64)
+    generator = tf.random.Generator.from_seed(3)
+
+    @tf.function
+    def step(iterator, trains):
+      element = iterator.get_next_as_optional()
+      uses = element.has_value() if takes_each else tf.logical_and(element.has_value(), trains)
+      if uses:
+        ids = tf.strings.to_hash_bucket_fast(element.get_value(), 9)
+        total.assign_add(tf.reduce_sum(ids * generator.uniform(tf.shape(ids), maxval=99, dtype=tf.int64)))
+      return element.has_value(), total.read_value()
+
+    wrapped = wrap(step)
+    values = []
+    for _ in range(2):
+      iterator = iter(loops.words())
+      values.append([[v.numpy() for v in wrapped(iterator, tf.constant(i % 3 > 0))] for i in range(14)])
+    return (values, generator.state.numpy().tolist()), wrapped
+
+  for takes_each in (True, False):
+    loops.compare(functools.partial(program, takes_each=takes_each))
+
+
+def case_an_error_ends_a_loop_over_the_iterator():
+  def program(wrap):
+    total = tf.Variable(0)
+
+    @tf.function
+    def all_of(iterator):
+      for text in iterator:
+        with tf.control_dependencies([tf.debugging.assert_none_equal(text, "q")]):
+          total.assign_add(tf.strings.length(text))
+      return total.read_value()
+
+    wrapped, iterator, values = wrap(all_of), iter(loops.numbers(["a", "bb", "q", "c", "dd"])), []
+    while len(values) < 3:
+      try:
+        values.append(wrapped(iterator).numpy())
+      except tf.errors.InvalidArgumentError:
+        values.append(("error", total.numpy()))
+    return values, wrapped
+
+  loops.compare(program)
+
+
 def case_other_arguments_beside_the_iterator():
   def program(wrap):
     total = tf.Variable(0, dtype=tf.int64)
@@ -149,11 +222,19 @@ def case_what_is_not_staged_runs_as_it_is_and_says_why():
     return element.get_value()
 
   @tf.function
-  def all_at_once(iterator):
-    total = tf.constant(0)
-    for text in iterator:
-      total += tf.strings.length(text)
+  def one_read_before(iterator):
+    total, element = tf.constant(0), iterator.get_next_as_optional()
+    while element.has_value():
+      total += tf.strings.length(element.get_value())
+      element = iterator.get_next_as_optional()
     return total
+
+  @tf.function
+  def gets_twice(iterator):
+    element = iterator.get_next_as_optional()
+    return tf.cond(
+        element.has_value(), lambda: tf.strings.join([element.get_value(), element.get_value()]),
+        lambda: tf.constant(""))
 
   @tf.function
   def in_a_branch(iterator, reads):
@@ -172,7 +253,8 @@ def case_what_is_not_staged_runs_as_it_is_and_says_why():
   assert tf.staging.ahead(nothing)(iter(endless)).numpy() == 2
   assert "can run ahead" in loops.why_not(only_read, iter(floats)), loops.why_not(only_read, iter(floats))
   assert "other than by next()" in loops.why_not(optional, iter(endless))
-  assert "other than by next()" in loops.why_not(all_at_once, iter(loops.numbers(["1", "2"])))
+  assert "other than by next()" in loops.why_not(one_read_before, iter(loops.numbers(["1", "2"])))
+  assert "other than by one get_value()" in loops.why_not(gets_twice, iter(endless))
   assert "reads the iterator in a branch" in loops.why_not(in_a_branch, iter(endless), tf.constant(True))
   assert "which reads the iterator" in loops.why_not(second_after_training, iter(endless))
   assert "no tf.function" in loops.why_not(eager, iter(endless))
