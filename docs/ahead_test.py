@@ -15,8 +15,10 @@ import tensorflow as tf
 @pytest.mark.parametrize("code, shown", [
     *page_examples.examples("docs/ahead.md"), page_examples.examples("docs/quick_start.md")[0]])
 def test_an_example(code, shown, tmp_path):
+  # AutoGraph reads the source of the program.
+  (tmp_path / "example.py").write_text(code)
   done = subprocess.run(
-      [sys.executable, "-c", code], cwd=tmp_path, env=os.environ | {"TF_API_VERSION": "2"}, capture_output=True,
+      [sys.executable, "example.py"], cwd=tmp_path, env=os.environ | {"TF_API_VERSION": "2"}, capture_output=True,
       text=True, timeout=100, check=False)
   assert (done.returncode, done.stdout) == (0, shown), done.stderr
   assert "without a stage" not in done.stderr
