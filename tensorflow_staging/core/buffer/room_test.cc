@@ -82,8 +82,8 @@ TEST(RoomTest, ATunedCapacityStaysWithinADevicesMemory) {
   EXPECT_TRUE(room.HoldFewer(/*held=*/3));
   Room next(kAutotune, /*capacity_bytes=*/0,
             /*device_capacity_bytes=*/0);
-  next.GoOnWith(room.found());
-  for (int64_t i = 1; i < 100; ++i) {
+  next.GoOnWith(room);
+  for (int64_t i = 1; 2 * i <= CapacityTuner::kTakesToSettle; ++i) {
     // Full, empty, and full again.
     for (Room* each : {&room, &next}) {
       each->OnFull(10 * i * kMillisecond);
@@ -93,6 +93,8 @@ TEST(RoomTest, ATunedCapacityStaysWithinADevicesMemory) {
       EXPECT_EQ(each->capacity(), 3);
     }
   }
+  // It has not grown in vain.
+  for (const Room* each : {&room, &next}) EXPECT_TRUE(each->settled());
 }
 
 TEST(RoomTest, BytesAreBoundedIfAskedFor) {

@@ -267,12 +267,12 @@ std::string TensorBuffer::KeepRecordsOn(const std::string& place) {
   return place_of_records_;
 }
 
-CapacityTuner TensorBuffer::FoundCapacity() const {
+Room TensorBuffer::FoundCapacity() const {
   mutex_lock l(mu_);
-  return room_.found();
+  return room_;
 }
 
-void TensorBuffer::GoOnWith(const CapacityTuner& found) {
+void TensorBuffer::GoOnWith(const Room& found) {
   mutex_lock l(mu_);
   room_.GoOnWith(found);
 }

@@ -20,7 +20,6 @@
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/buffer/buffer_counters.h"
-#include "tensorflow_staging/core/buffer/capacity_tuner.h"
 #include "tensorflow_staging/core/buffer/deadline_timer.h"
 #include "tensorflow_staging/core/buffer/due_callbacks.h"
 #include "tensorflow_staging/core/buffer/room.h"
@@ -233,8 +232,8 @@ class TensorBuffer : public Stage {
 
   // What a buffer that chooses its capacity has found. Another may go on with
   // that, before its first record.
-  CapacityTuner FoundCapacity() const TF_LOCKS_EXCLUDED(mu_);
-  void GoOnWith(const CapacityTuner& found) TF_LOCKS_EXCLUDED(mu_);
+  Room FoundCapacity() const TF_LOCKS_EXCLUDED(mu_);
+  void GoOnWith(const Room& found) TF_LOCKS_EXCLUDED(mu_);
 
   // Notes that a device had no memory for a record that is about to be put, and
   // stays on the host: `cause` says which. From here on the buffer holds fewer
